@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the engine (twheel_main.c) offers to the device (twheel_chardev.c).
+ */
+#ifndef _TWHEEL_H
+#define _TWHEEL_H
+
+#include <linux/types.h>
+
+struct llist_node;
+struct twheel;
+struct twheel_arm;
+struct twheel_cancel;
+struct twheel_event;
+struct twheel_info;
+struct twheel_setup;
+struct twheel_status;
+struct wait_queue_head;
+
+/* Entries that a call hands to the engine at a time. */
+#define TWHEEL_BATCH		32
+
+/* The longest vector that one call takes. */
+#define TWHEEL_MAX_VECTOR	65536
+
+/**
+ * struct twheel_arming - timeouts that have a place and are not armed yet
+ * @first: their chain, in the order of the vector
+ * @now_ns: the wheel's clock when they came
+ */
+struct twheel_arming {
+	struct llist_node *first;
+	u64 now_ns;
+};
+
+/**
+ * struct twheel_rearming - a batch that is being re-armed
+ * @now_ns: the wheel's clock when it came
+ * @nr_room: room in the wheel taken for it
+ * @seen: the states that were found
+ */
+struct twheel_rearming {
+	u64 now_ns;
+	unsigned int nr_room;
+	u64 seen[TWHEEL_BATCH];
+};
+
+struct twheel *twheel_create(void);
+void twheel_destroy(struct twheel *tw);
+int twheel_configure(struct twheel *tw, const struct twheel_setup *setup);
+void twheel_get_info(struct twheel *tw, struct twheel_info *info);
+
+int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
+		       unsigned int nr, struct twheel_arming *arming);
+int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
+		      unsigned int nr);
+
+int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
+			 struct twheel_rearming *rearming, unsigned int nr);
+int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
+			struct twheel_rearming *rearming, unsigned int nr);
+
+void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
+			u64 *seen, unsigned int nr);
+unsigned int twheel_cancel_commit(struct twheel *tw,
+				  const struct twheel_cancel *cancel,
+				  const u64 *seen, unsigned int nr);
+
+void twheel_query(struct twheel *tw, struct twheel_status *status,
+		  unsigned int nr);
+int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
+		unsigned int nr);
+
+int twheel_drain(struct twheel *tw);
+int twheel_advance(struct twheel *tw, u64 to_ns);
+
+unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
+				u64 *seen, unsigned int nr);
+unsigned int twheel_events_commit(struct twheel *tw,
+				  const struct twheel_event *event,
+				  const u64 *seen, unsigned int nr);
+bool twheel_has_events(const struct twheel *tw);
+bool twheel_has_room(const struct twheel *tw);
+bool twheel_is_draining(const struct twheel *tw);
+bool twheel_is_drained(const struct twheel *tw);
+struct wait_queue_head *twheel_wait_queue(struct twheel *tw);
+
+/* twheel_chardev.c */
+int twheel_chardev_register(void);
+void twheel_chardev_unregister(void);
+
+#endif /* _TWHEEL_H */

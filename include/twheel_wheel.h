@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wheel: a hashed timing wheel of levels, as a pure data structure.
+ *
+ * It knows ticks, not clocks, and entries, not timeouts.  See the banner of
+ * twheel_wheel.c for how it works and what it leaves to its caller.
+ */
+#ifndef _TWHEEL_WHEEL_H
+#define _TWHEEL_WHEEL_H
+
+#include <linux/types.h>
+
+/* No level count exceeds this: 2^64 ticks with the smallest first level. */
+#define TWHEEL_MAX_LEVELS	10
+
+/**
+ * struct twheel_entry - what the wheel holds: when, and whose
+ * @tick: when it is due
+ * @index: the caller's, carried along
+ * @seq: the caller's, carried along
+ */
+struct twheel_entry {
+	u64 tick;
+	u32 index;
+	u32 seq;
+};
+
+#define TWHEEL_CHUNK_ENTRIES	7
+
+/**
+ * struct twheel_chunk - two cache lines of entries of one slot
+ * @next: in a bag: the next newer chunk, from the newest round to the oldest;
+ *	in the pool: the next free chunk
+ * @nr: entries in use, from the front
+ * @epoch: value of struct twheel_wheel.epoch when it was put into its slot
+ * @entry: the entries
+ */
+struct twheel_chunk {
+	struct twheel_chunk *next;
+	u32 nr;
+	u32 epoch;
+	struct twheel_entry entry[TWHEEL_CHUNK_ENTRIES];
+};
+
+/**
+ * struct twheel_level - slots of one granularity
+ * @slot: a bag of entries per slot, that is, its newest chunk, or NULL
+ * @occupied: a bit per slot: it is not empty
+ * @mask: number of slots, a power of two, less one
+ * @shift: a slot spans 2^shift ticks
+ */
+struct twheel_level {
+	struct twheel_chunk **slot;
+	unsigned long *occupied;
+	u32 mask;
+	u32 shift;
+};
+
+/**
+ * struct twheel_wheel - a wheel
+ * @cur: the next tick to be processed; all before it are done
+ * @nr_entries: entries held
+ * @nr_free: chunks in @pool
+ * @pool: chunks nobody uses
+ * @overdue: entries whose tick was done already when they came
+ * @hand: what is left of the slot that is being handed out, of tick @cur - 1
+ * @limbo: entries on their way back into the slots after a rewind
+ * @epoch: counts sweeps, so that a chunk filled during one is known
+ * @sweep_level: where the sweep stands
+ * @sweep_slot: where the sweep stands
+ * @nr_levels: levels in use
+ * @rewinds: twheel_wheel_rewind() may be called
+ * @level: the levels, finest first
+ */
+struct twheel_wheel {
+	u64 cur;
+	u64 nr_entries;
+	u64 nr_free;
+	struct twheel_chunk *pool;
+	struct twheel_chunk *overdue;
+	struct twheel_chunk *hand;
+	struct twheel_chunk *limbo;
+	u32 epoch;
+	u32 sweep_level;
+	u32 sweep_slot;
+	u32 nr_levels;
+	bool rewinds;
+	struct twheel_level level[TWHEEL_MAX_LEVELS];
+};
+
+/**
+ * struct twheel_wheel_config - the shape of a wheel
+ * @slots: slots of the first level, a power of two, 4 at least
+ * @one_level: a single level, with rounds
+ * @rewinds: twheel_wheel_rewind() will be used
+ * @max_tick: no entry is due later
+ */
+struct twheel_wheel_config {
+	u32 slots;
+	bool one_level;
+	bool rewinds;
+	u64 max_tick;
+};
+
+size_t twheel_wheel_size(const struct twheel_wheel_config *config);
+void twheel_wheel_init(struct twheel_wheel *w,
+		       const struct twheel_wheel_config *config, void *memory,
+		       u64 cur);
+u32 twheel_wheel_chunks_for(const struct twheel_wheel *w, u32 nr_entries);
+void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk);
+struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w);
+struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w);
+
+void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry);
+unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
+				  struct twheel_entry *due, unsigned int max,
+				  bool *more);
+u64 twheel_wheel_next(const struct twheel_wheel *w);
+void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
+void twheel_wheel_sweep_begin(struct twheel_wheel *w);
+unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
+				struct twheel_entry out[TWHEEL_CHUNK_ENTRIES]);
+
+#endif /* _TWHEEL_WHEEL_H */

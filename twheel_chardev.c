@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel_chardev.c - /dev/twheel: open, ioctl, read, poll, fdinfo
+ *
+ * Nothing is decided here: calls are checked for their shape, copied in and
+ * out, and handed to the engine in batches.
+ *
+ * Each batch is reported to the user first and committed second.  What could
+ * not be reported is not done, and what changed in between is looked at again;
+ * so a bad pointer, wherever in a vector, leaves nothing half-done.
+ */
+#include <linux/compat.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/twheel.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "twheel.h"
+
+/* The ABI is for ever: no field moves, on 32 bits as on 64. */
+static_assert(sizeof(struct twheel_setup) == 32);
+static_assert(sizeof(struct twheel_info) == 160);
+static_assert(sizeof(struct twheel_vector) == 24);
+static_assert(sizeof(struct twheel_arm) == 48);
+static_assert(sizeof(struct twheel_cancel) == 16);
+static_assert(sizeof(struct twheel_status) == 64);
+static_assert(sizeof(struct twheel_list) == 32);
+static_assert(sizeof(struct twheel_advance) == 16);
+static_assert(sizeof(struct twheel_event) == 40);
+
+/**
+ * struct twheel_file - an open file
+ * @tw: its wheel; constant
+ * @read_mutex: one reader at a time copies events out, so that they come in
+ *	order and none twice.  Taken before the engine's locks, held while
+ *	faulting.
+ */
+struct twheel_file {
+	struct twheel *tw;
+	struct mutex read_mutex;
+};
+
+/* Copying structures whose size the caller names */
+
+/* @known is our size, and the smallest that was ever published. */
+static int struct_copy_in(void *to, size_t known, const void __user *from,
+			  u32 size)
+{
+	if (size < known)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(to, known, from, size);
+}
+
+static int arg_copy_in(void *to, size_t known, const void __user *arg)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)arg))
+		return -EFAULT;
+	return struct_copy_in(to, known, arg, size);
+}
+
+/* Vectors */
+
+/* One batch of a vector: this many bytes of any kind of entry. */
+union batch {
+	struct twheel_arm arm[TWHEEL_BATCH];
+	struct twheel_cancel cancel[TWHEEL_BATCH];
+	struct twheel_status status[TWHEEL_BATCH * 3 / 4];
+};
+
+/**
+ * struct vector_op - how a vector of one kind is done
+ * @entry_size: of its elements, as this kernel knows them
+ * @result: offset of their result
+ * @batch_len: elements in a union batch
+ * @batch: do a batch whose entries are at @user, @stride bytes each, and copied
+ *	in at @batch.  Adds to @nr_ok how many succeeded.  Returns how many were
+ *	reported and done; fewer than @nr when the next one faulted.
+ */
+struct vector_op {
+	u32 entry_size;
+	u32 result;
+	u32 batch_len;
+	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
+		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
+};
+
+/*
+ * Copy entries in; returns how many came over whole.  Their result is ours to
+ * set: 0, or an errno that entries are left out with.
+ */
+static unsigned int entries_copy_in(const struct vector_op *op, void *to,
+				    const void __user *from, u32 stride,
+				    unsigned int nr)
+{
+	unsigned int i;
+	size_t left;
+
+	if (stride == op->entry_size) {
+		left = copy_from_user(to, from, nr * stride);
+		nr -= DIV_ROUND_UP(left, stride);
+		for (i = 0; i < nr; i++)
+			*(s32 *)(to + i * stride + op->result) = 0;
+		return nr;
+	}
+	for (i = 0; i < nr; i++) {
+		int err = struct_copy_in(to, op->entry_size, from, stride);
+
+		if (err == -EFAULT)
+			break;
+		*(s32 *)(to + op->result) = err;
+		to += op->entry_size;
+		from += stride;
+	}
+	return i;
+}
+
+/* Each of these writes what it can and says how many entries that was. */
+
+static unsigned int arm_report(void __user *user, u32 stride,
+			       const struct twheel_arm *arm, unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		struct twheel_arm __user *to = user + (size_t)i * stride;
+
+		if (!arm[i].result)
+			unsafe_put_user(arm[i].id, &to->id, fault);
+		unsafe_put_user(arm[i].result, &to->result, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+static unsigned int rearm_report(void __user *user, u32 stride,
+				 const struct twheel_arm *arm, unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		struct twheel_arm __user *to = user + (size_t)i * stride;
+
+		unsafe_put_user(arm[i].result, &to->result, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+static unsigned int cancel_report(void __user *user, u32 stride,
+				  const struct twheel_cancel *cancel,
+				  unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		struct twheel_cancel __user *to = user + (size_t)i * stride;
+
+		unsafe_put_user(cancel[i].result, &to->result, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+static unsigned int status_report(void __user *user, u32 stride,
+				  const struct twheel_status *status,
+				  unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_status __user *to = user + (size_t)i * stride;
+
+		if (status[i].result ?
+		    put_user(status[i].result, &to->result) :
+		    copy_to_user(to, &status[i], sizeof(*to)))
+			break;
+	}
+	return i;
+}
+
+static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
+		     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_arm *arm = batch->arm;
+	struct twheel_arming arming;
+	unsigned int i, nr_armed = 0;
+	int err;
+
+	err = twheel_arm_prepare(tw, arm, nr, &arming);
+	if (err)
+		return err;
+	nr = arm_report(user, stride, arm, nr);
+	for (i = 0; i < nr; i++)
+		nr_armed += !arm[i].result;
+	err = twheel_arm_commit(tw, &arming, nr_armed);
+	if (err) {
+		/* Drained in between: take the good news back. */
+		for (i = 0; i < nr; i++)
+			arm[i].result = arm[i].result ?: err;
+		arm_report(user, stride, arm, nr);
+		return err;
+	}
+	*nr_ok += nr_armed;
+	return nr;
+}
+
+static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_arm *arm = batch->arm;
+	struct twheel_rearming rearming;
+	unsigned int i = 0;
+
+	while (i < nr) {
+		unsigned int reported;
+		int done;
+
+		done = twheel_rearm_prepare(tw, arm + i, &rearming, nr - i);
+		if (done)
+			return i ?: done;
+		reported = rearm_report(user + (size_t)i * stride, stride,
+					arm + i, nr - i);
+		done = twheel_rearm_commit(tw, arm + i, &rearming, reported);
+		if (done < 0)
+			return i ?: done;
+		for (; done > 0; done--)
+			*nr_ok += arm[i++].result > 0;
+		if (!reported)
+			break;
+	}
+	return i;
+}
+
+static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+			union batch *batch, unsigned int nr,
+			unsigned int *nr_ok)
+{
+	struct twheel_cancel *cancel = batch->cancel;
+	u64 seen[TWHEEL_BATCH];
+	unsigned int i = 0;
+
+	while (i < nr) {
+		unsigned int done, reported;
+
+		twheel_cancel_look(tw, cancel + i, seen, nr - i);
+		reported = cancel_report(user + (size_t)i * stride, stride,
+					 cancel + i, nr - i);
+		done = twheel_cancel_commit(tw, cancel + i, seen, reported);
+		for (; done > 0; done--)
+			*nr_ok += cancel[i++].result > 0;
+		if (!reported)
+			break;
+	}
+	return i;
+}
+
+static int query_batch(struct twheel *tw, void __user *user, u32 stride,
+		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int i;
+
+	twheel_query(tw, batch->status, nr);
+	nr = status_report(user, stride, batch->status, nr);
+	for (i = 0; i < nr; i++)
+		*nr_ok += !batch->status[i].result;
+	return nr;
+}
+
+static long vector_ioctl(struct twheel *tw, void __user *arg,
+			 const struct vector_op *op)
+{
+	struct twheel_vector vector;
+	unsigned int nr_ok = 0, done = 0;
+	union batch batch;
+	int err;
+
+	err = arg_copy_in(&vector, sizeof(vector), arg);
+	if (err)
+		return err;
+	if (vector.reserved || vector.entry_size < op->entry_size)
+		return -EINVAL;
+	if (vector.entry_size > PAGE_SIZE || vector.nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+
+	while (done < vector.nr) {
+		void __user *user = u64_to_user_ptr(vector.entries) +
+				    (size_t)done * vector.entry_size;
+		unsigned int want = min(vector.nr - done, op->batch_len);
+		unsigned int nr;
+		int ret;
+
+		nr = entries_copy_in(op, &batch, user, vector.entry_size, want);
+		ret = nr ? op->batch(tw, user, vector.entry_size, &batch, nr,
+				     &nr_ok) : 0;
+		if (ret > 0)
+			done += ret;
+		if (ret != want) {
+			err = ret < 0 ? ret : -EFAULT;
+			break;
+		}
+		cond_resched();
+	}
+	/* Only when nothing could be attempted does it fail as a whole. */
+	return done ? nr_ok : err;
+}
+
+#define VECTOR_OP(_struct, _member, _batch) {				\
+	.entry_size	= sizeof(struct _struct),			\
+	.result		= offsetof(struct _struct, result),		\
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->_member),	\
+	.batch		= _batch,					\
+}
+
+static const struct vector_op arm_op = VECTOR_OP(twheel_arm, arm, arm_batch);
+static const struct vector_op rearm_op = VECTOR_OP(twheel_arm, arm, rearm_batch);
+static const struct vector_op cancel_op = VECTOR_OP(twheel_cancel, cancel,
+						    cancel_batch);
+static const struct vector_op query_op = VECTOR_OP(twheel_status, status,
+						   query_batch);
+
+static long arm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &arm_op);
+}
+
+static long rearm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &rearm_op);
+}
+
+static long cancel_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &cancel_op);
+}
+
+static long query_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &query_op);
+}
+
+/* The other commands */
+
+static long info_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_info info;
+	u32 size;
+
+	if (get_user(size, (u32 __user *)arg))
+		return -EFAULT;
+	if (size < sizeof(info))
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	twheel_get_info(tw, &info);
+	/* What a newer caller knows and we do not is zero. */
+	if (clear_user(arg + sizeof(info), size - sizeof(info)) ||
+	    copy_to_user(arg, &info, sizeof(info)))
+		return -EFAULT;
+	return 0;
+}
+
+static long setup_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_setup setup;
+	int err = arg_copy_in(&setup, sizeof(setup), arg);
+
+	return err ?: twheel_configure(tw, &setup);
+}
+
+static long list_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_status status[TWHEEL_BATCH / 2];
+	struct twheel_list list;
+	unsigned int done = 0;
+	void __user *rows;
+	int err;
+
+	err = arg_copy_in(&list, sizeof(list), arg);
+	if (err)
+		return err;
+	if (list.reserved || !list.nr ||
+	    list.entry_size < sizeof(struct twheel_status))
+		return -EINVAL;
+	if (list.entry_size > PAGE_SIZE || list.nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+
+	rows = u64_to_user_ptr(list.entries);
+	while (done < list.nr) {
+		u64 cursor = list.cursor;
+		int nr;
+
+		nr = twheel_list(tw, &cursor, status,
+				 min_t(unsigned int, list.nr - done,
+				       ARRAY_SIZE(status)));
+		if (nr < 0)
+			break;
+		/* Rows that cannot be written are for the next call. */
+		if (status_report(rows + (size_t)done * list.entry_size,
+				  list.entry_size, status, nr) < nr) {
+			err = -EFAULT;
+			break;
+		}
+		done += nr;
+		list.cursor = cursor;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	if (put_user(list.cursor, &((struct twheel_list __user *)arg)->cursor))
+		return -EFAULT;
+	return done ?: err;
+}
+
+static long drain_ioctl(struct twheel *tw, void __user *arg)
+{
+	return twheel_drain(tw);
+}
+
+static long advance_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_advance advance;
+	int err = arg_copy_in(&advance, sizeof(advance), arg);
+
+	if (err)
+		return err;
+	if (advance.reserved)
+		return -EINVAL;
+	return twheel_advance(tw, advance.to_ns);
+}
+
+static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
+	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
+	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_REARM)]	= rearm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= cancel_ioctl,
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= query_ioctl,
+	[_IOC_NR(TWHEEL_IOC_LIST)]	= list_ioctl,
+	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= drain_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,
+};
+
+static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
+			     unsigned long arg)
+{
+	struct twheel_file *tf = file->private_data;
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (nr >= ARRAY_SIZE(twheel_ioctls) || cmd != _IO(TWHEEL_IOC_MAGIC, nr))
+		return -ENOTTY;
+	return twheel_ioctls[nr](tf->tw, (void __user *)arg);
+}
+
+/* read and poll */
+
+/*
+ * Copy out what is there, as far as it fits.  G4 nothing lost: an event is
+ * taken after the user has it, and one that cannot be copied stays.
+ */
+static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
+{
+	struct twheel_event event[TWHEEL_BATCH];
+	u64 seen[TWHEEL_BATCH];
+	ssize_t done = 0;
+
+	while (iov_iter_count(to) >= sizeof(event[0])) {
+		unsigned int nr, taken;
+		size_t copied;
+
+		nr = min_t(size_t, ARRAY_SIZE(event),
+			   iov_iter_count(to) / sizeof(event[0]));
+		nr = twheel_events_look(tw, event, seen, nr);
+		if (!nr)
+			break;
+		copied = copy_to_iter(event, nr * sizeof(event[0]), to);
+		taken = twheel_events_commit(tw, event, seen,
+					     copied / sizeof(event[0]));
+		/* What was copied and not taken is overwritten, or not told. */
+		iov_iter_revert(to, copied - taken * sizeof(event[0]));
+		done += taken * sizeof(event[0]);
+		if (copied < sizeof(event[0]))
+			return done ?: -EFAULT;
+		cond_resched();
+	}
+	return done;
+}
+
+static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct twheel_file *tf = iocb->ki_filp->private_data;
+	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
+			iocb->ki_flags & IOCB_NOWAIT;
+	struct twheel *tw = tf->tw;
+
+	if (iov_iter_count(to) < sizeof(struct twheel_event))
+		return -EINVAL;
+	for (;;) {
+		/* Before the events: once it is set, all that is left is there. */
+		bool drained = twheel_is_drained(tw);
+		ssize_t ret;
+
+		if (mutex_lock_interruptible(&tf->read_mutex))
+			return -ERESTARTSYS;
+		ret = events_read(tw, to);
+		mutex_unlock(&tf->read_mutex);
+		if (ret || drained)
+			return ret;
+		if (nonblock)
+			return -EAGAIN;
+		if (wait_event_interruptible(*twheel_wait_queue(tw),
+					     twheel_has_events(tw) ||
+					     twheel_is_drained(tw)))
+			return -ERESTARTSYS;
+	}
+}
+
+static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
+{
+	struct twheel_file *tf = file->private_data;
+	struct twheel *tw = tf->tw;
+	__poll_t events = 0;
+
+	/* Queue first, look second: what happens in between wakes us. */
+	poll_wait(file, twheel_wait_queue(tw), wait);
+	if (twheel_has_events(tw))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (twheel_is_draining(tw))
+		events |= EPOLLHUP;
+	else if (twheel_has_room(tw))
+		events |= EPOLLOUT | EPOLLWRNORM;
+	return events;
+}
+
+/* open, release, fdinfo */
+
+static int twheel_fop_open(struct inode *inode, struct file *file)
+{
+	struct twheel_file *tf = kzalloc(sizeof(*tf), GFP_KERNEL_ACCOUNT);
+
+	if (!tf)
+		return -ENOMEM;
+	tf->tw = twheel_create();
+	if (!tf->tw) {
+		kfree(tf);
+		return -ENOMEM;
+	}
+	mutex_init(&tf->read_mutex);
+	file->private_data = tf;
+	return stream_open(inode, file);
+}
+
+static int twheel_fop_release(struct inode *inode, struct file *file)
+{
+	struct twheel_file *tf = file->private_data;
+
+	twheel_destroy(tf->tw);
+	kfree(tf);
+	return 0;
+}
+
+static const char *clock_name(u32 clock)
+{
+	static const char * const name[] = {
+		[TWHEEL_CLOCK_MONOTONIC]	= "monotonic",
+		[TWHEEL_CLOCK_BOOTTIME]		= "boottime",
+		[TWHEEL_CLOCK_REALTIME]		= "realtime",
+		[TWHEEL_CLOCK_TAI]		= "tai",
+		[TWHEEL_CLOCK_VIRTUAL]		= "virtual",
+	};
+
+	return name[clock];
+}
+
+static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct twheel_file *tf = file->private_data;
+	struct twheel_info info;
+
+	twheel_get_info(tf->tw, &info);
+	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
+	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
+	seq_printf(m, "tick_ns:\t%llu\n", info.tick_ns);
+	seq_printf(m, "slots:\t%u\n", info.slots);
+	seq_printf(m, "levels:\t%u\n", info.levels);
+	seq_printf(m, "max_pending:\t%u\n", info.max_pending);
+	seq_printf(m, "next_expiry_ns:\t%llu\n", info.next_expiry_ns);
+	seq_printf(m, "max_late_ns:\t%llu\n", info.max_late_ns);
+	seq_printf(m, "armed:\t%llu\n", info.armed);
+	seq_printf(m, "pending:\t%llu\n", info.pending);
+	seq_printf(m, "unread:\t%llu\n", info.unread);
+	seq_printf(m, "live:\t%llu\n", info.live);
+	seq_printf(m, "expirations:\t%llu\n", info.expirations);
+	seq_printf(m, "delivered:\t%llu\n", info.delivered);
+	seq_printf(m, "completed:\t%llu\n", info.completed);
+	seq_printf(m, "cancelled:\t%llu\n", info.cancelled);
+	seq_printf(m, "revoked:\t%llu\n", info.revoked);
+	seq_printf(m, "drained:\t%llu\n", info.drained);
+	seq_printf(m, "rearmed:\t%llu\n", info.rearmed);
+}
+
+static const struct file_operations twheel_fops = {
+	.owner		= THIS_MODULE,
+	.open		= twheel_fop_open,
+	.release	= twheel_fop_release,
+	.unlocked_ioctl	= twheel_fop_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.read_iter	= twheel_fop_read_iter,
+	.poll		= twheel_fop_poll,
+	.show_fdinfo	= twheel_fop_show_fdinfo,
+};
+
+static struct miscdevice twheel_misc = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "twheel",
+	.fops	= &twheel_fops,
+	.mode	= 0600,
+};
+
+int twheel_chardev_register(void)
+{
+	return misc_register(&twheel_misc);
+}
+
+void twheel_chardev_unregister(void)
+{
+	misc_deregister(&twheel_misc);
+}

@@ -1,0 +1,2718 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel_main.c - the engine: who may do what to a timeout, and when
+ *
+ * Overview
+ * --------
+ *
+ *   any thread                        kthread                    any thread
+ *
+ *   ARM, REARM --> inbox (llist) --> wheel --> ready list --> read, poll
+ *                       ^              |
+ *   CANCEL --> state word              '--> next tick --> hrtimer, softirq
+ *
+ * An open file is a struct twheel.  Its timeouts live in pages that are not
+ * freed before the last close, so that a reference to a timeout may be stale
+ * but never dangles: an id is a generation and an index, the index leads to the
+ * timeout in two loads, and the generation in its state word says whether it
+ * is still the same one.
+ *
+ * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and
+ * a sequence number.  Nobody but the wheel's kthread touches it.  A timeout
+ * that is cancelled is free for reuse at once; its entry stays behind and is
+ * dropped as stale when it comes up, because the state or the sequence number
+ * in the state word differ.  Sweeps bound how many stale entries there are.  A
+ * timeout that is moved later stays where it is as well: its entry comes up
+ * early, and is put where the deadline now says.
+ *
+ * Arming wakes nobody unless the kthread has to run earlier than it would
+ * anyway.  Until then new timeouts stay in the inbox, and those cancelled there
+ * never enter the wheel.
+ *
+ *
+ * States
+ * ------
+ *
+ * One atomic word per timeout decides every race; whoever changes it owns what
+ * follows, and the loser looks again.
+ *
+ *   FREE --> NEW --> QUEUED --> ARMED --> SPENT+UNREAD --> FREE
+ *
+ *   FREE    on a free list
+ *   NEW     being armed; only the arming thread knows it
+ *   QUEUED  in the inbox, pending
+ *   ARMED   pending; an entry in the wheel has its sequence number.  With
+ *           UNREAD: periodic, an event waits to be read at the same time
+ *   SPENT   expired for good, or until its event is read (fixed delay), or
+ *           drained; always with UNREAD
+ *   DEAD    cancelled while in the inbox; the kthread frees it from there
+ *   REARMING  being re-armed by a holder of the lock: nobody who holds the lock
+ *           ever sees it, and who meets it without waits for the lock
+ *
+ *   arm_publish()          NEW --> QUEUED                      armer
+ *   timeout_enter()        QUEUED --> ARMED, DEAD --> FREE     kthread
+ *   timeout_expire()       ARMED --> SPENT+UNREAD, ARMED+UNREAD   kthread
+ *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
+ *                          any UNREAD --> FREE                 anyone
+ *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
+ *   event_commit()         UNREAD --> FREE, ARMED, QUEUED      reader
+ *   timeout_drain()        any pending --> SPENT+UNREAD+DRAINED   kthread
+ *
+ *
+ * Report first, commit second
+ * ---------------------------
+ *
+ * What a call is about to do is first written to the user's memory, which may
+ * fault, and then done by a compare-and-swap that fails if the timeout is no
+ * longer as it was seen; then the call looks again.  So a bad pointer leaves
+ * nothing half-done (G4 for read), and no user memory is touched under a lock.
+ *
+ *
+ * Locks
+ * -----
+ *
+ *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM
+ *     > grow_mutex  growing the arena; room_mutex: growing the wheel's pool.
+ *                   Mutexes, since they allocate and charge.
+ *   lock            spinlock: the ready list, and every change of a live
+ *                   timeout's fields.  A timeout becomes UNREAD, or stops
+ *                   being so, under it only.  Never taken in interrupts.
+ *   free_lock       spinlock: the list of free places, taking side
+ *   wake_lock       spinlock: when the kthread runs next, the hrtimer
+ *
+ * The three spinlocks do not nest.  Nobody is woken under any of them: wake-ups
+ * run epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
+ * but free_lock (for a batch) and, when earlier than all else, wake_lock.
+ *
+ * RCU: readers of the page table, which grows by replacement; and what checks
+ * "draining" and then publishes to the inbox, which DRAIN waits for.
+ *
+ *
+ * Guarantees, by the names that mark the lines which keep them
+ * ------------------------------------------------------------
+ *
+ *   G1 never early          G5 bounded interrupt work
+ *   G2 bounded lateness     G6 silent when idle
+ *   G3 exactly one outcome  G7 cost does not grow
+ *   G4 nothing lost         G8 stale ids are harmless
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/llist.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/prefetch.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+#include <linux/twheel.h>
+#include <linux/wait.h>
+
+#include "twheel.h"
+#include "twheel_compat.h"
+#include "twheel_wheel.h"
+
+#define DEFAULT_SLOTS		1024
+#define DEFAULT_MAX_PENDING	1048576
+
+/* Timeouts that may wait in the inbox before the kthread is woken for them. */
+#define INBOX_WATERMARK		8192
+
+/* Entries that the kthread takes at a time, under one hold of the lock. */
+#define KTHREAD_BATCH		64
+
+/* What a wheel may do before the other wheels of its kthread have a turn. */
+#define TURN_BUDGET		4096
+
+/* Stale entries that are not worth a sweep. */
+#define SWEEP_SLACK		4096
+
+/* Chunks of the wheel that are allocated at a time. */
+#define CHUNKS_AT_A_TIME	32
+
+#define WAKE_NEVER		U64_MAX
+#define WAKE_NOW		0ULL
+
+/* Module parameters */
+
+static unsigned int default_tick_us = 1000;
+module_param(default_tick_us, uint, 0444);
+MODULE_PARM_DESC(default_tick_us,
+		 "tick of a wheel that does not choose one, microseconds (1 to 3600000000, default 1000)");
+
+static unsigned int max_pending = 16777216;
+module_param(max_pending, uint, 0444);
+MODULE_PARM_DESC(max_pending,
+		 "timeouts that one wheel may ask for (1 to 1073741824, default 16777216)");
+
+static unsigned long max_timeouts = 67108864;
+module_param(max_timeouts, ulong, 0444);
+MODULE_PARM_DESC(max_timeouts,
+		 "timeouts of all wheels together, counted by the page (1024 and up, default 67108864)");
+
+static unsigned int kthreads;
+module_param(kthreads, uint, 0444);
+MODULE_PARM_DESC(kthreads,
+		 "threads that serve the wheels (1 to 64; default 0: one per CPU, 4 at most)");
+
+static int kthread_nice;
+module_param(kthread_nice, int, 0444);
+MODULE_PARM_DESC(kthread_nice,
+		 "nice value of the threads (-20 to 19, default 0)");
+
+static bool kthread_fifo;
+module_param(kthread_fifo, bool, 0444);
+MODULE_PARM_DESC(kthread_fifo,
+		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
+
+/* The module's own: threads, and places taken by all wheels. */
+
+static struct kthread_worker **workers;
+static unsigned int nr_workers;
+static atomic_t next_worker;
+static atomic_long_t nr_places_total;
+static struct kmem_cache *chunk_cache;
+
+/*
+ * The state word: generation 63-32, sequence number 31-12, flags and phase.
+ */
+enum twheel_phase {
+	PHASE_FREE,
+	PHASE_NEW,
+	PHASE_QUEUED,
+	PHASE_ARMED,
+	PHASE_SPENT,
+	PHASE_DEAD,
+	PHASE_REARMING,
+};
+
+#define STATE_PHASE		0x7ULL
+#define STATE_UNREAD		BIT_ULL(3)	/* on the ready list */
+#define STATE_DRAINED		BIT_ULL(4)	/* its event says so */
+#define STATE_PERIODIC		BIT_ULL(5)	/* has a twheel_periodic */
+#define STATE_FIXED_DELAY	BIT_ULL(6)
+#define STATE_LIMITED		BIT_ULL(7)	/* repeats_left counts */
+#define STATE_OVERDUE		BIT_ULL(8)	/* was due when armed */
+#define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
+				 STATE_LIMITED)
+#define STATE_FLAGS		(STATE_UNREAD | STATE_DRAINED | STATE_LIFE | \
+				 STATE_OVERDUE)
+#define STATE_SEQ_SHIFT		12
+#define STATE_SEQ		GENMASK_ULL(31, STATE_SEQ_SHIFT)
+#define STATE_GEN_SHIFT		32
+#define STATE_GEN		GENMASK_ULL(63, STATE_GEN_SHIFT)
+
+/**
+ * struct twheel_timeout - a timeout, or the place for one
+ * @state: atomic; see the banner
+ * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While SPENT: the one
+ *	that expired.  Written by the armer while NEW, under lock after that.
+ * @user_data: written by the armer while NEW
+ * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
+ * @prev: link in the ready list (UNREAD), an index; guarded by lock
+ * @next: likewise
+ * @fired_ns: clock at the latest expiration; guarded by lock
+ *
+ * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
+ */
+struct twheel_timeout {
+	atomic64_t state;
+	u64 deadline_ns;
+	u64 user_data;
+	union {
+		struct llist_node node;
+		struct {
+			u32 prev;
+			u32 next;
+		};
+	};
+	u64 fired_ns;
+};
+
+#define PLACES_PER_PAGE \
+	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_timeout))
+
+/**
+ * struct twheel_periodic - what periodic timeouts of a page need beside
+ * @interval_ns: the period, not below a tick
+ * @repeats_left: expirations to come, with STATE_LIMITED
+ * @count: expirations in the unread event
+ * @deliveries: events of this life that were read
+ *
+ * Made when the first timeout of the page is given an interval.  Guarded as
+ * struct twheel_timeout.deadline_ns.
+ */
+struct twheel_periodic {
+	u64 interval_ns[PLACES_PER_PAGE];
+	u32 repeats_left[PLACES_PER_PAGE];
+	u32 count[PLACES_PER_PAGE];
+	u32 deliveries[PLACES_PER_PAGE];
+};
+
+/**
+ * struct twheel_page - a page of places
+ * @periodic: set once, by cmpxchg; NULL while no place needed it
+ * @first_index: index of the first place; constant
+ * @timeout: the places
+ */
+struct twheel_page {
+	struct twheel_periodic *periodic;
+	u32 first_index;
+	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
+};
+
+static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
+
+/**
+ * struct twheel_table - from index to page
+ * @rcu: for freeing it
+ * @capacity: room at @page
+ * @page: the pages; those below struct twheel.nr_pages are there
+ */
+struct twheel_table {
+	struct rcu_head rcu;
+	u32 capacity;
+	struct twheel_page *page[];
+};
+
+/**
+ * struct twheel - an open wheel
+ *
+ * @clock: enum twheel_clock.  This and the next five: written under
+ *	control_mutex before @started, constant after
+ * @tick_ns: granularity
+ * @slots: of level 0
+ * @max_pending: limit of @live
+ * @setup_flags: TWHEEL_SETUP_*
+ * @max_tick: later than any tick there is: what never expires
+ * @configured: SETUP was done; control_mutex
+ * @started: the above are final and the wheel exists; released once
+ * @draining: arming is over; set once under control_mutex
+ * @drained: and all that was left is on the ready list; set once by the kthread
+ * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under control_mutex
+ * @worker: the kthread; constant once started
+ * @control_mutex: see the banner
+ * @grow_mutex: see the banner
+ * @room_mutex: see the banner
+ *
+ * @live: places that count against @max_pending; atomic
+ * @armed: timeouts accepted; atomic
+ * @cancelled: see struct twheel_info; atomic
+ *
+ * @free_lock: guards @free
+ * @free: chain of free places
+ * @freed: places on their way to @free; llist, taken from under free_lock
+ * @table: pages by index; RCU, replaced under grow_mutex
+ * @nr_pages: pages in @table; written under grow_mutex, released
+ *
+ * @room_used: entries in the wheel and entries promised; atomic
+ * @room: entries that the wheel's chunks suffice for; written under room_mutex
+ * @nr_chunks: chunks allocated for them; room_mutex
+ * @gifts: chunks on their way to the wheel's pool; llist
+ *
+ * @inbox: timeouts on their way to the wheel; llist
+ * @inbox_len: how many; atomic
+ *
+ * @lock: guards the fields of live timeouts and all down to @max_late_ns
+ * @ready_first: index of the first timeout of the ready list, + 1; 0: empty
+ * @ready_last: index of the last one, + 1
+ * @nr_unread: length of the ready list; read without the lock by poll
+ * @nr_spent: of these, not pending any more
+ * @expirations: see struct twheel_info, as are the next
+ * @delivered: "
+ * @completed: "
+ * @revoked: "
+ * @drained_out: "
+ * @rearmed: "
+ * @max_late_ns: "
+ * @wait: readers and pollers
+ *
+ * @wake_lock: guards the next ones, and starting @timer
+ * @wake_ns: when the kthread runs next; read without the lock to see whether
+ *	a new timeout is earlier
+ * @passing: a pass is going on, which looks at @wake_ns when it ends
+ * @closing: @timer and @work must not be started any more
+ * @drain_wanted: the next pass is to drain
+ * @sync_wanted: passes asked for
+ * @sync_done: the latest one of these that was begun and is done
+ * @sync_wait: who waits for it
+ * @timer: fires at @wake_ns
+ * @work: a turn of the kthread
+ *
+ * The rest is the kthread's alone.
+ *
+ * @pass_sync: @sync_wanted when the pass began
+ * @pass_drains: @drain_wanted when the pass began
+ * @pass_begun: a pass has begun and needs more turns
+ * @sweeping: a sweep has begun
+ * @drain_page: where draining stands
+ * @arrivals: what is left of the chain taken from the inbox
+ * @wheel: the wheel
+ * @slots_memory: its slots
+ */
+struct twheel {
+	u32 clock;
+	u32 slots;
+	u64 tick_ns;
+	u32 max_pending;
+	u32 setup_flags;
+	u64 max_tick;
+	bool configured;
+	bool started;
+	bool draining;
+	bool drained;
+	u64 virtual_now_ns;
+	struct kthread_worker *worker;
+	struct mutex control_mutex;
+	struct mutex grow_mutex;
+	struct mutex room_mutex;
+
+	atomic_t live ____cacheline_aligned_in_smp;
+	atomic64_t armed;
+	atomic64_t cancelled;
+
+	spinlock_t free_lock ____cacheline_aligned_in_smp;
+	struct llist_node *free;
+	struct llist_head freed;
+	struct twheel_table __rcu *table;
+	u32 nr_pages;
+
+	atomic_t room_used ____cacheline_aligned_in_smp;
+	u32 room;
+	u32 nr_chunks;
+	struct llist_head gifts;
+
+	struct llist_head inbox ____cacheline_aligned_in_smp;
+	atomic_t inbox_len;
+
+	spinlock_t lock ____cacheline_aligned_in_smp;
+	u32 ready_first;
+	u32 ready_last;
+	u32 nr_unread;
+	u32 nr_spent;
+	u64 expirations;
+	u64 delivered;
+	u64 completed;
+	u64 revoked;
+	u64 drained_out;
+	u64 rearmed;
+	u64 max_late_ns;
+	wait_queue_head_t wait;
+
+	spinlock_t wake_lock ____cacheline_aligned_in_smp;
+	u64 wake_ns;
+	bool passing;
+	bool closing;
+	bool drain_wanted;
+	u32 sync_wanted;
+	u32 sync_done;
+	wait_queue_head_t sync_wait;
+	struct hrtimer timer;
+	struct kthread_work work;
+
+	u32 pass_sync ____cacheline_aligned_in_smp;
+	bool pass_drains;
+	bool pass_begun;
+	bool sweeping;
+	u32 drain_page;
+	struct llist_node *arrivals;
+	struct twheel_wheel wheel;
+	void *slots_memory;
+};
+
+/* The state word */
+
+static u64 timeout_state(const struct twheel_timeout *t)
+{
+	/* Pairs with the release of whoever published the fields. */
+	return atomic64_read_acquire(&t->state);
+}
+
+static enum twheel_phase state_phase(u64 state)
+{
+	return state & STATE_PHASE;
+}
+
+static u32 state_seq(u64 state)
+{
+	return (state & STATE_SEQ) >> STATE_SEQ_SHIFT;
+}
+
+static u32 state_gen(u64 state)
+{
+	return state >> STATE_GEN_SHIFT;
+}
+
+/* The same life in another phase, flags besides. */
+static u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) | phase | flags;
+}
+
+/* The same, with a new place in the wheel: older entries become stale. */
+static u64 state_placed(u64 state, u64 flags)
+{
+	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
+
+	return (state & STATE_GEN) | seq | PHASE_ARMED | flags;
+}
+
+/* G8: from now on the old id names nothing. */
+static u64 state_freed(u64 state)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
+}
+
+static bool state_is_pending(u64 state)
+{
+	return state_phase(state) == PHASE_QUEUED ||
+	       state_phase(state) == PHASE_ARMED;
+}
+
+/* A user's business: pending, or with an event to be read. */
+static bool state_is_live(u64 state)
+{
+	return state_is_pending(state) || state_phase(state) == PHASE_SPENT;
+}
+
+/* A fixed delay that waits to be read keeps its room in the wheel. */
+static bool state_keeps_room(u64 state)
+{
+	return state_phase(state) == PHASE_SPENT && (state & STATE_FIXED_DELAY);
+}
+
+/* The one transition: true for whoever made it. */
+static bool state_change(struct twheel_timeout *t, u64 from, u64 to)
+{
+	return atomic64_try_cmpxchg(&t->state, (s64 *)&from, to);
+}
+
+/* Places, indices and ids */
+
+static struct twheel_page *timeout_page(const struct twheel_timeout *t)
+{
+	return (struct twheel_page *)((unsigned long)t & PAGE_MASK);
+}
+
+static u32 timeout_slot(const struct twheel_timeout *t)
+{
+	return t - timeout_page(t)->timeout;
+}
+
+static u32 timeout_index(const struct twheel_timeout *t)
+{
+	return timeout_page(t)->first_index + timeout_slot(t);
+}
+
+static u64 timeout_id(const struct twheel_timeout *t, u64 state)
+{
+	return (state & STATE_GEN) | timeout_index(t);
+}
+
+static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
+{
+	/* Pairs with cmpxchg() in periodic_provide(). */
+	return READ_ONCE(timeout_page(t)->periodic);
+}
+
+/* The page outlives the read-side section; it is freed by the last close. */
+static struct twheel_page *page_at(struct twheel *tw, u32 nr)
+{
+	struct twheel_page *page = NULL;
+
+	rcu_read_lock();
+	/* Pairs with the release in table_add(): the table has that page. */
+	if (nr < smp_load_acquire(&tw->nr_pages))
+		page = rcu_dereference(tw->table)->page[nr];
+	rcu_read_unlock();
+	return page;
+}
+
+static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
+{
+	struct twheel_page *page = page_at(tw, index / PLACES_PER_PAGE);
+
+	return page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
+}
+
+/*
+ * G8: what an id names, and the state in which it was found.  NULL if the place
+ * is free or another generation lives there.  The state may change at once:
+ * whoever acts on it does so by state_change().
+ */
+static struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
+					    u64 *state)
+{
+	struct twheel_timeout *t = timeout_at(tw, (u32)id);
+
+	if (!t)
+		return NULL;
+	*state = timeout_state(t);
+	if (state_gen(*state) != id >> STATE_GEN_SHIFT ||
+	    !state_is_live(*state))
+		return NULL;
+	return t;
+}
+
+/* Time */
+
+static u64 twheel_now(const struct twheel *tw)
+{
+	switch (tw->clock) {
+	case TWHEEL_CLOCK_BOOTTIME:
+		return ktime_get_boottime_ns();
+	case TWHEEL_CLOCK_REALTIME:
+		return ktime_get_real_ns();
+	case TWHEEL_CLOCK_TAI:
+		return ktime_get_clocktai_ns();
+	case TWHEEL_CLOCK_VIRTUAL:
+		return READ_ONCE(tw->virtual_now_ns);
+	default:
+		return ktime_get_ns();
+	}
+}
+
+static u64 time_add(u64 a_ns, u64 b_ns)
+{
+	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
+		return TWHEEL_TIME_NEVER;
+	return a_ns + b_ns;
+}
+
+/* G1: the first tick at or after a deadline; rounding goes up, here only. */
+static u64 deadline_tick(const struct twheel *tw, u64 deadline_ns)
+{
+	if (deadline_ns >= TWHEEL_TIME_NEVER)
+		return tw->max_tick;
+	return DIV64_U64_ROUND_UP(deadline_ns, tw->tick_ns);
+}
+
+static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
+{
+	return tick >= tw->max_tick - 1 ? WAKE_NEVER : tick * tw->tick_ns;
+}
+
+/* When to run */
+
+/* Make the hrtimer, or the kthread at once, follow from wake_ns. */
+static void wake_program(struct twheel *tw)
+	__must_hold(&tw->wake_lock)
+{
+	lockdep_assert_held(&tw->wake_lock);
+
+	if (tw->closing)
+		return;
+	if (tw->wake_ns == WAKE_NOW ||
+	    (tw->wake_ns != WAKE_NEVER && tw->wake_ns <= twheel_now(tw)))
+		kthread_queue_work(tw->worker, &tw->work);
+	else if (tw->clock == TWHEEL_CLOCK_VIRTUAL)
+		return;	/* ADVANCE will see to it */
+	else if (tw->wake_ns == WAKE_NEVER)
+		hrtimer_try_to_cancel(&tw->timer); /* G6 */
+	else
+		hrtimer_start(&tw->timer, ns_to_ktime(tw->wake_ns),
+			      HRTIMER_MODE_ABS_SOFT);
+}
+
+static void wake_at(struct twheel *tw, u64 edge_ns)
+{
+	spin_lock(&tw->wake_lock);
+	if (edge_ns < tw->wake_ns) {
+		WRITE_ONCE(tw->wake_ns, edge_ns);
+		/* A pass looks at wake_ns when it ends. */
+		if (!tw->passing)
+			wake_program(tw);
+	}
+	spin_unlock(&tw->wake_lock);
+}
+
+/*
+ * Something was put into the inbox that is due at @due_ns (WAKE_NOW if it was
+ * due when armed).  Nobody is woken if the kthread runs by then anyway.
+ *
+ * The llist_add before us is a full barrier, as is the llist_del_all in
+ * pass_begin() after it has set wake_ns to WAKE_NEVER: either we see that, or
+ * the pass sees what we added.
+ */
+static void wake_for(struct twheel *tw, u64 due_ns)
+{
+	if (due_ns < READ_ONCE(tw->wake_ns) && due_ns < TWHEEL_TIME_NEVER)
+		wake_at(tw, tick_edge_ns(tw, deadline_tick(tw, due_ns)));
+}
+
+/*
+ * G5 bounded interrupt work: this is all that runs in softirq, whatever pends.
+ */
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct twheel *tw = container_of(timer, struct twheel, timer);
+
+	kthread_queue_work(tw->worker, &tw->work);
+	return HRTIMER_NORESTART;
+}
+
+static void wake_waiters(struct twheel *tw, __poll_t events)
+{
+	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
+	if (wq_has_sleeper(&tw->wait))
+		wake_up_poll(&tw->wait, events);
+}
+
+/* Ask for a whole pass that begins from now on, and wait for its end. */
+static int pass_sync(struct twheel *tw)
+{
+	u32 wanted;
+
+	spin_lock(&tw->wake_lock);
+	wanted = ++tw->sync_wanted;
+	WRITE_ONCE(tw->wake_ns, WAKE_NOW);
+	if (!tw->passing)
+		wake_program(tw);
+	spin_unlock(&tw->wake_lock);
+	return wait_event_interruptible(tw->sync_wait,
+			(s32)(READ_ONCE(tw->sync_done) - wanted) >= 0);
+}
+
+/* The arena: taking and giving back places */
+
+/**
+ * struct ending - what a batch of timeouts that end leaves to be done
+ * @first: chain of places to be reused
+ * @last: its end
+ * @nr_places: places that do not count any more
+ * @nr_cancelled: of these, cancelled while pending
+ * @nr_room: room in the wheel to be given back
+ */
+struct ending {
+	struct llist_node *first;
+	struct llist_node *last;
+	unsigned int nr_places;
+	unsigned int nr_cancelled;
+	unsigned int nr_room;
+};
+
+static int table_add(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->grow_mutex)
+{
+	struct twheel_table *old, *table;
+
+	old = rcu_dereference_protected(tw->table,
+					lockdep_is_held(&tw->grow_mutex));
+	table = old;
+	if (!old || tw->nr_pages == old->capacity) {
+		u32 capacity = old ? 2 * old->capacity : 8;
+
+		table = kvmalloc(struct_size(table, page, capacity),
+				 GFP_KERNEL_ACCOUNT);
+		if (!table)
+			return -ENOMEM;
+		table->capacity = capacity;
+		if (old)
+			memcpy(table->page, old->page,
+			       tw->nr_pages * sizeof(table->page[0]));
+	}
+	table->page[tw->nr_pages] = page;
+	if (table != old) {
+		rcu_assign_pointer(tw->table, table);
+		if (old)
+			kvfree_rcu(old, rcu);
+	}
+	/* Pairs with the acquire in page_at(). */
+	smp_store_release(&tw->nr_pages, tw->nr_pages + 1);
+	return 0;
+}
+
+/* Add a page of places to the free ones. */
+static int arena_grow(struct twheel *tw)
+	__must_hold(&tw->grow_mutex)
+{
+	struct twheel_page *page;
+	unsigned int i;
+	int err = -ENOMEM;
+
+	if (atomic_long_add_return(PLACES_PER_PAGE, &nr_places_total) >
+	    max_timeouts) {
+		err = -ENOSPC;
+		goto uncount;
+	}
+	page = (struct twheel_page *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	if (!page)
+		goto uncount;
+	page->first_index = tw->nr_pages * PLACES_PER_PAGE;
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		struct twheel_timeout *t = &page->timeout[i];
+
+		/* Generations begin at 1, so that no id is 0. */
+		atomic64_set(&t->state, BIT_ULL(STATE_GEN_SHIFT));
+		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
+	}
+	err = table_add(tw, page);
+	if (err)
+		goto free_page;
+	llist_add_batch(&page->timeout[0].node,
+			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->freed);
+	return 0;
+
+free_page:
+	free_page((unsigned long)page);
+uncount:
+	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
+	return err;
+}
+
+static int arena_provide(struct twheel *tw)
+{
+	int err = 0;
+
+	mutex_lock(&tw->grow_mutex);
+	/* Someone else may have grown it, or freed places, meanwhile. */
+	if (llist_empty(&tw->freed))
+		err = arena_grow(tw);
+	mutex_unlock(&tw->grow_mutex);
+	return err;
+}
+
+/* Move up to @nr free places to the end of a chain; returns how many. */
+static unsigned int places_pop(struct twheel *tw, unsigned int nr,
+			       struct llist_node ***tail)
+{
+	unsigned int got = 0;
+
+	spin_lock(&tw->free_lock);
+	while (got < nr) {
+		if (!tw->free)
+			tw->free = llist_del_all(&tw->freed);
+		if (!tw->free)
+			break;
+		**tail = tw->free;
+		*tail = &tw->free->next;
+		tw->free = tw->free->next;
+		got++;
+	}
+	spin_unlock(&tw->free_lock);
+	return got;
+}
+
+/* Take @nr places; fewer, and the reason in @err, when there is no more. */
+static unsigned int places_take(struct twheel *tw, unsigned int nr,
+				struct llist_node **chain, int *err)
+{
+	struct llist_node **tail = chain;
+	unsigned int got = 0;
+
+	*err = 0;
+	for (;;) {
+		got += places_pop(tw, nr - got, &tail);
+		if (got == nr)
+			break;
+		*err = arena_provide(tw);
+		if (*err)
+			break;
+	}
+	*tail = NULL;
+	return got;
+}
+
+/* Chain a place that has become free, for ending_done. */
+static void place_free(struct twheel_timeout *t, u64 state,
+		       struct ending *ending)
+{
+	/*
+	 * G8: a place whose generations are used up is not used again.  The
+	 * last state has generation 0, which no id has.
+	 */
+	if (!state_gen(state))
+		return;
+	t->node.next = ending->first;
+	ending->first = &t->node;
+	if (!ending->last)
+		ending->last = &t->node;
+}
+
+/* Count timeouts in; returns how many there was a place for, exactly. */
+static unsigned int live_take(struct twheel *tw, unsigned int nr)
+{
+	int live = atomic_read(&tw->live);
+	unsigned int got;
+
+	do {
+		got = min_t(unsigned int, nr, tw->max_pending - live);
+		if (!got)
+			return 0;
+	} while (!atomic_try_cmpxchg(&tw->live, &live, live + got));
+	return got;
+}
+
+static void live_give(struct twheel *tw, unsigned int nr)
+{
+	int live;
+
+	if (!nr)
+		return;
+	live = atomic_sub_return(nr, &tw->live);
+	if (live + nr >= tw->max_pending)
+		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM);
+}
+
+static int periodic_provide(struct twheel_timeout *t)
+{
+	struct twheel_page *page = timeout_page(t);
+	struct twheel_periodic *periodic;
+
+	if (READ_ONCE(page->periodic))
+		return 0;
+	periodic = kzalloc(sizeof(*periodic), GFP_KERNEL_ACCOUNT);
+	if (!periodic)
+		return -ENOMEM;
+	if (cmpxchg(&page->periodic, NULL, periodic))
+		kfree(periodic);
+	return 0;
+}
+
+/*
+ * Room in the wheel: G4 nothing lost.  Every entry that the kthread inserts was
+ * promised here, when failing was still an option: one for each pending
+ * timeout, one for each fixed delay that waits to be read, one for each stale
+ * entry until it is dropped.
+ */
+
+static int chunks_add(struct twheel *tw, unsigned int nr)
+	__must_hold(&tw->room_mutex)
+{
+	void *chunk[CHUNKS_AT_A_TIME];
+	int i;
+
+	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_KERNEL_ACCOUNT, nr, chunk))
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		llist_add((struct llist_node *)chunk[i], &tw->gifts);
+	tw->nr_chunks += nr;
+	return 0;
+}
+
+static int room_provide(struct twheel *tw)
+{
+	int err = 0;
+
+	mutex_lock(&tw->room_mutex);
+	while (!err && atomic_read(&tw->room_used) > tw->room) {
+		u32 room = atomic_read(&tw->room_used) + 32;
+		u32 need = twheel_wheel_chunks_for(&tw->wheel, room);
+
+		if (tw->nr_chunks < need)
+			err = chunks_add(tw, min_t(u32, need - tw->nr_chunks,
+						   CHUNKS_AT_A_TIME));
+		else
+			WRITE_ONCE(tw->room, room);
+	}
+	mutex_unlock(&tw->room_mutex);
+	return err;
+}
+
+static void room_give(struct twheel *tw, unsigned int nr)
+{
+	if (nr)
+		atomic_sub(nr, &tw->room_used);
+}
+
+static int room_take(struct twheel *tw, unsigned int nr)
+{
+	int err;
+
+	if (atomic_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
+		return 0;
+	err = room_provide(tw);
+	if (err)
+		room_give(tw, nr);
+	return err;
+}
+
+/* Entries beyond what pends are stale; too many of them call for a sweep. */
+static bool room_is_wasted(struct twheel *tw)
+{
+	u64 pending = atomic_read(&tw->live);
+
+	return atomic_read(&tw->room_used) > pending + pending / 2 + SWEEP_SLACK;
+}
+
+/* Finish a batch of timeouts that have ended. */
+static void ending_done(struct twheel *tw, struct ending *ending)
+{
+	if (ending->first)
+		llist_add_batch(ending->first, ending->last, &tw->freed);
+	if (ending->nr_cancelled)
+		atomic64_add(ending->nr_cancelled, &tw->cancelled);
+	room_give(tw, ending->nr_room);
+	live_give(tw, ending->nr_places);
+	if (ending->nr_cancelled && room_is_wasted(tw))
+		wake_at(tw, WAKE_NOW);
+}
+
+/* The ready list: linked by index, since a timeout has no room for pointers */
+
+static struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
+{
+	return link ? timeout_at(tw, link - 1) : NULL;
+}
+
+static void ready_add(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock)
+{
+	u32 link = timeout_index(t) + 1;
+
+	lockdep_assert_held(&tw->lock);
+	t->prev = tw->ready_last;
+	t->next = 0;
+	if (tw->ready_last)
+		ready_at(tw, tw->ready_last)->next = link;
+	else
+		tw->ready_first = link;
+	tw->ready_last = link;
+	WRITE_ONCE(tw->nr_unread, tw->nr_unread + 1);
+}
+
+static void ready_del(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock)
+{
+	lockdep_assert_held(&tw->lock);
+	if (t->prev)
+		ready_at(tw, t->prev)->next = t->next;
+	else
+		tw->ready_first = t->next;
+	if (t->next)
+		ready_at(tw, t->next)->prev = t->prev;
+	else
+		tw->ready_last = t->prev;
+	WRITE_ONCE(tw->nr_unread, tw->nr_unread - 1);
+}
+
+/* Take a timeout's event away, whether it is read or revoked. */
+static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
+	__must_hold(&tw->lock)
+{
+	ready_del(tw, t);
+	if (state_phase(state) == PHASE_SPENT)
+		tw->nr_spent--;
+}
+
+/* Arming */
+
+/* Make a vector of timeouts one chain, and put it into the inbox. */
+static void inbox_add(struct twheel *tw, struct llist_node *first,
+		      struct llist_node *last, unsigned int nr, u64 due_ns)
+{
+	unsigned int len = atomic_add_return(nr, &tw->inbox_len);
+
+	llist_add_batch(first, last, &tw->inbox);
+	if (len >= INBOX_WATERMARK && len - nr < INBOX_WATERMARK)
+		due_ns = WAKE_NOW;
+	wake_for(tw, due_ns);
+}
+
+/* Starting: with the first timeout */
+
+static clockid_t twheel_clockid(const struct twheel *tw)
+{
+	switch (tw->clock) {
+	case TWHEEL_CLOCK_BOOTTIME:
+		return CLOCK_BOOTTIME;
+	case TWHEEL_CLOCK_REALTIME:
+		return CLOCK_REALTIME;
+	case TWHEEL_CLOCK_TAI:
+		return CLOCK_TAI;
+	default:
+		return CLOCK_MONOTONIC;	/* not used by the virtual clock */
+	}
+}
+
+static int twheel_start(struct twheel *tw)
+	__must_hold(&tw->control_mutex)
+{
+	struct twheel_wheel_config config = {
+		.slots		= tw->slots,
+		.one_level	= tw->setup_flags & TWHEEL_SETUP_ONE_LEVEL,
+		.rewinds	= tw->clock == TWHEEL_CLOCK_REALTIME ||
+				  tw->clock == TWHEEL_CLOCK_TAI,
+	};
+
+	/* One more than the last tick that any clock reaches. */
+	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
+	config.max_tick = tw->max_tick;
+	tw->slots_memory = kvzalloc(twheel_wheel_size(&config),
+				    GFP_KERNEL_ACCOUNT);
+	if (!tw->slots_memory)
+		return -ENOMEM;
+	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
+			  div64_u64(twheel_now(tw), tw->tick_ns));
+	hrtimer_setup(&tw->timer, timer_fired, twheel_clockid(tw),
+		      HRTIMER_MODE_ABS_SOFT);
+	tw->worker = workers[(u32)atomic_inc_return(&next_worker) % nr_workers];
+	/* Pairs with the acquires in arm_allowed() and elsewhere. */
+	smp_store_release(&tw->started, true);
+	return 0;
+}
+
+static int twheel_start_lazily(struct twheel *tw)
+{
+	int err = 0;
+
+	mutex_lock(&tw->control_mutex);
+	if (tw->draining)
+		err = -ESHUTDOWN;
+	else if (!tw->started)
+		err = twheel_start(tw);
+	mutex_unlock(&tw->control_mutex);
+	return err;
+}
+
+/* Before anything is armed; what comes in between is settled by commit. */
+static int arm_allowed(struct twheel *tw)
+{
+	if (READ_ONCE(tw->draining))
+		return -ESHUTDOWN;
+	/* Pairs with the release in twheel_start(). */
+	if (likely(smp_load_acquire(&tw->started)))
+		return 0;
+	return twheel_start_lazily(tw);
+}
+
+/**
+ * struct life - times of a timeout, as asked for by ARM or REARM
+ * @flags: STATE_PERIODIC and the others of STATE_LIFE, STATE_OVERDUE
+ * @deadline_ns: absolute
+ * @interval_ns: not below a tick; 0 for a one-shot
+ * @repeats: 0 for no limit
+ */
+struct life {
+	u64 flags;
+	u64 deadline_ns;
+	u64 interval_ns;
+	u32 repeats;
+};
+
+static int life_check(const struct twheel_arm *arm)
+{
+	if (arm->result < 0)
+		return arm->result;
+	if (arm->reserved)
+		return -EINVAL;
+	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY))
+		return -EINVAL;
+	if (!arm->interval_ns &&
+	    (arm->repeats || (arm->flags & TWHEEL_ARM_FIXED_DELAY)))
+		return -EINVAL;
+	return 0;
+}
+
+static struct life life_of(const struct twheel *tw,
+			   const struct twheel_arm *arm, u64 now_ns)
+{
+	struct life life = { .repeats = arm->repeats };
+
+	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
+		life.deadline_ns = min(arm->expires_ns, TWHEEL_TIME_NEVER);
+	else
+		life.deadline_ns = time_add(now_ns, arm->expires_ns);
+	if (life.deadline_ns <= now_ns)
+		life.flags |= STATE_OVERDUE;
+	if (arm->interval_ns) {
+		life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
+					 TWHEEL_TIME_NEVER);
+		life.flags |= STATE_PERIODIC;
+	}
+	if (arm->flags & TWHEEL_ARM_FIXED_DELAY)
+		life.flags |= STATE_FIXED_DELAY;
+	if (arm->repeats)
+		life.flags |= STATE_LIMITED;
+	return life;
+}
+
+/* Before what the end of time means: such a deadline is not waited for. */
+static u64 life_due_ns(const struct life *life)
+{
+	return life->flags & STATE_OVERDUE ? WAKE_NOW : life->deadline_ns;
+}
+
+/* The caller is the only one to know of it (NEW), or holds the lock. */
+static void life_begin(struct twheel_timeout *t, const struct life *life)
+{
+	u32 slot = timeout_slot(t);
+
+	t->deadline_ns = life->deadline_ns;
+	if (life->flags & STATE_PERIODIC) {
+		struct twheel_periodic *periodic = timeout_periodic(t);
+
+		periodic->interval_ns[slot] = life->interval_ns;
+		periodic->repeats_left[slot] = life->repeats;
+		periodic->count[slot] = 0;
+		periodic->deliveries[slot] = 0;
+	}
+}
+
+/* Give one entry its place. */
+static int arm_place(struct twheel *tw, struct twheel_arm *arm,
+		     struct twheel_timeout *t, u64 now_ns)
+{
+	struct life life = life_of(tw, arm, now_ns);
+	u64 state = atomic64_read(&t->state);
+
+	if (life.interval_ns && periodic_provide(t))
+		return -ENOMEM;
+	life_begin(t, &life);
+	t->user_data = arm->user_data;
+	arm->id = timeout_id(t, state);
+	/* Nobody acts on it while NEW; the release is in arm_publish(). */
+	atomic64_set(&t->state, state_next(state, PHASE_NEW, life.flags));
+	return 0;
+}
+
+/* Take back the places at @chain, which never became more than NEW. */
+static void arm_undo(struct twheel *tw, struct llist_node *chain)
+{
+	struct ending ending = {};
+	struct twheel_timeout *t, *next;
+
+	llist_for_each_entry_safe(t, next, chain, node) {
+		u64 state = atomic64_read(&t->state);
+
+		/* Its id may have been reported: it is not given out again. */
+		if (state_phase(state) == PHASE_NEW) {
+			state = state_freed(state);
+			atomic64_set(&t->state, state);
+		}
+		place_free(t, state, &ending);
+		ending.nr_places++;
+		ending.nr_room++;
+	}
+	ending_done(tw, &ending);
+}
+
+/**
+ * twheel_arm_prepare() - find places for a batch of timeouts
+ * @tw: the wheel
+ * @arm: the batch; result is 0 or, for one to be left out, an errno; out:
+ *	id and result
+ * @nr: how many, up to TWHEEL_BATCH
+ * @arming: out: for twheel_arm_commit()
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ESHUTDOWN or -ENOMEM when none can be armed.
+ */
+int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
+		       unsigned int nr, struct twheel_arming *arming)
+{
+	unsigned int i, got, nr_valid = 0;
+	struct llist_node *place = NULL, **tail;
+	int err, short_of = -EAGAIN;
+
+	arming->first = NULL;
+	err = arm_allowed(tw);
+	if (err)
+		return err;
+	arming->now_ns = twheel_now(tw);
+	for (i = 0; i < nr; i++) {
+		arm[i].result = life_check(&arm[i]);
+		nr_valid += !arm[i].result;
+	}
+
+	got = live_take(tw, nr_valid);
+	if (got && room_take(tw, got)) {
+		live_give(tw, got);
+		short_of = -ENOMEM;
+		got = 0;
+	}
+	if (got) {
+		unsigned int taken = places_take(tw, got, &place, &err);
+
+		if (taken < got) {
+			room_give(tw, got - taken);
+			live_give(tw, got - taken);
+			short_of = err;
+		}
+	}
+
+	tail = &arming->first;
+	for (i = 0; i < nr; i++) {
+		if (arm[i].result)
+			continue;
+		if (!place) {
+			arm[i].result = short_of;
+			continue;
+		}
+		arm[i].result = arm_place(tw, &arm[i],
+					  llist_entry(place,
+						      struct twheel_timeout,
+						      node),
+					  arming->now_ns);
+		if (arm[i].result)
+			continue;
+		*tail = place;
+		tail = &place->next;
+		place = place->next;
+	}
+	*tail = NULL;
+	arm_undo(tw, place);
+	return 0;
+}
+
+/* From here on it is everybody's. */
+static u64 arm_publish(struct twheel_timeout *t)
+{
+	u64 state = atomic64_read(&t->state);
+	u64 due_ns = state & STATE_OVERDUE ? WAKE_NOW : t->deadline_ns;
+
+	/* Releases the fields to whoever acts on the state. */
+	atomic64_set_release(&t->state,
+			     state_next(state, PHASE_QUEUED, state & STATE_FLAGS));
+	return due_ns;
+}
+
+/**
+ * twheel_arm_commit() - arm what was reported to the user
+ * @tw: the wheel
+ * @arming: from twheel_arm_prepare(); used up
+ * @nr: how many of those that were given places; the places of the others are
+ *	given back
+ *
+ * Context: process.
+ * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
+ * armed.
+ */
+int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
+		      unsigned int nr)
+{
+	struct llist_node *node = arming->first, *last = NULL;
+	u64 due_ns = WAKE_NEVER;
+	unsigned int i;
+	int err = 0;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	if (READ_ONCE(tw->draining)) {
+		err = -ESHUTDOWN;
+		nr = 0;
+	}
+	atomic64_add(nr, &tw->armed);
+	for (i = 0; i < nr; i++) {
+		due_ns = min(due_ns, arm_publish(llist_entry(node,
+							struct twheel_timeout,
+							node)));
+		last = node;
+		node = node->next;
+	}
+	if (last)
+		inbox_add(tw, arming->first, last, nr, due_ns);
+	rcu_read_unlock();
+	arm_undo(tw, node);
+	return err;
+}
+
+/* Looking at ids, and cancelling */
+
+/*
+ * As timeout_by_id(), for those who do not hold the lock: a timeout that is
+ * just being re-armed is waited for.
+ */
+static struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
+					   u64 *state)
+{
+	struct twheel_timeout *t;
+
+	while ((t = timeout_by_id(tw, id, state)) &&
+	       state_phase(*state) == PHASE_REARMING) {
+		spin_lock(&tw->lock);
+		spin_unlock(&tw->lock);
+	}
+	return t;
+}
+
+static enum twheel_verdict state_verdict(u64 state)
+{
+	return state & STATE_UNREAD ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
+}
+
+/**
+ * twheel_cancel_look() - what cancelling would say
+ * @tw: the wheel
+ * @cancel: the batch; out: result
+ * @seen: out: the states that were found, for twheel_cancel_commit()
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process.
+ */
+void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
+			u64 *seen, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (cancel[i].result < 0)
+			continue;
+		if (cancel[i].reserved) {
+			cancel[i].result = -EINVAL;
+			continue;
+		}
+		if (timeout_look(tw, cancel[i].id, &seen[i]))
+			cancel[i].result = state_verdict(seen[i]);
+		else
+			cancel[i].result = -ENOENT;
+	}
+}
+
+static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
+			  struct ending *ending)
+{
+	bool won;
+
+	spin_lock(&tw->lock);
+	won = atomic64_read(&t->state) == seen;
+	if (won) {
+		event_take(tw, t, seen);
+		tw->revoked++;
+		if (state_keeps_room(seen))
+			ending->nr_room++;
+		atomic64_set(&t->state, state_freed(seen));
+		place_free(t, state_freed(seen), ending);
+		ending->nr_places++;
+	}
+	spin_unlock(&tw->lock);
+	return won;
+}
+
+static bool cancel_pending(struct twheel_timeout *t, u64 seen,
+			   struct ending *ending)
+{
+	/* In the inbox its link is in use: the kthread will free it. */
+	if (state_phase(seen) == PHASE_QUEUED) {
+		if (!state_change(t, seen, state_next(seen, PHASE_DEAD, 0)))
+			return false;
+	} else {
+		if (!state_change(t, seen, state_freed(seen)))
+			return false;
+		place_free(t, state_freed(seen), ending);
+	}
+	ending->nr_places++;
+	ending->nr_cancelled++;
+	return true;
+}
+
+/**
+ * twheel_cancel_commit() - cancel what was reported to the user
+ * @tw: the wheel
+ * @cancel: the batch as twheel_cancel_look() left it
+ * @seen: likewise
+ * @nr: how many of them
+ *
+ * Context: process.
+ * Return: how many were done; when fewer than @nr, the next one is no longer as
+ * it was seen and has to be looked at again, with those after it.
+ */
+unsigned int twheel_cancel_commit(struct twheel *tw,
+				  const struct twheel_cancel *cancel,
+				  const u64 *seen, unsigned int nr)
+{
+	struct ending ending = {};
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		if (cancel[i].result < 0)
+			continue;
+		t = timeout_at(tw, (u32)cancel[i].id);
+		if (seen[i] & STATE_UNREAD ?
+		    !cancel_unread(tw, t, seen[i], &ending) :
+		    !cancel_pending(t, seen[i], &ending))
+			break;
+	}
+	ending_done(tw, &ending);
+	return i;
+}
+
+/* Re-arming */
+
+/**
+ * twheel_rearm_prepare() - what re-arming would say
+ * @tw: the wheel
+ * @arm: the batch; out: result
+ * @rearming: out: for twheel_rearm_commit(), which has to follow
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ESHUTDOWN when the wheel has been drained.
+ */
+int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
+			 struct twheel_rearming *rearming, unsigned int nr)
+{
+	unsigned int i;
+	int err = 0;
+
+	rearming->nr_room = 0;
+	if (READ_ONCE(tw->draining))
+		return -ESHUTDOWN;
+	/* A timeout that moves earlier leaves a stale entry in the wheel. */
+	if (smp_load_acquire(&tw->started))
+		err = room_take(tw, nr);
+	if (!err)
+		rearming->nr_room = nr;
+	rearming->now_ns = twheel_now(tw);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		arm[i].result = life_check(&arm[i]);
+		if (arm[i].result)
+			continue;
+		t = timeout_look(tw, arm[i].id, &rearming->seen[i]);
+		if (!t)
+			arm[i].result = -ENOENT;
+		else if (err || (arm[i].interval_ns && periodic_provide(t)))
+			arm[i].result = -ENOMEM;
+		else
+			arm[i].result = state_verdict(rearming->seen[i]);
+	}
+	return 0;
+}
+
+/*
+ * A new life for a timeout that is as @seen.  A later deadline changes nothing
+ * in the wheel: the entry comes up early and is moved then.
+ */
+static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
+			  const struct life *life, bool *to_inbox)
+	__must_hold(&tw->lock)
+{
+	enum twheel_phase phase = state_phase(seen);
+	bool stays = phase == PHASE_ARMED && !(life->flags & STATE_OVERDUE) &&
+		     life->deadline_ns >= t->deadline_ns;
+
+	lockdep_assert_held(&tw->lock);
+	/* What is UNREAD changes under the lock only; the rest may race. */
+	if (seen & STATE_UNREAD) {
+		if (atomic64_read(&t->state) != seen)
+			return false;
+		event_take(tw, t, seen);
+	} else if (!state_change(t, seen,
+				 state_next(seen, PHASE_REARMING, 0))) {
+		return false;
+	}
+	life_begin(t, life);
+	*to_inbox = phase != PHASE_QUEUED && !stays;
+	atomic64_set_release(&t->state,
+			     state_next(seen, stays ? PHASE_ARMED : PHASE_QUEUED,
+					life->flags));
+	tw->rearmed++;
+	return true;
+}
+
+/**
+ * twheel_rearm_commit() - re-arm what was reported to the user
+ * @tw: the wheel
+ * @arm: the batch as twheel_rearm_prepare() left it
+ * @rearming: likewise; used up
+ * @nr: how many of them
+ *
+ * Context: process.
+ * Return: how many were done; when fewer than @nr, the next one is no longer as
+ * it was seen and has to be prepared again, with those after it.  -ESHUTDOWN
+ * when the wheel was drained meanwhile and nothing was done.
+ */
+int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
+			struct twheel_rearming *rearming, unsigned int nr)
+{
+	struct llist_node *first = NULL, *last = NULL;
+	unsigned int i = 0, nr_inbox = 0;
+	u64 due_ns = WAKE_NEVER;
+	int err = 0;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	if (READ_ONCE(tw->draining)) {
+		err = -ESHUTDOWN;
+		goto unlock;
+	}
+	spin_lock(&tw->lock);
+	for (; i < nr; i++) {
+		struct life life = life_of(tw, &arm[i], rearming->now_ns);
+		u64 seen = rearming->seen[i];
+		struct twheel_timeout *t;
+		bool to_inbox;
+
+		if (arm[i].result < 0)
+			continue;
+		t = timeout_at(tw, (u32)arm[i].id);
+		if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
+			break;
+		due_ns = min(due_ns, life_due_ns(&life));
+		if (!to_inbox)
+			continue;
+		t->node.next = first;
+		first = &t->node;
+		if (!last)
+			last = first;
+		nr_inbox++;
+		if (!state_keeps_room(seen))
+			rearming->nr_room--;
+	}
+	spin_unlock(&tw->lock);
+	if (first)
+		inbox_add(tw, first, last, nr_inbox, due_ns);
+	else
+		wake_for(tw, due_ns);
+unlock:
+	rcu_read_unlock();
+	room_give(tw, rearming->nr_room);
+	return err ?: i;
+}
+
+/* Reading events */
+
+static bool timeout_has_ended(const struct twheel_timeout *t, u64 state)
+	__must_hold(&tw->lock)
+{
+	if (state_phase(state) != PHASE_SPENT)
+		return false;
+	if (state & STATE_DRAINED || !(state & STATE_FIXED_DELAY))
+		return true;
+	return state & STATE_LIMITED &&
+	       !timeout_periodic(t)->repeats_left[timeout_slot(t)];
+}
+
+static u32 timeout_count(const struct twheel_timeout *t, u64 state)
+{
+	if (!(state & STATE_UNREAD))
+		return 0;
+	if (state & STATE_PERIODIC)
+		return timeout_periodic(t)->count[timeout_slot(t)];
+	return !(state & STATE_DRAINED);
+}
+
+/* The deadline that passed.  One that is ARMED waits for the next already. */
+static u64 timeout_event_deadline_ns(const struct twheel_timeout *t, u64 state)
+{
+	u64 deadline_ns = t->deadline_ns;
+
+	if (state_phase(state) == PHASE_ARMED)
+		deadline_ns -= timeout_periodic(t)->interval_ns[timeout_slot(t)];
+	return min(deadline_ns, TWHEEL_TIME_NEVER);
+}
+
+/**
+ * twheel_events_look() - what reading would return
+ * @tw: the wheel
+ * @event: out: the oldest events
+ * @seen: out: the states that were found, for twheel_events_commit()
+ * @nr: room, up to TWHEEL_BATCH
+ *
+ * Context: process; one reader at a time.
+ * Return: how many events are there.
+ */
+unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
+				u64 *seen, unsigned int nr)
+{
+	struct twheel_timeout *t;
+	unsigned int i = 0;
+
+	spin_lock(&tw->lock);
+	for (t = ready_at(tw, tw->ready_first); t && i < nr;
+	     t = ready_at(tw, t->next)) {
+		u64 state = atomic64_read(&t->state);
+
+		/* A fixed delay that is read while draining is not re-armed. */
+		bool drained = state & STATE_DRAINED ||
+			       (READ_ONCE(tw->draining) &&
+				state_phase(state) == PHASE_SPENT &&
+				!timeout_has_ended(t, state));
+
+		event[i] = (struct twheel_event){
+			.id		= timeout_id(t, state),
+			.user_data	= t->user_data,
+			.deadline_ns	= timeout_event_deadline_ns(t, state),
+			.fired_ns	= t->fired_ns,
+			.count		= timeout_count(t, state),
+			.flags		= drained ? TWHEEL_EVENT_DRAINED : 0,
+		};
+		seen[i++] = state;
+	}
+	spin_unlock(&tw->lock);
+	return i;
+}
+
+/* The last event of a timeout was read. */
+static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
+		      bool drained, struct ending *ending)
+	__must_hold(&tw->lock)
+{
+	event_take(tw, t, state);
+	if (drained)
+		tw->drained_out++;
+	else
+		tw->completed++;
+	if (state_keeps_room(state))
+		ending->nr_room++;
+	ending->nr_places++;
+	atomic64_set(&t->state, state_freed(state));
+	place_free(t, state_freed(state), ending);
+}
+
+/* An event was read, and the timeout lives on. */
+static void event_continue(struct twheel *tw, struct twheel_timeout *t,
+			   u64 state)
+	__must_hold(&tw->lock)
+{
+	struct twheel_periodic *periodic = timeout_periodic(t);
+	u32 slot = timeout_slot(t);
+
+	event_take(tw, t, state);
+	periodic->count[slot] = 0;
+	periodic->deliveries[slot]++;
+	if (state_phase(state) == PHASE_SPENT) {
+		t->deadline_ns = time_add(twheel_now(tw),
+					  periodic->interval_ns[slot]);
+		state = state_next(state, PHASE_QUEUED, state & STATE_LIFE);
+	} else {
+		state = state_next(state, PHASE_ARMED, state & STATE_LIFE);
+	}
+	atomic64_set_release(&t->state, state);
+}
+
+/**
+ * twheel_events_commit() - take the events that were copied to the user
+ * @tw: the wheel
+ * @event: as twheel_events_look() left them
+ * @seen: likewise
+ * @nr: how many of them
+ *
+ * G4 nothing lost: only what the user has is taken.  G3 exactly one outcome: an
+ * event that was revoked or has grown since it was looked at is not taken.
+ *
+ * Context: process; one reader at a time.
+ * Return: how many were taken; the reader looks again when fewer than @nr.
+ */
+unsigned int twheel_events_commit(struct twheel *tw,
+				  const struct twheel_event *event,
+				  const u64 *seen, unsigned int nr)
+{
+	struct ending ending = {};
+	struct llist_node *first = NULL, *last = NULL;
+	unsigned int i, nr_inbox = 0;
+	u64 due_ns = WAKE_NEVER;
+	bool draining;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	draining = READ_ONCE(tw->draining);
+	spin_lock(&tw->lock);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = timeout_at(tw, (u32)event[i].id);
+		bool drained = event[i].flags & TWHEEL_EVENT_DRAINED;
+
+		if (atomic64_read(&t->state) != seen[i])
+			break;
+		if (drained || timeout_has_ended(t, seen[i])) {
+			event_end(tw, t, seen[i], drained, &ending);
+		} else if (state_phase(seen[i]) == PHASE_ARMED) {
+			event_continue(tw, t, seen[i]);
+		} else if (draining) {
+			break;
+		} else {
+			event_continue(tw, t, seen[i]);
+			due_ns = min(due_ns, t->deadline_ns);
+			t->node.next = first;
+			first = &t->node;
+			if (!last)
+				last = first;
+			nr_inbox++;
+		}
+	}
+	tw->delivered += i;
+	spin_unlock(&tw->lock);
+	if (first)
+		inbox_add(tw, first, last, nr_inbox, due_ns);
+	rcu_read_unlock();
+	ending_done(tw, &ending);
+	return i;
+}
+
+bool twheel_has_events(const struct twheel *tw)
+{
+	return READ_ONCE(tw->nr_unread);
+}
+
+bool twheel_has_room(const struct twheel *tw)
+{
+	return atomic_read(&tw->live) < READ_ONCE(tw->max_pending);
+}
+
+bool twheel_is_draining(const struct twheel *tw)
+{
+	return READ_ONCE(tw->draining);
+}
+
+bool twheel_is_drained(const struct twheel *tw)
+{
+	/* Pairs with the release in pass_end(): the events are there. */
+	return smp_load_acquire(&tw->drained);
+}
+
+struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
+{
+	return &tw->wait;
+}
+
+/* Looking */
+
+static void timeout_status(struct twheel *tw, struct twheel_timeout *t,
+			   u64 state, u64 now_ns, struct twheel_status *status)
+	__must_hold(&tw->lock)
+{
+	*status = (struct twheel_status){
+		.id		= timeout_id(t, state),
+		.state		= TWHEEL_STATE_PENDING,
+		.user_data	= t->user_data,
+		.deadline_ns	= min(t->deadline_ns, TWHEEL_TIME_NEVER),
+		.count		= timeout_count(t, state),
+	};
+	if (state & STATE_DRAINED)
+		status->state = TWHEEL_STATE_DRAINED;
+	else if (state & STATE_UNREAD)
+		status->state = TWHEEL_STATE_EXPIRED;
+	if (state_is_pending(state) && status->deadline_ns > now_ns)
+		status->left_ns = status->deadline_ns - now_ns;
+	if (status->left_ns && status->deadline_ns == TWHEEL_TIME_NEVER)
+		status->left_ns = TWHEEL_TIME_NEVER;
+	if (state & STATE_PERIODIC) {
+		struct twheel_periodic *periodic = timeout_periodic(t);
+		u32 slot = timeout_slot(t);
+
+		status->interval_ns = periodic->interval_ns[slot];
+		status->deliveries = periodic->deliveries[slot];
+		status->repeats_left = periodic->repeats_left[slot];
+	}
+	if (state & STATE_FIXED_DELAY)
+		status->flags = TWHEEL_ARM_FIXED_DELAY;
+}
+
+/**
+ * twheel_query() - tell the state of timeouts
+ * @tw: the wheel
+ * @status: the batch: id in, the rest out; one whose result is set is left out
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process.
+ */
+void twheel_query(struct twheel *tw, struct twheel_status *status,
+		  unsigned int nr)
+{
+	u64 state, now_ns = twheel_now(tw);
+	unsigned int i;
+
+	spin_lock(&tw->lock);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		if (status[i].result)
+			continue;
+		t = timeout_by_id(tw, status[i].id, &state);
+		if (t)
+			timeout_status(tw, t, state, now_ns, &status[i]);
+		else
+			status[i].result = -ENOENT;
+	}
+	spin_unlock(&tw->lock);
+}
+
+/**
+ * twheel_list() - tell the state of some of all timeouts
+ * @tw: the wheel
+ * @cursor: the first index to be looked at; out: where to go on
+ * @status: out: rows
+ * @nr: room, up to TWHEEL_BATCH
+ *
+ * Looks at one page of places at the most.
+ *
+ * Context: process.
+ * Return: how many rows; negative when the cursor is past the end.
+ */
+int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
+		unsigned int nr)
+{
+	struct twheel_page *page;
+	u64 now_ns = twheel_now(tw);
+	u32 slot;
+	int i = 0;
+
+	if (*cursor > U32_MAX)
+		return -1;
+	page = page_at(tw, (u32)*cursor / PLACES_PER_PAGE);
+	if (!page)
+		return -1;
+	slot = (u32)*cursor % PLACES_PER_PAGE;
+	spin_lock(&tw->lock);
+	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
+		struct twheel_timeout *t = &page->timeout[slot];
+		u64 state = timeout_state(t);
+
+		if (state_is_live(state))
+			timeout_status(tw, t, state, now_ns, &status[i++]);
+	}
+	spin_unlock(&tw->lock);
+	*cursor = page->first_index + slot;
+	return i;
+}
+
+/* The next deadline, rounded up to its tick. */
+static u64 next_expiry_ns(struct twheel *tw)
+{
+	u64 next_ns = TWHEEL_TIME_NEVER;
+	struct twheel_page *page;
+	u32 i, nr;
+
+	for (nr = 0; (page = page_at(tw, nr)); nr++) {
+		spin_lock(&tw->lock);
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			if (state_is_pending(timeout_state(&page->timeout[i])))
+				next_ns = min(next_ns,
+					      page->timeout[i].deadline_ns);
+		spin_unlock(&tw->lock);
+		cond_resched();
+	}
+	if (next_ns >= TWHEEL_TIME_NEVER)
+		return TWHEEL_NO_EXPIRY;
+	return deadline_tick(tw, next_ns) * tw->tick_ns;
+}
+
+/**
+ * twheel_get_info() - tell what INFO and fdinfo tell
+ * @tw: the wheel
+ * @info: out
+ *
+ * Context: process; sleeps.
+ */
+void twheel_get_info(struct twheel *tw, struct twheel_info *info)
+{
+	*info = (struct twheel_info){ .size = sizeof(*info) };
+
+	mutex_lock(&tw->control_mutex);
+	info->clock = tw->clock;
+	info->tick_ns = tw->tick_ns;
+	info->slots = tw->slots;
+	info->levels = tw->wheel.nr_levels;
+	info->max_pending = tw->max_pending;
+	info->setup_flags = tw->setup_flags;
+	mutex_unlock(&tw->control_mutex);
+	info->max_pending_limit = max_pending;
+	info->max_vector = TWHEEL_MAX_VECTOR;
+	info->next_expiry_ns = next_expiry_ns(tw);
+	info->now_ns = twheel_now(tw);
+
+	spin_lock(&tw->lock);
+	info->max_late_ns = tw->max_late_ns;
+	info->armed = atomic64_read(&tw->armed);
+	info->live = atomic_read(&tw->live);
+	info->pending = info->live - tw->nr_spent;
+	info->unread = tw->nr_unread;
+	info->expirations = tw->expirations;
+	info->delivered = tw->delivered;
+	info->completed = tw->completed;
+	info->cancelled = atomic64_read(&tw->cancelled);
+	info->revoked = tw->revoked;
+	info->drained = tw->drained_out;
+	info->rearmed = tw->rearmed;
+	spin_unlock(&tw->lock);
+}
+
+/* The kthread: the inbox */
+
+/* Only the kthread may use the wheel, so this is in its passes only. */
+static void gifts_accept(struct twheel *tw)
+{
+	struct llist_node *node, *next;
+
+	llist_for_each_safe(node, next, llist_del_all(&tw->gifts))
+		twheel_wheel_give(&tw->wheel, (struct twheel_chunk *)node);
+}
+
+/* Let a timeout from the inbox into the wheel, if it still wants to. */
+static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
+			  struct ending *ending)
+	__must_hold(&tw->lock)
+{
+	u64 next, state = timeout_state(t);
+
+	if (state_phase(state) == PHASE_QUEUED) {
+		next = state_placed(state, state & STATE_LIFE);
+		if (state_change(t, state, next)) {
+			struct twheel_entry entry = {
+				.tick	= state & STATE_OVERDUE ? 0 :
+					  deadline_tick(tw, t->deadline_ns),
+				.index	= timeout_index(t),
+				.seq	= state_seq(next),
+			};
+
+			twheel_wheel_insert(&tw->wheel, entry);
+			return;
+		}
+		/* Lost to a cancel, the only one who does not take the lock. */
+		state = timeout_state(t);
+	}
+	/* It was cancelled young: DEAD. */
+	atomic64_set(&t->state, state_freed(state));
+	place_free(t, state_freed(state), ending);
+	ending->nr_room++;
+}
+
+/* Returns false when the budget ran out before the arrivals did. */
+static bool inbox_drain(struct twheel *tw, int *budget)
+{
+	while (tw->arrivals && *budget > 0) {
+		struct ending ending = {};
+		unsigned int nr = 0;
+
+		spin_lock(&tw->lock);
+		while (tw->arrivals && nr < KTHREAD_BATCH) {
+			struct twheel_timeout *t =
+				llist_entry(tw->arrivals, struct twheel_timeout,
+					    node);
+
+			/* Before it is let go: its link may be used again. */
+			tw->arrivals = tw->arrivals->next;
+			if (tw->arrivals)
+				prefetchw(tw->arrivals);
+			timeout_enter(tw, t, &ending);
+			nr++;
+		}
+		spin_unlock(&tw->lock);
+		atomic_sub(nr, &tw->inbox_len);
+		ending_done(tw, &ending);
+		*budget -= nr;
+		cond_resched();
+	}
+	return !tw->arrivals;
+}
+
+/* The kthread: expiry */
+
+/**
+ * struct expiry - a batch of expirations
+ * @now_ns: the clock when the pass read it
+ * @edge_ns: the latest tick's edge that has passed by then
+ * @fired_ns: the clock when the batch was begun
+ * @nr_room: room in the wheel to be given back
+ * @nr_events: timeouts that have an unread event now and had none
+ */
+struct expiry {
+	u64 now_ns;
+	u64 edge_ns;
+	u64 fired_ns;
+	unsigned int nr_room;
+	unsigned int nr_events;
+};
+
+static void entry_insert(struct twheel *tw, const struct twheel_timeout *t,
+			 u64 state, u32 index)
+{
+	struct twheel_entry entry = {
+		.tick	= deadline_tick(tw, t->deadline_ns),
+		.index	= index,
+		.seq	= state_seq(state),
+	};
+
+	twheel_wheel_insert(&tw->wheel, entry);
+}
+
+/*
+ * How many periods have passed by @until_ns, the first one included; no loop
+ * per period, however many there are.
+ */
+static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
+{
+	u64 late_ns = until_ns - deadline_ns;
+
+	return late_ns < interval_ns ? 1 : div64_u64(late_ns, interval_ns) + 1;
+}
+
+/* Count an expiration and note how late it is. */
+static void expiry_account(struct twheel *tw, const struct expiry *x,
+			   u64 deadline_ns, u64 nr, bool overdue)
+	__must_hold(&tw->lock)
+{
+	tw->expirations += nr;
+	if (!overdue && x->fired_ns - deadline_ns > tw->max_late_ns)
+		tw->max_late_ns = x->fired_ns - deadline_ns;
+}
+
+static bool timeout_expire_once(struct twheel *tw, struct twheel_timeout *t,
+				u64 state, struct expiry *x)
+	__must_hold(&tw->lock)
+{
+	/* G3: a cancel that came first has won. */
+	if (!state_change(t, state,
+			  state_next(state, PHASE_SPENT, STATE_UNREAD)))
+		return false;
+	t->fired_ns = x->fired_ns;
+	ready_add(tw, t);
+	tw->nr_spent++;
+	x->nr_events++;
+	return true;
+}
+
+/*
+ * Periods until @until_ns have passed.  With a fixed rate it stays ARMED for the
+ * next; what is unread stays one event that counts them.
+ */
+static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
+				    u64 state, struct expiry *x, u64 until_ns,
+				    u64 *nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_periodic *periodic = timeout_periodic(t);
+	u32 slot = timeout_slot(t);
+	u64 interval_ns = periodic->interval_ns[slot];
+	u64 flags = (state & STATE_LIFE) | STATE_UNREAD;
+	bool ended = state & STATE_FIXED_DELAY;
+	u64 next;
+
+	if (!ended)
+		*nr = periods_passed(t->deadline_ns, interval_ns, until_ns);
+	if (state & STATE_LIMITED && *nr >= periodic->repeats_left[slot]) {
+		*nr = periodic->repeats_left[slot];
+		ended = true;
+	}
+	next = ended ? state_next(state, PHASE_SPENT, flags) :
+		       state_placed(state, flags);
+	/* Fails only where there is no unread event: those need the lock. */
+	if (!state_change(t, state, next))
+		return false;
+
+	if (state & STATE_LIMITED)
+		periodic->repeats_left[slot] -= *nr;
+	periodic->count[slot] = min(periodic->count[slot] + *nr, (u64)U32_MAX);
+	t->deadline_ns += (*nr - ended) * interval_ns;
+	t->fired_ns = x->fired_ns;
+	if (!(state & STATE_UNREAD)) {
+		ready_add(tw, t);
+		x->nr_events++;
+	}
+	if (ended)
+		tw->nr_spent++;
+	return true;
+}
+
+/* An entry came up. */
+static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
+			   struct twheel_timeout *t, struct expiry *x)
+	__must_hold(&tw->lock)
+{
+	u64 state = timeout_state(t);
+	bool overdue = !entry->tick;
+	u64 until_ns = overdue ? x->now_ns : x->edge_ns;
+	u64 deadline_ns = t->deadline_ns;
+	u64 nr = 1;
+	bool won;
+
+	lockdep_assert_held(&tw->lock);
+	if (state_phase(state) != PHASE_ARMED ||
+	    state_seq(state) != entry->seq) {
+		x->nr_room++;	/* stale */
+		return;
+	}
+	/*
+	 * G1 never early: it was moved later.  Raw value and saturation do not
+	 * matter: until_ns is before the end of time, or it never expires.
+	 */
+	if (deadline_ns > until_ns || deadline_ns >= TWHEEL_TIME_NEVER) {
+		entry_insert(tw, t, state, entry->index);
+		return;
+	}
+
+	if (state & STATE_PERIODIC)
+		won = timeout_expire_periodic(tw, t, state, x, until_ns, &nr);
+	else
+		won = timeout_expire_once(tw, t, state, x);
+	if (!won) {
+		x->nr_room++;
+		return;
+	}
+	expiry_account(tw, x, deadline_ns, nr, overdue);
+	state = timeout_state(t);
+	if (state_phase(state) == PHASE_ARMED)
+		entry_insert(tw, t, state, entry->index);
+	else if (!state_keeps_room(state))
+		x->nr_room++;
+}
+
+static void expire_batch(struct twheel *tw, const struct twheel_entry *due,
+			 unsigned int nr, struct expiry *x)
+{
+	struct twheel_timeout *t[KTHREAD_BATCH];
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		t[i] = timeout_at(tw, due[i].index);
+		prefetchw(t[i]);
+	}
+	x->nr_room = 0;
+	x->nr_events = 0;
+	spin_lock(&tw->lock);
+	x->fired_ns = twheel_now(tw);
+	for (i = 0; i < nr; i++)
+		timeout_expire(tw, &due[i], t[i], x);
+	spin_unlock(&tw->lock);
+	room_give(tw, x->nr_room);
+	/* One wake-up a batch. */
+	if (x->nr_events)
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM);
+}
+
+/* Returns false when the budget ran out before the due did. */
+static bool expire(struct twheel *tw, int *budget)
+{
+	struct twheel_entry due[KTHREAD_BATCH];
+	struct expiry x = { .now_ns = twheel_now(tw) };
+	u64 now_tick = div64_u64(x.now_ns, tw->tick_ns);
+	bool more;
+
+	x.edge_ns = now_tick * tw->tick_ns;
+	/* The clock was set back: what is armed now may be due before @cur. */
+	if (now_tick + 1 < tw->wheel.cur && tw->wheel.rewinds)
+		twheel_wheel_rewind(&tw->wheel, now_tick);
+	do {
+		unsigned int nr;
+
+		nr = twheel_wheel_advance(&tw->wheel, now_tick, due,
+					  KTHREAD_BATCH, &more);
+		if (nr)
+			expire_batch(tw, due, nr, &x);
+		*budget -= KTHREAD_BATCH;
+		cond_resched();
+	} while (more && *budget > 0);
+	return !more;
+}
+
+/* The kthread: draining */
+
+/* What is left becomes an event flagged drained. */
+static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
+			  u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	u64 state = timeout_state(t);
+	u64 next = state_next(state, PHASE_SPENT, (state & STATE_LIFE) |
+			      STATE_UNREAD | STATE_DRAINED);
+
+	if (state_phase(state) == PHASE_SPENT) {
+		/* A fixed delay that waits; others have expired as usual. */
+		if (!timeout_has_ended(t, state))
+			atomic64_set(&t->state, next);
+		return;
+	}
+	if (state_phase(state) != PHASE_ARMED || !state_change(t, state, next))
+		return;
+	tw->nr_spent++;
+	if (state & STATE_UNREAD) {
+		t->deadline_ns = timeout_event_deadline_ns(t, state);
+		return;
+	}
+	t->fired_ns = now_ns;
+	ready_add(tw, t);
+}
+
+/* Returns false when the budget ran out before the pages did. */
+static bool drain_pages(struct twheel *tw, int *budget)
+{
+	struct twheel_page *page;
+	u32 i;
+
+	while ((page = page_at(tw, tw->drain_page))) {
+		u64 now_ns = twheel_now(tw);
+
+		if (*budget <= 0)
+			return false;
+		spin_lock(&tw->lock);
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			timeout_drain(tw, &page->timeout[i], now_ns);
+		spin_unlock(&tw->lock);
+		tw->drain_page++;
+		*budget -= PLACES_PER_PAGE;
+		cond_resched();
+	}
+	return true;
+}
+
+/* The kthread: giving memory back */
+
+static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
+	__must_hold(&tw->lock)
+{
+	u64 state = timeout_state(timeout_at(tw, entry->index));
+
+	return state_phase(state) == PHASE_ARMED &&
+	       state_seq(state) == entry->seq;
+}
+
+/* One step of a sweep, for which others need not wait. */
+static void sweep(struct twheel *tw)
+{
+	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
+	unsigned int i, nr, nr_stale;
+	int budget = TURN_BUDGET;
+
+	if (!tw->sweeping) {
+		if (!room_is_wasted(tw))
+			return;
+		twheel_wheel_sweep_begin(&tw->wheel);
+		tw->sweeping = true;
+	}
+	while (budget > 0) {
+		nr = twheel_wheel_sweep(&tw->wheel, out);
+		if (!nr) {
+			tw->sweeping = false;
+			return;
+		}
+		nr_stale = 0;
+		spin_lock(&tw->lock);
+		for (i = 0; i < nr; i++) {
+			if (entry_lives(tw, &out[i]))
+				twheel_wheel_insert(&tw->wheel, out[i]);
+			else
+				nr_stale++;
+		}
+		spin_unlock(&tw->lock);
+		room_give(tw, nr_stale);
+		budget -= nr;
+		cond_resched();
+	}
+}
+
+/*
+ * Give chunks back when twice as many as needed are there.  True if there are
+ * more to be given.
+ */
+static bool room_shrink(struct twheel *tw)
+{
+	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES;
+	u32 room, used = atomic_read(&tw->room_used);
+	struct twheel_chunk *chunk = NULL;
+	u32 need;
+
+	/* Who holds it is adding. */
+	if (!mutex_trylock(&tw->room_mutex))
+		return false;
+	room = tw->room;
+	if (room / 2 > used + SWEEP_SLACK) {
+		WRITE_ONCE(tw->room, used + used / 2 + SWEEP_SLACK);
+		/* Pairs with atomic_add_return() in room_take(). */
+		smp_mb();
+		if (atomic_read(&tw->room_used) > tw->room)
+			WRITE_ONCE(tw->room, room);
+	}
+	need = twheel_wheel_chunks_for(&tw->wheel, tw->room);
+	while (nr-- && tw->nr_chunks > need + CHUNKS_AT_A_TIME &&
+	       (chunk = twheel_wheel_take_back(&tw->wheel))) {
+		kmem_cache_free(chunk_cache, chunk);
+		tw->nr_chunks--;
+	}
+	mutex_unlock(&tw->room_mutex);
+	cond_resched();
+	return chunk;
+}
+
+/* The kthread: passes and turns */
+
+static void pass_begin(struct twheel *tw)
+{
+	spin_lock(&tw->wake_lock);
+	tw->passing = true;
+	tw->pass_sync = tw->sync_wanted;
+	tw->pass_drains = tw->drain_wanted;
+	/* What comes from now on sets it anew, or is seen by this pass. */
+	WRITE_ONCE(tw->wake_ns, WAKE_NEVER);
+	spin_unlock(&tw->wake_lock);
+
+	/* A full barrier; pairs with wake_for(). */
+	tw->arrivals = llist_del_all(&tw->inbox);
+	/* After the inbox: the chunks for what came from it are here. */
+	gifts_accept(tw);
+	tw->drain_page = 0;
+	tw->pass_begun = true;
+}
+
+static u64 wheel_next_ns(struct twheel *tw)
+{
+	if (tw->drained)
+		return WAKE_NEVER;
+	return tick_edge_ns(tw, min(twheel_wheel_next(&tw->wheel),
+				    tw->max_tick));
+}
+
+static void pass_end(struct twheel *tw, bool again)
+{
+	bool synced;
+
+	if (tw->pass_drains && !tw->drained) {
+		/* Pairs with the acquire in twheel_is_drained(). */
+		smp_store_release(&tw->drained, true);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP);
+	}
+	tw->pass_begun = false;
+
+	spin_lock(&tw->wake_lock);
+	tw->passing = false;
+	synced = tw->sync_done != tw->pass_sync;
+	WRITE_ONCE(tw->sync_done, tw->pass_sync);
+	if (again || tw->sync_wanted != tw->sync_done)
+		WRITE_ONCE(tw->wake_ns, WAKE_NOW);
+	else
+		WRITE_ONCE(tw->wake_ns, min(tw->wake_ns, wheel_next_ns(tw)));
+	wake_program(tw);
+	spin_unlock(&tw->wake_lock);
+	if (synced)
+		wake_up_all(&tw->sync_wait);
+}
+
+/*
+ * A turn: as much of a pass as the budget allows.  G2 bounded lateness: the
+ * other wheels of this kthread have their turns in between.
+ *
+ * The inbox goes first and as a whole: what it holds may be due before what the
+ * wheel holds, and events come in the order of ticks.
+ */
+static void turn(struct kthread_work *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, work);
+	int budget = TURN_BUDGET;
+	bool again;
+
+	if (!tw->pass_begun)
+		pass_begin(tw);
+	if (!inbox_drain(tw, &budget) || !expire(tw, &budget) ||
+	    (tw->pass_drains && !drain_pages(tw, &budget))) {
+		kthread_queue_work(tw->worker, &tw->work);
+		return;
+	}
+	sweep(tw);
+	again = room_shrink(tw);
+	pass_end(tw, again || tw->sweeping);
+}
+
+/* Set-up, drain, advance */
+
+static int setup_check(const struct twheel_setup *setup)
+{
+	if (setup->reserved || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
+		return -EINVAL;
+	if (setup->clock > TWHEEL_CLOCK_VIRTUAL)
+		return -EINVAL;
+	if (setup->tick_ns && (setup->tick_ns < TWHEEL_TICK_MIN_NS ||
+			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
+		return -EINVAL;
+	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
+			     setup->slots > TWHEEL_SLOTS_MAX))
+		return -EINVAL;
+	if (setup->max_pending > max_pending)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * twheel_configure() - choose what a wheel is like
+ * @tw: the wheel
+ * @setup: see struct twheel_setup
+ *
+ * Context: process; sleeps.
+ * Return: 0, -EINVAL, -EBUSY when it was configured or armed before,
+ * -ESHUTDOWN, or -EINTR by a fatal signal.
+ */
+int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
+{
+	int err = setup_check(setup);
+
+	if (err)
+		return err;
+	if (mutex_lock_killable(&tw->control_mutex))
+		return -EINTR;
+	if (tw->draining) {
+		err = -ESHUTDOWN;
+	} else if (tw->configured || tw->started) {
+		err = -EBUSY;
+	} else {
+		tw->configured = true;
+		tw->clock = setup->clock;
+		tw->setup_flags = setup->flags;
+		if (setup->tick_ns)
+			tw->tick_ns = setup->tick_ns;
+		if (setup->slots)
+			tw->slots = roundup_pow_of_two(setup->slots);
+		if (setup->max_pending)
+			WRITE_ONCE(tw->max_pending, setup->max_pending);
+	}
+	mutex_unlock(&tw->control_mutex);
+	return err;
+}
+
+/**
+ * twheel_advance() - move the virtual clock
+ * @tw: the wheel
+ * @to_ns: its new time
+ *
+ * Context: process; sleeps.
+ * Return: 0 when all that is due by then can be read, -EOPNOTSUPP on another
+ * clock, -ESHUTDOWN, -EINVAL when @to_ns is in the past or after the end of
+ * time, -ERESTARTSYS by a signal.
+ */
+int twheel_advance(struct twheel *tw, u64 to_ns)
+{
+	int err = 0;
+
+	if (mutex_lock_interruptible(&tw->control_mutex))
+		return -ERESTARTSYS;
+	if (tw->clock != TWHEEL_CLOCK_VIRTUAL)
+		err = -EOPNOTSUPP;
+	else if (tw->draining)
+		err = -ESHUTDOWN;
+	else if (to_ns < tw->virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
+		err = -EINVAL;
+	else
+		WRITE_ONCE(tw->virtual_now_ns, to_ns);
+	if (!err && tw->started)
+		err = pass_sync(tw);
+	mutex_unlock(&tw->control_mutex);
+	return err;
+}
+
+/**
+ * twheel_drain() - stop a wheel and hand out what is left
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0 when what was left can be read, also when it was drained before;
+ * -ERESTARTSYS by a signal: call it again.
+ */
+int twheel_drain(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_interruptible(&tw->control_mutex))
+		return -ERESTARTSYS;
+	if (!tw->draining) {
+		WRITE_ONCE(tw->draining, true);
+		/*
+		 * G3: who has not seen it has put what he armed into the inbox
+		 * by the end of the grace period.
+		 */
+		synchronize_rcu();
+		spin_lock(&tw->wake_lock);
+		tw->drain_wanted = true;
+		spin_unlock(&tw->wake_lock);
+		wake_waiters(tw, EPOLLHUP);
+	}
+	if (!tw->started) {
+		smp_store_release(&tw->drained, true);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP);
+	} else if (!tw->drained) {
+		err = pass_sync(tw);
+	}
+	mutex_unlock(&tw->control_mutex);
+	return err;
+}
+
+/* Birth and death of a wheel */
+
+/**
+ * twheel_create() - make a wheel
+ *
+ * It starts, and takes more memory, when it is armed.
+ *
+ * Context: process; sleeps.
+ * Return: the wheel, or NULL when there is no memory.
+ */
+struct twheel *twheel_create(void)
+{
+	struct twheel *tw = kzalloc(sizeof(*tw), GFP_KERNEL_ACCOUNT);
+
+	if (!tw)
+		return NULL;
+	tw->tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
+	tw->slots = DEFAULT_SLOTS;
+	tw->max_pending = min(max_pending, DEFAULT_MAX_PENDING);
+	tw->wake_ns = WAKE_NEVER;
+	mutex_init(&tw->control_mutex);
+	mutex_init(&tw->grow_mutex);
+	mutex_init(&tw->room_mutex);
+	spin_lock_init(&tw->free_lock);
+	spin_lock_init(&tw->lock);
+	spin_lock_init(&tw->wake_lock);
+	init_waitqueue_head(&tw->wait);
+	init_waitqueue_head(&tw->sync_wait);
+	init_llist_head(&tw->freed);
+	init_llist_head(&tw->gifts);
+	init_llist_head(&tw->inbox);
+	kthread_init_work(&tw->work, turn);
+	return tw;
+}
+
+/* Nothing of it runs when this returns. */
+static void twheel_stop(struct twheel *tw)
+{
+	spin_lock(&tw->wake_lock);
+	tw->closing = true;
+	spin_unlock(&tw->wake_lock);
+	/* The timer queues the work, and no longer is the timer started. */
+	hrtimer_cancel(&tw->timer);
+	kthread_cancel_work_sync(&tw->work);
+}
+
+static void chunks_free(struct twheel_chunk *chunk)
+{
+	while (chunk) {
+		struct twheel_chunk *next = chunk->next;
+
+		kmem_cache_free(chunk_cache, chunk);
+		chunk = next;
+		cond_resched();
+	}
+}
+
+static void wheel_free(struct twheel *tw)
+{
+	struct twheel_chunk *chunks;
+
+	gifts_accept(tw);
+	while ((chunks = twheel_wheel_dismantle(&tw->wheel)))
+		chunks_free(chunks);
+	kvfree(tw->slots_memory);
+}
+
+static void arena_free(struct twheel *tw)
+{
+	/* The last close: nobody else is left. */
+	struct twheel_table *table = rcu_dereference_raw(tw->table);
+	u32 i;
+
+	for (i = 0; i < tw->nr_pages; i++) {
+		kfree(table->page[i]->periodic);
+		free_page((unsigned long)table->page[i]);
+		cond_resched();
+	}
+	atomic_long_sub((long)tw->nr_pages * PLACES_PER_PAGE, &nr_places_total);
+	kvfree(table);
+}
+
+/**
+ * twheel_destroy() - unmake a wheel and all that is in it
+ * @tw: the wheel; nobody else uses it
+ *
+ * Context: process; sleeps.
+ */
+void twheel_destroy(struct twheel *tw)
+{
+	if (tw->started) {
+		twheel_stop(tw);
+		wheel_free(tw);
+	}
+	arena_free(tw);
+	kfree(tw);
+}
+
+/* Birth and death of the module */
+
+static void workers_stop(void)
+{
+	while (nr_workers)
+		kthread_destroy_worker(workers[--nr_workers]);
+	kfree(workers);
+}
+
+static void worker_prioritize(struct task_struct *task)
+{
+	if (kthread_fifo)
+		sched_set_fifo_low(task);
+	else
+		sched_set_normal(task, kthread_nice);
+}
+
+static int workers_start(void)
+{
+	unsigned int nr = kthreads ?: min(num_online_cpus(), 4U);
+
+	workers = kcalloc(nr, sizeof(*workers), GFP_KERNEL);
+	if (!workers)
+		return -ENOMEM;
+	while (nr_workers < nr) {
+		struct kthread_worker *worker;
+
+		worker = kthread_run_worker(0, "twheel/%u", nr_workers);
+		if (IS_ERR(worker)) {
+			workers_stop();
+			return PTR_ERR(worker);
+		}
+		worker_prioritize(worker->task);
+		workers[nr_workers++] = worker;
+	}
+	return 0;
+}
+
+static int parameters_check(void)
+{
+	if (default_tick_us < 1 ||
+	    default_tick_us > TWHEEL_TICK_MAX_NS / NSEC_PER_USEC)
+		pr_err("default_tick_us is not 1 to 3600000000\n");
+	else if (max_pending < 1 || max_pending > 1U << 30)
+		pr_err("max_pending is not 1 to 1073741824\n");
+	else if (max_timeouts < 1024)
+		pr_err("max_timeouts is below 1024\n");
+	else if (kthreads > 64)
+		pr_err("kthreads is not 0 to 64\n");
+	else if (kthread_nice < MIN_NICE || kthread_nice > MAX_NICE)
+		pr_err("kthread_nice is not -20 to 19\n");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int __init twheel_module_init(void)
+{
+	int err = parameters_check();
+
+	if (err)
+		return err;
+	chunk_cache = KMEM_CACHE(twheel_chunk, SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT);
+	if (!chunk_cache)
+		return -ENOMEM;
+	err = workers_start();
+	if (err)
+		goto destroy_cache;
+	err = twheel_chardev_register();
+	if (err)
+		goto stop_workers;
+	return 0;
+
+stop_workers:
+	workers_stop();
+destroy_cache:
+	kmem_cache_destroy(chunk_cache);
+	return err;
+}
+
+static void __exit twheel_module_exit(void)
+{
+	twheel_chardev_unregister();
+	workers_stop();
+	kmem_cache_destroy(chunk_cache);
+}
+
+module_init(twheel_module_init);
+module_exit(twheel_module_exit);
+
+MODULE_DESCRIPTION("millions of timeouts behind one file descriptor");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(TWHEEL_VERSION);

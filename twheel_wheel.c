@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel_wheel.c - a hashed timing wheel of levels
+ *
+ * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels: Data
+ * Structures for the Efficient Implementation of a Timer Facility" (1987),
+ * schemes 6 (hashed, with rounds) and 7 (hierarchical).
+ *
+ * Levels
+ * ------
+ *
+ * Level 0 has a slot per tick.  Every further level has 256 slots and overlaps
+ * the one below: one of its slots spans half of that level's whole range.  With
+ * 1024 slots in level 0 and a tick of 1 ms:
+ *
+ *	level	slots	a slot spans	the level reaches
+ *	0	1024	  1 ms		1 s
+ *	1	 256	512 ms		131 s
+ *	2	 256	 65 s		4.6 h
+ *	3	 256	2.3 h		24 d
+ *	4	 256	 12 d		8.5 y
+ *	...
+ *
+ * An entry goes to the finest level that reaches it, and moves to a finer one
+ * when its slot comes due ("cascades"): at most once per level, whatever
+ * happens around it.  It always carries its exact tick, so that nothing is
+ * rounded by the levels: what is due at tick T is handed out at tick T.
+ *
+ * Emptying a coarse slot in the very tick when it comes due would make others
+ * late.  Since the level below reaches two such slots, a slot can be moved down
+ * any time during the span before: it is begun LEAD (three quarters of a span)
+ * ahead, and done in steps of EARLY_STEP entries a tick.  What is left when the
+ * slot's first tick is processed - there were more than three million for each
+ * second of it - is moved then.
+ *
+ * With one level, an entry beyond its range waits in the slot it hashes to and
+ * is looked at once a round.
+ *
+ * A bitmap per level says which slots are occupied.  The next tick at which
+ * anything must be done follows from them alone: in between nobody needs to
+ * call, and a call after a long absence costs what became due, not the ticks
+ * that went by.
+ *
+ * Memory
+ * ------
+ *
+ * A slot is a bag of chunks of entries, 18.3 bytes an entry.  Entries are
+ * values: moving one reads and writes a chunk in sequence and touches nothing
+ * of the caller's.  There is no removal: the caller lets go of what an entry
+ * stands for, and drops the entry when it is handed out or when a sweep brings
+ * it up.  Who never sweeps holds dead entries until they are due.
+ *
+ * The wheel allocates nothing.  It takes chunks from a pool that the caller
+ * fills beforehand, and twheel_wheel_chunks_for() says how many make sure that
+ * an insertion cannot fail.
+ *
+ * A bag is a circular list of chunks, oldest to newest, known by its newest:
+ *
+ *	bag --> newest --> oldest --> ... --> (newest)
+ *
+ * Only the newest is filled, only the oldest is emptied, and two bags join in
+ * constant time.  No chunk of a bag is empty; only the newest, and the oldest
+ * while it is emptied, are less than full.
+ *
+ * Context
+ * -------
+ *
+ * There are no locks here and no clock.  One caller at a time; the caller also
+ * decides what a tick is and when to come back.  The order in which entries of
+ * one tick are handed out is not defined.
+ */
+#include <linux/bitmap.h>
+#include <linux/bitops.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+
+#include "twheel_wheel.h"
+
+/* Slots of every level but the first, and by how much it is coarser. */
+#define UPPER_SLOTS	256
+#define UPPER_SHIFT	7
+
+/* Entries moved down ahead of time in one tick. */
+#define EARLY_STEP	4096
+
+/* Entries moved or put back for each one that a caller has room for. */
+#define MOVES_PER_DUE	4
+
+/* Bags: chunks of entries. */
+
+static struct twheel_chunk *pool_get(struct twheel_wheel *w)
+{
+	struct twheel_chunk *chunk = w->pool;
+
+	/* Cannot be NULL: twheel_wheel_chunks_for() is the caller's promise. */
+	w->pool = chunk->next;
+	w->nr_free--;
+	return chunk;
+}
+
+static void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
+		    const struct twheel_entry *entry)
+{
+	struct twheel_chunk *newest = *bag;
+
+	if (!newest || newest->nr == TWHEEL_CHUNK_ENTRIES) {
+		struct twheel_chunk *chunk = pool_get(w);
+
+		chunk->nr = 0;
+		chunk->epoch = w->epoch;
+		chunk->next = chunk;
+		if (newest) {
+			chunk->next = newest->next;
+			newest->next = chunk;
+		}
+		*bag = newest = chunk;
+	}
+	newest->entry[newest->nr++] = *entry;
+	w->nr_entries++;
+}
+
+static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
+{
+	struct twheel_chunk *oldest = (*bag)->next;
+
+	if (oldest == *bag)
+		*bag = NULL;
+	else
+		(*bag)->next = oldest->next;
+	twheel_wheel_give(w, oldest);
+}
+
+static struct twheel_entry bag_pop(struct twheel_wheel *w,
+				   struct twheel_chunk **bag)
+{
+	struct twheel_chunk *oldest = (*bag)->next;
+	struct twheel_entry entry = oldest->entry[--oldest->nr];
+
+	if (!oldest->nr)
+		bag_free_oldest(w, bag);
+	w->nr_entries--;
+	return entry;
+}
+
+static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
+{
+	if (*to && *from)
+		swap((*to)->next, (*from)->next);
+	else if (*from)
+		*to = *from;
+	*from = NULL;
+}
+
+/* Slots */
+
+static void slot_add(struct twheel_wheel *w, struct twheel_level *level,
+		     const struct twheel_entry *entry)
+{
+	u32 slot = (entry->tick >> level->shift) & level->mask;
+
+	bag_add(w, &level->slot[slot], entry);
+	__set_bit(slot, level->occupied);
+}
+
+/* How far ahead of its first tick a slot is begun to be moved down, ticks. */
+static u64 level_lead(const struct twheel_level *level)
+{
+	return (1ULL << level->shift) * 3 / 4;
+}
+
+/*
+ * The first tick of the level's next occupied slot, U64_MAX if there is none.
+ * The slot that @cur lies in counts as the next one: in level 0 it is the one
+ * to be processed, and in a coarser level it is occupied only when @cur is its
+ * first tick.
+ */
+static u64 level_next(const struct twheel_level *level, u64 cur)
+{
+	u64 base = cur >> level->shift;
+	unsigned int nr = level->mask + 1;
+	unsigned int from = base & level->mask;
+	unsigned int slot = find_next_bit(level->occupied, nr, from);
+
+	if (slot >= nr) {
+		slot = find_next_bit(level->occupied, from, 0);
+		if (slot >= from)
+			return U64_MAX;
+	}
+	return (base + ((slot - from) & level->mask)) << level->shift;
+}
+
+/*
+ * The first tick at which there is something to do, and in which level.  Where
+ * two levels have the same tick, the coarser is first: it may fill the finer.
+ */
+static u64 wheel_next_stop(const struct twheel_wheel *w, u32 *in_level)
+{
+	u64 stop = U64_MAX;
+	u32 l;
+
+	for (l = 0; l < w->nr_levels; l++) {
+		u64 next = level_next(&w->level[l], w->cur);
+
+		if (next <= stop) {
+			stop = next;
+			*in_level = l;
+		}
+	}
+	return stop;
+}
+
+/* Move up to @max entries of a slot to finer levels; returns how many. */
+static unsigned int slot_cascade(struct twheel_wheel *w,
+				 struct twheel_level *level, u64 first_tick,
+				 unsigned int max)
+{
+	u32 slot = (first_tick >> level->shift) & level->mask;
+	unsigned int moved = 0;
+
+	while (level->slot[slot] && moved < max) {
+		twheel_wheel_insert(w, bag_pop(w, &level->slot[slot]));
+		moved++;
+	}
+	if (!level->slot[slot])
+		__clear_bit(slot, level->occupied);
+	return moved;
+}
+
+/* Move down what comes due within the lead of its level, one step of it. */
+static void wheel_cascade_early(struct twheel_wheel *w)
+{
+	unsigned int left = EARLY_STEP;
+	u32 l;
+
+	for (l = w->nr_levels - 1; l > 0 && left; l--) {
+		struct twheel_level *level = &w->level[l];
+		u64 first_tick = level_next(level, w->cur);
+
+		if (first_tick == U64_MAX ||
+		    first_tick - w->cur >= level_lead(level))
+			continue;
+		left -= slot_cascade(w, level, first_tick, left);
+	}
+}
+
+/*
+ * Hand out one entry of the slot at hand.  With one level it may belong to a
+ * later round: it goes back to its slot, which comes up again in a round.
+ */
+static bool hand_pop(struct twheel_wheel *w, struct twheel_entry *due)
+{
+	*due = bag_pop(w, &w->hand);
+	if (due->tick < w->cur)
+		return true;
+	twheel_wheel_insert(w, *due);
+	return false;
+}
+
+/* Shape */
+
+static u32 level_slots(const struct twheel_wheel_config *config, u32 l)
+{
+	return l ? UPPER_SLOTS : config->slots;
+}
+
+static u32 level_shift(const struct twheel_wheel_config *config, u32 l)
+{
+	return l ? ilog2(config->slots) - 1 + (l - 1) * UPPER_SHIFT : 0;
+}
+
+/* As many levels as it takes to reach max_tick from any tick. */
+static u32 config_levels(const struct twheel_wheel_config *config)
+{
+	u32 l = 1;
+
+	if (config->one_level)
+		return 1;
+	while ((config->max_tick >> level_shift(config, l - 1)) >=
+	       level_slots(config, l - 1))
+		l++;
+	return l;
+}
+
+static size_t level_bitmap_size(const struct twheel_wheel_config *config, u32 l)
+{
+	return BITS_TO_LONGS(level_slots(config, l)) * sizeof(unsigned long);
+}
+
+/**
+ * twheel_wheel_size() - memory that a wheel's slots take
+ * @config: the shape
+ *
+ * Context: any.
+ * Return: bytes; to be given to twheel_wheel_init(), zeroed.
+ */
+size_t twheel_wheel_size(const struct twheel_wheel_config *config)
+{
+	u32 l, nr_levels = config_levels(config);
+	size_t size = 0;
+
+	for (l = 0; l < nr_levels; l++)
+		size += level_slots(config, l) * sizeof(struct twheel_chunk *) +
+			level_bitmap_size(config, l);
+	return size;
+}
+
+/**
+ * twheel_wheel_init() - make an empty wheel
+ * @w: the wheel
+ * @config: its shape
+ * @memory: twheel_wheel_size() bytes, zeroed, aligned to a pointer
+ * @cur: the first tick that has not gone by
+ *
+ * Context: any.
+ */
+void twheel_wheel_init(struct twheel_wheel *w,
+		       const struct twheel_wheel_config *config, void *memory,
+		       u64 cur)
+{
+	u32 l;
+
+	*w = (struct twheel_wheel){
+		.cur		= cur,
+		.nr_levels	= config_levels(config),
+		.rewinds	= config->rewinds,
+	};
+	for (l = 0; l < w->nr_levels; l++) {
+		struct twheel_level *level = &w->level[l];
+
+		level->mask = level_slots(config, l) - 1;
+		level->shift = level_shift(config, l);
+		level->slot = memory;
+		memory += level_slots(config, l) * sizeof(*level->slot);
+		level->occupied = memory;
+		memory += level_bitmap_size(config, l);
+	}
+}
+
+/* Pool */
+
+/**
+ * twheel_wheel_chunks_for() - how many chunks make sure of room
+ * @w: the wheel
+ * @nr_entries: how many entries it is going to hold
+ *
+ * Each slot wastes less than one chunk, its newest.  So does each that is being
+ * emptied, its oldest: one a level, the hand, the overdue.  After a rewind the
+ * wasted chunks of all slots are in limbo, while the slots fill again.
+ *
+ * Context: any; reads only what twheel_wheel_init() set.
+ * Return: chunks, in use and in the pool together, with which no insertion of
+ * up to @nr_entries entries finds the pool empty.
+ */
+u32 twheel_wheel_chunks_for(const struct twheel_wheel *w, u32 nr_entries)
+{
+	u32 nr_slots = 0;
+	u32 l;
+
+	for (l = 0; l < w->nr_levels; l++)
+		nr_slots += w->level[l].mask + 1;
+	if (w->rewinds)
+		nr_slots *= 2;
+	return DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
+	       min(nr_entries, nr_slots) + 2 * TWHEEL_MAX_LEVELS;
+}
+
+/**
+ * twheel_wheel_give() - put a free chunk into the pool
+ * @w: the wheel
+ * @chunk: the chunk
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk)
+{
+	chunk->next = w->pool;
+	w->pool = chunk;
+	w->nr_free++;
+}
+
+/**
+ * twheel_wheel_take_back() - take a free chunk out of the pool
+ * @w: the wheel
+ *
+ * Context: the wheel's one caller, who keeps twheel_wheel_chunks_for().
+ * Return: a chunk, or NULL when the pool is empty.
+ */
+struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w)
+{
+	return w->pool ? pool_get(w) : NULL;
+}
+
+/**
+ * twheel_wheel_dismantle() - take some chunks out of a wheel that is to go
+ * @w: the wheel; only this function may be called from now on
+ *
+ * Context: the wheel's one caller.
+ * Return: chunks, linked by next and ended by NULL; NULL when none is left.
+ */
+struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
+{
+	struct twheel_chunk *chunks = w->pool;
+	struct twheel_chunk *bag;
+
+	w->pool = NULL;
+	if (chunks)
+		return chunks;
+	twheel_wheel_rewind(w, 0);
+	bag = w->limbo;
+	if (!bag)
+		return NULL;
+	w->limbo = NULL;
+	chunks = bag->next;
+	bag->next = NULL;
+	return chunks;
+}
+
+/* Operations */
+
+/**
+ * twheel_wheel_insert() - add an entry
+ * @w: the wheel
+ * @entry: the entry; one whose tick has been processed already is handed out
+ *	by the next twheel_wheel_advance()
+ *
+ * Context: the wheel's one caller; the pool is filled, see
+ * twheel_wheel_chunks_for().
+ */
+void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
+{
+	u32 l;
+
+	if (entry.tick < w->cur) {
+		bag_add(w, &w->overdue, &entry);
+		return;
+	}
+	/* The last level reaches all there is, or it has rounds. */
+	for (l = 0; l < w->nr_levels - 1; l++) {
+		const struct twheel_level *level = &w->level[l];
+
+		if ((entry.tick >> level->shift) - (w->cur >> level->shift) <=
+		    level->mask)
+			break;
+	}
+	slot_add(w, &w->level[l], &entry);
+}
+
+/**
+ * twheel_wheel_advance() - hand out what is due
+ * @w: the wheel
+ * @now: the present tick
+ * @due: out: entries whose tick is not after @now, in the order of ticks
+ *	(except for those that were overdue when inserted, which come first)
+ * @max: room at @due, 1 at least
+ * @more: out: this is not all, call again; the work of one call is bounded by
+ *	@max, and by EARLY_STEP in the last one
+ *
+ * A @now that is before the last one hands out nothing new; see
+ * twheel_wheel_rewind() for a clock that was set back.
+ *
+ * Context: the wheel's one caller.
+ * Return: how many entries are at @due; they are the wheel's no longer.
+ */
+unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
+				  struct twheel_entry *due, unsigned int max,
+				  bool *more)
+{
+	unsigned int moves = max * MOVES_PER_DUE;
+	unsigned int nr = 0;
+	u32 l = 0;
+
+	*more = true;
+	while (nr < max && moves) {
+		if (w->limbo) {
+			twheel_wheel_insert(w, bag_pop(w, &w->limbo));
+			moves--;
+		} else if (w->overdue) {
+			due[nr++] = bag_pop(w, &w->overdue);
+		} else if (w->hand) {
+			if (hand_pop(w, &due[nr]))
+				nr++;
+			else
+				moves--;
+		} else {
+			u64 stop = wheel_next_stop(w, &l);
+			struct twheel_level *level = &w->level[l];
+
+			if (stop > now) {
+				*more = false;
+				break;
+			}
+			w->cur = stop;
+			if (l) {
+				moves -= slot_cascade(w, level, stop, moves);
+				continue;
+			}
+			w->cur = stop + 1;
+			__clear_bit(stop & level->mask, level->occupied);
+			bag_join(&w->hand, &level->slot[stop & level->mask]);
+		}
+	}
+	if (!*more) {
+		w->cur = max(w->cur, now + 1);
+		wheel_cascade_early(w);
+	}
+	return nr;
+}
+
+/**
+ * twheel_wheel_next() - when there is something to do
+ * @w: the wheel
+ *
+ * Context: the wheel's one caller.
+ * Return: the tick at which twheel_wheel_advance() must be called next, 0 when
+ * at once, U64_MAX when never.
+ */
+u64 twheel_wheel_next(const struct twheel_wheel *w)
+{
+	u64 next = level_next(&w->level[0], w->cur);
+	u32 l;
+
+	if (w->limbo || w->overdue || w->hand)
+		return 0;
+	for (l = 1; l < w->nr_levels; l++) {
+		u64 first_tick = level_next(&w->level[l], w->cur);
+		u64 lead = level_lead(&w->level[l]);
+
+		if (first_tick == U64_MAX)
+			continue;
+		if (first_tick - w->cur >= lead)
+			next = min(next, first_tick - lead);
+		else
+			next = min(next, w->cur);
+	}
+	return next;
+}
+
+/**
+ * twheel_wheel_rewind() - go back to an earlier tick
+ * @w: the wheel, made with rewinds set
+ * @tick: the first tick that has not gone by, now that the clock was set back
+ *
+ * The slots are emptied in one go, in time proportional to their number;
+ * the next calls of twheel_wheel_advance() put the entries where they belong
+ * from @tick on, before they hand out anything.
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
+{
+	u32 l, slot;
+
+	for (l = 0; l < w->nr_levels; l++) {
+		struct twheel_level *level = &w->level[l];
+
+		for_each_set_bit(slot, level->occupied, level->mask + 1)
+			bag_join(&w->limbo, &level->slot[slot]);
+		bitmap_zero(level->occupied, level->mask + 1);
+	}
+	bag_join(&w->limbo, &w->hand);
+	bag_join(&w->limbo, &w->overdue);
+	w->cur = tick;
+}
+
+/**
+ * twheel_wheel_sweep_begin() - begin to bring up all entries
+ * @w: the wheel
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_sweep_begin(struct twheel_wheel *w)
+{
+	w->epoch++;
+	w->sweep_level = 0;
+	w->sweep_slot = 0;
+}
+
+/**
+ * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
+ * @w: the wheel
+ * @out: entries that were in the wheel when the sweep began, the wheel's no
+ *	longer: those that live are to be inserted again, before anything else
+ *	is done with the wheel
+ *
+ * Entries may be inserted and handed out between two calls.  A sweep brings up
+ * each entry that was there when it began and is still there, at least once,
+ * except that one which moved to a finer level may be missed.
+ *
+ * Context: the wheel's one caller.
+ * Return: how many entries are at @out, 0 when the sweep is done.
+ */
+unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
+				struct twheel_entry out[TWHEEL_CHUNK_ENTRIES])
+{
+	for (; w->sweep_level < w->nr_levels; w->sweep_level++) {
+		struct twheel_level *level = &w->level[w->sweep_level];
+
+		for (;;) {
+			u32 slot = find_next_bit(level->occupied,
+						 level->mask + 1,
+						 w->sweep_slot);
+			struct twheel_chunk **bag = &level->slot[slot];
+			unsigned int i, nr;
+
+			w->sweep_slot = slot;
+			if (slot > level->mask)
+				break;
+			/* Newer chunks were filled in this sweep as well. */
+			if ((*bag)->next->epoch == w->epoch) {
+				w->sweep_slot++;
+				continue;
+			}
+			nr = (*bag)->next->nr;
+			for (i = 0; i < nr; i++)
+				out[i] = (*bag)->next->entry[i];
+			bag_free_oldest(w, bag);
+			w->nr_entries -= nr;
+			if (!*bag)
+				__clear_bit(slot, level->occupied);
+			return nr;
+		}
+		w->sweep_slot = 0;
+	}
+	return 0;
+}
