@@ -1122,7 +1122,7 @@ static struct life life_of(const struct twheel *tw,
 		life.deadline_ns = min(arm->expires_ns, TWHEEL_TIME_NEVER);
 	else
 		life.deadline_ns = time_add(now_ns, arm->expires_ns);
-	if (life.deadline_ns <= now_ns)
+	if (life.deadline_ns <= now_ns && life.deadline_ns < TWHEEL_TIME_NEVER)
 		life.flags |= STATE_OVERDUE;
 	if (arm->interval_ns) {
 		life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
@@ -1949,7 +1949,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 	u64 next, state = timeout_state(t);
 
 	if (state_phase(state) == PHASE_QUEUED) {
-		next = state_placed(state, state & STATE_LIFE);
+		next = state_placed(state, state & STATE_FLAGS);
 		if (state_change(t, state, next)) {
 			struct twheel_entry entry = {
 				.tick	= state & STATE_OVERDUE ? 0 :
@@ -2113,9 +2113,9 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 	__must_hold(&tw->lock)
 {
 	u64 state = timeout_state(t);
-	bool overdue = !entry->tick;
-	u64 until_ns = overdue ? x->now_ns : x->edge_ns;
 	u64 deadline_ns = t->deadline_ns;
+	bool overdue = state & STATE_OVERDUE && deadline_ns <= x->now_ns;
+	u64 until_ns = overdue ? x->now_ns : x->edge_ns;
 	u64 nr = 1;
 	bool won;
 
@@ -2126,10 +2126,10 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 		return;
 	}
 	/*
-	 * G1 never early: it was moved later.  Raw value and saturation do not
-	 * matter: until_ns is before the end of time, or it never expires.
+	 * G1 never early: it was moved later.  Also when that has passed too:
+	 * events come in the order of ticks.
 	 */
-	if (deadline_ns > until_ns || deadline_ns >= TWHEEL_TIME_NEVER) {
+	if (!overdue && deadline_ns > entry->tick * tw->tick_ns) {
 		entry_insert(tw, t, state, entry->index);
 		return;
 	}

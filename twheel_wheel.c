@@ -258,6 +258,20 @@ static bool hand_pop(struct twheel_wheel *w, struct twheel_entry *due)
 	return false;
 }
 
+/*
+ * With one level, and after a long absence: when a whole round has gone by, all
+ * entries have been seen, and @round_min knows that nothing is due before it.
+ */
+static void rounds_skip(struct twheel_wheel *w, u64 now)
+{
+	if (w->nr_levels > 1 || w->cur - w->round_start <= w->level[0].mask)
+		return;
+	if (w->round_min > w->cur)
+		w->cur = max(w->cur, min(w->round_min, now + 1));
+	w->round_start = w->cur;
+	w->round_min = U64_MAX;
+}
+
 /* Shape */
 
 static u32 level_slots(const struct twheel_wheel_config *config, u32 l)
@@ -323,6 +337,8 @@ void twheel_wheel_init(struct twheel_wheel *w,
 
 	*w = (struct twheel_wheel){
 		.cur		= cur,
+		.round_start	= cur,
+		.round_min	= U64_MAX,
 		.nr_levels	= config_levels(config),
 		.rewinds	= config->rewinds,
 	};
@@ -445,6 +461,7 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 			break;
 	}
 	slot_add(w, &w->level[l], &entry);
+	w->round_min = min(w->round_min, entry.tick);
 }
 
 /**
@@ -456,6 +473,10 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
  * @max: room at @due, 1 at least
  * @more: out: this is not all, call again; the work of one call is bounded by
  *	@max, and by EARLY_STEP in the last one
+ *
+ * What is handed out in one call is of one tick, or overdue.  So an entry that
+ * the caller puts back for a later tick, even if that has passed as well, is
+ * handed out in its turn.
  *
  * A @now that is before the last one hands out nothing new; see
  * twheel_wheel_rewind() for a clock that was set back.
@@ -484,9 +505,15 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 			else
 				moves--;
 		} else {
-			u64 stop = wheel_next_stop(w, &l);
-			struct twheel_level *level = &w->level[l];
+			struct twheel_level *level;
+			u64 stop;
 
+			/* One tick at a time: see above. */
+			if (nr)
+				break;
+			rounds_skip(w, now);
+			stop = wheel_next_stop(w, &l);
+			level = &w->level[l];
 			if (stop > now) {
 				*more = false;
 				break;
@@ -562,6 +589,8 @@ void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
 	bag_join(&w->limbo, &w->hand);
 	bag_join(&w->limbo, &w->overdue);
 	w->cur = tick;
+	w->round_start = tick;
+	w->round_min = U64_MAX;
 }
 
 /**

@@ -59,6 +59,8 @@ struct twheel_level {
 /**
  * struct twheel_wheel - a wheel
  * @cur: the next tick to be processed; all before it are done
+ * @round_start: with one level: where the present round began
+ * @round_min: of all entries seen or inserted in this round, the earliest tick
  * @nr_entries: entries held
  * @nr_free: chunks in @pool
  * @pool: chunks nobody uses
@@ -74,6 +76,8 @@ struct twheel_level {
  */
 struct twheel_wheel {
 	u64 cur;
+	u64 round_start;
+	u64 round_min;
 	u64 nr_entries;
 	u64 nr_free;
 	struct twheel_chunk *pool;

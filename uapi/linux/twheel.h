@@ -218,7 +218,7 @@ struct twheel_vector {
  * @repeats: how many times a periodic one expires before it ends; 0 for no
  *	limit.  Only with an interval.  It bounds expirations, not events.
  * @id: out for ARM: names the timeout from now on, never 0.  Its low half is an
- *	index below the greatest number of places used so far, its high half a
+ *	index into the wheel's places, which are reused, its high half a
  *	generation: an id is never given out twice.  In for REARM.
  * @result: out.  ARM: 0, or a negative errno.  REARM: enum twheel_verdict, or a
  *	negative errno.
