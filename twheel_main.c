@@ -294,7 +294,6 @@ struct twheel_table {
  * @max_pending: limit of @live
  * @setup_flags: TWHEEL_SETUP_*
  * @max_tick: later than any tick there is: what never expires
- * @configured: SETUP was done; control_mutex
  * @started: the above are final and the wheel exists; released once
  * @draining: arming is over; set once under control_mutex
  * @drained: and all that was left is on the ready list; set once by the kthread
@@ -313,6 +312,7 @@ struct twheel_table {
  * @freed: places on their way to @free; llist, taken from under free_lock
  * @table: pages by index; RCU, replaced under grow_mutex
  * @nr_pages: pages in @table; written under grow_mutex, released
+ * @nr_retired: places whose generations are used up; atomic
  *
  * @room_used: entries in the wheel and entries promised; atomic
  * @room: entries that the wheel's chunks suffice for; written under room_mutex
@@ -366,7 +366,6 @@ struct twheel {
 	u32 max_pending;
 	u32 setup_flags;
 	u64 max_tick;
-	bool configured;
 	bool started;
 	bool draining;
 	bool drained;
@@ -385,6 +384,7 @@ struct twheel {
 	struct llist_head freed;
 	struct twheel_table __rcu *table;
 	u32 nr_pages;
+	atomic_t nr_retired;
 
 	atomic_t room_used ____cacheline_aligned_in_smp;
 	u32 room;
@@ -667,8 +667,8 @@ static void wake_waiters(struct twheel *tw, __poll_t events)
 		wake_up_poll(&tw->wait, events);
 }
 
-/* Ask for a whole pass that begins from now on, and wait for its end. */
-static int pass_sync(struct twheel *tw)
+/* Ask for a whole pass that begins from now on; returns its number. */
+static u32 pass_request(struct twheel *tw)
 {
 	u32 wanted;
 
@@ -678,8 +678,20 @@ static int pass_sync(struct twheel *tw)
 	if (!tw->passing)
 		wake_program(tw);
 	spin_unlock(&tw->wake_lock);
+	return wanted;
+}
+
+static bool pass_is_done(const struct twheel *tw, u32 wanted)
+{
+	return (s32)(READ_ONCE(tw->sync_done) - wanted) >= 0;
+}
+
+static int pass_sync(struct twheel *tw)
+{
+	u32 wanted = pass_request(tw);
+
 	return wait_event_interruptible(tw->sync_wait,
-			(s32)(READ_ONCE(tw->sync_done) - wanted) >= 0);
+					pass_is_done(tw, wanted));
 }
 
 /* The arena: taking and giving back places */
@@ -769,15 +781,35 @@ uncount:
 	return err;
 }
 
+/*
+ * There are no more places than max_pending, so that a caller who arms and
+ * cancels cannot take more memory than that: then those that were cancelled
+ * young are in the inbox still, and the kthread is to free them from there.
+ */
+static void arena_reclaim(struct twheel *tw)
+{
+	u32 wanted = pass_request(tw);
+
+	/* The kthread waits for nobody: this is short. */
+	wait_event(tw->sync_wait, pass_is_done(tw, wanted));
+}
+
 static int arena_provide(struct twheel *tw)
 {
+	bool full = false;
 	int err = 0;
 
 	mutex_lock(&tw->grow_mutex);
 	/* Someone else may have grown it, or freed places, meanwhile. */
-	if (llist_empty(&tw->freed))
-		err = arena_grow(tw);
+	if (llist_empty(&tw->freed)) {
+		full = (u64)tw->nr_pages * PLACES_PER_PAGE >=
+		       tw->max_pending + atomic_read(&tw->nr_retired);
+		if (!full)
+			err = arena_grow(tw);
+	}
 	mutex_unlock(&tw->grow_mutex);
+	if (full)
+		arena_reclaim(tw);
 	return err;
 }
 
@@ -823,15 +855,17 @@ static unsigned int places_take(struct twheel *tw, unsigned int nr,
 }
 
 /* Chain a place that has become free, for ending_done. */
-static void place_free(struct twheel_timeout *t, u64 state,
+static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		       struct ending *ending)
 {
 	/*
 	 * G8: a place whose generations are used up is not used again.  The
 	 * last state has generation 0, which no id has.
 	 */
-	if (!state_gen(state))
+	if (!state_gen(state)) {
+		atomic_inc(&tw->nr_retired);
 		return;
+	}
 	t->node.next = ending->first;
 	ending->first = &t->node;
 	if (!ending->last)
@@ -1189,7 +1223,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 			state = state_freed(state);
 			atomic64_set(&t->state, state);
 		}
-		place_free(t, state, &ending);
+		place_free(tw, t, state, &ending);
 		ending.nr_places++;
 		ending.nr_room++;
 	}
@@ -1381,15 +1415,15 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		if (state_keeps_room(seen))
 			ending->nr_room++;
 		atomic64_set(&t->state, state_freed(seen));
-		place_free(t, state_freed(seen), ending);
+		place_free(tw, t, state_freed(seen), ending);
 		ending->nr_places++;
 	}
 	spin_unlock(&tw->lock);
 	return won;
 }
 
-static bool cancel_pending(struct twheel_timeout *t, u64 seen,
-			   struct ending *ending)
+static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
+			   u64 seen, struct ending *ending)
 {
 	/* In the inbox its link is in use: the kthread will free it. */
 	if (state_phase(seen) == PHASE_QUEUED) {
@@ -1398,7 +1432,7 @@ static bool cancel_pending(struct twheel_timeout *t, u64 seen,
 	} else {
 		if (!state_change(t, seen, state_freed(seen)))
 			return false;
-		place_free(t, state_freed(seen), ending);
+		place_free(tw, t, state_freed(seen), ending);
 	}
 	ending->nr_places++;
 	ending->nr_cancelled++;
@@ -1431,7 +1465,7 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 		t = timeout_at(tw, (u32)cancel[i].id);
 		if (seen[i] & STATE_UNREAD ?
 		    !cancel_unread(tw, t, seen[i], &ending) :
-		    !cancel_pending(t, seen[i], &ending))
+		    !cancel_pending(tw, t, seen[i], &ending))
 			break;
 	}
 	ending_done(tw, &ending);
@@ -1660,7 +1694,7 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		ending->nr_room++;
 	ending->nr_places++;
 	atomic64_set(&t->state, state_freed(state));
-	place_free(t, state_freed(state), ending);
+	place_free(tw, t, state_freed(state), ending);
 }
 
 /* An event was read, and the timeout lives on. */
@@ -1966,7 +2000,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 	}
 	/* It was cancelled young: DEAD. */
 	atomic64_set(&t->state, state_freed(state));
-	place_free(t, state_freed(state), ending);
+	place_free(tw, t, state_freed(state), ending);
 	ending->nr_room++;
 }
 
@@ -2007,7 +2041,7 @@ static bool inbox_drain(struct twheel *tw, int *budget)
  * @edge_ns: the latest tick's edge that has passed by then
  * @fired_ns: the clock when the batch was begun
  * @nr_room: room in the wheel to be given back
- * @nr_events: timeouts that have an unread event now and had none
+ * @nr_events: events that came or grew
  */
 struct expiry {
 	u64 now_ns;
@@ -2098,10 +2132,9 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 	periodic->count[slot] = min(periodic->count[slot] + *nr, (u64)U32_MAX);
 	t->deadline_ns += (*nr - ended) * interval_ns;
 	t->fired_ns = x->fired_ns;
-	if (!(state & STATE_UNREAD)) {
+	if (!(state & STATE_UNREAD))
 		ready_add(tw, t);
-		x->nr_events++;
-	}
+	x->nr_events++;
 	if (ended)
 		tw->nr_spent++;
 	return true;
@@ -2423,13 +2456,23 @@ static int setup_check(const struct twheel_setup *setup)
 	return 0;
 }
 
+/* What a wheel is like that is not set up. */
+static void twheel_defaults(struct twheel *tw)
+{
+	tw->clock = TWHEEL_CLOCK_MONOTONIC;
+	tw->tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
+	tw->slots = DEFAULT_SLOTS;
+	tw->setup_flags = 0;
+	WRITE_ONCE(tw->max_pending, min(max_pending, DEFAULT_MAX_PENDING));
+}
+
 /**
  * twheel_configure() - choose what a wheel is like
  * @tw: the wheel
  * @setup: see struct twheel_setup
  *
  * Context: process; sleeps.
- * Return: 0, -EINVAL, -EBUSY when it was configured or armed before,
+ * Return: 0, -EINVAL, -EBUSY when it was configured or armed before, -ENOMEM,
  * -ESHUTDOWN, or -EINTR by a fatal signal.
  */
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
@@ -2442,10 +2485,9 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 		return -EINTR;
 	if (tw->draining) {
 		err = -ESHUTDOWN;
-	} else if (tw->configured || tw->started) {
+	} else if (tw->started) {
 		err = -EBUSY;
 	} else {
-		tw->configured = true;
 		tw->clock = setup->clock;
 		tw->setup_flags = setup->flags;
 		if (setup->tick_ns)
@@ -2454,6 +2496,9 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 			tw->slots = roundup_pow_of_two(setup->slots);
 		if (setup->max_pending)
 			WRITE_ONCE(tw->max_pending, setup->max_pending);
+		err = twheel_start(tw);
+		if (err)
+			twheel_defaults(tw);
 	}
 	mutex_unlock(&tw->control_mutex);
 	return err;
@@ -2541,9 +2586,7 @@ struct twheel *twheel_create(void)
 
 	if (!tw)
 		return NULL;
-	tw->tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
-	tw->slots = DEFAULT_SLOTS;
-	tw->max_pending = min(max_pending, DEFAULT_MAX_PENDING);
+	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
 	mutex_init(&tw->control_mutex);
 	mutex_init(&tw->grow_mutex);
