@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_chardev.c - /dev/twheel: open, ioctl, read, poll, fdinfo
+ * The device of twheel: open, ioctl, read, poll and fdinfo of /dev/twheel
  *
  * Nothing is decided here: calls are checked for their shape, copied in and
  * out, and handed to the engine in batches.
@@ -14,6 +14,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -43,7 +44,7 @@ static_assert(sizeof(struct twheel_event) == 40);
  */
 struct twheel_file {
 	struct twheel *tw;
-	struct mutex read_mutex;
+	struct mutex read_mutex;	/* one reader at a time */
 };
 
 /* Copying structures whose size the caller names */
@@ -323,19 +324,33 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 	return done ? nr_ok : err;
 }
 
-#define VECTOR_OP(_struct, _member, _batch) {				\
-	.entry_size	= sizeof(struct _struct),			\
-	.result		= offsetof(struct _struct, result),		\
-	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->_member),	\
-	.batch		= _batch,					\
-}
+static const struct vector_op arm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.result		= offsetof(struct twheel_arm, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
+	.batch		= arm_batch,
+};
 
-static const struct vector_op arm_op = VECTOR_OP(twheel_arm, arm, arm_batch);
-static const struct vector_op rearm_op = VECTOR_OP(twheel_arm, arm, rearm_batch);
-static const struct vector_op cancel_op = VECTOR_OP(twheel_cancel, cancel,
-						    cancel_batch);
-static const struct vector_op query_op = VECTOR_OP(twheel_status, status,
-						   query_batch);
+static const struct vector_op rearm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.result		= offsetof(struct twheel_arm, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
+	.batch		= rearm_batch,
+};
+
+static const struct vector_op cancel_op = {
+	.entry_size	= sizeof(struct twheel_cancel),
+	.result		= offsetof(struct twheel_cancel, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
+	.batch		= cancel_batch,
+};
+
+static const struct vector_op query_op = {
+	.entry_size	= sizeof(struct twheel_status),
+	.result		= offsetof(struct twheel_status, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
+	.batch		= query_batch,
+};
 
 static long arm_ioctl(struct twheel *tw, void __user *arg)
 {
@@ -467,6 +482,7 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 
 	if (nr >= ARRAY_SIZE(twheel_ioctls) || cmd != _IO(TWHEEL_IOC_MAGIC, nr))
 		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(twheel_ioctls));
 	return twheel_ioctls[nr](tf->tw, (void __user *)arg);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_main.c - the engine: who may do what to a timeout, and when
+ * The engine of twheel: who may do what to a timeout, and when
  *
  * Overview
  * --------
@@ -107,6 +107,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/prefetch.h>
 #include <linux/rcupdate.h>
@@ -371,9 +372,9 @@ struct twheel {
 	bool drained;
 	u64 virtual_now_ns;
 	struct kthread_worker *worker;
-	struct mutex control_mutex;
-	struct mutex grow_mutex;
-	struct mutex room_mutex;
+	struct mutex control_mutex;	/* set-up, drain, advance */
+	struct mutex grow_mutex;	/* the arena */
+	struct mutex room_mutex;	/* the wheel's pool */
 
 	atomic_t live ____cacheline_aligned_in_smp;
 	atomic64_t armed;
@@ -487,7 +488,8 @@ static bool state_is_live(u64 state)
 /* A fixed delay that waits to be read keeps its room in the wheel. */
 static bool state_keeps_room(u64 state)
 {
-	return state_phase(state) == PHASE_SPENT && (state & STATE_FIXED_DELAY);
+	return state_phase(state) == PHASE_SPENT &&
+	       (state & STATE_FIXED_DELAY) && !(state & STATE_DRAINED);
 }
 
 /* The one transition: true for whoever made it. */
@@ -528,11 +530,15 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 static struct twheel_page *page_at(struct twheel *tw, u32 nr)
 {
 	struct twheel_page *page = NULL;
+	u32 nr_pages;
 
 	rcu_read_lock();
 	/* Pairs with the release in table_add(): the table has that page. */
-	if (nr < smp_load_acquire(&tw->nr_pages))
+	nr_pages = smp_load_acquire(&tw->nr_pages);
+	if (nr < nr_pages) {
+		nr = array_index_nospec(nr, nr_pages);
 		page = rcu_dereference(tw->table)->page[nr];
+	}
 	rcu_read_unlock();
 	return page;
 }
@@ -1170,7 +1176,7 @@ static struct life life_of(const struct twheel *tw,
 	return life;
 }
 
-/* Before what the end of time means: such a deadline is not waited for. */
+/* When the kthread has to look at it. */
 static u64 life_due_ns(const struct life *life)
 {
 	return life->flags & STATE_OVERDUE ? WAKE_NOW : life->deadline_ns;
@@ -1337,9 +1343,10 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 	}
 	atomic64_add(nr, &tw->armed);
 	for (i = 0; i < nr; i++) {
-		due_ns = min(due_ns, arm_publish(llist_entry(node,
-							struct twheel_timeout,
-							node)));
+		struct twheel_timeout *t =
+			llist_entry(node, struct twheel_timeout, node);
+
+		due_ns = min(due_ns, arm_publish(t));
 		last = node;
 		node = node->next;
 	}
@@ -1610,7 +1617,6 @@ unlock:
 /* Reading events */
 
 static bool timeout_has_ended(const struct twheel_timeout *t, u64 state)
-	__must_hold(&tw->lock)
 {
 	if (state_phase(state) != PHASE_SPENT)
 		return false;
@@ -1755,9 +1761,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			event_end(tw, t, seen[i], drained, &ending);
 		} else if (state_phase(seen[i]) == PHASE_ARMED) {
 			event_continue(tw, t, seen[i]);
-		} else if (draining) {
-			break;
-		} else {
+		} else if (!draining) {
 			event_continue(tw, t, seen[i]);
 			due_ns = min(due_ns, t->deadline_ns);
 			t->node.next = first;
@@ -1765,6 +1769,8 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			if (!last)
 				last = first;
 			nr_inbox++;
+		} else {
+			break;	/* it was looked at before; look again */
 		}
 	}
 	tw->delivered += i;
@@ -2244,8 +2250,10 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 
 	if (state_phase(state) == PHASE_SPENT) {
 		/* A fixed delay that waits; others have expired as usual. */
-		if (!timeout_has_ended(t, state))
+		if (!timeout_has_ended(t, state)) {
+			room_give(tw, 1);
 			atomic64_set(&t->state, next);
+		}
 		return;
 	}
 	if (state_phase(state) != PHASE_ARMED || !state_change(t, state, next))
@@ -2402,7 +2410,9 @@ static void pass_end(struct twheel *tw, bool again)
 	tw->passing = false;
 	synced = tw->sync_done != tw->pass_sync;
 	WRITE_ONCE(tw->sync_done, tw->pass_sync);
-	if (again || tw->sync_wanted != tw->sync_done)
+	/* What came during the pass did not cross the watermark. */
+	if (again || tw->sync_wanted != tw->sync_done ||
+	    atomic_read(&tw->inbox_len) >= INBOX_WATERMARK)
 		WRITE_ONCE(tw->wake_ns, WAKE_NOW);
 	else
 		WRITE_ONCE(tw->wake_ns, min(tw->wake_ns, wheel_next_ns(tw)));
@@ -2428,7 +2438,7 @@ static void turn(struct kthread_work *work)
 	if (!tw->pass_begun)
 		pass_begin(tw);
 	if (!inbox_drain(tw, &budget) || !expire(tw, &budget) ||
-	    (tw->pass_drains && !drain_pages(tw, &budget))) {
+	    (tw->pass_drains && !tw->drained && !drain_pages(tw, &budget))) {
 		kthread_queue_work(tw->worker, &tw->work);
 		return;
 	}
@@ -2561,6 +2571,7 @@ int twheel_drain(struct twheel *tw)
 		wake_waiters(tw, EPOLLHUP);
 	}
 	if (!tw->started) {
+		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->drained, true);
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP);
 	} else if (!tw->drained) {

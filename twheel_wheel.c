@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_wheel.c - a hashed timing wheel of levels
+ * The wheel of twheel: a hashed timing wheel of levels
  *
  * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels: Data
  * Structures for the Efficient Implementation of a Timer Facility" (1987),
