@@ -211,6 +211,28 @@ static u64 wheel_next_stop(const struct twheel_wheel *w, u32 *in_level)
 	return stop;
 }
 
+/* Put an entry where it belongs: the finest level that reaches its tick. */
+static void entry_place(struct twheel_wheel *w,
+			const struct twheel_entry *entry)
+{
+	u32 l;
+
+	if (entry->tick < w->cur) {
+		bag_add(w, &w->overdue, entry);
+		return;
+	}
+	/* The last level reaches all there is, or it has rounds. */
+	for (l = 0; l < w->nr_levels - 1; l++) {
+		const struct twheel_level *level = &w->level[l];
+
+		if ((entry->tick >> level->shift) - (w->cur >> level->shift) <=
+		    level->mask)
+			break;
+	}
+	slot_add(w, &w->level[l], entry);
+	w->round_min = min(w->round_min, entry->tick);
+}
+
 /* Move up to @max entries of a slot to finer levels; returns how many. */
 static unsigned int slot_cascade(struct twheel_wheel *w,
 				 struct twheel_level *level, u64 first_tick,
@@ -220,7 +242,9 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 	unsigned int moved = 0;
 
 	while (level->slot[slot] && moved < max) {
-		twheel_wheel_insert(w, bag_pop(w, &level->slot[slot]));
+		struct twheel_entry entry = bag_pop(w, &level->slot[slot]);
+
+		entry_place(w, &entry);
 		moved++;
 	}
 	if (!level->slot[slot])
@@ -228,13 +252,16 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 	return moved;
 }
 
-/* Move down what comes due within the lead of its level, one step of it. */
+/*
+ * Move down what comes due within the lead of its level, one step of it.  The
+ * finest first: it is due soonest, and the coarser ones have more time.
+ */
 static void wheel_cascade_early(struct twheel_wheel *w)
 {
 	unsigned int left = EARLY_STEP;
 	u32 l;
 
-	for (l = w->nr_levels - 1; l > 0 && left; l--) {
+	for (l = 1; l < w->nr_levels && left; l++) {
 		struct twheel_level *level = &w->level[l];
 		u64 first_tick = level_next(level, w->cur);
 
@@ -254,7 +281,7 @@ static bool hand_pop(struct twheel_wheel *w, struct twheel_entry *due)
 	*due = bag_pop(w, &w->hand);
 	if (due->tick < w->cur)
 		return true;
-	twheel_wheel_insert(w, *due);
+	entry_place(w, due);
 	return false;
 }
 
@@ -446,28 +473,21 @@ struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
  */
 void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 {
-	u32 l;
-
-	if (entry.tick < w->cur) {
-		bag_add(w, &w->overdue, &entry);
-		return;
-	}
-	/* The last level reaches all there is, or it has rounds. */
-	for (l = 0; l < w->nr_levels - 1; l++) {
-		const struct twheel_level *level = &w->level[l];
-
-		if ((entry.tick >> level->shift) - (w->cur >> level->shift) <=
-		    level->mask)
-			break;
-	}
-	slot_add(w, &w->level[l], &entry);
-	w->round_min = min(w->round_min, entry.tick);
+	/*
+	 * After a rewind, behind those that wait to be placed: the slots must
+	 * not fill from two sides, or rewinds in a row would waste more chunks
+	 * than were promised.
+	 */
+	if (w->limbo)
+		bag_add(w, &w->limbo, &entry);
+	else
+		entry_place(w, &entry);
 }
 
 /**
  * twheel_wheel_advance() - hand out what is due
  * @w: the wheel
- * @now: the present tick
+ * @now: the present tick, less than U64_MAX
  * @due: out: entries whose tick is not after @now, in the order of ticks
  *	(except for those that were overdue when inserted, which come first)
  * @max: room at @due, 1 at least
@@ -495,7 +515,9 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 	*more = true;
 	while (nr < max && moves) {
 		if (w->limbo) {
-			twheel_wheel_insert(w, bag_pop(w, &w->limbo));
+			struct twheel_entry entry = bag_pop(w, &w->limbo);
+
+			entry_place(w, &entry);
 			moves--;
 		} else if (w->overdue) {
 			due[nr++] = bag_pop(w, &w->overdue);
@@ -541,7 +563,8 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
  *
  * Context: the wheel's one caller.
  * Return: the tick at which twheel_wheel_advance() must be called next, 0 when
- * at once, U64_MAX when never.
+ * at once, U64_MAX when never.  With one level there may turn out to be nothing
+ * to do but to look at entries of later rounds.
  */
 u64 twheel_wheel_next(const struct twheel_wheel *w)
 {
@@ -609,13 +632,12 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
 /**
  * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
  * @w: the wheel
- * @out: entries that were in the wheel when the sweep began, the wheel's no
- *	longer: those that live are to be inserted again, before anything else
- *	is done with the wheel
+ * @out: entries, the wheel's no longer: those that live are to be inserted
+ *	again, before anything else is done with the wheel
  *
  * Entries may be inserted and handed out between two calls.  A sweep brings up
- * each entry that was there when it began and is still there, at least once,
- * except that one which moved to a finer level may be missed.
+ * each entry that waits in its slot from the sweep's beginning to its end.  One
+ * that moves in between may be missed, and a newer one may come up.
  *
  * Context: the wheel's one caller.
  * Return: how many entries are at @out, 0 when the sweep is done.
