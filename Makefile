@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module is described in Kbuild; here are the targets for people.
+
+MAKEFLAGS += --no-print-directory
+
+# The kernel that the module is built for: the running one, or KDIR=...
+KDIR ?= /lib/modules/$(shell uname -r)/build
+version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
+
+# What the virtual machine targets listen to.
+KERNELS ?= 6.1 6.12
+SMP ?= 2
+export KERNELS SMP TESTS TEST_TIMEOUT V
+
+# What the module is built from: what dkms gets, and nothing else.
+sources := Kbuild Makefile dkms.conf twheel_*.c include uapi
+dkms-dir := $(DESTDIR)/usr/src/twheel-$(version)
+uapi-header := $(DESTDIR)/usr/include/linux/twheel.h
+
+all: modules
+
+modules: kdir
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+install: modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install \
+		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
+	install -D -m 644 uapi/linux/twheel.h $(uapi-header)
+	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+
+uninstall: kdir
+	find $(DESTDIR)/lib/modules/$(shell cat $(KDIR)/include/config/kernel.release) \
+		-name 'twheel.ko*' -print -delete
+	rm -fv $(uapi-header)
+	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+
+kdir:
+	@test -f $(KDIR)/Makefile || { \
+		echo "No kernel headers in $(KDIR)." >&2; \
+		echo "Install those of the running kernel (Debian: apt install linux-headers-$$(uname -r))" >&2; \
+		echo "or say KDIR=...; \`make demo' and \`make test' need neither." >&2; \
+		exit 1; }
+
+# /usr/src/twheel-VERSION, as dkms wants it; then it builds for each kernel.
+dkms-source:
+	mkdir -p $(dkms-dir)
+	cp -pr $(sources) $(dkms-dir)/
+
+dkms-install: dkms-source
+	dkms install -m twheel -v $(version)
+
+dkms-remove:
+	dkms remove -m twheel -v $(version) --all
+	rm -rf /usr/src/twheel-$(version)
+
+test demo shell:
+	@tools/vm/$@.sh
+
+# Not kbuild's clean, which wants kernel headers.
+products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
+	Module.symvers modules.order
+
+clean:
+	@find . \( -name .git -o -name .cache \) -prune -o -type f \
+		\( -name '' $(foreach p,$(products),-o -name $(p)) \) -print -exec rm {} +
+	@for dir in selftests/wheel examples; do \
+		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
+	done
+
+distclean: clean
+	@if [ -e .cache ]; then \
+		echo "./.cache ($$(du -sh .cache | cut -f1): downloads, kernels, test builds)"; \
+		rm -rf .cache; \
+	fi
+
+help:
+	@echo 'twheel $(version)'
+	@echo
+	@echo '  make                builds twheel.ko for the running kernel, or for KDIR=...'
+	@echo '  make install        installs it and <linux/twheel.h> (DESTDIR=...), runs depmod'
+	@echo '  make uninstall      takes both away again'
+	@echo '  make dkms-install   has dkms build and install it; dkms-remove undoes that'
+	@echo
+	@echo '  make demo           boots a virtual machine and shows the module at work'
+	@echo '  make shell          the same machine, with a prompt'
+	@echo '  make test           all tests; the last line is "N passed, N failed"'
+	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
+	@echo '      TESTS="twheel_arm *race*"  only these   SMP=$(SMP)  virtual CPUs   V=1  say more'
+	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
+	@echo '    They need Debian 12 on amd64. What they lack they get by themselves:'
+	@echo '    tools from apt (as root), all else into .cache/ (about 400 MB). No kernel'
+	@echo '    is installed, and nothing is loaded into the one that runs.'
+	@echo
+	@echo '  make clean          removes build products; distclean .cache/ also'
+
+.PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
+	test demo shell clean distclean help

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# dkms adds, builds and installs the module for each kernel, for real, in trees
+# of our own: the system's dkms and modules are not touched. What it installed
+# goes to .cache/build/KERNEL/dkms.ko, and one of these into the guest.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+
+trees=$build/dkms
+number=0
+# dkms is in sbin, and wants to be root.
+PATH=$PATH:/usr/sbin:/sbin
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(unshare --map-root-user)
+
+# An empty sign_file: without it dkms makes itself a key in /var/lib/dkms.
+run_dkms()
+{
+	sign_file=/nonexistent "${as_root[@]}" dkms "$@" -m twheel -v "$version" \
+		--sourcetree "$trees/usr/src" --dkmstree "$trees/dkms" \
+		--installtree "$trees/modules" --no-depmod
+}
+
+check()
+{
+	local what=$1 verdict=ok
+	shift
+
+	"$@" || verdict='not ok'
+	number=$((number + 1))
+	echo "$verdict $number $what"
+}
+
+# The file where dkms.conf says it goes, with the version that it states.
+installed_as_stated()
+{
+	local release=$1 module=$trees/modules/$1/updates/dkms/twheel.ko
+
+	run_dkms status -k "$release" -a x86_64 | grep -q installed || return
+	[ "$(modinfo -F version "$module")" = "$version" ] || return
+	[[ $(modinfo -F vermagic "$module") = "$release "* ]] || return
+	cp "$module" "$build/$series/dkms.ko"
+}
+
+show_log()
+{
+	cat "$trees/dkms/twheel/$version/build/make.log" 2>/dev/null
+	return 1
+}
+
+build_with_dkms()
+{
+	run_dkms build -k "$1" -a x86_64 --kernelsourcedir "$(kernel_headers "$series")" ||
+		show_log
+}
+
+rm -rf "$trees"
+mkdir -p "$trees"/{usr/src,dkms,modules}
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
+
+echo "TAP version 13"
+echo "1..$((2 + 3 * ${#kernels[@]}))"
+check "its sources are all that dkms needs" make -C "$top" -s dkms-source DESTDIR="$trees"
+check "dkms adds twheel $version" run_dkms add
+for series in "${kernels[@]}"; do
+	mkdir -p "$build/$series"
+	rm -f "$build/$series/dkms.ko"
+	release=$(cat "$cache/kernels/$series/release")
+	mkdir -p "$trees/modules/$release"
+	check "dkms builds it for $release" build_with_dkms "$release"
+	check "dkms installs it for $release" run_dkms install -k "$release" -a x86_64
+	check "what is installed for $release is as stated" installed_as_stated "$release"
+done

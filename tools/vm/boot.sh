@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # common.sh sets what is not set here
+# Sourced: booting a virtual machine.
+
+# A /dev/kvm may be there and not work, so it is tried.
+accelerator()
+{
+	# The subshell keeps to itself what the shell says about an abort.
+	if (timeout 10 qemu-system-x86_64 -accel kvm -cpu host -nodefaults -display none \
+		-monitor stdio <<<quit || exit 1) >/dev/null 2>&1; then
+		echo kvm
+	else
+		echo tcg
+	fi
+}
+
+# boot SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...
+#
+# The console (ttyS0) is the first -serial among the arguments. The kernel is
+# quiet until the guest's init says otherwise: an emulated serial line is slow.
+#
+# Without hardware virtualisation a virtual CPU may stand still for seconds when
+# the host is busy, so the watchdogs get three times their usual patience; the
+# clock is the TSC, which qemu takes from the host's, and not the slow HPET.
+# An oops ends the machine: after it no result means anything.
+boot()
+{
+	local series=$1 initramfs=$2 arguments=$3 accel
+	local watchdogs='watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60'
+	shift 3
+
+	accel=$(accelerator)
+	exec qemu-system-x86_64 \
+		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
+		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
+		-smp "${SMP:-2}" -m 2G -nodefaults -no-reboot -display none \
+		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
+		-append "console=ttyS0 quiet panic=-1 oops=panic log_buf_len=4M \
+tsc=reliable $watchdogs $arguments" \
+		"$@" 9>&-
+}
+
+# Did the emulator kill this machine? With several virtual CPUs, TCG now and then
+# runs an instruction that another CPU has just patched as it was meanwhile: a
+# breakpoint, which the kernel by then no longer expects. No C code can cause
+# that oops, so it says nothing about the module, and one may try again.
+emulator_slipped()
+{
+	[ "$(accelerator)" = tcg ] && grep -q 'int3: 0000' "$1"
+}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the scripts beside it: where things are, and how to speak.
+#
+# .cache/apt          an apt state of our own: package lists, sources
+# .cache/debs         downloads on their way to being unpacked
+# .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers
+# .cache/kselftest    kselftest_harness.h, lib.mk and what they need
+# .cache/busybox      a static busybox for the guest
+# .cache/build        products: modules, test programs, guest trees
+# .cache/run          console logs of the virtual machines
+
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck disable=SC2034 # the scripts that source this use them
+{
+	cache=$top/.cache
+	build=$cache/build
+	run=$cache/run
+	ksft=$cache/kselftest/tools/testing/selftests
+	read -ra kernels <<<"${KERNELS:-6.1 6.12}"
+	verbose=${V:-}
+}
+
+# make's flags are meant for the make that started us, not for those we start.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+say()
+{
+	printf '== %s\n' "$*" >&2
+}
+
+die()
+{
+	printf 'error: %s\n' "$*" >&2
+	exit 1
+}
+
+# Runs a command with its output in a log, which is shown if it fails, or with V=1.
+quietly()
+{
+	local log=$1
+	shift
+	mkdir -p "${log%/*}"
+	if [ -n "$verbose" ]; then
+		"$@" 2>&1 | tee "$log" >&2
+		return
+	fi
+	"$@" >"$log" 2>&1 || {
+		printf 'failed: %s\n' "$*" >&2
+		cat "$log" >&2
+		return 1
+	}
+}
+
+# One at a time: two runs would build into the same folder.
+lock_cache()
+{
+	mkdir -p "$cache"
+	exec 9>"$cache/lock"
+	flock -n 9 || {
+		say "waiting for another run in this tree to end"
+		flock 9
+	}
+}
+
+# The KDIR of one of our kernels, say of 6.12.
+kernel_headers()
+{
+	local dir=$cache/kernels/$1
+	echo "$dir/root/usr/src/linux-headers-$(cat "$dir/release")"
+}

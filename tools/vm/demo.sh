@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make demo: the newest of the kernels, the module, and examples/idle-server on
+# the terminal; its exit status is ours.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/boot.sh"
+
+program=${DEMO:-idle-server}
+series=${kernels[-1]}
+files=$run/demo
+
+lock_cache
+KERNELS=$series "$top/tools/vm/setup.sh" demo
+build_module "$series"
+build_examples
+mkdir -p "$files"
+mapfile -t programs < <(example_programs)
+make_initramfs "$files/initramfs" "$(module_tree "$series")/twheel.ko" "${programs[@]}"
+
+say "booting $(cat "$cache/kernels/$series/release") in a virtual machine for examples/$program"
+for _ in 1 2 3; do
+	(boot "$series" "$files/initramfs" "vm_mode=demo vm_program=$program" \
+		-serial "file:$files/console.log" -serial file:/dev/stdout \
+		-serial "file:$files/status" </dev/null)
+	status=$(tr -dc 0-9 <"$files/status")
+	if [ -n "$status" ]; then
+		say "examples/$program ended with status $status"
+		exit "$status"
+	fi
+	emulator_slipped "$files/console.log" || break
+	say "the emulator failed, not the module (int3 oops, see tools/vm/boot.sh): once more"
+done
+tail -n 40 "$files/console.log" >&2
+die "the virtual machine ended before the program did; its console is above"

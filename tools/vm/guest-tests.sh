@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # shared with common.sh and tap.sh
+# Sourced by test.sh: the host's side of guest/run-tests.
+
+# How long a program may take in the guest, and how long the guest may then be
+# silent before it counts as hung. (A boot takes 10 s without hardware help.)
+program_limit=${TEST_TIMEOUT:-120}
+silence_limit=$((program_limit + 60))
+
+# These do not print TAP; their exit status is their result.
+plain_programs=' readme_example '
+
+# What a kernel says when something is wrong with it.
+kernel_complaints='BUG[: ]|WARNING|Oops|Call Trace|general protection|kernel panic|
+lockdep|circular locking|suspicious RCU|rcu:.*(stall|detected)|scheduling while atomic|
+sleeping function called|KASAN|KCSAN|UBSAN|KFENCE|kmemleak|unreferenced object|
+soft lockup|hard LOCKUP|hung task|blocked for more than|refcount_t|ODEBUG|
+list_(add|del) corruption|bad page|slab error|Objects remaining|page allocation failure'
+kernel_complaints=${kernel_complaints//$'\n'/}
+
+# Of the kernel under test.
+series=
+origin=
+module=
+origin_told=
+kernel_log=()
+
+# end_program STATUS: judges what the program and the kernel said.
+end_program()
+{
+	local status=$1 name=${stream#*/} complaints
+
+	if [[ $plain_programs = *" $name "* ]]; then
+		planned=1
+		stream_line "$([ "$status" = 0 ] || echo 'not ')ok 1 exits with status 0"
+	fi
+	stream_end "$status"
+	complaints=$(printf '%s\n' "${kernel_log[@]}" | grep -cE "$kernel_complaints") || true
+	if [ "$complaints" = 0 ]; then
+		stream_note ok "kernel log is clean afterwards"
+	else
+		stream_note 'not ok' "kernel log is clean afterwards"
+	fi
+	if [ ${#kernel_log[@]} -gt 0 ] && { [ "$stream_failed" != 0 ] || [ -n "$verbose" ]; }; then
+		show "kernel log of $stream" "${kernel_log[@]}"
+	fi
+}
+
+# Once a kernel: which module it is that all this is said about.
+tell_origin()
+{
+	local loaded=$1 built
+
+	[ -z "$origin_told" ] || return 0
+	origin_told=1
+	built=$(modinfo -F srcversion "$module")
+	if [ "$loaded" = "$built" ]; then
+		result ok "$series: the module built by $origin loads, srcversion $loaded"
+	else
+		result 'not ok' "$series: the module built by $origin loads ($built built, $loaded loaded)"
+	fi
+}
+
+# machine_died WHY CONSOLE: while the current stream was read.
+machine_died()
+{
+	stream_note 'not ok' "$1"
+	[ ${#transcript[@]} -eq 0 ] || show "$stream said" "${transcript[@]}"
+	mapfile -t kernel_log < <(tail -n 60 "$2" | tr -cd '[:print:]\t\n')
+	show "end of the console" "${kernel_log[@]}"
+}
+
+# boot_and_read NAME...: runs these programs in one machine, and leaves in `left'
+# those that it did not come to. `slips' counts the machines that qemu killed.
+boot_and_read()
+{
+	local line status pid fd current='' why='the virtual machine lives' programs program
+	local console=$run/$series/console.log
+
+	stream_begin "$series/boot"
+	left=("$@")
+	programs=$(IFS=,; echo "$*")
+	exec {fd}< <(boot "$series" "$run/$series/initramfs" \
+		"vm_mode=test vm_timeout=$program_limit vm_tests=$programs" \
+		-serial "file:$console" -serial file:/dev/stdout 2>&1 </dev/null)
+	pid=$!
+	# shellcheck disable=SC2064 # this very process
+	trap "kill $pid 2>/dev/null" EXIT
+	while IFS= read -r -t "$silence_limit" line <&"$fd" || { status=$?; false; }; do
+		case $line in
+		'@begin '*)
+			current=${line#@begin }
+			left=("${left[@]:1}")
+			kernel_log=()
+			stream_begin "$series/$current"
+			;;
+		'@module '*) tell_origin "${line#@module }" ;;
+		'@not ok '*) stream_note 'not ok' "${line#@not ok }" ;;
+		'@log '*) kernel_log+=("${line#@log }") ;;
+		'@end '*)
+			end_program "${line#@end }"
+			current=
+			;;
+		@done) left=() ;;
+		*) stream_line "$line" ;;
+		esac
+	done
+	# More than 128 is read's word for a timeout.
+	if [ "$status" -gt 128 ]; then
+		why="the virtual machine says something within $silence_limit s"
+		kill "$pid"
+	fi
+	exec {fd}<&-
+	wait "$pid" 2>/dev/null || true
+	trap - EXIT
+	if [ ${#left[@]} -eq 0 ] && [ -z "$current" ]; then
+		return
+	fi
+	if [ "$slips" -lt 3 ] && emulator_slipped "$console"; then
+		slips=$((slips + 1))
+		echo "# $stream: the emulator failed (int3 oops, see boot.sh), not the module: once more"
+		left=(${current:+"$current"} "${left[@]}")
+	elif [ -n "$current" ]; then
+		machine_died "$why" "$console"
+	elif [ ${#left[@]} -eq $# ]; then
+		# It did not even come to the first one, and would not the next time.
+		machine_died "$why" "$console"
+		for program in "${left[@]}"; do
+			stream_begin "$series/$program"
+			stream_note 'not ok' "reaches its plan (never started)"
+		done
+		left=()
+	fi
+}
+
+# run_guest_tests SERIES ORIGIN MODULE NAME...: when a machine dies, a new one
+# goes on with the next program.
+run_guest_tests()
+{
+	local left=() slips=0
+	series=$1 origin=$2 module=$3 origin_told=
+	shift 3
+
+	left=("$@")
+	while [ ${#left[@]} -gt 0 ]; do
+		say "booting $(cat "$cache/kernels/$series/release") for ${#left[@]} programs"
+		boot_and_read "${left[@]}"
+	done
+}

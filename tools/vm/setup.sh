@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# setup.sh demo|shell|test: gets what is missing for the make target of that
+# name. Every step leaves a file when it is complete, so that an interrupted
+# set-up goes on where it stopped, and a complete one takes no time.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/apt.sh"
+
+purpose=$1
+
+case $top in
+*[[:space:]]*) die "kbuild cannot work in a path with blanks: $top" ;;
+esac
+
+# package, and what for. The kernel's own tools (modpost, objtool, ...) come as
+# binaries in linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole.
+tools_demo='
+gcc              builds the test programs
+gcc-12           is the compiler of the Debian kernels and their modules
+libc6-dev        has the headers and the static C library
+libelf1          is used by the build tools of the kernel
+libssl3          is used by the build tools of the kernel
+pahole           adds type information (BTF) to the module
+kmod             has modinfo and depmod
+cpio             packs the guest
+qemu-system-x86  is the virtual machine
+'
+tools_shell='
+gcc-multilib     compiles a test program for 32 bits
+xz-utils         unpacks the kernel source, for its test harness
+'
+tools_test='
+g++              compiles the uapi header as C++
+clang            builds the module a second time
+sparse           checks the annotations of the module
+dkms             is tested with the module
+'
+
+install_tools()
+{
+	local list=$tools_demo package why missing=() status
+
+	[ "$purpose" = demo ] || list+=$tools_shell
+	[ "$purpose" != test ] || list+=$tools_test
+	while read -r package why; do
+		[ -n "$package" ] || continue
+		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
+		[ "$status" = installed ] && continue
+		[ ${#missing[@]} -gt 0 ] || say "missing from this system:"
+		printf '     %-16s %s\n' "$package" "$why" >&2
+		missing+=("$package")
+	done <<<"$list"
+	[ ${#missing[@]} -eq 0 ] || host_apt_install "${missing[@]}"
+}
+
+# A kernel, by its series. Nothing is installed: the packages are unpacked here.
+get_kernel()
+{
+	local series=$1 dir=$cache/kernels/$1 tmp
+
+	[ -e "$dir/complete" ] && return
+	mkdir -p "$dir"
+	get_packages "$dir/packages" resolve_kernel "$series"
+	say "unpacking the Debian kernel $(cat "$dir/packages.release")"
+	tmp=$dir/root.tmp
+	rm -rf "$tmp" "$dir/root"
+	mkdir -p "$tmp"
+	while read -r deb; do
+		case $deb in
+		*/linux-image-*) dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$tmp" ./boot ;;
+		*) dpkg-deb -x "$deb" "$tmp" ;;
+		esac
+	done < <(deb_files "$dir/packages")
+	# The headers' Makefile names /usr/src; all else in there is relative.
+	# shellcheck disable=SC2016 # the text is for make
+	sed -i 's|^include /usr/src/|include $(dir $(lastword $(MAKEFILE_LIST)))../|' \
+		"$tmp"/usr/src/linux-headers-*-amd64/Makefile
+	mv "$tmp" "$dir/root"
+	cp "$dir/packages.release" "$dir/release"
+	cp "$dir/root/boot/vmlinuz-$(cat "$dir/release")" "$dir/vmlinuz"
+	touch "$dir/complete"
+	drop_packages "$dir/packages"
+}
+
+resolve_kernel()
+{
+	local series=$1 image release
+
+	# The default kernel of a Debian release has no package named by its series.
+	image=$( { depends "linux-image-$series-amd64"; depends linux-image-amd64; } |
+		grep -m 1 "^linux-image-$series\\.") || true
+	[ -n "$image" ] || die "Debian ${suite} has no kernel $series"
+	release=${image#linux-image-}
+	echo "$release" >"$cache/kernels/$series/packages.release"
+	echo "$image"
+	echo "linux-headers-$release"
+	depends "linux-headers-$release" |
+		grep -E '^linux-(headers-.*-common|kbuild-[^ ]*)$'
+}
+
+# The newest kernel's test harness; the headers packages lack it.
+get_kselftest()
+{
+	local dir=$cache/kselftest tmp=$cache/kselftest.tmp
+
+	[ -e "$dir" ] && return
+	mkdir -p "$cache"
+	get_packages "$cache/kselftest.packages" echo linux-source-6.12
+	say "unpacking kselftest from the kernel source"
+	rm -rf "$tmp"
+	mkdir "$tmp"
+	local path=linux-source-6.12/tools/testing/selftests
+	dpkg-deb --fsys-tarfile "$(deb_files "$cache/kselftest.packages")" |
+		tar -xO ./usr/src/linux-source-6.12.tar.xz | xz -dc |
+		tar -x -C "$tmp" --strip-components=1 \
+			$path/lib.mk $path/kselftest.h $path/kselftest_harness.h $path/kselftest
+	mv "$tmp" "$dir"
+	drop_packages "$cache/kselftest.packages"
+}
+
+# Unpacked, not installed: the package would replace a busybox that is there.
+get_busybox()
+{
+	local dir=$cache/busybox tmp=$cache/busybox.tmp
+
+	[ -e "$dir" ] && return
+	get_packages "$cache/busybox.packages" echo busybox-static
+	rm -rf "$tmp"
+	dpkg-deb -x "$(deb_files "$cache/busybox.packages")" "$tmp"
+	mv "$tmp" "$dir"
+	drop_packages "$cache/busybox.packages"
+}
+
+install_tools
+get_busybox
+for series in "${kernels[@]}"; do
+	get_kernel "$series"
+done
+[ "$purpose" = demo ] || get_kselftest

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make shell: a prompt in the virtual machine, with the module loaded and the
+# programs in PATH.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/boot.sh"
+
+series=${kernels[-1]}
+files=$run/shell
+
+lock_cache
+KERNELS=$series "$top/tools/vm/setup.sh" shell
+build_module "$series"
+build_examples
+build_selftests
+mkdir -p "$files"
+mapfile -t programs < <(selftest_programs; example_programs)
+make_initramfs "$files/initramfs" "$(module_tree "$series")/twheel.ko" "${programs[@]}"
+
+say "booting $(cat "$cache/kernels/$series/release"); the module is loaded, programs are in /programs"
+say "leave with \`exit', or at any time with Ctrl-A X"
+boot "$series" "$files/initramfs" vm_mode=shell -serial mon:stdio

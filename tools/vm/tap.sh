@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # others read these
+# Sourced: many TAP streams become one, numbered through and counted.
+
+passed=0
+failed=0
+skipped=0
+# Told once more at the end, where they are seen.
+remarks=()
+
+# Of the stream that is being read: its name, plan, results, and what else it
+# said, which is shown when something failed.
+stream=
+planned=
+seen=0
+stream_failed=0
+transcript=()
+
+# result ok|'not ok' DESCRIPTION: one result of the whole run.
+result()
+{
+	local verdict=$1 what=$2
+
+	# An expected failure is no pass either.
+	if [[ $verdict = ok && $what =~ \#\ *(SKIP|XFAIL) ]]; then
+		skipped=$((skipped + 1))
+		remarks+=("skipped: $what")
+	elif [ "$verdict" = ok ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		remarks+=("FAILED: $what")
+	fi
+	echo "$verdict $((passed + failed + skipped)) $what"
+}
+
+stream_begin()
+{
+	stream=$1
+	planned=
+	seen=0
+	stream_failed=0
+	transcript=()
+}
+
+# stream_note ok|'not ok' WHAT: a result about the stream, not one of its own.
+stream_note()
+{
+	[ "$1" = ok ] || stream_failed=1
+	result "$1" "$stream: $2"
+}
+
+stream_line()
+{
+	local line=${1%$'\r'} verdict
+
+	if [[ $line =~ ^(ok|not\ ok)(\ +[0-9]+)?(\ +-)?\ *(.*)$ ]]; then
+		seen=$((seen + 1))
+		verdict=${BASH_REMATCH[1]}
+		stream_note "$verdict" "${BASH_REMATCH[4]}"
+		# What passed has been said, and is not what one looks for.
+		[ "$verdict" != ok ] || return 0
+	elif [[ $line =~ ^1\.\.([0-9]+)(.*)$ ]]; then
+		planned=${BASH_REMATCH[1]}
+		# The whole program is skipped.
+		[ "$planned" != 0 ] || stream_note ok "nothing run ${BASH_REMATCH[2]:-# SKIP}"
+	elif [ "$line" = 'TAP version 13' ] || [ -z "$line" ]; then
+		return
+	elif [ -n "${verbose:-}" ]; then
+		echo "# ${line#\# }"
+	fi
+	transcript+=("${line#\# }")
+}
+
+# stream_end STATUS: the stream is complete; STATUS is its program's.
+stream_end()
+{
+	local status=$1
+
+	if [ "$seen" != "${planned:-none}" ]; then
+		stream_note 'not ok' "reaches its plan (planned ${planned:-none}, seen $seen, exit status $status)"
+	elif [ "$status" != 0 ] && [ $stream_failed = 0 ] && [ "$planned" != 0 ]; then
+		stream_note 'not ok' "exits as its results say (all ok, exit status $status)"
+	fi
+	# With V=1 it has been shown already.
+	if [ $stream_failed != 0 ] && [ -z "${verbose:-}" ]; then
+		show "$stream said" "${transcript[@]}"
+	fi
+}
+
+show()
+{
+	local title=$1
+	shift
+	echo "# ---- $title:"
+	[ $# -eq 0 ] || printf '#   %s\n' "$@"
+	echo "# ----"
+}
+
+# The plan, and the last lines of the run.
+tap_summary()
+{
+	echo "1..$((passed + failed + skipped))"
+	[ ${#remarks[@]} = 0 ] || printf '# %s\n' "${remarks[@]}"
+	[ $skipped = 0 ] || echo "$skipped skipped"
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ] && [ $passed != 0 ]
+}
