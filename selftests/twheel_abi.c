@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The binary interface: size and offset of every field, the numbers of the
+ * commands and of the constants, and a short use of every command.
+ *
+ * It is built for 64 and, as twheel_abi32, for 32 bits, and the numbers below
+ * are the same for both.  What a command needs is written out here field by
+ * field, as a program would that has nothing but the header.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <linux/twheel.h>
+
+#include "kselftest_harness.h"
+
+#define MS		1000000ULL
+#define COOKIE		0xfedcba9876543210ULL
+
+/* Asserted twice: the compiler refuses what the report would only show. */
+#define SIZE(type, bytes) do {						\
+	_Static_assert(sizeof(struct type) == (bytes), #type);		\
+	_Static_assert(_Alignof(struct type) == 8, #type);		\
+	EXPECT_EQ(bytes, sizeof(struct type));				\
+} while (0)
+
+#define FIELD(type, field, offset, bytes) do {				\
+	_Static_assert(offsetof(struct type, field) == (offset),	\
+		       #type "." #field);				\
+	_Static_assert(sizeof(((struct type *)0)->field) == (bytes),	\
+		       #type "." #field);				\
+	EXPECT_EQ(offset, offsetof(struct type, field));		\
+	EXPECT_EQ(bytes, sizeof(((struct type *)0)->field));		\
+} while (0)
+
+#define NUMBER(expected, name) do {					\
+	_Static_assert((expected) == (name), #name);			\
+	EXPECT_EQ(expected, name);					\
+} while (0)
+
+TEST(setup_has_its_layout)
+{
+	SIZE(twheel_setup, 32);
+	FIELD(twheel_setup, size, 0, 4);
+	FIELD(twheel_setup, clock, 4, 4);
+	FIELD(twheel_setup, tick_ns, 8, 8);
+	FIELD(twheel_setup, slots, 16, 4);
+	FIELD(twheel_setup, max_pending, 20, 4);
+	FIELD(twheel_setup, flags, 24, 4);
+	FIELD(twheel_setup, reserved, 28, 4);
+}
+
+TEST(info_has_its_layout)
+{
+	SIZE(twheel_info, 160);
+	FIELD(twheel_info, size, 0, 4);
+	FIELD(twheel_info, clock, 4, 4);
+	FIELD(twheel_info, tick_ns, 8, 8);
+	FIELD(twheel_info, slots, 16, 4);
+	FIELD(twheel_info, levels, 20, 4);
+	FIELD(twheel_info, max_pending, 24, 4);
+	FIELD(twheel_info, max_pending_limit, 28, 4);
+	FIELD(twheel_info, max_vector, 32, 4);
+	FIELD(twheel_info, setup_flags, 36, 4);
+	FIELD(twheel_info, features, 40, 8);
+	FIELD(twheel_info, now_ns, 48, 8);
+	FIELD(twheel_info, next_expiry_ns, 56, 8);
+	FIELD(twheel_info, max_late_ns, 64, 8);
+	FIELD(twheel_info, armed, 72, 8);
+	FIELD(twheel_info, pending, 80, 8);
+	FIELD(twheel_info, unread, 88, 8);
+	FIELD(twheel_info, live, 96, 8);
+	FIELD(twheel_info, expirations, 104, 8);
+	FIELD(twheel_info, delivered, 112, 8);
+	FIELD(twheel_info, completed, 120, 8);
+	FIELD(twheel_info, cancelled, 128, 8);
+	FIELD(twheel_info, revoked, 136, 8);
+	FIELD(twheel_info, drained, 144, 8);
+	FIELD(twheel_info, rearmed, 152, 8);
+}
+
+TEST(vector_has_its_layout)
+{
+	SIZE(twheel_vector, 24);
+	FIELD(twheel_vector, size, 0, 4);
+	FIELD(twheel_vector, entry_size, 4, 4);
+	FIELD(twheel_vector, nr, 8, 4);
+	FIELD(twheel_vector, reserved, 12, 4);
+	FIELD(twheel_vector, entries, 16, 8);
+}
+
+TEST(arm_has_its_layout)
+{
+	SIZE(twheel_arm, 48);
+	FIELD(twheel_arm, expires_ns, 0, 8);
+	FIELD(twheel_arm, interval_ns, 8, 8);
+	FIELD(twheel_arm, user_data, 16, 8);
+	FIELD(twheel_arm, flags, 24, 4);
+	FIELD(twheel_arm, repeats, 28, 4);
+	FIELD(twheel_arm, id, 32, 8);
+	FIELD(twheel_arm, result, 40, 4);
+	FIELD(twheel_arm, reserved, 44, 4);
+}
+
+TEST(cancel_has_its_layout)
+{
+	SIZE(twheel_cancel, 16);
+	FIELD(twheel_cancel, id, 0, 8);
+	FIELD(twheel_cancel, result, 8, 4);
+	FIELD(twheel_cancel, reserved, 12, 4);
+}
+
+TEST(status_has_its_layout)
+{
+	SIZE(twheel_status, 64);
+	FIELD(twheel_status, id, 0, 8);
+	FIELD(twheel_status, result, 8, 4);
+	FIELD(twheel_status, state, 12, 4);
+	FIELD(twheel_status, user_data, 16, 8);
+	FIELD(twheel_status, deadline_ns, 24, 8);
+	FIELD(twheel_status, left_ns, 32, 8);
+	FIELD(twheel_status, interval_ns, 40, 8);
+	FIELD(twheel_status, flags, 48, 4);
+	FIELD(twheel_status, repeats_left, 52, 4);
+	FIELD(twheel_status, count, 56, 4);
+	FIELD(twheel_status, deliveries, 60, 4);
+}
+
+TEST(list_has_its_layout)
+{
+	SIZE(twheel_list, 32);
+	FIELD(twheel_list, size, 0, 4);
+	FIELD(twheel_list, entry_size, 4, 4);
+	FIELD(twheel_list, nr, 8, 4);
+	FIELD(twheel_list, reserved, 12, 4);
+	FIELD(twheel_list, cursor, 16, 8);
+	FIELD(twheel_list, entries, 24, 8);
+}
+
+TEST(advance_has_its_layout)
+{
+	SIZE(twheel_advance, 16);
+	FIELD(twheel_advance, size, 0, 4);
+	FIELD(twheel_advance, reserved, 4, 4);
+	FIELD(twheel_advance, to_ns, 8, 8);
+}
+
+TEST(event_has_its_layout)
+{
+	SIZE(twheel_event, 40);
+	FIELD(twheel_event, id, 0, 8);
+	FIELD(twheel_event, user_data, 8, 8);
+	FIELD(twheel_event, deadline_ns, 16, 8);
+	FIELD(twheel_event, fired_ns, 24, 8);
+	FIELD(twheel_event, count, 32, 4);
+	FIELD(twheel_event, flags, 36, 4);
+}
+
+TEST(commands_have_their_numbers)
+{
+	NUMBER(0xf700, TWHEEL_IOC_INFO);
+	NUMBER(0xf701, TWHEEL_IOC_SETUP);
+	NUMBER(0xf702, TWHEEL_IOC_ARM);
+	NUMBER(0xf703, TWHEEL_IOC_REARM);
+	NUMBER(0xf704, TWHEEL_IOC_CANCEL);
+	NUMBER(0xf705, TWHEEL_IOC_QUERY);
+	NUMBER(0xf706, TWHEEL_IOC_LIST);
+	NUMBER(0xf707, TWHEEL_IOC_DRAIN);
+	NUMBER(0xf708, TWHEEL_IOC_ADVANCE);
+}
+
+TEST(constants_have_their_numbers)
+{
+	NUMBER(0x7fffffffffffffffULL, TWHEEL_TIME_NEVER);
+	NUMBER(0xffffffffffffffffULL, TWHEEL_NO_EXPIRY);
+	NUMBER(0, TWHEEL_CLOCK_MONOTONIC);
+	NUMBER(1, TWHEEL_CLOCK_BOOTTIME);
+	NUMBER(2, TWHEEL_CLOCK_REALTIME);
+	NUMBER(3, TWHEEL_CLOCK_TAI);
+	NUMBER(4, TWHEEL_CLOCK_VIRTUAL);
+	NUMBER(1000ULL, TWHEEL_TICK_MIN_NS);
+	NUMBER(3600000000000ULL, TWHEEL_TICK_MAX_NS);
+	NUMBER(4U, TWHEEL_SLOTS_MIN);
+	NUMBER(1048576U, TWHEEL_SLOTS_MAX);
+	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
+	NUMBER(1U, TWHEEL_ARM_ABSOLUTE);
+	NUMBER(2U, TWHEEL_ARM_FIXED_DELAY);
+	NUMBER(1, TWHEEL_WAS_PENDING);
+	NUMBER(2, TWHEEL_WAS_UNREAD);
+	NUMBER(1, TWHEEL_STATE_PENDING);
+	NUMBER(2, TWHEEL_STATE_EXPIRED);
+	NUMBER(3, TWHEEL_STATE_DRAINED);
+	NUMBER(1U, TWHEEL_EVENT_DRAINED);
+}
+
+/* One wheel, virtual clock, 1 ms ticks: exact, and as fast as it can be. */
+FIXTURE(abi) {
+	int fd;
+};
+
+FIXTURE_SETUP(abi)
+{
+	struct twheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = MS,
+		.slots = 256,
+		.max_pending = 16,
+	};
+
+	self->fd = open("/dev/twheel", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
+}
+
+FIXTURE_TEARDOWN(abi)
+{
+	close(self->fd);
+}
+
+static int vector(int fd, unsigned long cmd, void *entry, __u32 entry_size)
+{
+	struct twheel_vector vec = {
+		.size = sizeof(vec),
+		.entry_size = entry_size,
+		.nr = 1,
+		.entries = (__u64)(uintptr_t)entry,
+	};
+
+	return ioctl(fd, cmd, &vec);
+}
+
+/* Five seconds ahead: more than fits 32 bits. */
+static __u64 arm(int fd)
+{
+	struct twheel_arm entry = {
+		.expires_ns = 5000 * MS,
+		.user_data = COOKIE,
+		.id = ~0ULL,
+		.result = 0x5a5a,
+	};
+
+	if (vector(fd, TWHEEL_IOC_ARM, &entry, sizeof(entry)) != 1)
+		return 0;
+	return entry.result ? 0 : entry.id;
+}
+
+static int advance(int fd, __u64 to_ns)
+{
+	struct twheel_advance adv = { .size = sizeof(adv), .to_ns = to_ns };
+
+	return ioctl(fd, TWHEEL_IOC_ADVANCE, &adv);
+}
+
+TEST_F(abi, info_reads_back_the_setup)
+{
+	struct twheel_info info;
+
+	memset(&info, 0x5a, sizeof(info));
+	info.size = sizeof(info);
+	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_INFO, &info));
+	EXPECT_EQ(sizeof(info), info.size);
+	EXPECT_EQ(TWHEEL_CLOCK_VIRTUAL, info.clock);
+	EXPECT_EQ(MS, info.tick_ns);
+	EXPECT_EQ(256, info.slots);
+	EXPECT_EQ(16, info.max_pending);
+	EXPECT_LE(16, info.max_pending_limit);
+	EXPECT_LE(1, info.max_vector);
+	EXPECT_EQ(0, info.setup_flags);
+	EXPECT_EQ(0, info.features);
+	EXPECT_EQ(0, info.now_ns);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(0, info.max_late_ns);
+	EXPECT_EQ(0, info.armed);
+	EXPECT_EQ(0, info.pending);
+	EXPECT_EQ(0, info.unread);
+	EXPECT_EQ(0, info.live);
+	EXPECT_EQ(0, info.expirations);
+	EXPECT_EQ(0, info.delivered);
+	EXPECT_EQ(0, info.completed);
+	EXPECT_EQ(0, info.cancelled);
+	EXPECT_EQ(0, info.revoked);
+	EXPECT_EQ(0, info.drained);
+	EXPECT_EQ(0, info.rearmed);
+}
+
+TEST_F(abi, what_is_armed_is_read_whole)
+{
+	struct pollfd pfd = { .fd = self->fd, .events = POLLIN };
+	struct twheel_event event;
+	__u64 id = arm(self->fd);
+
+	ASSERT_NE(0, id);
+	ASSERT_EQ(0, advance(self->fd, 5000 * MS));
+	ASSERT_EQ(1, poll(&pfd, 1, 0));
+	EXPECT_EQ(POLLIN, pfd.revents);
+	memset(&event, 0x5a, sizeof(event));
+	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ(id, event.id);
+	EXPECT_EQ(COOKIE, event.user_data);
+	EXPECT_EQ(5000 * MS, event.deadline_ns);
+	EXPECT_EQ(5000 * MS, event.fired_ns);
+	EXPECT_EQ(1, event.count);
+	EXPECT_EQ(0, event.flags);
+}
+
+TEST_F(abi, rearm_moves_the_deadline)
+{
+	struct twheel_arm entry = { .expires_ns = 6000 * MS };
+	struct twheel_event event;
+
+	entry.id = arm(self->fd);
+	ASSERT_NE(0, entry.id);
+	ASSERT_EQ(1, vector(self->fd, TWHEEL_IOC_REARM, &entry, sizeof(entry)));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, entry.result);
+	ASSERT_EQ(0, advance(self->fd, 5999 * MS));
+	EXPECT_EQ(-1, read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, advance(self->fd, 6000 * MS));
+	memset(&event, 0x5a, sizeof(event));
+	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ(entry.id, event.id);
+	EXPECT_EQ(6000 * MS, event.deadline_ns);
+}
+
+TEST_F(abi, cancel_says_what_it_found)
+{
+	struct twheel_cancel entry = { .result = 0x5a5a };
+
+	entry.id = arm(self->fd);
+	ASSERT_NE(0, entry.id);
+	ASSERT_EQ(1, vector(self->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry)));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, entry.result);
+	entry.result = 0x5a5a;
+	ASSERT_EQ(0, vector(self->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry)));
+	EXPECT_EQ(-ENOENT, entry.result);
+}
+
+TEST_F(abi, query_tells_the_state)
+{
+	struct twheel_status row;
+	__u64 id = arm(self->fd);
+
+	ASSERT_NE(0, id);
+	ASSERT_EQ(0, advance(self->fd, 1000 * MS));
+	memset(&row, 0x5a, sizeof(row));
+	row.id = id;
+	ASSERT_EQ(1, vector(self->fd, TWHEEL_IOC_QUERY, &row, sizeof(row)));
+	EXPECT_EQ(id, row.id);
+	EXPECT_EQ(0, row.result);
+	EXPECT_EQ(TWHEEL_STATE_PENDING, row.state);
+	EXPECT_EQ(COOKIE, row.user_data);
+	EXPECT_EQ(5000 * MS, row.deadline_ns);
+	EXPECT_EQ(4000 * MS, row.left_ns);
+	EXPECT_EQ(0, row.interval_ns);
+	EXPECT_EQ(0, row.flags);
+	EXPECT_EQ(0, row.repeats_left);
+	EXPECT_EQ(0, row.count);
+	EXPECT_EQ(0, row.deliveries);
+}
+
+TEST_F(abi, list_shows_the_row_and_ends)
+{
+	struct twheel_status rows[4];
+	struct twheel_list list = {
+		.size = sizeof(list),
+		.entry_size = sizeof(rows[0]),
+		.nr = ARRAY_SIZE(rows),
+		.entries = (__u64)(uintptr_t)rows,
+	};
+	__u64 id = arm(self->fd);
+
+	ASSERT_NE(0, id);
+	memset(rows, 0x5a, sizeof(rows));
+	ASSERT_EQ(1, ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+	EXPECT_EQ(id, rows[0].id);
+	EXPECT_EQ(0, rows[0].result);
+	EXPECT_EQ(TWHEEL_STATE_PENDING, rows[0].state);
+	EXPECT_EQ(COOKIE, rows[0].user_data);
+	EXPECT_EQ(5000 * MS, rows[0].deadline_ns);
+	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+}
+
+TEST_F(abi, drain_hands_out_what_was_left)
+{
+	struct twheel_event event;
+	__u64 id = arm(self->fd);
+
+	ASSERT_NE(0, id);
+	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_DRAIN));
+	memset(&event, 0x5a, sizeof(event));
+	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ(id, event.id);
+	EXPECT_EQ(COOKIE, event.user_data);
+	EXPECT_EQ(5000 * MS, event.deadline_ns);
+	EXPECT_EQ(0, event.fired_ns);
+	EXPECT_EQ(0, event.count);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(0, read(self->fd, &event, sizeof(event)));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CANCEL: each verdict, what it takes back, and that it touches nobody else.
+ * With it what CANCEL relies on: ids that are never given out twice (G8).
+ */
+#include "twheel_test.h"
+
+FIXTURE(cancel) {
+	int fd;
+};
+
+FIXTURE_SETUP(cancel)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(cancel)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(cancel, pending_one_was_pending)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, pending_one_that_was_cancelled_never_expires)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(cancel, one_that_never_expires_was_pending)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TWHEEL_TIME_NEVER, &id));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, expired_and_unread_one_was_unread)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, revoked_event_never_comes)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(cancel, delivered_one_says_enoent)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, cancelled_one_says_enoent)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, revoked_one_says_enoent)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
+}
+
+TEST_F(cancel, second_time_in_one_vector_says_enoent)
+{
+	struct twheel_cancel cancels[2] = {};
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	cancels[0].id = cancels[1].id = id;
+	EXPECT_EQ(1, tw_cancel_vec(self->fd, cancels, 2));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[0].result);
+	EXPECT_EQ(-ENOENT, cancels[1].result);
+}
+
+/* Ids that were never given out, around one that is live. */
+TEST_F(cancel, what_never_was_says_enoent_and_changes_nothing)
+{
+	struct tw_snapshot before;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+
+	const __u64 strangers[] = {
+		0, ~0ULL, 1ULL << 63, (__u32)id, id & ~0xffffffffULL,
+		id + 1, id - 1, id + (1ULL << 32), id - (1ULL << 32),
+		id | 0xffffffffULL, id + (1ULL << 20), id ^ (1ULL << 63), TW_POISON64,
+	};
+
+	for (i = 0; i < ARRAY_SIZE(strangers); i++) {
+		/* The live one may have a small id itself. */
+		if (strangers[i] == id)
+			continue;
+		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, strangers[i]))
+			TH_LOG("%#llx, live is %#llx", strangers[i], id);
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(cancel, id_of_another_wheel_cancels_nothing_there)
+{
+	int other = tw_virtual(O_NONBLOCK, TW_MS);
+	struct tw_snapshot before;
+	__u64 id;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, tw_arm_at(other, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_snapshot(other, &before));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
+	EXPECT_UNCHANGED(other, &before);
+	close(other);
+}
+
+TEST_F(cancel, vector_goes_on_past_entries_that_fail)
+{
+	struct twheel_cancel cancels[5] = {};
+	__u64 pending, unread, delivered;
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 1 * TW_MS, &delivered));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 2 * TW_MS, &unread));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 3 * TW_MS, &pending));
+	ASSERT_EQ(0, tw_advance(self->fd, 1 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, delivered);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+
+	cancels[0].id = delivered;
+	cancels[1].id = pending;
+	cancels[2].id = 0;
+	cancels[3].id = unread;
+	cancels[4].id = pending;
+	EXPECT_EQ(2, tw_cancel_vec(self->fd, cancels, 5));
+	EXPECT_EQ(-ENOENT, cancels[0].result);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[1].result);
+	EXPECT_EQ(-ENOENT, cancels[2].result);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, cancels[3].result);
+	EXPECT_EQ(-ENOENT, cancels[4].result);
+}
+
+TEST_F(cancel, siblings_of_the_same_tick_are_not_touched)
+{
+	struct twheel_event events[11];
+	__u64 ids[20];
+	int i, nr;
+
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &ids[i]));
+	}
+	/* Every other one: half of them pending, half of them with their events out. */
+	for (i = 0; i < 10; i += 2) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	for (; i < 20; i += 2) {
+		ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, ids[i]));
+	}
+
+	nr = tw_read(self->fd, events, 11);
+	ASSERT_EQ(10, nr);
+	while (nr--) {
+		for (i = 1; i < 20 && ids[i] != events[nr].id; i += 2)
+			;
+		ASSERT_GT(20, i)
+			TH_LOG("event of %#llx, which was cancelled", events[nr].id);
+		ids[i] = 0;
+	}
+}
+
+TEST_F(cancel, each_verdict_is_counted_once)
+{
+	__u64 pending, unread;
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 1 * TW_MS, &unread));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 9 * TW_MS, &pending));
+	ASSERT_EQ(0, tw_advance(self->fd, 1 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, pending));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, unread));
+	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, pending));
+	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, unread));
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.cancelled);
+	EXPECT_EQ(1, info.revoked);
+	EXPECT_EQ(0, info.pending);
+	EXPECT_EQ(0, info.unread);
+	EXPECT_EQ(0, info.live);
+	EXPECT_EQ(0, info.delivered);
+}
+
+/* ---- periodic ones ------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	__u32 flags;
+	__u32 repeats;
+} periodics[] = {
+	{ "fixed rate", 0, 0 },
+	{ "fixed rate, one of three left", 0, 3 },
+	{ "fixed rate, spent", 0, 1 },
+	{ "fixed delay", TWHEEL_ARM_FIXED_DELAY, 0 },
+	{ "fixed delay, spent", TWHEEL_ARM_FIXED_DELAY, 1 },
+};
+
+static int arm_periodic(int fd, int i, __u64 *id)
+{
+	struct twheel_arm arm = {
+		.flags = periodics[i].flags,
+		.repeats = periodics[i].repeats,
+		.expires_ns = 10 * TW_MS,
+		.interval_ns = 10 * TW_MS,
+	};
+	int ret = tw_arm_entry(fd, &arm);
+
+	*id = arm.id;
+	return ret;
+}
+
+TEST_F(cancel, periodic_one_with_an_unread_event_was_unread_and_ends)
+{
+	__u64 id, now_ns = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(periodics); i++) {
+		ASSERT_EQ(0, arm_periodic(self->fd, i, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns += 25 * TW_MS));
+		EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id))
+			TH_LOG("%s", periodics[i].name);
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns += TW_SEC));
+		EXPECT_NO_EVENT(self->fd);
+		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id))
+			TH_LOG("%s", periodics[i].name);
+	}
+}
+
+TEST_F(cancel, periodic_one_whose_event_was_read_was_pending_and_ends)
+{
+	struct twheel_event event;
+	__u64 id, now_ns = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(periodics); i++) {
+		if (periodics[i].repeats == 1)
+			continue;
+		ASSERT_EQ(0, arm_periodic(self->fd, i, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns += 15 * TW_MS));
+		ASSERT_ONE_EVENT(self->fd, &event, id);
+		EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id))
+			TH_LOG("%s", periodics[i].name);
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns += TW_SEC));
+		EXPECT_NO_EVENT(self->fd);
+	}
+}
+
+TEST_F(cancel, spent_periodic_one_whose_last_event_was_read_says_enoent)
+{
+	struct twheel_event event;
+	__u64 id, now_ns = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(periodics); i++) {
+		if (periodics[i].repeats != 1)
+			continue;
+		ASSERT_EQ(0, arm_periodic(self->fd, i, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns += 15 * TW_MS));
+		ASSERT_ONE_EVENT(self->fd, &event, id);
+		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id))
+			TH_LOG("%s", periodics[i].name);
+	}
+}
+
+/* ---- ids ----------------------------------------------------------------- */
+
+#define REUSES	3000
+
+/* One place is used over and over; an old id never reaches its new owner. */
+TEST_F(cancel, stale_id_says_enoent_however_often_its_place_was_reused)
+{
+	struct twheel_status status;
+	__u64 first, previous, id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &first));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, first));
+	for (i = 0, previous = first; i < REUSES; i++, previous = id) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &id));
+		ASSERT_NE(first, id);
+		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, first));
+		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, previous));
+		ASSERT_EQ(-ENOENT, tw_query1(self->fd, first, &status));
+		ASSERT_EQ(-ENOENT, tw_rearm1(self->fd, previous, 0, 1, 0));
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	}
+}
+
+TEST_F(cancel, stale_id_says_enoent_after_its_place_was_reused_by_expiries)
+{
+	struct twheel_event event;
+	__u64 stale, id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 0, &stale));
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	ASSERT_ONE_EVENT(self->fd, &event, stale);
+	for (i = 1; i < 300; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, i * TW_MS, &id));
+		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, stale));
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, stale));
+		ASSERT_ONE_EVENT(self->fd, &event, id);
+	}
+}
+
+#define ROUNDS	60
+#define BATCH	500
+
+static int compare_u64(const void *a, const void *b)
+{
+	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Arms and cancels BATCH timeouts, and notes their ids. */
+static void arm_and_cancel(struct __test_metadata *_metadata, int fd, __u64 *ids)
+{
+	struct twheel_cancel cancels[BATCH] = {};
+	struct twheel_arm arms[BATCH] = {};
+	int i;
+
+	for (i = 0; i < BATCH; i++)
+		arms[i].expires_ns = TW_HOUR;
+	ASSERT_EQ(BATCH, tw_arm_vec(fd, arms, BATCH));
+	for (i = 0; i < BATCH; i++)
+		cancels[i].id = ids[i] = arms[i].id;
+	ASSERT_EQ(BATCH, tw_cancel_vec(fd, cancels, BATCH));
+}
+
+TEST_F(cancel, no_id_is_given_out_twice_and_none_is_zero)
+{
+	__u64 *ids = calloc(ROUNDS * BATCH, sizeof(*ids));
+	int i;
+
+	ASSERT_NE(NULL, ids);
+	for (i = 0; i < ROUNDS; i++)
+		arm_and_cancel(_metadata, self->fd, &ids[i * BATCH]);
+	qsort(ids, ROUNDS * BATCH, sizeof(*ids), compare_u64);
+	EXPECT_NE(0, ids[0]);
+	for (i = 1; i < ROUNDS * BATCH; i++) {
+		ASSERT_NE(ids[i - 1], ids[i]);
+	}
+	free(ids);
+}
+
+/* Places are reused: no more are made than wait for the kthread at a time. */
+/*
+ * The low half is the place, and it is taken again: the wheel does not grow by
+ * what comes and goes, though a place may rest for a while before.
+ */
+TEST_F(cancel, places_are_reused)
+{
+	__u64 ids[BATCH];
+	int i, round;
+
+	for (round = 0; round < 4 * ROUNDS; round++) {
+		arm_and_cancel(_metadata, self->fd, ids);
+		for (i = 0; i < BATCH; i++) {
+			ASSERT_GT(ROUNDS * BATCH, (__u32)ids[i])
+				TH_LOG("round %d, id %#llx", round, ids[i]);
+		}
+	}
+}
+
+/* ---- wherever it waits --------------------------------------------------- */
+
+FIXTURE(cancel_anywhere) {
+	int fd;
+	struct twheel_info info;
+};
+
+TW_VIRTUAL_VARIANTS(cancel_anywhere);
+
+FIXTURE_SETUP(cancel_anywhere)
+{
+	self->fd = tw_open_setup(O_NONBLOCK, &variant->setup);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(cancel_anywhere)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Near and far ones, half of them cancelled on the way: the others all come. */
+TEST_F(cancel_anywhere, exactly_what_was_not_cancelled_expires)
+{
+	__u64 tick_ns = self->info.tick_ns, range_ticks = 200 * self->info.slots, seed = 3;
+	struct twheel_event events[256];
+	__u64 ids[500];
+	int i, nr, got = 0;
+
+	for (i = 0; i < 500; i++) {
+		/* Beyond half of the range, so that all pend when the clock gets there. */
+		__u64 ticks = range_ticks / 2 + 1 + tw_random(&seed) % (range_ticks / 2);
+
+		ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, ticks * tick_ns, 0, i,
+				     &ids[i]));
+	}
+	for (i = 0; i < 250; i += 2) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, range_ticks / 2 * tick_ns));
+	for (; i < 500; i += 2) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, (range_ticks + 1) * tick_ns));
+
+	while ((nr = tw_read(self->fd, events, 256)) > 0) {
+		for (i = 0; i < nr; i++) {
+			ASSERT_EQ(1, events[i].user_data % 2)
+				TH_LOG("timeout %llu was cancelled", events[i].user_data);
+			ASSERT_EQ(ids[events[i].user_data], events[i].id);
+			ids[events[i].user_data] = 0;
+		}
+		got += nr;
+	}
+	EXPECT_EQ(-EAGAIN, nr);
+	EXPECT_EQ(250, got);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The real clocks, as long as nobody sets them.  What is early by the wheel's own
+ * clock is an error; what is late is only reported, for the machine may be a busy
+ * emulator.
+ */
+#include "twheel_test.h"
+
+#include <sched.h>
+
+/* ---- what holds on each clock -------------------------------------------- */
+
+FIXTURE(clock) {
+	int fd;
+};
+
+FIXTURE_VARIANT(clock) {
+	__u32 clock;
+	clockid_t clockid;
+};
+
+FIXTURE_VARIANT_ADD(clock, monotonic) {
+	.clock = TWHEEL_CLOCK_MONOTONIC, .clockid = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(clock, boottime) {
+	.clock = TWHEEL_CLOCK_BOOTTIME, .clockid = CLOCK_BOOTTIME,
+};
+
+FIXTURE_VARIANT_ADD(clock, realtime) {
+	.clock = TWHEEL_CLOCK_REALTIME, .clockid = CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(clock, tai) {
+	.clock = TWHEEL_CLOCK_TAI, .clockid = CLOCK_TAI,
+};
+
+FIXTURE_SETUP(clock)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, variant->clock, TW_MS, 0));
+}
+
+FIXTURE_TEARDOWN(clock)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(clock, info_tells_the_time_of_the_clock)
+{
+	__u64 before_ns = tw_now(variant->clockid);
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(variant->clock, info.clock);
+	EXPECT_LE(before_ns, info.now_ns);
+	EXPECT_GE(tw_now(variant->clockid), info.now_ns);
+}
+
+/* Waits for the event of id, which must not come before its edge. */
+static void expect_not_early(struct __test_metadata *_metadata, int fd, clockid_t clockid,
+			     __u64 id, struct twheel_event *event)
+{
+	__u64 edge_ns;
+
+	ASSERT_EQ(1, tw_wait_event(fd, event, TW_PATIENCE_MS));
+	ASSERT_EQ(id, event->id);
+	edge_ns = tw_round_up(event->deadline_ns, TW_MS);
+	EXPECT_LE(edge_ns, event->fired_ns);
+	EXPECT_LE(event->fired_ns, tw_now(clockid));
+	EXPECT_EQ(1, event->count);
+	TH_LOG("late by %llu us", (event->fired_ns - event->deadline_ns) / TW_US);
+}
+
+TEST_F(clock, relative_deadline_is_never_early)
+{
+	const __u64 distances_ns[] = { TW_US, TW_MS, 5 * TW_MS + 1, 30 * TW_MS, 300 * TW_MS };
+	struct twheel_event event;
+	__u64 id, before_ns, after_ns;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(distances_ns); i++) {
+		before_ns = tw_now(variant->clockid);
+		ASSERT_EQ(0, tw_arm_in(self->fd, distances_ns[i], &id));
+		after_ns = tw_now(variant->clockid);
+		expect_not_early(_metadata, self->fd, variant->clockid, id, &event);
+		EXPECT_LE(before_ns + distances_ns[i], event.deadline_ns);
+		EXPECT_GE(after_ns + distances_ns[i], event.deadline_ns);
+	}
+}
+
+TEST_F(clock, absolute_deadline_is_never_early)
+{
+	const __u64 distances_ns[] = { 2 * TW_MS, 5 * TW_MS + 1, 30 * TW_MS, 300 * TW_MS };
+	struct twheel_event event;
+	__u64 id, deadline_ns;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(distances_ns); i++) {
+		deadline_ns = tw_now(variant->clockid) + distances_ns[i];
+		ASSERT_EQ(0, tw_arm_at(self->fd, deadline_ns, &id));
+		ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+		EXPECT_EQ(id, event.id);
+		EXPECT_EQ(deadline_ns, event.deadline_ns);
+		EXPECT_LE(deadline_ns, event.fired_ns);
+		TH_LOG("late by %llu us", (event.fired_ns - deadline_ns) / TW_US);
+	}
+}
+
+TEST_F(clock, deadline_in_the_past_expires_at_once)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 1, &id));
+	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_EQ(1, event.deadline_ns);
+	EXPECT_EQ(1, event.count);
+}
+
+TEST_F(clock, relative_zero_expires_at_once)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_EQ(1, event.count);
+}
+
+/* Also after a wait in which the clock itself may have gone further than any. */
+TEST_F(clock, periods_are_never_early_and_none_is_lost)
+{
+	__u64 interval_ns = 10 * TW_MS, first_ns = tw_now(variant->clockid) + interval_ns;
+	__u64 id, total = 0;
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, first_ns, interval_ns, 0, &id));
+	while (total < 20) {
+		ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+		total += event.count;
+		/* The phase is kept, and each period is counted in one event. */
+		EXPECT_EQ(first_ns + (total - 1) * interval_ns, event.deadline_ns);
+		EXPECT_LE(event.deadline_ns, event.fired_ns);
+	}
+	EXPECT_LT(0, tw_cancel1(self->fd, id));
+}
+
+TEST_F(clock, nearer_one_armed_later_expires_first)
+{
+	struct twheel_event event;
+	__u64 far, near;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &far));
+	/* By then the wheel has been told of the far one and sleeps. */
+	tw_sleep(50 * TW_MS);
+	ASSERT_EQ(0, tw_arm_in(self->fd, 20 * TW_MS, &near));
+	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(near, event.id);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, far));
+}
+
+/* The traps of re-arming: the clock must be set anew, and the poller woken. */
+static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, __u32 flags,
+				    __u64 expires_ns)
+{
+	struct twheel_event event;
+	pid_t pid;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(tw_poll(fd, POLLIN, -1) == POLLIN ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(pid));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, flags, expires_ns, 0));
+	EXPECT_EQ(0, tw_reap(pid));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+}
+
+TEST_F(clock, rearming_earlier_wakes_a_sleeping_poller)
+{
+	rearm_and_expect_wakeup(_metadata, self->fd, 0, 20 * TW_MS);
+}
+
+TEST_F(clock, rearming_into_the_past_wakes_a_sleeping_poller)
+{
+	rearm_and_expect_wakeup(_metadata, self->fd, TWHEEL_ARM_ABSOLUTE, 1);
+}
+
+TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 500 * TW_MS, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, TW_HOUR, 0));
+	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 800));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+TEST_F(clock, advance_says_eopnotsupp_and_expires_nothing)
+{
+	__u64 id;
+
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+/* ---- without SETUP ------------------------------------------------------- */
+
+FIXTURE(no_setup) {
+	int fd;
+};
+
+FIXTURE_SETUP(no_setup)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(no_setup)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(no_setup, wheel_that_is_just_armed_is_monotonic_with_the_defaults)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_EQ(0, info.setup_flags);
+	EXPECT_LT(0, info.levels);
+	EXPECT_LE(TWHEEL_SLOTS_MIN, info.slots);
+	EXPECT_LT(0, info.max_pending);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+TEST_F(no_setup, wheel_that_is_just_armed_expires)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 20 * TW_MS, &id));
+	expect_not_early(_metadata, self->fd, CLOCK_MONOTONIC, id, &event);
+}
+
+TEST_F(no_setup, advance_says_eopnotsupp)
+{
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TW_SEC));
+}
+
+/* Absolute times are the host's, whatever offset the caller lives with. */
+TEST_F(no_setup, time_namespaces_do_not_apply)
+{
+	static const char offset[] = "monotonic 100000 0\n";
+	struct twheel_info info;
+	int offsets;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWTIME))
+		SKIP(return, "no time namespaces: %s", strerror(errno));
+	offsets = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+	ASSERT_LE(0, offsets);
+	ASSERT_EQ(sizeof(offset) - 1, write(offsets, offset, sizeof(offset) - 1));
+	close(offsets);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		/* A day and more ahead of the host. */
+		if (tw_now(CLOCK_MONOTONIC) < 100000 * TW_SEC)
+			_exit(2);
+		if (tw_info(self->fd, &info))
+			_exit(3);
+		_exit(info.now_ns + 90000 * TW_SEC < tw_now(CLOCK_MONOTONIC) ? 0 : 1);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+TEST_HARNESS_MAIN

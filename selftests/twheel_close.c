@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The last close is the end of a wheel: with whatever pends, from whatever
+ * process, and while another thread is in a call.  A wheel that is gone is seen
+ * in the module's reference count.
+ */
+#include "twheel_outside.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define BATCH		256
+
+/* nr timeouts at distances from now on, a millisecond apart.  0, or what failed. */
+static int arm_many(int fd, int nr, __u64 first_ns)
+{
+	struct twheel_arm arms[BATCH];
+	int i, n, ret;
+
+	for (; nr > 0; nr -= n) {
+		n = nr < BATCH ? nr : BATCH;
+		for (i = 0; i < n; i++)
+			arms[i] = (struct twheel_arm){
+				.expires_ns = first_ns + (nr - i) * TW_MS,
+			};
+		ret = tw_arm_vec(fd, arms, n);
+		if (ret != n)
+			return ret < 0 ? ret : arms[ret].result;
+	}
+	return 0;
+}
+
+FIXTURE(close) {
+	int base;			/* wheels that are not the test's */
+};
+
+FIXTURE_SETUP(close)
+{
+	self->base = tw_wheels_open();
+	ASSERT_LE(0, self->base);
+}
+
+FIXTURE_TEARDOWN(close)
+{
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+TEST_F(close, ends_the_wheel)
+{
+	int fd = tw_open(O_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(self->base + 1, tw_wheels_open());
+	close(fd);
+	EXPECT_EQ(self->base, tw_wheels_open());
+}
+
+TEST_F_TIMEOUT(close, takes_100000_pending_along, 120)
+{
+	int fd = tw_open(O_CLOEXEC);
+	__u64 start_ns;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, arm_many(fd, 100000, TW_HOUR));
+	start_ns = tw_now(CLOCK_MONOTONIC);
+	close(fd);
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+	TH_LOG("closed within %llu ms", (tw_now(CLOCK_MONOTONIC) - start_ns) / TW_MS);
+}
+
+TEST_F_TIMEOUT(close, may_come_amid_expiries, 120)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		int fd = tw_open(O_CLOEXEC);
+
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, arm_many(fd, 2000, 0));
+		tw_sleep(i * 5 * TW_MS);
+		close(fd);
+	}
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+TEST_F_TIMEOUT(close, comes_with_the_death_of_a_process, 60)
+{
+	struct twheel_event event;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		int fd = tw_open(0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (fd < 0 || arm_many(fd, 10000, TW_HOUR))
+			_exit(1);
+		tw_read(fd, &event, 1);
+		_exit(2);
+	}
+	ASSERT_EQ(self->base + 1, tw_wait_wheels_open(self->base + 1));
+	ASSERT_EQ(0, tw_wait_asleep(child));
+	kill(child, SIGKILL);
+	ASSERT_EQ(128 + SIGKILL, tw_reap(child));
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+TEST_F_TIMEOUT(close, a_thousand_times_leaves_nothing, 120)
+{
+	__u64 id;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		int fd = tw_open(O_CLOEXEC);
+
+		ASSERT_LE(0, fd);
+		/* Every second one is started. */
+		if (i % 2)
+			ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+		close(fd);
+	}
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+/* ---- from another thread ------------------------------------------------- */
+
+enum blocked_in { IN_READ, IN_POLL, IN_ADVANCE };
+
+static struct {
+	enum blocked_in where;
+	int fd;
+	int ret;
+	_Atomic pid_t tid;
+} blocked;
+
+static void *blocked_run(void *arg)
+{
+	struct twheel_event event;
+
+	(void)arg;
+	blocked.tid = syscall(SYS_gettid);
+	switch (blocked.where) {
+	case IN_READ:
+		blocked.ret = tw_read(blocked.fd, &event, 1);
+		break;
+	case IN_POLL:
+		blocked.ret = tw_poll(blocked.fd, POLLIN, TW_PATIENCE_MS);
+		break;
+	case IN_ADVANCE:
+		blocked.ret = tw_advance(blocked.fd, TW_HOUR);
+		break;
+	}
+	return NULL;
+}
+
+/* Closes fd while a thread is in a call on it; returns what the call said. */
+static int close_beneath(struct __test_metadata *_metadata, enum blocked_in where, int fd)
+{
+	pthread_t thread;
+
+	blocked.where = where;
+	blocked.fd = fd;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, blocked_run, NULL));
+	while (!blocked.tid)
+		sched_yield();
+	if (where != IN_ADVANCE)
+		ASSERT_EQ(0, tw_wait_asleep(blocked.tid));
+	close(fd);
+	pthread_join(thread, NULL);
+	return blocked.ret;
+}
+
+/* As with any file: a call that is under way keeps it until it returns. */
+TEST_F_TIMEOUT(close, beneath_a_blocked_read_lets_it_finish, 60)
+{
+	int fd = tw_open(O_CLOEXEC);
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
+	EXPECT_EQ(1, close_beneath(_metadata, IN_READ, fd));
+}
+
+/* poll() looks the descriptor up again when it is woken. */
+TEST_F_TIMEOUT(close, beneath_a_blocked_poll_says_nval, 60)
+{
+	int fd = tw_open(O_CLOEXEC);
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
+	EXPECT_EQ(POLLNVAL, close_beneath(_metadata, IN_POLL, fd));
+}
+
+TEST_F_TIMEOUT(close, beneath_an_advance_lets_it_finish, 60)
+{
+	int fd = tw_virtual(O_CLOEXEC, TW_MS);
+	int ret;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, arm_many(fd, 20000, 0));
+	ret = close_beneath(_metadata, IN_ADVANCE, fd);
+	/* Or it came before the thread was in the kernel. */
+	EXPECT_TRUE(ret == 0 || ret == -EBADF);
+}
+
+TEST_HARNESS_MAIN

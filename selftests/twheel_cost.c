@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What things cost, compared with themselves in the same run.
+ *
+ * G7: arming, moving and cancelling cost the same with a million pending as
+ * with a thousand.  G5: the softirq callback takes no longer when a hundred
+ * thousand are due than when one is.  The limits are wide, since the machine
+ * may be an emulator under load; what they are to catch is a factor of
+ * hundreds.
+ */
+#include "twheel_outside.h"
+
+#define VECTOR		500
+#define SAMPLES		9
+#define FEW		1000
+#define MANY		1000000
+#define MAX_RATIO	8
+
+#define TRACING		"/sys/kernel/tracing"
+#define TIMER_EVENTS	TRACING "/events/timer"
+
+static int compare_u64(const void *a, const void *b)
+{
+	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static __u64 median(__u64 *samples, int nr)
+{
+	qsort(samples, nr, sizeof(*samples), compare_u64);
+	return samples[nr / 2];
+}
+
+/* ---- G7 ------------------------------------------------------------------ */
+
+FIXTURE(cost) {
+	int fd;
+	__u64 seed;
+	__u32 pending;
+	struct twheel_arm arms[VECTOR];
+	struct twheel_cancel cancels[VECTOR];
+};
+
+FIXTURE_SETUP(cost)
+{
+	self->seed = 1;
+	self->pending = 0;
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, 2 * MANY));
+}
+
+FIXTURE_TEARDOWN(cost)
+{
+	close(self->fd);
+}
+
+/* A minute from now and later, over ten minutes: nothing expires meanwhile. */
+static void choose_deadlines(struct twheel_arm *arms, __u64 *seed)
+{
+	int i;
+
+	for (i = 0; i < VECTOR; i++) {
+		arms[i].expires_ns = TW_MIN + tw_random(seed) % (600 * 1000) * TW_MS;
+		arms[i].flags = 0;
+	}
+}
+
+static void fill(struct __test_metadata *_metadata, int fd, __u64 *seed, __u32 nr)
+{
+	static struct twheel_arm arms[VECTOR];
+	__u32 i;
+
+	for (i = 0; i < nr; i += VECTOR) {
+		choose_deadlines(arms, seed);
+		ASSERT_EQ(VECTOR, tw_arm_vec(fd, arms, VECTOR));
+	}
+}
+
+/* Time of one vector of each, nanoseconds. */
+struct cost {
+	__u64 arm_ns[SAMPLES];
+	__u64 rearm_ns[SAMPLES];
+	__u64 cancel_ns[SAMPLES];
+};
+
+static void measure(struct __test_metadata *_metadata, int fd, __u64 *seed, struct cost *cost)
+{
+	static struct twheel_arm arms[VECTOR];
+	static struct twheel_cancel cancels[VECTOR];
+	__u64 t0, t1, t2, t3;
+	int i, s;
+
+	for (s = 0; s < SAMPLES; s++) {
+		choose_deadlines(arms, seed);
+		t0 = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(VECTOR, tw_arm_vec(fd, arms, VECTOR));
+		t1 = tw_now(CLOCK_MONOTONIC);
+		choose_deadlines(arms, seed);
+		t2 = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(VECTOR, tw_rearm_vec(fd, arms, VECTOR));
+		t3 = tw_now(CLOCK_MONOTONIC);
+		cost->arm_ns[s] = t1 - t0;
+		cost->rearm_ns[s] = t3 - t2;
+		for (i = 0; i < VECTOR; i++)
+			cancels[i] = (struct twheel_cancel){ .id = arms[i].id };
+		t0 = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(VECTOR, tw_cancel_vec(fd, cancels, VECTOR));
+		cost->cancel_ns[s] = tw_now(CLOCK_MONOTONIC) - t0;
+	}
+}
+
+TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
+{
+	struct cost few, many;
+	__u64 f, m;
+
+	fill(_metadata, self->fd, &self->seed, FEW);
+	tw_sleep(TW_SEC / 2);
+	measure(_metadata, self->fd, &self->seed, &few);
+	fill(_metadata, self->fd, &self->seed, MANY - FEW);
+	/* What the thread still has to sort in would run beside us. */
+	tw_sleep(3 * TW_SEC);
+	measure(_metadata, self->fd, &self->seed, &many);
+
+	f = median(few.arm_ns, SAMPLES);
+	m = median(many.arm_ns, SAMPLES);
+	TH_LOG("arm: %llu and %llu ns each", f / VECTOR, m / VECTOR);
+	EXPECT_GT(MAX_RATIO * f, m);
+	f = median(few.rearm_ns, SAMPLES);
+	m = median(many.rearm_ns, SAMPLES);
+	TH_LOG("re-arm: %llu and %llu ns each", f / VECTOR, m / VECTOR);
+	EXPECT_GT(MAX_RATIO * f, m);
+	f = median(few.cancel_ns, SAMPLES);
+	m = median(many.cancel_ns, SAMPLES);
+	TH_LOG("cancel: %llu and %llu ns each", f / VECTOR, m / VECTOR);
+	EXPECT_GT(MAX_RATIO * f, m);
+}
+
+/* ---- G5 ------------------------------------------------------------------ */
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static int trace_callbacks(const char *on)
+{
+	int ret = write_text(TIMER_EVENTS "/hrtimer_expire_entry/enable", on);
+
+	return ret ? ret : write_text(TIMER_EVENTS "/hrtimer_expire_exit/enable", on);
+}
+
+/* "... 12.345678: hrtimer_expire_...", in microseconds; -1 if it is not one. */
+static long long line_time_us(const char *line, const char *event)
+{
+	const char *at = strstr(line, event);
+	unsigned long long s, us;
+
+	if (!at)
+		return -1;
+	for (at -= 3; at > line && *at != ' '; at--)
+		;
+	return sscanf(at, " %llu.%6llu:", &s, &us) == 2 ? s * 1000000 + us : -1;
+}
+
+/* How long our callback ran when it ran last, in microseconds; -1 if never. */
+static long long callback_us(void)
+{
+	long long us, entry_us = -1, took_us = -1;
+	char line[512], hrtimer[64] = "?";
+	FILE *file = fopen(TRACING "/trace", "re");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		us = line_time_us(line, "hrtimer_expire_entry:");
+		if (us >= 0 && strstr(line, "[twheel]")) {
+			entry_us = us;
+			sscanf(strstr(line, "hrtimer="), "%63s", hrtimer);
+		}
+		us = line_time_us(line, "hrtimer_expire_exit:");
+		if (us >= 0 && entry_us >= 0 && strstr(line, hrtimer)) {
+			took_us = us - entry_us;
+			entry_us = -1;
+		}
+	}
+	if (file)
+		fclose(file);
+	return took_us;
+}
+
+/* The callback's time with so many due at once, the median of some. */
+static __u64 callback_median_us(struct __test_metadata *_metadata, int fd, __u32 due)
+{
+	static struct twheel_arm arms[VECTOR];
+	static struct twheel_event events[VECTOR];
+	__u64 samples[5];
+	unsigned int s;
+	__u32 i, n;
+	int got;
+
+	for (s = 0; s < 5; s++) {
+		__u64 deadline_ns = tw_now(CLOCK_MONOTONIC) + TW_SEC / 2;
+		long long us;
+
+		for (i = 0; i < due; i += n) {
+			n = due - i < VECTOR ? due - i : VECTOR;
+			memset(arms, 0, sizeof(arms));
+			for (got = 0; got < (int)n; got++) {
+				arms[got].flags = TWHEEL_ARM_ABSOLUTE;
+				arms[got].expires_ns = deadline_ns;
+			}
+			ASSERT_EQ(n, tw_arm_vec(fd, arms, n));
+		}
+		ASSERT_EQ(0, write_text(TRACING "/trace", ""));
+		ASSERT_EQ(0, trace_callbacks("1"));
+		for (i = 0; i < due; i += got) {
+			ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+			got = tw_read(fd, events, VECTOR);
+			ASSERT_LT(0, got);
+		}
+		ASSERT_EQ(0, trace_callbacks("0"));
+		us = callback_us();
+		ASSERT_LE(0, us) TH_LOG("our hrtimer was not seen to expire");
+		samples[s] = us;
+	}
+	return median(samples, 5);
+}
+
+FIXTURE(softirq) {
+	int fd;
+};
+
+FIXTURE_SETUP(softirq)
+{
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(softirq)
+{
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(softirq, work_does_not_grow_with_what_is_due, 120)
+{
+	__u64 one, many;
+
+	if (access(TIMER_EVENTS, F_OK))
+		SKIP(return, "hrtimers cannot be traced");
+	one = callback_median_us(_metadata, self->fd, 1);
+	many = callback_median_us(_metadata, self->fd, 20000);
+	TH_LOG("the callback took %llu us with one due, %llu us with 20000", one, many);
+	EXPECT_GE(MAX_RATIO * (one + 10), many);
+}
+
+TEST_HARNESS_MAIN

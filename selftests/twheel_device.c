@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device node and the module's parameters as they are by default: for root
+ * alone until an administrator opens them.
+ */
+#include "twheel_test.h"
+
+#include <dirent.h>
+
+#define NOBODY	65534
+
+/* One number from the parameters; what is not there is not a number either. */
+static long long parameter(const char *name)
+{
+	char path[128], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), TW_PARAMETERS "/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	return atoll(text);
+}
+
+TEST(device_is_a_character_device_for_root_alone)
+{
+	struct stat st;
+
+	ASSERT_EQ(0, stat(TW_DEVICE, &st));
+	EXPECT_TRUE(S_ISCHR(st.st_mode));
+	EXPECT_EQ(0600, st.st_mode & 07777);
+	EXPECT_EQ(0, st.st_uid);
+	EXPECT_EQ(0, st.st_gid);
+}
+
+TEST(user_without_privilege_cannot_open_it)
+{
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(2);
+		_exit(tw_open(O_NONBLOCK) == -EACCES ? 0 : 1);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+/* Whoever was handed the descriptor may use all of it. */
+TEST(user_without_privilege_can_use_a_wheel_that_was_opened_for_him)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+	__u64 id;
+	pid_t pid;
+
+	ASSERT_LE(0, fd);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(2);
+		if (tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 100) || tw_arm_at(fd, TW_MS, &id))
+			_exit(3);
+		if (tw_advance(fd, TW_MS) || tw_read(fd, &event, 1) != 1)
+			_exit(4);
+		_exit(0);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+	close(fd);
+}
+
+TEST(opening_for_reading_or_writing_alone_does_not_pass_for_the_other)
+{
+	struct twheel_event event;
+	int fd = open(TW_DEVICE, O_WRONLY | O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EBADF, tw_read(fd, &event, 1));
+	close(fd);
+}
+
+TEST(parameters_can_be_read_and_not_written)
+{
+	DIR *dir = opendir(TW_PARAMETERS);
+	struct dirent *entry;
+	struct stat st;
+	int seen = 0;
+
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		ASSERT_EQ(0, fstatat(dirfd(dir), entry->d_name, &st, 0));
+		EXPECT_EQ(0444, st.st_mode & 07777)
+			TH_LOG("%s", entry->d_name);
+		seen++;
+	}
+	EXPECT_LT(0, seen);
+	closedir(dir);
+}
+
+TEST(info_tells_what_the_parameters_say)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, 0, 0));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(parameter("max_pending"), info.max_pending_limit);
+	EXPECT_EQ(parameter("default_tick_us") * TW_US, info.tick_ns);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * DRAIN: nothing new is taken, and all there is is handed out once.  What had
+ * expired comes as usual, the rest flagged; then read() returns 0 for ever.
+ */
+#include "twheel_test.h"
+
+#define NOW_NS	(20 * TW_MS)
+
+FIXTURE(drain) {
+	int fd;
+	__u64 unread;
+	__u64 pending;
+	__u64 never;
+	__u64 periodic_unread;
+	__u64 periodic_pending;
+	__u64 spent;
+	__u64 delay_unread;
+};
+
+static __u64 arm(struct __test_metadata *_metadata, int fd, __u32 flags, __u64 deadline_ns,
+		 __u64 interval_ns, __u32 repeats)
+{
+	struct twheel_arm arm = {
+		.flags = TWHEEL_ARM_ABSOLUTE | flags,
+		.expires_ns = deadline_ns,
+		.interval_ns = interval_ns,
+		.repeats = repeats,
+		.user_data = deadline_ns + 1,
+	};
+
+	ASSERT_EQ(0, tw_arm_entry(fd, &arm));
+	return arm.id;
+}
+
+/* One of each kind, at 20 ms: three that wait, and four with an unread event. */
+FIXTURE_SETUP(drain)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+	self->unread = arm(_metadata, self->fd, 0, 10 * TW_MS, 0, 0);
+	self->pending = arm(_metadata, self->fd, 0, 30 * TW_MS, 0, 0);
+	self->never = arm(_metadata, self->fd, 0, TWHEEL_TIME_NEVER, 0, 0);
+	self->periodic_unread = arm(_metadata, self->fd, 0, 5 * TW_MS, 5 * TW_MS, 0);
+	self->periodic_pending = arm(_metadata, self->fd, 0, 40 * TW_MS, 5 * TW_MS, 0);
+	self->spent = arm(_metadata, self->fd, 0, 6 * TW_MS, 5 * TW_MS, 2);
+	self->delay_unread = arm(_metadata, self->fd, TWHEEL_ARM_FIXED_DELAY, 7 * TW_MS,
+				 5 * TW_MS, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, NOW_NS));
+}
+
+FIXTURE_TEARDOWN(drain)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+#define TIMEOUTS	7
+
+/* Reads all there is; ASSERTs that each timeout comes once.  Then the end. */
+static void read_all(struct __test_metadata *_metadata, int fd,
+		     struct twheel_event events[TIMEOUTS])
+{
+	struct twheel_event end;
+	int i, j;
+
+	ASSERT_EQ(TIMEOUTS, tw_read(fd, events, TIMEOUTS));
+	for (i = 0; i < TIMEOUTS; i++) {
+		for (j = 0; j < i; j++) {
+			ASSERT_NE(events[i].id, events[j].id);
+		}
+	}
+	ASSERT_EQ(0, tw_read(fd, &end, 1));
+}
+
+static struct twheel_event *find(struct twheel_event events[TIMEOUTS], __u64 id)
+{
+	static struct twheel_event none;
+	int i;
+
+	for (i = 0; i < TIMEOUTS; i++)
+		if (events[i].id == id)
+			return &events[i];
+	return &none;
+}
+
+/* Drains, reads all, and returns the event of one timeout. */
+static struct twheel_event drain_and_find(struct __test_metadata *_metadata, int fd, __u64 id)
+{
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(fd));
+	read_all(_metadata, fd, events);
+	return *find(events, id);
+}
+
+/* ---- what is handed out -------------------------------------------------- */
+
+TEST_F(drain, each_timeout_is_handed_out_once_and_then_comes_the_end)
+{
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	read_all(_metadata, self->fd, events);
+}
+
+TEST_F(drain, what_had_expired_is_read_as_usual)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->unread);
+
+	EXPECT_EQ(self->unread, event.id);
+	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(1, event.count);
+	EXPECT_EQ(10 * TW_MS, event.deadline_ns);
+	EXPECT_EQ(NOW_NS, event.fired_ns);
+	EXPECT_EQ(10 * TW_MS + 1, event.user_data);
+}
+
+TEST_F(drain, spent_one_with_an_unread_event_is_read_as_usual)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->spent);
+
+	EXPECT_EQ(self->spent, event.id);
+	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(2, event.count);
+	EXPECT_EQ(11 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(drain, what_was_pending_is_flagged_with_the_deadline_still_to_come)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->pending);
+
+	EXPECT_EQ(self->pending, event.id);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(0, event.count);
+	EXPECT_EQ(30 * TW_MS, event.deadline_ns);
+	EXPECT_EQ(NOW_NS, event.fired_ns);
+	EXPECT_EQ(30 * TW_MS + 1, event.user_data);
+}
+
+TEST_F(drain, what_would_never_expire_is_flagged)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->never);
+
+	EXPECT_EQ(self->never, event.id);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(0, event.count);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, event.deadline_ns);
+}
+
+TEST_F(drain, periodic_one_with_an_unread_event_is_flagged_with_its_count)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_unread);
+
+	EXPECT_EQ(self->periodic_unread, event.id);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(4, event.count);
+	EXPECT_EQ(20 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(drain, periodic_one_without_an_unread_event_is_flagged)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_pending);
+
+	EXPECT_EQ(self->periodic_pending, event.id);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(0, event.count);
+	EXPECT_EQ(40 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(drain, fixed_delay_with_an_unread_event_is_flagged_with_its_count)
+{
+	struct twheel_event event = drain_and_find(_metadata, self->fd, self->delay_unread);
+
+	EXPECT_EQ(self->delay_unread, event.id);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(1, event.count);
+	EXPECT_EQ(7 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(drain, read_returns_zero_again_and_again_at_the_end)
+{
+	struct twheel_event events[TIMEOUTS];
+	int i;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	read_all(_metadata, self->fd, events);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, tw_read(self->fd, events, TIMEOUTS));
+	}
+}
+
+TEST_F(drain, empty_wheel_is_at_its_end_at_once)
+{
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	struct twheel_event event;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_read(fd, &event, 1));
+	close(fd);
+}
+
+TEST_F(drain, wheel_that_was_never_set_up_can_be_drained)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(-ESHUTDOWN, tw_arm_in(fd, TW_MS, &id));
+	EXPECT_EQ(0, tw_read(fd, &event, 1));
+	close(fd);
+}
+
+TEST_F(drain, hands_out_thousands)
+{
+	struct twheel_arm arms[1000] = {};
+	struct twheel_event events[1000];
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	__u64 seed = 6, sum = 0, i, batch;
+	int nr, total = 0;
+
+	ASSERT_LE(0, fd);
+	for (batch = 0; batch < 5; batch++) {
+		for (i = 0; i < 1000; i++) {
+			arms[i].expires_ns = tw_random(&seed) * TW_MS + TW_MS;
+			arms[i].user_data = batch * 1000 + i;
+		}
+		ASSERT_EQ(1000, tw_arm_vec(fd, arms, 1000));
+	}
+	ASSERT_EQ(0, tw_drain(fd));
+	while ((nr = tw_read(fd, events, 1000)) > 0) {
+		total += nr;
+		while (nr--) {
+			EXPECT_EQ(TWHEEL_EVENT_DRAINED, events[nr].flags);
+			sum += events[nr].user_data;
+		}
+	}
+	EXPECT_EQ(0, nr);
+	EXPECT_EQ(5000, total);
+	EXPECT_EQ(4999 * 5000 / 2, sum);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+/* ---- what is refused afterwards ------------------------------------------ */
+
+TEST_F(drain, arm_says_eshutdown_as_a_whole_and_changes_nothing)
+{
+	struct twheel_arm arms[3] = {};
+	struct tw_snapshot before;
+	int i;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-ESHUTDOWN, tw_arm_vec(self->fd, arms, 3));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ((__s32)TW_POISON32, arms[i].result);
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(drain, rearm_says_eshutdown_as_a_whole_and_changes_nothing)
+{
+	struct twheel_arm arms[2] = {
+		{ .id = self->pending, .expires_ns = TW_MS },
+		{ .id = self->unread, .expires_ns = TW_MS },
+	};
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-ESHUTDOWN, tw_rearm_vec(self->fd, arms, 2));
+	EXPECT_EQ((__s32)TW_POISON32, arms[0].result);
+	EXPECT_EQ((__s32)TW_POISON32, arms[1].result);
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(drain, advance_says_eshutdown_and_the_clock_stands)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(NOW_NS, before.info.now_ns);
+	EXPECT_EQ(-ESHUTDOWN, tw_advance(self->fd, TW_DAY));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(drain, is_idempotent)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(0, tw_drain(self->fd));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(drain, is_idempotent_after_the_end)
+{
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	read_all(_metadata, self->fd, events);
+	EXPECT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(0, tw_read(self->fd, events, TIMEOUTS));
+}
+
+/* ---- CANCEL, QUERY, LIST and INFO of what is left ------------------------ */
+
+TEST_F(drain, cancel_of_what_was_drained_was_unread_and_its_event_never_comes)
+{
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->pending));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->periodic_unread));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->unread));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, self->pending));
+	ASSERT_EQ(TIMEOUTS - 3, tw_read(self->fd, events, TIMEOUTS));
+	EXPECT_EQ(0, tw_read(self->fd, events, TIMEOUTS));
+}
+
+TEST_F(drain, cancel_of_what_was_handed_out_says_enoent)
+{
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	read_all(_metadata, self->fd, events);
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, self->pending));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, self->periodic_unread));
+}
+
+TEST_F(drain, query_of_what_was_pending_says_drained)
+{
+	struct twheel_status status;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_query1(self->fd, self->pending, &status));
+	EXPECT_EQ(TWHEEL_STATE_DRAINED, status.state);
+	EXPECT_EQ(30 * TW_MS, status.deadline_ns);
+	EXPECT_EQ(0, status.left_ns);
+	EXPECT_EQ(0, status.count);
+	ASSERT_EQ(0, tw_query1(self->fd, self->periodic_unread, &status));
+	EXPECT_EQ(TWHEEL_STATE_DRAINED, status.state);
+	EXPECT_EQ(4, status.count);
+	EXPECT_EQ(0, status.left_ns);
+}
+
+TEST_F(drain, query_of_what_had_expired_still_says_expired)
+{
+	struct twheel_status status;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_query1(self->fd, self->unread, &status));
+	EXPECT_EQ(TWHEEL_STATE_EXPIRED, status.state);
+	ASSERT_EQ(0, tw_query1(self->fd, self->spent, &status));
+	EXPECT_EQ(TWHEEL_STATE_EXPIRED, status.state);
+}
+
+TEST_F(drain, list_shows_all_that_is_left_and_nothing_after)
+{
+	struct twheel_status rows[TIMEOUTS];
+	struct twheel_event events[TIMEOUTS];
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(TIMEOUTS, tw_list_all(self->fd, rows, TIMEOUTS, TIMEOUTS));
+	read_all(_metadata, self->fd, events);
+	EXPECT_EQ(0, tw_list_all(self->fd, rows, TIMEOUTS, TIMEOUTS));
+}
+
+TEST_F(drain, gauges_say_all_is_unread_and_nothing_pends)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.pending);
+	EXPECT_EQ(TIMEOUTS, info.unread);
+	EXPECT_EQ(TIMEOUTS, info.live);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(drain, counters_tell_completed_from_drained)
+{
+	struct twheel_event events[TIMEOUTS];
+	struct twheel_info before, after;
+
+	ASSERT_EQ(0, tw_info(self->fd, &before));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	read_all(_metadata, self->fd, events);
+	ASSERT_EQ(0, tw_info(self->fd, &after));
+	/* Unflagged are the one-shot and the spent one. */
+	EXPECT_EQ(2, after.completed);
+	EXPECT_EQ(TIMEOUTS - 2, after.drained);
+	EXPECT_EQ(TIMEOUTS, after.delivered);
+	EXPECT_EQ(0, after.live);
+	EXPECT_EQ(0, after.unread);
+	/* Being drained is no expiration. */
+	EXPECT_EQ(before.expirations, after.expirations);
+}
+
+/* ---- poll and blocked callers -------------------------------------------- */
+
+TEST_F(drain, poll_says_hup_for_ever_and_in_while_something_is_left)
+{
+	const short all = POLLIN | POLLOUT;
+	struct twheel_event events[TIMEOUTS];
+
+	EXPECT_EQ(POLLIN | POLLOUT, tw_poll(self->fd, all, 0));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLIN | POLLHUP, tw_poll(self->fd, all, 0));
+	ASSERT_EQ(1, tw_read(self->fd, events, 1));
+	EXPECT_EQ(POLLIN | POLLHUP, tw_poll(self->fd, all, 0));
+	ASSERT_EQ(TIMEOUTS - 1, tw_read(self->fd, events, TIMEOUTS));
+	EXPECT_EQ(POLLHUP, tw_poll(self->fd, all, 0));
+	ASSERT_EQ(0, tw_read(self->fd, events, 1));
+	EXPECT_EQ(POLLHUP, tw_poll(self->fd, all, 0));
+}
+
+/* A child that does one blocking call and exits with 0 if it says what it must. */
+static void expect_drain_wakes(struct __test_metadata *_metadata, bool by_poll)
+{
+	int fd = tw_virtual(0, TW_MS);
+	struct twheel_event event;
+	pid_t pid;
+
+	ASSERT_LE(0, fd);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid && by_poll)
+		_exit(tw_poll(fd, POLLIN, -1) == POLLHUP ? 0 : 1);
+	if (!pid)
+		_exit(tw_read(fd, &event, 1) == 0 ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(pid));
+	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_reap(pid));
+	close(fd);
+}
+
+TEST_F(drain, wakes_a_blocked_reader_with_the_end)
+{
+	expect_drain_wakes(_metadata, false);
+}
+
+TEST_F(drain, wakes_a_sleeping_poller_with_hup)
+{
+	expect_drain_wakes(_metadata, true);
+}
+
+TEST_F(drain, gives_a_blocked_reader_what_is_left)
+{
+	int fd = tw_virtual(0, TW_MS);
+	struct twheel_event event;
+	pid_t pid;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_at(fd, TW_HOUR, &id));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(tw_read(fd, &event, 1) == 1 && event.id == id &&
+		      event.flags == TWHEEL_EVENT_DRAINED ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(pid));
+	EXPECT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(0, tw_reap(pid));
+	close(fd);
+}
+
+/* The last of what is left is revoked: that is an end, too. */
+TEST_F(drain, revoking_the_last_event_is_the_end)
+{
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_at(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_drain(fd));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(fd, id));
+	EXPECT_EQ(POLLHUP, tw_poll(fd, POLLIN | POLLOUT, 0));
+	EXPECT_EQ(0, tw_read(fd, &event, 1));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * epoll: level- and edge-triggered, one-shot, exclusive, nested.  An edge comes
+ * with new expirations and with nothing else, and nobody is left asleep while
+ * an event is unread.
+ */
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#define PLACES		64
+#define THREADS		4
+#define MAX_EVENTS	1000
+
+FIXTURE(epoll) {
+	int fd;
+	int ep;
+	__u64 now_ns;
+};
+
+FIXTURE_SETUP(epoll)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.max_pending = PLACES,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	ASSERT_LE(0, self->fd);
+	self->ep = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_LE(0, self->ep);
+}
+
+FIXTURE_TEARDOWN(epoll)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->ep);
+	close(self->fd);
+}
+
+static int watch(int ep, int fd, __u32 events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch_again(int ep, int fd, __u32 events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return epoll_ctl(ep, EPOLL_CTL_MOD, fd, &event) ? -errno : 0;
+}
+
+/* What epoll says of its only descriptor; 0 when it says nothing. */
+static int said(int ep, int timeout_ms)
+{
+	struct epoll_event event = { .events = TW_POISON32 };
+	int ret = epoll_wait(ep, &event, 1, timeout_ms);
+
+	return ret < 0 ? -errno : ret ? (int)event.events : 0;
+}
+
+/* nr timeouts expire on the next tick. */
+static void expire(struct __test_metadata *_metadata, int fd, __u64 *now_ns, int nr)
+{
+	__u64 id;
+	int i;
+
+	*now_ns += TW_MS;
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, tw_arm_at(fd, *now_ns, &id));
+	ASSERT_EQ(0, tw_advance(fd, *now_ns));
+}
+
+#define EXPIRE(nr)	expire(_metadata, self->fd, &self->now_ns, nr)
+
+/* ---- level --------------------------------------------------------------- */
+
+TEST_F(epoll, level_reports_an_event_until_it_was_read)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
+	EXPECT_EQ(0, said(self->ep, 0));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+TEST_F(epoll, level_reports_room_until_the_wheel_is_full)
+{
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLOUT));
+	for (i = 0; i < PLACES; i++) {
+		ASSERT_EQ(EPOLLOUT, said(self->ep, 0));
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	}
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+TEST_F(epoll, level_reports_hup_for_ever)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLOUT));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(EPOLLHUP, said(self->ep, 0));
+	EXPECT_EQ(EPOLLHUP, said(self->ep, 0));
+}
+
+TEST_F(epoll, what_had_expired_before_it_was_watched_is_reported)
+{
+	EXPIRE(1);
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+}
+
+TEST_F(epoll, every_instance_that_watches_hears_of_it)
+{
+	int other = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	ASSERT_EQ(0, watch(other, self->fd, EPOLLIN | EPOLLET));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+	EXPECT_EQ(EPOLLIN, said(other, 0));
+	close(other);
+}
+
+TEST_F(epoll, a_closed_wheel_is_watched_no_more)
+{
+	int fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	__u64 now_ns = 0;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, watch(self->ep, fd, EPOLLIN));
+	expire(_metadata, fd, &now_ns, 1);
+	ASSERT_EQ(EPOLLIN, said(self->ep, 0));
+	close(fd);
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+/* ---- edge ---------------------------------------------------------------- */
+
+TEST_F(epoll, edge_reports_an_expiration_once)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+TEST_F(epoll, edge_reports_a_new_expiration_though_others_are_unread)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	EXPIRE(1);
+	ASSERT_EQ(EPOLLIN, said(self->ep, 0));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+}
+
+TEST_F(epoll, edge_reports_a_new_expiration_after_all_were_read)
+{
+	struct twheel_event events[2];
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	EXPIRE(2);
+	ASSERT_EQ(EPOLLIN, said(self->ep, 0));
+	ASSERT_EQ(2, tw_read(self->fd, events, 2));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+}
+
+TEST_F(epoll, edge_reports_each_period)
+{
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MS, TW_MS, 0, &id));
+	for (i = 1; i <= 3; i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+		EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+		EXPECT_EQ(0, said(self->ep, 0));
+	}
+}
+
+TEST_F(epoll, edge_is_not_made_by_arm_rearm_cancel_or_idle_ticks)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	EXPIRE(1);
+	ASSERT_EQ(EPOLLIN, said(self->ep, 0));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MIN, &id));
+	EXPECT_EQ(0, said(self->ep, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, TW_HOUR, 0));
+	EXPECT_EQ(0, said(self->ep, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MIN));
+	EXPECT_EQ(0, said(self->ep, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+TEST_F(epoll, edge_of_out_comes_when_a_place_is_free_again)
+{
+	__u64 id;
+	int i;
+
+	for (i = 0; i < PLACES; i++)
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLOUT | EPOLLET));
+	ASSERT_EQ(0, said(self->ep, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(EPOLLOUT, said(self->ep, 0));
+}
+
+TEST_F(epoll, edge_of_hup_comes_with_drain)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(EPOLLHUP, said(self->ep, 0));
+}
+
+/* ---- one-shot ------------------------------------------------------------ */
+
+TEST_F(epoll, oneshot_reports_once)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLONESHOT));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+	EXPIRE(1);
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
+TEST_F(epoll, oneshot_enabled_again_reports_what_is_unread)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLONESHOT));
+	EXPIRE(1);
+	ASSERT_EQ(EPOLLIN, said(self->ep, 0));
+	ASSERT_EQ(0, watch_again(self->ep, self->fd, EPOLLIN | EPOLLONESHOT));
+	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
+}
+
+/* ---- nested -------------------------------------------------------------- */
+
+TEST_F(epoll, an_epoll_within_an_epoll_hears_of_it)
+{
+	struct twheel_event event;
+	int outer = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
+	ASSERT_EQ(0, watch(outer, self->ep, EPOLLIN));
+	EXPECT_EQ(0, said(outer, 0));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(outer, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, said(outer, 0));
+	close(outer);
+}
+
+TEST_F(epoll, poll_of_an_epoll_hears_of_it)
+{
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
+	EXPECT_EQ(0, tw_poll(self->ep, POLLIN, 0));
+	EXPIRE(1);
+	EXPECT_EQ(POLLIN, tw_poll(self->ep, POLLIN, 0));
+}
+
+/* ---- several threads ----------------------------------------------------- */
+
+/*
+ * Each thread sleeps in its own or in a shared epoll without a time limit, and
+ * reads one event at a time (level) or all it finds (edge) when it is woken.
+ * The main thread never reads: what a sleeper misses stays unread.
+ */
+static struct crowd {
+	int fd;
+	int stop;			/* an eventfd: all go home */
+	bool until_eagain;
+	_Atomic int ready;
+	_Atomic unsigned int seen[MAX_EVENTS];
+	_Atomic int bad;		/* the first errno that was not expected */
+	struct {
+		pthread_t thread;
+		int ep;
+	} member[THREADS];
+} crowd;
+
+/* false when there was none. */
+static bool crowd_read(void)
+{
+	struct twheel_event event;
+	int ret = tw_read(crowd.fd, &event, 1);
+
+	if (ret == 1 && event.user_data < MAX_EVENTS)
+		crowd.seen[event.user_data]++;
+	else if (ret != -EAGAIN)
+		crowd.bad = ret ? ret : TW_BROKEN;
+	return ret == 1;
+}
+
+static void *crowd_run(void *arg)
+{
+	int ep = *(int *)arg;
+	struct epoll_event event;
+
+	crowd.ready++;
+	for (;;) {
+		int ret = epoll_wait(ep, &event, 1, -1);
+
+		if (ret != 1 || event.data.fd != crowd.fd) {
+			if (ret != 1)
+				crowd.bad = -errno;
+			return NULL;
+		}
+		while (crowd_read() && crowd.until_eagain)
+			;
+	}
+}
+
+static void crowd_start(struct __test_metadata *_metadata, int fd, __u32 events, bool shared)
+{
+	int i;
+
+	crowd.fd = fd;
+	crowd.until_eagain = events & EPOLLET;
+	crowd.stop = eventfd(0, EFD_CLOEXEC);
+	ASSERT_LE(0, crowd.stop);
+	for (i = 0; i < THREADS; i++) {
+		int *ep = &crowd.member[i].ep;
+
+		if (i && shared) {
+			*ep = crowd.member[0].ep;
+		} else {
+			*ep = epoll_create1(EPOLL_CLOEXEC);
+			ASSERT_EQ(0, watch(*ep, fd, events));
+			ASSERT_EQ(0, watch(*ep, crowd.stop, EPOLLIN));
+		}
+		ASSERT_EQ(0, pthread_create(&crowd.member[i].thread, NULL, crowd_run, ep));
+	}
+	while (crowd.ready < THREADS)
+		tw_sleep(TW_MS);
+}
+
+static void crowd_stop(void)
+{
+	int i;
+
+	eventfd_write(crowd.stop, 1);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(crowd.member[i].thread, NULL);
+}
+
+/* Events in bursts of 1 to 7, now and then with time to fall asleep again. */
+static void crowd_feed(struct __test_metadata *_metadata, int fd)
+{
+	__u64 seed = 3, now_ns = 0, id;
+	int i, burst, armed = 0;
+
+	while (armed < MAX_EVENTS) {
+		burst = tw_random(&seed) % 7 + 1;
+		if (burst > MAX_EVENTS - armed)
+			burst = MAX_EVENTS - armed;
+		now_ns += TW_MS;
+		for (i = 0; i < burst; i++) {
+			while (!tw_poll(fd, POLLOUT, 0))
+				tw_sleep(TW_MS);
+			ASSERT_EQ(0, tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, now_ns, 0,
+					     armed + i, &id));
+		}
+		armed += burst;
+		ASSERT_EQ(0, tw_advance(fd, now_ns));
+		if (tw_random(&seed) % 4 == 0)
+			tw_sleep(2 * TW_MS);
+	}
+}
+
+static void crowd_check(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_info info;
+	int i;
+
+	for (i = 0; i < TW_PATIENCE_MS / 10; i++) {
+		ASSERT_EQ(0, tw_info(fd, &info));
+		if (!info.unread)
+			break;
+		tw_sleep(10 * TW_MS);
+	}
+	EXPECT_EQ(0, info.unread)
+		TH_LOG("all sleep, and %llu are unread", info.unread);
+	crowd_stop();
+	EXPECT_EQ(0, crowd.bad);
+	for (i = 0; i < MAX_EVENTS; i++)
+		ASSERT_EQ(1, crowd.seen[i]);
+}
+
+TEST_F_TIMEOUT(epoll, exclusive_wakes_somebody_for_each_event, 120)
+{
+	crowd_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE, false);
+	crowd_feed(_metadata, self->fd);
+	crowd_check(_metadata, self->fd);
+}
+
+TEST_F_TIMEOUT(epoll, exclusive_edge_wakes_somebody_for_each_event, 120)
+{
+	crowd_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE | EPOLLET, false);
+	crowd_feed(_metadata, self->fd);
+	crowd_check(_metadata, self->fd);
+}
+
+TEST_F_TIMEOUT(epoll, threads_in_one_level_epoll_share_the_events, 120)
+{
+	crowd_start(_metadata, self->fd, EPOLLIN, true);
+	crowd_feed(_metadata, self->fd);
+	crowd_check(_metadata, self->fd);
+}
+
+TEST_F_TIMEOUT(epoll, threads_in_one_edge_epoll_share_the_events, 120)
+{
+	crowd_start(_metadata, self->fd, EPOLLIN | EPOLLET, true);
+	crowd_feed(_metadata, self->fd);
+	crowd_check(_metadata, self->fd);
+}
+
+TEST_F_TIMEOUT(epoll, drain_wakes_all_exclusive_sleepers, 60)
+{
+	int ep[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		ep[i] = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_EQ(0, watch(ep[i], self->fd, EPOLLIN | EPOLLEXCLUSIVE | EPOLLET));
+		ASSERT_EQ(0, said(ep[i], 0));
+	}
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < THREADS; i++)
+		EXPECT_EQ(EPOLLHUP, said(ep[i], 0));
+	for (i = 0; i < THREADS; i++)
+		close(ep[i]);
+}
+
+/* ---- asleep -------------------------------------------------------------- */
+
+static int sleeper_said;
+
+static void *sleeper_run(void *arg)
+{
+	sleeper_said = said(*(int *)arg, TW_PATIENCE_MS);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(epoll, a_sleeper_in_a_nested_epoll_is_woken, 60)
+{
+	int outer = epoll_create1(EPOLL_CLOEXEC);
+	pthread_t thread;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
+	ASSERT_EQ(0, watch(outer, self->ep, EPOLLIN));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, sleeper_run, &outer));
+	tw_sleep(200 * TW_MS);
+	EXPIRE(1);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(EPOLLIN, sleeper_said);
+	close(outer);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /proc/PID/fdinfo: one "key:\tvalue" a line, and the same numbers as INFO.
+ */
+#include "twheel_test.h"
+
+FIXTURE(fdinfo) {
+	int fd;
+	char text[4096];
+};
+
+/* A virtual wheel on which each counter that can has moved. */
+FIXTURE_SETUP(fdinfo)
+{
+	struct twheel_event event;
+	__u64 pending, unread, delivered, cancelled, revoked;
+
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &delivered));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 2 * TW_MS + 1, &unread));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 3 * TW_MS, &revoked));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR + 1, &pending));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &cancelled));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, delivered);
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, revoked));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, cancelled));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, pending, 0, TW_DAY + 1, 0));
+}
+
+FIXTURE_TEARDOWN(fdinfo)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* All of it, as a string; how long it is, or -errno. */
+static int read_fdinfo(int fd, char *text, size_t size)
+{
+	char path[64];
+	ssize_t len;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return -errno;
+	len = read(info, text, size - 1);
+	close(info);
+	text[len < 0 ? 0 : len] = '\0';
+	return len < 0 ? -EIO : (int)len;
+}
+
+/* The value of a key as text; NULL if there is no line of it. */
+static const char *value_of(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
+		if (!strncmp(text, key, len) && !strncmp(text + len, ":\t", 2))
+			return text + len + 2;
+	}
+	return NULL;
+}
+
+TEST_F(fdinfo, every_line_is_a_key_and_a_value)
+{
+	char *line, *rest = self->text;
+
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	while ((line = strsep(&rest, "\n"))) {
+		char *tab = strstr(line, ":\t");
+
+		if (!*line)
+			continue;
+		ASSERT_NE(NULL, tab)
+			TH_LOG("%s", line);
+		EXPECT_LT(0, tab - line);
+		EXPECT_NE('\0', tab[2])
+			TH_LOG("%s", line);
+	}
+}
+
+TEST_F(fdinfo, tells_the_numbers_of_info)
+{
+	struct twheel_info i;
+	int k;
+
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	ASSERT_EQ(0, tw_info(self->fd, &i));
+
+	const struct {
+		const char *key;
+		__u64 value;
+	} numbers[] = {
+		{ "tick_ns", i.tick_ns }, { "slots", i.slots }, { "levels", i.levels },
+		{ "now_ns", i.now_ns }, { "max_pending", i.max_pending },
+		{ "next_expiry_ns", i.next_expiry_ns }, { "max_late_ns", i.max_late_ns },
+		{ "armed", i.armed }, { "pending", i.pending }, { "unread", i.unread },
+		{ "live", i.live }, { "expirations", i.expirations },
+		{ "delivered", i.delivered }, { "completed", i.completed },
+		{ "cancelled", i.cancelled }, { "revoked", i.revoked },
+		{ "drained", i.drained }, { "rearmed", i.rearmed },
+	};
+
+	for (k = 0; k < ARRAY_SIZE(numbers); k++) {
+		const char *value = value_of(self->text, numbers[k].key);
+
+		ASSERT_NE(NULL, value)
+			TH_LOG("%s", numbers[k].key);
+		EXPECT_EQ(numbers[k].value, strtoull(value, NULL, 10))
+			TH_LOG("%s", numbers[k].key);
+	}
+}
+
+TEST_F(fdinfo, names_the_clock)
+{
+	static const char * const names[] = {
+		"monotonic", "boottime", "realtime", "tai", "virtual",
+	};
+	const char *value;
+	__u32 clock;
+	int fd;
+
+	for (clock = 0; clock < ARRAY_SIZE(names); clock++) {
+		fd = tw_open(O_NONBLOCK);
+		ASSERT_EQ(0, tw_setup(fd, clock, 0, 0));
+		ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+		value = value_of(self->text, "clock");
+		ASSERT_NE(NULL, value);
+		EXPECT_EQ(0, strncmp(value, names[clock], strlen(names[clock])))
+			TH_LOG("clock %u: %.16s", clock, value);
+		close(fd);
+	}
+}
+
+TEST_F(fdinfo, of_a_wheel_that_was_never_set_up_shows_no_expiry)
+{
+	int fd = tw_open(O_NONBLOCK);
+	const char *value;
+
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	value = value_of(self->text, "next_expiry_ns");
+	ASSERT_NE(NULL, value);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, strtoull(value, NULL, 10));
+	close(fd);
+}
+
+TEST_F(fdinfo, looking_changes_nothing)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Silence (G6): with a million timeouts an hour ahead, the module's threads are
+ * not woken once and its hrtimers do not expire once.  That the measurement
+ * sees what there is to see is shown by one timeout that does expire.
+ *
+ * TW_IDLE_SECONDS (10) is how long it listens, TW_MILLION how many there are.
+ */
+#include "twheel_outside.h"
+
+#include <sys/mount.h>
+
+#define TRACING		"/sys/kernel/tracing"
+#define EVENT		TRACING "/events/timer/hrtimer_expire_entry/enable"
+#define VECTOR		512
+
+/* ---- what our hrtimers do ------------------------------------------------ */
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* 0, or why expiries of hrtimers cannot be traced here. */
+static int trace_start(void)
+{
+	int ret;
+
+	if (access(TRACING "/trace", F_OK))
+		mount("tracefs", TRACING, "tracefs", 0, NULL);
+	ret = write_text(TRACING "/buffer_size_kb", "8192");
+	if (!ret)
+		ret = write_text(TRACING "/trace", "");
+	if (!ret)
+		ret = write_text(EVENT, "1");
+	return ret;
+}
+
+/* How many expiries of ours there were; all says how many of any timer. */
+static int trace_stop(int *all)
+{
+	char line[512];
+	int nr = 0;
+	FILE *file;
+
+	write_text(EVENT, "0");
+	*all = 0;
+	file = fopen(TRACING "/trace", "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *function = strstr(line, "function=");
+
+		if (!function)
+			continue;
+		++*all;
+		nr += !!strstr(function, "twheel");
+	}
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+static __u64 listen_ns(void)
+{
+	const char *text = getenv("TW_IDLE_SECONDS");
+
+	return (text ? atoi(text) : 10) * TW_SEC;
+}
+
+/* ---- a million ----------------------------------------------------------- */
+
+FIXTURE(idle) {
+	int fd;
+};
+
+/* Over an hour, from an hour on. */
+static void arm_all(struct __test_metadata *_metadata, int fd, __u32 nr)
+{
+	static struct twheel_arm arms[VECTOR];
+	__u64 seed = 1;
+	__u32 i, j, n;
+
+	for (i = 0; i < nr; i += n) {
+		n = nr - i < VECTOR ? nr - i : VECTOR;
+		for (j = 0; j < n; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = TW_HOUR + tw_random(&seed) * TW_US % TW_HOUR,
+			};
+		ASSERT_EQ(n, tw_arm_vec(fd, arms, n));
+	}
+}
+
+FIXTURE_SETUP(idle)
+{
+	const char *text = getenv("TW_MILLION");
+	__u32 nr = text ? atoi(text) : 1000000;
+
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, nr));
+	arm_all(_metadata, self->fd, nr);
+	/* What the thread still has to sort in is no tick. */
+	tw_sleep(2 * TW_SEC);
+}
+
+FIXTURE_TEARDOWN(idle)
+{
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken, 300)
+{
+	__u64 before, after;
+	int threads = tw_kthreads(&before);
+
+	ASSERT_LT(0, threads);
+	tw_sleep(listen_ns());
+	EXPECT_EQ(threads, tw_kthreads(&after));
+	EXPECT_EQ(before, after);
+}
+
+TEST_F_TIMEOUT(idle, no_hrtimer_of_ours_expires, 300)
+{
+	int ours, all, ret = trace_start();
+
+	if (ret)
+		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
+	tw_sleep(listen_ns());
+	ours = trace_stop(&all);
+	EXPECT_LT(0, all);
+	EXPECT_EQ(0, ours);
+}
+
+/* ---- one: the control, and the moments around an expiry ------------------ */
+
+FIXTURE(single) {
+	int fd;
+};
+
+FIXTURE_SETUP(single)
+{
+	__u64 far;
+
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &far));
+}
+
+FIXTURE_TEARDOWN(single)
+{
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_threads, 300)
+{
+	struct twheel_event event;
+	__u64 before, after, id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
+	tw_sleep(TW_SEC / 2);
+	tw_kthreads(&before);
+	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
+	tw_kthreads(&after);
+	EXPECT_LT(before, after);
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+}
+
+TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 300)
+{
+	struct twheel_event event;
+	int ours, all, ret;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
+	ret = trace_start();
+	if (ret)
+		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
+	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
+	ours = trace_stop(&all);
+	EXPECT_LT(0, ours);
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+}
+
+TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 300)
+{
+	struct twheel_event event;
+	__u64 before, after, id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	tw_sleep(TW_SEC);
+	tw_kthreads(&before);
+	tw_sleep(listen_ns() / 3);
+	tw_kthreads(&after);
+	EXPECT_EQ(before, after);
+}
+
+/* A cancelled timeout is no reason to wake up at its deadline. */
+TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 300)
+{
+	__u64 before, after, id;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &id));
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	}
+	tw_sleep(TW_SEC);
+	tw_kthreads(&before);
+	tw_sleep(4 * TW_SEC);
+	tw_kthreads(&after);
+	EXPECT_GE(before + 2, after);
+}
+
+TEST_HARNESS_MAIN

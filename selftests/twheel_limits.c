@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits: what SETUP takes, how many timeouts a wheel holds, how long a vector
+ * is, who may open the device, and whose memory it is.
+ */
+#include "twheel_test.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+FIXTURE(limits) {
+	int fd;
+};
+
+FIXTURE_SETUP(limits)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* ---- SETUP --------------------------------------------------------------- */
+
+TEST_F(limits, setup_reads_back_the_defaults_for_zeroes)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_BOOTTIME, 0, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_BOOTTIME, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_LE(TWHEEL_SLOTS_MIN, info.slots);
+	EXPECT_GE(TWHEEL_SLOTS_MAX, info.slots);
+	EXPECT_EQ(0, info.slots & (info.slots - 1));
+	EXPECT_LT(0, info.max_pending);
+	EXPECT_LE(info.max_pending, info.max_pending_limit);
+	EXPECT_LT(0, info.levels);
+}
+
+TEST_F(limits, setup_takes_both_ends_of_each_range)
+{
+	const struct twheel_setup ends[] = {
+		{ .tick_ns = TWHEEL_TICK_MIN_NS, .slots = TWHEEL_SLOTS_MIN, .max_pending = 1 },
+		{ .tick_ns = TWHEEL_TICK_MAX_NS, .slots = TWHEEL_SLOTS_MAX, .max_pending = 1 },
+		{ .tick_ns = TWHEEL_TICK_MIN_NS, .slots = TWHEEL_SLOTS_MAX, .max_pending = 7 },
+		{ .tick_ns = TWHEEL_TICK_MAX_NS, .slots = TWHEEL_SLOTS_MIN, .max_pending = 7 },
+	};
+	struct twheel_info info;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		fd = tw_open_setup(O_NONBLOCK, &ends[i]);
+		ASSERT_LE(0, fd)
+			TH_LOG("setup %d", i);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(ends[i].tick_ns, info.tick_ns);
+		EXPECT_EQ(ends[i].slots, info.slots);
+		EXPECT_EQ(ends[i].max_pending, info.max_pending);
+		close(fd);
+	}
+}
+
+TEST_F(limits, setup_rounds_slots_up_to_a_power_of_two)
+{
+	const __u32 slots[][2] = {
+		{ 4, 4 }, { 5, 8 }, { 255, 256 }, { 256, 256 }, { 257, 512 }, { 1000, 1024 },
+		{ TWHEEL_SLOTS_MAX / 2 + 1, TWHEEL_SLOTS_MAX },
+		{ TWHEEL_SLOTS_MAX - 1, TWHEEL_SLOTS_MAX },
+	};
+	struct twheel_info info;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		fd = tw_open_setup(O_NONBLOCK, &(struct twheel_setup){ .slots = slots[i][0] });
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(slots[i][1], info.slots);
+		close(fd);
+	}
+}
+
+TEST_F(limits, setup_of_one_level_has_one_level)
+{
+	const struct twheel_setup setup = { .flags = TWHEEL_SETUP_ONE_LEVEL };
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup_full(self->fd, &setup));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.levels);
+	EXPECT_EQ(TWHEEL_SETUP_ONE_LEVEL, info.setup_flags);
+}
+
+TEST_F(limits, setup_twice_says_ebusy_and_the_first_holds)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_US, 7));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(limits, setup_after_the_first_arm_says_ebusy)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	/* Nor when it is empty again. */
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+}
+
+TEST_F(limits, looking_at_a_wheel_does_not_set_it_up)
+{
+	struct twheel_status status;
+	struct tw_snapshot snapshot;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &snapshot));
+	ASSERT_EQ(-ENOENT, tw_query1(self->fd, 1, &status));
+	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, 1));
+	ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLIN | POLLOUT, 0));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_UNCHANGED(self->fd, &snapshot);
+	EXPECT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+}
+
+/* ---- ADVANCE ------------------------------------------------------------- */
+
+TEST_F(limits, virtual_clock_starts_at_zero_and_stands)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.now_ns);
+	tw_sleep(20 * TW_MS);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.now_ns);
+}
+
+TEST_F(limits, advance_moves_the_clock_exactly)
+{
+	const __u64 to_ns[] = { 0, 1, TW_MS, TW_MS, TW_DAY + 7, TWHEEL_TIME_NEVER };
+	struct twheel_info info;
+	int i;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	for (i = 0; i < ARRAY_SIZE(to_ns); i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, to_ns[i]));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(to_ns[i], info.now_ns);
+	}
+}
+
+TEST_F(limits, advance_backwards_or_past_the_end_says_einval_and_moves_nothing)
+{
+	const __u64 to_ns[] = { 0, TW_SEC - 1, TWHEEL_TIME_NEVER + 1, ~0ULL };
+	struct tw_snapshot before;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MIN, &id));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	for (i = 0; i < ARRAY_SIZE(to_ns); i++) {
+		EXPECT_EQ(-EINVAL, tw_advance(self->fd, to_ns[i]))
+			TH_LOG("to %llu", to_ns[i]);
+		EXPECT_UNCHANGED(self->fd, &before);
+	}
+}
+
+/* A signal every now and then, which only interrupts. */
+static void on_signal(int signal __attribute__((unused)))
+{
+}
+
+static void signal_every(__u64 interval_ns)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	const struct itimerval every = {
+		.it_interval = { .tv_usec = interval_ns / TW_US },
+		.it_value = { .tv_usec = interval_ns / TW_US },
+	};
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+#define MANY	100000
+
+/* Repeated after each signal, it ends, and all that is due can be read, once. */
+TEST_F(limits, advance_that_a_signal_interrupts_can_be_repeated)
+{
+	struct twheel_event events[1000];
+	struct twheel_arm arms[1000] = {};
+	int i, ret, interrupted = 0;
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, MANY));
+	for (i = 0; i < 1000; i++)
+		arms[i].expires_ns = (i + 1) * TW_MS;
+	for (i = 0; i < MANY; i += 1000) {
+		ASSERT_EQ(1000, tw_arm_vec(self->fd, arms, 1000));
+	}
+	signal_every(2 * TW_MS);
+	while ((ret = tw_advance(self->fd, TW_SEC)) == -EINTR) {
+		/* The clock has moved all the same. */
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(TW_SEC, info.now_ns);
+		interrupted++;
+	}
+	signal_every(0);
+	ASSERT_EQ(0, ret);
+	TH_LOG("interrupted %d times", interrupted);
+	for (i = 0; i < MANY; i += 1000) {
+		ASSERT_EQ(1000, tw_read(self->fd, events, 1000));
+	}
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* ---- max_pending --------------------------------------------------------- */
+
+#define PLACES	5
+
+FIXTURE(places) {
+	int fd;
+	__u64 ids[PLACES];
+};
+
+/* A full wheel: one due at each millisecond. */
+FIXTURE_SETUP(places)
+{
+	int i;
+
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, PLACES));
+	for (i = 0; i < PLACES; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, (i + 1) * TW_MS, &self->ids[i]));
+	}
+}
+
+FIXTURE_TEARDOWN(places)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Exactly so many can be armed now; leaves them armed. */
+static void expect_room(struct __test_metadata *_metadata, int fd, int room)
+{
+	struct twheel_arm arms[PLACES + 2] = {};
+	int i;
+
+	for (i = 0; i < PLACES + 2; i++)
+		arms[i].expires_ns = TW_HOUR;
+	EXPECT_EQ(!!room * POLLOUT, tw_poll(fd, POLLOUT, 0));
+	EXPECT_EQ(room, tw_arm_vec(fd, arms, PLACES + 2));
+	for (i = 0; i < PLACES + 2; i++) {
+		EXPECT_EQ(i < room ? 0 : -EAGAIN, arms[i].result)
+			TH_LOG("entry %d, with room for %d", i, room);
+	}
+	EXPECT_EQ(0, tw_poll(fd, POLLOUT, 0));
+}
+
+TEST_F(places, one_more_than_max_pending_says_eagain_and_changes_nothing)
+{
+	struct tw_snapshot before;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-EAGAIN, tw_arm_in(self->fd, TW_MS, &id));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(places, full_wheel_has_no_room)
+{
+	expect_room(_metadata, self->fd, 0);
+}
+
+TEST_F(places, cancelled_ones_free_their_places_at_once)
+{
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[1]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[3]));
+	expect_room(_metadata, self->fd, 2);
+}
+
+TEST_F(places, unread_events_hold_their_places)
+{
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	expect_room(_metadata, self->fd, 0);
+}
+
+TEST_F(places, read_events_free_their_places)
+{
+	struct twheel_event events[3];
+
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(3, tw_read(self->fd, events, 3));
+	expect_room(_metadata, self->fd, 3);
+}
+
+TEST_F(places, revoked_events_free_their_places)
+{
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->ids[0]));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->ids[4]));
+	expect_room(_metadata, self->fd, 2);
+}
+
+TEST_F(places, periodic_one_keeps_its_place_when_its_event_is_read)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->ids[0], 0, 100, TW_MS / 2));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[1]));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->ids[0]);
+	expect_room(_metadata, self->fd, 1);
+}
+
+TEST_F(places, rearming_needs_no_free_place)
+{
+	struct twheel_arm arms[PLACES] = {};
+	int i;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	for (i = 0; i < PLACES; i++) {
+		arms[i].id = self->ids[i];
+		arms[i].expires_ns = TW_SEC;
+	}
+	EXPECT_EQ(PLACES, tw_rearm_vec(self->fd, arms, PLACES));
+	expect_room(_metadata, self->fd, 0);
+}
+
+TEST_F(places, vector_arms_as_many_as_there_is_room_for)
+{
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[2]));
+	expect_room(_metadata, self->fd, 1);
+}
+
+TEST_F(places, stay_exact_over_many_rounds)
+{
+	struct twheel_event events[PLACES];
+	struct twheel_arm arms[PLACES + 1];
+	int i, round;
+
+	for (round = 1; round <= 200; round++) {
+		ASSERT_EQ(0, tw_advance(self->fd, round * TW_SEC));
+		ASSERT_EQ(PLACES, tw_read(self->fd, events, PLACES));
+		memset(arms, 0, sizeof(arms));
+		for (i = 0; i <= PLACES; i++)
+			arms[i].expires_ns = (i + 1) * TW_MS;
+		ASSERT_EQ(PLACES, tw_arm_vec(self->fd, arms, PLACES + 1));
+		ASSERT_EQ(-EAGAIN, arms[PLACES].result);
+	}
+}
+
+/* Someone sleeps until there is room; each way in which a place gets free wakes him. */
+static pid_t fork_waiter(struct __test_metadata *_metadata, int fd)
+{
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(tw_poll(fd, POLLOUT, -1) == POLLOUT ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(pid));
+	return pid;
+}
+
+TEST_F(places, cancelling_wakes_who_waits_for_room)
+{
+	pid_t pid = fork_waiter(_metadata, self->fd);
+
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+TEST_F(places, reading_wakes_who_waits_for_room)
+{
+	pid_t pid = fork_waiter(_metadata, self->fd);
+	struct twheel_event event;
+
+	EXPECT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+/* ---- vectors ------------------------------------------------------------- */
+
+static const unsigned long vector_cmds[] = {
+	TWHEEL_IOC_ARM, TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_QUERY,
+};
+
+static const __u32 entry_sizes[] = {
+	sizeof(struct twheel_arm), sizeof(struct twheel_arm),
+	sizeof(struct twheel_cancel), sizeof(struct twheel_status),
+};
+
+TEST_F(places, vector_of_none_succeeds_with_zero)
+{
+	struct tw_snapshot before;
+	int i;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	for (i = 0; i < ARRAY_SIZE(vector_cmds); i++) {
+		EXPECT_EQ(0, tw_vector(self->fd, vector_cmds[i], NULL, entry_sizes[i], 0))
+			TH_LOG("command %#lx", vector_cmds[i]);
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(places, vector_longer_than_max_vector_says_e2big_and_does_nothing)
+{
+	struct tw_snapshot before;
+	void *entries;
+	int i;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	entries = calloc(before.info.max_vector + 1, sizeof(struct twheel_status));
+	ASSERT_NE(NULL, entries);
+	/* Would be a success, if it were taken. */
+	*(struct twheel_cancel *)entries = (struct twheel_cancel){ .id = self->ids[0] };
+	for (i = 0; i < ARRAY_SIZE(vector_cmds); i++) {
+		EXPECT_EQ(-E2BIG, tw_vector(self->fd, vector_cmds[i], entries, entry_sizes[i],
+					    before.info.max_vector + 1))
+			TH_LOG("command %#lx", vector_cmds[i]);
+		EXPECT_EQ(-E2BIG, tw_vector(self->fd, vector_cmds[i], entries, entry_sizes[i],
+					    ~0U))
+			TH_LOG("command %#lx", vector_cmds[i]);
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+	free(entries);
+}
+
+TEST_F(limits, vector_of_max_vector_is_taken_whole)
+{
+	struct twheel_arm *arms;
+	struct twheel_info info;
+	__u32 i, nr;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	nr = info.max_vector < info.max_pending ? info.max_vector : info.max_pending;
+	arms = calloc(info.max_vector, sizeof(*arms));
+	ASSERT_NE(NULL, arms);
+	for (i = 0; i < info.max_vector; i++)
+		arms[i].expires_ns = TW_HOUR;
+	EXPECT_EQ(nr, tw_arm_vec(self->fd, arms, info.max_vector));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(nr, info.live);
+	free(arms);
+}
+
+TEST_HARNESS_MAIN

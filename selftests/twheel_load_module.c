@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loading and unloading: busy while a wheel is open, and a hundred times under
+ * load without leaving anything behind.
+ *
+ * The program loads and unloads the module itself.  TWHEEL_KO names the file,
+ * TW_ROUNDS the number of rounds.  When it ends, the module is loaded.
+ */
+#include "twheel_outside.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define WHEELS		8
+#define TIMEOUTS	1000
+
+static const char *module_path(void)
+{
+	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
+}
+
+static int load(void)
+{
+	int fd = open(module_path(), O_RDONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
+}
+
+static bool is_loaded(void)
+{
+	return !access("/sys/module/twheel", F_OK);
+}
+
+/* The device node comes and goes with the module, but a little later. */
+static int load_and_wait(void)
+{
+	int i, ret = load();
+
+	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
+		tw_sleep(TW_MS);
+	return ret;
+}
+
+/* Tries again while somebody has the device open. */
+static int unload_soon(void)
+{
+	int i, ret;
+
+	for (i = 0; i < TW_PATIENCE_MS; i++) {
+		ret = unload();
+		if (ret != -EWOULDBLOCK)
+			return ret;
+		tw_sleep(TW_MS);
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * How many names in a directory begin so.  Links do not count: the name of a
+ * slab cache that shared its slabs with others stays behind as one.
+ */
+static int count_names(const char *path, const char *start)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int nr = 0;
+
+	while (dir && (entry = readdir(dir)))
+		nr += entry->d_type != DT_LNK && !strncmp(entry->d_name, start, strlen(start));
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+/* A slab cache may go only after a grace period of RCU. */
+static int count_caches(void)
+{
+	int i, nr = count_names("/sys/kernel/slab", "twheel");
+
+	for (i = 0; i < TW_PATIENCE_MS && nr; i++) {
+		tw_sleep(TW_MS);
+		nr = count_names("/sys/kernel/slab", "twheel");
+	}
+	return nr;
+}
+
+static bool slabinfo_has(const char *start)
+{
+	FILE *file = fopen("/proc/slabinfo", "re");
+	char line[512];
+	bool found = false;
+
+	while (file && fgets(line, sizeof(line), file))
+		found |= !strncmp(line, start, strlen(start));
+	if (file)
+		fclose(file);
+	return found;
+}
+
+FIXTURE(load) {
+};
+
+FIXTURE_SETUP(load)
+{
+	if (access(module_path(), R_OK))
+		SKIP(return, "no %s: set TWHEEL_KO", module_path());
+	if (!is_loaded())
+		ASSERT_EQ(0, load_and_wait());
+}
+
+FIXTURE_TEARDOWN(load)
+{
+	if (!is_loaded())
+		EXPECT_EQ(0, load_and_wait());
+}
+
+TEST_F(load, unloading_with_a_wheel_open_says_ewouldblock)
+{
+	int fd = tw_open(O_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EWOULDBLOCK, unload());
+	close(fd);
+}
+
+TEST_F(load, a_wheel_goes_on_after_unloading_was_refused)
+{
+	int fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
+	ASSERT_EQ(-EWOULDBLOCK, unload());
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	close(fd);
+}
+
+TEST_F(load, unloading_after_the_last_close_takes_everything_away)
+{
+	int fd = tw_open(O_CLOEXEC);
+	__u64 id, switches;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	close(fd);
+	ASSERT_EQ(0, unload());
+	EXPECT_FALSE(is_loaded());
+	EXPECT_EQ(-ENOENT, tw_open(O_CLOEXEC));
+	EXPECT_EQ(0, tw_kthreads(&switches));
+	EXPECT_EQ(0, count_caches());
+	EXPECT_FALSE(slabinfo_has("twheel"));
+	EXPECT_EQ(0, count_names("/sys/class/misc", "twheel"));
+	EXPECT_EQ(0, count_names("/sys/kernel/debug", "twheel"));
+}
+
+TEST_F(load, a_module_never_used_can_be_unloaded)
+{
+	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, load_and_wait());
+	EXPECT_EQ(0, unload());
+}
+
+/* ---- many rounds --------------------------------------------------------- */
+
+/* Every kind of work at once: near and far, periodic, read, cancelled, drained. */
+static int work(void)
+{
+	static struct twheel_arm arms[TIMEOUTS];
+	static struct twheel_event events[TIMEOUTS];
+	int i, j, fds[WHEELS];
+
+	for (i = 0; i < WHEELS; i++) {
+		fds[i] = tw_open(O_NONBLOCK | O_CLOEXEC);
+		if (fds[i] < 0)
+			return fds[i];
+		for (j = 0; j < TIMEOUTS; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = j % 3 ? j % 10 * TW_MS : TW_HOUR,
+				.interval_ns = j % 5 ? 0 : TW_MS,
+			};
+		if (tw_arm_vec(fds[i], arms, TIMEOUTS) != TIMEOUTS)
+			return -EIO;
+	}
+	for (i = 0; i < WHEELS; i++) {
+		if (i % 3 == 1)
+			tw_read(fds[i], events, TIMEOUTS);
+		if (i % 3 == 2)
+			tw_drain(fds[i]);
+		for (j = 0; j < TIMEOUTS; j += 7)
+			tw_cancel1(fds[i], arms[j].id);
+		close(fds[i]);
+	}
+	return 0;
+}
+
+/* Opens, arms and closes without end, whether the module is there or not. */
+static pid_t spawn_hammer(void)
+{
+	pid_t child = fork();
+	__u64 id;
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		int fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+
+		if (fd >= 0) {
+			tw_arm_in(fd, TW_MS, &id);
+			close(fd);
+		}
+		/* Leaves room for an unload to win. */
+		tw_sleep(TW_MS);
+	}
+}
+
+/* A process that dies by SIGKILL with a wheel full of timeouts. */
+static int kill_a_holder(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		int fd = tw_open(O_CLOEXEC);
+		__u64 id;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		tw_arm_in(fd, TW_HOUR, &id);
+		for (;;)
+			pause();
+	}
+	if (child < 0 || tw_wait_asleep(child))
+		return -EIO;
+	kill(child, SIGKILL);
+	return tw_reap(child) == 128 + SIGKILL ? 0 : -EIO;
+}
+
+/* Kernel memory that a leak would show in, kB. */
+static long kernel_kb(void)
+{
+	static const char * const keys[] = {
+		"Slab:", "VmallocUsed:", "KernelStack:", "PageTables:", "Percpu:",
+	};
+	FILE *file;
+	char key[64];
+	long sum = 0, kb;
+	size_t i;
+
+	/* Page and inode caches are not of interest; RCU and work need a moment. */
+	file = fopen("/proc/sys/vm/drop_caches", "we");
+	if (file) {
+		fputs("3\n", file);
+		fclose(file);
+	}
+	tw_sleep(500 * TW_MS);
+	file = fopen("/proc/meminfo", "re");
+	while (file && fscanf(file, "%63s %ld%*[^\n]", key, &kb) == 2)
+		for (i = 0; i < ARRAY_SIZE(keys); i++)
+			if (!strcmp(key, keys[i]))
+				sum += kb;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+/* With somebody at the door all the time; kernel memory after them, kB. */
+static long rounds(struct __test_metadata *_metadata, int nr)
+{
+	pid_t hammer = spawn_hammer();
+	__u64 switches;
+
+	ASSERT_LT(0, hammer);
+	while (nr--) {
+		ASSERT_EQ(0, unload_soon());
+		ASSERT_EQ(0, tw_kthreads(&switches));
+		ASSERT_EQ(0, load_and_wait());
+		ASSERT_EQ(0, kill_a_holder());
+		ASSERT_EQ(0, work());
+	}
+	kill(hammer, SIGKILL);
+	tw_reap(hammer);
+	return kernel_kb();
+}
+
+TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 900)
+{
+	const char *text = getenv("TW_ROUNDS");
+	int nr = text ? atoi(text) : 100;
+	long before, after;
+
+	/* The first ones fill caches that stay. */
+	before = rounds(_metadata, nr / 5 + 1);
+	after = rounds(_metadata, nr);
+	TH_LOG("kernel memory: %ld kB before, %ld kB after %d rounds", before, after, nr);
+	/* Less than a page a round. */
+	EXPECT_GT(before + 4 * nr, after);
+}
+
+TEST_HARNESS_MAIN

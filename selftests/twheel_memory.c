@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory: at most 64 bytes for each pending timeout and 5 % for all the rest,
+ * charged to the caller's memory cgroup, and given back at the last close.
+ *
+ * The bound is measured with the free memory of the machine: nothing escapes
+ * it, whatever the module takes its memory from.  The cgroup's own count shows
+ * who pays.  Each measurement is made by a child that has its own pages
+ * already.
+ */
+#include "twheel_test.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#define NR		1000000ULL
+#define VECTOR		512
+#define CGROUP		"/sys/fs/cgroup"
+#define CHILD		CGROUP "/twheel_memory"
+
+/* What the child finds, bytes; shared with it. */
+struct found {
+	long free_before, free_started, free_armed, free_refreshed, free_closed;
+	long charge_before, charge_armed, charge_closed;
+	int error;			/* of the call that failed, and its line */
+	int line;
+	__u32 armed;
+	__u32 cancelled;
+	bool measured;
+};
+
+/* The measurement is long, and made once for all tests. */
+static struct found *shared;
+
+static void __attribute__((constructor)) share(void)
+{
+	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static long read_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	long number = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &number) != 1)
+		number = -1;
+	fclose(file);
+	return number;
+}
+
+/* The sum of all numbers behind a key in a file of keys and numbers. */
+static long sum_of(const char *path, const char *key)
+{
+	char line[256], word[64];
+	long number, sum = 0;
+	FILE *file = fopen(path, "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
+			sum += number;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+/*
+ * What the allocator has and nobody uses: MemFree, and the tens of megabytes
+ * that each processor may have on lists of its own.
+ */
+static long free_bytes(void)
+{
+	/* What is freed by RCU and in the background is to count as free. */
+	tw_sleep(TW_SEC);
+	write_text("/proc/sys/vm/drop_caches", "3");
+	return sum_of("/proc/meminfo", "MemFree:") * 1024 +
+	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
+}
+
+static long charged_bytes(void)
+{
+	return read_number(CHILD "/memory.current");
+}
+
+static struct twheel_arm arms[VECTOR];
+static __u64 ids[NR];
+
+/* Up to nr, an hour to two ahead, until one fails: how many, and its errno. */
+static __u32 arm_all(int fd, __u32 nr, int *error)
+{
+	__u64 seed = 1;
+	__u32 i, j, n;
+	int ret;
+
+	*error = 0;
+	for (i = 0; i < nr; i += n) {
+		n = nr - i < VECTOR ? nr - i : VECTOR;
+		for (j = 0; j < n; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = TW_HOUR + tw_random(&seed) * 838ULL,
+			};
+		ret = tw_arm_vec(fd, arms, n);
+		if (ret < 0) {
+			*error = ret;
+			return i;
+		}
+		for (j = 0; j < n && !arms[j].result; j++)
+			ids[i + j] = arms[j].id;
+		if (j < n) {
+			*error = arms[j].result;
+			return i + j;
+		}
+	}
+	return nr;
+}
+
+static int rearm_all(int fd, __u32 nr)
+{
+	__u64 seed = 2;
+	__u32 i, j, n;
+
+	for (i = 0; i < nr; i += n) {
+		n = nr - i < VECTOR ? nr - i : VECTOR;
+		for (j = 0; j < n; j++)
+			arms[j] = (struct twheel_arm){
+				.id = ids[i + j],
+				.expires_ns = 2 * TW_HOUR + tw_random(&seed) * 838ULL,
+			};
+		if (tw_rearm_vec(fd, arms, n) != (int)n)
+			return -EIO;
+	}
+	return 0;
+}
+
+#define CHILD_DO(call) do {						\
+	int __ret = (call);						\
+	if (__ret < 0) {						\
+		found->error = __ret;					\
+		found->line = __LINE__;					\
+		return;							\
+	}								\
+} while (0)
+
+static void measure(struct found *found)
+{
+	int fd, error, again;
+	__u64 id;
+
+	CHILD_DO(write_text(CHILD "/cgroup.procs", "0"));
+	memset(ids, 1, sizeof(ids));
+	memset(arms, 1, sizeof(arms));
+	free_bytes();
+	found->free_before = free_bytes();
+	found->charge_before = charged_bytes();
+
+	CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
+	CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, NR + 1));
+	CHILD_DO(tw_arm_in(fd, TW_DAY, &id));
+	found->free_started = free_bytes();
+	found->armed = arm_all(fd, NR, &error);
+	CHILD_DO(error);
+	found->free_armed = free_bytes();
+	found->charge_armed = charged_bytes();
+
+	for (again = 0; again < 3; again++)
+		CHILD_DO(rearm_all(fd, NR));
+	found->free_refreshed = free_bytes();
+
+	close(fd);
+	found->free_closed = free_bytes();
+	found->charge_closed = charged_bytes();
+}
+
+/* A wheel that takes what its cgroup has, and a little more. */
+static void exhaust(struct found *found)
+{
+	struct twheel_cancel cancel;
+	int fd;
+	__u32 i;
+
+	CHILD_DO(write_text(CHILD "/cgroup.procs", "0"));
+	memset(ids, 1, sizeof(ids));
+	CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
+	CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, NR));
+	CHILD_DO(write_text(CHILD "/memory.max", "32M"));
+	found->armed = arm_all(fd, NR, &found->error);
+	for (i = 0; i < found->armed; i++) {
+		cancel.id = ids[i];
+		if (tw_cancel_vec(fd, &cancel, 1) == 1 && cancel.result == TWHEEL_WAS_PENDING)
+			found->cancelled++;
+	}
+	close(fd);
+}
+
+FIXTURE(memory) {
+	struct found *found;
+};
+
+FIXTURE_SETUP(memory)
+{
+	ASSERT_NE(MAP_FAILED, shared);
+	self->found = shared;
+	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	mkdir(CHILD, 0755);
+	if (charged_bytes() < 0)
+		SKIP(return, "no cgroup with a memory controller can be made in " CGROUP);
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	rmdir(CHILD);
+}
+
+/* Runs it in a child; its exit status, or 128 + the signal that killed it. */
+static int in_child(void (*what)(struct found *), struct found *found)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		what(found);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -errno;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void run_measure(struct __test_metadata *_metadata, struct found *found)
+{
+	double nr = NR;
+
+	if (found->measured)
+		return;
+	ASSERT_EQ(0, in_child(measure, found));
+	ASSERT_EQ(0, found->error)
+		TH_LOG("in line %d", found->line);
+	ASSERT_EQ(NR, found->armed);
+	TH_LOG("started: %ld kB", (found->free_before - found->free_started) / 1024);
+	TH_LOG("armed: %.2f bytes each, %.2f of them charged to the cgroup",
+	       (found->free_before - found->free_armed) / nr,
+	       (found->charge_armed - found->charge_before) / nr);
+	TH_LOG("refreshed three times: %.2f bytes each",
+	       (found->free_before - found->free_refreshed) / nr);
+	TH_LOG("closed: %ld kB, %ld of them charged",
+	       (found->free_before - found->free_closed) / 1024,
+	       (found->charge_closed - found->charge_before) / 1024);
+	found->measured = true;
+}
+
+TEST_F_TIMEOUT(memory, a_pending_timeout_takes_at_most_64_bytes_and_5_percent, 300)
+{
+	run_measure(_metadata, self->found);
+	EXPECT_GE(NR * 64 * 105 / 100, self->found->free_before - self->found->free_armed);
+}
+
+TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 300)
+{
+	run_measure(_metadata, self->found);
+	EXPECT_GE(NR * 80, self->found->free_before - self->found->free_refreshed);
+}
+
+TEST_F_TIMEOUT(memory, it_is_charged_to_the_cgroup_of_the_caller, 300)
+{
+	run_measure(_metadata, self->found);
+	EXPECT_LE((self->found->free_before - self->found->free_armed) * 9 / 10,
+		  self->found->charge_armed - self->found->charge_before);
+}
+
+TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 300)
+{
+	const long slack = 1 << 20;
+
+	run_measure(_metadata, self->found);
+	EXPECT_GE(slack, self->found->free_before - self->found->free_closed);
+	EXPECT_GE(slack, self->found->charge_closed - self->found->charge_before);
+}
+
+TEST_F_TIMEOUT(memory, a_cgroup_at_its_limit_says_enomem_and_harms_nothing, 300)
+{
+	struct found *found = &shared[1];
+
+	ASSERT_EQ(0, in_child(exhaust, found));
+	ASSERT_EQ(0, found->line);
+	EXPECT_EQ(-ENOMEM, found->error);
+	EXPECT_LT(0, found->armed);
+	EXPECT_EQ(found->armed, found->cancelled);
+	TH_LOG("%u fitted", found->armed);
+}
+
+TEST_HARNESS_MAIN

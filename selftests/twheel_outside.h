@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What can be seen of the module from outside, without a descriptor: how many
+ * wheels there are, and what its kernel threads do.
+ */
+#ifndef TWHEEL_OUTSIDE_H
+#define TWHEEL_OUTSIDE_H
+
+#include "twheel_test.h"
+
+#include <dirent.h>
+
+/* Open wheels: each holds the module.  -errno when it is not loaded. */
+static inline int tw_wheels_open(void)
+{
+	FILE *file = fopen("/sys/module/twheel/refcnt", "re");
+	int nr = -1;
+
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &nr) != 1)
+		nr = -EPROTO;
+	fclose(file);
+	return nr;
+}
+
+/*
+ * Waits for so many: the last close may be on its way in a process that was
+ * just killed.  Returns how many there are.
+ */
+static inline int tw_wait_wheels_open(int wanted)
+{
+	int i, nr = tw_wheels_open();
+
+	for (i = 0; i < TW_PATIENCE_MS / 10 && nr != wanted; i++) {
+		tw_sleep(10 * TW_MS);
+		nr = tw_wheels_open();
+	}
+	return nr;
+}
+
+/*
+ * The context switches of one process, if it is a thread of ours; else false.
+ * Its name comes first in /proc/PID/status.
+ */
+static inline bool tw_kthread_switches(const char *pid, __u64 *switches)
+{
+	char path[300], line[256];
+	bool ours;
+	__u64 nr;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	ours = fgets(line, sizeof(line), file) && !strncmp(line, "Name:\ttwheel/", 13);
+	while (ours && fgets(line, sizeof(line), file))
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &nr) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &nr) == 1)
+			*switches += nr;
+	fclose(file);
+	return ours;
+}
+
+/* How many kernel threads the module has, and how often they ran, together. */
+static inline int tw_kthreads(__u64 *switches)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int nr = 0;
+
+	*switches = 0;
+	while (proc && (entry = readdir(proc)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			nr += tw_kthread_switches(entry->d_name, switches);
+	if (proc)
+		closedir(proc);
+	return nr;
+}
+
+#endif /* TWHEEL_OUTSIDE_H */

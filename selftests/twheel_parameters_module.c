@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module's parameters: each is in force, and a value outside its range is
+ * refused when the module is loaded.  With them the limit that holds for all
+ * wheels together (ENOSPC).
+ *
+ * The program loads and unloads the module itself; TWHEEL_KO names the file.
+ */
+#include "twheel_test.h"
+
+#include <dirent.h>
+#include <sys/syscall.h>
+
+/* 0, or -errno of finit_module(). */
+static int load(const char *parameters)
+{
+	int fd = open(getenv("TWHEEL_KO") ?: "/lib/twheel.ko", O_RDONLY | O_CLOEXEC);
+	int i, ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
+	close(fd);
+	/* The device node comes a little later. */
+	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
+		tw_sleep(TW_MS);
+	return ret;
+}
+
+/* What a wheel that was closed just now still holds keeps the module busy. */
+static int unload(void)
+{
+	int i, ret = -EWOULDBLOCK;
+
+	for (i = 0; i < TW_PATIENCE_MS && ret == -EWOULDBLOCK; i++) {
+		ret = syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
+		if (ret)
+			tw_sleep(TW_MS);
+	}
+	return ret;
+}
+
+FIXTURE(parameters) {
+};
+
+FIXTURE_SETUP(parameters)
+{
+	/* Left by a test that failed. */
+	unload();
+	ASSERT_NE(0, access(TW_PARAMETERS, F_OK));
+}
+
+FIXTURE_TEARDOWN(parameters)
+{
+	unload();
+}
+
+TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
+{
+	static const char * const bad[] = {
+		"default_tick_us=0", "default_tick_us=3600000001", "default_tick_us=x",
+		"max_pending=0", "max_pending=1073741825",
+		"max_timeouts=0", "max_timeouts=1023",
+		"kthreads=65", "kthread_nice=20", "kthread_nice=-21", "kthread_fifo=7",
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EINVAL, load(bad[i]))
+			TH_LOG("%s", bad[i]);
+		EXPECT_NE(0, access("/sys/module/twheel", F_OK));
+	}
+}
+
+TEST_F(parameters, both_ends_of_each_range_are_taken)
+{
+	static const char * const good[] = {
+		"default_tick_us=1 max_pending=1 max_timeouts=1024 kthreads=1 kthread_nice=-20",
+		"default_tick_us=3600000000 max_pending=1073741824 kthreads=64 kthread_nice=19",
+		"kthread_fifo=1",
+	};
+	struct twheel_event event;
+	__u64 id;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		ASSERT_EQ(0, load(good[i]))
+			TH_LOG("%s", good[i]);
+		fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_arm_at(fd, TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(fd, TW_MS));
+		ASSERT_ONE_EVENT(fd, &event, id);
+		close(fd);
+		ASSERT_EQ(0, unload());
+	}
+}
+
+TEST_F(parameters, default_tick_is_that_of_a_wheel_that_does_not_choose)
+{
+	struct twheel_info info;
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, load("default_tick_us=250"));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(250 * TW_US, info.tick_ns);
+	close(fd);
+}
+
+TEST_F(parameters, max_pending_bounds_what_a_wheel_may_ask_for)
+{
+	struct twheel_arm arms[101] = {};
+	struct twheel_info info;
+	int i, fd;
+
+	ASSERT_EQ(0, load("max_pending=100"));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(100, info.max_pending_limit);
+	EXPECT_EQ(-EINVAL, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 101));
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 100));
+	for (i = 0; i < 101; i++)
+		arms[i].expires_ns = TW_HOUR;
+	EXPECT_EQ(100, tw_arm_vec(fd, arms, 101));
+	EXPECT_EQ(-EAGAIN, arms[100].result);
+	close(fd);
+}
+
+TEST_F(parameters, max_pending_bounds_also_the_default)
+{
+	struct twheel_info info;
+	int fd;
+
+	ASSERT_EQ(0, load("max_pending=100"));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 0));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(100, info.max_pending);
+	close(fd);
+}
+
+TEST_F(parameters, kthreads_is_how_many_threads_there_are)
+{
+	DIR *proc;
+	struct dirent *entry;
+	int nr = 0;
+
+	ASSERT_EQ(0, load("kthreads=3"));
+	proc = opendir("/proc");
+	ASSERT_NE(NULL, proc);
+	while ((entry = readdir(proc))) {
+		char path[300], comm[16] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		nr += fgets(comm, sizeof(comm), file) && !strncmp(comm, "twheel/", 7);
+		fclose(file);
+	}
+	closedir(proc);
+	EXPECT_EQ(3, nr);
+}
+
+/* ---- all wheels together ------------------------------------------------- */
+
+/* Counted by the page of 64: so much may be missing for each wheel. */
+#define PAGE_OF_PLACES	64
+#define TIMEOUTS	1024
+
+/* Arms until one is refused; how many were taken.  That one says ENOSPC. */
+static int fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
+{
+	int nr = 0, ret;
+
+	while (!(ret = tw_arm_in(fd, TW_HOUR, &ids[nr]))) {
+		nr++;
+		ASSERT_GE(TIMEOUTS, nr);
+	}
+	EXPECT_EQ(-ENOSPC, ret);
+	return nr;
+}
+
+static int open_virtual(struct __test_metadata *_metadata)
+{
+	int fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+
+	ASSERT_LE(0, fd);
+	return fd;
+}
+
+TEST_F(parameters, wheels_together_hold_max_timeouts_and_then_say_enospc)
+{
+	int i, fds[3], nr, total = 0;
+	__u64 ids[TIMEOUTS + 1], id;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	for (i = 0; i < 3; i++) {
+		fds[i] = open_virtual(_metadata);
+	}
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(0, tw_arm_in(fds[0], TW_HOUR, &id));
+		ASSERT_EQ(0, tw_arm_in(fds[1], TW_HOUR, &id));
+		total += 2;
+	}
+	nr = fill(_metadata, fds[2], ids);
+	total += nr;
+	EXPECT_GE(TIMEOUTS, total);
+	EXPECT_LE(TIMEOUTS - 3 * PAGE_OF_PLACES, total);
+	for (i = 0; i < 3; i++) {
+		EXPECT_ACCOUNTS(fds[i]);
+		close(fds[i]);
+	}
+}
+
+TEST_F(parameters, refused_one_changes_nothing)
+{
+	struct twheel_info before, after;
+	__u64 ids[TIMEOUTS + 1], id;
+	int fd;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	fd = open_virtual(_metadata);
+	fill(_metadata, fd, ids);
+	ASSERT_EQ(0, tw_info(fd, &before));
+	EXPECT_EQ(-ENOSPC, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_info(fd, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	/* What is there is no worse for it. */
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, TW_MS, 0));
+	close(fd);
+}
+
+TEST_F(parameters, closing_one_wheel_makes_room_in_another)
+{
+	__u64 ids[TIMEOUTS + 1], id;
+	int full, other, i, ret = -ENOSPC;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	full = open_virtual(_metadata);
+	other = open_virtual(_metadata);
+	fill(_metadata, full, ids);
+	ASSERT_EQ(-ENOSPC, tw_arm_in(other, TW_HOUR, &id));
+	close(full);
+	/* Its memory may rest for a grace period. */
+	for (i = 0; ret == -ENOSPC && i < TW_PATIENCE_MS; i++) {
+		ret = tw_arm_in(other, TW_HOUR, &id);
+		if (ret)
+			tw_sleep(TW_MS);
+	}
+	EXPECT_EQ(0, ret);
+	close(other);
+}
+
+/* Not reached any more: neither what was cancelled nor what was read counts. */
+TEST_F(parameters, cancelled_timeouts_make_room_again)
+{
+	__u64 ids[TIMEOUTS + 1], id;
+	int fd, i, nr;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	fd = open_virtual(_metadata);
+	nr = fill(_metadata, fd, ids);
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[i]));
+	}
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id))
+			TH_LOG("%d of %d", i, nr);
+	}
+	close(fd);
+}
+
+TEST_F(parameters, read_events_make_room_again)
+{
+	struct twheel_event events[TIMEOUTS];
+	__u64 ids[TIMEOUTS + 1], id;
+	int fd, i, nr;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	fd = open_virtual(_metadata);
+	nr = fill(_metadata, fd, ids);
+	ASSERT_EQ(0, tw_advance(fd, TW_HOUR));
+	ASSERT_EQ(nr, tw_read(fd, events, TIMEOUTS));
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id))
+			TH_LOG("%d of %d", i, nr);
+	}
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

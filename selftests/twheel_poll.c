@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * poll(), ppoll() and select(): IN while an event can be read, OUT while there
+ * is room below max_pending, HUP for ever after DRAIN, and who is woken by what.
+ */
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+
+#define PLACES		4
+#define ALL		(POLLIN | POLLOUT | POLLPRI | POLLRDHUP)
+
+/* ---- what poll says ------------------------------------------------------ */
+
+FIXTURE(poll) {
+	int fd;
+	__u64 ids[PLACES];
+};
+
+FIXTURE_SETUP(poll)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.max_pending = PLACES,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(poll)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Timeouts at 1 ms, 2 ms, ... */
+static void arm_some(struct __test_metadata *_metadata, int fd, __u64 *ids, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, tw_arm_at(fd, (i + 1) * TW_MS, &ids[i]));
+}
+
+TEST_F(poll, a_wheel_never_armed_can_be_armed_only)
+{
+	int fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(POLLOUT, tw_poll(fd, ALL, 0));
+	close(fd);
+}
+
+TEST_F(poll, what_pends_cannot_be_read)
+{
+	arm_some(_metadata, self->fd, self->ids, 1);
+	EXPECT_EQ(POLLOUT, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, an_event_can_be_read_until_it_was)
+{
+	struct twheel_event event;
+
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(POLLIN | POLLOUT, tw_poll(self->fd, ALL, 0));
+	EXPECT_EQ(POLLIN | POLLOUT, tw_poll(self->fd, ALL, 0));
+	ASSERT_ONE_EVENT(self->fd, &event, self->ids[0]);
+	EXPECT_EQ(POLLOUT, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, the_rest_of_a_batch_can_be_read)
+{
+	struct twheel_event event;
+
+	arm_some(_metadata, self->fd, self->ids, 2);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(POLLIN, tw_poll(self->fd, POLLIN, 0));
+}
+
+TEST_F(poll, a_revoked_event_cannot_be_read)
+{
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+}
+
+TEST_F(poll, an_event_revoked_by_rearm_cannot_be_read)
+{
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD,
+		  tw_rearm1(self->fd, self->ids[0], 0, TW_MS, 0));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+}
+
+TEST_F(poll, a_full_wheel_cannot_be_armed)
+{
+	__u64 id;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(-EAGAIN, tw_arm_at(self->fd, TW_MS, &id));
+	EXPECT_EQ(0, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, a_wheel_with_one_place_left_can_be_armed)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES - 1);
+	EXPECT_EQ(POLLOUT, tw_poll(self->fd, POLLOUT, 0));
+}
+
+TEST_F(poll, an_expiry_frees_no_place)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, tw_advance(self->fd, PLACES * TW_MS));
+	EXPECT_EQ(POLLIN, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, out_comes_back_after_a_cancel)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[1]));
+	EXPECT_EQ(POLLOUT, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, out_comes_back_after_a_read)
+{
+	struct twheel_event event;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->ids[0]);
+	EXPECT_EQ(POLLOUT, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, a_periodic_event_that_was_read_frees_no_place)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES - 1);
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MS / 2, TW_HOUR, 0, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->ids[0], 0, TW_HOUR, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(0, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, after_drain_says_hup_for_ever_and_never_out)
+{
+	struct twheel_event event;
+
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLIN | POLLHUP, tw_poll(self->fd, ALL, 0));
+	ASSERT_ONE_EVENT(self->fd, &event, self->ids[0]);
+	EXPECT_EQ(POLLHUP, tw_poll(self->fd, ALL, 0));
+	ASSERT_EQ(0, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(POLLHUP, tw_poll(self->fd, ALL, 0));
+}
+
+TEST_F(poll, hup_comes_without_being_asked_for)
+{
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLHUP, tw_poll(self->fd, 0, 0));
+}
+
+TEST_F(poll, ppoll_says_the_same)
+{
+	struct pollfd pfd = { .fd = self->fd, .events = ALL };
+	struct timespec zero = {};
+	sigset_t all;
+
+	sigfillset(&all);
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	EXPECT_EQ(0, ppoll(&pfd, 1, &zero, &all));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(1, ppoll(&pfd, 1, NULL, &all));
+	EXPECT_EQ(POLLIN, pfd.revents);
+}
+
+/* Which of the three sets select() finds the descriptor in: 1, 2, 4. */
+static int select_says(int fd)
+{
+	struct timeval zero = {};
+	fd_set in, out, except;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_ZERO(&except);
+	FD_SET(fd, &in);
+	FD_SET(fd, &out);
+	FD_SET(fd, &except);
+	if (select(fd + 1, &in, &out, &except, &zero) < 0)
+		return -errno;
+	return !!FD_ISSET(fd, &in) + 2 * !!FD_ISSET(fd, &out) + 4 * !!FD_ISSET(fd, &except);
+}
+
+TEST_F(poll, select_says_the_same)
+{
+	EXPECT_EQ(2, select_says(self->fd));
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	EXPECT_EQ(0, select_says(self->fd));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(1, select_says(self->fd));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(1, select_says(self->fd));
+}
+
+/* ---- who is woken -------------------------------------------------------- */
+
+/* A thread that sleeps in poll(). */
+struct poller {
+	pthread_t thread;
+	int fd;
+	short events;
+	int ret;			/* of tw_poll() */
+	__u64 end_ns;			/* when it came back */
+	_Atomic pid_t tid;
+};
+
+static struct poller poller;
+
+static void *poller_run(void *arg)
+{
+	struct poller *p = arg;
+
+	p->tid = syscall(SYS_gettid);
+	p->ret = tw_poll(p->fd, p->events, TW_PATIENCE_MS);
+	p->end_ns = tw_now(CLOCK_MONOTONIC);
+	return NULL;
+}
+
+/* Starts it, and returns 0 when it is asleep. */
+static int poller_start(int fd, short events)
+{
+	int ret;
+
+	poller = (struct poller){ .fd = fd, .events = events };
+	ret = pthread_create(&poller.thread, NULL, poller_run, &poller);
+	if (ret)
+		return -ret;
+	while (!poller.tid)
+		tw_sleep(TW_MS);
+	return tw_wait_asleep(poller.tid);
+}
+
+/* What it was told; 0 when nobody woke it. */
+static int poller_join(void)
+{
+	pthread_join(poller.thread, NULL);
+	return poller.ret;
+}
+
+TEST_F_TIMEOUT(poll, advance_wakes_a_sleeping_poller, 60)
+{
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(POLLIN, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, drain_wakes_a_sleeping_poller, 60)
+{
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLHUP, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, drain_wakes_a_poller_that_sleeps_for_out, 60)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, poller_start(self->fd, POLLOUT));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLHUP, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, a_cancel_wakes_a_poller_that_sleeps_for_out, 60)
+{
+	__u64 id;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(-EAGAIN, tw_arm_at(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, poller_start(self->fd, POLLOUT));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(POLLOUT, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, a_revoking_cancel_wakes_a_poller_that_sleeps_for_out, 60)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, poller_start(self->fd, POLLOUT));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(POLLOUT, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, a_read_wakes_a_poller_that_sleeps_for_out, 60)
+{
+	struct twheel_event event;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, poller_start(self->fd, POLLOUT));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(POLLOUT, poller_join());
+}
+
+/* The monotonic clock, and one timeout an hour ahead. */
+FIXTURE(sleeping_poll) {
+	int fd;
+	__u64 far;
+};
+
+FIXTURE_SETUP(sleeping_poll)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &self->far));
+}
+
+FIXTURE_TEARDOWN(sleeping_poll)
+{
+	close(self->fd);
+}
+
+/* The poller came back because of this one, and not before its time. */
+static void expect_woken_by(struct __test_metadata *_metadata, int fd, __u64 id, __u64 since_ns)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(POLLIN, poller_join());
+	ASSERT_ONE_EVENT(fd, &event, id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	EXPECT_LE(event.fired_ns, poller.end_ns);
+	EXPECT_LE(since_ns, poller.end_ns);
+	TH_LOG("woken %llu us after its deadline", (poller.end_ns - event.deadline_ns) / TW_US);
+}
+
+TEST_F_TIMEOUT(sleeping_poll, an_earlier_arm_wakes_in_time, 60)
+{
+	__u64 id, now;
+
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	now = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, tw_arm_in(self->fd, 100 * TW_MS, &id));
+	expect_woken_by(_metadata, self->fd, id, now + 100 * TW_MS);
+}
+
+TEST_F_TIMEOUT(sleeping_poll, an_arm_in_the_past_wakes_at_once, 60)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 1, &id));
+	ASSERT_EQ(POLLIN, poller_join());
+}
+
+TEST_F_TIMEOUT(sleeping_poll, a_rearm_to_earlier_wakes_in_time, 60)
+{
+	__u64 now;
+
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	now = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->far, 0, 100 * TW_MS, 0));
+	expect_woken_by(_metadata, self->fd, self->far, now + 100 * TW_MS);
+}
+
+TEST_F_TIMEOUT(sleeping_poll, a_rearm_into_the_past_wakes_at_once, 60)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->far, TWHEEL_ARM_ABSOLUTE, 1, 0));
+	ASSERT_EQ(POLLIN, poller_join());
+	ASSERT_ONE_EVENT(self->fd, &event, self->far);
+}
+
+TEST_F_TIMEOUT(sleeping_poll, a_rearm_to_later_wakes_nobody, 60)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, TW_HOUR, 0));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 3000));
+}
+
+TEST_F_TIMEOUT(sleeping_poll, what_was_cancelled_wakes_nobody, 60)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 3000));
+}
+
+TEST_F_TIMEOUT(sleeping_poll, what_is_behind_a_cancelled_one_still_wakes, 60)
+{
+	__u64 first, second;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &first));
+	ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &second));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, first));
+	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
+	expect_woken_by(_metadata, self->fd, second, 0);
+}
+
+/* ---- poll beside a reader ------------------------------------------------ */
+
+static struct {
+	int fd;
+	_Atomic bool stop;
+	int got;
+	int ret;
+} thief;
+
+static void *thief_run(void *arg)
+{
+	struct twheel_event event;
+
+	(void)arg;
+	while (!thief.stop) {
+		thief.ret = tw_read(thief.fd, &event, 1);
+		if (thief.ret == 1)
+			thief.got++;
+		else if (thief.ret != -EAGAIN)
+			break;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 120)
+{
+	const int nr = 2000;
+	struct twheel_event event;
+	pthread_t thread;
+	int i, ret, got = 0;
+	__u64 id;
+
+	thief.fd = self->fd;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thief_run, NULL));
+	for (i = 1; i <= nr; i++) {
+		ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLOUT, TW_PATIENCE_MS));
+		ASSERT_EQ(0, tw_arm_at(self->fd, i * TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+		/* What poll sees may be gone: then read() says so. */
+		if (!tw_poll(self->fd, POLLIN, 0))
+			continue;
+		ret = tw_read(self->fd, &event, 1);
+		ASSERT_TRUE(ret == 1 || ret == -EAGAIN);
+		got += ret == 1;
+	}
+	for (i = 0; i < TW_PATIENCE_MS && tw_poll(self->fd, POLLIN, 0); i++)
+		tw_sleep(TW_MS);
+	thief.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_TRUE(thief.ret == 1 || thief.ret == -EAGAIN);
+	EXPECT_EQ(nr, got + thief.got);
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+}
+
+TEST_HARNESS_MAIN

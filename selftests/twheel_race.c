@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Races.  The oracle is G3: each timeout has exactly one outcome, and at the
+ * end the counters of INFO agree with what the threads saw, one by one.
+ *
+ * A race is a plan: which roles run beside each other, and how far ahead the
+ * deadlines are.  It is run in rounds, each with a new wheel, for
+ * TW_RACE_SECONDS (2).  Every timeout has a line in a ledger, and user_data is
+ * its number there.  Threads do not assert: they note the line of the first
+ * thing that went wrong in race.bad.
+ */
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define LINES		(1 << 15)
+#define BATCH		32
+#define WINDOW		256		/* how far behind the armers the others play */
+#define ROLES		5
+#define STABLE		128		/* timeouts that LIST has to show */
+#define FAR		TW_HOUR
+#define SHORT		(50 * TW_US)
+
+struct plan {
+	void *(*roles[ROLES])(void *);
+	__u32 clock;
+	__u64 near_ns;			/* distances: from here on */
+	__u64 spread_ns;		/* ... and over so much */
+	__u64 interval_ns;
+	int lines;			/* fewer than LINES, if not 0 */
+	__u64 pause_ns;			/* of an armer, between two batches */
+	bool drain_amid;
+	bool stable;			/* the first STABLE lines are left alone */
+};
+
+/* What is known of one timeout. */
+struct line {
+	_Atomic __u64 id;		/* 0: not armed (yet) */
+	_Atomic __u64 event_id;
+	_Atomic __u64 event_deadline_ns;
+	__u64 deadline_ns;		/* of the last REARM, or 0; one rearmer only */
+	_Atomic __u64 taken_back;	/* race.sequence when CANCEL had returned */
+	_Atomic __u32 delivered;
+	_Atomic __u32 cancelled;
+	_Atomic __u32 revoked;
+	_Atomic __u32 drained;
+};
+
+static struct {
+	const struct plan *plan;
+	int fd;
+	int first;			/* lines below are stable */
+	int lines;
+	_Atomic int claimed;		/* lines that armers have taken */
+	_Atomic int arming;		/* armers that still run */
+	_Atomic int seeds;
+	_Atomic bool stop;
+	_Atomic int bad;
+	_Atomic __u64 sequence;
+	_Atomic __u64 rearmed;
+	struct line line[LINES];
+} race;
+
+/* How often each outcome came, over all rounds: a race with one is none. */
+static struct {
+	__u64 armed, delivered, cancelled, revoked, drained, rearmed;
+} total;
+
+#define CHECK(condition) do {						\
+	int __none = 0;							\
+	if (!(condition))						\
+		atomic_compare_exchange_strong(&race.bad, &__none, __LINE__); \
+} while (0)
+
+static __u64 new_seed(void)
+{
+	return 7919 * ++race.seeds;
+}
+
+/* A line that is armed and not long ago, or NULL.  Half of them are the latest. */
+static struct line *pick(__u64 *seed)
+{
+	int window = tw_random(seed) % 2 ? WINDOW : 2 * BATCH;
+	int end = race.claimed < race.lines ? race.claimed : race.lines;
+	int start = end - window > race.first ? end - window : race.first;
+	struct line *line;
+
+	if (end <= start)
+		return NULL;
+	line = &race.line[start + tw_random(seed) % (end - start)];
+	return line->id ? line : NULL;
+}
+
+/* Its outcome is known: from now on it is ENOENT for all. */
+static bool is_over(struct line *line)
+{
+	return line->cancelled || line->revoked || line->drained ||
+	       (line->delivered && !race.plan->interval_ns);
+}
+
+static __u64 distance(__u64 *seed)
+{
+	return race.plan->near_ns + tw_random(seed) % (race.plan->spread_ns ?: 1);
+}
+
+/* ---- roles --------------------------------------------------------------- */
+
+static void note_armed(int first, const struct twheel_arm *arms, int nr, int ret)
+{
+	int i, armed = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (arms[i].result == -ESHUTDOWN && race.plan->drain_amid)
+			continue;
+		CHECK(!arms[i].result);
+		CHECK(arms[i].id && arms[i].id != TW_POISON64);
+		race.line[first + i].id = arms[i].id;
+		armed++;
+	}
+	CHECK(armed == ret);
+}
+
+static void *armer(void *arg)
+{
+	__u64 seed = new_seed();
+	struct twheel_arm arms[BATCH];
+	int first, i, ret;
+
+	(void)arg;
+	while (!race.stop) {
+		first = atomic_fetch_add(&race.claimed, BATCH);
+		if (first + BATCH > race.lines)
+			break;
+		for (i = 0; i < BATCH; i++)
+			arms[i] = (struct twheel_arm){
+				.expires_ns = distance(&seed),
+				.interval_ns = race.plan->interval_ns,
+				.user_data = first + i,
+			};
+		ret = tw_arm_vec(race.fd, arms, BATCH);
+		if (ret == -ESHUTDOWN) {
+			CHECK(race.plan->drain_amid);
+			break;
+		}
+		note_armed(first, arms, BATCH, ret);
+		if (race.plan->pause_ns)
+			tw_sleep(race.plan->pause_ns);
+	}
+	race.arming--;
+	return NULL;
+}
+
+static void *canceller(void *arg)
+{
+	__u64 seed = new_seed();
+	struct twheel_cancel cancels[BATCH];
+	struct line *lines[BATCH];
+	bool over[BATCH];
+	int i, nr, ret, won;
+
+	(void)arg;
+	while (!race.stop) {
+		for (i = 0, nr = 0; i < BATCH; i++) {
+			lines[nr] = pick(&seed);
+			if (!lines[nr])
+				continue;
+			over[nr] = is_over(lines[nr]);
+			cancels[nr] = (struct twheel_cancel){ .id = lines[nr]->id };
+			nr++;
+		}
+		ret = tw_cancel_vec(race.fd, cancels, nr);
+		for (i = 0, won = 0; i < nr; i++) {
+			if (cancels[i].result == -ENOENT)
+				continue;
+			won++;
+			CHECK(!over[i]);
+			lines[i]->taken_back = ++race.sequence;
+			if (cancels[i].result == TWHEEL_WAS_PENDING)
+				lines[i]->cancelled++;
+			else if (cancels[i].result == TWHEEL_WAS_UNREAD)
+				lines[i]->revoked++;
+			else
+				CHECK(false);
+		}
+		CHECK(ret == won);
+	}
+	return NULL;
+}
+
+static void rearm(struct line *line, __u64 distance_ns)
+{
+	__u64 deadline_ns = tw_now(CLOCK_MONOTONIC) + distance_ns;
+	bool over = is_over(line);
+	int ret = tw_rearm1(race.fd, line->id, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0);
+
+	if (ret == -ENOENT)
+		return;
+	CHECK(!over);
+	CHECK(ret == TWHEEL_WAS_PENDING || ret == TWHEEL_WAS_UNREAD);
+	line->deadline_ns = deadline_ns;
+	race.rearmed++;
+}
+
+static void *rearmer(void *arg)
+{
+	__u64 seed = new_seed();
+
+	(void)arg;
+	while (!race.stop) {
+		struct line *line = pick(&seed);
+
+		if (line)
+			rearm(line, distance(&seed));
+	}
+	return NULL;
+}
+
+static void note_event(const struct twheel_event *event, __u64 sequence)
+{
+	struct line *line;
+
+	if (event->user_data >= LINES) {
+		CHECK(false);
+		return;
+	}
+	line = &race.line[event->user_data];
+	line->event_id = event->id;
+	line->event_deadline_ns = event->deadline_ns;
+	/* No read that began after CANCEL had returned gets it. */
+	CHECK(!line->taken_back || line->taken_back > sequence);
+	if (event->flags & TWHEEL_EVENT_DRAINED) {
+		line->drained++;
+		return;
+	}
+	CHECK(event->count > 0);
+	CHECK(event->fired_ns >= event->deadline_ns);
+	line->delivered++;
+}
+
+/* Reads up to nr; what tw_read() returns. */
+static int read_some(int nr)
+{
+	struct twheel_event events[BATCH];
+	__u64 sequence = race.sequence;
+	int i, ret = tw_read(race.fd, events, nr);
+
+	for (i = 0; i < ret; i++)
+		note_event(&events[i], sequence);
+	return ret;
+}
+
+static void read_until_stop(int nr)
+{
+	int ret;
+
+	while (!race.stop) {
+		ret = read_some(nr);
+		CHECK(ret > 0 || ret == -EAGAIN || (!ret && race.plan->drain_amid));
+		if (ret <= 0)
+			tw_poll(race.fd, POLLIN, 1);
+	}
+}
+
+static void *reader(void *arg)
+{
+	(void)arg;
+	read_until_stop(BATCH);
+	return NULL;
+}
+
+static void *slow_reader(void *arg)
+{
+	(void)arg;
+	read_until_stop(1);
+	return NULL;
+}
+
+static void *advancer(void *arg)
+{
+	struct twheel_info info;
+
+	(void)arg;
+	while (!race.stop) {
+		__u64 to_ns;
+		int ret;
+
+		CHECK(!tw_info(race.fd, &info));
+		to_ns = info.now_ns + 100 * TW_US;
+		ret = tw_advance(race.fd, to_ns);
+		/* EINVAL: the other one was faster. */
+		CHECK(ret == 0 || ret == -EINVAL);
+		CHECK(!tw_info(race.fd, &info));
+		CHECK(info.now_ns >= to_ns);
+	}
+	return NULL;
+}
+
+/* Re-arms the second half of the stable ones. */
+static void *mover(void *arg)
+{
+	__u64 seed = new_seed();
+
+	(void)arg;
+	while (!race.stop)
+		rearm(&race.line[STABLE / 2 + tw_random(&seed) % (STABLE / 2)],
+		      FAR + tw_random(&seed) * 1000ULL);
+	return NULL;
+}
+
+static void walk(void)
+{
+	struct twheel_status rows[BATCH];
+	int seen[STABLE] = {};
+	__u64 cursor = 0;
+	int i, nr;
+
+	while ((nr = tw_list(race.fd, &cursor, rows, BATCH)) > 0) {
+		for (i = 0; i < nr; i++) {
+			CHECK(rows[i].id && rows[i].user_data < LINES);
+			CHECK(rows[i].result == 0);
+			CHECK(rows[i].state == TWHEEL_STATE_PENDING ||
+			      rows[i].state == TWHEEL_STATE_EXPIRED);
+			if (rows[i].user_data < STABLE)
+				seen[rows[i].user_data]++;
+		}
+	}
+	CHECK(nr == 0);
+	for (i = 0; i < STABLE / 2; i++)
+		CHECK(seen[i] == 1);
+	for (; i < STABLE; i++)
+		CHECK(seen[i] >= 1);
+}
+
+static void *observer(void *arg)
+{
+	__u64 seed = new_seed();
+
+	(void)arg;
+	while (!race.stop) {
+		int who = tw_random(&seed) % STABLE;
+		struct twheel_status row;
+		struct twheel_info info;
+
+		walk();
+		CHECK(tw_query1(race.fd, race.line[who].id, &row) == 0);
+		CHECK(row.state == TWHEEL_STATE_PENDING && row.user_data == who);
+		CHECK(tw_info(race.fd, &info) == 0);
+		CHECK(info.live >= STABLE && info.live <= info.max_pending);
+	}
+	return NULL;
+}
+
+/* ---- rounds -------------------------------------------------------------- */
+
+static double race_seconds(void)
+{
+	const char *text = getenv("TW_RACE_SECONDS");
+
+	return text ? atof(text) : 2;
+}
+
+/* On one processor after the other, if there are several. */
+static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *), int nr)
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t thread;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(nr % cpus, &set);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, role, NULL));
+	pthread_setaffinity_np(thread, sizeof(set), &set);
+	return thread;
+}
+
+static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
+{
+	const struct twheel_setup setup = {
+		.clock = plan->clock,
+		.tick_ns = 100 * TW_US,
+		.max_pending = LINES,
+	};
+	int i;
+	__u64 id;
+
+	memset(&race, 0, sizeof(race));
+	race.plan = plan;
+	race.lines = plan->lines ?: LINES;
+	race.fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	ASSERT_LE(0, race.fd);
+	if (!plan->stable)
+		return;
+	for (i = 0; i < STABLE; i++) {
+		ASSERT_EQ(0, tw_arm1(race.fd, 0, FAR, 0, i, &id));
+		race.line[i].id = id;
+	}
+	race.first = race.claimed = STABLE;
+}
+
+/* Runs the roles until the ledger is full or the time is over. */
+static void run_roles(struct __test_metadata *_metadata, __u64 end_ns, int round)
+{
+	const struct plan *plan = race.plan;
+	pthread_t threads[ROLES];
+	int i, nr;
+
+	race.seeds = 100 * round;
+	for (i = 0; i < ROLES; i++)
+		race.arming += plan->roles[i] == armer;
+	for (nr = 0; nr < ROLES && plan->roles[nr]; nr++)
+		threads[nr] = spawn(_metadata, plan->roles[nr], nr);
+	if (plan->drain_amid) {
+		tw_sleep(round * 777 % 20000 * TW_US);
+		ASSERT_EQ(0, tw_drain(race.fd));
+	}
+	while (race.arming && tw_now(CLOCK_MONOTONIC) < end_ns)
+		tw_sleep(TW_MS);
+	race.stop = true;
+	for (i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, race.bad)
+		TH_LOG("a thread found line %d not true", race.bad);
+}
+
+/* What is due has been expired by the time ADVANCE returns. */
+static void check_nothing_is_overdue(struct __test_metadata *_metadata)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(race.fd, &info));
+	ASSERT_EQ(0, tw_advance(race.fd, info.now_ns));
+	ASSERT_EQ(0, tw_info(race.fd, &info));
+	ASSERT_LT(info.now_ns, info.next_expiry_ns);
+}
+
+/* Each line has one outcome, and INFO has counted the same. */
+static void settle(struct __test_metadata *_metadata)
+{
+	__u64 armed = 0, delivered = 0, cancelled = 0, revoked = 0, drained = 0;
+	bool periodic = race.plan->interval_ns;
+	struct twheel_info info;
+	int i;
+
+	ASSERT_EQ(0, tw_drain(race.fd));
+	while ((i = read_some(BATCH)) > 0)
+		;
+	ASSERT_EQ(0, i);
+	ASSERT_EQ(0, race.bad);
+	for (i = 0; i < LINES; i++) {
+		struct line *line = &race.line[i];
+		int ends = line->cancelled + line->revoked + line->drained +
+			   (periodic ? 0 : line->delivered);
+
+		ASSERT_EQ(!!line->id, ends)
+			TH_LOG("%d: delivered %u, cancelled %u, revoked %u, drained %u", i,
+			       line->delivered, line->cancelled, line->revoked, line->drained);
+		if (line->event_id)
+			ASSERT_EQ(line->id, line->event_id);
+		if (line->event_id && line->deadline_ns)
+			ASSERT_EQ(line->deadline_ns, line->event_deadline_ns);
+		armed += !!line->id;
+		delivered += line->delivered;
+		cancelled += line->cancelled;
+		revoked += line->revoked;
+		drained += line->drained;
+	}
+	ASSERT_EQ(0, tw_info(race.fd, &info));
+	ASSERT_EQ(armed, info.armed);
+	ASSERT_EQ(0, info.live);
+	ASSERT_EQ(0, info.pending);
+	ASSERT_EQ(0, info.unread);
+	ASSERT_EQ(delivered + drained, info.delivered);
+	ASSERT_EQ(periodic ? 0 : delivered, info.completed);
+	ASSERT_EQ(cancelled, info.cancelled);
+	ASSERT_EQ(revoked, info.revoked);
+	ASSERT_EQ(drained, info.drained);
+	ASSERT_EQ(race.rearmed, info.rearmed);
+	total.armed += armed;
+	total.delivered += delivered;
+	total.cancelled += cancelled;
+	total.revoked += revoked;
+	total.drained += drained;
+	total.rearmed += race.rearmed;
+}
+
+static void run(struct __test_metadata *_metadata, const struct plan *plan)
+{
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + race_seconds() * TW_SEC;
+	int round = 0;
+
+	do {
+		prepare(_metadata, plan);
+		run_roles(_metadata, end_ns, round);
+		if (plan->clock == TWHEEL_CLOCK_VIRTUAL)
+			check_nothing_is_overdue(_metadata);
+		settle(_metadata);
+		close(race.fd);
+		round++;
+	} while (tw_now(CLOCK_MONOTONIC) < end_ns);
+	TH_LOG("%d rounds, %llu armed: %llu delivered, %llu cancelled, %llu revoked, %llu drained; %llu re-armed",
+	       round, total.armed, total.delivered, total.cancelled, total.revoked,
+	       total.drained, total.rearmed);
+}
+
+/* ---- the races ----------------------------------------------------------- */
+
+#define RACE(sentence, ...)						\
+TEST_F_TIMEOUT(race, sentence, 300)					\
+{									\
+	static const struct plan plan = { __VA_ARGS__ };		\
+	run(_metadata, &plan);						\
+}
+
+FIXTURE(race) {
+};
+
+FIXTURE_SETUP(race)
+{
+}
+
+FIXTURE_TEARDOWN(race)
+{
+}
+
+RACE(cancel_against_expiry,
+     .roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+
+RACE(cancel_against_cancel,
+     .roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+
+RACE(cancel_against_read_of_an_expired_one,
+     .roles = { armer, slow_reader, canceller }, .pause_ns = SHORT)
+
+RACE(rearm_against_expiry,
+     .roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+
+RACE(rearm_against_cancel,
+     .roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+
+RACE(rearm_against_cancel_against_expiry,
+     .roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
+
+RACE(arm_against_drain,
+     .roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)
+
+RACE(cancel_against_drain,
+     .roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
+     .drain_amid = true)
+
+RACE(two_readers_against_two_armers,
+     .roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)
+
+RACE(periodic_against_cancel_against_read,
+     .roles = { armer, canceller, reader }, .near_ns = TW_MS, .spread_ns = TW_MS,
+     .interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS)
+
+RACE(list_query_and_info_beside_changes,
+     .roles = { armer, canceller, mover, observer, reader },
+     .near_ns = 10 * TW_MS, .spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true)
+
+RACE(advance_against_advance,
+     .roles = { armer, advancer, advancer, reader },
+     .clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT)
+
+TEST_HARNESS_MAIN

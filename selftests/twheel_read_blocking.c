@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * read() that sleeps: what wakes it, what a signal does to it, and that several
+ * sleepers share what comes, each event once and nobody left asleep.
+ */
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define MAX_EVENTS	1024
+#define READERS		4
+
+/* A thread that reads one event at a time, until it got that many or no more. */
+struct reader {
+	pthread_t thread;
+	int fd;
+	int wanted;
+	int got;
+	int ret;			/* of its last tw_read() */
+	_Atomic pid_t tid;
+	struct twheel_event events[MAX_EVENTS];
+};
+
+static struct reader readers[READERS];
+
+static void *reader_run(void *arg)
+{
+	struct reader *r = arg;
+
+	r->tid = syscall(SYS_gettid);
+	while (r->got < r->wanted) {
+		r->ret = tw_read(r->fd, &r->events[r->got], 1);
+		if (r->ret <= 0)
+			break;
+		r->got++;
+	}
+	return NULL;
+}
+
+/* Starts it, and returns 0 when it is asleep in read(). */
+static int reader_start(struct reader *r, int fd, int wanted)
+{
+	int ret;
+
+	memset(r, 0, sizeof(*r));
+	r->fd = fd;
+	r->wanted = wanted;
+	ret = pthread_create(&r->thread, NULL, reader_run, r);
+	if (ret)
+		return -ret;
+	while (!r->tid)
+		tw_sleep(TW_MS);
+	return tw_wait_asleep(r->tid);
+}
+
+/* 0 when it ended, ETIMEDOUT when it did not. */
+static int reader_join(struct reader *r)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += TW_PATIENCE_MS / 1000;
+	return pthread_timedjoin_np(r->thread, NULL, &end);
+}
+
+static volatile sig_atomic_t caught;
+
+static void catch(int sig)
+{
+	(void)sig;
+	caught++;
+}
+
+/* Has a sleeping reader run a handler. */
+static int interrupt(struct reader *r, int sa_flags)
+{
+	struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
+	int i;
+
+	caught = 0;
+	if (sigaction(SIGUSR1, &action, NULL) || pthread_kill(r->thread, SIGUSR1))
+		return -EINVAL;
+	for (i = 0; i < TW_PATIENCE_MS && !caught; i++)
+		tw_sleep(TW_MS);
+	return caught ? 0 : -ETIMEDOUT;
+}
+
+/* Makes one event on a virtual wheel: 0, or what failed. */
+static int make_event(int fd)
+{
+	__u64 id;
+	int ret = tw_arm_in(fd, 0, &id);
+
+	return ret ? ret : tw_advance(fd, 0);
+}
+
+FIXTURE(blocking_read) {
+	int fd;
+};
+
+FIXTURE_SETUP(blocking_read)
+{
+	self->fd = tw_virtual(0, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(blocking_read)
+{
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(blocking_read, wakes_when_a_timeout_expires, 60)
+{
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, make_event(self->fd));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(1, readers[0].got);
+}
+
+TEST_F_TIMEOUT(blocking_read, wakes_when_a_deadline_in_the_past_is_armed, 60)
+{
+	int fd = tw_open(O_CLOEXEC);
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, reader_start(&readers[0], fd, 1));
+	ASSERT_EQ(0, tw_arm_at(fd, 1, &id));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(id, readers[0].events[0].id);
+	close(fd);
+}
+
+TEST_F_TIMEOUT(blocking_read, on_a_real_clock_is_never_early, 60)
+{
+	int fd = tw_open(O_CLOEXEC);
+	struct twheel_event event;
+	__u64 before, id;
+
+	ASSERT_LE(0, fd);
+	before = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, tw_arm_in(fd, 50 * TW_MS, &id));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	EXPECT_LE(before + 50 * TW_MS, event.deadline_ns);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	EXPECT_LE(event.fired_ns, tw_now(CLOCK_MONOTONIC));
+	TH_LOG("late by %llu us", (event.fired_ns - event.deadline_ns) / TW_US);
+	close(fd);
+}
+
+TEST_F_TIMEOUT(blocking_read, is_woken_by_drain_and_says_0, 60)
+{
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(0, readers[0].ret);
+}
+
+TEST_F_TIMEOUT(blocking_read, goes_on_after_a_signal_with_sa_restart, 60)
+{
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, interrupt(&readers[0], SA_RESTART));
+	ASSERT_EQ(0, tw_wait_asleep(readers[0].tid));
+	ASSERT_EQ(0, make_event(self->fd));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(1, readers[0].ret);
+}
+
+TEST_F_TIMEOUT(blocking_read, says_eintr_after_a_signal_without_sa_restart, 60)
+{
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, interrupt(&readers[0], 0));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(-EINTR, readers[0].ret);
+}
+
+TEST_F_TIMEOUT(blocking_read, a_signal_takes_no_event, 60)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, interrupt(&readers[0], 0));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	ASSERT_EQ(0, make_event(self->fd));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+}
+
+TEST_F_TIMEOUT(blocking_read, obeys_o_nonblock_that_was_set_later, 60)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	EXPECT_EQ(-EAGAIN, tw_read(self->fd, &event, 1));
+}
+
+TEST_F_TIMEOUT(blocking_read, a_short_buffer_says_einval_and_does_not_block, 60)
+{
+	char buf[sizeof(struct twheel_event)];
+
+	EXPECT_EQ(-1, read(self->fd, buf, sizeof(buf) - 1));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+/* A wake-up that one reader gets and does not use up goes on to the next. */
+TEST_F_TIMEOUT(blocking_read, one_batch_wakes_as_many_readers_as_it_has_events, 60)
+{
+	__u64 id;
+	int i;
+
+	for (i = 0; i < READERS; i++)
+		ASSERT_EQ(0, reader_start(&readers[i], self->fd, 1));
+	for (i = 0; i < READERS; i++)
+		ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	for (i = 0; i < READERS; i++) {
+		ASSERT_EQ(0, reader_join(&readers[i]));
+		EXPECT_EQ(1, readers[i].got);
+	}
+}
+
+TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 120)
+{
+	bool seen[MAX_EVENTS] = {};
+	int i, j, got = 0;
+	__u64 id;
+
+	for (i = 0; i < READERS; i++)
+		ASSERT_EQ(0, reader_start(&readers[i], self->fd, MAX_EVENTS));
+	for (i = 0; i < MAX_EVENTS; i++)
+		ASSERT_EQ(0, tw_arm1(self->fd, 0, i * TW_MS, 0, i, &id));
+	/* One tick at a time, so that they go to sleep now and then. */
+	for (i = 0; i < MAX_EVENTS; i++)
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < READERS; i++) {
+		ASSERT_EQ(0, reader_join(&readers[i]));
+		ASSERT_EQ(0, readers[i].ret);
+		for (j = 0; j < readers[i].got; j++) {
+			__u64 who = readers[i].events[j].user_data;
+
+			ASSERT_LT(who, MAX_EVENTS);
+			ASSERT_FALSE(seen[who]);
+			seen[who] = true;
+		}
+		got += readers[i].got;
+	}
+	EXPECT_EQ(MAX_EVENTS, got);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
+{
+	struct twheel_event event;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		tw_read(self->fd, &event, 1);
+		_exit(0);
+	}
+	ASSERT_EQ(0, tw_wait_asleep(child));
+	kill(child, SIGKILL);
+	ASSERT_EQ(128 + SIGKILL, tw_reap(child));
+	ASSERT_EQ(0, make_event(self->fd));
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * REARM: a new life under the same id.  Earlier, later, into the past, to
+ * never and back; what it revokes, what it keeps and what it replaces.
+ */
+#include "twheel_test.h"
+
+FIXTURE(rearm) {
+	int fd;
+	__u64 id;
+};
+
+/* A wheel whose clock stands at 0, and a one-shot due at 10 ms. */
+FIXTURE_SETUP(rearm)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, 10 * TW_MS, 0, 42, &self->id));
+}
+
+FIXTURE_TEARDOWN(rearm)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Nothing until the edge at deadline_ns, then one event of this deadline. */
+static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline_ns)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(fd, deadline_ns - 1));
+	EXPECT_NO_EVENT(fd);
+	ASSERT_EQ(0, tw_advance(fd, deadline_ns));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	EXPECT_EQ(deadline_ns, event.deadline_ns);
+	EXPECT_EQ(deadline_ns, event.fired_ns);
+	EXPECT_EQ(1, event.count);
+}
+
+TEST_F(rearm, pending_one_was_pending)
+{
+	EXPECT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS, 0));
+}
+
+TEST_F(rearm, later_expires_at_the_new_deadline_only)
+{
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS, 0));
+	expect_expiry(_metadata, self->fd, self->id, 20 * TW_MS);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(rearm, earlier_expires_at_the_new_deadline_only)
+{
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 5 * TW_MS, 0));
+	expect_expiry(_metadata, self->fd, self->id, 5 * TW_MS);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(rearm, later_and_back_earlier_expires_at_the_last_deadline)
+{
+	const __u64 way_ns[] = { TW_DAY, 15 * TW_MS, TW_HOUR, 3 * TW_MS, 7 * TW_MS };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(way_ns); i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING,
+			  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, way_ns[i], 0));
+	}
+	expect_expiry(_metadata, self->fd, self->id, 7 * TW_MS);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_DAY));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* The old slot comes due between one re-arming and the next, many times. */
+TEST_F(rearm, refreshed_in_time_it_never_expires)
+{
+	__u64 now_ns;
+
+	for (now_ns = 0; now_ns < 500 * TW_MS; now_ns += 9 * TW_MS) {
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		EXPECT_NO_EVENT(self->fd);
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, 10 * TW_MS, 0));
+	}
+	expect_expiry(_metadata, self->fd, self->id, now_ns - 9 * TW_MS + 10 * TW_MS);
+}
+
+TEST_F(rearm, relative_counts_from_now_and_not_from_the_old_deadline)
+{
+	struct twheel_status status;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, 3 * TW_MS, 0));
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(7 * TW_MS, status.deadline_ns);
+	EXPECT_EQ(3 * TW_MS, status.left_ns);
+}
+
+TEST_F(rearm, into_the_past_expires_at_the_next_turn)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 8 * TW_MS + 1));
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 2 * TW_MS, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 8 * TW_MS + 1));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(2 * TW_MS, event.deadline_ns);
+	EXPECT_EQ(8 * TW_MS + 1, event.fired_ns);
+}
+
+TEST_F(rearm, to_never_and_back)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, ~0ULL, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_DAY));
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.pending);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	expect_expiry(_metadata, self->fd, self->id, TW_DAY + TW_MS);
+}
+
+/* ---- expired and unread -------------------------------------------------- */
+
+TEST_F(rearm, unread_one_was_unread)
+{
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, 10 * TW_MS, 0));
+}
+
+TEST_F(rearm, unread_event_of_the_old_life_never_comes)
+{
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, 10 * TW_MS, 0));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+	EXPECT_NO_EVENT(self->fd);
+	expect_expiry(_metadata, self->fd, self->id, 20 * TW_MS);
+}
+
+TEST_F(rearm, unread_one_to_zero_expires_once)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, 0, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(1, event.count);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(rearm, unread_sibling_keeps_its_event)
+{
+	struct twheel_event event;
+	__u64 sibling;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &sibling));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	ASSERT_ONE_EVENT(self->fd, &event, sibling);
+}
+
+/* ---- what there is no more ----------------------------------------------- */
+
+TEST_F(rearm, delivered_one_says_enoent_and_begins_no_life)
+{
+	struct tw_snapshot before;
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(rearm, cancelled_one_says_enoent_and_begins_no_life)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(rearm, stale_id_does_not_move_the_next_owner_of_the_place)
+{
+	struct tw_snapshot before;
+	__u64 next;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 30 * TW_MS, &next));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, 0, 0, TW_MS, 0));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+/* ---- what is kept and what is replaced ----------------------------------- */
+
+TEST_F(rearm, id_and_user_data_are_kept)
+{
+	struct twheel_status status;
+	struct twheel_event event;
+
+	/* tw_rearm1() passes poison as user_data. */
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(42, status.user_data);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(42, event.user_data);
+}
+
+TEST_F(rearm, one_shot_becomes_periodic)
+{
+	int i;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 5 * TW_MS));
+	for (i = 0; i < 4; i++)
+		expect_expiry(_metadata, self->fd, self->id, TW_MS + i * 5 * TW_MS);
+}
+
+TEST_F(rearm, periodic_one_becomes_a_one_shot)
+{
+	struct twheel_status status;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 5 * TW_MS));
+	expect_expiry(_metadata, self->fd, self->id, TW_MS);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(0, status.interval_ns);
+	expect_expiry(_metadata, self->fd, self->id, 2 * TW_MS);
+	EXPECT_EQ(-ENOENT, tw_query1(self->fd, self->id, &status));
+}
+
+TEST_F(rearm, unread_periods_of_the_old_life_are_not_counted_in_the_new_one)
+{
+	struct twheel_event event;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 50 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, TW_MS, TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 53 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(3, event.count);
+	EXPECT_EQ(53 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(rearm, limit_flags_interval_and_deliveries_are_replaced)
+{
+	struct twheel_arm first = {
+		.id = self->id,
+		.flags = TWHEEL_ARM_FIXED_DELAY,
+		.expires_ns = TW_MS,
+		.interval_ns = 7 * TW_MS,
+		.repeats = 5,
+	};
+	struct twheel_arm second = {
+		.id = self->id,
+		.expires_ns = TW_MS,
+		.interval_ns = 3 * TW_MS,
+		.repeats = 9,
+	};
+	struct twheel_status status;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &first));
+	expect_expiry(_metadata, self->fd, self->id, TW_MS);
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(TWHEEL_ARM_FIXED_DELAY, status.flags);
+	EXPECT_EQ(7 * TW_MS, status.interval_ns);
+	EXPECT_EQ(4, status.repeats_left);
+	EXPECT_EQ(1, status.deliveries);
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &second));
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(0, status.flags);
+	EXPECT_EQ(3 * TW_MS, status.interval_ns);
+	EXPECT_EQ(9, status.repeats_left);
+	EXPECT_EQ(0, status.deliveries);
+	EXPECT_EQ(0, status.count);
+}
+
+TEST_F(rearm, spent_and_unread_one_gets_a_new_limit)
+{
+	struct twheel_arm arm = {
+		.id = self->id,
+		.expires_ns = TW_MS,
+		.interval_ns = TW_MS,
+		.repeats = 2,
+	};
+	struct twheel_event event;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &arm));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm_entry(self->fd, &arm));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(2, event.count);
+	EXPECT_EQ(12 * TW_MS, event.deadline_ns);
+}
+
+TEST_F(rearm, is_counted_as_such_and_as_nothing_else)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(2, info.rearmed);
+	EXPECT_EQ(1, info.armed);
+	EXPECT_EQ(1, info.live);
+	EXPECT_EQ(1, info.pending);
+	EXPECT_EQ(0, info.unread);
+	EXPECT_EQ(0, info.revoked);
+	EXPECT_EQ(0, info.cancelled);
+	EXPECT_EQ(0, info.completed);
+}
+
+TEST_F(rearm, next_expiry_follows_in_both_directions)
+{
+	struct twheel_info info;
+	__u64 farther;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 50 * TW_MS, &farther));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, 3 * TW_MS + 1, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(4 * TW_MS, info.next_expiry_ns);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_SEC, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(50 * TW_MS, info.next_expiry_ns);
+}
+
+/* ---- vectors ------------------------------------------------------------- */
+
+TEST_F(rearm, vector_goes_on_past_entries_that_fail)
+{
+	struct twheel_arm arms[4] = {};
+	__u64 unread;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &unread));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	arms[0] = (struct twheel_arm){ .id = 0, .expires_ns = TW_MS };
+	arms[1] = (struct twheel_arm){ .id = self->id, .expires_ns = TW_MS };
+	arms[2] = (struct twheel_arm){ .id = self->id, .expires_ns = TW_MS, .flags = 1U << 31 };
+	arms[3] = (struct twheel_arm){ .id = unread, .expires_ns = TW_MS };
+	EXPECT_EQ(2, tw_rearm_vec(self->fd, arms, 4));
+	EXPECT_EQ(-ENOENT, arms[0].result);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arms[1].result);
+	EXPECT_EQ(-EINVAL, arms[2].result);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, arms[3].result);
+}
+
+TEST_F(rearm, twice_in_one_vector_the_last_one_holds)
+{
+	struct twheel_arm arms[2] = {
+		{ .id = self->id, .expires_ns = 2 * TW_MS },
+		{ .id = self->id, .expires_ns = 5 * TW_MS },
+	};
+
+	EXPECT_EQ(2, tw_rearm_vec(self->fd, arms, 2));
+	expect_expiry(_metadata, self->fd, self->id, 5 * TW_MS);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* ---- wherever it waits --------------------------------------------------- */
+
+#define MOVED	200
+
+FIXTURE(rearm_anywhere) {
+	int fd;
+	struct twheel_info info;
+};
+
+TW_VIRTUAL_VARIANTS(rearm_anywhere);
+
+FIXTURE_SETUP(rearm_anywhere)
+{
+	self->fd = tw_open_setup(O_NONBLOCK, &variant->setup);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(rearm_anywhere)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/*
+ * Each is moved from one random place to another, several times while time
+ * passes, and expires at the last one, in the order of ticks, once.
+ */
+TEST_F(rearm_anywhere, each_expires_once_at_its_last_deadline)
+{
+	__u64 tick_ns = self->info.tick_ns, range_ticks = 150 * self->info.slots;
+	__u64 ids[MOVED], deadlines_ns[MOVED], previous_ns = 0, seed = 4;
+	struct twheel_event events[MOVED + 1];
+	int i, step;
+
+	for (step = 0; step < 5; step++) {
+		/* No deadline comes up before the last step is done. */
+		__u64 first_tick = 5 * range_ticks + 1;
+
+		ASSERT_EQ(0, tw_advance(self->fd, step * range_ticks * tick_ns));
+		for (i = 0; i < MOVED; i++) {
+			deadlines_ns[i] = (first_tick + tw_random(&seed) % range_ticks) * tick_ns;
+			if (step) {
+				ASSERT_EQ(TWHEEL_WAS_PENDING,
+					  tw_rearm1(self->fd, ids[i], TWHEEL_ARM_ABSOLUTE,
+						    deadlines_ns[i], 0));
+			} else {
+				ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE,
+						     deadlines_ns[i], 0, i, &ids[i]));
+			}
+		}
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 6 * range_ticks * tick_ns + tick_ns));
+	ASSERT_EQ(MOVED, tw_read(self->fd, events, MOVED + 1));
+	for (i = 0; i < MOVED; i++) {
+		ASSERT_GT(MOVED, events[i].user_data);
+		EXPECT_EQ(deadlines_ns[events[i].user_data], events[i].deadline_ns);
+		deadlines_ns[events[i].user_data] = 0;
+		EXPECT_LE(previous_ns, events[i].deadline_ns);
+		previous_ns = events[i].deadline_ns;
+	}
+}
+
+TEST_HARNESS_MAIN

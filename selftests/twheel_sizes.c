@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sizes in a call: those of an older header than the first are refused,
+ * those of a newer one are taken as long as what is not known here is zero.
+ */
+#include "twheel_commands.h"
+#include "twheel_test.h"
+
+/* What a newer header added; a multiple of what any structure is aligned to. */
+#define TAIL	32U
+
+FIXTURE(sizes) {
+	int fd;
+	__u64 pending;
+	struct tw_snapshot before;
+};
+
+FIXTURE_SETUP(sizes)
+{
+	self->fd = tw_make_wheel(&self->pending);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_snapshot(self->fd, &self->before));
+}
+
+FIXTURE_TEARDOWN(sizes)
+{
+	EXPECT_UNCHANGED(self->fd, &self->before);
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* A wheel on which the good call of this command does what it should. */
+static int open_for(const struct tw_command *command, __u64 *pending)
+{
+	return command->cmd == TWHEEL_IOC_SETUP ? tw_open(O_NONBLOCK) : tw_make_wheel(pending);
+}
+
+/* ---- of the argument ----------------------------------------------------- */
+
+TEST_F(sizes, argument_of_this_version_is_taken)
+{
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending = 0;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		fd = open_for(&tw_commands[i], &pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(&tw_commands[i], pending, &argument, &element);
+		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+		close(fd);
+	}
+}
+
+TEST_F(sizes, larger_argument_with_a_tail_of_zeroes_is_taken)
+{
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending = 0;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		fd = open_for(&tw_commands[i], &pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(&tw_commands[i], pending, &argument, &element);
+		argument.info.size += TAIL;
+		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+		close(fd);
+	}
+}
+
+TEST_F(sizes, argument_smaller_than_the_first_version_is_refused)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const __u32 sizes[] = { 0, 1, 4, tw_commands[i].size - 8, tw_commands[i].size - 1 };
+
+		for (k = 0; k < ARRAY_SIZE(sizes); k++) {
+			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+			argument.info.size = sizes[k];
+			EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+				TH_LOG("%s, size %u", tw_commands[i].name, sizes[k]);
+		}
+	}
+}
+
+TEST_F(sizes, larger_argument_with_an_unknown_tail_says_e2big)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const __u32 tails[] = { 0, TAIL - 1 };
+
+		/* All of it only goes out. */
+		if (tw_commands[i].cmd == TWHEEL_IOC_INFO)
+			continue;
+		for (k = 0; k < ARRAY_SIZE(tails); k++) {
+			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+			argument.info.size = tw_commands[i].size + TAIL;
+			argument.bytes[tw_commands[i].size + tails[k]] = 1;
+			EXPECT_EQ(-E2BIG, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+				TH_LOG("%s, byte %u of the tail", tw_commands[i].name, tails[k]);
+		}
+	}
+}
+
+TEST_F(sizes, tail_of_a_larger_info_is_zeroed)
+{
+	union tw_argument argument;
+	int i;
+
+	memset(&argument, TW_POISON, sizeof(argument));
+	argument.info.size = sizeof(argument.info) + TAIL;
+	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &argument));
+	for (i = 0; i < TAIL; i++) {
+		EXPECT_EQ(0, argument.bytes[sizeof(argument.info) + i]);
+	}
+	EXPECT_EQ(TW_POISON, argument.bytes[sizeof(argument.info) + TAIL]);
+}
+
+/* How much is looked at before giving up is the kernel's business. */
+TEST_F(sizes, absurdly_large_argument_is_refused)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+		argument.info.size = ~0U;
+		EXPECT_GT(0, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+	}
+}
+
+/* ---- of an element ------------------------------------------------------- */
+
+TEST_F(sizes, larger_element_with_a_tail_of_zeroes_is_taken)
+{
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		if (!tw_commands[i].entry_size)
+			continue;
+		fd = open_for(&tw_commands[i], &pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(&tw_commands[i], pending, &argument, &element);
+		argument.vector.entry_size += TAIL;
+		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+		close(fd);
+	}
+}
+
+TEST_F(sizes, element_smaller_than_the_first_version_is_refused)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const __u32 sizes[] = { 0, 8, tw_commands[i].entry_size - 8,
+					tw_commands[i].entry_size - 1 };
+
+		for (k = 0; tw_commands[i].entry_size && k < ARRAY_SIZE(sizes); k++) {
+			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+			argument.vector.entry_size = sizes[k];
+			EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+				TH_LOG("%s, entry_size %u", tw_commands[i].name, sizes[k]);
+		}
+	}
+}
+
+/* Rows of LIST only go out: it has no tail that could be refused. */
+TEST_F(sizes, larger_element_with_an_unknown_tail_says_e2big_in_its_result)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const __u32 tails[] = { 0, TAIL - 1 };
+
+		if (!tw_commands[i].entry_size || tw_commands[i].cmd == TWHEEL_IOC_LIST)
+			continue;
+		for (k = 0; k < ARRAY_SIZE(tails); k++) {
+			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+			argument.vector.entry_size = tw_commands[i].entry_size + TAIL;
+			element.bytes[tw_commands[i].entry_size + tails[k]] = 1;
+			EXPECT_EQ(0, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+				TH_LOG("%s, byte %u of the tail", tw_commands[i].name, tails[k]);
+			EXPECT_EQ(-E2BIG, tw_result_of(&tw_commands[i], &element))
+				TH_LOG("%s, byte %u of the tail", tw_commands[i].name, tails[k]);
+		}
+	}
+}
+
+/* ---- the stride ---------------------------------------------------------- */
+
+/* Elements of a newer header, of which this kernel knows the first part. */
+struct newer_arm {
+	struct twheel_arm arm;
+	unsigned char tail[TAIL];
+};
+
+struct newer_status {
+	struct twheel_status status;
+	unsigned char tail[TAIL];
+};
+
+#define STRIDES	50
+
+TEST_F(sizes, entry_size_is_the_stride_of_arm)
+{
+	struct newer_arm arms[STRIDES] = {};
+	struct twheel_status status;
+	__u64 pending;
+	int i, fd = tw_make_wheel(&pending);
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < STRIDES; i++) {
+		arms[i].arm.expires_ns = TW_HOUR;
+		arms[i].arm.user_data = 100 + i;
+	}
+	ASSERT_EQ(STRIDES, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), STRIDES));
+	for (i = 0; i < STRIDES; i++) {
+		EXPECT_EQ(0, arms[i].arm.result);
+		ASSERT_EQ(0, tw_query1(fd, arms[i].arm.id, &status));
+		EXPECT_EQ(100 + i, status.user_data);
+	}
+	close(fd);
+}
+
+TEST_F(sizes, entry_size_is_the_stride_of_query)
+{
+	struct newer_status rows[STRIDES] = {};
+	int i;
+
+	for (i = 0; i < STRIDES; i++)
+		rows[i].status.id = i % 2 ? self->pending : 0;
+	EXPECT_EQ(STRIDES / 2, tw_vector(self->fd, TWHEEL_IOC_QUERY, rows, sizeof(rows[0]),
+					 STRIDES));
+	for (i = 0; i < STRIDES; i++) {
+		EXPECT_EQ(i % 2 ? 0 : -ENOENT, rows[i].status.result);
+		EXPECT_EQ(i % 2 ? TW_HOUR : 0, rows[i].status.deadline_ns);
+	}
+}
+
+TEST_F(sizes, entry_size_is_the_stride_of_list)
+{
+	struct newer_status rows[4] = {};
+	struct twheel_list list = {
+		.size = sizeof(list),
+		.entry_size = sizeof(rows[0]),
+		.nr = 4,
+		.entries = (uintptr_t)rows,
+	};
+	int i;
+
+	ASSERT_EQ(3, tw_ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, memcmp(&self->before.rows[i], &rows[i].status,
+				    sizeof(rows[i].status)));
+	}
+}
+
+TEST_HARNESS_MAIN

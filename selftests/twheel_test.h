@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the device tests share: thin wrappers around each call, and checks that
+ * hold for every wheel.
+ *
+ * A wrapper returns what the call returned, or -errno; the "1" forms return
+ * the result of the one entry.  Every out-parameter is filled with TW_POISON
+ * before the call, so that a field the kernel forgot is seen.
+ *
+ * Checks that can fail a test take _metadata first, under that name, because
+ * the macros of the harness look for it.  Their EXPECT_/ASSERT_ forms pass it
+ * on, together with the line they stand in.
+ *
+ * The harness ends each EXPECT_ and ASSERT_ with a statement of its own, which
+ * leaves the test or runs the TH_LOG.  So the body of a loop or an if that
+ * consists of one of them needs its braces all the same.
+ */
+#ifndef TWHEEL_TEST_H
+#define TWHEEL_TEST_H
+
+#include "kselftest_harness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <linux/twheel.h>
+
+/*
+ * The harness compares operands in their own types, and a literal is an int.
+ * No test compares an unsigned value with a negative one.
+ */
+#pragma GCC diagnostic ignored "-Wsign-compare"
+/* The harness leaves a failed test by longjmp() and means to. */
+#pragma GCC diagnostic ignored "-Wclobbered"
+
+#define TW_DEVICE	"/dev/twheel"
+#define TW_PARAMETERS	"/sys/module/twheel/parameters"
+
+#define TW_US		1000ULL
+#define TW_MS		1000000ULL
+#define TW_SEC		1000000000ULL
+#define TW_MIN		(60 * TW_SEC)
+#define TW_HOUR		(60 * TW_MIN)
+#define TW_DAY		(24 * TW_HOUR)
+
+#define TW_POISON	0xa5
+#define TW_POISON32	0xa5a5a5a5U
+#define TW_POISON64	0xa5a5a5a5a5a5a5a5ULL
+
+/* What no call returns: a wrapper saw two outputs that contradict each other. */
+#define TW_BROKEN	(-EPROTO)
+
+/*
+ * How long a test waits for what should come at once.  The machine may be an
+ * emulator under load: late is no error, never is.
+ */
+#define TW_PATIENCE_MS	15000
+
+/* ---- time ---------------------------------------------------------------- */
+
+static inline __u64 tw_from_timespec(const struct timespec *ts)
+{
+	return ts->tv_sec * TW_SEC + ts->tv_nsec;
+}
+
+static inline struct timespec tw_to_timespec(__u64 ns)
+{
+	return (struct timespec){ .tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC };
+}
+
+/* The present time of a clock, nanoseconds; what a wheel on it calls now_ns. */
+static inline __u64 tw_now(clockid_t clockid)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clockid, &ts))
+		return 0;
+	return tw_from_timespec(&ts);
+}
+
+/* Sleeps at least that long, whatever signals come in. */
+static inline void tw_sleep(__u64 ns)
+{
+	struct timespec left = tw_to_timespec(ns);
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
+}
+
+/* Numbers that look random and are the same in each run. */
+static inline __u32 tw_random(__u64 *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 32;
+}
+
+/* The edge at which a deadline expires: never before it. */
+static inline __u64 tw_round_up(__u64 deadline_ns, __u64 tick_ns)
+{
+	return (deadline_ns + tick_ns - 1) / tick_ns * tick_ns;
+}
+
+/* ---- one call each ------------------------------------------------------- */
+
+static inline int tw_open(int flags)
+{
+	int fd = open(TW_DEVICE, O_RDWR | flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Any command, with what it points to as the caller made it. */
+static inline int tw_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	int ret = ioctl(fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+/* SETUP with every field as given; only size is filled in. */
+static inline int tw_setup_full(int fd, const struct twheel_setup *wanted)
+{
+	struct twheel_setup setup = *wanted;
+
+	setup.size = sizeof(setup);
+	return tw_ioctl(fd, TWHEEL_IOC_SETUP, &setup);
+}
+
+static inline int tw_setup(int fd, __u32 clock, __u64 tick_ns, __u32 max_pending)
+{
+	const struct twheel_setup setup = {
+		.clock = clock,
+		.tick_ns = tick_ns,
+		.max_pending = max_pending,
+	};
+
+	return tw_setup_full(fd, &setup);
+}
+
+/* A new wheel, set up.  The descriptor, or -errno of the call that failed. */
+static inline int tw_open_setup(int flags, const struct twheel_setup *wanted)
+{
+	int fd = tw_open(flags);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = tw_setup_full(fd, wanted);
+	if (ret < 0) {
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+/* A new wheel whose time moves by tw_advance() only; it stands at 0. */
+static inline int tw_virtual(int flags, __u64 tick_ns)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = tick_ns,
+	};
+
+	return tw_open_setup(flags, &setup);
+}
+
+static inline int tw_info(int fd, struct twheel_info *info)
+{
+	memset(info, TW_POISON, sizeof(*info));
+	info->size = sizeof(*info);
+	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
+}
+
+static inline int tw_advance(int fd, __u64 to_ns)
+{
+	struct twheel_advance advance = {
+		.size = sizeof(advance),
+		.to_ns = to_ns,
+	};
+
+	return tw_ioctl(fd, TWHEEL_IOC_ADVANCE, &advance);
+}
+
+static inline int tw_drain(int fd)
+{
+	return tw_ioctl(fd, TWHEEL_IOC_DRAIN, NULL);
+}
+
+/* One LIST call.  Rows written, or -errno. */
+static inline int tw_list(int fd, __u64 *cursor, struct twheel_status *rows, __u32 nr)
+{
+	struct twheel_list list = {
+		.size = sizeof(list),
+		.entry_size = sizeof(*rows),
+		.nr = nr,
+		.cursor = *cursor,
+		.entries = (uintptr_t)rows,
+	};
+	int ret;
+
+	memset(rows, TW_POISON, nr * sizeof(*rows));
+	ret = tw_ioctl(fd, TWHEEL_IOC_LIST, &list);
+	*cursor = list.cursor;
+	return ret;
+}
+
+/*
+ * A whole walk, in steps of at most step rows.  The number of rows, -errno, or
+ * -EOVERFLOW when there are more than max of them.
+ */
+static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u32 step)
+{
+	struct twheel_status extra;
+	__u64 cursor = 0;
+	__u32 nr = 0;
+	int ret;
+
+	while (nr < max) {
+		ret = tw_list(fd, &cursor, &rows[nr], step < max - nr ? step : max - nr);
+		if (ret <= 0)
+			return ret < 0 ? ret : (int)nr;
+		nr += ret;
+	}
+	/* Full: unless the walk ends here, the caller expected fewer. */
+	ret = tw_list(fd, &cursor, &extra, 1);
+	if (ret)
+		return ret < 0 ? ret : -EOVERFLOW;
+	return nr;
+}
+
+/* Events read, 0 at the end of a drained wheel, or -errno. */
+static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
+{
+	ssize_t bytes;
+
+	memset(events, TW_POISON, nr * sizeof(*events));
+	bytes = read(fd, events, nr * sizeof(*events));
+	if (bytes < 0)
+		return -errno;
+	if (bytes % sizeof(*events) || (size_t)bytes > nr * sizeof(*events))
+		return TW_BROKEN;
+	return bytes / sizeof(*events);
+}
+
+/* What poll says (0 when it timed out), or -errno.  timeout_ms as for poll(). */
+static inline int tw_poll(int fd, short events, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = events };
+
+	if (poll(&pfd, 1, timeout_ms) < 0)
+		return -errno;
+	return pfd.revents;
+}
+
+/* One event, by poll() and read(): 1, or 0 when none came in time, or -errno. */
+static inline int tw_wait_event(int fd, struct twheel_event *event, int timeout_ms)
+{
+	int revents = tw_poll(fd, POLLIN, timeout_ms);
+
+	return revents <= 0 ? revents : tw_read(fd, event, 1);
+}
+
+/* ---- vectors ------------------------------------------------------------- */
+
+static inline int tw_vector(int fd, unsigned long cmd, void *entries, __u32 entry_size, __u32 nr)
+{
+	struct twheel_vector vector = {
+		.size = sizeof(vector),
+		.entry_size = entry_size,
+		.nr = nr,
+		.entries = (uintptr_t)entries,
+	};
+
+	return tw_ioctl(fd, cmd, &vector);
+}
+
+static inline int tw_arm_vec(int fd, struct twheel_arm *arms, __u32 nr)
+{
+	__u32 i;
+
+	for (i = 0; i < nr; i++) {
+		arms[i].id = TW_POISON64;
+		arms[i].result = TW_POISON32;
+	}
+	return tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(*arms), nr);
+}
+
+static inline int tw_rearm_vec(int fd, struct twheel_arm *arms, __u32 nr)
+{
+	__u32 i;
+
+	for (i = 0; i < nr; i++)
+		arms[i].result = TW_POISON32;
+	return tw_vector(fd, TWHEEL_IOC_REARM, arms, sizeof(*arms), nr);
+}
+
+static inline int tw_cancel_vec(int fd, struct twheel_cancel *cancels, __u32 nr)
+{
+	__u32 i;
+
+	for (i = 0; i < nr; i++)
+		cancels[i].result = TW_POISON32;
+	return tw_vector(fd, TWHEEL_IOC_CANCEL, cancels, sizeof(*cancels), nr);
+}
+
+/* Only the ids go in; all else is poisoned. */
+static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
+{
+	__u32 i;
+
+	for (i = 0; i < nr; i++) {
+		__u64 id = rows[i].id;
+
+		memset(&rows[i], TW_POISON, sizeof(rows[i]));
+		rows[i].id = id;
+	}
+	return tw_vector(fd, TWHEEL_IOC_QUERY, rows, sizeof(*rows), nr);
+}
+
+/* The result of a vector of one: the call counts 1 exactly if the entry succeeded. */
+static inline int tw_one_result(int ret, __s32 result)
+{
+	if (ret < 0)
+		return ret;
+	if (ret != (result >= 0))
+		return TW_BROKEN;
+	return result;
+}
+
+/* ARM of one entry with every field as given; fills in id and result. */
+static inline int tw_arm_entry(int fd, struct twheel_arm *arm)
+{
+	int ret = tw_arm_vec(fd, arm, 1);
+
+	return tw_one_result(ret, arm->result);
+}
+
+static inline int tw_arm1(int fd, __u32 flags, __u64 expires_ns, __u64 interval_ns,
+			  __u64 user_data, __u64 *id)
+{
+	struct twheel_arm arm = {
+		.flags = flags,
+		.expires_ns = expires_ns,
+		.interval_ns = interval_ns,
+		.user_data = user_data,
+	};
+	int ret = tw_arm_entry(fd, &arm);
+
+	*id = arm.id;
+	return ret;
+}
+
+/* A one-shot at a point in time. */
+static inline int tw_arm_at(int fd, __u64 deadline_ns, __u64 *id)
+{
+	return tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0, 0, id);
+}
+
+/* A one-shot after a distance from now. */
+static inline int tw_arm_in(int fd, __u64 distance_ns, __u64 *id)
+{
+	return tw_arm1(fd, 0, distance_ns, 0, 0, id);
+}
+
+/* REARM of one entry with every field as given. */
+static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
+{
+	int ret = tw_rearm_vec(fd, arm, 1);
+
+	return tw_one_result(ret, arm->result);
+}
+
+/* The verdict, or -errno.  user_data is poison: REARM has to ignore it. */
+static inline int tw_rearm1(int fd, __u64 id, __u32 flags, __u64 expires_ns, __u64 interval_ns)
+{
+	struct twheel_arm arm = {
+		.id = id,
+		.flags = flags,
+		.expires_ns = expires_ns,
+		.interval_ns = interval_ns,
+		.user_data = TW_POISON64,
+	};
+
+	return tw_rearm_entry(fd, &arm);
+}
+
+/* The verdict, or -errno. */
+static inline int tw_cancel1(int fd, __u64 id)
+{
+	struct twheel_cancel cancel = { .id = id };
+	int ret = tw_cancel_vec(fd, &cancel, 1);
+
+	return tw_one_result(ret, cancel.result);
+}
+
+static inline int tw_query1(int fd, __u64 id, struct twheel_status *status)
+{
+	int ret;
+
+	status->id = id;
+	ret = tw_query_vec(fd, status, 1);
+	return tw_one_result(ret, status->result);
+}
+
+/* ---- what holds for every wheel ------------------------------------------ */
+
+/*
+ * The books balance (G3), and the three gauges agree with one another.  Only
+ * at rest: no call under way, and on a real clock nothing about to expire.
+ * A test that an assertion has ended in the middle is not looked at again.
+ */
+static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd, int line)
+{
+	struct twheel_info i;
+
+	if (_metadata->aborted)
+		return;
+	ASSERT_EQ(0, tw_info(fd, &i))
+		TH_LOG("INFO, asked for in line %d", line);
+	EXPECT_EQ(i.armed, i.live + i.completed + i.cancelled + i.revoked + i.drained) {
+		TH_LOG("line %d: armed %llu, live %llu, completed %llu, cancelled %llu, revoked %llu, drained %llu",
+		       line, i.armed, i.live, i.completed, i.cancelled, i.revoked, i.drained);
+	}
+	/* A periodic one may be both pending and unread, but holds one place. */
+	EXPECT_TRUE(i.pending <= i.live && i.unread <= i.live &&
+		    i.live <= i.pending + i.unread) {
+		TH_LOG("line %d: live %llu, pending %llu, unread %llu",
+		       line, i.live, i.pending, i.unread);
+	}
+	EXPECT_LE(i.live, i.max_pending)
+		TH_LOG("line %d", line);
+	/* Each ending by an event is an event that was read. */
+	EXPECT_LE(i.completed + i.drained, i.delivered)
+		TH_LOG("line %d", line);
+}
+
+#define EXPECT_ACCOUNTS(fd)	tw_expect_accounts(_metadata, fd, __LINE__)
+
+/* Nothing can be read now.  The descriptor is non-blocking. */
+#define EXPECT_NO_EVENT(fd) do {					\
+	struct twheel_event __event;					\
+	EXPECT_EQ(-EAGAIN, tw_read(fd, &__event, 1));			\
+} while (0)
+
+/*
+ * Exactly one event can be read, and it is this one's.  The descriptor is
+ * non-blocking.
+ */
+#define ASSERT_ONE_EVENT(fd, event, its_id) do {			\
+	struct twheel_event __events[2];				\
+	ASSERT_EQ(1, tw_read(fd, __events, 2));				\
+	*(event) = __events[0];						\
+	ASSERT_EQ((its_id), (event)->id);				\
+} while (0)
+
+/*
+ * All that can be seen of a wheel from outside, to show that a call that failed
+ * changed nothing.  Holds wheels of up to TW_SNAPSHOT_ROWS timeouts.
+ */
+#define TW_SNAPSHOT_ROWS	128
+
+struct tw_snapshot {
+	struct twheel_info info;
+	int nr;
+	struct twheel_status rows[TW_SNAPSHOT_ROWS];
+};
+
+/* 0, or -errno of INFO or LIST. */
+static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
+{
+	int ret = tw_info(fd, &snapshot->info);
+
+	if (ret < 0)
+		return ret;
+	snapshot->nr = tw_list_all(fd, snapshot->rows, TW_SNAPSHOT_ROWS, TW_SNAPSHOT_ROWS);
+	return snapshot->nr < 0 ? snapshot->nr : 0;
+}
+
+/*
+ * The two are the same, but for the time that has passed meanwhile on a real
+ * clock.  Rows are compared in the order in which LIST gives them.
+ */
+static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd,
+				       const struct tw_snapshot *before, int line)
+{
+	struct tw_snapshot after;
+	int i;
+
+	if (_metadata->aborted)
+		return;
+	ASSERT_EQ(0, tw_snapshot(fd, &after))
+		TH_LOG("asked for in line %d", line);
+	if (before->info.clock != TWHEEL_CLOCK_VIRTUAL) {
+		after.info.now_ns = before->info.now_ns;
+		for (i = 0; i < after.nr && i < before->nr; i++)
+			after.rows[i].left_ns = before->rows[i].left_ns;
+	}
+	EXPECT_EQ(0, memcmp(&before->info, &after.info, sizeof(after.info))) {
+		TH_LOG("line %d: INFO changed: armed %llu -> %llu, live %llu -> %llu, pending %llu -> %llu, unread %llu -> %llu, now %llu -> %llu, next %llu -> %llu",
+		       line, before->info.armed, after.info.armed,
+		       before->info.live, after.info.live,
+		       before->info.pending, after.info.pending,
+		       before->info.unread, after.info.unread,
+		       before->info.now_ns, after.info.now_ns,
+		       before->info.next_expiry_ns, after.info.next_expiry_ns);
+	}
+	ASSERT_EQ(before->nr, after.nr)
+		TH_LOG("line %d: LIST has more or fewer rows", line);
+	for (i = 0; i < after.nr; i++) {
+		EXPECT_EQ(0, memcmp(&before->rows[i], &after.rows[i], sizeof(after.rows[i])))
+			TH_LOG("line %d: LIST row %d (id %#llx) changed",
+			       line, i, after.rows[i].id);
+	}
+}
+
+#define EXPECT_UNCHANGED(fd, before)	tw_expect_unchanged(_metadata, fd, before, __LINE__)
+
+/*
+ * Virtual wheels of every make, for rules that hold for each.  After
+ * FIXTURE(name) {...}: defines its variants, each with a member ``setup``.
+ */
+#define TW_VIRTUAL_VARIANT(fixture, name, ...)				\
+	FIXTURE_VARIANT_ADD(fixture, name) {				\
+		.setup = { .clock = TWHEEL_CLOCK_VIRTUAL, __VA_ARGS__ },	\
+	}
+
+#define TW_VIRTUAL_VARIANTS(fixture)					\
+	FIXTURE_VARIANT(fixture) {					\
+		struct twheel_setup setup;				\
+	};								\
+	TW_VIRTUAL_VARIANT(fixture, usual, .tick_ns = TW_MS);		\
+	TW_VIRTUAL_VARIANT(fixture, many_levels,			\
+			   .tick_ns = TW_MS, .slots = TWHEEL_SLOTS_MIN);	\
+	TW_VIRTUAL_VARIANT(fixture, one_level, .tick_ns = TW_MS,	\
+			   .slots = 256, .flags = TWHEEL_SETUP_ONE_LEVEL);	\
+	TW_VIRTUAL_VARIANT(fixture, one_small_level, .tick_ns = TW_MS,	\
+			   .slots = TWHEEL_SLOTS_MIN,			\
+			   .flags = TWHEEL_SETUP_ONE_LEVEL);		\
+	TW_VIRTUAL_VARIANT(fixture, shortest_tick,			\
+			   .tick_ns = TWHEEL_TICK_MIN_NS, .slots = 64);	\
+	TW_VIRTUAL_VARIANT(fixture, longest_tick,			\
+			   .tick_ns = TWHEEL_TICK_MAX_NS, .slots = 16);	\
+	TW_VIRTUAL_VARIANT(fixture, odd_tick, .tick_ns = 1234567, .slots = 8)
+
+/* ---- processes ----------------------------------------------------------- */
+
+/*
+ * Waits until a child sleeps, in read() or poll() if that is what it does next,
+ * so that what follows wakes it.  0, or -ETIMEDOUT.
+ */
+static inline int tw_wait_asleep(pid_t pid)
+{
+	char path[32];
+	char stat[256];
+	int tries;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (tries = 0; tries < TW_PATIENCE_MS / 10; tries++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t len = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+		const char *paren;
+
+		if (fd >= 0)
+			close(fd);
+		if (len > 0) {
+			stat[len] = '\0';
+			/* "pid (name) S ...": a name may hold anything but the last ')'. */
+			paren = strrchr(stat, ')');
+			if (paren && paren[1] == ' ' && paren[2] == 'S')
+				return 0;
+		}
+		tw_sleep(10 * TW_MS);
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * The exit status of a child; 128 + signal when it was killed; -ETIMEDOUT when
+ * it did not end, in which case it is killed and reaped.
+ */
+static inline int tw_reap(pid_t pid)
+{
+	int tries, status;
+
+	for (tries = 0; tries < TW_PATIENCE_MS / 10; tries++) {
+		pid_t got = waitpid(pid, &status, WNOHANG);
+
+		if (got < 0)
+			return -errno;
+		if (got == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		tw_sleep(10 * TW_MS);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return -ETIMEDOUT;
+}
+
+#endif /* TWHEEL_TEST_H */
