@@ -16,6 +16,7 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/twheel.h>
@@ -206,6 +207,12 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	unsigned int i, nr_armed = 0;
 	int err;
 
+	/*
+	 * The first ARM makes the configuration final.  Not if it fails for
+	 * good: see whether that can be told at all.
+	 */
+	if (!twheel_is_started(tw) && !arm_report(user, stride, arm, 1))
+		return 0;
 	err = twheel_arm_prepare(tw, arm, nr, &arming);
 	if (err)
 		return err;
@@ -229,7 +236,7 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming;
-	unsigned int i = 0;
+	unsigned int i = 0, j;
 
 	while (i < nr) {
 		unsigned int reported;
@@ -241,12 +248,20 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 		reported = rearm_report(user + (size_t)i * stride, stride,
 					arm + i, nr - i);
 		done = twheel_rearm_commit(tw, arm + i, &rearming, reported);
-		if (done < 0)
+		if (done < 0) {
+			/* Drained in between: take the good news back. */
+			for (j = i; j < i + reported; j++)
+				if (arm[j].result > 0)
+					arm[j].result = done;
+			rearm_report(user + (size_t)i * stride, stride,
+				     arm + i, reported);
 			return i ?: done;
+		}
 		for (; done > 0; done--)
 			*nr_ok += arm[i++].result > 0;
 		if (!reported)
 			break;
+		cond_resched();
 	}
 	return i;
 }
@@ -270,6 +285,7 @@ static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 			*nr_ok += cancel[i++].result > 0;
 		if (!reported)
 			break;
+		cond_resched();
 	}
 	return i;
 }
@@ -421,6 +437,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	rows = u64_to_user_ptr(list.entries);
 	while (done < list.nr) {
 		u64 cursor = list.cursor;
+		unsigned int written;
 		int nr;
 
 		nr = twheel_list(tw, &cursor, status,
@@ -428,13 +445,15 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 				       ARRAY_SIZE(status)));
 		if (nr < 0)
 			break;
-		/* Rows that cannot be written are for the next call. */
-		if (status_report(rows + (size_t)done * list.entry_size,
-				  list.entry_size, status, nr) < nr) {
+		written = status_report(rows + (size_t)done * list.entry_size,
+					list.entry_size, status, nr);
+		done += written;
+		if (written < nr) {
+			/* The next call begins with the one that faulted. */
+			list.cursor = (u32)status[written].id;
 			err = -EFAULT;
 			break;
 		}
-		done += nr;
 		list.cursor = cursor;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -515,6 +534,9 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		done += taken * sizeof(event[0]);
 		if (copied < sizeof(event[0]))
 			return done ?: -EFAULT;
+		/* Periods may pass faster than they are copied. */
+		if (done && signal_pending(current))
+			break;
 		cond_resched();
 	}
 	return done;
@@ -557,12 +579,13 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 
 	/* Queue first, look second: what happens in between wakes us. */
 	poll_wait(file, twheel_wait_queue(tw), wait);
+	/* Before the events: HUP without IN means that nothing is left. */
+	if (twheel_is_drained(tw))
+		events |= EPOLLHUP;
+	else if (!twheel_is_draining(tw) && twheel_has_room(tw))
+		events |= EPOLLOUT | EPOLLWRNORM;
 	if (twheel_has_events(tw))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (twheel_is_draining(tw))
-		events |= EPOLLHUP;
-	else if (twheel_has_room(tw))
-		events |= EPOLLOUT | EPOLLWRNORM;
 	return events;
 }
 

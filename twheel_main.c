@@ -113,6 +113,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/spinlock.h>
 #include <linux/timekeeping.h>
 #include <linux/twheel.h>
@@ -140,6 +141,12 @@
 /* Chunks of the wheel that are allocated at a time. */
 #define CHUNKS_AT_A_TIME	32
 
+/*
+ * What users make us allocate is charged to their memory cgroup, and fails
+ * where it would otherwise call for the OOM killer.
+ */
+#define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 #define WAKE_NEVER		U64_MAX
 #define WAKE_NOW		0ULL
 
@@ -158,7 +165,7 @@ MODULE_PARM_DESC(max_pending,
 static unsigned long max_timeouts = 67108864;
 module_param(max_timeouts, ulong, 0444);
 MODULE_PARM_DESC(max_timeouts,
-		 "timeouts of all wheels together, counted by the page (1024 and up, default 67108864)");
+		 "timeouts of all wheels together, slots counting by their size (1024 and up, default 67108864)");
 
 static unsigned int kthreads;
 module_param(kthreads, uint, 0444);
@@ -322,6 +329,7 @@ struct twheel_table {
  *
  * @inbox: timeouts on their way to the wheel; llist
  * @inbox_len: how many; atomic
+ * @nr_requeued: calls that re-armed something QUEUED; atomic
  *
  * @lock: guards the fields of live timeouts and all down to @max_late_ns
  * @ready_first: index of the first timeout of the ready list, + 1; 0: empty
@@ -354,11 +362,16 @@ struct twheel_table {
  * @pass_sync: @sync_wanted when the pass began
  * @pass_drains: @drain_wanted when the pass began
  * @pass_begun: a pass has begun and needs more turns
+ * @pass_now_ns: the clock when the pass began
+ * @pass_stale: entries that came up in this pass and were stale
+ * @pass_fired: entries that came up in this pass and expired or moved
+ * @sweep_left: entries that this pass may still sweep
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
  * @arrivals: what is left of the chain taken from the inbox
  * @wheel: the wheel
  * @slots_memory: its slots
+ * @slots_places: what they count for in nr_places_total
  */
 struct twheel {
 	u32 clock;
@@ -394,6 +407,7 @@ struct twheel {
 
 	struct llist_head inbox ____cacheline_aligned_in_smp;
 	atomic_t inbox_len;
+	atomic_t nr_requeued;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	u32 ready_first;
@@ -424,10 +438,15 @@ struct twheel {
 	bool pass_drains;
 	bool pass_begun;
 	bool sweeping;
+	u64 pass_now_ns;
+	u32 pass_stale;
+	u32 pass_fired;
+	s64 sweep_left;
 	u32 drain_page;
 	struct llist_node *arrivals;
 	struct twheel_wheel wheel;
 	void *slots_memory;
+	long slots_places;
 };
 
 /* The state word */
@@ -553,7 +572,8 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
 /*
  * G8: what an id names, and the state in which it was found.  NULL if the place
  * is free or another generation lives there.  The state may change at once:
- * whoever acts on it does so by state_change().
+ * whoever acts on it does so by state_change().  Without the lock, it may be
+ * REARMING: see timeout_look().
  */
 static struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 					    u64 *state)
@@ -564,7 +584,7 @@ static struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 		return NULL;
 	*state = timeout_state(t);
 	if (state_gen(*state) != id >> STATE_GEN_SHIFT ||
-	    !state_is_live(*state))
+	    (!state_is_live(*state) && state_phase(*state) != PHASE_REARMING))
 		return NULL;
 	return t;
 }
@@ -666,11 +686,15 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void wake_waiters(struct twheel *tw, __poll_t events)
+/*
+ * Wake all who wait, except that of those who wait exclusively (EPOLLEXCLUSIVE)
+ * no more are woken than there is something for; 0: all of them.
+ */
+static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 {
 	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
 	if (wq_has_sleeper(&tw->wait))
-		wake_up_poll(&tw->wait, events);
+		__wake_up(&tw->wait, TASK_NORMAL, nr, poll_to_key(events));
 }
 
 /* Ask for a whole pass that begins from now on; returns its number. */
@@ -730,7 +754,7 @@ static int table_add(struct twheel *tw, struct twheel_page *page)
 		u32 capacity = old ? 2 * old->capacity : 8;
 
 		table = kvmalloc(struct_size(table, page, capacity),
-				 GFP_KERNEL_ACCOUNT);
+				 GFP_TWHEEL);
 		if (!table)
 			return -ENOMEM;
 		table->capacity = capacity;
@@ -762,7 +786,7 @@ static int arena_grow(struct twheel *tw)
 		err = -ENOSPC;
 		goto uncount;
 	}
-	page = (struct twheel_page *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	page = (struct twheel_page *)get_zeroed_page(GFP_TWHEEL);
 	if (!page)
 		goto uncount;
 	page->first_index = tw->nr_pages * PLACES_PER_PAGE;
@@ -792,12 +816,12 @@ uncount:
  * cancels cannot take more memory than that: then those that were cancelled
  * young are in the inbox still, and the kthread is to free them from there.
  */
-static void arena_reclaim(struct twheel *tw)
+static int arena_reclaim(struct twheel *tw)
 {
 	u32 wanted = pass_request(tw);
 
-	/* The kthread waits for nobody: this is short. */
-	wait_event(tw->sync_wait, pass_is_done(tw, wanted));
+	return wait_event_killable(tw->sync_wait, pass_is_done(tw, wanted)) ?
+	       -EINTR : 0;
 }
 
 static int arena_provide(struct twheel *tw)
@@ -814,9 +838,7 @@ static int arena_provide(struct twheel *tw)
 			err = arena_grow(tw);
 	}
 	mutex_unlock(&tw->grow_mutex);
-	if (full)
-		arena_reclaim(tw);
-	return err;
+	return full ? arena_reclaim(tw) : err;
 }
 
 /* Move up to @nr free places to the end of a chain; returns how many. */
@@ -845,16 +867,20 @@ static unsigned int places_take(struct twheel *tw, unsigned int nr,
 				struct llist_node **chain, int *err)
 {
 	struct llist_node **tail = chain;
+	bool reclaimed = false;
 	unsigned int got = 0;
 
-	*err = 0;
 	for (;;) {
 		got += places_pop(tw, nr - got, &tail);
 		if (got == nr)
 			break;
 		*err = arena_provide(tw);
-		if (*err)
+		if (!*err)
+			continue;
+		/* No more memory: but some may be waiting in the inbox. */
+		if (reclaimed || arena_reclaim(tw))
 			break;
+		reclaimed = true;
 	}
 	*tail = NULL;
 	return got;
@@ -900,7 +926,7 @@ static void live_give(struct twheel *tw, unsigned int nr)
 		return;
 	live = atomic_sub_return(nr, &tw->live);
 	if (live + nr >= tw->max_pending)
-		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM);
+		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
 }
 
 static int periodic_provide(struct twheel_timeout *t)
@@ -910,7 +936,7 @@ static int periodic_provide(struct twheel_timeout *t)
 
 	if (READ_ONCE(page->periodic))
 		return 0;
-	periodic = kzalloc(sizeof(*periodic), GFP_KERNEL_ACCOUNT);
+	periodic = kzalloc(sizeof(*periodic), GFP_TWHEEL);
 	if (!periodic)
 		return -ENOMEM;
 	if (cmpxchg(&page->periodic, NULL, periodic))
@@ -931,7 +957,7 @@ static int chunks_add(struct twheel *tw, unsigned int nr)
 	void *chunk[CHUNKS_AT_A_TIME];
 	int i;
 
-	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_KERNEL_ACCOUNT, nr, chunk))
+	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_TWHEEL, nr, chunk))
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		llist_add((struct llist_node *)chunk[i], &tw->gifts);
@@ -977,11 +1003,11 @@ static int room_take(struct twheel *tw, unsigned int nr)
 }
 
 /* Entries beyond what pends are stale; too many of them call for a sweep. */
-static bool room_is_wasted(struct twheel *tw)
+static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 {
-	u64 pending = atomic_read(&tw->live);
+	s64 pending = atomic_read(&tw->live);
 
-	return atomic_read(&tw->room_used) > pending + pending / 2 + SWEEP_SLACK;
+	return atomic_read(&tw->room_used) > pending + pending / 2 + slack;
 }
 
 /* Finish a batch of timeouts that have ended. */
@@ -993,7 +1019,7 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 		atomic64_add(ending->nr_cancelled, &tw->cancelled);
 	room_give(tw, ending->nr_room);
 	live_give(tw, ending->nr_places);
-	if (ending->nr_cancelled && room_is_wasted(tw))
+	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
 		wake_at(tw, WAKE_NOW);
 }
 
@@ -1046,16 +1072,24 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 
 /* Arming */
 
-/* Make a vector of timeouts one chain, and put it into the inbox. */
-static void inbox_add(struct twheel *tw, struct llist_node *first,
-		      struct llist_node *last, unsigned int nr, u64 due_ns)
+/*
+ * Put a chain of QUEUED timeouts into the inbox; wake_for() has to follow.  The
+ * chain is not to be touched any more.  Returns when it has to be looked at:
+ * @due_ns, or now when the inbox is getting full.
+ *
+ * Those who re-arm what is QUEUED leave it where it is and trust that the next
+ * pass finds it in the inbox.  So it is put there under the lock in which it
+ * becomes QUEUED; twheel_arm_commit(), which has no lock, does otherwise.
+ */
+static u64 inbox_add(struct twheel *tw, struct llist_node *first,
+		     struct llist_node *last, unsigned int nr, u64 due_ns)
 {
 	unsigned int len = atomic_add_return(nr, &tw->inbox_len);
 
 	llist_add_batch(first, last, &tw->inbox);
 	if (len >= INBOX_WATERMARK && len - nr < INBOX_WATERMARK)
-		due_ns = WAKE_NOW;
-	wake_for(tw, due_ns);
+		return WAKE_NOW;
+	return due_ns;
 }
 
 /* Starting: with the first timeout */
@@ -1083,14 +1117,22 @@ static int twheel_start(struct twheel *tw)
 		.rewinds	= tw->clock == TWHEEL_CLOCK_REALTIME ||
 				  tw->clock == TWHEEL_CLOCK_TAI,
 	};
+	int err = -ENOMEM;
 
 	/* One more than the last tick that any clock reaches. */
 	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
 	config.max_tick = tw->max_tick;
+	tw->slots_places = DIV_ROUND_UP(twheel_wheel_size(&config),
+					sizeof(struct twheel_timeout));
+	if (atomic_long_add_return(tw->slots_places, &nr_places_total) >
+	    max_timeouts) {
+		err = -ENOSPC;
+		goto uncount;
+	}
 	tw->slots_memory = kvzalloc(twheel_wheel_size(&config),
-				    GFP_KERNEL_ACCOUNT);
+				    GFP_TWHEEL);
 	if (!tw->slots_memory)
-		return -ENOMEM;
+		goto uncount;
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(tw), tw->tick_ns));
 	hrtimer_setup(&tw->timer, timer_fired, twheel_clockid(tw),
@@ -1099,6 +1141,10 @@ static int twheel_start(struct twheel *tw)
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
 	smp_store_release(&tw->started, true);
 	return 0;
+
+uncount:
+	atomic_long_sub(tw->slots_places, &nr_places_total);
+	return err;
 }
 
 static int twheel_start_lazily(struct twheel *tw)
@@ -1114,13 +1160,26 @@ static int twheel_start_lazily(struct twheel *tw)
 	return err;
 }
 
-/* Before anything is armed; what comes in between is settled by commit. */
-static int arm_allowed(struct twheel *tw)
+/**
+ * twheel_is_started() - whether a wheel's configuration is final
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once it was set up or armed.
+ */
+bool twheel_is_started(const struct twheel *tw)
+{
+	/* Pairs with the release in twheel_start(). */
+	return smp_load_acquire(&tw->started);
+}
+
+/* Before @nr are armed; what comes in between is settled by commit. */
+static int arm_allowed(struct twheel *tw, unsigned int nr)
 {
 	if (READ_ONCE(tw->draining))
 		return -ESHUTDOWN;
-	/* Pairs with the release in twheel_start(). */
-	if (likely(smp_load_acquire(&tw->started)))
+	/* An ARM that arms nothing leaves SETUP open. */
+	if (likely(twheel_is_started(tw)) || !nr)
 		return 0;
 	return twheel_start_lazily(tw);
 }
@@ -1182,19 +1241,22 @@ static u64 life_due_ns(const struct life *life)
 	return life->flags & STATE_OVERDUE ? WAKE_NOW : life->deadline_ns;
 }
 
-/* The caller is the only one to know of it (NEW), or holds the lock. */
+/*
+ * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
+ * saw the place's last life, may read while we write, and find out afterwards.
+ */
 static void life_begin(struct twheel_timeout *t, const struct life *life)
 {
 	u32 slot = timeout_slot(t);
 
-	t->deadline_ns = life->deadline_ns;
+	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (life->flags & STATE_PERIODIC) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
 
-		periodic->interval_ns[slot] = life->interval_ns;
-		periodic->repeats_left[slot] = life->repeats;
-		periodic->count[slot] = 0;
-		periodic->deliveries[slot] = 0;
+		WRITE_ONCE(periodic->interval_ns[slot], life->interval_ns);
+		WRITE_ONCE(periodic->repeats_left[slot], life->repeats);
+		WRITE_ONCE(periodic->count[slot], 0);
+		WRITE_ONCE(periodic->deliveries[slot], 0);
 	}
 }
 
@@ -1208,7 +1270,7 @@ static int arm_place(struct twheel *tw, struct twheel_arm *arm,
 	if (life.interval_ns && periodic_provide(t))
 		return -ENOMEM;
 	life_begin(t, &life);
-	t->user_data = arm->user_data;
+	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
 	atomic64_set(&t->state, state_next(state, PHASE_NEW, life.flags));
@@ -1255,14 +1317,14 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	int err, short_of = -EAGAIN;
 
 	arming->first = NULL;
-	err = arm_allowed(tw);
-	if (err)
-		return err;
-	arming->now_ns = twheel_now(tw);
 	for (i = 0; i < nr; i++) {
 		arm[i].result = life_check(&arm[i]);
 		nr_valid += !arm[i].result;
 	}
+	err = arm_allowed(tw, nr_valid);
+	if (err)
+		return err;
+	arming->now_ns = twheel_now(tw);
 
 	got = live_take(tw, nr_valid);
 	if (got && room_take(tw, got)) {
@@ -1331,6 +1393,7 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		      unsigned int nr)
 {
 	struct llist_node *node = arming->first, *last = NULL;
+	int nr_requeued = atomic_read(&tw->nr_requeued);
 	u64 due_ns = WAKE_NEVER;
 	unsigned int i;
 	int err = 0;
@@ -1350,8 +1413,18 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		last = node;
 		node = node->next;
 	}
-	if (last)
-		inbox_add(tw, arming->first, last, nr, due_ns);
+	if (last) {
+		due_ns = inbox_add(tw, arming->first, last, nr, due_ns);
+		/*
+		 * One of them was re-armed before it was in the inbox, and the
+		 * pass that this called for may not have found it.  Both sides
+		 * have a full barrier between the two: llist_add_batch() here,
+		 * atomic_inc_return() there.
+		 */
+		if (atomic_read(&tw->nr_requeued) != nr_requeued)
+			due_ns = WAKE_NOW;
+		wake_for(tw, due_ns);
+	}
 	rcu_read_unlock();
 	arm_undo(tw, node);
 	return err;
@@ -1500,11 +1573,15 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	rearming->nr_room = 0;
 	if (READ_ONCE(tw->draining))
 		return -ESHUTDOWN;
-	/* A timeout that moves earlier leaves a stale entry in the wheel. */
-	if (smp_load_acquire(&tw->started))
+	/*
+	 * A timeout that moves earlier leaves a stale entry in the wheel.  What
+	 * was never started has no timeouts.
+	 */
+	if (twheel_is_started(tw)) {
 		err = room_take(tw, nr);
-	if (!err)
-		rearming->nr_room = nr;
+		if (!err)
+			rearming->nr_room = nr;
+	}
 	rearming->now_ns = twheel_now(tw);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
@@ -1572,6 +1649,7 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	struct llist_node *first = NULL, *last = NULL;
 	unsigned int i = 0, nr_inbox = 0;
 	u64 due_ns = WAKE_NEVER;
+	bool requeued = false;
 	int err = 0;
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
@@ -1592,6 +1670,8 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		t = timeout_at(tw, (u32)arm[i].id);
 		if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
 			break;
+		if (state_phase(seen) == PHASE_QUEUED)
+			requeued = true;
 		due_ns = min(due_ns, life_due_ns(&life));
 		if (!to_inbox)
 			continue;
@@ -1603,11 +1683,13 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		if (!state_keeps_room(seen))
 			rearming->nr_room--;
 	}
-	spin_unlock(&tw->lock);
 	if (first)
-		inbox_add(tw, first, last, nr_inbox, due_ns);
-	else
-		wake_for(tw, due_ns);
+		due_ns = inbox_add(tw, first, last, nr_inbox, due_ns);
+	spin_unlock(&tw->lock);
+	/* Pairs with the look at it in twheel_arm_commit(). */
+	if (requeued)
+		atomic_inc_return(&tw->nr_requeued);
+	wake_for(tw, due_ns);
 unlock:
 	rcu_read_unlock();
 	room_give(tw, rearming->nr_room);
@@ -1631,7 +1713,7 @@ static u32 timeout_count(const struct twheel_timeout *t, u64 state)
 	if (!(state & STATE_UNREAD))
 		return 0;
 	if (state & STATE_PERIODIC)
-		return timeout_periodic(t)->count[timeout_slot(t)];
+		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
 	return !(state & STATE_DRAINED);
 }
 
@@ -1755,7 +1837,9 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		struct twheel_timeout *t = timeout_at(tw, (u32)event[i].id);
 		bool drained = event[i].flags & TWHEEL_EVENT_DRAINED;
 
-		if (atomic64_read(&t->state) != seen[i])
+		/* The count too: sequence numbers come round. */
+		if (atomic64_read(&t->state) != seen[i] ||
+		    timeout_count(t, seen[i]) != event[i].count)
 			break;
 		if (drained || timeout_has_ended(t, seen[i])) {
 			event_end(tw, t, seen[i], drained, &ending);
@@ -1774,9 +1858,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		}
 	}
 	tw->delivered += i;
-	spin_unlock(&tw->lock);
 	if (first)
-		inbox_add(tw, first, last, nr_inbox, due_ns);
+		due_ns = inbox_add(tw, first, last, nr_inbox, due_ns);
+	spin_unlock(&tw->lock);
+	wake_for(tw, due_ns);
 	rcu_read_unlock();
 	ending_done(tw, &ending);
 	return i;
@@ -1810,15 +1895,17 @@ struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 
 /* Looking */
 
-static void timeout_status(struct twheel *tw, struct twheel_timeout *t,
+/* False if it is gone. */
+static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 			   u64 state, u64 now_ns, struct twheel_status *status)
 	__must_hold(&tw->lock)
 {
 	*status = (struct twheel_status){
 		.id		= timeout_id(t, state),
 		.state		= TWHEEL_STATE_PENDING,
-		.user_data	= t->user_data,
-		.deadline_ns	= min(t->deadline_ns, TWHEEL_TIME_NEVER),
+		.user_data	= READ_ONCE(t->user_data),
+		.deadline_ns	= min(READ_ONCE(t->deadline_ns),
+				      TWHEEL_TIME_NEVER),
 		.count		= timeout_count(t, state),
 	};
 	if (state & STATE_DRAINED)
@@ -1833,12 +1920,18 @@ static void timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		struct twheel_periodic *periodic = timeout_periodic(t);
 		u32 slot = timeout_slot(t);
 
-		status->interval_ns = periodic->interval_ns[slot];
-		status->deliveries = periodic->deliveries[slot];
-		status->repeats_left = periodic->repeats_left[slot];
+		status->interval_ns = READ_ONCE(periodic->interval_ns[slot]);
+		status->deliveries = READ_ONCE(periodic->deliveries[slot]);
+		status->repeats_left = READ_ONCE(periodic->repeats_left[slot]);
 	}
 	if (state & STATE_FIXED_DELAY)
 		status->flags = TWHEEL_ARM_FIXED_DELAY;
+	/*
+	 * G8: cancelled meanwhile, which takes no lock, its place may be another
+	 * one's, and what was read above that one's.
+	 */
+	smp_rmb();
+	return state_gen(atomic64_read(&t->state)) == state_gen(state);
 }
 
 /**
@@ -1862,9 +1955,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 		if (status[i].result)
 			continue;
 		t = timeout_by_id(tw, status[i].id, &state);
-		if (t)
-			timeout_status(tw, t, state, now_ns, &status[i]);
-		else
+		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
 			status[i].result = -ENOENT;
 	}
 	spin_unlock(&tw->lock);
@@ -1901,8 +1992,9 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		struct twheel_timeout *t = &page->timeout[slot];
 		u64 state = timeout_state(t);
 
-		if (state_is_live(state))
-			timeout_status(tw, t, state, now_ns, &status[i++]);
+		if (state_is_live(state) &&
+		    timeout_status(tw, t, state, now_ns, &status[i]))
+			i++;
 	}
 	spin_unlock(&tw->lock);
 	*cursor = page->first_index + slot;
@@ -1921,7 +2013,7 @@ static u64 next_expiry_ns(struct twheel *tw)
 		for (i = 0; i < PLACES_PER_PAGE; i++)
 			if (state_is_pending(timeout_state(&page->timeout[i])))
 				next_ns = min(next_ns,
-					      page->timeout[i].deadline_ns);
+					READ_ONCE(page->timeout[i].deadline_ns));
 		spin_unlock(&tw->lock);
 		cond_resched();
 	}
@@ -1939,16 +2031,21 @@ static u64 next_expiry_ns(struct twheel *tw)
  */
 void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
+	/* Once it is, what follows is final, and nobody is waited for. */
+	bool started = twheel_is_started(tw);
+
 	*info = (struct twheel_info){ .size = sizeof(*info) };
 
-	mutex_lock(&tw->control_mutex);
+	if (!started)
+		mutex_lock(&tw->control_mutex);
 	info->clock = tw->clock;
 	info->tick_ns = tw->tick_ns;
 	info->slots = tw->slots;
 	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->max_pending;
 	info->setup_flags = tw->setup_flags;
-	mutex_unlock(&tw->control_mutex);
+	if (!started)
+		mutex_unlock(&tw->control_mutex);
 	info->max_pending_limit = max_pending;
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	info->next_expiry_ns = next_expiry_ns(tw);
@@ -1981,6 +2078,25 @@ static void gifts_accept(struct twheel *tw)
 		twheel_wheel_give(&tw->wheel, (struct twheel_chunk *)node);
 }
 
+/*
+ * Put a timeout into the wheel.  One that was due when armed does not wait for
+ * an edge: the tick that it is in has begun.
+ */
+static void entry_insert(struct twheel *tw, const struct twheel_timeout *t,
+			 u64 state, u32 index)
+{
+	u64 deadline_ns = READ_ONCE(t->deadline_ns);
+	struct twheel_entry entry = {
+		.tick	= state & STATE_OVERDUE ?
+			  div64_u64(deadline_ns, tw->tick_ns) :
+			  deadline_tick(tw, deadline_ns),
+		.index	= index,
+		.seq	= state_seq(state),
+	};
+
+	twheel_wheel_insert(&tw->wheel, entry);
+}
+
 /* Let a timeout from the inbox into the wheel, if it still wants to. */
 static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 			  struct ending *ending)
@@ -1991,14 +2107,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 	if (state_phase(state) == PHASE_QUEUED) {
 		next = state_placed(state, state & STATE_FLAGS);
 		if (state_change(t, state, next)) {
-			struct twheel_entry entry = {
-				.tick	= state & STATE_OVERDUE ? 0 :
-					  deadline_tick(tw, t->deadline_ns),
-				.index	= timeout_index(t),
-				.seq	= state_seq(next),
-			};
-
-			twheel_wheel_insert(&tw->wheel, entry);
+			entry_insert(tw, t, next, timeout_index(t));
 			return;
 		}
 		/* Lost to a cancel, the only one who does not take the lock. */
@@ -2032,6 +2141,7 @@ static bool inbox_drain(struct twheel *tw, int *budget)
 		}
 		spin_unlock(&tw->lock);
 		atomic_sub(nr, &tw->inbox_len);
+		tw->sweep_left += 2 * nr;
 		ending_done(tw, &ending);
 		*budget -= nr;
 		cond_resched();
@@ -2043,10 +2153,11 @@ static bool inbox_drain(struct twheel *tw, int *budget)
 
 /**
  * struct expiry - a batch of expirations
- * @now_ns: the clock when the pass read it
+ * @now_ns: the clock when the pass began
  * @edge_ns: the latest tick's edge that has passed by then
  * @fired_ns: the clock when the batch was begun
  * @nr_room: room in the wheel to be given back
+ * @nr_stale: entries of timeouts that are gone, or elsewhere
  * @nr_events: events that came or grew
  */
 struct expiry {
@@ -2054,20 +2165,9 @@ struct expiry {
 	u64 edge_ns;
 	u64 fired_ns;
 	unsigned int nr_room;
+	unsigned int nr_stale;
 	unsigned int nr_events;
 };
-
-static void entry_insert(struct twheel *tw, const struct twheel_timeout *t,
-			 u64 state, u32 index)
-{
-	struct twheel_entry entry = {
-		.tick	= deadline_tick(tw, t->deadline_ns),
-		.index	= index,
-		.seq	= state_seq(state),
-	};
-
-	twheel_wheel_insert(&tw->wheel, entry);
-}
 
 /*
  * How many periods have passed by @until_ns, the first one included; no loop
@@ -2116,15 +2216,19 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
-	u64 interval_ns = periodic->interval_ns[slot];
+	/* Of another life, if it is gone: then the cmpxchg below fails. */
+	u64 interval_ns = max(READ_ONCE(periodic->interval_ns[slot]),
+			      tw->tick_ns);
+	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 flags = (state & STATE_LIFE) | STATE_UNREAD;
 	bool ended = state & STATE_FIXED_DELAY;
 	u64 next;
 
 	if (!ended)
-		*nr = periods_passed(t->deadline_ns, interval_ns, until_ns);
-	if (state & STATE_LIMITED && *nr >= periodic->repeats_left[slot]) {
-		*nr = periodic->repeats_left[slot];
+		*nr = periods_passed(deadline_ns, interval_ns, until_ns);
+	if (state & STATE_LIMITED &&
+	    *nr >= READ_ONCE(periodic->repeats_left[slot])) {
+		*nr = READ_ONCE(periodic->repeats_left[slot]);
 		ended = true;
 	}
 	next = ended ? state_next(state, PHASE_SPENT, flags) :
@@ -2136,7 +2240,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 	if (state & STATE_LIMITED)
 		periodic->repeats_left[slot] -= *nr;
 	periodic->count[slot] = min(periodic->count[slot] + *nr, (u64)U32_MAX);
-	t->deadline_ns += (*nr - ended) * interval_ns;
+	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - ended) * interval_ns);
 	t->fired_ns = x->fired_ns;
 	if (!(state & STATE_UNREAD))
 		ready_add(tw, t);
@@ -2152,16 +2256,18 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 	__must_hold(&tw->lock)
 {
 	u64 state = timeout_state(t);
-	u64 deadline_ns = t->deadline_ns;
-	bool overdue = state & STATE_OVERDUE && deadline_ns <= x->now_ns;
-	u64 until_ns = overdue ? x->now_ns : x->edge_ns;
+	u64 deadline_ns = READ_ONCE(t->deadline_ns);
+	/* Re-armed since the pass began, it may be due after x->now_ns. */
+	bool overdue = state & STATE_OVERDUE;
+	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
 	u64 nr = 1;
 	bool won;
 
 	lockdep_assert_held(&tw->lock);
 	if (state_phase(state) != PHASE_ARMED ||
 	    state_seq(state) != entry->seq) {
-		x->nr_room++;	/* stale */
+		x->nr_room++;
+		x->nr_stale++;
 		return;
 	}
 	/*
@@ -2189,34 +2295,51 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 		x->nr_room++;
 }
 
-static void expire_batch(struct twheel *tw, const struct twheel_entry *due,
+static int entry_compare(const void *a, const void *b)
+{
+	const struct twheel_entry *x = a, *y = b;
+
+	return x->tick < y->tick ? -1 : x->tick > y->tick;
+}
+
+static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 			 unsigned int nr, struct expiry *x)
 {
 	struct twheel_timeout *t[KTHREAD_BATCH];
+	bool in_order = true;
 	unsigned int i;
 
+	/* Those that came too late for their ticks are in no order. */
+	for (i = 1; i < nr; i++)
+		in_order &= due[i].tick >= due[i - 1].tick;
+	if (!in_order)
+		sort(due, nr, sizeof(*due), entry_compare, NULL);
 	for (i = 0; i < nr; i++) {
 		t[i] = timeout_at(tw, due[i].index);
 		prefetchw(t[i]);
 	}
 	x->nr_room = 0;
+	x->nr_stale = 0;
 	x->nr_events = 0;
 	spin_lock(&tw->lock);
-	x->fired_ns = twheel_now(tw);
+	/* The clock may have been set back since. */
+	x->fired_ns = max(twheel_now(tw), x->now_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
 	spin_unlock(&tw->lock);
 	room_give(tw, x->nr_room);
+	tw->pass_stale += x->nr_stale;
+	tw->pass_fired += nr - x->nr_stale;
 	/* One wake-up a batch. */
 	if (x->nr_events)
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
 /* Returns false when the budget ran out before the due did. */
 static bool expire(struct twheel *tw, int *budget)
 {
 	struct twheel_entry due[KTHREAD_BATCH];
-	struct expiry x = { .now_ns = twheel_now(tw) };
+	struct expiry x = { .now_ns = tw->pass_now_ns };
 	u64 now_tick = div64_u64(x.now_ns, tw->tick_ns);
 	bool more;
 
@@ -2300,24 +2423,32 @@ static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
 	       state_seq(state) == entry->seq;
 }
 
-/* One step of a sweep, for which others need not wait. */
-static void sweep(struct twheel *tw)
+/*
+ * Drop stale entries where they are too many, or where the kthread was woken
+ * for nothing else (G6).  A pass sweeps twice as many entries as it inserted,
+ * at least, so that the stale cannot outgrow it.  Returns false when the budget
+ * of the turn ran out before that of the pass.
+ */
+static bool sweep(struct twheel *tw, int *budget)
 {
 	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
 	unsigned int i, nr, nr_stale;
-	int budget = TURN_BUDGET;
 
 	if (!tw->sweeping) {
-		if (!room_is_wasted(tw))
-			return;
+		bool in_vain = tw->pass_stale && !tw->pass_fired;
+
+		if (!room_is_wasted(tw, in_vain ? 0 : SWEEP_SLACK))
+			return true;
 		twheel_wheel_sweep_begin(&tw->wheel);
 		tw->sweeping = true;
 	}
-	while (budget > 0) {
+	while (tw->sweep_left > 0) {
+		if (*budget <= 0)
+			return false;
 		nr = twheel_wheel_sweep(&tw->wheel, out);
 		if (!nr) {
 			tw->sweeping = false;
-			return;
+			break;
 		}
 		nr_stale = 0;
 		spin_lock(&tw->lock);
@@ -2329,9 +2460,11 @@ static void sweep(struct twheel *tw)
 		}
 		spin_unlock(&tw->lock);
 		room_give(tw, nr_stale);
-		budget -= nr;
+		tw->sweep_left -= nr;
+		*budget -= nr;
 		cond_resched();
 	}
+	return true;
 }
 
 /*
@@ -2381,9 +2514,18 @@ static void pass_begin(struct twheel *tw)
 
 	/* A full barrier; pairs with wake_for(). */
 	tw->arrivals = llist_del_all(&tw->inbox);
+	/*
+	 * After the inbox: what was due when armed is due now.  Once for the
+	 * whole pass: what expires again meanwhile is for the next one, or a
+	 * pass might never end.
+	 */
+	tw->pass_now_ns = twheel_now(tw);
 	/* After the inbox: the chunks for what came from it are here. */
 	gifts_accept(tw);
 	tw->drain_page = 0;
+	tw->pass_stale = 0;
+	tw->pass_fired = 0;
+	tw->sweep_left = TURN_BUDGET;
 	tw->pass_begun = true;
 }
 
@@ -2402,7 +2544,7 @@ static void pass_end(struct twheel *tw, bool again)
 	if (tw->pass_drains && !tw->drained) {
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->drained, true);
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
 	tw->pass_begun = false;
 
@@ -2438,11 +2580,11 @@ static void turn(struct kthread_work *work)
 	if (!tw->pass_begun)
 		pass_begin(tw);
 	if (!inbox_drain(tw, &budget) || !expire(tw, &budget) ||
-	    (tw->pass_drains && !tw->drained && !drain_pages(tw, &budget))) {
+	    (tw->pass_drains && !tw->drained && !drain_pages(tw, &budget)) ||
+	    !sweep(tw, &budget)) {
 		kthread_queue_work(tw->worker, &tw->work);
 		return;
 	}
-	sweep(tw);
 	again = room_shrink(tw);
 	pass_end(tw, again || tw->sweeping);
 }
@@ -2568,12 +2710,11 @@ int twheel_drain(struct twheel *tw)
 		spin_lock(&tw->wake_lock);
 		tw->drain_wanted = true;
 		spin_unlock(&tw->wake_lock);
-		wake_waiters(tw, EPOLLHUP);
 	}
 	if (!tw->started) {
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->drained, true);
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	} else if (!tw->drained) {
 		err = pass_sync(tw);
 	}
@@ -2593,7 +2734,7 @@ int twheel_drain(struct twheel *tw)
  */
 struct twheel *twheel_create(void)
 {
-	struct twheel *tw = kzalloc(sizeof(*tw), GFP_KERNEL_ACCOUNT);
+	struct twheel *tw = kzalloc(sizeof(*tw), GFP_TWHEEL);
 
 	if (!tw)
 		return NULL;
@@ -2644,6 +2785,7 @@ static void wheel_free(struct twheel *tw)
 	while ((chunks = twheel_wheel_dismantle(&tw->wheel)))
 		chunks_free(chunks);
 	kvfree(tw->slots_memory);
+	atomic_long_sub(tw->slots_places, &nr_places_total);
 }
 
 static void arena_free(struct twheel *tw)

@@ -79,6 +79,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_event *event,
 				  const u64 *seen, unsigned int nr);
+bool twheel_is_started(const struct twheel *tw);
 bool twheel_has_events(const struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);
 bool twheel_is_draining(const struct twheel *tw);

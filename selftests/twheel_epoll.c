@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 
 #define PLACES		64
 #define THREADS		4
@@ -429,46 +430,104 @@ TEST_F_TIMEOUT(epoll, threads_in_one_edge_epoll_share_the_events, 120)
 	crowd_check(_metadata, self->fd);
 }
 
-TEST_F_TIMEOUT(epoll, drain_wakes_all_exclusive_sleepers, 60)
-{
-	int ep[THREADS];
-	int i;
-
-	for (i = 0; i < THREADS; i++) {
-		ep[i] = epoll_create1(EPOLL_CLOEXEC);
-		ASSERT_EQ(0, watch(ep[i], self->fd, EPOLLIN | EPOLLEXCLUSIVE | EPOLLET));
-		ASSERT_EQ(0, said(ep[i], 0));
-	}
-	ASSERT_EQ(0, tw_drain(self->fd));
-	for (i = 0; i < THREADS; i++)
-		EXPECT_EQ(EPOLLHUP, said(ep[i], 0));
-	for (i = 0; i < THREADS; i++)
-		close(ep[i]);
-}
-
 /* ---- asleep -------------------------------------------------------------- */
 
-static int sleeper_said;
+/* A thread that sleeps in an epoll of one descriptor. */
+struct sleeper {
+	pthread_t thread;
+	int ep;
+	int said;
+	_Atomic pid_t tid;
+};
+
+static struct sleeper sleepers[THREADS];
 
 static void *sleeper_run(void *arg)
 {
-	sleeper_said = said(*(int *)arg, TW_PATIENCE_MS);
+	struct sleeper *s = arg;
+
+	s->tid = syscall(SYS_gettid);
+	s->said = said(s->ep, TW_PATIENCE_MS);
 	return NULL;
+}
+
+/* Starts it, and returns 0 when it is asleep. */
+static int sleeper_start(struct sleeper *s, int ep)
+{
+	int ret;
+
+	s->ep = ep;
+	ret = pthread_create(&s->thread, NULL, sleeper_run, s);
+	if (ret)
+		return -ret;
+	while (!s->tid)
+		tw_sleep(TW_MS);
+	return tw_wait_asleep(s->tid);
+}
+
+/* What it was told; 0 when nobody woke it. */
+static int sleeper_join(struct sleeper *s)
+{
+	pthread_join(s->thread, NULL);
+	return s->said;
 }
 
 TEST_F_TIMEOUT(epoll, a_sleeper_in_a_nested_epoll_is_woken, 60)
 {
 	int outer = epoll_create1(EPOLL_CLOEXEC);
-	pthread_t thread;
 
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
 	ASSERT_EQ(0, watch(outer, self->ep, EPOLLIN));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, sleeper_run, &outer));
-	tw_sleep(200 * TW_MS);
+	ASSERT_EQ(0, sleeper_start(&sleepers[0], outer));
 	EXPIRE(1);
-	pthread_join(thread, NULL);
-	EXPECT_EQ(EPOLLIN, sleeper_said);
+	EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[0]));
 	close(outer);
+}
+
+/* All of them, each in an epoll of its own. */
+static void sleepers_start(struct __test_metadata *_metadata, int fd, __u32 events)
+{
+	int i;
+
+	for (i = 0; i < THREADS; i++) {
+		int ep = epoll_create1(EPOLL_CLOEXEC);
+
+		ASSERT_EQ(0, watch(ep, fd, events));
+		ASSERT_EQ(0, sleeper_start(&sleepers[i], ep));
+	}
+}
+
+/* None of them goes back to wait: what one leaves is for the next. */
+TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events, 60)
+{
+	int i;
+
+	sleepers_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE);
+	EXPIRE(THREADS);
+	for (i = 0; i < THREADS; i++)
+		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
+}
+
+TEST_F_TIMEOUT(epoll, drain_wakes_all_exclusive_sleepers, 60)
+{
+	int i;
+
+	sleepers_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < THREADS; i++)
+		EXPECT_EQ(EPOLLHUP, sleeper_join(&sleepers[i]));
+}
+
+TEST_F_TIMEOUT(epoll, drain_with_events_left_wakes_all_exclusive_sleepers, 60)
+{
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	sleepers_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < THREADS; i++)
+		EXPECT_EQ(EPOLLIN | EPOLLHUP, sleeper_join(&sleepers[i]));
 }
 
 TEST_HARNESS_MAIN

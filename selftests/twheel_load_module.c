@@ -301,7 +301,7 @@ TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 900)
 	long before, after;
 
 	/* The first ones fill caches that stay. */
-	before = rounds(_metadata, nr / 5 + 1);
+	before = rounds(_metadata, nr / 10 + 1);
 	after = rounds(_metadata, nr);
 	TH_LOG("kernel memory: %ld kB before, %ld kB after %d rounds", before, after, nr);
 	/* Less than a page a round. */

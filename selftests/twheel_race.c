@@ -499,7 +499,7 @@ static void run(struct __test_metadata *_metadata, const struct plan *plan)
 		close(race.fd);
 		round++;
 	} while (tw_now(CLOCK_MONOTONIC) < end_ns);
-	TH_LOG("%d rounds, %llu armed: %llu delivered, %llu cancelled, %llu revoked, %llu drained; %llu re-armed",
+	TH_LOG("%d rounds, %llu armed: %llu delivered, %llu cancelled, %llu revoked, %llu drained; %llu rearmed",
 	       round, total.armed, total.delivered, total.cancelled, total.revoked,
 	       total.drained, total.rearmed);
 }
@@ -525,43 +525,43 @@ FIXTURE_TEARDOWN(race)
 }
 
 RACE(cancel_against_expiry,
-     .roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+	.roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
 
 RACE(cancel_against_cancel,
-     .roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+	.roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT)
 
 RACE(cancel_against_read_of_an_expired_one,
-     .roles = { armer, slow_reader, canceller }, .pause_ns = SHORT)
+	.roles = { armer, slow_reader, canceller }, .pause_ns = SHORT)
 
 RACE(rearm_against_expiry,
-     .roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+	.roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
 
 RACE(rearm_against_cancel,
-     .roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+	.roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT)
 
 RACE(rearm_against_cancel_against_expiry,
-     .roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
+	.roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
 
 RACE(arm_against_drain,
-     .roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)
+	.roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)
 
 RACE(cancel_against_drain,
-     .roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
-     .drain_amid = true)
+	.roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
+	.drain_amid = true)
 
 RACE(two_readers_against_two_armers,
-     .roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)
+	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)
 
 RACE(periodic_against_cancel_against_read,
-     .roles = { armer, canceller, reader }, .near_ns = TW_MS, .spread_ns = TW_MS,
-     .interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS)
+	.roles = { armer, canceller, reader }, .near_ns = TW_MS, .spread_ns = TW_MS,
+	.interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS)
 
 RACE(list_query_and_info_beside_changes,
-     .roles = { armer, canceller, mover, observer, reader },
-     .near_ns = 10 * TW_MS, .spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true)
+	.roles = { armer, canceller, mover, observer, reader },
+	.near_ns = 10 * TW_MS, .spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true)
 
 RACE(advance_against_advance,
-     .roles = { armer, advancer, advancer, reader },
-     .clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT)
+	.roles = { armer, advancer, advancer, reader },
+	.clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT)
 
 TEST_HARNESS_MAIN
