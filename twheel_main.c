@@ -165,7 +165,7 @@ MODULE_PARM_DESC(max_pending,
 static unsigned long max_timeouts = 67108864;
 module_param(max_timeouts, ulong, 0444);
 MODULE_PARM_DESC(max_timeouts,
-		 "timeouts of all wheels together, slots counting by their size (1024 and up, default 67108864)");
+		 "timeouts of all wheels together, slots beyond 1024 counting by their size (1024 and up, default 67108864)");
 
 static unsigned int kthreads;
 module_param(kthreads, uint, 0444);
@@ -545,7 +545,10 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 	return READ_ONCE(timeout_page(t)->periodic);
 }
 
-/* The page outlives the read-side section; it is freed by the last close. */
+/*
+ * G7: a timeout is found in two loads, whatever pends.  The page outlives the
+ * read-side section; it is freed by the last close.
+ */
 static struct twheel_page *page_at(struct twheel *tw, u32 nr)
 {
 	struct twheel_page *page = NULL;
@@ -1122,8 +1125,11 @@ static int twheel_start(struct twheel *tw)
 	/* One more than the last tick that any clock reaches. */
 	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
 	config.max_tick = tw->max_tick;
-	tw->slots_places = DIV_ROUND_UP(twheel_wheel_size(&config),
-					sizeof(struct twheel_timeout));
+	/* A pipe takes more than the slots of a usual wheel; not so 2^20. */
+	if (tw->slots > DEFAULT_SLOTS)
+		tw->slots_places = (tw->slots - DEFAULT_SLOTS) *
+				   sizeof(struct twheel_chunk *) /
+				   sizeof(struct twheel_timeout);
 	if (atomic_long_add_return(tw->slots_places, &nr_places_total) >
 	    max_timeouts) {
 		err = -ENOSPC;
@@ -1144,6 +1150,7 @@ static int twheel_start(struct twheel *tw)
 
 uncount:
 	atomic_long_sub(tw->slots_places, &nr_places_total);
+	tw->slots_places = 0;
 	return err;
 }
 

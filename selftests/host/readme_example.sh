@@ -26,9 +26,14 @@ compile()
 mkdir -p "$build"
 rm -f "$program"
 echo "TAP version 13"
-echo "1..1"
+echo "1..2"
 if compile; then
 	echo "ok 1 the program in README.md compiles"
 else
 	echo "not ok 1 the program in README.md compiles"
+fi
+if cmp -s "$source" "$top/examples/hello.c"; then
+	echo "ok 2 the program in README.md is examples/hello.c"
+else
+	echo "not ok 2 the program in README.md is examples/hello.c"
 fi

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * idle-report.c - what idle-server prints, and whether it was done right
+ */
+#define _GNU_SOURCE
+#include "idle-server.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / NSEC_PER_SEC;
+}
+
+/* CPU time */
+
+uint64_t server_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static bool read_line(const char *pid, const char *name, char *line, int size)
+{
+	char path[300];
+	FILE *file;
+	bool good;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", pid, name);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	good = fgets(line, size, file);
+	fclose(file);
+	return good;
+}
+
+/* Of the kernel threads that serve all wheels; 0 when it cannot be read. */
+uint64_t kthreads_cpu_ns(void)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	uint64_t sum = 0;
+	char line[200];
+
+	while (proc && (entry = readdir(proc))) {
+		if (!isdigit(entry->d_name[0]) ||
+		    !read_line(entry->d_name, "comm", line, sizeof(line)) ||
+		    strncmp(line, "twheel/", 7))
+			continue;
+		/* Its first number is nanoseconds. */
+		if (read_line(entry->d_name, "schedstat", line, sizeof(line)))
+			sum += strtoull(line, NULL, 10);
+	}
+	if (proc)
+		closedir(proc);
+	return sum;
+}
+
+/* Progress, fdinfo, the table */
+
+void report_progress(const struct server *s)
+{
+	static uint64_t last_ns, last_refreshed, last_cancelled;
+	const struct stats *st = &s->st;
+	uint64_t now = now_ns();
+	/* When it is late, it stands for more than a second. */
+	double elapsed = seconds(now - (last_ns ? last_ns : st->begin_ns));
+
+	if (!last_ns)
+		printf("  second  connections  refreshes/s  cancels/s  idle closed  requests timed out\n");
+	printf("%8.1f  %11u  %11.0f  %9.0f  %11" PRIu64 "  %18" PRIu64 "\n",
+	       seconds(now - st->begin_ns), s->nr_open,
+	       (st->refreshed - last_refreshed) / elapsed,
+	       (st->cancelled - last_cancelled) / elapsed,
+	       st->closed[IDLE], st->closed[REQUEST]);
+	last_ns = now;
+	last_refreshed = st->refreshed;
+	last_cancelled = st->cancelled;
+}
+
+/* What the kernel says about each descriptor is left out. */
+static bool is_common(const char *key)
+{
+	static const char * const common[] = { "pos", "flags", "mnt_id", "ino" };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+		if (!strcmp(key, common[i]))
+			return true;
+	return false;
+}
+
+void report_fdinfo(int fd)
+{
+	char path[64], line[200], key[100], value[100];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "r");
+	if (!file) {
+		printf("\n%s: %s\n", path, strerror(errno));
+		return;
+	}
+	printf("\n%s, before the wheel is drained:\n", path);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%99[^:]: %99s", key, value) == 2 &&
+		    !is_common(key))
+			printf("  %-15s %20s\n", key, value);
+	fclose(file);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double late_ticks(const struct server *s, unsigned int percent)
+{
+	const struct stats *st = &s->st;
+
+	if (!st->nr_late)
+		return 0;
+	return (double)st->late_ns[(uint64_t)(st->nr_late - 1) * percent / 100] /
+	       s->opt->tick_ns;
+}
+
+static void info_get(const struct server *s, struct twheel_info *info)
+{
+	*info = (struct twheel_info) { .size = sizeof(*info) };
+	if (ioctl(s->wheel, TWHEEL_IOC_INFO, info))
+		die("the wheel does not say how it is");
+}
+
+void report_table(struct server *s)
+{
+	struct stats *st = &s->st;
+	struct twheel_info info;
+
+	info_get(s, &info);
+	qsort(st->late_ns, st->nr_late, sizeof(st->late_ns[0]), compare);
+	printf("\nIn %.1f seconds, and one descriptor for all timeouts:\n",
+	       seconds(st->end_ns - st->begin_ns));
+	printf("  connections  %" PRIu64 ": %" PRIu64 " closed idle, %" PRIu64
+	       " with a request timed out, %u open at the end\n",
+	       st->accepted, st->closed[IDLE], st->closed[REQUEST],
+	       st->open_at_end);
+	printf("  refreshes    %" PRIu64 " in %" PRIu64 " calls\n",
+	       st->refreshed, st->refresh_calls);
+	printf("  cancels      %" PRIu64 " in %" PRIu64 " calls\n",
+	       st->cancelled + st->revoked, st->cancel_calls);
+	printf("  expirations  %" PRIu64 " idle, %" PRIu64 " request\n",
+	       st->expired[IDLE], st->expired[REQUEST]);
+	printf("  lateness     p50 %.2f, p99 %.2f, max %.2f ticks of %g ms\n",
+	       late_ticks(s, 50), late_ticks(s, 99), late_ticks(s, 100),
+	       (double)s->opt->tick_ns / NSEC_PER_MSEC);
+	printf("  accounting   %llu armed = %llu live + %llu completed + %llu cancelled + %llu revoked + %llu drained\n",
+	       info.armed, info.live, info.completed, info.cancelled,
+	       info.revoked, info.drained);
+	printf("  CPU time     %.2f s this server", seconds(st->server_cpu_ns));
+	if (st->kthreads_cpu_ns)
+		printf(", %.2f s the kernel threads of all wheels",
+		       seconds(st->kthreads_cpu_ns));
+	printf("\n");
+	if (s->seen.starved)
+		printf("  This machine was too slow for %u clients to talk in time; they were closed, and rightly.\n",
+		       s->seen.starved);
+}
+
+/* Verdict */
+
+static bool agree(const char *what, uint64_t wheel, uint64_t server)
+{
+	if (wheel == server)
+		return true;
+	printf("WRONG: the wheel says %" PRIu64 " %s, and the server counted %"
+	       PRIu64 ".\n", wheel, what, server);
+	return false;
+}
+
+/* "N of them", which ought to be none. */
+static bool none(uint64_t nr, const char *what)
+{
+	if (!nr)
+		return true;
+	printf("WRONG: %" PRIu64 " %s.\n", nr, what);
+	return false;
+}
+
+static bool accounting_is_right(const struct server *s)
+{
+	const struct stats *st = &s->st;
+	struct twheel_info info;
+	bool right = true;
+	uint64_t ended;
+
+	info_get(s, &info);
+	ended = info.completed + info.cancelled + info.revoked + info.drained;
+	right &= agree("timeouts armed", info.armed, st->armed);
+	right &= agree("refreshes", info.rearmed, st->refreshed);
+	right &= agree("cancels", info.cancelled, st->cancelled);
+	right &= agree("revoked", info.revoked, st->revoked);
+	right &= agree("completed", info.completed,
+		       st->expired[IDLE] + st->expired[REQUEST]);
+	right &= agree("drained", info.drained, st->drained);
+	/* Each was read, or taken back before it was. */
+	right &= agree("expirations", info.expirations,
+		       st->expirations + st->revoked + st->overtaken);
+	right &= agree("events read", info.delivered, st->events);
+	right &= none(info.live, "timeouts are left after the wheel was drained");
+	if (info.armed != info.live + ended) {
+		printf("WRONG: %llu timeouts were armed, and %llu are accounted for.\n",
+		       info.armed, (unsigned long long)(info.live + ended));
+		right = false;
+	}
+	return right;
+}
+
+static bool wheel_was_right(const struct stats *st)
+{
+	bool right = true;
+
+	right &= none(st->early, "events came before their deadline");
+	right &= none(st->wrong, "events had a deadline that was not asked for");
+	right &= none(st->stray, "events came for timeouts that had ended");
+	right &= none(st->lost, "timeouts were lost by the wheel");
+	return right;
+}
+
+static bool clients_are_content(const struct server *s)
+{
+	const struct client_report *seen = &s->seen;
+	const struct stats *st = &s->st;
+	bool right = true;
+	uint64_t closes;
+
+	right &= none(seen->early,
+		      "connections were closed while they talked, or before their time");
+	right &= none(seen->late, "connections were closed too late");
+	right &= none(seen->missed,
+		      "connections should have been closed, and were not");
+	right &= none(seen->unanswered,
+		      "connections were closed while they waited for an answer");
+	right &= none(st->dropped, "connections were lost");
+	if (st->accepted != s->opt->connections) {
+		printf("WRONG: %u connections were made, and %" PRIu64
+		       " accepted.\n", s->opt->connections, st->accepted);
+		right = false;
+	}
+
+	closes = seen->closed[IDLE] + seen->closed[REQUEST] + seen->starved +
+		 seen->early + seen->late + seen->unanswered;
+	if (closes != st->closed[IDLE] + st->closed[REQUEST]) {
+		printf("WRONG: the clients saw %" PRIu64 " closes, and the server made %"
+		       PRIu64 ".\n", closes,
+		       st->closed[IDLE] + st->closed[REQUEST]);
+		right = false;
+	}
+	if (seen->starved > s->opt->connections / 10) {
+		printf("WRONG: this machine is too slow for so much: try --connections=%u.\n",
+		       s->opt->connections / 4);
+		right = false;
+	}
+	return right;
+}
+
+/**
+ * report_verdict() - say whether it was done right, and if not what was wrong
+ * @s: the server, at its end
+ *
+ * Return: the exit status, 0 when it was.
+ */
+int report_verdict(const struct server *s)
+{
+	const struct options *opt = s->opt;
+	const struct stats *st = &s->st;
+	bool right = true;
+
+	printf("\n");
+	/* All else would follow from one of these. */
+	if (s->seen.connected < opt->connections) {
+		printf("WRONG: of %u connections only %u were made in %.0f s; this machine is too slow: try --connections=%u, or a longer --idle.\n",
+		       opt->connections, s->seen.connected,
+		       seconds(CONNECT_NS), s->seen.connected / 2);
+		return 1;
+	}
+	if (st->refused) {
+		printf("WRONG: the wheel refused %" PRIu64 " timeouts (%s%s), and their connections were closed.\n",
+		       st->refused, strerror(st->refused_errno),
+		       st->refused_errno == ENOSPC ?
+		       ": the module's max_timeouts is reached" : "");
+		return 1;
+	}
+	right &= wheel_was_right(st);
+	right &= accounting_is_right(s);
+	right &= clients_are_content(s);
+	if (right)
+		printf("Right: %u silent and %u stalled connections were closed on time, no other was, and every timeout is accounted for.\n",
+		       s->seen.closed[IDLE], s->seen.closed[REQUEST]);
+	return !right;
+}

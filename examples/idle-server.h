@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the parts of idle-server share.
+ */
+#ifndef IDLE_SERVER_H
+#define IDLE_SERVER_H
+
+#include <linux/twheel.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+#include <time.h>
+
+#define NSEC_PER_SEC	1000000000ULL
+#define NSEC_PER_MSEC	1000000ULL
+
+/* How much later than due a close may reach a client: the machine may be slow. */
+#define GRACE_NS	(5 * NSEC_PER_SEC)
+
+/* The time that the clients have to connect. */
+#define CONNECT_NS	(60 * NSEC_PER_SEC)
+
+/* What a round takes on: sockets, expirations, and new connections. */
+#define EVENTS		256
+
+enum timeout {
+	IDLE,		/* nothing was received for so long */
+	REQUEST,	/* a line was begun so long ago, and is not complete */
+	NR_TIMEOUTS,
+};
+
+/* Each of a round has NR_TIMEOUTS at most to be armed, re-armed or cancelled. */
+#define BATCH		(3 * EVENTS * NR_TIMEOUTS)
+
+struct options {
+	unsigned int connections;
+	unsigned int seconds;
+	uint64_t timeout_ns[NR_TIMEOUTS];
+	uint64_t tick_ns;
+};
+
+/* What the server counts by itself, to be held against what the wheel says. */
+struct stats {
+	uint64_t accepted;
+	uint64_t closed[NR_TIMEOUTS];	/* because this expired */
+	uint64_t saved;		/* due, but the last look found traffic */
+	uint64_t dropped;	/* left, or did not take their answers */
+	uint64_t refused;	/* no timeout was to be had */
+	int refused_errno;
+	unsigned int open_at_end;
+
+	uint64_t armed, arm_calls;
+	uint64_t refreshed, refresh_calls;
+	uint64_t overtaken;	/* refreshed when due, but not read yet */
+	uint64_t cancelled, revoked, cancel_calls;
+	uint64_t events, drained;
+	uint64_t expired[NR_TIMEOUTS];
+	uint64_t expirations;	/* with those of the line each second */
+
+	/* What must not happen. */
+	uint64_t early;		/* events before their time */
+	uint64_t wrong;		/* with a deadline that was not asked for */
+	uint64_t stray;		/* for a timeout that had ended */
+	uint64_t lost;		/* timeouts that the wheel does not know */
+
+	uint64_t *late_ns;	/* of each expiration */
+	unsigned int nr_late, room_late;
+
+	uint64_t begin_ns, end_ns;
+	uint64_t server_cpu_ns, kthreads_cpu_ns;
+};
+
+/* What the clients saw; each process sends one of these when it ends. */
+struct client_report {
+	uint32_t connected;
+	uint32_t closed[NR_TIMEOUTS];	/* on time */
+	uint32_t starved;	/* too slow to talk in time, so closed with right */
+	uint32_t early;		/* closed before their time, or while talking */
+	uint32_t late;		/* closed too late */
+	uint32_t missed;	/* not closed at all */
+	uint32_t unanswered;	/* closed though they waited for an answer */
+};
+
+struct conn {
+	uint64_t id[NR_TIMEOUTS];	/* 0 when not armed */
+	uint64_t since_ns[NR_TIMEOUTS];	/* what it counts from */
+	unsigned int expired;		/* mask: found in this round */
+	bool open;
+	bool midline;
+};
+
+struct server {
+	const struct options *opt;
+	struct stats st;
+
+	int wheel, epoll, listener;
+	struct conn *conn;		/* by descriptor */
+	unsigned int nr_conn, nr_open;
+
+	/* Noted in this round, and not yet done. */
+	struct twheel_arm arm[BATCH], rearm[BATCH];
+	struct twheel_cancel cancel[BATCH];
+	int closing[BATCH];
+	unsigned int nr_arm, nr_rearm, nr_cancel, nr_closing;
+
+	/* The processes of clients, and what they have seen. */
+	const int *control;
+	unsigned int nr_control, nr_ready, nr_reports;
+	struct client_report seen;
+};
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* idle-main.c: a sentence, and for die() what errno says; then exit(1). */
+noreturn void die(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+noreturn void die_plainly(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+/* idle-server.c */
+int server_run(struct server *s);
+void conn_close(struct server *s, struct conn *c);
+
+/* idle-timeouts.c: all that talks to the wheel */
+int wheel_open(const struct options *opt);
+void timeout_start(struct server *s, struct conn *c, enum timeout t);
+void timeout_stop(struct server *s, struct conn *c, enum timeout t);
+void timeouts_flush(struct server *s);
+unsigned int timeouts_expired(struct server *s, struct conn **conn);
+void timeouts_drain(struct server *s);
+void progress_start(struct server *s);
+
+/* idle-clients.c */
+noreturn void clients_run(const struct options *opt, unsigned int process,
+			  unsigned int nr, uint16_t port, int control);
+
+/* idle-report.c */
+uint64_t server_cpu_ns(void);
+uint64_t kthreads_cpu_ns(void);
+void report_progress(const struct server *s);
+void report_fdinfo(int fd);
+void report_table(struct server *s);
+int report_verdict(const struct server *s);
+
+#endif /* IDLE_SERVER_H */
