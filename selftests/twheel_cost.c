@@ -17,9 +17,6 @@
 #define MANY_DUE	50000
 #define MAX_RATIO	8
 
-#define TRACING		"/sys/kernel/tracing"
-#define TIMER_EVENTS	TRACING "/events/timer"
-
 static int compare_u64(const void *a, const void *b)
 {
 	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
@@ -141,26 +138,6 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 
 /* ---- G5 ------------------------------------------------------------------ */
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
-	int ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
-static int trace_callbacks(const char *on)
-{
-	int ret = write_text(TIMER_EVENTS "/hrtimer_expire_entry/enable", on);
-
-	return ret ? ret : write_text(TIMER_EVENTS "/hrtimer_expire_exit/enable", on);
-}
-
 /* "... 12.345678: hrtimer_expire_...", in microseconds; -1 if it is not one. */
 static long long line_time_us(const char *line, const char *event)
 {
@@ -179,7 +156,7 @@ static long long callback_us(void)
 {
 	long long us, entry_us = -1, took_us = -1;
 	char line[512], hrtimer[64] = "?";
-	FILE *file = fopen(TRACING "/trace", "re");
+	FILE *file = tw_trace_stop();
 
 	while (file && fgets(line, sizeof(line), file)) {
 		us = line_time_us(line, "hrtimer_expire_entry:");
@@ -221,7 +198,7 @@ static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 
 			}
 			ASSERT_EQ(n, tw_arm_vec(fd, arms, n));
 		}
-		ASSERT_EQ(0, write_text(TRACING "/trace", ""));
+		ASSERT_EQ(0, tw_trace_start());
 		for (i = 0; i < due; i += got) {
 			ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
 			got = tw_read(fd, events, VECTOR);
@@ -252,14 +229,13 @@ FIXTURE_TEARDOWN(softirq)
 
 TEST_F_TIMEOUT(softirq, work_does_not_grow_with_what_is_due, 120)
 {
+	int ret = tw_trace_start();
 	__u64 one, many;
 
-	if (access(TIMER_EVENTS, F_OK))
-		SKIP(return, "hrtimers cannot be traced");
-	ASSERT_EQ(0, trace_callbacks("1"));
+	if (ret)
+		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
 	one = callback_least_us(_metadata, self->fd, 1);
 	many = callback_least_us(_metadata, self->fd, MANY_DUE);
-	ASSERT_EQ(0, trace_callbacks("0"));
 	TH_LOG("the callback took %llu us with one due, %llu us with %u", one, many, MANY_DUE);
 	EXPECT_GE(MAX_RATIO * (one + 10), many);
 }

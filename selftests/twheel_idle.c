@@ -8,51 +8,18 @@
  */
 #include "twheel_outside.h"
 
-#include <sys/mount.h>
-
-#define TRACING		"/sys/kernel/tracing"
-#define EVENT		TRACING "/events/timer/hrtimer_expire_entry/enable"
 #define VECTOR		512
 
 /* ---- what our hrtimers do ------------------------------------------------ */
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-/* 0, or why expiries of hrtimers cannot be traced here. */
-static int trace_start(void)
-{
-	int ret;
-
-	if (access(TRACING "/trace", F_OK))
-		mount("tracefs", TRACING, "tracefs", 0, NULL);
-	ret = write_text(TRACING "/buffer_size_kb", "8192");
-	if (!ret)
-		ret = write_text(TRACING "/trace", "");
-	if (!ret)
-		ret = write_text(EVENT, "1");
-	return ret;
-}
-
 /* How many expiries of ours there were; all says how many of any timer. */
-static int trace_stop(int *all)
+static int expiries(int *all)
 {
+	FILE *file = tw_trace_stop();
 	char line[512];
 	int nr = 0;
-	FILE *file;
 
-	write_text(EVENT, "0");
 	*all = 0;
-	file = fopen(TRACING "/trace", "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		const char *function = strstr(line, "function=");
 
@@ -127,12 +94,12 @@ TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken, 300)
 
 TEST_F_TIMEOUT(idle, no_hrtimer_of_ours_expires, 300)
 {
-	int ours, all, ret = trace_start();
+	int ours, all, ret = tw_trace_start();
 
 	if (ret)
 		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
 	tw_sleep(listen_ns());
-	ours = trace_stop(&all);
+	ours = expiries(&all);
 	EXPECT_LT(0, all);
 	EXPECT_EQ(0, ours);
 }
@@ -178,11 +145,11 @@ TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 300)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
-	ret = trace_start();
+	ret = tw_trace_start();
 	if (ret)
 		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
 	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
-	ours = trace_stop(&all);
+	ours = expiries(&all);
 	EXPECT_LT(0, ours);
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }

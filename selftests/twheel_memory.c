@@ -8,7 +8,7 @@
  * who pays.  Each measurement is made by a child that has its own pages
  * already.
  */
-#include "twheel_test.h"
+#include "twheel_outside.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -36,18 +36,6 @@ static void __attribute__((constructor)) share(void)
 {
 	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
 }
 
 static long read_number(const char *path)
@@ -86,7 +74,7 @@ static long free_bytes(void)
 {
 	/* What is freed by RCU and in the background is to count as free. */
 	tw_sleep(TW_SEC);
-	write_text("/proc/sys/vm/drop_caches", "3");
+	tw_write_text("/proc/sys/vm/drop_caches", "3");
 	return sum_of("/proc/meminfo", "MemFree:") * 1024 +
 	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
 }
@@ -160,7 +148,7 @@ static void measure(struct found *found)
 	int fd, error, again;
 	__u64 id;
 
-	CHILD_DO(write_text(CHILD "/cgroup.procs", "0"));
+	CHILD_DO(tw_write_text(CHILD "/cgroup.procs", "0"));
 	memset(ids, 1, sizeof(ids));
 	memset(arms, 1, sizeof(arms));
 	free_bytes();
@@ -192,11 +180,11 @@ static void exhaust(struct found *found)
 	int fd;
 	__u32 i;
 
-	CHILD_DO(write_text(CHILD "/cgroup.procs", "0"));
+	CHILD_DO(tw_write_text(CHILD "/cgroup.procs", "0"));
 	memset(ids, 1, sizeof(ids));
 	CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
 	CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, NR));
-	CHILD_DO(write_text(CHILD "/memory.max", "32M"));
+	CHILD_DO(tw_write_text(CHILD "/memory.max", "32M"));
 	found->armed = arm_all(fd, NR, &found->error);
 	for (i = 0; i < found->armed; i++) {
 		cancel.id = ids[i];
@@ -214,7 +202,7 @@ FIXTURE_SETUP(memory)
 {
 	ASSERT_NE(MAP_FAILED, shared);
 	self->found = shared;
-	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	tw_write_text(CGROUP "/cgroup.subtree_control", "+memory");
 	mkdir(CHILD, 0755);
 	if (charged_bytes() < 0)
 		SKIP(return, "no cgroup with a memory controller can be made in " CGROUP);

@@ -9,6 +9,7 @@
 #include "twheel_test.h"
 
 #include <dirent.h>
+#include <sys/mount.h>
 
 /* Open wheels: each holds the module.  -errno when it is not loaded. */
 static inline int tw_wheels_open(void)
@@ -77,6 +78,64 @@ static inline int tw_kthreads(__u64 *switches)
 	if (proc)
 		closedir(proc);
 	return nr;
+}
+
+/* ---- files of the kernel ------------------------------------------------- */
+
+static inline int tw_write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* ---- what hrtimers do ---------------------------------------------------- */
+
+#define TW_TRACING	"/sys/kernel/tracing"
+
+/*
+ * Switches one event on, if it is not, and never off: each switch patches the
+ * kernel's code on all CPUs, which is nothing to do in the middle of a test.
+ */
+static inline int tw_trace_event(const char *path)
+{
+	char on = '0';
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (read(fd, &on, 1) < 0)
+		on = '0';
+	close(fd);
+	return on == '1' ? 0 : tw_write_text(path, "1");
+}
+
+/* Traces expiries of hrtimers from now on.  0, or why that is not possible. */
+static inline int tw_trace_start(void)
+{
+	int ret;
+
+	if (access(TW_TRACING "/trace", F_OK))
+		mount("tracefs", TW_TRACING, "tracefs", 0, NULL);
+	ret = tw_trace_event(TW_TRACING "/events/timer/hrtimer_expire_entry/enable");
+	if (!ret)
+		ret = tw_trace_event(TW_TRACING "/events/timer/hrtimer_expire_exit/enable");
+	if (!ret)
+		ret = tw_write_text(TW_TRACING "/trace", "");
+	return ret ? ret : tw_write_text(TW_TRACING "/tracing_on", "1");
+}
+
+/* Stops, and opens what was seen, one line an event; NULL if it cannot. */
+static inline FILE *tw_trace_stop(void)
+{
+	tw_write_text(TW_TRACING "/tracing_on", "0");
+	return fopen(TW_TRACING "/trace", "re");
 }
 
 #endif /* TWHEEL_OUTSIDE_H */
