@@ -55,7 +55,7 @@
  *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
  *                          any UNREAD --> FREE                 anyone
  *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
- *   event_commit()         UNREAD --> FREE, ARMED, QUEUED      reader
+ *   twheel_events_commit() UNREAD --> FREE, ARMED, QUEUED      reader
  *   timeout_drain()        any pending --> SPENT+UNREAD+DRAINED   kthread
  *
  *
@@ -71,17 +71,20 @@
  * Locks
  * -----
  *
- *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM
- *     > grow_mutex  growing the arena; room_mutex: growing the wheel's pool.
- *                   Mutexes, since they allocate and charge.
+ *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
+ *                   held while they wait for the kthread
+ *   grow_mutex      growing the arena
+ *   room_mutex      growing and shrinking the wheel's pool; the kthread only
+ *                   tries it.  These two are mutexes because they allocate and
+ *                   charge.
  *   lock            spinlock: the ready list, and every change of a live
  *                   timeout's fields.  A timeout becomes UNREAD, or stops
  *                   being so, under it only.  Never taken in interrupts.
  *   free_lock       spinlock: the list of free places, taking side
  *   wake_lock       spinlock: when the kthread runs next, the hrtimer
  *
- * The three spinlocks do not nest.  Nobody is woken under any of them: wake-ups
- * run epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
+ * None of them nests in another.  Nobody who polls or reads is woken under any of
+ * them: that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
  * but free_lock (for a batch) and, when earlier than all else, wake_lock.
  *
  * RCU: readers of the page table, which grows by replacement; and what checks
@@ -401,7 +404,7 @@ struct twheel {
 	atomic_t nr_retired;
 
 	atomic_t room_used ____cacheline_aligned_in_smp;
-	u32 room;
+	int room;
 	u32 nr_chunks;
 	struct llist_head gifts;
 
@@ -954,6 +957,9 @@ static int periodic_provide(struct twheel_timeout *t)
  * entry until it is dropped.
  */
 
+/* A gift is linked by what will be its link in the pool. */
+static_assert(offsetof(struct twheel_chunk, next) == 0);
+
 static int chunks_add(struct twheel *tw, unsigned int nr)
 	__must_hold(&tw->room_mutex)
 {
@@ -974,7 +980,7 @@ static int room_provide(struct twheel *tw)
 
 	mutex_lock(&tw->room_mutex);
 	while (!err && atomic_read(&tw->room_used) > tw->room) {
-		u32 room = atomic_read(&tw->room_used) + 32;
+		int room = atomic_read(&tw->room_used) + 32;
 		u32 need = twheel_wheel_chunks_for(&tw->wheel, room);
 
 		if (tw->nr_chunks < need)
@@ -2481,7 +2487,7 @@ static bool sweep(struct twheel *tw, int *budget)
 static bool room_shrink(struct twheel *tw)
 {
 	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES;
-	u32 room, used = atomic_read(&tw->room_used);
+	int room, used = atomic_read(&tw->room_used);
 	struct twheel_chunk *chunk = NULL;
 	u32 need;
 
