@@ -147,25 +147,9 @@ fault:
 	return i;
 }
 
-static unsigned int rearm_report(void __user *user, u32 stride,
-				 const struct twheel_arm *arm, unsigned int nr)
-{
-	unsigned int i = 0;
-
-	if (!user_write_access_begin(user, (size_t)nr * stride))
-		return 0;
-	for (; i < nr; i++) {
-		struct twheel_arm __user *to = user + (size_t)i * stride;
-
-		unsafe_put_user(arm[i].result, &to->result, fault);
-	}
-fault:
-	user_write_access_end();
-	return i;
-}
-
-static unsigned int cancel_report(void __user *user, u32 stride,
-				  const struct twheel_cancel *cancel,
+/* Results of REARM or CANCEL, entries of @size bytes with one at @offset. */
+static unsigned int result_report(void __user *user, u32 stride,
+				  const void *entry, size_t size, size_t offset,
 				  unsigned int nr)
 {
 	unsigned int i = 0;
@@ -173,13 +157,29 @@ static unsigned int cancel_report(void __user *user, u32 stride,
 	if (!user_write_access_begin(user, (size_t)nr * stride))
 		return 0;
 	for (; i < nr; i++) {
-		struct twheel_cancel __user *to = user + (size_t)i * stride;
+		const s32 *result = entry + i * size + offset;
+		s32 __user *to = user + (size_t)i * stride + offset;
 
-		unsafe_put_user(cancel[i].result, &to->result, fault);
+		unsafe_put_user(*result, to, fault);
 	}
 fault:
 	user_write_access_end();
 	return i;
+}
+
+static unsigned int rearm_report(void __user *user, u32 stride,
+				 const struct twheel_arm *arm, unsigned int nr)
+{
+	return result_report(user, stride, arm, sizeof(*arm),
+			     offsetof(struct twheel_arm, result), nr);
+}
+
+static unsigned int cancel_report(void __user *user, u32 stride,
+				  const struct twheel_cancel *cancel,
+				  unsigned int nr)
+{
+	return result_report(user, stride, cancel, sizeof(*cancel),
+			     offsetof(struct twheel_cancel, result), nr);
 }
 
 static unsigned int status_report(void __user *user, u32 stride,

@@ -2014,19 +2014,31 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	return i;
 }
 
+static u64 page_next_ns(const struct twheel_page *page)
+{
+	u64 next_ns = TWHEEL_TIME_NEVER;
+	u32 i;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		const struct twheel_timeout *t = &page->timeout[i];
+
+		if (state_is_pending(timeout_state(t)))
+			next_ns = min(next_ns, READ_ONCE(t->deadline_ns));
+	}
+	return next_ns;
+}
+
 /* The next deadline, rounded up to its tick. */
 static u64 next_expiry_ns(struct twheel *tw)
 {
 	u64 next_ns = TWHEEL_TIME_NEVER;
 	struct twheel_page *page;
-	u32 i, nr;
+	u32 nr;
 
 	for (nr = 0; (page = page_at(tw, nr)); nr++) {
+		/* What is being re-armed is in no state that counts. */
 		spin_lock(&tw->lock);
-		for (i = 0; i < PLACES_PER_PAGE; i++)
-			if (state_is_pending(timeout_state(&page->timeout[i])))
-				next_ns = min(next_ns,
-					READ_ONCE(page->timeout[i].deadline_ns));
+		next_ns = min(next_ns, page_next_ns(page));
 		spin_unlock(&tw->lock);
 		cond_resched();
 	}

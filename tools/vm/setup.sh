@@ -90,15 +90,16 @@ resolve_kernel()
 	local series=$1 image release
 
 	# The default kernel of a Debian release has no package named by its series.
+	# The PREEMPT_RT one of series 6.12 is asked for as 6.12-rt.
 	image=$( { depends "linux-image-$series-amd64"; depends linux-image-amd64; } |
-		grep -m 1 "^linux-image-$series\\.") || true
+		grep -m 1 "^linux-image-${series%-rt}\\.") || true
 	[ -n "$image" ] || die "Debian ${suite} has no kernel $series"
 	release=${image#linux-image-}
 	echo "$release" >"$cache/kernels/$series/packages.release"
 	echo "$image"
 	echo "linux-headers-$release"
 	depends "linux-headers-$release" |
-		grep -E '^linux-(headers-.*-common|kbuild-[^ ]*)$'
+		grep -E '^linux-(headers-.*-common(-rt)?|kbuild-[^ ]*)$'
 }
 
 # The newest kernel's test harness; the headers packages lack it.
