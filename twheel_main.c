@@ -733,16 +733,35 @@ static int pass_sync(struct twheel *tw)
 /* The arena: taking and giving back places */
 
 /**
+ * struct chain - timeouts linked by their node, to be put into a llist at once
+ * @first: the latest one, NULL if there is none
+ * @last: the end, with @first
+ * @nr: how many
+ */
+struct chain {
+	struct llist_node *first;
+	struct llist_node *last;
+	unsigned int nr;
+};
+
+static void chain_add(struct chain *chain, struct twheel_timeout *t)
+{
+	t->node.next = chain->first;
+	chain->first = &t->node;
+	if (!chain->last)
+		chain->last = &t->node;
+	chain->nr++;
+}
+
+/**
  * struct ending - what a batch of timeouts that end leaves to be done
- * @first: chain of places to be reused
- * @last: its end
+ * @places: places to be reused
  * @nr_places: places that do not count any more
  * @nr_cancelled: of these, cancelled while pending
  * @nr_room: room in the wheel to be given back
  */
 struct ending {
-	struct llist_node *first;
-	struct llist_node *last;
+	struct chain places;
 	unsigned int nr_places;
 	unsigned int nr_cancelled;
 	unsigned int nr_room;
@@ -904,10 +923,7 @@ static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		atomic_inc(&tw->nr_retired);
 		return;
 	}
-	t->node.next = ending->first;
-	ending->first = &t->node;
-	if (!ending->last)
-		ending->last = &t->node;
+	chain_add(&ending->places, t);
 }
 
 /* Count timeouts in; returns how many there was a place for, exactly. */
@@ -1022,8 +1038,9 @@ static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 /* Finish a batch of timeouts that have ended. */
 static void ending_done(struct twheel *tw, struct ending *ending)
 {
-	if (ending->first)
-		llist_add_batch(ending->first, ending->last, &tw->freed);
+	if (ending->places.first)
+		llist_add_batch(ending->places.first, ending->places.last,
+				&tw->freed);
 	if (ending->nr_cancelled)
 		atomic64_add(ending->nr_cancelled, &tw->cancelled);
 	room_give(tw, ending->nr_room);
@@ -1090,13 +1107,15 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
  * pass finds it in the inbox.  So it is put there under the lock in which it
  * becomes QUEUED; twheel_arm_commit(), which has no lock, does otherwise.
  */
-static u64 inbox_add(struct twheel *tw, struct llist_node *first,
-		     struct llist_node *last, unsigned int nr, u64 due_ns)
+static u64 inbox_add(struct twheel *tw, const struct chain *chain, u64 due_ns)
 {
-	unsigned int len = atomic_add_return(nr, &tw->inbox_len);
+	unsigned int len;
 
-	llist_add_batch(first, last, &tw->inbox);
-	if (len >= INBOX_WATERMARK && len - nr < INBOX_WATERMARK)
+	if (!chain->nr)
+		return due_ns;
+	len = atomic_add_return(chain->nr, &tw->inbox_len);
+	llist_add_batch(chain->first, chain->last, &tw->inbox);
+	if (len >= INBOX_WATERMARK && len - chain->nr < INBOX_WATERMARK)
 		return WAKE_NOW;
 	return due_ns;
 }
@@ -1328,6 +1347,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	unsigned int i, got, nr_valid = 0;
 	struct llist_node *place = NULL, **tail;
 	int err, short_of = -EAGAIN;
+	u64 now_ns;
 
 	arming->first = NULL;
 	for (i = 0; i < nr; i++) {
@@ -1337,7 +1357,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	err = arm_allowed(tw, nr_valid);
 	if (err)
 		return err;
-	arming->now_ns = twheel_now(tw);
+	now_ns = twheel_now(tw);
 
 	got = live_take(tw, nr_valid);
 	if (got && room_take(tw, got)) {
@@ -1357,17 +1377,16 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 
 	tail = &arming->first;
 	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
 		if (arm[i].result)
 			continue;
 		if (!place) {
 			arm[i].result = short_of;
 			continue;
 		}
-		arm[i].result = arm_place(tw, &arm[i],
-					  llist_entry(place,
-						      struct twheel_timeout,
-						      node),
-					  arming->now_ns);
+		t = llist_entry(place, struct twheel_timeout, node);
+		arm[i].result = arm_place(tw, &arm[i], t, now_ns);
 		if (arm[i].result)
 			continue;
 		*tail = place;
@@ -1405,7 +1424,8 @@ static u64 arm_publish(struct twheel_timeout *t)
 int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		      unsigned int nr)
 {
-	struct llist_node *node = arming->first, *last = NULL;
+	struct chain chain = { .first = arming->first };
+	struct llist_node *node = arming->first;
 	int nr_requeued = atomic_read(&tw->nr_requeued);
 	u64 due_ns = WAKE_NEVER;
 	unsigned int i;
@@ -1423,11 +1443,12 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 			llist_entry(node, struct twheel_timeout, node);
 
 		due_ns = min(due_ns, arm_publish(t));
-		last = node;
+		chain.last = node;
+		chain.nr++;
 		node = node->next;
 	}
-	if (last) {
-		due_ns = inbox_add(tw, arming->first, last, nr, due_ns);
+	if (chain.nr) {
+		due_ns = inbox_add(tw, &chain, due_ns);
 		/*
 		 * One of them was re-armed before it was in the inbox, and the
 		 * pass that this called for may not have found it.  Both sides
@@ -1659,8 +1680,8 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr)
 {
-	struct llist_node *first = NULL, *last = NULL;
-	unsigned int i = 0, nr_inbox = 0;
+	struct chain chain = {};
+	unsigned int i = 0;
 	u64 due_ns = WAKE_NEVER;
 	bool requeued = false;
 	int err = 0;
@@ -1688,16 +1709,11 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		due_ns = min(due_ns, life_due_ns(&life));
 		if (!to_inbox)
 			continue;
-		t->node.next = first;
-		first = &t->node;
-		if (!last)
-			last = first;
-		nr_inbox++;
+		chain_add(&chain, t);
 		if (!state_keeps_room(seen))
 			rearming->nr_room--;
 	}
-	if (first)
-		due_ns = inbox_add(tw, first, last, nr_inbox, due_ns);
+	due_ns = inbox_add(tw, &chain, due_ns);
 	spin_unlock(&tw->lock);
 	/* Pairs with the look at it in twheel_arm_commit(). */
 	if (requeued)
@@ -1837,8 +1853,8 @@ unsigned int twheel_events_commit(struct twheel *tw,
 				  const u64 *seen, unsigned int nr)
 {
 	struct ending ending = {};
-	struct llist_node *first = NULL, *last = NULL;
-	unsigned int i, nr_inbox = 0;
+	struct chain chain = {};
+	unsigned int i;
 	u64 due_ns = WAKE_NEVER;
 	bool draining;
 
@@ -1861,18 +1877,13 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		} else if (!draining) {
 			event_continue(tw, t, seen[i]);
 			due_ns = min(due_ns, t->deadline_ns);
-			t->node.next = first;
-			first = &t->node;
-			if (!last)
-				last = first;
-			nr_inbox++;
+			chain_add(&chain, t);
 		} else {
 			break;	/* it was looked at before; look again */
 		}
 	}
 	tw->delivered += i;
-	if (first)
-		due_ns = inbox_add(tw, first, last, nr_inbox, due_ns);
+	due_ns = inbox_add(tw, &chain, due_ns);
 	spin_unlock(&tw->lock);
 	wake_for(tw, due_ns);
 	rcu_read_unlock();

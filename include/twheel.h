@@ -26,11 +26,9 @@ struct wait_queue_head;
 /**
  * struct twheel_arming - timeouts that have a place and are not armed yet
  * @first: their chain, in the order of the vector
- * @now_ns: the wheel's clock when they came
  */
 struct twheel_arming {
 	struct llist_node *first;
-	u64 now_ns;
 };
 
 /**
