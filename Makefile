@@ -57,6 +57,9 @@ dkms-remove:
 test demo shell:
 	@tools/vm/$@.sh
 
+test-debug test-race test-rt:
+	@tools/vm/test.sh $(@:test-%=%)
+
 # Not kbuild's clean, which wants kernel headers.
 products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
 	Module.symvers modules.order
@@ -95,4 +98,4 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test demo shell clean distclean help
+	test test-debug test-race test-rt demo shell clean distclean help

@@ -1643,8 +1643,9 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	__must_hold(&tw->lock)
 {
 	enum twheel_phase phase = state_phase(seen);
+	/* The deadline may be another life's; then the cmpxchg below fails. */
 	bool stays = phase == PHASE_ARMED && !(life->flags & STATE_OVERDUE) &&
-		     life->deadline_ns >= t->deadline_ns;
+		     life->deadline_ns >= READ_ONCE(t->deadline_ns);
 
 	lockdep_assert_held(&tw->lock);
 	/* What is UNREAD changes under the lock only; the rest may race. */
@@ -2751,7 +2752,7 @@ int twheel_drain(struct twheel *tw)
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->drained, true);
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
-	} else if (!tw->drained) {
+	} else if (!twheel_is_drained(tw)) {
 		err = pass_sync(tw);
 	}
 	mutex_unlock(&tw->control_mutex);

@@ -25,6 +25,9 @@ accelerator()
 # clock is the TSC, which qemu takes from the host's, and not the slow HPET.
 # An oops ends the machine: after it no result means anything.
 #
+# Words of our environment that begin with TW_ are for the test programs, and
+# reach them by the kernel command line.
+#
 # The events that tests trace are switched on at boot: doing so patches the
 # kernel's code, which the emulator gets wrong at times, see below.
 boot()
@@ -38,10 +41,10 @@ boot()
 	exec qemu-system-x86_64 \
 		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
-		-smp "${SMP:-2}" -m 2G -nodefaults -no-reboot -display none \
+		-smp "${SMP:-2}" -m "${MEMORY:-2G}" -nodefaults -no-reboot -display none \
 		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
 		-append "console=ttyS0 quiet panic=-1 oops=panic log_buf_len=4M \
-tsc=reliable $watchdogs $tracing trace_buf_size=8M $arguments" \
+tsc=reliable $watchdogs $tracing trace_buf_size=8M $arguments $(env | grep '^TW_[A-Z_]*=[^ ]*$' | tr '\n' ' ')" \
 		"$@" 9>&-
 }
 

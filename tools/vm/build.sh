@@ -20,14 +20,31 @@ module_tree()
 	echo "$build/$1/module"
 }
 
+# build_module SERIES: for the debug kernel, with what tells a fuzzer where it has
+# been, and us where all tests have been.
 build_module()
 {
-	local series=$1 dir
+	local series=$1 dir options=()
 
 	dir=$(module_tree "$series")
+	[[ $series != *-debug ]] || options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y)
 	say "building twheel.ko for $(cat "$cache/kernels/$series/release")"
 	copy_module_sources "$dir"
-	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" modules
+	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" \
+		"${options[@]}" modules
+}
+
+# The module with the KUnit suites, which include the module's sources.
+build_kunit()
+{
+	local series=$1 dir=$build/$1/kunit
+
+	say "building twheel_kunit.ko"
+	copy_module_sources "$dir"
+	mkdir "$dir/selftests"
+	cp -r "$top/selftests/kunit" "$dir/selftests/"
+	quietly "$dir/build.log" make -C "$(kernel_headers "$series")" \
+		M="$dir/selftests/kunit" modules
 }
 
 build_examples()
@@ -43,36 +60,45 @@ example_programs()
 	find "$build/examples" -type f -perm -u+x
 }
 
+# The folder of test programs is selftests, or another one below it which has what
+# only some kernels can run.
 selftests_make()
 {
-	make -C "$top/selftests" KSFT_DIR="$ksft" OUTPUT="$build/selftests" "$@"
+	local folder=$1
+	shift
+	make -C "$top/$folder" KSFT_DIR="$ksft" OUTPUT="$build/$folder" "$@"
 }
 
-# One that does not compile must not keep the others from being run, nor leave an
-# older build of itself behind.
+# build_selftests [FOLDER]: one that does not compile must not keep the others
+# from being run, nor leave an older build of itself behind.
 build_selftests()
 {
-	say "building the test programs"
-	mkdir -p "$build/selftests"
-	quietly "$build/selftests.log" selftests_make -j2 all && return
-	rm -rf "$build/selftests"
-	mkdir -p "$build/selftests"
-	selftests_make -k -j2 all >/dev/null 2>&1 || return
+	local folder=${1:-selftests}
+
+	say "building the test programs of $folder"
+	mkdir -p "$build/$folder"
+	quietly "$build/selftests.log" selftests_make "$folder" -j2 all && return
+	rm -rf "${build:?}/$folder"
+	mkdir -p "$build/$folder"
+	selftests_make "$folder" -k -j2 all >/dev/null 2>&1 || return
 }
 
 # The paths of all test programs, also of those that could not be built.
 selftest_programs()
 {
-	local name
-	for name in $(selftests_make -s list); do
+	local folder=${1:-selftests} name
+
+	for name in $(selftests_make "$folder" -s list); do
 		case $name in
-		*.sh) echo "$top/selftests/$name" ;;
-		*) echo "$build/selftests/$name" ;;
+		*.sh) echo "$top/$folder/$name" ;;
+		*) echo "$build/$folder/$name" ;;
 		esac
 	done
 }
 
-# make_initramfs FILE MODULE PROGRAM...: packs the guest.
+# make_initramfs FILE MODULE PROGRAM...: packs the guest; `more_modules' go to
+# where the module goes.
+more_modules=()
 make_initramfs()
 {
 	local file=$1 module=$2 root=$1.root
@@ -82,6 +108,7 @@ make_initramfs()
 	mkdir -p "$root"/{bin,lib,programs}
 	cp "$cache/busybox/bin/busybox" "$top"/tools/vm/guest/* "$root/bin/"
 	cp "$module" "$root/lib/twheel.ko"
+	[ ${#more_modules[@]} -eq 0 ] || cp "${more_modules[@]}" "$root/lib/"
 	[ $# -eq 0 ] || cp "$@" "$root/programs/"
 	ln -s bin/init "$root/init"
 	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$file"

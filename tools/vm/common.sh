@@ -4,7 +4,8 @@
 #
 # .cache/apt          an apt state of our own: package lists, sources
 # .cache/debs         downloads on their way to being unpacked
-# .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers
+# .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers; of
+#                     those that are built here, build/ instead (see source.sh)
 # .cache/kselftest    kselftest_harness.h, lib.mk and what they need
 # .cache/busybox      a static busybox for the guest
 # .cache/build        products: modules, test programs, guest trees
@@ -65,9 +66,15 @@ lock_cache()
 	}
 }
 
-# The KDIR of one of our kernels, say of 6.12.
+# The KDIR of one of our kernels, say of 6.12. One that was built here has its
+# build folder.
 kernel_headers()
 {
 	local dir=$cache/kernels/$1
+
+	if [ -d "$dir/build" ]; then
+		echo "$dir/build"
+		return
+	fi
 	echo "$dir/root/usr/src/linux-headers-$(cat "$dir/release")"
 }

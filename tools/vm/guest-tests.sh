@@ -19,6 +19,14 @@ soft lockup|hard LOCKUP|hung task|blocked for more than|refcount_t|ODEBUG|
 list_(add|del) corruption|bad page|slab error|Objects remaining|page allocation failure'
 kernel_complaints=${kernel_complaints//$'\n'/}
 
+# How many of these there are in the log on stdin. KCSAN watches the whole kernel,
+# which has races of its own; ours name the module in their first line.
+count_complaints()
+{
+	sed '/KCSAN: /{/\[twheel\]/!d}; /Kernel Concurrency Sanitizer/d' |
+		grep -cE "$kernel_complaints"
+}
+
 # Of the kernel under test.
 series=
 origin=
@@ -36,7 +44,7 @@ end_program()
 		stream_line "$([ "$status" = 0 ] || echo 'not ')ok 1 exits with status 0"
 	fi
 	stream_end "$status"
-	complaints=$(printf '%s\n' "${kernel_log[@]}" | grep -cE "$kernel_complaints") || true
+	complaints=$(printf '%s\n' "${kernel_log[@]}" | count_complaints) || true
 	if [ "$complaints" = 0 ]; then
 		stream_note ok "kernel log is clean afterwards"
 	else
@@ -72,7 +80,8 @@ machine_died()
 }
 
 # boot_and_read NAME...: runs these programs in one machine, and leaves in `left'
-# those that it did not come to. `slips' counts the machines that qemu killed.
+# those that it did not come to. `slips' counts the machines that qemu killed,
+# `machines' all.
 boot_and_read()
 {
 	local line status pid fd current='' why='the virtual machine lives' programs program
@@ -81,9 +90,11 @@ boot_and_read()
 	stream_begin "$series/boot"
 	left=("$@")
 	programs=$(IFS=,; echo "$*")
+	machines=$((machines + 1))
 	exec {fd}< <(boot "$series" "$run/$series/initramfs" \
 		"vm_mode=test vm_timeout=$program_limit vm_tests=$programs" \
-		-serial "file:$console" -serial file:/dev/stdout 2>&1 </dev/null)
+		-serial "file:$console" -serial file:/dev/stdout \
+		-serial "file:$run/$series/coverage.$machines.tar" 2>&1 </dev/null)
 	pid=$!
 	# shellcheck disable=SC2064 # this very process
 	trap "kill $pid 2>/dev/null" EXIT
@@ -138,7 +149,7 @@ boot_and_read()
 # goes on with the next program.
 run_guest_tests()
 {
-	local left=() slips=0
+	local left=() slips=0 machines=0
 	series=$1 origin=$2 module=$3 origin_told=
 	shift 3
 

@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|test: gets what is missing for the make target of that
-# name. Every step leaves a file when it is complete, so that an interrupted
-# set-up goes on where it stopped, and a complete one takes no time.
+# setup.sh demo|shell|test|check|build: gets what is missing for the make target
+# of that name; `build' is for those that build a kernel. Every step leaves a file
+# when it is complete, so that an interrupted set-up goes on where it stopped, and
+# a complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/apt.sh"
+. "$(dirname "$0")/source.sh"
 
 purpose=$1
 
@@ -38,6 +40,12 @@ clang            builds the module a second time
 sparse           checks the annotations of the module
 dkms             is tested with the module
 '
+tools_build='
+bc               is used where a kernel is built
+bison            is used where a kernel is built
+flex             is used where a kernel is built
+libelf-dev       is used where a kernel is built
+'
 
 install_tools()
 {
@@ -45,6 +53,7 @@ install_tools()
 
 	[ "$purpose" = demo ] || list+=$tools_shell
 	[ "$purpose" != test ] || list+=$tools_test
+	[ "$purpose" != build ] || list+=$tools_build
 	while read -r package why; do
 		[ -n "$package" ] || continue
 		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
@@ -56,8 +65,21 @@ install_tools()
 	[ ${#missing[@]} -eq 0 ] || host_apt_install "${missing[@]}"
 }
 
-# A kernel, by its series. Nothing is installed: the packages are unpacked here.
+# A kernel, by its series.
 get_kernel()
+{
+	local series=$1 bzimage=arch/x86/boot/bzImage
+
+	case $series in
+	*-debug | *-race)
+		build_kernel "$series" x86_64 $bzimage guest.config "${series#*-}.config" ;;
+	*)
+		get_debian_kernel "$series" ;;
+	esac
+}
+
+# Nothing is installed: the packages are unpacked here.
+get_debian_kernel()
 {
 	local series=$1 dir=$cache/kernels/$1 tmp
 
@@ -100,26 +122,6 @@ resolve_kernel()
 	echo "linux-headers-$release"
 	depends "linux-headers-$release" |
 		grep -E '^linux-(headers-.*-common(-rt)?|kbuild-[^ ]*)$'
-}
-
-# The newest kernel's test harness; the headers packages lack it.
-get_kselftest()
-{
-	local dir=$cache/kselftest tmp=$cache/kselftest.tmp
-
-	[ -e "$dir" ] && return
-	mkdir -p "$cache"
-	get_packages "$cache/kselftest.packages" echo linux-source-6.12
-	say "unpacking kselftest from the kernel source"
-	rm -rf "$tmp"
-	mkdir "$tmp"
-	local path=linux-source-6.12/tools/testing/selftests
-	dpkg-deb --fsys-tarfile "$(deb_files "$cache/kselftest.packages")" |
-		tar -xO ./usr/src/linux-source-6.12.tar.xz | xz -dc |
-		tar -x -C "$tmp" --strip-components=1 \
-			$path/lib.mk $path/kselftest.h $path/kselftest_harness.h $path/kselftest
-	mv "$tmp" "$dir"
-	drop_packages "$cache/kselftest.packages"
 }
 
 # Unpacked, not installed: the package would replace a busybox that is there.

@@ -1,15 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make test: everything, as one TAP stream. First what runs on the host, then a
-# virtual machine for each kernel with all programs in it.
+# test.sh [test|debug|race|rt]: make test, test-debug, ...; everything as one TAP
+# stream. First what runs on the host, then a virtual machine for each kernel with
+# all programs in it.
 # shellcheck source-path=SCRIPTDIR
+
+tier=${1:-test}
+# What watches every access is slow: less of what is repeated, and more time.
+case $tier in
+debug)
+	KERNELS=6.12-debug
+	export MEMORY=${MEMORY:-3G} TEST_TIMEOUT=${TEST_TIMEOUT:-300} TW_ROUNDS=${TW_ROUNDS:-10}
+	;;
+race)
+	KERNELS=6.12-race
+	export TEST_TIMEOUT=${TEST_TIMEOUT:-1200} TW_ROUNDS=${TW_ROUNDS:-10} \
+		TW_RACE_SECONDS=${TW_RACE_SECONDS:-60}
+	;;
+rt)
+	KERNELS=6.12-rt
+	;;
+esac
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/build.sh"
 . "$(dirname "$0")/boot.sh"
 . "$(dirname "$0")/tap.sh"
 . "$(dirname "$0")/guest-tests.sh"
+. "$(dirname "$0")/coverage.sh"
 
 read -ra patterns <<<"${TESTS:-*}"
 
@@ -40,58 +59,82 @@ host_test()
 	stream_end "$status"
 }
 
+host_tests()
+{
+	local script name
+
+	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
+	for script in "$top"/selftests/host/*.sh; do
+		name=${script##*/}
+		host_test "${name%.sh}" "$script"
+	done
+}
+
+# guest_folder FOLDER: builds its programs, and has them run where wanted.
+guest_programs=()
+guest_folder()
+{
+	local program
+
+	build_selftests "$1" || true
+	while read -r program; do
+		wanted "${program##*/}" || continue
+		if [ -x "$program" ]; then
+			guest_programs+=("$program")
+		else
+			stream_begin "${program##*/}"
+			stream_note 'not ok' "it compiles"
+		fi
+	done < <(selftest_programs "$1")
+}
+
+# module_compiles COMMAND...: complains where it does not.
+module_compiles()
+{
+	"$@" && return
+	stream_begin "$2"
+	stream_note 'not ok' "the module compiles ($1)"
+	return 1
+}
+
 guest_kernel()
 {
-	local series=$1 origin=make module program programs=()
+	local series=$1 origin=make module
 
-	for program in "${guest_programs[@]}"; do
-		if wanted "${program##*/}"; then
-			programs+=("$program")
-		fi
-	done
-	[ ${#programs[@]} -gt 0 ] || return 0
-	if ! build_module "$series"; then
-		stream_begin "$series"
-		stream_note 'not ok' "the module compiles"
-		return
-	fi
+	rm -rf "${run:?}/$series"
+	mkdir -p "$run/$series"
+	[ ${#guest_programs[@]} -gt 0 ] || return 0
+	module_compiles build_module "$series" || return 0
 	module=$(module_tree "$series")/twheel.ko
 	# The newest kernel gets what dkms built: that is what most people load.
-	if [ "$series" = "${kernels[-1]}" ] && [ -e "$build/$series/dkms.ko" ]; then
+	if [ -e "$build/$series/dkms.ko" ] && [ "$series" = "${kernels[-1]}" ]; then
 		origin=dkms
 		module=$build/$series/dkms.ko
 	fi
-	mkdir -p "$run/$series"
-	make_initramfs "$run/$series/initramfs" "$module" "${programs[@]}"
-	run_guest_tests "$series" "$origin" "$module" "${programs[@]##*/}"
+	if [[ $series = *-debug ]]; then
+		module_compiles build_kunit "$series" || return 0
+		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
+	fi
+	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
+	run_guest_tests "$series" "$origin" "$module" "${guest_programs[@]##*/}"
 }
 
 lock_cache
-"$top/tools/vm/setup.sh" test
+case $tier in
+test | rt) "$top/tools/vm/setup.sh" test ;;
+*) "$top/tools/vm/setup.sh" build ;;
+esac
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
 rm -f "$build"/*/dkms.ko "$build/readme_example"
 
 echo "TAP version 13"
-host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
-for script in "$top"/selftests/host/*.sh; do
-	name=${script##*/}
-	host_test "${name%.sh}" "$script"
-done
-
-guest_programs=()
-build_selftests || true
-while read -r program; do
-	if [ -x "$program" ]; then
-		guest_programs+=("$program")
-	elif wanted "${program##*/}"; then
-		stream_begin "${program##*/}"
-		stream_note 'not ok' "it compiles"
-	fi
-done < <(selftest_programs)
+[ "$tier" != test ] || host_tests
+guest_folder selftests
+[ "$tier" != debug ] || guest_folder selftests/debug
 [ ! -x "$build/readme_example" ] || guest_programs+=("$build/readme_example")
-
 for series in "${kernels[@]}"; do
 	guest_kernel "$series"
 done
+[ "$tier" != debug ] || coverage_report 6.12-debug
 tap_summary

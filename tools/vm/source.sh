@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # common.sh sets what is not set here
+# Sourced, after common.sh and apt.sh: the source of the newest Debian kernel, and
+# kernels that are built from it because no distribution has them.
+#
+# .cache/source.tar        the source, packed as Debian does (xz)
+# .cache/source            unpacked
+# .cache/kernels/6.12-debug   release, vmlinuz and build/, which modules are
+#                          built against; `complete' holds what it was made of
+
+source_series=6.12
+
+get_source_package()
+{
+	[ -e "$cache/source.tar" ] && return
+	get_packages "$cache/source.packages" echo linux-source-$source_series
+	say "keeping the kernel source in .cache/source.tar"
+	dpkg-deb --fsys-tarfile "$(deb_files "$cache/source.packages")" |
+		tar -xO ./usr/src/linux-source-$source_series.tar.xz >"$cache/source.tar.tmp"
+	mv "$cache/source.tar.tmp" "$cache/source.tar"
+	drop_packages "$cache/source.packages"
+}
+
+# unpack_source FOLDER [PATH...]: all of it, or these paths.
+unpack_source()
+{
+	local dir=$1
+	shift
+
+	[ -e "$dir" ] && return
+	get_source_package
+	say "unpacking the kernel source into ${dir#"$top"/}"
+	rm -rf "$dir.tmp"
+	mkdir "$dir.tmp"
+	xz -dc "$cache/source.tar" |
+		tar -x -C "$dir.tmp" --strip-components=1 "${@/#/linux-source-$source_series/}"
+	mv "$dir.tmp" "$dir"
+}
+
+get_source()
+{
+	unpack_source "$cache/source"
+}
+
+# The kernel's test harness; the headers packages lack it.
+get_kselftest()
+{
+	local path=tools/testing/selftests
+
+	unpack_source "$cache/kselftest" \
+		$path/lib.mk $path/kselftest.h $path/kselftest_harness.h $path/kselftest
+}
+
+# Options that are asked for and did not come out so.
+missing_options()
+{
+	local config=$1 option
+
+	shift
+	sed -n 's/^\(CONFIG_[^ ]*=.*\)/\1/p; s/^# \(CONFIG_.* is not set\)$/\1/p' "$@" |
+		while read -r option; do
+			case $option in
+			*=n) grep -q "^${option%=n}=" "$config" && echo "$option" ;;
+			*=*) grep -qxF "$option" "$config" || echo "$option" ;;
+			*) grep -q "^${option% is not set}=" "$config" && echo "# $option" ;;
+			esac
+		done
+}
+
+# build_kernel SERIES ARCH IMAGE FRAGMENT...: a small kernel, tinyconfig and what
+# the fragments in configs/ ask for. The build folder stays, for modules.
+build_kernel()
+{
+	local series=$1 arch=$2 image=$3 dir=$cache/kernels/$1 fragments made_of missing
+	shift 3
+	fragments=("${@/#/$top/tools/vm/configs/}")
+
+	get_source
+	made_of=$(cat "${fragments[@]}" | sha256sum)
+	[ "$(cat "$dir/complete" 2>/dev/null)" != "$made_of" ] || return 0
+	rm -f "$dir/complete"
+	mkdir -p "$dir/build"
+	local make=(make -C "$cache/source" O="$dir/build" ARCH="$arch")
+
+	quietly "$dir/config.log" "${make[@]}" tinyconfig
+	cat "${fragments[@]}" >>"$dir/build/.config"
+	echo "CONFIG_LOCALVERSION=\"-${series#*-}\"" >>"$dir/build/.config"
+	quietly "$dir/config.log" "${make[@]}" olddefconfig
+	missing=$(missing_options "$dir/build/.config" "${fragments[@]}")
+	[ -z "$missing" ] || die "the kernel $series would lack: $missing"
+
+	say "building the kernel $series; this takes some minutes, once"
+	quietly "$dir/build.log" "${make[@]}" -j"$(nproc)" "${image##*/}" modules_prepare
+	# Nothing else is a module; what a module may use is in vmlinux.
+	cp "$dir/build/vmlinux.symvers" "$dir/build/Module.symvers"
+	cp "$dir/build/$image" "$dir/vmlinuz"
+	"${make[@]}" -s --no-print-directory kernelrelease >"$dir/release"
+	echo "$made_of" >"$dir/complete"
+}
