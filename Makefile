@@ -60,6 +60,12 @@ test demo shell:
 test-debug test-race test-rt:
 	@tools/vm/test.sh $(@:test-%=%)
 
+soak:
+	@tools/vm/soak.sh
+
+check:
+	@tools/check/check.sh
+
 # Not kbuild's clean, which wants kernel headers.
 products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
 	Module.symvers modules.order
@@ -98,4 +104,4 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test test-debug test-race test-rt demo shell clean distclean help
+	test test-debug test-race test-rt soak check demo shell clean distclean help

@@ -313,7 +313,7 @@ static void clients_cast(struct clients *cl)
 		struct client *c = &cl->client[i];
 
 		c->fd = -1;
-		c->role = roles[i % (sizeof(roles) / sizeof(roles[0]))];
+		c->role = roles[i % ARRAY_SIZE(roles)];
 		c->turn_ns = window_ns / cl->nr * i;
 		if (c->role == FALLS_SILENT || c->role == STALLS)
 			cl->nr_to_close++;

@@ -87,7 +87,7 @@ static uint64_t number(const char *name, const char *arg, double unit,
 
 	value = strtod(arg, &end);
 	if (end == arg || *end || !(value >= min && value <= max))
-		die_plainly("--%s takes a number from %.9g to %.9g, not '%s'",
+		die_plainly("--%s takes a value from %.9g to %.9g, not '%s'",
 			    name, min, max, arg);
 	return value * unit + 0.5;
 }
@@ -136,7 +136,7 @@ static void options_parse(struct options *opt, int argc, char **argv)
 							  1e9, 0.5, 1e5);
 			break;
 		case 't':
-			opt->tick_ns = number("tick", optarg, 1e6, 1e-3, 1e4);
+			opt->tick_ns = number("tick", optarg, 1e6, 0.001, 1e4);
 			break;
 		case 'h':
 			usage();

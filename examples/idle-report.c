@@ -94,7 +94,7 @@ static bool is_common(const char *key)
 	static const char * const common[] = { "pos", "flags", "mnt_id", "ino" };
 	unsigned int i;
 
-	for (i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(common); i++)
 		if (!strcmp(key, common[i]))
 			return true;
 	return false;

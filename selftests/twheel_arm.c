@@ -373,7 +373,7 @@ static const struct {
 	const char *name;
 	__u32 flags;
 	__u64 expires_ns;
-} nevers[] = {
+} endless[] = {
 	{ "absolute, the end of time", TWHEEL_ARM_ABSOLUTE, TWHEEL_TIME_NEVER },
 	{ "absolute, one above", TWHEEL_ARM_ABSOLUTE, TWHEEL_TIME_NEVER + 1 },
 	{ "absolute, the greatest", TWHEEL_ARM_ABSOLUTE, ~0ULL },
@@ -392,16 +392,16 @@ TEST_F(arm, end_of_time_and_above_reads_back_as_the_end_of_time)
 	int i;
 
 	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
-	for (i = 0; i < ARRAY_SIZE(nevers); i++) {
-		ASSERT_EQ(0, tw_arm1(self->fd, nevers[i].flags, nevers[i].expires_ns, 0, 0, &id))
-			TH_LOG("%s", nevers[i].name);
+	for (i = 0; i < ARRAY_SIZE(endless); i++) {
+		ASSERT_EQ(0, tw_arm1(self->fd, endless[i].flags, endless[i].expires_ns, 0, 0, &id))
+			TH_LOG("%s", endless[i].name);
 		ASSERT_EQ(0, tw_query1(self->fd, id, &status));
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns)
-			TH_LOG("%s", nevers[i].name);
+			TH_LOG("%s", endless[i].name);
 		EXPECT_EQ(TWHEEL_STATE_PENDING, status.state);
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(ARRAY_SIZE(nevers), info.pending);
+	EXPECT_EQ(ARRAY_SIZE(endless), info.pending);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
 }
 
@@ -411,13 +411,13 @@ TEST_F(arm, end_of_time_never_expires)
 	__u64 id;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(nevers) - 1; i++) {
-		ASSERT_EQ(0, tw_arm1(self->fd, nevers[i].flags, nevers[i].expires_ns, 0, 0, &id));
+	for (i = 0; i < ARRAY_SIZE(endless) - 1; i++) {
+		ASSERT_EQ(0, tw_arm1(self->fd, endless[i].flags, endless[i].expires_ns, 0, 0, &id));
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(ARRAY_SIZE(nevers) - 1, info.pending);
+	EXPECT_EQ(ARRAY_SIZE(endless) - 1, info.pending);
 	EXPECT_EQ(0, info.expirations);
 }
 

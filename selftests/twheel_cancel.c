@@ -103,7 +103,8 @@ TEST_F(cancel, second_time_in_one_vector_says_enoent)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
-	cancels[0].id = cancels[1].id = id;
+	cancels[0].id = id;
+	cancels[1].id = id;
 	EXPECT_EQ(1, tw_cancel_vec(self->fd, cancels, 2));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[0].result);
 	EXPECT_EQ(-ENOENT, cancels[1].result);
@@ -369,8 +370,10 @@ static void arm_and_cancel(struct __test_metadata *_metadata, int fd, __u64 *ids
 	for (i = 0; i < BATCH; i++)
 		arms[i].expires_ns = TW_HOUR;
 	ASSERT_EQ(BATCH, tw_arm_vec(fd, arms, BATCH));
-	for (i = 0; i < BATCH; i++)
-		cancels[i].id = ids[i] = arms[i].id;
+	for (i = 0; i < BATCH; i++) {
+		ids[i] = arms[i].id;
+		cancels[i].id = ids[i];
+	}
 	ASSERT_EQ(BATCH, tw_cancel_vec(fd, cancels, BATCH));
 }
 

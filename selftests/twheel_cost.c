@@ -162,7 +162,8 @@ static long long callback_us(void)
 		us = line_time_us(line, "hrtimer_expire_entry:");
 		if (us >= 0 && strstr(line, "[twheel]")) {
 			entry_us = us;
-			sscanf(strstr(line, "hrtimer="), "%63s", hrtimer);
+			if (sscanf(strstr(line, "hrtimer="), "%63s", hrtimer) != 1)
+				break;
 		}
 		us = line_time_us(line, "hrtimer_expire_exit:");
 		if (us >= 0 && entry_us >= 0 && strstr(line, hrtimer)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * DRAIN: nothing new is taken, and all there is is handed out once.  What had
- * expired comes as usual, the rest flagged; then read() returns 0 for ever.
+ * DRAIN: nothing new is taken, and all that is left is handed out once.  What
+ * had expired comes as usual, the rest flagged; then read() returns 0 for ever.
  */
 #include "twheel_test.h"
 

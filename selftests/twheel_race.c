@@ -396,7 +396,8 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 		ASSERT_EQ(0, tw_arm1(race.fd, 0, FAR, 0, i, &id));
 		race.line[i].id = id;
 	}
-	race.first = race.claimed = STABLE;
+	race.first = STABLE;
+	race.claimed = STABLE;
 }
 
 /* Runs the roles until the ledger is full or the time is over. */
@@ -506,7 +507,7 @@ static void run(struct __test_metadata *_metadata, const struct plan *plan)
 
 /* ---- the races ----------------------------------------------------------- */
 
-#define RACE(sentence, ...)						\
+#define RACE_OF(sentence, ...)						\
 TEST_F_TIMEOUT(race, sentence, 300)					\
 {									\
 	static const struct plan plan = { __VA_ARGS__ };		\
@@ -524,43 +525,43 @@ FIXTURE_TEARDOWN(race)
 {
 }
 
-RACE(cancel_against_expiry,
+RACE_OF(cancel_against_expiry,
 	.roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
 
-RACE(cancel_against_cancel,
+RACE_OF(cancel_against_cancel,
 	.roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT)
 
-RACE(cancel_against_read_of_an_expired_one,
+RACE_OF(cancel_against_read_of_an_expired_one,
 	.roles = { armer, slow_reader, canceller }, .pause_ns = SHORT)
 
-RACE(rearm_against_expiry,
+RACE_OF(rearm_against_expiry,
 	.roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
 
-RACE(rearm_against_cancel,
+RACE_OF(rearm_against_cancel,
 	.roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT)
 
-RACE(rearm_against_cancel_against_expiry,
+RACE_OF(rearm_against_cancel_against_expiry,
 	.roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
 
-RACE(arm_against_drain,
+RACE_OF(arm_against_drain,
 	.roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)
 
-RACE(cancel_against_drain,
+RACE_OF(cancel_against_drain,
 	.roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
 	.drain_amid = true)
 
-RACE(two_readers_against_two_armers,
+RACE_OF(two_readers_against_two_armers,
 	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)
 
-RACE(periodic_against_cancel_against_read,
+RACE_OF(periodic_against_cancel_against_read,
 	.roles = { armer, canceller, reader }, .near_ns = TW_MS, .spread_ns = TW_MS,
 	.interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS)
 
-RACE(list_query_and_info_beside_changes,
+RACE_OF(list_query_and_info_beside_changes,
 	.roles = { armer, canceller, mover, observer, reader },
 	.near_ns = 10 * TW_MS, .spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true)
 
-RACE(advance_against_advance,
+RACE_OF(advance_against_advance,
 	.roles = { armer, advancer, advancer, reader },
 	.clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT)
 

@@ -323,9 +323,11 @@ static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 /* The result of a vector of one: the call counts 1 exactly if the entry succeeded. */
 static inline int tw_one_result(int ret, __s32 result)
 {
+	int succeeded = result >= 0;
+
 	if (ret < 0)
 		return ret;
-	if (ret != (result >= 0))
+	if (ret != succeeded)
 		return TW_BROKEN;
 	return result;
 }

@@ -229,8 +229,9 @@ static void walk_entry(struct rig *r, const struct twheel_entry *entry,
 	CHECK(known->held && known->seq == entry->seq && known->tick == tick,
 	      "index %u tick %llu", entry->index, tick);
 	if (l == IN_HAND)
-		CHECK(tick == w->cur - 1 || (r->config.one_level &&
-		      !((tick - (w->cur - 1)) & w->level[0].mask)), "hand");
+		CHECK(tick == w->cur - 1 ||
+		      (r->config.one_level &&
+		       !((tick - (w->cur - 1)) & w->level[0].mask)), "hand");
 	if (l == IN_OVERDUE)
 		CHECK(tick < w->cur, "tick %llu cur %llu", tick, w->cur);
 	if (l < TWHEEL_MAX_LEVELS) {
@@ -1003,8 +1004,9 @@ static bool run(size_t test, const struct shape *shape, int nr)
 	pid_t pid;
 
 	note->shape = shape->name;
-	note->first = note->step = 0;
-	strcpy(note->why, "crashed or hung");
+	note->first = 0;
+	note->step = 0;
+	snprintf(note->why, sizeof(note->why), "crashed or hung");
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {

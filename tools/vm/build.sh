@@ -69,11 +69,11 @@ selftests_make()
 	make -C "$top/$folder" KSFT_DIR="$ksft" OUTPUT="$build/$folder" "$@"
 }
 
-# build_selftests [FOLDER]: one that does not compile must not keep the others
+# build_selftests FOLDER: one that does not compile must not keep the others
 # from being run, nor leave an older build of itself behind.
 build_selftests()
 {
-	local folder=${1:-selftests}
+	local folder=$1
 
 	say "building the test programs of $folder"
 	mkdir -p "$build/$folder"
@@ -86,7 +86,7 @@ build_selftests()
 # The paths of all test programs, also of those that could not be built.
 selftest_programs()
 {
-	local folder=${1:-selftests} name
+	local folder=$1 name
 
 	for name in $(selftests_make "$folder" -s list); do
 		case $name in

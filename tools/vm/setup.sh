@@ -35,10 +35,18 @@ gcc-multilib     compiles a test program for 32 bits
 xz-utils         unpacks the kernel source, for its test harness
 '
 tools_test='
+spin             proves the model of the states
 g++              compiles the uapi header as C++
 clang            builds the module a second time
 sparse           checks the annotations of the module
 dkms             is tested with the module
+'
+tools_check='
+coccinelle       runs the rules that the kernel has for it
+shellcheck       reads the shell scripts
+codespell        reads everything else
+python3-docutils reads the documents
+perl             runs checkpatch and kernel-doc
 '
 tools_build='
 bc               is used where a kernel is built
@@ -52,7 +60,8 @@ install_tools()
 	local list=$tools_demo package why missing=() status
 
 	[ "$purpose" = demo ] || list+=$tools_shell
-	[ "$purpose" != test ] || list+=$tools_test
+	[[ $purpose != @(test|check) ]] || list+=$tools_test
+	[ "$purpose" != check ] || list+=$tools_check
 	[ "$purpose" != build ] || list+=$tools_build
 	while read -r package why; do
 		[ -n "$package" ] || continue

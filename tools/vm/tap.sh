@@ -9,6 +9,9 @@ skipped=0
 # Told once more at the end, where they are seen.
 remarks=()
 
+# The names that are asked for, patterns of the shell.
+read -ra patterns <<<"${TESTS:-*}"
+
 # Of the stream that is being read: its name, plan, results, and what else it
 # said, which is shown when something failed.
 stream=
@@ -87,6 +90,33 @@ stream_end()
 	if [ $stream_failed != 0 ] && [ -z "${verbose:-}" ]; then
 		show "$stream said" "${transcript[@]}"
 	fi
+}
+
+# wanted NAME: does TESTS= ask for it?
+wanted()
+{
+	local pattern
+	for pattern in "${patterns[@]}"; do
+		# shellcheck disable=SC2053 # it is a pattern
+		[[ $1 == $pattern ]] && return
+	done
+	return 1
+}
+
+# host_test NAME COMMAND...: one that prints TAP here.
+host_test()
+{
+	local name=$1 line status=0
+	shift
+
+	wanted "$name" || return 0
+	stream_begin "$name"
+	while IFS= read -r line; do
+		stream_line "$line"
+	done < <("$@" 2>&1 </dev/null)
+	# $! is the process substitution.
+	wait $! || status=$?
+	stream_end "$status"
 }
 
 show()

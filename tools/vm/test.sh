@@ -30,35 +30,6 @@ esac
 . "$(dirname "$0")/guest-tests.sh"
 . "$(dirname "$0")/coverage.sh"
 
-read -ra patterns <<<"${TESTS:-*}"
-
-# wanted NAME: does TESTS= ask for it?
-wanted()
-{
-	local pattern
-	for pattern in "${patterns[@]}"; do
-		# shellcheck disable=SC2053 # it is a pattern
-		[[ $1 == $pattern ]] && return
-	done
-	return 1
-}
-
-# host_test NAME COMMAND...: one that prints TAP here.
-host_test()
-{
-	local name=$1 line status=0
-	shift
-
-	wanted "$name" || return 0
-	stream_begin "$name"
-	while IFS= read -r line; do
-		stream_line "$line"
-	done < <("$@" 2>&1 </dev/null)
-	# $! is the process substitution.
-	wait $! || status=$?
-	stream_end "$status"
-}
-
 host_tests()
 {
 	local script name

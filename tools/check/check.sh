@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make check: what tools can say about the sources without running them, as one
+# TAP stream. What a tool said is shown where it said anything.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../vm/common.sh"
+. "$(dirname "$0")/../vm/apt.sh"
+. "$(dirname "$0")/../vm/source.sh"
+. "$(dirname "$0")/../vm/tap.sh"
+. "$(dirname "$0")/files.sh"
+. "$(dirname "$0")/style.sh"
+. "$(dirname "$0")/coccinelle.sh"
+. "$(dirname "$0")/text.sh"
+
+# check NAME SENTENCE: true if the function NAME succeeds and says nothing.
+check()
+{
+	local name=$1 sentence=$2 log=$work/$1.log status=0 said
+	local began=$SECONDS
+
+	wanted "$name" || return 0
+	"$name" >"$log" 2>&1 </dev/null || status=$?
+	mapfile -t said <"$log"
+	if [ $status = 0 ] && [ ${#said[@]} = 0 ]; then
+		result ok "$sentence"
+	else
+		result 'not ok' "$sentence"
+		show "$name said, and exited with $status" "${said[@]}"
+	fi
+	[ -z "$verbose" ] || say "$name took $((SECONDS - began)) s"
+}
+
+# No machine is booted here, so one more kernel costs little: also the PREEMPT_RT
+# one, where its headers have been fetched.
+if [[ " ${kernels[*]} " = *' 6.12 '* && -e $cache/kernels/6.12-rt/complete ]]; then
+	kernels+=(6.12-rt)
+fi
+export KERNELS="${kernels[*]}"
+
+lock_cache
+"$top/tools/vm/setup.sh" check
+get_source
+# Tools name files in what they say: let these be short.
+cd "$top"
+work=$build/check
+rm -rf "$work"
+mkdir -p "$work"
+list_files
+
+echo "TAP version 13"
+host_test build_matrix "$top/selftests/host/build_matrix.sh"
+host_test uapi_header "$top/selftests/host/uapi_header.sh"
+check uapi_includes "the uapi header includes linux/types.h and linux/ioctl.h at most"
+check coccinelle "coccinelle's rules in the kernel find nothing in the module"
+check checkpatch_module "checkpatch --strict has nothing to say about the module"
+check checkpatch_tests "checkpatch --strict has nothing to say about the tests"
+check checkpatch_examples "checkpatch --strict has nothing to say about the examples"
+check kernel_doc "the kernel-doc comments are complete and agree with the code"
+check versions "the module asks for features of a kernel, nowhere for its version"
+check function_length "no function has more than 80 lines"
+check shell_scripts "shellcheck has nothing to say about the shell scripts"
+check spelling "codespell finds nothing misspelt"
+[ ${#documents[@]} = 0 ] || check documents "the documents are correct reStructuredText"
+check licences "each file of code, make or shell says which licence it has"
+[ ! -e .git ] || check products "no build product is kept in git"
+tap_summary

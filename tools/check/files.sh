@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # shared with check.sh
+# Sourced by check.sh: which files there are, relative to the top of the tree.
+
+# Also what is new and not yet added, but nothing that git ignores. Where the tree
+# came without its history, what is neither ours nor hidden must be told by name.
+project_files()
+{
+	if [ -e .git ]; then
+		in_git --cached --others --exclude-standard
+	else
+		find . -name '.?*' -prune -o -type f ! -name '*.ko' ! -name '*.o' \
+			! -name '*.mod*' ! -name '*.symvers' ! -name modules.order -print |
+			sed 's|^\./||'
+	fi | sort -u | while IFS= read -r file; do
+		[ ! -f "$file" ] || echo "$file"
+	done
+}
+
+# A runner of tests may own neither the tree nor a git configuration.
+in_git()
+{
+	git -c safe.directory="$top" ls-files "$@"
+}
+
+# Fills the arrays; those of code hold .c and .h alone. KUnit suites are kernel
+# code, whatever folder they are in.
+list_files()
+{
+	local file line
+
+	files=() scripts=() documents=()
+	uapi_code=() module_code=() test_code=() example_code=()
+	while IFS= read -r file; do
+		files+=("$file")
+		case $file in
+		selftests/kunit/*.[ch]) module_code+=("$file") ;;
+		selftests/*.[ch]) test_code+=("$file") ;;
+		uapi/*.[ch]) uapi_code+=("$file") ;;
+		examples/*.[ch]) example_code+=("$file") ;;
+		*.[ch]) module_code+=("$file") ;;
+		*.rst) documents+=("$file") ;;
+		*.sh) scripts+=("$file") ;;
+		*)
+			IFS= read -r line <"$file" || true
+			[[ ! $line =~ ^#!.*[/\ ](ba|da|)sh ]] || scripts+=("$file")
+			;;
+		esac
+	done < <(project_files)
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # check.sh and files.sh set what is not set here
+# Sourced by check.sh: how the code is written.
+
+# checkpatch goes by where in the kernel a file would be: other rules hold in uapi
+# headers and in tools. So it sees our files in such a tree. Also, it leaves things
+# behind in the folder where it is started.
+kernel_shaped_tree()
+{
+	local tree=$work/checkpatch
+
+	[ ! -e "$tree" ] || return 0
+	mkdir -p "$tree"/{include,drivers/misc,tools/testing}
+	ln -s "$top/uapi" "$tree/include/uapi"
+	ln -s "$top" "$tree/drivers/misc/twheel"
+	ln -s "$top" "$tree/tools/testing/twheel"
+	# What it would not take for types: regular expressions, one a line.
+	cat >"$tree/types" <<-'EOT'
+	FIXTURE_(?:DATA|VARIANT)\(\w+\)
+	_Atomic\s+(?:unsigned\s+)?\w+
+	EOT
+}
+
+# run_checkpatch FOLDER/ IGNORE FILE...: of these in that folder of the tree.
+run_checkpatch()
+{
+	local folder=$1 ignore=$2
+	shift 2
+
+	[ $# -gt 0 ] || return 0
+	# The root only tells it which names in CamelCase the kernel has.
+	(cd "$work/checkpatch" && perl "$cache/source/scripts/checkpatch.pl" \
+		--no-tree --root="$cache/source" --strict --terse --show-types \
+		--no-summary --typedefsfile=types ${ignore:+--ignore="$ignore"} \
+		--file "${@/#/$folder}") | sed "s|^$folder||"
+}
+
+# No type is ignored in what runs in the kernel.
+checkpatch_module()
+{
+	local status=0
+
+	kernel_shaped_tree
+	run_checkpatch include/ '' "${uapi_code[@]}" || status=$?
+	run_checkpatch drivers/misc/twheel/ '' "${module_code[@]}" || status=$?
+	return $status
+}
+
+# In user space:
+userspace=(
+	CAMELCASE			# PRIu64, _Atomic, _Static_assert: names of C11
+	LONG_LINE_STRING		# a message stays in one piece, as SPLIT_STRING wants it
+	PREFER_DEFINED_ATTRIBUTE_MACRO	# __printf() and its kin are the kernel's,
+	BIT_MACRO			# and so is BIT()
+	VOLATILE			# sig_atomic_t, and memory shared with a child
+)
+# and where there is kselftest_harness.h:
+harness=(
+	BRACES				# ASSERT_EQ() and its kin are two statements, which
+	MACRO_WITH_FLOW_CONTROL		# end the test; so do those that build on them
+	COMPLEX_MACRO			# what defines tests can neither stand in parentheses
+	MULTISTATEMENT_MACRO_USE_DO_WHILE # nor in a loop
+	MACRO_ARG_REUSE			# and takes names of fields, types and fixtures,
+	MACRO_ARG_PRECEDENCE		# which have no side effects and no precedence
+)
+
+checkpatch_tests()
+{
+	kernel_shaped_tree
+	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]},${harness[*]}")" \
+		"${test_code[@]}"
+}
+
+checkpatch_examples()
+{
+	kernel_shaped_tree
+	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]}")" \
+		"${example_code[@]}"
+}
+
+# -Wall: a missing `Return:' too.
+kernel_doc()
+{
+	perl "$cache/source/scripts/kernel-doc" -none -Wall -Werror \
+		"${uapi_code[@]}" "${module_code[@]}"
+}
+
+uapi_includes()
+{
+	! grep -nHE '^[[:space:]]*#[[:space:]]*include' uapi/linux/twheel.h |
+		grep -vE '<linux/(types|ioctl)\.h>$'
+}
+
+versions()
+{
+	! grep -nwE 'LINUX_VERSION_CODE|KERNEL_VERSION|UTS_RELEASE|linux/version\.h' \
+		"${module_code[@]}"
+}
+
+# From brace to brace, which stand alone in the first column: see to that with
+# checkpatch.
+function_length()
+{
+	awk '
+	/^\{/ { start = FNR }
+	/^\}/ {
+		if (start && FNR - start + 1 > 80)
+			printf "%s:%d: a function of %d lines\n", FILENAME, start, FNR - start + 1
+		start = 0
+	}' "${module_code[@]}" "${test_code[@]}" "${example_code[@]}"
+}

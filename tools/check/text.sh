@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # files.sh sets what is not set here
+# Sourced by check.sh: what is not C.
+
+shell_scripts()
+{
+	[ ${#scripts[@]} -gt 0 ] && shellcheck -x "${scripts[@]}"
+}
+
+# The n of \n is no part of the word after it.
+spelling()
+{
+	codespell --ignore-regex='\\[nt]' "${files[@]}"
+}
+
+documents()
+{
+	local file status=0
+
+	for file in "${documents[@]}"; do
+		rst2html5 --exit-status=warning --syntax-highlight=none \
+			"$file" >/dev/null || status=$?
+	done
+	return $status
+}
+
+licences()
+{
+	local file
+
+	for file in "${files[@]}"; do
+		case " ${scripts[*]} $file" in
+		*" $file "* | *.[ch] | *Makefile | *Kbuild) ;;
+		*) continue ;;
+		esac
+		head -n 3 "$file" | grep -q SPDX-License-Identifier: ||
+			echo "$file: no SPDX-License-Identifier in its first lines"
+	done
+}
+
+# What .gitignore names, and what is not text.
+products()
+{
+	in_git --cached --ignored --exclude-standard
+	in_git | while IFS= read -r file; do
+		[ ! -s "$file" ] || grep -qI '' "$file" || echo "$file: not a text"
+	done
+}
