@@ -1,0 +1,1010 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A hostile user: processes without privilege that may open the device, in a
+ * memory cgroup, do their worst, one attack a test.  Beside them run tasks that
+ * wake every millisecond, and another user who has timeouts on wheels of ten.
+ *
+ * What has to hold under each attack: the cgroup's limit, and no memory is used
+ * that is not charged to it; no OOM kill outside it, no thread more; the other
+ * user's timeouts all come, and none early; once the attackers are gone, so is
+ * all that they had.  The other user's lateness, and the tasks', is printed, and
+ * judged by that beside as many processes which merely burn processor time: a
+ * machine that is busy is no news.
+ *
+ * TW_MILLION, 1000000 unless it is set, scales the attacks for slow kernels.
+ */
+#include "twheel_outside.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define CGROUP		"/sys/fs/cgroup"
+#define GROUP		CGROUP "/twheel_hostile"
+#define MEMORY_MAX	(128L << 20)
+
+/* What may be used beside, by the watchers and the kernel's own caches. */
+#define MEMORY_SLACK	(16L << 20)
+
+#define HOSTILE_UID	65534
+#define OTHER_UID	1000
+
+#define ATTACKERS	2
+#define WINDOW_NS	(3 * TW_SEC / 2)
+
+/* The other user's: more wheels than there are threads to serve them. */
+#define OTHER_WHEELS	4
+#define OTHER_TICK_NS	(10 * TW_MS)
+
+#define VECTOR		512
+#define SAMPLES		4096
+
+/* ---- what is measured ---------------------------------------------------- */
+
+/* Of one watcher, in one window. */
+struct samples {
+	__u32 nr;
+	__u32 us[SAMPLES];
+};
+
+enum watcher { CYCLIC, CYCLIC_FIFO, OTHER_USER, NR_WATCHERS };
+
+static const char * const watcher_name[] = {
+	[CYCLIC]	= "1 ms task",
+	[CYCLIC_FIFO]	= "1 ms task, SCHED_FIFO",
+	[OTHER_USER]	= "other user's wheels",
+};
+
+/* Percentiles, microseconds. */
+struct latency {
+	__u32 p50, p99, max;
+};
+
+/* Shared by all processes. */
+static struct shared {
+	atomic_bool stop;
+	atomic_int ready;
+	atomic_long rounds;
+	/* the first thing that went wrong in an attacker: what, and where */
+	atomic_int error;
+	atomic_int line;
+	/* of the other user's timeouts */
+	atomic_int early;
+	atomic_int lost;
+	struct samples samples[NR_WATCHERS];
+	/* beside processes that burn processor time; measured once */
+	bool measured;
+	struct latency control[NR_WATCHERS];
+} *shared;
+
+static void __attribute__((constructor)) share(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void sample_add(enum watcher watcher, __u64 late_ns)
+{
+	struct samples *samples = &shared->samples[watcher];
+
+	if (samples->nr < SAMPLES)
+		samples->us[samples->nr++] = late_ns / TW_US;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	__u32 x = *(const __u32 *)a, y = *(const __u32 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct latency latency_of(enum watcher watcher)
+{
+	struct samples *samples = &shared->samples[watcher];
+	__u32 nr = samples->nr;
+
+	if (!nr)
+		return (struct latency){};
+	qsort(samples->us, nr, sizeof(samples->us[0]), compare_u32);
+	return (struct latency){
+		.p50 = samples->us[nr / 2],
+		.p99 = samples->us[nr - 1 - nr / 100],
+		.max = samples->us[nr - 1],
+	};
+}
+
+static long number_in(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	long number = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &number) != 1)
+		number = -1;
+	fclose(file);
+	return number;
+}
+
+/* The sum of all numbers behind a key in a file of keys and numbers. */
+static long sum_of(const char *path, const char *key)
+{
+	char line[256], word[64];
+	long number, sum = 0;
+	FILE *file = fopen(path, "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
+			sum += number;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+/* What the allocator has and nobody uses, on lists of each processor too. */
+static long free_bytes(void)
+{
+	return sum_of("/proc/meminfo", "MemFree:") * 1024 +
+	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
+}
+
+/* Of others than the attackers. */
+static long oom_kills(void)
+{
+	return sum_of("/proc/vmstat", "oom_kill") - sum_of(GROUP "/memory.events", "oom_kill");
+}
+
+static long charged_bytes(void)
+{
+	return number_in(GROUP "/memory.current");
+}
+
+/* ---- watchers ------------------------------------------------------------ */
+
+static void cyclic(enum watcher watcher)
+{
+	__u64 next_ns = tw_now(CLOCK_MONOTONIC);
+
+	while (!atomic_load(&shared->stop)) {
+		struct timespec next;
+		__u64 now_ns;
+
+		next_ns += TW_MS;
+		next = tw_to_timespec(next_ns);
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL))
+			;
+		now_ns = tw_now(CLOCK_MONOTONIC);
+		sample_add(watcher, now_ns - next_ns);
+		/* What was missed is one latency, not many. */
+		if (now_ns - next_ns > TW_MS)
+			next_ns = now_ns;
+	}
+}
+
+static void cyclic_fifo(enum watcher watcher)
+{
+	const struct sched_param param = { .sched_priority = 50 };
+
+	/* Where it may not be, this is one more of the usual kind. */
+	sched_setscheduler(0, SCHED_FIFO, &param);
+	cyclic(watcher);
+}
+
+/* False when it was lost. */
+static bool other_user_reads(enum watcher watcher, int fd, __u64 deadline_ns, __u64 edge_ns)
+{
+	struct twheel_event event;
+
+	if (tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1 || event.deadline_ns != deadline_ns) {
+		atomic_fetch_add(&shared->lost, 1);
+		return false;
+	}
+	/* By its own account, and by ours. */
+	if (event.fired_ns < edge_ns || tw_now(CLOCK_MONOTONIC) < edge_ns)
+		atomic_fetch_add(&shared->early, 1);
+	else
+		sample_add(watcher, event.fired_ns - edge_ns);
+	return true;
+}
+
+static void other_user(enum watcher watcher)
+{
+	const struct twheel_setup setup = { .tick_ns = OTHER_TICK_NS };
+	int i, fds[OTHER_WHEELS];
+	__u64 id;
+
+	if (setgid(OTHER_UID) || setuid(OTHER_UID))
+		_exit(1);
+	for (i = 0; i < OTHER_WHEELS; i++) {
+		fds[i] = tw_open_setup(O_NONBLOCK, &setup);
+		if (fds[i] < 0)
+			_exit(1);
+	}
+	while (!atomic_load(&shared->stop)) {
+		__u64 edge_ns = tw_round_up(tw_now(CLOCK_MONOTONIC) + OTHER_TICK_NS,
+					    OTHER_TICK_NS);
+		__u64 deadline_ns = edge_ns - OTHER_TICK_NS / 4;
+
+		for (i = 0; i < OTHER_WHEELS; i++)
+			if (tw_arm_at(fds[i], deadline_ns, &id))
+				_exit(1);
+		for (i = 0; i < OTHER_WHEELS; i++)
+			if (!other_user_reads(watcher, fds[i], deadline_ns, edge_ns))
+				return;
+	}
+}
+
+static void (* const watch[])(enum watcher watcher) = {
+	[CYCLIC]	= cyclic,
+	[CYCLIC_FIFO]	= cyclic_fifo,
+	[OTHER_USER]	= other_user,
+};
+
+static void watchers_start(struct __test_metadata *_metadata, pid_t pids[])
+{
+	int i;
+
+	atomic_store(&shared->stop, false);
+	atomic_store(&shared->early, 0);
+	atomic_store(&shared->lost, 0);
+	for (i = 0; i < NR_WATCHERS; i++) {
+		shared->samples[i].nr = 0;
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (!pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			watch[i](i);
+			_exit(0);
+		}
+	}
+}
+
+/* Ends their window; what each found is in its samples. */
+static void watchers_stop(struct __test_metadata *_metadata, pid_t pids[],
+			  struct latency latency[])
+{
+	int i;
+
+	atomic_store(&shared->stop, true);
+	for (i = 0; i < NR_WATCHERS; i++) {
+		EXPECT_EQ(0, tw_reap(pids[i]))
+			TH_LOG("%s", watcher_name[i]);
+		latency[i] = latency_of(i);
+		EXPECT_LT(0, shared->samples[i].nr)
+			TH_LOG("%s", watcher_name[i]);
+	}
+	EXPECT_EQ(0, atomic_load(&shared->early));
+	EXPECT_EQ(0, atomic_load(&shared->lost));
+}
+
+static void print_latency(const char *beside, const struct latency latency[])
+{
+	int i;
+
+	for (i = 0; i < NR_WATCHERS; i++)
+		printf("# %s: %s: p50 %u, p99 %u, max %u us (%u samples)\n", beside,
+		       watcher_name[i], latency[i].p50, latency[i].p99, latency[i].max,
+		       shared->samples[i].nr);
+}
+
+/* ---- attackers ----------------------------------------------------------- */
+
+static struct twheel_arm arms[VECTOR];
+static struct twheel_cancel cancels[VECTOR];
+static struct twheel_event events[VECTOR];
+
+static __u32 scaled(__u32 nr)
+{
+	const char *text = getenv("TW_MILLION");
+	__u64 million = text ? atoi(text) : 1000000;
+
+	nr = nr * million / 1000000;
+	return nr < VECTOR ? VECTOR : nr;
+}
+
+/* An attack that did not get to attack proves nothing. */
+static void attacker_fails(int line, int error)
+{
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&shared->line, &none, line))
+		atomic_store(&shared->error, error);
+	_exit(1);
+}
+
+#define MUST(condition) do {						\
+	if (!(condition))						\
+		attacker_fails(__LINE__, errno);			\
+} while (0)
+
+/* The attack begins when all are ready. */
+static void ready(void)
+{
+	atomic_fetch_add(&shared->ready, 1);
+}
+
+static void round_done(void)
+{
+	atomic_fetch_add(&shared->rounds, 1);
+}
+
+/* A wheel; -ENOMEM is for the caller to deal with. */
+static int wheel_of(const struct twheel_setup *setup)
+{
+	int fd = tw_open_setup(O_NONBLOCK, setup);
+
+	MUST(fd >= 0 || fd == -ENOMEM);
+	return fd;
+}
+
+/*
+ * Arms so many, all alike or (apart_ns) one after the other.  How many there
+ * was memory and room for.
+ */
+static __u32 arm_many(int fd, __u32 nr, __u64 first_ns, __u64 apart_ns, __u64 interval_ns)
+{
+	__u32 i, j, n;
+
+	for (i = 0; i < nr; i += n) {
+		n = nr - i < VECTOR ? nr - i : VECTOR;
+		for (j = 0; j < n; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = first_ns + (i + j) * apart_ns,
+				.interval_ns = interval_ns,
+				.flags = TWHEEL_ARM_ABSOLUTE,
+			};
+		MUST(tw_arm_vec(fd, arms, n) >= 0);
+		for (j = 0; j < n; j++) {
+			if (!arms[j].result)
+				continue;
+			MUST(arms[j].result == -ENOMEM || arms[j].result == -EAGAIN ||
+			     arms[j].result == -ENOSPC);
+			return i + j;
+		}
+	}
+	return nr;
+}
+
+static __u64 soon(__u64 ns)
+{
+	return tw_now(CLOCK_MONOTONIC) + ns;
+}
+
+/* Nothing more to be done but to be there. */
+static void lie_in_wait(void)
+{
+	ready();
+	for (;;) {
+		round_done();
+		tw_sleep(10 * TW_MS);
+	}
+}
+
+/* Not an attack, but what attacks are compared with. */
+static void burn(void)
+{
+	ready();
+	for (;;)
+		round_done();
+}
+
+static void shortest_periods(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TWHEEL_TICK_MIN_NS };
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		int fd = wheel_of(&setup);
+
+		MUST(fd >= 0);
+		MUST(arm_many(fd, scaled(2000), 0, 0, TWHEEL_TICK_MIN_NS));
+	}
+	lie_in_wait();
+}
+
+static void all_due_in_one_tick(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS, .max_pending = 1000000 };
+	__u64 edge_ns = tw_round_up(soon(TW_SEC / 10), TW_SEC / 10);
+	__u32 nr = scaled(1000000) / ATTACKERS;
+	int fd = wheel_of(&setup);
+
+	MUST(fd >= 0);
+	MUST(arm_many(fd, nr, edge_ns, 0, TW_SEC / 10) == nr);
+	ready();
+	for (;;) {
+		MUST(tw_poll(fd, POLLIN, -1) == POLLIN);
+		MUST(tw_read(fd, events, VECTOR) > 0);
+		round_done();
+	}
+}
+
+static void thousands_of_wheels(void)
+{
+	const struct twheel_setup setup = {
+		.tick_ns = TWHEEL_TICK_MIN_NS,
+		.slots = TWHEEL_SLOTS_MIN,
+		.flags = TWHEEL_SETUP_ONE_LEVEL,
+		.max_pending = 1,
+	};
+	__u32 i;
+
+	for (i = 0; i < scaled(2000); i++) {
+		int fd = wheel_of(&setup);
+
+		MUST(fd >= 0);
+		MUST(arm_many(fd, 1, 0, 0, TWHEEL_TICK_MIN_NS) == 1);
+	}
+	lie_in_wait();
+}
+
+/* As many hrtimers as there are wheels, at one and the same time. */
+static void thousands_of_wheels_due_at_once(void)
+{
+	const struct twheel_setup setup = {
+		.tick_ns = TW_SEC / 10,
+		.slots = TWHEEL_SLOTS_MIN,
+		.flags = TWHEEL_SETUP_ONE_LEVEL,
+		.max_pending = 1,
+	};
+	__u32 i;
+
+	for (i = 0; i < scaled(2000); i++) {
+		int fd = wheel_of(&setup);
+
+		MUST(fd >= 0);
+		MUST(arm_many(fd, 1, 0, 0, setup.tick_ns) == 1);
+	}
+	lie_in_wait();
+}
+
+/* Wheels that use up the whole of each turn that they have. */
+static void greedy_wheels(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS };
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		int fd = wheel_of(&setup);
+
+		MUST(fd >= 0);
+		MUST(arm_many(fd, scaled(4000), 0, 0, TW_MS) == scaled(4000));
+	}
+	lie_in_wait();
+}
+
+/* All the memory there is, and then more. */
+static void as_many_as_there_is_memory_for(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS, .max_pending = 4000000 };
+	int fd = wheel_of(&setup);
+	__u32 nr;
+
+	MUST(fd >= 0);
+	nr = arm_many(fd, setup.max_pending, soon(TW_HOUR), TW_US, TW_HOUR);
+	MUST(nr && nr < setup.max_pending);
+	ready();
+	for (;;) {
+		arm_many(fd, VECTOR, soon(TW_HOUR), TW_US, TW_HOUR);
+		round_done();
+	}
+}
+
+/* Events pile up until there is no room for more, and nobody reads. */
+static void a_reader_that_never_reads(void)
+{
+	const struct twheel_setup setup = {
+		.tick_ns = TW_MS, .max_pending = scaled(200000),
+	};
+	int fd = wheel_of(&setup);
+
+	MUST(fd >= 0);
+	while (arm_many(fd, VECTOR, 0, 0, 0) == VECTOR)
+		;
+	ready();
+	for (;;) {
+		struct twheel_arm arm = {};
+
+		MUST(tw_arm_entry(fd, &arm) == -EAGAIN);
+		MUST(!(tw_poll(fd, POLLIN | POLLOUT, 0) & POLLOUT));
+		round_done();
+	}
+}
+
+/* What is cancelled young goes through the inbox all the same. */
+static void arm_and_cancel(void)
+{
+	int i, fd = wheel_of(&(struct twheel_setup){ .tick_ns = TW_MS });
+
+	MUST(fd >= 0);
+	ready();
+	for (;;) {
+		MUST(arm_many(fd, VECTOR, soon(TW_HOUR), 0, 0));
+		for (i = 0; i < VECTOR; i++)
+			cancels[i] = (struct twheel_cancel){ .id = arms[i].id };
+		MUST(tw_cancel_vec(fd, cancels, VECTOR) >= 0);
+		round_done();
+	}
+}
+
+/* Each move to an earlier deadline leaves a stale entry in the wheel. */
+static void rearm_earlier_and_earlier(void)
+{
+	int i, fd = wheel_of(&(struct twheel_setup){ .tick_ns = TW_MS });
+	__u64 distance_ns = TW_DAY;
+
+	MUST(fd >= 0);
+	MUST(arm_many(fd, VECTOR, soon(TW_DAY), 0, 0) == VECTOR);
+	ready();
+	for (;;) {
+		distance_ns -= TW_MS;
+		for (i = 0; i < VECTOR; i++)
+			arms[i].expires_ns = soon(distance_ns);
+		/* To take it up at once, another one is due now. */
+		arms[0].expires_ns = soon(TW_MS);
+		MUST(tw_rearm_vec(fd, arms, VECTOR) >= 0);
+		if (arms[0].result == -ENOENT)
+			MUST(tw_arm_vec(fd, arms, 1) >= 0);
+		while (tw_read(fd, events, VECTOR) > 0)
+			;
+		round_done();
+	}
+}
+
+static const struct twheel_setup huge = {
+	.clock = TWHEEL_CLOCK_REALTIME,
+	.tick_ns = TW_MS,
+	.slots = TWHEEL_SLOTS_MAX,
+};
+
+static void huge_wheels_opened_and_closed(void)
+{
+	ready();
+	for (;;) {
+		int fd = wheel_of(&huge);
+
+		MUST(fd >= 0);
+		arm_many(fd, scaled(20000), tw_now(CLOCK_REALTIME) + TW_SEC, TW_MS, 0);
+		close(fd);
+		round_done();
+	}
+}
+
+/*
+ * When the clock is set back, all that these hold is sorted in again, as soon as
+ * something is due.
+ */
+static void huge_wheels_of_realtime(void)
+{
+	__u32 nr = scaled(200000);
+	int fd = wheel_of(&huge);
+
+	MUST(fd >= 0);
+	MUST(arm_many(fd, nr, tw_now(CLOCK_REALTIME) + TW_SEC, TW_MS, 0) == nr);
+	ready();
+	for (;;) {
+		arm_many(fd, 1, 0, 0, 0);
+		tw_read(fd, events, VECTOR);
+		tw_sleep(10 * TW_MS);
+		round_done();
+	}
+}
+
+/* One place whose generations are used up, or would be, in half an hour. */
+static void ids_used_up(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS, .max_pending = 1 };
+	int fd = wheel_of(&setup);
+	__u64 id;
+
+	MUST(fd >= 0);
+	ready();
+	for (;;) {
+		MUST(!tw_arm_in(fd, TW_HOUR, &id));
+		MUST(tw_cancel1(fd, id) == TWHEEL_WAS_PENDING);
+		round_done();
+	}
+}
+
+static void longest_vectors(void)
+{
+	int fd = wheel_of(&(struct twheel_setup){ .tick_ns = TW_MS });
+	struct twheel_info info;
+	struct twheel_arm *vector;
+	__u64 cursor = 0;
+
+	MUST(fd >= 0);
+	MUST(!tw_info(fd, &info));
+	vector = calloc(info.max_vector, sizeof(*vector));
+	MUST(vector);
+	MUST(arm_many(fd, scaled(20000), soon(TW_HOUR), 0, 0));
+	ready();
+	for (;;) {
+		/* None of them is good for anything. */
+		memset(vector, 0, info.max_vector * sizeof(*vector));
+		MUST(!tw_vector(fd, TWHEEL_IOC_REARM, vector, sizeof(*vector), info.max_vector));
+		MUST(!tw_vector(fd, TWHEEL_IOC_CANCEL, vector, sizeof(struct twheel_cancel),
+				info.max_vector));
+		vector[0].flags = ~0U;
+		MUST(!tw_vector(fd, TWHEEL_IOC_ARM, vector, sizeof(*vector), 1));
+		cursor = 0;
+		MUST(tw_list(fd, &cursor, (struct twheel_status *)vector,
+			     info.max_vector / 2) > 0);
+		round_done();
+	}
+}
+
+/* Whoever expires wakes all of these. */
+static void crowds_of_pollers(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TWHEEL_TICK_MIN_NS };
+	struct epoll_event event = {};
+	int i, epoll, fd = wheel_of(&setup);
+
+	MUST(fd >= 0);
+	for (i = 0; i < 1000; i++) {
+		epoll = epoll_create1(0);
+		MUST(epoll >= 0);
+		event.events = EPOLLIN | EPOLLET | (i % 2 ? EPOLLEXCLUSIVE : 0);
+		MUST(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+	}
+	MUST(arm_many(fd, scaled(2000), 0, 0, TWHEEL_TICK_MIN_NS));
+	ready();
+	for (;;) {
+		MUST(epoll_wait(epoll, &event, 1, -1) == 1);
+		round_done();
+	}
+}
+
+static void drained_again_and_again(void)
+{
+	ready();
+	for (;;) {
+		int fd = wheel_of(&(struct twheel_setup){ .tick_ns = TW_MS });
+
+		MUST(fd >= 0);
+		arm_many(fd, scaled(50000), soon(TW_HOUR), TW_MS, 0);
+		MUST(!tw_drain(fd));
+		close(fd);
+		round_done();
+	}
+}
+
+static void looked_at_without_end(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS };
+	int fd = wheel_of(&setup);
+	struct twheel_info info;
+	char path[64], text[2048];
+
+	MUST(fd >= 0);
+	MUST(arm_many(fd, scaled(200000), soon(TW_HOUR), TW_US, 0));
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	ready();
+	for (;;) {
+		int fdinfo = open(path, O_RDONLY);
+
+		MUST(fdinfo >= 0 && read(fdinfo, text, sizeof(text)) > 0);
+		close(fdinfo);
+		MUST(!tw_info(fd, &info));
+		round_done();
+	}
+}
+
+/* In the cgroup, without privilege, and gone when the test is. */
+static void attacker(void (*attack)(void))
+{
+	const struct rlimit files = { 8192, 8192 };
+
+	MUST(!tw_write_text(GROUP "/cgroup.procs", "0"));
+	MUST(!setrlimit(RLIMIT_NOFILE, &files));
+	/*
+	 * None faults in a page later: in a full cgroup that would call the OOM
+	 * killer, who is not the one under test.
+	 */
+	MUST(!mlockall(MCL_CURRENT));
+	MUST(!setgid(HOSTILE_UID) && !setuid(HOSTILE_UID));
+	/* What becomes another user's is forgotten: so not before. */
+	MUST(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+	attack();
+}
+
+static void attackers_start(struct __test_metadata *_metadata, void (*attack)(void), int nr)
+{
+	int i;
+
+	atomic_store(&shared->ready, 0);
+	atomic_store(&shared->rounds, 0);
+	atomic_store(&shared->error, 0);
+	atomic_store(&shared->line, 0);
+	for (i = 0; i < nr; i++) {
+		pid_t pid = fork();
+
+		ASSERT_LE(0, pid);
+		if (!pid)
+			attacker(attack);
+	}
+	for (i = 0; i < 4 * TW_PATIENCE_MS / 10 && !atomic_load(&shared->line) &&
+	     atomic_load(&shared->ready) < nr; i++)
+		tw_sleep(10 * TW_MS);
+	ASSERT_EQ(nr, atomic_load(&shared->ready))
+		TH_LOG("line %d: %s", atomic_load(&shared->line),
+		       strerror(atomic_load(&shared->error)));
+}
+
+/* Killed as they stand, with all that they have open. */
+static void attackers_kill(void)
+{
+	tw_write_text(GROUP "/cgroup.kill", "1");
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+/* What goes on meanwhile: nothing, or what somebody innocent does. */
+static void wait_window(void)
+{
+	tw_sleep(WINDOW_NS);
+}
+
+static void set_the_clock_back_and_on(void)
+{
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		__u64 now_ns = tw_now(CLOCK_REALTIME);
+		struct timespec ts = tw_to_timespec(i % 2 ? now_ns + TW_SEC : now_ns - TW_SEC);
+
+		clock_settime(CLOCK_REALTIME, &ts);
+		tw_sleep(WINDOW_NS / 6);
+	}
+}
+
+/* ---- the rules ----------------------------------------------------------- */
+
+FIXTURE(hostile) {
+	mode_t mode;
+	int kthreads;
+	long free_before;
+	long oom_kills;
+};
+
+/*
+ * Half of the other user's timeouts may be late by factor times what they are
+ * beside mere load, a tick added.  The factors are wide.
+ */
+FIXTURE_VARIANT(hostile) {
+	void (*attack)(void);
+	void (*beside)(void);
+	__u32 factor;
+};
+
+FIXTURE_VARIANT_ADD(hostile, shortest_periods) {
+	.attack = shortest_periods,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, all_due_in_one_tick) {
+	.attack = all_due_in_one_tick,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, thousands_of_wheels) {
+	.attack = thousands_of_wheels,
+	.beside = wait_window,
+	.factor = 100,
+};
+
+FIXTURE_VARIANT_ADD(hostile, thousands_of_wheels_due_at_once) {
+	.attack = thousands_of_wheels_due_at_once,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, greedy_wheels) {
+	.attack = greedy_wheels,
+	.beside = wait_window,
+	.factor = 100,
+};
+
+FIXTURE_VARIANT_ADD(hostile, as_many_as_there_is_memory_for) {
+	.attack = as_many_as_there_is_memory_for,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, a_reader_that_never_reads) {
+	.attack = a_reader_that_never_reads,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, arm_and_cancel) {
+	.attack = arm_and_cancel,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, rearm_earlier_and_earlier) {
+	.attack = rearm_earlier_and_earlier,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, huge_wheels_opened_and_closed) {
+	.attack = huge_wheels_opened_and_closed,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, huge_wheels_of_realtime) {
+	.attack = huge_wheels_of_realtime,
+	.beside = set_the_clock_back_and_on,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, ids_used_up) {
+	.attack = ids_used_up,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, longest_vectors) {
+	.attack = longest_vectors,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, crowds_of_pollers) {
+	.attack = crowds_of_pollers,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, drained_again_and_again) {
+	.attack = drained_again_and_again,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_VARIANT_ADD(hostile, looked_at_without_end) {
+	.attack = looked_at_without_end,
+	.beside = wait_window,
+	.factor = 20,
+};
+
+FIXTURE_SETUP(hostile)
+{
+	struct stat stat_before;
+	__u64 switches;
+
+	ASSERT_NE(MAP_FAILED, shared);
+	tw_write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	mkdir(GROUP, 0755);
+	if (charged_bytes() < 0)
+		SKIP(return, "no cgroup with a memory controller can be made in " CGROUP);
+	ASSERT_EQ(0, tw_write_text(GROUP "/memory.max", "128M"));
+	tw_write_text(GROUP "/memory.swap.max", "0");
+	ASSERT_EQ(0, stat(TW_DEVICE, &stat_before));
+	self->mode = stat_before.st_mode & 07777;
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	self->kthreads = tw_kthreads(&switches);
+	self->oom_kills = oom_kills();
+	self->free_before = free_bytes();
+}
+
+FIXTURE_TEARDOWN_PARENT(hostile)
+{
+	tw_write_text(GROUP "/cgroup.kill", "1");
+	chmod(TW_DEVICE, self->mode ? self->mode : 0600);
+	tw_wait_wheels_open(0);
+	rmdir(GROUP);
+}
+
+/* How things are beside mere load: once for all tests. */
+static void measure_control(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self)
+{
+	struct latency quiet[NR_WATCHERS];
+	pid_t pids[NR_WATCHERS];
+
+	if (shared->measured)
+		return;
+	watchers_start(_metadata, pids);
+	tw_sleep(WINDOW_NS);
+	watchers_stop(_metadata, pids, quiet);
+	print_latency("quiet", quiet);
+
+	/* For the threads that would serve them too. */
+	attackers_start(_metadata, burn, ATTACKERS + self->kthreads);
+	watchers_start(_metadata, pids);
+	tw_sleep(WINDOW_NS);
+	watchers_stop(_metadata, pids, shared->control);
+	attackers_kill();
+	print_latency("load", shared->control);
+	shared->measured = true;
+}
+
+static void expect_nothing_left(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self)
+{
+	long missing, charged;
+	int i;
+
+	EXPECT_EQ(0, tw_wait_wheels_open(0));
+	for (i = 0; i < TW_PATIENCE_MS / 100; i++) {
+		missing = self->free_before - free_bytes();
+		charged = charged_bytes();
+		if (missing < MEMORY_SLACK && charged < MEMORY_MAX / 16)
+			break;
+		tw_sleep(100 * TW_MS);
+	}
+	printf("# afterwards: %ld kB less free than before, %ld kB still charged\n",
+	       missing / 1024, charged / 1024);
+	EXPECT_GT(MEMORY_SLACK, missing);
+	EXPECT_GT(MEMORY_MAX / 16, charged);
+}
+
+static void expect_memory_holds(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self)
+{
+	long peak, charged, used;
+	int i;
+
+	/* The two are not read at one and the same moment: more than once. */
+	for (i = 0; i < 50; i++) {
+		charged = charged_bytes();
+		used = self->free_before - free_bytes();
+		if (used - charged < MEMORY_SLACK)
+			break;
+		tw_sleep(10 * TW_MS);
+	}
+	peak = number_in(GROUP "/memory.peak");
+	printf("# memory: %ld kB charged, %ld kB at most, %ld kB less free in the machine\n",
+	       charged / 1024, peak / 1024, used / 1024);
+	EXPECT_GE(MEMORY_MAX, charged);
+	EXPECT_GE(MEMORY_MAX, peak);
+	EXPECT_GT(MEMORY_SLACK, used - charged);
+	EXPECT_EQ(self->oom_kills, oom_kills());
+}
+
+/* A window beside the attack, and what has to hold in it. */
+static void withstand(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self,
+		      void (*beside)(void), struct latency latency[])
+{
+	long rounds = atomic_load(&shared->rounds);
+	pid_t pids[NR_WATCHERS];
+	__u64 switches;
+
+	watchers_start(_metadata, pids);
+	beside();
+	expect_memory_holds(_metadata, self);
+	EXPECT_EQ(self->kthreads, tw_kthreads(&switches));
+	rounds = atomic_load(&shared->rounds) - rounds;
+	watchers_stop(_metadata, pids, latency);
+	EXPECT_EQ(0, atomic_load(&shared->line))
+		TH_LOG("line %d: %s", atomic_load(&shared->line),
+		       strerror(atomic_load(&shared->error)));
+	EXPECT_LT(0, rounds);
+	printf("# %ld rounds of the attack\n", rounds);
+}
+
+TEST_F_TIMEOUT(hostile, harms_nobody_else, 120)
+{
+	struct latency latency[NR_WATCHERS];
+	__u32 limit_us;
+
+	measure_control(_metadata, self);
+	attackers_start(_metadata, variant->attack, ATTACKERS);
+	withstand(_metadata, self, variant->beside, latency);
+	attackers_kill();
+	print_latency("attack", latency);
+	limit_us = variant->factor *
+		   (shared->control[OTHER_USER].p50 + OTHER_TICK_NS / TW_US);
+	EXPECT_GE(limit_us, latency[OTHER_USER].p50);
+	expect_nothing_left(_metadata, self);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A machine that sleeps: what becomes due meanwhile, on clocks that go on and on
+ * the one that stands still.
+ *
+ * The machine really sleeps (S3), and its RTC wakes it.  That takes a kernel
+ * that can, an RTC with an alarm, and root; where one of them is missing all of
+ * this is skipped.  No rule here is about how long something took: what is
+ * measured against is how much longer CLOCK_BOOTTIME went than CLOCK_MONOTONIC.
+ */
+#include "twheel_outside.h"
+
+#define ALARM		"/sys/class/rtc/rtc0/wakealarm"
+#define POWER_STATE	"/sys/power/state"
+#define MEM_SLEEP	"/sys/power/mem_sleep"
+
+/*
+ * Seconds until the alarm.  It has to come after the machine has fallen asleep,
+ * or nothing would wake it; a slow one needs a moment to do so.
+ */
+#define ALARM_S		"+4"
+
+/*
+ * What is armed so far ahead is due while the machine sleeps, with a wide margin
+ * for the alarm's whole seconds and for a slow machine on either side.
+ */
+#define ASLEEP_NS	(3 * TW_SEC / 2)
+
+/* Of the sleep; the persistent clock may know whole seconds only. */
+#define LEAST_SLEEP_NS	(TW_SEC)
+
+#define CROWD		5000
+
+static bool file_says(const char *path, const char *word)
+{
+	FILE *file = fopen(path, "re");
+	char text[128] = "";
+	bool found;
+
+	if (!file)
+		return false;
+	found = fgets(text, sizeof(text), file) && strstr(text, word);
+	fclose(file);
+	return found;
+}
+
+/*
+ * Sleeps, with S3 and no other state: from what this kernel calls s2idle, not
+ * every RTC wakes it.  0, or -errno when it did not fall asleep.
+ */
+static int machine_sleep(void)
+{
+	int ret = tw_write_text(MEM_SLEEP, "deep");
+
+	if (!ret)
+		ret = tw_write_text(ALARM, "0");
+	if (!ret)
+		ret = tw_write_text(ALARM, ALARM_S);
+	return ret ? ret : tw_write_text(POWER_STATE, "mem");
+}
+
+/* How much longer the machine has been up than awake. */
+static __u64 slept_ns(void)
+{
+	__u64 awake_ns = tw_now(CLOCK_MONOTONIC);
+
+	return tw_now(CLOCK_BOOTTIME) - awake_ns;
+}
+
+/* ---- wheels across a sleep ----------------------------------------------- */
+
+FIXTURE(suspend) {
+	int boottime;
+	int monotonic;
+	/* when the machine went to sleep, on CLOCK_MONOTONIC */
+	__u64 awake_ns;
+	/* how long it then slept */
+	__u64 slept_ns;
+};
+
+static int open_wheel(__u32 clock)
+{
+	const struct twheel_setup setup = { .clock = clock, .tick_ns = TW_MS };
+
+	return tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+}
+
+FIXTURE_SETUP(suspend)
+{
+	if (!file_says(POWER_STATE, "mem") || !file_says(MEM_SLEEP, "deep"))
+		SKIP(return, "this kernel cannot suspend the machine to memory");
+	if (access(ALARM, W_OK))
+		SKIP(return, "there is no RTC that could wake the machine");
+	self->boottime = open_wheel(TWHEEL_CLOCK_BOOTTIME);
+	ASSERT_LE(0, self->boottime);
+	self->monotonic = open_wheel(TWHEEL_CLOCK_MONOTONIC);
+	ASSERT_LE(0, self->monotonic);
+}
+
+FIXTURE_TEARDOWN(suspend)
+{
+	EXPECT_ACCOUNTS(self->boottime);
+	EXPECT_ACCOUNTS(self->monotonic);
+	close(self->boottime);
+	close(self->monotonic);
+}
+
+static void sleep_now(struct __test_metadata *_metadata, FIXTURE_DATA(suspend) *self)
+{
+	__u64 before_ns = slept_ns();
+
+	self->awake_ns = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, machine_sleep());
+	self->slept_ns = slept_ns() - before_ns;
+	TH_LOG("slept %llu ms, with %llu ms awake around it", self->slept_ns / TW_MS,
+	       (tw_now(CLOCK_MONOTONIC) - self->awake_ns) / TW_MS);
+	ASSERT_LE(LEAST_SLEEP_NS, self->slept_ns);
+}
+
+/* On the clocks that go on. */
+TEST_F_TIMEOUT(suspend, what_is_due_asleep_expires_on_waking, 60)
+{
+	const __u32 clocks[] = {
+		TWHEEL_CLOCK_BOOTTIME, TWHEEL_CLOCK_REALTIME, TWHEEL_CLOCK_TAI,
+	};
+	const clockid_t clockids[] = { CLOCK_BOOTTIME, CLOCK_REALTIME, CLOCK_TAI };
+	struct twheel_event event;
+	int i, fds[ARRAY_SIZE(clocks)];
+	__u64 ids[ARRAY_SIZE(clocks)];
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		fds[i] = open_wheel(clocks[i]);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, tw_arm_in(fds[i], ASLEEP_NS, &ids[i]));
+	}
+	sleep_now(_metadata, self);
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		ASSERT_EQ(1, tw_wait_event(fds[i], &event, TW_PATIENCE_MS));
+		/* Else the sleep was not counted: so much time passed awake. */
+		EXPECT_GT(ASLEEP_NS, tw_now(CLOCK_MONOTONIC) - self->awake_ns)
+			TH_LOG("clock %u", clocks[i]);
+		EXPECT_EQ(ids[i], event.id);
+		EXPECT_EQ(1, event.count);
+		EXPECT_LE(event.deadline_ns, event.fired_ns);
+		EXPECT_LE(event.fired_ns, tw_now(clockids[i]));
+		EXPECT_NO_EVENT(fds[i]);
+		EXPECT_ACCOUNTS(fds[i]);
+		close(fds[i]);
+	}
+}
+
+TEST_F_TIMEOUT(suspend, monotonic_waits_for_as_much_time_awake, 60)
+{
+	struct twheel_event event;
+	__u64 armed_ns, id;
+
+	armed_ns = tw_now(CLOCK_BOOTTIME);
+	ASSERT_EQ(0, tw_arm_in(self->monotonic, ASLEEP_NS, &id));
+	sleep_now(_metadata, self);
+	ASSERT_EQ(1, tw_wait_event(self->monotonic, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	EXPECT_LE(event.deadline_ns, tw_now(CLOCK_MONOTONIC));
+	/* On the clock that goes on it is late by the sleep. */
+	EXPECT_LE(armed_ns + ASLEEP_NS + self->slept_ns, tw_now(CLOCK_BOOTTIME));
+}
+
+/* The hrtimer's clock has moved; it must not go by the distance it knew. */
+TEST_F_TIMEOUT(suspend, boottime_due_after_the_sleep_is_not_put_off_by_it, 60)
+{
+	/* The alarm is 4 seconds ahead at the most. */
+	const __u64 distance_ns = 6 * TW_SEC;
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->boottime, distance_ns, &id));
+	sleep_now(_metadata, self);
+	ASSERT_EQ(1, tw_wait_event(self->boottime, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	EXPECT_LE(event.deadline_ns, tw_now(CLOCK_BOOTTIME));
+	EXPECT_GT(distance_ns, tw_now(CLOCK_MONOTONIC) - self->awake_ns);
+}
+
+TEST_F_TIMEOUT(suspend, periods_passed_asleep_are_counted_on_boottime_only, 60)
+{
+	const __u64 interval_ns = 100 * TW_MS;
+	struct twheel_event boottime, monotonic;
+	__u64 id, passed_ns;
+
+	ASSERT_EQ(0, tw_arm1(self->boottime, 0, interval_ns, interval_ns, 0, &id));
+	ASSERT_EQ(0, tw_arm1(self->monotonic, 0, interval_ns, interval_ns, 0, &id));
+	passed_ns = tw_now(CLOCK_MONOTONIC);
+	sleep_now(_metadata, self);
+	/* Whatever was due when the clocks went on has expired by now. */
+	tw_sleep(5 * interval_ns);
+	ASSERT_EQ(1, tw_wait_event(self->boottime, &boottime, TW_PATIENCE_MS));
+	ASSERT_EQ(1, tw_wait_event(self->monotonic, &monotonic, TW_PATIENCE_MS));
+	passed_ns = tw_now(CLOCK_MONOTONIC) - passed_ns;
+	TH_LOG("%u periods on boottime, %u on monotonic", boottime.count, monotonic.count);
+	EXPECT_LE(self->slept_ns / interval_ns, boottime.count);
+	EXPECT_LE((passed_ns + self->slept_ns) / interval_ns + 1, boottime.count + 5);
+	EXPECT_GE((passed_ns + self->slept_ns) / interval_ns + 1, boottime.count);
+	EXPECT_GE(passed_ns / interval_ns + 1, monotonic.count);
+	EXPECT_LE(boottime.deadline_ns, boottime.fired_ns);
+	EXPECT_LE(monotonic.deadline_ns, monotonic.fired_ns);
+}
+
+/* ---- many of them -------------------------------------------------------- */
+
+static struct twheel_arm arms[CROWD];
+
+/* Spread from now until well after the sleep. */
+static void arm_crowd(struct __test_metadata *_metadata, int fd, __u64 *seed)
+{
+	int i;
+
+	memset(arms, 0, sizeof(arms));
+	for (i = 0; i < CROWD; i++) {
+		arms[i].expires_ns = tw_random(seed) % 6000 * TW_MS;
+		arms[i].user_data = i;
+	}
+	ASSERT_EQ(CROWD, tw_arm_vec(fd, arms, CROWD));
+}
+
+static void read_crowd(struct __test_metadata *_metadata, int fd, clockid_t clockid)
+{
+	struct twheel_event events[256];
+	bool seen[CROWD] = {};
+	int i, nr, left = CROWD;
+
+	while (left) {
+		__u64 now_ns;
+
+		ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS))
+			TH_LOG("%d did not come", left);
+		nr = tw_read(fd, events, 256);
+		ASSERT_LT(0, nr);
+		now_ns = tw_now(clockid);
+		for (i = 0; i < nr; i++) {
+			ASSERT_LE(events[i].deadline_ns, events[i].fired_ns);
+			ASSERT_LE(events[i].fired_ns, now_ns);
+			ASSERT_GT(CROWD, events[i].user_data);
+			ASSERT_FALSE(seen[events[i].user_data]);
+			seen[events[i].user_data] = true;
+		}
+		left -= nr;
+	}
+	EXPECT_NO_EVENT(fd);
+}
+
+TEST_F_TIMEOUT(suspend, a_crowd_loses_none_and_has_none_early, 60)
+{
+	__u64 seed = 1;
+
+	arm_crowd(_metadata, self->boottime, &seed);
+	arm_crowd(_metadata, self->monotonic, &seed);
+	sleep_now(_metadata, self);
+	read_crowd(_metadata, self->boottime, CLOCK_BOOTTIME);
+	read_crowd(_metadata, self->monotonic, CLOCK_MONOTONIC);
+}
+
+/* ---- who waits meanwhile ------------------------------------------------- */
+
+/*
+ * Falling asleep freezes those who wait as a signal would, and they go on
+ * waiting when the machine is awake again.
+ */
+TEST_F_TIMEOUT(suspend, a_blocked_reader_and_a_poller_wait_on, 60)
+{
+	int flags = fcntl(self->boottime, F_GETFL);
+	struct twheel_event event;
+	pid_t reader, poller;
+	__u64 id;
+
+	ASSERT_EQ(0, fcntl(self->boottime, F_SETFL, flags & ~O_NONBLOCK));
+	ASSERT_EQ(0, tw_arm_in(self->boottime, ASLEEP_NS, &id));
+	ASSERT_EQ(0, tw_arm_in(self->monotonic, ASLEEP_NS, &id));
+	reader = fork();
+	ASSERT_LE(0, reader);
+	if (!reader)
+		_exit(tw_read(self->boottime, &event, 1) == 1 &&
+		      event.deadline_ns <= event.fired_ns ? 0 : 1);
+	poller = fork();
+	ASSERT_LE(0, poller);
+	if (!poller)
+		_exit(tw_poll(self->monotonic, POLLIN, -1) == POLLIN ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(reader));
+	ASSERT_EQ(0, tw_wait_asleep(poller));
+	sleep_now(_metadata, self);
+	EXPECT_EQ(0, tw_reap(reader));
+	EXPECT_EQ(0, tw_reap(poller));
+}
+
+TEST_F_TIMEOUT(suspend, what_is_armed_after_it_expires_in_its_time, 60)
+{
+	struct twheel_event event;
+	__u64 id, far;
+
+	ASSERT_EQ(0, tw_arm_in(self->boottime, TW_HOUR, &far));
+	ASSERT_EQ(0, tw_arm_in(self->monotonic, TW_HOUR, &far));
+	sleep_now(_metadata, self);
+	ASSERT_EQ(0, tw_arm_in(self->boottime, 20 * TW_MS, &id));
+	ASSERT_EQ(1, tw_wait_event(self->boottime, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	ASSERT_EQ(0, tw_arm_in(self->monotonic, 20 * TW_MS, &id));
+	ASSERT_EQ(1, tw_wait_event(self->monotonic, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	EXPECT_NO_EVENT(self->boottime);
+	EXPECT_NO_EVENT(self->monotonic);
+}
+
+TEST_HARNESS_MAIN
