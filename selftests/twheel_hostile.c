@@ -299,10 +299,7 @@ static struct twheel_event events[VECTOR];
 
 static __u32 scaled(__u32 nr)
 {
-	const char *text = getenv("TW_MILLION");
-	__u64 million = text ? atoi(text) : 1000000;
-
-	nr = nr * million / 1000000;
+	nr = nr * tw_setting("TW_MILLION", 1000000) / 1000000;
 	return nr < VECTOR ? VECTOR : nr;
 }
 

@@ -35,9 +35,7 @@ static int expiries(int *all)
 
 static __u64 listen_ns(void)
 {
-	const char *text = getenv("TW_IDLE_SECONDS");
-
-	return (text ? atoi(text) : 10) * TW_SEC;
+	return tw_setting("TW_IDLE_SECONDS", 10) * TW_SEC;
 }
 
 /* ---- a million ----------------------------------------------------------- */
@@ -65,8 +63,7 @@ static void arm_all(struct __test_metadata *_metadata, int fd, __u32 nr)
 
 FIXTURE_SETUP(idle)
 {
-	const char *text = getenv("TW_MILLION");
-	__u32 nr = text ? atoi(text) : 1000000;
+	__u32 nr = tw_setting("TW_MILLION", 1000000);
 
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, self->fd);

@@ -296,8 +296,7 @@ static long rounds(struct __test_metadata *_metadata, int nr)
 
 TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 900)
 {
-	const char *text = getenv("TW_ROUNDS");
-	int nr = text ? atoi(text) : 100;
+	int nr = tw_setting("TW_ROUNDS", 100);
 	long before, after;
 
 	/* The first ones fill caches that stay. */

@@ -20,10 +20,9 @@ FIXTURE(million) {
 
 FIXTURE_SETUP(million)
 {
-	const char *text = getenv("TW_MILLION");
 	struct twheel_info info;
 
-	self->nr = text ? atoi(text) : 1000000;
+	self->nr = tw_setting("TW_MILLION", 1000000);
 	self->ids = calloc(self->nr, sizeof(*self->ids));
 	self->deadlines_ns = calloc(self->nr, sizeof(*self->deadlines_ns));
 	self->seen = calloc(self->nr, sizeof(*self->seen));

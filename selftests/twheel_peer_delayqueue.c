@@ -2,9 +2,10 @@
 /*
  * What tokio-util's tests of its DelayQueue (tests/time_delay_queue.rs) check,
  * asked of the device.  There a task polls the queue and is woken; here an
- * edge-triggered epoll watches the wheel, and time goes on by single ticks, so
- * that it is seen whether anybody was woken at a tick at which nothing expired.
- * (A DelayQueue may wake for a cascade; a wheel may not.)
+ * edge-triggered epoll watches the wheel for room as well, of which there is
+ * always some, so that each time somebody is woken it says so, were it in vain.
+ * Time goes on by single ticks.  (A DelayQueue may wake for a cascade; a wheel
+ * may not.)
  *
  *   there                                     here
  *   single_immediate_delay                    arm.c: relative_zero_expires_...
@@ -52,6 +53,14 @@ FIXTURE_VARIANT(delay_queue) {
 FIXTURE_VARIANT_ADD(delay_queue, levels_of_64) { .slots = 64 };
 FIXTURE_VARIANT_ADD(delay_queue, levels_of_4) { .slots = 4 };
 
+/* Whether the wheel has woken anybody since it was asked last. */
+static bool woken(int ep)
+{
+	struct epoll_event event;
+
+	return epoll_wait(ep, &event, 1, 0) == 1;
+}
+
 FIXTURE_SETUP(delay_queue)
 {
 	const struct twheel_setup setup = {
@@ -59,7 +68,7 @@ FIXTURE_SETUP(delay_queue)
 		.tick_ns = TW_MS,
 		.slots = variant->slots,
 	};
-	struct epoll_event watch = { .events = EPOLLIN | EPOLLET };
+	struct epoll_event watch = { .events = EPOLLIN | EPOLLOUT | EPOLLET };
 
 	self->slots = variant->slots;
 	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
@@ -69,6 +78,8 @@ FIXTURE_SETUP(delay_queue)
 	self->ep = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_LE(0, self->ep);
 	ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, self->fd, &watch));
+	/* The room there is from the beginning. */
+	ASSERT_TRUE(woken(self->ep));
 }
 
 FIXTURE_TEARDOWN(delay_queue)
@@ -76,14 +87,6 @@ FIXTURE_TEARDOWN(delay_queue)
 	EXPECT_ACCOUNTS(self->fd);
 	close(self->ep);
 	close(self->fd);
-}
-
-/* An edge since it was asked last. */
-static bool woken(int ep)
-{
-	struct epoll_event event;
-
-	return epoll_wait(ep, &event, 1, 0) == 1;
 }
 
 /* ---- scripts ------------------------------------------------------------- */

@@ -80,7 +80,11 @@ static void tree_make(struct __test_metadata *_metadata, const struct edge *edge
 {
 	int i;
 
-	for (i = 0; i < NR_NODES; i++) {
+	tree.nr_wheels = 1;
+	for (i = 0; i < MAX_EDGES; i++)
+		if (edge[i].events && edge[i].watched == S2)
+			tree.nr_wheels = 2;
+	for (i = 0; i < S0 + tree.nr_wheels; i++) {
 		tree.fd[i] = i < S0 ? epoll_create1(EPOLL_CLOEXEC) : tw_virtual(O_NONBLOCK, TW_MS);
 		ASSERT_LE(0, tree.fd[i]);
 	}
@@ -91,10 +95,7 @@ static void tree_make(struct __test_metadata *_metadata, const struct edge *edge
 
 		ASSERT_EQ(0, epoll_ctl(tree.fd[edge[i].epoll], EPOLL_CTL_ADD,
 				       tree.fd[edge[i].watched], &event));
-		if (edge[i].watched == S2)
-			tree.nr_wheels = 1;
 	}
-	tree.nr_wheels++;
 }
 
 static void tree_expire(struct __test_metadata *_metadata)
@@ -112,7 +113,7 @@ static void tree_close(void)
 {
 	int i;
 
-	for (i = 0; i < NR_NODES; i++)
+	for (i = 0; i < S0 + tree.nr_wheels; i++)
 		close(tree.fd[i]);
 }
 
@@ -619,10 +620,15 @@ TEST(each_of_many_expirations_is_read_by_itself)
 
 #define PERIOD_NS	(10 * TW_MS)
 
+static __u64 left_at(__u64 now_ns, __u64 deadline_ns)
+{
+	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+}
+
 /* check_gettime(), check_sigev_none(): nobody reads, and it goes on */
 TEST(what_is_left_of_a_period_shrinks_and_begins_anew)
 {
-	__u64 id, first_ns, end_ns, previous_ns = PERIOD_NS;
+	__u64 id, first_ns, end_ns, before_ns, after_ns, previous_ns = PERIOD_NS;
 	int begun = 0, fd = tw_open(O_NONBLOCK);
 	struct twheel_status status;
 
@@ -631,9 +637,13 @@ TEST(what_is_left_of_a_period_shrinks_and_begins_anew)
 	ASSERT_EQ(0, tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, first_ns, PERIOD_NS, 0, &id));
 	end_ns = first_ns + TW_PATIENCE_MS * TW_MS;
 	while (begun < 10 && tw_now(CLOCK_MONOTONIC) < end_ns) {
+		before_ns = tw_now(CLOCK_MONOTONIC);
 		ASSERT_EQ(0, tw_query1(fd, id, &status));
+		after_ns = tw_now(CLOCK_MONOTONIC);
 		ASSERT_EQ(PERIOD_NS, status.interval_ns);
-		ASSERT_GE(PERIOD_NS, status.left_ns);
+		/* Down to 0, while the deadline has passed and its edge has not. */
+		ASSERT_GE(left_at(before_ns, status.deadline_ns), status.left_ns);
+		ASSERT_LE(left_at(after_ns, status.deadline_ns), status.left_ns);
 		ASSERT_EQ(0, (status.deadline_ns - first_ns) % PERIOD_NS);
 		/* One deadline is waited for; those before it are in the count. */
 		ASSERT_EQ(status.count, (status.deadline_ns - first_ns) / PERIOD_NS);

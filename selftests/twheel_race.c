@@ -356,9 +356,7 @@ static void *observer(void *arg)
 
 static double race_seconds(void)
 {
-	const char *text = getenv("TW_RACE_SECONDS");
-
-	return text ? atof(text) : 2;
+	return tw_setting("TW_RACE_SECONDS", 2);
 }
 
 /* On one processor after the other, if there are several. */

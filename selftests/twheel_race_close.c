@@ -116,8 +116,7 @@ FIXTURE_TEARDOWN(race_close)
 
 TEST_F_TIMEOUT(race_close, every_call_works_or_says_ebadf, 300)
 {
-	const char *text = getenv("TW_RACE_SECONDS");
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + (text ? atof(text) : 2) * TW_SEC;
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + tw_setting("TW_RACE_SECONDS", 2) * TW_SEC;
 	__u64 seed = 1;
 	uintptr_t i;
 	int rounds;

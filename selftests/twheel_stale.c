@@ -185,8 +185,7 @@ static void end_by_read(struct __test_metadata *_metadata, int fd)
 static void hammer_while(struct __test_metadata *_metadata, int fd,
 			 void (*end_one)(struct __test_metadata *, int))
 {
-	const char *text = getenv("TW_RACE_SECONDS");
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + (text ? atof(text) : 2) * TW_SEC;
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + tw_setting("TW_RACE_SECONDS", 2) * TW_SEC;
 	pthread_t thread;
 
 	ended.fd = fd;

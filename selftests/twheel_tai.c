@@ -15,6 +15,9 @@
 #define LONG_AGO_S	1000
 #define CROWD		300
 
+/* What is due when it is armed, so that the wheel looks at what else is. */
+#define NUDGE		CROWD
+
 /* adjtimex() of one thing: the state of the clock, or -errno. */
 static int adjust(unsigned int mode, int status, long constant)
 {
@@ -121,19 +124,25 @@ TEST_F(tai, offset_backwards_expires_nothing_twice)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
+/* The first one makes the wheel look, when the second is still to come. */
 TEST_F(tai, offset_backwards_what_is_armed_next_expires_in_its_time)
 {
+	const __u64 distances_ns[] = { 50 * TW_MS, 700 * TW_MS };
 	struct twheel_event event;
-	__u64 id;
+	__u64 id, ids[2];
+	int i;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(0, set_tai_offset(0));
-	ASSERT_EQ(0, tw_arm_in(self->fd, 50 * TW_MS, &id));
-	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	EXPECT_EQ(id, event.id);
-	EXPECT_LE(event.deadline_ns, event.fired_ns);
-	EXPECT_LE(event.deadline_ns, tw_now(CLOCK_TAI));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, tw_arm_in(self->fd, distances_ns[i], &ids[i]));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+		EXPECT_EQ(ids[i], event.id);
+		EXPECT_LE(event.deadline_ns, event.fired_ns);
+		EXPECT_LE(event.deadline_ns, tw_now(CLOCK_TAI));
+	}
 	EXPECT_ACCOUNTS(self->fd);
 }
 
@@ -205,6 +214,7 @@ struct crowd {
 	bool seen[CROWD];
 	__u64 deadline_ns[CROWD];
 	int left;
+	int nudges;
 };
 
 static void check_event(struct __test_metadata *_metadata, struct crowd *crowd,
@@ -212,7 +222,12 @@ static void check_event(struct __test_metadata *_metadata, struct crowd *crowd,
 {
 	__u64 deadline_ns = event->deadline_ns;
 
+	if (event->user_data == NUDGE) {
+		crowd->nudges--;
+		return;
+	}
 	ASSERT_GT(CROWD, event->user_data);
+	crowd->left--;
 	ASSERT_FALSE(crowd->seen[event->user_data])
 		TH_LOG("%llu came twice", event->user_data);
 	crowd->seen[event->user_data] = true;
@@ -233,15 +248,26 @@ static void read_some(struct __test_metadata *_metadata, int fd, struct crowd *c
 	ASSERT_LT(0, nr);
 	for (i = 0; i < nr; i++)
 		check_event(_metadata, crowd, &events[i], now_ns);
-	crowd->left -= nr;
 }
 
+/*
+ * Until all have come.  The wheel is made to look at its clock all the time, also
+ * while that is some place where it has been before and nothing is due.
+ */
 static void read_all(struct __test_metadata *_metadata, int fd, struct crowd *crowd)
 {
-	while (crowd->left) {
-		ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS))
+	__u64 id, until_ns = tw_now(CLOCK_MONOTONIC) + 2 * TW_PATIENCE_MS * TW_MS;
+
+	while (crowd->left || crowd->nudges) {
+		ASSERT_GT(until_ns, tw_now(CLOCK_MONOTONIC))
 			TH_LOG("%d did not come", crowd->left);
+		if (crowd->left) {
+			ASSERT_EQ(0, tw_arm1(fd, 0, 0, 0, NUDGE, &id));
+			crowd->nudges++;
+		}
+		ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
 		read_some(_metadata, fd, crowd);
+		tw_sleep(5 * TW_MS);
 	}
 	EXPECT_NO_EVENT(fd);
 }

@@ -22,6 +22,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -58,6 +59,16 @@
  * emulator under load: late is no error, never is.
  */
 #define TW_PATIENCE_MS	15000
+
+/* ---- settings ------------------------------------------------------------ */
+
+/* A number that the caller may choose through the environment. */
+static inline double tw_setting(const char *name, double otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? atof(text) : otherwise;
+}
 
 /* ---- time ---------------------------------------------------------------- */
 

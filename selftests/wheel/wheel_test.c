@@ -2,10 +2,8 @@
 /*
  * wheel_test.c - the timing wheel against a plain list
  *
- * The wheel is compiled as it is; what it hands out is compared with an array
- * that knows all entries, and after each step every chunk, bit and entry is
- * looked at.  Wheels get exactly the chunks that twheel_wheel_chunks_for()
- * promises to be enough.
+ * The wheel is compiled as it is; oracle.c judges what it hands out, and looks at
+ * every chunk, bit and entry after each step.
  *
  * All is random but replayable.  The environment may say
  *
@@ -26,82 +24,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim.h"
-#include "twheel_wheel.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
-/* What the wheel's banner promises. */
-#define EARLY_STEP	4096
-#define MOVES_PER_DUE	4
-#define BYTES_PER_ENTRY	18.3
-
-#define MAX_TICK	((1ULL << 63) / 1000)
-#define SPARE_CHUNKS	8	/* given and taken back at random */
+#include "oracle.h"
+#define BYTES_PER_ENTRY	18.3	/* what the wheel's banner promises */
 #define TEST_SECONDS	60
-
-unsigned long shim_placed;
-
-/* Where an entry is, if it is not in a level's slot. */
-enum { IN_HAND = TWHEEL_MAX_LEVELS, IN_OVERDUE, IN_LIMBO, NOWHERE };
-
-struct shape {
-	const char *name;
-	struct twheel_wheel_config config;
-};
-
-static const struct shape shapes[] = {
-	{ "tiny",		{ 4, false, false, MAX_TICK } },
-	{ "tiny_rewinds",	{ 4, false, true, MAX_TICK } },
-	{ "tiny_one_level",	{ 4, true, false, MAX_TICK } },
-	{ "tiny_one_rewinds",	{ 4, true, true, MAX_TICK } },
-	{ "tiny_short",		{ 8, false, true, 1024 } },
-	{ "two_levels",		{ 1024, false, true, 100000 } },
-	{ "three_levels",	{ 64, false, false, 1000000 } },
-	{ "usual",		{ 1024, false, false, MAX_TICK } },
-	{ "usual_rewinds",	{ 1024, false, true, MAX_TICK } },
-	{ "usual_one_level",	{ 1024, true, true, MAX_TICK } },
-	{ "huge",		{ 1 << 20, false, true, MAX_TICK } },
-	{ "huge_one_level",	{ 1 << 20, true, false, MAX_TICK } },
-};
-
-static const u64 starts[] = {
-	0, 1, (1ULL << 32) - 2, 1ULL << 32, (1ULL << 36) - 2, (1ULL << 53) - 3,
-};
-
-/* The oracle's knowledge of one entry; its index is the place in the array. */
-struct known {
-	u64 tick;
-	u32 seq;
-	u32 level;	/* where it was when last seen */
-	u32 slot;
-	bool held;
-	bool late;	/* its tick was done when it came: it has no order */
-	bool seen;	/* by a sweep */
-};
-
-struct rig {
-	struct twheel_wheel w;
-	struct twheel_wheel_config config;
-	void *slots;
-	struct twheel_chunk *chunks;
-	u32 *walked;	/* per chunk and per entry: the last walk that met it */
-	u32 walk;
-	u32 nr_chunks;
-	struct twheel_chunk *outside[SPARE_CHUNKS];
-	u32 nr_outside;
-	struct known *known;
-	u32 cap;
-	u32 held;
-	u32 hint;	/* where to look for an index not in use */
-	u64 now;	/* what the wheel was told last */
-	u64 last;	/* the last tick that was handed out in order */
-	u64 moved;	/* entries put from slot to slot */
-	u64 may_move;	/* how many that may be, if each level is left once */
-	bool exact;	/* entries must come in their very tick */
-	struct twheel_entry *due;
-	unsigned int max;
-};
 
 /* Shared with the parent, which reports it. */
 static struct {
@@ -112,7 +37,7 @@ static struct {
 	char why[256];
 } *note;
 
-static __attribute__((format(printf, 1, 2))) void die(const char *fmt, ...)
+void die(const char *fmt, ...)
 {
 	va_list args;
 
@@ -122,17 +47,11 @@ static __attribute__((format(printf, 1, 2))) void die(const char *fmt, ...)
 	_exit(1);
 }
 
-#define CHECK(cond, fmt, ...)						\
-	do {								\
-		if (!(cond))						\
-			die("line %d: !(%s) " fmt, __LINE__, #cond, ##__VA_ARGS__); \
-	} while (0)
-
 /* Randomness: splitmix64 */
 
 static u64 rnd_state;
 
-static u64 rnd(void)
+u64 rnd(void)
 {
 	u64 z = rnd_state += 0x9e3779b97f4a7c15ULL;
 
@@ -141,492 +60,12 @@ static u64 rnd(void)
 	return z ^ z >> 31;
 }
 
-static u64 below(u64 n)
+u64 below(u64 n)
 {
 	return rnd() % n;
 }
 
-/* -1, 0 or 1: to be added to a tick that is not 0. */
-static u64 around(void)
-{
-	return below(3) - 1;
-}
-
-/* Rigs */
-
-static struct rig *rig_make(const struct twheel_wheel_config *config, u64 start,
-			    u32 cap, unsigned int max)
-{
-	struct rig *r = calloc(1, sizeof(*r));
-	u32 i;
-
-	r->config = *config;
-	r->slots = calloc(1, twheel_wheel_size(config));
-	twheel_wheel_init(&r->w, config, r->slots, start);
-	r->cap = cap;
-	r->now = start ? start - 1 : 0;
-	r->max = max;
-	r->due = malloc(max * sizeof(*r->due));
-	r->known = calloc(cap, sizeof(*r->known));
-	r->nr_chunks = twheel_wheel_chunks_for(&r->w, cap) + SPARE_CHUNKS;
-	r->chunks = calloc(r->nr_chunks, sizeof(*r->chunks));
-	r->walked = calloc(r->nr_chunks + cap, sizeof(*r->walked));
-	for (i = 0; i < r->nr_chunks; i++)
-		if (i < SPARE_CHUNKS)
-			r->outside[r->nr_outside++] = &r->chunks[i];
-		else
-			twheel_wheel_give(&r->w, &r->chunks[i]);
-	return r;
-}
-
-static void chunk_seen(struct rig *r, const struct twheel_chunk *chunk)
-{
-	CHECK(chunk >= r->chunks && chunk < r->chunks + r->nr_chunks, "wild");
-	CHECK(r->walked[chunk - r->chunks] != r->walk, "chunk is there twice");
-	r->walked[chunk - r->chunks] = r->walk;
-}
-
-static u32 nr_slots(const struct twheel_wheel *w)
-{
-	u32 l, nr = 0;
-
-	for (l = 0; l < w->nr_levels; l++)
-		nr += w->level[l].mask + 1;
-	return nr;
-}
-
-/* Every chunk must come back, whatever state the wheel was left in. */
-static void rig_free(struct rig *r)
-{
-	struct twheel_chunk *chunk;
-	u32 nr = r->nr_outside;
-
-	r->walk++;
-	while ((chunk = twheel_wheel_dismantle(&r->w)))
-		for (; chunk; chunk = chunk->next, nr++)
-			chunk_seen(r, chunk);
-	CHECK(nr == r->nr_chunks, "%u of %u came back", nr, r->nr_chunks);
-	free(r->walked);
-	free(r->chunks);
-	free(r->known);
-	free(r->due);
-	free(r->slots);
-	free(r);
-}
-
-/* The walker */
-
-static void walk_entry(struct rig *r, const struct twheel_entry *entry,
-		       u32 l, u32 slot)
-{
-	const struct twheel_wheel *w = &r->w;
-	struct known *known = &r->known[entry->index];
-	u64 tick = entry->tick;
-
-	CHECK(entry->index < r->cap, "wild");
-	CHECK(r->walked[r->nr_chunks + entry->index] != r->walk, "twice");
-	r->walked[r->nr_chunks + entry->index] = r->walk;
-	CHECK(known->held && known->seq == entry->seq && known->tick == tick,
-	      "index %u tick %llu", entry->index, tick);
-	if (l == IN_HAND)
-		CHECK(tick == w->cur - 1 ||
-		      (r->config.one_level &&
-		       !((tick - (w->cur - 1)) & w->level[0].mask)), "hand");
-	if (l == IN_OVERDUE)
-		CHECK(tick < w->cur, "tick %llu cur %llu", tick, w->cur);
-	if (l < TWHEEL_MAX_LEVELS) {
-		const struct twheel_level *level = &w->level[l];
-
-		CHECK(((tick >> level->shift) & level->mask) == slot, "slot");
-		CHECK(tick >= w->cur, "tick %llu cur %llu", tick, w->cur);
-		CHECK(r->config.one_level || (tick >> level->shift) -
-		      (w->cur >> level->shift) <= level->mask, "reach");
-		CHECK(!l || (tick >> level->shift) << level->shift >= w->cur,
-		      "the slot has begun: level %u", l);
-		/* Nothing moves but to a finer level. */
-		CHECK(known->level >= TWHEEL_MAX_LEVELS || l < known->level ||
-		      (l == known->level && slot == known->slot),
-		      "level %u from level %u", l, known->level);
-	}
-	known->level = l;
-	known->slot = slot;
-}
-
-/* Returns how many entries are in the bag. */
-static u32 walk_bag(struct rig *r, const struct twheel_chunk *newest, u32 l,
-		    u32 slot)
-{
-	const struct twheel_chunk *chunk = newest;
-	u32 i, nr = 0;
-
-	if (!chunk)
-		return 0;
-	do {
-		chunk = chunk->next;
-		chunk_seen(r, chunk);
-		CHECK(chunk->nr && chunk->nr <= TWHEEL_CHUNK_ENTRIES, "%u",
-		      chunk->nr);
-		CHECK(chunk->nr == TWHEEL_CHUNK_ENTRIES || chunk == newest ||
-		      chunk == newest->next || l == IN_LIMBO, "partial");
-		CHECK(l >= TWHEEL_MAX_LEVELS || chunk == newest ||
-		      chunk->epoch <= chunk->next->epoch, "epochs");
-		for (i = 0; i < chunk->nr; i++)
-			walk_entry(r, &chunk->entry[i], l, slot);
-		nr += chunk->nr;
-	} while (chunk != newest);
-	return nr;
-}
-
-static u32 walk_level(struct rig *r, u32 l)
-{
-	const struct twheel_wheel *w = &r->w;
-	const struct twheel_level *level = &w->level[l];
-	u32 slot, nr = 0, emptying = 0;
-
-	for (slot = 0; slot <= level->mask; slot++) {
-		const struct twheel_chunk *bag = level->slot[slot];
-
-		CHECK(!bag == !test_bit(slot, level->occupied), "level %u bit",
-		      l);
-		if (!bag)
-			continue;
-		nr += walk_bag(r, bag, l, slot);
-		emptying += bag->next != bag &&
-			    bag->next->nr < TWHEEL_CHUNK_ENTRIES;
-		/* What is behind the sweep was made after it began. */
-		if (l < w->sweep_level ||
-		    (l == w->sweep_level && slot < w->sweep_slot))
-			CHECK(bag->next->epoch == w->epoch, "missed by sweep");
-	}
-	CHECK(emptying <= !!l, "%u slots of level %u", emptying, l);
-	return nr;
-}
-
-static void walk(struct rig *r)
-{
-	const struct twheel_wheel *w = &r->w;
-	const struct twheel_chunk *chunk;
-	u32 i, l, nr;
-
-	r->walk++;
-	nr = walk_bag(r, w->hand, IN_HAND, 0) +
-	     walk_bag(r, w->overdue, IN_OVERDUE, 0) +
-	     walk_bag(r, w->limbo, IN_LIMBO, 0);
-	for (l = 0; l < w->nr_levels; l++)
-		nr += walk_level(r, l);
-	CHECK(nr == r->held, "%u entries, not %u", nr, r->held);
-	CHECK(w->nr_entries == r->held, "%llu", w->nr_entries);
-
-	for (chunk = w->pool, nr = 0; chunk; chunk = chunk->next, nr++)
-		chunk_seen(r, chunk);
-	CHECK(w->nr_free == nr, "%llu, not %u", w->nr_free, nr);
-	/* The next insertion or move may need one. */
-	CHECK(nr, "the pool is empty with %u of %u entries", r->held, r->cap);
-	for (i = 0; i < r->nr_outside; i++)
-		chunk_seen(r, r->outside[i]);
-	for (i = 0; i < r->nr_chunks; i++)
-		CHECK(r->walked[i] == r->walk, "a chunk is lost");
-}
-
-/* The oracle: a list of all, looked through for what is needed. */
-
-static u64 oracle_first(const struct rig *r)
-{
-	u64 first = U64_MAX;
-	u32 i;
-
-	for (i = 0; i < r->cap; i++)
-		if (r->known[i].held && r->known[i].tick < first)
-			first = r->known[i].tick;
-	return first;
-}
-
-static void place(struct rig *r, u32 index)
-{
-	struct known *known = &r->known[index];
-	const struct twheel_entry entry = { known->tick, index, known->seq };
-	const struct twheel_level *level;
-	const struct twheel_chunk *newest;
-	u32 l = 0;
-
-	known->level = NOWHERE;
-	known->late = known->tick < r->w.cur;
-	CHECK(r->w.pool, "no chunk for entry %u of %u", r->held, r->cap);
-	twheel_wheel_insert(&r->w, entry);
-	if (known->late || r->w.limbo)
-		return;
-	/* The first level that does not end before the tick. */
-	for (level = r->w.level; l + 1 < r->w.nr_levels; l++, level++)
-		if (known->tick < ((r->w.cur >> level->shift) + level->mask + 1)
-				  << level->shift)
-			break;
-	newest = level->slot[(known->tick >> level->shift) & level->mask];
-	CHECK(newest && newest->entry[newest->nr - 1].index == index,
-	      "tick %llu at %llu is not in level %u", known->tick, r->w.cur, l);
-	r->may_move += l;
-}
-
-static void insert(struct rig *r, u64 tick)
-{
-	CHECK(r->held < r->cap, "the test inserts too many");
-	while (r->known[r->hint].held)
-		r->hint = (r->hint + 1) % r->cap;
-	r->known[r->hint].tick = min(tick, r->config.max_tick);
-	r->known[r->hint].seq++;
-	r->known[r->hint].held = true;
-	r->known[r->hint].seen = false;
-	r->held++;
-	place(r, r->hint);
-}
-
-static struct known *known_of(struct rig *r, const struct twheel_entry *entry)
-{
-	struct known *known = &r->known[entry->index];
-
-	CHECK(entry->index < r->cap, "wild");
-	CHECK(known->held, "handed out twice: tick %llu", entry->tick);
-	CHECK(known->seq == entry->seq && known->tick == entry->tick, "garbled");
-	return known;
-}
-
-static void handed_out(struct rig *r, const struct twheel_entry *entry)
-{
-	struct known *known = known_of(r, entry);
-
-	CHECK(entry->tick <= r->now, "early: %llu at %llu", entry->tick, r->now);
-	if (!known->late) {
-		CHECK(entry->tick >= r->last, "%llu after %llu", entry->tick,
-		      r->last);
-		CHECK(!r->exact || entry->tick == r->now, "late: %llu at %llu",
-		      entry->tick, r->now);
-		r->last = entry->tick;
-	}
-	known->held = false;
-	r->held--;
-}
-
-/* One call, checked; returns whether there is more. */
-static bool advance(struct rig *r)
-{
-	bool more = below(2), limbo = r->w.limbo, ordered = false;
-	unsigned long placed = shim_placed;
-	unsigned int i, nr;
-
-	memset(r->due, 0xa5, r->max * sizeof(*r->due));
-	nr = twheel_wheel_advance(&r->w, r->now, r->due, r->max, &more);
-	placed = shim_placed - placed;
-	r->moved += placed;
-	CHECK(nr <= r->max, "%u", nr);
-	CHECK(placed <= r->max * MOVES_PER_DUE + (more ? 0 : EARLY_STEP),
-	      "%lu", placed);
-	CHECK(!more || nr || placed || limbo, "more of nothing");
-	for (i = 0; i < nr; i++) {
-		/* What was overdue comes first. */
-		CHECK(!ordered || !r->known[r->due[i].index].late, "overdue");
-		CHECK(!ordered || r->due[i].tick == r->last, "two ticks");
-		ordered = !known_of(r, &r->due[i])->late;
-		handed_out(r, &r->due[i]);
-	}
-	if (more)
-		return true;
-	CHECK(!r->w.limbo && !r->w.overdue && !r->w.hand, "not all");
-	CHECK(r->w.cur > r->now, "%llu", r->w.cur);
-	return false;
-}
-
-static void advance_to(struct rig *r, u64 now)
-{
-	r->now = now;
-	while (advance(r))
-		;
-}
-
-static void check_next(struct rig *r)
-{
-	u64 next = twheel_wheel_next(&r->w);
-
-	CHECK(next <= oracle_first(r), "%llu", next);
-	CHECK(r->held || next == U64_MAX, "%llu of nothing", next);
-	if (!r->w.limbo && !r->w.overdue && !r->w.hand)
-		CHECK(next >= r->w.cur, "%llu", next);
-	else
-		CHECK(!next, "%llu", next);
-}
-
-/*
- * Come only when the wheel says so, until it is empty: each entry must come in
- * its tick, no call must be in vain, and a call just before must be.
- */
-static void drive_by_next(struct rig *r)
-{
-	u32 held;
-	u64 next, moved;
-
-	r->exact = true;
-	while (r->held) {
-		note->step++;
-		next = twheel_wheel_next(&r->w);
-		CHECK(next != U64_MAX, "%u are held", r->held);
-		held = r->held;
-		moved = r->moved;
-		if (next > r->w.cur) {
-			advance_to(r, next - 1);
-			CHECK(held == r->held && moved == r->moved,
-			      "needed before %llu", next);
-		}
-		advance_to(r, max(next, r->now));
-		/* One level looks at a slot once a round, or knows better. */
-		CHECK(held > r->held || moved < r->moved ||
-		      r->config.one_level, "idle at %llu", next);
-		if (r->cap < 500 && r->config.slots < 4096)
-			walk(r);
-	}
-	CHECK(twheel_wheel_next(&r->w) == U64_MAX, "empty");
-	if (!r->config.one_level)
-		CHECK(r->moved <= r->may_move, "%llu moves", r->moved);
-}
-
-static unsigned int sweep(struct rig *r, unsigned int drop_one_in)
-{
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, nr;
-
-	memset(out, 0xa5, sizeof(out));
-	nr = twheel_wheel_sweep(&r->w, out);
-	CHECK(nr <= TWHEEL_CHUNK_ENTRIES, "%u", nr);
-	for (i = 0; i < nr; i++) {
-		known_of(r, &out[i])->seen = true;
-		if (!drop_one_in || below(drop_one_in)) {
-			place(r, out[i].index);
-		} else {
-			r->known[out[i].index].held = false;
-			r->held--;
-		}
-	}
-	return nr;
-}
-
-static void rewind_to(struct rig *r, u64 tick)
-{
-	u32 i;
-
-	twheel_wheel_rewind(&r->w, tick);
-	r->now = tick ? tick - 1 : 0;
-	r->last = 0;
-	for (i = 0; i < r->cap; i++) {
-		r->known[i].level = NOWHERE;
-		r->known[i].late = r->known[i].tick < tick;
-	}
-}
-
-/* The random driver */
-
-/* Distances that are on the edges of slots and levels, or anywhere. */
-static u64 random_distance(const struct rig *r)
-{
-	const struct twheel_level *level =
-		&r->w.level[below(below(r->w.nr_levels) + 1)];
-	u64 span = 1ULL << level->shift;
-	u64 to_edge = span - (r->w.cur & (span - 1));
-
-	switch (below(8)) {
-	case 0:
-		return 0;
-	case 1:
-		return below(4);
-	case 2:
-		return span + around();
-	case 3:
-		return to_edge + span * below(2 * level->mask) + around();
-	case 4:
-		return span * (level->mask + 1) + around();
-	case 5:
-		return to_edge + span * level->mask + around();
-	case 6:
-		return below(r->config.slots);
-	default:
-		/* Rounds are gone through one by one: not too many. */
-		return r->config.one_level ? below(r->config.slots * 8) :
-					     rnd() >> below(64);
-	}
-}
-
-static u64 random_tick(const struct rig *r)
-{
-	u64 far = MAX_TICK - r->w.cur;
-
-	switch (below(12)) {
-	case 0:
-		return r->w.cur - min(r->w.cur, 1 + below(16));
-	case 1:
-		return r->w.cur - min(r->w.cur, 1ULL);
-	case 2:
-		return r->last;
-	case 3:
-		return below(20) ? r->w.cur : r->config.max_tick;
-	default:
-		return r->w.cur + min(random_distance(r), far);
-	}
-}
-
-static void random_step(struct rig *r)
-{
-	u32 i, nr = 1 + below(below(4) ? 4 : r->cap);
-	u64 next;
-
-	switch (below(16)) {
-	case 0 ... 4:
-		for (i = 0; i < nr && r->held < r->cap; i++)
-			insert(r, random_tick(r));
-		break;
-	case 5 ... 8:
-		if (r->now < r->config.max_tick)
-			r->now += min(below(4) ? below(4) : below(16) ?
-				      random_distance(r) : rnd() >> below(64),
-				      r->config.max_tick - r->now);
-		for (i = below(3) ? UINT_MAX : below(3); i && advance(r); i--)
-			;
-		if (i && r->held)
-			CHECK(oracle_first(r) > r->now, "late");
-		break;
-	case 9 ... 10:
-		next = twheel_wheel_next(&r->w);
-		if (next > r->now && next <= r->config.max_tick)
-			r->now = next;
-		for (i = 1 + below(8); i && advance(r); i--)
-			;
-		break;
-	case 11:
-		if (below(2)) {
-			twheel_wheel_sweep_begin(&r->w);
-		} else if (!r->w.limbo && !r->w.overdue && !r->w.hand &&
-			   r->w.cur > r->now) {
-			/* A clock that goes back without a rewind. */
-			next = r->w.cur;
-			nr = r->held;
-			advance_to(r, below(r->now + 1));
-			CHECK(r->w.cur == next && r->held == nr, "%llu", next);
-			r->now = next - 1;
-		}
-		break;
-	case 12 ... 13:
-		while (nr-- && sweep(r, 8))
-			;
-		break;
-	case 14:
-		if (r->config.rewinds)
-			rewind_to(r, r->w.cur - min(r->w.cur,
-						    random_distance(r)));
-		break;
-	case 15:
-		if (r->nr_outside && below(2))
-			twheel_wheel_give(&r->w, r->outside[--r->nr_outside]);
-		else if (r->nr_outside < SPARE_CHUNKS)
-			r->outside[r->nr_outside++] =
-				twheel_wheel_take_back(&r->w);
-		break;
-	}
-}
+/* The random driver: whole rounds of it */
 
 static void random_round(const struct shape *shape)
 {
@@ -973,7 +412,7 @@ static void million_entries_take_18_bytes_each(const struct shape *shape)
 
 /* The runner */
 
-#define EACH	ARRAY_SIZE(shapes)	/* a test of each shape */
+#define EACH	NR_SHAPES	/* a test of each shape */
 #define USUAL	7			/* of one */
 
 static const struct {
@@ -1037,6 +476,7 @@ int main(void)
 	if (note == MAP_FAILED)
 		return 1;
 	note->seed = env("SEED", 1);
+	oracle_step = &note->step;
 
 	/* First only count them: the plan comes first. */
 	for (pass = 0; pass < 2; pass++) {

@@ -48,4 +48,8 @@ list_files()
 			;;
 		esac
 	done < <(project_files)
+	# Where git cannot tell, all would be well with no file at all.
+	for file in twheel_main.c uapi/linux/twheel.h tools/check/check.sh; do
+		[[ " ${files[*]} " = *" $file "* ]] || die "$file is not among the files that git lists"
+	done
 }

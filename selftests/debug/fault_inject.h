@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Making the kernel fail where a test wants it to.
+ *
+ * The kernel's fault injection has three sources of faults: failslab,
+ * fail_page_alloc and fail_usercopy.  Each has a filter of its own, a range of
+ * addresses of which one must be on the stack; a number written to a thread's
+ * fail-nth makes the n-th fault that passes these filters happen, in this
+ * thread, once.  What is left of the number afterwards tells how many would
+ * have passed.  So a whole system call can be made to fail at one place after
+ * the other, and a range of a single byte, a return address, is one call in
+ * the code of the module.
+ *
+ * Which calls the module makes out of itself stands in the relocations of its
+ * file.  That is how a test knows what it has not made fail.
+ */
+#ifndef TWHEEL_FAULT_INJECT_H
+#define TWHEEL_FAULT_INJECT_H
+
+#include "twheel_outside.h"
+
+#include <elf.h>
+
+#define FI_DEBUGFS	"/sys/kernel/debug"
+
+enum fi_kind {
+	FI_SLAB,
+	FI_PAGE,
+	FI_COPY,
+	FI_KINDS,
+};
+
+#define FI_ALLOCATIONS	(1U << FI_SLAB | 1U << FI_PAGE)
+#define FI_COPIES	(1U << FI_COPY)
+#define FI_ALL		(FI_ALLOCATIONS | FI_COPIES)
+
+/* More than any call does. */
+#define FI_NEVER	1000000000U
+
+/* Code, from its first byte to behind its last. */
+struct fi_range {
+	__u64 start;
+	__u64 end;
+};
+
+static const char * const fi_names[FI_KINDS] = {
+	[FI_SLAB] = "failslab",
+	[FI_PAGE] = "fail_page_alloc",
+	[FI_COPY] = "fail_usercopy",
+};
+
+/* Kept open: they are written a hundred thousand times. */
+static struct {
+	int start[FI_KINDS];
+	int end[FI_KINDS];
+	int nth;
+} fi;
+
+/* ---- attributes ---------------------------------------------------------- */
+
+static inline void fi_path(char *path, size_t size, enum fi_kind kind, const char *attribute)
+{
+	snprintf(path, size, FI_DEBUGFS "/%s/%s", fi_names[kind], attribute);
+}
+
+static inline int fi_set(enum fi_kind kind, const char *attribute, const char *value)
+{
+	char path[128];
+
+	fi_path(path, sizeof(path), kind, attribute);
+	return tw_write_text(path, value);
+}
+
+static inline int fi_open_attribute(enum fi_kind kind, const char *attribute)
+{
+	char path[128];
+	int fd;
+
+	fi_path(path, sizeof(path), kind, attribute);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What stands in a file of one number; 0 when it cannot be read. */
+static inline unsigned long long fi_number(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char text[64] = "";
+
+	if (!file)
+		return 0;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	return strtoull(text, NULL, 0);
+}
+
+static inline unsigned long long fi_get(enum fi_kind kind, const char *attribute)
+{
+	char path[128];
+
+	fi_path(path, sizeof(path), kind, attribute);
+	return fi_number(path);
+}
+
+static inline int fi_write_number(int fd, unsigned long long number)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%llu", number);
+
+	return write(fd, text, len) == len ? 0 : -errno;
+}
+
+/*
+ * Faults of these kinds count when one of the return addresses on the stack
+ * lies in the range.  Those of other kinds do not count.
+ */
+static inline int fi_filter(unsigned int kinds, struct fi_range range)
+{
+	int i, ret = 0;
+
+	for (i = 0; i < FI_KINDS && !ret; i++) {
+		bool on = kinds & 1U << i;
+
+		/* Not 0: a range from there means that there is no filter. */
+		ret = fi_write_number(fi.start[i], on ? range.start : 1);
+		if (!ret)
+			ret = fi_write_number(fi.end[i], on ? range.end : 1);
+	}
+	return ret;
+}
+
+/*
+ * Code of the kernel, from the first of these functions to behind the last;
+ * start 0 when there are none.
+ */
+static inline struct fi_range fi_functions(const char * const *names, int nr)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	struct fi_range range = {};
+	char line[512], symbol[256];
+	unsigned long long address;
+	__u64 last = 0;
+	int i, pass;
+
+	/* Twice: the symbols need not be in the order of their addresses. */
+	for (pass = 0; file && pass < 2 && pass <= !!range.start; pass++) {
+		rewind(file);
+		while (fgets(line, sizeof(line), file)) {
+			if (sscanf(line, "%llx %*c %255s", &address, symbol) != 2)
+				continue;
+			if (pass && address > last && (!range.end || address < range.end))
+				range.end = address;
+			for (i = 0; !pass && i < nr; i++) {
+				if (strcmp(symbol, names[i]))
+					continue;
+				if (!range.start || address < range.start)
+					range.start = address;
+				if (address > last)
+					last = address;
+			}
+		}
+	}
+	if (file)
+		fclose(file);
+	return range;
+}
+
+static inline struct fi_range fi_function(const char *name)
+{
+	return fi_functions(&name, 1);
+}
+
+/* Faults with one of these on the stack do not count. */
+static inline int fi_reject(struct fi_range range)
+{
+	char text[32];
+	int i, ret = 0;
+
+	for (i = 0; i < FI_KINDS && !ret; i++) {
+		snprintf(text, sizeof(text), "%llu", range.start);
+		ret = fi_set(i, "reject-start", text);
+		snprintf(text, sizeof(text), "%llu", range.end);
+		if (!ret)
+			ret = fi_set(i, "reject-end", text);
+	}
+	return ret;
+}
+
+/*
+ * What kmemleak allocates to keep its books does not count: it is no business of
+ * the module's, and without it kmemleak is blind from then on.
+ */
+static inline int fi_spare_kmemleak(void)
+{
+	static const char * const names[] = {
+		"kmemleak_alloc", "kmemleak_alloc_percpu", "kmemleak_vmalloc",
+		"kmemleak_scan_area", "kmemleak_no_scan", "kmemleak_free",
+	};
+
+	return fi_reject(fi_functions(names, ARRAY_SIZE(names)));
+}
+
+/*
+ * Everything as this header has it.  0, or -errno: then the kernel lacks it, or
+ * the user is not root.  To be called by the thread that is to fail.
+ */
+static inline int fi_open(void)
+{
+	static const struct {
+		const char *attribute;
+		const char *value;
+		unsigned int kinds;
+	} settings[] = {
+		{ "probability", "0", FI_ALL },
+		{ "interval", "1", FI_ALL },
+		{ "times", "-1", FI_ALL },
+		{ "space", "0", FI_ALL },
+		/* What is forced is no news, and a stack is a complaint. */
+		{ "verbose", "0", FI_ALL },
+		{ "task-filter", "Y", FI_ALL },
+		{ "stacktrace-depth", "32", FI_ALL },
+		{ "ignore-gfp-wait", "N", FI_ALLOCATIONS },
+		{ "cache-filter", "N", 1U << FI_SLAB },
+		{ "ignore-gfp-highmem", "N", 1U << FI_PAGE },
+		{ "min-order", "0", 1U << FI_PAGE },
+	};
+	int i, j, ret = 0;
+
+	for (i = 0; i < FI_KINDS; i++)
+		for (j = 0; j < (int)ARRAY_SIZE(settings) && !ret; j++)
+			if (settings[j].kinds & 1U << i)
+				ret = fi_set(i, settings[j].attribute, settings[j].value);
+	for (i = 0; i < FI_KINDS && ret >= 0; i++) {
+		fi.start[i] = fi_open_attribute(i, "require-start");
+		fi.end[i] = ret = fi_open_attribute(i, "require-end");
+	}
+	if (ret < 0)
+		return ret;
+	fi.nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	return fi.nth < 0 ? -errno : fi_filter(0, (struct fi_range){});
+}
+
+/* ---- one fault ----------------------------------------------------------- */
+
+/* The n-th one from now on will fail, in this thread. */
+static inline int fi_arm(unsigned int n)
+{
+	return fi_write_number(fi.nth, n);
+}
+
+/* None will.  Returns what was left of n: 0 when it has failed. */
+static inline unsigned int fi_disarm(void)
+{
+	char text[32] = "";
+
+	if (pread(fi.nth, text, sizeof(text) - 1, 0) < 0)
+		return -1;
+	if (fi_arm(0))
+		return -1;
+	return strtoul(text, NULL, 0);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+/* Whether a thread is one of those that fail again and again. */
+static inline int fi_mark(const char *pid, bool on)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "/proc/%s/make-it-fail", pid);
+	return tw_write_text(path, on ? "1" : "0");
+}
+
+/*
+ * From now on all faults that pass the filters happen, in marked threads.
+ * Ended by fi_fail_no_more(), which tells how many there were.
+ */
+static inline int fi_fail_always(void)
+{
+	char times[16];
+	int i, ret = 0;
+
+	snprintf(times, sizeof(times), "%u", FI_NEVER);
+	for (i = 0; i < FI_KINDS && !ret; i++) {
+		ret = fi_set(i, "times", times);
+		if (!ret)
+			ret = fi_set(i, "probability", "100");
+	}
+	return ret;
+}
+
+static inline unsigned int fi_fail_no_more(void)
+{
+	unsigned int nr = 0;
+	int i;
+
+	for (i = 0; i < FI_KINDS; i++) {
+		fi_set(i, "probability", "0");
+		nr += FI_NEVER - fi_get(i, "times");
+		fi_set(i, "times", "-1");
+	}
+	return nr;
+}
+
+/* ---- where code is ------------------------------------------------------- */
+
+/**
+ * struct fi_site - a call out of the module
+ * @address: where it returns to
+ * @callee: what is called
+ * @function: the function it stands in, after inlining
+ */
+struct fi_site {
+	__u64 address;
+	const char *callee;
+	const char *function;
+};
+
+/**
+ * struct fi_module - the code of the module, but for that of loading it
+ * @code: all of it
+ * @nr: calls
+ * @site: in the order of addresses
+ */
+struct fi_module {
+	struct fi_range code;
+	int nr;
+	struct fi_site site[2048];
+};
+
+struct fi_elf {
+	const char *file;
+	const Elf64_Ehdr *header;
+	const Elf64_Shdr *sections;
+	const char *names;
+};
+
+static inline const char *fi_map(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *map;
+
+	if (fd < 0 || fstat(fd, &st))
+		return NULL;
+	map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+/* Compilers' instruments are no calls of the module's own. */
+static inline bool fi_is_instrument(const char *callee)
+{
+	static const char * const starts[] = {
+		"__sanitizer_", "__asan_", "__ubsan_", "__gcov_", "__kcsan_", "__tsan_",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(starts); i++)
+		if (!strncmp(callee, starts[i], strlen(starts[i])))
+			return true;
+	return false;
+}
+
+static inline const char *fi_function_at(const struct fi_elf *elf, const Elf64_Shdr *symtab,
+					 unsigned int section, __u64 offset)
+{
+	const Elf64_Sym *sym = (const void *)(elf->file + symtab->sh_offset);
+	size_t i, nr = symtab->sh_size / sizeof(*sym);
+	const char *strings = elf->file + elf->sections[symtab->sh_link].sh_offset;
+
+	for (i = 0; i < nr; i++)
+		if (ELF64_ST_TYPE(sym[i].st_info) == STT_FUNC && sym[i].st_shndx == section &&
+		    offset >= sym[i].st_value && offset < sym[i].st_value + sym[i].st_size)
+			return strings + sym[i].st_name;
+	return "?";
+}
+
+/* The calls in one section of code: relocations of `call' to what is elsewhere. */
+static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *elf,
+				 const Elf64_Shdr *rela_section, __u64 base)
+{
+	const Elf64_Rela *rela = (const void *)(elf->file + rela_section->sh_offset);
+	const Elf64_Shdr *symtab = &elf->sections[rela_section->sh_link];
+	const Elf64_Sym *sym = (const void *)(elf->file + symtab->sh_offset);
+	const char *strings = elf->file + elf->sections[symtab->sh_link].sh_offset;
+	const Elf64_Shdr *text = &elf->sections[rela_section->sh_info];
+	size_t i, nr = rela_section->sh_size / sizeof(*rela);
+
+	for (i = 0; i < nr; i++) {
+		const Elf64_Sym *to = &sym[ELF64_R_SYM(rela[i].r_info)];
+		__u64 offset = rela[i].r_offset;
+		const __u8 *operand = (const void *)(elf->file + text->sh_offset + offset);
+
+		if (to->st_shndx != SHN_UNDEF || !offset || operand[-1] != 0xe8)
+			continue;
+		if (fi_is_instrument(strings + to->st_name) ||
+		    module->nr == (int)ARRAY_SIZE(module->site))
+			continue;
+		module->site[module->nr++] = (struct fi_site){
+			.address = base + offset + 4,
+			.callee = strings + to->st_name,
+			.function = fi_function_at(elf, symtab, rela_section->sh_info, offset),
+		};
+	}
+}
+
+static inline int fi_compare_sites(const void *a, const void *b)
+{
+	const struct fi_site *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/*
+ * Finds the code of the loaded module and its calls.  @path is the file it was
+ * loaded from.  0, or -errno.
+ */
+static inline int fi_read_module(struct fi_module *module, const char *path)
+{
+	struct fi_elf elf = { .file = fi_map(path) };
+	int i;
+
+	if (!elf.file)
+		return -errno;
+	elf.header = (const void *)elf.file;
+	elf.sections = (const void *)(elf.file + elf.header->e_shoff);
+	elf.names = elf.file + elf.sections[elf.header->e_shstrndx].sh_offset;
+	if (elf.header->e_machine != EM_X86_64)
+		return -EOPNOTSUPP;
+
+	memset(module, 0, sizeof(*module));
+	for (i = 0; i < elf.header->e_shnum; i++) {
+		const Elf64_Shdr *rela = &elf.sections[i];
+		const Elf64_Shdr *text = &elf.sections[rela->sh_info];
+		const char *name = elf.names + text->sh_name;
+		char path[128];
+		__u64 base;
+
+		if (rela->sh_type != SHT_RELA || strncmp(name, ".text", 5))
+			continue;
+		snprintf(path, sizeof(path), "/sys/module/twheel/sections/%s", name);
+		base = fi_number(path);
+		if (!base)
+			continue;
+		fi_read_calls(module, &elf, rela, base);
+		if (!module->code.start || base < module->code.start)
+			module->code.start = base;
+		if (base + text->sh_size > module->code.end)
+			module->code.end = base + text->sh_size;
+	}
+	qsort(module->site, module->nr, sizeof(module->site[0]), fi_compare_sites);
+	return module->nr ? 0 : -ENOENT;
+}
+
+#endif /* TWHEEL_FAULT_INJECT_H */

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fuzz_ledger.c - what became of each timeout
+ *
+ * Threads note what they were told, each in a ledger of its own and in whatever
+ * order.  After the round all that is known of an id comes together, and has to be
+ * one life with one end (G3): it was armed once, and then it was cancelled, or
+ * revoked, or drained, or its last event was read, or LIST still shows it.
+ */
+#include "fuzz.h"
+
+void ledger_note(struct ledger *ledger, const struct record *record)
+{
+	if (ledger->nr == ledger->room) {
+		ledger->room = ledger->room ? 2 * ledger->room : 4096;
+		ledger->record = realloc(ledger->record, ledger->room * sizeof(*record));
+		if (!ledger->record)
+			exit(1);
+	}
+	ledger->record[ledger->nr++] = *record;
+}
+
+/* All that is known of one id. */
+struct life {
+	__u64 id;
+	__u64 user_data;
+	__u64 expirations;	/* in all its events */
+	__u32 repeats;
+	bool periodic;
+	__u32 drained;
+	__u32 final;		/* events after the round was over */
+	__u32 facts[NR_FACTS];
+};
+
+static void life_add(struct life *life, const struct record *record)
+{
+	life->facts[record->fact]++;
+	if (record->fact == ARMED) {
+		life->periodic = record->periodic;
+		life->repeats = record->count;
+		life->user_data = record->user_data;
+	}
+	if (record->fact == DELIVERED) {
+		life->expirations += record->count;
+		life->drained += record->drained;
+		life->final += record->final;
+		if (record->user_data != life->user_data && life->facts[ARMED])
+			wrong(CHECK_OUTCOMES, "event of %#llx has user_data %#llx, not %#llx",
+			      record->id, record->user_data, life->user_data);
+	}
+}
+
+/* Events of a life that nobody changed. */
+static bool events_agree(const struct life *life, bool completed)
+{
+	const __u32 *facts = life->facts;
+
+	if (facts[REARMED])
+		return true;
+	if (!life->periodic)
+		return facts[DELIVERED] <= 1 && (completed || !life->expirations);
+	if (!life->repeats)
+		return !completed;
+	return completed ? life->expirations == life->repeats :
+			   life->expirations <= life->repeats;
+}
+
+/* Returns whether its last event was read. */
+static bool life_judge(const struct life *life, int wheel, bool emptied)
+{
+	const __u32 *facts = life->facts;
+	__u32 taken = facts[CANCELLED] + facts[REVOKED] + life->drained;
+	/* What was emptied came after LIST. */
+	bool lives = facts[LISTED] && !emptied;
+	bool completed = !taken && !lives && facts[DELIVERED];
+	const char *why = NULL;
+
+	if (facts[ARMED] != 1)
+		why = "was not armed exactly once";
+	else if (taken > 1 || facts[LISTED] > 1)
+		why = "ended twice";
+	else if (!taken && !completed && !lives)
+		why = "is lost";
+	else if (lives && taken)
+		why = "ended and is listed";
+	else if (emptied && !facts[LISTED] != !life->final)
+		why = "was listed and nothing came, or the other way round";
+	else if (!events_agree(life, completed))
+		why = "has too many events, or too few";
+	if (why)
+		wrong(CHECK_OUTCOMES,
+		      "id %#llx of wheel %d %s: armed %u rearmed %u cancelled %u revoked %u delivered %u drained %u listed %u final %u, %llu expirations, periodic %d repeats %u",
+		      life->id, wheel, why, facts[ARMED], facts[REARMED], facts[CANCELLED],
+		      facts[REVOKED], facts[DELIVERED], life->drained, facts[LISTED], life->final,
+		      life->expirations, life->periodic, life->repeats);
+	return completed;
+}
+
+static int record_compare(const void *a, const void *b)
+{
+	const struct record *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	/* ARMED first: it says what the others have to agree with. */
+	return (int)x->fact - (int)y->fact;
+}
+
+static struct ledger ledger_of_wheel(struct ledger *const ledgers[], int nr, int wheel)
+{
+	struct ledger all = {};
+	size_t i;
+	int l;
+
+	for (l = 0; l < nr; l++)
+		for (i = 0; i < ledgers[l]->nr; i++)
+			if (ledgers[l]->record[i].wheel == wheel)
+				ledger_note(&all, &ledgers[l]->record[i]);
+	if (all.nr)
+		qsort(all.record, all.nr, sizeof(*all.record), record_compare);
+	return all;
+}
+
+static void compare(int wheel, const char *what, __u64 ours, __u64 info)
+{
+	if (ours != info)
+		wrong(CHECK_OUTCOMES, "wheel %d: %s: INFO says %llu, the threads saw %llu", wheel,
+		      what, info, ours);
+}
+
+/* @emptied: the wheel was drained and read to the end after LIST. */
+void ledger_reconcile(struct ledger *const ledgers[], int nr, int wheel,
+		      const struct twheel_info *info, bool emptied)
+{
+	struct ledger all = ledger_of_wheel(ledgers, nr, wheel);
+	__u64 facts[NR_FACTS] = {}, completed = 0, drained = 0;
+	size_t i = 0;
+	int f;
+
+	while (i < all.nr) {
+		struct life life = { .id = all.record[i].id };
+
+		while (i < all.nr && all.record[i].id == life.id)
+			life_add(&life, &all.record[i++]);
+		completed += life_judge(&life, wheel, emptied);
+		drained += life.drained;
+		for (f = 0; f < NR_FACTS; f++)
+			facts[f] += life.facts[f];
+	}
+	compare(wheel, "armed", facts[ARMED], info->armed);
+	compare(wheel, "rearmed", facts[REARMED], info->rearmed);
+	compare(wheel, "cancelled", facts[CANCELLED], info->cancelled);
+	compare(wheel, "revoked", facts[REVOKED], info->revoked);
+	compare(wheel, "delivered", facts[DELIVERED], info->delivered);
+	compare(wheel, "drained", drained, info->drained);
+	compare(wheel, "completed", completed, info->completed);
+	free(all.record);
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every allocation while the module is loaded fails in turn: the cache, the
+ * threads, the device.  The load says why, and nothing of it is left.  And, with
+ * limits as small as only a parameter makes them: what failed counts against no
+ * limit.
+ *
+ * The program loads and unloads the module itself.  TWHEEL_KO names the file.
+ */
+#include "fault_inject.h"
+
+#include <sys/klog.h>
+#include <sys/syscall.h>
+
+static const char *module_path(void)
+{
+	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
+}
+
+static int load(const char *parameters)
+{
+	int fd = open(module_path(), O_RDONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
+}
+
+static bool is_loaded(void)
+{
+	return !access("/sys/module/twheel", F_OK);
+}
+
+/* The device node comes a little later. */
+static int load_and_wait(const char *parameters)
+{
+	int i, ret = load(parameters);
+
+	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
+		tw_sleep(TW_MS);
+	return ret;
+}
+
+/* Whether a file has a line with this word. */
+static bool file_has(const char *path, const char *word)
+{
+	FILE *file = fopen(path, "re");
+	char line[512];
+	bool found = false;
+
+	while (file && fgets(line, sizeof(line), file))
+		found |= !!strstr(line, word);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What is left of a module that is not there; NULL when nothing is. */
+static const char *left_behind(void)
+{
+	__u64 switches;
+
+	if (is_loaded())
+		return "/sys/module";
+	if (tw_kthreads(&switches))
+		return "a thread";
+	if (!access("/sys/kernel/slab/twheel_chunk", F_OK) ||
+	    file_has("/proc/slabinfo", "twheel"))
+		return "a cache";
+	if (!access("/sys/class/misc/twheel", F_OK) || file_has("/proc/misc", "twheel"))
+		return "a misc device";
+	if (!access(TW_DEVICE, F_OK))
+		return "a device node";
+	return NULL;
+}
+
+/* Caches go after a grace period, device nodes in a thread of their own. */
+static const char *left_behind_soon(void)
+{
+	const char *left = left_behind();
+	int i;
+
+	for (i = 0; left && i < TW_PATIENCE_MS / 10; i++) {
+		tw_sleep(10 * TW_MS);
+		left = left_behind();
+	}
+	return left;
+}
+
+/* ---- the kernel log ------------------------------------------------------ */
+
+/*
+ * The kernel tells of a cache that cannot be made with a stack, which whoever
+ * scans the log afterwards would take for a complaint.  This one was asked for:
+ * it is taken out, and all else is left, in order.
+ */
+#define ASKED_FOR	"(twheel_chunk) failed with error"
+#define LOG_ROOM	(1 << 20)
+
+static void log_put(const char *line, size_t len)
+{
+	/* The kernel takes ten lines of each opener before it limits them. */
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	const char *text = line;
+
+	/* "<6>" is the level; what else is in front is kept as text. */
+	if (*text == '<' && memchr(text, '>', len))
+		text = memchr(text, '>', len) + 1;
+	if (fd < 0)
+		return;
+	if (write(fd, text, len - (text - line)) < 0)
+		ksft_print_msg("cannot put back: %.*s\n", (int)len, line);
+	close(fd);
+}
+
+static void log_forget_what_was_asked_for(void)
+{
+	static char log[LOG_ROOM + 1];
+	int len = klogctl(3 /* all of it */, log, LOG_ROOM);
+	char *line, *next, *found;
+	bool forget = false;
+
+	if (len <= 0)
+		return;
+	log[len] = '\0';
+	if (!strstr(log, ASKED_FOR))
+		return;
+	klogctl(5 /* clear */, NULL, 0);
+	/* What came before this program is of no interest to who scans. */
+	for (line = log; (found = strstr(line + 1, "== twheel_")); line = found)
+		;
+	for (; *line; line = next) {
+		char *end = strchrnul(line, '\n');
+
+		next = *end ? end + 1 : end;
+		*end = '\0';
+		if (strstr(line, ASKED_FOR))
+			forget = true;
+		if (!forget)
+			log_put(line, end - line);
+		if (strstr(line, "</TASK>"))
+			forget = false;
+	}
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+FIXTURE(load) {
+	struct fi_module module;
+};
+
+/* Three threads: when the second cannot be made, the first has to go. */
+#define THREADS		"kthreads=3"
+
+FIXTURE_SETUP(load)
+{
+	int ret = fi_open();
+
+	if (ret)
+		SKIP(return, "no fault injection with a filter for stacks: %s", strerror(-ret));
+	/*
+	 * The kernel itself loses the name of a cache that it cannot show in
+	 * sysfs (seen in 6.12), for which kmemleak would blame the module.
+	 */
+	ASSERT_EQ(0, fi_reject(fi_function("sysfs_slab_add")));
+	if (access(module_path(), R_OK))
+		SKIP(return, "no %s: set TWHEEL_KO", module_path());
+	if (is_loaded())
+		ASSERT_EQ(0, unload());
+	ASSERT_EQ(NULL, left_behind_soon());
+}
+
+FIXTURE_TEARDOWN(load)
+{
+	fi_fail_no_more();
+	if (is_loaded())
+		EXPECT_EQ(0, unload());
+	log_forget_what_was_asked_for();
+}
+
+/* How often a load said what, while a function of the kernel was made to fail. */
+struct said {
+	unsigned int nr;	/* faults */
+	unsigned int enomem;
+	unsigned int ebusy;
+	unsigned int eagain;
+	unsigned int loaded;
+};
+
+static void check_load(struct __test_metadata *_metadata, int ret, const char *function,
+		       unsigned int nth, struct said *said)
+{
+	const char *left;
+	int fd;
+
+	said->nr++;
+	if (!ret) {
+		/* The fault was one that can be lived with: then all is there. */
+		said->loaded++;
+		fd = tw_open(O_CLOEXEC);
+		EXPECT_TRUE(fd >= 0 || access(TW_DEVICE, F_OK))
+			TH_LOG("%s(), fault %u: open says %d", function, nth, fd);
+		if (fd >= 0)
+			close(fd);
+		ASSERT_EQ(0, unload())
+			TH_LOG("%s(), fault %u", function, nth);
+	} else if (ret == -EBUSY) {
+		said->ebusy++;
+	} else if (ret == -EAGAIN) {
+		said->eagain++;
+	} else {
+		EXPECT_EQ(-ENOMEM, ret)
+			TH_LOG("%s(), fault %u", function, nth);
+		said->enomem++;
+	}
+	left = left_behind_soon();
+	EXPECT_EQ(NULL, left)
+		TH_LOG("%s(), fault %u: %s is left", function, nth, left);
+}
+
+static void tell_said(const char *function, const struct said *said)
+{
+	ksft_print_msg("site: loading | %s() | %u faults: %u ENOMEM, %u EBUSY, %u EAGAIN, %u loaded\n",
+		       function, said->nr, said->enomem, said->ebusy, said->eagain, said->loaded);
+	fflush(stdout);
+}
+
+/* One fault beneath this function after the other, until the load is untouched. */
+static struct said load_with_faults_in(struct __test_metadata *_metadata, const char *function)
+{
+	struct fi_range range = fi_function(function);
+	struct said said = {};
+	unsigned int nth, left;
+	int ret;
+
+	ASSERT_NE(0, range.start)
+		TH_LOG("the kernel has no %s()", function);
+	for (nth = 1;; nth++) {
+		ASSERT_EQ(0, fi_filter(FI_ALL, range));
+		ASSERT_EQ(0, fi_arm(nth));
+		ret = load(THREADS);
+		left = fi_disarm();
+		ASSERT_EQ(0, fi_filter(0, range));
+		if (left)
+			break;
+		check_load(_metadata, ret, function, nth, &said);
+	}
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, unload());
+	tell_said(function, &said);
+	return said;
+}
+
+TEST_F_TIMEOUT(load, a_cache_that_cannot_be_made_says_enomem, 300)
+{
+	struct said said = load_with_faults_in(_metadata, "__kmem_cache_create_args");
+
+	EXPECT_LT(0, said.enomem);
+	EXPECT_EQ(0, said.ebusy + said.eagain);
+}
+
+TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 300)
+{
+	struct said said = load_with_faults_in(_metadata, "kthread_create_worker");
+
+	/* Its own, and what it is asked for with, of each of the three. */
+	EXPECT_LE(3 * 2, said.enomem);
+	EXPECT_EQ(0, said.ebusy + said.eagain);
+}
+
+/* A number that cannot be had is EBUSY for the misc devices of this kernel. */
+TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_what_the_kernel_says, 300)
+{
+	struct said number = load_with_faults_in(_metadata, "ida_alloc_range");
+	struct said said = load_with_faults_in(_metadata, "misc_register");
+
+	EXPECT_LT(0, said.enomem);
+	EXPECT_EQ(number.ebusy, said.ebusy);
+	EXPECT_EQ(0, number.enomem + said.eagain);
+}
+
+/* And all there is, whatever it is called by. */
+TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 600)
+{
+	struct said said = load_with_faults_in(_metadata, "do_one_initcall");
+
+	/* The cache, the list of threads, the threads, the device. */
+	EXPECT_LE(1 + 1 + 3 * 2 + 1, said.enomem);
+}
+
+/* Threads are made by another one, which has faults of its own. */
+TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 300)
+{
+	struct fi_range range = fi_function("kernel_clone");
+	int nth_fd = open("/proc/2/fail-nth", O_RDWR | O_CLOEXEC);
+	int own_fd = fi.nth, ret;
+	struct said said = {};
+	unsigned int nth, left;
+
+	ASSERT_TRUE(file_has("/proc/2/comm", "kthreadd"));
+	ASSERT_LE(0, nth_fd);
+	ASSERT_NE(0, range.start);
+	for (nth = 1;; nth++) {
+		ASSERT_EQ(0, fi_filter(FI_ALL, range));
+		fi.nth = nth_fd;
+		ASSERT_EQ(0, fi_arm(nth));
+		ret = load(THREADS);
+		left = fi_disarm();
+		fi.nth = own_fd;
+		ASSERT_EQ(0, fi_filter(0, range));
+		if (left)
+			break;
+		check_load(_metadata, ret, "kernel_clone", nth, &said);
+	}
+	ASSERT_EQ(0, ret);
+	tell_said("kernel_clone", &said);
+	/*
+	 * The thread and its stack, of each of the three.  What there is of
+	 * credentials says EAGAIN.
+	 */
+	EXPECT_LE(3 * 2, said.enomem);
+	EXPECT_EQ(0, said.ebusy);
+}
+
+/* ---- limits of the module ------------------------------------------------ */
+
+#define PLACES_PER_PAGE	102
+#define ROUNDS		12
+
+/* Makes all faults at the calls of this name happen while one is armed. */
+static int arm_with_faults_in(struct __test_metadata *_metadata, int fd,
+			      const struct fi_site *site, unsigned int *nr)
+{
+	__u64 id;
+	int ret;
+
+	ASSERT_EQ(0, fi_filter(FI_ALL, (struct fi_range){ site->address, site->address + 1 }));
+	ASSERT_EQ(0, fi_mark("thread-self", true));
+	ASSERT_EQ(0, fi_fail_always());
+	ret = tw_arm_in(fd, TW_HOUR, &id);
+	*nr = fi_fail_no_more();
+	ASSERT_EQ(0, fi_mark("thread-self", false));
+	return ret;
+}
+
+/*
+ * The smallest limit there is, and more pages and tables that could not be had
+ * than it has places for.
+ */
+TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
+{
+	static struct twheel_arm arms[10 * PLACES_PER_PAGE];
+	unsigned int nr, nr_failed = 0;
+	int i, round, fd;
+
+	ASSERT_EQ(0, load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	for (i = 0; i < self->module.nr; i++) {
+		const struct fi_site *site = &self->module.site[i];
+
+		if (!strstr(site->callee, "page") && !strstr(site->callee, "kvmalloc"))
+			continue;
+		fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+		ASSERT_LE(0, fd);
+		for (round = 0, nr = 1; round < ROUNDS && nr; round++) {
+			int ret = arm_with_faults_in(_metadata, fd, site, &nr);
+
+			/* No fault: a call that this does not come by. */
+			EXPECT_EQ(nr ? -ENOMEM : 0, ret)
+				TH_LOG("%s in %s()", site->callee, site->function);
+			nr_failed += !!nr;
+		}
+		close(fd);
+	}
+	/* The page's and the table's. */
+	EXPECT_LE(2 * ROUNDS, nr_failed);
+
+	fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 10 * PLACES_PER_PAGE; i++)
+		arms[i].expires_ns = TW_HOUR;
+	EXPECT_EQ(10 * PLACES_PER_PAGE, tw_arm_vec(fd, arms, 10 * PLACES_PER_PAGE))
+		TH_LOG("the last one says %d", arms[10 * PLACES_PER_PAGE - 1].result);
+	close(fd);
+}
+
+/* The slots of a wide wheel count, too: as 209510 timeouts. */
+TEST_F_TIMEOUT(load, slots_that_could_not_be_had_count_against_no_limit, 120)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.slots = TWHEEL_SLOTS_MAX,
+	};
+	int fd, round;
+	__u64 id;
+
+	ASSERT_EQ(0, load_and_wait("max_timeouts=209700"));
+	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, fi_filter(FI_ALLOCATIONS, self->module.code));
+		ASSERT_EQ(0, fi_mark("thread-self", true));
+		ASSERT_EQ(0, fi_fail_always());
+		EXPECT_EQ(-ENOMEM, tw_setup_full(fd, &setup));
+		EXPECT_LT(0, fi_fail_no_more());
+		ASSERT_EQ(0, fi_mark("thread-self", false));
+	}
+	EXPECT_EQ(0, tw_setup_full(fd, &setup));
+	EXPECT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,66 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=dash
+#
+# Loads twheel_kunit.ko, which runs its suites, and tells what KUnit found: a
+# line of TAP for each case, parameters and all.
+#
+# KUNIT_KO  the module, /lib/twheel_kunit.ko if not given
+
+results=/sys/kernel/debug/kunit
+module=${KUNIT_KO:-/lib/twheel_kunit.ko}
+suites='twheel_wheel twheel_engine'
+
+echo "TAP version 13"
+if [ ! -d $results ] || [ ! -e "$module" ]; then
+	echo "1..0 # SKIP a kernel with CONFIG_KUNIT and $module are needed"
+	exit 0
+fi
+
+complaints() { dmesg | grep -cE 'Call Trace|BUG:|WARNING:'; }
+
+# KUnit says how many cases a suite has, so one that has no result is missed.
+# What a case said goes with it; results of its parameters are indented deeper,
+# and of these only the bad ones are of interest.
+flatten()
+{
+	for suite in $suites; do
+		cat $results/"$suite"/results || echo "    not ok 0 $suite has results"
+	done | awk -v nr="$1" '
+	function head(line) { sub(/^ +(not )?ok [0-9]+ (- )?/, "", line); return line }
+	/^ *# Subtest: / { if (/^    #/) suite = $3; next }
+	/^    1\.\./ { sub(/^    1\.\./, ""); planned += $0; next }
+	/^    ok / { print "ok " ++nr " - " suite ": " head($0); next }
+	/^    not ok / { print "not ok " ++nr " - " suite ": " head($0); failed = 1; next }
+	/^ *(KTAP version|# .*pass:|1\.\.|ok )/ || /^not ok / { next }
+	{ sub(/^ +(# )?/, ""); print "# " $0 }
+	END { print "1.." planned + 2; exit failed }'
+}
+
+before=$(complaints)
+status=0
+if insmod "$module" 2>/tmp/insmod; then
+	flatten 0 >/tmp/kunit || status=1
+	rmmod twheel_kunit || status=1
+	cat /tmp/kunit
+	nr=$(grep -cE '^(not )?ok ' /tmp/kunit)
+	if [ "$status" = 0 ]; then
+		echo "ok $((nr + 1)) - the suites load, run and unload"
+	else
+		echo "not ok $((nr + 1)) - the suites load, run and unload"
+	fi
+	# What KUnit says would push it out of the log that is shown.
+	if [ "$(complaints)" = "$before" ]; then
+		echo "ok $((nr + 2)) - the kernel does not complain meanwhile"
+	else
+		echo "not ok $((nr + 2)) - the kernel does not complain meanwhile"
+		dmesg | grep -E -A 30 'BUG:|WARNING:' | head -n 100 | sed 's/^/# /'
+		status=1
+	fi
+else
+	echo "1..1"
+	echo "not ok 1 - twheel_kunit.ko loads: $(cat /tmp/insmod)"
+	status=1
+fi
+rm -f /tmp/kunit /tmp/insmod
+exit $status

@@ -1,0 +1,2457 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine's state transitions, one by one
+ *
+ * twheel_main.c is compiled into this file as it is: its transitions are
+ * static.  What it asks of others is answered here: the device is a stub, so
+ * nothing is registered, and a wheel is served by a worker that has no thread.
+ * What is queued for it stays queued, and a pass takes place when, and only
+ * when, the test makes one.  The clock is the virtual one.
+ *
+ * Each case has a wheel of its own, and when it ends all that must agree in a
+ * wheel at rest is counted: see audit().
+ */
+/* Before its headers, as it will say itself. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <kunit/test.h>
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+/*
+ * Its birth and death are called by the suite, which may be run again when the
+ * module has long been loaded.
+ */
+#undef __init
+#define __init
+#undef __exit
+#define __exit
+#undef module_init
+#define module_init(...)		static_assert(true)
+#undef module_exit
+#define module_exit(...)		static_assert(true)
+#undef MODULE_DESCRIPTION
+#define MODULE_DESCRIPTION(...)	static_assert(true)
+#undef MODULE_LICENSE
+#define MODULE_LICENSE(...)	static_assert(true)
+#undef MODULE_VERSION
+#define MODULE_VERSION(...)	static_assert(true)
+
+/* The module's own may be loaded as well, and has that name. */
+#undef KMEM_CACHE
+#define KMEM_CACHE(type, flags)						\
+	kmem_cache_create(#type "_kunit", sizeof(struct type),		\
+			  __alignof__(struct type), flags, NULL)
+
+#include "../../twheel_main.c"
+
+/* What registering the device is to say. */
+static int chardev_errno;
+static int chardev_registered;
+
+int twheel_chardev_register(void)
+{
+	if (!chardev_errno)
+		chardev_registered++;
+	return chardev_errno;
+}
+
+void twheel_chardev_unregister(void)
+{
+	chardev_registered--;
+}
+
+#define TICK_NS		1000000ULL
+#define START_NS	(1000 * TICK_NS)
+/* A deadline that is on no edge. */
+#define DELAY_NS	(5 * TICK_NS + 1)
+#define PERIOD_NS	(10 * TICK_NS)
+#define MAX_PENDING	20000
+
+/* The worker without a thread. */
+static struct kthread_worker nobody;
+
+/* Every combination of flags: STATE_FLAGS is six bits side by side. */
+#define FLAGS_SHIFT	3
+#define NR_FLAGS	64
+
+static_assert(STATE_FLAGS == (NR_FLAGS - 1) << FLAGS_SHIFT);
+
+/* Making things happen */
+
+static u64 shape_of(u64 state)
+{
+	return state & (STATE_PHASE | STATE_FLAGS);
+}
+
+/* Whether a turn was asked for; what was asked for is taken. */
+static bool work_take(struct twheel *tw)
+{
+	unsigned long flags;
+	bool queued;
+
+	raw_spin_lock_irqsave(&nobody.lock, flags);
+	queued = !list_empty(&tw->work.node);
+	if (queued)
+		list_del_init(&tw->work.node);
+	raw_spin_unlock_irqrestore(&nobody.lock, flags);
+	return queued;
+}
+
+/* A whole pass; returns how many turns it took. */
+static unsigned int pass(struct twheel *tw)
+{
+	unsigned int turns = 0;
+
+	do {
+		work_take(tw);
+		turn(&tw->work);
+		turns++;
+	} while (tw->pass_begun);
+	return turns;
+}
+
+/* Only what a pass begins with: what is in the inbox enters the wheel. */
+static void enter(struct twheel *tw)
+{
+	int budget = INT_MAX;
+
+	pass_begin(tw);
+	inbox_drain(tw, &budget);
+	spin_lock(&tw->wake_lock);
+	tw->passing = false;
+	spin_unlock(&tw->wake_lock);
+	tw->pass_begun = false;
+}
+
+/* Only what comes next: what is due at @now_ns expires. */
+static void expire_at(struct twheel *tw, u64 now_ns)
+{
+	int budget = INT_MAX;
+
+	tw->virtual_now_ns = max(tw->virtual_now_ns, now_ns);
+	tw->pass_now_ns = tw->virtual_now_ns;
+	expire(tw, &budget);
+}
+
+/* What DRAIN does, but for waiting. */
+static void drain(struct twheel *tw)
+{
+	WRITE_ONCE(tw->draining, true);
+	tw->drain_wanted = true;
+	pass(tw);
+}
+
+static struct twheel_arm arm_of(u64 state, u32 repeats)
+{
+	return (struct twheel_arm) {
+		.expires_ns	= state & STATE_OVERDUE ? 0 : DELAY_NS,
+		.interval_ns	= state & STATE_PERIODIC ? PERIOD_NS : 0,
+		.user_data	= 0x1122334455667788ULL,
+		.flags		= state & STATE_FIXED_DELAY ?
+				  TWHEEL_ARM_FIXED_DELAY : 0,
+		.repeats	= state & STATE_LIMITED ? repeats : 0,
+	};
+}
+
+static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *arm)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arming arming;
+
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, arm, 1, &arming), 0);
+	KUNIT_ASSERT_EQ(test, arm->result, 0);
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
+	return timeout_at(tw, (u32)arm->id);
+}
+
+static struct twheel_timeout *arm_like(struct kunit *test, u64 state)
+{
+	struct twheel_arm how = arm_of(state, 2);
+
+	return arm(test, &how);
+}
+
+/* Many at a time; @ids as long, if they are wanted. */
+static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
+{
+	struct twheel_arm how[TWHEEL_BATCH];
+	struct twheel *tw = test->priv;
+	struct twheel_arming arming;
+	unsigned int i, n;
+
+	for (; nr; nr -= n) {
+		n = min(nr, TWHEEL_BATCH);
+		for (i = 0; i < n; i++)
+			how[i] = arm_of(0, 0);
+		KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, n, &arming), 0);
+		KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, n), 0);
+		for (i = 0; ids && i < n; i++)
+			*ids++ = how[i].id;
+	}
+}
+
+static u64 id_of(const struct twheel_timeout *t)
+{
+	return timeout_id(t, timeout_state(t));
+}
+
+/* Returns the verdict, -EBUSY when commit found it changed. */
+static int cancel(struct twheel *tw, u64 id)
+{
+	struct twheel_cancel cancel = { .id = id };
+	u64 seen = 0;
+
+	twheel_cancel_look(tw, &cancel, &seen, 1);
+	if (cancel.result > 0 && twheel_cancel_commit(tw, &cancel, &seen, 1) != 1)
+		return -EBUSY;
+	return cancel.result;
+}
+
+static int rearm(struct twheel *tw, u64 id, struct twheel_arm *arm)
+{
+	struct twheel_rearming rearming;
+	int err;
+
+	arm->id = id;
+	arm->result = 0;
+	err = twheel_rearm_prepare(tw, arm, &rearming, 1);
+	if (err)
+		return err;
+	err = twheel_rearm_commit(tw, arm, &rearming, 1);
+	return err == 1 ? arm->result : -EBUSY;
+}
+
+/* Returns how many were read, which is one at the most. */
+static int read_one(struct twheel *tw, struct twheel_event *event)
+{
+	struct twheel_event ignored;
+	u64 seen;
+	int nr = twheel_events_look(tw, event ?: &ignored, &seen, 1);
+
+	return nr ? twheel_events_commit(tw, event ?: &ignored, &seen, nr) : 0;
+}
+
+/* Counting */
+
+enum tally {
+	LIVE, UNREAD, SPENT, INBOX, ROOM, PLACES, RETIRED, ACCEPTED, CANCELLED,
+	REVOKED, COMPLETED, DRAINED, DELIVERED, EXPIRATIONS, REARMED, NR_TALLIES,
+};
+
+static const char * const tally_name[] = {
+	"live", "unread", "spent", "inbox", "room", "free places", "retired",
+	"armed", "cancelled", "revoked", "completed", "drained", "delivered",
+	"expirations", "rearmed",
+};
+
+static_assert(ARRAY_SIZE(tally_name) == NR_TALLIES);
+
+static int llist_length(const struct llist_node *node)
+{
+	int nr = 0;
+
+	for (; node; node = node->next)
+		nr++;
+	return nr;
+}
+
+static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
+{
+	struct twheel_info info;
+
+	twheel_get_info(tw, &info);
+	tally[LIVE] = info.live;
+	tally[UNREAD] = info.unread;
+	tally[SPENT] = tw->nr_spent;
+	tally[INBOX] = atomic_read(&tw->inbox_len);
+	tally[ROOM] = atomic_read(&tw->room_used);
+	tally[PLACES] = llist_length(tw->free) + llist_length(tw->freed.first);
+	tally[RETIRED] = atomic_read(&tw->nr_retired);
+	tally[ACCEPTED] = info.armed;
+	tally[CANCELLED] = info.cancelled;
+	tally[REVOKED] = info.revoked;
+	tally[COMPLETED] = info.completed;
+	tally[DRAINED] = info.drained;
+	tally[DELIVERED] = info.delivered;
+	tally[EXPIRATIONS] = info.expirations;
+	tally[REARMED] = info.rearmed;
+}
+
+/* What has changed since @before must be @delta, nothing else. */
+static void expect_delta(struct kunit *test, const s64 before[NR_TALLIES],
+			 const s8 delta[NR_TALLIES])
+{
+	s64 after[NR_TALLIES];
+	int i;
+
+	tally_take(test->priv, after);
+	for (i = 0; i < NR_TALLIES; i++)
+		KUNIT_EXPECT_EQ_MSG(test, after[i] - before[i], (s64)delta[i],
+				    "%s", tally_name[i]);
+}
+
+/**
+ * struct census - what all places of a wheel are doing
+ * @phase: how many are in each phase
+ * @live: pending or to be read
+ * @unread: on the ready list, as they say
+ * @keeping: not in the wheel, but with room there
+ * @retired: free, their generations used up
+ */
+struct census {
+	int phase[STATE_PHASE + 1];
+	int live;
+	int unread;
+	int keeping;
+	int retired;
+};
+
+static void census_count(struct census *census, u64 state)
+{
+	enum twheel_phase phase = state_phase(state);
+
+	census->phase[phase]++;
+	census->live += phase == PHASE_QUEUED || phase == PHASE_ARMED ||
+			phase == PHASE_SPENT;
+	census->unread += !!(state & STATE_UNREAD);
+	census->keeping += phase == PHASE_SPENT && state & STATE_FIXED_DELAY &&
+			   !(state & STATE_DRAINED);
+	census->retired += phase == PHASE_FREE && !state_gen(state);
+}
+
+static struct census census_take(struct twheel *tw)
+{
+	struct census census = {};
+	struct twheel_page *page;
+	u32 nr, i;
+
+	for (nr = 0; (page = page_at(tw, nr)); nr++)
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			census_count(&census, timeout_state(&page->timeout[i]));
+	return census;
+}
+
+/* Both ways along the ready list; returns its length. */
+static int audit_ready(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 link, prev = 0;
+	int nr = 0;
+
+	for (link = tw->ready_first; link; nr++) {
+		struct twheel_timeout *t = timeout_at(tw, link - 1);
+
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_ASSERT_TRUE(test, timeout_state(t) & STATE_UNREAD);
+		KUNIT_ASSERT_EQ(test, t->prev, prev);
+		KUNIT_ASSERT_LT(test, nr, 100000);
+		prev = link;
+		link = t->next;
+	}
+	KUNIT_EXPECT_EQ(test, tw->ready_last, prev);
+	return nr;
+}
+
+/* All that must agree when nobody is in the middle of anything. */
+static void audit(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct census census = census_take(tw);
+	s64 tally[NR_TALLIES];
+	int nr_ready = audit_ready(test);
+
+	tally_take(tw, tally);
+	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)nr_ready);
+	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.unread);
+	KUNIT_EXPECT_EQ(test, tally[SPENT], (s64)census.phase[PHASE_SPENT]);
+	KUNIT_EXPECT_EQ(test, tally[LIVE], (s64)census.live);
+	/* G3 */
+	KUNIT_EXPECT_EQ(test, tally[ACCEPTED],
+			tally[LIVE] + tally[COMPLETED] + tally[CANCELLED] +
+			tally[REVOKED] + tally[DRAINED]);
+	KUNIT_EXPECT_EQ(test, tally[INBOX],
+			(s64)llist_length(tw->inbox.first));
+	KUNIT_EXPECT_EQ(test, tally[INBOX], (s64)census.phase[PHASE_QUEUED] +
+			census.phase[PHASE_DEAD]);
+	/* G4: an entry in the wheel, on its way there, or promised. */
+	KUNIT_EXPECT_EQ(test, tally[ROOM], (s64)tw->wheel.nr_entries +
+			tally[INBOX] + census.keeping);
+	KUNIT_EXPECT_LE(test, tally[ROOM], (s64)tw->room);
+	KUNIT_EXPECT_EQ(test, tally[RETIRED], (s64)census.retired);
+	KUNIT_EXPECT_EQ(test, tally[PLACES], (s64)census.phase[PHASE_FREE] -
+			census.retired);
+}
+
+static const struct twheel_setup usual_setup = {
+	.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TICK_NS, .slots = 64,
+	.max_pending = MAX_PENDING,
+};
+
+static struct twheel *wheel_make(struct kunit *test,
+				 const struct twheel_setup *setup)
+{
+	struct twheel *tw = twheel_create();
+
+	KUNIT_ASSERT_NOT_NULL(test, tw);
+	test->priv = tw;
+	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
+	tw->worker = &nobody;
+	return tw;
+}
+
+static int engine_case_init(struct kunit *test)
+{
+	struct twheel *tw = wheel_make(test, &usual_setup);
+
+	tw->virtual_now_ns = START_NS;
+	pass(tw);
+	work_take(tw);
+	return 0;
+}
+
+static void engine_case_exit(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	if (!tw)
+		return;
+	audit(test);
+	twheel_destroy(tw);
+}
+
+/* Another wheel in place of that which every case is given. */
+static struct twheel *wheel_remake(struct kunit *test,
+				   const struct twheel_setup *setup)
+{
+	engine_case_exit(test);
+	test->priv = NULL;
+	return wheel_make(test, setup);
+}
+
+/* One that differs in a single thing from what is usual. */
+#define wheel_with(test, what, value)					\
+({									\
+	struct twheel_setup __setup = usual_setup;			\
+									\
+	__setup.what = value;						\
+	wheel_remake(test, &__setup);					\
+})
+
+/* Transitions: from each state there is, each thing that can be done */
+
+/**
+ * struct outcome - what comes of it
+ * @phase: the phase afterwards
+ * @keeps: flags that stay as they were
+ * @adds: flags that are set
+ * @same: state and counts stay as they are
+ * @placed: the sequence number counts up
+ * @said: what the call says
+ * @delta: what changes in the counts
+ */
+struct outcome {
+	enum twheel_phase phase;
+	u64 keeps;
+	u64 adds;
+	bool same;
+	bool placed;
+	int said;
+	s8 delta[NR_TALLIES];
+};
+
+enum outcome_name {
+	SAME, GONE, SHUT,
+	/* cancelled */
+	DIES, ENDS, REVOKES_ARMED, REVOKES, REVOKES_ROOM,
+	/* re-armed */
+	RENEWS, STAYS, LEAVES, STAYS_READ, LEAVES_READ, LEAVES_SPENT, LEAVES_ROOM,
+	/* read */
+	GOES_ON, REQUEUES, COMPLETES, COMPLETES_ROOM, OUT,
+	/* drained */
+	DRAINS, DRAINS_UNREAD, DRAINS_SPENT,
+	/* expired */
+	EXPIRES, WAITS, REPEATS, GROWS, LASTS, GROWS_LAST, STALE,
+	/* came from the inbox */
+	ENTERS, BURIED,
+};
+
+static const struct outcome outcomes[] = {
+	[SAME]		= { .same = true },
+	[GONE]		= { .same = true, .said = -ENOENT },
+	[SHUT]		= { .same = true, .said = -ESHUTDOWN },
+
+	[DIES]		= { PHASE_DEAD, .said = TWHEEL_WAS_PENDING, .delta = {
+			    [LIVE] = -1, [CANCELLED] = 1 } },
+	[ENDS]		= { PHASE_FREE, .said = TWHEEL_WAS_PENDING, .delta = {
+			    [LIVE] = -1, [CANCELLED] = 1, [PLACES] = 1 } },
+	[REVOKES_ARMED]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
+			    [UNREAD] = -1 } },
+	[REVOKES]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
+			    [UNREAD] = -1, [SPENT] = -1 } },
+	[REVOKES_ROOM]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
+			    [UNREAD] = -1, [SPENT] = -1, [ROOM] = -1 } },
+
+	[RENEWS]	= { PHASE_QUEUED, .said = TWHEEL_WAS_PENDING, .delta = {
+			    [REARMED] = 1 } },
+	[STAYS]		= { PHASE_ARMED, .said = TWHEEL_WAS_PENDING, .delta = {
+			    [REARMED] = 1 } },
+	[LEAVES]	= { PHASE_QUEUED, .said = TWHEEL_WAS_PENDING, .delta = {
+			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1 } },
+	[STAYS_READ]	= { PHASE_ARMED, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [REARMED] = 1, [UNREAD] = -1 } },
+	[LEAVES_READ]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1,
+			    [UNREAD] = -1 } },
+	[LEAVES_SPENT]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1,
+			    [UNREAD] = -1, [SPENT] = -1 } },
+	[LEAVES_ROOM]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [REARMED] = 1, [INBOX] = 1, [UNREAD] = -1,
+			    [SPENT] = -1 } },
+
+	[GOES_ON]	= { PHASE_ARMED, .keeps = STATE_LIFE, .said = 1, .delta = {
+			    [UNREAD] = -1, [DELIVERED] = 1 } },
+	[REQUEUES]	= { PHASE_QUEUED, .keeps = STATE_LIFE, .said = 1, .delta = {
+			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [INBOX] = 1 } },
+	[COMPLETES]	= { PHASE_FREE, .said = 1, .delta = {
+			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [LIVE] = -1, [COMPLETED] = 1, [PLACES] = 1 } },
+	[COMPLETES_ROOM] = { PHASE_FREE, .said = 1, .delta = {
+			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [LIVE] = -1, [COMPLETED] = 1, [PLACES] = 1,
+			    [ROOM] = -1 } },
+	[OUT]		= { PHASE_FREE, .said = 1, .delta = {
+			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [LIVE] = -1, [DRAINED] = 1, [PLACES] = 1 } },
+
+	[DRAINS]	= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
+			    [UNREAD] = 1, [SPENT] = 1 } },
+	[DRAINS_UNREAD]	= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
+			    [SPENT] = 1 } },
+	[DRAINS_SPENT]	= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
+			    [ROOM] = -1 } },
+
+	[EXPIRES]	= { PHASE_SPENT, .adds = STATE_UNREAD, .delta = {
+			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1,
+			    [ROOM] = -1 } },
+	[WAITS]		= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD, .delta = {
+			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1 } },
+	[REPEATS]	= { PHASE_ARMED, .keeps = STATE_LIFE, .placed = true,
+			    .adds = STATE_UNREAD, .delta = {
+			    [UNREAD] = 1, [EXPIRATIONS] = 1 } },
+	[GROWS]		= { PHASE_ARMED, .keeps = STATE_LIFE, .placed = true,
+			    .adds = STATE_UNREAD, .delta = {
+			    [EXPIRATIONS] = 1 } },
+	[LASTS]		= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD, .delta = {
+			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1,
+			    [ROOM] = -1 } },
+	[GROWS_LAST]	= { PHASE_SPENT, .keeps = STATE_LIFE,
+			    .adds = STATE_UNREAD, .delta = {
+			    [SPENT] = 1, [EXPIRATIONS] = 1, [ROOM] = -1 } },
+
+	[STALE]		= { .same = true, .delta = { [ROOM] = -1 } },
+
+	[ENTERS]	= { PHASE_ARMED, .keeps = STATE_LIFE | STATE_OVERDUE,
+			    .placed = true, .delta = { [INBOX] = -1 } },
+	[BURIED]	= { PHASE_FREE, .delta = {
+			    [INBOX] = -1, [ROOM] = -1, [PLACES] = 1 } },
+};
+
+/**
+ * struct start - a state to start from, and what comes of it
+ * @name: what it is called
+ * @state: phase and flags
+ * @repeats: the limit it was armed with
+ * @fired: of those that are drained: whether it had expired before
+ * @to: what comes of cancelling, re-arming to a later time and to now, reading,
+ *	draining, expiring at its deadline, and of emptying the inbox
+ */
+struct start {
+	const char *name;
+	u64 state;
+	u32 repeats;
+	bool fired;
+	struct {
+		enum outcome_name cancel, later, past, read, drain, expire,
+				  enter;
+	} to;
+};
+
+#define Q	PHASE_QUEUED
+#define A	PHASE_ARMED
+#define S	(PHASE_SPENT | STATE_UNREAD)
+#define X	(S | STATE_DRAINED)
+#define OV	STATE_OVERDUE
+#define UN	STATE_UNREAD
+#define PE	STATE_PERIODIC
+#define LI	(STATE_PERIODIC | STATE_LIMITED)
+#define FD	(STATE_PERIODIC | STATE_FIXED_DELAY)
+#define FL	(FD | STATE_LIMITED)
+
+#define AFTER_QUEUED	{ DIES, RENEWS, RENEWS, SAME, SAME, SAME, ENTERS }
+#define AFTER_ARMED(x)	{ ENDS, STAYS, LEAVES, SAME, DRAINS, x, SAME }
+#define AFTER_UNREAD(x)	{ REVOKES_ARMED, STAYS_READ, LEAVES_READ, GOES_ON, \
+			  DRAINS_UNREAD, x, SAME }
+#define AFTER_SPENT	{ REVOKES, LEAVES_SPENT, LEAVES_SPENT, COMPLETES, \
+			  SAME, SAME, SAME }
+#define AFTER_WAITING	{ REVOKES_ROOM, LEAVES_ROOM, LEAVES_ROOM, REQUEUES, \
+			  DRAINS_SPENT, SAME, SAME }
+#define AFTER_LAST	{ REVOKES_ROOM, LEAVES_ROOM, LEAVES_ROOM, \
+			  COMPLETES_ROOM, SAME, SAME, SAME }
+/* Its entry may still come up. */
+#define AFTER_DRAINED(x) { REVOKES, SHUT, SHUT, OUT, SAME, x, SAME }
+#define AFTER_DEAD	{ GONE, GONE, GONE, SAME, SAME, SAME, BURIED }
+#define AFTER_FREE	{ GONE, GONE, GONE, SAME, SAME, STALE, SAME }
+
+static const struct start starts[] = {
+	{ "queued one-shot",		Q,		0, 0, AFTER_QUEUED },
+	{ "queued overdue one-shot",	Q | OV,		0, 0, AFTER_QUEUED },
+	{ "queued periodic",		Q | PE,		0, 0, AFTER_QUEUED },
+	{ "queued overdue periodic",	Q | PE | OV,	0, 0, AFTER_QUEUED },
+	{ "queued limited",		Q | LI,		2, 0, AFTER_QUEUED },
+	{ "queued fixed delay",		Q | FD,		0, 0, AFTER_QUEUED },
+	{ "queued limited fixed delay",	Q | FL,		2, 0, AFTER_QUEUED },
+	{ "armed one-shot",		A,		0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed overdue one-shot",	A | OV,		0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed periodic",		A | PE,		0, 0, AFTER_ARMED(REPEATS) },
+	{ "armed overdue periodic",	A | PE | OV,	0, 0, AFTER_ARMED(REPEATS) },
+	{ "armed limited",		A | LI,		2, 0, AFTER_ARMED(REPEATS) },
+	{ "armed limited to one",	A | LI,		1, 0, AFTER_ARMED(LASTS) },
+	{ "armed fixed delay",		A | FD,		0, 0, AFTER_ARMED(WAITS) },
+	{ "armed overdue fixed delay",	A | FD | OV,	0, 0, AFTER_ARMED(WAITS) },
+	{ "armed limited fixed delay",	A | FL,		2, 0, AFTER_ARMED(WAITS) },
+	{ "unread periodic",		A | PE | UN,	0, 0, AFTER_UNREAD(GROWS) },
+	{ "unread limited",		A | LI | UN,	3, 0, AFTER_UNREAD(GROWS) },
+	{ "unread limited, one left",	A | LI | UN,	2, 0, AFTER_UNREAD(GROWS_LAST) },
+	{ "spent one-shot",		S,		0, 0, AFTER_SPENT },
+	{ "spent limited",		S | LI,		1, 0, AFTER_SPENT },
+	{ "waiting fixed delay",	S | FD,		0, 0, AFTER_WAITING },
+	{ "waiting limited fixed delay", S | FL,	2, 0, AFTER_WAITING },
+	{ "spent limited fixed delay",	S | FL,		1, 0, AFTER_LAST },
+	{ "drained one-shot",		X,		0, 0, AFTER_DRAINED(STALE) },
+	{ "drained periodic",		X | PE,		0, 0, AFTER_DRAINED(STALE) },
+	{ "drained unread periodic",	X | PE,		0, 1, AFTER_DRAINED(SAME) },
+	{ "drained limited",		X | LI,		2, 0, AFTER_DRAINED(STALE) },
+	{ "drained fixed delay",	X | FD,		0, 0, AFTER_DRAINED(STALE) },
+	{ "drained waiting fixed delay", X | FD,	0, 1, AFTER_DRAINED(SAME) },
+	{ "drained limited fixed delay", X | FL,	2, 1, AFTER_DRAINED(SAME) },
+	{ "dead",			PHASE_DEAD,	0, 0, AFTER_DEAD },
+	{ "free",			PHASE_FREE,	0, 0, AFTER_FREE },
+};
+
+static void start_name(const struct start *start, char *name)
+{
+	strscpy(name, start->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(start, starts, start_name);
+
+/* Bring a timeout to where it is to start from, by the ways there are. */
+static struct twheel_timeout *bring(struct kunit *test,
+				    const struct start *start, u64 *id)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how = arm_of(start->state, start->repeats);
+	enum twheel_phase phase = state_phase(start->state);
+	bool drained = start->state & STATE_DRAINED;
+	struct twheel_timeout *t = arm(test, &how);
+
+	*id = how.id;
+	if (phase != PHASE_QUEUED && phase != PHASE_DEAD)
+		enter(tw);
+	if (drained ? start->fired : !!(start->state & STATE_UNREAD))
+		expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	if (drained)
+		drain(tw);
+	if (phase == PHASE_DEAD || phase == PHASE_FREE)
+		cancel(tw, how.id);
+	work_take(tw);
+	KUNIT_ASSERT_EQ(test, shape_of(timeout_state(t)), start->state);
+	audit(test);
+	return t;
+}
+
+/* Do one thing to it; returns what that says. */
+typedef int (*deed)(struct twheel *tw, struct twheel_timeout *t, u64 id);
+
+static void expect_outcome(struct kunit *test, deed deed,
+			   enum outcome_name name, u64 adds)
+{
+	const struct start *start = test->param_value;
+	const struct outcome *to = &outcomes[name];
+	struct twheel *tw = test->priv;
+	s64 before[NR_TALLIES];
+	u64 id, state, expected;
+	struct twheel_timeout *t = bring(test, start, &id);
+
+	state = timeout_state(t);
+	tally_take(tw, before);
+	KUNIT_EXPECT_EQ(test, deed(tw, t, id), to->said);
+	expect_delta(test, before, to->delta);
+	if (to->same)
+		expected = start->state;
+	else
+		expected = to->phase | to->adds | adds |
+			   (start->state & to->keeps);
+	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), expected);
+	/* G8: with the end, and with it alone, comes the next generation. */
+	KUNIT_EXPECT_EQ(test, state_gen(timeout_state(t)), state_gen(state) +
+			(!to->same && to->phase == PHASE_FREE));
+	KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)),
+			state_seq(state) + to->placed);
+	audit(test);
+}
+
+static int deed_cancel(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	return cancel(tw, id);
+}
+
+static int deed_rearm_later(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	return rearm(tw, id, &(struct twheel_arm) {
+		.expires_ns = 1000 * TICK_NS });
+}
+
+static int deed_rearm_past(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	return rearm(tw, id, &(struct twheel_arm) {
+		.flags = TWHEEL_ARM_ABSOLUTE });
+}
+
+static int deed_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	return read_one(tw, NULL);
+}
+
+static int deed_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	spin_lock(&tw->lock);
+	timeout_drain(tw, t, twheel_now(tw));
+	spin_unlock(&tw->lock);
+	return 0;
+}
+
+static int deed_expire(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	expire_at(tw, t->deadline_ns + TICK_NS);
+	return 0;
+}
+
+static int deed_enter(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	enter(tw);
+	return 0;
+}
+
+static void cancel_ends_what_lives_and_says_what_it_was(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_cancel, start->to.cancel, 0);
+}
+
+static void rearm_to_a_later_time_leaves_the_entry_where_it_is(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_rearm_later, start->to.later, 0);
+}
+
+static void rearm_to_the_past_goes_through_the_inbox(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_rearm_past, start->to.past,
+		       start->to.past == GONE || start->to.past == SHUT ?
+		       0 : STATE_OVERDUE);
+}
+
+static void read_takes_the_event_and_what_ended_with_it(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_read, start->to.read, 0);
+}
+
+static void drain_makes_an_event_of_what_is_left(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_drain, start->to.drain, 0);
+}
+
+static void expiry_makes_one_event_and_goes_on_as_the_life_says(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_expire, start->to.expire, 0);
+}
+
+static void the_inbox_lets_in_what_lives_and_frees_what_is_dead(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+
+	expect_outcome(test, deed_enter, start->to.enter, 0);
+}
+
+/* The state word */
+
+/* Generations and sequence numbers that are about to carry. */
+static const u32 gens[] = { 0, 1, 2, 0x7fffffff, 0x80000000, U32_MAX - 1, U32_MAX };
+static const u32 seqs[] = { 0, 1, 0x7ffff, 0x80000, 0xffffe, 0xfffff };
+
+static u64 state_of(u32 gen, u32 seq, u64 shape)
+{
+	return (u64)gen << 32 | (u64)seq << 12 | shape;
+}
+
+typedef void (*state_check)(struct kunit *test, u64 state, u32 gen, u32 seq);
+
+/* Calls @check with every state word there can be, but for gens and seqs. */
+static void check_all_states(struct kunit *test, state_check check)
+{
+	unsigned int g, s, flags, phase;
+
+	for (g = 0; g < ARRAY_SIZE(gens); g++)
+		for (s = 0; s < ARRAY_SIZE(seqs); s++)
+			for (flags = 0; flags < NR_FLAGS; flags++)
+				for (phase = 0; phase <= STATE_PHASE; phase++)
+					check(test, state_of(gens[g], seqs[s],
+							     flags << FLAGS_SHIFT |
+							     phase),
+					      gens[g], seqs[s]);
+}
+
+static void check_fields(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	KUNIT_ASSERT_EQ(test, state_gen(state), gen);
+	KUNIT_ASSERT_EQ(test, state_seq(state), seq);
+	KUNIT_ASSERT_EQ(test, (u64)state_phase(state), state & 7);
+}
+
+static void the_fields_of_the_state_word_stand_apart(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, STATE_PHASE & STATE_FLAGS, 0ULL);
+	KUNIT_EXPECT_EQ(test, (STATE_PHASE | STATE_FLAGS) & STATE_SEQ, 0ULL);
+	KUNIT_EXPECT_EQ(test, STATE_SEQ & STATE_GEN, 0ULL);
+	KUNIT_EXPECT_EQ(test, hweight64(STATE_SEQ), 20UL);
+	check_all_states(test, check_fields);
+}
+
+static void check_next(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	u64 flags = (state * 5) & STATE_FLAGS;
+
+	KUNIT_ASSERT_EQ(test, state_next(state, PHASE_SPENT, flags),
+			state_of(gen, seq, PHASE_SPENT | flags));
+}
+
+static void the_next_state_is_of_the_same_life(struct kunit *test)
+{
+	check_all_states(test, check_next);
+}
+
+static void check_placed(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	u64 flags = (state * 5) & STATE_FLAGS;
+
+	KUNIT_ASSERT_EQ(test, state_placed(state, flags),
+			state_of(gen, seq == 0xfffff ? 0 : seq + 1,
+				 PHASE_ARMED | flags));
+}
+
+static void a_place_in_the_wheel_counts_the_sequence_number_up(struct kunit *test)
+{
+	check_all_states(test, check_placed);
+}
+
+static void check_freed(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	KUNIT_ASSERT_EQ(test, state_freed(state),
+			state_of(gen == U32_MAX ? 0 : gen + 1, seq, PHASE_FREE));
+}
+
+static void freeing_counts_the_generation_up_and_clears_the_flags(struct kunit *test)
+{
+	check_all_states(test, check_freed);
+}
+
+static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	bool queued = (state & 7) == PHASE_QUEUED;
+	bool armed = (state & 7) == PHASE_ARMED;
+	bool spent = (state & 7) == PHASE_SPENT;
+	bool fixed_delay = state & BIT(6), drained = state & BIT(4);
+
+	KUNIT_ASSERT_EQ(test, state_is_pending(state), queued || armed);
+	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || spent);
+	KUNIT_ASSERT_EQ(test, state_keeps_room(state),
+			spent && fixed_delay && !drained);
+	KUNIT_ASSERT_EQ(test, state_verdict(state) == TWHEEL_WAS_UNREAD,
+			!!(state & BIT(3)));
+}
+
+static void the_predicates_agree_with_the_banner(struct kunit *test)
+{
+	check_all_states(test, check_predicates);
+}
+
+static void a_change_is_made_from_the_state_seen_and_no_other(struct kunit *test)
+{
+	struct twheel_timeout t = {};
+	u64 seen = state_of(5, 9, PHASE_ARMED | STATE_PERIODIC);
+	unsigned int bit;
+
+	for (bit = 0; bit < 64; bit++) {
+		atomic64_set(&t.state, seen ^ BIT_ULL(bit));
+		KUNIT_ASSERT_FALSE(test, state_change(&t, seen, 1));
+		KUNIT_ASSERT_EQ(test, (u64)atomic64_read(&t.state),
+				seen ^ BIT_ULL(bit));
+	}
+	atomic64_set(&t.state, seen);
+	KUNIT_ASSERT_TRUE(test, state_change(&t, seen, 1));
+	KUNIT_ASSERT_EQ(test, (u64)atomic64_read(&t.state), 1ULL);
+}
+
+/* Ids */
+
+/* What is tried on it is not meant to be found when the case ends. */
+static struct twheel_timeout *some_place(struct kunit *test, u64 *rest)
+{
+	struct twheel_timeout *t = arm_like(test, 0);
+	struct twheel *tw = test->priv;
+
+	enter(tw);
+	*rest = timeout_state(t);
+	return t;
+}
+
+static void an_id_is_found_where_something_lives_and_nowhere_else(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 rest, state, seen;
+	struct twheel_timeout *t = some_place(test, &rest);
+	unsigned int shape;
+	bool found;
+
+	for (shape = 0; shape < NR_FLAGS << FLAGS_SHIFT; shape++) {
+		state = state_of(77, 5, shape);
+		atomic64_set(&t->state, state);
+		found = (shape & 7) == PHASE_QUEUED ||
+			(shape & 7) == PHASE_ARMED ||
+			(shape & 7) == PHASE_SPENT ||
+			(shape & 7) == PHASE_REARMING;
+		KUNIT_ASSERT_EQ(test, timeout_by_id(tw, id_of(t), &seen) == t,
+				found);
+		if (found)
+			KUNIT_ASSERT_EQ(test, seen, state);
+		else
+			KUNIT_ASSERT_NULL(test, timeout_by_id(tw, id_of(t),
+							      &seen));
+	}
+	atomic64_set(&t->state, rest);
+}
+
+static void an_id_of_any_other_generation_names_nothing(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 rest, seen, id;
+	struct twheel_timeout *t = some_place(test, &rest);
+	unsigned int bit;
+
+	id = id_of(t);
+	KUNIT_ASSERT_PTR_EQ(test, timeout_by_id(tw, id, &seen), t);
+	for (bit = 32; bit < 64; bit++) {
+		KUNIT_ASSERT_NULL(test, timeout_by_id(tw, id ^ BIT_ULL(bit),
+						      &seen));
+		KUNIT_ASSERT_EQ(test, cancel(tw, id ^ BIT_ULL(bit)), -ENOENT);
+		KUNIT_ASSERT_EQ(test, rearm(tw, id ^ BIT_ULL(bit),
+					    &(struct twheel_arm) {}), -ENOENT);
+	}
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), rest);
+}
+
+static void an_index_and_its_place_name_each_other(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 index, nr = 3 * PLACES_PER_PAGE + 1;
+	u64 state;
+
+	for (index = 0; index < nr; index++)
+		arm_like(test, 0);
+	KUNIT_ASSERT_EQ(test, tw->nr_pages, 4U);
+	for (index = 0; index < 4 * PLACES_PER_PAGE; index++) {
+		struct twheel_timeout *t = timeout_at(tw, index);
+
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_ASSERT_EQ(test, timeout_index(t), index);
+		KUNIT_ASSERT_EQ(test, timeout_slot(t),
+				(u32)(index % PLACES_PER_PAGE));
+	}
+	KUNIT_EXPECT_NULL(test, timeout_at(tw, 4 * PLACES_PER_PAGE));
+	KUNIT_EXPECT_NULL(test, timeout_at(tw, U32_MAX));
+	KUNIT_EXPECT_NULL(test, timeout_by_id(tw, U64_MAX, &state));
+	KUNIT_EXPECT_NULL(test, timeout_by_id(tw, 0, &state));
+}
+
+static void the_first_id_of_a_place_is_not_0(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 index;
+
+	arm_like(test, 0);
+	for (index = 0; index < PLACES_PER_PAGE; index++)
+		KUNIT_ASSERT_EQ(test, state_gen(timeout_state(timeout_at(tw, index))),
+				1U);
+}
+
+/* Time */
+
+static const u64 ticks_ns[] = {
+	TWHEEL_TICK_MIN_NS, 1001, 65537, TICK_NS, 4294967296ULL, 4294967297ULL,
+	TWHEEL_TICK_MAX_NS,
+};
+
+static void tick_name(const u64 *tick_ns, char *name)
+{
+	snprintf(name, KUNIT_PARAM_DESC_SIZE, "tick of %llu ns", *tick_ns);
+}
+
+KUNIT_ARRAY_PARAM(tick, ticks_ns, tick_name);
+
+/* The first tick that is not before the deadline. */
+static void expect_rounded_up(struct kunit *test, u64 deadline_ns)
+{
+	struct twheel *tw = test->priv;
+	u64 tick = deadline_tick(tw, deadline_ns);
+
+	/* No product passes 2^64: neither a tick nor 2^63 does. */
+	KUNIT_ASSERT_GE(test, tick * tw->tick_ns, deadline_ns);
+	if (tick)
+		KUNIT_ASSERT_LT(test, (tick - 1) * tw->tick_ns, deadline_ns);
+	KUNIT_ASSERT_LT(test, tick, tw->max_tick);
+}
+
+static void a_deadline_is_rounded_up_to_its_tick(struct kunit *test)
+{
+	const u64 *tick_ns = test->param_value;
+	u64 edge, last = div64_u64(TWHEEL_TIME_NEVER - 1, *tick_ns);
+	unsigned int bit;
+
+	wheel_with(test, tick_ns, *tick_ns);
+	expect_rounded_up(test, 0);
+	expect_rounded_up(test, 1);
+	for (bit = 0; bit < 63; bit++) {
+		edge = min(BIT_ULL(bit), last) * *tick_ns;
+		expect_rounded_up(test, edge - 1);
+		expect_rounded_up(test, edge);
+		expect_rounded_up(test, min(edge + 1, TWHEEL_TIME_NEVER - 1));
+	}
+	expect_rounded_up(test, TWHEEL_TIME_NEVER - 1);
+}
+
+static void the_end_of_time_has_a_tick_that_no_clock_reaches(struct kunit *test)
+{
+	const u64 *tick_ns = test->param_value;
+	struct twheel *tw;
+
+	tw = wheel_with(test, tick_ns, *tick_ns);
+	KUNIT_EXPECT_GT(test, tw->max_tick,
+			div64_u64(TWHEEL_TIME_NEVER, *tick_ns));
+	KUNIT_EXPECT_EQ(test, deadline_tick(tw, TWHEEL_TIME_NEVER), tw->max_tick);
+	KUNIT_EXPECT_EQ(test, deadline_tick(tw, U64_MAX), tw->max_tick);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick), WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick - 1), WAKE_NEVER);
+	/* The one before is a time that can be slept until. */
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick - 2),
+			(tw->max_tick - 2) * *tick_ns);
+	KUNIT_EXPECT_LE(test, tick_edge_ns(tw, tw->max_tick - 2),
+			TWHEEL_TIME_NEVER);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 0), 0ULL);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 1), *tick_ns);
+}
+
+static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
+{
+	const u64 *tick_ns = test->param_value;
+	struct twheel_arm last = {
+		.expires_ns = TWHEEL_TIME_NEVER - 1, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel_arm never = {
+		.expires_ns = TWHEEL_TIME_NEVER, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel *tw;
+
+	tw = wheel_with(test, tick_ns, *tick_ns);
+	arm(test, &never);
+	arm(test, &last);
+	pass(tw);
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	tw->virtual_now_ns = TWHEEL_TIME_NEVER;
+	pass(tw);
+	/* Its tick may end after time does; the other has none. */
+	KUNIT_EXPECT_LE(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(timeout_at(tw, (u32)never.id))),
+			PHASE_ARMED);
+}
+
+static void times_add_up_to_the_end_of_time_at_the_most(struct kunit *test)
+{
+	const u64 end = TWHEEL_TIME_NEVER;
+	static const struct { u64 a, b, sum; } rows[] = {
+		{ 0, 0, 0 }, { 1, 2, 3 },
+		{ end - 1, 0, end - 1 }, { 0, end - 1, end - 1 },
+		{ end - 2, 1, end - 1 }, { end - 1, 1, end },
+		{ end - 1, 2, end }, { 2, end - 1, end }, { end, 0, end },
+		{ 0, end, end }, { end, end, end }, { U64_MAX, 0, end },
+		{ 0, U64_MAX, end }, { U64_MAX, U64_MAX, end },
+		{ 1, U64_MAX, end }, { end + 1, U64_MAX - end, end },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, time_add(rows[i].a, rows[i].b),
+				    rows[i].sum, "%llu + %llu", rows[i].a,
+				    rows[i].b);
+}
+
+static void periods_are_counted_as_if_one_by_one(struct kunit *test)
+{
+	u64 deadline, interval, until;
+
+	for (interval = 1; interval < 12; interval++) {
+		for (deadline = 0; deadline < 15; deadline++) {
+			u64 next = deadline, nr = 0;
+
+			for (until = deadline; until < 60; until++) {
+				for (; next <= until; next += interval)
+					nr++;
+				KUNIT_ASSERT_EQ(test, periods_passed(deadline,
+								     interval,
+								     until), nr);
+			}
+		}
+	}
+	KUNIT_EXPECT_EQ(test, periods_passed(0, 1, U64_MAX - 1), U64_MAX);
+	KUNIT_EXPECT_EQ(test, periods_passed(0, TWHEEL_TIME_NEVER,
+					     TWHEEL_TIME_NEVER - 1), 1ULL);
+	KUNIT_EXPECT_EQ(test, periods_passed(1, 4294967297ULL,
+					     1 + 4294967297ULL * 1000003),
+			1000004ULL);
+}
+
+/* What is asked for */
+
+static void what_is_malformed_is_refused(struct kunit *test)
+{
+	static const struct { struct twheel_arm arm; int says; } rows[] = {
+		{ {}, 0 },
+		{ { .expires_ns = U64_MAX, .interval_ns = U64_MAX,
+		    .flags = 3, .repeats = U32_MAX }, 0 },
+		{ { .interval_ns = 1 }, 0 },
+		{ { .flags = TWHEEL_ARM_ABSOLUTE }, 0 },
+		{ { .flags = TWHEEL_ARM_FIXED_DELAY }, -EINVAL },
+		{ { .flags = TWHEEL_ARM_FIXED_DELAY, .interval_ns = 1 }, 0 },
+		{ { .repeats = 1 }, -EINVAL },
+		{ { .repeats = 1, .interval_ns = 1 }, 0 },
+		{ { .reserved = 1 }, -EINVAL },
+		{ { .reserved = 0x80000000 }, -EINVAL },
+		{ { .result = -E2BIG }, -E2BIG },
+		{ { .result = -EFAULT, .reserved = 1 }, -EFAULT },
+		{ { .result = 7 }, 0 },
+	};
+	struct twheel_arm unknown = { .interval_ns = 1 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm),
+				    rows[i].says, "row %u", i);
+	for (i = 2; i < 32; i++) {
+		unknown.flags = BIT(i);
+		KUNIT_EXPECT_EQ(test, life_check(&unknown), -EINVAL);
+	}
+}
+
+static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
+{
+	const u64 now = START_NS, end = TWHEEL_TIME_NEVER;
+	static const struct {
+		struct twheel_arm arm;
+		struct life life;
+	} rows[] = {
+		{ { .expires_ns = 5 }, { 0, now + 5, 0, 0 } },
+		{ { .expires_ns = 0 }, { STATE_OVERDUE, now, 0, 0 } },
+		{ { .expires_ns = end - now - 1 }, { 0, end - 1, 0, 0 } },
+		{ { .expires_ns = end - now }, { 0, end, 0, 0 } },
+		{ { .expires_ns = U64_MAX }, { 0, end, 0, 0 } },
+		{ { .flags = 1 }, { STATE_OVERDUE, 0, 0, 0 } },
+		{ { .flags = 1, .expires_ns = now }, { STATE_OVERDUE, now, 0, 0 } },
+		{ { .flags = 1, .expires_ns = now + 1 }, { 0, now + 1, 0, 0 } },
+		{ { .flags = 1, .expires_ns = end }, { 0, end, 0, 0 } },
+		{ { .flags = 1, .expires_ns = U64_MAX }, { 0, end, 0, 0 } },
+		{ { .expires_ns = 5, .interval_ns = 1 },
+		  { PE, now + 5, TICK_NS, 0 } },
+		{ { .expires_ns = 5, .interval_ns = TICK_NS },
+		  { PE, now + 5, TICK_NS, 0 } },
+		{ { .expires_ns = 5, .interval_ns = TICK_NS + 1 },
+		  { PE, now + 5, TICK_NS + 1, 0 } },
+		{ { .expires_ns = 5, .interval_ns = U64_MAX },
+		  { PE, now + 5, end, 0 } },
+		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .flags = 2 },
+		  { FD, now + 5, PERIOD_NS, 0 } },
+		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .repeats = 7 },
+		  { LI, now + 5, PERIOD_NS, 7 } },
+		{ { .flags = 3, .interval_ns = 1, .repeats = U32_MAX },
+		  { FL | OV, 0, TICK_NS, U32_MAX } },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct life life = life_of(test->priv, &rows[i].arm, now);
+
+		KUNIT_EXPECT_EQ_MSG(test, life.flags, rows[i].life.flags,
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, life.deadline_ns,
+				    rows[i].life.deadline_ns, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, life.interval_ns,
+				    rows[i].life.interval_ns, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, life.repeats, rows[i].life.repeats,
+				    "row %u", i);
+	}
+}
+
+/* Places, room and limits */
+
+static void places_are_counted_exactly(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 10);
+	unsigned int held, nr;
+
+	for (held = 0; held <= 10; held++) {
+		for (nr = 0; nr < 15; nr++) {
+			unsigned int got;
+
+			atomic_set(&tw->live, held);
+			got = live_take(tw, nr);
+			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - held));
+			KUNIT_ASSERT_EQ(test, atomic_read(&tw->live),
+					(int)(held + got));
+			KUNIT_ASSERT_EQ(test, twheel_has_room(tw),
+					held + got < 10);
+			live_give(tw, got);
+			KUNIT_ASSERT_EQ(test, atomic_read(&tw->live), (int)held);
+		}
+	}
+	atomic_set(&tw->live, 0);
+}
+
+static void over_the_limit_an_entry_says_eagain_and_nothing_is_taken(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 3);
+	struct twheel_arm how[5] = {};
+	struct twheel_arming arming;
+	s64 before[NR_TALLIES];
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		how[i].expires_ns = DELAY_NS;
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 5, &arming), 0);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_EQ(test, how[i].result, i < 3 ? 0 : -EAGAIN);
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
+	audit(test);
+	tally_take(tw, before);
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 5, &arming), 0);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_EQ(test, how[i].result, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 0), 0);
+	expect_delta(test, before, (s8[NR_TALLIES]) {});
+}
+
+static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how[4];
+	struct twheel_arming arming;
+	s64 before[NR_TALLIES];
+	unsigned int i;
+	u64 seen;
+
+	arm_like(test, 0);
+	tally_take(tw, before);
+	for (i = 0; i < 4; i++)
+		how[i] = arm_of(PE, 0);
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 4, &arming), 0);
+	for (i = 0; i < 4; i++) {
+		struct twheel_timeout *t = timeout_at(tw, (u32)how[i].id);
+
+		KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_NEW | PE);
+		KUNIT_EXPECT_EQ(test, cancel(tw, how[i].id), -ENOENT);
+	}
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
+	expect_delta(test, before, (s8[NR_TALLIES]) {
+		[LIVE] = 1, [ACCEPTED] = 1, [INBOX] = 1, [ROOM] = 1,
+		[PLACES] = -1 });
+	/* The ids that were reported are not given out again. */
+	for (i = 1; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(timeout_at(tw, (u32)how[i].id))),
+				(u32)(how[i].id >> 32) + 1);
+	KUNIT_EXPECT_NOT_NULL(test, timeout_by_id(tw, how[0].id, &seen));
+}
+
+static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how[6];
+	struct twheel_arming arming;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		how[i] = arm_of(0, 0);
+		how[i].user_data = i;
+		how[i].reserved = i % 2;
+	}
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 6, &arming), 0);
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
+	for (i = 0; i < 6; i++) {
+		KUNIT_EXPECT_EQ(test, how[i].result, i % 2 ? -EINVAL : 0);
+		if (!(i % 2))
+			KUNIT_EXPECT_EQ(test, timeout_at(tw, (u32)how[i].id)->user_data,
+					(u64)i);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 3);
+}
+
+/* Whatever is promised, the chunks for it are there or on their way. */
+static void room_is_backed_by_chunks(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int nr, total = 0;
+
+	for (nr = 1; nr < 400; nr += nr / 2 + 1) {
+		KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
+		total += nr;
+		KUNIT_ASSERT_EQ(test, atomic_read(&tw->room_used), (int)total);
+		KUNIT_ASSERT_GE(test, tw->room, (int)total);
+		KUNIT_ASSERT_GE(test, tw->nr_chunks,
+				twheel_wheel_chunks_for(&tw->wheel, tw->room));
+	}
+	gifts_accept(tw);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, (u64)tw->nr_chunks);
+	room_give(tw, total);
+}
+
+/* The ways in which a place becomes free. */
+enum ending_way { CANCEL_YOUNG, CANCEL_ARMED, REVOKE, READ_IT, READ_DRAINED, NR_WAYS };
+
+static void end_it(struct twheel *tw, u64 id, enum ending_way way)
+{
+	if (way != CANCEL_YOUNG)
+		enter(tw);
+	if (way == REVOKE || way == READ_IT)
+		expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	if (way == READ_DRAINED)
+		drain(tw);
+	if (way == READ_IT || way == READ_DRAINED)
+		read_one(tw, NULL);
+	else
+		cancel(tw, id);
+	enter(tw);
+}
+
+static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
+{
+	enum ending_way way;
+
+	for (way = 0; way < NR_WAYS; way++) {
+		struct twheel *tw = wheel_remake(test, &usual_setup);
+		struct twheel_timeout *t;
+		s64 before[NR_TALLIES], after[NR_TALLIES];
+
+		tw->virtual_now_ns = START_NS;
+		pass(tw);
+		t = arm_like(test, 0);
+		atomic64_set(&t->state, timeout_state(t) | STATE_GEN);
+		tally_take(tw, before);
+		end_it(tw, id_of(t), way);
+		tally_take(tw, after);
+		/* Its state is that of no id. */
+		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(t)), 0U);
+		KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_FREE);
+		KUNIT_EXPECT_EQ(test, after[LIVE], 0LL);
+		KUNIT_EXPECT_EQ_MSG(test, after[RETIRED], 1LL, "way %d", way);
+		KUNIT_EXPECT_EQ(test, after[PLACES], before[PLACES]);
+		audit(test);
+	}
+}
+
+static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 1);
+	u32 *gen = kunit_kcalloc(test, PLACES_PER_PAGE, sizeof(*gen),
+				 GFP_KERNEL);
+	unsigned int i;
+	u32 index;
+	u64 id;
+
+	KUNIT_ASSERT_NOT_NULL(test, gen);
+	/* One page, each place of which has four generations left. */
+	end_it(tw, id_of(arm_like(test, 0)), CANCEL_YOUNG);
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		atomic64_set(&timeout_at(tw, i)->state,
+			     state_of(U32_MAX - 3, 0xfffff, PHASE_FREE));
+	for (i = 0; i < 4 * PLACES_PER_PAGE; i++) {
+		id = id_of(arm_like(test, 0));
+		index = (u32)id;
+		KUNIT_ASSERT_LT(test, index, (u32)PLACES_PER_PAGE);
+		KUNIT_ASSERT_GT(test, (u32)(id >> 32), gen[index]);
+		gen[index] = id >> 32;
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), -ENOENT);
+		enter(tw);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), -ENOENT);
+	}
+	/* All have retired, and the limit is still one: another page it is. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->nr_retired), (int)PLACES_PER_PAGE);
+	KUNIT_EXPECT_GE(test, timeout_index(arm_like(test, 0)),
+			(u32)PLACES_PER_PAGE);
+	KUNIT_EXPECT_EQ(test, tw->nr_pages, 2U);
+}
+
+/* Sequence numbers */
+
+static void a_sequence_number_that_comes_round_leaves_the_generation(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	u64 id = id_of(t);
+	int i;
+
+	atomic64_set(&t->state, timeout_state(t) | STATE_SEQ);
+	enter(tw);
+	KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)), 0U);
+	KUNIT_EXPECT_EQ(test, id_of(t), id);
+	/* Likewise where a period makes it come round. */
+	for (i = 0; i < 3; i++) {
+		u64 state = timeout_state(t) | STATE_SEQ;
+		struct twheel_entry entry = { .index = (u32)id, .seq = 0xfffff };
+		struct expiry x = { .now_ns = t->deadline_ns + TICK_NS };
+
+		entry.tick = deadline_tick(tw, t->deadline_ns);
+		x.fired_ns = x.now_ns;
+		x.edge_ns = entry.tick * TICK_NS;
+		atomic64_set(&t->state, state);
+		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
+		gifts_accept(tw);
+		expire_batch(tw, &entry, 1, &x);
+		KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)), 0U);
+		KUNIT_EXPECT_EQ(test, id_of(t), id);
+		KUNIT_EXPECT_EQ(test, x.nr_stale, 0U);
+	}
+}
+
+static bool lives(struct twheel *tw, const struct twheel_entry *entry)
+{
+	bool lives;
+
+	spin_lock(&tw->lock);
+	lives = entry_lives(tw, entry);
+	spin_unlock(&tw->lock);
+	return lives;
+}
+
+static void an_entry_of_any_other_sequence_number_is_stale(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 rest;
+	struct twheel_timeout *t = some_place(test, &rest);
+	struct twheel_entry entry = {
+		.tick = deadline_tick(tw, t->deadline_ns),
+		.index = timeout_index(t),
+	};
+	struct expiry x = { .now_ns = t->deadline_ns + TICK_NS };
+	unsigned int bit;
+
+	x.edge_ns = entry.tick * TICK_NS;
+	for (bit = 0; bit < 20; bit++) {
+		entry.seq = state_seq(rest) ^ BIT(bit);
+		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
+		expire_batch(tw, &entry, 1, &x);
+		KUNIT_ASSERT_EQ(test, x.nr_stale, 1U);
+		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
+		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), rest);
+		KUNIT_ASSERT_FALSE(test, lives(tw, &entry));
+	}
+}
+
+/* Its number or not: what is not ARMED does not expire, whatever it is. */
+static void an_entry_of_what_is_not_armed_is_stale(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 rest;
+	struct twheel_timeout *t = some_place(test, &rest);
+	struct twheel_entry entry = { .index = timeout_index(t), .seq = 5 };
+	struct expiry x = { .now_ns = START_NS, .edge_ns = START_NS };
+	unsigned int shape;
+
+	for (shape = 0; shape < NR_FLAGS << FLAGS_SHIFT; shape++) {
+		u64 state = state_of(9, 5, shape);
+
+		atomic64_set(&t->state, state);
+		KUNIT_ASSERT_EQ(test, lives(tw, &entry),
+				(shape & 7) == PHASE_ARMED);
+		if ((shape & 7) == PHASE_ARMED)
+			continue;
+		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
+		expire_batch(tw, &entry, 1, &x);
+		KUNIT_ASSERT_EQ(test, x.nr_stale, 1U);
+		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), state);
+	}
+	atomic64_set(&t->state, rest);
+}
+
+/* Races that are lost: it changes after it was looked at */
+
+/**
+ * struct loss - what came in between
+ * @start: how it was looked at
+ * @meanwhile: what somebody else did then
+ */
+struct loss {
+	struct start start;
+	deed meanwhile;
+};
+
+/* It ends, and its place is given to others until it is in use again. */
+static int deed_take_over(struct twheel *tw, struct twheel_timeout *t, u64 id)
+{
+	int said = cancel(tw, id);
+
+	while (!state_is_live(timeout_state(t))) {
+		struct twheel_arm how = arm_of(0, 0);
+		struct twheel_arming arming;
+
+		if (twheel_arm_prepare(tw, &how, 1, &arming) || how.result ||
+		    twheel_arm_commit(tw, &arming, 1))
+			return -EIO;
+	}
+	enter(tw);
+	return said;
+}
+
+static const struct loss losses[] = {
+	{ { "it enters the wheel", Q },			deed_enter },
+	{ { "it is cancelled young", Q },		deed_cancel },
+	{ { "it is cancelled", A },			deed_cancel },
+	{ { "its place is another's", A },		deed_take_over },
+	{ { "it is moved earlier", A },			deed_rearm_past },
+	{ { "it expires", A },				deed_expire },
+	{ { "its period passes", A | PE },		deed_expire },
+	{ { "it is drained", A },			deed_drain },
+	{ { "its event is read", S },			deed_read },
+	{ { "its event is revoked", S },		deed_cancel },
+	{ { "its event's place is another's", S },	deed_take_over },
+	{ { "it is re-armed", S },			deed_rearm_later },
+	{ { "its event grows", A | PE | UN },		deed_expire },
+	{ { "its period is read", A | PE | UN },	deed_read },
+	{ { "its period is drained", A | PE | UN },	deed_drain },
+	{ { "its delay begins", S | FD },		deed_read },
+	{ { "its delay is drained", S | FD },		deed_drain },
+};
+
+static void loss_name(const struct loss *loss, char *name)
+{
+	strscpy(name, loss->start.name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(loss, losses, loss_name);
+
+/* Between look and commit; the state and the counts are to stay as they are. */
+static u64 lose(struct kunit *test, struct twheel_timeout *t, u64 id,
+		s64 before[NR_TALLIES])
+{
+	const struct loss *loss = test->param_value;
+	u64 seen = timeout_state(t);
+
+	KUNIT_ASSERT_GE(test, loss->meanwhile(test->priv, t, id), 0);
+	KUNIT_ASSERT_NE(test, (u64)timeout_state(t), seen);
+	tally_take(test->priv, before);
+	return timeout_state(t);
+}
+
+static const s8 nothing[NR_TALLIES];
+
+static void a_cancel_that_was_overtaken_touches_nothing(struct kunit *test)
+{
+	const struct loss *loss = test->param_value;
+	struct twheel *tw = test->priv;
+	struct twheel_cancel cancel = {};
+	s64 before[NR_TALLIES];
+	struct twheel_timeout *t;
+	u64 seen, state;
+
+	t = bring(test, &loss->start, &cancel.id);
+	twheel_cancel_look(tw, &cancel, &seen, 1);
+	KUNIT_ASSERT_GT(test, cancel.result, 0);
+	state = lose(test, t, cancel.id, before);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, &cancel, &seen, 1), 0U);
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	expect_delta(test, before, nothing);
+}
+
+static void a_rearm_that_was_overtaken_touches_nothing(struct kunit *test)
+{
+	const struct loss *loss = test->param_value;
+	struct twheel *tw = test->priv;
+	struct twheel_arm how = { .expires_ns = 77 * TICK_NS };
+	struct twheel_rearming rearming;
+	s64 before[NR_TALLIES];
+	struct twheel_timeout *t;
+	u64 state, deadline_ns;
+
+	t = bring(test, &loss->start, &how.id);
+	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
+	KUNIT_ASSERT_GT(test, how.result, 0);
+	state = lose(test, t, how.id, before);
+	deadline_ns = t->deadline_ns;
+	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1), 0);
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns);
+	/* The room that was taken for it was counted before. */
+	expect_delta(test, before, (s8[NR_TALLIES]) { [ROOM] = -1 });
+}
+
+static void a_read_that_was_overtaken_takes_nothing(struct kunit *test)
+{
+	const struct loss *loss = test->param_value;
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	s64 before[NR_TALLIES];
+	struct twheel_timeout *t;
+	u64 seen, state, id;
+	unsigned int nr;
+
+	t = bring(test, &loss->start, &id);
+	nr = twheel_events_look(tw, &event, &seen, 1);
+	KUNIT_ASSERT_EQ(test, nr, (unsigned int)!!(loss->start.state & UN));
+	if (!nr)
+		return;
+	state = lose(test, t, id, before);
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &seen, 1), 0U);
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	expect_delta(test, before, nothing);
+}
+
+static void an_expiry_that_a_cancel_overtook_makes_no_event(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *once = arm_like(test, 0);
+	struct twheel_timeout *periodic = arm_like(test, LI);
+	struct expiry x = { .now_ns = START_NS + 100 * PERIOD_NS };
+	s64 before[NR_TALLIES];
+	u64 seen[2], nr = 1, deadline_ns;
+	bool won[2];
+
+	enter(tw);
+	seen[0] = timeout_state(once);
+	seen[1] = timeout_state(periodic);
+	deadline_ns = periodic->deadline_ns;
+	cancel(tw, id_of(once));
+	cancel(tw, id_of(periodic));
+	tally_take(tw, before);
+	spin_lock(&tw->lock);
+	won[0] = timeout_expire_once(tw, once, seen[0], &x);
+	won[1] = timeout_expire_periodic(tw, periodic, seen[1], &x, x.now_ns, &nr);
+	spin_unlock(&tw->lock);
+	KUNIT_EXPECT_FALSE(test, won[0]);
+	KUNIT_EXPECT_FALSE(test, won[1]);
+	KUNIT_EXPECT_EQ(test, x.nr_events, 0U);
+	KUNIT_EXPECT_EQ(test, periodic->deadline_ns, deadline_ns);
+	KUNIT_EXPECT_EQ(test, timeout_periodic(periodic)->repeats_left[timeout_slot(periodic)],
+			2U);
+	expect_delta(test, before, nothing);
+}
+
+static void a_new_life_begins_from_the_state_seen_and_no_other(struct kunit *test)
+{
+	const struct life life = { .deadline_ns = 77 };
+	struct twheel *tw = test->priv;
+	u64 rest, deadline_ns;
+	struct twheel_timeout *t = some_place(test, &rest);
+	bool won, to_inbox;
+	unsigned int bit;
+
+	deadline_ns = t->deadline_ns;
+	for (bit = 0; bit < 64; bit++) {
+		spin_lock(&tw->lock);
+		won = timeout_rearm(tw, t, rest ^ BIT_ULL(bit), &life, &to_inbox);
+		spin_unlock(&tw->lock);
+		KUNIT_ASSERT_FALSE(test, won);
+		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), rest);
+		KUNIT_ASSERT_EQ(test, t->deadline_ns, deadline_ns);
+	}
+}
+
+/* A sequence number may have come round; the count has not. */
+static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_event event;
+	u64 seen;
+
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &seen, 1), 1U);
+	timeout_periodic(t)->count[timeout_slot(t)]++;
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &seen, 1), 0U);
+	timeout_periodic(t)->count[timeout_slot(t)]--;
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &seen, 1), 1U);
+}
+
+/* Four that pend, the third of which is gone before commit. */
+static void a_batch_of_cancels_stops_at_the_first_that_was_overtaken(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_cancel cancels[4] = {};
+	u64 seen[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		cancels[i].id = id_of(arm_like(test, 0));
+	enter(tw);
+	twheel_cancel_look(tw, cancels, seen, 4);
+	cancel(tw, cancels[2].id);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels, seen, 4), 2U);
+	audit(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 1);
+	twheel_cancel_look(tw, cancels + 2, seen + 2, 2);
+	KUNIT_EXPECT_EQ(test, cancels[2].result, -ENOENT);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels + 2, seen + 2, 2),
+			2U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+}
+
+static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_rearming rearming;
+	struct twheel_arm how[4] = {};
+	int i;
+
+	for (i = 0; i < 4; i++)
+		how[i].id = id_of(arm_like(test, 0));
+	enter(tw);
+	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming, 4), 0);
+	cancel(tw, how[2].id);
+	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 4), 2);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, state_phase(timeout_state(timeout_at(tw, (u32)how[i].id))),
+				i < 2 ? PHASE_QUEUED :
+				i == 2 ? PHASE_FREE : PHASE_ARMED);
+}
+
+static void a_batch_of_events_stops_at_the_first_that_was_overtaken(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event events[4];
+	u64 seen[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		arm_like(test, 0);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, events, seen, 4), 4U);
+	cancel(tw, events[2].id);
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, events, seen, 4), 2U);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->delivered, 2ULL);
+	KUNIT_EXPECT_EQ(test, tw->revoked, 1ULL);
+}
+
+static void what_is_armed_beside_a_drain_is_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how[3];
+	struct twheel_arming arming;
+	struct twheel_rearming rearming;
+	s64 before[NR_TALLIES];
+	int i;
+
+	how[0] = arm_of(0, 0);
+	arm(test, &how[0]);
+	enter(tw);
+	tally_take(tw, before);
+	for (i = 1; i < 3; i++)
+		how[i] = arm_of(PE, 0);
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how + 1, 2, &arming), 0);
+	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming, 1), 0);
+	WRITE_ONCE(tw->draining, true);
+	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 2), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 1),
+			-ESHUTDOWN);
+	expect_delta(test, before, nothing);
+	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, how + 1, 2, &arming),
+			-ESHUTDOWN);
+	expect_delta(test, before, nothing);
+}
+
+static void a_fixed_delay_read_beside_a_drain_ends_with_it(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	u64 seen;
+
+	arm_like(test, FD);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &seen, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	WRITE_ONCE(tw->draining, true);
+	/* What it was told would be wrong: no period follows. */
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &seen, 1), 0U);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &seen, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED);
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &seen, 1), 1U);
+	KUNIT_EXPECT_EQ(test, tw->drained_out, 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+}
+
+/* Events */
+
+/* Four in the list, taken out of it in every order there is. */
+static void the_ready_list_holds_in_every_order_of_taking(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int order, i;
+
+	for (order = 0; order < 24; order++) {
+		u64 ids[4], id;
+		unsigned int rest = order;
+
+		for (i = 0; i < 4; i++)
+			ids[i] = id_of(arm_like(test, 0));
+		enter(tw);
+		expire_at(tw, tw->virtual_now_ns + DELAY_NS + TICK_NS);
+		audit(test);
+		for (i = 4; i; i--) {
+			swap(ids[rest % i], ids[i - 1]);
+			rest /= i;
+			id = ids[i - 1];
+			KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_UNREAD);
+			KUNIT_ASSERT_EQ(test, (unsigned int)audit_ready(test),
+					i - 1);
+		}
+		KUNIT_ASSERT_EQ(test, tw->ready_first, 0U);
+	}
+}
+
+static void events_come_in_the_order_of_their_ticks(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	u64 last_ns = 0;
+	unsigned int i;
+
+	/* 7 and 50 have no common factor: each deadline once, in disorder. */
+	for (i = 0; i < 50; i++)
+		arm(test, &(struct twheel_arm) {
+			.expires_ns = (1 + i * 7 % 50) * TICK_NS });
+	tw->virtual_now_ns += 100 * TICK_NS;
+	pass(tw);
+	for (i = 0; i < 50; i++) {
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_ASSERT_GT(test, event.deadline_ns, last_ns);
+		last_ns = event.deadline_ns;
+	}
+	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 0);
+}
+
+static void an_event_tells_whose_it_is_and_when_it_was(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_event event;
+	const u64 fired_ns = START_NS + DELAY_NS + 2 * PERIOD_NS + TICK_NS;
+
+	enter(tw);
+	expire_at(tw, fired_ns);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.id, id_of(t));
+	KUNIT_EXPECT_EQ(test, event.user_data, 0x1122334455667788ULL);
+	/* Of three expirations the latest one. */
+	KUNIT_EXPECT_EQ(test, event.count, 3U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns,
+			START_NS + DELAY_NS + 2 * PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, event.fired_ns, fired_ns);
+	KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + DELAY_NS + 3 * PERIOD_NS);
+	/* And it begins anew. */
+	expire_at(tw, t->deadline_ns + TICK_NS);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+}
+
+static void any_number_of_periods_passes_at_once(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	const u64 nr = BIT_ULL(40) + 5;
+	struct twheel_event event;
+
+	t = arm(test, &(struct twheel_arm) {
+		.expires_ns = TICK_NS, .interval_ns = TICK_NS });
+	enter(tw);
+	expire_at(tw, START_NS + nr * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->expirations, nr);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + (nr + 1) * TICK_NS);
+	/* The count of the event saturates, and so it stays. */
+	expire_at(tw, START_NS + 2 * nr * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 2 * nr);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, U32_MAX);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 2 * nr * TICK_NS);
+}
+
+static void a_limit_bounds_what_passes_at_once(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	u32 repeats;
+
+	for (repeats = 1; repeats < 8; repeats++) {
+		u64 begun_ns = tw->virtual_now_ns, before = tw->expirations;
+
+		arm(test, &(struct twheel_arm) {
+			.expires_ns = TICK_NS, .interval_ns = PERIOD_NS,
+			.repeats = repeats });
+		enter(tw);
+		/* Three at once, and then what is left. */
+		expire_at(tw, begun_ns + TICK_NS + 2 * PERIOD_NS);
+		KUNIT_ASSERT_EQ(test, tw->expirations - before,
+				min(repeats, 3ULL));
+		expire_at(tw, begun_ns + TICK_NS + 100 * PERIOD_NS);
+		KUNIT_ASSERT_EQ(test, tw->expirations - before, (u64)repeats);
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_ASSERT_EQ(test, event.count, repeats);
+		KUNIT_ASSERT_EQ(test, event.deadline_ns, begun_ns + TICK_NS +
+				(repeats - 1) * PERIOD_NS);
+		KUNIT_ASSERT_EQ(test, atomic_read(&tw->live), 0);
+	}
+}
+
+static void nothing_expires_before_its_tick(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	u64 deadline_ns, edge_ns, distance;
+
+	for (distance = 1; distance < 3 * TICK_NS; distance += TICK_NS / 7) {
+		u64 now_ns = tw->virtual_now_ns + 12345;
+
+		tw->virtual_now_ns = now_ns;
+		t = arm(test, &(struct twheel_arm) { .expires_ns = distance });
+		enter(tw);
+		deadline_ns = now_ns + distance;
+		KUNIT_ASSERT_EQ(test, t->deadline_ns, deadline_ns);
+		edge_ns = DIV64_U64_ROUND_UP(deadline_ns, TICK_NS) * TICK_NS;
+		expire_at(tw, edge_ns - 1);
+		KUNIT_ASSERT_EQ(test, tw->nr_unread, 0U);
+		expire_at(tw, edge_ns);
+		KUNIT_ASSERT_EQ(test, tw->nr_unread, 1U);
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	}
+}
+
+/* Refreshed, it comes up early, as often as it was: and it is put back. */
+static void what_was_moved_later_waits_for_its_new_tick(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, 0);
+	u64 id = id_of(t), first_ns = t->deadline_ns + TICK_NS;
+
+	enter(tw);
+	rearm(tw, id, &(struct twheel_arm) { .expires_ns = 10 * DELAY_NS });
+	expire_at(tw, first_ns);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(t)), PHASE_ARMED);
+	audit(test);
+	expire_at(tw, START_NS + 10 * DELAY_NS - 1);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	expire_at(tw, START_NS + 10 * DELAY_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+}
+
+static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm(test, &(struct twheel_arm) {
+		.expires_ns = 5, .flags = TWHEEL_ARM_ABSOLUTE });
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 0ULL);
+	arm_like(test, 0);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + 3 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 3 * TICK_NS);
+}
+
+static void query_tells_what_a_timeout_is_doing(struct kunit *test)
+{
+	const struct start *start = test->param_value;
+	struct twheel *tw = test->priv;
+	struct twheel_status status = {};
+	bool waits, gone, fired;
+
+	bring(test, start, &status.id);
+	twheel_query(tw, &status, 1);
+	waits = state_phase(start->state) == PHASE_QUEUED ||
+		state_phase(start->state) == PHASE_ARMED;
+	gone = !waits && state_phase(start->state) != PHASE_SPENT;
+	KUNIT_ASSERT_EQ(test, status.result, gone ? -ENOENT : 0);
+	if (gone)
+		return;
+	KUNIT_EXPECT_EQ(test, status.state,
+			start->state & STATE_DRAINED ? TWHEEL_STATE_DRAINED :
+			start->state & UN ? TWHEEL_STATE_EXPIRED :
+			TWHEEL_STATE_PENDING);
+	KUNIT_EXPECT_EQ(test, status.left_ns,
+			!waits || status.deadline_ns < tw->virtual_now_ns ? 0 :
+			status.deadline_ns - tw->virtual_now_ns);
+	KUNIT_EXPECT_EQ(test, status.interval_ns,
+			start->state & PE ? PERIOD_NS : 0);
+	KUNIT_EXPECT_EQ(test, status.flags,
+			start->state & STATE_FIXED_DELAY ?
+			TWHEEL_ARM_FIXED_DELAY : 0);
+	/* Brought to where they are, none has expired more than once. */
+	fired = start->state & STATE_DRAINED ? start->fired : start->state & UN;
+	KUNIT_EXPECT_EQ(test, status.count, (u32)fired);
+	KUNIT_EXPECT_EQ(test, status.repeats_left,
+			start->repeats ? start->repeats - status.count : 0);
+}
+
+/* When to run */
+
+static void what_is_far_wakes_nobody_and_sets_the_alarm(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	const u64 edge_ns = START_NS + 6 * TICK_NS;
+
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	arm_like(test, 0);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, edge_ns);
+	arm(test, &(struct twheel_arm) { .expires_ns = 2 * DELAY_NS });
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, edge_ns);
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	/* A pass finds the same again, in the wheel. */
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+}
+
+static void what_is_overdue_wakes_at_once(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 id;
+
+	arm_like(test, OV);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	id = id_of(arm_like(test, 0));
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	rearm(tw, id, &(struct twheel_arm) { .flags = TWHEEL_ARM_ABSOLUTE });
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+}
+
+static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	pass_begin(tw);
+	arm_like(test, OV);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	pass_end(tw, false);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+}
+
+static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	struct twheel_timeout *t;
+
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
+	t = arm(test, &(struct twheel_arm) { .expires_ns = 3600 * NSEC_PER_SEC });
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->timer));
+	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->timer),
+			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
+	/* Moved earlier, so is the alarm. */
+	rearm(tw, id_of(t), &(struct twheel_arm) {
+		.expires_ns = 1800 * NSEC_PER_SEC });
+	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->timer),
+			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
+	/* G6 */
+	cancel(tw, id_of(t));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
+}
+
+static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, INBOX_WATERMARK - 1, NULL);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	arm_many(test, 1, NULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	/* G2: a turn takes TURN_BUDGET of them. */
+	KUNIT_EXPECT_EQ(test, pass(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, (u64)INBOX_WATERMARK);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox_len), 0);
+	/* They expire, by turns as well, and give their room back. */
+	tw->virtual_now_ns += 100 * TICK_NS;
+	KUNIT_EXPECT_GT(test, pass(tw), 1U);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)INBOX_WATERMARK);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+}
+
+static void entries_of_the_cancelled_are_swept(struct kunit *test)
+{
+	const unsigned int nr = SWEEP_SLACK + 500;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i, passes = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	arm_many(test, nr, ids);
+	pass(tw);
+	/* One in a thousand lives on. */
+	for (i = 0; i < nr; i++)
+		if (i % 1000)
+			cancel(tw, ids[i]);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	do {
+		pass(tw);
+		KUNIT_ASSERT_LT(test, ++passes, 100U);
+	} while (work_take(tw));
+	KUNIT_EXPECT_LE(test, atomic_read(&tw->room_used), 7 + SWEEP_SLACK);
+	audit(test);
+	tw->virtual_now_ns += 10 * TICK_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr / 1000 + 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+}
+
+static void chunks_that_nobody_needs_are_freed(struct kunit *test)
+{
+	const unsigned int nr = 2 * SWEEP_SLACK + 100;
+	struct twheel *tw = wheel_with(test, flags, TWHEEL_SETUP_ONE_LEVEL);
+	u32 chunks;
+
+	KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
+	gifts_accept(tw);
+	chunks = tw->nr_chunks;
+	/* Needed, they stay. */
+	KUNIT_EXPECT_FALSE(test, room_shrink(tw));
+	KUNIT_EXPECT_EQ(test, tw->nr_chunks, chunks);
+	room_give(tw, nr - 1);
+	while (room_shrink(tw))
+		;
+	KUNIT_EXPECT_LT(test, tw->nr_chunks, chunks);
+	KUNIT_EXPECT_GE(test, tw->room, 1);
+	KUNIT_EXPECT_GE(test, tw->nr_chunks,
+			twheel_wheel_chunks_for(&tw->wheel, tw->room));
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, (u64)tw->nr_chunks);
+	room_give(tw, 1);
+}
+
+static void a_wake_up_in_vain_is_the_last_one(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 ids[2];
+
+	ids[0] = id_of(arm_like(test, 0));
+	ids[1] = id_of(arm(test, &(struct twheel_arm) {
+		.expires_ns = 1000 * TICK_NS }));
+	pass(tw);
+	cancel(tw, ids[0]);
+	cancel(tw, ids[1]);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	tw->virtual_now_ns += DELAY_NS + TICK_NS;
+	pass(tw);
+	/* One came up for nothing, and the other was swept along. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+}
+
+/* The whole, with a thread */
+
+static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
+{
+	struct twheel *tw = wheel_remake(test, &usual_setup);
+	unsigned int i;
+
+	tw->worker = workers[0];
+	for (i = 0; i < 100; i++)
+		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 50U);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 48 * TICK_NS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, BIT_ULL(63)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, tw->virtual_now_ns, 49 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 100U);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
+	for (i = 0; i < 100; i++)
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	KUNIT_EXPECT_EQ(test, tw->completed, 50ULL);
+	KUNIT_EXPECT_EQ(test, tw->drained_out, 50ULL);
+}
+
+/* With no place left but those in the inbox, the thread is waited for. */
+static void places_of_the_cancelled_young_are_fetched_from_the_inbox(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, PLACES_PER_PAGE);
+	unsigned int round, i;
+
+	tw->worker = workers[0];
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			arm_like(test, 0);
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, id_of(timeout_at(tw, i))),
+					TWHEEL_WAS_PENDING);
+	}
+	KUNIT_EXPECT_EQ(test, tw->nr_pages, 1U);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 0), 0);
+}
+
+/* Set-up and the module */
+
+static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
+{
+	static const struct { struct twheel_setup setup; int says; } rows[] = {
+		{ {}, 0 },
+		{ { .clock = TWHEEL_CLOCK_VIRTUAL }, 0 },
+		{ { .clock = TWHEEL_CLOCK_VIRTUAL + 1 }, -EINVAL },
+		{ { .clock = U32_MAX }, -EINVAL },
+		{ { .tick_ns = TWHEEL_TICK_MIN_NS }, 0 },
+		{ { .tick_ns = TWHEEL_TICK_MIN_NS - 1 }, -EINVAL },
+		{ { .tick_ns = TWHEEL_TICK_MAX_NS }, 0 },
+		{ { .tick_ns = TWHEEL_TICK_MAX_NS + 1 }, -EINVAL },
+		{ { .slots = TWHEEL_SLOTS_MIN }, 0 },
+		{ { .slots = TWHEEL_SLOTS_MIN - 1 }, -EINVAL },
+		{ { .slots = TWHEEL_SLOTS_MAX }, 0 },
+		{ { .slots = TWHEEL_SLOTS_MAX + 1 }, -EINVAL },
+		{ { .max_pending = 16777216 }, 0 },
+		{ { .max_pending = 16777217 }, -EINVAL },
+		{ { .flags = TWHEEL_SETUP_ONE_LEVEL }, 0 },
+		{ { .flags = TWHEEL_SETUP_ONE_LEVEL << 1 }, -EINVAL },
+		{ { .flags = BIT(31) }, -EINVAL },
+		{ { .reserved = 1 }, -EINVAL },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, setup_check(&rows[i].setup),
+				    rows[i].says, "row %u", i);
+	KUNIT_EXPECT_EQ(test, twheel_configure(test->priv, &rows[0].setup),
+			-EBUSY);
+}
+
+#define EXPECT_PARAMETER(test, name, value, good)			\
+do {									\
+	typeof(name) *parameter = &(name);				\
+	const typeof(name) was = *parameter;				\
+									\
+	*parameter = value;						\
+	KUNIT_EXPECT_EQ(test, parameters_check(), (good) ? 0 : -EINVAL);	\
+	*parameter = was;						\
+} while (0)
+
+static void module_parameters_outside_their_range_are_refused(struct kunit *test)
+{
+	EXPECT_PARAMETER(test, default_tick_us, 0, false);
+	EXPECT_PARAMETER(test, default_tick_us, 1, true);
+	EXPECT_PARAMETER(test, default_tick_us, 3600000000U, true);
+	EXPECT_PARAMETER(test, default_tick_us, 3600000001U, false);
+	EXPECT_PARAMETER(test, max_pending, 0, false);
+	EXPECT_PARAMETER(test, max_pending, BIT(30), true);
+	EXPECT_PARAMETER(test, max_pending, BIT(30) + 1, false);
+	EXPECT_PARAMETER(test, max_timeouts, 1023, false);
+	EXPECT_PARAMETER(test, max_timeouts, 1024, true);
+	EXPECT_PARAMETER(test, kthreads, 64, true);
+	EXPECT_PARAMETER(test, kthreads, 65, false);
+	EXPECT_PARAMETER(test, kthread_nice, -21, false);
+	EXPECT_PARAMETER(test, kthread_nice, 19, true);
+	EXPECT_PARAMETER(test, kthread_nice, 20, false);
+}
+
+/* Nobody has a wheel when the module is loaded. */
+static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test)
+{
+	engine_case_exit(test);
+	test->priv = NULL;
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&nr_places_total), 0L);
+	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
+	twheel_module_exit();
+	KUNIT_EXPECT_EQ(test, chardev_registered, 0);
+	chardev_errno = -EBUSY;
+	KUNIT_EXPECT_EQ(test, twheel_module_init(), -EBUSY);
+	chardev_errno = 0;
+	KUNIT_EXPECT_EQ(test, nr_workers, 0U);
+	KUNIT_ASSERT_EQ(test, twheel_module_init(), 0);
+	KUNIT_EXPECT_EQ(test, nr_workers, min(num_online_cpus(), 4U));
+	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
+}
+
+static void the_limit_of_all_wheels_together_says_enospc(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned long limit = max_timeouts;
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel_arming arming;
+	s64 before[NR_TALLIES];
+
+	tally_take(tw, before);
+	max_timeouts = atomic_long_read(&nr_places_total) + PLACES_PER_PAGE - 1;
+	tw->worker = workers[0];
+	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
+	expect_delta(test, before, nothing);
+	KUNIT_EXPECT_EQ(test, tw->nr_pages, 0U);
+	max_timeouts++;
+	how = arm_of(0, 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	KUNIT_EXPECT_EQ(test, how.result, 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
+	max_timeouts = limit;
+}
+
+static struct kunit_case engine_cases[] = {
+	KUNIT_CASE_PARAM(cancel_ends_what_lives_and_says_what_it_was,
+			 start_gen_params),
+	KUNIT_CASE_PARAM(rearm_to_a_later_time_leaves_the_entry_where_it_is,
+			 start_gen_params),
+	KUNIT_CASE_PARAM(rearm_to_the_past_goes_through_the_inbox,
+			 start_gen_params),
+	KUNIT_CASE_PARAM(read_takes_the_event_and_what_ended_with_it,
+			 start_gen_params),
+	KUNIT_CASE_PARAM(drain_makes_an_event_of_what_is_left, start_gen_params),
+	KUNIT_CASE_PARAM(expiry_makes_one_event_and_goes_on_as_the_life_says,
+			 start_gen_params),
+	KUNIT_CASE_PARAM(the_inbox_lets_in_what_lives_and_frees_what_is_dead,
+			 start_gen_params),
+	KUNIT_CASE(the_fields_of_the_state_word_stand_apart),
+	KUNIT_CASE(the_next_state_is_of_the_same_life),
+	KUNIT_CASE(a_place_in_the_wheel_counts_the_sequence_number_up),
+	KUNIT_CASE(freeing_counts_the_generation_up_and_clears_the_flags),
+	KUNIT_CASE(the_predicates_agree_with_the_banner),
+	KUNIT_CASE(a_change_is_made_from_the_state_seen_and_no_other),
+	KUNIT_CASE(an_id_is_found_where_something_lives_and_nowhere_else),
+	KUNIT_CASE(an_id_of_any_other_generation_names_nothing),
+	KUNIT_CASE(an_index_and_its_place_name_each_other),
+	KUNIT_CASE(the_first_id_of_a_place_is_not_0),
+	KUNIT_CASE_PARAM(a_deadline_is_rounded_up_to_its_tick, tick_gen_params),
+	KUNIT_CASE_PARAM(the_end_of_time_has_a_tick_that_no_clock_reaches,
+			 tick_gen_params),
+	KUNIT_CASE_PARAM(the_clock_may_stand_at_the_end_of_time, tick_gen_params),
+	KUNIT_CASE(times_add_up_to_the_end_of_time_at_the_most),
+	KUNIT_CASE(periods_are_counted_as_if_one_by_one),
+	KUNIT_CASE(what_is_malformed_is_refused),
+	KUNIT_CASE(a_life_is_what_was_asked_for_within_bounds),
+	KUNIT_CASE(places_are_counted_exactly),
+	KUNIT_CASE(over_the_limit_an_entry_says_eagain_and_nothing_is_taken),
+	KUNIT_CASE(what_is_prepared_and_not_committed_leaves_no_trace),
+	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
+	KUNIT_CASE(room_is_backed_by_chunks),
+	KUNIT_CASE(a_place_whose_generations_are_used_up_retires),
+	KUNIT_CASE(no_id_is_given_out_twice_not_even_the_last_ones),
+	KUNIT_CASE(a_sequence_number_that_comes_round_leaves_the_generation),
+	KUNIT_CASE(an_entry_of_any_other_sequence_number_is_stale),
+	KUNIT_CASE(an_entry_of_what_is_not_armed_is_stale),
+	KUNIT_CASE_PARAM(a_cancel_that_was_overtaken_touches_nothing,
+			 loss_gen_params),
+	KUNIT_CASE_PARAM(a_rearm_that_was_overtaken_touches_nothing,
+			 loss_gen_params),
+	KUNIT_CASE_PARAM(a_read_that_was_overtaken_takes_nothing,
+			 loss_gen_params),
+	KUNIT_CASE(an_expiry_that_a_cancel_overtook_makes_no_event),
+	KUNIT_CASE(a_new_life_begins_from_the_state_seen_and_no_other),
+	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
+	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
+	KUNIT_CASE(a_batch_of_rearms_stops_at_the_first_that_was_overtaken),
+	KUNIT_CASE(a_batch_of_events_stops_at_the_first_that_was_overtaken),
+	KUNIT_CASE(what_is_armed_beside_a_drain_is_given_back),
+	KUNIT_CASE(a_fixed_delay_read_beside_a_drain_ends_with_it),
+	KUNIT_CASE(the_ready_list_holds_in_every_order_of_taking),
+	KUNIT_CASE(events_come_in_the_order_of_their_ticks),
+	KUNIT_CASE(an_event_tells_whose_it_is_and_when_it_was),
+	KUNIT_CASE(any_number_of_periods_passes_at_once),
+	KUNIT_CASE(a_limit_bounds_what_passes_at_once),
+	KUNIT_CASE(nothing_expires_before_its_tick),
+	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
+	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
+	KUNIT_CASE_PARAM(query_tells_what_a_timeout_is_doing, start_gen_params),
+	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),
+	KUNIT_CASE(what_is_overdue_wakes_at_once),
+	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
+	KUNIT_CASE(a_real_clock_is_slept_on_and_let_go_when_nothing_pends),
+	KUNIT_CASE(a_full_inbox_is_emptied_turn_by_turn),
+	KUNIT_CASE(entries_of_the_cancelled_are_swept),
+	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
+	KUNIT_CASE(a_wake_up_in_vain_is_the_last_one),
+	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
+	KUNIT_CASE(places_of_the_cancelled_young_are_fetched_from_the_inbox),
+	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
+	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
+	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
+	KUNIT_CASE(the_limit_of_all_wheels_together_says_enospc),
+	{}
+};
+
+static int engine_suite_init(struct kunit_suite *suite)
+{
+	kthread_init_worker(&nobody);
+	return twheel_module_init();
+}
+
+static void engine_suite_exit(struct kunit_suite *suite)
+{
+	twheel_module_exit();
+}
+
+static struct kunit_suite engine_suite = {
+	.name = "twheel_engine",
+	.suite_init = engine_suite_init,
+	.suite_exit = engine_suite_exit,
+	.init = engine_case_init,
+	.exit = engine_case_exit,
+	.test_cases = engine_cases,
+};
+
+kunit_test_suite(engine_suite);

@@ -1,0 +1,1753 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A model of twheel's state word, for spin
+ *
+ * It mirrors twheel_main.c from the state word to twheel_destroy(), by the same
+ * names: two callers, who arm, cancel, re-arm and query; the kthread; one
+ * reader; the clock; and, where a configuration asks for them, DRAIN and the
+ * last close.  ./run.sh knows the configurations and what is proved for each:
+ *
+ *   G3  every accepted id has exactly one outcome, and what a call says it did
+ *       is what happened
+ *   G4  nothing lost: when nobody has anything left to do, no event is unread,
+ *       and for all that pends there is an entry and a wake-up in time; the
+ *       places, the room and the counts come out even
+ *   G8  no id is given out twice, and whoever acts on an id, or is told about
+ *       it, acts on that one's life
+ *
+ * and, because it costs nothing here, G1: nothing expires before its deadline.
+ *
+ * Steps
+ * -----
+ *
+ * A step, atomic or d_step, is what nobody can look into: at most one access to
+ * what others change without a lock (a state word, the inbox, wake_ns,
+ * draining, nr_requeued), with what is the process's own or guarded by a lock
+ * it holds.  Taking a lock goes with the step after it, letting go with the one
+ * before: that loses no behaviour.  Nor does it that ending_done() goes with
+ * the step that decided: it only gives back, and giving back later lets others
+ * do less.  wake_lock is never held for longer than a step.
+ *
+ * Batches are of one.  A longer one holds the lock where the model lets go of
+ * it, which allows less.
+ *
+ * What is left out
+ * ----------------
+ *
+ * Memory ordering: the model is sequentially consistent; the barriers are
+ * argued for in the code and looked for by KCSAN.  Wrapping of sequence numbers
+ * and generations: asserted not to happen here.  The wait queues: who waits is
+ * awake when what it waits for is there.  Running out of memory.  The insides
+ * of the wheel: here it hands out by tick what was put into it.  A tick is a
+ * unit of time, and an interval is a tick.
+ *
+ * Breaks
+ * ------
+ *
+ * Each BREAK_* is a mistake that could be made in the code.  ./run.sh sees to it
+ * that spin finds them all.
+ */
+
+/* The configuration: see run.sh. */
+
+#ifndef PLACES
+#define PLACES		1
+#endif
+#ifndef OPS
+#define OPS		3	/* calls, of both callers together */
+#endif
+#ifndef TIME_END
+#define TIME_END	2	/* the clock goes from 1 to here */
+#endif
+#ifndef DELAY_MAX
+#define DELAY_MAX	2	/* of a timeout, 0 is overdue when armed */
+#endif
+#ifndef REPEATS
+#define REPEATS		2	/* expirations of a limited one */
+#endif
+
+#define MAX_PENDING	PLACES
+#define IDS_PER_PLACE	(OPS + 2)	/* generations 1 to OPS + 1 */
+#define WHEEL_MAX	(PLACES + OPS + 1)
+
+/* The state word */
+
+#define PHASE_FREE	0
+#define PHASE_NEW	1
+#define PHASE_QUEUED	2
+#define PHASE_ARMED	3
+#define PHASE_SPENT	4
+#define PHASE_DEAD	5
+#define PHASE_REARMING	6
+
+#define STATE_PHASE		7
+#define STATE_UNREAD		8
+#define STATE_DRAINED		16
+#define STATE_PERIODIC		32
+#define STATE_FIXED_DELAY	64
+#define STATE_LIMITED		128
+#define STATE_OVERDUE		256
+#define STATE_LIFE	(STATE_PERIODIC | STATE_FIXED_DELAY | STATE_LIMITED)
+#define STATE_FLAGS	(STATE_UNREAD | STATE_DRAINED | STATE_LIFE | \
+			 STATE_OVERDUE)
+#define STATE_SEQ_SHIFT		9
+#define STATE_SEQ_MAX		15
+#define STATE_GEN_SHIFT		13
+#define STATE_GEN_SEQ		(~511)
+
+#define state_phase(s)	((s) & STATE_PHASE)
+#define state_seq(s)	(((s) >> STATE_SEQ_SHIFT) & STATE_SEQ_MAX)
+#define state_gen(s)	((s) >> STATE_GEN_SHIFT)
+
+#define state_next(s, phase, flags) \
+	(((s) & STATE_GEN_SEQ) | (phase) | (flags))
+
+#ifdef BREAK_SEQ_STUCK
+#define SEQ_STEP	0
+#else
+#define SEQ_STEP	(1 << STATE_SEQ_SHIFT)
+#endif
+#define state_placed(s, flags) \
+	((((s) & STATE_GEN_SEQ) + SEQ_STEP) | PHASE_ARMED | (flags))
+
+/* Generations begin at 1: arena_grow() */
+#define FIRST_STATE	(1 << STATE_GEN_SHIFT)
+
+#ifdef BREAK_GENERATION_STUCK
+#define GEN_STEP	0
+#else
+#define GEN_STEP	(1 << STATE_GEN_SHIFT)
+#endif
+#define state_freed(s)	(((s) & STATE_GEN_SEQ) + GEN_STEP)
+
+#define state_is_pending(s) \
+	(state_phase(s) == PHASE_QUEUED || state_phase(s) == PHASE_ARMED)
+#define state_is_live(s) \
+	(state_is_pending(s) || state_phase(s) == PHASE_SPENT)
+#define state_keeps_room(s) \
+	(state_phase(s) == PHASE_SPENT && ((s) & STATE_FIXED_DELAY) && \
+	 !((s) & STATE_DRAINED))
+
+/*
+ * Where a place is linked in.  It has but one link, which is in one list at a
+ * time: that is asserted wherever it is used.
+ */
+#define LINK_FREE	0	/* the free list */
+#define LINK_NONE	1	/* nowhere: ARMED, or in somebody's hands */
+#define LINK_CHAIN	2	/* an armer's chain */
+#define LINK_INBOX	3
+#define LINK_ARRIVALS	4	/* what the kthread took from the inbox */
+#define LINK_READY	5	/* the ready list */
+
+/* struct twheel_timeout, and one of struct twheel_periodic */
+
+int state[PLACES];
+byte deadline[PLACES];
+byte user_data[PLACES];		/* the generation, to tell whose it is */
+byte link[PLACES];
+byte repeats_left[PLACES];
+byte count[PLACES];
+
+/* struct twheel */
+
+#define WAKE_NOW	0
+#define WAKE_NEVER	255
+
+bool lock;
+byte live;
+byte room_used;
+byte nr_requeued;
+byte wake_ns = WAKE_NEVER;
+bool passing;
+byte sync_wanted;		/* modulo 8, as they wrap in the code */
+byte sync_done;
+byte timer = WAKE_NEVER;	/* the hrtimer */
+bool work;			/* queued for the kthread */
+chan wheel = [WHEEL_MAX] of { byte, byte, byte };	/* tick, index, seq */
+
+#ifdef WITH_DRAIN
+bool draining;
+bool drained;
+bool drain_wanted;
+bool rcu[3];			/* inside a read-side section */
+#define rcu_read_lock()		rcu[me] = true
+#define rcu_read_unlock()	rcu[me] = false
+#else
+#define draining		false
+#define drained			false
+#define rcu_read_lock()		skip
+#define rcu_read_unlock()	skip
+#endif
+
+#ifdef WITH_CLOSE
+bool closing;
+bool canceling;			/* kthread_cancel_work_sync() is at it */
+bool in_turn;
+bool destroyed;			/* memory is gone */
+#else
+#define closing			false
+#endif
+
+/* The environment */
+
+#define READER		2
+
+byte now = 1;
+byte ops = OPS;
+bool begun;			/* the first caller has chosen its first call */
+bool done[3];
+
+/*
+ * The judge's notes: what became of each id, and how many expirations nobody
+ * was told of yet.
+ */
+#define OUTCOME_NONE		0	/* never armed */
+#define OUTCOME_LIVE		1
+#define OUTCOME_READ		2
+#define OUTCOME_CANCELLED	3
+#define OUTCOME_REVOKED		4
+#define OUTCOME_DRAINED		5
+#define OUTCOME_DESTROYED	6
+
+byte outcome[PLACES * IDS_PER_PLACE];
+byte untold[PLACES];
+
+#define outcome_of(p, gen)	outcome[(p) * IDS_PER_PLACE + (gen)]
+
+/* G8: an id is given out once. */
+inline judge_armed(p_, gen_)
+{
+	assert(gen_ < IDS_PER_PLACE);
+	assert(outcome_of(p_, gen_) == OUTCOME_NONE);
+	assert(!drained);
+	outcome_of(p_, gen_) = OUTCOME_LIVE;
+	untold[p_] = 0
+}
+
+/* G3: who ends an id ends what is live. */
+inline judge_ended(p_, gen_, how_)
+{
+	assert(outcome_of(p_, gen_) == OUTCOME_LIVE);
+	outcome_of(p_, gen_) = how_;
+	untold[p_] = 0
+}
+
+/*
+ * G3: state_verdict() of what was seen, as cancel and re-arm report it, is true
+ * when they act: there was an event, or there was none.
+ */
+inline judge_verdict()
+{
+	assert(!(seen & STATE_UNREAD) ==
+	       (untold[p] == 0 && !(seen & STATE_DRAINED)))
+}
+
+#ifdef WITH_DRAIN
+inline judge_nothing_lives()
+{
+	assert(!state_is_live(state[0]));
+#if PLACES > 1
+	assert(!state_is_live(state[1]))
+#endif
+}
+
+inline judge_nothing_pends()
+{
+	assert(!state_is_pending(state[0]) &&
+	       state_phase(state[0]) != PHASE_REARMING);
+#if PLACES > 1
+	assert(!state_is_pending(state[1]) &&
+	       state_phase(state[1]) != PHASE_REARMING)
+#endif
+}
+
+#endif
+
+/* No turn is to see memory that is gone. */
+#ifdef WITH_CLOSE
+#define touch()		assert(!destroyed)
+#else
+#define touch()		skip
+#endif
+
+/* Changing the word without a comparison is for who knows what is there. */
+inline state_set(p_, from_, to_)
+{
+	assert(state[p_] == (from_));
+	state[p_] = to_
+}
+
+inline spin_lock()
+{
+	!lock;
+	lock = true
+}
+
+/* When to run */
+
+inline kthread_queue_work()
+{
+#ifdef WITH_CLOSE
+	work = !canceling
+#else
+	work = true
+#endif
+}
+
+/* A time that is NEVER is a timer that is not set. */
+inline wake_program()
+{
+	if
+	:: closing -> skip
+	:: !closing && wake_ns <= now -> kthread_queue_work()
+	:: else -> timer = wake_ns
+	fi
+}
+
+inline wake_at(edge_ns_)
+{
+	if
+	:: edge_ns_ < wake_ns ->
+		wake_ns = edge_ns_;
+		if
+		:: !passing -> wake_program()
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* Ends the section in which it is called, too. */
+inline wake_for()
+{
+	if
+	:: due < wake_ns ->
+		d_step {
+			wake_at(due);
+			due = 0;
+			rcu_read_unlock()
+		}
+	:: d_step { due >= wake_ns -> due = 0; rcu_read_unlock() }
+	fi
+}
+
+inline pass_request()
+{
+	sync_wanted = (sync_wanted + 1) % 8;
+	wake_ns = WAKE_NOW;
+	if
+	:: !passing -> wake_program()
+	:: else
+	fi
+}
+
+#define pass_is_done(wanted)	(((sync_done + 8 - (wanted)) % 8) < 4)
+
+/* Finish with a place: ending_done() for one. */
+inline place_free(p_)
+{
+	assert(link[p_] == LINK_NONE);
+	link[p_] = LINK_FREE
+}
+
+inline room_give(nr_)
+{
+	assert(room_used >= nr_);
+	room_used = room_used - nr_
+}
+
+inline live_give()
+{
+	assert(live > 0);
+	live--
+}
+
+inline ready_add(p_)
+{
+	assert(link[p_] == LINK_NONE);
+	link[p_] = LINK_READY
+}
+
+/* Counts of the list's length follow from the links here. */
+inline event_take(p_)
+{
+	assert(link[p_] == LINK_READY);
+	link[p_] = LINK_NONE
+}
+
+/* Arming */
+
+/* Any time, and any kind that the configuration has. */
+inline life_choose()
+{
+	if
+	:: delay = 0
+	:: delay = 1
+#if DELAY_MAX > 1
+	:: delay = 2
+#endif
+	fi;
+	if
+#ifdef WITH_ONE_SHOT
+	:: flags = 0
+#endif
+#ifdef WITH_FIXED_RATE
+	:: flags = STATE_PERIODIC
+#endif
+#ifdef WITH_FIXED_DELAY
+	:: flags = STATE_PERIODIC | STATE_FIXED_DELAY
+#endif
+#ifdef WITH_LIMITED_RATE
+	:: flags = STATE_PERIODIC | STATE_LIMITED
+#endif
+#ifdef WITH_LIMITED_DELAY
+	:: flags = STATE_PERIODIC | STATE_FIXED_DELAY | STATE_LIMITED
+#endif
+	fi
+}
+
+/* life_of() */
+inline life_of(now_ns_)
+{
+	due = now_ns_ + delay;
+	if
+	:: delay == 0 -> flags = flags | STATE_OVERDUE
+	:: else
+	fi
+}
+
+inline life_begin(p_)
+{
+	deadline[p_] = due;
+	if
+	:: flags & STATE_LIMITED -> repeats_left[p_] = REPEATS
+	:: else -> repeats_left[p_] = 0
+	fi;
+	count[p_] = 0
+}
+
+/* life_due_ns() */
+inline life_due()
+{
+	if
+	:: flags & STATE_OVERDUE -> due = WAKE_NOW
+	:: else
+	fi;
+	delay = 0;
+	flags = 0
+}
+
+/* arm_undo() */
+inline arm_undo()
+{
+	state_set(p, state_next(state[p], PHASE_NEW, state[p] & STATE_FLAGS),
+		  state_freed(state[p]));
+	link[p] = LINK_NONE;
+	place_free(p);
+	room_give(1);
+	live_give()
+}
+
+#define NO_PLACE	PLACES
+
+/* twheel_arm_prepare(): p is the place, or NO_PLACE */
+inline twheel_arm_prepare()
+{
+	/* live_take(), room_take() */
+	atomic {
+		if
+		:: live < MAX_PENDING ->
+			live++;
+			room_used++
+		:: else ->
+			p = NO_PLACE
+		fi
+	};
+	/* places_take(), arm_place() */
+	do
+	:: atomic { p == NO_PLACE -> break }
+	:: atomic {
+		p != NO_PLACE ->
+		if
+		:: link[0] == LINK_FREE -> p = 0
+#if PLACES > 1
+		/* Of two that were never used, the first will do. */
+		:: link[1] == LINK_FREE && state[0] != FIRST_STATE -> p = 1
+#endif
+		:: else -> p = NO_PLACE
+		fi;
+		if
+		:: p != NO_PLACE ->
+			link[p] = LINK_CHAIN;
+			assert(state_phase(state[p]) == PHASE_FREE);
+			life_choose();
+			life_of(now);
+			life_begin(p);
+			user_data[p] = state_gen(state[p]);
+			state[p] = state_next(state[p], PHASE_NEW, flags);
+			delay = 0;
+			flags = 0;
+			due = 0;
+			break
+		:: else ->
+			/* arena_reclaim(): the kthread has them. */
+			pass_request();
+			wanted = sync_wanted;
+			p = 0
+		fi
+	   };
+	   d_step { pass_is_done(wanted) -> wanted = 0 }
+	od
+}
+
+/* twheel_arm_commit() */
+inline twheel_arm_commit()
+{
+	atomic {
+		seen_requeued = nr_requeued;
+		rcu_read_lock();
+		if
+		:: draining ->
+			arm_undo();
+			rcu_read_unlock();
+			p = NO_PLACE
+		:: else
+		fi
+	};
+	if
+	:: d_step {
+		p != NO_PLACE ->
+		/* arm_publish() */
+		assert(state_phase(state[p]) == PHASE_NEW);
+		due = deadline[p];
+		if
+		:: state[p] & STATE_OVERDUE -> due = WAKE_NOW
+		:: else
+		fi;
+		state[p] = state_next(state[p], PHASE_QUEUED,
+				      state[p] & STATE_FLAGS);
+		judge_armed(p, state_gen(state[p]))
+	   };
+	   d_step {
+		/* inbox_add() */
+		assert(link[p] == LINK_CHAIN);
+		link[p] = LINK_INBOX;
+		p = 0
+	   };
+#ifndef BREAK_NO_REQUEUED
+	   d_step {
+		if
+		:: nr_requeued != seen_requeued -> due = WAKE_NOW
+		:: else
+		fi;
+		seen_requeued = 0
+	   };
+#endif
+	   wake_for()
+	:: else
+	fi
+}
+
+inline twheel_arm()
+{
+	twheel_arm_prepare();
+	if
+	:: p != NO_PLACE -> twheel_arm_commit()
+#ifdef WITH_FAULTS
+	/* The report could not be written. */
+	:: d_step { p != NO_PLACE -> arm_undo() }
+#endif
+	:: else
+	fi
+}
+
+/* Looking at ids, and cancelling */
+
+/* timeout_by_id(), timeout_look(); seen is 0 where they return NULL */
+inline timeout_look()
+{
+	do
+	:: atomic {
+		seen = state[p];
+		if
+		:: state_gen(seen) != gen ||
+		   (!state_is_live(seen) &&
+		    state_phase(seen) != PHASE_REARMING) ->
+			/* G3, G8: it says ENOENT of what is not there. */
+			assert(outcome_of(p, gen) != OUTCOME_LIVE);
+			seen = 0;
+			break
+#ifdef BREAK_LOOK_REARMING
+		:: state_gen(seen) == gen &&
+		   state_phase(seen) == PHASE_REARMING ->
+			assert(outcome_of(p, gen) != OUTCOME_LIVE);
+			seen = 0;
+			break
+#endif
+		:: state_gen(seen) == gen && state_is_live(seen) -> break
+		:: else -> seen = 0
+		fi
+	   };
+	   !lock
+	od
+}
+
+inline cancel_unread()
+{
+	atomic {
+#ifndef BREAK_CANCEL_UNREAD_UNLOCKED
+		spin_lock();
+#endif
+#ifdef BREAK_CANCEL_UNREAD_UNCHECKED
+		won = true
+#else
+		won = state[p] == seen
+#endif
+	};
+	d_step {
+		if
+		:: won ->
+			event_take(p);
+			judge_verdict();
+			judge_ended(p, gen, OUTCOME_REVOKED);
+			if
+			:: state_keeps_room(seen) -> room_give(1)
+			:: else
+			fi;
+#if defined(BREAK_CANCEL_UNREAD_UNLOCKED) || \
+    defined(BREAK_CANCEL_UNREAD_UNCHECKED)
+			state[p] = state_freed(seen);
+#else
+			state_set(p, seen, state_freed(seen));
+#endif
+			place_free(p);
+			live_give()
+		:: else
+		fi;
+		lock = false
+	}
+}
+
+inline cancel_pending()
+{
+	d_step {
+		won = state[p] == seen;
+		if
+		:: won ->
+			judge_verdict();
+			judge_ended(p, gen, OUTCOME_CANCELLED);
+			if
+#ifndef BREAK_FREE_QUEUED
+			:: state_phase(seen) == PHASE_QUEUED ->
+				state[p] = state_next(seen, PHASE_DEAD, 0)
+#endif
+			:: else ->
+				state[p] = state_freed(seen);
+				place_free(p)
+			fi;
+			live_give()
+		:: else
+		fi
+	}
+}
+
+/* twheel_cancel_look(), twheel_cancel_commit() */
+inline twheel_cancel()
+{
+	do
+	:: timeout_look();
+	   if
+	   :: seen == 0 -> won = true
+	   :: seen != 0 && (seen & STATE_UNREAD) -> cancel_unread()
+	   :: else -> cancel_pending()
+	   fi;
+	   if
+	   :: won -> break
+	   :: else -> seen = 0
+	   fi
+	od
+}
+
+/* Re-arming */
+
+/* timeout_rearm(), up to the change that makes it ours */
+inline timeout_rearm_begin()
+{
+	atomic {
+#ifndef BREAK_REARM_UNLOCKED
+		spin_lock();
+#endif
+		won = state[p] == seen;
+		if
+		:: won && !(seen & STATE_UNREAD) ->
+			judge_verdict();
+#ifndef BREAK_NO_REARMING
+			state[p] = state_next(seen, PHASE_REARMING, 0)
+#endif
+		:: else
+		fi
+	}
+}
+
+/* The rest of it.  G3: what the old life had to tell went with the verdict. */
+inline timeout_rearm_end()
+{
+	d_step {
+		assert(outcome_of(p, gen) == OUTCOME_LIVE);
+		assert(!drained);
+		if
+		:: seen & STATE_UNREAD -> event_take(p); judge_verdict()
+		:: else
+		fi;
+		untold[p] = 0;
+		stays = state_phase(seen) == PHASE_ARMED &&
+			!(flags & STATE_OVERDUE) && due >= deadline[p];
+		life_begin(p);
+		if
+		:: stays -> to = state_next(seen, PHASE_ARMED, flags)
+		:: else -> to = state_next(seen, PHASE_QUEUED, flags)
+		fi;
+#if defined(BREAK_NO_REARMING) || defined(BREAK_REARM_UNLOCKED)
+		state[p] = to;
+#else
+		if
+		:: seen & STATE_UNREAD -> state_set(p, seen, to)
+		:: else ->
+			state_set(p, state_next(seen, PHASE_REARMING, 0), to)
+		fi;
+#endif
+		to = 0;
+		life_due()
+	}
+}
+
+/* inbox_add() for what is not in there, and the end of the lock */
+inline rearm_to_inbox()
+{
+#ifdef BREAK_INBOX_UNLOCKED
+	lock = false;
+#endif
+	d_step {
+		if
+		:: state_phase(seen) != PHASE_QUEUED && !stays ->
+			assert(link[p] == LINK_NONE);
+			link[p] = LINK_INBOX;
+			nr_room = state_keeps_room(seen)
+		:: else
+		fi;
+#ifndef BREAK_INBOX_UNLOCKED
+		lock = false;
+#endif
+		stays = false
+	}
+}
+
+/* twheel_rearm_commit(), after its look at draining */
+inline rearm_commit_locked()
+{
+	timeout_rearm_begin();
+	if
+	:: won ->
+		timeout_rearm_end();
+		rearm_to_inbox();
+		d_step {
+			if
+			:: state_phase(seen) == PHASE_QUEUED -> nr_requeued++
+			:: else
+			fi;
+			seen = 0;
+			/* At its end, but nobody sees the difference. */
+			room_give(nr_room);
+			nr_room = 0
+		};
+		wake_for()
+	:: else ->
+		d_step { lock = false; rcu_read_unlock(); seen = 0 }
+	fi
+}
+
+inline rearm_give_up()
+{
+	room_give(nr_room);
+	nr_room = 0;
+	rcu_read_unlock();
+	delay = 0;
+	flags = 0;
+	due = 0;
+	seen = 0;
+	won = true
+}
+
+/*
+ * twheel_rearm_prepare(), twheel_rearm_commit().  The room is not given back and
+ * taken again where it looks again.
+ */
+inline twheel_rearm()
+{
+	atomic {
+		life_choose();
+		room_used++;
+		nr_room = 1
+	};
+	do
+	:: won -> break
+	:: atomic { !won -> life_of(now) };
+	   timeout_look();
+#ifdef WITH_DRAIN
+	   atomic {
+		if
+		:: seen != 0 -> rcu_read_lock()
+		:: else
+		fi;
+		if
+		:: draining -> seen = 0
+		:: else
+		fi
+	   };
+#endif
+	   if
+	   :: d_step { seen == 0 -> rearm_give_up() }
+	   :: seen != 0 -> rearm_commit_locked()
+	   fi
+	od
+}
+
+/* Looking */
+
+/* twheel_query(), timeout_status() */
+inline twheel_query()
+{
+	atomic {
+		spin_lock();
+		seen = state[p];
+		assert(state_phase(seen) != PHASE_REARMING);
+		if
+		:: state_gen(seen) != gen || !state_is_live(seen) ->
+			assert(outcome_of(p, gen) != OUTCOME_LIVE);
+			seen = 0;
+			lock = false
+		:: else
+		fi
+	};
+	if
+	:: seen != 0 ->
+		due = user_data[p];
+		d_step {
+#ifndef BREAK_QUERY_UNCHECKED
+			if
+			:: state_gen(state[p]) != gen -> due = gen
+			:: else
+			fi;
+#endif
+			/* G8: it told of that one and no other. */
+			assert(due == gen);
+			lock = false;
+			seen = 0;
+			due = 0
+		}
+	:: else
+	fi
+}
+
+/* A caller */
+
+#define OP_NONE		0
+#define OP_ARM		1
+#define OP_CANCEL	2
+#define OP_REARM	3
+#define OP_QUERY	4
+
+/* Any id of a place that was given out, or is about to be. */
+inline id_choose()
+{
+	if
+	:: p = 0
+#if PLACES > 1
+	:: p = 1
+#endif
+	fi;
+	gen = state_gen(state[p]);
+	do
+	:: gen > 1 -> gen--
+	:: break
+	od
+}
+
+/* The callers are alike, so it is the first one who begins. */
+proctype caller(byte me)
+{
+	byte op, p, gen, delay, due, seen_requeued, wanted;
+	short flags;
+	int seen, to;
+	bool won, stays, nr_room;
+
+	do
+	:: atomic {
+		ops > 0 && (me == 0 || begun) ->
+		ops--;
+		begun = true;
+		if
+		:: op = OP_ARM
+#ifdef WITH_CANCEL
+		:: op = OP_CANCEL; id_choose()
+#endif
+#ifdef WITH_REARM
+		:: op = OP_REARM; id_choose()
+#endif
+#ifdef WITH_QUERY
+		:: op = OP_QUERY; id_choose()
+#endif
+		fi
+	   };
+	   if
+	   :: op == OP_ARM -> twheel_arm()
+#ifdef WITH_CANCEL
+	   :: op == OP_CANCEL -> twheel_cancel()
+#endif
+#ifdef WITH_REARM
+	   :: op == OP_REARM -> twheel_rearm()
+#endif
+#ifdef WITH_QUERY
+	   :: op == OP_QUERY -> twheel_query()
+#endif
+	   fi;
+	   atomic { op = OP_NONE; p = 0; gen = 0; seen = 0; won = false }
+	:: atomic { begun = true; break }
+	od;
+	done[me] = true
+}
+
+/* Reading events */
+
+#define timeout_has_ended(p, s) \
+	(state_phase(s) == PHASE_SPENT && \
+	 (((s) & STATE_DRAINED) || !((s) & STATE_FIXED_DELAY) || \
+	  (((s) & STATE_LIMITED) && repeats_left[p] == 0)))
+
+#define timeout_count(p, s) \
+	(((s) & STATE_PERIODIC) -> count[p] : !((s) & STATE_DRAINED))
+
+#if PLACES > 1
+#define has_events	(link[0] == LINK_READY || link[1] == LINK_READY)
+#else
+#define has_events	(link[0] == LINK_READY)
+#endif
+
+/* twheel_events_look(): the order of the ready list does not matter here */
+inline twheel_events_look()
+{
+	if
+	:: link[0] == LINK_READY -> p = 0
+#if PLACES > 1
+	:: link[1] == LINK_READY -> p = 1
+#endif
+	fi;
+	seen = state[p];
+	told = timeout_count(p, seen);
+	as_drained = (seen & STATE_DRAINED) ||
+		     (draining && state_phase(seen) == PHASE_SPENT &&
+		      !timeout_has_ended(p, seen));
+	/* G8: an event tells of the id that it carries. */
+	assert(user_data[p] == state_gen(seen))
+}
+
+/* G4: what is taken, the user has, with every expiration up to now. */
+inline event_told()
+{
+#ifdef BREAK_TAKE_FIRST
+	if
+	:: faults -> skip
+	:: !faults -> untold[p] = untold[p] - told
+	fi;
+#else
+	untold[p] = untold[p] - told;
+#endif
+	assert(untold[p] == 0)
+}
+
+inline event_end()
+{
+	event_take(p);
+	event_told();
+	if
+	:: as_drained -> judge_ended(p, state_gen(seen), OUTCOME_DRAINED)
+	:: else -> judge_ended(p, state_gen(seen), OUTCOME_READ)
+	fi;
+	if
+	:: state_keeps_room(seen) -> room_give(1)
+	:: else
+	fi;
+	state_set(p, seen, state_freed(seen));
+	place_free(p);
+	live_give()
+}
+
+inline event_continue()
+{
+	event_take(p);
+	assert(outcome_of(p, state_gen(seen)) == OUTCOME_LIVE);
+	event_told();
+	count[p] = 0;
+	if
+	:: state_phase(seen) == PHASE_SPENT ->
+		assert(!drained);
+		deadline[p] = now + 1;
+		due = deadline[p];
+		state_set(p, seen, state_next(seen, PHASE_QUEUED,
+					      seen & STATE_LIFE))
+	:: else ->
+		state_set(p, seen, state_next(seen, PHASE_ARMED,
+					      seen & STATE_LIFE))
+	fi
+}
+
+#ifdef BREAK_READ_DRAINING
+#define MAY_GO_ON	true
+#else
+#define MAY_GO_ON	!was_draining
+#endif
+
+/* twheel_events_commit() */
+inline twheel_events_commit()
+{
+#ifdef WITH_DRAIN
+	d_step { rcu_read_lock(); was_draining = draining };
+#endif
+	atomic {
+		spin_lock();
+#ifdef BREAK_READ_UNCHECKED
+		won = true
+#else
+		won = state[p] == seen && timeout_count(p, seen) == told
+#endif
+	};
+	d_step {
+		if
+		:: won && (as_drained || timeout_has_ended(p, seen)) ->
+			event_end()
+		:: won && !as_drained && state_phase(seen) == PHASE_ARMED ->
+			event_continue()
+		:: won && !as_drained && !timeout_has_ended(p, seen) &&
+		   state_phase(seen) == PHASE_SPENT && MAY_GO_ON ->
+			event_continue()
+		:: else
+		fi;
+		if
+		:: due == 0 -> lock = false; rcu_read_unlock()
+		:: else
+		fi;
+		won = false
+	};
+	if
+	:: due != 0 ->
+		d_step {
+			assert(link[p] == LINK_NONE);
+			link[p] = LINK_INBOX;
+			lock = false
+		};
+		wake_for()
+	:: else
+	fi
+}
+
+/*
+ * events_read(), twheel_fop_read_iter().  G4: the user's memory may fault, and
+ * then nothing has happened.
+ */
+proctype reader()
+{
+	byte me = READER;
+	byte p, told, due;
+	int seen;
+	bool won, as_drained, was_draining, was_drained, faults;
+
+	do
+#ifdef WITH_DRAIN
+	:: atomic { has_events || drained -> was_drained = drained };
+	   atomic {
+		!lock ->
+		if
+		:: has_events -> twheel_events_look()
+		:: else
+		fi
+#ifdef BREAK_DRAINED_LATE
+	   };
+	   atomic {
+		was_drained = drained;
+#else
+		;
+#endif
+		if
+		:: was_drained && seen == 0 ->
+			/* read() says 0: nothing is there or will come. */
+			judge_nothing_lives();
+			break
+		:: else
+		fi
+	   };
+#else
+	:: atomic { has_events && !lock -> twheel_events_look() };
+#endif
+	   if
+	   :: seen != 0 -> twheel_events_commit()
+#ifdef BREAK_TAKE_FIRST
+	   :: seen != 0 -> faults = true; twheel_events_commit()
+#else
+	   :: true -> skip
+#endif
+	   fi;
+	   d_step {
+		p = 0;
+		told = 0;
+		seen = 0;
+		as_drained = false;
+		was_draining = false;
+		was_drained = false;
+		faults = false
+	   }
+#ifdef WITH_CLOSE
+	:: break
+#endif
+	od;
+	done[READER] = true
+}
+
+/* The kthread: the wheel */
+
+/* Room was promised for it, or for the one whose place it takes: G4. */
+inline entry_insert(index_, state_)
+{
+	wheel!!deadline[index_], index_, state_seq(state_);
+	assert(len(wheel) <= room_used);
+	wheel?<next_tick, _, _>
+}
+
+inline entry_pop()
+{
+	wheel?tick, index, seq;
+	if
+	:: nempty(wheel) -> wheel?<next_tick, _, _>
+	:: empty(wheel) -> next_tick = WAKE_NEVER
+	fi
+}
+
+inline entry_forget()
+{
+	tick = 0;
+	index = 0;
+	seq = 0;
+	seen = 0;
+	due = 0
+}
+
+/* The kthread: turns */
+
+#ifdef WITH_CLOSE
+/* The budget has run out: the other wheels have their turns. */
+inline turn_may_end()
+{
+	if
+	:: true
+	:: d_step { in_turn = false; kthread_queue_work() };
+	   d_step { work -> touch(); work = false; in_turn = true }
+	fi
+}
+#else
+#define turn_may_end()	skip
+#endif
+
+/* The kthread: the inbox */
+
+#define link_taken(p)	link[p] = (link[p] == LINK_INBOX -> LINK_ARRIVALS : \
+						    link[p])
+
+inline inbox_take()
+{
+	d_step {
+		link_taken(0);
+#if PLACES > 1
+		link_taken(1);
+#endif
+	}
+}
+
+/* timeout_enter(), once it has the lock and has seen the state */
+inline timeout_enter()
+{
+	if
+	:: state_phase(seen) == PHASE_QUEUED ->
+		d_step {
+			if
+			:: state[index] == seen ->
+				assert(state_seq(seen) < STATE_SEQ_MAX);
+				seen = state_placed(seen, seen & STATE_FLAGS);
+				state[index] = seen
+			:: else ->
+#ifdef BREAK_ENTER_STORE
+				seen = state_placed(seen, seen & STATE_FLAGS);
+				state[index] = seen
+#else
+				/* Lost to a cancel. */
+				seen = state[index]
+#endif
+			fi
+		}
+	:: else
+	fi;
+	d_step {
+		if
+		:: state_phase(seen) == PHASE_ARMED ->
+			entry_insert(index, seen)
+		:: else ->
+			assert(state_phase(seen) == PHASE_DEAD);
+			state_set(index, seen, state_freed(seen));
+			place_free(index);
+			room_give(1)
+		fi;
+		lock = false;
+		index = 0;
+		seen = 0
+	}
+}
+
+#if PLACES > 1
+#define has_arrivals \
+	(link[0] == LINK_ARRIVALS || link[1] == LINK_ARRIVALS)
+#else
+#define has_arrivals	(link[0] == LINK_ARRIVALS)
+#endif
+
+inline inbox_drain()
+{
+	do
+	:: !has_arrivals -> break
+	:: atomic {
+		has_arrivals && !lock ->
+		touch();
+		lock = true;
+		if
+		:: link[0] == LINK_ARRIVALS -> index = 0
+		:: else -> index = 1
+		fi;
+		link[index] = LINK_NONE;
+		seen = state[index]
+	   };
+	   timeout_enter();
+	   turn_may_end()
+	od
+}
+
+/* The kthread: expiry */
+
+#ifdef BREAK_KEEP_ROOM
+#define EXPIRY_GIVES_ROOM	true
+#else
+#define EXPIRY_GIVES_ROOM	(!state_keeps_room(state[index]))
+#endif
+
+/*
+ * timeout_expire_once(), timeout_expire_periodic(): the compare-and-swap, and
+ * what is the winner's from then on.
+ */
+inline timeout_expire_commit()
+{
+	d_step {
+		won = state[index] == seen;
+#ifdef BREAK_EXPIRE_STORE
+		if
+		:: seen & STATE_PERIODIC
+		:: else -> won = true
+		fi;
+#endif
+		if
+		:: won ->
+			/* G1 */
+			assert(deadline[index] <= now);
+			nr = 1;
+			ended = !(seen & STATE_PERIODIC) ||
+				(seen & STATE_FIXED_DELAY);
+			if
+			:: !ended && (seen & STATE_OVERDUE) &&
+			   due > pass_now ->
+				skip
+			:: !ended && !((seen & STATE_OVERDUE) &&
+				       due > pass_now) ->
+				nr = pass_now - due + 1
+			:: else
+			fi;
+			if
+			:: (seen & STATE_LIMITED) &&
+			   nr >= repeats_left[index] ->
+				nr = repeats_left[index];
+				ended = true
+			:: else
+			fi;
+			if
+			:: seen & STATE_LIMITED ->
+				repeats_left[index] = repeats_left[index] - nr
+			:: else
+			fi;
+			if
+			:: seen & STATE_PERIODIC ->
+				count[index] = count[index] + nr;
+				deadline[index] = due + nr - ended
+			:: else
+			fi;
+			untold[index] = untold[index] + nr;
+			if
+			:: !(seen & STATE_UNREAD) -> ready_add(index)
+			:: else
+			fi;
+			if
+			:: ended ->
+				state[index] = state_next(seen, PHASE_SPENT,
+					(seen & STATE_LIFE) | STATE_UNREAD);
+				if
+				:: EXPIRY_GIVES_ROOM -> room_give(1)
+				:: else
+				fi
+			:: else ->
+				assert(state_seq(seen) < STATE_SEQ_MAX);
+				state[index] = state_placed(seen,
+					(seen & STATE_LIFE) | STATE_UNREAD);
+				entry_insert(index, state[index])
+			fi
+		:: else -> room_give(1)
+		fi;
+		lock = false;
+		won = false;
+		ended = false;
+		nr = 0;
+		entry_forget()
+	}
+}
+
+/* timeout_expire(), once it has the lock and has seen a state that may do */
+inline timeout_expire()
+{
+	due = deadline[index];
+	if
+#ifndef BREAK_MOVED_LATER
+	:: d_step {
+		!(seen & STATE_OVERDUE) && due > tick ->
+		entry_insert(index, seen);
+		lock = false;
+		entry_forget()
+	   }
+	:: (seen & STATE_OVERDUE) || due <= tick ->
+#else
+	:: true ->
+#endif
+		timeout_expire_commit()
+	fi
+}
+
+#ifdef BREAK_ENTRY_SEQ
+#define entry_is_stale	(state_phase(seen) != PHASE_ARMED)
+#else
+#define entry_is_stale	(state_phase(seen) != PHASE_ARMED || \
+			 state_seq(seen) != seq)
+#endif
+
+inline expire()
+{
+	do
+	:: next_tick > pass_now -> break
+	:: atomic {
+		next_tick <= pass_now && !lock ->
+		touch();
+		entry_pop();
+		seen = state[index];
+		if
+		:: entry_is_stale ->
+#ifndef BREAK_STALE_ROOM
+			room_give(1);
+#endif
+			entry_forget()
+		:: else -> lock = true
+		fi
+	   };
+	   if
+	   :: seen != 0 -> timeout_expire()
+	   :: else
+	   fi;
+	   turn_may_end()
+	od
+}
+
+/* The kthread: draining */
+
+#ifdef WITH_DRAIN
+/* timeout_drain() */
+inline timeout_drain()
+{
+	atomic {
+		spin_lock();
+		seen = state[index]
+	};
+	d_step {
+		won = state[index] == seen;
+#ifdef BREAK_DRAIN_STORE
+		won = true;
+#endif
+		if
+		:: state_phase(seen) == PHASE_SPENT &&
+		   !timeout_has_ended(index, seen) ->
+			room_give(1);
+			state_set(index, seen, state_next(seen, PHASE_SPENT,
+				  (seen & STATE_LIFE) | STATE_UNREAD |
+				  STATE_DRAINED))
+		:: state_phase(seen) == PHASE_ARMED && won ->
+			state[index] = state_next(seen, PHASE_SPENT,
+				  (seen & STATE_LIFE) | STATE_UNREAD |
+				  STATE_DRAINED);
+			if
+			:: !(seen & STATE_UNREAD) -> ready_add(index)
+			:: else
+			fi
+		:: else
+		fi;
+		won = false;
+		seen = 0;
+		lock = false
+	}
+}
+
+inline drain_pages()
+{
+	index = 0;
+	do
+	:: index < PLACES -> timeout_drain(); index++
+	:: else -> break
+	od;
+	index = 0
+}
+#endif
+
+/* The kthread: giving memory back */
+
+#ifdef WITH_SWEEP
+#ifdef BREAK_SWEEP_UNLOCKED
+#define sweep_may_look	true
+#else
+#define sweep_may_look	!lock
+#endif
+
+#define entry_lives(index, seq) \
+	(state_phase(state[index]) == PHASE_ARMED && \
+	 state_seq(state[index]) == (seq))
+
+chan kept = [WHEEL_MAX] of { byte, byte, byte };
+
+/* Any pass may sweep.  entry_lives() is one look, with the lock. */
+inline sweep()
+{
+	do
+	:: atomic {
+		nempty(wheel) && sweep_may_look ->
+		wheel?tick, index, seq;
+		if
+		:: entry_lives(index, seq) -> kept!tick, index, seq
+		:: else -> room_give(1)
+		fi
+	   }
+	:: empty(wheel) -> break
+	od;
+	atomic {
+		next_tick = WAKE_NEVER;
+		do
+		:: kept?tick, index, seq -> wheel!!tick, index, seq
+		:: empty(kept) -> break
+		od;
+		if
+		:: nempty(wheel) -> wheel?<next_tick, _, _>
+		:: empty(wheel)
+		fi;
+		tick = 0;
+		index = 0;
+		seq = 0
+	}
+}
+#endif
+
+/* The kthread: passes */
+
+/* The timer's callback queues the work, and does nothing else: G5. */
+inline turn_begin()
+{
+	work || timer <= now;
+	touch();
+	work = false;
+#ifdef WITH_CLOSE
+	in_turn = true;
+#endif
+	if
+	:: timer <= now -> timer = WAKE_NEVER
+	:: else
+	fi
+}
+
+/* pass_begin(), what it does under wake_lock */
+inline pass_begin_locked()
+{
+	passing = true;
+	pass_sync = sync_wanted;
+#ifdef WITH_DRAIN
+	pass_drains = drain_wanted;
+#endif
+#ifndef BREAK_WAKE_ORDER
+	wake_ns = WAKE_NEVER
+#endif
+}
+
+#ifdef BREAK_PASS_END
+#define WHEEL_IS_SOONER	true
+#else
+#define WHEEL_IS_SOONER	(next_tick < wake_ns)
+#endif
+
+/* pass_end(), what it does under wake_lock */
+inline pass_end_locked()
+{
+	passing = false;
+#ifdef BREAK_SYNC_DONE
+	pass_sync = sync_wanted;
+#endif
+	sync_done = pass_sync;
+	if
+	:: sync_wanted != sync_done -> wake_ns = WAKE_NOW
+#ifdef WITH_DRAIN
+	:: sync_wanted == sync_done && drained
+#endif
+	:: sync_wanted == sync_done && !drained && WHEEL_IS_SOONER ->
+		wake_ns = next_tick
+	:: else
+	fi;
+	wake_program();
+	pass_now = 0;
+	pass_sync = 0
+}
+
+proctype kthread()
+{
+	byte tick, index, seq, due, nr, pass_now, pass_sync;
+	byte next_tick = WAKE_NEVER;
+	int seen;
+	bool won, ended, pass_drains;
+
+	do
+	:: atomic { turn_begin(); pass_begin_locked() };
+	   inbox_take();
+#ifdef BREAK_WAKE_ORDER
+	   wake_ns = WAKE_NEVER;
+#endif
+	   pass_now = now;
+	   inbox_drain();
+	   expire();
+#ifdef WITH_DRAIN
+	   if
+	   :: pass_drains && !drained ->
+#ifdef BREAK_DRAINED_EARLY
+		drained = true;
+#endif
+		drain_pages();
+		drained = true
+	   :: else
+	   fi;
+	   pass_drains = false;
+#endif
+#ifdef WITH_SWEEP
+	   if
+	   :: sweep()
+	   :: true
+	   fi;
+#endif
+	   atomic {
+		touch();
+		pass_end_locked()
+#ifdef WITH_CLOSE
+		; in_turn = false
+#endif
+	   }
+	od
+}
+
+/* DRAIN and the last close */
+
+#ifdef WITH_DRAIN
+/* twheel_drain() */
+proctype drainer()
+{
+	byte wanted;
+
+	draining = true;
+#ifndef BREAK_NO_GRACE
+	/* synchronize_rcu(): each is seen outside, some time or other. */
+	!rcu[0];
+	!rcu[1];
+	!rcu[READER];
+#endif
+	drain_wanted = true;
+	d_step { pass_request(); wanted = sync_wanted };
+	d_step {
+		pass_is_done(wanted) ->
+		wanted = 0;
+		assert(drained);
+		judge_nothing_pends()
+	}
+}
+#endif
+
+#ifdef WITH_CLOSE
+/* twheel_stop(), twheel_destroy(); the last one has gone */
+proctype closer()
+{
+	byte i;
+
+	atomic {
+		done[0] && done[1] && done[READER];
+#ifndef BREAK_CLOSING
+		closing = true
+#endif
+	};
+	/* hrtimer_cancel() */
+	timer = WAKE_NEVER;
+	/* kthread_cancel_work_sync() */
+	d_step { canceling = true; work = false };
+#ifndef BREAK_CANCEL_WORK
+	!in_turn;
+#endif
+	d_step {
+		canceling = false;
+		destroyed = true;
+		i = 0;
+		do
+		:: i < PLACES * IDS_PER_PLACE ->
+			if
+			:: outcome[i] == OUTCOME_LIVE ->
+				outcome[i] = OUTCOME_DESTROYED
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+#endif
+
+/* The judge */
+
+/* One place when nobody can do anything more. */
+inline judge_place(p_)
+{
+	assert(outcome_of(p_, state_gen(state[p_])) ==
+	       (state_is_live(state[p_]) -> OUTCOME_LIVE : OUTCOME_NONE) ||
+	       state_phase(state[p_]) == PHASE_DEAD);
+	/* G4: no event waits while the reader does. */
+	assert(!(state[p_] & STATE_UNREAD));
+	/* G4: what pends is not due, and somebody will come when it is. */
+	assert(!state_is_pending(state[p_]) ||
+	       (deadline[p_] > now && timer <= deadline[p_]));
+	if
+	:: state_phase(state[p_]) == PHASE_FREE ->
+		assert(link[p_] == LINK_FREE)
+	:: state_phase(state[p_]) == PHASE_QUEUED ||
+	   state_phase(state[p_]) == PHASE_DEAD ->
+		assert(link[p_] == LINK_INBOX);
+		room++
+	:: else ->
+		/* SPENT is UNREAD. */
+		assert(state_phase(state[p_]) == PHASE_ARMED);
+		assert(link[p_] == LINK_NONE);
+		armed++
+	fi;
+	if
+	:: state_is_live(state[p_]) -> lives++
+	:: else
+	fi
+}
+
+/*
+ * G4: what is ARMED has an entry.  It has but one: a second one would come back
+ * period after period.
+ */
+inline judge_entries()
+{
+	i = len(wheel);
+	do
+	:: i > 0 ->
+		wheel?tick, index, seq;
+		wheel!tick, index, seq;
+		if
+		:: state_phase(state[index]) == PHASE_ARMED &&
+		   state_seq(state[index]) == seq ->
+			assert(tick <= deadline[index]);
+			entries++
+		:: else
+		fi;
+		i--
+	:: else -> break
+	od;
+	assert(entries == armed)
+}
+
+/* G3: of all that was armed, only what lives has no outcome yet. */
+inline judge_ids()
+{
+	i = 0;
+	do
+	:: i < PLACES * IDS_PER_PLACE ->
+		if
+		:: outcome[i] == OUTCOME_LIVE -> ids++
+		:: else
+		fi;
+		i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+init {
+	byte i, room, lives, ids, armed, entries, tick, index, seq;
+
+	atomic {
+		state[0] = FIRST_STATE;
+#if PLACES > 1
+		state[1] = FIRST_STATE;
+#endif
+		run caller(0);
+		run caller(1);
+		run reader();
+		run kthread();
+#ifdef WITH_DRAIN
+		run drainer();
+#endif
+#ifdef WITH_CLOSE
+		run closer();
+#endif
+	};
+	do
+	:: now < TIME_END -> now++
+	:: now == TIME_END -> break
+	od;
+	atomic {
+		timeout ->
+		judge_ids();
+#ifdef WITH_CLOSE
+		assert(destroyed && !in_turn && !work);
+		assert(timer == WAKE_NEVER);
+		assert(ids == 0)
+#else
+		/* Nobody waits for ever. */
+		assert(done[0] && done[1] && !lock && !passing && !work);
+		judge_place(0);
+#if PLACES > 1
+		judge_place(1);
+#endif
+		judge_entries();
+		assert(ids == lives && live == lives);
+		assert(room_used == room + len(wheel))
+#endif
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wheel_fuzz.c - the timing wheel under libFuzzer, with the oracle as its judge
+ *
+ * An input is the randomness that the oracle's driver asks for: its bytes say
+ * which wheel, which steps, and how far each of them goes, until there are no
+ * more.  So whatever the fuzzer thinks of is a correct use of the wheel, and a
+ * byte changed is one decision changed.
+ *
+ * A failure stops the fuzzer, which keeps the input; the program given that file
+ * shows it again.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "oracle.h"
+
+/* More slots take time to walk through and teach nothing new. */
+#define MAX_SLOTS	1024
+
+static const unsigned char *input;
+static size_t input_left;
+
+static u64 take(unsigned int bytes)
+{
+	u64 value = 0;
+
+	for (; bytes && input_left; bytes--, input_left--)
+		value = value << 8 | *input++;
+	return value;
+}
+
+u64 rnd(void)
+{
+	return take(8);
+}
+
+/* No more bytes than matter. */
+u64 below(u64 n)
+{
+	return take(n <= 1 << 8 ? 1 : n <= 1 << 16 ? 2 : 8) % n;
+}
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("oracle: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	abort();
+}
+
+static const struct shape *choose_shape(void)
+{
+	const struct shape *shape = &shapes[below(NR_SHAPES)];
+
+	return shape->config.slots <= MAX_SLOTS ? shape : &shapes[0];
+}
+
+static struct rig *choose_rig(void)
+{
+	static const u32 caps[] = { 1, 8, 60, 150, 400 };
+	static const unsigned int maxes[] = { 1, 2, 7, 64 };
+	const struct shape *shape = choose_shape();
+	u64 start = starts[below(NR_STARTS)];
+	u32 cap = caps[below(ARRAY_SIZE(caps))];
+
+	return rig_make(&shape->config, min(start, shape->config.max_tick / 2),
+			cap, maxes[below(ARRAY_SIZE(maxes))]);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+	struct rig *r;
+
+	input = data;
+	input_left = size;
+	r = choose_rig();
+	while (input_left) {
+		random_step(r);
+		check_next(r);
+		walk(r);
+	}
+	/* Nothing that was put in may stay behind. */
+	advance_to(r, r->config.max_tick);
+	CHECK(!r->held, "%u are left", r->held);
+	walk(r);
+	rig_free(r);
+	return 0;
+}

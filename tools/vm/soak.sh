@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make soak: the module in a User-mode Linux whose time is simulated; processing
+# takes none of it, and idle time is skipped. So hundreds of days pass in
+# minutes, and each expiry can be foretold to the tick. See selftests/soak.
+#
+# SEED=number  DAYS=number  PENDING=number  PARTS=mix,steps,virtual,idle
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/guest-tests.sh"
+
+series=6.12-uml
+files=$run/$series
+console=$files/console.log
+
+# A machine that says nothing for that long hangs: simulated time stands still
+# while something runs.
+silence_limit=${TEST_TIMEOUT:-900}
+
+# Where the realtime clock begins: 200 days before it has counted 2^31 seconds.
+start_ns=$(((2147483648 - 200 * 86400) * 1000000000))
+
+build_soak()
+{
+	say "building the soak"
+	quietly "$build/soak.log" make -C "$top/selftests/soak" OUTPUT="$build/soak"
+}
+
+# The program is the guest's init, and alone in it.
+make_root()
+{
+	local root=$files/root
+
+	rm -rf "$root"
+	mkdir -p "$root"
+	cp "$build/soak/soak" "$root/init"
+	cp "$(module_tree "$series")/twheel.ko" "$root/"
+	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$files/initramfs"
+	rm -rf "$root"
+}
+
+# The options end up in the environment of init.
+boot_uml()
+{
+	local name options=()
+
+	for name in SEED DAYS PENDING PARTS; do
+		[ -z "${!name:-}" ] || options+=("$name=${!name}")
+	done
+	exec "$cache/kernels/$series/vmlinuz" mem="${MEMORY:-1G}" \
+		initrd="$files/initramfs" uml_dir="$files/" umid=soak \
+		time-travel=inf-cpu time-travel-start="$start_ns" \
+		con=null con0=fd:0,fd:1 panic=-1 "${options[@]}" \
+		</dev/null 2>"$files/stderr.log" 9>&-
+}
+
+# tell_speed "SECONDS PART": what has been simulated since the part began.
+tell_speed()
+{
+	local seconds=${1% *} part=${1#* }
+	local wall_ms=$(((${EPOCHREALTIME/./} - began_us) / 1000))
+
+	echo "# $part: $((seconds / 86400)) days on the clock in $((wall_ms / 1000)) s" \
+		"($((seconds * 1000 / (wall_ms + 1))) times as fast)"
+}
+
+run_soak()
+{
+	local line status='' why='the machine lives' reads=0 pid fd began_us=0
+
+	stream_begin "$series/soak"
+	kernel_log=()
+	: >"$console"
+	exec {fd}< <(boot_uml)
+	pid=$!
+	# shellcheck disable=SC2064 # this very process
+	trap "kill $pid 2>/dev/null" EXIT
+	while IFS= read -r -t "$silence_limit" line <&"$fd" || { reads=$?; false; }; do
+		line=${line%$'\r'}
+		echo "$line" >>"$console"
+		case $line in
+		'['*'.'*'] '*) kernel_log+=("$line") ;;
+		'@begin '*) began_us=${EPOCHREALTIME/./} ;;
+		'@passed '*) tell_speed "${line#@passed }" ;;
+		'@end '*) status=${line#@end } ;;
+		'# '*) echo "$line" ;;
+		*) stream_line "$line" ;;
+		esac
+	done
+	# More than 128 is read's word for a timeout.
+	if [ "$reads" -gt 128 ]; then
+		why="the machine says something within $silence_limit s"
+		kill "$pid"
+	fi
+	exec {fd}<&-
+	wait "$pid" 2>/dev/null || true
+	trap - EXIT
+	if [ -n "$status" ]; then
+		end_program "$status"
+	else
+		machine_died "$why" "$console"
+	fi
+}
+
+lock_cache
+KERNELS=$series "$top/tools/vm/setup.sh" build
+ARCH=um build_module "$series"
+build_soak
+rm -rf "$files"
+mkdir -p "$files"
+make_root
+
+echo "TAP version 13"
+say "booting $(cat "$cache/kernels/$series/release") with simulated time"
+run_soak
+tap_summary
