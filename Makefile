@@ -54,14 +54,14 @@ dkms-remove:
 	dkms remove -m twheel -v $(version) --all
 	rm -rf /usr/src/twheel-$(version)
 
-test demo shell:
+test demo shell model soak:
 	@tools/vm/$@.sh
 
 test-debug test-race test-rt:
 	@tools/vm/test.sh $(@:test-%=%)
 
-soak:
-	@tools/vm/soak.sh
+fuzz:
+	@tools/vm/test.sh $@
 
 check:
 	@tools/check/check.sh
@@ -101,7 +101,17 @@ help:
 	@echo '    tools from apt (as root), all else into .cache/ (about 400 MB). No kernel'
 	@echo '    is installed, and nothing is loaded into the one that runs.'
 	@echo
+	@echo '  make check          what tools can say about the sources without running them'
+	@echo '  make test-debug     the tests on a kernel with KASAN, lockdep and their like,'
+	@echo '  make test-race      on one with KCSAN, and'
+	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernel'
+	@echo '  make fuzz           ten million random calls on the debug kernel'
+	@echo '  make model          a proof of the state machine, by spin'
+	@echo '  make soak           400 days of simulated time'
+	@echo '    Those that build a kernel do so once, in some minutes and 2 GB of .cache/;'
+	@echo '    see Documentation/testing.rst.'
+	@echo
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test test-debug test-race test-rt soak check demo shell clean distclean help
+	test test-debug test-race test-rt check fuzz model soak demo shell clean distclean help

@@ -2307,6 +2307,17 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 		x->nr_stale++;
 		return;
 	}
+	/* G1 never early: since it was armed, the clock was set back. */
+	if (overdue && deadline_ns > x->fired_ns) {
+		u64 next = state_placed(state, state & STATE_FLAGS &
+					~STATE_OVERDUE);
+
+		if (state_change(t, state, next))
+			entry_insert(tw, t, next, entry->index);
+		else
+			x->nr_room++;
+		return;
+	}
 	/*
 	 * G1 never early: it was moved later.  Also when that has passed too:
 	 * events come in the order of ticks.

@@ -233,7 +233,8 @@ static inline int fi_open(void)
 				ret = fi_set(i, settings[j].attribute, settings[j].value);
 	for (i = 0; i < FI_KINDS && ret >= 0; i++) {
 		fi.start[i] = fi_open_attribute(i, "require-start");
-		fi.end[i] = ret = fi_open_attribute(i, "require-end");
+		fi.end[i] = fi_open_attribute(i, "require-end");
+		ret = fi.end[i];
 	}
 	if (ret < 0)
 		return ret;

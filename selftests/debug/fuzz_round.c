@@ -191,13 +191,15 @@ static __u64 wheel_list(int wheel, const struct twheel_info *info, __u64 now_ns)
 	while ((ret = tw_list(fd_of(wheel, 0), &cursor, rows, ROWS)) > 0) {
 		nr += ret;
 		for (i = 0; i < ret; i++) {
-			if (rows[i].state == TWHEEL_STATE_PENDING && rows[i].deadline_ns <= now_ns &&
-			    tw_round_up(rows[i].deadline_ns, info->tick_ns) <= now_ns)
+			const struct twheel_status *row = &rows[i];
+
+			if (row->state == TWHEEL_STATE_PENDING && row->deadline_ns <= now_ns &&
+			    tw_round_up(row->deadline_ns, info->tick_ns) <= now_ns)
 				wrong(CHECK_OUTCOMES, "wheel %d: %#llx was due at %llu, it is %llu",
-				      wheel, rows[i].id, rows[i].deadline_ns, now_ns);
+				      wheel, row->id, row->deadline_ns, now_ns);
 			if (wheels[wheel].strict)
 				ledger_note(&final, &(struct record){
-					.fact = LISTED, .wheel = wheel, .id = rows[i].id,
+					.fact = LISTED, .wheel = wheel, .id = row->id,
 				});
 		}
 	}

@@ -1428,53 +1428,53 @@ FIXTURE_VARIANT(call) {
 	FIXTURE_VARIANT_ADD(call, id) { .op = { __VA_ARGS__ } }
 
 CASE(open, .name = "open",
-     .prepare = prepare_open, .run = run_open, .told = told_by_open);
+	.prepare = prepare_open, .run = run_open, .told = told_by_open);
 CASE(setup, .name = "SETUP", .compat = true,
-     .prepare = prepare_setup, .run = run_setup, .told = told_by_setup);
+	.prepare = prepare_setup, .run = run_setup, .told = told_by_setup);
 CASE(setup_wide, .name = "SETUP of 2^20 slots", .slow = true,
-     .prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup);
+	.prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup);
 CASE(arm_first, .name = "ARM, the first", .nr = 40, .compat = true,
-     .prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm);
+	.prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm);
 CASE(arm, .name = "ARM", .nr = 40, .compat = true,
-     .prepare = prepare_arm, .run = run_arm, .told = told_by_arm);
+	.prepare = prepare_arm, .run = run_arm, .told = told_by_arm);
 CASE(arm_wide, .name = "ARM, wide entries", .nr = 5, .compat = true,
-     .prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm);
+	.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm);
 CASE(arm_page, .name = "ARM into a new page", .nr = 4,
-     .prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm);
+	.prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm);
 CASE(arm_table, .name = "ARM into a new table", .nr = 4,
-     .prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm);
+	.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm);
 CASE(arm_periodic, .name = "ARM, periodic", .nr = 4,
-     .prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm);
+	.prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm);
 CASE(rearm, .name = "REARM", .nr = 40, .compat = true,
-     .prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm);
+	.prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm);
 CASE(rearm_periodic, .name = "REARM, now periodic", .nr = 8,
-     .prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm);
+	.prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm);
 CASE(cancel, .name = "CANCEL", .nr = 40, .compat = true,
-     .prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel);
+	.prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel);
 CASE(query, .name = "QUERY", .nr = 40, .compat = true,
-     .prepare = prepare_query, .run = run_query, .told = told_by_query);
+	.prepare = prepare_query, .run = run_query, .told = told_by_query);
 CASE(list, .name = "LIST", .nr = 40, .compat = true,
-     .prepare = prepare_list, .run = run_list, .told = told_by_list);
+	.prepare = prepare_list, .run = run_list, .told = told_by_list);
 CASE(info, .name = "INFO", .compat = true,
-     .prepare = prepare_info, .run = run_info, .told = told_by_info);
+	.prepare = prepare_info, .run = run_info, .told = told_by_info);
 CASE(advance, .name = "ADVANCE", .compat = true,
-     .prepare = prepare_advance, .run = run_advance, .told = told_nothing);
+	.prepare = prepare_advance, .run = run_advance, .told = told_nothing);
 CASE(drain, .name = "DRAIN", .compat = true,
-     .prepare = make_usual, .run = run_drain, .told = told_by_drain);
+	.prepare = make_usual, .run = run_drain, .told = told_by_drain);
 CASE(read, .name = "read", .nr = 40,
-     .prepare = prepare_read, .run = run_read, .told = told_by_read);
+	.prepare = prepare_read, .run = run_read, .told = told_by_read);
 CASE(readv, .name = "readv", .nr = 40,
-     .prepare = prepare_read, .run = run_readv, .told = told_by_read);
+	.prepare = prepare_read, .run = run_readv, .told = told_by_read);
 CASE(poll, .name = "poll",
-     .prepare = make_usual, .run = run_poll, .told = told_nothing);
+	.prepare = make_usual, .run = run_poll, .told = told_nothing);
 CASE(poll_of_many, .name = "poll of many", .indirect = true,
-     .prepare = make_usual, .run = run_poll_many, .told = told_nothing);
+	.prepare = make_usual, .run = run_poll_many, .told = told_nothing);
 CASE(epoll_ctl, .name = "epoll_ctl", .indirect = true,
-     .prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing);
+	.prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing);
 CASE(fdinfo, .name = "fdinfo",
-     .prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing);
+	.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing);
 CASE(close, .name = "close",
-     .prepare = make_usual, .run = run_close, .told = told_by_close);
+	.prepare = make_usual, .run = run_close, .told = told_by_close);
 
 #define NR_CASES	24
 
@@ -1501,7 +1501,7 @@ FIXTURE_TEARDOWN(call)
  * Calls that can fail by what they are called, and any other that turns out to.
  * Returns how many there are at @found.
  */
-static int sites_of(struct __test_metadata *_metadata, FIXTURE_DATA(call) * self,
+static int sites_of(struct __test_metadata *_metadata, FIXTURE_DATA(call) *self,
 		    const struct op *op, int *found)
 {
 	const struct fi_module *module = &self->module;
@@ -1527,7 +1527,7 @@ static int sites_of(struct __test_metadata *_metadata, FIXTURE_DATA(call) * self
 	return nr;
 }
 
-static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) * self,
+static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) *self,
 		      const struct op *op)
 {
 	const struct fi_module *module = &self->module;
@@ -1558,7 +1558,7 @@ static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) * se
 }
 
 /* All that the case does within the module, whatever it is called by. */
-static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) * self,
+static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) *self,
 		       const struct op *op, bool compat)
 {
 	struct shot shot = { FI_ALL, self->module.code, 1 };
@@ -1683,7 +1683,7 @@ FIXTURE_TEARDOWN(again)
  * A vector that no memory is to be had for, at the calls of that name; the entry
  * that is first to fail.
  */
-static int fail_vector(struct __test_metadata *_metadata, FIXTURE_DATA(again) * self,
+static int fail_vector(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 		       const char *callee, unsigned long cmd, struct twheel_arm *arms, int nr)
 {
 	int i, ret = 0;
@@ -1708,7 +1708,7 @@ static int fail_vector(struct __test_metadata *_metadata, FIXTURE_DATA(again) * 
 	return ret;
 }
 
-static void ask_for_too_much(struct __test_metadata *_metadata, FIXTURE_DATA(again) * self,
+static void ask_for_too_much(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			     const char *callee, __u64 interval_ns)
 {
 	struct twheel_arm arms[32];
@@ -1828,7 +1828,7 @@ FIXTURE_VARIANT_ADD(memory, that_ends_for_who_writes) {
 	.protection = PROT_READ,
 };
 
-static void three_timeouts(struct __test_metadata *_metadata, FIXTURE_DATA(memory) * self)
+static void three_timeouts(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self)
 {
 	int i;
 
@@ -1865,7 +1865,7 @@ FIXTURE_TEARDOWN(memory)
 }
 
 /* Lays bytes where so many of them are before the edge. */
-static void *lay(struct __test_metadata *_metadata, FIXTURE_DATA(memory) * self, int protection,
+static void *lay(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self, int protection,
 		 const void *bytes, size_t size, size_t before)
 {
 	ASSERT_EQ(0, mprotect(self->edge, self->page, PROT_READ | PROT_WRITE));
@@ -1957,7 +1957,7 @@ static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long
 }
 
 /* Of three entries the first is good, and of the second so many bytes are. */
-static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) * self,
+static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 				  int protection, const struct tw_command *command,
 				  __u32 stride, size_t good)
 {

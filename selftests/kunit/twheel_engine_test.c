@@ -1995,6 +1995,28 @@ static void what_was_moved_later_waits_for_its_new_tick(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 }
 
+/* As settimeofday() may, between ARM and the kthread's next pass. */
+static void what_was_overdue_until_the_clock_was_set_back_waits_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+
+	tw->wheel.rewinds = true;
+	arm(test, &(struct twheel_arm) {
+		.expires_ns = START_NS - TICK_NS / 2,
+		.flags = TWHEEL_ARM_ABSOLUTE });
+	enter(tw);
+	tw->virtual_now_ns = START_NS - TICK_NS + 1;
+	expire_at(tw, 0);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	audit(test);
+	expire_at(tw, START_NS - 1);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	expire_at(tw, START_NS);
+	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS);
+}
+
 static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -2415,6 +2437,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_limit_bounds_what_passes_at_once),
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
+	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
 	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
 	KUNIT_CASE_PARAM(query_tells_what_a_timeout_is_doing, start_gen_params),
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),

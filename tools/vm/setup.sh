@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|test|check|build: gets what is missing for the make target
-# of that name; `build' is for those that build a kernel. Every step leaves a file
-# when it is complete, so that an interrupted set-up goes on where it stopped, and
-# a complete one takes no time.
+# setup.sh demo|shell|test|check|build|fuzz|model: gets what is missing for the
+# make target of that name; `build' is for those that build a kernel. Every step
+# leaves a file when it is complete, so that an interrupted set-up goes on where it
+# stopped, and a complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -35,7 +35,6 @@ gcc-multilib     compiles a test program for 32 bits
 xz-utils         unpacks the kernel source, for its test harness
 '
 tools_test='
-spin             proves the model of the states
 g++              compiles the uapi header as C++
 clang            builds the module a second time
 sparse           checks the annotations of the module
@@ -47,6 +46,15 @@ shellcheck       reads the shell scripts
 codespell        reads everything else
 python3-docutils reads the documents
 perl             runs checkpatch and kernel-doc
+'
+tools_fuzz='
+clang            has libFuzzer,
+libclang-rt-14-dev and its runtime
+'
+tools_model='
+gcc              compiles what spin makes
+libc6-dev        has the headers for that
+spin             proves the model of the states
 '
 tools_build='
 bc               is used where a kernel is built
@@ -62,7 +70,9 @@ install_tools()
 	[ "$purpose" = demo ] || list+=$tools_shell
 	[[ $purpose != @(test|check) ]] || list+=$tools_test
 	[ "$purpose" != check ] || list+=$tools_check
-	[ "$purpose" != build ] || list+=$tools_build
+	[[ $purpose != @(build|fuzz) ]] || list+=$tools_build
+	[ "$purpose" != fuzz ] || list+=$tools_fuzz
+	[ "$purpose" != model ] || list=$tools_model
 	while read -r package why; do
 		[ -n "$package" ] || continue
 		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
@@ -80,6 +90,8 @@ get_kernel()
 	local series=$1 bzimage=arch/x86/boot/bzImage
 
 	case $series in
+	*-uml)
+		build_kernel "$series" um linux uml.config ;;
 	*-debug | *-race)
 		build_kernel "$series" x86_64 $bzimage guest.config "${series#*-}.config" ;;
 	*)
@@ -147,6 +159,7 @@ get_busybox()
 }
 
 install_tools
+[ "$purpose" != model ] || exit 0
 get_busybox
 for series in "${kernels[@]}"; do
 	get_kernel "$series"

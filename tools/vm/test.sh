@@ -1,15 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# test.sh [test|debug|race|rt]: make test, test-debug, ...; everything as one TAP
-# stream. First what runs on the host, then a virtual machine for each kernel with
-# all programs in it.
+# test.sh [test|debug|race|rt|fuzz]: make test, test-debug, ..., and make fuzz, the
+# fuzzers alone and for longer; everything as one TAP stream. First what runs on
+# the host, then a virtual machine for each kernel with all programs in it.
 # shellcheck source-path=SCRIPTDIR
 
 tier=${1:-test}
 # What watches every access is slow: less of what is repeated, and more time.
 case $tier in
-debug)
+fuzz)
+	TESTS='wheel_fuzz twheel_fuzz'
+	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400} TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}
+	;;&
+debug | fuzz)
 	KERNELS=6.12-debug
 	export MEMORY=${MEMORY:-3G} TEST_TIMEOUT=${TEST_TIMEOUT:-300} \
 		TW_ROUNDS=${TW_ROUNDS:-10} TW_MILLION=${TW_MILLION:-100000}
@@ -94,6 +98,7 @@ guest_kernel()
 lock_cache
 case $tier in
 test | rt) "$top/tools/vm/setup.sh" test ;;
+fuzz) "$top/tools/vm/setup.sh" fuzz ;;
 *) "$top/tools/vm/setup.sh" build ;;
 esac
 mkdir -p "$build" "$run"
@@ -101,12 +106,18 @@ mkdir -p "$build" "$run"
 rm -f "$build"/*/dkms.ko "$build/readme_example"
 
 echo "TAP version 13"
-[ "$tier" != test ] || host_tests
+case $tier in
+test) host_tests ;;
+fuzz) host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
+	SECONDS="${FUZZ_SECONDS:-600}" fuzz ;;
+esac
 guest_folder selftests
-[ "$tier" != debug ] || guest_folder selftests/debug
+case $tier in
+debug | fuzz) guest_folder selftests/debug ;;
+esac
 [ ! -x "$build/readme_example" ] || guest_programs+=("$build/readme_example")
 for series in "${kernels[@]}"; do
 	guest_kernel "$series"
 done
-[ "$tier" != debug ] || coverage_report 6.12-debug
+[[ $tier != @(debug|fuzz) ]] || coverage_report 6.12-debug
 tap_summary

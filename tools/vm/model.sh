@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make model: what spin proves about the state word, and the mistakes that it has
+# to find. See selftests/model.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tap.sh"
+
+lock_cache
+"$top/tools/vm/setup.sh" model
+
+echo "TAP version 13"
+host_test model make -C "$top/selftests/model" OUTPUT="$build/model" run
+tap_summary
