@@ -63,6 +63,7 @@ check function_length "no function has more than 80 lines"
 check shell_scripts "shellcheck has nothing to say about the shell scripts"
 check spelling "codespell finds nothing misspelt"
 [ ${#documents[@]} = 0 ] || check documents "the documents are correct reStructuredText"
+check fault_sites "the table of fault sites is the one that the test goes by"
 check licences "each file of code, make or shell says which licence it has"
 [ ! -e .git ] || check products "no build product is kept in git"
 tap_summary

@@ -47,3 +47,19 @@ products()
 		[ ! -s "$file" ] || grep -qI '' "$file" || echo "$file: not a text"
 	done
 }
+
+# The table in the document is the one that the test goes by.
+fault_sites()
+{
+	diff -u <(sed -n 's/^   \("[^"]*"\(, "[^"]*"\)\{4\}\)$/\1/p' Documentation/fault-sites.rst) \
+		<(awk '
+		/^} rows\[\] = \{/ { inside = 1; next }
+		/^};/ { inside = 0 }
+		inside { text = text $0 }
+		END {
+			gsub(/\t+/, " ", text)
+			gsub(/ *\}, */, "\n", text)
+			gsub(/ *\{ */, "", text)
+			printf "%s", text
+		}' selftests/debug/twheel_fault_sites.c)
+}
