@@ -82,6 +82,12 @@ static inline int tw_kthreads(__u64 *switches)
 
 /* ---- files of the kernel ------------------------------------------------- */
 
+/* Then what is free says nothing about who uses it. */
+static inline bool tw_kernel_notes_allocations(void)
+{
+	return !access("/sys/kernel/debug/kmemleak", F_OK);
+}
+
 static inline int tw_write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
