@@ -181,8 +181,8 @@ static void check_accounts(int wheel, const struct twheel_info *i)
 		      i->drained, i->delivered);
 }
 
-/* Returns how many LIST shows.  By @now_ns all that was due has to have expired. */
-static __u64 wheel_list(int wheel, const struct twheel_info *info, __u64 now_ns)
+/* Returns how many LIST shows.  When @settled, all that was due has to have expired. */
+static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 {
 	static struct twheel_status rows[ROWS];
 	__u64 cursor = 0, nr = 0;
@@ -193,10 +193,11 @@ static __u64 wheel_list(int wheel, const struct twheel_info *info, __u64 now_ns)
 		for (i = 0; i < ret; i++) {
 			const struct twheel_status *row = &rows[i];
 
-			if (row->state == TWHEEL_STATE_PENDING && row->deadline_ns <= now_ns &&
-			    tw_round_up(row->deadline_ns, info->tick_ns) <= now_ns)
+			if (settled && row->state == TWHEEL_STATE_PENDING &&
+			    row->deadline_ns <= info->now_ns &&
+			    tw_round_up(row->deadline_ns, info->tick_ns) <= info->now_ns)
 				wrong(CHECK_OUTCOMES, "wheel %d: %#llx was due at %llu, it is %llu",
-				      wheel, row->id, row->deadline_ns, now_ns);
+				      wheel, row->id, row->deadline_ns, info->now_ns);
 			if (wheels[wheel].strict)
 				ledger_note(&final, &(struct record){
 					.fact = LISTED, .wheel = wheel, .id = row->id,
@@ -232,7 +233,8 @@ static void wheel_settle(const struct plan *plan, int wheel)
 	struct ledger *ledgers[THREADS_MAX + 1];
 	bool emptied = mix(plan->seed, wheel) % 2;
 	struct twheel_info info;
-	__u64 listed, now_ns = 0;
+	bool settled;
+	__u64 listed;
 	int t;
 
 	/* What others have closed and could not open again. */
@@ -240,9 +242,9 @@ static void wheel_settle(const struct plan *plan, int wheel)
 		return;
 	check_accounts(wheel, &info);
 	/* Returns when all that is due can be read; elsewhere time goes on meanwhile. */
-	if (info.clock == TWHEEL_CLOCK_VIRTUAL && !tw_advance(fd_of(wheel, 0), info.now_ns))
-		now_ns = info.now_ns;
-	listed = wheel_list(wheel, &info, now_ns);
+	settled = info.clock == TWHEEL_CLOCK_VIRTUAL &&
+		  !tw_advance(fd_of(wheel, 0), info.now_ns);
+	listed = wheel_list(wheel, &info, settled);
 	if (listed != info.live)
 		wrong(CHECK_ACCOUNTS, "wheel %d: live %llu, LIST shows %llu", wheel, info.live,
 		      listed);

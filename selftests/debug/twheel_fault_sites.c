@@ -1613,16 +1613,31 @@ static long kernel_bytes(void)
 
 #define ROUNDS		16
 
+/* How many bytes more the kernel has for us after a number of failures. */
+static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const struct op *op,
+		       const struct shot *shot)
+{
+	long before = kernel_bytes();
+	int round, ret;
+
+	for (round = 0; round < ROUNDS; round++) {
+		begin(_metadata, w, op, false);
+		EXPECT_LT(0, fire(_metadata, w, op, shot, &ret));
+		end(w);
+	}
+	return kernel_bytes() - before;
+}
+
 /*
  * Pages, of which kmemleak knows nothing.  A page that is lost in each round
- * shows twice over.
+ * shows twice over, each time; what allocators keep for later does not.
  */
 TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 300)
 {
+	const long limit = ROUNDS * 4096 / 2;
 	const struct fi_module *module = &self->module;
 	const struct op *op = &variant->op;
-	int found[64], i, round, ret, nr;
-	long before, after;
+	int found[64], i, again, nr;
 
 	if (kernel_bytes() < 0)
 		SKIP(return, "no memory cgroup that tells of kernel memory");
@@ -1632,19 +1647,15 @@ TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 300)
 		const struct shot shot = {
 			FI_ALLOCATIONS, { site->address, site->address + 1 }, 0
 		};
+		long kept = limit;
 
 		if (!probe(_metadata, &self->world, op, FI_ALLOCATIONS, shot.range))
 			continue;
-		before = kernel_bytes();
-		for (round = 0; round < ROUNDS; round++) {
-			begin(_metadata, &self->world, op, false);
-			EXPECT_LT(0, fire(_metadata, &self->world, op, &shot, &ret));
-			end(&self->world);
-		}
-		after = kernel_bytes();
-		EXPECT_GT(before + ROUNDS * 4096 / 2, after)
+		for (again = 0; again < 5 && kept >= limit; again++)
+			kept = bytes_kept(_metadata, &self->world, op, &shot);
+		EXPECT_GT(limit, kept)
 			TH_LOG("%s, %s in %s(): %ld bytes more after %d rounds", op->name,
-			       site->callee, site->function, after - before, ROUNDS);
+			       site->callee, site->function, kept, ROUNDS);
 	}
 }
 
@@ -2008,6 +2019,23 @@ TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 300)
 	}
 }
 
+/* Of three timeouts that expired, each has its event once: read there, or then. */
+static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
+			 const char *at, int got)
+{
+	struct twheel_event events[3];
+	bool seen[3] = {};
+	int i;
+
+	memcpy(events, at, got * sizeof(events[0]));
+	EXPECT_EQ(3 - got, tw_read(self->fd, events + got, 3));
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(3, events[i].user_data);
+		EXPECT_FALSE(seen[events[i].user_data]);
+		seen[events[i].user_data] = true;
+	}
+}
+
 TEST_F_TIMEOUT(memory, within_an_event_stops_before_it, 120)
 {
 	const size_t size = sizeof(struct twheel_event);
@@ -2015,7 +2043,7 @@ TEST_F_TIMEOUT(memory, within_an_event_stops_before_it, 120)
 	size_t k;
 
 	for (k = 0; k < 3 * size; k++) {
-		int got = k / size, left = 3 - got;
+		int got = k / size;
 		ssize_t bytes;
 		void *at;
 
@@ -2028,9 +2056,7 @@ TEST_F_TIMEOUT(memory, within_an_event_stops_before_it, 120)
 		if (bytes < 0) {
 			EXPECT_EQ(EFAULT, errno);
 		}
-		EXPECT_EQ(left, tw_read(self->fd, events, 3))
-			TH_LOG("%zu bytes", k);
-		EXPECT_EQ(self->arms[2].id, events[left - 1].id);
+		expect_three(_metadata, self, at, got);
 	}
 }
 
