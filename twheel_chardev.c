@@ -174,6 +174,18 @@ static unsigned int rearm_report(void __user *user, u32 stride,
 			     offsetof(struct twheel_arm, result), nr);
 }
 
+/* Drained in between: what was told of these is not going to be. */
+static void rearm_take_back(void __user *user, u32 stride,
+			    struct twheel_arm *arm, unsigned int nr, int err)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (arm[i].result > 0)
+			arm[i].result = err;
+	rearm_report(user, stride, arm, nr);
+}
+
 static unsigned int cancel_report(void __user *user, u32 stride,
 				  const struct twheel_cancel *cancel,
 				  unsigned int nr)
@@ -236,25 +248,22 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming;
-	unsigned int i = 0, j;
+	unsigned int i = 0, told = 0;
 
 	while (i < nr) {
-		unsigned int reported;
+		void __user *rest = user + (size_t)i * stride;
+		unsigned int reported = 0;
 		int done;
 
 		done = twheel_rearm_prepare(tw, arm + i, &rearming, nr - i);
-		if (done)
-			return i ?: done;
-		reported = rearm_report(user + (size_t)i * stride, stride,
-					arm + i, nr - i);
-		done = twheel_rearm_commit(tw, arm + i, &rearming, reported);
+		if (!done) {
+			reported = rearm_report(rest, stride, arm + i, nr - i);
+			told = max(told, i + reported);
+			done = twheel_rearm_commit(tw, arm + i, &rearming,
+						   reported);
+		}
 		if (done < 0) {
-			/* Drained in between: take the good news back. */
-			for (j = i; j < i + reported; j++)
-				if (arm[j].result > 0)
-					arm[j].result = done;
-			rearm_report(user + (size_t)i * stride, stride,
-				     arm + i, reported);
+			rearm_take_back(rest, stride, arm + i, told - i, done);
 			return i ?: done;
 		}
 		for (; done > 0; done--)

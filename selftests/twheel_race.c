@@ -217,6 +217,41 @@ static void *rearmer(void *arg)
 	return NULL;
 }
 
+/* Whatever comes in between, the results say what was done. */
+static void *rearmer_of_many(void *arg)
+{
+	__u64 seed = new_seed();
+	struct twheel_arm arms[BATCH];
+	struct line *lines[BATCH];
+	int i, nr, ret, won;
+
+	(void)arg;
+	while (!race.stop) {
+		for (i = 0, nr = 0; i < BATCH; i++) {
+			lines[nr] = pick(&seed);
+			if (!lines[nr])
+				continue;
+			arms[nr] = (struct twheel_arm){
+				.id = lines[nr]->id,
+				.expires_ns = tw_now(CLOCK_MONOTONIC) + FAR + i,
+				.flags = TWHEEL_ARM_ABSOLUTE,
+			};
+			nr++;
+		}
+		ret = tw_rearm_vec(race.fd, arms, nr);
+		for (i = 0, won = 0; i < nr; i++) {
+			if (arms[i].result <= 0)
+				continue;
+			lines[i]->deadline_ns = arms[i].expires_ns;
+			won++;
+		}
+		CHECK(won == (ret < 0 ? 0 : ret));
+		CHECK(ret >= 0 || ret == -ESHUTDOWN);
+		race.rearmed += won;
+	}
+	return NULL;
+}
+
 static void note_event(const struct twheel_event *event, __u64 sequence)
 {
 	struct line *line;
@@ -547,6 +582,10 @@ RACE_OF(arm_against_drain,
 RACE_OF(cancel_against_drain,
 	.roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
 	.drain_amid = true)
+
+RACE_OF(rearm_of_many_against_cancel_against_drain,
+	.roles = { armer, rearmer_of_many, canceller, canceller }, .spread_ns = 100 * TW_MS,
+	.near_ns = 100 * TW_MS, .drain_amid = true)
 
 RACE_OF(two_readers_against_two_armers,
 	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)

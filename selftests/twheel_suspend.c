@@ -89,6 +89,8 @@ FIXTURE_SETUP(suspend)
 {
 	if (!file_says(POWER_STATE, "mem") || !file_says(MEM_SLEEP, "deep"))
 		SKIP(return, "this kernel cannot suspend the machine to memory");
+	if (!access("/sys/kernel/debug/kcsan", F_OK))
+		SKIP(return, "with KCSAN the kernel does not come back from that");
 	if (access(ALARM, W_OK))
 		SKIP(return, "there is no RTC that could wake the machine");
 	self->boottime = open_wheel(TWHEEL_CLOCK_BOOTTIME);
