@@ -168,8 +168,8 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 
 /* ---- all wheels together ------------------------------------------------- */
 
-/* Counted by the page of 64: so much may be missing for each wheel. */
-#define PAGE_OF_PLACES	64
+/* Counted by the page: so much may be missing for each wheel. */
+#define PAGE_OF_PLACES	102
 #define TIMEOUTS	1024
 
 /* Arms until one is refused; how many were taken.  That one says ENOSPC. */
@@ -232,6 +232,28 @@ TEST_F(parameters, refused_one_changes_nothing)
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
 	/* What is there is no worse for it. */
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, TW_MS, 0));
+	close(fd);
+}
+
+/* As 209510 timeouts. */
+TEST_F(parameters, slots_of_a_wide_wheel_count_too)
+{
+	struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.slots = TWHEEL_SLOTS_MAX,
+	};
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, load("max_timeouts=1024"));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
+	/* Refused, it leaves the wheel as it was. */
+	setup.slots = 1024;
+	EXPECT_EQ(0, tw_setup_full(fd, &setup));
+	EXPECT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	EXPECT_ACCOUNTS(fd);
 	close(fd);
 }
 
