@@ -2899,7 +2899,8 @@ static int workers_start(void)
 			workers_stop();
 			return PTR_ERR(worker);
 		}
-		worker_prioritize(worker->task);
+		/* The thread begins by writing what is there already. */
+		worker_prioritize(data_race(worker->task));
 		workers[nr_workers++] = worker;
 	}
 	return 0;

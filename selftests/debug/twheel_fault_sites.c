@@ -1424,57 +1424,173 @@ FIXTURE_VARIANT(call) {
 	struct op op;
 };
 
-#define CASE(id, ...)							\
-	FIXTURE_VARIANT_ADD(call, id) { .op = { __VA_ARGS__ } }
+FIXTURE_VARIANT_ADD(call, open) {
+	.op = {
+		.name = "open",
+		.prepare = prepare_open, .run = run_open, .told = told_by_open,
+	},
+};
 
-CASE(open, .name = "open",
-	.prepare = prepare_open, .run = run_open, .told = told_by_open);
-CASE(setup, .name = "SETUP", .compat = true,
-	.prepare = prepare_setup, .run = run_setup, .told = told_by_setup);
-CASE(setup_wide, .name = "SETUP of 2^20 slots", .slow = true,
-	.prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup);
-CASE(arm_first, .name = "ARM, the first", .nr = 40, .compat = true,
-	.prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm);
-CASE(arm, .name = "ARM", .nr = 40, .compat = true,
-	.prepare = prepare_arm, .run = run_arm, .told = told_by_arm);
-CASE(arm_wide, .name = "ARM, wide entries", .nr = 5, .compat = true,
-	.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm);
-CASE(arm_page, .name = "ARM into a new page", .nr = 4,
-	.prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm);
-CASE(arm_table, .name = "ARM into a new table", .nr = 4,
-	.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm);
-CASE(arm_periodic, .name = "ARM, periodic", .nr = 4,
-	.prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm);
-CASE(rearm, .name = "REARM", .nr = 40, .compat = true,
-	.prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm);
-CASE(rearm_periodic, .name = "REARM, now periodic", .nr = 8,
-	.prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm);
-CASE(cancel, .name = "CANCEL", .nr = 40, .compat = true,
-	.prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel);
-CASE(query, .name = "QUERY", .nr = 40, .compat = true,
-	.prepare = prepare_query, .run = run_query, .told = told_by_query);
-CASE(list, .name = "LIST", .nr = 40, .compat = true,
-	.prepare = prepare_list, .run = run_list, .told = told_by_list);
-CASE(info, .name = "INFO", .compat = true,
-	.prepare = prepare_info, .run = run_info, .told = told_by_info);
-CASE(advance, .name = "ADVANCE", .compat = true,
-	.prepare = prepare_advance, .run = run_advance, .told = told_nothing);
-CASE(drain, .name = "DRAIN", .compat = true,
-	.prepare = make_usual, .run = run_drain, .told = told_by_drain);
-CASE(read, .name = "read", .nr = 40,
-	.prepare = prepare_read, .run = run_read, .told = told_by_read);
-CASE(readv, .name = "readv", .nr = 40,
-	.prepare = prepare_read, .run = run_readv, .told = told_by_read);
-CASE(poll, .name = "poll",
-	.prepare = make_usual, .run = run_poll, .told = told_nothing);
-CASE(poll_of_many, .name = "poll of many", .indirect = true,
-	.prepare = make_usual, .run = run_poll_many, .told = told_nothing);
-CASE(epoll_ctl, .name = "epoll_ctl", .indirect = true,
-	.prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing);
-CASE(fdinfo, .name = "fdinfo",
-	.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing);
-CASE(close, .name = "close",
-	.prepare = make_usual, .run = run_close, .told = told_by_close);
+FIXTURE_VARIANT_ADD(call, setup) {
+	.op = {
+		.name = "SETUP", .compat = true,
+		.prepare = prepare_setup, .run = run_setup, .told = told_by_setup,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, setup_wide) {
+	.op = {
+		.name = "SETUP of 2^20 slots", .slow = true,
+		.prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm_first) {
+	.op = {
+		.name = "ARM, the first", .nr = 40, .compat = true,
+		.prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm) {
+	.op = {
+		.name = "ARM", .nr = 40, .compat = true,
+		.prepare = prepare_arm, .run = run_arm, .told = told_by_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm_wide) {
+	.op = {
+		.name = "ARM, wide entries", .nr = 5, .compat = true,
+		.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm_page) {
+	.op = {
+		.name = "ARM into a new page", .nr = 4,
+		.prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm_table) {
+	.op = {
+		.name = "ARM into a new table", .nr = 4,
+		.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, arm_periodic) {
+	.op = {
+		.name = "ARM, periodic", .nr = 4,
+		.prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, rearm) {
+	.op = {
+		.name = "REARM", .nr = 40, .compat = true,
+		.prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, rearm_periodic) {
+	.op = {
+		.name = "REARM, now periodic", .nr = 8,
+		.prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, cancel) {
+	.op = {
+		.name = "CANCEL", .nr = 40, .compat = true,
+		.prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, query) {
+	.op = {
+		.name = "QUERY", .nr = 40, .compat = true,
+		.prepare = prepare_query, .run = run_query, .told = told_by_query,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, list) {
+	.op = {
+		.name = "LIST", .nr = 40, .compat = true,
+		.prepare = prepare_list, .run = run_list, .told = told_by_list,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, info) {
+	.op = {
+		.name = "INFO", .compat = true,
+		.prepare = prepare_info, .run = run_info, .told = told_by_info,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, advance) {
+	.op = {
+		.name = "ADVANCE", .compat = true,
+		.prepare = prepare_advance, .run = run_advance, .told = told_nothing,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, drain) {
+	.op = {
+		.name = "DRAIN", .compat = true,
+		.prepare = make_usual, .run = run_drain, .told = told_by_drain,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, read) {
+	.op = {
+		.name = "read", .nr = 40,
+		.prepare = prepare_read, .run = run_read, .told = told_by_read,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, readv) {
+	.op = {
+		.name = "readv", .nr = 40,
+		.prepare = prepare_read, .run = run_readv, .told = told_by_read,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, poll) {
+	.op = {
+		.name = "poll",
+		.prepare = make_usual, .run = run_poll, .told = told_nothing,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, poll_of_many) {
+	.op = {
+		.name = "poll of many", .indirect = true,
+		.prepare = make_usual, .run = run_poll_many, .told = told_nothing,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, epoll_ctl) {
+	.op = {
+		.name = "epoll_ctl", .indirect = true,
+		.prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, fdinfo) {
+	.op = {
+		.name = "fdinfo",
+		.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing,
+	},
+};
+
+FIXTURE_VARIANT_ADD(call, close) {
+	.op = {
+		.name = "close",
+		.prepare = make_usual, .run = run_close, .told = told_by_close,
+	},
+};
 
 #define NR_CASES	24
 
