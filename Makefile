@@ -11,7 +11,8 @@ version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
 # What the virtual machine targets listen to.
 KERNELS ?= 6.1 6.12
 SMP ?= 2
-export KERNELS SMP TESTS TEST_TIMEOUT V
+LANES ?= 2
+export KERNELS SMP LANES TESTS TEST_TIMEOUT V
 
 # What the module is built from: what dkms gets, and nothing else.
 sources := Kbuild Makefile dkms.conf twheel_*.c include uapi
@@ -97,6 +98,7 @@ help:
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
 	@echo '      TESTS="twheel_arm *race*"  only these   SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
+	@echo '      LANES=$(LANES)  virtual machines at a time'
 	@echo '    They need Debian 12 on amd64. What they lack they get by themselves:'
 	@echo '    tools from apt (as root), all else into .cache/ (about 400 MB). No kernel'
 	@echo '    is installed, and nothing is loaded into the one that runs.'

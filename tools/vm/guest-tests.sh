@@ -81,11 +81,11 @@ machine_died()
 
 # boot_and_read NAME...: runs these programs in one machine, and leaves in `left'
 # those that it did not come to. `slips' counts the machines that qemu killed,
-# `machines' all.
+# `machines' all of this lane.
 boot_and_read()
 {
 	local line status pid fd current='' why='the virtual machine lives' programs program
-	local console=$run/$series/console.log
+	local console=$run/$series/console.$lane.log
 
 	stream_begin "$series/boot"
 	left=("$@")
@@ -94,7 +94,7 @@ boot_and_read()
 	exec {fd}< <(boot "$series" "$run/$series/initramfs" \
 		"vm_mode=test vm_timeout=$program_limit vm_tests=$programs" \
 		-serial "file:$console" -serial file:/dev/stdout \
-		-serial "file:$run/$series/coverage.$machines.tar" 2>&1 </dev/null)
+		-serial "file:$run/$series/coverage.$lane.$machines.tar" 2>&1 </dev/null)
 	pid=$!
 	# shellcheck disable=SC2064 # this very process
 	trap "kill $pid 2>/dev/null" EXIT
@@ -145,17 +145,73 @@ boot_and_read()
 	fi
 }
 
-# run_guest_tests SERIES ORIGIN MODULE NAME...: when a machine dies, a new one
+# run_guest_tests SERIES LANE ORIGIN MODULE NAME...: when a machine dies, a new one
 # goes on with the next program.
 run_guest_tests()
 {
-	local left=() slips=0 machines=0
-	series=$1 origin=$2 module=$3 origin_told=
-	shift 3
+	local left=() slips=0 machines=0 lane=$2
+	series=$1 origin=$3 module=$4 origin_told=
+	shift 4
 
 	left=("$@")
 	while [ ${#left[@]} -gt 0 ]; do
 		say "booting $(cat "$cache/kernels/$series/release") for ${#left[@]} programs"
 		boot_and_read "${left[@]}"
 	done
+}
+
+# Kernels to be run, each "SERIES ORIGIN MODULE".
+guest_kernels=()
+
+# A machine waits half of the time, so that there are as many lanes at once as LANES
+# says: one for each kernel, or for each share of the programs. Each is a process,
+# whose lines begin with its number.
+start_lanes()
+{
+	local lane=0 share shares=1 kernel words i names
+
+	[ ${#guest_kernels[@]} -gt 1 ] || shares=$lanes
+	for kernel in "${guest_kernels[@]}"; do
+		read -ra words <<<"$kernel"
+		for ((share = 0; share < shares; share++)); do
+			names=()
+			for ((i = share; i < $#; i += shares)); do
+				names+=("${@:i + 1:1}")
+			done
+			[ "$(jobs -pr | wc -l)" -lt "$lanes" ] || wait -n || true
+			{
+				run_guest_tests "${words[0]}" "$lane" "${words[@]:1}" "${names[@]}"
+				echo @end
+			} | sed -u "s/^/$lane /" &
+			lane=$((lane + 1))
+		done
+	done
+	wait
+}
+
+# run_lanes NAME...: runs these programs on all kernels. Results are counted here,
+# and what is shown of a failure stays together.
+run_lanes()
+{
+	local lanes=${LANES:-2} lane line fd ended=0 wanted=${#guest_kernels[@]}
+	local -A block=()
+
+	[ ${#guest_kernels[@]} -gt 1 ] || wanted=$lanes
+	exec {fd}< <(start_lanes "$@")
+	while read -r lane line <&"$fd"; do
+		if [[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]]; then
+			result "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+		elif [ "$line" = @end ]; then
+			ended=$((ended + 1))
+		elif [[ -n ${block[$lane]:-} || $line = '# ---- '* ]]; then
+			block[$lane]+=$line$'\n'
+			[ "$line" = '# ----' ] || continue
+			printf '%s' "${block[$lane]}"
+			block[$lane]=
+		else
+			echo "$line"
+		fi
+	done
+	exec {fd}<&-
+	[ $ended = "$wanted" ] || result 'not ok' "$ended of $wanted lanes came to their end"
 }

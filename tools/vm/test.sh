@@ -75,13 +75,13 @@ module_compiles()
 	return 1
 }
 
+# Makes all that a kernel's machines need.
 guest_kernel()
 {
-	local series=$1 origin=make module
+	local series=$1 origin=make module more_modules=()
 
 	rm -rf "${run:?}/$series"
 	mkdir -p "$run/$series"
-	[ ${#guest_programs[@]} -gt 0 ] || return 0
 	module_compiles build_module "$series" || return 0
 	module=$(module_tree "$series")/twheel.ko
 	# The newest kernel gets what dkms built: that is what most people load.
@@ -94,7 +94,7 @@ guest_kernel()
 		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
 	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
-	run_guest_tests "$series" "$origin" "$module" "${guest_programs[@]##*/}"
+	guest_kernels+=("$series $origin $module")
 }
 
 lock_cache
@@ -118,8 +118,11 @@ case $tier in
 debug | fuzz) guest_folder selftests/debug ;;
 esac
 [ ! -x "$build/readme_example" ] || guest_programs+=("$build/readme_example")
-for series in "${kernels[@]}"; do
-	guest_kernel "$series"
-done
+if [ ${#guest_programs[@]} -gt 0 ]; then
+	for series in "${kernels[@]}"; do
+		guest_kernel "$series"
+	done
+	run_lanes "${guest_programs[@]##*/}"
+fi
 [[ $tier != @(debug|fuzz) ]] || coverage_report 6.12-debug
 tap_summary
