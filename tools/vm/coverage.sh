@@ -19,7 +19,7 @@ coverage_collect()
 		[ -s "$tar" ] || continue
 		dir=${tar%.tar}
 		mkdir -p "$dir"
-		tar -x -C "$dir" -f "$tar" --ignore-zeros
+		tar -x -m -C "$dir" -f "$tar" --ignore-zeros
 		if [ -n "$sum" ]; then
 			gcov-tool-12 merge "$sum" "$dir" -o "$dir.sum" >/dev/null 2>&1
 			dir=$dir.sum
