@@ -30,17 +30,12 @@ accelerator()
 #
 # The events that tests trace are switched on at boot: doing so patches the
 # kernel's code, which the emulator gets wrong at times, see below.
-#
-# KCSAN watches one access in 4000 of its own accord. What races here is short: a
-# mark that is missing on purpose shows within seconds at one in 200.
 boot()
 {
 	local series=$1 initramfs=$2 arguments=$3 accel
 	local watchdogs='watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60'
 	local tracing='trace_event=timer:hrtimer_expire_entry,timer:hrtimer_expire_exit'
 	shift 3
-
-	[[ $series != *-race ]] || arguments+=' kcsan.skip_watch=200'
 
 	accel=$(accelerator)
 	exec qemu-system-x86_64 \
