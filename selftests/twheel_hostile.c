@@ -34,6 +34,12 @@ static long memory_max(void)
 	return (32L << 20) + (96L << 20) * tw_setting("TW_MILLION", 1000000) / 1000000;
 }
 
+/* How long an attack is watched. */
+static __u64 window_ns(void)
+{
+	return tw_setting("TW_SLOWDOWN", 1) > 1 ? 5 * TW_SEC : 3 * TW_SEC / 2;
+}
+
 /* What may be used beside, by the watchers and the kernel's own caches. */
 #define MEMORY_SLACK	(16L << 20)
 
@@ -41,7 +47,6 @@ static long memory_max(void)
 #define OTHER_UID	1000
 
 #define ATTACKERS	2
-#define WINDOW_NS	(3 * TW_SEC / 2)
 
 /* The other user's: more wheels than there are threads to serve them. */
 #define OTHER_WHEELS	4
@@ -759,7 +764,7 @@ static void attackers_kill(void)
 /* What goes on meanwhile: nothing, or what somebody innocent does. */
 static void wait_window(void)
 {
-	tw_sleep(WINDOW_NS);
+	tw_sleep(window_ns());
 }
 
 static void set_the_clock_back_and_on(void)
@@ -771,7 +776,7 @@ static void set_the_clock_back_and_on(void)
 		struct timespec ts = tw_to_timespec(i % 2 ? now_ns + TW_SEC : now_ns - TW_SEC);
 
 		clock_settime(CLOCK_REALTIME, &ts);
-		tw_sleep(WINDOW_NS / 6);
+		tw_sleep(window_ns() / 6);
 	}
 }
 
@@ -929,14 +934,14 @@ static void measure_control(struct __test_metadata *_metadata, FIXTURE_DATA(host
 	if (shared->measured)
 		return;
 	watchers_start(_metadata, pids);
-	tw_sleep(WINDOW_NS);
+	tw_sleep(window_ns());
 	watchers_stop(_metadata, pids, quiet);
 	print_latency("quiet", quiet);
 
 	/* For the threads that would serve them too. */
 	attackers_start(_metadata, burn, ATTACKERS + self->kthreads);
 	watchers_start(_metadata, pids);
-	tw_sleep(WINDOW_NS);
+	tw_sleep(window_ns());
 	watchers_stop(_metadata, pids, shared->control);
 	attackers_kill();
 	print_latency("load", shared->control);
