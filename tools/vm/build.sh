@@ -27,7 +27,10 @@ build_module()
 	local series=$1 dir options=()
 
 	dir=$(module_tree "$series")
-	[[ $series != *-debug ]] || options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y)
+	case $series in
+	*-debug) options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y) ;;
+	*-umldebug) options=(KCOV_INSTRUMENT=y) ;;
+	esac
 	say "building twheel.ko for $(cat "$cache/kernels/$series/release")"
 	copy_module_sources "$dir"
 	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" \

@@ -92,6 +92,8 @@ get_kernel()
 	case $series in
 	*-uml)
 		build_kernel "$series" um linux uml.config ;;
+	*-umldebug)
+		build_kernel "$series" um linux uml.config umldebug.config ;;
 	*-debug | *-race)
 		build_kernel "$series" x86_64 $bzimage guest.config "${series#*-}.config" ;;
 	*)

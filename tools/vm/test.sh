@@ -10,8 +10,8 @@ tier=${1:-test}
 # What watches every access is slow: less of what is repeated, and more time.
 case $tier in
 fuzz)
-	TESTS='wheel_fuzz twheel_fuzz'
-	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400} TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}
+	TESTS='wheel_fuzz uml_fuzz twheel_fuzz'
+	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400}
 	;;&
 debug | fuzz)
 	KERNELS=6.12-debug
@@ -110,8 +110,13 @@ rm -f "$build"/*/dkms.ko "$build/readme_example"
 echo "TAP version 13"
 case $tier in
 test) host_tests ;;
-fuzz) host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
-	SECONDS="${FUZZ_SECONDS:-600}" fuzz ;;
+fuzz)
+	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
+		SECONDS="${FUZZ_SECONDS:-600}" fuzz
+	host_test uml_fuzz "$top/tools/vm/uml-fuzz.sh"
+	# And with two processors, which cost a hundred times as much to emulate.
+	export TW_FUZZ_CALLS=${TW_FUZZ_SMP_CALLS:-500000}
+	;;
 esac
 guest_folder selftests
 case $tier in
