@@ -26,8 +26,8 @@
  *	--go-on		after a failure
  *	--progress N	say after so many seconds where it is (10)
  *
- * TW_FUZZ_CALLS in the environment is as --calls without a limit of time.  A call is
- * a system call on the device or a descriptor of it, however long its vector.
+ * TW_FUZZ_CALLS and TW_FUZZ_SEED in the environment are as --calls, without a limit
+ * of time, and --seed.  A call is a system call on the device or a descriptor of it, however long its vector.
  */
 #include "fuzz.h"
 
@@ -204,6 +204,9 @@ static void options(int argc, char **argv)
 		want.calls = strtoull(value, NULL, 0);
 		want.seconds = 0;
 	}
+	value = getenv("TW_FUZZ_SEED");
+	if (value && *value)
+		want.seed = strtoull(value, NULL, 0);
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		__u64 number = optarg ? strtoull(optarg, NULL, 0) : 0;
 

@@ -23,10 +23,13 @@ cp "$(module_tree "$series")/twheel.ko" "$files/root/lib/"
 cp "$top/tools/vm/guest/fuzz-init" "$files/root/init"
 (cd "$files/root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$files/initramfs"
 
+export TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}
+mapfile -t settings < <(env | grep '^TW_[A-Z_]*=')
+
 # The console is on our standard output, between the lines of TAP.
 "$kernel" mem=2G initrd="$files/initramfs" uml_dir="$files/" umid=fuzz quiet \
-	con=null con0=fd:0,fd:1 panic=-1 \
-	"TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}" </dev/null 2>"$files/stderr.log" |
+	con=null con0=fd:0,fd:1 panic=-1 "${settings[@]}" \
+	</dev/null 2>"$files/stderr.log" |
 	tee "$files/console.log" | tr -d '\r' | grep -v '^\[' || true
 status=$(sed -n 's/^@end \([0-9]*\).*/\1/p' "$files/console.log")
 exit "${status:-1}"
