@@ -27,7 +27,8 @@
  *	--progress N	say after so many seconds where it is (10)
  *
  * TW_FUZZ_CALLS and TW_FUZZ_SEED in the environment are as --calls, without a limit
- * of time, and --seed.  A call is a system call on the device or a descriptor of it, however long its vector.
+ * of time, and --seed.  A call is a system call on the device or a descriptor of it,
+ * however long its vector.
  */
 #include "fuzz.h"
 
