@@ -216,6 +216,7 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_arming arming;
+	bool first = !twheel_is_started(tw);
 	unsigned int i, nr_armed = 0;
 	int err;
 
@@ -223,11 +224,16 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	 * The first ARM makes the configuration final.  Not if it fails for
 	 * good: see whether that can be told at all.
 	 */
-	if (!twheel_is_started(tw) && !arm_report(user, stride, arm, 1))
+	if (first && !arm_report(user, stride, arm, 1))
 		return 0;
 	err = twheel_arm_prepare(tw, arm, nr, &arming);
-	if (err)
+	if (err) {
+		/* What that told is not going to be. */
+		arm->result = err;
+		if (first)
+			arm_report(user, stride, arm, 1);
 		return err;
+	}
 	nr = arm_report(user, stride, arm, nr);
 	for (i = 0; i < nr; i++)
 		nr_armed += !arm[i].result;

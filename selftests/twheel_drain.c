@@ -214,6 +214,23 @@ TEST_F(drain, wheel_that_was_never_set_up_can_be_drained)
 	close(fd);
 }
 
+/* Nothing may look armed where nothing was. */
+TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_tells_of_no_success)
+{
+	struct twheel_arm arms[3] = {};
+	int i, fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_drain(fd));
+	for (i = 0; i < 3; i++)
+		arms[i].result = TW_POISON32;
+	EXPECT_EQ(-ESHUTDOWN, tw_arm_vec(fd, arms, 3));
+	EXPECT_EQ(-ESHUTDOWN, arms[0].result);
+	EXPECT_EQ((__s32)TW_POISON32, arms[1].result);
+	EXPECT_EQ((__s32)TW_POISON32, arms[2].result);
+	close(fd);
+}
+
 TEST_F(drain, hands_out_thousands)
 {
 	struct twheel_arm arms[1000] = {};
