@@ -37,7 +37,7 @@ static long memory_max(void)
 /* How long an attack is watched. */
 static __u64 window_ns(void)
 {
-	return tw_setting("TW_SLOWDOWN", 1) > 1 ? 5 * TW_SEC : 3 * TW_SEC / 2;
+	return tw_setting("TW_SLOWDOWN", 1) > 1 ? 3 * TW_SEC : 3 * TW_SEC / 2;
 }
 
 /* What may be used beside, by the watchers and the kernel's own caches. */
