@@ -227,13 +227,13 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	if (first && !arm_report(user, stride, arm, 1))
 		return 0;
 	err = twheel_arm_prepare(tw, arm, nr, &arming);
-	if (err) {
+	if (err && first) {
 		/* What that told is not going to be. */
 		arm->result = err;
-		if (first)
-			arm_report(user, stride, arm, 1);
-		return err;
+		arm_report(user, stride, arm, 1);
 	}
+	if (err)
+		return err;
 	nr = arm_report(user, stride, arm, nr);
 	for (i = 0; i < nr; i++)
 		nr_armed += !arm[i].result;

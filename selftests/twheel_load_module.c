@@ -6,65 +6,14 @@
  * The program loads and unloads the module itself.  TWHEEL_KO names the file,
  * TW_ROUNDS the number of rounds.  When it ends, the module is loaded.
  */
+#include "twheel_module.h"
 #include "twheel_outside.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #define WHEELS		8
 #define TIMEOUTS	1000
-
-static const char *module_path(void)
-{
-	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
-}
-
-static int load(void)
-{
-	int fd = open(module_path(), O_RDONLY | O_CLOEXEC);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
-}
-
-static bool is_loaded(void)
-{
-	return !access("/sys/module/twheel", F_OK);
-}
-
-/* The device node comes and goes with the module, but a little later. */
-static int load_and_wait(void)
-{
-	int i, ret = load();
-
-	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
-		tw_sleep(TW_MS);
-	return ret;
-}
-
-/* Tries again while somebody has the device open. */
-static int unload_soon(void)
-{
-	int i, ret;
-
-	for (i = 0; i < TW_PATIENCE_MS; i++) {
-		ret = unload();
-		if (ret != -EWOULDBLOCK)
-			return ret;
-		tw_sleep(TW_MS);
-	}
-	return -ETIMEDOUT;
-}
 
 /*
  * How many names in a directory begin so.  Links do not count: the name of a
@@ -113,16 +62,16 @@ FIXTURE(load) {
 
 FIXTURE_SETUP(load)
 {
-	if (access(module_path(), R_OK))
-		SKIP(return, "no %s: set TWHEEL_KO", module_path());
-	if (!is_loaded())
-		ASSERT_EQ(0, load_and_wait());
+	if (access(tw_module_path(), R_OK))
+		SKIP(return, "no %s: set TWHEEL_KO", tw_module_path());
+	if (!tw_is_loaded())
+		ASSERT_EQ(0, tw_load_and_wait(""));
 }
 
 FIXTURE_TEARDOWN(load)
 {
-	if (!is_loaded())
-		EXPECT_EQ(0, load_and_wait());
+	if (!tw_is_loaded())
+		EXPECT_EQ(0, tw_load_and_wait(""));
 }
 
 TEST_F(load, unloading_with_a_wheel_open_says_ewouldblock)
@@ -130,7 +79,7 @@ TEST_F(load, unloading_with_a_wheel_open_says_ewouldblock)
 	int fd = tw_open(O_CLOEXEC);
 
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EWOULDBLOCK, unload());
+	EXPECT_EQ(-EWOULDBLOCK, tw_unload());
 	close(fd);
 }
 
@@ -142,7 +91,7 @@ TEST_F(load, a_wheel_goes_on_after_unloading_was_refused)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
-	ASSERT_EQ(-EWOULDBLOCK, unload());
+	ASSERT_EQ(-EWOULDBLOCK, tw_unload());
 	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	ASSERT_ONE_EVENT(fd, &event, id);
 	close(fd);
@@ -156,8 +105,8 @@ TEST_F(load, unloading_after_the_last_close_takes_everything_away)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	close(fd);
-	ASSERT_EQ(0, unload());
-	EXPECT_FALSE(is_loaded());
+	ASSERT_EQ(0, tw_unload());
+	EXPECT_FALSE(tw_is_loaded());
 	EXPECT_EQ(-ENOENT, tw_open(O_CLOEXEC));
 	EXPECT_EQ(0, tw_kthreads(&switches));
 	EXPECT_EQ(0, count_caches());
@@ -168,9 +117,9 @@ TEST_F(load, unloading_after_the_last_close_takes_everything_away)
 
 TEST_F(load, a_module_never_used_can_be_unloaded)
 {
-	ASSERT_EQ(0, unload());
-	ASSERT_EQ(0, load_and_wait());
-	EXPECT_EQ(0, unload());
+	ASSERT_EQ(0, tw_unload());
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(0, tw_unload());
 }
 
 /* ---- many rounds --------------------------------------------------------- */
@@ -283,9 +232,9 @@ static long rounds(struct __test_metadata *_metadata, int nr)
 
 	ASSERT_LT(0, hammer);
 	while (nr--) {
-		ASSERT_EQ(0, unload_soon());
+		ASSERT_EQ(0, tw_unload_soon());
 		ASSERT_EQ(0, tw_kthreads(&switches));
-		ASSERT_EQ(0, load_and_wait());
+		ASSERT_EQ(0, tw_load_and_wait(""));
 		ASSERT_EQ(0, kill_a_holder());
 		ASSERT_EQ(0, work());
 	}

@@ -6,39 +6,9 @@
  *
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
-#include "twheel_test.h"
+#include "twheel_module.h"
 
 #include <dirent.h>
-#include <sys/syscall.h>
-
-/* 0, or -errno of finit_module(). */
-static int load(const char *parameters)
-{
-	int fd = open(getenv("TWHEEL_KO") ?: "/lib/twheel.ko", O_RDONLY | O_CLOEXEC);
-	int i, ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
-	close(fd);
-	/* The device node comes a little later. */
-	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
-		tw_sleep(TW_MS);
-	return ret;
-}
-
-/* What a wheel that was closed just now still holds keeps the module busy. */
-static int unload(void)
-{
-	int i, ret = -EWOULDBLOCK;
-
-	for (i = 0; i < TW_PATIENCE_MS && ret == -EWOULDBLOCK; i++) {
-		ret = syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
-		if (ret)
-			tw_sleep(TW_MS);
-	}
-	return ret;
-}
 
 FIXTURE(parameters) {
 };
@@ -46,13 +16,13 @@ FIXTURE(parameters) {
 FIXTURE_SETUP(parameters)
 {
 	/* Left by a test that failed. */
-	unload();
+	tw_unload_soon();
 	ASSERT_NE(0, access(TW_PARAMETERS, F_OK));
 }
 
 FIXTURE_TEARDOWN(parameters)
 {
-	unload();
+	tw_unload_soon();
 }
 
 TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
@@ -66,7 +36,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(-EINVAL, load(bad[i]))
+		EXPECT_EQ(-EINVAL, tw_load_and_wait(bad[i]))
 			TH_LOG("%s", bad[i]);
 		EXPECT_NE(0, access("/sys/module/twheel", F_OK));
 	}
@@ -84,7 +54,7 @@ TEST_F(parameters, both_ends_of_each_range_are_taken)
 	int i, fd;
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
-		ASSERT_EQ(0, load(good[i]))
+		ASSERT_EQ(0, tw_load_and_wait(good[i]))
 			TH_LOG("%s", good[i]);
 		fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
 		ASSERT_LE(0, fd);
@@ -92,7 +62,7 @@ TEST_F(parameters, both_ends_of_each_range_are_taken)
 		ASSERT_EQ(0, tw_advance(fd, TW_MS));
 		ASSERT_ONE_EVENT(fd, &event, id);
 		close(fd);
-		ASSERT_EQ(0, unload());
+		ASSERT_EQ(0, tw_unload_soon());
 	}
 }
 
@@ -102,7 +72,7 @@ TEST_F(parameters, default_tick_is_that_of_a_wheel_that_does_not_choose)
 	__u64 id;
 	int fd;
 
-	ASSERT_EQ(0, load("default_tick_us=250"));
+	ASSERT_EQ(0, tw_load_and_wait("default_tick_us=250"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -116,7 +86,7 @@ TEST_F(parameters, max_pending_bounds_what_a_wheel_may_ask_for)
 	struct twheel_info info;
 	int i, fd;
 
-	ASSERT_EQ(0, load("max_pending=100"));
+	ASSERT_EQ(0, tw_load_and_wait("max_pending=100"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(100, info.max_pending_limit);
@@ -134,7 +104,7 @@ TEST_F(parameters, max_pending_bounds_also_the_default)
 	struct twheel_info info;
 	int fd;
 
-	ASSERT_EQ(0, load("max_pending=100"));
+	ASSERT_EQ(0, tw_load_and_wait("max_pending=100"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
@@ -148,7 +118,7 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 	struct dirent *entry;
 	int nr = 0;
 
-	ASSERT_EQ(0, load("kthreads=3"));
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=3"));
 	proc = opendir("/proc");
 	ASSERT_NE(NULL, proc);
 	while ((entry = readdir(proc))) {
@@ -198,7 +168,7 @@ TEST_F(parameters, wheels_together_hold_max_timeouts_and_then_say_enospc)
 	int i, fds[3], nr, total = 0;
 	__u64 ids[TIMEOUTS + 1], id;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	for (i = 0; i < 3; i++) {
 		fds[i] = open_virtual(_metadata);
 	}
@@ -223,7 +193,7 @@ TEST_F(parameters, refused_one_changes_nothing)
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	fd = open_virtual(_metadata);
 	fill(_metadata, fd, ids);
 	ASSERT_EQ(0, tw_info(fd, &before));
@@ -245,7 +215,7 @@ TEST_F(parameters, slots_of_a_wide_wheel_count_too)
 	__u64 id;
 	int fd;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
@@ -262,7 +232,7 @@ TEST_F(parameters, closing_one_wheel_makes_room_in_another)
 	__u64 ids[TIMEOUTS + 1], id;
 	int full, other, i, ret = -ENOSPC;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	full = open_virtual(_metadata);
 	other = open_virtual(_metadata);
 	fill(_metadata, full, ids);
@@ -284,7 +254,7 @@ TEST_F(parameters, cancelled_timeouts_make_room_again)
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd, i, nr;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	fd = open_virtual(_metadata);
 	nr = fill(_metadata, fd, ids);
 	for (i = 0; i < nr; i++) {
@@ -303,7 +273,7 @@ TEST_F(parameters, read_events_make_room_again)
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd, i, nr;
 
-	ASSERT_EQ(0, load("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
 	fd = open_virtual(_metadata);
 	nr = fill(_metadata, fd, ids);
 	ASSERT_EQ(0, tw_advance(fd, TW_HOUR));

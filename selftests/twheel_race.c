@@ -152,6 +152,18 @@ static void *armer(void *arg)
 	return NULL;
 }
 
+/* Some lines that are armed, BATCH at the most; how many. */
+static int pick_some(struct line *lines[], __u64 *seed)
+{
+	int i, nr = 0;
+
+	for (i = 0; i < BATCH; i++) {
+		lines[nr] = pick(seed);
+		nr += !!lines[nr];
+	}
+	return nr;
+}
+
 static void *canceller(void *arg)
 {
 	__u64 seed = new_seed();
@@ -162,13 +174,10 @@ static void *canceller(void *arg)
 
 	(void)arg;
 	while (!race.stop) {
-		for (i = 0, nr = 0; i < BATCH; i++) {
-			lines[nr] = pick(&seed);
-			if (!lines[nr])
-				continue;
-			over[nr] = is_over(lines[nr]);
-			cancels[nr] = (struct twheel_cancel){ .id = lines[nr]->id };
-			nr++;
+		nr = pick_some(lines, &seed);
+		for (i = 0; i < nr; i++) {
+			over[i] = is_over(lines[i]);
+			cancels[i] = (struct twheel_cancel){ .id = lines[i]->id };
 		}
 		ret = tw_cancel_vec(race.fd, cancels, nr);
 		for (i = 0, won = 0; i < nr; i++) {
@@ -227,16 +236,13 @@ static void *rearmer_of_many(void *arg)
 
 	(void)arg;
 	while (!race.stop) {
-		for (i = 0, nr = 0; i < BATCH; i++) {
-			lines[nr] = pick(&seed);
-			if (!lines[nr])
-				continue;
-			arms[nr] = (struct twheel_arm){
-				.id = lines[nr]->id,
+		nr = pick_some(lines, &seed);
+		for (i = 0; i < nr; i++) {
+			arms[i] = (struct twheel_arm){
+				.id = lines[i]->id,
 				.expires_ns = tw_now(CLOCK_MONOTONIC) + FAR + i,
 				.flags = TWHEEL_ARM_ABSOLUTE,
 			};
-			nr++;
 		}
 		ret = tw_rearm_vec(race.fd, arms, nr);
 		for (i = 0, won = 0; i < nr; i++) {

@@ -7,47 +7,10 @@
  *
  * The program loads and unloads the module itself.  TWHEEL_KO names the file.
  */
+#include "twheel_module.h"
 #include "fault_inject.h"
 
 #include <sys/klog.h>
-#include <sys/syscall.h>
-
-static const char *module_path(void)
-{
-	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
-}
-
-static int load(const char *parameters)
-{
-	int fd = open(module_path(), O_RDONLY | O_CLOEXEC);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
-}
-
-static bool is_loaded(void)
-{
-	return !access("/sys/module/twheel", F_OK);
-}
-
-/* The device node comes a little later. */
-static int load_and_wait(const char *parameters)
-{
-	int i, ret = load(parameters);
-
-	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
-		tw_sleep(TW_MS);
-	return ret;
-}
 
 /* Whether a file has a line with this word. */
 static bool file_has(const char *path, const char *word)
@@ -68,7 +31,7 @@ static const char *left_behind(void)
 {
 	__u64 switches;
 
-	if (is_loaded())
+	if (tw_is_loaded())
 		return "/sys/module";
 	if (tw_kthreads(&switches))
 		return "a thread";
@@ -171,18 +134,18 @@ FIXTURE_SETUP(load)
 	 * sysfs (seen in 6.12), for which kmemleak would blame the module.
 	 */
 	ASSERT_EQ(0, fi_reject(fi_function("sysfs_slab_add")));
-	if (access(module_path(), R_OK))
-		SKIP(return, "no %s: set TWHEEL_KO", module_path());
-	if (is_loaded())
-		ASSERT_EQ(0, unload());
+	if (access(tw_module_path(), R_OK))
+		SKIP(return, "no %s: set TWHEEL_KO", tw_module_path());
+	if (tw_is_loaded())
+		ASSERT_EQ(0, tw_unload());
 	ASSERT_EQ(NULL, left_behind_soon());
 }
 
 FIXTURE_TEARDOWN(load)
 {
 	fi_fail_no_more();
-	if (is_loaded())
-		EXPECT_EQ(0, unload());
+	if (tw_is_loaded())
+		EXPECT_EQ(0, tw_unload());
 	log_forget_what_was_asked_for();
 }
 
@@ -210,7 +173,7 @@ static void check_load(struct __test_metadata *_metadata, int ret, const char *f
 			TH_LOG("%s(), fault %u: open says %d", function, nth, fd);
 		if (fd >= 0)
 			close(fd);
-		ASSERT_EQ(0, unload())
+		ASSERT_EQ(0, tw_unload())
 			TH_LOG("%s(), fault %u", function, nth);
 	} else if (ret == -EBUSY) {
 		said->ebusy++;
@@ -246,7 +209,7 @@ static struct said load_with_faults_in(struct __test_metadata *_metadata, const 
 	for (nth = 1;; nth++) {
 		ASSERT_EQ(0, fi_filter(FI_ALL, range));
 		ASSERT_EQ(0, fi_arm(nth));
-		ret = load(THREADS);
+		ret = tw_load(THREADS);
 		left = fi_disarm();
 		ASSERT_EQ(0, fi_filter(0, range));
 		if (left)
@@ -254,7 +217,7 @@ static struct said load_with_faults_in(struct __test_metadata *_metadata, const 
 		check_load(_metadata, ret, function, nth, &said);
 	}
 	ASSERT_EQ(0, ret);
-	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, tw_unload());
 	tell_said(function, &said);
 	return said;
 }
@@ -312,7 +275,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 300
 		ASSERT_EQ(0, fi_filter(FI_ALL, range));
 		fi.nth = nth_fd;
 		ASSERT_EQ(0, fi_arm(nth));
-		ret = load(THREADS);
+		ret = tw_load(THREADS);
 		left = fi_disarm();
 		fi.nth = own_fd;
 		ASSERT_EQ(0, fi_filter(0, range));
@@ -361,8 +324,8 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 	unsigned int nr, nr_failed = 0;
 	int i, round, fd;
 
-	ASSERT_EQ(0, load_and_wait("max_timeouts=1024"));
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
 
@@ -402,8 +365,8 @@ TEST_F_TIMEOUT(load, slots_that_could_not_be_had_count_against_no_limit, 120)
 	int fd, round;
 	__u64 id;
 
-	ASSERT_EQ(0, load_and_wait("max_timeouts=209700"));
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=209700"));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	for (round = 0; round < 3; round++) {

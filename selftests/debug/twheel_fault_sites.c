@@ -19,6 +19,7 @@
  * for these, memory ends at each byte of each structure.
  */
 #include "twheel_commands.h"
+#include "twheel_module.h"
 #include "fault_inject.h"
 
 #include <sys/epoll.h>
@@ -1160,11 +1161,6 @@ static void __attribute__((constructor)) share(void)
 		      -1, 0);
 }
 
-static const char *module_path(void)
-{
-	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
-}
-
 static void begin(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 		  bool compat)
 {
@@ -1601,7 +1597,7 @@ FIXTURE_SETUP(call)
 	if (ret)
 		SKIP(return, "no fault injection with a filter for stacks: %s", strerror(-ret));
 	ASSERT_EQ(0, fi_spare_kmemleak());
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	self->outcomes.nr = 0;
 	self->world.arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -1793,7 +1789,7 @@ FIXTURE_SETUP(again)
 	if (ret)
 		SKIP(return, "no fault injection with a filter for stacks: %s", strerror(-ret));
 	ASSERT_EQ(0, fi_spare_kmemleak());
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TICK, PLACES));
@@ -2195,7 +2191,7 @@ FIXTURE_SETUP(thread)
 	if (ret)
 		SKIP(return, "no fault injection with a filter for stacks: %s", strerror(-ret));
 	ASSERT_EQ(0, fi_reject(fi_functions(names, ARRAY_SIZE(names))));
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 }
 
 FIXTURE_TEARDOWN(thread)
@@ -2303,7 +2299,7 @@ FIXTURE_SETUP(all)
 	if (shared->nr_cases < NR_CASES)
 		SKIP(return, "only %d of %d cases were run, or could be", shared->nr_cases,
 		     NR_CASES);
-	ASSERT_EQ(0, fi_read_module(&self->module, module_path()));
+	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 }
 
 FIXTURE_TEARDOWN(all)

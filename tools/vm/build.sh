@@ -99,6 +99,13 @@ selftest_programs()
 	done
 }
 
+# pack_root FOLDER FILE: into an initramfs; the folder goes.
+pack_root()
+{
+	(cd "$1" && find . | cpio -o -H newc -R 0:0 --quiet) >"$2"
+	rm -rf "$1"
+}
+
 # make_initramfs FILE MODULE PROGRAM...: packs the guest; `more_modules' go to
 # where the module goes.
 more_modules=()
@@ -114,6 +121,5 @@ make_initramfs()
 	[ ${#more_modules[@]} -eq 0 ] || cp "${more_modules[@]}" "$root/lib/"
 	[ $# -eq 0 ] || cp "$@" "$root/programs/"
 	ln -s bin/init "$root/init"
-	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$file"
-	rm -rf "$root"
+	pack_root "$root" "$file"
 }

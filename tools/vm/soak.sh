@@ -39,8 +39,7 @@ make_root()
 	mkdir -p "$root"
 	cp "$build/soak/soak" "$root/init"
 	cp "$(module_tree "$series")/twheel.ko" "$root/"
-	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$files/initramfs"
-	rm -rf "$root"
+	pack_root "$root" "$files/initramfs"
 }
 
 # The options end up in the environment of init.

@@ -114,7 +114,7 @@ fuzz)
 	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
 	host_test uml_fuzz "$top/tools/vm/uml-fuzz.sh"
-	# And with two processors, which cost a hundred times as much to emulate.
+	# And with two processors, which are slower to emulate.
 	export TW_FUZZ_CALLS=${TW_FUZZ_SMP_CALLS:-500000}
 	;;
 esac

@@ -21,7 +21,7 @@ mkdir -p "$files/root"/{bin,lib}
 cp "$cache/busybox/bin/busybox" "$build/selftests/debug/twheel_fuzz" "$files/root/bin/"
 cp "$(module_tree "$series")/twheel.ko" "$files/root/lib/"
 cp "$top/tools/vm/guest/fuzz-init" "$files/root/init"
-(cd "$files/root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$files/initramfs"
+pack_root "$files/root" "$files/initramfs"
 
 export TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}
 mapfile -t settings < <(env | grep '^TW_[A-Z_]*=')

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Loading and unloading the module, for programs that do so themselves.
+ * TWHEEL_KO names the file.
+ */
+#ifndef TWHEEL_MODULE_H
+#define TWHEEL_MODULE_H
+
+#include "twheel_test.h"
+
+#include <sys/syscall.h>
+
+static inline const char *tw_module_path(void)
+{
+	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
+}
+
+/* 0, or -errno of finit_module(). */
+static inline int tw_load(const char *parameters)
+{
+	int fd = open(tw_module_path(), O_RDONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, parameters, 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* The device node comes and goes with the module, but a little later. */
+static inline int tw_load_and_wait(const char *parameters)
+{
+	int i, ret = tw_load(parameters);
+
+	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
+		tw_sleep(TW_MS);
+	return ret;
+}
+
+static inline int tw_unload(void)
+{
+	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
+}
+
+/* Tries again while somebody has the device open. */
+static inline int tw_unload_soon(void)
+{
+	int i, ret;
+
+	for (i = 0; i < TW_PATIENCE_MS; i++) {
+		ret = tw_unload();
+		if (ret != -EWOULDBLOCK)
+			return ret;
+		tw_sleep(TW_MS);
+	}
+	return -ETIMEDOUT;
+}
+
+static inline bool tw_is_loaded(void)
+{
+	return !access("/sys/module/twheel", F_OK);
+}
+
+#endif /* TWHEEL_MODULE_H */
