@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device of twheel: open, ioctl, read, poll and fdinfo of /dev/twheel
+ * The device of twheel: open, ioctl, read, poll, mmap and fdinfo of /dev/twheel
  *
  * Nothing is decided here: calls are checked for their shape, copied in and
  * out, and handed to the engine in batches.
@@ -12,6 +12,7 @@
 #include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
@@ -604,6 +605,39 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 	return events;
 }
 
+/* mmap: the refresh table */
+
+/*
+ * A page is there when the first timeout is that has its word there: what is
+ * beyond is SIGBUS, and no store through an id can run out of memory.
+ */
+static vm_fault_t words_fault(struct vm_fault *vmf)
+{
+	struct twheel_file *tf = vmf->vma->vm_file->private_data;
+	void *page = twheel_words_page(tf->tw, vmf->pgoff);
+
+	if (!page)
+		return VM_FAULT_SIGBUS;
+	vmf->page = virt_to_page(page);
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct words_vm_ops = {
+	.fault	= words_fault,
+};
+
+static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct twheel_file *tf = file->private_data;
+
+	/* A private copy would be a table that nobody reads. */
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	vma->vm_ops = &words_vm_ops;
+	return twheel_map_words(tf->tw);
+}
+
 /* open, release, fdinfo */
 
 static int twheel_fop_open(struct inode *inode, struct file *file)
@@ -679,6 +713,7 @@ static const struct file_operations twheel_fops = {
 	.compat_ioctl	= compat_ptr_ioctl,
 	.read_iter	= twheel_fop_read_iter,
 	.poll		= twheel_fop_poll,
+	.mmap		= twheel_fop_mmap,
 	.show_fdinfo	= twheel_fop_show_fdinfo,
 };
 

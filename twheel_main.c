@@ -284,16 +284,33 @@ struct twheel_page {
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
 
 /**
- * struct twheel_table - from index to page
+ * struct twheel_table - from number to page
  * @rcu: for freeing it
  * @capacity: room at @page
- * @page: the pages; those below struct twheel.nr_pages are there
+ * @page: the pages; those below struct twheel_pages.nr are there
  */
 struct twheel_table {
 	struct rcu_head rcu;
 	u32 capacity;
-	struct twheel_page *page[];
+	void *page[];
 };
+
+/**
+ * struct twheel_pages - pages that are found by number
+ * @table: RCU, replaced under grow_mutex
+ * @nr: pages in @table; written under grow_mutex, released
+ */
+struct twheel_pages {
+	struct twheel_table __rcu *table;
+	u32 nr;
+};
+
+/*
+ * The refresh table: a word per index, in pages of their own that users map.
+ * They write there whenever they like; we read a word once, and believe it only
+ * where it names the timeout's generation and moves it later.
+ */
+#define WORDS_PER_PAGE		(PAGE_SIZE / sizeof(u64))
 
 /**
  * struct twheel - an open wheel
@@ -321,8 +338,9 @@ struct twheel_table {
  * @free_lock: guards @free
  * @free: chain of free places
  * @freed: places on their way to @free; llist, taken from under free_lock
- * @table: pages by index; RCU, replaced under grow_mutex
- * @nr_pages: pages in @table; written under grow_mutex, released
+ * @places: struct twheel_page by index / PLACES_PER_PAGE
+ * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
+ * @has_words: it was mapped: a place has a word before it is used; grow_mutex
  * @nr_retired: places whose generations are used up; atomic
  *
  * @room_used: entries in the wheel and entries promised; atomic
@@ -399,8 +417,9 @@ struct twheel {
 	spinlock_t free_lock ____cacheline_aligned_in_smp;
 	struct llist_node *free;
 	struct llist_head freed;
-	struct twheel_table __rcu *table;
-	u32 nr_pages;
+	struct twheel_pages places;
+	struct twheel_pages words;
+	bool has_words;
 	atomic_t nr_retired;
 
 	atomic_t room_used ____cacheline_aligned_in_smp;
@@ -552,20 +571,25 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
  * G7: a timeout is found in two loads, whatever pends.  The page outlives the
  * read-side section; it is freed by the last close.
  */
-static struct twheel_page *page_at(struct twheel *tw, u32 nr)
+static void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
-	struct twheel_page *page = NULL;
+	void *page = NULL;
 	u32 nr_pages;
 
 	rcu_read_lock();
-	/* Pairs with the release in table_add(): the table has that page. */
-	nr_pages = smp_load_acquire(&tw->nr_pages);
+	/* Pairs with the release in pages_add(): the table has that page. */
+	nr_pages = smp_load_acquire(&pages->nr);
 	if (nr < nr_pages) {
 		nr = array_index_nospec(nr, nr_pages);
-		page = rcu_dereference(tw->table)->page[nr];
+		page = rcu_dereference(pages->table)->page[nr];
 	}
 	rcu_read_unlock();
 	return page;
+}
+
+static struct twheel_page *page_at(struct twheel *tw, u32 nr)
+{
+	return pages_at(&tw->places, nr);
 }
 
 static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
@@ -631,6 +655,49 @@ static u64 deadline_tick(const struct twheel *tw, u64 deadline_ns)
 static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
 {
 	return tick >= tw->max_tick - 1 ? WAKE_NEVER : tick * tw->tick_ns;
+}
+
+/* The refresh table */
+
+static u64 *word_at(struct twheel *tw, u32 index)
+{
+	u64 *words = pages_at(&tw->words, index / WORDS_PER_PAGE);
+
+	return words ? &words[index % WORDS_PER_PAGE] : NULL;
+}
+
+/* What was stored for an earlier life is not for this one. */
+static void word_clear(struct twheel *tw, u32 index)
+{
+	u64 *word = word_at(tw, index);
+
+	if (word)
+		WRITE_ONCE(*word, 0);
+}
+
+/*
+ * The deadline in force: as armed, or later, as refreshed.  G8: a store through
+ * a stale id names another generation, and is not looked at.
+ */
+static u64 timeout_deadline_ns(struct twheel *tw,
+			       const struct twheel_timeout *t, u64 state)
+{
+	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
+	u64 *word;
+
+	if (state & STATE_PERIODIC || !state_is_pending(state))
+		return deadline_ns;
+	word = word_at(tw, timeout_index(t));
+	if (!word)
+		return deadline_ns;
+	word_ns = READ_ONCE(*word);
+	if ((word_ns ^ state_gen(state)) & TWHEEL_REFRESH_GEN_MASK)
+		return deadline_ns;
+	word_ns &= ~(u64)TWHEEL_REFRESH_GEN_MASK;
+	/* TWHEEL_TIME_NEVER rounds up to itself and 1; nothing is later. */
+	if (word_ns > TWHEEL_TIME_NEVER + 1)
+		return deadline_ns;
+	return max(deadline_ns, word_ns);
 }
 
 /* When to run */
@@ -767,15 +834,15 @@ struct ending {
 	unsigned int nr_room;
 };
 
-static int table_add(struct twheel *tw, struct twheel_page *page)
+static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	__must_hold(&tw->grow_mutex)
 {
 	struct twheel_table *old, *table;
 
-	old = rcu_dereference_protected(tw->table,
+	old = rcu_dereference_protected(pages->table,
 					lockdep_is_held(&tw->grow_mutex));
 	table = old;
-	if (!old || tw->nr_pages == old->capacity) {
+	if (!old || pages->nr == old->capacity) {
 		u32 capacity = old ? 2 * old->capacity : 8;
 
 		table = kvmalloc(struct_size(table, page, capacity),
@@ -785,16 +852,34 @@ static int table_add(struct twheel *tw, struct twheel_page *page)
 		table->capacity = capacity;
 		if (old)
 			memcpy(table->page, old->page,
-			       tw->nr_pages * sizeof(table->page[0]));
+			       pages->nr * sizeof(table->page[0]));
 	}
-	table->page[tw->nr_pages] = page;
+	table->page[pages->nr] = page;
 	if (table != old) {
-		rcu_assign_pointer(tw->table, table);
+		rcu_assign_pointer(pages->table, table);
 		if (old)
 			kvfree_rcu(old, rcu);
 	}
-	/* Pairs with the acquire in page_at(). */
-	smp_store_release(&tw->nr_pages, tw->nr_pages + 1);
+	/* Pairs with the acquire in pages_at(). */
+	smp_store_release(&pages->nr, pages->nr + 1);
+	return 0;
+}
+
+/* Add words for all indices below @end. */
+static int words_provide(struct twheel *tw, u32 end)
+	__must_hold(&tw->grow_mutex)
+{
+	while ((u64)tw->words.nr * WORDS_PER_PAGE < end) {
+		unsigned long page = get_zeroed_page(GFP_TWHEEL);
+		int err = page ? pages_add(tw, &tw->words, (void *)page) :
+				 -ENOMEM;
+
+		if (err) {
+			free_page(page);
+			return err;
+		}
+		cond_resched();
+	}
 	return 0;
 }
 
@@ -802,6 +887,7 @@ static int table_add(struct twheel *tw, struct twheel_page *page)
 static int arena_grow(struct twheel *tw)
 	__must_hold(&tw->grow_mutex)
 {
+	u32 first_index = tw->places.nr * PLACES_PER_PAGE;
 	struct twheel_page *page;
 	unsigned int i;
 	int err = -ENOMEM;
@@ -811,10 +897,12 @@ static int arena_grow(struct twheel *tw)
 		err = -ENOSPC;
 		goto uncount;
 	}
+	if (tw->has_words && words_provide(tw, first_index + PLACES_PER_PAGE))
+		goto uncount;
 	page = (struct twheel_page *)get_zeroed_page(GFP_TWHEEL);
 	if (!page)
 		goto uncount;
-	page->first_index = tw->nr_pages * PLACES_PER_PAGE;
+	page->first_index = first_index;
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
 
@@ -822,7 +910,7 @@ static int arena_grow(struct twheel *tw)
 		atomic64_set(&t->state, BIT_ULL(STATE_GEN_SHIFT));
 		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
 	}
-	err = table_add(tw, page);
+	err = pages_add(tw, &tw->places, page);
 	if (err)
 		goto free_page;
 	llist_add_batch(&page->timeout[0].node,
@@ -834,6 +922,40 @@ free_page:
 uncount:
 	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
 	return err;
+}
+
+/**
+ * twheel_map_words() - make the refresh table, for it is going to be mapped
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -EINTR by a fatal signal.
+ */
+int twheel_map_words(struct twheel *tw)
+{
+	int err;
+
+	if (mutex_lock_killable(&tw->grow_mutex))
+		return -EINTR;
+	err = words_provide(tw, tw->places.nr * PLACES_PER_PAGE);
+	if (!err)
+		tw->has_words = true;
+	mutex_unlock(&tw->grow_mutex);
+	return err;
+}
+
+/**
+ * twheel_words_page() - a page of the refresh table
+ * @tw: the wheel
+ * @nr: its number
+ *
+ * Context: any.
+ * Return: the page, which lives until the last close, or NULL where no timeout
+ * has its word yet.
+ */
+void *twheel_words_page(struct twheel *tw, unsigned long nr)
+{
+	return nr <= U32_MAX ? pages_at(&tw->words, nr) : NULL;
 }
 
 /*
@@ -857,7 +979,7 @@ static int arena_provide(struct twheel *tw)
 	mutex_lock(&tw->grow_mutex);
 	/* Someone else may have grown it, or freed places, meanwhile. */
 	if (llist_empty(&tw->freed)) {
-		full = (u64)tw->nr_pages * PLACES_PER_PAGE >=
+		full = (u64)tw->places.nr * PLACES_PER_PAGE >=
 		       tw->max_pending + atomic_read(&tw->nr_retired);
 		if (!full)
 			err = arena_grow(tw);
@@ -1277,10 +1399,12 @@ static u64 life_due_ns(const struct life *life)
  * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
  * saw the place's last life, may read while we write, and find out afterwards.
  */
-static void life_begin(struct twheel_timeout *t, const struct life *life)
+static void life_begin(struct twheel *tw, struct twheel_timeout *t,
+		       const struct life *life)
 {
 	u32 slot = timeout_slot(t);
 
+	word_clear(tw, timeout_index(t));
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (life->flags & STATE_PERIODIC) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
@@ -1301,7 +1425,7 @@ static int arm_place(struct twheel *tw, struct twheel_arm *arm,
 
 	if (life.interval_ns && periodic_provide(t))
 		return -ENOMEM;
-	life_begin(t, &life);
+	life_begin(tw, t, &life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
@@ -1657,7 +1781,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 				 state_next(seen, PHASE_REARMING, 0))) {
 		return false;
 	}
-	life_begin(t, life);
+	life_begin(tw, t, life);
 	*to_inbox = phase != PHASE_QUEUED && !stays;
 	atomic64_set_release(&t->state,
 			     state_next(seen, stays ? PHASE_ARMED : PHASE_QUEUED,
@@ -1929,7 +2053,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		.id		= timeout_id(t, state),
 		.state		= TWHEEL_STATE_PENDING,
 		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= min(READ_ONCE(t->deadline_ns),
+		.deadline_ns	= min(timeout_deadline_ns(tw, t, state),
 				      TWHEEL_TIME_NEVER),
 		.count		= timeout_count(t, state),
 	};
@@ -2026,16 +2150,18 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	return i;
 }
 
-static u64 page_next_ns(const struct twheel_page *page)
+static u64 page_next_ns(struct twheel *tw, const struct twheel_page *page)
 {
 	u64 next_ns = TWHEEL_TIME_NEVER;
 	u32 i;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		const struct twheel_timeout *t = &page->timeout[i];
+		u64 state = timeout_state(t);
 
-		if (state_is_pending(timeout_state(t)))
-			next_ns = min(next_ns, READ_ONCE(t->deadline_ns));
+		if (state_is_pending(state))
+			next_ns = min(next_ns,
+				      timeout_deadline_ns(tw, t, state));
 	}
 	return next_ns;
 }
@@ -2050,7 +2176,7 @@ static u64 next_expiry_ns(struct twheel *tw)
 	for (nr = 0; (page = page_at(tw, nr)); nr++) {
 		/* What is being re-armed is in no state that counts. */
 		spin_lock(&tw->lock);
-		next_ns = min(next_ns, page_next_ns(page));
+		next_ns = min(next_ns, page_next_ns(tw, page));
 		spin_unlock(&tw->lock);
 		cond_resched();
 	}
@@ -2071,7 +2197,10 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	/* Once it is, what follows is final, and nobody is waited for. */
 	bool started = twheel_is_started(tw);
 
-	*info = (struct twheel_info){ .size = sizeof(*info) };
+	*info = (struct twheel_info){
+		.size		= sizeof(*info),
+		.features	= TWHEEL_FEATURE_REFRESH,
+	};
 
 	if (!started)
 		mutex_lock(&tw->control_mutex);
@@ -2228,13 +2357,14 @@ static void expiry_account(struct twheel *tw, const struct expiry *x,
 }
 
 static bool timeout_expire_once(struct twheel *tw, struct twheel_timeout *t,
-				u64 state, struct expiry *x)
+				u64 state, struct expiry *x, u64 deadline_ns)
 	__must_hold(&tw->lock)
 {
 	/* G3: a cancel that came first has won. */
 	if (!state_change(t, state,
 			  state_next(state, PHASE_SPENT, STATE_UNREAD)))
 		return false;
+	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = x->fired_ns;
 	ready_add(tw, t);
 	tw->nr_spent++;
@@ -2287,18 +2417,37 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 	return true;
 }
 
+/*
+ * An entry came up before its timeout is due, which is because that was moved
+ * later, or because the clock was set back since it was overdue.
+ */
+static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
+			     u64 state, struct expiry *x, u64 deadline_ns)
+	__must_hold(&tw->lock)
+{
+	u64 next = state & ~STATE_OVERDUE;
+
+	/* Where REARM has moved it there is nothing to be written. */
+	if (next != state || deadline_ns != READ_ONCE(t->deadline_ns)) {
+		if (!state_change(t, state,
+				  state_next(state, PHASE_REARMING, 0))) {
+			x->nr_room++;
+			return;
+		}
+		WRITE_ONCE(t->deadline_ns, deadline_ns);
+		atomic64_set_release(&t->state, next);
+	}
+	entry_insert(tw, t, next, timeout_index(t));
+}
+
 /* An entry came up. */
 static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 			   struct twheel_timeout *t, struct expiry *x)
 	__must_hold(&tw->lock)
 {
 	u64 state = timeout_state(t);
-	u64 deadline_ns = READ_ONCE(t->deadline_ns);
-	/* Re-armed since the pass began, it may be due after x->now_ns. */
-	bool overdue = state & STATE_OVERDUE;
-	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
-	u64 nr = 1;
-	bool won;
+	u64 deadline_ns, until_ns, nr = 1;
+	bool won, overdue;
 
 	lockdep_assert_held(&tw->lock);
 	if (state_phase(state) != PHASE_ARMED ||
@@ -2307,30 +2456,23 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 		x->nr_stale++;
 		return;
 	}
-	/* G1 never early: since it was armed, the clock was set back. */
-	if (overdue && deadline_ns > x->fired_ns) {
-		u64 next = state_placed(state, state & STATE_FLAGS &
-					~STATE_OVERDUE);
-
-		if (state_change(t, state, next))
-			entry_insert(tw, t, next, entry->index);
-		else
-			x->nr_room++;
-		return;
-	}
 	/*
-	 * G1 never early: it was moved later.  Also when that has passed too:
-	 * events come in the order of ticks.
+	 * G1 never early.  What was moved later waits, also when that has passed
+	 * too: events come in the order of ticks.
 	 */
-	if (!overdue && deadline_ns > entry->tick * tw->tick_ns) {
-		entry_insert(tw, t, state, entry->index);
+	deadline_ns = timeout_deadline_ns(tw, t, state);
+	overdue = state & STATE_OVERDUE;
+	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->tick_ns)) {
+		timeout_postpone(tw, t, state, x, deadline_ns);
 		return;
 	}
 
+	/* Re-armed since the pass began, it may be due after x->now_ns. */
+	until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
 	if (state & STATE_PERIODIC)
 		won = timeout_expire_periodic(tw, t, state, x, until_ns, &nr);
 	else
-		won = timeout_expire_once(tw, t, state, x);
+		won = timeout_expire_once(tw, t, state, x, deadline_ns);
 	if (!won) {
 		x->nr_room++;
 		return;
@@ -2416,6 +2558,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	__must_hold(&tw->lock)
 {
 	u64 state = timeout_state(t);
+	u64 deadline_ns = timeout_deadline_ns(tw, t, state);
 	u64 next = state_next(state, PHASE_SPENT, (state & STATE_LIFE) |
 			      STATE_UNREAD | STATE_DRAINED);
 
@@ -2434,6 +2577,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		t->deadline_ns = timeout_event_deadline_ns(t, state);
 		return;
 	}
+	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = now_ns;
 	ready_add(tw, t);
 }
@@ -2836,19 +2980,32 @@ static void wheel_free(struct twheel *tw)
 	atomic_long_sub(tw->slots_places, &nr_places_total);
 }
 
-static void arena_free(struct twheel *tw)
+static void pages_free(struct twheel_pages *pages)
 {
 	/* The last close: nobody else is left. */
-	struct twheel_table *table = rcu_dereference_raw(tw->table);
+	struct twheel_table *table = rcu_dereference_raw(pages->table);
 	u32 i;
 
-	for (i = 0; i < tw->nr_pages; i++) {
-		kfree(table->page[i]->periodic);
+	for (i = 0; i < pages->nr; i++) {
 		free_page((unsigned long)table->page[i]);
 		cond_resched();
 	}
-	atomic_long_sub((long)tw->nr_pages * PLACES_PER_PAGE, &nr_places_total);
 	kvfree(table);
+}
+
+static void arena_free(struct twheel *tw)
+{
+	struct twheel_page *page;
+	u32 nr;
+
+	for (nr = 0; (page = page_at(tw, nr)); nr++) {
+		kfree(page->periodic);
+		cond_resched();
+	}
+	atomic_long_sub((long)tw->places.nr * PLACES_PER_PAGE,
+			&nr_places_total);
+	pages_free(&tw->places);
+	pages_free(&tw->words);
 }
 
 /**

@@ -69,6 +69,9 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 
+int twheel_map_words(struct twheel *tw);
+void *twheel_words_page(struct twheel *tw, unsigned long nr);
+
 int twheel_drain(struct twheel *tw);
 int twheel_advance(struct twheel *tw, u64 to_ns);
 

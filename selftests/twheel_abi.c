@@ -273,7 +273,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_LE(16, info.max_pending_limit);
 	EXPECT_LE(1, info.max_vector);
 	EXPECT_EQ(0, info.setup_flags);
-	EXPECT_EQ(0, info.features);
+	EXPECT_EQ(TWHEEL_FEATURE_REFRESH, info.features);
 	EXPECT_EQ(0, info.now_ns);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
 	EXPECT_EQ(0, info.max_late_ns);

@@ -991,7 +991,7 @@ static void an_index_and_its_place_name_each_other(struct kunit *test)
 
 	for (index = 0; index < nr; index++)
 		arm_like(test, 0);
-	KUNIT_ASSERT_EQ(test, tw->nr_pages, 4U);
+	KUNIT_ASSERT_EQ(test, tw->places.nr, 4U);
 	for (index = 0; index < 4 * PLACES_PER_PAGE; index++) {
 		struct twheel_timeout *t = timeout_at(tw, index);
 
@@ -1427,7 +1427,7 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->nr_retired), (int)PLACES_PER_PAGE);
 	KUNIT_EXPECT_GE(test, timeout_index(arm_like(test, 0)),
 			(u32)PLACES_PER_PAGE);
-	KUNIT_EXPECT_EQ(test, tw->nr_pages, 2U);
+	KUNIT_EXPECT_EQ(test, tw->places.nr, 2U);
 }
 
 /* Sequence numbers */
@@ -2268,7 +2268,7 @@ static void places_of_the_cancelled_young_are_fetched_from_the_inbox(struct kuni
 			KUNIT_ASSERT_EQ(test, cancel(tw, id_of(timeout_at(tw, i))),
 					TWHEEL_WAS_PENDING);
 	}
-	KUNIT_EXPECT_EQ(test, tw->nr_pages, 1U);
+	KUNIT_EXPECT_EQ(test, tw->places.nr, 1U);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 0), 0);
 }
 
@@ -2365,7 +2365,7 @@ static void the_limit_of_all_wheels_together_says_enospc(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
 	KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
 	expect_delta(test, before, nothing);
-	KUNIT_EXPECT_EQ(test, tw->nr_pages, 0U);
+	KUNIT_EXPECT_EQ(test, tw->places.nr, 0U);
 	max_timeouts++;
 	how = arm_of(0, 0);
 	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);

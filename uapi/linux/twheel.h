@@ -120,6 +120,10 @@ struct twheel_setup {
 	__u32 reserved;
 };
 
+/* Features of struct twheel_info */
+/* mmap() of the descriptor gives the refresh table, see twheel_refresh(). */
+#define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
+
 /**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
  * @size: sizeof(struct twheel_info), in
@@ -131,7 +135,7 @@ struct twheel_setup {
  * @max_pending_limit: the greatest max_pending that SETUP takes
  * @max_vector: the longest vector one call takes, entries
  * @setup_flags: TWHEEL_SETUP_* in force
- * @features: 0; bits will say what later versions add
+ * @features: TWHEEL_FEATURE_*
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick;
  *	TWHEEL_NO_EXPIRY when none will.  Found by walking what pends.
@@ -380,6 +384,56 @@ struct twheel_event {
 	__u32 count;
 	__u32 flags;
 };
+
+/*
+ * The refresh table
+ *
+ * mmap() of the descriptor, with MAP_SHARED at offset 0, gives one 64-bit word
+ * per timeout: that of index (__u32)id.  To store a deadline there is to move a
+ * one-shot to it, with no system call and no lock:
+ *
+ *	deadline_ns = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL);
+ *	twheel_refresh(table, id, deadline_ns);		... and for others
+ *
+ * The word is looked at when the timeout would expire, which it then does at the
+ * deadline it finds there.  Of several stores the last one counts.  One comes
+ * too late when the timeout has expired: then its event comes, or has come.
+ *
+ * What is stored is an absolute deadline in units of TWHEEL_REFRESH_GRAIN_NS,
+ * and below it the low bits of the id's generation.  It counts for a pending
+ * one-shot of that generation, if it is later than the deadline it has;
+ * otherwise it changes nothing.  ARM and REARM clear the word.  QUERY, LIST,
+ * INFO and fdinfo show the refreshed deadline at once, and events carry it.
+ *
+ * A store through the id of a timeout that has ended is harmless unless the
+ * place was used again a multiple of 65536 times since.  Even then it cannot
+ * expire, lose or harm anything: the worst it does is to delay the timeout that
+ * has the place now.
+ *
+ * The mapping may be as long as the timeouts may become many, 8 bytes each.  A
+ * page is there once a timeout is that has its word in it; beyond, an access is
+ * SIGBUS.  The table belongs to the wheel and is the same in all processes that
+ * share it; a mapping keeps the wheel as a descriptor does.
+ */
+#define TWHEEL_REFRESH_GRAIN_NS	65536ULL
+#define TWHEEL_REFRESH_GEN_MASK	65535U
+
+/* A deadline as it is stored: rounded up, TWHEEL_TIME_NEVER at most. */
+static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns)
+{
+	if (deadline_ns > TWHEEL_TIME_NEVER)
+		deadline_ns = TWHEEL_TIME_NEVER;
+	return (deadline_ns + TWHEEL_REFRESH_GRAIN_NS - 1) &
+	       ~(TWHEEL_REFRESH_GRAIN_NS - 1);
+}
+
+/* Move a timeout to a deadline that came from twheel_refresh_deadline(). */
+static __inline__ void twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
+{
+	__atomic_store_n(&table[(__u32)id],
+			 deadline_ns | (id >> 32 & TWHEEL_REFRESH_GEN_MASK),
+			 __ATOMIC_RELAXED);
+}
 
 /*
  * The commands carry no size: structures grow, and their first field says how
