@@ -11,11 +11,11 @@
  *                       ^              |
  *   CANCEL --> state word              '--> next tick --> hrtimer, softirq
  *
- * An open file is a struct twheel.  Its timeouts live in pages that are not
- * freed before the last close, so that a reference to a timeout may be stale
- * but never dangles: an id is a generation and an index, the index leads to the
- * timeout in two loads, and the generation in its state word says whether it
- * is still the same one.
+ * An open file is a struct twheel.  Its timeouts live in pages that are freed by
+ * RCU, when none of their places is in use, so that a reference to a timeout may
+ * be stale but never dangles: an id is a generation and an index, the index
+ * leads to the timeout in two loads, and the generation in its state word says
+ * whether it is still the same one.
  *
  * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and
  * a sequence number.  Nobody but the wheel's kthread touches it.  A timeout
@@ -87,8 +87,11 @@
  * them: that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
  * but free_lock (for a batch) and, when earlier than all else, wake_lock.
  *
- * RCU: readers of the page table, which grows by replacement; and what checks
- * "draining" and then publishes to the inbox, which DRAIN waits for.
+ * RCU: readers of the page table, which grows by replacement; whoever looks at a
+ * timeout by its index and does not know that its place is in use (a spinlock
+ * does as well as rcu_read_lock(), and the kthread, which is the one to free
+ * pages, needs none); and what checks "draining" and then publishes to the
+ * inbox, which DRAIN waits for.
  *
  *
  * Guarantees, by the names that mark the lines which keep them
@@ -140,6 +143,10 @@
 
 /* Stale entries that are not worth a sweep. */
 #define SWEEP_SLACK		4096
+
+/* Free places that are not worth giving back, and how many of these stay at hand. */
+#define FREE_SLACK	8192
+#define FREE_AT_HAND	1024
 
 /* Chunks of the wheel that are allocated at a time. */
 #define CHUNKS_AT_A_TIME	32
@@ -273,11 +280,13 @@ struct twheel_periodic {
  * struct twheel_page - a page of places
  * @periodic: set once, by cmpxchg; NULL while no place needed it
  * @first_index: index of the first place; constant
+ * @nr_free: places found on the free list by arena_shrink(); the kthread's
  * @timeout: the places
  */
 struct twheel_page {
 	struct twheel_periodic *periodic;
 	u32 first_index;
+	u32 nr_free;
 	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
 };
 
@@ -287,7 +296,7 @@ static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
  * struct twheel_table - from number to page
  * @rcu: for freeing it
  * @capacity: room at @page
- * @page: the pages; those below struct twheel_pages.nr are there
+ * @page: the pages below struct twheel_pages.nr, NULL for one that was freed
  */
 struct twheel_table {
 	struct rcu_head rcu;
@@ -311,6 +320,38 @@ struct twheel_pages {
  * where it names the timeout's generation and moves it later.
  */
 #define WORDS_PER_PAGE		(PAGE_SIZE / sizeof(u64))
+
+/**
+ * struct chain - timeouts linked by their node, to be put into a llist at once
+ * @first: the latest one, NULL if there is none
+ * @last: the end, with @first
+ * @nr: how many
+ */
+struct chain {
+	struct llist_node *first;
+	struct llist_node *last;
+	unsigned int nr;
+};
+
+/**
+ * struct twheel_shrink - the free list while pages are looked for that are free
+ * @all: the chain of places that were taken off the free list
+ * @at: what is left of it to be looked at; NULL when nothing is being done
+ * @sorting: each page's places are counted, and @at goes over them again
+ * @live: timeouts that there were in the beginning
+ * @nr_excess: pages that may still be freed
+ * @kept: places that go back to the free list
+ * @freeing: a place of each page that is to be freed
+ */
+struct twheel_shrink {
+	struct llist_node *all;
+	struct llist_node *at;
+	bool sorting;
+	u32 live;
+	u32 nr_excess;
+	struct chain kept;
+	struct llist_node *freeing;
+};
 
 /**
  * struct twheel - an open wheel
@@ -341,6 +382,12 @@ struct twheel_pages {
  * @places: struct twheel_page by index / PLACES_PER_PAGE
  * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
  * @has_words: it was mapped: a place has a word before it is used; grow_mutex
+ * @nr_holes: numbers in @places without a page; grow_mutex
+ * @first_hole: none of them is below; grow_mutex
+ * @first_gen: where the generations of a new page begin: no id of a page that
+ *	was freed is given out again; grow_mutex
+ * @shrink_below: free pages are not looked for until @live is below; set by the
+ *	kthread when it has looked, and under grow_mutex when a page comes
  * @nr_retired: places whose generations are used up; atomic
  *
  * @room_used: entries in the wheel and entries promised; atomic
@@ -389,6 +436,8 @@ struct twheel_pages {
  * @sweep_left: entries that this pass may still sweep
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
+ * @shrinking: places are away from the free list; read by who needs one
+ * @shrink: for arena_shrink()
  * @arrivals: what is left of the chain taken from the inbox
  * @wheel: the wheel
  * @slots_memory: its slots
@@ -420,6 +469,10 @@ struct twheel {
 	struct twheel_pages places;
 	struct twheel_pages words;
 	bool has_words;
+	u32 nr_holes;
+	u32 first_hole;
+	u32 first_gen;
+	u32 shrink_below;
 	atomic_t nr_retired;
 
 	atomic_t room_used ____cacheline_aligned_in_smp;
@@ -465,6 +518,8 @@ struct twheel {
 	u32 pass_fired;
 	s64 sweep_left;
 	u32 drain_page;
+	bool shrinking;
+	struct twheel_shrink shrink;
 	struct llist_node *arrivals;
 	struct twheel_wheel wheel;
 	void *slots_memory;
@@ -568,8 +623,8 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 }
 
 /*
- * G7: a timeout is found in two loads, whatever pends.  The page outlives the
- * read-side section; it is freed by the last close.
+ * G7: a timeout is found in two loads, whatever pends.  NULL beyond the end, and
+ * for a page that was freed.
  */
 static void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
@@ -581,7 +636,8 @@ static void *pages_at(const struct twheel_pages *pages, u32 nr)
 	nr_pages = smp_load_acquire(&pages->nr);
 	if (nr < nr_pages) {
 		nr = array_index_nospec(nr, nr_pages);
-		page = rcu_dereference(pages->table)->page[nr];
+		/* Pairs with the release in pages_set(). */
+		page = READ_ONCE(rcu_dereference(pages->table)->page[nr]);
 	}
 	rcu_read_unlock();
 	return page;
@@ -799,18 +855,6 @@ static int pass_sync(struct twheel *tw)
 
 /* The arena: taking and giving back places */
 
-/**
- * struct chain - timeouts linked by their node, to be put into a llist at once
- * @first: the latest one, NULL if there is none
- * @last: the end, with @first
- * @nr: how many
- */
-struct chain {
-	struct llist_node *first;
-	struct llist_node *last;
-	unsigned int nr;
-};
-
 static void chain_add(struct chain *chain, struct twheel_timeout *t)
 {
 	t->node.next = chain->first;
@@ -865,6 +909,18 @@ static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	return 0;
 }
 
+static void pages_set(struct twheel *tw, struct twheel_pages *pages, u32 nr,
+		      void *page)
+	__must_hold(&tw->grow_mutex)
+{
+	struct twheel_table *table;
+
+	table = rcu_dereference_protected(pages->table,
+					  lockdep_is_held(&tw->grow_mutex));
+	/* Pairs with the READ_ONCE in pages_at(). */
+	smp_store_release(&table->page[nr], page);
+}
+
 /* Add words for all indices below @end. */
 static int words_provide(struct twheel *tw, u32 end)
 	__must_hold(&tw->grow_mutex)
@@ -883,14 +939,37 @@ static int words_provide(struct twheel *tw, u32 end)
 	return 0;
 }
 
+/* Put a page where one was freed, or at the end. */
+static int arena_add(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->grow_mutex)
+{
+	u32 nr = page->first_index / PLACES_PER_PAGE;
+	int err;
+
+	if (nr == tw->places.nr) {
+		err = pages_add(tw, &tw->places, page);
+		if (err)
+			return err;
+	} else {
+		pages_set(tw, &tw->places, nr, page);
+		WRITE_ONCE(tw->nr_holes, tw->nr_holes - 1);
+	}
+	WRITE_ONCE(tw->shrink_below, U32_MAX);
+	return 0;
+}
+
 /* Add a page of places to the free ones. */
 static int arena_grow(struct twheel *tw)
 	__must_hold(&tw->grow_mutex)
 {
-	u32 first_index = tw->places.nr * PLACES_PER_PAGE;
 	struct twheel_page *page;
+	u32 first_index;
 	unsigned int i;
 	int err = -ENOMEM;
+
+	while (tw->first_hole < tw->places.nr && page_at(tw, tw->first_hole))
+		tw->first_hole++;
+	first_index = tw->first_hole * PLACES_PER_PAGE;
 
 	if (atomic_long_add_return(PLACES_PER_PAGE, &nr_places_total) >
 	    max_timeouts) {
@@ -906,11 +985,10 @@ static int arena_grow(struct twheel *tw)
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
 
-		/* Generations begin at 1, so that no id is 0. */
-		atomic64_set(&t->state, BIT_ULL(STATE_GEN_SHIFT));
+		atomic64_set(&t->state, (u64)tw->first_gen << STATE_GEN_SHIFT);
 		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
 	}
-	err = pages_add(tw, &tw->places, page);
+	err = arena_add(tw, page);
 	if (err)
 		goto free_page;
 	llist_add_batch(&page->timeout[0].node,
@@ -971,6 +1049,13 @@ static int arena_reclaim(struct twheel *tw)
 	       -EINTR : 0;
 }
 
+/* Places that there are; without grow_mutex, about as many. */
+static u64 arena_size(const struct twheel *tw)
+{
+	return (u64)(READ_ONCE(tw->places.nr) - READ_ONCE(tw->nr_holes)) *
+	       PLACES_PER_PAGE;
+}
+
 static int arena_provide(struct twheel *tw)
 {
 	bool full = false;
@@ -979,7 +1064,7 @@ static int arena_provide(struct twheel *tw)
 	mutex_lock(&tw->grow_mutex);
 	/* Someone else may have grown it, or freed places, meanwhile. */
 	if (llist_empty(&tw->freed)) {
-		full = (u64)tw->places.nr * PLACES_PER_PAGE >=
+		full = arena_size(tw) >=
 		       tw->max_pending + atomic_read(&tw->nr_retired);
 		if (!full)
 			err = arena_grow(tw);
@@ -1024,8 +1109,12 @@ static unsigned int places_take(struct twheel *tw, unsigned int nr,
 		*err = arena_provide(tw);
 		if (!*err)
 			continue;
-		/* No more memory: but some may be waiting in the inbox. */
-		if (reclaimed || arena_reclaim(tw))
+		/*
+		 * No more memory: but some may be waiting in the inbox, or away
+		 * with arena_shrink().
+		 */
+		if ((reclaimed && !READ_ONCE(tw->shrinking)) ||
+		    arena_reclaim(tw))
 			break;
 		reclaimed = true;
 	}
@@ -1073,18 +1162,27 @@ static void live_give(struct twheel *tw, unsigned int nr)
 		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
 }
 
-static int periodic_provide(struct twheel_timeout *t)
+/* Make sure that the timeout of an index, if it is still there, may be periodic. */
+static int periodic_provide(struct twheel *tw, u32 index)
 {
-	struct twheel_page *page = timeout_page(t);
-	struct twheel_periodic *periodic;
+	struct twheel_periodic *periodic = NULL;
+	struct twheel_page *page;
 
-	if (READ_ONCE(page->periodic))
-		return 0;
-	periodic = kzalloc(sizeof(*periodic), GFP_TWHEEL);
-	if (!periodic)
-		return -ENOMEM;
-	if (cmpxchg(&page->periodic, NULL, periodic))
-		kfree(periodic);
+	rcu_read_lock();
+	page = page_at(tw, index / PLACES_PER_PAGE);
+	if (page && !READ_ONCE(page->periodic)) {
+		rcu_read_unlock();
+		periodic = kzalloc(sizeof(*periodic), GFP_TWHEEL);
+		if (!periodic)
+			return -ENOMEM;
+		rcu_read_lock();
+		/* It may be another page, or none, by now. */
+		page = page_at(tw, index / PLACES_PER_PAGE);
+		if (page && !cmpxchg(&page->periodic, NULL, periodic))
+			periodic = NULL;
+	}
+	rcu_read_unlock();
+	kfree(periodic);
 	return 0;
 }
 
@@ -1157,6 +1255,15 @@ static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 	return atomic_read(&tw->room_used) > pending + pending / 2 + slack;
 }
 
+/* Places that nobody uses; too many of them call for arena_shrink(). */
+static bool arena_is_wasted(const struct twheel *tw)
+{
+	u32 live = atomic_read(&tw->live);
+
+	return live < READ_ONCE(tw->shrink_below) &&
+	       arena_size(tw) > 2 * (u64)live + FREE_SLACK;
+}
+
 /* Finish a batch of timeouts that have ended. */
 static void ending_done(struct twheel *tw, struct ending *ending)
 {
@@ -1167,7 +1274,8 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 		atomic64_add(ending->nr_cancelled, &tw->cancelled);
 	room_give(tw, ending->nr_room);
 	live_give(tw, ending->nr_places);
-	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
+	if ((ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK)) ||
+	    (ending->nr_places && arena_is_wasted(tw)))
 		wake_at(tw, WAKE_NOW);
 }
 
@@ -1423,7 +1531,7 @@ static int arm_place(struct twheel *tw, struct twheel_arm *arm,
 	struct life life = life_of(tw, arm, now_ns);
 	u64 state = atomic64_read(&t->state);
 
-	if (life.interval_ns && periodic_provide(t))
+	if (life.interval_ns && periodic_provide(tw, timeout_index(t)))
 		return -ENOMEM;
 	life_begin(tw, t, &life);
 	WRITE_ONCE(t->user_data, arm->user_data);
@@ -1626,6 +1734,7 @@ void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 {
 	unsigned int i;
 
+	rcu_read_lock();
 	for (i = 0; i < nr; i++) {
 		if (cancel[i].result < 0)
 			continue;
@@ -1638,6 +1747,7 @@ void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 		else
 			cancel[i].result = -ENOENT;
 	}
+	rcu_read_unlock();
 }
 
 static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
@@ -1695,17 +1805,19 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 	struct ending ending = {};
 	unsigned int i;
 
+	rcu_read_lock();
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
 		if (cancel[i].result < 0)
 			continue;
 		t = timeout_at(tw, (u32)cancel[i].id);
-		if (seen[i] & STATE_UNREAD ?
-		    !cancel_unread(tw, t, seen[i], &ending) :
-		    !cancel_pending(tw, t, seen[i], &ending))
+		if (!t || (seen[i] & STATE_UNREAD ?
+			   !cancel_unread(tw, t, seen[i], &ending) :
+			   !cancel_pending(tw, t, seen[i], &ending)))
 			break;
 	}
+	rcu_read_unlock();
 	ending_done(tw, &ending);
 	return i;
 }
@@ -1747,10 +1859,13 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		arm[i].result = life_check(&arm[i]);
 		if (arm[i].result)
 			continue;
+		rcu_read_lock();
 		t = timeout_look(tw, arm[i].id, &rearming->seen[i]);
+		rcu_read_unlock();
 		if (!t)
 			arm[i].result = -ENOENT;
-		else if (err || (arm[i].interval_ns && periodic_provide(t)))
+		else if (err || (arm[i].interval_ns &&
+				 periodic_provide(tw, (u32)arm[i].id)))
 			arm[i].result = -ENOMEM;
 		else
 			arm[i].result = state_verdict(rearming->seen[i]);
@@ -1827,7 +1942,7 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		if (arm[i].result < 0)
 			continue;
 		t = timeout_at(tw, (u32)arm[i].id);
-		if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
+		if (!t || !timeout_rearm(tw, t, seen, &life, &to_inbox))
 			break;
 		if (state_phase(seen) == PHASE_QUEUED)
 			requeued = true;
@@ -2125,18 +2240,19 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
 {
-	struct twheel_page *page;
 	u64 now_ns = twheel_now(tw);
-	u32 slot;
+	struct twheel_page *page;
+	u32 page_nr, slot;
 	int i = 0;
 
-	if (*cursor > U32_MAX)
+	if (*cursor >= (u64)READ_ONCE(tw->places.nr) * PLACES_PER_PAGE)
 		return -1;
-	page = page_at(tw, (u32)*cursor / PLACES_PER_PAGE);
-	if (!page)
-		return -1;
+	page_nr = (u32)*cursor / PLACES_PER_PAGE;
 	slot = (u32)*cursor % PLACES_PER_PAGE;
 	spin_lock(&tw->lock);
+	page = page_at(tw, page_nr);
+	if (!page)
+		slot = PLACES_PER_PAGE;
 	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
 		struct twheel_timeout *t = &page->timeout[slot];
 		u64 state = timeout_state(t);
@@ -2146,7 +2262,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 			i++;
 	}
 	spin_unlock(&tw->lock);
-	*cursor = page->first_index + slot;
+	*cursor = (u64)page_nr * PLACES_PER_PAGE + slot;
 	return i;
 }
 
@@ -2173,10 +2289,12 @@ static u64 next_expiry_ns(struct twheel *tw)
 	struct twheel_page *page;
 	u32 nr;
 
-	for (nr = 0; (page = page_at(tw, nr)); nr++) {
+	for (nr = 0; nr < READ_ONCE(tw->places.nr); nr++) {
 		/* What is being re-armed is in no state that counts. */
 		spin_lock(&tw->lock);
-		next_ns = min(next_ns, page_next_ns(tw, page));
+		page = page_at(tw, nr);
+		if (page)
+			next_ns = min(next_ns, page_next_ns(tw, page));
 		spin_unlock(&tw->lock);
 		cond_resched();
 	}
@@ -2445,7 +2563,7 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 			   struct twheel_timeout *t, struct expiry *x)
 	__must_hold(&tw->lock)
 {
-	u64 state = timeout_state(t);
+	u64 state = t ? timeout_state(t) : PHASE_FREE;
 	u64 deadline_ns, until_ns, nr = 1;
 	bool won, overdue;
 
@@ -2588,16 +2706,18 @@ static bool drain_pages(struct twheel *tw, int *budget)
 	struct twheel_page *page;
 	u32 i;
 
-	while ((page = page_at(tw, tw->drain_page))) {
+	while (tw->drain_page < READ_ONCE(tw->places.nr)) {
 		u64 now_ns = twheel_now(tw);
 
 		if (*budget <= 0)
 			return false;
+		page = page_at(tw, tw->drain_page++);
+		if (!page)
+			continue;
 		spin_lock(&tw->lock);
 		for (i = 0; i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->lock);
-		tw->drain_page++;
 		*budget -= PLACES_PER_PAGE;
 		cond_resched();
 	}
@@ -2609,7 +2729,8 @@ static bool drain_pages(struct twheel *tw, int *budget)
 static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
 	__must_hold(&tw->lock)
 {
-	u64 state = timeout_state(timeout_at(tw, entry->index));
+	struct twheel_timeout *t = timeout_at(tw, entry->index);
+	u64 state = t ? timeout_state(t) : PHASE_FREE;
 
 	return state_phase(state) == PHASE_ARMED &&
 	       state_seq(state) == entry->seq;
@@ -2690,6 +2811,181 @@ static bool room_shrink(struct twheel *tw)
 	mutex_unlock(&tw->room_mutex);
 	cond_resched();
 	return chunk;
+}
+
+/* What a page is linked by for RCU: whoever finds it may read a state word. */
+static_assert(offsetofend(struct twheel_timeout, node) -
+	      offsetof(struct twheel_timeout, user_data) >=
+	      sizeof(struct rcu_head));
+
+static void page_free_rcu(struct rcu_head *head)
+{
+	struct twheel_page *page = (void *)((unsigned long)head & PAGE_MASK);
+
+	kfree(page->periodic);
+	free_page((unsigned long)page);
+}
+
+/* Places that arena_shrink() has no use for go back to the free list. */
+static void shrink_give_back(struct twheel *tw, struct chain *chain)
+{
+	if (chain->nr)
+		llist_add_batch(chain->first, chain->last, &tw->freed);
+	*chain = (struct chain){};
+}
+
+static void page_keep(struct twheel *tw, struct twheel_page *page)
+{
+	u32 i;
+
+	page->nr_free = 0;
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		chain_add(&tw->shrink.kept, &page->timeout[i]);
+}
+
+/*
+ * Free a page of which all places are free and not on the free list.  G8: its
+ * indices may be used again, their ids are not.  One that is near the end of its
+ * generations is kept, or the pages after it would have few.
+ */
+static void page_free(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->grow_mutex)
+{
+	u32 nr = page->first_index / PLACES_PER_PAGE;
+	u32 i, gen = tw->first_gen;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
+	if (gen > S32_MAX) {
+		page_keep(tw, page);
+		return;
+	}
+	tw->first_gen = gen;
+	pages_set(tw, &tw->places, nr, NULL);
+	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
+	tw->first_hole = min(tw->first_hole, nr);
+	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
+	call_rcu((struct rcu_head *)&page->timeout[0].user_data, page_free_rcu);
+}
+
+/* Begin: all free places but a few at hand are taken off the free list. */
+static void shrink_begin(struct twheel *tw)
+{
+	u64 live = atomic_read(&tw->live);
+	u64 wanted = live + live / 2 + FREE_SLACK / 2;
+	struct twheel_shrink *shrink = &tw->shrink;
+	struct chain at_hand = {};
+	struct llist_node *node;
+
+	WRITE_ONCE(tw->shrinking, true);
+	WRITE_ONCE(tw->shrink_below, 0);
+	spin_lock(&tw->free_lock);
+	if (!tw->free)
+		tw->free = llist_del_all(&tw->freed);
+	node = tw->free;
+	tw->free = NULL;
+	spin_unlock(&tw->free_lock);
+
+	while (node && at_hand.nr < FREE_AT_HAND) {
+		struct llist_node *next = node->next;
+
+		chain_add(&at_hand, llist_entry(node, struct twheel_timeout,
+						node));
+		node = next;
+	}
+	*shrink = (struct twheel_shrink){
+		.all		= node,
+		.at		= node,
+		.live		= live,
+		.nr_excess	= (arena_size(tw) - min(wanted, arena_size(tw))) /
+				  PLACES_PER_PAGE,
+	};
+	shrink_give_back(tw, &at_hand);
+}
+
+/* End: the next look is worth while when half of what was live has gone. */
+static void shrink_end(struct twheel *tw)
+{
+	shrink_give_back(tw, &tw->shrink.kept);
+	WRITE_ONCE(tw->shrink_below, tw->shrink.live / 2);
+	WRITE_ONCE(tw->shrinking, false);
+}
+
+/* Look at the next free place: count it, or see what is to become of it. */
+static void shrink_step(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	struct llist_node *node = shrink->at;
+	struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
+	struct twheel_page *page = timeout_page(t);
+	const u32 going = U32_MAX;
+
+	shrink->at = node->next;
+	if (shrink->at)
+		prefetchw(shrink->at);
+	if (!shrink->sorting) {
+		page->nr_free++;
+	} else if (page->nr_free == PLACES_PER_PAGE && shrink->nr_excess) {
+		shrink->nr_excess--;
+		page->nr_free = going;
+		node->next = shrink->freeing;
+		shrink->freeing = node;
+	} else if (page->nr_free != going) {
+		page->nr_free = 0;
+		chain_add(&shrink->kept, t);
+	}
+	if (!shrink->at && !shrink->sorting) {
+		shrink->sorting = true;
+		shrink->at = shrink->all;
+	}
+}
+
+/* Free some of the pages that were found; all are kept where others are adding. */
+static void shrink_free(struct twheel *tw, unsigned int nr)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	bool locked = mutex_trylock(&tw->grow_mutex);
+
+	while (shrink->freeing && nr--) {
+		struct llist_node *node = shrink->freeing;
+		struct twheel_page *page =
+			timeout_page(llist_entry(node, struct twheel_timeout,
+						 node));
+
+		shrink->freeing = node->next;
+		if (locked)
+			page_free(tw, page);
+		else
+			page_keep(tw, page);
+	}
+	if (locked)
+		mutex_unlock(&tw->grow_mutex);
+}
+
+/*
+ * Give pages of places back when more than half of all places are free: a burst
+ * must not stay for ever.  Which pages are free as a whole is found by counting
+ * what is on the free list, which is away for so long; who needs a place
+ * meanwhile has those at hand, or a new page.  True if there is more to do.
+ */
+static bool arena_shrink(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	int budget = TURN_BUDGET;
+
+	if (!tw->shrinking) {
+		if (!arena_is_wasted(tw))
+			return false;
+		shrink_begin(tw);
+	}
+	for (; shrink->at && budget > 0; budget--)
+		shrink_step(tw);
+	if (!shrink->at)
+		shrink_free(tw, TURN_BUDGET / PLACES_PER_PAGE);
+	if (!shrink->at && !shrink->freeing)
+		shrink_end(tw);
+	cond_resched();
+	return tw->shrinking;
 }
 
 /* The kthread: passes and turns */
@@ -2778,6 +3074,7 @@ static void turn(struct kthread_work *work)
 		return;
 	}
 	again = room_shrink(tw);
+	again |= arena_shrink(tw);
 	pass_end(tw, again || tw->sweeping);
 }
 
@@ -2932,6 +3229,8 @@ struct twheel *twheel_create(void)
 		return NULL;
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
+	/* Generations begin at 1, so that no id is 0. */
+	tw->first_gen = 1;
 	mutex_init(&tw->control_mutex);
 	mutex_init(&tw->grow_mutex);
 	mutex_init(&tw->room_mutex);
@@ -2998,12 +3297,13 @@ static void arena_free(struct twheel *tw)
 	struct twheel_page *page;
 	u32 nr;
 
-	for (nr = 0; (page = page_at(tw, nr)); nr++) {
-		kfree(page->periodic);
+	for (nr = 0; nr < tw->places.nr; nr++) {
+		page = page_at(tw, nr);
+		if (page)
+			kfree(page->periodic);
 		cond_resched();
 	}
-	atomic_long_sub((long)tw->places.nr * PLACES_PER_PAGE,
-			&nr_places_total);
+	atomic_long_sub(arena_size(tw), &nr_places_total);
 	pages_free(&tw->places);
 	pages_free(&tw->words);
 }
@@ -3109,6 +3409,8 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
+	/* For page_free_rcu(). */
+	rcu_barrier();
 	kmem_cache_destroy(chunk_cache);
 }
 

@@ -20,7 +20,7 @@
 
 /* What the child finds, bytes; shared with it. */
 struct found {
-	long free_before, free_started, free_armed, free_refreshed, free_closed;
+	long free_before, free_started, free_armed, free_refreshed, free_shrunk, free_closed;
 	long charge_before, charge_armed, charge_closed;
 	int error;			/* of the call that failed, and its line */
 	int line;
@@ -140,6 +140,23 @@ static int rearm_all(int fd, __u32 nr)
 	return 0;
 }
 
+static int cancel_most(int fd, __u32 nr)
+{
+	static struct twheel_cancel cancels[VECTOR];
+	__u32 i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (i % 1000)
+			cancels[n++] = (struct twheel_cancel){ .id = ids[i] };
+		if (n < VECTOR && i + 1 < nr)
+			continue;
+		if (tw_cancel_vec(fd, cancels, n) != (int)n)
+			return -EIO;
+		n = 0;
+	}
+	return 0;
+}
+
 #define CHILD_DO(call) do {						\
 	int __ret = (call);						\
 	if (__ret < 0) {						\
@@ -173,6 +190,10 @@ static void measure(struct found *found)
 	for (again = 0; again < 3; again++)
 		CHILD_DO(rearm_all(fd, nr_timeouts));
 	found->free_refreshed = free_bytes();
+
+	/* One in a thousand stays. */
+	CHILD_DO(cancel_most(fd, nr_timeouts));
+	found->free_shrunk = free_bytes();
 
 	close(fd);
 	found->free_closed = free_bytes();
@@ -258,6 +279,8 @@ static void run_measure(struct __test_metadata *_metadata, struct found *found)
 	       (found->charge_armed - found->charge_before) / nr);
 	TH_LOG("refreshed three times: %.2f bytes each",
 	       (found->free_before - found->free_refreshed) / nr);
+	TH_LOG("all but a thousandth cancelled: %ld kB",
+	       (found->free_before - found->free_shrunk) / 1024);
 	TH_LOG("closed: %ld kB, %ld of them charged",
 	       (found->free_before - found->free_closed) / 1024,
 	       (found->charge_closed - found->charge_before) / 1024);
@@ -274,6 +297,17 @@ TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 300)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE(nr_timeouts * 80, self->found->free_before - self->found->free_refreshed);
+}
+
+/*
+ * What is left keeps a tenth of the pages of places, and a slab for each chunk of
+ * the wheel, of which there are thousands, however large the burst.
+ */
+TEST_F_TIMEOUT(memory, what_a_burst_took_is_given_back_while_some_of_it_stays, 300)
+{
+	run_measure(_metadata, self->found);
+	EXPECT_GE((self->found->free_before - self->found->free_armed) / 4 + (8 << 20),
+		  self->found->free_before - self->found->free_shrunk);
 }
 
 TEST_F_TIMEOUT(memory, it_is_charged_to_the_cgroup_of_the_caller, 300)
