@@ -13,6 +13,7 @@ KERNELS ?= 6.1 6.12
 SMP ?= 2
 LANES ?= 2
 export KERNELS SMP LANES TESTS TEST_TIMEOUT V
+export BENCH PEERS SIZES MODES RECORD
 
 # What the module is built from: what dkms gets, and nothing else.
 sources := Kbuild Makefile dkms.conf twheel_*.c include uapi
@@ -55,7 +56,7 @@ dkms-remove:
 	dkms remove -m twheel -v $(version) --all
 	rm -rf /usr/src/twheel-$(version)
 
-test demo shell model soak:
+test demo shell model soak bench:
 	@tools/vm/$@.sh
 
 test-debug test-race test-rt:
@@ -74,7 +75,7 @@ products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
 clean:
 	@find . \( -name .git -o -name .cache \) -prune -o -type f \
 		\( -name '' $(foreach p,$(products),-o -name $(p)) \) -print -exec rm {} +
-	@for dir in selftests/wheel selftests/soak examples; do \
+	@for dir in selftests/wheel selftests/soak bench examples; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 
@@ -110,10 +111,12 @@ help:
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'
 	@echo '  make soak           400 days of simulated time'
+	@echo '  make bench          what timeouts cost: twheel and its peers, in instructions and'
+	@echo '                      in time; BENCH="arm cancel" PEERS="twheel" MODES=instructions'
 	@echo '    Those that build a kernel do so once, in some minutes and 2 GB of .cache/;'
 	@echo '    see Documentation/testing.rst.'
 	@echo
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test test-debug test-race test-rt check fuzz model soak demo shell clean distclean help
+	test test-debug test-race test-rt check fuzz model soak bench demo shell clean distclean help

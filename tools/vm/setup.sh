@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|test|check|build|fuzz|model: gets what is missing for the
+# setup.sh demo|shell|test|check|build|fuzz|model|bench: gets what is missing for the
 # make target of that name; `build' is for those that build a kernel. Every step
 # leaves a file when it is complete, so that an interrupted set-up goes on where it
 # stopped, and a complete one takes no time.
@@ -56,6 +56,13 @@ gcc              compiles what spin makes
 libc6-dev        has the headers for that
 spin             proves the model of the states
 '
+tools_bench='
+libev-dev        is a peer
+libuv1-dev       is a peer
+libevent-dev     is a peer
+liburing-dev     drives a peer, io_uring
+gnuplot-nox      draws the plots
+'
 tools_build='
 bc               is used where a kernel is built
 bison            is used where a kernel is built
@@ -72,6 +79,7 @@ install_tools()
 	[ "$purpose" != check ] || list+=$tools_check
 	[[ $purpose != @(build|fuzz) ]] || list+=$tools_build
 	[ "$purpose" != fuzz ] || list+=$tools_fuzz
+	[ "$purpose" != bench ] || list=$tools_demo$tools_bench
 	[ "$purpose" != model ] || list=$tools_model
 	while read -r package why; do
 		[ -n "$package" ] || continue
@@ -166,4 +174,4 @@ get_busybox
 for series in "${kernels[@]}"; do
 	get_kernel "$series"
 done
-[ "$purpose" = demo ] || get_kselftest
+[[ $purpose = @(demo|bench) ]] || get_kselftest

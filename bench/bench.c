@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel-bench: the same workloads for the device and for what else there is.
+ *
+ * Each measurement is made by a process of its own, one at a time.  What it found
+ * comes back as rows of CSV, which make the tables at the end.
+ */
+#include "bench.h"
+
+#include <argp.h>
+#include <err.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+const char *argp_program_version = "twheel-bench";
+
+static const struct argp_option options[] = {
+	{ "instructions", 'i', NULL, 0,
+	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
+	{ "workloads", 'w', "WORDS", 0,
+	  "Only these: arm refresh cancel young expire mix memory idle late calls scale huge", 0 },
+	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
+	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
+	{ "csv", 'c', "FILE", 0, "Write all results there", 0 },
+	{ "report", 'r', "FILE", 0, "Measure nothing, make the tables of that CSV", 0 },
+	{ "recorded", 'o', "FILE", 0, "Tell which instruction counts differ from that CSV", 0 },
+	{ 0 }
+};
+
+static struct {
+	const char *workloads;
+	const char *peers;
+	const char *sizes;
+	const char *csv;
+	const char *report;
+	const char *recorded;
+} args;
+
+const struct peer *const peers[] = {
+	&peer_empty, &peer_twheel, &peer_twheel_store, &peer_twheel_single,
+	&peer_twheel_10ms, &peer_timerfd, &peer_posix, &peer_io_uring, &peer_heap,
+	&peer_libev, &peer_libuv, &peer_libevent, NULL
+};
+
+/* Some share a process, and so a function. */
+static const struct {
+	const char *name;
+	void (*run)(const struct peer *peer, uint32_t n);
+	uint32_t sizes[5];
+	uint32_t time_sizes[5];	/* where time is measured */
+} workloads[NR_WORKLOADS] = {
+	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 }, { 10000, 100000 } },
+	[REFRESH] = { "refresh", run_ops },
+	[CANCEL] = { "cancel", run_ops },
+	[YOUNG] = { "young", run_young, { 10000, 100000, 1000000 }, { 10000 } },
+	[EXPIRE] = { "expire", run_expire, { 1000, 10000, 100000, 1000000 },
+		     { 10000, 100000, 1000000 } },
+	[MIX] = { "mix", run_mix, { 10000, 100000 }, { 10000 } },
+	[MEMORY] = { "memory", run_memory, { 1000000 }, { 0 } },
+	[IDLE] = { "idle", run_idle, { 1000000 }, { 0 } },
+	[LATE] = { "late", run_late, { 0 }, { 10000, 100000, 1000000 } },
+	[CALLS] = { "calls", run_calls, { 1 }, { 1 } },
+	[SCALE] = { "scale", run_scale, { 0 }, { 1, 2, 4 } },
+	[HUGE] = { "huge", run_huge, { 10000000 }, { 0 } },
+};
+
+unsigned int wanted;
+static FILE *csv;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	(void)state;
+	switch (key) {
+	case 'i': counts_instructions = true; break;
+	case 'w': args.workloads = arg; break;
+	case 'p': args.peers = arg; break;
+	case 's': args.sizes = arg; break;
+	case 'c': args.csv = arg; break;
+	case 'r': args.report = arg; break;
+	case 'o': args.recorded = arg; break;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	options, parse, NULL,
+	"Compares timeouts: what they cost, take and keep awake.\v"
+	"Without --instructions it measures processor time, which only compares within "
+	"one run.  As root it can hold more, and measure memory.", NULL, NULL, NULL
+};
+
+/* Is the word in the list? Without a list all are. */
+static bool in_list(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+	const char *at;
+
+	if (!list || !*list)
+		return true;
+	for (at = list; (at = strstr(at, word)); at += len)
+		if ((at == list || strchr(" ,", at[-1])) && strchr(" ,", at[len]))
+			return true;
+	return false;
+}
+
+/* ---- in the process that measures ---------------------------------------- */
+
+void result(const char *peer, const char *workload, uint32_t n, const char *metric, double value)
+{
+	printf("%s,%s,%s,%u,%s,%.*f\n", counts_instructions ? "instructions" : "time",
+	       peer, workload, n, metric, value < 10 ? 4 : 1, value);
+}
+
+void result_cost(const char *peer, const char *workload, uint32_t n, const struct meter *meter,
+		 uint64_t times)
+{
+	result(peer, workload, n, "cost", (double)meter->busy_ns / times);
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+/* As many descriptors and signals as anybody wants; root may ask for more. */
+static void raise_limits(void)
+{
+	const struct rlimit descriptors = { 2100000, 2100000 };
+	const struct rlimit signals = { RLIM_INFINITY, RLIM_INFINITY };
+	FILE *file = fopen("/proc/sys/fs/nr_open", "we");
+	struct rlimit now;
+
+	if (file) {
+		fputs("2100000\n", file);
+		fclose(file);
+	}
+	setrlimit(RLIMIT_SIGPENDING, &signals);
+	if (!setrlimit(RLIMIT_NOFILE, &descriptors) || getrlimit(RLIMIT_NOFILE, &now))
+		return;
+	now.rlim_cur = now.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &now);
+}
+
+static void in_child(int out, const struct peer *peer, enum workload w, uint32_t n)
+{
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	/* One that hangs is to be told of, and the others to go on. */
+	alarm(counts_instructions ? 3600 : 600);
+	workloads[w].run(peer, n);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void measure(const struct peer *peer, enum workload w, uint32_t n)
+{
+	int status, fds[2];
+	char line[256];
+	FILE *in;
+	pid_t pid;
+
+	fprintf(stderr, "# %s: %s, %u\n", peer->name, workloads[w].name, n);
+	tcdrain(STDERR_FILENO);
+	if (pipe(fds))
+		err(1, "pipe");
+	pid = fork();
+	if (pid < 0)
+		err(1, "fork");
+	if (!pid) {
+		close(fds[0]);
+		in_child(fds[1], peer, w, n);
+	}
+	close(fds[1]);
+	in = fdopen(fds[0], "r");
+	while (in && fgets(line, sizeof(line), in)) {
+		report_row(line);
+		if (csv)
+			fputs(line, csv);
+	}
+	if (csv) {
+		fflush(csv);
+		/* The interrupts of a serial line are not to be measured. */
+		tcdrain(fileno(csv));
+	}
+	if (in)
+		fclose(in);
+	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+		fprintf(stderr, "# skipped: %s: %s, %u ended with status %#x\n",
+			peer->name, workloads[w].name, n, status);
+}
+
+/* n, as far as the peer can go; 0 where that has been done already. */
+static uint32_t next_size(const struct peer *peer, const uint32_t *sizes, int i)
+{
+	if (!peer->max || sizes[i] <= peer->max)
+		return sizes[i];
+	return i && sizes[i - 1] >= peer->max ? 0 : peer->max;
+}
+
+static uint32_t chosen_sizes[5];
+
+static void measure_sizes(const struct peer *peer, enum workload w)
+{
+	const uint32_t *sizes = counts_instructions ? workloads[w].sizes : workloads[w].time_sizes;
+	uint32_t n;
+	int i;
+
+	if (chosen_sizes[0] && sizes[0])
+		sizes = chosen_sizes;
+	for (i = 0; i < 5 && sizes[i]; i++) {
+		n = next_size(peer, sizes, i);
+		if (n)
+			measure(peer, w, n);
+	}
+}
+
+static void measure_peer(const struct peer *peer)
+{
+	const char *why = peer->absent ? peer->absent() : NULL;
+	unsigned int todo = peer->workloads & wanted;
+	int w;
+
+	if (why) {
+		fprintf(stderr, "# skipped: %s: %s\n", peer->name, why);
+		return;
+	}
+	/* The process of the first also does the other two. */
+	if (todo & (DOES(ARM) | DOES(REFRESH) | DOES(CANCEL)))
+		todo = (todo & ~(DOES(REFRESH) | DOES(CANCEL))) | DOES(ARM);
+	for (w = 0; w < NR_WORKLOADS; w++)
+		if (todo & DOES(w))
+			measure_sizes(peer, w);
+}
+
+static void measure_all(void)
+{
+	int i;
+
+	for (i = 0; i < NR_WORKLOADS; i++)
+		if (in_list(args.workloads, workloads[i].name))
+			wanted |= DOES(i);
+	if (args.sizes) {
+		char *at = (char *)args.sizes;
+
+		for (i = 0; i < 5 && *at; i++, at += strspn(at, " ,"))
+			chosen_sizes[i] = strtoul(at, &at, 0);
+	}
+	if (args.csv) {
+		csv = fopen(args.csv, "we");
+		if (!csv)
+			err(1, "%s", args.csv);
+		fputs("mode,peer,workload,n,metric,value\n", csv);
+	}
+	raise_limits();
+	for (i = 0; peers[i]; i++)
+		if (in_list(args.peers, peers[i]->name))
+			measure_peer(peers[i]);
+}
+
+int main(int argc, char **argv)
+{
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	setvbuf(stderr, NULL, _IOLBF, 0);
+	if (!args.report)
+		measure_all();
+	else if (report_read(args.report))
+		err(1, "%s", args.report);
+	report_print();
+	if (args.recorded && report_compare(args.recorded) < 0)
+		err(1, "%s", args.recorded);
+	return 0;
+}

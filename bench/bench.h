@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the benchmark's parts share: the interface of a back end, the meter, the
+ * histogram, and how results are told.
+ *
+ * A timeout is known by a number, 0 to n - 1, which the back end translates.
+ * Deadlines are nanoseconds on CLOCK_MONOTONIC.
+ */
+#ifndef TWHEEL_BENCH_H
+#define TWHEEL_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#define US		1000ULL
+#define MS		1000000ULL
+#define SEC		1000000000ULL
+#define ARRAY_SIZE(x)	(sizeof(x) / sizeof((x)[0]))
+
+/* Timeouts that the workloads hand over at a time. */
+#define BATCH		256
+
+/* ---- the back ends ------------------------------------------------------- */
+
+/* Workloads, to say which of them a back end takes part in. */
+enum workload {
+	ARM, REFRESH, CANCEL, YOUNG, EXPIRE, MIX, MEMORY, IDLE, LATE,
+	CALLS, SCALE, HUGE, NR_WORKLOADS
+};
+
+#define DOES(w)		(1U << (w))
+#define DOES_ALL	(DOES(CALLS) - 1)
+#define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(YOUNG))
+
+/* What a back end is opened with. */
+struct setup {
+	uint32_t nr;		/* timeouts */
+	uint64_t same_ns;	/* the one distance all are armed with, or 0 */
+};
+
+/*
+ * One way to have timeouts.  A function that fails ends the process with a
+ * message: each measurement is a process of its own.
+ */
+struct peer {
+	const char *name;
+	const char *usage;	/* how it is used, for the reader of the table */
+	unsigned int workloads;
+	uint32_t max;		/* the most it can hold, or take time for; 0: any */
+	uint32_t batch;		/* at a time, where not BATCH */
+	/* Why it cannot be measured here; NULL where it can. */
+	const char *(*absent)(void);
+	void *(*open)(const struct setup *setup);
+	/* What is made once for each and serves many arms; NULL: nothing. */
+	void (*create)(void *self, uint32_t first, uint32_t nr);
+	void (*arm)(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
+	void (*refresh)(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
+	void (*cancel)(void *self, const uint32_t *who, uint32_t nr);
+	/* Tells expired() what has expired; if so asked, sleeps until something has. */
+	void (*wait)(void *self, bool sleep);
+	/* Waits until work that was put off is done. NULL: nothing is. */
+	void (*settle)(void *self);
+	void (*close)(void *self);
+};
+
+/* For a back end whose library was not there when this was built. */
+#define ABSENT_PEER(var, its_name, why)					\
+	static const char *var##_absent(void) { return why; }		\
+	const struct peer var = { .name = its_name, .workloads = DOES_ALL,\
+				  .absent = var##_absent }
+
+extern const struct peer peer_empty, peer_twheel, peer_twheel_store, peer_twheel_single,
+	peer_twheel_10ms, peer_timerfd, peer_posix, peer_io_uring, peer_libev, peer_libuv,
+	peer_libevent, peer_heap;
+extern const struct peer *const peers[];
+
+/* Those that have expired since the caller last set nr_expired to 0. */
+extern uint32_t *expired_who;
+extern uint32_t nr_expired;
+
+static inline void expired(uint32_t who)
+{
+	expired_who[nr_expired++] = who;
+}
+
+/* ---- what is measured ---------------------------------------------------- */
+
+/* The clock counts instructions: see meter.c. */
+extern bool counts_instructions;
+
+/* What has been used up, at a moment or between two. */
+struct meter {
+	uint64_t elapsed_ns;
+	uint64_t busy_ns;	/* or instructions */
+	uint64_t wakeups;	/* of the process */
+	uint64_t kthread_wakeups;
+};
+
+void meter_start(struct meter *meter);
+void meter_stop(struct meter *meter);
+/* Bytes that nobody uses; at rest, and where nothing else goes on. */
+uint64_t free_bytes(void);
+uint64_t slab_bytes(void);
+/* Context switches of another process. */
+uint64_t switches_of(int pid);
+uint64_t kthread_switches(void);
+/* The machine's interrupts of local timers, and all of them. */
+void count_interrupts(uint64_t *timers, uint64_t *all);
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * SEC + ts.tv_nsec;
+}
+
+void sleep_until(uint64_t when_ns);
+
+/* Numbers that look random and are the same in each run. */
+static inline uint32_t random32(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 32;
+}
+
+/* Memory that is there: touching it later costs nothing. */
+void *get_memory(size_t nr, size_t size);
+
+/* One row of the CSV. */
+void result(const char *peer, const char *workload, uint32_t n, const char *metric, double value);
+/* What one of so many has cost, in the unit of this mode. */
+void result_cost(const char *peer, const char *workload, uint32_t n, const struct meter *meter,
+		 uint64_t times);
+
+/* ---- workloads, each in a process of its own ----------------------------- */
+
+/* Those of the same process. */
+extern unsigned int wanted;
+
+void run_ops(const struct peer *peer, uint32_t n);
+void run_young(const struct peer *peer, uint32_t n);
+void run_expire(const struct peer *peer, uint32_t n);
+void run_late(const struct peer *peer, uint32_t n);
+void run_mix(const struct peer *peer, uint32_t n);
+void run_memory(const struct peer *peer, uint32_t n);
+void run_idle(const struct peer *peer, uint32_t n);
+void run_calls(const struct peer *peer, uint32_t n);
+void run_scale(const struct peer *peer, uint32_t n);
+void run_huge(const struct peer *peer, uint32_t n);
+
+/* Of twheel alone. */
+void twheel_list_all(void *self, uint32_t nr);
+/* From now on the one uses the wheel of the other. */
+void twheel_share(void *self, void *other);
+bool twheel_has_refresh(void);
+
+/* ---- the histogram of lateness ------------------------------------------- */
+
+struct histogram *histogram_new(void);
+void histogram_add(struct histogram *histogram, uint64_t value);
+/* The value that so much of all, 0 to 1, do not exceed. */
+uint64_t histogram_at(const struct histogram *histogram, double share);
+uint64_t histogram_max(const struct histogram *histogram);
+
+/* ---- the report ---------------------------------------------------------- */
+
+void report_row(const char *line);
+void report_print(void);
+/* Compares with an older CSV; how many values moved, or -1. */
+int report_compare(const char *path);
+int report_read(const char *path);
+
+#endif

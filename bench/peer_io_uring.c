@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bench.h"
+
+ABSENT_PEER(peer_io_uring, "io_uring", "not written");

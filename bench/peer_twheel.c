@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The device: vectors in, whole buffers of events out. */
+#include "bench.h"
+#include "refresh.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DEVICE		"/dev/twheel"
+#define TICK_NS		MS
+/* user_data of the one that settle() arms. */
+#define NOBODY		UINT32_MAX
+
+struct twheel {
+	int fd;
+	__u64 *id;
+	__u64 *table;		/* refresh by store */
+	struct twheel_arm arm[BATCH];
+	struct twheel_cancel cancel[BATCH];
+	struct twheel_event event[BATCH];
+};
+
+static const char *absent(void)
+{
+	return access(DEVICE, R_OK | W_OK) ? "no " DEVICE : NULL;
+}
+
+static void call(struct twheel *tw, unsigned long cmd, void *entries, size_t size, uint32_t nr)
+{
+	struct twheel_vector vector = {
+		.size = sizeof(vector),
+		.entry_size = size,
+		.nr = nr,
+		.entries = (uintptr_t)entries,
+	};
+
+	if (ioctl(tw->fd, cmd, &vector) != (int)nr)
+		err(1, "twheel, command %#lx", cmd);
+}
+
+static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns)
+{
+	struct twheel *tw = get_memory(1, sizeof(*tw));
+	struct twheel_setup wheel = {
+		.size = sizeof(wheel),
+		.tick_ns = tick_ns,
+		/* One more for settle(). */
+		.max_pending = setup->nr + 1,
+	};
+	uint32_t i;
+
+	tw->fd = open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (tw->fd < 0 || ioctl(tw->fd, TWHEEL_IOC_SETUP, &wheel))
+		err(1, DEVICE);
+	tw->id = get_memory(setup->nr, sizeof(*tw->id));
+	for (i = 0; i < BATCH; i++)
+		tw->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
+	return tw;
+}
+
+static void *open_1ms(const struct setup *setup)
+{
+	return open_wheel(setup, TICK_NS);
+}
+
+static void *open_10ms(const struct setup *setup)
+{
+	return open_wheel(setup, 10 * TICK_NS);
+}
+
+static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		tw->arm[i].expires_ns = deadline_ns[i];
+		tw->arm[i].user_data = who[i];
+	}
+	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
+	for (i = 0; i < nr; i++)
+		tw->id[who[i]] = tw->arm[i].id;
+}
+
+static void rearm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		tw->arm[i].expires_ns = deadline_ns[i];
+		tw->arm[i].id = tw->id[who[i]];
+	}
+	call(tw, TWHEEL_IOC_REARM, tw->arm, sizeof(tw->arm[0]), nr);
+}
+
+static void cancel(void *self, const uint32_t *who, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		tw->cancel[i].id = tw->id[who[i]];
+	call(tw, TWHEEL_IOC_CANCEL, tw->cancel, sizeof(tw->cancel[0]), nr);
+}
+
+/* A short read has taken all there was. */
+static void wait(void *self, bool sleep)
+{
+	struct twheel *tw = self;
+	ssize_t got, i;
+
+	do {
+		got = read(tw->fd, tw->event, sizeof(tw->event));
+		if (got < 0 && errno == EAGAIN && sleep) {
+			struct pollfd pfd = { .fd = tw->fd, .events = POLLIN };
+
+			if (poll(&pfd, 1, -1) < 0)
+				err(1, "poll");
+			got = sizeof(tw->event);
+			continue;
+		}
+		if (got < 0 && errno != EAGAIN)
+			err(1, "read");
+		for (i = 0; i < got / (ssize_t)sizeof(tw->event[0]); i++)
+			expired(tw->event[i].user_data);
+		sleep = false;
+	} while (got == sizeof(tw->event));
+}
+
+/*
+ * Until the inbox is empty and the kthread sleeps: one that is due at once is
+ * read, and then the kthread gets time to end its turn.
+ */
+static void settle(void *self)
+{
+	struct twheel *tw = self;
+	struct twheel_arm due = { .user_data = NOBODY };
+	struct pollfd pfd = { .fd = tw->fd, .events = POLLIN };
+
+	call(tw, TWHEEL_IOC_ARM, &due, sizeof(due), 1);
+	if (poll(&pfd, 1, -1) < 0 || read(tw->fd, tw->event, sizeof(tw->event[0])) < 0)
+		err(1, "read");
+	if (tw->event[0].user_data != NOBODY)
+		errx(1, "something expired too soon");
+	sleep_until(now_ns() + 10 * MS);
+}
+
+static void close_wheel(void *self)
+{
+	struct twheel *tw = self;
+
+	close(tw->fd);
+}
+
+/* ---- refresh by store ---------------------------------------------------- */
+
+static uint64_t features(int fd)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+
+	return ioctl(fd, TWHEEL_IOC_INFO, &info) ? 0 : info.features;
+}
+
+bool twheel_has_refresh(void)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	bool has = fd >= 0 && (features(fd) & TWHEEL_FEATURE_REFRESH);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+static const char *store_absent(void)
+{
+	return absent() ?: twheel_has_refresh() ? NULL : "this module has no refresh table";
+}
+
+static void *open_store(const struct setup *setup)
+{
+	struct twheel *tw = open_1ms(setup);
+	size_t len = ((size_t)setup->nr + 1) * sizeof(*tw->table);
+
+	tw->table = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, tw->fd, 0);
+	if (tw->table == MAP_FAILED)
+		err(1, "mmap");
+	return tw;
+}
+
+/* Rounded one by one: these deadlines differ, those of a loop's turn do not. */
+static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		twheel_refresh(tw->table, tw->id[who[i]], twheel_refresh_deadline(deadline_ns[i]));
+}
+
+/* ---- what only twheel does ----------------------------------------------- */
+
+void twheel_share(void *self, void *other)
+{
+	struct twheel *tw = self, *with = other;
+
+	if (dup2(with->fd, tw->fd) < 0)
+		err(1, "dup2");
+}
+
+void twheel_list_all(void *self, uint32_t nr)
+{
+	struct twheel *tw = self;
+	struct twheel_status *rows = get_memory(BATCH, sizeof(*rows));
+	struct twheel_list list = {
+		.size = sizeof(list),
+		.entry_size = sizeof(*rows),
+		.nr = BATCH,
+		.entries = (uintptr_t)rows,
+	};
+	uint32_t seen = 0;
+	int got;
+
+	while ((got = ioctl(tw->fd, TWHEEL_IOC_LIST, &list)) > 0)
+		seen += got;
+	if (got < 0 || seen != nr)
+		err(1, "LIST: %u of %u", seen, nr);
+}
+
+#define TWHEEL_PEER							\
+	.arm = arm, .cancel = cancel, .wait = wait, .settle = settle,	\
+	.close = close_wheel
+
+const struct peer peer_twheel = {
+	TWHEEL_PEER,
+	.name = "twheel",
+	.usage = "tick 1 ms, 256 a call",
+	.workloads = ~0U,
+	.absent = absent,
+	.open = open_1ms,
+	.refresh = rearm,
+};
+
+const struct peer peer_twheel_store = {
+	TWHEEL_PEER,
+	.name = "twheel-store",
+	.usage = "the same, refresh by store",
+	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY),
+	.absent = store_absent,
+	.open = open_store,
+	.refresh = store,
+};
+
+const struct peer peer_twheel_single = {
+	TWHEEL_PEER,
+	.name = "twheel-single",
+	.usage = "tick 1 ms, one a call",
+	.workloads = DOES_OPS,
+	.max = 100000,
+	.batch = 1,
+	.absent = absent,
+	.open = open_1ms,
+	.refresh = rearm,
+};
+
+const struct peer peer_twheel_10ms = {
+	TWHEEL_PEER,
+	.name = "twheel-10ms",
+	.usage = "tick 10 ms, 256 a call",
+	.workloads = DOES(EXPIRE) | DOES(LATE),
+	.absent = absent,
+	.open = open_10ms,
+	.refresh = rearm,
+};

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+/* From rows to tables, and what moved since the last time. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What moved by no more than this is not worth a word, percent. */
+#define NOTICED		3.0
+
+struct row {
+	char mode[16], peer[24], workload[16], metric[24];
+	uint32_t n;
+	double value;
+};
+
+struct rows {
+	struct row *row;
+	int nr;
+};
+
+static struct rows rows;
+
+static void add_row(struct rows *to, const char *line)
+{
+	struct row row;
+
+	if (sscanf(line, "%15[^,],%23[^,],%15[^,],%u,%23[^,],%lf", row.mode, row.peer,
+		   row.workload, &row.n, row.metric, &row.value) != 6)
+		return;
+	to->row = realloc(to->row, (to->nr + 1) * sizeof(row));
+	if (!to->row)
+		abort();
+	to->row[to->nr++] = row;
+}
+
+void report_row(const char *line)
+{
+	add_row(&rows, line);
+}
+
+static int read_rows(struct rows *to, const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[256];
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		add_row(to, line);
+	fclose(file);
+	return 0;
+}
+
+int report_read(const char *path)
+{
+	return read_rows(&rows, path);
+}
+
+/* The last one, or NULL; any size, where n is 0. */
+static const struct row *find(const struct rows *in, const char *mode, const char *peer,
+			      const char *workload, uint32_t n, const char *metric)
+{
+	int i;
+
+	for (i = in->nr - 1; i >= 0; i--) {
+		const struct row *row = &in->row[i];
+
+		if (!strcmp(row->mode, mode) && !strcmp(row->peer, peer) &&
+		    !strcmp(row->workload, workload) && !strcmp(row->metric, metric) &&
+		    (!n || row->n == n))
+			return row;
+	}
+	return NULL;
+}
+
+static double value_of(const char *mode, const char *peer, const char *workload, uint32_t n,
+		       const char *metric)
+{
+	const struct row *row = find(&rows, mode, peer, workload, n, metric);
+
+	return row ? row->value : NAN;
+}
+
+static void print_value(double value)
+{
+	if (isnan(value))
+		printf(" %11s", "-");
+	else
+		printf(" %11.*f", fabs(value) < 10 && value != floor(value) ? 3 : 1, value);
+}
+
+/* ---- a table for each workload ------------------------------------------- */
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The sizes that were measured, in order. */
+static int sizes_of(const char *mode, const char *workload, const char *metric, uint32_t sizes[8])
+{
+	int i, j, nr = 0;
+
+	for (i = 0; i < rows.nr && nr < 8; i++) {
+		const struct row *row = &rows.row[i];
+
+		if (strcmp(row->mode, mode) || strcmp(row->workload, workload) ||
+		    strcmp(row->metric, metric))
+			continue;
+		for (j = 0; j < nr && sizes[j] != row->n; j++)
+			;
+		if (j == nr)
+			sizes[nr++] = row->n;
+	}
+	qsort(sizes, nr, sizeof(*sizes), compare_u32);
+	return nr;
+}
+
+static void print_peer(const char *mode, const char *peer, const char *workload,
+		       const char *metric, const uint32_t *sizes, int nr)
+{
+	int i;
+
+	if (!find(&rows, mode, peer, workload, 0, metric))
+		return;
+	printf("  %-14s", peer);
+	for (i = 0; i < nr; i++)
+		print_value(value_of(mode, peer, workload, sizes[i], metric));
+	putchar('\n');
+}
+
+static void print_table(const char *mode, const char *workload, const char *metric,
+			const char *title)
+{
+	uint32_t sizes[8];
+	int i, nr = sizes_of(mode, workload, metric, sizes);
+
+	if (!nr)
+		return;
+	printf("\n%s\n  %-14s", title, "");
+	for (i = 0; i < nr; i++)
+		printf(" %11u", sizes[i]);
+	putchar('\n');
+	for (i = 0; peers[i]; i++)
+		print_peer(mode, peers[i]->name, workload, metric, sizes, nr);
+	print_peer(mode, "netty", workload, metric, sizes, nr);
+}
+
+static void print_mode(const char *mode, const char *unit)
+{
+	static const struct {
+		const char *workload, *metric, *title;
+	} tables[] = {
+		{ "create", "cost", "make, once for many arms" },
+		{ "arm", "cost", "arm" },
+		{ "refresh", "cost", "refresh, at random" },
+		{ "cancel", "cost", "cancel, at random" },
+		{ "young", "cost", "arm and cancel soon after, amid so many" },
+		{ "expire", "cost", "expire and deliver, so many due in a second" },
+		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
+	};
+	char title[128];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++) {
+		snprintf(title, sizeof(title), "%s: %s each", tables[i].title, unit);
+		print_table(mode, tables[i].workload, tables[i].metric, title);
+	}
+	print_table(mode, "expire", "wakeups", "wake-ups of the process per expiry");
+	print_table(mode, "expire", "kthread_wakeups", "wake-ups of kthreads per expiry");
+	print_table(mode, "memory", "bytes", "memory, bytes each, all that is taken");
+	print_table(mode, "memory", "slab_bytes", "of these in slabs");
+	print_table(mode, "idle", "wakeups", "10 s with nothing due: wake-ups of the process");
+	print_table(mode, "idle", "kthread_wakeups", "wake-ups of kthreads");
+	print_table(mode, "idle", "timer_interrupts",
+		    "timer interrupts of the machine (\"empty\" is what it has anyway)");
+	print_table(mode, "late", "p50", "lateness, so many due in a second: half within, us");
+	print_table(mode, "late", "p99", "lateness: 99 % within, us");
+	print_table(mode, "late", "max", "lateness: the latest, us");
+	print_table(mode, "scale", "own_wheels",
+		    "timeouts armed and cancelled a second and thread, a wheel for each thread");
+	print_table(mode, "scale", "one_wheel", "one wheel for all threads");
+}
+
+/* ---- twheel's bars ------------------------------------------------------- */
+
+static void print_bar(const char *what, const char *peer, const char *workload,
+		      const char *metric, const char *minus)
+{
+	static const uint32_t sizes[] = { 10000, 100000, 1000000 };
+	const char *mode = "instructions";
+	size_t i;
+
+	if (!find(&rows, mode, peer, workload, 0, metric))
+		return;
+	printf("  %-44s", what);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		double value = value_of(mode, peer, workload, sizes[i], metric);
+
+		if (minus)
+			value -= value_of(mode, minus, workload, sizes[i], metric);
+		print_value(value);
+	}
+	putchar('\n');
+}
+
+static void print_one(const char *what, const char *mode, const char *peer, const char *workload,
+		      uint32_t n, const char *metric)
+{
+	double value = value_of(mode, peer, workload, n, metric);
+
+	if (isnan(value))
+		return;
+	printf("  %-44s", what);
+	print_value(value);
+	putchar('\n');
+}
+
+static void print_huge(void)
+{
+	static const char * const metrics[] = {
+		"arm", "refresh", "cancel", "expire", "list", "close"
+	};
+	char what[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(metrics); i++) {
+		snprintf(what, sizeof(what), "ten million: %s", metrics[i]);
+		print_one(what, "instructions", "twheel", "huge", 0, metrics[i]);
+	}
+}
+
+static void print_bars(void)
+{
+	const char *mode = "instructions";
+
+	printf("\ntwheel, instructions per timeout\n  %-44s %11s %11s %11s\n", "",
+	       "10000", "100000", "1000000");
+	print_bar("arm, into the wheel", "twheel", "arm", "cost", NULL);
+	print_bar("arm and cancel young", "twheel", "young", "cost", NULL);
+	print_bar("cancel", "twheel", "cancel", "cost", NULL);
+	print_bar("refresh by store, above the empty loop", "twheel-store", "refresh", "cost",
+		  "empty");
+	print_bar("refresh by REARM", "twheel", "refresh", "cost", NULL);
+	print_bar("idle connections, by store, above the loop", "twheel-store", "mix", "cost",
+		  "empty");
+	print_bar("idle connections, by REARM, above the loop", "twheel", "mix", "cost", "empty");
+	print_bar("expire and deliver, all within a second", "twheel", "expire", "cost", NULL);
+	print_one("an ioctl that fails at once", mode, "twheel", "calls", 0, "failing_ioctl");
+	print_one("single ARM, above that", mode, "twheel", "calls", 0, "arm");
+	print_one("single REARM, above that", mode, "twheel", "calls", 0, "refresh");
+	print_one("single CANCEL, above that", mode, "twheel", "calls", 0, "cancel");
+	print_one("bytes per pending timeout, of a million", mode, "twheel", "memory", 1000000,
+		  "bytes");
+	print_one("the same with a refresh table", mode, "twheel-store", "memory", 1000000,
+		  "bytes");
+	print_one("wake-ups in 10 s, a million pending, process", mode, "twheel", "idle",
+		  1000000, "wakeups");
+	print_one("and kthreads", mode, "twheel", "idle", 1000000, "kthread_wakeups");
+	print_one("lateness at a million a second, p50, us", "time", "twheel", "late", 1000000,
+		  "p50");
+	print_one("p99, us", "time", "twheel", "late", 1000000, "p99");
+	print_one("max, us", "time", "twheel", "late", 1000000, "max");
+	print_huge();
+}
+
+void report_print(void)
+{
+	bool counted = false, timed = false;
+	int i;
+
+	for (i = 0; i < rows.nr; i++) {
+		counted |= rows.row[i].mode[0] == 'i';
+		timed |= rows.row[i].mode[0] == 't';
+	}
+	for (i = 0; peers[i] && rows.nr; i++)
+		printf("%-14s %s\n", peers[i]->name, peers[i]->usage ?: "not built in");
+	if (counted) {
+		puts("\n==== instructions, user and kernel together, one CPU");
+		print_mode("instructions", "instructions");
+		print_bars();
+	}
+	if (timed) {
+		puts("\n==== processor time of the process and the module's kthreads");
+		puts("(compare within this run only; what others do in interrupts is not in it)");
+		print_mode("time", "ns");
+	}
+}
+
+/* ---- what moved ---------------------------------------------------------- */
+
+int report_compare(const char *path)
+{
+	struct rows old = { 0 };
+	int i, moved = 0, compared = 0;
+
+	if (read_rows(&old, path))
+		return -1;
+	printf("\nagainst %s:\n", path);
+	for (i = 0; i < rows.nr; i++) {
+		const struct row *row = &rows.row[i];
+		const struct row *was = find(&old, row->mode, row->peer, row->workload, row->n,
+					     row->metric);
+		double percent;
+
+		if (!was || strcmp(row->mode, "instructions"))
+			continue;
+		compared++;
+		/* A wake-up more or less is none of a handful. */
+		percent = was->value ? 100 * (row->value / was->value - 1) : 0;
+		if (fabs(percent) <= NOTICED || fabs(row->value - was->value) < 0.05)
+			continue;
+		printf("  %s %s %u %s: %.4g, was %.4g (%+.1f %%)\n", row->peer, row->workload,
+		       row->n, row->metric, row->value, was->value, percent);
+		moved++;
+	}
+	printf("  %d of %d instruction counts moved by more than %.0f %%\n", moved, compared,
+	       NOTICED);
+	return moved;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the workloads share. */
+#ifndef TWHEEL_BENCH_WORKLOAD_H
+#define TWHEEL_BENCH_WORKLOAD_H
+
+#include "bench.h"
+
+/* One back end at work. */
+struct run {
+	const struct peer *peer;
+	void *self;
+	uint32_t nr;
+	uint32_t batch;
+	uint32_t *who;		/* all, in the order in which they are handed over */
+	uint64_t *deadline_ns;	/* of who[i] */
+};
+
+typedef void (*run_fn)(struct run *run, uint32_t first, uint32_t nr);
+
+void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t same_ns);
+/* Deadlines between two points in time. */
+void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed);
+void run_shuffle(struct run *run, uint64_t seed);
+/* Hands over all of them by batches; how many, before time was up. */
+uint32_t run_all(struct run *run, run_fn fn, uint32_t nr);
+void run_settle(struct run *run);
+
+void run_arm(struct run *run, uint32_t first, uint32_t nr);
+void run_refresh(struct run *run, uint32_t first, uint32_t nr);
+void run_cancel(struct run *run, uint32_t first, uint32_t nr);
+void run_young_ones(struct run *run, uint32_t first, uint32_t nr);
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Expiring and delivering: what it costs, how late it is, and amid refreshes. */
+#include "workload.h"
+
+#include <err.h>
+#include <unistd.h>
+
+/* Long enough to arm all before the first is due; idle time is not measured. */
+static uint64_t lead_ns(uint32_t nr)
+{
+	return counts_instructions ? SEC / 10 + nr * 20 * US : SEC + nr * 60 * US;
+}
+
+/* Makes n that are due within one second; when that begins. */
+static uint64_t arm_second(struct run *run, const struct peer *peer, uint32_t n)
+{
+	uint64_t start_ns;
+	uint32_t i, step;
+
+	run_open(run, peer, n, 0);
+	if (peer->create)
+		peer->create(run->self, 0, n);
+	start_ns = now_ns() + lead_ns(n);
+	run_choose(run, start_ns, start_ns + SEC, 1);
+	for (i = 0; i < n; i += step) {
+		step = n - i < run->batch ? n - i : run->batch;
+		run_arm(run, i, step);
+	}
+	run_settle(run);
+	if (now_ns() > start_ns)
+		warnx("%s: the first of %u were due before all were armed", peer->name, n);
+	return start_ns;
+}
+
+/*
+ * n within a second.  What is done between arming and expiry, such as moving
+ * to a finer level of a wheel, is part of it.
+ */
+void run_expire(const struct peer *peer, uint32_t n)
+{
+	struct meter meter;
+	uint32_t total = 0;
+	struct run run;
+
+	arm_second(&run, peer, n);
+	meter_start(&meter);
+	while (total < n) {
+		nr_expired = 0;
+		peer->wait(run.self, true);
+		total += nr_expired;
+	}
+	meter_stop(&meter);
+	result_cost(peer->name, "expire", n, &meter, n);
+	result(peer->name, "expire", n, "wakeups", (double)meter.wakeups / n);
+	result(peer->name, "expire", n, "kthread_wakeups", (double)meter.kthread_wakeups / n);
+	peer->close(run.self);
+}
+
+/* How late the program sees them, by the clock that it looks at afterwards. */
+void run_late(const struct peer *peer, uint32_t n)
+{
+	static const struct {
+		double share;
+		const char *name;
+	} points[] = {
+		{ 0.5, "p50" }, { 0.9, "p90" }, { 0.99, "p99" }, { 0.999, "p99.9" },
+		{ 0.9999, "p99.99" },
+	};
+	struct histogram *histogram = histogram_new();
+	uint32_t total, i, early = 0;
+	struct run run;
+
+	arm_second(&run, peer, n);
+	for (total = 0; total < n; total += nr_expired) {
+		uint64_t now;
+
+		nr_expired = 0;
+		peer->wait(run.self, true);
+		now = now_ns();
+		for (i = 0; i < nr_expired; i++) {
+			uint64_t due = run.deadline_ns[expired_who[i]];
+
+			early += now < due;
+			histogram_add(histogram, now < due ? 0 : now - due);
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(points); i++)
+		result(peer->name, "late", n, points[i].name,
+		       histogram_at(histogram, points[i].share) / 1e3);
+	result(peer->name, "late", n, "max", histogram_max(histogram) / 1e3);
+	result(peer->name, "late", n, "early", early);
+	peer->close(run.self);
+}
+
+/*
+ * Idle connections: packets come at random, each moves the timeout of its
+ * connection on by the same distance, and so many that one expiry comes with a
+ * thousand of them: exp(-rate * distance / n) is 1/1000.  What expired is armed
+ * again, as a new connection.  The loop turns each millisecond, with 69 packets.
+ */
+#define TURN_NS		MS
+#define PACKETS		69
+#define LN_1000		6.9078
+
+static uint32_t mix_turns(struct run *run, uint64_t distance_ns, uint32_t turns, uint64_t *seed)
+{
+	uint64_t deadline_ns[BATCH], next_ns = now_ns();
+	uint32_t who[BATCH], turn, i, j, step, total = 0;
+
+	for (turn = 0; turn < turns; turn++) {
+		uint64_t deadline;
+
+		next_ns += TURN_NS;
+		sleep_until(next_ns);
+		deadline = now_ns() + distance_ns;
+		for (i = 0; i < BATCH; i++)
+			deadline_ns[i] = deadline;
+		nr_expired = 0;
+		run->peer->wait(run->self, false);
+		for (i = 0; i < nr_expired; i += step) {
+			step = nr_expired - i < run->batch ? nr_expired - i : run->batch;
+			run->peer->arm(run->self, expired_who + i, deadline_ns, step);
+		}
+		total += nr_expired;
+		for (j = 0; j < PACKETS; j++)
+			who[j] = (uint64_t)random32(seed) * run->nr >> 32;
+		run->peer->refresh(run->self, who, deadline_ns, PACKETS);
+	}
+	return total;
+}
+
+void run_mix(const struct peer *peer, uint32_t n)
+{
+	uint32_t turns = n * LN_1000 / PACKETS, i, step, total;
+	uint64_t distance_ns = turns * TURN_NS, seed = 7;
+	struct meter meter;
+	struct run run;
+
+	run_open(&run, peer, n, distance_ns);
+	if (peer->create)
+		peer->create(run.self, 0, n);
+	run_choose(&run, now_ns() + lead_ns(n), now_ns() + lead_ns(n) + distance_ns, 1);
+	for (i = 0; i < n; i += step) {
+		step = n - i < run.batch ? n - i : run.batch;
+		run_arm(&run, i, step);
+	}
+	run_settle(&run);
+	/* Until the first deadlines have been replaced. */
+	mix_turns(&run, distance_ns, turns + lead_ns(n) / TURN_NS, &seed);
+	meter_start(&meter);
+	total = mix_turns(&run, distance_ns, 2 * turns, &seed);
+	meter_stop(&meter);
+	result_cost(peer->name, "mix", n, &meter, 2ULL * turns * PACKETS);
+	result(peer->name, "mix", n, "expiries", total * 1000.0 / (2.0 * turns * PACKETS));
+	peer->close(run.self);
+}

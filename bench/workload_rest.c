@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory, and what happens while nothing is due. */
+#include "workload.h"
+
+#include <err.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOUR_NS		(3600 * SEC)
+#define IDLE_SECONDS	10
+
+static void arm_far(struct run *run)
+{
+	uint32_t i, step;
+
+	if (run->peer->create)
+		run->peer->create(run->self, 0, run->nr);
+	run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 1);
+	for (i = 0; i < run->nr; i += step) {
+		step = run->nr - i < run->batch ? run->nr - i : run->batch;
+		run_arm(run, i, step);
+	}
+	run_settle(run);
+}
+
+/*
+ * All that is taken from the machine's free memory, wherever it goes: slabs,
+ * pages, tables, and the process's own.  Tables of the benchmark are not in it.
+ */
+void run_memory(const struct peer *peer, uint32_t n)
+{
+	uint64_t free_before, free_after, slab_before, slab_after;
+	struct run run;
+
+	run_open(&run, peer, n, 0);
+	free_before = free_bytes();
+	slab_before = slab_bytes();
+	arm_far(&run);
+	free_after = free_bytes();
+	slab_after = slab_bytes();
+	result(peer->name, "memory", n, "bytes", ((double)free_before - free_after) / n);
+	result(peer->name, "memory", n, "slab_bytes", ((double)slab_after - slab_before) / n);
+	peer->close(run.self);
+}
+
+/* The one that waits is another process: it is to sleep for as long as we look. */
+static pid_t start_waiting(const struct peer *peer, uint32_t n)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	if (pipe(ready))
+		err(1, "pipe");
+	pid = fork();
+	if (pid < 0)
+		err(1, "fork");
+	if (!pid) {
+		struct run run;
+
+		run_open(&run, peer, n, 0);
+		arm_far(&run);
+		if (write(ready[1], "", 1) != 1)
+			err(1, "pipe");
+		for (;;)
+			peer->wait(run.self, true);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		errx(1, "%s could not be made to wait", peer->name);
+	close(ready[0]);
+	return pid;
+}
+
+void run_idle(const struct peer *peer, uint32_t n)
+{
+	uint64_t timers, all, timers_after, all_after, process, kthreads;
+	pid_t pid = start_waiting(peer, n);
+
+	/* What arming has left to be done. */
+	sleep_until(now_ns() + 2 * SEC);
+	process = switches_of(pid);
+	kthreads = kthread_switches();
+	count_interrupts(&timers, &all);
+	sleep_until(now_ns() + IDLE_SECONDS * SEC);
+	count_interrupts(&timers_after, &all_after);
+	result(peer->name, "idle", n, "wakeups", switches_of(pid) - process);
+	result(peer->name, "idle", n, "kthread_wakeups", kthread_switches() - kthreads);
+	result(peer->name, "idle", n, "timer_interrupts", timers_after - timers);
+	result(peer->name, "idle", n, "interrupts", all_after - all);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}

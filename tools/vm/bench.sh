@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make bench: twheel and its peers in virtual machines, see bench/. First the
+# machine whose clock counts instructions, then one with two CPUs and real time.
+#
+# BENCH='arm cancel'  PEERS='twheel timerfd'  SIZES='1000 10000'
+# MODES='instructions time'
+# RECORD=1: what was counted becomes bench/recorded.csv
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/boot.sh"
+
+read -ra modes <<<"${MODES:-instructions time}"
+series=${kernels[-1]}
+files=$run/bench
+console=$files/console.log
+program=$build/bench/twheel-bench
+rows=$files/bench.csv
+recorded=$top/bench/recorded.csv
+
+# Longer than the longest single measurement.
+silence_limit=${TEST_TIMEOUT:-1800}
+
+build_bench()
+{
+	say "building the benchmark"
+	mkdir -p "$build/bench"
+	quietly "$build/bench.log" make -C "$top/bench" -j2 OUTPUT="$build/bench"
+}
+
+# The program is not static: its peers are libraries, which go where it looks.
+pack_guest()
+{
+	local root=$files/root library
+
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,lib,programs}
+	cp "$cache/busybox/bin/busybox" "$top"/tools/vm/guest/* "$root/bin/"
+	cp "$(module_tree "$series")/twheel.ko" "$root/lib/"
+	cp "$program" "$root/programs/"
+	while read -r library; do
+		mkdir -p "$root${library%/*}"
+		cp -L "$library" "$root$library"
+	done < <(ldd "$program" | grep -o '/[^ ]*')
+	ln -s bin/init "$root/init"
+	pack_root "$root" "$files/initramfs"
+}
+
+# boot_bench CPUS ARGUMENTS QEMU-ARGUMENT...: a kernel as it comes, nothing traced.
+boot_bench()
+{
+	local cpus=$1 arguments=$2
+	shift 2
+
+	exec qemu-system-x86_64 "$@" -smp "$cpus" -m "${MEMORY:-4G}" \
+		-nodefaults -no-reboot -display none \
+		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$files/initramfs" \
+		-append "console=ttyS0 quiet panic=-1 oops=panic tsc=reliable no_timer_check \
+watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 vm_mode=bench vm_bench=$arguments" \
+		-serial "file:$console" -serial file:/dev/stdout </dev/null 9>&-
+}
+
+# One instruction takes one nanosecond, idle time none. Copies by `rep movsb' would
+# count each byte.
+boot_counting()
+{
+	boot_bench 1 "$1" -accel tcg,thread=single -icount shift=0,sleep=off \
+		-cpu max,-erms,-fsrm
+}
+
+boot_timing()
+{
+	local accel
+
+	accel=$(accelerator)
+	boot_bench "$1" "$2" -accel "$accel" \
+		-cpu "$([ "$accel" = kvm ] && echo host || echo max)"
+}
+
+# read_rows COMMAND...: boots, and takes down what the guest measures.
+read_rows()
+{
+	local line fd pid status=0 ended=
+
+	exec {fd}< <("$@")
+	pid=$!
+	# shellcheck disable=SC2064 # this very process
+	trap "kill $pid 2>/dev/null" EXIT
+	while IFS= read -r -t "$silence_limit" line <&"$fd" || { status=$?; false; }; do
+		line=${line%$'\r'}
+		case $line in
+		'@end '*) ended=${line#@end } ;;
+		mode,*) ;;
+		instructions,* | time,*) echo "$line" >>"$rows" ;;
+		*) echo "$line" ;;
+		esac
+	done
+	[ "$status" -le 128 ] || kill "$pid"
+	exec {fd}<&-
+	wait "$pid" 2>/dev/null || true
+	trap - EXIT
+	if [ "$ended" != 0 ]; then
+		tail -n 40 "$console" >&2
+		die "the benchmark did not come to its end (${ended:-no status}); the console is above"
+	fi
+}
+
+# The words of a variable as an option, for the guest's command line.
+option()
+{
+	local words=${2// /,}
+
+	[ -z "$words" ] || printf '%s' ";--$1=$words"
+}
+
+arguments()
+{
+	option peers "${PEERS:-}"
+	option sizes "${SIZES:-}"
+	option workloads "$1"
+}
+
+count()
+{
+	say "booting $(cat "$cache/kernels/$series/release") where instructions are counted"
+	read_rows boot_counting "--instructions$(arguments "${BENCH:-}")"
+}
+
+# Threads want as many processors; all else has two.
+measure_time()
+{
+	local cpus
+
+	say "booting $(cat "$cache/kernels/$series/release") where time is measured"
+	read_rows boot_timing 2 "$(arguments \
+		"${BENCH:-arm refresh cancel young expire mix late}")"
+	[[ " ${BENCH:-scale} " = *' scale '* ]] || return 0
+	for cpus in 1 2 4; do
+		read_rows boot_timing "$cpus" "--sizes=$cpus;--workloads=scale"
+	done
+}
+
+lock_cache
+KERNELS=$series "$top/tools/vm/setup.sh" bench
+build_module "$series"
+build_bench
+mkdir -p "$files"
+pack_guest
+echo mode,peer,workload,n,metric,value >"$rows"
+for mode in "${modes[@]}"; do
+	case $mode in
+	instructions) count ;;
+	time) measure_time ;;
+	*) die "no mode $mode" ;;
+	esac
+done
+if [ -e "$recorded" ]; then
+	"$program" --report "$rows" --recorded "$recorded"
+else
+	"$program" --report "$rows"
+fi
+say "all of it is in ${rows#"$top/"}"
+if [ -n "${RECORD:-}" ]; then
+	grep -E '^(mode|instructions),' "$rows" >"$recorded"
+	say "and what was counted in bench/recorded.csv"
+fi
