@@ -254,7 +254,7 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming __uninitialized;
 	unsigned int i = 0, told = 0;
 
 	while (i < nr) {
@@ -287,7 +287,7 @@ static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 			unsigned int *nr_ok)
 {
 	struct twheel_cancel *cancel = batch->cancel;
-	u64 seen[TWHEEL_BATCH];
+	u64 seen[TWHEEL_BATCH] __uninitialized;
 	unsigned int i = 0;
 
 	while (i < nr) {
@@ -323,7 +323,7 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 {
 	struct twheel_vector vector;
 	unsigned int nr_ok = 0, done = 0;
-	union batch batch;
+	union batch batch __uninitialized;
 	int err;
 
 	err = arg_copy_in(&vector, sizeof(vector), arg);
@@ -435,7 +435,7 @@ static long setup_ioctl(struct twheel *tw, void __user *arg)
 
 static long list_ioctl(struct twheel *tw, void __user *arg)
 {
-	struct twheel_status status[TWHEEL_BATCH / 2];
+	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
 	struct twheel_list list;
 	unsigned int done = 0;
 	void __user *rows;
@@ -529,8 +529,8 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
  */
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
-	struct twheel_event event[TWHEEL_BATCH];
-	u64 seen[TWHEEL_BATCH];
+	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
+	u64 seen[TWHEEL_BATCH] __uninitialized;
 	ssize_t done = 0;
 
 	while (iov_iter_count(to) >= sizeof(event[0])) {

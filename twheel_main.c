@@ -148,6 +148,9 @@
 #define FREE_SLACK	8192
 #define FREE_AT_HAND	1024
 
+/* How long free places are left alone before they are looked through, jiffies. */
+#define SHRINK_DELAY	HZ
+
 /* Chunks of the wheel that are allocated at a time. */
 #define CHUNKS_AT_A_TIME	32
 
@@ -236,7 +239,7 @@ enum twheel_phase {
  *	that expired.  Written by the armer while NEW, under lock after that.
  * @user_data: written by the armer while NEW
  * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
- * @prev: link in the ready list (UNREAD), an index; guarded by lock
+ * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
  * @next: likewise
  * @fired_ns: clock at the latest expiration; guarded by lock
  *
@@ -336,6 +339,7 @@ struct chain {
 /**
  * struct twheel_shrink - the free list while pages are looked for that are free
  * @all: the chain of places that were taken off the free list
+ * @more: another one, to be appended to it
  * @at: what is left of it to be looked at; NULL when nothing is being done
  * @sorting: each page's places are counted, and @at goes over them again
  * @live: timeouts that there were in the beginning
@@ -345,6 +349,7 @@ struct chain {
  */
 struct twheel_shrink {
 	struct llist_node *all;
+	struct llist_node *more;
 	struct llist_node *at;
 	bool sorting;
 	u32 live;
@@ -400,8 +405,8 @@ struct twheel_shrink {
  * @nr_requeued: calls that re-armed something QUEUED; atomic
  *
  * @lock: guards the fields of live timeouts and all down to @max_late_ns
- * @ready_first: index of the first timeout of the ready list, + 1; 0: empty
- * @ready_last: index of the last one, + 1
+ * @ready_first: the first timeout of the ready list, NULL: empty
+ * @ready_last: the last one, with @ready_first
  * @nr_unread: length of the ready list; read without the lock by poll
  * @nr_spent: of these, not pending any more
  * @expirations: see struct twheel_info, as are the next
@@ -424,6 +429,9 @@ struct twheel_shrink {
  * @sync_wait: who waits for it
  * @timer: fires at @wake_ns
  * @work: a turn of the kthread
+ * @shrink_wanted: @shrink_work is on its way or at work; also read without the
+ *	lock
+ * @shrink_work: a turn of giving places back
  *
  * The rest is the kthread's alone.
  *
@@ -485,8 +493,8 @@ struct twheel {
 	atomic_t nr_requeued;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	u32 ready_first;
-	u32 ready_last;
+	struct twheel_timeout *ready_first;
+	struct twheel_timeout *ready_last;
 	u32 nr_unread;
 	u32 nr_spent;
 	u64 expirations;
@@ -508,6 +516,8 @@ struct twheel {
 	wait_queue_head_t sync_wait;
 	struct hrtimer timer;
 	struct kthread_work work;
+	bool shrink_wanted;
+	struct kthread_delayed_work shrink_work;
 
 	u32 pass_sync ____cacheline_aligned_in_smp;
 	bool pass_drains;
@@ -626,21 +636,18 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
  * G7: a timeout is found in two loads, whatever pends.  NULL beyond the end, and
  * for a page that was freed.
  */
-static void *pages_at(const struct twheel_pages *pages, u32 nr)
+static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
-	void *page = NULL;
+	struct twheel_table *table;
 	u32 nr_pages;
 
-	rcu_read_lock();
 	/* Pairs with the release in pages_add(): the table has that page. */
 	nr_pages = smp_load_acquire(&pages->nr);
-	if (nr < nr_pages) {
-		nr = array_index_nospec(nr, nr_pages);
-		/* Pairs with the release in pages_set(). */
-		page = READ_ONCE(rcu_dereference(pages->table)->page[nr]);
-	}
-	rcu_read_unlock();
-	return page;
+	if (unlikely(nr >= nr_pages))
+		return NULL;
+	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
+	/* Pairs with the release in pages_set(). */
+	return READ_ONCE(table->page[array_index_nospec(nr, nr_pages)]);
 }
 
 static struct twheel_page *page_at(struct twheel *tw, u32 nr)
@@ -723,25 +730,34 @@ static u64 *word_at(struct twheel *tw, u32 index)
 }
 
 /* What was stored for an earlier life is not for this one. */
-static void word_clear(struct twheel *tw, u32 index)
+static inline void word_clear(struct twheel *tw,
+			      const struct twheel_timeout *t)
 {
-	u64 *word = word_at(tw, index);
+	u64 *word;
 
+	/* A table that comes later begins with zeroes. */
+	if (!READ_ONCE(tw->words.nr))
+		return;
+	rcu_read_lock();
+	word = word_at(tw, timeout_index(t));
 	if (word)
 		WRITE_ONCE(*word, 0);
+	rcu_read_unlock();
 }
 
 /*
  * The deadline in force: as armed, or later, as refreshed.  G8: a store through
  * a stale id names another generation, and is not looked at.
  */
-static u64 timeout_deadline_ns(struct twheel *tw,
-			       const struct twheel_timeout *t, u64 state)
+static inline u64 timeout_deadline_ns(struct twheel *tw,
+				      const struct twheel_timeout *t,
+				      u64 state)
 {
 	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (state & STATE_PERIODIC || !state_is_pending(state))
+	if (!READ_ONCE(tw->words.nr) || state & STATE_PERIODIC ||
+	    !state_is_pending(state))
 		return deadline_ns;
 	word = word_at(tw, timeout_index(t));
 	if (!word)
@@ -967,8 +983,10 @@ static int arena_grow(struct twheel *tw)
 	unsigned int i;
 	int err = -ENOMEM;
 
+	rcu_read_lock();
 	while (tw->first_hole < tw->places.nr && page_at(tw, tw->first_hole))
 		tw->first_hole++;
+	rcu_read_unlock();
 	first_index = tw->first_hole * PLACES_PER_PAGE;
 
 	if (atomic_long_add_return(PLACES_PER_PAGE, &nr_places_total) >
@@ -1033,7 +1051,12 @@ int twheel_map_words(struct twheel *tw)
  */
 void *twheel_words_page(struct twheel *tw, unsigned long nr)
 {
-	return nr <= U32_MAX ? pages_at(&tw->words, nr) : NULL;
+	void *page;
+
+	rcu_read_lock();
+	page = nr <= U32_MAX ? pages_at(&tw->words, nr) : NULL;
+	rcu_read_unlock();
+	return page;
 }
 
 /*
@@ -1077,6 +1100,7 @@ static int arena_provide(struct twheel *tw)
 static unsigned int places_pop(struct twheel *tw, unsigned int nr,
 			       struct llist_node ***tail)
 {
+	struct llist_node *place;
 	unsigned int got = 0;
 
 	spin_lock(&tw->free_lock);
@@ -1086,9 +1110,11 @@ static unsigned int places_pop(struct twheel *tw, unsigned int nr,
 		if (!tw->free)
 			break;
 		**tail = tw->free;
-		*tail = &tw->free->next;
-		tw->free = tw->free->next;
-		got++;
+		for (place = tw->free; place && got < nr; got++) {
+			*tail = &place->next;
+			place = place->next;
+		}
+		tw->free = place;
 	}
 	spin_unlock(&tw->free_lock);
 	return got;
@@ -1247,12 +1273,15 @@ static int room_take(struct twheel *tw, unsigned int nr)
 	return err;
 }
 
-/* Entries beyond what pends are stale; too many of them call for a sweep. */
+/*
+ * Entries beyond what pends are stale; too many of them call for a sweep.  It
+ * looks at no more that live than it drops.
+ */
 static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 {
 	s64 pending = atomic_read(&tw->live);
 
-	return atomic_read(&tw->room_used) > pending + pending / 2 + slack;
+	return atomic_read(&tw->room_used) > 2 * pending + slack;
 }
 
 /* Places that nobody uses; too many of them call for arena_shrink(). */
@@ -1260,8 +1289,24 @@ static bool arena_is_wasted(const struct twheel *tw)
 {
 	u32 live = atomic_read(&tw->live);
 
-	return live < READ_ONCE(tw->shrink_below) &&
+	return !READ_ONCE(tw->shrink_wanted) &&
+	       live < READ_ONCE(tw->shrink_below) &&
 	       arena_size(tw) > 2 * (u64)live + FREE_SLACK;
+}
+
+/*
+ * Looking through all free places is dear, and whoever has let go of many may be
+ * about to let go of more, or to arm again: there is no hurry.
+ */
+static void shrink_request(struct twheel *tw)
+{
+	spin_lock(&tw->wake_lock);
+	if (!tw->shrink_wanted && !tw->closing) {
+		WRITE_ONCE(tw->shrink_wanted, true);
+		kthread_queue_delayed_work(tw->worker, &tw->shrink_work,
+					   SHRINK_DELAY);
+	}
+	spin_unlock(&tw->wake_lock);
 }
 
 /* Finish a batch of timeouts that have ended. */
@@ -1274,9 +1319,10 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 		atomic64_add(ending->nr_cancelled, &tw->cancelled);
 	room_give(tw, ending->nr_room);
 	live_give(tw, ending->nr_places);
-	if ((ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK)) ||
-	    (ending->nr_places && arena_is_wasted(tw)))
+	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
 		wake_at(tw, WAKE_NOW);
+	if (unlikely(arena_is_wasted(tw)))
+		shrink_request(tw);
 }
 
 /* The ready list: linked by index, since a timeout has no room for pointers */
@@ -1286,38 +1332,60 @@ static struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
 	return link ? timeout_at(tw, link - 1) : NULL;
 }
 
+static u32 ready_link(const struct twheel_timeout *t)
+{
+	return t ? timeout_index(t) + 1 : 0;
+}
+
 static void ready_add(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
-	u32 link = timeout_index(t) + 1;
+	struct twheel_timeout *last = tw->ready_last;
 
 	lockdep_assert_held(&tw->lock);
-	t->prev = tw->ready_last;
+	t->prev = ready_link(last);
 	t->next = 0;
-	if (tw->ready_last)
-		ready_at(tw, tw->ready_last)->next = link;
+	if (last)
+		last->next = ready_link(t);
 	else
-		tw->ready_first = link;
-	tw->ready_last = link;
+		tw->ready_first = t;
+	tw->ready_last = t;
 	WRITE_ONCE(tw->nr_unread, tw->nr_unread + 1);
 }
 
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
+	struct twheel_timeout *prev = ready_at(tw, t->prev);
+	struct twheel_timeout *next = ready_at(tw, t->next);
+
 	lockdep_assert_held(&tw->lock);
-	if (t->prev)
-		ready_at(tw, t->prev)->next = t->next;
+	if (prev)
+		prev->next = t->next;
 	else
-		tw->ready_first = t->next;
-	if (t->next)
-		ready_at(tw, t->next)->prev = t->prev;
+		tw->ready_first = next;
+	if (next)
+		next->prev = t->prev;
 	else
-		tw->ready_last = t->prev;
+		tw->ready_last = prev;
 	WRITE_ONCE(tw->nr_unread, tw->nr_unread - 1);
 }
 
-/* Take a timeout's event away, whether it is read or revoked. */
+/* Take the first @nr off; @first is the one that follows them. */
+static void ready_cut(struct twheel *tw, struct twheel_timeout *first,
+		      unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	lockdep_assert_held(&tw->lock);
+	tw->ready_first = first;
+	if (first)
+		first->prev = 0;
+	else
+		tw->ready_last = NULL;
+	WRITE_ONCE(tw->nr_unread, tw->nr_unread - nr);
+}
+
+/* Take a timeout's event away, which is revoked. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->lock)
 {
@@ -1460,8 +1528,12 @@ struct life {
 	u32 repeats;
 };
 
-static int life_check(const struct twheel_arm *arm)
+static inline int life_check(const struct twheel_arm *arm)
 {
+	/* A one-shot, which nearly all are. */
+	if (likely(!((arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
+		     arm->reserved | arm->result | arm->interval_ns)))
+		return 0;
 	if (arm->result < 0)
 		return arm->result;
 	if (arm->reserved)
@@ -1474,8 +1546,9 @@ static int life_check(const struct twheel_arm *arm)
 	return 0;
 }
 
-static struct life life_of(const struct twheel *tw,
-			   const struct twheel_arm *arm, u64 now_ns)
+static __always_inline struct life life_of(const struct twheel *tw,
+					   const struct twheel_arm *arm,
+					   u64 now_ns)
 {
 	struct life life = { .repeats = arm->repeats };
 
@@ -1485,11 +1558,11 @@ static struct life life_of(const struct twheel *tw,
 		life.deadline_ns = time_add(now_ns, arm->expires_ns);
 	if (life.deadline_ns <= now_ns && life.deadline_ns < TWHEEL_TIME_NEVER)
 		life.flags |= STATE_OVERDUE;
-	if (arm->interval_ns) {
-		life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
-					 TWHEEL_TIME_NEVER);
-		life.flags |= STATE_PERIODIC;
-	}
+	if (likely(!arm->interval_ns))
+		return life;
+	life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
+				 TWHEEL_TIME_NEVER);
+	life.flags |= STATE_PERIODIC;
 	if (arm->flags & TWHEEL_ARM_FIXED_DELAY)
 		life.flags |= STATE_FIXED_DELAY;
 	if (arm->repeats)
@@ -1498,7 +1571,7 @@ static struct life life_of(const struct twheel *tw,
 }
 
 /* When the kthread has to look at it. */
-static u64 life_due_ns(const struct life *life)
+static inline u64 life_due_ns(const struct life *life)
 {
 	return life->flags & STATE_OVERDUE ? WAKE_NOW : life->deadline_ns;
 }
@@ -1507,15 +1580,14 @@ static u64 life_due_ns(const struct life *life)
  * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
  * saw the place's last life, may read while we write, and find out afterwards.
  */
-static void life_begin(struct twheel *tw, struct twheel_timeout *t,
-		       const struct life *life)
+static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
+			      const struct life *life)
 {
-	u32 slot = timeout_slot(t);
-
-	word_clear(tw, timeout_index(t));
+	word_clear(tw, t);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
-	if (life->flags & STATE_PERIODIC) {
+	if (unlikely(life->flags & STATE_PERIODIC)) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
+		u32 slot = timeout_slot(t);
 
 		WRITE_ONCE(periodic->interval_ns[slot], life->interval_ns);
 		WRITE_ONCE(periodic->repeats_left[slot], life->repeats);
@@ -1525,8 +1597,8 @@ static void life_begin(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Give one entry its place. */
-static int arm_place(struct twheel *tw, struct twheel_arm *arm,
-		     struct twheel_timeout *t, u64 now_ns)
+static inline int arm_place(struct twheel *tw, struct twheel_arm *arm,
+			    struct twheel_timeout *t, u64 now_ns)
 {
 	struct life life = life_of(tw, arm, now_ns);
 	u64 state = atomic64_read(&t->state);
@@ -1577,7 +1649,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)
 {
 	unsigned int i, got, nr_valid = 0;
-	struct llist_node *place = NULL, **tail;
+	struct llist_node *place = NULL, *last = NULL;
 	int err, short_of = -EAGAIN;
 	u64 now_ns;
 
@@ -1607,7 +1679,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		}
 	}
 
-	tail = &arming->first;
+	arming->first = place;
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
@@ -1621,12 +1693,16 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		arm[i].result = arm_place(tw, &arm[i], t, now_ns);
 		if (arm[i].result)
 			continue;
-		*tail = place;
-		tail = &place->next;
+		last = place;
 		place = place->next;
 	}
-	*tail = NULL;
-	arm_undo(tw, place);
+	if (place) {
+		if (last)
+			last->next = NULL;
+		else
+			arming->first = NULL;
+		arm_undo(tw, place);
+	}
 	return 0;
 }
 
@@ -1692,7 +1768,8 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		wake_for(tw, due_ns);
 	}
 	rcu_read_unlock();
-	arm_undo(tw, node);
+	if (node)
+		arm_undo(tw, node);
 	return err;
 }
 
@@ -2013,8 +2090,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 	unsigned int i = 0;
 
 	spin_lock(&tw->lock);
-	for (t = ready_at(tw, tw->ready_first); t && i < nr;
-	     t = ready_at(tw, t->next)) {
+	for (t = tw->ready_first; t && i < nr; t = ready_at(tw, t->next)) {
 		u64 state = atomic64_read(&t->state);
 
 		/* A fixed delay that is read while draining is not re-armed. */
@@ -2042,7 +2118,6 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		      bool drained, struct ending *ending)
 	__must_hold(&tw->lock)
 {
-	event_take(tw, t, state);
 	if (drained)
 		tw->drained_out++;
 	else
@@ -2062,7 +2137,6 @@ static void event_continue(struct twheel *tw, struct twheel_timeout *t,
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
 
-	event_take(tw, t, state);
 	periodic->count[slot] = 0;
 	periodic->deliveries[slot]++;
 	if (state_phase(state) == PHASE_SPENT) {
@@ -2094,7 +2168,8 @@ unsigned int twheel_events_commit(struct twheel *tw,
 {
 	struct ending ending = {};
 	struct chain chain = {};
-	unsigned int i;
+	struct twheel_timeout *t, *next;
+	unsigned int i, nr_spent = 0;
 	u64 due_ns = WAKE_NEVER;
 	bool draining;
 
@@ -2102,18 +2177,21 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	rcu_read_lock();
 	draining = READ_ONCE(tw->draining);
 	spin_lock(&tw->lock);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t = timeout_at(tw, (u32)event[i].id);
+	/* They were the first, and others come at the end. */
+	for (i = 0, t = tw->ready_first; t && i < nr; i++, t = next) {
 		bool drained = event[i].flags & TWHEEL_EVENT_DRAINED;
 
 		/* The count too: sequence numbers come round. */
-		if (atomic64_read(&t->state) != seen[i] ||
+		if (timeout_index(t) != (u32)event[i].id ||
+		    atomic64_read(&t->state) != seen[i] ||
 		    timeout_count(t, seen[i]) != event[i].count)
 			break;
+		next = ready_at(tw, t->next);
 		if (drained || timeout_has_ended(t, seen[i])) {
 			event_end(tw, t, seen[i], drained, &ending);
 		} else if (state_phase(seen[i]) == PHASE_ARMED) {
 			event_continue(tw, t, seen[i]);
+			continue;
 		} else if (!draining) {
 			event_continue(tw, t, seen[i]);
 			due_ns = min(due_ns, t->deadline_ns);
@@ -2121,7 +2199,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		} else {
 			break;	/* it was looked at before; look again */
 		}
+		nr_spent++;
 	}
+	ready_cut(tw, t, i);
+	tw->nr_spent -= nr_spent;
 	tw->delivered += i;
 	due_ns = inbox_add(tw, &chain, due_ns);
 	spin_unlock(&tw->lock);
@@ -2613,7 +2694,7 @@ static int entry_compare(const void *a, const void *b)
 static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 			 unsigned int nr, struct expiry *x)
 {
-	struct twheel_timeout *t[KTHREAD_BATCH];
+	struct twheel_timeout *t[KTHREAD_BATCH] __uninitialized;
 	bool in_order = true;
 	unsigned int i;
 
@@ -2622,13 +2703,15 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 		in_order &= due[i].tick >= due[i - 1].tick;
 	if (!in_order)
 		sort(due, nr, sizeof(*due), entry_compare, NULL);
+	x->nr_room = 0;
+	x->nr_stale = 0;
+	x->nr_events = 0;
+	rcu_read_lock();
 	for (i = 0; i < nr; i++) {
 		t[i] = timeout_at(tw, due[i].index);
 		prefetchw(t[i]);
 	}
-	x->nr_room = 0;
-	x->nr_stale = 0;
-	x->nr_events = 0;
+	rcu_read_unlock();
 	spin_lock(&tw->lock);
 	/* The clock may have been set back since. */
 	x->fired_ns = max(twheel_now(tw), x->now_ns);
@@ -2646,7 +2729,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 /* Returns false when the budget ran out before the due did. */
 static bool expire(struct twheel *tw, int *budget)
 {
-	struct twheel_entry due[KTHREAD_BATCH];
+	struct twheel_entry due[KTHREAD_BATCH] __uninitialized;
 	struct expiry x = { .now_ns = tw->pass_now_ns };
 	u64 now_tick = div64_u64(x.now_ns, tw->tick_ns);
 	bool more;
@@ -2711,11 +2794,9 @@ static bool drain_pages(struct twheel *tw, int *budget)
 
 		if (*budget <= 0)
 			return false;
-		page = page_at(tw, tw->drain_page++);
-		if (!page)
-			continue;
 		spin_lock(&tw->lock);
-		for (i = 0; i < PLACES_PER_PAGE; i++)
+		page = page_at(tw, tw->drain_page++);
+		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->lock);
 		*budget -= PLACES_PER_PAGE;
@@ -2744,7 +2825,7 @@ static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
  */
 static bool sweep(struct twheel *tw, int *budget)
 {
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
+	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	unsigned int i, nr, nr_stale;
 
 	if (!tw->sweeping) {
@@ -2813,17 +2894,29 @@ static bool room_shrink(struct twheel *tw)
 	return chunk;
 }
 
-/* What a page is linked by for RCU: whoever finds it may read a state word. */
+/*
+ * While RCU waits, whoever finds a page may read its state words, and finds that
+ * its places are free.  Of the first place the rest is RCU's, of the second one
+ * the node links pages that are freed at once.
+ */
 static_assert(offsetofend(struct twheel_timeout, node) -
 	      offsetof(struct twheel_timeout, user_data) >=
 	      sizeof(struct rcu_head));
 
-static void page_free_rcu(struct rcu_head *head)
+static struct rcu_head *page_rcu(struct twheel_page *page)
 {
-	struct twheel_page *page = (void *)((unsigned long)head & PAGE_MASK);
+	return (struct rcu_head *)&page->timeout[0].user_data;
+}
 
-	kfree(page->periodic);
-	free_page((unsigned long)page);
+static void pages_free_rcu(struct rcu_head *head)
+{
+	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
+
+	for (; page; page = next) {
+		next = (struct twheel_page *)page->timeout[1].node.next;
+		kfree(page->periodic);
+		free_page((unsigned long)page);
+	}
 }
 
 /* Places that arena_shrink() has no use for go back to the free list. */
@@ -2844,11 +2937,11 @@ static void page_keep(struct twheel *tw, struct twheel_page *page)
 }
 
 /*
- * Free a page of which all places are free and not on the free list.  G8: its
+ * Take a page out of which all places are free and not on the free list.  G8: its
  * indices may be used again, their ids are not.  One that is near the end of its
  * generations is kept, or the pages after it would have few.
  */
-static void page_free(struct twheel *tw, struct twheel_page *page)
+static bool page_remove(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->grow_mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
@@ -2856,16 +2949,14 @@ static void page_free(struct twheel *tw, struct twheel_page *page)
 
 	for (i = 0; i < PLACES_PER_PAGE; i++)
 		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
-	if (gen > S32_MAX) {
-		page_keep(tw, page);
-		return;
-	}
+	if (gen > S32_MAX)
+		return false;
 	tw->first_gen = gen;
 	pages_set(tw, &tw->places, nr, NULL);
 	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
 	tw->first_hole = min(tw->first_hole, nr);
 	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
-	call_rcu((struct rcu_head *)&page->timeout[0].user_data, page_free_rcu);
+	return true;
 }
 
 /* Begin: all free places but a few at hand are taken off the free list. */
@@ -2874,15 +2965,15 @@ static void shrink_begin(struct twheel *tw)
 	u64 live = atomic_read(&tw->live);
 	u64 wanted = live + live / 2 + FREE_SLACK / 2;
 	struct twheel_shrink *shrink = &tw->shrink;
+	struct llist_node *node, *more;
 	struct chain at_hand = {};
-	struct llist_node *node;
 
 	WRITE_ONCE(tw->shrinking, true);
-	WRITE_ONCE(tw->shrink_below, 0);
 	spin_lock(&tw->free_lock);
+	more = llist_del_all(&tw->freed);
+	node = tw->free ?: more;
 	if (!tw->free)
-		tw->free = llist_del_all(&tw->freed);
-	node = tw->free;
+		more = NULL;
 	tw->free = NULL;
 	spin_unlock(&tw->free_lock);
 
@@ -2894,8 +2985,9 @@ static void shrink_begin(struct twheel *tw)
 		node = next;
 	}
 	*shrink = (struct twheel_shrink){
-		.all		= node,
-		.at		= node,
+		.all		= node ?: more,
+		.more		= node ? more : NULL,
+		.at		= node ?: more,
 		.live		= live,
 		.nr_excess	= (arena_size(tw) - min(wanted, arena_size(tw))) /
 				  PLACES_PER_PAGE,
@@ -2909,6 +3001,11 @@ static void shrink_end(struct twheel *tw)
 	shrink_give_back(tw, &tw->shrink.kept);
 	WRITE_ONCE(tw->shrink_below, tw->shrink.live / 2);
 	WRITE_ONCE(tw->shrinking, false);
+	WRITE_ONCE(tw->shrink_wanted, false);
+	/* Who let go of more meanwhile has not asked again. */
+	smp_mb();
+	if (arena_is_wasted(tw))
+		shrink_request(tw);
 }
 
 /* Look at the next free place: count it, or see what is to become of it. */
@@ -2920,6 +3017,10 @@ static void shrink_step(struct twheel *tw)
 	struct twheel_page *page = timeout_page(t);
 	const u32 going = U32_MAX;
 
+	if (!node->next) {
+		node->next = shrink->more;
+		shrink->more = NULL;
+	}
 	shrink->at = node->next;
 	if (shrink->at)
 		prefetchw(shrink->at);
@@ -2945,6 +3046,7 @@ static void shrink_free(struct twheel *tw, unsigned int nr)
 {
 	struct twheel_shrink *shrink = &tw->shrink;
 	bool locked = mutex_trylock(&tw->grow_mutex);
+	struct twheel_page *removed = NULL;
 
 	while (shrink->freeing && nr--) {
 		struct llist_node *node = shrink->freeing;
@@ -2953,39 +3055,42 @@ static void shrink_free(struct twheel *tw, unsigned int nr)
 						 node));
 
 		shrink->freeing = node->next;
-		if (locked)
-			page_free(tw, page);
-		else
+		if (!locked || !page_remove(tw, page)) {
 			page_keep(tw, page);
+			continue;
+		}
+		page->timeout[1].node.next = (struct llist_node *)removed;
+		removed = page;
 	}
 	if (locked)
 		mutex_unlock(&tw->grow_mutex);
+	if (removed)
+		call_rcu(page_rcu(removed), pages_free_rcu);
 }
 
 /*
  * Give pages of places back when more than half of all places are free: a burst
  * must not stay for ever.  Which pages are free as a whole is found by counting
  * what is on the free list, which is away for so long; who needs a place
- * meanwhile has those at hand, or a new page.  True if there is more to do.
+ * meanwhile has those at hand, or a new page.  A turn of it, as turn() is one of
+ * a pass.
  */
-static bool arena_shrink(struct twheel *tw)
+static void arena_shrink(struct kthread_work *work)
 {
+	struct twheel *tw = container_of(work, struct twheel, shrink_work.work);
 	struct twheel_shrink *shrink = &tw->shrink;
 	int budget = TURN_BUDGET;
 
-	if (!tw->shrinking) {
-		if (!arena_is_wasted(tw))
-			return false;
+	if (!tw->shrinking)
 		shrink_begin(tw);
-	}
 	for (; shrink->at && budget > 0; budget--)
 		shrink_step(tw);
 	if (!shrink->at)
 		shrink_free(tw, TURN_BUDGET / PLACES_PER_PAGE);
-	if (!shrink->at && !shrink->freeing)
+	if (shrink->at || shrink->freeing)
+		kthread_queue_work(tw->worker, work);
+	else
 		shrink_end(tw);
-	cond_resched();
-	return tw->shrinking;
 }
 
 /* The kthread: passes and turns */
@@ -3074,7 +3179,6 @@ static void turn(struct kthread_work *work)
 		return;
 	}
 	again = room_shrink(tw);
-	again |= arena_shrink(tw);
 	pass_end(tw, again || tw->sweeping);
 }
 
@@ -3229,8 +3333,6 @@ struct twheel *twheel_create(void)
 		return NULL;
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
-	/* Generations begin at 1, so that no id is 0. */
-	tw->first_gen = 1;
 	mutex_init(&tw->control_mutex);
 	mutex_init(&tw->grow_mutex);
 	mutex_init(&tw->room_mutex);
@@ -3243,6 +3345,9 @@ struct twheel *twheel_create(void)
 	init_llist_head(&tw->gifts);
 	init_llist_head(&tw->inbox);
 	kthread_init_work(&tw->work, turn);
+	kthread_init_delayed_work(&tw->shrink_work, arena_shrink);
+	/* Generations begin at 1, so that no id is 0. */
+	tw->first_gen = 1;
 	return tw;
 }
 
@@ -3255,6 +3360,7 @@ static void twheel_stop(struct twheel *tw)
 	/* The timer queues the work, and no longer is the timer started. */
 	hrtimer_cancel(&tw->timer);
 	kthread_cancel_work_sync(&tw->work);
+	kthread_cancel_delayed_work_sync(&tw->shrink_work);
 }
 
 static void chunks_free(struct twheel_chunk *chunk)
@@ -3294,11 +3400,12 @@ static void pages_free(struct twheel_pages *pages)
 
 static void arena_free(struct twheel *tw)
 {
-	struct twheel_page *page;
+	struct twheel_table *table = rcu_dereference_raw(tw->places.table);
 	u32 nr;
 
 	for (nr = 0; nr < tw->places.nr; nr++) {
-		page = page_at(tw, nr);
+		struct twheel_page *page = table->page[nr];
+
 		if (page)
 			kfree(page->periodic);
 		cond_resched();
@@ -3409,7 +3516,7 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
-	/* For page_free_rcu(). */
+	/* For pages_free_rcu(). */
 	rcu_barrier();
 	kmem_cache_destroy(chunk_cache);
 }

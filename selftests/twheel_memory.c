@@ -193,6 +193,7 @@ static void measure(struct found *found)
 
 	/* One in a thousand stays. */
 	CHILD_DO(cancel_most(fd, nr_timeouts));
+	tw_sleep(3 * TW_SEC);	/* the kthread is in no hurry */
 	found->free_shrunk = free_bytes();
 
 	close(fd);

@@ -340,7 +340,7 @@ static int audit_ready(struct kunit *test)
 	u32 link, prev = 0;
 	int nr = 0;
 
-	for (link = tw->ready_first; link; nr++) {
+	for (link = ready_link(tw->ready_first); link; nr++) {
 		struct twheel_timeout *t = timeout_at(tw, link - 1);
 
 		KUNIT_ASSERT_NOT_NULL(test, t);
@@ -350,7 +350,7 @@ static int audit_ready(struct kunit *test)
 		prev = link;
 		link = t->next;
 	}
-	KUNIT_EXPECT_EQ(test, tw->ready_last, prev);
+	KUNIT_EXPECT_EQ(test, ready_link(tw->ready_last), prev);
 	return nr;
 }
 
@@ -1855,7 +1855,7 @@ static void the_ready_list_holds_in_every_order_of_taking(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, (unsigned int)audit_ready(test),
 					i - 1);
 		}
-		KUNIT_ASSERT_EQ(test, tw->ready_first, 0U);
+		KUNIT_ASSERT_NULL(test, tw->ready_first);
 	}
 }
 
