@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * bench.h - what the benchmark asks of a structure of timers
+ *
+ * A structure has places for timers, numbered from 0.  All times are whole
+ * milliseconds from the moment in which time stands still until run().
+ */
+#ifndef _WHEEL_BENCH_H
+#define _WHEEL_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Deadlines are random over this. */
+#define SPAN_MS		60000
+
+/* Where simulated time begins, as CLOCK_MONOTONIC. */
+#define START_NS	1000000000000ULL
+
+/**
+ * struct structure - timers to be measured
+ * @name: for the table
+ * @why_missing: why it is not here, or NULL
+ * @make: prepare places for @nr timers, once a process
+ * @insert: begin timers that are not pending
+ * @remove: end pending timers before they are due
+ * @settle: do what removals have left to be done, or NULL
+ * @move: give pending timers a later deadline
+ * @run: let time pass until all have expired; @nr_expired counts them
+ */
+struct structure {
+	const char *name;
+	const char *why_missing;
+	void (*make)(uint32_t nr);
+	void (*insert)(const uint32_t *who, const uint32_t *due_ms, uint32_t nr);
+	void (*remove)(const uint32_t *who, uint32_t nr);
+	void (*settle)(void);
+	void (*move)(const uint32_t *who, const uint32_t *due_ms, uint32_t nr);
+	void (*run)(void);
+};
+
+extern const struct structure twheel_structure;
+extern const struct structure libev_structure;
+extern const struct structure libuv_structure;
+extern const struct structure libevent_structure;
+extern const struct structure libevent_common_structure;
+
+/* Counted by what a structure calls for each timer that expires. */
+extern uint64_t nr_expired;
+
+/* Simulated time; see clock.c. */
+extern uint64_t clock_ns;
+
+/* Processor time of this process: others may run meanwhile. */
+uint64_t cpu_ns(void);
+
+/* Zeroed memory in huge pages, never freed; ends the program if there is none. */
+void *memory(size_t size);
+
+void fail(const char *what) __attribute__((noreturn));
+
+#endif /* _WHEEL_BENCH_H */

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheel.c - twheel_wheel.c as it is, amid what its engine keeps beside it
+ *
+ * As in twheel_main.c, a timeout is 40 bytes in a page of them, found by its
+ * index in two loads, and an atomic state word with a generation and a sequence
+ * number decides all.  A device is called for a batch of timeouts, and so is
+ * this.  Not here: system calls, locks, the inbox, periods.
+ *
+ *	insert	fields and state, then an entry into the wheel
+ *	remove	one change of state; the entry stays and is stale.  When half as
+ *		many are stale as pend, and 4096, a sweep drops them: that is
+ *		part of the price of removing, as is what settle() sweeps.
+ *	move	two changes of state and a new deadline; the entry comes up too
+ *		early and is put back, which is part of the price of expiry
+ *	run	what the kthread does, and a reader who takes the events
+ */
+#include <stdbool.h>
+
+#include "bench.h"
+#include "shim.h"
+#include "twheel_wheel.h"
+
+#define NS_PER_MS	1000000ULL
+
+/* As the engine has them. */
+#define BATCH		64
+#define SWEEP_SLACK	4096
+#define SWEEP_CHUNKS	8
+#define PAGE_BYTES	4096
+#define NR_IN_PAGE	((PAGE_BYTES - 16) / sizeof(struct timeout))
+
+enum phase { FREE, QUEUED, ARMED, SPENT, REARMING };
+
+#define STATE_PHASE	7ULL
+#define STATE_SEQ_SHIFT	12
+#define STATE_SEQ	0xfffff000ULL
+#define STATE_GEN_SHIFT	32
+#define STATE_GEN	(~0ULL << STATE_GEN_SHIFT)
+
+struct timeout {
+	u64 state;
+	u64 deadline_ns;
+	u64 user_data;
+	u64 link;
+	u64 fired_ns;
+};
+
+struct page {
+	u64 head[2];
+	struct timeout timeout[NR_IN_PAGE];
+} __attribute__((aligned(PAGE_BYTES)));
+
+static struct page **table;
+static u64 tick_ns = NS_PER_MS;
+static struct twheel_wheel wheel;
+static u32 nr_pending;
+static u64 ready_first;
+static u64 ready_last;
+
+/* The shim of the wheel's tests counts with it. */
+unsigned long shim_placed;
+
+static struct timeout *timeout_at(u32 index)
+{
+	return &table[index / NR_IN_PAGE]->timeout[index % NR_IN_PAGE];
+}
+
+static u64 state_next(u64 state, enum phase phase)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) | phase;
+}
+
+static u64 state_placed(u64 state)
+{
+	return (state & STATE_GEN) | ARMED |
+	       ((state + (1ULL << STATE_SEQ_SHIFT)) & STATE_SEQ);
+}
+
+static u64 state_freed(u64 state)
+{
+	return state_next(state, FREE) + (1ULL << STATE_GEN_SHIFT);
+}
+
+static u32 state_seq(u64 state)
+{
+	return (state & STATE_SEQ) >> STATE_SEQ_SHIFT;
+}
+
+static u64 state_read(const struct timeout *t)
+{
+	return __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+}
+
+static bool state_change(struct timeout *t, u64 from, u64 to)
+{
+	return __atomic_compare_exchange_n(&t->state, &from, to, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* An entry is of this timeout's present place in the wheel. */
+static bool entry_is_live(const struct twheel_entry *entry, u64 state)
+{
+	return (state & STATE_PHASE) == ARMED && state_seq(state) == entry->seq;
+}
+
+static void make(uint32_t nr)
+{
+	const struct twheel_wheel_config config = {
+		.slots		= 1024,
+		.max_tick	= (1ULL << 63) / NS_PER_MS,
+	};
+	u32 i, nr_pages = nr / NR_IN_PAGE + 1;
+	struct page *pages = memory(nr_pages * sizeof(*pages));
+	struct twheel_chunk *chunks;
+
+	table = memory(nr_pages * sizeof(*table));
+	for (i = 0; i < nr_pages; i++)
+		table[i] = &pages[i];
+	twheel_wheel_init(&wheel, &config, memory(twheel_wheel_size(&config)),
+			  START_NS / NS_PER_MS + 1);
+	/* Stale entries want room as well, and so do those of one batch. */
+	nr = twheel_wheel_chunks_for(&wheel, 2 * nr + SWEEP_SLACK);
+	chunks = memory(nr * sizeof(*chunks));
+	for (i = 0; i < nr; i++)
+		twheel_wheel_give(&wheel, &chunks[i]);
+}
+
+/* Rounded up to a tick: never early. */
+static void entry_insert(const struct timeout *t, u64 state, u32 index)
+{
+	const struct twheel_entry entry = {
+		.tick	= (t->deadline_ns + tick_ns - 1) / tick_ns,
+		.index	= index,
+		.seq	= state_seq(state),
+	};
+
+	twheel_wheel_insert(&wheel, entry);
+}
+
+/* ARM: the line that a place is in is fetched while others are filled in. */
+static void arm(const uint32_t *who, const uint32_t *due_ms, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		struct timeout *t = timeout_at(who[i]);
+
+		t->deadline_ns = clock_ns + due_ms[i] * NS_PER_MS;
+		t->user_data = i;
+		__atomic_store_n(&t->state, state_next(t->state, QUEUED),
+				 __ATOMIC_RELEASE);
+	}
+}
+
+/* The kthread finds them in its inbox. */
+static void enter(const uint32_t *who, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		struct timeout *t = timeout_at(who[i]);
+		u64 state = state_read(t);
+
+		if (state_change(t, state, state_placed(state)))
+			entry_insert(t, state_placed(state), who[i]);
+	}
+}
+
+static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
+{
+	u32 i, step;
+
+	for (i = 0; i < nr; i += step) {
+		step = min(nr - i, (u32)BATCH);
+		arm(who + i, due_ms + i, step);
+		enter(who + i, step);
+	}
+	nr_pending += nr;
+}
+
+/* Take out some entries and put back those that live; returns how many. */
+static unsigned int sweep(void)
+{
+	struct twheel_entry out[SWEEP_CHUNKS * TWHEEL_CHUNK_ENTRIES];
+	unsigned int i, got, nr = 0;
+
+	for (i = 0; i < SWEEP_CHUNKS; i++) {
+		got = twheel_wheel_sweep(&wheel, out + nr);
+		if (!got)
+			break;
+		nr += got;
+	}
+	for (i = 0; i < nr; i++)
+		__builtin_prefetch(timeout_at(out[i].index));
+	for (i = 0; i < nr; i++)
+		if (entry_is_live(&out[i],
+				  state_read(timeout_at(out[i].index))))
+			twheel_wheel_insert(&wheel, out[i]);
+	return nr;
+}
+
+/* Drop all stale entries. */
+static void settle(void)
+{
+	twheel_wheel_sweep_begin(&wheel);
+	while (sweep())
+		;
+}
+
+/* Look at a batch, then do it. */
+static void look(const uint32_t *who, u64 *seen, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		seen[i] = state_read(timeout_at(who[i]));
+}
+
+static void remove_timers(const uint32_t *who, uint32_t nr)
+{
+	u64 seen[BATCH];
+	u32 i, step;
+
+	for (; nr; who += step, nr -= step) {
+		step = min(nr, (u32)BATCH);
+		look(who, seen, step);
+		for (i = 0; i < step; i++)
+			if (state_change(timeout_at(who[i]), seen[i],
+					 state_freed(seen[i])))
+				nr_pending--;
+		if (wheel.nr_entries > nr_pending + nr_pending / 2 + SWEEP_SLACK)
+			settle();
+	}
+}
+
+static void move_one(struct timeout *t, u64 seen, u64 deadline_ns)
+{
+	if (!state_change(t, seen, state_next(seen, REARMING)))
+		return;
+	t->deadline_ns = deadline_ns;
+	__atomic_store_n(&t->state, state_next(seen, ARMED), __ATOMIC_RELEASE);
+}
+
+static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
+{
+	u64 seen[BATCH];
+	u32 i, step;
+
+	for (; nr; who += step, due_ms += step, nr -= step) {
+		step = min(nr, (u32)BATCH);
+		look(who, seen, step);
+		for (i = 0; i < step; i++)
+			move_one(timeout_at(who[i]), seen[i],
+				 clock_ns + due_ms[i] * NS_PER_MS);
+	}
+}
+
+static void expire_one(const struct twheel_entry *entry, struct timeout *t)
+{
+	u64 state = state_read(t);
+
+	if (!entry_is_live(entry, state))
+		return;
+	if (t->deadline_ns > entry->tick * tick_ns) {
+		entry_insert(t, state, entry->index);
+		return;
+	}
+	if (!state_change(t, state, state_next(state, SPENT)))
+		return;
+	t->fired_ns = clock_ns;
+	t->link = 0;
+	if (ready_last)
+		timeout_at(ready_last - 1)->link = entry->index + 1;
+	else
+		ready_first = entry->index + 1;
+	ready_last = entry->index + 1;
+}
+
+/* What the reader of the descriptor gets. */
+static void deliver(void)
+{
+	while (ready_first) {
+		struct timeout *t = timeout_at(ready_first - 1);
+
+		ready_first = t->link;
+		t->state = state_freed(t->state);
+		nr_pending--;
+		nr_expired++;
+	}
+	ready_last = 0;
+}
+
+static void pass(u64 now)
+{
+	struct twheel_entry due[BATCH];
+	struct timeout *t[BATCH];
+	unsigned int i, nr;
+	bool more;
+
+	do {
+		nr = twheel_wheel_advance(&wheel, now, due, BATCH, &more);
+		for (i = 0; i < nr; i++) {
+			t[i] = timeout_at(due[i].index);
+			__builtin_prefetch(t[i], 1);
+		}
+		for (i = 0; i < nr; i++)
+			expire_one(&due[i], t[i]);
+	} while (more);
+	deliver();
+}
+
+static void run(void)
+{
+	while (nr_pending) {
+		u64 next = twheel_wheel_next(&wheel);
+
+		if (next * tick_ns > clock_ns)
+			clock_ns = next * tick_ns;
+		pass(clock_ns / tick_ns);
+	}
+}
+
+const struct structure twheel_structure = {
+	.name	= "twheel",
+	.make	= make,
+	.insert	= insert,
+	.remove	= remove_timers,
+	.settle	= settle,
+	.move	= move,
+	.run	= run,
+};

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wheel_bench.c - nanoseconds per operation on structures of timers
+ *
+ * Each structure, with each number of timers, runs in a process of its own, in
+ * turn with the others, several times; what is printed is the median.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define MAX_SIZES	16
+#define MAX_REPEATS	64
+
+/* Less than this many operations are not worth looking at the clock. */
+#define ENOUGH		200000
+
+/* Timers come and go by this part of those that pend, or so many at least. */
+#define CHURN_PART	8
+#define CHURN_MIN	500
+
+#define HUGE_BYTES	(2UL << 20)
+
+enum operation { INSERT, REMOVE, MOVE, EXPIRE, EXPIRE_MOVED, NR_OPERATIONS };
+
+static const char * const operation_name[NR_OPERATIONS] = {
+	"insert", "remove", "move later", "expire", "expire, moved once",
+};
+
+static const struct structure * const structures[] = {
+	&twheel_structure, &libev_structure, &libuv_structure,
+	&libevent_structure, &libevent_common_structure,
+};
+
+#define NR_STRUCTURES	(sizeof(structures) / sizeof(structures[0]))
+
+static struct {
+	const char *only;
+	const char *csv;
+	uint32_t size[MAX_SIZES];
+	unsigned int nr_sizes;
+	unsigned int repeats;
+	uint64_t seed;
+	int cpu;
+} option = {
+	.size		= { 1000, 10000, 100000, 1000000, 10000000 },
+	.nr_sizes	= 5,
+	.repeats	= 5,
+	.seed		= 1,
+	.cpu		= -1,
+};
+
+/* Shared with the children. */
+static struct {
+	double ns[NR_STRUCTURES][MAX_SIZES][NR_OPERATIONS][MAX_REPEATS];
+} *result;
+
+uint64_t nr_expired;
+
+void fail(const char *what)
+{
+	fprintf(stderr, "wheel_bench: %s\n", what);
+	exit(1);
+}
+
+void *memory(size_t size)
+{
+	void *p;
+
+	size = (size + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+	p = aligned_alloc(HUGE_BYTES, size);
+	if (!p)
+		fail("out of memory");
+	madvise(p, size, MADV_HUGEPAGE);
+	return memset(p, 0, size);
+}
+
+/* Randomness: splitmix64 */
+
+static uint64_t random_state;
+
+static uint32_t below(uint32_t n)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return ((z ^ z >> 31) >> 32) * n >> 32;
+}
+
+/**
+ * struct work - what is done with one structure
+ * @s: the structure
+ * @nr: timers that pend
+ * @room: places for timers
+ * @who: all places; the first @nr of them are those that pend
+ * @due_ms: a deadline for each of @who
+ * @ns: nanoseconds that each operation has taken
+ * @times: and how many times it was done
+ */
+struct work {
+	const struct structure *s;
+	uint32_t nr;
+	uint32_t room;
+	uint32_t *who;
+	uint32_t *due_ms;
+	uint64_t ns[NR_OPERATIONS];
+	uint64_t times[NR_OPERATIONS];
+};
+
+/* Bring @nr random ones of the first @of places to their end. */
+static void choose(struct work *w, uint32_t nr, uint32_t of)
+{
+	while (nr--) {
+		uint32_t i = below(of--);
+		uint32_t chosen = w->who[i];
+
+		w->who[i] = w->who[of];
+		w->who[of] = chosen;
+	}
+}
+
+static void deadlines(struct work *w, uint32_t first, uint32_t nr)
+{
+	while (nr--)
+		w->due_ms[first++] = 1 + below(SPAN_MS);
+}
+
+static void count(struct work *w, enum operation op, uint64_t begin_ns,
+		  uint64_t times)
+{
+	w->ns[op] += cpu_ns() - begin_ns;
+	w->times[op] += times;
+}
+
+static void work_fill(struct work *w)
+{
+	choose(w, w->nr, w->nr);
+	deadlines(w, 0, w->nr);
+	w->s->insert(w->who, w->due_ms, w->nr);
+}
+
+/* Timers come and others go, at random, while @nr pend. */
+static void work_churn(struct work *w, uint32_t nr)
+{
+	uint64_t begin_ns;
+
+	deadlines(w, w->nr, nr);
+	begin_ns = cpu_ns();
+	w->s->insert(w->who + w->nr, w->due_ms + w->nr, nr);
+	count(w, INSERT, begin_ns, nr);
+
+	choose(w, nr, w->room);
+	begin_ns = cpu_ns();
+	w->s->remove(w->who + w->nr, nr);
+	count(w, REMOVE, begin_ns, nr);
+}
+
+/* All that pends expires. */
+static void work_run(struct work *w, enum operation op)
+{
+	uint64_t before = nr_expired, begin_ns = cpu_ns();
+
+	w->s->run();
+	count(w, op, begin_ns, w->nr);
+	if (nr_expired - before != w->nr)
+		fail("not all expired, or some twice");
+}
+
+static void work_move(struct work *w)
+{
+	uint64_t begin_ns;
+	uint32_t i;
+
+	for (i = 0; i < w->nr; i++)
+		w->due_ms[i] += 1 + below(SPAN_MS);
+	/* In another order, each with its deadline. */
+	for (i = w->nr - 1; i; i--) {
+		uint32_t other = below(i + 1);
+		uint32_t who = w->who[i], due_ms = w->due_ms[i];
+
+		w->who[i] = w->who[other];
+		w->who[other] = who;
+		w->due_ms[i] = w->due_ms[other];
+		w->due_ms[other] = due_ms;
+	}
+	begin_ns = cpu_ns();
+	w->s->move(w->who, w->due_ms, w->nr);
+	count(w, MOVE, begin_ns, w->nr);
+}
+
+static void work_all(struct work *w)
+{
+	uint32_t nr_churn = w->room - w->nr;
+	uint64_t begin_ns;
+
+	do {
+		work_fill(w);
+		while (w->times[INSERT] < w->nr || w->times[INSERT] < ENOUGH)
+			work_churn(w, nr_churn);
+		if (w->s->settle) {
+			begin_ns = cpu_ns();
+			w->s->settle();
+			count(w, REMOVE, begin_ns, 0);
+		}
+		work_run(w, EXPIRE);
+		work_fill(w);
+		work_move(w);
+		work_run(w, EXPIRE_MOVED);
+	} while (w->times[EXPIRE] < ENOUGH);
+}
+
+/* In a process of its own. */
+static void measure(unsigned int structure, unsigned int size,
+		    unsigned int repeat)
+{
+	struct work w = { .s = structures[structure] };
+	uint32_t i;
+
+	w.nr = option.size[size];
+	w.room = w.nr + w.nr / CHURN_PART;
+	if (w.room < w.nr + CHURN_MIN)
+		w.room = w.nr + CHURN_MIN;
+	random_state = option.seed + repeat;
+	w.who = memory(w.room * sizeof(*w.who));
+	w.due_ms = memory(w.room * sizeof(*w.due_ms));
+	for (i = 0; i < w.room; i++)
+		w.who[i] = i;
+	choose(&w, w.room, w.room);
+	w.s->make(w.room);
+	work_all(&w);
+	for (i = 0; i < NR_OPERATIONS; i++)
+		result->ns[structure][size][i][repeat] =
+			(double)w.ns[i] / w.times[i];
+	exit(0);
+}
+
+static void measure_apart(unsigned int structure, unsigned int size,
+			  unsigned int repeat)
+{
+	int status;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		measure(structure, size, repeat);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
+		fprintf(stderr, "wheel_bench: %s failed with %u timers\n",
+			structures[structure]->name, option.size[size]);
+		exit(1);
+	}
+}
+
+/* What is printed */
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double median(unsigned int structure, unsigned int size,
+		     enum operation op)
+{
+	double *ns = result->ns[structure][size][op];
+
+	qsort(ns, option.repeats, sizeof(*ns), compare);
+	return (ns[(option.repeats - 1) / 2] + ns[option.repeats / 2]) / 2;
+}
+
+static bool is_wanted(unsigned int structure)
+{
+	const struct structure *s = structures[structure];
+
+	return !s->why_missing &&
+	       (!option.only || !strcmp(option.only, s->name));
+}
+
+static void print_table(enum operation op)
+{
+	unsigned int s, n;
+
+	printf("\n%-20s", operation_name[op]);
+	for (n = 0; n < option.nr_sizes; n++)
+		printf("%11u", option.size[n]);
+	putchar('\n');
+	for (s = 0; s < NR_STRUCTURES; s++) {
+		if (!is_wanted(s))
+			continue;
+		printf("  %-18s", structures[s]->name);
+		for (n = 0; n < option.nr_sizes; n++)
+			printf("%11.1f", median(s, n, op));
+		putchar('\n');
+	}
+}
+
+static void write_csv(void)
+{
+	FILE *f = fopen(option.csv, "w");
+	unsigned int op, s, n;
+
+	if (!f)
+		fail(option.csv);
+	fprintf(f, "operation,structure,n,ns\n");
+	for (op = 0; op < NR_OPERATIONS; op++)
+		for (s = 0; s < NR_STRUCTURES; s++)
+			for (n = 0; n < option.nr_sizes && is_wanted(s); n++)
+				fprintf(f, "\"%s\",\"%s\",%u,%.1f\n",
+					operation_name[op], structures[s]->name,
+					option.size[n], median(s, n, op));
+	if (fclose(f))
+		fail(option.csv);
+}
+
+/* Options */
+
+static void usage(void)
+{
+	fputs("usage: wheel_bench [-n NUMBER[,NUMBER...]] [-r REPEATS] [-s SEED] [-c CPU]\n"
+	      "                   [-o STRUCTURE] [-f CSV-FILE]\n", stderr);
+	exit(2);
+}
+
+static uint64_t number(char *text, char **end, uint64_t max)
+{
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, end, 10);
+	if (*end == text || errno || !value || value > max)
+		usage();
+	return value;
+}
+
+static void sizes(char *text)
+{
+	option.nr_sizes = 0;
+	for (;; text++) {
+		if (option.nr_sizes == MAX_SIZES)
+			usage();
+		option.size[option.nr_sizes++] = number(text, &text, 100000000);
+		if (*text != ',')
+			break;
+	}
+	if (*text)
+		usage();
+}
+
+static void options(int argc, char **argv)
+{
+	char *end = "";
+	int c;
+
+	while ((c = getopt(argc, argv, "n:r:s:c:o:f:")) != -1) {
+		if (c == 'n')
+			sizes(optarg);
+		else if (c == 'r')
+			option.repeats = number(optarg, &end, MAX_REPEATS);
+		else if (c == 's')
+			option.seed = number(optarg, &end, UINT64_MAX);
+		else if (c == 'c')
+			option.cpu = atoi(optarg);
+		else if (c == 'o')
+			option.only = optarg;
+		else if (c == 'f')
+			option.csv = optarg;
+		else
+			usage();
+		if (*end)
+			usage();
+	}
+	if (optind != argc)
+		usage();
+}
+
+/* Memory that the libraries allocate is to be of huge pages as well. */
+static void huge_malloc(char **argv)
+{
+	if (getenv("GLIBC_TUNABLES"))
+		return;
+	setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", 1);
+	execv("/proc/self/exe", argv);
+}
+
+/* To a CPU: where we happen to be, if none was asked for. */
+static void pin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(option.cpu < 0 ? sched_getcpu() : option.cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail("no such CPU");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int s, n, r, op;
+
+	options(argc, argv);
+	huge_malloc(argv);
+	pin();
+	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (result == MAP_FAILED)
+		fail("out of memory");
+	for (n = 0; n < option.nr_sizes; n++)
+		for (r = 0; r < option.repeats; r++)
+			for (s = 0; s < NR_STRUCTURES; s++)
+				if (is_wanted(s))
+					measure_apart(s, n, r);
+
+	printf("nanoseconds per operation, median of %u; deadlines random over %u s\n",
+	       option.repeats, SPAN_MS / 1000);
+	for (op = 0; op < NR_OPERATIONS; op++)
+		print_table(op);
+	for (s = 0; s < NR_STRUCTURES; s++)
+		if (structures[s]->why_missing)
+			printf("\nskipped: %s (%s)\n", structures[s]->name,
+			       structures[s]->why_missing);
+	if (option.csv)
+		write_csv();
+	return 0;
+}
