@@ -36,10 +36,11 @@
  * With one level, an entry beyond its range waits in the slot it hashes to and
  * is looked at once a round.
  *
- * A bitmap per level says which slots are occupied.  The next tick at which
- * anything must be done follows from them alone: in between nobody needs to
- * call, and a call after a long absence costs what became due, not the ticks
- * that went by.
+ * A bitmap per level says which slots are occupied, and each level keeps the
+ * first tick of the next one that is: only filling an empty slot and emptying
+ * that one change it.  The next tick at which anything must be done follows from
+ * these alone: in between nobody needs to call, and a call after a long absence
+ * costs what became due, not the ticks that went by.
  *
  * Memory
  * ------
@@ -75,6 +76,7 @@
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
+#include <linux/prefetch.h>
 
 #include "twheel_wheel.h"
 
@@ -97,28 +99,44 @@ static struct twheel_chunk *pool_get(struct twheel_wheel *w)
 	/* Cannot be NULL: twheel_wheel_chunks_for() is the caller's promise. */
 	w->pool = chunk->next;
 	w->nr_free--;
+	/* Its link will be wanted, and it was given back long ago. */
+	prefetchw(w->pool);
 	return chunk;
 }
 
-static void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
-		    const struct twheel_entry *entry)
+static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
+{
+	chunk->next = w->pool;
+	w->pool = chunk;
+	w->nr_free++;
+}
+
+/* A new newest chunk.  Out of the way of the six in seven that need none. */
+static noinline struct twheel_chunk *bag_grow(struct twheel_wheel *w,
+					      struct twheel_chunk **bag)
+{
+	struct twheel_chunk *chunk = pool_get(w);
+	struct twheel_chunk *newest = *bag;
+
+	chunk->nr = 0;
+	chunk->epoch = w->epoch;
+	chunk->next = chunk;
+	if (newest) {
+		chunk->next = newest->next;
+		newest->next = chunk;
+	}
+	*bag = chunk;
+	return chunk;
+}
+
+static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
+			   const struct twheel_entry *entry)
 {
 	struct twheel_chunk *newest = *bag;
 
-	if (!newest || newest->nr == TWHEEL_CHUNK_ENTRIES) {
-		struct twheel_chunk *chunk = pool_get(w);
-
-		chunk->nr = 0;
-		chunk->epoch = w->epoch;
-		chunk->next = chunk;
-		if (newest) {
-			chunk->next = newest->next;
-			newest->next = chunk;
-		}
-		*bag = newest = chunk;
-	}
+	if (!newest || newest->nr == TWHEEL_CHUNK_ENTRIES)
+		newest = bag_grow(w, bag);
 	newest->entry[newest->nr++] = *entry;
-	w->nr_entries++;
 }
 
 static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
@@ -129,19 +147,27 @@ static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
 		*bag = NULL;
 	else
 		(*bag)->next = oldest->next;
-	twheel_wheel_give(w, oldest);
+	pool_put(w, oldest);
 }
 
-static struct twheel_entry bag_pop(struct twheel_wheel *w,
-				   struct twheel_chunk **bag)
+/* Take up to @max entries out of a bag; returns how many. */
+static unsigned int bag_take(struct twheel_wheel *w, struct twheel_chunk **bag,
+			     struct twheel_entry *out, unsigned int max)
 {
-	struct twheel_chunk *oldest = (*bag)->next;
-	struct twheel_entry entry = oldest->entry[--oldest->nr];
+	unsigned int nr = 0;
 
-	if (!oldest->nr)
-		bag_free_oldest(w, bag);
-	w->nr_entries--;
-	return entry;
+	while (*bag && nr < max) {
+		struct twheel_chunk *oldest = (*bag)->next;
+		u32 stay = oldest->nr - min(oldest->nr, max - nr);
+		u32 i;
+
+		for (i = oldest->nr; i > stay; i--)
+			out[nr++] = oldest->entry[i - 1];
+		oldest->nr = stay;
+		if (!stay)
+			bag_free_oldest(w, bag);
+	}
+	return nr;
 }
 
 static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
@@ -153,21 +179,29 @@ static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
 	*from = NULL;
 }
 
-/* Slots */
-
-static void slot_add(struct twheel_wheel *w, struct twheel_level *level,
-		     const struct twheel_entry *entry)
+/* The bag's chunks, linked by next and ended by NULL. */
+static struct twheel_chunk *bag_open(struct twheel_chunk **bag)
 {
-	u32 slot = (entry->tick >> level->shift) & level->mask;
+	struct twheel_chunk *newest = *bag;
+	struct twheel_chunk *oldest = newest->next;
 
-	bag_add(w, &level->slot[slot], entry);
-	__set_bit(slot, level->occupied);
+	newest->next = NULL;
+	*bag = NULL;
+	return oldest;
 }
+
+/* Slots */
 
 /* How far ahead of its first tick a slot is begun to be moved down, ticks. */
 static u64 level_lead(const struct twheel_level *level)
 {
 	return (1ULL << level->shift) * 3 / 4;
+}
+
+/* The slot that a tick belongs to. */
+static u32 level_slot(const struct twheel_level *level, u64 tick)
+{
+	return (tick >> level->shift) & level->mask;
 }
 
 /*
@@ -176,7 +210,7 @@ static u64 level_lead(const struct twheel_level *level)
  * to be processed, and in a coarser level it is occupied only when @cur is its
  * first tick.
  */
-static u64 level_next(const struct twheel_level *level, u64 cur)
+static u64 level_find(const struct twheel_level *level, u64 cur)
 {
 	u64 base = cur >> level->shift;
 	unsigned int nr = level->mask + 1;
@@ -191,64 +225,111 @@ static u64 level_next(const struct twheel_level *level, u64 cur)
 	return (base + ((slot - from) & level->mask)) << level->shift;
 }
 
-/*
- * The first tick at which there is something to do, and in which level.  Where
- * two levels have the same tick, the coarser is first: it may fill the finer.
- */
-static u64 wheel_next_stop(const struct twheel_wheel *w, u32 *in_level)
+/* A slot is about to be filled that was empty. */
+static noinline void slot_begin(struct twheel_wheel *w,
+				struct twheel_level *level, u32 slot)
 {
-	u64 stop = U64_MAX;
+	u64 base = w->cur >> level->shift;
+	u64 first_tick = (base + ((slot - base) & level->mask)) << level->shift;
+
+	__set_bit(slot, level->occupied);
+	if (first_tick >= level->next)
+		return;
+	level->next = first_tick;
+	if (level != w->level)
+		w->cascade_from = min(w->cascade_from,
+				      first_tick - level_lead(level));
+}
+
+/* A slot has become empty. */
+static void slot_end(struct twheel_wheel *w, struct twheel_level *level,
+		     u32 slot)
+{
 	u32 l;
 
-	for (l = 0; l < w->nr_levels; l++) {
-		u64 next = level_next(&w->level[l], w->cur);
+	__clear_bit(slot, level->occupied);
+	if (slot != level_slot(level, level->next))
+		return;
+	level->next = level_find(level, w->cur);
+	if (level == w->level)
+		return;
+	w->cascade_from = U64_MAX;
+	for (l = 1; l < w->nr_levels; l++)
+		if (w->level[l].next != U64_MAX)
+			w->cascade_from = min(w->cascade_from,
+					      w->level[l].next -
+					      level_lead(&w->level[l]));
+}
 
-		if (next <= stop) {
-			stop = next;
-			*in_level = l;
-		}
-	}
-	return stop;
+/*
+ * The level that has the first slot that is to be emptied; where two have the
+ * same tick, the coarser: it may fill the finer.
+ */
+static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
+{
+	struct twheel_level *first = w->level;
+	u32 l;
+
+	/* The coarser levels come after that, if it is to be soon at all. */
+	if (first->next <= w->cascade_from)
+		return first;
+	for (l = 1; l < w->nr_levels; l++)
+		if (w->level[l].next <= first->next)
+			first = &w->level[l];
+	return first;
 }
 
 /* Put an entry where it belongs: the finest level that reaches its tick. */
 static void entry_place(struct twheel_wheel *w,
 			const struct twheel_entry *entry)
 {
-	u32 l;
+	struct twheel_level *level = w->level;
+	struct twheel_chunk **bag;
+	u64 tick = entry->tick;
+	u32 further = w->nr_levels - 1;
 
-	if (entry->tick < w->cur) {
+	if (tick < w->cur) {
 		bag_add(w, &w->overdue, entry);
 		return;
 	}
 	/* The last level reaches all there is, or it has rounds. */
-	for (l = 0; l < w->nr_levels - 1; l++) {
-		const struct twheel_level *level = &w->level[l];
-
-		if ((entry->tick >> level->shift) - (w->cur >> level->shift) <=
+	if (!further)
+		w->round_min = min(w->round_min, tick);
+	for (; further; further--, level++)
+		if ((tick >> level->shift) - (w->cur >> level->shift) <=
 		    level->mask)
 			break;
-	}
-	slot_add(w, &w->level[l], entry);
-	w->round_min = min(w->round_min, entry->tick);
+	bag = &level->slot[level_slot(level, tick)];
+	if (!*bag)
+		slot_begin(w, level, level_slot(level, tick));
+	bag_add(w, bag, entry);
 }
 
 /* Move up to @max entries of a slot to finer levels; returns how many. */
 static unsigned int slot_cascade(struct twheel_wheel *w,
-				 struct twheel_level *level, u64 first_tick,
+				 struct twheel_level *level, u32 slot,
 				 unsigned int max)
 {
-	u32 slot = (first_tick >> level->shift) & level->mask;
+	struct twheel_chunk **bag = &level->slot[slot];
 	unsigned int moved = 0;
 
-	while (level->slot[slot] && moved < max) {
-		struct twheel_entry entry = bag_pop(w, &level->slot[slot]);
+	while (*bag && moved < max) {
+		struct twheel_chunk *oldest = (*bag)->next;
+		u32 nr = min(oldest->nr, max - moved);
 
-		entry_place(w, &entry);
-		moved++;
+		/* It was filled long ago, and is reached through this one. */
+		prefetch(oldest->next);
+		prefetch(&oldest->next->entry[TWHEEL_CHUNK_ENTRIES - 1]);
+		moved += nr;
+		/* Others are filled meanwhile, this slot and chunk are not. */
+		while (nr--)
+			entry_place(w, &oldest->entry[--oldest->nr]);
+		if (!oldest->nr)
+			bag_free_oldest(w, bag);
 	}
-	if (!level->slot[slot])
-		__clear_bit(slot, level->occupied);
+	if (!*bag)
+		slot_end(w, level, slot);
+	w->nr_moved += moved;
 	return moved;
 }
 
@@ -263,26 +344,53 @@ static void wheel_cascade_early(struct twheel_wheel *w)
 
 	for (l = 1; l < w->nr_levels && left; l++) {
 		struct twheel_level *level = &w->level[l];
-		u64 first_tick = level_next(level, w->cur);
 
-		if (first_tick == U64_MAX ||
-		    first_tick - w->cur >= level_lead(level))
+		if (level->next == U64_MAX ||
+		    level->next - w->cur >= level_lead(level))
 			continue;
-		left -= slot_cascade(w, level, first_tick, left);
+		left -= slot_cascade(w, level, level_slot(level, level->next),
+				     left);
 	}
 }
 
-/*
- * Hand out one entry of the slot at hand.  With one level it may belong to a
- * later round: it goes back to its slot, which comes up again in a round.
- */
-static bool hand_pop(struct twheel_wheel *w, struct twheel_entry *due)
+/* Handing out */
+
+/* After a rewind: place up to @max entries; returns how many. */
+static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 {
-	*due = bag_pop(w, &w->hand);
-	if (due->tick < w->cur)
-		return true;
-	entry_place(w, due);
-	return false;
+	struct twheel_entry entry;
+	unsigned int nr = 0;
+
+	while (nr < max && bag_take(w, &w->limbo, &entry, 1)) {
+		entry_place(w, &entry);
+		nr++;
+	}
+	w->nr_moved += nr;
+	return nr;
+}
+
+/*
+ * Hand out entries of the slot at hand; returns how many.  With one level some
+ * may belong to a later round: they go back to their slot, which comes up again
+ * in a round, and count as @moves.
+ */
+static unsigned int hand_take(struct twheel_wheel *w, struct twheel_entry *due,
+			      unsigned int max, unsigned int *moves)
+{
+	unsigned int nr = 0;
+
+	if (w->nr_levels > 1)
+		return bag_take(w, &w->hand, due, max);
+	while (nr < max && *moves && bag_take(w, &w->hand, &due[nr], 1)) {
+		if (due[nr].tick < w->cur) {
+			nr++;
+			continue;
+		}
+		entry_place(w, &due[nr]);
+		w->nr_moved++;
+		(*moves)--;
+	}
+	return nr;
 }
 
 /*
@@ -291,12 +399,43 @@ static bool hand_pop(struct twheel_wheel *w, struct twheel_entry *due)
  */
 static void rounds_skip(struct twheel_wheel *w, u64 now)
 {
-	if (w->nr_levels > 1 || w->cur - w->round_start <= w->level[0].mask)
+	if (w->cur - w->round_start <= w->level[0].mask)
 		return;
-	if (w->round_min > w->cur)
+	if (w->round_min > w->cur) {
 		w->cur = max(w->cur, min(w->round_min, now + 1));
+		w->level[0].next = level_find(&w->level[0], w->cur);
+	}
 	w->round_start = w->cur;
 	w->round_min = U64_MAX;
+}
+
+/*
+ * Go to the next tick at which there is something to be done, and take its slot
+ * into the hand, or some of it to finer levels.  False if it is after @now.
+ */
+static bool wheel_step(struct twheel_wheel *w, u64 now, unsigned int *moves)
+{
+	struct twheel_level *level;
+	u32 slot;
+
+	if (w->nr_levels == 1)
+		rounds_skip(w, now);
+	level = wheel_next_level(w);
+	if (level->next > now) {
+		w->cur = max(w->cur, now + 1);
+		return false;
+	}
+	w->cur = level->next;
+	slot = level_slot(level, level->next);
+	if (level != w->level) {
+		*moves -= slot_cascade(w, level, slot, *moves);
+		return true;
+	}
+	w->hand = level->slot[slot];
+	level->slot[slot] = NULL;
+	w->cur++;
+	slot_end(w, level, slot);
+	return true;
 }
 
 /* Shape */
@@ -366,12 +505,14 @@ void twheel_wheel_init(struct twheel_wheel *w,
 		.cur		= cur,
 		.round_start	= cur,
 		.round_min	= U64_MAX,
+		.cascade_from	= U64_MAX,
 		.nr_levels	= config_levels(config),
 		.rewinds	= config->rewinds,
 	};
 	for (l = 0; l < w->nr_levels; l++) {
 		struct twheel_level *level = &w->level[l];
 
+		level->next = U64_MAX;
 		level->mask = level_slots(config, l) - 1;
 		level->shift = level_shift(config, l);
 		level->slot = memory;
@@ -418,9 +559,7 @@ u32 twheel_wheel_chunks_for(const struct twheel_wheel *w, u32 nr_entries)
  */
 void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk)
 {
-	chunk->next = w->pool;
-	w->pool = chunk;
-	w->nr_free++;
+	pool_put(w, chunk);
 }
 
 /**
@@ -439,25 +578,38 @@ struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w)
  * twheel_wheel_dismantle() - take some chunks out of a wheel that is to go
  * @w: the wheel; only this function may be called from now on
  *
+ * Each call takes those of one slot: what a call costs grows neither with the
+ * slots nor with the entries, and the caller may rest in between.
+ *
  * Context: the wheel's one caller.
  * Return: chunks, linked by next and ended by NULL; NULL when none is left.
  */
 struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
 {
 	struct twheel_chunk *chunks = w->pool;
-	struct twheel_chunk *bag;
+	u32 l;
 
 	w->pool = NULL;
 	if (chunks)
 		return chunks;
-	twheel_wheel_rewind(w, 0);
-	bag = w->limbo;
-	if (!bag)
-		return NULL;
-	w->limbo = NULL;
-	chunks = bag->next;
-	bag->next = NULL;
-	return chunks;
+	if (w->hand)
+		return bag_open(&w->hand);
+	if (w->overdue)
+		return bag_open(&w->overdue);
+	if (w->limbo)
+		return bag_open(&w->limbo);
+	for (l = 0; l < w->nr_levels; l++) {
+		struct twheel_level *level = &w->level[l];
+		u32 slot = level_slot(level, level->next);
+
+		if (level->next == U64_MAX)
+			continue;
+		__clear_bit(slot, level->occupied);
+		/* From here on, and not from cur: each slot is met once. */
+		level->next = level_find(level, level->next);
+		return bag_open(&level->slot[slot]);
+	}
+	return NULL;
 }
 
 /* Operations */
@@ -478,6 +630,7 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 	 * not fill from two sides, or rewinds in a row would waste more chunks
 	 * than were promised.
 	 */
+	w->nr_entries++;
 	if (w->limbo)
 		bag_add(w, &w->limbo, &entry);
 	else
@@ -510,50 +663,24 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 {
 	unsigned int moves = max * MOVES_PER_DUE;
 	unsigned int nr = 0;
-	u32 l = 0;
 
-	*more = true;
-	while (nr < max && moves) {
-		if (w->limbo) {
-			struct twheel_entry entry = bag_pop(w, &w->limbo);
-
-			entry_place(w, &entry);
-			moves--;
-		} else if (w->overdue) {
-			due[nr++] = bag_pop(w, &w->overdue);
-		} else if (w->hand) {
-			if (hand_pop(w, &due[nr]))
-				nr++;
-			else
-				moves--;
-		} else {
-			struct twheel_level *level;
-			u64 stop;
-
-			/* One tick at a time: see above. */
-			if (nr)
-				break;
-			rounds_skip(w, now);
-			stop = wheel_next_stop(w, &l);
-			level = &w->level[l];
-			if (stop > now) {
-				*more = false;
-				break;
-			}
-			w->cur = stop;
-			if (l) {
-				moves -= slot_cascade(w, level, stop, moves);
-				continue;
-			}
-			w->cur = stop + 1;
-			__clear_bit(stop & level->mask, level->occupied);
-			bag_join(&w->hand, &level->slot[stop & level->mask]);
-		}
+	if (w->limbo)
+		moves -= limbo_place(w, moves);
+	if (!w->limbo) {
+		if (w->overdue)
+			nr = bag_take(w, &w->overdue, due, max);
+		if (w->hand)
+			nr += hand_take(w, due + nr, max - nr, &moves);
+		/* One tick at a time: see above. */
+		while (!nr && moves && wheel_step(w, now, &moves))
+			nr = hand_take(w, due, max, &moves);
+		w->nr_entries -= nr;
 	}
-	if (!*more) {
-		w->cur = max(w->cur, now + 1);
+	/* What is due does not wait for what is moved ahead of time. */
+	*more = w->limbo || w->overdue || w->hand || w->cur <= now ||
+		(nr && w->cascade_from < w->cur);
+	if (!*more && w->cascade_from < w->cur)
 		wheel_cascade_early(w);
-	}
 	return nr;
 }
 
@@ -568,23 +695,9 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
  */
 u64 twheel_wheel_next(const struct twheel_wheel *w)
 {
-	u64 next = level_next(&w->level[0], w->cur);
-	u32 l;
-
 	if (w->limbo || w->overdue || w->hand)
 		return 0;
-	for (l = 1; l < w->nr_levels; l++) {
-		u64 first_tick = level_next(&w->level[l], w->cur);
-		u64 lead = level_lead(&w->level[l]);
-
-		if (first_tick == U64_MAX)
-			continue;
-		if (first_tick - w->cur >= lead)
-			next = min(next, first_tick - lead);
-		else
-			next = min(next, w->cur);
-	}
-	return next;
+	return min(w->level[0].next, max(w->cascade_from, w->cur));
 }
 
 /**
@@ -608,12 +721,14 @@ void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
 		for_each_set_bit(slot, level->occupied, level->mask + 1)
 			bag_join(&w->limbo, &level->slot[slot]);
 		bitmap_zero(level->occupied, level->mask + 1);
+		level->next = U64_MAX;
 	}
 	bag_join(&w->limbo, &w->hand);
 	bag_join(&w->limbo, &w->overdue);
 	w->cur = tick;
 	w->round_start = tick;
 	w->round_min = U64_MAX;
+	w->cascade_from = U64_MAX;
 }
 
 /**
@@ -633,7 +748,7 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
  * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
  * @w: the wheel
  * @out: entries, the wheel's no longer: those that live are to be inserted
- *	again, before anything else is done with the wheel
+ *	again, before anything but more of the same is done with the wheel
  *
  * Entries may be inserted and handed out between two calls.  A sweep brings up
  * each entry that waits in its slot from the sweep's beginning to its end.  One
@@ -653,7 +768,7 @@ unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
 						 level->mask + 1,
 						 w->sweep_slot);
 			struct twheel_chunk **bag = &level->slot[slot];
-			unsigned int i, nr;
+			unsigned int nr;
 
 			w->sweep_slot = slot;
 			if (slot > level->mask)
@@ -663,13 +778,11 @@ unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
 				w->sweep_slot++;
 				continue;
 			}
-			nr = (*bag)->next->nr;
-			for (i = 0; i < nr; i++)
-				out[i] = (*bag)->next->entry[i];
-			bag_free_oldest(w, bag);
+			prefetch((*bag)->next->next);
+			nr = bag_take(w, bag, out, (*bag)->next->nr);
 			w->nr_entries -= nr;
 			if (!*bag)
-				__clear_bit(slot, level->occupied);
+				slot_end(w, level, slot);
 			return nr;
 		}
 		w->sweep_slot = 0;

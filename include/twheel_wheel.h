@@ -46,12 +46,14 @@ struct twheel_chunk {
  * struct twheel_level - slots of one granularity
  * @slot: a bag of entries per slot, that is, its newest chunk, or NULL
  * @occupied: a bit per slot: it is not empty
+ * @next: first tick of the next slot that is not empty, U64_MAX if all are
  * @mask: number of slots, a power of two, less one
  * @shift: a slot spans 2^shift ticks
  */
 struct twheel_level {
 	struct twheel_chunk **slot;
 	unsigned long *occupied;
+	u64 next;
 	u32 mask;
 	u32 shift;
 };
@@ -61,7 +63,10 @@ struct twheel_level {
  * @cur: the next tick to be processed; all before it are done
  * @round_start: with one level: where the present round began
  * @round_min: of all entries seen or inserted in this round, the earliest tick
+ * @cascade_from: the earliest tick in which a slot of a coarser level is to be
+ *	begun to be moved down, U64_MAX if they are empty
  * @nr_entries: entries held
+ * @nr_moved: how many times the wheel has put an entry elsewhere by itself
  * @nr_free: chunks in @pool
  * @pool: chunks nobody uses
  * @overdue: entries whose tick was done already when they came
@@ -78,7 +83,9 @@ struct twheel_wheel {
 	u64 cur;
 	u64 round_start;
 	u64 round_min;
+	u64 cascade_from;
 	u64 nr_entries;
+	u64 nr_moved;
 	u64 nr_free;
 	struct twheel_chunk *pool;
 	struct twheel_chunk *overdue;

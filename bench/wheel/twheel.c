@@ -58,9 +58,6 @@ static u32 nr_pending;
 static u64 ready_first;
 static u64 ready_last;
 
-/* The shim of the wheel's tests counts with it. */
-unsigned long shim_placed;
-
 static struct timeout *timeout_at(u32 index)
 {
 	return &table[index / NR_IN_PAGE]->timeout[index % NR_IN_PAGE];

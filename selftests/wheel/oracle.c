@@ -16,8 +16,6 @@
 /* Where an entry is, if it is not in a level's slot. */
 enum { IN_HAND = TWHEEL_MAX_LEVELS, IN_OVERDUE, IN_LIMBO, NOWHERE };
 
-unsigned long shim_placed;
-
 static u64 steps_nobody_counts;
 u64 *oracle_step = &steps_nobody_counts;
 
@@ -297,16 +295,16 @@ static void handed_out(struct rig *r, const struct twheel_entry *entry)
 bool advance(struct rig *r)
 {
 	bool more = below(2), limbo = r->w.limbo, ordered = false;
-	unsigned long placed = shim_placed;
+	u64 placed = r->w.nr_moved;
 	unsigned int i, nr;
 
 	memset(r->due, 0xa5, r->max * sizeof(*r->due));
 	nr = twheel_wheel_advance(&r->w, r->now, r->due, r->max, &more);
-	placed = shim_placed - placed;
+	placed = r->w.nr_moved - placed;
 	r->moved += placed;
 	CHECK(nr <= r->max, "%u", nr);
 	CHECK(placed <= r->max * MOVES_PER_DUE + (more ? 0 : EARLY_STEP),
-	      "%lu", placed);
+	      "%llu", placed);
 	CHECK(!more || nr || placed || limbo, "more of nothing");
 	for (i = 0; i < nr; i++) {
 		/* What was overdue comes first. */

@@ -39,15 +39,12 @@ static inline int ilog2(u32 n)
 	return 31 - __builtin_clz(n);
 }
 
-/*
- * The wheel sets a bit each time it puts an entry into a slot, and at no other
- * time: this counts what it inserts and moves.
- */
-extern unsigned long shim_placed;
+#define noinline		__attribute__((noinline))
+#define prefetch(p)		__builtin_prefetch(p)
+#define prefetchw(p)		__builtin_prefetch(p, 1)
 
 static inline void __set_bit(unsigned long nr, unsigned long *addr)
 {
-	shim_placed++;
 	addr[nr / BITS_PER_LONG] |= 1UL << nr % BITS_PER_LONG;
 }
 
