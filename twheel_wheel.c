@@ -130,13 +130,13 @@ static noinline struct twheel_chunk *bag_grow(struct twheel_wheel *w,
 }
 
 static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
-			   const struct twheel_entry *entry)
+			   struct twheel_entry entry)
 {
 	struct twheel_chunk *newest = *bag;
 
 	if (!newest || newest->nr == TWHEEL_CHUNK_ENTRIES)
 		newest = bag_grow(w, bag);
-	newest->entry[newest->nr++] = *entry;
+	newest->entry[newest->nr++] = entry;
 }
 
 static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
@@ -148,6 +148,18 @@ static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
 	else
 		(*bag)->next = oldest->next;
 	pool_put(w, oldest);
+}
+
+/*
+ * The chunk after the oldest was filled long ago, and only the oldest leads to
+ * it: have it fetched while the oldest is emptied.
+ */
+static void bag_prefetch(struct twheel_chunk *bag)
+{
+	struct twheel_chunk *following = bag->next->next;
+
+	prefetch(following);
+	prefetch(&following->entry[TWHEEL_CHUNK_ENTRIES - 1]);
 }
 
 /* Take up to @max entries out of a bag; returns how many. */
@@ -280,28 +292,26 @@ static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 }
 
 /* Put an entry where it belongs: the finest level that reaches its tick. */
-static void entry_place(struct twheel_wheel *w,
-			const struct twheel_entry *entry)
+static void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	struct twheel_level *level = w->level;
+	u64 tick = entry.tick, cur = w->cur;
 	struct twheel_chunk **bag;
-	u64 tick = entry->tick;
-	u32 further = w->nr_levels - 1;
+	u32 slot;
 
-	if (tick < w->cur) {
+	if (tick < cur) {
 		bag_add(w, &w->overdue, entry);
 		return;
 	}
-	/* The last level reaches all there is, or it has rounds. */
-	if (!further)
+	if (w->nr_levels == 1)
 		w->round_min = min(w->round_min, tick);
-	for (; further; further--, level++)
-		if ((tick >> level->shift) - (w->cur >> level->shift) <=
-		    level->mask)
-			break;
-	bag = &level->slot[level_slot(level, tick)];
+	/* The last one reaches everything. */
+	while ((tick >> level->shift) - (cur >> level->shift) > level->reach)
+		level++;
+	slot = level_slot(level, tick);
+	bag = &level->slot[slot];
 	if (!*bag)
-		slot_begin(w, level, level_slot(level, tick));
+		slot_begin(w, level, slot);
 	bag_add(w, bag, entry);
 }
 
@@ -317,13 +327,11 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 		struct twheel_chunk *oldest = (*bag)->next;
 		u32 nr = min(oldest->nr, max - moved);
 
-		/* It was filled long ago, and is reached through this one. */
-		prefetch(oldest->next);
-		prefetch(&oldest->next->entry[TWHEEL_CHUNK_ENTRIES - 1]);
+		bag_prefetch(*bag);
 		moved += nr;
 		/* Others are filled meanwhile, this slot and chunk are not. */
 		while (nr--)
-			entry_place(w, &oldest->entry[--oldest->nr]);
+			entry_place(w, oldest->entry[--oldest->nr]);
 		if (!oldest->nr)
 			bag_free_oldest(w, bag);
 	}
@@ -362,7 +370,7 @@ static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 	unsigned int nr = 0;
 
 	while (nr < max && bag_take(w, &w->limbo, &entry, 1)) {
-		entry_place(w, &entry);
+		entry_place(w, entry);
 		nr++;
 	}
 	w->nr_moved += nr;
@@ -386,7 +394,7 @@ static unsigned int hand_take(struct twheel_wheel *w, struct twheel_entry *due,
 			nr++;
 			continue;
 		}
-		entry_place(w, &due[nr]);
+		entry_place(w, due[nr]);
 		w->nr_moved++;
 		(*moves)--;
 	}
@@ -514,12 +522,14 @@ void twheel_wheel_init(struct twheel_wheel *w,
 
 		level->next = U64_MAX;
 		level->mask = level_slots(config, l) - 1;
+		level->reach = level->mask;
 		level->shift = level_shift(config, l);
 		level->slot = memory;
 		memory += level_slots(config, l) * sizeof(*level->slot);
 		level->occupied = memory;
 		memory += level_bitmap_size(config, l);
 	}
+	w->level[l - 1].reach = U64_MAX;
 }
 
 /* Pool */
@@ -632,9 +642,9 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 	 */
 	w->nr_entries++;
 	if (w->limbo)
-		bag_add(w, &w->limbo, &entry);
+		bag_add(w, &w->limbo, entry);
 	else
-		entry_place(w, &entry);
+		entry_place(w, entry);
 }
 
 /**
@@ -778,7 +788,7 @@ unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
 				w->sweep_slot++;
 				continue;
 			}
-			prefetch((*bag)->next->next);
+			bag_prefetch(*bag);
 			nr = bag_take(w, bag, out, (*bag)->next->nr);
 			w->nr_entries -= nr;
 			if (!*bag)

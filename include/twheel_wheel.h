@@ -47,6 +47,8 @@ struct twheel_chunk {
  * @slot: a bag of entries per slot, that is, its newest chunk, or NULL
  * @occupied: a bit per slot: it is not empty
  * @next: first tick of the next slot that is not empty, U64_MAX if all are
+ * @reach: how many slots ahead of the present one it takes entries for: @mask,
+ *	or U64_MAX in the last level, where nothing is farther or there are rounds
  * @mask: number of slots, a power of two, less one
  * @shift: a slot spans 2^shift ticks
  */
@@ -54,6 +56,7 @@ struct twheel_level {
 	struct twheel_chunk **slot;
 	unsigned long *occupied;
 	u64 next;
+	u64 reach;
 	u32 mask;
 	u32 shift;
 };

@@ -26,7 +26,6 @@
 /* As the engine has them. */
 #define BATCH		64
 #define SWEEP_SLACK	4096
-#define SWEEP_CHUNKS	8
 #define PAGE_BYTES	4096
 #define NR_IN_PAGE	((PAGE_BYTES - 16) / sizeof(struct timeout))
 
@@ -176,33 +175,32 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	nr_pending += nr;
 }
 
-/* Take out some entries and put back those that live; returns how many. */
-static unsigned int sweep(void)
+static unsigned int sweep(struct twheel_entry out[TWHEEL_CHUNK_ENTRIES])
 {
-	struct twheel_entry out[SWEEP_CHUNKS * TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, got, nr = 0;
+	unsigned int i, nr = twheel_wheel_sweep(&wheel, out);
 
-	for (i = 0; i < SWEEP_CHUNKS; i++) {
-		got = twheel_wheel_sweep(&wheel, out + nr);
-		if (!got)
-			break;
-		nr += got;
-	}
 	for (i = 0; i < nr; i++)
 		__builtin_prefetch(timeout_at(out[i].index));
-	for (i = 0; i < nr; i++)
-		if (entry_is_live(&out[i],
-				  state_read(timeout_at(out[i].index))))
-			twheel_wheel_insert(&wheel, out[i]);
 	return nr;
 }
 
-/* Drop all stale entries. */
+/* Drop all stale entries: a chunk is fetched while another is looked at. */
 static void settle(void)
 {
+	struct twheel_entry out[2][TWHEEL_CHUNK_ENTRIES];
+	unsigned int i, nr, nr_next, this = 0;
+
 	twheel_wheel_sweep_begin(&wheel);
-	while (sweep())
-		;
+	for (nr = sweep(out[0]); nr; nr = nr_next) {
+		nr_next = sweep(out[!this]);
+		for (i = 0; i < nr; i++) {
+			struct timeout *t = timeout_at(out[this][i].index);
+
+			if (entry_is_live(&out[this][i], state_read(t)))
+				twheel_wheel_insert(&wheel, out[this][i]);
+		}
+		this = !this;
+	}
 }
 
 /* Look at a batch, then do it. */
