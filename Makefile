@@ -75,7 +75,7 @@ products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
 clean:
 	@find . \( -name .git -o -name .cache \) -prune -o -type f \
 		\( -name '' $(foreach p,$(products),-o -name $(p)) \) -print -exec rm {} +
-	@for dir in selftests/wheel selftests/soak bench examples; do \
+	@for dir in selftests/wheel selftests/soak bench bench/wheel examples; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 

@@ -55,7 +55,7 @@ extern uint64_t clock_ns;
 uint64_t cpu_ns(void);
 
 /* Zeroed memory in huge pages, never freed; ends the program if there is none. */
-void *memory(size_t size);
+void *allocate(size_t size);
 
 void fail(const char *what) __attribute__((noreturn));
 

@@ -7,6 +7,8 @@
 
 #include "bench.h"
 
+#define MS_PER_SEC	1000.
+
 static struct ev_loop *loop;
 static ev_timer *timers;
 
@@ -25,7 +27,7 @@ static void make(uint32_t nr)
 	loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
 	if (!loop)
 		fail("ev_loop_new");
-	timers = memory(nr * sizeof(*timers));
+	timers = allocate(nr * sizeof(*timers));
 	for (i = 0; i < nr; i++)
 		ev_timer_init(&timers[i], expired, 0, 0);
 }
@@ -37,7 +39,7 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	for (i = 0; i < nr; i++) {
 		ev_timer *timer = &timers[who[i]];
 
-		ev_timer_set(timer, due_ms[i] * 1e-3, 0.);
+		ev_timer_set(timer, due_ms[i] / MS_PER_SEC, 0.);
 		ev_timer_start(loop, timer);
 	}
 }
@@ -58,7 +60,7 @@ static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	for (i = 0; i < nr; i++) {
 		ev_timer *timer = &timers[who[i]];
 
-		timer->repeat = due_ms[i] * 1e-3;
+		timer->repeat = due_ms[i] / MS_PER_SEC;
 		ev_timer_again(loop, timer);
 		timer->repeat = 0.;
 	}

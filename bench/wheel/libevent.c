@@ -41,7 +41,7 @@ static void make(uint32_t nr)
 	base = event_base_new_with_config(config);
 	if (!base)
 		fail("event_base_new");
-	timers = memory(nr * sizeof(*timers));
+	timers = allocate(nr * sizeof(*timers));
 	for (i = 0; i < nr; i++)
 		if (evtimer_assign(&timers[i], base, expired, NULL))
 			fail("evtimer_assign");

@@ -21,7 +21,7 @@ static void make(uint32_t nr)
 
 	if (uv_loop_init(&loop))
 		fail("uv_loop_init");
-	timers = memory(nr * sizeof(*timers));
+	timers = allocate(nr * sizeof(*timers));
 	for (i = 0; i < nr; i++)
 		if (uv_timer_init(&loop, &timers[i]))
 			fail("uv_timer_init");

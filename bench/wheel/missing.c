@@ -6,19 +6,20 @@
  */
 #include "bench.h"
 
-#define STRUCTURE_(lib)		lib##_structure
-#define STRUCTURE(lib)		STRUCTURE_(lib)
-#define COMMON_(lib)		lib##_common_structure
-#define COMMON(lib)		COMMON_(lib)
-#define STRING_(lib)		#lib
-#define STRING(lib)		STRING_(lib)
+#define JOIN_(a, b)	a##b
+#define JOIN(a, b)	JOIN_(a, b)
+#define STRING_(a)	#a
+#define STRING(a)	STRING_(a)
 
-const struct structure STRUCTURE(MISSING) = {
+#define STRUCTURE	JOIN(MISSING, _structure)
+#define COMMON		JOIN(MISSING, _common_structure)
+
+const struct structure STRUCTURE = {
 	.name		= STRING(MISSING),
 	.why_missing	= "not installed",
 };
 
-const struct structure COMMON(MISSING) = {
+const struct structure COMMON = {
 	.name		= STRING(MISSING) ", common",
 	.why_missing	= "not installed",
 };

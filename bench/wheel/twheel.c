@@ -24,7 +24,7 @@
 #define NS_PER_MS	1000000ULL
 
 /* As the engine has them. */
-#define BATCH		64
+#define BATCH		64U
 #define SWEEP_SLACK	4096
 #define PAGE_BYTES	4096
 #define NR_IN_PAGE	((PAGE_BYTES - 16) / sizeof(struct timeout))
@@ -107,17 +107,17 @@ static void make(uint32_t nr)
 		.max_tick	= (1ULL << 63) / NS_PER_MS,
 	};
 	u32 i, nr_pages = nr / NR_IN_PAGE + 1;
-	struct page *pages = memory(nr_pages * sizeof(*pages));
+	struct page *pages = allocate(nr_pages * sizeof(*pages));
 	struct twheel_chunk *chunks;
 
-	table = memory(nr_pages * sizeof(*table));
+	table = allocate(nr_pages * sizeof(*table));
 	for (i = 0; i < nr_pages; i++)
 		table[i] = &pages[i];
-	twheel_wheel_init(&wheel, &config, memory(twheel_wheel_size(&config)),
+	twheel_wheel_init(&wheel, &config, allocate(twheel_wheel_size(&config)),
 			  START_NS / NS_PER_MS + 1);
 	/* Stale entries want room as well, and so do those of one batch. */
 	nr = twheel_wheel_chunks_for(&wheel, 2 * nr + SWEEP_SLACK);
-	chunks = memory(nr * sizeof(*chunks));
+	chunks = allocate(nr * sizeof(*chunks));
 	for (i = 0; i < nr; i++)
 		twheel_wheel_give(&wheel, &chunks[i]);
 }
@@ -168,7 +168,7 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	u32 i, step;
 
 	for (i = 0; i < nr; i += step) {
-		step = min(nr - i, (u32)BATCH);
+		step = min(nr - i, BATCH);
 		arm(who + i, due_ms + i, step);
 		enter(who + i, step);
 	}
@@ -218,7 +218,7 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 	u32 i, step;
 
 	for (; nr; who += step, nr -= step) {
-		step = min(nr, (u32)BATCH);
+		step = min(nr, BATCH);
 		look(who, seen, step);
 		for (i = 0; i < step; i++)
 			if (state_change(timeout_at(who[i]), seen[i],
@@ -243,7 +243,7 @@ static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	u32 i, step;
 
 	for (; nr; who += step, due_ms += step, nr -= step) {
-		step = min(nr, (u32)BATCH);
+		step = min(nr, BATCH);
 		look(who, seen, step);
 		for (i = 0; i < step; i++)
 			move_one(timeout_at(who[i]), seen[i],

@@ -37,12 +37,12 @@ static const char * const operation_name[NR_OPERATIONS] = {
 	"insert", "remove", "move later", "expire", "expire, moved once",
 };
 
-static const struct structure * const structures[] = {
+#define NR_STRUCTURES	5
+
+static const struct structure * const structures[NR_STRUCTURES] = {
 	&twheel_structure, &libev_structure, &libuv_structure,
 	&libevent_structure, &libevent_common_structure,
 };
-
-#define NR_STRUCTURES	(sizeof(structures) / sizeof(structures[0]))
 
 static struct {
 	const char *only;
@@ -73,7 +73,7 @@ void fail(const char *what)
 	exit(1);
 }
 
-void *memory(size_t size)
+void *allocate(size_t size)
 {
 	void *p;
 
@@ -232,8 +232,8 @@ static void measure(unsigned int structure, unsigned int size,
 	if (w.room < w.nr + CHURN_MIN)
 		w.room = w.nr + CHURN_MIN;
 	random_state = option.seed + repeat;
-	w.who = memory(w.room * sizeof(*w.who));
-	w.due_ms = memory(w.room * sizeof(*w.due_ms));
+	w.who = allocate(w.room * sizeof(*w.who));
+	w.due_ms = allocate(w.room * sizeof(*w.due_ms));
 	for (i = 0; i < w.room; i++)
 		w.who[i] = i;
 	choose(&w, w.room, w.room);
@@ -326,7 +326,7 @@ static void write_csv(void)
 
 /* Options */
 
-static void usage(void)
+static void refuse(void)
 {
 	fputs("usage: wheel_bench [-n NUMBER[,NUMBER...]] [-r REPEATS] [-s SEED] [-c CPU]\n"
 	      "                   [-o STRUCTURE] [-f CSV-FILE]\n", stderr);
@@ -340,7 +340,7 @@ static uint64_t number(char *text, char **end, uint64_t max)
 	errno = 0;
 	value = strtoull(text, end, 10);
 	if (*end == text || errno || !value || value > max)
-		usage();
+		refuse();
 	return value;
 }
 
@@ -349,13 +349,13 @@ static void sizes(char *text)
 	option.nr_sizes = 0;
 	for (;; text++) {
 		if (option.nr_sizes == MAX_SIZES)
-			usage();
+			refuse();
 		option.size[option.nr_sizes++] = number(text, &text, 100000000);
 		if (*text != ',')
 			break;
 	}
 	if (*text)
-		usage();
+		refuse();
 }
 
 static void options(int argc, char **argv)
@@ -377,12 +377,12 @@ static void options(int argc, char **argv)
 		else if (c == 'f')
 			option.csv = optarg;
 		else
-			usage();
+			refuse();
 		if (*end)
-			usage();
+			refuse();
 	}
 	if (optind != argc)
-		usage();
+		refuse();
 }
 
 /* Memory that the libraries allocate is to be of huge pages as well. */

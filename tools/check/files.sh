@@ -36,7 +36,7 @@ list_files()
 		files+=("$file")
 		case $file in
 		selftests/kunit/*.[ch]) module_code+=("$file") ;;
-		selftests/*.[ch]) test_code+=("$file") ;;
+		selftests/*.[ch] | bench/*.[ch]) test_code+=("$file") ;;
 		uapi/*.[ch]) uapi_code+=("$file") ;;
 		examples/*.[ch]) example_code+=("$file") ;;
 		*.[ch]) module_code+=("$file") ;;
