@@ -166,20 +166,21 @@ static void bag_prefetch(struct twheel_chunk *bag)
 static unsigned int bag_take(struct twheel_wheel *w, struct twheel_chunk **bag,
 			     struct twheel_entry *out, unsigned int max)
 {
-	unsigned int nr = 0;
+	unsigned int left = max;
 
-	while (*bag && nr < max) {
+	while (*bag && left) {
 		struct twheel_chunk *oldest = (*bag)->next;
-		u32 stay = oldest->nr - min(oldest->nr, max - nr);
-		u32 i;
+		const struct twheel_entry *from = &oldest->entry[oldest->nr];
+		u32 nr = min(oldest->nr, left);
 
-		for (i = oldest->nr; i > stay; i--)
-			out[nr++] = oldest->entry[i - 1];
-		oldest->nr = stay;
-		if (!stay)
+		oldest->nr -= nr;
+		left -= nr;
+		while (nr--)
+			*out++ = *--from;
+		if (!oldest->nr)
 			bag_free_oldest(w, bag);
 	}
-	return nr;
+	return max - left;
 }
 
 static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
