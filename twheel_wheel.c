@@ -541,7 +541,8 @@ void twheel_wheel_init(struct twheel_wheel *w,
  * @nr_entries: how many entries it is going to hold
  *
  * Each slot wastes less than one chunk, its newest.  So does each that is being
- * emptied, its oldest: one a level, the hand, the overdue.  After a rewind the
+ * emptied, its oldest: one a level, the hand, the overdue.  The last entry of a
+ * chunk is moved down before the chunk is free: one more.  After a rewind the
  * wasted chunks of all slots are in limbo, while the slots fill again.
  *
  * Context: any; reads only what twheel_wheel_init() set.
@@ -589,8 +590,8 @@ struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w)
  * twheel_wheel_dismantle() - take some chunks out of a wheel that is to go
  * @w: the wheel; only this function may be called from now on
  *
- * Each call takes those of one slot: what a call costs grows neither with the
- * slots nor with the entries, and the caller may rest in between.
+ * Each call takes those of one slot, linked already, and the caller may rest in
+ * between.
  *
  * Context: the wheel's one caller.
  * Return: chunks, linked by next and ended by NULL; NULL when none is left.
@@ -674,12 +675,16 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 {
 	unsigned int moves = max * MOVES_PER_DUE;
 	unsigned int nr = 0;
+	bool again = false;
 
 	if (w->limbo)
 		moves -= limbo_place(w, moves);
 	if (!w->limbo) {
-		if (w->overdue)
+		if (w->overdue) {
+			/* If the caller puts them back, they may be so again. */
+			again = true;
 			nr = bag_take(w, &w->overdue, due, max);
+		}
 		if (w->hand)
 			nr += hand_take(w, due + nr, max - nr, &moves);
 		/* One tick at a time: see above. */
@@ -688,7 +693,7 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 		w->nr_entries -= nr;
 	}
 	/* What is due does not wait for what is moved ahead of time. */
-	*more = w->limbo || w->overdue || w->hand || w->cur <= now ||
+	*more = again || w->limbo || w->overdue || w->hand || w->cur <= now ||
 		(nr && w->cascade_from < w->cur);
 	if (!*more && w->cascade_from < w->cur)
 		wheel_cascade_early(w);

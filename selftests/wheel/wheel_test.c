@@ -224,6 +224,20 @@ static void arming_into_the_tick_at_hand_is_not_lost(const struct shape *shape)
 	rig_free(r);
 }
 
+/* Even where its tick has gone by as well: nobody may end the pass before. */
+static void what_is_put_back_is_asked_for_at_once(const struct shape *shape)
+{
+	struct rig *r = rig_make(&shape->config, 100, 8, 7);
+
+	advance_to(r, 110);
+	insert(r, 105);
+	CHECK(advance(r) && !r->held, "%u", r->held);
+	insert(r, 107);
+	CHECK(advance(r) && !r->held, "%u", r->held);
+	CHECK(!advance(r), "more of nothing");
+	rig_free(r);
+}
+
 /* Insert @per_slot entries into each slot: one more than is full wastes most. */
 static void fill_slots(struct rig *r, u32 per_slot)
 {
@@ -423,6 +437,7 @@ static const struct {
 #define TEST(name, shape)	{ #name, name, shape }
 	TEST(empty_wheel_never_asks_to_be_called, EACH),
 	TEST(arming_into_the_tick_at_hand_is_not_lost, EACH),
+	TEST(what_is_put_back_is_asked_for_at_once, EACH),
 	TEST(deadlines_on_every_edge_come_in_their_tick, EACH),
 	TEST(coarse_slots_begin_ahead_of_time, EACH),
 	TEST(next_alone_is_enough, EACH),
