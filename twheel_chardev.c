@@ -28,7 +28,9 @@
 
 /* The ABI is for ever: no field moves, on 32 bits as on 64. */
 static_assert(sizeof(struct twheel_setup) == 32);
-static_assert(sizeof(struct twheel_info) == 160);
+static_assert(offsetof(struct twheel_info, refresh_size) ==
+	      TWHEEL_INFO_SIZE_VER0);
+static_assert(sizeof(struct twheel_info) == 168);
 static_assert(sizeof(struct twheel_vector) == 24);
 static_assert(sizeof(struct twheel_arm) == 48);
 static_assert(sizeof(struct twheel_cancel) == 16);
@@ -52,9 +54,11 @@ struct twheel_file {
 /* Copying structures whose size the caller names */
 
 /* @known is our size, and the smallest that was ever published. */
-static int struct_copy_in(void *to, size_t known, const void __user *from,
-			  u32 size)
+static __always_inline int struct_copy_in(void *to, size_t known,
+					  const void __user *from, u32 size)
 {
+	if (likely(size == known))
+		return copy_from_user(to, from, known) ? -EFAULT : 0;
 	if (size < known)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
@@ -62,7 +66,8 @@ static int struct_copy_in(void *to, size_t known, const void __user *from,
 	return copy_struct_from_user(to, known, from, size);
 }
 
-static int arg_copy_in(void *to, size_t known, const void __user *arg)
+static __always_inline int arg_copy_in(void *to, size_t known,
+				       const void __user *arg)
 {
 	u32 size;
 
@@ -101,15 +106,19 @@ struct vector_op {
  * Copy entries in; returns how many came over whole.  Their result is ours to
  * set: 0, or an errno that entries are left out with.
  */
-static unsigned int entries_copy_in(const struct vector_op *op, void *to,
-				    const void __user *from, u32 stride,
-				    unsigned int nr)
+static __always_inline unsigned int
+entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
+		u32 stride, unsigned int nr)
 {
 	unsigned int i;
 	size_t left;
 
-	if (stride == op->entry_size) {
-		left = copy_from_user(to, from, nr * stride);
+	if (likely(stride == op->entry_size)) {
+		/* A single one, which has a size that the compiler knows. */
+		if (nr == 1)
+			left = copy_from_user(to, from, op->entry_size);
+		else
+			left = copy_from_user(to, from, nr * stride);
 		nr -= DIV_ROUND_UP(left, stride);
 		for (i = 0; i < nr; i++)
 			*(s32 *)(to + i * stride + op->result) = 0;
@@ -212,8 +221,9 @@ static unsigned int status_report(void __user *user, u32 stride,
 	return i;
 }
 
-static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
-		     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static noinline_for_stack int
+arm_batch(struct twheel *tw, void __user *user, u32 stride,
+	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_arming arming;
@@ -250,8 +260,9 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static noinline_for_stack int
+rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming __uninitialized;
@@ -282,9 +293,9 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-			union batch *batch, unsigned int nr,
-			unsigned int *nr_ok)
+static noinline_for_stack int
+cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_cancel *cancel = batch->cancel;
 	u64 seen[TWHEEL_BATCH] __uninitialized;
@@ -306,8 +317,9 @@ static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static int query_batch(struct twheel *tw, void __user *user, u32 stride,
-		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static noinline_for_stack int
+query_batch(struct twheel *tw, void __user *user, u32 stride,
+	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	unsigned int i;
 
@@ -318,8 +330,9 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-static long vector_ioctl(struct twheel *tw, void __user *arg,
-			 const struct vector_op *op)
+/* Once for each kind, with its sizes. */
+static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+					 const struct vector_op *op)
 {
 	struct twheel_vector vector;
 	unsigned int nr_ok = 0, done = 0;
@@ -413,14 +426,15 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 
 	if (get_user(size, (u32 __user *)arg))
 		return -EFAULT;
-	if (size < sizeof(info))
+	if (size < TWHEEL_INFO_SIZE_VER0)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
 	twheel_get_info(tw, &info);
+	info.size = min_t(u32, size, sizeof(info));
 	/* What a newer caller knows and we do not is zero. */
-	if (clear_user(arg + sizeof(info), size - sizeof(info)) ||
-	    copy_to_user(arg, &info, sizeof(info)))
+	if (clear_user(arg + info.size, size - info.size) ||
+	    copy_to_user(arg, &info, info.size))
 		return -EFAULT;
 	return 0;
 }

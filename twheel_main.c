@@ -295,6 +295,12 @@ struct twheel_page {
 
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
 
+/*
+ * Pages that there is room for in what users map, beside those for max_pending:
+ * one is added when as many places are retired, each after 2^32 uses.
+ */
+#define REFRESH_SLACK_PAGES	4096
+
 /**
  * struct twheel_table - from number to page
  * @rcu: for freeing it
@@ -668,8 +674,8 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
  * whoever acts on it does so by state_change().  Without the lock, it may be
  * REARMING: see timeout_look().
  */
-static struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
-					    u64 *state)
+static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
+						   u64 *state)
 {
 	struct twheel_timeout *t = timeout_at(tw, (u32)id);
 
@@ -1779,8 +1785,8 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
  * As timeout_by_id(), for those who do not hold the lock: a timeout that is
  * just being re-armed is waited for.
  */
-static struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
-					   u64 *state)
+static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
+						  u64 *state)
 {
 	struct twheel_timeout *t;
 
@@ -2409,6 +2415,10 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->max_pending;
 	info->setup_flags = tw->setup_flags;
+	info->refresh_size = PAGE_ALIGN((DIV_ROUND_UP_ULL(tw->max_pending,
+							  PLACES_PER_PAGE) +
+					 REFRESH_SLACK_PAGES) *
+					PLACES_PER_PAGE * sizeof(u64));
 	if (!started)
 		mutex_unlock(&tw->control_mutex);
 	info->max_pending_limit = max_pending;
@@ -2447,8 +2457,9 @@ static void gifts_accept(struct twheel *tw)
  * Put a timeout into the wheel.  One that was due when armed does not wait for
  * an edge: the tick that it is in has begun.
  */
-static void entry_insert(struct twheel *tw, const struct twheel_timeout *t,
-			 u64 state, u32 index)
+static __always_inline void entry_insert(struct twheel *tw,
+					 const struct twheel_timeout *t,
+					 u64 state, u32 index)
 {
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 	struct twheel_entry entry = {

@@ -111,22 +111,22 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
 	w->nr_free++;
 }
 
-/* A new newest chunk.  Out of the way of the six in seven that need none. */
-static noinline struct twheel_chunk *bag_grow(struct twheel_wheel *w,
-					      struct twheel_chunk **bag)
+/* Into a new newest chunk.  Out of the way of the six in seven that need none. */
+static noinline void bag_grow(struct twheel_wheel *w, struct twheel_chunk **bag,
+			      struct twheel_entry entry)
 {
 	struct twheel_chunk *chunk = pool_get(w);
 	struct twheel_chunk *newest = *bag;
 
-	chunk->nr = 0;
+	chunk->nr = 1;
 	chunk->epoch = w->epoch;
+	chunk->entry[0] = entry;
 	chunk->next = chunk;
 	if (newest) {
 		chunk->next = newest->next;
 		newest->next = chunk;
 	}
 	*bag = chunk;
-	return chunk;
 }
 
 static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
@@ -134,9 +134,10 @@ static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
 {
 	struct twheel_chunk *newest = *bag;
 
-	if (!newest || newest->nr == TWHEEL_CHUNK_ENTRIES)
-		newest = bag_grow(w, bag);
-	newest->entry[newest->nr++] = entry;
+	if (newest && likely(newest->nr < TWHEEL_CHUNK_ENTRIES))
+		newest->entry[newest->nr++] = entry;
+	else
+		bag_grow(w, bag, entry);
 }
 
 static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
@@ -238,13 +239,15 @@ static u64 level_find(const struct twheel_level *level, u64 cur)
 	return (base + ((slot - from) & level->mask)) << level->shift;
 }
 
-/* A slot is about to be filled that was empty. */
+/* The first entry of a slot. */
 static noinline void slot_begin(struct twheel_wheel *w,
-				struct twheel_level *level, u32 slot)
+				struct twheel_level *level, u32 slot,
+				struct twheel_entry entry)
 {
 	u64 base = w->cur >> level->shift;
 	u64 first_tick = (base + ((slot - base) & level->mask)) << level->shift;
 
+	bag_grow(w, &level->slot[slot], entry);
 	__set_bit(slot, level->occupied);
 	if (first_tick >= level->next)
 		return;
@@ -293,14 +296,14 @@ static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 }
 
 /* Put an entry where it belongs: the finest level that reaches its tick. */
-static void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
+static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	struct twheel_level *level = w->level;
 	u64 tick = entry.tick, cur = w->cur;
 	struct twheel_chunk **bag;
 	u32 slot;
 
-	if (tick < cur) {
+	if (unlikely(tick < cur)) {
 		bag_add(w, &w->overdue, entry);
 		return;
 	}
@@ -311,9 +314,10 @@ static void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
 		level++;
 	slot = level_slot(level, tick);
 	bag = &level->slot[slot];
-	if (!*bag)
-		slot_begin(w, level, slot);
-	bag_add(w, bag, entry);
+	if (unlikely(!*bag))
+		slot_begin(w, level, slot, entry);
+	else
+		bag_add(w, bag, entry);
 }
 
 /* Move up to @max entries of a slot to finer levels; returns how many. */
@@ -643,7 +647,7 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 	 * than were promised.
 	 */
 	w->nr_entries++;
-	if (w->limbo)
+	if (unlikely(w->limbo))
 		bag_add(w, &w->limbo, entry);
 	else
 		entry_place(w, entry);

@@ -58,7 +58,8 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 160);
+	SIZE(twheel_info, 168);
+	EXPECT_EQ(160, TWHEEL_INFO_SIZE_VER0);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, clock, 4, 4);
 	FIELD(twheel_info, tick_ns, 8, 8);
@@ -83,6 +84,7 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, revoked, 136, 8);
 	FIELD(twheel_info, drained, 144, 8);
 	FIELD(twheel_info, rearmed, 152, 8);
+	FIELD(twheel_info, refresh_size, 160, 8);
 }
 
 TEST(vector_has_its_layout)

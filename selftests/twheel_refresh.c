@@ -292,6 +292,49 @@ TEST_F(table, info_says_that_it_is_there)
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH, info.features);
 }
 
+TEST_F(table, info_says_how_much_to_map)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 5000,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_info info;
+	__u64 *table, id;
+	int i;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, table);
+	for (i = 0; i < 5000; i++) {
+		ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
+		ASSERT_GT(info.refresh_size / sizeof(__u64), (__u32)id);
+		twheel_refresh(table, id, twheel_refresh_deadline(TW_MIN));
+	}
+	EXPECT_EQ(-EAGAIN, tw_arm_in(fd, TW_SEC, &id));
+	munmap(table, info.refresh_size);
+	close(fd);
+}
+
+/* A caller built before there was refresh_size. */
+TEST_F(table, info_of_the_older_size_is_told_as_before)
+{
+	struct {
+		struct twheel_info info;
+		__u64 beyond;
+	} both;
+
+	memset(&both, TW_POISON, sizeof(both));
+	both.info.size = TWHEEL_INFO_SIZE_VER0;
+	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &both.info));
+	EXPECT_EQ(TWHEEL_INFO_SIZE_VER0, both.info.size);
+	EXPECT_EQ(TW_POISON64, both.info.refresh_size);
+	EXPECT_EQ(TW_POISON64, both.beyond);
+	EXPECT_EQ(0, both.info.rearmed);
+	both.info.size = TWHEEL_INFO_SIZE_VER0 - 1;
+	EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &both.info));
+}
+
 TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_successor)
 {
 	struct twheel_status status;

@@ -129,7 +129,7 @@ static void run_info(struct thread *t, const struct step *step)
 
 	*(__u32 *)head.mine = size;
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_INFO, head.user);
-	answered(t, ret, allowed, size < sizeof(struct twheel_info) || size > 4096);
+	answered(t, ret, allowed, size < TWHEEL_INFO_SIZE_VER0 || size > 4096);
 }
 
 static struct twheel_setup some_setup(__u64 *seed)

@@ -155,6 +155,9 @@ struct twheel_setup {
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
+ * @refresh_size: bytes that hold the word of each timeout there may be, see
+ *	twheel_refresh(): the length for mmap().  Final once the wheel has been set
+ *	up or armed.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.
  */
@@ -183,7 +186,11 @@ struct twheel_info {
 	__aligned_u64 revoked;
 	__aligned_u64 drained;
 	__aligned_u64 rearmed;
+	__aligned_u64 refresh_size;
 };
+
+/* The smallest ``size`` of struct twheel_info, without refresh_size. */
+#define TWHEEL_INFO_SIZE_VER0	160
 
 /**
  * struct twheel_vector - argument of ARM, REARM, CANCEL and QUERY
@@ -410,10 +417,10 @@ struct twheel_event {
  * expire, lose or harm anything: the worst it does is to delay the timeout that
  * has the place now.
  *
- * The mapping may be as long as the timeouts may become many, 8 bytes each.  A
- * page is there once a timeout is that has its word in it; beyond, an access is
- * SIGBUS.  The table belongs to the wheel and is the same in all processes that
- * share it; a mapping keeps the wheel as a descriptor does.
+ * INFO's refresh_size is how much to map.  A page takes memory, and is there, once
+ * a timeout is that has its word in it; before that, an access is SIGBUS.  The
+ * table belongs to the wheel and is the same in all processes that share it; a
+ * mapping keeps the wheel as a descriptor does.
  */
 #define TWHEEL_REFRESH_GRAIN_NS	65536ULL
 #define TWHEEL_REFRESH_GEN_MASK	65535U

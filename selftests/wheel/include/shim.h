@@ -40,6 +40,8 @@ static inline int ilog2(u32 n)
 }
 
 #define noinline		__attribute__((noinline))
+#define likely(x)		__builtin_expect(!!(x), 1)
+#define unlikely(x)		__builtin_expect(!!(x), 0)
 #define prefetch(p)		__builtin_prefetch(p)
 #define prefetchw(p)		__builtin_prefetch(p, 1)
 
