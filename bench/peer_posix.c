@@ -1,4 +1,120 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * A POSIX timer for each timeout, made once; their signals are read from a signalfd,
+ * many at a time.
+ */
 #include "bench.h"
 
-ABSENT_PEER(peer_posix, "posix", "not written");
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+struct posix {
+	int fd;
+	timer_t *timer;
+	struct signalfd_siginfo info[BATCH];
+};
+
+static void *open_posix(const struct setup *setup)
+{
+	struct posix *p = get_memory(1, sizeof(*p));
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	p->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (p->fd < 0)
+		err(1, "signalfd");
+	p->timer = get_memory(setup->nr, sizeof(*p->timer));
+	return p;
+}
+
+static void create(void *self, uint32_t first, uint32_t nr)
+{
+	struct posix *p = self;
+	uint32_t i;
+
+	for (i = first; i < first + nr; i++) {
+		struct sigevent event = {
+			.sigev_notify = SIGEV_SIGNAL,
+			.sigev_signo = SIGRTMIN,
+			.sigev_value.sival_int = i,
+		};
+
+		if (timer_create(CLOCK_MONOTONIC, &event, &p->timer[i]))
+			err(1, "timer %u", i);
+	}
+}
+
+static void set(timer_t timer, uint64_t deadline_ns)
+{
+	const struct itimerspec spec = {
+		.it_value = { .tv_sec = deadline_ns / SEC, .tv_nsec = deadline_ns % SEC },
+	};
+
+	if (timer_settime(timer, TIMER_ABSTIME, &spec, NULL))
+		err(1, "timer_settime");
+}
+
+static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct posix *p = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		set(p->timer[who[i]], deadline_ns[i]);
+}
+
+static void cancel(void *self, const uint32_t *who, uint32_t nr)
+{
+	struct posix *p = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		set(p->timer[who[i]], 0);
+}
+
+static void wait(void *self, bool sleep)
+{
+	struct posix *p = self;
+	ssize_t got, i;
+
+	do {
+		got = read(p->fd, p->info, sizeof(p->info));
+		if (got < 0 && errno == EAGAIN && sleep) {
+			struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
+
+			if (poll(&pfd, 1, -1) < 0)
+				err(1, "poll");
+			got = sizeof(p->info);
+			continue;
+		}
+		for (i = 0; i < got / (ssize_t)sizeof(p->info[0]); i++)
+			expired(p->info[i].ssi_int);
+		sleep = false;
+	} while (got == sizeof(p->info));
+}
+
+static void close_posix(void *self)
+{
+	close(((struct posix *)self)->fd);
+}
+
+const struct peer peer_posix = {
+	.name = "posix-timer",
+	.usage = "one each, made once; signalfd, 256 a read",
+	.workloads = DOES_ALL,
+	/* Each is looked up in a list that is longer the more there are. */
+	.max = 100000,
+	.open = open_posix,
+	.create = create,
+	.arm = arm,
+	.refresh = arm,
+	.cancel = cancel,
+	.wait = wait,
+	.close = close_posix,
+};

@@ -1,4 +1,106 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * A timerfd for each timeout, in one epoll set.  They are made once and used again.
+ * Edge-triggered, so that none has to be read: one that is set again is armed for
+ * its next edge as well.
+ */
 #include "bench.h"
 
-ABSENT_PEER(peer_timerfd, "timerfd", "not written");
+#include <err.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+struct timerfds {
+	int epoll;
+	int *fd;
+	struct epoll_event event[BATCH];
+};
+
+static void *open_timerfds(const struct setup *setup)
+{
+	struct timerfds *t = get_memory(1, sizeof(*t));
+
+	t->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (t->epoll < 0)
+		err(1, "epoll_create1");
+	t->fd = get_memory(setup->nr, sizeof(*t->fd));
+	return t;
+}
+
+static void create(void *self, uint32_t first, uint32_t nr)
+{
+	struct timerfds *t = self;
+	uint32_t i;
+
+	for (i = first; i < first + nr; i++) {
+		struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = i };
+
+		t->fd[i] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		if (t->fd[i] < 0 || epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->fd[i], &event))
+			err(1, "timerfd %u", i);
+	}
+}
+
+static void set(int fd, uint64_t deadline_ns)
+{
+	const struct itimerspec spec = {
+		.it_value = { .tv_sec = deadline_ns / SEC, .tv_nsec = deadline_ns % SEC },
+	};
+
+	if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL))
+		err(1, "timerfd_settime");
+}
+
+static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct timerfds *t = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		set(t->fd[who[i]], deadline_ns[i]);
+}
+
+static void cancel(void *self, const uint32_t *who, uint32_t nr)
+{
+	struct timerfds *t = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		set(t->fd[who[i]], 0);
+}
+
+static void wait(void *self, bool sleep)
+{
+	struct timerfds *t = self;
+	int got, i;
+
+	do {
+		got = epoll_wait(t->epoll, t->event, BATCH, sleep ? -1 : 0);
+		if (got < 0 && errno != EINTR)
+			err(1, "epoll_wait");
+		for (i = 0; i < got; i++)
+			expired(t->event[i].data.u32);
+		sleep = false;
+	} while (got == BATCH);
+}
+
+static void close_timerfds(void *self)
+{
+	/* The others go with the process. */
+	close(((struct timerfds *)self)->epoll);
+}
+
+const struct peer peer_timerfd = {
+	.name = "timerfd",
+	.usage = "one each, made once; epoll, edge-triggered",
+	.workloads = DOES_ALL,
+	.open = open_timerfds,
+	.create = create,
+	.arm = arm,
+	.refresh = arm,
+	.cancel = cancel,
+	.wait = wait,
+	.close = close_timerfds,
+};
