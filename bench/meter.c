@@ -3,8 +3,8 @@
  * What has been used up.
  *
  * In a virtual machine with one CPU whose clock counts instructions, that is
- * what the clock says, less the time it was idle, which /proc/timer_list tells
- * to the nanosecond: user, kernel, kthreads and interrupts together.
+ * what the clock says, less the time it was idle, which a module tells (see
+ * idle/): user, kernel, kthreads and interrupts together.
  *
  * Elsewhere it is the processor time of this process and of the module's
  * kthreads.
@@ -43,8 +43,14 @@ static uint64_t sum_of(const char *path, const char *key)
 
 static uint64_t idle_ns(void)
 {
-	return sum_of("/proc/timer_list", ".idle_sleeptime") +
-	       sum_of("/proc/timer_list", ".iowait_sleeptime");
+	static const char path[] = "/sys/module/bench_idle/parameters/idle_us";
+	FILE *file = fopen(path, "re");
+	uint64_t us;
+
+	if (!file || fscanf(file, "%" SCNu64, &us) != 1)
+		err(1, "%s", path);
+	fclose(file);
+	return us * US;
 }
 
 uint64_t switches_of(int pid)
