@@ -76,23 +76,37 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	(void)state;
 	switch (key) {
-	case 'i': counts_instructions = true; break;
-	case 'w': args.workloads = arg; break;
-	case 'p': args.peers = arg; break;
-	case 's': args.sizes = arg; break;
-	case 'c': args.csv = arg; break;
-	case 'r': args.report = arg; break;
-	case 'o': args.recorded = arg; break;
-	default: return ARGP_ERR_UNKNOWN;
+	case 'i':
+		counts_instructions = true;
+		break;
+	case 'w':
+		args.workloads = arg;
+		break;
+	case 'p':
+		args.peers = arg;
+		break;
+	case 's':
+		args.sizes = arg;
+		break;
+	case 'c':
+		args.csv = arg;
+		break;
+	case 'r':
+		args.report = arg;
+		break;
+	case 'o':
+		args.recorded = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
 }
 
 static const struct argp argp = {
 	options, parse, NULL,
-	"Compares timeouts: what they cost, take and keep awake.\v"
-	"Without --instructions it measures processor time, which only compares within "
-	"one run.  As root it can hold more, and measure memory.", NULL, NULL, NULL
+	"Compares timeouts: what they cost, take and keep awake.\vWithout --instructions it measures processor time, which only compares within one run. As root it can hold more, and measure memory.",
+	NULL, NULL, NULL
 };
 
 /* Is the word in the list? Without a list all are. */

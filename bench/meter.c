@@ -197,9 +197,11 @@ void count_interrupts(uint64_t *timers, uint64_t *all)
 		/* /proc/stat leaves those out that have letters. */
 		if (!isupper(*at) || !strchr(at, ':'))
 			continue;
-		for (at = strchr(at, ':') + 1; number = strtoull(at, &end, 10), end != at; at = end) {
+		at = strchr(at, ':') + 1;
+		while (number = strtoull(at, &end, 10), end != at) {
 			*timers += loc ? number : 0;
 			*all += number;
+			at = end;
 		}
 	}
 	if (file)

@@ -59,7 +59,7 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 		int64_t left_ns = deadline_ns[i] - now;
 
 		/* 0 would stop it. */
-		l->timer[who[i]].repeat = left_ns > 0 ? left_ns * 1e-9 : 1e-9;
+		l->timer[who[i]].repeat = (left_ns > 0 ? left_ns : 1) / 1e9;
 		ev_timer_again(l->loop, &l->timer[who[i]]);
 	}
 }

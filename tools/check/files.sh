@@ -31,12 +31,15 @@ list_files()
 	local file line
 
 	files=() scripts=() documents=()
-	uapi_code=() module_code=() test_code=() example_code=()
+	uapi_code=() module_code=() test_code=() example_code=() bench_code=()
 	while IFS= read -r file; do
 		files+=("$file")
 		case $file in
 		selftests/kunit/*.[ch]) module_code+=("$file") ;;
-		selftests/*.[ch] | bench/*.[ch]) test_code+=("$file") ;;
+		bench/wheel/*.[ch]) test_code+=("$file") ;;
+		bench/idle/*.[ch]) module_code+=("$file") ;;
+		bench/*.[ch]) bench_code+=("$file") ;;
+		selftests/*.[ch]) test_code+=("$file") ;;
 		uapi/*.[ch]) uapi_code+=("$file") ;;
 		examples/*.[ch]) example_code+=("$file") ;;
 		*.[ch]) module_code+=("$file") ;;

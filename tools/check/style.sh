@@ -79,6 +79,13 @@ checkpatch_examples()
 		"${example_code[@]}"
 }
 
+checkpatch_bench()
+{
+	kernel_shaped_tree
+	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]}")" \
+		"${bench_code[@]}"
+}
+
 # -Wall: a missing `Return:' too.
 kernel_doc()
 {
@@ -108,5 +115,5 @@ function_length()
 		if (start && FNR - start + 1 > 80)
 			printf "%s:%d: a function of %d lines\n", FILENAME, start, FNR - start + 1
 		start = 0
-	}' "${module_code[@]}" "${test_code[@]}" "${example_code[@]}"
+	}' "${module_code[@]}" "${test_code[@]}" "${example_code[@]}" "${bench_code[@]}"
 }
