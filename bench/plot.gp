@@ -4,7 +4,7 @@
 #
 #	gnuplot -e "csv='bench.csv'; dir='plots'" plot.gp
 
-peers = "twheel twheel-store timerfd posix-timer io_uring heap libev libuv libevent netty"
+peers = "twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap libev libuv libevent netty"
 set terminal svg size 720,480 font "sans,12" background "white"
 set key outside right
 set grid
@@ -14,15 +14,16 @@ set datafile separator ","
 rows(mode, peer, workload, metric) = sprintf( \
 	"< awk -F, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && $5 == \"%s\" { print $4 \",\" $6 }' '%s'", \
 	mode, peer, workload, metric, csv)
-with_rows(mode, workload, metric) = system(sprintf( \
-	"for p in %s; do grep -q \"^%s,$p,%s,[0-9]*,%s,\" '%s' && printf '%%s ' $p; done; true", \
-	peers, mode, workload, metric, csv))
+# Which peers have such rows. (sprintf() would cut the end off.)
+with_rows(mode, workload, n, metric) = system( \
+	"for p in " . peers . "; do grep -q \"^" . mode . ",$p," . workload . "," . n . "," . \
+	metric . ",\" '" . csv . "' && echo $p; done; true")
 
 set logscale xy
 set xlabel "timeouts pending"
 set ylabel "instructions each, user and kernel together"
 do for [workload in "arm refresh cancel young expire mix"] {
-	found = with_rows("instructions", workload, "cost")
+	found = with_rows("instructions", workload, "[0-9]*", "cost")
 	if (words(found) > 0) {
 		set output dir . "/" . workload . ".svg"
 		set title workload
@@ -36,14 +37,11 @@ do for [workload in "arm refresh cancel young expire mix"] {
 # How late, at so many a second: each point is a share of all.
 shares = "'$3 == \"late\" && $2 == \"%s\" && $4 == %d && $5 ~ /^p/ { s = substr($5, 2); print 1 / (1 - s / 100) \",\" $6 }'"
 late(peer, n) = sprintf("< awk -F, " . shares . " '%s'", peer, n, csv)
-who_was_late(n) = system(sprintf( \
-	"for p in %s twheel-10ms; do grep -q \"^time,$p,late,%s,p50\" '%s' && printf '%%s ' $p; done; true", \
-	peers, n, csv))
 set ylabel "microseconds late"
 set xlabel "share of all that is no later"
 set xtics ("50 %%" 2, "90 %%" 10, "99 %%" 100, "99.9 %%" 1000, "99.99 %%" 10000)
 do for [n in "10000 100000 1000000"] {
-	found = who_was_late(n)
+	found = with_rows("time", "late", n, "p50")
 	if (words(found) > 0) {
 		set output dir . "/late-" . n . ".svg"
 		set title "lateness, " . n . " a second"
