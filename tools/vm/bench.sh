@@ -68,11 +68,12 @@ watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 vm_mode=bench vm_bench=$arg
 }
 
 # One instruction takes one nanosecond, idle time none. Copies by `rep movsb' would
-# count each byte.
+# count each byte. What is random is the same in each run.
 boot_counting()
 {
-	boot_bench 1 "$1" -accel tcg,thread=single -icount shift=0,sleep=off \
-		-cpu max,-erms,-fsrm
+	boot_bench 1 "$1 nokaslr norandmaps" -accel tcg,thread=single \
+		-icount shift=0,sleep=off -cpu max,-erms,-fsrm \
+		-seed 1 -rtc base=2026-01-01,clock=vm
 }
 
 boot_timing()
@@ -170,7 +171,9 @@ if [ -e "$recorded" ]; then
 else
 	"$program" --report "$rows"
 fi
-say "all of it is in ${rows#"$top/"}"
+mkdir -p "$files/plots"
+quietly "$build/bench.log" gnuplot -e "csv='$rows'; dir='$files/plots'" "$top/bench/plot.gp"
+say "all of it is in ${rows#"$top/"}, plots beside it"
 if [ -n "${RECORD:-}" ]; then
 	grep -E '^(mode|instructions),' "$rows" >"$recorded"
 	say "and what was counted in bench/recorded.csv"

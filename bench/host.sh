@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# host.sh FOLDER [ARGUMENT...]: builds twheel-bench in the folder and runs it on this
+# host, as it is, with the module if it is loaded, then Netty where there is a JVM;
+# leaves bench.csv and plots there. Arguments are twheel-bench's. It measures time.
+
+set -euo pipefail
+[ $# -gt 0 ] || { sed -n '4,6s/^# //p' "$0"; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+out=$1
+shift
+
+mkdir -p "$out/plots"
+make -C "$here" OUTPUT="$(cd "$out" && pwd)"
+"$out/twheel-bench" --csv "$out/bench.csv" "$@" >/dev/null
+"$here/netty/run.sh" "$out/netty" 10000 100000 1000000 >>"$out/bench.csv"
+"$out/twheel-bench" --report "$out/bench.csv"
+if command -v gnuplot >/dev/null; then
+	gnuplot -e "csv='$out/bench.csv'; dir='$out/plots'" "$here/plot.gp"
+fi
