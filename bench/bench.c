@@ -63,7 +63,7 @@ static const struct {
 	[MIX] = { "mix", run_mix, { 10000, 100000 }, { 10000 } },
 	[MEMORY] = { "memory", run_memory, { 1000000 }, { 0 } },
 	[IDLE] = { "idle", run_idle, { 1000000 }, { 0 } },
-	[LATE] = { "late", run_late, { 0 }, { 10000, 100000, 1000000 } },
+	[LATE] = { "late", run_late, { 100000, 1000000 }, { 10000, 100000, 1000000 } },
 	[CALLS] = { "calls", run_calls, { 1 }, { 1 } },
 	[SCALE] = { "scale", run_scale, { 0 }, { 1, 2, 4 } },
 	[HUGE] = { "huge", run_huge, { 10000000 }, { 0 } },

@@ -261,10 +261,10 @@ static void print_bars(void)
 	print_one("wake-ups in 10 s, a million pending, process", mode, "twheel", "idle",
 		  1000000, "wakeups");
 	print_one("and kthreads", mode, "twheel", "idle", 1000000, "kthread_wakeups");
-	print_one("lateness at a million a second, p50, us", "time", "twheel", "late", 1000000,
+	print_one("lateness at a million a second, p50, us", mode, "twheel", "late", 1000000,
 		  "p50");
-	print_one("p99, us", "time", "twheel", "late", 1000000, "p99");
-	print_one("max, us", "time", "twheel", "late", 1000000, "max");
+	print_one("p99, us", mode, "twheel", "late", 1000000, "p99");
+	print_one("max, us", mode, "twheel", "late", 1000000, "max");
 	print_huge();
 }
 

@@ -127,6 +127,8 @@ void run_scale(const struct peer *peer, uint32_t threads)
 	double own = 0, shared = 0, got;
 	int i;
 
+	if (threads > SCALE_THREADS)
+		errx(1, "at most %d threads", SCALE_THREADS);
 	for (i = 0; i < 5; i++) {
 		got = scale_once(peer, threads, false);
 		own = got > own ? got : own;

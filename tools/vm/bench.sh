@@ -139,17 +139,27 @@ count()
 # Threads want as many processors; all else has two.
 measure_time()
 {
-	local cpus
+	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late scale} "
 
 	say "booting $(cat "$cache/kernels/$series/release") where time is measured"
-	read_rows boot_timing 2 "$(arguments \
-		"${BENCH:-arm refresh cancel young expire mix late}" 10000)"
-	[ -z "${BENCH:-}" ] || return 0
-	read_rows boot_timing 2 "$(arguments 'expire late' '100000 1000000' \
-		'twheel twheel-10ms heap libev')"
+	if [ "${words// scale / }" != ' ' ]; then
+		read_rows boot_timing 2 "$(arguments "$(trim "${words// scale / }")" 10000)"
+	fi
+	if [[ $words = *' late '* ]]; then
+		read_rows boot_timing 2 "$(arguments late '100000 1000000' 'twheel heap libev')"
+	fi
+	[[ $words = *' scale '* ]] || return 0
 	for cpus in 1 2 4; do
-		read_rows boot_timing "$cpus" ";--sizes=$cpus;--workloads=scale"
+		read_rows boot_timing "$cpus" "$(option sizes "$cpus")$(option workloads scale)"
 	done
+}
+
+trim()
+{
+	local words
+
+	read -ra words <<<"$1"
+	echo "${words[*]}"
 }
 
 lock_cache
