@@ -52,21 +52,20 @@ static const struct {
 	const char *name;
 	void (*run)(const struct peer *peer, uint32_t n);
 	uint32_t sizes[5];
-	uint32_t time_sizes[5];	/* where time is measured */
+	bool needs_cpus;	/* and has no meaning with one */
 } workloads[NR_WORKLOADS] = {
-	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 }, { 10000, 100000 } },
+	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 } },
 	[REFRESH] = { "refresh", run_ops },
 	[CANCEL] = { "cancel", run_ops },
-	[YOUNG] = { "young", run_young, { 10000, 100000, 1000000 }, { 10000 } },
-	[EXPIRE] = { "expire", run_expire, { 1000, 10000, 100000, 1000000 },
-		     { 10000, 100000, 1000000 } },
-	[MIX] = { "mix", run_mix, { 10000, 100000 }, { 10000 } },
-	[MEMORY] = { "memory", run_memory, { 1000000 }, { 0 } },
-	[IDLE] = { "idle", run_idle, { 1000000 }, { 0 } },
-	[LATE] = { "late", run_late, { 100000, 1000000 }, { 10000, 100000, 1000000 } },
-	[CALLS] = { "calls", run_calls, { 1 }, { 1 } },
-	[SCALE] = { "scale", run_scale, { 0 }, { 1, 2, 4 } },
-	[HUGE] = { "huge", run_huge, { 10000000 }, { 0 } },
+	[YOUNG] = { "young", run_young, { 10000, 100000, 1000000 } },
+	[EXPIRE] = { "expire", run_expire, { 1000, 10000, 100000, 1000000 } },
+	[MIX] = { "mix", run_mix, { 10000, 100000 } },
+	[MEMORY] = { "memory", run_memory, { 1000000 } },
+	[IDLE] = { "idle", run_idle, { 1000000 } },
+	[LATE] = { "late", run_late, { 100000, 1000000 } },
+	[CALLS] = { "calls", run_calls, { 1 } },
+	[SCALE] = { "scale", run_scale, { 1, 2, 4 }, true },
+	[HUGE] = { "huge", run_huge, { 10000000 } },
 };
 
 unsigned int wanted;
@@ -218,12 +217,13 @@ static uint32_t chosen_sizes[5];
 
 static void measure_sizes(const struct peer *peer, enum workload w)
 {
-	const uint32_t *sizes = counts_instructions ? workloads[w].sizes : workloads[w].time_sizes;
+	/* Of single calls there is but one size. */
+	const uint32_t *sizes = chosen_sizes[0] && w != CALLS ? chosen_sizes : workloads[w].sizes;
 	uint32_t n;
 	int i;
 
-	if (chosen_sizes[0] && sizes[0])
-		sizes = chosen_sizes;
+	if (counts_instructions && workloads[w].needs_cpus)
+		return;
 	for (i = 0; i < 5 && sizes[i]; i++) {
 		n = next_size(peer, sizes, i);
 		if (n)

@@ -4,6 +4,7 @@
 
 #include <err.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ static pid_t start_waiting(const struct peer *peer, uint32_t n)
 	if (!pid) {
 		struct run run;
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		run_open(&run, peer, n, 0);
 		arm_far(&run);
 		if (write(ready[1], "", 1) != 1)
