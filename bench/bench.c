@@ -17,6 +17,9 @@
 #include <termios.h>
 #include <unistd.h>
 
+/* A million timerfds, and some more that come and go. */
+#define DESCRIPTORS	2100000
+
 const char *argp_program_version = "twheel-bench";
 
 static const struct argp_option options[] = {
@@ -138,18 +141,25 @@ void result_cost(const char *peer, const char *workload, uint32_t n, const struc
 
 /* ---- the plan ------------------------------------------------------------ */
 
+static void write_limit(const char *path)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file)
+		return;
+	fprintf(file, "%d\n", DESCRIPTORS);
+	fclose(file);
+}
+
 /* As many descriptors and signals as anybody wants; root may ask for more. */
 static void raise_limits(void)
 {
-	const struct rlimit descriptors = { 2100000, 2100000 };
+	const struct rlimit descriptors = { DESCRIPTORS, DESCRIPTORS };
 	const struct rlimit signals = { RLIM_INFINITY, RLIM_INFINITY };
-	FILE *file = fopen("/proc/sys/fs/nr_open", "we");
 	struct rlimit now;
 
-	if (file) {
-		fputs("2100000\n", file);
-		fclose(file);
-	}
+	write_limit("/proc/sys/fs/nr_open");
+	write_limit("/proc/sys/fs/epoll/max_user_watches");
 	setrlimit(RLIMIT_SIGPENDING, &signals);
 	if (!setrlimit(RLIMIT_NOFILE, &descriptors) || getrlimit(RLIMIT_NOFILE, &now))
 		return;
