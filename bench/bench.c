@@ -213,6 +213,8 @@ static void measure(const struct peer *peer, enum workload w, uint32_t n)
 	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 		fprintf(stderr, "# skipped: %s: %s, %u ended with status %#x\n",
 			peer->name, workloads[w].name, n, status);
+	/* The kernel goes on for a while with what a process leaves behind. */
+	sleep_until(now_ns() + (counts_instructions ? 5 * SEC : SEC / 5));
 }
 
 /* n, as far as the peer can go; 0 where that has been done already. */

@@ -5,7 +5,7 @@
 #	gnuplot -e "csv='bench.csv'; dir='plots'" plot.gp
 
 peers = "twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap libev libuv libevent netty"
-set terminal svg size 720,480 font "sans,12" background "white"
+set terminal svg noenhanced size 720,480 font "sans,12" background "white"
 set key outside right
 set grid
 set datafile separator ","
