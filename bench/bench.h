@@ -156,7 +156,6 @@ void run_huge(const struct peer *peer, uint32_t n);
 void twheel_list_all(void *self, uint32_t nr);
 /* From now on the one uses the wheel of the other. */
 void twheel_share(void *self, void *other);
-bool twheel_has_refresh(void);
 
 /* ---- the histogram of lateness ------------------------------------------- */
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The device: vectors in, whole buffers of events out. */
 #include "bench.h"
-#include "refresh.h"
 
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/twheel.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -161,17 +161,19 @@ static void close_wheel(void *self)
 
 /* ---- refresh by store ---------------------------------------------------- */
 
-static uint64_t features(int fd)
+static struct twheel_info info_of(int fd)
 {
 	struct twheel_info info = { .size = sizeof(info) };
 
-	return ioctl(fd, TWHEEL_IOC_INFO, &info) ? 0 : info.features;
+	if (ioctl(fd, TWHEEL_IOC_INFO, &info))
+		err(1, "twheel, INFO");
+	return info;
 }
 
-bool twheel_has_refresh(void)
+static bool has_refresh(void)
 {
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	bool has = fd >= 0 && (features(fd) & TWHEEL_FEATURE_REFRESH);
+	bool has = fd >= 0 && (info_of(fd).features & TWHEEL_FEATURE_REFRESH);
 
 	if (fd >= 0)
 		close(fd);
@@ -180,15 +182,15 @@ bool twheel_has_refresh(void)
 
 static const char *store_absent(void)
 {
-	return absent() ?: twheel_has_refresh() ? NULL : "this module has no refresh table";
+	return absent() ?: has_refresh() ? NULL : "this module has no refresh table";
 }
 
 static void *open_store(const struct setup *setup)
 {
 	struct twheel *tw = open_1ms(setup);
-	size_t len = ((size_t)setup->nr + 1) * sizeof(*tw->table);
 
-	tw->table = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, tw->fd, 0);
+	tw->table = mmap(NULL, info_of(tw->fd).refresh_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, tw->fd, 0);
 	if (tw->table == MAP_FAILED)
 		err(1, "mmap");
 	return tw;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is measured of twheel alone: single calls, threads, ten million. */
-#include "refresh.h"
 #include "workload.h"
 
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/twheel.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
