@@ -54,11 +54,9 @@ struct twheel_file {
 /* Copying structures whose size the caller names */
 
 /* @known is our size, and the smallest that was ever published. */
-static __always_inline int struct_copy_in(void *to, size_t known,
-					  const void __user *from, u32 size)
+static int struct_copy_in(void *to, size_t known, const void __user *from,
+			  u32 size)
 {
-	if (likely(size == known))
-		return copy_from_user(to, from, known) ? -EFAULT : 0;
 	if (size < known)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
@@ -66,8 +64,7 @@ static __always_inline int struct_copy_in(void *to, size_t known,
 	return copy_struct_from_user(to, known, from, size);
 }
 
-static __always_inline int arg_copy_in(void *to, size_t known,
-				       const void __user *arg)
+static int arg_copy_in(void *to, size_t known, const void __user *arg)
 {
 	u32 size;
 
@@ -106,19 +103,15 @@ struct vector_op {
  * Copy entries in; returns how many came over whole.  Their result is ours to
  * set: 0, or an errno that entries are left out with.
  */
-static __always_inline unsigned int
-entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
-		u32 stride, unsigned int nr)
+static unsigned int entries_copy_in(const struct vector_op *op, void *to,
+				    const void __user *from, u32 stride,
+				    unsigned int nr)
 {
 	unsigned int i;
 	size_t left;
 
 	if (likely(stride == op->entry_size)) {
-		/* A single one, which has a size that the compiler knows. */
-		if (nr == 1)
-			left = copy_from_user(to, from, op->entry_size);
-		else
-			left = copy_from_user(to, from, nr * stride);
+		left = copy_from_user(to, from, nr * stride);
 		nr -= DIV_ROUND_UP(left, stride);
 		for (i = 0; i < nr; i++)
 			*(s32 *)(to + i * stride + op->result) = 0;
@@ -330,9 +323,8 @@ query_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-/* Once for each kind, with its sizes. */
-static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
-					 const struct vector_op *op)
+static long vector_ioctl(struct twheel *tw, void __user *arg,
+			 const struct vector_op *op)
 {
 	struct twheel_vector vector;
 	unsigned int nr_ok = 0, done = 0;

@@ -735,19 +735,22 @@ static u64 *word_at(struct twheel *tw, u32 index)
 	return words ? &words[index % WORDS_PER_PAGE] : NULL;
 }
 
-/* What was stored for an earlier life is not for this one. */
-static inline void word_clear(struct twheel *tw,
-			      const struct twheel_timeout *t)
+/*
+ * A life begins: what was stored for an earlier one is not for this one.  Those
+ * who store through an id see by the generation whether it is still good.
+ */
+static inline void word_begin(struct twheel *tw, const struct twheel_timeout *t,
+			      u64 state)
 {
 	u64 *word;
 
-	/* A table that comes later begins with zeroes. */
+	/* A table that comes later begins with what there is then. */
 	if (!READ_ONCE(tw->words.nr))
 		return;
 	rcu_read_lock();
 	word = word_at(tw, timeout_index(t));
 	if (word)
-		WRITE_ONCE(*word, 0);
+		WRITE_ONCE(*word, state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
 	rcu_read_unlock();
 }
 
@@ -1026,6 +1029,30 @@ uncount:
 	return err;
 }
 
+/*
+ * The words of a page of places that were in use before there were words.  One
+ * that begins a life meanwhile writes its word itself, or is seen here.
+ */
+static void words_begin(struct twheel *tw, struct twheel_page *page)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		struct twheel_timeout *t = &page->timeout[i];
+		u64 *word = word_at(tw, timeout_index(t));
+		u64 gen, old = 0;
+
+		do {
+			gen = state_gen(timeout_state(t)) &
+			      TWHEEL_REFRESH_GEN_MASK;
+			if (!try_cmpxchg64(word, &old, gen))
+				break;
+			old = gen;
+		} while (gen != (state_gen(timeout_state(t)) &
+				 TWHEEL_REFRESH_GEN_MASK));
+	}
+}
+
 /**
  * twheel_map_words() - make the refresh table, for it is going to be mapped
  * @tw: the wheel
@@ -1035,13 +1062,28 @@ uncount:
  */
 int twheel_map_words(struct twheel *tw)
 {
-	int err;
+	int err = 0;
+	u32 nr;
 
 	if (mutex_lock_killable(&tw->grow_mutex))
 		return -EINTR;
+	if (tw->has_words)
+		goto unlock;
 	err = words_provide(tw, tw->places.nr * PLACES_PER_PAGE);
-	if (!err)
-		tw->has_words = true;
+	if (err)
+		goto unlock;
+	for (nr = 0; nr < tw->places.nr; nr++) {
+		struct twheel_page *page;
+
+		rcu_read_lock();
+		page = page_at(tw, nr);
+		if (page)
+			words_begin(tw, page);
+		rcu_read_unlock();
+		cond_resched();
+	}
+	tw->has_words = true;
+unlock:
 	mutex_unlock(&tw->grow_mutex);
 	return err;
 }
@@ -1587,9 +1629,9 @@ static inline u64 life_due_ns(const struct life *life)
  * saw the place's last life, may read while we write, and find out afterwards.
  */
 static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
-			      const struct life *life)
+			      u64 state, const struct life *life)
 {
-	word_clear(tw, t);
+	word_begin(tw, t, state);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (unlikely(life->flags & STATE_PERIODIC)) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
@@ -1611,7 +1653,7 @@ static inline int arm_place(struct twheel *tw, struct twheel_arm *arm,
 
 	if (life.interval_ns && periodic_provide(tw, timeout_index(t)))
 		return -ENOMEM;
-	life_begin(tw, t, &life);
+	life_begin(tw, t, state, &life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
@@ -1979,7 +2021,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 				 state_next(seen, PHASE_REARMING, 0))) {
 		return false;
 	}
-	life_begin(tw, t, life);
+	life_begin(tw, t, seen, life);
 	*to_inbox = phase != PHASE_QUEUED && !stays;
 	atomic64_set_release(&t->state,
 			     state_next(seen, stays ? PHASE_ARMED : PHASE_QUEUED,

@@ -203,7 +203,8 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
-		twheel_refresh(tw->table, tw->id[who[i]], twheel_refresh_deadline(deadline_ns[i]));
+		twheel_refresh_blind(tw->table, tw->id[who[i]],
+				     twheel_refresh_deadline(deadline_ns[i]));
 }
 
 /* ---- what only twheel does ----------------------------------------------- */

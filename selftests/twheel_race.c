@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #define LINES		(1 << 15)
 #define BATCH		32
@@ -33,6 +34,7 @@ struct plan {
 	__u64 pause_ns;			/* of an armer, between two batches */
 	bool drain_amid;
 	bool stable;			/* the first STABLE lines are left alone */
+	bool table;			/* the refresh table is mapped */
 };
 
 /* What is known of one timeout. */
@@ -41,6 +43,7 @@ struct line {
 	_Atomic __u64 event_id;
 	_Atomic __u64 event_deadline_ns;
 	__u64 deadline_ns;		/* of the last REARM, or 0; one rearmer only */
+	__u64 shown_ns;			/* what QUERY said after a store, or 0 */
 	_Atomic __u64 taken_back;	/* race.sequence when CANCEL had returned */
 	_Atomic __u32 delivered;
 	_Atomic __u32 cancelled;
@@ -51,6 +54,8 @@ struct line {
 static struct {
 	const struct plan *plan;
 	int fd;
+	__u64 *table;
+	__u64 table_size;
 	int first;			/* lines below are stable */
 	int lines;
 	_Atomic int claimed;		/* lines that armers have taken */
@@ -258,6 +263,32 @@ static void *rearmer_of_many(void *arg)
 	return NULL;
 }
 
+/*
+ * Stores to timeouts that pend, have expired or are long gone.  What QUERY has
+ * shown is a promise: the only ones to move a timeout are later stores.
+ */
+static void *storer(void *arg)
+{
+	__u64 seed = new_seed();
+	struct twheel_status row;
+
+	(void)arg;
+	while (!race.stop) {
+		struct line *line = pick(&seed);
+		__u64 id;
+
+		if (!line)
+			continue;
+		id = line->id;
+		twheel_refresh(race.table, id,
+			       twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) +
+						       race.plan->near_ns + race.plan->spread_ns));
+		if (tw_query1(race.fd, id, &row) == 0)
+			line->shown_ns = row.deadline_ns;
+	}
+	return NULL;
+}
+
 static void note_event(const struct twheel_event *event, __u64 sequence)
 {
 	struct line *line;
@@ -429,6 +460,15 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 	race.lines = plan->lines ?: LINES;
 	race.fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
 	ASSERT_LE(0, race.fd);
+	if (plan->table) {
+		struct twheel_info info;
+
+		ASSERT_EQ(0, tw_info(race.fd, &info));
+		race.table_size = info.refresh_size;
+		race.table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				  race.fd, 0);
+		ASSERT_NE(MAP_FAILED, race.table);
+	}
 	if (!plan->stable)
 		return;
 	for (i = 0; i < STABLE; i++) {
@@ -500,6 +540,8 @@ static void settle(struct __test_metadata *_metadata)
 			ASSERT_EQ(line->id, line->event_id);
 		if (line->event_id && line->deadline_ns)
 			ASSERT_EQ(line->deadline_ns, line->event_deadline_ns);
+		if (line->event_id)
+			ASSERT_LE(line->shown_ns, line->event_deadline_ns);
 		armed += !!line->id;
 		delivered += line->delivered;
 		cancelled += line->cancelled;
@@ -536,6 +578,8 @@ static void run(struct __test_metadata *_metadata, const struct plan *plan)
 		if (plan->clock == TWHEEL_CLOCK_VIRTUAL)
 			check_nothing_is_overdue(_metadata);
 		settle(_metadata);
+		if (plan->table)
+			munmap(race.table, race.table_size);
 		close(race.fd);
 		round++;
 	} while (tw_now(CLOCK_MONOTONIC) < end_ns);
@@ -581,6 +625,18 @@ RACE_OF(rearm_against_cancel,
 
 RACE_OF(rearm_against_cancel_against_expiry,
 	.roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
+
+RACE_OF(refresh_against_expiry,
+	.roles = { armer, storer, reader }, .near_ns = TW_MS, .spread_ns = 2 * TW_MS,
+	.pause_ns = SHORT, .table = true)
+
+RACE_OF(refresh_against_cancel_against_expiry,
+	.roles = { armer, storer, canceller, reader }, .spread_ns = 2 * TW_MS,
+	.pause_ns = SHORT, .table = true)
+
+RACE_OF(refresh_against_drain,
+	.roles = { armer, storer, reader }, .spread_ns = 10 * TW_MS, .pause_ns = SHORT,
+	.table = true, .drain_amid = true)
 
 RACE_OF(arm_against_drain,
 	.roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)

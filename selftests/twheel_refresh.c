@@ -353,33 +353,41 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 	}
 	ASSERT_EQ((__u32)old, (__u32)new);
 	ASSERT_NE(old, new);
-	twheel_refresh(self->table, old, twheel_refresh_deadline(TW_HOUR));
+	EXPECT_EQ(0, twheel_refresh(self->table, old, twheel_refresh_deadline(TW_HOUR)));
+	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
+	EXPECT_EQ(TW_SEC, status.deadline_ns);
+	/* And takes nothing back, unless it is blind. */
+	EXPECT_EQ(1, twheel_refresh(self->table, new, twheel_refresh_deadline(TW_MIN)));
+	EXPECT_EQ(0, twheel_refresh(self->table, old, twheel_refresh_deadline(TW_HOUR)));
+	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
+	EXPECT_EQ(twheel_refresh_deadline(TW_MIN), status.deadline_ns);
+	twheel_refresh_blind(self->table, old, twheel_refresh_deadline(TW_HOUR));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
 	EXPECT_EQ(-ENOENT, tw_query1(self->fd, old, &status));
 	expect_expiry(_metadata, self->fd, TW_MS, new, TW_SEC);
 }
 
-TEST_F(table, arm_and_rearm_clear_the_word)
+TEST_F(table, arm_and_rearm_begin_the_word_anew)
 {
 	__u64 ids[1000];
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
-		EXPECT_EQ(0, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 	}
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, ids[i], 0, TW_MIN, 0));
-		EXPECT_EQ(0, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
-		EXPECT_EQ(0, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
 	}
 }
 
@@ -477,14 +485,14 @@ TEST_F(table, beyond_what_was_armed_is_sigbus)
 	EXPECT_EQ(SIGBUS, status_of_store(&self->table[TABLE_BYTES / sizeof(__u64) - 1]));
 }
 
-TEST_F(table, begins_with_zeroes)
+TEST_F(table, begins_with_zeroes_and_the_generation_of_what_is_armed)
 {
 	__u64 id;
 	int i;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
 	for (i = 0; i < WORDS_PER_PAGE; i++)
-		ASSERT_EQ(0, self->table[i]);
+		ASSERT_EQ(i == (int)id ? id >> 32 : 0, self->table[i]);
 }
 
 TEST_F(table, a_mapping_made_later_sees_the_same)
@@ -516,7 +524,7 @@ TEST(a_table_that_comes_after_the_timeouts_holds_them_all)
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
 	for (i = 1; i < ARRAY_SIZE(ids); i++)
-		twheel_refresh(table, ids[i], twheel_refresh_deadline(TW_MIN));
+		ASSERT_EQ(1, twheel_refresh(table, ids[i], twheel_refresh_deadline(TW_MIN)));
 	ASSERT_EQ(0, tw_advance(fd, TW_MIN - 1));
 	ASSERT_ONE_EVENT(fd, &event, ids[0]);
 	ASSERT_EQ(0, tw_advance(fd, TW_MIN + TW_SEC));

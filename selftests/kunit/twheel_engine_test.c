@@ -46,6 +46,38 @@
 
 #include "../../twheel_main.c"
 
+/* What the engine does within RCU; here nothing is freed in between. */
+
+static struct twheel_page *look_at_page(struct twheel *tw, u32 nr)
+{
+	struct twheel_page *page;
+
+	rcu_read_lock();
+	page = page_at(tw, nr);
+	rcu_read_unlock();
+	return page;
+}
+
+static struct twheel_timeout *look_at(struct twheel *tw, u32 index)
+{
+	struct twheel_timeout *t;
+
+	rcu_read_lock();
+	t = timeout_at(tw, index);
+	rcu_read_unlock();
+	return t;
+}
+
+static struct twheel_timeout *look_by_id(struct twheel *tw, u64 id, u64 *state)
+{
+	struct twheel_timeout *t;
+
+	rcu_read_lock();
+	t = timeout_by_id(tw, id, state);
+	rcu_read_unlock();
+	return t;
+}
+
 /* What registering the device is to say. */
 static int chardev_errno;
 static int chardev_registered;
@@ -163,7 +195,7 @@ static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *arm)
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, arm, 1, &arming), 0);
 	KUNIT_ASSERT_EQ(test, arm->result, 0);
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
-	return timeout_at(tw, (u32)arm->id);
+	return look_at(tw, (u32)arm->id);
 }
 
 static struct twheel_timeout *arm_like(struct kunit *test, u64 state)
@@ -327,7 +359,7 @@ static struct census census_take(struct twheel *tw)
 	struct twheel_page *page;
 	u32 nr, i;
 
-	for (nr = 0; (page = page_at(tw, nr)); nr++)
+	for (nr = 0; (page = look_at_page(tw, nr)); nr++)
 		for (i = 0; i < PLACES_PER_PAGE; i++)
 			census_count(&census, timeout_state(&page->timeout[i]));
 	return census;
@@ -341,7 +373,7 @@ static int audit_ready(struct kunit *test)
 	int nr = 0;
 
 	for (link = ready_link(tw->ready_first); link; nr++) {
-		struct twheel_timeout *t = timeout_at(tw, link - 1);
+		struct twheel_timeout *t = look_at(tw, link - 1);
 
 		KUNIT_ASSERT_NOT_NULL(test, t);
 		KUNIT_ASSERT_TRUE(test, timeout_state(t) & STATE_UNREAD);
@@ -953,12 +985,12 @@ static void an_id_is_found_where_something_lives_and_nowhere_else(struct kunit *
 			(shape & 7) == PHASE_ARMED ||
 			(shape & 7) == PHASE_SPENT ||
 			(shape & 7) == PHASE_REARMING;
-		KUNIT_ASSERT_EQ(test, timeout_by_id(tw, id_of(t), &seen) == t,
+		KUNIT_ASSERT_EQ(test, look_by_id(tw, id_of(t), &seen) == t,
 				found);
 		if (found)
 			KUNIT_ASSERT_EQ(test, seen, state);
 		else
-			KUNIT_ASSERT_NULL(test, timeout_by_id(tw, id_of(t),
+			KUNIT_ASSERT_NULL(test, look_by_id(tw, id_of(t),
 							      &seen));
 	}
 	atomic64_set(&t->state, rest);
@@ -972,9 +1004,9 @@ static void an_id_of_any_other_generation_names_nothing(struct kunit *test)
 	unsigned int bit;
 
 	id = id_of(t);
-	KUNIT_ASSERT_PTR_EQ(test, timeout_by_id(tw, id, &seen), t);
+	KUNIT_ASSERT_PTR_EQ(test, look_by_id(tw, id, &seen), t);
 	for (bit = 32; bit < 64; bit++) {
-		KUNIT_ASSERT_NULL(test, timeout_by_id(tw, id ^ BIT_ULL(bit),
+		KUNIT_ASSERT_NULL(test, look_by_id(tw, id ^ BIT_ULL(bit),
 						      &seen));
 		KUNIT_ASSERT_EQ(test, cancel(tw, id ^ BIT_ULL(bit)), -ENOENT);
 		KUNIT_ASSERT_EQ(test, rearm(tw, id ^ BIT_ULL(bit),
@@ -993,17 +1025,17 @@ static void an_index_and_its_place_name_each_other(struct kunit *test)
 		arm_like(test, 0);
 	KUNIT_ASSERT_EQ(test, tw->places.nr, 4U);
 	for (index = 0; index < 4 * PLACES_PER_PAGE; index++) {
-		struct twheel_timeout *t = timeout_at(tw, index);
+		struct twheel_timeout *t = look_at(tw, index);
 
 		KUNIT_ASSERT_NOT_NULL(test, t);
 		KUNIT_ASSERT_EQ(test, timeout_index(t), index);
 		KUNIT_ASSERT_EQ(test, timeout_slot(t),
 				(u32)(index % PLACES_PER_PAGE));
 	}
-	KUNIT_EXPECT_NULL(test, timeout_at(tw, 4 * PLACES_PER_PAGE));
-	KUNIT_EXPECT_NULL(test, timeout_at(tw, U32_MAX));
-	KUNIT_EXPECT_NULL(test, timeout_by_id(tw, U64_MAX, &state));
-	KUNIT_EXPECT_NULL(test, timeout_by_id(tw, 0, &state));
+	KUNIT_EXPECT_NULL(test, look_at(tw, 4 * PLACES_PER_PAGE));
+	KUNIT_EXPECT_NULL(test, look_at(tw, U32_MAX));
+	KUNIT_EXPECT_NULL(test, look_by_id(tw, U64_MAX, &state));
+	KUNIT_EXPECT_NULL(test, look_by_id(tw, 0, &state));
 }
 
 static void the_first_id_of_a_place_is_not_0(struct kunit *test)
@@ -1013,7 +1045,7 @@ static void the_first_id_of_a_place_is_not_0(struct kunit *test)
 
 	arm_like(test, 0);
 	for (index = 0; index < PLACES_PER_PAGE; index++)
-		KUNIT_ASSERT_EQ(test, state_gen(timeout_state(timeout_at(tw, index))),
+		KUNIT_ASSERT_EQ(test, state_gen(timeout_state(look_at(tw, index))),
 				1U);
 }
 
@@ -1103,7 +1135,7 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	pass(tw);
 	/* Its tick may end after time does; the other has none. */
 	KUNIT_EXPECT_LE(test, tw->nr_unread, 1U);
-	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(timeout_at(tw, (u32)never.id))),
+	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)never.id))),
 			PHASE_ARMED);
 }
 
@@ -1295,7 +1327,7 @@ static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *tes
 		how[i] = arm_of(PE, 0);
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 4, &arming), 0);
 	for (i = 0; i < 4; i++) {
-		struct twheel_timeout *t = timeout_at(tw, (u32)how[i].id);
+		struct twheel_timeout *t = look_at(tw, (u32)how[i].id);
 
 		KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_NEW | PE);
 		KUNIT_EXPECT_EQ(test, cancel(tw, how[i].id), -ENOENT);
@@ -1306,9 +1338,9 @@ static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *tes
 		[PLACES] = -1 });
 	/* The ids that were reported are not given out again. */
 	for (i = 1; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(timeout_at(tw, (u32)how[i].id))),
+		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(look_at(tw, (u32)how[i].id))),
 				(u32)(how[i].id >> 32) + 1);
-	KUNIT_EXPECT_NOT_NULL(test, timeout_by_id(tw, how[0].id, &seen));
+	KUNIT_EXPECT_NOT_NULL(test, look_by_id(tw, how[0].id, &seen));
 }
 
 static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
@@ -1328,7 +1360,7 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 	for (i = 0; i < 6; i++) {
 		KUNIT_EXPECT_EQ(test, how[i].result, i % 2 ? -EINVAL : 0);
 		if (!(i % 2))
-			KUNIT_EXPECT_EQ(test, timeout_at(tw, (u32)how[i].id)->user_data,
+			KUNIT_EXPECT_EQ(test, look_at(tw, (u32)how[i].id)->user_data,
 					(u64)i);
 	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 3);
@@ -1410,7 +1442,7 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 	/* One page, each place of which has four generations left. */
 	end_it(tw, id_of(arm_like(test, 0)), CANCEL_YOUNG);
 	for (i = 0; i < PLACES_PER_PAGE; i++)
-		atomic64_set(&timeout_at(tw, i)->state,
+		atomic64_set(&look_at(tw, i)->state,
 			     state_of(U32_MAX - 3, 0xfffff, PHASE_FREE));
 	for (i = 0; i < 4 * PLACES_PER_PAGE; i++) {
 		id = id_of(arm_like(test, 0));
@@ -1672,7 +1704,7 @@ static void an_expiry_that_a_cancel_overtook_makes_no_event(struct kunit *test)
 	cancel(tw, id_of(periodic));
 	tally_take(tw, before);
 	spin_lock(&tw->lock);
-	won[0] = timeout_expire_once(tw, once, seen[0], &x);
+	won[0] = timeout_expire_once(tw, once, seen[0], &x, once->deadline_ns);
 	won[1] = timeout_expire_periodic(tw, periodic, seen[1], &x, x.now_ns, &nr);
 	spin_unlock(&tw->lock);
 	KUNIT_EXPECT_FALSE(test, won[0]);
@@ -1758,7 +1790,7 @@ static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit
 	cancel(tw, how[2].id);
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 4), 2);
 	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, state_phase(timeout_state(timeout_at(tw, (u32)how[i].id))),
+		KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)how[i].id))),
 				i < 2 ? PHASE_QUEUED :
 				i == 2 ? PHASE_FREE : PHASE_ARMED);
 }
@@ -2265,7 +2297,7 @@ static void places_of_the_cancelled_young_are_fetched_from_the_inbox(struct kuni
 		for (i = 0; i < PLACES_PER_PAGE; i++)
 			arm_like(test, 0);
 		for (i = 0; i < PLACES_PER_PAGE; i++)
-			KUNIT_ASSERT_EQ(test, cancel(tw, id_of(timeout_at(tw, i))),
+			KUNIT_ASSERT_EQ(test, cancel(tw, id_of(look_at(tw, i))),
 					TWHEEL_WAS_PENDING);
 	}
 	KUNIT_EXPECT_EQ(test, tw->places.nr, 1U);

@@ -403,19 +403,26 @@ struct twheel_event {
  *	twheel_refresh(table, id, deadline_ns);		... and for others
  *
  * The word is looked at when the timeout would expire, which it then does at the
- * deadline it finds there.  Of several stores the last one counts.  One comes
- * too late when the timeout has expired: then its event comes, or has come.
+ * deadline it finds there.  Of several stores the last one counts, and once the
+ * kernel has looked, only a later one.  One comes too late when the timeout has
+ * expired: then its event comes, or has come.
  *
  * What is stored is an absolute deadline in units of TWHEEL_REFRESH_GRAIN_NS,
  * and below it the low bits of the id's generation.  It counts for a pending
  * one-shot of that generation, if it is later than the deadline it has;
- * otherwise it changes nothing.  ARM and REARM clear the word.  QUERY, LIST,
- * INFO and fdinfo show the refreshed deadline at once, and events carry it.
+ * otherwise it changes nothing.  ARM and REARM begin the word anew, with the
+ * generation and no deadline.  QUERY, LIST, INFO and fdinfo show the refreshed
+ * deadline at once, and events carry it.
  *
- * A store through the id of a timeout that has ended is harmless unless the
- * place was used again a multiple of 65536 times since.  Even then it cannot
- * expire, lose or harm anything: the worst it does is to delay the timeout that
- * has the place now.
+ * twheel_refresh() stores only where it finds the id's generation, so that an id
+ * whose timeout has ended harms nobody: with one exception, when the place was
+ * used again a multiple of 65536 times since, and then it delays the timeout that
+ * is there now.  twheel_refresh_blind() is for those who know that the timeout
+ * has not ended, that is, who cancel it and read its events themselves.  At its
+ * worst, through a stale id, it also takes back stores to the timeout that has
+ * the place now, which then expires at the deadline that it had before them.
+ * Nothing that is stored can expire a timeout before the deadline that it was
+ * armed with, lose one, or harm another wheel.
  *
  * INFO's refresh_size is how much to map.  A page takes memory, and is there, once
  * a timeout is that has its word in it; before that, an access is SIGBUS.  The
@@ -434,8 +441,28 @@ static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns)
 	       ~(TWHEEL_REFRESH_GRAIN_NS - 1);
 }
 
-/* Move a timeout to a deadline that came from twheel_refresh_deadline(). */
-static __inline__ void twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
+/*
+ * Move a timeout to a deadline that came from twheel_refresh_deadline().  Returns
+ * 1, or 0 when the place has another timeout by now.
+ */
+static __inline__ int twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
+{
+	__u64 gen = id >> 32 & TWHEEL_REFRESH_GEN_MASK;
+	__u64 *word = &table[(__u32)id];
+	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	do {
+		if ((old ^ gen) & TWHEEL_REFRESH_GEN_MASK)
+			return 0;
+	} while (!__atomic_compare_exchange_n(word, &old, deadline_ns | gen, 1,
+					      __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return 1;
+}
+
+/* The same, without a look, for a timeout that has not ended. */
+static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
+					    __u64 deadline_ns)
 {
 	__atomic_store_n(&table[(__u32)id],
 			 deadline_ns | (id >> 32 & TWHEEL_REFRESH_GEN_MASK),
