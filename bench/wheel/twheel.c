@@ -8,8 +8,8 @@
  * this.  Not here: system calls, locks, the inbox, periods.
  *
  *	insert	fields and state, then an entry into the wheel
- *	remove	one change of state; the entry stays and is stale.  When half as
- *		many are stale as pend, and 4096, a sweep drops them: that is
+ *	remove	one change of state; the entry stays and is stale.  When as many
+ *		are stale as pend, and 4096, a sweep drops them: that is
  *		part of the price of removing, as is what settle() sweeps.
  *	move	two changes of state and a new deadline; the entry comes up too
  *		early and is put back, which is part of the price of expiry
@@ -224,7 +224,7 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 			if (state_change(timeout_at(who[i]), seen[i],
 					 state_freed(seen[i])))
 				nr_pending--;
-		if (wheel.nr_entries > nr_pending + nr_pending / 2 + SWEEP_SLACK)
+		if (wheel.nr_entries > 2 * nr_pending + SWEEP_SLACK)
 			settle();
 	}
 }
