@@ -4,6 +4,8 @@
  */
 #include "fuzz.h"
 
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -532,23 +534,73 @@ static void run_fdinfo(struct thread *t, const struct step *step)
 }
 
 /* There is nothing to be mapped, and writing is for ioctl. */
+/* A word for the refresh table: nearly right, or anything at all. */
+static __u64 some_word(struct wheel *w, __u64 id, __u64 *seed)
+{
+	static const __u64 distances_ns[] = { 0, NS_PER_MS, NS_PER_SEC, NS_PER_DAY };
+	__u64 deadline_ns = wheel_now(w) + distances_ns[random_below(seed, 4)];
+
+	switch (random_below(seed, 8)) {
+	case 0:
+		return random64(seed) >> random_below(seed, 64);
+	case 1:
+		deadline_ns = ~0ULL >> random_below(seed, 64);
+		break;
+	}
+	return twheel_refresh_deadline(deadline_ns) | (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
+}
+
+static __thread sigjmp_buf beyond_the_table;
+
+static void on_sigbus(int signal)
+{
+	siglongjmp(beyond_the_table, signal);
+}
+
+static void store_word(__u64 *to, __u64 word)
+{
+	if (!sigsetjmp(beyond_the_table, 1))
+		__atomic_store_n(to, word, __ATOMIC_RELAXED);
+}
+
 static void run_mmap(struct thread *t, const struct step *step)
+{
+	static const int allowed[] = { EBADF, EACCES, EINVAL, ENOMEM, EINTR, ENODEV, 0 };
+	size_t size = (1 + step->nr % 16) * 4096UL;
+	struct wheel *w = &wheels[step->wheel];
+	int i, fd = fd_of(step->wheel, step->alias);
+	__u64 *table, seed = step->seed;
+
+	signal(SIGBUS, on_sigbus);
+	call_begin(t);
+	table = mmap(NULL, size, step->kind % 16 ? PROT_READ | PROT_WRITE : PROT_READ,
+		     step->kind % 8 ? MAP_SHARED : MAP_PRIVATE, fd,
+		     step->spoil ? step->spoil * 4096UL : 0);
+	call_end(t);
+	if (table == MAP_FAILED) {
+		if (!answer_is_one_of(-errno, allowed))
+			wrong(CHECK_ANSWERS, "mmap fails with %d", errno);
+		return;
+	}
+	if (!(step->kind % 8))
+		wrong(CHECK_ANSWERS, "a private mmap succeeds");
+	for (i = 0; step->kind % 16 && i < 1 + step->kind % 4; i++) {
+		__u64 id = wheel_some_id(w, &seed);
+
+		store_word(&table[(__u32)id % (size / sizeof(*table))], some_word(w, id, &seed));
+	}
+	munmap(table, size);
+}
+
+static void run_no_call(struct thread *t, const struct step *step)
 {
 	int fd = fd_of(step->wheel, 0);
 	ssize_t ret;
-	void *at;
 
 	call_begin(t);
-	if (step->kind % 2) {
-		at = mmap(NULL, 4096, step->kind % 4 ? PROT_READ : PROT_READ | PROT_WRITE,
-			  step->kind % 8 ? MAP_SHARED : MAP_PRIVATE, fd, step->nr * 4096UL);
-		if (at != MAP_FAILED)
-			wrong(CHECK_ANSWERS, "mmap succeeds");
-	} else {
-		ret = step->kind % 4 ? write(fd, &step, 8) : lseek(fd, 8, SEEK_SET);
-		if (ret > 0)
-			wrong(CHECK_ANSWERS, "write or lseek returns %zd", ret);
-	}
+	ret = step->kind % 4 ? write(fd, &step, 8) : lseek(fd, 8, SEEK_SET);
+	if (ret > 0)
+		wrong(CHECK_ANSWERS, "write or lseek returns %zd", ret);
 	call_end(t);
 }
 
@@ -677,6 +729,7 @@ static const struct {
 	[OP_FORK] = { "FORK", run_fork },
 	[OP_FDINFO] = { "FDINFO", run_fdinfo },
 	[OP_MMAP] = { "MMAP", run_mmap },
+	[OP_NO_CALL] = { "NO_CALL", run_no_call },
 	[OP_CLOCK] = { "CLOCK", run_clock },
 	[OP_SIGNAL] = { "SIGNAL", run_signal },
 	[OP_SCRIBBLE] = { "SCRIBBLE", run_scribble },
