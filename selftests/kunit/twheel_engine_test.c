@@ -990,8 +990,7 @@ static void an_id_is_found_where_something_lives_and_nowhere_else(struct kunit *
 		if (found)
 			KUNIT_ASSERT_EQ(test, seen, state);
 		else
-			KUNIT_ASSERT_NULL(test, look_by_id(tw, id_of(t),
-							      &seen));
+			KUNIT_ASSERT_NULL(test, look_by_id(tw, id_of(t), &seen));
 	}
 	atomic64_set(&t->state, rest);
 }
@@ -1007,7 +1006,7 @@ static void an_id_of_any_other_generation_names_nothing(struct kunit *test)
 	KUNIT_ASSERT_PTR_EQ(test, look_by_id(tw, id, &seen), t);
 	for (bit = 32; bit < 64; bit++) {
 		KUNIT_ASSERT_NULL(test, look_by_id(tw, id ^ BIT_ULL(bit),
-						      &seen));
+						   &seen));
 		KUNIT_ASSERT_EQ(test, cancel(tw, id ^ BIT_ULL(bit)), -ENOENT);
 		KUNIT_ASSERT_EQ(test, rearm(tw, id ^ BIT_ULL(bit),
 					    &(struct twheel_arm) {}), -ENOENT);
