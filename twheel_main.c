@@ -22,7 +22,8 @@
  * that is cancelled is free for reuse at once; its entry stays behind and is
  * dropped as stale when it comes up, because the state or the sequence number
  * in the state word differ.  Sweeps bound how many stale entries there are.  A
- * timeout that is moved later stays where it is as well: its entry comes up
+ * timeout that is moved later stays where it is as well, whether by REARM or by
+ * a store into the refresh table, which nobody notices then: its entry comes up
  * early, and is put where the deadline now says.
  *
  * Arming wakes nobody unless the kthread has to run earlier than it would
@@ -46,12 +47,13 @@
  *   SPENT   expired for good, or until its event is read (fixed delay), or
  *           drained; always with UNREAD
  *   DEAD    cancelled while in the inbox; the kthread frees it from there
- *   REARMING  being re-armed by a holder of the lock: nobody who holds the lock
- *           ever sees it, and who meets it without waits for the lock
+ *   REARMING  being re-armed or postponed by a holder of the lock: nobody who
+ *           holds the lock ever sees it, and who meets it without waits for it
  *
  *   arm_publish()          NEW --> QUEUED                      armer
  *   timeout_enter()        QUEUED --> ARMED, DEAD --> FREE     kthread
  *   timeout_expire()       ARMED --> SPENT+UNREAD, ARMED+UNREAD   kthread
+ *   timeout_postpone()     ARMED --> (REARMING) --> ARMED      kthread
  *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
  *                          any UNREAD --> FREE                 anyone
  *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
@@ -73,10 +75,11 @@
  *
  *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
  *                   held while they wait for the kthread
- *   grow_mutex      growing the arena
- *   room_mutex      growing and shrinking the wheel's pool; the kthread only
- *                   tries it.  These two are mutexes because they allocate and
- *                   charge.
+ *   grow_mutex      growing and shrinking the arena, and the refresh table; taken
+ *                   under mmap_lock
+ *   room_mutex      growing and shrinking the wheel's pool.  These two are
+ *                   mutexes because they allocate and charge; the kthread only
+ *                   tries them.
  *   lock            spinlock: the ready list, and every change of a live
  *                   timeout's fields.  A timeout becomes UNREAD, or stops
  *                   being so, under it only.  Never taken in interrupts.
@@ -84,8 +87,9 @@
  *   wake_lock       spinlock: when the kthread runs next, the hrtimer
  *
  * None of them nests in another.  Nobody who polls or reads is woken under any of
- * them: that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
- * but free_lock (for a batch) and, when earlier than all else, wake_lock.
+ * them: that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD,
+ * take none but free_lock (for a batch) and, when earlier than all else,
+ * wake_lock.
  *
  * RCU: readers of the page table, which grows by replacement; whoever looks at a
  * timeout by its index and does not know that its place is in use (a spinlock
