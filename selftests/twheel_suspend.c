@@ -18,13 +18,13 @@
  * Seconds until the alarm.  It has to come after the machine has fallen asleep,
  * or nothing would wake it; a slow one needs a moment to do so.
  */
-#define ALARM_S		"+4"
+#define ALARM_S		"+7"
 
 /*
  * What is armed so far ahead is due while the machine sleeps, with a wide margin
  * for the alarm's whole seconds and for a slow machine on either side.
  */
-#define ASLEEP_NS	(3 * TW_SEC / 2)
+#define ASLEEP_NS	(7 * TW_SEC / 2)
 
 /* Of the sleep; the persistent clock may know whole seconds only. */
 #define LEAST_SLEEP_NS	(TW_SEC)
