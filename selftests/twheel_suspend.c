@@ -18,13 +18,13 @@
  * Seconds until the alarm.  It has to come after the machine has fallen asleep,
  * or nothing would wake it; a slow one needs a moment to do so.
  */
-#define ALARM_S		"+7"
+#define ALARM_S		"+4"
 
 /*
  * What is armed so far ahead is due while the machine sleeps, with a wide margin
  * for the alarm's whole seconds and for a slow machine on either side.
  */
-#define ASLEEP_NS	(7 * TW_SEC / 2)
+#define ASLEEP_NS	(3 * TW_SEC / 2)
 
 /* Of the sleep; the persistent clock may know whole seconds only. */
 #define LEAST_SLEEP_NS	(TW_SEC)
@@ -136,10 +136,12 @@ TEST_F_TIMEOUT(suspend, what_is_due_asleep_expires_on_waking, 60)
 		ASSERT_EQ(0, tw_arm_in(fds[i], ASLEEP_NS, &ids[i]));
 	}
 	sleep_now(_metadata, self);
+	if (tw_now(CLOCK_MONOTONIC) - self->awake_ns >= ASLEEP_NS)
+		SKIP(return, "so slow a machine that all would be due without the sleep");
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		ASSERT_EQ(1, tw_wait_event(fds[i], &event, TW_PATIENCE_MS));
-		/* Else the sleep was not counted: so much time passed awake. */
-		EXPECT_GT(ASLEEP_NS, tw_now(CLOCK_MONOTONIC) - self->awake_ns)
+		/* Else it had to wait for as much time awake. */
+		EXPECT_GT(self->slept_ns, event.fired_ns - event.deadline_ns)
 			TH_LOG("clock %u", clocks[i]);
 		EXPECT_EQ(ids[i], event.id);
 		EXPECT_EQ(1, event.count);
@@ -171,7 +173,7 @@ TEST_F_TIMEOUT(suspend, monotonic_waits_for_as_much_time_awake, 60)
 TEST_F_TIMEOUT(suspend, boottime_due_after_the_sleep_is_not_put_off_by_it, 60)
 {
 	/* The alarm is 4 seconds ahead at the most. */
-	const __u64 distance_ns = 9 * TW_SEC;
+	const __u64 distance_ns = 6 * TW_SEC;
 	struct twheel_event event;
 	__u64 id, due_ns;
 
@@ -223,7 +225,7 @@ static void arm_crowd(struct __test_metadata *_metadata, int fd, __u64 *seed)
 
 	memset(arms, 0, sizeof(arms));
 	for (i = 0; i < CROWD; i++) {
-		arms[i].expires_ns = tw_random(seed) % 9000 * TW_MS;
+		arms[i].expires_ns = tw_random(seed) % 6000 * TW_MS;
 		arms[i].user_data = i;
 	}
 	ASSERT_EQ(CROWD, tw_arm_vec(fd, arms, CROWD));
