@@ -435,11 +435,15 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 	for (i = 0; i < elf.header->e_shnum; i++) {
 		const Elf64_Shdr *rela = &elf.sections[i];
 		const Elf64_Shdr *text = &elf.sections[rela->sh_info];
-		const char *name = elf.names + text->sh_name;
+		const char *name;
 		char path[128];
 		__u64 base;
 
-		if (rela->sh_type != SHT_RELA || strncmp(name, ".text", 5))
+		/* Of other sections it is no section's number. */
+		if (rela->sh_type != SHT_RELA)
+			continue;
+		name = elf.names + text->sh_name;
+		if (strncmp(name, ".text", 5))
 			continue;
 		snprintf(path, sizeof(path), "/sys/module/twheel/sections/%s", name);
 		base = fi_number(path);
