@@ -63,6 +63,7 @@ struct peer {
 	void (*wait)(void *self, bool sleep);
 	/* Waits until work that was put off is done. NULL: nothing is. */
 	void (*settle)(void *self);
+	/* NULL: the end of the process does it. */
 	void (*close)(void *self);
 };
 
@@ -109,6 +110,11 @@ uint64_t switches_of(int pid);
 uint64_t kthread_switches(void);
 /* The machine's interrupts of local timers, and all of them. */
 void count_interrupts(uint64_t *timers, uint64_t *all);
+
+static inline struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = ns / SEC, .tv_nsec = ns % SEC };
+}
 
 static inline uint64_t now_ns(void)
 {

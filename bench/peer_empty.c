@@ -37,11 +37,6 @@ static void wait(void *self, bool sleep)
 		pause();
 }
 
-static void close_empty(void *self)
-{
-	(void)self;
-}
-
 const struct peer peer_empty = {
 	.name = "empty",
 	.usage = "the loop alone",
@@ -51,5 +46,4 @@ const struct peer peer_empty = {
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
-	.close = close_empty,
 };

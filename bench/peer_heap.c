@@ -144,7 +144,7 @@ static void set_timerfd(struct heap *heap)
 {
 	uint64_t ns = heap->nr ? heap->node[0].deadline_ns : 0;
 	const struct itimerspec spec = {
-		.it_value = { .tv_sec = ns / SEC, .tv_nsec = ns % SEC },
+		.it_value = to_timespec(ns),
 	};
 
 	if (!ns || (heap->set_ns && heap->set_ns <= ns))

@@ -78,11 +78,6 @@ static void wait(void *self, bool sleep)
 	ev_run(((struct libev *)self)->loop, sleep ? EVRUN_ONCE : EVRUN_NOWAIT);
 }
 
-static void close_libev(void *self)
-{
-	(void)self;
-}
-
 const struct peer peer_libev = {
 	.name = "libev",
 	.usage = "ev_timer_again(), the loop's cached time",
@@ -93,7 +88,6 @@ const struct peer peer_libev = {
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
-	.close = close_libev,
 };
 #else
 ABSENT_PEER(peer_libev, "libev", "built without libev");

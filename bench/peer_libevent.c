@@ -134,11 +134,6 @@ static void wait(void *self, bool sleep)
 	event_base_loop(((struct libevent *)self)->base, sleep ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
 }
 
-static void close_libevent(void *self)
-{
-	(void)self;
-}
-
 const struct peer peer_libevent = {
 	.name = "libevent",
 	.usage = "event_add() from a callback; the same distance is a common timeout",
@@ -149,7 +144,6 @@ const struct peer peer_libevent = {
 	.refresh = refresh,
 	.cancel = cancel,
 	.wait = wait,
-	.close = close_libevent,
 };
 #else
 ABSENT_PEER(peer_libevent, "libevent", "built without libevent");

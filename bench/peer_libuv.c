@@ -73,11 +73,6 @@ static void wait(void *self, bool sleep)
 	uv_run(&((struct libuv *)self)->loop, sleep ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 }
 
-static void close_libuv(void *self)
-{
-	(void)self;
-}
-
 const struct peer peer_libuv = {
 	.name = "libuv",
 	.usage = "uv_timer_start(), the loop's cached time",
@@ -88,7 +83,6 @@ const struct peer peer_libuv = {
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
-	.close = close_libuv,
 };
 #else
 ABSENT_PEER(peer_libuv, "libuv", "built without libuv");

@@ -53,7 +53,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 static void set(timer_t timer, uint64_t deadline_ns)
 {
 	const struct itimerspec spec = {
-		.it_value = { .tv_sec = deadline_ns / SEC, .tv_nsec = deadline_ns % SEC },
+		.it_value = to_timespec(deadline_ns),
 	};
 
 	if (timer_settime(timer, TIMER_ABSTIME, &spec, NULL))

@@ -46,7 +46,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 static void set(int fd, uint64_t deadline_ns)
 {
 	const struct itimerspec spec = {
-		.it_value = { .tv_sec = deadline_ns / SEC, .tv_nsec = deadline_ns % SEC },
+		.it_value = to_timespec(deadline_ns),
 	};
 
 	if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL))

@@ -30,6 +30,12 @@ void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t sa
 	run->self = peer->open(&setup);
 }
 
+void run_close(struct run *run)
+{
+	if (run->peer->close)
+		run->peer->close(run->self);
+}
+
 void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed)
 {
 	uint32_t i;
@@ -150,7 +156,7 @@ void run_ops(const struct peer *peer, uint32_t n)
 		run_shuffle(&run, 4);
 		measure(&run, "cancel", run_cancel, n);
 	}
-	peer->close(run.self);
+	run_close(&run);
 }
 
 /*
@@ -177,5 +183,5 @@ void run_young(const struct peer *peer, uint32_t n)
 	young.deadline_ns += n;
 	run_choose(&young, now_ns() + FAR_NS, now_ns() + 2 * FAR_NS, 5);
 	measure(&young, "young", run_young_ones, n);
-	peer->close(run.self);
+	run_close(&run);
 }

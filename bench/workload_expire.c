@@ -53,7 +53,7 @@ void run_expire(const struct peer *peer, uint32_t n)
 	result_cost(peer->name, "expire", n, &meter, n);
 	result(peer->name, "expire", n, "wakeups", (double)meter.wakeups / n);
 	result(peer->name, "expire", n, "kthread_wakeups", (double)meter.kthread_wakeups / n);
-	peer->close(run.self);
+	run_close(&run);
 }
 
 /* How late the program sees them, by the clock that it looks at afterwards. */
@@ -89,7 +89,7 @@ void run_late(const struct peer *peer, uint32_t n)
 		       histogram_at(histogram, points[i].share) / 1e3);
 	result(peer->name, "late", n, "max", histogram_max(histogram) / 1e3);
 	result(peer->name, "late", n, "early", early);
-	peer->close(run.self);
+	run_close(&run);
 }
 
 /*
@@ -152,5 +152,5 @@ void run_mix(const struct peer *peer, uint32_t n)
 	meter_stop(&meter);
 	result_cost(peer->name, "mix", n, &meter, 2ULL * turns * PACKETS);
 	result(peer->name, "mix", n, "expiries", total * 1000.0 / (2.0 * turns * PACKETS));
-	peer->close(run.self);
+	run_close(&run);
 }

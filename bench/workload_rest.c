@@ -42,7 +42,7 @@ void run_memory(const struct peer *peer, uint32_t n)
 	slab_after = slab_bytes();
 	result(peer->name, "memory", n, "bytes", ((double)free_before - free_after) / n);
 	result(peer->name, "memory", n, "slab_bytes", ((double)slab_after - slab_before) / n);
-	peer->close(run.self);
+	run_close(&run);
 }
 
 /* The one that waits is another process: it is to sleep for as long as we look. */

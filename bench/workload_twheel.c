@@ -68,7 +68,7 @@ void run_calls(const struct peer *peer, uint32_t n)
 	result(peer->name, "calls", n, "refresh", each(&run, run_refresh) - floor);
 	run_settle(&run);
 	result(peer->name, "calls", n, "cancel", each(&run, run_cancel) - floor);
-	peer->close(run.self);
+	run_close(&run);
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static double scale_once(const struct peer *peer, uint32_t threads, bool shared)
 		pthread_join(workers[i].thread, NULL);
 	start_ns = now_ns() - start_ns;
 	for (i = 0; i < threads; i++)
-		peer->close(workers[i].run.self);
+		run_close(&workers[i].run);
 	pthread_barrier_destroy(&barrier);
 	return SCALE_ROUNDS * (double)BATCH * SEC / start_ns;
 }
@@ -190,6 +190,6 @@ void run_huge(const struct peer *peer, uint32_t n)
 	run_choose(&run, now_ns() + FAR_NS, now_ns() + 2 * FAR_NS, 3);
 	each_batch(&run, run_arm, 0, n);
 	meter_start(&meter);
-	peer->close(run.self);
+	run_close(&run);
 	tell(&run, "close", &meter, n);
 }
