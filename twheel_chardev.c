@@ -214,9 +214,8 @@ static unsigned int status_report(void __user *user, u32 stride,
 	return i;
 }
 
-static noinline_for_stack int
-arm_batch(struct twheel *tw, void __user *user, u32 stride,
-	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
+		     union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_arming arming;
@@ -253,9 +252,8 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-static noinline_for_stack int
-rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming __uninitialized;
@@ -286,9 +284,9 @@ rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static noinline_for_stack int
-cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+			union batch *batch, unsigned int nr,
+			unsigned int *nr_ok)
 {
 	struct twheel_cancel *cancel = batch->cancel;
 	u64 seen[TWHEEL_BATCH] __uninitialized;
@@ -310,9 +308,8 @@ cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static noinline_for_stack int
-query_batch(struct twheel *tw, void __user *user, u32 stride,
-	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static int query_batch(struct twheel *tw, void __user *user, u32 stride,
+		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	unsigned int i;
 
