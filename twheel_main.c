@@ -2882,8 +2882,8 @@ static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
  */
 static bool sweep(struct twheel *tw, int *budget)
 {
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	unsigned int i, nr, nr_stale;
+	struct twheel_chunk *chunk;
+	unsigned int i, nr_stale;
 
 	if (!tw->sweeping) {
 		bool in_vain = tw->pass_stale && !tw->pass_fired;
@@ -2896,23 +2896,24 @@ static bool sweep(struct twheel *tw, int *budget)
 	while (tw->sweep_left > 0) {
 		if (*budget <= 0)
 			return false;
-		nr = twheel_wheel_sweep(&tw->wheel, out);
-		if (!nr) {
+		chunk = twheel_wheel_sweep(&tw->wheel);
+		if (!chunk) {
 			tw->sweeping = false;
 			break;
 		}
 		nr_stale = 0;
 		spin_lock(&tw->lock);
-		for (i = 0; i < nr; i++) {
-			if (entry_lives(tw, &out[i]))
-				twheel_wheel_insert(&tw->wheel, out[i]);
+		for (i = 0; i < chunk->nr; i++) {
+			if (entry_lives(tw, &chunk->entry[i]))
+				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
 			else
 				nr_stale++;
 		}
 		spin_unlock(&tw->lock);
 		room_give(tw, nr_stale);
-		tw->sweep_left -= nr;
-		*budget -= nr;
+		tw->sweep_left -= chunk->nr;
+		*budget -= chunk->nr;
+		twheel_wheel_give(&tw->wheel, chunk);
 		cond_resched();
 	}
 	return true;

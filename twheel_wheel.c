@@ -140,7 +140,7 @@ static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
 		bag_grow(w, bag, entry);
 }
 
-static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
+static struct twheel_chunk *bag_take_oldest(struct twheel_chunk **bag)
 {
 	struct twheel_chunk *oldest = (*bag)->next;
 
@@ -148,7 +148,7 @@ static void bag_free_oldest(struct twheel_wheel *w, struct twheel_chunk **bag)
 		*bag = NULL;
 	else
 		(*bag)->next = oldest->next;
-	pool_put(w, oldest);
+	return oldest;
 }
 
 /*
@@ -179,7 +179,7 @@ static unsigned int bag_take(struct twheel_wheel *w, struct twheel_chunk **bag,
 		while (nr--)
 			*out++ = *--from;
 		if (!oldest->nr)
-			bag_free_oldest(w, bag);
+			pool_put(w, bag_take_oldest(bag));
 	}
 	return max - left;
 }
@@ -338,7 +338,7 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 		while (nr--)
 			entry_place(w, oldest->entry[--oldest->nr]);
 		if (!oldest->nr)
-			bag_free_oldest(w, bag);
+			pool_put(w, bag_take_oldest(bag));
 	}
 	if (!*bag)
 		slot_end(w, level, slot);
@@ -546,8 +546,9 @@ void twheel_wheel_init(struct twheel_wheel *w,
  *
  * Each slot wastes less than one chunk, its newest.  So does each that is being
  * emptied, its oldest: one a level, the hand, the overdue.  The last entry of a
- * chunk is moved down before the chunk is free: one more.  After a rewind the
- * wasted chunks of all slots are in limbo, while the slots fill again.
+ * chunk is moved down before the chunk is free: one more, and one for a sweep.
+ * After a rewind the wasted chunks of all slots are in limbo, while the slots fill
+ * again.
  *
  * Context: any; reads only what twheel_wheel_init() set.
  * Return: chunks, in use and in the pool together, with which no insertion of
@@ -767,18 +768,18 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
 /**
  * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
  * @w: the wheel
- * @out: entries, the wheel's no longer: those that live are to be inserted
- *	again, before anything but more of the same is done with the wheel
  *
- * Entries may be inserted and handed out between two calls.  A sweep brings up
+ * Those that live are to be put back with twheel_wheel_keep(), and the chunk into
+ * the pool, before anything but more of the same is done with the wheel.
+ *
+ * Entries may be inserted and handed out between two chunks.  A sweep brings up
  * each entry that waits in its slot from the sweep's beginning to its end.  One
  * that moves in between may be missed, and a newer one may come up.
  *
  * Context: the wheel's one caller.
- * Return: how many entries are at @out, 0 when the sweep is done.
+ * Return: a chunk of entries, the wheel's no longer; NULL when the sweep is done.
  */
-unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
-				struct twheel_entry out[TWHEEL_CHUNK_ENTRIES])
+struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 {
 	for (; w->sweep_level < w->nr_levels; w->sweep_level++) {
 		struct twheel_level *level = &w->level[w->sweep_level];
@@ -788,7 +789,7 @@ unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
 						 level->mask + 1,
 						 w->sweep_slot);
 			struct twheel_chunk **bag = &level->slot[slot];
-			unsigned int nr;
+			struct twheel_chunk *chunk;
 
 			w->sweep_slot = slot;
 			if (slot > level->mask)
@@ -799,13 +800,32 @@ unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
 				continue;
 			}
 			bag_prefetch(*bag);
-			nr = bag_take(w, bag, out, (*bag)->next->nr);
-			w->nr_entries -= nr;
+			chunk = bag_take_oldest(bag);
+			w->nr_entries -= chunk->nr;
 			if (!*bag)
 				slot_end(w, level, slot);
-			return nr;
+			return chunk;
 		}
 		w->sweep_slot = 0;
 	}
-	return 0;
+	return NULL;
+}
+
+/**
+ * twheel_wheel_keep() - put an entry back that a sweep has brought up
+ * @w: the wheel
+ * @entry: one of the last chunk of twheel_wheel_sweep()
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry)
+{
+	struct twheel_level *level = &w->level[w->sweep_level];
+	u32 slot = w->sweep_slot;
+
+	w->nr_entries++;
+	if (level->slot[slot])
+		bag_add(w, &level->slot[slot], entry);
+	else
+		slot_begin(w, level, slot, entry);
 }

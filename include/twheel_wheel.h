@@ -132,7 +132,7 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 u64 twheel_wheel_next(const struct twheel_wheel *w);
 void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
 void twheel_wheel_sweep_begin(struct twheel_wheel *w);
-unsigned int twheel_wheel_sweep(struct twheel_wheel *w,
-				struct twheel_entry out[TWHEEL_CHUNK_ENTRIES]);
+struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w);
+void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry);
 
 #endif /* _TWHEEL_WHEEL_H */

@@ -175,31 +175,21 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	nr_pending += nr;
 }
 
-static unsigned int sweep(struct twheel_entry out[TWHEEL_CHUNK_ENTRIES])
-{
-	unsigned int i, nr = twheel_wheel_sweep(&wheel, out);
-
-	for (i = 0; i < nr; i++)
-		__builtin_prefetch(timeout_at(out[i].index));
-	return nr;
-}
-
-/* Drop all stale entries: a chunk is fetched while another is looked at. */
+/* Drop all stale entries. */
 static void settle(void)
 {
-	struct twheel_entry out[2][TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, nr, nr_next, this = 0;
+	struct twheel_chunk *chunk;
+	unsigned int i;
 
 	twheel_wheel_sweep_begin(&wheel);
-	for (nr = sweep(out[0]); nr; nr = nr_next) {
-		nr_next = sweep(out[!this]);
-		for (i = 0; i < nr; i++) {
-			struct timeout *t = timeout_at(out[this][i].index);
+	while ((chunk = twheel_wheel_sweep(&wheel))) {
+		for (i = 0; i < chunk->nr; i++) {
+			struct timeout *t = timeout_at(chunk->entry[i].index);
 
-			if (entry_is_live(&out[this][i], state_read(t)))
-				twheel_wheel_insert(&wheel, out[this][i]);
+			if (entry_is_live(&chunk->entry[i], state_read(t)))
+				twheel_wheel_keep(&wheel, chunk->entry[i]);
 		}
-		this = !this;
+		twheel_wheel_give(&wheel, chunk);
 	}
 }
 

@@ -750,25 +750,38 @@ static void a_rewind_amidst_handing_out_loses_nothing(struct kunit *test)
 
 /* Sweeps */
 
+/* Put back what a sweep has brought up, of those below 32 the ones in @set only. */
+static void keep(struct kunit *test, struct twheel_chunk *chunk, u32 set)
+{
+	struct rig *r = test->priv;
+	u32 i;
+
+	KUNIT_EXPECT_GT(test, chunk->nr, 0U);
+	for (i = 0; i < chunk->nr; i++)
+		if (chunk->entry[i].index >= 32 ||
+		    set & BIT(chunk->entry[i].index))
+			twheel_wheel_keep(&r->w, chunk->entry[i]);
+	twheel_wheel_give(&r->w, chunk);
+}
+
 static void a_sweep_brings_up_every_entry_and_ends(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 120);
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
 	DECLARE_BITMAP(seen, 120) = {};
-	unsigned int i, nr, total = 0;
+	struct twheel_chunk *chunk;
+	unsigned int i, total = 0;
 
 	for (i = 0; i < 120; i++)
 		insert(test, i % 4 ? i % 50 : 2000 + i, i);
 	twheel_wheel_sweep_begin(&r->w);
-	while ((nr = twheel_wheel_sweep(&r->w, out))) {
+	while ((chunk = twheel_wheel_sweep(&r->w))) {
 		/* Put back, some find room in a chunk that is yet to come. */
-		total += nr;
+		total += chunk->nr;
 		KUNIT_ASSERT_LE(test, total, 2U * 120);
-		for (i = 0; i < nr; i++) {
-			__set_bit(out[i].index, seen);
-			insert(test, out[i].tick, out[i].index);
-		}
+		for (i = 0; i < chunk->nr; i++)
+			__set_bit(chunk->entry[i].index, seen);
+		keep(test, chunk, U32_MAX);
 	}
 	KUNIT_EXPECT_TRUE(test, bitmap_full(seen, 120));
 	KUNIT_EXPECT_EQ(test, r->w.nr_entries, 120ULL);
@@ -780,9 +793,8 @@ static void what_a_sweep_drops_never_comes(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 10);
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, nr;
-	u32 set, drop;
+	struct twheel_chunk *chunk;
+	u32 i, set, drop;
 
 	for (set = 1; set < BIT(10); set++) {
 		drop = set * 0x55b & 0x3ff;
@@ -791,10 +803,8 @@ static void what_a_sweep_drops_never_comes(struct kunit *test)
 			if (set & BIT(i))
 				insert(test, 508 + i, i);
 		twheel_wheel_sweep_begin(&r->w);
-		while ((nr = twheel_wheel_sweep(&r->w, out)))
-			for (i = 0; i < nr; i++)
-				if (!(drop & BIT(out[i].index)))
-					insert(test, out[i].tick, out[i].index);
+		while ((chunk = twheel_wheel_sweep(&r->w)))
+			keep(test, chunk, ~drop);
 		expect_due(test, set & ~drop, 508, 530);
 	}
 }
@@ -803,15 +813,14 @@ static void a_sweep_beside_expiry_loses_nothing(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 200);
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, nr, came = 0, steps = 0;
+	struct twheel_chunk *chunk;
+	unsigned int i, came = 0, steps = 0;
 
 	for (i = 0; i < 200; i++)
 		insert(test, i, i);
 	twheel_wheel_sweep_begin(&r->w);
-	while ((nr = twheel_wheel_sweep(&r->w, out))) {
-		for (i = 0; i < nr; i++)
-			insert(test, out[i].tick, out[i].index);
+	while ((chunk = twheel_wheel_sweep(&r->w))) {
+		keep(test, chunk, U32_MAX);
 		came += advance(test, 3 * steps++);
 	}
 	KUNIT_EXPECT_EQ(test, came + advance(test, 200), 200U);
@@ -821,12 +830,11 @@ static void sweeping_an_empty_wheel_brings_up_nothing(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 1);
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
 
-	KUNIT_EXPECT_EQ(test, twheel_wheel_sweep(&r->w, out), 0U);
+	KUNIT_EXPECT_NULL(test, twheel_wheel_sweep(&r->w));
 	twheel_wheel_sweep_begin(&r->w);
-	KUNIT_EXPECT_EQ(test, twheel_wheel_sweep(&r->w, out), 0U);
-	KUNIT_EXPECT_EQ(test, twheel_wheel_sweep(&r->w, out), 0U);
+	KUNIT_EXPECT_NULL(test, twheel_wheel_sweep(&r->w));
+	KUNIT_EXPECT_NULL(test, twheel_wheel_sweep(&r->w));
 }
 
 /* The pool */

@@ -374,20 +374,24 @@ void drive_by_next(struct rig *r)
 
 unsigned int sweep(struct rig *r, unsigned int drop_one_in)
 {
-	struct twheel_entry out[TWHEEL_CHUNK_ENTRIES];
-	unsigned int i, nr;
+	struct twheel_chunk *chunk = twheel_wheel_sweep(&r->w);
+	unsigned int i, nr = chunk ? chunk->nr : 0;
 
-	memset(out, 0xa5, sizeof(out));
-	nr = twheel_wheel_sweep(&r->w, out);
-	CHECK(nr <= TWHEEL_CHUNK_ENTRIES, "%u", nr);
+	CHECK(nr <= TWHEEL_CHUNK_ENTRIES && (nr || !chunk), "%u", nr);
 	for (i = 0; i < nr; i++) {
-		known_of(r, &out[i])->seen = true;
+		struct twheel_entry entry = chunk->entry[i];
+
+		known_of(r, &entry)->seen = true;
 		if (!drop_one_in || below(drop_one_in)) {
-			place(r, out[i].index);
+			twheel_wheel_keep(&r->w, entry);
 		} else {
-			r->known[out[i].index].held = false;
+			r->known[entry.index].held = false;
 			r->held--;
 		}
+	}
+	if (chunk) {
+		memset(chunk->entry, 0xa5, sizeof(chunk->entry));
+		twheel_wheel_give(&r->w, chunk);
 	}
 	return nr;
 }
