@@ -100,29 +100,75 @@ struct vector_op {
 };
 
 /*
- * Copy entries in; returns how many came over whole.  Their result is ours to
- * set: 0, or an errno that entries are left out with.
+ * What nearly all callers have: a vector as this kernel knows it.  No other copy
+ * of so little is as quick.  Whatever is not in order here is looked at again.
+ */
+static int vector_copy_in(struct twheel_vector *vector, const void __user *arg)
+{
+	const struct twheel_vector __user *from = arg;
+
+	if (!user_read_access_begin(from, sizeof(*from)))
+		goto otherwise;
+	unsafe_get_user(vector->size, &from->size, fault);
+	unsafe_get_user(vector->nr, &from->nr, fault);
+	unsafe_get_user(vector->entry_size, &from->entry_size, fault);
+	unsafe_get_user(vector->reserved, &from->reserved, fault);
+	unsafe_get_user(vector->entries, &from->entries, fault);
+	user_read_access_end();
+	if (likely(vector->size == sizeof(*vector)))
+		return 0;
+	goto otherwise;
+fault:
+	user_read_access_end();
+otherwise:
+	return arg_copy_in(vector, sizeof(*vector), arg);
+}
+
+/* The entries of each vector are such pairs of words. */
+static_assert(sizeof(struct twheel_arm) % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
+
+/* The same for a single entry; returns 1, or 0 if it faults. */
+static unsigned int entry_copy_in(u64 *to, const u64 __user *from, size_t size)
+{
+	size_t i;
+
+	if (!user_read_access_begin(from, size))
+		return 0;
+	for (i = 0; i < size / sizeof(*to); i += 2) {
+		unsafe_get_user(to[i], &from[i], fault);
+		unsafe_get_user(to[i + 1], &from[i + 1], fault);
+	}
+	user_read_access_end();
+	return 1;
+fault:
+	user_read_access_end();
+	return 0;
+}
+
+/*
+ * Copy entries in; returns how many came over whole.  Where it is none, @err says
+ * why: the first one faults, or asks for what this kernel does not know.
  */
 static unsigned int entries_copy_in(const struct vector_op *op, void *to,
 				    const void __user *from, u32 stride,
-				    unsigned int nr)
+				    unsigned int nr, int *err)
 {
 	unsigned int i;
 	size_t left;
 
+	*err = -EFAULT;
 	if (likely(stride == op->entry_size)) {
+		if (nr == 1)
+			return entry_copy_in(to, from, stride);
 		left = copy_from_user(to, from, nr * stride);
-		nr -= DIV_ROUND_UP(left, stride);
-		for (i = 0; i < nr; i++)
-			*(s32 *)(to + i * stride + op->result) = 0;
-		return nr;
+		return nr - DIV_ROUND_UP(left, stride);
 	}
 	for (i = 0; i < nr; i++) {
-		int err = struct_copy_in(to, op->entry_size, from, stride);
-
-		if (err == -EFAULT)
+		*err = struct_copy_in(to, op->entry_size, from, stride);
+		if (*err)
 			break;
-		*(s32 *)(to + op->result) = err;
 		to += op->entry_size;
 		from += stride;
 	}
@@ -220,7 +266,7 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_arming arming;
 	bool first = !twheel_is_started(tw);
-	unsigned int i, nr_armed = 0;
+	unsigned int i, nr_armed;
 	int err;
 
 	/*
@@ -238,8 +284,9 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	if (err)
 		return err;
 	nr = arm_report(user, stride, arm, nr);
-	for (i = 0; i < nr; i++)
-		nr_armed += !arm[i].result;
+	nr_armed = nr;
+	for (i = 0; i < nr && !arming.all; i++)
+		nr_armed -= !!arm[i].result;
 	err = twheel_arm_commit(tw, &arming, nr_armed);
 	if (err) {
 		/* Drained in between: take the good news back. */
@@ -269,14 +316,13 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 			reported = rearm_report(rest, stride, arm + i, nr - i);
 			told = max(told, i + reported);
 			done = twheel_rearm_commit(tw, arm + i, &rearming,
-						   reported);
+						   reported, nr_ok);
 		}
 		if (done < 0) {
 			rearm_take_back(rest, stride, arm + i, told - i, done);
 			return i ?: done;
 		}
-		for (; done > 0; done--)
-			*nr_ok += arm[i++].result > 0;
+		i += done;
 		if (!reported)
 			break;
 		cond_resched();
@@ -289,18 +335,17 @@ static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 			unsigned int *nr_ok)
 {
 	struct twheel_cancel *cancel = batch->cancel;
-	u64 seen[TWHEEL_BATCH] __uninitialized;
+	struct twheel_look look __uninitialized;
 	unsigned int i = 0;
 
 	while (i < nr) {
-		unsigned int done, reported;
+		unsigned int reported;
 
-		twheel_cancel_look(tw, cancel + i, seen, nr - i);
+		twheel_cancel_look(tw, cancel + i, &look, nr - i);
 		reported = cancel_report(user + (size_t)i * stride, stride,
 					 cancel + i, nr - i);
-		done = twheel_cancel_commit(tw, cancel + i, seen, reported);
-		for (; done > 0; done--)
-			*nr_ok += cancel[i++].result > 0;
+		i += twheel_cancel_commit(tw, cancel + i, &look, reported,
+					  nr_ok);
 		if (!reported)
 			break;
 		cond_resched();
@@ -323,12 +368,12 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 static long vector_ioctl(struct twheel *tw, void __user *arg,
 			 const struct vector_op *op)
 {
-	struct twheel_vector vector;
+	struct twheel_vector vector __uninitialized;
 	unsigned int nr_ok = 0, done = 0;
 	union batch batch __uninitialized;
 	int err;
 
-	err = arg_copy_in(&vector, sizeof(vector), arg);
+	err = vector_copy_in(&vector, arg);
 	if (err)
 		return err;
 	if (vector.reserved || vector.entry_size < op->entry_size)
@@ -339,17 +384,26 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 	while (done < vector.nr) {
 		void __user *user = u64_to_user_ptr(vector.entries) +
 				    (size_t)done * vector.entry_size;
-		unsigned int want = min(vector.nr - done, op->batch_len);
-		unsigned int nr;
+		unsigned int nr = min(vector.nr - done, op->batch_len);
 		int ret;
 
-		nr = entries_copy_in(op, &batch, user, vector.entry_size, want);
-		ret = nr ? op->batch(tw, user, vector.entry_size, &batch, nr,
-				     &nr_ok) : 0;
-		if (ret > 0)
-			done += ret;
-		if (ret != want) {
-			err = ret < 0 ? ret : -EFAULT;
+		nr = entries_copy_in(op, &batch, user, vector.entry_size, nr,
+				     &err);
+		if (likely(nr))
+			ret = op->batch(tw, user, vector.entry_size, &batch, nr,
+					&nr_ok);
+		else if (err != -EFAULT &&
+			 !put_user(err, (s32 __user *)(user + op->result)))
+			ret = 1;	/* it is left out */
+		else
+			ret = -EFAULT;
+		if (ret < 0) {
+			err = ret;
+			break;
+		}
+		done += ret;
+		if (ret < nr) {
+			err = -EFAULT;
 			break;
 		}
 		cond_resched();
@@ -533,7 +587,7 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
-	u64 seen[TWHEEL_BATCH] __uninitialized;
+	struct twheel_look look __uninitialized;
 	ssize_t done = 0;
 
 	while (iov_iter_count(to) >= sizeof(event[0])) {
@@ -542,11 +596,11 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 
 		nr = min_t(size_t, ARRAY_SIZE(event),
 			   iov_iter_count(to) / sizeof(event[0]));
-		nr = twheel_events_look(tw, event, seen, nr);
+		nr = twheel_events_look(tw, event, &look, nr);
 		if (!nr)
 			break;
 		copied = copy_to_iter(event, nr * sizeof(event[0]), to);
-		taken = twheel_events_commit(tw, event, seen,
+		taken = twheel_events_commit(tw, event, &look,
 					     copied / sizeof(event[0]));
 		/* What was copied and not taken is overwritten, or not told. */
 		iov_iter_revert(to, copied - taken * sizeof(event[0]));

@@ -399,6 +399,7 @@ struct twheel_shrink {
  * @has_words: it was mapped: a place has a word before it is used; grow_mutex
  * @nr_holes: numbers in @places without a page; grow_mutex
  * @first_hole: none of them is below; grow_mutex
+ * @nr_removed: pages of places that were ever freed; released under grow_mutex
  * @first_gen: where the generations of a new page begin: no id of a page that
  *	was freed is given out again; grow_mutex
  * @shrink_below: free pages are not looked for until @live is below; set by the
@@ -416,7 +417,10 @@ struct twheel_shrink {
  *
  * @lock: guards the fields of live timeouts and all down to @max_late_ns
  * @ready_first: the first timeout of the ready list, NULL: empty
- * @ready_last: the last one, with @ready_first
+ * @ready_last: the last one, NULL likewise
+ * @ready_last_link: its link, 0 likewise
+ * @ready_changes: counts what happens to events that are there: they are revoked,
+ *	they grow, they are drained
  * @nr_unread: length of the ready list; read without the lock by poll
  * @nr_spent: of these, not pending any more
  * @expirations: see struct twheel_info, as are the next
@@ -489,6 +493,7 @@ struct twheel {
 	bool has_words;
 	u32 nr_holes;
 	u32 first_hole;
+	unsigned long nr_removed;
 	u32 first_gen;
 	u32 shrink_below;
 	atomic_t nr_retired;
@@ -505,6 +510,8 @@ struct twheel {
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct twheel_timeout *ready_first;
 	struct twheel_timeout *ready_last;
+	u32 ready_last_link;
+	u64 ready_changes;
 	u32 nr_unread;
 	u32 nr_spent;
 	u64 expirations;
@@ -673,6 +680,29 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
 }
 
 /*
+ * The page of an index that is the engine's own, not a user's: the table reached
+ * that far when somebody stored it.
+ */
+static inline struct twheel_page *own_page_at(struct twheel *tw, u32 index)
+{
+	struct twheel_table *table;
+
+	table = rcu_dereference_check(tw->places.table,
+				      rcu_read_lock_any_held());
+	/* Pairs with the release in pages_set(). */
+	return READ_ONCE(table->page[index / PLACES_PER_PAGE]);
+}
+
+/* Of an entry of the wheel, which may have outlived its timeout's page. */
+static inline struct twheel_timeout *
+entry_timeout(struct twheel *tw, const struct twheel_entry *entry)
+{
+	struct twheel_page *page = own_page_at(tw, entry->index);
+
+	return page ? &page->timeout[entry->index % PLACES_PER_PAGE] : NULL;
+}
+
+/*
  * G8: what an id names, and the state in which it was found.  NULL if the place
  * is free or another generation lives there.  The state may change at once:
  * whoever acts on it does so by state_change().  Without the lock, it may be
@@ -681,10 +711,12 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
 static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 						   u64 *state)
 {
-	struct twheel_timeout *t = timeout_at(tw, (u32)id);
+	struct twheel_page *page = page_at(tw, (u32)id / PLACES_PER_PAGE);
+	struct twheel_timeout *t;
 
-	if (!t)
+	if (!page)
 		return NULL;
+	t = &page->timeout[(u32)id % PLACES_PER_PAGE];
 	*state = timeout_state(t);
 	if (state_gen(*state) != id >> STATE_GEN_SHIFT ||
 	    (!state_is_live(*state) && state_phase(*state) != PHASE_REARMING))
@@ -1215,6 +1247,17 @@ static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 	chain_add(&ending->places, t);
 }
 
+/* The life of one that was UNREAD is over; its place does not count any more. */
+static inline void timeout_end(struct twheel *tw, struct twheel_timeout *t,
+			       u64 state, struct ending *ending)
+	__must_hold(&tw->lock)
+{
+	state = state_freed(state);
+	atomic64_set(&t->state, state);
+	place_free(tw, t, state, ending);
+	ending->nr_places++;
+}
+
 /* Count timeouts in; returns how many there was a place for, exactly. */
 static unsigned int live_take(struct twheel *tw, unsigned int nr)
 {
@@ -1379,29 +1422,31 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 
 /* The ready list: linked by index, since a timeout has no room for pointers */
 
-static struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
+static inline struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
 {
-	return link ? timeout_at(tw, link - 1) : NULL;
+	u32 index = link - 1;
+
+	/* Its place is in use, and its page there. */
+	return link ? &own_page_at(tw, index)->timeout[index % PLACES_PER_PAGE] :
+		      NULL;
 }
 
-static u32 ready_link(const struct twheel_timeout *t)
-{
-	return t ? timeout_index(t) + 1 : 0;
-}
-
-static void ready_add(struct twheel *tw, struct twheel_timeout *t)
+static inline void ready_add(struct twheel *tw, struct twheel_timeout *t,
+			     u32 index)
 	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *last = tw->ready_last;
+	u32 link = index + 1;
 
 	lockdep_assert_held(&tw->lock);
-	t->prev = ready_link(last);
+	t->prev = tw->ready_last_link;
 	t->next = 0;
 	if (last)
-		last->next = ready_link(t);
+		last->next = link;
 	else
 		tw->ready_first = t;
 	tw->ready_last = t;
+	tw->ready_last_link = link;
 	WRITE_ONCE(tw->nr_unread, tw->nr_unread + 1);
 }
 
@@ -1416,10 +1461,12 @@ static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 		prev->next = t->next;
 	else
 		tw->ready_first = next;
-	if (next)
+	if (next) {
 		next->prev = t->prev;
-	else
+	} else {
 		tw->ready_last = prev;
+		tw->ready_last_link = t->prev;
+	}
 	WRITE_ONCE(tw->nr_unread, tw->nr_unread - 1);
 }
 
@@ -1430,10 +1477,12 @@ static void ready_cut(struct twheel *tw, struct twheel_timeout *first,
 {
 	lockdep_assert_held(&tw->lock);
 	tw->ready_first = first;
-	if (first)
+	if (first) {
 		first->prev = 0;
-	else
+	} else {
 		tw->ready_last = NULL;
+		tw->ready_last_link = 0;
+	}
 	WRITE_ONCE(tw->nr_unread, tw->nr_unread - nr);
 }
 
@@ -1442,6 +1491,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->lock)
 {
 	ready_del(tw, t);
+	tw->ready_changes++;
 	if (state_phase(state) == PHASE_SPENT)
 		tw->nr_spent--;
 }
@@ -1580,14 +1630,17 @@ struct life {
 	u32 repeats;
 };
 
+/* 0 for a one-shot that nothing is to be said against, which nearly all are. */
+static inline u64 life_oddities(const struct twheel_arm *arm)
+{
+	return (arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
+	       arm->reserved | arm->interval_ns;
+}
+
 static inline int life_check(const struct twheel_arm *arm)
 {
-	/* A one-shot, which nearly all are. */
-	if (likely(!((arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
-		     arm->reserved | arm->result | arm->interval_ns)))
+	if (likely(!life_oddities(arm)))
 		return 0;
-	if (arm->result < 0)
-		return arm->result;
 	if (arm->reserved)
 		return -EINVAL;
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY))
@@ -1598,18 +1651,27 @@ static inline int life_check(const struct twheel_arm *arm)
 	return 0;
 }
 
-static __always_inline struct life life_of(const struct twheel *tw,
-					   const struct twheel_arm *arm,
-					   u64 now_ns)
+/* Of a one-shot. */
+static __always_inline struct life life_once(const struct twheel_arm *arm,
+					     u64 now_ns)
 {
-	struct life life = { .repeats = arm->repeats };
+	struct life life = {};
 
 	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
 		life.deadline_ns = min(arm->expires_ns, TWHEEL_TIME_NEVER);
 	else
 		life.deadline_ns = time_add(now_ns, arm->expires_ns);
 	if (life.deadline_ns <= now_ns && life.deadline_ns < TWHEEL_TIME_NEVER)
-		life.flags |= STATE_OVERDUE;
+		life.flags = STATE_OVERDUE;
+	return life;
+}
+
+static __always_inline struct life life_of(const struct twheel *tw,
+					   const struct twheel_arm *arm,
+					   u64 now_ns)
+{
+	struct life life = life_once(arm, now_ns);
+
 	if (likely(!arm->interval_ns))
 		return life;
 	life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
@@ -1617,6 +1679,7 @@ static __always_inline struct life life_of(const struct twheel *tw,
 	life.flags |= STATE_PERIODIC;
 	if (arm->flags & TWHEEL_ARM_FIXED_DELAY)
 		life.flags |= STATE_FIXED_DELAY;
+	life.repeats = arm->repeats;
 	if (arm->repeats)
 		life.flags |= STATE_LIMITED;
 	return life;
@@ -1649,20 +1712,77 @@ static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Give one entry its place. */
-static inline int arm_place(struct twheel *tw, struct twheel_arm *arm,
-			    struct twheel_timeout *t, u64 now_ns)
+static inline void arm_place(struct twheel *tw, struct twheel_arm *arm,
+			     struct twheel_timeout *t, const struct life *life)
 {
-	struct life life = life_of(tw, arm, now_ns);
 	u64 state = atomic64_read(&t->state);
 
-	if (life.interval_ns && periodic_provide(tw, timeout_index(t)))
-		return -ENOMEM;
-	life_begin(tw, t, state, &life);
+	life_begin(tw, t, state, life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
-	atomic64_set(&t->state, state_next(state, PHASE_NEW, life.flags));
-	return 0;
+	atomic64_set(&t->state, state_next(state, PHASE_NEW, life->flags));
+}
+
+/* The usual case: nothing but one-shots, and a place for each. */
+static void arm_place_once(struct twheel *tw, struct twheel_arm *arm,
+			   unsigned int nr, u64 now_ns,
+			   struct twheel_arming *arming)
+{
+	struct llist_node *place = arming->first;
+	u64 due_ns = WAKE_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct life life = life_once(&arm[i], now_ns);
+
+		arm_place(tw, &arm[i],
+			  llist_entry(place, struct twheel_timeout, node),
+			  &life);
+		due_ns = min(due_ns, life_due_ns(&life));
+		place = place->next;
+	}
+	arming->due_ns = due_ns;
+}
+
+/*
+ * Any, of which some may be left out; the last to come get no place when there are
+ * not enough.  Returns the places that nobody needed after all.
+ */
+static struct llist_node *arm_place_any(struct twheel *tw,
+					struct twheel_arm *arm,
+					unsigned int nr, u64 now_ns,
+					struct twheel_arming *arming,
+					int short_of)
+{
+	struct llist_node **link = &arming->first;
+	struct llist_node *place;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+		struct life life;
+
+		if (arm[i].result)
+			continue;
+		if (!*link) {
+			arm[i].result = short_of;
+			continue;
+		}
+		t = llist_entry(*link, struct twheel_timeout, node);
+		if (arm[i].interval_ns &&
+		    periodic_provide(tw, timeout_index(t))) {
+			arm[i].result = -ENOMEM;
+			continue;
+		}
+		life = life_of(tw, &arm[i], now_ns);
+		arm_place(tw, &arm[i], t, &life);
+		arming->due_ns = min(arming->due_ns, life_due_ns(&life));
+		link = &t->node.next;
+	}
+	place = *link;
+	*link = NULL;
+	return place;
 }
 
 /* Take back the places at @chain, which never became more than NEW. */
@@ -1689,8 +1809,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 /**
  * twheel_arm_prepare() - find places for a batch of timeouts
  * @tw: the wheel
- * @arm: the batch; result is 0 or, for one to be left out, an errno; out:
- *	id and result
+ * @arm: the batch; out: id and result
  * @nr: how many, up to TWHEEL_BATCH
  * @arming: out: for twheel_arm_commit()
  *
@@ -1700,15 +1819,20 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)
 {
-	unsigned int i, got, nr_valid = 0;
-	struct llist_node *place = NULL, *last = NULL;
+	unsigned int i, got, nr_valid = nr;
 	int err, short_of = -EAGAIN;
+	bool once = true;
 	u64 now_ns;
 
 	arming->first = NULL;
+	arming->due_ns = WAKE_NEVER;
 	for (i = 0; i < nr; i++) {
+		once &= !life_oddities(&arm[i]);
+		arm[i].result = 0;
+	}
+	for (i = 0; i < nr && !once; i++) {
 		arm[i].result = life_check(&arm[i]);
-		nr_valid += !arm[i].result;
+		nr_valid -= !!arm[i].result;
 	}
 	err = arm_allowed(tw, nr_valid);
 	if (err)
@@ -1722,52 +1846,33 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		got = 0;
 	}
 	if (got) {
-		unsigned int taken = places_take(tw, got, &place, &err);
+		unsigned int taken = places_take(tw, got, &arming->first, &err);
 
 		if (taken < got) {
 			room_give(tw, got - taken);
 			live_give(tw, got - taken);
 			short_of = err;
+			got = taken;
 		}
 	}
 
-	arming->first = place;
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-
-		if (arm[i].result)
-			continue;
-		if (!place) {
-			arm[i].result = short_of;
-			continue;
-		}
-		t = llist_entry(place, struct twheel_timeout, node);
-		arm[i].result = arm_place(tw, &arm[i], t, now_ns);
-		if (arm[i].result)
-			continue;
-		last = place;
-		place = place->next;
-	}
-	if (place) {
-		if (last)
-			last->next = NULL;
-		else
-			arming->first = NULL;
-		arm_undo(tw, place);
-	}
+	arming->all = once && got == nr;
+	if (likely(arming->all))
+		arm_place_once(tw, arm, nr, now_ns, arming);
+	else
+		arm_undo(tw, arm_place_any(tw, arm, nr, now_ns, arming,
+					   short_of));
 	return 0;
 }
 
 /* From here on it is everybody's. */
-static u64 arm_publish(struct twheel_timeout *t)
+static inline void arm_publish(struct twheel_timeout *t)
 {
 	u64 state = atomic64_read(&t->state);
-	u64 due_ns = state & STATE_OVERDUE ? WAKE_NOW : t->deadline_ns;
 
 	/* Releases the fields to whoever acts on the state. */
 	atomic64_set_release(&t->state,
 			     state_next(state, PHASE_QUEUED, state & STATE_FLAGS));
-	return due_ns;
 }
 
 /**
@@ -1787,7 +1892,7 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 	struct chain chain = { .first = arming->first };
 	struct llist_node *node = arming->first;
 	int nr_requeued = atomic_read(&tw->nr_requeued);
-	u64 due_ns = WAKE_NEVER;
+	u64 due_ns;
 	unsigned int i;
 	int err = 0;
 
@@ -1802,13 +1907,13 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		struct twheel_timeout *t =
 			llist_entry(node, struct twheel_timeout, node);
 
-		due_ns = min(due_ns, arm_publish(t));
+		arm_publish(t);
 		chain.last = node;
-		chain.nr++;
 		node = node->next;
 	}
-	if (chain.nr) {
-		due_ns = inbox_add(tw, &chain, due_ns);
+	chain.nr = nr;
+	if (nr) {
+		due_ns = inbox_add(tw, &chain, arming->due_ns);
 		/*
 		 * One of them was re-armed before it was in the inbox, and the
 		 * pass that this called for may not have found it.  Both sides
@@ -1844,6 +1949,23 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 	return t;
 }
 
+/*
+ * What was looked at is committed when the user has been told, in another RCU
+ * section.  A page that was found in between look_begin() and the end of the
+ * first is there in the second as well, if none was freed until then.
+ */
+static inline void look_begin(struct twheel *tw, struct twheel_look *look)
+{
+	/* Pairs with the release in page_remove(): those pages are not found. */
+	look->changes = smp_load_acquire(&tw->nr_removed);
+}
+
+static inline bool look_is_good(struct twheel *tw,
+				const struct twheel_look *look)
+{
+	return READ_ONCE(tw->nr_removed) == look->changes;
+}
+
 static enum twheel_verdict state_verdict(u64 state)
 {
 	return state & STATE_UNREAD ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
@@ -1853,28 +1975,28 @@ static enum twheel_verdict state_verdict(u64 state)
  * twheel_cancel_look() - what cancelling would say
  * @tw: the wheel
  * @cancel: the batch; out: result
- * @seen: out: the states that were found, for twheel_cancel_commit()
+ * @look: out: what was found, for twheel_cancel_commit()
  * @nr: how many, up to TWHEEL_BATCH
  *
  * Context: process.
  */
 void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
-			u64 *seen, unsigned int nr)
+			struct twheel_look *look, unsigned int nr)
 {
 	unsigned int i;
 
 	rcu_read_lock();
+	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
-		if (cancel[i].result < 0)
-			continue;
+		struct twheel_timeout *t;
+
 		if (cancel[i].reserved) {
 			cancel[i].result = -EINVAL;
 			continue;
 		}
-		if (timeout_look(tw, cancel[i].id, &seen[i]))
-			cancel[i].result = state_verdict(seen[i]);
-		else
-			cancel[i].result = -ENOENT;
+		t = timeout_look(tw, cancel[i].id, &look->state[i]);
+		look->timeout[i] = t;
+		cancel[i].result = t ? state_verdict(look->state[i]) : -ENOENT;
 	}
 	rcu_read_unlock();
 }
@@ -1891,9 +2013,7 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		tw->revoked++;
 		if (state_keeps_room(seen))
 			ending->nr_room++;
-		atomic64_set(&t->state, state_freed(seen));
-		place_free(tw, t, state_freed(seen), ending);
-		ending->nr_places++;
+		timeout_end(tw, t, seen, ending);
 	}
 	spin_unlock(&tw->lock);
 	return won;
@@ -1920,8 +2040,9 @@ static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
  * twheel_cancel_commit() - cancel what was reported to the user
  * @tw: the wheel
  * @cancel: the batch as twheel_cancel_look() left it
- * @seen: likewise
+ * @look: likewise
  * @nr: how many of them
+ * @nr_ok: out: how many were cancelled is added to it
  *
  * Context: process.
  * Return: how many were done; when fewer than @nr, the next one is no longer as
@@ -1929,24 +2050,31 @@ static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
  */
 unsigned int twheel_cancel_commit(struct twheel *tw,
 				  const struct twheel_cancel *cancel,
-				  const u64 *seen, unsigned int nr)
+				  const struct twheel_look *look,
+				  unsigned int nr, unsigned int *nr_ok)
 {
 	struct ending ending = {};
 	unsigned int i;
+	bool good;
 
 	rcu_read_lock();
+	good = look_is_good(tw, look);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
+		u64 seen;
 
 		if (cancel[i].result < 0)
 			continue;
-		t = timeout_at(tw, (u32)cancel[i].id);
-		if (!t || (seen[i] & STATE_UNREAD ?
-			   !cancel_unread(tw, t, seen[i], &ending) :
-			   !cancel_pending(tw, t, seen[i], &ending)))
+		seen = look->state[i];
+		t = likely(good) ? look->timeout[i] :
+				   timeout_at(tw, (u32)cancel[i].id);
+		if (!t || (seen & STATE_UNREAD ?
+			   !cancel_unread(tw, t, seen, &ending) :
+			   !cancel_pending(tw, t, seen, &ending)))
 			break;
 	}
 	rcu_read_unlock();
+	*nr_ok += ending.nr_places;
 	ending_done(tw, &ending);
 	return i;
 }
@@ -1966,6 +2094,7 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 struct twheel_rearming *rearming, unsigned int nr)
 {
+	struct twheel_look *look = &rearming->look;
 	unsigned int i;
 	int err = 0;
 
@@ -1982,23 +2111,31 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			rearming->nr_room = nr;
 	}
 	rearming->now_ns = twheel_now(tw);
+	rcu_read_lock();
+	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
+		int no_memory = err;
 
 		arm[i].result = life_check(&arm[i]);
 		if (arm[i].result)
 			continue;
-		rcu_read_lock();
-		t = timeout_look(tw, arm[i].id, &rearming->seen[i]);
-		rcu_read_unlock();
-		if (!t)
+		t = timeout_look(tw, arm[i].id, &look->state[i]);
+		look->timeout[i] = t;
+		if (!t) {
 			arm[i].result = -ENOENT;
-		else if (err || (arm[i].interval_ns &&
-				 periodic_provide(tw, (u32)arm[i].id)))
-			arm[i].result = -ENOMEM;
-		else
-			arm[i].result = state_verdict(rearming->seen[i]);
+			continue;
+		}
+		if (arm[i].interval_ns && !err) {
+			/* It was found before: it is of that page, or gone. */
+			rcu_read_unlock();
+			no_memory = periodic_provide(tw, (u32)arm[i].id);
+			rcu_read_lock();
+		}
+		arm[i].result = no_memory ? -ENOMEM :
+					    state_verdict(look->state[i]);
 	}
+	rcu_read_unlock();
 	return 0;
 }
 
@@ -2040,6 +2177,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
  * @arm: the batch as twheel_rearm_prepare() left it
  * @rearming: likewise; used up
  * @nr: how many of them
+ * @nr_ok: out: how many were re-armed is added to it
  *
  * Context: process.
  * Return: how many were done; when fewer than @nr, the next one is no longer as
@@ -2047,12 +2185,14 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
  * when the wheel was drained meanwhile and nothing was done.
  */
 int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
-			struct twheel_rearming *rearming, unsigned int nr)
+			struct twheel_rearming *rearming, unsigned int nr,
+			unsigned int *nr_ok)
 {
+	const struct twheel_look *look = &rearming->look;
 	struct chain chain = {};
 	unsigned int i = 0;
 	u64 due_ns = WAKE_NEVER;
-	bool requeued = false;
+	bool good, requeued = false;
 	int err = 0;
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
@@ -2062,17 +2202,22 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		goto unlock;
 	}
 	spin_lock(&tw->lock);
+	good = look_is_good(tw, look);
 	for (; i < nr; i++) {
-		struct life life = life_of(tw, &arm[i], rearming->now_ns);
-		u64 seen = rearming->seen[i];
 		struct twheel_timeout *t;
+		struct life life;
 		bool to_inbox;
+		u64 seen;
 
 		if (arm[i].result < 0)
 			continue;
-		t = timeout_at(tw, (u32)arm[i].id);
+		seen = look->state[i];
+		t = likely(good) ? look->timeout[i] :
+				   timeout_at(tw, (u32)arm[i].id);
+		life = life_of(tw, &arm[i], rearming->now_ns);
 		if (!t || !timeout_rearm(tw, t, seen, &life, &to_inbox))
 			break;
+		++*nr_ok;
 		if (state_phase(seen) == PHASE_QUEUED)
 			requeued = true;
 		due_ns = min(due_ns, life_due_ns(&life));
@@ -2125,41 +2270,68 @@ static u64 timeout_event_deadline_ns(const struct twheel_timeout *t, u64 state)
 	return min(deadline_ns, TWHEEL_TIME_NEVER);
 }
 
+/* Of a one-shot that has expired, which nearly all are. */
+static inline bool event_is_plain(u64 state)
+{
+	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
+	       PHASE_SPENT;
+}
+
+/* What a periodic or a drained one has to say for itself. */
+static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
+			       u64 state, struct twheel_event *event)
+	__must_hold(&tw->lock)
+{
+	/* A fixed delay that is read while draining is not re-armed. */
+	bool drained = state & STATE_DRAINED ||
+		       (READ_ONCE(tw->draining) &&
+			state_phase(state) == PHASE_SPENT &&
+			!timeout_has_ended(t, state));
+
+	event->deadline_ns = timeout_event_deadline_ns(t, state);
+	event->count = timeout_count(t, state);
+	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
+}
+
 /**
  * twheel_events_look() - what reading would return
  * @tw: the wheel
  * @event: out: the oldest events
- * @seen: out: the states that were found, for twheel_events_commit()
+ * @look: out: for twheel_events_commit()
  * @nr: room, up to TWHEEL_BATCH
  *
  * Context: process; one reader at a time.
  * Return: how many events are there.
  */
 unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
-				u64 *seen, unsigned int nr)
+				struct twheel_look *look, unsigned int nr)
 {
 	struct twheel_timeout *t;
 	unsigned int i = 0;
+	u32 index;
 
 	spin_lock(&tw->lock);
-	for (t = tw->ready_first; t && i < nr; t = ready_at(tw, t->next)) {
+	look->changes = tw->ready_changes;
+	t = tw->ready_first;
+	index = t ? timeout_index(t) : 0;
+	while (t && i < nr) {
 		u64 state = atomic64_read(&t->state);
 
-		/* A fixed delay that is read while draining is not re-armed. */
-		bool drained = state & STATE_DRAINED ||
-			       (READ_ONCE(tw->draining) &&
-				state_phase(state) == PHASE_SPENT &&
-				!timeout_has_ended(t, state));
-
-		event[i] = (struct twheel_event){
-			.id		= timeout_id(t, state),
-			.user_data	= t->user_data,
-			.deadline_ns	= timeout_event_deadline_ns(t, state),
-			.fired_ns	= t->fired_ns,
-			.count		= timeout_count(t, state),
-			.flags		= drained ? TWHEEL_EVENT_DRAINED : 0,
-		};
-		seen[i++] = state;
+		event[i].id = (state & STATE_GEN) | index;
+		event[i].user_data = t->user_data;
+		event[i].fired_ns = t->fired_ns;
+		if (likely(event_is_plain(state))) {
+			event[i].deadline_ns = min(t->deadline_ns,
+						   TWHEEL_TIME_NEVER);
+			event[i].count = 1;
+			event[i].flags = 0;
+		} else {
+			event_look_closely(tw, t, state, &event[i]);
+		}
+		look->timeout[i] = t;
+		look->state[i++] = state;
+		index = t->next - 1;
+		t = ready_at(tw, t->next);
 	}
 	spin_unlock(&tw->lock);
 	return i;
@@ -2176,9 +2348,7 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		tw->completed++;
 	if (state_keeps_room(state))
 		ending->nr_room++;
-	ending->nr_places++;
-	atomic64_set(&t->state, state_freed(state));
-	place_free(tw, t, state_freed(state), ending);
+	timeout_end(tw, t, state, ending);
 }
 
 /* An event was read, and the timeout lives on. */
@@ -2201,11 +2371,31 @@ static void event_continue(struct twheel *tw, struct twheel_timeout *t,
 	atomic64_set_release(&t->state, state);
 }
 
+/* How many of those that were looked at are the first still, and unchanged. */
+static unsigned int events_as_seen(struct twheel *tw,
+				   const struct twheel_event *event,
+				   const struct twheel_look *look,
+				   unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *t = tw->ready_first;
+	unsigned int i;
+
+	for (i = 0; t && i < nr; i++, t = ready_at(tw, t->next)) {
+		/* The count too: sequence numbers come round. */
+		if (t != look->timeout[i] ||
+		    atomic64_read(&t->state) != look->state[i] ||
+		    timeout_count(t, look->state[i]) != event[i].count)
+			break;
+	}
+	return i;
+}
+
 /**
  * twheel_events_commit() - take the events that were copied to the user
  * @tw: the wheel
  * @event: as twheel_events_look() left them
- * @seen: likewise
+ * @look: likewise
  * @nr: how many of them
  *
  * G4 nothing lost: only what the user has is taken.  G3 exactly one outcome: an
@@ -2216,36 +2406,42 @@ static void event_continue(struct twheel *tw, struct twheel_timeout *t,
  */
 unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_event *event,
-				  const u64 *seen, unsigned int nr)
+				  const struct twheel_look *look,
+				  unsigned int nr)
 {
 	struct ending ending = {};
 	struct chain chain = {};
-	struct twheel_timeout *t, *next;
-	unsigned int i, nr_spent = 0;
+	unsigned int i, nr_completed = 0, nr_spent = 0;
 	u64 due_ns = WAKE_NEVER;
 	bool draining;
+	u32 next = 0;
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
 	rcu_read_lock();
 	draining = READ_ONCE(tw->draining);
 	spin_lock(&tw->lock);
-	/* They were the first, and others come at the end. */
-	for (i = 0, t = tw->ready_first; t && i < nr; i++, t = next) {
-		bool drained = event[i].flags & TWHEEL_EVENT_DRAINED;
+	/* They were the first; others come at the end, and change nothing. */
+	if (unlikely(tw->ready_changes != look->changes))
+		nr = events_as_seen(tw, event, look, nr);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 state = look->state[i];
+		bool drained;
 
-		/* The count too: sequence numbers come round. */
-		if (timeout_index(t) != (u32)event[i].id ||
-		    atomic64_read(&t->state) != seen[i] ||
-		    timeout_count(t, seen[i]) != event[i].count)
-			break;
-		next = ready_at(tw, t->next);
-		if (drained || timeout_has_ended(t, seen[i])) {
-			event_end(tw, t, seen[i], drained, &ending);
-		} else if (state_phase(seen[i]) == PHASE_ARMED) {
-			event_continue(tw, t, seen[i]);
+		next = t->next;
+		if (likely(event_is_plain(state))) {
+			timeout_end(tw, t, state, &ending);
+			nr_completed++;
+			continue;
+		}
+		drained = event[i].flags & TWHEEL_EVENT_DRAINED;
+		if (drained || timeout_has_ended(t, state)) {
+			event_end(tw, t, state, drained, &ending);
+		} else if (state_phase(state) == PHASE_ARMED) {
+			event_continue(tw, t, state);
 			continue;
 		} else if (!draining) {
-			event_continue(tw, t, seen[i]);
+			event_continue(tw, t, state);
 			due_ns = min(due_ns, t->deadline_ns);
 			chain_add(&chain, t);
 		} else {
@@ -2253,8 +2449,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		}
 		nr_spent++;
 	}
-	ready_cut(tw, t, i);
-	tw->nr_spent -= nr_spent;
+	if (i)
+		ready_cut(tw, i < nr ? look->timeout[i] : ready_at(tw, next), i);
+	tw->nr_spent -= nr_spent + nr_completed;
+	tw->completed += nr_completed;
 	tw->delivered += i;
 	due_ns = inbox_add(tw, &chain, due_ns);
 	spin_unlock(&tw->lock);
@@ -2334,7 +2532,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 /**
  * twheel_query() - tell the state of timeouts
  * @tw: the wheel
- * @status: the batch: id in, the rest out; one whose result is set is left out
+ * @status: the batch: id in, the rest out
  * @nr: how many, up to TWHEEL_BATCH
  *
  * Context: process.
@@ -2349,8 +2547,6 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
-		if (status[i].result)
-			continue;
 		t = timeout_by_id(tw, status[i].id, &state);
 		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
 			status[i].result = -ENOENT;
@@ -2603,7 +2799,7 @@ static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
 }
 
 /* Count an expiration and note how late it is. */
-static void expiry_account(struct twheel *tw, const struct expiry *x,
+static inline void expiry_account(struct twheel *tw, const struct expiry *x,
 			   u64 deadline_ns, u64 nr, bool overdue)
 	__must_hold(&tw->lock)
 {
@@ -2612,8 +2808,10 @@ static void expiry_account(struct twheel *tw, const struct expiry *x,
 		tw->max_late_ns = x->fired_ns - deadline_ns;
 }
 
-static bool timeout_expire_once(struct twheel *tw, struct twheel_timeout *t,
-				u64 state, struct expiry *x, u64 deadline_ns)
+static inline bool timeout_expire_once(struct twheel *tw,
+				       struct twheel_timeout *t, u32 index,
+				       u64 state, struct expiry *x,
+				       u64 deadline_ns)
 	__must_hold(&tw->lock)
 {
 	/* G3: a cancel that came first has won. */
@@ -2622,7 +2820,7 @@ static bool timeout_expire_once(struct twheel *tw, struct twheel_timeout *t,
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = x->fired_ns;
-	ready_add(tw, t);
+	ready_add(tw, t, index);
 	tw->nr_spent++;
 	x->nr_events++;
 	return true;
@@ -2662,11 +2860,13 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 
 	if (state & STATE_LIMITED)
 		periodic->repeats_left[slot] -= *nr;
+	if (state & STATE_UNREAD)
+		tw->ready_changes++;
 	periodic->count[slot] = min(periodic->count[slot] + *nr, (u64)U32_MAX);
 	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - ended) * interval_ns);
 	t->fired_ns = x->fired_ns;
 	if (!(state & STATE_UNREAD))
-		ready_add(tw, t);
+		ready_add(tw, t, timeout_index(t));
 	x->nr_events++;
 	if (ended)
 		tw->nr_spent++;
@@ -2690,20 +2890,45 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			x->nr_room++;
 			return;
 		}
+		if (state & STATE_UNREAD)
+			tw->ready_changes++;
 		WRITE_ONCE(t->deadline_ns, deadline_ns);
 		atomic64_set_release(&t->state, next);
 	}
 	entry_insert(tw, t, next, timeout_index(t));
 }
 
-/* An entry came up. */
-static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
-			   struct twheel_timeout *t, struct expiry *x)
+/* An entry of a periodic timeout came up, which is due. */
+static void periodic_expire(struct twheel *tw, const struct twheel_entry *entry,
+			    struct twheel_timeout *t, u64 state,
+			    struct expiry *x)
 	__must_hold(&tw->lock)
 {
-	u64 state = t ? timeout_state(t) : PHASE_FREE;
-	u64 deadline_ns, until_ns, nr = 1;
-	bool won, overdue;
+	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
+	bool overdue = state & STATE_OVERDUE;
+	/* Re-armed since the pass began, it may be due after x->now_ns. */
+	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
+
+	if (!timeout_expire_periodic(tw, t, state, x, until_ns, &nr)) {
+		x->nr_room++;
+		return;
+	}
+	expiry_account(tw, x, deadline_ns, nr, overdue);
+	state = timeout_state(t);
+	if (state_phase(state) == PHASE_ARMED)
+		entry_insert(tw, t, state, entry->index);
+	else if (!state_keeps_room(state))
+		x->nr_room++;
+}
+
+/* An entry came up. */
+static inline void timeout_expire(struct twheel *tw,
+				  const struct twheel_entry *entry,
+				  struct twheel_timeout *t, struct expiry *x)
+	__must_hold(&tw->lock)
+{
+	u64 deadline_ns, state = t ? timeout_state(t) : PHASE_FREE;
+	bool overdue;
 
 	lockdep_assert_held(&tw->lock);
 	if (state_phase(state) != PHASE_ARMED ||
@@ -2722,23 +2947,13 @@ static void timeout_expire(struct twheel *tw, const struct twheel_entry *entry,
 		timeout_postpone(tw, t, state, x, deadline_ns);
 		return;
 	}
-
-	/* Re-armed since the pass began, it may be due after x->now_ns. */
-	until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
-	if (state & STATE_PERIODIC)
-		won = timeout_expire_periodic(tw, t, state, x, until_ns, &nr);
-	else
-		won = timeout_expire_once(tw, t, state, x, deadline_ns);
-	if (!won) {
-		x->nr_room++;
+	if (unlikely(state & STATE_PERIODIC)) {
+		periodic_expire(tw, entry, t, state, x);
 		return;
 	}
-	expiry_account(tw, x, deadline_ns, nr, overdue);
-	state = timeout_state(t);
-	if (state_phase(state) == PHASE_ARMED)
-		entry_insert(tw, t, state, entry->index);
-	else if (!state_keeps_room(state))
-		x->nr_room++;
+	if (timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
+		expiry_account(tw, x, deadline_ns, 1, overdue);
+	x->nr_room++;
 }
 
 static int entry_compare(const void *a, const void *b)
@@ -2748,25 +2963,37 @@ static int entry_compare(const void *a, const void *b)
 	return x->tick < y->tick ? -1 : x->tick > y->tick;
 }
 
+/* Find whose they are.  False if they are not in the order of ticks. */
+static inline bool due_find(struct twheel *tw, const struct twheel_entry *due,
+			    unsigned int nr, struct twheel_timeout **t)
+{
+	bool in_order = true;
+	u64 tick = 0;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		in_order &= due[i].tick >= tick;
+		tick = due[i].tick;
+		t[i] = entry_timeout(tw, &due[i]);
+		prefetchw(t[i]);
+	}
+	return in_order;
+}
+
 static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 			 unsigned int nr, struct expiry *x)
 {
 	struct twheel_timeout *t[KTHREAD_BATCH] __uninitialized;
-	bool in_order = true;
 	unsigned int i;
 
-	/* Those that came too late for their ticks are in no order. */
-	for (i = 1; i < nr; i++)
-		in_order &= due[i].tick >= due[i - 1].tick;
-	if (!in_order)
-		sort(due, nr, sizeof(*due), entry_compare, NULL);
 	x->nr_room = 0;
 	x->nr_stale = 0;
 	x->nr_events = 0;
 	rcu_read_lock();
-	for (i = 0; i < nr; i++) {
-		t[i] = timeout_at(tw, due[i].index);
-		prefetchw(t[i]);
+	/* Those that came too late for their ticks are in no order. */
+	if (unlikely(!due_find(tw, due, nr, t))) {
+		sort(due, nr, sizeof(*due), entry_compare, NULL);
+		due_find(tw, due, nr, t);
 	}
 	rcu_read_unlock();
 	spin_lock(&tw->lock);
@@ -2824,6 +3051,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		/* A fixed delay that waits; others have expired as usual. */
 		if (!timeout_has_ended(t, state)) {
 			room_give(tw, 1);
+			tw->ready_changes++;
 			atomic64_set(&t->state, next);
 		}
 		return;
@@ -2832,12 +3060,13 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		return;
 	tw->nr_spent++;
 	if (state & STATE_UNREAD) {
+		tw->ready_changes++;
 		t->deadline_ns = timeout_event_deadline_ns(t, state);
 		return;
 	}
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = now_ns;
-	ready_add(tw, t);
+	ready_add(tw, t, timeout_index(t));
 }
 
 /* Returns false when the budget ran out before the pages did. */
@@ -2867,7 +3096,7 @@ static bool drain_pages(struct twheel *tw, int *budget)
 static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
 	__must_hold(&tw->lock)
 {
-	struct twheel_timeout *t = timeout_at(tw, entry->index);
+	struct twheel_timeout *t = entry_timeout(tw, entry);
 	u64 state = t ? timeout_state(t) : PHASE_FREE;
 
 	return state_phase(state) == PHASE_ARMED &&
@@ -3011,6 +3240,8 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 		return false;
 	tw->first_gen = gen;
 	pages_set(tw, &tw->places, nr, NULL);
+	/* Pairs with the acquire in look_begin(). */
+	smp_store_release(&tw->nr_removed, tw->nr_removed + 1);
 	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
 	tw->first_hole = min(tw->first_hole, nr);
 	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);

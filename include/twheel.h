@@ -15,6 +15,7 @@ struct twheel_event;
 struct twheel_info;
 struct twheel_setup;
 struct twheel_status;
+struct twheel_timeout;
 struct wait_queue_head;
 
 /* Entries that a call hands to the engine at a time. */
@@ -26,21 +27,37 @@ struct wait_queue_head;
 /**
  * struct twheel_arming - timeouts that have a place and are not armed yet
  * @first: their chain, in the order of the vector
+ * @due_ns: when the first of them is to be looked at
+ * @all: there is one for each entry of the vector
  */
 struct twheel_arming {
 	struct llist_node *first;
+	u64 due_ns;
+	bool all;
+};
+
+/**
+ * struct twheel_look - timeouts as they were when a batch was looked at
+ * @changes: a count that is the same while @timeout is good
+ * @timeout: the timeouts; undefined where there is none
+ * @state: their states, likewise
+ */
+struct twheel_look {
+	u64 changes;
+	struct twheel_timeout *timeout[TWHEEL_BATCH];
+	u64 state[TWHEEL_BATCH];
 };
 
 /**
  * struct twheel_rearming - a batch that is being re-armed
  * @now_ns: the wheel's clock when it came
  * @nr_room: room in the wheel taken for it
- * @seen: the states that were found
+ * @look: what was found
  */
 struct twheel_rearming {
 	u64 now_ns;
 	unsigned int nr_room;
-	u64 seen[TWHEEL_BATCH];
+	struct twheel_look look;
 };
 
 struct twheel *twheel_create(void);
@@ -56,13 +73,15 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 struct twheel_rearming *rearming, unsigned int nr);
 int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
-			struct twheel_rearming *rearming, unsigned int nr);
+			struct twheel_rearming *rearming, unsigned int nr,
+			unsigned int *nr_ok);
 
 void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
-			u64 *seen, unsigned int nr);
+			struct twheel_look *look, unsigned int nr);
 unsigned int twheel_cancel_commit(struct twheel *tw,
 				  const struct twheel_cancel *cancel,
-				  const u64 *seen, unsigned int nr);
+				  const struct twheel_look *look,
+				  unsigned int nr, unsigned int *nr_ok);
 
 void twheel_query(struct twheel *tw, struct twheel_status *status,
 		  unsigned int nr);
@@ -76,10 +95,11 @@ int twheel_drain(struct twheel *tw);
 int twheel_advance(struct twheel *tw, u64 to_ns);
 
 unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
-				u64 *seen, unsigned int nr);
+				struct twheel_look *look, unsigned int nr);
 unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_event *event,
-				  const u64 *seen, unsigned int nr);
+				  const struct twheel_look *look,
+				  unsigned int nr);
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_has_events(const struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);

@@ -339,7 +339,7 @@ TEST_F(abi, cancel_says_what_it_found)
 	ASSERT_NE(0, entry.id);
 	ASSERT_EQ(1, vector(self->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry)));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, entry.result);
-	entry.result = 0x5a5a;
+	entry.result = -0x5a5a;
 	ASSERT_EQ(0, vector(self->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry)));
 	EXPECT_EQ(-ENOENT, entry.result);
 }

@@ -263,8 +263,11 @@ static void expect_room(struct __test_metadata *_metadata, int fd, int room)
 	struct twheel_arm arms[PLACES + 2] = {};
 	int i;
 
-	for (i = 0; i < PLACES + 2; i++)
+	for (i = 0; i < PLACES + 2; i++) {
 		arms[i].expires_ns = TW_HOUR;
+		/* It is written, not read. */
+		arms[i].result = i % 3 - 1;
+	}
 	EXPECT_EQ(!!room * POLLOUT, tw_poll(fd, POLLOUT, 0));
 	EXPECT_EQ(room, tw_arm_vec(fd, arms, PLACES + 2));
 	for (i = 0; i < PLACES + 2; i++) {
