@@ -70,13 +70,20 @@ tell_origin()
 	fi
 }
 
-# machine_died WHY CONSOLE: while the current stream was read.
+# machine_died WHY CONSOLE [LOG]: while the current stream was read. The last is
+# what the emulator noted, of a machine that ends without a word on its console.
 machine_died()
 {
+	local notes
+
 	stream_note 'not ok' "$1"
 	[ ${#transcript[@]} -eq 0 ] || show "$stream said" "${transcript[@]}"
 	mapfile -t kernel_log < <(tail -n 60 "$2" | tr -cd '[:print:]\t\n')
 	show "end of the console" "${kernel_log[@]}"
+	if [ -s "${3:-}" ]; then
+		mapfile -t notes < <(tail -n 60 "$3")
+		show "end of the emulator's log" "${notes[@]}"
+	fi
 }
 
 # boot_and_read NAME...: runs these programs in one machine, and leaves in `left'
@@ -85,7 +92,7 @@ machine_died()
 boot_and_read()
 {
 	local line status pid fd current='' why='the virtual machine lives' programs program
-	local console=$run/$series/console.$lane.log
+	local console=$run/$series/console.$lane.log log=$run/$series/emulator.$lane.log
 
 	stream_begin "$series/boot"
 	left=("$@")
@@ -94,7 +101,8 @@ boot_and_read()
 	exec {fd}< <(boot "$series" "$run/$series/initramfs" \
 		"vm_mode=test vm_timeout=$program_limit vm_tests=$programs" \
 		-serial "file:$console" -serial file:/dev/stdout \
-		-serial "file:$run/$series/coverage.$lane.$machines.tar" 2>&1 </dev/null)
+		-serial "file:$run/$series/coverage.$lane.$machines.tar" \
+		-d cpu_reset -D "$log" 2>&1 </dev/null)
 	pid=$!
 	# shellcheck disable=SC2064 # this very process
 	trap "kill $pid 2>/dev/null" EXIT
@@ -123,7 +131,8 @@ boot_and_read()
 		kill "$pid"
 	fi
 	exec {fd}<&-
-	wait "$pid" 2>/dev/null || true
+	status=0
+	wait "$pid" 2>/dev/null || status=$?
 	trap - EXIT
 	if [ ${#left[@]} -eq 0 ] && [ -z "$current" ]; then
 		return
@@ -133,10 +142,10 @@ boot_and_read()
 		echo "# $stream: the emulator failed (int3 oops, see boot.sh), not the module: once more"
 		left=(${current:+"$current"} "${left[@]}")
 	elif [ -n "$current" ]; then
-		machine_died "$why" "$console"
+		machine_died "$why (the emulator's status is $status)" "$console" "$log"
 	elif [ ${#left[@]} -eq $# ]; then
 		# It did not even come to the first one, and would not the next time.
-		machine_died "$why" "$console"
+		machine_died "$why" "$console" "$log"
 		for program in "${left[@]}"; do
 			stream_begin "$series/$program"
 			stream_note 'not ok' "reaches its plan (never started)"
