@@ -89,7 +89,8 @@ union batch {
  * @batch_len: elements in a union batch
  * @batch: do a batch whose entries are at @user, @stride bytes each, and copied
  *	in at @batch.  Adds to @nr_ok how many succeeded.  Returns how many were
- *	reported and done; fewer than @nr when the next one faulted.
+ *	reported and done; fewer than @nr when the next one faulted, or an errno
+ *	when none was done and none is going to be.
  */
 struct vector_op {
 	u32 entry_size;
@@ -124,12 +125,12 @@ otherwise:
 	return arg_copy_in(vector, sizeof(*vector), arg);
 }
 
-/* The entries of each vector are such pairs of words. */
+/* Entries of all kinds are pairs of words. */
 static_assert(sizeof(struct twheel_arm) % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
 
-/* The same for a single entry; returns 1, or 0 if it faults. */
+/* A single entry, in the same way; returns 1, or 0 if it faults. */
 static unsigned int entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
 	size_t i;
@@ -273,8 +274,11 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	 * The first ARM makes the configuration final.  Not if it fails for
 	 * good: see whether that can be told at all.
 	 */
-	if (first && !arm_report(user, stride, arm, 1))
-		return 0;
+	if (first) {
+		arm->result = 0;
+		if (!arm_report(user, stride, arm, 1))
+			return 0;
+	}
 	err = twheel_arm_prepare(tw, arm, nr, &arming);
 	if (err && first) {
 		/* What that told is not going to be. */
@@ -371,6 +375,7 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 	struct twheel_vector vector __uninitialized;
 	unsigned int nr_ok = 0, done = 0;
 	union batch batch __uninitialized;
+	bool attempted = false;
 	int err;
 
 	err = vector_copy_in(&vector, arg);
@@ -385,26 +390,28 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 		void __user *user = u64_to_user_ptr(vector.entries) +
 				    (size_t)done * vector.entry_size;
 		unsigned int nr = min(vector.nr - done, op->batch_len);
-		int ret;
 
 		nr = entries_copy_in(op, &batch, user, vector.entry_size, nr,
 				     &err);
-		if (likely(nr))
-			ret = op->batch(tw, user, vector.entry_size, &batch, nr,
-					&nr_ok);
-		else if (err != -EFAULT &&
-			 !put_user(err, (s32 __user *)(user + op->result)))
-			ret = 1;	/* it is left out */
-		else
-			ret = -EFAULT;
-		if (ret < 0) {
-			err = ret;
-			break;
-		}
-		done += ret;
-		if (ret < nr) {
+		if (likely(nr)) {
+			int ret = op->batch(tw, user, vector.entry_size, &batch,
+					    nr, &nr_ok);
+
+			/* Those that were left out before it do not count. */
+			if (ret < 0)
+				return attempted ? nr_ok : ret;
+			attempted = true;
+			done += ret;
+			if (ret < nr) {
+				err = -EFAULT;
+				break;
+			}
+		} else if (err == -EFAULT ||
+			   put_user(err, (s32 __user *)(user + op->result))) {
 			err = -EFAULT;
 			break;
+		} else {
+			done++;		/* this one is left out */
 		}
 		cond_resched();
 	}

@@ -66,8 +66,10 @@
  *
  * What a call is about to do is first written to the user's memory, which may
  * fault, and then done by a compare-and-swap that fails if the timeout is no
- * longer as it was seen; then the call looks again.  So a bad pointer leaves
- * nothing half-done (G4 for read), and no user memory is touched under a lock.
+ * longer as it was seen; then the call looks again.  Events are taken under the
+ * lock, where a count says whether any of those on the ready list has changed.
+ * So a bad pointer leaves nothing half-done (G4 for read), and no user memory is
+ * touched under a lock.
  *
  *
  * Locks
@@ -94,8 +96,9 @@
  * RCU: readers of the page table, which grows by replacement; whoever looks at a
  * timeout by its index and does not know that its place is in use (a spinlock
  * does as well as rcu_read_lock(), and the kthread, which is the one to free
- * pages, needs none); and what checks "draining" and then publishes to the
- * inbox, which DRAIN waits for.
+ * pages, needs none); whoever keeps a timeout by pointer from looking to
+ * committing, see look_begin(); and what checks "draining" and then publishes to
+ * the inbox, which DRAIN waits for.
  *
  *
  * Guarantees, by the names that mark the lines which keep them
@@ -420,7 +423,7 @@ struct twheel_shrink {
  * @ready_last: the last one, NULL likewise
  * @ready_last_link: its link, 0 likewise
  * @ready_changes: counts what happens to events that are there: they are revoked,
- *	they grow, they are drained
+ *	they grow, they are drained.  Not that they are read: there is one reader
  * @nr_unread: length of the ready list; read without the lock by poll
  * @nr_spent: of these, not pending any more
  * @expirations: see struct twheel_info, as are the next
@@ -680,8 +683,9 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
 }
 
 /*
- * The page of an index that is the engine's own, not a user's: the table reached
- * that far when somebody stored it.
+ * The page of an index that is the engine's own, not a user's.  The table reached
+ * that far when the place was first used, and whoever has the index has it from
+ * there, by the inbox or the lock: so no older table is seen here.
  */
 static inline struct twheel_page *own_page_at(struct twheel *tw, u32 index)
 {
@@ -1651,7 +1655,7 @@ static inline int life_check(const struct twheel_arm *arm)
 	return 0;
 }
 
-/* Of a one-shot. */
+/* Of a one-shot, and what others have in common with it. */
 static __always_inline struct life life_once(const struct twheel_arm *arm,
 					     u64 now_ns)
 {
@@ -1814,7 +1818,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
  * @arming: out: for twheel_arm_commit()
  *
  * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN or -ENOMEM when none can be armed.
+ * Return: 0, or -ESHUTDOWN, -ENOMEM or -ENOSPC when none can be armed.
  */
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)
@@ -1857,11 +1861,15 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	}
 
 	arming->all = once && got == nr;
-	if (likely(arming->all))
+	if (likely(arming->all)) {
 		arm_place_once(tw, arm, nr, now_ns, arming);
-	else
-		arm_undo(tw, arm_place_any(tw, arm, nr, now_ns, arming,
-					   short_of));
+	} else {
+		struct llist_node *unused;
+
+		unused = arm_place_any(tw, arm, nr, now_ns, arming, short_of);
+		if (unused)
+			arm_undo(tw, unused);
+	}
 	return 0;
 }
 
@@ -1951,8 +1959,9 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 
 /*
  * What was looked at is committed when the user has been told, in another RCU
- * section.  A page that was found in between look_begin() and the end of the
- * first is there in the second as well, if none was freed until then.
+ * section.  A timeout that was found after look_begin() is still there in that
+ * one, if no page was freed until then: whoever frees pages counts them first and
+ * has RCU wait after that, so who does not see the count is waited for.
  */
 static inline void look_begin(struct twheel *tw, struct twheel_look *look)
 {
@@ -1963,6 +1972,7 @@ static inline void look_begin(struct twheel *tw, struct twheel_look *look)
 static inline bool look_is_good(struct twheel *tw,
 				const struct twheel_look *look)
 {
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nobody waits for us");
 	return READ_ONCE(tw->nr_removed) == look->changes;
 }
 
@@ -2042,7 +2052,7 @@ static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
  * @cancel: the batch as twheel_cancel_look() left it
  * @look: likewise
  * @nr: how many of them
- * @nr_ok: out: how many were cancelled is added to it
+ * @nr_ok: how many were cancelled is added to it
  *
  * Context: process.
  * Return: how many were done; when fewer than @nr, the next one is no longer as
@@ -2177,7 +2187,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
  * @arm: the batch as twheel_rearm_prepare() left it
  * @rearming: likewise; used up
  * @nr: how many of them
- * @nr_ok: out: how many were re-armed is added to it
+ * @nr_ok: how many were re-armed is added to it
  *
  * Context: process.
  * Return: how many were done; when fewer than @nr, the next one is no longer as

@@ -770,7 +770,7 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
  * @w: the wheel
  *
  * Those that live are to be put back with twheel_wheel_keep(), and the chunk into
- * the pool, before anything but more of the same is done with the wheel.
+ * the pool, before anything else is done with the wheel, another sweep included.
  *
  * Entries may be inserted and handed out between two chunks.  A sweep brings up
  * each entry that waits in its slot from the sweep's beginning to its end.  One
@@ -814,7 +814,7 @@ struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 /**
  * twheel_wheel_keep() - put an entry back that a sweep has brought up
  * @w: the wheel
- * @entry: one of the last chunk of twheel_wheel_sweep()
+ * @entry: one of the chunk that the last twheel_wheel_sweep() returned
  *
  * Context: the wheel's one caller.
  */

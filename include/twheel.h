@@ -27,8 +27,8 @@ struct wait_queue_head;
 /**
  * struct twheel_arming - timeouts that have a place and are not armed yet
  * @first: their chain, in the order of the vector
- * @due_ns: when the first of them is to be looked at
- * @all: there is one for each entry of the vector
+ * @due_ns: when the earliest of them is to be looked at
+ * @all: they are one-shots, and there is one for each entry of the batch
  */
 struct twheel_arming {
 	struct llist_node *first;
@@ -38,8 +38,9 @@ struct twheel_arming {
 
 /**
  * struct twheel_look - timeouts as they were when a batch was looked at
- * @changes: a count that is the same while @timeout is good
- * @timeout: the timeouts; undefined where there is none
+ * @changes: a count that is the same while @timeout is good, and for events while
+ *	@state is, too
+ * @timeout: the timeouts; undefined where the entry's result says so
  * @state: their states, likewise
  */
 struct twheel_look {

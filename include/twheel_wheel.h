@@ -77,7 +77,7 @@ struct twheel_level {
  * @limbo: entries on their way back into the slots after a rewind
  * @epoch: counts sweeps, so that a chunk filled during one is known
  * @sweep_level: where the sweep stands
- * @sweep_slot: where the sweep stands
+ * @sweep_slot: where the sweep stands, and where what it has brought up came from
  * @nr_levels: levels in use
  * @rewinds: twheel_wheel_rewind() may be called
  * @level: the levels, finest first

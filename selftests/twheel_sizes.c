@@ -244,6 +244,35 @@ TEST_F(sizes, entry_size_is_the_stride_of_arm)
 	close(fd);
 }
 
+/* Every third says what this kernel does not know, the first and the last too. */
+TEST_F(sizes, those_with_an_unknown_tail_are_left_out_of_a_vector)
+{
+	struct newer_arm arms[STRIDES - 1] = {};
+	const int nr = STRIDES - 1, left_out = (STRIDES + 1) / 3;
+	__u64 pending;
+	int i, fd = tw_make_wheel(&pending);
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < nr; i++) {
+		arms[i].arm.expires_ns = TW_HOUR;
+		arms[i].arm.result = 7;
+		arms[i].tail[TAIL - 1] = i % 3 == 0;
+	}
+	ASSERT_EQ(nr - left_out, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), nr));
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(i % 3 ? 0 : -E2BIG, arms[i].arm.result);
+		if (!arms[i].arm.result) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, arms[i].arm.id));
+		}
+	}
+
+	/* That it is left out does not hide why the others are refused. */
+	ASSERT_EQ(0, tw_drain(fd));
+	EXPECT_EQ(-ESHUTDOWN, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), nr));
+	EXPECT_EQ(-ESHUTDOWN, tw_vector(fd, TWHEEL_IOC_REARM, arms, sizeof(arms[0]), nr));
+	close(fd);
+}
+
 TEST_F(sizes, entry_size_is_the_stride_of_query)
 {
 	struct newer_status rows[STRIDES] = {};
