@@ -422,8 +422,8 @@ struct twheel_shrink {
  * @ready_first: the first timeout of the ready list, NULL: empty
  * @ready_last: the last one, NULL likewise
  * @ready_last_link: its link, 0 likewise
- * @ready_changes: counts what happens to events that are there: they are revoked,
- *	they grow, they are drained.  Not that they are read: there is one reader
+ * @ready_changes: counts what happens to events that are there: they are read or
+ *	revoked, they grow, they are drained; not that others come
  * @nr_unread: length of the ready list; read without the lock by poll
  * @nr_spent: of these, not pending any more
  * @expirations: see struct twheel_info, as are the next
@@ -2459,6 +2459,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		}
 		nr_spent++;
 	}
+	tw->ready_changes++;
 	if (i)
 		ready_cut(tw, i < nr ? look->timeout[i] : ready_at(tw, next), i);
 	tw->nr_spent -= nr_spent + nr_completed;
