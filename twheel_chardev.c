@@ -390,30 +390,30 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 		void __user *user = u64_to_user_ptr(vector.entries) +
 				    (size_t)done * vector.entry_size;
 		unsigned int nr = min(vector.nr - done, op->batch_len);
+		int ret;
 
+		cond_resched();
 		nr = entries_copy_in(op, &batch, user, vector.entry_size, nr,
 				     &err);
-		if (likely(nr)) {
-			int ret = op->batch(tw, user, vector.entry_size, &batch,
-					    nr, &nr_ok);
-
-			/* Those that were left out before it do not count. */
-			if (ret < 0)
-				return attempted ? nr_ok : ret;
-			attempted = true;
-			done += ret;
-			if (ret < nr) {
+		if (unlikely(!nr)) {
+			if (err == -EFAULT ||
+			    put_user(err, (s32 __user *)(user + op->result))) {
 				err = -EFAULT;
 				break;
 			}
-		} else if (err == -EFAULT ||
-			   put_user(err, (s32 __user *)(user + op->result))) {
+			done++;		/* this one is left out */
+			continue;
+		}
+		ret = op->batch(tw, user, vector.entry_size, &batch, nr, &nr_ok);
+		/* Those that were left out before it do not count. */
+		if (ret < 0)
+			return attempted ? nr_ok : ret;
+		attempted = true;
+		done += ret;
+		if (ret < nr) {
 			err = -EFAULT;
 			break;
-		} else {
-			done++;		/* this one is left out */
 		}
-		cond_resched();
 	}
 	/* Only when nothing could be attempted does it fail as a whole. */
 	return done ? nr_ok : err;

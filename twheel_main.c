@@ -2811,7 +2811,7 @@ static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
 
 /* Count an expiration and note how late it is. */
 static inline void expiry_account(struct twheel *tw, const struct expiry *x,
-			   u64 deadline_ns, u64 nr, bool overdue)
+				  u64 deadline_ns, u64 nr, bool overdue)
 	__must_hold(&tw->lock)
 {
 	tw->expirations += nr;
