@@ -447,7 +447,8 @@ TEST_F(places, vector_longer_than_max_vector_says_e2big_and_does_nothing)
 	free(entries);
 }
 
-TEST_F(limits, vector_of_max_vector_is_taken_whole)
+/* Which takes half a minute on a busy machine with KASAN. */
+TEST_F_TIMEOUT(limits, vector_of_max_vector_is_taken_whole, 120)
 {
 	struct twheel_arm *arms;
 	struct twheel_info info;

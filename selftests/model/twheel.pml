@@ -37,9 +37,10 @@
  * Memory ordering: the model is sequentially consistent; the barriers are
  * argued for in the code and looked for by KCSAN.  Wrapping of sequence numbers
  * and generations: asserted not to happen here.  The wait queues: who waits is
- * awake when what it waits for is there.  Running out of memory.  The insides
- * of the wheel: here it hands out by tick what was put into it.  A tick is a
- * unit of time, and an interval is a tick.
+ * awake when what it waits for is there.  Running out of memory.  Counts that
+ * spare a comparison which would find no difference (ready_changes, nr_removed):
+ * here it is always made.  The insides of the wheel: here it hands out by tick
+ * what was put into it.  A tick is a unit of time, and an interval is a tick.
  *
  * Breaks
  * ------
