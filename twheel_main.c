@@ -3104,10 +3104,9 @@ static bool drain_pages(struct twheel *tw, int *budget)
 
 /* The kthread: giving memory back */
 
-static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
-	__must_hold(&tw->lock)
+static bool entry_lives(const struct twheel_entry *entry,
+			const struct twheel_timeout *t)
 {
-	struct twheel_timeout *t = entry_timeout(tw, entry);
 	u64 state = t ? timeout_state(t) : PHASE_FREE;
 
 	return state_phase(state) == PHASE_ARMED &&
@@ -3122,6 +3121,7 @@ static bool entry_lives(struct twheel *tw, const struct twheel_entry *entry)
  */
 static bool sweep(struct twheel *tw, int *budget)
 {
+	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	struct twheel_chunk *chunk;
 	unsigned int i, nr_stale;
 
@@ -3143,8 +3143,13 @@ static bool sweep(struct twheel *tw, int *budget)
 		}
 		nr_stale = 0;
 		spin_lock(&tw->lock);
+		/* All of them are fetched before the first is looked at. */
 		for (i = 0; i < chunk->nr; i++) {
-			if (entry_lives(tw, &chunk->entry[i]))
+			t[i] = entry_timeout(tw, &chunk->entry[i]);
+			prefetch(t[i]);
+		}
+		for (i = 0; i < chunk->nr; i++) {
+			if (entry_lives(&chunk->entry[i], t[i]))
 				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
 			else
 				nr_stale++;

@@ -175,20 +175,22 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	nr_pending += nr;
 }
 
-/* Drop all stale entries. */
+/* Drop all stale entries; those of a chunk are fetched before the first is looked at. */
 static void settle(void)
 {
+	struct timeout *t[TWHEEL_CHUNK_ENTRIES];
 	struct twheel_chunk *chunk;
 	unsigned int i;
 
 	twheel_wheel_sweep_begin(&wheel);
 	while ((chunk = twheel_wheel_sweep(&wheel))) {
 		for (i = 0; i < chunk->nr; i++) {
-			struct timeout *t = timeout_at(chunk->entry[i].index);
-
-			if (entry_is_live(&chunk->entry[i], state_read(t)))
-				twheel_wheel_keep(&wheel, chunk->entry[i]);
+			t[i] = timeout_at(chunk->entry[i].index);
+			__builtin_prefetch(t[i]);
 		}
+		for (i = 0; i < chunk->nr; i++)
+			if (entry_is_live(&chunk->entry[i], state_read(t[i])))
+				twheel_wheel_keep(&wheel, chunk->entry[i]);
 		twheel_wheel_give(&wheel, chunk);
 	}
 }

@@ -1501,7 +1501,7 @@ static bool lives(struct twheel *tw, const struct twheel_entry *entry)
 	bool lives;
 
 	spin_lock(&tw->lock);
-	lives = entry_lives(tw, entry);
+	lives = entry_lives(entry, entry_timeout(tw, entry));
 	spin_unlock(&tw->lock);
 	return lives;
 }
