@@ -102,27 +102,24 @@ struct vector_op {
 
 /*
  * What nearly all callers have: a vector as this kernel knows it.  No other copy
- * of so little is as quick.  Whatever is not in order here is looked at again.
+ * of so little is as quick.  False for any other, and where it faults: that is
+ * for arg_copy_in().
  */
-static int vector_copy_in(struct twheel_vector *vector, const void __user *arg)
+static bool vector_copy_in(struct twheel_vector *vector,
+			   const struct twheel_vector __user *from)
 {
-	const struct twheel_vector __user *from = arg;
-
 	if (!user_read_access_begin(from, sizeof(*from)))
-		goto otherwise;
+		return false;
 	unsafe_get_user(vector->size, &from->size, fault);
 	unsafe_get_user(vector->nr, &from->nr, fault);
 	unsafe_get_user(vector->entry_size, &from->entry_size, fault);
 	unsafe_get_user(vector->reserved, &from->reserved, fault);
 	unsafe_get_user(vector->entries, &from->entries, fault);
 	user_read_access_end();
-	if (likely(vector->size == sizeof(*vector)))
-		return 0;
-	goto otherwise;
+	return vector->size == sizeof(*vector);
 fault:
 	user_read_access_end();
-otherwise:
-	return arg_copy_in(vector, sizeof(*vector), arg);
+	return false;
 }
 
 /* Entries of all kinds are pairs of words. */
@@ -376,9 +373,10 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 	unsigned int nr_ok = 0, done = 0;
 	union batch batch __uninitialized;
 	bool attempted = false;
-	int err;
+	int err = 0;
 
-	err = vector_copy_in(&vector, arg);
+	if (unlikely(!vector_copy_in(&vector, arg)))
+		err = arg_copy_in(&vector, sizeof(vector), arg);
 	if (err)
 		return err;
 	if (vector.reserved || vector.entry_size < op->entry_size)

@@ -652,22 +652,29 @@ static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 	return READ_ONCE(timeout_page(t)->periodic);
 }
 
+/* A page whose number is in the table; NULL if it was freed. */
+static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
+{
+	struct twheel_table *table;
+
+	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
+	/* Pairs with the release in pages_set(). */
+	return READ_ONCE(table->page[nr]);
+}
+
 /*
  * G7: a timeout is found in two loads, whatever pends.  NULL beyond the end, and
  * for a page that was freed.
  */
 static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
-	struct twheel_table *table;
 	u32 nr_pages;
 
 	/* Pairs with the release in pages_add(): the table has that page. */
 	nr_pages = smp_load_acquire(&pages->nr);
 	if (unlikely(nr >= nr_pages))
 		return NULL;
-	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
-	/* Pairs with the release in pages_set(). */
-	return READ_ONCE(table->page[array_index_nospec(nr, nr_pages)]);
+	return pages_get(pages, array_index_nospec(nr, nr_pages));
 }
 
 static struct twheel_page *page_at(struct twheel *tw, u32 nr)
@@ -689,12 +696,7 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
  */
 static inline struct twheel_page *own_page_at(struct twheel *tw, u32 index)
 {
-	struct twheel_table *table;
-
-	table = rcu_dereference_check(tw->places.table,
-				      rcu_read_lock_any_held());
-	/* Pairs with the release in pages_set(). */
-	return READ_ONCE(table->page[index / PLACES_PER_PAGE]);
+	return pages_get(&tw->places, index / PLACES_PER_PAGE);
 }
 
 /* Of an entry of the wheel, which may have outlived its timeout's page. */
