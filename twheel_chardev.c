@@ -105,8 +105,9 @@ struct vector_op {
  * of so little is as quick.  False for any other, and where it faults: that is
  * for arg_copy_in().
  */
-static bool vector_copy_in(struct twheel_vector *vector,
-			   const struct twheel_vector __user *from)
+static __always_inline bool
+vector_copy_in(struct twheel_vector *vector,
+	       const struct twheel_vector __user *from)
 {
 	if (!user_read_access_begin(from, sizeof(*from)))
 		return false;
@@ -128,7 +129,8 @@ static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
 
 /* A single entry, in the same way; returns 1, or 0 if it faults. */
-static unsigned int entry_copy_in(u64 *to, const u64 __user *from, size_t size)
+static __always_inline unsigned int
+entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
 	size_t i;
 
@@ -149,9 +151,9 @@ fault:
  * Copy entries in; returns how many came over whole.  Where it is none, @err says
  * why: the first one faults, or asks for what this kernel does not know.
  */
-static unsigned int entries_copy_in(const struct vector_op *op, void *to,
-				    const void __user *from, u32 stride,
-				    unsigned int nr, int *err)
+static __always_inline unsigned int
+entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
+		u32 stride, unsigned int nr, int *err)
 {
 	unsigned int i;
 	size_t left;
@@ -159,7 +161,7 @@ static unsigned int entries_copy_in(const struct vector_op *op, void *to,
 	*err = -EFAULT;
 	if (likely(stride == op->entry_size)) {
 		if (nr == 1)
-			return entry_copy_in(to, from, stride);
+			return entry_copy_in(to, from, op->entry_size);
 		left = copy_from_user(to, from, nr * stride);
 		return nr - DIV_ROUND_UP(left, stride);
 	}
@@ -258,11 +260,12 @@ static unsigned int status_report(void __user *user, u32 stride,
 	return i;
 }
 
-static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
-		     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static __always_inline int
+arm_batch(struct twheel *tw, void __user *user, u32 stride,
+	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
-	struct twheel_arming arming;
+	struct twheel_arming arming __uninitialized;
 	bool first = !twheel_is_started(tw);
 	unsigned int i, nr_armed;
 	int err;
@@ -300,8 +303,9 @@ static int arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static noinline_for_stack int
+rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming __uninitialized;
@@ -331,9 +335,9 @@ static int rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static int cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-			union batch *batch, unsigned int nr,
-			unsigned int *nr_ok)
+static noinline_for_stack int
+cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
 	struct twheel_cancel *cancel = batch->cancel;
 	struct twheel_look look __uninitialized;
@@ -366,8 +370,9 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
-static long vector_ioctl(struct twheel *tw, void __user *arg,
-			 const struct vector_op *op)
+/* One for each kind, for the sake of single calls: all of @op is known then. */
+static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+					 const struct vector_op *op)
 {
 	struct twheel_vector vector __uninitialized;
 	unsigned int nr_ok = 0, done = 0;
@@ -375,8 +380,12 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 	bool attempted = false;
 	int err = 0;
 
-	if (unlikely(!vector_copy_in(&vector, arg)))
-		err = arg_copy_in(&vector, sizeof(vector), arg);
+	if (unlikely(!vector_copy_in(&vector, arg))) {
+		struct twheel_vector odd;	/* the usual one is in registers */
+
+		err = arg_copy_in(&odd, sizeof(odd), arg);
+		vector = odd;
+	}
 	if (err)
 		return err;
 	if (vector.reserved || vector.entry_size < op->entry_size)
@@ -390,7 +399,8 @@ static long vector_ioctl(struct twheel *tw, void __user *arg,
 		unsigned int nr = min(vector.nr - done, op->batch_len);
 		int ret;
 
-		cond_resched();
+		if (done)
+			cond_resched();
 		nr = entries_copy_in(op, &batch, user, vector.entry_size, nr,
 				     &err);
 		if (unlikely(!nr)) {

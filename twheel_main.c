@@ -216,10 +216,11 @@ static struct kmem_cache *chunk_cache;
 enum twheel_phase {
 	PHASE_FREE,
 	PHASE_NEW,
+	PHASE_DEAD,
+	/* From here on an id names it; one comparison tells. */
 	PHASE_QUEUED,
 	PHASE_ARMED,
 	PHASE_SPENT,
-	PHASE_DEAD,
 	PHASE_REARMING,
 };
 
@@ -720,14 +721,15 @@ static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 	struct twheel_page *page = page_at(tw, (u32)id / PLACES_PER_PAGE);
 	struct twheel_timeout *t;
 
-	if (!page)
+	if (unlikely(!page))
 		return NULL;
 	t = &page->timeout[(u32)id % PLACES_PER_PAGE];
 	*state = timeout_state(t);
-	if (state_gen(*state) != id >> STATE_GEN_SHIFT ||
-	    (!state_is_live(*state) && state_phase(*state) != PHASE_REARMING))
-		return NULL;
-	return t;
+	if (likely(state_gen(*state) == id >> STATE_GEN_SHIFT &&
+		   (state_is_live(*state) ||
+		    state_phase(*state) == PHASE_REARMING)))
+		return t;
+	return NULL;
 }
 
 /* Time */
@@ -1187,8 +1189,9 @@ static int arena_provide(struct twheel *tw)
 }
 
 /* Move up to @nr free places to the end of a chain; returns how many. */
-static unsigned int places_pop(struct twheel *tw, unsigned int nr,
-			       struct llist_node ***tail)
+static __always_inline unsigned int places_pop(struct twheel *tw,
+					       unsigned int nr,
+					       struct llist_node ***tail)
 {
 	struct llist_node *place;
 	unsigned int got = 0;
@@ -1211,8 +1214,10 @@ static unsigned int places_pop(struct twheel *tw, unsigned int nr,
 }
 
 /* Take @nr places; fewer, and the reason in @err, when there is no more. */
-static unsigned int places_take(struct twheel *tw, unsigned int nr,
-				struct llist_node **chain, int *err)
+static __always_inline unsigned int places_take(struct twheel *tw,
+						unsigned int nr,
+						struct llist_node **chain,
+						int *err)
 {
 	struct llist_node **tail = chain;
 	bool reclaimed = false;
@@ -1265,7 +1270,7 @@ static inline void timeout_end(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Count timeouts in; returns how many there was a place for, exactly. */
-static unsigned int live_take(struct twheel *tw, unsigned int nr)
+static inline unsigned int live_take(struct twheel *tw, unsigned int nr)
 {
 	int live = atomic_read(&tw->live);
 	unsigned int got;
@@ -1502,6 +1507,11 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 		tw->nr_spent--;
 }
 
+/*
+ * Single calls get code of their own, which the compiler makes of the same source:
+ * *_prepare(), *_look() and *_commit() are there for one entry and for many.
+ */
+
 /* Arming */
 
 /*
@@ -1657,16 +1667,19 @@ static inline int life_check(const struct twheel_arm *arm)
 	return 0;
 }
 
+static inline u64 arm_deadline_ns(const struct twheel_arm *arm, u64 now_ns)
+{
+	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
+		return min(arm->expires_ns, TWHEEL_TIME_NEVER);
+	return time_add(now_ns, arm->expires_ns);
+}
+
 /* Of a one-shot, and what others have in common with it. */
 static __always_inline struct life life_once(const struct twheel_arm *arm,
 					     u64 now_ns)
 {
-	struct life life = {};
+	struct life life = { .deadline_ns = arm_deadline_ns(arm, now_ns) };
 
-	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
-		life.deadline_ns = min(arm->expires_ns, TWHEEL_TIME_NEVER);
-	else
-		life.deadline_ns = time_add(now_ns, arm->expires_ns);
 	if (life.deadline_ns <= now_ns && life.deadline_ns < TWHEEL_TIME_NEVER)
 		life.flags = STATE_OVERDUE;
 	return life;
@@ -1731,9 +1744,10 @@ static inline void arm_place(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /* The usual case: nothing but one-shots, and a place for each. */
-static void arm_place_once(struct twheel *tw, struct twheel_arm *arm,
-			   unsigned int nr, u64 now_ns,
-			   struct twheel_arming *arming)
+static __always_inline void arm_place_once(struct twheel *tw,
+					   struct twheel_arm *arm,
+					   unsigned int nr, u64 now_ns,
+					   struct twheel_arming *arming)
 {
 	struct llist_node *place = arming->first;
 	u64 due_ns = WAKE_NEVER;
@@ -1812,31 +1826,21 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 	ending_done(tw, &ending);
 }
 
-/**
- * twheel_arm_prepare() - find places for a batch of timeouts
- * @tw: the wheel
- * @arm: the batch; out: id and result
- * @nr: how many, up to TWHEEL_BATCH
- * @arming: out: for twheel_arm_commit()
- *
- * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN, -ENOMEM or -ENOSPC when none can be armed.
- */
-int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
-		       unsigned int nr, struct twheel_arming *arming)
+static __always_inline int arm_prepare(struct twheel *tw,
+				       struct twheel_arm *arm, unsigned int nr,
+				       struct twheel_arming *arming)
 {
 	unsigned int i, got, nr_valid = nr;
 	int err, short_of = -EAGAIN;
-	bool once = true;
-	u64 now_ns;
+	u64 now_ns, oddities = 0;
 
 	arming->first = NULL;
 	arming->due_ns = WAKE_NEVER;
 	for (i = 0; i < nr; i++) {
-		once &= !life_oddities(&arm[i]);
+		oddities |= life_oddities(&arm[i]);
 		arm[i].result = 0;
 	}
-	for (i = 0; i < nr && !once; i++) {
+	for (i = 0; i < nr && oddities; i++) {
 		arm[i].result = life_check(&arm[i]);
 		nr_valid -= !!arm[i].result;
 	}
@@ -1862,7 +1866,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		}
 	}
 
-	arming->all = once && got == nr;
+	arming->all = !oddities && got == nr;
 	if (likely(arming->all)) {
 		arm_place_once(tw, arm, nr, now_ns, arming);
 	} else {
@@ -1875,6 +1879,23 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	return 0;
 }
 
+/**
+ * twheel_arm_prepare() - find places for a batch of timeouts
+ * @tw: the wheel
+ * @arm: the batch; out: id and result
+ * @nr: how many, up to TWHEEL_BATCH
+ * @arming: out: for twheel_arm_commit()
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ESHUTDOWN, -ENOMEM or -ENOSPC when none can be armed.
+ */
+int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
+		       unsigned int nr, struct twheel_arming *arming)
+{
+	return nr == 1 ? arm_prepare(tw, arm, 1, arming) :
+			 arm_prepare(tw, arm, nr, arming);
+}
+
 /* From here on it is everybody's. */
 static inline void arm_publish(struct twheel_timeout *t)
 {
@@ -1885,19 +1906,9 @@ static inline void arm_publish(struct twheel_timeout *t)
 			     state_next(state, PHASE_QUEUED, state & STATE_FLAGS));
 }
 
-/**
- * twheel_arm_commit() - arm what was reported to the user
- * @tw: the wheel
- * @arming: from twheel_arm_prepare(); used up
- * @nr: how many of those that were given places; the places of the others are
- *	given back
- *
- * Context: process.
- * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
- * armed.
- */
-int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
-		      unsigned int nr)
+static __always_inline int arm_commit(struct twheel *tw,
+				      struct twheel_arming *arming,
+				      unsigned int nr)
 {
 	struct chain chain = { .first = arming->first };
 	struct llist_node *node = arming->first;
@@ -1940,6 +1951,23 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 	return err;
 }
 
+/**
+ * twheel_arm_commit() - arm what was reported to the user
+ * @tw: the wheel
+ * @arming: from twheel_arm_prepare(); used up
+ * @nr: how many of those that were given places; the places of the others are
+ *	given back
+ *
+ * Context: process.
+ * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
+ * armed.
+ */
+int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
+		      unsigned int nr)
+{
+	return nr == 1 ? arm_commit(tw, arming, 1) : arm_commit(tw, arming, nr);
+}
+
 /* Looking at ids, and cancelling */
 
 /*
@@ -1952,7 +1980,7 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 	struct twheel_timeout *t;
 
 	while ((t = timeout_by_id(tw, id, state)) &&
-	       state_phase(*state) == PHASE_REARMING) {
+	       unlikely(state_phase(*state) == PHASE_REARMING)) {
 		spin_lock(&tw->lock);
 		spin_unlock(&tw->lock);
 	}
@@ -1983,17 +2011,10 @@ static enum twheel_verdict state_verdict(u64 state)
 	return state & STATE_UNREAD ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
 }
 
-/**
- * twheel_cancel_look() - what cancelling would say
- * @tw: the wheel
- * @cancel: the batch; out: result
- * @look: out: what was found, for twheel_cancel_commit()
- * @nr: how many, up to TWHEEL_BATCH
- *
- * Context: process.
- */
-void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
-			struct twheel_look *look, unsigned int nr)
+static __always_inline void cancel_look(struct twheel *tw,
+					struct twheel_cancel *cancel,
+					struct twheel_look *look,
+					unsigned int nr)
 {
 	unsigned int i;
 
@@ -2011,6 +2032,24 @@ void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 		cancel[i].result = t ? state_verdict(look->state[i]) : -ENOENT;
 	}
 	rcu_read_unlock();
+}
+
+/**
+ * twheel_cancel_look() - what cancelling would say
+ * @tw: the wheel
+ * @cancel: the batch; out: result
+ * @look: out: what was found, for twheel_cancel_commit()
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process.
+ */
+void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
+			struct twheel_look *look, unsigned int nr)
+{
+	if (nr == 1)
+		cancel_look(tw, cancel, look, 1);
+	else
+		cancel_look(tw, cancel, look, nr);
 }
 
 static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
@@ -2031,8 +2070,9 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	return won;
 }
 
-static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
-			   u64 seen, struct ending *ending)
+static __always_inline bool cancel_pending(struct twheel *tw,
+					   struct twheel_timeout *t, u64 seen,
+					   struct ending *ending)
 {
 	/* In the inbox its link is in use: the kthread will free it. */
 	if (state_phase(seen) == PHASE_QUEUED) {
@@ -2048,38 +2088,23 @@ static bool cancel_pending(struct twheel *tw, struct twheel_timeout *t,
 	return true;
 }
 
-/**
- * twheel_cancel_commit() - cancel what was reported to the user
- * @tw: the wheel
- * @cancel: the batch as twheel_cancel_look() left it
- * @look: likewise
- * @nr: how many of them
- * @nr_ok: how many were cancelled is added to it
- *
- * Context: process.
- * Return: how many were done; when fewer than @nr, the next one is no longer as
- * it was seen and has to be looked at again, with those after it.
- */
-unsigned int twheel_cancel_commit(struct twheel *tw,
-				  const struct twheel_cancel *cancel,
-				  const struct twheel_look *look,
-				  unsigned int nr, unsigned int *nr_ok)
+static __always_inline unsigned int
+cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
+	      struct twheel_look *look, unsigned int nr, unsigned int *nr_ok)
 {
 	struct ending ending = {};
 	unsigned int i;
-	bool good;
 
 	rcu_read_lock();
-	good = look_is_good(tw, look);
+	if (unlikely(!look_is_good(tw, look)))
+		for (i = 0; i < nr; i++)
+			look->timeout[i] = timeout_at(tw, (u32)cancel[i].id);
 	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-		u64 seen;
+		struct twheel_timeout *t = look->timeout[i];
+		u64 seen = look->state[i];
 
 		if (cancel[i].result < 0)
 			continue;
-		seen = look->state[i];
-		t = likely(good) ? look->timeout[i] :
-				   timeout_at(tw, (u32)cancel[i].id);
 		if (!t || (seen & STATE_UNREAD ?
 			   !cancel_unread(tw, t, seen, &ending) :
 			   !cancel_pending(tw, t, seen, &ending)))
@@ -2089,6 +2114,27 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 	*nr_ok += ending.nr_places;
 	ending_done(tw, &ending);
 	return i;
+}
+
+/**
+ * twheel_cancel_commit() - cancel what was reported to the user
+ * @tw: the wheel
+ * @cancel: the batch as twheel_cancel_look() left it
+ * @look: likewise; used up
+ * @nr: how many of them
+ * @nr_ok: how many were cancelled is added to it
+ *
+ * Context: process.
+ * Return: how many were done; when fewer than @nr, the next one is no longer as
+ * it was seen and has to be looked at again, with those after it.
+ */
+unsigned int twheel_cancel_commit(struct twheel *tw,
+				  const struct twheel_cancel *cancel,
+				  struct twheel_look *look,
+				  unsigned int nr, unsigned int *nr_ok)
+{
+	return nr == 1 ? cancel_commit(tw, cancel, look, 1, nr_ok) :
+			 cancel_commit(tw, cancel, look, nr, nr_ok);
 }
 
 /* Re-arming */
@@ -2126,35 +2172,51 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	rcu_read_lock();
 	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
+		int odd = life_check(&arm[i]);
 		struct twheel_timeout *t;
-		int no_memory = err;
 
-		arm[i].result = life_check(&arm[i]);
-		if (arm[i].result)
+		if (unlikely(odd)) {
+			arm[i].result = odd;
 			continue;
+		}
 		t = timeout_look(tw, arm[i].id, &look->state[i]);
 		look->timeout[i] = t;
-		if (!t) {
+		if (unlikely(!t)) {
 			arm[i].result = -ENOENT;
 			continue;
 		}
-		if (arm[i].interval_ns && !err) {
+		if (unlikely(arm[i].interval_ns && !err)) {
 			/* It was found before: it is of that page, or gone. */
 			rcu_read_unlock();
-			no_memory = periodic_provide(tw, (u32)arm[i].id);
+			odd = periodic_provide(tw, (u32)arm[i].id);
 			rcu_read_lock();
 		}
-		arm[i].result = no_memory ? -ENOMEM :
-					    state_verdict(look->state[i]);
+		arm[i].result = odd ?: err ?: state_verdict(look->state[i]);
 	}
 	rcu_read_unlock();
 	return 0;
 }
 
 /*
- * A new life for a timeout that is as @seen.  A later deadline changes nothing
- * in the wheel: the entry comes up early and is moved then.
+ * Make a one-shot of a timeout that is as @seen, which waits in the wheel and is
+ * due no later than @deadline_ns.  That is what nearly all are, and changes nothing
+ * there: the entry comes up early and is moved then.
  */
+static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
+				 u64 seen, u64 deadline_ns)
+	__must_hold(&tw->lock)
+{
+	if ((seen & (STATE_PHASE | STATE_UNREAD)) != PHASE_ARMED ||
+	    deadline_ns < READ_ONCE(t->deadline_ns) ||
+	    !state_change(t, seen, state_next(seen, PHASE_REARMING, 0)))
+		return false;
+	word_begin(tw, t, seen);
+	WRITE_ONCE(t->deadline_ns, deadline_ns);
+	atomic64_set_release(&t->state, state_next(seen, PHASE_ARMED, 0));
+	return true;
+}
+
+/* A new life, of any kind, for a timeout that is as @seen. */
 static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
 	__must_hold(&tw->lock)
@@ -2179,7 +2241,41 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	atomic64_set_release(&t->state,
 			     state_next(seen, stays ? PHASE_ARMED : PHASE_QUEUED,
 					life->flags));
-	tw->rearmed++;
+	return true;
+}
+
+/**
+ * struct requeue - what a batch that is re-armed leaves to be done
+ * @chain: for the inbox
+ * @due_ns: when the kthread has to look at it
+ * @queued: something was QUEUED, and is where it was
+ */
+struct requeue {
+	struct chain chain;
+	u64 due_ns;
+	bool queued;
+};
+
+/* Those that do not just move later. */
+static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
+			       struct twheel_timeout *t, u64 seen,
+			       struct twheel_rearming *rearming,
+			       struct requeue *requeue)
+	__must_hold(&tw->lock)
+{
+	struct life life = life_of(tw, arm, rearming->now_ns);
+	bool to_inbox;
+
+	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
+		return false;
+	if (state_phase(seen) == PHASE_QUEUED)
+		requeue->queued = true;
+	requeue->due_ns = min(requeue->due_ns, life_due_ns(&life));
+	if (to_inbox) {
+		chain_add(&requeue->chain, t);
+		if (!state_keeps_room(seen))
+			rearming->nr_room--;
+	}
 	return true;
 }
 
@@ -2200,11 +2296,10 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr,
 			unsigned int *nr_ok)
 {
-	const struct twheel_look *look = &rearming->look;
-	struct chain chain = {};
-	unsigned int i = 0;
-	u64 due_ns = WAKE_NEVER;
-	bool good, requeued = false;
+	struct requeue requeue = { .due_ns = WAKE_NEVER };
+	u64 due_ns, now_ns = rearming->now_ns;
+	struct twheel_look *look = &rearming->look;
+	unsigned int i = 0, nr_rearmed = 0;
 	int err = 0;
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
@@ -2214,37 +2309,33 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		goto unlock;
 	}
 	spin_lock(&tw->lock);
-	good = look_is_good(tw, look);
-	for (; i < nr; i++) {
-		struct twheel_timeout *t;
-		struct life life;
-		bool to_inbox;
-		u64 seen;
+	if (unlikely(!look_is_good(tw, look)))
+		for (i = 0; i < nr; i++)
+			look->timeout[i] = timeout_at(tw, (u32)arm[i].id);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 deadline_ns, seen = look->state[i];
 
 		if (arm[i].result < 0)
 			continue;
-		seen = look->state[i];
-		t = likely(good) ? look->timeout[i] :
-				   timeout_at(tw, (u32)arm[i].id);
-		life = life_of(tw, &arm[i], rearming->now_ns);
-		if (!t || !timeout_rearm(tw, t, seen, &life, &to_inbox))
+		if (unlikely(!t))
 			break;
-		++*nr_ok;
-		if (state_phase(seen) == PHASE_QUEUED)
-			requeued = true;
-		due_ns = min(due_ns, life_due_ns(&life));
-		if (!to_inbox)
-			continue;
-		chain_add(&chain, t);
-		if (!state_keeps_room(seen))
-			rearming->nr_room--;
+		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
+		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
+			   timeout_defer(tw, t, seen, deadline_ns)) ||
+		    rearm_any(tw, &arm[i], t, seen, rearming, &requeue))
+			nr_rearmed++;
+		else
+			break;
 	}
-	due_ns = inbox_add(tw, &chain, due_ns);
+	tw->rearmed += nr_rearmed;
+	due_ns = inbox_add(tw, &requeue.chain, requeue.due_ns);
 	spin_unlock(&tw->lock);
 	/* Pairs with the look at it in twheel_arm_commit(). */
-	if (requeued)
+	if (requeue.queued)
 		atomic_inc_return(&tw->nr_requeued);
 	wake_for(tw, due_ns);
+	*nr_ok += nr_rearmed;
 unlock:
 	rcu_read_unlock();
 	room_give(tw, rearming->nr_room);

@@ -206,7 +206,11 @@ static struct twheel_chunk *bag_open(struct twheel_chunk **bag)
 
 /* Slots */
 
-/* How far ahead of its first tick a slot is begun to be moved down, ticks. */
+/*
+ * How far ahead of its first tick a slot is begun to be moved down, ticks.  Its last
+ * one is less than 1 3/4 spans away then; the finer level reaches 2, but for one of
+ * its own slots.
+ */
 static u64 level_lead(const struct twheel_level *level)
 {
 	return (1ULL << level->shift) * 3 / 4;
@@ -299,18 +303,18 @@ static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	struct twheel_level *level = w->level;
-	u64 tick = entry.tick, cur = w->cur;
+	u64 tick = entry.tick;
 	struct twheel_chunk **bag;
 	u32 slot;
 
-	if (unlikely(tick < cur)) {
+	if (unlikely(tick < w->cur)) {
 		bag_add(w, &w->overdue, entry);
 		return;
 	}
 	if (w->nr_levels == 1)
 		w->round_min = min(w->round_min, tick);
 	/* The last one reaches everything. */
-	while ((tick >> level->shift) - (cur >> level->shift) > level->reach)
+	while (tick - w->cur > level->reach)
 		level++;
 	slot = level_slot(level, tick);
 	bag = &level->slot[slot];
@@ -527,8 +531,8 @@ void twheel_wheel_init(struct twheel_wheel *w,
 
 		level->next = U64_MAX;
 		level->mask = level_slots(config, l) - 1;
-		level->reach = level->mask;
 		level->shift = level_shift(config, l);
+		level->reach = (u64)level->mask << level->shift;
 		level->slot = memory;
 		memory += level_slots(config, l) * sizeof(*level->slot);
 		level->occupied = memory;

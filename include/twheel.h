@@ -81,7 +81,7 @@ void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 			struct twheel_look *look, unsigned int nr);
 unsigned int twheel_cancel_commit(struct twheel *tw,
 				  const struct twheel_cancel *cancel,
-				  const struct twheel_look *look,
+				  struct twheel_look *look,
 				  unsigned int nr, unsigned int *nr_ok);
 
 void twheel_query(struct twheel *tw, struct twheel_status *status,

@@ -47,8 +47,9 @@ struct twheel_chunk {
  * @slot: a bag of entries per slot, that is, its newest chunk, or NULL
  * @occupied: a bit per slot: it is not empty
  * @next: first tick of the next slot that is not empty, U64_MAX if all are
- * @reach: how many slots ahead of the present one it takes entries for: @mask,
- *	or U64_MAX in the last level, where nothing is farther or there are rounds
+ * @reach: how many ticks ahead of the present one it takes entries for: as many as
+ *	leave no doubt about the round, or U64_MAX in the last level, where nothing
+ *	is farther or there are rounds
  * @mask: number of slots, a power of two, less one
  * @shift: a slot spans 2^shift ticks
  */
