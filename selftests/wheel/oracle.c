@@ -241,10 +241,9 @@ static void place(struct rig *r, u32 index)
 	twheel_wheel_insert(&r->w, entry);
 	if (known->late || r->w.limbo)
 		return;
-	/* The first level that does not end before the tick. */
+	/* The first level whose slots, but one, span the distance. */
 	for (level = r->w.level; l + 1 < r->w.nr_levels; l++, level++)
-		if (known->tick < ((r->w.cur >> level->shift) + level->mask + 1)
-				  << level->shift)
+		if (known->tick - r->w.cur <= (u64)level->mask << level->shift)
 			break;
 	newest = level->slot[(known->tick >> level->shift) & level->mask];
 	CHECK(newest && newest->entry[newest->nr - 1].index == index,
