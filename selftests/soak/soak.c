@@ -8,7 +8,7 @@
  *	SEED=number	another run of the same kind; each seed can be replayed
  *	DAYS=number	of the mix, simulated
  *	PENDING=number	timeouts of the mix
- *	PARTS=names	mix,steps,virtual,idle: only these
+ *	PARTS=names	mix,steps,virtual,idle,rush: only these
  *
  * The last line is "@end STATUS".
  */
@@ -43,6 +43,7 @@ static const struct part {
 	{ "steps", soak_steps },
 	{ "virtual", soak_virtual },
 	{ "idle", soak_idle },
+	{ "rush", soak_rush },
 };
 
 static const char *part_name;

@@ -150,5 +150,6 @@ void soak_mix(const struct soak_options *options);
 void soak_steps(const struct soak_options *options);
 void soak_virtual(const struct soak_options *options);
 void soak_idle(const struct soak_options *options);
+void soak_rush(const struct soak_options *options);
 
 #endif /* SOAK_H */

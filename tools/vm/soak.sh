@@ -5,7 +5,7 @@
 # takes none of it, and idle time is skipped. So hundreds of days pass in
 # minutes, and each expiry can be foretold to the tick. See selftests/soak.
 #
-# SEED=number  DAYS=number  PENDING=number  PARTS=mix,steps,virtual,idle
+# SEED=number  DAYS=number  PENDING=number  PARTS=mix,steps,virtual,idle,rush
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A rush: a million timeouts come due within one second, spread evenly, after some
+ * time in the slots of each level.  Who polls has each of them soon after its
+ * deadline.
+ *
+ * Processing takes no time here; what is left is what the module chooses to wait
+ * for.
+ */
+#include "soak.h"
+
+#define ROUNDS		20
+#define LONGEST_NS	TW_DAY
+#define BUCKET_NS	10000
+#define BUCKETS		(10 * TW_MS / BUCKET_NS)
+
+/* How late events were read; the last bucket has all that were later. */
+static __u64 late[BUCKETS];
+
+static void note(struct oracle *o, __u32 index)
+{
+	__u64 bucket = (o->now_ns - o->job[index].deadline_ns) / BUCKET_NS;
+
+	late[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
+}
+
+/* What so many in a thousand are not later than. */
+static __u64 percentile_ns(__u64 per_mille)
+{
+	__u64 total = 0, seen = 0;
+	unsigned int i;
+
+	for (i = 0; i < BUCKETS; i++)
+		total += late[i];
+	for (i = 0; i < BUCKETS - 1; i++) {
+		seen += late[i];
+		if (seen * 1000 >= total * per_mille)
+			break;
+	}
+	return (i + 1) * BUCKET_NS;
+}
+
+static void arm_second(struct oracle *o, __u64 begin_ns)
+{
+	struct twheel_arm arm = { .flags = TWHEEL_ARM_ABSOLUTE };
+	__u32 i;
+
+	oracle_stamp(o);
+	for (i = 0; i < o->nr_jobs; i++) {
+		arm.expires_ns = begin_ns + random_below(TW_SEC);
+		oracle_arm(o, i, arm);
+	}
+	oracle_flush(o);
+}
+
+static void read_second(struct oracle *o)
+{
+	__u64 wanted = o->books.delivered + o->nr_jobs;
+
+	while (o->books.delivered < wanted && !part_is_hopeless()) {
+		if (tw_poll(o->fd, POLLIN, 2 * LONGEST_NS / TW_MS) != POLLIN) {
+			fault(FAULT_LOST, "%llu did not come", wanted - o->books.delivered);
+			return;
+		}
+		oracle_stamp(o);
+		oracle_read(o);
+	}
+}
+
+void soak_rush(const struct soak_options *options)
+{
+	struct oracle o = {
+		.setup = { .clock = TWHEEL_CLOCK_MONOTONIC, .tick_ns = TW_MS },
+		.in_order = true,
+		.ended = note,
+	};
+	int i;
+
+	part_begin("a_rush");
+	if (oracle_open(&o, options->pending)) {
+		for (i = 0; i < ROUNDS && !part_is_hopeless(); i++) {
+			__u64 wait_ns = random_scale(TW_SEC, LONGEST_NS);
+
+			oracle_stamp(&o);
+			arm_second(&o, o.now_ns + wait_ns);
+			read_second(&o);
+		}
+		oracle_check_books(&o);
+		printf("# %u within a second, %d times: read after p50 %llu, p99 %llu, p99.9 %llu us\n",
+		       o.nr_jobs, ROUNDS, percentile_ns(500) / 1000, percentile_ns(990) / 1000,
+		       percentile_ns(999) / 1000);
+		result(percentile_ns(990) <= 2 * o.setup.tick_ns,
+		       "a_rush_is_read_within_two_ticks");
+		oracle_drain(&o);
+	}
+	oracle_close(&o);
+	part_end();
+}
