@@ -57,6 +57,7 @@
  *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
  *                          any UNREAD --> FREE                 anyone
  *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
+ *   timeout_defer()        ARMED --> (REARMING) --> ARMED      anyone
  *   twheel_events_commit() UNREAD --> FREE, ARMED, QUEUED      reader
  *   timeout_drain()        any pending --> SPENT+UNREAD+DRAINED   kthread
  *
@@ -1508,8 +1509,8 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 }
 
 /*
- * Single calls get code of their own, which the compiler makes of the same source:
- * *_prepare(), *_look() and *_commit() are there for one entry and for many.
+ * Single ARMs and CANCELs get code of their own, which the compiler makes of the same
+ * source: arm_*() and cancel_*() are there for one entry and for many.
  */
 
 /* Arming */

@@ -27,8 +27,8 @@
  * rounded by the levels: what is due at tick T is handed out at tick T.
  *
  * Emptying a coarse slot in the very tick when it comes due would make others
- * late.  Since the level below reaches two such slots, a slot can be moved down
- * any time during the span before: it is begun LEAD (three quarters of a span)
+ * late.  Since the level below reaches nearly two such slots, a slot can be moved
+ * down in the span before: it is begun LEAD (three quarters of a span, no more)
  * ahead, and done in steps of EARLY_STEP entries a tick.  What is left when the
  * slot's first tick is processed - there were more than three million for each
  * second of it - is moved then.

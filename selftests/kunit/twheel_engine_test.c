@@ -1747,6 +1747,33 @@ static void a_new_life_begins_from_the_state_seen_and_no_other(struct kunit *tes
 	}
 }
 
+/* The short way is for what is as it was seen, waits in the wheel, and moves later. */
+static void nothing_else_is_deferred(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, 0);
+	u64 state, deadline_ns = t->deadline_ns;
+	unsigned int bit;
+
+	spin_lock(&tw->lock);
+	KUNIT_EXPECT_FALSE(test, timeout_defer(tw, t, timeout_state(t), deadline_ns + 1));
+	spin_unlock(&tw->lock);
+	enter(tw);
+	state = timeout_state(t);
+	spin_lock(&tw->lock);
+	for (bit = 0; bit < 64; bit++)
+		KUNIT_EXPECT_FALSE(test, timeout_defer(tw, t, state ^ BIT_ULL(bit),
+						       deadline_ns + 1));
+	KUNIT_EXPECT_FALSE(test, timeout_defer(tw, t, state, deadline_ns - 1));
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns);
+	KUNIT_EXPECT_TRUE(test, timeout_defer(tw, t, state, deadline_ns));
+	KUNIT_EXPECT_TRUE(test, timeout_defer(tw, t, state, deadline_ns + 1));
+	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns + 1);
+	spin_unlock(&tw->lock);
+}
+
 /* A sequence number may have come round; the count has not. */
 static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit *test)
 {
@@ -1806,6 +1833,7 @@ static void what_was_found_before_pages_were_freed_is_looked_up_again(struct kun
 	struct twheel_look look;
 	unsigned int nr_ok = 0;
 
+	enter(tw);
 	how.id = id_of(t);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
 	KUNIT_ASSERT_PTR_EQ(test, rearming.look.timeout[0], t);
@@ -1837,6 +1865,7 @@ static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit
 	for (i = 0; i < 4; i++)
 		how[i].id = id_of(arm_like(test, 0));
 	enter(tw);
+	how[0].expires_ns = 2 * DELAY_NS;
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming, 4), 0);
 	cancel(tw, how[2].id);
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 4, &nr_ok),
@@ -1844,7 +1873,7 @@ static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit
 	KUNIT_EXPECT_EQ(test, nr_ok, 2U);
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)how[i].id))),
-				i < 2 ? PHASE_QUEUED :
+				i == 1 ? PHASE_QUEUED :
 				i == 2 ? PHASE_FREE : PHASE_ARMED);
 }
 
@@ -2510,6 +2539,7 @@ static struct kunit_case engine_cases[] = {
 			 loss_gen_params),
 	KUNIT_CASE(an_expiry_that_a_cancel_overtook_makes_no_event),
 	KUNIT_CASE(a_new_life_begins_from_the_state_seen_and_no_other),
+	KUNIT_CASE(nothing_else_is_deferred),
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
 	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_was_found_before_pages_were_freed_is_looked_up_again),

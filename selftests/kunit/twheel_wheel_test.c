@@ -188,7 +188,7 @@ static u64 level_span(const struct rig *r, u32 l)
 	return 1ULL << r->w.level[l].shift;
 }
 
-/* How far a level reaches, at least. */
+/* How far a level reaches; the last one farther. */
 static u64 level_reach(const struct rig *r, u32 l)
 {
 	return (u64)r->w.level[l].mask << r->w.level[l].shift;
@@ -371,7 +371,7 @@ static void every_distance_from_every_tick_comes_in_its_tick(struct kunit *test)
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 1);
 	u64 start, distance;
-	/* 512 is how far the second level reaches; its slots span 2 ticks. */
+	/* 510 is how far the second level reaches; its slots span 2 ticks. */
 	u64 limit = shape->config.one_level ? 100 : 1100;
 
 	for (start = 500; start < 516; start++) {

@@ -55,6 +55,7 @@ breaks()
 	READ_UNCHECKED | twheel_events_commit() not comparing state and count | FIXED_RATE OPS=1
 	READ_DRAINING | twheel_events_commit() re-arming a fixed delay while draining | DRAIN FIXED_DELAY OPS=1
 	NO_REQUEUED | twheel_arm_commit() not looking at nr_requeued | REARM ONE_SHOT OPS=2
+	DEFER_EARLIER | timeout_defer() of what becomes due earlier | REARM ONE_SHOT PLACES=2 OPS=3
 	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
 	WAKE_ORDER | pass_begin() taking the inbox before it sets wake_ns | CANCEL REARM ONE_SHOT OPS=2
 	PASS_END | pass_end() forgetting the wake_ns that was set meanwhile | ONE_SHOT OPS=2 PLACES=2

@@ -75,10 +75,10 @@
 
 #define PHASE_FREE	0
 #define PHASE_NEW	1
-#define PHASE_QUEUED	2
-#define PHASE_ARMED	3
-#define PHASE_SPENT	4
-#define PHASE_DEAD	5
+#define PHASE_DEAD	2
+#define PHASE_QUEUED	3
+#define PHASE_ARMED	4
+#define PHASE_SPENT	5
 #define PHASE_REARMING	6
 
 #define STATE_PHASE		7
@@ -671,7 +671,7 @@ inline twheel_cancel()
 
 /* Re-arming */
 
-/* timeout_rearm(), up to the change that makes it ours */
+/* timeout_rearm() or timeout_defer(), up to the change that makes it ours */
 inline timeout_rearm_begin()
 {
 	atomic {
@@ -701,8 +701,13 @@ inline timeout_rearm_end()
 		:: else
 		fi;
 		untold[p] = 0;
+#ifdef BREAK_DEFER_EARLIER
+		stays = state_phase(seen) == PHASE_ARMED &&
+			!(flags & STATE_OVERDUE);
+#else
 		stays = state_phase(seen) == PHASE_ARMED &&
 			!(flags & STATE_OVERDUE) && due >= deadline[p];
+#endif
 		life_begin(p);
 		if
 		:: stays -> to = state_next(seen, PHASE_ARMED, flags)
@@ -718,6 +723,12 @@ inline timeout_rearm_end()
 		fi;
 #endif
 		to = 0;
+		/* That was timeout_defer(), after which nobody is woken. */
+		if
+		:: stays && !(seen & STATE_UNREAD) && !(flags & STATE_LIFE) ->
+			due = WAKE_NEVER
+		:: else
+		fi;
 		life_due()
 	}
 }
