@@ -211,6 +211,15 @@ TEST_F(refresh, rearm_earlier_than_what_was_stored_counts)
 	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
 }
 
+TEST_F(refresh, rearm_of_what_is_in_the_wheel_counts_more_than_an_earlier_store)
+{
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	twheel_refresh(self->table, self->id, twheel_refresh_deadline(TW_DAY));
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, 0, self->deadline_ns + self->tick_ns, 0));
+	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
+}
+
 TEST_F(refresh, rearm_later_and_a_store_later_still)
 {
 	__u64 deadline_ns = twheel_refresh_deadline(9 * self->deadline_ns);
