@@ -388,6 +388,11 @@ struct twheel_shrink {
  * @drained: and all that was left is on the ready list; set once by the kthread
  * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under control_mutex
  * @worker: the kthread; constant once started
+ *
+ * @places: struct twheel_page by index / PLACES_PER_PAGE
+ * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
+ * @nr_removed: pages of places that were ever freed; released under grow_mutex
+ *
  * @control_mutex: see the banner
  * @grow_mutex: see the banner
  * @room_mutex: see the banner
@@ -399,12 +404,9 @@ struct twheel_shrink {
  * @free_lock: guards @free
  * @free: chain of free places
  * @freed: places on their way to @free; llist, taken from under free_lock
- * @places: struct twheel_page by index / PLACES_PER_PAGE
- * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
  * @has_words: it was mapped: a place has a word before it is used; grow_mutex
  * @nr_holes: numbers in @places without a page; grow_mutex
  * @first_hole: none of them is below; grow_mutex
- * @nr_removed: pages of places that were ever freed; released under grow_mutex
  * @first_gen: where the generations of a new page begin: no id of a page that
  *	was freed is given out again; grow_mutex
  * @shrink_below: free pages are not looked for until @live is below; set by the
@@ -482,6 +484,12 @@ struct twheel {
 	bool drained;
 	u64 virtual_now_ns;
 	struct kthread_worker *worker;
+
+	/* Read for each id: away from what every call writes. */
+	struct twheel_pages places ____cacheline_aligned_in_smp;
+	struct twheel_pages words;
+	unsigned long nr_removed;
+
 	struct mutex control_mutex;	/* set-up, drain, advance */
 	struct mutex grow_mutex;	/* the arena */
 	struct mutex room_mutex;	/* the wheel's pool */
@@ -493,12 +501,9 @@ struct twheel {
 	spinlock_t free_lock ____cacheline_aligned_in_smp;
 	struct llist_node *free;
 	struct llist_head freed;
-	struct twheel_pages places;
-	struct twheel_pages words;
 	bool has_words;
 	u32 nr_holes;
 	u32 first_hole;
-	unsigned long nr_removed;
 	u32 first_gen;
 	u32 shrink_below;
 	atomic_t nr_retired;
