@@ -384,10 +384,10 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 		struct twheel_vector odd;	/* the usual one is in registers */
 
 		err = arg_copy_in(&odd, sizeof(odd), arg);
+		if (err)
+			return err;
 		vector = odd;
 	}
-	if (err)
-		return err;
 	if (vector.reserved || vector.entry_size < op->entry_size)
 		return -EINVAL;
 	if (vector.entry_size > PAGE_SIZE || vector.nr > TWHEEL_MAX_VECTOR)

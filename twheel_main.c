@@ -2178,11 +2178,11 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	rcu_read_lock();
 	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
-		int odd = life_check(&arm[i]);
+		int refused = life_check(&arm[i]);
 		struct twheel_timeout *t;
 
-		if (unlikely(odd)) {
-			arm[i].result = odd;
+		if (unlikely(refused)) {
+			arm[i].result = refused;
 			continue;
 		}
 		t = timeout_look(tw, arm[i].id, &look->state[i]);
@@ -2194,10 +2194,11 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		if (unlikely(arm[i].interval_ns && !err)) {
 			/* It was found before: it is of that page, or gone. */
 			rcu_read_unlock();
-			odd = periodic_provide(tw, (u32)arm[i].id);
+			refused = periodic_provide(tw, (u32)arm[i].id);
 			rcu_read_lock();
 		}
-		arm[i].result = odd ?: err ?: state_verdict(look->state[i]);
+		arm[i].result = refused ?: err ?:
+				state_verdict(look->state[i]);
 	}
 	rcu_read_unlock();
 	return 0;

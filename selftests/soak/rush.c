@@ -45,7 +45,6 @@ static void arm_second(struct oracle *o, __u64 begin_ns)
 	struct twheel_arm arm = { .flags = TWHEEL_ARM_ABSOLUTE };
 	__u32 i;
 
-	oracle_stamp(o);
 	for (i = 0; i < o->nr_jobs; i++) {
 		arm.expires_ns = begin_ns + random_below(TW_SEC);
 		oracle_arm(o, i, arm);
