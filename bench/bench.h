@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the benchmark's parts share: the interface of a back end, the meter, the
- * histogram, and how results are told.
+ * What the benchmark's parts share: the interface of a back end, the meter, and how
+ * results are told.
  *
  * A timeout is known by a number, 0 to n - 1, which the back end translates.
  * Deadlines are nanoseconds on CLOCK_MONOTONIC.
@@ -162,14 +162,6 @@ void run_huge(const struct peer *peer, uint32_t n);
 void twheel_list_all(void *self, uint32_t nr);
 /* From now on the one uses the wheel of the other. */
 void twheel_share(void *self, void *other);
-
-/* ---- the histogram of lateness ------------------------------------------- */
-
-struct histogram *histogram_new(void);
-void histogram_add(struct histogram *histogram, uint64_t value);
-/* The value that so much of all, 0 to 1, do not exceed. */
-uint64_t histogram_at(const struct histogram *histogram, double share);
-uint64_t histogram_max(const struct histogram *histogram);
 
 /* ---- the report ---------------------------------------------------------- */
 

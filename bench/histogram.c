@@ -4,8 +4,9 @@
  * 2^11 have a bucket each; above, each power of two is cut into 2^10 equal
  * buckets, so that no value is told with an error of more than 0.1 %.
  */
-#include "bench.h"
+#include "histogram.h"
 
+#include <err.h>
 #include <stdlib.h>
 
 #define HALF_BITS	10
@@ -20,7 +21,11 @@ struct histogram {
 
 struct histogram *histogram_new(void)
 {
-	return get_memory(1, sizeof(struct histogram));
+	struct histogram *histogram = calloc(1, sizeof(*histogram));
+
+	if (!histogram)
+		err(1, "a histogram");
+	return histogram;
 }
 
 /* How many of the lowest bits a bucket does not tell apart. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Expiring and delivering: what it costs, how late it is, and amid refreshes. */
+#include "histogram.h"
 #include "workload.h"
 
 #include <err.h>

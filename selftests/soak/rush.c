@@ -8,36 +8,17 @@
  * for.
  */
 #include "soak.h"
+#include "../../bench/histogram.h"
 
 #define ROUNDS		20
 #define LONGEST_NS	TW_DAY
-#define BUCKET_NS	10000
-#define BUCKETS		(10 * TW_MS / BUCKET_NS)
 
-/* How late events were read; the last bucket has all that were later. */
-static __u64 late[BUCKETS];
+/* How late events were read, ns. */
+static struct histogram *late;
 
 static void note(struct oracle *o, __u32 index)
 {
-	__u64 bucket = (o->now_ns - o->job[index].deadline_ns) / BUCKET_NS;
-
-	late[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
-}
-
-/* What so many in a thousand are not later than. */
-static __u64 percentile_ns(__u64 per_mille)
-{
-	__u64 total = 0, seen = 0;
-	unsigned int i;
-
-	for (i = 0; i < BUCKETS; i++)
-		total += late[i];
-	for (i = 0; i < BUCKETS - 1; i++) {
-		seen += late[i];
-		if (seen * 1000 >= total * per_mille)
-			break;
-	}
-	return (i + 1) * BUCKET_NS;
+	histogram_add(late, o->now_ns - o->job[index].deadline_ns);
 }
 
 static void arm_second(struct oracle *o, __u64 begin_ns)
@@ -76,6 +57,7 @@ void soak_rush(const struct soak_options *options)
 	int i;
 
 	part_begin("a_rush");
+	late = histogram_new();
 	if (oracle_open(&o, options->pending)) {
 		for (i = 0; i < ROUNDS && !part_is_hopeless(); i++) {
 			__u64 wait_ns = random_scale(TW_SEC, LONGEST_NS);
@@ -85,13 +67,14 @@ void soak_rush(const struct soak_options *options)
 			read_second(&o);
 		}
 		oracle_check_books(&o);
-		printf("# %u within a second, %d times: read after p50 %llu, p99 %llu, p99.9 %llu us\n",
-		       o.nr_jobs, ROUNDS, percentile_ns(500) / 1000, percentile_ns(990) / 1000,
-		       percentile_ns(999) / 1000);
-		result(percentile_ns(990) <= 2 * o.setup.tick_ns,
+		printf("# %u within a second, %d times: read after p50 %.0f, p99 %.0f, p99.9 %.0f us\n",
+		       o.nr_jobs, ROUNDS, histogram_at(late, .5) / 1e3,
+		       histogram_at(late, .99) / 1e3, histogram_at(late, .999) / 1e3);
+		result(histogram_at(late, .99) <= 2 * o.setup.tick_ns,
 		       "a_rush_is_read_within_two_ticks");
 		oracle_drain(&o);
 	}
 	oracle_close(&o);
+	free(late);
 	part_end();
 }
