@@ -135,6 +135,7 @@
 
 #include "twheel.h"
 #include "twheel_compat.h"
+#include "twheel_user.h"
 #include "twheel_wheel.h"
 
 #define DEFAULT_SLOTS		1024
@@ -146,7 +147,7 @@
 /* Entries that the kthread takes at a time, under one hold of the lock. */
 #define KTHREAD_BATCH		64
 
-/* What a wheel may do before the other wheels of its kthread have a turn. */
+/* Entries that a wheel may do before other wheels have a turn, see twheel_user.c. */
 #define TURN_BUDGET		4096
 
 /* Stale entries that are not worth a sweep. */
@@ -207,7 +208,6 @@ MODULE_PARM_DESC(kthread_fifo,
 
 static struct kthread_worker **workers;
 static unsigned int nr_workers;
-static atomic_t next_worker;
 static atomic_long_t nr_places_total;
 static struct kmem_cache *chunk_cache;
 
@@ -387,7 +387,7 @@ struct twheel_shrink {
  * @draining: arming is over; set once under control_mutex
  * @drained: and all that was left is on the ready list; set once by the kthread
  * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under control_mutex
- * @worker: the kthread; constant once started
+ * @user: whose wheel it is; constant
  *
  * @places: struct twheel_page by index / PLACES_PER_PAGE
  * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
@@ -443,19 +443,20 @@ struct twheel_shrink {
  * @wake_ns: when the kthread runs next; read without the lock to see whether
  *	a new timeout is earlier
  * @passing: a pass is going on, which looks at @wake_ns when it ends
- * @closing: @timer and @work must not be started any more
+ * @closing: @timer and @shrink_work must not be started any more
  * @drain_wanted: the next pass is to drain
  * @sync_wanted: passes asked for
  * @sync_done: the latest one of these that was begun and is done
  * @sync_wait: who waits for it
  * @timer: fires at @wake_ns
- * @work: a turn of the kthread
- * @shrink_wanted: @shrink_work is on its way or at work; also read without the
- *	lock
- * @shrink_work: a turn of giving places back
+ * @turn: the wheel's turn with the kthread
+ * @shrink_wanted: @shrink_work is on its way, or places are being given back; also
+ *	read without the lock
+ * @shrink_work: begins to give places back, after a while
  *
  * The rest is the kthread's alone.
  *
+ * @turn_end_ns: when the turn ends at the latest, ktime_get_ns()
  * @pass_sync: @sync_wanted when the pass began
  * @pass_drains: @drain_wanted when the pass began
  * @pass_begun: a pass has begun and needs more turns
@@ -465,6 +466,7 @@ struct twheel_shrink {
  * @sweep_left: entries that this pass may still sweep
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
+ * @shrink_due: places are to be given back
  * @shrinking: places are away from the free list; read by who needs one
  * @shrink: for arena_shrink()
  * @arrivals: what is left of the chain taken from the inbox
@@ -483,7 +485,7 @@ struct twheel {
 	bool draining;
 	bool drained;
 	u64 virtual_now_ns;
-	struct kthread_worker *worker;
+	struct twheel_user *user;
 
 	/* Read for each id: away from what every call writes. */
 	struct twheel_pages places ____cacheline_aligned_in_smp;
@@ -542,11 +544,12 @@ struct twheel {
 	u32 sync_done;
 	wait_queue_head_t sync_wait;
 	struct hrtimer timer;
-	struct kthread_work work;
+	struct twheel_turn turn;
 	bool shrink_wanted;
 	struct kthread_delayed_work shrink_work;
 
-	u32 pass_sync ____cacheline_aligned_in_smp;
+	u64 turn_end_ns ____cacheline_aligned_in_smp;
+	u32 pass_sync;
 	bool pass_drains;
 	bool pass_begun;
 	bool sweeping;
@@ -555,6 +558,7 @@ struct twheel {
 	u32 pass_fired;
 	s64 sweep_left;
 	u32 drain_page;
+	bool shrink_due;
 	bool shrinking;
 	struct twheel_shrink shrink;
 	struct llist_node *arrivals;
@@ -843,7 +847,7 @@ static void wake_program(struct twheel *tw)
 		return;
 	if (tw->wake_ns == WAKE_NOW ||
 	    (tw->wake_ns != WAKE_NEVER && tw->wake_ns <= twheel_now(tw)))
-		kthread_queue_work(tw->worker, &tw->work);
+		twheel_turn_request(&tw->turn);
 	else if (tw->clock == TWHEEL_CLOCK_VIRTUAL)
 		return;	/* ADVANCE will see to it */
 	else if (tw->wake_ns == WAKE_NEVER)
@@ -886,7 +890,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct twheel *tw = container_of(timer, struct twheel, timer);
 
-	kthread_queue_work(tw->worker, &tw->work);
+	twheel_turn_request(&tw->turn);
 	return HRTIMER_NORESTART;
 }
 
@@ -1415,8 +1419,8 @@ static void shrink_request(struct twheel *tw)
 	spin_lock(&tw->wake_lock);
 	if (!tw->shrink_wanted && !tw->closing) {
 		WRITE_ONCE(tw->shrink_wanted, true);
-		kthread_queue_delayed_work(tw->worker, &tw->shrink_work,
-					   SHRINK_DELAY);
+		kthread_queue_delayed_work(tw->turn.queue->worker,
+					   &tw->shrink_work, SHRINK_DELAY);
 	}
 	spin_unlock(&tw->wake_lock);
 }
@@ -1590,7 +1594,7 @@ static int twheel_start(struct twheel *tw)
 			  div64_u64(twheel_now(tw), tw->tick_ns));
 	hrtimer_setup(&tw->timer, timer_fired, twheel_clockid(tw),
 		      HRTIMER_MODE_ABS_SOFT);
-	tw->worker = workers[(u32)atomic_inc_return(&next_worker) % nr_workers];
+	tw->turn.queue = twheel_user_queue(tw->user);
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
 	smp_store_release(&tw->started, true);
 	return 0;
@@ -2795,6 +2799,17 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	spin_unlock(&tw->lock);
 }
 
+/* The kthread: its time */
+
+/*
+ * Something was done to @nr entries.  A turn ends when its budget of entries is
+ * spent, or its time: what an entry costs depends on the machine, and on others.
+ */
+static void budget_spend(const struct twheel *tw, int *budget, int nr)
+{
+	*budget = ktime_get_ns() < tw->turn_end_ns ? *budget - nr : 0;
+}
+
 /* The kthread: the inbox */
 
 /* Only the kthread may use the wheel, so this is in its passes only. */
@@ -2872,7 +2887,7 @@ static bool inbox_drain(struct twheel *tw, int *budget)
 		atomic_sub(nr, &tw->inbox_len);
 		tw->sweep_left += 2 * nr;
 		ending_done(tw, &ending);
-		*budget -= nr;
+		budget_spend(tw, budget, nr);
 		cond_resched();
 	}
 	return !tw->arrivals;
@@ -3140,7 +3155,7 @@ static bool expire(struct twheel *tw, int *budget)
 					  KTHREAD_BATCH, &more);
 		if (nr)
 			expire_batch(tw, due, nr, &x);
-		*budget -= KTHREAD_BATCH;
+		budget_spend(tw, budget, KTHREAD_BATCH);
 		cond_resched();
 	} while (more && *budget > 0);
 	return !more;
@@ -3196,7 +3211,7 @@ static bool drain_pages(struct twheel *tw, int *budget)
 		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->lock);
-		*budget -= PLACES_PER_PAGE;
+		budget_spend(tw, budget, PLACES_PER_PAGE);
 		cond_resched();
 	}
 	return true;
@@ -3257,7 +3272,7 @@ static bool sweep(struct twheel *tw, int *budget)
 		spin_unlock(&tw->lock);
 		room_give(tw, nr_stale);
 		tw->sweep_left -= chunk->nr;
-		*budget -= chunk->nr;
+		budget_spend(tw, budget, chunk->nr);
 		twheel_wheel_give(&tw->wheel, chunk);
 		cond_resched();
 	}
@@ -3477,25 +3492,37 @@ static void shrink_free(struct twheel *tw, unsigned int nr)
  * Give pages of places back when more than half of all places are free: a burst
  * must not stay for ever.  Which pages are free as a whole is found by counting
  * what is on the free list, which is away for so long; who needs a place
- * meanwhile has those at hand, or a new page.  A turn of it, as turn() is one of
- * a pass.
+ * meanwhile has those at hand, or a new page.  Returns false when the budget
+ * ran out before that was done.
  */
-static void arena_shrink(struct kthread_work *work)
+static bool arena_shrink(struct twheel *tw, int *budget)
 {
-	struct twheel *tw = container_of(work, struct twheel, shrink_work.work);
 	struct twheel_shrink *shrink = &tw->shrink;
-	int budget = TURN_BUDGET;
+	unsigned int nr;
 
 	if (!tw->shrinking)
 		shrink_begin(tw);
-	for (; shrink->at && budget > 0; budget--)
-		shrink_step(tw);
-	if (!shrink->at)
-		shrink_free(tw, TURN_BUDGET / PLACES_PER_PAGE);
-	if (shrink->at || shrink->freeing)
-		kthread_queue_work(tw->worker, work);
-	else
-		shrink_end(tw);
+	while (*budget > 0) {
+		for (nr = 0; shrink->at && nr < KTHREAD_BATCH; nr++)
+			shrink_step(tw);
+		if (!shrink->at)
+			shrink_free(tw, 1);
+		if (!shrink->at && !shrink->freeing) {
+			shrink_end(tw);
+			return true;
+		}
+		budget_spend(tw, budget, KTHREAD_BATCH);
+		cond_resched();
+	}
+	return false;
+}
+
+static void shrink_due(struct kthread_work *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, shrink_work.work);
+
+	tw->shrink_due = true;
+	twheel_turn_request(&tw->turn);
 }
 
 /* The kthread: passes and turns */
@@ -3563,28 +3590,42 @@ static void pass_end(struct twheel *tw, bool again)
 }
 
 /*
- * A turn: as much of a pass as the budget allows.  G2 bounded lateness: the
- * other wheels of this kthread have their turns in between.
+ * As much of a pass as the budget allows.  Returns false when it ran out before the
+ * pass was done.
  *
  * The inbox goes first and as a whole: what it holds may be due before what the
  * wheel holds, and events come in the order of ticks.
  */
-static void turn(struct kthread_work *work)
+static bool pass(struct twheel *tw, int *budget)
 {
-	struct twheel *tw = container_of(work, struct twheel, work);
-	int budget = TURN_BUDGET;
 	bool again;
 
 	if (!tw->pass_begun)
 		pass_begin(tw);
-	if (!inbox_drain(tw, &budget) || !expire(tw, &budget) ||
-	    (tw->pass_drains && !tw->drained && !drain_pages(tw, &budget)) ||
-	    !sweep(tw, &budget)) {
-		kthread_queue_work(tw->worker, &tw->work);
-		return;
-	}
+	if (!inbox_drain(tw, budget) || !expire(tw, budget) ||
+	    (tw->pass_drains && !tw->drained && !drain_pages(tw, budget)) ||
+	    !sweep(tw, budget))
+		return false;
 	again = room_shrink(tw);
 	pass_end(tw, again || tw->sweeping);
+	return true;
+}
+
+/*
+ * A turn, bounded in entries and in time.  G2 bounded lateness: other users, and the
+ * other wheels of this one, have their turns in between.
+ */
+static bool turn(struct twheel_turn *turn, u64 end_ns)
+{
+	struct twheel *tw = container_of(turn, struct twheel, turn);
+	int budget = TURN_BUDGET;
+
+	tw->turn_end_ns = end_ns;
+	if (!pass(tw, &budget))
+		return true;
+	if (tw->shrink_due && arena_shrink(tw, &budget))
+		tw->shrink_due = false;
+	return tw->shrink_due;
 }
 
 /* Set-up, drain, advance */
@@ -3736,6 +3777,11 @@ struct twheel *twheel_create(void)
 
 	if (!tw)
 		return NULL;
+	tw->user = twheel_user_get();
+	if (!tw->user) {
+		kfree(tw);
+		return NULL;
+	}
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
 	mutex_init(&tw->control_mutex);
@@ -3749,8 +3795,8 @@ struct twheel *twheel_create(void)
 	init_llist_head(&tw->freed);
 	init_llist_head(&tw->gifts);
 	init_llist_head(&tw->inbox);
-	kthread_init_work(&tw->work, turn);
-	kthread_init_delayed_work(&tw->shrink_work, arena_shrink);
+	twheel_turn_init(&tw->turn, turn);
+	kthread_init_delayed_work(&tw->shrink_work, shrink_due);
 	/* Generations begin at 1, so that no id is 0. */
 	tw->first_gen = 1;
 	return tw;
@@ -3762,10 +3808,10 @@ static void twheel_stop(struct twheel *tw)
 	spin_lock(&tw->wake_lock);
 	tw->closing = true;
 	spin_unlock(&tw->wake_lock);
-	/* The timer queues the work, and no longer is the timer started. */
+	/* Both of these ask for turns, and neither is started any more. */
 	hrtimer_cancel(&tw->timer);
-	kthread_cancel_work_sync(&tw->work);
 	kthread_cancel_delayed_work_sync(&tw->shrink_work);
+	twheel_turn_cancel(&tw->turn);
 }
 
 static void chunks_free(struct twheel_chunk *chunk)
@@ -3833,6 +3879,7 @@ void twheel_destroy(struct twheel *tw)
 		wheel_free(tw);
 	}
 	arena_free(tw);
+	twheel_user_put(tw->user);
 	kfree(tw);
 }
 
@@ -3872,6 +3919,7 @@ static int workers_start(void)
 		worker_prioritize(data_race(worker->task));
 		workers[nr_workers++] = worker;
 	}
+	twheel_users_init(workers, nr_workers);
 	return 0;
 }
 

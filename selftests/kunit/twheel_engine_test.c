@@ -101,8 +101,9 @@ void twheel_chardev_unregister(void)
 #define PERIOD_NS	(10 * TICK_NS)
 #define MAX_PENDING	20000
 
-/* The worker without a thread. */
+/* The worker without a thread, and the queue for it. */
 static struct kthread_worker nobody;
+static struct twheel_queue nobodys;
 
 /* Every combination of flags: STATE_FLAGS is six bits side by side. */
 #define FLAGS_SHIFT	3
@@ -120,27 +121,27 @@ static u64 shape_of(u64 state)
 /* Whether a turn was asked for; what was asked for is taken. */
 static bool work_take(struct twheel *tw)
 {
-	unsigned long flags;
 	bool queued;
 
-	raw_spin_lock_irqsave(&nobody.lock, flags);
-	queued = !list_empty(&tw->work.node);
-	if (queued)
-		list_del_init(&tw->work.node);
-	raw_spin_unlock_irqrestore(&nobody.lock, flags);
+	spin_lock_irq(&nobodys.lock);
+	queued = !list_empty(&tw->turn.node);
+	list_del_init(&tw->turn.node);
+	raw_spin_lock(&nobody.lock);
+	list_del_init(&nobodys.work.node);
+	raw_spin_unlock(&nobody.lock);
+	spin_unlock_irq(&nobodys.lock);
 	return queued;
 }
 
 /* A whole pass; returns how many turns it took. */
-static unsigned int pass(struct twheel *tw)
+static unsigned int pass_whole(struct twheel *tw)
 {
 	unsigned int turns = 0;
 
 	do {
 		work_take(tw);
-		turn(&tw->work);
 		turns++;
-	} while (tw->pass_begun);
+	} while (turn(&tw->turn, U64_MAX));
 	return turns;
 }
 
@@ -172,7 +173,7 @@ static void drain(struct twheel *tw)
 {
 	WRITE_ONCE(tw->draining, true);
 	tw->drain_wanted = true;
-	pass(tw);
+	pass_whole(tw);
 }
 
 static struct twheel_arm arm_of(u64 state, u32 repeats)
@@ -435,7 +436,7 @@ static struct twheel *wheel_make(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, tw);
 	test->priv = tw;
 	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
-	tw->worker = &nobody;
+	tw->turn.queue = &nobodys;
 	return tw;
 }
 
@@ -444,7 +445,7 @@ static int engine_case_init(struct kunit *test)
 	struct twheel *tw = wheel_make(test, &usual_setup);
 
 	tw->virtual_now_ns = START_NS;
-	pass(tw);
+	pass_whole(tw);
 	work_take(tw);
 	return 0;
 }
@@ -456,6 +457,8 @@ static void engine_case_exit(struct kunit *test)
 	if (!tw)
 		return;
 	audit(test);
+	/* Nobody would take a turn, and be done with it. */
+	work_take(tw);
 	twheel_destroy(tw);
 }
 
@@ -1134,10 +1137,10 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	tw = wheel_with(test, tick_ns, *tick_ns);
 	arm(test, &never);
 	arm(test, &last);
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
 	tw->virtual_now_ns = TWHEEL_TIME_NEVER;
-	pass(tw);
+	pass_whole(tw);
 	/* Its tick may end after time does; the other has none. */
 	KUNIT_EXPECT_LE(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)never.id))),
@@ -1415,7 +1418,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 		s64 before[NR_TALLIES], after[NR_TALLIES];
 
 		tw->virtual_now_ns = START_NS;
-		pass(tw);
+		pass_whole(tw);
 		t = arm_like(test, 0);
 		atomic64_set(&t->state, timeout_state(t) | STATE_GEN);
 		tally_take(tw, before);
@@ -1986,7 +1989,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = (1 + i * 7 % 50) * TICK_NS });
 	tw->virtual_now_ns += 100 * TICK_NS;
-	pass(tw);
+	pass_whole(tw);
 	for (i = 0; i < 50; i++) {
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 		KUNIT_ASSERT_GT(test, event.deadline_ns, last_ns);
@@ -2138,7 +2141,7 @@ static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kuni
 
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = 5, .flags = TWHEEL_ARM_ABSOLUTE });
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 0ULL);
 	arm_like(test, 0);
@@ -2199,7 +2202,7 @@ static void what_is_far_wakes_nobody_and_sets_the_alarm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	/* A pass finds the same again, in the wheel. */
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 }
@@ -2211,7 +2214,7 @@ static void what_is_overdue_wakes_at_once(struct kunit *test)
 
 	arm_like(test, OV);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	id = id_of(arm_like(test, 0));
@@ -2229,7 +2232,7 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass_end(tw, false);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 }
 
@@ -2250,7 +2253,7 @@ static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit 
 			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
 	/* G6 */
 	cancel(tw, id_of(t));
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
 	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
 }
@@ -2264,12 +2267,12 @@ static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
 	arm_many(test, 1, NULL);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	/* G2: a turn takes TURN_BUDGET of them. */
-	KUNIT_EXPECT_EQ(test, pass(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
+	KUNIT_EXPECT_EQ(test, pass_whole(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, (u64)INBOX_WATERMARK);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox_len), 0);
 	/* They expire, by turns as well, and give their room back. */
 	tw->virtual_now_ns += 100 * TICK_NS;
-	KUNIT_EXPECT_GT(test, pass(tw), 1U);
+	KUNIT_EXPECT_GT(test, pass_whole(tw), 1U);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)INBOX_WATERMARK);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 }
@@ -2283,20 +2286,20 @@ static void entries_of_the_cancelled_are_swept(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);
 	arm_many(test, nr, ids);
-	pass(tw);
+	pass_whole(tw);
 	/* One in a thousand lives on. */
 	for (i = 0; i < nr; i++)
 		if (i % 1000)
 			cancel(tw, ids[i]);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	do {
-		pass(tw);
+		pass_whole(tw);
 		KUNIT_ASSERT_LT(test, ++passes, 100U);
 	} while (work_take(tw));
 	KUNIT_EXPECT_LE(test, atomic_read(&tw->room_used), 7 + SWEEP_SLACK);
 	audit(test);
 	tw->virtual_now_ns += 10 * TICK_NS;
-	pass(tw);
+	pass_whole(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr / 1000 + 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 }
@@ -2332,12 +2335,12 @@ static void a_wake_up_in_vain_is_the_last_one(struct kunit *test)
 	ids[0] = id_of(arm_like(test, 0));
 	ids[1] = id_of(arm(test, &(struct twheel_arm) {
 		.expires_ns = 1000 * TICK_NS }));
-	pass(tw);
+	pass_whole(tw);
 	cancel(tw, ids[0]);
 	cancel(tw, ids[1]);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	tw->virtual_now_ns += DELAY_NS + TICK_NS;
-	pass(tw);
+	pass_whole(tw);
 	/* One came up for nothing, and the other was swept along. */
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
@@ -2350,7 +2353,7 @@ static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 	struct twheel *tw = wheel_remake(test, &usual_setup);
 	unsigned int i;
 
-	tw->worker = workers[0];
+	tw->turn.queue = twheel_user_queue(tw->user);
 	for (i = 0; i < 100; i++)
 		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
@@ -2375,7 +2378,7 @@ static void places_of_the_cancelled_young_are_fetched_from_the_inbox(struct kuni
 	struct twheel *tw = wheel_with(test, max_pending, PLACES_PER_PAGE);
 	unsigned int round, i;
 
-	tw->worker = workers[0];
+	tw->turn.queue = twheel_user_queue(tw->user);
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < PLACES_PER_PAGE; i++)
 			arm_like(test, 0);
@@ -2476,7 +2479,7 @@ static void the_limit_of_all_wheels_together_says_enospc(struct kunit *test)
 
 	tally_take(tw, before);
 	max_timeouts = atomic_long_read(&nr_places_total) + PLACES_PER_PAGE - 1;
-	tw->worker = workers[0];
+	tw->turn.queue = twheel_user_queue(tw->user);
 	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
 	KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
 	expect_delta(test, before, nothing);
@@ -2577,6 +2580,10 @@ static struct kunit_case engine_cases[] = {
 static int engine_suite_init(struct kunit_suite *suite)
 {
 	kthread_init_worker(&nobody);
+	spin_lock_init(&nobodys.lock);
+	INIT_LIST_HEAD(&nobodys.turns);
+	nobodys.worker = &nobody;
+	kthread_init_work(&nobodys.work, NULL);
 	return twheel_module_init();
 }
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Users: whose turn it is
+ *
+ * See the banner of twheel_user.c.
+ */
+#ifndef _TWHEEL_USER_H
+#define _TWHEEL_USER_H
+
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct twheel_user;
+
+/**
+ * struct twheel_queue - one user's wheels that wait for their turn with one kthread
+ * @lock: guards @turns and the members of struct twheel_turn; taken in softirq
+ * @turns: the wheels, in the order of their turns
+ * @worker: the kthread; constant
+ * @work: the user's turn; queued or running while @turns is not empty
+ */
+struct twheel_queue {
+	spinlock_t lock;
+	struct list_head turns;
+	struct kthread_worker *worker;
+	struct kthread_work work;
+};
+
+/**
+ * struct twheel_turn - a wheel's place among those that wait
+ * @node: link in struct twheel_queue.turns, empty while nothing is asked for
+ * @queue: the queue; constant once the wheel has started
+ * @take: takes the turn: works until there is nothing left to be done, or until
+ *	the clock (ktime_get_ns()) reads @end_ns.  Returns true when there is more.
+ * @cancelled: no turn is given any more
+ */
+struct twheel_turn {
+	struct list_head node;
+	struct twheel_queue *queue;
+	bool (*take)(struct twheel_turn *turn, u64 end_ns);
+	bool cancelled;
+};
+
+void twheel_turn_init(struct twheel_turn *turn,
+		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
+void twheel_turn_request(struct twheel_turn *turn);
+void twheel_turn_cancel(struct twheel_turn *turn);
+
+struct twheel_user *twheel_user_get(void);
+void twheel_user_put(struct twheel_user *user);
+struct twheel_queue *twheel_user_queue(struct twheel_user *user);
+
+void twheel_users_init(struct kthread_worker **workers, unsigned int nr_workers);
+
+#endif /* _TWHEEL_USER_H */
