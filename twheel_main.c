@@ -37,29 +37,31 @@
  * One atomic word per timeout decides every race; whoever changes it owns what
  * follows, and the loser looks again.
  *
- *   FREE --> NEW --> QUEUED --> ARMED --> SPENT+UNREAD --> FREE
+ *   FREE --> NEW --> QUEUED --> ARMED --> UNREAD --> FREE
  *
  *   FREE    on a free list
  *   NEW     being armed; only the arming thread knows it
  *   QUEUED  in the inbox, pending
- *   ARMED   pending; an entry in the wheel has its sequence number.  With
- *           UNREAD: periodic, an event waits to be read at the same time
- *   SPENT   expired for good, or until its event is read (fixed delay), or
- *           drained; always with UNREAD
+ *   ARMED   pending; an entry in the wheel has its sequence number
+ *   UNREAD  on the ready list: its event waits to be read.  It is not in the wheel,
+ *           though a periodic one goes back there when its event is read
  *   DEAD    cancelled while in the inbox; the kthread frees it from there
  *   REARMING  being re-armed or postponed by a holder of the lock: nobody who
  *           holds the lock ever sees it, and who meets it without waits for it
  *
  *   arm_publish()          NEW --> QUEUED                      armer
  *   timeout_enter()        QUEUED --> ARMED, DEAD --> FREE     kthread
- *   timeout_expire()       ARMED --> SPENT+UNREAD, ARMED+UNREAD   kthread
+ *   timeout_expire()       ARMED --> UNREAD                    kthread
  *   timeout_postpone()     ARMED --> (REARMING) --> ARMED      kthread
  *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
- *                          any UNREAD --> FREE                 anyone
+ *                          UNREAD --> FREE                     anyone
  *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
  *   timeout_defer()        ARMED --> (REARMING) --> ARMED      anyone
- *   twheel_events_commit() UNREAD --> FREE, ARMED, QUEUED      reader
- *   timeout_drain()        any pending --> SPENT+UNREAD+DRAINED   kthread
+ *   twheel_events_commit() UNREAD --> FREE, QUEUED             reader
+ *   timeout_drain()        any pending --> UNREAD+DRAINED      kthread
+ *
+ * A periodic timeout whose event nobody reads costs nothing: periods_unread() tells
+ * how many periods have passed when somebody asks.
  *
  *
  * Report first, commit second
@@ -221,21 +223,19 @@ enum twheel_phase {
 	/* From here on an id names it; one comparison tells. */
 	PHASE_QUEUED,
 	PHASE_ARMED,
-	PHASE_SPENT,
+	PHASE_UNREAD,
 	PHASE_REARMING,
 };
 
 #define STATE_PHASE		0x7ULL
-#define STATE_UNREAD		BIT_ULL(3)	/* on the ready list */
-#define STATE_DRAINED		BIT_ULL(4)	/* its event says so */
-#define STATE_PERIODIC		BIT_ULL(5)	/* has a twheel_periodic */
-#define STATE_FIXED_DELAY	BIT_ULL(6)
-#define STATE_LIMITED		BIT_ULL(7)	/* repeats_left counts */
-#define STATE_OVERDUE		BIT_ULL(8)	/* was due when armed */
+#define STATE_DRAINED		BIT_ULL(3)	/* its event says so */
+#define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
+#define STATE_FIXED_DELAY	BIT_ULL(5)
+#define STATE_LIMITED		BIT_ULL(6)	/* repeats_left counts */
+#define STATE_OVERDUE		BIT_ULL(7)	/* was due when armed */
 #define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
 				 STATE_LIMITED)
-#define STATE_FLAGS		(STATE_UNREAD | STATE_DRAINED | STATE_LIFE | \
-				 STATE_OVERDUE)
+#define STATE_FLAGS		(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
 #define STATE_SEQ_SHIFT		12
 #define STATE_SEQ		GENMASK_ULL(31, STATE_SEQ_SHIFT)
 #define STATE_GEN_SHIFT		32
@@ -244,13 +244,13 @@ enum twheel_phase {
 /**
  * struct twheel_timeout - a timeout, or the place for one
  * @state: atomic; see the banner
- * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While SPENT: the one
+ * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While UNREAD: the one
  *	that expired.  Written by the armer while NEW, under lock after that.
  * @user_data: written by the armer while NEW
  * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
  * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
  * @next: likewise
- * @fired_ns: clock at the latest expiration; guarded by lock
+ * @fired_ns: clock when it became UNREAD; guarded by lock
  *
  * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
  */
@@ -274,8 +274,9 @@ struct twheel_timeout {
 /**
  * struct twheel_periodic - what periodic timeouts of a page need beside
  * @interval_ns: the period, not below a tick
- * @repeats_left: expirations to come, with STATE_LIMITED
- * @count: expirations in the unread event
+ * @repeats_left: expirations to come, with STATE_LIMITED; of an UNREAD timeout those
+ *	after deadline_ns, though some may have passed, see periods_unread()
+ * @count: expirations in the unread event up to deadline_ns, likewise
  * @deliveries: events of this life that were read
  *
  * Made when the first timeout of the page is given an interval.  Guarded as
@@ -429,7 +430,6 @@ struct twheel_shrink {
  * @ready_changes: counts what happens to events that are there: they are read or
  *	revoked, they grow, they are drained; not that others come
  * @nr_unread: length of the ready list; read without the lock by poll
- * @nr_spent: of these, not pending any more
  * @expirations: see struct twheel_info, as are the next
  * @delivered: "
  * @completed: "
@@ -525,7 +525,6 @@ struct twheel {
 	u32 ready_last_link;
 	u64 ready_changes;
 	u32 nr_unread;
-	u32 nr_spent;
 	u64 expirations;
 	u64 delivered;
 	u64 completed;
@@ -616,17 +615,22 @@ static bool state_is_pending(u64 state)
 	       state_phase(state) == PHASE_ARMED;
 }
 
+static bool state_is_unread(u64 state)
+{
+	return state_phase(state) == PHASE_UNREAD;
+}
+
 /* A user's business: pending, or with an event to be read. */
 static bool state_is_live(u64 state)
 {
-	return state_is_pending(state) || state_phase(state) == PHASE_SPENT;
+	return state_is_pending(state) || state_is_unread(state);
 }
 
-/* A fixed delay that waits to be read keeps its room in the wheel. */
+/* A periodic timeout that waits to be read keeps its room in the wheel. */
 static bool state_keeps_room(u64 state)
 {
-	return state_phase(state) == PHASE_SPENT &&
-	       (state & STATE_FIXED_DELAY) && !(state & STATE_DRAINED);
+	return state_is_unread(state) && (state & STATE_PERIODIC) &&
+	       !(state & STATE_DRAINED);
 }
 
 /* The one transition: true for whoever made it. */
@@ -773,6 +777,12 @@ static u64 deadline_tick(const struct twheel *tw, u64 deadline_ns)
 	if (deadline_ns >= TWHEEL_TIME_NEVER)
 		return tw->max_tick;
 	return DIV64_U64_ROUND_UP(deadline_ns, tw->tick_ns);
+}
+
+/* The latest edge of a tick that has passed. */
+static u64 twheel_edge_ns(const struct twheel *tw)
+{
+	return div64_u64(twheel_now(tw), tw->tick_ns) * tw->tick_ns;
 }
 
 static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
@@ -1441,6 +1451,69 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 		shrink_request(tw);
 }
 
+/* Periods */
+
+/*
+ * How many periods have passed by @until_ns, the first one included; no loop
+ * per period, however many there are.
+ */
+static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
+{
+	u64 late_ns = until_ns - deadline_ns;
+
+	return late_ns < interval_ns ? 1 : div64_u64(late_ns, interval_ns) + 1;
+}
+
+/*
+ * A periodic timeout with an unread event is not in the wheel: nobody works for
+ * periods that nobody reads.  With a fixed rate, those that have passed since it
+ * expired are counted here, for whoever asks.  G1: a period counts from the edge of
+ * its tick on, as if it had expired.
+ */
+static u64 periods_unread(const struct twheel *tw, const struct twheel_timeout *t,
+			  u64 state)
+	__must_hold(&tw->lock)
+{
+	const struct twheel_periodic *periodic = timeout_periodic(t);
+	u32 slot = timeout_slot(t);
+	u64 next_ns, edge_ns, nr;
+
+	if (!state_keeps_room(state) || state & STATE_FIXED_DELAY)
+		return 0;
+	next_ns = t->deadline_ns + periodic->interval_ns[slot];
+	edge_ns = twheel_edge_ns(tw);
+	if (next_ns > edge_ns)
+		return 0;
+	nr = periods_passed(next_ns, periodic->interval_ns[slot], edge_ns);
+	if (state & STATE_LIMITED)
+		nr = min_t(u64, nr, periodic->repeats_left[slot]);
+	return nr;
+}
+
+/* What @nr more expirations make of the count in an event. */
+static u32 periods_count(u32 count, u64 nr)
+{
+	return min(count + nr, (u64)U32_MAX);
+}
+
+/* Write down what periods_unread() has counted. */
+static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
+			   u64 nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_periodic *periodic = timeout_periodic(t);
+	u32 slot = timeout_slot(t);
+
+	if (!nr)
+		return;
+	tw->expirations += nr;
+	if (state & STATE_LIMITED)
+		periodic->repeats_left[slot] -= nr;
+	periodic->count[slot] = periods_count(periodic->count[slot], nr);
+	t->deadline_ns += nr * periodic->interval_ns[slot];
+	t->fired_ns = deadline_tick(tw, t->deadline_ns) * tw->tick_ns;
+}
+
 /* The ready list: linked by index, since a timeout has no room for pointers */
 
 static inline struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
@@ -1511,10 +1584,9 @@ static void ready_cut(struct twheel *tw, struct twheel_timeout *first,
 static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->lock)
 {
+	periods_settle(tw, t, state, periods_unread(tw, t, state));
 	ready_del(tw, t);
 	tw->ready_changes++;
-	if (state_phase(state) == PHASE_SPENT)
-		tw->nr_spent--;
 }
 
 /*
@@ -2018,7 +2090,7 @@ static inline bool look_is_good(struct twheel *tw,
 
 static enum twheel_verdict state_verdict(u64 state)
 {
-	return state & STATE_UNREAD ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
+	return state_is_unread(state) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
 }
 
 static __always_inline void cancel_look(struct twheel *tw,
@@ -2115,7 +2187,7 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 
 		if (cancel[i].result < 0)
 			continue;
-		if (!t || (seen & STATE_UNREAD ?
+		if (!t || (state_is_unread(seen) ?
 			   !cancel_unread(tw, t, seen, &ending) :
 			   !cancel_pending(tw, t, seen, &ending)))
 			break;
@@ -2217,7 +2289,7 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
 	__must_hold(&tw->lock)
 {
-	if ((seen & (STATE_PHASE | STATE_UNREAD)) != PHASE_ARMED ||
+	if (state_phase(seen) != PHASE_ARMED ||
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
 	    !state_change(t, seen, state_next(seen, PHASE_REARMING, 0)))
 		return false;
@@ -2238,8 +2310,8 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		     life->deadline_ns >= READ_ONCE(t->deadline_ns);
 
 	lockdep_assert_held(&tw->lock);
-	/* What is UNREAD changes under the lock only; the rest may race. */
-	if (seen & STATE_UNREAD) {
+	/* An UNREAD timeout changes under the lock only; others may race. */
+	if (state_is_unread(seen)) {
 		if (atomic64_read(&t->state) != seen)
 			return false;
 		event_take(tw, t, seen);
@@ -2355,40 +2427,29 @@ unlock:
 
 /* Reading events */
 
-static bool timeout_has_ended(const struct twheel_timeout *t, u64 state)
+/* Whether its event is the last one of an UNREAD timeout, when @nr periods more have passed. */
+static bool timeout_has_ended(const struct twheel_timeout *t, u64 state, u64 nr)
 {
-	if (state_phase(state) != PHASE_SPENT)
-		return false;
-	if (state & STATE_DRAINED || !(state & STATE_FIXED_DELAY))
+	if (!state_keeps_room(state))
 		return true;
 	return state & STATE_LIMITED &&
-	       !timeout_periodic(t)->repeats_left[timeout_slot(t)];
+	       timeout_periodic(t)->repeats_left[timeout_slot(t)] == nr;
 }
 
 static u32 timeout_count(const struct twheel_timeout *t, u64 state)
 {
-	if (!(state & STATE_UNREAD))
+	if (!state_is_unread(state))
 		return 0;
 	if (state & STATE_PERIODIC)
 		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
 	return !(state & STATE_DRAINED);
 }
 
-/* The deadline that passed.  One that is ARMED waits for the next already. */
-static u64 timeout_event_deadline_ns(const struct twheel_timeout *t, u64 state)
-{
-	u64 deadline_ns = t->deadline_ns;
-
-	if (state_phase(state) == PHASE_ARMED)
-		deadline_ns -= timeout_periodic(t)->interval_ns[timeout_slot(t)];
-	return min(deadline_ns, TWHEEL_TIME_NEVER);
-}
-
 /* Of a one-shot that has expired, which nearly all are. */
 static inline bool event_is_plain(u64 state)
 {
 	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
-	       PHASE_SPENT;
+	       PHASE_UNREAD;
 }
 
 /* What a periodic or a drained one has to say for itself. */
@@ -2396,14 +2457,19 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct twheel_event *event)
 	__must_hold(&tw->lock)
 {
-	/* A fixed delay that is read while draining is not re-armed. */
-	bool drained = state & STATE_DRAINED ||
-		       (READ_ONCE(tw->draining) &&
-			state_phase(state) == PHASE_SPENT &&
-			!timeout_has_ended(t, state));
+	u64 nr = periods_unread(tw, t, state);
+	bool drained = state & STATE_DRAINED;
 
-	event->deadline_ns = timeout_event_deadline_ns(t, state);
-	event->count = timeout_count(t, state);
+	event->deadline_ns = t->deadline_ns;
+	event->count = periods_count(timeout_count(t, state), nr);
+	if (nr) {
+		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
+		event->fired_ns = deadline_tick(tw, event->deadline_ns) * tw->tick_ns;
+	}
+	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
+	/* What is read while the wheel is drained does not go on. */
+	if (READ_ONCE(tw->draining) && !timeout_has_ended(t, state, nr))
+		drained = true;
 	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
 }
 
@@ -2465,24 +2531,52 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 	timeout_end(tw, t, state, ending);
 }
 
-/* An event was read, and the timeout lives on. */
-static void event_continue(struct twheel *tw, struct twheel_timeout *t,
-			   u64 state)
+/*
+ * An event was read, and the timeout lives on.  Returns when the kthread has to look
+ * at it.
+ */
+static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
+	u64 flags = state & STATE_LIFE;
+	u64 from_ns = t->deadline_ns;
 
 	periodic->count[slot] = 0;
 	periodic->deliveries[slot]++;
-	if (state_phase(state) == PHASE_SPENT) {
-		t->deadline_ns = time_add(twheel_now(tw),
-					  periodic->interval_ns[slot]);
-		state = state_next(state, PHASE_QUEUED, state & STATE_LIFE);
-	} else {
-		state = state_next(state, PHASE_ARMED, state & STATE_LIFE);
-	}
-	atomic64_set_release(&t->state, state);
+	if (state & STATE_FIXED_DELAY)
+		from_ns = twheel_now(tw);
+	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
+	/* A period passed while the event was copied: that makes nobody late. */
+	if (t->deadline_ns <= twheel_edge_ns(tw))
+		flags |= STATE_OVERDUE;
+	atomic64_set_release(&t->state, state_next(state, PHASE_QUEUED, flags));
+	return flags & STATE_OVERDUE ? WAKE_NOW : t->deadline_ns;
+}
+
+/* Periods that an event, as it was looked at, has more than the timeout. */
+static u64 event_periods(const struct twheel_timeout *t, u64 state,
+			 const struct twheel_event *event)
+	__must_hold(&tw->lock)
+{
+	if (!state_keeps_room(state) || event->deadline_ns <= t->deadline_ns)
+		return 0;
+	return div64_u64(event->deadline_ns - t->deadline_ns,
+			 timeout_periodic(t)->interval_ns[timeout_slot(t)]);
+}
+
+/*
+ * Whether an event is the timeout's still.  Its count is compared too: sequence
+ * numbers come round.
+ */
+static bool event_is_same(const struct twheel_timeout *t, u64 state,
+			  const struct twheel_event *event)
+	__must_hold(&tw->lock)
+{
+	return atomic64_read(&t->state) == state &&
+	       periods_count(timeout_count(t, state),
+			     event_periods(t, state, event)) == event->count;
 }
 
 /* How many of those that were looked at are the first still, and unchanged. */
@@ -2496,10 +2590,8 @@ static unsigned int events_as_seen(struct twheel *tw,
 	unsigned int i;
 
 	for (i = 0; t && i < nr; i++, t = ready_at(tw, t->next)) {
-		/* The count too: sequence numbers come round. */
 		if (t != look->timeout[i] ||
-		    atomic64_read(&t->state) != look->state[i] ||
-		    timeout_count(t, look->state[i]) != event[i].count)
+		    !event_is_same(t, look->state[i], &event[i]))
 			break;
 	}
 	return i;
@@ -2525,7 +2617,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 {
 	struct ending ending = {};
 	struct chain chain = {};
-	unsigned int i, nr_completed = 0, nr_spent = 0;
+	unsigned int i, nr_completed = 0;
 	u64 due_ns = WAKE_NEVER;
 	bool draining;
 	u32 next = 0;
@@ -2549,24 +2641,19 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			continue;
 		}
 		drained = event[i].flags & TWHEEL_EVENT_DRAINED;
-		if (drained || timeout_has_ended(t, state)) {
+		periods_settle(tw, t, state, event_periods(t, state, &event[i]));
+		if (drained || timeout_has_ended(t, state, 0)) {
 			event_end(tw, t, state, drained, &ending);
-		} else if (state_phase(state) == PHASE_ARMED) {
-			event_continue(tw, t, state);
-			continue;
 		} else if (!draining) {
-			event_continue(tw, t, state);
-			due_ns = min(due_ns, t->deadline_ns);
+			due_ns = min(due_ns, event_continue(tw, t, state));
 			chain_add(&chain, t);
 		} else {
 			break;	/* it was looked at before; look again */
 		}
-		nr_spent++;
 	}
 	tw->ready_changes++;
 	if (i)
 		ready_cut(tw, i < nr ? look->timeout[i] : ready_at(tw, next), i);
-	tw->nr_spent -= nr_spent + nr_completed;
 	tw->completed += nr_completed;
 	tw->delivered += i;
 	due_ns = inbox_add(tw, &chain, due_ns);
@@ -2605,6 +2692,32 @@ struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 
 /* Looking */
 
+/*
+ * Whether an UNREAD timeout of a fixed rate waits for its next period as well; @nr
+ * have passed since it expired.
+ */
+static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
+	__must_hold(&tw->lock)
+{
+	return state_keeps_room(state) && !(state & STATE_FIXED_DELAY) &&
+	       !timeout_has_ended(t, state, nr);
+}
+
+/* Periods that have passed since an UNREAD timeout expired; true if more are to come. */
+static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
+				 u64 state, struct twheel_status *status)
+	__must_hold(&tw->lock)
+{
+	u64 nr = periods_unread(tw, t, state);
+	bool waits = unread_is_pending(t, state, nr);
+
+	status->count = periods_count(status->count, nr);
+	if (state & STATE_LIMITED)
+		status->repeats_left -= nr;
+	status->deadline_ns += (nr + waits) * status->interval_ns;
+	return waits;
+}
+
 /* False if it is gone. */
 static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 			   u64 state, u64 now_ns, struct twheel_status *status)
@@ -2614,18 +2727,15 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		.id		= timeout_id(t, state),
 		.state		= TWHEEL_STATE_PENDING,
 		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= min(timeout_deadline_ns(tw, t, state),
-				      TWHEEL_TIME_NEVER),
+		.deadline_ns	= timeout_deadline_ns(tw, t, state),
 		.count		= timeout_count(t, state),
 	};
+	bool waits = state_is_pending(state);
+
 	if (state & STATE_DRAINED)
 		status->state = TWHEEL_STATE_DRAINED;
-	else if (state & STATE_UNREAD)
+	else if (state_is_unread(state))
 		status->state = TWHEEL_STATE_EXPIRED;
-	if (state_is_pending(state) && status->deadline_ns > now_ns)
-		status->left_ns = status->deadline_ns - now_ns;
-	if (status->left_ns && status->deadline_ns == TWHEEL_TIME_NEVER)
-		status->left_ns = TWHEEL_TIME_NEVER;
 	if (state & STATE_PERIODIC) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
 		u32 slot = timeout_slot(t);
@@ -2636,6 +2746,13 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 	}
 	if (state & STATE_FIXED_DELAY)
 		status->flags = TWHEEL_ARM_FIXED_DELAY;
+	if (state_is_unread(state))
+		waits = status_count_periods(tw, t, state, status);
+	status->deadline_ns = min(status->deadline_ns, TWHEEL_TIME_NEVER);
+	if (waits && status->deadline_ns > now_ns)
+		status->left_ns = status->deadline_ns == TWHEEL_TIME_NEVER ?
+				  TWHEEL_TIME_NEVER :
+				  status->deadline_ns - now_ns;
 	/*
 	 * G8: cancelled meanwhile, which takes no lock, its place may be another
 	 * one's, and what was read above that one's.
@@ -2710,26 +2827,47 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	return i;
 }
 
-static u64 page_next_ns(struct twheel *tw, const struct twheel_page *page)
+/**
+ * struct outlook - what is found by walking all places
+ * @next_ns: the next deadline, TWHEEL_TIME_NEVER if there is none
+ * @nr_both: timeouts that are pending and have an unread event
+ */
+struct outlook {
+	u64 next_ns;
+	u32 nr_both;
+};
+
+static void page_look(struct twheel *tw, const struct twheel_page *page,
+		      struct outlook *outlook)
+	__must_hold(&tw->lock)
 {
-	u64 next_ns = TWHEEL_TIME_NEVER;
 	u32 i;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		const struct twheel_timeout *t = &page->timeout[i];
 		u64 state = timeout_state(t);
+		u64 deadline_ns;
 
-		if (state_is_pending(state))
-			next_ns = min(next_ns,
-				      timeout_deadline_ns(tw, t, state));
+		if (state_is_pending(state)) {
+			deadline_ns = timeout_deadline_ns(tw, t, state);
+		} else if (state_keeps_room(state)) {
+			u64 nr = periods_unread(tw, t, state);
+
+			if (!unread_is_pending(t, state, nr))
+				continue;
+			outlook->nr_both++;
+			deadline_ns = t->deadline_ns +
+				      (nr + 1) * page->periodic->interval_ns[i];
+		} else {
+			continue;
+		}
+		outlook->next_ns = min(outlook->next_ns, deadline_ns);
 	}
-	return next_ns;
 }
 
-/* The next deadline, rounded up to its tick. */
-static u64 next_expiry_ns(struct twheel *tw)
+static struct outlook twheel_look_out(struct twheel *tw)
 {
-	u64 next_ns = TWHEEL_TIME_NEVER;
+	struct outlook outlook = { .next_ns = TWHEEL_TIME_NEVER };
 	struct twheel_page *page;
 	u32 nr;
 
@@ -2738,10 +2876,16 @@ static u64 next_expiry_ns(struct twheel *tw)
 		spin_lock(&tw->lock);
 		page = page_at(tw, nr);
 		if (page)
-			next_ns = min(next_ns, page_next_ns(tw, page));
+			page_look(tw, page, &outlook);
 		spin_unlock(&tw->lock);
 		cond_resched();
 	}
+	return outlook;
+}
+
+/* The next deadline, rounded up to its tick. */
+static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
+{
 	if (next_ns >= TWHEEL_TIME_NEVER)
 		return TWHEEL_NO_EXPIRY;
 	return deadline_tick(tw, next_ns) * tw->tick_ns;
@@ -2758,6 +2902,7 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
 	/* Once it is, what follows is final, and nobody is waited for. */
 	bool started = twheel_is_started(tw);
+	struct outlook outlook;
 
 	*info = (struct twheel_info){
 		.size		= sizeof(*info),
@@ -2780,15 +2925,18 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		mutex_unlock(&tw->control_mutex);
 	info->max_pending_limit = max_pending;
 	info->max_vector = TWHEEL_MAX_VECTOR;
-	info->next_expiry_ns = next_expiry_ns(tw);
+	outlook = twheel_look_out(tw);
+	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
 	info->now_ns = twheel_now(tw);
 
 	spin_lock(&tw->lock);
 	info->max_late_ns = tw->max_late_ns;
 	info->armed = atomic64_read(&tw->armed);
 	info->live = atomic_read(&tw->live);
-	info->pending = info->live - tw->nr_spent;
 	info->unread = tw->nr_unread;
+	/* Some may have been read since they were counted. */
+	info->pending = info->live - info->unread +
+			min_t(u64, outlook.nr_both, info->unread);
 	info->expirations = tw->expirations;
 	info->delivered = tw->delivered;
 	info->completed = tw->completed;
@@ -2913,17 +3061,6 @@ struct expiry {
 	unsigned int nr_events;
 };
 
-/*
- * How many periods have passed by @until_ns, the first one included; no loop
- * per period, however many there are.
- */
-static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
-{
-	u64 late_ns = until_ns - deadline_ns;
-
-	return late_ns < interval_ns ? 1 : div64_u64(late_ns, interval_ns) + 1;
-}
-
 /* Count an expiration and note how late it is. */
 static inline void expiry_account(struct twheel *tw, const struct expiry *x,
 				  u64 deadline_ns, u64 nr, bool overdue)
@@ -2942,19 +3079,18 @@ static inline bool timeout_expire_once(struct twheel *tw,
 {
 	/* G3: a cancel that came first has won. */
 	if (!state_change(t, state,
-			  state_next(state, PHASE_SPENT, STATE_UNREAD)))
+			  state_next(state, PHASE_UNREAD, 0)))
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = x->fired_ns;
 	ready_add(tw, t, index);
-	tw->nr_spent++;
 	x->nr_events++;
 	return true;
 }
 
 /*
- * Periods until @until_ns have passed.  With a fixed rate it stays ARMED for the
- * next; what is unread stays one event that counts them.
+ * Periods until @until_ns have passed; @nr of them, within the limit.  The timeout is
+ * not in the wheel until its event is read, and keeps its room there.
  */
 static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 				    u64 state, struct expiry *x, u64 until_ns,
@@ -2967,35 +3103,22 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 	u64 interval_ns = max(READ_ONCE(periodic->interval_ns[slot]),
 			      tw->tick_ns);
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
-	u64 flags = (state & STATE_LIFE) | STATE_UNREAD;
-	bool ended = state & STATE_FIXED_DELAY;
-	u64 next;
 
-	if (!ended)
+	if (!(state & STATE_FIXED_DELAY))
 		*nr = periods_passed(deadline_ns, interval_ns, until_ns);
-	if (state & STATE_LIMITED &&
-	    *nr >= READ_ONCE(periodic->repeats_left[slot])) {
-		*nr = READ_ONCE(periodic->repeats_left[slot]);
-		ended = true;
-	}
-	next = ended ? state_next(state, PHASE_SPENT, flags) :
-		       state_placed(state, flags);
-	/* Fails only where there is no unread event: those need the lock. */
-	if (!state_change(t, state, next))
+	if (state & STATE_LIMITED)
+		*nr = min_t(u64, *nr, READ_ONCE(periodic->repeats_left[slot]));
+	if (!state_change(t, state,
+			  state_next(state, PHASE_UNREAD, state & STATE_LIFE)))
 		return false;
 
 	if (state & STATE_LIMITED)
 		periodic->repeats_left[slot] -= *nr;
-	if (state & STATE_UNREAD)
-		tw->ready_changes++;
-	periodic->count[slot] = min(periodic->count[slot] + *nr, (u64)U32_MAX);
-	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - ended) * interval_ns);
+	periodic->count[slot] = periods_count(0, *nr);
+	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - 1) * interval_ns);
 	t->fired_ns = x->fired_ns;
-	if (!(state & STATE_UNREAD))
-		ready_add(tw, t, timeout_index(t));
+	ready_add(tw, t, timeout_index(t));
 	x->nr_events++;
-	if (ended)
-		tw->nr_spent++;
 	return true;
 }
 
@@ -3016,8 +3139,6 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			x->nr_room++;
 			return;
 		}
-		if (state & STATE_UNREAD)
-			tw->ready_changes++;
 		WRITE_ONCE(t->deadline_ns, deadline_ns);
 		atomic64_set_release(&t->state, next);
 	}
@@ -3025,8 +3146,7 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* An entry of a periodic timeout came up, which is due. */
-static void periodic_expire(struct twheel *tw, const struct twheel_entry *entry,
-			    struct twheel_timeout *t, u64 state,
+static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 state,
 			    struct expiry *x)
 	__must_hold(&tw->lock)
 {
@@ -3035,15 +3155,9 @@ static void periodic_expire(struct twheel *tw, const struct twheel_entry *entry,
 	/* Re-armed since the pass began, it may be due after x->now_ns. */
 	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
 
-	if (!timeout_expire_periodic(tw, t, state, x, until_ns, &nr)) {
-		x->nr_room++;
-		return;
-	}
-	expiry_account(tw, x, deadline_ns, nr, overdue);
-	state = timeout_state(t);
-	if (state_phase(state) == PHASE_ARMED)
-		entry_insert(tw, t, state, entry->index);
-	else if (!state_keeps_room(state))
+	if (timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
+		expiry_account(tw, x, deadline_ns, nr, overdue);
+	else
 		x->nr_room++;
 }
 
@@ -3074,7 +3188,7 @@ static inline void timeout_expire(struct twheel *tw,
 		return;
 	}
 	if (unlikely(state & STATE_PERIODIC)) {
-		periodic_expire(tw, entry, t, state, x);
+		periodic_expire(tw, t, state, x);
 		return;
 	}
 	if (timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
@@ -3170,12 +3284,13 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 {
 	u64 state = timeout_state(t);
 	u64 deadline_ns = timeout_deadline_ns(tw, t, state);
-	u64 next = state_next(state, PHASE_SPENT, (state & STATE_LIFE) |
-			      STATE_UNREAD | STATE_DRAINED);
+	u64 next = state_next(state, PHASE_UNREAD,
+			      (state & STATE_LIFE) | STATE_DRAINED);
 
-	if (state_phase(state) == PHASE_SPENT) {
-		/* A fixed delay that waits; others have expired as usual. */
-		if (!timeout_has_ended(t, state)) {
+	if (state_is_unread(state)) {
+		/* A periodic one that waits; others have expired as usual. */
+		periods_settle(tw, t, state, periods_unread(tw, t, state));
+		if (!timeout_has_ended(t, state, 0)) {
 			room_give(tw, 1);
 			tw->ready_changes++;
 			atomic64_set(&t->state, next);
@@ -3184,12 +3299,6 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	}
 	if (state_phase(state) != PHASE_ARMED || !state_change(t, state, next))
 		return;
-	tw->nr_spent++;
-	if (state & STATE_UNREAD) {
-		tw->ready_changes++;
-		t->deadline_ns = timeout_event_deadline_ns(t, state);
-		return;
-	}
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = now_ns;
 	ready_add(tw, t, timeout_index(t));

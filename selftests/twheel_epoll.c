@@ -178,17 +178,23 @@ TEST_F(epoll, edge_reports_a_new_expiration_after_all_were_read)
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
-TEST_F(epoll, edge_reports_each_period)
+/* As timerfd has it: periods that pass while the event is unread make none. */
+TEST_F(epoll, edge_reports_the_first_period_since_the_last_read)
 {
+	struct twheel_event event;
 	__u64 id;
 	int i;
 
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
 	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MS, TW_MS, 0, &id));
-	for (i = 1; i <= 3; i++) {
+	for (i = 1; i <= 6; i += 3) {
 		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
 		EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 		EXPECT_EQ(0, said(self->ep, 0));
+		ASSERT_EQ(0, tw_advance(self->fd, (i + 2) * TW_MS));
+		EXPECT_EQ(0, said(self->ep, 0));
+		ASSERT_ONE_EVENT(self->fd, &event, id);
+		EXPECT_EQ(3, event.count);
 	}
 }
 

@@ -499,6 +499,7 @@ struct item {
 	/* of an unread event: when it came, and of which tick */
 	__u64 pass;
 	__u64 edge_ns;
+	__u64 uncounted;		/* periods that INFO counts when it is read */
 	__u32 flags;
 	__u32 repeats_left;
 	__u32 count;
@@ -571,6 +572,15 @@ static void sorted_del(struct item *t)
 	t->pending = false;
 }
 
+/* Its event is read, or revoked. */
+static void item_settle(struct item *t)
+{
+	model.info.unread--;
+	model.info.expirations += t->uncounted;
+	t->uncounted = 0;
+	t->count = 0;
+}
+
 static void item_end(struct item *t)
 {
 	if (t->pending)
@@ -590,7 +600,6 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 	t->flags = arm->flags & TWHEEL_ARM_FIXED_DELAY;
 	t->repeats_left = arm->repeats;
 	t->limited = arm->repeats;
-	t->count = 0;
 	t->deliveries = 0;
 	t->overdue = t->deadline_ns <= model.now_ns;
 	sorted_add(t);
@@ -611,19 +620,22 @@ static void item_expire(struct item *t)
 {
 	__u64 nr = item_periods(t);
 
+	t->event_deadline_ns = t->deadline_ns + (nr - 1) * t->interval_ns;
 	if (!t->count) {
 		t->pass = model.pass;
 		t->edge_ns = edge_of(t);
+		t->fired_ns = model.now_ns;
 		model.info.unread++;
+		model.info.expirations += nr;
+	} else {
+		t->fired_ns = tw_round_up(t->event_deadline_ns, model.tick_ns);
+		t->uncounted += nr;
 	}
 	sorted_del(t);
 	t->count = t->count + nr > ~0U ? ~0U : t->count + nr;
 	t->repeats_left -= t->limited ? nr : 0;
-	t->event_deadline_ns = t->deadline_ns + (nr - 1) * t->interval_ns;
 	t->deadline_ns = t->event_deadline_ns;
-	t->fired_ns = model.now_ns;
 	t->overdue = false;
-	model.info.expirations += nr;
 	if (t->interval_ns && !t->flags && (!t->limited || t->repeats_left)) {
 		t->deadline_ns += t->interval_ns;
 		sorted_add(t);
@@ -648,9 +660,8 @@ static void item_read(struct item *t)
 {
 	bool over = !t->interval_ns || (t->limited && !t->repeats_left);
 
-	t->count = 0;
+	item_settle(t);
 	t->deliveries++;
-	model.info.unread--;
 	model.info.delivered++;
 	if (over) {
 		model.info.completed++;
@@ -746,7 +757,6 @@ static void expect_verdict(struct __test_metadata *_metadata, struct item *t, __
 		return;
 	}
 	ASSERT_EQ(t->count ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING, result);
-	model.info.unread -= !!t->count;
 }
 
 static void do_rearm(struct __test_metadata *_metadata)
@@ -774,6 +784,8 @@ static void do_rearm(struct __test_metadata *_metadata)
 		t->touched = false;
 		if (!t->id)
 			continue;
+		if (t->count)
+			item_settle(t);
 		if (t->pending)
 			sorted_del(t);
 		item_begin(t, &arms[i]);
@@ -799,10 +811,12 @@ static void do_cancel(struct __test_metadata *_metadata)
 		expect_verdict(_metadata, gone[i], cancels[i].result);
 		if (!gone[i]->id)
 			continue;
-		if (gone[i]->count)
+		if (gone[i]->count) {
+			item_settle(gone[i]);
 			model.info.revoked++;
-		else
+		} else {
 			model.info.cancelled++;
+		}
 		item_end(gone[i]);
 	}
 	model.ops += nr;

@@ -105,9 +105,9 @@ void twheel_chardev_unregister(void)
 static struct kthread_worker nobody;
 static struct twheel_queue nobodys;
 
-/* Every combination of flags: STATE_FLAGS is six bits side by side. */
+/* Every combination of flags: STATE_FLAGS is five bits side by side. */
 #define FLAGS_SHIFT	3
-#define NR_FLAGS	64
+#define NR_FLAGS	32
 
 static_assert(STATE_FLAGS == (NR_FLAGS - 1) << FLAGS_SHIFT);
 
@@ -272,12 +272,12 @@ static int read_one(struct twheel *tw, struct twheel_event *event)
 /* Counting */
 
 enum tally {
-	LIVE, UNREAD, SPENT, INBOX, ROOM, PLACES, RETIRED, ACCEPTED, CANCELLED,
+	LIVE, PENDING, UNREAD, INBOX, ROOM, PLACES, RETIRED, ACCEPTED, CANCELLED,
 	REVOKED, COMPLETED, DRAINED, DELIVERED, EXPIRATIONS, REARMED, NR_TALLIES,
 };
 
 static const char * const tally_name[] = {
-	"live", "unread", "spent", "inbox", "room", "free places", "retired",
+	"live", "pending", "unread", "inbox", "room", "free places", "retired",
 	"armed", "cancelled", "revoked", "completed", "drained", "delivered",
 	"expirations", "rearmed",
 };
@@ -299,8 +299,8 @@ static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 
 	twheel_get_info(tw, &info);
 	tally[LIVE] = info.live;
+	tally[PENDING] = info.pending;
 	tally[UNREAD] = info.unread;
-	tally[SPENT] = tw->nr_spent;
 	tally[INBOX] = atomic_read(&tw->inbox_len);
 	tally[ROOM] = atomic_read(&tw->room_used);
 	tally[PLACES] = llist_length(tw->free) + llist_length(tw->freed.first);
@@ -332,14 +332,12 @@ static void expect_delta(struct kunit *test, const s64 before[NR_TALLIES],
  * struct census - what all places of a wheel are doing
  * @phase: how many are in each phase
  * @live: pending or to be read
- * @unread: on the ready list, as they say
  * @keeping: not in the wheel, but with room there
  * @retired: free, their generations used up
  */
 struct census {
 	int phase[STATE_PHASE + 1];
 	int live;
-	int unread;
 	int keeping;
 	int retired;
 };
@@ -350,9 +348,8 @@ static void census_count(struct census *census, u64 state)
 
 	census->phase[phase]++;
 	census->live += phase == PHASE_QUEUED || phase == PHASE_ARMED ||
-			phase == PHASE_SPENT;
-	census->unread += !!(state & STATE_UNREAD);
-	census->keeping += phase == PHASE_SPENT && state & STATE_FIXED_DELAY &&
+			phase == PHASE_UNREAD;
+	census->keeping += phase == PHASE_UNREAD && state & STATE_PERIODIC &&
 			   !(state & STATE_DRAINED);
 	census->retired += phase == PHASE_FREE && !state_gen(state);
 }
@@ -381,7 +378,7 @@ static int audit_ready(struct kunit *test)
 		struct twheel_timeout *t = look_at(tw, link - 1);
 
 		KUNIT_ASSERT_NOT_NULL(test, t);
-		KUNIT_ASSERT_TRUE(test, timeout_state(t) & STATE_UNREAD);
+		KUNIT_ASSERT_TRUE(test, state_is_unread(timeout_state(t)));
 		KUNIT_ASSERT_EQ(test, t->prev, prev);
 		KUNIT_ASSERT_LT(test, nr, 100000);
 		prev = link;
@@ -403,8 +400,7 @@ static void audit(struct kunit *test)
 
 	tally_take(tw, tally);
 	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)nr_ready);
-	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.unread);
-	KUNIT_EXPECT_EQ(test, tally[SPENT], (s64)census.phase[PHASE_SPENT]);
+	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.phase[PHASE_UNREAD]);
 	KUNIT_EXPECT_EQ(test, tally[LIVE], (s64)census.live);
 	/* G3 */
 	KUNIT_EXPECT_EQ(test, tally[ACCEPTED],
@@ -505,37 +501,39 @@ struct outcome {
 enum outcome_name {
 	SAME, GONE, SHUT,
 	/* cancelled */
-	DIES, ENDS, REVOKES_ARMED, REVOKES, REVOKES_ROOM,
+	DIES, ENDS, REVOKES, REVOKES_ROOM, REVOKES_BOTH,
 	/* re-armed */
-	RENEWS, STAYS, LEAVES, STAYS_READ, LEAVES_READ, LEAVES_SPENT, LEAVES_ROOM,
+	RENEWS, STAYS, LEAVES, LEAVES_UNREAD, LEAVES_ROOM, LEAVES_BOTH,
 	/* read */
-	GOES_ON, REQUEUES, COMPLETES, COMPLETES_ROOM, OUT,
+	REQUEUES, GOES_ON, COMPLETES, COMPLETES_ROOM, OUT,
 	/* drained */
-	DRAINS, DRAINS_UNREAD, DRAINS_SPENT,
+	DRAINS, DRAINS_ROOM, DRAINS_BOTH,
 	/* expired */
-	EXPIRES, WAITS, REPEATS, GROWS, LASTS, GROWS_LAST, STALE,
+	EXPIRES, WAITS, REPEATS, STALE,
 	/* came from the inbox */
 	ENTERS, BURIED,
 };
 
+/* "BOTH": of a timeout that has an unread event and is pending at the same time. */
 static const struct outcome outcomes[] = {
 	[SAME]		= { .same = true },
 	[GONE]		= { .same = true, .said = -ENOENT },
 	[SHUT]		= { .same = true, .said = -ESHUTDOWN },
 
 	[DIES]		= { PHASE_DEAD, .said = TWHEEL_WAS_PENDING, .delta = {
-			    [LIVE] = -1, [CANCELLED] = 1 } },
+			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1 } },
 	[ENDS]		= { PHASE_FREE, .said = TWHEEL_WAS_PENDING, .delta = {
-			    [LIVE] = -1, [CANCELLED] = 1, [PLACES] = 1 } },
-	[REVOKES_ARMED]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
-			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
-			    [UNREAD] = -1 } },
+			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1,
+			    [PLACES] = 1 } },
 	[REVOKES]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
 			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
-			    [UNREAD] = -1, [SPENT] = -1 } },
+			    [UNREAD] = -1 } },
 	[REVOKES_ROOM]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
 			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
-			    [UNREAD] = -1, [SPENT] = -1, [ROOM] = -1 } },
+			    [UNREAD] = -1, [ROOM] = -1 } },
+	[REVOKES_BOTH]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [LIVE] = -1, [REVOKED] = 1, [PLACES] = 1,
+			    [UNREAD] = -1, [PENDING] = -1, [ROOM] = -1 } },
 
 	[RENEWS]	= { PHASE_QUEUED, .said = TWHEEL_WAS_PENDING, .delta = {
 			    [REARMED] = 1 } },
@@ -543,63 +541,48 @@ static const struct outcome outcomes[] = {
 			    [REARMED] = 1 } },
 	[LEAVES]	= { PHASE_QUEUED, .said = TWHEEL_WAS_PENDING, .delta = {
 			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1 } },
-	[STAYS_READ]	= { PHASE_ARMED, .said = TWHEEL_WAS_UNREAD, .delta = {
-			    [REARMED] = 1, [UNREAD] = -1 } },
-	[LEAVES_READ]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
+	[LEAVES_UNREAD]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
 			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1,
-			    [UNREAD] = -1 } },
-	[LEAVES_SPENT]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
-			    [REARMED] = 1, [INBOX] = 1, [ROOM] = 1,
-			    [UNREAD] = -1, [SPENT] = -1 } },
+			    [UNREAD] = -1, [PENDING] = 1 } },
 	[LEAVES_ROOM]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
 			    [REARMED] = 1, [INBOX] = 1, [UNREAD] = -1,
-			    [SPENT] = -1 } },
+			    [PENDING] = 1 } },
+	[LEAVES_BOTH]	= { PHASE_QUEUED, .said = TWHEEL_WAS_UNREAD, .delta = {
+			    [REARMED] = 1, [INBOX] = 1, [UNREAD] = -1 } },
 
-	[GOES_ON]	= { PHASE_ARMED, .keeps = STATE_LIFE, .said = 1, .delta = {
-			    [UNREAD] = -1, [DELIVERED] = 1 } },
 	[REQUEUES]	= { PHASE_QUEUED, .keeps = STATE_LIFE, .said = 1, .delta = {
-			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [UNREAD] = -1, [PENDING] = 1, [DELIVERED] = 1,
 			    [INBOX] = 1 } },
+	[GOES_ON]	= { PHASE_QUEUED, .keeps = STATE_LIFE, .said = 1, .delta = {
+			    [UNREAD] = -1, [DELIVERED] = 1, [INBOX] = 1 } },
 	[COMPLETES]	= { PHASE_FREE, .said = 1, .delta = {
-			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [UNREAD] = -1, [DELIVERED] = 1,
 			    [LIVE] = -1, [COMPLETED] = 1, [PLACES] = 1 } },
 	[COMPLETES_ROOM] = { PHASE_FREE, .said = 1, .delta = {
-			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [UNREAD] = -1, [DELIVERED] = 1,
 			    [LIVE] = -1, [COMPLETED] = 1, [PLACES] = 1,
 			    [ROOM] = -1 } },
 	[OUT]		= { PHASE_FREE, .said = 1, .delta = {
-			    [UNREAD] = -1, [SPENT] = -1, [DELIVERED] = 1,
+			    [UNREAD] = -1, [DELIVERED] = 1,
 			    [LIVE] = -1, [DRAINED] = 1, [PLACES] = 1 } },
 
-	[DRAINS]	= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
-			    [UNREAD] = 1, [SPENT] = 1 } },
-	[DRAINS_UNREAD]	= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
-			    [SPENT] = 1 } },
-	[DRAINS_SPENT]	= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD | STATE_DRAINED, .delta = {
+	[DRAINS]	= { PHASE_UNREAD, .keeps = STATE_LIFE,
+			    .adds = STATE_DRAINED, .delta = {
+			    [UNREAD] = 1, [PENDING] = -1 } },
+	[DRAINS_ROOM]	= { PHASE_UNREAD, .keeps = STATE_LIFE,
+			    .adds = STATE_DRAINED, .delta = {
 			    [ROOM] = -1 } },
+	[DRAINS_BOTH]	= { PHASE_UNREAD, .keeps = STATE_LIFE,
+			    .adds = STATE_DRAINED, .delta = {
+			    [ROOM] = -1, [PENDING] = -1 } },
 
-	[EXPIRES]	= { PHASE_SPENT, .adds = STATE_UNREAD, .delta = {
-			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1,
+	[EXPIRES]	= { PHASE_UNREAD, .delta = {
+			    [UNREAD] = 1, [PENDING] = -1, [EXPIRATIONS] = 1,
 			    [ROOM] = -1 } },
-	[WAITS]		= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD, .delta = {
-			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1 } },
-	[REPEATS]	= { PHASE_ARMED, .keeps = STATE_LIFE, .placed = true,
-			    .adds = STATE_UNREAD, .delta = {
+	[WAITS]		= { PHASE_UNREAD, .keeps = STATE_LIFE, .delta = {
+			    [UNREAD] = 1, [PENDING] = -1, [EXPIRATIONS] = 1 } },
+	[REPEATS]	= { PHASE_UNREAD, .keeps = STATE_LIFE, .delta = {
 			    [UNREAD] = 1, [EXPIRATIONS] = 1 } },
-	[GROWS]		= { PHASE_ARMED, .keeps = STATE_LIFE, .placed = true,
-			    .adds = STATE_UNREAD, .delta = {
-			    [EXPIRATIONS] = 1 } },
-	[LASTS]		= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD, .delta = {
-			    [UNREAD] = 1, [SPENT] = 1, [EXPIRATIONS] = 1,
-			    [ROOM] = -1 } },
-	[GROWS_LAST]	= { PHASE_SPENT, .keeps = STATE_LIFE,
-			    .adds = STATE_UNREAD, .delta = {
-			    [SPENT] = 1, [EXPIRATIONS] = 1, [ROOM] = -1 } },
 
 	[STALE]		= { .same = true, .delta = { [ROOM] = -1 } },
 
@@ -631,10 +614,9 @@ struct start {
 
 #define Q	PHASE_QUEUED
 #define A	PHASE_ARMED
-#define S	(PHASE_SPENT | STATE_UNREAD)
-#define X	(S | STATE_DRAINED)
+#define U	PHASE_UNREAD
+#define X	(U | STATE_DRAINED)
 #define OV	STATE_OVERDUE
-#define UN	STATE_UNREAD
 #define PE	STATE_PERIODIC
 #define LI	(STATE_PERIODIC | STATE_LIMITED)
 #define FD	(STATE_PERIODIC | STATE_FIXED_DELAY)
@@ -642,12 +624,12 @@ struct start {
 
 #define AFTER_QUEUED	{ DIES, RENEWS, RENEWS, SAME, SAME, SAME, ENTERS }
 #define AFTER_ARMED(x)	{ ENDS, STAYS, LEAVES, SAME, DRAINS, x, SAME }
-#define AFTER_UNREAD(x)	{ REVOKES_ARMED, STAYS_READ, LEAVES_READ, GOES_ON, \
-			  DRAINS_UNREAD, x, SAME }
-#define AFTER_SPENT	{ REVOKES, LEAVES_SPENT, LEAVES_SPENT, COMPLETES, \
+#define AFTER_EXPIRED	{ REVOKES, LEAVES_UNREAD, LEAVES_UNREAD, COMPLETES, \
 			  SAME, SAME, SAME }
+#define AFTER_BOTH	{ REVOKES_BOTH, LEAVES_BOTH, LEAVES_BOTH, GOES_ON, \
+			  DRAINS_BOTH, SAME, SAME }
 #define AFTER_WAITING	{ REVOKES_ROOM, LEAVES_ROOM, LEAVES_ROOM, REQUEUES, \
-			  DRAINS_SPENT, SAME, SAME }
+			  DRAINS_ROOM, SAME, SAME }
 #define AFTER_LAST	{ REVOKES_ROOM, LEAVES_ROOM, LEAVES_ROOM, \
 			  COMPLETES_ROOM, SAME, SAME, SAME }
 /* Its entry may still come up. */
@@ -668,18 +650,17 @@ static const struct start starts[] = {
 	{ "armed periodic",		A | PE,		0, 0, AFTER_ARMED(REPEATS) },
 	{ "armed overdue periodic",	A | PE | OV,	0, 0, AFTER_ARMED(REPEATS) },
 	{ "armed limited",		A | LI,		2, 0, AFTER_ARMED(REPEATS) },
-	{ "armed limited to one",	A | LI,		1, 0, AFTER_ARMED(LASTS) },
+	{ "armed limited to one",	A | LI,		1, 0, AFTER_ARMED(WAITS) },
 	{ "armed fixed delay",		A | FD,		0, 0, AFTER_ARMED(WAITS) },
 	{ "armed overdue fixed delay",	A | FD | OV,	0, 0, AFTER_ARMED(WAITS) },
 	{ "armed limited fixed delay",	A | FL,		2, 0, AFTER_ARMED(WAITS) },
-	{ "unread periodic",		A | PE | UN,	0, 0, AFTER_UNREAD(GROWS) },
-	{ "unread limited",		A | LI | UN,	3, 0, AFTER_UNREAD(GROWS) },
-	{ "unread limited, one left",	A | LI | UN,	2, 0, AFTER_UNREAD(GROWS_LAST) },
-	{ "spent one-shot",		S,		0, 0, AFTER_SPENT },
-	{ "spent limited",		S | LI,		1, 0, AFTER_SPENT },
-	{ "waiting fixed delay",	S | FD,		0, 0, AFTER_WAITING },
-	{ "waiting limited fixed delay", S | FL,	2, 0, AFTER_WAITING },
-	{ "spent limited fixed delay",	S | FL,		1, 0, AFTER_LAST },
+	{ "unread one-shot",		U,		0, 0, AFTER_EXPIRED },
+	{ "unread periodic",		U | PE,		0, 0, AFTER_BOTH },
+	{ "unread limited",		U | LI,		3, 0, AFTER_BOTH },
+	{ "unread limited, none left",	U | LI,		1, 0, AFTER_LAST },
+	{ "waiting fixed delay",	U | FD,		0, 0, AFTER_WAITING },
+	{ "waiting limited fixed delay", U | FL,	2, 0, AFTER_WAITING },
+	{ "spent limited fixed delay",	U | FL,		1, 0, AFTER_LAST },
 	{ "drained one-shot",		X,		0, 0, AFTER_DRAINED(STALE) },
 	{ "drained periodic",		X | PE,		0, 0, AFTER_DRAINED(STALE) },
 	{ "drained unread periodic",	X | PE,		0, 1, AFTER_DRAINED(SAME) },
@@ -711,7 +692,7 @@ static struct twheel_timeout *bring(struct kunit *test,
 	*id = how.id;
 	if (phase != PHASE_QUEUED && phase != PHASE_DEAD)
 		enter(tw);
-	if (drained ? start->fired : !!(start->state & STATE_UNREAD))
+	if (drained ? start->fired : phase == PHASE_UNREAD)
 		expire_at(tw, START_NS + DELAY_NS + TICK_NS);
 	if (drained)
 		drain(tw);
@@ -895,8 +876,8 @@ static void check_next(struct kunit *test, u64 state, u32 gen, u32 seq)
 {
 	u64 flags = (state * 5) & STATE_FLAGS;
 
-	KUNIT_ASSERT_EQ(test, state_next(state, PHASE_SPENT, flags),
-			state_of(gen, seq, PHASE_SPENT | flags));
+	KUNIT_ASSERT_EQ(test, state_next(state, PHASE_UNREAD, flags),
+			state_of(gen, seq, PHASE_UNREAD | flags));
 }
 
 static void the_next_state_is_of_the_same_life(struct kunit *test)
@@ -933,15 +914,15 @@ static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
 {
 	bool queued = (state & 7) == PHASE_QUEUED;
 	bool armed = (state & 7) == PHASE_ARMED;
-	bool spent = (state & 7) == PHASE_SPENT;
-	bool fixed_delay = state & BIT(6), drained = state & BIT(4);
+	bool unread = (state & 7) == PHASE_UNREAD;
+	bool periodic = state & BIT(4), drained = state & BIT(3);
 
 	KUNIT_ASSERT_EQ(test, state_is_pending(state), queued || armed);
-	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || spent);
+	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || unread);
 	KUNIT_ASSERT_EQ(test, state_keeps_room(state),
-			spent && fixed_delay && !drained);
+			unread && periodic && !drained);
 	KUNIT_ASSERT_EQ(test, state_verdict(state) == TWHEEL_WAS_UNREAD,
-			!!(state & BIT(3)));
+			unread);
 }
 
 static void the_predicates_agree_with_the_banner(struct kunit *test)
@@ -992,7 +973,7 @@ static void an_id_is_found_where_something_lives_and_nowhere_else(struct kunit *
 		atomic64_set(&t->state, state);
 		found = (shape & 7) == PHASE_QUEUED ||
 			(shape & 7) == PHASE_ARMED ||
-			(shape & 7) == PHASE_SPENT ||
+			(shape & 7) == PHASE_UNREAD ||
 			(shape & 7) == PHASE_REARMING;
 		KUNIT_ASSERT_EQ(test, look_by_id(tw, id_of(t), &seen) == t,
 				found);
@@ -1339,8 +1320,8 @@ static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *tes
 	}
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
 	expect_delta(test, before, (s8[NR_TALLIES]) {
-		[LIVE] = 1, [ACCEPTED] = 1, [INBOX] = 1, [ROOM] = 1,
-		[PLACES] = -1 });
+		[LIVE] = 1, [PENDING] = 1, [ACCEPTED] = 1, [INBOX] = 1,
+		[ROOM] = 1, [PLACES] = -1 });
 	/* The ids that were reported are not given out again. */
 	for (i = 1; i < 4; i++)
 		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(look_at(tw, (u32)how[i].id))),
@@ -1480,22 +1461,15 @@ static void a_sequence_number_that_comes_round_leaves_the_generation(struct kuni
 	enter(tw);
 	KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)), 0U);
 	KUNIT_EXPECT_EQ(test, id_of(t), id);
-	/* Likewise where a period makes it come round. */
+	/* Likewise where a period does. */
 	for (i = 0; i < 3; i++) {
-		u64 state = timeout_state(t) | STATE_SEQ;
-		struct twheel_entry entry = { .index = (u32)id, .seq = 0xfffff };
-		struct expiry x = { .now_ns = t->deadline_ns + TICK_NS };
-
-		entry.tick = deadline_tick(tw, t->deadline_ns);
-		x.fired_ns = x.now_ns;
-		x.edge_ns = entry.tick * TICK_NS;
-		atomic64_set(&t->state, state);
-		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
-		gifts_accept(tw);
-		expire_batch(tw, &entry, 1, &x);
+		expire_at(tw, t->deadline_ns + TICK_NS);
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+		KUNIT_ASSERT_EQ(test, state_phase(timeout_state(t)), PHASE_QUEUED);
+		atomic64_set(&t->state, timeout_state(t) | STATE_SEQ);
+		enter(tw);
 		KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)), 0U);
 		KUNIT_EXPECT_EQ(test, id_of(t), id);
-		KUNIT_EXPECT_EQ(test, x.nr_stale, 0U);
 	}
 }
 
@@ -1597,15 +1571,14 @@ static const struct loss losses[] = {
 	{ { "it expires", A },				deed_expire },
 	{ { "its period passes", A | PE },		deed_expire },
 	{ { "it is drained", A },			deed_drain },
-	{ { "its event is read", S },			deed_read },
-	{ { "its event is revoked", S },		deed_cancel },
-	{ { "its event's place is another's", S },	deed_take_over },
-	{ { "it is re-armed", S },			deed_rearm_later },
-	{ { "its event grows", A | PE | UN },		deed_expire },
-	{ { "its period is read", A | PE | UN },	deed_read },
-	{ { "its period is drained", A | PE | UN },	deed_drain },
-	{ { "its delay begins", S | FD },		deed_read },
-	{ { "its delay is drained", S | FD },		deed_drain },
+	{ { "its event is read", U },			deed_read },
+	{ { "its event is revoked", U },		deed_cancel },
+	{ { "its event's place is another's", U },	deed_take_over },
+	{ { "it is re-armed", U },			deed_rearm_later },
+	{ { "its period is read", U | PE },	deed_read },
+	{ { "its period is drained", U | PE },	deed_drain },
+	{ { "its delay begins", U | FD },		deed_read },
+	{ { "its delay is drained", U | FD },		deed_drain },
 };
 
 static void loss_name(const struct loss *loss, char *name)
@@ -1690,7 +1663,7 @@ static void a_read_that_was_overtaken_takes_nothing(struct kunit *test)
 
 	t = bring(test, &loss->start, &id);
 	nr = twheel_events_look(tw, &event, &look, 1);
-	KUNIT_ASSERT_EQ(test, nr, (unsigned int)!!(loss->start.state & UN));
+	KUNIT_ASSERT_EQ(test, nr, (unsigned int)state_is_unread(loss->start.state));
 	if (!nr)
 		return;
 	state = lose(test, t, id, before);
@@ -2018,6 +1991,7 @@ static void an_event_tells_whose_it_is_and_when_it_was(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.flags, 0U);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + DELAY_NS + 3 * PERIOD_NS);
 	/* And it begins anew. */
+	enter(tw);
 	expire_at(tw, t->deadline_ns + TICK_NS);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 1U);
@@ -2035,11 +2009,12 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 	enter(tw);
 	expire_at(tw, START_NS + nr * TICK_NS);
 	KUNIT_EXPECT_EQ(test, tw->expirations, nr);
-	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + (nr + 1) * TICK_NS);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + nr * TICK_NS);
 	/* The count of the event saturates, and so it stays. */
 	expire_at(tw, START_NS + 2 * nr * TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 2 * nr);
+	KUNIT_EXPECT_EQ(test, tw->expirations, nr);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 2 * nr);
 	KUNIT_EXPECT_EQ(test, event.count, U32_MAX);
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 2 * nr * TICK_NS);
 }
@@ -2062,8 +2037,8 @@ static void a_limit_bounds_what_passes_at_once(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, tw->expirations - before,
 				min(repeats, 3ULL));
 		expire_at(tw, begun_ns + TICK_NS + 100 * PERIOD_NS);
-		KUNIT_ASSERT_EQ(test, tw->expirations - before, (u64)repeats);
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_ASSERT_EQ(test, tw->expirations - before, (u64)repeats);
 		KUNIT_ASSERT_EQ(test, event.count, repeats);
 		KUNIT_ASSERT_EQ(test, event.deadline_ns, begun_ns + TICK_NS +
 				(repeats - 1) * PERIOD_NS);
@@ -2161,14 +2136,17 @@ static void query_tells_what_a_timeout_is_doing(struct kunit *test)
 	twheel_query(tw, &status, 1);
 	waits = state_phase(start->state) == PHASE_QUEUED ||
 		state_phase(start->state) == PHASE_ARMED;
-	gone = !waits && state_phase(start->state) != PHASE_SPENT;
+	gone = !waits && state_phase(start->state) != PHASE_UNREAD;
 	KUNIT_ASSERT_EQ(test, status.result, gone ? -ENOENT : 0);
 	if (gone)
 		return;
 	KUNIT_EXPECT_EQ(test, status.state,
 			start->state & STATE_DRAINED ? TWHEEL_STATE_DRAINED :
-			start->state & UN ? TWHEEL_STATE_EXPIRED :
+			!waits ? TWHEEL_STATE_EXPIRED :
 			TWHEEL_STATE_PENDING);
+	/* With a fixed rate it waits while its event is unread. */
+	if (start->to.read == GOES_ON)
+		waits = true;
 	KUNIT_EXPECT_EQ(test, status.left_ns,
 			!waits || status.deadline_ns < tw->virtual_now_ns ? 0 :
 			status.deadline_ns - tw->virtual_now_ns);
@@ -2178,7 +2156,8 @@ static void query_tells_what_a_timeout_is_doing(struct kunit *test)
 			start->state & STATE_FIXED_DELAY ?
 			TWHEEL_ARM_FIXED_DELAY : 0);
 	/* Brought to where they are, none has expired more than once. */
-	fired = start->state & STATE_DRAINED ? start->fired : start->state & UN;
+	fired = start->state & STATE_DRAINED ? start->fired :
+		state_is_unread(start->state);
 	KUNIT_EXPECT_EQ(test, status.count, (u32)fired);
 	KUNIT_EXPECT_EQ(test, status.repeats_left,
 			start->repeats ? start->repeats - status.count : 0);

@@ -146,7 +146,9 @@ struct twheel_setup {
  *	while it has an unread event, unless its delay is fixed
  * @unread: events that wait to be read
  * @live: places in use: pending, or with an unread event
- * @expirations: expirations so far, each period of a periodic one
+ * @expirations: expirations so far, each period of a periodic one; the periods that
+ *	pass while its event is unread are counted when that event is read, revoked
+ *	or drained
  * @delivered: events read
  * @completed: timeouts that ended because their last event was read
  * @cancelled: timeouts that ended by CANCEL while pending with no unread event
@@ -371,14 +373,21 @@ struct twheel_advance {
  * @deadline_ns: the deadline that passed, as it was asked for, the latest one
  *	when there were several; with TWHEEL_EVENT_DRAINED and a count of 0 the
  *	one that was still to come
- * @fired_ns: the wheel's clock when the latest of these expirations was carried
- *	out, or the timeout was drained; fired_ns - deadline_ns is the lateness
+ * @fired_ns: the wheel's clock when the expiration was carried out, or the timeout
+ *	was drained; fired_ns - deadline_ns is the lateness.  When more periods
+ *	passed while the event was unread, the edge of the tick at which the latest
+ *	of them counts: nobody had to carry that out.
  * @count: expirations in this event, saturating at 2^32-1; 0 only in an event
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
  *
  * read() returns as many whole events as fit and are there, in the order of
- * their ticks.  It fails with EINVAL when not even one fits, with EAGAIN when
+ * their ticks.  A periodic timeout whose event is unread costs nothing, whatever its
+ * period: how many periods have passed is computed when the event is read.  So
+ * poll() says POLLIN, and an edge-triggered epoll has its edge, with the first of
+ * them, as with timerfd.
+ *
+ * It fails with EINVAL when not even one fits, with EAGAIN when
  * there is none and the descriptor is non-blocking, and returns 0 when the
  * wheel has been drained and nothing is left.  An event that cannot be copied
  * out (EFAULT) stays to be read.
