@@ -481,6 +481,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_info info;
 	u32 size;
+	int err;
 
 	if (get_user(size, (u32 __user *)arg))
 		return -EFAULT;
@@ -488,7 +489,9 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
-	twheel_get_info(tw, &info);
+	err = twheel_get_info(tw, &info);
+	if (err)
+		return err;
 	info.size = min_t(u32, size, sizeof(info));
 	/* What a newer caller knows and we do not is zero. */
 	if (clear_user(arg + info.size, size - info.size) ||
@@ -755,7 +758,8 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 	struct twheel_file *tf = file->private_data;
 	struct twheel_info info;
 
-	twheel_get_info(tf->tw, &info);
+	if (twheel_get_info(tf->tw, &info))
+		return;
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
 	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
 	seq_printf(m, "tick_ns:\t%llu\n", info.tick_ns);

@@ -80,8 +80,7 @@
  *
  *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
  *                   held while they wait for the kthread
- *   grow_mutex      growing and shrinking the arena, and the refresh table; taken
- *                   under mmap_lock
+ *   grow_mutex      growing and shrinking the arena, and the refresh table
  *   room_mutex      growing and shrinking the wheel's pool.  These two are
  *                   mutexes because they allocate and charge; the kthread only
  *                   tries them.
@@ -91,10 +90,15 @@
  *   free_lock       spinlock: the list of free places, taking side
  *   wake_lock       spinlock: when the kthread runs next, the hrtimer
  *
- * None of them nests in another.  Nobody who polls or reads is woken under any of
- * them: that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD,
- * take none but free_lock (for a batch) and, when earlier than all else,
- * wake_lock.
+ * The order is
+ *
+ *   mmap_lock --> grow_mutex       mmap() makes the refresh table
+ *   control_mutex --> wake_lock    ADVANCE and DRAIN ask for a pass and wait for it
+ *   wake_lock --> the lock of a user's queue, see twheel_user.c, and hrtimer's
+ *
+ * and nothing else nests.  Nobody who polls or reads is woken under any of them:
+ * that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
+ * but free_lock (for a batch) and, when earlier than all else, wake_lock.
  *
  * RCU: readers of the page table, which grows by replacement; whoever looks at a
  * timeout by its index and does not know that its place is in use (a spinlock
@@ -124,13 +128,16 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
+#include <linux/nsproxy.h>
 #include <linux/poll.h>
 #include <linux/prefetch.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/spinlock.h>
+#include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
 #include <linux/twheel.h>
 #include <linux/wait.h>
@@ -277,7 +284,7 @@ struct twheel_timeout {
  * @repeats_left: expirations to come, with STATE_LIMITED; of an UNREAD timeout those
  *	after deadline_ns, though some may have passed, see periods_unread()
  * @count: expirations in the unread event up to deadline_ns, likewise
- * @deliveries: events of this life that were read
+ * @deliveries: events of this life that were read; saturates, as @count does
  *
  * Made when the first timeout of the page is given an interval.  Guarded as
  * struct twheel_timeout.deadline_ns.
@@ -377,12 +384,14 @@ struct twheel_shrink {
 /**
  * struct twheel - an open wheel
  *
- * @clock: enum twheel_clock.  This and the next five: written under
+ * @clock: enum twheel_clock.  This and the next six: written under
  *	control_mutex before @started, constant after
  * @tick_ns: granularity
  * @slots: of level 0
  * @max_pending: limit of @live
  * @setup_flags: TWHEEL_SETUP_*
+ * @offset_ns: how far the wheel's clock is ahead of the machine's, by its time
+ *	namespace
  * @max_tick: later than any tick there is: what never expires
  * @started: the above are final and the wheel exists; released once
  * @draining: arming is over; set once under control_mutex
@@ -480,6 +489,7 @@ struct twheel {
 	u64 tick_ns;
 	u32 max_pending;
 	u32 setup_flags;
+	s64 offset_ns;
 	u64 max_tick;
 	bool started;
 	bool draining;
@@ -539,8 +549,8 @@ struct twheel {
 	bool passing;
 	bool closing;
 	bool drain_wanted;
-	u32 sync_wanted;
-	u32 sync_done;
+	u64 sync_wanted;
+	u64 sync_done;
 	wait_queue_head_t sync_wait;
 	struct hrtimer timer;
 	struct twheel_turn turn;
@@ -548,7 +558,7 @@ struct twheel {
 	struct kthread_delayed_work shrink_work;
 
 	u64 turn_end_ns ____cacheline_aligned_in_smp;
-	u32 pass_sync;
+	u64 pass_sync;
 	bool pass_drains;
 	bool pass_begun;
 	bool sweeping;
@@ -748,11 +758,28 @@ static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 
 /* Time */
 
+/*
+ * How far the caller's time namespace is ahead of the machine with a clock.  A wheel
+ * lives in the namespace of whoever set it up, or armed it first.
+ */
+static s64 namespace_offset_ns(u32 clock)
+{
+#ifdef CONFIG_TIME_NS
+	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
+
+	if (clock == TWHEEL_CLOCK_MONOTONIC)
+		return timespec64_to_ns(&offsets->monotonic);
+	if (clock == TWHEEL_CLOCK_BOOTTIME)
+		return timespec64_to_ns(&offsets->boottime);
+#endif
+	return 0;
+}
+
 static u64 twheel_now(const struct twheel *tw)
 {
 	switch (tw->clock) {
 	case TWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns();
+		return ktime_get_boottime_ns() + tw->offset_ns;
 	case TWHEEL_CLOCK_REALTIME:
 		return ktime_get_real_ns();
 	case TWHEEL_CLOCK_TAI:
@@ -760,7 +787,7 @@ static u64 twheel_now(const struct twheel *tw)
 	case TWHEEL_CLOCK_VIRTUAL:
 		return READ_ONCE(tw->virtual_now_ns);
 	default:
-		return ktime_get_ns();
+		return ktime_get_ns() + tw->offset_ns;
 	}
 }
 
@@ -847,6 +874,12 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 
 /* When to run */
 
+/* wake_ns as the machine counts.  It is later than now, and so not below 0. */
+static ktime_t wake_expiry(const struct twheel *tw)
+{
+	return ns_to_ktime(min_t(u64, tw->wake_ns - tw->offset_ns, KTIME_MAX));
+}
+
 /* Make the hrtimer, or the kthread at once, follow from wake_ns. */
 static void wake_program(struct twheel *tw)
 	__must_hold(&tw->wake_lock)
@@ -863,8 +896,7 @@ static void wake_program(struct twheel *tw)
 	else if (tw->wake_ns == WAKE_NEVER)
 		hrtimer_try_to_cancel(&tw->timer); /* G6 */
 	else
-		hrtimer_start(&tw->timer, ns_to_ktime(tw->wake_ns),
-			      HRTIMER_MODE_ABS_SOFT);
+		hrtimer_start(&tw->timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
 }
 
 static void wake_at(struct twheel *tw, u64 edge_ns)
@@ -916,9 +948,9 @@ static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 }
 
 /* Ask for a whole pass that begins from now on; returns its number. */
-static u32 pass_request(struct twheel *tw)
+static u64 pass_request(struct twheel *tw)
 {
-	u32 wanted;
+	u64 wanted;
 
 	spin_lock(&tw->wake_lock);
 	wanted = ++tw->sync_wanted;
@@ -929,14 +961,15 @@ static u32 pass_request(struct twheel *tw)
 	return wanted;
 }
 
-static bool pass_is_done(const struct twheel *tw, u32 wanted)
+static bool pass_is_done(const struct twheel *tw, u64 wanted)
 {
-	return (s32)(READ_ONCE(tw->sync_done) - wanted) >= 0;
+	/* Pairs with the release in pass_end(): what that pass did is seen. */
+	return smp_load_acquire(&tw->sync_done) >= wanted;
 }
 
 static int pass_sync(struct twheel *tw)
 {
-	u32 wanted = pass_request(tw);
+	u64 wanted = pass_request(tw);
 
 	return wait_event_interruptible(tw->sync_wait,
 					pass_is_done(tw, wanted));
@@ -1178,7 +1211,7 @@ void *twheel_words_page(struct twheel *tw, unsigned long nr)
  */
 static int arena_reclaim(struct twheel *tw)
 {
-	u32 wanted = pass_request(tw);
+	u64 wanted = pass_request(tw);
 
 	return wait_event_killable(tw->sync_wait, pass_is_done(tw, wanted)) ?
 	       -EINTR : 0;
@@ -1645,6 +1678,7 @@ static int twheel_start(struct twheel *tw)
 	};
 	int err = -ENOMEM;
 
+	tw->offset_ns = namespace_offset_ns(tw->clock);
 	/* One more than the last tick that any clock reaches. */
 	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
 	config.max_tick = tw->max_tick;
@@ -1681,7 +1715,8 @@ static int twheel_start_lazily(struct twheel *tw)
 {
 	int err = 0;
 
-	mutex_lock(&tw->control_mutex);
+	if (mutex_lock_killable(&tw->control_mutex))
+		return -EINTR;
 	if (tw->draining)
 		err = -ESHUTDOWN;
 	else if (!tw->started)
@@ -2544,7 +2579,7 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 	u64 from_ns = t->deadline_ns;
 
 	periodic->count[slot] = 0;
-	periodic->deliveries[slot]++;
+	periodic->deliveries[slot] = periods_count(periodic->deliveries[slot], 1);
 	if (state & STATE_FIXED_DELAY)
 		from_ns = twheel_now(tw);
 	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
@@ -2865,22 +2900,24 @@ static void page_look(struct twheel *tw, const struct twheel_page *page,
 	}
 }
 
-static struct outlook twheel_look_out(struct twheel *tw)
+static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 {
-	struct outlook outlook = { .next_ns = TWHEEL_TIME_NEVER };
 	struct twheel_page *page;
 	u32 nr;
 
+	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
 	for (nr = 0; nr < READ_ONCE(tw->places.nr); nr++) {
 		/* What is being re-armed is in no state that counts. */
 		spin_lock(&tw->lock);
 		page = page_at(tw, nr);
 		if (page)
-			page_look(tw, page, &outlook);
+			page_look(tw, page, outlook);
 		spin_unlock(&tw->lock);
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
 	}
-	return outlook;
+	return 0;
 }
 
 /* The next deadline, rounded up to its tick. */
@@ -2891,26 +2928,8 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 	return deadline_tick(tw, next_ns) * tw->tick_ns;
 }
 
-/**
- * twheel_get_info() - tell what INFO and fdinfo tell
- * @tw: the wheel
- * @info: out
- *
- * Context: process; sleeps.
- */
-void twheel_get_info(struct twheel *tw, struct twheel_info *info)
+static void info_configuration(struct twheel *tw, struct twheel_info *info)
 {
-	/* Once it is, what follows is final, and nobody is waited for. */
-	bool started = twheel_is_started(tw);
-	struct outlook outlook;
-
-	*info = (struct twheel_info){
-		.size		= sizeof(*info),
-		.features	= TWHEEL_FEATURE_REFRESH,
-	};
-
-	if (!started)
-		mutex_lock(&tw->control_mutex);
 	info->clock = tw->clock;
 	info->tick_ns = tw->tick_ns;
 	info->slots = tw->slots;
@@ -2921,13 +2940,52 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 							  PLACES_PER_PAGE) +
 					 REFRESH_SLACK_PAGES) *
 					PLACES_PER_PAGE * sizeof(u64));
-	if (!started)
-		mutex_unlock(&tw->control_mutex);
+	info->now_ns = twheel_now(tw);
+}
+
+/* The same, while SETUP may be changing all of that. */
+static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
+{
+	if (mutex_lock_killable(&tw->control_mutex))
+		return -EINTR;
+	info_configuration(tw, info);
+	/* It would begin to live in the caller's time namespace. */
+	if (!tw->started)
+		info->now_ns += namespace_offset_ns(tw->clock);
+	mutex_unlock(&tw->control_mutex);
+	return 0;
+}
+
+/**
+ * twheel_get_info() - tell what INFO and fdinfo tell
+ * @tw: the wheel
+ * @info: out
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -EINTR by a fatal signal.
+ */
+int twheel_get_info(struct twheel *tw, struct twheel_info *info)
+{
+	struct outlook outlook;
+	int err;
+
+	*info = (struct twheel_info){
+		.size		= sizeof(*info),
+		.features	= TWHEEL_FEATURE_REFRESH,
+	};
 	info->max_pending_limit = max_pending;
 	info->max_vector = TWHEEL_MAX_VECTOR;
-	outlook = twheel_look_out(tw);
+	err = twheel_look_out(tw, &outlook);
+	if (err)
+		return err;
+	/* Once the wheel has started, this is final, and nobody is waited for. */
+	if (twheel_is_started(tw))
+		info_configuration(tw, info);
+	else
+		err = info_configuration_locked(tw, info);
+	if (err)
+		return err;
 	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
-	info->now_ns = twheel_now(tw);
 
 	spin_lock(&tw->lock);
 	info->max_late_ns = tw->max_late_ns;
@@ -2945,6 +3003,7 @@ void twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	info->drained = tw->drained_out;
 	info->rearmed = tw->rearmed;
 	spin_unlock(&tw->lock);
+	return 0;
 }
 
 /* The kthread: its time */
@@ -3685,7 +3744,8 @@ static void pass_end(struct twheel *tw, bool again)
 	spin_lock(&tw->wake_lock);
 	tw->passing = false;
 	synced = tw->sync_done != tw->pass_sync;
-	WRITE_ONCE(tw->sync_done, tw->pass_sync);
+	/* Pairs with the acquire in pass_is_done(). */
+	smp_store_release(&tw->sync_done, tw->pass_sync);
 	/* What came during the pass did not cross the watermark. */
 	if (again || tw->sync_wanted != tw->sync_done ||
 	    atomic_read(&tw->inbox_len) >= INBOX_WATERMARK)
@@ -3844,6 +3904,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  */
 int twheel_drain(struct twheel *tw)
 {
+	bool emptied = false;
 	int err = 0;
 
 	if (mutex_lock_interruptible(&tw->control_mutex))
@@ -3860,13 +3921,15 @@ int twheel_drain(struct twheel *tw)
 		spin_unlock(&tw->wake_lock);
 	}
 	if (!tw->started) {
+		emptied = true;
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->drained, true);
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	} else if (!twheel_is_drained(tw)) {
 		err = pass_sync(tw);
 	}
 	mutex_unlock(&tw->control_mutex);
+	if (emptied)
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	return err;
 }
 

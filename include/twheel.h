@@ -64,7 +64,7 @@ struct twheel_rearming {
 struct twheel *twheel_create(void);
 void twheel_destroy(struct twheel *tw);
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup);
-void twheel_get_info(struct twheel *tw, struct twheel_info *info);
+int twheel_get_info(struct twheel *tw, struct twheel_info *info);
 
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming);

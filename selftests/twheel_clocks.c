@@ -271,31 +271,152 @@ TEST_F(no_setup, advance_says_eopnotsupp)
 	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TW_SEC));
 }
 
-/* Absolute times are the host's, whatever offset the caller lives with. */
-TEST_F(no_setup, time_namespaces_do_not_apply)
+/* ---- time namespaces ----------------------------------------------------- */
+
+/* Children of this process will live in another time namespace, it does not.  0, or -errno. */
+static int namespace_for_children(const char *clock, int ahead_s)
 {
-	static const char offset[] = "monotonic 100000 0\n";
-	struct twheel_info info;
-	int offsets;
-	pid_t pid;
+	char offset[64];
+	int fd, len, ret = 0;
 
 	if (unshare(CLONE_NEWTIME))
-		SKIP(return, "no time namespaces: %s", strerror(errno));
-	offsets = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
-	ASSERT_LE(0, offsets);
-	ASSERT_EQ(sizeof(offset) - 1, write(offsets, offset, sizeof(offset) - 1));
-	close(offsets);
+		return -errno;
+	len = snprintf(offset, sizeof(offset), "%s %d 0\n", clock, ahead_s);
+	fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, offset, len) != len)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* A wheel has the clock of the namespace that set it up, or armed it first. */
+FIXTURE(namespace) {
+	int fd;
+};
+
+FIXTURE_VARIANT(namespace) {
+	__u32 clock;
+	clockid_t clockid;
+	const char *name;
+	int ahead_s;
+};
+
+FIXTURE_VARIANT_ADD(namespace, monotonic_ahead) {
+	.clock = TWHEEL_CLOCK_MONOTONIC,
+	.clockid = CLOCK_MONOTONIC,
+	.name = "monotonic",
+	.ahead_s = 100000,
+};
+
+FIXTURE_VARIANT_ADD(namespace, monotonic_behind) {
+	.clock = TWHEEL_CLOCK_MONOTONIC,
+	.clockid = CLOCK_MONOTONIC,
+	.name = "monotonic",
+	.ahead_s = -1,
+};
+
+FIXTURE_VARIANT_ADD(namespace, boottime_ahead) {
+	.clock = TWHEEL_CLOCK_BOOTTIME,
+	.clockid = CLOCK_BOOTTIME,
+	.name = "boottime",
+	.ahead_s = 100000,
+};
+
+FIXTURE_VARIANT_ADD(namespace, boottime_behind) {
+	.clock = TWHEEL_CLOCK_BOOTTIME,
+	.clockid = CLOCK_BOOTTIME,
+	.name = "boottime",
+	.ahead_s = -1,
+};
+
+FIXTURE_SETUP(namespace)
+{
+	int ret;
+
+	/* Clocks do not go below 0. */
+	while (tw_now(variant->clockid) < 2 * TW_SEC)
+		tw_sleep(100 * TW_MS);
+	ret = namespace_for_children(variant->name, variant->ahead_s);
+	if (ret)
+		SKIP(return, "no time namespaces: %s", strerror(-ret));
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(namespace)
+{
+	close(self->fd);
+}
+
+#define MUST(condition) do {						\
+	if (!(condition))						\
+		_exit(__LINE__ % 125 + 1);				\
+} while (0)
+
+/* INFO's clock is this process' own. */
+static bool clock_is_ours(int fd, clockid_t clockid)
+{
+	__u64 before_ns = tw_now(clockid);
+	struct twheel_info info;
+
+	return !tw_info(fd, &info) && before_ns <= info.now_ns && info.now_ns <= tw_now(clockid);
+}
+
+/* What is due at a point of this process' clock comes then, and not before. */
+static bool absolute_is_ours(int fd, clockid_t clockid)
+{
+	__u64 id, deadline_ns = tw_now(clockid) + 200 * TW_MS;
+	struct twheel_event event;
+
+	return !tw_arm_at(fd, deadline_ns, &id) &&
+	       tw_wait_event(fd, &event, TW_PATIENCE_MS) == 1 &&
+	       tw_now(clockid) >= deadline_ns && event.id == id &&
+	       event.deadline_ns == deadline_ns && event.fired_ns >= deadline_ns &&
+	       event.fired_ns <= tw_now(clockid);
+}
+
+TEST_F(namespace, times_are_those_of_who_set_it_up)
+{
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		MUST(!tw_setup(self->fd, variant->clock, TW_MS, 0));
+		MUST(clock_is_ours(self->fd, variant->clockid));
+		MUST(absolute_is_ours(self->fd, variant->clockid));
+		_exit(0);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+	/* And so they stay, whoever uses it. */
+	EXPECT_FALSE(clock_is_ours(self->fd, variant->clockid));
+	close(self->fd);
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_setup(self->fd, variant->clock, TW_MS, 0));
+	EXPECT_TRUE(absolute_is_ours(self->fd, variant->clockid));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(clock_is_ours(self->fd, variant->clockid));
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+TEST_F(no_setup, the_clock_is_that_of_who_asks_until_somebody_arms)
+{
+	int ret = namespace_for_children("monotonic", 100000);
+	pid_t pid;
+
+	if (ret)
+		SKIP(return, "no time namespaces: %s", strerror(-ret));
+	EXPECT_TRUE(clock_is_ours(self->fd, CLOCK_MONOTONIC));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* A day and more ahead of the host. */
-		if (tw_now(CLOCK_MONOTONIC) < 100000 * TW_SEC)
-			_exit(2);
-		if (tw_info(self->fd, &info))
-			_exit(3);
-		_exit(info.now_ns + 90000 * TW_SEC < tw_now(CLOCK_MONOTONIC) ? 0 : 1);
+		MUST(clock_is_ours(self->fd, CLOCK_MONOTONIC));
+		MUST(absolute_is_ours(self->fd, CLOCK_MONOTONIC));
+		_exit(0);
 	}
 	EXPECT_EQ(0, tw_reap(pid));
+	EXPECT_FALSE(clock_is_ours(self->fd, CLOCK_MONOTONIC));
 }
 
 TEST_HARNESS_MAIN

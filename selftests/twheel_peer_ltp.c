@@ -8,7 +8,7 @@
  *   timerfd01                         one_timeout_lives_many_lives_...
  *   timerfd02, timer_create           peer_kernel.c: flags of a descriptor
  *   timerfd03                         peer_kernel.c: O_NONBLOCK
- *   timerfd04                         clocks.c: time_namespaces_do_not_apply
+ *   timerfd04                         clocks.c: namespace.*
  *   timerfd_create01                  badinput.c, clocks and flags of SETUP
  *   timerfd_gettime01, _settime01     badinput.c and faults.c; what another file
  *                                     says to these calls is not ours to test

@@ -2215,6 +2215,23 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 }
 
+/* The wheel's clock is ahead of the machine's, or behind, by its time namespace. */
+static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	tw->wake_ns = 1000 * NSEC_PER_SEC;
+	tw->offset_ns = 900 * (s64)NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, wake_expiry(tw), 100 * (ktime_t)NSEC_PER_SEC);
+	tw->offset_ns = -900 * (s64)NSEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, wake_expiry(tw), 1900 * (ktime_t)NSEC_PER_SEC);
+	/* Beyond what the machine's clock reaches. */
+	tw->wake_ns = TWHEEL_TIME_NEVER - 1;
+	KUNIT_EXPECT_EQ(test, wake_expiry(tw), KTIME_MAX);
+	tw->wake_ns = WAKE_NEVER;
+	tw->offset_ns = 0;
+}
+
 static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
@@ -2542,6 +2559,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),
 	KUNIT_CASE(what_is_overdue_wakes_at_once),
 	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
+	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
 	KUNIT_CASE(a_real_clock_is_slept_on_and_let_go_when_nothing_pends),
 	KUNIT_CASE(a_full_inbox_is_emptied_turn_by_turn),
 	KUNIT_CASE(entries_of_the_cancelled_are_swept),

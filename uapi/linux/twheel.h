@@ -65,7 +65,9 @@
  * @TWHEEL_CLOCK_TAI: CLOCK_TAI
  * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only
  *
- * Time namespaces do not apply: absolute times are the host's.
+ * A wheel lives in the time namespace of the process that set it up, or armed it
+ * first: absolute times, ``now_ns`` and refresh deadlines are those of that
+ * namespace, whoever uses the descriptor later.
  */
 enum twheel_clock {
 	TWHEEL_CLOCK_MONOTONIC	= 0,
