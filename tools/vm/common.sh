@@ -27,6 +27,10 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # make's flags are meant for the make that started us, not for those we start.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
+# We read what apt, compilers and others say: they are to say it in English.
+unset LANGUAGE
+export LC_ALL=C
+
 say()
 {
 	printf '== %s\n' "$*" >&2

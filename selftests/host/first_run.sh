@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What somebody meets who has just cloned the tree: other languages than English,
+# no network, a log instead of a terminal. In a copy of the tree that has a cache
+# of its own; apt, the emulator and others are stand-ins, so that neither root
+# nor a network is needed.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+
+work=$build/first_run
+tree=$work/tree
+stubs=$work/bin
+number=0
+
+# stub NAME: a stand-in for that command, of the lines on stdin.
+stub()
+{
+	{ echo '#!/bin/bash'; cat; } >"$stubs/$1"
+	chmod +x "$stubs/$1"
+}
+
+# in_tree COMMAND...: there, with the stand-ins.
+in_tree()
+{
+	(cd "$tree" && PATH=$stubs:$PATH "$@")
+}
+
+# with_apt COMMAND: what a script does that has sourced apt.sh.
+with_apt()
+{
+	in_tree bash -c '. tools/vm/common.sh; . tools/vm/apt.sh; '"$1"
+}
+
+# fresh_tree: nothing is in its cache, and there is no stand-in.
+fresh_tree()
+{
+	rm -rf "$work"
+	mkdir -p "$tree/.cache" "$stubs"
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi \
+		selftests examples tools "$tree/")
+}
+
+# holds SENTENCE COMMAND...: true if it succeeds; what it said is shown if not.
+holds()
+{
+	local what=$1 verdict=ok log=$build/first_run.log status
+	shift
+
+	fresh_tree
+	# Not in a condition, where the shell would go on after what fails.
+	set +e
+	(set -e; "$@") >"$log" 2>&1
+	status=$?
+	set -e
+	[ $status = 0 ] || { verdict='not ok'; cat "$log"; }
+	number=$((number + 1))
+	echo "$verdict $number $what"
+}
+
+# apt's words, in German where it may.
+stub_german_apt()
+{
+	stub apt-cache <<-'EOT'
+	[ "$LC_ALL" = C ] && word=Candidate || word=Installationskandidat
+	printf '%s:\n  %s: 1.2-3\n' "${@: -1}" "$word"
+	EOT
+	stub apt-get <<<'exit 0'
+}
+
+translated_apt_is_understood()
+{
+	stub_german_apt
+	export LANG=de_DE.UTF-8 LANGUAGE=de:en LC_ALL=de_DE.UTF-8
+	with_apt 'mkdir -p $apt_state; resolve $cache/packages echo busybox-static'
+	grep -x busybox-static=1.2-3 "$tree/.cache/packages"
+}
+
+# A word of a translation would be missed where warnings are looked for.
+everything_speaks_english()
+{
+	local script
+
+	export LANG=de_DE.UTF-8 LANGUAGE=de:en LC_MESSAGES=de_DE.UTF-8
+	in_tree bash -c '. tools/vm/common.sh; [ "$LC_ALL" = C ] && ! env | grep ^LANGUAGE='
+	for script in "$top"/tools/vm/*.sh "$top"/tools/check/check.sh "$top"/selftests/host/*.sh; do
+		! head -n 1 "$script" | grep -q '^#!' ||
+			grep -H '^\. .*/common.sh"$' "$script"
+	done
+}
+
+cases=(
+	translated_apt_is_understood
+	everything_speaks_english
+)
+
+echo "TAP version 13"
+echo "1..${#cases[@]}"
+for case in "${cases[@]}"; do
+	holds "$case" "$case"
+done
