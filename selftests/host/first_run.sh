@@ -6,6 +6,7 @@
 # of its own; apt, the emulator and others are stand-ins, so that neither root
 # nor a network is needed.
 # shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2016 # what is in single quotes is for another shell
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
 
@@ -90,9 +91,65 @@ everything_speaks_english()
 	done
 }
 
+# The real apt, and a port where nobody listens: as if there were no network.
+without_a_network()
+{
+	local command='get_packages $cache/packages echo busybox-static'
+
+	export DEBIAN_MIRROR=http://127.0.0.1:1 APT_CONFIG=$work/apt.conf
+	echo 'Acquire::Retries::Delay "false";' >"$APT_CONFIG"
+	stub sleep <<<'exit 0'
+	! with_apt "$command" 2>"$work/said" || return
+	cat "$work/said"
+}
+
+a_run_without_a_network_says_so()
+{
+	without_a_network
+	grep 'error: .*http://127.0.0.1:1.*network' "$work/said"
+}
+
+# stub_apt: what it answers when it reaches a mirror.
+stub_apt()
+{
+	stub apt-cache <<-'EOT'
+	for lists in "$@"; do [[ $lists != Dir::State::lists=* ]] || break; done
+	[ -e "${lists#*=}/x_Packages" ] && version=1.2-3 || version='(none)'
+	printf '%s:\n  Candidate: %s\n' "${@: -1}" "$version"
+	EOT
+	stub apt-get <<-'EOT'
+	for lists in "$@"; do [[ $lists != Dir::State::lists=* ]] || break; done
+	case " $* " in
+	*' update '*) touch "${lists#*=}/x_Packages" ;;
+	*' download '*) touch busybox-static.deb ;;
+	esac
+	EOT
+}
+
+a_run_without_a_network_leaves_the_next_one_unharmed()
+{
+	without_a_network
+	stub_apt
+	with_apt 'get_packages $cache/packages echo busybox-static'
+	[ -e "$tree/.cache/debs/busybox-static=1.2-3/busybox-static.deb" ]
+}
+
+# Folders that an older version left behind without a network.
+an_empty_cache_that_calls_itself_complete_is_mended()
+{
+	mkdir -p "$tree/.cache/apt/lists/partial"
+	touch "$tree/.cache/apt/updated"
+	stub_apt
+	with_apt 'get_packages $cache/packages echo busybox-static'
+	grep -x busybox-static=1.2-3 "$tree/.cache/packages"
+}
+
 cases=(
 	translated_apt_is_understood
 	everything_speaks_english
+	a_run_without_a_network_says_so
+	a_run_without_a_network_leaves_the_next_one_unharmed
+	an_empty_cache_that_calls_itself_complete_is_mended
 )
 
 echo "TAP version 13"

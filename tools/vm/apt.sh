@@ -29,7 +29,7 @@ apt_own()
 
 apt_own_update()
 {
-	local options=arch=amd64
+	local options=arch=amd64 log=$apt_state/update.log
 
 	[ "$(dpkg --print-architecture)" = amd64 ] || die "this needs Debian on amd64"
 	[ ! -e $keyring ] || options+=" signed-by=$keyring"
@@ -38,9 +38,30 @@ apt_own_update()
 	deb [$options] $mirror/debian $suite main
 	deb [$options] $mirror/debian-security $suite-security main
 	EOF
-	say "reading Debian's package lists into .cache/apt"
-	quietly "$apt_state/update.log" apt_own apt-get update
-	touch "$apt_state/updated"
+	say "reading Debian's package lists into .cache/apt, from $mirror"
+	strict_update "$log" apt_own && return
+	say "that failed; once more in 5 seconds"
+	sleep 5
+	strict_update "$log" apt_own && return
+	cat "$log" >&2
+	die "cannot read Debian's package lists from $mirror. Is there a network?
+  Try again when there is one. Another mirror is taken with DEBIAN_MIRROR=http://..."
+}
+
+# strict_update LOG [COMMAND...]: apt-get succeeds even if no mirror answers, unless
+# it is told otherwise. Nothing is shown of what it says.
+strict_update()
+{
+	local log=$1
+	shift
+
+	"$@" apt-get -o APT::Update::Error-Mode=any update >"$log" 2>&1
+}
+
+# Have they been read? A folder alone says little.
+have_lists()
+{
+	compgen -G "$apt_state/lists/*_Packages*" >/dev/null
 }
 
 # What a package depends on, one name a line.
@@ -57,23 +78,27 @@ get_packages()
 {
 	local file=$1
 	shift
-	[ -e "$apt_state/updated" ] || apt_own_update
-	[ -s "$file" ] || resolve "$file" "$@"
-	download "$file" && return
-	say "that failed; perhaps the mirror has newer versions by now: looking again"
+	have_lists || apt_own_update
+	{ [ -s "$file" ] || resolve "$file" "$@"; } && download "$file" && return
+	say "perhaps the mirror has newer versions by now: looking again"
 	apt_own_update
-	resolve "$file" "$@"
-	download "$file" || die "cannot download: $(tr '\n' ' ' <"$file")"
+	resolve "$file" "$@" || die "these packages are needed"
+	download "$file" || die "cannot download from $mirror: $(tr '\n' ' ' <"$file")
+  What is complete is kept: try again. Another mirror is taken with DEBIAN_MIRROR=http://..."
 }
 
+# Says what there is not, and fails.
 resolve()
 {
 	local file=$1 package version
 	shift
-	"$@" >"$file.names"
+	"$@" >"$file.names" || return
 	while read -r package; do
 		version=$(apt_own apt-cache policy "$package" | sed -n 's/^ *Candidate: //p')
-		[[ $version = [0-9]* ]] || die "Debian $suite has no package $package"
+		[[ $version = [0-9]* ]] || {
+			say "Debian $suite has no package $package"
+			return 1
+		}
 		echo "$package=$version"
 	done <"$file.names" >"$file.tmp"
 	rm "$file.names"
@@ -117,15 +142,25 @@ drop_packages()
 host_apt_install()
 {
 	local install=(apt-get install --no-install-recommends -y "$@")
+	local log=$cache/apt-host-update.log
 
 	[ "$(id -u)" = 0 ] || die "as root, run: apt-get update && ${install[*]}"
 	say "installing them with apt-get, without what they only recommend"
 	export DEBIAN_FRONTEND=noninteractive
-	# Fresh lists first: old ones name packages that the mirror no longer has.
-	quietly "$cache/apt-host-update.log" apt-get update
+	# Fresh lists first: old ones name packages that the mirror no longer has. But a
+	# source of the system that does not answer need not be one that we need.
+	strict_update "$log" || {
+		grep '^[EW]:' "$log" >&2 || true
+		say "apt-get could not read all package lists; going on with those that there are"
+	}
+	apt-get install -s --no-install-recommends "$@" >"$cache/apt-host-plan.log" 2>&1 || {
+		cat "$cache/apt-host-plan.log" >&2
+		die "apt-get cannot install these. Is there a network? Then try again"
+	}
 	# The system's kernels and how it boots are none of our business.
-	if apt-get install -s --no-install-recommends "$@" | grep '^Inst linux-image'; then
+	if grep '^Inst linux-\(image\|binary\)' "$cache/apt-host-plan.log"; then
 		die "not installing these: apt wants to install a kernel with them"
 	fi
-	quietly "$cache/apt-host-install.log" "${install[@]}"
+	quietly "$cache/apt-host-install.log" "${install[@]}" ||
+		die "apt-get could not install them. Is there a network? Then try again"
 }

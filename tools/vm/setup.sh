@@ -146,7 +146,7 @@ resolve_kernel()
 	# The PREEMPT_RT one of series 6.12 is asked for as 6.12-rt.
 	image=$( { depends "linux-image-$series-amd64"; depends linux-image-amd64; } |
 		grep -m 1 "^linux-image-${series%-rt}\\.") || true
-	[ -n "$image" ] || die "Debian ${suite} has no kernel $series"
+	[ -n "$image" ] || { say "Debian ${suite} has no kernel $series"; return 1; }
 	release=${image#linux-image-}
 	echo "$release" >"$cache/kernels/$series/packages.release"
 	echo "$image"
