@@ -144,12 +144,52 @@ an_empty_cache_that_calls_itself_complete_is_mended()
 	grep -x busybox-static=1.2-3 "$tree/.cache/packages"
 }
 
+# stub_installed PATTERN: all packages are, but for those.
+stub_installed()
+{
+	stub dpkg-query <<-EOT
+	[[ \${@: -1} != $1 ]] && echo installed
+	EOT
+}
+
+# A cache in which nothing is missing.
+full_cache()
+{
+	local cache=$tree/.cache
+
+	mkdir -p "$cache"/{busybox,kselftest,kernels/6.1,kernels/6.12}
+	touch "$cache"/kernels/{6.1,6.12}/complete
+}
+
+nothing_is_missing_where_libraries_are_named_t64()
+{
+	full_cache
+	stub_installed '@(libelf1|libssl3|libclang-rt-14-dev)'
+	stub id <<<'echo 1000'
+	for purpose in demo shell test fuzz; do
+		in_tree tools/vm/setup.sh $purpose 2>&1 | tee -a "$work/said"
+	done
+	[ ! -s "$work/said" ]
+}
+
+a_user_without_root_is_told_what_to_run()
+{
+	full_cache
+	stub_installed 'qemu-system-x86'
+	stub id <<<'echo 1000'
+	! in_tree tools/vm/setup.sh demo 2>"$work/said" || return
+	cat "$work/said"
+	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
+}
+
 cases=(
 	translated_apt_is_understood
 	everything_speaks_english
 	a_run_without_a_network_says_so
 	a_run_without_a_network_leaves_the_next_one_unharmed
 	an_empty_cache_that_calls_itself_complete_is_mended
+	nothing_is_missing_where_libraries_are_named_t64
+	a_user_without_root_is_told_what_to_run
 )
 
 echo "TAP version 13"

@@ -18,13 +18,15 @@ case $top in
 esac
 
 # package, and what for. The kernel's own tools (modpost, objtool, ...) come as
-# binaries in linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole.
+# binaries in linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole. What
+# has another name in another Debian has both: apt installs the right one by the
+# first.
 tools_demo='
 gcc              builds the test programs
 gcc-12           is the compiler of the Debian kernels and their modules
 libc6-dev        has the headers and the static C library
-libelf1          is used by the build tools of the kernel
-libssl3          is used by the build tools of the kernel
+libelf1|libelf1t64  is used by the build tools of the kernel
+libssl3|libssl3t64  is used by the build tools of the kernel
 pahole           adds type information (BTF) to the module
 kmod             has modinfo and depmod
 cpio             packs the guest
@@ -49,7 +51,7 @@ perl             runs checkpatch and kernel-doc
 '
 tools_fuzz='
 clang            has libFuzzer,
-libclang-rt-14-dev and its runtime
+libclang-rt-dev  and its runtime
 '
 tools_model='
 gcc              compiles what spin makes
@@ -70,9 +72,21 @@ flex             is used where a kernel is built
 libelf-dev       is used where a kernel is built
 '
 
+# installed NAME|NAME...: one of these packages is enough.
+installed()
+{
+	local package status
+
+	for package in ${1//|/ }; do
+		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
+		[ "$status" != installed ] || return 0
+	done
+	return 1
+}
+
 install_tools()
 {
-	local list=$tools_demo package why missing=() status
+	local list=$tools_demo package why missing=()
 
 	[ "$purpose" = demo ] || list+=$tools_shell
 	[[ $purpose != @(test|check) ]] || list+=$tools_test
@@ -83,8 +97,8 @@ install_tools()
 	[ "$purpose" != model ] || list=$tools_model
 	while read -r package why; do
 		[ -n "$package" ] || continue
-		status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
-		[ "$status" = installed ] && continue
+		! installed "$package" || continue
+		package=${package%%|*}
 		[ ${#missing[@]} -gt 0 ] || say "missing from this system:"
 		printf '     %-16s %s\n' "$package" "$why" >&2
 		missing+=("$package")
