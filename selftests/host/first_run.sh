@@ -182,6 +182,67 @@ a_user_without_root_is_told_what_to_run()
 	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
 }
 
+# All that make demo needs but a virtual machine: the emulator opens its serial
+# lines as the real one does, and make leaves a file where one is looked for.
+stub_machine()
+{
+	full_cache
+	mkdir -p "$tree/.cache/busybox/bin"
+	touch "$tree/.cache/busybox/bin/busybox"
+	echo 6.12-stub >"$tree/.cache/kernels/6.12/release"
+	stub_installed none
+	stub make <<-'EOT'
+	while [ $# -gt 0 ]; do
+		case $1 in
+		-C) touch "$2/twheel.ko" ;;
+		OUTPUT=*) mkdir -p "${1#*=}"; touch "${1#*=}/idle-server" ;;
+		esac
+		shift
+	done
+	EOT
+	stub qemu-system-x86_64 <<-'EOT'
+	files=()
+	while [ $# -gt 0 ]; do
+		[ "$1" != -serial ] || files+=("${2#file:}")
+		shift
+	done
+	[ ${#files[@]} = 3 ] || exit 1
+	echo console >"${files[0]}" && echo the program >"${files[1]}" && echo 0 >"${files[2]}"
+	EOT
+}
+
+make_demo()
+{
+	in_tree tools/vm/demo.sh 2>&1
+}
+
+a_log_of_make_demo_has_all_of_it()
+{
+	stub_machine
+	{ echo the beginning; make_demo; echo the end; } >"$work/said"
+	cat "$work/said"
+	[ "$(grep '^the ' "$work/said" | tr '\n' ' ')" = 'the beginning the program the end ' ]
+	[ "$(head -n 1 "$work/said")" = 'the beginning' ]
+}
+
+make_demo_speaks_to_a_socket()
+{
+	stub_machine
+	# Its output is a socket, which is read to the end.
+	perl -MSocket -e '
+		socketpair(my $ours, my $theirs, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die;
+		if (!fork) {
+			close($ours);
+			open(STDOUT, ">&", $theirs) and exec(@ARGV);
+			die;
+		}
+		close($theirs);
+		print while <$ours>;
+		wait;
+		exit($? >> 8)' env PATH="$stubs:$PATH" "$tree/tools/vm/demo.sh" >"$work/said"
+	grep -x 'the program' "$work/said"
+}
+
 cases=(
 	translated_apt_is_understood
 	everything_speaks_english
@@ -190,6 +251,8 @@ cases=(
 	an_empty_cache_that_calls_itself_complete_is_mended
 	nothing_is_missing_where_libraries_are_named_t64
 	a_user_without_root_is_told_what_to_run
+	a_log_of_make_demo_has_all_of_it
+	make_demo_speaks_to_a_socket
 )
 
 echo "TAP version 13"
