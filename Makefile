@@ -18,24 +18,17 @@ export BENCH PEERS SIZES MODES RECORD
 # What the module is built from: what dkms gets, and nothing else.
 sources := Kbuild Makefile dkms.conf twheel_*.c include uapi
 dkms-dir := $(DESTDIR)/usr/src/twheel-$(version)
-uapi-header := $(DESTDIR)/usr/include/linux/twheel.h
 
 all: modules
 
 modules: kdir
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
+# What is removed needs no headers.
 install: modules
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install \
-		$(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
-	install -D -m 644 uapi/linux/twheel.h $(uapi-header)
-	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
-
-uninstall: kdir
-	find $(DESTDIR)/lib/modules/$(shell cat $(KDIR)/include/config/kernel.release) \
-		-name 'twheel.ko*' -print -delete
-	rm -fv $(uapi-header)
-	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+dkms-install: kdir
+install uninstall dkms-install dkms-remove:
+	@KDIR=$(KDIR) tools/install.sh $@
 
 kdir:
 	@test -f $(KDIR)/Makefile || { \
@@ -44,17 +37,11 @@ kdir:
 		echo "or say KDIR=...; \`make demo' and \`make test' need neither." >&2; \
 		exit 1; }
 
-# /usr/src/twheel-VERSION, as dkms wants it; then it builds for each kernel.
+# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays.
 dkms-source:
+	rm -rf $(dkms-dir)
 	mkdir -p $(dkms-dir)
 	cp -pr $(sources) $(dkms-dir)/
-
-dkms-install: dkms-source
-	dkms install -m twheel -v $(version)
-
-dkms-remove:
-	dkms remove -m twheel -v $(version) --all
-	rm -rf /usr/src/twheel-$(version)
 
 test demo shell model soak bench:
 	@tools/vm/$@.sh
@@ -89,15 +76,18 @@ help:
 	@echo 'twheel $(version)'
 	@echo
 	@echo '  make                builds twheel.ko for the running kernel, or for KDIR=...'
-	@echo '  make install        installs it and <linux/twheel.h> (DESTDIR=...), runs depmod'
-	@echo '  make uninstall      takes both away again'
-	@echo '  make dkms-install   has dkms build and install it; dkms-remove undoes that'
+	@echo '  make install        installs it, <linux/twheel.h> and a udev rule, runs depmod'
+	@echo '  make uninstall      takes all that away again'
+	@echo '  make dkms-install   the same by dkms, which builds it for new kernels, too; each'
+	@echo '                      way takes the place of the other; dkms-remove undoes it'
+	@echo '    DESTDIR=...       below that folder; nothing of the running system is touched'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
 	@echo '  make test           all tests; the last line is "N passed, N failed"'
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
-	@echo '      TESTS="twheel_arm *race*"  only these   SMP=$(SMP)  virtual CPUs   V=1  say more'
+	@echo '      TESTS="twheel_arm *race*"  only these, see make list'
+	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'
 	@echo '    They need Debian 12 on amd64. What they lack they get by themselves:'
