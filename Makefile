@@ -55,13 +55,17 @@ fuzz:
 check:
 	@tools/check/check.sh
 
-# Not kbuild's clean, which wants kernel headers.
-products := '*.o' '*.ko' '*.mod' '*.mod.c' '.*.cmd' '.*.o.d' \
-	Module.symvers modules.order
+# $(call made,FOLDER,MODULE,OBJECT...): what kbuild makes there. It is listed by
+# name: other objects in the tree are somebody's own. Not kbuild's clean, which
+# wants kernel headers.
+made = $(addprefix $(1)/, $(foreach o,$(2).o $(2).mod.o .module-common.o $(3),$(o) .$(o).cmd .$(o).d) \
+	$(foreach f,$(2).ko $(2).mod Module.symvers modules.order,$(f) .$(f).cmd) $(2).mod.c)
+objects = $(patsubst %.c,%.o,$(notdir $(wildcard $(1))))
 
 clean:
-	@find . \( -name .git -o -name .cache \) -prune -o -type f \
-		\( -name '' $(foreach p,$(products),-o -name $(p)) \) -print -exec rm {} +
+	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c))
+	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
+	@rm -fv $(call made,bench/idle,bench_idle)
 	@for dir in selftests/wheel selftests/soak bench bench/wheel examples; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
@@ -86,7 +90,7 @@ help:
 	@echo '  make shell          the same machine, with a prompt'
 	@echo '  make test           all tests; the last line is "N passed, N failed"'
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
-	@echo '      TESTS="twheel_arm *race*"  only these, see make list'
+	@echo '      TESTS="twheel_arm *race*"  only these'
 	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make clean takes away what was built in the tree, all of it and nothing else: in a
+# copy of the tree, with a real module.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+
+tree=$build/clean/tree
+series=${kernels[-1]}
+number=0
+
+files()
+{
+	(cd "$tree" && find . -type f | sort)
+}
+
+check()
+{
+	local what=$1 verdict=ok
+	shift
+
+	"$@" || verdict='not ok'
+	number=$((number + 1))
+	echo "$verdict $number $what"
+}
+
+build_in_tree()
+{
+	local kdir log=$build/clean/log
+	kdir=$(kernel_headers "$series")
+
+	{
+		make -C "$tree" KDIR="$kdir" modules &&
+			make -C "$kdir" M="$tree/bench/idle" modules &&
+			make -C "$tree/examples"
+	} >"$log" 2>&1 || { cat "$log"; return 1; }
+	[ -e "$tree/twheel.ko" ] && [ -e "$tree/bench/idle/bench_idle.ko" ] &&
+		[ -x "$tree/examples/hello" ]
+}
+
+# A module of somebody's own, and what else looks like a product.
+somebodys_files()
+{
+	local file
+
+	mkdir -p "$tree/mine"
+	for file in mine.o mine.ko .mine.o.cmd mine/mine.ko mine/mine.mod.c mine/Module.symvers \
+		mine/modules.order selftests/mine.o examples/mine.o bench/mine.o notes.mod; do
+		touch "$tree/$file"
+	done
+}
+
+clean()
+{
+	make -C "$tree" clean >"$build/clean/log" 2>&1 || { cat "$build/clean/log"; return 1; }
+	diff <(echo "$before") <(files)
+}
+
+rm -rf "$build/clean"
+mkdir -p "$tree"
+(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi selftests examples \
+	bench tools "$tree/")
+# Of the tree that was copied, which may have been built in.
+make -C "$tree" clean >/dev/null 2>&1
+
+echo "TAP version 13"
+echo "1..3"
+before=$(files)
+check "the modules and the examples are built in the tree" build_in_tree
+check "make clean leaves the tree as it was before" clean
+somebodys_files
+before=$(files)
+check "make clean leaves what somebody else has built" clean
