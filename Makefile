@@ -55,6 +55,10 @@ fuzz:
 check:
 	@tools/check/check.sh
 
+# The names that tests go by, for TESTS=...
+list:
+	@tools/vm/list.sh
+
 # $(call made,FOLDER,MODULE,OBJECT...): what kbuild makes there. It is listed by
 # name: other objects in the tree are somebody's own. Not kbuild's clean, which
 # wants kernel headers.
@@ -90,7 +94,7 @@ help:
 	@echo '  make shell          the same machine, with a prompt'
 	@echo '  make test           all tests; the last line is "N passed, N failed"'
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
-	@echo '      TESTS="twheel_arm *race*"  only these'
+	@echo '      TESTS="twheel_arm *race*"  only these, see make list'
 	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'
@@ -113,4 +117,4 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test test-debug test-race test-rt check fuzz model soak bench demo shell clean distclean help
+	test list test-debug test-race test-rt check fuzz model soak bench demo shell clean distclean help

@@ -243,6 +243,32 @@ make_demo_speaks_to_a_socket()
 	grep -x 'the program' "$work/said"
 }
 
+# Before anything is fetched or built; and what there is, is told.
+a_misspelt_test_is_an_error()
+{
+	local target
+
+	for target in test test-debug check; do
+		! in_tree make $target TESTS='build_matrix twheel_arm twheel_amr' >"$work/said" 2>&1 ||
+			return
+		cat "$work/said"
+		grep -E 'error: TESTS: no test here is called (twheel_amr|build_matrix|twheel_arm)' "$work/said"
+		grep -w "$([ $target = check ] && echo coccinelle || echo twheel_arm)" "$work/said"
+		[ "$(ls -A "$tree/.cache")" = '' ]
+	done
+}
+
+make_list_names_all_tests()
+{
+	local name
+
+	in_tree make list >"$work/said"
+	cat "$work/said"
+	for name in wheel first_run twheel_arm twheel_abi32 twheel_fuzz checkpatch_module; do
+		grep -w $name "$work/said"
+	done
+}
+
 cases=(
 	translated_apt_is_understood
 	everything_speaks_english
@@ -253,6 +279,8 @@ cases=(
 	a_user_without_root_is_told_what_to_run
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket
+	a_misspelt_test_is_an_error
+	make_list_names_all_tests
 )
 
 echo "TAP version 13"

@@ -9,6 +9,7 @@
 . "$(dirname "$0")/../vm/apt.sh"
 . "$(dirname "$0")/../vm/source.sh"
 . "$(dirname "$0")/../vm/tap.sh"
+. "$(dirname "$0")/../vm/names.sh"
 . "$(dirname "$0")/files.sh"
 . "$(dirname "$0")/style.sh"
 . "$(dirname "$0")/coccinelle.sh"
@@ -39,6 +40,7 @@ if [[ " ${kernels[*]} " = *' 6.12 '* && -e $cache/kernels/6.12-rt/complete ]]; t
 fi
 export KERNELS="${kernels[*]}"
 
+expect_tests check
 lock_cache
 "$top/tools/vm/setup.sh" check
 get_source

@@ -7,7 +7,9 @@
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/names.sh"
 
+expect_tests model
 lock_cache
 "$top/tools/vm/setup.sh" model
 

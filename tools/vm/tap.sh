@@ -134,6 +134,7 @@ tap_summary()
 	echo "1..$((passed + failed + skipped))"
 	[ ${#remarks[@]} = 0 ] || printf '# %s\n' "${remarks[@]}"
 	[ $skipped = 0 ] || echo "$skipped skipped"
+	[ $((passed + failed)) != 0 ] || say "no test has run"
 	echo "$passed passed, $failed failed"
 	[ $failed = 0 ] && [ $passed != 0 ]
 }

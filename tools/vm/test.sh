@@ -34,6 +34,7 @@ esac
 . "$(dirname "$0")/build.sh"
 . "$(dirname "$0")/boot.sh"
 . "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/names.sh"
 . "$(dirname "$0")/guest-tests.sh"
 . "$(dirname "$0")/coverage.sh"
 
@@ -97,6 +98,7 @@ guest_kernel()
 	guest_kernels+=("$series $origin $module")
 }
 
+expect_tests "$tier"
 lock_cache
 case $tier in
 test | rt) "$top/tools/vm/setup.sh" test ;;

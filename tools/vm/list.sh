@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make list: the names of all tests.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/names.sh"
+
+# group HEADING NAME...
+group()
+{
+	echo "$1"
+	shift
+	printf '%s\n' "$@" | fmt -w 78 | sed 's/^/  /'
+	echo
+}
+
+mapfile -t names < <(host_names)
+group 'make test, on this machine:' "${names[@]}"
+mapfile -t names < <(guest_names selftests)
+group 'make test, test-debug, test-race, test-rt, in the virtual machine:' "${names[@]}"
+mapfile -t names < <(guest_names selftests/debug)
+group 'make test-debug:' "${names[@]}"
+mapfile -t names < <(check_names)
+group 'make check:' "${names[@]}"
+echo 'TESTS="NAME PATTERN* ..." chooses among them, for instance'
+echo '  make test KERNELS=6.12 TESTS="twheel_arm *race*"'

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # common.sh and tap.sh set what is not set here
+# Sourced, after common.sh: the names of tests. They are read from the files that
+# hold the tests: nothing has to be built or fetched for them.
+
+# Those that run on the host in make test.
+host_names()
+{
+	local script
+
+	echo wheel
+	for script in "$top"/selftests/host/*.sh; do
+		basename "$script" .sh
+	done
+}
+
+# guest_names FOLDER: those that run in the virtual machine.
+guest_names()
+{
+	make -C "$top/$1" -s list
+}
+
+# The steps of make check.
+check_names()
+{
+	sed -nE 's/^(\[.*\|\| )?(host_test|check) ([a-z0-9_]+) .*/\3/p' "$top/tools/check/check.sh"
+}
+
+# tier_names TIER: what TESTS= can name there.
+tier_names()
+{
+	case $1 in
+	check) check_names ;;
+	model) echo model ;;
+	fuzz) printf '%s\n' wheel_fuzz uml_fuzz twheel_fuzz ;;
+	*)
+		[ "$1" != test ] || host_names
+		guest_names selftests
+		[ "$1" != debug ] || guest_names selftests/debug
+		;;
+	esac
+}
+
+# expect_tests TIER: each pattern in TESTS= has to name one at least. A run that
+# leaves out what is misspelt would look as if it had passed.
+expect_tests()
+{
+	local pattern name names found
+	mapfile -t names < <(tier_names "$1")
+
+	for pattern in "${patterns[@]}"; do
+		found=
+		for name in "${names[@]}"; do
+			# shellcheck disable=SC2053 # it is a pattern
+			[[ $name != $pattern ]] || found=1
+		done
+		[ -n "$found" ] || die "TESTS: no test here is called $pattern. There are:
+$(printf '%s\n' "${names[@]}" | fmt -w 78 | sed 's/^/  /')"
+	done
+}
