@@ -188,10 +188,10 @@ module_param(default_tick_us, uint, 0444);
 MODULE_PARM_DESC(default_tick_us,
 		 "tick of a wheel that does not choose one, microseconds (1 to 3600000000, default 1000)");
 
-static unsigned int max_pending = 16777216;
-module_param(max_pending, uint, 0444);
-MODULE_PARM_DESC(max_pending,
-		 "timeouts that one wheel may ask for (1 to 1073741824, default 16777216)");
+static unsigned int max_pending_limit = 16777216;
+module_param(max_pending_limit, uint, 0444);
+MODULE_PARM_DESC(max_pending_limit,
+		 "greatest max_pending that one wheel may ask for, timeouts (1 to 1073741824, default 16777216)");
 
 static unsigned long max_timeouts = 67108864;
 module_param(max_timeouts, ulong, 0444);
@@ -2973,7 +2973,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		.size		= sizeof(*info),
 		.features	= TWHEEL_FEATURE_REFRESH,
 	};
-	info->max_pending_limit = max_pending;
+	info->max_pending_limit = max_pending_limit;
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	err = twheel_look_out(tw, &outlook);
 	if (err)
@@ -3811,7 +3811,7 @@ static int setup_check(const struct twheel_setup *setup)
 	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
 			     setup->slots > TWHEEL_SLOTS_MAX))
 		return -EINVAL;
-	if (setup->max_pending > max_pending)
+	if (setup->max_pending > max_pending_limit)
 		return -EINVAL;
 	return 0;
 }
@@ -3823,7 +3823,7 @@ static void twheel_defaults(struct twheel *tw)
 	tw->tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
 	tw->slots = DEFAULT_SLOTS;
 	tw->setup_flags = 0;
-	WRITE_ONCE(tw->max_pending, min(max_pending, DEFAULT_MAX_PENDING));
+	WRITE_ONCE(tw->max_pending, min(max_pending_limit, DEFAULT_MAX_PENDING));
 }
 
 /**
@@ -4100,8 +4100,8 @@ static int parameters_check(void)
 	if (default_tick_us < 1 ||
 	    default_tick_us > TWHEEL_TICK_MAX_NS / NSEC_PER_USEC)
 		pr_err("default_tick_us is not 1 to 3600000000\n");
-	else if (max_pending < 1 || max_pending > 1U << 30)
-		pr_err("max_pending is not 1 to 1073741824\n");
+	else if (max_pending_limit < 1 || max_pending_limit > 1U << 30)
+		pr_err("max_pending_limit is not 1 to 1073741824\n");
 	else if (max_timeouts < 1024)
 		pr_err("max_timeouts is below 1024\n");
 	else if (kthreads > 64)

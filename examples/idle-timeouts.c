@@ -60,7 +60,7 @@ int wheel_open(const struct options *opt)
 	if (ioctl(fd, TWHEEL_IOC_INFO, &info))
 		die(DEVICE " is not a wheel that this program knows");
 	if (setup.max_pending > info.max_pending_limit)
-		die_plainly("%u connections need %u timeouts and a wheel has room for %u: ask for fewer with --connections, or load the module with a larger max_pending",
+		die_plainly("%u connections need %u timeouts and a wheel has room for %u: ask for fewer with --connections, or load the module with a larger max_pending_limit",
 			    opt->connections, setup.max_pending,
 			    info.max_pending_limit);
 	if (ioctl(fd, TWHEEL_IOC_SETUP, &setup))

@@ -29,7 +29,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 {
 	static const char * const bad[] = {
 		"default_tick_us=0", "default_tick_us=3600000001", "default_tick_us=x",
-		"max_pending=0", "max_pending=1073741825",
+		"max_pending_limit=0", "max_pending_limit=1073741825",
 		"max_timeouts=0", "max_timeouts=1023",
 		"kthreads=65", "kthread_nice=20", "kthread_nice=-21", "kthread_fifo=7",
 	};
@@ -45,8 +45,8 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 TEST_F(parameters, both_ends_of_each_range_are_taken)
 {
 	static const char * const good[] = {
-		"default_tick_us=1 max_pending=1 max_timeouts=1024 kthreads=1 kthread_nice=-20",
-		"default_tick_us=3600000000 max_pending=1073741824 kthreads=64 kthread_nice=19",
+		"default_tick_us=1 max_pending_limit=1 max_timeouts=1024 kthreads=1 kthread_nice=-20",
+		"default_tick_us=3600000000 max_pending_limit=1073741824 kthreads=64 kthread_nice=19",
 		"kthread_fifo=1",
 	};
 	struct twheel_event event;
@@ -66,6 +66,45 @@ TEST_F(parameters, both_ends_of_each_range_are_taken)
 	}
 }
 
+/* These figures stand in the header and in the README. */
+TEST_F(parameters, the_defaults_are_those_that_are_documented)
+{
+	struct twheel_info info;
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_EQ(1024, info.slots);
+	EXPECT_EQ(1048576, info.max_pending);
+	EXPECT_EQ(16777216, info.max_pending_limit);
+	EXPECT_EQ(0, info.setup_flags);
+	close(fd);
+}
+
+/* Who reads INFO and wants more finds the parameter by the field's name. */
+TEST_F(parameters, max_pending_limit_of_info_is_the_parameter_of_that_name)
+{
+	struct twheel_info info;
+	unsigned int parameter = 0;
+	FILE *file;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	close(fd);
+	file = fopen(TW_PARAMETERS "/max_pending_limit", "re");
+	ASSERT_NE(NULL, file);
+	EXPECT_EQ(1, fscanf(file, "%u", &parameter));
+	fclose(file);
+	EXPECT_EQ(info.max_pending_limit, parameter);
+}
+
 TEST_F(parameters, default_tick_is_that_of_a_wheel_that_does_not_choose)
 {
 	struct twheel_info info;
@@ -80,13 +119,13 @@ TEST_F(parameters, default_tick_is_that_of_a_wheel_that_does_not_choose)
 	close(fd);
 }
 
-TEST_F(parameters, max_pending_bounds_what_a_wheel_may_ask_for)
+TEST_F(parameters, max_pending_limit_bounds_what_a_wheel_may_ask_for)
 {
 	struct twheel_arm arms[101] = {};
 	struct twheel_info info;
 	int i, fd;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_pending=100"));
+	ASSERT_EQ(0, tw_load_and_wait("max_pending_limit=100"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(100, info.max_pending_limit);
@@ -99,12 +138,12 @@ TEST_F(parameters, max_pending_bounds_what_a_wheel_may_ask_for)
 	close(fd);
 }
 
-TEST_F(parameters, max_pending_bounds_also_the_default)
+TEST_F(parameters, max_pending_limit_bounds_also_the_default)
 {
 	struct twheel_info info;
 	int fd;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_pending=100"));
+	ASSERT_EQ(0, tw_load_and_wait("max_pending_limit=100"));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));

@@ -2435,9 +2435,9 @@ static void module_parameters_outside_their_range_are_refused(struct kunit *test
 	EXPECT_PARAMETER(test, default_tick_us, 1, true);
 	EXPECT_PARAMETER(test, default_tick_us, 3600000000U, true);
 	EXPECT_PARAMETER(test, default_tick_us, 3600000001U, false);
-	EXPECT_PARAMETER(test, max_pending, 0, false);
-	EXPECT_PARAMETER(test, max_pending, BIT(30), true);
-	EXPECT_PARAMETER(test, max_pending, BIT(30) + 1, false);
+	EXPECT_PARAMETER(test, max_pending_limit, 0, false);
+	EXPECT_PARAMETER(test, max_pending_limit, BIT(30), true);
+	EXPECT_PARAMETER(test, max_pending_limit, BIT(30) + 1, false);
 	EXPECT_PARAMETER(test, max_timeouts, 1023, false);
 	EXPECT_PARAMETER(test, max_timeouts, 1024, true);
 	EXPECT_PARAMETER(test, kthreads, 64, true);

@@ -97,20 +97,21 @@ enum twheel_clock {
  * @size: sizeof(struct twheel_setup)
  * @clock: enum twheel_clock
  * @tick_ns: granularity, TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS; 0 for the
- *	module's default.  A timeout expires at the first multiple of tick_ns at
+ *	default: 1 ms, unless the module's parameter default_tick_us says
+ *	otherwise.  A timeout expires at the first multiple of tick_ns at
  *	or after its deadline, counted from the clock's own zero, so that wheels
  *	with the same tick share their wake-ups.
  * @slots: slots of the first level, TWHEEL_SLOTS_MIN to TWHEEL_SLOTS_MAX,
- *	rounded up to a power of two; 0 for the default
+ *	rounded up to a power of two; 0 for the default, 1024
  * @max_pending: how many timeouts may be in use at a time (pending, or expired
  *	with an event still unread), 1 to INFO's max_pending_limit; 0 for the
- *	default
+ *	default: 1,048,576 (2^20), or max_pending_limit where that is less
  * @flags: TWHEEL_SETUP_*
  * @reserved: must be 0
  *
  * Allowed once and only before the first ARM (EBUSY after).  A wheel that is
- * armed without it has CLOCK_MONOTONIC and the defaults; INFO reads back what
- * is in force.
+ * armed without it has CLOCK_MONOTONIC, the defaults and no flags; INFO reads
+ * back what is in force.
  */
 struct twheel_setup {
 	__u32 size;
@@ -134,7 +135,8 @@ struct twheel_setup {
  * @slots: slots of the first level in force
  * @levels: levels of slots; 0 until the wheel has been set up or armed
  * @max_pending: limit in force
- * @max_pending_limit: the greatest max_pending that SETUP takes
+ * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
+ *	parameter of that name, 16,777,216 (2^24) by default
  * @max_vector: the longest vector one call takes, entries
  * @setup_flags: TWHEEL_SETUP_* in force
  * @features: TWHEEL_FEATURE_*
