@@ -34,6 +34,8 @@ enum workload {
 #define DOES(w)		(1U << (w))
 #define DOES_ALL	(DOES(CALLS) - 1)
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(YOUNG))
+/* Those that tell what one timeout costs. */
+#define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
 /* What a back end is opened with. */
 struct setup {

@@ -15,6 +15,7 @@ mkdir -p "$out/plots"
 make -C "$here" OUTPUT="$(cd "$out" && pwd)"
 "$out/twheel-bench" --csv "$out/bench.csv" "$@" >/dev/null
 "$here/netty/run.sh" "$out/netty" 10000 100000 1000000 >>"$out/bench.csv"
+printf '# kernel: %s\n# date: %s\n' "$(uname -r)" "$(date -u +%F)" >>"$out/bench.csv"
 "$out/twheel-bench" --report "$out/bench.csv"
 if command -v gnuplot >/dev/null; then
 	gnuplot -e "csv='$out/bench.csv'; dir='$out/plots'" "$here/plot.gp"

@@ -15,9 +15,19 @@ struct row {
 	double value;
 };
 
+/*
+ * Counts compare where these are the same, from the lines "# kernel: ..." and
+ * "# compiler: ...": another kernel does other work, another compiler the same with
+ * other instructions.
+ */
+struct surroundings {
+	char kernel[128], compiler[128];
+};
+
 struct rows {
 	struct row *row;
 	int nr;
+	struct surroundings in;
 };
 
 static struct rows rows;
@@ -47,8 +57,11 @@ static int read_rows(struct rows *to, const char *path)
 
 	if (!file)
 		return -1;
-	while (fgets(line, sizeof(line), file))
+	while (fgets(line, sizeof(line), file)) {
 		add_row(to, line);
+		sscanf(line, "# kernel: %127[^\n]", to->in.kernel);
+		sscanf(line, "# compiler: %127[^\n]", to->in.compiler);
+	}
 	fclose(file);
 	return 0;
 }
@@ -293,6 +306,18 @@ void report_print(void)
 
 /* ---- what moved ---------------------------------------------------------- */
 
+static bool same_surroundings(const struct surroundings *was, const struct surroundings *is)
+{
+	if (!strcmp(was->kernel, is->kernel) && !strcmp(was->compiler, is->compiler))
+		return true;
+	printf("  nothing is compared: that was recorded with %s, %s; this is %s, %s\n",
+	       *was->kernel ? was->kernel : "no word of the kernel",
+	       *was->compiler ? was->compiler : "nor of the compiler",
+	       *is->kernel ? is->kernel : "no word of the kernel",
+	       *is->compiler ? is->compiler : "nor of the compiler");
+	return false;
+}
+
 int report_compare(const char *path)
 {
 	struct rows old = { 0 };
@@ -301,6 +326,8 @@ int report_compare(const char *path)
 	if (read_rows(&old, path))
 		return -1;
 	printf("\nagainst %s:\n", path);
+	if (!same_surroundings(&old.in, &rows.in))
+		return 0;
 	for (i = 0; i < rows.nr; i++) {
 		const struct row *row = &rows.row[i];
 		const struct row *was = find(&old, row->mode, row->peer, row->workload, row->n,

@@ -121,6 +121,15 @@ option()
 	[ -z "$words" ] || printf '%s' ";--$1=$words"
 }
 
+# What a count depends on, beside the module: a record of another kernel or compiler
+# is not compared with, see bench/report.c. The plots name kernel and date.
+surroundings()
+{
+	echo "# kernel: $(cat "$cache/kernels/$series/release")"
+	echo "# compiler: $(gcc --version | head -n 1)"
+	echo "# date: $(date -u +%F)"
+}
+
 # arguments WORKLOADS [SIZES [PEERS]]: what the caller wants has precedence.
 arguments()
 {
@@ -168,7 +177,7 @@ build_module "$series"
 build_bench
 mkdir -p "$files"
 pack_guest
-echo mode,peer,workload,n,metric,value >"$rows"
+{ surroundings; echo mode,peer,workload,n,metric,value; } >"$rows"
 for mode in "${modes[@]}"; do
 	case $mode in
 	instructions) count ;;
@@ -185,6 +194,6 @@ mkdir -p "$files/plots"
 quietly "$build/bench.log" gnuplot -e "csv='$rows'; dir='$files/plots'" "$top/bench/plot.gp"
 say "all of it is in ${rows#"$top/"}, plots beside it"
 if [ -n "${RECORD:-}" ]; then
-	grep -E '^(mode|instructions),' "$rows" >"$recorded"
+	grep -E '^(#|mode,|instructions,)' "$rows" >"$recorded"
 	say "and what was counted in bench/recorded.csv"
 fi
