@@ -199,7 +199,7 @@ static void *look_beside(void *unused __attribute__((unused)))
 	return NULL;
 }
 
-TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 300)
+TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
 {
 	int rounds = tw_setting("TW_ROUNDS", 20) / 2;
 	pthread_t threads[2];

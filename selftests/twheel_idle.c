@@ -78,7 +78,7 @@ FIXTURE_TEARDOWN(idle)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken, 300)
+TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken, 100)
 {
 	__u64 before, after;
 	int threads = tw_kthreads(&before);
@@ -89,7 +89,7 @@ TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken, 300)
 	EXPECT_EQ(before, after);
 }
 
-TEST_F_TIMEOUT(idle, no_hrtimer_of_ours_expires, 300)
+TEST_F_TIMEOUT(idle, no_hrtimer_of_ours_expires, 100)
 {
 	int ours, all, ret = tw_trace_start();
 
@@ -121,7 +121,7 @@ FIXTURE_TEARDOWN(single)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_threads, 300)
+TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_threads, 100)
 {
 	struct twheel_event event;
 	__u64 before, after, id;
@@ -140,7 +140,7 @@ TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_threads, 300)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }
 
-TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 300)
+TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 100)
 {
 	struct twheel_event event;
 	int ours, all, ret;
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 300)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }
 
-TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 300)
+TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 100)
 {
 	struct twheel_event event;
 	__u64 before, after, id;
@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 300)
 }
 
 /* A cancelled timeout is no reason to wake up at its deadline. */
-TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 300)
+TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 100)
 {
 	__u64 before, after, id;
 	int i;

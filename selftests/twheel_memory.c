@@ -288,13 +288,13 @@ static void run_measure(struct __test_metadata *_metadata, struct found *found)
 	found->measured = true;
 }
 
-TEST_F_TIMEOUT(memory, a_pending_timeout_takes_at_most_64_bytes_and_5_percent, 300)
+TEST_F_TIMEOUT(memory, a_pending_timeout_takes_at_most_64_bytes_and_5_percent, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE(nr_timeouts * 64 * 105 / 100, self->found->free_before - self->found->free_armed);
 }
 
-TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 300)
+TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE(nr_timeouts * 80, self->found->free_before - self->found->free_refreshed);
@@ -304,21 +304,21 @@ TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 300)
  * What is left keeps a tenth of the pages of places, and a slab for each chunk of
  * the wheel, of which there are thousands, however large the burst.
  */
-TEST_F_TIMEOUT(memory, what_a_burst_took_is_given_back_while_some_of_it_stays, 300)
+TEST_F_TIMEOUT(memory, what_a_burst_took_is_given_back_while_some_of_it_stays, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE((self->found->free_before - self->found->free_armed) / 4 + (8 << 20),
 		  self->found->free_before - self->found->free_shrunk);
 }
 
-TEST_F_TIMEOUT(memory, it_is_charged_to_the_cgroup_of_the_caller, 300)
+TEST_F_TIMEOUT(memory, it_is_charged_to_the_cgroup_of_the_caller, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_LE((self->found->free_before - self->found->free_armed) * 9 / 10,
 		  self->found->charge_armed - self->found->charge_before);
 }
 
-TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 300)
+TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 100)
 {
 	const long slack = 1 << 20;
 
@@ -342,7 +342,7 @@ FIXTURE_TEARDOWN(cgroup)
 	rmdir(CHILD);
 }
 
-TEST_F_TIMEOUT(cgroup, at_its_limit_says_enomem_and_harms_nothing, 300)
+TEST_F_TIMEOUT(cgroup, at_its_limit_says_enomem_and_harms_nothing, 100)
 {
 	struct found *found = &shared[1];
 

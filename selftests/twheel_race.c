@@ -591,7 +591,7 @@ static void run(struct __test_metadata *_metadata, const struct plan *plan)
 /* ---- the races ----------------------------------------------------------- */
 
 #define RACE_OF(sentence, ...)						\
-TEST_F_TIMEOUT(race, sentence, 300)					\
+TEST_F_TIMEOUT(race, sentence, 100)					\
 {									\
 	static const struct plan plan = { __VA_ARGS__ };		\
 	run(_metadata, &plan);						\

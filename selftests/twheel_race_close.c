@@ -114,7 +114,7 @@ FIXTURE_TEARDOWN(race_close)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F_TIMEOUT(race_close, every_call_works_or_says_ebadf, 300)
+TEST_F_TIMEOUT(race_close, every_call_works_or_says_ebadf, 100)
 {
 	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + tw_setting("TW_RACE_SECONDS", 2) * TW_SEC;
 	__u64 seed = 1;

@@ -199,12 +199,12 @@ static void hammer_while(struct __test_metadata *_metadata, int fd,
 		TH_LOG("a thread found line %d not true", ended.bad);
 }
 
-TEST_F_TIMEOUT(stale, ids_hammered_beside_arm_and_cancel_touch_nobody, 300)
+TEST_F_TIMEOUT(stale, ids_hammered_beside_arm_and_cancel_touch_nobody, 100)
 {
 	hammer_while(_metadata, self->fd, end_by_cancel);
 }
 
-TEST_F_TIMEOUT(stale, ids_hammered_beside_arm_and_read_touch_nobody, 300)
+TEST_F_TIMEOUT(stale, ids_hammered_beside_arm_and_read_touch_nobody, 100)
 {
 	hammer_while(_metadata, self->fd, end_by_read);
 }

@@ -18,14 +18,53 @@
 #ifndef TWHEEL_TEST_H
 #define TWHEEL_TEST_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* the harness wants it */
+#endif
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * How long a program may take, all its tests together, seconds: tools/vm reads
+ * this, and kills the program then.  TEST_TIMEOUT says otherwise, and reaches us as
+ * vm_timeout.  The limits of single tests (TEST_F_TIMEOUT) are meant for this one
+ * and never above it; where there is more time, on slow kernels, they grow by as
+ * much.  No test gets more than is left, so that one which hangs is told by its
+ * name before the program is killed.
+ */
+#define TW_PROGRAM_LIMIT_S	120
+#define TW_LAST_WORDS_S		3
+
+static inline unsigned int tw_test_limit(unsigned int limit_s)
+{
+	static struct timespec start;
+	const char *text = getenv("vm_timeout");
+	int program_s = text ? atoi(text) : TW_PROGRAM_LIMIT_S, left_s;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!start.tv_sec)
+		start = now;
+	if (!limit_s)
+		return 0;
+	left_s = program_s - TW_LAST_WORDS_S - (now.tv_sec - start.tv_sec);
+	limit_s = (unsigned long long)limit_s * program_s / TW_PROGRAM_LIMIT_S;
+	if (left_s < 1)
+		left_s = 1;
+	return limit_s < 1 ? 1 : (int)limit_s < left_s ? limit_s : (unsigned int)left_s;
+}
+
+/* The harness has one such call, for each test. */
+#define alarm(limit_s)	alarm(tw_test_limit(limit_s))
 #include "kselftest_harness.h"
+#undef alarm
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <linux/twheel.h>
 

@@ -222,7 +222,7 @@ static struct said load_with_faults_in(struct __test_metadata *_metadata, const 
 	return said;
 }
 
-TEST_F_TIMEOUT(load, a_cache_that_cannot_be_made_says_enomem, 300)
+TEST_F_TIMEOUT(load, a_cache_that_cannot_be_made_says_enomem, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "__kmem_cache_create_args");
 
@@ -230,7 +230,7 @@ TEST_F_TIMEOUT(load, a_cache_that_cannot_be_made_says_enomem, 300)
 	EXPECT_EQ(0, said.ebusy + said.eagain);
 }
 
-TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 300)
+TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "kthread_create_worker");
 
@@ -240,7 +240,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 300)
 }
 
 /* A number that cannot be had is EBUSY for the misc devices of this kernel. */
-TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_what_the_kernel_says, 300)
+TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_what_the_kernel_says, 100)
 {
 	struct said number = load_with_faults_in(_metadata, "ida_alloc_range");
 	struct said said = load_with_faults_in(_metadata, "misc_register");
@@ -251,7 +251,7 @@ TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_what_the_kernel_say
 }
 
 /* And all there is, whatever it is called by. */
-TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 600)
+TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "do_one_initcall");
 
@@ -260,7 +260,7 @@ TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 600)
 }
 
 /* Threads are made by another one, which has faults of its own. */
-TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 300)
+TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 100)
 {
 	struct fi_range range = fi_function("kernel_clone");
 	int nth_fd = open("/proc/2/fail-nth", O_RDWR | O_CLOEXEC);

@@ -1723,7 +1723,7 @@ static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) *se
 	fflush(stdout);
 }
 
-TEST_F_TIMEOUT(call, that_fails_says_so_and_leaves_no_trace, 300)
+TEST_F_TIMEOUT(call, that_fails_says_so_and_leaves_no_trace, 100)
 {
 	each_site(_metadata, self, &variant->op);
 	each_fault(_metadata, self, &variant->op, false);
@@ -1778,7 +1778,7 @@ static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const
  * Pages, of which kmemleak knows nothing.  A page that is lost in each round
  * shows twice over, each time; what allocators keep for later does not.
  */
-TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 300)
+TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 100)
 {
 	const long limit = ROUNDS * 4096 / 2;
 	const struct fi_module *module = &self->module;
@@ -2150,7 +2150,7 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
 }
 
-TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 300)
+TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 100)
 {
 	size_t i, k;
 
@@ -2292,7 +2292,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 }
 
 /* Room for all they do was made by those who asked for it. */
-TEST_F_TIMEOUT(thread, of_the_module_allocates_nothing, 300)
+TEST_F_TIMEOUT(thread, of_the_module_allocates_nothing, 100)
 {
 	static const struct twheel_setup setups[] = {
 		{ .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },

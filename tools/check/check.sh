@@ -63,6 +63,7 @@ check checkpatch_bench "checkpatch --strict has nothing to say about the benchma
 check kernel_doc "the kernel-doc comments are complete and agree with the code"
 check versions "the module asks for features of a kernel, nowhere for its version"
 check function_length "no function has more than 80 lines"
+check test_limits "no test has a longer limit than its program"
 check shell_scripts "shellcheck has nothing to say about the shell scripts"
 check spelling "codespell finds nothing misspelt"
 [ ${#documents[@]} = 0 ] || check documents "the documents are correct reStructuredText"

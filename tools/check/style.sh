@@ -117,3 +117,17 @@ function_length()
 		start = 0
 	}' "${module_code[@]}" "${test_code[@]}" "${example_code[@]}" "${bench_code[@]}"
 }
+
+# No test may take longer than its program, see selftests/twheel_test.h.
+test_limits()
+{
+	awk '
+	$1 == "#define" && $2 == "TW_PROGRAM_LIMIT_S" { limit = $3 }
+	match($0, /^[^#]*TEST_F_TIMEOUT\(.*, *[0-9]+\)/) {
+		seconds = substr($0, 1, RLENGTH)
+		sub(/\)$/, "", seconds)
+		sub(/.*, */, "", seconds)
+		if (!limit || seconds + 0 > limit)
+			printf "%s:%d: a limit of %d s in a program of %d s\n", FILENAME, FNR, seconds, limit
+	}' selftests/twheel_test.h "${test_code[@]}"
+}

@@ -3,9 +3,11 @@
 # shellcheck disable=SC2154,SC2034 # shared with common.sh and tap.sh
 # Sourced by test.sh: the host's side of guest/run-tests.
 
-# How long a program may take in the guest, and how long the guest may then be
-# silent before it counts as hung. (A boot takes 10 s without hardware help.)
-program_limit=${TEST_TIMEOUT:-120}
+# How long a program may take in the guest, which the limits of its tests obey
+# (selftests/twheel_test.h), and how long the guest may then be silent before it
+# counts as hung. (A boot takes 10 s without hardware help.)
+program_limit=$(sed -n 's/^#define TW_PROGRAM_LIMIT_S\s*//p' "$top/selftests/twheel_test.h")
+program_limit=${TEST_TIMEOUT:-$program_limit}
 silence_limit=$((program_limit + 60))
 
 # These do not print TAP; their exit status is their result.
