@@ -107,7 +107,7 @@ fuzz) "$top/tools/vm/setup.sh" fuzz ;;
 esac
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
-rm -f "$build"/*/dkms.ko "$build/readme_example"
+rm -f "$build"/*/dkms.ko "$build/readme_example" "$build/refresh_example"
 
 echo "TAP version 13"
 case $tier in
@@ -124,7 +124,9 @@ guest_folder selftests
 case $tier in
 debug | fuzz) guest_folder selftests/debug ;;
 esac
-[ ! -x "$build/readme_example" ] || guest_programs+=("$build/readme_example")
+for program in "$build"/{readme,refresh}_example; do
+	[ ! -x "$program" ] || guest_programs+=("$program")
+done
 if [ ${#guest_programs[@]} -gt 0 ]; then
 	for series in "${kernels[@]}"; do
 		guest_kernel "$series"
