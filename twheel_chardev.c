@@ -31,7 +31,7 @@ static_assert(sizeof(struct twheel_setup) == 32);
 static_assert(offsetof(struct twheel_info, refresh_size) ==
 	      TWHEEL_INFO_SIZE_VER0);
 static_assert(sizeof(struct twheel_info) == 168);
-static_assert(sizeof(struct twheel_vector) == 24);
+static_assert(sizeof(struct twheel_vector) == 32);
 static_assert(sizeof(struct twheel_arm) == 48);
 static_assert(sizeof(struct twheel_cancel) == 16);
 static_assert(sizeof(struct twheel_status) == 64);
@@ -86,41 +86,76 @@ union batch {
  * struct vector_op - how a vector of one kind is done
  * @entry_size: of its elements, as this kernel knows them
  * @result: offset of their result
+ * @id: offset of their id where that only goes out, 0 otherwise
  * @batch_len: elements in a union batch
  * @batch: do a batch whose entries are at @user, @stride bytes each, and copied
  *	in at @batch.  Adds to @nr_ok how many succeeded.  Returns how many were
- *	reported and done; fewer than @nr when the next one faulted, or an errno
- *	when none was done and none is going to be.
+ *	reported and done: none when the first one faulted, or an errno when none
+ *	was done and none is going to be.
  */
 struct vector_op {
 	u32 entry_size;
 	u32 result;
+	u32 id;
 	u32 batch_len;
 	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
 		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
 };
 
+static __always_inline int vector_check(const struct twheel_vector *vector,
+					const struct vector_op *op)
+{
+	if (vector->flags || vector->reserved ||
+	    vector->entry_size < op->entry_size)
+		return -EINVAL;
+	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+	return 0;
+}
+
 /*
  * What nearly all callers have: a vector as this kernel knows it.  No other copy
  * of so little is as quick.  False for any other, and where it faults: that is
- * for arg_copy_in().
+ * for vector_copy_odd().
+ *
+ * Nearly all calls attempt all entries, so nr_done says so from the start, which
+ * costs one store here.  vector_stop() puts it right where a call ends early.
  */
 static __always_inline bool
-vector_copy_in(struct twheel_vector *vector,
-	       const struct twheel_vector __user *from)
+vector_copy_usual(struct twheel_vector *vector,
+		  struct twheel_vector __user *user, const struct vector_op *op)
 {
-	if (!user_read_access_begin(from, sizeof(*from)))
+	if (!user_access_begin(user, sizeof(*user)))
 		return false;
-	unsafe_get_user(vector->size, &from->size, fault);
-	unsafe_get_user(vector->nr, &from->nr, fault);
-	unsafe_get_user(vector->entry_size, &from->entry_size, fault);
-	unsafe_get_user(vector->reserved, &from->reserved, fault);
-	unsafe_get_user(vector->entries, &from->entries, fault);
-	user_read_access_end();
-	return vector->size == sizeof(*vector);
+	unsafe_get_user(vector->size, &user->size, fault);
+	unsafe_get_user(vector->nr, &user->nr, fault);
+	unsafe_get_user(vector->entry_size, &user->entry_size, fault);
+	unsafe_get_user(vector->flags, &user->flags, fault);
+	unsafe_get_user(vector->entries, &user->entries, fault);
+	unsafe_get_user(vector->reserved, &user->reserved, fault);
+	if (unlikely(vector->size != sizeof(*vector) ||
+		     vector_check(vector, op)))
+		goto fault;
+	unsafe_put_user(vector->nr, &user->nr_done, fault);
+	user_access_end();
+	return true;
 fault:
-	user_read_access_end();
+	user_access_end();
 	return false;
+}
+
+/* Any vector, and what is wrong with it. */
+static noinline_for_stack int
+vector_copy_odd(struct twheel_vector *vector,
+		struct twheel_vector __user *user, const struct vector_op *op)
+{
+	int err = arg_copy_in(vector, sizeof(*vector), user);
+
+	if (!err)
+		err = vector_check(vector, op);
+	if (!err && put_user(vector->nr, &user->nr_done))
+		err = -EFAULT;
+	return err;
 }
 
 /* Entries of all kinds are pairs of words. */
@@ -175,6 +210,26 @@ entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
 	return i;
 }
 
+/* Tell one entry that it is left out, and why. */
+static int entry_refuse(const struct vector_op *op, void __user *user, int err)
+{
+	if (op->id && put_user(0ULL, (u64 __user *)(user + op->id)))
+		return -EFAULT;
+	return put_user(err, (s32 __user *)(user + op->result));
+}
+
+/* Tell these, as far as they can be told. */
+static noinline void entries_refuse(const struct vector_op *op,
+				    void __user *user, u32 stride,
+				    unsigned int nr, int err)
+{
+	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
+		if (entry_refuse(op, user, err))
+			break;
+		cond_resched();
+	}
+}
+
 /* Each of these writes what it can and says how many entries that was. */
 
 static unsigned int arm_report(void __user *user, u32 stride,
@@ -187,8 +242,8 @@ static unsigned int arm_report(void __user *user, u32 stride,
 	for (; i < nr; i++) {
 		struct twheel_arm __user *to = user + (size_t)i * stride;
 
-		if (!arm[i].result)
-			unsafe_put_user(arm[i].id, &to->id, fault);
+		/* 0 is no id, of a refused entry as of any other. */
+		unsafe_put_user(arm[i].result ? 0 : arm[i].id, &to->id, fault);
 		unsafe_put_user(arm[i].result, &to->result, fault);
 	}
 fault:
@@ -328,7 +383,8 @@ rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 			return i ?: done;
 		}
 		i += done;
-		if (!reported)
+		/* Others may change them faster than they are told. */
+		if (!reported || fatal_signal_pending(current))
 			break;
 		cond_resched();
 	}
@@ -351,7 +407,8 @@ cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 					 cancel + i, nr - i);
 		i += twheel_cancel_commit(tw, cancel + i, &look, reported,
 					  nr_ok);
-		if (!reported)
+		/* Others may change them faster than they are told. */
+		if (!reported || fatal_signal_pending(current))
 			break;
 		cond_resched();
 	}
@@ -370,66 +427,103 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
+/*
+ * Do up to @nr entries at @user.  Returns how many were attempted, one at least;
+ * -EFAULT or -EINTR when not even the first one could be, or another errno when
+ * none is going to be.
+ */
+static __always_inline int
+vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+	    u32 stride, unsigned int nr, bool *attempted, unsigned int *nr_ok)
+{
+	union batch batch __uninitialized;
+	int err, done;
+
+	nr = entries_copy_in(op, &batch, user, stride, nr, &err);
+	if (unlikely(!nr)) {
+		if (err == -EFAULT || entry_refuse(op, user, err))
+			return -EFAULT;
+		return 1;	/* this one is left out */
+	}
+	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
+	if (unlikely(!done))
+		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+	if (likely(done > 0))
+		*attempted = true;
+	return done;
+}
+
+/*
+ * A call ends early, after @done entries: with -EFAULT and -EINTR the others are
+ * left alone, with any other @err they are told so.  It fails as a whole only
+ * when nothing could be attempted; entries that were left out do not count then.
+ */
+static __always_inline long
+vector_stop(const struct vector_op *op, struct twheel_vector __user *arg,
+	    const struct twheel_vector *vector, unsigned int done,
+	    bool attempted, unsigned int nr_ok, int err)
+{
+	if (err != -EFAULT && err != -EINTR) {
+		if (attempted)
+			entries_refuse(op, u64_to_user_ptr(vector->entries) +
+				       (size_t)done * vector->entry_size,
+				       vector->entry_size, vector->nr - done,
+				       err);
+		else
+			done = 0;
+	}
+	if (put_user(done, &arg->nr_done))
+		return -EFAULT;
+	return done ? nr_ok : err;
+}
+
 /* One for each kind, for the sake of single calls: all of @op is known then. */
 static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 					 const struct vector_op *op)
 {
+	unsigned int nr_ok = 0, done = 0, batch_len = op->batch_len;
 	struct twheel_vector vector __uninitialized;
-	unsigned int nr_ok = 0, done = 0;
-	union batch batch __uninitialized;
 	bool attempted = false;
-	int err = 0;
+	int err;
 
-	if (unlikely(!vector_copy_in(&vector, arg))) {
+	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
 		struct twheel_vector odd;	/* the usual one is in registers */
 
-		err = arg_copy_in(&odd, sizeof(odd), arg);
+		err = vector_copy_odd(&odd, arg, op);
 		if (err)
 			return err;
 		vector = odd;
 	}
-	if (vector.reserved || vector.entry_size < op->entry_size)
-		return -EINVAL;
-	if (vector.entry_size > PAGE_SIZE || vector.nr > TWHEEL_MAX_VECTOR)
-		return -E2BIG;
-
 	while (done < vector.nr) {
 		void __user *user = u64_to_user_ptr(vector.entries) +
 				    (size_t)done * vector.entry_size;
-		unsigned int nr = min(vector.nr - done, op->batch_len);
-		int ret;
+		unsigned int nr = min(vector.nr - done, batch_len);
 
-		if (done)
+		if (done) {
 			cond_resched();
-		nr = entries_copy_in(op, &batch, user, vector.entry_size, nr,
-				     &err);
-		if (unlikely(!nr)) {
-			if (err == -EFAULT ||
-			    put_user(err, (s32 __user *)(user + op->result))) {
-				err = -EFAULT;
-				break;
-			}
-			done++;		/* this one is left out */
-			continue;
+			err = -EINTR;
+			if (fatal_signal_pending(current))
+				goto stop;
 		}
-		ret = op->batch(tw, user, vector.entry_size, &batch, nr, &nr_ok);
-		/* Those that were left out before it do not count. */
-		if (ret < 0)
-			return attempted ? nr_ok : ret;
-		attempted = true;
-		done += ret;
-		if (ret < nr) {
-			err = -EFAULT;
-			break;
-		}
+		err = vector_step(tw, op, user, vector.entry_size, nr,
+				  &attempted, &nr_ok);
+		if (likely(err > 0))
+			done += err;
+		else if (err == -EFAULT && nr > 1 &&
+			 !access_ok(user, (size_t)nr * vector.entry_size))
+			batch_len = 1;	/* what is still user space is done */
+		else
+			goto stop;
 	}
-	/* Only when nothing could be attempted does it fail as a whole. */
-	return done ? nr_ok : err;
+	return nr_ok;
+stop:
+	return vector_stop(op, arg, &vector, done, attempted, nr_ok, err);
 }
 
 static const struct vector_op arm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
 	.result		= offsetof(struct twheel_arm, result),
+	.id		= offsetof(struct twheel_arm, id),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
 	.batch		= arm_batch,
 };
@@ -519,7 +613,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	err = arg_copy_in(&list, sizeof(list), arg);
 	if (err)
 		return err;
-	if (list.reserved || !list.nr ||
+	if (list.flags || !list.nr ||
 	    list.entry_size < sizeof(struct twheel_status))
 		return -EINVAL;
 	if (list.entry_size > PAGE_SIZE || list.nr > TWHEEL_MAX_VECTOR)
@@ -546,8 +640,10 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 			break;
 		}
 		list.cursor = cursor;
-		if (fatal_signal_pending(current))
-			return -EINTR;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		cond_resched();
 	}
 	if (put_user(list.cursor, &((struct twheel_list __user *)arg)->cursor))

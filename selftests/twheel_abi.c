@@ -89,12 +89,14 @@ TEST(info_has_its_layout)
 
 TEST(vector_has_its_layout)
 {
-	SIZE(twheel_vector, 24);
+	SIZE(twheel_vector, 32);
 	FIELD(twheel_vector, size, 0, 4);
 	FIELD(twheel_vector, entry_size, 4, 4);
 	FIELD(twheel_vector, nr, 8, 4);
-	FIELD(twheel_vector, reserved, 12, 4);
+	FIELD(twheel_vector, flags, 12, 4);
 	FIELD(twheel_vector, entries, 16, 8);
+	FIELD(twheel_vector, nr_done, 24, 4);
+	FIELD(twheel_vector, reserved, 28, 4);
 }
 
 TEST(arm_has_its_layout)
@@ -140,7 +142,7 @@ TEST(list_has_its_layout)
 	FIELD(twheel_list, size, 0, 4);
 	FIELD(twheel_list, entry_size, 4, 4);
 	FIELD(twheel_list, nr, 8, 4);
-	FIELD(twheel_list, reserved, 12, 4);
+	FIELD(twheel_list, flags, 12, 4);
 	FIELD(twheel_list, cursor, 16, 8);
 	FIELD(twheel_list, entries, 24, 8);
 }
@@ -233,9 +235,12 @@ static int vector(int fd, unsigned long cmd, void *entry, __u32 entry_size)
 		.entry_size = entry_size,
 		.nr = 1,
 		.entries = (__u64)(uintptr_t)entry,
+		.nr_done = 0x5a5a,
 	};
+	int ret = ioctl(fd, cmd, &vec);
 
-	return ioctl(fd, cmd, &vec);
+	/* One is attempted, whatever its result. */
+	return ret < 0 || vec.nr_done == 1 ? ret : -1;
 }
 
 /* Five seconds ahead: more than fits 32 bits. */

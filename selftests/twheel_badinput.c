@@ -55,11 +55,17 @@ struct bad_field {
 };
 
 static const struct bad_field bad_fields[] = {
+	{ "ARM.flags", TWHEEL_IOC_ARM, FIELD(twheel_vector, flags), 1, -EINVAL },
+	{ "REARM.flags", TWHEEL_IOC_REARM, FIELD(twheel_vector, flags), 1, -EINVAL },
+	{ "CANCEL.flags", TWHEEL_IOC_CANCEL, FIELD(twheel_vector, flags), 1, -EINVAL },
+	{ "QUERY.flags", TWHEEL_IOC_QUERY, FIELD(twheel_vector, flags), 1U << 31, -EINVAL },
 	{ "ARM.reserved", TWHEEL_IOC_ARM, FIELD(twheel_vector, reserved), 1, -EINVAL },
-	{ "REARM.reserved", TWHEEL_IOC_REARM, FIELD(twheel_vector, reserved), 1, -EINVAL },
+	{ "REARM.reserved", TWHEEL_IOC_REARM, FIELD(twheel_vector, reserved), 1U << 31, -EINVAL },
 	{ "CANCEL.reserved", TWHEEL_IOC_CANCEL, FIELD(twheel_vector, reserved), 1, -EINVAL },
-	{ "QUERY.reserved", TWHEEL_IOC_QUERY, FIELD(twheel_vector, reserved), 1U << 31, -EINVAL },
-	{ "LIST.reserved", TWHEEL_IOC_LIST, FIELD(twheel_list, reserved), 1, -EINVAL },
+	{ "QUERY.reserved", TWHEEL_IOC_QUERY, FIELD(twheel_vector, reserved), 1, -EINVAL },
+	{ "ARM.nr", TWHEEL_IOC_ARM, FIELD(twheel_vector, nr), 65537, -E2BIG },
+	{ "CANCEL.nr", TWHEEL_IOC_CANCEL, FIELD(twheel_vector, nr), ~0U, -E2BIG },
+	{ "LIST.flags", TWHEEL_IOC_LIST, FIELD(twheel_list, flags), 1, -EINVAL },
 	{ "LIST.nr", TWHEEL_IOC_LIST, FIELD(twheel_list, nr), 0, -EINVAL },
 	{ "LIST.nr", TWHEEL_IOC_LIST, FIELD(twheel_list, nr), ~0U, -E2BIG },
 	{ "ADVANCE.reserved", TWHEEL_IOC_ADVANCE, FIELD(twheel_advance, reserved), 1, -EINVAL },
@@ -68,7 +74,7 @@ static const struct bad_field bad_fields[] = {
 
 TEST_F(bad, field_of_an_argument_is_refused)
 {
-	union tw_argument argument;
+	union tw_argument argument, given;
 	union tw_element element;
 	int i;
 
@@ -77,8 +83,11 @@ TEST_F(bad, field_of_an_argument_is_refused)
 
 		tw_make_good(tw_find_command(bad->cmd), self->pending, &argument, &element);
 		poke(argument.bytes, bad->offset, bad->size, bad->value);
+		given = argument;
 		EXPECT_EQ(bad->error, tw_ioctl(self->fd, bad->cmd, &argument))
 			TH_LOG("%s = %#llx", bad->name, bad->value);
+		EXPECT_EQ(0, memcmp(&given, &argument, sizeof(given)))
+			TH_LOG("%s = %#llx: something was written", bad->name, bad->value);
 	}
 }
 
@@ -188,6 +197,55 @@ TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 	EXPECT_EQ(3, self->before.info.live);
 }
 
+/* An array that is used again: no entry keeps the id of what it armed before. */
+struct wide_arm {
+	struct twheel_arm arm;
+	__u64 unknown;
+};
+
+TEST(refused_entry_of_arm_has_no_id)
+{
+	static const struct {
+		__u32 flags;
+		__u64 unknown;
+		int result;
+	} wanted[] = {
+		{ 0, 1, -E2BIG }, { 0, 0, 0 }, { 1U << 31, 0, -EINVAL }, { 0, 0, 0 },
+		{ 0, 1, -E2BIG }, { 0, 0, -EAGAIN }, { 1U << 31, 0, -EINVAL },
+	};
+	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 2 };
+	int i, fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct wide_arm arms[ARRAY_SIZE(wanted)] = {};
+	struct twheel_arm one = { .expires_ns = TW_HOUR };
+	__u32 nr_done;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		arms[i].arm.expires_ns = TW_HOUR;
+		arms[i].arm.flags = wanted[i].flags;
+		arms[i].arm.id = TW_POISON64;
+		arms[i].unknown = wanted[i].unknown;
+	}
+	EXPECT_EQ(2, tw_vector_done(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]),
+				    ARRAY_SIZE(wanted), &nr_done));
+	EXPECT_EQ(ARRAY_SIZE(wanted), nr_done);
+	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
+		EXPECT_EQ(wanted[i].result, arms[i].arm.result)
+			TH_LOG("entry %d", i);
+		EXPECT_NE(TW_POISON64, arms[i].arm.id)
+			TH_LOG("entry %d", i);
+		EXPECT_EQ(!wanted[i].result, !!arms[i].arm.id)
+			TH_LOG("entry %d has the id %#llx", i, arms[i].arm.id);
+	}
+	/* tw_arm_vec() poisons the id. */
+	EXPECT_EQ(-EAGAIN, tw_arm_entry(fd, &one));
+	EXPECT_EQ(0, one.id);
+	one.flags = 1U << 31;
+	EXPECT_EQ(-EINVAL, tw_arm_entry(fd, &one));
+	EXPECT_EQ(0, one.id);
+	close(fd);
+}
+
 /* ---- pointers ------------------------------------------------------------ */
 
 /* Addresses that no caller can have: null, not mapped, the kernel's, the end. */
@@ -238,10 +296,13 @@ TEST_F(bad, elements_that_cannot_be_reached_say_efault)
 	}
 }
 
-/* INFO and LIST write their argument back. */
+/* INFO and LIST write their argument back, and vectors say how far they came. */
 TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 {
-	const unsigned long written[] = { TWHEEL_IOC_INFO, TWHEEL_IOC_LIST };
+	const unsigned long written[] = {
+		TWHEEL_IOC_INFO, TWHEEL_IOC_LIST, TWHEEL_IOC_ARM, TWHEEL_IOC_REARM,
+		TWHEEL_IOC_CANCEL, TWHEEL_IOC_QUERY,
+	};
 	union tw_element element;
 	int i;
 

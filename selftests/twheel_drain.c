@@ -5,6 +5,8 @@
  */
 #include "twheel_test.h"
 
+#include <pthread.h>
+
 #define NOW_NS	(20 * TW_MS)
 
 FIXTURE(drain) {
@@ -218,12 +220,10 @@ TEST_F(drain, wheel_that_was_never_set_up_can_be_drained)
 TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_tells_of_no_success)
 {
 	struct twheel_arm arms[3] = {};
-	int i, fd = tw_open(O_NONBLOCK);
+	int fd = tw_open(O_NONBLOCK);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_drain(fd));
-	for (i = 0; i < 3; i++)
-		arms[i].result = TW_POISON32;
 	EXPECT_EQ(-ESHUTDOWN, tw_arm_vec(fd, arms, 3));
 	EXPECT_EQ(-ESHUTDOWN, arms[0].result);
 	EXPECT_EQ((__s32)TW_POISON32, arms[1].result);
@@ -503,6 +503,182 @@ TEST_F(drain, revoking_the_last_event_is_the_end)
 	EXPECT_EQ(POLLHUP, tw_poll(fd, POLLIN | POLLOUT, 0));
 	EXPECT_EQ(0, tw_read(fd, &event, 1));
 	close(fd);
+}
+
+/* ---- calls that are under way -------------------------------------------- */
+
+#define LONGEST		65536
+#define NEAR		TW_HOUR
+#define MOVED		(2 * TW_HOUR)
+
+static struct twheel_arm longest[LONGEST];
+
+struct drainer {
+	int fd;
+	int ret;
+	__u64 delay_ns;
+};
+
+static void *drain_later(void *arg)
+{
+	struct drainer *drainer = arg;
+
+	tw_sleep(drainer->delay_ns);
+	drainer->ret = tw_drain(drainer->fd);
+	return NULL;
+}
+
+/* What a call with all of longest[] returns while another thread drains the wheel. */
+static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long cmd,
+			__u64 delay_ns, __u32 *nr_done)
+{
+	struct drainer drainer = { .fd = fd, .delay_ns = delay_ns };
+	pthread_t thread;
+	int ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
+	ret = tw_vector_done(fd, cmd, longest, sizeof(longest[0]), LONGEST, nr_done);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, drainer.ret);
+	return ret;
+}
+
+/* One-shots at NEAR, in an array that is as new or as it was after another call. */
+static void fill_longest(__s32 result)
+{
+	int i;
+
+	for (i = 0; i < LONGEST; i++)
+		longest[i] = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = NEAR,
+			.user_data = i,
+			.id = TW_POISON64,
+			.result = result,
+		};
+}
+
+/* Those below nr_done are at deadline_ns and the others, of nr, at NEAR; and no more. */
+static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, __u32 nr_done,
+			   __u64 deadline_ns)
+{
+	static struct twheel_event events[1024];
+	__u32 total = 0;
+	int i, got;
+
+	while ((got = tw_read(fd, events, ARRAY_SIZE(events))) > 0) {
+		for (i = 0; i < got; i++) {
+			__u32 who = events[i].user_data;
+
+			ASSERT_GT(nr, who);
+			ASSERT_EQ(longest[who].id, events[i].id);
+			ASSERT_EQ(who < nr_done ? deadline_ns : NEAR, events[i].deadline_ns)
+				TH_LOG("timeout %u, of %u attempted", who, nr_done);
+		}
+		total += got;
+	}
+	ASSERT_EQ(0, got);
+	EXPECT_EQ(nr, total);
+}
+
+/* The array was zero, in which a result of success looks like an entry not attempted. */
+static bool arm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
+{
+	int i, ret, fd = tw_virtual(O_NONBLOCK, TW_MS);
+	__u32 nr_done;
+
+	ASSERT_LE(0, fd);
+	fill_longest(0);
+	ret = beside_drain(_metadata, fd, TWHEEL_IOC_ARM, delay_ns, &nr_done);
+	if (ret == -ESHUTDOWN) {
+		EXPECT_EQ(0, nr_done);
+		ret = 0;
+	} else {
+		ASSERT_EQ(nr_done, ret);
+		for (i = 0; i < LONGEST; i++) {
+			ASSERT_EQ(i < nr_done ? 0 : -ESHUTDOWN, longest[i].result)
+				TH_LOG("entry %d, %u attempted", i, nr_done);
+			ASSERT_EQ(i < nr_done, longest[i].id != 0);
+		}
+	}
+	expect_drained(_metadata, fd, ret, ret, NEAR);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+	return ret && ret < LONGEST;
+}
+
+/* In the array each entry says that it succeeded, as the last call left it. */
+static bool rearm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
+{
+	int i, ret, fd = tw_virtual(O_NONBLOCK, TW_MS);
+	__u32 nr_done;
+
+	ASSERT_LE(0, fd);
+	fill_longest(0);
+	ASSERT_EQ(LONGEST, tw_arm_vec(fd, longest, LONGEST));
+	for (i = 0; i < LONGEST; i++) {
+		longest[i].expires_ns = MOVED;
+		longest[i].result = TWHEEL_WAS_PENDING;
+	}
+	ret = beside_drain(_metadata, fd, TWHEEL_IOC_REARM, delay_ns, &nr_done);
+	if (ret == -ESHUTDOWN) {
+		EXPECT_EQ(0, nr_done);
+		ret = 0;
+	} else {
+		ASSERT_EQ(nr_done, ret);
+		for (i = 0; i < LONGEST; i++) {
+			ASSERT_EQ(i < nr_done ? TWHEEL_WAS_PENDING : -ESHUTDOWN,
+				  longest[i].result)
+				TH_LOG("entry %d, %u attempted", i, nr_done);
+		}
+	}
+	expect_drained(_metadata, fd, LONGEST, ret, MOVED);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+	return ret && ret < LONGEST;
+}
+
+/* How long one call takes when nothing is in its way. */
+static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
+{
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	__u64 start_ns;
+
+	ASSERT_LE(0, fd);
+	fill_longest(0);
+	start_ns = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(LONGEST, tw_arm_vec(fd, longest, LONGEST));
+	if (cmd == TWHEEL_IOC_REARM) {
+		start_ns = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(LONGEST, tw_rearm_vec(fd, longest, LONGEST));
+	}
+	start_ns = tw_now(CLOCK_MONOTONIC) - start_ns;
+	close(fd);
+	return start_ns;
+}
+
+/* Tries until enough calls were cut short, each time at another place. */
+static void cut_short(struct __test_metadata *_metadata, unsigned long cmd,
+		      bool (*attempt)(struct __test_metadata *_metadata, __u64 delay_ns))
+{
+	__u64 span_ns = duration_ns(_metadata, cmd), seed = 11;
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
+	int tries, nr = 0;
+
+	for (tries = 0; nr < 4 && tw_now(CLOCK_MONOTONIC) < end_ns; tries++)
+		nr += attempt(_metadata, tw_random(&seed) % span_ns);
+	TH_LOG("%d of %d calls of %llu us were cut short", nr, tries, span_ns / TW_US);
+	EXPECT_LE(1, nr);
+}
+
+TEST_F_TIMEOUT(drain, arm_of_the_longest_vector_says_where_it_was_cut_short, 100)
+{
+	cut_short(_metadata, TWHEEL_IOC_ARM, arm_beside_drain);
+}
+
+TEST_F_TIMEOUT(drain, rearm_of_the_longest_vector_says_where_it_was_cut_short, 100)
+{
+	cut_short(_metadata, TWHEEL_IOC_REARM, rearm_beside_drain);
 }
 
 TEST_HARNESS_MAIN

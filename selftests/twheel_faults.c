@@ -7,6 +7,10 @@
 #include "twheel_commands.h"
 #include "twheel_test.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
 FIXTURE(faults) {
 	int fd;
 	size_t page;
@@ -85,6 +89,22 @@ static int expected(int nr_good)
 	return nr_good ? nr_good : -EFAULT;
 }
 
+/* The call does nr_good of nr_good + BAD entries, and says so. */
+static void expect_stop(struct __test_metadata *_metadata, int fd, unsigned long cmd, void *at,
+			__u32 entry_size, int nr_good, int line)
+{
+	__u32 nr_done;
+
+	EXPECT_EQ(expected(nr_good),
+		  tw_vector_done(fd, cmd, at, entry_size, nr_good + BAD, &nr_done))
+		TH_LOG("line %d: %d good entries", line, nr_good);
+	EXPECT_EQ(nr_good, nr_done)
+		TH_LOG("line %d", line);
+}
+
+#define EXPECT_STOP(cmd, at, entry_size, nr_good)	\
+	expect_stop(_metadata, self->fd, cmd, at, entry_size, nr_good, __LINE__)
+
 /* ARMs nr_good + BAD timeouts from good memory, for other calls to spoil. */
 static void arm_some(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms, int nr)
 {
@@ -132,9 +152,7 @@ TEST_F(faults, arm_arms_what_stands_before)
 			arms[i].result = TW_POISON32;
 		}
 		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
-		EXPECT_EQ(expected(goods[k]), tw_vector(self->fd, TWHEEL_IOC_ARM, at,
-							sizeof(*arms), goods[k] + BAD))
-			TH_LOG("%d good entries", goods[k]);
+		EXPECT_STOP(TWHEEL_IOC_ARM, at, sizeof(*arms), goods[k]);
 		ASSERT_EQ(goods[k], live(self->fd));
 		for (i = 0; i < goods[k]; i++) {
 			ASSERT_EQ(0, at[i].result);
@@ -159,9 +177,7 @@ TEST_F(faults, cancel_cancels_what_stands_before)
 		for (i = 0; i < MOST; i++)
 			cancels[i] = (struct twheel_cancel){ .id = arms[i].id };
 		at = place(_metadata, self->page, variant, cancels, sizeof(*cancels), goods[k]);
-		EXPECT_EQ(expected(goods[k]), tw_vector(self->fd, TWHEEL_IOC_CANCEL, at,
-							sizeof(*cancels), goods[k] + BAD))
-			TH_LOG("%d good entries", goods[k]);
+		EXPECT_STOP(TWHEEL_IOC_CANCEL, at, sizeof(*cancels), goods[k]);
 		ASSERT_EQ(BAD, live(self->fd));
 		for (i = 0; i < goods[k]; i++) {
 			ASSERT_EQ(TWHEEL_WAS_PENDING, at[i].result);
@@ -186,9 +202,7 @@ TEST_F(faults, rearm_moves_what_stands_before)
 		for (i = 0; i < MOST; i++)
 			arms[i].expires_ns = TW_DAY;
 		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
-		EXPECT_EQ(expected(goods[k]), tw_vector(self->fd, TWHEEL_IOC_REARM, at,
-							sizeof(*arms), goods[k] + BAD))
-			TH_LOG("%d good entries", goods[k]);
+		EXPECT_STOP(TWHEEL_IOC_REARM, at, sizeof(*arms), goods[k]);
 		for (i = 0; i < goods[k] + BAD; i++) {
 			ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
 			ASSERT_EQ(i < goods[k] ? TW_DAY : TW_HOUR, status.deadline_ns)
@@ -214,9 +228,7 @@ TEST_F(faults, query_tells_what_stands_before)
 		struct twheel_status *at;
 
 		at = place(_metadata, self->page, variant, rows, sizeof(*rows), goods[k]);
-		EXPECT_EQ(expected(goods[k]), tw_vector(self->fd, TWHEEL_IOC_QUERY, at,
-							sizeof(*rows), goods[k] + BAD))
-			TH_LOG("%d good entries", goods[k]);
+		EXPECT_STOP(TWHEEL_IOC_QUERY, at, sizeof(*rows), goods[k]);
 		for (i = 0; i < goods[k]; i++) {
 			ASSERT_EQ(i, at[i].user_data);
 			ASSERT_EQ(TW_HOUR, at[i].deadline_ns);
@@ -265,10 +277,13 @@ TEST_F(faults, list_writes_what_stands_before_and_loses_no_row)
 TEST_F(faults, entry_that_is_refused_before_the_fault_was_attempted)
 {
 	struct twheel_arm arms[1 + BAD] = {}, *at;
+	__u32 nr_done;
 
 	arms[0].flags = 1U << 31;
 	at = place(_metadata, self->page, variant, arms, sizeof(*arms), 1);
-	EXPECT_EQ(0, tw_vector(self->fd, TWHEEL_IOC_ARM, at, sizeof(*arms), 1 + BAD));
+	EXPECT_EQ(0, tw_vector_done(self->fd, TWHEEL_IOC_ARM, at, sizeof(*arms), 1 + BAD,
+				    &nr_done));
+	EXPECT_EQ(1, nr_done);
 	EXPECT_EQ(-EINVAL, at[0].result);
 	EXPECT_EQ(0, live(self->fd));
 }
@@ -287,6 +302,166 @@ TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 	EXPECT_UNCHANGED(fd, &before);
 	EXPECT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
 	close(fd);
+}
+
+/* ---- the end of user space ----------------------------------------------- */
+
+#define TOP_PAGES	4
+
+FIXTURE(top) {
+	int fd;
+	char *end;		/* what stands before it is good; there is nothing after it */
+};
+
+/* Maps the last pages that a process can have: of 5-level page tables, or of 4. */
+FIXTURE_SETUP(top)
+{
+	const __u64 ends[] = { 1ULL << 56, 1ULL << 47 };
+	size_t page = sysconf(_SC_PAGESIZE), size = TOP_PAGES * page;
+	int i;
+
+	self->end = NULL;
+	for (i = 0; i < ARRAY_SIZE(ends) && !self->end; i++) {
+		char *at = (char *)(uintptr_t)(ends[i] - page - size);
+
+		if (mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == at)
+			self->end = at + size;
+	}
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(top)
+{
+	if (self->end)
+		munmap(self->end - TOP_PAGES * sysconf(_SC_PAGESIZE),
+		       TOP_PAGES * sysconf(_SC_PAGESIZE));
+	close(self->fd);
+}
+
+/* Fewer than a batch has, as many, and more. */
+static const int tops[] = { 0, 1, 2, 31, 32, 33, 64, 200 };
+
+#define MOST_TOPS	200
+
+TEST_F(top, what_stands_before_the_end_is_done)
+{
+	static struct twheel_cancel cancels[MOST_TOPS];
+	static struct twheel_status rows[MOST_TOPS];
+	static struct twheel_arm arms[MOST_TOPS];
+	int i, k;
+
+	if (!self->end)
+		SKIP(return, "the end of user space cannot be mapped");
+	for (k = 0; k < ARRAY_SIZE(tops); k++) {
+		size_t nr = tops[k];
+
+		memset(arms, 0, sizeof(arms));
+		for (i = 0; i < nr; i++)
+			arms[i].expires_ns = TW_HOUR;
+		memcpy(self->end - nr * sizeof(*arms), arms, nr * sizeof(*arms));
+		EXPECT_STOP(TWHEEL_IOC_ARM, self->end - nr * sizeof(*arms), sizeof(*arms), nr);
+		ASSERT_EQ(nr, live(self->fd));
+
+		EXPECT_STOP(TWHEEL_IOC_REARM, self->end - nr * sizeof(*arms), sizeof(*arms), nr);
+		memcpy(arms, self->end - nr * sizeof(*arms), nr * sizeof(*arms));
+		for (i = 0; i < nr; i++) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, arms[i].result);
+			rows[i].id = arms[i].id;
+			cancels[i].id = arms[i].id;
+		}
+		memcpy(self->end - nr * sizeof(*rows), rows, nr * sizeof(*rows));
+		EXPECT_STOP(TWHEEL_IOC_QUERY, self->end - nr * sizeof(*rows), sizeof(*rows), nr);
+
+		memcpy(self->end - nr * sizeof(*cancels), cancels, nr * sizeof(*cancels));
+		EXPECT_STOP(TWHEEL_IOC_CANCEL, self->end - nr * sizeof(*cancels),
+			    sizeof(*cancels), nr);
+		ASSERT_EQ(0, live(self->fd));
+	}
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+/* ---- a signal that kills ------------------------------------------------- */
+
+#define LONGEST		65536
+
+struct shared {
+	struct twheel_vector vector;
+	_Atomic int calling;
+	struct twheel_arm arms[LONGEST];
+};
+
+/* A child gives the vector and is killed after so long; returns how far it came. */
+static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shared *shared,
+			  __u64 delay_ns)
+{
+	pid_t child;
+	int i;
+
+	for (i = 0; i < LONGEST; i++)
+		shared->arms[i] = (struct twheel_arm){
+			.expires_ns = TW_HOUR,
+			.id = TW_POISON64,
+			.result = TW_POISON32,
+		};
+	shared->calling = 0;
+	shared->vector = (struct twheel_vector){
+		.size = sizeof(shared->vector),
+		.entry_size = sizeof(shared->arms[0]),
+		.nr = LONGEST,
+		.entries = (uintptr_t)shared->arms,
+	};
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* No page of it is new to this process. */
+		for (i = 0; i < LONGEST; i++)
+			shared->arms[i].result = TW_POISON32;
+		shared->calling = 1;
+		tw_ioctl(fd, TWHEEL_IOC_ARM, &shared->vector);
+		_exit(0);
+	}
+	for (i = 0; i < TW_PATIENCE_MS && !shared->calling; i++)
+		tw_sleep(TW_MS / 10);
+	tw_sleep(delay_ns);
+	kill(child, SIGKILL);
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	return shared->vector.nr_done;
+}
+
+TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
+{
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	__u64 span_ns, end_ns, seed = 5;
+	int i, fd, tries, nr = 0;
+	__u32 nr_done;
+
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	for (i = 0; i < LONGEST; i++)
+		shared->arms[i].expires_ns = TW_HOUR;
+	span_ns = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(LONGEST, tw_arm_vec(self->fd, shared->arms, LONGEST));
+	span_ns = tw_now(CLOCK_MONOTONIC) - span_ns;
+
+	end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
+	for (tries = 0; nr < 4 && tw_now(CLOCK_MONOTONIC) < end_ns; tries++) {
+		fd = tw_virtual(O_NONBLOCK, TW_MS);
+		ASSERT_LE(0, fd);
+		nr_done = killed_after(_metadata, fd, shared, tw_random(&seed) % span_ns);
+		ASSERT_EQ(nr_done, live(fd));
+		for (i = 0; i < LONGEST; i++) {
+			ASSERT_EQ(i < nr_done ? 0 : (__s32)TW_POISON32, shared->arms[i].result)
+				TH_LOG("entry %d, %u attempted", i, nr_done);
+		}
+		nr += nr_done > 0 && nr_done < LONGEST;
+		close(fd);
+	}
+	TH_LOG("%d of %d calls of %llu us were cut short", nr, tries, span_ns / TW_US);
+	EXPECT_LE(1, nr);
+	munmap(shared, sizeof(*shared));
 }
 
 TEST_HARNESS_MAIN

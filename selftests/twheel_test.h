@@ -315,16 +315,30 @@ static inline int tw_wait_event(int fd, struct twheel_event *event, int timeout_
 
 /* ---- vectors ------------------------------------------------------------- */
 
-static inline int tw_vector(int fd, unsigned long cmd, void *entries, __u32 entry_size, __u32 nr)
+/* Says in *nr_done what the vector says, where the call returns how many succeeded. */
+static inline int tw_vector_done(int fd, unsigned long cmd, void *entries, __u32 entry_size,
+				 __u32 nr, __u32 *nr_done)
 {
 	struct twheel_vector vector = {
 		.size = sizeof(vector),
 		.entry_size = entry_size,
 		.nr = nr,
 		.entries = (uintptr_t)entries,
+		.nr_done = TW_POISON32,
 	};
+	int ret = tw_ioctl(fd, cmd, &vector);
 
-	return tw_ioctl(fd, cmd, &vector);
+	*nr_done = vector.nr_done;
+	if (ret >= 0 && (vector.nr_done > nr || vector.nr_done < (__u32)ret))
+		return TW_BROKEN;
+	return ret;
+}
+
+static inline int tw_vector(int fd, unsigned long cmd, void *entries, __u32 entry_size, __u32 nr)
+{
+	__u32 nr_done;
+
+	return tw_vector_done(fd, cmd, entries, entry_size, nr, &nr_done);
 }
 
 static inline int tw_arm_vec(int fd, struct twheel_arm *arms, __u32 nr)

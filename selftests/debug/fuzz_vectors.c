@@ -238,7 +238,7 @@ static struct vector vector_make(struct thread *t, const struct step *step,
 		header.entry_size = spoil_size(spoil, kind->size, &v.refused);
 	else
 		header.size = spoil_size(spoil, sizeof(header), &v.refused);
-	header.reserved = spoil == RESERVED;
+	header.flags = spoil == RESERVED;
 	v.entry_size = header.entry_size;
 	v.nr = vector_room(&v);
 	nr = v.nr;
@@ -248,7 +248,7 @@ static struct vector vector_make(struct thread *t, const struct step *step,
 	v.body = place_choose(t, step->place, step->seed, (size_t)v.nr * v.entry_size,
 			      v.wheel->strict);
 	header.entries = v.body.user;
-	memset(v.head.mine, 0, 32);
+	memset(v.head.mine, 0, sizeof(header) + 8);
 	if (header.size == 4096)
 		memset(v.head.mine, 0, 4096);
 	memcpy(v.head.mine, &header, sizeof(header));
@@ -298,8 +298,22 @@ static void check_status(const struct twheel_status *s)
 		      s->id, s->state, s->deadline_ns, s->left_ns, s->interval_ns, s->flags);
 }
 
+/* Where a call that succeeded says that it stopped: no entry from there on succeeded. */
+static __u32 vector_done(const struct vector *v, int ret)
+{
+	__u32 nr_done;
+
+	if (ret < 0)
+		return 0;
+	memcpy(&nr_done, v->head.mine + offsetof(struct twheel_vector, nr_done), sizeof(nr_done));
+	if (nr_done > v->nr || nr_done < (__u32)ret)
+		wrong(CHECK_ANSWERS, "command %#lx returns %d and has attempted %u of %u",
+		      v->kind->cmd, ret, nr_done, v->nr);
+	return nr_done;
+}
+
 /* Successes among the elements that could be written; the kernel counts these. */
-static int vector_look(struct thread *t, struct vector *v, int wheel)
+static int vector_look(struct thread *t, struct vector *v, int wheel, __u32 nr_done)
 {
 	size_t until = v->kind->cmd == TWHEEL_IOC_QUERY ? v->kind->size :
 							  v->kind->result + sizeof(__s32);
@@ -312,8 +326,11 @@ static int vector_look(struct thread *t, struct vector *v, int wheel)
 
 		if (i * (size_t)v->entry_size + until > v->body.writable)
 			break;
-		if (result == UNTOUCHED)
+		if (result == UNTOUCHED || (i >= nr_done && result == -ESHUTDOWN))
 			continue;
+		if (i >= nr_done && nr_done)
+			wrong(CHECK_ANSWERS, "command %#lx: entry %u of %u says %d", v->kind->cmd,
+			      i, nr_done, result);
 		if (result >= v->kind->first && result <= v->kind->last) {
 			ok++;
 			note_success(t, v, wheel, (const void *)entry, result);
@@ -331,13 +348,15 @@ void run_vector(struct thread *t, const struct step *step)
 {
 	const struct kind *kind = &kinds[step->op - OP_ARM];
 	struct vector v = vector_make(t, step, kind);
+	__u32 nr_done;
 	int ret, ok;
 
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), kind->cmd, v.head.user);
 	answered(t, ret, kind->calls, v.refused);
 	if (v.body.lossy)
 		return;
-	ok = vector_look(t, &v, step->wheel);
+	nr_done = vector_done(&v, ret);
+	ok = vector_look(t, &v, step->wheel, nr_done);
 	if (ok != max(ret, 0) && !t->child)
 		wrong(CHECK_ANSWERS, "command %#lx returns %d and %d entries succeeded",
 		      kind->cmd, ret, ok);
@@ -354,7 +373,7 @@ static struct twheel_list list_header(const struct step *step, bool *refused)
 		.size		= sizeof(list),
 		.entry_size	= sizeof(struct twheel_status),
 		.nr		= some_nr(step),
-		.reserved	= spoil == RESERVED,
+		.flags		= spoil == RESERVED,
 	};
 	__u64 seed = mix(step->seed, 2);
 

@@ -291,7 +291,7 @@ static void told_by_arm(struct __test_metadata *_metadata, struct world *w, int 
 		struct twheel_arm *arm = entry_at(w, i);
 
 		if (!entry_done(_metadata, w, ret, i, arm->result, &faulted)) {
-			EXPECT_EQ(TW_POISON64, arm->id)
+			EXPECT_EQ(arm->result == (__s32)TW_POISON32 ? TW_POISON64 : 0, arm->id)
 				TH_LOG("%s: entry %d was not armed and has an id", w->where, i);
 			continue;
 		}
@@ -2048,11 +2048,14 @@ static size_t written(unsigned long cmd, bool entry)
 			       offsetofend(struct twheel_list, cursor);
 	case TWHEEL_IOC_ARM:
 	case TWHEEL_IOC_REARM:
-		return entry ? offsetofend(struct twheel_arm, result) : 0;
+		return entry ? offsetofend(struct twheel_arm, result) :
+			       offsetofend(struct twheel_vector, nr_done);
 	case TWHEEL_IOC_CANCEL:
-		return entry ? offsetofend(struct twheel_cancel, result) : 0;
+		return entry ? offsetofend(struct twheel_cancel, result) :
+			       offsetofend(struct twheel_vector, nr_done);
 	case TWHEEL_IOC_QUERY:
-		return entry ? sizeof(struct twheel_status) : 0;
+		return entry ? sizeof(struct twheel_status) :
+			       offsetofend(struct twheel_vector, nr_done);
 	default:
 		return 0;
 	}
@@ -2148,6 +2151,10 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
 	EXPECT_EQ(wanted, entries_done(_metadata, self->fd, command->cmd, ret))
 		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
+	if (command->cmd != TWHEEL_IOC_LIST) {
+		EXPECT_EQ(wanted, argument.vector.nr_done)
+			TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
+	}
 }
 
 TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 100)

@@ -21,8 +21,9 @@
  * - Vectors are done in order and go on past an entry that fails: each entry
  *   carries its own ``result``, and the ioctl returns how many succeeded.  It
  *   fails as a whole only when nothing could be attempted.  A fault in the
- *   caller's memory stops the call: what stands before it is done, reported
- *   and counted, and nothing from there on has been done.
+ *   caller's memory, DRAIN, and a signal that kills stop the call: what stands
+ *   before is done, reported and counted, nothing from there on has been done,
+ *   and ``nr_done`` says where that is.
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.
  *
@@ -203,16 +204,25 @@ struct twheel_info {
  * @size: sizeof(struct twheel_vector)
  * @entry_size: sizeof() of one element
  * @nr: how many elements, 0 to INFO's max_vector
- * @reserved: must be 0
+ * @flags: must be 0
  * @entries: pointer to the elements: struct twheel_arm for ARM and REARM,
  *	struct twheel_cancel for CANCEL, struct twheel_status for QUERY
+ * @nr_done: out: how many elements were attempted, from the first one on.  All
+ *	@nr of them, unless the call ended early: by DRAIN, by a fault, or by a
+ *	signal that kills.  Each of these has its result.  Nothing was done for
+ *	those that follow; after DRAIN their results say -ESHUTDOWN, after a fault
+ *	or a signal they are as they were.  0 when the call failed; not written
+ *	where the vector itself is refused.
+ * @reserved: must be 0
  */
 struct twheel_vector {
 	__u32 size;
 	__u32 entry_size;
 	__u32 nr;
-	__u32 reserved;
+	__u32 flags;
 	__aligned_u64 entries;
+	__u32 nr_done;
+	__u32 reserved;
 };
 
 /* Flags of struct twheel_arm */
@@ -235,9 +245,10 @@ struct twheel_vector {
  * @flags: TWHEEL_ARM_*
  * @repeats: how many times a periodic one expires before it ends; 0 for no
  *	limit.  Only with an interval.  It bounds expirations, not events.
- * @id: out for ARM: names the timeout from now on, never 0.  Its low half is an
- *	index into the wheel's places, which are reused, its high half a
- *	generation: an id is never given out twice.  In for REARM.
+ * @id: out for ARM: names the timeout from now on, never 0; 0 where the entry
+ *	was refused.  Its low half is an index into the wheel's places, which are
+ *	reused, its high half a generation: an id is never given out twice.  In
+ *	for REARM.
  * @result: out.  ARM: 0, or a negative errno.  REARM: enum twheel_verdict, or a
  *	negative errno.
  * @reserved: must be 0
@@ -333,7 +344,7 @@ struct twheel_status {
  * @size: sizeof(struct twheel_list)
  * @entry_size: sizeof(struct twheel_status)
  * @nr: room at @entries, rows, 1 to INFO's max_vector
- * @reserved: must be 0
+ * @flags: must be 0
  * @cursor: 0 to begin; moved on by each call
  * @entries: pointer to rows of struct twheel_status
  *
@@ -345,7 +356,7 @@ struct twheel_list {
 	__u32 size;
 	__u32 entry_size;
 	__u32 nr;
-	__u32 reserved;
+	__u32 flags;
 	__aligned_u64 cursor;
 	__aligned_u64 entries;
 };
