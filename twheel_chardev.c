@@ -23,6 +23,7 @@
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
 
 #include "twheel.h"
 
@@ -45,10 +46,13 @@ static_assert(sizeof(struct twheel_event) == 40);
  * @read_mutex: one reader at a time copies events out, so that they come in
  *	order and none twice.  Taken before the engine's locks, held while
  *	faulting.
+ * @turned_away: a reader who does not wait found @read_mutex taken; set by
+ *	anybody, taken by whoever has unlocked @read_mutex
  */
 struct twheel_file {
 	struct twheel *tw;
 	struct mutex read_mutex;	/* one reader at a time */
+	bool turned_away;
 };
 
 /* Copying structures whose size the caller names */
@@ -697,19 +701,23 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 /*
  * Copy out what is there, as far as it fits.  G4 nothing lost: an event is
  * taken after the user has it, and one that cannot be copied stays.
+ *
+ * No more than what was unread in the beginning: periods may pass faster than
+ * their events are copied, and however large the buffer is, the call has to end.
  */
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
 	struct twheel_look look __uninitialized;
+	size_t left = min_t(size_t, twheel_nr_events(tw),
+			    iov_iter_count(to) / sizeof(event[0]));
 	ssize_t done = 0;
 
-	while (iov_iter_count(to) >= sizeof(event[0])) {
+	while (left) {
 		unsigned int nr, taken;
 		size_t copied;
 
-		nr = min_t(size_t, ARRAY_SIZE(event),
-			   iov_iter_count(to) / sizeof(event[0]));
+		nr = min(left, ARRAY_SIZE(event));
 		nr = twheel_events_look(tw, event, &look, nr);
 		if (!nr)
 			break;
@@ -719,14 +727,44 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		/* What was copied and not taken is overwritten, or not told. */
 		iov_iter_revert(to, copied - taken * sizeof(event[0]));
 		done += taken * sizeof(event[0]);
+		left -= taken;
 		if (copied < sizeof(event[0]))
 			return done ?: -EFAULT;
-		/* Periods may pass faster than they are copied. */
-		if (done && signal_pending(current))
-			break;
+		/* Others may revoke them faster than they are copied. */
+		if (signal_pending(current))
+			return done ?: -ERESTARTSYS;
 		cond_resched();
 	}
 	return done;
+}
+
+/* Become the one reader; only whoever may wait waits for another's page fault. */
+static int read_begin(struct twheel_file *tf, bool nonblock)
+{
+	if (!nonblock)
+		return mutex_lock_interruptible(&tf->read_mutex) ?
+		       -ERESTARTSYS : 0;
+	if (likely(mutex_trylock(&tf->read_mutex)))
+		return 0;
+	WRITE_ONCE(tf->turned_away, true);
+	/* Pairs with read_end(): it sees us, or we see the mutex unlocked. */
+	smp_mb();
+	return mutex_trylock(&tf->read_mutex) ? 0 : -EAGAIN;
+}
+
+/*
+ * Whoever was told EAGAIN meanwhile, with events there, waits for an edge of
+ * epoll, which is past: it is given another one for what is left.
+ */
+static void read_end(struct twheel_file *tf)
+{
+	mutex_unlock(&tf->read_mutex);
+	/* Pairs with read_begin(). */
+	smp_mb();
+	if (unlikely(READ_ONCE(tf->turned_away)) &&
+	    xchg(&tf->turned_away, false) && twheel_has_events(tf->tw))
+		wake_up_poll(twheel_wait_queue(tf->tw),
+			     EPOLLIN | EPOLLRDNORM);
 }
 
 static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -743,10 +781,11 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		bool drained = twheel_is_drained(tw);
 		ssize_t ret;
 
-		if (mutex_lock_interruptible(&tf->read_mutex))
-			return -ERESTARTSYS;
+		ret = read_begin(tf, nonblock);
+		if (ret)
+			return ret;
 		ret = events_read(tw, to);
-		mutex_unlock(&tf->read_mutex);
+		read_end(tf);
 		if (ret || drained)
 			return ret;
 		if (nonblock)

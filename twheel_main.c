@@ -2699,9 +2699,14 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	return i;
 }
 
-bool twheel_has_events(const struct twheel *tw)
+unsigned int twheel_nr_events(const struct twheel *tw)
 {
 	return READ_ONCE(tw->nr_unread);
+}
+
+bool twheel_has_events(const struct twheel *tw)
+{
+	return twheel_nr_events(tw);
 }
 
 bool twheel_has_room(const struct twheel *tw)

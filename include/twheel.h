@@ -102,6 +102,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_look *look,
 				  unsigned int nr);
 bool twheel_is_started(const struct twheel *tw);
+unsigned int twheel_nr_events(const struct twheel *tw);
 bool twheel_has_events(const struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);
 bool twheel_is_draining(const struct twheel *tw);

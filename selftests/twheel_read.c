@@ -361,6 +361,35 @@ TEST_F(read, a_buffer_far_larger_than_needed_is_fine)
 	EXPECT_EQ(4, events[4].user_data);
 }
 
+/* Read once, each of them is soon unread again: there is always something more. */
+TEST_F_TIMEOUT(read, a_read_ends_with_what_was_unread_when_it_began, 60)
+{
+	const struct twheel_setup setup = { .tick_ns = 10 * TW_US };
+	const int room = 100 * MAX_EVENTS;
+	int i, nr, fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_event *events = calloc(room, sizeof(*events));
+	static struct twheel_arm arms[MAX_EVENTS];
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_NE(NULL, events);
+	for (i = 0; i < MAX_EVENTS; i++) {
+		arms[i].expires_ns = 10 * TW_US;
+		arms[i].interval_ns = 10 * TW_US;
+	}
+	ASSERT_EQ(MAX_EVENTS, tw_arm_vec(fd, arms, MAX_EVENTS));
+	for (i = 0; i < 5; i++) {
+		do {
+			tw_sleep(TW_MS);
+			ASSERT_EQ(0, tw_info(fd, &info));
+		} while (info.unread < MAX_EVENTS);
+		nr = tw_read(fd, events, room);
+		EXPECT_EQ(MAX_EVENTS, nr);
+	}
+	free(events);
+	close(fd);
+}
+
 TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 {
 	const int nr = 20 * MAX_EVENTS;

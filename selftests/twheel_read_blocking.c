@@ -5,8 +5,11 @@
  */
 #include "twheel_test.h"
 
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -266,6 +269,163 @@ TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
 	ASSERT_EQ(128 + SIGKILL, tw_reap(child));
 	ASSERT_EQ(0, make_event(self->fd));
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+}
+
+/* ---- beside a reader in a page fault ------------------------------------- */
+
+/*
+ * A thread that reads one event into a page that is not there until the test
+ * says so, and sleeps in the page fault meanwhile.
+ */
+FIXTURE(stuck) {
+	int fd;
+	int faults;		/* a userfaultfd, or -1 where there is none */
+	size_t size;
+	struct twheel_event *page;
+	pthread_t thread;
+	int ret;
+};
+
+static void *stuck_run(void *arg)
+{
+	FIXTURE_DATA(stuck) *self = arg;
+	ssize_t bytes = read(self->fd, self->page, sizeof(self->page[0]));
+
+	self->ret = bytes < 0 ? -errno : (int)bytes;
+	return NULL;
+}
+
+/* The page, and who is told of its faults; -1 where the kernel has no such thing. */
+static int watch_page(struct twheel_event *page, size_t size)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)page, .len = size },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (faults < 0)
+		return -1;
+	if (ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &range)) {
+		close(faults);
+		return -1;
+	}
+	return faults;
+}
+
+FIXTURE_SETUP(stuck)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+	self->size = sysconf(_SC_PAGESIZE);
+	self->page = mmap(NULL, self->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->page);
+	self->faults = watch_page(self->page, self->size);
+}
+
+FIXTURE_TEARDOWN(stuck)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Starts it with nr events unread, and returns when it is in the page fault. */
+static void stuck_begin(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self, int nr)
+{
+	__u64 id;
+
+	while (nr--) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	ASSERT_EQ(0, pthread_create(&self->thread, NULL, stuck_run, self));
+	ASSERT_EQ(POLLIN, tw_poll(self->faults, POLLIN, TW_PATIENCE_MS));
+}
+
+/* Lets it have its page, and expects that it has got its event. */
+static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)self->page, .len = self->size },
+	};
+
+	ASSERT_EQ(0, ioctl(self->faults, UFFDIO_ZEROPAGE, &zero));
+	ASSERT_EQ(0, pthread_join(self->thread, NULL));
+	EXPECT_EQ((int)sizeof(struct twheel_event), self->ret);
+}
+
+#define SKIP_WITHOUT_USERFAULTFD() do {					\
+	if (self->faults < 0)						\
+		SKIP(return, "there is no userfaultfd");		\
+} while (0)
+
+TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_it_says_eagain, 60)
+{
+	struct twheel_event events[4];
+
+	SKIP_WITHOUT_USERFAULTFD();
+	stuck_begin(_metadata, self, 3);
+	EXPECT_EQ(-EAGAIN, tw_read(self->fd, events, 4));
+	EXPECT_EQ(POLLIN, tw_poll(self->fd, POLLIN, 0));
+	stuck_end(_metadata, self);
+	EXPECT_EQ(2, tw_read(self->fd, events, 4));
+}
+
+/* Who was told EAGAIN sleeps until there is an edge. */
+TEST_F_TIMEOUT(stuck, who_was_turned_away_has_an_edge_when_something_is_left, 60)
+{
+	struct epoll_event out = {}, in = { .events = EPOLLIN | EPOLLET };
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	struct twheel_event events[4];
+
+	SKIP_WITHOUT_USERFAULTFD();
+	ASSERT_LE(0, epfd);
+	stuck_begin(_metadata, self, 3);
+	ASSERT_EQ(0, epoll_ctl(epfd, EPOLL_CTL_ADD, self->fd, &in));
+	ASSERT_EQ(1, epoll_wait(epfd, &out, 1, 0));
+	ASSERT_EQ(-EAGAIN, tw_read(self->fd, events, 4));
+	ASSERT_EQ(0, epoll_wait(epfd, &out, 1, 0));
+	stuck_end(_metadata, self);
+	EXPECT_EQ(1, epoll_wait(epfd, &out, 1, TW_PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, out.events);
+	EXPECT_EQ(2, tw_read(self->fd, events, 4));
+	close(epfd);
+}
+
+TEST_F_TIMEOUT(stuck, who_was_turned_away_has_no_edge_when_nothing_is_left, 60)
+{
+	struct epoll_event out = {}, in = { .events = EPOLLIN | EPOLLET };
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	struct twheel_event events[4];
+
+	SKIP_WITHOUT_USERFAULTFD();
+	ASSERT_LE(0, epfd);
+	stuck_begin(_metadata, self, 1);
+	ASSERT_EQ(0, epoll_ctl(epfd, EPOLL_CTL_ADD, self->fd, &in));
+	ASSERT_EQ(1, epoll_wait(epfd, &out, 1, 0));
+	ASSERT_EQ(-EAGAIN, tw_read(self->fd, events, 4));
+	stuck_end(_metadata, self);
+	EXPECT_EQ(0, epoll_wait(epfd, &out, 1, 0));
+	EXPECT_EQ(-EAGAIN, tw_read(self->fd, events, 4));
+	close(epfd);
+}
+
+/* A reader who may wait does, and a signal gets it out of there. */
+TEST_F_TIMEOUT(stuck, a_blocking_read_beside_it_waits_and_gets_the_rest, 60)
+{
+	SKIP_WITHOUT_USERFAULTFD();
+	stuck_begin(_metadata, self, 2);
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, interrupt(&readers[0], 0));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(-EINTR, readers[0].ret);
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	stuck_end(_metadata, self);
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(1, readers[0].got);
 }
 
 TEST_HARNESS_MAIN
