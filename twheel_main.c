@@ -812,6 +812,11 @@ static u64 twheel_edge_ns(const struct twheel *tw)
 	return div64_u64(twheel_now(tw), tw->tick_ns) * tw->tick_ns;
 }
 
+/*
+ * When a tick has gone by.  The last one before TWHEEL_TIME_NEVER is cut short by it,
+ * unless it ends just then: its edge is no time of any clock, and what is due in it
+ * never expires.
+ */
 static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
 {
 	return tick >= tw->max_tick - 1 ? WAKE_NEVER : tick * tw->tick_ns;
@@ -2925,12 +2930,15 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 	return 0;
 }
 
+static_assert(WAKE_NEVER == TWHEEL_NO_EXPIRY);
+
 /* The next deadline, rounded up to its tick. */
 static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 {
+	/* Nothing pends in a wheel that was not started, and knows no ticks. */
 	if (next_ns >= TWHEEL_TIME_NEVER)
 		return TWHEEL_NO_EXPIRY;
-	return deadline_tick(tw, next_ns) * tw->tick_ns;
+	return tick_edge_ns(tw, deadline_tick(tw, next_ns));
 }
 
 static void info_configuration(struct twheel *tw, struct twheel_info *info)

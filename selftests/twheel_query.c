@@ -444,6 +444,42 @@ TEST_F(next_expiry, of_a_periodic_one_goes_on_while_it_is_unread)
 	EXPECT_EQ(40 * tick_ns, next_expiry(self->fd));
 }
 
+/*
+ * The last tick before the end of time is cut short by it: what is due in it never
+ * expires, and is shown so.
+ */
+TEST_F(next_expiry, none_for_a_tick_that_ends_after_time_does)
+{
+	__u64 last_ns = TWHEEL_TIME_NEVER / self->info.tick_ns * self->info.tick_ns;
+	const __u64 deadlines_ns[] = {
+		last_ns + 1, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER, last_ns, last_ns - 1,
+	};
+	struct twheel_event event;
+	struct twheel_status row;
+	__u64 id;
+	int i;
+
+	for (i = 0; i < (int)ARRAY_SIZE(deadlines_ns); i++) {
+		/* The end may be the edge of a tick, as any other time. */
+		bool comes = tw_round_up(deadlines_ns[i], self->info.tick_ns) <=
+			     TWHEEL_TIME_NEVER && deadlines_ns[i] < TWHEEL_TIME_NEVER;
+
+		ASSERT_EQ(0, tw_arm_at(self->fd, deadlines_ns[i], &id));
+		EXPECT_EQ(comes ? last_ns : TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &row));
+		EXPECT_EQ(TWHEEL_STATE_PENDING, row.state);
+		EXPECT_EQ(deadlines_ns[i], row.deadline_ns);
+		if (comes) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+		}
+	}
+	ASSERT_EQ(0, tw_arm_at(self->fd, last_ns, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
 #define WAITING	60
 
 /* Near ones, far ones, and some between. */

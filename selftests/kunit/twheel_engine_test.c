@@ -1128,6 +1128,39 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 			PHASE_ARMED);
 }
 
+/* Shown as it will be: there is no other time in a tick that no clock reaches. */
+static void the_next_expiry_is_one_that_comes(struct kunit *test)
+{
+	const u64 *tick_ns = test->param_value;
+	u64 deadline_ns, last_ns = TWHEEL_TIME_NEVER -
+				   TWHEEL_TIME_NEVER % *tick_ns;
+	const u64 deadlines_ns[] = {
+		TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - 1, last_ns + 1, last_ns,
+		last_ns - 1, last_ns - *tick_ns,
+	};
+	struct twheel_info info;
+	struct twheel *tw;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {
+		tw = wheel_with(test, tick_ns, *tick_ns);
+		deadline_ns = deadlines_ns[i];
+		arm(test, &(struct twheel_arm) {
+			.expires_ns = deadline_ns, .flags = TWHEEL_ARM_ABSOLUTE });
+		pass(tw);
+		twheel_get_info(tw, &info);
+		tw->virtual_now_ns = TWHEEL_TIME_NEVER;
+		pass(tw);
+		KUNIT_EXPECT_EQ_MSG(test, tw->nr_unread,
+				    (u32)(info.next_expiry_ns <= TWHEEL_TIME_NEVER),
+				    "%llu", deadline_ns);
+		if (!tw->nr_unread)
+			KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
+					TWHEEL_NO_EXPIRY);
+		KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)(deadline_ns <= last_ns));
+	}
+}
+
 static void times_add_up_to_the_end_of_time_at_the_most(struct kunit *test)
 {
 	const u64 end = TWHEEL_TIME_NEVER;
@@ -2516,6 +2549,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE_PARAM(the_end_of_time_has_a_tick_that_no_clock_reaches,
 			 tick_gen_params),
 	KUNIT_CASE_PARAM(the_clock_may_stand_at_the_end_of_time, tick_gen_params),
+	KUNIT_CASE_PARAM(the_next_expiry_is_one_that_comes, tick_gen_params),
 	KUNIT_CASE(times_add_up_to_the_end_of_time_at_the_most),
 	KUNIT_CASE(periods_are_counted_as_if_one_by_one),
 	KUNIT_CASE(what_is_malformed_is_refused),

@@ -10,7 +10,9 @@
  *
  * - Times are nanoseconds of the wheel's own clock, 64 bits, unsigned.
  *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: it and all above it are
- *   accepted, never expire, and read back as TWHEEL_TIME_NEVER.
+ *   accepted, never expire, and read back as TWHEEL_TIME_NEVER.  A deadline
+ *   before it whose tick ends after it never expires either, and reads back as
+ *   it is.
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
  *   behaviour; a larger one is taken when what this kernel does not know is
