@@ -370,9 +370,40 @@ static void wheel_cascade_early(struct twheel_wheel *w)
 	}
 }
 
-/* Handing out */
+/* Rewinding */
 
-/* After a rewind: place up to @max entries; returns how many. */
+/* The next slot that a rewind has to empty, NULL if none is left. */
+static struct twheel_chunk **rewind_slot(struct twheel_wheel *w)
+{
+	for (; w->rewind_level < w->nr_levels; w->rewind_level++) {
+		struct twheel_level *level = &w->level[w->rewind_level];
+		u32 slot = find_next_bit(level->occupied, level->mask + 1,
+					 w->rewind_slot);
+
+		w->rewind_slot = slot + 1;
+		if (slot <= level->mask) {
+			__clear_bit(slot, level->occupied);
+			return &level->slot[slot];
+		}
+		w->rewind_slot = 0;
+	}
+	return NULL;
+}
+
+/* After a rewind: empty up to @max slots into limbo; returns how many. */
+static unsigned int limbo_fill(struct twheel_wheel *w, unsigned int max)
+{
+	struct twheel_chunk **bag;
+	unsigned int nr = 0;
+
+	while (nr < max && (bag = rewind_slot(w))) {
+		bag_join(&w->limbo, bag);
+		nr++;
+	}
+	return nr;
+}
+
+/* After that: place up to @max entries; returns how many. */
 static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 {
 	struct twheel_entry entry;
@@ -385,6 +416,8 @@ static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 	w->nr_moved += nr;
 	return nr;
 }
+
+/* Handing out */
 
 /*
  * Hand out entries of the slot at hand; returns how many.  With one level some
@@ -523,6 +556,7 @@ void twheel_wheel_init(struct twheel_wheel *w,
 		.round_start	= cur,
 		.round_min	= U64_MAX,
 		.cascade_from	= U64_MAX,
+		.rewind_level	= config_levels(config),
 		.nr_levels	= config_levels(config),
 		.rewinds	= config->rewinds,
 	};
@@ -607,7 +641,7 @@ struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w)
  */
 struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
 {
-	struct twheel_chunk *chunks = w->pool;
+	struct twheel_chunk **bag, *chunks = w->pool;
 	u32 l;
 
 	w->pool = NULL;
@@ -619,6 +653,9 @@ struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
 		return bag_open(&w->overdue);
 	if (w->limbo)
 		return bag_open(&w->limbo);
+	bag = rewind_slot(w);
+	if (bag)
+		return bag_open(bag);
 	for (l = 0; l < w->nr_levels; l++) {
 		struct twheel_level *level = &w->level[l];
 		u32 slot = level_slot(level, level->next);
@@ -686,8 +723,11 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 	unsigned int nr = 0;
 	bool again = false;
 
-	if (w->limbo)
+	if (unlikely(w->limbo)) {
+		/* Only when that took less than it might is there no slot left. */
+		moves -= limbo_fill(w, moves);
 		moves -= limbo_place(w, moves);
+	}
 	if (!w->limbo) {
 		if (w->overdue) {
 			/* If the caller puts them back, they may be so again. */
@@ -730,26 +770,28 @@ u64 twheel_wheel_next(const struct twheel_wheel *w)
  * @w: the wheel, made with rewinds set
  * @tick: the first tick that has not gone by, now that the clock was set back
  *
- * The slots are emptied in one go, in time proportional to their number;
- * the next calls of twheel_wheel_advance() put the entries where they belong
- * from @tick on, before they hand out anything.
+ * This only begins it.  The next calls of twheel_wheel_advance() empty the slots,
+ * and put the entries where they belong from @tick on, before they hand out
+ * anything; a slot or an entry counts as one that is moved.
  *
  * Context: the wheel's one caller.
  */
 void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
 {
-	u32 l, slot;
+	u32 l;
 
-	for (l = 0; l < w->nr_levels; l++) {
-		struct twheel_level *level = &w->level[l];
-
-		for_each_set_bit(slot, level->occupied, level->mask + 1)
-			bag_join(&w->limbo, &level->slot[slot]);
-		bitmap_zero(level->occupied, level->mask + 1);
-		level->next = U64_MAX;
+	/* One that has not emptied all slots yet has filled none. */
+	if (w->rewind_level == w->nr_levels) {
+		w->rewind_level = 0;
+		w->rewind_slot = 0;
 	}
+	for (l = 0; l < w->nr_levels; l++)
+		w->level[l].next = U64_MAX;
 	bag_join(&w->limbo, &w->hand);
 	bag_join(&w->limbo, &w->overdue);
+	/* What is inserted meanwhile must find it begun. */
+	if (!w->limbo)
+		limbo_fill(w, 1);
 	w->cur = tick;
 	w->round_start = tick;
 	w->round_min = U64_MAX;
@@ -781,10 +823,13 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
  * that moves in between may be missed, and a newer one may come up.
  *
  * Context: the wheel's one caller.
- * Return: a chunk of entries, the wheel's no longer; NULL when the sweep is done.
+ * Return: a chunk of entries, the wheel's no longer; NULL when the sweep is done,
+ * and while a rewind is under way, which moves all of them.
  */
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 {
+	if (w->limbo)
+		return NULL;
 	for (; w->sweep_level < w->nr_levels; w->sweep_level++) {
 		struct twheel_level *level = &w->level[w->sweep_level];
 

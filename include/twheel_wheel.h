@@ -75,10 +75,13 @@ struct twheel_level {
  * @pool: chunks nobody uses
  * @overdue: entries whose tick was done already when they came
  * @hand: what is left of the slot that is being handed out, of tick @cur - 1
- * @limbo: entries on their way back into the slots after a rewind
+ * @limbo: entries on their way back into the slots after a rewind; not empty
+ *	before all slots have been emptied for it
  * @epoch: counts sweeps, so that a chunk filled during one is known
  * @sweep_level: where the sweep stands
  * @sweep_slot: where the sweep stands, and where what it has brought up came from
+ * @rewind_level: how far a rewind has emptied the slots, @nr_levels when none does
+ * @rewind_slot: the next one to be looked at there
  * @nr_levels: levels in use
  * @rewinds: twheel_wheel_rewind() may be called
  * @level: the levels, finest first
@@ -98,6 +101,8 @@ struct twheel_wheel {
 	u32 epoch;
 	u32 sweep_level;
 	u32 sweep_slot;
+	u32 rewind_level;
+	u32 rewind_slot;
 	u32 nr_levels;
 	bool rewinds;
 	struct twheel_level level[TWHEEL_MAX_LEVELS];

@@ -2143,6 +2143,51 @@ static void what_was_overdue_until_the_clock_was_set_back_waits_again(struct kun
 	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS);
 }
 
+/* G5: neither emptying the slots nor filling them is done in one go. */
+static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
+{
+	const unsigned int nr = 18000;
+	struct twheel *tw = wheel_with(test, slots, 1 << 15);
+	unsigned int i;
+
+	tw->wheel.rewinds = true;
+	tw->virtual_now_ns = START_NS;
+	pass(tw);
+	for (i = 0; i < nr; i++) {
+		arm(test, &(struct twheel_arm) {
+			.expires_ns = START_NS + (i + 2) * TICK_NS,
+			.flags = TWHEEL_ARM_ABSOLUTE });
+		if (i % TURN_BUDGET == 0)
+			pass(tw);
+	}
+	pass(tw);
+	tw->virtual_now_ns = START_NS / 2;
+	/* MOVES_PER_DUE slots or entries for each of the budget. */
+	KUNIT_EXPECT_EQ(test, pass(tw), 2 * nr / (4U * TURN_BUDGET) + 1);
+	audit(test);
+	/* While it is under way: once more, and an expiry before all others. */
+	tw->virtual_now_ns = START_NS;
+	pass(tw);
+	tw->virtual_now_ns = START_NS / 2;
+	work_take(tw);
+	turn(&tw->work);
+	KUNIT_ASSERT_TRUE(test, tw->pass_begun);
+	arm(test, &(struct twheel_arm) {
+		.expires_ns = START_NS / 2, .flags = TWHEEL_ARM_ABSOLUTE });
+	tw->virtual_now_ns = START_NS / 4;
+	pass(tw);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS / 2);
+	tw->virtual_now_ns = START_NS / 2;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	audit(test);
+	tw->virtual_now_ns = START_NS + (nr + 1) * TICK_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr + 1);
+}
+
 static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -2588,6 +2633,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
 	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
+	KUNIT_CASE(a_clock_set_back_is_followed_by_turns),
 	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
 	KUNIT_CASE_PARAM(query_tells_what_a_timeout_is_doing, start_gen_params),
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),

@@ -11,8 +11,6 @@
 
 #include "oracle.h"
 
-#define MOVES_PER_DUE	4	/* what the wheel's banner promises */
-
 /* Where an entry is, if it is not in a level's slot. */
 enum { IN_HAND = TWHEEL_MAX_LEVELS, IN_OVERDUE, IN_LIMBO, NOWHERE };
 
@@ -163,11 +161,18 @@ static u32 walk_bag(struct rig *r, const struct twheel_chunk *newest, u32 l,
 	return nr;
 }
 
+static bool rewinding(const struct twheel_wheel *w)
+{
+	return w->rewind_level < w->nr_levels;
+}
+
 static u32 walk_level(struct rig *r, u32 l)
 {
 	const struct twheel_wheel *w = &r->w;
 	const struct twheel_level *level = &w->level[l];
 	u32 slot, nr = 0, emptying = 0;
+	/* What a rewind has not come to is where it was, and on its way. */
+	u32 where = rewinding(w) ? IN_LIMBO : l;
 
 	for (slot = 0; slot <= level->mask; slot++) {
 		const struct twheel_chunk *bag = level->slot[slot];
@@ -176,7 +181,7 @@ static u32 walk_level(struct rig *r, u32 l)
 		      l);
 		if (!bag)
 			continue;
-		nr += walk_bag(r, bag, l, slot);
+		nr += walk_bag(r, bag, where, slot);
 		emptying += bag->next != bag &&
 			    bag->next->nr < TWHEEL_CHUNK_ENTRIES;
 		/* What is behind the sweep was made after it began. */
@@ -194,6 +199,7 @@ void walk(struct rig *r)
 	const struct twheel_chunk *chunk;
 	u32 i, l, nr;
 
+	CHECK(w->limbo || !rewinding(w), "what is inserted goes to slots");
 	r->walk++;
 	nr = walk_bag(r, w->hand, IN_HAND, 0) +
 	     walk_bag(r, w->overdue, IN_OVERDUE, 0) +

@@ -19,6 +19,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 #define EARLY_STEP	4096	/* what the wheel's banner promises */
+#define MOVES_PER_DUE	4	/* likewise */
 
 #define MAX_TICK	((1ULL << 63) / 1000)
 #define SPARE_CHUNKS	8	/* given and taken back at random */

@@ -338,6 +338,51 @@ static void rewind_that_spreads_a_slot_has_chunks(const struct shape *shape)
 	rig_free(r);
 }
 
+static u32 nr_occupied(const struct twheel_wheel *w)
+{
+	u32 l, slot, nr = 0;
+
+	for (l = 0; l < w->nr_levels; l++)
+		for_each_set_bit(slot, w->level[l].occupied, w->level[l].mask + 1)
+			nr++;
+	return nr;
+}
+
+/* Neither the call itself nor one that follows empties more than a few slots. */
+static void rewind_is_done_in_steps_of_bounded_work(const struct shape *shape)
+{
+	const unsigned int max = 256;	/* so that it takes some hundred steps */
+	u32 before, cap, steps = 0;
+	struct rig *r;
+
+	if (!shape->config.rewinds)
+		return;
+	r = rig_make(&shape->config, 0, 1, 1);
+	cap = nr_slots(&r->w);
+	rig_free(r);
+	r = rig_make(&shape->config, 0, cap, max);
+	fill_slots(r, 1);
+	CHECK(nr_occupied(&r->w) >= shape->config.slots, "%u", nr_occupied(&r->w));
+	/* Once more when it has begun to empty them, and to fill them. */
+	for (steps = 0; steps < 5; steps++) {
+		before = nr_occupied(&r->w);
+		rewind_to(r, 0);
+		CHECK(before - nr_occupied(&r->w) <= 1, "%u at once", before);
+		advance(r);
+	}
+	do {
+		before = nr_occupied(&r->w);
+		if (!r->w.limbo)
+			break;
+		advance(r);
+		CHECK(nr_occupied(&r->w) + max * MOVES_PER_DUE >= before,
+		      "%u of %u at once", before - nr_occupied(&r->w), before);
+	} while (++steps < 3 * cap / max);
+	CHECK(!r->w.limbo, "%u in %u steps", r->held, steps);
+	walk(r);
+	rig_free(r);
+}
+
 static void quiet_sweep_brings_up_every_entry(const struct shape *shape)
 {
 	struct rig *r = rig_make(&shape->config, 5, 400, 7);
@@ -446,6 +491,7 @@ static const struct {
 	TEST(chunks_promised_are_enough, EACH),
 	TEST(rewinds_in_a_row_need_no_more_chunks, EACH),
 	TEST(rewind_that_spreads_a_slot_has_chunks, EACH),
+	TEST(rewind_is_done_in_steps_of_bounded_work, EACH),
 	TEST(random_use_agrees_with_a_plain_list, EACH),
 	TEST(coarse_slot_of_a_million_makes_no_burst, USUAL),
 	TEST(million_entries_take_18_bytes_each, USUAL),
