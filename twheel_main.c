@@ -3778,7 +3778,7 @@ static void pass_end(struct twheel *tw, bool again)
  * The inbox goes first and as a whole: what it holds may be due before what the
  * wheel holds, and events come in the order of ticks.
  */
-static bool pass(struct twheel *tw, int *budget)
+static bool pass_continue(struct twheel *tw, int *budget)
 {
 	bool again;
 
@@ -3803,7 +3803,7 @@ static bool turn(struct twheel_turn *turn, u64 end_ns)
 	int budget = TURN_BUDGET;
 
 	tw->turn_end_ns = end_ns;
-	if (!pass(tw, &budget))
+	if (!pass_continue(tw, &budget))
 		return true;
 	if (tw->shrink_due && arena_shrink(tw, &budget))
 		tw->shrink_due = false;

@@ -134,7 +134,7 @@ static bool work_take(struct twheel *tw)
 }
 
 /* A whole pass; returns how many turns it took. */
-static unsigned int pass_whole(struct twheel *tw)
+static unsigned int pass(struct twheel *tw)
 {
 	unsigned int turns = 0;
 
@@ -173,7 +173,7 @@ static void drain(struct twheel *tw)
 {
 	WRITE_ONCE(tw->draining, true);
 	tw->drain_wanted = true;
-	pass_whole(tw);
+	pass(tw);
 }
 
 static struct twheel_arm arm_of(u64 state, u32 repeats)
@@ -441,7 +441,7 @@ static int engine_case_init(struct kunit *test)
 	struct twheel *tw = wheel_make(test, &usual_setup);
 
 	tw->virtual_now_ns = START_NS;
-	pass_whole(tw);
+	pass(tw);
 	work_take(tw);
 	return 0;
 }
@@ -1118,10 +1118,10 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	tw = wheel_with(test, tick_ns, *tick_ns);
 	arm(test, &never);
 	arm(test, &last);
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
 	tw->virtual_now_ns = TWHEEL_TIME_NEVER;
-	pass_whole(tw);
+	pass(tw);
 	/* Its tick may end after time does; the other has none. */
 	KUNIT_EXPECT_LE(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)never.id))),
@@ -1432,7 +1432,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 		s64 before[NR_TALLIES], after[NR_TALLIES];
 
 		tw->virtual_now_ns = START_NS;
-		pass_whole(tw);
+		pass(tw);
 		t = arm_like(test, 0);
 		atomic64_set(&t->state, timeout_state(t) | STATE_GEN);
 		tally_take(tw, before);
@@ -1995,7 +1995,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = (1 + i * 7 % 50) * TICK_NS });
 	tw->virtual_now_ns += 100 * TICK_NS;
-	pass_whole(tw);
+	pass(tw);
 	for (i = 0; i < 50; i++) {
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 		KUNIT_ASSERT_GT(test, event.deadline_ns, last_ns);
@@ -2170,7 +2170,7 @@ static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 	pass(tw);
 	tw->virtual_now_ns = START_NS / 2;
 	work_take(tw);
-	turn(&tw->work);
+	turn(&tw->turn, U64_MAX);
 	KUNIT_ASSERT_TRUE(test, tw->pass_begun);
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = START_NS / 2, .flags = TWHEEL_ARM_ABSOLUTE });
@@ -2194,7 +2194,7 @@ static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kuni
 
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = 5, .flags = TWHEEL_ARM_ABSOLUTE });
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 0ULL);
 	arm_like(test, 0);
@@ -2259,7 +2259,7 @@ static void what_is_far_wakes_nobody_and_sets_the_alarm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	/* A pass finds the same again, in the wheel. */
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 }
@@ -2271,7 +2271,7 @@ static void what_is_overdue_wakes_at_once(struct kunit *test)
 
 	arm_like(test, OV);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	id = id_of(arm_like(test, 0));
@@ -2289,7 +2289,7 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass_end(tw, false);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
 }
 
@@ -2327,7 +2327,7 @@ static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit 
 			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
 	/* G6 */
 	cancel(tw, id_of(t));
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
 	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
 }
@@ -2341,12 +2341,12 @@ static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
 	arm_many(test, 1, NULL);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	/* G2: a turn takes TURN_BUDGET of them. */
-	KUNIT_EXPECT_EQ(test, pass_whole(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
+	KUNIT_EXPECT_EQ(test, pass(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, (u64)INBOX_WATERMARK);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox_len), 0);
 	/* They expire, by turns as well, and give their room back. */
 	tw->virtual_now_ns += 100 * TICK_NS;
-	KUNIT_EXPECT_GT(test, pass_whole(tw), 1U);
+	KUNIT_EXPECT_GT(test, pass(tw), 1U);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)INBOX_WATERMARK);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 }
@@ -2360,20 +2360,20 @@ static void entries_of_the_cancelled_are_swept(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);
 	arm_many(test, nr, ids);
-	pass_whole(tw);
+	pass(tw);
 	/* One in a thousand lives on. */
 	for (i = 0; i < nr; i++)
 		if (i % 1000)
 			cancel(tw, ids[i]);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	do {
-		pass_whole(tw);
+		pass(tw);
 		KUNIT_ASSERT_LT(test, ++passes, 100U);
 	} while (work_take(tw));
 	KUNIT_EXPECT_LE(test, atomic_read(&tw->room_used), 7 + SWEEP_SLACK);
 	audit(test);
 	tw->virtual_now_ns += 10 * TICK_NS;
-	pass_whole(tw);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr / 1000 + 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 }
@@ -2409,12 +2409,12 @@ static void a_wake_up_in_vain_is_the_last_one(struct kunit *test)
 	ids[0] = id_of(arm_like(test, 0));
 	ids[1] = id_of(arm(test, &(struct twheel_arm) {
 		.expires_ns = 1000 * TICK_NS }));
-	pass_whole(tw);
+	pass(tw);
 	cancel(tw, ids[0]);
 	cancel(tw, ids[1]);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	tw->virtual_now_ns += DELAY_NS + TICK_NS;
-	pass_whole(tw);
+	pass(tw);
 	/* One came up for nothing, and the other was swept along. */
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
