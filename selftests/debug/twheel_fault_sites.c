@@ -1031,6 +1031,7 @@ static const struct row {
 } rows[] = {
 	{ "open", "twheel_fop_open()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "open", "twheel_create()", "kmalloc", "ENOMEM", "ENOMEM" },
+	{ "open", "twheel_user_get()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "SETUP", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP", "twheel_start()", "kvmalloc", "done", "ENOMEM" },
 	{ "SETUP of 2^20 slots", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
