@@ -436,8 +436,8 @@ struct twheel_shrink {
  * @ready_first: the first timeout of the ready list, NULL: empty
  * @ready_last: the last one, NULL likewise
  * @ready_last_link: its link, 0 likewise
- * @ready_changes: counts what happens to events that are there: they are read or
- *	revoked, they grow, they are drained; not that others come
+ * @ready_changes: counts what happens to events that are there: they are read,
+ *	revoked or drained; not that others come, nor that periods pass
  * @nr_unread: length of the ready list; read without the lock by poll
  * @expirations: see struct twheel_info, as are the next
  * @delivered: "

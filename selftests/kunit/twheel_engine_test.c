@@ -2052,6 +2052,128 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 2 * nr * TICK_NS);
 }
 
+/* Those that were not looked at are not lost, and not late either. */
+static void periods_that_pass_while_an_event_is_copied_are_in_the_next(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_event event;
+	struct twheel_look look;
+
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + PERIOD_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.count, 2U);
+	tw->virtual_now_ns += 3 * PERIOD_NS;
+	KUNIT_ASSERT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 2ULL);
+	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_QUEUED | PE | OV);
+	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NOW);
+	pass(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 3U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS + 4 * PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 5ULL);
+	KUNIT_EXPECT_EQ(test, tw->max_late_ns, PERIOD_NS + TICK_NS);
+}
+
+/* A way to end an unread periodic timeout, and what the periods since make of it. */
+static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_status status = {};
+	struct twheel_info info;
+	struct twheel_event event;
+	struct twheel_timeout *t;
+	u64 at_ns = START_NS + DELAY_NS;
+
+	/* Three have passed, of which nobody was told: nothing was done for them. */
+	t = arm_like(test, PE);
+	enter(tw);
+	expire_at(tw, at_ns + TICK_NS);
+	tw->virtual_now_ns = at_ns + 3 * PERIOD_NS + TICK_NS;
+	status.id = id_of(t);
+	twheel_query(tw, &status, 1);
+	KUNIT_EXPECT_EQ(test, status.count, 4U);
+	KUNIT_EXPECT_EQ(test, status.deadline_ns, at_ns + 4 * PERIOD_NS);
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.expirations, 1ULL);
+	KUNIT_EXPECT_EQ(test, info.pending, 1ULL);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
+			deadline_tick(tw, at_ns + 4 * PERIOD_NS) * TICK_NS);
+	/* The edge of the tick, not the deadline, is when a period counts. */
+	tw->virtual_now_ns = at_ns + 4 * PERIOD_NS;
+	twheel_query(tw, &status, 1);
+	KUNIT_EXPECT_EQ(test, status.count, 4U);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(t)), TWHEEL_WAS_UNREAD);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 4ULL);
+	audit(test);
+
+	/* A clock that was set back takes none away that was counted. */
+	t = arm_like(test, PE);
+	enter(tw);
+	at_ns = t->deadline_ns;
+	expire_at(tw, at_ns + TICK_NS);
+	tw->virtual_now_ns = START_NS;
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, at_ns + PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(t)), TWHEEL_WAS_PENDING);
+	pass(tw);
+	audit(test);
+}
+
+static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, LI);
+	struct twheel_status status = { .id = id_of(t) };
+	struct twheel_event event;
+	struct twheel_info info;
+
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	tw->virtual_now_ns += 100 * PERIOD_NS;
+	twheel_query(tw, &status, 1);
+	KUNIT_EXPECT_EQ(test, status.count, 2U);
+	KUNIT_EXPECT_EQ(test, status.repeats_left, 0U);
+	KUNIT_EXPECT_EQ(test, status.left_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, status.deadline_ns, START_NS + DELAY_NS + PERIOD_NS);
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.pending, 0ULL);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_NO_EXPIRY);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 2U);
+	KUNIT_EXPECT_EQ(test, event.fired_ns,
+			deadline_tick(tw, START_NS + DELAY_NS + PERIOD_NS) * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, (int)state_phase(timeout_state(t)), (int)PHASE_FREE);
+}
+
+/* What had passed by then is in the event, which is flagged unless it was the last. */
+static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	int i;
+
+	arm_like(test, PE);
+	arm_like(test, LI);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	tw->virtual_now_ns += 4 * PERIOD_NS;
+	drain(tw);
+	tw->virtual_now_ns += 4 * PERIOD_NS;
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_EXPECT_EQ(test, event.count,
+				event.flags & TWHEEL_EVENT_DRAINED ? 5U : 2U);
+	}
+	KUNIT_EXPECT_EQ(test, tw->drained_out, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 7ULL);
+}
+
 static void a_limit_bounds_what_passes_at_once(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -2629,6 +2751,10 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(events_come_in_the_order_of_their_ticks),
 	KUNIT_CASE(an_event_tells_whose_it_is_and_when_it_was),
 	KUNIT_CASE(any_number_of_periods_passes_at_once),
+	KUNIT_CASE(periods_that_pass_while_an_event_is_copied_are_in_the_next),
+	KUNIT_CASE(periods_of_an_unread_event_are_counted_when_it_is_settled),
+	KUNIT_CASE(a_limit_that_is_reached_unread_ends_with_the_read),
+	KUNIT_CASE(a_drained_event_counts_the_periods_that_passed_unread),
 	KUNIT_CASE(a_limit_bounds_what_passes_at_once),
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
