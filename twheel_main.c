@@ -423,7 +423,8 @@ struct twheel_shrink {
  *	kthread when it has looked, and under grow_mutex when a page comes
  * @nr_retired: places whose generations are used up; atomic
  *
- * @room_used: entries in the wheel and entries promised; atomic
+ * @room_used: entries in the wheel and entries promised; atomic.  Stale ones
+ *	included, which may be twice as many as 2^30 timeouts: no int holds it
  * @room: entries that the wheel's chunks suffice for; written under room_mutex
  * @nr_chunks: chunks allocated for them; room_mutex
  * @gifts: chunks on their way to the wheel's pool; llist
@@ -520,9 +521,9 @@ struct twheel {
 	u32 shrink_below;
 	atomic_t nr_retired;
 
-	atomic_t room_used ____cacheline_aligned_in_smp;
-	int room;
-	u32 nr_chunks;
+	atomic_long_t room_used ____cacheline_aligned_in_smp;
+	long room;
+	u64 nr_chunks;
 	struct llist_head gifts;
 
 	struct llist_head inbox ____cacheline_aligned_in_smp;
@@ -1238,7 +1239,7 @@ static int arena_provide(struct twheel *tw)
 	/* Someone else may have grown it, or freed places, meanwhile. */
 	if (llist_empty(&tw->freed)) {
 		full = arena_size(tw) >=
-		       tw->max_pending + atomic_read(&tw->nr_retired);
+		       (u64)tw->max_pending + atomic_read(&tw->nr_retired);
 		if (!full)
 			err = arena_grow(tw);
 	}
@@ -1405,12 +1406,12 @@ static int room_provide(struct twheel *tw)
 	int err = 0;
 
 	mutex_lock(&tw->room_mutex);
-	while (!err && atomic_read(&tw->room_used) > tw->room) {
-		int room = atomic_read(&tw->room_used) + 32;
-		u32 need = twheel_wheel_chunks_for(&tw->wheel, room);
+	while (!err && atomic_long_read(&tw->room_used) > tw->room) {
+		long room = atomic_long_read(&tw->room_used) + 32;
+		u64 need = twheel_wheel_chunks_for(&tw->wheel, room);
 
 		if (tw->nr_chunks < need)
-			err = chunks_add(tw, min_t(u32, need - tw->nr_chunks,
+			err = chunks_add(tw, min_t(u64, need - tw->nr_chunks,
 						   CHUNKS_AT_A_TIME));
 		else
 			WRITE_ONCE(tw->room, room);
@@ -1422,14 +1423,14 @@ static int room_provide(struct twheel *tw)
 static void room_give(struct twheel *tw, unsigned int nr)
 {
 	if (nr)
-		atomic_sub(nr, &tw->room_used);
+		atomic_long_sub(nr, &tw->room_used);
 }
 
 static int room_take(struct twheel *tw, unsigned int nr)
 {
 	int err;
 
-	if (atomic_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
+	if (atomic_long_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
 		return 0;
 	err = room_provide(tw);
 	if (err)
@@ -1445,7 +1446,7 @@ static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 {
 	s64 pending = atomic_read(&tw->live);
 
-	return atomic_read(&tw->room_used) > 2 * pending + slack;
+	return atomic_long_read(&tw->room_used) > 2 * pending + slack;
 }
 
 /* Places that nobody uses; too many of them call for arena_shrink(). */
@@ -3467,9 +3468,9 @@ static bool sweep(struct twheel *tw, int *budget)
 static bool room_shrink(struct twheel *tw)
 {
 	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES;
-	int room, used = atomic_read(&tw->room_used);
+	long room, used = atomic_long_read(&tw->room_used);
 	struct twheel_chunk *chunk = NULL;
-	u32 need;
+	u64 need;
 
 	/* Who holds it is adding. */
 	if (!mutex_trylock(&tw->room_mutex))
@@ -3477,9 +3478,9 @@ static bool room_shrink(struct twheel *tw)
 	room = tw->room;
 	if (room / 2 > used + SWEEP_SLACK) {
 		WRITE_ONCE(tw->room, used + used / 2 + SWEEP_SLACK);
-		/* Pairs with atomic_add_return() in room_take(). */
+		/* Pairs with atomic_long_add_return() in room_take(). */
 		smp_mb();
-		if (atomic_read(&tw->room_used) > tw->room)
+		if (atomic_long_read(&tw->room_used) > tw->room)
 			WRITE_ONCE(tw->room, room);
 	}
 	need = twheel_wheel_chunks_for(&tw->wheel, tw->room);

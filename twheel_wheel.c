@@ -592,9 +592,9 @@ void twheel_wheel_init(struct twheel_wheel *w,
  * Return: chunks, in use and in the pool together, with which no insertion of
  * up to @nr_entries entries finds the pool empty.
  */
-u32 twheel_wheel_chunks_for(const struct twheel_wheel *w, u32 nr_entries)
+u64 twheel_wheel_chunks_for(const struct twheel_wheel *w, u64 nr_entries)
 {
-	u32 nr_slots = 0;
+	u64 nr_slots = 0;
 	u32 l;
 
 	for (l = 0; l < w->nr_levels; l++)

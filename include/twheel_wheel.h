@@ -126,7 +126,7 @@ size_t twheel_wheel_size(const struct twheel_wheel_config *config);
 void twheel_wheel_init(struct twheel_wheel *w,
 		       const struct twheel_wheel_config *config, void *memory,
 		       u64 cur);
-u32 twheel_wheel_chunks_for(const struct twheel_wheel *w, u32 nr_entries);
+u64 twheel_wheel_chunks_for(const struct twheel_wheel *w, u64 nr_entries);
 void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk);
 struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w);
 struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w);

@@ -302,7 +302,7 @@ static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 	tally[PENDING] = info.pending;
 	tally[UNREAD] = info.unread;
 	tally[INBOX] = atomic_read(&tw->inbox_len);
-	tally[ROOM] = atomic_read(&tw->room_used);
+	tally[ROOM] = atomic_long_read(&tw->room_used);
 	tally[PLACES] = llist_length(tw->free) + llist_length(tw->freed.first);
 	tally[RETIRED] = atomic_read(&tw->nr_retired);
 	tally[ACCEPTED] = info.armed;
@@ -1394,14 +1394,64 @@ static void room_is_backed_by_chunks(struct kunit *test)
 	for (nr = 1; nr < 400; nr += nr / 2 + 1) {
 		KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
 		total += nr;
-		KUNIT_ASSERT_EQ(test, atomic_read(&tw->room_used), (int)total);
-		KUNIT_ASSERT_GE(test, tw->room, (int)total);
+		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room_used), (long)total);
+		KUNIT_ASSERT_GE(test, tw->room, (long)total);
 		KUNIT_ASSERT_GE(test, tw->nr_chunks,
 				twheel_wheel_chunks_for(&tw->wheel, tw->room));
 	}
 	gifts_accept(tw);
-	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, (u64)tw->nr_chunks);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, tw->nr_chunks);
 	room_give(tw, total);
+}
+
+/*
+ * 2^30 timeouts, with as many stale entries beside them as a sweep allows and what
+ * a few callers ask for at the same time: no memory, but the same sums.
+ */
+static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
+{
+	const u64 most = 2ULL << 30;
+	struct twheel *tw = test->priv;
+	u64 had = tw->nr_chunks;
+	long was = tw->room;
+	u64 used;
+
+	/* As if they were there; none is touched. */
+	tw->nr_chunks = 1ULL << 40;
+	for (used = most - 200; used < 2 * most + 200; used += 50) {
+		if (used == most + 200)
+			used = 2 * most - 200;
+		atomic_long_set(&tw->room_used, used - 50);
+		KUNIT_ASSERT_EQ(test, room_take(tw, 50), 0);
+		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room_used), used);
+		KUNIT_ASSERT_GE(test, tw->room, (long)used);
+		KUNIT_ASSERT_GE(test, twheel_wheel_chunks_for(&tw->wheel, tw->room),
+				used / TWHEEL_CHUNK_ENTRIES);
+		KUNIT_EXPECT_EQ(test, room_is_wasted(tw, 0), true);
+	}
+	atomic_long_set(&tw->room_used, 0);
+	tw->room = was;
+	tw->nr_chunks = had;
+}
+
+/* With most of it in use already; see above. */
+static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 limit = tw->max_pending;
+
+	tw->max_pending = BIT(30);
+	atomic_set(&tw->live, BIT(30) - 40);
+	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 32U);
+	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 8U);
+	KUNIT_EXPECT_EQ(test, live_take(tw, 1), 0U);
+	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
+	live_give(tw, 1);
+	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
+	KUNIT_EXPECT_FALSE(test, room_is_wasted(tw, 0));
+	KUNIT_EXPECT_FALSE(test, arena_is_wasted(tw));
+	atomic_set(&tw->live, 0);
+	tw->max_pending = limit;
 }
 
 /* The ways in which a place becomes free. */
@@ -1951,7 +2001,7 @@ static void a_fixed_delay_read_beside_a_drain_ends_with_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, tw->drained_out, 1ULL);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 }
 
 /* Events */
@@ -2470,7 +2520,7 @@ static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
 	tw->virtual_now_ns += 100 * TICK_NS;
 	KUNIT_EXPECT_GT(test, pass(tw), 1U);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)INBOX_WATERMARK);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 }
 
 static void entries_of_the_cancelled_are_swept(struct kunit *test)
@@ -2492,19 +2542,20 @@ static void entries_of_the_cancelled_are_swept(struct kunit *test)
 		pass(tw);
 		KUNIT_ASSERT_LT(test, ++passes, 100U);
 	} while (work_take(tw));
-	KUNIT_EXPECT_LE(test, atomic_read(&tw->room_used), 7 + SWEEP_SLACK);
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room_used),
+			7L + SWEEP_SLACK);
 	audit(test);
 	tw->virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr / 1000 + 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 }
 
 static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 {
 	const unsigned int nr = 2 * SWEEP_SLACK + 100;
 	struct twheel *tw = wheel_with(test, flags, TWHEEL_SETUP_ONE_LEVEL);
-	u32 chunks;
+	u64 chunks;
 
 	KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
 	gifts_accept(tw);
@@ -2516,10 +2567,10 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	while (room_shrink(tw))
 		;
 	KUNIT_EXPECT_LT(test, tw->nr_chunks, chunks);
-	KUNIT_EXPECT_GE(test, tw->room, 1);
+	KUNIT_EXPECT_GE(test, tw->room, 1L);
 	KUNIT_EXPECT_GE(test, tw->nr_chunks,
 			twheel_wheel_chunks_for(&tw->wheel, tw->room));
-	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, (u64)tw->nr_chunks);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, tw->nr_chunks);
 	room_give(tw, 1);
 }
 
@@ -2538,7 +2589,7 @@ static void a_wake_up_in_vain_is_the_last_one(struct kunit *test)
 	tw->virtual_now_ns += DELAY_NS + TICK_NS;
 	pass(tw);
 	/* One came up for nothing, and the other was swept along. */
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
 }
 
@@ -2726,6 +2777,8 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(what_is_prepared_and_not_committed_leaves_no_trace),
 	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
 	KUNIT_CASE(room_is_backed_by_chunks),
+	KUNIT_CASE(room_is_counted_right_up_to_the_largest_wheel),
+	KUNIT_CASE(the_last_places_of_the_largest_wheel_are_counted_exactly),
 	KUNIT_CASE(a_place_whose_generations_are_used_up_retires),
 	KUNIT_CASE(no_id_is_given_out_twice_not_even_the_last_ones),
 	KUNIT_CASE(a_sequence_number_that_comes_round_leaves_the_generation),

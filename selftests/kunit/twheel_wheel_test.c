@@ -892,6 +892,28 @@ static void the_promised_chunks_suffice_for_any_number(struct kunit *test)
 	}
 }
 
+/* Every entry may have a slot to itself, and the last sum must not wrap. */
+static void the_promise_grows_with_what_is_asked_for(struct kunit *test)
+{
+	static const u64 edges[] = {
+		BIT_ULL(30), BIT_ULL(31), 3 * BIT_ULL(30), BIT_ULL(32), BIT_ULL(33),
+	};
+	const struct shape *shape = test->param_value;
+	struct rig *r = rig_make(test, &shape->config, 0, 1);
+	u64 nr, before = 0;
+	int i, d;
+
+	for (i = 0; i < ARRAY_SIZE(edges); i++) {
+		for (d = -8; d <= 8; d++) {
+			nr = twheel_wheel_chunks_for(&r->w, edges[i] + d);
+			KUNIT_EXPECT_GE(test, nr, before);
+			KUNIT_EXPECT_GT(test, nr * TWHEEL_CHUNK_ENTRIES,
+					edges[i] + d);
+			before = nr;
+		}
+	}
+}
+
 static void a_chunk_taken_back_is_no_longer_the_wheels(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -994,6 +1016,8 @@ static struct kunit_case wheel_cases[] = {
 			 shape_gen_params),
 	KUNIT_CASE_PARAM(the_promised_chunks_suffice_for_any_number,
 			 small_gen_params),
+	KUNIT_CASE_PARAM(the_promise_grows_with_what_is_asked_for,
+			 shape_gen_params),
 	KUNIT_CASE_PARAM(a_chunk_taken_back_is_no_longer_the_wheels,
 			 shape_gen_params),
 	KUNIT_CASE_PARAM(a_wheel_that_has_emptied_holds_no_chunk,
