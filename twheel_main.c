@@ -1062,6 +1062,9 @@ static int words_provide(struct twheel *tw, u32 end)
 			free_page(page);
 			return err;
 		}
+		/* A million timeouts have 2,000 pages of words. */
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
 	}
 	return 0;
@@ -1106,8 +1109,12 @@ static int arena_grow(struct twheel *tw)
 		err = -ENOSPC;
 		goto uncount;
 	}
-	if (tw->has_words && words_provide(tw, first_index + PLACES_PER_PAGE))
-		goto uncount;
+	if (tw->has_words) {
+		err = words_provide(tw, first_index + PLACES_PER_PAGE);
+		if (err)
+			goto uncount;
+		err = -ENOMEM;
+	}
 	page = (struct twheel_page *)get_zeroed_page(GFP_TWHEEL);
 	if (!page)
 		goto uncount;
@@ -1183,6 +1190,11 @@ int twheel_map_words(struct twheel *tw)
 		if (page)
 			words_begin(tw, page);
 		rcu_read_unlock();
+		/* Begun again, it sees all of them. */
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			goto unlock;
+		}
 		cond_resched();
 	}
 	tw->has_words = true;
@@ -1405,7 +1417,8 @@ static int room_provide(struct twheel *tw)
 {
 	int err = 0;
 
-	mutex_lock(&tw->room_mutex);
+	if (mutex_lock_killable(&tw->room_mutex))
+		return -EINTR;
 	while (!err && atomic_long_read(&tw->room_used) > tw->room) {
 		long room = atomic_long_read(&tw->room_used) + 32;
 		u64 need = twheel_wheel_chunks_for(&tw->wheel, room);
@@ -1973,10 +1986,13 @@ static __always_inline int arm_prepare(struct twheel *tw,
 	now_ns = twheel_now(tw);
 
 	got = live_take(tw, nr_valid);
-	if (got && room_take(tw, got)) {
-		live_give(tw, got);
-		short_of = -ENOMEM;
-		got = 0;
+	if (got) {
+		err = room_take(tw, got);
+		if (err) {
+			live_give(tw, got);
+			short_of = err;
+			got = 0;
+		}
 	}
 	if (got) {
 		unsigned int taken = places_take(tw, got, &arming->first, &err);
@@ -2010,7 +2026,8 @@ static __always_inline int arm_prepare(struct twheel *tw,
  * @arming: out: for twheel_arm_commit()
  *
  * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN, -ENOMEM or -ENOSPC when none can be armed.
+ * Return: 0, or -ESHUTDOWN, -ENOMEM, -ENOSPC, or -EINTR by a fatal signal, when none
+ * can be armed.
  */
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)
