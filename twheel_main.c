@@ -162,9 +162,11 @@
 /* Stale entries that are not worth a sweep. */
 #define SWEEP_SLACK		4096
 
-/* Free places that are not worth giving back, and how many of these stay at hand. */
+/* Free places that are not worth giving back. */
 #define FREE_SLACK	8192
-#define FREE_AT_HAND	1024
+
+/* Places that are looked at in a step of giving them back, under one hold of a lock. */
+#define SHRINK_STEP	KTHREAD_BATCH
 
 /* How long free places are left alone before they are looked through, jiffies. */
 #define SHRINK_DELAY	HZ
@@ -300,20 +302,26 @@ struct twheel_periodic {
  * struct twheel_page - a page of places
  * @periodic: set once, by cmpxchg; NULL while no place needed it
  * @first_index: index of the first place; constant
- * @nr_free: places found on the free list by arena_shrink(); the kthread's
+ * @picked: arena_shrink() takes its places off the free list; the kthread's, as are
+ *	the next two
+ * @nr_found: how many of them it has found there
+ * @found: the latest one, which leads to those before
  * @timeout: the places
  */
 struct twheel_page {
 	struct twheel_periodic *periodic;
 	u32 first_index;
-	u32 nr_free;
+	bool picked;
+	u8 nr_found;
+	u8 found;
 	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
 };
 
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
+static_assert(PLACES_PER_PAGE <= U8_MAX);
 
 /*
- * Pages that there is room for in what users map, beside those for max_pending:
+ * Pages that there is room for in what users map, beside those of arena_limit():
  * one is added when as many places are retired, each after 2^32 uses.
  */
 #define REFRESH_SLACK_PAGES	4096
@@ -359,26 +367,36 @@ struct chain {
 	unsigned int nr;
 };
 
+/* What arena_shrink() is doing, in this order. */
+enum shrink_phase {
+	SHRINK_NOTHING,
+	SHRINK_PICKS,
+	SHRINK_SIFTS,
+	SHRINK_FREES,
+	SHRINK_SETTLES,
+};
+
 /**
- * struct twheel_shrink - the free list while pages are looked for that are free
- * @all: the chain of places that were taken off the free list
- * @more: another one, to be appended to it
- * @at: what is left of it to be looked at; NULL when nothing is being done
- * @sorting: each page's places are counted, and @at goes over them again
+ * struct twheel_shrink - giving back pages of places
+ * @phase: enum shrink_phase
+ * @in_vain: a page that was free in the beginning was not in the end
  * @live: timeouts that there were in the beginning
- * @nr_excess: pages that may still be freed
- * @kept: places that go back to the free list
- * @freeing: a place of each page that is to be freed
+ * @page: number of the page that is looked at next
+ * @nr_excess: pages that may still be picked
+ * @nr_picked: pages that are picked, and not all of whose places were found
+ * @nr_left: places that may still be sifted
+ * @freeing: a place of each page all of whose places were found, linked by their
+ *	user_data
  */
 struct twheel_shrink {
-	struct llist_node *all;
-	struct llist_node *more;
-	struct llist_node *at;
-	bool sorting;
+	enum shrink_phase phase;
+	bool in_vain;
 	u32 live;
+	u32 page;
 	u32 nr_excess;
-	struct chain kept;
-	struct llist_node *freeing;
+	u32 nr_picked;
+	u64 nr_left;
+	struct twheel_timeout *freeing;
 };
 
 /**
@@ -411,8 +429,9 @@ struct twheel_shrink {
  * @armed: timeouts accepted; atomic
  * @cancelled: see struct twheel_info; atomic
  *
- * @free_lock: guards @free
+ * @free_lock: guards @free and @sifted
  * @free: chain of free places
+ * @sifted: free places that arena_shrink() has seen, for when there are no others
  * @freed: places on their way to @free; llist, taken from under free_lock
  * @has_words: it was mapped: a place has a word before it is used; grow_mutex
  * @nr_holes: numbers in @places without a page; grow_mutex
@@ -477,7 +496,7 @@ struct twheel_shrink {
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
  * @shrink_due: places are to be given back
- * @shrinking: places are away from the free list; read by who needs one
+ * @shrinking: places may be away from the free list; read by who needs one
  * @shrink: for arena_shrink()
  * @arrivals: what is left of the chain taken from the inbox
  * @wheel: the wheel
@@ -513,6 +532,7 @@ struct twheel {
 
 	spinlock_t free_lock ____cacheline_aligned_in_smp;
 	struct llist_node *free;
+	struct chain sifted;
 	struct llist_head freed;
 	bool has_words;
 	u32 nr_holes;
@@ -1223,10 +1243,18 @@ void *twheel_words_page(struct twheel *tw, unsigned long nr)
 }
 
 /*
- * There are no more places than max_pending, so that a caller who arms and
- * cancels cannot take more memory than that: then those that were cancelled
- * young are in the inbox still, and the kthread is to free them from there.
+ * The places of those that were cancelled young are in the inbox until the kthread
+ * frees them from there, and arena_shrink() has taken others away: beside those
+ * that may be live there is room for as many.  So whoever arms waits for the
+ * kthread only where it is away for so long that all of these are in use, too, or
+ * where there is no more memory.
  */
+static u64 arena_limit(const struct twheel *tw)
+{
+	return (u64)tw->max_pending + max(tw->max_pending, 4U * INBOX_WATERMARK);
+}
+
+/* Have the kthread free what is in the inbox, and wait for that. */
 static int arena_reclaim(struct twheel *tw)
 {
 	u64 wanted = pass_request(tw);
@@ -1247,16 +1275,28 @@ static int arena_provide(struct twheel *tw)
 	bool full = false;
 	int err = 0;
 
-	mutex_lock(&tw->grow_mutex);
+	if (mutex_lock_killable(&tw->grow_mutex))
+		return -EINTR;
 	/* Someone else may have grown it, or freed places, meanwhile. */
 	if (llist_empty(&tw->freed)) {
 		full = arena_size(tw) >=
-		       (u64)tw->max_pending + atomic_read(&tw->nr_retired);
+		       arena_limit(tw) + atomic_read(&tw->nr_retired);
 		if (!full)
 			err = arena_grow(tw);
 	}
 	mutex_unlock(&tw->grow_mutex);
 	return full ? arena_reclaim(tw) : err;
+}
+
+/* What arena_shrink() has put aside is free as well. */
+static noinline void sifted_take(struct twheel *tw)
+	__must_hold(&tw->free_lock)
+{
+	lockdep_assert_held(&tw->free_lock);
+	if (tw->sifted.nr)
+		tw->sifted.last->next = NULL;
+	tw->free = tw->sifted.first;
+	tw->sifted = (struct chain){};
 }
 
 /* Move up to @nr free places to the end of a chain; returns how many. */
@@ -1271,6 +1311,8 @@ static __always_inline unsigned int places_pop(struct twheel *tw,
 	while (got < nr) {
 		if (!tw->free)
 			tw->free = llist_del_all(&tw->freed);
+		if (unlikely(!tw->free))
+			sifted_take(tw);
 		if (!tw->free)
 			break;
 		**tail = tw->free;
@@ -2967,7 +3009,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->max_pending;
 	info->setup_flags = tw->setup_flags;
-	info->refresh_size = PAGE_ALIGN((DIV_ROUND_UP_ULL(tw->max_pending,
+	info->refresh_size = PAGE_ALIGN((DIV_ROUND_UP_ULL(arena_limit(tw),
 							  PLACES_PER_PAGE) +
 					 REFRESH_SLACK_PAGES) *
 					PLACES_PER_PAGE * sizeof(u64));
@@ -3536,23 +3578,6 @@ static void pages_free_rcu(struct rcu_head *head)
 	}
 }
 
-/* Places that arena_shrink() has no use for go back to the free list. */
-static void shrink_give_back(struct twheel *tw, struct chain *chain)
-{
-	if (chain->nr)
-		llist_add_batch(chain->first, chain->last, &tw->freed);
-	*chain = (struct chain){};
-}
-
-static void page_keep(struct twheel *tw, struct twheel_page *page)
-{
-	u32 i;
-
-	page->nr_free = 0;
-	for (i = 0; i < PLACES_PER_PAGE; i++)
-		chain_add(&tw->shrink.kept, &page->timeout[i]);
-}
-
 /*
  * Take a page out of which all places are free and not on the free list.  G8: its
  * indices may be used again, their ids are not.  One that is near the end of its
@@ -3578,47 +3603,196 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 	return true;
 }
 
-/* Begin: all free places but a few at hand are taken off the free list. */
+/* What is to be given back: not what will soon be wanted again. */
 static void shrink_begin(struct twheel *tw)
 {
-	u64 live = atomic_read(&tw->live);
+	u64 live = atomic_read(&tw->live), size = arena_size(tw);
 	u64 wanted = live + live / 2 + FREE_SLACK / 2;
-	struct twheel_shrink *shrink = &tw->shrink;
-	struct llist_node *node, *more;
-	struct chain at_hand = {};
 
 	WRITE_ONCE(tw->shrinking, true);
-	spin_lock(&tw->free_lock);
-	more = llist_del_all(&tw->freed);
-	node = tw->free ?: more;
-	if (!tw->free)
-		more = NULL;
-	tw->free = NULL;
-	spin_unlock(&tw->free_lock);
-
-	while (node && at_hand.nr < FREE_AT_HAND) {
-		struct llist_node *next = node->next;
-
-		chain_add(&at_hand, llist_entry(node, struct twheel_timeout,
-						node));
-		node = next;
-	}
-	*shrink = (struct twheel_shrink){
-		.all		= node ?: more,
-		.more		= node ? more : NULL,
-		.at		= node ?: more,
+	tw->shrink = (struct twheel_shrink){
+		.phase		= SHRINK_PICKS,
 		.live		= live,
-		.nr_excess	= (arena_size(tw) - min(wanted, arena_size(tw))) /
-				  PLACES_PER_PAGE,
+		.nr_left	= size,
+		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
 	};
-	shrink_give_back(tw, &at_hand);
 }
 
-/* End: the next look is worth while when half of what was live has gone. */
+/*
+ * Whether all places of a page are free, and how many of them were looked at to
+ * tell.  One that is retired, or about to be, stays with its page: see
+ * page_remove().
+ */
+static bool page_is_free(const struct twheel_page *page, int *left)
+{
+	u32 i;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		u64 state = timeout_state(&page->timeout[i]);
+
+		--*left;
+		if (state_phase(state) != PHASE_FREE || !state_gen(state) ||
+		    state_gen(state) > S32_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* Pick pages that are free as a whole.  They need not stay so. */
+static void shrink_pick(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	struct twheel_page *page;
+	int left = SHRINK_STEP;
+
+	rcu_read_lock();
+	while (left > 0 && shrink->nr_excess &&
+	       shrink->page < READ_ONCE(tw->places.nr)) {
+		page = page_at(tw, shrink->page++);
+		left--;
+		if (!page || !page_is_free(page, &left))
+			continue;
+		page->picked = true;
+		page->nr_found = 0;
+		shrink->nr_excess--;
+		shrink->nr_picked++;
+	}
+	rcu_read_unlock();
+	if (left > 0)
+		shrink->phase = SHRINK_SIFTS;
+}
+
+/* A place of a page that is picked: true when it was the last one. */
+static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
+{
+	t->node.next = page->nr_found ? &page->timeout[page->found].node : NULL;
+	page->found = timeout_slot(t);
+	return ++page->nr_found == PLACES_PER_PAGE;
+}
+
+/*
+ * Go over the free list, take off it the places of pages that are picked, and put
+ * the others aside, where whoever needs one finds them.
+ */
+static void shrink_sift(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	unsigned int i;
+
+	spin_lock(&tw->free_lock);
+	for (i = 0; i < SHRINK_STEP && shrink->nr_left && shrink->nr_picked; i++) {
+		struct twheel_timeout *t;
+		struct twheel_page *page;
+
+		if (!tw->free)
+			tw->free = llist_del_all(&tw->freed);
+		if (!tw->free)
+			break;
+		t = llist_entry(tw->free, struct twheel_timeout, node);
+		tw->free = tw->free->next;
+		page = timeout_page(t);
+		shrink->nr_left--;
+		if (!page->picked) {
+			chain_add(&tw->sifted, t);
+		} else if (page_find(page, t)) {
+			shrink->nr_picked--;
+			WRITE_ONCE(t->user_data, (unsigned long)shrink->freeing);
+			shrink->freeing = t;
+		}
+	}
+	spin_unlock(&tw->free_lock);
+	if (i < SHRINK_STEP)
+		shrink->phase = SHRINK_FREES;
+}
+
+/* Those of its places that arena_shrink() has go back to the free list. */
+static void page_keep(struct twheel *tw, struct twheel_page *page)
+{
+	struct chain chain = {};
+	struct llist_node *node, *next;
+
+	page->picked = false;
+	node = page->nr_found ? &page->timeout[page->found].node : NULL;
+	for (; node; node = next) {
+		next = node->next;
+		chain_add(&chain, llist_entry(node, struct twheel_timeout, node));
+	}
+	if (chain.nr)
+		llist_add_batch(chain.first, chain.last, &tw->freed);
+}
+
+/* Free some of the pages that were found.  False where others are adding. */
+static bool shrink_free(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	struct twheel_page *removed = NULL;
+	int left = SHRINK_STEP;
+
+	if (!mutex_trylock(&tw->grow_mutex))
+		return false;
+	while (shrink->freeing && left > 0) {
+		struct twheel_timeout *t = shrink->freeing;
+		struct twheel_page *page = timeout_page(t);
+
+		shrink->freeing = (void *)(unsigned long)t->user_data;
+		left -= PLACES_PER_PAGE;
+		if (!page_remove(tw, page)) {
+			page_keep(tw, page);
+			continue;
+		}
+		page->timeout[1].node.next = (struct llist_node *)removed;
+		removed = page;
+	}
+	mutex_unlock(&tw->grow_mutex);
+	if (!shrink->freeing) {
+		shrink->phase = SHRINK_SETTLES;
+		shrink->page = 0;
+	}
+	if (removed)
+		call_rcu(page_rcu(removed), pages_free_rcu);
+	return true;
+}
+
+/* Pages some of whose places were in use after all. */
+static void shrink_settle(struct twheel *tw)
+{
+	struct twheel_shrink *shrink = &tw->shrink;
+	struct twheel_page *page;
+	int left = SHRINK_STEP;
+
+	rcu_read_lock();
+	while (left > 0 && shrink->nr_picked) {
+		page = page_at(tw, shrink->page++);
+		left--;
+		if (!page || !page->picked)
+			continue;
+		left -= page->nr_found;
+		page_keep(tw, page);
+		shrink->nr_picked--;
+		shrink->in_vain = true;
+	}
+	rcu_read_unlock();
+	if (!shrink->nr_picked)
+		shrink->phase = SHRINK_NOTHING;
+}
+
+/*
+ * End: the next look is worth while when half of what was live has gone, or when
+ * what was in the way was there for a moment only.
+ */
 static void shrink_end(struct twheel *tw)
 {
-	shrink_give_back(tw, &tw->shrink.kept);
-	WRITE_ONCE(tw->shrink_below, tw->shrink.live / 2);
+	struct chain sifted;
+
+	spin_lock(&tw->free_lock);
+	sifted = tw->sifted;
+	tw->sifted = (struct chain){};
+	spin_unlock(&tw->free_lock);
+	if (sifted.nr)
+		llist_add_batch(sifted.first, sifted.last, &tw->freed);
+
+	WRITE_ONCE(tw->shrink_below,
+		   tw->shrink.in_vain ? U32_MAX : tw->shrink.live / 2);
 	WRITE_ONCE(tw->shrinking, false);
 	WRITE_ONCE(tw->shrink_wanted, false);
 	/* Who let go of more meanwhile has not asked again. */
@@ -3627,93 +3801,62 @@ static void shrink_end(struct twheel *tw)
 		shrink_request(tw);
 }
 
-/* Look at the next free place: count it, or see what is to become of it. */
-static void shrink_step(struct twheel *tw)
+/* Go on with it in a jiffy. */
+static void shrink_later(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
-	struct llist_node *node = shrink->at;
-	struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
-	struct twheel_page *page = timeout_page(t);
-	const u32 going = U32_MAX;
-
-	if (!node->next) {
-		node->next = shrink->more;
-		shrink->more = NULL;
-	}
-	shrink->at = node->next;
-	if (shrink->at)
-		prefetchw(shrink->at);
-	if (!shrink->sorting) {
-		page->nr_free++;
-	} else if (page->nr_free == PLACES_PER_PAGE && shrink->nr_excess) {
-		shrink->nr_excess--;
-		page->nr_free = going;
-		node->next = shrink->freeing;
-		shrink->freeing = node;
-	} else if (page->nr_free != going) {
-		page->nr_free = 0;
-		chain_add(&shrink->kept, t);
-	}
-	if (!shrink->at && !shrink->sorting) {
-		shrink->sorting = true;
-		shrink->at = shrink->all;
-	}
+	spin_lock(&tw->wake_lock);
+	if (!tw->closing)
+		kthread_queue_delayed_work(tw->turn.queue->worker,
+					   &tw->shrink_work, 1);
+	spin_unlock(&tw->wake_lock);
 }
 
-/* Free some of the pages that were found; all are kept where others are adding. */
-static void shrink_free(struct twheel *tw, unsigned int nr)
+/* Some of what the present phase asks for.  False where it has to wait. */
+static bool shrink_step(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
-	bool locked = mutex_trylock(&tw->grow_mutex);
-	struct twheel_page *removed = NULL;
-
-	while (shrink->freeing && nr--) {
-		struct llist_node *node = shrink->freeing;
-		struct twheel_page *page =
-			timeout_page(llist_entry(node, struct twheel_timeout,
-						 node));
-
-		shrink->freeing = node->next;
-		if (!locked || !page_remove(tw, page)) {
-			page_keep(tw, page);
-			continue;
-		}
-		page->timeout[1].node.next = (struct llist_node *)removed;
-		removed = page;
+	switch (tw->shrink.phase) {
+	case SHRINK_PICKS:
+		shrink_pick(tw);
+		return true;
+	case SHRINK_SIFTS:
+		shrink_sift(tw);
+		return true;
+	case SHRINK_FREES:
+		return shrink_free(tw);
+	default:
+		shrink_settle(tw);
+		return true;
 	}
-	if (locked)
-		mutex_unlock(&tw->grow_mutex);
-	if (removed)
-		call_rcu(page_rcu(removed), pages_free_rcu);
 }
 
 /*
  * Give pages of places back when more than half of all places are free: a burst
- * must not stay for ever.  Which pages are free as a whole is found by counting
- * what is on the free list, which is away for so long; who needs a place
- * meanwhile has those at hand, or a new page.  Returns false when the budget
- * ran out before that was done.
+ * must not stay for ever.  Pages that are free as a whole are picked; then all free
+ * places are looked at, and those of picked pages kept back.  A page of which all
+ * were found is freed.  One of which somebody has taken a place meanwhile is not.
+ * No other place is away at any time: who needs one has it.  Returns false when the
+ * budget ran out before that was done.
+ *
+ * It comes after a pass, which has fetched from the inbox the places of those that
+ * were cancelled young.
  */
 static bool arena_shrink(struct twheel *tw, int *budget)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
-	unsigned int nr;
-
 	if (!tw->shrinking)
 		shrink_begin(tw);
-	while (*budget > 0) {
-		for (nr = 0; shrink->at && nr < KTHREAD_BATCH; nr++)
-			shrink_step(tw);
-		if (!shrink->at)
-			shrink_free(tw, 1);
-		if (!shrink->at && !shrink->freeing) {
-			shrink_end(tw);
+	while (tw->shrink.phase != SHRINK_NOTHING) {
+		if (*budget <= 0)
+			return false;
+		/* Who holds grow_mutex is adding, and may sleep. */
+		if (!shrink_step(tw)) {
+			shrink_later(tw);
 			return true;
 		}
-		budget_spend(tw, budget, KTHREAD_BATCH);
+		budget_spend(tw, budget, SHRINK_STEP);
 		cond_resched();
 	}
-	return false;
+	shrink_end(tw);
+	return true;
 }
 
 static void shrink_due(struct kthread_work *work)

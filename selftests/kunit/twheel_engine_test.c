@@ -15,8 +15,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/init.h>
 #include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 /*
@@ -360,9 +362,11 @@ static struct census census_take(struct twheel *tw)
 	struct twheel_page *page;
 	u32 nr, i;
 
-	for (nr = 0; (page = look_at_page(tw, nr)); nr++)
-		for (i = 0; i < PLACES_PER_PAGE; i++)
+	for (nr = 0; nr < tw->places.nr; nr++) {
+		page = look_at_page(tw, nr);
+		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			census_count(&census, timeout_state(&page->timeout[i]));
+	}
 	return census;
 }
 
@@ -2619,22 +2623,299 @@ static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->drained_out, 50ULL);
 }
 
-/* With no place left but those in the inbox, the thread is waited for. */
-static void places_of_the_cancelled_young_are_fetched_from_the_inbox(struct kunit *test)
+/* From now on whoever sleeps for long is interrupted: nobody is to do so. */
+static void fatal_signal_send(void)
+{
+	spin_lock_irq(&current->sighand->siglock);
+	sigaddset(&current->pending.signal, SIGKILL);
+	set_thread_flag(TIF_SIGPENDING);
+	spin_unlock_irq(&current->sighand->siglock);
+}
+
+static void fatal_signal_forget(void)
+{
+	flush_signals(current);
+}
+
+/* Arm one, and its result. */
+static int arm_result(struct twheel *tw, u64 *id)
+{
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel_arming arming;
+	int err;
+
+	err = twheel_arm_prepare(tw, &how, 1, &arming);
+	if (!err && !how.result)
+		err = twheel_arm_commit(tw, &arming, 1);
+	*id = how.id;
+	return err ?: how.result;
+}
+
+/*
+ * The thread is away, so that what was cancelled young stays in the inbox.  It is
+ * waited for when as many places as there may be are used up by these.
+ */
+static void arming_beside_a_busy_thread_waits_for_it_last_of_all(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, max_pending, PLACES_PER_PAGE);
-	unsigned int round, i;
+	const unsigned int most = arena_limit(tw) / PLACES_PER_PAGE *
+				  PLACES_PER_PAGE;
+	unsigned int i;
+	u32 nr_pages;
+	u64 id;
 
-	tw->turn.queue = twheel_user_queue(tw->user);
-	for (round = 0; round < 3; round++) {
-		for (i = 0; i < PLACES_PER_PAGE; i++)
-			arm_like(test, 0);
-		for (i = 0; i < PLACES_PER_PAGE; i++)
-			KUNIT_ASSERT_EQ(test, cancel(tw, id_of(look_at(tw, i))),
-					TWHEEL_WAS_PENDING);
+	fatal_signal_send();
+	for (i = 0; i < most; i++) {
+		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 	}
-	KUNIT_EXPECT_EQ(test, tw->places.nr, 1U);
+	for (i = 0; arm_result(tw, &id) == 0; i++) {
+		KUNIT_ASSERT_LT(test, i, (unsigned int)PLACES_PER_PAGE);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+	}
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -EINTR);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+	fatal_signal_forget();
+
+	nr_pages = tw->places.nr;
+	work_take(tw);
+	tw->turn.queue = twheel_user_queue(tw->user);
+	for (i = 0; i < 3 * PLACES_PER_PAGE; i++) {
+		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+	}
+	KUNIT_EXPECT_EQ(test, tw->places.nr, nr_pages);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 0), 0);
+}
+
+/* A part of arena_shrink().  False if it is over. */
+static bool shrink_some(struct twheel *tw)
+{
+	int budget = 20 * SHRINK_STEP;
+
+	tw->turn_end_ns = U64_MAX;
+	arena_shrink(tw, &budget);
+	/* Who is to go on with it later. */
+	kthread_cancel_delayed_work_sync(&tw->shrink_work);
+	return tw->shrinking;
+}
+
+/* All of it, in turns. */
+static void shrink(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	tw->shrink_due = true;
+	pass(tw);
+	KUNIT_EXPECT_FALSE(test, tw->shrinking);
+	rcu_barrier();
+}
+
+static void expect_little_is_left(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	KUNIT_EXPECT_LE(test, arena_size(tw),
+			(u64)FREE_SLACK / 2 + PLACES_PER_PAGE);
+}
+
+/* MAX_PENDING of them in the wheel; to be freed by kunit_kfree(). */
+static u64 *arm_all(struct kunit *test)
+{
+	u64 *ids = kunit_kcalloc(test, MAX_PENDING, sizeof(*ids), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	arm_many(test, MAX_PENDING, ids);
+	return ids;
+}
+
+static void pages_of_a_burst_are_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+
+	pass(tw);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	shrink(test);
+	expect_little_is_left(test);
+	audit(test);
+	/* And once more, where pages were freed. */
+	arm_many(test, MAX_PENDING, NULL);
+	audit(test);
+}
+
+static void pages_of_the_cancelled_young_are_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	shrink(test);
+	expect_little_is_left(test);
+}
+
+/* They hold the mutex, and perhaps for long: it is tried again. */
+static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u64 size = arena_size(tw);
+	unsigned int i;
+
+	pass(tw);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	mutex_lock(&tw->grow_mutex);
+	for (i = 0; i < 100; i++)
+		shrink_some(tw);
+	mutex_unlock(&tw->grow_mutex);
+	KUNIT_EXPECT_EQ(test, arena_size(tw), size);
+	KUNIT_EXPECT_TRUE(test, tw->shrink_wanted);
+	shrink(test);
+	expect_little_is_left(test);
+}
+
+/* In every turn of it all of max_pending may be armed. */
+static void places_are_there_while_pages_are_looked_for(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 id, *ids = arm_all(test);
+	u64 size = arena_size(tw);
+	unsigned int i, nr = 0;
+	bool more = true;
+
+	pass(tw);
+	for (i = 0; i < MAX_PENDING; i++)
+		if (i * 7919U % 10 < 6)
+			cancel(tw, ids[i]);
+	fatal_signal_send();
+	while (atomic_read(&tw->live) < MAX_PENDING) {
+		if (more && nr++ % 1000 == 0)
+			more = shrink_some(tw);
+		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
+	}
+	fatal_signal_forget();
+	work_take(tw);
+	/* No page was free as a whole, and no place away. */
+	KUNIT_EXPECT_EQ(test, arena_size(tw), size);
+	shrink(test);
+}
+
+/*
+ * Between its being picked and its places being found somebody takes one.  It is
+ * kept, with all of them, and looked at again when that one is free.
+ */
+static void a_page_that_is_used_again_is_kept(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u64 id, size = arena_size(tw);
+	unsigned int i;
+
+	pass(tw);
+	/* What was cancelled last is used first, and the first pages are picked. */
+	for (i = MAX_PENDING; i-- > 0;)
+		cancel(tw, ids[i]);
+	for (i = 0; i < 1000 && tw->shrink.phase <= SHRINK_PICKS; i++)
+		shrink_some(tw);
+	for (i = 0; i < 300; i++)
+		KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
+	while (shrink_some(tw))
+		;
+	rcu_barrier();
+	KUNIT_EXPECT_TRUE(test, tw->shrink.in_vain);
+	KUNIT_EXPECT_LT(test, arena_size(tw), size);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 300);
+	for (i = 0; i < 300; i++)
+		KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
+	pass(tw);
+	audit(test);
+	shrink(test);
+	expect_little_is_left(test);
+}
+
+/**
+ * struct holder - someone who holds a mutex
+ * @work: he
+ * @mutex: it
+ * @holds: he has it
+ * @done: he may let go
+ */
+struct holder {
+	struct kthread_work work;
+	struct mutex *mutex;
+	struct completion holds;
+	struct completion done;
+};
+
+static void hold(struct kthread_work *work)
+{
+	struct holder *holder = container_of(work, struct holder, work);
+
+	mutex_lock(holder->mutex);
+	complete(&holder->holds);
+	/* For ever, as far as who waits can tell. */
+	wait_for_completion_timeout(&holder->done, 3 * HZ);
+	mutex_unlock(holder->mutex);
+}
+
+static void expect_killable(struct kunit *test, struct mutex *mutex)
+{
+	struct holder holder = { .mutex = mutex };
+	u64 id;
+
+	init_completion(&holder.holds);
+	init_completion(&holder.done);
+	kthread_init_work(&holder.work, hold);
+	kthread_queue_work(workers[0], &holder.work);
+	wait_for_completion(&holder.holds);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, arm_result(test->priv, &id), -EINTR);
+	fatal_signal_forget();
+	complete(&holder.done);
+	kthread_flush_worker(workers[0]);
+}
+
+static void a_fatal_signal_ends_waiting_for_who_allocates(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 id;
+
+	expect_killable(test, &tw->room_mutex);
+	expect_killable(test, &tw->grow_mutex);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
+}
+
+/* What is there then is of use to who maps it next. */
+static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u32 nr;
+
+	arm_all(test);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -EINTR);
+	KUNIT_EXPECT_LT(test, tw->words.nr, 3U);
+	KUNIT_EXPECT_FALSE(test, tw->has_words);
+	fatal_signal_forget();
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	nr = DIV_ROUND_UP(arena_size(tw), WORDS_PER_PAGE);
+	KUNIT_EXPECT_EQ(test, tw->words.nr, nr);
+	for (i = 0; i < MAX_PENDING; i++) {
+		u64 word;
+
+		rcu_read_lock();
+		word = *word_at(tw, i);
+		rcu_read_unlock();
+		KUNIT_ASSERT_EQ(test, word, 1ULL);
+	}
+	pass(tw);
 }
 
 /* Set-up and the module */
@@ -2825,7 +3106,14 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
 	KUNIT_CASE(a_wake_up_in_vain_is_the_last_one),
 	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
-	KUNIT_CASE(places_of_the_cancelled_young_are_fetched_from_the_inbox),
+	KUNIT_CASE(arming_beside_a_busy_thread_waits_for_it_last_of_all),
+	KUNIT_CASE(pages_of_a_burst_are_given_back),
+	KUNIT_CASE(pages_of_the_cancelled_young_are_given_back),
+	KUNIT_CASE(pages_are_given_back_when_nobody_is_adding_any_more),
+	KUNIT_CASE(places_are_there_while_pages_are_looked_for),
+	KUNIT_CASE(a_page_that_is_used_again_is_kept),
+	KUNIT_CASE(a_fatal_signal_ends_waiting_for_who_allocates),
+	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
