@@ -1471,6 +1471,15 @@ static int room_provide(struct twheel *tw)
 		else
 			WRITE_ONCE(tw->room, room);
 	}
+	if (err) {
+		/* What there is may suffice, with nothing in reserve. */
+		long room = atomic_long_read(&tw->room_used);
+
+		if (twheel_wheel_chunks_for(&tw->wheel, room) <= tw->nr_chunks) {
+			WRITE_ONCE(tw->room, max(room, tw->room));
+			err = 0;
+		}
+	}
 	mutex_unlock(&tw->room_mutex);
 	return err;
 }
@@ -2321,6 +2330,58 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 
 /* Re-arming */
 
+/*
+ * Whether a timeout that is as @seen goes on with the entry that it has in the wheel
+ * when it is re-armed: that comes up early, and is moved then.  The deadline may be
+ * another life's; who acts on the answer finds out by the state.
+ */
+static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
+				 const struct life *life)
+{
+	return state_phase(seen) == PHASE_ARMED &&
+	       !(life->flags & STATE_OVERDUE) &&
+	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
+}
+
+/*
+ * Whether re-arming takes room in the wheel: what moves earlier leaves a stale entry
+ * there.  One that is in the inbox has room, as has a fixed delay.
+ */
+static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
+				    const struct life *life)
+{
+	return !entry_is_kept(t, seen, life) &&
+	       state_phase(seen) != PHASE_QUEUED && !state_keeps_room(seen);
+}
+
+/* A bit for each entry of a batch. */
+static_assert(TWHEEL_BATCH <= 32);
+
+/* Room for those that need it; the last of these go without where there is less. */
+static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
+				     struct twheel_rearming *rearming, u32 needy)
+{
+	unsigned int nr_needy = hweight32(needy), left;
+	int i, err = room_take(tw, nr_needy);
+
+	if (likely(!err)) {
+		rearming->nr_room = nr_needy;
+		return;
+	}
+	/* There may be a little, which is not enough for all. */
+	while (rearming->nr_room < nr_needy && !room_take(tw, 1))
+		rearming->nr_room++;
+	left = rearming->nr_room;
+	for (i = 0; needy >> i; i++) {
+		if (!(needy & BIT(i)))
+			continue;
+		if (left)
+			left--;
+		else
+			arm[i].result = err;
+	}
+}
+
 /**
  * twheel_rearm_prepare() - what re-arming would say
  * @tw: the wheel
@@ -2336,26 +2397,19 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 {
 	struct twheel_look *look = &rearming->look;
 	unsigned int i;
-	int err = 0;
+	u32 needy = 0;
 
 	rearming->nr_room = 0;
 	if (READ_ONCE(tw->draining))
 		return -ESHUTDOWN;
-	/*
-	 * A timeout that moves earlier leaves a stale entry in the wheel.  What
-	 * was never started has no timeouts.
-	 */
-	if (twheel_is_started(tw)) {
-		err = room_take(tw, nr);
-		if (!err)
-			rearming->nr_room = nr;
-	}
 	rearming->now_ns = twheel_now(tw);
 	rcu_read_lock();
 	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
 		int refused = life_check(&arm[i]);
 		struct twheel_timeout *t;
+		struct life life;
+		bool needs;
 
 		if (unlikely(refused)) {
 			arm[i].result = refused;
@@ -2367,16 +2421,21 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			arm[i].result = -ENOENT;
 			continue;
 		}
-		if (unlikely(arm[i].interval_ns && !err)) {
+		life = life_once(&arm[i], rearming->now_ns);
+		needs = rearm_needs_room(t, look->state[i], &life);
+		if (unlikely(arm[i].interval_ns)) {
 			/* It was found before: it is of that page, or gone. */
 			rcu_read_unlock();
 			refused = periodic_provide(tw, (u32)arm[i].id);
 			rcu_read_lock();
 		}
-		arm[i].result = refused ?: err ?:
-				state_verdict(look->state[i]);
+		arm[i].result = refused ?: state_verdict(look->state[i]);
+		if (needs && !refused)
+			needy |= BIT(i);
 	}
 	rcu_read_unlock();
+	if (needy)
+		rearm_take_room(tw, arm, rearming, needy);
 	return 0;
 }
 
@@ -2405,9 +2464,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	__must_hold(&tw->lock)
 {
 	enum twheel_phase phase = state_phase(seen);
-	/* The deadline may be another life's; then the cmpxchg below fails. */
-	bool stays = phase == PHASE_ARMED && !(life->flags & STATE_OVERDUE) &&
-		     life->deadline_ns >= READ_ONCE(t->deadline_ns);
+	bool stays = entry_is_kept(t, seen, life);
 
 	lockdep_assert_held(&tw->lock);
 	/* An UNREAD timeout changes under the lock only; others may race. */
@@ -2449,6 +2506,9 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 	struct life life = life_of(tw, arm, rearming->now_ns);
 	bool to_inbox;
 
+	/* It kept its entry, until it was moved later: that can be seen by now. */
+	if (!rearming->nr_room && rearm_needs_room(t, seen, &life))
+		return false;
 	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
 		return false;
 	if (state_phase(seen) == PHASE_QUEUED)

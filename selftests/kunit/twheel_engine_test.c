@@ -46,6 +46,18 @@
 	kmem_cache_create(#type "_kunit", sizeof(struct type),		\
 			  __alignof__(struct type), flags, NULL)
 
+/* Memory for chunks, while there is any. */
+static bool no_memory;
+
+static int chunks_alloc(struct kmem_cache *cache, gfp_t flags, size_t nr,
+			void **chunk)
+{
+	return no_memory ? 0 : kmem_cache_alloc_bulk(cache, flags, nr, chunk);
+}
+
+#undef kmem_cache_alloc_bulk
+#define kmem_cache_alloc_bulk	chunks_alloc
+
 #include "../../twheel_main.c"
 
 /* What the engine does within RCU; here nothing is freed in between. */
@@ -1721,11 +1733,12 @@ static void a_rearm_that_was_overtaken_touches_nothing(struct kunit *test)
 	s64 before[NR_TALLIES];
 	struct twheel_timeout *t;
 	u64 state, deadline_ns;
-	unsigned int nr_ok = 0;
+	unsigned int nr_room, nr_ok = 0;
 
 	t = bring(test, &loss->start, &how.id);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
 	KUNIT_ASSERT_GT(test, how.result, 0);
+	nr_room = rearming.nr_room;
 	state = lose(test, t, how.id, before);
 	deadline_ns = t->deadline_ns;
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok),
@@ -1734,7 +1747,7 @@ static void a_rearm_that_was_overtaken_touches_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns);
 	/* The room that was taken for it was counted before. */
-	expect_delta(test, before, (s8[NR_TALLIES]) { [ROOM] = -1 });
+	expect_delta(test, before, (s8[NR_TALLIES]) { [ROOM] = -nr_room });
 }
 
 static void a_read_that_was_overtaken_takes_nothing(struct kunit *test)
@@ -1915,6 +1928,81 @@ static void what_was_found_before_pages_were_freed_is_looked_up_again(struct kun
 			1U);
 	KUNIT_EXPECT_EQ(test, nr_ok, 2U);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+}
+
+/* From now on there is neither room nor memory for any.  Returns what was taken. */
+static unsigned int room_exhaust(struct kunit *test)
+{
+	unsigned int nr = 0;
+
+	no_memory = true;
+	while (!room_take(test->priv, 1))
+		KUNIT_ASSERT_LT(test, ++nr, 100000U);
+	return nr;
+}
+
+/* Those in the inbox and those that move later need no entry; all others do. */
+static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
+{
+	struct twheel_arm how[TWHEEL_BATCH] = {};
+	struct twheel_rearming rearming;
+	struct twheel *tw = test->priv;
+	unsigned int i, taken, nr_ok = 0;
+	long used;
+	u64 ids[TWHEEL_BATCH];
+
+	arm_many(test, TWHEEL_BATCH - 1, ids);
+	enter(tw);
+	arm_many(test, 1, &ids[TWHEEL_BATCH - 1]);
+	taken = room_exhaust(test);
+	used = atomic_long_read(&tw->room_used);
+	for (i = 0; i < TWHEEL_BATCH; i++) {
+		how[i].id = ids[i];
+		how[i].expires_ns = DELAY_NS + (i % 3 ? 1 : -1);
+	}
+	/* A little comes back. */
+	room_give(tw, 4);
+	taken -= 4;
+	KUNIT_EXPECT_EQ(test, twheel_rearm_prepare(tw, how, &rearming,
+						   TWHEEL_BATCH), 0);
+	KUNIT_EXPECT_EQ(test, rearming.nr_room, 4U);
+	for (i = 0; i < TWHEEL_BATCH; i++)
+		KUNIT_EXPECT_EQ_MSG(test, how[i].result,
+				    i % 3 || i < 12 || i == TWHEEL_BATCH - 1 ?
+				    TWHEEL_WAS_PENDING : -ENOMEM, "entry %u", i);
+	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming,
+						  TWHEEL_BATCH, &nr_ok),
+			TWHEEL_BATCH);
+	KUNIT_EXPECT_EQ(test, nr_ok, 25U);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), used);
+	no_memory = false;
+	KUNIT_EXPECT_EQ(test, rearm(tw, ids[12], &how[12]), TWHEEL_WAS_PENDING);
+	room_give(tw, taken);
+}
+
+/* It was to keep its entry, but that has moved since. */
+static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
+{
+	struct twheel_arm how = { .expires_ns = 20 * TICK_NS };
+	struct twheel_arm later = { .expires_ns = 30 * TICK_NS };
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, 0);
+	struct twheel_rearming rearming;
+	unsigned int nr_ok = 0;
+	s64 before[NR_TALLIES];
+
+	enter(tw);
+	how.id = id_of(t);
+	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
+	KUNIT_EXPECT_EQ(test, rearming.nr_room, 0U);
+	KUNIT_ASSERT_EQ(test, rearm(tw, how.id, &later), TWHEEL_WAS_PENDING);
+	tally_take(tw, before);
+	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok),
+			0);
+	expect_delta(test, before, nothing);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + 30 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, rearm(tw, how.id, &how), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + 20 * TICK_NS);
 }
 
 static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit *test)
@@ -3077,6 +3165,8 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
 	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_was_found_before_pages_were_freed_is_looked_up_again),
+	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
+	KUNIT_CASE(what_needs_room_after_all_is_looked_at_again),
 	KUNIT_CASE(a_batch_of_rearms_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(a_batch_of_events_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_is_armed_beside_a_drain_is_given_back),
