@@ -26,6 +26,7 @@
 #include <linux/wait.h>
 
 #include "twheel.h"
+#include "twheel_compat.h"
 
 /* The ABI is for ever: no field moves, on 32 bits as on 64. */
 static_assert(sizeof(struct twheel_setup) == 32);
@@ -837,13 +838,33 @@ static const struct vm_operations_struct words_vm_ops = {
 	.fault	= words_fault,
 };
 
+/*
+ * There is one region, the table, at offset 0 and no longer than it can become:
+ * what lies elsewhere is left to what may come one day.
+ */
+static int words_check(const struct twheel *tw,
+		       const struct vm_area_struct *vma)
+{
+	/*
+	 * A private copy would be a table that nobody reads.  Where the
+	 * descriptor is for reading only, VM_SHARED has been taken away.
+	 */
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+	if (vma->vm_pgoff ||
+	    vma->vm_end - vma->vm_start > twheel_refresh_size(tw))
+		return -EINVAL;
+	return 0;
+}
+
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct twheel_file *tf = file->private_data;
+	int err = words_check(tf->tw, vma);
 
-	/* A private copy would be a table that nobody reads. */
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
+	if (err)
+		return err;
+	vm_flags_mod(vma, VM_DONTEXPAND, VM_MAYEXEC);
 	vma->vm_ops = &words_vm_ops;
 	return twheel_map_words(tf->tw);
 }

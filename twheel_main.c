@@ -1183,6 +1183,35 @@ static void words_begin(struct twheel *tw, struct twheel_page *page)
 	}
 }
 
+/*
+ * The places of those that were cancelled young are in the inbox until the kthread
+ * frees them from there, and arena_shrink() has taken others away: beside those
+ * that may be live there is room for as many.  So whoever arms waits for the
+ * kthread only where it is away for so long that all of these are in use, too, or
+ * where there is no more memory.
+ */
+static u64 arena_limit(const struct twheel *tw)
+{
+	u32 most = READ_ONCE(tw->max_pending);
+
+	return (u64)most + max(most, 4U * INBOX_WATERMARK);
+}
+
+/**
+ * twheel_refresh_size() - how much of the refresh table there may ever be
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: bytes, a multiple of a page; final once the wheel was set up or armed.
+ */
+u64 twheel_refresh_size(const struct twheel *tw)
+{
+	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(tw), PLACES_PER_PAGE) +
+		       REFRESH_SLACK_PAGES;
+
+	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
+}
+
 /**
  * twheel_map_words() - make the refresh table, for it is going to be mapped
  * @tw: the wheel
@@ -1240,18 +1269,6 @@ void *twheel_words_page(struct twheel *tw, unsigned long nr)
 	page = nr <= U32_MAX ? pages_at(&tw->words, nr) : NULL;
 	rcu_read_unlock();
 	return page;
-}
-
-/*
- * The places of those that were cancelled young are in the inbox until the kthread
- * frees them from there, and arena_shrink() has taken others away: beside those
- * that may be live there is room for as many.  So whoever arms waits for the
- * kthread only where it is away for so long that all of these are in use, too, or
- * where there is no more memory.
- */
-static u64 arena_limit(const struct twheel *tw)
-{
-	return (u64)tw->max_pending + max(tw->max_pending, 4U * INBOX_WATERMARK);
 }
 
 /* Have the kthread free what is in the inbox, and wait for that. */
@@ -3069,10 +3086,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->max_pending;
 	info->setup_flags = tw->setup_flags;
-	info->refresh_size = PAGE_ALIGN((DIV_ROUND_UP_ULL(arena_limit(tw),
-							  PLACES_PER_PAGE) +
-					 REFRESH_SLACK_PAGES) *
-					PLACES_PER_PAGE * sizeof(u64));
+	info->refresh_size = twheel_refresh_size(tw);
 	info->now_ns = twheel_now(tw);
 }
 

@@ -89,6 +89,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 
+u64 twheel_refresh_size(const struct twheel *tw);
 int twheel_map_words(struct twheel *tw);
 void *twheel_words_page(struct twheel *tw, unsigned long nr);
 

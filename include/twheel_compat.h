@@ -9,6 +9,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 
 #ifndef TWHEEL_HAVE_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
@@ -23,6 +24,15 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #ifndef TWHEEL_HAVE_KTHREAD_RUN_WORKER
 #define kthread_run_worker(flags, namefmt, ...) \
 	kthread_create_worker(flags, namefmt, ##__VA_ARGS__)
+#endif
+
+#ifndef TWHEEL_HAVE_VM_FLAGS_MOD
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
+				vm_flags_t clear)
+{
+	vma->vm_flags |= set;
+	vma->vm_flags &= ~clear;
+}
 #endif
 
 #endif /* _TWHEEL_COMPAT_H */

@@ -514,10 +514,10 @@ TEST_F(table, a_mapping_made_later_sees_the_same)
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
 	for (i = 0; i < ARRAY_SIZE(ids); i++)
 		twheel_refresh(self->table, ids[i], GRAINS(i + 1));
-	part = mmap(NULL, page, PROT_READ, MAP_SHARED, self->fd, page);
+	part = mmap(NULL, 2 * page, PROT_READ, MAP_SHARED, self->fd, 0);
 	ASSERT_NE(MAP_FAILED, part);
-	EXPECT_EQ(0, memcmp(part, self->table + WORDS_PER_PAGE, page));
-	munmap(part, page);
+	EXPECT_EQ(0, memcmp(part, self->table, 2 * page));
+	munmap(part, 2 * page);
 }
 
 /* Mapped for the first time when the timeouts are there already. */
@@ -587,19 +587,83 @@ TEST_F(table, who_may_not_write_the_descriptor_may_not_map_it_for_writing)
 	close(fd);
 }
 
-/* The last page that a mapping can have is far beyond all indices. */
-TEST_F(table, a_mapping_of_the_end_of_the_file_is_sigbus)
+TEST_F(table, who_may_only_read_the_descriptor_may_map_it_for_reading)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	__u64 id, *end;
+	int fd = open(TW_DEVICE, O_RDONLY);
+	const __u64 *table;
+	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
-	end = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd,
-		   (off_t)0x7ffffffffffff000);
-	if (end == MAP_FAILED)
-		return;	/* refused altogether, which is as good */
-	EXPECT_EQ(SIGBUS, status_of_store(end));
-	munmap(end, page);
+	ASSERT_LE(0, fd);
+	table = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)table);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	EXPECT_EQ(id >> 32, table[(__u32)id]);
+	errno = 0;
+	EXPECT_EQ(-1, mprotect((void *)table, page, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(EACCES, errno);
+	munmap((void *)table, page);
+	close(fd);
+}
+
+/* Nothing is there, so that something may come to be there. */
+TEST_F(table, a_mapping_at_an_offset_is_refused)
+{
+	const __u64 pages[] = { 1, 2, 1ULL << 20, 1ULL << 40, (1ULL << 51) - 1 };
+	size_t page = sysconf(_SC_PAGESIZE);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(pages); i++) {
+		errno = 0;
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED,
+					   self->fd, (off_t)(pages[i] * page)));
+		EXPECT_EQ(EINVAL, errno)
+			TH_LOG("page %llu", pages[i]);
+	}
+}
+
+TEST_F(table, a_mapping_longer_than_the_table_is_refused)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct twheel_info info;
+	void *table;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	errno = 0;
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, info.refresh_size + page, PROT_READ, MAP_SHARED,
+				   self->fd, 0));
+	EXPECT_EQ(EINVAL, errno);
+	table = mmap(NULL, info.refresh_size, PROT_READ, MAP_SHARED, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, table);
+	munmap(table, info.refresh_size);
+}
+
+TEST_F(table, a_mapping_cannot_grow)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *table = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
+
+	ASSERT_NE(MAP_FAILED, table);
+	errno = 0;
+	EXPECT_EQ(MAP_FAILED, mremap(table, page, 2 * page, MREMAP_MAYMOVE));
+	EXPECT_EQ(EFAULT, errno);
+	munmap(table, page);
+}
+
+TEST_F(table, a_mapping_is_never_executable)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *table;
+
+	errno = 0;
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_SHARED, self->fd, 0));
+	EXPECT_EQ(EINVAL, errno);
+	table = mmap(NULL, page, PROT_READ, MAP_SHARED, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, table);
+	errno = 0;
+	EXPECT_EQ(-1, mprotect(table, page, PROT_READ | PROT_EXEC));
+	EXPECT_EQ(EACCES, errno);
+	munmap(table, page);
 }
 
 TEST(a_mapping_outlives_its_descriptor)

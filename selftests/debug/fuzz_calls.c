@@ -584,6 +584,8 @@ static void run_mmap(struct thread *t, const struct step *step)
 	}
 	if (!(step->kind % 8))
 		wrong(CHECK_ANSWERS, "a private mmap succeeds");
+	if (step->spoil)
+		wrong(CHECK_ANSWERS, "a mmap at an offset succeeds");
 	for (i = 0; step->kind % 16 && i < 1 + step->kind % 4; i++) {
 		__u64 id = wheel_some_id(w, &seed);
 

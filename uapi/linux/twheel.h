@@ -450,8 +450,11 @@ struct twheel_event {
  * Nothing that is stored can expire a timeout before the deadline that it was
  * armed with, lose one, or harm another wheel.
  *
- * INFO's refresh_size is how much to map.  A page takes memory, and is there, once
- * a timeout is that has its word in it; before that, an access is SIGBUS.  The
+ * INFO's refresh_size is how much to map.  A mapping at another offset, a longer
+ * one, a private or an executable one is EINVAL, and none can be made longer; a
+ * descriptor that was opened for reading only may be mapped for reading.  A page
+ * takes memory, and is there, once a timeout is that has its word in it; before
+ * that, an access is SIGBUS.  The
  * table belongs to the wheel and is the same in all processes that share it; a
  * mapping keeps the wheel as a descriptor does.
  */
