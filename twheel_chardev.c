@@ -320,6 +320,21 @@ static unsigned int status_report(void __user *user, u32 stride,
 	return i;
 }
 
+/* Rows of LIST only go out: what a newer caller knows and we do not is zero. */
+static unsigned int rows_report(void __user *user, u32 stride,
+				const struct twheel_status *status,
+				unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, user += stride)
+		if (copy_to_user(user, &status[i], sizeof(status[i])) ||
+		    clear_user(user + sizeof(status[i]),
+			       stride - sizeof(status[i])))
+			break;
+	return i;
+}
+
 static __always_inline int
 arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
@@ -635,8 +650,8 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 				       ARRAY_SIZE(status)));
 		if (nr < 0)
 			break;
-		written = status_report(rows + (size_t)done * list.entry_size,
-					list.entry_size, status, nr);
+		written = rows_report(rows + (size_t)done * list.entry_size,
+				      list.entry_size, status, nr);
 		done += written;
 		if (written < nr) {
 			/* The next call begins with the one that faulted. */

@@ -306,4 +306,26 @@ TEST_F(sizes, entry_size_is_the_stride_of_list)
 	}
 }
 
+/* As the tail of a larger INFO. */
+TEST_F(sizes, tail_of_a_larger_row_of_list_is_zeroed)
+{
+	struct newer_status rows[4];
+	struct twheel_list list = {
+		.size = sizeof(list),
+		.entry_size = sizeof(rows[0]),
+		.nr = 4,
+		.entries = (uintptr_t)rows,
+	};
+	int i, k;
+
+	memset(rows, TW_POISON, sizeof(rows));
+	ASSERT_EQ(3, tw_ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < TAIL; k++) {
+			EXPECT_EQ(i < 3 ? 0 : TW_POISON, rows[i].tail[k])
+				TH_LOG("row %d, byte %d of the tail", i, k);
+		}
+	}
+}
+
 TEST_HARNESS_MAIN

@@ -16,8 +16,8 @@
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
  *   behaviour; a larger one is taken when what this kernel does not know is
- *   zero (E2BIG otherwise).  INFO, which only goes out, fills the rest with
- *   zeroes.
+ *   zero (E2BIG otherwise).  INFO and the rows of LIST only go out: in a larger
+ *   one the rest is filled with zeroes.
  * - A vector names the size of its elements in ``entry_size``, which is also
  *   their stride, under the same rule.
  * - Vectors are done in order and go on past an entry that fails: each entry
