@@ -892,10 +892,8 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 	if ((word_ns ^ state_gen(state)) & TWHEEL_REFRESH_GEN_MASK)
 		return deadline_ns;
 	word_ns &= ~(u64)TWHEEL_REFRESH_GEN_MASK;
-	/* TWHEEL_TIME_NEVER rounds up to itself and 1; nothing is later. */
-	if (word_ns > TWHEEL_TIME_NEVER + 1)
-		return deadline_ns;
-	return max(deadline_ns, word_ns);
+	/* All above the end of time is the end of time, here as in ARM. */
+	return max(deadline_ns, min(word_ns, TWHEEL_TIME_NEVER));
 }
 
 /* When to run */

@@ -505,11 +505,8 @@ TEST_F(drain, revoking_the_last_event_is_the_end)
 	close(fd);
 }
 
-/* ---- calls that are under way -------------------------------------------- */
-
 #define LONGEST		65536
 #define NEAR		TW_HOUR
-#define MOVED		(2 * TW_HOUR)
 
 static struct twheel_arm longest[LONGEST];
 
@@ -528,21 +525,6 @@ static void *drain_later(void *arg)
 	return NULL;
 }
 
-/* What a call with all of longest[] returns while another thread drains the wheel. */
-static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long cmd,
-			__u64 delay_ns, __u32 *nr_done)
-{
-	struct drainer drainer = { .fd = fd, .delay_ns = delay_ns };
-	pthread_t thread;
-	int ret;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
-	ret = tw_vector_done(fd, cmd, longest, sizeof(longest[0]), LONGEST, nr_done);
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	ASSERT_EQ(0, drainer.ret);
-	return ret;
-}
-
 /* One-shots at NEAR, in an array that is as new or as it was after another call. */
 static void fill_longest(__s32 result)
 {
@@ -556,6 +538,76 @@ static void fill_longest(__s32 result)
 			.id = TW_POISON64,
 			.result = result,
 		};
+}
+
+/*
+ * Looks on while another thread drains LONGEST timeouts.  Returns how often it
+ * saw a wheel that cannot be armed any more and is not drained yet.
+ */
+static int watch_drain(struct __test_metadata *_metadata)
+{
+	struct drainer drainer = { .delay_ns = TW_MS };
+	struct twheel_info info;
+	pthread_t thread;
+	int armed, seen = 0, nr = LONGEST;
+	short revents;
+	__u64 id;
+
+	drainer.fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, drainer.fd);
+	fill_longest(0);
+	ASSERT_EQ(LONGEST, tw_arm_vec(drainer.fd, longest, LONGEST));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
+	do {
+		armed = tw_arm_at(drainer.fd, TW_DAY, &id);
+		ASSERT_TRUE(armed == 0 || armed == -ESHUTDOWN);
+		nr += !armed;
+		revents = tw_poll(drainer.fd, POLLIN | POLLOUT, 0);
+		if (armed == -ESHUTDOWN) {
+			ASSERT_EQ(0, revents & POLLOUT);
+			seen += !(revents & POLLHUP);
+		}
+	} while (!(revents & POLLHUP));
+	ASSERT_EQ(POLLIN | POLLHUP, revents);
+	ASSERT_EQ(0, tw_info(drainer.fd, &info));
+	ASSERT_EQ(nr, info.unread);
+	ASSERT_EQ(0, info.pending);
+	ASSERT_EQ(-ESHUTDOWN, tw_arm_at(drainer.fd, TW_DAY, &id));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, drainer.ret);
+	EXPECT_ACCOUNTS(drainer.fd);
+	close(drainer.fd);
+	return seen;
+}
+
+TEST_F_TIMEOUT(drain, until_all_that_is_left_can_be_read_poll_says_neither_out_nor_hup, 100)
+{
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
+	int rounds, seen = 0;
+
+	for (rounds = 0; seen < 3 && tw_now(CLOCK_MONOTONIC) < end_ns; rounds++)
+		seen += watch_drain(_metadata);
+	TH_LOG("seen %d times in %d rounds", seen, rounds);
+	EXPECT_LE(1, seen);
+}
+
+/* ---- calls that are under way -------------------------------------------- */
+
+#define MOVED		(2 * TW_HOUR)
+
+/* What a call with all of longest[] returns while another thread drains the wheel. */
+static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long cmd,
+			__u64 delay_ns, __u32 *nr_done)
+{
+	struct drainer drainer = { .fd = fd, .delay_ns = delay_ns };
+	pthread_t thread;
+	int ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
+	ret = tw_vector_done(fd, cmd, longest, sizeof(longest[0]), LONGEST, nr_done);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, drainer.ret);
+	return ret;
 }
 
 /* Those below nr_done are at deadline_ns and the others, of nr, at NEAR; and no more. */

@@ -147,14 +147,12 @@ TEST_F(refresh, what_makes_no_sense_changes_nothing)
 	__u64 later_ns = twheel_refresh_deadline(9 * self->deadline_ns);
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
 	const __u64 words[] = {
-		~0ULL,				/* another generation, and past all time */
+		~0ULL,				/* another generation */
 		gen,
 		later_ns | (gen ^ 1),		/* other generations */
 		later_ns | (gen ^ 0x8000),
 		later_ns | ((gen - 1) & TWHEEL_REFRESH_GEN_MASK),
 		later_ns | ((gen + 1) & TWHEEL_REFRESH_GEN_MASK),
-		((TWHEEL_TIME_NEVER + 1) | gen) + TWHEEL_REFRESH_GRAIN_NS,	/* past all time */
-		~(__u64)TWHEEL_REFRESH_GEN_MASK | gen,
 		0,
 	};
 	struct twheel_status status;
@@ -185,6 +183,35 @@ TEST_F(refresh, to_the_end_of_time_never_expires)
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
+}
+
+/* Made by hand, without twheel_refresh_deadline(): all above it is the end of time. */
+TEST_F(refresh, to_beyond_the_end_of_time_never_expires)
+{
+	const __u64 beyond_ns[] = {
+		TWHEEL_TIME_NEVER + 1, TWHEEL_TIME_NEVER + 1 + TWHEEL_REFRESH_GRAIN_NS,
+		3ULL << 62, ~(__u64)TWHEEL_REFRESH_GEN_MASK,
+	};
+	struct twheel_status status;
+	struct twheel_info info;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(beyond_ns); i++) {
+		ASSERT_LT(0, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+				       self->deadline_ns, 0));
+		twheel_refresh_blind(self->table, self->id, beyond_ns[i]);
+		ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns)
+			TH_LOG("%#llx", beyond_ns[i]);
+		EXPECT_EQ(TWHEEL_TIME_NEVER, status.left_ns);
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 1000 * TW_DAY));
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
 }
 
