@@ -26,6 +26,11 @@
  * a store into the refresh table, which nobody notices then: its entry comes up
  * early, and is put where the deadline now says.
  *
+ * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead:
+ * as long as the next slot holds such entries only, it drops or moves them, and
+ * sets the alarm for the first slot that is needed.  So a wake-up in vain is one
+ * for a timeout that was cancelled, or moved, after the last pass.
+ *
  * Arming wakes nobody unless the kthread has to run earlier than it would
  * anyway.  Until then new timeouts stay in the inbox, and those cancelled there
  * never enter the wheel.
@@ -490,8 +495,6 @@ struct twheel_shrink {
  * @pass_drains: @drain_wanted when the pass began
  * @pass_begun: a pass has begun and needs more turns
  * @pass_now_ns: the clock when the pass began
- * @pass_stale: entries that came up in this pass and were stale
- * @pass_fired: entries that came up in this pass and expired or moved
  * @sweep_left: entries that this pass may still sweep
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
@@ -584,8 +587,6 @@ struct twheel {
 	bool pass_begun;
 	bool sweeping;
 	u64 pass_now_ns;
-	u32 pass_stale;
-	u32 pass_fired;
 	s64 sweep_left;
 	u32 drain_page;
 	bool shrink_due;
@@ -2457,7 +2458,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 /*
  * Make a one-shot of a timeout that is as @seen, which waits in the wheel and is
  * due no later than @deadline_ns.  That is what nearly all are, and changes nothing
- * there: the entry comes up early and is moved then.
+ * there: the entry is moved when it comes up, or when the kthread looks ahead.
  */
 static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
@@ -3253,7 +3254,6 @@ static bool inbox_drain(struct twheel *tw, int *budget)
  * @edge_ns: the latest tick's edge that has passed by then
  * @fired_ns: the clock when the batch was begun
  * @nr_room: room in the wheel to be given back
- * @nr_stale: entries of timeouts that are gone, or elsewhere
  * @nr_events: events that came or grew
  */
 struct expiry {
@@ -3261,7 +3261,6 @@ struct expiry {
 	u64 edge_ns;
 	u64 fired_ns;
 	unsigned int nr_room;
-	unsigned int nr_stale;
 	unsigned int nr_events;
 };
 
@@ -3327,8 +3326,9 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /*
- * An entry came up before its timeout is due, which is because that was moved
- * later, or because the clock was set back since it was overdue.
+ * An entry came up, or was found by looking ahead, before its timeout is due.  That
+ * is because the timeout was moved later, or because the clock was set back since
+ * it was overdue.
  */
 static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			     u64 state, struct expiry *x, u64 deadline_ns)
@@ -3378,7 +3378,6 @@ static inline void timeout_expire(struct twheel *tw,
 	if (state_phase(state) != PHASE_ARMED ||
 	    state_seq(state) != entry->seq) {
 		x->nr_room++;
-		x->nr_stale++;
 		return;
 	}
 	/*
@@ -3431,7 +3430,6 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	unsigned int i;
 
 	x->nr_room = 0;
-	x->nr_stale = 0;
 	x->nr_events = 0;
 	rcu_read_lock();
 	/* Those that came too late for their ticks are in no order. */
@@ -3447,8 +3445,6 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 		timeout_expire(tw, &due[i], t[i], x);
 	spin_unlock(&tw->lock);
 	room_give(tw, x->nr_room);
-	tw->pass_stale += x->nr_stale;
-	tw->pass_fired += nr - x->nr_stale;
 	/* One wake-up a batch. */
 	if (x->nr_events)
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM, x->nr_events);
@@ -3530,10 +3526,10 @@ static bool drain_pages(struct twheel *tw, int *budget)
 	return true;
 }
 
-/* The kthread: giving memory back */
+/* The kthread: looking ahead */
 
-static bool entry_lives(const struct twheel_entry *entry,
-			const struct twheel_timeout *t)
+static inline bool entry_lives(const struct twheel_entry *entry,
+			       const struct twheel_timeout *t)
 {
 	u64 state = t ? timeout_state(t) : PHASE_FREE;
 
@@ -3541,11 +3537,116 @@ static bool entry_lives(const struct twheel_entry *entry,
 	       state_seq(state) == entry->seq;
 }
 
+/**
+ * struct ahead - an entry that nobody has to come for
+ * @t: its timeout, NULL if it is stale
+ * @state: that of @t
+ * @deadline_ns: that of @t, later than the entry says
+ */
+struct ahead {
+	struct twheel_timeout *t;
+	u64 state;
+	u64 deadline_ns;
+};
+
 /*
- * Drop stale entries where they are too many, or where the kthread was woken
- * for nothing else (G6).  A pass sweeps twice as many entries as it inserted,
- * at least, so that the stale cannot outgrow it.  Returns false when the budget
- * of the turn ran out before that of the pass.
+ * Whether an entry is no reason to come for its slot.  One that is stale is none.
+ * One whose timeout was moved later is none either, if it can be moved at least
+ * as far as it has to wait now.  So an entry moves twice at most in the time that
+ * its timeout is armed for, however often that is refreshed (G7).  And before the
+ * first timeout is due, the kthread does not wake up for an entry that was left
+ * alone more often than the time until then can be halved (G6).
+ */
+static inline bool entry_is_idle(struct twheel *tw,
+				 const struct twheel_entry *entry,
+				 struct twheel_timeout *t, struct ahead *ahead)
+	__must_hold(&tw->lock)
+{
+	u64 edge_ns = entry->tick * tw->tick_ns;
+
+	*ahead = (struct ahead){};
+	/* For good: its sequence number is not used again soon. */
+	if (!entry_lives(entry, t))
+		return true;
+	ahead->t = t;
+	ahead->state = timeout_state(t);
+	ahead->deadline_ns = timeout_deadline_ns(tw, t, ahead->state);
+	/* One that was due when armed has no edge: it waits since a rewind. */
+	return !(ahead->state & STATE_OVERDUE) && ahead->deadline_ns > edge_ns &&
+	       ahead->deadline_ns - edge_ns >=
+	       edge_ns - tw->wheel.cur * tw->tick_ns;
+}
+
+/* Let nobody come for the oldest chunk of the next slot.  False if it has to stay. */
+static bool chunk_clear(struct twheel *tw, struct expiry *x)
+	__must_hold(&tw->lock)
+{
+	const struct twheel_chunk *chunk = twheel_wheel_peek(&tw->wheel);
+	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	struct ahead ahead[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	unsigned int i, nr;
+
+	lockdep_assert_held(&tw->lock);
+	if (!chunk)
+		return false;
+	/* In most cases the first one is enough to know. */
+	t[0] = entry_timeout(tw, &chunk->entry[0]);
+	if (!entry_is_idle(tw, &chunk->entry[0], t[0], &ahead[0]))
+		return false;
+	nr = chunk->nr;
+	for (i = 1; i < nr; i++) {
+		t[i] = entry_timeout(tw, &chunk->entry[i]);
+		prefetch(t[i]);
+	}
+	for (i = 1; i < nr; i++)
+		if (!entry_is_idle(tw, &chunk->entry[i], t[i], &ahead[i]))
+			return false;
+
+	twheel_wheel_drop(&tw->wheel);
+	for (i = 0; i < nr; i++) {
+		if (ahead[i].t)
+			timeout_postpone(tw, ahead[i].t, ahead[i].state, x,
+					 ahead[i].deadline_ns);
+		else
+			x->nr_room++;
+	}
+	return true;
+}
+
+/*
+ * G6 silent when idle: before the alarm is set, clear the slots that it would be
+ * set for in vain.  Returns false when the budget ran out before that.
+ */
+static bool look_ahead(struct twheel *tw, int *budget)
+{
+	if (tw->pass_drains)
+		return true;	/* nothing is left to be waited for */
+	do {
+		struct expiry x = {};
+		int left = KTHREAD_BATCH;
+		bool cleared;
+
+		spin_lock(&tw->lock);
+		do {
+			cleared = chunk_clear(tw, &x);
+			left -= TWHEEL_CHUNK_ENTRIES;
+		} while (cleared && left > 0);
+		spin_unlock(&tw->lock);
+		room_give(tw, x.nr_room);
+		if (!cleared)
+			return true;
+		budget_spend(tw, budget, KTHREAD_BATCH);
+		cond_resched();
+	} while (*budget > 0);
+	return false;
+}
+
+/* The kthread: giving memory back */
+
+/*
+ * Drop stale entries where they are too many.  A pass sweeps twice as many entries
+ * as it inserted, at least, so that the stale cannot outgrow it.  Returns false
+ * when the budget of the turn ran out before that of the pass.
  */
 static bool sweep(struct twheel *tw, int *budget)
 {
@@ -3554,9 +3655,7 @@ static bool sweep(struct twheel *tw, int *budget)
 	unsigned int i, nr_stale;
 
 	if (!tw->sweeping) {
-		bool in_vain = tw->pass_stale && !tw->pass_fired;
-
-		if (!room_is_wasted(tw, in_vain ? 0 : SWEEP_SLACK))
+		if (!room_is_wasted(tw, SWEEP_SLACK))
 			return true;
 		twheel_wheel_sweep_begin(&tw->wheel);
 		tw->sweeping = true;
@@ -3962,8 +4061,6 @@ static void pass_begin(struct twheel *tw)
 	/* After the inbox: the chunks for what came from it are here. */
 	gifts_accept(tw);
 	tw->drain_page = 0;
-	tw->pass_stale = 0;
-	tw->pass_fired = 0;
 	tw->sweep_left = TURN_BUDGET;
 	tw->pass_begun = true;
 }
@@ -4022,7 +4119,9 @@ static bool pass_continue(struct twheel *tw, int *budget)
 	    !sweep(tw, budget))
 		return false;
 	again = room_shrink(tw);
-	pass_end(tw, again || tw->sweeping);
+	/* What is due, and the inbox, do not wait for what is far ahead. */
+	again = again || tw->sweeping || !look_ahead(tw, budget);
+	pass_end(tw, again);
 	return true;
 }
 

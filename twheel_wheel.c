@@ -49,7 +49,9 @@
  * values: moving one reads and writes a chunk in sequence and touches nothing
  * of the caller's.  There is no removal: the caller lets go of what an entry
  * stands for, and drops the entry when it is handed out or when a sweep brings
- * it up.  Who never sweeps holds dead entries until they are due.
+ * it up.  A caller who never sweeps holds dead entries until they are due.  Before
+ * the caller waits for the next slot, it may look into it, and drop what there is
+ * no need to wait for.
  *
  * The wheel allocates nothing.  It takes chunks from a pool that the caller
  * fills beforehand, and twheel_wheel_chunks_for() says how many make sure that
@@ -297,6 +299,20 @@ static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 		if (w->level[l].next <= first->next)
 			first = &w->level[l];
 	return first;
+}
+
+/* The level of which a slot is to be handled next, empty or not. */
+static __always_inline u32 wheel_wake_level(const struct twheel_wheel *w)
+{
+	u32 l = 0;
+
+	if (likely(w->level[0].next <= w->cascade_from))
+		return 0;
+	do
+		l++;
+	while (w->level[l].next == U64_MAX ||
+	       w->level[l].next - level_lead(&w->level[l]) != w->cascade_from);
+	return l;
 }
 
 /* Put an entry where it belongs: the finest level that reaches its tick. */
@@ -763,6 +779,45 @@ u64 twheel_wheel_next(const struct twheel_wheel *w)
 	if (w->limbo || w->overdue || w->hand)
 		return 0;
 	return min(w->level[0].next, max(w->cascade_from, w->cur));
+}
+
+/**
+ * twheel_wheel_peek() - look at what there is to do next
+ * @w: the wheel
+ *
+ * Context: the wheel's one caller.
+ * Return: the oldest chunk of the slot that twheel_wheel_next() tells the time
+ * of; NULL when there is something to do at once, or never.  Good until the wheel
+ * is used again.
+ */
+const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w)
+{
+	const struct twheel_level *level = &w->level[wheel_wake_level(w)];
+
+	if (level->next == U64_MAX || w->limbo || w->overdue || w->hand)
+		return NULL;
+	return level->slot[level_slot(level, level->next)]->next;
+}
+
+/**
+ * twheel_wheel_drop() - drop the entries that twheel_wheel_peek() has shown
+ * @w: the wheel, not used since
+ *
+ * All of them: a slot of which some were dropped would waste a chunk, and any
+ * number of slots may be looked at before they are due.
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_drop(struct twheel_wheel *w)
+{
+	struct twheel_level *level = &w->level[wheel_wake_level(w)];
+	u32 slot = level_slot(level, level->next);
+	struct twheel_chunk *chunk = bag_take_oldest(&level->slot[slot]);
+
+	w->nr_entries -= chunk->nr;
+	pool_put(w, chunk);
+	if (!level->slot[slot])
+		slot_end(w, level, slot);
 }
 
 /**

@@ -136,6 +136,8 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 				  struct twheel_entry *due, unsigned int max,
 				  bool *more);
 u64 twheel_wheel_next(const struct twheel_wheel *w);
+const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w);
+void twheel_wheel_drop(struct twheel_wheel *w);
 void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
 void twheel_wheel_sweep_begin(struct twheel_wheel *w);
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w);

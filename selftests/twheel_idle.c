@@ -10,29 +10,6 @@
 
 #define VECTOR		512
 
-/* ---- what our hrtimers do ------------------------------------------------ */
-
-/* How many expiries of ours there were; all says how many of any timer. */
-static int expiries(int *all)
-{
-	FILE *file = tw_trace_stop();
-	char line[512];
-	int nr = 0;
-
-	*all = 0;
-	while (file && fgets(line, sizeof(line), file)) {
-		const char *function = strstr(line, "function=");
-
-		if (!function)
-			continue;
-		++*all;
-		nr += !!strstr(function, "twheel");
-	}
-	if (file)
-		fclose(file);
-	return nr;
-}
-
 static __u64 listen_ns(void)
 {
 	return tw_setting("TW_IDLE_SECONDS", 10) * TW_SEC;
@@ -96,7 +73,7 @@ TEST_F_TIMEOUT(idle, no_hrtimer_of_ours_expires, 100)
 	if (ret)
 		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
 	tw_sleep(listen_ns());
-	ours = expiries(&all);
+	ours = tw_trace_expiries(&all);
 	EXPECT_LT(0, all);
 	EXPECT_EQ(0, ours);
 }
@@ -151,7 +128,7 @@ TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 100)
 	if (ret)
 		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
 	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
-	ours = expiries(&all);
+	ours = tw_trace_expiries(&all);
 	EXPECT_LT(0, ours);
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }
@@ -171,7 +148,7 @@ TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 100)
 	EXPECT_EQ(before, after);
 }
 
-/* A cancelled timeout is no reason to wake up at its deadline. */
+/* A cancelled timeout is no reason to wake up; see twheel_idle_stale.c for many. */
 TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 100)
 {
 	__u64 before, after, id;

@@ -144,4 +144,25 @@ static inline FILE *tw_trace_stop(void)
 	return fopen(TW_TRACING "/trace", "re");
 }
 
+/* Stops.  How many expiries of ours there were; all says how many of any timer. */
+static inline int tw_trace_expiries(int *all)
+{
+	FILE *file = tw_trace_stop();
+	char line[512];
+	int nr = 0;
+
+	*all = 0;
+	while (file && fgets(line, sizeof(line), file)) {
+		const char *function = strstr(line, "function=");
+
+		if (!function)
+			continue;
+		++*all;
+		nr += !!strstr(function, "twheel");
+	}
+	if (file)
+		fclose(file);
+	return nr;
+}
+
 #endif /* TWHEEL_OUTSIDE_H */

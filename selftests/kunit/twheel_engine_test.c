@@ -58,6 +58,13 @@ static int chunks_alloc(struct kmem_cache *cache, gfp_t flags, size_t nr,
 #undef kmem_cache_alloc_bulk
 #define kmem_cache_alloc_bulk	chunks_alloc
 
+/* Entries that were put into a wheel, for whatever reason. */
+static u64 nr_inserted;
+
+#include "twheel_wheel.h"
+#define twheel_wheel_insert(w, entry) \
+	(nr_inserted++, twheel_wheel_insert(w, entry))
+
 #include "../../twheel_main.c"
 
 /* What the engine does within RCU; here nothing is freed in between. */
@@ -1599,8 +1606,8 @@ static void an_entry_of_any_other_sequence_number_is_stale(struct kunit *test)
 		entry.seq = state_seq(rest) ^ BIT(bit);
 		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
 		expire_batch(tw, &entry, 1, &x);
-		KUNIT_ASSERT_EQ(test, x.nr_stale, 1U);
 		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
+		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
 		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), rest);
 		KUNIT_ASSERT_FALSE(test, lives(tw, &entry));
 	}
@@ -1626,7 +1633,8 @@ static void an_entry_of_what_is_not_armed_is_stale(struct kunit *test)
 			continue;
 		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
 		expire_batch(tw, &entry, 1, &x);
-		KUNIT_ASSERT_EQ(test, x.nr_stale, 1U);
+		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
+		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
 		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), state);
 	}
 	atomic64_set(&t->state, rest);
@@ -2666,23 +2674,209 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	room_give(tw, 1);
 }
 
-static void a_wake_up_in_vain_is_the_last_one(struct kunit *test)
+/* In the wheel, a tick apart, the first one 10 ticks ahead. */
+static void row_arm(struct kunit *test, unsigned int nr, u64 *ids)
 {
 	struct twheel *tw = test->priv;
-	u64 ids[2];
+	unsigned int i;
 
-	ids[0] = id_of(arm_like(test, 0));
-	ids[1] = id_of(arm(test, &(struct twheel_arm) {
-		.expires_ns = 1000 * TICK_NS }));
+	for (i = 0; i < nr; i++)
+		ids[i] = id_of(arm(test, &(struct twheel_arm) {
+			.expires_ns = (10 + i) * TICK_NS }));
 	pass(tw);
-	cancel(tw, ids[0]);
-	cancel(tw, ids[1]);
+	KUNIT_ASSERT_EQ(test, tw->wake_ns, START_NS + 10 * TICK_NS);
+}
+
+/* More than one level reaches. */
+#define ROW	200
+
+static void slots_of_the_cancelled_are_cleared_ahead_of_time(struct kunit *test)
+{
+	static u64 ids[ROW];
+	struct twheel *tw = test->priv;
+	unsigned int i;
+
+	row_arm(test, ROW, ids);
+	for (i = 0; i < ROW - 1; i++)
+		cancel(tw, ids[i]);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
-	tw->virtual_now_ns += DELAY_NS + TICK_NS;
 	pass(tw);
-	/* One came up for nothing, and the other was swept along. */
+	/* One slot is all there is, of 32 ticks: it is for the last one. */
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room_used), 32L);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 100 * TICK_NS);
+	KUNIT_EXPECT_LE(test, tw->wake_ns, START_NS + (9 + ROW) * TICK_NS);
+	cancel(tw, ids[ROW - 1]);
+	pass(tw);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+}
+
+static void slots_of_what_was_moved_later_are_cleared_ahead_of_time(struct kunit *test)
+{
+	static u64 ids[ROW];
+	struct twheel *tw = test->priv;
+	u64 last_ns = START_NS + 10000 * TICK_NS;
+	unsigned int i;
+
+	row_arm(test, ROW, ids);
+	for (i = 0; i < ROW; i++)
+		rearm(tw, ids[i], &(struct twheel_arm) {
+			.expires_ns = last_ns, .flags = TWHEEL_ARM_ABSOLUTE });
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), ROW);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 1000 * TICK_NS);
+	audit(test);
+	tw->virtual_now_ns = last_ns - 1;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	tw->virtual_now_ns = last_ns;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)ROW);
+}
+
+/* What lives is what the alarm is set for, whatever is in its slot besides. */
+static void what_lives_stays_where_it_is(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 inserted, ids[20];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		ids[i] = id_of(arm_like(test, 0));
+	pass(tw);
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		if (i != 13)
+			cancel(tw, ids[i]);
+	inserted = nr_inserted;
+	for (i = 0; i < 3; i++) {
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + 6 * TICK_NS);
+		KUNIT_EXPECT_EQ(test, nr_inserted, inserted);
+		audit(test);
+	}
+	tw->virtual_now_ns += 6 * TICK_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+}
+
+/* G2: the inbox, and what is due, do not wait until all is looked at. */
+static void looking_ahead_goes_by_turns(struct kunit *test)
+{
+	const unsigned int nr = 3 * TURN_BUDGET;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i, passes = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	/* As many live: it is not for a sweep. */
+	arm_many(test, nr, ids);
+	pass(tw);
+	for (i = 0; i < nr; i++)
+		rearm(tw, ids[i], &(struct twheel_arm) {
+			.expires_ns = 1000 * TICK_NS });
+	do {
+		KUNIT_EXPECT_EQ(test, pass(tw), 1U);
+		if (++passes == 2)
+			arm_like(test, OV);
+		KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)(passes > 2));
+		KUNIT_ASSERT_LT(test, passes, 10U);
+	} while (work_take(tw));
+	KUNIT_EXPECT_GE(test, passes, 3U);
+	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 100 * TICK_NS);
+}
+
+/*
+ * G7: idle connections, each refreshed much more often than it is long, beside
+ * passes in each tick.  What a pass is for must not matter.
+ */
+#define LENGTH	300
+#define ROUNDS	4
+
+static u64 moves_of_idle_connections(struct kunit *test, u64 *ids,
+				     unsigned int nr, u64 beside_ns)
+{
+	struct twheel *tw = test->priv;
+	unsigned int tick, i = 0;
+	u64 moves = 0;
+
+	for (tick = 0; tick < ROUNDS * LENGTH; tick++) {
+		u64 inserted;
+		unsigned int k;
+
+		/* All of them in a tenth of their length. */
+		for (k = 0; k < nr / (LENGTH / 10); k++, i++)
+			rearm(tw, ids[i % nr], &(struct twheel_arm) {
+				.expires_ns = LENGTH * TICK_NS });
+		if (beside_ns != WAKE_NEVER)
+			arm(test, &(struct twheel_arm) { .expires_ns = beside_ns });
+		inserted = nr_inserted;
+		pass(tw);
+		moves += nr_inserted - inserted - (beside_ns != WAKE_NEVER);
+		while (read_one(tw, NULL))
+			;
+		tw->virtual_now_ns += TICK_NS;
+	}
+	return moves;
+}
+
+static void a_refreshed_timeout_moves_twice_in_its_length_at_most(struct kunit *test)
+{
+	static const u64 beside_ns[] = {
+		WAKE_NEVER, 0, 1, TICK_NS, 7 * TICK_NS, LENGTH / 3 * TICK_NS,
+	};
+	static u64 ids[LENGTH];
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 moves;
+
+	/* One that is there all the time, and is never moved. */
+	arm(test, &(struct twheel_arm) {
+		.expires_ns = 100 * ROUNDS * LENGTH * TICK_NS });
+	for (i = 0; i < LENGTH; i++)
+		ids[i] = id_of(arm(test, &(struct twheel_arm) {
+			.expires_ns = LENGTH * TICK_NS }));
+	pass(tw);
+	for (i = 0; i < ARRAY_SIZE(beside_ns); i++) {
+		moves = moves_of_idle_connections(test, ids, LENGTH, beside_ns[i]);
+		KUNIT_EXPECT_LE_MSG(test, moves, (u64)2 * (ROUNDS + 1) * LENGTH,
+				    "beside %llu ns", beside_ns[i]);
+		kunit_info(test, "%llu moves of %u in %u lengths beside %lld ns\n",
+			   moves, LENGTH, ROUNDS, (s64)beside_ns[i]);
+	}
+	for (i = 0; i < LENGTH; i++)
+		KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+}
+
+/*
+ * G6: entries that are left alone, since they would move by little, wake the
+ * kthread no more often than the time to the first live one can be halved.
+ */
+static void wake_ups_in_vain_are_few_before_the_first_is_due(struct kunit *test)
+{
+	const unsigned int nr = 4000;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	u64 first_ns = START_NS + (nr + 10) * TICK_NS;
+	unsigned int i, woken = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	row_arm(test, nr, ids);
+	for (i = 0; i < nr; i++)
+		rearm(tw, ids[i], &(struct twheel_arm) {
+			.expires_ns = first_ns, .flags = TWHEEL_ARM_ABSOLUTE });
+	while (!tw->nr_unread) {
+		/* Levels are emptied on the way: of these there are three. */
+		KUNIT_ASSERT_LT(test, woken++, 13U + 20);
+		KUNIT_ASSERT_LE(test, tw->wake_ns, first_ns);
+		tw->virtual_now_ns = max(tw->virtual_now_ns, tw->wake_ns);
+		pass(tw);
+	}
+	KUNIT_EXPECT_EQ(test, tw->virtual_now_ns, first_ns);
+	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr);
+	kunit_info(test, "%u wake-ups\n", woken);
 }
 
 /* The whole, with a thread */
@@ -3194,7 +3388,12 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_full_inbox_is_emptied_turn_by_turn),
 	KUNIT_CASE(entries_of_the_cancelled_are_swept),
 	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
-	KUNIT_CASE(a_wake_up_in_vain_is_the_last_one),
+	KUNIT_CASE(slots_of_the_cancelled_are_cleared_ahead_of_time),
+	KUNIT_CASE(slots_of_what_was_moved_later_are_cleared_ahead_of_time),
+	KUNIT_CASE(what_lives_stays_where_it_is),
+	KUNIT_CASE(looking_ahead_goes_by_turns),
+	KUNIT_CASE(a_refreshed_timeout_moves_twice_in_its_length_at_most),
+	KUNIT_CASE(wake_ups_in_vain_are_few_before_the_first_is_due),
 	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
 	KUNIT_CASE(arming_beside_a_busy_thread_waits_for_it_last_of_all),
 	KUNIT_CASE(pages_of_a_burst_are_given_back),

@@ -401,6 +401,47 @@ unsigned int sweep(struct rig *r, unsigned int drop_one_in)
 	return nr;
 }
 
+/*
+ * Look at the oldest entries of the slot that is next, and drop or move them, or
+ * not.  Returns how many.
+ */
+unsigned int look_ahead(struct rig *r, unsigned int drop_one_in)
+{
+	const struct twheel_chunk *chunk = twheel_wheel_peek(&r->w);
+	bool at_once = r->w.limbo || r->w.overdue || r->w.hand;
+	u64 next = twheel_wheel_next(&r->w);
+	struct twheel_chunk seen;
+	unsigned int i;
+
+	CHECK(!chunk == (at_once || next == U64_MAX), "%llu", next);
+	if (!chunk)
+		return 0;
+	CHECK(chunk->nr && chunk->nr <= TWHEEL_CHUNK_ENTRIES, "%u", chunk->nr);
+	seen = *chunk;
+	for (i = 0; i < seen.nr; i++) {
+		known_of(r, &seen.entry[i]);
+		CHECK(seen.entry[i].tick >= next, "due before %llu", next);
+	}
+	if (!drop_one_in)
+		return 0;
+	twheel_wheel_drop(&r->w);
+	for (i = 0; i < seen.nr; i++) {
+		struct known *known = &r->known[seen.entry[i].index];
+
+		known->held = false;
+		r->held--;
+		if (!below(drop_one_in))
+			continue;
+		known->tick += min(random_distance(r),
+				   r->config.max_tick - known->tick);
+		known->held = true;
+		known->seen = false;
+		r->held++;
+		place(r, seen.entry[i].index);
+	}
+	return seen.nr;
+}
+
 void rewind_to(struct rig *r, u64 tick)
 {
 	u32 i;
@@ -475,7 +516,7 @@ void random_step(struct rig *r)
 	u32 i, nr = 1 + below(below(4) ? 4 : r->cap);
 	u64 next;
 
-	switch (below(16)) {
+	switch (below(17)) {
 	case 0 ... 4:
 		for (i = 0; i < nr && r->held < r->cap; i++)
 			insert(r, random_tick(r));
@@ -525,6 +566,10 @@ void random_step(struct rig *r)
 		else if (r->nr_outside < SPARE_CHUNKS)
 			r->outside[r->nr_outside++] =
 				twheel_wheel_take_back(&r->w);
+		break;
+	case 16:
+		while (nr-- && look_ahead(r, below(4)))
+			;
 		break;
 	}
 }

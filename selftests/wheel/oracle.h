@@ -96,6 +96,7 @@ void advance_to(struct rig *r, u64 now);
 void check_next(struct rig *r);
 void drive_by_next(struct rig *r);
 unsigned int sweep(struct rig *r, unsigned int drop_one_in);
+unsigned int look_ahead(struct rig *r, unsigned int drop_one_in);
 void rewind_to(struct rig *r, u64 tick);
 
 u64 random_distance(const struct rig *r);

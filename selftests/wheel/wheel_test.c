@@ -383,6 +383,26 @@ static void rewind_is_done_in_steps_of_bounded_work(const struct shape *shape)
 	rig_free(r);
 }
 
+/* Dropping whatever is next, to the end, drops all, and wastes no chunk. */
+static void what_is_next_can_be_dropped_until_nothing_is(const struct shape *shape)
+{
+	struct rig *r = rig_make(&shape->config, 5, 400, 7);
+	u32 round, i;
+
+	for (round = 0; round < 20; round++) {
+		while (r->held < r->cap)
+			insert(r, 5 + (below(2) ? below(8) : random_distance(r)));
+		for (i = below(60); i; i--)
+			look_ahead(r, below(4));
+		walk(r);
+	}
+	while (look_ahead(r, 1))
+		check_next(r);
+	CHECK(!r->held && twheel_wheel_next(&r->w) == U64_MAX, "%u", r->held);
+	walk(r);
+	rig_free(r);
+}
+
 static void quiet_sweep_brings_up_every_entry(const struct shape *shape)
 {
 	struct rig *r = rig_make(&shape->config, 5, 400, 7);
@@ -492,6 +512,7 @@ static const struct {
 	TEST(rewinds_in_a_row_need_no_more_chunks, EACH),
 	TEST(rewind_that_spreads_a_slot_has_chunks, EACH),
 	TEST(rewind_is_done_in_steps_of_bounded_work, EACH),
+	TEST(what_is_next_can_be_dropped_until_nothing_is, EACH),
 	TEST(random_use_agrees_with_a_plain_list, EACH),
 	TEST(coarse_slot_of_a_million_makes_no_burst, USUAL),
 	TEST(million_entries_take_18_bytes_each, USUAL),

@@ -428,10 +428,11 @@ struct twheel_event {
  *	deadline_ns = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL);
  *	twheel_refresh(table, id, deadline_ns);		... and for others
  *
- * The word is looked at when the timeout would expire, which it then does at the
- * deadline it finds there.  Of several stores the last one counts, and once the
- * kernel has looked, only a later one.  One comes too late when the timeout has
- * expired: then its event comes, or has come.
+ * The kernel looks at the word when the timeout would expire, and may look before.
+ * The timeout then expires at the deadline that it found there.  Of several stores
+ * the last one before the kernel looks counts, and once it has looked, only a
+ * later one.  One comes too late when the timeout has expired: then its event
+ * comes, or has come.
  *
  * What is stored is an absolute deadline in units of TWHEEL_REFRESH_GRAIN_NS,
  * and below it the low bits of the id's generation.  It counts for a pending

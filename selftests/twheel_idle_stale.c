@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Silence (G6) after timeouts that had entered the wheel were cancelled or moved
+ * later: nobody is woken at the deadlines that they had.
+ *
+ * Half of all timeouts are an hour ahead and stay as they are.  The others have
+ * deadlines each at a tick of its own within the time in which we listen.
+ *
+ * TW_IDLE_SECONDS (10) is how long that is.
+ */
+#include "twheel_outside.h"
+
+#include <sys/mman.h>
+
+#define NR		5000
+#define VECTOR		500
+#define A_HANDFUL	10
+
+enum way { CANCELLED, REARMED, REFRESHED };
+
+FIXTURE(half) {
+	int fd;
+	__u64 listen_ns;
+	__u64 id[NR];		/* of the half that goes */
+};
+
+FIXTURE_VARIANT(half) {
+	enum way way;
+	struct twheel_setup setup;
+	__u64 spread_ns;	/* from the first to the last of the half that stays */
+};
+
+FIXTURE_VARIANT_ADD(half, cancelled) {
+	.way = CANCELLED,
+	.spread_ns = 10 * TW_MIN,
+};
+
+FIXTURE_VARIANT_ADD(half, rearmed_to_later) {
+	.way = REARMED,
+	.spread_ns = 10 * TW_MIN,
+};
+
+FIXTURE_VARIANT_ADD(half, refreshed_to_later) {
+	.way = REFRESHED,
+	.spread_ns = 10 * TW_MIN,
+};
+
+/* All of them in level 0. */
+FIXTURE_VARIANT_ADD(half, cancelled_in_many_slots) {
+	.way = CANCELLED,
+	.setup = { .slots = 1 << 15 },
+	.spread_ns = 10 * TW_MIN,
+};
+
+/* All of them in coarse slots. */
+FIXTURE_VARIANT_ADD(half, cancelled_in_few_slots) {
+	.way = CANCELLED,
+	.setup = { .slots = TWHEEL_SLOTS_MIN },
+};
+
+/* It looks at each slot that is occupied once a round: at a single one here. */
+FIXTURE_VARIANT_ADD(half, cancelled_in_one_level) {
+	.way = CANCELLED,
+	.setup = { .slots = 1 << 13, .flags = TWHEEL_SETUP_ONE_LEVEL },
+};
+
+/* NR of them, the first at @first_ns from now on, the last @spread_ns later. */
+static void arm_half(struct __test_metadata *_metadata, int fd, __u64 first_ns,
+		     __u64 spread_ns, __u64 *ids)
+{
+	static struct twheel_arm arms[VECTOR];
+	__u64 now_ns = tw_now(CLOCK_MONOTONIC);
+	int i, j;
+
+	for (i = 0; i < NR; i += VECTOR) {
+		for (j = 0; j < VECTOR; j++)
+			arms[j] = (struct twheel_arm){
+				.flags = TWHEEL_ARM_ABSOLUTE,
+				.expires_ns = now_ns + first_ns + spread_ns / NR * (i + j),
+			};
+		ASSERT_EQ(VECTOR, tw_arm_vec(fd, arms, VECTOR));
+		for (j = 0; j < VECTOR; j++)
+			ids[i + j] = arms[j].id;
+	}
+}
+
+/* The kthread takes all that was armed into the wheel when something is due. */
+static void enter_all(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+	ASSERT_ONE_EVENT(fd, &event, id);
+}
+
+static void cancel_all(struct __test_metadata *_metadata, int fd, const __u64 *ids)
+{
+	int i;
+
+	for (i = 0; i < NR; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[i]));
+	}
+}
+
+static void rearm_all(struct __test_metadata *_metadata, int fd, const __u64 *ids)
+{
+	int i;
+
+	for (i = 0; i < NR; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[i], 0, TW_HOUR, 0));
+	}
+}
+
+static void refresh_all(struct __test_metadata *_metadata, int fd, const __u64 *ids)
+{
+	__u64 deadline_ns = twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) + TW_HOUR);
+	struct twheel_info info;
+	__u64 *table;
+	int i;
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, table);
+	for (i = 0; i < NR; i++) {
+		ASSERT_EQ(1, twheel_refresh(table, ids[i], deadline_ns));
+	}
+	munmap(table, info.refresh_size);
+}
+
+FIXTURE_SETUP(half)
+{
+	static __u64 stay[NR];
+
+	self->listen_ns = tw_setting("TW_IDLE_SECONDS", 10) * TW_SEC;
+	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &variant->setup);
+	ASSERT_LE(0, self->fd);
+	arm_half(_metadata, self->fd, TW_HOUR, variant->spread_ns, stay);
+	arm_half(_metadata, self->fd, 2 * TW_SEC, self->listen_ns, self->id);
+	enter_all(_metadata, self->fd);
+	if (variant->way == CANCELLED)
+		cancel_all(_metadata, self->fd, self->id);
+	else if (variant->way == REARMED)
+		rearm_all(_metadata, self->fd, self->id);
+	else
+		refresh_all(_metadata, self->fd, self->id);
+}
+
+FIXTURE_TEARDOWN(half)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(half, wakes_nobody_more_than_a_handful_of_times, 100)
+{
+	bool cancelled = variant->way == CANCELLED;
+	struct twheel_info info;
+	__u64 before, after;
+	int ours, all;
+	bool traced;
+
+	traced = !tw_trace_start();
+	ASSERT_LT(0, tw_kthreads(&before));
+	tw_sleep(2 * TW_SEC + self->listen_ns);
+	ASSERT_LT(0, tw_kthreads(&after));
+	ours = tw_trace_expiries(&all);
+	TH_LOG("%llu switches, %d expiries", after - before, traced ? ours : -1);
+	EXPECT_GE(before + A_HANDFUL, after);
+	if (traced) {
+		EXPECT_LT(0, all);
+		EXPECT_GE(A_HANDFUL, ours);
+	}
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(cancelled ? NR : 2 * NR, info.pending);
+}
+
+TEST_HARNESS_MAIN
