@@ -1451,7 +1451,11 @@ inline drain_pages()
 
 chan kept = [WHEEL_MAX] of { byte, byte, byte };
 
-/* Any pass may sweep.  entry_lives() is one look, with the lock. */
+/*
+ * Any pass may sweep.  entry_lives() is one look, with the lock.  So is that of
+ * look_ahead(), which moves what was moved later besides: any such entry here, or
+ * none.
+ */
 inline sweep()
 {
 	do
@@ -1460,6 +1464,9 @@ inline sweep()
 		wheel?tick, index, seq;
 		if
 		:: entry_lives(index, seq) -> kept!tick, index, seq
+		:: entry_lives(index, seq) && deadline[index] > tick &&
+		   !(state[index] & STATE_OVERDUE) ->
+			kept!deadline[index], index, seq
 		:: else -> room_give(1)
 		fi
 	   }
