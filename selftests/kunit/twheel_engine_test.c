@@ -2725,7 +2725,7 @@ static void slots_of_what_was_moved_later_are_cleared_ahead_of_time(struct kunit
 			.expires_ns = last_ns, .flags = TWHEEL_ARM_ABSOLUTE });
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->room_used), ROW);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), (long)ROW);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 1000 * TICK_NS);
 	audit(test);
