@@ -113,6 +113,7 @@ a_run_without_a_network_says_so()
 stub_apt()
 {
 	stub apt-cache <<-'EOT'
+	[[ " $* " != *' show '* ]] || { echo 'Size: 1549999'; exit; }
 	for lists in "$@"; do [[ $lists != Dir::State::lists=* ]] || break; done
 	[ -e "${lists#*=}/x_Packages" ] && version=1.2-3 || version='(none)'
 	printf '%s:\n  Candidate: %s\n' "${@: -1}" "$version"
@@ -121,7 +122,10 @@ stub_apt()
 	for lists in "$@"; do [[ $lists != Dir::State::lists=* ]] || break; done
 	case " $* " in
 	*' update '*) touch "${lists#*=}/x_Packages" ;;
-	*' download '*) touch busybox-static.deb ;;
+	*' download '*)
+		touch busybox-static.deb
+		[[ " $* " != *Status-Fd=5* ]] || printf 'dlstatus:1:%s:file 1 of 1\n' 12.5 50.0 >&5
+		;;
 	esac
 	EOT
 }
@@ -269,6 +273,21 @@ make_list_names_all_tests()
 	done
 }
 
+downloads_tell_their_size_and_how_far_they_are()
+{
+	local tries=50
+
+	stub_apt
+	export PROGRESS_SECONDS=0
+	with_apt 'get_packages $cache/packages echo busybox-static' 2>"$work/said"
+	grep 'downloading 1 of 1: busybox-static=1.2-3, 1.5 MB of 1.5 MB' "$work/said"
+	# The reader of it is not waited for.
+	until grep '50 % downloaded' "$work/said"; do
+		[ $((tries--)) -gt 0 ]
+		sleep 0.1
+	done
+}
+
 cases=(
 	translated_apt_is_understood
 	everything_speaks_english
@@ -279,6 +298,7 @@ cases=(
 	a_user_without_root_is_told_what_to_run
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket
+	downloads_tell_their_size_and_how_far_they_are
 	a_misspelt_test_is_an_error
 	make_list_names_all_tests
 )

@@ -105,20 +105,59 @@ resolve()
 	mv "$file.tmp" "$file"
 }
 
+# megabytes BYTES
+megabytes()
+{
+	local tenths=$((($1 + 50000) / 100000))
+
+	echo "$((tenths / 10)).$((tenths % 10)) MB"
+}
+
+# What comes first is how far a download is; the rest of what apt tells its front
+# ends is no news. Every few seconds: a terminal is not taken for granted.
+tell_progress()
+{
+	local kind percent what told=$SECONDS every=${PROGRESS_SECONDS:-5}
+
+	while IFS=: read -r kind _ percent what; do
+		[ $((SECONDS - told)) -ge "$every" ] || continue
+		told=$SECONDS
+		case $kind in
+		dlstatus) say "  ${percent%.*} % downloaded" ;;
+		pmstatus) say "  ${percent%.*} % installed: $what" ;;
+		esac
+	done
+}
+
+# with_progress LOG COMMAND...: `quietly' for an apt-get that takes its time. It is
+# not waited for who reads: a daemon that was installed might keep the line open.
+with_progress()
+{
+	quietly "$@" -o APT::Status-Fd=5 5> >(tell_progress 9>&-)
+}
+
+# download FILE: the packages in it that are not there yet.
 download()
 {
-	local file=$1 spec dir
+	local spec dir size total=0 i=0 missing=() sizes=()
 
 	while read -r spec; do
+		[ ! -e "$cache/debs/$spec" ] || continue
+		size=$(apt_own apt-cache show "$spec" | sed -n 's/^Size: //p' | head -n 1) || true
+		missing+=("$spec")
+		sizes+=("${size:-0}")
+		total=$((total + ${size:-0}))
+	done <"$1"
+	for spec in "${missing[@]}"; do
 		dir=$cache/debs/$spec
-		[ ! -e "$dir" ] || continue
-		say "downloading $spec"
+		say "downloading $((i + 1)) of ${#missing[@]}: $spec, $(megabytes "${sizes[i]}") of $(megabytes $total)"
+		i=$((i + 1))
 		rm -rf "$dir.tmp"
 		mkdir -p "$dir.tmp"
-		(cd "$dir.tmp" && quietly "$apt_state/download.log" \
+		(cd "$dir.tmp" && with_progress "$apt_state/download.log" \
 			apt_own apt-get download "$spec") || return 1
 		mv "$dir.tmp" "$dir"
-	done <"$file"
+	done
 }
 
 deb_files()
@@ -142,10 +181,10 @@ drop_packages()
 host_apt_install()
 {
 	local install=(apt-get install --no-install-recommends -y "$@")
-	local log=$cache/apt-host-update.log
+	local log=$cache/apt-host-update.log amount
 
 	[ "$(id -u)" = 0 ] || die "as root, run: apt-get update && ${install[*]}"
-	say "installing them with apt-get, without what they only recommend"
+	say "reading this system's package lists"
 	export DEBIAN_FRONTEND=noninteractive
 	# Fresh lists first: old ones name packages that the mirror no longer has. But a
 	# source of the system that does not answer need not be one that we need.
@@ -161,6 +200,9 @@ host_apt_install()
 	if grep '^Inst linux-\(image\|binary\)' "$cache/apt-host-plan.log"; then
 		die "not installing these: apt wants to install a kernel with them"
 	fi
-	quietly "$cache/apt-host-install.log" "${install[@]}" ||
+	amount=$("${install[@]/#-y/--assume-no}" 2>/dev/null |
+		sed -n 's/^Need to get \(.*\) of archives.*/\1/p') || true
+	say "installing them with apt-get, without what they only recommend: ${amount:-nothing} to download"
+	with_progress "$cache/apt-host-install.log" "${install[@]}" ||
 		die "apt-get could not install them. Is there a network? Then try again"
 }
