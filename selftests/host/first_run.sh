@@ -273,6 +273,41 @@ make_list_names_all_tests()
 	done
 }
 
+# The programs of a run pass at once, in two machines; this is what is said of them.
+a_run_tells_which_program_of_how_many_it_is_at()
+{
+	stub_machine
+	echo 6.1-stub >"$tree/.cache/kernels/6.1/release"
+	stub modinfo <<<'echo sum'
+	stub make <<-'EOT'
+	case " $* " in
+	*' list '*) printf '%s\n' twheel_one twheel_two twheel_three ;;
+	*' all '*) for name in one two three; do install "$0" "$(sed 's/.* OUTPUT=\([^ ]*\).*/\1/' <<<"$*")/twheel_$name"; done ;;
+	*) touch "$2/twheel.ko" ;;
+	esac
+	EOT
+	stub qemu-system-x86_64 <<-'EOT'
+	[[ "$*" =~ vm_tests=([^ ]*) ]] || exit 0
+	for name in ${BASH_REMATCH[1]//,/ }; do
+		printf '@%s\n' "begin $name" 'module sum'
+		printf '%s\n' 1..1 'ok 1 it does'
+		echo '@end 0'
+	done
+	echo @done
+	EOT
+	in_tree env KERNELS='6.1 6.12' TESTS='twheel_t*' tools/vm/test.sh >"$work/said" 2>&1 || {
+		cat "$work/said"
+		return 1
+	}
+	cat "$work/said"
+	grep -E '^# program 1 of 4: 6.12?/twheel_two, about 1 min left after it' "$work/said"
+	grep -E '^# program 4 of 4: 6.12?/twheel_three, about 0 min left after it' "$work/said"
+	[ "$(grep -c '^# program' "$work/said")" = 4 ]
+	[ "$(cut -d ' ' -f 1 "$tree/.cache/seconds" | tr '\n' ' ')" = \
+		'6.1/twheel_three 6.1/twheel_two 6.12/twheel_three 6.12/twheel_two ' ]
+	tail -n 1 "$work/said" | grep -x '10 passed, 0 failed'
+}
+
 downloads_tell_their_size_and_how_far_they_are()
 {
 	local tries=50
@@ -299,6 +334,7 @@ cases=(
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket
 	downloads_tell_their_size_and_how_far_they_are
+	a_run_tells_which_program_of_how_many_it_is_at
 	a_misspelt_test_is_an_error
 	make_list_names_all_tests
 )

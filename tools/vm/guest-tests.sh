@@ -115,12 +115,14 @@ boot_and_read()
 			left=("${left[@]:1}")
 			kernel_log=()
 			stream_begin "$series/$current"
+			echo "@program $stream"
 			;;
 		'@module '*) tell_origin "${line#@module }" ;;
 		'@not ok '*) stream_note 'not ok' "${line#@not ok }" ;;
 		'@log '*) kernel_log+=("${line#@log }") ;;
 		'@end '*)
 			end_program "${line#@end }"
+			echo "@ended $stream"
 			current=
 			;;
 		@done) left=() ;;
@@ -205,15 +207,24 @@ start_lanes()
 run_lanes()
 {
 	local lanes=${LANES:-2} lane line fd ended=0 wanted=${#guest_kernels[@]}
+	local kernel programs=()
 	local -A block=()
 
 	[ ${#guest_kernels[@]} -gt 1 ] || wanted=$lanes
+	for kernel in "${guest_kernels[@]}"; do
+		programs+=("${@/#/${kernel%% *}/}")
+	done
+	progress_begin $((lanes < wanted ? lanes : wanted)) "${programs[@]}"
 	exec {fd}< <(start_lanes "$@")
 	while read -r lane line <&"$fd"; do
 		if [[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]]; then
 			result "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
 		elif [ "$line" = @end ]; then
 			ended=$((ended + 1))
+		elif [[ $line = '@program '* ]]; then
+			progress_program "${line#@program }"
+		elif [[ $line = '@ended '* ]]; then
+			progress_ended "${line#@ended }"
 		elif [[ -n ${block[$lane]:-} || $line = '# ---- '* ]]; then
 			block[$lane]+=$line$'\n'
 			[ "$line" = '# ----' ] || continue
@@ -224,5 +235,6 @@ run_lanes()
 		fi
 	done
 	exec {fd}<&-
+	progress_end
 	[ $ended = "$wanted" ] || result 'not ok' "$ended of $wanted lanes came to their end"
 }

@@ -35,6 +35,7 @@ esac
 . "$(dirname "$0")/boot.sh"
 . "$(dirname "$0")/tap.sh"
 . "$(dirname "$0")/names.sh"
+. "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/guest-tests.sh"
 . "$(dirname "$0")/coverage.sh"
 
