@@ -98,7 +98,7 @@ help:
 	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'
-	@echo '    They need Debian 12 on amd64. What they lack they get by themselves:'
+	@echo '    They need Debian 12 or 13 on amd64. What they lack they get by themselves:'
 	@echo '    tools from apt (as root), all else into .cache/ (about 400 MB). No kernel'
 	@echo '    is installed, and nothing is loaded into the one that runs.'
 	@echo

@@ -8,10 +8,10 @@ shell_scripts()
 	[ ${#scripts[@]} -gt 0 ] && shellcheck -x "${scripts[@]}"
 }
 
-# The n of \n is no part of the word after it.
+# The n of \n is no part of the word after it, and nempty() is spin's.
 spelling()
 {
-	codespell --ignore-regex='\\[nt]' "${files[@]}"
+	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty "${files[@]}"
 }
 
 documents()

@@ -43,7 +43,8 @@ sparse           checks the annotations of the module
 dkms             is tested with the module
 '
 tools_check='
-coccinelle       runs the rules that the kernel has for it
+coccinelle       runs the rules that the kernel has for it,
+libpython3-dev   some of which are in Python
 shellcheck       reads the shell scripts
 codespell        reads everything else
 python3-docutils reads the documents
