@@ -6,6 +6,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -56,7 +57,7 @@ final class NettyBench {
 	}
 
 	private static void result(int nr, String workload, String metric, double value) {
-		System.out.printf("time,netty,%s,%d,%s,%.1f%n", workload, nr, metric, value);
+		System.out.printf(Locale.ROOT, "time,netty,%s,%d,%s,%.1f%n", workload, nr, metric, value);
 	}
 
 	/** What the timer's thread has put off is done within some ticks. */
