@@ -116,11 +116,11 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 	__u64 f, m;
 
 	fill(_metadata, self->fd, &self->seed, FEW);
-	tw_sleep(TW_SEC / 2);
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	measure(_metadata, self->fd, &self->seed, &few);
 	fill(_metadata, self->fd, &self->seed, self->many - FEW);
 	/* What the thread still has to sort in would run beside us. */
-	tw_sleep(3 * TW_SEC);
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	measure(_metadata, self->fd, &self->seed, &many);
 
 	f = median(few.arm_ns, SAMPLES);

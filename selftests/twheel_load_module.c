@@ -245,12 +245,15 @@ static long rounds(struct __test_metadata *_metadata, int nr)
 
 TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 100)
 {
-	int nr = tw_setting("TW_ROUNDS", 100);
+	int nr = tw_setting("TW_ROUNDS", 100), tries = 0;
 	long before, after;
 
 	/* The first ones fill caches that stay. */
 	before = rounds(_metadata, nr / 10 + 1);
 	after = rounds(_metadata, nr);
+	/* What the last round left to RCU and to work may take its time. */
+	while (after >= before + 4 * nr && ++tries < 20)
+		after = kernel_kb();
 	TH_LOG("kernel memory: %ld kB before, %ld kB after %d rounds", before, after, nr);
 	/* Less than a page a round. */
 	EXPECT_GT(before + 4 * nr, after);

@@ -41,12 +41,12 @@ static inline int tw_wait_wheels_open(int wanted)
 }
 
 /*
- * The context switches of one process, if it is a thread of ours; else false.
- * Its name comes first in /proc/PID/status.
+ * The context switches of one process, and whether it runs, if it is a thread of
+ * ours; else false.  Its name comes first in /proc/PID/status.
  */
-static inline bool tw_kthread_switches(const char *pid, __u64 *switches)
+static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
 {
-	char path[300], line[256];
+	char path[300], line[256], state;
 	bool ours;
 	__u64 nr;
 	FILE *file;
@@ -60,24 +60,54 @@ static inline bool tw_kthread_switches(const char *pid, __u64 *switches)
 		if (sscanf(line, "voluntary_ctxt_switches: %llu", &nr) == 1 ||
 		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &nr) == 1)
 			*switches += nr;
+		else if (sscanf(line, "State: %c", &state) == 1 && state == 'R')
+			*runs = true;
 	fclose(file);
 	return ours;
 }
 
-/* How many kernel threads the module has, and how often they ran, together. */
-static inline int tw_kthreads(__u64 *switches)
+/* How many kernel threads the module has, how often they ran, and whether one does. */
+static inline int tw_kthreads_look(__u64 *switches, bool *runs)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	int nr = 0;
 
 	*switches = 0;
+	*runs = false;
 	while (proc && (entry = readdir(proc)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			nr += tw_kthread_switches(entry->d_name, switches);
+			nr += tw_kthread_look(entry->d_name, switches, runs);
 	if (proc)
 		closedir(proc);
 	return nr;
+}
+
+static inline int tw_kthreads(__u64 *switches)
+{
+	bool runs;
+
+	return tw_kthreads_look(switches, &runs);
+}
+
+/*
+ * Waits until none of them has anything to do: they sleep, and did so for a
+ * while.  0, or -ETIMEDOUT.
+ */
+static inline int tw_wait_kthreads_quiet(void)
+{
+	__u64 before, after;
+	bool runs;
+	int tries;
+
+	for (tries = 0; tries < TW_PATIENCE_MS / 300; tries++) {
+		tw_kthreads(&before);
+		tw_sleep(300 * TW_MS);
+		tw_kthreads_look(&after, &runs);
+		if (before == after && !runs)
+			return 0;
+	}
+	return -ETIMEDOUT;
 }
 
 /* ---- files of the kernel ------------------------------------------------- */

@@ -134,7 +134,8 @@ struct rearmer {
 	int fd;
 	__u64 id;
 	atomic_bool *stop;
-	long pending, others;
+	atomic_long pending;
+	long others;
 };
 
 static void *rearm_on_and_on(void *arg)
@@ -167,10 +168,13 @@ TEST_F_TIMEOUT(fresh, two_that_rearm_one_id_never_hear_that_it_is_gone, 60)
 		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, rearm_on_and_on, &r[i]));
 	}
 	tw_sleep(3 * TW_SEC);
+	/* On a busy machine a thread may begin later than that. */
+	for (i = 0; i < TW_PATIENCE_MS && !(r[0].pending && r[1].pending); i++)
+		tw_sleep(TW_MS);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
 		pthread_join(r[i].thread, NULL);
-		EXPECT_LT(0, r[i].pending);
+		EXPECT_LT(0, atomic_load(&r[i].pending));
 		EXPECT_EQ(0, r[i].others);
 	}
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
