@@ -3,66 +3,123 @@
 # Plots of the benchmark's CSV, as SVG:
 #
 #	gnuplot -e "csv='bench.csv'; dir='plots'" plot.gp
+#
+# Each peer has one colour, one width and one kind of point in all of them; twheel
+# comes first, and heavier. Peers of the kernel have filled points, those that are
+# a process's own open ones.
 
 peers = "twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap libev libuv libevent netty"
-set terminal svg noenhanced size 720,480 font "sans,12" background "white"
-set key outside right
-set grid
+set linetype  1 linecolor rgb "#d00000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
+set linetype  2 linecolor rgb "#d00000" linewidth 4   pointtype 5  pointsize 0.8 dashtype 2
+set linetype  3 linecolor rgb "#d00000" linewidth 4   pointtype 9  pointsize 0.8 dashtype 3
+set linetype  4 linecolor rgb "#0060c0" linewidth 1.5 pointtype 7  pointsize 0.7 dashtype 1
+set linetype  5 linecolor rgb "#00a0d0" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 1
+set linetype  6 linecolor rgb "#6040b0" linewidth 1.5 pointtype 9  pointsize 0.7 dashtype 1
+set linetype  7 linecolor rgb "#606060" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 1
+set linetype  8 linecolor rgb "#008040" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
+set linetype  9 linecolor rgb "#c08000" linewidth 1.5 pointtype 8  pointsize 0.7 dashtype 1
+set linetype 10 linecolor rgb "#b050a0" linewidth 1.5 pointtype 12 pointsize 0.7 dashtype 1
+set linetype 11 linecolor rgb "#805030" linewidth 1.5 pointtype 10 pointsize 0.7 dashtype 1
+style_of(peer) = sum [i = 1:words(peers)] (word(peers, i) eq peer ? i : 0)
+
+set terminal svg noenhanced size 760,480 font "sans,13" background "white"
+set key outside right top Left reverse samplen 2.5 spacing 1.2
+set grid linecolor rgb "#d8d8d8"
+set border 3 linecolor rgb "#606060"
+set tics nomirror
 set datafile separator ","
+
+# Where it was measured: the second line of each title.
+told(what) = system("sed -n 's/^# " . what . ": //p' '" . csv . "' | tail -n 1")
+where = (strlen(told("kernel")) ? "Linux " . told("kernel") . ", " . told("date") : "")
+set title noenhanced
+title(words) = words . "\n" . where
 
 # The rows of one peer: n and value.
 rows(mode, peer, workload, metric) = sprintf( \
-	"< awk -F, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && $5 == \"%s\" { print $4 \",\" $6 }' '%s'", \
+	"< awk -F, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && $5 == \"%s\" { print $4 \",\" $6 }' '%s' | sort -t, -n", \
 	mode, peer, workload, metric, csv)
 # Which peers have such rows. (sprintf() would cut the end off.)
 with_rows(mode, workload, n, metric) = system( \
 	"for p in " . peers . "; do grep -q \"^" . mode . ",$p," . workload . "," . n . "," . \
 	metric . ",\" '" . csv . "' && echo $p; done; true")
 
+# ---- what one timeout costs ---------------------------------------------------
+
+what_of(workload) = \
+	workload eq "arm"     ? "What it costs to arm a timeout" : \
+	workload eq "refresh" ? "What it costs to move a timeout to a later deadline" : \
+	workload eq "cancel"  ? "What it costs to cancel a timeout" : \
+	workload eq "young"   ? "What it costs to arm a timeout and cancel it soon after" : \
+	workload eq "expire"  ? "What it costs when a timeout expires and is delivered" : \
+	"What a packet costs among idle connections, with 1/1000 of an expiry"
+
 set logscale xy
-set xlabel "timeouts pending"
-set ylabel "instructions each, user and kernel together"
-do for [workload in "arm refresh cancel young expire mix"] {
-	found = with_rows("instructions", workload, "[0-9]*", "cost")
-	if (words(found) > 0) {
-		set output dir . "/" . workload . ".svg"
-		set title workload
-		set xlabel (workload eq "expire" ? "timeouts due within a second" : "timeouts pending")
-		plot for [p in found] rows("instructions", p, workload, "cost") \
-			using 1:2 with linespoints linewidth 2 title p
-		unset output
+set xrange [700:*]
+set ytics ("1" 1, "3" 3, "10" 10, "30" 30, "100" 100, "300" 300, "1,000" 1000, "3,000" 3000, \
+	"10,000" 1e4, "30,000" 3e4, "100,000" 1e5, "1 million" 1e6, "10 million" 1e7)
+do for [mode in "instructions time"] {
+	set ylabel (mode eq "time" ? "nanoseconds of processor time each" : \
+		"instructions each, user and kernel together")
+	do for [workload in "arm refresh cancel young expire mix"] {
+		found = with_rows(mode, workload, "[0-9]*", "cost")
+		if (words(found) > 0) {
+			set output dir . "/" . workload . (mode eq "time" ? "-time" : "") . ".svg"
+			set title title(what_of(workload))
+			set xlabel (workload eq "expire" ? "timeouts due within one second" : \
+				"timeouts pending")
+			set xtics ("1,000" 1e3, "10,000" 1e4, "100,000" 1e5, \
+				"1 million" 1e6, "10 million" 1e7)
+			plot for [p in found] rows(mode, p, workload, "cost") \
+				using 1:2 with linespoints linetype style_of(p) title p
+			unset output
+		}
 	}
 }
 
-# How late, at so many a second: each point is a share of all.
-shares = "'$3 == \"late\" && $2 == \"%s\" && $4 == %d && $5 ~ /^p/ { s = substr($5, 2); print 1 / (1 - s / 100) \",\" $6 }'"
-late(peer, n) = sprintf("< awk -F, " . shares . " '%s'", peer, n, csv)
-set ylabel "microseconds late"
-set xlabel "share of all that is no later"
-set xtics ("50 %%" 2, "90 %%" 10, "99 %%" 100, "99.9 %%" 1000, "99.99 %%" 10000)
-do for [n in "10000 100000 1000000"] {
-	found = with_rows("time", "late", n, "p50")
-	if (words(found) > 0) {
-		set output dir . "/late-" . n . ".svg"
-		set title "lateness, " . n . " a second"
-		plot for [p in found] late(p, int(n)) using 1:($2 + 0.1) \
-			with linespoints linewidth 2 title p
-		unset output
+# ---- how late, at so many a second: each point is a share of all --------------
+
+shares = "'$1 == \"%s\" && $3 == \"late\" && $2 == \"%s\" && $4 == %d && $5 ~ /^p/ { s = substr($5, 2); print 1 / (1 - s / 100) \",\" $6 }'"
+late(mode, peer, n) = sprintf("< awk -F, " . shares . " '%s'", mode, peer, n, csv)
+set xrange [1.6:*]
+set xtics ("half" 2, "90 %%" 10, "99 %%" 100, "99.9 %%" 1000, "99.99 %%" 10000)
+set ylabel "microseconds from the deadline to the program"
+do for [mode in "instructions time"] {
+	do for [n in "10000 100000 1000000"] {
+		found = with_rows(mode, "late", n, "p50")
+		if (words(found) > 0) {
+			set output dir . "/late-" . n . (mode eq "time" ? "-time" : "") . ".svg"
+			set title title("How late, at " . n[1:strlen(n) - 3] . ",000 a second" . \
+				(mode eq "time" ? ", on two emulated processors" : ""))
+			set xlabel "share of the timeouts that came no later"
+			plot for [p in found] late(mode, p, int(n)) using 1:($2 + 0.1) \
+				with linespoints linetype style_of(p) title p
+			unset output
+		}
 	}
 }
 
-set xtics auto
-unset logscale
-unset xlabel
-set ylabel "bytes each, kernel and process"
-set style fill solid 0.6
-set boxwidth 0.7
-unset key
-memory = "< awk -F, '$3 == \"memory\" && $5 == \"bytes\" { print $2 \",\" $6 }' '" . csv . "'"
+# ---- memory -------------------------------------------------------------------
+
+# One row a peer, its latest; how many, where it is not a million.
+memory = "< awk -F, '$3 == \"memory\" && $5 == \"bytes\" { v[$2] = $6; n[$2] = $4 } " . \
+	"END { k = split(\"" . peers . "\", p, \" \"); for (i = 1; i <= k; i++) if (p[i] in v) " . \
+	"print ++r \",\" v[p[i]] \",\" i \",\" p[i] (n[p[i]] == 1000000 ? \"\" : \" (of \" n[p[i]] / 1000 \" thousand)\") }' '" . csv . "'"
 if (int(system(memory[3:] . " | wc -l")) > 0) {
+	unset logscale
+	set xrange [*:*]
+	unset xlabel
+	unset key
+	set ylabel "bytes each, of the kernel and of the process"
+	set ytics auto
+	set yrange [0:*]
+	set style fill solid 0.85 noborder
+	set boxwidth 0.7
+	set grid noxtics
+	set xtics auto rotate by -30
 	set output dir . "/memory.svg"
-	set title "memory of a pending timeout"
-	set xtics rotate by -30
-	plot memory using 0:2:xtic(1) with boxes
+	set title title("The memory of a pending timeout, of a million")
+	plot memory using 1:2:3:xtic(4) with boxes linecolor variable, \
+		memory using 1:2:(sprintf("%.0f", $2)) with labels offset 0,0.6
 	unset output
 }

@@ -318,6 +318,16 @@ static bool same_surroundings(const struct surroundings *was, const struct surro
 	return false;
 }
 
+/*
+ * Counts of what was measured, and not of what the machine does anyway; and no
+ * tails, which are a handful of timeouts.
+ */
+static bool compares(const struct row *row)
+{
+	return !strcmp(row->mode, "instructions") && !strstr(row->metric, "interrupts") &&
+	       strncmp(row->metric, "p99.", 4) && strcmp(row->metric, "max");
+}
+
 int report_compare(const char *path)
 {
 	struct rows old = { 0 };
@@ -334,7 +344,7 @@ int report_compare(const char *path)
 					     row->metric);
 		double percent;
 
-		if (!was || strcmp(row->mode, "instructions"))
+		if (!was || !compares(row))
 			continue;
 		compared++;
 		/* A wake-up more or less is none of a handful. */

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the benchmark makes of its rows: what moved against a record, and plots. The
+# rows are made up.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+
+work=$build/bench_report
+number=0
+
+verdict()
+{
+	local verdict=ok
+
+	number=$((number + 1))
+	[ "$1" = 0 ] || verdict='not ok'
+	echo "$verdict $number $2"
+}
+
+# csv KERNEL ROW...: a file of these rows, as it was measured with that kernel.
+csv()
+{
+	printf '# kernel: %s\n# compiler: gcc\n# date: 2026-01-01\n' "$1"
+	echo mode,peer,workload,n,metric,value
+	shift
+	printf 'instructions,%s\n' "$@"
+}
+
+# compare KERNEL ROW...: with the record.
+compare()
+{
+	csv "$@" >"$work/new.csv"
+	"$work/twheel-bench" --report "$work/new.csv" --recorded "$work/old.csv" | sed '1,/^against/d'
+}
+
+# says TEXT SENTENCE: is it in what was said?
+says()
+{
+	[[ $said = *"$1"* ]]
+	verdict $? "$2"
+}
+
+# Of the line of a peer in a plot, which follows its name in the key.
+colour()
+{
+	awk -v name="<text>$2</text>" '
+	index($0, name) { found = 1 }
+	found && /<path/ && match($0, /rgb\([^)]*\)/) { print substr($0, RSTART, RLENGTH); exit }' "$1"
+}
+
+plots()
+{
+	local peer first=()
+
+	if ! command -v gnuplot >/dev/null; then
+		echo "ok $((number += 1)) each peer has one colour in all plots # SKIP no gnuplot"
+		return
+	fi
+	csv 6.12 {timerfd,heap,libev,libevent,twheel}',arm,1000,cost,5' \
+		{libevent,twheel}',expire,1000,cost,5' >"$work/new.csv"
+	gnuplot -e "csv='$work/new.csv'; dir='$work'" "$top/bench/plot.gp" >"$work/gnuplot.log" 2>&1
+	for peer in twheel libevent; do
+		first+=("$(colour "$work/arm.svg" "$peer")")
+		[ -n "${first[-1]}" ] && [ "${first[-1]}" = "$(colour "$work/expire.svg" "$peer")" ] ||
+			first=(no no)
+	done
+	[ "${first[0]}" != "${first[1]}" ] && grep -q 6.12 "$work/arm.svg"
+	verdict $? "each peer has one colour in all plots, which name the kernel"
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+make -s -C "$top/bench" OUTPUT="$work" >"$work/make.log" 2>&1 || { cat "$work/make.log"; exit 1; }
+csv 6.12 twheel,arm,1000,cost,100 twheel,late,1000,p99,100 twheel,late,1000,max,100 \
+	twheel,idle,1000,interrupts,100 >"$work/old.csv"
+echo "TAP version 13"
+echo "1..5"
+set +e
+said=$(compare 6.12 twheel,arm,1000,cost,110)
+says '1 of 1 instruction counts moved' "a count that moved is told"
+said=$(compare 6.12 twheel,arm,1000,cost,101)
+says '0 of 1 instruction counts moved' "one that moved by a hundredth is not"
+said=$(compare 6.12 twheel,late,1000,{p99,max},110 twheel,idle,1000,interrupts,110)
+says '1 of 1 instruction counts moved' "tails and the machine's own interrupts are not compared"
+said=$(compare 7.3 twheel,arm,1000,cost,110)
+says 'nothing is compared' "nothing is compared with the record of another kernel"
+plots
