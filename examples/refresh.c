@@ -54,6 +54,9 @@ static unsigned int vector_call(int fd, unsigned long cmd, void *entries, size_t
 
 	if (ret < 0)
 		err(1, "ioctl");
+	/* Where it ended early, the entries that follow say nothing. */
+	if (vector.nr_done != nr)
+		errx(1, "the call ended after %u of %u", vector.nr_done, nr);
 	return ret;
 }
 
