@@ -264,7 +264,8 @@ enum twheel_phase {
  * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
  * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
  * @next: likewise
- * @fired_ns: clock when it became UNREAD; guarded by lock
+ * @fired_ns: clock when it became UNREAD, or the tick of the latest period that was
+ *	settled since, see periods_settle(); guarded by lock
  *
  * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
  */
@@ -1615,7 +1616,10 @@ static u32 periods_count(u32 count, u64 nr)
 	return min(count + nr, (u64)U32_MAX);
 }
 
-/* Write down what periods_unread() has counted. */
+/*
+ * Write down what periods_unread() has counted.  G4: a reader who has looked at the
+ * event, and copies it just now, sees that it has grown, if nothing else has changed.
+ */
 static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
 			   u64 nr)
 	__must_hold(&tw->lock)
@@ -1626,6 +1630,7 @@ static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 	if (!nr)
 		return;
 	tw->expirations += nr;
+	tw->ready_changes++;
 	if (state & STATE_LIMITED)
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);

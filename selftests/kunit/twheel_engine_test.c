@@ -1876,6 +1876,31 @@ static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
 }
 
+/* Its last periods pass while it is copied, and a drain writes them down. */
+static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	struct twheel_look look;
+
+	arm_like(test, LI);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	tw->virtual_now_ns += 5 * PERIOD_NS;
+	drain(tw);
+	/* G4: the second expiration is not lost. */
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.count, 2U);
+	KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, tw->expirations, 2ULL);
+	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
+}
+
 /* Four that pend, the third of which is gone before commit. */
 static void a_batch_of_cancels_stops_at_the_first_that_was_overtaken(struct kunit *test)
 {
@@ -3357,6 +3382,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_new_life_begins_from_the_state_seen_and_no_other),
 	KUNIT_CASE(nothing_else_is_deferred),
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
+	KUNIT_CASE(an_event_that_a_drain_completed_is_looked_at_again),
 	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_was_found_before_pages_were_freed_is_looked_up_again),
 	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
