@@ -3160,12 +3160,19 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 /* The kthread: its time */
 
 /*
- * Something was done to @nr entries.  A turn ends when its budget of entries is
- * spent, or its time: what an entry costs depends on the machine, and on others.
+ * Something was done to @nr entries.  A turn ends when its budget of entries is spent,
+ * or its time: what an entry costs depends on the machine, and on others.  The clock
+ * is read once in KTHREAD_BATCH entries.  Returns whether the turn goes on.
  */
-static void budget_spend(const struct twheel *tw, int *budget, int nr)
+static bool budget_spend(const struct twheel *tw, int *budget, int nr)
 {
-	*budget = ktime_get_ns() < tw->turn_end_ns ? *budget - nr : 0;
+	int left = *budget - nr;
+
+	if ((left - 1) / KTHREAD_BATCH != (*budget - 1) / KTHREAD_BATCH &&
+	    ktime_get_ns() >= tw->turn_end_ns)
+		left = 0;
+	*budget = left;
+	return left > 0;
 }
 
 /* The kthread: the inbox */
@@ -3224,7 +3231,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 /* Returns false when the budget ran out before the arrivals did. */
 static bool inbox_drain(struct twheel *tw, int *budget)
 {
-	while (tw->arrivals && *budget > 0) {
+	while (tw->arrivals) {
 		struct ending ending = {};
 		unsigned int nr = 0;
 
@@ -3245,8 +3252,9 @@ static bool inbox_drain(struct twheel *tw, int *budget)
 		atomic_sub(nr, &tw->inbox_len);
 		tw->sweep_left += 2 * nr;
 		ending_done(tw, &ending);
-		budget_spend(tw, budget, nr);
 		cond_resched();
+		if (!budget_spend(tw, budget, nr))
+			break;
 	}
 	return !tw->arrivals;
 }
@@ -3474,9 +3482,8 @@ static bool expire(struct twheel *tw, int *budget)
 					  KTHREAD_BATCH, &more);
 		if (nr)
 			expire_batch(tw, due, nr, &x);
-		budget_spend(tw, budget, KTHREAD_BATCH);
 		cond_resched();
-	} while (more && *budget > 0);
+	} while (more && budget_spend(tw, budget, KTHREAD_BATCH));
 	return !more;
 }
 
@@ -3640,9 +3647,8 @@ static bool look_ahead(struct twheel *tw, int *budget)
 		room_give(tw, x.nr_room);
 		if (!cleared)
 			return true;
-		budget_spend(tw, budget, KTHREAD_BATCH);
 		cond_resched();
-	} while (*budget > 0);
+	} while (budget_spend(tw, budget, KTHREAD_BATCH));
 	return false;
 }
 

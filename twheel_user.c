@@ -93,7 +93,10 @@ static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	return true;
 }
 
-/* The turn of a user: turns of the user's wheels, until TURN_NS have passed. */
+/*
+ * The turn of a user: turns of the user's wheels, until TURN_NS have passed.  A wheel
+ * that comes too late to be seen here has queued the work once more.
+ */
 static void user_turn(struct kthread_work *work)
 {
 	struct twheel_queue *queue = container_of(work, struct twheel_queue, work);
@@ -101,7 +104,6 @@ static void user_turn(struct kthread_work *work)
 	struct twheel_turn *turn;
 
 	do {
-		cond_resched();
 		turn = queue_pop(queue);
 		if (!turn)
 			return;
@@ -110,8 +112,11 @@ static void user_turn(struct kthread_work *work)
 			queue_add(queue, turn);
 			spin_unlock_irq(&queue->lock);
 		}
+		cond_resched();
+		if (list_empty(&queue->turns))
+			return;
 	} while (ktime_get_ns() < end_ns);
-	/* There may be more: behind the other users. */
+	/* Behind the other users. */
 	kthread_queue_work(queue->worker, work);
 }
 
