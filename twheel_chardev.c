@@ -325,12 +325,12 @@ static unsigned int rows_report(void __user *user, u32 stride,
 				const struct twheel_status *status,
 				unsigned int nr)
 {
+	size_t tail = stride - sizeof(status[0]);
 	unsigned int i;
 
 	for (i = 0; i < nr; i++, user += stride)
 		if (copy_to_user(user, &status[i], sizeof(status[i])) ||
-		    clear_user(user + sizeof(status[i]),
-			       stride - sizeof(status[i])))
+		    (tail && clear_user(user + sizeof(status[i]), tail)))
 			break;
 	return i;
 }
