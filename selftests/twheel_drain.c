@@ -421,6 +421,26 @@ TEST_F(drain, counters_tell_completed_from_drained)
 	EXPECT_EQ(before.expirations, after.expirations);
 }
 
+/* An event is delivered when it is read, whatever it says. */
+TEST_F(drain, delivered_is_the_ended_ones_and_the_events_after_which_they_lived_on)
+{
+	const int lived_on = 2;		/* the periodic one, and that of fixed delay */
+	struct twheel_event events[TIMEOUTS];
+	struct twheel_info info;
+
+	ASSERT_EQ(4, tw_read(self->fd, events, TIMEOUTS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(2, info.completed);
+	EXPECT_EQ(0, info.drained);
+	EXPECT_EQ(2 + lived_on, info.delivered);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(TIMEOUTS - 2, tw_read(self->fd, events, TIMEOUTS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(2, info.completed);
+	EXPECT_EQ(TIMEOUTS - 2, info.drained);
+	EXPECT_EQ(info.completed + info.drained + lived_on, info.delivered);
+}
+
 /* ---- poll and blocked callers -------------------------------------------- */
 
 TEST_F(drain, poll_says_hup_for_ever_and_in_while_something_is_left)
