@@ -324,4 +324,54 @@ TEST_F(parameters, read_events_make_room_again)
 	close(fd);
 }
 
+/* What a program beside this one says on stderr; its exit status, or -errno. */
+static int say(const char *name, char *said, size_t size)
+{
+	char path[256];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	int ends[2], status;
+	size_t got = 0;
+	pid_t child;
+
+	if (len < 0 || pipe2(ends, O_CLOEXEC))
+		return -errno;
+	path[len] = '\0';
+	strcpy(strrchr(path, '/') + 1, name);
+	if (access(path, X_OK))
+		return -errno;
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (!child) {
+		dup2(ends[1], STDERR_FILENO);
+		execl(path, name, NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	while (got < size - 1 && (len = read(ends[0], said + got, size - 1 - got)) > 0)
+		got += len;
+	said[got] = '\0';
+	close(ends[0]);
+	if (waitpid(child, &status, 0) != child)
+		return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* Two of its three timeouts have a place. */
+TEST_F(parameters, the_example_of_the_readme_says_which_entry_was_refused_and_why)
+{
+	char said[256];
+	int ret;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_pending_limit=2"));
+	ret = say("readme_example", said, sizeof(said));
+	if (ret == -ENOENT)
+		SKIP(return, "readme_example is not here");
+	EXPECT_EQ(1, ret);
+	EXPECT_NE(NULL, strstr(said, "entry 2"))
+		TH_LOG("it says %s", said);
+	EXPECT_NE(NULL, strstr(said, strerror(EAGAIN)))
+		TH_LOG("it says %s", said);
+}
+
 TEST_HARNESS_MAIN
