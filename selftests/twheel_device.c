@@ -83,6 +83,30 @@ TEST(opening_for_reading_or_writing_alone_does_not_pass_for_the_other)
 	close(fd);
 }
 
+/* As with every device, and unlike dup(). */
+TEST(opening_proc_self_fd_makes_a_new_wheel)
+{
+	int fd = tw_virtual(O_NONBLOCK, TW_MS), other;
+	struct twheel_info info;
+	char path[32];
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	other = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, tw_info(other, &info));
+	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(0, info.armed);
+	EXPECT_EQ(-ENOENT, tw_cancel1(other, id));
+	close(other);
+	other = dup(fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(other, id));
+	close(other);
+	close(fd);
+}
+
 TEST(parameters_can_be_read_and_not_written)
 {
 	DIR *dir = opendir(TW_PARAMETERS);
@@ -111,7 +135,7 @@ TEST(info_tells_what_the_parameters_say)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, 0, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(parameter("max_pending"), info.max_pending_limit);
+	EXPECT_EQ(parameter("max_pending_limit"), info.max_pending_limit);
 	EXPECT_EQ(parameter("default_tick_us") * TW_US, info.tick_ns);
 	close(fd);
 }

@@ -3,8 +3,9 @@
  * twheel: millions of timeouts behind one file descriptor.
  *
  * Each open of /dev/twheel is a wheel of its own.  dup, fork, exec and passing
- * the descriptor over a socket share it; the last close destroys it.  Any
- * thread of any process that holds the descriptor may use it at any time.
+ * the descriptor over a socket share it; the last close destroys it.  To open
+ * /proc/self/fd/N is to open /dev/twheel: that is a new wheel.  Any thread of any
+ * process that holds the descriptor may use it at any time.
  *
  * Conventions that hold for every call:
  *
@@ -33,7 +34,10 @@
  * ``result`` of an entry):
  *
  *	EAGAIN		max_pending places are in use; poll says POLLOUT when
- *			one is free again
+ *			one is free again.  That says nothing about memory: ENOMEM
+ *			and ENOSPC may come all the same, and whoever gets them
+ *			should wait before the next try, since poll() does not.
+ *			Of read(), see struct twheel_event.
  *	E2BIG		something this kernel does not know is not zero, or a
  *			vector is longer than INFO's max_vector
  *	EBUSY		SETUP after SETUP or after the first ARM
@@ -45,7 +49,7 @@
  *	ENOSPC		the module-wide limit of timeouts is reached
  *	ENOTTY		unknown command
  *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL
- *	ESHUTDOWN	the wheel has been drained
+ *	ESHUTDOWN	the wheel has been drained, or DRAIN has begun
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
 #define _UAPI_LINUX_TWHEEL_H
@@ -156,7 +160,7 @@ struct twheel_setup {
  * @expirations: expirations so far, each period of a periodic one; the periods that
  *	pass while its event is unread are counted when that event is read, revoked
  *	or drained
- * @delivered: events read
+ * @delivered: events read, those flagged TWHEEL_EVENT_DRAINED as well
  * @completed: timeouts that ended because their last event was read
  * @cancelled: timeouts that ended by CANCEL while pending with no unread event
  * @revoked: timeouts that ended by CANCEL with an unread event, which never
@@ -168,7 +172,9 @@ struct twheel_setup {
  *	twheel_refresh(): the length for mmap().  Final once the wheel has been set
  *	up or armed.
  *
- * At rest: armed = live + completed + cancelled + revoked + drained.
+ * At rest: armed = live + completed + cancelled + revoked + drained.  And
+ * delivered = completed + drained + the events after which a periodic timeout
+ * lived on.
  */
 struct twheel_info {
 	__u32 size;
@@ -404,10 +410,20 @@ struct twheel_advance {
  * poll() says POLLIN, and an edge-triggered epoll has its edge, with the first of
  * them, as with timerfd.
  *
- * It fails with EINVAL when not even one fits, with EAGAIN when
- * there is none and the descriptor is non-blocking, and returns 0 when the
- * wheel has been drained and nothing is left.  An event that cannot be copied
- * out (EFAULT) stays to be read.
+ * It returns no more than what was unread when it began, fails with EINVAL when
+ * not even one event fits, and returns 0 when the wheel has been drained and
+ * nothing is left.  An event that cannot be copied out (EFAULT) stays to be read.
+ * A non-blocking one says EAGAIN when there is none, or when another reader is
+ * at it and sleeps in a page fault; when that one leaves something, poll() tells
+ * of it, by a new edge.  After POLLIN somebody may read or revoke the event: a
+ * read() that blocks then waits for the next one, so poll with O_NONBLOCK.
+ *
+ * Between read() and the handling of an event the program itself may cancel that
+ * timeout: while it handles another event of the same buffer, or in another
+ * thread.  CANCEL says -ENOENT, for the event was delivered; and when the program
+ * then frees what @user_data points to, that event points to freed memory.  So
+ * let @user_data be the index, or the key, of something that remembers the id,
+ * and drop an event whose @id is another one.
  */
 struct twheel_event {
 	__aligned_u64 id;
@@ -437,7 +453,8 @@ struct twheel_event {
  * What is stored is an absolute deadline in units of TWHEEL_REFRESH_GRAIN_NS,
  * and below it the low bits of the id's generation.  It counts for a pending
  * one-shot of that generation, if it is later than the deadline it has;
- * otherwise it changes nothing.  ARM and REARM begin the word anew, with the
+ * otherwise it changes nothing.  All above TWHEEL_TIME_NEVER is the end of time,
+ * here too.  ARM and REARM begin the word anew, with the
  * generation and no deadline.  QUERY, LIST, INFO and fdinfo show the refreshed
  * deadline at once, and events carry it.
  *
@@ -512,7 +529,14 @@ static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
 #define TWHEEL_IOC_CANCEL	_IO(TWHEEL_IOC_MAGIC, 0x04)
 #define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
 #define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
-/* No argument.  Returns 0 when what was left can be read; idempotent. */
+/*
+ * Stops the wheel; no argument.  Returns 0 when all that was left can be read;
+ * idempotent.  From its beginning ARM and REARM say ESHUTDOWN and poll() says
+ * POLLOUT no more; when it is done, poll() says POLLHUP, for ever.  In between it
+ * says neither.  As any POLLHUP, it comes to whoever watches, also for no
+ * events: service managers that keep descriptors for a restart drop it then
+ * (systemd does, unless it was told FDPOLL=0).
+ */
 #define TWHEEL_IOC_DRAIN	_IO(TWHEEL_IOC_MAGIC, 0x07)
 #define TWHEEL_IOC_ADVANCE	_IO(TWHEEL_IOC_MAGIC, 0x08)
 
