@@ -15,7 +15,8 @@
  *   G8  no id is given out twice, and whoever acts on an id, or is told about
  *       it, acts on that one's life
  *
- * and, because it costs nothing here, G1: nothing expires before its deadline.
+ * and, because it costs nothing here, G1: nothing expires before its deadline, and
+ * no period counts before it has passed.
  *
  * Steps
  * -----
@@ -37,10 +38,11 @@
  * Memory ordering: the model is sequentially consistent; the barriers are
  * argued for in the code and looked for by KCSAN.  Wrapping of sequence numbers
  * and generations: asserted not to happen here.  The wait queues: who waits is
- * awake when what it waits for is there.  Running out of memory.  Counts that
- * spare a comparison which would find no difference (ready_changes, nr_removed):
- * here it is always made.  The insides of the wheel: here it hands out by tick
- * what was put into it.  A tick is a unit of time, and an interval is a tick.
+ * awake when what it waits for is there.  Running out of memory.  The count of
+ * pages that were removed (nr_removed), which spares looking again: places stay.
+ * The insides of the wheel: here it hands out by tick what was put into it.  A
+ * tick is a unit of time, and an interval is a tick.  The clock is not set back.
+ * Wheels that share a kthread: a turn may end anywhere, and the next one comes.
  *
  * Breaks
  * ------
@@ -78,23 +80,21 @@
 #define PHASE_DEAD	2
 #define PHASE_QUEUED	3
 #define PHASE_ARMED	4
-#define PHASE_SPENT	5
+#define PHASE_UNREAD	5
 #define PHASE_REARMING	6
 
 #define STATE_PHASE		7
-#define STATE_UNREAD		8
-#define STATE_DRAINED		16
-#define STATE_PERIODIC		32
-#define STATE_FIXED_DELAY	64
-#define STATE_LIMITED		128
-#define STATE_OVERDUE		256
+#define STATE_DRAINED		8
+#define STATE_PERIODIC		16
+#define STATE_FIXED_DELAY	32
+#define STATE_LIMITED		64
+#define STATE_OVERDUE		128
 #define STATE_LIFE	(STATE_PERIODIC | STATE_FIXED_DELAY | STATE_LIMITED)
-#define STATE_FLAGS	(STATE_UNREAD | STATE_DRAINED | STATE_LIFE | \
-			 STATE_OVERDUE)
-#define STATE_SEQ_SHIFT		9
+#define STATE_FLAGS	(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
+#define STATE_SEQ_SHIFT		8
 #define STATE_SEQ_MAX		15
-#define STATE_GEN_SHIFT		13
-#define STATE_GEN_SEQ		(~511)
+#define STATE_GEN_SHIFT		12
+#define STATE_GEN_SEQ		(~255)
 
 #define state_phase(s)	((s) & STATE_PHASE)
 #define state_seq(s)	(((s) >> STATE_SEQ_SHIFT) & STATE_SEQ_MAX)
@@ -123,11 +123,13 @@
 
 #define state_is_pending(s) \
 	(state_phase(s) == PHASE_QUEUED || state_phase(s) == PHASE_ARMED)
-#define state_is_live(s) \
-	(state_is_pending(s) || state_phase(s) == PHASE_SPENT)
+#define state_is_unread(s)	(state_phase(s) == PHASE_UNREAD)
+#define state_is_live(s)	(state_is_pending(s) || state_is_unread(s))
 #define state_keeps_room(s) \
-	(state_phase(s) == PHASE_SPENT && ((s) & STATE_FIXED_DELAY) && \
+	(state_is_unread(s) && ((s) & STATE_PERIODIC) && \
 	 !((s) & STATE_DRAINED))
+#define state_is_fixed_rate(s) \
+	(((s) & STATE_PERIODIC) && !((s) & STATE_FIXED_DELAY))
 
 /*
  * Where a place is linked in.  It has but one link, which is in one list at a
@@ -142,7 +144,7 @@
 
 /* struct twheel_timeout, and one of struct twheel_periodic */
 
-int state[PLACES];
+short state[PLACES];
 byte deadline[PLACES];
 byte user_data[PLACES];		/* the generation, to tell whose it is */
 byte link[PLACES];
@@ -158,12 +160,14 @@ bool lock;
 byte live;
 byte room_used;
 byte nr_requeued;
+bool looking;			/* an event was looked at, and is being copied */
+bool ready_changed;		/* since then: ready_changes, as one bit */
 byte wake_ns = WAKE_NEVER;
 bool passing;
-byte sync_wanted;		/* modulo 8, as they wrap in the code */
+byte sync_wanted;
 byte sync_done;
 byte timer = WAKE_NEVER;	/* the hrtimer */
-bool work;			/* queued for the kthread */
+bool work;			/* a turn was asked for */
 chan wheel = [WHEEL_MAX] of { byte, byte, byte };	/* tick, index, seq */
 
 #ifdef WITH_DRAIN
@@ -182,7 +186,7 @@ bool rcu[3];			/* inside a read-side section */
 
 #ifdef WITH_CLOSE
 bool closing;
-bool canceling;			/* kthread_cancel_work_sync() is at it */
+bool cancelled;			/* no turn is to begin any more */
 bool in_turn;
 bool destroyed;			/* memory is gone */
 #else
@@ -199,8 +203,9 @@ bool begun;			/* the first caller has chosen its first call */
 bool done[3];
 
 /*
- * The judge's notes: what became of each id, and how many expirations nobody
- * was told of yet.
+ * The judge's notes: what became of each id.  Of what lives, whether it has
+ * expired and nobody was told of that; with a fixed rate, the deadline up to which
+ * the user was told of all periods; with a limit, how many expirations that were.
  */
 #define OUTCOME_NONE		0	/* never armed */
 #define OUTCOME_LIVE		1
@@ -211,9 +216,18 @@ bool done[3];
 #define OUTCOME_DESTROYED	6
 
 byte outcome[PLACES * IDS_PER_PLACE];
-byte untold[PLACES];
+bool expired[PLACES];
+byte told_until[PLACES];
+byte repeats_told[PLACES];
 
 #define outcome_of(p, gen)	outcome[(p) * IDS_PER_PLACE + (gen)]
+
+inline judge_begun(p_, flags_)
+{
+	expired[p_] = false;
+	told_until[p_] = (state_is_fixed_rate(flags_) -> deadline[p_] - 1 : 0);
+	repeats_told[p_] = 0
+}
 
 /* G8: an id is given out once. */
 inline judge_armed(p_, gen_)
@@ -222,7 +236,7 @@ inline judge_armed(p_, gen_)
 	assert(outcome_of(p_, gen_) == OUTCOME_NONE);
 	assert(!drained);
 	outcome_of(p_, gen_) = OUTCOME_LIVE;
-	untold[p_] = 0
+	judge_begun(p_, state[p_])
 }
 
 /* G3: who ends an id ends what is live. */
@@ -230,7 +244,7 @@ inline judge_ended(p_, gen_, how_)
 {
 	assert(outcome_of(p_, gen_) == OUTCOME_LIVE);
 	outcome_of(p_, gen_) = how_;
-	untold[p_] = 0
+	judge_begun(p_, 0)
 }
 
 /*
@@ -239,8 +253,8 @@ inline judge_ended(p_, gen_, how_)
  */
 inline judge_verdict()
 {
-	assert(!(seen & STATE_UNREAD) ==
-	       (untold[p] == 0 && !(seen & STATE_DRAINED)))
+	assert(state_is_unread(seen) ==
+	       (expired[p] || (seen & STATE_DRAINED)))
 }
 
 #ifdef WITH_DRAIN
@@ -286,10 +300,10 @@ inline spin_lock()
 
 /* When to run */
 
-inline kthread_queue_work()
+inline twheel_turn_request()
 {
 #ifdef WITH_CLOSE
-	work = !canceling
+	work = !cancelled
 #else
 	work = true
 #endif
@@ -300,7 +314,7 @@ inline wake_program()
 {
 	if
 	:: closing -> skip
-	:: !closing && wake_ns <= now -> kthread_queue_work()
+	:: !closing && wake_ns <= now -> twheel_turn_request()
 	:: else -> timer = wake_ns
 	fi
 }
@@ -334,7 +348,7 @@ inline wake_for()
 
 inline pass_request()
 {
-	sync_wanted = (sync_wanted + 1) % 8;
+	sync_wanted++;
 	wake_ns = WAKE_NOW;
 	if
 	:: !passing -> wake_program()
@@ -342,7 +356,7 @@ inline pass_request()
 	fi
 }
 
-#define pass_is_done(wanted)	(((sync_done + 8 - (wanted)) % 8) < 4)
+#define pass_is_done(wanted)	(sync_done >= (wanted))
 
 /* Finish with a place: ending_done() for one. */
 inline place_free(p_)
@@ -370,10 +384,56 @@ inline ready_add(p_)
 }
 
 /* Counts of the list's length follow from the links here. */
-inline event_take(p_)
+inline ready_del(p_)
 {
 	assert(link[p_] == LINK_READY);
 	link[p_] = LINK_NONE
+}
+
+/* Periods.  An interval is a unit of time, so deadlines count them. */
+
+#define periods_passed(deadline_, until_)	((until_) - (deadline_) + 1)
+
+#define min_repeats(p, s, nr) \
+	((((s) & STATE_LIMITED) && repeats_left[p] < (nr)) -> \
+	 repeats_left[p] : (nr))
+
+/* One look at the clock. */
+#define periods_unread(p, s) \
+	((!state_keeps_room(s) || ((s) & STATE_FIXED_DELAY) || \
+	  deadline[p] + 1 > now) -> 0 : \
+	 min_repeats(p, s, periods_passed(deadline[p] + 1, now)))
+
+/* It matters to a reader who has looked, and not yet taken. */
+#define ready_changes_count()	ready_changed = looking
+
+inline periods_settle(p_, state_, nr_)
+{
+	if
+	:: (state_) & STATE_LIMITED ->
+		assert(repeats_left[p_] >= nr_);
+		repeats_left[p_] = repeats_left[p_] - (nr_)
+	:: else
+	fi;
+	count[p_] = count[p_] + (nr_);
+	deadline[p_] = deadline[p_] + (nr_);
+#ifndef BREAK_SETTLE_UNCOUNTED
+	if
+	:: nr_ > 0 -> ready_changes_count()
+	:: else
+	fi;
+#endif
+	/* G1 */
+	assert(nr_ == 0 || deadline[p_] <= now)
+}
+
+inline event_take(p_, state_, nr_)
+{
+	nr_ = periods_unread(p_, state_);
+	periods_settle(p_, state_, nr_);
+	nr_ = 0;
+	ready_del(p_);
+	ready_changes_count()
 }
 
 /* Arming */
@@ -608,7 +668,7 @@ inline cancel_unread()
 	d_step {
 		if
 		:: won ->
-			event_take(p);
+			event_take(p, seen, nr);
 			judge_verdict();
 			judge_ended(p, gen, OUTCOME_REVOKED);
 			if
@@ -659,7 +719,7 @@ inline twheel_cancel()
 	:: timeout_look();
 	   if
 	   :: seen == 0 -> won = true
-	   :: seen != 0 && (seen & STATE_UNREAD) -> cancel_unread()
+	   :: seen != 0 && state_is_unread(seen) -> cancel_unread()
 	   :: else -> cancel_pending()
 	   fi;
 	   if
@@ -680,7 +740,7 @@ inline timeout_rearm_begin()
 #endif
 		won = state[p] == seen;
 		if
-		:: won && !(seen & STATE_UNREAD) ->
+		:: won && !state_is_unread(seen) ->
 			judge_verdict();
 #ifndef BREAK_NO_REARMING
 			state[p] = state_next(seen, PHASE_REARMING, 0)
@@ -697,10 +757,11 @@ inline timeout_rearm_end()
 		assert(outcome_of(p, gen) == OUTCOME_LIVE);
 		assert(!drained);
 		if
-		:: seen & STATE_UNREAD -> event_take(p); judge_verdict()
+		:: state_is_unread(seen) ->
+			event_take(p, seen, nr);
+			judge_verdict()
 		:: else
 		fi;
-		untold[p] = 0;
 #ifdef BREAK_DEFER_EARLIER
 		stays = state_phase(seen) == PHASE_ARMED &&
 			!(flags & STATE_OVERDUE);
@@ -709,6 +770,7 @@ inline timeout_rearm_end()
 			!(flags & STATE_OVERDUE) && due >= deadline[p];
 #endif
 		life_begin(p);
+		judge_begun(p, flags);
 		if
 		:: stays -> to = state_next(seen, PHASE_ARMED, flags)
 		:: else -> to = state_next(seen, PHASE_QUEUED, flags)
@@ -717,7 +779,7 @@ inline timeout_rearm_end()
 		state[p] = to;
 #else
 		if
-		:: seen & STATE_UNREAD -> state_set(p, seen, to)
+		:: state_is_unread(seen) -> state_set(p, seen, to)
 		:: else ->
 			state_set(p, state_next(seen, PHASE_REARMING, 0), to)
 		fi;
@@ -725,7 +787,7 @@ inline timeout_rearm_end()
 		to = 0;
 		/* That was timeout_defer(), after which nobody is woken. */
 		if
-		:: stays && !(seen & STATE_UNREAD) && !(flags & STATE_LIFE) ->
+		:: stays && !(flags & STATE_LIFE) ->
 			due = WAKE_NEVER
 		:: else
 		fi;
@@ -826,6 +888,28 @@ inline twheel_rearm()
 
 /* Looking */
 
+/* timeout_has_ended(), when so many periods more have passed */
+#define timeout_has_ended(p, s, nr) \
+	(!state_keeps_room(s) || \
+	 (((s) & STATE_LIMITED) && repeats_left[p] == (nr)))
+
+#define timeout_count(p, s) \
+	(!state_is_unread(s) -> 0 : \
+	 (((s) & STATE_PERIODIC) -> count[p] : !((s) & STATE_DRAINED)))
+
+/* status_count_periods(): QUERY says what a read would. */
+inline status_count_periods()
+{
+	if
+	:: state_is_fixed_rate(seen) && state_is_unread(seen) ->
+		assert(timeout_count(p, seen) + periods_unread(p, seen) ==
+		       deadline[p] + periods_unread(p, seen) - told_until[p]);
+		assert(timeout_has_ended(p, seen, periods_unread(p, seen)) ||
+		       deadline[p] + periods_unread(p, seen) + 1 > now)
+	:: else
+	fi
+}
+
 /* twheel_query(), timeout_status() */
 inline twheel_query()
 {
@@ -838,7 +922,7 @@ inline twheel_query()
 			assert(outcome_of(p, gen) != OUTCOME_LIVE);
 			seen = 0;
 			lock = false
-		:: else
+		:: else -> status_count_periods()
 		fi
 	};
 	if
@@ -888,9 +972,8 @@ inline id_choose()
 /* The callers are alike, so it is the first one who begins. */
 proctype caller(byte me)
 {
-	byte op, p, gen, delay, due, seen_requeued, wanted;
-	short flags;
-	int seen, to;
+	byte op, p, gen, delay, due, seen_requeued, wanted, nr, flags;
+	short seen, to;
 	bool won, stays, nr_room;
 
 	do
@@ -931,14 +1014,6 @@ proctype caller(byte me)
 
 /* Reading events */
 
-#define timeout_has_ended(p, s) \
-	(state_phase(s) == PHASE_SPENT && \
-	 (((s) & STATE_DRAINED) || !((s) & STATE_FIXED_DELAY) || \
-	  (((s) & STATE_LIMITED) && repeats_left[p] == 0)))
-
-#define timeout_count(p, s) \
-	(((s) & STATE_PERIODIC) -> count[p] : !((s) & STATE_DRAINED))
-
 #if PLACES > 1
 #define has_events	(link[0] == LINK_READY || link[1] == LINK_READY)
 #else
@@ -954,36 +1029,60 @@ inline twheel_events_look()
 	:: link[1] == LINK_READY -> p = 1
 #endif
 	fi;
+	looking = true;
 	seen = state[p];
-	told = timeout_count(p, seen);
+	assert(state_is_unread(seen));
+	/* event_look_closely() */
+	nr = periods_unread(p, seen);
+	told = timeout_count(p, seen) + nr;
+	event_deadline = deadline[p] + nr;
 	as_drained = (seen & STATE_DRAINED) ||
-		     (draining && state_phase(seen) == PHASE_SPENT &&
-		      !timeout_has_ended(p, seen));
+		     (draining && !timeout_has_ended(p, seen, nr));
+	nr = 0;
 	/* G8: an event tells of the id that it carries. */
 	assert(user_data[p] == state_gen(seen))
 }
 
-/* G4: what is taken, the user has, with every expiration up to now. */
+/*
+ * G4: what is taken, the user has: each expiration, and none twice.  What was
+ * drained before it expired has none.
+ */
 inline event_told()
 {
 #ifdef BREAK_TAKE_FIRST
 	if
-	:: faults -> skip
-	:: !faults -> untold[p] = untold[p] - told
+	:: faults -> told = 0
+	:: !faults
 	fi;
-#else
-	untold[p] = untold[p] - told;
 #endif
-	assert(untold[p] == 0)
+	if
+	:: state_is_fixed_rate(seen) ->
+		assert((told > 0) == expired[p]);
+		assert(told == 0 || event_deadline <= now);
+		assert(told == 0 || told == event_deadline - told_until[p]);
+		told_until[p] = told_until[p] + told
+	:: else -> assert(told == expired[p])
+	fi;
+	expired[p] = false;
+	if
+	:: seen & STATE_LIMITED ->
+		repeats_told[p] = repeats_told[p] + told;
+		assert(repeats_told[p] + repeats_left[p] == REPEATS)
+	:: else
+	fi
 }
 
 inline event_end()
 {
-	event_take(p);
+	ready_del(p);
 	event_told();
 	if
 	:: as_drained -> judge_ended(p, state_gen(seen), OUTCOME_DRAINED)
-	:: else -> judge_ended(p, state_gen(seen), OUTCOME_READ)
+	:: else ->
+		/* It had all the expirations that it was to have. */
+		assert(!(seen & STATE_PERIODIC) ||
+		       ((seen & STATE_LIMITED) && repeats_left[p] == 0));
+		judge_ended(p, state_gen(seen), OUTCOME_READ)
 	fi;
 	if
 	:: state_keeps_room(seen) -> room_give(1)
@@ -994,24 +1093,49 @@ inline event_end()
 	live_give()
 }
 
+#ifdef BREAK_PHASE_LOST
+#define RATE_FROM	now
+#else
+#define RATE_FROM	deadline[p]
+#endif
+
 inline event_continue()
 {
-	event_take(p);
+	ready_del(p);
 	assert(outcome_of(p, state_gen(seen)) == OUTCOME_LIVE);
 	event_told();
 	count[p] = 0;
+	assert(!drained);
 	if
-	:: state_phase(seen) == PHASE_SPENT ->
-		assert(!drained);
-		deadline[p] = now + 1;
-		due = deadline[p];
-		state_set(p, seen, state_next(seen, PHASE_QUEUED,
-					      seen & STATE_LIFE))
+	:: seen & STATE_FIXED_DELAY -> deadline[p] = now + 1
 	:: else ->
-		state_set(p, seen, state_next(seen, PHASE_ARMED,
-					      seen & STATE_LIFE))
-	fi
+		deadline[p] = RATE_FROM + 1;
+		/* The next period is the first that nobody was told of. */
+		assert(deadline[p] == told_until[p] + 1)
+	fi;
+	due = deadline[p];
+	nr = 0;
+	if
+	:: due <= now -> due = WAKE_NOW; nr = STATE_OVERDUE
+	:: else
+	fi;
+	state_set(p, seen, state_next(seen, PHASE_QUEUED,
+				      (seen & STATE_LIFE) | nr));
+	nr = 0;
+	goes_on = true
 }
+
+#define event_periods(p, s) \
+	((!state_keeps_room(s) || event_deadline <= deadline[p]) -> 0 : \
+	 event_deadline - deadline[p])
+
+#ifdef BREAK_EVENT_COUNT
+#define event_is_same(p, s)	(state[p] == (s))
+#else
+#define event_is_same(p, s) \
+	(state[p] == (s) && \
+	 timeout_count(p, s) + event_periods(p, s) == told)
+#endif
 
 #ifdef BREAK_READ_DRAINING
 #define MAY_GO_ON	true
@@ -1028,30 +1152,44 @@ inline twheel_events_commit()
 	atomic {
 		spin_lock();
 #ifdef BREAK_READ_UNCHECKED
-		won = true
+		won = true;
 #else
-		won = state[p] == seen && timeout_count(p, seen) == told
+		won = !ready_changed || event_is_same(p, seen);
 #endif
+		looking = false;
+		ready_changed = false
 	};
 	d_step {
 		if
-		:: won && (as_drained || timeout_has_ended(p, seen)) ->
-			event_end()
-		:: won && !as_drained && state_phase(seen) == PHASE_ARMED ->
-			event_continue()
-		:: won && !as_drained && !timeout_has_ended(p, seen) &&
-		   state_phase(seen) == PHASE_SPENT && MAY_GO_ON ->
-			event_continue()
+		:: won ->
+#ifdef BREAK_SETTLE_NOW
+			nr = periods_unread(p, seen);
+#else
+			nr = event_periods(p, seen);
+#endif
+#ifndef BREAK_READ_UNSETTLED
+			periods_settle(p, seen, nr);
+#endif
+			nr = 0;
+			if
+			:: as_drained || timeout_has_ended(p, seen, 0) ->
+				event_end()
+			:: else ->
+				if
+				:: MAY_GO_ON -> event_continue()
+				:: else /* it was looked at before */
+				fi
+			fi
 		:: else
 		fi;
 		if
-		:: due == 0 -> lock = false; rcu_read_unlock()
-		:: else
+		:: goes_on
+		:: else -> lock = false; rcu_read_unlock()
 		fi;
 		won = false
 	};
 	if
-	:: due != 0 ->
+	:: goes_on ->
 		d_step {
 			assert(link[p] == LINK_NONE);
 			link[p] = LINK_INBOX;
@@ -1069,9 +1207,9 @@ inline twheel_events_commit()
 proctype reader()
 {
 	byte me = READER;
-	byte p, told, due;
-	int seen;
-	bool won, as_drained, was_draining, was_drained, faults;
+	byte p, told, event_deadline, nr, due;
+	short seen;
+	bool won, as_drained, was_draining, was_drained, goes_on, faults;
 
 	do
 #ifdef WITH_DRAIN
@@ -1111,8 +1249,10 @@ proctype reader()
 	   d_step {
 		p = 0;
 		told = 0;
+		event_deadline = 0;
 		seen = 0;
 		as_drained = false;
+		goes_on = false;
 		was_draining = false;
 		was_drained = false;
 		faults = false
@@ -1160,7 +1300,7 @@ inline turn_may_end()
 {
 	if
 	:: true
-	:: d_step { in_turn = false; kthread_queue_work() };
+	:: d_step { in_turn = false; twheel_turn_request() };
 	   d_step { work -> touch(); work = false; in_turn = true }
 	fi
 }
@@ -1257,6 +1397,12 @@ inline inbox_drain()
 #define EXPIRY_GIVES_ROOM	(!state_keeps_room(state[index]))
 #endif
 
+/* periodic_expire(): how many periods have passed */
+#define periods_expired \
+	((seen & STATE_FIXED_DELAY) -> 1 : \
+	 periods_passed(due, (((seen & STATE_OVERDUE) && due > pass_now) -> \
+			      due : pass_now)))
+
 /*
  * timeout_expire_once(), timeout_expire_periodic(): the compare-and-swap, and
  * what is the winner's from then on.
@@ -1273,62 +1419,45 @@ inline timeout_expire_commit()
 #endif
 		if
 		:: won ->
-			/* G1 */
-			assert(deadline[index] <= now);
-			nr = 1;
-			ended = !(seen & STATE_PERIODIC) ||
-				(seen & STATE_FIXED_DELAY);
-			if
-			:: !ended && (seen & STATE_OVERDUE) &&
-			   due > pass_now ->
-				skip
-			:: !ended && !((seen & STATE_OVERDUE) &&
-				       due > pass_now) ->
-				nr = pass_now - due + 1
-			:: else
-			fi;
-			if
-			:: (seen & STATE_LIMITED) &&
-			   nr >= repeats_left[index] ->
-				nr = repeats_left[index];
-				ended = true
-			:: else
-			fi;
-			if
-			:: seen & STATE_LIMITED ->
-				repeats_left[index] = repeats_left[index] - nr
-			:: else
-			fi;
 			if
 			:: seen & STATE_PERIODIC ->
-				count[index] = count[index] + nr;
-				deadline[index] = due + nr - ended
-			:: else
-			fi;
-			untold[index] = untold[index] + nr;
-			if
-			:: !(seen & STATE_UNREAD) -> ready_add(index)
-			:: else
-			fi;
-			if
-			:: ended ->
-				state[index] = state_next(seen, PHASE_SPENT,
-					(seen & STATE_LIFE) | STATE_UNREAD);
+				nr = periods_expired;
+				nr = min_repeats(index, seen, nr);
+				assert(nr > 0);
 				if
-				:: EXPIRY_GIVES_ROOM -> room_give(1)
+				:: seen & STATE_LIMITED ->
+					repeats_left[index] =
+						repeats_left[index] - nr
 				:: else
-				fi
-			:: else ->
-				assert(state_seq(seen) < STATE_SEQ_MAX);
-				state[index] = state_placed(seen,
-					(seen & STATE_LIFE) | STATE_UNREAD);
-				entry_insert(index, state[index])
+				fi;
+				count[index] = nr;
+				deadline[index] = due + nr - 1
+			:: else
+			fi;
+			/* G1 */
+			assert(deadline[index] <= now);
+			assert(!expired[index]);
+			expired[index] = true;
+			ready_add(index);
+			state[index] = state_next(seen, PHASE_UNREAD,
+						  seen & STATE_LIFE);
+			if
+			:: EXPIRY_GIVES_ROOM -> room_give(1)
+			:: else
 			fi
+#ifdef BREAK_UNREAD_IN_WHEEL
+			; if
+			:: state_is_fixed_rate(seen) ->
+				deadline[index] = deadline[index] + 1;
+				entry_insert(index, seen);
+				deadline[index] = deadline[index] - 1
+			:: else
+			fi
+#endif
 		:: else -> room_give(1)
 		fi;
 		lock = false;
 		won = false;
-		ended = false;
 		nr = 0;
 		entry_forget()
 	}
@@ -1390,6 +1519,18 @@ inline expire()
 /* The kthread: draining */
 
 #ifdef WITH_DRAIN
+#ifdef BREAK_DRAIN_UNSETTLED
+#define DRAIN_SETTLES	0
+#else
+#define DRAIN_SETTLES	periods_unread(index, seen)
+#endif
+
+/* G4: the event of what is drained has all periods that have passed. */
+inline judge_drained()
+{
+	assert(!state_is_fixed_rate(seen) || deadline[index] + 1 > now)
+}
+
 /* timeout_drain() */
 inline timeout_drain()
 {
@@ -1403,20 +1544,25 @@ inline timeout_drain()
 		won = true;
 #endif
 		if
-		:: state_phase(seen) == PHASE_SPENT &&
-		   !timeout_has_ended(index, seen) ->
-			room_give(1);
-			state_set(index, seen, state_next(seen, PHASE_SPENT,
-				  (seen & STATE_LIFE) | STATE_UNREAD |
-				  STATE_DRAINED))
-		:: state_phase(seen) == PHASE_ARMED && won ->
-			state[index] = state_next(seen, PHASE_SPENT,
-				  (seen & STATE_LIFE) | STATE_UNREAD |
-				  STATE_DRAINED);
+		:: state_is_unread(seen) ->
+			nr = DRAIN_SETTLES;
+			periods_settle(index, seen, nr);
+			nr = 0;
 			if
-			:: !(seen & STATE_UNREAD) -> ready_add(index)
+			:: !timeout_has_ended(index, seen, 0) ->
+				judge_drained();
+				room_give(1);
+				ready_changes_count();
+				state_set(index, seen,
+					  state_next(seen, PHASE_UNREAD,
+						     (seen & STATE_LIFE) |
+						     STATE_DRAINED))
 			:: else
 			fi
+		:: state_phase(seen) == PHASE_ARMED && won ->
+			state[index] = state_next(seen, PHASE_UNREAD,
+				  (seen & STATE_LIFE) | STATE_DRAINED);
+			ready_add(index)
 		:: else
 		fi;
 		won = false;
@@ -1551,8 +1697,8 @@ proctype kthread()
 {
 	byte tick, index, seq, due, nr, pass_now, pass_sync;
 	byte next_tick = WAKE_NEVER;
-	int seen;
-	bool won, ended, pass_drains;
+	short seen;
+	bool won, pass_drains;
 
 	do
 	:: atomic { turn_begin(); pass_begin_locked() };
@@ -1631,13 +1777,12 @@ proctype closer()
 	};
 	/* hrtimer_cancel() */
 	timer = WAKE_NEVER;
-	/* kthread_cancel_work_sync() */
-	d_step { canceling = true; work = false };
+	/* twheel_turn_cancel() */
+	d_step { cancelled = true; work = false };
 #ifndef BREAK_CANCEL_WORK
 	!in_turn;
 #endif
 	d_step {
-		canceling = false;
 		destroyed = true;
 		i = 0;
 		do
@@ -1664,7 +1809,10 @@ inline judge_place(p_)
 	       (state_is_live(state[p_]) -> OUTCOME_LIVE : OUTCOME_NONE) ||
 	       state_phase(state[p_]) == PHASE_DEAD);
 	/* G4: no event waits while the reader does. */
-	assert(!(state[p_] & STATE_UNREAD));
+	assert(!state_is_unread(state[p_]) && !expired[p_]);
+	/* G4: the next period is the first that nobody was told of. */
+	assert(!state_is_fixed_rate(state[p_]) ||
+	       deadline[p_] == told_until[p_] + 1);
 	/* G4: what pends is not due, and somebody will come when it is. */
 	assert(!state_is_pending(state[p_]) ||
 	       (deadline[p_] > now && timer <= deadline[p_]));
@@ -1676,7 +1824,6 @@ inline judge_place(p_)
 		assert(link[p_] == LINK_INBOX);
 		room++
 	:: else ->
-		/* SPENT is UNREAD. */
 		assert(state_phase(state[p_]) == PHASE_ARMED);
 		assert(link[p_] == LINK_NONE);
 		armed++
