@@ -1901,33 +1901,6 @@ static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
 }
 
-/* No period is told twice, and none is left out. */
-static void periods_that_pass_while_an_event_is_copied_make_the_next(struct kunit *test)
-{
-	struct twheel *tw = test->priv;
-	struct twheel_event event;
-	struct twheel_look look;
-	u64 late_ns;
-
-	arm_like(test, PE);
-	enter(tw);
-	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
-	late_ns = tw->max_late_ns;
-	tw->virtual_now_ns += 2 * PERIOD_NS;
-	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, event.count, 3U);
-	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS + 2 * PERIOD_NS);
-	tw->virtual_now_ns += 3 * PERIOD_NS;
-	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 3ULL);
-	enter(tw);
-	expire_at(tw, tw->virtual_now_ns);
-	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
-	KUNIT_EXPECT_EQ(test, event.count, 3U);
-	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS + 5 * PERIOD_NS);
-	KUNIT_EXPECT_EQ(test, tw->max_late_ns, late_ns);
-}
-
 /* Four that pend, the third of which is gone before commit. */
 static void a_batch_of_cancels_stops_at_the_first_that_was_overtaken(struct kunit *test)
 {
@@ -3410,7 +3383,6 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(nothing_else_is_deferred),
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
 	KUNIT_CASE(an_event_that_a_drain_completed_is_looked_at_again),
-	KUNIT_CASE(periods_that_pass_while_an_event_is_copied_make_the_next),
 	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_was_found_before_pages_were_freed_is_looked_up_again),
 	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
