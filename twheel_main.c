@@ -451,6 +451,7 @@ struct twheel_shrink {
  * @room_used: entries in the wheel and entries promised; atomic.  Stale ones
  *	included, which may be twice as many as 2^30 timeouts: no int holds it
  * @room: entries that the wheel's chunks suffice for; written under room_mutex
+ * @room_short: there was no memory for more the last time; likewise
  * @nr_chunks: chunks allocated for them; room_mutex
  * @gifts: chunks on their way to the wheel's pool; llist
  *
@@ -547,6 +548,7 @@ struct twheel {
 
 	atomic_long_t room_used ____cacheline_aligned_in_smp;
 	long room;
+	bool room_short;
 	u64 nr_chunks;
 	struct llist_head gifts;
 
@@ -1497,6 +1499,7 @@ static int room_provide(struct twheel *tw)
 			err = 0;
 		}
 	}
+	WRITE_ONCE(tw->room_short, err);
 	mutex_unlock(&tw->room_mutex);
 	return err;
 }
@@ -2375,6 +2378,14 @@ static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
 	       state_phase(seen) != PHASE_QUEUED && !state_keeps_room(seen);
 }
 
+static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
+				    const struct twheel_arm *arm, u64 now_ns)
+{
+	struct life life = life_once(arm, now_ns);
+
+	return rearm_needs_room(t, seen, &life);
+}
+
 /* A bit for each entry of a batch. */
 static_assert(TWHEEL_BATCH <= 32);
 
@@ -2417,20 +2428,28 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 struct twheel_rearming *rearming, unsigned int nr)
 {
 	struct twheel_look *look = &rearming->look;
+	bool scarce = false;
 	unsigned int i;
 	u32 needy = 0;
 
 	rearming->nr_room = 0;
 	if (READ_ONCE(tw->draining))
 		return -ESHUTDOWN;
+	/*
+	 * Most of them need no room; but to take it for all of them is cheaper than
+	 * to find out for each, unless memory is short.
+	 */
+	if (likely(twheel_is_started(tw))) {
+		scarce = READ_ONCE(tw->room_short) || room_take(tw, nr);
+		if (likely(!scarce))
+			rearming->nr_room = nr;
+	}
 	rearming->now_ns = twheel_now(tw);
 	rcu_read_lock();
 	look_begin(tw, look);
 	for (i = 0; i < nr; i++) {
 		int refused = life_check(&arm[i]);
 		struct twheel_timeout *t;
-		struct life life;
-		bool needs;
 
 		if (unlikely(refused)) {
 			arm[i].result = refused;
@@ -2442,8 +2461,6 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			arm[i].result = -ENOENT;
 			continue;
 		}
-		life = life_once(&arm[i], rearming->now_ns);
-		needs = rearm_needs_room(t, look->state[i], &life);
 		if (unlikely(arm[i].interval_ns)) {
 			/* It was found before: it is of that page, or gone. */
 			rcu_read_unlock();
@@ -2451,11 +2468,12 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			rcu_read_lock();
 		}
 		arm[i].result = refused ?: state_verdict(look->state[i]);
-		if (needs && !refused)
+		if (unlikely(scarce) && !refused &&
+		    rearm_is_needy(t, look->state[i], &arm[i], rearming->now_ns))
 			needy |= BIT(i);
 	}
 	rcu_read_unlock();
-	if (needy)
+	if (unlikely(needy))
 		rearm_take_room(tw, arm, rearming, needy);
 	return 0;
 }
