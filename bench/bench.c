@@ -244,7 +244,7 @@ static void median(const struct found *found, struct found *result)
 				row[k] = row[k - 1];
 			row[k] = next;
 		}
-		strcpy(result->row[i], row[ROUNDS / 2]);
+		memmove(result->row[i], row[ROUNDS / 2], sizeof(result->row[i]));
 	}
 }
 

@@ -50,6 +50,15 @@ void report_row(const char *line)
 	add_row(&rows, line);
 }
 
+/* The rest of the line, where it begins with the key. */
+static void read_word(char *to, size_t size, const char *line, const char *key)
+{
+	size_t len = strlen(key);
+
+	if (!strncmp(line, key, len))
+		snprintf(to, size, "%.*s", (int)strcspn(line + len, "\n"), line + len);
+}
+
 static int read_rows(struct rows *to, const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -59,8 +68,8 @@ static int read_rows(struct rows *to, const char *path)
 		return -1;
 	while (fgets(line, sizeof(line), file)) {
 		add_row(to, line);
-		sscanf(line, "# kernel: %127[^\n]", to->in.kernel);
-		sscanf(line, "# compiler: %127[^\n]", to->in.compiler);
+		read_word(to->in.kernel, sizeof(to->in.kernel), line, "# kernel: ");
+		read_word(to->in.compiler, sizeof(to->in.compiler), line, "# compiler: ");
 	}
 	fclose(file);
 	return 0;
