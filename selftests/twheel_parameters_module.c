@@ -327,17 +327,17 @@ TEST_F(parameters, read_events_make_room_again)
 /* What a program beside this one says on stderr; its exit status, or -errno. */
 static int say(const char *name, char *said, size_t size)
 {
-	char path[256];
-	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 64);
+	char self[256] = {}, path[320];
 	int ends[2], status;
 	size_t got = 0;
+	ssize_t len;
 	pid_t child;
 
-	if (len < 0 || pipe2(ends, O_CLOEXEC))
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return -errno;
-	path[len] = '\0';
-	strcpy(strrchr(path, '/') + 1, name);
-	if (access(path, X_OK))
+	*strrchr(self, '/') = '\0';
+	snprintf(path, sizeof(path), "%s/%s", self, name);
+	if (access(path, X_OK) || pipe2(ends, O_CLOEXEC))
 		return -errno;
 	child = fork();
 	if (child < 0)

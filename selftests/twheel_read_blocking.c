@@ -356,16 +356,12 @@ static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *se
 	EXPECT_EQ((int)sizeof(struct twheel_event), self->ret);
 }
 
-#define SKIP_WITHOUT_USERFAULTFD() do {					\
-	if (self->faults < 0)						\
-		SKIP(return, "there is no userfaultfd");		\
-} while (0)
-
 TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_it_says_eagain, 60)
 {
 	struct twheel_event events[4];
 
-	SKIP_WITHOUT_USERFAULTFD();
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
 	stuck_begin(_metadata, self, 3);
 	EXPECT_EQ(-EAGAIN, tw_read(self->fd, events, 4));
 	EXPECT_EQ(POLLIN, tw_poll(self->fd, POLLIN, 0));
@@ -380,7 +376,8 @@ TEST_F_TIMEOUT(stuck, who_was_turned_away_has_an_edge_when_something_is_left, 60
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
 	struct twheel_event events[4];
 
-	SKIP_WITHOUT_USERFAULTFD();
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
 	ASSERT_LE(0, epfd);
 	stuck_begin(_metadata, self, 3);
 	ASSERT_EQ(0, epoll_ctl(epfd, EPOLL_CTL_ADD, self->fd, &in));
@@ -400,7 +397,8 @@ TEST_F_TIMEOUT(stuck, who_was_turned_away_has_no_edge_when_nothing_is_left, 60)
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
 	struct twheel_event events[4];
 
-	SKIP_WITHOUT_USERFAULTFD();
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
 	ASSERT_LE(0, epfd);
 	stuck_begin(_metadata, self, 1);
 	ASSERT_EQ(0, epoll_ctl(epfd, EPOLL_CTL_ADD, self->fd, &in));
@@ -415,7 +413,8 @@ TEST_F_TIMEOUT(stuck, who_was_turned_away_has_no_edge_when_nothing_is_left, 60)
 /* A reader who may wait does, and a signal gets it out of there. */
 TEST_F_TIMEOUT(stuck, a_blocking_read_beside_it_waits_and_gets_the_rest, 60)
 {
-	SKIP_WITHOUT_USERFAULTFD();
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
 	stuck_begin(_metadata, self, 2);
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
 	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
