@@ -10,6 +10,7 @@
  * so a bad pointer, wherever in a vector, leaves nothing half-done.
  */
 #include <linux/compat.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -893,9 +894,11 @@ static int twheel_fop_open(struct inode *inode, struct file *file)
 	if (!tf)
 		return -ENOMEM;
 	tf->tw = twheel_create();
-	if (!tf->tw) {
+	if (IS_ERR(tf->tw)) {
+		int err = PTR_ERR(tf->tw);
+
 		kfree(tf);
-		return -ENOMEM;
+		return err;
 	}
 	mutex_init(&tf->read_mutex);
 	file->private_data = tf;

@@ -124,6 +124,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -200,10 +201,15 @@ module_param(max_pending_limit, uint, 0444);
 MODULE_PARM_DESC(max_pending_limit,
 		 "greatest max_pending that one wheel may ask for, timeouts (1 to 1073741824, default 16777216)");
 
-static unsigned long max_timeouts = 67108864;
-module_param(max_timeouts, ulong, 0444);
-MODULE_PARM_DESC(max_timeouts,
-		 "timeouts of all wheels together, slots beyond 1024 counting by their size (1024 and up, default 67108864)");
+static unsigned long max_memory_kb;
+module_param(max_memory_kb, ulong, 0444);
+MODULE_PARM_DESC(max_memory_kb,
+		 "memory that all wheels together may take, kB (256 and up; default 0: a quarter of the machine's)");
+
+static unsigned long max_user_memory_kb;
+module_param(max_user_memory_kb, ulong, 0444);
+MODULE_PARM_DESC(max_user_memory_kb,
+		 "memory that the wheels of one user may take, kB (128 and up; default 0: half of max_memory_kb)");
 
 static unsigned int kthreads;
 module_param(kthreads, uint, 0444);
@@ -220,11 +226,10 @@ module_param(kthread_fifo, bool, 0444);
 MODULE_PARM_DESC(kthread_fifo,
 		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
 
-/* The module's own: threads, and places taken by all wheels. */
+/* The module's own: threads. */
 
 static struct kthread_worker **workers;
 static unsigned int nr_workers;
-static atomic_long_t nr_places_total;
 static struct kmem_cache *chunk_cache;
 
 /*
@@ -303,6 +308,9 @@ struct twheel_periodic {
 	u32 count[PLACES_PER_PAGE];
 	u32 deliveries[PLACES_PER_PAGE];
 };
+
+/* As kmalloc() rounds it. */
+#define PERIODIC_SIZE	roundup_pow_of_two(sizeof(struct twheel_periodic))
 
 /**
  * struct twheel_page - a page of places
@@ -447,6 +455,7 @@ struct twheel_shrink {
  * @shrink_below: free pages are not looked for until @live is below; set by the
  *	kthread when it has looked, and under grow_mutex when a page comes
  * @nr_retired: places whose generations are used up; atomic
+ * @charged: bytes that its user was charged for it; atomic
  *
  * @room_used: entries in the wheel and entries promised; atomic.  Stale ones
  *	included, which may be twice as many as 2^30 timeouts: no int holds it
@@ -454,6 +463,7 @@ struct twheel_shrink {
  * @room_short: there was no memory for more the last time; likewise
  * @nr_chunks: chunks allocated for them; room_mutex
  * @gifts: chunks on their way to the wheel's pool; llist
+ * @starved: there was no memory for more: any stale entry is worth a sweep
  *
  * @inbox: timeouts on their way to the wheel; llist
  * @inbox_len: how many; atomic
@@ -506,7 +516,6 @@ struct twheel_shrink {
  * @arrivals: what is left of the chain taken from the inbox
  * @wheel: the wheel
  * @slots_memory: its slots
- * @slots_places: what they count for in nr_places_total
  */
 struct twheel {
 	u32 clock;
@@ -545,12 +554,14 @@ struct twheel {
 	u32 first_gen;
 	u32 shrink_below;
 	atomic_t nr_retired;
+	atomic_long_t charged;
 
 	atomic_long_t room_used ____cacheline_aligned_in_smp;
 	long room;
 	bool room_short;
 	u64 nr_chunks;
 	struct llist_head gifts;
+	bool starved;
 
 	struct llist_head inbox ____cacheline_aligned_in_smp;
 	atomic_t inbox_len;
@@ -598,8 +609,10 @@ struct twheel {
 	struct llist_node *arrivals;
 	struct twheel_wheel wheel;
 	void *slots_memory;
-	long slots_places;
 };
+
+/* What a wheel takes before it is armed: as kmalloc() rounds it, and the open file. */
+#define WHEEL_SIZE	(roundup_pow_of_two(sizeof(struct twheel)) + 256)
 
 /* The state word */
 
@@ -1003,6 +1016,43 @@ static int pass_sync(struct twheel *tw)
 					pass_is_done(tw, wanted));
 }
 
+/* Memory: what a wheel takes is charged to its user, see twheel_charge() */
+
+static int wheel_charge(struct twheel *tw, size_t bytes)
+{
+	int err = twheel_charge(tw->user, bytes);
+
+	if (!err)
+		atomic_long_add(bytes, &tw->charged);
+	return err;
+}
+
+static void wheel_uncharge(struct twheel *tw, size_t bytes)
+{
+	atomic_long_sub(bytes, &tw->charged);
+	twheel_uncharge(tw->user, bytes);
+}
+
+/* A page, for what users make us keep. */
+static int page_get(struct twheel *tw, void **page)
+{
+	int err = wheel_charge(tw, PAGE_SIZE);
+
+	if (err)
+		return err;
+	*page = (void *)get_zeroed_page(GFP_TWHEEL);
+	if (*page)
+		return 0;
+	wheel_uncharge(tw, PAGE_SIZE);
+	return -ENOMEM;
+}
+
+static void page_put(struct twheel *tw, void *page)
+{
+	free_page((unsigned long)page);
+	wheel_uncharge(tw, PAGE_SIZE);
+}
+
 /* The arena: taking and giving back places */
 
 static void chain_add(struct chain *chain, struct twheel_timeout *t)
@@ -1028,6 +1078,11 @@ struct ending {
 	unsigned int nr_room;
 };
 
+static size_t table_size(u32 capacity)
+{
+	return offsetof(struct twheel_table, page) + capacity * sizeof(void *);
+}
+
 static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	__must_hold(&tw->grow_mutex)
 {
@@ -1038,11 +1093,16 @@ static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	table = old;
 	if (!old || pages->nr == old->capacity) {
 		u32 capacity = old ? 2 * old->capacity : 8;
+		size_t size = table_size(capacity);
+		int err = wheel_charge(tw, size);
 
-		table = kvmalloc(struct_size(table, page, capacity),
-				 GFP_TWHEEL);
-		if (!table)
+		if (err)
+			return err;
+		table = kvmalloc(size, GFP_TWHEEL);
+		if (!table) {
+			wheel_uncharge(tw, size);
 			return -ENOMEM;
+		}
 		table->capacity = capacity;
 		if (old)
 			memcpy(table->page, old->page,
@@ -1051,8 +1111,10 @@ static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	table->page[pages->nr] = page;
 	if (table != old) {
 		rcu_assign_pointer(pages->table, table);
-		if (old)
+		if (old) {
+			wheel_uncharge(tw, table_size(old->capacity));
 			kvfree_rcu(old, rcu);
+		}
 	}
 	/* Pairs with the acquire in pages_at(). */
 	smp_store_release(&pages->nr, pages->nr + 1);
@@ -1076,12 +1138,14 @@ static int words_provide(struct twheel *tw, u32 end)
 	__must_hold(&tw->grow_mutex)
 {
 	while ((u64)tw->words.nr * WORDS_PER_PAGE < end) {
-		unsigned long page = get_zeroed_page(GFP_TWHEEL);
-		int err = page ? pages_add(tw, &tw->words, (void *)page) :
-				 -ENOMEM;
+		void *page;
+		int err = page_get(tw, &page);
 
+		if (err)
+			return err;
+		err = pages_add(tw, &tw->words, page);
 		if (err) {
-			free_page(page);
+			page_put(tw, page);
 			return err;
 		}
 		/* A million timeouts have 2,000 pages of words. */
@@ -1118,7 +1182,7 @@ static int arena_grow(struct twheel *tw)
 	struct twheel_page *page;
 	u32 first_index;
 	unsigned int i;
-	int err = -ENOMEM;
+	int err;
 
 	rcu_read_lock();
 	while (tw->first_hole < tw->places.nr && page_at(tw, tw->first_hole))
@@ -1126,20 +1190,14 @@ static int arena_grow(struct twheel *tw)
 	rcu_read_unlock();
 	first_index = tw->first_hole * PLACES_PER_PAGE;
 
-	if (atomic_long_add_return(PLACES_PER_PAGE, &nr_places_total) >
-	    max_timeouts) {
-		err = -ENOSPC;
-		goto uncount;
-	}
 	if (tw->has_words) {
 		err = words_provide(tw, first_index + PLACES_PER_PAGE);
 		if (err)
-			goto uncount;
-		err = -ENOMEM;
+			return err;
 	}
-	page = (struct twheel_page *)get_zeroed_page(GFP_TWHEEL);
-	if (!page)
-		goto uncount;
+	err = page_get(tw, (void **)&page);
+	if (err)
+		return err;
 	page->first_index = first_index;
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
@@ -1148,17 +1206,13 @@ static int arena_grow(struct twheel *tw)
 		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
 	}
 	err = arena_add(tw, page);
-	if (err)
-		goto free_page;
+	if (err) {
+		page_put(tw, page);
+		return err;
+	}
 	llist_add_batch(&page->timeout[0].node,
 			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->freed);
 	return 0;
-
-free_page:
-	free_page((unsigned long)page);
-uncount:
-	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
-	return err;
 }
 
 /*
@@ -1435,10 +1489,17 @@ static int periodic_provide(struct twheel *tw, u32 index)
 	rcu_read_lock();
 	page = page_at(tw, index / PLACES_PER_PAGE);
 	if (page && !READ_ONCE(page->periodic)) {
+		int err;
+
 		rcu_read_unlock();
-		periodic = kzalloc(sizeof(*periodic), GFP_TWHEEL);
-		if (!periodic)
+		err = wheel_charge(tw, PERIODIC_SIZE);
+		if (err)
+			return err;
+		periodic = kzalloc(PERIODIC_SIZE, GFP_TWHEEL);
+		if (!periodic) {
+			wheel_uncharge(tw, PERIODIC_SIZE);
 			return -ENOMEM;
+		}
 		rcu_read_lock();
 		/* It may be another page, or none, by now. */
 		page = page_at(tw, index / PLACES_PER_PAGE);
@@ -1446,6 +1507,8 @@ static int periodic_provide(struct twheel *tw, u32 index)
 			periodic = NULL;
 	}
 	rcu_read_unlock();
+	if (periodic)
+		wheel_uncharge(tw, PERIODIC_SIZE);
 	kfree(periodic);
 	return 0;
 }
@@ -1464,10 +1527,14 @@ static int chunks_add(struct twheel *tw, unsigned int nr)
 	__must_hold(&tw->room_mutex)
 {
 	void *chunk[CHUNKS_AT_A_TIME];
-	int i;
+	int i, err = wheel_charge(tw, nr * sizeof(struct twheel_chunk));
 
-	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_TWHEEL, nr, chunk))
+	if (err)
+		return err;
+	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_TWHEEL, nr, chunk)) {
+		wheel_uncharge(tw, nr * sizeof(struct twheel_chunk));
 		return -ENOMEM;
+	}
 	for (i = 0; i < nr; i++)
 		llist_add((struct llist_node *)chunk[i], &tw->gifts);
 	tw->nr_chunks += nr;
@@ -1520,6 +1587,20 @@ static int room_take(struct twheel *tw, unsigned int nr)
 	if (err)
 		room_give(tw, nr);
 	return err;
+}
+
+/*
+ * The same, where there is no memory for it, or no more may be taken: some of the
+ * room belongs to those that were cancelled in the inbox, and to stale entries.
+ */
+static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
+{
+	int err = room_take(tw, nr);
+
+	if (likely(!err) || err == -EINTR)
+		return err;
+	WRITE_ONCE(tw->starved, true);
+	return arena_reclaim(tw) ?: room_take(tw, nr);
 }
 
 /*
@@ -1770,26 +1851,21 @@ static int twheel_start(struct twheel *tw)
 		.rewinds	= tw->clock == TWHEEL_CLOCK_REALTIME ||
 				  tw->clock == TWHEEL_CLOCK_TAI,
 	};
-	int err = -ENOMEM;
+	int err;
 
 	tw->offset_ns = namespace_offset_ns(tw->clock);
 	/* One more than the last tick that any clock reaches. */
 	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
 	config.max_tick = tw->max_tick;
-	/* A pipe takes more than the slots of a usual wheel; not so 2^20. */
-	if (tw->slots > DEFAULT_SLOTS)
-		tw->slots_places = (tw->slots - DEFAULT_SLOTS) *
-				   sizeof(struct twheel_chunk *) /
-				   sizeof(struct twheel_timeout);
-	if (atomic_long_add_return(tw->slots_places, &nr_places_total) >
-	    max_timeouts) {
-		err = -ENOSPC;
-		goto uncount;
-	}
+	err = wheel_charge(tw, twheel_wheel_size(&config));
+	if (err)
+		return err;
 	tw->slots_memory = kvzalloc(twheel_wheel_size(&config),
 				    GFP_TWHEEL);
-	if (!tw->slots_memory)
-		goto uncount;
+	if (!tw->slots_memory) {
+		wheel_uncharge(tw, twheel_wheel_size(&config));
+		return -ENOMEM;
+	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(tw), tw->tick_ns));
 	hrtimer_setup(&tw->timer, timer_fired, twheel_clockid(tw),
@@ -1798,11 +1874,6 @@ static int twheel_start(struct twheel *tw)
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
 	smp_store_release(&tw->started, true);
 	return 0;
-
-uncount:
-	atomic_long_sub(tw->slots_places, &nr_places_total);
-	tw->slots_places = 0;
-	return err;
 }
 
 static int twheel_start_lazily(struct twheel *tw)
@@ -2001,10 +2072,10 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 			continue;
 		}
 		t = llist_entry(*link, struct twheel_timeout, node);
-		if (arm[i].interval_ns &&
-		    periodic_provide(tw, timeout_index(t))) {
-			arm[i].result = -ENOMEM;
-			continue;
+		if (arm[i].interval_ns) {
+			arm[i].result = periodic_provide(tw, timeout_index(t));
+			if (arm[i].result)
+				continue;
 		}
 		life = life_of(tw, &arm[i], now_ns);
 		arm_place(tw, &arm[i], t, &life);
@@ -2062,7 +2133,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 
 	got = live_take(tw, nr_valid);
 	if (got) {
-		err = room_take(tw, got);
+		err = room_take_all_the_same(tw, got);
 		if (err) {
 			live_give(tw, got);
 			short_of = err;
@@ -2394,7 +2465,7 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 				     struct twheel_rearming *rearming, u32 needy)
 {
 	unsigned int nr_needy = hweight32(needy), left;
-	int i, err = room_take(tw, nr_needy);
+	int i, err = room_take_all_the_same(tw, nr_needy);
 
 	if (likely(!err)) {
 		rearming->nr_room = nr_needy;
@@ -3684,7 +3755,12 @@ static bool sweep(struct twheel *tw, int *budget)
 	unsigned int i, nr_stale;
 
 	if (!tw->sweeping) {
-		if (!room_is_wasted(tw, SWEEP_SLACK))
+		/* Who is starved waits for this pass. */
+		bool starved = READ_ONCE(tw->starved);
+
+		if (starved)
+			WRITE_ONCE(tw->starved, false);
+		if (!room_is_wasted(tw, starved ? 0 : SWEEP_SLACK))
 			return true;
 		twheel_wheel_sweep_begin(&tw->wheel);
 		tw->sweeping = true;
@@ -3746,6 +3822,7 @@ static bool room_shrink(struct twheel *tw)
 	while (nr-- && tw->nr_chunks > need + CHUNKS_AT_A_TIME &&
 	       (chunk = twheel_wheel_take_back(&tw->wheel))) {
 		kmem_cache_free(chunk_cache, chunk);
+		wheel_uncharge(tw, sizeof(*chunk));
 		tw->nr_chunks--;
 	}
 	mutex_unlock(&tw->room_mutex);
@@ -3799,7 +3876,7 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 	smp_store_release(&tw->nr_removed, tw->nr_removed + 1);
 	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
 	tw->first_hole = min(tw->first_hole, nr);
-	atomic_long_sub(PLACES_PER_PAGE, &nr_places_total);
+	wheel_uncharge(tw, PAGE_SIZE + (page->periodic ? PERIODIC_SIZE : 0));
 	return true;
 }
 
@@ -4315,19 +4392,21 @@ int twheel_drain(struct twheel *tw)
  * It starts, and takes more memory, when it is armed.
  *
  * Context: process; sleeps.
- * Return: the wheel, or NULL when there is no memory.
+ * Return: the wheel, or an ERR_PTR: -ENOMEM, or -ENOSPC at the limit of memory.
  */
 struct twheel *twheel_create(void)
 {
 	struct twheel *tw = kzalloc(sizeof(*tw), GFP_TWHEEL);
+	int err = -ENOMEM;
 
 	if (!tw)
-		return NULL;
+		return ERR_PTR(err);
 	tw->user = twheel_user_get();
-	if (!tw->user) {
-		kfree(tw);
-		return NULL;
-	}
+	if (!tw->user)
+		goto free_wheel;
+	err = wheel_charge(tw, WHEEL_SIZE);
+	if (err)
+		goto put_user;
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
 	mutex_init(&tw->control_mutex);
@@ -4346,6 +4425,12 @@ struct twheel *twheel_create(void)
 	/* Generations begin at 1, so that no id is 0. */
 	tw->first_gen = 1;
 	return tw;
+
+put_user:
+	twheel_user_put(tw->user);
+free_wheel:
+	kfree(tw);
+	return ERR_PTR(err);
 }
 
 /* Nothing of it runs when this returns. */
@@ -4379,7 +4464,6 @@ static void wheel_free(struct twheel *tw)
 	while ((chunks = twheel_wheel_dismantle(&tw->wheel)))
 		chunks_free(chunks);
 	kvfree(tw->slots_memory);
-	atomic_long_sub(tw->slots_places, &nr_places_total);
 }
 
 static void pages_free(struct twheel_pages *pages)
@@ -4407,7 +4491,6 @@ static void arena_free(struct twheel *tw)
 			kfree(page->periodic);
 		cond_resched();
 	}
-	atomic_long_sub(arena_size(tw), &nr_places_total);
 	pages_free(&tw->places);
 	pages_free(&tw->words);
 }
@@ -4425,6 +4508,7 @@ void twheel_destroy(struct twheel *tw)
 		wheel_free(tw);
 	}
 	arena_free(tw);
+	twheel_uncharge(tw->user, atomic_long_read(&tw->charged));
 	twheel_user_put(tw->user);
 	kfree(tw);
 }
@@ -4469,6 +4553,24 @@ static int workers_start(void)
 	return 0;
 }
 
+/*
+ * Not more than a quarter of the machine's memory unless somebody says so, and no user
+ * more than half of that: fs/eventpoll.c gives each user a twenty-fifth.  The
+ * parameters tell what is in force.
+ */
+static void limits_init(void)
+{
+	const unsigned long most_kb = LONG_MAX >> 10;
+
+	if (!max_memory_kb)
+		max_memory_kb = max(totalram_pages() >> 2, 64UL) <<
+				(PAGE_SHIFT - 10);
+	if (!max_user_memory_kb)
+		max_user_memory_kb = max_memory_kb / 2;
+	twheel_limit_memory(min(max_memory_kb, most_kb) << 10,
+			    min(max_user_memory_kb, most_kb) << 10);
+}
+
 static int parameters_check(void)
 {
 	if (default_tick_us < 1 ||
@@ -4476,8 +4578,10 @@ static int parameters_check(void)
 		pr_err("default_tick_us is not 1 to 3600000000\n");
 	else if (max_pending_limit < 1 || max_pending_limit > 1U << 30)
 		pr_err("max_pending_limit is not 1 to 1073741824\n");
-	else if (max_timeouts < 1024)
-		pr_err("max_timeouts is below 1024\n");
+	else if (max_memory_kb && max_memory_kb < 256)
+		pr_err("max_memory_kb is below 256\n");
+	else if (max_user_memory_kb && max_user_memory_kb < 128)
+		pr_err("max_user_memory_kb is below 128\n");
 	else if (kthreads > 64)
 		pr_err("kthreads is not 0 to 64\n");
 	else if (kthread_nice < MIN_NICE || kthread_nice > MAX_NICE)
@@ -4493,6 +4597,7 @@ static int __init twheel_module_init(void)
 
 	if (err)
 		return err;
+	limits_init();
 	chunk_cache = KMEM_CACHE(twheel_chunk, SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT);
 	if (!chunk_cache)
 		return -ENOMEM;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The users of twheel: whose turn it is
+ * The users of twheel: whose turn it is, and whose memory
  *
  * A few kthreads serve the wheels of all users.  If the wheels simply queued for
  * them, a user who opens a hundred busy wheels would get a hundred turns for each
@@ -19,6 +19,9 @@
  * and for TURN_NS, and at most one batch more, for each other user who has
  * something to be done by the same kthread.  How many wheels those users have, and
  * how many timeouts, does not matter.
+ *
+ * What the wheels take is counted in bytes, for all users and for each.  A user has
+ * a share of what the module may take, so that no user can have it all.
  *
  * A user is a real user id of the initial user namespace, as it is for
  * fs/eventpoll.c.  It is there as long as it has an open wheel.
@@ -48,12 +51,14 @@
  * @node: link in the table of users; users_mutex
  * @uid: who it is; constant
  * @nr_wheels: wheels open; users_mutex
+ * @charged: bytes that its wheels take; atomic
  * @queue: a queue for each kthread
  */
 struct twheel_user {
 	struct hlist_node node;
 	kuid_t uid;
 	unsigned long nr_wheels;
+	atomic_long_t charged;
 	struct twheel_queue queue[];
 };
 
@@ -66,6 +71,10 @@ static unsigned int nr_kthread_workers;
 
 /* Counts the wheels that were given a queue, so that all kthreads have as many. */
 static atomic_t nr_queued;
+
+/* Bytes that the wheels of all users take, and the limits; constant while there are users. */
+static atomic_long_t charged_total;
+static long max_total, max_each;
 
 /* Turns */
 
@@ -262,6 +271,65 @@ struct twheel_queue *twheel_user_queue(struct twheel_user *user)
 	u32 nr = atomic_inc_return(&nr_queued);
 
 	return &user->queue[nr % nr_kthread_workers];
+}
+
+/* Memory */
+
+/**
+ * twheel_charge() - count memory that a user makes us take
+ * @user: the user
+ * @bytes: how much
+ *
+ * Context: any.
+ * Return: 0, or -ENOSPC when it would be more than all users together may have, or
+ * more than the user's share of that.
+ */
+int twheel_charge(struct twheel_user *user, size_t bytes)
+{
+	if (atomic_long_add_return(bytes, &user->charged) <= max_each) {
+		if (atomic_long_add_return(bytes, &charged_total) <= max_total)
+			return 0;
+		atomic_long_sub(bytes, &charged_total);
+	}
+	atomic_long_sub(bytes, &user->charged);
+	return -ENOSPC;
+}
+
+/**
+ * twheel_uncharge() - memory was given back
+ * @user: the user
+ * @bytes: how much
+ *
+ * Context: any.
+ */
+void twheel_uncharge(struct twheel_user *user, size_t bytes)
+{
+	atomic_long_sub(bytes, &charged_total);
+	atomic_long_sub(bytes, &user->charged);
+}
+
+/**
+ * twheel_charged() - memory of all users
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+long twheel_charged(void)
+{
+	return atomic_long_read(&charged_total);
+}
+
+/**
+ * twheel_limit_memory() - tell how much memory there may be
+ * @all: for all users together, bytes
+ * @each: for each of them, bytes
+ *
+ * Context: process, while there are no users.
+ */
+void twheel_limit_memory(long all, long each)
+{
+	max_total = all;
+	max_each = each;
 }
 
 /**

@@ -299,7 +299,7 @@ int report_verdict(const struct server *s)
 		printf("WRONG: the wheel refused %" PRIu64 " timeouts (%s%s), and their connections were closed.\n",
 		       st->refused, strerror(st->refused_errno),
 		       st->refused_errno == ENOSPC ?
-		       ": the module's max_timeouts is reached" : "");
+		       ": the module's limit of memory is reached" : "");
 		return 1;
 	}
 	right &= wheel_was_right(st);

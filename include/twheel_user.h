@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Users: whose turn it is
+ * Users: whose turn it is, and whose memory
  *
  * See the banner of twheel_user.c.
  */
@@ -51,6 +51,11 @@ void twheel_turn_cancel(struct twheel_turn *turn);
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 struct twheel_queue *twheel_user_queue(struct twheel_user *user);
+
+int twheel_charge(struct twheel_user *user, size_t bytes);
+void twheel_uncharge(struct twheel_user *user, size_t bytes);
+long twheel_charged(void);
+void twheel_limit_memory(long all, long each);
 
 void twheel_users_init(struct kthread_worker **workers, unsigned int nr_workers);
 

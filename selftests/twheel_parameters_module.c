@@ -30,7 +30,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 	static const char * const bad[] = {
 		"default_tick_us=0", "default_tick_us=3600000001", "default_tick_us=x",
 		"max_pending_limit=0", "max_pending_limit=1073741825",
-		"max_timeouts=0", "max_timeouts=1023",
+		"max_memory_kb=255", "max_memory_kb=x", "max_user_memory_kb=127",
 		"kthreads=65", "kthread_nice=20", "kthread_nice=-21", "kthread_fifo=7",
 	};
 	int i;
@@ -45,7 +45,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 TEST_F(parameters, both_ends_of_each_range_are_taken)
 {
 	static const char * const good[] = {
-		"default_tick_us=1 max_pending_limit=1 max_timeouts=1024 kthreads=1 kthread_nice=-20",
+		"default_tick_us=1 max_pending_limit=1 max_memory_kb=256 kthreads=1 kthread_nice=-20",
 		"default_tick_us=3600000000 max_pending_limit=1073741824 kthreads=64 kthread_nice=19",
 		"kthread_fifo=1",
 	};
@@ -177,9 +177,9 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 
 /* ---- all wheels together ------------------------------------------------- */
 
-/* Counted by the page: so much may be missing for each wheel. */
-#define PAGE_OF_PLACES	102
-#define TIMEOUTS	1024
+/* The smallest limit, which one user may use up, and more timeouts than go there. */
+#define LIMITED		"max_memory_kb=256 max_user_memory_kb=256"
+#define TIMEOUTS	(256 * 1024 / 40)
 
 /* Arms until one is refused; how many were taken.  That one says ENOSPC. */
 static int fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
@@ -202,12 +202,12 @@ static int open_virtual(struct __test_metadata *_metadata)
 	return fd;
 }
 
-TEST_F(parameters, wheels_together_hold_max_timeouts_and_then_say_enospc)
+TEST_F(parameters, wheels_together_take_max_memory_and_then_say_enospc)
 {
 	int i, fds[3], nr, total = 0;
 	__u64 ids[TIMEOUTS + 1], id;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	for (i = 0; i < 3; i++) {
 		fds[i] = open_virtual(_metadata);
 	}
@@ -218,8 +218,7 @@ TEST_F(parameters, wheels_together_hold_max_timeouts_and_then_say_enospc)
 	}
 	nr = fill(_metadata, fds[2], ids);
 	total += nr;
-	EXPECT_GE(TIMEOUTS, total);
-	EXPECT_LE(TIMEOUTS - 3 * PAGE_OF_PLACES, total);
+	EXPECT_LE(900, total);
 	for (i = 0; i < 3; i++) {
 		EXPECT_ACCOUNTS(fds[i]);
 		close(fds[i]);
@@ -232,7 +231,7 @@ TEST_F(parameters, refused_one_changes_nothing)
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	fd = open_virtual(_metadata);
 	fill(_metadata, fd, ids);
 	ASSERT_EQ(0, tw_info(fd, &before));
@@ -240,11 +239,12 @@ TEST_F(parameters, refused_one_changes_nothing)
 	ASSERT_EQ(0, tw_info(fd, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
 	/* What is there is no worse for it. */
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, TW_MS, 0));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, 2 * TW_HOUR, 0));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
 	close(fd);
 }
 
-/* As 209510 timeouts. */
+/* They take 8 MB. */
 TEST_F(parameters, slots_of_a_wide_wheel_count_too)
 {
 	struct twheel_setup setup = {
@@ -254,7 +254,7 @@ TEST_F(parameters, slots_of_a_wide_wheel_count_too)
 	__u64 id;
 	int fd;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
@@ -271,7 +271,7 @@ TEST_F(parameters, closing_one_wheel_makes_room_in_another)
 	__u64 ids[TIMEOUTS + 1], id;
 	int full, other, i, ret = -ENOSPC;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	full = open_virtual(_metadata);
 	other = open_virtual(_metadata);
 	fill(_metadata, full, ids);
@@ -287,13 +287,74 @@ TEST_F(parameters, closing_one_wheel_makes_room_in_another)
 	close(other);
 }
 
+#define OTHER_UID	12345
+
+/* What a user who takes all that there is leaves to another: the other half. */
+TEST_F(parameters, share_of_one_user_leaves_enough_for_another)
+{
+	__u64 ids[TIMEOUTS + 1], id;
+	int hold[2], done[2], fd;
+	char c = 0;
+	pid_t pid;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=512"));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	ASSERT_EQ(0, pipe(hold));
+	ASSERT_EQ(0, pipe(done));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (setgid(OTHER_UID) || setuid(OTHER_UID))
+			_exit(1);
+		/* Wheels, until there is no more. */
+		for (;;) {
+			fd = tw_open(O_NONBLOCK);
+			if (fd < 0)
+				break;
+			while (!tw_arm_in(fd, TW_HOUR, &id))
+				;
+		}
+		c = fd == -ENOSPC;
+		if (write(done[1], &c, 1) != 1 || read(hold[0], &c, 1) != 1)
+			_exit(1);
+		_exit(0);
+	}
+	ASSERT_EQ(1, read(done[0], &c, 1));
+	EXPECT_EQ(1, c);
+	fd = open_virtual(_metadata);
+	EXPECT_LE(900, fill(_metadata, fd, ids));
+	close(fd);
+	ASSERT_EQ(1, write(hold[1], &c, 1));
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+/* Half of it at the most, a quarter of the machine's memory at the most. */
+TEST_F(parameters, limits_of_memory_that_nobody_chose_go_by_the_machines)
+{
+	unsigned long all, each, machine = sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 1024);
+	FILE *file;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	file = fopen(TW_PARAMETERS "/max_memory_kb", "re");
+	ASSERT_NE(NULL, file);
+	ASSERT_EQ(1, fscanf(file, "%lu", &all));
+	fclose(file);
+	file = fopen(TW_PARAMETERS "/max_user_memory_kb", "re");
+	ASSERT_NE(NULL, file);
+	ASSERT_EQ(1, fscanf(file, "%lu", &each));
+	fclose(file);
+	EXPECT_GE(machine / 4 * 11 / 10, all);
+	EXPECT_LE(machine / 4 * 9 / 10, all);
+	EXPECT_EQ(all / 2, each);
+}
+
 /* Not reached any more: neither what was cancelled nor what was read counts. */
 TEST_F(parameters, cancelled_timeouts_make_room_again)
 {
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd, i, nr;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	fd = open_virtual(_metadata);
 	nr = fill(_metadata, fd, ids);
 	for (i = 0; i < nr; i++) {
@@ -312,7 +373,7 @@ TEST_F(parameters, read_events_make_room_again)
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd, i, nr;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	fd = open_virtual(_metadata);
 	nr = fill(_metadata, fd, ids);
 	ASSERT_EQ(0, tw_advance(fd, TW_HOUR));

@@ -324,7 +324,7 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 	unsigned int nr, nr_failed = 0;
 	int i, round, fd;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=1024"));
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=256 max_user_memory_kb=256"));
 	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
@@ -355,7 +355,7 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 	close(fd);
 }
 
-/* The slots of a wide wheel count, too: as 209510 timeouts. */
+/* The slots of a wide wheel count, too: 8 MB. */
 TEST_F_TIMEOUT(load, slots_that_could_not_be_had_count_against_no_limit, 120)
 {
 	const struct twheel_setup setup = {
@@ -365,7 +365,7 @@ TEST_F_TIMEOUT(load, slots_that_could_not_be_had_count_against_no_limit, 120)
 	int fd, round;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_load_and_wait("max_timeouts=209700"));
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=8448 max_user_memory_kb=8448"));
 	ASSERT_EQ(0, fi_read_module(&self->module, tw_module_path()));
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, fd);

@@ -452,7 +452,7 @@ static struct twheel *wheel_make(struct kunit *test,
 {
 	struct twheel *tw = twheel_create();
 
-	KUNIT_ASSERT_NOT_NULL(test, tw);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
 	test->priv = tw;
 	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
 	tw->turn.queue = &nobodys;
@@ -1987,6 +1987,7 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 	arm_many(test, TWHEEL_BATCH - 1, ids);
 	enter(tw);
 	arm_many(test, 1, &ids[TWHEEL_BATCH - 1]);
+	tw->turn.queue = twheel_user_queue(tw->user);
 	taken = room_exhaust(test);
 	used = atomic_long_read(&tw->room_used);
 	for (i = 0; i < TWHEEL_BATCH; i++) {
@@ -2003,13 +2004,17 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, how[i].result,
 				    i % 3 || i < 12 || i == TWHEEL_BATCH - 1 ?
 				    TWHEEL_WAS_PENDING : -ENOMEM, "entry %u", i);
+	/* The last one has come into the wheel: for want of room the kthread was asked. */
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming,
 						  TWHEEL_BATCH, &nr_ok),
-			TWHEEL_BATCH);
-	KUNIT_EXPECT_EQ(test, nr_ok, 25U);
+			TWHEEL_BATCH - 1);
+	KUNIT_EXPECT_EQ(test, nr_ok, 24U);
+	KUNIT_EXPECT_EQ(test, rearm(tw, ids[TWHEEL_BATCH - 1],
+				    &how[TWHEEL_BATCH - 1]), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), used);
 	no_memory = false;
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[12], &how[12]), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
 	room_give(tw, taken);
 }
 
@@ -3157,7 +3162,7 @@ static void a_page_that_is_used_again_is_kept(struct kunit *test)
  */
 struct holder {
 	struct kthread_work work;
-	struct mutex *mutex;
+	struct mutex *mutex;		/* any of a wheel's */
 	struct completion holds;
 	struct completion done;
 };
@@ -3279,8 +3284,12 @@ static void module_parameters_outside_their_range_are_refused(struct kunit *test
 	EXPECT_PARAMETER(test, max_pending_limit, 0, false);
 	EXPECT_PARAMETER(test, max_pending_limit, BIT(30), true);
 	EXPECT_PARAMETER(test, max_pending_limit, BIT(30) + 1, false);
-	EXPECT_PARAMETER(test, max_timeouts, 1023, false);
-	EXPECT_PARAMETER(test, max_timeouts, 1024, true);
+	EXPECT_PARAMETER(test, max_memory_kb, 255, false);
+	EXPECT_PARAMETER(test, max_memory_kb, 256, true);
+	EXPECT_PARAMETER(test, max_memory_kb, ULONG_MAX, true);
+	EXPECT_PARAMETER(test, max_user_memory_kb, 127, false);
+	EXPECT_PARAMETER(test, max_user_memory_kb, 128, true);
+	EXPECT_PARAMETER(test, max_user_memory_kb, ULONG_MAX, true);
 	EXPECT_PARAMETER(test, kthreads, 64, true);
 	EXPECT_PARAMETER(test, kthreads, 65, false);
 	EXPECT_PARAMETER(test, kthread_nice, -21, false);
@@ -3293,7 +3302,7 @@ static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test
 {
 	engine_case_exit(test);
 	test->priv = NULL;
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&nr_places_total), 0L);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
 	twheel_module_exit();
 	KUNIT_EXPECT_EQ(test, chardev_registered, 0);
@@ -3306,27 +3315,125 @@ static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test
 	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
 }
 
-static void the_limit_of_all_wheels_together_says_enospc(struct kunit *test)
+static size_t table_bytes(const struct twheel_pages *pages)
+{
+	struct twheel_table *table = rcu_dereference_raw(pages->table);
+
+	return table ? table_size(table->capacity) : 0;
+}
+
+/* What a wheel was charged is what it has. */
+static void expect_charged_for_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	unsigned long limit = max_timeouts;
-	struct twheel_arm how = arm_of(0, 0);
-	struct twheel_arming arming;
-	s64 before[NR_TALLIES];
+	size_t bytes = WHEEL_SIZE + tw->nr_chunks * sizeof(struct twheel_chunk);
+	u32 nr;
 
-	tally_take(tw, before);
-	max_timeouts = atomic_long_read(&nr_places_total) + PLACES_PER_PAGE - 1;
+	for (nr = 0; nr < tw->wheel.nr_levels; nr++) {
+		u32 slots = tw->wheel.level[nr].mask + 1;
+
+		bytes += slots * sizeof(void *) +
+			 BITS_TO_LONGS(slots) * sizeof(long);
+	}
+	bytes += table_bytes(&tw->places) + table_bytes(&tw->words) +
+		 tw->words.nr * PAGE_SIZE;
+	for (nr = 0; nr < tw->places.nr; nr++) {
+		struct twheel_page *page = look_at_page(tw, nr);
+
+		if (page)
+			bytes += PAGE_SIZE + (page->periodic ? PERIODIC_SIZE : 0);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged), (long)bytes);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), (long)bytes);
+}
+
+static void all_memory_is_charged_and_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	unsigned int i;
+	u64 *ids;
+
+	expect_charged_for_all(test);
+	t = arm_like(test, STATE_PERIODIC);
+	expect_charged_for_all(test);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(t)), TWHEEL_WAS_PENDING);
+	ids = arm_all(test);
+	expect_charged_for_all(test);
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	expect_charged_for_all(test);
+	pass(tw);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	shrink(test);
+	tw->virtual_now_ns += 10 * TICK_NS;
+	pass(tw);
+	expect_charged_for_all(test);
+}
+
+/* Of every kind of memory, in the order in which a wheel comes to need it. */
+static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
+{
+	const size_t big = MAX_PENDING * sizeof(struct twheel_timeout);
+	struct twheel *tw = test->priv;
+	struct twheel_arm how;
+	s64 before[NR_TALLIES];
+	long charged = twheel_charged(), all, each;
+	u64 id;
+	int i;
+
 	tw->turn.queue = twheel_user_queue(tw->user);
-	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
-	KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
-	expect_delta(test, before, nothing);
-	KUNIT_EXPECT_EQ(test, tw->places.nr, 0U);
-	max_timeouts++;
+	for (i = 0; i < 2; i++) {
+		/* The user's, and everybody's. */
+		all = i ? charged + big : charged;
+		each = i ? charged : charged + big;
+		tally_take(tw, before);
+		twheel_limit_memory(all, each);
+		KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(twheel_create()), -ENOSPC);
+		expect_delta(test, before, nothing);
+		KUNIT_EXPECT_EQ(test, tw->places.nr, 0U);
+		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	}
+	twheel_limit_memory(charged + big, charged + big);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
+
+	charged = twheel_charged();
+	twheel_limit_memory(charged, charged + big);
+	how = arm_of(STATE_PERIODIC, 0);
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
+	/* What is there is no worse for it. */
 	how = arm_of(0, 0);
-	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
-	KUNIT_EXPECT_EQ(test, how.result, 0);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
-	max_timeouts = limit;
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+}
+
+/* At the limit; what is in the inbox and what is stale is of use to who arms. */
+static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int round, i, n = 0;
+	u64 ids[400];
+
+	tw->turn.queue = twheel_user_queue(tw->user);
+	twheel_limit_memory(twheel_charged() + 8 * PAGE_SIZE, LONG_MAX);
+	while (n < ARRAY_SIZE(ids) && !arm_result(tw, &ids[n]))
+		n++;
+	KUNIT_ASSERT_LT(test, n, (unsigned int)ARRAY_SIZE(ids));
+	for (round = 0; round < 4; round++) {
+		/* Young, and in the wheel. */
+		if (round % 2)
+			KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+		for (i = 0; i < n; i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+		for (i = 0; i < n; i++)
+			KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
+	}
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
 }
 
 static struct kunit_case engine_cases[] = {
@@ -3434,7 +3541,9 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
-	KUNIT_CASE(the_limit_of_all_wheels_together_says_enospc),
+	KUNIT_CASE(all_memory_is_charged_and_given_back),
+	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
+	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
 	{}
 };
 

@@ -46,7 +46,8 @@
  *	ENOENT		no such timeout: its last event was read, it was
  *			cancelled, or there never was one
  *	ENOMEM		out of memory, or the memory cgroup is at its limit
- *	ENOSPC		the module-wide limit of timeouts is reached
+ *	ENOSPC		the module's limit of memory is reached, or the user's share
+ *			of it; open() and mmap() say so, too
  *	ENOTTY		unknown command
  *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL
  *	ESHUTDOWN	the wheel has been drained, or DRAIN has begun
