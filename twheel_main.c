@@ -99,7 +99,8 @@
  *
  *   mmap_lock --> grow_mutex       mmap() makes the refresh table
  *   control_mutex --> wake_lock    ADVANCE and DRAIN ask for a pass and wait for it
- *   wake_lock --> the lock of a user's queue, see twheel_user.c, and hrtimer's
+ *   wake_lock --> the lock of a user's queue, see twheel_user.c, and those of the
+ *                 timers and kthreads that are set going
  *
  * and nothing else nests.  Nobody who polls or reads is woken under any of them:
  * that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
@@ -1129,7 +1130,7 @@ static void pages_set(struct twheel *tw, struct twheel_pages *pages, u32 nr,
 
 	table = rcu_dereference_protected(pages->table,
 					  lockdep_is_held(&tw->grow_mutex));
-	/* Pairs with the READ_ONCE in pages_at(). */
+	/* Pairs with the READ_ONCE in pages_get(). */
 	smp_store_release(&table->page[nr], page);
 }
 
@@ -1406,8 +1407,7 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 						int *err)
 {
 	struct llist_node **tail = chain;
-	bool reclaimed = false;
-	unsigned int got = 0;
+	unsigned int got = 0, reclaims = 0;
 
 	for (;;) {
 		got += places_pop(tw, nr - got, &tail);
@@ -1418,12 +1418,11 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 			continue;
 		/*
 		 * No more memory: but some may be waiting in the inbox, or away
-		 * with arena_shrink().
+		 * with arena_shrink(), which others may keep from going on.
 		 */
-		if ((reclaimed && !READ_ONCE(tw->shrinking)) ||
+		if (reclaims++ > (READ_ONCE(tw->shrinking) ? 3 : 0) ||
 		    arena_reclaim(tw))
 			break;
-		reclaimed = true;
 	}
 	*tail = NULL;
 	return got;
@@ -1516,7 +1515,7 @@ static int periodic_provide(struct twheel *tw, u32 index)
 /*
  * Room in the wheel: G4 nothing lost.  Every entry that the kthread inserts was
  * promised here, when failing was still an option: one for each pending
- * timeout, one for each fixed delay that waits to be read, one for each stale
+ * timeout, one for each periodic one that waits to be read, one for each stale
  * entry until it is dropped.
  */
 
@@ -1575,6 +1574,15 @@ static void room_give(struct twheel *tw, unsigned int nr)
 {
 	if (nr)
 		atomic_long_sub(nr, &tw->room_used);
+}
+
+/* False where more chunks are needed for it. */
+static inline bool room_take_at_hand(struct twheel *tw, unsigned int nr)
+{
+	if (atomic_long_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
+		return true;
+	room_give(tw, nr);
+	return false;
 }
 
 static int room_take(struct twheel *tw, unsigned int nr)
@@ -1859,12 +1867,12 @@ static int twheel_start(struct twheel *tw)
 	config.max_tick = tw->max_tick;
 	err = wheel_charge(tw, twheel_wheel_size(&config));
 	if (err)
-		return err;
+		goto forget_offset;
 	tw->slots_memory = kvzalloc(twheel_wheel_size(&config),
 				    GFP_TWHEEL);
 	if (!tw->slots_memory) {
-		wheel_uncharge(tw, twheel_wheel_size(&config));
-		return -ENOMEM;
+		err = -ENOMEM;
+		goto uncharge;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(tw), tw->tick_ns));
@@ -1874,6 +1882,12 @@ static int twheel_start(struct twheel *tw)
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
 	smp_store_release(&tw->started, true);
 	return 0;
+
+uncharge:
+	wheel_uncharge(tw, twheel_wheel_size(&config));
+forget_offset:
+	tw->offset_ns = 0;
+	return err;
 }
 
 static int twheel_start_lazily(struct twheel *tw)
@@ -2440,7 +2454,7 @@ static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
 
 /*
  * Whether re-arming takes room in the wheel: what moves earlier leaves a stale entry
- * there.  One that is in the inbox has room, as has a fixed delay.
+ * there.  One that is in the inbox has room, as has a periodic one that is UNREAD.
  */
 static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
 				    const struct life *life)
@@ -2465,7 +2479,7 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 				     struct twheel_rearming *rearming, u32 needy)
 {
 	unsigned int nr_needy = hweight32(needy), left;
-	int i, err = room_take_all_the_same(tw, nr_needy);
+	int err = room_take_all_the_same(tw, nr_needy);
 
 	if (likely(!err)) {
 		rearming->nr_room = nr_needy;
@@ -2475,13 +2489,11 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 	while (rearming->nr_room < nr_needy && !room_take(tw, 1))
 		rearming->nr_room++;
 	left = rearming->nr_room;
-	for (i = 0; needy >> i; i++) {
-		if (!(needy & BIT(i)))
-			continue;
+	for (; needy; needy &= needy - 1) {
 		if (left)
 			left--;
 		else
-			arm[i].result = err;
+			arm[__ffs(needy)].result = err;
 	}
 }
 
@@ -2511,7 +2523,8 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	 * to find out for each, unless memory is short.
 	 */
 	if (likely(twheel_is_started(tw))) {
-		scarce = READ_ONCE(tw->room_short) || room_take(tw, nr);
+		scarce = !room_take_at_hand(tw, nr) &&
+			 (READ_ONCE(tw->room_short) || room_take(tw, nr));
 		if (likely(!scarce))
 			rearming->nr_room = nr;
 	}
@@ -3270,9 +3283,13 @@ static bool budget_spend(const struct twheel *tw, int *budget, int nr)
 static void gifts_accept(struct twheel *tw)
 {
 	struct llist_node *node, *next;
+	unsigned int nr = 0;
 
-	llist_for_each_safe(node, next, llist_del_all(&tw->gifts))
+	llist_for_each_safe(node, next, llist_del_all(&tw->gifts)) {
 		twheel_wheel_give(&tw->wheel, (struct twheel_chunk *)node);
+		if (++nr % KTHREAD_BATCH == 0)
+			cond_resched();
+	}
 }
 
 /*
@@ -3356,7 +3373,7 @@ static bool inbox_drain(struct twheel *tw, int *budget)
  * @edge_ns: the latest tick's edge that has passed by then
  * @fired_ns: the clock when the batch was begun
  * @nr_room: room in the wheel to be given back
- * @nr_events: events that came or grew
+ * @nr_events: events that came
  */
 struct expiry {
 	u64 now_ns;
@@ -3810,6 +3827,8 @@ static bool room_shrink(struct twheel *tw)
 	/* Who holds it is adding. */
 	if (!mutex_trylock(&tw->room_mutex))
 		return false;
+	/* G4: what is given back is more than enough only with these in the pool. */
+	gifts_accept(tw);
 	room = tw->room;
 	if (room / 2 > used + SWEEP_SLACK) {
 		WRITE_ONCE(tw->room, used + used / 2 + SWEEP_SLACK);

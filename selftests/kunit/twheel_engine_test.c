@@ -2018,6 +2018,45 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 	room_give(tw, taken);
 }
 
+/* All that there are in a batch, the last one too. */
+static void a_whole_batch_may_go_without_room(struct kunit *test)
+{
+	/* What comes after the batch is not to be written. */
+	struct twheel_arm how[TWHEEL_BATCH + 1] = {};
+	struct twheel_rearming rearming;
+	struct twheel *tw = test->priv;
+	unsigned int i, room, taken, nr_ok;
+	u64 ids[TWHEEL_BATCH];
+
+	arm_many(test, TWHEEL_BATCH, ids);
+	enter(tw);
+	tw->turn.queue = twheel_user_queue(tw->user);
+	taken = room_exhaust(test);
+	for (room = 0; room <= 3; room += 3) {
+		room_give(tw, room);
+		taken -= room;
+		for (i = 0; i < TWHEEL_BATCH; i++)
+			how[i] = (struct twheel_arm) {
+				.id = ids[i], .expires_ns = DELAY_NS - 1 - room };
+		how[TWHEEL_BATCH].result = 77;
+		KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming,
+							   TWHEEL_BATCH), 0);
+		for (i = 0; i < TWHEEL_BATCH; i++)
+			KUNIT_EXPECT_EQ_MSG(test, how[i].result, i < room ?
+					    TWHEEL_WAS_PENDING : -ENOMEM,
+					    "entry %u", i);
+		KUNIT_EXPECT_EQ(test, how[TWHEEL_BATCH].result, 77);
+		nr_ok = 0;
+		KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming,
+							  TWHEEL_BATCH, &nr_ok),
+				TWHEEL_BATCH);
+		KUNIT_EXPECT_EQ(test, nr_ok, room);
+	}
+	no_memory = false;
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+	room_give(tw, taken);
+}
+
 /* It was to keep its entry, but that has moved since. */
 static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 {
@@ -2031,6 +2070,7 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 
 	enter(tw);
 	/* Otherwise room is taken for all of them. */
+	tw->room = atomic_long_read(&tw->room_used);
 	tw->room_short = true;
 	how.id = id_of(t);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
@@ -3495,6 +3535,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(what_was_found_before_pages_were_freed_is_looked_up_again),
 	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
+	KUNIT_CASE(a_whole_batch_may_go_without_room),
 	KUNIT_CASE(what_needs_room_after_all_is_looked_at_again),
 	KUNIT_CASE(a_batch_of_rearms_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(a_batch_of_events_stops_at_the_first_that_was_overtaken),

@@ -38,10 +38,13 @@
  *			and ENOSPC may come all the same, and whoever gets them
  *			should wait before the next try, since poll() does not.
  *			Of read(), see struct twheel_event.
- *	E2BIG		something this kernel does not know is not zero, or a
+ *	E2BIG		something this kernel does not know is not zero, a
+ *			structure or an element is larger than a page, or a
  *			vector is longer than INFO's max_vector
  *	EBUSY		SETUP after SETUP or after the first ARM
  *	EFAULT		the memory cannot be read or written
+ *	EINTR		a signal came while ADVANCE, DRAIN or a blocking read()
+ *			waited, and its handler does not restart system calls
  *	EINVAL		a field has a value outside its range
  *	ENOENT		no such timeout: its last event was read, it was
  *			cancelled, or there never was one
@@ -378,7 +381,8 @@ struct twheel_list {
  *	TWHEEL_TIME_NEVER
  *
  * Returns 0 when all that is due by then can be read.  When a signal comes in
- * between, the clock has moved and the call may be repeated.
+ * between, the clock may have moved, and the call may be repeated: EINVAL then says
+ * that somebody else has moved it further meanwhile.
  */
 struct twheel_advance {
 	__u32 size;
@@ -460,8 +464,8 @@ struct twheel_event {
  * deadline at once, and events carry it.
  *
  * twheel_refresh() stores only where it finds the id's generation, so that an id
- * whose timeout has ended harms nobody: with one exception, when the place was
- * used again a multiple of 65536 times since, and then it delays the timeout that
+ * whose timeout has ended harms nobody: with one exception, when the place's
+ * generation is a multiple of 65536 further on, and then it delays the timeout that
  * is there now.  twheel_refresh_blind() is for those who know that the timeout
  * has not ended, that is, who cancel it and read its events themselves.  At its
  * worst, through a stale id, it also takes back stores to the timeout that has
