@@ -259,8 +259,8 @@ struct twheel_vector {
  *	limit.  Only with an interval.  It bounds expirations, not events.
  * @id: out for ARM: names the timeout from now on, never 0; 0 where the entry
  *	was refused.  Its low half is an index into the wheel's places, which are
- *	reused, its high half a generation: an id is never given out twice.  In
- *	for REARM.
+ *	reused, and below INFO's refresh_size / 8; its high half is a generation:
+ *	an id is never given out twice.  In for REARM.
  * @result: out.  ARM: 0, or a negative errno.  REARM: enum twheel_verdict, or a
  *	negative errno.
  * @reserved: must be 0
