@@ -2253,10 +2253,11 @@ static int mark_threads(bool on)
 	struct dirent *entry;
 	__u64 switches;
 	int nr = 0;
+	bool runs;
 
 	while (proc && (entry = readdir(proc))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !tw_kthread_switches(entry->d_name, &switches))
+		    !tw_kthread_look(entry->d_name, &switches, &runs))
 			continue;
 		if (!fi_mark(entry->d_name, on))
 			nr++;
