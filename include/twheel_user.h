@@ -22,7 +22,7 @@ struct twheel_user;
  * @work: the user's turn; queued or running while @turns is not empty
  */
 struct twheel_queue {
-	spinlock_t lock;
+	spinlock_t lock;	/* taken in softirq */
 	struct list_head turns;
 	struct kthread_worker *worker;
 	struct kthread_work work;
