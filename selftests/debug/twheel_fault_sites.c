@@ -1042,8 +1042,7 @@ static const struct row {
 	},
 	{ "ARM, the first", "twheel_start()", "kvmalloc", "done", "ENOMEM" },
 	{
-		"ARM, the first", "chunks_add()", "kmem_cache_alloc_bulk",
-		"8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM"
+		"ARM, the first", "chunks_add()", "kmem_cache_alloc_bulk", "done", "0 of 40, 40 ENOMEM"
 	},
 	{
 		"ARM, the first", "arena_grow()", "get_zeroed_page",
@@ -1052,8 +1051,7 @@ static const struct row {
 	{ "ARM, the first", "pages_add()", "kvmalloc", "done", "0 of 40, 40 ENOMEM" },
 	{ "ARM", "entries_copy_in()", "copy_from_user", "EFAULT; 32 of 40", "EFAULT" },
 	{
-		"ARM", "chunks_add()", "kmem_cache_alloc_bulk",
-		"8 of 40, 32 ENOMEM", "8 of 40, 32 ENOMEM"
+		"ARM", "chunks_add()", "kmem_cache_alloc_bulk", "done", "8 of 40, 32 ENOMEM"
 	},
 	{ "ARM, wide entries", "struct_copy_in()", "copy_from_user", "EFAULT; done", "EFAULT" },
 	{ "ARM into a new page", "entries_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
@@ -1088,8 +1086,7 @@ static const struct row {
 	},
 	{ "REARM", "entries_copy_in()", "copy_from_user", "EFAULT; 32 of 40", "EFAULT" },
 	{
-		"REARM", "chunks_add()", "kmem_cache_alloc_bulk",
-		"8 of 40, 32 ENOMEM", "8 of 40, 32 ENOMEM"
+		"REARM", "chunks_add()", "kmem_cache_alloc_bulk", "done", "24 of 40, 16 ENOMEM"
 	},
 	{ "REARM, now periodic", "entries_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{
@@ -1098,7 +1095,7 @@ static const struct row {
 	},
 	{ "CANCEL", "entries_copy_in()", "copy_from_user", "EFAULT; 32 of 40", "EFAULT" },
 	{ "QUERY", "entries_copy_in()", "copy_from_user", "EFAULT; 24 of 40", "EFAULT" },
-	{ "QUERY", "status_report()", "copy_to_user", "EFAULT; 1 to 39 of 40", "EFAULT" },
+	{ "QUERY", "status_report()", "copy_to_user", "EFAULT; done; 24 of 40; done", "EFAULT" },
 	{ "LIST", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "LIST", "rows_report()", "copy_to_user", "EFAULT; 1 to 39 of 40", "EFAULT" },
 	{ "INFO", "info_ioctl()", "copy_to_user", "EFAULT", "EFAULT" },
