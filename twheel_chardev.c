@@ -841,13 +841,9 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 static vm_fault_t words_fault(struct vm_fault *vmf)
 {
 	struct twheel_file *tf = vmf->vma->vm_file->private_data;
-	void *page = twheel_words_page(tf->tw, vmf->pgoff);
 
-	if (!page)
-		return VM_FAULT_SIGBUS;
-	vmf->page = virt_to_page(page);
-	get_page(vmf->page);
-	return 0;
+	vmf->page = twheel_words_lock(tf->tw, vmf->pgoff);
+	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
 }
 
 static const struct vm_operations_struct words_vm_ops = {
@@ -901,6 +897,7 @@ static int twheel_fop_open(struct inode *inode, struct file *file)
 		return err;
 	}
 	mutex_init(&tf->read_mutex);
+	file->f_mapping = twheel_mapping(tf->tw, inode);
 	file->private_data = tf;
 	return stream_open(inode, file);
 }

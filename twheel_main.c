@@ -126,7 +126,9 @@
 
 #include <linux/atomic.h>
 #include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/kmemleak.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/llist.h>
@@ -136,6 +138,7 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/nsproxy.h>
+#include <linux/pagemap.h>
 #include <linux/poll.h>
 #include <linux/prefetch.h>
 #include <linux/rcupdate.h>
@@ -147,7 +150,9 @@
 #include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
 #include <linux/twheel.h>
+#include <linux/vmalloc.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "twheel.h"
 #include "twheel_compat.h"
@@ -166,20 +171,21 @@
 /* Entries that a wheel may do before other wheels have a turn, see twheel_user.c. */
 #define TURN_BUDGET		4096
 
-/* Stale entries that are not worth a sweep. */
+/* Stale entries that are not worth a sweep at once. */
 #define SWEEP_SLACK		4096
 
-/* Free places that are not worth giving back. */
-#define FREE_SLACK	8192
+/* Free places, and unused room in the wheel, that are not worth giving back. */
+#define FREE_SLACK		512
+#define ROOM_SLACK		512
 
 /* Places that are looked at in a step of giving them back, under one hold of a lock. */
 #define SHRINK_STEP	KTHREAD_BATCH
 
-/* How long free places are left alone before they are looked through, jiffies. */
+/* How long memory that nobody needs is left alone, jiffies. */
 #define SHRINK_DELAY	HZ
 
-/* Chunks of the wheel that are allocated at a time. */
-#define CHUNKS_AT_A_TIME	32
+/* Entries of room that are provided beyond what is asked for. */
+#define ROOM_AHEAD		32
 
 /*
  * What users make us allocate is charged to their memory cgroup, and fails
@@ -227,11 +233,11 @@ module_param(kthread_fifo, bool, 0444);
 MODULE_PARM_DESC(kthread_fifo,
 		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
 
-/* The module's own: threads. */
+/* The module's own: threads, and what is nobody's hurry. */
 
 static struct kthread_worker **workers;
 static unsigned int nr_workers;
-static struct kmem_cache *chunk_cache;
+static struct workqueue_struct *words_workers;
 
 /*
  * The state word: generation 63-32, sequence number 31-12, flags and phase.
@@ -310,30 +316,41 @@ struct twheel_periodic {
 	u32 deliveries[PLACES_PER_PAGE];
 };
 
-/* As kmalloc() rounds it. */
-#define PERIODIC_SIZE	roundup_pow_of_two(sizeof(struct twheel_periodic))
+/**
+ * struct twheel_periodic_page - what two pages share
+ * @half: of the page with an even number, and of the one after it
+ * @nr_halves: how many of these are in use; grow_mutex
+ */
+struct twheel_periodic_page {
+	struct twheel_periodic half[2];
+	u32 nr_halves;
+};
+
+static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
 
 /**
  * struct twheel_page - a page of places
- * @periodic: set once, by cmpxchg; NULL while no place needed it
+ * @periodic: set once, under grow_mutex; NULL while no place needed it
  * @first_index: index of the first place; constant
  * @picked: arena_shrink() takes its places off the free list; the kthread's, as are
- *	the next two
- * @nr_found: how many of them it has found there
+ *	the next three
+ * @last_half: @periodic goes with it: the page beside it does not use the other half
+ * @nr_found: how many of its places arena_shrink() has found there
  * @found: the latest one, which leads to those before
  * @timeout: the places
  */
 struct twheel_page {
 	struct twheel_periodic *periodic;
 	u32 first_index;
-	bool picked;
-	u8 nr_found;
-	u8 found;
+	u32 picked : 1;
+	u32 last_half : 1;
+	u32 nr_found : 15;
+	u32 found : 15;
 	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
 };
 
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
-static_assert(PLACES_PER_PAGE <= U8_MAX);
+static_assert(PLACES_PER_PAGE < BIT(15));
 
 /*
  * Pages that there is room for in what users map, beside those of arena_limit():
@@ -344,12 +361,12 @@ static_assert(PLACES_PER_PAGE <= U8_MAX);
 /**
  * struct twheel_table - from number to page
  * @rcu: for freeing it
- * @capacity: room at @page
+ * @size: bytes that it takes, a multiple of a page
  * @page: the pages below struct twheel_pages.nr, NULL for one that was freed
  */
 struct twheel_table {
 	struct rcu_head rcu;
-	u32 capacity;
+	size_t size;
 	void *page[];
 };
 
@@ -395,6 +412,7 @@ enum shrink_phase {
  * struct twheel_shrink - giving back pages of places
  * @phase: enum shrink_phase
  * @in_vain: a page that was free in the beginning was not in the end
+ * @removed: some pages were taken out
  * @live: timeouts that there were in the beginning
  * @page: number of the page that is looked at next
  * @nr_excess: pages that may still be picked
@@ -406,6 +424,7 @@ enum shrink_phase {
 struct twheel_shrink {
 	enum shrink_phase phase;
 	bool in_vain;
+	bool removed;
 	u32 live;
 	u32 page;
 	u32 nr_excess;
@@ -433,8 +452,10 @@ struct twheel_shrink {
  * @user: whose wheel it is; constant
  *
  * @places: struct twheel_page by index / PLACES_PER_PAGE
- * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped
+ * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped.  A
+ *	page of words is there while there is a place that has its word in it
  * @nr_removed: pages of places that were ever freed; released under grow_mutex
+ * @nr_leaving: chains of these that RCU has yet to free; atomic
  *
  * @control_mutex: see the banner
  * @grow_mutex: see the banner
@@ -449,6 +470,10 @@ struct twheel_shrink {
  * @sifted: free places that arena_shrink() has seen, for when there are no others
  * @freed: places on their way to @free; llist, taken from under free_lock
  * @has_words: it was mapped: a place has a word before it is used; grow_mutex
+ * @words_hole: what users see of @words where there is no page: theirs alone, so that
+ *	a store through a stale id does no harm; constant once it was mapped
+ * @mapping: through which users have mapped it
+ * @words_work: gives back pages of @words
  * @nr_holes: numbers in @places without a page; grow_mutex
  * @first_hole: none of them is below; grow_mutex
  * @first_gen: where the generations of a new page begin: no id of a page that
@@ -462,8 +487,8 @@ struct twheel_shrink {
  *	included, which may be twice as many as 2^30 timeouts: no int holds it
  * @room: entries that the wheel's chunks suffice for; written under room_mutex
  * @room_short: there was no memory for more the last time; likewise
- * @nr_chunks: chunks allocated for them; room_mutex
- * @gifts: chunks on their way to the wheel's pool; llist
+ * @nr_chunk_pages: pages of chunks allocated for them; room_mutex
+ * @gifts: pages of chunks on their way to the wheel; llist
  * @starved: there was no memory for more: any stale entry is worth a sweep
  *
  * @inbox: timeouts on their way to the wheel; llist
@@ -511,12 +536,13 @@ struct twheel_shrink {
  * @sweep_left: entries that this pass may still sweep
  * @sweeping: a sweep has begun
  * @drain_page: where draining stands
- * @shrink_due: places are to be given back
+ * @shrink_due: memory is to be given back
  * @shrinking: places may be away from the free list; read by who needs one
  * @shrink: for arena_shrink()
  * @arrivals: what is left of the chain taken from the inbox
  * @wheel: the wheel
  * @slots_memory: its slots
+ * @slots_size: bytes of them
  */
 struct twheel {
 	u32 clock;
@@ -536,6 +562,7 @@ struct twheel {
 	struct twheel_pages places ____cacheline_aligned_in_smp;
 	struct twheel_pages words;
 	unsigned long nr_removed;
+	atomic_t nr_leaving;
 
 	struct mutex control_mutex;	/* set-up, drain, advance */
 	struct mutex grow_mutex;	/* the arena */
@@ -550,6 +577,9 @@ struct twheel {
 	struct chain sifted;
 	struct llist_head freed;
 	bool has_words;
+	void *words_hole;
+	struct address_space mapping;
+	struct work_struct words_work;
 	u32 nr_holes;
 	u32 first_hole;
 	u32 first_gen;
@@ -560,7 +590,7 @@ struct twheel {
 	atomic_long_t room_used ____cacheline_aligned_in_smp;
 	long room;
 	bool room_short;
-	u64 nr_chunks;
+	u64 nr_chunk_pages;
 	struct llist_head gifts;
 	bool starved;
 
@@ -610,10 +640,11 @@ struct twheel {
 	struct llist_node *arrivals;
 	struct twheel_wheel wheel;
 	void *slots_memory;
+	size_t slots_size;
 };
 
-/* What a wheel takes before it is armed: as kmalloc() rounds it, and the open file. */
-#define WHEEL_SIZE	(roundup_pow_of_two(sizeof(struct twheel)) + 256)
+/* What a wheel takes before it is armed, and the open file. */
+#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
 
 /* The state word */
 
@@ -712,7 +743,7 @@ static u64 timeout_id(const struct twheel_timeout *t, u64 state)
 
 static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 {
-	/* Pairs with cmpxchg() in periodic_provide(). */
+	/* Pairs with the release in periodic_add(). */
 	return READ_ONCE(timeout_page(t)->periodic);
 }
 
@@ -1017,7 +1048,11 @@ static int pass_sync(struct twheel *tw)
 					pass_is_done(tw, wanted));
 }
 
-/* Memory: what a wheel takes is charged to its user, see twheel_charge() */
+/*
+ * Memory: what a wheel takes is charged to its user, see twheel_charge().  All of it
+ * is whole pages: of a slab, which kmalloc() takes small things from, one that is left
+ * holds all the others.
+ */
 
 static int wheel_charge(struct twheel *tw, size_t bytes)
 {
@@ -1054,6 +1089,38 @@ static void page_put(struct twheel *tw, void *page)
 	wheel_uncharge(tw, PAGE_SIZE);
 }
 
+/* More than this need not be contiguous. */
+#define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
+
+static void *area_alloc(size_t size)
+{
+	if (size <= AREA_CONTIGUOUS)
+		return alloc_pages_exact(size, GFP_TWHEEL | __GFP_ZERO);
+	return __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
+}
+
+static void area_free(void *area, size_t size)
+{
+	if (is_vmalloc_addr(area))
+		vfree(area);
+	else if (area)
+		free_pages_exact(area, size);
+}
+
+/* Several pages, zeroed, for what users make us keep. */
+static int area_get(struct twheel *tw, size_t size, void **area)
+{
+	int err = wheel_charge(tw, PAGE_ALIGN(size));
+
+	if (err)
+		return err;
+	*area = area_alloc(size);
+	if (*area)
+		return 0;
+	wheel_uncharge(tw, PAGE_ALIGN(size));
+	return -ENOMEM;
+}
+
 /* The arena: taking and giving back places */
 
 static void chain_add(struct chain *chain, struct twheel_timeout *t)
@@ -1079,44 +1146,56 @@ struct ending {
 	unsigned int nr_room;
 };
 
-static size_t table_size(u32 capacity)
+static u32 table_capacity(const struct twheel_table *table)
 {
-	return offsetof(struct twheel_table, page) + capacity * sizeof(void *);
+	return (table->size - offsetof(struct twheel_table, page)) / sizeof(void *);
+}
+
+static void table_free_rcu(struct rcu_head *rcu)
+{
+	struct twheel_table *table = container_of(rcu, struct twheel_table, rcu);
+
+	area_free(table, table->size);
+}
+
+/* A table with room for more, in place of one that is full or not there. */
+static int table_grow(struct twheel *tw, struct twheel_pages *pages,
+		      struct twheel_table *old)
+	__must_hold(&tw->grow_mutex)
+{
+	size_t size = old ? 2 * old->size : PAGE_SIZE;
+	struct twheel_table *table;
+	int err = area_get(tw, size, (void **)&table);
+
+	if (err)
+		return err;
+	table->size = size;
+	if (old)
+		memcpy(table->page, old->page, pages->nr * sizeof(table->page[0]));
+	rcu_assign_pointer(pages->table, table);
+	if (old) {
+		wheel_uncharge(tw, old->size);
+		call_rcu(&old->rcu, table_free_rcu);
+	}
+	return 0;
 }
 
 static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	__must_hold(&tw->grow_mutex)
 {
-	struct twheel_table *old, *table;
+	struct twheel_table *table;
 
-	old = rcu_dereference_protected(pages->table,
-					lockdep_is_held(&tw->grow_mutex));
-	table = old;
-	if (!old || pages->nr == old->capacity) {
-		u32 capacity = old ? 2 * old->capacity : 8;
-		size_t size = table_size(capacity);
-		int err = wheel_charge(tw, size);
+	table = rcu_dereference_protected(pages->table,
+					  lockdep_is_held(&tw->grow_mutex));
+	if (!table || pages->nr == table_capacity(table)) {
+		int err = table_grow(tw, pages, table);
 
 		if (err)
 			return err;
-		table = kvmalloc(size, GFP_TWHEEL);
-		if (!table) {
-			wheel_uncharge(tw, size);
-			return -ENOMEM;
-		}
-		table->capacity = capacity;
-		if (old)
-			memcpy(table->page, old->page,
-			       pages->nr * sizeof(table->page[0]));
+		table = rcu_dereference_protected(pages->table,
+						  lockdep_is_held(&tw->grow_mutex));
 	}
 	table->page[pages->nr] = page;
-	if (table != old) {
-		rcu_assign_pointer(pages->table, table);
-		if (old) {
-			wheel_uncharge(tw, table_size(old->capacity));
-			kvfree_rcu(old, rcu);
-		}
-	}
 	/* Pairs with the acquire in pages_at(). */
 	smp_store_release(&pages->nr, pages->nr + 1);
 	return 0;
@@ -1134,27 +1213,78 @@ static void pages_set(struct twheel *tw, struct twheel_pages *pages, u32 nr,
 	smp_store_release(&table->page[nr], page);
 }
 
-/* Add words for all indices below @end. */
-static int words_provide(struct twheel *tw, u32 end)
+/* Whether there is a place that has its word in a page of words. */
+static bool words_are_wanted(struct twheel *tw, u32 nr)
 	__must_hold(&tw->grow_mutex)
 {
-	while ((u64)tw->words.nr * WORDS_PER_PAGE < end) {
-		void *page;
-		int err = page_get(tw, &page);
+	u64 index = (u64)nr * WORDS_PER_PAGE;
+	u32 first = index / PLACES_PER_PAGE;
+	u32 last = (index + WORDS_PER_PAGE - 1) / PLACES_PER_PAGE;
+	bool wanted = false;
 
-		if (err)
-			return err;
-		err = pages_add(tw, &tw->words, page);
-		if (err) {
-			page_put(tw, page);
-			return err;
-		}
-		/* A million timeouts have 2,000 pages of words. */
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
+	rcu_read_lock();
+	for (; first <= last && !wanted; first++)
+		wanted = page_at(tw, first);
+	rcu_read_unlock();
+	return wanted;
+}
+
+/*
+ * Put a page of words where there was none, or none where there was one: what users
+ * see there changes.  Who faults has the page that he finds locked until it is in the
+ * page table, see twheel_words_lock(): so either he finds the new one, or it is taken
+ * from him here.
+ */
+static void words_set(struct twheel *tw, u32 nr, void *words)
+	__must_hold(&tw->grow_mutex)
+{
+	struct page *seen;
+
+	rcu_read_lock();
+	seen = virt_to_page(pages_at(&tw->words, nr) ?: tw->words_hole);
+	rcu_read_unlock();
+	lock_page(seen);
+	pages_set(tw, &tw->words, nr, words);
+	unlock_page(seen);
+	unmap_mapping_range(&tw->mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
+}
+
+/* Make sure of a page of words, where there is one or at the end. */
+static int words_add(struct twheel *tw, u32 nr)
+	__must_hold(&tw->grow_mutex)
+{
+	void *words;
+	int err;
+
+	rcu_read_lock();
+	words = pages_at(&tw->words, nr);
+	rcu_read_unlock();
+	if (words)
+		return 0;
+	err = page_get(tw, &words);
+	if (err)
+		return err;
+	if (nr < tw->words.nr) {
+		words_set(tw, nr, words);
+		return 0;
 	}
-	return 0;
+	err = pages_add(tw, &tw->words, words);
+	if (err)
+		page_put(tw, words);
+	return err;
+}
+
+/* Make sure of the words of a page of places. */
+static int words_provide(struct twheel *tw, u32 first_index)
+	__must_hold(&tw->grow_mutex)
+{
+	u32 nr = first_index / WORDS_PER_PAGE;
+	u32 last = (first_index + PLACES_PER_PAGE - 1) / WORDS_PER_PAGE;
+	int err = 0;
+
+	for (; nr <= last && !err; nr++)
+		err = words_add(tw, nr);
+	return err;
 }
 
 /* Put a page where one was freed, or at the end. */
@@ -1192,7 +1322,7 @@ static int arena_grow(struct twheel *tw)
 	first_index = tw->first_hole * PLACES_PER_PAGE;
 
 	if (tw->has_words) {
-		err = words_provide(tw, first_index + PLACES_PER_PAGE);
+		err = words_provide(tw, first_index);
 		if (err)
 			return err;
 	}
@@ -1269,63 +1399,121 @@ u64 twheel_refresh_size(const struct twheel *tw)
 	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
 }
 
-/**
- * twheel_map_words() - make the refresh table, for it is going to be mapped
- * @tw: the wheel
- *
- * Context: process; sleeps.
- * Return: 0, -ENOMEM, or -EINTR by a fatal signal.
- */
-int twheel_map_words(struct twheel *tw)
+/* The words of all places that there are. */
+static int words_make(struct twheel *tw)
+	__must_hold(&tw->grow_mutex)
 {
+	u32 nr, end = DIV_ROUND_UP(tw->places.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
+	struct twheel_page *page;
 	int err = 0;
-	u32 nr;
 
-	if (mutex_lock_killable(&tw->grow_mutex))
-		return -EINTR;
-	if (tw->has_words)
-		goto unlock;
-	err = words_provide(tw, tw->places.nr * PLACES_PER_PAGE);
-	if (err)
-		goto unlock;
+	for (nr = 0; nr < end; nr++) {
+		if (words_are_wanted(tw, nr))
+			err = words_add(tw, nr);
+		else if (nr == tw->words.nr)
+			err = pages_add(tw, &tw->words, NULL);
+		if (err)
+			return err;
+		/* A million timeouts have 2,000 pages of words. */
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
 	for (nr = 0; nr < tw->places.nr; nr++) {
-		struct twheel_page *page;
-
 		rcu_read_lock();
 		page = page_at(tw, nr);
 		if (page)
 			words_begin(tw, page);
 		rcu_read_unlock();
-		/* Begun again, it sees all of them. */
-		if (fatal_signal_pending(current)) {
-			err = -EINTR;
-			goto unlock;
-		}
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		cond_resched();
 	}
-	tw->has_words = true;
-unlock:
+	return 0;
+}
+
+/**
+ * twheel_map_words() - make the refresh table, for it is going to be mapped
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_map_words(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->grow_mutex))
+		return -EINTR;
+	if (!tw->words_hole)
+		err = page_get(tw, &tw->words_hole);
+	if (!err && !tw->has_words)
+		err = words_make(tw);
+	if (!err)
+		tw->has_words = true;
 	mutex_unlock(&tw->grow_mutex);
 	return err;
 }
 
 /**
- * twheel_words_page() - a page of the refresh table
+ * twheel_mapping() - what the refresh table is mapped through
  * @tw: the wheel
+ * @inode: the device's
+ *
+ * The device's own mapping would be that of all open files, and pages are taken away
+ * from those who have mapped this one.
+ *
+ * Context: process.
+ * Return: the mapping, which lives until twheel_destroy().
+ */
+struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
+{
+	tw->mapping.host = inode;
+	tw->mapping.a_ops = &empty_aops;
+	return &tw->mapping;
+}
+
+/* What users see of the refresh table at a page's number; NULL beyond its end. */
+static void *words_seen(struct twheel *tw, unsigned long nr)
+{
+	if (nr >= READ_ONCE(tw->words.nr))
+		return NULL;
+	return pages_at(&tw->words, nr) ?: tw->words_hole;
+}
+
+/**
+ * twheel_words_lock() - find and lock a page of the refresh table
+ * @tw: the wheel, whose table was mapped
  * @nr: its number
  *
- * Context: any.
- * Return: the page, which lives until the last close, or NULL where no timeout
- * has its word yet.
+ * Context: process; sleeps.
+ * Return: the page, locked and referenced, or NULL where no timeout has ever had its
+ * word.
  */
-void *twheel_words_page(struct twheel *tw, unsigned long nr)
+struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 {
-	void *page;
+	for (;;) {
+		struct page *page;
+		void *words;
 
-	rcu_read_lock();
-	page = nr <= U32_MAX ? pages_at(&tw->words, nr) : NULL;
-	rcu_read_unlock();
-	return page;
+		rcu_read_lock();
+		words = words_seen(tw, nr);
+		page = words ? virt_to_page(words) : NULL;
+		if (page)
+			get_page(page);
+		rcu_read_unlock();
+		if (!page)
+			return NULL;
+		lock_page(page);
+		rcu_read_lock();
+		words = words_seen(tw, nr);
+		rcu_read_unlock();
+		/* Pairs with words_set(): it stays so as long as it is locked. */
+		if (words == page_address(page))
+			return page;
+		unlock_page(page);
+		put_page(page);
+	}
 }
 
 /* Have the kthread free what is in the inbox, and wait for that. */
@@ -1479,37 +1667,66 @@ static void live_give(struct twheel *tw, unsigned int nr)
 		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
 }
 
+static struct twheel_periodic_page *
+periodic_page(const struct twheel_periodic *periodic)
+{
+	return (struct twheel_periodic_page *)((unsigned long)periodic & PAGE_MASK);
+}
+
+/* Have a page share that of the page beside it, or make one for both. */
+static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+	__must_hold(&tw->grow_mutex)
+{
+	struct twheel_periodic_page *both = NULL;
+	struct twheel_page *beside;
+	int err;
+
+	rcu_read_lock();
+	beside = page_at(tw, nr ^ 1);
+	if (beside && beside->periodic)
+		both = periodic_page(beside->periodic);
+	rcu_read_unlock();
+	if (!both) {
+		err = page_get(tw, (void **)&both);
+		if (err)
+			return err;
+	}
+	both->nr_halves++;
+	/* Pairs with the READ_ONCE in timeout_periodic(). */
+	smp_store_release(&page->periodic, &both->half[nr & 1]);
+	return 0;
+}
+
 /* Make sure that the timeout of an index, if it is still there, may be periodic. */
 static int periodic_provide(struct twheel *tw, u32 index)
 {
-	struct twheel_periodic *periodic = NULL;
+	u32 nr = index / PLACES_PER_PAGE;
 	struct twheel_page *page;
+	int err = 0;
 
 	rcu_read_lock();
-	page = page_at(tw, index / PLACES_PER_PAGE);
-	if (page && !READ_ONCE(page->periodic)) {
-		int err;
-
+	page = page_at(tw, nr);
+	if (!page || READ_ONCE(page->periodic)) {
 		rcu_read_unlock();
-		err = wheel_charge(tw, PERIODIC_SIZE);
-		if (err)
-			return err;
-		periodic = kzalloc(PERIODIC_SIZE, GFP_TWHEEL);
-		if (!periodic) {
-			wheel_uncharge(tw, PERIODIC_SIZE);
-			return -ENOMEM;
-		}
-		rcu_read_lock();
-		/* It may be another page, or none, by now. */
-		page = page_at(tw, index / PLACES_PER_PAGE);
-		if (page && !cmpxchg(&page->periodic, NULL, periodic))
-			periodic = NULL;
+		return 0;
 	}
 	rcu_read_unlock();
-	if (periodic)
-		wheel_uncharge(tw, PERIODIC_SIZE);
-	kfree(periodic);
-	return 0;
+	if (mutex_lock_killable(&tw->grow_mutex))
+		return -EINTR;
+	/* It may be another page, or none, by now; it is not removed meanwhile. */
+	rcu_read_lock();
+	page = page_at(tw, nr);
+	rcu_read_unlock();
+	if (page && !page->periodic)
+		err = periodic_add(tw, page, nr);
+	mutex_unlock(&tw->grow_mutex);
+	return err;
+}
+
+/* A page goes: whether what it has beside goes with it. */
+static bool periodic_remove(struct twheel_page *page)
+{
+	return page->periodic && !--periodic_page(page->periodic)->nr_halves;
 }
 
 /*
@@ -1519,24 +1736,19 @@ static int periodic_provide(struct twheel *tw, u32 index)
  * entry until it is dropped.
  */
 
-/* A gift is linked by what will be its link in the pool. */
-static_assert(offsetof(struct twheel_chunk, next) == 0);
+/* A gift is linked by what will be its link in the wheel. */
+static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
 
-static int chunks_add(struct twheel *tw, unsigned int nr)
+static int chunks_add(struct twheel *tw)
 	__must_hold(&tw->room_mutex)
 {
-	void *chunk[CHUNKS_AT_A_TIME];
-	int i, err = wheel_charge(tw, nr * sizeof(struct twheel_chunk));
+	void *page;
+	int err = page_get(tw, &page);
 
 	if (err)
 		return err;
-	if (!kmem_cache_alloc_bulk(chunk_cache, GFP_TWHEEL, nr, chunk)) {
-		wheel_uncharge(tw, nr * sizeof(struct twheel_chunk));
-		return -ENOMEM;
-	}
-	for (i = 0; i < nr; i++)
-		llist_add((struct llist_node *)chunk[i], &tw->gifts);
-	tw->nr_chunks += nr;
+	llist_add(page, &tw->gifts);
+	tw->nr_chunk_pages++;
 	return 0;
 }
 
@@ -1547,12 +1759,10 @@ static int room_provide(struct twheel *tw)
 	if (mutex_lock_killable(&tw->room_mutex))
 		return -EINTR;
 	while (!err && atomic_long_read(&tw->room_used) > tw->room) {
-		long room = atomic_long_read(&tw->room_used) + 32;
-		u64 need = twheel_wheel_chunks_for(&tw->wheel, room);
+		long room = atomic_long_read(&tw->room_used) + ROOM_AHEAD;
 
-		if (tw->nr_chunks < need)
-			err = chunks_add(tw, min_t(u64, need - tw->nr_chunks,
-						   CHUNKS_AT_A_TIME));
+		if (tw->nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
+			err = chunks_add(tw);
 		else
 			WRITE_ONCE(tw->room, room);
 	}
@@ -1560,7 +1770,7 @@ static int room_provide(struct twheel *tw)
 		/* What there is may suffice, with nothing in reserve. */
 		long room = atomic_long_read(&tw->room_used);
 
-		if (twheel_wheel_chunks_for(&tw->wheel, room) <= tw->nr_chunks) {
+		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->nr_chunk_pages) {
 			WRITE_ONCE(tw->room, max(room, tw->room));
 			err = 0;
 		}
@@ -1622,19 +1832,21 @@ static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 	return atomic_long_read(&tw->room_used) > 2 * pending + slack;
 }
 
-/* Places that nobody uses; too many of them call for arena_shrink(). */
-static bool arena_is_wasted(const struct twheel *tw)
+/* Places and room that nobody needs; too much of it is to be given back. */
+static bool memory_is_wasted(const struct twheel *tw)
 {
-	u32 live = atomic_read(&tw->live);
+	u64 live = atomic_read(&tw->live);
 
-	return !READ_ONCE(tw->shrink_wanted) &&
-	       live < READ_ONCE(tw->shrink_below) &&
-	       arena_size(tw) > 2 * (u64)live + FREE_SLACK;
+	if (READ_ONCE(tw->shrink_wanted))
+		return false;
+	return (live < READ_ONCE(tw->shrink_below) &&
+		arena_size(tw) > 2 * live + FREE_SLACK) ||
+	       READ_ONCE(tw->room) > 2 * live + ROOM_SLACK;
 }
 
 /*
- * Looking through all free places is dear, and whoever has let go of many may be
- * about to let go of more, or to arm again: there is no hurry.
+ * Looking through all free places, or all entries, is dear, and whoever has let go of
+ * many may be about to let go of more, or to arm again: there is no hurry.
  */
 static void shrink_request(struct twheel *tw)
 {
@@ -1659,7 +1871,7 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 	live_give(tw, ending->nr_places);
 	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
 		wake_at(tw, WAKE_NOW);
-	if (unlikely(arena_is_wasted(tw)))
+	if (unlikely(memory_is_wasted(tw)))
 		shrink_request(tw);
 }
 
@@ -1865,14 +2077,11 @@ static int twheel_start(struct twheel *tw)
 	/* One more than the last tick that any clock reaches. */
 	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
 	config.max_tick = tw->max_tick;
-	err = wheel_charge(tw, twheel_wheel_size(&config));
-	if (err)
-		goto forget_offset;
-	tw->slots_memory = kvzalloc(twheel_wheel_size(&config),
-				    GFP_TWHEEL);
-	if (!tw->slots_memory) {
-		err = -ENOMEM;
-		goto uncharge;
+	tw->slots_size = twheel_wheel_size(&config);
+	err = area_get(tw, tw->slots_size, &tw->slots_memory);
+	if (err) {
+		tw->offset_ns = 0;
+		return err;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(tw), tw->tick_ns));
@@ -1882,12 +2091,6 @@ static int twheel_start(struct twheel *tw)
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
 	smp_store_release(&tw->started, true);
 	return 0;
-
-uncharge:
-	wheel_uncharge(tw, twheel_wheel_size(&config));
-forget_offset:
-	tw->offset_ns = 0;
-	return err;
 }
 
 static int twheel_start_lazily(struct twheel *tw)
@@ -3286,7 +3489,7 @@ static void gifts_accept(struct twheel *tw)
 	unsigned int nr = 0;
 
 	llist_for_each_safe(node, next, llist_del_all(&tw->gifts)) {
-		twheel_wheel_give(&tw->wheel, (struct twheel_chunk *)node);
+		twheel_wheel_give(&tw->wheel, (struct twheel_chunk_page *)node);
 		if (++nr % KTHREAD_BATCH == 0)
 			cond_resched();
 	}
@@ -3760,6 +3963,22 @@ static bool look_ahead(struct twheel *tw, int *budget)
 
 /* The kthread: giving memory back */
 
+static bool sweep_is_due(struct twheel *tw)
+{
+	s64 live = atomic_read(&tw->live);
+
+	/* Who is starved waits for this pass. */
+	if (READ_ONCE(tw->starved)) {
+		WRITE_ONCE(tw->starved, false);
+		return room_is_wasted(tw, 0);
+	}
+	/* Now and then, fewer will do. */
+	if (tw->shrink_due &&
+	    atomic_long_read(&tw->room_used) > live + live / 4 + ROOM_SLACK / 4)
+		return true;
+	return room_is_wasted(tw, SWEEP_SLACK);
+}
+
 /*
  * Drop stale entries where they are too many.  A pass sweeps twice as many entries
  * as it inserted, at least, so that the stale cannot outgrow it.  Returns false
@@ -3772,12 +3991,7 @@ static bool sweep(struct twheel *tw, int *budget)
 	unsigned int i, nr_stale;
 
 	if (!tw->sweeping) {
-		/* Who is starved waits for this pass. */
-		bool starved = READ_ONCE(tw->starved);
-
-		if (starved)
-			WRITE_ONCE(tw->starved, false);
-		if (!room_is_wasted(tw, starved ? 0 : SWEEP_SLACK))
+		if (!sweep_is_due(tw))
 			return true;
 		twheel_wheel_sweep_begin(&tw->wheel);
 		tw->sweeping = true;
@@ -3807,21 +4021,31 @@ static bool sweep(struct twheel *tw, int *budget)
 		room_give(tw, nr_stale);
 		tw->sweep_left -= chunk->nr;
 		budget_spend(tw, budget, chunk->nr);
-		twheel_wheel_give(&tw->wheel, chunk);
+		twheel_wheel_swept(&tw->wheel, chunk);
 		cond_resched();
 	}
 	return true;
 }
 
 /*
- * Give chunks back when twice as many as needed are there.  True if there are
- * more to be given.
+ * How much room in the wheel is enough, when @used is in use: the same when it is not
+ * too much.  In the usual course much may come back soon.
  */
+static long room_enough(const struct twheel *tw, long used)
+{
+	if (tw->room / 2 > used + SWEEP_SLACK)
+		return used + used / 2 + SWEEP_SLACK;
+	if (tw->shrink_due && tw->room > used + used / 4 + ROOM_SLACK / 2)
+		return used + used / 8 + ROOM_AHEAD;
+	return tw->room;
+}
+
+/* Give back pages of chunks.  True if there are more to be given. */
 static bool room_shrink(struct twheel *tw)
 {
-	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES;
-	long room, used = atomic_long_read(&tw->room_used);
-	struct twheel_chunk *chunk = NULL;
+	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE;
+	struct twheel_chunk_page *page = NULL;
+	long room, enough;
 	u64 need;
 
 	/* Who holds it is adding. */
@@ -3830,29 +4054,29 @@ static bool room_shrink(struct twheel *tw)
 	/* G4: what is given back is more than enough only with these in the pool. */
 	gifts_accept(tw);
 	room = tw->room;
-	if (room / 2 > used + SWEEP_SLACK) {
-		WRITE_ONCE(tw->room, used + used / 2 + SWEEP_SLACK);
+	enough = room_enough(tw, atomic_long_read(&tw->room_used));
+	if (enough < room) {
+		WRITE_ONCE(tw->room, enough);
 		/* Pairs with atomic_long_add_return() in room_take(). */
 		smp_mb();
 		if (atomic_long_read(&tw->room_used) > tw->room)
 			WRITE_ONCE(tw->room, room);
 	}
-	need = twheel_wheel_chunks_for(&tw->wheel, tw->room);
-	while (nr-- && tw->nr_chunks > need + CHUNKS_AT_A_TIME &&
-	       (chunk = twheel_wheel_take_back(&tw->wheel))) {
-		kmem_cache_free(chunk_cache, chunk);
-		wheel_uncharge(tw, sizeof(*chunk));
-		tw->nr_chunks--;
+	need = twheel_wheel_pages_for(&tw->wheel, tw->room);
+	while (nr-- && tw->nr_chunk_pages > need &&
+	       (page = twheel_wheel_take_back(&tw->wheel))) {
+		page_put(tw, page);
+		tw->nr_chunk_pages--;
 	}
 	mutex_unlock(&tw->room_mutex);
 	cond_resched();
-	return chunk;
+	return page;
 }
 
 /*
  * While RCU waits, whoever finds a page may read its state words, and finds that
- * its places are free.  Of the first place the rest is RCU's, of the second one
- * the node links pages that are freed at once.
+ * its places are free.  Of the first place the rest is RCU's; of the second one the
+ * node links pages that are freed at once, and user_data says whose they are.
  */
 static_assert(offsetofend(struct twheel_timeout, node) -
 	      offsetof(struct twheel_timeout, user_data) >=
@@ -3866,12 +4090,16 @@ static struct rcu_head *page_rcu(struct twheel_page *page)
 static void pages_free_rcu(struct rcu_head *head)
 {
 	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
+	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
 
 	for (; page; page = next) {
 		next = (struct twheel_page *)page->timeout[1].node.next;
-		kfree(page->periodic);
-		free_page((unsigned long)page);
+		if (page->last_half)
+			page_put(tw, periodic_page(page->periodic));
+		page_put(tw, page);
 	}
+	/* Pairs with the acquire in arena_free(). */
+	atomic_dec_return_release(&tw->nr_leaving);
 }
 
 /*
@@ -3895,7 +4123,7 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 	smp_store_release(&tw->nr_removed, tw->nr_removed + 1);
 	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
 	tw->first_hole = min(tw->first_hole, nr);
-	wheel_uncharge(tw, PAGE_SIZE + (page->periodic ? PERIODIC_SIZE : 0));
+	page->last_half = periodic_remove(page);
 	return true;
 }
 
@@ -4038,14 +4266,18 @@ static bool shrink_free(struct twheel *tw)
 		}
 		page->timeout[1].node.next = (struct llist_node *)removed;
 		removed = page;
+		shrink->removed = true;
 	}
 	mutex_unlock(&tw->grow_mutex);
 	if (!shrink->freeing) {
 		shrink->phase = SHRINK_SETTLES;
 		shrink->page = 0;
 	}
-	if (removed)
+	if (removed) {
+		removed->timeout[1].user_data = (unsigned long)tw;
+		atomic_inc(&tw->nr_leaving);
 		call_rcu(page_rcu(removed), pages_free_rcu);
+	}
 	return true;
 }
 
@@ -4089,11 +4321,14 @@ static void shrink_end(struct twheel *tw)
 
 	WRITE_ONCE(tw->shrink_below,
 		   tw->shrink.in_vain ? U32_MAX : tw->shrink.live / 2);
+	/* What users have mapped follows what it is for. */
+	if (READ_ONCE(tw->has_words) && tw->shrink.removed)
+		queue_work(words_workers, &tw->words_work);
 	WRITE_ONCE(tw->shrinking, false);
 	WRITE_ONCE(tw->shrink_wanted, false);
 	/* Who let go of more meanwhile has not asked again. */
 	smp_mb();
-	if (arena_is_wasted(tw))
+	if (memory_is_wasted(tw))
 		shrink_request(tw);
 }
 
@@ -4105,6 +4340,46 @@ static void shrink_later(struct twheel *tw)
 		kthread_queue_delayed_work(tw->turn.queue->worker,
 					   &tw->shrink_work, 1);
 	spin_unlock(&tw->wake_lock);
+}
+
+/*
+ * Give back the pages of words that no place is left for.  Not the kthread's: what
+ * it takes to take a page away from users depends on how often they have mapped it,
+ * and a grace period has to pass.
+ */
+static void words_shrink(struct work_struct *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, words_work);
+	void *gone[SHRINK_STEP];
+	unsigned int i, nr_gone;
+	bool more = true;
+	u32 nr = 0;
+
+	while (more) {
+		unsigned int left = SHRINK_STEP;
+
+		nr_gone = 0;
+		mutex_lock(&tw->grow_mutex);
+		for (; left && nr < tw->words.nr; left--, nr++) {
+			void *words;
+
+			rcu_read_lock();
+			words = pages_at(&tw->words, nr);
+			rcu_read_unlock();
+			if (!words || words_are_wanted(tw, nr))
+				continue;
+			words_set(tw, nr, NULL);
+			gone[nr_gone++] = words;
+		}
+		more = nr < tw->words.nr;
+		mutex_unlock(&tw->grow_mutex);
+		/* For word_at(). */
+		if (nr_gone)
+			synchronize_rcu();
+		for (i = 0; i < nr_gone; i++)
+			page_put(tw, gone[i]);
+		cond_resched();
+	}
 }
 
 /* Some of what the present phase asks for.  False where it has to wait. */
@@ -4127,7 +4402,7 @@ static bool shrink_step(struct twheel *tw)
 
 /*
  * Give pages of places back when more than half of all places are free: a burst
- * must not stay for ever.  Pages that are free as a whole are picked; then all free
+ * must not stay for ever, and little is kept of what was in use.  Pages that are free as a whole are picked; then all free
  * places are looked at, and those of picked pages kept back.  A page of which all
  * were found is freed.  One of which somebody has taken a place meanwhile is not.
  * No other place is away at any time: who needs one has it.  Returns false when the
@@ -4262,7 +4537,8 @@ static bool turn(struct twheel_turn *turn, u64 end_ns)
 	tw->turn_end_ns = end_ns;
 	if (!pass_continue(tw, &budget))
 		return true;
-	if (tw->shrink_due && arena_shrink(tw, &budget))
+	/* A sweep goes on in further passes, which then see that it is due. */
+	if (tw->shrink_due && !tw->sweeping && arena_shrink(tw, &budget))
 		tw->shrink_due = false;
 	return tw->shrink_due;
 }
@@ -4415,17 +4691,21 @@ int twheel_drain(struct twheel *tw)
  */
 struct twheel *twheel_create(void)
 {
-	struct twheel *tw = kzalloc(sizeof(*tw), GFP_TWHEEL);
-	int err = -ENOMEM;
+	struct twheel *tw = area_alloc(sizeof(*tw));
+	int err;
 
 	if (!tw)
-		return ERR_PTR(err);
+		return ERR_PTR(-ENOMEM);
 	tw->user = twheel_user_get();
-	if (!tw->user)
+	if (IS_ERR(tw->user)) {
+		err = PTR_ERR(tw->user);
 		goto free_wheel;
+	}
 	err = wheel_charge(tw, WHEEL_SIZE);
 	if (err)
 		goto put_user;
+	/* It leads to what is allocated by other means than as whole pages. */
+	kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
 	mutex_init(&tw->control_mutex);
@@ -4441,6 +4721,8 @@ struct twheel *twheel_create(void)
 	init_llist_head(&tw->inbox);
 	twheel_turn_init(&tw->turn, turn);
 	kthread_init_delayed_work(&tw->shrink_work, shrink_due);
+	INIT_WORK(&tw->words_work, words_shrink);
+	address_space_init_once(&tw->mapping);
 	/* Generations begin at 1, so that no id is 0. */
 	tw->first_gen = 1;
 	return tw;
@@ -4448,7 +4730,7 @@ struct twheel *twheel_create(void)
 put_user:
 	twheel_user_put(tw->user);
 free_wheel:
-	kfree(tw);
+	area_free(tw, sizeof(*tw));
 	return ERR_PTR(err);
 }
 
@@ -4464,25 +4746,16 @@ static void twheel_stop(struct twheel *tw)
 	twheel_turn_cancel(&tw->turn);
 }
 
-static void chunks_free(struct twheel_chunk *chunk)
-{
-	while (chunk) {
-		struct twheel_chunk *next = chunk->next;
-
-		kmem_cache_free(chunk_cache, chunk);
-		chunk = next;
-		cond_resched();
-	}
-}
-
 static void wheel_free(struct twheel *tw)
 {
-	struct twheel_chunk *chunks;
+	struct twheel_chunk_page *page;
 
 	gifts_accept(tw);
-	while ((chunks = twheel_wheel_dismantle(&tw->wheel)))
-		chunks_free(chunks);
-	kvfree(tw->slots_memory);
+	while ((page = twheel_wheel_dismantle(&tw->wheel))) {
+		free_page((unsigned long)page);
+		cond_resched();
+	}
+	area_free(tw->slots_memory, tw->slots_size);
 }
 
 static void pages_free(struct twheel_pages *pages)
@@ -4495,7 +4768,8 @@ static void pages_free(struct twheel_pages *pages)
 		free_page((unsigned long)table->page[i]);
 		cond_resched();
 	}
-	kvfree(table);
+	if (table)
+		area_free(table, table->size);
 }
 
 static void arena_free(struct twheel *tw)
@@ -4506,12 +4780,16 @@ static void arena_free(struct twheel *tw)
 	for (nr = 0; nr < tw->places.nr; nr++) {
 		struct twheel_page *page = table->page[nr];
 
-		if (page)
-			kfree(page->periodic);
+		if (page && periodic_remove(page))
+			free_page((unsigned long)periodic_page(page->periodic));
 		cond_resched();
 	}
 	pages_free(&tw->places);
 	pages_free(&tw->words);
+	free_page((unsigned long)tw->words_hole);
+	/* Pairs with the release in pages_free_rcu(), which needs the wheel. */
+	if (atomic_read_acquire(&tw->nr_leaving))
+		rcu_barrier();
 }
 
 /**
@@ -4526,10 +4804,12 @@ void twheel_destroy(struct twheel *tw)
 		twheel_stop(tw);
 		wheel_free(tw);
 	}
+	cancel_work_sync(&tw->words_work);
 	arena_free(tw);
 	twheel_uncharge(tw->user, atomic_long_read(&tw->charged));
 	twheel_user_put(tw->user);
-	kfree(tw);
+	kmemleak_free(tw);
+	area_free(tw, sizeof(*tw));
 }
 
 /* Birth and death of the module */
@@ -4617,12 +4897,12 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_init();
-	chunk_cache = KMEM_CACHE(twheel_chunk, SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT);
-	if (!chunk_cache)
+	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 0);
+	if (!words_workers)
 		return -ENOMEM;
 	err = workers_start();
 	if (err)
-		goto destroy_cache;
+		goto destroy_queue;
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
@@ -4630,8 +4910,8 @@ static int __init twheel_module_init(void)
 
 stop_workers:
 	workers_stop();
-destroy_cache:
-	kmem_cache_destroy(chunk_cache);
+destroy_queue:
+	destroy_workqueue(words_workers);
 	return err;
 }
 
@@ -4639,9 +4919,9 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
-	/* For pages_free_rcu(). */
+	destroy_workqueue(words_workers);
+	/* For table_free_rcu(). */
 	rcu_barrier();
-	kmem_cache_destroy(chunk_cache);
 }
 
 module_init(twheel_module_init);

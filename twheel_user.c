@@ -32,8 +32,10 @@
  */
 #include <linux/atomic.h>
 #include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/ktime.h>
+#include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
@@ -51,7 +53,7 @@
  * @node: link in the table of users; users_mutex
  * @uid: who it is; constant
  * @nr_wheels: wheels open; users_mutex
- * @charged: bytes that its wheels take; atomic
+ * @charged: bytes that it and its wheels take; atomic
  * @queue: a queue for each kthread
  */
 struct twheel_user {
@@ -180,99 +182,6 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 	kthread_flush_work(&queue->work);
 }
 
-/* Users */
-
-static struct twheel_user *user_find(kuid_t uid)
-{
-	struct twheel_user *user;
-
-	lockdep_assert_held(&users_mutex);
-	hash_for_each_possible(users, user, node, __kuid_val(uid))
-		if (uid_eq(user->uid, uid))
-			return user;
-	return NULL;
-}
-
-static struct twheel_user *user_make(kuid_t uid)
-{
-	struct twheel_user *user;
-	unsigned int i;
-
-	lockdep_assert_held(&users_mutex);
-	user = kzalloc(struct_size(user, queue, nr_kthread_workers),
-		       GFP_KERNEL_ACCOUNT);
-	if (!user)
-		return NULL;
-	user->uid = uid;
-	for (i = 0; i < nr_kthread_workers; i++) {
-		struct twheel_queue *queue = &user->queue[i];
-
-		spin_lock_init(&queue->lock);
-		INIT_LIST_HEAD(&queue->turns);
-		queue->worker = kthread_workers[i];
-		kthread_init_work(&queue->work, user_turn);
-	}
-	hash_add(users, &user->node, __kuid_val(uid));
-	return user;
-}
-
-/**
- * twheel_user_get() - the user who opens a wheel
- *
- * Context: process; sleeps.
- * Return: the user, to be put when the wheel is closed, or NULL when there is no
- * memory.
- */
-struct twheel_user *twheel_user_get(void)
-{
-	kuid_t uid = current_uid();
-	struct twheel_user *user;
-
-	mutex_lock(&users_mutex);
-	user = user_find(uid) ?: user_make(uid);
-	if (user)
-		user->nr_wheels++;
-	mutex_unlock(&users_mutex);
-	return user;
-}
-
-/**
- * twheel_user_put() - a wheel was closed
- * @user: whose it was
- *
- * Context: process; sleeps.
- */
-void twheel_user_put(struct twheel_user *user)
-{
-	unsigned int i;
-
-	mutex_lock(&users_mutex);
-	if (--user->nr_wheels) {
-		mutex_unlock(&users_mutex);
-		return;
-	}
-	hash_del(&user->node);
-	mutex_unlock(&users_mutex);
-	/* The queues are empty; a work may still be on its way to find that. */
-	for (i = 0; i < nr_kthread_workers; i++)
-		kthread_cancel_work_sync(&user->queue[i].work);
-	kfree(user);
-}
-
-/**
- * twheel_user_queue() - choose the queue of a wheel
- * @user: whose wheel it is
- *
- * Context: any.
- * Return: the queue; wheels are spread over all kthreads.
- */
-struct twheel_queue *twheel_user_queue(struct twheel_user *user)
-{
-	u32 nr = atomic_inc_return(&nr_queued);
-
-	return &user->queue[nr % nr_kthread_workers];
-}
-
 /* Memory */
 
 /**
@@ -330,6 +239,112 @@ void twheel_limit_memory(long all, long each)
 {
 	max_total = all;
 	max_each = each;
+}
+
+/* Users */
+
+/* As kmalloc() rounds it. */
+static size_t user_size(void)
+{
+	return roundup_pow_of_two(struct_size((struct twheel_user *)NULL, queue,
+					      nr_kthread_workers));
+}
+
+static struct twheel_user *user_find(kuid_t uid)
+{
+	struct twheel_user *user;
+
+	lockdep_assert_held(&users_mutex);
+	hash_for_each_possible(users, user, node, __kuid_val(uid))
+		if (uid_eq(user->uid, uid))
+			return user;
+	return NULL;
+}
+
+static struct twheel_user *user_make(kuid_t uid)
+{
+	struct twheel_user *user;
+	unsigned int i;
+	int err;
+
+	lockdep_assert_held(&users_mutex);
+	user = kzalloc(user_size(), GFP_KERNEL_ACCOUNT);
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	err = twheel_charge(user, user_size());
+	if (err) {
+		kfree(user);
+		return ERR_PTR(err);
+	}
+	user->uid = uid;
+	for (i = 0; i < nr_kthread_workers; i++) {
+		struct twheel_queue *queue = &user->queue[i];
+
+		spin_lock_init(&queue->lock);
+		INIT_LIST_HEAD(&queue->turns);
+		queue->worker = kthread_workers[i];
+		kthread_init_work(&queue->work, user_turn);
+	}
+	hash_add(users, &user->node, __kuid_val(uid));
+	return user;
+}
+
+/**
+ * twheel_user_get() - the user who opens a wheel
+ *
+ * Context: process; sleeps.
+ * Return: the user, to be put when the wheel is closed, or an ERR_PTR: -ENOMEM, or
+ * -ENOSPC at the limit of memory.
+ */
+struct twheel_user *twheel_user_get(void)
+{
+	kuid_t uid = current_uid();
+	struct twheel_user *user;
+
+	mutex_lock(&users_mutex);
+	user = user_find(uid) ?: user_make(uid);
+	if (!IS_ERR(user))
+		user->nr_wheels++;
+	mutex_unlock(&users_mutex);
+	return user;
+}
+
+/**
+ * twheel_user_put() - a wheel was closed
+ * @user: whose it was
+ *
+ * Context: process; sleeps.
+ */
+void twheel_user_put(struct twheel_user *user)
+{
+	unsigned int i;
+
+	mutex_lock(&users_mutex);
+	if (--user->nr_wheels) {
+		mutex_unlock(&users_mutex);
+		return;
+	}
+	hash_del(&user->node);
+	mutex_unlock(&users_mutex);
+	/* The queues are empty; a work may still be on its way to find that. */
+	for (i = 0; i < nr_kthread_workers; i++)
+		kthread_cancel_work_sync(&user->queue[i].work);
+	twheel_uncharge(user, user_size());
+	kfree(user);
+}
+
+/**
+ * twheel_user_queue() - choose the queue of a wheel
+ * @user: whose wheel it is
+ *
+ * Context: any.
+ * Return: the queue; wheels are spread over all kthreads.
+ */
+struct twheel_queue *twheel_user_queue(struct twheel_user *user)
+{
+	u32 nr = atomic_inc_return(&nr_queued);
+
+	return &user->queue[nr % nr_kthread_workers];
 }
 
 /**

@@ -45,7 +45,8 @@
  * Memory
  * ------
  *
- * A slot is a bag of chunks of entries, 18.3 bytes an entry.  Entries are
+ * A slot is a bag of chunks of entries, 18.3 bytes an entry (18.9 with what a page
+ * of 4096 bytes takes beside its chunks).  Entries are
  * values: moving one reads and writes a chunk in sequence and touches nothing
  * of the caller's.  There is no removal: the caller lets go of what an entry
  * stands for, and drops the entry when it is handed out or when a sweep brings
@@ -53,9 +54,10 @@
  * the caller waits for the next slot, it may look into it, and drop what there is
  * no need to wait for.
  *
- * The wheel allocates nothing.  It takes chunks from a pool that the caller
- * fills beforehand, and twheel_wheel_chunks_for() says how many make sure that
- * an insertion cannot fail.
+ * The wheel allocates nothing.  It takes chunks from pages that the caller gives
+ * it beforehand, and twheel_wheel_pages_for() says how many make sure that an
+ * insertion cannot fail.  A page goes back to the caller when none of its chunks
+ * is in use; so a chunk is taken from a page in use if there is one.
  *
  * A bag is a circular list of chunks, oldest to newest, known by its newest:
  *
@@ -76,6 +78,7 @@
 #include <linux/bitops.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/prefetch.h>
@@ -92,26 +95,49 @@
 /* Entries moved or put back for each one that a caller has room for. */
 #define MOVES_PER_DUE	4
 
-/* Bags: chunks of entries. */
+/* The pool: pages of chunks */
+
+static struct twheel_chunk_page *chunk_page(const struct twheel_chunk *chunk)
+{
+	return (struct twheel_chunk_page *)((unsigned long)chunk & PAGE_MASK);
+}
 
 static struct twheel_chunk *pool_get(struct twheel_wheel *w)
 {
-	struct twheel_chunk *chunk = w->pool;
+	struct twheel_chunk_page *page;
+	struct twheel_chunk *chunk;
 
-	/* Cannot be NULL: twheel_wheel_chunks_for() is the caller's promise. */
-	w->pool = chunk->next;
+	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
+	if (unlikely(list_empty(&w->pages) || !page->free)) {
+		/* There is one: twheel_wheel_pages_for() is the caller's promise. */
+		page = list_first_entry(&w->spare, struct twheel_chunk_page,
+					node);
+		list_move(&page->node, &w->pages);
+	}
+	chunk = page->free;
+	page->free = chunk->next;
 	w->nr_free--;
+	if (!--page->nr_free)
+		list_move_tail(&page->node, &w->pages);
 	/* Its link will be wanted, and it was given back long ago. */
-	prefetchw(w->pool);
+	prefetchw(page->free);
 	return chunk;
 }
 
 static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
 {
-	chunk->next = w->pool;
-	w->pool = chunk;
+	struct twheel_chunk_page *page = chunk_page(chunk);
+
+	chunk->next = page->free;
+	page->free = chunk;
 	w->nr_free++;
+	if (++page->nr_free == TWHEEL_CHUNKS_PER_PAGE)
+		list_move(&page->node, &w->spare);
+	else if (page->nr_free == 1)
+		list_move(&page->node, &w->pages);
 }
+
+/* Bags: chunks of entries */
 
 /* Into a new newest chunk.  Out of the way of the six in seven that need none. */
 static noinline void bag_grow(struct twheel_wheel *w, struct twheel_chunk **bag,
@@ -193,17 +219,6 @@ static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
 	else if (*from)
 		*to = *from;
 	*from = NULL;
-}
-
-/* The bag's chunks, linked by next and ended by NULL. */
-static struct twheel_chunk *bag_open(struct twheel_chunk **bag)
-{
-	struct twheel_chunk *newest = *bag;
-	struct twheel_chunk *oldest = newest->next;
-
-	newest->next = NULL;
-	*bag = NULL;
-	return oldest;
 }
 
 /* Slots */
@@ -589,12 +604,14 @@ void twheel_wheel_init(struct twheel_wheel *w,
 		memory += level_bitmap_size(config, l);
 	}
 	w->level[l - 1].reach = U64_MAX;
+	INIT_LIST_HEAD(&w->pages);
+	INIT_LIST_HEAD(&w->spare);
 }
 
-/* Pool */
+/* Giving and taking pages */
 
 /**
- * twheel_wheel_chunks_for() - how many chunks make sure of room
+ * twheel_wheel_pages_for() - how many pages of chunks make sure of room
  * @w: the wheel
  * @nr_entries: how many entries it is going to hold
  *
@@ -605,85 +622,79 @@ void twheel_wheel_init(struct twheel_wheel *w,
  * again.
  *
  * Context: any; reads only what twheel_wheel_init() set.
- * Return: chunks, in use and in the pool together, with which no insertion of
- * up to @nr_entries entries finds the pool empty.
+ * Return: pages with which no insertion of up to @nr_entries entries finds the
+ * pool empty.
  */
-u64 twheel_wheel_chunks_for(const struct twheel_wheel *w, u64 nr_entries)
+u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries)
 {
-	u64 nr_slots = 0;
+	u64 nr_chunks, nr_slots = 0;
 	u32 l;
 
 	for (l = 0; l < w->nr_levels; l++)
 		nr_slots += w->level[l].mask + 1;
 	if (w->rewinds)
 		nr_slots *= 2;
-	return DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
-	       min(nr_entries, nr_slots) + 2 * TWHEEL_MAX_LEVELS;
+	nr_chunks = DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
+		    min(nr_entries, nr_slots) + 2 * TWHEEL_MAX_LEVELS;
+	return DIV_ROUND_UP(nr_chunks, TWHEEL_CHUNKS_PER_PAGE);
 }
 
 /**
- * twheel_wheel_give() - put a free chunk into the pool
+ * twheel_wheel_give() - add a page of chunks
  * @w: the wheel
- * @chunk: the chunk
+ * @page: PAGE_SIZE bytes, aligned to as many; what they hold does not matter
  *
  * Context: the wheel's one caller.
  */
-void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk)
+void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page)
 {
-	pool_put(w, chunk);
+	u32 i;
+
+	page->free = NULL;
+	for (i = TWHEEL_CHUNKS_PER_PAGE; i--;) {
+		page->chunk[i].next = page->free;
+		page->free = &page->chunk[i];
+	}
+	page->nr_free = TWHEEL_CHUNKS_PER_PAGE;
+	w->nr_free += TWHEEL_CHUNKS_PER_PAGE;
+	list_add(&page->node, &w->spare);
 }
 
 /**
- * twheel_wheel_take_back() - take a free chunk out of the pool
+ * twheel_wheel_take_back() - take a page that is not in use
  * @w: the wheel
  *
- * Context: the wheel's one caller, who keeps twheel_wheel_chunks_for().
- * Return: a chunk, or NULL when the pool is empty.
+ * Context: the wheel's one caller, who keeps twheel_wheel_pages_for().
+ * Return: a page, or NULL when all are in use.
  */
-struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w)
+struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w)
 {
-	return w->pool ? pool_get(w) : NULL;
+	struct twheel_chunk_page *page;
+
+	if (list_empty(&w->spare))
+		return NULL;
+	page = list_first_entry(&w->spare, struct twheel_chunk_page, node);
+	list_del(&page->node);
+	w->nr_free -= TWHEEL_CHUNKS_PER_PAGE;
+	return page;
 }
 
 /**
- * twheel_wheel_dismantle() - take some chunks out of a wheel that is to go
+ * twheel_wheel_dismantle() - take a page of a wheel that is to go
  * @w: the wheel; only this function may be called from now on
  *
- * Each call takes those of one slot, linked already, and the caller may rest in
- * between.
- *
  * Context: the wheel's one caller.
- * Return: chunks, linked by next and ended by NULL; NULL when none is left.
+ * Return: a page, whatever is in it; NULL when none is left.
  */
-struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
+struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
 {
-	struct twheel_chunk **bag, *chunks = w->pool;
-	u32 l;
+	struct twheel_chunk_page *page;
 
-	w->pool = NULL;
-	if (chunks)
-		return chunks;
-	if (w->hand)
-		return bag_open(&w->hand);
-	if (w->overdue)
-		return bag_open(&w->overdue);
-	if (w->limbo)
-		return bag_open(&w->limbo);
-	bag = rewind_slot(w);
-	if (bag)
-		return bag_open(bag);
-	for (l = 0; l < w->nr_levels; l++) {
-		struct twheel_level *level = &w->level[l];
-		u32 slot = level_slot(level, level->next);
-
-		if (level->next == U64_MAX)
-			continue;
-		__clear_bit(slot, level->occupied);
-		/* From here on, and not from cur: each slot is met once. */
-		level->next = level_find(level, level->next);
-		return bag_open(&level->slot[slot]);
-	}
-	return NULL;
+	if (list_empty(&w->pages))
+		return twheel_wheel_take_back(w);
+	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
+	list_del(&page->node);
+	return page;
 }
 
 /* Operations */
@@ -694,8 +705,8 @@ struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w)
  * @entry: the entry; one whose tick has been processed already is handed out
  *	by the next twheel_wheel_advance()
  *
- * Context: the wheel's one caller; the pool is filled, see
- * twheel_wheel_chunks_for().
+ * Context: the wheel's one caller, who has given it the pages that
+ * twheel_wheel_pages_for() tells.
  */
 void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 {
@@ -870,16 +881,17 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
  * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
  * @w: the wheel
  *
- * Those that live are to be put back with twheel_wheel_keep(), and the chunk into
- * the pool, before anything else is done with the wheel, another sweep included.
+ * Those that live are to be put back with twheel_wheel_keep(), and then the chunk
+ * with twheel_wheel_swept(), before anything else is done with the wheel, another
+ * sweep included.
  *
  * Entries may be inserted and handed out between two chunks.  A sweep brings up
  * each entry that waits in its slot from the sweep's beginning to its end.  One
  * that moves in between may be missed, and a newer one may come up.
  *
  * Context: the wheel's one caller.
- * Return: a chunk of entries, the wheel's no longer; NULL when the sweep is done,
- * and while a rewind is under way, which moves all of them.
+ * Return: a chunk of entries, which the wheel does not hold any more; NULL when the
+ * sweep is done, and while a rewind is under way, which moves all of them.
  */
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 {
@@ -932,4 +944,16 @@ void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry)
 		bag_add(w, &level->slot[slot], entry);
 	else
 		slot_begin(w, level, slot, entry);
+}
+
+/**
+ * twheel_wheel_swept() - done with a chunk that a sweep has brought up
+ * @w: the wheel
+ * @chunk: the chunk that the last twheel_wheel_sweep() returned
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_swept(struct twheel_wheel *w, struct twheel_chunk *chunk)
+{
+	pool_put(w, chunk);
 }

@@ -7,7 +7,10 @@
 
 #include <linux/types.h>
 
+struct address_space;
+struct inode;
 struct llist_node;
+struct page;
 struct twheel;
 struct twheel_arm;
 struct twheel_cancel;
@@ -90,8 +93,9 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 
 u64 twheel_refresh_size(const struct twheel *tw);
+struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode);
 int twheel_map_words(struct twheel *tw);
-void *twheel_words_page(struct twheel *tw, unsigned long nr);
+struct page *twheel_words_lock(struct twheel *tw, unsigned long nr);
 
 int twheel_drain(struct twheel *tw);
 int twheel_advance(struct twheel *tw, u64 to_ns);

@@ -8,7 +8,9 @@
 #ifndef _TWHEEL_WHEEL_H
 #define _TWHEEL_WHEEL_H
 
+#include <linux/list.h>
 #include <linux/types.h>
+#include <asm/page.h>
 
 /* No level count exceeds this: 2^64 ticks with the smallest first level. */
 #define TWHEEL_MAX_LEVELS	10
@@ -30,7 +32,7 @@ struct twheel_entry {
 /**
  * struct twheel_chunk - two cache lines of entries of one slot
  * @next: in a bag: the next newer chunk, from the newest round to the oldest;
- *	in the pool: the next free chunk
+ *	in the pool: the next free chunk of its page
  * @nr: entries in use, from the front
  * @epoch: value of struct twheel_wheel.epoch when it was put into its slot
  * @entry: the entries
@@ -41,6 +43,24 @@ struct twheel_chunk {
 	u32 epoch;
 	struct twheel_entry entry[TWHEEL_CHUNK_ENTRIES];
 };
+
+/**
+ * struct twheel_chunk_page - a page of chunks
+ * @node: link in one of the wheel's lists of pages
+ * @free: those of its chunks that nobody uses
+ * @nr_free: how many
+ * @chunk: the chunks, as many as there is space for
+ */
+struct twheel_chunk_page {
+	struct list_head node;
+	struct twheel_chunk *free;
+	u32 nr_free;
+	struct twheel_chunk chunk[] __aligned(sizeof(struct twheel_chunk));
+};
+
+#define TWHEEL_CHUNKS_PER_PAGE \
+	((PAGE_SIZE - sizeof(struct twheel_chunk_page)) / \
+	 sizeof(struct twheel_chunk))
 
 /**
  * struct twheel_level - slots of one granularity
@@ -71,8 +91,9 @@ struct twheel_level {
  *	begun to be moved down, U64_MAX if they are empty
  * @nr_entries: entries held
  * @nr_moved: how many times the wheel has put an entry elsewhere by itself
- * @nr_free: chunks in @pool
- * @pool: chunks nobody uses
+ * @nr_free: chunks that nobody uses
+ * @pages: pages some of whose chunks are in use; first those that have free ones
+ * @spare: pages none of whose chunks is
  * @overdue: entries whose tick was done already when they came
  * @hand: what is left of the slot that is being handed out, of tick @cur - 1
  * @limbo: entries on their way back into the slots after a rewind; not empty
@@ -94,7 +115,8 @@ struct twheel_wheel {
 	u64 nr_entries;
 	u64 nr_moved;
 	u64 nr_free;
-	struct twheel_chunk *pool;
+	struct list_head pages;
+	struct list_head spare;
 	struct twheel_chunk *overdue;
 	struct twheel_chunk *hand;
 	struct twheel_chunk *limbo;
@@ -126,10 +148,10 @@ size_t twheel_wheel_size(const struct twheel_wheel_config *config);
 void twheel_wheel_init(struct twheel_wheel *w,
 		       const struct twheel_wheel_config *config, void *memory,
 		       u64 cur);
-u64 twheel_wheel_chunks_for(const struct twheel_wheel *w, u64 nr_entries);
-void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk *chunk);
-struct twheel_chunk *twheel_wheel_take_back(struct twheel_wheel *w);
-struct twheel_chunk *twheel_wheel_dismantle(struct twheel_wheel *w);
+u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries);
+void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page);
+struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w);
+struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w);
 
 void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry);
 unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
@@ -142,5 +164,6 @@ void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
 void twheel_wheel_sweep_begin(struct twheel_wheel *w);
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w);
 void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry);
+void twheel_wheel_swept(struct twheel_wheel *w, struct twheel_chunk *chunk);
 
 #endif /* _TWHEEL_WHEEL_H */

@@ -108,7 +108,7 @@ static void make(uint32_t nr)
 	};
 	u32 i, nr_pages = nr / NR_IN_PAGE + 1;
 	struct page *pages = allocate(nr_pages * sizeof(*pages));
-	struct twheel_chunk *chunks;
+	char *chunks;
 
 	table = allocate(nr_pages * sizeof(*table));
 	for (i = 0; i < nr_pages; i++)
@@ -116,10 +116,10 @@ static void make(uint32_t nr)
 	twheel_wheel_init(&wheel, &config, allocate(twheel_wheel_size(&config)),
 			  START_NS / NS_PER_MS + 1);
 	/* Stale entries want room as well, and so do those of one batch. */
-	nr = twheel_wheel_chunks_for(&wheel, 2 * nr + SWEEP_SLACK);
-	chunks = allocate(nr * sizeof(*chunks));
+	nr = twheel_wheel_pages_for(&wheel, 2 * nr + SWEEP_SLACK);
+	chunks = allocate(nr * PAGE_SIZE);
 	for (i = 0; i < nr; i++)
-		twheel_wheel_give(&wheel, &chunks[i]);
+		twheel_wheel_give(&wheel, (void *)(chunks + i * PAGE_SIZE));
 }
 
 /* Rounded up to a tick: never early. */
@@ -191,7 +191,7 @@ static void settle(void)
 		for (i = 0; i < chunk->nr; i++)
 			if (entry_is_live(&chunk->entry[i], state_read(t[i])))
 				twheel_wheel_keep(&wheel, chunk->entry[i]);
-		twheel_wheel_give(&wheel, chunk);
+		twheel_wheel_swept(&wheel, chunk);
 	}
 }
 

@@ -40,23 +40,16 @@
 #undef MODULE_VERSION
 #define MODULE_VERSION(...)	static_assert(true)
 
-/* The module's own may be loaded as well, and has that name. */
-#undef KMEM_CACHE
-#define KMEM_CACHE(type, flags)						\
-	kmem_cache_create(#type "_kunit", sizeof(struct type),		\
-			  __alignof__(struct type), flags, NULL)
-
-/* Memory for chunks, while there is any. */
+/* Memory for pages, while there is any. */
 static bool no_memory;
 
-static int chunks_alloc(struct kmem_cache *cache, gfp_t flags, size_t nr,
-			void **chunk)
+static unsigned long page_alloc(gfp_t flags)
 {
-	return no_memory ? 0 : kmem_cache_alloc_bulk(cache, flags, nr, chunk);
+	return no_memory ? 0 : __get_free_page(flags | __GFP_ZERO);
 }
 
-#undef kmem_cache_alloc_bulk
-#define kmem_cache_alloc_bulk	chunks_alloc
+#undef get_zeroed_page
+#define get_zeroed_page	page_alloc
 
 /* Entries that were put into a wheel, for whatever reason. */
 static u64 nr_inserted;
@@ -77,6 +70,26 @@ static struct twheel_page *look_at_page(struct twheel *tw, u32 nr)
 	page = page_at(tw, nr);
 	rcu_read_unlock();
 	return page;
+}
+
+static void *look_at_words(struct twheel *tw, u32 nr)
+{
+	void *words;
+
+	rcu_read_lock();
+	words = pages_at(&tw->words, nr);
+	rcu_read_unlock();
+	return words;
+}
+
+static u64 *word_of(struct twheel *tw, u64 id)
+{
+	u64 *word;
+
+	rcu_read_lock();
+	word = word_at(tw, (u32)id);
+	rcu_read_unlock();
+	return word;
 }
 
 static struct twheel_timeout *look_at(struct twheel *tw, u32 index)
@@ -1419,11 +1432,12 @@ static void room_is_backed_by_chunks(struct kunit *test)
 		total += nr;
 		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room_used), (long)total);
 		KUNIT_ASSERT_GE(test, tw->room, (long)total);
-		KUNIT_ASSERT_GE(test, tw->nr_chunks,
-				twheel_wheel_chunks_for(&tw->wheel, tw->room));
+		KUNIT_ASSERT_GE(test, tw->nr_chunk_pages,
+				twheel_wheel_pages_for(&tw->wheel, tw->room));
 	}
 	gifts_accept(tw);
-	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, tw->nr_chunks);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
+			tw->nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
 	room_give(tw, total);
 }
 
@@ -1435,12 +1449,12 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 {
 	const u64 most = 2ULL << 30;
 	struct twheel *tw = test->priv;
-	u64 had = tw->nr_chunks;
+	u64 had = tw->nr_chunk_pages;
 	long was = tw->room;
 	u64 used;
 
 	/* As if they were there; none is touched. */
-	tw->nr_chunks = 1ULL << 40;
+	tw->nr_chunk_pages = 1ULL << 40;
 	for (used = most - 200; used < 2 * most + 200; used += 50) {
 		if (used == most + 200)
 			used = 2 * most - 200;
@@ -1448,13 +1462,13 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, room_take(tw, 50), 0);
 		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room_used), used);
 		KUNIT_ASSERT_GE(test, tw->room, (long)used);
-		KUNIT_ASSERT_GE(test, twheel_wheel_chunks_for(&tw->wheel, tw->room),
-				used / TWHEEL_CHUNK_ENTRIES);
+		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room),
+				used / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE);
 		KUNIT_EXPECT_EQ(test, room_is_wasted(tw, 0), true);
 	}
 	atomic_long_set(&tw->room_used, 0);
 	tw->room = was;
-	tw->nr_chunks = had;
+	tw->nr_chunk_pages = had;
 }
 
 /* With most of it in use already; see above. */
@@ -1472,7 +1486,7 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	live_give(tw, 1);
 	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
 	KUNIT_EXPECT_FALSE(test, room_is_wasted(tw, 0));
-	KUNIT_EXPECT_FALSE(test, arena_is_wasted(tw));
+	KUNIT_EXPECT_FALSE(test, memory_is_wasted(tw));
 	atomic_set(&tw->live, 0);
 	tw->max_pending = limit;
 }
@@ -2731,18 +2745,19 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
 	gifts_accept(tw);
-	chunks = tw->nr_chunks;
+	chunks = tw->nr_chunk_pages;
 	/* Needed, they stay. */
 	KUNIT_EXPECT_FALSE(test, room_shrink(tw));
-	KUNIT_EXPECT_EQ(test, tw->nr_chunks, chunks);
+	KUNIT_EXPECT_EQ(test, tw->nr_chunk_pages, chunks);
 	room_give(tw, nr - 1);
 	while (room_shrink(tw))
 		;
-	KUNIT_EXPECT_LT(test, tw->nr_chunks, chunks);
+	KUNIT_EXPECT_LT(test, tw->nr_chunk_pages, chunks);
 	KUNIT_EXPECT_GE(test, tw->room, 1L);
-	KUNIT_EXPECT_GE(test, tw->nr_chunks,
-			twheel_wheel_chunks_for(&tw->wheel, tw->room));
-	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free, tw->nr_chunks);
+	KUNIT_EXPECT_GE(test, tw->nr_chunk_pages,
+			twheel_wheel_pages_for(&tw->wheel, tw->room));
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
+			tw->nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
 	room_give(tw, 1);
 }
 
@@ -3359,41 +3374,51 @@ static size_t table_bytes(const struct twheel_pages *pages)
 {
 	struct twheel_table *table = rcu_dereference_raw(pages->table);
 
-	return table ? table_size(table->capacity) : 0;
+	return table ? table->size : 0;
 }
 
 /* What a wheel was charged is what it has. */
 static void expect_charged_for_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	size_t bytes = WHEEL_SIZE + tw->nr_chunks * sizeof(struct twheel_chunk);
+	size_t slots = 0, bytes = WHEEL_SIZE + tw->nr_chunk_pages * PAGE_SIZE;
 	u32 nr;
 
 	for (nr = 0; nr < tw->wheel.nr_levels; nr++) {
-		u32 slots = tw->wheel.level[nr].mask + 1;
+		u32 nr_slots = tw->wheel.level[nr].mask + 1;
 
-		bytes += slots * sizeof(void *) +
-			 BITS_TO_LONGS(slots) * sizeof(long);
+		slots += nr_slots * sizeof(void *) +
+			 BITS_TO_LONGS(nr_slots) * sizeof(long);
 	}
-	bytes += table_bytes(&tw->places) + table_bytes(&tw->words) +
-		 tw->words.nr * PAGE_SIZE;
+	bytes += PAGE_ALIGN(slots) + table_bytes(&tw->places) +
+		 table_bytes(&tw->words) + (tw->words_hole ? PAGE_SIZE : 0);
+	for (nr = 0; nr < tw->words.nr; nr++)
+		if (look_at_words(tw, nr))
+			bytes += PAGE_SIZE;
 	for (nr = 0; nr < tw->places.nr; nr++) {
 		struct twheel_page *page = look_at_page(tw, nr);
+		struct twheel_page *beside = look_at_page(tw, nr ^ 1);
 
-		if (page)
-			bytes += PAGE_SIZE + (page->periodic ? PERIODIC_SIZE : 0);
+		if (!page)
+			continue;
+		bytes += PAGE_SIZE;
+		/* Of two that share one, the first pays. */
+		if (page->periodic && !(nr & 1 && beside && beside->periodic))
+			bytes += PAGE_SIZE;
 	}
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged), (long)bytes);
-	KUNIT_EXPECT_EQ(test, twheel_charged(), (long)bytes);
 }
 
 static void all_memory_is_charged_and_given_back(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
+	/* Beside the wheel, the user takes a little. */
+	long beside = twheel_charged() - atomic_long_read(&tw->charged);
 	struct twheel_timeout *t;
 	unsigned int i;
 	u64 *ids;
 
+	KUNIT_EXPECT_GT(test, beside, 0L);
 	expect_charged_for_all(test);
 	t = arm_like(test, STATE_PERIODIC);
 	expect_charged_for_all(test);
@@ -3406,8 +3431,198 @@ static void all_memory_is_charged_and_given_back(struct kunit *test)
 	for (i = 0; i < MAX_PENDING; i++)
 		cancel(tw, ids[i]);
 	shrink(test);
+	flush_work(&tw->words_work);
 	tw->virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
+	expect_charged_for_all(test);
+	KUNIT_EXPECT_EQ(test, twheel_charged() - atomic_long_read(&tw->charged), beside);
+}
+
+/* Two pages of places that are side by side share a page for what is periodic. */
+static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit *test)
+{
+	struct twheel_periodic_page *both;
+	struct twheel *tw = test->priv;
+	struct twheel_page *page[2];
+	long charged;
+	u64 *ids;
+	u32 i;
+
+	ids = arm_all(test);
+	for (i = 0; i < 2; i++) {
+		page[i] = look_at_page(tw, i);
+		KUNIT_ASSERT_NOT_NULL(test, page[i]);
+	}
+	charged = atomic_long_read(&tw->charged);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, periodic_provide(tw, i * PLACES_PER_PAGE), 0);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged),
+				charged + (long)PAGE_SIZE);
+	}
+	both = periodic_page(page[0]->periodic);
+	KUNIT_EXPECT_PTR_EQ(test, page[0]->periodic, &both->half[0]);
+	KUNIT_EXPECT_PTR_EQ(test, page[1]->periodic, &both->half[1]);
+	/* One that is far from them has its own. */
+	KUNIT_ASSERT_EQ(test, periodic_provide(tw, 5 * PLACES_PER_PAGE), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged),
+			charged + 2 * (long)PAGE_SIZE);
+	KUNIT_EXPECT_FALSE(test, periodic_remove(page[1]));
+	KUNIT_EXPECT_TRUE(test, periodic_remove(page[0]));
+	both->nr_halves = 2;
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	shrink(test);
+	expect_charged_for_all(test);
+}
+
+/* What RCU has yet to free is there, and counted. */
+static void memory_is_charged_until_it_is_free(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	long charged;
+	unsigned int i;
+
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	shrink_begin(tw);
+	while (tw->shrink.phase != SHRINK_FREES)
+		KUNIT_ASSERT_TRUE(test, shrink_step(tw));
+	charged = atomic_long_read(&tw->charged);
+	rcu_read_lock();
+	while (tw->shrink.phase == SHRINK_FREES)
+		KUNIT_EXPECT_TRUE(test, shrink_step(tw));
+	KUNIT_EXPECT_GT(test, tw->nr_removed, 0UL);
+	KUNIT_EXPECT_GT(test, atomic_read(&tw->nr_leaving), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged), charged);
+	rcu_read_unlock();
+	rcu_barrier();
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->nr_leaving), 0);
+	KUNIT_EXPECT_LT(test, atomic_long_read(&tw->charged), charged);
+	expect_charged_for_all(test);
+}
+
+/* What a user sees of the refresh table at a page's number. */
+static void *words_seen_by_users(struct twheel *tw, unsigned long nr)
+{
+	struct page *page = twheel_words_lock(tw, nr);
+	void *words;
+
+	if (!page)
+		return NULL;
+	words = page_address(page);
+	unlock_page(page);
+	put_page(page);
+	return words;
+}
+
+static void words_go_with_their_places_and_come_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 nr, left = 0, nr_pages;
+	unsigned int i;
+	u64 *ids;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	ids = arm_all(test);
+	nr_pages = tw->words.nr;
+	KUNIT_ASSERT_GT(test, nr_pages, 3U);
+	for (nr = 0; nr < nr_pages; nr++)
+		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
+				    look_at_words(tw, nr));
+	KUNIT_EXPECT_NULL(test, words_seen_by_users(tw, nr_pages));
+	KUNIT_EXPECT_NULL(test, words_seen_by_users(tw, ULONG_MAX));
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	shrink(test);
+	flush_work(&tw->words_work);
+	for (nr = 0; nr < nr_pages; nr++) {
+		bool wanted;
+
+		mutex_lock(&tw->grow_mutex);
+		wanted = words_are_wanted(tw, nr);
+		mutex_unlock(&tw->grow_mutex);
+		KUNIT_EXPECT_EQ(test, wanted, !!look_at_words(tw, nr));
+		left += wanted;
+		if (!wanted)
+			KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
+					    tw->words_hole);
+	}
+	KUNIT_EXPECT_LT(test, left, nr_pages);
+	/* The end stays where it was: who has an old id does not get a signal. */
+	KUNIT_EXPECT_EQ(test, tw->words.nr, nr_pages);
+	expect_charged_for_all(test);
+
+	arm_many(test, MAX_PENDING, ids);
+	for (nr = 0; nr < nr_pages; nr++) {
+		KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, nr));
+		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
+				    look_at_words(tw, nr));
+	}
+	for (i = 0; i < MAX_PENDING; i++)
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
+				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+	expect_charged_for_all(test);
+}
+
+/* Where a fatal signal ended it, places may come where there were none. */
+static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 *ids;
+
+	ids = arm_all(test);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	/* As if it had ended at the last page. */
+	tw->has_words = false;
+	arm_many(test, MAX_PENDING, ids);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	for (i = 0; i < MAX_PENDING; i++)
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
+				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+}
+
+/* However much it had, and whatever it was used for. */
+static void an_emptied_wheel_keeps_little(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int round, i;
+	long before;
+	u64 *ids;
+
+	before = atomic_long_read(&tw->charged);
+	ids = arm_all(test);
+	pass(tw);
+	for (round = 0; round < 20; round++) {
+		struct twheel_arm how = arm_of(0, 0);
+
+		/* Each leaves a stale entry in a slot of its own. */
+		for (i = 0; i < 32; i++) {
+			how.id = ids[i];
+			how.expires_ns = (5000 - 200 * round) * TICK_NS + i * TICK_NS;
+			rearm(tw, ids[i], &how);
+		}
+		pass(tw);
+	}
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	KUNIT_EXPECT_TRUE(test, tw->shrink_wanted);
+	kthread_cancel_delayed_work_sync(&tw->shrink_work);
+	do {
+		shrink(test);
+	} while (work_take(tw));
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->charged),
+			before + 10 * (long)PAGE_SIZE);
+	KUNIT_EXPECT_FALSE(test, tw->shrink_wanted);
 	expect_charged_for_all(test);
 }
 
@@ -3583,6 +3798,11 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
 	KUNIT_CASE(all_memory_is_charged_and_given_back),
+	KUNIT_CASE(what_is_periodic_goes_with_the_last_page_that_needs_it),
+	KUNIT_CASE(memory_is_charged_until_it_is_free),
+	KUNIT_CASE(words_go_with_their_places_and_come_again),
+	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
+	KUNIT_CASE(an_emptied_wheel_keeps_little),
 	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
 	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
 	{}

@@ -7,7 +7,7 @@
  * and where a shape is small enough, every possible case is tried and compared
  * with what a plain list of entries would do.
  *
- * Wheels get exactly the chunks that twheel_wheel_chunks_for() promises to be
+ * Wheels get exactly the pages that twheel_wheel_pages_for() promises to be
  * enough, each an allocation of its own, so that KASAN sees who leaves one.
  */
 #include <kunit/test.h>
@@ -75,13 +75,13 @@ KUNIT_ARRAY_PARAM(small, small_shapes, shape_name);
  * @w: the wheel
  * @config: its shape
  * @slots: its slots
- * @nr_chunks: chunks that it was given
+ * @nr_pages: pages of chunks that it was given
  */
 struct rig {
 	struct twheel_wheel w;
 	struct twheel_wheel_config config;
 	void *slots;
-	u32 nr_chunks;
+	u32 nr_pages;
 };
 
 static struct rig *rig_make(struct kunit *test,
@@ -96,49 +96,54 @@ static struct rig *rig_make(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL(test, r->slots);
 	twheel_wheel_init(&r->w, config, r->slots, cur);
 	test->priv = r;
-	while (r->nr_chunks < twheel_wheel_chunks_for(&r->w, nr_entries)) {
-		struct twheel_chunk *chunk = kmalloc(sizeof(*chunk), GFP_KERNEL);
+	while (r->nr_pages < twheel_wheel_pages_for(&r->w, nr_entries)) {
+		void *page = (void *)__get_free_page(GFP_KERNEL);
 
-		KUNIT_ASSERT_NOT_NULL(test, chunk);
-		twheel_wheel_give(&r->w, chunk);
-		r->nr_chunks++;
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		twheel_wheel_give(&r->w, page);
+		r->nr_pages++;
 	}
 	return r;
 }
 
-/* Whatever a case leaves behind, all chunks must come back from it. */
+/* Chunks that it was given. */
+static u64 rig_chunks(const struct rig *r)
+{
+	return r->nr_pages * TWHEEL_CHUNKS_PER_PAGE;
+}
+
+/* Whatever a case leaves behind, all pages must come back from it. */
 static void wheel_case_exit(struct kunit *test)
 {
-	struct twheel_chunk *chunk, *next;
+	struct twheel_chunk_page *page;
 	struct rig *r = test->priv;
 	u32 nr = 0;
 
 	if (!r)
 		return;
-	while ((chunk = twheel_wheel_dismantle(&r->w))) {
-		for (; chunk; chunk = next) {
-			next = chunk->next;
-			kfree(chunk);
-			nr++;
-		}
+	while ((page = twheel_wheel_dismantle(&r->w))) {
+		free_page((unsigned long)page);
+		nr++;
 	}
-	KUNIT_EXPECT_EQ(test, nr, r->nr_chunks);
+	KUNIT_EXPECT_EQ(test, nr, r->nr_pages);
 	kvfree(r->slots);
 }
 
 /* Begin anew with a wheel that is empty, and must be as if it were new. */
 static void rig_restart(struct kunit *test, struct rig *r, u64 cur)
 {
-	struct twheel_chunk *pool = r->w.pool;
 	u64 nr_free = r->w.nr_free;
+	LIST_HEAD(pages);
 
 	KUNIT_ASSERT_EQ(test, r->w.nr_entries, 0ULL);
-	KUNIT_ASSERT_EQ(test, nr_free, (u64)r->nr_chunks);
+	KUNIT_ASSERT_EQ(test, nr_free, rig_chunks(r));
+	KUNIT_ASSERT_TRUE(test, list_empty(&r->w.pages));
 	if (r->config.slots <= 1024)
 		KUNIT_ASSERT_NULL(test, memchr_inv(r->slots, 0,
 						   twheel_wheel_size(&r->config)));
+	list_splice_init(&r->w.spare, &pages);
 	twheel_wheel_init(&r->w, &r->config, r->slots, cur);
-	r->w.pool = pool;
+	list_splice(&pages, &r->w.spare);
 	r->w.nr_free = nr_free;
 }
 
@@ -149,7 +154,7 @@ static void insert(struct kunit *test, u64 tick, u32 index)
 		.tick = tick, .index = index, .seq = ~index,
 	};
 
-	KUNIT_ASSERT_NOT_NULL(test, r->w.pool);
+	KUNIT_ASSERT_GT(test, r->w.nr_free, 0ULL);
 	twheel_wheel_insert(&r->w, entry);
 }
 
@@ -761,7 +766,7 @@ static void keep(struct kunit *test, struct twheel_chunk *chunk, u32 set)
 		if (chunk->entry[i].index >= 32 ||
 		    set & BIT(chunk->entry[i].index))
 			twheel_wheel_keep(&r->w, chunk->entry[i]);
-	twheel_wheel_give(&r->w, chunk);
+	twheel_wheel_swept(&r->w, chunk);
 }
 
 static void a_sweep_brings_up_every_entry_and_ends(struct kunit *test)
@@ -905,35 +910,76 @@ static void the_promise_grows_with_what_is_asked_for(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(edges); i++) {
 		for (d = -8; d <= 8; d++) {
-			nr = twheel_wheel_chunks_for(&r->w, edges[i] + d);
+			nr = twheel_wheel_pages_for(&r->w, edges[i] + d);
 			KUNIT_EXPECT_GE(test, nr, before);
-			KUNIT_EXPECT_GT(test, nr * TWHEEL_CHUNK_ENTRIES,
-					edges[i] + d);
+			KUNIT_EXPECT_GT(test, nr * TWHEEL_CHUNKS_PER_PAGE *
+					TWHEEL_CHUNK_ENTRIES, edges[i] + d);
 			before = nr;
 		}
 	}
 }
 
-static void a_chunk_taken_back_is_no_longer_the_wheels(struct kunit *test)
+static void a_page_taken_back_is_no_longer_the_wheels(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	struct rig *r = rig_make(test, &shape->config, 0, 3);
-	struct twheel_chunk *chunk, *taken = NULL;
-	u32 nr = r->nr_chunks;
+	struct twheel_chunk_page *page, *next;
+	u32 nr = r->nr_pages;
+	LIST_HEAD(taken);
 
-	while ((chunk = twheel_wheel_take_back(&r->w))) {
+	while ((page = twheel_wheel_take_back(&r->w))) {
 		nr--;
-		KUNIT_ASSERT_EQ(test, r->w.nr_free, (u64)nr);
-		chunk->next = taken;
-		taken = chunk;
+		KUNIT_ASSERT_EQ(test, r->w.nr_free, nr * TWHEEL_CHUNKS_PER_PAGE);
+		list_add(&page->node, &taken);
 	}
 	KUNIT_EXPECT_EQ(test, nr, 0U);
-	KUNIT_EXPECT_NULL(test, r->w.pool);
-	while (taken) {
-		chunk = taken->next;
-		twheel_wheel_give(&r->w, taken);
-		taken = chunk;
+	list_for_each_entry_safe(page, next, &taken, node) {
+		list_del(&page->node);
+		twheel_wheel_give(&r->w, page);
 	}
+}
+
+static u32 pages_in(const struct list_head *list)
+{
+	struct list_head *node;
+	u32 nr = 0;
+
+	list_for_each(node, list)
+		nr++;
+	return nr;
+}
+
+/* However they came to be in use, and free again. */
+static void a_page_is_taken_back_when_none_of_its_chunks_is_in_use(struct kunit *test)
+{
+	const struct shape *shape = test->param_value;
+	const u32 nr = 8 * TWHEEL_CHUNKS_PER_PAGE * TWHEEL_CHUNK_ENTRIES;
+	struct rig *r = rig_make(test, &shape->config, 0, nr);
+	u32 i, in_use, spare;
+
+	/* All of one tick: as many chunks as it takes, and no more. */
+	for (i = 0; i < nr; i++)
+		insert(test, 3, i);
+	in_use = pages_in(&r->w.pages);
+	KUNIT_EXPECT_EQ(test, in_use, 8U);
+	/* One in the way, which came last. */
+	insert(test, 3, nr);
+	insert(test, 100, nr + 1);
+	KUNIT_EXPECT_EQ(test, pages_in(&r->w.pages), 9U);
+	KUNIT_EXPECT_EQ(test, advance(test, 50), nr + 1);
+	KUNIT_EXPECT_EQ(test, pages_in(&r->w.pages), 1U);
+	spare = pages_in(&r->w.spare);
+	KUNIT_EXPECT_EQ(test, spare, r->nr_pages - 1);
+	while (spare--) {
+		struct twheel_chunk_page *page = twheel_wheel_take_back(&r->w);
+
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		free_page((unsigned long)page);
+		r->nr_pages--;
+	}
+	KUNIT_EXPECT_NULL(test, twheel_wheel_take_back(&r->w));
+	KUNIT_EXPECT_EQ(test, advance(test, 100), 1U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&r->w.pages));
 }
 
 static void a_wheel_that_has_emptied_holds_no_chunk(struct kunit *test)
@@ -942,7 +988,7 @@ static void a_wheel_that_has_emptied_holds_no_chunk(struct kunit *test)
 	struct rig *r = rig_make(test, &shape->config, 0, 100);
 
 	insert_spread(test, 100);
-	KUNIT_EXPECT_LT(test, r->w.nr_free, (u64)r->nr_chunks);
+	KUNIT_EXPECT_LT(test, r->w.nr_free, rig_chunks(r));
 	KUNIT_EXPECT_EQ(test, advance(test, shape->config.max_tick), 100U);
 	rig_restart(test, r, 0);
 }
@@ -1018,7 +1064,9 @@ static struct kunit_case wheel_cases[] = {
 			 small_gen_params),
 	KUNIT_CASE_PARAM(the_promise_grows_with_what_is_asked_for,
 			 shape_gen_params),
-	KUNIT_CASE_PARAM(a_chunk_taken_back_is_no_longer_the_wheels,
+	KUNIT_CASE_PARAM(a_page_taken_back_is_no_longer_the_wheels,
+			 shape_gen_params),
+	KUNIT_CASE_PARAM(a_page_is_taken_back_when_none_of_its_chunks_is_in_use,
 			 shape_gen_params),
 	KUNIT_CASE_PARAM(a_wheel_that_has_emptied_holds_no_chunk,
 			 shape_gen_params),

@@ -4,8 +4,8 @@
  *
  * A rig is a wheel beside an array of all that it should hold.  Whatever goes
  * into the wheel goes through here, what comes out is compared, and the walker
- * looks at every chunk, bit and entry.  Rigs get exactly the chunks that
- * twheel_wheel_chunks_for() promises to be enough.
+ * looks at every chunk, bit and entry.  Rigs get exactly the pages of chunks that
+ * twheel_wheel_pages_for() promises to be enough.
  */
 #include <stdlib.h>
 
@@ -38,6 +38,11 @@ const u64 starts[NR_STARTS] = {
 
 /* Rigs */
 
+static struct twheel_chunk_page *page_of(const struct rig *r, u32 nr)
+{
+	return (struct twheel_chunk_page *)(r->pages + nr * PAGE_SIZE);
+}
+
 struct rig *rig_make(const struct twheel_wheel_config *config, u64 start,
 		     u32 cap, unsigned int max)
 {
@@ -52,22 +57,70 @@ struct rig *rig_make(const struct twheel_wheel_config *config, u64 start,
 	r->max = max;
 	r->due = malloc(max * sizeof(*r->due));
 	r->known = calloc(cap, sizeof(*r->known));
-	r->nr_chunks = twheel_wheel_chunks_for(&r->w, cap) + SPARE_CHUNKS;
-	r->chunks = calloc(r->nr_chunks, sizeof(*r->chunks));
+	r->nr_pages = twheel_wheel_pages_for(&r->w, cap) + SPARE_PAGES;
+	r->nr_chunks = r->nr_pages * TWHEEL_CHUNKS_PER_PAGE;
+	r->pages = aligned_alloc(PAGE_SIZE, r->nr_pages * PAGE_SIZE);
+	/* What they held before does not matter. */
+	memset(r->pages, 0xa5, r->nr_pages * PAGE_SIZE);
 	r->walked = calloc(r->nr_chunks + cap, sizeof(*r->walked));
-	for (i = 0; i < r->nr_chunks; i++)
-		if (i < SPARE_CHUNKS)
-			r->outside[r->nr_outside++] = &r->chunks[i];
+	for (i = 0; i < r->nr_pages; i++)
+		if (i < SPARE_PAGES)
+			r->outside[r->nr_outside++] = page_of(r, i);
 		else
-			twheel_wheel_give(&r->w, &r->chunks[i]);
+			twheel_wheel_give(&r->w, page_of(r, i));
 	return r;
+}
+
+/* The number of a page of the rig's. */
+static u32 page_nr(const struct rig *r, const struct twheel_chunk_page *page)
+{
+	size_t at = (const char *)page - r->pages;
+
+	CHECK(at < r->nr_pages * PAGE_SIZE && !(at % PAGE_SIZE), "wild");
+	return at / PAGE_SIZE;
 }
 
 static void chunk_seen(struct rig *r, const struct twheel_chunk *chunk)
 {
-	CHECK(chunk >= r->chunks && chunk < r->chunks + r->nr_chunks, "wild");
-	CHECK(r->walked[chunk - r->chunks] != r->walk, "chunk is there twice");
-	r->walked[chunk - r->chunks] = r->walk;
+	u32 nr = ((const char *)chunk - r->pages) / PAGE_SIZE;
+	u32 at;
+
+	CHECK((const char *)chunk >= r->pages && nr < r->nr_pages, "wild");
+	at = chunk - page_of(r, nr)->chunk;
+	CHECK(at < TWHEEL_CHUNKS_PER_PAGE && chunk == &page_of(r, nr)->chunk[at],
+	      "wild");
+	at += nr * TWHEEL_CHUNKS_PER_PAGE;
+	CHECK(r->walked[at] != r->walk, "chunk is there twice");
+	r->walked[at] = r->walk;
+}
+
+/* The free chunks of a list of pages, of which each has so many; returns how many. */
+static u32 walk_pages(struct rig *r, const struct list_head *pages, u32 min_free,
+		      u32 max_free)
+{
+	const struct twheel_chunk *chunk;
+	struct list_head *node;
+	bool full = false;
+	u32 nr, total = 0;
+
+	for (node = pages->next; node != pages; node = node->next) {
+		const struct twheel_chunk_page *page =
+			list_entry(node, struct twheel_chunk_page, node);
+
+		page_nr(r, page);
+		nr = 0;
+		for (chunk = page->free; chunk; chunk = chunk->next, nr++) {
+			chunk_seen(r, chunk);
+			CHECK(chunk - page->chunk < (long)TWHEEL_CHUNKS_PER_PAGE,
+			      "of another page");
+		}
+		CHECK(page->nr_free == nr, "%u, not %u", page->nr_free, nr);
+		CHECK(nr >= min_free && nr <= max_free, "%u in the wrong list", nr);
+		CHECK(!full || !nr, "free ones behind a page that has none");
+		full = !nr;
+		total += nr;
+	}
+	return total;
 }
 
 u32 nr_slots(const struct twheel_wheel *w)
@@ -79,19 +132,21 @@ u32 nr_slots(const struct twheel_wheel *w)
 	return nr;
 }
 
-/* Every chunk must come back, whatever state the wheel was left in. */
+/* Every page must come back, whatever state the wheel was left in. */
 void rig_free(struct rig *r)
 {
-	struct twheel_chunk *chunk;
+	struct twheel_chunk_page *page;
 	u32 nr = r->nr_outside;
 
 	r->walk++;
-	while ((chunk = twheel_wheel_dismantle(&r->w)))
-		for (; chunk; chunk = chunk->next, nr++)
-			chunk_seen(r, chunk);
-	CHECK(nr == r->nr_chunks, "%u of %u came back", nr, r->nr_chunks);
+	while ((page = twheel_wheel_dismantle(&r->w))) {
+		CHECK(r->walked[page_nr(r, page)] != r->walk, "came back twice");
+		r->walked[page_nr(r, page)] = r->walk;
+		nr++;
+	}
+	CHECK(nr == r->nr_pages, "%u of %u came back", nr, r->nr_pages);
 	free(r->walked);
-	free(r->chunks);
+	free(r->pages);
 	free(r->known);
 	free(r->due);
 	free(r->slots);
@@ -196,8 +251,7 @@ static u32 walk_level(struct rig *r, u32 l)
 void walk(struct rig *r)
 {
 	const struct twheel_wheel *w = &r->w;
-	const struct twheel_chunk *chunk;
-	u32 i, l, nr;
+	u32 i, j, l, nr;
 
 	CHECK(w->limbo || !rewinding(w), "what is inserted goes to slots");
 	r->walk++;
@@ -209,13 +263,15 @@ void walk(struct rig *r)
 	CHECK(nr == r->held, "%u entries, not %u", nr, r->held);
 	CHECK(w->nr_entries == r->held, "%llu", w->nr_entries);
 
-	for (chunk = w->pool, nr = 0; chunk; chunk = chunk->next, nr++)
-		chunk_seen(r, chunk);
+	nr = walk_pages(r, &w->pages, 0, TWHEEL_CHUNKS_PER_PAGE - 1) +
+	     walk_pages(r, &w->spare, TWHEEL_CHUNKS_PER_PAGE,
+			TWHEEL_CHUNKS_PER_PAGE);
 	CHECK(w->nr_free == nr, "%llu, not %u", w->nr_free, nr);
 	/* The next insertion or move may need one. */
 	CHECK(nr, "the pool is empty with %u of %u entries", r->held, r->cap);
 	for (i = 0; i < r->nr_outside; i++)
-		chunk_seen(r, r->outside[i]);
+		for (j = 0; j < TWHEEL_CHUNKS_PER_PAGE; j++)
+			chunk_seen(r, &r->outside[i]->chunk[j]);
 	for (i = 0; i < r->nr_chunks; i++)
 		CHECK(r->walked[i] == r->walk, "a chunk is lost");
 }
@@ -243,7 +299,7 @@ static void place(struct rig *r, u32 index)
 
 	known->level = NOWHERE;
 	known->late = known->tick < r->w.cur;
-	CHECK(r->w.pool, "no chunk for entry %u of %u", r->held, r->cap);
+	CHECK(r->w.nr_free, "no chunk for entry %u of %u", r->held, r->cap);
 	twheel_wheel_insert(&r->w, entry);
 	if (known->late || r->w.limbo)
 		return;
@@ -396,7 +452,7 @@ unsigned int sweep(struct rig *r, unsigned int drop_one_in)
 	}
 	if (chunk) {
 		memset(chunk->entry, 0xa5, sizeof(chunk->entry));
-		twheel_wheel_give(&r->w, chunk);
+		twheel_wheel_swept(&r->w, chunk);
 	}
 	return nr;
 }
@@ -464,6 +520,15 @@ static u64 around(void)
 }
 
 /* Distances that are on the edges of slots and levels, or anywhere. */
+/* Where all are in use, in part at least, there is none. */
+static void page_take_back(struct rig *r)
+{
+	struct twheel_chunk_page *page = twheel_wheel_take_back(&r->w);
+
+	if (page)
+		r->outside[r->nr_outside++] = page;
+}
+
 u64 random_distance(const struct rig *r)
 {
 	const struct twheel_level *level =
@@ -563,9 +628,8 @@ void random_step(struct rig *r)
 	case 15:
 		if (r->nr_outside && below(2))
 			twheel_wheel_give(&r->w, r->outside[--r->nr_outside]);
-		else if (r->nr_outside < SPARE_CHUNKS)
-			r->outside[r->nr_outside++] =
-				twheel_wheel_take_back(&r->w);
+		else if (r->nr_outside < SPARE_PAGES)
+			page_take_back(r);
 		break;
 	case 16:
 		while (nr-- && look_ahead(r, below(4)))

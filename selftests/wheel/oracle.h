@@ -22,7 +22,7 @@
 #define MOVES_PER_DUE	4	/* likewise */
 
 #define MAX_TICK	((1ULL << 63) / 1000)
-#define SPARE_CHUNKS	8	/* given and taken back at random */
+#define SPARE_PAGES	8	/* given and taken back at random */
 
 #define NR_SHAPES	12
 #define NR_STARTS	6
@@ -50,11 +50,12 @@ struct rig {
 	struct twheel_wheel w;
 	struct twheel_wheel_config config;
 	void *slots;
-	struct twheel_chunk *chunks;
+	char *pages;
 	u32 *walked;	/* per chunk and per entry: the last walk that met it */
 	u32 walk;
+	u32 nr_pages;
 	u32 nr_chunks;
-	struct twheel_chunk *outside[SPARE_CHUNKS];
+	struct twheel_chunk_page *outside[SPARE_PAGES];
 	u32 nr_outside;
 	struct known *known;
 	u32 cap;

@@ -481,8 +481,8 @@ static void million_entries_take_18_bytes_each(const struct shape *shape)
 	for (i = 0; i < MANY; i++)
 		insert(r, (1 << 20) + below(3600000));
 	walk(r);
-	bytes = (r->nr_chunks - r->nr_outside - r->w.nr_free) *
-		sizeof(struct twheel_chunk);
+	bytes = (r->nr_chunks - r->nr_outside * TWHEEL_CHUNKS_PER_PAGE -
+		 r->w.nr_free) * sizeof(struct twheel_chunk);
 	/* Of the table, each slot has a pointer, a bit, and half a chunk. */
 	CHECK(bytes <= BYTES_PER_ENTRY * MANY +
 	      nr_slots(&r->w) * sizeof(struct twheel_chunk) / 2, "%llu", bytes);

@@ -15,6 +15,10 @@ typedef uint32_t u32;
 typedef unsigned long long u64;
 
 #define U64_MAX			(~0ULL)
+#ifndef PAGE_SIZE
+#define PAGE_SIZE		4096UL
+#endif
+#define PAGE_MASK		(~(PAGE_SIZE - 1))
 #define BITS_PER_LONG		((unsigned int)(sizeof(long) * CHAR_BIT))
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define BITS_TO_LONGS(nr)	DIV_ROUND_UP(nr, BITS_PER_LONG)
@@ -39,6 +43,7 @@ static inline int ilog2(u32 n)
 	return 31 - __builtin_clz(n);
 }
 
+#define __aligned(n)		__attribute__((aligned(n)))
 #define noinline		__attribute__((noinline))
 #define likely(x)		__builtin_expect(!!(x), 1)
 #define unlikely(x)		__builtin_expect(!!(x), 0)
@@ -84,6 +89,52 @@ static inline unsigned long find_next_bit(const unsigned long *addr,
 static inline void bitmap_zero(unsigned long *addr, unsigned int nr)
 {
 	memset(addr, 0, BITS_TO_LONGS(nr) * sizeof(long));
+}
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define list_entry(node, type, member) \
+	((type *)((char *)(node) - offsetof(type, member)))
+#define list_first_entry(list, type, member) \
+	list_entry((list)->next, type, member)
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+static inline void list_add(struct list_head *node, struct list_head *list)
+{
+	node->next = list->next;
+	node->prev = list;
+	list->next->prev = node;
+	list->next = node;
+}
+
+static inline void list_del(struct list_head *node)
+{
+	node->next->prev = node->prev;
+	node->prev->next = node->next;
+}
+
+static inline void list_move(struct list_head *node, struct list_head *list)
+{
+	list_del(node);
+	list_add(node, list);
+}
+
+static inline void list_move_tail(struct list_head *node, struct list_head *list)
+{
+	list_del(node);
+	list_add(node, list->prev);
 }
 
 #endif /* _WHEEL_SHIM_H */
