@@ -1089,14 +1089,17 @@ static void page_put(struct twheel *tw, void *page)
 	wheel_uncharge(tw, PAGE_SIZE);
 }
 
-/* More than this need not be contiguous. */
+/* Up to this size it is worth a try to have it contiguous. */
 #define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
 
 static void *area_alloc(size_t size)
 {
+	void *area = NULL;
+
 	if (size <= AREA_CONTIGUOUS)
-		return alloc_pages_exact(size, GFP_TWHEEL | __GFP_ZERO);
-	return __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
+		area = alloc_pages_exact(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					 __GFP_NORETRY | __GFP_NOWARN);
+	return area ?: __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
 }
 
 static void area_free(void *area, size_t size)
