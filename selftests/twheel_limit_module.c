@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * max_memory_kb and max_user_memory_kb bound what a user without privilege can
+ * make the module hold, whatever he does: what is missing from the machine's free
+ * memory stays within the limit and 5 %.  One way to get at more a test.
+ *
+ * The program loads and unloads the module itself; TWHEEL_KO names the file.
+ */
+#include "twheel_module.h"
+#include "twheel_outside.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define LIMIT_KB	65536
+#define LIMIT_TEXT	"65536"
+#define LIMIT_BYTES	(LIMIT_KB * 1024L)
+
+#define USER_UID	12345
+
+#define VECTOR		1024
+#define NR_FDS		20000
+
+/* More than go into the limit, at 59 bytes each. */
+#define NR_IDS		(LIMIT_BYTES / 59)
+
+/* How long what is held at the end is watched: longer than any of it is kept in reserve. */
+#define WATCH_NS	(2 * TW_SEC)
+
+/* Shared by both processes. */
+static struct shared {
+	atomic_bool ready;	/* the user has what he needs for himself */
+	atomic_bool go;
+	atomic_bool done;
+	atomic_int line;	/* where something went wrong, and what */
+	atomic_int error;
+} *shared;
+
+/* The user's own, all of it there before it is measured. */
+static __u64 *ids;
+static int *fds;
+static struct twheel_arm arms[VECTOR];
+static struct twheel_cancel cancels[VECTOR];
+
+static void __attribute__((constructor)) allocate(void)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ids = mmap(NULL, NR_IDS * sizeof(*ids), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fds = mmap(NULL, NR_FDS * sizeof(*fds), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static long sum_of(const char *path, const char *key)
+{
+	char line[256], word[64];
+	long number, sum = 0;
+	FILE *file = fopen(path, "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
+			sum += number;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+/* What the kernel has for open files, of whatever kind: not the module's. */
+static long files_bytes(void)
+{
+	long active, all, size, per_slab, pages, slabs = 0;
+	FILE *file = fopen("/proc/slabinfo", "re");
+	char line[512];
+
+	pages = 0;
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "filp %ld %ld %ld %ld %ld : tunables %*d %*d %*d : slabdata %*d %ld",
+			   &active, &all, &size, &per_slab, &pages, &slabs) == 6)
+			break;
+	if (file)
+		fclose(file);
+	return slabs * pages * sysconf(_SC_PAGESIZE);
+}
+
+/* What the allocator has and nobody uses, on lists of each processor too. */
+static long free_bytes(void)
+{
+	return sum_of("/proc/meminfo", "MemFree:") * 1024 + files_bytes() +
+	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
+}
+
+/*
+ * The same, of a moment: while memory is taken, its figures change between the one
+ * file and the other.
+ */
+static long free_bytes_beside(pid_t pid)
+{
+	long bytes;
+	int status;
+
+	kill(pid, SIGSTOP);
+	waitpid(pid, &status, WUNTRACED);
+	bytes = free_bytes();
+	kill(pid, SIGCONT);
+	return bytes;
+}
+
+/* ---- what the user does --------------------------------------------------- */
+
+#define MUST(condition) do {						\
+	if (!(condition)) {						\
+		atomic_store(&shared->error, errno);			\
+		atomic_store(&shared->line, __LINE__);			\
+		_exit(1);						\
+	}								\
+} while (0)
+
+/* Another wheel, as far as there is memory for it: else -ENOSPC. */
+static int wheel(const struct twheel_setup *setup)
+{
+	int fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, setup);
+
+	if (fd < 0)
+		errno = -fd;
+	MUST(fd >= 0 || fd == -ENOSPC);
+	return fd;
+}
+
+static const struct twheel_setup wide = { .tick_ns = TW_MS, .max_pending = 4000000 };
+
+/* An hour ahead and up to another one, until there is no more memory, or no more nr. */
+static __u32 arm_many(int fd, __u32 nr, __u64 interval_ns)
+{
+	__u32 j, n, done = 0;
+	bool full = false;
+	__u64 seed = 1;
+
+	while (done < nr && !full) {
+		n = nr - done < VECTOR ? nr - done : VECTOR;
+		for (j = 0; j < n; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = TW_HOUR + tw_random(&seed) % 3600 * TW_SEC,
+				.interval_ns = interval_ns,
+			};
+		MUST(tw_arm_vec(fd, arms, n) >= 0);
+		/* After one that was refused another may be taken: memory comes back. */
+		for (j = 0; j < n; j++) {
+			MUST(!arms[j].result || arms[j].result == -ENOSPC);
+			if (arms[j].result)
+				full = true;
+			else
+				ids[done++] = arms[j].id;
+		}
+	}
+	return done;
+}
+
+/* Those whose number is no multiple of it. */
+static void cancel_all_but_one_in(int fd, __u32 nr, __u32 one_in)
+{
+	__u32 i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (i % one_in)
+			cancels[n++] = (struct twheel_cancel){ .id = ids[i] };
+		if (n == VECTOR || (n && i + 1 == nr)) {
+			MUST(tw_cancel_vec(fd, cancels, n) == (int)n);
+			n = 0;
+		}
+	}
+}
+
+/* What is given back after a while has been given back. */
+static void rest(void)
+{
+	tw_sleep(3 * TW_SEC / 2);
+}
+
+static void fill_up(void)
+{
+	int fd = wheel(&wide);
+
+	if (fd >= 0)
+		arm_many(fd, NR_IDS, 0);
+}
+
+static void arms_timeouts(void)
+{
+	fill_up();
+}
+
+static void arms_periodic_ones(void)
+{
+	int fd = wheel(&wide);
+
+	MUST(fd >= 0);
+	arm_many(fd, NR_IDS, TW_HOUR);
+}
+
+/* Each wheel a few timeouts, moved earlier so that each is in many slots. */
+static void moves_earlier_and_earlier(void)
+{
+	__u32 i, j;
+	int fd;
+
+	while ((fd = wheel(&wide)) >= 0) {
+		__u32 nr = arm_many(fd, 32, 0);
+
+		for (i = 0; i < 127; i++) {
+			for (j = 0; j < nr; j++)
+				arms[j] = (struct twheel_arm){
+					.id = ids[j],
+					.expires_ns = TW_HOUR - (i * 32 + j) * TW_SEC / 2,
+				};
+			if (nr)
+				tw_rearm_vec(fd, arms, nr);
+		}
+	}
+}
+
+/* As many as go there, with all that they have from the beginning. */
+static __u32 opens(const struct twheel_setup *setup)
+{
+	__u32 nr = 0;
+
+	while (nr < NR_FDS && (fds[nr] = setup ? wheel(setup) : tw_open(O_CLOEXEC)) >= 0)
+		nr++;
+	MUST(nr == NR_FDS || fds[nr] == -ENOSPC);
+	return nr;
+}
+
+static void opens_wheels(void)
+{
+	opens(NULL);
+}
+
+static void sets_wheels_up(void)
+{
+	opens(&wide);
+}
+
+static void sets_wide_wheels_up(void)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_REALTIME,
+		.tick_ns = TW_MS,
+		.slots = TWHEEL_SLOTS_MAX / 4,
+	};
+
+	opens(&setup);
+	fill_up();
+}
+
+/* Of what lies side by side, most is given back and used for something else. */
+static void closes_all_but_one_in_16(void)
+{
+	__u32 i, nr = opens(NULL);
+
+	for (i = 0; i < nr; i++)
+		if (i % 16)
+			close(fds[i]);
+	rest();
+	fill_up();
+}
+
+static void arms_once_in_each_of_many(void)
+{
+	__u32 i, nr = opens(&wide);
+
+	/* A few go, so that there is memory for what an entry takes. */
+	for (i = 0; i < nr; i += 2)
+		close(fds[i]);
+	for (i = 1; i < nr; i += 2)
+		arm_many(fds[i], 1, TW_HOUR);
+	fill_up();
+}
+
+static void cancels_all_but_one_in_a_page(void)
+{
+	int fd = wheel(&wide);
+	__u32 nr;
+
+	MUST(fd >= 0);
+	nr = arm_many(fd, NR_IDS, 0);
+	cancel_all_but_one_in(fd, nr, 110);
+	rest();
+	fill_up();
+}
+
+static void cancels_most_periodic_ones(void)
+{
+	int fd = wheel(&wide);
+	__u32 nr;
+
+	MUST(fd >= 0);
+	nr = arm_many(fd, NR_IDS, TW_HOUR);
+	cancel_all_but_one_in(fd, nr, 16 * 102);
+	rest();
+	fill_up();
+}
+
+/* A burst on a wheel whose table is mapped and looked at, and then on the next one. */
+static void maps_tables_and_goes_on(void)
+{
+	struct twheel_info info;
+	volatile __u64 *table;
+	__u32 i, j, nr;
+	int fd;
+
+	for (i = 0; i < 12; i++) {
+		fd = wheel(&wide);
+		if (fd < 0)
+			break;
+		MUST(!tw_info(fd, &info));
+		table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (table == MAP_FAILED) {
+			MUST(errno == ENOSPC);
+			break;
+		}
+		nr = arm_many(fd, 400000, 0);
+		for (j = 0; j < nr; j += 64)
+			table[(__u32)ids[j]] |= 0;
+		cancel_all_but_one_in(fd, nr, NR_IDS);
+		if (i < 6)
+			rest();
+	}
+	fill_up();
+}
+
+static void user(void (*greed)(void))
+{
+	const struct rlimit files = { NR_FDS + 64, NR_FDS + 64 };
+	int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	MUST(!setrlimit(RLIMIT_NOFILE, &files));
+	MUST(!setgroups(0, NULL) && !setgid(USER_UID) && !setuid(USER_UID));
+	/* Not the module's: what he needs to remember what he has. */
+	memset(ids, 1, NR_IDS * sizeof(*ids));
+	memset(fds, 1, NR_FDS * sizeof(*fds));
+	MUST(dup2(STDERR_FILENO, NR_FDS + 60) >= 0);
+	for (i = 0; i < 2; i++)
+		memset(i ? (void *)cancels : (void *)arms, 1, i ? sizeof(cancels) : sizeof(arms));
+	atomic_store(&shared->ready, true);
+	while (!atomic_load(&shared->go))
+		tw_sleep(TW_MS);
+	greed();
+	atomic_store(&shared->done, true);
+	for (;;)
+		pause();
+}
+
+/* ---- the rule ------------------------------------------------------------- */
+
+FIXTURE(limit) {
+	pid_t pid;
+};
+
+FIXTURE_VARIANT(limit) {
+	void (*greed)(void);
+};
+
+#define GREED(name)							\
+	FIXTURE_VARIANT_ADD(limit, name) { .greed = name }
+
+GREED(arms_timeouts);
+GREED(arms_periodic_ones);
+GREED(moves_earlier_and_earlier);
+GREED(opens_wheels);
+GREED(sets_wheels_up);
+GREED(sets_wide_wheels_up);
+GREED(closes_all_but_one_in_16);
+GREED(arms_once_in_each_of_many);
+GREED(cancels_all_but_one_in_a_page);
+GREED(cancels_most_periodic_ones);
+GREED(maps_tables_and_goes_on);
+
+FIXTURE_SETUP(limit)
+{
+	tw_unload_soon();
+	ASSERT_NE(MAP_FAILED, shared);
+	ASSERT_NE(MAP_FAILED, ids);
+	ASSERT_NE(MAP_FAILED, fds);
+	if (tw_kernel_notes_allocations())
+		SKIP(return, "this kernel's notes of what is allocated take memory, too");
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=" LIMIT_TEXT " max_user_memory_kb=" LIMIT_TEXT));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	memset(shared, 0, sizeof(*shared));
+	self->pid = fork();
+	ASSERT_LE(0, self->pid);
+	if (!self->pid)
+		user(variant->greed);
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	if (self->pid > 0) {
+		kill(self->pid, SIGKILL);
+		waitpid(self->pid, NULL, 0);
+	}
+	EXPECT_EQ(0, tw_unload_soon());
+}
+
+/* Of the whole time, not of its end only. */
+TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 300)
+{
+	long free_before, used, most = 0;
+	__u64 until_ns = 0;
+	int i;
+
+	for (i = 0; i < TW_PATIENCE_MS && !atomic_load(&shared->ready); i++)
+		tw_sleep(TW_MS);
+	ASSERT_TRUE(atomic_load(&shared->ready))
+		TH_LOG("line %d: %s", atomic_load(&shared->line), strerror(atomic_load(&shared->error)));
+	tw_write_text("/proc/sys/vm/drop_caches", "3");
+	tw_sleep(TW_SEC / 10);
+	free_before = free_bytes();
+	atomic_store(&shared->go, true);
+	while (!until_ns || tw_now(CLOCK_MONOTONIC) < until_ns) {
+		ASSERT_EQ(0, atomic_load(&shared->line))
+			TH_LOG("line %d: %s", atomic_load(&shared->line), strerror(atomic_load(&shared->error)));
+		used = free_before - free_bytes_beside(self->pid);
+		if (used > most)
+			most = used;
+		if (!until_ns && atomic_load(&shared->done))
+			until_ns = tw_now(CLOCK_MONOTONIC) + WATCH_NS;
+		tw_sleep(20 * TW_MS);
+	}
+	TH_LOG("%ld kB at most, %ld kB in the end; the limit is %d kB", most / 1024, used / 1024,
+	       LIMIT_KB);
+	EXPECT_GE(LIMIT_BYTES + LIMIT_BYTES / 20, most);
+	/* Who got nowhere near it has shown nothing. */
+	EXPECT_LE(LIMIT_BYTES / 10 * 9, most);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The refresh table's memory: a page of it is there while a timeout has, or may
+ * have, its word in it.  When it goes, and when it comes again, whoever has mapped
+ * the table notices nothing.
+ */
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#define NR		20000
+#define VECTOR		500
+#define ROUNDS		4
+
+/* Pages of words that as many timeouts need. */
+#define PAGES		(NR * sizeof(__u64) / sysconf(_SC_PAGESIZE))
+
+/* What may stay, of a wheel that is empty. */
+#define PAGES_KEPT	4
+
+/* How much of a mapping is there, in pages. */
+static long pages_mapped(const void *table)
+{
+	char line[256], wanted[32];
+	FILE *file = fopen("/proc/self/smaps", "re");
+	bool ours = false;
+	long kb = -1;
+
+	snprintf(wanted, sizeof(wanted), "%lx-", (unsigned long)table);
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, wanted, strlen(wanted)))
+			ours = true;
+		if (ours && sscanf(line, "Rss: %ld", &kb) == 1)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return kb < 0 ? -1 : kb * 1024 / sysconf(_SC_PAGESIZE);
+}
+
+struct wheel {
+	int fd;
+	__u64 *table;
+	size_t size;
+	__u64 ids[NR];
+};
+
+static int wheel_make(struct wheel *wheel)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = NR,
+	};
+	struct twheel_info info;
+
+	wheel->fd = tw_open_setup(O_NONBLOCK, &setup);
+	if (wheel->fd < 0 || tw_info(wheel->fd, &info))
+		return -1;
+	wheel->size = info.refresh_size;
+	wheel->table = mmap(NULL, wheel->size, PROT_READ | PROT_WRITE, MAP_SHARED, wheel->fd, 0);
+	return wheel->table == MAP_FAILED ? -1 : 0;
+}
+
+static void wheel_unmake(struct wheel *wheel)
+{
+	munmap(wheel->table, wheel->size);
+	close(wheel->fd);
+}
+
+static int arm_all(struct wheel *wheel, __u64 deadline_ns)
+{
+	struct twheel_arm arms[VECTOR];
+	int i, j;
+
+	for (i = 0; i < NR; i += VECTOR) {
+		for (j = 0; j < VECTOR; j++)
+			arms[j] = (struct twheel_arm){
+				.expires_ns = deadline_ns, .flags = TWHEEL_ARM_ABSOLUTE,
+			};
+		if (tw_arm_vec(wheel->fd, arms, VECTOR) != VECTOR)
+			return -1;
+		for (j = 0; j < VECTOR; j++)
+			wheel->ids[i + j] = arms[j].id;
+	}
+	return 0;
+}
+
+static int cancel_all(struct wheel *wheel)
+{
+	struct twheel_cancel cancels[VECTOR];
+	int i, j;
+
+	for (i = 0; i < NR; i += VECTOR) {
+		for (j = 0; j < VECTOR; j++)
+			cancels[j] = (struct twheel_cancel){ .id = wheel->ids[i + j] };
+		if (tw_cancel_vec(wheel->fd, cancels, VECTOR) != VECTOR)
+			return -1;
+	}
+	return 0;
+}
+
+/* Returns how many of the ids still named something. */
+static int refresh_all(struct wheel *wheel, __u64 deadline_ns)
+{
+	int i, nr = 0;
+
+	for (i = 0; i < NR; i++)
+		nr += twheel_refresh(wheel->table, wheel->ids[i],
+				     twheel_refresh_deadline(deadline_ns));
+	return nr;
+}
+
+static long wait_until_few_are_mapped(const struct wheel *wheel)
+{
+	long nr = pages_mapped(wheel->table);
+	int i;
+
+	for (i = 0; i < TW_PATIENCE_MS / 10 && nr > PAGES_KEPT; i++) {
+		tw_sleep(10 * TW_MS);
+		nr = pages_mapped(wheel->table);
+	}
+	return nr;
+}
+
+FIXTURE(refresh_pages) {
+	__u64 now_ns;
+};
+
+static struct wheel wheel, other;
+
+FIXTURE_SETUP(refresh_pages)
+{
+	ASSERT_EQ(0, wheel_make(&wheel));
+	self->now_ns = 0;
+}
+
+FIXTURE_TEARDOWN(refresh_pages)
+{
+	EXPECT_ACCOUNTS(wheel.fd);
+	wheel_unmake(&wheel);
+}
+
+TEST_F(refresh_pages, go_when_no_timeout_needs_them)
+{
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
+	EXPECT_LE(PAGES, pages_mapped(wheel.table));
+	ASSERT_EQ(0, cancel_all(&wheel));
+	EXPECT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
+}
+
+/* Whoever is late does himself no harm: neither a signal, nor a timeout that is not his. */
+TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
+{
+	__u64 old[NR];
+	int i;
+
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
+	memcpy(old, wheel.ids, sizeof(old));
+	ASSERT_EQ(0, cancel_all(&wheel));
+	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
+	/* Of a page that stays, the words are as they were. */
+	EXPECT_GE(PAGES_KEPT * sysconf(_SC_PAGESIZE) / sizeof(__u64),
+		  refresh_all(&wheel, 3 * TW_HOUR));
+	/* As a program would that does not look. */
+	for (i = 0; i < NR; i++)
+		wheel.table[(__u32)old[i]] = 3 * TW_HOUR;
+	/* Where timeouts come again, nothing of that is seen. */
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	EXPECT_EQ(NR, refresh_all(&wheel, 0));
+	ASSERT_EQ(0, tw_advance(wheel.fd, TW_HOUR));
+	for (i = 0; i < NR / VECTOR; i++) {
+		struct twheel_event events[VECTOR];
+
+		ASSERT_EQ(VECTOR, tw_read(wheel.fd, events, VECTOR));
+	}
+	EXPECT_NO_EVENT(wheel.fd);
+}
+
+TEST_F(refresh_pages, those_of_another_wheel_stay_where_they_are)
+{
+	long mapped;
+
+	ASSERT_EQ(0, wheel_make(&other));
+	ASSERT_EQ(0, arm_all(&other, TW_HOUR));
+	ASSERT_EQ(NR, refresh_all(&other, 2 * TW_HOUR));
+	mapped = pages_mapped(other.table);
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
+	ASSERT_EQ(0, cancel_all(&wheel));
+	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
+	EXPECT_EQ(mapped, pages_mapped(other.table));
+	EXPECT_EQ(NR, refresh_all(&other, 3 * TW_HOUR));
+	wheel_unmake(&other);
+}
+
+/* ---- beside those who look at them all the time ---------------------------- */
+
+static atomic_bool stop;
+
+/* Writes what changes nothing, into each page of the table. */
+static void *touch(void *arg)
+{
+	size_t words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
+	unsigned int seed = (long)arg;
+
+	while (!atomic_load(&stop)) {
+		__u64 *word = &wheel.table[seed % PAGES * words];
+
+		__atomic_fetch_or(word, 0, __ATOMIC_RELAXED);
+		seed += 7;
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_they_went_and_came, 120)
+{
+	pthread_t threads[2];
+	struct twheel_event event;
+	int round;
+	long i;
+
+	/* So that there is no number beyond the end. */
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	ASSERT_EQ(0, cancel_all(&wheel));
+	atomic_store(&stop, false);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch, (void *)(3 * i)));
+	for (round = 0; round < ROUNDS; round++) {
+		__u64 id;
+
+		/* Given back in the meantime, though what is seen then is touched, too. */
+		tw_sleep(3 * TW_SEC / 2);
+		self->now_ns += TW_MIN;
+		ASSERT_EQ(0, arm_all(&wheel, self->now_ns));
+		ASSERT_EQ(NR, refresh_all(&wheel, self->now_ns + TW_HOUR));
+		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns + TW_SEC));
+		EXPECT_NO_EVENT(wheel.fd);
+		ASSERT_EQ(0, cancel_all(&wheel));
+		/* It is not that nothing expires. */
+		ASSERT_EQ(0, tw_arm_in(wheel.fd, TW_MS, &id));
+		self->now_ns += 2 * TW_SEC;
+		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns));
+		ASSERT_ONE_EVENT(wheel.fd, &event, id);
+	}
+	atomic_store(&stop, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
+TEST_HARNESS_MAIN
