@@ -98,6 +98,8 @@
  * The order is
  *
  *   mmap_lock --> grow_mutex       mmap() makes the refresh table
+ *   grow_mutex --> the lock of a page of words, and then i_mmap_rwsem: the page comes
+ *                 or goes; who faults holds mmap_lock and that page's lock only
  *   control_mutex --> wake_lock    ADVANCE and DRAIN ask for a pass and wait for it
  *   wake_lock --> the lock of a user's queue, see twheel_user.c, and those of the
  *                 timers and kthreads that are set going
@@ -1242,10 +1244,12 @@ static void words_set(struct twheel *tw, u32 nr, void *words)
 	__must_hold(&tw->grow_mutex)
 {
 	struct page *seen;
+	void *old;
 
 	rcu_read_lock();
-	seen = virt_to_page(pages_at(&tw->words, nr) ?: tw->words_hole);
+	old = pages_at(&tw->words, nr) ?: tw->words_hole;
 	rcu_read_unlock();
+	seen = virt_to_page(old);
 	lock_page(seen);
 	pages_set(tw, &tw->words, nr, words);
 	unlock_page(seen);

@@ -196,6 +196,62 @@ TEST_F(refresh_pages, those_of_another_wheel_stay_where_they_are)
 	wheel_unmake(&other);
 }
 
+/* By all means that a process has to do something to a mapping, or to a file. */
+TEST_F(refresh_pages, what_is_done_to_a_mapping_does_not_lose_what_is_stored)
+{
+	static const int mapping_advice[] = {
+		MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED,
+		MADV_REMOVE, MADV_DONTFORK, MADV_DOFORK, MADV_MERGEABLE, MADV_HUGEPAGE,
+		MADV_COLD, MADV_PAGEOUT, MADV_POPULATE_READ, MADV_POPULATE_WRITE,
+	};
+	static const int file_advice[] = {
+		POSIX_FADV_NORMAL, POSIX_FADV_RANDOM, POSIX_FADV_SEQUENTIAL,
+		POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED, POSIX_FADV_NOREUSE,
+	};
+	size_t size = PAGES * sysconf(_SC_PAGESIZE);
+	__u64 word, deadline_ns = TW_HOUR;
+	unsigned int i;
+	void *moved, *before = wheel.table;
+	int memory;
+
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	for (i = 0; i < ARRAY_SIZE(mapping_advice); i++) {
+		deadline_ns += TW_HOUR;
+		ASSERT_EQ(NR, refresh_all(&wheel, deadline_ns));
+		/* Whatever it says. */
+		madvise(wheel.table, size, mapping_advice[i]);
+		EXPECT_EQ(twheel_refresh_deadline(deadline_ns) | (wheel.ids[7] >> 32 & 0xffff),
+			  wheel.table[(__u32)wheel.ids[7]])
+			TH_LOG("advice %d", mapping_advice[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(file_advice); i++)
+		posix_fadvise(wheel.fd, 0, 0, file_advice[i]);
+	EXPECT_EQ(-1, readahead(wheel.fd, 0, size));
+	EXPECT_EQ(-1, fsync(wheel.fd));
+	EXPECT_EQ(-1, ftruncate(wheel.fd, 0));
+	msync(wheel.table, size, MS_SYNC | MS_INVALIDATE);
+	mlock(wheel.table, size);
+	munlock(wheel.table, size);
+	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, memory);
+	ASSERT_EQ(sizeof(word), pread(memory, &word, sizeof(word),
+				      (off_t)&wheel.table[(__u32)wheel.ids[7]]));
+	close(memory);
+	EXPECT_EQ(wheel.table[(__u32)wheel.ids[7]], word);
+	moved = mmap(NULL, wheel.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, moved);
+	wheel.table = mremap(before, wheel.size, wheel.size, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
+	ASSERT_EQ(moved, (void *)wheel.table);
+
+	/* Also where it was moved to, pages go, and come again. */
+	ASSERT_EQ(0, cancel_all(&wheel));
+	EXPECT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
+	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
+	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
+	ASSERT_EQ(0, tw_advance(wheel.fd, 2 * TW_HOUR - TW_SEC));
+	EXPECT_NO_EVENT(wheel.fd);
+}
+
 /* ---- beside those who look at them all the time ---------------------------- */
 
 static atomic_bool stop;

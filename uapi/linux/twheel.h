@@ -476,9 +476,10 @@ struct twheel_event {
  * INFO's refresh_size is how much to map.  A mapping at another offset, a longer
  * one, a private or an executable one is EINVAL, and none can be made longer; a
  * descriptor that was opened for reading only may be mapped for reading.  A page
- * takes memory, and is there, once a timeout is that has its word in it; before
- * that, an access is SIGBUS.  The
- * table belongs to the wheel and is the same in all processes that share it; a
+ * takes memory once a timeout is that has its word in it; before that, an access is
+ * SIGBUS.  When no timeout has its word there any more, the memory is given back, and
+ * what is stored there is forgotten: an id that was given out never leads to a signal.
+ * The table belongs to the wheel and is the same in all processes that share it; a
  * mapping keeps the wheel as a descriptor does.
  */
 #define TWHEEL_REFRESH_GRAIN_NS	65536ULL
