@@ -154,6 +154,7 @@
 #include <linux/twheel.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
+#include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
 #include "twheel.h"
@@ -1098,6 +1099,8 @@ static void *area_alloc(size_t size)
 {
 	void *area = NULL;
 
+	if (size <= PAGE_SIZE)
+		return (void *)get_zeroed_page(GFP_TWHEEL);
 	if (size <= AREA_CONTIGUOUS)
 		area = alloc_pages_exact(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
 					 __GFP_NORETRY | __GFP_NOWARN);
@@ -1457,7 +1460,7 @@ int twheel_map_words(struct twheel *tw)
 	if (!err && !tw->has_words)
 		err = words_make(tw);
 	if (!err)
-		tw->has_words = true;
+		WRITE_ONCE(tw->has_words, true);
 	mutex_unlock(&tw->grow_mutex);
 	return err;
 }
@@ -4105,8 +4108,9 @@ static void pages_free_rcu(struct rcu_head *head)
 			page_put(tw, periodic_page(page->periodic));
 		page_put(tw, page);
 	}
-	/* Pairs with the acquire in arena_free(). */
-	atomic_dec_return_release(&tw->nr_leaving);
+	/* Nothing of the wheel is touched after that: see arena_free(). */
+	if (atomic_dec_and_test(&tw->nr_leaving))
+		wake_up_var(&tw->nr_leaving);
 }
 
 /*
@@ -4711,8 +4715,9 @@ struct twheel *twheel_create(void)
 	err = wheel_charge(tw, WHEEL_SIZE);
 	if (err)
 		goto put_user;
-	/* It leads to what is allocated by other means than as whole pages. */
-	kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
+	/* It leads to what vmalloc() gave, which kmemleak looks for references to. */
+	if (!is_vmalloc_addr(tw))
+		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
 	tw->wake_ns = WAKE_NEVER;
 	mutex_init(&tw->control_mutex);
@@ -4794,9 +4799,8 @@ static void arena_free(struct twheel *tw)
 	pages_free(&tw->places);
 	pages_free(&tw->words);
 	free_page((unsigned long)tw->words_hole);
-	/* Pairs with the release in pages_free_rcu(), which needs the wheel. */
-	if (atomic_read_acquire(&tw->nr_leaving))
-		rcu_barrier();
+	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
+	wait_var_event(&tw->nr_leaving, !atomic_read_acquire(&tw->nr_leaving));
 }
 
 /**
@@ -4815,7 +4819,8 @@ void twheel_destroy(struct twheel *tw)
 	arena_free(tw);
 	twheel_uncharge(tw->user, atomic_long_read(&tw->charged));
 	twheel_user_put(tw->user);
-	kmemleak_free(tw);
+	if (!is_vmalloc_addr(tw))
+		kmemleak_free(tw);
 	area_free(tw, sizeof(*tw));
 }
 
