@@ -218,7 +218,8 @@ TEST_F(parameters, wheels_together_take_max_memory_and_then_say_enospc)
 	}
 	nr = fill(_metadata, fds[2], ids);
 	total += nr;
-	EXPECT_LE(900, total);
+	/* A wheel takes some 40 kB to begin with. */
+	EXPECT_LE(700, total);
 	for (i = 0; i < 3; i++) {
 		EXPECT_ACCOUNTS(fds[i]);
 		close(fds[i]);
