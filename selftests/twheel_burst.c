@@ -2,13 +2,17 @@
 /*
  * Bursts: many timeouts come and go, the memory of their places is given back
  * in between, and nobody who holds an id, new, old or stale, can tell.
+ *
+ * TW_MILLION, 1000000 unless it is set, scales the bursts, TW_ROUNDS says how many
+ * there are beside others.
  */
-#include "twheel_test.h"
+#include "twheel_outside.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 
 #define BURST		60000
+#define BURST_MIN	20000		/* many more than are kept when they are free */
 #define VECTOR		1000
 #define STAY		300		/* each of so many stays */
 
@@ -16,6 +20,9 @@ static struct twheel_arm arms[VECTOR];
 static struct twheel_cancel cancels[VECTOR];
 static struct twheel_status rows[VECTOR];
 static __u64 ids[BURST], kept[BURST / STAY], old_ids[BURST];
+
+/* How many come and go: what is left of BURST, see TW_MILLION. */
+static int nr_burst;
 
 FIXTURE(burst) {
 	int fd;
@@ -30,6 +37,11 @@ FIXTURE_SETUP(burst)
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = 2 * BURST,
 	};
 
+	nr_burst = BURST * tw_setting("TW_MILLION", 1000000) / 1000000 / VECTOR * VECTOR;
+	if (nr_burst < BURST_MIN)
+		nr_burst = BURST_MIN;
+	if (nr_burst > BURST)
+		nr_burst = BURST;
 	self->fd = tw_open_setup(O_NONBLOCK, &setup);
 	ASSERT_LE(0, self->fd);
 	self->table = mmap(NULL, 16 * BURST, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
@@ -50,7 +62,7 @@ static int come(int fd, __u64 now_ns)
 {
 	int i, first;
 
-	for (first = 0; first < BURST; first += VECTOR) {
+	for (first = 0; first < nr_burst; first += VECTOR) {
 		for (i = 0; i < VECTOR; i++)
 			arms[i] = (struct twheel_arm){
 				.expires_ns = now_ns + TW_DAY + i * TW_MS,
@@ -81,10 +93,17 @@ static int cancel_all(int fd, const __u64 *which, int nr, int verdict)
 	return 0;
 }
 
-/* The kthread is in no hurry, and then needs a moment. */
+/* The kthread begins after a second, and then needs a moment. */
 static void settle(void)
 {
-	tw_sleep(5 * TW_SEC / 2);
+	tw_sleep(3 * TW_SEC / 2);
+}
+
+/* For as long as it needs. */
+static int settle_quietly(void)
+{
+	settle();
+	return tw_wait_kthreads_quiet();
 }
 
 TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
@@ -96,16 +115,16 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 		memcpy(old_ids, ids, sizeof(ids));
 		ASSERT_EQ(0, come(self->fd, self->now_ns));
 		/* A place that was freed begins another generation. */
-		for (i = 0; round && i < BURST; i++)
+		for (i = 0; round && i < nr_burst; i++)
 			ASSERT_NE(old_ids[i], ids[i]);
 		/* The older ones name nobody, whoever has their places now. */
 		if (round)
-			ASSERT_EQ(0, cancel_all(self->fd, old_ids, BURST, -ENOENT));
-		for (i = 0; round && i < BURST; i += 7)
+			ASSERT_EQ(0, cancel_all(self->fd, old_ids, nr_burst, -ENOENT));
+		for (i = 0; round && i < nr_burst; i += 7)
 			if (old_ids[i] != ~0ULL)
 				twheel_refresh(self->table, old_ids[i],
 					       twheel_refresh_deadline(TW_MS));
-		for (i = 0, n = 0; i < BURST; i++)
+		for (i = 0, n = 0; i < nr_burst; i++)
 			if (i % STAY)
 				ids[n++] = ids[i];
 			else if (self->nr_kept < ARRAY_SIZE(kept) && i % (5 * STAY) == 0)
@@ -113,8 +132,8 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 			else
 				ids[n++] = ids[i];
 		ASSERT_EQ(0, cancel_all(self->fd, ids, n, TWHEEL_WAS_PENDING));
-		memset(ids + n, 0xff, (BURST - n) * sizeof(ids[0]));
-		settle();
+		memset(ids + n, 0xff, (nr_burst - n) * sizeof(ids[0]));
+		ASSERT_EQ(0, settle_quietly());
 		for (i = 0; i < self->nr_kept; i++) {
 			ASSERT_EQ(0, tw_query1(self->fd, kept[i], &status));
 			EXPECT_EQ(TWHEEL_STATE_PENDING, status.state);
@@ -143,13 +162,13 @@ TEST_F_TIMEOUT(burst, that_expires_and_is_read_comes_again, 120)
 		ASSERT_EQ(0, come(self->fd, self->now_ns));
 		self->now_ns += TW_DAY + VECTOR * TW_MS;
 		ASSERT_EQ(0, tw_advance(self->fd, self->now_ns));
-		for (i = 0; i < BURST; i += n) {
+		for (i = 0; i < nr_burst; i += n) {
 			n = tw_read(self->fd, events, VECTOR);
 			ASSERT_LT(0, n);
 		}
 		EXPECT_NO_EVENT(self->fd);
-		settle();
-		ASSERT_EQ(0, cancel_all(self->fd, ids, BURST, -ENOENT));
+		ASSERT_EQ(0, settle_quietly());
+		ASSERT_EQ(0, cancel_all(self->fd, ids, nr_burst, -ENOENT));
 	}
 }
 
@@ -190,8 +209,8 @@ static void *look_beside(void *unused __attribute__((unused)))
 	__u64 seed = 5, cursor = 0;
 
 	while (!__atomic_load_n(&beside.stop, __ATOMIC_RELAXED)) {
-		tw_query1(beside.fd, ids[tw_random(&seed) % BURST], &status);
-		tw_rearm1(beside.fd, ids[tw_random(&seed) % BURST] - (1ULL << 32), 0, TW_DAY,
+		tw_query1(beside.fd, ids[tw_random(&seed) % nr_burst], &status);
+		tw_rearm1(beside.fd, ids[tw_random(&seed) % nr_burst] - (1ULL << 32), 0, TW_DAY,
 			  TW_SEC);
 		if (tw_list(beside.fd, &cursor, &status, 1) <= 0)
 			cursor = 0;
@@ -212,7 +231,7 @@ TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, look_beside, NULL));
 	for (round = 0; round < (rounds > 2 ? rounds : 2); round++) {
 		EXPECT_EQ(0, come(self->fd, self->now_ns));
-		EXPECT_EQ(0, cancel_all(self->fd, ids, BURST, TWHEEL_WAS_PENDING));
+		EXPECT_EQ(0, cancel_all(self->fd, ids, nr_burst, TWHEEL_WAS_PENDING));
 		settle();
 	}
 	__atomic_store_n(&beside.stop, true, __ATOMIC_RELAXED);
