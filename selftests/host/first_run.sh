@@ -273,8 +273,8 @@ make_list_names_all_tests()
 	done
 }
 
-# The programs of a run pass at once, in two machines; this is what is said of them.
-a_run_tells_which_program_of_how_many_it_is_at()
+# run_stubs KERNELS TESTS: programs that pass at once, in machines that are none.
+run_stubs()
 {
 	stub_machine
 	echo 6.1-stub >"$tree/.cache/kernels/6.1/release"
@@ -295,17 +295,33 @@ a_run_tells_which_program_of_how_many_it_is_at()
 	done
 	echo @done
 	EOT
-	in_tree env KERNELS='6.1 6.12' TESTS='twheel_t*' tools/vm/test.sh >"$work/said" 2>&1 || {
+	in_tree env KERNELS="$1" TESTS="$2" tools/vm/test.sh >"$work/said" 2>&1 || {
 		cat "$work/said"
 		return 1
 	}
 	cat "$work/said"
-	grep -E '^# program 1 of 4: 6.12?/twheel_two, about 1 min left after it' "$work/said"
-	grep -E '^# program 4 of 4: 6.12?/twheel_three, about 0 min left after it' "$work/said"
+}
+
+a_run_tells_which_program_of_how_many_it_is_at()
+{
+	run_stubs '6.1 6.12' 'twheel_t*'
+	grep -E '^# program 1 of 4: 6.12?/twheel_t[a-z]*, about 1 min left after it' "$work/said"
+	grep -E '^# program 4 of 4: 6.12?/twheel_t[a-z]*, about 0 min left after it' "$work/said"
 	[ "$(grep -c '^# program' "$work/said")" = 4 ]
 	[ "$(cut -d ' ' -f 1 "$tree/.cache/seconds" | tr '\n' ' ')" = \
 		'6.1/twheel_three 6.1/twheel_two 6.12/twheel_three 6.12/twheel_two ' ]
 	tail -n 1 "$work/said" | grep -x '10 passed, 0 failed'
+}
+
+# By what they took the last time.
+what_takes_longest_begins_first_and_the_others_have_the_other_machine()
+{
+	printf '6.1/twheel_%s\n' 'one 20' 'three 90' 'two 60' >"$tree/.cache/seconds"
+	run_stubs 6.1 'twheel_*'
+	grep -E '^== booting 6.1-stub for 1 programs' "$work/said"
+	[ "$(grep -oE '^# program .*(one|two|three)' "$work/said" | sed 's/.*_//' |
+		grep -v three | tr '\n' ' ')" = 'two one ' ]
+	grep -E '^# slowest, in seconds: .*6.1/twheel_three ' "$work/said"
 }
 
 downloads_tell_their_size_and_how_far_they_are()
@@ -335,6 +351,7 @@ cases=(
 	make_demo_speaks_to_a_socket
 	downloads_tell_their_size_and_how_far_they_are
 	a_run_tells_which_program_of_how_many_it_is_at
+	what_takes_longest_begins_first_and_the_others_have_the_other_machine
 	a_misspelt_test_is_an_error
 	make_list_names_all_tests
 )

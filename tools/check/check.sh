@@ -30,7 +30,7 @@ check()
 		result 'not ok' "$sentence"
 		show "$name said, and exited with $status" "${said[@]}"
 	fi
-	[ -z "$verbose" ] || say "$name took $((SECONDS - began)) s"
+	took_since "$began" "$name"
 }
 
 # No machine is booted here, so one more kernel costs little: also the PREEMPT_RT
@@ -44,6 +44,7 @@ expect_tests check
 lock_cache
 "$top/tools/vm/setup.sh" check
 get_source
+took_since 0 "set-up"
 # Tools name files in what they say: let these be short.
 cd "$top"
 work=$build/check

@@ -176,21 +176,66 @@ run_guest_tests()
 # Kernels to be run, each "SERIES ORIGIN MODULE".
 guest_kernels=()
 
+# by_length SERIES NAME...: the same names, the longest first.
+by_length()
+{
+	local series=$1 name seconds
+	shift
+
+	for name; do
+		estimate "$series/$name"
+		echo "$seconds $name"
+	done | sort -s -k 1,1nr
+}
+
+# share_out NR SERIES NAME...: into the strings `shares', of about the same length
+# in time: each goes where there is least. So the longest begin first, and what is
+# wrong in a guess is made good by those that are short.
+share_out()
+{
+	local nr=$1 i least name seconds load=()
+	shift
+
+	shares=()
+	for ((i = 0; i < nr; i++)); do
+		shares[i]='' load[i]=0
+	done
+	while read -r seconds name; do
+		least=0
+		for ((i = 1; i < nr; i++)); do
+			[ "${load[i]}" -ge "${load[least]}" ] || least=$i
+		done
+		shares[least]+=" $name"
+		load[least]=$((load[least] + seconds))
+	done < <(by_length "$@")
+}
+
+# backwards NAME...
+backwards()
+{
+	local i
+
+	for ((i = $#; i > 0; i--)); do
+		printf '%s ' "${@:i:1}"
+	done
+}
+
 # A machine waits half of the time, so that there are as many lanes at once as LANES
 # says: one for each kernel, or for each share of the programs. Each is a process,
-# whose lines begin with its number.
+# whose lines begin with its number. Every other kernel begins with the shortest: with
+# the same program on both, they would wait together, and compute together.
 start_lanes()
 {
-	local lane=0 share shares=1 kernel words i names
+	local lane=0 share nr=1 kernel words names shares=()
 
-	[ ${#guest_kernels[@]} -gt 1 ] || shares=$lanes
+	[ ${#guest_kernels[@]} -gt 1 ] || nr=$lanes
 	for kernel in "${guest_kernels[@]}"; do
 		read -ra words <<<"$kernel"
-		for ((share = 0; share < shares; share++)); do
-			names=()
-			for ((i = share; i < $#; i += shares)); do
-				names+=("${@:i + 1:1}")
-			done
+		share_out "$nr" "${words[0]}" "$@"
+		for share in "${shares[@]}"; do
+			# shellcheck disable=SC2086 # words
+			[ "$nr" -gt 1 ] || [ $((lane % 2)) = 0 ] || share=$(backwards $share)
+			read -ra names <<<"$share"
 			[ "$(jobs -pr | wc -l)" -lt "$lanes" ] || wait -n || true
 			{
 				run_guest_tests "${words[0]}" "$lane" "${words[@]:1}" "${names[@]}"

@@ -5,6 +5,24 @@
 #
 # .cache/seconds  how long each program took when it ran last: SERIES/NAME SECONDS
 
+# Where they have never run: how long the longest take on the debug kernel. All
+# others take ten seconds, let us say.
+declare -A usually=(
+	[debug/twheel_fault_sites]=300
+	[debug/twheel_hostile]=250
+	[debug/twheel_fault_load_module]=130
+	[debug/twheel_arm]=90
+	[debug/twheel_million]=85
+	[debug/twheel_peer_delayqueue]=80
+	[debug/twheel_peer_kernel]=80
+	[debug/twheel_peer_timeout]=75
+	[debug/twheel_idle_stale]=55
+	[debug/twheel_kunit_module.sh]=70
+	[debug/twheel_fairness_module]=65
+	[debug/twheel_load_module]=75
+	[debug/twheel_burst]=50
+	[debug/twheel_cost]=60
+)
 declare -A took=() began=()
 progress_names=()
 progress_lanes=1
@@ -22,18 +40,20 @@ progress_begin()
 	done <"$cache/seconds"
 }
 
-# A program that never ran takes as long as the others on average, or ten seconds.
+# estimate SERIES/NAME: sets `seconds' to what it may take.
+estimate()
+{
+	seconds=${took[$1]:-${usually[${1#*-}]:-10}}
+}
+
 minutes_left()
 {
-	local name known=0 count=0 left=0
+	local name seconds left=0
 
-	for name in "${!took[@]}"; do
-		known=$((known + ${took[$name]}))
-		count=$((count + 1))
-	done
-	[ $count != 0 ] && known=$((known / count)) || known=10
 	for name in "${progress_names[@]}"; do
-		[ -n "${began[$name]:-}" ] || left=$((left + ${took[$name]:-$known}))
+		[ -z "${began[$name]:-}" ] || continue
+		estimate "$name"
+		left=$((left + seconds))
 	done
 	echo $(((left / progress_lanes + 59) / 60))
 }
@@ -50,7 +70,9 @@ progress_program()
 
 progress_ended()
 {
-	[ -z "${began[$1]:-}" ] || took[$1]=$((SECONDS - ${began[$1]}))
+	[ -n "${began[$1]:-}" ] || return 0
+	took[$1]=$((SECONDS - ${began[$1]}))
+	took_since "${began[$1]}" "$1"
 }
 
 progress_end()

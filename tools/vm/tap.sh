@@ -8,6 +8,8 @@ failed=0
 skipped=0
 # Told once more at the end, where they are seen.
 remarks=()
+# How long each part took, "SECONDS NAME"; the longest are told at the end.
+durations=()
 
 # The names that are asked for, patterns of the shell.
 read -ra patterns <<<"${TESTS:-*}"
@@ -103,10 +105,24 @@ wanted()
 	return 1
 }
 
+# took_since SECONDS NAME: a part that began when the shell's clock stood there.
+took_since()
+{
+	durations+=("$((SECONDS - $1)) $2")
+}
+
+# The ten longest: who wants a shorter run begins with these.
+tell_slowest()
+{
+	[ ${#durations[@]} -gt 1 ] || return 0
+	echo "# slowest, in seconds: $(printf '%s\n' "${durations[@]}" | sort -nr |
+		sed -n '1,10s/^\([0-9]*\) \(.*\)/\2 \1/p' | paste -sd, | sed 's/,/, /g')"
+}
+
 # host_test NAME COMMAND...: one that prints TAP here.
 host_test()
 {
-	local name=$1 line status=0
+	local name=$1 line status=0 began=$SECONDS
 	shift
 
 	wanted "$name" || return 0
@@ -117,6 +133,7 @@ host_test()
 	# $! is the process substitution.
 	wait $! || status=$?
 	stream_end "$status"
+	took_since "$began" "$name"
 }
 
 show()
@@ -132,6 +149,7 @@ show()
 tap_summary()
 {
 	echo "1..$((passed + failed + skipped))"
+	tell_slowest
 	[ ${#remarks[@]} = 0 ] || printf '# %s\n' "${remarks[@]}"
 	[ $skipped = 0 ] || echo "$skipped skipped"
 	[ $((passed + failed)) != 0 ] || say "no test has run"

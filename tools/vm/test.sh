@@ -106,6 +106,7 @@ test | rt) "$top/tools/vm/setup.sh" test ;;
 fuzz) "$top/tools/vm/setup.sh" fuzz ;;
 *) "$top/tools/vm/setup.sh" build ;;
 esac
+took_since 0 "set-up"
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
 rm -f "$build"/*/dkms.ko "$build/readme_example" "$build/refresh_example"
@@ -121,6 +122,7 @@ fuzz)
 	export TW_FUZZ_CALLS=${TW_FUZZ_SMP_CALLS:-500000}
 	;;
 esac
+built_from=$SECONDS
 guest_folder selftests
 case $tier in
 debug | fuzz) guest_folder selftests/debug ;;
@@ -132,6 +134,7 @@ if [ ${#guest_programs[@]} -gt 0 ]; then
 	for series in "${kernels[@]}"; do
 		guest_kernel "$series"
 	done
+	took_since "$built_from" "building modules and test programs"
 	run_lanes "${guest_programs[@]##*/}"
 fi
 [[ $tier != @(debug|fuzz) ]] || coverage_report 6.12-debug
