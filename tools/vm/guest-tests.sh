@@ -120,6 +120,7 @@ boot_and_read()
 		'@module '*) tell_origin "${line#@module }" ;;
 		'@not ok '*) stream_note 'not ok' "${line#@not ok }" ;;
 		'@log '*) kernel_log+=("${line#@log }") ;;
+		'@say '*) echo "# ${line#@say }" ;;
 		'@end '*)
 			end_program "${line#@end }"
 			echo "@ended $stream"
