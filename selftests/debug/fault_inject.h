@@ -130,39 +130,71 @@ static inline int fi_filter(unsigned int kinds, struct fi_range range)
 	return ret;
 }
 
+/* ---- where functions of the kernel are ----------------------------------- */
+
+/* All of /proc/kallsyms, not in the order of addresses. */
+static struct {
+	int nr;
+	struct fi_symbol {
+		__u64 address;
+		char *name;
+	} *symbol;
+} fi_kernel;
+
+/*
+ * Before the first test, each of which is a child of ours: to read tens of
+ * thousands of symbols takes seconds in an emulated kernel.
+ */
+static __attribute__((constructor)) void fi_read_kernel(void)
+{
+	FILE *file = fopen("/proc/kallsyms", "re");
+	char line[512], symbol[256];
+	unsigned long long address;
+	int room = 0;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llx %*c %255s", &address, symbol) != 2)
+			continue;
+		if (fi_kernel.nr == room) {
+			room += 1 << 14;
+			fi_kernel.symbol = realloc(fi_kernel.symbol,
+						   room * sizeof(*fi_kernel.symbol));
+		}
+		fi_kernel.symbol[fi_kernel.nr++] = (struct fi_symbol){
+			.address = address, .name = strdup(symbol),
+		};
+	}
+	if (file)
+		fclose(file);
+}
+
 /*
  * Code of the kernel, from the first of these functions to behind the last;
  * start 0 when there are none.
  */
 static inline struct fi_range fi_functions(const char * const *names, int nr)
 {
-	FILE *file = fopen("/proc/kallsyms", "re");
 	struct fi_range range = {};
-	char line[512], symbol[256];
-	unsigned long long address;
 	__u64 last = 0;
-	int i, pass;
+	int i, k;
 
-	/* Twice: the symbols need not be in the order of their addresses. */
-	for (pass = 0; file && pass < 2 && pass <= !!range.start; pass++) {
-		rewind(file);
-		while (fgets(line, sizeof(line), file)) {
-			if (sscanf(line, "%llx %*c %255s", &address, symbol) != 2)
+	for (k = 0; k < fi_kernel.nr; k++)
+		for (i = 0; i < nr; i++) {
+			__u64 address = fi_kernel.symbol[k].address;
+
+			if (strcmp(fi_kernel.symbol[k].name, names[i]))
 				continue;
-			if (pass && address > last && (!range.end || address < range.end))
-				range.end = address;
-			for (i = 0; !pass && i < nr; i++) {
-				if (strcmp(symbol, names[i]))
-					continue;
-				if (!range.start || address < range.start)
-					range.start = address;
-				if (address > last)
-					last = address;
-			}
+			if (!range.start || address < range.start)
+				range.start = address;
+			if (address > last)
+				last = address;
 		}
+	for (k = 0; range.start && k < fi_kernel.nr; k++) {
+		__u64 address = fi_kernel.symbol[k].address;
+
+		if (address > last && (!range.end || address < range.end))
+			range.end = address;
 	}
-	if (file)
-		fclose(file);
 	return range;
 }
 
