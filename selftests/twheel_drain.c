@@ -545,19 +545,29 @@ static void *drain_later(void *arg)
 	return NULL;
 }
 
-/* One-shots at NEAR, in an array that is as new or as it was after another call. */
-static void fill_longest(__s32 result)
+/* A wheel, and in longest[] one-shots at NEAR that are yet to be armed. */
+static int open_for_longest(struct __test_metadata *_metadata)
 {
-	int i;
+	int i, fd = tw_virtual(O_NONBLOCK, TW_MS);
 
+	ASSERT_LE(0, fd);
 	for (i = 0; i < LONGEST; i++)
 		longest[i] = (struct twheel_arm){
 			.flags = TWHEEL_ARM_ABSOLUTE,
 			.expires_ns = NEAR,
 			.user_data = i,
 			.id = TW_POISON64,
-			.result = result,
 		};
+	return fd;
+}
+
+/* The same, armed. */
+static int open_with_longest(struct __test_metadata *_metadata)
+{
+	int fd = open_for_longest(_metadata);
+
+	ASSERT_EQ(LONGEST, tw_arm_vec(fd, longest, LONGEST));
+	return fd;
 }
 
 /*
@@ -573,10 +583,7 @@ static int watch_drain(struct __test_metadata *_metadata)
 	short revents;
 	__u64 id;
 
-	drainer.fd = tw_virtual(O_NONBLOCK, TW_MS);
-	ASSERT_LE(0, drainer.fd);
-	fill_longest(0);
-	ASSERT_EQ(LONGEST, tw_arm_vec(drainer.fd, longest, LONGEST));
+	drainer.fd = open_with_longest(_metadata);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
 	do {
 		armed = tw_arm_at(drainer.fd, TW_DAY, &id);
@@ -656,11 +663,9 @@ static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, 
 /* The array was zero, in which a result of success looks like an entry not attempted. */
 static bool arm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
 {
-	int i, ret, fd = tw_virtual(O_NONBLOCK, TW_MS);
+	int i, ret, fd = open_for_longest(_metadata);
 	__u32 nr_done;
 
-	ASSERT_LE(0, fd);
-	fill_longest(0);
 	ret = beside_drain(_metadata, fd, TWHEEL_IOC_ARM, delay_ns, &nr_done);
 	if (ret == -ESHUTDOWN) {
 		EXPECT_EQ(0, nr_done);
@@ -682,12 +687,9 @@ static bool arm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
 /* In the array each entry says that it succeeded, as the last call left it. */
 static bool rearm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
 {
-	int i, ret, fd = tw_virtual(O_NONBLOCK, TW_MS);
+	int i, ret, fd = open_with_longest(_metadata);
 	__u32 nr_done;
 
-	ASSERT_LE(0, fd);
-	fill_longest(0);
-	ASSERT_EQ(LONGEST, tw_arm_vec(fd, longest, LONGEST));
 	for (i = 0; i < LONGEST; i++) {
 		longest[i].expires_ns = MOVED;
 		longest[i].result = TWHEEL_WAS_PENDING;
@@ -713,11 +715,9 @@ static bool rearm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns
 /* How long one call takes when nothing is in its way. */
 static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 {
-	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	int fd = open_for_longest(_metadata);
 	__u64 start_ns;
 
-	ASSERT_LE(0, fd);
-	fill_longest(0);
 	start_ns = tw_now(CLOCK_MONOTONIC);
 	ASSERT_EQ(LONGEST, tw_arm_vec(fd, longest, LONGEST));
 	if (cmd == TWHEEL_IOC_REARM) {
