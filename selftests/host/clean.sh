@@ -6,24 +6,14 @@
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
 
 tree=$build/clean/tree
 series=${kernels[-1]}
-number=0
 
 files()
 {
 	(cd "$tree" && find . -type f | sort)
-}
-
-check()
-{
-	local what=$1 verdict=ok
-	shift
-
-	"$@" || verdict='not ok'
-	number=$((number + 1))
-	echo "$verdict $number $what"
 }
 
 build_in_tree()

@@ -7,9 +7,9 @@
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
 
 trees=$build/dkms
-number=0
 # dkms is in sbin, and wants to be root.
 PATH=$PATH:/usr/sbin:/sbin
 as_root=()
@@ -21,16 +21,6 @@ run_dkms()
 	sign_file=/nonexistent "${as_root[@]}" dkms "$@" -m twheel -v "$version" \
 		--sourcetree "$trees/usr/src" --dkmstree "$trees/dkms" \
 		--installtree "$trees/modules" --no-depmod
-}
-
-check()
-{
-	local what=$1 verdict=ok
-	shift
-
-	"$@" || verdict='not ok'
-	number=$((number + 1))
-	echo "$verdict $number $what"
 }
 
 # The file where dkms.conf says it goes, with the version that it states.

@@ -9,11 +9,11 @@
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
 
 work=$build/first_run
 tree=$work/tree
 stubs=$work/bin
-number=0
 
 # stub NAME: a stand-in for that command, of the lines on stdin.
 stub()
@@ -41,23 +41,6 @@ fresh_tree()
 	mkdir -p "$tree/.cache" "$stubs"
 	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi \
 		selftests examples tools "$tree/")
-}
-
-# holds SENTENCE COMMAND...: true if it succeeds; what it said is shown if not.
-holds()
-{
-	local what=$1 verdict=ok log=$build/first_run.log status
-	shift
-
-	fresh_tree
-	# Not in a condition, where the shell would go on after what fails.
-	set +e
-	(set -e; "$@") >"$log" 2>&1
-	status=$?
-	set -e
-	[ $status = 0 ] || { verdict='not ok'; cat "$log"; }
-	number=$((number + 1))
-	echo "$verdict $number $what"
 }
 
 # apt's words, in German where it may.

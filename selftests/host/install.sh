@@ -8,10 +8,11 @@
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
 
 work=$build/install
 tree=$work/tree
-number=0
+case_options=-ex
 # dkms wants to be root.
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(unshare --map-root-user)
@@ -86,22 +87,6 @@ fresh_tree()
 	stub_kernel "$work/old" 5.10.0-old
 	stub_kernel "$work/narrow" 6.99.0-new
 	sed -i d "$work/narrow/.config"
-}
-
-holds()
-{
-	local what=$1 verdict=ok log=$build/install.log status
-	shift
-
-	fresh_tree
-	# Not in a condition, where the shell would go on after what fails.
-	set +e
-	(set -ex; "$@") >"$log" 2>&1
-	status=$?
-	set -e
-	[ $status = 0 ] || { verdict='not ok'; cat "$log"; }
-	number=$((number + 1))
-	echo "$verdict $number $what"
 }
 
 install_brings_module_header_and_rule()
