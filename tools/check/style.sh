@@ -25,15 +25,19 @@ kernel_shaped_tree()
 # run_checkpatch FOLDER/ IGNORE FILE...: of these in that folder of the tree.
 run_checkpatch()
 {
-	local folder=$1 ignore=$2
+	local folder=$1 ignore=$2 jobs=1
 	shift 2
 
 	[ $# -gt 0 ] || return 0
+	# It writes down which names in CamelCase the kernel has, where another one
+	# would read half of them.
+	[[ $ignore != *CAMELCASE* ]] || jobs=$(nproc)
 	# The root only tells it which names in CamelCase the kernel has.
-	(cd "$work/checkpatch" && perl "$cache/source/scripts/checkpatch.pl" \
-		--no-tree --root="$cache/source" --strict --terse --show-types \
-		--no-summary --typedefsfile=types ${ignore:+--ignore="$ignore"} \
-		--file "${@/#/$folder}") | sed "s|^$folder||"
+	(cd "$work/checkpatch" && printf '%s\n' "${@/#/$folder}" |
+		xargs -P "$jobs" -n 4 perl "$cache/source/scripts/checkpatch.pl" \
+			--no-tree --root="$cache/source" --strict --terse --show-types \
+			--no-summary --typedefsfile=types ${ignore:+--ignore="$ignore"} \
+			--file) | sed "s|^$folder||"
 }
 
 # No type is ignored in what runs in the kernel.
