@@ -6,6 +6,7 @@
 #include "twheel_test.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 FIXTURE(limits) {
@@ -398,6 +399,44 @@ TEST_F(places, reading_wakes_who_waits_for_room)
 	EXPECT_EQ(0, tw_advance(self->fd, TW_MS));
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(0, tw_reap(pid));
+}
+
+/* How often we have slept, whatever for, so far. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage))
+		return -1;
+	return usage.ru_nvcsw;
+}
+
+/*
+ * What is cancelled young keeps its place until the kthread fetches it from the
+ * inbox: that is no reason to wait for it.  We may sleep a few times, where the
+ * kthread holds a mutex, or is away for as long as we take to use up the 33,768
+ * places that such a wheel has.
+ */
+TEST_F_TIMEOUT(limits, arming_where_places_are_free_does_not_wait_for_the_kthread, 60)
+{
+	const int few = 20;
+	long slept;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, 1000));
+	for (i = 0; i < 900; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	}
+	slept = sleeps();
+	ASSERT_LE(0, slept);
+	for (i = 0; i < 100000; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	}
+	slept = sleeps() - slept;
+	EXPECT_GE(few, slept);
+	printf("# slept %ld times in %d rounds\n", slept, i);
 }
 
 /* ---- vectors ------------------------------------------------------------- */
