@@ -27,7 +27,7 @@ check()
 	if [ $status = 0 ] && [ ${#said[@]} = 0 ]; then
 		result ok "$sentence"
 	else
-		result 'not ok' "$sentence"
+		result 'not ok' "$sentence" "${said[@]:0:3}"
 		show "$name said, and exited with $status" "${said[@]}"
 	fi
 	took_since "$began" "$name"

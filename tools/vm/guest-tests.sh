@@ -21,12 +21,12 @@ soft lockup|hard LOCKUP|hung task|blocked for more than|refcount_t|ODEBUG|
 list_(add|del) corruption|bad page|slab error|Objects remaining|page allocation failure'
 kernel_complaints=${kernel_complaints//$'\n'/}
 
-# How many of these there are in the log on stdin. KCSAN watches the whole kernel,
-# which has races of its own; ours name the module in their first line.
-count_complaints()
+# These among the lines of the log on stdin. KCSAN watches the whole kernel, which
+# has races of its own; ours name the module in their first line.
+find_complaints()
 {
 	sed '/KCSAN: /{/\[twheel\]/!d}; /Kernel Concurrency Sanitizer/d' |
-		grep -cE "$kernel_complaints"
+		grep -E "$kernel_complaints"
 }
 
 # Of the kernel under test.
@@ -39,18 +39,18 @@ kernel_log=()
 # end_program STATUS: judges what the program and the kernel said.
 end_program()
 {
-	local status=$1 name=${stream#*/} complaints
+	local status=$1 name=${stream#*/} complaints=()
 
 	if [[ $plain_programs = *" $name "* ]]; then
 		planned=1
 		stream_line "$([ "$status" = 0 ] || echo 'not ')ok 1 exits with status 0"
 	fi
 	stream_end "$status"
-	complaints=$(printf '%s\n' "${kernel_log[@]}" | count_complaints) || true
-	if [ "$complaints" = 0 ]; then
+	mapfile -t complaints < <(printf '%s\n' "${kernel_log[@]}" | find_complaints)
+	if [ ${#complaints[@]} = 0 ]; then
 		stream_note ok "kernel log is clean afterwards"
 	else
-		stream_note 'not ok' "kernel log is clean afterwards"
+		stream_note 'not ok' "kernel log is clean afterwards" "${complaints[@]:0:3}"
 	fi
 	if [ ${#kernel_log[@]} -gt 0 ] && { [ "$stream_failed" != 0 ] || [ -n "$verbose" ]; }; then
 		show "kernel log of $stream" "${kernel_log[@]}"
@@ -239,6 +239,7 @@ start_lanes()
 			read -ra names <<<"$share"
 			[ "$(jobs -pr | wc -l)" -lt "$lanes" ] || wait -n || true
 			{
+				in_lane=1
 				run_guest_tests "${words[0]}" "$lane" "${words[@]:1}" "${names[@]}"
 				echo @end
 			} | sed -u "s/^/$lane /" &
@@ -254,7 +255,8 @@ run_lanes()
 {
 	local lanes=${LANES:-2} lane line fd ended=0 wanted=${#guest_kernels[@]}
 	local kernel programs=()
-	local -A block=()
+	local -A block=() because=()
+	local reasons
 
 	[ ${#guest_kernels[@]} -gt 1 ] || wanted=$lanes
 	for kernel in "${guest_kernels[@]}"; do
@@ -264,7 +266,11 @@ run_lanes()
 	exec {fd}< <(start_lanes "$@")
 	while read -r lane line <&"$fd"; do
 		if [[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]]; then
-			result "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+			mapfile -t reasons < <(printf '%s' "${because[$lane]:-}")
+			because[$lane]=
+			result "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "${reasons[@]}"
+		elif [[ $line = '@because '* ]]; then
+			because[$lane]+=${line#@because }$'\n'
 		elif [ "$line" = @end ]; then
 			ended=$((ended + 1))
 		elif [[ $line = '@program '* ]]; then

@@ -6,36 +6,46 @@
 passed=0
 failed=0
 skipped=0
-# Told once more at the end, where they are seen.
-remarks=()
 # How long each part took, "SECONDS NAME"; the longest are told at the end.
 durations=()
+# Told once more at the end, where they are seen: what failed comes last, each with
+# some of what was said about it.
+skips=()
+failures=()
+
+# Set in a lane, see guest-tests.sh, whose results are counted by who reads it.
+in_lane=
 
 # The names that are asked for, patterns of the shell.
 read -ra patterns <<<"${TESTS:-*}"
 
 # Of the stream that is being read: its name, plan, results, and what else it
-# said, which is shown when something failed.
+# said, which is shown when something failed. The test that is under way begins at
+# test_start; test_runs if the harness has announced it.
 stream=
 planned=
 seen=0
 stream_failed=0
 transcript=()
+test_start=0
+test_runs=
 
-# result ok|'not ok' DESCRIPTION: one result of the whole run.
+# result ok|'not ok' DESCRIPTION [REASON...]: one result of the whole run.
 result()
 {
 	local verdict=$1 what=$2
+	shift 2
 
 	# An expected failure is no pass either.
 	if [[ $verdict = ok && $what =~ \#\ *(SKIP|XFAIL) ]]; then
 		skipped=$((skipped + 1))
-		remarks+=("skipped: $what")
+		skips+=("skipped: $what")
 	elif [ "$verdict" = ok ]; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
-		remarks+=("FAILED: $what")
+		failures+=("FAILED: $what" "${@/#/  because: }")
+		[ -z "$in_lane" ] || [ $# = 0 ] || printf '@because %s\n' "$@"
 	fi
 	echo "$verdict $((passed + failed + skipped)) $what"
 }
@@ -47,25 +57,61 @@ stream_begin()
 	seen=0
 	stream_failed=0
 	transcript=()
+	test_start=0
+	test_runs=
 }
 
-# stream_note ok|'not ok' WHAT: a result about the stream, not one of its own.
+# stream_note ok|'not ok' WHAT [REASON...]: a result about the stream, not one of its
+# own.
 stream_note()
 {
 	[ "$1" = ok ] || stream_failed=1
-	result "$1" "$stream: $2"
+	result "$1" "$stream: $2" "${@:3}"
+}
+
+# A few lines of what the test that has just failed said: where the harness found
+# something else than it expected, or its last words.
+test_reasons()
+{
+	local line words=()
+
+	reasons=()
+	for line in "${transcript[@]:test_start}"; do
+		[[ ! $line =~ ^[a-z_]+\.c:[0-9]+: ]] || reasons+=("$line")
+		[[ $line =~ ^\ +(RUN|FAIL)\  ]] || words+=("$line")
+	done
+	if [ ${#reasons[@]} = 0 ]; then
+		reasons=("${words[@]:${#words[@]} > 3 ? ${#words[@]} - 3 : 0}")
+	fi
+	reasons=("${reasons[@]:0:3}")
+}
+
+# The test that is under way has ended: what it said is kept if it failed. Programs
+# that do not announce a test may say of one that failed what comes after its result.
+test_ends()
+{
+	local verdict=$1 what=$2 reasons=()
+
+	seen=$((seen + 1))
+	if [ "$verdict" = ok ]; then
+		stream_note ok "$what"
+		[ -z "$test_runs" ] || transcript=("${transcript[@]:0:test_start}")
+	else
+		test_reasons
+		stream_note 'not ok' "$what" "${reasons[@]}"
+		transcript+=("not ok $what")
+	fi
+	test_start=${#transcript[@]}
+	test_runs=
 }
 
 stream_line()
 {
-	local line=${1%$'\r'} verdict
+	local line=${1%$'\r'}
 
 	if [[ $line =~ ^(ok|not\ ok)(\ +[0-9]+)?(\ +-)?\ *(.*)$ ]]; then
-		seen=$((seen + 1))
-		verdict=${BASH_REMATCH[1]}
-		stream_note "$verdict" "${BASH_REMATCH[4]}"
-		# What passed has been said, and is not what one looks for.
-		[ "$verdict" != ok ] || return 0
+		test_ends "${BASH_REMATCH[1]}" "${BASH_REMATCH[4]}"
+		return
 	elif [[ $line =~ ^1\.\.([0-9]+)(.*)$ ]]; then
 		planned=${BASH_REMATCH[1]}
 		# The whole program is skipped.
@@ -74,6 +120,10 @@ stream_line()
 		return
 	elif [ -n "${verbose:-}" ]; then
 		echo "# ${line#\# }"
+	fi
+	if [[ $line = '#  RUN  '* ]]; then
+		test_start=${#transcript[@]}
+		test_runs=1
 	fi
 	transcript+=("${line#\# }")
 }
@@ -150,7 +200,8 @@ tap_summary()
 {
 	echo "1..$((passed + failed + skipped))"
 	tell_slowest
-	[ ${#remarks[@]} = 0 ] || printf '# %s\n' "${remarks[@]}"
+	[ ${#skips[@]} = 0 ] || printf '# %s\n' "${skips[@]}"
+	[ ${#failures[@]} = 0 ] || printf '# %s\n' "${failures[@]}"
 	[ $skipped = 0 ] || echo "$skipped skipped"
 	[ $((passed + failed)) != 0 ] || say "no test has run"
 	echo "$passed passed, $failed failed"
