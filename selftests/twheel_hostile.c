@@ -58,7 +58,7 @@ static __u64 window_ns(void)
 /* So many that a median stays where it is when the machine stands still once. */
 #define SAMPLES_MIN	64
 
-/* How long the attackers, and the watchers, may take on a machine under load. */
+/* How long the attackers may get no further, and the watchers take, under load. */
 #define PATIENCE_MS	(4 * TW_PATIENCE_MS)
 
 /* ---- what is measured ---------------------------------------------------- */
@@ -86,6 +86,7 @@ struct latency {
 static struct shared {
 	atomic_bool stop;
 	atomic_int ready;
+	atomic_long armed;
 	atomic_long rounds;
 	/* the first thing that went wrong in an attacker: what, and where */
 	atomic_int error;
@@ -397,6 +398,7 @@ static __u32 arm_many(int fd, __u32 nr, __u64 first_ns, __u64 apart_ns, __u64 in
 				.flags = TWHEEL_ARM_ABSOLUTE,
 			};
 		MUST(tw_arm_vec(fd, arms, n) >= 0);
+		atomic_fetch_add(&shared->armed, n);
 		for (j = 0; j < n; j++) {
 			if (!arms[j].result)
 				continue;
@@ -741,11 +743,30 @@ static void attacker(void (*attack)(void))
 	attack();
 }
 
+/* To arm as many as there is memory for takes a slow kernel a minute. */
+static void wait_for_attackers(int nr)
+{
+	__u64 began_ns = tw_now(CLOCK_MONOTONIC);
+	long armed = 0;
+	int i;
+
+	for (i = 0; i < PATIENCE_MS / 10 && !atomic_load(&shared->line) &&
+	     atomic_load(&shared->ready) < nr; i++) {
+		if (armed != atomic_load(&shared->armed)) {
+			armed = atomic_load(&shared->armed);
+			i = 0;
+		}
+		tw_sleep(10 * TW_MS);
+	}
+	printf("# ready after %llu ms\n", (tw_now(CLOCK_MONOTONIC) - began_ns) / TW_MS);
+}
+
 static void attackers_start(struct __test_metadata *_metadata, void (*attack)(void), int nr)
 {
 	int i;
 
 	atomic_store(&shared->ready, 0);
+	atomic_store(&shared->armed, 0);
 	atomic_store(&shared->rounds, 0);
 	atomic_store(&shared->error, 0);
 	atomic_store(&shared->line, 0);
@@ -756,9 +777,7 @@ static void attackers_start(struct __test_metadata *_metadata, void (*attack)(vo
 		if (!pid)
 			attacker(attack);
 	}
-	for (i = 0; i < PATIENCE_MS / 10 && !atomic_load(&shared->line) &&
-	     atomic_load(&shared->ready) < nr; i++)
-		tw_sleep(10 * TW_MS);
+	wait_for_attackers(nr);
 	ASSERT_EQ(nr, atomic_load(&shared->ready))
 		TH_LOG("line %d: %s", atomic_load(&shared->line),
 		       strerror(atomic_load(&shared->error)));
