@@ -353,7 +353,7 @@ struct twheel_page {
 };
 
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
-static_assert(PLACES_PER_PAGE < BIT(15));
+static_assert(PLACES_PER_PAGE <= S16_MAX);
 
 /*
  * Pages that there is room for in what users map, beside those of arena_limit():
@@ -4413,11 +4413,11 @@ static bool shrink_step(struct twheel *tw)
 
 /*
  * Give pages of places back when more than half of all places are free: a burst
- * must not stay for ever, and little is kept of what was in use.  Pages that are free as a whole are picked; then all free
- * places are looked at, and those of picked pages kept back.  A page of which all
- * were found is freed.  One of which somebody has taken a place meanwhile is not.
- * No other place is away at any time: who needs one has it.  Returns false when the
- * budget ran out before that was done.
+ * must not stay for ever, and little is kept of what was in use.  Pages that are free
+ * as a whole are picked; then all free places are looked at, and those of picked pages
+ * kept back.  A page of which all were found is freed.  One of which somebody has taken
+ * a place meanwhile is not.  No other place is away at any time: who needs one has it.
+ * Returns false when the budget ran out before that was done.
  *
  * It comes after a pass, which has fetched from the inbox the places of those that
  * were cancelled young.

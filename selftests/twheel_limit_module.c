@@ -388,7 +388,8 @@ FIXTURE_SETUP(limit)
 	ASSERT_NE(MAP_FAILED, fds);
 	if (tw_kernel_notes_allocations())
 		SKIP(return, "this kernel's notes of what is allocated take memory, too");
-	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=" LIMIT_TEXT " max_user_memory_kb=" LIMIT_TEXT));
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=" LIMIT_TEXT
+				      " max_user_memory_kb=" LIMIT_TEXT));
 	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
 	memset(shared, 0, sizeof(*shared));
 	self->pid = fork();
@@ -406,6 +407,9 @@ FIXTURE_TEARDOWN(limit)
 	EXPECT_EQ(0, tw_unload_soon());
 }
 
+#define WHAT_FAILED	"line %d: %s", atomic_load(&shared->line),		\
+			strerror(atomic_load(&shared->error))
+
 /* Of the whole time, not of its end only. */
 TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 300)
 {
@@ -416,14 +420,14 @@ TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 300)
 	for (i = 0; i < TW_PATIENCE_MS && !atomic_load(&shared->ready); i++)
 		tw_sleep(TW_MS);
 	ASSERT_TRUE(atomic_load(&shared->ready))
-		TH_LOG("line %d: %s", atomic_load(&shared->line), strerror(atomic_load(&shared->error)));
+		TH_LOG(WHAT_FAILED);
 	tw_write_text("/proc/sys/vm/drop_caches", "3");
 	tw_sleep(TW_SEC / 10);
 	free_before = free_bytes();
 	atomic_store(&shared->go, true);
 	while (!until_ns || tw_now(CLOCK_MONOTONIC) < until_ns) {
 		ASSERT_EQ(0, atomic_load(&shared->line))
-			TH_LOG("line %d: %s", atomic_load(&shared->line), strerror(atomic_load(&shared->error)));
+			TH_LOG(WHAT_FAILED);
 		used = free_before - free_bytes_beside(self->pid);
 		if (used > most)
 			most = used;

@@ -11,7 +11,7 @@ shell_scripts()
 # The n of \n is no part of the word after it, and nempty() is spin's.
 spelling()
 {
-	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty "${files[@]}"
+	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp "${files[@]}"
 }
 
 documents()
