@@ -412,7 +412,7 @@ enum shrink_phase {
 };
 
 /**
- * struct twheel_shrink - giving back pages of places
+ * struct shrink_state - how far giving back pages of places has come
  * @phase: enum shrink_phase
  * @in_vain: a page that was free in the beginning was not in the end
  * @removed: some pages were taken out
@@ -424,7 +424,7 @@ enum shrink_phase {
  * @freeing: a place of each page all of whose places were found, linked by their
  *	user_data
  */
-struct twheel_shrink {
+struct shrink_state {
 	enum shrink_phase phase;
 	bool in_vain;
 	bool removed;
@@ -437,139 +437,86 @@ struct twheel_shrink {
 };
 
 /**
- * struct twheel - an open wheel
- *
- * @clock: enum twheel_clock.  This and the next six: written under
- *	control_mutex before @started, constant after
+ * struct twheel_clockwork - what time it is, and what a tick is
+ * @kind: enum twheel_clock.  All but @virtual_now_ns: written under
+ *	&twheel_control.mutex before &twheel_control.started, constant after
  * @tick_ns: granularity
- * @slots: of level 0
- * @max_pending: limit of @live
- * @setup_flags: TWHEEL_SETUP_*
  * @offset_ns: how far the wheel's clock is ahead of the machine's, by its time
  *	namespace
  * @max_tick: later than any tick there is: what never expires
- * @started: the above are final and the wheel exists; released once
- * @draining: arming is over; set once under control_mutex
- * @drained: and all that was left is on the ready list; set once by the kthread
- * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under control_mutex
- * @user: whose wheel it is; constant
- *
- * @places: struct twheel_page by index / PLACES_PER_PAGE
- * @words: the refresh table, by index / WORDS_PER_PAGE; empty until it is mapped.  A
- *	page of words is there while there is a place that has its word in it
- * @nr_removed: pages of places that were ever freed; released under grow_mutex
- * @nr_leaving: chains of these that RCU has yet to free; atomic
- *
- * @control_mutex: see the banner
- * @grow_mutex: see the banner
- * @room_mutex: see the banner
- *
- * @live: places that count against @max_pending; atomic
- * @armed: timeouts accepted; atomic
- * @cancelled: see struct twheel_info; atomic
- *
- * @free_lock: guards @free and @sifted
- * @free: chain of free places
- * @sifted: free places that arena_shrink() has seen, for when there are no others
- * @freed: places on their way to @free; llist, taken from under free_lock
- * @has_words: it was mapped: a place has a word before it is used; grow_mutex
- * @words_hole: what users see of @words where there is no page: theirs alone, so that
- *	a store through a stale id does no harm; constant once it was mapped
- * @mapping: through which users have mapped it
- * @words_work: gives back pages of @words
- * @nr_holes: numbers in @places without a page; grow_mutex
- * @first_hole: none of them is below; grow_mutex
- * @first_gen: where the generations of a new page begin: no id of a page that
- *	was freed is given out again; grow_mutex
- * @shrink_below: free pages are not looked for until @live is below; set by the
- *	kthread when it has looked, and under grow_mutex when a page comes
- * @nr_retired: places whose generations are used up; atomic
- * @charged: bytes that its user was charged for it; atomic
- *
- * @room_used: entries in the wheel and entries promised; atomic.  Stale ones
- *	included, which may be twice as many as 2^30 timeouts: no int holds it
- * @room: entries that the wheel's chunks suffice for; written under room_mutex
- * @room_short: there was no memory for more the last time; likewise
- * @nr_chunk_pages: pages of chunks allocated for them; room_mutex
- * @gifts: pages of chunks on their way to the wheel; llist
- * @starved: there was no memory for more: any stale entry is worth a sweep
- *
- * @inbox: timeouts on their way to the wheel; llist
- * @inbox_len: how many; atomic
- * @nr_requeued: calls that re-armed something QUEUED; atomic
- *
- * @lock: guards the fields of live timeouts and all down to @max_late_ns
- * @ready_first: the first timeout of the ready list, NULL: empty
- * @ready_last: the last one, NULL likewise
- * @ready_last_link: its link, 0 likewise
- * @ready_changes: counts what happens to events that are there: they are read,
- *	revoked or drained; not that others come, nor that periods pass
- * @nr_unread: length of the ready list; read without the lock by poll
- * @expirations: see struct twheel_info, as are the next
- * @delivered: "
- * @completed: "
- * @revoked: "
- * @drained_out: "
- * @rearmed: "
- * @max_late_ns: "
- * @wait: readers and pollers
- *
- * @wake_lock: guards the next ones, and starting @timer
- * @wake_ns: when the kthread runs next; read without the lock to see whether
- *	a new timeout is earlier
- * @passing: a pass is going on, which looks at @wake_ns when it ends
- * @closing: @timer and @shrink_work must not be started any more
- * @drain_wanted: the next pass is to drain
- * @sync_wanted: passes asked for
- * @sync_done: the latest one of these that was begun and is done
- * @sync_wait: who waits for it
- * @timer: fires at @wake_ns
- * @turn: the wheel's turn with the kthread
- * @shrink_wanted: @shrink_work is on its way, or places are being given back; also
- *	read without the lock
- * @shrink_work: begins to give places back, after a while
- *
- * The rest is the kthread's alone.
- *
- * @turn_end_ns: when the turn ends at the latest, ktime_get_ns()
- * @pass_sync: @sync_wanted when the pass began
- * @pass_drains: @drain_wanted when the pass began
- * @pass_begun: a pass has begun and needs more turns
- * @pass_now_ns: the clock when the pass began
- * @sweep_left: entries that this pass may still sweep
- * @sweeping: a sweep has begun
- * @drain_page: where draining stands
- * @shrink_due: memory is to be given back
- * @shrinking: places may be away from the free list; read by who needs one
- * @shrink: for arena_shrink()
- * @arrivals: what is left of the chain taken from the inbox
- * @wheel: the wheel
- * @slots_memory: its slots
- * @slots_size: bytes of them
+ * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under
+ *	&twheel_control.mutex
  */
-struct twheel {
-	u32 clock;
-	u32 slots;
+struct twheel_clockwork {
+	u32 kind;
 	u64 tick_ns;
-	u32 max_pending;
-	u32 setup_flags;
 	s64 offset_ns;
 	u64 max_tick;
+	u64 virtual_now_ns;
+};
+
+/**
+ * struct twheel_control - how a wheel was set up, and whether it takes timeouts
+ * @mutex: one of SETUP, ADVANCE, DRAIN and the first ARM at a time; held while
+ *	they wait for the kthread
+ * @slots: of level 0.  This and the next: written under @mutex before @started,
+ *	constant after
+ * @setup_flags: TWHEEL_SETUP_*
+ * @started: the configuration is final and the wheel exists; released once
+ * @draining: arming is over; set once under @mutex
+ * @drained: and all that was left is on the ready list; set once by the kthread
+ */
+struct twheel_control {
+	struct mutex mutex;	/* set-up, drain, advance */
+	u32 slots;
+	u32 setup_flags;
 	bool started;
 	bool draining;
 	bool drained;
-	u64 virtual_now_ns;
-	struct twheel_user *user;
+};
 
+/**
+ * struct twheel_memory - who pays
+ * @user: whose wheel it is; constant
+ * @charged: bytes that its user was charged for it; atomic
+ */
+struct twheel_memory {
+	struct twheel_user *user;
+	atomic_long_t charged;
+};
+
+/**
+ * struct twheel_arena - the places of timeouts
+ * @places: struct twheel_page by index / PLACES_PER_PAGE
+ * @nr_removed: pages of places that were ever freed; released under @mutex
+ * @nr_leaving: chains of these that RCU has yet to free; atomic
+ * @mutex: growing and shrinking it, and the refresh table.  Allocates and charges;
+ *	the kthread only tries it.
+ * @nr_holes: numbers in @places without a page; @mutex
+ * @first_hole: none of them is below; @mutex
+ * @first_gen: where the generations of a new page begin: no id of a page that
+ *	was freed is given out again; @mutex
+ * @nr_retired: places whose generations are used up; atomic
+ * @max_pending: limit of @live; constant once the wheel was started
+ * @live: places that count against it; atomic
+ * @armed: timeouts accepted; atomic
+ * @cancelled: see struct twheel_info; atomic
+ * @free_lock: guards @free and @sifted
+ * @free: chain of free places
+ * @sifted: free places that arena_shrink() has seen, for when there are no others
+ * @freed: places on their way to @free; llist, taken from under @free_lock
+ */
+struct twheel_arena {
 	/* Read for each id: away from what every call writes. */
 	struct twheel_pages places ____cacheline_aligned_in_smp;
-	struct twheel_pages words;
 	unsigned long nr_removed;
 	atomic_t nr_leaving;
-
-	struct mutex control_mutex;	/* set-up, drain, advance */
-	struct mutex grow_mutex;	/* the arena */
-	struct mutex room_mutex;	/* the wheel's pool */
+	struct mutex mutex;	/* growing and shrinking */
+	u32 nr_holes;
+	u32 first_hole;
+	u32 first_gen;
+	atomic_t nr_retired;
+	u32 max_pending;
 
 	atomic_t live ____cacheline_aligned_in_smp;
 	atomic64_t armed;
@@ -579,33 +526,85 @@ struct twheel {
 	struct llist_node *free;
 	struct chain sifted;
 	struct llist_head freed;
-	bool has_words;
-	void *words_hole;
-	struct address_space mapping;
-	struct work_struct words_work;
-	u32 nr_holes;
-	u32 first_hole;
-	u32 first_gen;
-	u32 shrink_below;
-	atomic_t nr_retired;
-	atomic_long_t charged;
+};
 
-	atomic_long_t room_used ____cacheline_aligned_in_smp;
-	long room;
-	bool room_short;
+/**
+ * struct twheel_refresh - the refresh table
+ * @words: its pages, by index / WORDS_PER_PAGE; empty until it is mapped.  A page of
+ *	words is there while there is a place that has its word in it
+ * @has_words: it was mapped: a place has a word before it is used;
+ *	&twheel_arena.mutex
+ * @hole: what users see of @words where there is no page: theirs alone, so that a
+ *	store through a stale id does no harm; constant once it was mapped
+ * @mapping: through which users have mapped it
+ * @work: gives back pages of @words
+ */
+struct twheel_refresh {
+	struct twheel_pages words;
+	bool has_words;
+	void *hole;
+	struct address_space mapping;
+	struct work_struct work;
+};
+
+/**
+ * struct twheel_room - entries that the wheel is sure to have chunks for
+ * @used: entries in the wheel and entries promised; atomic.  Stale ones included,
+ *	which may be twice as many as 2^30 timeouts: no int holds it
+ * @mutex: growing and shrinking the wheel's pool.  Allocates and charges; the kthread
+ *	only tries it.
+ * @provided: entries that the wheel's chunks suffice for; written under @mutex
+ * @short_of: there was no memory for more the last time; likewise
+ * @nr_chunk_pages: pages of chunks allocated for them; @mutex
+ * @gifts: pages of chunks on their way to the wheel; llist
+ * @starved: there was no memory for more: any stale entry is worth a sweep
+ */
+struct twheel_room {
+	atomic_long_t used ____cacheline_aligned_in_smp;
+	long provided;
+	bool short_of;
+	bool starved;
+	struct mutex mutex;	/* growing and shrinking */
 	u64 nr_chunk_pages;
 	struct llist_head gifts;
-	bool starved;
+};
 
-	struct llist_head inbox ____cacheline_aligned_in_smp;
-	atomic_t inbox_len;
+/**
+ * struct twheel_inbox - timeouts on their way to the wheel
+ * @list: the timeouts; llist
+ * @len: how many; atomic
+ * @nr_requeued: calls that re-armed something QUEUED; atomic
+ */
+struct twheel_inbox {
+	struct llist_head list ____cacheline_aligned_in_smp;
+	atomic_t len;
 	atomic_t nr_requeued;
+};
 
+/**
+ * struct twheel_events - the ready list, and the accounts
+ * @lock: guards the fields of live timeouts and all down to @max_late_ns
+ * @first: the first timeout of the ready list, NULL: empty
+ * @last: the last one, NULL likewise
+ * @last_link: its link, 0 likewise
+ * @changes: counts what happens to events that are there: they are read, revoked or
+ *	drained; not that others come, nor that periods pass
+ * @nr_unread: length of the ready list; read without the lock by poll
+ * @expirations: see struct twheel_info, as are the next
+ * @delivered: "
+ * @completed: "
+ * @revoked: "
+ * @drained_out: "
+ * @rearmed: "
+ * @max_late_ns: "
+ * @wait: readers and pollers
+ */
+struct twheel_events {
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	struct twheel_timeout *ready_first;
-	struct twheel_timeout *ready_last;
-	u32 ready_last_link;
-	u64 ready_changes;
+	struct twheel_timeout *first;
+	struct twheel_timeout *last;
+	u32 last_link;
+	u64 changes;
 	u32 nr_unread;
 	u64 expirations;
 	u64 delivered;
@@ -615,9 +614,25 @@ struct twheel {
 	u64 rearmed;
 	u64 max_late_ns;
 	wait_queue_head_t wait;
+};
 
-	spinlock_t wake_lock ____cacheline_aligned_in_smp;
-	u64 wake_ns;
+/**
+ * struct twheel_wake - when the kthread runs
+ * @lock: guards the next ones, and starting @timer; also &twheel_shrink.wanted
+ * @at_ns: when the kthread runs next; read without the lock to see whether a new
+ *	timeout is earlier
+ * @passing: a pass is going on, which looks at @at_ns when it ends
+ * @closing: @timer and &twheel_shrink.work must not be started any more
+ * @drain_wanted: the next pass is to drain
+ * @sync_wanted: passes asked for
+ * @sync_done: the latest one of these that was begun and is done
+ * @sync_wait: who waits for it
+ * @timer: fires at @at_ns
+ * @turn: the wheel's turn with the kthread
+ */
+struct twheel_wake {
+	spinlock_t lock ____cacheline_aligned_in_smp;
+	u64 at_ns;
 	bool passing;
 	bool closing;
 	bool drain_wanted;
@@ -626,21 +641,81 @@ struct twheel {
 	wait_queue_head_t sync_wait;
 	struct hrtimer timer;
 	struct twheel_turn turn;
-	bool shrink_wanted;
-	struct kthread_delayed_work shrink_work;
+};
 
+/**
+ * struct twheel_shrink - memory that is given back
+ * @wanted: @work is on its way, or memory is being given back; guarded by
+ *	&twheel_wake.lock, also read without it
+ * @work: begins to give memory back, after a while
+ * @below: free pages are not looked for until &twheel_arena.live is below; set by the
+ *	kthread when it has looked, and under &twheel_arena.mutex when a page comes
+ * @running: places may be away from the free list; read by who needs one
+ * @due: memory is to be given back.  This and the next are the kthread's alone.
+ * @step: for arena_shrink()
+ */
+struct twheel_shrink {
+	bool wanted;
+	struct kthread_delayed_work work;
+	u32 below;
+	bool running;
+	bool due;
+	struct shrink_state step;
+};
+
+/**
+ * struct twheel_pass - what the kthread is doing; its alone
+ * @turn_end_ns: when the turn ends at the latest, ktime_get_ns()
+ * @sync: &twheel_wake.sync_wanted when the pass began
+ * @drains: &twheel_wake.drain_wanted when the pass began
+ * @begun: a pass has begun and needs more turns
+ * @sweeping: a sweep has begun
+ * @now_ns: the clock when the pass began
+ * @sweep_left: entries that this pass may still sweep
+ * @drain_page: where draining stands
+ * @arrivals: what is left of the chain taken from the inbox
+ */
+struct twheel_pass {
 	u64 turn_end_ns ____cacheline_aligned_in_smp;
-	u64 pass_sync;
-	bool pass_drains;
-	bool pass_begun;
+	u64 sync;
+	bool drains;
+	bool begun;
 	bool sweeping;
-	u64 pass_now_ns;
+	u64 now_ns;
 	s64 sweep_left;
 	u32 drain_page;
-	bool shrink_due;
-	bool shrinking;
-	struct twheel_shrink shrink;
 	struct llist_node *arrivals;
+};
+
+/**
+ * struct twheel - an open wheel
+ * @clock: what time it is
+ * @control: how it was set up
+ * @memory: who pays
+ * @refresh: the refresh table
+ * @arena: the places of timeouts
+ * @room: what the wheel has room for
+ * @inbox: timeouts on their way to the wheel
+ * @events: the ready list
+ * @wake: when the kthread runs
+ * @shrink: memory that is given back
+ * @pass: what the kthread is doing
+ * @wheel: the wheel; the kthread's alone
+ * @slots_memory: its slots
+ * @slots_size: bytes of them
+ */
+struct twheel {
+	struct twheel_clockwork clock;
+	struct twheel_control control;
+	struct twheel_memory memory;
+	struct twheel_refresh refresh;
+	struct twheel_arena arena;
+	struct twheel_room room;
+	struct twheel_inbox inbox;
+	struct twheel_events events;
+	struct twheel_wake wake;
+	struct twheel_shrink shrink;
+	struct twheel_pass pass;
 	struct twheel_wheel wheel;
 	void *slots_memory;
 	size_t slots_size;
@@ -777,7 +852,7 @@ static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 
 static struct twheel_page *page_at(struct twheel *tw, u32 nr)
 {
-	return pages_at(&tw->places, nr);
+	return pages_at(&tw->arena.places, nr);
 }
 
 static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
@@ -794,7 +869,7 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
  */
 static inline struct twheel_page *own_page_at(struct twheel *tw, u32 index)
 {
-	return pages_get(&tw->places, index / PLACES_PER_PAGE);
+	return pages_get(&tw->arena.places, index / PLACES_PER_PAGE);
 }
 
 /* Of an entry of the wheel, which may have outlived its timeout's page. */
@@ -850,17 +925,17 @@ static s64 namespace_offset_ns(u32 clock)
 
 static u64 twheel_now(const struct twheel *tw)
 {
-	switch (tw->clock) {
+	switch (tw->clock.kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns() + tw->offset_ns;
+		return ktime_get_boottime_ns() + tw->clock.offset_ns;
 	case TWHEEL_CLOCK_REALTIME:
 		return ktime_get_real_ns();
 	case TWHEEL_CLOCK_TAI:
 		return ktime_get_clocktai_ns();
 	case TWHEEL_CLOCK_VIRTUAL:
-		return READ_ONCE(tw->virtual_now_ns);
+		return READ_ONCE(tw->clock.virtual_now_ns);
 	default:
-		return ktime_get_ns() + tw->offset_ns;
+		return ktime_get_ns() + tw->clock.offset_ns;
 	}
 }
 
@@ -875,14 +950,14 @@ static u64 time_add(u64 a_ns, u64 b_ns)
 static u64 deadline_tick(const struct twheel *tw, u64 deadline_ns)
 {
 	if (deadline_ns >= TWHEEL_TIME_NEVER)
-		return tw->max_tick;
-	return DIV64_U64_ROUND_UP(deadline_ns, tw->tick_ns);
+		return tw->clock.max_tick;
+	return DIV64_U64_ROUND_UP(deadline_ns, tw->clock.tick_ns);
 }
 
 /* The latest edge of a tick that has passed. */
 static u64 twheel_edge_ns(const struct twheel *tw)
 {
-	return div64_u64(twheel_now(tw), tw->tick_ns) * tw->tick_ns;
+	return div64_u64(twheel_now(tw), tw->clock.tick_ns) * tw->clock.tick_ns;
 }
 
 /*
@@ -892,14 +967,14 @@ static u64 twheel_edge_ns(const struct twheel *tw)
  */
 static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
 {
-	return tick >= tw->max_tick - 1 ? WAKE_NEVER : tick * tw->tick_ns;
+	return tick >= tw->clock.max_tick - 1 ? WAKE_NEVER : tick * tw->clock.tick_ns;
 }
 
 /* The refresh table */
 
 static u64 *word_at(struct twheel *tw, u32 index)
 {
-	u64 *words = pages_at(&tw->words, index / WORDS_PER_PAGE);
+	u64 *words = pages_at(&tw->refresh.words, index / WORDS_PER_PAGE);
 
 	return words ? &words[index % WORDS_PER_PAGE] : NULL;
 }
@@ -914,7 +989,7 @@ static inline void word_begin(struct twheel *tw, const struct twheel_timeout *t,
 	u64 *word;
 
 	/* A table that comes later begins with what there is then. */
-	if (!READ_ONCE(tw->words.nr))
+	if (!READ_ONCE(tw->refresh.words.nr))
 		return;
 	rcu_read_lock();
 	word = word_at(tw, timeout_index(t));
@@ -934,7 +1009,7 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (!READ_ONCE(tw->words.nr) || state & STATE_PERIODIC ||
+	if (!READ_ONCE(tw->refresh.words.nr) || state & STATE_PERIODIC ||
 	    !state_is_pending(state))
 		return deadline_ns;
 	word = word_at(tw, timeout_index(t));
@@ -953,38 +1028,38 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 /* wake_ns as the machine counts.  It is later than now, and so not below 0. */
 static ktime_t wake_expiry(const struct twheel *tw)
 {
-	return ns_to_ktime(min_t(u64, tw->wake_ns - tw->offset_ns, KTIME_MAX));
+	return ns_to_ktime(min_t(u64, tw->wake.at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
 /* Make the hrtimer, or the kthread at once, follow from wake_ns. */
 static void wake_program(struct twheel *tw)
-	__must_hold(&tw->wake_lock)
+	__must_hold(&tw->wake.lock)
 {
-	lockdep_assert_held(&tw->wake_lock);
+	lockdep_assert_held(&tw->wake.lock);
 
-	if (tw->closing)
+	if (tw->wake.closing)
 		return;
-	if (tw->wake_ns == WAKE_NOW ||
-	    (tw->wake_ns != WAKE_NEVER && tw->wake_ns <= twheel_now(tw)))
-		twheel_turn_request(&tw->turn);
-	else if (tw->clock == TWHEEL_CLOCK_VIRTUAL)
+	if (tw->wake.at_ns == WAKE_NOW ||
+	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(tw)))
+		twheel_turn_request(&tw->wake.turn);
+	else if (tw->clock.kind == TWHEEL_CLOCK_VIRTUAL)
 		return;	/* ADVANCE will see to it */
-	else if (tw->wake_ns == WAKE_NEVER)
-		hrtimer_try_to_cancel(&tw->timer); /* G6 */
+	else if (tw->wake.at_ns == WAKE_NEVER)
+		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 */
 	else
-		hrtimer_start(&tw->timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
+		hrtimer_start(&tw->wake.timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
 }
 
 static void wake_at(struct twheel *tw, u64 edge_ns)
 {
-	spin_lock(&tw->wake_lock);
-	if (edge_ns < tw->wake_ns) {
-		WRITE_ONCE(tw->wake_ns, edge_ns);
+	spin_lock(&tw->wake.lock);
+	if (edge_ns < tw->wake.at_ns) {
+		WRITE_ONCE(tw->wake.at_ns, edge_ns);
 		/* A pass looks at wake_ns when it ends. */
-		if (!tw->passing)
+		if (!tw->wake.passing)
 			wake_program(tw);
 	}
-	spin_unlock(&tw->wake_lock);
+	spin_unlock(&tw->wake.lock);
 }
 
 /*
@@ -997,7 +1072,7 @@ static void wake_at(struct twheel *tw, u64 edge_ns)
  */
 static void wake_for(struct twheel *tw, u64 due_ns)
 {
-	if (due_ns < READ_ONCE(tw->wake_ns) && due_ns < TWHEEL_TIME_NEVER)
+	if (due_ns < READ_ONCE(tw->wake.at_ns) && due_ns < TWHEEL_TIME_NEVER)
 		wake_at(tw, tick_edge_ns(tw, deadline_tick(tw, due_ns)));
 }
 
@@ -1006,9 +1081,9 @@ static void wake_for(struct twheel *tw, u64 due_ns)
  */
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
-	struct twheel *tw = container_of(timer, struct twheel, timer);
+	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
 
-	twheel_turn_request(&tw->turn);
+	twheel_turn_request(&tw->wake.turn);
 	return HRTIMER_NORESTART;
 }
 
@@ -1019,8 +1094,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 {
 	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
-	if (wq_has_sleeper(&tw->wait))
-		__wake_up(&tw->wait, TASK_NORMAL, nr, poll_to_key(events));
+	if (wq_has_sleeper(&tw->events.wait))
+		__wake_up(&tw->events.wait, TASK_NORMAL, nr, poll_to_key(events));
 }
 
 /* Ask for a whole pass that begins from now on; returns its number. */
@@ -1028,26 +1103,26 @@ static u64 pass_request(struct twheel *tw)
 {
 	u64 wanted;
 
-	spin_lock(&tw->wake_lock);
-	wanted = ++tw->sync_wanted;
-	WRITE_ONCE(tw->wake_ns, WAKE_NOW);
-	if (!tw->passing)
+	spin_lock(&tw->wake.lock);
+	wanted = ++tw->wake.sync_wanted;
+	WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
+	if (!tw->wake.passing)
 		wake_program(tw);
-	spin_unlock(&tw->wake_lock);
+	spin_unlock(&tw->wake.lock);
 	return wanted;
 }
 
 static bool pass_is_done(const struct twheel *tw, u64 wanted)
 {
 	/* Pairs with the release in pass_end(): what that pass did is seen. */
-	return smp_load_acquire(&tw->sync_done) >= wanted;
+	return smp_load_acquire(&tw->wake.sync_done) >= wanted;
 }
 
 static int pass_sync(struct twheel *tw)
 {
 	u64 wanted = pass_request(tw);
 
-	return wait_event_interruptible(tw->sync_wait,
+	return wait_event_interruptible(tw->wake.sync_wait,
 					pass_is_done(tw, wanted));
 }
 
@@ -1059,17 +1134,17 @@ static int pass_sync(struct twheel *tw)
 
 static int wheel_charge(struct twheel *tw, size_t bytes)
 {
-	int err = twheel_charge(tw->user, bytes);
+	int err = twheel_charge(tw->memory.user, bytes);
 
 	if (!err)
-		atomic_long_add(bytes, &tw->charged);
+		atomic_long_add(bytes, &tw->memory.charged);
 	return err;
 }
 
 static void wheel_uncharge(struct twheel *tw, size_t bytes)
 {
-	atomic_long_sub(bytes, &tw->charged);
-	twheel_uncharge(tw->user, bytes);
+	atomic_long_sub(bytes, &tw->memory.charged);
+	twheel_uncharge(tw->memory.user, bytes);
 }
 
 /* A page, for what users make us keep. */
@@ -1169,7 +1244,7 @@ static void table_free_rcu(struct rcu_head *rcu)
 /* A table with room for more, in place of one that is full or not there. */
 static int table_grow(struct twheel *tw, struct twheel_pages *pages,
 		      struct twheel_table *old)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	size_t size = old ? 2 * old->size : PAGE_SIZE;
 	struct twheel_table *table;
@@ -1189,19 +1264,19 @@ static int table_grow(struct twheel *tw, struct twheel_pages *pages,
 }
 
 static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	struct twheel_table *table;
 
 	table = rcu_dereference_protected(pages->table,
-					  lockdep_is_held(&tw->grow_mutex));
+					  lockdep_is_held(&tw->arena.mutex));
 	if (!table || pages->nr == table_capacity(table)) {
 		int err = table_grow(tw, pages, table);
 
 		if (err)
 			return err;
 		table = rcu_dereference_protected(pages->table,
-						  lockdep_is_held(&tw->grow_mutex));
+						  lockdep_is_held(&tw->arena.mutex));
 	}
 	table->page[pages->nr] = page;
 	/* Pairs with the acquire in pages_at(). */
@@ -1211,19 +1286,19 @@ static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 
 static void pages_set(struct twheel *tw, struct twheel_pages *pages, u32 nr,
 		      void *page)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	struct twheel_table *table;
 
 	table = rcu_dereference_protected(pages->table,
-					  lockdep_is_held(&tw->grow_mutex));
+					  lockdep_is_held(&tw->arena.mutex));
 	/* Pairs with the READ_ONCE in pages_get(). */
 	smp_store_release(&table->page[nr], page);
 }
 
 /* Whether there is a place that has its word in a page of words. */
 static bool words_are_wanted(struct twheel *tw, u32 nr)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	u64 index = (u64)nr * WORDS_PER_PAGE;
 	u32 first = index / PLACES_PER_PAGE;
@@ -1244,41 +1319,41 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
  * from him here.
  */
 static void words_set(struct twheel *tw, u32 nr, void *words)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	struct page *seen;
 	void *old;
 
 	rcu_read_lock();
-	old = pages_at(&tw->words, nr) ?: tw->words_hole;
+	old = pages_at(&tw->refresh.words, nr) ?: tw->refresh.hole;
 	rcu_read_unlock();
 	seen = virt_to_page(old);
 	lock_page(seen);
-	pages_set(tw, &tw->words, nr, words);
+	pages_set(tw, &tw->refresh.words, nr, words);
 	unlock_page(seen);
-	unmap_mapping_range(&tw->mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
+	unmap_mapping_range(&tw->refresh.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 
 /* Make sure of a page of words, where there is one or at the end. */
 static int words_add(struct twheel *tw, u32 nr)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	void *words;
 	int err;
 
 	rcu_read_lock();
-	words = pages_at(&tw->words, nr);
+	words = pages_at(&tw->refresh.words, nr);
 	rcu_read_unlock();
 	if (words)
 		return 0;
 	err = page_get(tw, &words);
 	if (err)
 		return err;
-	if (nr < tw->words.nr) {
+	if (nr < tw->refresh.words.nr) {
 		words_set(tw, nr, words);
 		return 0;
 	}
-	err = pages_add(tw, &tw->words, words);
+	err = pages_add(tw, &tw->refresh.words, words);
 	if (err)
 		page_put(tw, words);
 	return err;
@@ -1286,7 +1361,7 @@ static int words_add(struct twheel *tw, u32 nr)
 
 /* Make sure of the words of a page of places. */
 static int words_provide(struct twheel *tw, u32 first_index)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
 	u32 last = (first_index + PLACES_PER_PAGE - 1) / WORDS_PER_PAGE;
@@ -1299,26 +1374,26 @@ static int words_provide(struct twheel *tw, u32 first_index)
 
 /* Put a page where one was freed, or at the end. */
 static int arena_add(struct twheel *tw, struct twheel_page *page)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
 	int err;
 
-	if (nr == tw->places.nr) {
-		err = pages_add(tw, &tw->places, page);
+	if (nr == tw->arena.places.nr) {
+		err = pages_add(tw, &tw->arena.places, page);
 		if (err)
 			return err;
 	} else {
-		pages_set(tw, &tw->places, nr, page);
-		WRITE_ONCE(tw->nr_holes, tw->nr_holes - 1);
+		pages_set(tw, &tw->arena.places, nr, page);
+		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
-	WRITE_ONCE(tw->shrink_below, U32_MAX);
+	WRITE_ONCE(tw->shrink.below, U32_MAX);
 	return 0;
 }
 
 /* Add a page of places to the free ones. */
 static int arena_grow(struct twheel *tw)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	struct twheel_page *page;
 	u32 first_index;
@@ -1326,12 +1401,12 @@ static int arena_grow(struct twheel *tw)
 	int err;
 
 	rcu_read_lock();
-	while (tw->first_hole < tw->places.nr && page_at(tw, tw->first_hole))
-		tw->first_hole++;
+	while (tw->arena.first_hole < tw->arena.places.nr && page_at(tw, tw->arena.first_hole))
+		tw->arena.first_hole++;
 	rcu_read_unlock();
-	first_index = tw->first_hole * PLACES_PER_PAGE;
+	first_index = tw->arena.first_hole * PLACES_PER_PAGE;
 
-	if (tw->has_words) {
+	if (tw->refresh.has_words) {
 		err = words_provide(tw, first_index);
 		if (err)
 			return err;
@@ -1343,7 +1418,7 @@ static int arena_grow(struct twheel *tw)
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
 
-		atomic64_set(&t->state, (u64)tw->first_gen << STATE_GEN_SHIFT);
+		atomic64_set(&t->state, (u64)tw->arena.first_gen << STATE_GEN_SHIFT);
 		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
 	}
 	err = arena_add(tw, page);
@@ -1352,7 +1427,7 @@ static int arena_grow(struct twheel *tw)
 		return err;
 	}
 	llist_add_batch(&page->timeout[0].node,
-			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->freed);
+			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->arena.freed);
 	return 0;
 }
 
@@ -1389,7 +1464,7 @@ static void words_begin(struct twheel *tw, struct twheel_page *page)
  */
 static u64 arena_limit(const struct twheel *tw)
 {
-	u32 most = READ_ONCE(tw->max_pending);
+	u32 most = READ_ONCE(tw->arena.max_pending);
 
 	return (u64)most + max(most, 4U * INBOX_WATERMARK);
 }
@@ -1411,17 +1486,17 @@ u64 twheel_refresh_size(const struct twheel *tw)
 
 /* The words of all places that there are. */
 static int words_make(struct twheel *tw)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
-	u32 nr, end = DIV_ROUND_UP(tw->places.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
+	u32 nr, end = DIV_ROUND_UP(tw->arena.places.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
 	struct twheel_page *page;
 	int err = 0;
 
 	for (nr = 0; nr < end; nr++) {
 		if (words_are_wanted(tw, nr))
 			err = words_add(tw, nr);
-		else if (nr == tw->words.nr)
-			err = pages_add(tw, &tw->words, NULL);
+		else if (nr == tw->refresh.words.nr)
+			err = pages_add(tw, &tw->refresh.words, NULL);
 		if (err)
 			return err;
 		/* A million timeouts have 2,000 pages of words. */
@@ -1429,7 +1504,7 @@ static int words_make(struct twheel *tw)
 			return -EINTR;
 		cond_resched();
 	}
-	for (nr = 0; nr < tw->places.nr; nr++) {
+	for (nr = 0; nr < tw->arena.places.nr; nr++) {
 		rcu_read_lock();
 		page = page_at(tw, nr);
 		if (page)
@@ -1453,15 +1528,15 @@ int twheel_map_words(struct twheel *tw)
 {
 	int err = 0;
 
-	if (mutex_lock_killable(&tw->grow_mutex))
+	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
-	if (!tw->words_hole)
-		err = page_get(tw, &tw->words_hole);
-	if (!err && !tw->has_words)
+	if (!tw->refresh.hole)
+		err = page_get(tw, &tw->refresh.hole);
+	if (!err && !tw->refresh.has_words)
 		err = words_make(tw);
 	if (!err)
-		WRITE_ONCE(tw->has_words, true);
-	mutex_unlock(&tw->grow_mutex);
+		WRITE_ONCE(tw->refresh.has_words, true);
+	mutex_unlock(&tw->arena.mutex);
 	return err;
 }
 
@@ -1478,17 +1553,17 @@ int twheel_map_words(struct twheel *tw)
  */
 struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 {
-	tw->mapping.host = inode;
-	tw->mapping.a_ops = &empty_aops;
-	return &tw->mapping;
+	tw->refresh.mapping.host = inode;
+	tw->refresh.mapping.a_ops = &empty_aops;
+	return &tw->refresh.mapping;
 }
 
 /* What users see of the refresh table at a page's number; NULL beyond its end. */
 static void *words_seen(struct twheel *tw, unsigned long nr)
 {
-	if (nr >= READ_ONCE(tw->words.nr))
+	if (nr >= READ_ONCE(tw->refresh.words.nr))
 		return NULL;
-	return pages_at(&tw->words, nr) ?: tw->words_hole;
+	return pages_at(&tw->refresh.words, nr) ?: tw->refresh.hole;
 }
 
 /**
@@ -1531,14 +1606,14 @@ static int arena_reclaim(struct twheel *tw)
 {
 	u64 wanted = pass_request(tw);
 
-	return wait_event_killable(tw->sync_wait, pass_is_done(tw, wanted)) ?
+	return wait_event_killable(tw->wake.sync_wait, pass_is_done(tw, wanted)) ?
 	       -EINTR : 0;
 }
 
 /* Places that there are; without grow_mutex, about as many. */
 static u64 arena_size(const struct twheel *tw)
 {
-	return (u64)(READ_ONCE(tw->places.nr) - READ_ONCE(tw->nr_holes)) *
+	return (u64)(READ_ONCE(tw->arena.places.nr) - READ_ONCE(tw->arena.nr_holes)) *
 	       PLACES_PER_PAGE;
 }
 
@@ -1547,28 +1622,28 @@ static int arena_provide(struct twheel *tw)
 	bool full = false;
 	int err = 0;
 
-	if (mutex_lock_killable(&tw->grow_mutex))
+	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	/* Someone else may have grown it, or freed places, meanwhile. */
-	if (llist_empty(&tw->freed)) {
+	if (llist_empty(&tw->arena.freed)) {
 		full = arena_size(tw) >=
-		       arena_limit(tw) + atomic_read(&tw->nr_retired);
+		       arena_limit(tw) + atomic_read(&tw->arena.nr_retired);
 		if (!full)
 			err = arena_grow(tw);
 	}
-	mutex_unlock(&tw->grow_mutex);
+	mutex_unlock(&tw->arena.mutex);
 	return full ? arena_reclaim(tw) : err;
 }
 
 /* What arena_shrink() has put aside is free as well. */
 static noinline void sifted_take(struct twheel *tw)
-	__must_hold(&tw->free_lock)
+	__must_hold(&tw->arena.free_lock)
 {
-	lockdep_assert_held(&tw->free_lock);
-	if (tw->sifted.nr)
-		tw->sifted.last->next = NULL;
-	tw->free = tw->sifted.first;
-	tw->sifted = (struct chain){};
+	lockdep_assert_held(&tw->arena.free_lock);
+	if (tw->arena.sifted.nr)
+		tw->arena.sifted.last->next = NULL;
+	tw->arena.free = tw->arena.sifted.first;
+	tw->arena.sifted = (struct chain){};
 }
 
 /* Move up to @nr free places to the end of a chain; returns how many. */
@@ -1579,22 +1654,22 @@ static __always_inline unsigned int places_pop(struct twheel *tw,
 	struct llist_node *place;
 	unsigned int got = 0;
 
-	spin_lock(&tw->free_lock);
+	spin_lock(&tw->arena.free_lock);
 	while (got < nr) {
-		if (!tw->free)
-			tw->free = llist_del_all(&tw->freed);
-		if (unlikely(!tw->free))
+		if (!tw->arena.free)
+			tw->arena.free = llist_del_all(&tw->arena.freed);
+		if (unlikely(!tw->arena.free))
 			sifted_take(tw);
-		if (!tw->free)
+		if (!tw->arena.free)
 			break;
-		**tail = tw->free;
-		for (place = tw->free; place && got < nr; got++) {
+		**tail = tw->arena.free;
+		for (place = tw->arena.free; place && got < nr; got++) {
 			*tail = &place->next;
 			place = place->next;
 		}
-		tw->free = place;
+		tw->arena.free = place;
 	}
-	spin_unlock(&tw->free_lock);
+	spin_unlock(&tw->arena.free_lock);
 	return got;
 }
 
@@ -1618,7 +1693,7 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 		 * No more memory: but some may be waiting in the inbox, or away
 		 * with arena_shrink(), which others may keep from going on.
 		 */
-		if (reclaims++ > (READ_ONCE(tw->shrinking) ? 3 : 0) ||
+		if (reclaims++ > (READ_ONCE(tw->shrink.running) ? 3 : 0) ||
 		    arena_reclaim(tw))
 			break;
 	}
@@ -1635,7 +1710,7 @@ static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 	 * last state has generation 0, which no id has.
 	 */
 	if (!state_gen(state)) {
-		atomic_inc(&tw->nr_retired);
+		atomic_inc(&tw->arena.nr_retired);
 		return;
 	}
 	chain_add(&ending->places, t);
@@ -1644,7 +1719,7 @@ static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 /* The life of one that was UNREAD is over; its place does not count any more. */
 static inline void timeout_end(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct ending *ending)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	state = state_freed(state);
 	atomic64_set(&t->state, state);
@@ -1655,14 +1730,14 @@ static inline void timeout_end(struct twheel *tw, struct twheel_timeout *t,
 /* Count timeouts in; returns how many there was a place for, exactly. */
 static inline unsigned int live_take(struct twheel *tw, unsigned int nr)
 {
-	int live = atomic_read(&tw->live);
+	int live = atomic_read(&tw->arena.live);
 	unsigned int got;
 
 	do {
-		got = min_t(unsigned int, nr, tw->max_pending - live);
+		got = min_t(unsigned int, nr, tw->arena.max_pending - live);
 		if (!got)
 			return 0;
-	} while (!atomic_try_cmpxchg(&tw->live, &live, live + got));
+	} while (!atomic_try_cmpxchg(&tw->arena.live, &live, live + got));
 	return got;
 }
 
@@ -1672,8 +1747,8 @@ static void live_give(struct twheel *tw, unsigned int nr)
 
 	if (!nr)
 		return;
-	live = atomic_sub_return(nr, &tw->live);
-	if (live + nr >= tw->max_pending)
+	live = atomic_sub_return(nr, &tw->arena.live);
+	if (live + nr >= tw->arena.max_pending)
 		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
 }
 
@@ -1685,7 +1760,7 @@ periodic_page(const struct twheel_periodic *periodic)
 
 /* Have a page share that of the page beside it, or make one for both. */
 static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	struct twheel_periodic_page *both = NULL;
 	struct twheel_page *beside;
@@ -1721,7 +1796,7 @@ static int periodic_provide(struct twheel *tw, u32 index)
 		return 0;
 	}
 	rcu_read_unlock();
-	if (mutex_lock_killable(&tw->grow_mutex))
+	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	/* It may be another page, or none, by now; it is not removed meanwhile. */
 	rcu_read_lock();
@@ -1729,7 +1804,7 @@ static int periodic_provide(struct twheel *tw, u32 index)
 	rcu_read_unlock();
 	if (page && !page->periodic)
 		err = periodic_add(tw, page, nr);
-	mutex_unlock(&tw->grow_mutex);
+	mutex_unlock(&tw->arena.mutex);
 	return err;
 }
 
@@ -1750,15 +1825,15 @@ static bool periodic_remove(struct twheel_page *page)
 static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
 
 static int chunks_add(struct twheel *tw)
-	__must_hold(&tw->room_mutex)
+	__must_hold(&tw->room.mutex)
 {
 	void *page;
 	int err = page_get(tw, &page);
 
 	if (err)
 		return err;
-	llist_add(page, &tw->gifts);
-	tw->nr_chunk_pages++;
+	llist_add(page, &tw->room.gifts);
+	tw->room.nr_chunk_pages++;
 	return 0;
 }
 
@@ -1766,40 +1841,40 @@ static int room_provide(struct twheel *tw)
 {
 	int err = 0;
 
-	if (mutex_lock_killable(&tw->room_mutex))
+	if (mutex_lock_killable(&tw->room.mutex))
 		return -EINTR;
-	while (!err && atomic_long_read(&tw->room_used) > tw->room) {
-		long room = atomic_long_read(&tw->room_used) + ROOM_AHEAD;
+	while (!err && atomic_long_read(&tw->room.used) > tw->room.provided) {
+		long room = atomic_long_read(&tw->room.used) + ROOM_AHEAD;
 
-		if (tw->nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
+		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
 			err = chunks_add(tw);
 		else
-			WRITE_ONCE(tw->room, room);
+			WRITE_ONCE(tw->room.provided, room);
 	}
 	if (err) {
 		/* What there is may suffice, with nothing in reserve. */
-		long room = atomic_long_read(&tw->room_used);
+		long room = atomic_long_read(&tw->room.used);
 
-		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->nr_chunk_pages) {
-			WRITE_ONCE(tw->room, max(room, tw->room));
+		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->room.nr_chunk_pages) {
+			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
 			err = 0;
 		}
 	}
-	WRITE_ONCE(tw->room_short, err);
-	mutex_unlock(&tw->room_mutex);
+	WRITE_ONCE(tw->room.short_of, err);
+	mutex_unlock(&tw->room.mutex);
 	return err;
 }
 
 static void room_give(struct twheel *tw, unsigned int nr)
 {
 	if (nr)
-		atomic_long_sub(nr, &tw->room_used);
+		atomic_long_sub(nr, &tw->room.used);
 }
 
 /* False where more chunks are needed for it. */
 static inline bool room_take_at_hand(struct twheel *tw, unsigned int nr)
 {
-	if (atomic_long_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
+	if (atomic_long_add_return(nr, &tw->room.used) <= READ_ONCE(tw->room.provided))
 		return true;
 	room_give(tw, nr);
 	return false;
@@ -1809,7 +1884,7 @@ static int room_take(struct twheel *tw, unsigned int nr)
 {
 	int err;
 
-	if (atomic_long_add_return(nr, &tw->room_used) <= READ_ONCE(tw->room))
+	if (atomic_long_add_return(nr, &tw->room.used) <= READ_ONCE(tw->room.provided))
 		return 0;
 	err = room_provide(tw);
 	if (err)
@@ -1827,7 +1902,7 @@ static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
 
 	if (likely(!err) || err == -EINTR)
 		return err;
-	WRITE_ONCE(tw->starved, true);
+	WRITE_ONCE(tw->room.starved, true);
 	return arena_reclaim(tw) ?: room_take(tw, nr);
 }
 
@@ -1837,21 +1912,21 @@ static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
  */
 static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
 {
-	s64 pending = atomic_read(&tw->live);
+	s64 pending = atomic_read(&tw->arena.live);
 
-	return atomic_long_read(&tw->room_used) > 2 * pending + slack;
+	return atomic_long_read(&tw->room.used) > 2 * pending + slack;
 }
 
 /* Places and room that nobody needs; too much of it is to be given back. */
 static bool memory_is_wasted(const struct twheel *tw)
 {
-	u64 live = atomic_read(&tw->live);
+	u64 live = atomic_read(&tw->arena.live);
 
-	if (READ_ONCE(tw->shrink_wanted))
+	if (READ_ONCE(tw->shrink.wanted))
 		return false;
-	return (live < READ_ONCE(tw->shrink_below) &&
+	return (live < READ_ONCE(tw->shrink.below) &&
 		arena_size(tw) > 2 * live + FREE_SLACK) ||
-	       READ_ONCE(tw->room) > 2 * live + ROOM_SLACK;
+	       READ_ONCE(tw->room.provided) > 2 * live + ROOM_SLACK;
 }
 
 /*
@@ -1860,13 +1935,13 @@ static bool memory_is_wasted(const struct twheel *tw)
  */
 static void shrink_request(struct twheel *tw)
 {
-	spin_lock(&tw->wake_lock);
-	if (!tw->shrink_wanted && !tw->closing) {
-		WRITE_ONCE(tw->shrink_wanted, true);
-		kthread_queue_delayed_work(tw->turn.queue->worker,
-					   &tw->shrink_work, SHRINK_DELAY);
+	spin_lock(&tw->wake.lock);
+	if (!tw->shrink.wanted && !tw->wake.closing) {
+		WRITE_ONCE(tw->shrink.wanted, true);
+		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
+					   &tw->shrink.work, SHRINK_DELAY);
 	}
-	spin_unlock(&tw->wake_lock);
+	spin_unlock(&tw->wake.lock);
 }
 
 /* Finish a batch of timeouts that have ended. */
@@ -1874,9 +1949,9 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 {
 	if (ending->places.first)
 		llist_add_batch(ending->places.first, ending->places.last,
-				&tw->freed);
+				&tw->arena.freed);
 	if (ending->nr_cancelled)
-		atomic64_add(ending->nr_cancelled, &tw->cancelled);
+		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
 	room_give(tw, ending->nr_room);
 	live_give(tw, ending->nr_places);
 	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
@@ -1906,7 +1981,7 @@ static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
  */
 static u64 periods_unread(const struct twheel *tw, const struct twheel_timeout *t,
 			  u64 state)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	const struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
@@ -1936,20 +2011,20 @@ static u32 periods_count(u32 count, u64 nr)
  */
 static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
 			   u64 nr)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
 
 	if (!nr)
 		return;
-	tw->expirations += nr;
-	tw->ready_changes++;
+	tw->events.expirations += nr;
+	tw->events.changes++;
 	if (state & STATE_LIMITED)
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
-	t->fired_ns = deadline_tick(tw, t->deadline_ns) * tw->tick_ns;
+	t->fired_ns = deadline_tick(tw, t->deadline_ns) * tw->clock.tick_ns;
 }
 
 /* The ready list: linked by index, since a timeout has no room for pointers */
@@ -1965,66 +2040,66 @@ static inline struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
 
 static inline void ready_add(struct twheel *tw, struct twheel_timeout *t,
 			     u32 index)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
-	struct twheel_timeout *last = tw->ready_last;
+	struct twheel_timeout *last = tw->events.last;
 	u32 link = index + 1;
 
-	lockdep_assert_held(&tw->lock);
-	t->prev = tw->ready_last_link;
+	lockdep_assert_held(&tw->events.lock);
+	t->prev = tw->events.last_link;
 	t->next = 0;
 	if (last)
 		last->next = link;
 	else
-		tw->ready_first = t;
-	tw->ready_last = t;
-	tw->ready_last_link = link;
-	WRITE_ONCE(tw->nr_unread, tw->nr_unread + 1);
+		tw->events.first = t;
+	tw->events.last = t;
+	tw->events.last_link = link;
+	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread + 1);
 }
 
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	struct twheel_timeout *prev = ready_at(tw, t->prev);
 	struct twheel_timeout *next = ready_at(tw, t->next);
 
-	lockdep_assert_held(&tw->lock);
+	lockdep_assert_held(&tw->events.lock);
 	if (prev)
 		prev->next = t->next;
 	else
-		tw->ready_first = next;
+		tw->events.first = next;
 	if (next) {
 		next->prev = t->prev;
 	} else {
-		tw->ready_last = prev;
-		tw->ready_last_link = t->prev;
+		tw->events.last = prev;
+		tw->events.last_link = t->prev;
 	}
-	WRITE_ONCE(tw->nr_unread, tw->nr_unread - 1);
+	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread - 1);
 }
 
 /* Take the first @nr off; @first is the one that follows them. */
 static void ready_cut(struct twheel *tw, struct twheel_timeout *first,
 		      unsigned int nr)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
-	lockdep_assert_held(&tw->lock);
-	tw->ready_first = first;
+	lockdep_assert_held(&tw->events.lock);
+	tw->events.first = first;
 	if (first) {
 		first->prev = 0;
 	} else {
-		tw->ready_last = NULL;
-		tw->ready_last_link = 0;
+		tw->events.last = NULL;
+		tw->events.last_link = 0;
 	}
-	WRITE_ONCE(tw->nr_unread, tw->nr_unread - nr);
+	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread - nr);
 }
 
 /* Take a timeout's event away, which is revoked. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	periods_settle(tw, t, state, periods_unread(tw, t, state));
 	ready_del(tw, t);
-	tw->ready_changes++;
+	tw->events.changes++;
 }
 
 /*
@@ -2049,8 +2124,8 @@ static u64 inbox_add(struct twheel *tw, const struct chain *chain, u64 due_ns)
 
 	if (!chain->nr)
 		return due_ns;
-	len = atomic_add_return(chain->nr, &tw->inbox_len);
-	llist_add_batch(chain->first, chain->last, &tw->inbox);
+	len = atomic_add_return(chain->nr, &tw->inbox.len);
+	llist_add_batch(chain->first, chain->last, &tw->inbox.list);
 	if (len >= INBOX_WATERMARK && len - chain->nr < INBOX_WATERMARK)
 		return WAKE_NOW;
 	return due_ns;
@@ -2060,7 +2135,7 @@ static u64 inbox_add(struct twheel *tw, const struct chain *chain, u64 due_ns)
 
 static clockid_t twheel_clockid(const struct twheel *tw)
 {
-	switch (tw->clock) {
+	switch (tw->clock.kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
 		return CLOCK_BOOTTIME;
 	case TWHEEL_CLOCK_REALTIME:
@@ -2073,33 +2148,33 @@ static clockid_t twheel_clockid(const struct twheel *tw)
 }
 
 static int twheel_start(struct twheel *tw)
-	__must_hold(&tw->control_mutex)
+	__must_hold(&tw->control.mutex)
 {
 	struct twheel_wheel_config config = {
-		.slots		= tw->slots,
-		.one_level	= tw->setup_flags & TWHEEL_SETUP_ONE_LEVEL,
-		.rewinds	= tw->clock == TWHEEL_CLOCK_REALTIME ||
-				  tw->clock == TWHEEL_CLOCK_TAI,
+		.slots		= tw->control.slots,
+		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
+		.rewinds	= tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
+				  tw->clock.kind == TWHEEL_CLOCK_TAI,
 	};
 	int err;
 
-	tw->offset_ns = namespace_offset_ns(tw->clock);
+	tw->clock.offset_ns = namespace_offset_ns(tw->clock.kind);
 	/* One more than the last tick that any clock reaches. */
-	tw->max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->tick_ns) + 2;
-	config.max_tick = tw->max_tick;
+	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
+	config.max_tick = tw->clock.max_tick;
 	tw->slots_size = twheel_wheel_size(&config);
 	err = area_get(tw, tw->slots_size, &tw->slots_memory);
 	if (err) {
-		tw->offset_ns = 0;
+		tw->clock.offset_ns = 0;
 		return err;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
-			  div64_u64(twheel_now(tw), tw->tick_ns));
-	hrtimer_setup(&tw->timer, timer_fired, twheel_clockid(tw),
+			  div64_u64(twheel_now(tw), tw->clock.tick_ns));
+	hrtimer_setup(&tw->wake.timer, timer_fired, twheel_clockid(tw),
 		      HRTIMER_MODE_ABS_SOFT);
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
-	smp_store_release(&tw->started, true);
+	smp_store_release(&tw->control.started, true);
 	return 0;
 }
 
@@ -2107,13 +2182,13 @@ static int twheel_start_lazily(struct twheel *tw)
 {
 	int err = 0;
 
-	if (mutex_lock_killable(&tw->control_mutex))
+	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
-	if (tw->draining)
+	if (tw->control.draining)
 		err = -ESHUTDOWN;
-	else if (!tw->started)
+	else if (!tw->control.started)
 		err = twheel_start(tw);
-	mutex_unlock(&tw->control_mutex);
+	mutex_unlock(&tw->control.mutex);
 	return err;
 }
 
@@ -2127,13 +2202,13 @@ static int twheel_start_lazily(struct twheel *tw)
 bool twheel_is_started(const struct twheel *tw)
 {
 	/* Pairs with the release in twheel_start(). */
-	return smp_load_acquire(&tw->started);
+	return smp_load_acquire(&tw->control.started);
 }
 
 /* Before @nr are armed; what comes in between is settled by commit. */
 static int arm_allowed(struct twheel *tw, unsigned int nr)
 {
-	if (READ_ONCE(tw->draining))
+	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	/* An ARM that arms nothing leaves SETUP open. */
 	if (likely(twheel_is_started(tw)) || !nr)
@@ -2202,7 +2277,7 @@ static __always_inline struct life life_of(const struct twheel *tw,
 
 	if (likely(!arm->interval_ns))
 		return life;
-	life.interval_ns = clamp(arm->interval_ns, tw->tick_ns,
+	life.interval_ns = clamp(arm->interval_ns, tw->clock.tick_ns,
 				 TWHEEL_TIME_NEVER);
 	life.flags |= STATE_PERIODIC;
 	if (arm->flags & TWHEEL_ARM_FIXED_DELAY)
@@ -2425,18 +2500,18 @@ static __always_inline int arm_commit(struct twheel *tw,
 {
 	struct chain chain = { .first = arming->first };
 	struct llist_node *node = arming->first;
-	int nr_requeued = atomic_read(&tw->nr_requeued);
+	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
 	u64 due_ns;
 	unsigned int i;
 	int err = 0;
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
 	rcu_read_lock();
-	if (READ_ONCE(tw->draining)) {
+	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
 		nr = 0;
 	}
-	atomic64_add(nr, &tw->armed);
+	atomic64_add(nr, &tw->arena.armed);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t =
 			llist_entry(node, struct twheel_timeout, node);
@@ -2454,7 +2529,7 @@ static __always_inline int arm_commit(struct twheel *tw,
 		 * have a full barrier between the two: llist_add_batch() here,
 		 * atomic_inc_return() there.
 		 */
-		if (atomic_read(&tw->nr_requeued) != nr_requeued)
+		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
 			due_ns = WAKE_NOW;
 		wake_for(tw, due_ns);
 	}
@@ -2494,8 +2569,8 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 
 	while ((t = timeout_by_id(tw, id, state)) &&
 	       unlikely(state_phase(*state) == PHASE_REARMING)) {
-		spin_lock(&tw->lock);
-		spin_unlock(&tw->lock);
+		spin_lock(&tw->events.lock);
+		spin_unlock(&tw->events.lock);
 	}
 	return t;
 }
@@ -2509,14 +2584,14 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 static inline void look_begin(struct twheel *tw, struct twheel_look *look)
 {
 	/* Pairs with the release in page_remove(): those pages are not found. */
-	look->changes = smp_load_acquire(&tw->nr_removed);
+	look->changes = smp_load_acquire(&tw->arena.nr_removed);
 }
 
 static inline bool look_is_good(struct twheel *tw,
 				const struct twheel_look *look)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nobody waits for us");
-	return READ_ONCE(tw->nr_removed) == look->changes;
+	return READ_ONCE(tw->arena.nr_removed) == look->changes;
 }
 
 static enum twheel_verdict state_verdict(u64 state)
@@ -2570,16 +2645,16 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 {
 	bool won;
 
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	won = atomic64_read(&t->state) == seen;
 	if (won) {
 		event_take(tw, t, seen);
-		tw->revoked++;
+		tw->events.revoked++;
 		if (state_keeps_room(seen))
 			ending->nr_room++;
 		timeout_end(tw, t, seen, ending);
 	}
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	return won;
 }
 
@@ -2729,7 +2804,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	u32 needy = 0;
 
 	rearming->nr_room = 0;
-	if (READ_ONCE(tw->draining))
+	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	/*
 	 * Most of them need no room; but to take it for all of them is cheaper than
@@ -2737,7 +2812,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	 */
 	if (likely(twheel_is_started(tw))) {
 		scarce = !room_take_at_hand(tw, nr) &&
-			 (READ_ONCE(tw->room_short) || room_take(tw, nr));
+			 (READ_ONCE(tw->room.short_of) || room_take(tw, nr));
 		if (likely(!scarce))
 			rearming->nr_room = nr;
 	}
@@ -2782,7 +2857,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
  */
 static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	if (state_phase(seen) != PHASE_ARMED ||
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
@@ -2797,12 +2872,12 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 /* A new life, of any kind, for a timeout that is as @seen. */
 static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	enum twheel_phase phase = state_phase(seen);
 	bool stays = entry_is_kept(t, seen, life);
 
-	lockdep_assert_held(&tw->lock);
+	lockdep_assert_held(&tw->events.lock);
 	/* An UNREAD timeout changes under the lock only; others may race. */
 	if (state_is_unread(seen)) {
 		if (atomic64_read(&t->state) != seen)
@@ -2837,7 +2912,7 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 			       struct twheel_timeout *t, u64 seen,
 			       struct twheel_rearming *rearming,
 			       struct requeue *requeue)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	struct life life = life_of(tw, arm, rearming->now_ns);
 	bool to_inbox;
@@ -2883,11 +2958,11 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
 	rcu_read_lock();
-	if (READ_ONCE(tw->draining)) {
+	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
 		goto unlock;
 	}
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	if (unlikely(!look_is_good(tw, look)))
 		for (i = 0; i < nr; i++)
 			look->timeout[i] = timeout_at(tw, (u32)arm[i].id);
@@ -2907,12 +2982,12 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		else
 			break;
 	}
-	tw->rearmed += nr_rearmed;
+	tw->events.rearmed += nr_rearmed;
 	due_ns = inbox_add(tw, &requeue.chain, requeue.due_ns);
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	/* Pairs with the look at it in twheel_arm_commit(). */
 	if (requeue.queued)
-		atomic_inc_return(&tw->nr_requeued);
+		atomic_inc_return(&tw->inbox.nr_requeued);
 	wake_for(tw, due_ns);
 	*nr_ok += nr_rearmed;
 unlock:
@@ -2951,7 +3026,7 @@ static inline bool event_is_plain(u64 state)
 /* What a periodic or a drained one has to say for itself. */
 static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct twheel_event *event)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 nr = periods_unread(tw, t, state);
 	bool drained = state & STATE_DRAINED;
@@ -2960,11 +3035,11 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	event->count = periods_count(timeout_count(t, state), nr);
 	if (nr) {
 		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
-		event->fired_ns = deadline_tick(tw, event->deadline_ns) * tw->tick_ns;
+		event->fired_ns = deadline_tick(tw, event->deadline_ns) * tw->clock.tick_ns;
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
 	/* What is read while the wheel is drained does not go on. */
-	if (READ_ONCE(tw->draining) && !timeout_has_ended(t, state, nr))
+	if (READ_ONCE(tw->control.draining) && !timeout_has_ended(t, state, nr))
 		drained = true;
 	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
 }
@@ -2986,9 +3061,9 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 	unsigned int i = 0;
 	u32 index;
 
-	spin_lock(&tw->lock);
-	look->changes = tw->ready_changes;
-	t = tw->ready_first;
+	spin_lock(&tw->events.lock);
+	look->changes = tw->events.changes;
+	t = tw->events.first;
 	index = t ? timeout_index(t) : 0;
 	while (t && i < nr) {
 		u64 state = atomic64_read(&t->state);
@@ -3009,19 +3084,19 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 		index = t->next - 1;
 		t = ready_at(tw, t->next);
 	}
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	return i;
 }
 
 /* The last event of a timeout was read. */
 static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		      bool drained, struct ending *ending)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	if (drained)
-		tw->drained_out++;
+		tw->events.drained_out++;
 	else
-		tw->completed++;
+		tw->events.completed++;
 	if (state_keeps_room(state))
 		ending->nr_room++;
 	timeout_end(tw, t, state, ending);
@@ -3032,7 +3107,7 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
  * at it.
  */
 static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
@@ -3054,7 +3129,7 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 /* Periods that an event, as it was looked at, has more than the timeout. */
 static u64 event_periods(const struct twheel_timeout *t, u64 state,
 			 const struct twheel_event *event)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	if (!state_keeps_room(state) || event->deadline_ns <= t->deadline_ns)
 		return 0;
@@ -3068,7 +3143,7 @@ static u64 event_periods(const struct twheel_timeout *t, u64 state,
  */
 static bool event_is_same(const struct twheel_timeout *t, u64 state,
 			  const struct twheel_event *event)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	return atomic64_read(&t->state) == state &&
 	       periods_count(timeout_count(t, state),
@@ -3080,9 +3155,9 @@ static unsigned int events_as_seen(struct twheel *tw,
 				   const struct twheel_event *event,
 				   const struct twheel_look *look,
 				   unsigned int nr)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
-	struct twheel_timeout *t = tw->ready_first;
+	struct twheel_timeout *t = tw->events.first;
 	unsigned int i;
 
 	for (i = 0; t && i < nr; i++, t = ready_at(tw, t->next)) {
@@ -3120,10 +3195,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 
 	/* Pairs with synchronize_rcu() in twheel_drain(). */
 	rcu_read_lock();
-	draining = READ_ONCE(tw->draining);
-	spin_lock(&tw->lock);
+	draining = READ_ONCE(tw->control.draining);
+	spin_lock(&tw->events.lock);
 	/* They were the first; others come at the end, and change nothing. */
-	if (unlikely(tw->ready_changes != look->changes))
+	if (unlikely(tw->events.changes != look->changes))
 		nr = events_as_seen(tw, event, look, nr);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
@@ -3147,13 +3222,13 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			break;	/* it was looked at before; look again */
 		}
 	}
-	tw->ready_changes++;
+	tw->events.changes++;
 	if (i)
 		ready_cut(tw, i < nr ? look->timeout[i] : ready_at(tw, next), i);
-	tw->completed += nr_completed;
-	tw->delivered += i;
+	tw->events.completed += nr_completed;
+	tw->events.delivered += i;
 	due_ns = inbox_add(tw, &chain, due_ns);
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	wake_for(tw, due_ns);
 	rcu_read_unlock();
 	ending_done(tw, &ending);
@@ -3162,7 +3237,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 
 unsigned int twheel_nr_events(const struct twheel *tw)
 {
-	return READ_ONCE(tw->nr_unread);
+	return READ_ONCE(tw->events.nr_unread);
 }
 
 bool twheel_has_events(const struct twheel *tw)
@@ -3172,23 +3247,23 @@ bool twheel_has_events(const struct twheel *tw)
 
 bool twheel_has_room(const struct twheel *tw)
 {
-	return atomic_read(&tw->live) < READ_ONCE(tw->max_pending);
+	return atomic_read(&tw->arena.live) < READ_ONCE(tw->arena.max_pending);
 }
 
 bool twheel_is_draining(const struct twheel *tw)
 {
-	return READ_ONCE(tw->draining);
+	return READ_ONCE(tw->control.draining);
 }
 
 bool twheel_is_drained(const struct twheel *tw)
 {
 	/* Pairs with the release in pass_end(): the events are there. */
-	return smp_load_acquire(&tw->drained);
+	return smp_load_acquire(&tw->control.drained);
 }
 
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 {
-	return &tw->wait;
+	return &tw->events.wait;
 }
 
 /* Looking */
@@ -3198,7 +3273,7 @@ struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
  * have passed since it expired.
  */
 static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	return state_keeps_room(state) && !(state & STATE_FIXED_DELAY) &&
 	       !timeout_has_ended(t, state, nr);
@@ -3207,7 +3282,7 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
 /* Periods that have passed since an UNREAD timeout expired; true if more are to come. */
 static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
 				 u64 state, struct twheel_status *status)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 nr = periods_unread(tw, t, state);
 	bool waits = unread_is_pending(t, state, nr);
@@ -3222,7 +3297,7 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 /* False if it is gone. */
 static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 			   u64 state, u64 now_ns, struct twheel_status *status)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	*status = (struct twheel_status){
 		.id		= timeout_id(t, state),
@@ -3276,7 +3351,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 	u64 state, now_ns = twheel_now(tw);
 	unsigned int i;
 
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
@@ -3284,7 +3359,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
 			status[i].result = -ENOENT;
 	}
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 }
 
 /**
@@ -3307,11 +3382,11 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	u32 page_nr, slot;
 	int i = 0;
 
-	if (*cursor >= (u64)READ_ONCE(tw->places.nr) * PLACES_PER_PAGE)
+	if (*cursor >= (u64)READ_ONCE(tw->arena.places.nr) * PLACES_PER_PAGE)
 		return -1;
 	page_nr = (u32)*cursor / PLACES_PER_PAGE;
 	slot = (u32)*cursor % PLACES_PER_PAGE;
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	page = page_at(tw, page_nr);
 	if (!page)
 		slot = PLACES_PER_PAGE;
@@ -3323,7 +3398,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		    timeout_status(tw, t, state, now_ns, &status[i]))
 			i++;
 	}
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	*cursor = (u64)page_nr * PLACES_PER_PAGE + slot;
 	return i;
 }
@@ -3340,7 +3415,7 @@ struct outlook {
 
 static void page_look(struct twheel *tw, const struct twheel_page *page,
 		      struct outlook *outlook)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u32 i;
 
@@ -3372,13 +3447,13 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 	u32 nr;
 
 	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
-	for (nr = 0; nr < READ_ONCE(tw->places.nr); nr++) {
+	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
 		/* What is being re-armed is in no state that counts. */
-		spin_lock(&tw->lock);
+		spin_lock(&tw->events.lock);
 		page = page_at(tw, nr);
 		if (page)
 			page_look(tw, page, outlook);
-		spin_unlock(&tw->lock);
+		spin_unlock(&tw->events.lock);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -3399,12 +3474,12 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 
 static void info_configuration(struct twheel *tw, struct twheel_info *info)
 {
-	info->clock = tw->clock;
-	info->tick_ns = tw->tick_ns;
-	info->slots = tw->slots;
+	info->clock = tw->clock.kind;
+	info->tick_ns = tw->clock.tick_ns;
+	info->slots = tw->control.slots;
 	info->levels = tw->wheel.nr_levels;
-	info->max_pending = tw->max_pending;
-	info->setup_flags = tw->setup_flags;
+	info->max_pending = tw->arena.max_pending;
+	info->setup_flags = tw->control.setup_flags;
 	info->refresh_size = twheel_refresh_size(tw);
 	info->now_ns = twheel_now(tw);
 }
@@ -3412,13 +3487,13 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 /* The same, while SETUP may be changing all of that. */
 static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
 {
-	if (mutex_lock_killable(&tw->control_mutex))
+	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
 	info_configuration(tw, info);
 	/* It would begin to live in the caller's time namespace. */
-	if (!tw->started)
-		info->now_ns += namespace_offset_ns(tw->clock);
-	mutex_unlock(&tw->control_mutex);
+	if (!tw->control.started)
+		info->now_ns += namespace_offset_ns(tw->clock.kind);
+	mutex_unlock(&tw->control.mutex);
 	return 0;
 }
 
@@ -3453,22 +3528,22 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		return err;
 	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
 
-	spin_lock(&tw->lock);
-	info->max_late_ns = tw->max_late_ns;
-	info->armed = atomic64_read(&tw->armed);
-	info->live = atomic_read(&tw->live);
-	info->unread = tw->nr_unread;
+	spin_lock(&tw->events.lock);
+	info->max_late_ns = tw->events.max_late_ns;
+	info->armed = atomic64_read(&tw->arena.armed);
+	info->live = atomic_read(&tw->arena.live);
+	info->unread = tw->events.nr_unread;
 	/* Some may have been read since they were counted. */
 	info->pending = info->live - info->unread +
 			min_t(u64, outlook.nr_both, info->unread);
-	info->expirations = tw->expirations;
-	info->delivered = tw->delivered;
-	info->completed = tw->completed;
-	info->cancelled = atomic64_read(&tw->cancelled);
-	info->revoked = tw->revoked;
-	info->drained = tw->drained_out;
-	info->rearmed = tw->rearmed;
-	spin_unlock(&tw->lock);
+	info->expirations = tw->events.expirations;
+	info->delivered = tw->events.delivered;
+	info->completed = tw->events.completed;
+	info->cancelled = atomic64_read(&tw->arena.cancelled);
+	info->revoked = tw->events.revoked;
+	info->drained = tw->events.drained_out;
+	info->rearmed = tw->events.rearmed;
+	spin_unlock(&tw->events.lock);
 	return 0;
 }
 
@@ -3484,7 +3559,7 @@ static bool budget_spend(const struct twheel *tw, int *budget, int nr)
 	int left = *budget - nr;
 
 	if ((left - 1) / KTHREAD_BATCH != (*budget - 1) / KTHREAD_BATCH &&
-	    ktime_get_ns() >= tw->turn_end_ns)
+	    ktime_get_ns() >= tw->pass.turn_end_ns)
 		left = 0;
 	*budget = left;
 	return left > 0;
@@ -3498,7 +3573,7 @@ static void gifts_accept(struct twheel *tw)
 	struct llist_node *node, *next;
 	unsigned int nr = 0;
 
-	llist_for_each_safe(node, next, llist_del_all(&tw->gifts)) {
+	llist_for_each_safe(node, next, llist_del_all(&tw->room.gifts)) {
 		twheel_wheel_give(&tw->wheel, (struct twheel_chunk_page *)node);
 		if (++nr % KTHREAD_BATCH == 0)
 			cond_resched();
@@ -3516,7 +3591,7 @@ static __always_inline void entry_insert(struct twheel *tw,
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 	struct twheel_entry entry = {
 		.tick	= state & STATE_OVERDUE ?
-			  div64_u64(deadline_ns, tw->tick_ns) :
+			  div64_u64(deadline_ns, tw->clock.tick_ns) :
 			  deadline_tick(tw, deadline_ns),
 		.index	= index,
 		.seq	= state_seq(state),
@@ -3528,7 +3603,7 @@ static __always_inline void entry_insert(struct twheel *tw,
 /* Let a timeout from the inbox into the wheel, if it still wants to. */
 static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 			  struct ending *ending)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 next, state = timeout_state(t);
 
@@ -3550,32 +3625,32 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 /* Returns false when the budget ran out before the arrivals did. */
 static bool inbox_drain(struct twheel *tw, int *budget)
 {
-	while (tw->arrivals) {
+	while (tw->pass.arrivals) {
 		struct ending ending = {};
 		unsigned int nr = 0;
 
-		spin_lock(&tw->lock);
-		while (tw->arrivals && nr < KTHREAD_BATCH) {
+		spin_lock(&tw->events.lock);
+		while (tw->pass.arrivals && nr < KTHREAD_BATCH) {
 			struct twheel_timeout *t =
-				llist_entry(tw->arrivals, struct twheel_timeout,
+				llist_entry(tw->pass.arrivals, struct twheel_timeout,
 					    node);
 
 			/* Before it is let go: its link may be used again. */
-			tw->arrivals = tw->arrivals->next;
-			if (tw->arrivals)
-				prefetchw(tw->arrivals);
+			tw->pass.arrivals = tw->pass.arrivals->next;
+			if (tw->pass.arrivals)
+				prefetchw(tw->pass.arrivals);
 			timeout_enter(tw, t, &ending);
 			nr++;
 		}
-		spin_unlock(&tw->lock);
-		atomic_sub(nr, &tw->inbox_len);
-		tw->sweep_left += 2 * nr;
+		spin_unlock(&tw->events.lock);
+		atomic_sub(nr, &tw->inbox.len);
+		tw->pass.sweep_left += 2 * nr;
 		ending_done(tw, &ending);
 		cond_resched();
 		if (!budget_spend(tw, budget, nr))
 			break;
 	}
-	return !tw->arrivals;
+	return !tw->pass.arrivals;
 }
 
 /* The kthread: expiry */
@@ -3599,18 +3674,18 @@ struct expiry {
 /* Count an expiration and note how late it is. */
 static inline void expiry_account(struct twheel *tw, const struct expiry *x,
 				  u64 deadline_ns, u64 nr, bool overdue)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
-	tw->expirations += nr;
-	if (!overdue && x->fired_ns - deadline_ns > tw->max_late_ns)
-		tw->max_late_ns = x->fired_ns - deadline_ns;
+	tw->events.expirations += nr;
+	if (!overdue && x->fired_ns - deadline_ns > tw->events.max_late_ns)
+		tw->events.max_late_ns = x->fired_ns - deadline_ns;
 }
 
 static inline bool timeout_expire_once(struct twheel *tw,
 				       struct twheel_timeout *t, u32 index,
 				       u64 state, struct expiry *x,
 				       u64 deadline_ns)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	/* G3: a cancel that came first has won. */
 	if (!state_change(t, state,
@@ -3630,13 +3705,13 @@ static inline bool timeout_expire_once(struct twheel *tw,
 static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 				    u64 state, struct expiry *x, u64 until_ns,
 				    u64 *nr)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
 	/* Of another life, if it is gone: then the cmpxchg below fails. */
 	u64 interval_ns = max(READ_ONCE(periodic->interval_ns[slot]),
-			      tw->tick_ns);
+			      tw->clock.tick_ns);
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 
 	if (!(state & STATE_FIXED_DELAY))
@@ -3664,7 +3739,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
  */
 static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			     u64 state, struct expiry *x, u64 deadline_ns)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 next = state & ~STATE_OVERDUE;
 
@@ -3684,7 +3759,7 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 /* An entry of a periodic timeout came up, which is due. */
 static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 state,
 			    struct expiry *x)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
 	bool overdue = state & STATE_OVERDUE;
@@ -3701,12 +3776,12 @@ static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 sta
 static inline void timeout_expire(struct twheel *tw,
 				  const struct twheel_entry *entry,
 				  struct twheel_timeout *t, struct expiry *x)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 deadline_ns, state = t ? timeout_state(t) : PHASE_FREE;
 	bool overdue;
 
-	lockdep_assert_held(&tw->lock);
+	lockdep_assert_held(&tw->events.lock);
 	if (state_phase(state) != PHASE_ARMED ||
 	    state_seq(state) != entry->seq) {
 		x->nr_room++;
@@ -3718,7 +3793,7 @@ static inline void timeout_expire(struct twheel *tw,
 	 */
 	deadline_ns = timeout_deadline_ns(tw, t, state);
 	overdue = state & STATE_OVERDUE;
-	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->tick_ns)) {
+	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns)) {
 		timeout_postpone(tw, t, state, x, deadline_ns);
 		return;
 	}
@@ -3770,12 +3845,12 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 		due_find(tw, due, nr, t);
 	}
 	rcu_read_unlock();
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	/* The clock may have been set back since. */
 	x->fired_ns = max(twheel_now(tw), x->now_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	room_give(tw, x->nr_room);
 	/* One wake-up a batch. */
 	if (x->nr_events)
@@ -3786,11 +3861,11 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 static bool expire(struct twheel *tw, int *budget)
 {
 	struct twheel_entry due[KTHREAD_BATCH] __uninitialized;
-	struct expiry x = { .now_ns = tw->pass_now_ns };
-	u64 now_tick = div64_u64(x.now_ns, tw->tick_ns);
+	struct expiry x = { .now_ns = tw->pass.now_ns };
+	u64 now_tick = div64_u64(x.now_ns, tw->clock.tick_ns);
 	bool more;
 
-	x.edge_ns = now_tick * tw->tick_ns;
+	x.edge_ns = now_tick * tw->clock.tick_ns;
 	/* The clock was set back: what is armed now may be due before @cur. */
 	if (now_tick + 1 < tw->wheel.cur && tw->wheel.rewinds)
 		twheel_wheel_rewind(&tw->wheel, now_tick);
@@ -3811,7 +3886,7 @@ static bool expire(struct twheel *tw, int *budget)
 /* What is left becomes an event flagged drained. */
 static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 			  u64 now_ns)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	u64 state = timeout_state(t);
 	u64 deadline_ns = timeout_deadline_ns(tw, t, state);
@@ -3823,7 +3898,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		periods_settle(tw, t, state, periods_unread(tw, t, state));
 		if (!timeout_has_ended(t, state, 0)) {
 			room_give(tw, 1);
-			tw->ready_changes++;
+			tw->events.changes++;
 			atomic64_set(&t->state, next);
 		}
 		return;
@@ -3841,16 +3916,16 @@ static bool drain_pages(struct twheel *tw, int *budget)
 	struct twheel_page *page;
 	u32 i;
 
-	while (tw->drain_page < READ_ONCE(tw->places.nr)) {
+	while (tw->pass.drain_page < READ_ONCE(tw->arena.places.nr)) {
 		u64 now_ns = twheel_now(tw);
 
 		if (*budget <= 0)
 			return false;
-		spin_lock(&tw->lock);
-		page = page_at(tw, tw->drain_page++);
+		spin_lock(&tw->events.lock);
+		page = page_at(tw, tw->pass.drain_page++);
 		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
-		spin_unlock(&tw->lock);
+		spin_unlock(&tw->events.lock);
 		budget_spend(tw, budget, PLACES_PER_PAGE);
 		cond_resched();
 	}
@@ -3891,9 +3966,9 @@ struct ahead {
 static inline bool entry_is_idle(struct twheel *tw,
 				 const struct twheel_entry *entry,
 				 struct twheel_timeout *t, struct ahead *ahead)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
-	u64 edge_ns = entry->tick * tw->tick_ns;
+	u64 edge_ns = entry->tick * tw->clock.tick_ns;
 
 	*ahead = (struct ahead){};
 	/* For good: its sequence number is not used again soon. */
@@ -3905,19 +3980,19 @@ static inline bool entry_is_idle(struct twheel *tw,
 	/* One that was due when armed has no edge: it waits since a rewind. */
 	return !(ahead->state & STATE_OVERDUE) && ahead->deadline_ns > edge_ns &&
 	       ahead->deadline_ns - edge_ns >=
-	       edge_ns - tw->wheel.cur * tw->tick_ns;
+	       edge_ns - tw->wheel.cur * tw->clock.tick_ns;
 }
 
 /* Let nobody come for the oldest chunk of the next slot.  False if it has to stay. */
 static bool chunk_clear(struct twheel *tw, struct expiry *x)
-	__must_hold(&tw->lock)
+	__must_hold(&tw->events.lock)
 {
 	const struct twheel_chunk *chunk = twheel_wheel_peek(&tw->wheel);
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	struct ahead ahead[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	unsigned int i, nr;
 
-	lockdep_assert_held(&tw->lock);
+	lockdep_assert_held(&tw->events.lock);
 	if (!chunk)
 		return false;
 	/* In most cases the first one is enough to know. */
@@ -3950,19 +4025,19 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
  */
 static bool look_ahead(struct twheel *tw, int *budget)
 {
-	if (tw->pass_drains)
+	if (tw->pass.drains)
 		return true;	/* nothing is left to be waited for */
 	do {
 		struct expiry x = {};
 		int left = KTHREAD_BATCH;
 		bool cleared;
 
-		spin_lock(&tw->lock);
+		spin_lock(&tw->events.lock);
 		do {
 			cleared = chunk_clear(tw, &x);
 			left -= TWHEEL_CHUNK_ENTRIES;
 		} while (cleared && left > 0);
-		spin_unlock(&tw->lock);
+		spin_unlock(&tw->events.lock);
 		room_give(tw, x.nr_room);
 		if (!cleared)
 			return true;
@@ -3975,16 +4050,16 @@ static bool look_ahead(struct twheel *tw, int *budget)
 
 static bool sweep_is_due(struct twheel *tw)
 {
-	s64 live = atomic_read(&tw->live);
+	s64 live = atomic_read(&tw->arena.live);
 
 	/* Who is starved waits for this pass. */
-	if (READ_ONCE(tw->starved)) {
-		WRITE_ONCE(tw->starved, false);
+	if (READ_ONCE(tw->room.starved)) {
+		WRITE_ONCE(tw->room.starved, false);
 		return room_is_wasted(tw, 0);
 	}
 	/* Now and then, fewer will do. */
-	if (tw->shrink_due &&
-	    atomic_long_read(&tw->room_used) > live + live / 4 + ROOM_SLACK / 4)
+	if (tw->shrink.due &&
+	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
 		return true;
 	return room_is_wasted(tw, SWEEP_SLACK);
 }
@@ -4000,22 +4075,22 @@ static bool sweep(struct twheel *tw, int *budget)
 	struct twheel_chunk *chunk;
 	unsigned int i, nr_stale;
 
-	if (!tw->sweeping) {
+	if (!tw->pass.sweeping) {
 		if (!sweep_is_due(tw))
 			return true;
 		twheel_wheel_sweep_begin(&tw->wheel);
-		tw->sweeping = true;
+		tw->pass.sweeping = true;
 	}
-	while (tw->sweep_left > 0) {
+	while (tw->pass.sweep_left > 0) {
 		if (*budget <= 0)
 			return false;
 		chunk = twheel_wheel_sweep(&tw->wheel);
 		if (!chunk) {
-			tw->sweeping = false;
+			tw->pass.sweeping = false;
 			break;
 		}
 		nr_stale = 0;
-		spin_lock(&tw->lock);
+		spin_lock(&tw->events.lock);
 		/* All of them are fetched before the first is looked at. */
 		for (i = 0; i < chunk->nr; i++) {
 			t[i] = entry_timeout(tw, &chunk->entry[i]);
@@ -4027,9 +4102,9 @@ static bool sweep(struct twheel *tw, int *budget)
 			else
 				nr_stale++;
 		}
-		spin_unlock(&tw->lock);
+		spin_unlock(&tw->events.lock);
 		room_give(tw, nr_stale);
-		tw->sweep_left -= chunk->nr;
+		tw->pass.sweep_left -= chunk->nr;
 		budget_spend(tw, budget, chunk->nr);
 		twheel_wheel_swept(&tw->wheel, chunk);
 		cond_resched();
@@ -4043,11 +4118,11 @@ static bool sweep(struct twheel *tw, int *budget)
  */
 static long room_enough(const struct twheel *tw, long used)
 {
-	if (tw->room / 2 > used + SWEEP_SLACK)
+	if (tw->room.provided / 2 > used + SWEEP_SLACK)
 		return used + used / 2 + SWEEP_SLACK;
-	if (tw->shrink_due && tw->room > used + used / 4 + ROOM_SLACK / 2)
+	if (tw->shrink.due && tw->room.provided > used + used / 4 + ROOM_SLACK / 2)
 		return used + used / 8 + ROOM_AHEAD;
-	return tw->room;
+	return tw->room.provided;
 }
 
 /* Give back pages of chunks.  True if there are more to be given. */
@@ -4059,26 +4134,26 @@ static bool room_shrink(struct twheel *tw)
 	u64 need;
 
 	/* Who holds it is adding. */
-	if (!mutex_trylock(&tw->room_mutex))
+	if (!mutex_trylock(&tw->room.mutex))
 		return false;
 	/* G4: what is given back is more than enough only with these in the pool. */
 	gifts_accept(tw);
-	room = tw->room;
-	enough = room_enough(tw, atomic_long_read(&tw->room_used));
+	room = tw->room.provided;
+	enough = room_enough(tw, atomic_long_read(&tw->room.used));
 	if (enough < room) {
-		WRITE_ONCE(tw->room, enough);
+		WRITE_ONCE(tw->room.provided, enough);
 		/* Pairs with atomic_long_add_return() in room_take(). */
 		smp_mb();
-		if (atomic_long_read(&tw->room_used) > tw->room)
-			WRITE_ONCE(tw->room, room);
+		if (atomic_long_read(&tw->room.used) > tw->room.provided)
+			WRITE_ONCE(tw->room.provided, room);
 	}
-	need = twheel_wheel_pages_for(&tw->wheel, tw->room);
-	while (nr-- && tw->nr_chunk_pages > need &&
+	need = twheel_wheel_pages_for(&tw->wheel, tw->room.provided);
+	while (nr-- && tw->room.nr_chunk_pages > need &&
 	       (page = twheel_wheel_take_back(&tw->wheel))) {
 		page_put(tw, page);
-		tw->nr_chunk_pages--;
+		tw->room.nr_chunk_pages--;
 	}
-	mutex_unlock(&tw->room_mutex);
+	mutex_unlock(&tw->room.mutex);
 	cond_resched();
 	return page;
 }
@@ -4109,8 +4184,8 @@ static void pages_free_rcu(struct rcu_head *head)
 		page_put(tw, page);
 	}
 	/* Nothing of the wheel is touched after that: see arena_free(). */
-	if (atomic_dec_and_test(&tw->nr_leaving))
-		wake_up_var(&tw->nr_leaving);
+	if (atomic_dec_and_test(&tw->arena.nr_leaving))
+		wake_up_var(&tw->arena.nr_leaving);
 }
 
 /*
@@ -4119,21 +4194,21 @@ static void pages_free_rcu(struct rcu_head *head)
  * generations is kept, or the pages after it would have few.
  */
 static bool page_remove(struct twheel *tw, struct twheel_page *page)
-	__must_hold(&tw->grow_mutex)
+	__must_hold(&tw->arena.mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
-	u32 i, gen = tw->first_gen;
+	u32 i, gen = tw->arena.first_gen;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++)
 		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
 	if (gen > S32_MAX)
 		return false;
-	tw->first_gen = gen;
-	pages_set(tw, &tw->places, nr, NULL);
+	tw->arena.first_gen = gen;
+	pages_set(tw, &tw->arena.places, nr, NULL);
 	/* Pairs with the acquire in look_begin(). */
-	smp_store_release(&tw->nr_removed, tw->nr_removed + 1);
-	WRITE_ONCE(tw->nr_holes, tw->nr_holes + 1);
-	tw->first_hole = min(tw->first_hole, nr);
+	smp_store_release(&tw->arena.nr_removed, tw->arena.nr_removed + 1);
+	WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes + 1);
+	tw->arena.first_hole = min(tw->arena.first_hole, nr);
 	page->last_half = periodic_remove(page);
 	return true;
 }
@@ -4141,11 +4216,11 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 /* What is to be given back: not what will soon be wanted again. */
 static void shrink_begin(struct twheel *tw)
 {
-	u64 live = atomic_read(&tw->live), size = arena_size(tw);
+	u64 live = atomic_read(&tw->arena.live), size = arena_size(tw);
 	u64 wanted = live + live / 2 + FREE_SLACK / 2;
 
-	WRITE_ONCE(tw->shrinking, true);
-	tw->shrink = (struct twheel_shrink){
+	WRITE_ONCE(tw->shrink.running, true);
+	tw->shrink.step = (struct shrink_state){
 		.phase		= SHRINK_PICKS,
 		.live		= live,
 		.nr_left	= size,
@@ -4176,13 +4251,13 @@ static bool page_is_free(const struct twheel_page *page, int *left)
 /* Pick pages that are free as a whole.  They need not stay so. */
 static void shrink_pick(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
+	struct shrink_state *shrink = &tw->shrink.step;
 	struct twheel_page *page;
 	int left = SHRINK_STEP;
 
 	rcu_read_lock();
 	while (left > 0 && shrink->nr_excess &&
-	       shrink->page < READ_ONCE(tw->places.nr)) {
+	       shrink->page < READ_ONCE(tw->arena.places.nr)) {
 		page = page_at(tw, shrink->page++);
 		left--;
 		if (!page || !page_is_free(page, &left))
@@ -4211,31 +4286,31 @@ static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
  */
 static void shrink_sift(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
+	struct shrink_state *shrink = &tw->shrink.step;
 	unsigned int i;
 
-	spin_lock(&tw->free_lock);
+	spin_lock(&tw->arena.free_lock);
 	for (i = 0; i < SHRINK_STEP && shrink->nr_left && shrink->nr_picked; i++) {
 		struct twheel_timeout *t;
 		struct twheel_page *page;
 
-		if (!tw->free)
-			tw->free = llist_del_all(&tw->freed);
-		if (!tw->free)
+		if (!tw->arena.free)
+			tw->arena.free = llist_del_all(&tw->arena.freed);
+		if (!tw->arena.free)
 			break;
-		t = llist_entry(tw->free, struct twheel_timeout, node);
-		tw->free = tw->free->next;
+		t = llist_entry(tw->arena.free, struct twheel_timeout, node);
+		tw->arena.free = tw->arena.free->next;
 		page = timeout_page(t);
 		shrink->nr_left--;
 		if (!page->picked) {
-			chain_add(&tw->sifted, t);
+			chain_add(&tw->arena.sifted, t);
 		} else if (page_find(page, t)) {
 			shrink->nr_picked--;
 			WRITE_ONCE(t->user_data, (unsigned long)shrink->freeing);
 			shrink->freeing = t;
 		}
 	}
-	spin_unlock(&tw->free_lock);
+	spin_unlock(&tw->arena.free_lock);
 	if (i < SHRINK_STEP)
 		shrink->phase = SHRINK_FREES;
 }
@@ -4253,17 +4328,17 @@ static void page_keep(struct twheel *tw, struct twheel_page *page)
 		chain_add(&chain, llist_entry(node, struct twheel_timeout, node));
 	}
 	if (chain.nr)
-		llist_add_batch(chain.first, chain.last, &tw->freed);
+		llist_add_batch(chain.first, chain.last, &tw->arena.freed);
 }
 
 /* Free some of the pages that were found.  False where others are adding. */
 static bool shrink_free(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
+	struct shrink_state *shrink = &tw->shrink.step;
 	struct twheel_page *removed = NULL;
 	int left = SHRINK_STEP;
 
-	if (!mutex_trylock(&tw->grow_mutex))
+	if (!mutex_trylock(&tw->arena.mutex))
 		return false;
 	while (shrink->freeing && left > 0) {
 		struct twheel_timeout *t = shrink->freeing;
@@ -4279,14 +4354,14 @@ static bool shrink_free(struct twheel *tw)
 		removed = page;
 		shrink->removed = true;
 	}
-	mutex_unlock(&tw->grow_mutex);
+	mutex_unlock(&tw->arena.mutex);
 	if (!shrink->freeing) {
 		shrink->phase = SHRINK_SETTLES;
 		shrink->page = 0;
 	}
 	if (removed) {
 		removed->timeout[1].user_data = (unsigned long)tw;
-		atomic_inc(&tw->nr_leaving);
+		atomic_inc(&tw->arena.nr_leaving);
 		call_rcu(page_rcu(removed), pages_free_rcu);
 	}
 	return true;
@@ -4295,7 +4370,7 @@ static bool shrink_free(struct twheel *tw)
 /* Pages some of whose places were in use after all. */
 static void shrink_settle(struct twheel *tw)
 {
-	struct twheel_shrink *shrink = &tw->shrink;
+	struct shrink_state *shrink = &tw->shrink.step;
 	struct twheel_page *page;
 	int left = SHRINK_STEP;
 
@@ -4323,20 +4398,20 @@ static void shrink_end(struct twheel *tw)
 {
 	struct chain sifted;
 
-	spin_lock(&tw->free_lock);
-	sifted = tw->sifted;
-	tw->sifted = (struct chain){};
-	spin_unlock(&tw->free_lock);
+	spin_lock(&tw->arena.free_lock);
+	sifted = tw->arena.sifted;
+	tw->arena.sifted = (struct chain){};
+	spin_unlock(&tw->arena.free_lock);
 	if (sifted.nr)
-		llist_add_batch(sifted.first, sifted.last, &tw->freed);
+		llist_add_batch(sifted.first, sifted.last, &tw->arena.freed);
 
-	WRITE_ONCE(tw->shrink_below,
-		   tw->shrink.in_vain ? U32_MAX : tw->shrink.live / 2);
+	WRITE_ONCE(tw->shrink.below,
+		   tw->shrink.step.in_vain ? U32_MAX : tw->shrink.step.live / 2);
 	/* What users have mapped follows what it is for. */
-	if (READ_ONCE(tw->has_words) && tw->shrink.removed)
-		queue_work(words_workers, &tw->words_work);
-	WRITE_ONCE(tw->shrinking, false);
-	WRITE_ONCE(tw->shrink_wanted, false);
+	if (READ_ONCE(tw->refresh.has_words) && tw->shrink.step.removed)
+		queue_work(words_workers, &tw->refresh.work);
+	WRITE_ONCE(tw->shrink.running, false);
+	WRITE_ONCE(tw->shrink.wanted, false);
 	/* Who let go of more meanwhile has not asked again. */
 	smp_mb();
 	if (memory_is_wasted(tw))
@@ -4346,11 +4421,11 @@ static void shrink_end(struct twheel *tw)
 /* Go on with it in a jiffy. */
 static void shrink_later(struct twheel *tw)
 {
-	spin_lock(&tw->wake_lock);
-	if (!tw->closing)
-		kthread_queue_delayed_work(tw->turn.queue->worker,
-					   &tw->shrink_work, 1);
-	spin_unlock(&tw->wake_lock);
+	spin_lock(&tw->wake.lock);
+	if (!tw->wake.closing)
+		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
+					   &tw->shrink.work, 1);
+	spin_unlock(&tw->wake.lock);
 }
 
 /*
@@ -4360,7 +4435,7 @@ static void shrink_later(struct twheel *tw)
  */
 static void words_shrink(struct work_struct *work)
 {
-	struct twheel *tw = container_of(work, struct twheel, words_work);
+	struct twheel *tw = container_of(work, struct twheel, refresh.work);
 	void *gone[SHRINK_STEP];
 	unsigned int i, nr_gone;
 	bool more = true;
@@ -4370,20 +4445,20 @@ static void words_shrink(struct work_struct *work)
 		unsigned int left = SHRINK_STEP;
 
 		nr_gone = 0;
-		mutex_lock(&tw->grow_mutex);
-		for (; left && nr < tw->words.nr; left--, nr++) {
+		mutex_lock(&tw->arena.mutex);
+		for (; left && nr < tw->refresh.words.nr; left--, nr++) {
 			void *words;
 
 			rcu_read_lock();
-			words = pages_at(&tw->words, nr);
+			words = pages_at(&tw->refresh.words, nr);
 			rcu_read_unlock();
 			if (!words || words_are_wanted(tw, nr))
 				continue;
 			words_set(tw, nr, NULL);
 			gone[nr_gone++] = words;
 		}
-		more = nr < tw->words.nr;
-		mutex_unlock(&tw->grow_mutex);
+		more = nr < tw->refresh.words.nr;
+		mutex_unlock(&tw->arena.mutex);
 		/* For word_at(). */
 		if (nr_gone)
 			synchronize_rcu();
@@ -4396,7 +4471,7 @@ static void words_shrink(struct work_struct *work)
 /* Some of what the present phase asks for.  False where it has to wait. */
 static bool shrink_step(struct twheel *tw)
 {
-	switch (tw->shrink.phase) {
+	switch (tw->shrink.step.phase) {
 	case SHRINK_PICKS:
 		shrink_pick(tw);
 		return true;
@@ -4424,9 +4499,9 @@ static bool shrink_step(struct twheel *tw)
  */
 static bool arena_shrink(struct twheel *tw, int *budget)
 {
-	if (!tw->shrinking)
+	if (!tw->shrink.running)
 		shrink_begin(tw);
-	while (tw->shrink.phase != SHRINK_NOTHING) {
+	while (tw->shrink.step.phase != SHRINK_NOTHING) {
 		if (*budget <= 0)
 			return false;
 		/* Who holds grow_mutex is adding, and may sleep. */
@@ -4443,73 +4518,73 @@ static bool arena_shrink(struct twheel *tw, int *budget)
 
 static void shrink_due(struct kthread_work *work)
 {
-	struct twheel *tw = container_of(work, struct twheel, shrink_work.work);
+	struct twheel *tw = container_of(work, struct twheel, shrink.work.work);
 
-	tw->shrink_due = true;
-	twheel_turn_request(&tw->turn);
+	tw->shrink.due = true;
+	twheel_turn_request(&tw->wake.turn);
 }
 
 /* The kthread: passes and turns */
 
 static void pass_begin(struct twheel *tw)
 {
-	spin_lock(&tw->wake_lock);
-	tw->passing = true;
-	tw->pass_sync = tw->sync_wanted;
-	tw->pass_drains = tw->drain_wanted;
+	spin_lock(&tw->wake.lock);
+	tw->wake.passing = true;
+	tw->pass.sync = tw->wake.sync_wanted;
+	tw->pass.drains = tw->wake.drain_wanted;
 	/* What comes from now on sets it anew, or is seen by this pass. */
-	WRITE_ONCE(tw->wake_ns, WAKE_NEVER);
-	spin_unlock(&tw->wake_lock);
+	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
+	spin_unlock(&tw->wake.lock);
 
 	/* A full barrier; pairs with wake_for(). */
-	tw->arrivals = llist_del_all(&tw->inbox);
+	tw->pass.arrivals = llist_del_all(&tw->inbox.list);
 	/*
 	 * After the inbox: what was due when armed is due now.  Once for the
 	 * whole pass: what expires again meanwhile is for the next one, or a
 	 * pass might never end.
 	 */
-	tw->pass_now_ns = twheel_now(tw);
+	tw->pass.now_ns = twheel_now(tw);
 	/* After the inbox: the chunks for what came from it are here. */
 	gifts_accept(tw);
-	tw->drain_page = 0;
-	tw->sweep_left = TURN_BUDGET;
-	tw->pass_begun = true;
+	tw->pass.drain_page = 0;
+	tw->pass.sweep_left = TURN_BUDGET;
+	tw->pass.begun = true;
 }
 
 static u64 wheel_next_ns(struct twheel *tw)
 {
-	if (tw->drained)
+	if (tw->control.drained)
 		return WAKE_NEVER;
 	return tick_edge_ns(tw, min(twheel_wheel_next(&tw->wheel),
-				    tw->max_tick));
+				    tw->clock.max_tick));
 }
 
 static void pass_end(struct twheel *tw, bool again)
 {
 	bool synced;
 
-	if (tw->pass_drains && !tw->drained) {
+	if (tw->pass.drains && !tw->control.drained) {
 		/* Pairs with the acquire in twheel_is_drained(). */
-		smp_store_release(&tw->drained, true);
+		smp_store_release(&tw->control.drained, true);
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
-	tw->pass_begun = false;
+	tw->pass.begun = false;
 
-	spin_lock(&tw->wake_lock);
-	tw->passing = false;
-	synced = tw->sync_done != tw->pass_sync;
+	spin_lock(&tw->wake.lock);
+	tw->wake.passing = false;
+	synced = tw->wake.sync_done != tw->pass.sync;
 	/* Pairs with the acquire in pass_is_done(). */
-	smp_store_release(&tw->sync_done, tw->pass_sync);
+	smp_store_release(&tw->wake.sync_done, tw->pass.sync);
 	/* What came during the pass did not cross the watermark. */
-	if (again || tw->sync_wanted != tw->sync_done ||
-	    atomic_read(&tw->inbox_len) >= INBOX_WATERMARK)
-		WRITE_ONCE(tw->wake_ns, WAKE_NOW);
+	if (again || tw->wake.sync_wanted != tw->wake.sync_done ||
+	    atomic_read(&tw->inbox.len) >= INBOX_WATERMARK)
+		WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
 	else
-		WRITE_ONCE(tw->wake_ns, min(tw->wake_ns, wheel_next_ns(tw)));
+		WRITE_ONCE(tw->wake.at_ns, min(tw->wake.at_ns, wheel_next_ns(tw)));
 	wake_program(tw);
-	spin_unlock(&tw->wake_lock);
+	spin_unlock(&tw->wake.lock);
 	if (synced)
-		wake_up_all(&tw->sync_wait);
+		wake_up_all(&tw->wake.sync_wait);
 }
 
 /*
@@ -4523,15 +4598,15 @@ static bool pass_continue(struct twheel *tw, int *budget)
 {
 	bool again;
 
-	if (!tw->pass_begun)
+	if (!tw->pass.begun)
 		pass_begin(tw);
 	if (!inbox_drain(tw, budget) || !expire(tw, budget) ||
-	    (tw->pass_drains && !tw->drained && !drain_pages(tw, budget)) ||
+	    (tw->pass.drains && !tw->control.drained && !drain_pages(tw, budget)) ||
 	    !sweep(tw, budget))
 		return false;
 	again = room_shrink(tw);
 	/* What is due, and the inbox, do not wait for what is far ahead. */
-	again = again || tw->sweeping || !look_ahead(tw, budget);
+	again = again || tw->pass.sweeping || !look_ahead(tw, budget);
 	pass_end(tw, again);
 	return true;
 }
@@ -4542,16 +4617,16 @@ static bool pass_continue(struct twheel *tw, int *budget)
  */
 static bool turn(struct twheel_turn *turn, u64 end_ns)
 {
-	struct twheel *tw = container_of(turn, struct twheel, turn);
+	struct twheel *tw = container_of(turn, struct twheel, wake.turn);
 	int budget = TURN_BUDGET;
 
-	tw->turn_end_ns = end_ns;
+	tw->pass.turn_end_ns = end_ns;
 	if (!pass_continue(tw, &budget))
 		return true;
 	/* A sweep goes on in further passes, which then see that it is due. */
-	if (tw->shrink_due && !tw->sweeping && arena_shrink(tw, &budget))
-		tw->shrink_due = false;
-	return tw->shrink_due;
+	if (tw->shrink.due && !tw->pass.sweeping && arena_shrink(tw, &budget))
+		tw->shrink.due = false;
+	return tw->shrink.due;
 }
 
 /* Set-up, drain, advance */
@@ -4576,11 +4651,11 @@ static int setup_check(const struct twheel_setup *setup)
 /* What a wheel is like that is not set up. */
 static void twheel_defaults(struct twheel *tw)
 {
-	tw->clock = TWHEEL_CLOCK_MONOTONIC;
-	tw->tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
-	tw->slots = DEFAULT_SLOTS;
-	tw->setup_flags = 0;
-	WRITE_ONCE(tw->max_pending, min(max_pending_limit, DEFAULT_MAX_PENDING));
+	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
+	tw->clock.tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
+	tw->control.slots = DEFAULT_SLOTS;
+	tw->control.setup_flags = 0;
+	WRITE_ONCE(tw->arena.max_pending, min(max_pending_limit, DEFAULT_MAX_PENDING));
 }
 
 /**
@@ -4598,26 +4673,26 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 
 	if (err)
 		return err;
-	if (mutex_lock_killable(&tw->control_mutex))
+	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
-	if (tw->draining) {
+	if (tw->control.draining) {
 		err = -ESHUTDOWN;
-	} else if (tw->started) {
+	} else if (tw->control.started) {
 		err = -EBUSY;
 	} else {
-		tw->clock = setup->clock;
-		tw->setup_flags = setup->flags;
+		tw->clock.kind = setup->clock;
+		tw->control.setup_flags = setup->flags;
 		if (setup->tick_ns)
-			tw->tick_ns = setup->tick_ns;
+			tw->clock.tick_ns = setup->tick_ns;
 		if (setup->slots)
-			tw->slots = roundup_pow_of_two(setup->slots);
+			tw->control.slots = roundup_pow_of_two(setup->slots);
 		if (setup->max_pending)
-			WRITE_ONCE(tw->max_pending, setup->max_pending);
+			WRITE_ONCE(tw->arena.max_pending, setup->max_pending);
 		err = twheel_start(tw);
 		if (err)
 			twheel_defaults(tw);
 	}
-	mutex_unlock(&tw->control_mutex);
+	mutex_unlock(&tw->control.mutex);
 	return err;
 }
 
@@ -4635,19 +4710,19 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 {
 	int err = 0;
 
-	if (mutex_lock_interruptible(&tw->control_mutex))
+	if (mutex_lock_interruptible(&tw->control.mutex))
 		return -ERESTARTSYS;
-	if (tw->clock != TWHEEL_CLOCK_VIRTUAL)
+	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
 		err = -EOPNOTSUPP;
-	else if (tw->draining)
+	else if (tw->control.draining)
 		err = -ESHUTDOWN;
-	else if (to_ns < tw->virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
+	else if (to_ns < tw->clock.virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
 		err = -EINVAL;
 	else
-		WRITE_ONCE(tw->virtual_now_ns, to_ns);
-	if (!err && tw->started)
+		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
+	if (!err && tw->control.started)
 		err = pass_sync(tw);
-	mutex_unlock(&tw->control_mutex);
+	mutex_unlock(&tw->control.mutex);
 	return err;
 }
 
@@ -4664,27 +4739,27 @@ int twheel_drain(struct twheel *tw)
 	bool emptied = false;
 	int err = 0;
 
-	if (mutex_lock_interruptible(&tw->control_mutex))
+	if (mutex_lock_interruptible(&tw->control.mutex))
 		return -ERESTARTSYS;
-	if (!tw->draining) {
-		WRITE_ONCE(tw->draining, true);
+	if (!tw->control.draining) {
+		WRITE_ONCE(tw->control.draining, true);
 		/*
 		 * G3: who has not seen it has put what he armed into the inbox
 		 * by the end of the grace period.
 		 */
 		synchronize_rcu();
-		spin_lock(&tw->wake_lock);
-		tw->drain_wanted = true;
-		spin_unlock(&tw->wake_lock);
+		spin_lock(&tw->wake.lock);
+		tw->wake.drain_wanted = true;
+		spin_unlock(&tw->wake.lock);
 	}
-	if (!tw->started) {
+	if (!tw->control.started) {
 		emptied = true;
 		/* Pairs with the acquire in twheel_is_drained(). */
-		smp_store_release(&tw->drained, true);
+		smp_store_release(&tw->control.drained, true);
 	} else if (!twheel_is_drained(tw)) {
 		err = pass_sync(tw);
 	}
-	mutex_unlock(&tw->control_mutex);
+	mutex_unlock(&tw->control.mutex);
 	if (emptied)
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	return err;
@@ -4707,9 +4782,9 @@ struct twheel *twheel_create(void)
 
 	if (!tw)
 		return ERR_PTR(-ENOMEM);
-	tw->user = twheel_user_get();
-	if (IS_ERR(tw->user)) {
-		err = PTR_ERR(tw->user);
+	tw->memory.user = twheel_user_get();
+	if (IS_ERR(tw->memory.user)) {
+		err = PTR_ERR(tw->memory.user);
 		goto free_wheel;
 	}
 	err = wheel_charge(tw, WHEEL_SIZE);
@@ -4719,28 +4794,28 @@ struct twheel *twheel_create(void)
 	if (!is_vmalloc_addr(tw))
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
-	tw->wake_ns = WAKE_NEVER;
-	mutex_init(&tw->control_mutex);
-	mutex_init(&tw->grow_mutex);
-	mutex_init(&tw->room_mutex);
-	spin_lock_init(&tw->free_lock);
-	spin_lock_init(&tw->lock);
-	spin_lock_init(&tw->wake_lock);
-	init_waitqueue_head(&tw->wait);
-	init_waitqueue_head(&tw->sync_wait);
-	init_llist_head(&tw->freed);
-	init_llist_head(&tw->gifts);
-	init_llist_head(&tw->inbox);
-	twheel_turn_init(&tw->turn, turn);
-	kthread_init_delayed_work(&tw->shrink_work, shrink_due);
-	INIT_WORK(&tw->words_work, words_shrink);
-	address_space_init_once(&tw->mapping);
+	tw->wake.at_ns = WAKE_NEVER;
+	mutex_init(&tw->control.mutex);
+	mutex_init(&tw->arena.mutex);
+	mutex_init(&tw->room.mutex);
+	spin_lock_init(&tw->arena.free_lock);
+	spin_lock_init(&tw->events.lock);
+	spin_lock_init(&tw->wake.lock);
+	init_waitqueue_head(&tw->events.wait);
+	init_waitqueue_head(&tw->wake.sync_wait);
+	init_llist_head(&tw->arena.freed);
+	init_llist_head(&tw->room.gifts);
+	init_llist_head(&tw->inbox.list);
+	twheel_turn_init(&tw->wake.turn, turn);
+	kthread_init_delayed_work(&tw->shrink.work, shrink_due);
+	INIT_WORK(&tw->refresh.work, words_shrink);
+	address_space_init_once(&tw->refresh.mapping);
 	/* Generations begin at 1, so that no id is 0. */
-	tw->first_gen = 1;
+	tw->arena.first_gen = 1;
 	return tw;
 
 put_user:
-	twheel_user_put(tw->user);
+	twheel_user_put(tw->memory.user);
 free_wheel:
 	area_free(tw, sizeof(*tw));
 	return ERR_PTR(err);
@@ -4749,13 +4824,13 @@ free_wheel:
 /* Nothing of it runs when this returns. */
 static void twheel_stop(struct twheel *tw)
 {
-	spin_lock(&tw->wake_lock);
-	tw->closing = true;
-	spin_unlock(&tw->wake_lock);
+	spin_lock(&tw->wake.lock);
+	tw->wake.closing = true;
+	spin_unlock(&tw->wake.lock);
 	/* Both of these ask for turns, and neither is started any more. */
-	hrtimer_cancel(&tw->timer);
-	kthread_cancel_delayed_work_sync(&tw->shrink_work);
-	twheel_turn_cancel(&tw->turn);
+	hrtimer_cancel(&tw->wake.timer);
+	kthread_cancel_delayed_work_sync(&tw->shrink.work);
+	twheel_turn_cancel(&tw->wake.turn);
 }
 
 static void wheel_free(struct twheel *tw)
@@ -4786,21 +4861,21 @@ static void pages_free(struct twheel_pages *pages)
 
 static void arena_free(struct twheel *tw)
 {
-	struct twheel_table *table = rcu_dereference_raw(tw->places.table);
+	struct twheel_table *table = rcu_dereference_raw(tw->arena.places.table);
 	u32 nr;
 
-	for (nr = 0; nr < tw->places.nr; nr++) {
+	for (nr = 0; nr < tw->arena.places.nr; nr++) {
 		struct twheel_page *page = table->page[nr];
 
 		if (page && periodic_remove(page))
 			free_page((unsigned long)periodic_page(page->periodic));
 		cond_resched();
 	}
-	pages_free(&tw->places);
-	pages_free(&tw->words);
-	free_page((unsigned long)tw->words_hole);
+	pages_free(&tw->arena.places);
+	pages_free(&tw->refresh.words);
+	free_page((unsigned long)tw->refresh.hole);
 	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
-	wait_var_event(&tw->nr_leaving, !atomic_read_acquire(&tw->nr_leaving));
+	wait_var_event(&tw->arena.nr_leaving, !atomic_read_acquire(&tw->arena.nr_leaving));
 }
 
 /**
@@ -4811,14 +4886,14 @@ static void arena_free(struct twheel *tw)
  */
 void twheel_destroy(struct twheel *tw)
 {
-	if (tw->started) {
+	if (tw->control.started) {
 		twheel_stop(tw);
 		wheel_free(tw);
 	}
-	cancel_work_sync(&tw->words_work);
+	cancel_work_sync(&tw->refresh.work);
 	arena_free(tw);
-	twheel_uncharge(tw->user, atomic_long_read(&tw->charged));
-	twheel_user_put(tw->user);
+	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
+	twheel_user_put(tw->memory.user);
 	if (!is_vmalloc_addr(tw))
 		kmemleak_free(tw);
 	area_free(tw, sizeof(*tw));

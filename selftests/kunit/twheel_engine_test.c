@@ -77,7 +77,7 @@ static void *look_at_words(struct twheel *tw, u32 nr)
 	void *words;
 
 	rcu_read_lock();
-	words = pages_at(&tw->words, nr);
+	words = pages_at(&tw->refresh.words, nr);
 	rcu_read_unlock();
 	return words;
 }
@@ -158,8 +158,8 @@ static bool work_take(struct twheel *tw)
 	bool queued;
 
 	spin_lock_irq(&nobodys.lock);
-	queued = !list_empty(&tw->turn.node);
-	list_del_init(&tw->turn.node);
+	queued = !list_empty(&tw->wake.turn.node);
+	list_del_init(&tw->wake.turn.node);
 	raw_spin_lock(&nobody.lock);
 	list_del_init(&nobodys.work.node);
 	raw_spin_unlock(&nobody.lock);
@@ -175,7 +175,7 @@ static unsigned int pass(struct twheel *tw)
 	do {
 		work_take(tw);
 		turns++;
-	} while (turn(&tw->turn, U64_MAX));
+	} while (turn(&tw->wake.turn, U64_MAX));
 	return turns;
 }
 
@@ -186,10 +186,10 @@ static void enter(struct twheel *tw)
 
 	pass_begin(tw);
 	inbox_drain(tw, &budget);
-	spin_lock(&tw->wake_lock);
-	tw->passing = false;
-	spin_unlock(&tw->wake_lock);
-	tw->pass_begun = false;
+	spin_lock(&tw->wake.lock);
+	tw->wake.passing = false;
+	spin_unlock(&tw->wake.lock);
+	tw->pass.begun = false;
 }
 
 /* Only what comes next: what is due at @now_ns expires. */
@@ -197,16 +197,16 @@ static void expire_at(struct twheel *tw, u64 now_ns)
 {
 	int budget = INT_MAX;
 
-	tw->virtual_now_ns = max(tw->virtual_now_ns, now_ns);
-	tw->pass_now_ns = tw->virtual_now_ns;
+	tw->clock.virtual_now_ns = max(tw->clock.virtual_now_ns, now_ns);
+	tw->pass.now_ns = tw->clock.virtual_now_ns;
 	expire(tw, &budget);
 }
 
 /* What DRAIN does, but for waiting. */
 static void drain(struct twheel *tw)
 {
-	WRITE_ONCE(tw->draining, true);
-	tw->drain_wanted = true;
+	WRITE_ONCE(tw->control.draining, true);
+	tw->wake.drain_wanted = true;
 	pass(tw);
 }
 
@@ -335,10 +335,10 @@ static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 	tally[LIVE] = info.live;
 	tally[PENDING] = info.pending;
 	tally[UNREAD] = info.unread;
-	tally[INBOX] = atomic_read(&tw->inbox_len);
-	tally[ROOM] = atomic_long_read(&tw->room_used);
-	tally[PLACES] = llist_length(tw->free) + llist_length(tw->freed.first);
-	tally[RETIRED] = atomic_read(&tw->nr_retired);
+	tally[INBOX] = atomic_read(&tw->inbox.len);
+	tally[ROOM] = atomic_long_read(&tw->room.used);
+	tally[PLACES] = llist_length(tw->arena.free) + llist_length(tw->arena.freed.first);
+	tally[RETIRED] = atomic_read(&tw->arena.nr_retired);
 	tally[ACCEPTED] = info.armed;
 	tally[CANCELLED] = info.cancelled;
 	tally[REVOKED] = info.revoked;
@@ -394,7 +394,7 @@ static struct census census_take(struct twheel *tw)
 	struct twheel_page *page;
 	u32 nr, i;
 
-	for (nr = 0; nr < tw->places.nr; nr++) {
+	for (nr = 0; nr < tw->arena.places.nr; nr++) {
 		page = look_at_page(tw, nr);
 		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			census_count(&census, timeout_state(&page->timeout[i]));
@@ -409,7 +409,7 @@ static int audit_ready(struct kunit *test)
 	u32 link, prev = 0;
 	int nr = 0;
 
-	link = tw->ready_first ? timeout_index(tw->ready_first) + 1 : 0;
+	link = tw->events.first ? timeout_index(tw->events.first) + 1 : 0;
 	for (; link; nr++) {
 		struct twheel_timeout *t = look_at(tw, link - 1);
 
@@ -420,8 +420,8 @@ static int audit_ready(struct kunit *test)
 		prev = link;
 		link = t->next;
 	}
-	KUNIT_EXPECT_EQ(test, tw->ready_last_link, prev);
-	KUNIT_EXPECT_PTR_EQ(test, tw->ready_last,
+	KUNIT_EXPECT_EQ(test, tw->events.last_link, prev);
+	KUNIT_EXPECT_PTR_EQ(test, tw->events.last,
 			    prev ? look_at(tw, prev - 1) : NULL);
 	return nr;
 }
@@ -443,13 +443,13 @@ static void audit(struct kunit *test)
 			tally[LIVE] + tally[COMPLETED] + tally[CANCELLED] +
 			tally[REVOKED] + tally[DRAINED]);
 	KUNIT_EXPECT_EQ(test, tally[INBOX],
-			(s64)llist_length(tw->inbox.first));
+			(s64)llist_length(tw->inbox.list.first));
 	KUNIT_EXPECT_EQ(test, tally[INBOX], (s64)census.phase[PHASE_QUEUED] +
 			census.phase[PHASE_DEAD]);
 	/* G4: an entry in the wheel, on its way there, or promised. */
 	KUNIT_EXPECT_EQ(test, tally[ROOM], (s64)tw->wheel.nr_entries +
 			tally[INBOX] + census.keeping);
-	KUNIT_EXPECT_LE(test, tally[ROOM], (s64)tw->room);
+	KUNIT_EXPECT_LE(test, tally[ROOM], (s64)tw->room.provided);
 	KUNIT_EXPECT_EQ(test, tally[RETIRED], (s64)census.retired);
 	KUNIT_EXPECT_EQ(test, tally[PLACES], (s64)census.phase[PHASE_FREE] -
 			census.retired);
@@ -468,7 +468,7 @@ static struct twheel *wheel_make(struct kunit *test,
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
 	test->priv = tw;
 	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
-	tw->turn.queue = &nobodys;
+	tw->wake.turn.queue = &nobodys;
 	return tw;
 }
 
@@ -476,7 +476,7 @@ static int engine_case_init(struct kunit *test)
 {
 	struct twheel *tw = wheel_make(test, &usual_setup);
 
-	tw->virtual_now_ns = START_NS;
+	tw->clock.virtual_now_ns = START_NS;
 	pass(tw);
 	work_take(tw);
 	return 0;
@@ -795,9 +795,9 @@ static int deed_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
 
 static int deed_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	timeout_drain(tw, t, twheel_now(tw));
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	return 0;
 }
 
@@ -1048,7 +1048,7 @@ static void an_index_and_its_place_name_each_other(struct kunit *test)
 
 	for (index = 0; index < nr; index++)
 		arm_like(test, 0);
-	KUNIT_ASSERT_EQ(test, tw->places.nr, 4U);
+	KUNIT_ASSERT_EQ(test, tw->arena.places.nr, 4U);
 	for (index = 0; index < 4 * PLACES_PER_PAGE; index++) {
 		struct twheel_timeout *t = look_at(tw, index);
 
@@ -1095,10 +1095,10 @@ static void expect_rounded_up(struct kunit *test, u64 deadline_ns)
 	u64 tick = deadline_tick(tw, deadline_ns);
 
 	/* No product passes 2^64: neither a tick nor 2^63 does. */
-	KUNIT_ASSERT_GE(test, tick * tw->tick_ns, deadline_ns);
+	KUNIT_ASSERT_GE(test, tick * tw->clock.tick_ns, deadline_ns);
 	if (tick)
-		KUNIT_ASSERT_LT(test, (tick - 1) * tw->tick_ns, deadline_ns);
-	KUNIT_ASSERT_LT(test, tick, tw->max_tick);
+		KUNIT_ASSERT_LT(test, (tick - 1) * tw->clock.tick_ns, deadline_ns);
+	KUNIT_ASSERT_LT(test, tick, tw->clock.max_tick);
 }
 
 static void a_deadline_is_rounded_up_to_its_tick(struct kunit *test)
@@ -1125,16 +1125,16 @@ static void the_end_of_time_has_a_tick_that_no_clock_reaches(struct kunit *test)
 	struct twheel *tw;
 
 	tw = wheel_with(test, tick_ns, *tick_ns);
-	KUNIT_EXPECT_GT(test, tw->max_tick,
+	KUNIT_EXPECT_GT(test, tw->clock.max_tick,
 			div64_u64(TWHEEL_TIME_NEVER, *tick_ns));
-	KUNIT_EXPECT_EQ(test, deadline_tick(tw, TWHEEL_TIME_NEVER), tw->max_tick);
-	KUNIT_EXPECT_EQ(test, deadline_tick(tw, U64_MAX), tw->max_tick);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick), WAKE_NEVER);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick - 1), WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, deadline_tick(tw, TWHEEL_TIME_NEVER), tw->clock.max_tick);
+	KUNIT_EXPECT_EQ(test, deadline_tick(tw, U64_MAX), tw->clock.max_tick);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick), WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick - 1), WAKE_NEVER);
 	/* The one before is a time that can be slept until. */
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->max_tick - 2),
-			(tw->max_tick - 2) * *tick_ns);
-	KUNIT_EXPECT_LE(test, tick_edge_ns(tw, tw->max_tick - 2),
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick - 2),
+			(tw->clock.max_tick - 2) * *tick_ns);
+	KUNIT_EXPECT_LE(test, tick_edge_ns(tw, tw->clock.max_tick - 2),
 			TWHEEL_TIME_NEVER);
 	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 0), 0ULL);
 	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 1), *tick_ns);
@@ -1156,10 +1156,10 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	arm(test, &last);
 	pass(tw);
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
-	tw->virtual_now_ns = TWHEEL_TIME_NEVER;
+	tw->clock.virtual_now_ns = TWHEEL_TIME_NEVER;
 	pass(tw);
 	/* Its tick may end after time does; the other has none. */
-	KUNIT_EXPECT_LE(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_LE(test, tw->events.nr_unread, 1U);
 	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(look_at(tw, (u32)never.id))),
 			PHASE_ARMED);
 }
@@ -1185,15 +1185,15 @@ static void the_next_expiry_is_one_that_comes(struct kunit *test)
 			.expires_ns = deadline_ns, .flags = TWHEEL_ARM_ABSOLUTE });
 		pass(tw);
 		twheel_get_info(tw, &info);
-		tw->virtual_now_ns = TWHEEL_TIME_NEVER;
+		tw->clock.virtual_now_ns = TWHEEL_TIME_NEVER;
 		pass(tw);
-		KUNIT_EXPECT_EQ_MSG(test, tw->nr_unread,
+		KUNIT_EXPECT_EQ_MSG(test, tw->events.nr_unread,
 				    (u32)(info.next_expiry_ns <= TWHEEL_TIME_NEVER),
 				    "%llu", deadline_ns);
-		if (!tw->nr_unread)
+		if (!tw->events.nr_unread)
 			KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
 					TWHEEL_NO_EXPIRY);
-		KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)(deadline_ns <= last_ns));
+		KUNIT_EXPECT_EQ(test, tw->events.nr_unread, (u32)(deadline_ns <= last_ns));
 	}
 }
 
@@ -1330,18 +1330,18 @@ static void places_are_counted_exactly(struct kunit *test)
 		for (nr = 0; nr < 15; nr++) {
 			unsigned int got;
 
-			atomic_set(&tw->live, held);
+			atomic_set(&tw->arena.live, held);
 			got = live_take(tw, nr);
 			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - held));
-			KUNIT_ASSERT_EQ(test, atomic_read(&tw->live),
+			KUNIT_ASSERT_EQ(test, atomic_read(&tw->arena.live),
 					(int)(held + got));
 			KUNIT_ASSERT_EQ(test, twheel_has_room(tw),
 					held + got < 10);
 			live_give(tw, got);
-			KUNIT_ASSERT_EQ(test, atomic_read(&tw->live), (int)held);
+			KUNIT_ASSERT_EQ(test, atomic_read(&tw->arena.live), (int)held);
 		}
 	}
-	atomic_set(&tw->live, 0);
+	atomic_set(&tw->arena.live, 0);
 }
 
 static void over_the_limit_an_entry_says_eagain_and_nothing_is_taken(struct kunit *test)
@@ -1418,7 +1418,7 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, look_at(tw, (u32)how[i].id)->user_data,
 					(u64)i);
 	}
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 3);
 }
 
 /* Whatever is promised, the chunks for it are there or on their way. */
@@ -1430,14 +1430,14 @@ static void room_is_backed_by_chunks(struct kunit *test)
 	for (nr = 1; nr < 400; nr += nr / 2 + 1) {
 		KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
 		total += nr;
-		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room_used), (long)total);
-		KUNIT_ASSERT_GE(test, tw->room, (long)total);
-		KUNIT_ASSERT_GE(test, tw->nr_chunk_pages,
-				twheel_wheel_pages_for(&tw->wheel, tw->room));
+		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room.used), (long)total);
+		KUNIT_ASSERT_GE(test, tw->room.provided, (long)total);
+		KUNIT_ASSERT_GE(test, tw->room.nr_chunk_pages,
+				twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
 	}
 	gifts_accept(tw);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
-			tw->nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
+			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
 	room_give(tw, total);
 }
 
@@ -1449,36 +1449,36 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 {
 	const u64 most = 2ULL << 30;
 	struct twheel *tw = test->priv;
-	u64 had = tw->nr_chunk_pages;
-	long was = tw->room;
+	u64 had = tw->room.nr_chunk_pages;
+	long was = tw->room.provided;
 	u64 used;
 
 	/* As if they were there; none is touched. */
-	tw->nr_chunk_pages = 1ULL << 40;
+	tw->room.nr_chunk_pages = 1ULL << 40;
 	for (used = most - 200; used < 2 * most + 200; used += 50) {
 		if (used == most + 200)
 			used = 2 * most - 200;
-		atomic_long_set(&tw->room_used, used - 50);
+		atomic_long_set(&tw->room.used, used - 50);
 		KUNIT_ASSERT_EQ(test, room_take(tw, 50), 0);
-		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room_used), used);
-		KUNIT_ASSERT_GE(test, tw->room, (long)used);
-		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room),
+		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room.used), used);
+		KUNIT_ASSERT_GE(test, tw->room.provided, (long)used);
+		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room.provided),
 				used / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE);
 		KUNIT_EXPECT_EQ(test, room_is_wasted(tw, 0), true);
 	}
-	atomic_long_set(&tw->room_used, 0);
-	tw->room = was;
-	tw->nr_chunk_pages = had;
+	atomic_long_set(&tw->room.used, 0);
+	tw->room.provided = was;
+	tw->room.nr_chunk_pages = had;
 }
 
 /* With most of it in use already; see above. */
 static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	u32 limit = tw->max_pending;
+	u32 limit = tw->arena.max_pending;
 
-	tw->max_pending = BIT(30);
-	atomic_set(&tw->live, BIT(30) - 40);
+	tw->arena.max_pending = BIT(30);
+	atomic_set(&tw->arena.live, BIT(30) - 40);
 	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 32U);
 	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 8U);
 	KUNIT_EXPECT_EQ(test, live_take(tw, 1), 0U);
@@ -1487,8 +1487,8 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
 	KUNIT_EXPECT_FALSE(test, room_is_wasted(tw, 0));
 	KUNIT_EXPECT_FALSE(test, memory_is_wasted(tw));
-	atomic_set(&tw->live, 0);
-	tw->max_pending = limit;
+	atomic_set(&tw->arena.live, 0);
+	tw->arena.max_pending = limit;
 }
 
 /* The ways in which a place becomes free. */
@@ -1518,7 +1518,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 		struct twheel_timeout *t;
 		s64 before[NR_TALLIES], after[NR_TALLIES];
 
-		tw->virtual_now_ns = START_NS;
+		tw->clock.virtual_now_ns = START_NS;
 		pass(tw);
 		t = arm_like(test, 0);
 		atomic64_set(&t->state, timeout_state(t) | STATE_GEN);
@@ -1562,10 +1562,10 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, cancel(tw, id), -ENOENT);
 	}
 	/* All have retired, and the limit is still one: another page it is. */
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->nr_retired), (int)PLACES_PER_PAGE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.nr_retired), (int)PLACES_PER_PAGE);
 	KUNIT_EXPECT_GE(test, timeout_index(arm_like(test, 0)),
 			(u32)PLACES_PER_PAGE);
-	KUNIT_EXPECT_EQ(test, tw->places.nr, 2U);
+	KUNIT_EXPECT_EQ(test, tw->arena.places.nr, 2U);
 }
 
 /* Sequence numbers */
@@ -1597,9 +1597,9 @@ static bool lives(struct twheel *tw, const struct twheel_entry *entry)
 {
 	bool lives;
 
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	lives = entry_lives(entry, entry_timeout(tw, entry));
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	return lives;
 }
 
@@ -1811,11 +1811,11 @@ static void an_expiry_that_a_cancel_overtook_makes_no_event(struct kunit *test)
 	cancel(tw, id_of(once));
 	cancel(tw, id_of(periodic));
 	tally_take(tw, before);
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	won[0] = timeout_expire_once(tw, once, timeout_index(once), seen[0], &x,
 				     once->deadline_ns);
 	won[1] = timeout_expire_periodic(tw, periodic, seen[1], &x, x.now_ns, &nr);
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	KUNIT_EXPECT_FALSE(test, won[0]);
 	KUNIT_EXPECT_FALSE(test, won[1]);
 	KUNIT_EXPECT_EQ(test, x.nr_events, 0U);
@@ -1836,9 +1836,9 @@ static void a_new_life_begins_from_the_state_seen_and_no_other(struct kunit *tes
 
 	deadline_ns = t->deadline_ns;
 	for (bit = 0; bit < 64; bit++) {
-		spin_lock(&tw->lock);
+		spin_lock(&tw->events.lock);
 		won = timeout_rearm(tw, t, rest ^ BIT_ULL(bit), &life, &to_inbox);
-		spin_unlock(&tw->lock);
+		spin_unlock(&tw->events.lock);
 		KUNIT_ASSERT_FALSE(test, won);
 		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), rest);
 		KUNIT_ASSERT_EQ(test, t->deadline_ns, deadline_ns);
@@ -1853,12 +1853,12 @@ static void nothing_else_is_deferred(struct kunit *test)
 	u64 state, deadline_ns = t->deadline_ns;
 	unsigned int bit;
 
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	KUNIT_EXPECT_FALSE(test, timeout_defer(tw, t, timeout_state(t), deadline_ns + 1));
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 	enter(tw);
 	state = timeout_state(t);
-	spin_lock(&tw->lock);
+	spin_lock(&tw->events.lock);
 	for (bit = 0; bit < 64; bit++)
 		KUNIT_EXPECT_FALSE(test, timeout_defer(tw, t, state ^ BIT_ULL(bit),
 						       deadline_ns + 1));
@@ -1869,7 +1869,7 @@ static void nothing_else_is_deferred(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timeout_defer(tw, t, state, deadline_ns + 1));
 	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns + 1);
-	spin_unlock(&tw->lock);
+	spin_unlock(&tw->events.lock);
 }
 
 /* A sequence number may have come round; the count has not. */
@@ -1883,7 +1883,7 @@ static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit
 	enter(tw);
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
-	tw->ready_changes++;
+	tw->events.changes++;
 	timeout_periodic(t)->count[timeout_slot(t)]++;
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	timeout_periodic(t)->count[timeout_slot(t)]--;
@@ -1902,7 +1902,7 @@ static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *tes
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.count, 1U);
-	tw->virtual_now_ns += 5 * PERIOD_NS;
+	tw->clock.virtual_now_ns += 5 * PERIOD_NS;
 	drain(tw);
 	/* G4: the second expiration is not lost. */
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
@@ -1910,9 +1910,9 @@ static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
 	KUNIT_EXPECT_EQ(test, event.flags, 0U);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 2ULL);
-	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 2ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
 /* Four that pend, the third of which is gone before commit. */
@@ -1933,13 +1933,13 @@ static void a_batch_of_cancels_stops_at_the_first_that_was_overtaken(struct kuni
 			2U);
 	KUNIT_EXPECT_EQ(test, nr_ok, 2U);
 	audit(test);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 1);
 	twheel_cancel_look(tw, cancels + 2, &look, 2);
 	KUNIT_EXPECT_EQ(test, cancels[2].result, -ENOENT);
 	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels + 2, &look, 2,
 						   &nr_ok), 2U);
 	KUNIT_EXPECT_EQ(test, nr_ok, 3U);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 0);
 }
 
 /*
@@ -1960,7 +1960,7 @@ static void what_was_found_before_pages_were_freed_is_looked_up_again(struct kun
 	how.id = id_of(t);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
 	KUNIT_ASSERT_PTR_EQ(test, rearming.look.timeout[0], t);
-	tw->nr_removed++;
+	tw->arena.nr_removed++;
 	rearming.look.timeout[0] = NULL;
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok),
 			1);
@@ -1969,12 +1969,12 @@ static void what_was_found_before_pages_were_freed_is_looked_up_again(struct kun
 	cancels[0].id = how.id;
 	twheel_cancel_look(tw, cancels, &look, 1);
 	KUNIT_ASSERT_PTR_EQ(test, look.timeout[0], t);
-	tw->nr_removed++;
+	tw->arena.nr_removed++;
 	look.timeout[0] = NULL;
 	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels, &look, 1, &nr_ok),
 			1U);
 	KUNIT_EXPECT_EQ(test, nr_ok, 2U);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 0);
 }
 
 /* From now on there is neither room nor memory for any.  Returns what was taken. */
@@ -2001,9 +2001,9 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 	arm_many(test, TWHEEL_BATCH - 1, ids);
 	enter(tw);
 	arm_many(test, 1, &ids[TWHEEL_BATCH - 1]);
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	taken = room_exhaust(test);
-	used = atomic_long_read(&tw->room_used);
+	used = atomic_long_read(&tw->room.used);
 	for (i = 0; i < TWHEEL_BATCH; i++) {
 		how[i].id = ids[i];
 		how[i].expires_ns = DELAY_NS + (i % 3 ? 1 : -1);
@@ -2025,10 +2025,10 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_ok, 24U);
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[TWHEEL_BATCH - 1],
 				    &how[TWHEEL_BATCH - 1]), TWHEEL_WAS_PENDING);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), used);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), used);
 	no_memory = false;
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[12], &how[12]), TWHEEL_WAS_PENDING);
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 	room_give(tw, taken);
 }
 
@@ -2044,7 +2044,7 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 
 	arm_many(test, TWHEEL_BATCH, ids);
 	enter(tw);
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	taken = room_exhaust(test);
 	for (room = 0; room <= 3; room += 3) {
 		room_give(tw, room);
@@ -2067,7 +2067,7 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nr_ok, room);
 	}
 	no_memory = false;
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 	room_give(tw, taken);
 }
 
@@ -2084,8 +2084,8 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 
 	enter(tw);
 	/* Otherwise room is taken for all of them. */
-	tw->room = atomic_long_read(&tw->room_used);
-	tw->room_short = true;
+	tw->room.provided = atomic_long_read(&tw->room.used);
+	tw->room.short_of = true;
 	how.id = id_of(t);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
 	KUNIT_EXPECT_EQ(test, rearming.nr_room, 0U);
@@ -2136,9 +2136,9 @@ static void a_batch_of_events_stops_at_the_first_that_was_overtaken(struct kunit
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, events, &look, 4), 4U);
 	cancel(tw, events[2].id);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, events, &look, 4), 2U);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
-	KUNIT_EXPECT_EQ(test, tw->delivered, 2ULL);
-	KUNIT_EXPECT_EQ(test, tw->revoked, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.delivered, 2ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.revoked, 1ULL);
 }
 
 static void what_is_armed_beside_a_drain_is_given_back(struct kunit *test)
@@ -2159,7 +2159,7 @@ static void what_is_armed_beside_a_drain_is_given_back(struct kunit *test)
 		how[i] = arm_of(PE, 0);
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how + 1, 2, &arming), 0);
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming, 1), 0);
-	WRITE_ONCE(tw->draining, true);
+	WRITE_ONCE(tw->control.draining, true);
 	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 2), -ESHUTDOWN);
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 1, &nr_ok),
 			-ESHUTDOWN);
@@ -2180,14 +2180,14 @@ static void a_fixed_delay_read_beside_a_drain_ends_with_it(struct kunit *test)
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.flags, 0U);
-	WRITE_ONCE(tw->draining, true);
+	WRITE_ONCE(tw->control.draining, true);
 	/* What it was told would be wrong: no period follows. */
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, tw->drained_out, 1ULL);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
+	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
 /* Events */
@@ -2205,7 +2205,7 @@ static void the_ready_list_holds_in_every_order_of_taking(struct kunit *test)
 		for (i = 0; i < 4; i++)
 			ids[i] = id_of(arm_like(test, 0));
 		enter(tw);
-		expire_at(tw, tw->virtual_now_ns + DELAY_NS + TICK_NS);
+		expire_at(tw, tw->clock.virtual_now_ns + DELAY_NS + TICK_NS);
 		audit(test);
 		for (i = 4; i; i--) {
 			swap(ids[rest % i], ids[i - 1]);
@@ -2215,7 +2215,7 @@ static void the_ready_list_holds_in_every_order_of_taking(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, (unsigned int)audit_ready(test),
 					i - 1);
 		}
-		KUNIT_ASSERT_NULL(test, tw->ready_first);
+		KUNIT_ASSERT_NULL(test, tw->events.first);
 	}
 }
 
@@ -2230,7 +2230,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 	for (i = 0; i < 50; i++)
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = (1 + i * 7 % 50) * TICK_NS });
-	tw->virtual_now_ns += 100 * TICK_NS;
+	tw->clock.virtual_now_ns += 100 * TICK_NS;
 	pass(tw);
 	for (i = 0; i < 50; i++) {
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
@@ -2277,13 +2277,13 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 		.expires_ns = TICK_NS, .interval_ns = TICK_NS });
 	enter(tw);
 	expire_at(tw, START_NS + nr * TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->expirations, nr);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, nr);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + nr * TICK_NS);
 	/* The count of the event saturates, and so it stays. */
 	expire_at(tw, START_NS + 2 * nr * TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->expirations, nr);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, nr);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 2 * nr);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 2 * nr);
 	KUNIT_EXPECT_EQ(test, event.count, U32_MAX);
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 2 * nr * TICK_NS);
 }
@@ -2300,17 +2300,17 @@ static void periods_that_pass_while_an_event_is_copied_are_in_the_next(struct ku
 	expire_at(tw, START_NS + DELAY_NS + PERIOD_NS + TICK_NS);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
-	tw->virtual_now_ns += 3 * PERIOD_NS;
+	tw->clock.virtual_now_ns += 3 * PERIOD_NS;
 	KUNIT_ASSERT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 2ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 2ULL);
 	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_QUEUED | PE | OV);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NOW);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NOW);
 	pass(tw);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 3U);
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS + 4 * PERIOD_NS);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 5ULL);
-	KUNIT_EXPECT_EQ(test, tw->max_late_ns, PERIOD_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 5ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, PERIOD_NS + TICK_NS);
 }
 
 /* A way to end an unread periodic timeout, and what the periods since make of it. */
@@ -2327,7 +2327,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	t = arm_like(test, PE);
 	enter(tw);
 	expire_at(tw, at_ns + TICK_NS);
-	tw->virtual_now_ns = at_ns + 3 * PERIOD_NS + TICK_NS;
+	tw->clock.virtual_now_ns = at_ns + 3 * PERIOD_NS + TICK_NS;
 	status.id = id_of(t);
 	twheel_query(tw, &status, 1);
 	KUNIT_EXPECT_EQ(test, status.count, 4U);
@@ -2338,11 +2338,11 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
 			deadline_tick(tw, at_ns + 4 * PERIOD_NS) * TICK_NS);
 	/* The edge of the tick, not the deadline, is when a period counts. */
-	tw->virtual_now_ns = at_ns + 4 * PERIOD_NS;
+	tw->clock.virtual_now_ns = at_ns + 4 * PERIOD_NS;
 	twheel_query(tw, &status, 1);
 	KUNIT_EXPECT_EQ(test, status.count, 4U);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(t)), TWHEEL_WAS_UNREAD);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 4ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 4ULL);
 	audit(test);
 
 	/* A clock that was set back takes none away that was counted. */
@@ -2350,7 +2350,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	enter(tw);
 	at_ns = t->deadline_ns;
 	expire_at(tw, at_ns + TICK_NS);
-	tw->virtual_now_ns = START_NS;
+	tw->clock.virtual_now_ns = START_NS;
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 1U);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, at_ns + PERIOD_NS);
@@ -2369,7 +2369,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 
 	enter(tw);
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
-	tw->virtual_now_ns += 100 * PERIOD_NS;
+	tw->clock.virtual_now_ns += 100 * PERIOD_NS;
 	twheel_query(tw, &status, 1);
 	KUNIT_EXPECT_EQ(test, status.count, 2U);
 	KUNIT_EXPECT_EQ(test, status.repeats_left, 0U);
@@ -2382,7 +2382,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
 	KUNIT_EXPECT_EQ(test, event.fired_ns,
 			deadline_tick(tw, START_NS + DELAY_NS + PERIOD_NS) * TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
 	KUNIT_EXPECT_EQ(test, (int)state_phase(timeout_state(t)), (int)PHASE_FREE);
 }
 
@@ -2397,17 +2397,17 @@ static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *
 	arm_like(test, LI);
 	enter(tw);
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
-	tw->virtual_now_ns += 4 * PERIOD_NS;
+	tw->clock.virtual_now_ns += 4 * PERIOD_NS;
 	drain(tw);
-	tw->virtual_now_ns += 4 * PERIOD_NS;
+	tw->clock.virtual_now_ns += 4 * PERIOD_NS;
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 		KUNIT_EXPECT_EQ(test, event.count,
 				event.flags & TWHEEL_EVENT_DRAINED ? 5U : 2U);
 	}
-	KUNIT_EXPECT_EQ(test, tw->drained_out, 1ULL);
-	KUNIT_EXPECT_EQ(test, tw->completed, 1ULL);
-	KUNIT_EXPECT_EQ(test, tw->expirations, 7ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 7ULL);
 }
 
 static void a_limit_bounds_what_passes_at_once(struct kunit *test)
@@ -2417,7 +2417,7 @@ static void a_limit_bounds_what_passes_at_once(struct kunit *test)
 	u32 repeats;
 
 	for (repeats = 1; repeats < 8; repeats++) {
-		u64 begun_ns = tw->virtual_now_ns, before = tw->expirations;
+		u64 begun_ns = tw->clock.virtual_now_ns, before = tw->events.expirations;
 
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = TICK_NS, .interval_ns = PERIOD_NS,
@@ -2425,15 +2425,15 @@ static void a_limit_bounds_what_passes_at_once(struct kunit *test)
 		enter(tw);
 		/* Three at once, and then what is left. */
 		expire_at(tw, begun_ns + TICK_NS + 2 * PERIOD_NS);
-		KUNIT_ASSERT_EQ(test, tw->expirations - before,
+		KUNIT_ASSERT_EQ(test, tw->events.expirations - before,
 				min(repeats, 3ULL));
 		expire_at(tw, begun_ns + TICK_NS + 100 * PERIOD_NS);
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
-		KUNIT_ASSERT_EQ(test, tw->expirations - before, (u64)repeats);
+		KUNIT_ASSERT_EQ(test, tw->events.expirations - before, (u64)repeats);
 		KUNIT_ASSERT_EQ(test, event.count, repeats);
 		KUNIT_ASSERT_EQ(test, event.deadline_ns, begun_ns + TICK_NS +
 				(repeats - 1) * PERIOD_NS);
-		KUNIT_ASSERT_EQ(test, atomic_read(&tw->live), 0);
+		KUNIT_ASSERT_EQ(test, atomic_read(&tw->arena.live), 0);
 	}
 }
 
@@ -2444,18 +2444,18 @@ static void nothing_expires_before_its_tick(struct kunit *test)
 	u64 deadline_ns, edge_ns, distance;
 
 	for (distance = 1; distance < 3 * TICK_NS; distance += TICK_NS / 7) {
-		u64 now_ns = tw->virtual_now_ns + 12345;
+		u64 now_ns = tw->clock.virtual_now_ns + 12345;
 
-		tw->virtual_now_ns = now_ns;
+		tw->clock.virtual_now_ns = now_ns;
 		t = arm(test, &(struct twheel_arm) { .expires_ns = distance });
 		enter(tw);
 		deadline_ns = now_ns + distance;
 		KUNIT_ASSERT_EQ(test, t->deadline_ns, deadline_ns);
 		edge_ns = DIV64_U64_ROUND_UP(deadline_ns, TICK_NS) * TICK_NS;
 		expire_at(tw, edge_ns - 1);
-		KUNIT_ASSERT_EQ(test, tw->nr_unread, 0U);
+		KUNIT_ASSERT_EQ(test, tw->events.nr_unread, 0U);
 		expire_at(tw, edge_ns);
-		KUNIT_ASSERT_EQ(test, tw->nr_unread, 1U);
+		KUNIT_ASSERT_EQ(test, tw->events.nr_unread, 1U);
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 	}
 }
@@ -2470,13 +2470,13 @@ static void what_was_moved_later_waits_for_its_new_tick(struct kunit *test)
 	enter(tw);
 	rearm(tw, id, &(struct twheel_arm) { .expires_ns = 10 * DELAY_NS });
 	expire_at(tw, first_ns);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	KUNIT_EXPECT_EQ(test, state_phase(timeout_state(t)), PHASE_ARMED);
 	audit(test);
 	expire_at(tw, START_NS + 10 * DELAY_NS - 1);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	expire_at(tw, START_NS + 10 * DELAY_NS + TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 }
 
 /* As settimeofday() may, between ARM and the kthread's next pass. */
@@ -2490,12 +2490,12 @@ static void what_was_overdue_until_the_clock_was_set_back_waits_again(struct kun
 		.expires_ns = START_NS - TICK_NS / 2,
 		.flags = TWHEEL_ARM_ABSOLUTE });
 	enter(tw);
-	tw->virtual_now_ns = START_NS - TICK_NS + 1;
+	tw->clock.virtual_now_ns = START_NS - TICK_NS + 1;
 	expire_at(tw, 0);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	audit(test);
 	expire_at(tw, START_NS - 1);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	expire_at(tw, START_NS);
 	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS);
@@ -2509,7 +2509,7 @@ static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 	unsigned int i;
 
 	tw->wheel.rewinds = true;
-	tw->virtual_now_ns = START_NS;
+	tw->clock.virtual_now_ns = START_NS;
 	pass(tw);
 	for (i = 0; i < nr; i++) {
 		arm(test, &(struct twheel_arm) {
@@ -2519,31 +2519,31 @@ static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 			pass(tw);
 	}
 	pass(tw);
-	tw->virtual_now_ns = START_NS / 2;
+	tw->clock.virtual_now_ns = START_NS / 2;
 	/* MOVES_PER_DUE slots or entries for each of the budget. */
 	KUNIT_EXPECT_EQ(test, pass(tw), 2 * nr / (4U * TURN_BUDGET) + 1);
 	audit(test);
 	/* While it is under way: once more, and an expiry before all others. */
-	tw->virtual_now_ns = START_NS;
+	tw->clock.virtual_now_ns = START_NS;
 	pass(tw);
-	tw->virtual_now_ns = START_NS / 2;
+	tw->clock.virtual_now_ns = START_NS / 2;
 	work_take(tw);
-	turn(&tw->turn, U64_MAX);
-	KUNIT_ASSERT_TRUE(test, tw->pass_begun);
+	turn(&tw->wake.turn, U64_MAX);
+	KUNIT_ASSERT_TRUE(test, tw->pass.begun);
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = START_NS / 2, .flags = TWHEEL_ARM_ABSOLUTE });
-	tw->virtual_now_ns = START_NS / 4;
+	tw->clock.virtual_now_ns = START_NS / 4;
 	pass(tw);
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS / 2);
-	tw->virtual_now_ns = START_NS / 2;
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS / 2);
+	tw->clock.virtual_now_ns = START_NS / 2;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 	audit(test);
-	tw->virtual_now_ns = START_NS + (nr + 1) * TICK_NS;
+	tw->clock.virtual_now_ns = START_NS + (nr + 1) * TICK_NS;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr + 1);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr + 1);
 }
 
 static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kunit *test)
@@ -2553,12 +2553,12 @@ static void lateness_counts_from_the_deadline_but_not_of_the_overdue(struct kuni
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = 5, .flags = TWHEEL_ARM_ABSOLUTE });
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
-	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 0ULL);
 	arm_like(test, 0);
 	enter(tw);
 	expire_at(tw, START_NS + DELAY_NS + 3 * TICK_NS);
-	KUNIT_EXPECT_EQ(test, tw->max_late_ns, 3 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 3 * TICK_NS);
 }
 
 static void query_tells_what_a_timeout_is_doing(struct kunit *test)
@@ -2584,8 +2584,8 @@ static void query_tells_what_a_timeout_is_doing(struct kunit *test)
 	if (start->to.read == GOES_ON)
 		waits = true;
 	KUNIT_EXPECT_EQ(test, status.left_ns,
-			!waits || status.deadline_ns < tw->virtual_now_ns ? 0 :
-			status.deadline_ns - tw->virtual_now_ns);
+			!waits || status.deadline_ns < tw->clock.virtual_now_ns ? 0 :
+			status.deadline_ns - tw->clock.virtual_now_ns);
 	KUNIT_EXPECT_EQ(test, status.interval_ns,
 			start->state & PE ? PERIOD_NS : 0);
 	KUNIT_EXPECT_EQ(test, status.flags,
@@ -2606,19 +2606,19 @@ static void what_is_far_wakes_nobody_and_sets_the_alarm(struct kunit *test)
 	struct twheel *tw = test->priv;
 	const u64 edge_ns = START_NS + 6 * TICK_NS;
 
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NEVER);
 	arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NEVER);
 	arm_like(test, 0);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, edge_ns);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, edge_ns);
 	arm(test, &(struct twheel_arm) { .expires_ns = 2 * DELAY_NS });
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, edge_ns);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, edge_ns);
 	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	/* A pass finds the same again, in the wheel. */
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 }
 
@@ -2630,7 +2630,7 @@ static void what_is_overdue_wakes_at_once(struct kunit *test)
 	arm_like(test, OV);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	id = id_of(arm_like(test, 0));
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
@@ -2648,7 +2648,7 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	pass_end(tw, false);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 }
 
 /* The wheel's clock is ahead of the machine's, or behind, by its time namespace. */
@@ -2656,16 +2656,16 @@ static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
-	tw->wake_ns = 1000 * NSEC_PER_SEC;
-	tw->offset_ns = 900 * (s64)NSEC_PER_SEC;
+	tw->wake.at_ns = 1000 * NSEC_PER_SEC;
+	tw->clock.offset_ns = 900 * (s64)NSEC_PER_SEC;
 	KUNIT_EXPECT_EQ(test, wake_expiry(tw), 100 * (ktime_t)NSEC_PER_SEC);
-	tw->offset_ns = -900 * (s64)NSEC_PER_SEC;
+	tw->clock.offset_ns = -900 * (s64)NSEC_PER_SEC;
 	KUNIT_EXPECT_EQ(test, wake_expiry(tw), 1900 * (ktime_t)NSEC_PER_SEC);
 	/* Beyond what the machine's clock reaches. */
-	tw->wake_ns = TWHEEL_TIME_NEVER - 1;
+	tw->wake.at_ns = TWHEEL_TIME_NEVER - 1;
 	KUNIT_EXPECT_EQ(test, wake_expiry(tw), KTIME_MAX);
-	tw->wake_ns = WAKE_NEVER;
-	tw->offset_ns = 0;
+	tw->wake.at_ns = WAKE_NEVER;
+	tw->clock.offset_ns = 0;
 }
 
 static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit *test)
@@ -2673,21 +2673,21 @@ static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit 
 	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
 	struct twheel_timeout *t;
 
-	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->wake.timer));
 	t = arm(test, &(struct twheel_arm) { .expires_ns = 3600 * NSEC_PER_SEC });
-	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->timer));
-	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->timer),
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->wake.timer));
+	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->wake.timer),
 			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
 	/* Moved earlier, so is the alarm. */
 	rearm(tw, id_of(t), &(struct twheel_arm) {
 		.expires_ns = 1800 * NSEC_PER_SEC });
-	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->timer),
+	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->wake.timer),
 			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
 	/* G6 */
 	cancel(tw, id_of(t));
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
-	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->timer));
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NEVER);
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->wake.timer));
 }
 
 static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
@@ -2701,12 +2701,12 @@ static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
 	/* G2: a turn takes TURN_BUDGET of them. */
 	KUNIT_EXPECT_EQ(test, pass(tw), (unsigned int)INBOX_WATERMARK / TURN_BUDGET);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, (u64)INBOX_WATERMARK);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox_len), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), 0);
 	/* They expire, by turns as well, and give their room back. */
-	tw->virtual_now_ns += 100 * TICK_NS;
+	tw->clock.virtual_now_ns += 100 * TICK_NS;
 	KUNIT_EXPECT_GT(test, pass(tw), 1U);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)INBOX_WATERMARK);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, (u32)INBOX_WATERMARK);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
 static void entries_of_the_cancelled_are_swept(struct kunit *test)
@@ -2728,13 +2728,13 @@ static void entries_of_the_cancelled_are_swept(struct kunit *test)
 		pass(tw);
 		KUNIT_ASSERT_LT(test, ++passes, 100U);
 	} while (work_take(tw));
-	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room_used),
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room.used),
 			7L + SWEEP_SLACK);
 	audit(test);
-	tw->virtual_now_ns += 10 * TICK_NS;
+	tw->clock.virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr / 1000 + 1);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr / 1000 + 1);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
 static void chunks_that_nobody_needs_are_freed(struct kunit *test)
@@ -2745,19 +2745,19 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
 	gifts_accept(tw);
-	chunks = tw->nr_chunk_pages;
+	chunks = tw->room.nr_chunk_pages;
 	/* Needed, they stay. */
 	KUNIT_EXPECT_FALSE(test, room_shrink(tw));
-	KUNIT_EXPECT_EQ(test, tw->nr_chunk_pages, chunks);
+	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages, chunks);
 	room_give(tw, nr - 1);
 	while (room_shrink(tw))
 		;
-	KUNIT_EXPECT_LT(test, tw->nr_chunk_pages, chunks);
-	KUNIT_EXPECT_GE(test, tw->room, 1L);
-	KUNIT_EXPECT_GE(test, tw->nr_chunk_pages,
-			twheel_wheel_pages_for(&tw->wheel, tw->room));
+	KUNIT_EXPECT_LT(test, tw->room.nr_chunk_pages, chunks);
+	KUNIT_EXPECT_GE(test, tw->room.provided, 1L);
+	KUNIT_EXPECT_GE(test, tw->room.nr_chunk_pages,
+			twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
-			tw->nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
+			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
 	room_give(tw, 1);
 }
 
@@ -2771,7 +2771,7 @@ static void row_arm(struct kunit *test, unsigned int nr, u64 *ids)
 		ids[i] = id_of(arm(test, &(struct twheel_arm) {
 			.expires_ns = (10 + i) * TICK_NS }));
 	pass(tw);
-	KUNIT_ASSERT_EQ(test, tw->wake_ns, START_NS + 10 * TICK_NS);
+	KUNIT_ASSERT_EQ(test, tw->wake.at_ns, START_NS + 10 * TICK_NS);
 }
 
 /* More than one level reaches. */
@@ -2789,14 +2789,14 @@ static void slots_of_the_cancelled_are_cleared_ahead_of_time(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass(tw);
 	/* One slot is all there is, of 32 ticks: it is for the last one. */
-	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room_used), 32L);
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room.used), 32L);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
-	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 100 * TICK_NS);
-	KUNIT_EXPECT_LE(test, tw->wake_ns, START_NS + (9 + ROW) * TICK_NS);
+	KUNIT_EXPECT_GT(test, tw->wake.at_ns, START_NS + 100 * TICK_NS);
+	KUNIT_EXPECT_LE(test, tw->wake.at_ns, START_NS + (9 + ROW) * TICK_NS);
 	cancel(tw, ids[ROW - 1]);
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), 0L);
-	KUNIT_EXPECT_EQ(test, tw->wake_ns, WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NEVER);
 }
 
 static void slots_of_what_was_moved_later_are_cleared_ahead_of_time(struct kunit *test)
@@ -2812,16 +2812,16 @@ static void slots_of_what_was_moved_later_are_cleared_ahead_of_time(struct kunit
 			.expires_ns = last_ns, .flags = TWHEEL_ARM_ABSOLUTE });
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room_used), (long)ROW);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), (long)ROW);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
-	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 1000 * TICK_NS);
+	KUNIT_EXPECT_GT(test, tw->wake.at_ns, START_NS + 1000 * TICK_NS);
 	audit(test);
-	tw->virtual_now_ns = last_ns - 1;
+	tw->clock.virtual_now_ns = last_ns - 1;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 0U);
-	tw->virtual_now_ns = last_ns;
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	tw->clock.virtual_now_ns = last_ns;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)ROW);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, (u32)ROW);
 }
 
 /* What lives is what the alarm is set for, whatever is in its slot besides. */
@@ -2840,13 +2840,13 @@ static void what_lives_stays_where_it_is(struct kunit *test)
 	inserted = nr_inserted;
 	for (i = 0; i < 3; i++) {
 		pass(tw);
-		KUNIT_EXPECT_EQ(test, tw->wake_ns, START_NS + 6 * TICK_NS);
+		KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS + 6 * TICK_NS);
 		KUNIT_EXPECT_EQ(test, nr_inserted, inserted);
 		audit(test);
 	}
-	tw->virtual_now_ns += 6 * TICK_NS;
+	tw->clock.virtual_now_ns += 6 * TICK_NS;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 }
 
 /* G2: the inbox, and what is due, do not wait until all is looked at. */
@@ -2868,11 +2868,11 @@ static void looking_ahead_goes_by_turns(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pass(tw), 1U);
 		if (++passes == 2)
 			arm_like(test, OV);
-		KUNIT_EXPECT_EQ(test, tw->nr_unread, (u32)(passes > 2));
+		KUNIT_EXPECT_EQ(test, tw->events.nr_unread, (u32)(passes > 2));
 		KUNIT_ASSERT_LT(test, passes, 10U);
 	} while (work_take(tw));
 	KUNIT_EXPECT_GE(test, passes, 3U);
-	KUNIT_EXPECT_GT(test, tw->wake_ns, START_NS + 100 * TICK_NS);
+	KUNIT_EXPECT_GT(test, tw->wake.at_ns, START_NS + 100 * TICK_NS);
 }
 
 /*
@@ -2904,7 +2904,7 @@ static u64 moves_of_idle_connections(struct kunit *test, u64 *ids,
 		moves += nr_inserted - inserted - (beside_ns != WAKE_NEVER);
 		while (read_one(tw, NULL))
 			;
-		tw->virtual_now_ns += TICK_NS;
+		tw->clock.virtual_now_ns += TICK_NS;
 	}
 	return moves;
 }
@@ -2954,15 +2954,15 @@ static void wake_ups_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 	for (i = 0; i < nr; i++)
 		rearm(tw, ids[i], &(struct twheel_arm) {
 			.expires_ns = first_ns, .flags = TWHEEL_ARM_ABSOLUTE });
-	while (!tw->nr_unread) {
+	while (!tw->events.nr_unread) {
 		/* Levels are emptied on the way: of these there are three. */
 		KUNIT_ASSERT_LT(test, woken++, 13U + 20);
-		KUNIT_ASSERT_LE(test, tw->wake_ns, first_ns);
-		tw->virtual_now_ns = max(tw->virtual_now_ns, tw->wake_ns);
+		KUNIT_ASSERT_LE(test, tw->wake.at_ns, first_ns);
+		tw->clock.virtual_now_ns = max(tw->clock.virtual_now_ns, tw->wake.at_ns);
 		pass(tw);
 	}
-	KUNIT_EXPECT_EQ(test, tw->virtual_now_ns, first_ns);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, nr);
+	KUNIT_EXPECT_EQ(test, tw->clock.virtual_now_ns, first_ns);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr);
 	kunit_info(test, "%u wake-ups\n", woken);
 }
 
@@ -2973,23 +2973,23 @@ static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 	struct twheel *tw = wheel_remake(test, &usual_setup);
 	unsigned int i;
 
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	for (i = 0; i < 100; i++)
 		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 50U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 50U);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 48 * TICK_NS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, BIT_ULL(63)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, tw->virtual_now_ns, 49 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->clock.virtual_now_ns, 49 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
-	KUNIT_EXPECT_EQ(test, tw->nr_unread, 100U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 100U);
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
 	for (i = 0; i < 100; i++)
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
-	KUNIT_EXPECT_EQ(test, tw->completed, 50ULL);
-	KUNIT_EXPECT_EQ(test, tw->drained_out, 50ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 50ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 50ULL);
 }
 
 /* From now on whoever sleeps for long is interrupted: nobody is to do so. */
@@ -3043,17 +3043,17 @@ static void arming_beside_a_busy_thread_waits_for_it_last_of_all(struct kunit *t
 		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 	}
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -EINTR);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 0);
 	fatal_signal_forget();
 
-	nr_pages = tw->places.nr;
+	nr_pages = tw->arena.places.nr;
 	work_take(tw);
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	for (i = 0; i < 3 * PLACES_PER_PAGE; i++) {
 		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
 		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 	}
-	KUNIT_EXPECT_EQ(test, tw->places.nr, nr_pages);
+	KUNIT_EXPECT_EQ(test, tw->arena.places.nr, nr_pages);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 0), 0);
 }
 
@@ -3062,11 +3062,11 @@ static bool shrink_some(struct twheel *tw)
 {
 	int budget = 20 * SHRINK_STEP;
 
-	tw->turn_end_ns = U64_MAX;
+	tw->pass.turn_end_ns = U64_MAX;
 	arena_shrink(tw, &budget);
 	/* Who is to go on with it later. */
-	kthread_cancel_delayed_work_sync(&tw->shrink_work);
-	return tw->shrinking;
+	kthread_cancel_delayed_work_sync(&tw->shrink.work);
+	return tw->shrink.running;
 }
 
 /* All of it, in turns. */
@@ -3074,9 +3074,9 @@ static void shrink(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
-	tw->shrink_due = true;
+	tw->shrink.due = true;
 	pass(tw);
-	KUNIT_EXPECT_FALSE(test, tw->shrinking);
+	KUNIT_EXPECT_FALSE(test, tw->shrink.running);
 	rcu_barrier();
 }
 
@@ -3138,12 +3138,12 @@ static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *te
 	pass(tw);
 	for (i = 0; i < MAX_PENDING; i++)
 		cancel(tw, ids[i]);
-	mutex_lock(&tw->grow_mutex);
+	mutex_lock(&tw->arena.mutex);
 	for (i = 0; i < 100; i++)
 		shrink_some(tw);
-	mutex_unlock(&tw->grow_mutex);
+	mutex_unlock(&tw->arena.mutex);
 	KUNIT_EXPECT_EQ(test, arena_size(tw), size);
-	KUNIT_EXPECT_TRUE(test, tw->shrink_wanted);
+	KUNIT_EXPECT_TRUE(test, tw->shrink.wanted);
 	shrink(test);
 	expect_little_is_left(test);
 }
@@ -3162,7 +3162,7 @@ static void places_are_there_while_pages_are_looked_for(struct kunit *test)
 		if (i * 7919U % 10 < 6)
 			cancel(tw, ids[i]);
 	fatal_signal_send();
-	while (atomic_read(&tw->live) < MAX_PENDING) {
+	while (atomic_read(&tw->arena.live) < MAX_PENDING) {
 		if (more && nr++ % 1000 == 0)
 			more = shrink_some(tw);
 		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
@@ -3189,16 +3189,16 @@ static void a_page_that_is_used_again_is_kept(struct kunit *test)
 	/* What was cancelled last is used first, and the first pages are picked. */
 	for (i = MAX_PENDING; i-- > 0;)
 		cancel(tw, ids[i]);
-	for (i = 0; i < 1000 && tw->shrink.phase <= SHRINK_PICKS; i++)
+	for (i = 0; i < 1000 && tw->shrink.step.phase <= SHRINK_PICKS; i++)
 		shrink_some(tw);
 	for (i = 0; i < 300; i++)
 		KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
 	while (shrink_some(tw))
 		;
 	rcu_barrier();
-	KUNIT_EXPECT_TRUE(test, tw->shrink.in_vain);
+	KUNIT_EXPECT_TRUE(test, tw->shrink.step.in_vain);
 	KUNIT_EXPECT_LT(test, arena_size(tw), size);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->live), 300);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 300);
 	for (i = 0; i < 300; i++)
 		KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
@@ -3255,8 +3255,8 @@ static void a_fatal_signal_ends_waiting_for_who_allocates(struct kunit *test)
 	struct twheel *tw = test->priv;
 	u64 id;
 
-	expect_killable(test, &tw->room_mutex);
-	expect_killable(test, &tw->grow_mutex);
+	expect_killable(test, &tw->room.mutex);
+	expect_killable(test, &tw->arena.mutex);
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
 }
 
@@ -3270,12 +3270,12 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 	arm_all(test);
 	fatal_signal_send();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -EINTR);
-	KUNIT_EXPECT_LT(test, tw->words.nr, 3U);
-	KUNIT_EXPECT_FALSE(test, tw->has_words);
+	KUNIT_EXPECT_LT(test, tw->refresh.words.nr, 3U);
+	KUNIT_EXPECT_FALSE(test, tw->refresh.has_words);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	nr = DIV_ROUND_UP(arena_size(tw), WORDS_PER_PAGE);
-	KUNIT_EXPECT_EQ(test, tw->words.nr, nr);
+	KUNIT_EXPECT_EQ(test, tw->refresh.words.nr, nr);
 	for (i = 0; i < MAX_PENDING; i++) {
 		u64 word;
 
@@ -3381,7 +3381,7 @@ static size_t table_bytes(const struct twheel_pages *pages)
 static void expect_charged_for_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	size_t slots = 0, bytes = WHEEL_SIZE + tw->nr_chunk_pages * PAGE_SIZE;
+	size_t slots = 0, bytes = WHEEL_SIZE + tw->room.nr_chunk_pages * PAGE_SIZE;
 	u32 nr;
 
 	for (nr = 0; nr < tw->wheel.nr_levels; nr++) {
@@ -3390,12 +3390,12 @@ static void expect_charged_for_all(struct kunit *test)
 		slots += nr_slots * sizeof(void *) +
 			 BITS_TO_LONGS(nr_slots) * sizeof(long);
 	}
-	bytes += PAGE_ALIGN(slots) + table_bytes(&tw->places) +
-		 table_bytes(&tw->words) + (tw->words_hole ? PAGE_SIZE : 0);
-	for (nr = 0; nr < tw->words.nr; nr++)
+	bytes += PAGE_ALIGN(slots) + table_bytes(&tw->arena.places) +
+		 table_bytes(&tw->refresh.words) + (tw->refresh.hole ? PAGE_SIZE : 0);
+	for (nr = 0; nr < tw->refresh.words.nr; nr++)
 		if (look_at_words(tw, nr))
 			bytes += PAGE_SIZE;
-	for (nr = 0; nr < tw->places.nr; nr++) {
+	for (nr = 0; nr < tw->arena.places.nr; nr++) {
 		struct twheel_page *page = look_at_page(tw, nr);
 		struct twheel_page *beside = look_at_page(tw, nr ^ 1);
 
@@ -3406,14 +3406,14 @@ static void expect_charged_for_all(struct kunit *test)
 		if (page->periodic && !(nr & 1 && beside && beside->periodic))
 			bytes += PAGE_SIZE;
 	}
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged), (long)bytes);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), (long)bytes);
 }
 
 static void all_memory_is_charged_and_given_back(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	/* Beside the wheel, the user takes a little. */
-	long beside = twheel_charged() - atomic_long_read(&tw->charged);
+	long beside = twheel_charged() - atomic_long_read(&tw->memory.charged);
 	struct twheel_timeout *t;
 	unsigned int i;
 	u64 *ids;
@@ -3431,11 +3431,11 @@ static void all_memory_is_charged_and_given_back(struct kunit *test)
 	for (i = 0; i < MAX_PENDING; i++)
 		cancel(tw, ids[i]);
 	shrink(test);
-	flush_work(&tw->words_work);
-	tw->virtual_now_ns += 10 * TICK_NS;
+	flush_work(&tw->refresh.work);
+	tw->clock.virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
 	expect_charged_for_all(test);
-	KUNIT_EXPECT_EQ(test, twheel_charged() - atomic_long_read(&tw->charged), beside);
+	KUNIT_EXPECT_EQ(test, twheel_charged() - atomic_long_read(&tw->memory.charged), beside);
 }
 
 /* Two pages of places that are side by side share a page for what is periodic. */
@@ -3453,10 +3453,10 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 		page[i] = look_at_page(tw, i);
 		KUNIT_ASSERT_NOT_NULL(test, page[i]);
 	}
-	charged = atomic_long_read(&tw->charged);
+	charged = atomic_long_read(&tw->memory.charged);
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, periodic_provide(tw, i * PLACES_PER_PAGE), 0);
-		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged),
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 				charged + (long)PAGE_SIZE);
 	}
 	both = periodic_page(page[0]->periodic);
@@ -3464,7 +3464,7 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	KUNIT_EXPECT_PTR_EQ(test, page[1]->periodic, &both->half[1]);
 	/* One that is far from them has its own. */
 	KUNIT_ASSERT_EQ(test, periodic_provide(tw, 5 * PLACES_PER_PAGE), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged),
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
 	KUNIT_EXPECT_FALSE(test, periodic_remove(page[1]));
 	KUNIT_EXPECT_TRUE(test, periodic_remove(page[0]));
@@ -3488,20 +3488,20 @@ static void memory_is_charged_until_it_is_free(struct kunit *test)
 		cancel(tw, ids[i]);
 	pass(tw);
 	shrink_begin(tw);
-	while (tw->shrink.phase != SHRINK_FREES)
+	while (tw->shrink.step.phase != SHRINK_FREES)
 		KUNIT_ASSERT_TRUE(test, shrink_step(tw));
-	charged = atomic_long_read(&tw->charged);
+	charged = atomic_long_read(&tw->memory.charged);
 	rcu_read_lock();
-	while (tw->shrink.phase == SHRINK_FREES)
+	while (tw->shrink.step.phase == SHRINK_FREES)
 		KUNIT_EXPECT_TRUE(test, shrink_step(tw));
-	KUNIT_EXPECT_GT(test, tw->nr_removed, 0UL);
-	KUNIT_EXPECT_GT(test, atomic_read(&tw->nr_leaving), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->charged), charged);
+	KUNIT_EXPECT_GT(test, tw->arena.nr_removed, 0UL);
+	KUNIT_EXPECT_GT(test, atomic_read(&tw->arena.nr_leaving), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), charged);
 	rcu_read_unlock();
 	rcu_barrier();
 	shrink(test);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->nr_leaving), 0);
-	KUNIT_EXPECT_LT(test, atomic_long_read(&tw->charged), charged);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.nr_leaving), 0);
+	KUNIT_EXPECT_LT(test, atomic_long_read(&tw->memory.charged), charged);
 	expect_charged_for_all(test);
 }
 
@@ -3528,7 +3528,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	ids = arm_all(test);
-	nr_pages = tw->words.nr;
+	nr_pages = tw->refresh.words.nr;
 	KUNIT_ASSERT_GT(test, nr_pages, 3U);
 	for (nr = 0; nr < nr_pages; nr++)
 		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
@@ -3539,22 +3539,22 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 		cancel(tw, ids[i]);
 	pass(tw);
 	shrink(test);
-	flush_work(&tw->words_work);
+	flush_work(&tw->refresh.work);
 	for (nr = 0; nr < nr_pages; nr++) {
 		bool wanted;
 
-		mutex_lock(&tw->grow_mutex);
+		mutex_lock(&tw->arena.mutex);
 		wanted = words_are_wanted(tw, nr);
-		mutex_unlock(&tw->grow_mutex);
+		mutex_unlock(&tw->arena.mutex);
 		KUNIT_EXPECT_EQ(test, wanted, !!look_at_words(tw, nr));
 		left += wanted;
 		if (!wanted)
 			KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
-					    tw->words_hole);
+					    tw->refresh.hole);
 	}
 	KUNIT_EXPECT_LT(test, left, nr_pages);
 	/* The end stays where it was: who has an old id does not get a signal. */
-	KUNIT_EXPECT_EQ(test, tw->words.nr, nr_pages);
+	KUNIT_EXPECT_EQ(test, tw->refresh.words.nr, nr_pages);
 	expect_charged_for_all(test);
 
 	arm_many(test, MAX_PENDING, ids);
@@ -3583,7 +3583,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	/* As if it had ended at the last page. */
-	tw->has_words = false;
+	tw->refresh.has_words = false;
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < MAX_PENDING; i++)
@@ -3599,7 +3599,7 @@ static void an_emptied_wheel_keeps_little(struct kunit *test)
 	long before;
 	u64 *ids;
 
-	before = atomic_long_read(&tw->charged);
+	before = atomic_long_read(&tw->memory.charged);
 	ids = arm_all(test);
 	pass(tw);
 	for (round = 0; round < 20; round++) {
@@ -3615,14 +3615,14 @@ static void an_emptied_wheel_keeps_little(struct kunit *test)
 	}
 	for (i = 0; i < MAX_PENDING; i++)
 		cancel(tw, ids[i]);
-	KUNIT_EXPECT_TRUE(test, tw->shrink_wanted);
-	kthread_cancel_delayed_work_sync(&tw->shrink_work);
+	KUNIT_EXPECT_TRUE(test, tw->shrink.wanted);
+	kthread_cancel_delayed_work_sync(&tw->shrink.work);
 	do {
 		shrink(test);
 	} while (work_take(tw));
-	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->charged),
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->memory.charged),
 			before + 10 * (long)PAGE_SIZE);
-	KUNIT_EXPECT_FALSE(test, tw->shrink_wanted);
+	KUNIT_EXPECT_FALSE(test, tw->shrink.wanted);
 	expect_charged_for_all(test);
 }
 
@@ -3637,7 +3637,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	u64 id;
 	int i;
 
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	for (i = 0; i < 2; i++) {
 		/* The user's, and everybody's. */
 		all = i ? charged + big : charged;
@@ -3647,7 +3647,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(twheel_create()), -ENOSPC);
 		expect_delta(test, before, nothing);
-		KUNIT_EXPECT_EQ(test, tw->places.nr, 0U);
+		KUNIT_EXPECT_EQ(test, tw->arena.places.nr, 0U);
 		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	}
 	twheel_limit_memory(charged + big, charged + big);
@@ -3663,7 +3663,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	limits_init();
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 }
 
 /* At the limit; what is in the inbox and what is stale is of use to who arms. */
@@ -3673,7 +3673,7 @@ static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct
 	unsigned int round, i, n = 0;
 	u64 ids[400];
 
-	tw->turn.queue = twheel_user_queue(tw->user);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_limit_memory(twheel_charged() + 8 * PAGE_SIZE, LONG_MAX);
 	while (n < ARRAY_SIZE(ids) && !arm_result(tw, &ids[n]))
 		n++;
@@ -3681,14 +3681,14 @@ static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct
 	for (round = 0; round < 4; round++) {
 		/* Young, and in the wheel. */
 		if (round % 2)
-			KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+			KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 		for (i = 0; i < n; i++)
 			KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
 		for (i = 0; i < n; i++)
 			KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
 	}
 	limits_init();
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->virtual_now_ns), 0);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 }
 
 static struct kunit_case engine_cases[] = {
