@@ -218,8 +218,8 @@ TEST_F(refresh_pages, what_is_done_to_a_mapping_does_not_lose_what_is_stored)
 	for (i = 0; i < ARRAY_SIZE(mapping_advice); i++) {
 		deadline_ns += TW_HOUR;
 		ASSERT_EQ(NR, refresh_all(&wheel, deadline_ns));
-		/* Whatever it says. */
-		madvise(wheel.table, size, mapping_advice[i]);
+		/* Whatever it says.  Of the whole, or mremap() would find two mappings. */
+		madvise(wheel.table, wheel.size, mapping_advice[i]);
 		EXPECT_EQ(twheel_refresh_deadline(deadline_ns) | (wheel.ids[7] >> 32 & 0xffff),
 			  wheel.table[(__u32)wheel.ids[7]])
 			TH_LOG("advice %d", mapping_advice[i]);
