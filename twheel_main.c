@@ -83,30 +83,31 @@
  * Locks
  * -----
  *
- *   control_mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
+ *   control.mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
  *                   held while they wait for the kthread
- *   grow_mutex      growing and shrinking the arena, and the refresh table
- *   room_mutex      growing and shrinking the wheel's pool.  These two are
+ *   arena.mutex     growing and shrinking the arena, and the refresh table
+ *   room.mutex      growing and shrinking the wheel's pool.  These two are
  *                   mutexes because they allocate and charge; the kthread only
  *                   tries them.
- *   lock            spinlock: the ready list, and every change of a live
+ *   events.lock     spinlock: the ready list, and every change of a live
  *                   timeout's fields.  A timeout becomes UNREAD, or stops
- *                   being so, under it only.  Never taken in interrupts.
- *   free_lock       spinlock: the list of free places, taking side
- *   wake_lock       spinlock: when the kthread runs next, the hrtimer
+ *                   being so, under it only.  Never taken in interrupts.  "The
+ *                   lock", where no other is named.
+ *   arena.free_lock spinlock: the list of free places, taking side
+ *   wake.lock       spinlock: when the kthread runs next, the hrtimer
  *
  * The order is
  *
- *   mmap_lock --> grow_mutex       mmap() makes the refresh table
- *   grow_mutex --> the lock of a page of words, and then i_mmap_rwsem: the page comes
- *                 or goes; who faults holds mmap_lock and that page's lock only
- *   control_mutex --> wake_lock    ADVANCE and DRAIN ask for a pass and wait for it
- *   wake_lock --> the lock of a user's queue, see twheel_user.c, and those of the
+ *   mmap_lock --> arena.mutex      mmap() makes the refresh table
+ *   arena.mutex --> the lock of a page of words, and then i_mmap_rwsem: the page
+ *                 comes or goes; who faults holds mmap_lock and that page's lock only
+ *   control.mutex --> wake.lock    ADVANCE and DRAIN ask for a pass and wait for it
+ *   wake.lock --> the lock of a user's queue, see twheel_user.c, and those of the
  *                 timers and kthreads that are set going
  *
  * and nothing else nests.  Nobody who polls or reads is woken under any of them:
  * that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
- * but free_lock (for a batch) and, when earlier than all else, wake_lock.
+ * but arena.free_lock (for a batch) and, when earlier than all else, wake.lock.
  *
  * RCU: readers of the page table, which grows by replacement; whoever looks at a
  * timeout by its index and does not know that its place is in use (a spinlock
@@ -322,7 +323,7 @@ struct twheel_periodic {
 /**
  * struct twheel_periodic_page - what two pages share
  * @half: of the page with an even number, and of the one after it
- * @nr_halves: how many of these are in use; grow_mutex
+ * @nr_halves: how many of these are in use; &twheel_arena.mutex
  */
 struct twheel_periodic_page {
 	struct twheel_periodic half[2];
@@ -333,7 +334,7 @@ static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
 
 /**
  * struct twheel_page - a page of places
- * @periodic: set once, under grow_mutex; NULL while no place needed it
+ * @periodic: set once, under &twheel_arena.mutex; NULL while no place needed it
  * @first_index: index of the first place; constant
  * @picked: arena_shrink() takes its places off the free list; the kthread's, as are
  *	the next three
@@ -375,8 +376,8 @@ struct twheel_table {
 
 /**
  * struct twheel_pages - pages that are found by number
- * @table: RCU, replaced under grow_mutex
- * @nr: pages in @table; written under grow_mutex, released
+ * @table: RCU, replaced under &twheel_arena.mutex
+ * @nr: pages in @table; written under &twheel_arena.mutex, released
  */
 struct twheel_pages {
 	struct twheel_table __rcu *table;
@@ -1025,13 +1026,13 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 
 /* When to run */
 
-/* wake_ns as the machine counts.  It is later than now, and so not below 0. */
+/* wake.at_ns as the machine counts.  It is later than now, and so not below 0. */
 static ktime_t wake_expiry(const struct twheel *tw)
 {
 	return ns_to_ktime(min_t(u64, tw->wake.at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
-/* Make the hrtimer, or the kthread at once, follow from wake_ns. */
+/* Make the hrtimer, or the kthread at once, follow from wake.at_ns. */
 static void wake_program(struct twheel *tw)
 	__must_hold(&tw->wake.lock)
 {
@@ -1055,7 +1056,7 @@ static void wake_at(struct twheel *tw, u64 edge_ns)
 	spin_lock(&tw->wake.lock);
 	if (edge_ns < tw->wake.at_ns) {
 		WRITE_ONCE(tw->wake.at_ns, edge_ns);
-		/* A pass looks at wake_ns when it ends. */
+		/* A pass looks at it when it ends. */
 		if (!tw->wake.passing)
 			wake_program(tw);
 	}
@@ -1067,7 +1068,7 @@ static void wake_at(struct twheel *tw, u64 edge_ns)
  * due when armed).  Nobody is woken if the kthread runs by then anyway.
  *
  * The llist_add before us is a full barrier, as is the llist_del_all in
- * pass_begin() after it has set wake_ns to WAKE_NEVER: either we see that, or
+ * pass_begin() after it has set wake.at_ns to WAKE_NEVER: either we see that, or
  * the pass sees what we added.
  */
 static void wake_for(struct twheel *tw, u64 due_ns)
@@ -1610,7 +1611,7 @@ static int arena_reclaim(struct twheel *tw)
 	       -EINTR : 0;
 }
 
-/* Places that there are; without grow_mutex, about as many. */
+/* Places that there are; without arena.mutex, about as many. */
 static u64 arena_size(const struct twheel *tw)
 {
 	return (u64)(READ_ONCE(tw->arena.places.nr) - READ_ONCE(tw->arena.nr_holes)) *
@@ -4504,7 +4505,7 @@ static bool arena_shrink(struct twheel *tw, int *budget)
 	while (tw->shrink.step.phase != SHRINK_NOTHING) {
 		if (*budget <= 0)
 			return false;
-		/* Who holds grow_mutex is adding, and may sleep. */
+		/* Who holds arena.mutex is adding, and may sleep. */
 		if (!shrink_step(tw)) {
 			shrink_later(tw);
 			return true;

@@ -27,7 +27,7 @@
  * fs/eventpoll.c.  It is there as long as it has an open wheel.
  *
  * Locks: users_mutex, for opening and closing; under it, nothing.  twheel_queue.lock,
- * in softirq too, is taken under the engine's wake_lock, and the lock of the
+ * in softirq too, is taken under the engine's wake.lock, and the lock of the
  * kthread's list is taken under it.
  */
 #include <linux/atomic.h>
