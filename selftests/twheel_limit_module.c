@@ -411,7 +411,7 @@ FIXTURE_TEARDOWN(limit)
 			strerror(atomic_load(&shared->error))
 
 /* Of the whole time, not of its end only. */
-TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 300)
+TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 100)
 {
 	long free_before, used, most = 0;
 	__u64 until_ns = 0;
