@@ -12,7 +12,9 @@
  * the code of the module.
  *
  * Which calls the module makes out of itself stands in the relocations of its
- * file.  That is how a test knows what it has not made fail.
+ * file.  That is how a test knows what it has not made fail.  Where the module has
+ * a function of its own to allocate by, it is the calls of that which count: one
+ * of them is one purpose, and what the function tries in turn can fail at once.
  */
 #ifndef TWHEEL_FAULT_INJECT_H
 #define TWHEEL_FAULT_INJECT_H
@@ -339,7 +341,7 @@ static inline unsigned int fi_fail_no_more(void)
 /* ---- where code is ------------------------------------------------------- */
 
 /**
- * struct fi_site - a call out of the module
+ * struct fi_site - a call out of the module, or of what it allocates by
  * @address: where it returns to
  * @callee: what is called
  * @function: the function it stands in, after inlining
@@ -382,6 +384,21 @@ static inline const char *fi_map(const char *path)
 	return map == MAP_FAILED ? NULL : map;
 }
 
+/*
+ * What the module allocates by: calls within these are no sites, calls of them are.
+ * @function: of the module, or a part of it that the compiler has split off
+ */
+static inline const char *fi_allocator(const char *function)
+{
+	static const char * const names[] = { "page_get", "area_get", "area_alloc" };
+	size_t i, len = strcspn(function, ".");
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (len == strlen(names[i]) && !strncmp(function, names[i], len))
+			return names[i];
+	return NULL;
+}
+
 /* Compilers' instruments are no calls of the module's own. */
 static inline bool fi_is_instrument(const char *callee)
 {
@@ -410,6 +427,14 @@ static inline const char *fi_function_at(const struct fi_elf *elf, const Elf64_S
 	return "?";
 }
 
+static inline void fi_add_site(struct fi_module *module, const struct fi_site *site)
+{
+	if (fi_is_instrument(site->callee) || fi_allocator(site->function))
+		return;
+	if (module->nr < (int)ARRAY_SIZE(module->site))
+		module->site[module->nr++] = *site;
+}
+
 /* The calls in one section of code: relocations of `call' to what is elsewhere. */
 static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *elf,
 				 const Elf64_Shdr *rela_section, __u64 base)
@@ -428,14 +453,57 @@ static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *
 
 		if (to->st_shndx != SHN_UNDEF || !offset || operand[-1] != 0xe8)
 			continue;
-		if (fi_is_instrument(strings + to->st_name) ||
-		    module->nr == (int)ARRAY_SIZE(module->site))
-			continue;
-		module->site[module->nr++] = (struct fi_site){
+		fi_add_site(module, &(struct fi_site){
 			.address = base + offset + 4,
 			.callee = strings + to->st_name,
 			.function = fi_function_at(elf, symtab, rela_section->sh_info, offset),
-		};
+		});
+	}
+}
+
+/*
+ * Those of one function of the same section, which begins at @to: the assembler has
+ * written the distance into the code.
+ */
+static inline void fi_read_calls_to(struct fi_module *module, const struct fi_elf *elf,
+				    const Elf64_Shdr *rela_section, __u64 base, __u64 to,
+				    const char *callee)
+{
+	const Elf64_Shdr *symtab = &elf->sections[rela_section->sh_link];
+	const Elf64_Shdr *text = &elf->sections[rela_section->sh_info];
+	const char *code = elf->file + text->sh_offset;
+	__u64 offset;
+
+	for (offset = 0; offset + 5 <= text->sh_size; offset++) {
+		__s32 distance;
+
+		memcpy(&distance, code + offset + 1, sizeof(distance));
+		/* 0 is for a relocation to fill in. */
+		if ((__u8)code[offset] != 0xe8 || !distance || offset + 5 + distance != to)
+			continue;
+		fi_add_site(module, &(struct fi_site){
+			.address = base + offset + 5,
+			.callee = callee,
+			.function = fi_function_at(elf, symtab, rela_section->sh_info, offset),
+		});
+	}
+}
+
+/* And those of what the module allocates by. */
+static inline void fi_read_own_calls(struct fi_module *module, const struct fi_elf *elf,
+				     const Elf64_Shdr *rela_section, __u64 base)
+{
+	const Elf64_Shdr *symtab = &elf->sections[rela_section->sh_link];
+	const Elf64_Sym *sym = (const void *)(elf->file + symtab->sh_offset);
+	const char *strings = elf->file + elf->sections[symtab->sh_link].sh_offset;
+	size_t i, nr = symtab->sh_size / sizeof(*sym);
+
+	for (i = 0; i < nr; i++) {
+		const char *callee = fi_allocator(strings + sym[i].st_name);
+
+		if (callee && ELF64_ST_TYPE(sym[i].st_info) == STT_FUNC &&
+		    sym[i].st_shndx == rela_section->sh_info)
+			fi_read_calls_to(module, elf, rela_section, base, sym[i].st_value, callee);
 	}
 }
 
@@ -482,6 +550,7 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 		if (!base)
 			continue;
 		fi_read_calls(module, &elf, rela, base);
+		fi_read_own_calls(module, &elf, rela, base);
 		if (!module->code.start || base < module->code.start)
 			module->code.start = base;
 		if (base + text->sh_size > module->code.end)
