@@ -41,8 +41,9 @@ static inline int tw_wait_wheels_open(int wanted)
 }
 
 /*
- * The context switches of one process, and whether it runs, if it is a thread of
- * ours; else false.  Its name comes first in /proc/PID/status.
+ * How often one process went to sleep, and whether it runs, if it is a thread of
+ * ours; else false.  One that is preempted was not woken once more.  Its name comes
+ * first in /proc/PID/status.
  */
 static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
 {
@@ -57,8 +58,7 @@ static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
 		return false;
 	ours = fgets(line, sizeof(line), file) && !strncmp(line, "Name:\ttwheel/", 13);
 	while (ours && fgets(line, sizeof(line), file))
-		if (sscanf(line, "voluntary_ctxt_switches: %llu", &nr) == 1 ||
-		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &nr) == 1)
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &nr) == 1)
 			*switches += nr;
 		else if (sscanf(line, "State: %c", &state) == 1 && state == 'R')
 			*runs = true;
@@ -66,7 +66,10 @@ static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
 	return ours;
 }
 
-/* How many kernel threads the module has, how often they ran, and whether one does. */
+/*
+ * How many kernel threads the module has, how often they went to sleep, and whether
+ * one runs.
+ */
 static inline int tw_kthreads_look(__u64 *switches, bool *runs)
 {
 	DIR *proc = opendir("/proc");
