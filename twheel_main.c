@@ -417,7 +417,6 @@ enum shrink_phase {
  * @phase: enum shrink_phase
  * @in_vain: a page that was free in the beginning was not in the end
  * @removed: some pages were taken out
- * @live: timeouts that there were in the beginning
  * @page: number of the page that is looked at next
  * @nr_excess: pages that may still be picked
  * @nr_picked: pages that are picked, and not all of whose places were found
@@ -429,7 +428,6 @@ struct shrink_state {
 	enum shrink_phase phase;
 	bool in_vain;
 	bool removed;
-	u32 live;
 	u32 page;
 	u32 nr_excess;
 	u32 nr_picked;
@@ -650,7 +648,7 @@ struct twheel_wake {
  *	&twheel_wake.lock, also read without it
  * @work: begins to give memory back, after a while
  * @below: free pages are not looked for until &twheel_arena.live is below; set by the
- *	kthread when it has looked, and under &twheel_arena.mutex when a page comes
+ *	kthread when it begins to look, and under &twheel_arena.mutex when a page comes
  * @running: places may be away from the free list; read by who needs one
  * @due: memory is to be given back.  This and the next are the kthread's alone.
  * @step: for arena_shrink()
@@ -1259,7 +1257,7 @@ static int table_grow(struct twheel *tw, struct twheel_pages *pages,
 	rcu_assign_pointer(pages->table, table);
 	if (old) {
 		wheel_uncharge(tw, old->size);
-		call_rcu(&old->rcu, table_free_rcu);
+		call_rcu_hurry(&old->rcu, table_free_rcu);
 	}
 	return 0;
 }
@@ -1388,6 +1386,8 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 		pages_set(tw, &tw->arena.places, nr, page);
 		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
+	/* Pairs with shrink_begin(), which counts this page, or is overruled. */
+	smp_mb();
 	WRITE_ONCE(tw->shrink.below, U32_MAX);
 	return 0;
 }
@@ -1537,6 +1537,8 @@ int twheel_map_words(struct twheel *tw)
 		err = words_make(tw);
 	if (!err)
 		WRITE_ONCE(tw->refresh.has_words, true);
+	else if (!tw->refresh.has_words)
+		queue_work(words_workers, &tw->refresh.work);
 	mutex_unlock(&tw->arena.mutex);
 	return err;
 }
@@ -1850,7 +1852,8 @@ static int room_provide(struct twheel *tw)
 		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
 			err = chunks_add(tw);
 		else
-			WRITE_ONCE(tw->room.provided, room);
+			/* Never less: who takes room has no lock. */
+			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
 	}
 	if (err) {
 		/* What there is may suffice, with nothing in reserve. */
@@ -4058,8 +4061,8 @@ static bool sweep_is_due(struct twheel *tw)
 		WRITE_ONCE(tw->room.starved, false);
 		return room_is_wasted(tw, 0);
 	}
-	/* Now and then, fewer will do. */
-	if (tw->shrink.due &&
+	/* Now and then, before places are given back, fewer will do. */
+	if (tw->shrink.due && !tw->shrink.running &&
 	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
 		return true;
 	return room_is_wasted(tw, SWEEP_SLACK);
@@ -4217,13 +4220,18 @@ static bool page_remove(struct twheel *tw, struct twheel_page *page)
 /* What is to be given back: not what will soon be wanted again. */
 static void shrink_begin(struct twheel *tw)
 {
-	u64 live = atomic_read(&tw->arena.live), size = arena_size(tw);
+	u64 live = atomic_read(&tw->arena.live);
 	u64 wanted = live + live / 2 + FREE_SLACK / 2;
+	u64 size;
 
 	WRITE_ONCE(tw->shrink.running, true);
+	/* The next look is worth while when half of what is live has gone. */
+	WRITE_ONCE(tw->shrink.below, live / 2);
+	/* Pairs with arena_add(): a page that is not counted now overrules that. */
+	smp_mb();
+	size = arena_size(tw);
 	tw->shrink.step = (struct shrink_state){
 		.phase		= SHRINK_PICKS,
-		.live		= live,
 		.nr_left	= size,
 		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
 	};
@@ -4363,7 +4371,7 @@ static bool shrink_free(struct twheel *tw)
 	if (removed) {
 		removed->timeout[1].user_data = (unsigned long)tw;
 		atomic_inc(&tw->arena.nr_leaving);
-		call_rcu(page_rcu(removed), pages_free_rcu);
+		call_rcu_hurry(page_rcu(removed), pages_free_rcu);
 	}
 	return true;
 }
@@ -4391,10 +4399,6 @@ static void shrink_settle(struct twheel *tw)
 		shrink->phase = SHRINK_NOTHING;
 }
 
-/*
- * End: the next look is worth while when half of what was live has gone, or when
- * what was in the way was there for a moment only.
- */
 static void shrink_end(struct twheel *tw)
 {
 	struct chain sifted;
@@ -4406,8 +4410,9 @@ static void shrink_end(struct twheel *tw)
 	if (sifted.nr)
 		llist_add_batch(sifted.first, sifted.last, &tw->arena.freed);
 
-	WRITE_ONCE(tw->shrink.below,
-		   tw->shrink.step.in_vain ? U32_MAX : tw->shrink.step.live / 2);
+	/* What was in the way was there for a moment only. */
+	if (tw->shrink.step.in_vain)
+		WRITE_ONCE(tw->shrink.below, U32_MAX);
 	/* What users have mapped follows what it is for. */
 	if (READ_ONCE(tw->refresh.has_words) && tw->shrink.step.removed)
 		queue_work(words_workers, &tw->refresh.work);
@@ -4442,7 +4447,8 @@ static void words_shrink(struct work_struct *work)
 	bool more = true;
 	u32 nr = 0;
 
-	while (more) {
+	/* At the last close the rest is arena_free()'s. */
+	while (more && !READ_ONCE(tw->wake.closing)) {
 		unsigned int left = SHRINK_STEP;
 
 		nr_gone = 0;
@@ -4453,7 +4459,8 @@ static void words_shrink(struct work_struct *work)
 			rcu_read_lock();
 			words = pages_at(&tw->refresh.words, nr);
 			rcu_read_unlock();
-			if (!words || words_are_wanted(tw, nr))
+			/* Nobody has mapped a table that could not be finished. */
+			if (!words || (tw->refresh.has_words && words_are_wanted(tw, nr)))
 				continue;
 			words_set(tw, nr, NULL);
 			gone[nr_gone++] = words;
@@ -4826,7 +4833,7 @@ free_wheel:
 static void twheel_stop(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
-	tw->wake.closing = true;
+	WRITE_ONCE(tw->wake.closing, true);
 	spin_unlock(&tw->wake.lock);
 	/* Both of these ask for turns, and neither is started any more. */
 	hrtimer_cancel(&tw->wake.timer);
@@ -4985,7 +4992,8 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_init();
-	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 0);
+	/* One at a time: each waits for grace periods, and users have many wheels. */
+	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
 	if (!words_workers)
 		return -ENOMEM;
 	err = workers_start();

@@ -21,6 +21,11 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+/* Where callbacks may be put off for seconds, there is another for those in a hurry. */
+#ifndef TWHEEL_HAVE_CALL_RCU_HURRY
+#define call_rcu_hurry(head, func) call_rcu(head, func)
+#endif
+
 #ifndef TWHEEL_HAVE_KTHREAD_RUN_WORKER
 #define kthread_run_worker(flags, namefmt, ...) \
 	kthread_create_worker(flags, namefmt, ##__VA_ARGS__)

@@ -3505,6 +3505,28 @@ static void memory_is_charged_until_it_is_free(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
+/* While they are given back, others come: these are looked for when they are free. */
+static void a_burst_beside_giving_back_is_given_back_too(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+
+	for (i = 100; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	shrink_begin(tw);
+	KUNIT_EXPECT_EQ(test, tw->shrink.below, 50U);
+	while (tw->shrink.step.phase != SHRINK_FREES)
+		KUNIT_ASSERT_TRUE(test, shrink_step(tw));
+	mutex_lock(&tw->arena.mutex);
+	KUNIT_ASSERT_EQ(test, arena_grow(tw), 0);
+	mutex_unlock(&tw->arena.mutex);
+	shrink(test);
+	KUNIT_EXPECT_FALSE(test, tw->shrink.step.in_vain);
+	KUNIT_EXPECT_EQ(test, tw->shrink.below, U32_MAX);
+}
+
 /* What a user sees of the refresh table at a page's number. */
 static void *words_seen_by_users(struct twheel *tw, unsigned long nr)
 {
@@ -3589,6 +3611,30 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	for (i = 0; i < MAX_PENDING; i++)
 		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
 				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+}
+
+static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+	long charged;
+
+	charged = atomic_long_read(&tw->memory.charged);
+	twheel_limit_memory(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
+	KUNIT_EXPECT_GT(test, tw->refresh.words.nr, 2U);
+	flush_work(&tw->refresh.work);
+	/* The table of its pages, and one that users would see in their place. */
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
+			charged + 2 * (long)PAGE_SIZE);
+	expect_charged_for_all(test);
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	for (i = 0; i < MAX_PENDING; i++)
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
+				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+	expect_charged_for_all(test);
 }
 
 /* However much it had, and whatever it was used for. */
@@ -3800,8 +3846,10 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(all_memory_is_charged_and_given_back),
 	KUNIT_CASE(what_is_periodic_goes_with_the_last_page_that_needs_it),
 	KUNIT_CASE(memory_is_charged_until_it_is_free),
+	KUNIT_CASE(a_burst_beside_giving_back_is_given_back_too),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
 	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
+	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
 	KUNIT_CASE(an_emptied_wheel_keeps_little),
 	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
 	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
