@@ -149,38 +149,16 @@ static long number_in(const char *path)
 	return number;
 }
 
-/* The sum of all numbers behind a key in a file of keys and numbers. */
-static long sum_of(const char *path, const char *key)
-{
-	char line[256], word[64];
-	long number, sum = 0;
-	FILE *file = fopen(path, "re");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
-			sum += number;
-	if (file)
-		fclose(file);
-	return sum;
-}
-
-/* What the allocator has and nobody uses, on lists of each processor too. */
-static long free_bytes(void)
-{
-	return sum_of("/proc/meminfo", "MemFree:") * 1024 +
-	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
-}
-
 /* Since then; 0 where the kernel's own notes would be counted as well. */
 static long used_bytes(long free_before)
 {
-	return tw_kernel_notes_allocations() ? 0 : free_before - free_bytes();
+	return tw_kernel_notes_allocations() ? 0 : free_before - tw_free_bytes();
 }
 
 /* Of others than the attackers. */
 static long oom_kills(void)
 {
-	return sum_of("/proc/vmstat", "oom_kill") - sum_of(GROUP "/memory.events", "oom_kill");
+	return tw_sum_of("/proc/vmstat", "oom_kill") - tw_sum_of(GROUP "/memory.events", "oom_kill");
 }
 
 static long charged_bytes(void)
@@ -930,7 +908,7 @@ FIXTURE_SETUP(hostile)
 	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
 	self->kthreads = tw_kthreads(&switches);
 	self->oom_kills = oom_kills();
-	self->free_before = free_bytes();
+	self->free_before = tw_free_bytes();
 }
 
 FIXTURE_TEARDOWN_PARENT(hostile)

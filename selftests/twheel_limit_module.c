@@ -56,20 +56,6 @@ static void __attribute__((constructor)) allocate(void)
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static long sum_of(const char *path, const char *key)
-{
-	char line[256], word[64];
-	long number, sum = 0;
-	FILE *file = fopen(path, "re");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
-			sum += number;
-	if (file)
-		fclose(file);
-	return sum;
-}
-
 /* What the kernel has for open files, of whatever kind: not the module's. */
 static long files_bytes(void)
 {
@@ -87,11 +73,10 @@ static long files_bytes(void)
 	return slabs * pages * sysconf(_SC_PAGESIZE);
 }
 
-/* What the allocator has and nobody uses, on lists of each processor too. */
+/* What nobody uses, and what is not the module's. */
 static long free_bytes(void)
 {
-	return sum_of("/proc/meminfo", "MemFree:") * 1024 + files_bytes() +
-	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
+	return tw_free_bytes() + files_bytes();
 }
 
 /*

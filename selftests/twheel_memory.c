@@ -62,21 +62,6 @@ static long read_number(const char *path)
 	return number;
 }
 
-/* The sum of all numbers behind a key in a file of keys and numbers. */
-static long sum_of(const char *path, const char *key)
-{
-	char line[256], word[64];
-	long number, sum = 0;
-	FILE *file = fopen(path, "re");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, " %63s %ld", word, &number) == 2 && !strcmp(word, key))
-			sum += number;
-	if (file)
-		fclose(file);
-	return sum;
-}
-
 /*
  * What the allocator has and nobody uses: MemFree, and the tens of megabytes
  * that each processor may have on lists of its own.
@@ -86,8 +71,7 @@ static long free_bytes(void)
 	/* What is freed by RCU and in the background is to count as free. */
 	tw_sleep(TW_SEC);
 	tw_write_text("/proc/sys/vm/drop_caches", "3");
-	return sum_of("/proc/meminfo", "MemFree:") * 1024 +
-	       sum_of("/proc/zoneinfo", "count:") * sysconf(_SC_PAGESIZE);
+	return tw_free_bytes();
 }
 
 /* The same, when no more than this is missing, or when patience ends. */
