@@ -1311,6 +1311,18 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 	return wanted;
 }
 
+/* A page of words, NULL where there is none; it stays while the mutex is held. */
+static void *words_page(struct twheel *tw, u32 nr)
+	__must_hold(&tw->arena.mutex)
+{
+	void *words;
+
+	rcu_read_lock();
+	words = pages_at(&tw->refresh.words, nr);
+	rcu_read_unlock();
+	return words;
+}
+
 /*
  * Put a page of words where there was none, or none where there was one: what users
  * see there changes.  Who faults has the page that he finds locked until it is in the
@@ -1320,13 +1332,9 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 static void words_set(struct twheel *tw, u32 nr, void *words)
 	__must_hold(&tw->arena.mutex)
 {
-	struct page *seen;
-	void *old;
+	void *old = words_page(tw, nr) ?: tw->refresh.hole;
+	struct page *seen = virt_to_page(old);
 
-	rcu_read_lock();
-	old = pages_at(&tw->refresh.words, nr) ?: tw->refresh.hole;
-	rcu_read_unlock();
-	seen = virt_to_page(old);
 	lock_page(seen);
 	pages_set(tw, &tw->refresh.words, nr, words);
 	unlock_page(seen);
@@ -1340,10 +1348,7 @@ static int words_add(struct twheel *tw, u32 nr)
 	void *words;
 	int err;
 
-	rcu_read_lock();
-	words = pages_at(&tw->refresh.words, nr);
-	rcu_read_unlock();
-	if (words)
+	if (words_page(tw, nr))
 		return 0;
 	err = page_get(tw, &words);
 	if (err)
@@ -4454,11 +4459,8 @@ static void words_shrink(struct work_struct *work)
 		nr_gone = 0;
 		mutex_lock(&tw->arena.mutex);
 		for (; left && nr < tw->refresh.words.nr; left--, nr++) {
-			void *words;
+			void *words = words_page(tw, nr);
 
-			rcu_read_lock();
-			words = pages_at(&tw->refresh.words, nr);
-			rcu_read_unlock();
 			/* Nobody has mapped a table that could not be finished. */
 			if (!words || (tw->refresh.has_words && words_are_wanted(tw, nr)))
 				continue;
