@@ -746,35 +746,79 @@ static u32 state_gen(u64 state)
 	return state >> STATE_GEN_SHIFT;
 }
 
-/* The same life in another phase, flags besides. */
-static u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
+/* The id that a timeout has in this state, whose place has this index. */
+static u64 state_id(u64 state, u32 index)
 {
-	return (state & (STATE_GEN | STATE_SEQ)) | phase | flags;
+	return (state & STATE_GEN) | index;
 }
 
-/* The same, with a new place in the wheel: older entries become stale. */
-static u64 state_placed(u64 state, u64 flags)
-{
-	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
+/* What a state says. */
 
-	return (state & STATE_GEN) | seq | PHASE_ARMED | flags;
+static bool state_is_free(u64 state)
+{
+	return state_phase(state) == PHASE_FREE;
 }
 
-/* G8: from now on the old id names nothing. */
-static u64 state_freed(u64 state)
+static bool state_is_new(u64 state)
 {
-	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
+	return state_phase(state) == PHASE_NEW;
+}
+
+static bool state_is_queued(u64 state)
+{
+	return state_phase(state) == PHASE_QUEUED;
+}
+
+static bool state_is_armed(u64 state)
+{
+	return state_phase(state) == PHASE_ARMED;
 }
 
 static bool state_is_pending(u64 state)
 {
-	return state_phase(state) == PHASE_QUEUED ||
-	       state_phase(state) == PHASE_ARMED;
+	return state_is_queued(state) || state_is_armed(state);
 }
 
 static bool state_is_unread(u64 state)
 {
 	return state_phase(state) == PHASE_UNREAD;
+}
+
+static bool state_is_rearming(u64 state)
+{
+	return state_phase(state) == PHASE_REARMING;
+}
+
+static bool state_is_periodic(u64 state)
+{
+	return state & STATE_PERIODIC;
+}
+
+static bool state_is_fixed_delay(u64 state)
+{
+	return state & STATE_FIXED_DELAY;
+}
+
+static bool state_is_limited(u64 state)
+{
+	return state & STATE_LIMITED;
+}
+
+static bool state_is_overdue(u64 state)
+{
+	return state & STATE_OVERDUE;
+}
+
+static bool state_is_drained(u64 state)
+{
+	return state & STATE_DRAINED;
+}
+
+/* A one-shot that has expired and was not read, which nearly all events are. */
+static bool state_is_plain_unread(u64 state)
+{
+	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
+	       PHASE_UNREAD;
 }
 
 /* A user's business: pending, or with an event to be read. */
@@ -786,8 +830,104 @@ static bool state_is_live(u64 state)
 /* A periodic timeout that waits to be read keeps its room in the wheel. */
 static bool state_keeps_room(u64 state)
 {
-	return state_is_unread(state) && (state & STATE_PERIODIC) &&
-	       !(state & STATE_DRAINED);
+	return state_is_unread(state) && state_is_periodic(state) &&
+	       !state_is_drained(state);
+}
+
+/* The flags of a new life. */
+
+static u64 flags_once(bool overdue)
+{
+	return overdue ? STATE_OVERDUE : 0;
+}
+
+static u64 flags_periodic(bool overdue, bool fixed_delay, bool limited)
+{
+	return STATE_PERIODIC | flags_once(overdue) |
+	       (fixed_delay ? STATE_FIXED_DELAY : 0) | (limited ? STATE_LIMITED : 0);
+}
+
+/* The next state of the same life, or of a new one with its flags. */
+
+static u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) | phase | flags;
+}
+
+static u64 state_new(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_NEW, flags);
+}
+
+/* Into the inbox: after NEW. */
+static u64 state_published(u64 state)
+{
+	return state_next(state, PHASE_QUEUED, state & STATE_FLAGS);
+}
+
+/* Into the inbox again, with the flags of a new life. */
+static u64 state_requeued(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_QUEUED, flags);
+}
+
+/* The next period of the same life. */
+static u64 state_continued(u64 state, bool overdue)
+{
+	return state_requeued(state, (state & STATE_LIFE) | flags_once(overdue));
+}
+
+/* Into the wheel, with a new sequence number: older entries become stale. */
+static u64 state_placed(u64 state)
+{
+	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
+
+	return (state & STATE_GEN) | seq | PHASE_ARMED | (state & STATE_FLAGS);
+}
+
+/* A new life that goes on with the entry of the old one. */
+static u64 state_deferred(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_ARMED, flags);
+}
+
+/* For the moment in which a holder of the lock changes the timeout's fields. */
+static u64 state_rearming(u64 state)
+{
+	return state_next(state, PHASE_REARMING, 0);
+}
+
+static u64 state_unread(u64 state)
+{
+	return state_next(state, PHASE_UNREAD, state & STATE_LIFE);
+}
+
+static u64 state_drained(u64 state)
+{
+	return state_unread(state) | STATE_DRAINED;
+}
+
+/* It waits for an edge from now on, though it was due when armed. */
+static u64 state_not_overdue(u64 state)
+{
+	return state & ~STATE_OVERDUE;
+}
+
+static u64 state_dead(u64 state)
+{
+	return state_next(state, PHASE_DEAD, 0);
+}
+
+/* G8: from now on the old id names nothing. */
+static u64 state_freed(u64 state)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
+}
+
+/* Of a place that was never used, whose first generation is @gen. */
+static u64 state_unused(u32 gen)
+{
+	return (u64)gen << STATE_GEN_SHIFT;
 }
 
 /* The one transition: true for whoever made it. */
@@ -815,7 +955,23 @@ static u32 timeout_index(const struct twheel_timeout *t)
 
 static u64 timeout_id(const struct twheel_timeout *t, u64 state)
 {
-	return (state & STATE_GEN) | timeout_index(t);
+	return state_id(state, timeout_index(t));
+}
+
+static u32 id_index(u64 id)
+{
+	return id;
+}
+
+static u32 id_gen(u64 id)
+{
+	return id >> STATE_GEN_SHIFT;
+}
+
+/* Of an entry's timeout, whose page may have been freed, its places with it. */
+static u64 timeout_state_or_free(const struct twheel_timeout *t)
+{
+	return t ? timeout_state(t) : PHASE_FREE;
 }
 
 static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
@@ -889,16 +1045,15 @@ entry_timeout(struct twheel *tw, const struct twheel_entry *entry)
 static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
 						   u64 *state)
 {
-	struct twheel_page *page = page_at(tw, (u32)id / PLACES_PER_PAGE);
+	struct twheel_page *page = page_at(tw, id_index(id) / PLACES_PER_PAGE);
 	struct twheel_timeout *t;
 
 	if (unlikely(!page))
 		return NULL;
-	t = &page->timeout[(u32)id % PLACES_PER_PAGE];
+	t = &page->timeout[id_index(id) % PLACES_PER_PAGE];
 	*state = timeout_state(t);
-	if (likely(state_gen(*state) == id >> STATE_GEN_SHIFT &&
-		   (state_is_live(*state) ||
-		    state_phase(*state) == PHASE_REARMING)))
+	if (likely(state_gen(*state) == id_gen(id) &&
+		   (state_is_live(*state) || state_is_rearming(*state))))
 		return t;
 	return NULL;
 }
@@ -1008,7 +1163,7 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (!READ_ONCE(tw->refresh.words.nr) || state & STATE_PERIODIC ||
+	if (!READ_ONCE(tw->refresh.words.nr) || state_is_periodic(state) ||
 	    !state_is_pending(state))
 		return deadline_ns;
 	word = word_at(tw, timeout_index(t));
@@ -1424,7 +1579,7 @@ static int arena_grow(struct twheel *tw)
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
 
-		atomic64_set(&t->state, (u64)tw->arena.first_gen << STATE_GEN_SHIFT);
+		atomic64_set(&t->state, state_unused(tw->arena.first_gen));
 		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
 	}
 	err = arena_add(tw, page);
@@ -1996,14 +2151,14 @@ static u64 periods_unread(const struct twheel *tw, const struct twheel_timeout *
 	u32 slot = timeout_slot(t);
 	u64 next_ns, edge_ns, nr;
 
-	if (!state_keeps_room(state) || state & STATE_FIXED_DELAY)
+	if (!state_keeps_room(state) || state_is_fixed_delay(state))
 		return 0;
 	next_ns = t->deadline_ns + periodic->interval_ns[slot];
 	edge_ns = twheel_edge_ns(tw);
 	if (next_ns > edge_ns)
 		return 0;
 	nr = periods_passed(next_ns, periodic->interval_ns[slot], edge_ns);
-	if (state & STATE_LIMITED)
+	if (state_is_limited(state))
 		nr = min_t(u64, nr, periodic->repeats_left[slot]);
 	return nr;
 }
@@ -2029,7 +2184,7 @@ static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 		return;
 	tw->events.expirations += nr;
 	tw->events.changes++;
-	if (state & STATE_LIMITED)
+	if (state_is_limited(state))
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
@@ -2227,7 +2382,7 @@ static int arm_allowed(struct twheel *tw, unsigned int nr)
 
 /**
  * struct life - times of a timeout, as asked for by ARM or REARM
- * @flags: STATE_PERIODIC and the others of STATE_LIFE, STATE_OVERDUE
+ * @flags: those of the state word
  * @deadline_ns: absolute
  * @interval_ns: not below a tick; 0 for a one-shot
  * @repeats: 0 for no limit
@@ -2273,8 +2428,8 @@ static __always_inline struct life life_once(const struct twheel_arm *arm,
 {
 	struct life life = { .deadline_ns = arm_deadline_ns(arm, now_ns) };
 
-	if (life.deadline_ns <= now_ns && life.deadline_ns < TWHEEL_TIME_NEVER)
-		life.flags = STATE_OVERDUE;
+	life.flags = flags_once(life.deadline_ns <= now_ns &&
+				life.deadline_ns < TWHEEL_TIME_NEVER);
 	return life;
 }
 
@@ -2288,19 +2443,16 @@ static __always_inline struct life life_of(const struct twheel *tw,
 		return life;
 	life.interval_ns = clamp(arm->interval_ns, tw->clock.tick_ns,
 				 TWHEEL_TIME_NEVER);
-	life.flags |= STATE_PERIODIC;
-	if (arm->flags & TWHEEL_ARM_FIXED_DELAY)
-		life.flags |= STATE_FIXED_DELAY;
+	life.flags |= flags_periodic(false, arm->flags & TWHEEL_ARM_FIXED_DELAY,
+				     arm->repeats);
 	life.repeats = arm->repeats;
-	if (arm->repeats)
-		life.flags |= STATE_LIMITED;
 	return life;
 }
 
 /* When the kthread has to look at it. */
 static inline u64 life_due_ns(const struct life *life)
 {
-	return life->flags & STATE_OVERDUE ? WAKE_NOW : life->deadline_ns;
+	return state_is_overdue(life->flags) ? WAKE_NOW : life->deadline_ns;
 }
 
 /*
@@ -2312,7 +2464,7 @@ static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
 {
 	word_begin(tw, t, state);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
-	if (unlikely(life->flags & STATE_PERIODIC)) {
+	if (unlikely(state_is_periodic(life->flags))) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
 		u32 slot = timeout_slot(t);
 
@@ -2333,7 +2485,7 @@ static inline void arm_place(struct twheel *tw, struct twheel_arm *arm,
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
-	atomic64_set(&t->state, state_next(state, PHASE_NEW, life->flags));
+	atomic64_set(&t->state, state_new(state, life->flags));
 }
 
 /* The usual case: nothing but one-shots, and a place for each. */
@@ -2408,7 +2560,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 		u64 state = atomic64_read(&t->state);
 
 		/* Its id may have been reported: it is not given out again. */
-		if (state_phase(state) == PHASE_NEW) {
+		if (state_is_new(state)) {
 			state = state_freed(state);
 			atomic64_set(&t->state, state);
 		}
@@ -2499,8 +2651,7 @@ static inline void arm_publish(struct twheel_timeout *t)
 	u64 state = atomic64_read(&t->state);
 
 	/* Releases the fields to whoever acts on the state. */
-	atomic64_set_release(&t->state,
-			     state_next(state, PHASE_QUEUED, state & STATE_FLAGS));
+	atomic64_set_release(&t->state, state_published(state));
 }
 
 static __always_inline int arm_commit(struct twheel *tw,
@@ -2577,7 +2728,7 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 	struct twheel_timeout *t;
 
 	while ((t = timeout_by_id(tw, id, state)) &&
-	       unlikely(state_phase(*state) == PHASE_REARMING)) {
+	       unlikely(state_is_rearming(*state))) {
 		spin_lock(&tw->events.lock);
 		spin_unlock(&tw->events.lock);
 	}
@@ -2672,8 +2823,8 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 					   struct ending *ending)
 {
 	/* In the inbox its link is in use: the kthread will free it. */
-	if (state_phase(seen) == PHASE_QUEUED) {
-		if (!state_change(t, seen, state_next(seen, PHASE_DEAD, 0)))
+	if (state_is_queued(seen)) {
+		if (!state_change(t, seen, state_dead(seen)))
 			return false;
 	} else {
 		if (!state_change(t, seen, state_freed(seen)))
@@ -2695,7 +2846,7 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 	rcu_read_lock();
 	if (unlikely(!look_is_good(tw, look)))
 		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(tw, (u32)cancel[i].id);
+			look->timeout[i] = timeout_at(tw, id_index(cancel[i].id));
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 seen = look->state[i];
@@ -2744,8 +2895,7 @@ unsigned int twheel_cancel_commit(struct twheel *tw,
 static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
 				 const struct life *life)
 {
-	return state_phase(seen) == PHASE_ARMED &&
-	       !(life->flags & STATE_OVERDUE) &&
+	return state_is_armed(seen) && !state_is_overdue(life->flags) &&
 	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
 }
 
@@ -2756,8 +2906,8 @@ static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
 static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
 				    const struct life *life)
 {
-	return !entry_is_kept(t, seen, life) &&
-	       state_phase(seen) != PHASE_QUEUED && !state_keeps_room(seen);
+	return !entry_is_kept(t, seen, life) && !state_is_queued(seen) &&
+	       !state_keeps_room(seen);
 }
 
 static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
@@ -2845,7 +2995,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		if (unlikely(arm[i].interval_ns)) {
 			/* It was found before: it is of that page, or gone. */
 			rcu_read_unlock();
-			refused = periodic_provide(tw, (u32)arm[i].id);
+			refused = periodic_provide(tw, id_index(arm[i].id));
 			rcu_read_lock();
 		}
 		arm[i].result = refused ?: state_verdict(look->state[i]);
@@ -2868,13 +3018,13 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	if (state_phase(seen) != PHASE_ARMED ||
+	if (!state_is_armed(seen) ||
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
-	    !state_change(t, seen, state_next(seen, PHASE_REARMING, 0)))
+	    !state_change(t, seen, state_rearming(seen)))
 		return false;
 	word_begin(tw, t, seen);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	atomic64_set_release(&t->state, state_next(seen, PHASE_ARMED, 0));
+	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
 	return true;
 }
 
@@ -2883,7 +3033,6 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
 	__must_hold(&tw->events.lock)
 {
-	enum twheel_phase phase = state_phase(seen);
 	bool stays = entry_is_kept(t, seen, life);
 
 	lockdep_assert_held(&tw->events.lock);
@@ -2892,15 +3041,13 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		if (atomic64_read(&t->state) != seen)
 			return false;
 		event_take(tw, t, seen);
-	} else if (!state_change(t, seen,
-				 state_next(seen, PHASE_REARMING, 0))) {
+	} else if (!state_change(t, seen, state_rearming(seen))) {
 		return false;
 	}
 	life_begin(tw, t, seen, life);
-	*to_inbox = phase != PHASE_QUEUED && !stays;
-	atomic64_set_release(&t->state,
-			     state_next(seen, stays ? PHASE_ARMED : PHASE_QUEUED,
-					life->flags));
+	*to_inbox = !state_is_queued(seen) && !stays;
+	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
+						state_requeued(seen, life->flags));
 	return true;
 }
 
@@ -2931,7 +3078,7 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 		return false;
 	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
 		return false;
-	if (state_phase(seen) == PHASE_QUEUED)
+	if (state_is_queued(seen))
 		requeue->queued = true;
 	requeue->due_ns = min(requeue->due_ns, life_due_ns(&life));
 	if (to_inbox) {
@@ -2974,7 +3121,7 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	spin_lock(&tw->events.lock);
 	if (unlikely(!look_is_good(tw, look)))
 		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(tw, (u32)arm[i].id);
+			look->timeout[i] = timeout_at(tw, id_index(arm[i].id));
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 deadline_ns, seen = look->state[i];
@@ -3012,7 +3159,7 @@ static bool timeout_has_ended(const struct twheel_timeout *t, u64 state, u64 nr)
 {
 	if (!state_keeps_room(state))
 		return true;
-	return state & STATE_LIMITED &&
+	return state_is_limited(state) &&
 	       timeout_periodic(t)->repeats_left[timeout_slot(t)] == nr;
 }
 
@@ -3020,16 +3167,9 @@ static u32 timeout_count(const struct twheel_timeout *t, u64 state)
 {
 	if (!state_is_unread(state))
 		return 0;
-	if (state & STATE_PERIODIC)
+	if (state_is_periodic(state))
 		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
-	return !(state & STATE_DRAINED);
-}
-
-/* Of a one-shot that has expired, which nearly all are. */
-static inline bool event_is_plain(u64 state)
-{
-	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
-	       PHASE_UNREAD;
+	return !state_is_drained(state);
 }
 
 /* What a periodic or a drained one has to say for itself. */
@@ -3038,7 +3178,7 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	__must_hold(&tw->events.lock)
 {
 	u64 nr = periods_unread(tw, t, state);
-	bool drained = state & STATE_DRAINED;
+	bool drained = state_is_drained(state);
 
 	event->deadline_ns = t->deadline_ns;
 	event->count = periods_count(timeout_count(t, state), nr);
@@ -3077,10 +3217,10 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 	while (t && i < nr) {
 		u64 state = atomic64_read(&t->state);
 
-		event[i].id = (state & STATE_GEN) | index;
+		event[i].id = state_id(state, index);
 		event[i].user_data = t->user_data;
 		event[i].fired_ns = t->fired_ns;
-		if (likely(event_is_plain(state))) {
+		if (likely(state_is_plain_unread(state))) {
 			event[i].deadline_ns = min(t->deadline_ns,
 						   TWHEEL_TIME_NEVER);
 			event[i].count = 1;
@@ -3120,19 +3260,18 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
-	u64 flags = state & STATE_LIFE;
 	u64 from_ns = t->deadline_ns;
+	bool overdue;
 
 	periodic->count[slot] = 0;
 	periodic->deliveries[slot] = periods_count(periodic->deliveries[slot], 1);
-	if (state & STATE_FIXED_DELAY)
+	if (state_is_fixed_delay(state))
 		from_ns = twheel_now(tw);
 	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
 	/* A period passed while the event was copied: that makes nobody late. */
-	if (t->deadline_ns <= twheel_edge_ns(tw))
-		flags |= STATE_OVERDUE;
-	atomic64_set_release(&t->state, state_next(state, PHASE_QUEUED, flags));
-	return flags & STATE_OVERDUE ? WAKE_NOW : t->deadline_ns;
+	overdue = t->deadline_ns <= twheel_edge_ns(tw);
+	atomic64_set_release(&t->state, state_continued(state, overdue));
+	return overdue ? WAKE_NOW : t->deadline_ns;
 }
 
 /* Periods that an event, as it was looked at, has more than the timeout. */
@@ -3215,7 +3354,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		bool drained;
 
 		next = t->next;
-		if (likely(event_is_plain(state))) {
+		if (likely(state_is_plain_unread(state))) {
 			timeout_end(tw, t, state, &ending);
 			nr_completed++;
 			continue;
@@ -3284,7 +3423,7 @@ struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
 	__must_hold(&tw->events.lock)
 {
-	return state_keeps_room(state) && !(state & STATE_FIXED_DELAY) &&
+	return state_keeps_room(state) && !state_is_fixed_delay(state) &&
 	       !timeout_has_ended(t, state, nr);
 }
 
@@ -3297,7 +3436,7 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 	bool waits = unread_is_pending(t, state, nr);
 
 	status->count = periods_count(status->count, nr);
-	if (state & STATE_LIMITED)
+	if (state_is_limited(state))
 		status->repeats_left -= nr;
 	status->deadline_ns += (nr + waits) * status->interval_ns;
 	return waits;
@@ -3317,11 +3456,11 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 	};
 	bool waits = state_is_pending(state);
 
-	if (state & STATE_DRAINED)
+	if (state_is_drained(state))
 		status->state = TWHEEL_STATE_DRAINED;
 	else if (state_is_unread(state))
 		status->state = TWHEEL_STATE_EXPIRED;
-	if (state & STATE_PERIODIC) {
+	if (state_is_periodic(state)) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
 		u32 slot = timeout_slot(t);
 
@@ -3329,7 +3468,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		status->deliveries = READ_ONCE(periodic->deliveries[slot]);
 		status->repeats_left = READ_ONCE(periodic->repeats_left[slot]);
 	}
-	if (state & STATE_FIXED_DELAY)
+	if (state_is_fixed_delay(state))
 		status->flags = TWHEEL_ARM_FIXED_DELAY;
 	if (state_is_unread(state))
 		waits = status_count_periods(tw, t, state, status);
@@ -3599,7 +3738,7 @@ static __always_inline void entry_insert(struct twheel *tw,
 {
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 	struct twheel_entry entry = {
-		.tick	= state & STATE_OVERDUE ?
+		.tick	= state_is_overdue(state) ?
 			  div64_u64(deadline_ns, tw->clock.tick_ns) :
 			  deadline_tick(tw, deadline_ns),
 		.index	= index,
@@ -3616,8 +3755,8 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 {
 	u64 next, state = timeout_state(t);
 
-	if (state_phase(state) == PHASE_QUEUED) {
-		next = state_placed(state, state & STATE_FLAGS);
+	if (state_is_queued(state)) {
+		next = state_placed(state);
 		if (state_change(t, state, next)) {
 			entry_insert(tw, t, next, timeout_index(t));
 			return;
@@ -3697,8 +3836,7 @@ static inline bool timeout_expire_once(struct twheel *tw,
 	__must_hold(&tw->events.lock)
 {
 	/* G3: a cancel that came first has won. */
-	if (!state_change(t, state,
-			  state_next(state, PHASE_UNREAD, 0)))
+	if (!state_change(t, state, state_unread(state)))
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = x->fired_ns;
@@ -3723,15 +3861,14 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 			      tw->clock.tick_ns);
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 
-	if (!(state & STATE_FIXED_DELAY))
+	if (!state_is_fixed_delay(state))
 		*nr = periods_passed(deadline_ns, interval_ns, until_ns);
-	if (state & STATE_LIMITED)
+	if (state_is_limited(state))
 		*nr = min_t(u64, *nr, READ_ONCE(periodic->repeats_left[slot]));
-	if (!state_change(t, state,
-			  state_next(state, PHASE_UNREAD, state & STATE_LIFE)))
+	if (!state_change(t, state, state_unread(state)))
 		return false;
 
-	if (state & STATE_LIMITED)
+	if (state_is_limited(state))
 		periodic->repeats_left[slot] -= *nr;
 	periodic->count[slot] = periods_count(0, *nr);
 	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - 1) * interval_ns);
@@ -3750,12 +3887,11 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			     u64 state, struct expiry *x, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	u64 next = state & ~STATE_OVERDUE;
+	u64 next = state_not_overdue(state);
 
 	/* Where REARM has moved it there is nothing to be written. */
 	if (next != state || deadline_ns != READ_ONCE(t->deadline_ns)) {
-		if (!state_change(t, state,
-				  state_next(state, PHASE_REARMING, 0))) {
+		if (!state_change(t, state, state_rearming(state))) {
 			x->nr_room++;
 			return;
 		}
@@ -3771,7 +3907,7 @@ static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 sta
 	__must_hold(&tw->events.lock)
 {
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
-	bool overdue = state & STATE_OVERDUE;
+	bool overdue = state_is_overdue(state);
 	/* Re-armed since the pass began, it may be due after x->now_ns. */
 	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
 
@@ -3787,12 +3923,11 @@ static inline void timeout_expire(struct twheel *tw,
 				  struct twheel_timeout *t, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
-	u64 deadline_ns, state = t ? timeout_state(t) : PHASE_FREE;
+	u64 deadline_ns, state = timeout_state_or_free(t);
 	bool overdue;
 
 	lockdep_assert_held(&tw->events.lock);
-	if (state_phase(state) != PHASE_ARMED ||
-	    state_seq(state) != entry->seq) {
+	if (!state_is_armed(state) || state_seq(state) != entry->seq) {
 		x->nr_room++;
 		return;
 	}
@@ -3801,12 +3936,12 @@ static inline void timeout_expire(struct twheel *tw,
 	 * too: events come in the order of ticks.
 	 */
 	deadline_ns = timeout_deadline_ns(tw, t, state);
-	overdue = state & STATE_OVERDUE;
+	overdue = state_is_overdue(state);
 	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns)) {
 		timeout_postpone(tw, t, state, x, deadline_ns);
 		return;
 	}
-	if (unlikely(state & STATE_PERIODIC)) {
+	if (unlikely(state_is_periodic(state))) {
 		periodic_expire(tw, t, state, x);
 		return;
 	}
@@ -3899,8 +4034,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 {
 	u64 state = timeout_state(t);
 	u64 deadline_ns = timeout_deadline_ns(tw, t, state);
-	u64 next = state_next(state, PHASE_UNREAD,
-			      (state & STATE_LIFE) | STATE_DRAINED);
+	u64 next = state_drained(state);
 
 	if (state_is_unread(state)) {
 		/* A periodic one that waits; others have expired as usual. */
@@ -3912,7 +4046,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		}
 		return;
 	}
-	if (state_phase(state) != PHASE_ARMED || !state_change(t, state, next))
+	if (!state_is_armed(state) || !state_change(t, state, next))
 		return;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = now_ns;
@@ -3946,10 +4080,9 @@ static bool drain_pages(struct twheel *tw, int *budget)
 static inline bool entry_lives(const struct twheel_entry *entry,
 			       const struct twheel_timeout *t)
 {
-	u64 state = t ? timeout_state(t) : PHASE_FREE;
+	u64 state = timeout_state_or_free(t);
 
-	return state_phase(state) == PHASE_ARMED &&
-	       state_seq(state) == entry->seq;
+	return state_is_armed(state) && state_seq(state) == entry->seq;
 }
 
 /**
@@ -3987,7 +4120,7 @@ static inline bool entry_is_idle(struct twheel *tw,
 	ahead->state = timeout_state(t);
 	ahead->deadline_ns = timeout_deadline_ns(tw, t, ahead->state);
 	/* One that was due when armed has no edge: it waits since a rewind. */
-	return !(ahead->state & STATE_OVERDUE) && ahead->deadline_ns > edge_ns &&
+	return !state_is_overdue(ahead->state) && ahead->deadline_ns > edge_ns &&
 	       ahead->deadline_ns - edge_ns >=
 	       edge_ns - tw->wheel.cur * tw->clock.tick_ns;
 }
@@ -4255,7 +4388,7 @@ static bool page_is_free(const struct twheel_page *page, int *left)
 		u64 state = timeout_state(&page->timeout[i]);
 
 		--*left;
-		if (state_phase(state) != PHASE_FREE || !state_gen(state) ||
+		if (!state_is_free(state) || !state_gen(state) ||
 		    state_gen(state) > S32_MAX)
 			return false;
 	}

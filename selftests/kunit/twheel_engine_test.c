@@ -914,6 +914,44 @@ static void check_next(struct kunit *test, u64 state, u32 gen, u32 seq)
 
 	KUNIT_ASSERT_EQ(test, state_next(state, PHASE_UNREAD, flags),
 			state_of(gen, seq, PHASE_UNREAD | flags));
+	KUNIT_ASSERT_EQ(test, state_new(state, flags),
+			state_of(gen, seq, PHASE_NEW | flags));
+	KUNIT_ASSERT_EQ(test, state_published(state),
+			state_of(gen, seq, PHASE_QUEUED | (state & STATE_FLAGS)));
+	KUNIT_ASSERT_EQ(test, state_requeued(state, flags),
+			state_of(gen, seq, PHASE_QUEUED | flags));
+	KUNIT_ASSERT_EQ(test, state_deferred(state, flags),
+			state_of(gen, seq, PHASE_ARMED | flags));
+	KUNIT_ASSERT_EQ(test, state_rearming(state),
+			state_of(gen, seq, PHASE_REARMING));
+	KUNIT_ASSERT_EQ(test, state_dead(state), state_of(gen, seq, PHASE_DEAD));
+}
+
+/* What becomes of the flags of the life that goes on. */
+static void check_life(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	u64 life = state & (BIT(4) | BIT(5) | BIT(6));
+
+	KUNIT_ASSERT_EQ(test, state_unread(state),
+			state_of(gen, seq, PHASE_UNREAD | life));
+	KUNIT_ASSERT_EQ(test, state_drained(state),
+			state_of(gen, seq, PHASE_UNREAD | life | BIT(3)));
+	KUNIT_ASSERT_EQ(test, state_continued(state, false),
+			state_of(gen, seq, PHASE_QUEUED | life));
+	KUNIT_ASSERT_EQ(test, state_continued(state, true),
+			state_of(gen, seq, PHASE_QUEUED | life | BIT(7)));
+	KUNIT_ASSERT_EQ(test, state_not_overdue(state), state & ~BIT_ULL(7));
+}
+
+static void the_flags_of_a_life_last_as_long_as_it(struct kunit *test)
+{
+	check_all_states(test, check_life);
+	KUNIT_EXPECT_EQ(test, flags_once(false), 0ULL);
+	KUNIT_EXPECT_EQ(test, flags_once(true), BIT_ULL(7));
+	KUNIT_EXPECT_EQ(test, flags_periodic(false, false, false), BIT_ULL(4));
+	KUNIT_EXPECT_EQ(test, flags_periodic(true, false, false), BIT_ULL(4) | BIT_ULL(7));
+	KUNIT_EXPECT_EQ(test, flags_periodic(false, true, false), BIT_ULL(4) | BIT_ULL(5));
+	KUNIT_EXPECT_EQ(test, flags_periodic(false, false, true), BIT_ULL(4) | BIT_ULL(6));
 }
 
 static void the_next_state_is_of_the_same_life(struct kunit *test)
@@ -923,11 +961,9 @@ static void the_next_state_is_of_the_same_life(struct kunit *test)
 
 static void check_placed(struct kunit *test, u64 state, u32 gen, u32 seq)
 {
-	u64 flags = (state * 5) & STATE_FLAGS;
-
-	KUNIT_ASSERT_EQ(test, state_placed(state, flags),
+	KUNIT_ASSERT_EQ(test, state_placed(state),
 			state_of(gen, seq == 0xfffff ? 0 : seq + 1,
-				 PHASE_ARMED | flags));
+				 PHASE_ARMED | (state & STATE_FLAGS)));
 }
 
 static void a_place_in_the_wheel_counts_the_sequence_number_up(struct kunit *test)
@@ -955,6 +991,18 @@ static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
 
 	KUNIT_ASSERT_EQ(test, state_is_pending(state), queued || armed);
 	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || unread);
+	KUNIT_ASSERT_EQ(test, state_is_free(state), (state & 7) == PHASE_FREE);
+	KUNIT_ASSERT_EQ(test, state_is_new(state), (state & 7) == PHASE_NEW);
+	KUNIT_ASSERT_EQ(test, state_is_queued(state), queued);
+	KUNIT_ASSERT_EQ(test, state_is_armed(state), armed);
+	KUNIT_ASSERT_EQ(test, state_is_unread(state), unread);
+	KUNIT_ASSERT_EQ(test, state_is_rearming(state), (state & 7) == PHASE_REARMING);
+	KUNIT_ASSERT_EQ(test, state_is_plain_unread(state), unread && !periodic && !drained);
+	KUNIT_ASSERT_EQ(test, state_is_periodic(state), periodic);
+	KUNIT_ASSERT_EQ(test, state_is_fixed_delay(state), !!(state & BIT(5)));
+	KUNIT_ASSERT_EQ(test, state_is_limited(state), !!(state & BIT(6)));
+	KUNIT_ASSERT_EQ(test, state_is_overdue(state), !!(state & BIT(7)));
+	KUNIT_ASSERT_EQ(test, state_is_drained(state), drained);
 	KUNIT_ASSERT_EQ(test, state_keeps_room(state),
 			unread && periodic && !drained);
 	KUNIT_ASSERT_EQ(test, state_verdict(state) == TWHEEL_WAS_UNREAD,
@@ -3753,6 +3801,7 @@ static struct kunit_case engine_cases[] = {
 			 start_gen_params),
 	KUNIT_CASE(the_fields_of_the_state_word_stand_apart),
 	KUNIT_CASE(the_next_state_is_of_the_same_life),
+	KUNIT_CASE(the_flags_of_a_life_last_as_long_as_it),
 	KUNIT_CASE(a_place_in_the_wheel_counts_the_sequence_number_up),
 	KUNIT_CASE(freeing_counts_the_generation_up_and_clears_the_flags),
 	KUNIT_CASE(the_predicates_agree_with_the_banner),
