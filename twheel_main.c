@@ -664,7 +664,6 @@ struct twheel_shrink {
 
 /**
  * struct twheel_pass - what the kthread is doing; its alone
- * @turn_end_ns: when the turn ends at the latest, ktime_get_ns()
  * @sync: &twheel_wake.sync_wanted when the pass began
  * @drains: &twheel_wake.drain_wanted when the pass began
  * @begun: a pass has begun and needs more turns
@@ -675,8 +674,7 @@ struct twheel_shrink {
  * @arrivals: what is left of the chain taken from the inbox
  */
 struct twheel_pass {
-	u64 turn_end_ns ____cacheline_aligned_in_smp;
-	u64 sync;
+	u64 sync ____cacheline_aligned_in_smp;
 	bool drains;
 	bool begun;
 	bool sweeping;
@@ -3697,19 +3695,35 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 
 /* The kthread: its time */
 
-/*
- * Something was done to @nr entries.  A turn ends when its budget of entries is spent,
- * or its time: what an entry costs depends on the machine, and on others.  The clock
- * is read once in KTHREAD_BATCH entries.  Returns whether the turn goes on.
+/**
+ * struct budget - how much longer a turn lasts
+ * @entries: how many more entries it may work on; not above 0: it has ended
+ * @end_ns: when it ends at the latest, ktime_get_ns()
+ *
+ * Two limits, because the cost of an entry depends on the machine and on the load.
  */
-static bool budget_spend(const struct twheel *tw, int *budget, int nr)
-{
-	int left = *budget - nr;
+struct budget {
+	int entries;
+	u64 end_ns;
+};
 
-	if ((left - 1) / KTHREAD_BATCH != (*budget - 1) / KTHREAD_BATCH &&
-	    ktime_get_ns() >= tw->pass.turn_end_ns)
+static bool budget_is_spent(const struct budget *budget)
+{
+	return budget->entries <= 0;
+}
+
+/*
+ * The turn has worked on @nr entries.  The clock is read once in KTHREAD_BATCH
+ * entries.  Returns whether the turn goes on.
+ */
+static bool budget_spend(struct budget *budget, int nr)
+{
+	int left = budget->entries - nr;
+
+	if ((left - 1) / KTHREAD_BATCH != (budget->entries - 1) / KTHREAD_BATCH &&
+	    ktime_get_ns() >= budget->end_ns)
 		left = 0;
-	*budget = left;
+	budget->entries = left;
 	return left > 0;
 }
 
@@ -3771,7 +3785,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Returns false when the budget ran out before the arrivals did. */
-static bool inbox_drain(struct twheel *tw, int *budget)
+static bool inbox_drain(struct twheel *tw, struct budget *budget)
 {
 	while (tw->pass.arrivals) {
 		struct ending ending = {};
@@ -3795,7 +3809,7 @@ static bool inbox_drain(struct twheel *tw, int *budget)
 		tw->pass.sweep_left += 2 * nr;
 		ending_done(tw, &ending);
 		cond_resched();
-		if (!budget_spend(tw, budget, nr))
+		if (!budget_spend(budget, nr))
 			break;
 	}
 	return !tw->pass.arrivals;
@@ -4002,7 +4016,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 }
 
 /* Returns false when the budget ran out before the due did. */
-static bool expire(struct twheel *tw, int *budget)
+static bool expire(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_entry due[KTHREAD_BATCH] __uninitialized;
 	struct expiry x = { .now_ns = tw->pass.now_ns };
@@ -4021,7 +4035,7 @@ static bool expire(struct twheel *tw, int *budget)
 		if (nr)
 			expire_batch(tw, due, nr, &x);
 		cond_resched();
-	} while (more && budget_spend(tw, budget, KTHREAD_BATCH));
+	} while (more && budget_spend(budget, KTHREAD_BATCH));
 	return !more;
 }
 
@@ -4054,7 +4068,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Returns false when the budget ran out before the pages did. */
-static bool drain_pages(struct twheel *tw, int *budget)
+static bool drain_pages(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_page *page;
 	u32 i;
@@ -4062,14 +4076,14 @@ static bool drain_pages(struct twheel *tw, int *budget)
 	while (tw->pass.drain_page < READ_ONCE(tw->arena.places.nr)) {
 		u64 now_ns = twheel_now(tw);
 
-		if (*budget <= 0)
+		if (budget_is_spent(budget))
 			return false;
 		spin_lock(&tw->events.lock);
 		page = page_at(tw, tw->pass.drain_page++);
 		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->events.lock);
-		budget_spend(tw, budget, PLACES_PER_PAGE);
+		budget_spend(budget, PLACES_PER_PAGE);
 		cond_resched();
 	}
 	return true;
@@ -4165,7 +4179,7 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
  * G6 silent when idle: before the alarm is set, clear the slots that it would be
  * set for in vain.  Returns false when the budget ran out before that.
  */
-static bool look_ahead(struct twheel *tw, int *budget)
+static bool look_ahead(struct twheel *tw, struct budget *budget)
 {
 	if (tw->pass.drains)
 		return true;	/* nothing is left to be waited for */
@@ -4184,7 +4198,7 @@ static bool look_ahead(struct twheel *tw, int *budget)
 		if (!cleared)
 			return true;
 		cond_resched();
-	} while (budget_spend(tw, budget, KTHREAD_BATCH));
+	} while (budget_spend(budget, KTHREAD_BATCH));
 	return false;
 }
 
@@ -4211,7 +4225,7 @@ static bool sweep_is_due(struct twheel *tw)
  * as it inserted, at least, so that the stale cannot outgrow it.  Returns false
  * when the budget of the turn ran out before that of the pass.
  */
-static bool sweep(struct twheel *tw, int *budget)
+static bool sweep(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	struct twheel_chunk *chunk;
@@ -4224,7 +4238,7 @@ static bool sweep(struct twheel *tw, int *budget)
 		tw->pass.sweeping = true;
 	}
 	while (tw->pass.sweep_left > 0) {
-		if (*budget <= 0)
+		if (budget_is_spent(budget))
 			return false;
 		chunk = twheel_wheel_sweep(&tw->wheel);
 		if (!chunk) {
@@ -4247,7 +4261,7 @@ static bool sweep(struct twheel *tw, int *budget)
 		spin_unlock(&tw->events.lock);
 		room_give(tw, nr_stale);
 		tw->pass.sweep_left -= chunk->nr;
-		budget_spend(tw, budget, chunk->nr);
+		budget_spend(budget, chunk->nr);
 		twheel_wheel_swept(&tw->wheel, chunk);
 		cond_resched();
 	}
@@ -4640,19 +4654,19 @@ static bool shrink_step(struct twheel *tw)
  * It comes after a pass, which has fetched from the inbox the places of those that
  * were cancelled young.
  */
-static bool arena_shrink(struct twheel *tw, int *budget)
+static bool arena_shrink(struct twheel *tw, struct budget *budget)
 {
 	if (!tw->shrink.running)
 		shrink_begin(tw);
 	while (tw->shrink.step.phase != SHRINK_NOTHING) {
-		if (*budget <= 0)
+		if (budget_is_spent(budget))
 			return false;
 		/* Who holds arena.mutex is adding, and may sleep. */
 		if (!shrink_step(tw)) {
 			shrink_later(tw);
 			return true;
 		}
-		budget_spend(tw, budget, SHRINK_STEP);
+		budget_spend(budget, SHRINK_STEP);
 		cond_resched();
 	}
 	shrink_end(tw);
@@ -4737,7 +4751,7 @@ static void pass_end(struct twheel *tw, bool again)
  * The inbox goes first and as a whole: what it holds may be due before what the
  * wheel holds, and events come in the order of ticks.
  */
-static bool pass_continue(struct twheel *tw, int *budget)
+static bool pass_continue(struct twheel *tw, struct budget *budget)
 {
 	bool again;
 
@@ -4761,9 +4775,8 @@ static bool pass_continue(struct twheel *tw, int *budget)
 static bool turn(struct twheel_turn *turn, u64 end_ns)
 {
 	struct twheel *tw = container_of(turn, struct twheel, wake.turn);
-	int budget = TURN_BUDGET;
+	struct budget budget = { .entries = TURN_BUDGET, .end_ns = end_ns };
 
-	tw->pass.turn_end_ns = end_ns;
 	if (!pass_continue(tw, &budget))
 		return true;
 	/* A sweep goes on in further passes, which then see that it is due. */

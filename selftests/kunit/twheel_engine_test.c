@@ -182,7 +182,7 @@ static unsigned int pass(struct twheel *tw)
 /* Only what a pass begins with: what is in the inbox enters the wheel. */
 static void enter(struct twheel *tw)
 {
-	int budget = INT_MAX;
+	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
 
 	pass_begin(tw);
 	inbox_drain(tw, &budget);
@@ -195,7 +195,7 @@ static void enter(struct twheel *tw)
 /* Only what comes next: what is due at @now_ns expires. */
 static void expire_at(struct twheel *tw, u64 now_ns)
 {
-	int budget = INT_MAX;
+	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
 
 	tw->clock.virtual_now_ns = max(tw->clock.virtual_now_ns, now_ns);
 	tw->pass.now_ns = tw->clock.virtual_now_ns;
@@ -3108,9 +3108,8 @@ static void arming_beside_a_busy_thread_waits_for_it_last_of_all(struct kunit *t
 /* A part of arena_shrink().  False if it is over. */
 static bool shrink_some(struct twheel *tw)
 {
-	int budget = 20 * SHRINK_STEP;
+	struct budget budget = { .entries = 20 * SHRINK_STEP, .end_ns = U64_MAX };
 
-	tw->pass.turn_end_ns = U64_MAX;
 	arena_shrink(tw, &budget);
 	/* Who is to go on with it later. */
 	kthread_cancel_delayed_work_sync(&tw->shrink.work);
