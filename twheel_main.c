@@ -528,19 +528,20 @@ struct twheel_arena {
 };
 
 /**
- * struct twheel_refresh - the refresh table
- * @words: its pages, by index / WORDS_PER_PAGE; empty until it is mapped.  A page of
- *	words is there while there is a place that has its word in it
- * @has_words: it was mapped: a place has a word before it is used;
+ * struct twheel_words - the refresh table
+ * @pages: pages of words, by index / WORDS_PER_PAGE; none until the table is mapped.
+ *	A page is there as long as some place has its word in it.
+ * @made: the table was mapped, and each place has a word before it is used;
  *	&twheel_arena.mutex
- * @hole: what users see of @words where there is no page: theirs alone, so that a
- *	store through a stale id does no harm; constant once it was mapped
- * @mapping: through which users have mapped it
- * @work: gives back pages of @words
+ * @hole: the page that users see where @pages has none.  It belongs to this wheel's
+ *	users alone, so a store through a stale id does no harm.  Constant once the
+ *	table was mapped.
+ * @mapping: the mapping by which users have mapped the table
+ * @work: gives back pages that no place needs
  */
-struct twheel_refresh {
-	struct twheel_pages words;
-	bool has_words;
+struct twheel_words {
+	struct twheel_pages pages;
+	bool made;
 	void *hole;
 	struct address_space mapping;
 	struct work_struct work;
@@ -689,7 +690,7 @@ struct twheel_pass {
  * @clock: what time it is
  * @control: how it was set up
  * @memory: who pays
- * @refresh: the refresh table
+ * @words: the refresh table
  * @arena: the places of timeouts
  * @room: what the wheel has room for
  * @inbox: timeouts on their way to the wheel
@@ -705,7 +706,7 @@ struct twheel {
 	struct twheel_clockwork clock;
 	struct twheel_control control;
 	struct twheel_memory memory;
-	struct twheel_refresh refresh;
+	struct twheel_words words;
 	struct twheel_arena arena;
 	struct twheel_room room;
 	struct twheel_inbox inbox;
@@ -1126,7 +1127,7 @@ static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
 
 static u64 *word_at(struct twheel *tw, u32 index)
 {
-	u64 *words = pages_at(&tw->refresh.words, index / WORDS_PER_PAGE);
+	u64 *words = pages_at(&tw->words.pages, index / WORDS_PER_PAGE);
 
 	return words ? &words[index % WORDS_PER_PAGE] : NULL;
 }
@@ -1141,7 +1142,7 @@ static inline void word_begin(struct twheel *tw, const struct twheel_timeout *t,
 	u64 *word;
 
 	/* A table that comes later begins with what there is then. */
-	if (!READ_ONCE(tw->refresh.words.nr))
+	if (!READ_ONCE(tw->words.pages.nr))
 		return;
 	rcu_read_lock();
 	word = word_at(tw, timeout_index(t));
@@ -1161,7 +1162,7 @@ static inline u64 timeout_deadline_ns(struct twheel *tw,
 	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (!READ_ONCE(tw->refresh.words.nr) || state_is_periodic(state) ||
+	if (!READ_ONCE(tw->words.pages.nr) || state_is_periodic(state) ||
 	    !state_is_pending(state))
 		return deadline_ns;
 	word = word_at(tw, timeout_index(t));
@@ -1471,7 +1472,7 @@ static void *words_page(struct twheel *tw, u32 nr)
 	void *words;
 
 	rcu_read_lock();
-	words = pages_at(&tw->refresh.words, nr);
+	words = pages_at(&tw->words.pages, nr);
 	rcu_read_unlock();
 	return words;
 }
@@ -1485,13 +1486,13 @@ static void *words_page(struct twheel *tw, u32 nr)
 static void words_set(struct twheel *tw, u32 nr, void *words)
 	__must_hold(&tw->arena.mutex)
 {
-	void *old = words_page(tw, nr) ?: tw->refresh.hole;
+	void *old = words_page(tw, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
 
 	lock_page(seen);
-	pages_set(tw, &tw->refresh.words, nr, words);
+	pages_set(tw, &tw->words.pages, nr, words);
 	unlock_page(seen);
-	unmap_mapping_range(&tw->refresh.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
+	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 
 /* Make sure of a page of words, where there is one or at the end. */
@@ -1506,11 +1507,11 @@ static int words_add(struct twheel *tw, u32 nr)
 	err = page_get(tw, &words);
 	if (err)
 		return err;
-	if (nr < tw->refresh.words.nr) {
+	if (nr < tw->words.pages.nr) {
 		words_set(tw, nr, words);
 		return 0;
 	}
-	err = pages_add(tw, &tw->refresh.words, words);
+	err = pages_add(tw, &tw->words.pages, words);
 	if (err)
 		page_put(tw, words);
 	return err;
@@ -1565,7 +1566,7 @@ static int arena_grow(struct twheel *tw)
 	rcu_read_unlock();
 	first_index = tw->arena.first_hole * PLACES_PER_PAGE;
 
-	if (tw->refresh.has_words) {
+	if (tw->words.made) {
 		err = words_provide(tw, first_index);
 		if (err)
 			return err;
@@ -1654,8 +1655,8 @@ static int words_make(struct twheel *tw)
 	for (nr = 0; nr < end; nr++) {
 		if (words_are_wanted(tw, nr))
 			err = words_add(tw, nr);
-		else if (nr == tw->refresh.words.nr)
-			err = pages_add(tw, &tw->refresh.words, NULL);
+		else if (nr == tw->words.pages.nr)
+			err = pages_add(tw, &tw->words.pages, NULL);
 		if (err)
 			return err;
 		/* A million timeouts have 2,000 pages of words. */
@@ -1689,14 +1690,14 @@ int twheel_map_words(struct twheel *tw)
 
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
-	if (!tw->refresh.hole)
-		err = page_get(tw, &tw->refresh.hole);
-	if (!err && !tw->refresh.has_words)
+	if (!tw->words.hole)
+		err = page_get(tw, &tw->words.hole);
+	if (!err && !tw->words.made)
 		err = words_make(tw);
 	if (!err)
-		WRITE_ONCE(tw->refresh.has_words, true);
-	else if (!tw->refresh.has_words)
-		queue_work(words_workers, &tw->refresh.work);
+		WRITE_ONCE(tw->words.made, true);
+	else if (!tw->words.made)
+		queue_work(words_workers, &tw->words.work);
 	mutex_unlock(&tw->arena.mutex);
 	return err;
 }
@@ -1714,17 +1715,17 @@ int twheel_map_words(struct twheel *tw)
  */
 struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 {
-	tw->refresh.mapping.host = inode;
-	tw->refresh.mapping.a_ops = &empty_aops;
-	return &tw->refresh.mapping;
+	tw->words.mapping.host = inode;
+	tw->words.mapping.a_ops = &empty_aops;
+	return &tw->words.mapping;
 }
 
 /* What users see of the refresh table at a page's number; NULL beyond its end. */
 static void *words_seen(struct twheel *tw, unsigned long nr)
 {
-	if (nr >= READ_ONCE(tw->refresh.words.nr))
+	if (nr >= READ_ONCE(tw->words.pages.nr))
 		return NULL;
-	return pages_at(&tw->refresh.words, nr) ?: tw->refresh.hole;
+	return pages_at(&tw->words.pages, nr) ?: tw->words.hole;
 }
 
 /**
@@ -4566,8 +4567,8 @@ static void shrink_end(struct twheel *tw)
 	if (tw->shrink.step.in_vain)
 		WRITE_ONCE(tw->shrink.below, U32_MAX);
 	/* What users have mapped follows what it is for. */
-	if (READ_ONCE(tw->refresh.has_words) && tw->shrink.step.removed)
-		queue_work(words_workers, &tw->refresh.work);
+	if (READ_ONCE(tw->words.made) && tw->shrink.step.removed)
+		queue_work(words_workers, &tw->words.work);
 	WRITE_ONCE(tw->shrink.running, false);
 	WRITE_ONCE(tw->shrink.wanted, false);
 	/* Who let go of more meanwhile has not asked again. */
@@ -4593,7 +4594,7 @@ static void shrink_later(struct twheel *tw)
  */
 static void words_shrink(struct work_struct *work)
 {
-	struct twheel *tw = container_of(work, struct twheel, refresh.work);
+	struct twheel *tw = container_of(work, struct twheel, words.work);
 	void *gone[SHRINK_STEP];
 	unsigned int i, nr_gone;
 	bool more = true;
@@ -4605,16 +4606,16 @@ static void words_shrink(struct work_struct *work)
 
 		nr_gone = 0;
 		mutex_lock(&tw->arena.mutex);
-		for (; left && nr < tw->refresh.words.nr; left--, nr++) {
+		for (; left && nr < tw->words.pages.nr; left--, nr++) {
 			void *words = words_page(tw, nr);
 
 			/* Nobody has mapped a table that could not be finished. */
-			if (!words || (tw->refresh.has_words && words_are_wanted(tw, nr)))
+			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
 				continue;
 			words_set(tw, nr, NULL);
 			gone[nr_gone++] = words;
 		}
-		more = nr < tw->refresh.words.nr;
+		more = nr < tw->words.pages.nr;
 		mutex_unlock(&tw->arena.mutex);
 		/* For word_at(). */
 		if (nr_gone)
@@ -4964,8 +4965,8 @@ struct twheel *twheel_create(void)
 	init_llist_head(&tw->inbox.list);
 	twheel_turn_init(&tw->wake.turn, turn);
 	kthread_init_delayed_work(&tw->shrink.work, shrink_due);
-	INIT_WORK(&tw->refresh.work, words_shrink);
-	address_space_init_once(&tw->refresh.mapping);
+	INIT_WORK(&tw->words.work, words_shrink);
+	address_space_init_once(&tw->words.mapping);
 	/* Generations begin at 1, so that no id is 0. */
 	tw->arena.first_gen = 1;
 	return tw;
@@ -5028,8 +5029,8 @@ static void arena_free(struct twheel *tw)
 		cond_resched();
 	}
 	pages_free(&tw->arena.places);
-	pages_free(&tw->refresh.words);
-	free_page((unsigned long)tw->refresh.hole);
+	pages_free(&tw->words.pages);
+	free_page((unsigned long)tw->words.hole);
 	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
 	wait_var_event(&tw->arena.nr_leaving, !atomic_read_acquire(&tw->arena.nr_leaving));
 }
@@ -5046,7 +5047,7 @@ void twheel_destroy(struct twheel *tw)
 		twheel_stop(tw);
 		wheel_free(tw);
 	}
-	cancel_work_sync(&tw->refresh.work);
+	cancel_work_sync(&tw->words.work);
 	arena_free(tw);
 	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
 	twheel_user_put(tw->memory.user);

@@ -77,7 +77,7 @@ static void *look_at_words(struct twheel *tw, u32 nr)
 	void *words;
 
 	rcu_read_lock();
-	words = pages_at(&tw->refresh.words, nr);
+	words = pages_at(&tw->words.pages, nr);
 	rcu_read_unlock();
 	return words;
 }
@@ -3317,12 +3317,12 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 	arm_all(test);
 	fatal_signal_send();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -EINTR);
-	KUNIT_EXPECT_LT(test, tw->refresh.words.nr, 3U);
-	KUNIT_EXPECT_FALSE(test, tw->refresh.has_words);
+	KUNIT_EXPECT_LT(test, tw->words.pages.nr, 3U);
+	KUNIT_EXPECT_FALSE(test, tw->words.made);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	nr = DIV_ROUND_UP(arena_size(tw), WORDS_PER_PAGE);
-	KUNIT_EXPECT_EQ(test, tw->refresh.words.nr, nr);
+	KUNIT_EXPECT_EQ(test, tw->words.pages.nr, nr);
 	for (i = 0; i < MAX_PENDING; i++) {
 		u64 word;
 
@@ -3438,8 +3438,8 @@ static void expect_charged_for_all(struct kunit *test)
 			 BITS_TO_LONGS(nr_slots) * sizeof(long);
 	}
 	bytes += PAGE_ALIGN(slots) + table_bytes(&tw->arena.places) +
-		 table_bytes(&tw->refresh.words) + (tw->refresh.hole ? PAGE_SIZE : 0);
-	for (nr = 0; nr < tw->refresh.words.nr; nr++)
+		 table_bytes(&tw->words.pages) + (tw->words.hole ? PAGE_SIZE : 0);
+	for (nr = 0; nr < tw->words.pages.nr; nr++)
 		if (look_at_words(tw, nr))
 			bytes += PAGE_SIZE;
 	for (nr = 0; nr < tw->arena.places.nr; nr++) {
@@ -3478,7 +3478,7 @@ static void all_memory_is_charged_and_given_back(struct kunit *test)
 	for (i = 0; i < MAX_PENDING; i++)
 		cancel(tw, ids[i]);
 	shrink(test);
-	flush_work(&tw->refresh.work);
+	flush_work(&tw->words.work);
 	tw->clock.virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
 	expect_charged_for_all(test);
@@ -3597,7 +3597,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	ids = arm_all(test);
-	nr_pages = tw->refresh.words.nr;
+	nr_pages = tw->words.pages.nr;
 	KUNIT_ASSERT_GT(test, nr_pages, 3U);
 	for (nr = 0; nr < nr_pages; nr++)
 		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
@@ -3608,7 +3608,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 		cancel(tw, ids[i]);
 	pass(tw);
 	shrink(test);
-	flush_work(&tw->refresh.work);
+	flush_work(&tw->words.work);
 	for (nr = 0; nr < nr_pages; nr++) {
 		bool wanted;
 
@@ -3619,11 +3619,11 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 		left += wanted;
 		if (!wanted)
 			KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
-					    tw->refresh.hole);
+					    tw->words.hole);
 	}
 	KUNIT_EXPECT_LT(test, left, nr_pages);
 	/* The end stays where it was: who has an old id does not get a signal. */
-	KUNIT_EXPECT_EQ(test, tw->refresh.words.nr, nr_pages);
+	KUNIT_EXPECT_EQ(test, tw->words.pages.nr, nr_pages);
 	expect_charged_for_all(test);
 
 	arm_many(test, MAX_PENDING, ids);
@@ -3652,7 +3652,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	/* As if it had ended at the last page. */
-	tw->refresh.has_words = false;
+	tw->words.made = false;
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < MAX_PENDING; i++)
@@ -3670,8 +3670,8 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	charged = atomic_long_read(&tw->memory.charged);
 	twheel_limit_memory(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
-	KUNIT_EXPECT_GT(test, tw->refresh.words.nr, 2U);
-	flush_work(&tw->refresh.work);
+	KUNIT_EXPECT_GT(test, tw->words.pages.nr, 2U);
+	flush_work(&tw->words.work);
 	/* The table of its pages, and one that users would see in their place. */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
