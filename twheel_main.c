@@ -597,7 +597,6 @@ struct twheel_inbox {
  * @drained_out: "
  * @rearmed: "
  * @max_late_ns: "
- * @wait: readers and pollers
  */
 struct twheel_events {
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -613,20 +612,20 @@ struct twheel_events {
 	u64 drained_out;
 	u64 rearmed;
 	u64 max_late_ns;
-	wait_queue_head_t wait;
 };
 
 /**
- * struct twheel_wake - when the kthread runs
+ * struct twheel_wake - when the kthread runs, and who waits
  * @lock: guards the next ones, and starting @timer; also &twheel_shrink.wanted
  * @at_ns: when the kthread runs next; read without the lock to see whether a new
  *	timeout is earlier
  * @passing: a pass is going on, which looks at @at_ns when it ends
  * @closing: @timer and &twheel_shrink.work must not be started any more
  * @drain_wanted: the next pass is to drain
- * @sync_wanted: passes asked for
- * @sync_done: the latest one of these that was begun and is done
- * @sync_wait: who waits for it
+ * @passes_wanted: the number of the latest pass that somebody asked for
+ * @passes_done: the number of the latest of these passes that began and ended
+ * @pass_waiters: callers that wait for a pass to end
+ * @waiters: readers and pollers
  * @timer: fires at @at_ns
  * @turn: the wheel's turn with the kthread
  */
@@ -636,9 +635,10 @@ struct twheel_wake {
 	bool passing;
 	bool closing;
 	bool drain_wanted;
-	u64 sync_wanted;
-	u64 sync_done;
-	wait_queue_head_t sync_wait;
+	u64 passes_wanted;
+	u64 passes_done;
+	wait_queue_head_t pass_waiters;
+	wait_queue_head_t waiters;
 	struct hrtimer timer;
 	struct twheel_turn turn;
 };
@@ -665,7 +665,7 @@ struct twheel_shrink {
 
 /**
  * struct twheel_pass - what the kthread is doing; its alone
- * @sync: &twheel_wake.sync_wanted when the pass began
+ * @number: &twheel_wake.passes_wanted when the pass began
  * @drains: &twheel_wake.drain_wanted when the pass began
  * @begun: a pass has begun and needs more turns
  * @sweeping: a sweep has begun
@@ -675,7 +675,7 @@ struct twheel_shrink {
  * @arrivals: what is left of the chain taken from the inbox
  */
 struct twheel_pass {
-	u64 sync ____cacheline_aligned_in_smp;
+	u64 number ____cacheline_aligned_in_smp;
 	bool drains;
 	bool begun;
 	bool sweeping;
@@ -1247,8 +1247,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 {
 	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
-	if (wq_has_sleeper(&tw->events.wait))
-		__wake_up(&tw->events.wait, TASK_NORMAL, nr, poll_to_key(events));
+	if (wq_has_sleeper(&tw->wake.waiters))
+		__wake_up(&tw->wake.waiters, TASK_NORMAL, nr, poll_to_key(events));
 }
 
 /* Ask for a whole pass that begins from now on; returns its number. */
@@ -1257,7 +1257,7 @@ static u64 pass_request(struct twheel *tw)
 	u64 wanted;
 
 	spin_lock(&tw->wake.lock);
-	wanted = ++tw->wake.sync_wanted;
+	wanted = ++tw->wake.passes_wanted;
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
 	if (!tw->wake.passing)
 		wake_program(tw);
@@ -1268,15 +1268,25 @@ static u64 pass_request(struct twheel *tw)
 static bool pass_is_done(const struct twheel *tw, u64 wanted)
 {
 	/* Pairs with the release in pass_end(): what that pass did is seen. */
-	return smp_load_acquire(&tw->wake.sync_done) >= wanted;
+	return smp_load_acquire(&tw->wake.passes_done) >= wanted;
 }
 
-static int pass_sync(struct twheel *tw)
+/* Wait for a whole pass that begins from now on.  A signal ends that. */
+static int pass_wait(struct twheel *tw)
 {
 	u64 wanted = pass_request(tw);
 
-	return wait_event_interruptible(tw->wake.sync_wait,
+	return wait_event_interruptible(tw->wake.pass_waiters,
 					pass_is_done(tw, wanted));
+}
+
+/* The same, which a fatal signal ends: the kthread has freed the inbox's dead then. */
+static int pass_wait_killable(struct twheel *tw)
+{
+	u64 wanted = pass_request(tw);
+
+	return wait_event_killable(tw->wake.pass_waiters, pass_is_done(tw, wanted)) ?
+	       -EINTR : 0;
 }
 
 /*
@@ -1763,15 +1773,6 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 	}
 }
 
-/* Have the kthread free what is in the inbox, and wait for that. */
-static int arena_reclaim(struct twheel *tw)
-{
-	u64 wanted = pass_request(tw);
-
-	return wait_event_killable(tw->wake.sync_wait, pass_is_done(tw, wanted)) ?
-	       -EINTR : 0;
-}
-
 /* Places that there are; without arena.mutex, about as many. */
 static u64 arena_size(const struct twheel *tw)
 {
@@ -1794,7 +1795,7 @@ static int arena_provide(struct twheel *tw)
 			err = arena_grow(tw);
 	}
 	mutex_unlock(&tw->arena.mutex);
-	return full ? arena_reclaim(tw) : err;
+	return full ? pass_wait_killable(tw) : err;
 }
 
 /* What arena_shrink() has put aside is free as well. */
@@ -1856,7 +1857,7 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 		 * with arena_shrink(), which others may keep from going on.
 		 */
 		if (reclaims++ > (READ_ONCE(tw->shrink.running) ? 3 : 0) ||
-		    arena_reclaim(tw))
+		    pass_wait_killable(tw))
 			break;
 	}
 	*tail = NULL;
@@ -2066,7 +2067,7 @@ static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
 	if (likely(!err) || err == -EINTR)
 		return err;
 	WRITE_ONCE(tw->room.starved, true);
-	return arena_reclaim(tw) ?: room_take(tw, nr);
+	return pass_wait_killable(tw) ?: room_take(tw, nr);
 }
 
 /*
@@ -3410,7 +3411,7 @@ bool twheel_is_drained(const struct twheel *tw)
 
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 {
-	return &tw->events.wait;
+	return &tw->wake.waiters;
 }
 
 /* Looking */
@@ -4688,7 +4689,7 @@ static void pass_begin(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
 	tw->wake.passing = true;
-	tw->pass.sync = tw->wake.sync_wanted;
+	tw->pass.number = tw->wake.passes_wanted;
 	tw->pass.drains = tw->wake.drain_wanted;
 	/* What comes from now on sets it anew, or is seen by this pass. */
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
@@ -4730,11 +4731,11 @@ static void pass_end(struct twheel *tw, bool again)
 
 	spin_lock(&tw->wake.lock);
 	tw->wake.passing = false;
-	synced = tw->wake.sync_done != tw->pass.sync;
+	synced = tw->wake.passes_done != tw->pass.number;
 	/* Pairs with the acquire in pass_is_done(). */
-	smp_store_release(&tw->wake.sync_done, tw->pass.sync);
+	smp_store_release(&tw->wake.passes_done, tw->pass.number);
 	/* What came during the pass did not cross the watermark. */
-	if (again || tw->wake.sync_wanted != tw->wake.sync_done ||
+	if (again || tw->wake.passes_wanted != tw->wake.passes_done ||
 	    atomic_read(&tw->inbox.len) >= INBOX_WATERMARK)
 		WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
 	else
@@ -4742,7 +4743,7 @@ static void pass_end(struct twheel *tw, bool again)
 	wake_program(tw);
 	spin_unlock(&tw->wake.lock);
 	if (synced)
-		wake_up_all(&tw->wake.sync_wait);
+		wake_up_all(&tw->wake.pass_waiters);
 }
 
 /*
@@ -4878,7 +4879,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 	else
 		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
 	if (!err && tw->control.started)
-		err = pass_sync(tw);
+		err = pass_wait(tw);
 	mutex_unlock(&tw->control.mutex);
 	return err;
 }
@@ -4914,7 +4915,7 @@ int twheel_drain(struct twheel *tw)
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->control.drained, true);
 	} else if (!twheel_is_drained(tw)) {
-		err = pass_sync(tw);
+		err = pass_wait(tw);
 	}
 	mutex_unlock(&tw->control.mutex);
 	if (emptied)
@@ -4958,8 +4959,8 @@ struct twheel *twheel_create(void)
 	spin_lock_init(&tw->arena.free_lock);
 	spin_lock_init(&tw->events.lock);
 	spin_lock_init(&tw->wake.lock);
-	init_waitqueue_head(&tw->events.wait);
-	init_waitqueue_head(&tw->wake.sync_wait);
+	init_waitqueue_head(&tw->wake.waiters);
+	init_waitqueue_head(&tw->wake.pass_waiters);
 	init_llist_head(&tw->arena.freed);
 	init_llist_head(&tw->room.gifts);
 	init_llist_head(&tw->inbox.list);
