@@ -376,12 +376,14 @@ struct twheel_table {
 
 /**
  * struct twheel_pages - pages that are found by number
- * @table: RCU, replaced under &twheel_arena.mutex
- * @nr: pages in @table; written under &twheel_arena.mutex, released
+ * @table: RCU, replaced under @mutex
+ * @nr: pages in @table; written under @mutex, released
+ * @mutex: &twheel_arena.mutex, constant
  */
 struct twheel_pages {
 	struct twheel_table __rcu *table;
 	u32 nr;
+	struct mutex *mutex;
 };
 
 /*
@@ -1004,14 +1006,14 @@ static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 	return pages_get(pages, array_index_nospec(nr, nr_pages));
 }
 
-static struct twheel_page *page_at(struct twheel *tw, u32 nr)
+static struct twheel_page *page_at(struct twheel_arena *arena, u32 nr)
 {
-	return pages_at(&tw->arena.places, nr);
+	return pages_at(&arena->places, nr);
 }
 
-static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
+static struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 index)
 {
-	struct twheel_page *page = page_at(tw, index / PLACES_PER_PAGE);
+	struct twheel_page *page = page_at(arena, index / PLACES_PER_PAGE);
 
 	return page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
 }
@@ -1021,16 +1023,16 @@ static struct twheel_timeout *timeout_at(struct twheel *tw, u32 index)
  * that far when the place was first used, and whoever has the index has it from
  * there, by the inbox or the lock: so no older table is seen here.
  */
-static inline struct twheel_page *own_page_at(struct twheel *tw, u32 index)
+static inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 index)
 {
-	return pages_get(&tw->arena.places, index / PLACES_PER_PAGE);
+	return pages_get(&arena->places, index / PLACES_PER_PAGE);
 }
 
 /* Of an entry of the wheel, which may have outlived its timeout's page. */
 static inline struct twheel_timeout *
-entry_timeout(struct twheel *tw, const struct twheel_entry *entry)
+entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 {
-	struct twheel_page *page = own_page_at(tw, entry->index);
+	struct twheel_page *page = own_page_at(arena, entry->index);
 
 	return page ? &page->timeout[entry->index % PLACES_PER_PAGE] : NULL;
 }
@@ -1041,10 +1043,10 @@ entry_timeout(struct twheel *tw, const struct twheel_entry *entry)
  * whoever acts on it does so by state_change().  Without the lock, it may be
  * REARMING: see timeout_look().
  */
-static inline struct twheel_timeout *timeout_by_id(struct twheel *tw, u64 id,
+static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
 						   u64 *state)
 {
-	struct twheel_page *page = page_at(tw, id_index(id) / PLACES_PER_PAGE);
+	struct twheel_page *page = page_at(arena, id_index(id) / PLACES_PER_PAGE);
 	struct twheel_timeout *t;
 
 	if (unlikely(!page))
@@ -1076,19 +1078,19 @@ static s64 namespace_offset_ns(u32 clock)
 	return 0;
 }
 
-static u64 twheel_now(const struct twheel *tw)
+static u64 twheel_now(const struct twheel_clockwork *clock)
 {
-	switch (tw->clock.kind) {
+	switch (clock->kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns() + tw->clock.offset_ns;
+		return ktime_get_boottime_ns() + clock->offset_ns;
 	case TWHEEL_CLOCK_REALTIME:
 		return ktime_get_real_ns();
 	case TWHEEL_CLOCK_TAI:
 		return ktime_get_clocktai_ns();
 	case TWHEEL_CLOCK_VIRTUAL:
-		return READ_ONCE(tw->clock.virtual_now_ns);
+		return READ_ONCE(clock->virtual_now_ns);
 	default:
-		return ktime_get_ns() + tw->clock.offset_ns;
+		return ktime_get_ns() + clock->offset_ns;
 	}
 }
 
@@ -1100,17 +1102,17 @@ static u64 time_add(u64 a_ns, u64 b_ns)
 }
 
 /* G1: the first tick at or after a deadline; rounding goes up, here only. */
-static u64 deadline_tick(const struct twheel *tw, u64 deadline_ns)
+static u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
 {
 	if (deadline_ns >= TWHEEL_TIME_NEVER)
-		return tw->clock.max_tick;
-	return DIV64_U64_ROUND_UP(deadline_ns, tw->clock.tick_ns);
+		return clock->max_tick;
+	return DIV64_U64_ROUND_UP(deadline_ns, clock->tick_ns);
 }
 
 /* The latest edge of a tick that has passed. */
-static u64 twheel_edge_ns(const struct twheel *tw)
+static u64 twheel_edge_ns(const struct twheel_clockwork *clock)
 {
-	return div64_u64(twheel_now(tw), tw->clock.tick_ns) * tw->clock.tick_ns;
+	return div64_u64(twheel_now(clock), clock->tick_ns) * clock->tick_ns;
 }
 
 /*
@@ -1118,34 +1120,34 @@ static u64 twheel_edge_ns(const struct twheel *tw)
  * unless it ends just then: its edge is no time of any clock, and what is due in it
  * never expires.
  */
-static u64 tick_edge_ns(const struct twheel *tw, u64 tick)
+static u64 tick_edge_ns(const struct twheel_clockwork *clock, u64 tick)
 {
-	return tick >= tw->clock.max_tick - 1 ? WAKE_NEVER : tick * tw->clock.tick_ns;
+	return tick >= clock->max_tick - 1 ? WAKE_NEVER : tick * clock->tick_ns;
 }
 
 /* The refresh table */
 
-static u64 *word_at(struct twheel *tw, u32 index)
+static u64 *word_at(struct twheel_words *words, u32 index)
 {
-	u64 *words = pages_at(&tw->words.pages, index / WORDS_PER_PAGE);
+	u64 *word = pages_at(&words->pages, index / WORDS_PER_PAGE);
 
-	return words ? &words[index % WORDS_PER_PAGE] : NULL;
+	return word ? &word[index % WORDS_PER_PAGE] : NULL;
 }
 
 /*
  * A life begins: what was stored for an earlier one is not for this one.  Those
  * who store through an id see by the generation whether it is still good.
  */
-static inline void word_begin(struct twheel *tw, const struct twheel_timeout *t,
+static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
 			      u64 state)
 {
 	u64 *word;
 
 	/* A table that comes later begins with what there is then. */
-	if (!READ_ONCE(tw->words.pages.nr))
+	if (!READ_ONCE(words->pages.nr))
 		return;
 	rcu_read_lock();
-	word = word_at(tw, timeout_index(t));
+	word = word_at(words, timeout_index(t));
 	if (word)
 		WRITE_ONCE(*word, state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
 	rcu_read_unlock();
@@ -1155,17 +1157,17 @@ static inline void word_begin(struct twheel *tw, const struct twheel_timeout *t,
  * The deadline in force: as armed, or later, as refreshed.  G8: a store through
  * a stale id names another generation, and is not looked at.
  */
-static inline u64 timeout_deadline_ns(struct twheel *tw,
+static inline u64 timeout_deadline_ns(struct twheel_words *words,
 				      const struct twheel_timeout *t,
 				      u64 state)
 {
 	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (!READ_ONCE(tw->words.pages.nr) || state_is_periodic(state) ||
+	if (!READ_ONCE(words->pages.nr) || state_is_periodic(state) ||
 	    !state_is_pending(state))
 		return deadline_ns;
-	word = word_at(tw, timeout_index(t));
+	word = word_at(words, timeout_index(t));
 	if (!word)
 		return deadline_ns;
 	word_ns = READ_ONCE(*word);
@@ -1193,7 +1195,7 @@ static void wake_program(struct twheel *tw)
 	if (tw->wake.closing)
 		return;
 	if (tw->wake.at_ns == WAKE_NOW ||
-	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(tw)))
+	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(&tw->clock)))
 		twheel_turn_request(&tw->wake.turn);
 	else if (tw->clock.kind == TWHEEL_CLOCK_VIRTUAL)
 		return;	/* ADVANCE will see to it */
@@ -1226,7 +1228,7 @@ static void wake_at(struct twheel *tw, u64 edge_ns)
 static void wake_for(struct twheel *tw, u64 due_ns)
 {
 	if (due_ns < READ_ONCE(tw->wake.at_ns) && due_ns < TWHEEL_TIME_NEVER)
-		wake_at(tw, tick_edge_ns(tw, deadline_tick(tw, due_ns)));
+		wake_at(tw, tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, due_ns)));
 }
 
 /*
@@ -1244,11 +1246,11 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
  * Wake all who wait, except that of those who wait exclusively (EPOLLEXCLUSIVE)
  * no more are woken than there is something for; 0: all of them.
  */
-static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
+static void wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr)
 {
 	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
-	if (wq_has_sleeper(&tw->wake.waiters))
-		__wake_up(&tw->wake.waiters, TASK_NORMAL, nr, poll_to_key(events));
+	if (wq_has_sleeper(&wake->waiters))
+		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
 }
 
 /* Ask for a whole pass that begins from now on; returns its number. */
@@ -1265,10 +1267,10 @@ static u64 pass_request(struct twheel *tw)
 	return wanted;
 }
 
-static bool pass_is_done(const struct twheel *tw, u64 wanted)
+static bool pass_is_done(const struct twheel_wake *wake, u64 wanted)
 {
 	/* Pairs with the release in pass_end(): what that pass did is seen. */
-	return smp_load_acquire(&tw->wake.passes_done) >= wanted;
+	return smp_load_acquire(&wake->passes_done) >= wanted;
 }
 
 /* Wait for a whole pass that begins from now on.  A signal ends that. */
@@ -1277,7 +1279,7 @@ static int pass_wait(struct twheel *tw)
 	u64 wanted = pass_request(tw);
 
 	return wait_event_interruptible(tw->wake.pass_waiters,
-					pass_is_done(tw, wanted));
+					pass_is_done(&tw->wake, wanted));
 }
 
 /* The same, which a fatal signal ends: the kthread has freed the inbox's dead then. */
@@ -1285,7 +1287,7 @@ static int pass_wait_killable(struct twheel *tw)
 {
 	u64 wanted = pass_request(tw);
 
-	return wait_event_killable(tw->wake.pass_waiters, pass_is_done(tw, wanted)) ?
+	return wait_event_killable(tw->wake.pass_waiters, pass_is_done(&tw->wake, wanted)) ?
 	       -EINTR : 0;
 }
 
@@ -1295,39 +1297,39 @@ static int pass_wait_killable(struct twheel *tw)
  * holds all the others.
  */
 
-static int wheel_charge(struct twheel *tw, size_t bytes)
+static int wheel_charge(struct twheel_memory *memory, size_t bytes)
 {
-	int err = twheel_charge(tw->memory.user, bytes);
+	int err = twheel_charge(memory->user, bytes);
 
 	if (!err)
-		atomic_long_add(bytes, &tw->memory.charged);
+		atomic_long_add(bytes, &memory->charged);
 	return err;
 }
 
-static void wheel_uncharge(struct twheel *tw, size_t bytes)
+static void wheel_uncharge(struct twheel_memory *memory, size_t bytes)
 {
-	atomic_long_sub(bytes, &tw->memory.charged);
-	twheel_uncharge(tw->memory.user, bytes);
+	atomic_long_sub(bytes, &memory->charged);
+	twheel_uncharge(memory->user, bytes);
 }
 
 /* A page, for what users make us keep. */
-static int page_get(struct twheel *tw, void **page)
+static int page_get(struct twheel_memory *memory, void **page)
 {
-	int err = wheel_charge(tw, PAGE_SIZE);
+	int err = wheel_charge(memory, PAGE_SIZE);
 
 	if (err)
 		return err;
 	*page = (void *)get_zeroed_page(GFP_TWHEEL);
 	if (*page)
 		return 0;
-	wheel_uncharge(tw, PAGE_SIZE);
+	wheel_uncharge(memory, PAGE_SIZE);
 	return -ENOMEM;
 }
 
-static void page_put(struct twheel *tw, void *page)
+static void page_put(struct twheel_memory *memory, void *page)
 {
 	free_page((unsigned long)page);
-	wheel_uncharge(tw, PAGE_SIZE);
+	wheel_uncharge(memory, PAGE_SIZE);
 }
 
 /* Up to this size it is worth a try to have it contiguous. */
@@ -1354,16 +1356,16 @@ static void area_free(void *area, size_t size)
 }
 
 /* Several pages, zeroed, for what users make us keep. */
-static int area_get(struct twheel *tw, size_t size, void **area)
+static int area_get(struct twheel_memory *memory, size_t size, void **area)
 {
-	int err = wheel_charge(tw, PAGE_ALIGN(size));
+	int err = wheel_charge(memory, PAGE_ALIGN(size));
 
 	if (err)
 		return err;
 	*area = area_alloc(size);
 	if (*area)
 		return 0;
-	wheel_uncharge(tw, PAGE_ALIGN(size));
+	wheel_uncharge(memory, PAGE_ALIGN(size));
 	return -ENOMEM;
 }
 
@@ -1404,14 +1406,20 @@ static void table_free_rcu(struct rcu_head *rcu)
 	area_free(table, table->size);
 }
 
+static struct twheel_table *pages_table(const struct twheel_pages *pages)
+	__must_hold(pages->mutex)
+{
+	return rcu_dereference_protected(pages->table, lockdep_is_held(pages->mutex));
+}
+
 /* A table with room for more, in place of one that is full or not there. */
-static int table_grow(struct twheel *tw, struct twheel_pages *pages,
+static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 		      struct twheel_table *old)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(pages->mutex)
 {
 	size_t size = old ? 2 * old->size : PAGE_SIZE;
 	struct twheel_table *table;
-	int err = area_get(tw, size, (void **)&table);
+	int err = area_get(memory, size, (void **)&table);
 
 	if (err)
 		return err;
@@ -1420,26 +1428,24 @@ static int table_grow(struct twheel *tw, struct twheel_pages *pages,
 		memcpy(table->page, old->page, pages->nr * sizeof(table->page[0]));
 	rcu_assign_pointer(pages->table, table);
 	if (old) {
-		wheel_uncharge(tw, old->size);
+		wheel_uncharge(memory, old->size);
 		call_rcu_hurry(&old->rcu, table_free_rcu);
 	}
 	return 0;
 }
 
-static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
-	__must_hold(&tw->arena.mutex)
+static int pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
+		     void *page)
+	__must_hold(pages->mutex)
 {
-	struct twheel_table *table;
+	struct twheel_table *table = pages_table(pages);
 
-	table = rcu_dereference_protected(pages->table,
-					  lockdep_is_held(&tw->arena.mutex));
 	if (!table || pages->nr == table_capacity(table)) {
-		int err = table_grow(tw, pages, table);
+		int err = table_grow(pages, memory, table);
 
 		if (err)
 			return err;
-		table = rcu_dereference_protected(pages->table,
-						  lockdep_is_held(&tw->arena.mutex));
+		table = pages_table(pages);
 	}
 	table->page[pages->nr] = page;
 	/* Pairs with the acquire in pages_at(). */
@@ -1447,16 +1453,11 @@ static int pages_add(struct twheel *tw, struct twheel_pages *pages, void *page)
 	return 0;
 }
 
-static void pages_set(struct twheel *tw, struct twheel_pages *pages, u32 nr,
-		      void *page)
-	__must_hold(&tw->arena.mutex)
+static void pages_set(struct twheel_pages *pages, u32 nr, void *page)
+	__must_hold(pages->mutex)
 {
-	struct twheel_table *table;
-
-	table = rcu_dereference_protected(pages->table,
-					  lockdep_is_held(&tw->arena.mutex));
 	/* Pairs with the READ_ONCE in pages_get(). */
-	smp_store_release(&table->page[nr], page);
+	smp_store_release(&pages_table(pages)->page[nr], page);
 }
 
 /* Whether there is a place that has its word in a page of words. */
@@ -1470,21 +1471,21 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 
 	rcu_read_lock();
 	for (; first <= last && !wanted; first++)
-		wanted = page_at(tw, first);
+		wanted = page_at(&tw->arena, first);
 	rcu_read_unlock();
 	return wanted;
 }
 
 /* A page of words, NULL where there is none; it stays while the mutex is held. */
-static void *words_page(struct twheel *tw, u32 nr)
+static void *words_page(struct twheel_words *words, u32 nr)
 	__must_hold(&tw->arena.mutex)
 {
-	void *words;
+	void *page;
 
 	rcu_read_lock();
-	words = pages_at(&tw->words.pages, nr);
+	page = pages_at(&words->pages, nr);
 	rcu_read_unlock();
-	return words;
+	return page;
 }
 
 /*
@@ -1496,11 +1497,11 @@ static void *words_page(struct twheel *tw, u32 nr)
 static void words_set(struct twheel *tw, u32 nr, void *words)
 	__must_hold(&tw->arena.mutex)
 {
-	void *old = words_page(tw, nr) ?: tw->words.hole;
+	void *old = words_page(&tw->words, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
 
 	lock_page(seen);
-	pages_set(tw, &tw->words.pages, nr, words);
+	pages_set(&tw->words.pages, nr, words);
 	unlock_page(seen);
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
@@ -1512,18 +1513,18 @@ static int words_add(struct twheel *tw, u32 nr)
 	void *words;
 	int err;
 
-	if (words_page(tw, nr))
+	if (words_page(&tw->words, nr))
 		return 0;
-	err = page_get(tw, &words);
+	err = page_get(&tw->memory, &words);
 	if (err)
 		return err;
 	if (nr < tw->words.pages.nr) {
 		words_set(tw, nr, words);
 		return 0;
 	}
-	err = pages_add(tw, &tw->words.pages, words);
+	err = pages_add(&tw->words.pages, &tw->memory, words);
 	if (err)
-		page_put(tw, words);
+		page_put(&tw->memory, words);
 	return err;
 }
 
@@ -1548,11 +1549,11 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 	int err;
 
 	if (nr == tw->arena.places.nr) {
-		err = pages_add(tw, &tw->arena.places, page);
+		err = pages_add(&tw->arena.places, &tw->memory, page);
 		if (err)
 			return err;
 	} else {
-		pages_set(tw, &tw->arena.places, nr, page);
+		pages_set(&tw->arena.places, nr, page);
 		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
 	/* Pairs with shrink_begin(), which counts this page, or is overruled. */
@@ -1571,7 +1572,7 @@ static int arena_grow(struct twheel *tw)
 	int err;
 
 	rcu_read_lock();
-	while (tw->arena.first_hole < tw->arena.places.nr && page_at(tw, tw->arena.first_hole))
+	while (tw->arena.first_hole < tw->arena.places.nr && page_at(&tw->arena, tw->arena.first_hole))
 		tw->arena.first_hole++;
 	rcu_read_unlock();
 	first_index = tw->arena.first_hole * PLACES_PER_PAGE;
@@ -1581,7 +1582,7 @@ static int arena_grow(struct twheel *tw)
 		if (err)
 			return err;
 	}
-	err = page_get(tw, (void **)&page);
+	err = page_get(&tw->memory, (void **)&page);
 	if (err)
 		return err;
 	page->first_index = first_index;
@@ -1593,7 +1594,7 @@ static int arena_grow(struct twheel *tw)
 	}
 	err = arena_add(tw, page);
 	if (err) {
-		page_put(tw, page);
+		page_put(&tw->memory, page);
 		return err;
 	}
 	llist_add_batch(&page->timeout[0].node,
@@ -1605,13 +1606,13 @@ static int arena_grow(struct twheel *tw)
  * The words of a page of places that were in use before there were words.  One
  * that begins a life meanwhile writes its word itself, or is seen here.
  */
-static void words_begin(struct twheel *tw, struct twheel_page *page)
+static void words_begin(struct twheel_words *words, struct twheel_page *page)
 {
 	unsigned int i;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
-		u64 *word = word_at(tw, timeout_index(t));
+		u64 *word = word_at(words, timeout_index(t));
 		u64 gen, old = 0;
 
 		do {
@@ -1632,9 +1633,9 @@ static void words_begin(struct twheel *tw, struct twheel_page *page)
  * kthread only where it is away for so long that all of these are in use, too, or
  * where there is no more memory.
  */
-static u64 arena_limit(const struct twheel *tw)
+static u64 arena_limit(const struct twheel_arena *arena)
 {
-	u32 most = READ_ONCE(tw->arena.max_pending);
+	u32 most = READ_ONCE(arena->max_pending);
 
 	return (u64)most + max(most, 4U * INBOX_WATERMARK);
 }
@@ -1648,7 +1649,7 @@ static u64 arena_limit(const struct twheel *tw)
  */
 u64 twheel_refresh_size(const struct twheel *tw)
 {
-	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(tw), PLACES_PER_PAGE) +
+	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(&tw->arena), PLACES_PER_PAGE) +
 		       REFRESH_SLACK_PAGES;
 
 	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
@@ -1666,7 +1667,7 @@ static int words_make(struct twheel *tw)
 		if (words_are_wanted(tw, nr))
 			err = words_add(tw, nr);
 		else if (nr == tw->words.pages.nr)
-			err = pages_add(tw, &tw->words.pages, NULL);
+			err = pages_add(&tw->words.pages, &tw->memory, NULL);
 		if (err)
 			return err;
 		/* A million timeouts have 2,000 pages of words. */
@@ -1676,9 +1677,9 @@ static int words_make(struct twheel *tw)
 	}
 	for (nr = 0; nr < tw->arena.places.nr; nr++) {
 		rcu_read_lock();
-		page = page_at(tw, nr);
+		page = page_at(&tw->arena, nr);
 		if (page)
-			words_begin(tw, page);
+			words_begin(&tw->words, page);
 		rcu_read_unlock();
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -1701,7 +1702,7 @@ int twheel_map_words(struct twheel *tw)
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	if (!tw->words.hole)
-		err = page_get(tw, &tw->words.hole);
+		err = page_get(&tw->memory, &tw->words.hole);
 	if (!err && !tw->words.made)
 		err = words_make(tw);
 	if (!err)
@@ -1731,11 +1732,11 @@ struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 }
 
 /* What users see of the refresh table at a page's number; NULL beyond its end. */
-static void *words_seen(struct twheel *tw, unsigned long nr)
+static void *words_seen(struct twheel_words *words, unsigned long nr)
 {
-	if (nr >= READ_ONCE(tw->words.pages.nr))
+	if (nr >= READ_ONCE(words->pages.nr))
 		return NULL;
-	return pages_at(&tw->words.pages, nr) ?: tw->words.hole;
+	return pages_at(&words->pages, nr) ?: words->hole;
 }
 
 /**
@@ -1754,7 +1755,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		void *words;
 
 		rcu_read_lock();
-		words = words_seen(tw, nr);
+		words = words_seen(&tw->words, nr);
 		page = words ? virt_to_page(words) : NULL;
 		if (page)
 			get_page(page);
@@ -1763,7 +1764,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 			return NULL;
 		lock_page(page);
 		rcu_read_lock();
-		words = words_seen(tw, nr);
+		words = words_seen(&tw->words, nr);
 		rcu_read_unlock();
 		/* Pairs with words_set(): it stays so as long as it is locked. */
 		if (words == page_address(page))
@@ -1774,9 +1775,9 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 }
 
 /* Places that there are; without arena.mutex, about as many. */
-static u64 arena_size(const struct twheel *tw)
+static u64 arena_size(const struct twheel_arena *arena)
 {
-	return (u64)(READ_ONCE(tw->arena.places.nr) - READ_ONCE(tw->arena.nr_holes)) *
+	return (u64)(READ_ONCE(arena->places.nr) - READ_ONCE(arena->nr_holes)) *
 	       PLACES_PER_PAGE;
 }
 
@@ -1789,8 +1790,8 @@ static int arena_provide(struct twheel *tw)
 		return -EINTR;
 	/* Someone else may have grown it, or freed places, meanwhile. */
 	if (llist_empty(&tw->arena.freed)) {
-		full = arena_size(tw) >=
-		       arena_limit(tw) + atomic_read(&tw->arena.nr_retired);
+		full = arena_size(&tw->arena) >=
+		       arena_limit(&tw->arena) + atomic_read(&tw->arena.nr_retired);
 		if (!full)
 			err = arena_grow(tw);
 	}
@@ -1799,40 +1800,40 @@ static int arena_provide(struct twheel *tw)
 }
 
 /* What arena_shrink() has put aside is free as well. */
-static noinline void sifted_take(struct twheel *tw)
-	__must_hold(&tw->arena.free_lock)
+static noinline void sifted_take(struct twheel_arena *arena)
+	__must_hold(&arena->free_lock)
 {
-	lockdep_assert_held(&tw->arena.free_lock);
-	if (tw->arena.sifted.nr)
-		tw->arena.sifted.last->next = NULL;
-	tw->arena.free = tw->arena.sifted.first;
-	tw->arena.sifted = (struct chain){};
+	lockdep_assert_held(&arena->free_lock);
+	if (arena->sifted.nr)
+		arena->sifted.last->next = NULL;
+	arena->free = arena->sifted.first;
+	arena->sifted = (struct chain){};
 }
 
 /* Move up to @nr free places to the end of a chain; returns how many. */
-static __always_inline unsigned int places_pop(struct twheel *tw,
+static __always_inline unsigned int places_pop(struct twheel_arena *arena,
 					       unsigned int nr,
 					       struct llist_node ***tail)
 {
 	struct llist_node *place;
 	unsigned int got = 0;
 
-	spin_lock(&tw->arena.free_lock);
+	spin_lock(&arena->free_lock);
 	while (got < nr) {
-		if (!tw->arena.free)
-			tw->arena.free = llist_del_all(&tw->arena.freed);
-		if (unlikely(!tw->arena.free))
-			sifted_take(tw);
-		if (!tw->arena.free)
+		if (!arena->free)
+			arena->free = llist_del_all(&arena->freed);
+		if (unlikely(!arena->free))
+			sifted_take(arena);
+		if (!arena->free)
 			break;
-		**tail = tw->arena.free;
-		for (place = tw->arena.free; place && got < nr; got++) {
+		**tail = arena->free;
+		for (place = arena->free; place && got < nr; got++) {
 			*tail = &place->next;
 			place = place->next;
 		}
-		tw->arena.free = place;
+		arena->free = place;
 	}
-	spin_unlock(&tw->arena.free_lock);
+	spin_unlock(&arena->free_lock);
 	return got;
 }
 
@@ -1846,7 +1847,7 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 	unsigned int got = 0, reclaims = 0;
 
 	for (;;) {
-		got += places_pop(tw, nr - got, &tail);
+		got += places_pop(&tw->arena, nr - got, &tail);
 		if (got == nr)
 			break;
 		*err = arena_provide(tw);
@@ -1865,7 +1866,7 @@ static __always_inline unsigned int places_take(struct twheel *tw,
 }
 
 /* Chain a place that has become free, for ending_done. */
-static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
+static void place_free(struct twheel_arena *arena, struct twheel_timeout *t, u64 state,
 		       struct ending *ending)
 {
 	/*
@@ -1873,34 +1874,34 @@ static void place_free(struct twheel *tw, struct twheel_timeout *t, u64 state,
 	 * last state has generation 0, which no id has.
 	 */
 	if (!state_gen(state)) {
-		atomic_inc(&tw->arena.nr_retired);
+		atomic_inc(&arena->nr_retired);
 		return;
 	}
 	chain_add(&ending->places, t);
 }
 
 /* The life of one that was UNREAD is over; its place does not count any more. */
-static inline void timeout_end(struct twheel *tw, struct twheel_timeout *t,
+static inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout *t,
 			       u64 state, struct ending *ending)
 	__must_hold(&tw->events.lock)
 {
 	state = state_freed(state);
 	atomic64_set(&t->state, state);
-	place_free(tw, t, state, ending);
+	place_free(arena, t, state, ending);
 	ending->nr_places++;
 }
 
 /* Count timeouts in; returns how many there was a place for, exactly. */
-static inline unsigned int live_take(struct twheel *tw, unsigned int nr)
+static inline unsigned int live_take(struct twheel_arena *arena, unsigned int nr)
 {
-	int live = atomic_read(&tw->arena.live);
+	int live = atomic_read(&arena->live);
 	unsigned int got;
 
 	do {
-		got = min_t(unsigned int, nr, tw->arena.max_pending - live);
+		got = min_t(unsigned int, nr, arena->max_pending - live);
 		if (!got)
 			return 0;
-	} while (!atomic_try_cmpxchg(&tw->arena.live, &live, live + got));
+	} while (!atomic_try_cmpxchg(&arena->live, &live, live + got));
 	return got;
 }
 
@@ -1912,7 +1913,7 @@ static void live_give(struct twheel *tw, unsigned int nr)
 		return;
 	live = atomic_sub_return(nr, &tw->arena.live);
 	if (live + nr >= tw->arena.max_pending)
-		wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
+		wake_waiters(&tw->wake, EPOLLOUT | EPOLLWRNORM, nr);
 }
 
 static struct twheel_periodic_page *
@@ -1930,12 +1931,12 @@ static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	int err;
 
 	rcu_read_lock();
-	beside = page_at(tw, nr ^ 1);
+	beside = page_at(&tw->arena, nr ^ 1);
 	if (beside && beside->periodic)
 		both = periodic_page(beside->periodic);
 	rcu_read_unlock();
 	if (!both) {
-		err = page_get(tw, (void **)&both);
+		err = page_get(&tw->memory, (void **)&both);
 		if (err)
 			return err;
 	}
@@ -1953,7 +1954,7 @@ static int periodic_provide(struct twheel *tw, u32 index)
 	int err = 0;
 
 	rcu_read_lock();
-	page = page_at(tw, nr);
+	page = page_at(&tw->arena, nr);
 	if (!page || READ_ONCE(page->periodic)) {
 		rcu_read_unlock();
 		return 0;
@@ -1963,7 +1964,7 @@ static int periodic_provide(struct twheel *tw, u32 index)
 		return -EINTR;
 	/* It may be another page, or none, by now; it is not removed meanwhile. */
 	rcu_read_lock();
-	page = page_at(tw, nr);
+	page = page_at(&tw->arena, nr);
 	rcu_read_unlock();
 	if (page && !page->periodic)
 		err = periodic_add(tw, page, nr);
@@ -1991,7 +1992,7 @@ static int chunks_add(struct twheel *tw)
 	__must_hold(&tw->room.mutex)
 {
 	void *page;
-	int err = page_get(tw, &page);
+	int err = page_get(&tw->memory, &page);
 
 	if (err)
 		return err;
@@ -2029,18 +2030,18 @@ static int room_provide(struct twheel *tw)
 	return err;
 }
 
-static void room_give(struct twheel *tw, unsigned int nr)
+static void room_give(struct twheel_room *room, unsigned int nr)
 {
 	if (nr)
-		atomic_long_sub(nr, &tw->room.used);
+		atomic_long_sub(nr, &room->used);
 }
 
 /* False where more chunks are needed for it. */
-static inline bool room_take_at_hand(struct twheel *tw, unsigned int nr)
+static inline bool room_take_at_hand(struct twheel_room *room, unsigned int nr)
 {
-	if (atomic_long_add_return(nr, &tw->room.used) <= READ_ONCE(tw->room.provided))
+	if (atomic_long_add_return(nr, &room->used) <= READ_ONCE(room->provided))
 		return true;
-	room_give(tw, nr);
+	room_give(room, nr);
 	return false;
 }
 
@@ -2052,7 +2053,7 @@ static int room_take(struct twheel *tw, unsigned int nr)
 		return 0;
 	err = room_provide(tw);
 	if (err)
-		room_give(tw, nr);
+		room_give(&tw->room, nr);
 	return err;
 }
 
@@ -2074,23 +2075,26 @@ static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
  * Entries beyond what pends are stale; too many of them call for a sweep.  It
  * looks at no more that live than it drops.
  */
-static bool room_is_wasted(const struct twheel *tw, unsigned int slack)
+static bool room_is_wasted(const struct twheel_room *room,
+			   const struct twheel_arena *arena, unsigned int slack)
 {
-	s64 pending = atomic_read(&tw->arena.live);
+	s64 pending = atomic_read(&arena->live);
 
-	return atomic_long_read(&tw->room.used) > 2 * pending + slack;
+	return atomic_long_read(&room->used) > 2 * pending + slack;
 }
 
 /* Places and room that nobody needs; too much of it is to be given back. */
-static bool memory_is_wasted(const struct twheel *tw)
+static bool memory_is_wasted(const struct twheel_shrink *shrink,
+			     const struct twheel_arena *arena,
+			     const struct twheel_room *room)
 {
-	u64 live = atomic_read(&tw->arena.live);
+	u64 live = atomic_read(&arena->live);
 
-	if (READ_ONCE(tw->shrink.wanted))
+	if (READ_ONCE(shrink->wanted))
 		return false;
-	return (live < READ_ONCE(tw->shrink.below) &&
-		arena_size(tw) > 2 * live + FREE_SLACK) ||
-	       READ_ONCE(tw->room.provided) > 2 * live + ROOM_SLACK;
+	return (live < READ_ONCE(shrink->below) &&
+		arena_size(arena) > 2 * live + FREE_SLACK) ||
+	       READ_ONCE(room->provided) > 2 * live + ROOM_SLACK;
 }
 
 /*
@@ -2116,11 +2120,11 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 				&tw->arena.freed);
 	if (ending->nr_cancelled)
 		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
-	room_give(tw, ending->nr_room);
+	room_give(&tw->room, ending->nr_room);
 	live_give(tw, ending->nr_places);
-	if (ending->nr_cancelled && room_is_wasted(tw, SWEEP_SLACK))
+	if (ending->nr_cancelled && room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK))
 		wake_at(tw, WAKE_NOW);
-	if (unlikely(memory_is_wasted(tw)))
+	if (unlikely(memory_is_wasted(&tw->shrink, &tw->arena, &tw->room)))
 		shrink_request(tw);
 }
 
@@ -2143,7 +2147,7 @@ static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
  * expired are counted here, for whoever asks.  G1: a period counts from the edge of
  * its tick on, as if it had expired.
  */
-static u64 periods_unread(const struct twheel *tw, const struct twheel_timeout *t,
+static u64 periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
 			  u64 state)
 	__must_hold(&tw->events.lock)
 {
@@ -2154,7 +2158,7 @@ static u64 periods_unread(const struct twheel *tw, const struct twheel_timeout *
 	if (!state_keeps_room(state) || state_is_fixed_delay(state))
 		return 0;
 	next_ns = t->deadline_ns + periodic->interval_ns[slot];
-	edge_ns = twheel_edge_ns(tw);
+	edge_ns = twheel_edge_ns(clock);
 	if (next_ns > edge_ns)
 		return 0;
 	nr = periods_passed(next_ns, periodic->interval_ns[slot], edge_ns);
@@ -2188,44 +2192,44 @@ static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
-	t->fired_ns = deadline_tick(tw, t->deadline_ns) * tw->clock.tick_ns;
+	t->fired_ns = deadline_tick(&tw->clock, t->deadline_ns) * tw->clock.tick_ns;
 }
 
 /* The ready list: linked by index, since a timeout has no room for pointers */
 
-static inline struct twheel_timeout *ready_at(struct twheel *tw, u32 link)
+static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 link)
 {
 	u32 index = link - 1;
 
 	/* Its place is in use, and its page there. */
-	return link ? &own_page_at(tw, index)->timeout[index % PLACES_PER_PAGE] :
+	return link ? &own_page_at(arena, index)->timeout[index % PLACES_PER_PAGE] :
 		      NULL;
 }
 
-static inline void ready_add(struct twheel *tw, struct twheel_timeout *t,
+static inline void ready_add(struct twheel_events *events, struct twheel_timeout *t,
 			     u32 index)
-	__must_hold(&tw->events.lock)
+	__must_hold(&events->lock)
 {
-	struct twheel_timeout *last = tw->events.last;
+	struct twheel_timeout *last = events->last;
 	u32 link = index + 1;
 
-	lockdep_assert_held(&tw->events.lock);
-	t->prev = tw->events.last_link;
+	lockdep_assert_held(&events->lock);
+	t->prev = events->last_link;
 	t->next = 0;
 	if (last)
 		last->next = link;
 	else
-		tw->events.first = t;
-	tw->events.last = t;
-	tw->events.last_link = link;
-	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread + 1);
+		events->first = t;
+	events->last = t;
+	events->last_link = link;
+	WRITE_ONCE(events->nr_unread, events->nr_unread + 1);
 }
 
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->events.lock)
 {
-	struct twheel_timeout *prev = ready_at(tw, t->prev);
-	struct twheel_timeout *next = ready_at(tw, t->next);
+	struct twheel_timeout *prev = ready_at(&tw->arena, t->prev);
+	struct twheel_timeout *next = ready_at(&tw->arena, t->next);
 
 	lockdep_assert_held(&tw->events.lock);
 	if (prev)
@@ -2242,26 +2246,26 @@ static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 }
 
 /* Take the first @nr off; @first is the one that follows them. */
-static void ready_cut(struct twheel *tw, struct twheel_timeout *first,
+static void ready_cut(struct twheel_events *events, struct twheel_timeout *first,
 		      unsigned int nr)
-	__must_hold(&tw->events.lock)
+	__must_hold(&events->lock)
 {
-	lockdep_assert_held(&tw->events.lock);
-	tw->events.first = first;
+	lockdep_assert_held(&events->lock);
+	events->first = first;
 	if (first) {
 		first->prev = 0;
 	} else {
-		tw->events.last = NULL;
-		tw->events.last_link = 0;
+		events->last = NULL;
+		events->last_link = 0;
 	}
-	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread - nr);
+	WRITE_ONCE(events->nr_unread, events->nr_unread - nr);
 }
 
 /* Take a timeout's event away, which is revoked. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->events.lock)
 {
-	periods_settle(tw, t, state, periods_unread(tw, t, state));
+	periods_settle(tw, t, state, periods_unread(&tw->clock, t, state));
 	ready_del(tw, t);
 	tw->events.changes++;
 }
@@ -2282,14 +2286,14 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
  * pass finds it in the inbox.  So it is put there under the lock in which it
  * becomes QUEUED; twheel_arm_commit(), which has no lock, does otherwise.
  */
-static u64 inbox_add(struct twheel *tw, const struct chain *chain, u64 due_ns)
+static u64 inbox_add(struct twheel_inbox *inbox, const struct chain *chain, u64 due_ns)
 {
 	unsigned int len;
 
 	if (!chain->nr)
 		return due_ns;
-	len = atomic_add_return(chain->nr, &tw->inbox.len);
-	llist_add_batch(chain->first, chain->last, &tw->inbox.list);
+	len = atomic_add_return(chain->nr, &inbox->len);
+	llist_add_batch(chain->first, chain->last, &inbox->list);
 	if (len >= INBOX_WATERMARK && len - chain->nr < INBOX_WATERMARK)
 		return WAKE_NOW;
 	return due_ns;
@@ -2297,9 +2301,9 @@ static u64 inbox_add(struct twheel *tw, const struct chain *chain, u64 due_ns)
 
 /* Starting: with the first timeout */
 
-static clockid_t twheel_clockid(const struct twheel *tw)
+static clockid_t twheel_clockid(const struct twheel_clockwork *clock)
 {
-	switch (tw->clock.kind) {
+	switch (clock->kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
 		return CLOCK_BOOTTIME;
 	case TWHEEL_CLOCK_REALTIME:
@@ -2327,14 +2331,14 @@ static int twheel_start(struct twheel *tw)
 	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
 	config.max_tick = tw->clock.max_tick;
 	tw->slots_size = twheel_wheel_size(&config);
-	err = area_get(tw, tw->slots_size, &tw->slots_memory);
+	err = area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
 	if (err) {
 		tw->clock.offset_ns = 0;
 		return err;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
-			  div64_u64(twheel_now(tw), tw->clock.tick_ns));
-	hrtimer_setup(&tw->wake.timer, timer_fired, twheel_clockid(tw),
+			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
+	hrtimer_setup(&tw->wake.timer, timer_fired, twheel_clockid(&tw->clock),
 		      HRTIMER_MODE_ABS_SOFT);
 	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	/* Pairs with the acquires in arm_allowed() and elsewhere. */
@@ -2433,7 +2437,7 @@ static __always_inline struct life life_once(const struct twheel_arm *arm,
 	return life;
 }
 
-static __always_inline struct life life_of(const struct twheel *tw,
+static __always_inline struct life life_of(const struct twheel_clockwork *clock,
 					   const struct twheel_arm *arm,
 					   u64 now_ns)
 {
@@ -2441,7 +2445,7 @@ static __always_inline struct life life_of(const struct twheel *tw,
 
 	if (likely(!arm->interval_ns))
 		return life;
-	life.interval_ns = clamp(arm->interval_ns, tw->clock.tick_ns,
+	life.interval_ns = clamp(arm->interval_ns, clock->tick_ns,
 				 TWHEEL_TIME_NEVER);
 	life.flags |= flags_periodic(false, arm->flags & TWHEEL_ARM_FIXED_DELAY,
 				     arm->repeats);
@@ -2459,10 +2463,10 @@ static inline u64 life_due_ns(const struct life *life)
  * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
  * saw the place's last life, may read while we write, and find out afterwards.
  */
-static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
+static inline void life_begin(struct twheel_words *words, struct twheel_timeout *t,
 			      u64 state, const struct life *life)
 {
-	word_begin(tw, t, state);
+	word_begin(words, t, state);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (unlikely(state_is_periodic(life->flags))) {
 		struct twheel_periodic *periodic = timeout_periodic(t);
@@ -2476,12 +2480,12 @@ static inline void life_begin(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Give one entry its place. */
-static inline void arm_place(struct twheel *tw, struct twheel_arm *arm,
+static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
 			     struct twheel_timeout *t, const struct life *life)
 {
 	u64 state = atomic64_read(&t->state);
 
-	life_begin(tw, t, state, life);
+	life_begin(words, t, state, life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/* Nobody acts on it while NEW; the release is in arm_publish(). */
@@ -2489,7 +2493,7 @@ static inline void arm_place(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /* The usual case: nothing but one-shots, and a place for each. */
-static __always_inline void arm_place_once(struct twheel *tw,
+static __always_inline void arm_place_once(struct twheel_words *words,
 					   struct twheel_arm *arm,
 					   unsigned int nr, u64 now_ns,
 					   struct twheel_arming *arming)
@@ -2501,7 +2505,7 @@ static __always_inline void arm_place_once(struct twheel *tw,
 	for (i = 0; i < nr; i++) {
 		struct life life = life_once(&arm[i], now_ns);
 
-		arm_place(tw, &arm[i],
+		arm_place(words, &arm[i],
 			  llist_entry(place, struct twheel_timeout, node),
 			  &life);
 		due_ns = min(due_ns, life_due_ns(&life));
@@ -2540,8 +2544,8 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 			if (arm[i].result)
 				continue;
 		}
-		life = life_of(tw, &arm[i], now_ns);
-		arm_place(tw, &arm[i], t, &life);
+		life = life_of(&tw->clock, &arm[i], now_ns);
+		arm_place(&tw->words, &arm[i], t, &life);
 		arming->due_ns = min(arming->due_ns, life_due_ns(&life));
 		link = &t->node.next;
 	}
@@ -2564,7 +2568,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 			state = state_freed(state);
 			atomic64_set(&t->state, state);
 		}
-		place_free(tw, t, state, &ending);
+		place_free(&tw->arena, t, state, &ending);
 		ending.nr_places++;
 		ending.nr_room++;
 	}
@@ -2592,9 +2596,9 @@ static __always_inline int arm_prepare(struct twheel *tw,
 	err = arm_allowed(tw, nr_valid);
 	if (err)
 		return err;
-	now_ns = twheel_now(tw);
+	now_ns = twheel_now(&tw->clock);
 
-	got = live_take(tw, nr_valid);
+	got = live_take(&tw->arena, nr_valid);
 	if (got) {
 		err = room_take_all_the_same(tw, got);
 		if (err) {
@@ -2607,7 +2611,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		unsigned int taken = places_take(tw, got, &arming->first, &err);
 
 		if (taken < got) {
-			room_give(tw, got - taken);
+			room_give(&tw->room, got - taken);
 			live_give(tw, got - taken);
 			short_of = err;
 			got = taken;
@@ -2616,7 +2620,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 
 	arming->all = !oddities && got == nr;
 	if (likely(arming->all)) {
-		arm_place_once(tw, arm, nr, now_ns, arming);
+		arm_place_once(&tw->words, arm, nr, now_ns, arming);
 	} else {
 		struct llist_node *unused;
 
@@ -2682,7 +2686,7 @@ static __always_inline int arm_commit(struct twheel *tw,
 	}
 	chain.nr = nr;
 	if (nr) {
-		due_ns = inbox_add(tw, &chain, arming->due_ns);
+		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
 		/*
 		 * One of them was re-armed before it was in the inbox, and the
 		 * pass that this called for may not have found it.  Both sides
@@ -2727,7 +2731,7 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
 {
 	struct twheel_timeout *t;
 
-	while ((t = timeout_by_id(tw, id, state)) &&
+	while ((t = timeout_by_id(&tw->arena, id, state)) &&
 	       unlikely(state_is_rearming(*state))) {
 		spin_lock(&tw->events.lock);
 		spin_unlock(&tw->events.lock);
@@ -2741,17 +2745,17 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
  * one, if no page was freed until then: whoever frees pages counts them first and
  * has RCU wait after that, so who does not see the count is waited for.
  */
-static inline void look_begin(struct twheel *tw, struct twheel_look *look)
+static inline void look_begin(struct twheel_arena *arena, struct twheel_look *look)
 {
 	/* Pairs with the release in page_remove(): those pages are not found. */
-	look->changes = smp_load_acquire(&tw->arena.nr_removed);
+	look->changes = smp_load_acquire(&arena->nr_removed);
 }
 
-static inline bool look_is_good(struct twheel *tw,
+static inline bool look_is_good(struct twheel_arena *arena,
 				const struct twheel_look *look)
 {
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nobody waits for us");
-	return READ_ONCE(tw->arena.nr_removed) == look->changes;
+	return READ_ONCE(arena->nr_removed) == look->changes;
 }
 
 static enum twheel_verdict state_verdict(u64 state)
@@ -2767,7 +2771,7 @@ static __always_inline void cancel_look(struct twheel *tw,
 	unsigned int i;
 
 	rcu_read_lock();
-	look_begin(tw, look);
+	look_begin(&tw->arena, look);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
@@ -2812,7 +2816,7 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		tw->events.revoked++;
 		if (state_keeps_room(seen))
 			ending->nr_room++;
-		timeout_end(tw, t, seen, ending);
+		timeout_end(&tw->arena, t, seen, ending);
 	}
 	spin_unlock(&tw->events.lock);
 	return won;
@@ -2829,7 +2833,7 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 	} else {
 		if (!state_change(t, seen, state_freed(seen)))
 			return false;
-		place_free(tw, t, state_freed(seen), ending);
+		place_free(&tw->arena, t, state_freed(seen), ending);
 	}
 	ending->nr_places++;
 	ending->nr_cancelled++;
@@ -2844,9 +2848,9 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 	unsigned int i;
 
 	rcu_read_lock();
-	if (unlikely(!look_is_good(tw, look)))
+	if (unlikely(!look_is_good(&tw->arena, look)))
 		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(tw, id_index(cancel[i].id));
+			look->timeout[i] = timeout_at(&tw->arena, id_index(cancel[i].id));
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 seen = look->state[i];
@@ -2970,14 +2974,14 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	 * to find out for each, unless memory is short.
 	 */
 	if (likely(twheel_is_started(tw))) {
-		scarce = !room_take_at_hand(tw, nr) &&
+		scarce = !room_take_at_hand(&tw->room, nr) &&
 			 (READ_ONCE(tw->room.short_of) || room_take(tw, nr));
 		if (likely(!scarce))
 			rearming->nr_room = nr;
 	}
-	rearming->now_ns = twheel_now(tw);
+	rearming->now_ns = twheel_now(&tw->clock);
 	rcu_read_lock();
-	look_begin(tw, look);
+	look_begin(&tw->arena, look);
 	for (i = 0; i < nr; i++) {
 		int refused = life_check(&arm[i]);
 		struct twheel_timeout *t;
@@ -3022,7 +3026,7 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
 	    !state_change(t, seen, state_rearming(seen)))
 		return false;
-	word_begin(tw, t, seen);
+	word_begin(&tw->words, t, seen);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
 	return true;
@@ -3044,7 +3048,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	} else if (!state_change(t, seen, state_rearming(seen))) {
 		return false;
 	}
-	life_begin(tw, t, seen, life);
+	life_begin(&tw->words, t, seen, life);
 	*to_inbox = !state_is_queued(seen) && !stays;
 	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
 						state_requeued(seen, life->flags));
@@ -3070,7 +3074,7 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 			       struct requeue *requeue)
 	__must_hold(&tw->events.lock)
 {
-	struct life life = life_of(tw, arm, rearming->now_ns);
+	struct life life = life_of(&tw->clock, arm, rearming->now_ns);
 	bool to_inbox;
 
 	/* It kept its entry, until it was moved later: that can be seen by now. */
@@ -3119,9 +3123,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 		goto unlock;
 	}
 	spin_lock(&tw->events.lock);
-	if (unlikely(!look_is_good(tw, look)))
+	if (unlikely(!look_is_good(&tw->arena, look)))
 		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(tw, id_index(arm[i].id));
+			look->timeout[i] = timeout_at(&tw->arena, id_index(arm[i].id));
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 deadline_ns, seen = look->state[i];
@@ -3139,7 +3143,7 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			break;
 	}
 	tw->events.rearmed += nr_rearmed;
-	due_ns = inbox_add(tw, &requeue.chain, requeue.due_ns);
+	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
 	spin_unlock(&tw->events.lock);
 	/* Pairs with the look at it in twheel_arm_commit(). */
 	if (requeue.queued)
@@ -3148,7 +3152,7 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	*nr_ok += nr_rearmed;
 unlock:
 	rcu_read_unlock();
-	room_give(tw, rearming->nr_room);
+	room_give(&tw->room, rearming->nr_room);
 	return err ?: i;
 }
 
@@ -3177,14 +3181,14 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct twheel_event *event)
 	__must_hold(&tw->events.lock)
 {
-	u64 nr = periods_unread(tw, t, state);
+	u64 nr = periods_unread(&tw->clock, t, state);
 	bool drained = state_is_drained(state);
 
 	event->deadline_ns = t->deadline_ns;
 	event->count = periods_count(timeout_count(t, state), nr);
 	if (nr) {
 		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
-		event->fired_ns = deadline_tick(tw, event->deadline_ns) * tw->clock.tick_ns;
+		event->fired_ns = deadline_tick(&tw->clock, event->deadline_ns) * tw->clock.tick_ns;
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
 	/* What is read while the wheel is drained does not go on. */
@@ -3231,7 +3235,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 		look->timeout[i] = t;
 		look->state[i++] = state;
 		index = t->next - 1;
-		t = ready_at(tw, t->next);
+		t = ready_at(&tw->arena, t->next);
 	}
 	spin_unlock(&tw->events.lock);
 	return i;
@@ -3248,7 +3252,7 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		tw->events.completed++;
 	if (state_keeps_room(state))
 		ending->nr_room++;
-	timeout_end(tw, t, state, ending);
+	timeout_end(&tw->arena, t, state, ending);
 }
 
 /*
@@ -3266,10 +3270,10 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 	periodic->count[slot] = 0;
 	periodic->deliveries[slot] = periods_count(periodic->deliveries[slot], 1);
 	if (state_is_fixed_delay(state))
-		from_ns = twheel_now(tw);
+		from_ns = twheel_now(&tw->clock);
 	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
 	/* A period passed while the event was copied: that makes nobody late. */
-	overdue = t->deadline_ns <= twheel_edge_ns(tw);
+	overdue = t->deadline_ns <= twheel_edge_ns(&tw->clock);
 	atomic64_set_release(&t->state, state_continued(state, overdue));
 	return overdue ? WAKE_NOW : t->deadline_ns;
 }
@@ -3308,7 +3312,7 @@ static unsigned int events_as_seen(struct twheel *tw,
 	struct twheel_timeout *t = tw->events.first;
 	unsigned int i;
 
-	for (i = 0; t && i < nr; i++, t = ready_at(tw, t->next)) {
+	for (i = 0; t && i < nr; i++, t = ready_at(&tw->arena, t->next)) {
 		if (t != look->timeout[i] ||
 		    !event_is_same(t, look->state[i], &event[i]))
 			break;
@@ -3355,7 +3359,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 
 		next = t->next;
 		if (likely(state_is_plain_unread(state))) {
-			timeout_end(tw, t, state, &ending);
+			timeout_end(&tw->arena, t, state, &ending);
 			nr_completed++;
 			continue;
 		}
@@ -3372,10 +3376,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	}
 	tw->events.changes++;
 	if (i)
-		ready_cut(tw, i < nr ? look->timeout[i] : ready_at(tw, next), i);
+		ready_cut(&tw->events, i < nr ? look->timeout[i] : ready_at(&tw->arena, next), i);
 	tw->events.completed += nr_completed;
 	tw->events.delivered += i;
-	due_ns = inbox_add(tw, &chain, due_ns);
+	due_ns = inbox_add(&tw->inbox, &chain, due_ns);
 	spin_unlock(&tw->events.lock);
 	wake_for(tw, due_ns);
 	rcu_read_unlock();
@@ -3432,7 +3436,7 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 				 u64 state, struct twheel_status *status)
 	__must_hold(&tw->events.lock)
 {
-	u64 nr = periods_unread(tw, t, state);
+	u64 nr = periods_unread(&tw->clock, t, state);
 	bool waits = unread_is_pending(t, state, nr);
 
 	status->count = periods_count(status->count, nr);
@@ -3451,7 +3455,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		.id		= timeout_id(t, state),
 		.state		= TWHEEL_STATE_PENDING,
 		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= timeout_deadline_ns(tw, t, state),
+		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
 		.count		= timeout_count(t, state),
 	};
 	bool waits = state_is_pending(state);
@@ -3496,14 +3500,14 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 void twheel_query(struct twheel *tw, struct twheel_status *status,
 		  unsigned int nr)
 {
-	u64 state, now_ns = twheel_now(tw);
+	u64 state, now_ns = twheel_now(&tw->clock);
 	unsigned int i;
 
 	spin_lock(&tw->events.lock);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
-		t = timeout_by_id(tw, status[i].id, &state);
+		t = timeout_by_id(&tw->arena, status[i].id, &state);
 		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
 			status[i].result = -ENOENT;
 	}
@@ -3525,7 +3529,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
 {
-	u64 now_ns = twheel_now(tw);
+	u64 now_ns = twheel_now(&tw->clock);
 	struct twheel_page *page;
 	u32 page_nr, slot;
 	int i = 0;
@@ -3535,7 +3539,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	page_nr = (u32)*cursor / PLACES_PER_PAGE;
 	slot = (u32)*cursor % PLACES_PER_PAGE;
 	spin_lock(&tw->events.lock);
-	page = page_at(tw, page_nr);
+	page = page_at(&tw->arena, page_nr);
 	if (!page)
 		slot = PLACES_PER_PAGE;
 	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
@@ -3573,9 +3577,9 @@ static void page_look(struct twheel *tw, const struct twheel_page *page,
 		u64 deadline_ns;
 
 		if (state_is_pending(state)) {
-			deadline_ns = timeout_deadline_ns(tw, t, state);
+			deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 		} else if (state_keeps_room(state)) {
-			u64 nr = periods_unread(tw, t, state);
+			u64 nr = periods_unread(&tw->clock, t, state);
 
 			if (!unread_is_pending(t, state, nr))
 				continue;
@@ -3598,7 +3602,7 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
 		/* What is being re-armed is in no state that counts. */
 		spin_lock(&tw->events.lock);
-		page = page_at(tw, nr);
+		page = page_at(&tw->arena, nr);
 		if (page)
 			page_look(tw, page, outlook);
 		spin_unlock(&tw->events.lock);
@@ -3617,7 +3621,7 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 	/* Nothing pends in a wheel that was not started, and knows no ticks. */
 	if (next_ns >= TWHEEL_TIME_NEVER)
 		return TWHEEL_NO_EXPIRY;
-	return tick_edge_ns(tw, deadline_tick(tw, next_ns));
+	return tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, next_ns));
 }
 
 static void info_configuration(struct twheel *tw, struct twheel_info *info)
@@ -3629,7 +3633,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->max_pending = tw->arena.max_pending;
 	info->setup_flags = tw->control.setup_flags;
 	info->refresh_size = twheel_refresh_size(tw);
-	info->now_ns = twheel_now(tw);
+	info->now_ns = twheel_now(&tw->clock);
 }
 
 /* The same, while SETUP may be changing all of that. */
@@ -3756,7 +3760,7 @@ static __always_inline void entry_insert(struct twheel *tw,
 	struct twheel_entry entry = {
 		.tick	= state_is_overdue(state) ?
 			  div64_u64(deadline_ns, tw->clock.tick_ns) :
-			  deadline_tick(tw, deadline_ns),
+			  deadline_tick(&tw->clock, deadline_ns),
 		.index	= index,
 		.seq	= state_seq(state),
 	};
@@ -3782,7 +3786,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 	}
 	/* It was cancelled young: DEAD. */
 	atomic64_set(&t->state, state_freed(state));
-	place_free(tw, t, state_freed(state), ending);
+	place_free(&tw->arena, t, state_freed(state), ending);
 	ending->nr_room++;
 }
 
@@ -3856,7 +3860,7 @@ static inline bool timeout_expire_once(struct twheel *tw,
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = x->fired_ns;
-	ready_add(tw, t, index);
+	ready_add(&tw->events, t, index);
 	x->nr_events++;
 	return true;
 }
@@ -3889,7 +3893,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 	periodic->count[slot] = periods_count(0, *nr);
 	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - 1) * interval_ns);
 	t->fired_ns = x->fired_ns;
-	ready_add(tw, t, timeout_index(t));
+	ready_add(&tw->events, t, timeout_index(t));
 	x->nr_events++;
 	return true;
 }
@@ -3951,7 +3955,7 @@ static inline void timeout_expire(struct twheel *tw,
 	 * G1 never early.  What was moved later waits, also when that has passed
 	 * too: events come in the order of ticks.
 	 */
-	deadline_ns = timeout_deadline_ns(tw, t, state);
+	deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	overdue = state_is_overdue(state);
 	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns)) {
 		timeout_postpone(tw, t, state, x, deadline_ns);
@@ -3984,7 +3988,7 @@ static inline bool due_find(struct twheel *tw, const struct twheel_entry *due,
 	for (i = 0; i < nr; i++) {
 		in_order &= due[i].tick >= tick;
 		tick = due[i].tick;
-		t[i] = entry_timeout(tw, &due[i]);
+		t[i] = entry_timeout(&tw->arena, &due[i]);
 		prefetchw(t[i]);
 	}
 	return in_order;
@@ -4007,14 +4011,14 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	rcu_read_unlock();
 	spin_lock(&tw->events.lock);
 	/* The clock may have been set back since. */
-	x->fired_ns = max(twheel_now(tw), x->now_ns);
+	x->fired_ns = max(twheel_now(&tw->clock), x->now_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
 	spin_unlock(&tw->events.lock);
-	room_give(tw, x->nr_room);
+	room_give(&tw->room, x->nr_room);
 	/* One wake-up a batch. */
 	if (x->nr_events)
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM, x->nr_events);
+		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
 /* Returns false when the budget ran out before the due did. */
@@ -4049,14 +4053,14 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	__must_hold(&tw->events.lock)
 {
 	u64 state = timeout_state(t);
-	u64 deadline_ns = timeout_deadline_ns(tw, t, state);
+	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	u64 next = state_drained(state);
 
 	if (state_is_unread(state)) {
 		/* A periodic one that waits; others have expired as usual. */
-		periods_settle(tw, t, state, periods_unread(tw, t, state));
+		periods_settle(tw, t, state, periods_unread(&tw->clock, t, state));
 		if (!timeout_has_ended(t, state, 0)) {
-			room_give(tw, 1);
+			room_give(&tw->room, 1);
 			tw->events.changes++;
 			atomic64_set(&t->state, next);
 		}
@@ -4066,7 +4070,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		return;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	t->fired_ns = now_ns;
-	ready_add(tw, t, timeout_index(t));
+	ready_add(&tw->events, t, timeout_index(t));
 }
 
 /* Returns false when the budget ran out before the pages did. */
@@ -4076,12 +4080,12 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 	u32 i;
 
 	while (tw->pass.drain_page < READ_ONCE(tw->arena.places.nr)) {
-		u64 now_ns = twheel_now(tw);
+		u64 now_ns = twheel_now(&tw->clock);
 
 		if (budget_is_spent(budget))
 			return false;
 		spin_lock(&tw->events.lock);
-		page = page_at(tw, tw->pass.drain_page++);
+		page = page_at(&tw->arena, tw->pass.drain_page++);
 		for (i = 0; page && i < PLACES_PER_PAGE; i++)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->events.lock);
@@ -4134,7 +4138,7 @@ static inline bool entry_is_idle(struct twheel *tw,
 		return true;
 	ahead->t = t;
 	ahead->state = timeout_state(t);
-	ahead->deadline_ns = timeout_deadline_ns(tw, t, ahead->state);
+	ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->state);
 	/* One that was due when armed has no edge: it waits since a rewind. */
 	return !state_is_overdue(ahead->state) && ahead->deadline_ns > edge_ns &&
 	       ahead->deadline_ns - edge_ns >=
@@ -4154,12 +4158,12 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	if (!chunk)
 		return false;
 	/* In most cases the first one is enough to know. */
-	t[0] = entry_timeout(tw, &chunk->entry[0]);
+	t[0] = entry_timeout(&tw->arena, &chunk->entry[0]);
 	if (!entry_is_idle(tw, &chunk->entry[0], t[0], &ahead[0]))
 		return false;
 	nr = chunk->nr;
 	for (i = 1; i < nr; i++) {
-		t[i] = entry_timeout(tw, &chunk->entry[i]);
+		t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
 		prefetch(t[i]);
 	}
 	for (i = 1; i < nr; i++)
@@ -4196,7 +4200,7 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
 			left -= TWHEEL_CHUNK_ENTRIES;
 		} while (cleared && left > 0);
 		spin_unlock(&tw->events.lock);
-		room_give(tw, x.nr_room);
+		room_give(&tw->room, x.nr_room);
 		if (!cleared)
 			return true;
 		cond_resched();
@@ -4213,13 +4217,13 @@ static bool sweep_is_due(struct twheel *tw)
 	/* Who is starved waits for this pass. */
 	if (READ_ONCE(tw->room.starved)) {
 		WRITE_ONCE(tw->room.starved, false);
-		return room_is_wasted(tw, 0);
+		return room_is_wasted(&tw->room, &tw->arena, 0);
 	}
 	/* Now and then, before places are given back, fewer will do. */
 	if (tw->shrink.due && !tw->shrink.running &&
 	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
 		return true;
-	return room_is_wasted(tw, SWEEP_SLACK);
+	return room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK);
 }
 
 /*
@@ -4251,7 +4255,7 @@ static bool sweep(struct twheel *tw, struct budget *budget)
 		spin_lock(&tw->events.lock);
 		/* All of them are fetched before the first is looked at. */
 		for (i = 0; i < chunk->nr; i++) {
-			t[i] = entry_timeout(tw, &chunk->entry[i]);
+			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
 			prefetch(t[i]);
 		}
 		for (i = 0; i < chunk->nr; i++) {
@@ -4261,7 +4265,7 @@ static bool sweep(struct twheel *tw, struct budget *budget)
 				nr_stale++;
 		}
 		spin_unlock(&tw->events.lock);
-		room_give(tw, nr_stale);
+		room_give(&tw->room, nr_stale);
 		tw->pass.sweep_left -= chunk->nr;
 		budget_spend(budget, chunk->nr);
 		twheel_wheel_swept(&tw->wheel, chunk);
@@ -4308,7 +4312,7 @@ static bool room_shrink(struct twheel *tw)
 	need = twheel_wheel_pages_for(&tw->wheel, tw->room.provided);
 	while (nr-- && tw->room.nr_chunk_pages > need &&
 	       (page = twheel_wheel_take_back(&tw->wheel))) {
-		page_put(tw, page);
+		page_put(&tw->memory, page);
 		tw->room.nr_chunk_pages--;
 	}
 	mutex_unlock(&tw->room.mutex);
@@ -4338,8 +4342,8 @@ static void pages_free_rcu(struct rcu_head *head)
 	for (; page; page = next) {
 		next = (struct twheel_page *)page->timeout[1].node.next;
 		if (page->last_half)
-			page_put(tw, periodic_page(page->periodic));
-		page_put(tw, page);
+			page_put(&tw->memory, periodic_page(page->periodic));
+		page_put(&tw->memory, page);
 	}
 	/* Nothing of the wheel is touched after that: see arena_free(). */
 	if (atomic_dec_and_test(&tw->arena.nr_leaving))
@@ -4351,22 +4355,22 @@ static void pages_free_rcu(struct rcu_head *head)
  * indices may be used again, their ids are not.  One that is near the end of its
  * generations is kept, or the pages after it would have few.
  */
-static bool page_remove(struct twheel *tw, struct twheel_page *page)
-	__must_hold(&tw->arena.mutex)
+static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
+	__must_hold(&arena->mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
-	u32 i, gen = tw->arena.first_gen;
+	u32 i, gen = arena->first_gen;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++)
 		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
 	if (gen > S32_MAX)
 		return false;
-	tw->arena.first_gen = gen;
-	pages_set(tw, &tw->arena.places, nr, NULL);
+	arena->first_gen = gen;
+	pages_set(&arena->places, nr, NULL);
 	/* Pairs with the acquire in look_begin(). */
-	smp_store_release(&tw->arena.nr_removed, tw->arena.nr_removed + 1);
-	WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes + 1);
-	tw->arena.first_hole = min(tw->arena.first_hole, nr);
+	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
+	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
+	arena->first_hole = min(arena->first_hole, nr);
 	page->last_half = periodic_remove(page);
 	return true;
 }
@@ -4383,7 +4387,7 @@ static void shrink_begin(struct twheel *tw)
 	WRITE_ONCE(tw->shrink.below, live / 2);
 	/* Pairs with arena_add(): a page that is not counted now overrules that. */
 	smp_mb();
-	size = arena_size(tw);
+	size = arena_size(&tw->arena);
 	tw->shrink.step = (struct shrink_state){
 		.phase		= SHRINK_PICKS,
 		.nr_left	= size,
@@ -4421,7 +4425,7 @@ static void shrink_pick(struct twheel *tw)
 	rcu_read_lock();
 	while (left > 0 && shrink->nr_excess &&
 	       shrink->page < READ_ONCE(tw->arena.places.nr)) {
-		page = page_at(tw, shrink->page++);
+		page = page_at(&tw->arena, shrink->page++);
 		left--;
 		if (!page || !page_is_free(page, &left))
 			continue;
@@ -4509,7 +4513,7 @@ static bool shrink_free(struct twheel *tw)
 
 		shrink->freeing = (void *)(unsigned long)t->user_data;
 		left -= PLACES_PER_PAGE;
-		if (!page_remove(tw, page)) {
+		if (!page_remove(&tw->arena, page)) {
 			page_keep(tw, page);
 			continue;
 		}
@@ -4539,7 +4543,7 @@ static void shrink_settle(struct twheel *tw)
 
 	rcu_read_lock();
 	while (left > 0 && shrink->nr_picked) {
-		page = page_at(tw, shrink->page++);
+		page = page_at(&tw->arena, shrink->page++);
 		left--;
 		if (!page || !page->picked)
 			continue;
@@ -4574,7 +4578,7 @@ static void shrink_end(struct twheel *tw)
 	WRITE_ONCE(tw->shrink.wanted, false);
 	/* Who let go of more meanwhile has not asked again. */
 	smp_mb();
-	if (memory_is_wasted(tw))
+	if (memory_is_wasted(&tw->shrink, &tw->arena, &tw->room))
 		shrink_request(tw);
 }
 
@@ -4608,7 +4612,7 @@ static void words_shrink(struct work_struct *work)
 		nr_gone = 0;
 		mutex_lock(&tw->arena.mutex);
 		for (; left && nr < tw->words.pages.nr; left--, nr++) {
-			void *words = words_page(tw, nr);
+			void *words = words_page(&tw->words, nr);
 
 			/* Nobody has mapped a table that could not be finished. */
 			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
@@ -4622,7 +4626,7 @@ static void words_shrink(struct work_struct *work)
 		if (nr_gone)
 			synchronize_rcu();
 		for (i = 0; i < nr_gone; i++)
-			page_put(tw, gone[i]);
+			page_put(&tw->memory, gone[i]);
 		cond_resched();
 	}
 }
@@ -4702,7 +4706,7 @@ static void pass_begin(struct twheel *tw)
 	 * whole pass: what expires again meanwhile is for the next one, or a
 	 * pass might never end.
 	 */
-	tw->pass.now_ns = twheel_now(tw);
+	tw->pass.now_ns = twheel_now(&tw->clock);
 	/* After the inbox: the chunks for what came from it are here. */
 	gifts_accept(tw);
 	tw->pass.drain_page = 0;
@@ -4714,8 +4718,8 @@ static u64 wheel_next_ns(struct twheel *tw)
 {
 	if (tw->control.drained)
 		return WAKE_NEVER;
-	return tick_edge_ns(tw, min(twheel_wheel_next(&tw->wheel),
-				    tw->clock.max_tick));
+	return tick_edge_ns(&tw->clock, min(twheel_wheel_next(&tw->wheel),
+					    tw->clock.max_tick));
 }
 
 static void pass_end(struct twheel *tw, bool again)
@@ -4725,7 +4729,7 @@ static void pass_end(struct twheel *tw, bool again)
 	if (tw->pass.drains && !tw->control.drained) {
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->control.drained, true);
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
 	tw->pass.begun = false;
 
@@ -4919,7 +4923,7 @@ int twheel_drain(struct twheel *tw)
 	}
 	mutex_unlock(&tw->control.mutex);
 	if (emptied)
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	return err;
 }
 
@@ -4945,7 +4949,7 @@ struct twheel *twheel_create(void)
 		err = PTR_ERR(tw->memory.user);
 		goto free_wheel;
 	}
-	err = wheel_charge(tw, WHEEL_SIZE);
+	err = wheel_charge(&tw->memory, WHEEL_SIZE);
 	if (err)
 		goto put_user;
 	/* It leads to what vmalloc() gave, which kmemleak looks for references to. */
@@ -4955,6 +4959,8 @@ struct twheel *twheel_create(void)
 	tw->wake.at_ns = WAKE_NEVER;
 	mutex_init(&tw->control.mutex);
 	mutex_init(&tw->arena.mutex);
+	tw->arena.places.mutex = &tw->arena.mutex;
+	tw->words.pages.mutex = &tw->arena.mutex;
 	mutex_init(&tw->room.mutex);
 	spin_lock_init(&tw->arena.free_lock);
 	spin_lock_init(&tw->events.lock);

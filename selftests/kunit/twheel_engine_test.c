@@ -67,7 +67,7 @@ static struct twheel_page *look_at_page(struct twheel *tw, u32 nr)
 	struct twheel_page *page;
 
 	rcu_read_lock();
-	page = page_at(tw, nr);
+	page = page_at(&tw->arena, nr);
 	rcu_read_unlock();
 	return page;
 }
@@ -87,7 +87,7 @@ static u64 *word_of(struct twheel *tw, u64 id)
 	u64 *word;
 
 	rcu_read_lock();
-	word = word_at(tw, (u32)id);
+	word = word_at(&tw->words, (u32)id);
 	rcu_read_unlock();
 	return word;
 }
@@ -97,7 +97,7 @@ static struct twheel_timeout *look_at(struct twheel *tw, u32 index)
 	struct twheel_timeout *t;
 
 	rcu_read_lock();
-	t = timeout_at(tw, index);
+	t = timeout_at(&tw->arena, index);
 	rcu_read_unlock();
 	return t;
 }
@@ -107,7 +107,7 @@ static struct twheel_timeout *look_by_id(struct twheel *tw, u64 id, u64 *state)
 	struct twheel_timeout *t;
 
 	rcu_read_lock();
-	t = timeout_by_id(tw, id, state);
+	t = timeout_by_id(&tw->arena, id, state);
 	rcu_read_unlock();
 	return t;
 }
@@ -796,7 +796,7 @@ static int deed_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
 static int deed_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	spin_lock(&tw->events.lock);
-	timeout_drain(tw, t, twheel_now(tw));
+	timeout_drain(tw, t, twheel_now(&tw->clock));
 	spin_unlock(&tw->events.lock);
 	return 0;
 }
@@ -1140,7 +1140,7 @@ KUNIT_ARRAY_PARAM(tick, ticks_ns, tick_name);
 static void expect_rounded_up(struct kunit *test, u64 deadline_ns)
 {
 	struct twheel *tw = test->priv;
-	u64 tick = deadline_tick(tw, deadline_ns);
+	u64 tick = deadline_tick(&tw->clock, deadline_ns);
 
 	/* No product passes 2^64: neither a tick nor 2^63 does. */
 	KUNIT_ASSERT_GE(test, tick * tw->clock.tick_ns, deadline_ns);
@@ -1175,17 +1175,17 @@ static void the_end_of_time_has_a_tick_that_no_clock_reaches(struct kunit *test)
 	tw = wheel_with(test, tick_ns, *tick_ns);
 	KUNIT_EXPECT_GT(test, tw->clock.max_tick,
 			div64_u64(TWHEEL_TIME_NEVER, *tick_ns));
-	KUNIT_EXPECT_EQ(test, deadline_tick(tw, TWHEEL_TIME_NEVER), tw->clock.max_tick);
-	KUNIT_EXPECT_EQ(test, deadline_tick(tw, U64_MAX), tw->clock.max_tick);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick), WAKE_NEVER);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick - 1), WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, deadline_tick(&tw->clock, TWHEEL_TIME_NEVER), tw->clock.max_tick);
+	KUNIT_EXPECT_EQ(test, deadline_tick(&tw->clock, U64_MAX), tw->clock.max_tick);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(&tw->clock, tw->clock.max_tick), WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(&tw->clock, tw->clock.max_tick - 1), WAKE_NEVER);
 	/* The one before is a time that can be slept until. */
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, tw->clock.max_tick - 2),
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(&tw->clock, tw->clock.max_tick - 2),
 			(tw->clock.max_tick - 2) * *tick_ns);
-	KUNIT_EXPECT_LE(test, tick_edge_ns(tw, tw->clock.max_tick - 2),
+	KUNIT_EXPECT_LE(test, tick_edge_ns(&tw->clock, tw->clock.max_tick - 2),
 			TWHEEL_TIME_NEVER);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 0), 0ULL);
-	KUNIT_EXPECT_EQ(test, tick_edge_ns(tw, 1), *tick_ns);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(&tw->clock, 0), 0ULL);
+	KUNIT_EXPECT_EQ(test, tick_edge_ns(&tw->clock, 1), *tick_ns);
 }
 
 static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
@@ -1379,7 +1379,7 @@ static void places_are_counted_exactly(struct kunit *test)
 			unsigned int got;
 
 			atomic_set(&tw->arena.live, held);
-			got = live_take(tw, nr);
+			got = live_take(&tw->arena, nr);
 			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - held));
 			KUNIT_ASSERT_EQ(test, atomic_read(&tw->arena.live),
 					(int)(held + got));
@@ -1486,7 +1486,7 @@ static void room_is_backed_by_chunks(struct kunit *test)
 	gifts_accept(tw);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
 			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
-	room_give(tw, total);
+	room_give(&tw->room, total);
 }
 
 /*
@@ -1512,7 +1512,7 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 		KUNIT_ASSERT_GE(test, tw->room.provided, (long)used);
 		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room.provided),
 				used / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE);
-		KUNIT_EXPECT_EQ(test, room_is_wasted(tw, 0), true);
+		KUNIT_EXPECT_EQ(test, room_is_wasted(&tw->room, &tw->arena, 0), true);
 	}
 	atomic_long_set(&tw->room.used, 0);
 	tw->room.provided = was;
@@ -1527,14 +1527,14 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 
 	tw->arena.max_pending = BIT(30);
 	atomic_set(&tw->arena.live, BIT(30) - 40);
-	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 32U);
-	KUNIT_EXPECT_EQ(test, live_take(tw, 32), 8U);
-	KUNIT_EXPECT_EQ(test, live_take(tw, 1), 0U);
+	KUNIT_EXPECT_EQ(test, live_take(&tw->arena, 32), 32U);
+	KUNIT_EXPECT_EQ(test, live_take(&tw->arena, 32), 8U);
+	KUNIT_EXPECT_EQ(test, live_take(&tw->arena, 1), 0U);
 	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
 	live_give(tw, 1);
 	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
-	KUNIT_EXPECT_FALSE(test, room_is_wasted(tw, 0));
-	KUNIT_EXPECT_FALSE(test, memory_is_wasted(tw));
+	KUNIT_EXPECT_FALSE(test, room_is_wasted(&tw->room, &tw->arena, 0));
+	KUNIT_EXPECT_FALSE(test, memory_is_wasted(&tw->shrink, &tw->arena, &tw->room));
 	atomic_set(&tw->arena.live, 0);
 	tw->arena.max_pending = limit;
 }
@@ -1646,7 +1646,7 @@ static bool lives(struct twheel *tw, const struct twheel_entry *entry)
 	bool lives;
 
 	spin_lock(&tw->events.lock);
-	lives = entry_lives(entry, entry_timeout(tw, entry));
+	lives = entry_lives(entry, entry_timeout(&tw->arena, entry));
 	spin_unlock(&tw->events.lock);
 	return lives;
 }
@@ -1657,7 +1657,7 @@ static void an_entry_of_any_other_sequence_number_is_stale(struct kunit *test)
 	u64 rest;
 	struct twheel_timeout *t = some_place(test, &rest);
 	struct twheel_entry entry = {
-		.tick = deadline_tick(tw, t->deadline_ns),
+		.tick = deadline_tick(&tw->clock, t->deadline_ns),
 		.index = timeout_index(t),
 	};
 	struct expiry x = { .now_ns = t->deadline_ns + TICK_NS };
@@ -2057,7 +2057,7 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 		how[i].expires_ns = DELAY_NS + (i % 3 ? 1 : -1);
 	}
 	/* A little comes back. */
-	room_give(tw, 4);
+	room_give(&tw->room, 4);
 	taken -= 4;
 	KUNIT_EXPECT_EQ(test, twheel_rearm_prepare(tw, how, &rearming,
 						   TWHEEL_BATCH), 0);
@@ -2077,7 +2077,7 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 	no_memory = false;
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[12], &how[12]), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
-	room_give(tw, taken);
+	room_give(&tw->room, taken);
 }
 
 /* All that there are in a batch, the last one too. */
@@ -2095,7 +2095,7 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	taken = room_exhaust(test);
 	for (room = 0; room <= 3; room += 3) {
-		room_give(tw, room);
+		room_give(&tw->room, room);
 		taken -= room;
 		for (i = 0; i < TWHEEL_BATCH; i++)
 			how[i] = (struct twheel_arm) {
@@ -2116,7 +2116,7 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 	}
 	no_memory = false;
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
-	room_give(tw, taken);
+	room_give(&tw->room, taken);
 }
 
 /* It was to keep its entry, but that has moved since. */
@@ -2384,7 +2384,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	KUNIT_EXPECT_EQ(test, info.expirations, 1ULL);
 	KUNIT_EXPECT_EQ(test, info.pending, 1ULL);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
-			deadline_tick(tw, at_ns + 4 * PERIOD_NS) * TICK_NS);
+			deadline_tick(&tw->clock, at_ns + 4 * PERIOD_NS) * TICK_NS);
 	/* The edge of the tick, not the deadline, is when a period counts. */
 	tw->clock.virtual_now_ns = at_ns + 4 * PERIOD_NS;
 	twheel_query(tw, &status, 1);
@@ -2429,7 +2429,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
 	KUNIT_EXPECT_EQ(test, event.fired_ns,
-			deadline_tick(tw, START_NS + DELAY_NS + PERIOD_NS) * TICK_NS);
+			deadline_tick(&tw->clock, START_NS + DELAY_NS + PERIOD_NS) * TICK_NS);
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
 	KUNIT_EXPECT_EQ(test, (int)state_phase(timeout_state(t)), (int)PHASE_FREE);
 }
@@ -2797,7 +2797,7 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	/* Needed, they stay. */
 	KUNIT_EXPECT_FALSE(test, room_shrink(tw));
 	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages, chunks);
-	room_give(tw, nr - 1);
+	room_give(&tw->room, nr - 1);
 	while (room_shrink(tw))
 		;
 	KUNIT_EXPECT_LT(test, tw->room.nr_chunk_pages, chunks);
@@ -2806,7 +2806,7 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 			twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
 			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
-	room_give(tw, 1);
+	room_give(&tw->room, 1);
 }
 
 /* In the wheel, a tick apart, the first one 10 ticks ahead. */
@@ -3075,7 +3075,7 @@ static int arm_result(struct twheel *tw, u64 *id)
 static void arming_beside_a_busy_thread_waits_for_it_last_of_all(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, max_pending, PLACES_PER_PAGE);
-	const unsigned int most = arena_limit(tw) / PLACES_PER_PAGE *
+	const unsigned int most = arena_limit(&tw->arena) / PLACES_PER_PAGE *
 				  PLACES_PER_PAGE;
 	unsigned int i;
 	u32 nr_pages;
@@ -3131,7 +3131,7 @@ static void expect_little_is_left(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
-	KUNIT_EXPECT_LE(test, arena_size(tw),
+	KUNIT_EXPECT_LE(test, arena_size(&tw->arena),
 			(u64)FREE_SLACK / 2 + PLACES_PER_PAGE);
 }
 
@@ -3179,7 +3179,7 @@ static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *te
 {
 	struct twheel *tw = test->priv;
 	u64 *ids = arm_all(test);
-	u64 size = arena_size(tw);
+	u64 size = arena_size(&tw->arena);
 	unsigned int i;
 
 	pass(tw);
@@ -3189,7 +3189,7 @@ static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *te
 	for (i = 0; i < 100; i++)
 		shrink_some(tw);
 	mutex_unlock(&tw->arena.mutex);
-	KUNIT_EXPECT_EQ(test, arena_size(tw), size);
+	KUNIT_EXPECT_EQ(test, arena_size(&tw->arena), size);
 	KUNIT_EXPECT_TRUE(test, tw->shrink.wanted);
 	shrink(test);
 	expect_little_is_left(test);
@@ -3200,7 +3200,7 @@ static void places_are_there_while_pages_are_looked_for(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	u64 id, *ids = arm_all(test);
-	u64 size = arena_size(tw);
+	u64 size = arena_size(&tw->arena);
 	unsigned int i, nr = 0;
 	bool more = true;
 
@@ -3217,7 +3217,7 @@ static void places_are_there_while_pages_are_looked_for(struct kunit *test)
 	fatal_signal_forget();
 	work_take(tw);
 	/* No page was free as a whole, and no place away. */
-	KUNIT_EXPECT_EQ(test, arena_size(tw), size);
+	KUNIT_EXPECT_EQ(test, arena_size(&tw->arena), size);
 	shrink(test);
 }
 
@@ -3229,7 +3229,7 @@ static void a_page_that_is_used_again_is_kept(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	u64 *ids = arm_all(test);
-	u64 id, size = arena_size(tw);
+	u64 id, size = arena_size(&tw->arena);
 	unsigned int i;
 
 	pass(tw);
@@ -3244,7 +3244,7 @@ static void a_page_that_is_used_again_is_kept(struct kunit *test)
 		;
 	rcu_barrier();
 	KUNIT_EXPECT_TRUE(test, tw->shrink.step.in_vain);
-	KUNIT_EXPECT_LT(test, arena_size(tw), size);
+	KUNIT_EXPECT_LT(test, arena_size(&tw->arena), size);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 300);
 	for (i = 0; i < 300; i++)
 		KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
@@ -3321,13 +3321,13 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tw->words.made);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
-	nr = DIV_ROUND_UP(arena_size(tw), WORDS_PER_PAGE);
+	nr = DIV_ROUND_UP(arena_size(&tw->arena), WORDS_PER_PAGE);
 	KUNIT_EXPECT_EQ(test, tw->words.pages.nr, nr);
 	for (i = 0; i < MAX_PENDING; i++) {
 		u64 word;
 
 		rcu_read_lock();
-		word = *word_at(tw, i);
+		word = *word_at(&tw->words, i);
 		rcu_read_unlock();
 		KUNIT_ASSERT_EQ(test, word, 1ULL);
 	}
