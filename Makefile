@@ -16,7 +16,7 @@ export KERNELS SMP LANES TESTS TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD
 
 # What the module is built from: what dkms gets, and nothing else.
-sources := Kbuild Makefile dkms.conf twheel_*.c include uapi
+sources := Kbuild Makefile dkms.conf twheel_*.c engine include uapi
 dkms-dir := $(DESTDIR)/usr/src/twheel-$(version)
 
 all: modules
@@ -67,7 +67,7 @@ made = $(addprefix $(1)/, $(foreach o,$(2).o $(2).mod.o .module-common.o $(3),$(
 objects = $(patsubst %.c,%.o,$(notdir $(wildcard $(1))))
 
 clean:
-	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c))
+	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c) $(addprefix engine/,$(call objects,engine/*.c)))
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
 	@rm -fv $(call made,bench/idle,bench_idle)
 	@for dir in selftests/wheel selftests/soak bench bench/wheel examples; do \

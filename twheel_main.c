@@ -65,7 +65,7 @@
  *   twheel_events_commit() UNREAD --> FREE, QUEUED             reader
  *   timeout_drain()        any pending --> UNREAD+DRAINED      kthread
  *
- * A periodic timeout whose event nobody reads costs nothing: periods_unread() tells
+ * A periodic timeout whose event nobody reads costs nothing: twheel_periods_unread() tells
  * how many periods have passed when somebody asks.
  *
  *
@@ -128,18 +128,27 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/container_of.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/gfp.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
 #include <linux/kmemleak.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/limits.h>
 #include <linux/llist.h>
+#include <linux/lockdep.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/nospec.h>
 #include <linux/nsproxy.h>
 #include <linux/pagemap.h>
 #include <linux/poll.h>
@@ -150,55 +159,43 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/spinlock.h>
+#include <linux/stddef.h>
+#include <linux/string.h>
+#include <linux/time64.h>
 #include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
 #include <linux/twheel.h>
+#include <linux/types.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
+#include "engine/arena.h"
+#include "engine/budget.h"
+#include "engine/clock.h"
+#include "engine/control.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
+#include "engine/events.h"
+#include "engine/inbox.h"
+#include "engine/life.h"
+#include "engine/limits.h"
+#include "engine/look.h"
+#include "engine/memory.h"
+#include "engine/pages.h"
+#include "engine/pass.h"
+#include "engine/periods.h"
+#include "engine/refresh.h"
+#include "engine/room.h"
+#include "engine/shrink.h"
+#include "engine/timeout.h"
+#include "engine/wake.h"
+#include "engine/words.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_user.h"
 #include "twheel_wheel.h"
-
-#define DEFAULT_SLOTS		1024
-#define DEFAULT_MAX_PENDING	1048576
-
-/* Timeouts that may wait in the inbox before the kthread is woken for them. */
-#define INBOX_WATERMARK		8192
-
-/* Entries that the kthread takes at a time, under one hold of the lock. */
-#define KTHREAD_BATCH		64
-
-/* Entries that a wheel may do before other wheels have a turn, see twheel_user.c. */
-#define TURN_BUDGET		4096
-
-/* Stale entries that are not worth a sweep at once. */
-#define SWEEP_SLACK		4096
-
-/* Free places, and unused room in the wheel, that are not worth giving back. */
-#define FREE_SLACK		512
-#define ROOM_SLACK		512
-
-/* Places that are looked at in a step of giving them back, under one hold of a lock. */
-#define SHRINK_STEP	KTHREAD_BATCH
-
-/* How long memory that nobody needs is left alone, jiffies. */
-#define SHRINK_DELAY	HZ
-
-/* Entries of room that are provided beyond what is asked for. */
-#define ROOM_AHEAD		32
-
-/*
- * What users make us allocate is charged to their memory cgroup, and fails
- * where it would otherwise call for the OOM killer.
- */
-#define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
-
-#define WAKE_NEVER		U64_MAX
-#define WAKE_NOW		0ULL
 
 /* Module parameters */
 
@@ -237,1067 +234,27 @@ module_param(kthread_fifo, bool, 0444);
 MODULE_PARM_DESC(kthread_fifo,
 		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
 
-/* The module's own: threads, and what is nobody's hurry. */
-
+/* The threads that serve the wheels. */
 static struct kthread_worker **workers;
 static unsigned int nr_workers;
-static struct workqueue_struct *words_workers;
+
+/* Memory */
 
 /*
- * The state word: generation 63-32, sequence number 31-12, flags and phase.
+ * What users make us allocate is charged to their memory cgroup, and fails
+ * where it would otherwise call for the OOM killer.
  */
-enum twheel_phase {
-	PHASE_FREE,
-	PHASE_NEW,
-	PHASE_DEAD,
-	/* From here on an id names it; one comparison tells. */
-	PHASE_QUEUED,
-	PHASE_ARMED,
-	PHASE_UNREAD,
-	PHASE_REARMING,
-};
-
-#define STATE_PHASE		0x7ULL
-#define STATE_DRAINED		BIT_ULL(3)	/* its event says so */
-#define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
-#define STATE_FIXED_DELAY	BIT_ULL(5)
-#define STATE_LIMITED		BIT_ULL(6)	/* repeats_left counts */
-#define STATE_OVERDUE		BIT_ULL(7)	/* was due when armed */
-#define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
-				 STATE_LIMITED)
-#define STATE_FLAGS		(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
-#define STATE_SEQ_SHIFT		12
-#define STATE_SEQ		GENMASK_ULL(31, STATE_SEQ_SHIFT)
-#define STATE_GEN_SHIFT		32
-#define STATE_GEN		GENMASK_ULL(63, STATE_GEN_SHIFT)
+#define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
- * struct twheel_timeout - a timeout, or the place for one
- * @state: atomic; see the banner
- * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While UNREAD: the one
- *	that expired.  Written by the armer while NEW, under lock after that.
- * @user_data: written by the armer while NEW
- * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
- * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
- * @next: likewise
- * @fired_ns: clock when it became UNREAD, or the tick of the latest period that was
- *	settled since, see periods_settle(); guarded by lock
+ * twheel_memory_charge() - count memory that a wheel is going to take
+ * @memory: whose it is
+ * @bytes: how much
  *
- * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
+ * Context: any.
+ * Return: 0, or -ENOSPC at the limit of the user or of all users.
  */
-struct twheel_timeout {
-	atomic64_t state;
-	u64 deadline_ns;
-	u64 user_data;
-	union {
-		struct llist_node node;
-		struct {
-			u32 prev;
-			u32 next;
-		};
-	};
-	u64 fired_ns;
-};
-
-#define PLACES_PER_PAGE \
-	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_timeout))
-
-/**
- * struct twheel_periodic - what periodic timeouts of a page need beside
- * @interval_ns: the period, not below a tick
- * @repeats_left: expirations to come, with STATE_LIMITED; of an UNREAD timeout those
- *	after deadline_ns, though some may have passed, see periods_unread()
- * @count: expirations in the unread event up to deadline_ns, likewise
- * @deliveries: events of this life that were read; saturates, as @count does
- *
- * Made when the first timeout of the page is given an interval.  Guarded as
- * struct twheel_timeout.deadline_ns.
- */
-struct twheel_periodic {
-	u64 interval_ns[PLACES_PER_PAGE];
-	u32 repeats_left[PLACES_PER_PAGE];
-	u32 count[PLACES_PER_PAGE];
-	u32 deliveries[PLACES_PER_PAGE];
-};
-
-/**
- * struct twheel_periodic_page - what two pages share
- * @half: of the page with an even number, and of the one after it
- * @nr_halves: how many of these are in use; &twheel_arena.mutex
- */
-struct twheel_periodic_page {
-	struct twheel_periodic half[2];
-	u32 nr_halves;
-};
-
-static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
-
-/**
- * struct twheel_page - a page of places
- * @periodic: set once, under &twheel_arena.mutex; NULL while no place needed it
- * @first_index: index of the first place; constant
- * @picked: arena_shrink() takes its places off the free list; the kthread's, as are
- *	the next three
- * @last_half: @periodic goes with it: the page beside it does not use the other half
- * @nr_found: how many of its places arena_shrink() has found there
- * @found: the latest one, which leads to those before
- * @timeout: the places
- */
-struct twheel_page {
-	struct twheel_periodic *periodic;
-	u32 first_index;
-	u32 picked : 1;
-	u32 last_half : 1;
-	u32 nr_found : 15;
-	u32 found : 15;
-	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
-};
-
-static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
-static_assert(PLACES_PER_PAGE <= S16_MAX);
-
-/*
- * Pages that there is room for in what users map, beside those of arena_limit():
- * one is added when as many places are retired, each after 2^32 uses.
- */
-#define REFRESH_SLACK_PAGES	4096
-
-/**
- * struct twheel_table - from number to page
- * @rcu: for freeing it
- * @size: bytes that it takes, a multiple of a page
- * @page: the pages below struct twheel_pages.nr, NULL for one that was freed
- */
-struct twheel_table {
-	struct rcu_head rcu;
-	size_t size;
-	void *page[];
-};
-
-/**
- * struct twheel_pages - pages that are found by number
- * @table: RCU, replaced under @mutex
- * @nr: pages in @table; written under @mutex, released
- * @mutex: &twheel_arena.mutex, constant
- */
-struct twheel_pages {
-	struct twheel_table __rcu *table;
-	u32 nr;
-	struct mutex *mutex;
-};
-
-/*
- * The refresh table: a word per index, in pages of their own that users map.
- * They write there whenever they like; we read a word once, and believe it only
- * where it names the timeout's generation and moves it later.
- */
-#define WORDS_PER_PAGE		(PAGE_SIZE / sizeof(u64))
-
-/**
- * struct chain - timeouts linked by their node, to be put into a llist at once
- * @first: the latest one, NULL if there is none
- * @last: the end, with @first
- * @nr: how many
- */
-struct chain {
-	struct llist_node *first;
-	struct llist_node *last;
-	unsigned int nr;
-};
-
-/* What arena_shrink() is doing, in this order. */
-enum shrink_phase {
-	SHRINK_NOTHING,
-	SHRINK_PICKS,
-	SHRINK_SIFTS,
-	SHRINK_FREES,
-	SHRINK_SETTLES,
-};
-
-/**
- * struct shrink_state - how far giving back pages of places has come
- * @phase: enum shrink_phase
- * @in_vain: a page that was free in the beginning was not in the end
- * @removed: some pages were taken out
- * @page: number of the page that is looked at next
- * @nr_excess: pages that may still be picked
- * @nr_picked: pages that are picked, and not all of whose places were found
- * @nr_left: places that may still be sifted
- * @freeing: a place of each page all of whose places were found, linked by their
- *	user_data
- */
-struct shrink_state {
-	enum shrink_phase phase;
-	bool in_vain;
-	bool removed;
-	u32 page;
-	u32 nr_excess;
-	u32 nr_picked;
-	u64 nr_left;
-	struct twheel_timeout *freeing;
-};
-
-/**
- * struct twheel_clockwork - what time it is, and what a tick is
- * @kind: enum twheel_clock.  All but @virtual_now_ns: written under
- *	&twheel_control.mutex before &twheel_control.started, constant after
- * @tick_ns: granularity
- * @offset_ns: how far the wheel's clock is ahead of the machine's, by its time
- *	namespace
- * @max_tick: later than any tick there is: what never expires
- * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under
- *	&twheel_control.mutex
- */
-struct twheel_clockwork {
-	u32 kind;
-	u64 tick_ns;
-	s64 offset_ns;
-	u64 max_tick;
-	u64 virtual_now_ns;
-};
-
-/**
- * struct twheel_control - how a wheel was set up, and whether it takes timeouts
- * @mutex: one of SETUP, ADVANCE, DRAIN and the first ARM at a time; held while
- *	they wait for the kthread
- * @slots: of level 0.  This and the next: written under @mutex before @started,
- *	constant after
- * @setup_flags: TWHEEL_SETUP_*
- * @started: the configuration is final and the wheel exists; released once
- * @draining: arming is over; set once under @mutex
- * @drained: and all that was left is on the ready list; set once by the kthread
- */
-struct twheel_control {
-	struct mutex mutex;	/* set-up, drain, advance */
-	u32 slots;
-	u32 setup_flags;
-	bool started;
-	bool draining;
-	bool drained;
-};
-
-/**
- * struct twheel_memory - who pays
- * @user: whose wheel it is; constant
- * @charged: bytes that its user was charged for it; atomic
- */
-struct twheel_memory {
-	struct twheel_user *user;
-	atomic_long_t charged;
-};
-
-/**
- * struct twheel_arena - the places of timeouts
- * @places: struct twheel_page by index / PLACES_PER_PAGE
- * @nr_removed: pages of places that were ever freed; released under @mutex
- * @nr_leaving: chains of these that RCU has yet to free; atomic
- * @mutex: growing and shrinking it, and the refresh table.  Allocates and charges;
- *	the kthread only tries it.
- * @nr_holes: numbers in @places without a page; @mutex
- * @first_hole: none of them is below; @mutex
- * @first_gen: where the generations of a new page begin: no id of a page that
- *	was freed is given out again; @mutex
- * @nr_retired: places whose generations are used up; atomic
- * @max_pending: limit of @live; constant once the wheel was started
- * @live: places that count against it; atomic
- * @armed: timeouts accepted; atomic
- * @cancelled: see struct twheel_info; atomic
- * @free_lock: guards @free and @sifted
- * @free: chain of free places
- * @sifted: free places that arena_shrink() has seen, for when there are no others
- * @freed: places on their way to @free; llist, taken from under @free_lock
- */
-struct twheel_arena {
-	/* Read for each id: away from what every call writes. */
-	struct twheel_pages places ____cacheline_aligned_in_smp;
-	unsigned long nr_removed;
-	atomic_t nr_leaving;
-	struct mutex mutex;	/* growing and shrinking */
-	u32 nr_holes;
-	u32 first_hole;
-	u32 first_gen;
-	atomic_t nr_retired;
-	u32 max_pending;
-
-	atomic_t live ____cacheline_aligned_in_smp;
-	atomic64_t armed;
-	atomic64_t cancelled;
-
-	spinlock_t free_lock ____cacheline_aligned_in_smp;
-	struct llist_node *free;
-	struct chain sifted;
-	struct llist_head freed;
-};
-
-/**
- * struct twheel_words - the refresh table
- * @pages: pages of words, by index / WORDS_PER_PAGE; none until the table is mapped.
- *	A page is there as long as some place has its word in it.
- * @made: the table was mapped, and each place has a word before it is used;
- *	&twheel_arena.mutex
- * @hole: the page that users see where @pages has none.  It belongs to this wheel's
- *	users alone, so a store through a stale id does no harm.  Constant once the
- *	table was mapped.
- * @mapping: the mapping by which users have mapped the table
- * @work: gives back pages that no place needs
- */
-struct twheel_words {
-	struct twheel_pages pages;
-	bool made;
-	void *hole;
-	struct address_space mapping;
-	struct work_struct work;
-};
-
-/**
- * struct twheel_room - entries that the wheel is sure to have chunks for
- * @used: entries in the wheel and entries promised; atomic.  Stale ones included,
- *	which may be twice as many as 2^30 timeouts: no int holds it
- * @mutex: growing and shrinking the wheel's pool.  Allocates and charges; the kthread
- *	only tries it.
- * @provided: entries that the wheel's chunks suffice for; written under @mutex
- * @short_of: there was no memory for more the last time; likewise
- * @nr_chunk_pages: pages of chunks allocated for them; @mutex
- * @gifts: pages of chunks on their way to the wheel; llist
- * @starved: there was no memory for more: any stale entry is worth a sweep
- */
-struct twheel_room {
-	atomic_long_t used ____cacheline_aligned_in_smp;
-	long provided;
-	bool short_of;
-	bool starved;
-	struct mutex mutex;	/* growing and shrinking */
-	u64 nr_chunk_pages;
-	struct llist_head gifts;
-};
-
-/**
- * struct twheel_inbox - timeouts on their way to the wheel
- * @list: the timeouts; llist
- * @len: how many; atomic
- * @nr_requeued: calls that re-armed something QUEUED; atomic
- */
-struct twheel_inbox {
-	struct llist_head list ____cacheline_aligned_in_smp;
-	atomic_t len;
-	atomic_t nr_requeued;
-};
-
-/**
- * struct twheel_events - the ready list, and the accounts
- * @lock: guards the fields of live timeouts and all down to @max_late_ns
- * @first: the first timeout of the ready list, NULL: empty
- * @last: the last one, NULL likewise
- * @last_link: its link, 0 likewise
- * @changes: counts what happens to events that are there: they are read, revoked or
- *	drained; not that others come, nor that periods pass
- * @nr_unread: length of the ready list; read without the lock by poll
- * @expirations: see struct twheel_info, as are the next
- * @delivered: "
- * @completed: "
- * @revoked: "
- * @drained_out: "
- * @rearmed: "
- * @max_late_ns: "
- */
-struct twheel_events {
-	spinlock_t lock ____cacheline_aligned_in_smp;
-	struct twheel_timeout *first;
-	struct twheel_timeout *last;
-	u32 last_link;
-	u64 changes;
-	u32 nr_unread;
-	u64 expirations;
-	u64 delivered;
-	u64 completed;
-	u64 revoked;
-	u64 drained_out;
-	u64 rearmed;
-	u64 max_late_ns;
-};
-
-/**
- * struct twheel_wake - when the kthread runs, and who waits
- * @lock: guards the next ones, and starting @timer; also &twheel_shrink.wanted
- * @at_ns: when the kthread runs next; read without the lock to see whether a new
- *	timeout is earlier
- * @passing: a pass is going on, which looks at @at_ns when it ends
- * @closing: @timer and &twheel_shrink.work must not be started any more
- * @drain_wanted: the next pass is to drain
- * @passes_wanted: the number of the latest pass that somebody asked for
- * @passes_done: the number of the latest of these passes that began and ended
- * @pass_waiters: callers that wait for a pass to end
- * @waiters: readers and pollers
- * @timer: fires at @at_ns
- * @turn: the wheel's turn with the kthread
- */
-struct twheel_wake {
-	spinlock_t lock ____cacheline_aligned_in_smp;
-	u64 at_ns;
-	bool passing;
-	bool closing;
-	bool drain_wanted;
-	u64 passes_wanted;
-	u64 passes_done;
-	wait_queue_head_t pass_waiters;
-	wait_queue_head_t waiters;
-	struct hrtimer timer;
-	struct twheel_turn turn;
-};
-
-/**
- * struct twheel_shrink - memory that is given back
- * @wanted: @work is on its way, or memory is being given back; guarded by
- *	&twheel_wake.lock, also read without it
- * @work: begins to give memory back, after a while
- * @below: free pages are not looked for until &twheel_arena.live is below; set by the
- *	kthread when it begins to look, and under &twheel_arena.mutex when a page comes
- * @running: places may be away from the free list; read by who needs one
- * @due: memory is to be given back.  This and the next are the kthread's alone.
- * @step: for arena_shrink()
- */
-struct twheel_shrink {
-	bool wanted;
-	struct kthread_delayed_work work;
-	u32 below;
-	bool running;
-	bool due;
-	struct shrink_state step;
-};
-
-/**
- * struct twheel_pass - what the kthread is doing; its alone
- * @number: &twheel_wake.passes_wanted when the pass began
- * @drains: &twheel_wake.drain_wanted when the pass began
- * @begun: a pass has begun and needs more turns
- * @sweeping: a sweep has begun
- * @now_ns: the clock when the pass began
- * @sweep_left: entries that this pass may still sweep
- * @drain_page: where draining stands
- * @arrivals: what is left of the chain taken from the inbox
- */
-struct twheel_pass {
-	u64 number ____cacheline_aligned_in_smp;
-	bool drains;
-	bool begun;
-	bool sweeping;
-	u64 now_ns;
-	s64 sweep_left;
-	u32 drain_page;
-	struct llist_node *arrivals;
-};
-
-/**
- * struct twheel - an open wheel
- * @clock: what time it is
- * @control: how it was set up
- * @memory: who pays
- * @words: the refresh table
- * @arena: the places of timeouts
- * @room: what the wheel has room for
- * @inbox: timeouts on their way to the wheel
- * @events: the ready list
- * @wake: when the kthread runs
- * @shrink: memory that is given back
- * @pass: what the kthread is doing
- * @wheel: the wheel; the kthread's alone
- * @slots_memory: its slots
- * @slots_size: bytes of them
- */
-struct twheel {
-	struct twheel_clockwork clock;
-	struct twheel_control control;
-	struct twheel_memory memory;
-	struct twheel_words words;
-	struct twheel_arena arena;
-	struct twheel_room room;
-	struct twheel_inbox inbox;
-	struct twheel_events events;
-	struct twheel_wake wake;
-	struct twheel_shrink shrink;
-	struct twheel_pass pass;
-	struct twheel_wheel wheel;
-	void *slots_memory;
-	size_t slots_size;
-};
-
-/* What a wheel takes before it is armed, and the open file. */
-#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
-
-/* The state word */
-
-static u64 timeout_state(const struct twheel_timeout *t)
-{
-	/* Pairs with the release of whoever published the fields. */
-	return atomic64_read_acquire(&t->state);
-}
-
-static enum twheel_phase state_phase(u64 state)
-{
-	return state & STATE_PHASE;
-}
-
-static u32 state_seq(u64 state)
-{
-	return (state & STATE_SEQ) >> STATE_SEQ_SHIFT;
-}
-
-static u32 state_gen(u64 state)
-{
-	return state >> STATE_GEN_SHIFT;
-}
-
-/* The id that a timeout has in this state, whose place has this index. */
-static u64 state_id(u64 state, u32 index)
-{
-	return (state & STATE_GEN) | index;
-}
-
-/* What a state says. */
-
-static bool state_is_free(u64 state)
-{
-	return state_phase(state) == PHASE_FREE;
-}
-
-static bool state_is_new(u64 state)
-{
-	return state_phase(state) == PHASE_NEW;
-}
-
-static bool state_is_queued(u64 state)
-{
-	return state_phase(state) == PHASE_QUEUED;
-}
-
-static bool state_is_armed(u64 state)
-{
-	return state_phase(state) == PHASE_ARMED;
-}
-
-static bool state_is_pending(u64 state)
-{
-	return state_is_queued(state) || state_is_armed(state);
-}
-
-static bool state_is_unread(u64 state)
-{
-	return state_phase(state) == PHASE_UNREAD;
-}
-
-static bool state_is_rearming(u64 state)
-{
-	return state_phase(state) == PHASE_REARMING;
-}
-
-static bool state_is_periodic(u64 state)
-{
-	return state & STATE_PERIODIC;
-}
-
-static bool state_is_fixed_delay(u64 state)
-{
-	return state & STATE_FIXED_DELAY;
-}
-
-static bool state_is_limited(u64 state)
-{
-	return state & STATE_LIMITED;
-}
-
-static bool state_is_overdue(u64 state)
-{
-	return state & STATE_OVERDUE;
-}
-
-static bool state_is_drained(u64 state)
-{
-	return state & STATE_DRAINED;
-}
-
-/* A one-shot that has expired and was not read, which nearly all events are. */
-static bool state_is_plain_unread(u64 state)
-{
-	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
-	       PHASE_UNREAD;
-}
-
-/* A user's business: pending, or with an event to be read. */
-static bool state_is_live(u64 state)
-{
-	return state_is_pending(state) || state_is_unread(state);
-}
-
-/* A periodic timeout that waits to be read keeps its room in the wheel. */
-static bool state_keeps_room(u64 state)
-{
-	return state_is_unread(state) && state_is_periodic(state) &&
-	       !state_is_drained(state);
-}
-
-/* The flags of a new life. */
-
-static u64 flags_once(bool overdue)
-{
-	return overdue ? STATE_OVERDUE : 0;
-}
-
-static u64 flags_periodic(bool overdue, bool fixed_delay, bool limited)
-{
-	return STATE_PERIODIC | flags_once(overdue) |
-	       (fixed_delay ? STATE_FIXED_DELAY : 0) | (limited ? STATE_LIMITED : 0);
-}
-
-/* The next state of the same life, or of a new one with its flags. */
-
-static u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
-{
-	return (state & (STATE_GEN | STATE_SEQ)) | phase | flags;
-}
-
-static u64 state_new(u64 state, u64 flags)
-{
-	return state_next(state, PHASE_NEW, flags);
-}
-
-/* Into the inbox: after NEW. */
-static u64 state_published(u64 state)
-{
-	return state_next(state, PHASE_QUEUED, state & STATE_FLAGS);
-}
-
-/* Into the inbox again, with the flags of a new life. */
-static u64 state_requeued(u64 state, u64 flags)
-{
-	return state_next(state, PHASE_QUEUED, flags);
-}
-
-/* The next period of the same life. */
-static u64 state_continued(u64 state, bool overdue)
-{
-	return state_requeued(state, (state & STATE_LIFE) | flags_once(overdue));
-}
-
-/* Into the wheel, with a new sequence number: older entries become stale. */
-static u64 state_placed(u64 state)
-{
-	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
-
-	return (state & STATE_GEN) | seq | PHASE_ARMED | (state & STATE_FLAGS);
-}
-
-/* A new life that goes on with the entry of the old one. */
-static u64 state_deferred(u64 state, u64 flags)
-{
-	return state_next(state, PHASE_ARMED, flags);
-}
-
-/* For the moment in which a holder of the lock changes the timeout's fields. */
-static u64 state_rearming(u64 state)
-{
-	return state_next(state, PHASE_REARMING, 0);
-}
-
-static u64 state_unread(u64 state)
-{
-	return state_next(state, PHASE_UNREAD, state & STATE_LIFE);
-}
-
-static u64 state_drained(u64 state)
-{
-	return state_unread(state) | STATE_DRAINED;
-}
-
-/* It waits for an edge from now on, though it was due when armed. */
-static u64 state_not_overdue(u64 state)
-{
-	return state & ~STATE_OVERDUE;
-}
-
-static u64 state_dead(u64 state)
-{
-	return state_next(state, PHASE_DEAD, 0);
-}
-
-/* G8: from now on the old id names nothing. */
-static u64 state_freed(u64 state)
-{
-	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
-}
-
-/* Of a place that was never used, whose first generation is @gen. */
-static u64 state_unused(u32 gen)
-{
-	return (u64)gen << STATE_GEN_SHIFT;
-}
-
-/* The one transition: true for whoever made it. */
-static bool state_change(struct twheel_timeout *t, u64 from, u64 to)
-{
-	return atomic64_try_cmpxchg(&t->state, (s64 *)&from, to);
-}
-
-/* Places, indices and ids */
-
-static struct twheel_page *timeout_page(const struct twheel_timeout *t)
-{
-	return (struct twheel_page *)((unsigned long)t & PAGE_MASK);
-}
-
-static u32 timeout_slot(const struct twheel_timeout *t)
-{
-	return t - timeout_page(t)->timeout;
-}
-
-static u32 timeout_index(const struct twheel_timeout *t)
-{
-	return timeout_page(t)->first_index + timeout_slot(t);
-}
-
-static u64 timeout_id(const struct twheel_timeout *t, u64 state)
-{
-	return state_id(state, timeout_index(t));
-}
-
-static u32 id_index(u64 id)
-{
-	return id;
-}
-
-static u32 id_gen(u64 id)
-{
-	return id >> STATE_GEN_SHIFT;
-}
-
-/* Of an entry's timeout, whose page may have been freed, its places with it. */
-static u64 timeout_state_or_free(const struct twheel_timeout *t)
-{
-	return t ? timeout_state(t) : PHASE_FREE;
-}
-
-static struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
-{
-	/* Pairs with the release in periodic_add(). */
-	return READ_ONCE(timeout_page(t)->periodic);
-}
-
-/* A page whose number is in the table; NULL if it was freed. */
-static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
-{
-	struct twheel_table *table;
-
-	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
-	/* Pairs with the release in pages_set(). */
-	return READ_ONCE(table->page[nr]);
-}
-
-/*
- * G7: a timeout is found in two loads, whatever pends.  NULL beyond the end, and
- * for a page that was freed.
- */
-static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
-{
-	u32 nr_pages;
-
-	/* Pairs with the release in pages_add(): the table has that page. */
-	nr_pages = smp_load_acquire(&pages->nr);
-	if (unlikely(nr >= nr_pages))
-		return NULL;
-	return pages_get(pages, array_index_nospec(nr, nr_pages));
-}
-
-static struct twheel_page *page_at(struct twheel_arena *arena, u32 nr)
-{
-	return pages_at(&arena->places, nr);
-}
-
-static struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 index)
-{
-	struct twheel_page *page = page_at(arena, index / PLACES_PER_PAGE);
-
-	return page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
-}
-
-/*
- * The page of an index that is the engine's own, not a user's.  The table reached
- * that far when the place was first used, and whoever has the index has it from
- * there, by the inbox or the lock: so no older table is seen here.
- */
-static inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 index)
-{
-	return pages_get(&arena->places, index / PLACES_PER_PAGE);
-}
-
-/* Of an entry of the wheel, which may have outlived its timeout's page. */
-static inline struct twheel_timeout *
-entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
-{
-	struct twheel_page *page = own_page_at(arena, entry->index);
-
-	return page ? &page->timeout[entry->index % PLACES_PER_PAGE] : NULL;
-}
-
-/*
- * G8: what an id names, and the state in which it was found.  NULL if the place
- * is free or another generation lives there.  The state may change at once:
- * whoever acts on it does so by state_change().  Without the lock, it may be
- * REARMING: see timeout_look().
- */
-static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
-						   u64 *state)
-{
-	struct twheel_page *page = page_at(arena, id_index(id) / PLACES_PER_PAGE);
-	struct twheel_timeout *t;
-
-	if (unlikely(!page))
-		return NULL;
-	t = &page->timeout[id_index(id) % PLACES_PER_PAGE];
-	*state = timeout_state(t);
-	if (likely(state_gen(*state) == id_gen(id) &&
-		   (state_is_live(*state) || state_is_rearming(*state))))
-		return t;
-	return NULL;
-}
-
-/* Time */
-
-/*
- * How far the caller's time namespace is ahead of the machine with a clock.  A wheel
- * lives in the namespace of whoever set it up, or armed it first.
- */
-static s64 namespace_offset_ns(u32 clock)
-{
-#ifdef CONFIG_TIME_NS
-	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
-
-	if (clock == TWHEEL_CLOCK_MONOTONIC)
-		return timespec64_to_ns(&offsets->monotonic);
-	if (clock == TWHEEL_CLOCK_BOOTTIME)
-		return timespec64_to_ns(&offsets->boottime);
-#endif
-	return 0;
-}
-
-static u64 twheel_now(const struct twheel_clockwork *clock)
-{
-	switch (clock->kind) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns() + clock->offset_ns;
-	case TWHEEL_CLOCK_REALTIME:
-		return ktime_get_real_ns();
-	case TWHEEL_CLOCK_TAI:
-		return ktime_get_clocktai_ns();
-	case TWHEEL_CLOCK_VIRTUAL:
-		return READ_ONCE(clock->virtual_now_ns);
-	default:
-		return ktime_get_ns() + clock->offset_ns;
-	}
-}
-
-static u64 time_add(u64 a_ns, u64 b_ns)
-{
-	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
-		return TWHEEL_TIME_NEVER;
-	return a_ns + b_ns;
-}
-
-/* G1: the first tick at or after a deadline; rounding goes up, here only. */
-static u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
-{
-	if (deadline_ns >= TWHEEL_TIME_NEVER)
-		return clock->max_tick;
-	return DIV64_U64_ROUND_UP(deadline_ns, clock->tick_ns);
-}
-
-/* The latest edge of a tick that has passed. */
-static u64 twheel_edge_ns(const struct twheel_clockwork *clock)
-{
-	return div64_u64(twheel_now(clock), clock->tick_ns) * clock->tick_ns;
-}
-
-/*
- * When a tick has gone by.  The last one before TWHEEL_TIME_NEVER is cut short by it,
- * unless it ends just then: its edge is no time of any clock, and what is due in it
- * never expires.
- */
-static u64 tick_edge_ns(const struct twheel_clockwork *clock, u64 tick)
-{
-	return tick >= clock->max_tick - 1 ? WAKE_NEVER : tick * clock->tick_ns;
-}
-
-/* The refresh table */
-
-static u64 *word_at(struct twheel_words *words, u32 index)
-{
-	u64 *word = pages_at(&words->pages, index / WORDS_PER_PAGE);
-
-	return word ? &word[index % WORDS_PER_PAGE] : NULL;
-}
-
-/*
- * A life begins: what was stored for an earlier one is not for this one.  Those
- * who store through an id see by the generation whether it is still good.
- */
-static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
-			      u64 state)
-{
-	u64 *word;
-
-	/* A table that comes later begins with what there is then. */
-	if (!READ_ONCE(words->pages.nr))
-		return;
-	rcu_read_lock();
-	word = word_at(words, timeout_index(t));
-	if (word)
-		WRITE_ONCE(*word, state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
-	rcu_read_unlock();
-}
-
-/*
- * The deadline in force: as armed, or later, as refreshed.  G8: a store through
- * a stale id names another generation, and is not looked at.
- */
-static inline u64 timeout_deadline_ns(struct twheel_words *words,
-				      const struct twheel_timeout *t,
-				      u64 state)
-{
-	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
-	u64 *word;
-
-	if (!READ_ONCE(words->pages.nr) || state_is_periodic(state) ||
-	    !state_is_pending(state))
-		return deadline_ns;
-	word = word_at(words, timeout_index(t));
-	if (!word)
-		return deadline_ns;
-	word_ns = READ_ONCE(*word);
-	if ((word_ns ^ state_gen(state)) & TWHEEL_REFRESH_GEN_MASK)
-		return deadline_ns;
-	word_ns &= ~(u64)TWHEEL_REFRESH_GEN_MASK;
-	/* All above the end of time is the end of time, here as in ARM. */
-	return max(deadline_ns, min(word_ns, TWHEEL_TIME_NEVER));
-}
-
-/* When to run */
-
-/* wake.at_ns as the machine counts.  It is later than now, and so not below 0. */
-static ktime_t wake_expiry(const struct twheel *tw)
-{
-	return ns_to_ktime(min_t(u64, tw->wake.at_ns - tw->clock.offset_ns, KTIME_MAX));
-}
-
-/* Make the hrtimer, or the kthread at once, follow from wake.at_ns. */
-static void wake_program(struct twheel *tw)
-	__must_hold(&tw->wake.lock)
-{
-	lockdep_assert_held(&tw->wake.lock);
-
-	if (tw->wake.closing)
-		return;
-	if (tw->wake.at_ns == WAKE_NOW ||
-	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(&tw->clock)))
-		twheel_turn_request(&tw->wake.turn);
-	else if (tw->clock.kind == TWHEEL_CLOCK_VIRTUAL)
-		return;	/* ADVANCE will see to it */
-	else if (tw->wake.at_ns == WAKE_NEVER)
-		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 */
-	else
-		hrtimer_start(&tw->wake.timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
-}
-
-static void wake_at(struct twheel *tw, u64 edge_ns)
-{
-	spin_lock(&tw->wake.lock);
-	if (edge_ns < tw->wake.at_ns) {
-		WRITE_ONCE(tw->wake.at_ns, edge_ns);
-		/* A pass looks at it when it ends. */
-		if (!tw->wake.passing)
-			wake_program(tw);
-	}
-	spin_unlock(&tw->wake.lock);
-}
-
-/*
- * Something was put into the inbox that is due at @due_ns (WAKE_NOW if it was
- * due when armed).  Nobody is woken if the kthread runs by then anyway.
- *
- * The llist_add before us is a full barrier, as is the llist_del_all in
- * pass_begin() after it has set wake.at_ns to WAKE_NEVER: either we see that, or
- * the pass sees what we added.
- */
-static void wake_for(struct twheel *tw, u64 due_ns)
-{
-	if (due_ns < READ_ONCE(tw->wake.at_ns) && due_ns < TWHEEL_TIME_NEVER)
-		wake_at(tw, tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, due_ns)));
-}
-
-/*
- * G5 bounded interrupt work: this is all that runs in softirq, whatever pends.
- */
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
-{
-	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
-
-	twheel_turn_request(&tw->wake.turn);
-	return HRTIMER_NORESTART;
-}
-
-/*
- * Wake all who wait, except that of those who wait exclusively (EPOLLEXCLUSIVE)
- * no more are woken than there is something for; 0: all of them.
- */
-static void wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr)
-{
-	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
-	if (wq_has_sleeper(&wake->waiters))
-		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
-}
-
-/* Ask for a whole pass that begins from now on; returns its number. */
-static u64 pass_request(struct twheel *tw)
-{
-	u64 wanted;
-
-	spin_lock(&tw->wake.lock);
-	wanted = ++tw->wake.passes_wanted;
-	WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
-	if (!tw->wake.passing)
-		wake_program(tw);
-	spin_unlock(&tw->wake.lock);
-	return wanted;
-}
-
-static bool pass_is_done(const struct twheel_wake *wake, u64 wanted)
-{
-	/* Pairs with the release in pass_end(): what that pass did is seen. */
-	return smp_load_acquire(&wake->passes_done) >= wanted;
-}
-
-/* Wait for a whole pass that begins from now on.  A signal ends that. */
-static int pass_wait(struct twheel *tw)
-{
-	u64 wanted = pass_request(tw);
-
-	return wait_event_interruptible(tw->wake.pass_waiters,
-					pass_is_done(&tw->wake, wanted));
-}
-
-/* The same, which a fatal signal ends: the kthread has freed the inbox's dead then. */
-static int pass_wait_killable(struct twheel *tw)
-{
-	u64 wanted = pass_request(tw);
-
-	return wait_event_killable(tw->wake.pass_waiters, pass_is_done(&tw->wake, wanted)) ?
-	       -EINTR : 0;
-}
-
-/*
- * Memory: what a wheel takes is charged to its user, see twheel_charge().  All of it
- * is whole pages: of a slab, which kmalloc() takes small things from, one that is left
- * holds all the others.
- */
-
-static int wheel_charge(struct twheel_memory *memory, size_t bytes)
+int twheel_memory_charge(struct twheel_memory *memory, size_t bytes)
 {
 	int err = twheel_charge(memory->user, bytes);
 
@@ -1306,36 +263,64 @@ static int wheel_charge(struct twheel_memory *memory, size_t bytes)
 	return err;
 }
 
-static void wheel_uncharge(struct twheel_memory *memory, size_t bytes)
+/**
+ * twheel_memory_uncharge() - count memory that a wheel has given back
+ * @memory: whose it was
+ * @bytes: how much
+ *
+ * Context: any.
+ */
+void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes)
 {
 	atomic_long_sub(bytes, &memory->charged);
 	twheel_uncharge(memory->user, bytes);
 }
 
-/* A page, for what users make us keep. */
-static int page_get(struct twheel_memory *memory, void **page)
+/**
+ * twheel_page_get() - take a page, zeroed, and charge it
+ * @memory: who pays
+ * @page: out: the page
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_page_get(struct twheel_memory *memory, void **page)
 {
-	int err = wheel_charge(memory, PAGE_SIZE);
+	int err = twheel_memory_charge(memory, PAGE_SIZE);
 
 	if (err)
 		return err;
 	*page = (void *)get_zeroed_page(GFP_TWHEEL);
 	if (*page)
 		return 0;
-	wheel_uncharge(memory, PAGE_SIZE);
+	twheel_memory_uncharge(memory, PAGE_SIZE);
 	return -ENOMEM;
 }
 
-static void page_put(struct twheel_memory *memory, void *page)
+/**
+ * twheel_page_put() - free a page that twheel_page_get() gave
+ * @memory: who paid
+ * @page: the page
+ *
+ * Context: any.
+ */
+void twheel_page_put(struct twheel_memory *memory, void *page)
 {
 	free_page((unsigned long)page);
-	wheel_uncharge(memory, PAGE_SIZE);
+	twheel_memory_uncharge(memory, PAGE_SIZE);
 }
 
 /* Up to this size it is worth a try to have it contiguous. */
 #define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
 
-static void *area_alloc(size_t size)
+/**
+ * twheel_area_alloc() - take several pages, zeroed, and charge nobody
+ * @size: bytes
+ *
+ * Context: process; sleeps.
+ * Return: the pages, contiguous in the kernel's address space, or NULL.
+ */
+void *twheel_area_alloc(size_t size)
 {
 	void *area = NULL;
 
@@ -1347,7 +332,14 @@ static void *area_alloc(size_t size)
 	return area ?: __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
 }
 
-static void area_free(void *area, size_t size)
+/**
+ * twheel_area_free() - free what twheel_area_alloc() or twheel_area_get() gave
+ * @area: the pages; NULL for none
+ * @size: bytes, as they were asked for
+ *
+ * Context: any but interrupts other than softirq.
+ */
+void twheel_area_free(void *area, size_t size)
 {
 	if (is_vmalloc_addr(area))
 		vfree(area);
@@ -1355,44 +347,29 @@ static void area_free(void *area, size_t size)
 		free_pages_exact(area, size);
 }
 
-/* Several pages, zeroed, for what users make us keep. */
-static int area_get(struct twheel_memory *memory, size_t size, void **area)
+/**
+ * twheel_area_get() - take several pages, zeroed, and charge them
+ * @memory: who pays
+ * @size: bytes
+ * @area: out: the pages
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
 {
-	int err = wheel_charge(memory, PAGE_ALIGN(size));
+	int err = twheel_memory_charge(memory, PAGE_ALIGN(size));
 
 	if (err)
 		return err;
-	*area = area_alloc(size);
+	*area = twheel_area_alloc(size);
 	if (*area)
 		return 0;
-	wheel_uncharge(memory, PAGE_ALIGN(size));
+	twheel_memory_uncharge(memory, PAGE_ALIGN(size));
 	return -ENOMEM;
 }
 
-/* The arena: taking and giving back places */
-
-static void chain_add(struct chain *chain, struct twheel_timeout *t)
-{
-	t->node.next = chain->first;
-	chain->first = &t->node;
-	if (!chain->last)
-		chain->last = &t->node;
-	chain->nr++;
-}
-
-/**
- * struct ending - what a batch of timeouts that end leaves to be done
- * @places: places to be reused
- * @nr_places: places that do not count any more
- * @nr_cancelled: of these, cancelled while pending
- * @nr_room: room in the wheel to be given back
- */
-struct ending {
-	struct chain places;
-	unsigned int nr_places;
-	unsigned int nr_cancelled;
-	unsigned int nr_room;
-};
+/* Pages by number */
 
 static u32 table_capacity(const struct twheel_table *table)
 {
@@ -1403,7 +380,7 @@ static void table_free_rcu(struct rcu_head *rcu)
 {
 	struct twheel_table *table = container_of(rcu, struct twheel_table, rcu);
 
-	area_free(table, table->size);
+	twheel_area_free(table, table->size);
 }
 
 static struct twheel_table *pages_table(const struct twheel_pages *pages)
@@ -1419,7 +396,7 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 {
 	size_t size = old ? 2 * old->size : PAGE_SIZE;
 	struct twheel_table *table;
-	int err = area_get(memory, size, (void **)&table);
+	int err = twheel_area_get(memory, size, (void **)&table);
 
 	if (err)
 		return err;
@@ -1428,14 +405,23 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 		memcpy(table->page, old->page, pages->nr * sizeof(table->page[0]));
 	rcu_assign_pointer(pages->table, table);
 	if (old) {
-		wheel_uncharge(memory, old->size);
+		twheel_memory_uncharge(memory, old->size);
 		call_rcu_hurry(&old->rcu, table_free_rcu);
 	}
 	return 0;
 }
 
-static int pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
-		     void *page)
+/**
+ * twheel_pages_add() - put a page at the end of a table
+ * @pages: the table
+ * @memory: who pays when the table grows
+ * @page: the page; NULL for none
+ *
+ * Context: process; sleeps; under @pages->mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
+			    void *page)
 	__must_hold(pages->mutex)
 {
 	struct twheel_table *table = pages_table(pages);
@@ -1453,31 +439,306 @@ static int pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
 	return 0;
 }
 
-static void pages_set(struct twheel_pages *pages, u32 nr, void *page)
+/**
+ * twheel_pages_set() - put a page where there was none, or none where there was one
+ * @pages: the table
+ * @nr: the page's number
+ * @page: the page, NULL for none
+ *
+ * A page that was there may be in use until a grace period has passed.
+ *
+ * Context: process; under @pages->mutex.
+ */
+void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 	__must_hold(pages->mutex)
 {
 	/* Pairs with the READ_ONCE in pages_get(). */
 	smp_store_release(&pages_table(pages)->page[nr], page);
 }
 
-/* Whether there is a place that has its word in a page of words. */
-static bool words_are_wanted(struct twheel *tw, u32 nr)
-	__must_hold(&tw->arena.mutex)
+/**
+ * twheel_pages_free() - free a table and all its pages, uncharged
+ * @pages: the table, which nobody else uses any more
+ *
+ * Context: process; sleeps.
+ */
+void twheel_pages_free(struct twheel_pages *pages)
 {
-	u64 index = (u64)nr * WORDS_PER_PAGE;
-	u32 first = index / PLACES_PER_PAGE;
-	u32 last = (index + WORDS_PER_PAGE - 1) / PLACES_PER_PAGE;
-	bool wanted = false;
+	/* The last close: nobody else is left. */
+	struct twheel_table *table = rcu_dereference_raw(pages->table);
+	u32 i;
 
-	rcu_read_lock();
-	for (; first <= last && !wanted; first++)
-		wanted = page_at(&tw->arena, first);
-	rcu_read_unlock();
+	for (i = 0; i < pages->nr; i++) {
+		free_page((unsigned long)table->page[i]);
+		cond_resched();
+	}
+	if (table)
+		twheel_area_free(table, table->size);
+}
+
+/* Time */
+
+/**
+ * twheel_namespace_offset_ns() - how far a clock is ahead in the caller's time namespace
+ * @kind: enum twheel_clock
+ *
+ * A wheel lives in the time namespace of the process that set it up, or that armed its
+ * first timeout.
+ *
+ * Context: process.
+ * Return: nanoseconds that the caller's clock is ahead of the machine's; may be below 0.
+ */
+s64 twheel_namespace_offset_ns(u32 kind)
+{
+#ifdef CONFIG_TIME_NS
+	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
+
+	if (kind == TWHEEL_CLOCK_MONOTONIC)
+		return timespec64_to_ns(&offsets->monotonic);
+	if (kind == TWHEEL_CLOCK_BOOTTIME)
+		return timespec64_to_ns(&offsets->boottime);
+#endif
+	return 0;
+}
+
+/**
+ * twheel_now() - what time it is
+ * @clock: the wheel's clock
+ *
+ * Context: any.
+ * Return: nanoseconds, in the wheel's time namespace.
+ */
+u64 twheel_now(const struct twheel_clockwork *clock)
+{
+	switch (clock->kind) {
+	case TWHEEL_CLOCK_BOOTTIME:
+		return ktime_get_boottime_ns() + clock->offset_ns;
+	case TWHEEL_CLOCK_REALTIME:
+		return ktime_get_real_ns();
+	case TWHEEL_CLOCK_TAI:
+		return ktime_get_clocktai_ns();
+	case TWHEEL_CLOCK_VIRTUAL:
+		return READ_ONCE(clock->virtual_now_ns);
+	default:
+		return ktime_get_ns() + clock->offset_ns;
+	}
+}
+
+/**
+ * twheel_edge_ns() - when the present tick began
+ * @clock: the wheel's clock
+ *
+ * Context: any.
+ * Return: nanoseconds on the wheel's clock: the latest edge between two ticks that has
+ * passed.
+ */
+u64 twheel_edge_ns(const struct twheel_clockwork *clock)
+{
+	return div64_u64(twheel_now(clock), clock->tick_ns) * clock->tick_ns;
+}
+
+/**
+ * twheel_clock_id() - the clock that the hrtimer runs on
+ * @clock: the wheel's clock
+ *
+ * Context: any.
+ * Return: a CLOCK_* that hrtimer_setup() takes.
+ */
+clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
+{
+	switch (clock->kind) {
+	case TWHEEL_CLOCK_BOOTTIME:
+		return CLOCK_BOOTTIME;
+	case TWHEEL_CLOCK_REALTIME:
+		return CLOCK_REALTIME;
+	case TWHEEL_CLOCK_TAI:
+		return CLOCK_TAI;
+	default:
+		return CLOCK_MONOTONIC;	/* not used by the virtual clock */
+	}
+}
+
+/* When to run */
+
+/* wake.at_ns as the machine counts.  It is later than now, and so not below 0. */
+static ktime_t wake_expiry(const struct twheel *tw)
+{
+	return ns_to_ktime(min_t(u64, tw->wake.at_ns - tw->clock.offset_ns, KTIME_MAX));
+}
+
+/**
+ * twheel_wake_program() - make the hrtimer, or the kthread at once, follow from wake.at_ns
+ * @tw: the wheel
+ *
+ * Context: any but interrupts; under &twheel_wake.lock.
+ */
+void twheel_wake_program(struct twheel *tw)
+	__must_hold(&tw->wake.lock)
+{
+	lockdep_assert_held(&tw->wake.lock);
+
+	if (tw->wake.closing)
+		return;
+	if (tw->wake.at_ns == WAKE_NOW ||
+	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(&tw->clock)))
+		twheel_turn_request(&tw->wake.turn);
+	else if (tw->clock.kind == TWHEEL_CLOCK_VIRTUAL)
+		return;	/* ADVANCE will see to it */
+	else if (tw->wake.at_ns == WAKE_NEVER)
+		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 */
+	else
+		hrtimer_start(&tw->wake.timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
+}
+
+/**
+ * twheel_wake_at() - have the kthread run at a time, unless it runs earlier anyway
+ * @tw: the wheel
+ * @edge_ns: when, on the wheel's clock; WAKE_NOW for at once
+ *
+ * Context: any but interrupts.
+ */
+void twheel_wake_at(struct twheel *tw, u64 edge_ns)
+{
+	spin_lock(&tw->wake.lock);
+	if (edge_ns < tw->wake.at_ns) {
+		WRITE_ONCE(tw->wake.at_ns, edge_ns);
+		/* A pass looks at it when it ends. */
+		if (!tw->wake.passing)
+			twheel_wake_program(tw);
+	}
+	spin_unlock(&tw->wake.lock);
+}
+
+/**
+ * twheel_wake_for() - have the kthread run when something is due
+ * @tw: the wheel, whose wake_is_too_late()
+ * @due_ns: when, or WAKE_NOW
+ *
+ * Context: any but interrupts.
+ */
+void twheel_wake_for(struct twheel *tw, u64 due_ns)
+{
+	twheel_wake_at(tw, tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, due_ns)));
+}
+
+/*
+ * G5 bounded interrupt work: this is all that runs in softirq, whatever pends.
+ */
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
+
+	twheel_turn_request(&tw->wake.turn);
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * twheel_wake_waiters() - wake the readers and pollers
+ * @wake: the wheel's
+ * @events: what has become ready, EPOLL*
+ * @nr: how much of it there is; 0 for something that concerns all of them
+ *
+ * Of the waiters that wait exclusively (EPOLLEXCLUSIVE) only @nr wake up.
+ *
+ * Context: any; under none of the wheel's locks, since it runs the callbacks of epoll.
+ */
+void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr)
+{
+	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
+	if (wq_has_sleeper(&wake->waiters))
+		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
+}
+
+/* Ask for a whole pass that begins from now on; returns its number. */
+static u64 pass_request(struct twheel *tw)
+{
+	u64 wanted;
+
+	spin_lock(&tw->wake.lock);
+	wanted = ++tw->wake.passes_wanted;
+	WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
+	if (!tw->wake.passing)
+		twheel_wake_program(tw);
+	spin_unlock(&tw->wake.lock);
 	return wanted;
 }
 
-/* A page of words, NULL where there is none; it stays while the mutex is held. */
-static void *words_page(struct twheel_words *words, u32 nr)
+static bool pass_is_done(const struct twheel_wake *wake, u64 wanted)
+{
+	/* Pairs with the release in pass_end(): what that pass did is seen. */
+	return smp_load_acquire(&wake->passes_done) >= wanted;
+}
+
+/**
+ * twheel_pass_wait() - wait for a whole pass that begins from now on
+ * @tw: the wheel, which has started
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ERESTARTSYS by a signal.
+ */
+int twheel_pass_wait(struct twheel *tw)
+{
+	u64 wanted = pass_request(tw);
+
+	return wait_event_interruptible(tw->wake.pass_waiters,
+					pass_is_done(&tw->wake, wanted));
+}
+
+/**
+ * twheel_pass_wait_killable() - wait for a whole pass that begins from now on
+ * @tw: the wheel, which has started
+ *
+ * The pass frees the places of all timeouts that were cancelled in the inbox before.
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -EINTR by a fatal signal.
+ */
+int twheel_pass_wait_killable(struct twheel *tw)
+{
+	u64 wanted = pass_request(tw);
+
+	return wait_event_killable(tw->wake.pass_waiters, pass_is_done(&tw->wake, wanted)) ?
+	       -EINTR : 0;
+}
+
+/**
+ * twheel_wake_init() - begin with nothing that anybody has to wake up for
+ * @wake: when the kthread runs
+ *
+ * Context: any.
+ */
+void twheel_wake_init(struct twheel_wake *wake)
+{
+	wake->at_ns = WAKE_NEVER;
+	spin_lock_init(&wake->lock);
+	init_waitqueue_head(&wake->waiters);
+	init_waitqueue_head(&wake->pass_waiters);
+}
+
+/**
+ * twheel_wake_start() - make the hrtimer, and choose the kthread
+ * @tw: the wheel, whose clock is final
+ *
+ * Context: process.
+ */
+void twheel_wake_start(struct twheel *tw)
+{
+	hrtimer_setup(&tw->wake.timer, timer_fired, twheel_clock_id(&tw->clock),
+		      HRTIMER_MODE_ABS_SOFT);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+}
+
+/* The words of the refresh table */
+
+/**
+ * twheel_words_page() - find a page of words
+ * @words: the refresh table
+ * @nr: the page's number
+ *
+ * Context: process; under &twheel_arena.mutex, and while it is held the page stays.
+ * Return: the page, or NULL where there is none.
+ */
+void *twheel_words_page(struct twheel_words *words, u32 nr)
 	__must_hold(&tw->arena.mutex)
 {
 	void *page;
@@ -1488,48 +749,68 @@ static void *words_page(struct twheel_words *words, u32 nr)
 	return page;
 }
 
-/*
- * Put a page of words where there was none, or none where there was one: what users
- * see there changes.  Who faults has the page that he finds locked until it is in the
- * page table, see twheel_words_lock(): so either he finds the new one, or it is taken
- * from him here.
+/**
+ * twheel_words_set() - put a page of words where there was none, or none where there was one
+ * @tw: the wheel
+ * @nr: the page's number
+ * @page: the page, NULL for none
+ *
+ * What users see there changes.  A fault keeps the page that it finds locked until the
+ * page is in the user's page table, see twheel_words_lock(): so the fault either finds the
+ * new page, or the old one is taken from the user here.
+ *
+ * Context: process; sleeps; under &twheel_arena.mutex.
  */
-static void words_set(struct twheel *tw, u32 nr, void *words)
+void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	__must_hold(&tw->arena.mutex)
 {
-	void *old = words_page(&tw->words, nr) ?: tw->words.hole;
+	void *old = twheel_words_page(&tw->words, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
 
 	lock_page(seen);
-	pages_set(&tw->words.pages, nr, words);
+	twheel_pages_set(&tw->words.pages, nr, page);
 	unlock_page(seen);
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 
-/* Make sure of a page of words, where there is one or at the end. */
-static int words_add(struct twheel *tw, u32 nr)
+/**
+ * twheel_words_add() - make sure of a page of words, where there is a number for it or at the end
+ * @tw: the wheel
+ * @nr: the page's number
+ *
+ * Context: process; sleeps; under &twheel_arena.mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_words_add(struct twheel *tw, u32 nr)
 	__must_hold(&tw->arena.mutex)
 {
 	void *words;
 	int err;
 
-	if (words_page(&tw->words, nr))
+	if (twheel_words_page(&tw->words, nr))
 		return 0;
-	err = page_get(&tw->memory, &words);
+	err = twheel_page_get(&tw->memory, &words);
 	if (err)
 		return err;
 	if (nr < tw->words.pages.nr) {
-		words_set(tw, nr, words);
+		twheel_words_set(tw, nr, words);
 		return 0;
 	}
-	err = pages_add(&tw->words.pages, &tw->memory, words);
+	err = twheel_pages_add(&tw->words.pages, &tw->memory, words);
 	if (err)
-		page_put(&tw->memory, words);
+		twheel_page_put(&tw->memory, words);
 	return err;
 }
 
-/* Make sure of the words of a page of places. */
-static int words_provide(struct twheel *tw, u32 first_index)
+/**
+ * twheel_words_provide() - make sure of the words of a page of places
+ * @tw: the wheel
+ * @first_index: the index of the page's first place
+ *
+ * Context: process; sleeps; under &twheel_arena.mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_words_provide(struct twheel *tw, u32 first_index)
 	__must_hold(&tw->arena.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
@@ -1537,8 +818,38 @@ static int words_provide(struct twheel *tw, u32 first_index)
 	int err = 0;
 
 	for (; nr <= last && !err; nr++)
-		err = words_add(tw, nr);
+		err = twheel_words_add(tw, nr);
 	return err;
+}
+
+/**
+ * twheel_words_free() - free the refresh table, uncharged
+ * @words: the table, which nobody has mapped any more
+ *
+ * Context: process; sleeps.
+ */
+void twheel_words_free(struct twheel_words *words)
+{
+	twheel_pages_free(&words->pages);
+	free_page((unsigned long)words->hole);
+}
+
+/* The arena */
+
+/**
+ * twheel_arena_init() - begin without a place
+ * @arena: the arena
+ *
+ * Context: any.
+ */
+void twheel_arena_init(struct twheel_arena *arena)
+{
+	mutex_init(&arena->mutex);
+	spin_lock_init(&arena->free_lock);
+	init_llist_head(&arena->freed);
+	arena->places.mutex = &arena->mutex;
+	/* Generations begin at 1, so that no id is 0. */
+	arena->first_gen = 1;
 }
 
 /* Put a page where one was freed, or at the end. */
@@ -1549,11 +860,11 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 	int err;
 
 	if (nr == tw->arena.places.nr) {
-		err = pages_add(&tw->arena.places, &tw->memory, page);
+		err = twheel_pages_add(&tw->arena.places, &tw->memory, page);
 		if (err)
 			return err;
 	} else {
-		pages_set(&tw->arena.places, nr, page);
+		twheel_pages_set(&tw->arena.places, nr, page);
 		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
 	/* Pairs with shrink_begin(), which counts this page, or is overruled. */
@@ -1578,11 +889,11 @@ static int arena_grow(struct twheel *tw)
 	first_index = tw->arena.first_hole * PLACES_PER_PAGE;
 
 	if (tw->words.made) {
-		err = words_provide(tw, first_index);
+		err = twheel_words_provide(tw, first_index);
 		if (err)
 			return err;
 	}
-	err = page_get(&tw->memory, (void **)&page);
+	err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		return err;
 	page->first_index = first_index;
@@ -1594,12 +905,440 @@ static int arena_grow(struct twheel *tw)
 	}
 	err = arena_add(tw, page);
 	if (err) {
-		page_put(&tw->memory, page);
+		twheel_page_put(&tw->memory, page);
 		return err;
 	}
 	llist_add_batch(&page->timeout[0].node,
 			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->arena.freed);
 	return 0;
+}
+
+static int arena_provide(struct twheel *tw)
+{
+	bool full = false;
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->arena.mutex))
+		return -EINTR;
+	/* Someone else may have grown it, or freed places, meanwhile. */
+	if (llist_empty(&tw->arena.freed)) {
+		full = arena_size(&tw->arena) >=
+		       arena_limit(&tw->arena) + atomic_read(&tw->arena.nr_retired);
+		if (!full)
+			err = arena_grow(tw);
+	}
+	mutex_unlock(&tw->arena.mutex);
+	return full ? twheel_pass_wait_killable(tw) : err;
+}
+
+/**
+ * twheel_sifted_take() - make free places of those that twheel_arena_shrink() has put aside
+ * @arena: the arena, which has no other free places
+ *
+ * Context: any; under &twheel_arena.free_lock.
+ */
+void twheel_sifted_take(struct twheel_arena *arena)
+	__must_hold(&arena->free_lock)
+{
+	lockdep_assert_held(&arena->free_lock);
+	if (arena->sifted.nr)
+		arena->sifted.last->next = NULL;
+	arena->free = arena->sifted.first;
+	arena->sifted = (struct chain){};
+}
+
+/**
+ * twheel_places_wait() - take more places than were free
+ * @tw: the wheel
+ * @nr: how many
+ * @tail: the end of the chain that they are added to; out: its new end
+ * @err: out: why there are no more
+ *
+ * Context: process; sleeps.
+ * Return: how many were taken; when fewer than @nr, @err is -ENOMEM, -ENOSPC, or
+ * -EINTR by a fatal signal.
+ */
+unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
+				struct llist_node ***tail, int *err)
+{
+	unsigned int got = 0, reclaims = 0;
+
+	do {
+		*err = arena_provide(tw);
+		/*
+		 * Without memory for more places, some may be in the inbox, or
+		 * twheel_arena_shrink() may have them, which other callers may keep
+		 * from going on.
+		 */
+		if (*err && (reclaims++ > (READ_ONCE(tw->shrink.running) ? 3 : 0) ||
+			     twheel_pass_wait_killable(tw)))
+			break;
+		got += places_pop(&tw->arena, nr - got, tail);
+	} while (got < nr);
+	return got;
+}
+
+/* Have a page share that of the page beside it, or make one for both. */
+static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+	__must_hold(&tw->arena.mutex)
+{
+	struct twheel_periodic_page *both = NULL;
+	struct twheel_page *beside;
+	int err;
+
+	rcu_read_lock();
+	beside = page_at(&tw->arena, nr ^ 1);
+	if (beside && beside->periodic)
+		both = periodic_page(beside->periodic);
+	rcu_read_unlock();
+	if (!both) {
+		err = twheel_page_get(&tw->memory, (void **)&both);
+		if (err)
+			return err;
+	}
+	both->nr_halves++;
+	/* Pairs with the READ_ONCE in timeout_periodic(). */
+	smp_store_release(&page->periodic, &both->half[nr & 1]);
+	return 0;
+}
+
+/**
+ * twheel_periodic_provide() - make sure that the timeout of an index may be periodic
+ * @tw: the wheel
+ * @index: the index; there may be no place by now
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_periodic_provide(struct twheel *tw, u32 index)
+{
+	u32 nr = index / PLACES_PER_PAGE;
+	struct twheel_page *page;
+	int err = 0;
+
+	rcu_read_lock();
+	page = page_at(&tw->arena, nr);
+	if (!page || READ_ONCE(page->periodic)) {
+		rcu_read_unlock();
+		return 0;
+	}
+	rcu_read_unlock();
+	if (mutex_lock_killable(&tw->arena.mutex))
+		return -EINTR;
+	/* It may be another page, or none, by now; it is not removed meanwhile. */
+	rcu_read_lock();
+	page = page_at(&tw->arena, nr);
+	rcu_read_unlock();
+	if (page && !page->periodic)
+		err = periodic_add(tw, page, nr);
+	mutex_unlock(&tw->arena.mutex);
+	return err;
+}
+
+/**
+ * twheel_arena_free() - free all places, uncharged
+ * @arena: the arena, which nobody else uses any more
+ *
+ * Context: process; sleeps.
+ */
+void twheel_arena_free(struct twheel_arena *arena)
+{
+	struct twheel_table *table = rcu_dereference_raw(arena->places.table);
+	u32 nr;
+
+	for (nr = 0; nr < arena->places.nr; nr++) {
+		struct twheel_page *page = table->page[nr];
+
+		if (page && periodic_remove(page))
+			free_page((unsigned long)periodic_page(page->periodic));
+		cond_resched();
+	}
+	twheel_pages_free(&arena->places);
+	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
+	wait_var_event(&arena->nr_leaving, !atomic_read_acquire(&arena->nr_leaving));
+}
+
+/* Room in the wheel, and the sweep */
+
+/* Entries of room that are provided beyond what is asked for. */
+#define ROOM_AHEAD		32
+
+/* A gift is linked by what will be its link in the wheel. */
+static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
+
+/**
+ * twheel_room_init() - begin without room
+ * @room: what the wheel has room for
+ *
+ * Context: any.
+ */
+void twheel_room_init(struct twheel_room *room)
+{
+	mutex_init(&room->mutex);
+	init_llist_head(&room->gifts);
+}
+
+static int chunks_add(struct twheel *tw)
+	__must_hold(&tw->room.mutex)
+{
+	void *page;
+	int err = twheel_page_get(&tw->memory, &page);
+
+	if (err)
+		return err;
+	llist_add(page, &tw->room.gifts);
+	tw->room.nr_chunk_pages++;
+	return 0;
+}
+
+static int room_provide(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->room.mutex))
+		return -EINTR;
+	while (!err && atomic_long_read(&tw->room.used) > tw->room.provided) {
+		long room = atomic_long_read(&tw->room.used) + ROOM_AHEAD;
+
+		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
+			err = chunks_add(tw);
+		else
+			/* Never less: who takes room has no lock. */
+			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
+	}
+	if (err) {
+		/* What there is may suffice, with nothing in reserve. */
+		long room = atomic_long_read(&tw->room.used);
+
+		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->room.nr_chunk_pages) {
+			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
+			err = 0;
+		}
+	}
+	WRITE_ONCE(tw->room.short_of, err);
+	mutex_unlock(&tw->room.mutex);
+	return err;
+}
+
+/**
+ * twheel_room_take() - take room in the wheel
+ * @tw: the wheel
+ * @nr: entries
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_room_take(struct twheel *tw, unsigned int nr)
+{
+	int err;
+
+	if (atomic_long_add_return(nr, &tw->room.used) <= READ_ONCE(tw->room.provided))
+		return 0;
+	err = room_provide(tw);
+	if (err)
+		room_give(&tw->room, nr);
+	return err;
+}
+
+/**
+ * twheel_room_take_reclaiming() - take room in the wheel, which others may have to give back first
+ * @tw: the wheel
+ * @nr: entries
+ *
+ * Where there is no memory for more room, a pass gives back the room of timeouts that were
+ * cancelled in the inbox, and that of stale entries.
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_room_take_reclaiming(struct twheel *tw, unsigned int nr)
+{
+	int err = twheel_room_take(tw, nr);
+
+	if (likely(!err) || err == -EINTR)
+		return err;
+	WRITE_ONCE(tw->room.starved, true);
+	return twheel_pass_wait_killable(tw) ?: twheel_room_take(tw, nr);
+}
+
+/**
+ * twheel_gifts_accept() - give the wheel the pages of chunks that were allocated for it
+ * @tw: the wheel
+ *
+ * Context: the kthread within a pass, since nobody else may use the wheel; and the last
+ * close.
+ */
+void twheel_gifts_accept(struct twheel *tw)
+{
+	struct llist_node *node, *next;
+	unsigned int nr = 0;
+
+	llist_for_each_safe(node, next, llist_del_all(&tw->room.gifts)) {
+		twheel_wheel_give(&tw->wheel, (struct twheel_chunk_page *)node);
+		if (++nr % KTHREAD_BATCH == 0)
+			cond_resched();
+	}
+}
+
+static bool sweep_is_due(struct twheel *tw)
+{
+	s64 live = atomic_read(&tw->arena.live);
+
+	/* Who is starved waits for this pass. */
+	if (READ_ONCE(tw->room.starved)) {
+		WRITE_ONCE(tw->room.starved, false);
+		return room_is_wasted(&tw->room, &tw->arena, 0);
+	}
+	/* Now and then, before places are given back, fewer will do. */
+	if (tw->shrink.due && !tw->shrink.running &&
+	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
+		return true;
+	return room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK);
+}
+
+/**
+ * twheel_sweep() - drop stale entries where they are too many
+ * @tw: the wheel
+ * @budget: of the turn
+ *
+ * G7 cost does not grow: a pass sweeps at least twice as many entries as it inserted, so the
+ * stale entries cannot outgrow the sweep.
+ *
+ * Context: the kthread within a pass; sleeps.
+ * Return: false when the turn's budget ran out before that of the pass.
+ */
+bool twheel_sweep(struct twheel *tw, struct budget *budget)
+{
+	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	struct twheel_chunk *chunk;
+	unsigned int i, nr_stale;
+
+	if (!tw->pass.sweeping) {
+		if (!sweep_is_due(tw))
+			return true;
+		twheel_wheel_sweep_begin(&tw->wheel);
+		tw->pass.sweeping = true;
+	}
+	while (tw->pass.sweep_left > 0) {
+		if (budget_is_spent(budget))
+			return false;
+		chunk = twheel_wheel_sweep(&tw->wheel);
+		if (!chunk) {
+			tw->pass.sweeping = false;
+			break;
+		}
+		nr_stale = 0;
+		spin_lock(&tw->events.lock);
+		/* All of them are fetched before the first is looked at. */
+		for (i = 0; i < chunk->nr; i++) {
+			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
+			prefetch(t[i]);
+		}
+		for (i = 0; i < chunk->nr; i++) {
+			if (entry_lives(&chunk->entry[i], t[i]))
+				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
+			else
+				nr_stale++;
+		}
+		spin_unlock(&tw->events.lock);
+		room_give(&tw->room, nr_stale);
+		tw->pass.sweep_left -= chunk->nr;
+		budget_spend(budget, chunk->nr);
+		twheel_wheel_swept(&tw->wheel, chunk);
+		cond_resched();
+	}
+	return true;
+}
+
+/*
+ * How much room in the wheel is enough, when @used is in use: the same when it is not
+ * too much.  In the usual course much may come back soon.
+ */
+static long room_enough(const struct twheel *tw, long used)
+{
+	if (tw->room.provided / 2 > used + SWEEP_SLACK)
+		return used + used / 2 + SWEEP_SLACK;
+	if (tw->shrink.due && tw->room.provided > used + used / 4 + ROOM_SLACK / 2)
+		return used + used / 8 + ROOM_AHEAD;
+	return tw->room.provided;
+}
+
+/**
+ * twheel_room_shrink() - give back pages of chunks
+ * @tw: the wheel
+ *
+ * Context: the kthread within a pass; sleeps.
+ * Return: true when there are more to be given back.
+ */
+bool twheel_room_shrink(struct twheel *tw)
+{
+	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE;
+	struct twheel_chunk_page *page = NULL;
+	long room, enough;
+	u64 need;
+
+	/* Who holds it is adding. */
+	if (!mutex_trylock(&tw->room.mutex))
+		return false;
+	/* G4: what is given back is more than enough only with these in the pool. */
+	twheel_gifts_accept(tw);
+	room = tw->room.provided;
+	enough = room_enough(tw, atomic_long_read(&tw->room.used));
+	if (enough < room) {
+		WRITE_ONCE(tw->room.provided, enough);
+		/* Pairs with atomic_long_add_return() in twheel_room_take(). */
+		smp_mb();
+		if (atomic_long_read(&tw->room.used) > tw->room.provided)
+			WRITE_ONCE(tw->room.provided, room);
+	}
+	need = twheel_wheel_pages_for(&tw->wheel, tw->room.provided);
+	while (nr-- && tw->room.nr_chunk_pages > need &&
+	       (page = twheel_wheel_take_back(&tw->wheel))) {
+		twheel_page_put(&tw->memory, page);
+		tw->room.nr_chunk_pages--;
+	}
+	mutex_unlock(&tw->room.mutex);
+	cond_resched();
+	return page;
+}
+
+/* The refresh table */
+
+/*
+ * Pages that there is room for in what users map, beside those of arena_limit():
+ * one is added when as many places are retired, each after 2^32 uses.
+ */
+#define REFRESH_SLACK_PAGES	4096
+
+/**
+ * twheel_refresh_size() - how much of the refresh table there may ever be
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: bytes, a multiple of a page; final once the wheel was set up or armed.
+ */
+u64 twheel_refresh_size(const struct twheel *tw)
+{
+	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(&tw->arena), PLACES_PER_PAGE) +
+		       REFRESH_SLACK_PAGES;
+
+	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
+}
+
+/* Whether there is a place that has its word in a page of words. */
+static bool words_are_wanted(struct twheel *tw, u32 nr)
+	__must_hold(&tw->arena.mutex)
+{
+	u64 index = (u64)nr * WORDS_PER_PAGE;
+	u32 first = index / PLACES_PER_PAGE;
+	u32 last = (index + WORDS_PER_PAGE - 1) / PLACES_PER_PAGE;
+	bool wanted = false;
+
+	rcu_read_lock();
+	for (; first <= last && !wanted; first++)
+		wanted = page_at(&tw->arena, first);
+	rcu_read_unlock();
+	return wanted;
 }
 
 /*
@@ -1626,33 +1365,30 @@ static void words_begin(struct twheel_words *words, struct twheel_page *page)
 	}
 }
 
-/*
- * The places of those that were cancelled young are in the inbox until the kthread
- * frees them from there, and arena_shrink() has taken others away: beside those
- * that may be live there is room for as many.  So whoever arms waits for the
- * kthread only where it is away for so long that all of these are in use, too, or
- * where there is no more memory.
- */
-static u64 arena_limit(const struct twheel_arena *arena)
-{
-	u32 most = READ_ONCE(arena->max_pending);
+/* Gives pages of words back.  No wheel is in a hurry for that. */
+static struct workqueue_struct *words_workers;
 
-	return (u64)most + max(most, 4U * INBOX_WATERMARK);
+/**
+ * twheel_refresh_init() - get ready to give pages of words back
+ *
+ * Context: process; sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int twheel_refresh_init(void)
+{
+	/* One at a time: each waits for grace periods, and users have many wheels. */
+	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
+	return words_workers ? 0 : -ENOMEM;
 }
 
 /**
- * twheel_refresh_size() - how much of the refresh table there may ever be
- * @tw: the wheel
+ * twheel_refresh_exit() - no wheel is left
  *
- * Context: any.
- * Return: bytes, a multiple of a page; final once the wheel was set up or armed.
+ * Context: process; sleeps.
  */
-u64 twheel_refresh_size(const struct twheel *tw)
+void twheel_refresh_exit(void)
 {
-	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(&tw->arena), PLACES_PER_PAGE) +
-		       REFRESH_SLACK_PAGES;
-
-	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
+	destroy_workqueue(words_workers);
 }
 
 /* The words of all places that there are. */
@@ -1665,9 +1401,9 @@ static int words_make(struct twheel *tw)
 
 	for (nr = 0; nr < end; nr++) {
 		if (words_are_wanted(tw, nr))
-			err = words_add(tw, nr);
+			err = twheel_words_add(tw, nr);
 		else if (nr == tw->words.pages.nr)
-			err = pages_add(&tw->words.pages, &tw->memory, NULL);
+			err = twheel_pages_add(&tw->words.pages, &tw->memory, NULL);
 		if (err)
 			return err;
 		/* A million timeouts have 2,000 pages of words. */
@@ -1702,13 +1438,13 @@ int twheel_map_words(struct twheel *tw)
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	if (!tw->words.hole)
-		err = page_get(&tw->memory, &tw->words.hole);
+		err = twheel_page_get(&tw->memory, &tw->words.hole);
 	if (!err && !tw->words.made)
 		err = words_make(tw);
 	if (!err)
 		WRITE_ONCE(tw->words.made, true);
 	else if (!tw->words.made)
-		queue_work(words_workers, &tw->words.work);
+		twheel_refresh_shrink(tw);
 	mutex_unlock(&tw->arena.mutex);
 	return err;
 }
@@ -1766,7 +1502,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		rcu_read_lock();
 		words = words_seen(&tw->words, nr);
 		rcu_read_unlock();
-		/* Pairs with words_set(): it stays so as long as it is locked. */
+		/* Pairs with twheel_words_set(): it stays so as long as it is locked. */
 		if (words == page_address(page))
 			return page;
 		unlock_page(page);
@@ -1774,334 +1510,85 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 	}
 }
 
-/* Places that there are; without arena.mutex, about as many. */
-static u64 arena_size(const struct twheel_arena *arena)
+/*
+ * Give back the pages of words that no place is left for.  Not the kthread's: what
+ * it takes to take a page away from users depends on how often they have mapped it,
+ * and a grace period has to pass.
+ */
+static void words_shrink(struct work_struct *work)
 {
-	return (u64)(READ_ONCE(arena->places.nr) - READ_ONCE(arena->nr_holes)) *
-	       PLACES_PER_PAGE;
-}
+	struct twheel *tw = container_of(work, struct twheel, words.work);
+	void *gone[SHRINK_STEP];
+	unsigned int i, nr_gone;
+	bool more = true;
+	u32 nr = 0;
 
-static int arena_provide(struct twheel *tw)
-{
-	bool full = false;
-	int err = 0;
+	/* At the last close twheel_words_free() frees the rest. */
+	while (more && !READ_ONCE(tw->wake.closing)) {
+		unsigned int left = SHRINK_STEP;
 
-	if (mutex_lock_killable(&tw->arena.mutex))
-		return -EINTR;
-	/* Someone else may have grown it, or freed places, meanwhile. */
-	if (llist_empty(&tw->arena.freed)) {
-		full = arena_size(&tw->arena) >=
-		       arena_limit(&tw->arena) + atomic_read(&tw->arena.nr_retired);
-		if (!full)
-			err = arena_grow(tw);
-	}
-	mutex_unlock(&tw->arena.mutex);
-	return full ? pass_wait_killable(tw) : err;
-}
+		nr_gone = 0;
+		mutex_lock(&tw->arena.mutex);
+		for (; left && nr < tw->words.pages.nr; left--, nr++) {
+			void *words = twheel_words_page(&tw->words, nr);
 
-/* What arena_shrink() has put aside is free as well. */
-static noinline void sifted_take(struct twheel_arena *arena)
-	__must_hold(&arena->free_lock)
-{
-	lockdep_assert_held(&arena->free_lock);
-	if (arena->sifted.nr)
-		arena->sifted.last->next = NULL;
-	arena->free = arena->sifted.first;
-	arena->sifted = (struct chain){};
-}
-
-/* Move up to @nr free places to the end of a chain; returns how many. */
-static __always_inline unsigned int places_pop(struct twheel_arena *arena,
-					       unsigned int nr,
-					       struct llist_node ***tail)
-{
-	struct llist_node *place;
-	unsigned int got = 0;
-
-	spin_lock(&arena->free_lock);
-	while (got < nr) {
-		if (!arena->free)
-			arena->free = llist_del_all(&arena->freed);
-		if (unlikely(!arena->free))
-			sifted_take(arena);
-		if (!arena->free)
-			break;
-		**tail = arena->free;
-		for (place = arena->free; place && got < nr; got++) {
-			*tail = &place->next;
-			place = place->next;
+			/* Nobody has mapped a table that could not be finished. */
+			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
+				continue;
+			twheel_words_set(tw, nr, NULL);
+			gone[nr_gone++] = words;
 		}
-		arena->free = place;
+		more = nr < tw->words.pages.nr;
+		mutex_unlock(&tw->arena.mutex);
+		/* For word_at(). */
+		if (nr_gone)
+			synchronize_rcu();
+		for (i = 0; i < nr_gone; i++)
+			twheel_page_put(&tw->memory, gone[i]);
+		cond_resched();
 	}
-	spin_unlock(&arena->free_lock);
-	return got;
 }
 
-/* Take @nr places; fewer, and the reason in @err, when there is no more. */
-static __always_inline unsigned int places_take(struct twheel *tw,
-						unsigned int nr,
-						struct llist_node **chain,
-						int *err)
-{
-	struct llist_node **tail = chain;
-	unsigned int got = 0, reclaims = 0;
-
-	for (;;) {
-		got += places_pop(&tw->arena, nr - got, &tail);
-		if (got == nr)
-			break;
-		*err = arena_provide(tw);
-		if (!*err)
-			continue;
-		/*
-		 * No more memory: but some may be waiting in the inbox, or away
-		 * with arena_shrink(), which others may keep from going on.
-		 */
-		if (reclaims++ > (READ_ONCE(tw->shrink.running) ? 3 : 0) ||
-		    pass_wait_killable(tw))
-			break;
-	}
-	*tail = NULL;
-	return got;
-}
-
-/* Chain a place that has become free, for ending_done. */
-static void place_free(struct twheel_arena *arena, struct twheel_timeout *t, u64 state,
-		       struct ending *ending)
-{
-	/*
-	 * G8: a place whose generations are used up is not used again.  The
-	 * last state has generation 0, which no id has.
-	 */
-	if (!state_gen(state)) {
-		atomic_inc(&arena->nr_retired);
-		return;
-	}
-	chain_add(&ending->places, t);
-}
-
-/* The life of one that was UNREAD is over; its place does not count any more. */
-static inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout *t,
-			       u64 state, struct ending *ending)
-	__must_hold(&tw->events.lock)
-{
-	state = state_freed(state);
-	atomic64_set(&t->state, state);
-	place_free(arena, t, state, ending);
-	ending->nr_places++;
-}
-
-/* Count timeouts in; returns how many there was a place for, exactly. */
-static inline unsigned int live_take(struct twheel_arena *arena, unsigned int nr)
-{
-	int live = atomic_read(&arena->live);
-	unsigned int got;
-
-	do {
-		got = min_t(unsigned int, nr, arena->max_pending - live);
-		if (!got)
-			return 0;
-	} while (!atomic_try_cmpxchg(&arena->live, &live, live + got));
-	return got;
-}
-
-static void live_give(struct twheel *tw, unsigned int nr)
-{
-	int live;
-
-	if (!nr)
-		return;
-	live = atomic_sub_return(nr, &tw->arena.live);
-	if (live + nr >= tw->arena.max_pending)
-		wake_waiters(&tw->wake, EPOLLOUT | EPOLLWRNORM, nr);
-}
-
-static struct twheel_periodic_page *
-periodic_page(const struct twheel_periodic *periodic)
-{
-	return (struct twheel_periodic_page *)((unsigned long)periodic & PAGE_MASK);
-}
-
-/* Have a page share that of the page beside it, or make one for both. */
-static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
-	__must_hold(&tw->arena.mutex)
-{
-	struct twheel_periodic_page *both = NULL;
-	struct twheel_page *beside;
-	int err;
-
-	rcu_read_lock();
-	beside = page_at(&tw->arena, nr ^ 1);
-	if (beside && beside->periodic)
-		both = periodic_page(beside->periodic);
-	rcu_read_unlock();
-	if (!both) {
-		err = page_get(&tw->memory, (void **)&both);
-		if (err)
-			return err;
-	}
-	both->nr_halves++;
-	/* Pairs with the READ_ONCE in timeout_periodic(). */
-	smp_store_release(&page->periodic, &both->half[nr & 1]);
-	return 0;
-}
-
-/* Make sure that the timeout of an index, if it is still there, may be periodic. */
-static int periodic_provide(struct twheel *tw, u32 index)
-{
-	u32 nr = index / PLACES_PER_PAGE;
-	struct twheel_page *page;
-	int err = 0;
-
-	rcu_read_lock();
-	page = page_at(&tw->arena, nr);
-	if (!page || READ_ONCE(page->periodic)) {
-		rcu_read_unlock();
-		return 0;
-	}
-	rcu_read_unlock();
-	if (mutex_lock_killable(&tw->arena.mutex))
-		return -EINTR;
-	/* It may be another page, or none, by now; it is not removed meanwhile. */
-	rcu_read_lock();
-	page = page_at(&tw->arena, nr);
-	rcu_read_unlock();
-	if (page && !page->periodic)
-		err = periodic_add(tw, page, nr);
-	mutex_unlock(&tw->arena.mutex);
-	return err;
-}
-
-/* A page goes: whether what it has beside goes with it. */
-static bool periodic_remove(struct twheel_page *page)
-{
-	return page->periodic && !--periodic_page(page->periodic)->nr_halves;
-}
-
-/*
- * Room in the wheel: G4 nothing lost.  Every entry that the kthread inserts was
- * promised here, when failing was still an option: one for each pending
- * timeout, one for each periodic one that waits to be read, one for each stale
- * entry until it is dropped.
+/**
+ * twheel_refresh_shrink() - have pages of words given back that no place needs
+ * @tw: the wheel
+ *
+ * Context: any.
  */
-
-/* A gift is linked by what will be its link in the wheel. */
-static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
-
-static int chunks_add(struct twheel *tw)
-	__must_hold(&tw->room.mutex)
+void twheel_refresh_shrink(struct twheel *tw)
 {
-	void *page;
-	int err = page_get(&tw->memory, &page);
-
-	if (err)
-		return err;
-	llist_add(page, &tw->room.gifts);
-	tw->room.nr_chunk_pages++;
-	return 0;
+	queue_work(words_workers, &tw->words.work);
 }
 
-static int room_provide(struct twheel *tw)
-{
-	int err = 0;
-
-	if (mutex_lock_killable(&tw->room.mutex))
-		return -EINTR;
-	while (!err && atomic_long_read(&tw->room.used) > tw->room.provided) {
-		long room = atomic_long_read(&tw->room.used) + ROOM_AHEAD;
-
-		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
-			err = chunks_add(tw);
-		else
-			/* Never less: who takes room has no lock. */
-			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
-	}
-	if (err) {
-		/* What there is may suffice, with nothing in reserve. */
-		long room = atomic_long_read(&tw->room.used);
-
-		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->room.nr_chunk_pages) {
-			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
-			err = 0;
-		}
-	}
-	WRITE_ONCE(tw->room.short_of, err);
-	mutex_unlock(&tw->room.mutex);
-	return err;
-}
-
-static void room_give(struct twheel_room *room, unsigned int nr)
-{
-	if (nr)
-		atomic_long_sub(nr, &room->used);
-}
-
-/* False where more chunks are needed for it. */
-static inline bool room_take_at_hand(struct twheel_room *room, unsigned int nr)
-{
-	if (atomic_long_add_return(nr, &room->used) <= READ_ONCE(room->provided))
-		return true;
-	room_give(room, nr);
-	return false;
-}
-
-static int room_take(struct twheel *tw, unsigned int nr)
-{
-	int err;
-
-	if (atomic_long_add_return(nr, &tw->room.used) <= READ_ONCE(tw->room.provided))
-		return 0;
-	err = room_provide(tw);
-	if (err)
-		room_give(&tw->room, nr);
-	return err;
-}
-
-/*
- * The same, where there is no memory for it, or no more may be taken: some of the
- * room belongs to those that were cancelled in the inbox, and to stale entries.
+/**
+ * twheel_refresh_begin() - begin without a refresh table
+ * @words: the table
+ * @mutex: &twheel_arena.mutex
+ *
+ * Context: process.
  */
-static int room_take_all_the_same(struct twheel *tw, unsigned int nr)
+void twheel_refresh_begin(struct twheel_words *words, struct mutex *mutex)
 {
-	int err = room_take(tw, nr);
-
-	if (likely(!err) || err == -EINTR)
-		return err;
-	WRITE_ONCE(tw->room.starved, true);
-	return pass_wait_killable(tw) ?: room_take(tw, nr);
+	words->pages.mutex = mutex;
+	INIT_WORK(&words->work, words_shrink);
+	address_space_init_once(&words->mapping);
 }
 
-/*
- * Entries beyond what pends are stale; too many of them call for a sweep.  It
- * looks at no more that live than it drops.
+/* Giving memory back */
+
+/* How long memory that nobody needs is left alone, jiffies. */
+#define SHRINK_DELAY	HZ
+
+/**
+ * twheel_shrink_request() - have memory given back, after a while
+ * @tw: the wheel
+ *
+ * To look through all free places, or all entries, is expensive.  A caller that has let
+ * go of many timeouts may be about to let go of more, or to arm again.
+ *
+ * Context: any but interrupts.
  */
-static bool room_is_wasted(const struct twheel_room *room,
-			   const struct twheel_arena *arena, unsigned int slack)
-{
-	s64 pending = atomic_read(&arena->live);
-
-	return atomic_long_read(&room->used) > 2 * pending + slack;
-}
-
-/* Places and room that nobody needs; too much of it is to be given back. */
-static bool memory_is_wasted(const struct twheel_shrink *shrink,
-			     const struct twheel_arena *arena,
-			     const struct twheel_room *room)
-{
-	u64 live = atomic_read(&arena->live);
-
-	if (READ_ONCE(shrink->wanted))
-		return false;
-	return (live < READ_ONCE(shrink->below) &&
-		arena_size(arena) > 2 * live + FREE_SLACK) ||
-	       READ_ONCE(room->provided) > 2 * live + ROOM_SLACK;
-}
-
-/*
- * Looking through all free places, or all entries, is dear, and whoever has let go of
- * many may be about to let go of more, or to arm again: there is no hurry.
- */
-static void shrink_request(struct twheel *tw)
+void twheel_shrink_request(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
 	if (!tw->shrink.wanted && !tw->wake.closing) {
@@ -2112,8 +1599,378 @@ static void shrink_request(struct twheel *tw)
 	spin_unlock(&tw->wake.lock);
 }
 
-/* Finish a batch of timeouts that have ended. */
-static void ending_done(struct twheel *tw, struct ending *ending)
+/*
+ * While RCU waits, whoever finds a page may read its state words, and finds that
+ * its places are free.  Of the first place the rest is RCU's; of the second one the
+ * node links pages that are freed at once, and user_data says whose they are.
+ */
+static_assert(offsetofend(struct twheel_timeout, node) -
+	      offsetof(struct twheel_timeout, user_data) >=
+	      sizeof(struct rcu_head));
+
+static struct rcu_head *page_rcu(struct twheel_page *page)
+{
+	return (struct rcu_head *)&page->timeout[0].user_data;
+}
+
+static void pages_free_rcu(struct rcu_head *head)
+{
+	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
+	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
+
+	for (; page; page = next) {
+		next = (struct twheel_page *)page->timeout[1].node.next;
+		if (page->last_half)
+			twheel_page_put(&tw->memory, periodic_page(page->periodic));
+		twheel_page_put(&tw->memory, page);
+	}
+	/* Nothing of the wheel is touched after that: see twheel_arena_free(). */
+	if (atomic_dec_and_test(&tw->arena.nr_leaving))
+		wake_up_var(&tw->arena.nr_leaving);
+}
+
+/*
+ * Take a page out of which all places are free and not on the free list.  G8: its
+ * indices may be used again, their ids are not.  One that is near the end of its
+ * generations is kept, or the pages after it would have few.
+ */
+static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
+	__must_hold(&arena->mutex)
+{
+	u32 nr = page->first_index / PLACES_PER_PAGE;
+	u32 i, gen = arena->first_gen;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
+	if (gen > S32_MAX)
+		return false;
+	arena->first_gen = gen;
+	twheel_pages_set(&arena->places, nr, NULL);
+	/* Pairs with the acquire in look_begin(). */
+	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
+	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
+	arena->first_hole = min(arena->first_hole, nr);
+	page->last_half = periodic_remove(page);
+	return true;
+}
+
+/* What is to be given back: not what will soon be wanted again. */
+static void shrink_begin(struct twheel *tw)
+{
+	u64 live = atomic_read(&tw->arena.live);
+	u64 wanted = live + live / 2 + FREE_SLACK / 2;
+	u64 size;
+
+	WRITE_ONCE(tw->shrink.running, true);
+	/* The next look is worth while when half of what is live has gone. */
+	WRITE_ONCE(tw->shrink.below, live / 2);
+	/* Pairs with arena_add(): a page that is not counted now overrules that. */
+	smp_mb();
+	size = arena_size(&tw->arena);
+	tw->shrink.step = (struct shrink_state){
+		.phase		= SHRINK_PICKS,
+		.nr_left	= size,
+		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
+	};
+}
+
+/*
+ * Whether all places of a page are free, and how many of them were looked at to
+ * tell.  One that is retired, or about to be, stays with its page: see
+ * page_remove().
+ */
+static bool page_is_free(const struct twheel_page *page, int *left)
+{
+	u32 i;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		u64 state = timeout_state(&page->timeout[i]);
+
+		--*left;
+		if (!state_is_free(state) || !state_gen(state) ||
+		    state_gen(state) > S32_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* Pick pages that are free as a whole.  They need not stay so. */
+static void shrink_pick(struct twheel *tw)
+{
+	struct shrink_state *shrink = &tw->shrink.step;
+	struct twheel_page *page;
+	int left = SHRINK_STEP;
+
+	rcu_read_lock();
+	while (left > 0 && shrink->nr_excess &&
+	       shrink->page < READ_ONCE(tw->arena.places.nr)) {
+		page = page_at(&tw->arena, shrink->page++);
+		left--;
+		if (!page || !page_is_free(page, &left))
+			continue;
+		page->picked = true;
+		page->nr_found = 0;
+		shrink->nr_excess--;
+		shrink->nr_picked++;
+	}
+	rcu_read_unlock();
+	if (left > 0)
+		shrink->phase = SHRINK_SIFTS;
+}
+
+/* A place of a page that is picked: true when it was the last one. */
+static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
+{
+	t->node.next = page->nr_found ? &page->timeout[page->found].node : NULL;
+	page->found = timeout_slot(t);
+	return ++page->nr_found == PLACES_PER_PAGE;
+}
+
+/*
+ * Go over the free list, take off it the places of pages that are picked, and put
+ * the others aside, where whoever needs one finds them.
+ */
+static void shrink_sift(struct twheel *tw)
+{
+	struct shrink_state *shrink = &tw->shrink.step;
+	unsigned int i;
+
+	spin_lock(&tw->arena.free_lock);
+	for (i = 0; i < SHRINK_STEP && shrink->nr_left && shrink->nr_picked; i++) {
+		struct twheel_timeout *t;
+		struct twheel_page *page;
+
+		if (!tw->arena.free)
+			tw->arena.free = llist_del_all(&tw->arena.freed);
+		if (!tw->arena.free)
+			break;
+		t = llist_entry(tw->arena.free, struct twheel_timeout, node);
+		tw->arena.free = tw->arena.free->next;
+		page = timeout_page(t);
+		shrink->nr_left--;
+		if (!page->picked) {
+			chain_add(&tw->arena.sifted, t);
+		} else if (page_find(page, t)) {
+			shrink->nr_picked--;
+			WRITE_ONCE(t->user_data, (unsigned long)shrink->freeing);
+			shrink->freeing = t;
+		}
+	}
+	spin_unlock(&tw->arena.free_lock);
+	if (i < SHRINK_STEP)
+		shrink->phase = SHRINK_FREES;
+}
+
+/* Those of its places that twheel_arena_shrink() has go back to the free list. */
+static void page_keep(struct twheel *tw, struct twheel_page *page)
+{
+	struct chain chain = {};
+	struct llist_node *node, *next;
+
+	page->picked = false;
+	node = page->nr_found ? &page->timeout[page->found].node : NULL;
+	for (; node; node = next) {
+		next = node->next;
+		chain_add(&chain, llist_entry(node, struct twheel_timeout, node));
+	}
+	if (chain.nr)
+		llist_add_batch(chain.first, chain.last, &tw->arena.freed);
+}
+
+/* Free some of the pages that were found.  False where others are adding. */
+static bool shrink_free(struct twheel *tw)
+{
+	struct shrink_state *shrink = &tw->shrink.step;
+	struct twheel_page *removed = NULL;
+	int left = SHRINK_STEP;
+
+	if (!mutex_trylock(&tw->arena.mutex))
+		return false;
+	while (shrink->freeing && left > 0) {
+		struct twheel_timeout *t = shrink->freeing;
+		struct twheel_page *page = timeout_page(t);
+
+		shrink->freeing = (void *)(unsigned long)t->user_data;
+		left -= PLACES_PER_PAGE;
+		if (!page_remove(&tw->arena, page)) {
+			page_keep(tw, page);
+			continue;
+		}
+		page->timeout[1].node.next = (struct llist_node *)removed;
+		removed = page;
+		shrink->removed = true;
+	}
+	mutex_unlock(&tw->arena.mutex);
+	if (!shrink->freeing) {
+		shrink->phase = SHRINK_SETTLES;
+		shrink->page = 0;
+	}
+	if (removed) {
+		removed->timeout[1].user_data = (unsigned long)tw;
+		atomic_inc(&tw->arena.nr_leaving);
+		call_rcu_hurry(page_rcu(removed), pages_free_rcu);
+	}
+	return true;
+}
+
+/* Pages some of whose places were in use after all. */
+static void shrink_settle(struct twheel *tw)
+{
+	struct shrink_state *shrink = &tw->shrink.step;
+	struct twheel_page *page;
+	int left = SHRINK_STEP;
+
+	rcu_read_lock();
+	while (left > 0 && shrink->nr_picked) {
+		page = page_at(&tw->arena, shrink->page++);
+		left--;
+		if (!page || !page->picked)
+			continue;
+		left -= page->nr_found;
+		page_keep(tw, page);
+		shrink->nr_picked--;
+		shrink->in_vain = true;
+	}
+	rcu_read_unlock();
+	if (!shrink->nr_picked)
+		shrink->phase = SHRINK_NOTHING;
+}
+
+static void shrink_end(struct twheel *tw)
+{
+	struct chain sifted;
+
+	spin_lock(&tw->arena.free_lock);
+	sifted = tw->arena.sifted;
+	tw->arena.sifted = (struct chain){};
+	spin_unlock(&tw->arena.free_lock);
+	if (sifted.nr)
+		llist_add_batch(sifted.first, sifted.last, &tw->arena.freed);
+
+	/* What was in the way was there for a moment only. */
+	if (tw->shrink.step.in_vain)
+		WRITE_ONCE(tw->shrink.below, U32_MAX);
+	/* What users have mapped follows what it is for. */
+	if (READ_ONCE(tw->words.made) && tw->shrink.step.removed)
+		twheel_refresh_shrink(tw);
+	WRITE_ONCE(tw->shrink.running, false);
+	WRITE_ONCE(tw->shrink.wanted, false);
+	/* Who let go of more meanwhile has not asked again. */
+	smp_mb();
+	if (memory_is_wasted(&tw->shrink, &tw->arena, &tw->room))
+		twheel_shrink_request(tw);
+}
+
+/* Go on with it in a jiffy. */
+static void shrink_later(struct twheel *tw)
+{
+	spin_lock(&tw->wake.lock);
+	if (!tw->wake.closing)
+		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
+					   &tw->shrink.work, 1);
+	spin_unlock(&tw->wake.lock);
+}
+
+/* Some of what the present phase asks for.  False where it has to wait. */
+static bool shrink_step(struct twheel *tw)
+{
+	switch (tw->shrink.step.phase) {
+	case SHRINK_PICKS:
+		shrink_pick(tw);
+		return true;
+	case SHRINK_SIFTS:
+		shrink_sift(tw);
+		return true;
+	case SHRINK_FREES:
+		return shrink_free(tw);
+	default:
+		shrink_settle(tw);
+		return true;
+	}
+}
+
+/**
+ * twheel_arena_shrink() - give back pages of places when more than half of all places are free
+ * @tw: the wheel
+ * @budget: of the turn
+ *
+ * A burst must not keep its memory for ever.  Pages whose places are all free are picked.
+ * Then all free places are looked at, and the places of picked pages are kept back.  A page
+ * of which all places were found is freed.  A page of which somebody has taken a place
+ * meanwhile is not.  No other place is away at any time: a caller that needs one gets it.
+ *
+ * It comes after a pass, which has fetched from the inbox the places of timeouts that were
+ * cancelled there.
+ *
+ * Context: the kthread after a pass; sleeps.
+ * Return: false when the budget ran out before that was done.
+ */
+bool twheel_arena_shrink(struct twheel *tw, struct budget *budget)
+{
+	if (!tw->shrink.running)
+		shrink_begin(tw);
+	while (tw->shrink.step.phase != SHRINK_NOTHING) {
+		if (budget_is_spent(budget))
+			return false;
+		/* Who holds arena.mutex is adding, and may sleep. */
+		if (!shrink_step(tw)) {
+			shrink_later(tw);
+			return true;
+		}
+		budget_spend(budget, SHRINK_STEP);
+		cond_resched();
+	}
+	shrink_end(tw);
+	return true;
+}
+
+static void shrink_due(struct kthread_work *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, shrink.work.work);
+
+	tw->shrink.due = true;
+	twheel_turn_request(&tw->wake.turn);
+}
+
+/**
+ * twheel_shrink_init() - begin with nothing to be given back
+ * @shrink: memory that is given back
+ *
+ * Context: any.
+ */
+void twheel_shrink_init(struct twheel_shrink *shrink)
+{
+	kthread_init_delayed_work(&shrink->work, shrink_due);
+}
+
+/* What has ended */
+
+/**
+ * twheel_live_give() - count timeouts out
+ * @tw: the wheel
+ * @nr: how many
+ *
+ * Context: process or kthread; under none of the wheel's locks.
+ */
+void twheel_live_give(struct twheel *tw, unsigned int nr)
+{
+	int live;
+
+	if (!nr)
+		return;
+	live = atomic_sub_return(nr, &tw->arena.live);
+	if (live + nr >= tw->arena.max_pending)
+		twheel_wake_waiters(&tw->wake, EPOLLOUT | EPOLLWRNORM, nr);
+}
+
+/**
+ * twheel_ending_done() - finish a batch of timeouts that have ended
+ * @tw: the wheel
+ * @ending: what they leave to be done
+ *
+ * Context: process or kthread; under none of the wheel's locks.
+ */
+void twheel_ending_done(struct twheel *tw, struct ending *ending)
 {
 	if (ending->places.first)
 		llist_add_batch(ending->places.first, ending->places.last,
@@ -2121,34 +1978,31 @@ static void ending_done(struct twheel *tw, struct ending *ending)
 	if (ending->nr_cancelled)
 		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
 	room_give(&tw->room, ending->nr_room);
-	live_give(tw, ending->nr_places);
+	twheel_live_give(tw, ending->nr_places);
 	if (ending->nr_cancelled && room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK))
-		wake_at(tw, WAKE_NOW);
+		twheel_wake_at(tw, WAKE_NOW);
 	if (unlikely(memory_is_wasted(&tw->shrink, &tw->arena, &tw->room)))
-		shrink_request(tw);
+		twheel_shrink_request(tw);
 }
 
 /* Periods */
 
-/*
- * How many periods have passed by @until_ns, the first one included; no loop
- * per period, however many there are.
- */
-static u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
-{
-	u64 late_ns = until_ns - deadline_ns;
-
-	return late_ns < interval_ns ? 1 : div64_u64(late_ns, interval_ns) + 1;
-}
-
-/*
- * A periodic timeout with an unread event is not in the wheel: nobody works for
- * periods that nobody reads.  With a fixed rate, those that have passed since it
- * expired are counted here, for whoever asks.  G1: a period counts from the edge of
+/**
+ * twheel_periods_unread() - count the periods that nobody has counted yet
+ * @clock: the wheel's clock
+ * @t: a timeout
+ * @state: its state
+ *
+ * A periodic timeout with an unread event is not in the wheel: nobody works for periods
+ * that nobody reads.  With a fixed rate, the periods that have passed since it expired are
+ * counted here, for any caller that asks.  G1 never early: a period counts from the edge of
  * its tick on, as if it had expired.
+ *
+ * Context: any; under &twheel_events.lock.
+ * Return: how many have passed, within the limit of repeats; 0 for any other timeout.
  */
-static u64 periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
-			  u64 state)
+u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
+				 u64 state)
 	__must_hold(&tw->events.lock)
 {
 	const struct twheel_periodic *periodic = timeout_periodic(t);
@@ -2167,18 +2021,20 @@ static u64 periods_unread(const struct twheel_clockwork *clock, const struct twh
 	return nr;
 }
 
-/* What @nr more expirations make of the count in an event. */
-static u32 periods_count(u32 count, u64 nr)
-{
-	return min(count + nr, (u64)U32_MAX);
-}
-
-/*
- * Write down what periods_unread() has counted.  G4: a reader who has looked at the
- * event, and copies it just now, sees that it has grown, if nothing else has changed.
+/**
+ * twheel_periods_settle() - write down the periods that twheel_periods_unread() has counted
+ * @tw: the wheel
+ * @t: the timeout
+ * @state: its state
+ * @nr: how many
+ *
+ * G4 nothing lost: a reader that has looked at the event, and copies it just now, sees that
+ * it has grown, if nothing else has changed.
+ *
+ * Context: any; under &twheel_events.lock.
  */
-static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
-			   u64 nr)
+void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
+				  u64 nr)
 	__must_hold(&tw->events.lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
@@ -2195,35 +2051,7 @@ static void periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 	t->fired_ns = deadline_tick(&tw->clock, t->deadline_ns) * tw->clock.tick_ns;
 }
 
-/* The ready list: linked by index, since a timeout has no room for pointers */
-
-static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 link)
-{
-	u32 index = link - 1;
-
-	/* Its place is in use, and its page there. */
-	return link ? &own_page_at(arena, index)->timeout[index % PLACES_PER_PAGE] :
-		      NULL;
-}
-
-static inline void ready_add(struct twheel_events *events, struct twheel_timeout *t,
-			     u32 index)
-	__must_hold(&events->lock)
-{
-	struct twheel_timeout *last = events->last;
-	u32 link = index + 1;
-
-	lockdep_assert_held(&events->lock);
-	t->prev = events->last_link;
-	t->next = 0;
-	if (last)
-		last->next = link;
-	else
-		events->first = t;
-	events->last = t;
-	events->last_link = link;
-	WRITE_ONCE(events->nr_unread, events->nr_unread + 1);
-}
+/* Reading events */
 
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->events.lock)
@@ -2261,919 +2089,20 @@ static void ready_cut(struct twheel_events *events, struct twheel_timeout *first
 	WRITE_ONCE(events->nr_unread, events->nr_unread - nr);
 }
 
-/* Take a timeout's event away, which is revoked. */
-static void event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
+/**
+ * twheel_event_take() - take an unread timeout off the ready list: its event is revoked
+ * @tw: the wheel
+ * @t: the timeout
+ * @state: its state
+ *
+ * Context: any; under &twheel_events.lock.
+ */
+void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->events.lock)
 {
-	periods_settle(tw, t, state, periods_unread(&tw->clock, t, state));
+	twheel_periods_settle(tw, t, state, twheel_periods_unread(&tw->clock, t, state));
 	ready_del(tw, t);
 	tw->events.changes++;
-}
-
-/*
- * Single ARMs and CANCELs get code of their own, which the compiler makes of the same
- * source: arm_*() and cancel_*() are there for one entry and for many.
- */
-
-/* Arming */
-
-/*
- * Put a chain of QUEUED timeouts into the inbox; wake_for() has to follow.  The
- * chain is not to be touched any more.  Returns when it has to be looked at:
- * @due_ns, or now when the inbox is getting full.
- *
- * Those who re-arm what is QUEUED leave it where it is and trust that the next
- * pass finds it in the inbox.  So it is put there under the lock in which it
- * becomes QUEUED; twheel_arm_commit(), which has no lock, does otherwise.
- */
-static u64 inbox_add(struct twheel_inbox *inbox, const struct chain *chain, u64 due_ns)
-{
-	unsigned int len;
-
-	if (!chain->nr)
-		return due_ns;
-	len = atomic_add_return(chain->nr, &inbox->len);
-	llist_add_batch(chain->first, chain->last, &inbox->list);
-	if (len >= INBOX_WATERMARK && len - chain->nr < INBOX_WATERMARK)
-		return WAKE_NOW;
-	return due_ns;
-}
-
-/* Starting: with the first timeout */
-
-static clockid_t twheel_clockid(const struct twheel_clockwork *clock)
-{
-	switch (clock->kind) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return CLOCK_BOOTTIME;
-	case TWHEEL_CLOCK_REALTIME:
-		return CLOCK_REALTIME;
-	case TWHEEL_CLOCK_TAI:
-		return CLOCK_TAI;
-	default:
-		return CLOCK_MONOTONIC;	/* not used by the virtual clock */
-	}
-}
-
-static int twheel_start(struct twheel *tw)
-	__must_hold(&tw->control.mutex)
-{
-	struct twheel_wheel_config config = {
-		.slots		= tw->control.slots,
-		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
-		.rewinds	= tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
-				  tw->clock.kind == TWHEEL_CLOCK_TAI,
-	};
-	int err;
-
-	tw->clock.offset_ns = namespace_offset_ns(tw->clock.kind);
-	/* One more than the last tick that any clock reaches. */
-	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
-	config.max_tick = tw->clock.max_tick;
-	tw->slots_size = twheel_wheel_size(&config);
-	err = area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
-	if (err) {
-		tw->clock.offset_ns = 0;
-		return err;
-	}
-	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
-			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
-	hrtimer_setup(&tw->wake.timer, timer_fired, twheel_clockid(&tw->clock),
-		      HRTIMER_MODE_ABS_SOFT);
-	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
-	/* Pairs with the acquires in arm_allowed() and elsewhere. */
-	smp_store_release(&tw->control.started, true);
-	return 0;
-}
-
-static int twheel_start_lazily(struct twheel *tw)
-{
-	int err = 0;
-
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	if (tw->control.draining)
-		err = -ESHUTDOWN;
-	else if (!tw->control.started)
-		err = twheel_start(tw);
-	mutex_unlock(&tw->control.mutex);
-	return err;
-}
-
-/**
- * twheel_is_started() - whether a wheel's configuration is final
- * @tw: the wheel
- *
- * Context: any.
- * Return: true once it was set up or armed.
- */
-bool twheel_is_started(const struct twheel *tw)
-{
-	/* Pairs with the release in twheel_start(). */
-	return smp_load_acquire(&tw->control.started);
-}
-
-/* Before @nr are armed; what comes in between is settled by commit. */
-static int arm_allowed(struct twheel *tw, unsigned int nr)
-{
-	if (READ_ONCE(tw->control.draining))
-		return -ESHUTDOWN;
-	/* An ARM that arms nothing leaves SETUP open. */
-	if (likely(twheel_is_started(tw)) || !nr)
-		return 0;
-	return twheel_start_lazily(tw);
-}
-
-/**
- * struct life - times of a timeout, as asked for by ARM or REARM
- * @flags: those of the state word
- * @deadline_ns: absolute
- * @interval_ns: not below a tick; 0 for a one-shot
- * @repeats: 0 for no limit
- */
-struct life {
-	u64 flags;
-	u64 deadline_ns;
-	u64 interval_ns;
-	u32 repeats;
-};
-
-/* 0 for a one-shot that nothing is to be said against, which nearly all are. */
-static inline u64 life_oddities(const struct twheel_arm *arm)
-{
-	return (arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
-	       arm->reserved | arm->interval_ns;
-}
-
-static inline int life_check(const struct twheel_arm *arm)
-{
-	if (likely(!life_oddities(arm)))
-		return 0;
-	if (arm->reserved)
-		return -EINVAL;
-	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY))
-		return -EINVAL;
-	if (!arm->interval_ns &&
-	    (arm->repeats || (arm->flags & TWHEEL_ARM_FIXED_DELAY)))
-		return -EINVAL;
-	return 0;
-}
-
-static inline u64 arm_deadline_ns(const struct twheel_arm *arm, u64 now_ns)
-{
-	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
-		return min(arm->expires_ns, TWHEEL_TIME_NEVER);
-	return time_add(now_ns, arm->expires_ns);
-}
-
-/* Of a one-shot, and what others have in common with it. */
-static __always_inline struct life life_once(const struct twheel_arm *arm,
-					     u64 now_ns)
-{
-	struct life life = { .deadline_ns = arm_deadline_ns(arm, now_ns) };
-
-	life.flags = flags_once(life.deadline_ns <= now_ns &&
-				life.deadline_ns < TWHEEL_TIME_NEVER);
-	return life;
-}
-
-static __always_inline struct life life_of(const struct twheel_clockwork *clock,
-					   const struct twheel_arm *arm,
-					   u64 now_ns)
-{
-	struct life life = life_once(arm, now_ns);
-
-	if (likely(!arm->interval_ns))
-		return life;
-	life.interval_ns = clamp(arm->interval_ns, clock->tick_ns,
-				 TWHEEL_TIME_NEVER);
-	life.flags |= flags_periodic(false, arm->flags & TWHEEL_ARM_FIXED_DELAY,
-				     arm->repeats);
-	life.repeats = arm->repeats;
-	return life;
-}
-
-/* When the kthread has to look at it. */
-static inline u64 life_due_ns(const struct life *life)
-{
-	return state_is_overdue(life->flags) ? WAKE_NOW : life->deadline_ns;
-}
-
-/*
- * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
- * saw the place's last life, may read while we write, and find out afterwards.
- */
-static inline void life_begin(struct twheel_words *words, struct twheel_timeout *t,
-			      u64 state, const struct life *life)
-{
-	word_begin(words, t, state);
-	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
-	if (unlikely(state_is_periodic(life->flags))) {
-		struct twheel_periodic *periodic = timeout_periodic(t);
-		u32 slot = timeout_slot(t);
-
-		WRITE_ONCE(periodic->interval_ns[slot], life->interval_ns);
-		WRITE_ONCE(periodic->repeats_left[slot], life->repeats);
-		WRITE_ONCE(periodic->count[slot], 0);
-		WRITE_ONCE(periodic->deliveries[slot], 0);
-	}
-}
-
-/* Give one entry its place. */
-static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
-			     struct twheel_timeout *t, const struct life *life)
-{
-	u64 state = atomic64_read(&t->state);
-
-	life_begin(words, t, state, life);
-	WRITE_ONCE(t->user_data, arm->user_data);
-	arm->id = timeout_id(t, state);
-	/* Nobody acts on it while NEW; the release is in arm_publish(). */
-	atomic64_set(&t->state, state_new(state, life->flags));
-}
-
-/* The usual case: nothing but one-shots, and a place for each. */
-static __always_inline void arm_place_once(struct twheel_words *words,
-					   struct twheel_arm *arm,
-					   unsigned int nr, u64 now_ns,
-					   struct twheel_arming *arming)
-{
-	struct llist_node *place = arming->first;
-	u64 due_ns = WAKE_NEVER;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		struct life life = life_once(&arm[i], now_ns);
-
-		arm_place(words, &arm[i],
-			  llist_entry(place, struct twheel_timeout, node),
-			  &life);
-		due_ns = min(due_ns, life_due_ns(&life));
-		place = place->next;
-	}
-	arming->due_ns = due_ns;
-}
-
-/*
- * Any, of which some may be left out; the last to come get no place when there are
- * not enough.  Returns the places that nobody needed after all.
- */
-static struct llist_node *arm_place_any(struct twheel *tw,
-					struct twheel_arm *arm,
-					unsigned int nr, u64 now_ns,
-					struct twheel_arming *arming,
-					int short_of)
-{
-	struct llist_node **link = &arming->first;
-	struct llist_node *place;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-		struct life life;
-
-		if (arm[i].result)
-			continue;
-		if (!*link) {
-			arm[i].result = short_of;
-			continue;
-		}
-		t = llist_entry(*link, struct twheel_timeout, node);
-		if (arm[i].interval_ns) {
-			arm[i].result = periodic_provide(tw, timeout_index(t));
-			if (arm[i].result)
-				continue;
-		}
-		life = life_of(&tw->clock, &arm[i], now_ns);
-		arm_place(&tw->words, &arm[i], t, &life);
-		arming->due_ns = min(arming->due_ns, life_due_ns(&life));
-		link = &t->node.next;
-	}
-	place = *link;
-	*link = NULL;
-	return place;
-}
-
-/* Take back the places at @chain, which never became more than NEW. */
-static void arm_undo(struct twheel *tw, struct llist_node *chain)
-{
-	struct ending ending = {};
-	struct twheel_timeout *t, *next;
-
-	llist_for_each_entry_safe(t, next, chain, node) {
-		u64 state = atomic64_read(&t->state);
-
-		/* Its id may have been reported: it is not given out again. */
-		if (state_is_new(state)) {
-			state = state_freed(state);
-			atomic64_set(&t->state, state);
-		}
-		place_free(&tw->arena, t, state, &ending);
-		ending.nr_places++;
-		ending.nr_room++;
-	}
-	ending_done(tw, &ending);
-}
-
-static __always_inline int arm_prepare(struct twheel *tw,
-				       struct twheel_arm *arm, unsigned int nr,
-				       struct twheel_arming *arming)
-{
-	unsigned int i, got, nr_valid = nr;
-	int err, short_of = -EAGAIN;
-	u64 now_ns, oddities = 0;
-
-	arming->first = NULL;
-	arming->due_ns = WAKE_NEVER;
-	for (i = 0; i < nr; i++) {
-		oddities |= life_oddities(&arm[i]);
-		arm[i].result = 0;
-	}
-	for (i = 0; i < nr && oddities; i++) {
-		arm[i].result = life_check(&arm[i]);
-		nr_valid -= !!arm[i].result;
-	}
-	err = arm_allowed(tw, nr_valid);
-	if (err)
-		return err;
-	now_ns = twheel_now(&tw->clock);
-
-	got = live_take(&tw->arena, nr_valid);
-	if (got) {
-		err = room_take_all_the_same(tw, got);
-		if (err) {
-			live_give(tw, got);
-			short_of = err;
-			got = 0;
-		}
-	}
-	if (got) {
-		unsigned int taken = places_take(tw, got, &arming->first, &err);
-
-		if (taken < got) {
-			room_give(&tw->room, got - taken);
-			live_give(tw, got - taken);
-			short_of = err;
-			got = taken;
-		}
-	}
-
-	arming->all = !oddities && got == nr;
-	if (likely(arming->all)) {
-		arm_place_once(&tw->words, arm, nr, now_ns, arming);
-	} else {
-		struct llist_node *unused;
-
-		unused = arm_place_any(tw, arm, nr, now_ns, arming, short_of);
-		if (unused)
-			arm_undo(tw, unused);
-	}
-	return 0;
-}
-
-/**
- * twheel_arm_prepare() - find places for a batch of timeouts
- * @tw: the wheel
- * @arm: the batch; out: id and result
- * @nr: how many, up to TWHEEL_BATCH
- * @arming: out: for twheel_arm_commit()
- *
- * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN, -ENOMEM, -ENOSPC, or -EINTR by a fatal signal, when none
- * can be armed.
- */
-int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
-		       unsigned int nr, struct twheel_arming *arming)
-{
-	return nr == 1 ? arm_prepare(tw, arm, 1, arming) :
-			 arm_prepare(tw, arm, nr, arming);
-}
-
-/* From here on it is everybody's. */
-static inline void arm_publish(struct twheel_timeout *t)
-{
-	u64 state = atomic64_read(&t->state);
-
-	/* Releases the fields to whoever acts on the state. */
-	atomic64_set_release(&t->state, state_published(state));
-}
-
-static __always_inline int arm_commit(struct twheel *tw,
-				      struct twheel_arming *arming,
-				      unsigned int nr)
-{
-	struct chain chain = { .first = arming->first };
-	struct llist_node *node = arming->first;
-	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
-	u64 due_ns;
-	unsigned int i;
-	int err = 0;
-
-	/* Pairs with synchronize_rcu() in twheel_drain(). */
-	rcu_read_lock();
-	if (READ_ONCE(tw->control.draining)) {
-		err = -ESHUTDOWN;
-		nr = 0;
-	}
-	atomic64_add(nr, &tw->arena.armed);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t =
-			llist_entry(node, struct twheel_timeout, node);
-
-		arm_publish(t);
-		chain.last = node;
-		node = node->next;
-	}
-	chain.nr = nr;
-	if (nr) {
-		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
-		/*
-		 * One of them was re-armed before it was in the inbox, and the
-		 * pass that this called for may not have found it.  Both sides
-		 * have a full barrier between the two: llist_add_batch() here,
-		 * atomic_inc_return() there.
-		 */
-		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
-			due_ns = WAKE_NOW;
-		wake_for(tw, due_ns);
-	}
-	rcu_read_unlock();
-	if (node)
-		arm_undo(tw, node);
-	return err;
-}
-
-/**
- * twheel_arm_commit() - arm what was reported to the user
- * @tw: the wheel
- * @arming: from twheel_arm_prepare(); used up
- * @nr: how many of those that were given places; the places of the others are
- *	given back
- *
- * Context: process.
- * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
- * armed.
- */
-int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
-		      unsigned int nr)
-{
-	return nr == 1 ? arm_commit(tw, arming, 1) : arm_commit(tw, arming, nr);
-}
-
-/* Looking at ids, and cancelling */
-
-/*
- * As timeout_by_id(), for those who do not hold the lock: a timeout that is
- * just being re-armed is waited for.
- */
-static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
-						  u64 *state)
-{
-	struct twheel_timeout *t;
-
-	while ((t = timeout_by_id(&tw->arena, id, state)) &&
-	       unlikely(state_is_rearming(*state))) {
-		spin_lock(&tw->events.lock);
-		spin_unlock(&tw->events.lock);
-	}
-	return t;
-}
-
-/*
- * What was looked at is committed when the user has been told, in another RCU
- * section.  A timeout that was found after look_begin() is still there in that
- * one, if no page was freed until then: whoever frees pages counts them first and
- * has RCU wait after that, so who does not see the count is waited for.
- */
-static inline void look_begin(struct twheel_arena *arena, struct twheel_look *look)
-{
-	/* Pairs with the release in page_remove(): those pages are not found. */
-	look->changes = smp_load_acquire(&arena->nr_removed);
-}
-
-static inline bool look_is_good(struct twheel_arena *arena,
-				const struct twheel_look *look)
-{
-	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nobody waits for us");
-	return READ_ONCE(arena->nr_removed) == look->changes;
-}
-
-static enum twheel_verdict state_verdict(u64 state)
-{
-	return state_is_unread(state) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
-}
-
-static __always_inline void cancel_look(struct twheel *tw,
-					struct twheel_cancel *cancel,
-					struct twheel_look *look,
-					unsigned int nr)
-{
-	unsigned int i;
-
-	rcu_read_lock();
-	look_begin(&tw->arena, look);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-
-		if (cancel[i].reserved) {
-			cancel[i].result = -EINVAL;
-			continue;
-		}
-		t = timeout_look(tw, cancel[i].id, &look->state[i]);
-		look->timeout[i] = t;
-		cancel[i].result = t ? state_verdict(look->state[i]) : -ENOENT;
-	}
-	rcu_read_unlock();
-}
-
-/**
- * twheel_cancel_look() - what cancelling would say
- * @tw: the wheel
- * @cancel: the batch; out: result
- * @look: out: what was found, for twheel_cancel_commit()
- * @nr: how many, up to TWHEEL_BATCH
- *
- * Context: process.
- */
-void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
-			struct twheel_look *look, unsigned int nr)
-{
-	if (nr == 1)
-		cancel_look(tw, cancel, look, 1);
-	else
-		cancel_look(tw, cancel, look, nr);
-}
-
-static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
-			  struct ending *ending)
-{
-	bool won;
-
-	spin_lock(&tw->events.lock);
-	won = atomic64_read(&t->state) == seen;
-	if (won) {
-		event_take(tw, t, seen);
-		tw->events.revoked++;
-		if (state_keeps_room(seen))
-			ending->nr_room++;
-		timeout_end(&tw->arena, t, seen, ending);
-	}
-	spin_unlock(&tw->events.lock);
-	return won;
-}
-
-static __always_inline bool cancel_pending(struct twheel *tw,
-					   struct twheel_timeout *t, u64 seen,
-					   struct ending *ending)
-{
-	/* In the inbox its link is in use: the kthread will free it. */
-	if (state_is_queued(seen)) {
-		if (!state_change(t, seen, state_dead(seen)))
-			return false;
-	} else {
-		if (!state_change(t, seen, state_freed(seen)))
-			return false;
-		place_free(&tw->arena, t, state_freed(seen), ending);
-	}
-	ending->nr_places++;
-	ending->nr_cancelled++;
-	return true;
-}
-
-static __always_inline unsigned int
-cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
-	      struct twheel_look *look, unsigned int nr, unsigned int *nr_ok)
-{
-	struct ending ending = {};
-	unsigned int i;
-
-	rcu_read_lock();
-	if (unlikely(!look_is_good(&tw->arena, look)))
-		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(&tw->arena, id_index(cancel[i].id));
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t = look->timeout[i];
-		u64 seen = look->state[i];
-
-		if (cancel[i].result < 0)
-			continue;
-		if (!t || (state_is_unread(seen) ?
-			   !cancel_unread(tw, t, seen, &ending) :
-			   !cancel_pending(tw, t, seen, &ending)))
-			break;
-	}
-	rcu_read_unlock();
-	*nr_ok += ending.nr_places;
-	ending_done(tw, &ending);
-	return i;
-}
-
-/**
- * twheel_cancel_commit() - cancel what was reported to the user
- * @tw: the wheel
- * @cancel: the batch as twheel_cancel_look() left it
- * @look: likewise; used up
- * @nr: how many of them
- * @nr_ok: how many were cancelled is added to it
- *
- * Context: process.
- * Return: how many were done; when fewer than @nr, the next one is no longer as
- * it was seen and has to be looked at again, with those after it.
- */
-unsigned int twheel_cancel_commit(struct twheel *tw,
-				  const struct twheel_cancel *cancel,
-				  struct twheel_look *look,
-				  unsigned int nr, unsigned int *nr_ok)
-{
-	return nr == 1 ? cancel_commit(tw, cancel, look, 1, nr_ok) :
-			 cancel_commit(tw, cancel, look, nr, nr_ok);
-}
-
-/* Re-arming */
-
-/*
- * Whether a timeout that is as @seen goes on with the entry that it has in the wheel
- * when it is re-armed: that comes up early, and is moved then.  The deadline may be
- * another life's; who acts on the answer finds out by the state.
- */
-static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
-				 const struct life *life)
-{
-	return state_is_armed(seen) && !state_is_overdue(life->flags) &&
-	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
-}
-
-/*
- * Whether re-arming takes room in the wheel: what moves earlier leaves a stale entry
- * there.  One that is in the inbox has room, as has a periodic one that is UNREAD.
- */
-static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
-				    const struct life *life)
-{
-	return !entry_is_kept(t, seen, life) && !state_is_queued(seen) &&
-	       !state_keeps_room(seen);
-}
-
-static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
-				    const struct twheel_arm *arm, u64 now_ns)
-{
-	struct life life = life_once(arm, now_ns);
-
-	return rearm_needs_room(t, seen, &life);
-}
-
-/* A bit for each entry of a batch. */
-static_assert(TWHEEL_BATCH <= 32);
-
-/* Room for those that need it; the last of these go without where there is less. */
-static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
-				     struct twheel_rearming *rearming, u32 needy)
-{
-	unsigned int nr_needy = hweight32(needy), left;
-	int err = room_take_all_the_same(tw, nr_needy);
-
-	if (likely(!err)) {
-		rearming->nr_room = nr_needy;
-		return;
-	}
-	/* There may be a little, which is not enough for all. */
-	while (rearming->nr_room < nr_needy && !room_take(tw, 1))
-		rearming->nr_room++;
-	left = rearming->nr_room;
-	for (; needy; needy &= needy - 1) {
-		if (left)
-			left--;
-		else
-			arm[__ffs(needy)].result = err;
-	}
-}
-
-/**
- * twheel_rearm_prepare() - what re-arming would say
- * @tw: the wheel
- * @arm: the batch; out: result
- * @rearming: out: for twheel_rearm_commit(), which has to follow
- * @nr: how many, up to TWHEEL_BATCH
- *
- * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN when the wheel has been drained.
- */
-int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
-			 struct twheel_rearming *rearming, unsigned int nr)
-{
-	struct twheel_look *look = &rearming->look;
-	bool scarce = false;
-	unsigned int i;
-	u32 needy = 0;
-
-	rearming->nr_room = 0;
-	if (READ_ONCE(tw->control.draining))
-		return -ESHUTDOWN;
-	/*
-	 * Most of them need no room; but to take it for all of them is cheaper than
-	 * to find out for each, unless memory is short.
-	 */
-	if (likely(twheel_is_started(tw))) {
-		scarce = !room_take_at_hand(&tw->room, nr) &&
-			 (READ_ONCE(tw->room.short_of) || room_take(tw, nr));
-		if (likely(!scarce))
-			rearming->nr_room = nr;
-	}
-	rearming->now_ns = twheel_now(&tw->clock);
-	rcu_read_lock();
-	look_begin(&tw->arena, look);
-	for (i = 0; i < nr; i++) {
-		int refused = life_check(&arm[i]);
-		struct twheel_timeout *t;
-
-		if (unlikely(refused)) {
-			arm[i].result = refused;
-			continue;
-		}
-		t = timeout_look(tw, arm[i].id, &look->state[i]);
-		look->timeout[i] = t;
-		if (unlikely(!t)) {
-			arm[i].result = -ENOENT;
-			continue;
-		}
-		if (unlikely(arm[i].interval_ns)) {
-			/* It was found before: it is of that page, or gone. */
-			rcu_read_unlock();
-			refused = periodic_provide(tw, id_index(arm[i].id));
-			rcu_read_lock();
-		}
-		arm[i].result = refused ?: state_verdict(look->state[i]);
-		if (unlikely(scarce) && !refused &&
-		    rearm_is_needy(t, look->state[i], &arm[i], rearming->now_ns))
-			needy |= BIT(i);
-	}
-	rcu_read_unlock();
-	if (unlikely(needy))
-		rearm_take_room(tw, arm, rearming, needy);
-	return 0;
-}
-
-/*
- * Make a one-shot of a timeout that is as @seen, which waits in the wheel and is
- * due no later than @deadline_ns.  That is what nearly all are, and changes nothing
- * there: the entry is moved when it comes up, or when the kthread looks ahead.
- */
-static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
-				 u64 seen, u64 deadline_ns)
-	__must_hold(&tw->events.lock)
-{
-	if (!state_is_armed(seen) ||
-	    deadline_ns < READ_ONCE(t->deadline_ns) ||
-	    !state_change(t, seen, state_rearming(seen)))
-		return false;
-	word_begin(&tw->words, t, seen);
-	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
-	return true;
-}
-
-/* A new life, of any kind, for a timeout that is as @seen. */
-static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
-			  const struct life *life, bool *to_inbox)
-	__must_hold(&tw->events.lock)
-{
-	bool stays = entry_is_kept(t, seen, life);
-
-	lockdep_assert_held(&tw->events.lock);
-	/* An UNREAD timeout changes under the lock only; others may race. */
-	if (state_is_unread(seen)) {
-		if (atomic64_read(&t->state) != seen)
-			return false;
-		event_take(tw, t, seen);
-	} else if (!state_change(t, seen, state_rearming(seen))) {
-		return false;
-	}
-	life_begin(&tw->words, t, seen, life);
-	*to_inbox = !state_is_queued(seen) && !stays;
-	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
-						state_requeued(seen, life->flags));
-	return true;
-}
-
-/**
- * struct requeue - what a batch that is re-armed leaves to be done
- * @chain: for the inbox
- * @due_ns: when the kthread has to look at it
- * @queued: something was QUEUED, and is where it was
- */
-struct requeue {
-	struct chain chain;
-	u64 due_ns;
-	bool queued;
-};
-
-/* Those that do not just move later. */
-static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
-			       struct twheel_timeout *t, u64 seen,
-			       struct twheel_rearming *rearming,
-			       struct requeue *requeue)
-	__must_hold(&tw->events.lock)
-{
-	struct life life = life_of(&tw->clock, arm, rearming->now_ns);
-	bool to_inbox;
-
-	/* It kept its entry, until it was moved later: that can be seen by now. */
-	if (!rearming->nr_room && rearm_needs_room(t, seen, &life))
-		return false;
-	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
-		return false;
-	if (state_is_queued(seen))
-		requeue->queued = true;
-	requeue->due_ns = min(requeue->due_ns, life_due_ns(&life));
-	if (to_inbox) {
-		chain_add(&requeue->chain, t);
-		if (!state_keeps_room(seen))
-			rearming->nr_room--;
-	}
-	return true;
-}
-
-/**
- * twheel_rearm_commit() - re-arm what was reported to the user
- * @tw: the wheel
- * @arm: the batch as twheel_rearm_prepare() left it
- * @rearming: likewise; used up
- * @nr: how many of them
- * @nr_ok: how many were re-armed is added to it
- *
- * Context: process.
- * Return: how many were done; when fewer than @nr, the next one is no longer as
- * it was seen and has to be prepared again, with those after it.  -ESHUTDOWN
- * when the wheel was drained meanwhile and nothing was done.
- */
-int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
-			struct twheel_rearming *rearming, unsigned int nr,
-			unsigned int *nr_ok)
-{
-	struct requeue requeue = { .due_ns = WAKE_NEVER };
-	u64 due_ns, now_ns = rearming->now_ns;
-	struct twheel_look *look = &rearming->look;
-	unsigned int i = 0, nr_rearmed = 0;
-	int err = 0;
-
-	/* Pairs with synchronize_rcu() in twheel_drain(). */
-	rcu_read_lock();
-	if (READ_ONCE(tw->control.draining)) {
-		err = -ESHUTDOWN;
-		goto unlock;
-	}
-	spin_lock(&tw->events.lock);
-	if (unlikely(!look_is_good(&tw->arena, look)))
-		for (i = 0; i < nr; i++)
-			look->timeout[i] = timeout_at(&tw->arena, id_index(arm[i].id));
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t = look->timeout[i];
-		u64 deadline_ns, seen = look->state[i];
-
-		if (arm[i].result < 0)
-			continue;
-		if (unlikely(!t))
-			break;
-		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
-		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
-			   timeout_defer(tw, t, seen, deadline_ns)) ||
-		    rearm_any(tw, &arm[i], t, seen, rearming, &requeue))
-			nr_rearmed++;
-		else
-			break;
-	}
-	tw->events.rearmed += nr_rearmed;
-	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
-	spin_unlock(&tw->events.lock);
-	/* Pairs with the look at it in twheel_arm_commit(). */
-	if (requeue.queued)
-		atomic_inc_return(&tw->inbox.nr_requeued);
-	wake_for(tw, due_ns);
-	*nr_ok += nr_rearmed;
-unlock:
-	rcu_read_unlock();
-	room_give(&tw->room, rearming->nr_room);
-	return err ?: i;
-}
-
-/* Reading events */
-
-/* Whether its event is the last one of an UNREAD timeout, when @nr periods more have passed. */
-static bool timeout_has_ended(const struct twheel_timeout *t, u64 state, u64 nr)
-{
-	if (!state_keeps_room(state))
-		return true;
-	return state_is_limited(state) &&
-	       timeout_periodic(t)->repeats_left[timeout_slot(t)] == nr;
-}
-
-static u32 timeout_count(const struct twheel_timeout *t, u64 state)
-{
-	if (!state_is_unread(state))
-		return 0;
-	if (state_is_periodic(state))
-		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
-	return !state_is_drained(state);
 }
 
 /* What a periodic or a drained one has to say for itself. */
@@ -3181,7 +2110,7 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct twheel_event *event)
 	__must_hold(&tw->events.lock)
 {
-	u64 nr = periods_unread(&tw->clock, t, state);
+	u64 nr = twheel_periods_unread(&tw->clock, t, state);
 	bool drained = state_is_drained(state);
 
 	event->deadline_ns = t->deadline_ns;
@@ -3364,7 +2293,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			continue;
 		}
 		drained = event[i].flags & TWHEEL_EVENT_DRAINED;
-		periods_settle(tw, t, state, event_periods(t, state, &event[i]));
+		twheel_periods_settle(tw, t, state, event_periods(t, state, &event[i]));
 		if (drained || timeout_has_ended(t, state, 0)) {
 			event_end(tw, t, state, drained, &ending);
 		} else if (!draining) {
@@ -3381,372 +2310,62 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	tw->events.delivered += i;
 	due_ns = inbox_add(&tw->inbox, &chain, due_ns);
 	spin_unlock(&tw->events.lock);
-	wake_for(tw, due_ns);
+	if (wake_is_too_late(&tw->wake, due_ns))
+		twheel_wake_for(tw, due_ns);
 	rcu_read_unlock();
-	ending_done(tw, &ending);
+	twheel_ending_done(tw, &ending);
 	return i;
 }
 
+/**
+ * twheel_nr_events() - how many events are there to be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: how many; it may change at once.
+ */
 unsigned int twheel_nr_events(const struct twheel *tw)
 {
 	return READ_ONCE(tw->events.nr_unread);
 }
 
+/**
+ * twheel_has_events() - whether there is an event to be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true if there is; it may change at once.
+ */
 bool twheel_has_events(const struct twheel *tw)
 {
 	return twheel_nr_events(tw);
 }
 
+/**
+ * twheel_has_room() - whether a timeout more would be within max_pending
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true if it would; it may change at once.
+ */
 bool twheel_has_room(const struct twheel *tw)
 {
 	return atomic_read(&tw->arena.live) < READ_ONCE(tw->arena.max_pending);
 }
 
-bool twheel_is_draining(const struct twheel *tw)
-{
-	return READ_ONCE(tw->control.draining);
-}
-
-bool twheel_is_drained(const struct twheel *tw)
-{
-	/* Pairs with the release in pass_end(): the events are there. */
-	return smp_load_acquire(&tw->control.drained);
-}
-
+/**
+ * twheel_wait_queue() - where readers and pollers wait
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: the queue.
+ */
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 {
 	return &tw->wake.waiters;
 }
 
-/* Looking */
-
-/*
- * Whether an UNREAD timeout of a fixed rate waits for its next period as well; @nr
- * have passed since it expired.
- */
-static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
-	__must_hold(&tw->events.lock)
-{
-	return state_keeps_room(state) && !state_is_fixed_delay(state) &&
-	       !timeout_has_ended(t, state, nr);
-}
-
-/* Periods that have passed since an UNREAD timeout expired; true if more are to come. */
-static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
-				 u64 state, struct twheel_status *status)
-	__must_hold(&tw->events.lock)
-{
-	u64 nr = periods_unread(&tw->clock, t, state);
-	bool waits = unread_is_pending(t, state, nr);
-
-	status->count = periods_count(status->count, nr);
-	if (state_is_limited(state))
-		status->repeats_left -= nr;
-	status->deadline_ns += (nr + waits) * status->interval_ns;
-	return waits;
-}
-
-/* False if it is gone. */
-static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
-			   u64 state, u64 now_ns, struct twheel_status *status)
-	__must_hold(&tw->events.lock)
-{
-	*status = (struct twheel_status){
-		.id		= timeout_id(t, state),
-		.state		= TWHEEL_STATE_PENDING,
-		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
-		.count		= timeout_count(t, state),
-	};
-	bool waits = state_is_pending(state);
-
-	if (state_is_drained(state))
-		status->state = TWHEEL_STATE_DRAINED;
-	else if (state_is_unread(state))
-		status->state = TWHEEL_STATE_EXPIRED;
-	if (state_is_periodic(state)) {
-		struct twheel_periodic *periodic = timeout_periodic(t);
-		u32 slot = timeout_slot(t);
-
-		status->interval_ns = READ_ONCE(periodic->interval_ns[slot]);
-		status->deliveries = READ_ONCE(periodic->deliveries[slot]);
-		status->repeats_left = READ_ONCE(periodic->repeats_left[slot]);
-	}
-	if (state_is_fixed_delay(state))
-		status->flags = TWHEEL_ARM_FIXED_DELAY;
-	if (state_is_unread(state))
-		waits = status_count_periods(tw, t, state, status);
-	status->deadline_ns = min(status->deadline_ns, TWHEEL_TIME_NEVER);
-	if (waits && status->deadline_ns > now_ns)
-		status->left_ns = status->deadline_ns == TWHEEL_TIME_NEVER ?
-				  TWHEEL_TIME_NEVER :
-				  status->deadline_ns - now_ns;
-	/*
-	 * G8: cancelled meanwhile, which takes no lock, its place may be another
-	 * one's, and what was read above that one's.
-	 */
-	smp_rmb();
-	return state_gen(atomic64_read(&t->state)) == state_gen(state);
-}
-
-/**
- * twheel_query() - tell the state of timeouts
- * @tw: the wheel
- * @status: the batch: id in, the rest out
- * @nr: how many, up to TWHEEL_BATCH
- *
- * Context: process.
- */
-void twheel_query(struct twheel *tw, struct twheel_status *status,
-		  unsigned int nr)
-{
-	u64 state, now_ns = twheel_now(&tw->clock);
-	unsigned int i;
-
-	spin_lock(&tw->events.lock);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-
-		t = timeout_by_id(&tw->arena, status[i].id, &state);
-		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
-			status[i].result = -ENOENT;
-	}
-	spin_unlock(&tw->events.lock);
-}
-
-/**
- * twheel_list() - tell the state of some of all timeouts
- * @tw: the wheel
- * @cursor: the first index to be looked at; out: where to go on
- * @status: out: rows
- * @nr: room, up to TWHEEL_BATCH
- *
- * Looks at one page of places at the most.
- *
- * Context: process.
- * Return: how many rows; negative when the cursor is past the end.
- */
-int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
-		unsigned int nr)
-{
-	u64 now_ns = twheel_now(&tw->clock);
-	struct twheel_page *page;
-	u32 page_nr, slot;
-	int i = 0;
-
-	if (*cursor >= (u64)READ_ONCE(tw->arena.places.nr) * PLACES_PER_PAGE)
-		return -1;
-	page_nr = (u32)*cursor / PLACES_PER_PAGE;
-	slot = (u32)*cursor % PLACES_PER_PAGE;
-	spin_lock(&tw->events.lock);
-	page = page_at(&tw->arena, page_nr);
-	if (!page)
-		slot = PLACES_PER_PAGE;
-	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
-		struct twheel_timeout *t = &page->timeout[slot];
-		u64 state = timeout_state(t);
-
-		if (state_is_live(state) &&
-		    timeout_status(tw, t, state, now_ns, &status[i]))
-			i++;
-	}
-	spin_unlock(&tw->events.lock);
-	*cursor = (u64)page_nr * PLACES_PER_PAGE + slot;
-	return i;
-}
-
-/**
- * struct outlook - what is found by walking all places
- * @next_ns: the next deadline, TWHEEL_TIME_NEVER if there is none
- * @nr_both: timeouts that are pending and have an unread event
- */
-struct outlook {
-	u64 next_ns;
-	u32 nr_both;
-};
-
-static void page_look(struct twheel *tw, const struct twheel_page *page,
-		      struct outlook *outlook)
-	__must_hold(&tw->events.lock)
-{
-	u32 i;
-
-	for (i = 0; i < PLACES_PER_PAGE; i++) {
-		const struct twheel_timeout *t = &page->timeout[i];
-		u64 state = timeout_state(t);
-		u64 deadline_ns;
-
-		if (state_is_pending(state)) {
-			deadline_ns = timeout_deadline_ns(&tw->words, t, state);
-		} else if (state_keeps_room(state)) {
-			u64 nr = periods_unread(&tw->clock, t, state);
-
-			if (!unread_is_pending(t, state, nr))
-				continue;
-			outlook->nr_both++;
-			deadline_ns = t->deadline_ns +
-				      (nr + 1) * page->periodic->interval_ns[i];
-		} else {
-			continue;
-		}
-		outlook->next_ns = min(outlook->next_ns, deadline_ns);
-	}
-}
-
-static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
-{
-	struct twheel_page *page;
-	u32 nr;
-
-	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
-	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
-		/* What is being re-armed is in no state that counts. */
-		spin_lock(&tw->events.lock);
-		page = page_at(&tw->arena, nr);
-		if (page)
-			page_look(tw, page, outlook);
-		spin_unlock(&tw->events.lock);
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return 0;
-}
-
-static_assert(WAKE_NEVER == TWHEEL_NO_EXPIRY);
-
-/* The next deadline, rounded up to its tick. */
-static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
-{
-	/* Nothing pends in a wheel that was not started, and knows no ticks. */
-	if (next_ns >= TWHEEL_TIME_NEVER)
-		return TWHEEL_NO_EXPIRY;
-	return tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, next_ns));
-}
-
-static void info_configuration(struct twheel *tw, struct twheel_info *info)
-{
-	info->clock = tw->clock.kind;
-	info->tick_ns = tw->clock.tick_ns;
-	info->slots = tw->control.slots;
-	info->levels = tw->wheel.nr_levels;
-	info->max_pending = tw->arena.max_pending;
-	info->setup_flags = tw->control.setup_flags;
-	info->refresh_size = twheel_refresh_size(tw);
-	info->now_ns = twheel_now(&tw->clock);
-}
-
-/* The same, while SETUP may be changing all of that. */
-static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
-{
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	info_configuration(tw, info);
-	/* It would begin to live in the caller's time namespace. */
-	if (!tw->control.started)
-		info->now_ns += namespace_offset_ns(tw->clock.kind);
-	mutex_unlock(&tw->control.mutex);
-	return 0;
-}
-
-/**
- * twheel_get_info() - tell what INFO and fdinfo tell
- * @tw: the wheel
- * @info: out
- *
- * Context: process; sleeps.
- * Return: 0, or -EINTR by a fatal signal.
- */
-int twheel_get_info(struct twheel *tw, struct twheel_info *info)
-{
-	struct outlook outlook;
-	int err;
-
-	*info = (struct twheel_info){
-		.size		= sizeof(*info),
-		.features	= TWHEEL_FEATURE_REFRESH,
-	};
-	info->max_pending_limit = max_pending_limit;
-	info->max_vector = TWHEEL_MAX_VECTOR;
-	err = twheel_look_out(tw, &outlook);
-	if (err)
-		return err;
-	/* Once the wheel has started, this is final, and nobody is waited for. */
-	if (twheel_is_started(tw))
-		info_configuration(tw, info);
-	else
-		err = info_configuration_locked(tw, info);
-	if (err)
-		return err;
-	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
-
-	spin_lock(&tw->events.lock);
-	info->max_late_ns = tw->events.max_late_ns;
-	info->armed = atomic64_read(&tw->arena.armed);
-	info->live = atomic_read(&tw->arena.live);
-	info->unread = tw->events.nr_unread;
-	/* Some may have been read since they were counted. */
-	info->pending = info->live - info->unread +
-			min_t(u64, outlook.nr_both, info->unread);
-	info->expirations = tw->events.expirations;
-	info->delivered = tw->events.delivered;
-	info->completed = tw->events.completed;
-	info->cancelled = atomic64_read(&tw->arena.cancelled);
-	info->revoked = tw->events.revoked;
-	info->drained = tw->events.drained_out;
-	info->rearmed = tw->events.rearmed;
-	spin_unlock(&tw->events.lock);
-	return 0;
-}
-
-/* The kthread: its time */
-
-/**
- * struct budget - how much longer a turn lasts
- * @entries: how many more entries it may work on; not above 0: it has ended
- * @end_ns: when it ends at the latest, ktime_get_ns()
- *
- * Two limits, because the cost of an entry depends on the machine and on the load.
- */
-struct budget {
-	int entries;
-	u64 end_ns;
-};
-
-static bool budget_is_spent(const struct budget *budget)
-{
-	return budget->entries <= 0;
-}
-
-/*
- * The turn has worked on @nr entries.  The clock is read once in KTHREAD_BATCH
- * entries.  Returns whether the turn goes on.
- */
-static bool budget_spend(struct budget *budget, int nr)
-{
-	int left = budget->entries - nr;
-
-	if ((left - 1) / KTHREAD_BATCH != (budget->entries - 1) / KTHREAD_BATCH &&
-	    ktime_get_ns() >= budget->end_ns)
-		left = 0;
-	budget->entries = left;
-	return left > 0;
-}
-
-/* The kthread: the inbox */
-
-/* Only the kthread may use the wheel, so this is in its passes only. */
-static void gifts_accept(struct twheel *tw)
-{
-	struct llist_node *node, *next;
-	unsigned int nr = 0;
-
-	llist_for_each_safe(node, next, llist_del_all(&tw->room.gifts)) {
-		twheel_wheel_give(&tw->wheel, (struct twheel_chunk_page *)node);
-		if (++nr % KTHREAD_BATCH == 0)
-			cond_resched();
-	}
-}
+/* The kthread */
 
 /*
  * Put a timeout into the wheel.  One that was due when armed does not wait for
@@ -3813,15 +2432,13 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 		spin_unlock(&tw->events.lock);
 		atomic_sub(nr, &tw->inbox.len);
 		tw->pass.sweep_left += 2 * nr;
-		ending_done(tw, &ending);
+		twheel_ending_done(tw, &ending);
 		cond_resched();
 		if (!budget_spend(budget, nr))
 			break;
 	}
 	return !tw->pass.arrivals;
 }
-
-/* The kthread: expiry */
 
 /**
  * struct expiry - a batch of expirations
@@ -4018,7 +2635,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	room_give(&tw->room, x->nr_room);
 	/* One wake-up a batch. */
 	if (x->nr_events)
-		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
+		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
 /* Returns false when the budget ran out before the due did. */
@@ -4045,8 +2662,6 @@ static bool expire(struct twheel *tw, struct budget *budget)
 	return !more;
 }
 
-/* The kthread: draining */
-
 /* What is left becomes an event flagged drained. */
 static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 			  u64 now_ns)
@@ -4058,7 +2673,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 
 	if (state_is_unread(state)) {
 		/* A periodic one that waits; others have expired as usual. */
-		periods_settle(tw, t, state, periods_unread(&tw->clock, t, state));
+		twheel_periods_settle(tw, t, state, twheel_periods_unread(&tw->clock, t, state));
 		if (!timeout_has_ended(t, state, 0)) {
 			room_give(&tw->room, 1);
 			tw->events.changes++;
@@ -4093,16 +2708,6 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 		cond_resched();
 	}
 	return true;
-}
-
-/* The kthread: looking ahead */
-
-static inline bool entry_lives(const struct twheel_entry *entry,
-			       const struct twheel_timeout *t)
-{
-	u64 state = timeout_state_or_free(t);
-
-	return state_is_armed(state) && state_seq(state) == entry->seq;
 }
 
 /**
@@ -4208,487 +2813,6 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
 	return false;
 }
 
-/* The kthread: giving memory back */
-
-static bool sweep_is_due(struct twheel *tw)
-{
-	s64 live = atomic_read(&tw->arena.live);
-
-	/* Who is starved waits for this pass. */
-	if (READ_ONCE(tw->room.starved)) {
-		WRITE_ONCE(tw->room.starved, false);
-		return room_is_wasted(&tw->room, &tw->arena, 0);
-	}
-	/* Now and then, before places are given back, fewer will do. */
-	if (tw->shrink.due && !tw->shrink.running &&
-	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
-		return true;
-	return room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK);
-}
-
-/*
- * Drop stale entries where they are too many.  A pass sweeps twice as many entries
- * as it inserted, at least, so that the stale cannot outgrow it.  Returns false
- * when the budget of the turn ran out before that of the pass.
- */
-static bool sweep(struct twheel *tw, struct budget *budget)
-{
-	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	struct twheel_chunk *chunk;
-	unsigned int i, nr_stale;
-
-	if (!tw->pass.sweeping) {
-		if (!sweep_is_due(tw))
-			return true;
-		twheel_wheel_sweep_begin(&tw->wheel);
-		tw->pass.sweeping = true;
-	}
-	while (tw->pass.sweep_left > 0) {
-		if (budget_is_spent(budget))
-			return false;
-		chunk = twheel_wheel_sweep(&tw->wheel);
-		if (!chunk) {
-			tw->pass.sweeping = false;
-			break;
-		}
-		nr_stale = 0;
-		spin_lock(&tw->events.lock);
-		/* All of them are fetched before the first is looked at. */
-		for (i = 0; i < chunk->nr; i++) {
-			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
-			prefetch(t[i]);
-		}
-		for (i = 0; i < chunk->nr; i++) {
-			if (entry_lives(&chunk->entry[i], t[i]))
-				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
-			else
-				nr_stale++;
-		}
-		spin_unlock(&tw->events.lock);
-		room_give(&tw->room, nr_stale);
-		tw->pass.sweep_left -= chunk->nr;
-		budget_spend(budget, chunk->nr);
-		twheel_wheel_swept(&tw->wheel, chunk);
-		cond_resched();
-	}
-	return true;
-}
-
-/*
- * How much room in the wheel is enough, when @used is in use: the same when it is not
- * too much.  In the usual course much may come back soon.
- */
-static long room_enough(const struct twheel *tw, long used)
-{
-	if (tw->room.provided / 2 > used + SWEEP_SLACK)
-		return used + used / 2 + SWEEP_SLACK;
-	if (tw->shrink.due && tw->room.provided > used + used / 4 + ROOM_SLACK / 2)
-		return used + used / 8 + ROOM_AHEAD;
-	return tw->room.provided;
-}
-
-/* Give back pages of chunks.  True if there are more to be given. */
-static bool room_shrink(struct twheel *tw)
-{
-	unsigned int nr = TURN_BUDGET / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE;
-	struct twheel_chunk_page *page = NULL;
-	long room, enough;
-	u64 need;
-
-	/* Who holds it is adding. */
-	if (!mutex_trylock(&tw->room.mutex))
-		return false;
-	/* G4: what is given back is more than enough only with these in the pool. */
-	gifts_accept(tw);
-	room = tw->room.provided;
-	enough = room_enough(tw, atomic_long_read(&tw->room.used));
-	if (enough < room) {
-		WRITE_ONCE(tw->room.provided, enough);
-		/* Pairs with atomic_long_add_return() in room_take(). */
-		smp_mb();
-		if (atomic_long_read(&tw->room.used) > tw->room.provided)
-			WRITE_ONCE(tw->room.provided, room);
-	}
-	need = twheel_wheel_pages_for(&tw->wheel, tw->room.provided);
-	while (nr-- && tw->room.nr_chunk_pages > need &&
-	       (page = twheel_wheel_take_back(&tw->wheel))) {
-		page_put(&tw->memory, page);
-		tw->room.nr_chunk_pages--;
-	}
-	mutex_unlock(&tw->room.mutex);
-	cond_resched();
-	return page;
-}
-
-/*
- * While RCU waits, whoever finds a page may read its state words, and finds that
- * its places are free.  Of the first place the rest is RCU's; of the second one the
- * node links pages that are freed at once, and user_data says whose they are.
- */
-static_assert(offsetofend(struct twheel_timeout, node) -
-	      offsetof(struct twheel_timeout, user_data) >=
-	      sizeof(struct rcu_head));
-
-static struct rcu_head *page_rcu(struct twheel_page *page)
-{
-	return (struct rcu_head *)&page->timeout[0].user_data;
-}
-
-static void pages_free_rcu(struct rcu_head *head)
-{
-	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
-	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
-
-	for (; page; page = next) {
-		next = (struct twheel_page *)page->timeout[1].node.next;
-		if (page->last_half)
-			page_put(&tw->memory, periodic_page(page->periodic));
-		page_put(&tw->memory, page);
-	}
-	/* Nothing of the wheel is touched after that: see arena_free(). */
-	if (atomic_dec_and_test(&tw->arena.nr_leaving))
-		wake_up_var(&tw->arena.nr_leaving);
-}
-
-/*
- * Take a page out of which all places are free and not on the free list.  G8: its
- * indices may be used again, their ids are not.  One that is near the end of its
- * generations is kept, or the pages after it would have few.
- */
-static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
-	__must_hold(&arena->mutex)
-{
-	u32 nr = page->first_index / PLACES_PER_PAGE;
-	u32 i, gen = arena->first_gen;
-
-	for (i = 0; i < PLACES_PER_PAGE; i++)
-		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
-	if (gen > S32_MAX)
-		return false;
-	arena->first_gen = gen;
-	pages_set(&arena->places, nr, NULL);
-	/* Pairs with the acquire in look_begin(). */
-	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
-	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
-	arena->first_hole = min(arena->first_hole, nr);
-	page->last_half = periodic_remove(page);
-	return true;
-}
-
-/* What is to be given back: not what will soon be wanted again. */
-static void shrink_begin(struct twheel *tw)
-{
-	u64 live = atomic_read(&tw->arena.live);
-	u64 wanted = live + live / 2 + FREE_SLACK / 2;
-	u64 size;
-
-	WRITE_ONCE(tw->shrink.running, true);
-	/* The next look is worth while when half of what is live has gone. */
-	WRITE_ONCE(tw->shrink.below, live / 2);
-	/* Pairs with arena_add(): a page that is not counted now overrules that. */
-	smp_mb();
-	size = arena_size(&tw->arena);
-	tw->shrink.step = (struct shrink_state){
-		.phase		= SHRINK_PICKS,
-		.nr_left	= size,
-		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
-	};
-}
-
-/*
- * Whether all places of a page are free, and how many of them were looked at to
- * tell.  One that is retired, or about to be, stays with its page: see
- * page_remove().
- */
-static bool page_is_free(const struct twheel_page *page, int *left)
-{
-	u32 i;
-
-	for (i = 0; i < PLACES_PER_PAGE; i++) {
-		u64 state = timeout_state(&page->timeout[i]);
-
-		--*left;
-		if (!state_is_free(state) || !state_gen(state) ||
-		    state_gen(state) > S32_MAX)
-			return false;
-	}
-	return true;
-}
-
-/* Pick pages that are free as a whole.  They need not stay so. */
-static void shrink_pick(struct twheel *tw)
-{
-	struct shrink_state *shrink = &tw->shrink.step;
-	struct twheel_page *page;
-	int left = SHRINK_STEP;
-
-	rcu_read_lock();
-	while (left > 0 && shrink->nr_excess &&
-	       shrink->page < READ_ONCE(tw->arena.places.nr)) {
-		page = page_at(&tw->arena, shrink->page++);
-		left--;
-		if (!page || !page_is_free(page, &left))
-			continue;
-		page->picked = true;
-		page->nr_found = 0;
-		shrink->nr_excess--;
-		shrink->nr_picked++;
-	}
-	rcu_read_unlock();
-	if (left > 0)
-		shrink->phase = SHRINK_SIFTS;
-}
-
-/* A place of a page that is picked: true when it was the last one. */
-static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
-{
-	t->node.next = page->nr_found ? &page->timeout[page->found].node : NULL;
-	page->found = timeout_slot(t);
-	return ++page->nr_found == PLACES_PER_PAGE;
-}
-
-/*
- * Go over the free list, take off it the places of pages that are picked, and put
- * the others aside, where whoever needs one finds them.
- */
-static void shrink_sift(struct twheel *tw)
-{
-	struct shrink_state *shrink = &tw->shrink.step;
-	unsigned int i;
-
-	spin_lock(&tw->arena.free_lock);
-	for (i = 0; i < SHRINK_STEP && shrink->nr_left && shrink->nr_picked; i++) {
-		struct twheel_timeout *t;
-		struct twheel_page *page;
-
-		if (!tw->arena.free)
-			tw->arena.free = llist_del_all(&tw->arena.freed);
-		if (!tw->arena.free)
-			break;
-		t = llist_entry(tw->arena.free, struct twheel_timeout, node);
-		tw->arena.free = tw->arena.free->next;
-		page = timeout_page(t);
-		shrink->nr_left--;
-		if (!page->picked) {
-			chain_add(&tw->arena.sifted, t);
-		} else if (page_find(page, t)) {
-			shrink->nr_picked--;
-			WRITE_ONCE(t->user_data, (unsigned long)shrink->freeing);
-			shrink->freeing = t;
-		}
-	}
-	spin_unlock(&tw->arena.free_lock);
-	if (i < SHRINK_STEP)
-		shrink->phase = SHRINK_FREES;
-}
-
-/* Those of its places that arena_shrink() has go back to the free list. */
-static void page_keep(struct twheel *tw, struct twheel_page *page)
-{
-	struct chain chain = {};
-	struct llist_node *node, *next;
-
-	page->picked = false;
-	node = page->nr_found ? &page->timeout[page->found].node : NULL;
-	for (; node; node = next) {
-		next = node->next;
-		chain_add(&chain, llist_entry(node, struct twheel_timeout, node));
-	}
-	if (chain.nr)
-		llist_add_batch(chain.first, chain.last, &tw->arena.freed);
-}
-
-/* Free some of the pages that were found.  False where others are adding. */
-static bool shrink_free(struct twheel *tw)
-{
-	struct shrink_state *shrink = &tw->shrink.step;
-	struct twheel_page *removed = NULL;
-	int left = SHRINK_STEP;
-
-	if (!mutex_trylock(&tw->arena.mutex))
-		return false;
-	while (shrink->freeing && left > 0) {
-		struct twheel_timeout *t = shrink->freeing;
-		struct twheel_page *page = timeout_page(t);
-
-		shrink->freeing = (void *)(unsigned long)t->user_data;
-		left -= PLACES_PER_PAGE;
-		if (!page_remove(&tw->arena, page)) {
-			page_keep(tw, page);
-			continue;
-		}
-		page->timeout[1].node.next = (struct llist_node *)removed;
-		removed = page;
-		shrink->removed = true;
-	}
-	mutex_unlock(&tw->arena.mutex);
-	if (!shrink->freeing) {
-		shrink->phase = SHRINK_SETTLES;
-		shrink->page = 0;
-	}
-	if (removed) {
-		removed->timeout[1].user_data = (unsigned long)tw;
-		atomic_inc(&tw->arena.nr_leaving);
-		call_rcu_hurry(page_rcu(removed), pages_free_rcu);
-	}
-	return true;
-}
-
-/* Pages some of whose places were in use after all. */
-static void shrink_settle(struct twheel *tw)
-{
-	struct shrink_state *shrink = &tw->shrink.step;
-	struct twheel_page *page;
-	int left = SHRINK_STEP;
-
-	rcu_read_lock();
-	while (left > 0 && shrink->nr_picked) {
-		page = page_at(&tw->arena, shrink->page++);
-		left--;
-		if (!page || !page->picked)
-			continue;
-		left -= page->nr_found;
-		page_keep(tw, page);
-		shrink->nr_picked--;
-		shrink->in_vain = true;
-	}
-	rcu_read_unlock();
-	if (!shrink->nr_picked)
-		shrink->phase = SHRINK_NOTHING;
-}
-
-static void shrink_end(struct twheel *tw)
-{
-	struct chain sifted;
-
-	spin_lock(&tw->arena.free_lock);
-	sifted = tw->arena.sifted;
-	tw->arena.sifted = (struct chain){};
-	spin_unlock(&tw->arena.free_lock);
-	if (sifted.nr)
-		llist_add_batch(sifted.first, sifted.last, &tw->arena.freed);
-
-	/* What was in the way was there for a moment only. */
-	if (tw->shrink.step.in_vain)
-		WRITE_ONCE(tw->shrink.below, U32_MAX);
-	/* What users have mapped follows what it is for. */
-	if (READ_ONCE(tw->words.made) && tw->shrink.step.removed)
-		queue_work(words_workers, &tw->words.work);
-	WRITE_ONCE(tw->shrink.running, false);
-	WRITE_ONCE(tw->shrink.wanted, false);
-	/* Who let go of more meanwhile has not asked again. */
-	smp_mb();
-	if (memory_is_wasted(&tw->shrink, &tw->arena, &tw->room))
-		shrink_request(tw);
-}
-
-/* Go on with it in a jiffy. */
-static void shrink_later(struct twheel *tw)
-{
-	spin_lock(&tw->wake.lock);
-	if (!tw->wake.closing)
-		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
-					   &tw->shrink.work, 1);
-	spin_unlock(&tw->wake.lock);
-}
-
-/*
- * Give back the pages of words that no place is left for.  Not the kthread's: what
- * it takes to take a page away from users depends on how often they have mapped it,
- * and a grace period has to pass.
- */
-static void words_shrink(struct work_struct *work)
-{
-	struct twheel *tw = container_of(work, struct twheel, words.work);
-	void *gone[SHRINK_STEP];
-	unsigned int i, nr_gone;
-	bool more = true;
-	u32 nr = 0;
-
-	/* At the last close the rest is arena_free()'s. */
-	while (more && !READ_ONCE(tw->wake.closing)) {
-		unsigned int left = SHRINK_STEP;
-
-		nr_gone = 0;
-		mutex_lock(&tw->arena.mutex);
-		for (; left && nr < tw->words.pages.nr; left--, nr++) {
-			void *words = words_page(&tw->words, nr);
-
-			/* Nobody has mapped a table that could not be finished. */
-			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
-				continue;
-			words_set(tw, nr, NULL);
-			gone[nr_gone++] = words;
-		}
-		more = nr < tw->words.pages.nr;
-		mutex_unlock(&tw->arena.mutex);
-		/* For word_at(). */
-		if (nr_gone)
-			synchronize_rcu();
-		for (i = 0; i < nr_gone; i++)
-			page_put(&tw->memory, gone[i]);
-		cond_resched();
-	}
-}
-
-/* Some of what the present phase asks for.  False where it has to wait. */
-static bool shrink_step(struct twheel *tw)
-{
-	switch (tw->shrink.step.phase) {
-	case SHRINK_PICKS:
-		shrink_pick(tw);
-		return true;
-	case SHRINK_SIFTS:
-		shrink_sift(tw);
-		return true;
-	case SHRINK_FREES:
-		return shrink_free(tw);
-	default:
-		shrink_settle(tw);
-		return true;
-	}
-}
-
-/*
- * Give pages of places back when more than half of all places are free: a burst
- * must not stay for ever, and little is kept of what was in use.  Pages that are free
- * as a whole are picked; then all free places are looked at, and those of picked pages
- * kept back.  A page of which all were found is freed.  One of which somebody has taken
- * a place meanwhile is not.  No other place is away at any time: who needs one has it.
- * Returns false when the budget ran out before that was done.
- *
- * It comes after a pass, which has fetched from the inbox the places of those that
- * were cancelled young.
- */
-static bool arena_shrink(struct twheel *tw, struct budget *budget)
-{
-	if (!tw->shrink.running)
-		shrink_begin(tw);
-	while (tw->shrink.step.phase != SHRINK_NOTHING) {
-		if (budget_is_spent(budget))
-			return false;
-		/* Who holds arena.mutex is adding, and may sleep. */
-		if (!shrink_step(tw)) {
-			shrink_later(tw);
-			return true;
-		}
-		budget_spend(budget, SHRINK_STEP);
-		cond_resched();
-	}
-	shrink_end(tw);
-	return true;
-}
-
-static void shrink_due(struct kthread_work *work)
-{
-	struct twheel *tw = container_of(work, struct twheel, shrink.work.work);
-
-	tw->shrink.due = true;
-	twheel_turn_request(&tw->wake.turn);
-}
-
-/* The kthread: passes and turns */
-
 static void pass_begin(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
@@ -4708,7 +2832,7 @@ static void pass_begin(struct twheel *tw)
 	 */
 	tw->pass.now_ns = twheel_now(&tw->clock);
 	/* After the inbox: the chunks for what came from it are here. */
-	gifts_accept(tw);
+	twheel_gifts_accept(tw);
 	tw->pass.drain_page = 0;
 	tw->pass.sweep_left = TURN_BUDGET;
 	tw->pass.begun = true;
@@ -4729,7 +2853,7 @@ static void pass_end(struct twheel *tw, bool again)
 	if (tw->pass.drains && !tw->control.drained) {
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->control.drained, true);
-		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
 	tw->pass.begun = false;
 
@@ -4744,7 +2868,7 @@ static void pass_end(struct twheel *tw, bool again)
 		WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
 	else
 		WRITE_ONCE(tw->wake.at_ns, min(tw->wake.at_ns, wheel_next_ns(tw)));
-	wake_program(tw);
+	twheel_wake_program(tw);
 	spin_unlock(&tw->wake.lock);
 	if (synced)
 		wake_up_all(&tw->wake.pass_waiters);
@@ -4765,20 +2889,27 @@ static bool pass_continue(struct twheel *tw, struct budget *budget)
 		pass_begin(tw);
 	if (!inbox_drain(tw, budget) || !expire(tw, budget) ||
 	    (tw->pass.drains && !tw->control.drained && !drain_pages(tw, budget)) ||
-	    !sweep(tw, budget))
+	    !twheel_sweep(tw, budget))
 		return false;
-	again = room_shrink(tw);
+	again = twheel_room_shrink(tw);
 	/* What is due, and the inbox, do not wait for what is far ahead. */
 	again = again || tw->pass.sweeping || !look_ahead(tw, budget);
 	pass_end(tw, again);
 	return true;
 }
 
-/*
- * A turn, bounded in entries and in time.  G2 bounded lateness: other users, and the
- * other wheels of this one, have their turns in between.
+/**
+ * twheel_pass_turn() - take a wheel's turn with the kthread
+ * @turn: &twheel_wake.turn
+ * @end_ns: when the turn ends at the latest, ktime_get_ns()
+ *
+ * A turn is bounded in entries and in time.  G2 bounded lateness: other users, and the other
+ * wheels of this one, have their turns in between.
+ *
+ * Context: the kthread; sleeps.
+ * Return: true when there is more to be done.
  */
-static bool turn(struct twheel_turn *turn, u64 end_ns)
+bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 {
 	struct twheel *tw = container_of(turn, struct twheel, wake.turn);
 	struct budget budget = { .entries = TURN_BUDGET, .end_ns = end_ns };
@@ -4786,12 +2917,134 @@ static bool turn(struct twheel_turn *turn, u64 end_ns)
 	if (!pass_continue(tw, &budget))
 		return true;
 	/* A sweep goes on in further passes, which then see that it is due. */
-	if (tw->shrink.due && !tw->pass.sweeping && arena_shrink(tw, &budget))
+	if (tw->shrink.due && !tw->pass.sweeping && twheel_arena_shrink(tw, &budget))
 		tw->shrink.due = false;
 	return tw->shrink.due;
 }
 
-/* Set-up, drain, advance */
+/* Control */
+
+#define DEFAULT_SLOTS		1024
+#define DEFAULT_MAX_PENDING	1048576
+
+/* What a wheel takes before it is armed, and the open file. */
+#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
+
+/* What the module's parameters say; constant after twheel_control_init(). */
+static u32 tick_us_of_defaults;
+static u32 most_pending;
+
+/**
+ * twheel_control_init() - tell what the module's parameters say
+ * @default_tick_us: the tick of a wheel that does not choose one, microseconds
+ * @max_pending_limit: the greatest max_pending that a wheel may ask for
+ *
+ * Context: process, while there are no wheels.
+ */
+void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
+{
+	tick_us_of_defaults = default_tick_us;
+	most_pending = max_pending_limit;
+}
+
+/**
+ * twheel_max_pending_limit() - the greatest max_pending that a wheel may ask for
+ *
+ * Context: any.
+ * Return: timeouts.
+ */
+u32 twheel_max_pending_limit(void)
+{
+	return most_pending;
+}
+
+/**
+ * twheel_is_started() - whether a wheel's configuration is final
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once it was set up or armed.
+ */
+bool twheel_is_started(const struct twheel *tw)
+{
+	return control_is_started(&tw->control);
+}
+
+/**
+ * twheel_is_draining() - whether arming is over
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once DRAIN was called.
+ */
+bool twheel_is_draining(const struct twheel *tw)
+{
+	return READ_ONCE(tw->control.draining);
+}
+
+/**
+ * twheel_is_drained() - whether all that was left can be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once DRAIN was done.
+ */
+bool twheel_is_drained(const struct twheel *tw)
+{
+	/* Pairs with the release in pass_end(): the events are there. */
+	return smp_load_acquire(&tw->control.drained);
+}
+
+static int twheel_start(struct twheel *tw)
+	__must_hold(&tw->control.mutex)
+{
+	struct twheel_wheel_config config = {
+		.slots		= tw->control.slots,
+		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
+		.rewinds	= tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
+				  tw->clock.kind == TWHEEL_CLOCK_TAI,
+	};
+	int err;
+
+	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
+	/* One more than the last tick that any clock reaches. */
+	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
+	config.max_tick = tw->clock.max_tick;
+	tw->slots_size = twheel_wheel_size(&config);
+	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
+	if (err) {
+		tw->clock.offset_ns = 0;
+		return err;
+	}
+	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
+			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
+	twheel_wake_start(tw);
+	/* Pairs with the acquires in arm_allowed() and elsewhere. */
+	smp_store_release(&tw->control.started, true);
+	return 0;
+}
+
+/**
+ * twheel_start_lazily() - start a wheel that nobody has set up
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0 when it has started, -ESHUTDOWN when it was drained, -ENOMEM, -ENOSPC at the
+ * limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_start_lazily(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (tw->control.draining)
+		err = -ESHUTDOWN;
+	else if (!tw->control.started)
+		err = twheel_start(tw);
+	mutex_unlock(&tw->control.mutex);
+	return err;
+}
 
 static int setup_check(const struct twheel_setup *setup)
 {
@@ -4805,7 +3058,7 @@ static int setup_check(const struct twheel_setup *setup)
 	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
 			     setup->slots > TWHEEL_SLOTS_MAX))
 		return -EINVAL;
-	if (setup->max_pending > max_pending_limit)
+	if (setup->max_pending > most_pending)
 		return -EINVAL;
 	return 0;
 }
@@ -4814,10 +3067,10 @@ static int setup_check(const struct twheel_setup *setup)
 static void twheel_defaults(struct twheel *tw)
 {
 	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
-	tw->clock.tick_ns = (u64)default_tick_us * NSEC_PER_USEC;
+	tw->clock.tick_ns = (u64)tick_us_of_defaults * NSEC_PER_USEC;
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
-	WRITE_ONCE(tw->arena.max_pending, min(max_pending_limit, DEFAULT_MAX_PENDING));
+	WRITE_ONCE(tw->arena.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
 }
 
 /**
@@ -4883,7 +3136,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 	else
 		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
 	if (!err && tw->control.started)
-		err = pass_wait(tw);
+		err = twheel_pass_wait(tw);
 	mutex_unlock(&tw->control.mutex);
 	return err;
 }
@@ -4919,15 +3172,13 @@ int twheel_drain(struct twheel *tw)
 		/* Pairs with the acquire in twheel_is_drained(). */
 		smp_store_release(&tw->control.drained, true);
 	} else if (!twheel_is_drained(tw)) {
-		err = pass_wait(tw);
+		err = twheel_pass_wait(tw);
 	}
 	mutex_unlock(&tw->control.mutex);
 	if (emptied)
-		wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	return err;
 }
-
-/* Birth and death of a wheel */
 
 /**
  * twheel_create() - make a wheel
@@ -4939,7 +3190,7 @@ int twheel_drain(struct twheel *tw)
  */
 struct twheel *twheel_create(void)
 {
-	struct twheel *tw = area_alloc(sizeof(*tw));
+	struct twheel *tw = twheel_area_alloc(sizeof(*tw));
 	int err;
 
 	if (!tw)
@@ -4949,39 +3200,28 @@ struct twheel *twheel_create(void)
 		err = PTR_ERR(tw->memory.user);
 		goto free_wheel;
 	}
-	err = wheel_charge(&tw->memory, WHEEL_SIZE);
+	err = twheel_memory_charge(&tw->memory, WHEEL_SIZE);
 	if (err)
 		goto put_user;
 	/* It leads to what vmalloc() gave, which kmemleak looks for references to. */
 	if (!is_vmalloc_addr(tw))
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
-	tw->wake.at_ns = WAKE_NEVER;
 	mutex_init(&tw->control.mutex);
-	mutex_init(&tw->arena.mutex);
-	tw->arena.places.mutex = &tw->arena.mutex;
-	tw->words.pages.mutex = &tw->arena.mutex;
-	mutex_init(&tw->room.mutex);
-	spin_lock_init(&tw->arena.free_lock);
 	spin_lock_init(&tw->events.lock);
-	spin_lock_init(&tw->wake.lock);
-	init_waitqueue_head(&tw->wake.waiters);
-	init_waitqueue_head(&tw->wake.pass_waiters);
-	init_llist_head(&tw->arena.freed);
-	init_llist_head(&tw->room.gifts);
 	init_llist_head(&tw->inbox.list);
-	twheel_turn_init(&tw->wake.turn, turn);
-	kthread_init_delayed_work(&tw->shrink.work, shrink_due);
-	INIT_WORK(&tw->words.work, words_shrink);
-	address_space_init_once(&tw->words.mapping);
-	/* Generations begin at 1, so that no id is 0. */
-	tw->arena.first_gen = 1;
+	twheel_arena_init(&tw->arena);
+	twheel_refresh_begin(&tw->words, &tw->arena.mutex);
+	twheel_room_init(&tw->room);
+	twheel_wake_init(&tw->wake);
+	twheel_shrink_init(&tw->shrink);
+	twheel_turn_init(&tw->wake.turn, twheel_pass_turn);
 	return tw;
 
 put_user:
 	twheel_user_put(tw->memory.user);
 free_wheel:
-	area_free(tw, sizeof(*tw));
+	twheel_area_free(tw, sizeof(*tw));
 	return ERR_PTR(err);
 }
 
@@ -5001,45 +3241,12 @@ static void wheel_free(struct twheel *tw)
 {
 	struct twheel_chunk_page *page;
 
-	gifts_accept(tw);
+	twheel_gifts_accept(tw);
 	while ((page = twheel_wheel_dismantle(&tw->wheel))) {
 		free_page((unsigned long)page);
 		cond_resched();
 	}
-	area_free(tw->slots_memory, tw->slots_size);
-}
-
-static void pages_free(struct twheel_pages *pages)
-{
-	/* The last close: nobody else is left. */
-	struct twheel_table *table = rcu_dereference_raw(pages->table);
-	u32 i;
-
-	for (i = 0; i < pages->nr; i++) {
-		free_page((unsigned long)table->page[i]);
-		cond_resched();
-	}
-	if (table)
-		area_free(table, table->size);
-}
-
-static void arena_free(struct twheel *tw)
-{
-	struct twheel_table *table = rcu_dereference_raw(tw->arena.places.table);
-	u32 nr;
-
-	for (nr = 0; nr < tw->arena.places.nr; nr++) {
-		struct twheel_page *page = table->page[nr];
-
-		if (page && periodic_remove(page))
-			free_page((unsigned long)periodic_page(page->periodic));
-		cond_resched();
-	}
-	pages_free(&tw->arena.places);
-	pages_free(&tw->words.pages);
-	free_page((unsigned long)tw->words.hole);
-	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
-	wait_var_event(&tw->arena.nr_leaving, !atomic_read_acquire(&tw->arena.nr_leaving));
+	twheel_area_free(tw->slots_memory, tw->slots_size);
 }
 
 /**
@@ -5055,12 +3262,950 @@ void twheel_destroy(struct twheel *tw)
 		wheel_free(tw);
 	}
 	cancel_work_sync(&tw->words.work);
-	arena_free(tw);
+	twheel_words_free(&tw->words);
+	twheel_arena_free(&tw->arena);
 	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
 	twheel_user_put(tw->memory.user);
 	if (!is_vmalloc_addr(tw))
 		kmemleak_free(tw);
-	area_free(tw, sizeof(*tw));
+	twheel_area_free(tw, sizeof(*tw));
+}
+
+/* Arming */
+
+/* Before @nr are armed; what comes in between is settled by commit. */
+static int arm_allowed(struct twheel *tw, unsigned int nr)
+{
+	if (READ_ONCE(tw->control.draining))
+		return -ESHUTDOWN;
+	/* An ARM that arms nothing leaves SETUP open. */
+	if (likely(control_is_started(&tw->control)) || !nr)
+		return 0;
+	return twheel_start_lazily(tw);
+}
+
+/* Give one entry its place. */
+static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
+			     struct twheel_timeout *t, const struct life *life)
+{
+	u64 state = atomic64_read(&t->state);
+
+	life_begin(words, t, state, life);
+	WRITE_ONCE(t->user_data, arm->user_data);
+	arm->id = timeout_id(t, state);
+	/* Nobody acts on it while NEW; the release is in arm_publish(). */
+	atomic64_set(&t->state, state_new(state, life->flags));
+}
+
+/* The usual case: nothing but one-shots, and a place for each. */
+static __always_inline void arm_place_once(struct twheel_words *words,
+					   struct twheel_arm *arm,
+					   unsigned int nr, u64 now_ns,
+					   struct twheel_arming *arming)
+{
+	struct llist_node *place = arming->first;
+	u64 due_ns = WAKE_NEVER;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct life life = life_once(&arm[i], now_ns);
+
+		arm_place(words, &arm[i],
+			  llist_entry(place, struct twheel_timeout, node),
+			  &life);
+		due_ns = min(due_ns, life_due_ns(&life));
+		place = place->next;
+	}
+	arming->due_ns = due_ns;
+}
+
+/*
+ * Any, of which some may be left out; the last to come get no place when there are
+ * not enough.  Returns the places that nobody needed after all.
+ */
+static struct llist_node *arm_place_any(struct twheel *tw,
+					struct twheel_arm *arm,
+					unsigned int nr, u64 now_ns,
+					struct twheel_arming *arming,
+					int short_of)
+{
+	struct llist_node **link = &arming->first;
+	struct llist_node *place;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+		struct life life;
+
+		if (arm[i].result)
+			continue;
+		if (!*link) {
+			arm[i].result = short_of;
+			continue;
+		}
+		t = llist_entry(*link, struct twheel_timeout, node);
+		if (arm[i].interval_ns) {
+			arm[i].result = twheel_periodic_provide(tw, timeout_index(t));
+			if (arm[i].result)
+				continue;
+		}
+		life = life_of(&tw->clock, &arm[i], now_ns);
+		arm_place(&tw->words, &arm[i], t, &life);
+		arming->due_ns = min(arming->due_ns, life_due_ns(&life));
+		link = &t->node.next;
+	}
+	place = *link;
+	*link = NULL;
+	return place;
+}
+
+/* Take back the places at @chain, which never became more than NEW. */
+static void arm_undo(struct twheel *tw, struct llist_node *chain)
+{
+	struct ending ending = {};
+	struct twheel_timeout *t, *next;
+
+	llist_for_each_entry_safe(t, next, chain, node) {
+		u64 state = atomic64_read(&t->state);
+
+		/* Its id may have been reported: it is not given out again. */
+		if (state_is_new(state)) {
+			state = state_freed(state);
+			atomic64_set(&t->state, state);
+		}
+		place_free(&tw->arena, t, state, &ending);
+		ending.nr_places++;
+		ending.nr_room++;
+	}
+	twheel_ending_done(tw, &ending);
+}
+
+static __always_inline int arm_prepare(struct twheel *tw,
+				       struct twheel_arm *arm, unsigned int nr,
+				       struct twheel_arming *arming)
+{
+	unsigned int i, got, nr_valid = nr;
+	int err, short_of = -EAGAIN;
+	u64 now_ns, oddities = 0;
+
+	arming->first = NULL;
+	arming->due_ns = WAKE_NEVER;
+	for (i = 0; i < nr; i++) {
+		oddities |= life_oddities(&arm[i]);
+		arm[i].result = 0;
+	}
+	for (i = 0; i < nr && oddities; i++) {
+		arm[i].result = life_check(&arm[i]);
+		nr_valid -= !!arm[i].result;
+	}
+	err = arm_allowed(tw, nr_valid);
+	if (err)
+		return err;
+	now_ns = twheel_now(&tw->clock);
+
+	got = live_take(&tw->arena, nr_valid);
+	if (got) {
+		err = room_take_at_hand(&tw->room, got) ? 0 :
+		      twheel_room_take_reclaiming(tw, got);
+		if (err) {
+			twheel_live_give(tw, got);
+			short_of = err;
+			got = 0;
+		}
+	}
+	if (got) {
+		struct llist_node **tail = &arming->first;
+		unsigned int taken = places_pop(&tw->arena, got, &tail);
+
+		if (unlikely(taken < got))
+			taken += twheel_places_wait(tw, got - taken, &tail, &err);
+		*tail = NULL;
+		if (taken < got) {
+			room_give(&tw->room, got - taken);
+			twheel_live_give(tw, got - taken);
+			short_of = err;
+			got = taken;
+		}
+	}
+
+	arming->all = !oddities && got == nr;
+	if (likely(arming->all)) {
+		arm_place_once(&tw->words, arm, nr, now_ns, arming);
+	} else {
+		struct llist_node *unused;
+
+		unused = arm_place_any(tw, arm, nr, now_ns, arming, short_of);
+		if (unused)
+			arm_undo(tw, unused);
+	}
+	return 0;
+}
+
+/**
+ * twheel_arm_prepare() - find places for a batch of timeouts
+ * @tw: the wheel
+ * @arm: the batch; out: id and result
+ * @nr: how many, up to TWHEEL_BATCH
+ * @arming: out: for twheel_arm_commit()
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ESHUTDOWN, -ENOMEM, -ENOSPC, or -EINTR by a fatal signal, when none
+ * can be armed.
+ */
+int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
+		       unsigned int nr, struct twheel_arming *arming)
+{
+	return nr == 1 ? arm_prepare(tw, arm, 1, arming) :
+			 arm_prepare(tw, arm, nr, arming);
+}
+
+/* From here on it is everybody's. */
+static inline void arm_publish(struct twheel_timeout *t)
+{
+	u64 state = atomic64_read(&t->state);
+
+	/* Releases the fields to whoever acts on the state. */
+	atomic64_set_release(&t->state, state_published(state));
+}
+
+static __always_inline int arm_commit(struct twheel *tw,
+				      struct twheel_arming *arming,
+				      unsigned int nr)
+{
+	struct chain chain = { .first = arming->first };
+	struct llist_node *node = arming->first;
+	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
+	u64 due_ns;
+	unsigned int i;
+	int err = 0;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	if (READ_ONCE(tw->control.draining)) {
+		err = -ESHUTDOWN;
+		nr = 0;
+	}
+	atomic64_add(nr, &tw->arena.armed);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t =
+			llist_entry(node, struct twheel_timeout, node);
+
+		arm_publish(t);
+		chain.last = node;
+		node = node->next;
+	}
+	chain.nr = nr;
+	if (nr) {
+		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
+		/*
+		 * One of them was re-armed before it was in the inbox, and the
+		 * pass that this called for may not have found it.  Both sides
+		 * have a full barrier between the two: llist_add_batch() here,
+		 * atomic_inc_return() there.
+		 */
+		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
+			due_ns = WAKE_NOW;
+		if (wake_is_too_late(&tw->wake, due_ns))
+			twheel_wake_for(tw, due_ns);
+	}
+	rcu_read_unlock();
+	if (node)
+		arm_undo(tw, node);
+	return err;
+}
+
+/**
+ * twheel_arm_commit() - arm what was reported to the user
+ * @tw: the wheel
+ * @arming: from twheel_arm_prepare(); used up
+ * @nr: how many of those that were given places; the places of the others are
+ *	given back
+ *
+ * Context: process.
+ * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
+ * armed.
+ */
+int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
+		      unsigned int nr)
+{
+	return nr == 1 ? arm_commit(tw, arming, 1) : arm_commit(tw, arming, nr);
+}
+
+/* Cancelling */
+
+static __always_inline void cancel_look(struct twheel *tw,
+					struct twheel_cancel *cancel,
+					struct twheel_look *look,
+					unsigned int nr)
+{
+	unsigned int i;
+
+	rcu_read_lock();
+	look_begin(&tw->arena, look);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		if (cancel[i].reserved) {
+			cancel[i].result = -EINVAL;
+			continue;
+		}
+		t = timeout_look(tw, cancel[i].id, &look->state[i]);
+		look->timeout[i] = t;
+		cancel[i].result = t ? state_verdict(look->state[i]) : -ENOENT;
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * twheel_cancel_look() - what cancelling would say
+ * @tw: the wheel
+ * @cancel: the batch; out: result
+ * @look: out: what was found, for twheel_cancel_commit()
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process.
+ */
+void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
+			struct twheel_look *look, unsigned int nr)
+{
+	if (nr == 1)
+		cancel_look(tw, cancel, look, 1);
+	else
+		cancel_look(tw, cancel, look, nr);
+}
+
+static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
+			  struct ending *ending)
+{
+	bool won;
+
+	spin_lock(&tw->events.lock);
+	won = atomic64_read(&t->state) == seen;
+	if (won) {
+		twheel_event_take(tw, t, seen);
+		tw->events.revoked++;
+		if (state_keeps_room(seen))
+			ending->nr_room++;
+		timeout_end(&tw->arena, t, seen, ending);
+	}
+	spin_unlock(&tw->events.lock);
+	return won;
+}
+
+static __always_inline bool cancel_pending(struct twheel *tw,
+					   struct twheel_timeout *t, u64 seen,
+					   struct ending *ending)
+{
+	/* In the inbox its link is in use: the kthread will free it. */
+	if (state_is_queued(seen)) {
+		if (!state_change(t, seen, state_dead(seen)))
+			return false;
+	} else {
+		if (!state_change(t, seen, state_freed(seen)))
+			return false;
+		place_free(&tw->arena, t, state_freed(seen), ending);
+	}
+	ending->nr_places++;
+	ending->nr_cancelled++;
+	return true;
+}
+
+static __always_inline unsigned int
+cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
+	      struct twheel_look *look, unsigned int nr, unsigned int *nr_ok)
+{
+	struct ending ending = {};
+	unsigned int i;
+
+	rcu_read_lock();
+	if (unlikely(!look_is_good(&tw->arena, look)))
+		for (i = 0; i < nr; i++)
+			look->timeout[i] = timeout_at(&tw->arena, id_index(cancel[i].id));
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 seen = look->state[i];
+
+		if (cancel[i].result < 0)
+			continue;
+		if (!t || (state_is_unread(seen) ?
+			   !cancel_unread(tw, t, seen, &ending) :
+			   !cancel_pending(tw, t, seen, &ending)))
+			break;
+	}
+	rcu_read_unlock();
+	*nr_ok += ending.nr_places;
+	twheel_ending_done(tw, &ending);
+	return i;
+}
+
+/**
+ * twheel_cancel_commit() - cancel what was reported to the user
+ * @tw: the wheel
+ * @cancel: the batch as twheel_cancel_look() left it
+ * @look: likewise; used up
+ * @nr: how many of them
+ * @nr_ok: how many were cancelled is added to it
+ *
+ * Context: process.
+ * Return: how many were done; when fewer than @nr, the next one is no longer as
+ * it was seen and has to be looked at again, with those after it.
+ */
+unsigned int twheel_cancel_commit(struct twheel *tw,
+				  const struct twheel_cancel *cancel,
+				  struct twheel_look *look,
+				  unsigned int nr, unsigned int *nr_ok)
+{
+	return nr == 1 ? cancel_commit(tw, cancel, look, 1, nr_ok) :
+			 cancel_commit(tw, cancel, look, nr, nr_ok);
+}
+
+/* Re-arming */
+
+/*
+ * Whether a timeout that is as @seen goes on with the entry that it has in the wheel
+ * when it is re-armed: that comes up early, and is moved then.  The deadline may be
+ * another life's; who acts on the answer finds out by the state.
+ */
+static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
+				 const struct life *life)
+{
+	return state_is_armed(seen) && !state_is_overdue(life->flags) &&
+	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
+}
+
+/*
+ * Whether re-arming takes room in the wheel: what moves earlier leaves a stale entry
+ * there.  One that is in the inbox has room, as has a periodic one that is UNREAD.
+ */
+static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
+				    const struct life *life)
+{
+	return !entry_is_kept(t, seen, life) && !state_is_queued(seen) &&
+	       !state_keeps_room(seen);
+}
+
+static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
+				    const struct twheel_arm *arm, u64 now_ns)
+{
+	struct life life = life_once(arm, now_ns);
+
+	return rearm_needs_room(t, seen, &life);
+}
+
+/* A bit for each entry of a batch. */
+static_assert(TWHEEL_BATCH <= 32);
+
+/* Room for those that need it; the last of these go without where there is less. */
+static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
+				     struct twheel_rearming *rearming, u32 needy)
+{
+	unsigned int nr_needy = hweight32(needy), left;
+	int err = twheel_room_take_reclaiming(tw, nr_needy);
+
+	if (likely(!err)) {
+		rearming->nr_room = nr_needy;
+		return;
+	}
+	/* There may be a little, which is not enough for all. */
+	while (rearming->nr_room < nr_needy && !twheel_room_take(tw, 1))
+		rearming->nr_room++;
+	left = rearming->nr_room;
+	for (; needy; needy &= needy - 1) {
+		if (left)
+			left--;
+		else
+			arm[__ffs(needy)].result = err;
+	}
+}
+
+/**
+ * twheel_rearm_prepare() - what re-arming would say
+ * @tw: the wheel
+ * @arm: the batch; out: result
+ * @rearming: out: for twheel_rearm_commit(), which has to follow
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -ESHUTDOWN when the wheel has been drained.
+ */
+int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
+			 struct twheel_rearming *rearming, unsigned int nr)
+{
+	struct twheel_look *look = &rearming->look;
+	bool scarce = false;
+	unsigned int i;
+	u32 needy = 0;
+
+	rearming->nr_room = 0;
+	if (READ_ONCE(tw->control.draining))
+		return -ESHUTDOWN;
+	/*
+	 * Most of them need no room; but to take it for all of them is cheaper than
+	 * to find out for each, unless memory is short.
+	 */
+	if (likely(control_is_started(&tw->control))) {
+		scarce = !room_take_at_hand(&tw->room, nr) &&
+			 (READ_ONCE(tw->room.short_of) || twheel_room_take(tw, nr));
+		if (likely(!scarce))
+			rearming->nr_room = nr;
+	}
+	rearming->now_ns = twheel_now(&tw->clock);
+	rcu_read_lock();
+	look_begin(&tw->arena, look);
+	for (i = 0; i < nr; i++) {
+		int refused = life_check(&arm[i]);
+		struct twheel_timeout *t;
+
+		if (unlikely(refused)) {
+			arm[i].result = refused;
+			continue;
+		}
+		t = timeout_look(tw, arm[i].id, &look->state[i]);
+		look->timeout[i] = t;
+		if (unlikely(!t)) {
+			arm[i].result = -ENOENT;
+			continue;
+		}
+		if (unlikely(arm[i].interval_ns)) {
+			/* It was found before: it is of that page, or gone. */
+			rcu_read_unlock();
+			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
+			rcu_read_lock();
+		}
+		arm[i].result = refused ?: state_verdict(look->state[i]);
+		if (unlikely(scarce) && !refused &&
+		    rearm_is_needy(t, look->state[i], &arm[i], rearming->now_ns))
+			needy |= BIT(i);
+	}
+	rcu_read_unlock();
+	if (unlikely(needy))
+		rearm_take_room(tw, arm, rearming, needy);
+	return 0;
+}
+
+/*
+ * Make a one-shot of a timeout that is as @seen, which waits in the wheel and is
+ * due no later than @deadline_ns.  That is what nearly all are, and changes nothing
+ * there: the entry is moved when it comes up, or when the kthread looks ahead.
+ */
+static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
+				 u64 seen, u64 deadline_ns)
+	__must_hold(&tw->events.lock)
+{
+	if (!state_is_armed(seen) ||
+	    deadline_ns < READ_ONCE(t->deadline_ns) ||
+	    !state_change(t, seen, state_rearming(seen)))
+		return false;
+	word_begin(&tw->words, t, seen);
+	WRITE_ONCE(t->deadline_ns, deadline_ns);
+	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
+	return true;
+}
+
+/* A new life, of any kind, for a timeout that is as @seen. */
+static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
+			  const struct life *life, bool *to_inbox)
+	__must_hold(&tw->events.lock)
+{
+	bool stays = entry_is_kept(t, seen, life);
+
+	lockdep_assert_held(&tw->events.lock);
+	/* An UNREAD timeout changes under the lock only; others may race. */
+	if (state_is_unread(seen)) {
+		if (atomic64_read(&t->state) != seen)
+			return false;
+		twheel_event_take(tw, t, seen);
+	} else if (!state_change(t, seen, state_rearming(seen))) {
+		return false;
+	}
+	life_begin(&tw->words, t, seen, life);
+	*to_inbox = !state_is_queued(seen) && !stays;
+	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
+						state_requeued(seen, life->flags));
+	return true;
+}
+
+/**
+ * struct requeue - what a batch that is re-armed leaves to be done
+ * @chain: for the inbox
+ * @due_ns: when the kthread has to look at it
+ * @queued: something was QUEUED, and is where it was
+ */
+struct requeue {
+	struct chain chain;
+	u64 due_ns;
+	bool queued;
+};
+
+/* Those that do not just move later. */
+static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
+			       struct twheel_timeout *t, u64 seen,
+			       struct twheel_rearming *rearming,
+			       struct requeue *requeue)
+	__must_hold(&tw->events.lock)
+{
+	struct life life = life_of(&tw->clock, arm, rearming->now_ns);
+	bool to_inbox;
+
+	/* It kept its entry, until it was moved later: that can be seen by now. */
+	if (!rearming->nr_room && rearm_needs_room(t, seen, &life))
+		return false;
+	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
+		return false;
+	if (state_is_queued(seen))
+		requeue->queued = true;
+	requeue->due_ns = min(requeue->due_ns, life_due_ns(&life));
+	if (to_inbox) {
+		chain_add(&requeue->chain, t);
+		if (!state_keeps_room(seen))
+			rearming->nr_room--;
+	}
+	return true;
+}
+
+/**
+ * twheel_rearm_commit() - re-arm what was reported to the user
+ * @tw: the wheel
+ * @arm: the batch as twheel_rearm_prepare() left it
+ * @rearming: likewise; used up
+ * @nr: how many of them
+ * @nr_ok: how many were re-armed is added to it
+ *
+ * Context: process.
+ * Return: how many were done; when fewer than @nr, the next one is no longer as
+ * it was seen and has to be prepared again, with those after it.  -ESHUTDOWN
+ * when the wheel was drained meanwhile and nothing was done.
+ */
+int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
+			struct twheel_rearming *rearming, unsigned int nr,
+			unsigned int *nr_ok)
+{
+	struct requeue requeue = { .due_ns = WAKE_NEVER };
+	u64 due_ns, now_ns = rearming->now_ns;
+	struct twheel_look *look = &rearming->look;
+	unsigned int i = 0, nr_rearmed = 0;
+	int err = 0;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	if (READ_ONCE(tw->control.draining)) {
+		err = -ESHUTDOWN;
+		goto unlock;
+	}
+	spin_lock(&tw->events.lock);
+	if (unlikely(!look_is_good(&tw->arena, look)))
+		for (i = 0; i < nr; i++)
+			look->timeout[i] = timeout_at(&tw->arena, id_index(arm[i].id));
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 deadline_ns, seen = look->state[i];
+
+		if (arm[i].result < 0)
+			continue;
+		if (unlikely(!t))
+			break;
+		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
+		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
+			   timeout_defer(tw, t, seen, deadline_ns)) ||
+		    rearm_any(tw, &arm[i], t, seen, rearming, &requeue))
+			nr_rearmed++;
+		else
+			break;
+	}
+	tw->events.rearmed += nr_rearmed;
+	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
+	spin_unlock(&tw->events.lock);
+	/* Pairs with the look at it in twheel_arm_commit(). */
+	if (requeue.queued)
+		atomic_inc_return(&tw->inbox.nr_requeued);
+	if (wake_is_too_late(&tw->wake, due_ns))
+		twheel_wake_for(tw, due_ns);
+	*nr_ok += nr_rearmed;
+unlock:
+	rcu_read_unlock();
+	room_give(&tw->room, rearming->nr_room);
+	return err ?: i;
+}
+
+/* Looking */
+
+/*
+ * Whether an UNREAD timeout of a fixed rate waits for its next period as well; @nr
+ * have passed since it expired.
+ */
+static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
+	__must_hold(&tw->events.lock)
+{
+	return state_keeps_room(state) && !state_is_fixed_delay(state) &&
+	       !timeout_has_ended(t, state, nr);
+}
+
+/* Periods that have passed since an UNREAD timeout expired; true if more are to come. */
+static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
+				 u64 state, struct twheel_status *status)
+	__must_hold(&tw->events.lock)
+{
+	u64 nr = twheel_periods_unread(&tw->clock, t, state);
+	bool waits = unread_is_pending(t, state, nr);
+
+	status->count = periods_count(status->count, nr);
+	if (state_is_limited(state))
+		status->repeats_left -= nr;
+	status->deadline_ns += (nr + waits) * status->interval_ns;
+	return waits;
+}
+
+/* False if it is gone. */
+static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
+			   u64 state, u64 now_ns, struct twheel_status *status)
+	__must_hold(&tw->events.lock)
+{
+	*status = (struct twheel_status){
+		.id		= timeout_id(t, state),
+		.state		= TWHEEL_STATE_PENDING,
+		.user_data	= READ_ONCE(t->user_data),
+		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
+		.count		= timeout_count(t, state),
+	};
+	bool waits = state_is_pending(state);
+
+	if (state_is_drained(state))
+		status->state = TWHEEL_STATE_DRAINED;
+	else if (state_is_unread(state))
+		status->state = TWHEEL_STATE_EXPIRED;
+	if (state_is_periodic(state)) {
+		struct twheel_periodic *periodic = timeout_periodic(t);
+		u32 slot = timeout_slot(t);
+
+		status->interval_ns = READ_ONCE(periodic->interval_ns[slot]);
+		status->deliveries = READ_ONCE(periodic->deliveries[slot]);
+		status->repeats_left = READ_ONCE(periodic->repeats_left[slot]);
+	}
+	if (state_is_fixed_delay(state))
+		status->flags = TWHEEL_ARM_FIXED_DELAY;
+	if (state_is_unread(state))
+		waits = status_count_periods(tw, t, state, status);
+	status->deadline_ns = min(status->deadline_ns, TWHEEL_TIME_NEVER);
+	if (waits && status->deadline_ns > now_ns)
+		status->left_ns = status->deadline_ns == TWHEEL_TIME_NEVER ?
+				  TWHEEL_TIME_NEVER :
+				  status->deadline_ns - now_ns;
+	/*
+	 * G8: cancelled meanwhile, which takes no lock, its place may be another
+	 * one's, and what was read above that one's.
+	 */
+	smp_rmb();
+	return state_gen(atomic64_read(&t->state)) == state_gen(state);
+}
+
+/**
+ * twheel_query() - tell the state of timeouts
+ * @tw: the wheel
+ * @status: the batch: id in, the rest out
+ * @nr: how many, up to TWHEEL_BATCH
+ *
+ * Context: process.
+ */
+void twheel_query(struct twheel *tw, struct twheel_status *status,
+		  unsigned int nr)
+{
+	u64 state, now_ns = twheel_now(&tw->clock);
+	unsigned int i;
+
+	spin_lock(&tw->events.lock);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		t = timeout_by_id(&tw->arena, status[i].id, &state);
+		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
+			status[i].result = -ENOENT;
+	}
+	spin_unlock(&tw->events.lock);
+}
+
+/**
+ * twheel_list() - tell the state of some of all timeouts
+ * @tw: the wheel
+ * @cursor: the first index to be looked at; out: where to go on
+ * @status: out: rows
+ * @nr: room, up to TWHEEL_BATCH
+ *
+ * Looks at one page of places at the most.
+ *
+ * Context: process.
+ * Return: how many rows; negative when the cursor is past the end.
+ */
+int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
+		unsigned int nr)
+{
+	u64 now_ns = twheel_now(&tw->clock);
+	struct twheel_page *page;
+	u32 page_nr, slot;
+	int i = 0;
+
+	if (*cursor >= (u64)READ_ONCE(tw->arena.places.nr) * PLACES_PER_PAGE)
+		return -1;
+	page_nr = (u32)*cursor / PLACES_PER_PAGE;
+	slot = (u32)*cursor % PLACES_PER_PAGE;
+	spin_lock(&tw->events.lock);
+	page = page_at(&tw->arena, page_nr);
+	if (!page)
+		slot = PLACES_PER_PAGE;
+	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
+		struct twheel_timeout *t = &page->timeout[slot];
+		u64 state = timeout_state(t);
+
+		if (state_is_live(state) &&
+		    timeout_status(tw, t, state, now_ns, &status[i]))
+			i++;
+	}
+	spin_unlock(&tw->events.lock);
+	*cursor = (u64)page_nr * PLACES_PER_PAGE + slot;
+	return i;
+}
+
+/**
+ * struct outlook - what is found by walking all places
+ * @next_ns: the next deadline, TWHEEL_TIME_NEVER if there is none
+ * @nr_both: timeouts that are pending and have an unread event
+ */
+struct outlook {
+	u64 next_ns;
+	u32 nr_both;
+};
+
+static void page_look(struct twheel *tw, const struct twheel_page *page,
+		      struct outlook *outlook)
+	__must_hold(&tw->events.lock)
+{
+	u32 i;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		const struct twheel_timeout *t = &page->timeout[i];
+		u64 state = timeout_state(t);
+		u64 deadline_ns;
+
+		if (state_is_pending(state)) {
+			deadline_ns = timeout_deadline_ns(&tw->words, t, state);
+		} else if (state_keeps_room(state)) {
+			u64 nr = twheel_periods_unread(&tw->clock, t, state);
+
+			if (!unread_is_pending(t, state, nr))
+				continue;
+			outlook->nr_both++;
+			deadline_ns = t->deadline_ns +
+				      (nr + 1) * page->periodic->interval_ns[i];
+		} else {
+			continue;
+		}
+		outlook->next_ns = min(outlook->next_ns, deadline_ns);
+	}
+}
+
+static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
+{
+	struct twheel_page *page;
+	u32 nr;
+
+	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
+	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
+		/* What is being re-armed is in no state that counts. */
+		spin_lock(&tw->events.lock);
+		page = page_at(&tw->arena, nr);
+		if (page)
+			page_look(tw, page, outlook);
+		spin_unlock(&tw->events.lock);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+static_assert(WAKE_NEVER == TWHEEL_NO_EXPIRY);
+
+/* The next deadline, rounded up to its tick. */
+static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
+{
+	/* Nothing pends in a wheel that was not started, and knows no ticks. */
+	if (next_ns >= TWHEEL_TIME_NEVER)
+		return TWHEEL_NO_EXPIRY;
+	return tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, next_ns));
+}
+
+static void info_configuration(struct twheel *tw, struct twheel_info *info)
+{
+	info->clock = tw->clock.kind;
+	info->tick_ns = tw->clock.tick_ns;
+	info->slots = tw->control.slots;
+	info->levels = tw->wheel.nr_levels;
+	info->max_pending = tw->arena.max_pending;
+	info->setup_flags = tw->control.setup_flags;
+	info->refresh_size = twheel_refresh_size(tw);
+	info->now_ns = twheel_now(&tw->clock);
+}
+
+/* The same, while SETUP may be changing all of that. */
+static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
+{
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	info_configuration(tw, info);
+	/* It would begin to live in the caller's time namespace. */
+	if (!tw->control.started)
+		info->now_ns += twheel_namespace_offset_ns(tw->clock.kind);
+	mutex_unlock(&tw->control.mutex);
+	return 0;
+}
+
+/**
+ * twheel_get_info() - tell what INFO and fdinfo tell
+ * @tw: the wheel
+ * @info: out
+ *
+ * Context: process; sleeps.
+ * Return: 0, or -EINTR by a fatal signal.
+ */
+int twheel_get_info(struct twheel *tw, struct twheel_info *info)
+{
+	struct outlook outlook;
+	int err;
+
+	*info = (struct twheel_info){
+		.size		= sizeof(*info),
+		.features	= TWHEEL_FEATURE_REFRESH,
+	};
+	info->max_pending_limit = twheel_max_pending_limit();
+	info->max_vector = TWHEEL_MAX_VECTOR;
+	err = twheel_look_out(tw, &outlook);
+	if (err)
+		return err;
+	/* Once the wheel has started, this is final, and nobody is waited for. */
+	if (control_is_started(&tw->control))
+		info_configuration(tw, info);
+	else
+		err = info_configuration_locked(tw, info);
+	if (err)
+		return err;
+	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
+
+	spin_lock(&tw->events.lock);
+	info->max_late_ns = tw->events.max_late_ns;
+	info->armed = atomic64_read(&tw->arena.armed);
+	info->live = atomic_read(&tw->arena.live);
+	info->unread = tw->events.nr_unread;
+	/* Some may have been read since they were counted. */
+	info->pending = info->live - info->unread +
+			min_t(u64, outlook.nr_both, info->unread);
+	info->expirations = tw->events.expirations;
+	info->delivered = tw->events.delivered;
+	info->completed = tw->events.completed;
+	info->cancelled = atomic64_read(&tw->arena.cancelled);
+	info->revoked = tw->events.revoked;
+	info->drained = tw->events.drained_out;
+	info->rearmed = tw->events.rearmed;
+	spin_unlock(&tw->events.lock);
+	return 0;
 }
 
 /* Birth and death of the module */
@@ -5148,13 +4293,13 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_init();
-	/* One at a time: each waits for grace periods, and users have many wheels. */
-	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
-	if (!words_workers)
-		return -ENOMEM;
+	twheel_control_init(default_tick_us, max_pending_limit);
+	err = twheel_refresh_init();
+	if (err)
+		return err;
 	err = workers_start();
 	if (err)
-		goto destroy_queue;
+		goto exit_refresh;
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
@@ -5162,8 +4307,8 @@ static int __init twheel_module_init(void)
 
 stop_workers:
 	workers_stop();
-destroy_queue:
-	destroy_workqueue(words_workers);
+exit_refresh:
+	twheel_refresh_exit();
 	return err;
 }
 
@@ -5171,7 +4316,7 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
-	destroy_workqueue(words_workers);
+	twheel_refresh_exit();
 	/* For table_free_rcu(). */
 	rcu_barrier();
 }

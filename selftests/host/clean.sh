@@ -50,7 +50,7 @@ clean()
 
 rm -rf "$build/clean"
 mkdir -p "$tree"
-(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi selftests examples \
+(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests examples \
 	bench tools "$tree/")
 # Of the tree that was copied, which may have been built in.
 make -C "$tree" clean >/dev/null 2>&1

@@ -39,7 +39,7 @@ fresh_tree()
 {
 	rm -rf "$work"
 	mkdir -p "$tree/.cache" "$stubs"
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi \
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi \
 		selftests examples tools "$tree/")
 }
 

@@ -30,7 +30,7 @@ stub_kernel()
 	.RECIPEPREFIX := >
 	release := $(shell cut -d '"' -f 2 include/generated/utsrelease.h)
 	version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' $(M)/dkms.conf)
-	sum := $(shell cat $(M)/twheel_*.c | md5sum | cut -c 1-24)
+	sum := $(shell cat $(M)/twheel_*.c $(M)/engine/* | md5sum | cut -c 1-24)
 	modules:
 	> printf '.section .modinfo,"a"\n.asciz "%s"\n.asciz "%s"\n.asciz "%s"\n' \
 		version=$(version) srcversion=$(sum) 'vermagic=$(release) SMP' | \
@@ -74,7 +74,7 @@ up_to_date()
 	local module sum
 
 	module=$work/root/lib/modules/6.99.0-new/$(modules)
-	sum=$(cat "$tree"/twheel_*.c | md5sum | cut -c 1-24)
+	sum=$(cat "$tree"/twheel_*.c "$tree"/engine/* | md5sum | cut -c 1-24)
 	[ "$(modinfo -F srcversion "$module")" = "$sum" ]
 }
 
@@ -82,7 +82,7 @@ fresh_tree()
 {
 	rm -rf "$work"
 	mkdir -p "$tree" "$work/root/lib/modules"/{6.99.0-new,5.10.0-old}
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi tools "$tree/")
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi tools "$tree/")
 	stub_kernel "$work/new" 6.99.0-new
 	stub_kernel "$work/old" 5.10.0-old
 	stub_kernel "$work/narrow" 6.99.0-new

@@ -2,8 +2,7 @@
 /*
  * The engine's state transitions, one by one
  *
- * twheel_main.c is compiled into this file as it is: its transitions are
- * static.  What it asks of others is answered here: the device is a stub, so
+ * The engine is compiled into this file as it is, see engine_parts.h.  What it asks of others is answered here: the device is a stub, so
  * nothing is registered, and a wheel is served by a worker that has no thread.
  * What is queued for it stays queued, and a pass takes place when, and only
  * when, the test makes one.  The clock is the virtual one.
@@ -58,7 +57,7 @@ static u64 nr_inserted;
 #define twheel_wheel_insert(w, entry) \
 	(nr_inserted++, twheel_wheel_insert(w, entry))
 
-#include "../../twheel_main.c"
+#include "engine_parts.h"
 
 /* What the engine does within RCU; here nothing is freed in between. */
 
@@ -175,7 +174,7 @@ static unsigned int pass(struct twheel *tw)
 	do {
 		work_take(tw);
 		turns++;
-	} while (turn(&tw->wake.turn, U64_MAX));
+	} while (twheel_pass_turn(&tw->wake.turn, U64_MAX));
 	return turns;
 }
 
@@ -1385,7 +1384,7 @@ static void places_are_counted_exactly(struct kunit *test)
 					(int)(held + got));
 			KUNIT_ASSERT_EQ(test, twheel_has_room(tw),
 					held + got < 10);
-			live_give(tw, got);
+			twheel_live_give(tw, got);
 			KUNIT_ASSERT_EQ(test, atomic_read(&tw->arena.live), (int)held);
 		}
 	}
@@ -1476,14 +1475,14 @@ static void room_is_backed_by_chunks(struct kunit *test)
 	unsigned int nr, total = 0;
 
 	for (nr = 1; nr < 400; nr += nr / 2 + 1) {
-		KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
 		total += nr;
 		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room.used), (long)total);
 		KUNIT_ASSERT_GE(test, tw->room.provided, (long)total);
 		KUNIT_ASSERT_GE(test, tw->room.nr_chunk_pages,
 				twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
 	}
-	gifts_accept(tw);
+	twheel_gifts_accept(tw);
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
 			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
 	room_give(&tw->room, total);
@@ -1507,7 +1506,7 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 		if (used == most + 200)
 			used = 2 * most - 200;
 		atomic_long_set(&tw->room.used, used - 50);
-		KUNIT_ASSERT_EQ(test, room_take(tw, 50), 0);
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 50), 0);
 		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room.used), used);
 		KUNIT_ASSERT_GE(test, tw->room.provided, (long)used);
 		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room.provided),
@@ -1531,7 +1530,7 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	KUNIT_EXPECT_EQ(test, live_take(&tw->arena, 32), 8U);
 	KUNIT_EXPECT_EQ(test, live_take(&tw->arena, 1), 0U);
 	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
-	live_give(tw, 1);
+	twheel_live_give(tw, 1);
 	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
 	KUNIT_EXPECT_FALSE(test, room_is_wasted(&tw->room, &tw->arena, 0));
 	KUNIT_EXPECT_FALSE(test, memory_is_wasted(&tw->shrink, &tw->arena, &tw->room));
@@ -1666,7 +1665,7 @@ static void an_entry_of_any_other_sequence_number_is_stale(struct kunit *test)
 	x.edge_ns = entry.tick * TICK_NS;
 	for (bit = 0; bit < 20; bit++) {
 		entry.seq = state_seq(rest) ^ BIT(bit);
-		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 1), 0);
 		expire_batch(tw, &entry, 1, &x);
 		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
 		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
@@ -1693,7 +1692,7 @@ static void an_entry_of_what_is_not_armed_is_stale(struct kunit *test)
 				(shape & 7) == PHASE_ARMED);
 		if ((shape & 7) == PHASE_ARMED)
 			continue;
-		KUNIT_ASSERT_EQ(test, room_take(tw, 1), 0);
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 1), 0);
 		expire_batch(tw, &entry, 1, &x);
 		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
 		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
@@ -2031,7 +2030,7 @@ static unsigned int room_exhaust(struct kunit *test)
 	unsigned int nr = 0;
 
 	no_memory = true;
-	while (!room_take(test->priv, 1))
+	while (!twheel_room_take(test->priv, 1))
 		KUNIT_ASSERT_LT(test, ++nr, 100000U);
 	return nr;
 }
@@ -2576,7 +2575,7 @@ static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 	pass(tw);
 	tw->clock.virtual_now_ns = START_NS / 2;
 	work_take(tw);
-	turn(&tw->wake.turn, U64_MAX);
+	twheel_pass_turn(&tw->wake.turn, U64_MAX);
 	KUNIT_ASSERT_TRUE(test, tw->pass.begun);
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = START_NS / 2, .flags = TWHEEL_ARM_ABSOLUTE });
@@ -2791,14 +2790,14 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	struct twheel *tw = wheel_with(test, flags, TWHEEL_SETUP_ONE_LEVEL);
 	u64 chunks;
 
-	KUNIT_ASSERT_EQ(test, room_take(tw, nr), 0);
-	gifts_accept(tw);
+	KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
+	twheel_gifts_accept(tw);
 	chunks = tw->room.nr_chunk_pages;
 	/* Needed, they stay. */
-	KUNIT_EXPECT_FALSE(test, room_shrink(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_room_shrink(tw));
 	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages, chunks);
 	room_give(&tw->room, nr - 1);
-	while (room_shrink(tw))
+	while (twheel_room_shrink(tw))
 		;
 	KUNIT_EXPECT_LT(test, tw->room.nr_chunk_pages, chunks);
 	KUNIT_EXPECT_GE(test, tw->room.provided, 1L);
@@ -3105,12 +3104,12 @@ static void arming_beside_a_busy_thread_waits_for_it_last_of_all(struct kunit *t
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 0), 0);
 }
 
-/* A part of arena_shrink().  False if it is over. */
+/* A part of twheel_arena_shrink().  False if it is over. */
 static bool shrink_some(struct twheel *tw)
 {
 	struct budget budget = { .entries = 20 * SHRINK_STEP, .end_ns = U64_MAX };
 
-	arena_shrink(tw, &budget);
+	twheel_arena_shrink(tw, &budget);
 	/* Who is to go on with it later. */
 	kthread_cancel_delayed_work_sync(&tw->shrink.work);
 	return tw->shrink.running;
@@ -3502,7 +3501,7 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	}
 	charged = atomic_long_read(&tw->memory.charged);
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_EQ(test, periodic_provide(tw, i * PLACES_PER_PAGE), 0);
+		KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, i * PLACES_PER_PAGE), 0);
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 				charged + (long)PAGE_SIZE);
 	}
@@ -3510,7 +3509,7 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	KUNIT_EXPECT_PTR_EQ(test, page[0]->periodic, &both->half[0]);
 	KUNIT_EXPECT_PTR_EQ(test, page[1]->periodic, &both->half[1]);
 	/* One that is far from them has its own. */
-	KUNIT_ASSERT_EQ(test, periodic_provide(tw, 5 * PLACES_PER_PAGE), 0);
+	KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, 5 * PLACES_PER_PAGE), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
 	KUNIT_EXPECT_FALSE(test, periodic_remove(page[1]));

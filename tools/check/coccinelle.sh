@@ -41,7 +41,7 @@ coccinelle()
 
 	rules=$cache/source/scripts/coccinelle
 	mkdir -p "$dir/module"
-	cp -pr twheel_*.c include uapi "$dir/module/"
+	cp -pr twheel_*.c engine include uapi "$dir/module/"
 	mapfile -t ours < <(cd "$rules" && find . -name '*.cocci' -printf '%P\n' | sort |
 		grep -vxFf <(printf '%s\n' "${other_rules[@]}"))
 	# An empty folder would please it, too.

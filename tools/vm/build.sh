@@ -11,7 +11,7 @@ copy_module_sources()
 
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c include uapi "$dir/")
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi "$dir/")
 }
 
 # module_tree SERIES: where the module for that kernel is built.

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pages that a wheel takes, and who pays for them
+ */
+#ifndef _TWHEEL_ENGINE_MEMORY_H
+#define _TWHEEL_ENGINE_MEMORY_H
+
+#include <linux/atomic.h>
+
+struct twheel_user;
+
+/**
+ * struct twheel_memory - who pays
+ * @user: whose wheel it is; constant
+ * @charged: bytes that its user was charged for it; atomic
+ */
+struct twheel_memory {
+	struct twheel_user *user;
+	atomic_long_t charged;
+};
+
+int twheel_memory_charge(struct twheel_memory *memory, size_t bytes);
+void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes);
+int twheel_page_get(struct twheel_memory *memory, void **page);
+void twheel_page_put(struct twheel_memory *memory, void *page);
+void *twheel_area_alloc(size_t size);
+void twheel_area_free(void *area, size_t size);
+int twheel_area_get(struct twheel_memory *memory, size_t size, void **area);
+
+#endif /* _TWHEEL_ENGINE_MEMORY_H */

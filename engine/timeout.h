@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A timeout: its state word, its place, and the page of places it is in
+ *
+ * One atomic word per timeout decides every race.  Its phases and flags are named here
+ * and nowhere else: all others ask and change the word by the functions below.
+ */
+#ifndef _TWHEEL_ENGINE_TIMEOUT_H
+#define _TWHEEL_ENGINE_TIMEOUT_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/limits.h>
+#include <linux/llist.h>
+#include <linux/mm.h>
+#include <linux/types.h>
+
+/*
+ * The state word: generation 63-32, sequence number 31-12, flags and phase.
+ */
+enum twheel_phase {
+	PHASE_FREE,
+	PHASE_NEW,
+	PHASE_DEAD,
+	/* From here on an id names it; one comparison tells. */
+	PHASE_QUEUED,
+	PHASE_ARMED,
+	PHASE_UNREAD,
+	PHASE_REARMING,
+};
+
+#define STATE_PHASE		0x7ULL
+#define STATE_DRAINED		BIT_ULL(3)	/* its event says so */
+#define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
+#define STATE_FIXED_DELAY	BIT_ULL(5)
+#define STATE_LIMITED		BIT_ULL(6)	/* repeats_left counts */
+#define STATE_OVERDUE		BIT_ULL(7)	/* was due when armed */
+#define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
+				 STATE_LIMITED)
+#define STATE_FLAGS		(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
+#define STATE_SEQ_SHIFT		12
+#define STATE_SEQ		GENMASK_ULL(31, STATE_SEQ_SHIFT)
+#define STATE_GEN_SHIFT		32
+#define STATE_GEN		GENMASK_ULL(63, STATE_GEN_SHIFT)
+
+/**
+ * struct twheel_timeout - a timeout, or the place for one
+ * @state: atomic; see the banner
+ * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While UNREAD: the one
+ *	that expired.  Written by the armer while NEW, under lock after that.
+ * @user_data: written by the armer while NEW
+ * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
+ * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
+ * @next: likewise
+ * @fired_ns: clock when it became UNREAD, or the tick of the latest period that was
+ *	settled since, see twheel_periods_settle(); guarded by lock
+ *
+ * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
+ */
+struct twheel_timeout {
+	atomic64_t state;
+	u64 deadline_ns;
+	u64 user_data;
+	union {
+		struct llist_node node;
+		struct {
+			u32 prev;
+			u32 next;
+		};
+	};
+	u64 fired_ns;
+};
+
+#define PLACES_PER_PAGE \
+	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_timeout))
+
+/**
+ * struct twheel_periodic - what periodic timeouts of a page need beside
+ * @interval_ns: the period, not below a tick
+ * @repeats_left: expirations to come, with STATE_LIMITED; of an UNREAD timeout those
+ *	after deadline_ns, though some may have passed, see twheel_periods_unread()
+ * @count: expirations in the unread event up to deadline_ns, likewise
+ * @deliveries: events of this life that were read; saturates, as @count does
+ *
+ * Made when the first timeout of the page is given an interval.  Guarded as
+ * struct twheel_timeout.deadline_ns.
+ */
+struct twheel_periodic {
+	u64 interval_ns[PLACES_PER_PAGE];
+	u32 repeats_left[PLACES_PER_PAGE];
+	u32 count[PLACES_PER_PAGE];
+	u32 deliveries[PLACES_PER_PAGE];
+};
+
+/**
+ * struct twheel_periodic_page - what two pages share
+ * @half: of the page with an even number, and of the one after it
+ * @nr_halves: how many of these are in use; &twheel_arena.mutex
+ */
+struct twheel_periodic_page {
+	struct twheel_periodic half[2];
+	u32 nr_halves;
+};
+
+static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
+
+/**
+ * struct twheel_page - a page of places
+ * @periodic: set once, under &twheel_arena.mutex; NULL while no place needed it
+ * @first_index: index of the first place; constant
+ * @picked: twheel_arena_shrink() takes its places off the free list; the kthread's, as are
+ *	the next three
+ * @last_half: @periodic goes with it: the page beside it does not use the other half
+ * @nr_found: how many of its places twheel_arena_shrink() has found there
+ * @found: the latest one, which leads to those before
+ * @timeout: the places
+ */
+struct twheel_page {
+	struct twheel_periodic *periodic;
+	u32 first_index;
+	u32 picked : 1;
+	u32 last_half : 1;
+	u32 nr_found : 15;
+	u32 found : 15;
+	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
+};
+
+static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
+static_assert(PLACES_PER_PAGE <= S16_MAX);
+
+/**
+ * struct chain - timeouts linked by their node, to be put into a llist at once
+ * @first: the latest one, NULL if there is none
+ * @last: the end, with @first
+ * @nr: how many
+ */
+struct chain {
+	struct llist_node *first;
+	struct llist_node *last;
+	unsigned int nr;
+};
+
+static inline u64 timeout_state(const struct twheel_timeout *t)
+{
+	/* Pairs with the release of whoever published the fields. */
+	return atomic64_read_acquire(&t->state);
+}
+
+static inline enum twheel_phase state_phase(u64 state)
+{
+	return state & STATE_PHASE;
+}
+
+static inline u32 state_seq(u64 state)
+{
+	return (state & STATE_SEQ) >> STATE_SEQ_SHIFT;
+}
+
+static inline u32 state_gen(u64 state)
+{
+	return state >> STATE_GEN_SHIFT;
+}
+
+/* The id that a timeout has in this state, whose place has this index. */
+static inline u64 state_id(u64 state, u32 index)
+{
+	return (state & STATE_GEN) | index;
+}
+
+/* What a state says. */
+
+static inline bool state_is_free(u64 state)
+{
+	return state_phase(state) == PHASE_FREE;
+}
+
+static inline bool state_is_new(u64 state)
+{
+	return state_phase(state) == PHASE_NEW;
+}
+
+static inline bool state_is_queued(u64 state)
+{
+	return state_phase(state) == PHASE_QUEUED;
+}
+
+static inline bool state_is_armed(u64 state)
+{
+	return state_phase(state) == PHASE_ARMED;
+}
+
+static inline bool state_is_pending(u64 state)
+{
+	return state_is_queued(state) || state_is_armed(state);
+}
+
+static inline bool state_is_unread(u64 state)
+{
+	return state_phase(state) == PHASE_UNREAD;
+}
+
+static inline bool state_is_rearming(u64 state)
+{
+	return state_phase(state) == PHASE_REARMING;
+}
+
+static inline bool state_is_periodic(u64 state)
+{
+	return state & STATE_PERIODIC;
+}
+
+static inline bool state_is_fixed_delay(u64 state)
+{
+	return state & STATE_FIXED_DELAY;
+}
+
+static inline bool state_is_limited(u64 state)
+{
+	return state & STATE_LIMITED;
+}
+
+static inline bool state_is_overdue(u64 state)
+{
+	return state & STATE_OVERDUE;
+}
+
+static inline bool state_is_drained(u64 state)
+{
+	return state & STATE_DRAINED;
+}
+
+/* A one-shot that has expired and was not read, which nearly all events are. */
+static inline bool state_is_plain_unread(u64 state)
+{
+	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
+	       PHASE_UNREAD;
+}
+
+/* A user's business: pending, or with an event to be read. */
+static inline bool state_is_live(u64 state)
+{
+	return state_is_pending(state) || state_is_unread(state);
+}
+
+/* A periodic timeout that waits to be read keeps its room in the wheel. */
+static inline bool state_keeps_room(u64 state)
+{
+	return state_is_unread(state) && state_is_periodic(state) &&
+	       !state_is_drained(state);
+}
+
+/* The flags of a new life. */
+
+static inline u64 flags_once(bool overdue)
+{
+	return overdue ? STATE_OVERDUE : 0;
+}
+
+static inline u64 flags_periodic(bool overdue, bool fixed_delay, bool limited)
+{
+	return STATE_PERIODIC | flags_once(overdue) |
+	       (fixed_delay ? STATE_FIXED_DELAY : 0) | (limited ? STATE_LIMITED : 0);
+}
+
+/* The next state of the same life, or of a new one with its flags. */
+
+static inline u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) | phase | flags;
+}
+
+static inline u64 state_new(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_NEW, flags);
+}
+
+/* Into the inbox: after NEW. */
+static inline u64 state_published(u64 state)
+{
+	return state_next(state, PHASE_QUEUED, state & STATE_FLAGS);
+}
+
+/* Into the inbox again, with the flags of a new life. */
+static inline u64 state_requeued(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_QUEUED, flags);
+}
+
+/* The next period of the same life. */
+static inline u64 state_continued(u64 state, bool overdue)
+{
+	return state_requeued(state, (state & STATE_LIFE) | flags_once(overdue));
+}
+
+/* Into the wheel, with a new sequence number: older entries become stale. */
+static inline u64 state_placed(u64 state)
+{
+	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
+
+	return (state & STATE_GEN) | seq | PHASE_ARMED | (state & STATE_FLAGS);
+}
+
+/* A new life that goes on with the entry of the old one. */
+static inline u64 state_deferred(u64 state, u64 flags)
+{
+	return state_next(state, PHASE_ARMED, flags);
+}
+
+/* For the moment in which a holder of the lock changes the timeout's fields. */
+static inline u64 state_rearming(u64 state)
+{
+	return state_next(state, PHASE_REARMING, 0);
+}
+
+static inline u64 state_unread(u64 state)
+{
+	return state_next(state, PHASE_UNREAD, state & STATE_LIFE);
+}
+
+static inline u64 state_drained(u64 state)
+{
+	return state_unread(state) | STATE_DRAINED;
+}
+
+/* It waits for an edge from now on, though it was due when armed. */
+static inline u64 state_not_overdue(u64 state)
+{
+	return state & ~STATE_OVERDUE;
+}
+
+static inline u64 state_dead(u64 state)
+{
+	return state_next(state, PHASE_DEAD, 0);
+}
+
+/* G8: from now on the old id names nothing. */
+static inline u64 state_freed(u64 state)
+{
+	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
+}
+
+/* Of a place that was never used, whose first generation is @gen. */
+static inline u64 state_unused(u32 gen)
+{
+	return (u64)gen << STATE_GEN_SHIFT;
+}
+
+/* The one transition: true for whoever made it. */
+static inline bool state_change(struct twheel_timeout *t, u64 from, u64 to)
+{
+	return atomic64_try_cmpxchg(&t->state, (s64 *)&from, to);
+}
+
+/* Places, indices and ids */
+
+static inline struct twheel_page *timeout_page(const struct twheel_timeout *t)
+{
+	return (struct twheel_page *)((unsigned long)t & PAGE_MASK);
+}
+
+static inline u32 timeout_slot(const struct twheel_timeout *t)
+{
+	return t - timeout_page(t)->timeout;
+}
+
+static inline u32 timeout_index(const struct twheel_timeout *t)
+{
+	return timeout_page(t)->first_index + timeout_slot(t);
+}
+
+static inline u64 timeout_id(const struct twheel_timeout *t, u64 state)
+{
+	return state_id(state, timeout_index(t));
+}
+
+static inline u32 id_index(u64 id)
+{
+	return id;
+}
+
+static inline u32 id_gen(u64 id)
+{
+	return id >> STATE_GEN_SHIFT;
+}
+
+/* Of an entry's timeout, whose page may have been freed, its places with it. */
+static inline u64 timeout_state_or_free(const struct twheel_timeout *t)
+{
+	return t ? timeout_state(t) : PHASE_FREE;
+}
+
+static inline struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
+{
+	/* Pairs with the release in periodic_add(). */
+	return READ_ONCE(timeout_page(t)->periodic);
+}
+
+static inline void chain_add(struct chain *chain, struct twheel_timeout *t)
+{
+	t->node.next = chain->first;
+	chain->first = &t->node;
+	if (!chain->last)
+		chain->last = &t->node;
+	chain->nr++;
+}
+
+#endif /* _TWHEEL_ENGINE_TIMEOUT_H */

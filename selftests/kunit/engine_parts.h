@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The parts of the engine, compiled into one file as they are: their transitions are
+ * static.
+ */
+#include "../../twheel_main.c"
