@@ -3,4 +3,5 @@
  * The parts of the engine, compiled into one file as they are: their transitions are
  * static.
  */
+#include "../../engine/memory.c"
 #include "../../twheel_main.c"

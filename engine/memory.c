@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pages that a wheel takes, and who pays for them
+ *
+ * All memory that a user makes a wheel take is charged to that user, see user.c.  All of
+ * it comes in whole pages: kmalloc() takes small things from pages that it shares, and one
+ * small thing that is left would hold a page in which all others are free.
+ *
+ * Locks: none.
+ */
+#include <linux/atomic.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+
+#include "memory.h"
+#include "twheel_user.h"
+
+/*
+ * What users make us allocate is charged to their memory cgroup, and fails
+ * where it would otherwise call for the OOM killer.
+ */
+#define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/**
+ * twheel_memory_charge() - count memory that a wheel is going to take
+ * @memory: whose it is
+ * @bytes: how much
+ *
+ * Context: any.
+ * Return: 0, or -ENOSPC at the limit of the user or of all users.
+ */
+int twheel_memory_charge(struct twheel_memory *memory, size_t bytes)
+{
+	int err = twheel_charge(memory->user, bytes);
+
+	if (!err)
+		atomic_long_add(bytes, &memory->charged);
+	return err;
+}
+
+/**
+ * twheel_memory_uncharge() - count memory that a wheel has given back
+ * @memory: whose it was
+ * @bytes: how much
+ *
+ * Context: any.
+ */
+void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes)
+{
+	atomic_long_sub(bytes, &memory->charged);
+	twheel_uncharge(memory->user, bytes);
+}
+
+/**
+ * twheel_page_get() - take a page, zeroed, and charge it
+ * @memory: who pays
+ * @page: out: the page
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_page_get(struct twheel_memory *memory, void **page)
+{
+	int err = twheel_memory_charge(memory, PAGE_SIZE);
+
+	if (err)
+		return err;
+	*page = (void *)get_zeroed_page(GFP_TWHEEL);
+	if (*page)
+		return 0;
+	twheel_memory_uncharge(memory, PAGE_SIZE);
+	return -ENOMEM;
+}
+
+/**
+ * twheel_page_put() - free a page that twheel_page_get() gave
+ * @memory: who paid
+ * @page: the page
+ *
+ * Context: any.
+ */
+void twheel_page_put(struct twheel_memory *memory, void *page)
+{
+	free_page((unsigned long)page);
+	twheel_memory_uncharge(memory, PAGE_SIZE);
+}
+
+/* Up to this size it is worth a try to have it contiguous. */
+#define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
+
+/**
+ * twheel_area_alloc() - take several pages, zeroed, and charge nobody
+ * @size: bytes
+ *
+ * Context: process; sleeps.
+ * Return: the pages, contiguous in the kernel's address space, or NULL.
+ */
+void *twheel_area_alloc(size_t size)
+{
+	void *area = NULL;
+
+	if (size <= PAGE_SIZE)
+		return (void *)get_zeroed_page(GFP_TWHEEL);
+	if (size <= AREA_CONTIGUOUS)
+		area = alloc_pages_exact(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					 __GFP_NORETRY | __GFP_NOWARN);
+	return area ?: __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
+}
+
+/**
+ * twheel_area_free() - free what twheel_area_alloc() or twheel_area_get() gave
+ * @area: the pages; NULL for none
+ * @size: bytes, as they were asked for
+ *
+ * Context: any but interrupts other than softirq.
+ */
+void twheel_area_free(void *area, size_t size)
+{
+	if (is_vmalloc_addr(area))
+		vfree(area);
+	else if (area)
+		free_pages_exact(area, size);
+}
+
+/**
+ * twheel_area_get() - take several pages, zeroed, and charge them
+ * @memory: who pays
+ * @size: bytes
+ * @area: out: the pages
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
+{
+	int err = twheel_memory_charge(memory, PAGE_ALIGN(size));
+
+	if (err)
+		return err;
+	*area = twheel_area_alloc(size);
+	if (*area)
+		return 0;
+	twheel_memory_uncharge(memory, PAGE_ALIGN(size));
+	return -ENOMEM;
+}
