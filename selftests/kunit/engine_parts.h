@@ -4,4 +4,5 @@
  * static.
  */
 #include "../../engine/memory.c"
+#include "../../engine/pages.c"
 #include "../../twheel_main.c"
