@@ -149,7 +149,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/nsproxy.h>
 #include <linux/pagemap.h>
 #include <linux/poll.h>
 #include <linux/prefetch.h>
@@ -161,8 +160,6 @@
 #include <linux/spinlock.h>
 #include <linux/stddef.h>
 #include <linux/time64.h>
-#include <linux/time_namespace.h>
-#include <linux/timekeeping.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/wait.h>
@@ -235,88 +232,6 @@ MODULE_PARM_DESC(kthread_fifo,
 /* The threads that serve the wheels. */
 static struct kthread_worker **workers;
 static unsigned int nr_workers;
-
-/* Time */
-
-/**
- * twheel_namespace_offset_ns() - how far a clock is ahead in the caller's time namespace
- * @kind: enum twheel_clock
- *
- * A wheel lives in the time namespace of the process that set it up, or that armed its
- * first timeout.
- *
- * Context: process.
- * Return: nanoseconds that the caller's clock is ahead of the machine's; may be below 0.
- */
-s64 twheel_namespace_offset_ns(u32 kind)
-{
-#ifdef CONFIG_TIME_NS
-	const struct timens_offsets *offsets = &current->nsproxy->time_ns->offsets;
-
-	if (kind == TWHEEL_CLOCK_MONOTONIC)
-		return timespec64_to_ns(&offsets->monotonic);
-	if (kind == TWHEEL_CLOCK_BOOTTIME)
-		return timespec64_to_ns(&offsets->boottime);
-#endif
-	return 0;
-}
-
-/**
- * twheel_now() - what time it is
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: nanoseconds, in the wheel's time namespace.
- */
-u64 twheel_now(const struct twheel_clockwork *clock)
-{
-	switch (clock->kind) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return ktime_get_boottime_ns() + clock->offset_ns;
-	case TWHEEL_CLOCK_REALTIME:
-		return ktime_get_real_ns();
-	case TWHEEL_CLOCK_TAI:
-		return ktime_get_clocktai_ns();
-	case TWHEEL_CLOCK_VIRTUAL:
-		return READ_ONCE(clock->virtual_now_ns);
-	default:
-		return ktime_get_ns() + clock->offset_ns;
-	}
-}
-
-/**
- * twheel_edge_ns() - when the present tick began
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: nanoseconds on the wheel's clock: the latest edge between two ticks that has
- * passed.
- */
-u64 twheel_edge_ns(const struct twheel_clockwork *clock)
-{
-	return div64_u64(twheel_now(clock), clock->tick_ns) * clock->tick_ns;
-}
-
-/**
- * twheel_clock_id() - the clock that the hrtimer runs on
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: a CLOCK_* that hrtimer_setup() takes.
- */
-clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
-{
-	switch (clock->kind) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return CLOCK_BOOTTIME;
-	case TWHEEL_CLOCK_REALTIME:
-		return CLOCK_REALTIME;
-	case TWHEEL_CLOCK_TAI:
-		return CLOCK_TAI;
-	default:
-		return CLOCK_MONOTONIC;	/* not used by the virtual clock */
-	}
-}
 
 /* When to run */
 

@@ -5,4 +5,5 @@
  */
 #include "../../engine/memory.c"
 #include "../../engine/pages.c"
+#include "../../engine/clock.c"
 #include "../../twheel_main.c"
