@@ -6,4 +6,5 @@
 #include "../../engine/memory.c"
 #include "../../engine/pages.c"
 #include "../../engine/clock.c"
+#include "../../engine/wake.c"
 #include "../../twheel_main.c"
