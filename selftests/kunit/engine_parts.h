@@ -7,4 +7,5 @@
 #include "../../engine/pages.c"
 #include "../../engine/clock.c"
 #include "../../engine/wake.c"
+#include "../../engine/words.c"
 #include "../../twheel_main.c"
