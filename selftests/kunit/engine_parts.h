@@ -8,4 +8,5 @@
 #include "../../engine/clock.c"
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
+#include "../../engine/arena.c"
 #include "../../twheel_main.c"
