@@ -9,4 +9,5 @@
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
 #include "../../engine/arena.c"
+#include "../../engine/room.c"
 #include "../../twheel_main.c"
