@@ -10,4 +10,5 @@
 #include "../../engine/words.c"
 #include "../../engine/arena.c"
 #include "../../engine/room.c"
+#include "../../engine/refresh.c"
 #include "../../twheel_main.c"
