@@ -11,4 +11,5 @@
 #include "../../engine/arena.c"
 #include "../../engine/room.c"
 #include "../../engine/refresh.c"
+#include "../../engine/shrink.c"
 #include "../../twheel_main.c"
