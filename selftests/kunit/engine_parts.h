@@ -12,4 +12,5 @@
 #include "../../engine/room.c"
 #include "../../engine/refresh.c"
 #include "../../engine/shrink.c"
+#include "../../engine/ending.c"
 #include "../../twheel_main.c"
