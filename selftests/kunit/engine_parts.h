@@ -13,4 +13,5 @@
 #include "../../engine/refresh.c"
 #include "../../engine/shrink.c"
 #include "../../engine/ending.c"
+#include "../../engine/periods.c"
 #include "../../twheel_main.c"
