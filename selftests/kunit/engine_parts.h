@@ -14,4 +14,5 @@
 #include "../../engine/shrink.c"
 #include "../../engine/ending.c"
 #include "../../engine/periods.c"
+#include "../../engine/events.c"
 #include "../../twheel_main.c"

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ready list, and reading
+ *
+ * The list is linked by index, since a timeout has no space for two pointers.  What a
+ * read is about to return is copied first and taken from the list after that, under the lock,
+ * where a count says whether any of the events has changed meanwhile.
+ *
+ * Locks: events.lock.  No lock is taken and no user memory touched under it.
+ */
+#include <linux/atomic.h>
+#include <linux/lockdep.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "ending.h"
+#include "engine.h"
+#include "events.h"
+#include "inbox.h"
+#include "periods.h"
+#include "timeout.h"
+#include "twheel.h"
+#include "wake.h"
+
+static void ready_del(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_timeout *prev = ready_at(&tw->arena, t->prev);
+	struct twheel_timeout *next = ready_at(&tw->arena, t->next);
+
+	lockdep_assert_held(&tw->events.lock);
+	if (prev)
+		prev->next = t->next;
+	else
+		tw->events.first = next;
+	if (next) {
+		next->prev = t->prev;
+	} else {
+		tw->events.last = prev;
+		tw->events.last_link = t->prev;
+	}
+	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread - 1);
+}
+
+/* Take the first @nr off; @first is the one that follows them. */
+static void ready_cut(struct twheel_events *events, struct twheel_timeout *first,
+		      unsigned int nr)
+	__must_hold(&events->lock)
+{
+	lockdep_assert_held(&events->lock);
+	events->first = first;
+	if (first) {
+		first->prev = 0;
+	} else {
+		events->last = NULL;
+		events->last_link = 0;
+	}
+	WRITE_ONCE(events->nr_unread, events->nr_unread - nr);
+}
+
+/**
+ * twheel_event_take() - take an unread timeout off the ready list: its event is revoked
+ * @tw: the wheel
+ * @t: the timeout
+ * @state: its state
+ *
+ * Context: any; under &twheel_events.lock.
+ */
+void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
+	__must_hold(&tw->events.lock)
+{
+	twheel_periods_settle(tw, t, state, twheel_periods_unread(&tw->clock, t, state));
+	ready_del(tw, t);
+	tw->events.changes++;
+}
+
+/* What a periodic or a drained one has to say for itself. */
+static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
+			       u64 state, struct twheel_event *event)
+	__must_hold(&tw->events.lock)
+{
+	u64 nr = twheel_periods_unread(&tw->clock, t, state);
+	bool drained = state_is_drained(state);
+
+	event->deadline_ns = t->deadline_ns;
+	event->count = periods_count(timeout_count(t, state), nr);
+	if (nr) {
+		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
+		event->fired_ns = deadline_tick(&tw->clock, event->deadline_ns) * tw->clock.tick_ns;
+	}
+	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
+	/* What is read while the wheel is drained does not go on. */
+	if (READ_ONCE(tw->control.draining) && !timeout_has_ended(t, state, nr))
+		drained = true;
+	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
+}
+
+/**
+ * twheel_events_look() - what reading would return
+ * @tw: the wheel
+ * @event: out: the oldest events
+ * @look: out: for twheel_events_commit()
+ * @nr: room, up to TWHEEL_BATCH
+ *
+ * Context: process; one reader at a time.
+ * Return: how many events are there.
+ */
+unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
+				struct twheel_look *look, unsigned int nr)
+{
+	struct twheel_timeout *t;
+	unsigned int i = 0;
+	u32 index;
+
+	spin_lock(&tw->events.lock);
+	look->changes = tw->events.changes;
+	t = tw->events.first;
+	index = t ? timeout_index(t) : 0;
+	while (t && i < nr) {
+		u64 state = atomic64_read(&t->state);
+
+		event[i].id = state_id(state, index);
+		event[i].user_data = t->user_data;
+		event[i].fired_ns = t->fired_ns;
+		if (likely(state_is_plain_unread(state))) {
+			event[i].deadline_ns = min(t->deadline_ns,
+						   TWHEEL_TIME_NEVER);
+			event[i].count = 1;
+			event[i].flags = 0;
+		} else {
+			event_look_closely(tw, t, state, &event[i]);
+		}
+		look->timeout[i] = t;
+		look->state[i++] = state;
+		index = t->next - 1;
+		t = ready_at(&tw->arena, t->next);
+	}
+	spin_unlock(&tw->events.lock);
+	return i;
+}
+
+/* The last event of a timeout was read. */
+static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
+		      bool drained, struct ending *ending)
+	__must_hold(&tw->events.lock)
+{
+	if (drained)
+		tw->events.drained_out++;
+	else
+		tw->events.completed++;
+	if (state_keeps_room(state))
+		ending->nr_room++;
+	timeout_end(&tw->arena, t, state, ending);
+}
+
+/*
+ * An event was read, and the timeout lives on.  Returns when the kthread has to look
+ * at it.
+ */
+static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_periodic *periodic = timeout_periodic(t);
+	u32 slot = timeout_slot(t);
+	u64 from_ns = t->deadline_ns;
+	bool overdue;
+
+	periodic->count[slot] = 0;
+	periodic->deliveries[slot] = periods_count(periodic->deliveries[slot], 1);
+	if (state_is_fixed_delay(state))
+		from_ns = twheel_now(&tw->clock);
+	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
+	/* A period passed while the event was copied: that makes nobody late. */
+	overdue = t->deadline_ns <= twheel_edge_ns(&tw->clock);
+	atomic64_set_release(&t->state, state_continued(state, overdue));
+	return overdue ? WAKE_NOW : t->deadline_ns;
+}
+
+/* Periods that an event, as it was looked at, has more than the timeout. */
+static u64 event_periods(const struct twheel_timeout *t, u64 state,
+			 const struct twheel_event *event)
+	__must_hold(&tw->events.lock)
+{
+	if (!state_keeps_room(state) || event->deadline_ns <= t->deadline_ns)
+		return 0;
+	return div64_u64(event->deadline_ns - t->deadline_ns,
+			 timeout_periodic(t)->interval_ns[timeout_slot(t)]);
+}
+
+/*
+ * Whether an event is the timeout's still.  Its count is compared too: sequence
+ * numbers come round.
+ */
+static bool event_is_same(const struct twheel_timeout *t, u64 state,
+			  const struct twheel_event *event)
+	__must_hold(&tw->events.lock)
+{
+	return atomic64_read(&t->state) == state &&
+	       periods_count(timeout_count(t, state),
+			     event_periods(t, state, event)) == event->count;
+}
+
+/* How many of those that were looked at are the first still, and unchanged. */
+static unsigned int events_as_seen(struct twheel *tw,
+				   const struct twheel_event *event,
+				   const struct twheel_look *look,
+				   unsigned int nr)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_timeout *t = tw->events.first;
+	unsigned int i;
+
+	for (i = 0; t && i < nr; i++, t = ready_at(&tw->arena, t->next)) {
+		if (t != look->timeout[i] ||
+		    !event_is_same(t, look->state[i], &event[i]))
+			break;
+	}
+	return i;
+}
+
+/**
+ * twheel_events_commit() - take the events that were copied to the user
+ * @tw: the wheel
+ * @event: as twheel_events_look() left them
+ * @look: likewise
+ * @nr: how many of them
+ *
+ * G4 nothing lost: only what the user has is taken.  G3 exactly one outcome: an
+ * event that was revoked or has grown since it was looked at is not taken.
+ *
+ * Context: process; one reader at a time.
+ * Return: how many were taken; the reader looks again when fewer than @nr.
+ */
+unsigned int twheel_events_commit(struct twheel *tw,
+				  const struct twheel_event *event,
+				  const struct twheel_look *look,
+				  unsigned int nr)
+{
+	struct ending ending = {};
+	struct chain chain = {};
+	unsigned int i, nr_completed = 0;
+	u64 due_ns = WAKE_NEVER;
+	bool draining;
+	u32 next = 0;
+
+	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	rcu_read_lock();
+	draining = READ_ONCE(tw->control.draining);
+	spin_lock(&tw->events.lock);
+	/* They were the first; others come at the end, and change nothing. */
+	if (unlikely(tw->events.changes != look->changes))
+		nr = events_as_seen(tw, event, look, nr);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 state = look->state[i];
+		bool drained;
+
+		next = t->next;
+		if (likely(state_is_plain_unread(state))) {
+			timeout_end(&tw->arena, t, state, &ending);
+			nr_completed++;
+			continue;
+		}
+		drained = event[i].flags & TWHEEL_EVENT_DRAINED;
+		twheel_periods_settle(tw, t, state, event_periods(t, state, &event[i]));
+		if (drained || timeout_has_ended(t, state, 0)) {
+			event_end(tw, t, state, drained, &ending);
+		} else if (!draining) {
+			due_ns = min(due_ns, event_continue(tw, t, state));
+			chain_add(&chain, t);
+		} else {
+			break;	/* it was looked at before; look again */
+		}
+	}
+	tw->events.changes++;
+	if (i)
+		ready_cut(&tw->events, i < nr ? look->timeout[i] : ready_at(&tw->arena, next), i);
+	tw->events.completed += nr_completed;
+	tw->events.delivered += i;
+	due_ns = inbox_add(&tw->inbox, &chain, due_ns);
+	spin_unlock(&tw->events.lock);
+	if (wake_is_too_late(&tw->wake, due_ns))
+		twheel_wake_for(tw, due_ns);
+	rcu_read_unlock();
+	twheel_ending_done(tw, &ending);
+	return i;
+}
+
+/**
+ * twheel_nr_events() - how many events are there to be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: how many; it may change at once.
+ */
+unsigned int twheel_nr_events(const struct twheel *tw)
+{
+	return READ_ONCE(tw->events.nr_unread);
+}
+
+/**
+ * twheel_has_events() - whether there is an event to be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true if there is; it may change at once.
+ */
+bool twheel_has_events(const struct twheel *tw)
+{
+	return twheel_nr_events(tw);
+}
+
+/**
+ * twheel_has_room() - whether a timeout more would be within max_pending
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true if it would; it may change at once.
+ */
+bool twheel_has_room(const struct twheel *tw)
+{
+	return atomic_read(&tw->arena.live) < READ_ONCE(tw->arena.max_pending);
+}
+
+/**
+ * twheel_wait_queue() - where readers and pollers wait
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: the queue.
+ */
+struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
+{
+	return &tw->wake.waiters;
+}
