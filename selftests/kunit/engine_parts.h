@@ -15,4 +15,5 @@
 #include "../../engine/ending.c"
 #include "../../engine/periods.c"
 #include "../../engine/events.c"
+#include "../../engine/pass.c"
 #include "../../twheel_main.c"
