@@ -16,4 +16,5 @@
 #include "../../engine/periods.c"
 #include "../../engine/events.c"
 #include "../../engine/pass.c"
+#include "../../engine/control.c"
 #include "../../twheel_main.c"

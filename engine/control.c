@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Control: creating, setting up, starting, advancing, draining and destroying a wheel
+ *
+ * Locks: control.mutex makes SETUP, ADVANCE, DRAIN and the first ARM take place one at a time.
+ * ADVANCE and DRAIN wait for the kthread under it, and so take wake.lock under it.  Nobody who
+ * reads or polls is woken under it.
+ */
+#include <linux/atomic.h>
+#include <linux/err.h>
+#include <linux/gfp.h>
+#include <linux/hrtimer.h>
+#include <linux/kmemleak.h>
+#include <linux/kthread.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/time64.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "control.h"
+#include "engine.h"
+#include "memory.h"
+#include "pass.h"
+#include "refresh.h"
+#include "room.h"
+#include "shrink.h"
+#include "twheel.h"
+#include "twheel_user.h"
+#include "twheel_wheel.h"
+#include "wake.h"
+#include "words.h"
+
+#define DEFAULT_SLOTS		1024
+#define DEFAULT_MAX_PENDING	1048576
+
+/* What a wheel takes before it is armed, and the open file. */
+#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
+
+/* What the module's parameters say; constant after twheel_control_init(). */
+static u32 tick_us_of_defaults;
+static u32 most_pending;
+
+/**
+ * twheel_control_init() - tell what the module's parameters say
+ * @default_tick_us: the tick of a wheel that does not choose one, microseconds
+ * @max_pending_limit: the greatest max_pending that a wheel may ask for
+ *
+ * Context: process, while there are no wheels.
+ */
+void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
+{
+	tick_us_of_defaults = default_tick_us;
+	most_pending = max_pending_limit;
+}
+
+/**
+ * twheel_max_pending_limit() - the greatest max_pending that a wheel may ask for
+ *
+ * Context: any.
+ * Return: timeouts.
+ */
+u32 twheel_max_pending_limit(void)
+{
+	return most_pending;
+}
+
+/**
+ * twheel_is_started() - whether a wheel's configuration is final
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once it was set up or armed.
+ */
+bool twheel_is_started(const struct twheel *tw)
+{
+	return control_is_started(&tw->control);
+}
+
+/**
+ * twheel_is_draining() - whether arming is over
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once DRAIN was called.
+ */
+bool twheel_is_draining(const struct twheel *tw)
+{
+	return READ_ONCE(tw->control.draining);
+}
+
+/**
+ * twheel_is_drained() - whether all that was left can be read
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: true once DRAIN was done.
+ */
+bool twheel_is_drained(const struct twheel *tw)
+{
+	/* Pairs with the release in pass_end(): the events are there. */
+	return smp_load_acquire(&tw->control.drained);
+}
+
+static int twheel_start(struct twheel *tw)
+	__must_hold(&tw->control.mutex)
+{
+	struct twheel_wheel_config config = {
+		.slots		= tw->control.slots,
+		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
+		.rewinds	= tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
+				  tw->clock.kind == TWHEEL_CLOCK_TAI,
+	};
+	int err;
+
+	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
+	/* One more than the last tick that any clock reaches. */
+	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
+	config.max_tick = tw->clock.max_tick;
+	tw->slots_size = twheel_wheel_size(&config);
+	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
+	if (err) {
+		tw->clock.offset_ns = 0;
+		return err;
+	}
+	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
+			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
+	twheel_wake_start(tw);
+	/* Pairs with the acquires in arm_allowed() and elsewhere. */
+	smp_store_release(&tw->control.started, true);
+	return 0;
+}
+
+/**
+ * twheel_start_lazily() - start a wheel that nobody has set up
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0 when it has started, -ESHUTDOWN when it was drained, -ENOMEM, -ENOSPC at the
+ * limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_start_lazily(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (tw->control.draining)
+		err = -ESHUTDOWN;
+	else if (!tw->control.started)
+		err = twheel_start(tw);
+	mutex_unlock(&tw->control.mutex);
+	return err;
+}
+
+static int setup_check(const struct twheel_setup *setup)
+{
+	if (setup->reserved || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
+		return -EINVAL;
+	if (setup->clock > TWHEEL_CLOCK_VIRTUAL)
+		return -EINVAL;
+	if (setup->tick_ns && (setup->tick_ns < TWHEEL_TICK_MIN_NS ||
+			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
+		return -EINVAL;
+	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
+			     setup->slots > TWHEEL_SLOTS_MAX))
+		return -EINVAL;
+	if (setup->max_pending > most_pending)
+		return -EINVAL;
+	return 0;
+}
+
+/* What a wheel is like that is not set up. */
+static void twheel_defaults(struct twheel *tw)
+{
+	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
+	tw->clock.tick_ns = (u64)tick_us_of_defaults * NSEC_PER_USEC;
+	tw->control.slots = DEFAULT_SLOTS;
+	tw->control.setup_flags = 0;
+	WRITE_ONCE(tw->arena.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
+}
+
+/**
+ * twheel_configure() - choose what a wheel is like
+ * @tw: the wheel
+ * @setup: see struct twheel_setup
+ *
+ * Context: process; sleeps.
+ * Return: 0, -EINVAL, -EBUSY when it was configured or armed before, -ENOMEM,
+ * -ESHUTDOWN, or -EINTR by a fatal signal.
+ */
+int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
+{
+	int err = setup_check(setup);
+
+	if (err)
+		return err;
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (tw->control.draining) {
+		err = -ESHUTDOWN;
+	} else if (tw->control.started) {
+		err = -EBUSY;
+	} else {
+		tw->clock.kind = setup->clock;
+		tw->control.setup_flags = setup->flags;
+		if (setup->tick_ns)
+			tw->clock.tick_ns = setup->tick_ns;
+		if (setup->slots)
+			tw->control.slots = roundup_pow_of_two(setup->slots);
+		if (setup->max_pending)
+			WRITE_ONCE(tw->arena.max_pending, setup->max_pending);
+		err = twheel_start(tw);
+		if (err)
+			twheel_defaults(tw);
+	}
+	mutex_unlock(&tw->control.mutex);
+	return err;
+}
+
+/**
+ * twheel_advance() - move the virtual clock
+ * @tw: the wheel
+ * @to_ns: its new time
+ *
+ * Context: process; sleeps.
+ * Return: 0 when all that is due by then can be read, -EOPNOTSUPP on another
+ * clock, -ESHUTDOWN, -EINVAL when @to_ns is in the past or after the end of
+ * time, -ERESTARTSYS by a signal.
+ */
+int twheel_advance(struct twheel *tw, u64 to_ns)
+{
+	int err = 0;
+
+	if (mutex_lock_interruptible(&tw->control.mutex))
+		return -ERESTARTSYS;
+	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
+		err = -EOPNOTSUPP;
+	else if (tw->control.draining)
+		err = -ESHUTDOWN;
+	else if (to_ns < tw->clock.virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
+		err = -EINVAL;
+	else
+		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
+	if (!err && tw->control.started)
+		err = twheel_pass_wait(tw);
+	mutex_unlock(&tw->control.mutex);
+	return err;
+}
+
+/**
+ * twheel_drain() - stop a wheel and hand out what is left
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ * Return: 0 when what was left can be read, also when it was drained before;
+ * -ERESTARTSYS by a signal: call it again.
+ */
+int twheel_drain(struct twheel *tw)
+{
+	bool emptied = false;
+	int err = 0;
+
+	if (mutex_lock_interruptible(&tw->control.mutex))
+		return -ERESTARTSYS;
+	if (!tw->control.draining) {
+		WRITE_ONCE(tw->control.draining, true);
+		/*
+		 * G3: who has not seen it has put what he armed into the inbox
+		 * by the end of the grace period.
+		 */
+		synchronize_rcu();
+		spin_lock(&tw->wake.lock);
+		tw->wake.drain_wanted = true;
+		spin_unlock(&tw->wake.lock);
+	}
+	if (!tw->control.started) {
+		emptied = true;
+		/* Pairs with the acquire in twheel_is_drained(). */
+		smp_store_release(&tw->control.drained, true);
+	} else if (!twheel_is_drained(tw)) {
+		err = twheel_pass_wait(tw);
+	}
+	mutex_unlock(&tw->control.mutex);
+	if (emptied)
+		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+	return err;
+}
+
+/**
+ * twheel_create() - make a wheel
+ *
+ * It starts, and takes more memory, when it is armed.
+ *
+ * Context: process; sleeps.
+ * Return: the wheel, or an ERR_PTR: -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+struct twheel *twheel_create(void)
+{
+	struct twheel *tw = twheel_area_alloc(sizeof(*tw));
+	int err;
+
+	if (!tw)
+		return ERR_PTR(-ENOMEM);
+	tw->memory.user = twheel_user_get();
+	if (IS_ERR(tw->memory.user)) {
+		err = PTR_ERR(tw->memory.user);
+		goto free_wheel;
+	}
+	err = twheel_memory_charge(&tw->memory, WHEEL_SIZE);
+	if (err)
+		goto put_user;
+	/* It leads to what vmalloc() gave, which kmemleak looks for references to. */
+	if (!is_vmalloc_addr(tw))
+		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
+	twheel_defaults(tw);
+	mutex_init(&tw->control.mutex);
+	spin_lock_init(&tw->events.lock);
+	init_llist_head(&tw->inbox.list);
+	twheel_arena_init(&tw->arena);
+	twheel_refresh_begin(&tw->words, &tw->arena.mutex);
+	twheel_room_init(&tw->room);
+	twheel_wake_init(&tw->wake);
+	twheel_shrink_init(&tw->shrink);
+	twheel_turn_init(&tw->wake.turn, twheel_pass_turn);
+	return tw;
+
+put_user:
+	twheel_user_put(tw->memory.user);
+free_wheel:
+	twheel_area_free(tw, sizeof(*tw));
+	return ERR_PTR(err);
+}
+
+/* Nothing of it runs when this returns. */
+static void twheel_stop(struct twheel *tw)
+{
+	spin_lock(&tw->wake.lock);
+	WRITE_ONCE(tw->wake.closing, true);
+	spin_unlock(&tw->wake.lock);
+	/* Both of these ask for turns, and neither is started any more. */
+	hrtimer_cancel(&tw->wake.timer);
+	kthread_cancel_delayed_work_sync(&tw->shrink.work);
+	twheel_turn_cancel(&tw->wake.turn);
+}
+
+static void wheel_free(struct twheel *tw)
+{
+	struct twheel_chunk_page *page;
+
+	twheel_gifts_accept(tw);
+	while ((page = twheel_wheel_dismantle(&tw->wheel))) {
+		free_page((unsigned long)page);
+		cond_resched();
+	}
+	twheel_area_free(tw->slots_memory, tw->slots_size);
+}
+
+/**
+ * twheel_destroy() - unmake a wheel and all that is in it
+ * @tw: the wheel; nobody else uses it
+ *
+ * Context: process; sleeps.
+ */
+void twheel_destroy(struct twheel *tw)
+{
+	if (tw->control.started) {
+		twheel_stop(tw);
+		wheel_free(tw);
+	}
+	cancel_work_sync(&tw->words.work);
+	twheel_words_free(&tw->words);
+	twheel_arena_free(&tw->arena);
+	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
+	twheel_user_put(tw->memory.user);
+	if (!is_vmalloc_addr(tw))
+		kmemleak_free(tw);
+	twheel_area_free(tw, sizeof(*tw));
+}
