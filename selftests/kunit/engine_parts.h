@@ -17,4 +17,5 @@
 #include "../../engine/events.c"
 #include "../../engine/pass.c"
 #include "../../engine/control.c"
+#include "../../engine/arm.c"
 #include "../../twheel_main.c"
