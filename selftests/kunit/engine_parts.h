@@ -18,4 +18,5 @@
 #include "../../engine/pass.c"
 #include "../../engine/control.c"
 #include "../../engine/arm.c"
+#include "../../engine/cancel.c"
 #include "../../twheel_main.c"
