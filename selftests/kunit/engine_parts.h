@@ -19,4 +19,5 @@
 #include "../../engine/control.c"
 #include "../../engine/arm.c"
 #include "../../engine/cancel.c"
+#include "../../engine/rearm.c"
 #include "../../twheel_main.c"
