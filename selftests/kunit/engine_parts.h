@@ -20,4 +20,5 @@
 #include "../../engine/arm.c"
 #include "../../engine/cancel.c"
 #include "../../engine/rearm.c"
+#include "../../engine/query.c"
 #include "../../twheel_main.c"
