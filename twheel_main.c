@@ -102,7 +102,7 @@
  *   arena.mutex --> the lock of a page of words, and then i_mmap_rwsem: the page
  *                 comes or goes; who faults holds mmap_lock and that page's lock only
  *   control.mutex --> wake.lock    ADVANCE and DRAIN ask for a pass and wait for it
- *   wake.lock --> the lock of a user's queue, see twheel_user.c, and those of the
+ *   wake.lock --> the lock of a user's queue, see engine/user.c, and those of the
  *                 timers and kthreads that are set going
  *
  * and nothing else nests.  Nobody who polls or reads is woken under any of them:
@@ -143,9 +143,9 @@
 
 #include "engine/control.h"
 #include "engine/refresh.h"
+#include "engine/user.h"
 #include "twheel.h"
 #include "twheel_compat.h"
-#include "twheel_user.h"
 
 /* Module parameters */
 

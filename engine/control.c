@@ -35,7 +35,7 @@
 #include "room.h"
 #include "shrink.h"
 #include "twheel.h"
-#include "twheel_user.h"
+#include "user.h"
 #include "twheel_wheel.h"
 #include "wake.h"
 #include "words.h"

@@ -11,7 +11,7 @@
 /* Entries that the kthread takes at a time, under one hold of the lock. */
 #define KTHREAD_BATCH		64
 
-/* Entries that a wheel may do before other wheels have a turn, see twheel_user.c. */
+/* Entries that a wheel may do before other wheels have a turn, see user.c. */
 #define TURN_BUDGET		4096
 
 /* Stale entries that are not worth a sweep at once. */

@@ -14,7 +14,7 @@
 #include <linux/vmalloc.h>
 
 #include "memory.h"
-#include "twheel_user.h"
+#include "user.h"
 
 /*
  * What users make us allocate is charged to their memory cgroup, and fails

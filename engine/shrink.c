@@ -33,7 +33,7 @@
 #include "shrink.h"
 #include "timeout.h"
 #include "twheel_compat.h"
-#include "twheel_user.h"
+#include "user.h"
 
 /* How long memory that nobody needs is left alone, jiffies. */
 #define SHRINK_DELAY	HZ

@@ -25,7 +25,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "twheel_compat.h"
-#include "twheel_user.h"
+#include "user.h"
 #include "wake.h"
 
 /* wake.at_ns as the machine counts.  It is later than now, and so not below 0. */

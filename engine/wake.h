@@ -13,7 +13,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
-#include "twheel_user.h"
+#include "user.h"
 
 struct twheel;
 

@@ -3,6 +3,7 @@
  * The parts of the engine, compiled into one file as they are: their transitions are
  * static.
  */
+#include "../../engine/user.c"
 #include "../../engine/memory.c"
 #include "../../engine/pages.c"
 #include "../../engine/clock.c"

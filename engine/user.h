@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Users: whose turn it is, and whose memory
- *
- * See the banner of twheel_user.c.
  */
-#ifndef _TWHEEL_USER_H
-#define _TWHEEL_USER_H
+#ifndef _TWHEEL_ENGINE_USER_H
+#define _TWHEEL_ENGINE_USER_H
 
 #include <linux/kthread.h>
 #include <linux/list.h>
@@ -59,4 +57,4 @@ void twheel_limit_memory(long all, long each);
 
 void twheel_users_init(struct kthread_worker **workers, unsigned int nr_workers);
 
-#endif /* _TWHEEL_USER_H */
+#endif /* _TWHEEL_ENGINE_USER_H */

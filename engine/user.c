@@ -43,7 +43,7 @@
 #include <linux/time64.h>
 #include <linux/uidgid.h>
 
-#include "twheel_user.h"
+#include "user.h"
 
 /* How long the wheels of one user work before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
