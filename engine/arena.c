@@ -65,13 +65,27 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 	return 0;
 }
 
+/* Make a chain of all places of a new page, in the state of places never used. */
+static void page_fill(struct twheel_page *page, u32 first_index, u64 state)
+{
+	struct twheel_timeout *t = page->timeout;
+	struct twheel_timeout *last = t + PLACES_PER_PAGE - 1;
+
+	page->first_index = first_index;
+	for (; t < last; t++) {
+		atomic64_set(&t->state, state);
+		t->node.next = &t[1].node;
+	}
+	atomic64_set(&last->state, state);
+	last->node.next = NULL;
+}
+
 /* Add a page of places to the free ones. */
 static int arena_grow(struct twheel *tw)
 	__must_hold(&tw->arena.mutex)
 {
 	struct twheel_page *page;
 	u32 first_index;
-	unsigned int i;
 	int err;
 
 	rcu_read_lock();
@@ -88,13 +102,7 @@ static int arena_grow(struct twheel *tw)
 	err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		return err;
-	page->first_index = first_index;
-	for (i = 0; i < PLACES_PER_PAGE; i++) {
-		struct twheel_timeout *t = &page->timeout[i];
-
-		atomic64_set(&t->state, state_unused(tw->arena.first_gen));
-		t->node.next = i + 1 < PLACES_PER_PAGE ? &t[1].node : NULL;
-	}
+	page_fill(page, first_index, state_unused(tw->arena.first_gen));
 	err = arena_add(tw, page);
 	if (err) {
 		twheel_page_put(&tw->memory, page);
