@@ -61,5 +61,5 @@ fault_sites()
 			gsub(/ *\}, */, "\n", text)
 			gsub(/ *\{ */, "", text)
 			printf "%s", text
-		}' selftests/debug/twheel_fault_sites.c)
+		}' selftests/fault/twheel_fault_sites.c)
 }

@@ -63,38 +63,38 @@ example_programs()
 	find "$build/examples" -type f -perm -u+x
 }
 
-# The folder of test programs is selftests, or another one below it which has what
-# only some kernels can run.
+# selftests_make KIND ARGUMENT...: the test programs for any kernel, or for the debug
+# kernel, see selftests/Makefile.
 selftests_make()
 {
-	local folder=$1
+	local kind=$1
 	shift
-	make -C "$top/$folder" KSFT_DIR="$ksft" OUTPUT="$build/$folder" "$@"
+	make -C "$top/selftests" KSFT_DIR="$ksft" KIND="$kind" OUTPUT="$build/selftests/$kind" "$@"
 }
 
-# build_selftests FOLDER: one that does not compile must not keep the others
+# build_selftests KIND: one that does not compile must not keep the others
 # from being run, nor leave an older build of itself behind.
 build_selftests()
 {
-	local folder=$1
+	local kind=$1 dir=$build/selftests/$1
 
-	say "building the test programs of $folder"
-	mkdir -p "$build/$folder"
-	quietly "$build/selftests.log" selftests_make "$folder" -j2 all && return
-	rm -rf "${build:?}/$folder"
-	mkdir -p "$build/$folder"
-	selftests_make "$folder" -k -j2 all >/dev/null 2>&1 || return
+	say "building the $kind test programs"
+	mkdir -p "$dir"
+	quietly "$build/selftests.log" selftests_make "$kind" -j2 all && return
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	selftests_make "$kind" -k -j2 all >/dev/null 2>&1 || return
 }
 
 # The paths of all test programs, also of those that could not be built.
 selftest_programs()
 {
-	local folder=$1 name
+	local kind=$1 name
 
-	for name in $(selftests_make "$folder" -s list); do
+	for name in $(selftests_make "$kind" -s list); do
 		case $name in
-		*.sh) echo "$top/$folder/$name" ;;
-		*) echo "$build/$folder/$name" ;;
+		*.sh) echo "$top"/selftests/*/"$name" ;;
+		*) echo "$build/selftests/$kind/$name" ;;
 		esac
 	done
 }

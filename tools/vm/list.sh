@@ -18,9 +18,9 @@ group()
 
 mapfile -t names < <(host_names)
 group 'make test, on this machine:' "${names[@]}"
-mapfile -t names < <(guest_names selftests)
+mapfile -t names < <(guest_names usual)
 group 'make test, test-debug, test-race, test-rt, in the virtual machine:' "${names[@]}"
-mapfile -t names < <(guest_names selftests/debug)
+mapfile -t names < <(guest_names debug)
 group 'make test-debug:' "${names[@]}"
 mapfile -t names < <(check_names)
 group 'make check:' "${names[@]}"

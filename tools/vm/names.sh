@@ -15,10 +15,10 @@ host_names()
 	done
 }
 
-# guest_names FOLDER: those that run in the virtual machine.
+# guest_names KIND: those that run in the virtual machine, see selftests/Makefile.
 guest_names()
 {
-	make -C "$top/$1" -s list
+	make -C "$top/selftests" -s KIND="$1" list
 }
 
 # The steps of make check.
@@ -36,8 +36,8 @@ tier_names()
 	fuzz) printf '%s\n' wheel_fuzz uml_fuzz twheel_fuzz ;;
 	*)
 		[ "$1" != test ] || host_names
-		guest_names selftests
-		[ "$1" != debug ] || guest_names selftests/debug
+		guest_names usual
+		[ "$1" != debug ] || guest_names debug
 		;;
 	esac
 }

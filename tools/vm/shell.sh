@@ -16,9 +16,9 @@ lock_cache
 KERNELS=$series "$top/tools/vm/setup.sh" shell
 build_module "$series"
 build_examples
-build_selftests selftests
+build_selftests usual
 mkdir -p "$files"
-mapfile -t programs < <(selftest_programs selftests; example_programs)
+mapfile -t programs < <(selftest_programs usual; example_programs)
 make_initramfs "$files/initramfs" "$(module_tree "$series")/twheel.ko" "${programs[@]}"
 
 say "booting $(cat "$cache/kernels/$series/release"); the module is loaded, programs are in /programs"

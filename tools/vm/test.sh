@@ -50,9 +50,9 @@ host_tests()
 	done
 }
 
-# guest_folder FOLDER: builds its programs, and has them run where wanted.
+# guest_kind KIND: builds its programs, and has them run where wanted.
 guest_programs=()
-guest_folder()
+guest_kind()
 {
 	local program
 
@@ -123,9 +123,9 @@ fuzz)
 	;;
 esac
 built_from=$SECONDS
-guest_folder selftests
+guest_kind usual
 case $tier in
-debug | fuzz) guest_folder selftests/debug ;;
+debug | fuzz) guest_kind debug ;;
 esac
 for program in "$build"/{readme,refresh}_example; do
 	[ ! -x "$program" ] || guest_programs+=("$program")

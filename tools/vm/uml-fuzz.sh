@@ -15,7 +15,7 @@ kernel=$cache/kernels/$series/vmlinuz
 
 KERNELS=$series "$top/tools/vm/setup.sh" build
 ARCH=um build_module "$series"
-build_selftests selftests/debug
+build_selftests debug
 rm -rf "$files"
 mkdir -p "$files/root"/{bin,lib}
 cp "$cache/busybox/bin/busybox" "$build/selftests/debug/twheel_fuzz" "$files/root/bin/"
