@@ -584,6 +584,29 @@ static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd
 
 #define EXPECT_UNCHANGED(fd, before)	tw_expect_unchanged(_metadata, fd, before, __LINE__)
 
+/* Five timeouts, two of them pending and three expired, seen at 20 ms. */
+#define TW_KINDS	5
+
+static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, __u64 ids[TW_KINDS])
+{
+	struct twheel_arm arms[TW_KINDS] = {
+		{ .expires_ns = 30 * TW_MS + 1, .user_data = 1 },
+		{ .expires_ns = 10 * TW_MS, .user_data = 2 },
+		{ .expires_ns = TWHEEL_TIME_NEVER, .user_data = 3 },
+		{ .expires_ns = 5 * TW_MS, .interval_ns = 6 * TW_MS, .user_data = 4 },
+		{
+			.expires_ns = 5 * TW_MS, .interval_ns = 6 * TW_MS, .repeats = 9,
+			.flags = TWHEEL_ARM_FIXED_DELAY, .user_data = 5,
+		},
+	};
+	int i;
+
+	ASSERT_EQ(TW_KINDS, tw_arm_vec(fd, arms, TW_KINDS));
+	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
+	for (i = 0; i < TW_KINDS; i++)
+		ids[i] = arms[i].id;
+}
+
 /*
  * Virtual wheels of every make, for rules that hold for each.  After
  * FIXTURE(name) {...}: defines its variants, each with a member ``setup``.

@@ -212,17 +212,6 @@ TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-TEST_F(clock, advance_says_eopnotsupp_and_expires_nothing)
-{
-	__u64 id;
-
-	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
-	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
-	EXPECT_NO_EVENT(self->fd);
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-}
-
 /* ---- without SETUP ------------------------------------------------------- */
 
 FIXTURE(no_setup) {
@@ -264,11 +253,6 @@ TEST_F(no_setup, wheel_that_is_just_armed_expires)
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, 20 * TW_MS, &id));
 	expect_not_early(_metadata, self->fd, CLOCK_MONOTONIC, id, &event);
-}
-
-TEST_F(no_setup, advance_says_eopnotsupp)
-{
-	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TW_SEC));
 }
 
 /* ---- time namespaces ----------------------------------------------------- */

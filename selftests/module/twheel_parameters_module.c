@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The module's parameters: each is in force, and a value outside its range is
- * refused when the module is loaded.  With them the limit that holds for all
- * wheels together (ENOSPC).
+ * refused when the module is loaded.  (What the limits of memory do to callers is in
+ * twheel_enospc_module.c.)
  *
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
@@ -175,160 +175,6 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 	EXPECT_EQ(3, nr);
 }
 
-/* ---- all wheels together ------------------------------------------------- */
-
-/* The smallest limit, which one user may use up, and more timeouts than go there. */
-#define LIMITED		"max_memory_kb=256 max_user_memory_kb=256"
-#define TIMEOUTS	(256 * 1024 / 40)
-
-/* Arms until one is refused; how many were taken.  That one says ENOSPC. */
-static int fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
-{
-	int nr = 0, ret;
-
-	while (!(ret = tw_arm_in(fd, TW_HOUR, &ids[nr]))) {
-		nr++;
-		ASSERT_GE(TIMEOUTS, nr);
-	}
-	EXPECT_EQ(-ENOSPC, ret);
-	return nr;
-}
-
-static int open_virtual(struct __test_metadata *_metadata)
-{
-	int fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
-
-	ASSERT_LE(0, fd);
-	return fd;
-}
-
-TEST_F(parameters, wheels_together_take_max_memory_and_then_say_enospc)
-{
-	int i, fds[3], nr, total = 0;
-	__u64 ids[TIMEOUTS + 1], id;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	for (i = 0; i < 3; i++) {
-		fds[i] = open_virtual(_metadata);
-	}
-	for (i = 0; i < 300; i++) {
-		ASSERT_EQ(0, tw_arm_in(fds[0], TW_HOUR, &id));
-		ASSERT_EQ(0, tw_arm_in(fds[1], TW_HOUR, &id));
-		total += 2;
-	}
-	nr = fill(_metadata, fds[2], ids);
-	total += nr;
-	/* A wheel takes some 40 kB to begin with. */
-	EXPECT_LE(700, total);
-	for (i = 0; i < 3; i++) {
-		EXPECT_ACCOUNTS(fds[i]);
-		close(fds[i]);
-	}
-}
-
-TEST_F(parameters, refused_one_changes_nothing)
-{
-	struct twheel_info before, after;
-	__u64 ids[TIMEOUTS + 1], id;
-	int fd;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	fd = open_virtual(_metadata);
-	fill(_metadata, fd, ids);
-	ASSERT_EQ(0, tw_info(fd, &before));
-	EXPECT_EQ(-ENOSPC, tw_arm_in(fd, TW_HOUR, &id));
-	ASSERT_EQ(0, tw_info(fd, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
-	/* What is there is no worse for it. */
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, 2 * TW_HOUR, 0));
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
-	close(fd);
-}
-
-/* They take 8 MB. */
-TEST_F(parameters, slots_of_a_wide_wheel_count_too)
-{
-	struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.slots = TWHEEL_SLOTS_MAX,
-	};
-	__u64 id;
-	int fd;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
-	/* Refused, it leaves the wheel as it was. */
-	setup.slots = 1024;
-	EXPECT_EQ(0, tw_setup_full(fd, &setup));
-	EXPECT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	EXPECT_ACCOUNTS(fd);
-	close(fd);
-}
-
-TEST_F(parameters, closing_one_wheel_makes_room_in_another)
-{
-	__u64 ids[TIMEOUTS + 1], id;
-	int full, other, i, ret = -ENOSPC;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	full = open_virtual(_metadata);
-	other = open_virtual(_metadata);
-	fill(_metadata, full, ids);
-	ASSERT_EQ(-ENOSPC, tw_arm_in(other, TW_HOUR, &id));
-	close(full);
-	/* Its memory may rest for a grace period. */
-	for (i = 0; ret == -ENOSPC && i < TW_PATIENCE_MS; i++) {
-		ret = tw_arm_in(other, TW_HOUR, &id);
-		if (ret)
-			tw_sleep(TW_MS);
-	}
-	EXPECT_EQ(0, ret);
-	close(other);
-}
-
-#define OTHER_UID	12345
-
-/* What a user who takes all that there is leaves to another: the other half. */
-TEST_F(parameters, share_of_one_user_leaves_enough_for_another)
-{
-	__u64 ids[TIMEOUTS + 1], id;
-	int hold[2], done[2], fd;
-	char c = 0;
-	pid_t pid;
-
-	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=512"));
-	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
-	ASSERT_EQ(0, pipe(hold));
-	ASSERT_EQ(0, pipe(done));
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		if (setgid(OTHER_UID) || setuid(OTHER_UID))
-			_exit(1);
-		/* Wheels, until there is no more. */
-		for (;;) {
-			fd = tw_open(O_NONBLOCK);
-			if (fd < 0)
-				break;
-			while (!tw_arm_in(fd, TW_HOUR, &id))
-				;
-		}
-		c = fd == -ENOSPC;
-		if (write(done[1], &c, 1) != 1 || read(hold[0], &c, 1) != 1)
-			_exit(1);
-		_exit(0);
-	}
-	ASSERT_EQ(1, read(done[0], &c, 1));
-	EXPECT_EQ(1, c);
-	fd = open_virtual(_metadata);
-	EXPECT_LE(900, fill(_metadata, fd, ids));
-	close(fd);
-	ASSERT_EQ(1, write(hold[1], &c, 1));
-	EXPECT_EQ(0, tw_reap(pid));
-}
-
 /* Half of it at the most, a quarter of the machine's memory at the most. */
 TEST_F(parameters, limits_of_memory_that_nobody_chose_go_by_the_machines)
 {
@@ -347,43 +193,6 @@ TEST_F(parameters, limits_of_memory_that_nobody_chose_go_by_the_machines)
 	EXPECT_GE(machine / 4 * 11 / 10, all);
 	EXPECT_LE(machine / 4 * 9 / 10, all);
 	EXPECT_EQ(all / 2, each);
-}
-
-/* Not reached any more: neither what was cancelled nor what was read counts. */
-TEST_F(parameters, cancelled_timeouts_make_room_again)
-{
-	__u64 ids[TIMEOUTS + 1], id;
-	int fd, i, nr;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	fd = open_virtual(_metadata);
-	nr = fill(_metadata, fd, ids);
-	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[i]));
-	}
-	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id))
-			TH_LOG("%d of %d", i, nr);
-	}
-	close(fd);
-}
-
-TEST_F(parameters, read_events_make_room_again)
-{
-	struct twheel_event events[TIMEOUTS];
-	__u64 ids[TIMEOUTS + 1], id;
-	int fd, i, nr;
-
-	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	fd = open_virtual(_metadata);
-	nr = fill(_metadata, fd, ids);
-	ASSERT_EQ(0, tw_advance(fd, TW_HOUR));
-	ASSERT_EQ(nr, tw_read(fd, events, TIMEOUTS));
-	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id))
-			TH_LOG("%d of %d", i, nr);
-	}
-	close(fd);
 }
 
 /* What a program beside this one says on stderr; its exit status, or -errno. */

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ADVANCE: it alone moves the virtual clock, exactly to where it is told, never
+ * back; and no other clock.
+ */
+#include "twheel_test.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+FIXTURE(advance) {
+	int fd;
+};
+
+FIXTURE_SETUP(advance)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(advance)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(advance, alone_moves_the_virtual_clock_which_starts_at_zero)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.now_ns);
+	tw_sleep(20 * TW_MS);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.now_ns);
+}
+
+TEST_F(advance, moves_the_clock_exactly)
+{
+	const __u64 to_ns[] = { 0, 1, TW_MS, TW_MS, TW_DAY + 7, TWHEEL_TIME_NEVER };
+	struct twheel_info info;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(to_ns); i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, to_ns[i]));
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(to_ns[i], info.now_ns);
+	}
+}
+
+TEST_F(advance, backwards_or_past_the_end_says_einval_and_moves_nothing)
+{
+	const __u64 to_ns[] = { 0, TW_SEC - 1, TWHEEL_TIME_NEVER + 1, ~0ULL };
+	struct tw_snapshot before;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MIN, &id));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	for (i = 0; i < ARRAY_SIZE(to_ns); i++) {
+		EXPECT_EQ(-EINVAL, tw_advance(self->fd, to_ns[i]))
+			TH_LOG("to %llu", to_ns[i]);
+		EXPECT_UNCHANGED(self->fd, &before);
+	}
+}
+
+/* A signal every now and then, which only interrupts. */
+static void on_signal(int signal __attribute__((unused)))
+{
+}
+
+static void signal_every(__u64 interval_ns)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	const struct itimerval every = {
+		.it_interval = { .tv_usec = interval_ns / TW_US },
+		.it_value = { .tv_usec = interval_ns / TW_US },
+	};
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+/* Repeated after each signal, it ends, and all that is due can be read, once. */
+TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 120)
+{
+	const int many = (int)tw_setting("TW_MILLION", 1000000) / 10000 * 1000;
+	struct twheel_event events[1000];
+	struct twheel_arm arms[1000] = {};
+	int i, ret, interrupted = 0;
+	struct twheel_info info;
+
+	for (i = 0; i < 1000; i++)
+		arms[i].expires_ns = (i + 1) * TW_MS;
+	for (i = 0; i < many; i += 1000) {
+		ASSERT_EQ(1000, tw_arm_vec(self->fd, arms, 1000));
+	}
+	signal_every(2 * TW_MS);
+	while ((ret = tw_advance(self->fd, TW_SEC)) == -EINTR) {
+		/* The clock has moved all the same. */
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(TW_SEC, info.now_ns);
+		interrupted++;
+	}
+	signal_every(0);
+	ASSERT_EQ(0, ret);
+	TH_LOG("interrupted %d times", interrupted);
+	for (i = 0; i < many; i += 1000) {
+		ASSERT_EQ(1000, tw_read(self->fd, events, 1000));
+	}
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* ---- other clocks -------------------------------------------------------- */
+
+FIXTURE(advance_of) {
+	int fd;
+};
+
+FIXTURE_VARIANT(advance_of) {
+	__u32 clock;
+};
+
+FIXTURE_VARIANT_ADD(advance_of, monotonic) {
+	.clock = TWHEEL_CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(advance_of, boottime) {
+	.clock = TWHEEL_CLOCK_BOOTTIME,
+};
+
+FIXTURE_VARIANT_ADD(advance_of, realtime) {
+	.clock = TWHEEL_CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(advance_of, tai) {
+	.clock = TWHEEL_CLOCK_TAI,
+};
+
+FIXTURE_SETUP(advance_of)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, variant->clock, TW_MS, 0));
+}
+
+FIXTURE_TEARDOWN(advance_of)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(advance_of, says_eopnotsupp_and_expires_nothing)
+{
+	__u64 id;
+
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+TEST(advance_of_a_wheel_that_was_never_set_up_says_eopnotsupp)
+{
+	int fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EOPNOTSUPP, tw_advance(fd, TW_SEC));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * INFO: what it tells of a wheel, above all its next expiry and its greatest
+ * lateness.  (That its counters agree is checked at the end of nearly every test.)
+ */
+#include "twheel_test.h"
+
+FIXTURE(info) {
+	int fd;
+};
+
+FIXTURE_SETUP(info)
+{
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(info)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_info i;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &i));
+	EXPECT_EQ(0, i.levels);
+	EXPECT_EQ(0, i.setup_flags);
+	EXPECT_EQ(TWHEEL_FEATURE_REFRESH, i.features);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, i.next_expiry_ns);
+	EXPECT_EQ(0, i.max_late_ns);
+	EXPECT_EQ(0, i.armed | i.pending | i.unread | i.live | i.expirations | i.delivered);
+	EXPECT_EQ(0, i.completed | i.cancelled | i.revoked | i.drained | i.rearmed);
+	EXPECT_LT(0, i.max_vector);
+	EXPECT_LT(0, i.max_pending_limit);
+	close(fd);
+}
+
+TEST_F(info, greatest_lateness_is_kept)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS + 1, &id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 20 * TW_MS - 1, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 11 * TW_MS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TW_MS - 1, info.max_late_ns);
+	/* The next one is nearly on time: the greatest stays. */
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TW_MS - 1, info.max_late_ns);
+}
+
+TEST_F(info, what_was_due_when_armed_does_not_count_as_late)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 1, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.expirations);
+	EXPECT_EQ(0, info.max_late_ns);
+}
+
+/* ---- the next expiry, wherever it waits ---------------------------------- */
+
+FIXTURE(next_expiry) {
+	int fd;
+	struct twheel_info info;
+};
+
+TW_VIRTUAL_VARIANTS(next_expiry);
+
+FIXTURE_SETUP(next_expiry)
+{
+	self->fd = tw_open_setup(O_NONBLOCK, &variant->setup);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(next_expiry)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+static __u64 next_expiry(int fd)
+{
+	struct twheel_info info;
+
+	return tw_info(fd, &info) ? TW_POISON64 : info.next_expiry_ns;
+}
+
+TEST_F(next_expiry, none_when_nothing_will_expire)
+{
+	__u64 id;
+
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TWHEEL_TIME_NEVER, &id));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	ASSERT_EQ(0, tw_arm_at(self->fd, self->info.tick_ns, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, self->info.tick_ns));
+	/* Its event is unread: that is past, and not to come. */
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
+TEST_F(next_expiry, is_rounded_up_to_its_tick)
+{
+	__u64 tick_ns = self->info.tick_ns, id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 9 * tick_ns + 1, &id));
+	EXPECT_EQ(10 * tick_ns, next_expiry(self->fd));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 7 * tick_ns, &id));
+	EXPECT_EQ(7 * tick_ns, next_expiry(self->fd));
+}
+
+TEST_F(next_expiry, of_a_periodic_one_goes_on_while_it_is_unread)
+{
+	__u64 tick_ns = self->info.tick_ns, id;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, 10 * tick_ns, 10 * tick_ns, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 35 * tick_ns));
+	EXPECT_EQ(40 * tick_ns, next_expiry(self->fd));
+}
+
+/*
+ * The last tick before the end of time is cut short by it: what is due in it never
+ * expires, and is shown so.
+ */
+TEST_F(next_expiry, none_for_a_tick_that_ends_after_time_does)
+{
+	__u64 last_ns = TWHEEL_TIME_NEVER / self->info.tick_ns * self->info.tick_ns;
+	const __u64 deadlines_ns[] = {
+		last_ns + 1, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER, last_ns, last_ns - 1,
+	};
+	struct twheel_event event;
+	struct twheel_status row;
+	__u64 id;
+	int i;
+
+	for (i = 0; i < (int)ARRAY_SIZE(deadlines_ns); i++) {
+		/* The end may be the edge of a tick, as any other time. */
+		bool comes = tw_round_up(deadlines_ns[i], self->info.tick_ns) <=
+			     TWHEEL_TIME_NEVER && deadlines_ns[i] < TWHEEL_TIME_NEVER;
+
+		ASSERT_EQ(0, tw_arm_at(self->fd, deadlines_ns[i], &id));
+		EXPECT_EQ(comes ? last_ns : TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &row));
+		EXPECT_EQ(TWHEEL_STATE_PENDING, row.state);
+		EXPECT_EQ(deadlines_ns[i], row.deadline_ns);
+		if (comes) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+		}
+	}
+	ASSERT_EQ(0, tw_arm_at(self->fd, last_ns, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
+#define WAITING	60
+
+/* Near ones, far ones, and some between. */
+static __u64 some_ticks(__u64 *seed, __u64 slots)
+{
+	const __u64 ranges[] = { slots, 100 * slots, 2000 * slots };
+
+	return 1 + tw_random(seed) % ranges[tw_random(seed) % 3];
+}
+
+/* Cancelled or re-armed from the nearest on: always the nearest of what is left. */
+TEST_F(next_expiry, is_exact_as_the_nearest_is_cancelled_or_moved)
+{
+	__u64 ids[WAITING], ticks[WAITING], seed = 8, tick_ns = self->info.tick_ns;
+	int i, step, nearest;
+
+	for (i = 0; i < WAITING; i++) {
+		ticks[i] = some_ticks(&seed, self->info.slots);
+		ASSERT_EQ(0, tw_arm_at(self->fd, ticks[i] * tick_ns, &ids[i]));
+	}
+	for (step = 0; step < 2 * WAITING; step++) {
+		for (i = nearest = 0; i < WAITING; i++)
+			if (ticks[i] < ticks[nearest])
+				nearest = i;
+		ASSERT_EQ(ticks[nearest] * tick_ns, next_expiry(self->fd));
+		if (step % 2) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[nearest]));
+			ticks[nearest] = ~0ULL / tick_ns;
+		} else {
+			ticks[nearest] += some_ticks(&seed, self->info.slots);
+			ASSERT_EQ(TWHEEL_WAS_PENDING,
+				  tw_rearm1(self->fd, ids[nearest], TWHEEL_ARM_ABSOLUTE,
+					    ticks[nearest] * tick_ns, 0));
+		}
+	}
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
+TEST_F(next_expiry, is_exact_as_time_passes)
+{
+	__u64 seed = 9, tick_ns = self->info.tick_ns, id, next_ns;
+	struct twheel_event events[WAITING];
+	int i, nr, left = WAITING;
+
+	for (i = 0; i < WAITING; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, some_ticks(&seed, self->info.slots) * tick_ns,
+				       &id));
+	}
+	while (left) {
+		next_ns = next_expiry(self->fd);
+		ASSERT_NE(TWHEEL_NO_EXPIRY, next_ns);
+		ASSERT_EQ(0, tw_advance(self->fd, next_ns - 1));
+		EXPECT_NO_EVENT(self->fd);
+		ASSERT_EQ(next_ns, next_expiry(self->fd));
+		ASSERT_EQ(0, tw_advance(self->fd, next_ns));
+		nr = tw_read(self->fd, events, WAITING);
+		ASSERT_LT(0, nr);
+		left -= nr;
+	}
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random calls of every kind, in vectors, on timeouts of every kind, against an
+ * array that is kept sorted and knows what each call has to say, what INFO counts,
+ * and which events come, in which order.
+ *
+ * All on the virtual clock.  Each run has a seed of its own, which it prints;
+ * TW_SEED=number in the environment runs that one again.
+ */
+#include "twheel_chance.h"
+
+#define PLACES		1500
+#define STEPS		400
+#define MIXTURE		96
+
+/* What the device is to know of one timeout. */
+struct item {
+	__u64 id;			/* 0: nobody lives here */
+	__u64 user_data;
+	__u64 deadline_ns;		/* to come, or when spent the last one */
+	__u64 interval_ns;
+	__u64 event_deadline_ns;
+	__u64 fired_ns;
+	/* of an unread event: when it came, and of which tick */
+	__u64 pass;
+	__u64 edge_ns;
+	__u64 uncounted;		/* periods that INFO counts when it is read */
+	__u32 flags;
+	__u32 repeats_left;
+	__u32 count;
+	__u32 deliveries;
+	bool limited;
+	bool pending;
+	bool overdue;
+	bool touched;			/* by the vector that is being made */
+};
+
+static struct model {
+	int fd;
+	__u64 tick_ns;
+	__u64 now_ns;
+	int max_exponent;		/* deadlines and steps are up to 2^ that */
+	__u64 serial;
+	__u64 pass;
+	/* of the event that was read last */
+	__u64 read_pass;
+	__u64 read_edge_ns;
+	struct item item[PLACES];
+	int sorted[PLACES];		/* what pends, by edge */
+	int nr_sorted;
+	unsigned long ops;
+	struct twheel_info info;	/* what INFO ought to count */
+} model;
+
+/* What was due when armed comes before all else. */
+static __u64 edge_of(const struct item *t)
+{
+	return t->overdue ? 0 : tw_round_up(t->deadline_ns, model.tick_ns);
+}
+
+/* The first place in the array whose edge is not before this one. */
+static int sorted_find(__u64 edge_ns)
+{
+	int low = 0, high = model.nr_sorted;
+
+	while (low < high) {
+		int middle = (low + high) / 2;
+
+		if (edge_of(&model.item[model.sorted[middle]]) < edge_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void sorted_add(struct item *t)
+{
+	int at = sorted_find(edge_of(t));
+
+	memmove(&model.sorted[at + 1], &model.sorted[at],
+		(model.nr_sorted - at) * sizeof(model.sorted[0]));
+	model.sorted[at] = t - model.item;
+	model.nr_sorted++;
+	t->pending = true;
+}
+
+static void sorted_del(struct item *t)
+{
+	int at = sorted_find(edge_of(t));
+
+	while (&model.item[model.sorted[at]] != t)
+		at++;
+	model.nr_sorted--;
+	memmove(&model.sorted[at], &model.sorted[at + 1],
+		(model.nr_sorted - at) * sizeof(model.sorted[0]));
+	t->pending = false;
+}
+
+/* Its event is read, or revoked. */
+static void item_settle(struct item *t)
+{
+	model.info.unread--;
+	model.info.expirations += t->uncounted;
+	t->uncounted = 0;
+	t->count = 0;
+}
+
+static void item_end(struct item *t)
+{
+	if (t->pending)
+		sorted_del(t);
+	model.info.live--;
+	t->id = 0;
+}
+
+static void item_begin(struct item *t, const struct twheel_arm *arm)
+{
+	bool absolute = arm->flags & TWHEEL_ARM_ABSOLUTE;
+
+	t->deadline_ns = arm->expires_ns + (absolute ? 0 : model.now_ns);
+	t->interval_ns = arm->interval_ns;
+	if (t->interval_ns && t->interval_ns < model.tick_ns)
+		t->interval_ns = model.tick_ns;
+	t->flags = arm->flags & TWHEEL_ARM_FIXED_DELAY;
+	t->repeats_left = arm->repeats;
+	t->limited = arm->repeats;
+	t->deliveries = 0;
+	t->overdue = t->deadline_ns <= model.now_ns;
+	sorted_add(t);
+}
+
+/* How often it expires now, without a loop per period. */
+static __u64 item_periods(const struct item *t)
+{
+	__u64 until_ns = t->overdue ? model.now_ns : model.now_ns / model.tick_ns * model.tick_ns;
+	__u64 nr = 1;
+
+	if (t->interval_ns && !t->flags)
+		nr = (until_ns - t->deadline_ns) / t->interval_ns + 1;
+	return t->limited && nr > t->repeats_left ? t->repeats_left : nr;
+}
+
+static void item_expire(struct item *t)
+{
+	__u64 nr = item_periods(t);
+
+	t->event_deadline_ns = t->deadline_ns + (nr - 1) * t->interval_ns;
+	if (!t->count) {
+		t->pass = model.pass;
+		t->edge_ns = edge_of(t);
+		t->fired_ns = model.now_ns;
+		model.info.unread++;
+		model.info.expirations += nr;
+	} else {
+		t->fired_ns = tw_round_up(t->event_deadline_ns, model.tick_ns);
+		t->uncounted += nr;
+	}
+	sorted_del(t);
+	t->count = t->count + nr > ~0U ? ~0U : t->count + nr;
+	t->repeats_left -= t->limited ? nr : 0;
+	t->deadline_ns = t->event_deadline_ns;
+	t->overdue = false;
+	if (t->interval_ns && !t->flags && (!t->limited || t->repeats_left)) {
+		t->deadline_ns += t->interval_ns;
+		sorted_add(t);
+	}
+}
+
+static void model_advance(__u64 to_ns)
+{
+	model.now_ns = to_ns;
+	model.pass++;
+	while (model.nr_sorted) {
+		struct item *t = &model.item[model.sorted[0]];
+
+		if (edge_of(t) > to_ns)
+			break;
+		item_expire(t);
+	}
+}
+
+/* Its event was read. */
+static void item_read(struct item *t)
+{
+	bool over = !t->interval_ns || (t->limited && !t->repeats_left);
+
+	item_settle(t);
+	t->deliveries++;
+	model.info.delivered++;
+	if (over) {
+		model.info.completed++;
+		item_end(t);
+	} else if (t->flags) {
+		t->deadline_ns = model.now_ns + t->interval_ns;
+		sorted_add(t);
+	}
+}
+
+static struct item *item_any(void)
+{
+	return &model.item[random_below(PLACES)];
+}
+
+/* Mostly near, at times far: each power of two as often as the next. */
+static __u64 random_distance_ns(void)
+{
+	__u64 ticks = random_between(0, 1ULL << random_below(model.max_exponent + 1));
+
+	return ticks * model.tick_ns + random_below(2) * random_between(0, model.tick_ns);
+}
+
+static void random_arm(struct twheel_arm *arm)
+{
+	*arm = (struct twheel_arm){ .expires_ns = random_distance_ns() };
+	if (random_below(2)) {
+		arm->flags = TWHEEL_ARM_ABSOLUTE;
+		arm->expires_ns += model.now_ns;
+		/* Or in the past. */
+		if (!random_below(16))
+			arm->expires_ns = random_between(0, model.now_ns + 1);
+	}
+	if (random_below(4))
+		return;
+	arm->interval_ns = 1 + random_distance_ns();
+	if (random_below(2))
+		arm->repeats = 1 + random_below(5);
+	if (random_below(2))
+		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
+}
+
+/* What was due when armed comes at the next turn: let it be now. */
+static void settle(struct __test_metadata *_metadata)
+{
+	ASSERT_EQ(0, tw_advance(model.fd, model.now_ns));
+	model_advance(model.now_ns);
+}
+
+static void do_arm(struct __test_metadata *_metadata)
+{
+	struct twheel_arm arms[MIXTURE];
+	int i, place = 0, nr = random_below(MIXTURE + 1);
+
+	for (i = 0; i < nr; i++) {
+		random_arm(&arms[i]);
+		arms[i].user_data = ++model.serial;
+		/* A limit without an interval is refused, and takes no place. */
+		if (!random_below(32) && !arms[i].interval_ns)
+			arms[i].repeats = 1;
+	}
+	ASSERT_LE(0, tw_arm_vec(model.fd, arms, nr));
+	for (i = 0; i < nr; i++) {
+		struct item *t;
+
+		if (arms[i].repeats && !arms[i].interval_ns) {
+			ASSERT_EQ(-EINVAL, arms[i].result);
+			continue;
+		}
+		if (model.info.live == PLACES) {
+			ASSERT_EQ(-EAGAIN, arms[i].result);
+			continue;
+		}
+		ASSERT_EQ(0, arms[i].result);
+		while (model.item[place].id)
+			place++;
+		t = &model.item[place];
+		t->id = arms[i].id;
+		t->user_data = arms[i].user_data;
+		item_begin(t, &arms[i]);
+		model.info.live++;
+		model.info.armed++;
+	}
+	model.ops += nr;
+	settle(_metadata);
+}
+
+/* What CANCEL and REARM say of it, and what becomes of its event. */
+static void expect_verdict(struct __test_metadata *_metadata, struct item *t, __s32 result)
+{
+	if (!t->id) {
+		ASSERT_EQ(-ENOENT, result);
+		return;
+	}
+	ASSERT_EQ(t->count ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING, result);
+}
+
+static void do_rearm(struct __test_metadata *_metadata)
+{
+	struct twheel_arm arms[MIXTURE];
+	struct item *moved[MIXTURE];
+	int i, n, nr = random_below(MIXTURE + 1);
+
+	for (i = 0, n = 0; i < nr; i++) {
+		struct item *t = item_any();
+
+		/* Twice in a vector depends on who is faster. */
+		if (t->touched)
+			continue;
+		random_arm(&arms[n]);
+		t->touched = true;
+		moved[n] = t;
+		arms[n++].id = t->id ?: t->user_data;
+	}
+	ASSERT_LE(0, tw_rearm_vec(model.fd, arms, n));
+	for (i = 0; i < n; i++) {
+		struct item *t = moved[i];
+
+		expect_verdict(_metadata, t, arms[i].result);
+		t->touched = false;
+		if (!t->id)
+			continue;
+		if (t->count)
+			item_settle(t);
+		if (t->pending)
+			sorted_del(t);
+		item_begin(t, &arms[i]);
+		model.info.rearmed++;
+	}
+	model.ops += n;
+	settle(_metadata);
+}
+
+static void do_cancel(struct __test_metadata *_metadata)
+{
+	struct twheel_cancel cancels[MIXTURE] = {};
+	struct item *gone[MIXTURE];
+	int i, nr = random_below(MIXTURE + 1);
+
+	for (i = 0; i < nr; i++) {
+		gone[i] = item_any();
+		/* Where nobody lives, an id that nobody has. */
+		cancels[i].id = gone[i]->id ?: gone[i]->user_data;
+	}
+	ASSERT_LE(0, tw_cancel_vec(model.fd, cancels, nr));
+	for (i = 0; i < nr; i++) {
+		expect_verdict(_metadata, gone[i], cancels[i].result);
+		if (!gone[i]->id)
+			continue;
+		if (gone[i]->count) {
+			item_settle(gone[i]);
+			model.info.revoked++;
+		} else {
+			model.info.cancelled++;
+		}
+		item_end(gone[i]);
+	}
+	model.ops += nr;
+}
+
+static void expect_status(struct __test_metadata *_metadata, const struct item *t,
+			  const struct twheel_status *row)
+{
+	bool ahead = t->pending && t->deadline_ns > model.now_ns;
+
+	ASSERT_EQ(0, row->result);
+	ASSERT_EQ(t->count ? TWHEEL_STATE_EXPIRED : TWHEEL_STATE_PENDING, row->state);
+	ASSERT_EQ(t->user_data, row->user_data);
+	ASSERT_EQ(t->deadline_ns, row->deadline_ns);
+	ASSERT_EQ(ahead ? t->deadline_ns - model.now_ns : 0, row->left_ns);
+	ASSERT_EQ(t->interval_ns, row->interval_ns);
+	ASSERT_EQ(t->flags, row->flags);
+	ASSERT_EQ(t->repeats_left, row->repeats_left);
+	ASSERT_EQ(t->count, row->count);
+	ASSERT_EQ(t->deliveries, row->deliveries);
+}
+
+static void do_query(struct __test_metadata *_metadata)
+{
+	struct twheel_status rows[MIXTURE];
+	struct item *asked[MIXTURE];
+	int i, nr = random_below(MIXTURE + 1);
+
+	for (i = 0; i < nr; i++) {
+		asked[i] = item_any();
+		rows[i].id = asked[i]->id;
+	}
+	ASSERT_LE(0, tw_query_vec(model.fd, rows, nr));
+	for (i = 0; i < nr; i++) {
+		if (!asked[i]->id) {
+			ASSERT_EQ(-ENOENT, rows[i].result);
+			continue;
+		}
+		expect_status(_metadata, asked[i], &rows[i]);
+	}
+	model.ops += nr;
+}
+
+/* Somewhere, or just before or just at the next edge there is. */
+static void do_advance(struct __test_metadata *_metadata)
+{
+	__u64 to_ns = model.now_ns + random_distance_ns();
+	int how = random_below(4);
+
+	if (model.nr_sorted && how < 2)
+		to_ns = edge_of(&model.item[model.sorted[0]]) - how;
+	/* The edge may be nearer than a nanosecond. */
+	if (to_ns < model.now_ns)
+		to_ns = model.now_ns;
+	ASSERT_EQ(0, tw_advance(model.fd, to_ns));
+	model_advance(to_ns);
+}
+
+static struct item *item_of_event(__u64 id)
+{
+	int i;
+
+	for (i = 0; i < PLACES; i++)
+		if (model.item[i].id == id)
+			return &model.item[i];
+	return NULL;
+}
+
+/* Events come in the order of passes, and within one of ticks. */
+static void expect_order(struct __test_metadata *_metadata, const struct item *t)
+{
+	ASSERT_LE(model.read_pass, t->pass);
+	/* What was due when armed is of no tick. */
+	ASSERT_TRUE(model.read_pass < t->pass || !t->edge_ns || model.read_edge_ns <= t->edge_ns);
+	model.read_pass = t->pass;
+	model.read_edge_ns = t->edge_ns;
+}
+
+static void do_read(struct __test_metadata *_metadata)
+{
+	struct twheel_event events[MIXTURE];
+	int i, nr, wanted = 1 + random_below(MIXTURE);
+	int expected = wanted < model.info.unread ? wanted : model.info.unread;
+
+	nr = tw_read(model.fd, events, wanted);
+	ASSERT_EQ(expected ?: -EAGAIN, nr);
+	for (i = 0; i < nr; i++) {
+		struct item *t = item_of_event(events[i].id);
+
+		ASSERT_NE(NULL, t);
+		ASSERT_LT(0, t->count);
+		ASSERT_EQ(t->user_data, events[i].user_data);
+		ASSERT_EQ(t->event_deadline_ns, events[i].deadline_ns);
+		ASSERT_EQ(t->fired_ns, events[i].fired_ns);
+		ASSERT_EQ(t->count, events[i].count);
+		ASSERT_EQ(0, events[i].flags);
+		expect_order(_metadata, t);
+		item_read(t);
+		model.ops++;
+	}
+}
+
+static void expect_counts(struct __test_metadata *_metadata)
+{
+	__u64 next_ns = model.nr_sorted ? edge_of(&model.item[model.sorted[0]]) : TWHEEL_NO_EXPIRY;
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(model.fd, &info));
+	ASSERT_EQ(model.now_ns, info.now_ns);
+	ASSERT_EQ(next_ns, info.next_expiry_ns);
+	ASSERT_EQ(model.nr_sorted, info.pending);
+	ASSERT_EQ(model.info.live, info.live);
+	ASSERT_EQ(model.info.unread, info.unread);
+	ASSERT_EQ(model.info.armed, info.armed);
+	ASSERT_EQ(model.info.rearmed, info.rearmed);
+	ASSERT_EQ(model.info.expirations, info.expirations);
+	ASSERT_EQ(model.info.delivered, info.delivered);
+	ASSERT_EQ(model.info.completed, info.completed);
+	ASSERT_EQ(model.info.cancelled, info.cancelled);
+	ASSERT_EQ(model.info.revoked, info.revoked);
+}
+
+FIXTURE(random_calls) {
+};
+
+TW_VIRTUAL_VARIANTS(random_calls);
+
+FIXTURE_SETUP(random_calls)
+{
+	struct twheel_setup setup = variant->setup;
+
+	seed_begin(_metadata);
+	setup.max_pending = PLACES;
+	model.fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, model.fd);
+	model.tick_ns = setup.tick_ns;
+	/*
+	 * One level looks at everything once a round, and the end of time is
+	 * only two million of the longest ticks away.
+	 */
+	model.max_exponent = setup.flags & TWHEEL_SETUP_ONE_LEVEL ? 9 :
+			     setup.tick_ns == TWHEEL_TICK_MAX_NS ? 12 : 20;
+}
+
+FIXTURE_TEARDOWN(random_calls)
+{
+	EXPECT_ACCOUNTS(model.fd);
+	close(model.fd);
+}
+
+/* An oracle that is nothing but an array, kept sorted. */
+TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
+{
+	void (* const calls[])(struct __test_metadata *_metadata) = {
+		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
+		do_advance, do_advance, do_read, do_read,
+	};
+	int step;
+
+	for (step = 0; step < STEPS; step++) {
+		calls[random_below(ARRAY_SIZE(calls))](_metadata);
+		expect_counts(_metadata);
+	}
+	EXPECT_LT(10000, model.ops);
+	TH_LOG("%lu operations: %llu armed, %llu read, %llu rearmed, %llu cancelled, %llu revoked",
+	       model.ops, model.info.armed, model.info.delivered, model.info.rearmed,
+	       model.info.cancelled, model.info.revoked);
+}
+
+TEST_HARNESS_MAIN

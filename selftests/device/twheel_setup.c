@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SETUP: what it takes, what it makes of it, and until when.  (Fields that it
+ * refuses are in twheel_badinput.c.)
+ */
+#include "twheel_test.h"
+
+FIXTURE(setup) {
+	int fd;
+};
+
+FIXTURE_SETUP(setup)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(setup)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(setup, reads_back_the_defaults_for_zeroes)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_BOOTTIME, 0, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_BOOTTIME, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_LE(TWHEEL_SLOTS_MIN, info.slots);
+	EXPECT_GE(TWHEEL_SLOTS_MAX, info.slots);
+	EXPECT_EQ(0, info.slots & (info.slots - 1));
+	EXPECT_LT(0, info.max_pending);
+	EXPECT_LE(info.max_pending, info.max_pending_limit);
+	EXPECT_LT(0, info.levels);
+}
+
+TEST_F(setup, takes_both_ends_of_each_range)
+{
+	const struct twheel_setup ends[] = {
+		{ .tick_ns = TWHEEL_TICK_MIN_NS, .slots = TWHEEL_SLOTS_MIN, .max_pending = 1 },
+		{ .tick_ns = TWHEEL_TICK_MAX_NS, .slots = TWHEEL_SLOTS_MAX, .max_pending = 1 },
+		{ .tick_ns = TWHEEL_TICK_MIN_NS, .slots = TWHEEL_SLOTS_MAX, .max_pending = 7 },
+		{ .tick_ns = TWHEEL_TICK_MAX_NS, .slots = TWHEEL_SLOTS_MIN, .max_pending = 7 },
+	};
+	struct twheel_info info;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		fd = tw_open_setup(O_NONBLOCK, &ends[i]);
+		ASSERT_LE(0, fd)
+			TH_LOG("setup %d", i);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(ends[i].tick_ns, info.tick_ns);
+		EXPECT_EQ(ends[i].slots, info.slots);
+		EXPECT_EQ(ends[i].max_pending, info.max_pending);
+		close(fd);
+	}
+}
+
+TEST_F(setup, rounds_slots_up_to_a_power_of_two)
+{
+	const __u32 slots[][2] = {
+		{ 4, 4 }, { 5, 8 }, { 255, 256 }, { 256, 256 }, { 257, 512 }, { 1000, 1024 },
+		{ TWHEEL_SLOTS_MAX / 2 + 1, TWHEEL_SLOTS_MAX },
+		{ TWHEEL_SLOTS_MAX - 1, TWHEEL_SLOTS_MAX },
+	};
+	struct twheel_info info;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		fd = tw_open_setup(O_NONBLOCK, &(struct twheel_setup){ .slots = slots[i][0] });
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		EXPECT_EQ(slots[i][1], info.slots);
+		close(fd);
+	}
+}
+
+TEST_F(setup, of_one_level_has_one_level)
+{
+	const struct twheel_setup setup = { .flags = TWHEEL_SETUP_ONE_LEVEL };
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_setup_full(self->fd, &setup));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.levels);
+	EXPECT_EQ(TWHEEL_SETUP_ONE_LEVEL, info.setup_flags);
+}
+
+TEST_F(setup, twice_says_ebusy_and_the_first_holds)
+{
+	struct tw_snapshot before;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_US, 7));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(setup, after_the_first_arm_says_ebusy)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	/* Nor when it is empty again. */
+	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+}
+
+TEST_F(setup, is_still_open_after_looking_at_a_wheel)
+{
+	struct twheel_status status;
+	struct tw_snapshot snapshot;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &snapshot));
+	ASSERT_EQ(-ENOENT, tw_query1(self->fd, 1, &status));
+	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, 1));
+	ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLIN | POLLOUT, 0));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_UNCHANGED(self->fd, &snapshot);
+	EXPECT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+}
+
+TEST_HARNESS_MAIN
