@@ -13,10 +13,9 @@
 #include <linux/types.h>
 
 #include "arena.h"
+#include "engine.h"
 #include "timeout.h"
 #include "twheel.h"
-
-struct twheel;
 
 /*
  * As timeout_by_id(), for those who do not hold the lock: a timeout that is
