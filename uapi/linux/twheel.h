@@ -2,31 +2,32 @@
 /*
  * twheel: millions of timeouts behind one file descriptor.
  *
- * Each open of /dev/twheel is a wheel of its own.  dup, fork, exec and passing
- * the descriptor over a socket share it; the last close destroys it.  To open
- * /proc/self/fd/N is to open /dev/twheel: that is a new wheel.  Any thread of any
- * process that holds the descriptor may use it at any time.
+ * Each open of /dev/twheel makes a wheel of its own.  dup, fork, exec and passing
+ * the descriptor over a socket share it; the last close destroys it.  Opening
+ * /proc/self/fd/N opens /dev/twheel again, and makes a new wheel.  Any thread of
+ * any process that holds the descriptor may use it at any time.
  *
  * Conventions that hold for every call:
  *
  * - Times are nanoseconds of the wheel's own clock, 64 bits, unsigned.
- *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: it and all above it are
- *   accepted, never expire, and read back as TWHEEL_TIME_NEVER.  A deadline
- *   before it whose tick ends after it never expires either, and reads back as
- *   it is.
+ *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: a deadline of that value or
+ *   above is accepted, never expires, and reads back as TWHEEL_TIME_NEVER.  A
+ *   deadline before the end of time whose tick ends after it never expires
+ *   either, and reads back unchanged.
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
- *   behaviour; a larger one is taken when what this kernel does not know is
- *   zero (E2BIG otherwise).  INFO and the rows of LIST only go out: in a larger
- *   one the rest is filled with zeroes.
+ *   behaviour.  The kernel accepts a larger one when all bytes that it does not
+ *   know are zero (E2BIG otherwise).  INFO and the rows of LIST carry nothing
+ *   in: when these are larger, the kernel fills the rest with zeroes.
  * - A vector names the size of its elements in ``entry_size``, which is also
  *   their stride, under the same rule.
- * - Vectors are done in order and go on past an entry that fails: each entry
- *   carries its own ``result``, and the ioctl returns how many succeeded.  It
- *   fails as a whole only when nothing could be attempted.  A fault in the
- *   caller's memory, DRAIN, and a signal that kills stop the call: what stands
- *   before is done, reported and counted, nothing from there on has been done,
- *   and ``nr_done`` says where that is.
+ * - A call does the entries of a vector in order and goes on past an entry that
+ *   fails: each entry carries its own ``result``, and the ioctl returns how many
+ *   succeeded.  The ioctl fails as a whole only when no entry could be attempted.
+ *   A fault in the caller's memory, DRAIN, and a signal that kills the caller
+ *   stop the call.  All entries before that point have been done, reported and
+ *   counted; no entry from there on has been done; ``nr_done`` says where the
+ *   point is.
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.
  *
@@ -34,15 +35,15 @@
  * ``result`` of an entry):
  *
  *	EAGAIN		max_pending places are in use; poll says POLLOUT when
- *			one is free again.  That says nothing about memory: ENOMEM
- *			and ENOSPC may come all the same, and whoever gets them
- *			should wait before the next try, since poll() does not.
- *			Of read(), see struct twheel_event.
- *	E2BIG		something this kernel does not know is not zero, a
+ *			one is free again.  POLLOUT says nothing about memory:
+ *			ARM may still fail with ENOMEM or ENOSPC.  poll() does not
+ *			wait for memory, so the caller should wait before it tries
+ *			again.  For EAGAIN of read(), see struct twheel_event.
+ *	E2BIG		a byte that this kernel does not know is not zero, a
  *			structure or an element is larger than a page, or a
  *			vector is longer than INFO's max_vector
  *	EBUSY		SETUP after SETUP or after the first ARM
- *	EFAULT		the memory cannot be read or written
+ *	EFAULT		the caller's memory cannot be read or written
  *	EINTR		a signal came while ADVANCE, DRAIN or a blocking read()
  *			waited, and its handler does not restart system calls
  *	EINVAL		a field has a value outside its range
@@ -61,24 +62,26 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* The end of time, nanoseconds: what is due then never expires. */
+/* The end of time, nanoseconds: a timeout with this deadline never expires. */
 #define TWHEEL_TIME_NEVER	0x7fffffffffffffffULL
 
-/* ``next_expiry_ns`` when nothing is going to expire. */
+/* ``next_expiry_ns`` when no timeout is going to expire. */
 #define TWHEEL_NO_EXPIRY	0xffffffffffffffffULL
 
 /**
- * enum twheel_clock - what a wheel's time is
+ * enum twheel_clock - the clock of a wheel
  * @TWHEEL_CLOCK_MONOTONIC: CLOCK_MONOTONIC; stands still while suspended
  * @TWHEEL_CLOCK_BOOTTIME: CLOCK_BOOTTIME; goes on while suspended
- * @TWHEEL_CLOCK_REALTIME: CLOCK_REALTIME.  Set forwards, it expires what is
- *	now due; set backwards, it expires nothing twice and nothing early
+ * @TWHEEL_CLOCK_REALTIME: CLOCK_REALTIME.  When it is set forwards, all timeouts
+ *	that are due by the new time expire.  When it is set backwards, no timeout
+ *	expires twice, and none early.
  * @TWHEEL_CLOCK_TAI: CLOCK_TAI
  * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only
  *
- * A wheel lives in the time namespace of the process that set it up, or armed it
- * first: absolute times, ``now_ns`` and refresh deadlines are those of that
- * namespace, whoever uses the descriptor later.
+ * A wheel lives in the time namespace of the process that called SETUP, or ARM
+ * where SETUP was not called.  Absolute times, ``now_ns`` and the deadlines in the
+ * refresh table are times of that namespace, also for a process of another
+ * namespace that uses the descriptor later.
  */
 enum twheel_clock {
 	TWHEEL_CLOCK_MONOTONIC	= 0,
@@ -88,7 +91,7 @@ enum twheel_clock {
 	TWHEEL_CLOCK_VIRTUAL	= 4,
 };
 
-/* Ranges of SETUP; what lies outside is EINVAL. */
+/* Ranges of SETUP; a value outside its range is EINVAL. */
 #define TWHEEL_TICK_MIN_NS	1000ULL			/* 1 us */
 #define TWHEEL_TICK_MAX_NS	3600000000000ULL	/* 1 h */
 #define TWHEEL_SLOTS_MIN	4U
@@ -96,10 +99,10 @@ enum twheel_clock {
 
 /* SETUP flags */
 /*
- * One level of slots, as in the classic hashed wheel: a deadline beyond
- * slots * tick_ns is looked at once a round until it is due.  Without this
- * flag farther deadlines wait in coarser levels, and nothing is looked at in
- * vain.
+ * One level of slots, as in the classic hashed wheel: the kernel looks at a
+ * timeout whose deadline is farther than slots * tick_ns once in each round until
+ * it is due.  Without this flag such timeouts wait in coarser levels, and no round
+ * looks at them in vain.
  */
 #define TWHEEL_SETUP_ONE_LEVEL	(1U << 0)
 
@@ -120,9 +123,9 @@ enum twheel_clock {
  * @flags: TWHEEL_SETUP_*
  * @reserved: must be 0
  *
- * Allowed once and only before the first ARM (EBUSY after).  A wheel that is
- * armed without it has CLOCK_MONOTONIC, the defaults and no flags; INFO reads
- * back what is in force.
+ * SETUP is allowed once, and only before the first ARM (EBUSY after).  A wheel
+ * that is armed without SETUP has CLOCK_MONOTONIC, the defaults and no flags.
+ * INFO reads back the values in force.
  */
 struct twheel_setup {
 	__u32 size;
@@ -153,7 +156,7 @@ struct twheel_setup {
  * @features: TWHEEL_FEATURE_*
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick;
- *	TWHEEL_NO_EXPIRY when none will.  Found by walking what pends.
+ *	TWHEEL_NO_EXPIRY when none will.  INFO walks all timeouts to find it.
  * @max_late_ns: the greatest lateness of an expiration so far; timeouts that
  *	were already due when armed are not counted
  * @armed: timeouts accepted
@@ -161,20 +164,20 @@ struct twheel_setup {
  *	while it has an unread event, unless its delay is fixed
  * @unread: events that wait to be read
  * @live: places in use: pending, or with an unread event
- * @expirations: expirations so far, each period of a periodic one; the periods that
- *	pass while its event is unread are counted when that event is read, revoked
- *	or drained
+ * @expirations: expirations so far, one for each period of a periodic timeout.
+ *	The periods that pass while its event is unread are counted when that event
+ *	is read, revoked or drained.
  * @delivered: events read, those flagged TWHEEL_EVENT_DRAINED as well
  * @completed: timeouts that ended because their last event was read
  * @cancelled: timeouts that ended by CANCEL while pending with no unread event
- * @revoked: timeouts that ended by CANCEL with an unread event, which never
- *	came
+ * @revoked: timeouts that ended by CANCEL with an unread event, which nobody
+ *	will read
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
- * @refresh_size: bytes that hold the word of each timeout there may be, see
- *	twheel_refresh(): the length for mmap().  Final once the wheel has been set
- *	up or armed.
+ * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
+ *	that there may ever be, see twheel_refresh().  Final once the wheel has been
+ *	set up or armed.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -219,12 +222,12 @@ struct twheel_info {
  * @flags: must be 0
  * @entries: pointer to the elements: struct twheel_arm for ARM and REARM,
  *	struct twheel_cancel for CANCEL, struct twheel_status for QUERY
- * @nr_done: out: how many elements were attempted, from the first one on.  All
- *	@nr of them, unless the call ended early: by DRAIN, by a fault, or by a
- *	signal that kills.  Each of these has its result.  Nothing was done for
- *	those that follow; after DRAIN their results say -ESHUTDOWN, after a fault
- *	or a signal they are as they were.  0 when the call failed; not written
- *	where the vector itself is refused.
+ * @nr_done: out: how many elements were attempted, from the first one on: all @nr
+ *	of them, unless DRAIN, a fault or a signal that kills the caller ended the
+ *	call early.  Each attempted element has its result.  The call did nothing
+ *	for the elements that follow: after DRAIN their results say -ESHUTDOWN,
+ *	after a fault or a signal their results are as they were.  0 when the call
+ *	failed; not written when the vector itself is refused.
  * @reserved: must be 0
  */
 struct twheel_vector {
@@ -249,13 +252,13 @@ struct twheel_vector {
 /**
  * struct twheel_arm - one element of ARM and of REARM
  * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE a
- *	point on the wheel's clock.  One that has passed is accepted and expires
- *	at the next turn.
+ *	point on the wheel's clock.  A deadline that has passed is accepted; the
+ *	timeout then expires as soon as the kthread comes to it.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
  *	to one tick
  * @user_data: handed back in events; ignored by REARM
  * @flags: TWHEEL_ARM_*
- * @repeats: how many times a periodic one expires before it ends; 0 for no
+ * @repeats: how many times a periodic timeout expires before it ends; 0 for no
  *	limit.  Only with an interval.  It bounds expirations, not events.
  * @id: out for ARM: names the timeout from now on, never 0; 0 where the entry
  *	was refused.  Its low half is an index into the wheel's places, which are
@@ -266,8 +269,8 @@ struct twheel_vector {
  * @reserved: must be 0
  *
  * ARM takes a place.  REARM keeps id, place and user_data and begins a new
- * life: times, interval, flags, repeats and counts are replaced, and an unread
- * event of the old life never comes.
+ * life: it replaces times, interval, flags, repeats and counts, and revokes an
+ * unread event of the old life, which nobody will read.
  */
 struct twheel_arm {
 	__aligned_u64 expires_ns;
@@ -281,10 +284,10 @@ struct twheel_arm {
 };
 
 /**
- * enum twheel_verdict - what CANCEL or REARM found, where it succeeded
+ * enum twheel_verdict - result of a CANCEL or REARM that succeeded
  * @TWHEEL_WAS_PENDING: the timeout was pending and had no unread event
- * @TWHEEL_WAS_UNREAD: an event of it was waiting to be read; that event is
- *	revoked and never comes
+ * @TWHEEL_WAS_UNREAD: an event of the timeout was waiting to be read; that event
+ *	is revoked: nobody will read it
  */
 enum twheel_verdict {
 	TWHEEL_WAS_PENDING	= 1,
@@ -305,12 +308,12 @@ struct twheel_cancel {
 };
 
 /**
- * enum twheel_state - what a timeout is doing
- * @TWHEEL_STATE_PENDING: it waits for its deadline
- * @TWHEEL_STATE_EXPIRED: an event of it waits to be read.  A periodic one with
- *	a fixed rate waits for its next deadline at the same time
- * @TWHEEL_STATE_DRAINED: the wheel was drained; what was left of it waits to be
- *	read
+ * enum twheel_state - state of a timeout
+ * @TWHEEL_STATE_PENDING: the timeout waits for its deadline
+ * @TWHEEL_STATE_EXPIRED: an event of the timeout waits to be read.  A periodic
+ *	timeout with a fixed rate waits for its next deadline at the same time
+ * @TWHEEL_STATE_DRAINED: the wheel was drained before the timeout had ended; its
+ *	last event, flagged TWHEEL_EVENT_DRAINED, waits to be read
  */
 enum twheel_state {
 	TWHEEL_STATE_PENDING	= 1,
@@ -324,10 +327,11 @@ enum twheel_state {
  * @result: out: 0, or -ENOENT
  * @state: out: enum twheel_state
  * @user_data: out: as armed
- * @deadline_ns: out: the deadline it waits for, or, when it waits for none, the
- *	one that has passed; absolute, as it was asked for, not rounded
- * @left_ns: out: time until deadline_ns; 0 when it has passed or is not waited
- *	for
+ * @deadline_ns: out: the deadline that the timeout waits for, or, when it waits
+ *	for none, the one that has passed; absolute, as the caller gave it, not
+ *	rounded
+ * @left_ns: out: time until deadline_ns; 0 when deadline_ns has passed or the
+ *	timeout does not wait for it
  * @interval_ns: out: the period in force, 0 for a one-shot
  * @flags: out: TWHEEL_ARM_FIXED_DELAY where it applies
  * @repeats_left: out: expirations still to come; 0 when there is no limit, or
@@ -360,8 +364,8 @@ struct twheel_status {
  * @cursor: 0 to begin; moved on by each call
  * @entries: pointer to rows of struct twheel_status
  *
- * Returns how many rows were written; 0 at the end.  Beside concurrent changes,
- * a timeout that is not touched during the walk appears exactly once, one that
+ * LIST returns how many rows it wrote; 0 at the end.  Beside concurrent changes, a
+ * timeout that nobody touches during the walk appears exactly once, and one that
  * is re-armed at least once.
  */
 struct twheel_list {
@@ -380,9 +384,10 @@ struct twheel_list {
  * @to_ns: the virtual clock's new time, not before its present one, up to
  *	TWHEEL_TIME_NEVER
  *
- * Returns 0 when all that is due by then can be read.  When a signal comes in
- * between, the clock may have moved, and the call may be repeated: EINVAL then says
- * that somebody else has moved it further meanwhile.
+ * ADVANCE returns 0 when the events of all timeouts that are due by @to_ns can be
+ * read.  When a signal interrupts the call, the clock may have moved, and the
+ * caller may repeat the call: EINVAL then says that another caller has moved the
+ * clock further meanwhile.
  */
 struct twheel_advance {
 	__u32 size;
@@ -395,40 +400,43 @@ struct twheel_advance {
 #define TWHEEL_EVENT_DRAINED	(1U << 0)
 
 /**
- * struct twheel_event - what read() returns, an array of these
+ * struct twheel_event - an event; read() returns an array of these
  * @id: the timeout
  * @user_data: as armed
- * @deadline_ns: the deadline that passed, as it was asked for, the latest one
- *	when there were several; with TWHEEL_EVENT_DRAINED and a count of 0 the
+ * @deadline_ns: the deadline that passed, as the caller gave it; the latest one
+ *	when several have passed; with TWHEEL_EVENT_DRAINED and a count of 0 the
  *	one that was still to come
- * @fired_ns: the wheel's clock when the expiration was carried out, or the timeout
- *	was drained; fired_ns - deadline_ns is the lateness.  When more periods
- *	passed while the event was unread, the edge of the tick at which the latest
- *	of them counts: nobody had to carry that out.
+ * @fired_ns: the wheel's clock when the kthread expired or drained the timeout;
+ *	fired_ns - deadline_ns is the lateness.  When further periods passed while
+ *	the event was unread: the edge of the tick at which the latest of these
+ *	counts, since the kthread does not run for them.
  * @count: expirations in this event, saturating at 2^32-1; 0 only in an event
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
  *
- * read() returns as many whole events as fit and are there, in the order of
- * their ticks.  A periodic timeout whose event is unread costs nothing, whatever its
- * period: how many periods have passed is computed when the event is read.  So
- * poll() says POLLIN, and an edge-triggered epoll has its edge, with the first of
- * them, as with timerfd.
+ * read() returns whole events, as many as there are and the buffer holds, in the
+ * order of their ticks.  While the event of a periodic timeout is unread, its
+ * further periods cost nothing, however short they are: the kernel computes how
+ * many have passed when the event is read.  So poll() says POLLIN from the first
+ * period on, and an edge-triggered epoll gets its edge at the first period and none
+ * at those that follow, as with timerfd.
  *
- * It returns no more than what was unread when it began, fails with EINVAL when
- * not even one event fits, and returns 0 when the wheel has been drained and
- * nothing is left.  An event that cannot be copied out (EFAULT) stays to be read.
- * A non-blocking one says EAGAIN when there is none, or when another reader is
- * at it and sleeps in a page fault; when that one leaves something, poll() tells
- * of it, by a new edge.  After POLLIN somebody may read or revoke the event: a
- * read() that blocks then waits for the next one, so poll with O_NONBLOCK.
+ * read() returns no more events than were unread when it began.  It fails with
+ * EINVAL when the buffer does not hold even one event, and returns 0 when the
+ * wheel has been drained and no event is left.  An event that cannot be copied out
+ * (EFAULT) stays unread.  With O_NONBLOCK, read() fails with EAGAIN when there is
+ * no event, and also while another reader copies events out, which may take long,
+ * since that reader may sleep in a page fault.  When that reader leaves events
+ * behind, poll() reports them by a new edge.  Between POLLIN and read() another
+ * thread may read or revoke the event.  A read() that blocks then waits for the
+ * next event, so use O_NONBLOCK with poll().
  *
  * Between read() and the handling of an event the program itself may cancel that
  * timeout: while it handles another event of the same buffer, or in another
- * thread.  CANCEL says -ENOENT, for the event was delivered; and when the program
- * then frees what @user_data points to, that event points to freed memory.  So
- * let @user_data be the index, or the key, of something that remembers the id,
- * and drop an event whose @id is another one.
+ * thread.  CANCEL says -ENOENT then, since the event has been delivered.  If the
+ * program now frees the object that @user_data points to, the event in its buffer
+ * points to freed memory.  So let @user_data be the index or the key of an object
+ * that remembers the id, and drop an event whose @id is another one.
  */
 struct twheel_event {
 	__aligned_u64 id;
@@ -442,50 +450,68 @@ struct twheel_event {
 /*
  * The refresh table
  *
- * mmap() of the descriptor, with MAP_SHARED at offset 0, gives one 64-bit word
- * per timeout: that of index (__u32)id.  To store a deadline there is to move a
- * one-shot to it, with no system call and no lock:
+ * The refresh table holds one 64-bit word for each timeout.  A program maps it by
+ * mmap() of the descriptor, with MAP_SHARED and offset 0; the word of a timeout has
+ * the index (__u32)id.  The program moves a one-shot timeout to a later deadline by
+ * storing that deadline into the word, with no system call and no lock:
  *
  *	deadline_ns = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL);
  *	twheel_refresh(table, id, deadline_ns);		... and for others
  *
- * The kernel looks at the word when the timeout would expire, and may look before.
- * The timeout then expires at the deadline that it found there.  Of several stores
- * the last one before the kernel looks counts, and once it has looked, only a
- * later one.  One comes too late when the timeout has expired: then its event
- * comes, or has come.
+ * A word consists of an absolute deadline, in units of TWHEEL_REFRESH_GRAIN_NS,
+ * and below it, in the lowest 16 bits, of the low bits of the id's generation.
  *
- * What is stored is an absolute deadline in units of TWHEEL_REFRESH_GRAIN_NS,
- * and below it the low bits of the id's generation.  It counts for a pending
- * one-shot of that generation, if it is later than the deadline it has;
- * otherwise it changes nothing.  All above TWHEEL_TIME_NEVER is the end of time,
- * here too.  ARM and REARM begin the word anew, with the
- * generation and no deadline.  QUERY, LIST, INFO and fdinfo show the refreshed
- * deadline at once, and events carry it.
+ * When a stored deadline counts:
  *
- * twheel_refresh() stores only where it finds the id's generation, so that an id
- * whose timeout has ended harms nobody: with one exception, when the place's
- * generation is a multiple of 65536 further on, and then it delays the timeout that
- * is there now.  twheel_refresh_blind() is for those who know that the timeout
- * has not ended, that is, who cancel it and read its events themselves.  At its
- * worst, through a stale id, it also takes back stores to the timeout that has
- * the place now, which then expires at the deadline that it had before them.
- * Nothing that is stored can expire a timeout before the deadline that it was
- * armed with, lose one, or harm another wheel.
+ * - The kernel looks at the word when the timeout would expire, and sometimes
+ *   before.  The timeout then expires at the deadline that the kernel has found
+ *   there.
+ * - Of several stores before the kernel looks, the last one counts.  After the
+ *   kernel has looked, only a store of a later deadline counts.
+ * - A store that comes after the timeout has expired is too late: the event can be
+ *   read, or has been read.
+ * - A store counts only for a pending one-shot timeout of the stored generation,
+ *   and only when the stored deadline is later than the one that the kernel knows:
+ *   the deadline that was armed, or the one that the kernel found when it last
+ *   looked.  Any other store changes nothing.  A stored deadline above
+ *   TWHEEL_TIME_NEVER means TWHEEL_TIME_NEVER.
+ * - ARM and REARM write the word: the generation, and no deadline.
+ * - QUERY, LIST, INFO and fdinfo show a refreshed deadline at once.  The event
+ *   carries it in ``deadline_ns``.
  *
- * INFO's refresh_size is how much to map.  A mapping at another offset, a longer
- * one, a private or an executable one is EINVAL, and none can be made longer; a
- * descriptor that was opened for reading only may be mapped for reading.  A page
- * takes memory once a timeout is that has its word in it; before that, an access is
- * SIGBUS.  When no timeout has its word there any more, the memory is given back, and
- * what is stored there is forgotten: an id that was given out never leads to a signal.
- * The table belongs to the wheel and is the same in all processes that share it; a
- * mapping keeps the wheel as a descriptor does.
+ * Which function to use:
+ *
+ * - twheel_refresh() compares the generation in the word with that of the id, and
+ *   stores only when they are equal.  So the id of a timeout that has ended does no
+ *   harm to the timeout that uses the same place now, with one exception: the word
+ *   has room for 16 bits of the generation.  When the generation of the present
+ *   timeout is greater by a multiple of 65536, the store delays that timeout.
+ * - twheel_refresh_blind() stores without comparing.  It is for a program that knows
+ *   that the timeout has not ended, because the program itself cancels it and reads
+ *   its events.  With a stale id, it may delay the timeout that uses the place now
+ *   in the same way.  It may also overwrite a deadline that was stored for that
+ *   timeout, which then expires at the deadline that the kernel knows.
+ * - Whatever a program stores, no timeout expires before the deadline that it was
+ *   armed with, no timeout is lost, and no other wheel is affected.
+ *
+ * The mapping:
+ *
+ * - INFO's refresh_size is the length to map.  mmap() fails with EINVAL for another
+ *   offset, for a greater length, and for a private or executable mapping.  A
+ *   mapping cannot be made longer.  A descriptor that was opened for reading only
+ *   can be mapped for reading only.
+ * - A page of the table takes memory from the time when the first timeout has its
+ *   word there.  An access before that time raises SIGBUS.
+ * - When no timeout has its word in a page any more, the kernel takes the memory
+ *   back and forgets the words in it.  An access still raises no signal: an id that
+ *   was once given out never leads to SIGBUS.
+ * - The table belongs to the wheel, and is the same in all processes that share the
+ *   descriptor.  A mapping keeps the wheel open, as a descriptor does.
  */
 #define TWHEEL_REFRESH_GRAIN_NS	65536ULL
 #define TWHEEL_REFRESH_GEN_MASK	65535U
 
-/* A deadline as it is stored: rounded up, TWHEEL_TIME_NEVER at most. */
+/* Round a deadline up to the unit of a word, from TWHEEL_TIME_NEVER at most. */
 static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns)
 {
 	if (deadline_ns > TWHEEL_TIME_NEVER)
@@ -495,8 +521,9 @@ static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns)
 }
 
 /*
- * Move a timeout to a deadline that came from twheel_refresh_deadline().  Returns
- * 1, or 0 when the place has another timeout by now.
+ * Move a timeout to a deadline that twheel_refresh_deadline() has returned.  Returns
+ * 1, or 0 when the word names another generation, as it does once another timeout
+ * has the place.
  */
 static __inline__ int twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
 {
@@ -513,7 +540,7 @@ static __inline__ int twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
 	return 1;
 }
 
-/* The same, without a look, for a timeout that has not ended. */
+/* The same without comparing generations, for a timeout that has not ended. */
 static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
 					    __u64 deadline_ns)
 {
@@ -523,8 +550,8 @@ static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
 }
 
 /*
- * The commands carry no size: structures grow, and their first field says how
- * large the caller's is.
+ * The command numbers carry no size: structures may grow, and the first field of
+ * each says how large the caller's structure is.
  */
 #define TWHEEL_IOC_MAGIC	0xf7
 
@@ -536,12 +563,13 @@ static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
 #define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
 #define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
 /*
- * Stops the wheel; no argument.  Returns 0 when all that was left can be read;
- * idempotent.  From its beginning ARM and REARM say ESHUTDOWN and poll() says
- * POLLOUT no more; when it is done, poll() says POLLHUP, for ever.  In between it
- * says neither.  As any POLLHUP, it comes to whoever watches, also for no
- * events: service managers that keep descriptors for a restart drop it then
- * (systemd does, unless it was told FDPOLL=0).
+ * DRAIN stops the wheel; it has no argument.  It returns 0 when the events of all
+ * timeouts that were left can be read, and may be called again.  From its beginning
+ * on, ARM and REARM say ESHUTDOWN, and poll() does not say POLLOUT any more.  When
+ * DRAIN is done, poll() says POLLHUP, for ever; in between it says neither.  Like
+ * any POLLHUP, it reaches each watcher, even one that asked for no events: a service
+ * manager that keeps the descriptor for a restart drops it then (systemd does,
+ * unless it was told FDPOLL=0).
  */
 #define TWHEEL_IOC_DRAIN	_IO(TWHEEL_IOC_MAGIC, 0x07)
 #define TWHEEL_IOC_ADVANCE	_IO(TWHEEL_IOC_MAGIC, 0x08)
