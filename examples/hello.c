@@ -30,7 +30,7 @@ int main(void)
 
 	if (wheel.fd < 0)
 		err(1, "/dev/twheel");
-	/* It fails when nothing was attempted; what became of an entry is in its result. */
+	/* It fails when no entry was attempted. Each entry has a result of its own. */
 	if (ioctl(wheel.fd, TWHEEL_IOC_ARM, VECTOR(arm)) < 0)
 		err(1, "arm");
 	for (unsigned int i = 0; i < 3; i++)
