@@ -50,7 +50,7 @@ leave_dkms()
 	local version
 
 	dkms_state | cut -d ' ' -f 1 | sort -u | while read -r version; do
-		echo "taking twheel $version out of dkms"
+		echo "removing twheel $version from dkms"
 		run_dkms remove -v "$version" --all
 		rm -rf "$root/usr/src/twheel-$version"
 	done
@@ -96,7 +96,7 @@ do_uninstall()
 	remove_module "$release"
 	run_depmod "$release"
 	if [ -n "$(dkms_state)" ]; then
-		echo "dkms has twheel, and keeps it: \`make dkms-remove' takes it away"
+		echo "dkms keeps its copy of twheel: \`make dkms-remove' removes that"
 	else
 		remove_rest
 	fi
@@ -109,7 +109,7 @@ do_dkms_install()
 	local kernel kernels
 
 	command -v dkms >/dev/null || {
-		echo "There is no dkms here (Debian: apt install dkms)." >&2
+		echo "dkms is not installed (Debian: apt install dkms)." >&2
 		exit 1
 	}
 	kernels=$(dkms_state | sed -n 's/^[^ ]* installed //p' | sort -u | grep -vxF "$release") || true
@@ -130,7 +130,7 @@ do_dkms_remove()
 {
 	leave_dkms
 	if compgen -G "$root/lib/modules/*/*/twheel.ko*" >/dev/null; then
-		echo "\`make install' has installed twheel, too: \`make uninstall' takes it away"
+		echo "the twheel that \`make install' installed stays: \`make uninstall' removes it"
 	else
 		remove_rest
 	fi
@@ -138,5 +138,5 @@ do_dkms_remove()
 
 case $1 in
 install | uninstall | dkms-install | dkms-remove) "do_${1//-/_}" ;;
-*) echo "install.sh: $1 is none of its words" >&2; exit 2 ;;
+*) echo "install.sh: unknown command: $1" >&2; exit 2 ;;
 esac

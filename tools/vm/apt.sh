@@ -40,12 +40,12 @@ apt_own_update()
 	EOF
 	say "reading Debian's package lists into .cache/apt, from $mirror"
 	strict_update "$log" apt_own && return
-	say "that failed; once more in 5 seconds"
+	say "reading them failed; trying again in 5 seconds"
 	sleep 5
 	strict_update "$log" apt_own && return
 	cat "$log" >&2
 	die "cannot read Debian's package lists from $mirror. Is there a network?
-  Try again when there is one. Another mirror is taken with DEBIAN_MIRROR=http://..."
+  Try again when there is one. DEBIAN_MIRROR=http://... chooses another mirror."
 }
 
 # strict_update LOG [COMMAND...]: apt-get succeeds even if no mirror answers, unless
@@ -80,11 +80,11 @@ get_packages()
 	shift
 	have_lists || apt_own_update
 	{ [ -s "$file" ] || resolve "$file" "$@"; } && download "$file" && return
-	say "perhaps the mirror has newer versions by now: looking again"
+	say "the mirror may have newer versions by now: reading its package lists again"
 	apt_own_update
-	resolve "$file" "$@" || die "these packages are needed"
+	resolve "$file" "$@" || die "nothing works without these packages"
 	download "$file" || die "cannot download from $mirror: $(tr '\n' ' ' <"$file")
-  What is complete is kept: try again. Another mirror is taken with DEBIAN_MIRROR=http://..."
+  Complete downloads are kept: try again. DEBIAN_MIRROR=http://... chooses another mirror."
 }
 
 # Says what there is not, and fails.
@@ -177,7 +177,7 @@ drop_packages()
 	done <"$1"
 }
 
-# Installs tools on the system, or says how to.
+# Installs tools on the system, or says how to install them.
 host_apt_install()
 {
 	local install=(apt-get install --no-install-recommends -y "$@")
@@ -190,19 +190,19 @@ host_apt_install()
 	# source of the system that does not answer need not be one that we need.
 	strict_update "$log" || {
 		grep '^[EW]:' "$log" >&2 || true
-		say "apt-get could not read all package lists; going on with those that there are"
+		say "apt-get could not read all package lists; going on with the lists that are there"
 	}
 	apt-get install -s --no-install-recommends "$@" >"$cache/apt-host-plan.log" 2>&1 || {
 		cat "$cache/apt-host-plan.log" >&2
-		die "apt-get cannot install these. Is there a network? Then try again"
+		die "apt-get cannot install these tools. Is there a network? Then try again"
 	}
 	# The system's kernels and how it boots are none of our business.
 	if grep '^Inst linux-\(image\|binary\)' "$cache/apt-host-plan.log"; then
-		die "not installing these: apt wants to install a kernel with them"
+		die "apt-get would install a kernel together with these tools, so it installs nothing"
 	fi
 	amount=$("${install[@]/#-y/--assume-no}" 2>/dev/null |
 		sed -n 's/^Need to get \(.*\) of archives.*/\1/p') || true
-	say "installing them with apt-get, without what they only recommend: ${amount:-nothing} to download"
+	say "installing these tools with apt-get, without recommended packages: ${amount:-nothing} to download"
 	with_progress "$cache/apt-host-install.log" "${install[@]}" ||
-		die "apt-get could not install them. Is there a network? Then try again"
+		die "apt-get could not install these tools. Is there a network? Then try again"
 }

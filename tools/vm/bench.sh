@@ -192,8 +192,8 @@ else
 fi
 mkdir -p "$files/plots"
 quietly "$build/bench.log" gnuplot -e "csv='$rows'; dir='$files/plots'" "$top/bench/plot.gp"
-say "all of it is in ${rows#"$top/"}, plots beside it"
+say "all figures are in ${rows#"$top/"}, the plots beside it"
 if [ -n "${RECORD:-}" ]; then
 	grep -E '^(#|mode,|instructions,)' "$rows" >"$recorded"
-	say "and what was counted in bench/recorded.csv"
+	say "the counted figures are the new record in bench/recorded.csv"
 fi

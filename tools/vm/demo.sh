@@ -29,14 +29,14 @@ for _ in 1 2 3; do
 	(boot "$series" "$files/initramfs" "vm_mode=demo vm_program=$program" \
 		-serial "file:$files/console.log" -serial file:/dev/stdout \
 		-serial "file:$files/status" </dev/null) | cat ||
-		say "the emulator or what reads its output has failed"
+		say "the emulator has failed, or the reader of its output"
 	status=$(tr -dc 0-9 <"$files/status") || true
 	if [ -n "$status" ]; then
 		say "examples/$program ended with status $status"
 		exit "$status"
 	fi
 	emulator_slipped "$files/console.log" || break
-	say "the emulator failed, not the module (int3 oops, see tools/vm/boot.sh): once more"
+	say "the emulator failed, not the module (int3 oops, see tools/vm/boot.sh): trying again"
 done
 tail -n 40 "$files/console.log" >&2
 die "the virtual machine ended before the program did; its console is above"

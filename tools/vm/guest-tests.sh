@@ -144,7 +144,7 @@ boot_and_read()
 	fi
 	if [ "$slips" -lt 3 ] && emulator_slipped "$console"; then
 		slips=$((slips + 1))
-		echo "# $stream: the emulator failed (int3 oops, see boot.sh), not the module: once more"
+		echo "# $stream: the emulator failed (int3 oops, see boot.sh), not the module: trying again"
 		left=(${current:+"$current"} "${left[@]}")
 	elif [ -n "$current" ]; then
 		machine_died "$why (the emulator's status is $status)" "$console" "$log"
