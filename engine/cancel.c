@@ -83,14 +83,13 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 					   struct twheel_timeout *t, u64 seen,
 					   struct ending *ending)
 {
-	/* In the inbox its link is in use: the kthread will free it. */
-	if (state_is_queued(seen)) {
-		if (!state_change(t, seen, state_dead(seen)))
-			return false;
-	} else {
+	if (likely(state_is_armed(seen))) {
 		if (!state_change(t, seen, state_freed(seen)))
 			return false;
 		place_free(&tw->arena, t, state_freed(seen), ending);
+	} else if (!state_change(t, seen, state_dead(seen))) {
+		/* The inbox uses the place's link: the kthread will free it. */
+		return false;
 	}
 	ending->nr_places++;
 	ending->nr_cancelled++;
