@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of twheel: who may do what to a timeout, and when
+ * twheel: millions of timeouts behind one file descriptor
  *
- * Overview
- * --------
+ * This file has the map of the design, the module's parameters, its kthreads, and
+ * loading and unloading.  Documentation/design.rst explains the design with pictures,
+ * the reason for each lock, and a glossary.
+ *
+ *
+ * The way of a timeout
+ * --------------------
  *
  *   any thread                        kthread                    any thread
  *
@@ -11,110 +16,99 @@
  *                       ^              |
  *   CANCEL --> state word              '--> next tick --> hrtimer, softirq
  *
- * An open file is a struct twheel.  Its timeouts live in pages that are freed by
- * RCU, when none of their places is in use, so that a reference to a timeout may
- * be stale but never dangles: an id is a generation and an index, the index
- * leads to the timeout in two loads, and the generation in its state word says
- * whether it is still the same one.
+ * An open file is a struct twheel (engine/engine.h).  Its timeouts have places in pages
+ * that RCU frees, so a reference to a timeout may be stale but never dangles: an id is a
+ * generation and an index, the index leads to the place in two loads, and the generation
+ * in the place's state word says whether the id still names the timeout that is there.
  *
- * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and
- * a sequence number.  Nobody but the wheel's kthread touches it.  A timeout
- * that is cancelled is free for reuse at once; its entry stays behind and is
- * dropped as stale when it comes up, because the state or the sequence number
- * in the state word differ.  Sweeps bound how many stale entries there are.  A
- * timeout that is moved later stays where it is as well, whether by REARM or by
- * a store into the refresh table, which nobody notices then: its entry comes up
- * early, and is put where the deadline now says.
+ * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and a sequence
+ * number.  Nobody but the kthread touches it.  When a timeout is cancelled, its place is
+ * free for reuse at once.  Its entry stays behind, and the kthread drops the entry as
+ * stale when it comes up, because the state word has another state or another sequence
+ * number.  Sweeps bound the number of stale entries.  When a timeout is moved later, by
+ * REARM or by a store into the refresh table that nobody notices, its entry stays where it
+ * is as well: it comes up early, and the kthread puts it where the deadline then says.
  *
- * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead:
- * as long as the next slot holds such entries only, it drops or moves them, and
- * sets the alarm for the first slot that is needed.  So a wake-up in vain is one
- * for a timeout that was cancelled, or moved, after the last pass.
+ * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead: as
+ * long as the next slot holds such entries only, it drops or moves them.  Then it sets the
+ * alarm for the first slot that is needed.
  *
- * Arming wakes nobody unless the kthread has to run earlier than it would
- * anyway.  Until then new timeouts stay in the inbox, and those cancelled there
- * never enter the wheel.
+ *
+ * Where to look
+ * -------------
+ *
+ *   twheel_chardev.c     ioctl, read, poll, mmap: copies, and decides nothing
+ *
+ *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
+ *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call
+ *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, look ahead
+ *   engine/events.c      the ready list and reading; periods.c: periods nobody read
+ *   engine/look.h        report first, commit second; life.h: times as asked for
+ *   engine/ending.c      what follows when timeouts have ended
+ *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
+ *   engine/room.c        room in the wheel, and the sweep
+ *   engine/arena.c       places, indices and ids; words.c: the words of the table
+ *   engine/wake.c        the hrtimer, and who is woken; user.c: turns of users
+ *   engine/clock.c, pages.c, memory.c             the ground
+ *   engine/timeout.h     a timeout and its state word; limits.h: all measures
+ *
+ *   twheel_wheel.c       the wheel: ticks and entries, no clock, no locks
+ *
+ * A file calls those below it in this list, and none above.
  *
  *
  * States
  * ------
  *
- * One atomic word per timeout decides every race; whoever changes it owns what
+ * One atomic word per timeout decides every race.  The thread that changes it owns what
  * follows, and the loser looks again.
  *
  *   FREE --> NEW --> QUEUED --> ARMED --> UNREAD --> FREE
  *
- *   FREE    on a free list
- *   NEW     being armed; only the arming thread knows it
- *   QUEUED  in the inbox, pending
- *   ARMED   pending; an entry in the wheel has its sequence number
- *   UNREAD  on the ready list: its event waits to be read.  It is not in the wheel,
- *           though a periodic one goes back there when its event is read
- *   DEAD    cancelled while in the inbox; the kthread frees it from there
- *   REARMING  being re-armed or postponed by a holder of the lock: nobody who
- *           holds the lock ever sees it, and who meets it without waits for it
+ *   FREE      the place is on a free list
+ *   NEW       an ARM prepares the timeout, and no other thread knows it
+ *   QUEUED    the timeout pends, in the inbox
+ *   ARMED     it pends, and an entry in the wheel has its sequence number
+ *   UNREAD    it is on the ready list, and its event waits to be read.  It has no entry
+ *             in the wheel; a periodic timeout gets one again when its event is read
+ *   DEAD      it was cancelled in the inbox, and the kthread frees it from there
+ *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
+ *             ever sees this state, and a thread without the lock waits for its end
  *
- *   arm_publish()          NEW --> QUEUED                      armer
- *   timeout_enter()        QUEUED --> ARMED, DEAD --> FREE     kthread
- *   timeout_expire()       ARMED --> UNREAD                    kthread
- *   timeout_postpone()     ARMED --> (REARMING) --> ARMED      kthread
- *   twheel_cancel_commit() QUEUED --> DEAD, ARMED --> FREE,
- *                          UNREAD --> FREE                     anyone
- *   timeout_rearm()        any live --> (REARMING) --> QUEUED, ARMED   anyone
- *   timeout_defer()        ARMED --> (REARMING) --> ARMED      anyone
- *   twheel_events_commit() UNREAD --> FREE, QUEUED             reader
- *   timeout_drain()        any pending --> UNREAD+DRAINED      kthread
- *
- * A periodic timeout whose event nobody reads costs nothing: twheel_periods_unread() tells
- * how many periods have passed when somebody asks.
- *
- *
- * Report first, commit second
- * ---------------------------
- *
- * What a call is about to do is first written to the user's memory, which may
- * fault, and then done by a compare-and-swap that fails if the timeout is no
- * longer as it was seen; then the call looks again.  Events are taken under the
- * lock, where a count says whether any of those on the ready list has changed.
- * So a bad pointer leaves nothing half-done (G4 for read), and no user memory is
- * touched under a lock.
+ *   arm_publish()           NEW --> QUEUED                         ARM
+ *   timeout_enter()         QUEUED --> ARMED, DEAD --> FREE        kthread
+ *   timeout_expire()        ARMED --> UNREAD                       kthread
+ *   timeout_postpone()      ARMED --> (REARMING) --> ARMED         kthread
+ *   timeout_drain()         any pending --> UNREAD, drained        kthread
+ *   twheel_cancel_commit()  QUEUED --> DEAD; ARMED, UNREAD --> FREE      CANCEL
+ *   timeout_defer()         ARMED --> (REARMING) --> ARMED         REARM
+ *   timeout_rearm()         any live --> (REARMING) --> QUEUED, ARMED    REARM
+ *   twheel_events_commit()  UNREAD --> FREE, QUEUED                read
  *
  *
  * Locks
  * -----
  *
- *   control.mutex   SETUP, ADVANCE and DRAIN one at a time, and the first ARM;
- *                   held while they wait for the kthread
- *   arena.mutex     growing and shrinking the arena, and the refresh table
- *   room.mutex      growing and shrinking the wheel's pool.  These two are
- *                   mutexes because they allocate and charge; the kthread only
- *                   tries them.
- *   events.lock     spinlock: the ready list, and every change of a live
- *                   timeout's fields.  A timeout becomes UNREAD, or stops
- *                   being so, under it only.  Never taken in interrupts.  "The
- *                   lock", where no other is named.
- *   arena.free_lock spinlock: the list of free places, taking side
- *   wake.lock       spinlock: when the kthread runs next, the hrtimer
+ * Each file's banner states its part.  An arrow leads from the outer lock to the inner:
  *
- * The order is
+ *   mmap_lock --> arena.mutex        mmap() makes the refresh table
+ *   arena.mutex --> page lock        a page of words is replaced; a page fault takes the
+ *                                    page lock as well, under mmap_lock only
+ *   arena.mutex --> i_mmap_rwsem     the replaced page is taken from its users
+ *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
+ *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
+ *                                    queue.lock --> the kthread's list
+ *   wake.lock --> hrtimer, timer     the alarm is set
  *
- *   mmap_lock --> arena.mutex      mmap() makes the refresh table
- *   arena.mutex --> the lock of a page of words, and then i_mmap_rwsem: the page
- *                 comes or goes; who faults holds mmap_lock and that page's lock only
- *   control.mutex --> wake.lock    ADVANCE and DRAIN ask for a pass and wait for it
- *   wake.lock --> the lock of a user's queue, see engine/user.c, and those of the
- *                 timers and kthreads that are set going
+ * No other two locks of the engine nest.  events.lock, arena.free_lock, room.mutex and
+ * users_mutex are innermost, but for the allocator's locks under the mutexes.
  *
- * and nothing else nests.  Nobody who polls or reads is woken under any of them:
- * that runs epoll's callbacks.  Arming, and cancelling what is not UNREAD, take none
- * but arena.free_lock (for a batch) and, when earlier than all else, wake.lock.
+ * The mutexes are mutexes because their holders allocate, or wait for the kthread.  The
+ * kthread takes none of them: it tries arena.mutex and room.mutex, and comes back later.
+ * The softirq takes queue.lock and the kthread's list, so the other spinlocks are plain.
  *
- * RCU: readers of the page table, which grows by replacement; whoever looks at a
- * timeout by its index and does not know that its place is in use (a spinlock
- * does as well as rcu_read_lock(), and the kthread, which is the one to free
- * pages, needs none); whoever keeps a timeout by pointer from looking to
- * committing, see look_begin(); and what checks "draining" and then publishes to
- * the inbox, which DRAIN waits for.
+ * Nobody who reads or polls is woken under a lock of the engine: a wake-up runs the
+ * callbacks of epoll, which take locks of their own and may take long.
  *
  *
  * Guarantees, by the names that mark the lines which keep them
@@ -218,7 +212,7 @@ static int workers_start(void)
 			workers_stop();
 			return PTR_ERR(worker);
 		}
-		/* The thread begins by writing what is there already. */
+		/* The new thread may be writing worker->task: the same value again. */
 		worker_prioritize(data_race(worker->task));
 		workers[nr_workers++] = worker;
 	}
@@ -227,9 +221,9 @@ static int workers_start(void)
 }
 
 /*
- * Not more than a quarter of the machine's memory unless somebody says so, and no user
- * more than half of that: fs/eventpoll.c gives each user a twenty-fifth.  The
- * parameters tell what is in force.
+ * Unless the parameters say otherwise, all wheels may take a quarter of the machine's
+ * memory, and the wheels of one user half of that (fs/eventpoll.c gives each user a
+ * twenty-fifth).  The parameters then show the limits in force.
  */
 static void limits_init(void)
 {
@@ -295,7 +289,7 @@ static void __exit twheel_module_exit(void)
 	twheel_chardev_unregister();
 	workers_stop();
 	twheel_refresh_exit();
-	/* For table_free_rcu(). */
+	/* table_free_rcu() is a function of this module, and may still have to run. */
 	rcu_barrier();
 }
 

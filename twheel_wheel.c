@@ -21,58 +21,60 @@
  *	4	 256	 12 d		8.5 y
  *	...
  *
- * An entry goes to the finest level that reaches it, and moves to a finer one
- * when its slot comes due ("cascades"): at most once per level, whatever
- * happens around it.  It always carries its exact tick, so that nothing is
- * rounded by the levels: what is due at tick T is handed out at tick T.
+ * An entry goes to the finest level that reaches it, and moves to a finer level
+ * when its slot comes due ("cascades").  G7 cost does not grow: an entry moves at
+ * most once per level, whatever happens around it.  G1 never early: an entry always
+ * carries its exact tick, and no level rounds it.  An entry that is due at tick T is
+ * handed out when tick T is processed, not before.
  *
- * Emptying a coarse slot in the very tick when it comes due would make others
- * late.  Since the level below reaches nearly two such slots, a slot can be moved
- * down in the span before: it is begun LEAD (three quarters of a span, no more)
- * ahead, and done in steps of EARLY_STEP entries a tick.  What is left when the
- * slot's first tick is processed - there were more than three million for each
- * second of it - is moved then.
+ * G2 bounded lateness: to empty a coarse slot in the very tick in which it comes due
+ * would make other entries late.  The level below reaches nearly two such slots, so a
+ * slot can be moved down in the span before.  The wheel begins a lead ahead (three
+ * quarters of a span, see level_lead()) and moves EARLY_STEP entries a tick.  Entries
+ * that are left when the slot's first tick is processed are moved then; there are such
+ * entries when the slot held more than three million for each second of its span.
  *
- * With one level, an entry beyond its range waits in the slot it hashes to and
- * is looked at once a round.
+ * With one level, an entry beyond the level's range waits in the slot that it hashes
+ * to, and is looked at once a round.
  *
- * A bitmap per level says which slots are occupied, and each level keeps the
- * first tick of the next one that is: only filling an empty slot and emptying
- * that one change it.  The next tick at which anything must be done follows from
- * these alone: in between nobody needs to call, and a call after a long absence
- * costs what became due, not the ticks that went by.
+ * A bitmap per level says which slots are occupied, and each level keeps the first
+ * tick of its next occupied slot.  Only filling an empty slot and emptying that slot
+ * change it.  The next tick at which the wheel has work follows from these alone: the
+ * caller need not call in between, and a call after a long absence costs as much as
+ * became due, not as many ticks as went by (G6, G7).
  *
  * Memory
  * ------
  *
- * A slot is a bag of chunks of entries, 18.3 bytes an entry (18.9 with what a page
- * of 4096 bytes takes beside its chunks).  Entries are
- * values: moving one reads and writes a chunk in sequence and touches nothing
- * of the caller's.  There is no removal: the caller lets go of what an entry
- * stands for, and drops the entry when it is handed out or when a sweep brings
- * it up.  A caller who never sweeps holds dead entries until they are due.  Before
- * the caller waits for the next slot, it may look into it, and drop what there is
- * no need to wait for.
+ * A slot is a bag of chunks of entries.  An entry takes 18.3 bytes of a chunk (18.9
+ * with the head of a page of 4096 bytes).  Entries are values: to move an entry, the
+ * wheel reads and writes chunks in sequence, and touches no memory of the caller's.
  *
- * The wheel allocates nothing.  It takes chunks from pages that the caller gives
- * it beforehand, and twheel_wheel_pages_for() says how many make sure that an
- * insertion cannot fail.  A page goes back to the caller when none of its chunks
- * is in use; so a chunk is taken from a page in use if there is one.
+ * The wheel removes no entry on demand.  The caller lets go of the object that an entry
+ * stands for, and drops the dead entry when the wheel hands it out or when a sweep
+ * brings it up.  A caller that never sweeps holds dead entries until they are due.
+ * Before the caller waits for the next slot, it may look into the slot
+ * (twheel_wheel_peek()), and drop entries that need no waiting.
+ *
+ * The wheel allocates nothing.  It takes chunks from pages that the caller has given it.
+ * G4 nothing lost: with as many pages as twheel_wheel_pages_for() tells, an insertion
+ * cannot fail.  A page goes back to the caller when none of its chunks is in use.  That
+ * is why the wheel takes chunks from a page in use as long as there is one.
  *
  * A bag is a circular list of chunks, oldest to newest, known by its newest:
  *
  *	bag --> newest --> oldest --> ... --> (newest)
  *
- * Only the newest is filled, only the oldest is emptied, and two bags join in
- * constant time.  No chunk of a bag is empty; only the newest, and the oldest
- * while it is emptied, are less than full.
+ * The wheel fills the newest chunk only and empties the oldest chunk only, and it joins
+ * two bags in constant time.  No chunk of a bag is empty.  All chunks are full but the
+ * newest, and the oldest while it is emptied.
  *
  * Context
  * -------
  *
- * There are no locks here and no clock.  One caller at a time; the caller also
- * decides what a tick is and when to come back.  The order in which entries of
- * one tick are handed out is not defined.
+ * The wheel has no locks and no clock.  It has one caller at a time, and that caller
+ * decides what a tick is and when to call again.  The wheel hands out entries of one
+ * tick in no defined order.
  */
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
@@ -89,10 +91,10 @@
 #define UPPER_SLOTS	256
 #define UPPER_SHIFT	7
 
-/* Entries moved down ahead of time in one tick. */
+/* How many entries are moved down ahead of time in one tick. */
 #define EARLY_STEP	4096
 
-/* Entries moved or put back for each one that a caller has room for. */
+/* How many entries one call may move for each entry that its caller has space for. */
 #define MOVES_PER_DUE	4
 
 /* The pool: pages of chunks */
@@ -109,7 +111,7 @@ static struct twheel_chunk *pool_get(struct twheel_wheel *w)
 
 	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
 	if (unlikely(list_empty(&w->pages) || !page->free)) {
-		/* There is one: twheel_wheel_pages_for() is the caller's promise. */
+		/* G4: there is a spare page, by twheel_wheel_pages_for(). */
 		page = list_first_entry(&w->spare, struct twheel_chunk_page,
 					node);
 		list_move(&page->node, &w->pages);
@@ -119,7 +121,7 @@ static struct twheel_chunk *pool_get(struct twheel_wheel *w)
 	w->nr_free--;
 	if (!--page->nr_free)
 		list_move_tail(&page->node, &w->pages);
-	/* Its link will be wanted, and it was given back long ago. */
+	/* The next call reads its link, which left the cache long ago. */
 	prefetchw(page->free);
 	return chunk;
 }
@@ -139,7 +141,7 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
 
 /* Bags: chunks of entries */
 
-/* Into a new newest chunk.  Out of the way of the six in seven that need none. */
+/* Add an entry in a new newest chunk.  Six entries in seven need no new chunk. */
 static noinline void bag_grow(struct twheel_wheel *w, struct twheel_chunk **bag,
 			      struct twheel_entry entry)
 {
@@ -180,8 +182,8 @@ static struct twheel_chunk *bag_take_oldest(struct twheel_chunk **bag)
 }
 
 /*
- * The chunk after the oldest was filled long ago, and only the oldest leads to
- * it: have it fetched while the oldest is emptied.
+ * The chunk after the oldest was filled long ago, and only the oldest chunk leads to
+ * it: fetch it while the oldest is emptied.
  */
 static void bag_prefetch(struct twheel_chunk *bag)
 {
@@ -224,9 +226,9 @@ static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
 /* Slots */
 
 /*
- * How far ahead of its first tick a slot is begun to be moved down, ticks.  Its last
- * one is less than 1 3/4 spans away then; the finer level reaches 2, but for one of
- * its own slots.
+ * G2: how many ticks before its first tick the wheel begins to move a slot down.  The
+ * slot's last tick is less than 1 3/4 spans away at that time, and the finer level
+ * reaches 2 spans less one of its own slots.
  */
 static u64 level_lead(const struct twheel_level *level)
 {
@@ -240,10 +242,9 @@ static u32 level_slot(const struct twheel_level *level, u64 tick)
 }
 
 /*
- * The first tick of the level's next occupied slot, U64_MAX if there is none.
- * The slot that @cur lies in counts as the next one: in level 0 it is the one
- * to be processed, and in a coarser level it is occupied only when @cur is its
- * first tick.
+ * The first tick of the level's next occupied slot, U64_MAX if all slots are empty.
+ * The slot that @cur lies in counts as the next slot: in level 0 it is about to be
+ * processed, and in a coarser level it is occupied only when @cur is its first tick.
  */
 static u64 level_find(const struct twheel_level *level, u64 cur)
 {
@@ -260,7 +261,7 @@ static u64 level_find(const struct twheel_level *level, u64 cur)
 	return (base + ((slot - from) & level->mask)) << level->shift;
 }
 
-/* The first entry of a slot. */
+/* Put the first entry into an empty slot. */
 static noinline void slot_begin(struct twheel_wheel *w,
 				struct twheel_level *level, u32 slot,
 				struct twheel_entry entry)
@@ -299,15 +300,15 @@ static void slot_end(struct twheel_wheel *w, struct twheel_level *level,
 }
 
 /*
- * The level that has the first slot that is to be emptied; where two have the
- * same tick, the coarser: it may fill the finer.
+ * The level whose next slot has the earliest first tick.  Where two levels have the same
+ * tick, it is the coarser one: emptying the coarser slot may fill the finer slot.
  */
 static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 {
 	struct twheel_level *first = w->level;
 	u32 l;
 
-	/* The coarser levels come after that, if it is to be soon at all. */
+	/* A coarser slot's first tick is after cascade_from, and so later still. */
 	if (first->next <= w->cascade_from)
 		return first;
 	for (l = 1; l < w->nr_levels; l++)
@@ -316,7 +317,7 @@ static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
 	return first;
 }
 
-/* The level of which a slot is to be handled next, empty or not. */
+/* The level of the slot that twheel_wheel_next() tells the time of. */
 static __always_inline u32 wheel_wake_level(const struct twheel_wheel *w)
 {
 	u32 l = 0;
@@ -344,7 +345,7 @@ static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_en
 	}
 	if (w->nr_levels == 1)
 		w->round_min = min(w->round_min, tick);
-	/* The last one reaches everything. */
+	/* The last level reaches every tick. */
 	while (tick - w->cur > level->reach)
 		level++;
 	slot = level_slot(level, tick);
@@ -369,7 +370,7 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 
 		bag_prefetch(*bag);
 		moved += nr;
-		/* Others are filled meanwhile, this slot and chunk are not. */
+		/* entry_place() fills finer slots, never this slot or this chunk. */
 		while (nr--)
 			entry_place(w, oldest->entry[--oldest->nr]);
 		if (!oldest->nr)
@@ -382,8 +383,8 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 }
 
 /*
- * Move down what comes due within the lead of its level, one step of it.  The
- * finest first: it is due soonest, and the coarser ones have more time.
+ * G2: move down one step of the slots that come due within the lead of their level.  The
+ * finest level goes first: its slot is due soonest, and coarser slots have more time.
  */
 static void wheel_cascade_early(struct twheel_wheel *w)
 {
@@ -403,7 +404,7 @@ static void wheel_cascade_early(struct twheel_wheel *w)
 
 /* Rewinding */
 
-/* The next slot that a rewind has to empty, NULL if none is left. */
+/* The next slot that the rewind has to empty, NULL if no slot is left. */
 static struct twheel_chunk **rewind_slot(struct twheel_wheel *w)
 {
 	for (; w->rewind_level < w->nr_levels; w->rewind_level++) {
@@ -421,7 +422,7 @@ static struct twheel_chunk **rewind_slot(struct twheel_wheel *w)
 	return NULL;
 }
 
-/* After a rewind: empty up to @max slots into limbo; returns how many. */
+/* First step of a rewind: empty up to @max slots into limbo; returns how many. */
 static unsigned int limbo_fill(struct twheel_wheel *w, unsigned int max)
 {
 	struct twheel_chunk **bag;
@@ -434,7 +435,7 @@ static unsigned int limbo_fill(struct twheel_wheel *w, unsigned int max)
 	return nr;
 }
 
-/* After that: place up to @max entries; returns how many. */
+/* Second step: place up to @max entries of limbo; returns how many. */
 static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 {
 	struct twheel_entry entry;
@@ -451,9 +452,9 @@ static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 /* Handing out */
 
 /*
- * Hand out entries of the slot at hand; returns how many.  With one level some
- * may belong to a later round: they go back to their slot, which comes up again
- * in a round, and count as @moves.
+ * Hand out entries of the slot at hand; returns how many.  With one level the slot may
+ * hold entries of a later round (G1 never early): they go back to their slot, which
+ * comes up again in a round, and each counts as one of @moves.
  */
 static unsigned int hand_take(struct twheel_wheel *w, struct twheel_entry *due,
 			      unsigned int max, unsigned int *moves)
@@ -475,8 +476,9 @@ static unsigned int hand_take(struct twheel_wheel *w, struct twheel_entry *due,
 }
 
 /*
- * With one level, and after a long absence: when a whole round has gone by, all
- * entries have been seen, and @round_min knows that nothing is due before it.
+ * With one level: when a whole round has gone by, the wheel has seen all entries, and
+ * @round_min tells the earliest tick among them.  So after a long absence of the caller
+ * the wheel skips the ticks before it.
  */
 static void rounds_skip(struct twheel_wheel *w, u64 now)
 {
@@ -491,8 +493,8 @@ static void rounds_skip(struct twheel_wheel *w, u64 now)
 }
 
 /*
- * Go to the next tick at which there is something to be done, and take its slot
- * into the hand, or some of it to finer levels.  False if it is after @now.
+ * Go to the next tick that has an occupied slot, and take the slot into the hand, or move
+ * some of its entries to finer levels.  Returns false if that tick is after @now (G1).
  */
 static bool wheel_step(struct twheel_wheel *w, u64 now, unsigned int *moves)
 {
@@ -554,7 +556,7 @@ static size_t level_bitmap_size(const struct twheel_wheel_config *config, u32 l)
  * @config: the shape
  *
  * Context: any.
- * Return: bytes; to be given to twheel_wheel_init(), zeroed.
+ * Return: bytes.  The caller gives twheel_wheel_init() as many, zeroed.
  */
 size_t twheel_wheel_size(const struct twheel_wheel_config *config)
 {
@@ -611,15 +613,15 @@ void twheel_wheel_init(struct twheel_wheel *w,
 /* Giving and taking pages */
 
 /**
- * twheel_wheel_pages_for() - how many pages of chunks make sure of room
+ * twheel_wheel_pages_for() - how many pages of chunks are sure to suffice
  * @w: the wheel
  * @nr_entries: how many entries it is going to hold
  *
- * Each slot wastes less than one chunk, its newest.  So does each that is being
- * emptied, its oldest: one a level, the hand, the overdue.  The last entry of a
- * chunk is moved down before the chunk is free: one more, and one for a sweep.
- * After a rewind the wasted chunks of all slots are in limbo, while the slots fill
- * again.
+ * G4 nothing lost.  Each slot wastes less than one chunk, its newest.  Each bag that is
+ * being emptied wastes less than one more, its oldest: one slot per level, the hand, the
+ * overdue entries.  The wheel moves the last entry of a chunk down before it frees the
+ * chunk: one more, and one for a sweep.  During a rewind the wasted chunks of all slots
+ * are in limbo while the slots fill again.
  *
  * Context: any; reads only what twheel_wheel_init() set.
  * Return: pages with which no insertion of up to @nr_entries entries finds the
@@ -642,7 +644,7 @@ u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries)
 /**
  * twheel_wheel_give() - add a page of chunks
  * @w: the wheel
- * @page: PAGE_SIZE bytes, aligned to as many; what they hold does not matter
+ * @page: PAGE_SIZE bytes, aligned to as many, with any contents
  *
  * Context: the wheel's one caller.
  */
@@ -664,8 +666,9 @@ void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page)
  * twheel_wheel_take_back() - take a page that is not in use
  * @w: the wheel
  *
- * Context: the wheel's one caller, who keeps twheel_wheel_pages_for().
- * Return: a page, or NULL when all are in use.
+ * Context: the wheel's one caller, which leaves the wheel as many pages as
+ * twheel_wheel_pages_for() tells.
+ * Return: a page, or NULL when all pages are in use.
  */
 struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w)
 {
@@ -680,11 +683,11 @@ struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w)
 }
 
 /**
- * twheel_wheel_dismantle() - take a page of a wheel that is to go
+ * twheel_wheel_dismantle() - take any page of a wheel that is not used any more
  * @w: the wheel; only this function may be called from now on
  *
  * Context: the wheel's one caller.
- * Return: a page, whatever is in it; NULL when none is left.
+ * Return: a page, whose entries are lost, or NULL when no page is left.
  */
 struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
 {
@@ -702,18 +705,18 @@ struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
 /**
  * twheel_wheel_insert() - add an entry
  * @w: the wheel
- * @entry: the entry; one whose tick has been processed already is handed out
- *	by the next twheel_wheel_advance()
+ * @entry: the entry; if its tick has been processed already, the next
+ *	twheel_wheel_advance() hands it out
  *
- * Context: the wheel's one caller, who has given it the pages that
+ * Context: the wheel's one caller, which has given the wheel as many pages as
  * twheel_wheel_pages_for() tells.
  */
 void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	/*
-	 * After a rewind, behind those that wait to be placed: the slots must
-	 * not fill from two sides, or rewinds in a row would waste more chunks
-	 * than were promised.
+	 * During a rewind the new entry waits behind the entries in limbo.  The slots
+	 * must not fill from two sides, or rewinds in a row would waste more chunks than
+	 * twheel_wheel_pages_for() counts (G4).
 	 */
 	w->nr_entries++;
 	if (unlikely(w->limbo))
@@ -726,21 +729,23 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
  * twheel_wheel_advance() - hand out what is due
  * @w: the wheel
  * @now: the present tick, less than U64_MAX
- * @due: out: entries whose tick is not after @now, in the order of ticks
- *	(except for those that were overdue when inserted, which come first)
- * @max: room at @due, 1 at least
- * @more: out: this is not all, call again; the work of one call is bounded by
- *	@max, and by EARLY_STEP in the last one
+ * @due: out: entries whose tick is not after @now, in the order of ticks; entries that
+ *	were overdue when they were inserted come first
+ * @max: space at @due, at least 1 entry
+ * @more: out: there may be more, call again
  *
- * What is handed out in one call is of one tick, or overdue.  So an entry that
- * the caller puts back for a later tick, even if that has passed as well, is
- * handed out in its turn.
+ * G2 bounded lateness: the work of one call is bounded by @max, and by EARLY_STEP in the
+ * call that sets @more to false.
  *
- * A @now that is before the last one hands out nothing new; see
+ * All entries of one call have the same tick, or were overdue.  So when the caller puts an
+ * entry back for a later tick, the wheel hands it out in its turn, even if that tick has
+ * passed as well.
+ *
+ * A call whose @now is before the last call's hands out nothing new.  See
  * twheel_wheel_rewind() for a clock that was set back.
  *
  * Context: the wheel's one caller.
- * Return: how many entries are at @due; they are the wheel's no longer.
+ * Return: how many entries are at @due; the wheel does not hold them any more.
  */
 unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 				  struct twheel_entry *due, unsigned int max,
@@ -751,24 +756,24 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 	bool again = false;
 
 	if (unlikely(w->limbo)) {
-		/* Only when that took less than it might is there no slot left. */
+		/* If limbo_fill() uses all moves, a slot may be left, and none is placed. */
 		moves -= limbo_fill(w, moves);
 		moves -= limbo_place(w, moves);
 	}
 	if (!w->limbo) {
 		if (w->overdue) {
-			/* If the caller puts them back, they may be so again. */
+			/* The caller may put them back, and they may be overdue again. */
 			again = true;
 			nr = bag_take(w, &w->overdue, due, max);
 		}
 		if (w->hand)
 			nr += hand_take(w, due + nr, max - nr, &moves);
-		/* One tick at a time: see above. */
+		/* One tick at a time, see the kernel-doc. */
 		while (!nr && moves && wheel_step(w, now, &moves))
 			nr = hand_take(w, due, max, &moves);
 		w->nr_entries -= nr;
 	}
-	/* What is due does not wait for what is moved ahead of time. */
+	/* G2: entries that are due do not wait for entries that are moved ahead of time. */
 	*more = again || w->limbo || w->overdue || w->hand || w->cur <= now ||
 		(nr && w->cascade_from < w->cur);
 	if (!*more && w->cascade_from < w->cur)
@@ -777,13 +782,13 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 }
 
 /**
- * twheel_wheel_next() - when there is something to do
+ * twheel_wheel_next() - when the wheel has work
  * @w: the wheel
  *
  * Context: the wheel's one caller.
- * Return: the tick at which twheel_wheel_advance() must be called next, 0 when
- * at once, U64_MAX when never.  With one level there may turn out to be nothing
- * to do but to look at entries of later rounds.
+ * Return: the tick at which the caller must call twheel_wheel_advance() next; 0 for at
+ * once, U64_MAX for never.  With one level that call may find entries of later rounds
+ * only.
  */
 u64 twheel_wheel_next(const struct twheel_wheel *w)
 {
@@ -793,13 +798,12 @@ u64 twheel_wheel_next(const struct twheel_wheel *w)
 }
 
 /**
- * twheel_wheel_peek() - look at what there is to do next
+ * twheel_wheel_peek() - look into the slot that the wheel waits for
  * @w: the wheel
  *
  * Context: the wheel's one caller.
- * Return: the oldest chunk of the slot that twheel_wheel_next() tells the time
- * of; NULL when there is something to do at once, or never.  Good until the wheel
- * is used again.
+ * Return: the oldest chunk of the slot that twheel_wheel_next() tells the time of, valid
+ * until the wheel is used again; NULL when twheel_wheel_next() says "at once" or "never".
  */
 const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w)
 {
@@ -814,8 +818,8 @@ const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w)
  * twheel_wheel_drop() - drop the entries that twheel_wheel_peek() has shown
  * @w: the wheel, not used since
  *
- * All of them: a slot of which some were dropped would waste a chunk, and any
- * number of slots may be looked at before they are due.
+ * It drops the whole chunk.  A chunk with some entries left would waste space, and the
+ * caller may look into any number of slots before they are due (G4).
  *
  * Context: the wheel's one caller.
  */
@@ -836,9 +840,9 @@ void twheel_wheel_drop(struct twheel_wheel *w)
  * @w: the wheel, made with rewinds set
  * @tick: the first tick that has not gone by, now that the clock was set back
  *
- * This only begins it.  The next calls of twheel_wheel_advance() empty the slots,
- * and put the entries where they belong from @tick on, before they hand out
- * anything; a slot or an entry counts as one that is moved.
+ * This call only begins the rewind.  The next calls of twheel_wheel_advance() empty the
+ * slots, put the entries where they belong from @tick on, and hand out nothing before
+ * that is done.  G2: each slot emptied and each entry placed counts as one move.
  *
  * Context: the wheel's one caller.
  */
@@ -846,7 +850,7 @@ void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
 {
 	u32 l;
 
-	/* One that has not emptied all slots yet has filled none. */
+	/* An earlier rewind that is not done with emptying has filled no slot yet. */
 	if (w->rewind_level == w->nr_levels) {
 		w->rewind_level = 0;
 		w->rewind_slot = 0;
@@ -855,7 +859,7 @@ void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
 		w->level[l].next = U64_MAX;
 	bag_join(&w->limbo, &w->hand);
 	bag_join(&w->limbo, &w->overdue);
-	/* What is inserted meanwhile must find it begun. */
+	/* twheel_wheel_insert() knows by limbo that a rewind is under way. */
 	if (!w->limbo)
 		limbo_fill(w, 1);
 	w->cur = tick;
@@ -878,20 +882,20 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
 }
 
 /**
- * twheel_wheel_sweep() - take some entries out, so that the dead can be dropped
+ * twheel_wheel_sweep() - take a chunk of entries out, so that dead ones can be dropped
  * @w: the wheel
  *
- * Those that live are to be put back with twheel_wheel_keep(), and then the chunk
- * with twheel_wheel_swept(), before anything else is done with the wheel, another
- * sweep included.
+ * The caller puts live entries back with twheel_wheel_keep(), and then the chunk with
+ * twheel_wheel_swept(), before it does anything else with the wheel, another sweep
+ * included.
  *
- * Entries may be inserted and handed out between two chunks.  A sweep brings up
- * each entry that waits in its slot from the sweep's beginning to its end.  One
- * that moves in between may be missed, and a newer one may come up.
+ * The caller may insert entries and advance the wheel between two chunks.  A sweep brings
+ * up each entry that waits in its slot from the sweep's beginning to its end.  It may miss
+ * an entry that moves meanwhile, and bring up an entry that was inserted meanwhile.
  *
  * Context: the wheel's one caller.
  * Return: a chunk of entries, which the wheel does not hold any more; NULL when the
- * sweep is done, and while a rewind is under way, which moves all of them.
+ * sweep is done, and during a rewind, which moves all entries.
  */
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 {
@@ -910,7 +914,7 @@ struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 			w->sweep_slot = slot;
 			if (slot > level->mask)
 				break;
-			/* Newer chunks were filled in this sweep as well. */
+			/* The oldest was filled in this sweep, and so were newer ones. */
 			if ((*bag)->next->epoch == w->epoch) {
 				w->sweep_slot++;
 				continue;
@@ -928,7 +932,7 @@ struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 }
 
 /**
- * twheel_wheel_keep() - put an entry back that a sweep has brought up
+ * twheel_wheel_keep() - put back an entry that a sweep has brought up
  * @w: the wheel
  * @entry: one of the chunk that the last twheel_wheel_sweep() returned
  *

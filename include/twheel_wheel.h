@@ -12,14 +12,14 @@
 #include <linux/types.h>
 #include <asm/page.h>
 
-/* No level count exceeds this: 2^64 ticks with the smallest first level. */
+/* As many levels as 2^64 ticks take with the smallest first level. */
 #define TWHEEL_MAX_LEVELS	10
 
 /**
- * struct twheel_entry - what the wheel holds: when, and whose
- * @tick: when it is due
- * @index: the caller's, carried along
- * @seq: the caller's, carried along
+ * struct twheel_entry - a timeout's entry: when it is due, and whose it is
+ * @tick: the tick at which it is due
+ * @index: the caller's number, which the wheel only carries along
+ * @seq: likewise
  */
 struct twheel_entry {
 	u64 tick;
@@ -47,8 +47,8 @@ struct twheel_chunk {
 /**
  * struct twheel_chunk_page - a page of chunks
  * @node: link in one of the wheel's lists of pages
- * @free: those of its chunks that nobody uses
- * @nr_free: how many
+ * @free: its unused chunks, linked by their @next
+ * @nr_free: how many chunks are unused
  * @chunk: the chunks, as many as there is space for
  */
 struct twheel_chunk_page {
@@ -64,12 +64,12 @@ struct twheel_chunk_page {
 
 /**
  * struct twheel_level - slots of one granularity
- * @slot: a bag of entries per slot, that is, its newest chunk, or NULL
- * @occupied: a bit per slot: it is not empty
- * @next: first tick of the next slot that is not empty, U64_MAX if all are
- * @reach: how many ticks ahead of the present one it takes entries for: as many as
- *	leave no doubt about the round, or U64_MAX in the last level, where nothing
- *	is farther or there are rounds
+ * @slot: the bag of each slot, known by its newest chunk; NULL for an empty slot
+ * @occupied: a bit per slot, set while the slot is not empty
+ * @next: the first tick of the next occupied slot, U64_MAX if all slots are empty
+ * @reach: how many ticks ahead of the present tick an entry may be due that goes to this
+ *	level: few enough to leave no doubt about the round, or U64_MAX in the last
+ *	level, where no entry is farther or there are rounds
  * @mask: number of slots, a power of two, less one
  * @shift: a slot spans 2^shift ticks
  */
@@ -84,25 +84,26 @@ struct twheel_level {
 
 /**
  * struct twheel_wheel - a wheel
- * @cur: the next tick to be processed; all before it are done
- * @round_start: with one level: where the present round began
- * @round_min: of all entries seen or inserted in this round, the earliest tick
- * @cascade_from: the earliest tick in which a slot of a coarser level is to be
- *	begun to be moved down, U64_MAX if they are empty
+ * @cur: the next tick to be processed; all ticks before it are done
+ * @round_start: with one level: the tick at which the present round began
+ * @round_min: with one level: the earliest tick of all entries that were seen or
+ *	inserted in this round
+ * @cascade_from: the earliest tick at which the wheel begins to move a slot of a coarser
+ *	level down, U64_MAX if all of these slots are empty
  * @nr_entries: entries held
- * @nr_moved: how many times the wheel has put an entry elsewhere by itself
- * @nr_free: chunks that nobody uses
- * @pages: pages some of whose chunks are in use; first those that have free ones
- * @spare: pages none of whose chunks is
- * @overdue: entries whose tick was done already when they came
- * @hand: what is left of the slot that is being handed out, of tick @cur - 1
- * @limbo: entries on their way back into the slots after a rewind; not empty
- *	before all slots have been emptied for it
- * @epoch: counts sweeps, so that a chunk filled during one is known
- * @sweep_level: where the sweep stands
- * @sweep_slot: where the sweep stands, and where what it has brought up came from
- * @rewind_level: how far a rewind has emptied the slots, @nr_levels when none does
- * @rewind_slot: the next one to be looked at there
+ * @nr_moved: how many times the wheel has moved an entry by itself
+ * @nr_free: unused chunks
+ * @pages: pages of which a chunk is in use; those with unused chunks come first
+ * @spare: pages of which no chunk is in use
+ * @overdue: entries whose tick was processed already when they were inserted
+ * @hand: the rest of the slot of tick @cur - 1, which is being handed out
+ * @limbo: entries on their way back into the slots after a rewind; never empty until
+ *	all slots have been emptied for it
+ * @epoch: the number of the latest sweep, which marks chunks filled since it began
+ * @sweep_level: the level that the sweep has come to
+ * @sweep_slot: the slot there, from which the sweep has brought up its last chunk
+ * @rewind_level: the level that a rewind is emptying, @nr_levels when it has emptied all
+ * @rewind_slot: the next slot to be looked at there
  * @nr_levels: levels in use
  * @rewinds: twheel_wheel_rewind() may be called
  * @level: the levels, finest first
