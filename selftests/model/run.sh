@@ -69,7 +69,7 @@ breaks()
 	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
 	WAKE_ORDER | pass_begin() taking the inbox before it sets wake_ns | CANCEL REARM ONE_SHOT OPS=2
 	PASS_END | pass_end() forgetting the wake_ns that was set meanwhile | ONE_SHOT OPS=2 PLACES=2
-	SYNC_DONE | pass_end() finishing what was asked for during the pass | DRAIN ONE_SHOT OPS=1
+	PASSES_DONE | pass_end() finishing what was asked for during the pass | DRAIN ONE_SHOT OPS=1
 	NO_GRACE | twheel_drain() without synchronize_rcu() | DRAIN ONE_SHOT OPS=1
 	DRAINED_EARLY | drained set before drain_pages() | DRAIN ONE_SHOT OPS=1
 	DRAINED_LATE | twheel_fop_read_iter() looking at drained after the events | CANCEL REARM DRAIN ONE_SHOT OPS=2

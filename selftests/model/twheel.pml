@@ -2,10 +2,11 @@
 /*
  * A model of twheel's state word, for spin
  *
- * It mirrors twheel_main.c from the state word to twheel_destroy(), by the same
- * names: two callers, who arm, cancel, re-arm and query; the kthread; one
- * reader; the clock; and, where a configuration asks for them, DRAIN and the
- * last close.  ./run.sh knows the configurations and what is proved for each:
+ * It mirrors the engine, from the state word (engine/timeout.h) to twheel_destroy().
+ * Functions have their names there, without the prefix twheel_ of those that several
+ * files call.  There are two callers, which arm, cancel, re-arm and query; the kthread;
+ * one reader; the clock; and, where a configuration asks for them, DRAIN and the last
+ * close.  ./run.sh knows the configurations and what is proved for each:
  *
  *   G3  every accepted id has exactly one outcome, and what a call says it did
  *       is what happened
@@ -164,8 +165,8 @@ bool looking;			/* an event was looked at, and is being copied */
 bool ready_changed;		/* since then: ready_changes, as one bit */
 byte wake_ns = WAKE_NEVER;
 bool passing;
-byte sync_wanted;
-byte sync_done;
+byte passes_wanted;
+byte passes_done;
 byte timer = WAKE_NEVER;	/* the hrtimer */
 bool work;			/* a turn was asked for */
 chan wheel = [WHEEL_MAX] of { byte, byte, byte };	/* tick, index, seq */
@@ -348,7 +349,7 @@ inline wake_for()
 
 inline pass_request()
 {
-	sync_wanted++;
+	passes_wanted++;
 	wake_ns = WAKE_NOW;
 	if
 	:: !passing -> wake_program()
@@ -356,7 +357,7 @@ inline pass_request()
 	fi
 }
 
-#define pass_is_done(wanted)	(sync_done >= (wanted))
+#define pass_is_done(wanted)	(passes_done >= (wanted))
 
 /* Finish with a place: ending_done() for one. */
 inline place_free(p_)
@@ -551,9 +552,9 @@ inline twheel_arm_prepare()
 			due = 0;
 			break
 		:: else ->
-			/* arena_reclaim(): the kthread has them. */
+			/* pass_wait_killable(): the kthread has them. */
 			pass_request();
-			wanted = sync_wanted;
+			wanted = passes_wanted;
 			p = 0
 		fi
 	   };
@@ -1656,7 +1657,7 @@ inline turn_begin()
 inline pass_begin_locked()
 {
 	passing = true;
-	pass_sync = sync_wanted;
+	pass_number = passes_wanted;
 #ifdef WITH_DRAIN
 	pass_drains = drain_wanted;
 #endif
@@ -1675,27 +1676,27 @@ inline pass_begin_locked()
 inline pass_end_locked()
 {
 	passing = false;
-#ifdef BREAK_SYNC_DONE
-	pass_sync = sync_wanted;
+#ifdef BREAK_PASSES_DONE
+	pass_number = passes_wanted;
 #endif
-	sync_done = pass_sync;
+	passes_done = pass_number;
 	if
-	:: sync_wanted != sync_done -> wake_ns = WAKE_NOW
+	:: passes_wanted != passes_done -> wake_ns = WAKE_NOW
 #ifdef WITH_DRAIN
-	:: sync_wanted == sync_done && drained
+	:: passes_wanted == passes_done && drained
 #endif
-	:: sync_wanted == sync_done && !drained && WHEEL_IS_SOONER ->
+	:: passes_wanted == passes_done && !drained && WHEEL_IS_SOONER ->
 		wake_ns = next_tick
 	:: else
 	fi;
 	wake_program();
 	pass_now = 0;
-	pass_sync = 0
+	pass_number = 0
 }
 
 proctype kthread()
 {
-	byte tick, index, seq, due, nr, pass_now, pass_sync;
+	byte tick, index, seq, due, nr, pass_now, pass_number;
 	byte next_tick = WAKE_NEVER;
 	short seen;
 	bool won, pass_drains;
@@ -1753,7 +1754,7 @@ proctype drainer()
 	!rcu[READER];
 #endif
 	drain_wanted = true;
-	d_step { pass_request(); wanted = sync_wanted };
+	d_step { pass_request(); wanted = passes_wanted };
 	d_step {
 		pass_is_done(wanted) ->
 		wanted = 0;
