@@ -97,7 +97,7 @@
 /* How many entries one call may move for each entry that its caller has space for. */
 #define MOVES_PER_DUE	4
 
-/* The pool: pages of chunks */
+/* Pages of chunks */
 
 static struct twheel_chunk_page *chunk_page(const struct twheel_chunk *chunk)
 {
@@ -137,6 +137,94 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
 		list_move(&page->node, &w->spare);
 	else if (page->nr_free == 1)
 		list_move(&page->node, &w->pages);
+}
+
+/**
+ * twheel_wheel_pages_for() - how many pages of chunks are sure to suffice
+ * @w: the wheel
+ * @nr_entries: how many entries it is going to hold
+ *
+ * G4 nothing lost.  Each slot wastes less than one chunk, its newest.  Each bag that is
+ * being emptied wastes less than one more, its oldest: one slot per level, the hand, the
+ * overdue entries.  The wheel moves the last entry of a chunk down before it frees the
+ * chunk: one more, and one for a sweep.  During a rewind the wasted chunks of all slots
+ * are in limbo while the slots fill again.
+ *
+ * Context: any; reads only what twheel_wheel_init() set.
+ * Return: pages with which no insertion of up to @nr_entries entries finds the
+ * pool empty.
+ */
+u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries)
+{
+	u64 nr_chunks, nr_slots = 0;
+	u32 l;
+
+	for (l = 0; l < w->nr_levels; l++)
+		nr_slots += w->level[l].mask + 1;
+	if (w->rewinds)
+		nr_slots *= 2;
+	nr_chunks = DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
+		    min(nr_entries, nr_slots) + 2 * TWHEEL_MAX_LEVELS;
+	return DIV_ROUND_UP(nr_chunks, TWHEEL_CHUNKS_PER_PAGE);
+}
+
+/**
+ * twheel_wheel_give() - add a page of chunks
+ * @w: the wheel
+ * @page: PAGE_SIZE bytes, aligned to as many, with any contents
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page)
+{
+	u32 i;
+
+	page->free = NULL;
+	for (i = TWHEEL_CHUNKS_PER_PAGE; i--;) {
+		page->chunk[i].next = page->free;
+		page->free = &page->chunk[i];
+	}
+	page->nr_free = TWHEEL_CHUNKS_PER_PAGE;
+	w->nr_free += TWHEEL_CHUNKS_PER_PAGE;
+	list_add(&page->node, &w->spare);
+}
+
+/**
+ * twheel_wheel_take_back() - take a page that is not in use
+ * @w: the wheel
+ *
+ * Context: the wheel's one caller, which leaves the wheel as many pages as
+ * twheel_wheel_pages_for() tells.
+ * Return: a page, or NULL when all pages are in use.
+ */
+struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w)
+{
+	struct twheel_chunk_page *page;
+
+	if (list_empty(&w->spare))
+		return NULL;
+	page = list_first_entry(&w->spare, struct twheel_chunk_page, node);
+	list_del(&page->node);
+	w->nr_free -= TWHEEL_CHUNKS_PER_PAGE;
+	return page;
+}
+
+/**
+ * twheel_wheel_dismantle() - take any page of a wheel that is not used any more
+ * @w: the wheel; only this function may be called from now on
+ *
+ * Context: the wheel's one caller.
+ * Return: a page, whose entries are lost, or NULL when no page is left.
+ */
+struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
+{
+	struct twheel_chunk_page *page;
+
+	if (list_empty(&w->pages))
+		return twheel_wheel_take_back(w);
+	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
+	list_del(&page->node);
+	return page;
 }
 
 /* Bags: chunks of entries */
@@ -223,6 +311,95 @@ static void bag_join(struct twheel_chunk **to, struct twheel_chunk **from)
 	*from = NULL;
 }
 
+/* Shape */
+
+static u32 level_slots(const struct twheel_wheel_config *config, u32 l)
+{
+	return l ? UPPER_SLOTS : config->slots;
+}
+
+static u32 level_shift(const struct twheel_wheel_config *config, u32 l)
+{
+	return l ? ilog2(config->slots) - 1 + (l - 1) * UPPER_SHIFT : 0;
+}
+
+/* As many levels as it takes to reach max_tick from any tick. */
+static u32 config_levels(const struct twheel_wheel_config *config)
+{
+	u32 l = 1;
+
+	if (config->one_level)
+		return 1;
+	while ((config->max_tick >> level_shift(config, l - 1)) >=
+	       level_slots(config, l - 1))
+		l++;
+	return l;
+}
+
+static size_t level_bitmap_size(const struct twheel_wheel_config *config, u32 l)
+{
+	return BITS_TO_LONGS(level_slots(config, l)) * sizeof(unsigned long);
+}
+
+/**
+ * twheel_wheel_size() - memory that a wheel's slots take
+ * @config: the shape
+ *
+ * Context: any.
+ * Return: bytes.  The caller gives twheel_wheel_init() as many, zeroed.
+ */
+size_t twheel_wheel_size(const struct twheel_wheel_config *config)
+{
+	u32 l, nr_levels = config_levels(config);
+	size_t size = 0;
+
+	for (l = 0; l < nr_levels; l++)
+		size += level_slots(config, l) * sizeof(struct twheel_chunk *) +
+			level_bitmap_size(config, l);
+	return size;
+}
+
+/**
+ * twheel_wheel_init() - make an empty wheel
+ * @w: the wheel
+ * @config: its shape
+ * @memory: twheel_wheel_size() bytes, zeroed, aligned to a pointer
+ * @cur: the first tick that has not gone by
+ *
+ * Context: any.
+ */
+void twheel_wheel_init(struct twheel_wheel *w,
+		       const struct twheel_wheel_config *config, void *memory,
+		       u64 cur)
+{
+	u32 l;
+
+	*w = (struct twheel_wheel){
+		.cur		= cur,
+		.round_start	= cur,
+		.round_min	= U64_MAX,
+		.cascade_from	= U64_MAX,
+		.rewind_level	= config_levels(config),
+		.nr_levels	= config_levels(config),
+		.rewinds	= config->rewinds,
+	};
+	for (l = 0; l < w->nr_levels; l++) {
+		struct twheel_level *level = &w->level[l];
+
+		level->next = U64_MAX;
+		level->mask = level_slots(config, l) - 1;
+		level->shift = level_shift(config, l);
+		level->reach = (u64)level->mask << level->shift;
+		level->slot = memory;
+		memory += level_slots(config, l) * sizeof(*level->slot);
+		level->occupied = memory;
+		memory += level_bitmap_size(config, l);
+	}
+	w->level[l - 1].reach = U64_MAX;
+	INIT_LIST_HEAD(&w->pages);
+	INIT_LIST_HEAD(&w->spare);
+}
+
 /* Slots */
 
 /*
@@ -299,37 +476,7 @@ static void slot_end(struct twheel_wheel *w, struct twheel_level *level,
 					      level_lead(&w->level[l]));
 }
 
-/*
- * The level whose next slot has the earliest first tick.  Where two levels have the same
- * tick, it is the coarser one: emptying the coarser slot may fill the finer slot.
- */
-static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
-{
-	struct twheel_level *first = w->level;
-	u32 l;
-
-	/* A coarser slot's first tick is after cascade_from, and so later still. */
-	if (first->next <= w->cascade_from)
-		return first;
-	for (l = 1; l < w->nr_levels; l++)
-		if (w->level[l].next <= first->next)
-			first = &w->level[l];
-	return first;
-}
-
-/* The level of the slot that twheel_wheel_next() tells the time of. */
-static __always_inline u32 wheel_wake_level(const struct twheel_wheel *w)
-{
-	u32 l = 0;
-
-	if (likely(w->level[0].next <= w->cascade_from))
-		return 0;
-	do
-		l++;
-	while (w->level[l].next == U64_MAX ||
-	       w->level[l].next - level_lead(&w->level[l]) != w->cascade_from);
-	return l;
-}
+/* Inserting */
 
 /* Put an entry where it belongs: the finest level that reaches its tick. */
 static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
@@ -355,6 +502,31 @@ static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_en
 	else
 		bag_add(w, bag, entry);
 }
+
+/**
+ * twheel_wheel_insert() - add an entry
+ * @w: the wheel
+ * @entry: the entry; if its tick has been processed already, the next
+ *	twheel_wheel_advance() hands it out
+ *
+ * Context: the wheel's one caller, which has given the wheel as many pages as
+ * twheel_wheel_pages_for() tells.
+ */
+void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
+{
+	/*
+	 * During a rewind the new entry waits behind the entries in limbo.  The slots
+	 * must not fill from two sides, or rewinds in a row would waste more chunks than
+	 * twheel_wheel_pages_for() counts (G4).
+	 */
+	w->nr_entries++;
+	if (unlikely(w->limbo))
+		bag_add(w, &w->limbo, entry);
+	else
+		entry_place(w, entry);
+}
+
+/* Cascading */
 
 /* Move up to @max entries of a slot to finer levels; returns how many. */
 static unsigned int slot_cascade(struct twheel_wheel *w,
@@ -449,7 +621,58 @@ static unsigned int limbo_place(struct twheel_wheel *w, unsigned int max)
 	return nr;
 }
 
+/**
+ * twheel_wheel_rewind() - go back to an earlier tick
+ * @w: the wheel, made with rewinds set
+ * @tick: the first tick that has not gone by, now that the clock was set back
+ *
+ * This call only begins the rewind.  The next calls of twheel_wheel_advance() empty the
+ * slots, put the entries where they belong from @tick on, and hand out nothing before
+ * that is done.  G2: each slot emptied and each entry placed counts as one move.
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
+{
+	u32 l;
+
+	/* An earlier rewind that is not done with emptying has filled no slot yet. */
+	if (w->rewind_level == w->nr_levels) {
+		w->rewind_level = 0;
+		w->rewind_slot = 0;
+	}
+	for (l = 0; l < w->nr_levels; l++)
+		w->level[l].next = U64_MAX;
+	bag_join(&w->limbo, &w->hand);
+	bag_join(&w->limbo, &w->overdue);
+	/* twheel_wheel_insert() knows by limbo that a rewind is under way. */
+	if (!w->limbo)
+		limbo_fill(w, 1);
+	w->cur = tick;
+	w->round_start = tick;
+	w->round_min = U64_MAX;
+	w->cascade_from = U64_MAX;
+}
+
 /* Handing out */
+
+/*
+ * The level whose next slot has the earliest first tick.  Where two levels have the same
+ * tick, it is the coarser one: emptying the coarser slot may fill the finer slot.
+ */
+static struct twheel_level *wheel_next_level(struct twheel_wheel *w)
+{
+	struct twheel_level *first = w->level;
+	u32 l;
+
+	/* A coarser slot's first tick is after cascade_from, and so later still. */
+	if (first->next <= w->cascade_from)
+		return first;
+	for (l = 1; l < w->nr_levels; l++)
+		if (w->level[l].next <= first->next)
+			first = &w->level[l];
+	return first;
+}
 
 /*
  * Hand out entries of the slot at hand; returns how many.  With one level the slot may
@@ -521,210 +744,6 @@ static bool wheel_step(struct twheel_wheel *w, u64 now, unsigned int *moves)
 	return true;
 }
 
-/* Shape */
-
-static u32 level_slots(const struct twheel_wheel_config *config, u32 l)
-{
-	return l ? UPPER_SLOTS : config->slots;
-}
-
-static u32 level_shift(const struct twheel_wheel_config *config, u32 l)
-{
-	return l ? ilog2(config->slots) - 1 + (l - 1) * UPPER_SHIFT : 0;
-}
-
-/* As many levels as it takes to reach max_tick from any tick. */
-static u32 config_levels(const struct twheel_wheel_config *config)
-{
-	u32 l = 1;
-
-	if (config->one_level)
-		return 1;
-	while ((config->max_tick >> level_shift(config, l - 1)) >=
-	       level_slots(config, l - 1))
-		l++;
-	return l;
-}
-
-static size_t level_bitmap_size(const struct twheel_wheel_config *config, u32 l)
-{
-	return BITS_TO_LONGS(level_slots(config, l)) * sizeof(unsigned long);
-}
-
-/**
- * twheel_wheel_size() - memory that a wheel's slots take
- * @config: the shape
- *
- * Context: any.
- * Return: bytes.  The caller gives twheel_wheel_init() as many, zeroed.
- */
-size_t twheel_wheel_size(const struct twheel_wheel_config *config)
-{
-	u32 l, nr_levels = config_levels(config);
-	size_t size = 0;
-
-	for (l = 0; l < nr_levels; l++)
-		size += level_slots(config, l) * sizeof(struct twheel_chunk *) +
-			level_bitmap_size(config, l);
-	return size;
-}
-
-/**
- * twheel_wheel_init() - make an empty wheel
- * @w: the wheel
- * @config: its shape
- * @memory: twheel_wheel_size() bytes, zeroed, aligned to a pointer
- * @cur: the first tick that has not gone by
- *
- * Context: any.
- */
-void twheel_wheel_init(struct twheel_wheel *w,
-		       const struct twheel_wheel_config *config, void *memory,
-		       u64 cur)
-{
-	u32 l;
-
-	*w = (struct twheel_wheel){
-		.cur		= cur,
-		.round_start	= cur,
-		.round_min	= U64_MAX,
-		.cascade_from	= U64_MAX,
-		.rewind_level	= config_levels(config),
-		.nr_levels	= config_levels(config),
-		.rewinds	= config->rewinds,
-	};
-	for (l = 0; l < w->nr_levels; l++) {
-		struct twheel_level *level = &w->level[l];
-
-		level->next = U64_MAX;
-		level->mask = level_slots(config, l) - 1;
-		level->shift = level_shift(config, l);
-		level->reach = (u64)level->mask << level->shift;
-		level->slot = memory;
-		memory += level_slots(config, l) * sizeof(*level->slot);
-		level->occupied = memory;
-		memory += level_bitmap_size(config, l);
-	}
-	w->level[l - 1].reach = U64_MAX;
-	INIT_LIST_HEAD(&w->pages);
-	INIT_LIST_HEAD(&w->spare);
-}
-
-/* Giving and taking pages */
-
-/**
- * twheel_wheel_pages_for() - how many pages of chunks are sure to suffice
- * @w: the wheel
- * @nr_entries: how many entries it is going to hold
- *
- * G4 nothing lost.  Each slot wastes less than one chunk, its newest.  Each bag that is
- * being emptied wastes less than one more, its oldest: one slot per level, the hand, the
- * overdue entries.  The wheel moves the last entry of a chunk down before it frees the
- * chunk: one more, and one for a sweep.  During a rewind the wasted chunks of all slots
- * are in limbo while the slots fill again.
- *
- * Context: any; reads only what twheel_wheel_init() set.
- * Return: pages with which no insertion of up to @nr_entries entries finds the
- * pool empty.
- */
-u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries)
-{
-	u64 nr_chunks, nr_slots = 0;
-	u32 l;
-
-	for (l = 0; l < w->nr_levels; l++)
-		nr_slots += w->level[l].mask + 1;
-	if (w->rewinds)
-		nr_slots *= 2;
-	nr_chunks = DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
-		    min(nr_entries, nr_slots) + 2 * TWHEEL_MAX_LEVELS;
-	return DIV_ROUND_UP(nr_chunks, TWHEEL_CHUNKS_PER_PAGE);
-}
-
-/**
- * twheel_wheel_give() - add a page of chunks
- * @w: the wheel
- * @page: PAGE_SIZE bytes, aligned to as many, with any contents
- *
- * Context: the wheel's one caller.
- */
-void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page)
-{
-	u32 i;
-
-	page->free = NULL;
-	for (i = TWHEEL_CHUNKS_PER_PAGE; i--;) {
-		page->chunk[i].next = page->free;
-		page->free = &page->chunk[i];
-	}
-	page->nr_free = TWHEEL_CHUNKS_PER_PAGE;
-	w->nr_free += TWHEEL_CHUNKS_PER_PAGE;
-	list_add(&page->node, &w->spare);
-}
-
-/**
- * twheel_wheel_take_back() - take a page that is not in use
- * @w: the wheel
- *
- * Context: the wheel's one caller, which leaves the wheel as many pages as
- * twheel_wheel_pages_for() tells.
- * Return: a page, or NULL when all pages are in use.
- */
-struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w)
-{
-	struct twheel_chunk_page *page;
-
-	if (list_empty(&w->spare))
-		return NULL;
-	page = list_first_entry(&w->spare, struct twheel_chunk_page, node);
-	list_del(&page->node);
-	w->nr_free -= TWHEEL_CHUNKS_PER_PAGE;
-	return page;
-}
-
-/**
- * twheel_wheel_dismantle() - take any page of a wheel that is not used any more
- * @w: the wheel; only this function may be called from now on
- *
- * Context: the wheel's one caller.
- * Return: a page, whose entries are lost, or NULL when no page is left.
- */
-struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
-{
-	struct twheel_chunk_page *page;
-
-	if (list_empty(&w->pages))
-		return twheel_wheel_take_back(w);
-	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
-	list_del(&page->node);
-	return page;
-}
-
-/* Operations */
-
-/**
- * twheel_wheel_insert() - add an entry
- * @w: the wheel
- * @entry: the entry; if its tick has been processed already, the next
- *	twheel_wheel_advance() hands it out
- *
- * Context: the wheel's one caller, which has given the wheel as many pages as
- * twheel_wheel_pages_for() tells.
- */
-void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
-{
-	/*
-	 * During a rewind the new entry waits behind the entries in limbo.  The slots
-	 * must not fill from two sides, or rewinds in a row would waste more chunks than
-	 * twheel_wheel_pages_for() counts (G4).
-	 */
-	w->nr_entries++;
-	if (unlikely(w->limbo))
-		bag_add(w, &w->limbo, entry);
-	else
-		entry_place(w, entry);
-}
-
 /**
  * twheel_wheel_advance() - hand out what is due
  * @w: the wheel
@@ -781,6 +800,22 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 	return nr;
 }
 
+/* Waiting for the next slot */
+
+/* The level of the slot that twheel_wheel_next() tells the time of. */
+static __always_inline u32 wheel_wake_level(const struct twheel_wheel *w)
+{
+	u32 l = 0;
+
+	if (likely(w->level[0].next <= w->cascade_from))
+		return 0;
+	do
+		l++;
+	while (w->level[l].next == U64_MAX ||
+	       w->level[l].next - level_lead(&w->level[l]) != w->cascade_from);
+	return l;
+}
+
 /**
  * twheel_wheel_next() - when the wheel has work
  * @w: the wheel
@@ -835,38 +870,7 @@ void twheel_wheel_drop(struct twheel_wheel *w)
 		slot_end(w, level, slot);
 }
 
-/**
- * twheel_wheel_rewind() - go back to an earlier tick
- * @w: the wheel, made with rewinds set
- * @tick: the first tick that has not gone by, now that the clock was set back
- *
- * This call only begins the rewind.  The next calls of twheel_wheel_advance() empty the
- * slots, put the entries where they belong from @tick on, and hand out nothing before
- * that is done.  G2: each slot emptied and each entry placed counts as one move.
- *
- * Context: the wheel's one caller.
- */
-void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick)
-{
-	u32 l;
-
-	/* An earlier rewind that is not done with emptying has filled no slot yet. */
-	if (w->rewind_level == w->nr_levels) {
-		w->rewind_level = 0;
-		w->rewind_slot = 0;
-	}
-	for (l = 0; l < w->nr_levels; l++)
-		w->level[l].next = U64_MAX;
-	bag_join(&w->limbo, &w->hand);
-	bag_join(&w->limbo, &w->overdue);
-	/* twheel_wheel_insert() knows by limbo that a rewind is under way. */
-	if (!w->limbo)
-		limbo_fill(w, 1);
-	w->cur = tick;
-	w->round_start = tick;
-	w->round_min = U64_MAX;
-	w->cascade_from = U64_MAX;
-}
+/* Sweeping */
 
 /**
  * twheel_wheel_sweep_begin() - begin to bring up all entries
