@@ -25,6 +25,22 @@ documents()
 	return $status
 }
 
+# The design names files and functions, which come and go: each has to be there,
+# functions with or without the prefix twheel_, files with or without their ending.
+# shellcheck disable=SC2016 # nothing is to be expanded
+design_names()
+{
+	local name
+
+	while IFS= read -r name; do
+		case $name in
+		*'()') grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" ;;
+		*) compgen -G "$name*" >/dev/null ;;
+		esac || echo "Documentation/design.rst names $name, which is not there"
+	done < <(grep -oE '``([a-z0-9_]+\(\)|(engine|include|selftests)/[a-z0-9_./]+|twheel_[a-z]+\.c)``' \
+		Documentation/design.rst | tr -d '`' | sort -u)
+}
+
 licences()
 {
 	local file
