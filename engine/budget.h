@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How much longer a turn with the kthread lasts
+ * The budget of a turn with the kthread
+ *
+ * G2 bounded lateness: a turn ends when its budget is spent, and other wheels have
+ * theirs.
+ *
+ * Locks: none.  A budget lives on the stack of the kthread.
  */
 #ifndef _TWHEEL_ENGINE_BUDGET_H
 #define _TWHEEL_ENGINE_BUDGET_H
@@ -12,10 +17,11 @@
 
 /**
  * struct budget - how much longer a turn lasts
- * @entries: how many more entries it may work on; not above 0: it has ended
- * @end_ns: when it ends at the latest, ktime_get_ns()
+ * @entries: entries that the turn may still work on; the turn has ended at 0 or below
+ * @end_ns: when the turn ends at the latest, ktime_get_ns()
  *
- * Two limits, because the cost of an entry depends on the machine and on the load.
+ * There are two limits because the cost of an entry depends on the machine and on its
+ * load.
  */
 struct budget {
 	int entries;
@@ -28,8 +34,8 @@ static inline bool budget_is_spent(const struct budget *budget)
 }
 
 /*
- * The turn has worked on @nr entries.  The clock is read once in KTHREAD_BATCH
- * entries.  Returns whether the turn goes on.
+ * Charge @nr entries to the turn.  Return whether the turn goes on.  The clock is read
+ * once in KTHREAD_BATCH entries only.
  */
 static inline bool budget_spend(struct budget *budget, int nr)
 {
