@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A timeout: its state word, its place, and the page of places it is in
+ * A timeout: its state word, its place, and the page of places that it is in
  *
- * One atomic word per timeout decides every race.  Its phases and flags are named here
- * and nowhere else: all others ask and change the word by the functions below.
+ * One atomic word per timeout decides every race.  The phases and flags of the word are
+ * named in this file and nowhere else: all other files ask for a state, and change it, by
+ * the functions below.
+ *
+ * Locks: none is taken here.  A thread that holds no lock changes a published state by
+ * state_change() only.  The fields' guards stand at struct twheel_timeout.
  */
 #ifndef _TWHEEL_ENGINE_TIMEOUT_H
 #define _TWHEEL_ENGINE_TIMEOUT_H
@@ -23,7 +27,10 @@ enum twheel_phase {
 	PHASE_FREE,
 	PHASE_NEW,
 	PHASE_DEAD,
-	/* From here on an id names it; one comparison tells. */
+	/*
+	 * In the phases below, the timeout's id names it.  They come last, so that a
+	 * single comparison finds out.
+	 */
 	PHASE_QUEUED,
 	PHASE_ARMED,
 	PHASE_UNREAD,
@@ -31,11 +38,11 @@ enum twheel_phase {
 };
 
 #define STATE_PHASE		0x7ULL
-#define STATE_DRAINED		BIT_ULL(3)	/* its event says so */
+#define STATE_DRAINED		BIT_ULL(3)	/* the event is flagged as drained */
 #define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
 #define STATE_FIXED_DELAY	BIT_ULL(5)
-#define STATE_LIMITED		BIT_ULL(6)	/* repeats_left counts */
-#define STATE_OVERDUE		BIT_ULL(7)	/* was due when armed */
+#define STATE_LIMITED		BIT_ULL(6)	/* repeats_left is valid */
+#define STATE_OVERDUE		BIT_ULL(7)	/* was due when it was armed */
 #define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
 				 STATE_LIMITED)
 #define STATE_FLAGS		(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
@@ -46,17 +53,20 @@ enum twheel_phase {
 
 /**
  * struct twheel_timeout - a timeout, or the place for one
- * @state: atomic; see the banner
- * @deadline_ns: as asked for, may pass TWHEEL_TIME_NEVER.  While UNREAD: the one
- *	that expired.  Written by the armer while NEW, under lock after that.
- * @user_data: written by the armer while NEW
- * @node: link in the inbox (QUEUED, DEAD), in a chain of places (FREE, NEW)
- * @prev: link in the ready list (UNREAD), an index + 1; guarded by lock
+ * @state: atomic; its parts are described at enum twheel_phase
+ * @deadline_ns: as asked for; it may be later than TWHEEL_TIME_NEVER.  While UNREAD: the
+ *	deadline that has expired.  Written by the thread that arms while NEW, and
+ *	under &twheel_events.lock after that; read by any thread.
+ * @user_data: written by the thread that arms while NEW, constant until the place is FREE
+ * @node: link in the inbox (QUEUED, DEAD) or in a chain of places (FREE, NEW).  Belongs
+ *	to the thread that holds the chain.
+ * @prev: link in the ready list (UNREAD), an index + 1; &twheel_events.lock
  * @next: likewise
- * @fired_ns: clock when it became UNREAD, or the tick of the latest period that was
- *	settled since, see twheel_periods_settle(); guarded by lock
+ * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period
+ *	that was settled since then, see twheel_periods_settle(); &twheel_events.lock
  *
- * 40 bytes: what a one-shot needs.  The rest is in struct twheel_periodic.
+ * These 40 bytes are all that a one-shot needs.  A periodic timeout has the rest in
+ * struct twheel_periodic.
  */
 struct twheel_timeout {
 	atomic64_t state;
@@ -76,15 +86,16 @@ struct twheel_timeout {
 	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_timeout))
 
 /**
- * struct twheel_periodic - what periodic timeouts of a page need beside
- * @interval_ns: the period, not below a tick
- * @repeats_left: expirations to come, with STATE_LIMITED; of an UNREAD timeout those
- *	after deadline_ns, though some may have passed, see twheel_periods_unread()
- * @count: expirations in the unread event up to deadline_ns, likewise
- * @deliveries: events of this life that were read; saturates, as @count does
+ * struct twheel_periodic - the fields of a page's periodic timeouts
+ * @interval_ns: the period, not shorter than a tick
+ * @repeats_left: expirations to come; valid with STATE_LIMITED.  For an UNREAD timeout:
+ *	the expirations after deadline_ns, some of which may have passed, see
+ *	twheel_periods_unread()
+ * @count: expirations that the unread event stands for, up to deadline_ns; likewise
+ * @deliveries: events of this life that were read.  It saturates, as @count does.
  *
- * Made when the first timeout of the page is given an interval.  Guarded as
- * struct twheel_timeout.deadline_ns.
+ * It is allocated when the first timeout of the page gets an interval.  Each member has
+ * the guard of struct twheel_timeout.deadline_ns.
  */
 struct twheel_periodic {
 	u64 interval_ns[PLACES_PER_PAGE];
@@ -94,9 +105,10 @@ struct twheel_periodic {
 };
 
 /**
- * struct twheel_periodic_page - what two pages share
- * @half: of the page with an even number, and of the one after it
- * @nr_halves: how many of these are in use; &twheel_arena.mutex
+ * struct twheel_periodic_page - the periodic fields of two neighbouring pages of places
+ * @half: one for the page of places with an even number, one for the page after it;
+ *	guarded as struct twheel_periodic says
+ * @nr_halves: halves in use; &twheel_arena.mutex
  */
 struct twheel_periodic_page {
 	struct twheel_periodic half[2];
@@ -107,13 +119,15 @@ static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
 
 /**
  * struct twheel_page - a page of places
- * @periodic: set once, under &twheel_arena.mutex; NULL while no place needed it
+ * @periodic: set once, under &twheel_arena.mutex; NULL until a place needs it.  Read
+ *	without the lock.
  * @first_index: index of the first place; constant
- * @picked: twheel_arena_shrink() takes its places off the free list; the kthread's, as are
- *	the next three
- * @last_half: @periodic goes with it: the page beside it does not use the other half
- * @nr_found: how many of its places twheel_arena_shrink() has found there
- * @found: the latest one, which leads to those before
+ * @picked: twheel_arena_shrink() keeps the page's places off the free list.  Only the
+ *	kthread uses this member and the next three.
+ * @last_half: @periodic is freed together with the page, because the neighbouring page
+ *	does not use the other half
+ * @nr_found: how many of the page's places twheel_arena_shrink() has found
+ * @found: the place that it found last; each place links to the one found before
  * @timeout: the places
  */
 struct twheel_page {
@@ -130,10 +144,12 @@ static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
 static_assert(PLACES_PER_PAGE <= S16_MAX);
 
 /**
- * struct chain - timeouts linked by their node, to be put into a llist at once
- * @first: the latest one, NULL if there is none
- * @last: the end, with @first
- * @nr: how many
+ * struct chain - timeouts linked by their node, for adding to an llist at once
+ * @first: the timeout that was added last; NULL if there is none
+ * @last: the end of the chain; valid with @first
+ * @nr: how many timeouts there are
+ *
+ * A chain belongs to the thread that builds it, except for &twheel_arena.sifted.
  */
 struct chain {
 	struct llist_node *first;
@@ -143,7 +159,10 @@ struct chain {
 
 static inline u64 timeout_state(const struct twheel_timeout *t)
 {
-	/* Pairs with the release of whoever published the fields. */
+	/*
+	 * Pairs with the release of the thread that published the fields: ARM, REARM,
+	 * read, or the kthread.
+	 */
 	return atomic64_read_acquire(&t->state);
 }
 
@@ -162,13 +181,13 @@ static inline u32 state_gen(u64 state)
 	return state >> STATE_GEN_SHIFT;
 }
 
-/* The id that a timeout has in this state, whose place has this index. */
+/* The id of a timeout that is in this state, at the place with this index. */
 static inline u64 state_id(u64 state, u32 index)
 {
 	return (state & STATE_GEN) | index;
 }
 
-/* What a state says. */
+/* Questions about a state */
 
 static inline bool state_is_free(u64 state)
 {
@@ -230,27 +249,29 @@ static inline bool state_is_drained(u64 state)
 	return state & STATE_DRAINED;
 }
 
-/* A one-shot that has expired and was not read, which nearly all events are. */
+/* True for a one-shot that has expired and was not drained, as nearly all events are. */
 static inline bool state_is_plain_unread(u64 state)
 {
 	return (state & (STATE_PHASE | STATE_PERIODIC | STATE_DRAINED)) ==
 	       PHASE_UNREAD;
 }
 
-/* A user's business: pending, or with an event to be read. */
+/*
+ * True for a timeout that counts for the user: it pends, or its event waits to be read.
+ */
 static inline bool state_is_live(u64 state)
 {
 	return state_is_pending(state) || state_is_unread(state);
 }
 
-/* A periodic timeout that waits to be read keeps its room in the wheel. */
+/* True for an UNREAD timeout that keeps its room in the wheel for its next period. */
 static inline bool state_keeps_room(u64 state)
 {
 	return state_is_unread(state) && state_is_periodic(state) &&
 	       !state_is_drained(state);
 }
 
-/* The flags of a new life. */
+/* The flags with which a life begins */
 
 static inline u64 flags_once(bool overdue)
 {
@@ -263,7 +284,10 @@ static inline u64 flags_periodic(bool overdue, bool fixed_delay, bool limited)
 	       (fixed_delay ? STATE_FIXED_DELAY : 0) | (limited ? STATE_LIMITED : 0);
 }
 
-/* The next state of the same life, or of a new one with its flags. */
+/*
+ * The state after a transition.  A life goes from ARM or REARM to the end of the timeout,
+ * or to the next REARM.
+ */
 
 static inline u64 state_next(u64 state, enum twheel_phase phase, u64 flags)
 {
@@ -275,25 +299,25 @@ static inline u64 state_new(u64 state, u64 flags)
 	return state_next(state, PHASE_NEW, flags);
 }
 
-/* Into the inbox: after NEW. */
+/* NEW goes into the inbox. */
 static inline u64 state_published(u64 state)
 {
 	return state_next(state, PHASE_QUEUED, state & STATE_FLAGS);
 }
 
-/* Into the inbox again, with the flags of a new life. */
+/* The timeout goes into the inbox, or stays there, with the flags of a new life. */
 static inline u64 state_requeued(u64 state, u64 flags)
 {
 	return state_next(state, PHASE_QUEUED, flags);
 }
 
-/* The next period of the same life. */
+/* The timeout goes into the inbox for the next period of the same life. */
 static inline u64 state_continued(u64 state, bool overdue)
 {
 	return state_requeued(state, (state & STATE_LIFE) | flags_once(overdue));
 }
 
-/* Into the wheel, with a new sequence number: older entries become stale. */
+/* The timeout goes into the wheel.  Its new sequence number makes older entries stale. */
 static inline u64 state_placed(u64 state)
 {
 	u64 seq = (state + BIT_ULL(STATE_SEQ_SHIFT)) & STATE_SEQ;
@@ -301,13 +325,13 @@ static inline u64 state_placed(u64 state)
 	return (state & STATE_GEN) | seq | PHASE_ARMED | (state & STATE_FLAGS);
 }
 
-/* A new life that goes on with the entry of the old one. */
+/* A new life begins, and keeps the entry of the old one. */
 static inline u64 state_deferred(u64 state, u64 flags)
 {
 	return state_next(state, PHASE_ARMED, flags);
 }
 
-/* For the moment in which a holder of the lock changes the timeout's fields. */
+/* A holder of events.lock is about to change the fields. */
 static inline u64 state_rearming(u64 state)
 {
 	return state_next(state, PHASE_REARMING, 0);
@@ -323,7 +347,7 @@ static inline u64 state_drained(u64 state)
 	return state_unread(state) | STATE_DRAINED;
 }
 
-/* It waits for an edge from now on, though it was due when armed. */
+/* The timeout waits for the edge of a tick from now on, though it was due when armed. */
 static inline u64 state_not_overdue(u64 state)
 {
 	return state & ~STATE_OVERDUE;
@@ -334,19 +358,26 @@ static inline u64 state_dead(u64 state)
 	return state_next(state, PHASE_DEAD, 0);
 }
 
-/* G8: from now on the old id names nothing. */
+/*
+ * The place becomes free.  G8 stale ids are harmless: from now on the old id names
+ * nothing.
+ */
 static inline u64 state_freed(u64 state)
 {
 	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
 }
 
-/* Of a place that was never used, whose first generation is @gen. */
+/* The state of a place that was never used, with @gen as its first generation. */
 static inline u64 state_unused(u32 gen)
 {
 	return (u64)gen << STATE_GEN_SHIFT;
 }
 
-/* The one transition: true for whoever made it. */
+/*
+ * All races between threads end here.  G3 exactly one outcome: of all threads that try to
+ * change the same state, one gets true, and goes on with the timeout; the others look at
+ * the state again.
+ */
 static inline bool state_change(struct twheel_timeout *t, u64 from, u64 to)
 {
 	return atomic64_try_cmpxchg(&t->state, (s64 *)&from, to);
@@ -384,7 +415,10 @@ static inline u32 id_gen(u64 id)
 	return id >> STATE_GEN_SHIFT;
 }
 
-/* Of an entry's timeout, whose page may have been freed, its places with it. */
+/*
+ * The state of an entry's timeout.  @t is NULL if its page was removed; all its places
+ * were free then.
+ */
 static inline u64 timeout_state_or_free(const struct twheel_timeout *t)
 {
 	return t ? timeout_state(t) : PHASE_FREE;
