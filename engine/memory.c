@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that a wheel takes, and who pays for them
+ * Pages that a wheel allocates, and the user who is charged for them
  *
- * All memory that a user makes a wheel take is charged to that user, see user.c.  All of
- * it comes in whole pages: kmalloc() takes small things from pages that it shares, and one
- * small thing that is left would hold a page in which all others are free.
+ * All memory that a user makes a wheel allocate is charged to that user, see user.c.  All
+ * of it comes in whole pages.  kmalloc() would put small objects of many wheels into one
+ * page, and that page stays allocated as long as a single object in it lives.
  *
- * Locks: none.
+ * Locks: none.  The counters are atomic.
  */
 #include <linux/atomic.h>
 #include <linux/gfp.h>
@@ -17,14 +17,14 @@
 #include "user.h"
 
 /*
- * What users make us allocate is charged to their memory cgroup, and fails
- * where it would otherwise call for the OOM killer.
+ * The memory cgroup of the caller is charged as well.  An allocation that would otherwise
+ * call the OOM killer fails, and the caller gets -ENOMEM.
  */
 #define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
- * twheel_memory_charge() - count memory that a wheel is going to take
- * @memory: whose it is
+ * twheel_memory_charge() - charge memory before a wheel allocates it
+ * @memory: the wheel's account
  * @bytes: how much
  *
  * Context: any.
@@ -40,8 +40,8 @@ int twheel_memory_charge(struct twheel_memory *memory, size_t bytes)
 }
 
 /**
- * twheel_memory_uncharge() - count memory that a wheel has given back
- * @memory: whose it was
+ * twheel_memory_uncharge() - take back the charge for memory that a wheel has freed
+ * @memory: the wheel's account
  * @bytes: how much
  *
  * Context: any.
@@ -53,8 +53,8 @@ void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes)
 }
 
 /**
- * twheel_page_get() - take a page, zeroed, and charge it
- * @memory: who pays
+ * twheel_page_get() - allocate a zeroed page and charge it
+ * @memory: the account to charge
  * @page: out: the page
  *
  * Context: process; sleeps.
@@ -74,8 +74,8 @@ int twheel_page_get(struct twheel_memory *memory, void **page)
 }
 
 /**
- * twheel_page_put() - free a page that twheel_page_get() gave
- * @memory: who paid
+ * twheel_page_put() - free a page of twheel_page_get() and take back its charge
+ * @memory: the account that was charged
  * @page: the page
  *
  * Context: any.
@@ -86,11 +86,11 @@ void twheel_page_put(struct twheel_memory *memory, void *page)
 	twheel_memory_uncharge(memory, PAGE_SIZE);
 }
 
-/* Up to this size it is worth a try to have it contiguous. */
+/* Up to this size, try contiguous pages first: they need no mapping of their own. */
 #define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
 
 /**
- * twheel_area_alloc() - take several pages, zeroed, and charge nobody
+ * twheel_area_alloc() - allocate several zeroed pages without a charge
  * @size: bytes
  *
  * Context: process; sleeps.
@@ -109,11 +109,13 @@ void *twheel_area_alloc(size_t size)
 }
 
 /**
- * twheel_area_free() - free what twheel_area_alloc() or twheel_area_get() gave
+ * twheel_area_free() - free an area of twheel_area_alloc() or twheel_area_get()
  * @area: the pages; NULL for none
  * @size: bytes, as they were asked for
  *
- * Context: any but interrupts other than softirq.
+ * The charge of twheel_area_get() remains: the caller takes it back.
+ *
+ * Context: any but hard interrupts.
  */
 void twheel_area_free(void *area, size_t size)
 {
@@ -124,8 +126,8 @@ void twheel_area_free(void *area, size_t size)
 }
 
 /**
- * twheel_area_get() - take several pages, zeroed, and charge them
- * @memory: who pays
+ * twheel_area_get() - allocate several zeroed pages and charge them
+ * @memory: the account to charge
  * @size: bytes
  * @area: out: the pages
  *

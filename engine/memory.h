@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages that a wheel takes, and who pays for them
+ * Pages that a wheel allocates, and the user who is charged for them
  */
 #ifndef _TWHEEL_ENGINE_MEMORY_H
 #define _TWHEEL_ENGINE_MEMORY_H
@@ -10,9 +10,9 @@
 struct twheel_user;
 
 /**
- * struct twheel_memory - who pays
- * @user: whose wheel it is; constant
- * @charged: bytes that its user was charged for it; atomic
+ * struct twheel_memory - the account of a wheel's memory
+ * @user: the user who opened the wheel and is charged; constant
+ * @charged: bytes charged to @user for this wheel; atomic
  */
 struct twheel_memory {
 	struct twheel_user *user;
