@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that are found by number, in two loads
+ * Pages that are found by their number, in two loads
  *
- * Readers look a page up under RCU.  The table grows by replacement: the old table is freed
- * after a grace period.
+ * Any thread looks a page up under RCU.  When the table is full, a larger one replaces
+ * it, and the old table is freed after a grace period.
  *
- * Locks: &twheel_pages.mutex, which the caller holds to change a table.
+ * Locks: &twheel_pages.mutex, which the caller holds to change a table.  Look-ups take
+ * none.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>
@@ -40,7 +41,7 @@ static struct twheel_table *pages_table(const struct twheel_pages *pages)
 	return rcu_dereference_protected(pages->table, lockdep_is_held(pages->mutex));
 }
 
-/* A table with room for more, in place of one that is full or not there. */
+/* Replace the table by one of twice the size, or make the first one. */
 static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 		      struct twheel_table *old)
 	__must_hold(pages->mutex)
@@ -63,16 +64,15 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 }
 
 /**
- * twheel_pages_add() - put a page at the end of a table
+ * twheel_pages_add() - add a page at the end of a table
  * @pages: the table
- * @memory: who pays when the table grows
- * @page: the page; NULL for none
+ * @memory: the account to charge when the table grows
+ * @page: the page; NULL for a number without a page
  *
  * Context: process; sleeps; under @pages->mutex.
  * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
-int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
-			    void *page)
+int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)
 	__must_hold(pages->mutex)
 {
 	struct twheel_table *table = pages_table(pages);
@@ -91,12 +91,12 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
 }
 
 /**
- * twheel_pages_set() - put a page where there was none, or none where there was one
+ * twheel_pages_set() - put a page at a number, or take the page away
  * @pages: the table
- * @nr: the page's number
- * @page: the page, NULL for none
+ * @nr: the number, which the table has
+ * @page: the new page; NULL for none
  *
- * A page that was there may be in use until a grace period has passed.
+ * Other threads may use the page that was there until a grace period has passed.
  *
  * Context: process; under @pages->mutex.
  */
@@ -108,14 +108,16 @@ void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 }
 
 /**
- * twheel_pages_free() - free a table and all its pages, uncharged
- * @pages: the table, which nobody else uses any more
+ * twheel_pages_free() - free a table and all its pages at the last close
+ * @pages: the table, which no other thread uses any more
+ *
+ * The charges remain: twheel_destroy() takes back all of a wheel at once.
  *
  * Context: process; sleeps.
  */
 void twheel_pages_free(struct twheel_pages *pages)
 {
-	/* The last close: nobody else is left. */
+	/* The last close needs neither the mutex nor RCU. */
 	struct twheel_table *table = rcu_dereference_raw(pages->table);
 	u32 i;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages that are found by number, in two loads
+ * Pages that are found by their number, in two loads
  */
 #ifndef _TWHEEL_ENGINE_PAGES_H
 #define _TWHEEL_ENGINE_PAGES_H
@@ -14,10 +14,11 @@ struct mutex;
 struct twheel_memory;
 
 /**
- * struct twheel_table - from number to page
- * @rcu: for freeing it
- * @size: bytes that it takes, a multiple of a page
- * @page: the pages below struct twheel_pages.nr, NULL for one that was freed
+ * struct twheel_table - the pages by number
+ * @rcu: for freeing the table
+ * @size: bytes that the table takes, a multiple of a page; constant
+ * @page: the pages below struct twheel_pages.nr; NULL for a page that was freed.  Written
+ *	under &twheel_pages.mutex, read under RCU.
  */
 struct twheel_table {
 	struct rcu_head rcu;
@@ -27,9 +28,9 @@ struct twheel_table {
 
 /**
  * struct twheel_pages - pages that are found by number
- * @table: RCU, replaced under @mutex
- * @nr: pages in @table; written under @mutex, released
- * @mutex: &twheel_arena.mutex, constant
+ * @table: NULL until the first page is added; replaced under @mutex, read under RCU
+ * @nr: pages in @table; written under @mutex with a release, read without it
+ * @mutex: &twheel_arena.mutex; constant
  */
 struct twheel_pages {
 	struct twheel_table __rcu *table;
@@ -37,7 +38,10 @@ struct twheel_pages {
 	struct mutex *mutex;
 };
 
-/* A page whose number is in the table; NULL if it was freed. */
+/*
+ * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
+ * read section.
+ */
 static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
 	struct twheel_table *table;
@@ -48,8 +52,9 @@ static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 }
 
 /*
- * G7: a timeout is found in two loads, whatever pends.  NULL beyond the end, and
- * for a page that was freed.
+ * Find a page by any number.  Return NULL if there is no such page, or if it was freed.
+ * G7 cost does not grow: a page is found in two loads, however many there are.  The
+ * caller is in an RCU read section.
  */
 static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
@@ -62,8 +67,7 @@ static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 	return pages_get(pages, array_index_nospec(nr, nr_pages));
 }
 
-int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory,
-			    void *page)
+int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)
 	__must_hold(pages->mutex);
 void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 	__must_hold(pages->mutex);
