@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What time it is on a wheel's clock, and what a tick is
+ * The time on a wheel's clock, and its division into ticks
  *
- * Locks: none.  A wheel's clock is constant once the wheel has started, but for the time of
- * TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes.
+ * Locks: none.  A wheel's clock is constant once the wheel has started.  The only
+ * exception is the time of TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes under
+ * control.mutex, and which all other threads read without it.
  */
 #include <linux/math64.h>
 #include <linux/nsproxy.h>
@@ -16,14 +17,15 @@
 #include "clock.h"
 
 /**
- * twheel_namespace_offset_ns() - how far a clock is ahead in the caller's time namespace
+ * twheel_namespace_offset_ns() - the offset of a clock in the caller's time namespace
  * @kind: enum twheel_clock
  *
  * A wheel lives in the time namespace of the process that set it up, or that armed its
  * first timeout.
  *
  * Context: process.
- * Return: nanoseconds that the caller's clock is ahead of the machine's; may be below 0.
+ * Return: nanoseconds by which the caller's clock is ahead of the machine's; may be
+ * negative.
  */
 s64 twheel_namespace_offset_ns(u32 kind)
 {
@@ -39,7 +41,7 @@ s64 twheel_namespace_offset_ns(u32 kind)
 }
 
 /**
- * twheel_now() - what time it is
+ * twheel_now() - read a wheel's clock
  * @clock: the wheel's clock
  *
  * Context: any.
@@ -62,12 +64,11 @@ u64 twheel_now(const struct twheel_clockwork *clock)
 }
 
 /**
- * twheel_edge_ns() - when the present tick began
+ * twheel_edge_ns() - find the edge at which the present tick began
  * @clock: the wheel's clock
  *
  * Context: any.
- * Return: nanoseconds on the wheel's clock: the latest edge between two ticks that has
- * passed.
+ * Return: nanoseconds on the wheel's clock: the latest edge that has passed.
  */
 u64 twheel_edge_ns(const struct twheel_clockwork *clock)
 {
@@ -75,11 +76,11 @@ u64 twheel_edge_ns(const struct twheel_clockwork *clock)
 }
 
 /**
- * twheel_clock_id() - the clock that the hrtimer runs on
+ * twheel_clock_id() - the clock that a wheel's hrtimer runs on
  * @clock: the wheel's clock
  *
  * Context: any.
- * Return: a CLOCK_* that hrtimer_setup() takes.
+ * Return: a CLOCK_* for hrtimer_setup().
  */
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
 {
@@ -91,6 +92,6 @@ clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
 	case TWHEEL_CLOCK_TAI:
 		return CLOCK_TAI;
 	default:
-		return CLOCK_MONOTONIC;	/* not used by the virtual clock */
+		return CLOCK_MONOTONIC;	/* a virtual clock starts no hrtimer */
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What time it is on a wheel's clock, and what a tick is
+ * The time on a wheel's clock, and its division into ticks
  */
 #ifndef _TWHEEL_ENGINE_CLOCK_H
 #define _TWHEEL_ENGINE_CLOCK_H
@@ -14,15 +14,17 @@
 #define WAKE_NOW		0ULL
 
 /**
- * struct twheel_clockwork - what time it is, and what a tick is
- * @kind: enum twheel_clock.  All but @virtual_now_ns: written under
- *	&twheel_control.mutex before &twheel_control.started, constant after
- * @tick_ns: granularity
- * @offset_ns: how far the wheel's clock is ahead of the machine's, by its time
+ * struct twheel_clockwork - a wheel's clock and its tick
+ * @kind: enum twheel_clock.  All members but @virtual_now_ns are written under
+ *	&twheel_control.mutex before &twheel_control.started is set, and are constant
+ *	after that.
+ * @tick_ns: length of a tick
+ * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
  *	namespace
- * @max_tick: later than any tick there is: what never expires
- * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under
- *	&twheel_control.mutex
+ * @max_tick: later than any tick that a clock reaches; the tick of a timeout that never
+ *	expires
+ * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under &twheel_control.mutex,
+ *	read without it
  */
 struct twheel_clockwork {
 	u32 kind;
@@ -32,6 +34,7 @@ struct twheel_clockwork {
 	u64 virtual_now_ns;
 };
 
+/* The sum of two times, TWHEEL_TIME_NEVER at most. */
 static inline u64 time_add(u64 a_ns, u64 b_ns)
 {
 	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
@@ -39,7 +42,10 @@ static inline u64 time_add(u64 a_ns, u64 b_ns)
 	return a_ns + b_ns;
 }
 
-/* G1: the first tick at or after a deadline; rounding goes up, here only. */
+/*
+ * The tick in which a deadline falls due.  G1 never early: the first tick whose edge is
+ * at or after the deadline.  Deadlines are rounded here and nowhere else.
+ */
 static inline u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
 {
 	if (deadline_ns >= TWHEEL_TIME_NEVER)
@@ -48,9 +54,9 @@ static inline u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadli
 }
 
 /*
- * When a tick has gone by.  The last one before TWHEEL_TIME_NEVER is cut short by it,
- * unless it ends just then: its edge is no time of any clock, and what is due in it
- * never expires.
+ * The edge of a tick: the time at which its timeouts expire.  The edge of the last tick
+ * may be later than TWHEEL_TIME_NEVER.  No clock reaches that edge, so a timeout that is
+ * rounded up to it never expires.
  */
 static inline u64 tick_edge_ns(const struct twheel_clockwork *clock, u64 tick)
 {
