@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When the kthread runs, and who is woken
+ * When the kthread runs, and which waiters are woken
  *
- * wake.at_ns says when the kthread runs next.  An ARM wakes nobody unless the kthread has to
- * run earlier than that.  The hrtimer, or a turn at once, follow from it.
+ * wake.at_ns says when the kthread runs next.  An ARM wakes the kthread only if its
+ * timeout is due earlier than that.  twheel_wake_program() sets the hrtimer to that time,
+ * or asks for a turn with the kthread if the time has come.
  *
- * Locks: wake.lock.  Under it the lock of the user's queue is taken (user.c), and those of
- * the hrtimer and of the kthread's work.  Readers, pollers and callers that wait for a pass
- * are woken under no lock.
+ * Locks: wake.lock makes wake.at_ns, the hrtimer and the requests for passes agree.  It
+ * is a plain spinlock because the softirq does not take it.  Under it,
+ * twheel_turn_request() takes the lock of the user's queue (user.c), which the softirq
+ * takes as well, and hrtimer_start() takes that of the hrtimer's base.  ADVANCE and DRAIN
+ * hold control.mutex when they come here.  Readers, pollers and callers that wait for a
+ * pass are woken under none of the engine's locks.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>
@@ -28,17 +32,17 @@
 #include "user.h"
 #include "wake.h"
 
-/* wake.at_ns as the machine counts.  It is later than now, and so not below 0. */
+/* wake.at_ns on the machine's clock.  It is later than now, and so it is not negative. */
 static ktime_t wake_expiry(const struct twheel *tw)
 {
 	return ns_to_ktime(min_t(u64, tw->wake.at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
 /**
- * twheel_wake_program() - make the hrtimer, or the kthread at once, follow from wake.at_ns
+ * twheel_wake_program() - set the hrtimer, or ask for a turn, as wake.at_ns says
  * @tw: the wheel
  *
- * Context: any but interrupts; under &twheel_wake.lock.
+ * Context: process or kthread; under &twheel_wake.lock.
  */
 void twheel_wake_program(struct twheel *tw)
 	__must_hold(&tw->wake.lock)
@@ -51,9 +55,9 @@ void twheel_wake_program(struct twheel *tw)
 	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(&tw->clock)))
 		twheel_turn_request(&tw->wake.turn);
 	else if (tw->clock.kind == TWHEEL_CLOCK_VIRTUAL)
-		return;	/* ADVANCE will see to it */
+		return;	/* ADVANCE asks for the pass */
 	else if (tw->wake.at_ns == WAKE_NEVER)
-		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 */
+		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 silent when idle */
 	else
 		hrtimer_start(&tw->wake.timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
 }
@@ -63,14 +67,14 @@ void twheel_wake_program(struct twheel *tw)
  * @tw: the wheel
  * @edge_ns: when, on the wheel's clock; WAKE_NOW for at once
  *
- * Context: any but interrupts.
+ * Context: process or kthread; takes &twheel_wake.lock.
  */
 void twheel_wake_at(struct twheel *tw, u64 edge_ns)
 {
 	spin_lock(&tw->wake.lock);
 	if (edge_ns < tw->wake.at_ns) {
 		WRITE_ONCE(tw->wake.at_ns, edge_ns);
-		/* A pass looks at it when it ends. */
+		/* A pass that is going on looks at wake.at_ns when it ends. */
 		if (!tw->wake.passing)
 			twheel_wake_program(tw);
 	}
@@ -78,46 +82,39 @@ void twheel_wake_at(struct twheel *tw, u64 edge_ns)
 }
 
 /**
- * twheel_wake_for() - have the kthread run when something is due
- * @tw: the wheel, whose wake_is_too_late()
- * @due_ns: when, or WAKE_NOW
+ * twheel_wake_for() - have the kthread run when a timeout is due
+ * @tw: the wheel, for which wake_is_too_late() was true
+ * @due_ns: when the timeout is due; WAKE_NOW if it was due when armed
  *
- * Context: any but interrupts.
+ * Context: process or kthread; takes &twheel_wake.lock.
  */
 void twheel_wake_for(struct twheel *tw, u64 due_ns)
 {
 	twheel_wake_at(tw, tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, due_ns)));
 }
 
-/*
- * G5 bounded interrupt work: this is all that runs in softirq, whatever pends.
- */
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
-{
-	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
-
-	twheel_turn_request(&tw->wake.turn);
-	return HRTIMER_NORESTART;
-}
-
 /**
- * twheel_wake_waiters() - wake the readers and pollers
+ * twheel_wake_waiters() - wake readers and pollers
  * @wake: the wheel's
- * @events: what has become ready, EPOLL*
- * @nr: how much of it there is; 0 for something that concerns all of them
+ * @events: EPOLL* bits that have become true
+ * @nr: how many events or places there are; 0 to wake all
  *
- * Of the waiters that wait exclusively (EPOLLEXCLUSIVE) only @nr wake up.
+ * Only @nr of the exclusive waiters (EPOLLEXCLUSIVE) are woken.
  *
- * Context: any; under none of the wheel's locks, since it runs the callbacks of epoll.
+ * Context: process or kthread; under none of the engine's locks, since the callbacks of
+ * epoll take locks of their own and may take long.
  */
 void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr)
 {
-	/* Pairs with poll_wait() and wait_event(): they look after queueing. */
+	/*
+	 * Pairs with poll_wait() and wait_event(): a waiter queues first and looks for
+	 * events after that.
+	 */
 	if (wq_has_sleeper(&wake->waiters))
 		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
 }
 
-/* Ask for a whole pass that begins from now on; returns its number. */
+/* Ask for a pass that begins after this call.  Return the number of that pass. */
 static u64 pass_request(struct twheel *tw)
 {
 	u64 wanted;
@@ -133,15 +130,16 @@ static u64 pass_request(struct twheel *tw)
 
 static bool pass_is_done(const struct twheel_wake *wake, u64 wanted)
 {
-	/* Pairs with the release in pass_end(): what that pass did is seen. */
+	/* Pairs with the release in pass_end(): the caller sees all that the pass did. */
 	return smp_load_acquire(&wake->passes_done) >= wanted;
 }
 
 /**
- * twheel_pass_wait() - wait for a whole pass that begins from now on
+ * twheel_pass_wait() - wait until a pass has begun and ended
  * @tw: the wheel, which has started
  *
- * Context: process; sleeps.
+ * Context: process; sleeps.  ADVANCE and DRAIN hold &twheel_control.mutex, which the
+ * kthread never takes.
  * Return: 0, or -ERESTARTSYS by a signal.
  */
 int twheel_pass_wait(struct twheel *tw)
@@ -153,12 +151,14 @@ int twheel_pass_wait(struct twheel *tw)
 }
 
 /**
- * twheel_pass_wait_killable() - wait for a whole pass that begins from now on
+ * twheel_pass_wait_killable() - wait for a pass that frees memory
  * @tw: the wheel, which has started
  *
- * The pass frees the places of all timeouts that were cancelled in the inbox before.
+ * ARM and REARM call it when they lack a place or room.  The pass begins after the call
+ * and empties the inbox.  So when the wait ends without an error, the places and the room
+ * of all timeouts that had been cancelled in the inbox before the call are free again.
  *
- * Context: process; sleeps.
+ * Context: process; sleeps; under none of the engine's locks.
  * Return: 0, or -EINTR by a fatal signal.
  */
 int twheel_pass_wait_killable(struct twheel *tw)
@@ -169,11 +169,23 @@ int twheel_pass_wait_killable(struct twheel *tw)
 	       -EINTR : 0;
 }
 
+/*
+ * G5 bounded interrupt work: the softirq asks for a turn and does nothing else, however
+ * many timeouts are due.
+ */
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
+
+	twheel_turn_request(&tw->wake.turn);
+	return HRTIMER_NORESTART;
+}
+
 /**
- * twheel_wake_init() - begin with nothing that anybody has to wake up for
- * @wake: when the kthread runs
+ * twheel_wake_init() - prepare a wheel for which the kthread never has to run
+ * @wake: the wheel's
  *
- * Context: any.
+ * Context: process, before the wheel is published.
  */
 void twheel_wake_init(struct twheel_wake *wake)
 {
@@ -184,10 +196,10 @@ void twheel_wake_init(struct twheel_wake *wake)
 }
 
 /**
- * twheel_wake_start() - make the hrtimer, and choose the kthread
+ * twheel_wake_start() - prepare the hrtimer, and choose the kthread
  * @tw: the wheel, whose clock is final
  *
- * Context: process.
+ * Context: process; under &twheel_control.mutex, before the wheel has started.
  */
 void twheel_wake_start(struct twheel *tw)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * When the kthread runs, and who is woken
+ * When the kthread runs, and which waiters are woken
  */
 #ifndef _TWHEEL_ENGINE_WAKE_H
 #define _TWHEEL_ENGINE_WAKE_H
@@ -18,19 +18,22 @@
 struct twheel;
 
 /**
- * struct twheel_wake - when the kthread runs, and who waits
- * @lock: guards the next ones, and starting @timer; also &twheel_shrink.wanted
- * @at_ns: when the kthread runs next; read without the lock to see whether a new
- *	timeout is earlier
- * @passing: a pass is going on, which looks at @at_ns when it ends
- * @closing: @timer and &twheel_shrink.work must not be started any more
- * @drain_wanted: the next pass is to drain
- * @passes_wanted: the number of the latest pass that somebody asked for
- * @passes_done: the number of the latest of these passes that began and ended
- * @pass_waiters: callers that wait for a pass to end
- * @waiters: readers and pollers
- * @timer: fires at @at_ns
- * @turn: the wheel's turn with the kthread
+ * struct twheel_wake - when the kthread runs, and its waiters
+ * @lock: serialises all that decides when the kthread runs: these members must agree with
+ *	each other and with @timer
+ * @at_ns: when the kthread runs next; written under @lock, read without it to find out
+ *	whether a new timeout is earlier
+ * @passing: a pass is going on, and will look at @at_ns when it ends; @lock
+ * @closing: the last close has begun: @timer and &twheel_shrink.work are not started any
+ *	more; @lock, also read without it
+ * @drain_wanted: the next pass drains the wheel; @lock
+ * @passes_wanted: number of the latest pass that a caller asked for; @lock
+ * @passes_done: number of the latest of these passes that began and ended; written under
+ *	@lock with a release, read without it
+ * @pass_waiters: callers that wait for a pass to end; guarded by its own lock
+ * @waiters: readers and pollers; guarded by its own lock
+ * @timer: fires at @at_ns; started under @lock
+ * @turn: the wheel's turn with the kthread, see struct twheel_turn
  */
 struct twheel_wake {
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -47,12 +50,17 @@ struct twheel_wake {
 };
 
 /*
- * Something was put into the inbox that is due at @due_ns (WAKE_NOW if it was
- * due when armed).  Nobody is woken if the kthread runs by then anyway.
+ * Return whether the kthread would run too late for a timeout that the caller has put
+ * into the inbox, and that is due at @due_ns (WAKE_NOW if it was due when armed).  The
+ * caller then calls twheel_wake_for().  A timeout wakes nobody if the kthread runs early
+ * enough anyway.
  *
- * The llist_add before us is a full barrier, as is the llist_del_all in
- * pass_begin() after it has set wake.at_ns to WAKE_NEVER: either we see that, or
- * the pass sees what we added.
+ * The caller first adds to the inbox and then reads wake.at_ns.  pass_begin() first sets
+ * wake.at_ns to WAKE_NEVER and then empties the inbox.  Both have a full barrier in
+ * between: llist_add_batch() in the caller, or atomic_inc_return() of inbox.nr_requeued
+ * if REARM has left its timeout in the inbox; llist_del_all() in pass_begin().  So either
+ * the caller reads WAKE_NEVER here, or the time that a later call has set, or the pass
+ * finds the timeout.
  */
 static inline bool wake_is_too_late(const struct twheel_wake *wake, u64 due_ns)
 {
