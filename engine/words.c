@@ -2,8 +2,10 @@
 /*
  * The pages of words that make up the refresh table
  *
- * Locks: &twheel_arena.mutex, held by all who add or remove a page of words.  Under it a page
- * of words is locked while it comes or goes.
+ * Locks: the caller holds arena.mutex to add, replace or remove a page of words.  It is a
+ * mutex because pages are allocated under it.  Under arena.mutex, twheel_words_set()
+ * takes the page lock of the page that users saw so far, and, after it has released that,
+ * the locks of the mapping and of the page tables.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -22,11 +24,11 @@
  * @words: the refresh table
  * @nr: the page's number
  *
- * Context: process; under &twheel_arena.mutex, and while it is held the page stays.
- * Return: the page, or NULL where there is none.
+ * Context: process; under &twheel_arena.mutex, so that the page stays.
+ * Return: the page, or NULL if there is none.
  */
 void *twheel_words_page(struct twheel_words *words, u32 nr)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(words->pages.mutex)
 {
 	void *page;
 
@@ -37,14 +39,18 @@ void *twheel_words_page(struct twheel_words *words, u32 nr)
 }
 
 /**
- * twheel_words_set() - put a page of words where there was none, or none where there was one
+ * twheel_words_set() - put a page of words at a number, or take the page away
  * @tw: the wheel
- * @nr: the page's number
- * @page: the page, NULL for none
+ * @nr: the page's number, which the table has
+ * @page: the new page; NULL for none
  *
- * What users see there changes.  A fault keeps the page that it finds locked until the
- * page is in the user's page table, see twheel_words_lock(): so the fault either finds the
- * new page, or the old one is taken from the user here.
+ * From then on users see the new page, or the hole if @page is NULL.  The old page must
+ * not stay in any page table.  A page fault may have found the old page just now, and be
+ * about to map it.  The fault keeps that page locked from the moment at which it has
+ * checked the table until the page is mapped, see twheel_words_lock().  This function
+ * changes the table under the same page lock, and removes the old page from all page
+ * tables after that.  So either the fault finds the new page, or it has mapped the old
+ * one before that is removed.
  *
  * Context: process; sleeps; under &twheel_arena.mutex.
  */
@@ -61,9 +67,9 @@ void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 }
 
 /**
- * twheel_words_add() - make sure of a page of words, where there is a number for it or at the end
+ * twheel_words_add() - make sure that there is a page of words at a number
  * @tw: the wheel
- * @nr: the page's number
+ * @nr: the page's number, which the table has, or the one after its last
  *
  * Context: process; sleeps; under &twheel_arena.mutex.
  * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
@@ -90,7 +96,7 @@ int twheel_words_add(struct twheel *tw, u32 nr)
 }
 
 /**
- * twheel_words_provide() - make sure of the words of a page of places
+ * twheel_words_provide() - make sure that all places of a page have words
  * @tw: the wheel
  * @first_index: the index of the page's first place
  *
@@ -110,8 +116,10 @@ int twheel_words_provide(struct twheel *tw, u32 first_index)
 }
 
 /**
- * twheel_words_free() - free the refresh table, uncharged
- * @words: the table, which nobody has mapped any more
+ * twheel_words_free() - free the refresh table at the last close
+ * @words: the table, which no user has mapped any more
+ *
+ * The charges remain: twheel_destroy() takes back all of a wheel at once.
  *
  * Context: process; sleeps.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The words of the refresh table: a deadline that its user moves by a store
+ * The words of the refresh table, by which users move deadlines with a store
  */
 #ifndef _TWHEEL_ENGINE_WORDS_H
 #define _TWHEEL_ENGINE_WORDS_H
@@ -19,23 +19,26 @@
 struct twheel;
 
 /*
- * The refresh table: a word per index, in pages of their own that users map.
- * They write there whenever they like; we read a word once, and believe it only
- * where it names the timeout's generation and moves it later.
+ * The refresh table has one word for each index, in pages that users map.  A user may
+ * store into a word at any time.  So the engine reads a word once, and follows it only if
+ * the word has the generation of the timeout, and only to a later deadline.
  */
 #define WORDS_PER_PAGE		(PAGE_SIZE / sizeof(u64))
 
 /**
  * struct twheel_words - the refresh table
- * @pages: pages of words, by index / WORDS_PER_PAGE; none until the table is mapped.
- *	A page is there as long as some place has its word in it.
- * @made: the table was mapped, and each place has a word before it is used;
- *	&twheel_arena.mutex
- * @hole: the page that users see where @pages has none.  It belongs to this wheel's
- *	users alone, so a store through a stale id does no harm.  Constant once the
- *	table was mapped.
- * @mapping: the mapping by which users have mapped the table
- * @work: gives back pages that no place needs
+ * @pages: pages of words, by index / WORDS_PER_PAGE; empty until the table is mapped for
+ *	the first time.  A page of words exists as long as a page of places has its
+ *	words in it.  Guarded as struct twheel_pages says.
+ * @made: the table was mapped, and from then on each place gets its word before it is
+ *	used; written under &twheel_arena.mutex, read without it by the kthread
+ * @hole: the page that users see if @pages has none.  Only the users of this wheel see
+ *	it, and the engine never reads it, so a store through a stale id does no harm.
+ *	Set under &twheel_arena.mutex when the table is first mapped, constant after
+ *	that.
+ * @mapping: the address space through which users map the table; constant once the file
+ *	is open
+ * @work: frees the pages of words that no place needs; queued by twheel_refresh_shrink()
  */
 struct twheel_words {
 	struct twheel_pages pages;
@@ -45,6 +48,7 @@ struct twheel_words {
 	struct work_struct work;
 };
 
+/* Find the word of an index, or NULL.  The caller is in an RCU read section. */
 static inline u64 *word_at(struct twheel_words *words, u32 index)
 {
 	u64 *word = pages_at(&words->pages, index / WORDS_PER_PAGE);
@@ -53,15 +57,17 @@ static inline u64 *word_at(struct twheel_words *words, u32 index)
 }
 
 /*
- * A life begins: what was stored for an earlier one is not for this one.  Those
- * who store through an id see by the generation whether it is still good.
+ * Begin a life with a word that asks for nothing.  A store for an earlier life of the
+ * place must not move this one.  G8 stale ids are harmless: the word now has the
+ * generation of the new id, so a user who stores through an older id can see that the id
+ * is stale.
  */
 static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
 			      u64 state)
 {
 	u64 *word;
 
-	/* A table that comes later begins with what there is then. */
+	/* If the table is made later, words_begin() writes the word. */
 	if (!READ_ONCE(words->pages.nr))
 		return;
 	rcu_read_lock();
@@ -72,8 +78,9 @@ static inline void word_begin(struct twheel_words *words, const struct twheel_ti
 }
 
 /*
- * The deadline in force: as armed, or later, as refreshed.  G8: a store through
- * a stale id names another generation, and is not looked at.
+ * Return the deadline in force: the deadline as armed, or a later one that a user has
+ * stored.  G8 stale ids are harmless: a store through a stale id has another generation,
+ * and is ignored.  The caller holds events.lock, which counts as an RCU read section.
  */
 static inline u64 timeout_deadline_ns(struct twheel_words *words,
 				      const struct twheel_timeout *t,
@@ -92,12 +99,12 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words,
 	if ((word_ns ^ state_gen(state)) & TWHEEL_REFRESH_GEN_MASK)
 		return deadline_ns;
 	word_ns &= ~(u64)TWHEEL_REFRESH_GEN_MASK;
-	/* All above the end of time is the end of time, here as in ARM. */
+	/* A time after the end of time means the end of time, as it does in ARM. */
 	return max(deadline_ns, min(word_ns, TWHEEL_TIME_NEVER));
 }
 
 void *twheel_words_page(struct twheel_words *words, u32 nr)
-	__must_hold(&tw->arena.mutex);
+	__must_hold(words->pages.mutex);
 void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	__must_hold(&tw->arena.mutex);
 int twheel_words_add(struct twheel *tw, u32 nr)
