@@ -2,11 +2,16 @@
 /*
  * The arena: the places of timeouts
  *
- * A place is taken from the free list, and goes back to it when its timeout has ended.
- * Where no place is free, a page of places is added; shrink.c gives pages back.
+ * ARM takes a place from the free list.  The place goes back to that list when its
+ * timeout has ended.  When no place is free, ARM adds a page of places; shrink.c removes
+ * pages after a burst.
  *
- * Locks: arena.mutex for growing and shrinking, a mutex because it allocates and charges.
- * arena.free_lock, a spinlock, for taking free places; nothing is taken under it.
+ * Locks: arena.mutex serialises adding pages of places and of periodic fields.  It is a
+ * mutex because pages are allocated and charged under it.  mmap() takes it under
+ * mmap_lock, so nothing under it may touch user memory.  arena.free_lock, a spinlock,
+ * serialises taking free places; no other lock is taken under it.  A caller waits for the
+ * kthread under neither.  The locks that a page of words needs under arena.mutex are
+ * named in words.c.
  */
 #include <linux/atomic.h>
 #include <linux/gfp.h>
@@ -28,23 +33,7 @@
 #include "wake.h"
 #include "words.h"
 
-/**
- * twheel_arena_init() - begin without a place
- * @arena: the arena
- *
- * Context: any.
- */
-void twheel_arena_init(struct twheel_arena *arena)
-{
-	mutex_init(&arena->mutex);
-	spin_lock_init(&arena->free_lock);
-	init_llist_head(&arena->freed);
-	arena->places.mutex = &arena->mutex;
-	/* Generations begin at 1, so that no id is 0. */
-	arena->first_gen = 1;
-}
-
-/* Put a page where one was freed, or at the end. */
+/* Put a page at the number of a page that was removed, or at the end of the table. */
 static int arena_add(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->arena.mutex)
 {
@@ -59,13 +48,16 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 		twheel_pages_set(&tw->arena.places, nr, page);
 		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
-	/* Pairs with shrink_begin(), which counts this page, or is overruled. */
+	/*
+	 * Pairs with the barrier in shrink_begin(): either shrink_begin() counts this
+	 * page, or the store below comes after its own and overrides it.
+	 */
 	smp_mb();
 	WRITE_ONCE(tw->shrink.below, U32_MAX);
 	return 0;
 }
 
-/* Make a chain of all places of a new page, in the state of places never used. */
+/* Link all places of a new page, each in the state of a place that was never used. */
 static void page_fill(struct twheel_page *page, u32 first_index, u64 state)
 {
 	struct twheel_timeout *t = page->timeout;
@@ -80,7 +72,7 @@ static void page_fill(struct twheel_page *page, u32 first_index, u64 state)
 	last->node.next = NULL;
 }
 
-/* Add a page of places to the free ones. */
+/* Add a page of places, all of which are free. */
 static int arena_grow(struct twheel *tw)
 	__must_hold(&tw->arena.mutex)
 {
@@ -89,7 +81,8 @@ static int arena_grow(struct twheel *tw)
 	int err;
 
 	rcu_read_lock();
-	while (tw->arena.first_hole < tw->arena.places.nr && page_at(&tw->arena, tw->arena.first_hole))
+	while (tw->arena.first_hole < tw->arena.places.nr &&
+	       page_at(&tw->arena, tw->arena.first_hole))
 		tw->arena.first_hole++;
 	rcu_read_unlock();
 	first_index = tw->arena.first_hole * PLACES_PER_PAGE;
@@ -113,29 +106,11 @@ static int arena_grow(struct twheel *tw)
 	return 0;
 }
 
-static int arena_provide(struct twheel *tw)
-{
-	bool full = false;
-	int err = 0;
-
-	if (mutex_lock_killable(&tw->arena.mutex))
-		return -EINTR;
-	/* Someone else may have grown it, or freed places, meanwhile. */
-	if (llist_empty(&tw->arena.freed)) {
-		full = arena_size(&tw->arena) >=
-		       arena_limit(&tw->arena) + atomic_read(&tw->arena.nr_retired);
-		if (!full)
-			err = arena_grow(tw);
-	}
-	mutex_unlock(&tw->arena.mutex);
-	return full ? twheel_pass_wait_killable(tw) : err;
-}
-
 /**
- * twheel_sifted_take() - make free places of those that twheel_arena_shrink() has put aside
+ * twheel_sifted_take() - use the places that twheel_arena_shrink() has put aside
  * @arena: the arena, which has no other free places
  *
- * Context: any; under &twheel_arena.free_lock.
+ * Context: any but interrupts; under &twheel_arena.free_lock.
  */
 void twheel_sifted_take(struct twheel_arena *arena)
 	__must_hold(&arena->free_lock)
@@ -147,16 +122,37 @@ void twheel_sifted_take(struct twheel_arena *arena)
 	arena->sifted = (struct chain){};
 }
 
+/*
+ * Make sure that there are free places: add a page, or wait for the kthread at the limit.
+ */
+static int arena_provide(struct twheel *tw)
+{
+	bool full = false;
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->arena.mutex))
+		return -EINTR;
+	/* Another thread may have added a page, or freed places, in the meantime. */
+	if (llist_empty(&tw->arena.freed)) {
+		full = arena_size(&tw->arena) >=
+		       arena_limit(&tw->arena) + atomic_read(&tw->arena.nr_retired);
+		if (!full)
+			err = arena_grow(tw);
+	}
+	mutex_unlock(&tw->arena.mutex);
+	return full ? twheel_pass_wait_killable(tw) : err;
+}
+
 /**
- * twheel_places_wait() - take more places than were free
+ * twheel_places_wait() - take free places, and wait until there are enough
  * @tw: the wheel
  * @nr: how many
- * @tail: the end of the chain that they are added to; out: its new end
- * @err: out: why there are no more
+ * @tail: the end of the chain to which the places are added; out: its new end
+ * @err: out: the reason why there are no more
  *
- * Context: process; sleeps.
- * Return: how many were taken; when fewer than @nr, @err is -ENOMEM, -ENOSPC, or
- * -EINTR by a fatal signal.
+ * Context: process; sleeps; under none of the engine's locks.
+ * Return: how many were taken; when fewer than @nr, @err is -ENOMEM, -ENOSPC, or -EINTR
+ * by a fatal signal.
  */
 unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
 				struct llist_node ***tail, int *err)
@@ -166,9 +162,10 @@ unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
 	do {
 		*err = arena_provide(tw);
 		/*
-		 * Without memory for more places, some may be in the inbox, or
-		 * twheel_arena_shrink() may have them, which other callers may keep
-		 * from going on.
+		 * There is no memory for another page.  Places of cancelled timeouts may
+		 * be in the inbox, and the next pass frees them.  twheel_arena_shrink()
+		 * may hold back other places, and needs several passes to release them if
+		 * other callers keep it from going on.
 		 */
 		if (*err && (reclaims++ > (READ_ONCE(tw->shrink.running) ? 3 : 0) ||
 			     twheel_pass_wait_killable(tw)))
@@ -178,7 +175,10 @@ unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
 	return got;
 }
 
-/* Have a page share that of the page beside it, or make one for both. */
+/*
+ * Let a page use the other half of its neighbour's periodic fields, or allocate them for
+ * both.
+ */
 static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->arena.mutex)
 {
@@ -203,11 +203,11 @@ static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 }
 
 /**
- * twheel_periodic_provide() - make sure that the timeout of an index may be periodic
+ * twheel_periodic_provide() - make sure that the timeout of an index can be periodic
  * @tw: the wheel
- * @index: the index; there may be no place by now
+ * @index: the index; its page may have been removed
  *
- * Context: process; sleeps.
+ * Context: process; sleeps; in no RCU read section.
  * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
 int twheel_periodic_provide(struct twheel *tw, u32 index)
@@ -225,7 +225,10 @@ int twheel_periodic_provide(struct twheel *tw, u32 index)
 	rcu_read_unlock();
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
-	/* It may be another page, or none, by now; it is not removed meanwhile. */
+	/*
+	 * The page may have been removed or replaced in the meantime.  The mutex keeps it
+	 * from now on.
+	 */
 	rcu_read_lock();
 	page = page_at(&tw->arena, nr);
 	rcu_read_unlock();
@@ -236,10 +239,28 @@ int twheel_periodic_provide(struct twheel *tw, u32 index)
 }
 
 /**
- * twheel_arena_free() - free all places, uncharged
- * @arena: the arena, which nobody else uses any more
+ * twheel_arena_init() - prepare an arena without a place
+ * @arena: the arena
  *
- * Context: process; sleeps.
+ * Context: process, before the wheel is published.
+ */
+void twheel_arena_init(struct twheel_arena *arena)
+{
+	mutex_init(&arena->mutex);
+	spin_lock_init(&arena->free_lock);
+	init_llist_head(&arena->freed);
+	arena->places.mutex = &arena->mutex;
+	/* Generations begin at 1, so that no id is 0. */
+	arena->first_gen = 1;
+}
+
+/**
+ * twheel_arena_free() - free all places at the last close
+ * @arena: the arena, which no other thread uses any more
+ *
+ * The charges remain: twheel_destroy() takes back all of a wheel at once.
+ *
+ * Context: process; sleeps until RCU has freed the pages that were removed.
  */
 void twheel_arena_free(struct twheel_arena *arena)
 {
@@ -254,6 +275,9 @@ void twheel_arena_free(struct twheel_arena *arena)
 		cond_resched();
 	}
 	twheel_pages_free(&arena->places);
-	/* Pairs with the full barrier in pages_free_rcu(), which needs the wheel. */
+	/*
+	 * pages_free_rcu() takes back charges of this wheel.  The acquire pairs with the
+	 * full barrier of its atomic_dec_and_test().
+	 */
 	wait_var_event(&arena->nr_leaving, !atomic_read_acquire(&arena->nr_leaving));
 }

@@ -23,31 +23,40 @@ struct twheel;
 
 /**
  * struct twheel_arena - the places of timeouts
- * @places: struct twheel_page by index / PLACES_PER_PAGE
- * @nr_removed: pages of places that were ever freed; released under @mutex
- * @nr_leaving: chains of these that RCU has yet to free; atomic
- * @mutex: growing and shrinking it, and the refresh table.  Allocates and charges;
- *	the kthread only tries it.
- * @nr_holes: numbers in @places without a page; @mutex
- * @first_hole: none of them is below; @mutex
- * @first_gen: where the generations of a new page begin: no id of a page that
- *	was freed is given out again; @mutex
+ * @places: struct twheel_page by index / PLACES_PER_PAGE; guarded as struct twheel_pages
+ *	says
+ * @nr_removed: pages of places that were ever removed; written under @mutex with a
+ *	release, read without it
+ * @nr_leaving: batches of removed pages that RCU has not freed yet; atomic
+ * @mutex: serialises adding and removing pages of places and of words.  It is a mutex
+ *	because its holders allocate.  The kthread only tries it, so that no wheel
+ *	waits for an allocation.
+ * @nr_holes: numbers in @places without a page; written under @mutex, read without it
+ * @first_hole: no number below it is without a page; @mutex
+ * @first_gen: the generation with which the places of a new page begin, so that no id of
+ *	a removed page is given out again; @mutex
  * @nr_retired: places whose generations are used up; atomic
- * @max_pending: limit of @live; constant once the wheel was started
- * @live: places that count against it; atomic
- * @armed: timeouts accepted; atomic
+ * @max_pending: limit of @live; written under &twheel_control.mutex, constant once the
+ *	wheel has started
+ * @live: timeouts that count against @max_pending; atomic
+ * @armed: timeouts that ARM has accepted; atomic
  * @cancelled: see struct twheel_info; atomic
- * @free_lock: guards @free and @sifted
- * @free: chain of free places
- * @sifted: free places that twheel_arena_shrink() has seen, for when there are no others
- * @freed: places on their way to @free; llist, taken from under @free_lock
+ * @free_lock: serialises taking free places; adding them to @freed needs no lock
+ * @free: chain of free places; @free_lock
+ * @sifted: free places that twheel_arena_shrink() has looked at; used when there are no
+ *	others; @free_lock
+ * @freed: places that have become free; llist: added without a lock, taken under
+ *	@free_lock
  */
 struct twheel_arena {
-	/* Read for each id: away from what every call writes. */
+	/*
+	 * Each look-up of an id reads these.  They share no cache line with the members
+	 * that each call writes.
+	 */
 	struct twheel_pages places ____cacheline_aligned_in_smp;
 	unsigned long nr_removed;
 	atomic_t nr_leaving;
-	struct mutex mutex;	/* growing and shrinking */
+	struct mutex mutex;	/* adding and removing pages */
 	u32 nr_holes;
 	u32 first_hole;
 	u32 first_gen;
@@ -65,11 +74,13 @@ struct twheel_arena {
 };
 
 /**
- * struct ending - what a batch of timeouts that end leaves to be done
- * @places: places to be reused
- * @nr_places: places that do not count any more
- * @nr_cancelled: of these, cancelled while pending
- * @nr_room: room in the wheel to be given back
+ * struct ending - the work that a batch of ended timeouts leaves for twheel_ending_done()
+ * @places: places that are free again
+ * @nr_places: timeouts that no longer count against max_pending
+ * @nr_cancelled: how many of these were cancelled while they pended
+ * @nr_room: entries of room in the wheel to give back
+ *
+ * It lives on the stack of the thread that ends the timeouts.
  */
 struct ending {
 	struct chain places;
@@ -86,11 +97,13 @@ unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
 int twheel_periodic_provide(struct twheel *tw, u32 index);
 void twheel_arena_free(struct twheel_arena *arena);
 
+/* Find a page of places by its number, as pages_at() does. */
 static inline struct twheel_page *page_at(struct twheel_arena *arena, u32 nr)
 {
 	return pages_at(&arena->places, nr);
 }
 
+/* Find a place by its index.  Return NULL if its page does not exist. */
 static inline struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 index)
 {
 	struct twheel_page *page = page_at(arena, index / PLACES_PER_PAGE);
@@ -99,16 +112,21 @@ static inline struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 
 }
 
 /*
- * The page of an index that is the engine's own, not a user's.  The table reached
- * that far when the place was first used, and whoever has the index has it from
- * there, by the inbox or the lock: so no older table is seen here.
+ * Find the page of an index that comes from the engine and not from a user.  Return NULL
+ * if the page was removed.  No check against the size of the table is needed.  The table
+ * had grown beyond the index before the place was first used, and the caller got the
+ * index after that, through the inbox or under a lock.  So it sees that table or a later
+ * one.  The caller is in an RCU read section.
  */
 static inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 index)
 {
 	return pages_get(&arena->places, index / PLACES_PER_PAGE);
 }
 
-/* Of an entry of the wheel, which may have outlived its timeout's page. */
+/*
+ * Find the timeout of an entry.  Return NULL if its page was removed while the entry was
+ * stale.
+ */
 static inline struct twheel_timeout *
 entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 {
@@ -117,6 +135,11 @@ entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 	return page ? &page->timeout[entry->index % PLACES_PER_PAGE] : NULL;
 }
 
+/*
+ * Return whether an entry still stands for its timeout.  If not, it is stale: the timeout
+ * was cancelled or moved earlier, and its place may have another timeout.  A REARM that
+ * is going on makes an entry look stale, so the caller holds events.lock.
+ */
 static inline bool entry_lives(const struct twheel_entry *entry,
 			       const struct twheel_timeout *t)
 {
@@ -126,10 +149,10 @@ static inline bool entry_lives(const struct twheel_entry *entry,
 }
 
 /*
- * G8: what an id names, and the state in which it was found.  NULL if the place
- * is free or another generation lives there.  The state may change at once:
- * whoever acts on it does so by state_change().  Without the lock, it may be
- * REARMING: see timeout_look().
+ * Find the timeout that an id names, and its state.  Return NULL if the place is free, or
+ * if it has another generation (G8 stale ids are harmless).  The state may change at any
+ * time: a caller that holds no lock acts on it by state_change().  Such a caller may also
+ * find the timeout REARMING: see timeout_look().  The caller is in an RCU read section.
  */
 static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
 						   u64 *state)
@@ -147,13 +170,13 @@ static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u
 	return NULL;
 }
 
-/* Chain a place that has become free, for ending_done. */
+/* Add a place that has become free to the batch, for twheel_ending_done(). */
 static inline void place_free(struct twheel_arena *arena, struct twheel_timeout *t, u64 state,
 			      struct ending *ending)
 {
 	/*
-	 * G8: a place whose generations are used up is not used again.  The
-	 * last state has generation 0, which no id has.
+	 * G8 stale ids are harmless: a place whose generations are used up is not used
+	 * again.  Its state has generation 0 from now on, which no id has.
 	 */
 	if (!state_gen(state)) {
 		atomic_inc(&arena->nr_retired);
@@ -162,7 +185,7 @@ static inline void place_free(struct twheel_arena *arena, struct twheel_timeout 
 	chain_add(&ending->places, t);
 }
 
-/* The life of one that was UNREAD is over; its place does not count any more. */
+/* End a timeout that was UNREAD. */
 static inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout *t,
 			       u64 state, struct ending *ending)
 	__must_hold(&tw->events.lock)
@@ -173,7 +196,7 @@ static inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout
 	ending->nr_places++;
 }
 
-/* Count timeouts in; returns how many there was a place for, exactly. */
+/* Count @nr timeouts against max_pending, or as many as it allows.  Return how many. */
 static inline unsigned int live_take(struct twheel_arena *arena, unsigned int nr)
 {
 	int live = atomic_read(&arena->live);
@@ -187,7 +210,7 @@ static inline unsigned int live_take(struct twheel_arena *arena, unsigned int nr
 	return got;
 }
 
-/* Move up to @nr free places to the end of a chain; returns how many. */
+/* Move up to @nr free places to the end of a chain.  Return how many. */
 static __always_inline unsigned int places_pop(struct twheel_arena *arena,
 					       unsigned int nr,
 					       struct llist_node ***tail)
@@ -215,11 +238,12 @@ static __always_inline unsigned int places_pop(struct twheel_arena *arena,
 }
 
 /*
- * The places of those that were cancelled young are in the inbox until the kthread
- * frees them from there, and twheel_arena_shrink() has taken others away: beside those
- * that may be live there is room for as many.  So whoever arms waits for the
- * kthread only where it is away for so long that all of these are in use, too, or
- * where there is no more memory.
+ * Return how many places a wheel may have.  A place may be in use though no live timeout
+ * is in it: the timeout was cancelled in the inbox, and the kthread has not freed it yet;
+ * or twheel_arena_shrink() keeps the place off the free list.  So there may be as many
+ * such places as live timeouts, and some more in a small wheel.  A caller that arms waits
+ * for the kthread only if the kthread stays away until all of these are in use as well,
+ * or if there is no more memory.
  */
 static inline u64 arena_limit(const struct twheel_arena *arena)
 {
@@ -228,20 +252,28 @@ static inline u64 arena_limit(const struct twheel_arena *arena)
 	return (u64)most + max(most, 4U * INBOX_WATERMARK);
 }
 
-/* Places that there are; without arena.mutex, about as many. */
+/*
+ * Return how many places there are.  The number may change at once unless the caller
+ * holds arena.mutex.
+ */
 static inline u64 arena_size(const struct twheel_arena *arena)
 {
 	return (u64)(READ_ONCE(arena->places.nr) - READ_ONCE(arena->nr_holes)) *
 	       PLACES_PER_PAGE;
 }
 
+/* Find the memory of periodic fields that a page of places shares with its neighbour. */
 static inline struct twheel_periodic_page *
 periodic_page(const struct twheel_periodic *periodic)
 {
 	return (struct twheel_periodic_page *)((unsigned long)periodic & PAGE_MASK);
 }
 
-/* A page goes: whether what it has beside goes with it. */
+/*
+ * Give up a page's half of its periodic fields.  Return true if the neighbour does not
+ * use the other half, so that the caller has to free both.  Called under arena.mutex, or
+ * at the last close.
+ */
 static inline bool periodic_remove(struct twheel_page *page)
 {
 	return page->periodic && !--periodic_page(page->periodic)->nr_halves;
