@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The inbox: timeouts on their way to the wheel
+ *
+ * Locks: none.  Any thread adds, and only the kthread takes, which it does with the whole
+ * list at once.
  */
 #ifndef _TWHEEL_ENGINE_INBOX_H
 #define _TWHEEL_ENGINE_INBOX_H
@@ -17,8 +20,9 @@
 /**
  * struct twheel_inbox - timeouts on their way to the wheel
  * @list: the timeouts; llist
- * @len: how many; atomic
- * @nr_requeued: calls that re-armed something QUEUED; atomic
+ * @len: how many timeouts there are, in @list and in twheel_pass.arrivals; atomic
+ * @nr_requeued: batches of REARM that found a timeout QUEUED and left it in the inbox;
+ *	atomic
  */
 struct twheel_inbox {
 	struct llist_head list ____cacheline_aligned_in_smp;
@@ -27,13 +31,16 @@ struct twheel_inbox {
 };
 
 /*
- * Put a chain of QUEUED timeouts into the inbox; wake_for() has to follow.  The
- * chain is not to be touched any more.  Returns when it has to be looked at:
- * @due_ns, or now when the inbox is getting full.
+ * Add a chain of QUEUED timeouts to the inbox.  The chain then belongs to the kthread,
+ * and the caller must not touch it any more.  Return the time at which the kthread has to
+ * look at the inbox: @due_ns, or WAKE_NOW if the inbox has just reached its watermark.
+ * The caller goes on with wake_is_too_late().
  *
- * Those who re-arm what is QUEUED leave it where it is and trust that the next
- * pass finds it in the inbox.  So it is put there under the lock in which it
- * becomes QUEUED; twheel_arm_commit(), which has no lock, does otherwise.
+ * REARM leaves a timeout that is QUEUED in the inbox, and asks for a pass that has to
+ * find the timeout in the inbox.  So a caller that makes timeouts QUEUED under
+ * events.lock adds them before it releases the lock: no REARM comes in between.
+ * arm_commit() holds no lock; it recognises such a REARM by inbox.nr_requeued, and asks
+ * for a pass, too.
  */
 static inline u64 inbox_add(struct twheel_inbox *inbox, const struct chain *chain, u64 due_ns)
 {
