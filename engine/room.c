@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Room in the wheel, and the sweep that keeps stale entries few
+ * Room in the wheel, and the sweep that drops stale entries
  *
- * G4 nothing lost: every entry that the kthread inserts was promised here, while the caller
- * could still be refused.  There is one entry for each pending timeout, one for each periodic
- * timeout whose event waits to be read, and one for each stale entry until it is dropped.
+ * G4 nothing lost: before a timeout is armed, its caller takes room for one entry, and
+ * can still be refused.  So the kthread finds a chunk for every entry that it inserts.  A
+ * pending timeout has room for one entry, and so has a periodic timeout whose event waits
+ * to be read.  A stale entry keeps its room until the kthread drops it.
  *
- * Locks: room.mutex for growing and shrinking, a mutex because it allocates and charges.
- * The kthread only tries it.  Nothing but what the allocator takes is taken under it.
+ * Locks: room.mutex serialises adding and removing pages of chunks.  It is a mutex
+ * because pages are allocated and charged under it.  The kthread only tries it, and none
+ * of the engine's locks is taken under it.  A sweep holds events.lock for a chunk of
+ * entries at a time, because a REARM that is going on would make a live entry look stale.
+ * A caller waits for the kthread under neither.
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -30,23 +34,11 @@
 #include "twheel_wheel.h"
 #include "wake.h"
 
-/* Entries of room that are provided beyond what is asked for. */
+/* Room is provided for this many entries more than the caller needs. */
 #define ROOM_AHEAD		32
 
-/* A gift is linked by what will be its link in the wheel. */
+/* A page of chunks has one link for the llist of gifts and for the wheel's free pages. */
 static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
-
-/**
- * twheel_room_init() - begin without room
- * @room: what the wheel has room for
- *
- * Context: any.
- */
-void twheel_room_init(struct twheel_room *room)
-{
-	mutex_init(&room->mutex);
-	init_llist_head(&room->gifts);
-}
 
 static int chunks_add(struct twheel *tw)
 	__must_hold(&tw->room.mutex)
@@ -61,6 +53,7 @@ static int chunks_add(struct twheel *tw)
 	return 0;
 }
 
+/* Allocate chunks until they suffice for all room that was taken. */
 static int room_provide(struct twheel *tw)
 {
 	int err = 0;
@@ -73,11 +66,13 @@ static int room_provide(struct twheel *tw)
 		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
 			err = chunks_add(tw);
 		else
-			/* Never less: who takes room has no lock. */
+			/*
+			 * Do not lower it: callers take room within it without the lock.
+			 */
 			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
 	}
 	if (err) {
-		/* What there is may suffice, with nothing in reserve. */
+		/* The chunks may suffice for the caller, with nothing ahead. */
 		long room = atomic_long_read(&tw->room.used);
 
 		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->room.nr_chunk_pages) {
@@ -91,7 +86,7 @@ static int room_provide(struct twheel *tw)
 }
 
 /**
- * twheel_room_take() - take room in the wheel
+ * twheel_room_take() - take room in the wheel, and add chunks if it needs them
  * @tw: the wheel
  * @nr: entries
  *
@@ -111,14 +106,15 @@ int twheel_room_take(struct twheel *tw, unsigned int nr)
 }
 
 /**
- * twheel_room_take_reclaiming() - take room in the wheel, which others may have to give back first
+ * twheel_room_take_reclaiming() - take room, and reclaim some if there is no memory
  * @tw: the wheel
  * @nr: entries
  *
- * Where there is no memory for more room, a pass gives back the room of timeouts that were
- * cancelled in the inbox, and that of stale entries.
+ * If there is no memory for more chunks, the caller waits for a pass.  The pass gives
+ * back the room of timeouts that were cancelled in the inbox, and that of stale entries,
+ * which it sweeps.
  *
- * Context: process; sleeps.
+ * Context: process; sleeps; under none of the engine's locks.
  * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
 int twheel_room_take_reclaiming(struct twheel *tw, unsigned int nr)
@@ -132,11 +128,11 @@ int twheel_room_take_reclaiming(struct twheel *tw, unsigned int nr)
 }
 
 /**
- * twheel_gifts_accept() - give the wheel the pages of chunks that were allocated for it
+ * twheel_gifts_accept() - hand the wheel the pages of chunks that were allocated for it
  * @tw: the wheel
  *
- * Context: the kthread within a pass, since nobody else may use the wheel; and the last
- * close.
+ * Context: the kthread within a pass, since no other thread may use the wheel; or the
+ * last close.  Sleeps.
  */
 void twheel_gifts_accept(struct twheel *tw)
 {
@@ -150,16 +146,19 @@ void twheel_gifts_accept(struct twheel *tw)
 	}
 }
 
+/* Return whether this pass begins a sweep. */
 static bool sweep_is_due(struct twheel *tw)
 {
 	s64 live = atomic_read(&tw->arena.live);
 
-	/* Who is starved waits for this pass. */
+	/* The caller that has set it waits for this pass. */
 	if (READ_ONCE(tw->room.starved)) {
 		WRITE_ONCE(tw->room.starved, false);
 		return room_is_wasted(&tw->room, &tw->arena, 0);
 	}
-	/* Now and then, before places are given back, fewer will do. */
+	/*
+	 * Before pages are given back, a sweep is worth its cost for fewer stale entries.
+	 */
 	if (tw->shrink.due && !tw->shrink.running &&
 	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
 		return true;
@@ -167,15 +166,15 @@ static bool sweep_is_due(struct twheel *tw)
 }
 
 /**
- * twheel_sweep() - drop stale entries where they are too many
+ * twheel_sweep() - drop stale entries if there are too many
  * @tw: the wheel
  * @budget: of the turn
  *
- * G7 cost does not grow: a pass sweeps at least twice as many entries as it inserted, so the
- * stale entries cannot outgrow the sweep.
+ * G7 cost does not grow: a pass sweeps at least twice as many entries as it has inserted,
+ * so that stale entries cannot become more faster than the sweep drops them.
  *
  * Context: the kthread within a pass; sleeps.
- * Return: false when the turn's budget ran out before that of the pass.
+ * Return: false when the turn's budget ran out before the sweep's share of this pass did.
  */
 bool twheel_sweep(struct twheel *tw, struct budget *budget)
 {
@@ -199,7 +198,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 		}
 		nr_stale = 0;
 		spin_lock(&tw->events.lock);
-		/* All of them are fetched before the first is looked at. */
+		/* Prefetch all timeouts before the first one is read. */
 		for (i = 0; i < chunk->nr; i++) {
 			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
 			prefetch(t[i]);
@@ -221,8 +220,10 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 }
 
 /*
- * How much room in the wheel is enough, when @used is in use: the same when it is not
- * too much.  In the usual course much may come back soon.
+ * How much room to keep when @used entries are in use.  Return room.provided if that is
+ * not too much.  After any pass, more than twice the room in use is too much, and a half
+ * more is kept, since much of it may soon be needed again.  While memory is given back
+ * (shrink.due), a quarter more is too much, and an eighth more is kept.
  */
 static long room_enough(const struct twheel *tw, long used)
 {
@@ -234,11 +235,13 @@ static long room_enough(const struct twheel *tw, long used)
 }
 
 /**
- * twheel_room_shrink() - give back pages of chunks
+ * twheel_room_shrink() - free pages of chunks if there is far more room than is used
  * @tw: the wheel
  *
+ * Frees as many pages at most as hold TURN_BUDGET entries.
+ *
  * Context: the kthread within a pass; sleeps.
- * Return: true when there are more to be given back.
+ * Return: true when there may be more pages to free.
  */
 bool twheel_room_shrink(struct twheel *tw)
 {
@@ -247,16 +250,25 @@ bool twheel_room_shrink(struct twheel *tw)
 	long room, enough;
 	u64 need;
 
-	/* Who holds it is adding. */
+	/* A thread that holds the mutex adds chunks.  Another pass will come. */
 	if (!mutex_trylock(&tw->room.mutex))
 		return false;
-	/* G4: what is given back is more than enough only with these in the pool. */
+	/*
+	 * G4 nothing lost: nr_chunk_pages counts the gifts as well.  If they were not
+	 * accepted first, the pages that remain in the wheel might not suffice for the
+	 * room that was taken.
+	 */
 	twheel_gifts_accept(tw);
 	room = tw->room.provided;
 	enough = room_enough(tw, atomic_long_read(&tw->room.used));
 	if (enough < room) {
 		WRITE_ONCE(tw->room.provided, enough);
-		/* Pairs with atomic_long_add_return() in twheel_room_take(). */
+		/*
+		 * Pairs with the full barrier of atomic_long_add_return() in
+		 * twheel_room_take() and room_take_at_hand(): either the caller sees the
+		 * lower value and comes for the mutex, or its room is counted here and
+		 * the value goes up again.
+		 */
 		smp_mb();
 		if (atomic_long_read(&tw->room.used) > tw->room.provided)
 			WRITE_ONCE(tw->room.provided, room);
@@ -270,4 +282,16 @@ bool twheel_room_shrink(struct twheel *tw)
 	mutex_unlock(&tw->room.mutex);
 	cond_resched();
 	return page;
+}
+
+/**
+ * twheel_room_init() - prepare a wheel without room
+ * @room: the wheel's
+ *
+ * Context: process, before the wheel is published.
+ */
+void twheel_room_init(struct twheel_room *room)
+{
+	mutex_init(&room->mutex);
+	init_llist_head(&room->gifts);
 }

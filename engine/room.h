@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Room in the wheel: entries that the wheel is sure to have chunks for
+ * Room in the wheel: entries for which the wheel is sure to have chunks
  */
 #ifndef _TWHEEL_ENGINE_ROOM_H
 #define _TWHEEL_ENGINE_ROOM_H
@@ -17,34 +17,42 @@ struct budget;
 struct twheel;
 
 /**
- * struct twheel_room - entries that the wheel is sure to have chunks for
- * @used: entries in the wheel and entries promised; atomic.  Stale ones included,
- *	which may be twice as many as 2^30 timeouts: no int holds it
- * @mutex: growing and shrinking the wheel's pool.  Allocates and charges; the kthread
- *	only tries it.
- * @provided: entries that the wheel's chunks suffice for; written under @mutex
- * @short_of: there was no memory for more the last time; likewise
- * @nr_chunk_pages: pages of chunks allocated for them; @mutex
- * @gifts: pages of chunks on their way to the wheel; llist
- * @starved: there was no memory for more: any stale entry is worth a sweep
+ * struct twheel_room - entries for which the wheel is sure to have chunks
+ * @used: entries in the wheel, stale ones included, and entries promised; atomic.  It is
+ *	a long because there may be twice as many entries as timeouts, 2^30.
+ * @provided: entries for which the chunks suffice; written under @mutex, read without it
+ * @short_of: the last attempt to provide more room failed; written under @mutex, read
+ *	without it
+ * @starved: a caller waits for room, so that any stale entry is worth a sweep; set by any
+ *	thread, cleared by the kthread
+ * @mutex: serialises adding and removing pages of chunks.  It is a mutex because its
+ *	holders allocate.  The kthread only tries it, so that no wheel waits for an
+ *	allocation.
+ * @nr_chunk_pages: pages of chunks that were allocated, in @gifts and in the wheel;
+ *	@mutex
+ * @gifts: pages of chunks on their way to the wheel; llist: any thread adds, the kthread
+ *	takes
  */
 struct twheel_room {
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	long provided;
 	bool short_of;
 	bool starved;
-	struct mutex mutex;	/* growing and shrinking */
+	struct mutex mutex;	/* adding and removing chunks */
 	u64 nr_chunk_pages;
 	struct llist_head gifts;
 };
 
+/* Give back room for @nr entries.  Any thread may do that without a lock. */
 static inline void room_give(struct twheel_room *room, unsigned int nr)
 {
 	if (nr)
 		atomic_long_sub(nr, &room->used);
 }
 
-/* False where more chunks are needed for it. */
+/*
+ * Take room for @nr entries if the chunks suffice for it.  Return false if they do not.
+ */
 static inline bool room_take_at_hand(struct twheel_room *room, unsigned int nr)
 {
 	if (atomic_long_add_return(nr, &room->used) <= READ_ONCE(room->provided))
@@ -54,15 +62,16 @@ static inline bool room_take_at_hand(struct twheel_room *room, unsigned int nr)
 }
 
 /*
- * Entries beyond what pends are stale; too many of them call for a sweep.  It
- * looks at no more that live than it drops.
+ * Return whether there are so many stale entries that a sweep is due.  All entries beyond
+ * one for each live timeout are stale.  So more than half of the entries are stale here,
+ * and a sweep drops more of them than it keeps.
  */
 static inline bool room_is_wasted(const struct twheel_room *room,
 				  const struct twheel_arena *arena, unsigned int slack)
 {
-	s64 pending = atomic_read(&arena->live);
+	s64 live = atomic_read(&arena->live);
 
-	return atomic_long_read(&room->used) > 2 * pending + slack;
+	return atomic_long_read(&room->used) > 2 * live + slack;
 }
 
 void twheel_room_init(struct twheel_room *room);
