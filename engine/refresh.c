@@ -2,12 +2,19 @@
 /*
  * The refresh table as users map it
  *
- * The table is made when it is mapped for the first time.  A page of words is there as long
- * as some place has its word in it.  A workqueue gives the others back, not the kthread: to
- * take a page from its users costs the more the more often they have mapped it.
+ * The table is made when it is mapped for the first time.  After that, a page of words
+ * exists as long as a page of places has its words in it.  A work item frees the other
+ * pages of words.  The kthread does not do it, because removing a page from page tables
+ * takes the longer the more often users have mapped it, and because a grace period has to
+ * pass.
  *
- * Locks: arena.mutex.  mmap_lock is held around it by mmap(), and by a fault, which takes only
- * the lock of the page it finds.
+ * Locks: arena.mutex serialises making the table and removing pages of words; words.c
+ * names the locks that are taken under it.  mmap() holds mmap_lock when it comes here.  A
+ * page fault holds it as well, or the lock of the VMA, and takes nothing but the page
+ * lock of the page that it finds.  It must not take arena.mutex under that, since a
+ * holder of arena.mutex may wait for the same page lock.  twheel_map_words() queues the
+ * work item under arena.mutex when it has failed.  The work item waits for RCU under none
+ * of the locks.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>
@@ -34,13 +41,14 @@
 #include "words.h"
 
 /*
- * Pages that there is room for in what users map, beside those of arena_limit():
- * one is added when as many places are retired, each after 2^32 uses.
+ * Users can map words for this many pages of places beyond arena_limit().  A wheel gets
+ * one page more when as many of its places are retired as a page has, each after 2^32
+ * uses.
  */
 #define REFRESH_SLACK_PAGES	4096
 
 /**
- * twheel_refresh_size() - how much of the refresh table there may ever be
+ * twheel_refresh_size() - how large the refresh table may ever become
  * @tw: the wheel
  *
  * Context: any.
@@ -54,7 +62,7 @@ u64 twheel_refresh_size(const struct twheel *tw)
 	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
 }
 
-/* Whether there is a place that has its word in a page of words. */
+/* Return whether any page of places has words in a page of words. */
 static bool words_are_wanted(struct twheel *tw, u32 nr)
 	__must_hold(&tw->arena.mutex)
 {
@@ -70,9 +78,65 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 	return wanted;
 }
 
+/* Runs the work items of all wheels.  No wheel is in a hurry to free its words. */
+static struct workqueue_struct *words_workers;
+
+/* Free the pages of words that no place needs. */
+static void words_shrink(struct work_struct *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, words.work);
+	void *gone[SHRINK_STEP];
+	unsigned int i, nr_gone;
+	bool more = true;
+	u32 nr = 0;
+
+	/* The last close need not wait for this: twheel_words_free() frees the rest. */
+	while (more && !READ_ONCE(tw->wake.closing)) {
+		unsigned int left = SHRINK_STEP;
+
+		nr_gone = 0;
+		mutex_lock(&tw->arena.mutex);
+		for (; left && nr < tw->words.pages.nr; left--, nr++) {
+			void *words = twheel_words_page(&tw->words, nr);
+
+			/*
+			 * If the table could not be made, no user has mapped it, and all
+			 * its pages go.
+			 */
+			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
+				continue;
+			twheel_words_set(tw, nr, NULL);
+			gone[nr_gone++] = words;
+		}
+		more = nr < tw->words.pages.nr;
+		mutex_unlock(&tw->arena.mutex);
+		/* Threads may still use words that word_at() has found. */
+		if (nr_gone)
+			synchronize_rcu();
+		for (i = 0; i < nr_gone; i++)
+			twheel_page_put(&tw->memory, gone[i]);
+		cond_resched();
+	}
+}
+
+/**
+ * twheel_refresh_shrink() - have the pages of words freed that no place needs
+ * @tw: the wheel
+ *
+ * Context: any.
+ */
+void twheel_refresh_shrink(struct twheel *tw)
+{
+	queue_work(words_workers, &tw->words.work);
+}
+
 /*
- * The words of a page of places that were in use before there were words.  One
- * that begins a life meanwhile writes its word itself, or is seen here.
+ * Write the words of a page of places that was in use before there were words.  Other
+ * threads may begin lives in its places at the same time.  A thread that sees the table
+ * writes the word itself, and the compare-and-swap does not overwrite that.  If a thread
+ * does not see the table, the generation of the new life was in the state word before
+ * that thread looked.  So that generation is seen here, after the full barrier of the
+ * compare-and-swap, and the word is written again.
  */
 static void words_begin(struct twheel_words *words, struct twheel_page *page)
 {
@@ -94,33 +158,7 @@ static void words_begin(struct twheel_words *words, struct twheel_page *page)
 	}
 }
 
-/* Gives pages of words back.  No wheel is in a hurry for that. */
-static struct workqueue_struct *words_workers;
-
-/**
- * twheel_refresh_init() - get ready to give pages of words back
- *
- * Context: process; sleeps.
- * Return: 0 or -ENOMEM.
- */
-int twheel_refresh_init(void)
-{
-	/* One at a time: each waits for grace periods, and users have many wheels. */
-	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
-	return words_workers ? 0 : -ENOMEM;
-}
-
-/**
- * twheel_refresh_exit() - no wheel is left
- *
- * Context: process; sleeps.
- */
-void twheel_refresh_exit(void)
-{
-	destroy_workqueue(words_workers);
-}
-
-/* The words of all places that there are. */
+/* Make the words of all places. */
 static int words_make(struct twheel *tw)
 	__must_hold(&tw->arena.mutex)
 {
@@ -135,7 +173,10 @@ static int words_make(struct twheel *tw)
 			err = twheel_pages_add(&tw->words.pages, &tw->memory, NULL);
 		if (err)
 			return err;
-		/* A million timeouts have 2,000 pages of words. */
+		/*
+		 * A million timeouts have 2,000 pages of words: let a fatal signal end
+		 * this.
+		 */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -154,10 +195,10 @@ static int words_make(struct twheel *tw)
 }
 
 /**
- * twheel_map_words() - make the refresh table, for it is going to be mapped
+ * twheel_map_words() - make the refresh table before it is mapped
  * @tw: the wheel
  *
- * Context: process; sleeps.
+ * Context: process, under mmap_lock; sleeps.
  * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
 int twheel_map_words(struct twheel *tw)
@@ -179,15 +220,16 @@ int twheel_map_words(struct twheel *tw)
 }
 
 /**
- * twheel_mapping() - what the refresh table is mapped through
+ * twheel_mapping() - the address space through which users map the refresh table
  * @tw: the wheel
  * @inode: the device's
  *
- * The device's own mapping would be that of all open files, and pages are taken away
- * from those who have mapped this one.
+ * All open files of the device share the inode's address space.  Each wheel has an
+ * address space of its own, so that unmap_mapping_range() finds the users of this wheel
+ * only.
  *
- * Context: process.
- * Return: the mapping, which lives until twheel_destroy().
+ * Context: process, while the file is being opened.
+ * Return: the address space, which lives until twheel_destroy().
  */
 struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 {
@@ -196,7 +238,10 @@ struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 	return &tw->words.mapping;
 }
 
-/* What users see of the refresh table at a page's number; NULL beyond its end. */
+/*
+ * The page that users see at a number: the page of words, or the hole if there is none.
+ * NULL beyond the end of the table.  The caller is in an RCU read section.
+ */
 static void *words_seen(struct twheel_words *words, unsigned long nr)
 {
 	if (nr >= READ_ONCE(words->pages.nr))
@@ -205,13 +250,13 @@ static void *words_seen(struct twheel_words *words, unsigned long nr)
 }
 
 /**
- * twheel_words_lock() - find and lock a page of the refresh table
- * @tw: the wheel, whose table was mapped
- * @nr: its number
+ * twheel_words_lock() - find and lock the page that a page fault maps
+ * @tw: the wheel; its table was mapped
+ * @nr: the page's number
  *
- * Context: process; sleeps.
- * Return: the page, locked and referenced, or NULL where no timeout has ever had its
- * word.
+ * Context: process, under mmap_lock or the lock of the VMA; sleeps.
+ * Return: the page, locked and referenced, or NULL if no timeout has ever had its word
+ * there.
  */
 struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 {
@@ -231,7 +276,10 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		rcu_read_lock();
 		words = words_seen(&tw->words, nr);
 		rcu_read_unlock();
-		/* Pairs with twheel_words_set(): it stays so as long as it is locked. */
+		/*
+		 * Pairs with the page lock in twheel_words_set(): the table keeps this
+		 * page as long as it is locked.
+		 */
 		if (words == page_address(page))
 			return page;
 		unlock_page(page);
@@ -239,66 +287,42 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 	}
 }
 
-/*
- * Give back the pages of words that no place is left for.  Not the kthread's: what
- * it takes to take a page away from users depends on how often they have mapped it,
- * and a grace period has to pass.
- */
-static void words_shrink(struct work_struct *work)
-{
-	struct twheel *tw = container_of(work, struct twheel, words.work);
-	void *gone[SHRINK_STEP];
-	unsigned int i, nr_gone;
-	bool more = true;
-	u32 nr = 0;
-
-	/* At the last close twheel_words_free() frees the rest. */
-	while (more && !READ_ONCE(tw->wake.closing)) {
-		unsigned int left = SHRINK_STEP;
-
-		nr_gone = 0;
-		mutex_lock(&tw->arena.mutex);
-		for (; left && nr < tw->words.pages.nr; left--, nr++) {
-			void *words = twheel_words_page(&tw->words, nr);
-
-			/* Nobody has mapped a table that could not be finished. */
-			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
-				continue;
-			twheel_words_set(tw, nr, NULL);
-			gone[nr_gone++] = words;
-		}
-		more = nr < tw->words.pages.nr;
-		mutex_unlock(&tw->arena.mutex);
-		/* For word_at(). */
-		if (nr_gone)
-			synchronize_rcu();
-		for (i = 0; i < nr_gone; i++)
-			twheel_page_put(&tw->memory, gone[i]);
-		cond_resched();
-	}
-}
-
 /**
- * twheel_refresh_shrink() - have pages of words given back that no place needs
- * @tw: the wheel
- *
- * Context: any.
- */
-void twheel_refresh_shrink(struct twheel *tw)
-{
-	queue_work(words_workers, &tw->words.work);
-}
-
-/**
- * twheel_refresh_begin() - begin without a refresh table
- * @words: the table
+ * twheel_refresh_begin() - prepare a wheel without a refresh table
+ * @words: the wheel's
  * @mutex: &twheel_arena.mutex
  *
- * Context: process.
+ * Context: process, before the wheel is published.
  */
 void twheel_refresh_begin(struct twheel_words *words, struct mutex *mutex)
 {
 	words->pages.mutex = mutex;
 	INIT_WORK(&words->work, words_shrink);
 	address_space_init_once(&words->mapping);
+}
+
+/**
+ * twheel_refresh_init() - make the work queue when the module is loaded
+ *
+ * Context: process; sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int twheel_refresh_init(void)
+{
+	/*
+	 * The queue runs one work item at a time, because each waits for grace periods,
+	 * and users may have many wheels.
+	 */
+	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
+	return words_workers ? 0 : -ENOMEM;
+}
+
+/**
+ * twheel_refresh_exit() - destroy the work queue when the module is unloaded
+ *
+ * Context: process; sleeps; there are no wheels any more.
+ */
+void twheel_refresh_exit(void)
+{
+	destroy_workqueue(words_workers);
 }
