@@ -2,8 +2,30 @@
 /*
  * Giving pages of places back after a burst
  *
- * Locks: arena.mutex, which the kthread only tries; arena.free_lock; wake.lock to ask for the
- * work.  None of them nests in another here.
+ * A wheel must not keep the memory of a burst for ever.  SHRINK_DELAY after a caller has
+ * found more than half of all places free, the kthread looks for pages to free.  A page
+ * can be freed only while all its places are free and none of them is on a free list,
+ * where ARM would take it.  The kthread gets there in steps of bounded length, in four
+ * phases, and all other threads go on:
+ *
+ *  PICKS    walk the pages, and pick those whose places are all free at that moment, as
+ *           many as are in excess
+ *  SIFTS    take all places off the free list.  Keep back those of picked pages; put
+ *           the others aside (arena.sifted), where ARM finds them when the free list
+ *           is empty
+ *  FREES    remove each page whose places were all kept back, and let RCU free it
+ *  SETTLES  release the places of the picked pages of which a place was missing:
+ *           another thread had taken it in the meantime
+ *
+ * So only places of picked pages are ever out of ARM's reach, and an ARM that lacks a
+ * place adds a page or waits for a pass.
+ *
+ * Locks: pages are removed under arena.mutex, which the kthread only tries, because a
+ * thread that holds it may be waiting for memory.  Places are sifted under
+ * arena.free_lock.  The delayed work is queued under wake.lock, because twheel_stop()
+ * sets wake.closing under that lock, and nothing may be queued afterwards; the locks of
+ * the work's timer and of the kthread's list are taken under it.  None of the three is
+ * held while another is taken.
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -35,85 +57,13 @@
 #include "twheel_compat.h"
 #include "user.h"
 
-/* How long memory that nobody needs is left alone, jiffies. */
+/* Memory is given back when it has been unused for this long, jiffies. */
 #define SHRINK_DELAY	HZ
 
-/**
- * twheel_shrink_request() - have memory given back, after a while
- * @tw: the wheel
- *
- * To look through all free places, or all entries, is expensive.  A caller that has let
- * go of many timeouts may be about to let go of more, or to arm again.
- *
- * Context: any but interrupts.
- */
-void twheel_shrink_request(struct twheel *tw)
-{
-	spin_lock(&tw->wake.lock);
-	if (!tw->shrink.wanted && !tw->wake.closing) {
-		WRITE_ONCE(tw->shrink.wanted, true);
-		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
-					   &tw->shrink.work, SHRINK_DELAY);
-	}
-	spin_unlock(&tw->wake.lock);
-}
-
 /*
- * While RCU waits, whoever finds a page may read its state words, and finds that
- * its places are free.  Of the first place the rest is RCU's; of the second one the
- * node links pages that are freed at once, and user_data says whose they are.
+ * Begin to give pages back, but keep half as many places again as are live: they may soon
+ * be needed.
  */
-static_assert(offsetofend(struct twheel_timeout, node) -
-	      offsetof(struct twheel_timeout, user_data) >=
-	      sizeof(struct rcu_head));
-
-static struct rcu_head *page_rcu(struct twheel_page *page)
-{
-	return (struct rcu_head *)&page->timeout[0].user_data;
-}
-
-static void pages_free_rcu(struct rcu_head *head)
-{
-	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
-	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
-
-	for (; page; page = next) {
-		next = (struct twheel_page *)page->timeout[1].node.next;
-		if (page->last_half)
-			twheel_page_put(&tw->memory, periodic_page(page->periodic));
-		twheel_page_put(&tw->memory, page);
-	}
-	/* Nothing of the wheel is touched after that: see twheel_arena_free(). */
-	if (atomic_dec_and_test(&tw->arena.nr_leaving))
-		wake_up_var(&tw->arena.nr_leaving);
-}
-
-/*
- * Take a page out of which all places are free and not on the free list.  G8: its
- * indices may be used again, their ids are not.  One that is near the end of its
- * generations is kept, or the pages after it would have few.
- */
-static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
-	__must_hold(&arena->mutex)
-{
-	u32 nr = page->first_index / PLACES_PER_PAGE;
-	u32 i, gen = arena->first_gen;
-
-	for (i = 0; i < PLACES_PER_PAGE; i++)
-		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
-	if (gen > S32_MAX)
-		return false;
-	arena->first_gen = gen;
-	twheel_pages_set(&arena->places, nr, NULL);
-	/* Pairs with the acquire in look_begin(). */
-	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
-	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
-	arena->first_hole = min(arena->first_hole, nr);
-	page->last_half = periodic_remove(page);
-	return true;
-}
-
-/* What is to be given back: not what will soon be wanted again. */
 static void shrink_begin(struct twheel *tw)
 {
 	u64 live = atomic_read(&tw->arena.live);
@@ -121,9 +71,15 @@ static void shrink_begin(struct twheel *tw)
 	u64 size;
 
 	WRITE_ONCE(tw->shrink.running, true);
-	/* The next look is worth while when half of what is live has gone. */
+	/*
+	 * The next look for pages is worth its cost when half of the live timeouts have
+	 * ended.
+	 */
 	WRITE_ONCE(tw->shrink.below, live / 2);
-	/* Pairs with arena_add(): a page that is not counted now overrules that. */
+	/*
+	 * Pairs with the barrier in arena_add(): either the size counts a new page, or
+	 * arena_add() overrides the value above.
+	 */
 	smp_mb();
 	size = arena_size(&tw->arena);
 	tw->shrink.step = (struct shrink_state){
@@ -134,9 +90,9 @@ static void shrink_begin(struct twheel *tw)
 }
 
 /*
- * Whether all places of a page are free, and how many of them were looked at to
- * tell.  One that is retired, or about to be, stays with its page: see
- * page_remove().
+ * Return whether all places of a page are free.  Count off @left the places that were
+ * looked at.  A page with a place that is retired, or has used more than half of its
+ * generations, is not picked: page_remove() would keep it.
  */
 static bool page_is_free(const struct twheel_page *page, int *left)
 {
@@ -153,7 +109,7 @@ static bool page_is_free(const struct twheel_page *page, int *left)
 	return true;
 }
 
-/* Pick pages that are free as a whole.  They need not stay so. */
+/* PICKS: pick pages whose places are all free.  ARM may take their places at any time. */
 static void shrink_pick(struct twheel *tw)
 {
 	struct shrink_state *shrink = &tw->shrink.step;
@@ -177,7 +133,7 @@ static void shrink_pick(struct twheel *tw)
 		shrink->phase = SHRINK_SIFTS;
 }
 
-/* A place of a page that is picked: true when it was the last one. */
+/* Keep back a place of a picked page.  Return true if it was the page's last one. */
 static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
 {
 	t->node.next = page->nr_found ? &page->timeout[page->found].node : NULL;
@@ -186,8 +142,8 @@ static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
 }
 
 /*
- * Go over the free list, take off it the places of pages that are picked, and put
- * the others aside, where whoever needs one finds them.
+ * SIFTS: take places off the free list.  Keep back those of picked pages, and put the
+ * others aside; a caller that needs a place finds them there.
  */
 static void shrink_sift(struct twheel *tw)
 {
@@ -220,7 +176,7 @@ static void shrink_sift(struct twheel *tw)
 		shrink->phase = SHRINK_FREES;
 }
 
-/* Those of its places that twheel_arena_shrink() has go back to the free list. */
+/* Release the places of a picked page that were kept back: they go to the free list. */
 static void page_keep(struct twheel *tw, struct twheel_page *page)
 {
 	struct chain chain = {};
@@ -236,7 +192,76 @@ static void page_keep(struct twheel *tw, struct twheel_page *page)
 		llist_add_batch(chain.first, chain.last, &tw->arena.freed);
 }
 
-/* Free some of the pages that were found.  False where others are adding. */
+/*
+ * Remove a page from the table.  All its places are free and off the free list.  G8 stale
+ * ids are harmless: the page's indices may be used again, and their generations go on
+ * after the highest one of any removed page, so that no id comes twice.  Return false for
+ * a page of which a place has used more than half of its generations: it stays, or later
+ * pages would have few generations left.
+ */
+static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
+	__must_hold(&arena->mutex)
+{
+	u32 nr = page->first_index / PLACES_PER_PAGE;
+	u32 i, gen = arena->first_gen;
+
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		gen = max(gen, state_gen(timeout_state(&page->timeout[i])));
+	if (gen > S32_MAX)
+		return false;
+	arena->first_gen = gen;
+	twheel_pages_set(&arena->places, nr, NULL);
+	/* Pairs with the acquire in look_begin(). */
+	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
+	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
+	arena->first_hole = min(arena->first_hole, nr);
+	page->last_half = periodic_remove(page);
+	return true;
+}
+
+/*
+ * A removed page waits for RCU with its places FREE.  Another thread that has found the
+ * page may still read their state words, so those stay as they are.  The struct rcu_head
+ * lies in the first place, behind its state word.  In the second place, node links the
+ * pages that are freed together, and user_data of the first of these pages leads to the
+ * wheel.
+ */
+static_assert(offsetofend(struct twheel_timeout, node) -
+	      offsetof(struct twheel_timeout, user_data) >=
+	      sizeof(struct rcu_head));
+
+static struct rcu_head *page_rcu(struct twheel_page *page)
+{
+	return (struct rcu_head *)&page->timeout[0].user_data;
+}
+
+/*
+ * Free the pages of one step, once RCU has let go of them.  G5 bounded interrupt work:
+ * this runs in softirq, and one step removes few pages.
+ */
+static void pages_free_rcu(struct rcu_head *head)
+{
+	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
+	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
+
+	for (; page; page = next) {
+		next = (struct twheel_page *)page->timeout[1].node.next;
+		if (page->last_half)
+			twheel_page_put(&tw->memory, periodic_page(page->periodic));
+		twheel_page_put(&tw->memory, page);
+	}
+	/*
+	 * The wheel may be gone after this, see twheel_arena_free(): wake_up_var() uses
+	 * the address only.
+	 */
+	if (atomic_dec_and_test(&tw->arena.nr_leaving))
+		wake_up_var(&tw->arena.nr_leaving);
+}
+
+/*
+ * FREES: remove some of the pages whose places were all found, and have RCU free them.
+ * Return false if another thread holds arena.mutex.
+ */
 static bool shrink_free(struct twheel *tw)
 {
 	struct shrink_state *shrink = &tw->shrink.step;
@@ -272,7 +297,10 @@ static bool shrink_free(struct twheel *tw)
 	return true;
 }
 
-/* Pages some of whose places were in use after all. */
+/*
+ * SETTLES: release the places of picked pages that cannot be freed, because some of their
+ * places are in use after all.
+ */
 static void shrink_settle(struct twheel *tw)
 {
 	struct shrink_state *shrink = &tw->shrink.step;
@@ -295,6 +323,27 @@ static void shrink_settle(struct twheel *tw)
 		shrink->phase = SHRINK_NOTHING;
 }
 
+/**
+ * twheel_shrink_request() - have memory given back after a delay
+ * @tw: the wheel
+ *
+ * To look through all free places, or all entries, is expensive.  A caller that has ended
+ * many timeouts may be about to end more, or to arm again.
+ *
+ * Context: process or kthread; takes &twheel_wake.lock.
+ */
+void twheel_shrink_request(struct twheel *tw)
+{
+	spin_lock(&tw->wake.lock);
+	if (!tw->shrink.wanted && !tw->wake.closing) {
+		WRITE_ONCE(tw->shrink.wanted, true);
+		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
+					   &tw->shrink.work, SHRINK_DELAY);
+	}
+	spin_unlock(&tw->wake.lock);
+}
+
+/* End: release the places that were put aside, and see whether more is to be done. */
 static void shrink_end(struct twheel *tw)
 {
 	struct chain sifted;
@@ -306,31 +355,31 @@ static void shrink_end(struct twheel *tw)
 	if (sifted.nr)
 		llist_add_batch(sifted.first, sifted.last, &tw->arena.freed);
 
-	/* What was in the way was there for a moment only. */
+	/*
+	 * Some places were taken for a moment: look for free pages again at once, without
+	 * waiting for arena.live to fall.
+	 */
 	if (tw->shrink.step.in_vain)
 		WRITE_ONCE(tw->shrink.below, U32_MAX);
-	/* What users have mapped follows what it is for. */
+	/* The removed pages of places may have had words. */
 	if (READ_ONCE(tw->words.made) && tw->shrink.step.removed)
 		twheel_refresh_shrink(tw);
 	WRITE_ONCE(tw->shrink.running, false);
 	WRITE_ONCE(tw->shrink.wanted, false);
-	/* Who let go of more meanwhile has not asked again. */
+	/*
+	 * Pairs with the full barrier of atomic_sub_return() in twheel_live_give().  A
+	 * caller that ended timeouts while shrink.wanted was set has not asked.  So
+	 * either that caller sees it cleared, or its timeouts are counted here.
+	 */
 	smp_mb();
 	if (memory_is_wasted(&tw->shrink, &tw->arena, &tw->room))
 		twheel_shrink_request(tw);
 }
 
-/* Go on with it in a jiffy. */
-static void shrink_later(struct twheel *tw)
-{
-	spin_lock(&tw->wake.lock);
-	if (!tw->wake.closing)
-		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
-					   &tw->shrink.work, 1);
-	spin_unlock(&tw->wake.lock);
-}
-
-/* Some of what the present phase asks for.  False where it has to wait. */
+/*
+ * Take a step of the present phase.  Return false if arena.mutex is held by another
+ * thread.
+ */
 static bool shrink_step(struct twheel *tw)
 {
 	switch (tw->shrink.step.phase) {
@@ -348,21 +397,28 @@ static bool shrink_step(struct twheel *tw)
 	}
 }
 
+/* Go on in a jiffy. */
+static void shrink_later(struct twheel *tw)
+{
+	spin_lock(&tw->wake.lock);
+	if (!tw->wake.closing)
+		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
+					   &tw->shrink.work, 1);
+	spin_unlock(&tw->wake.lock);
+}
+
 /**
- * twheel_arena_shrink() - give back pages of places when more than half of all places are free
+ * twheel_arena_shrink() - give back pages of places
  * @tw: the wheel
  * @budget: of the turn
  *
- * A burst must not keep its memory for ever.  Pages whose places are all free are picked.
- * Then all free places are looked at, and the places of picked pages are kept back.  A page
- * of which all places were found is freed.  A page of which somebody has taken a place
- * meanwhile is not.  No other place is away at any time: a caller that needs one gets it.
- *
- * It comes after a pass, which has fetched from the inbox the places of timeouts that were
- * cancelled there.
+ * The banner explains how.  Call it after a pass, which has fetched from the inbox the
+ * places of timeouts that were cancelled there.
  *
  * Context: the kthread after a pass; sleeps.
- * Return: false when the budget ran out before that was done.
+ * Return: false when the budget ran out before the work was done.  True when it was done,
+ * or when another thread holds &twheel_arena.mutex: then twheel_shrink.work asks for
+ * another turn in a jiffy.
  */
 bool twheel_arena_shrink(struct twheel *tw, struct budget *budget)
 {
@@ -371,7 +427,7 @@ bool twheel_arena_shrink(struct twheel *tw, struct budget *budget)
 	while (tw->shrink.step.phase != SHRINK_NOTHING) {
 		if (budget_is_spent(budget))
 			return false;
-		/* Who holds arena.mutex is adding, and may sleep. */
+		/* A thread that holds arena.mutex adds pages, and may sleep. */
 		if (!shrink_step(tw)) {
 			shrink_later(tw);
 			return true;
@@ -383,6 +439,7 @@ bool twheel_arena_shrink(struct twheel *tw, struct budget *budget)
 	return true;
 }
 
+/* The delayed work: ask for a turn in which memory is given back. */
 static void shrink_due(struct kthread_work *work)
 {
 	struct twheel *tw = container_of(work, struct twheel, shrink.work.work);
@@ -392,10 +449,10 @@ static void shrink_due(struct kthread_work *work)
 }
 
 /**
- * twheel_shrink_init() - begin with nothing to be given back
- * @shrink: memory that is given back
+ * twheel_shrink_init() - prepare a wheel that has nothing to give back
+ * @shrink: the wheel's
  *
- * Context: any.
+ * Context: process, before the wheel is published.
  */
 void twheel_shrink_init(struct twheel_shrink *shrink)
 {

@@ -17,26 +17,27 @@ struct budget;
 struct twheel;
 struct twheel_timeout;
 
-/* What twheel_arena_shrink() is doing, in this order. */
+/* The phases of twheel_arena_shrink(), in this order; shrink.c explains them. */
 enum shrink_phase {
-	SHRINK_NOTHING,
-	SHRINK_PICKS,
-	SHRINK_SIFTS,
-	SHRINK_FREES,
-	SHRINK_SETTLES,
+	SHRINK_NOTHING,		/* nothing is going on */
+	SHRINK_PICKS,		/* choose pages whose places are all free */
+	SHRINK_SIFTS,		/* keep their places off the free list */
+	SHRINK_FREES,		/* free the pages whose places were all found */
+	SHRINK_SETTLES,		/* release the places of the other pages */
 };
 
 /**
- * struct shrink_state - how far giving back pages of places has come
+ * struct shrink_state - how far twheel_arena_shrink() has come; the kthread's alone
  * @phase: enum shrink_phase
- * @in_vain: a page that was free in the beginning was not in the end
- * @removed: some pages were taken out
- * @page: number of the page that is looked at next
+ * @in_vain: a page was picked and could not be freed, because some of its places were
+ *	taken
+ * @removed: at least one page was removed
+ * @page: number of the page to look at next
  * @nr_excess: pages that may still be picked
- * @nr_picked: pages that are picked, and not all of whose places were found
- * @nr_left: places that may still be sifted
- * @freeing: a place of each page all of whose places were found, linked by their
- *	user_data
+ * @nr_picked: pages that are picked, and whose places were not all found yet
+ * @nr_left: places that may still be sifted, so that sifting ends though places come back
+ * @freeing: list of the pages whose places were all found: one place of each, linked by
+ *	its user_data
  */
 struct shrink_state {
 	enum shrink_phase phase;
@@ -51,14 +52,17 @@ struct shrink_state {
 
 /**
  * struct twheel_shrink - memory that is given back
- * @wanted: @work is on its way, or memory is being given back; guarded by
- *	&twheel_wake.lock, also read without it
- * @work: begins to give memory back, after a while
- * @below: free pages are not looked for until &twheel_arena.live is below; set by the
- *	kthread when it begins to look, and under &twheel_arena.mutex when a page comes
- * @running: places may be away from the free list; read by who needs one
- * @due: memory is to be given back.  This and the next are the kthread's alone.
- * @step: for twheel_arena_shrink()
+ * @wanted: @work was queued, or memory is being given back; written under
+ *	&twheel_wake.lock when it is set and by the kthread when it is cleared, read
+ *	without a lock
+ * @work: begins to give memory back after a delay; queued under &twheel_wake.lock
+ * @below: pages are not looked for while &twheel_arena.live is not below this; written by
+ *	the kthread when it begins to look and when it ends, and under
+ *	&twheel_arena.mutex when a page is added
+ * @running: twheel_arena_shrink() may hold places back; written by the kthread, read by
+ *	callers that lack a place
+ * @due: memory is to be given back; the kthread's alone
+ * @step: the state of twheel_arena_shrink(); the kthread's alone
  */
 struct twheel_shrink {
 	bool wanted;
@@ -69,7 +73,10 @@ struct twheel_shrink {
 	struct shrink_state step;
 };
 
-/* Places and room that nobody needs; too much of it is to be given back. */
+/*
+ * Return whether so many places or so much room are unused that some are to be given
+ * back, and the kthread has not been asked to do so yet.
+ */
 static inline bool memory_is_wasted(const struct twheel_shrink *shrink,
 				    const struct twheel_arena *arena,
 				    const struct twheel_room *room)
