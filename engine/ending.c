@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a batch of timeouts that have ended leaves to be done
+ * Finishing a batch of timeouts that have ended
  *
- * Locks: none is held by the caller, since pollers that wait for EPOLLOUT are woken here.
+ * A call first ends timeouts, each by its state word, and collects in a struct ending the
+ * work that is left.  twheel_ending_done() then does that work once for the whole batch.
+ *
+ * Locks: the caller holds none of the engine's locks, because pollers for EPOLLOUT are
+ * woken here.  wake.lock is taken when a sweep or a shrink is due.
  */
 #include <linux/atomic.h>
 #include <linux/llist.h>
@@ -18,11 +22,11 @@
 #include "wake.h"
 
 /**
- * twheel_live_give() - count timeouts out
+ * twheel_live_give() - stop counting timeouts against max_pending
  * @tw: the wheel
  * @nr: how many
  *
- * Context: process or kthread; under none of the wheel's locks.
+ * Context: process or kthread; under none of the engine's locks.
  */
 void twheel_live_give(struct twheel *tw, unsigned int nr)
 {
@@ -31,6 +35,7 @@ void twheel_live_give(struct twheel *tw, unsigned int nr)
 	if (!nr)
 		return;
 	live = atomic_sub_return(nr, &tw->arena.live);
+	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (live + nr >= tw->arena.max_pending)
 		twheel_wake_waiters(&tw->wake, EPOLLOUT | EPOLLWRNORM, nr);
 }
@@ -38,9 +43,12 @@ void twheel_live_give(struct twheel *tw, unsigned int nr)
 /**
  * twheel_ending_done() - finish a batch of timeouts that have ended
  * @tw: the wheel
- * @ending: what they leave to be done
+ * @ending: the work that they have left
  *
- * Context: process or kthread; under none of the wheel's locks.
+ * The places and the room are given back before the timeouts stop counting: an ARM that
+ * max_pending lets in then finds them.
+ *
+ * Context: process or kthread; under none of the engine's locks.
  */
 void twheel_ending_done(struct twheel *tw, struct ending *ending)
 {
@@ -51,6 +59,7 @@ void twheel_ending_done(struct twheel *tw, struct ending *ending)
 		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
 	room_give(&tw->room, ending->nr_room);
 	twheel_live_give(tw, ending->nr_places);
+	/* G7 cost does not grow: a pass sweeps the entries that CANCEL leaves behind. */
 	if (ending->nr_cancelled && room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK))
 		twheel_wake_at(tw, WAKE_NOW);
 	if (unlikely(memory_is_wasted(&tw->shrink, &tw->arena, &tw->room)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a batch of timeouts that have ended leaves to be done
+ * Finishing a batch of timeouts that have ended
  */
 #ifndef _TWHEEL_ENGINE_ENDING_H
 #define _TWHEEL_ENGINE_ENDING_H
