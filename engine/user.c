@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The users of twheel: whose turn it is, and whose memory
+ * The users of twheel: their turns with the kthreads, and their shares of memory
  *
- * A few kthreads serve the wheels of all users.  If the wheels simply queued for
- * them, a user who opens a hundred busy wheels would get a hundred turns for each
- * one of another user.  So it is users that queue, and each user has a queue of
- * wheels for each kthread:
+ * A few kthreads serve the wheels of all users.  If each wheel queued for its kthread, a
+ * user with a hundred busy wheels would get a hundred turns for each turn of another
+ * user.  So the users queue, and each user has a queue of wheels for each kthread:
  *
  *   kthread --> work of user 1 --> work of user 2 --> ...
  *                   |                  |
  *                wheel, wheel, ...  wheel
  *
- * The work of a user is a turn of TURN_NS at most, and then goes to the end of the
- * kthread's list (struct kthread_worker is a FIFO).  Within it the user's wheels
- * have turns of their own, one after the other.
+ * The work of a user is one turn of TURN_NS at most.  After that it goes to the end of
+ * the kthread's list (struct kthread_worker is a FIFO).  Within the turn the user's
+ * wheels have turns of their own, one after the other.
  *
- * G2 bounded lateness: so a wheel that is due waits for the wheels of its own user,
- * and for TURN_NS, and at most one batch more, for each other user who has
- * something to be done by the same kthread.  How many wheels those users have, and
- * how many timeouts, does not matter.
+ * G2 bounded lateness: a wheel that is due waits for the other wheels of its user.  It
+ * also waits for each other user with work for the same kthread, TURN_NS and at most one
+ * batch more.  The number of wheels and timeouts of those users does not matter.
  *
- * What the wheels take is counted in bytes, for all users and for each.  A user has
- * a share of what the module may take, so that no user can have it all.
+ * The memory of wheels is counted in bytes, for each user and for all of them.  A user
+ * may have a part of the module's memory only, so that no user can take it all.
  *
- * A user is a real user id of the initial user namespace, as it is for
- * fs/eventpoll.c.  It is there as long as it has an open wheel.
+ * A user is a real user id of the initial user namespace, as in fs/eventpoll.c.  Its
+ * struct twheel_user lives as long as it has an open wheel.
  *
- * Locks: users_mutex, for opening and closing; under it, nothing.  twheel_queue.lock,
- * in softirq too, is taken under the engine's wake.lock, and the lock of the
- * kthread's list is taken under it.
+ * Locks: users_mutex serialises opening and closing wheels.  It is a mutex because a
+ * struct twheel_user is allocated under it; only the allocator's locks are taken under
+ * it.  twheel_queue.lock is a spinlock that disables interrupts, because the softirq
+ * takes it to ask for a turn; other threads take it under wake.lock, or under no lock.
+ * kthread_queue_work() takes the lock of the kthread's list under it.  A wheel takes its
+ * turn under neither of the two.
  */
 #include <linux/atomic.h>
 #include <linux/cred.h>
@@ -45,16 +46,16 @@
 
 #include "user.h"
 
-/* How long the wheels of one user work before another user has a turn. */
+/* The wheels of one user work for this long before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
 
 /**
  * struct twheel_user - a user who has a wheel open
  * @node: link in the table of users; users_mutex
- * @uid: who it is; constant
- * @nr_wheels: wheels open; users_mutex
- * @charged: bytes that it and its wheels take; atomic
- * @queue: a queue for each kthread
+ * @uid: the user's id; constant
+ * @nr_wheels: wheels that are open; users_mutex
+ * @charged: bytes that the user's wheels take, and this structure; atomic
+ * @queue: one queue for each kthread; each has a lock of its own
  */
 struct twheel_user {
 	struct hlist_node node;
@@ -71,16 +72,22 @@ static DEFINE_HASHTABLE(users, 6);
 static struct kthread_worker **kthread_workers;
 static unsigned int nr_kthread_workers;
 
-/* Counts the wheels that were given a queue, so that all kthreads have as many. */
+/* Counts the wheels that were given a queue, so that each kthread gets as many. */
 static atomic_t nr_queued;
 
-/* Bytes that the wheels of all users take, and the limits; constant while there are users. */
+/*
+ * Bytes that the wheels of all users take; atomic.  The limits are constant while there
+ * are users.
+ */
 static atomic_long_t charged_total;
 static long max_total, max_each;
 
 /* Turns */
 
-/* The first wheel of a queue is not in it any more while it has its turn. */
+/*
+ * Take the first wheel out of a queue, for its turn.  So a request during the turn queues
+ * the wheel once more.
+ */
 static struct twheel_turn *queue_pop(struct twheel_queue *queue)
 {
 	struct twheel_turn *turn;
@@ -93,7 +100,10 @@ static struct twheel_turn *queue_pop(struct twheel_queue *queue)
 	return turn;
 }
 
-/* Put a wheel at the end, unless it is there, or goes.  True if it was put there. */
+/*
+ * Put a wheel at the end of the queue, unless it is in the queue already or was
+ * cancelled.  Return whether it was put there.
+ */
 static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	__must_hold(&queue->lock)
 {
@@ -105,8 +115,9 @@ static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 }
 
 /*
- * The turn of a user: turns of the user's wheels, until TURN_NS have passed.  A wheel
- * that comes too late to be seen here has queued the work once more.
+ * The turn of a user: its wheels have turns until TURN_NS have passed.  A wheel may be
+ * added just after the queue was found empty here.  twheel_turn_request() has then queued
+ * the work once more.
  */
 static void user_turn(struct kthread_work *work)
 {
@@ -127,16 +138,16 @@ static void user_turn(struct kthread_work *work)
 		if (list_empty(&queue->turns))
 			return;
 	} while (ktime_get_ns() < end_ns);
-	/* Behind the other users. */
+	/* The next turn comes after those of the other users. */
 	kthread_queue_work(queue->worker, work);
 }
 
 /**
- * twheel_turn_init() - make a turn that is not asked for yet
+ * twheel_turn_init() - prepare a turn that is not asked for yet
  * @turn: the turn
  * @take: see struct twheel_turn
  *
- * Context: any; @turn->queue is to be set before the turn is asked for.
+ * Context: process.  The caller sets @turn->queue before it asks for the turn.
  */
 void twheel_turn_init(struct twheel_turn *turn,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns))
@@ -146,12 +157,13 @@ void twheel_turn_init(struct twheel_turn *turn,
 }
 
 /**
- * twheel_turn_request() - ask for a turn that begins from now on
+ * twheel_turn_request() - ask for a turn that begins after this call
  * @turn: the turn
  *
  * Does nothing when the turn was asked for and has not begun yet.
  *
- * Context: any but hard interrupts.
+ * Context: any but hard interrupts; the softirq calls it, and other threads do under
+ * &twheel_wake.lock.
  */
 void twheel_turn_request(struct twheel_turn *turn)
 {
@@ -165,10 +177,10 @@ void twheel_turn_request(struct twheel_turn *turn)
 }
 
 /**
- * twheel_turn_cancel() - end all turns
- * @turn: the turn; it is not taking place, and never will, when this returns
+ * twheel_turn_cancel() - end the turns of a wheel
+ * @turn: the turn; when this returns, it is not being taken and will not be again
  *
- * Context: process; sleeps.
+ * Context: process; sleeps; the kthread must not need any lock that the caller holds.
  */
 void twheel_turn_cancel(struct twheel_turn *turn)
 {
@@ -178,20 +190,20 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 	turn->cancelled = true;
 	list_del_init(&turn->node);
 	spin_unlock_irq(&queue->lock);
-	/* It may be taking place. */
+	/* The turn may be going on. */
 	kthread_flush_work(&queue->work);
 }
 
 /* Memory */
 
 /**
- * twheel_charge() - count memory that a user makes us take
+ * twheel_charge() - charge memory to a user before it is allocated
  * @user: the user
  * @bytes: how much
  *
  * Context: any.
- * Return: 0, or -ENOSPC when it would be more than all users together may have, or
- * more than the user's share of that.
+ * Return: 0, or -ENOSPC when all users together would have more than they may, or this
+ * user would have more than its part.
  */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
@@ -205,7 +217,7 @@ int twheel_charge(struct twheel_user *user, size_t bytes)
 }
 
 /**
- * twheel_uncharge() - memory was given back
+ * twheel_uncharge() - take back the charge for memory that was freed
  * @user: the user
  * @bytes: how much
  *
@@ -218,7 +230,7 @@ void twheel_uncharge(struct twheel_user *user, size_t bytes)
 }
 
 /**
- * twheel_charged() - memory of all users
+ * twheel_charged() - the memory that is charged to all users
  *
  * Context: any.
  * Return: bytes.
@@ -229,7 +241,7 @@ long twheel_charged(void)
 }
 
 /**
- * twheel_limit_memory() - tell how much memory there may be
+ * twheel_limit_memory() - set the limits of memory
  * @all: for all users together, bytes
  * @each: for each of them, bytes
  *
@@ -243,7 +255,7 @@ void twheel_limit_memory(long all, long each)
 
 /* Users */
 
-/* As kmalloc() rounds it. */
+/* The size of a struct twheel_user, rounded as kmalloc() rounds it. */
 static size_t user_size(void)
 {
 	return roundup_pow_of_two(struct_size((struct twheel_user *)NULL, queue,
@@ -290,11 +302,11 @@ static struct twheel_user *user_make(kuid_t uid)
 }
 
 /**
- * twheel_user_get() - the user who opens a wheel
+ * twheel_user_get() - find or make the user who opens a wheel
  *
  * Context: process; sleeps.
- * Return: the user, to be put when the wheel is closed, or an ERR_PTR: -ENOMEM, or
- * -ENOSPC at the limit of memory.
+ * Return: the user, for twheel_user_put() at the wheel's last close, or an ERR_PTR:
+ * -ENOMEM, or -ENOSPC at the limit of memory.
  */
 struct twheel_user *twheel_user_get(void)
 {
@@ -310,8 +322,8 @@ struct twheel_user *twheel_user_get(void)
 }
 
 /**
- * twheel_user_put() - a wheel was closed
- * @user: whose it was
+ * twheel_user_put() - let go of a wheel's user, and free the user with the last wheel
+ * @user: the user
  *
  * Context: process; sleeps.
  */
@@ -326,7 +338,7 @@ void twheel_user_put(struct twheel_user *user)
 	}
 	hash_del(&user->node);
 	mutex_unlock(&users_mutex);
-	/* The queues are empty; a work may still be on its way to find that. */
+	/* The queues are empty, but a work may be queued that has yet to find out. */
 	for (i = 0; i < nr_kthread_workers; i++)
 		kthread_cancel_work_sync(&user->queue[i].work);
 	twheel_uncharge(user, user_size());
@@ -335,10 +347,10 @@ void twheel_user_put(struct twheel_user *user)
 
 /**
  * twheel_user_queue() - choose the queue of a wheel
- * @user: whose wheel it is
+ * @user: the user of the wheel
  *
  * Context: any.
- * Return: the queue; wheels are spread over all kthreads.
+ * Return: the queue.  The kthreads get a wheel each in turn.
  */
 struct twheel_queue *twheel_user_queue(struct twheel_user *user)
 {
@@ -348,7 +360,7 @@ struct twheel_queue *twheel_user_queue(struct twheel_user *user)
 }
 
 /**
- * twheel_users_init() - tell which kthreads there are
+ * twheel_users_init() - set the kthreads that serve the wheels
  * @workers: the kthreads
  * @nr_workers: how many
  *

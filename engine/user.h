@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Users: whose turn it is, and whose memory
+ * The users of twheel: their turns with the kthreads, and their shares of memory
  */
 #ifndef _TWHEEL_ENGINE_USER_H
 #define _TWHEEL_ENGINE_USER_H
@@ -13,26 +13,29 @@
 struct twheel_user;
 
 /**
- * struct twheel_queue - one user's wheels that wait for their turn with one kthread
- * @lock: guards @turns and the members of struct twheel_turn; taken in softirq
- * @turns: the wheels, in the order of their turns
+ * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
+ * @lock: guards @turns and the members of struct twheel_turn.  The softirq takes it, so
+ *	that all others disable interrupts.
+ * @turns: the wheels, in the order of their turns; @lock
  * @worker: the kthread; constant
- * @work: the user's turn; queued or running while @turns is not empty
+ * @work: the user's turn; it is queued, or running, while @turns is not empty
  */
 struct twheel_queue {
-	spinlock_t lock;	/* taken in softirq */
+	spinlock_t lock;	/* the softirq takes it */
 	struct list_head turns;
 	struct kthread_worker *worker;
 	struct kthread_work work;
 };
 
 /**
- * struct twheel_turn - a wheel's place among those that wait
- * @node: link in struct twheel_queue.turns, empty while nothing is asked for
+ * struct twheel_turn - a wheel's turn with its kthread
+ * @node: link in struct twheel_queue.turns, empty while no turn is asked for;
+ *	&twheel_queue.lock
  * @queue: the queue; constant once the wheel has started
- * @take: takes the turn: works until there is nothing left to be done, or until
- *	the clock (ktime_get_ns()) reads @end_ns.  Returns true when there is more.
- * @cancelled: no turn is given any more
+ * @take: takes the turn: works until nothing is left to do, or until the clock
+ *	(ktime_get_ns()) reads @end_ns.  Returns true when more is to be done.
+ *	Constant.
+ * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {
 	struct list_head node;
