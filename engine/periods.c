@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Periods of a timeout whose event nobody has read yet
+ * The periods that pass while the event of a periodic timeout waits to be read
  *
- * Locks: events.lock, held by the caller.
+ * Such a timeout is not in the wheel, so the kthread does no work for periods whose
+ * events nobody reads.  With a fixed rate, the periods are computed from the clock when a
+ * caller asks for them, and written into the timeout when its event is taken.
+ *
+ * Locks: none is taken here; the callers hold events.lock.
  */
 #include <linux/minmax.h>
 #include <linux/types.h>
@@ -13,21 +17,20 @@
 #include "timeout.h"
 
 /**
- * twheel_periods_unread() - count the periods that nobody has counted yet
+ * twheel_periods_unread() - count the periods that have passed since an event was settled
  * @clock: the wheel's clock
- * @t: a timeout
+ * @t: the timeout
  * @state: its state
  *
- * A periodic timeout with an unread event is not in the wheel: nobody works for periods
- * that nobody reads.  With a fixed rate, the periods that have passed since it expired are
- * counted here, for any caller that asks.  G1 never early: a period counts from the edge of
- * its tick on, as if it had expired.
+ * G1 never early: a period counts only once the clock has reached the edge of its tick,
+ * just as if the kthread had expired it there.
  *
- * Context: any; under &twheel_events.lock.
- * Return: how many have passed, within the limit of repeats; 0 for any other timeout.
+ * Context: process or kthread, with &twheel_events.lock held; does not sleep.
+ * Return: the number of periods after the one at @t->deadline_ns, bounded by the repeat
+ * limit; 0 unless the timeout is UNREAD, not drained, and periodic at a fixed rate.
  */
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
-				 u64 state)
+			  u64 state)
 	__must_hold(&tw->events.lock)
 {
 	const struct twheel_periodic *periodic = timeout_periodic(t);
@@ -47,19 +50,20 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 }
 
 /**
- * twheel_periods_settle() - write down the periods that twheel_periods_unread() has counted
+ * twheel_periods_settle() - add periods that have passed to an unread event
  * @tw: the wheel
  * @t: the timeout
- * @state: its state
- * @nr: how many
+ * @state: its state, which is UNREAD
+ * @nr: the number of periods, at most what twheel_periods_unread() has returned
  *
- * G4 nothing lost: a reader that has looked at the event, and copies it just now, sees that
- * it has grown, if nothing else has changed.
+ * G4 nothing lost: this counts as a change of the event.  A reader that looked at the
+ * event before, and is copying it to the user now, finds in twheel_events_commit() that
+ * the event has grown, and reads it again.
  *
- * Context: any; under &twheel_events.lock.
+ * Context: process or kthread, with &twheel_events.lock held; does not sleep.
  */
 void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
-				  u64 nr)
+			   u64 nr)
 	__must_hold(&tw->events.lock)
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Periods of a timeout whose event nobody has read yet
+ * The periods of a periodic timeout: how many have passed, and what its event counts
+ *
+ * Locks: none is taken here.  Callers that ask about an UNREAD timeout hold events.lock.
  */
 #ifndef _TWHEEL_ENGINE_PERIODS_H
 #define _TWHEEL_ENGINE_PERIODS_H
@@ -16,8 +18,9 @@ struct twheel;
 struct twheel_clockwork;
 
 /*
- * How many periods have passed by @until_ns, the first one included; no loop
- * per period, however many there are.
+ * How many expirations lie between @deadline_ns and @until_ns, both included, for a
+ * timeout that is due at @deadline_ns: at least 1.  G7 cost does not grow: a division,
+ * not a loop, also after a year of one-millisecond periods.
  */
 static inline u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
 {
@@ -26,13 +29,17 @@ static inline u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
 	return late_ns < interval_ns ? 1 : div64_u64(late_ns, interval_ns) + 1;
 }
 
-/* What @nr more expirations make of the count in an event. */
+/* Add @nr expirations to the count in an event, which saturates. */
 static inline u32 periods_count(u32 count, u64 nr)
 {
 	return min(count + nr, (u64)U32_MAX);
 }
 
-/* Whether its event is the last one of an UNREAD timeout, when @nr periods more have passed. */
+/*
+ * Whether an UNREAD timeout ends when its event is read, given that @nr more periods have
+ * passed since it expired.  One-shots and drained timeouts always end; a periodic timeout
+ * ends when its repeat limit is used up.  The caller holds events.lock.
+ */
 static inline bool timeout_has_ended(const struct twheel_timeout *t, u64 state, u64 nr)
 {
 	if (!state_keeps_room(state))
@@ -41,6 +48,10 @@ static inline bool timeout_has_ended(const struct twheel_timeout *t, u64 state, 
 	       timeout_periodic(t)->repeats_left[timeout_slot(t)] == nr;
 }
 
+/*
+ * The expirations that an unread event has counted so far; 0 if there is no such event.
+ * A drained one-shot has an event and has not expired.
+ */
 static inline u32 timeout_count(const struct twheel_timeout *t, u64 state)
 {
 	if (!state_is_unread(state))
@@ -51,10 +62,10 @@ static inline u32 timeout_count(const struct twheel_timeout *t, u64 state)
 }
 
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
-				 u64 state)
+			  u64 state)
 	__must_hold(&tw->events.lock);
 void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
-				  u64 nr)
+			   u64 nr)
 	__must_hold(&tw->events.lock);
 
 #endif /* _TWHEEL_ENGINE_PERIODS_H */
