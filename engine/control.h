@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Control: creating, setting up, draining and destroying a wheel
+ * Control: creating, setting up, starting, advancing, draining and destroying a wheel
+ *
+ * Locks: control.mutex is declared here.  It is the outermost of the engine's locks: it
+ * is held while SETUP allocates and while ADVANCE and DRAIN wait for the kthread, and the
+ * kthread never takes it.
  */
 #ifndef _TWHEEL_ENGINE_CONTROL_H
 #define _TWHEEL_ENGINE_CONTROL_H
@@ -12,18 +16,20 @@
 struct twheel;
 
 /**
- * struct twheel_control - how a wheel was set up, and whether it takes timeouts
- * @mutex: one of SETUP, ADVANCE, DRAIN and the first ARM at a time; held while
- *	they wait for the kthread
- * @slots: of level 0.  This and the next: written under @mutex before @started,
- *	constant after
- * @setup_flags: TWHEEL_SETUP_*
- * @started: the configuration is final and the wheel exists; released once
- * @draining: arming is over; set once under @mutex
- * @drained: and all that was left is on the ready list; set once by the kthread
+ * struct twheel_control - how a wheel was set up, and whether it accepts timeouts
+ * @mutex: lets SETUP, ADVANCE, DRAIN and the start by the first ARM run one at a time
+ * @slots: slots of the finest level; written under @mutex before @started is set,
+ *	constant after that
+ * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
+ * @started: the configuration is final, and the wheel has its memory, hrtimer and
+ *	kthread; set once, with release, under @mutex
+ * @draining: no timeout is accepted any more; set once under @mutex.  ARM, REARM and read
+ *	test it and act on it within one RCU read-side section, and DRAIN waits for these.
+ * @drained: every timeout that was left is on the ready list; set once, with release, by
+ *	the kthread, or under @mutex in a wheel that was never started
  */
 struct twheel_control {
-	struct mutex mutex;	/* set-up, drain, advance */
+	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
 	u32 slots;
 	u32 setup_flags;
 	bool started;
@@ -31,6 +37,9 @@ struct twheel_control {
 	bool drained;
 };
 
+/*
+ * Whether the configuration is final: the caller may then read all of it without a lock.
+ */
 static inline bool control_is_started(const struct twheel_control *control)
 {
 	/* Pairs with the release in twheel_start(). */

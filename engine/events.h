@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ready list: timeouts whose events wait to be read
+ * The ready list: the timeouts whose events wait to be read
+ *
+ * Locks: events.lock is declared here.  It is a spinlock that is never taken in
+ * interrupts.  A timeout becomes UNREAD, and stops being UNREAD, only under it; so do the
+ * fields of a timeout change once ARM has published it.  No other lock is taken under it.
  */
 #ifndef _TWHEEL_ENGINE_EVENTS_H
 #define _TWHEEL_ENGINE_EVENTS_H
@@ -16,21 +20,22 @@
 struct twheel;
 
 /**
- * struct twheel_events - the ready list, and the accounts
- * @lock: guards the fields of live timeouts and all down to @max_late_ns
- * @first: the first timeout of the ready list, NULL: empty
- * @last: the last one, NULL likewise
- * @last_link: its link, 0 likewise
- * @changes: counts what happens to events that are there: they are read, revoked or
- *	drained; not that others come, nor that periods pass
- * @nr_unread: length of the ready list; read without the lock by poll
- * @expirations: see struct twheel_info, as are the next
- * @delivered: "
- * @completed: "
- * @revoked: "
- * @drained_out: "
- * @rearmed: "
- * @max_late_ns: "
+ * struct twheel_events - the ready list, and the counters that change with it
+ * @lock: guards all members below, and the fields of timeouts that are live
+ * @first: the first timeout of the ready list, NULL when the list is empty; @lock
+ * @last: the last timeout of the list, NULL when the list is empty; @lock
+ * @last_link: the link that leads to @last, see ready_at(), or 0; @lock
+ * @changes: counts changes of events that are on the list: an event is read, revoked,
+ *	drained, or has periods settled.  Events that are added do not count, since a
+ *	reader looks at the oldest ones.  @lock
+ * @nr_unread: length of the list; written under @lock, read without it by poll
+ * @expirations: see struct twheel_info; @lock
+ * @delivered: see struct twheel_info; @lock
+ * @completed: see struct twheel_info; @lock
+ * @revoked: see struct twheel_info; @lock
+ * @drained_out: drained events that were read, the "drained" of struct twheel_info; @lock
+ * @rearmed: see struct twheel_info; @lock
+ * @max_late_ns: see struct twheel_info; @lock
  */
 struct twheel_events {
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -48,15 +53,20 @@ struct twheel_events {
 	u64 max_late_ns;
 };
 
+/*
+ * The timeout that a link of the ready list leads to: a link is an index + 1, and 0 ends
+ * the list.  The caller holds events.lock.
+ */
 static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 link)
 {
 	u32 index = link - 1;
 
-	/* Its place is in use, and its page there. */
+	/* A timeout on the list keeps its place in use, so its page is not freed. */
 	return link ? &own_page_at(arena, index)->timeout[index % PLACES_PER_PAGE] :
 		      NULL;
 }
 
+/* Append a timeout, which has just become UNREAD, to the ready list. */
 static inline void ready_add(struct twheel_events *events, struct twheel_timeout *t,
 			     u32 index)
 	__must_hold(&events->lock)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The passes of the kthread over a wheel
+ * A pass: one round of the kthread over a wheel
+ *
+ * Locks: none.  A wheel has one kthread, and only the kthread uses what is declared here.
  */
 #ifndef _TWHEEL_ENGINE_PASS_H
 #define _TWHEEL_ENGINE_PASS_H
@@ -12,15 +14,18 @@
 struct twheel_turn;
 
 /**
- * struct twheel_pass - what the kthread is doing; its alone
+ * struct twheel_pass - how far the kthread's pass has come
  * @number: &twheel_wake.passes_wanted when the pass began
  * @drains: &twheel_wake.drain_wanted when the pass began
- * @begun: a pass has begun and needs more turns
- * @sweeping: a sweep has begun
- * @now_ns: the clock when the pass began
- * @sweep_left: entries that this pass may still sweep
- * @drain_page: where draining stands
- * @arrivals: what is left of the chain taken from the inbox
+ * @begun: the pass has begun, and its turn ended before it did
+ * @sweeping: a sweep for stale entries has begun; it may last several passes
+ * @now_ns: the wheel's clock when the pass began
+ * @sweep_left: how many entries the pass may still sweep; below 0 when the last chunk
+ *	held more than were left
+ * @drain_page: number of the page of places that is drained next
+ * @arrivals: timeouts taken from the inbox that are not in the wheel yet
+ *
+ * No lock guards these members: only the kthread reads and writes them.
  */
 struct twheel_pass {
 	u64 number ____cacheline_aligned_in_smp;
