@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An open wheel, composed of what its parts keep
+ * struct twheel, an open wheel: the data of each part of the engine, side by side
+ *
+ * Locks: each part declares its own in its header, and says there what they guard.  The
+ * order among them stands in the banner of twheel_main.c.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -22,20 +25,23 @@
 
 /**
  * struct twheel - an open wheel
- * @clock: what time it is
- * @control: how it was set up
- * @memory: who pays
+ * @clock: the clock and the tick
+ * @control: the configuration, and whether timeouts are accepted
+ * @memory: the user who is charged for this wheel
  * @words: the refresh table
  * @arena: the places of timeouts
- * @room: what the wheel has room for
- * @inbox: timeouts on their way to the wheel
+ * @room: the number of entries that the wheel is sure to have chunks for
+ * @inbox: timeouts on their way into the wheel
  * @events: the ready list
- * @wake: when the kthread runs
- * @shrink: memory that is given back
- * @pass: what the kthread is doing
- * @wheel: the wheel; the kthread's alone
- * @slots_memory: its slots
- * @slots_size: bytes of them
+ * @wake: the time at which the kthread runs next, and the wait queues
+ * @shrink: how far giving memory back has come
+ * @pass: how far the kthread's pass has come
+ * @wheel: the wheel itself.  twheel_start() makes it under &twheel_control.mutex; after
+ *	that only the kthread touches it, and no lock guards it.  Its number of levels is
+ *	constant.
+ * @slots_memory: memory of the wheel's slots; written under &twheel_control.mutex before
+ *	&twheel_control.started is set, constant after that
+ * @slots_size: size of @slots_memory in bytes; guarded as @slots_memory
  */
 struct twheel {
 	struct twheel_clockwork clock;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The times of a timeout, as ARM or REARM asks for them
+ * A life: what ARM or REARM asks of a timeout, from its user's entry to the timeout's
+ * fields
+ *
+ * Locks: none is taken here.  life_begin() says who may call it; the other functions
+ * touch only their arguments.
  */
 #ifndef _TWHEEL_ENGINE_LIFE_H
 #define _TWHEEL_ENGINE_LIFE_H
@@ -14,11 +18,11 @@
 #include "words.h"
 
 /**
- * struct life - times of a timeout, as asked for by ARM or REARM
- * @flags: those of the state word
- * @deadline_ns: absolute
- * @interval_ns: not below a tick; 0 for a one-shot
- * @repeats: 0 for no limit
+ * struct life - the times that ARM or REARM asks for; a local variable of its caller
+ * @flags: the flags that the state word gets
+ * @deadline_ns: the deadline, absolute on the wheel's clock, at most TWHEEL_TIME_NEVER
+ * @interval_ns: the period, at least one tick; 0 for a one-shot
+ * @repeats: the limit of expirations; 0 for no limit
  */
 struct life {
 	u64 flags;
@@ -27,13 +31,17 @@ struct life {
 	u32 repeats;
 };
 
-/* 0 for a one-shot that nothing is to be said against, which nearly all are. */
+/*
+ * 0 for an ordinary one-shot, as nearly all entries are: it needs no further check.  Any
+ * other value says only that life_check() has to look.
+ */
 static inline u64 life_oddities(const struct twheel_arm *arm)
 {
 	return (arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
 	       arm->reserved | arm->interval_ns;
 }
 
+/* Whether an entry is well-formed: 0, or -EINVAL. */
 static inline int life_check(const struct twheel_arm *arm)
 {
 	if (likely(!life_oddities(arm)))
@@ -48,6 +56,7 @@ static inline int life_check(const struct twheel_arm *arm)
 	return 0;
 }
 
+/* The absolute deadline of an entry; saturates at the end of time. */
 static inline u64 arm_deadline_ns(const struct twheel_arm *arm, u64 now_ns)
 {
 	if (arm->flags & TWHEEL_ARM_ABSOLUTE)
@@ -55,7 +64,11 @@ static inline u64 arm_deadline_ns(const struct twheel_arm *arm, u64 now_ns)
 	return time_add(now_ns, arm->expires_ns);
 }
 
-/* Of a one-shot, and what others have in common with it. */
+/*
+ * The life of a one-shot, which is also where that of a periodic timeout starts.  A
+ * timeout that is already due is marked overdue: it expires in the next pass and does not
+ * wait for the edge of a tick.
+ */
 static __always_inline struct life life_once(const struct twheel_arm *arm,
 					     u64 now_ns)
 {
@@ -66,6 +79,7 @@ static __always_inline struct life life_once(const struct twheel_arm *arm,
 	return life;
 }
 
+/* The life that an entry of any kind asks for; life_check() has accepted the entry. */
 static __always_inline struct life life_of(const struct twheel_clockwork *clock,
 					   const struct twheel_arm *arm,
 					   u64 now_ns)
@@ -82,15 +96,21 @@ static __always_inline struct life life_of(const struct twheel_clockwork *clock,
 	return life;
 }
 
-/* When the kthread has to look at it. */
+/* When the kthread has to look at a timeout with this life: its deadline, or at once. */
 static inline u64 life_due_ns(const struct life *life)
 {
 	return state_is_overdue(life->flags) ? WAKE_NOW : life->deadline_ns;
 }
 
 /*
- * The caller is the only one to act on it (NEW), or holds the lock.  Others, who
- * saw the place's last life, may read while we write, and find out afterwards.
+ * Write a life into a timeout, and overwrite its word in the refresh table.
+ *
+ * The caller arms the timeout (its place came off the free list and nobody else acts on
+ * it), or holds events.lock and has made the timeout REARMING or taken its event.
+ * Threads that hold a pointer from an earlier life may read the fields meanwhile, without
+ * a lock; they use what they read only after the state word has proved to be unchanged.
+ * So the writes are marked for KCSAN, and the caller publishes them by a release of the
+ * state word.
  */
 static inline void life_begin(struct twheel_words *words, struct twheel_timeout *t,
 			      u64 state, const struct life *life)
