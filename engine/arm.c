@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ARM
+ * ARM: prepare places, and publish the timeouts once the user has been told their ids
  *
- * A single ARM has code of its own, which the compiler makes of the same source: arm_prepare()
- * and arm_commit() are there for one entry and for many.
+ * twheel_arm_prepare() takes everything that the timeouts will ever need: a place, an
+ * entry of room in the wheel, and memory for their periods.  After that nothing can fail
+ * for want of memory (G4).  The device then reports ids and results, and
+ * twheel_arm_commit() publishes the timeouts that were reported and gives the other
+ * places back.
  *
- * Locks: arena.free_lock, and wake.lock when the timeout is the earliest of all.
+ * G7 cost does not grow: an ARM puts its timeouts into the inbox, and looks at no other
+ * timeout.  The kthread moves them into the wheel in its next pass.  ARM wakes it only
+ * when it would run too late for the new timeouts, or when the inbox fills up.
+ *
+ * A batch of one entry has code of its own.  The compiler makes it from the same source:
+ * arm_prepare() and arm_commit() are inlined once for one entry and once for many.
+ *
+ * Locks: arena.free_lock to take places, once a batch; wake.lock when the kthread has to
+ * run earlier.  When memory has to be allocated: room.mutex and arena.mutex; in a wheel
+ * that nobody has set up: control.mutex.  Each is taken while no other is held.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>
@@ -28,18 +40,23 @@
 #include "wake.h"
 #include "words.h"
 
-/* Before @nr are armed; what comes in between is settled by commit. */
+/*
+ * Whether @nr timeouts may be armed now; starts the wheel where that has not happened.  A
+ * DRAIN that begins after this check is noticed in arm_commit().
+ */
 static int arm_allowed(struct twheel *tw, unsigned int nr)
 {
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
-	/* An ARM that arms nothing leaves SETUP open. */
+	/*
+	 * An ARM without a single valid entry does not start the wheel: SETUP may follow.
+	 */
 	if (likely(control_is_started(&tw->control)) || !nr)
 		return 0;
 	return twheel_start_lazily(tw);
 }
 
-/* Give one entry its place. */
+/* Begin a timeout in its place, for one entry of the vector. */
 static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
 			     struct twheel_timeout *t, const struct life *life)
 {
@@ -48,11 +65,11 @@ static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
 	life_begin(words, t, state, life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
-	/* Nobody acts on it while NEW; the release is in arm_publish(). */
+	/* No other thread acts on a NEW timeout, so this need not be a release. */
 	atomic64_set(&t->state, state_new(state, life->flags));
 }
 
-/* The usual case: nothing but one-shots, and a place for each. */
+/* Place a batch in the usual case: all are one-shots, and each has a place. */
 static __always_inline void arm_place_once(struct twheel_words *words,
 					   struct twheel_arm *arm,
 					   unsigned int nr, u64 now_ns,
@@ -75,8 +92,9 @@ static __always_inline void arm_place_once(struct twheel_words *words,
 }
 
 /*
- * Any, of which some may be left out; the last to come get no place when there are
- * not enough.  Returns the places that nobody needed after all.
+ * Place a batch of any kind.  Entries that were refused before have no place; where there
+ * are too few places, the last entries of the batch go without and get @short_of as their
+ * result.  Returns a chain of the places that are left over, NULL for none.
  */
 static struct llist_node *arm_place_any(struct twheel *tw,
 					struct twheel_arm *arm,
@@ -114,7 +132,7 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 	return place;
 }
 
-/* Take back the places at @chain, which never became more than NEW. */
+/* Give back a chain of places that are free or NEW: their timeouts were not published. */
 static void arm_undo(struct twheel *tw, struct llist_node *chain)
 {
 	struct ending ending = {};
@@ -123,7 +141,10 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 	llist_for_each_entry_safe(t, next, chain, node) {
 		u64 state = atomic64_read(&t->state);
 
-		/* Its id may have been reported: it is not given out again. */
+		/*
+		 * G8: the user may have been told this id, so the place must not reuse
+		 * it.
+		 */
 		if (state_is_new(state)) {
 			state = state_freed(state);
 			atomic64_set(&t->state, state);
@@ -135,6 +156,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 	twheel_ending_done(tw, &ending);
 }
 
+/* twheel_arm_prepare() for a number of entries that may be a constant. */
 static __always_inline int arm_prepare(struct twheel *tw,
 				       struct twheel_arm *arm, unsigned int nr,
 				       struct twheel_arming *arming)
@@ -158,7 +180,9 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		return err;
 	now_ns = twheel_now(&tw->clock);
 
+	/* max_pending is exact: a timeout counts before it has a place. */
 	got = live_take(&tw->arena, nr_valid);
+	/* G4 nothing lost: the wheel's room is promised while ARM can still refuse. */
 	if (got) {
 		err = room_take_at_hand(&tw->room, got) ? 0 :
 		      twheel_room_take_reclaiming(tw, got);
@@ -199,13 +223,15 @@ static __always_inline int arm_prepare(struct twheel *tw,
 /**
  * twheel_arm_prepare() - find places for a batch of timeouts
  * @tw: the wheel
- * @arm: the batch; out: id and result
- * @nr: how many, up to TWHEEL_BATCH
- * @arming: out: for twheel_arm_commit()
+ * @arm: the batch; out: each entry's result, and its id where the result is 0
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ * @arming: out: the places, for twheel_arm_commit()
  *
- * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN, -ENOMEM, -ENOSPC, or -EINTR by a fatal signal, when none
- * can be armed.
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0 when the results say which entries can be armed; twheel_arm_commit() has to
+ * follow then.  Otherwise no entry can be armed: -ESHUTDOWN when the wheel has been
+ * drained, or, where the wheel has to be started first, -ENOMEM, -ENOSPC at the limit of
+ * memory, or -EINTR by a fatal signal.
  */
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)
@@ -214,15 +240,18 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 arm_prepare(tw, arm, nr, arming);
 }
 
-/* From here on it is everybody's. */
+/* NEW --> QUEUED: from here on any thread may re-arm or cancel the timeout. */
 static inline void arm_publish(struct twheel_timeout *t)
 {
 	u64 state = atomic64_read(&t->state);
 
-	/* Releases the fields to whoever acts on the state. */
+	/*
+	 * Pairs with the acquire in timeout_state(): the fields are there with the state.
+	 */
 	atomic64_set_release(&t->state, state_published(state));
 }
 
+/* twheel_arm_commit() for a number of timeouts that may be a constant. */
 static __always_inline int arm_commit(struct twheel *tw,
 				      struct twheel_arming *arming,
 				      unsigned int nr)
@@ -234,7 +263,11 @@ static __always_inline int arm_commit(struct twheel *tw,
 	unsigned int i;
 	int err = 0;
 
-	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	/*
+	 * G3 exactly one outcome: synchronize_rcu() in twheel_drain() waits for this
+	 * section.  So either the timeouts are in the inbox when the draining pass
+	 * begins, or draining is seen here and they are not armed.
+	 */
 	rcu_read_lock();
 	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
@@ -253,10 +286,16 @@ static __always_inline int arm_commit(struct twheel *tw,
 	if (nr) {
 		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
 		/*
-		 * One of them was re-armed before it was in the inbox, and the
-		 * pass that this called for may not have found it.  Both sides
-		 * have a full barrier between the two: llist_add_batch() here,
-		 * atomic_inc_return() there.
+		 * A timeout can be re-armed as soon as it is published, which is before
+		 * it is in the inbox.  A REARM of a QUEUED timeout relies on the inbox:
+		 * it only has the kthread run in time.  That pass may be over before the
+		 * timeout was added, and @due_ns is that of the life before.  Therefore
+		 * REARM counts such calls, and if the count has moved since the
+		 * beginning, a pass is asked for at once.
+		 *
+		 * Each side has a full barrier between its store and its load, here in
+		 * llist_add_batch(), there in atomic_inc_return(): either this sees the
+		 * new count, or the pass that REARM asks for finds the timeout.
 		 */
 		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
 			due_ns = WAKE_NOW;
@@ -270,15 +309,15 @@ static __always_inline int arm_commit(struct twheel *tw,
 }
 
 /**
- * twheel_arm_commit() - arm what was reported to the user
+ * twheel_arm_commit() - publish the timeouts that were reported to the user
  * @tw: the wheel
- * @arming: from twheel_arm_prepare(); used up
- * @nr: how many of those that were given places; the places of the others are
- *	given back
+ * @arming: as twheel_arm_prepare() left it; used up
+ * @nr: publish the first @nr timeouts of the chain, and give the places of the others
+ *	back
  *
- * Context: process.
- * Return: 0, or -ESHUTDOWN when the wheel was drained meanwhile and nothing was
- * armed.
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: 0, or -ESHUTDOWN when DRAIN has begun meanwhile: no timeout of the batch is
+ * armed, and all places are given back.
  */
 int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		      unsigned int nr)

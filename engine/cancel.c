@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CANCEL
+ * CANCEL: look, and end the timeouts once the user has been told their verdicts
  *
- * A single CANCEL has code of its own, which the compiler makes of the same source.
+ * See look.h for the sequence.  G7 cost does not grow: a pending timeout ends by one
+ * compare-and-swap.  Its entry stays in the wheel and is dropped as stale when it comes
+ * up, or in a sweep.
  *
- * Locks: none, but events.lock for a timeout whose event waits to be read.
+ * A batch of one entry has code of its own, which the compiler makes from the same
+ * source.
+ *
+ * Locks: a pending timeout is cancelled under none.  events.lock is taken to revoke the
+ * event of an UNREAD timeout, and for a moment to look at a timeout that is just being
+ * re-armed.  After the batch, under no other lock: wake.lock, if a sweep or giving memory
+ * back has become worth while.
  */
 #include <linux/atomic.h>
 #include <linux/rcupdate.h>
@@ -20,6 +28,7 @@
 #include "timeout.h"
 #include "twheel.h"
 
+/* twheel_cancel_look() for a number of entries that may be a constant. */
 static __always_inline void cancel_look(struct twheel *tw,
 					struct twheel_cancel *cancel,
 					struct twheel_look *look,
@@ -44,13 +53,15 @@ static __always_inline void cancel_look(struct twheel *tw,
 }
 
 /**
- * twheel_cancel_look() - what cancelling would say
+ * twheel_cancel_look() - find the timeouts of a batch, and the verdict on each
  * @tw: the wheel
- * @cancel: the batch; out: result
- * @look: out: what was found, for twheel_cancel_commit()
- * @nr: how many, up to TWHEEL_BATCH
+ * @cancel: the batch; out: each entry's result
+ * @look: out: the timeouts and their states, for twheel_cancel_commit()
+ * @nr: number of entries, 1 to TWHEEL_BATCH
  *
- * Context: process.
+ * Nothing is changed.  A result is what twheel_cancel_commit() makes true, or an errno.
+ *
+ * Context: process; does not sleep; no lock of the wheel may be held.
  */
 void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 			struct twheel_look *look, unsigned int nr)
@@ -61,12 +72,14 @@ void twheel_cancel_look(struct twheel *tw, struct twheel_cancel *cancel,
 		cancel_look(tw, cancel, look, nr);
 }
 
+/* Revoke the event of a timeout, and end it; false if it is no longer as @seen. */
 static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  struct ending *ending)
 {
 	bool won;
 
 	spin_lock(&tw->events.lock);
+	/* G3: an UNREAD timeout changes state only under this lock: no swap is needed. */
 	won = atomic64_read(&t->state) == seen;
 	if (won) {
 		twheel_event_take(tw, t, seen);
@@ -79,16 +92,25 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	return won;
 }
 
+/*
+ * End a timeout that is ARMED or QUEUED; false if it is no longer as @seen.  G3 exactly
+ * one outcome: the compare-and-swap has one winner, be it this thread, another that
+ * cancels or re-arms, or the kthread that lets the timeout expire.
+ */
 static __always_inline bool cancel_pending(struct twheel *tw,
 					   struct twheel_timeout *t, u64 seen,
 					   struct ending *ending)
 {
+	/*
+	 * The place of an ARMED timeout is free at once.  That of a QUEUED one becomes
+	 * DEAD, since the inbox uses its link; the kthread frees it when it empties the
+	 * inbox.
+	 */
 	if (likely(state_is_armed(seen))) {
 		if (!state_change(t, seen, state_freed(seen)))
 			return false;
 		place_free(&tw->arena, t, state_freed(seen), ending);
 	} else if (!state_change(t, seen, state_dead(seen))) {
-		/* The inbox uses the place's link: the kthread will free it. */
 		return false;
 	}
 	ending->nr_places++;
@@ -96,6 +118,7 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 	return true;
 }
 
+/* twheel_cancel_commit() for a number of entries that may be a constant. */
 static __always_inline unsigned int
 cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 	      struct twheel_look *look, unsigned int nr, unsigned int *nr_ok)
@@ -125,16 +148,17 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 }
 
 /**
- * twheel_cancel_commit() - cancel what was reported to the user
+ * twheel_cancel_commit() - cancel the timeouts whose verdicts were reported to the user
  * @tw: the wheel
  * @cancel: the batch as twheel_cancel_look() left it
- * @look: likewise; used up
- * @nr: how many of them
- * @nr_ok: how many were cancelled is added to it
+ * @look: as twheel_cancel_look() left it; used up
+ * @nr: number of entries that were reported
+ * @nr_ok: the number of timeouts that were cancelled is added to it
  *
- * Context: process.
- * Return: how many were done; when fewer than @nr, the next one is no longer as
- * it was seen and has to be looked at again, with those after it.
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  If it is less than @nr, the timeout of
+ * the next entry is no longer as it was seen: the caller has to look again from that
+ * entry on.
  */
 unsigned int twheel_cancel_commit(struct twheel *tw,
 				  const struct twheel_cancel *cancel,
