@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QUERY, LIST and INFO
+ * QUERY, LIST and INFO: tell the state of timeouts and of the wheel; nothing is changed
  *
- * Locks: events.lock for a batch of timeouts or a page of places at a time; control.mutex for
- * INFO of a wheel that has not started.
+ * Locks: events.lock, so that no timeout is REARMING, and fields agree with each other.
+ * It is held for a batch of timeouts or for a page of places at a time, never for all of
+ * them.  INFO takes control.mutex in a wheel that has not started, since SETUP may be at
+ * work there.  The two are not nested.  Holding a spinlock counts as an RCU read-side
+ * section: pages that are found under events.lock are not freed before it is released.
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -25,8 +28,9 @@
 #include "words.h"
 
 /*
- * Whether an UNREAD timeout of a fixed rate waits for its next period as well; @nr
- * have passed since it expired.
+ * Whether an UNREAD timeout waits for another period at the same time.  A fixed rate goes
+ * on while the event is unread, up to the repeat limit; a fixed delay begins when it is
+ * read.  @nr is the number of periods that have passed unread.
  */
 static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
 	__must_hold(&tw->events.lock)
@@ -35,7 +39,10 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
 	       !timeout_has_ended(t, state, nr);
 }
 
-/* Periods that have passed since an UNREAD timeout expired; true if more are to come. */
+/*
+ * Add the periods that have passed unread to the status of an UNREAD timeout.  Returns
+ * whether it waits for another one, whose deadline the status then has.
+ */
 static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
 				 u64 state, struct twheel_status *status)
 	__must_hold(&tw->events.lock)
@@ -50,7 +57,7 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 	return waits;
 }
 
-/* False if it is gone. */
+/* Tell the state of a timeout that is live; false if it was cancelled meanwhile. */
 static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 			   u64 state, u64 now_ns, struct twheel_status *status)
 	__must_hold(&tw->events.lock)
@@ -86,20 +93,22 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 				  TWHEEL_TIME_NEVER :
 				  status->deadline_ns - now_ns;
 	/*
-	 * G8: cancelled meanwhile, which takes no lock, its place may be another
-	 * one's, and what was read above that one's.
+	 * G8 stale ids are harmless: a CANCEL takes no lock, so the place may belong to
+	 * another timeout by now, and the fields read above may be that one's.  The
+	 * barrier orders those reads before the generation is read again.
 	 */
 	smp_rmb();
 	return state_gen(atomic64_read(&t->state)) == state_gen(state);
 }
 
 /**
- * twheel_query() - tell the state of timeouts
+ * twheel_query() - tell the state of a batch of timeouts
  * @tw: the wheel
- * @status: the batch: id in, the rest out
- * @nr: how many, up to TWHEEL_BATCH
+ * @status: the batch; in: ids; out: all else, with -ENOENT as result for an id that names
+ *	no timeout
+ * @nr: number of ids, up to TWHEEL_BATCH
  *
- * Context: process.
+ * Context: process; does not sleep.
  */
 void twheel_query(struct twheel *tw, struct twheel_status *status,
 		  unsigned int nr)
@@ -119,16 +128,19 @@ void twheel_query(struct twheel *tw, struct twheel_status *status,
 }
 
 /**
- * twheel_list() - tell the state of some of all timeouts
+ * twheel_list() - take one step in a walk over all timeouts
  * @tw: the wheel
- * @cursor: the first index to be looked at; out: where to go on
- * @status: out: rows
- * @nr: room, up to TWHEEL_BATCH
+ * @cursor: in: index of the place to begin with; out: index of the place to go on with
+ * @status: out: a row for each live timeout that was found
+ * @nr: number of rows that there is space for, up to TWHEEL_BATCH
  *
- * Looks at one page of places at the most.
+ * A step ends with a page of places at the latest, so the lock is held only briefly.  A
+ * walk goes by index and a timeout keeps its place for life: a timeout that nobody
+ * touches appears exactly once.
  *
- * Context: process.
- * Return: how many rows; negative when the cursor is past the end.
+ * Context: process; does not sleep.
+ * Return: the number of rows, which may be 0 in the middle of a walk; -1 when the cursor
+ * is past the last place.
  */
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
@@ -160,15 +172,16 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 }
 
 /**
- * struct outlook - what is found by walking all places
- * @next_ns: the next deadline, TWHEEL_TIME_NEVER if there is none
- * @nr_both: timeouts that are pending and have an unread event
+ * struct outlook - the part of INFO that takes a walk over all places; a local variable
+ * @next_ns: the earliest deadline, TWHEEL_TIME_NEVER if no timeout is pending
+ * @nr_both: number of timeouts that are pending and have an unread event
  */
 struct outlook {
 	u64 next_ns;
 	u32 nr_both;
 };
 
+/* Add the timeouts of a page to the outlook. */
 static void page_look(struct twheel *tw, const struct twheel_page *page,
 		      struct outlook *outlook)
 	__must_hold(&tw->events.lock)
@@ -197,6 +210,7 @@ static void page_look(struct twheel *tw, const struct twheel_page *page,
 	}
 }
 
+/* Walk over all places; 0, or -EINTR by a fatal signal. */
 static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 {
 	struct twheel_page *page;
@@ -204,7 +218,10 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 
 	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
 	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
-		/* What is being re-armed is in no state that counts. */
+		/*
+		 * Under the lock no timeout is REARMING, a state that would not be
+		 * counted.
+		 */
 		spin_lock(&tw->events.lock);
 		page = page_at(&tw->arena, nr);
 		if (page)
@@ -219,15 +236,16 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 
 static_assert(WAKE_NEVER == TWHEEL_NO_EXPIRY);
 
-/* The next deadline, rounded up to its tick. */
+/* When the earliest timeout will expire: G1, its deadline is rounded up to a tick. */
 static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 {
-	/* Nothing pends in a wheel that was not started, and knows no ticks. */
+	/* This includes a wheel that was not started: it has no ticks to round to. */
 	if (next_ns >= TWHEEL_TIME_NEVER)
 		return TWHEEL_NO_EXPIRY;
 	return tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, next_ns));
 }
 
+/* Fill in the configuration, which is final, or held still by control.mutex. */
 static void info_configuration(struct twheel *tw, struct twheel_info *info)
 {
 	info->clock = tw->clock.kind;
@@ -240,13 +258,16 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->now_ns = twheel_now(&tw->clock);
 }
 
-/* The same, while SETUP may be changing all of that. */
+/* Fill in the configuration of a wheel that has not started; SETUP may be changing it. */
 static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
 {
 	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
 	info_configuration(tw, info);
-	/* It would begin to live in the caller's time namespace. */
+	/*
+	 * If the caller started the wheel now, it would live in the caller's time
+	 * namespace.
+	 */
 	if (!tw->control.started)
 		info->now_ns += twheel_namespace_offset_ns(tw->clock.kind);
 	mutex_unlock(&tw->control.mutex);
@@ -254,9 +275,13 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 }
 
 /**
- * twheel_get_info() - tell what INFO and fdinfo tell
+ * twheel_get_info() - tell the configuration and the counters, for INFO and fdinfo
  * @tw: the wheel
- * @info: out
+ * @info: out: all of it
+ *
+ * The counters are exact when no other thread uses the wheel.  Otherwise they may
+ * disagree by what happens meanwhile: ARM and CANCEL count without events.lock, and the
+ * walk over all places takes the lock page by page.
  *
  * Context: process; sleeps.
  * Return: 0, or -EINTR by a fatal signal.
@@ -275,7 +300,10 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	err = twheel_look_out(tw, &outlook);
 	if (err)
 		return err;
-	/* Once the wheel has started, this is final, and nobody is waited for. */
+	/*
+	 * A started wheel is read without the mutex: ADVANCE and DRAIN may hold it for
+	 * long.
+	 */
 	if (control_is_started(&tw->control))
 		info_configuration(tw, info);
 	else
@@ -289,7 +317,9 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	info->armed = atomic64_read(&tw->arena.armed);
 	info->live = atomic_read(&tw->arena.live);
 	info->unread = tw->events.nr_unread;
-	/* Some may have been read since they were counted. */
+	/*
+	 * Events may have been read since nr_both was counted: it is at most @unread now.
+	 */
 	info->pending = info->live - info->unread +
 			min_t(u64, outlook.nr_both, info->unread);
 	info->expirations = tw->events.expirations;

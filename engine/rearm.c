@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REARM
+ * REARM: look, and begin new lives for timeouts once the user has been told
  *
- * A timeout that moves later keeps its entry in the wheel: the entry comes up early and is put
- * where the deadline then says.
+ * See look.h for the sequence.  G7 cost does not grow: a timeout that moves later keeps
+ * its entry in the wheel.  The entry comes up early, and the kthread then moves it to
+ * where the deadline says.  A timeout that moves earlier, and one whose event was unread,
+ * goes through the inbox again; an old entry stays behind in the wheel and is dropped as
+ * stale.
  *
- * Locks: events.lock.
+ * G4 nothing lost: room in the wheel for new entries is taken before the user is told,
+ * while REARM can still refuse.
+ *
+ * Locks: events.lock for the commit of a batch, since it changes the fields of live
+ * timeouts; for a moment also in the look.  After it, wake.lock if the kthread has to run
+ * earlier.  To take room, or memory for periods: room.mutex or arena.mutex, and wake.lock
+ * to ask for a pass that gives room back.  Each is taken while no other is held.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
@@ -33,9 +42,13 @@
 #include "words.h"
 
 /*
- * Whether a timeout that is as @seen goes on with the entry that it has in the wheel
- * when it is re-armed: that comes up early, and is moved then.  The deadline may be
- * another life's; who acts on the answer finds out by the state.
+ * Whether a timeout in the state @seen keeps its entry in the wheel when it is re-armed:
+ * it has one that comes up no later than the new deadline.
+ *
+ * Under events.lock, the deadline read here may be that of another life only if the
+ * timeout was cancelled; then the state is no longer @seen, and the caller's
+ * state_change() fails.  Without the lock, the answer is a guess: another REARM may move
+ * the deadline later and leave the state as it is.
  */
 static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
 				 const struct life *life)
@@ -45,8 +58,10 @@ static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
 }
 
 /*
- * Whether re-arming takes room in the wheel: what moves earlier leaves a stale entry
- * there.  One that is in the inbox has room, as has a periodic one that is UNREAD.
+ * Whether re-arming takes room for an entry in the wheel.  A timeout that moves earlier
+ * needs it for its new entry, because the old one stays there as a stale entry.  A
+ * one-shot whose event is unread needs it because its entry is gone.  A timeout in the
+ * inbox has room, and a periodic timeout keeps its room while its event is unread.
  */
 static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
 				    const struct life *life)
@@ -55,6 +70,7 @@ static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
 	       !state_keeps_room(seen);
 }
 
+/* rearm_needs_room() for an entry of the vector, whose interval makes no difference. */
 static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
 				    const struct twheel_arm *arm, u64 now_ns)
 {
@@ -63,10 +79,13 @@ static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
 	return rearm_needs_room(t, seen, &life);
 }
 
-/* A bit for each entry of a batch. */
+/* rearm_take_room() takes a mask with a bit for each entry of a batch. */
 static_assert(TWHEEL_BATCH <= 32);
 
-/* Room for those that need it; the last of these go without where there is less. */
+/*
+ * Take room for the entries in the mask @needy.  Where there is less room than that, the
+ * last of these entries are refused.
+ */
 static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 				     struct twheel_rearming *rearming, u32 needy)
 {
@@ -77,7 +96,7 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 		rearming->nr_room = nr_needy;
 		return;
 	}
-	/* There may be a little, which is not enough for all. */
+	/* There is not enough for all of them at once: take it one by one. */
 	while (rearming->nr_room < nr_needy && !twheel_room_take(tw, 1))
 		rearming->nr_room++;
 	left = rearming->nr_room;
@@ -90,14 +109,18 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /**
- * twheel_rearm_prepare() - what re-arming would say
+ * twheel_rearm_prepare() - find the timeouts of a batch, and the verdict on each
  * @tw: the wheel
- * @arm: the batch; out: result
- * @rearming: out: for twheel_rearm_commit(), which has to follow
- * @nr: how many, up to TWHEEL_BATCH
+ * @arm: the batch; out: each entry's result
+ * @rearming: out: the timeouts, their states and the room taken, for
+ *	twheel_rearm_commit()
+ * @nr: number of entries, 1 to TWHEEL_BATCH
  *
- * Context: process; sleeps.
- * Return: 0, or -ESHUTDOWN when the wheel has been drained.
+ * No timeout is changed.  A result is what twheel_rearm_commit() makes true, or an errno.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0, and then twheel_rearm_commit() has to follow, for it gives unused room back;
+ * or -ESHUTDOWN when the wheel has been drained.
  */
 int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 struct twheel_rearming *rearming, unsigned int nr)
@@ -111,8 +134,9 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	/*
-	 * Most of them need no room; but to take it for all of them is cheaper than
-	 * to find out for each, unless memory is short.
+	 * Most entries need no room.  Taking room for all of them, and giving it back
+	 * later, is cheaper than finding out which ones do.  Only when memory is short is
+	 * room taken for those alone that need it.
 	 */
 	if (likely(control_is_started(&tw->control))) {
 		scarce = !room_take_at_hand(&tw->room, nr) &&
@@ -138,7 +162,11 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			continue;
 		}
 		if (unlikely(arm[i].interval_ns)) {
-			/* It was found before: it is of that page, or gone. */
+			/*
+			 * This sleeps.  The page of the timeout may be freed meanwhile
+			 * and another one come in its place; then the timeout has ended,
+			 * and commit finds that out by its state.
+			 */
 			rcu_read_unlock();
 			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
 			rcu_read_lock();
@@ -155,9 +183,9 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /*
- * Make a one-shot of a timeout that is as @seen, which waits in the wheel and is
- * due no later than @deadline_ns.  That is what nearly all are, and changes nothing
- * there: the entry is moved when it comes up, or when the kthread looks ahead.
+ * Re-arm a timeout as a one-shot in the usual case: it is ARMED and moves later.  G7:
+ * only its fields change.  Its entry is moved when it comes up, or when the kthread looks
+ * ahead.  False if the case is another, or if the timeout is no longer as @seen.
  */
 static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
@@ -173,7 +201,11 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 	return true;
 }
 
-/* A new life, of any kind, for a timeout that is as @seen. */
+/*
+ * Begin a new life of any kind; false if the timeout is no longer as @seen.  @to_inbox
+ * says whether the caller has to put the timeout into the inbox before it lets go of the
+ * lock.
+ */
 static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
 	__must_hold(&tw->events.lock)
@@ -181,7 +213,11 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	bool stays = entry_is_kept(t, seen, life);
 
 	lockdep_assert_held(&tw->events.lock);
-	/* An UNREAD timeout changes under the lock only; others may race. */
+	/*
+	 * G3 exactly one outcome.  An UNREAD timeout changes state only under
+	 * events.lock; a pending one may be cancelled without it, so the compare-and-swap
+	 * decides.
+	 */
 	if (state_is_unread(seen)) {
 		if (atomic64_read(&t->state) != seen)
 			return false;
@@ -197,10 +233,10 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 }
 
 /**
- * struct requeue - what a batch that is re-armed leaves to be done
- * @chain: for the inbox
- * @due_ns: when the kthread has to look at it
- * @queued: something was QUEUED, and is where it was
+ * struct requeue - the work that a batch leaves to be done; a local variable
+ * @chain: timeouts to be put into the inbox
+ * @due_ns: when the kthread has to look at the earliest of the batch
+ * @queued: a timeout was QUEUED and stays where it is, in the inbox or on its way there
  */
 struct requeue {
 	struct chain chain;
@@ -208,7 +244,7 @@ struct requeue {
 	bool queued;
 };
 
-/* Those that do not just move later. */
+/* Re-arm a timeout in any case that timeout_defer() does not do; false to look again. */
 static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 			       struct twheel_timeout *t, u64 seen,
 			       struct twheel_rearming *rearming,
@@ -218,7 +254,10 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 	struct life life = life_of(&tw->clock, arm, rearming->now_ns);
 	bool to_inbox;
 
-	/* It kept its entry, until it was moved later: that can be seen by now. */
+	/*
+	 * twheel_rearm_prepare() took no room for this timeout, since it would have kept
+	 * its entry.  Another REARM has moved it later meanwhile, and now it would not.
+	 */
 	if (!rearming->nr_room && rearm_needs_room(t, seen, &life))
 		return false;
 	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
@@ -235,17 +274,17 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 }
 
 /**
- * twheel_rearm_commit() - re-arm what was reported to the user
+ * twheel_rearm_commit() - re-arm the timeouts whose verdicts were reported to the user
  * @tw: the wheel
  * @arm: the batch as twheel_rearm_prepare() left it
- * @rearming: likewise; used up
- * @nr: how many of them
- * @nr_ok: how many were re-armed is added to it
+ * @rearming: as twheel_rearm_prepare() left it; used up
+ * @nr: number of entries that were reported
+ * @nr_ok: the number of timeouts that were re-armed is added to it
  *
- * Context: process.
- * Return: how many were done; when fewer than @nr, the next one is no longer as
- * it was seen and has to be prepared again, with those after it.  -ESHUTDOWN
- * when the wheel was drained meanwhile and nothing was done.
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  If it is less than @nr, the timeout of
+ * the next entry is no longer as it was seen: the caller has to prepare again from that
+ * entry on.  -ESHUTDOWN when DRAIN has begun meanwhile and nothing was done.
  */
 int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr,
@@ -257,7 +296,10 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	unsigned int i = 0, nr_rearmed = 0;
 	int err = 0;
 
-	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	/*
+	 * G3: synchronize_rcu() in twheel_drain() waits for this section, and so the
+	 * draining pass finds in the inbox all that is put there here.
+	 */
 	rcu_read_lock();
 	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
@@ -286,7 +328,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	tw->events.rearmed += nr_rearmed;
 	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
 	spin_unlock(&tw->events.lock);
-	/* Pairs with the look at it in twheel_arm_commit(). */
+	/*
+	 * A full barrier before at_ns is read; pairs with arm_commit(), which says why.
+	 */
 	if (requeue.queued)
 		atomic_inc_return(&tw->inbox.nr_requeued);
 	if (wake_is_too_late(&tw->wake, due_ns))
