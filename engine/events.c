@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ready list, and reading
+ * The ready list, and reading events from it
  *
- * The list is linked by index, since a timeout has no space for two pointers.  What a
- * read is about to return is copied first and taken from the list after that, under the lock,
- * where a count says whether any of the events has changed meanwhile.
+ * A timeout that has expired, or was drained, waits on the ready list until its event is
+ * read or revoked.  The list is linked by index, because a timeout has no space for two
+ * pointers.
  *
- * Locks: events.lock.  No lock is taken and no user memory touched under it.
+ * A read goes by look, report and commit, as told in look.h.  It looks at the oldest
+ * events and copies them to the user while they stay on the list; then it takes them off,
+ * under events.lock, if they are still the same.  The count events.changes says so in the
+ * usual case without comparing them.
+ *
+ * Locks: events.lock.  No lock is taken and no user memory is touched under it.  After
+ * it, wake.lock if a periodic timeout goes back to the inbox or memory is to be given
+ * back.  Pollers that wait for EPOLLOUT are woken under no lock of the engine.
  */
 #include <linux/atomic.h>
 #include <linux/lockdep.h>
@@ -28,6 +35,7 @@
 #include "twheel.h"
 #include "wake.h"
 
+/* Take one timeout off the ready list, wherever it stands. */
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->events.lock)
 {
@@ -48,7 +56,9 @@ static void ready_del(struct twheel *tw, struct twheel_timeout *t)
 	WRITE_ONCE(tw->events.nr_unread, tw->events.nr_unread - 1);
 }
 
-/* Take the first @nr off; @first is the one that follows them. */
+/*
+ * Take the first @nr timeouts off the ready list; @first follows them, NULL if none does.
+ */
 static void ready_cut(struct twheel_events *events, struct twheel_timeout *first,
 		      unsigned int nr)
 	__must_hold(&events->lock)
@@ -65,12 +75,15 @@ static void ready_cut(struct twheel_events *events, struct twheel_timeout *first
 }
 
 /**
- * twheel_event_take() - take an unread timeout off the ready list: its event is revoked
+ * twheel_event_take() - take a timeout off the ready list without reading its event
  * @tw: the wheel
- * @t: the timeout
+ * @t: the timeout, which is UNREAD
  * @state: its state
  *
- * Context: any; under &twheel_events.lock.
+ * CANCEL and REARM revoke the event so.  Periods that have passed unread are counted
+ * first.
+ *
+ * Context: process, with &twheel_events.lock held; does not sleep.
  */
 void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->events.lock)
@@ -80,7 +93,7 @@ void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	tw->events.changes++;
 }
 
-/* What a periodic or a drained one has to say for itself. */
+/* Fill in the event of a timeout that is periodic or drained, or both. */
 static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 			       u64 state, struct twheel_event *event)
 	__must_hold(&tw->events.lock)
@@ -92,24 +105,29 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	event->count = periods_count(timeout_count(t, state), nr);
 	if (nr) {
 		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
-		event->fired_ns = deadline_tick(&tw->clock, event->deadline_ns) * tw->clock.tick_ns;
+		event->fired_ns = deadline_tick(&tw->clock, event->deadline_ns) *
+				  tw->clock.tick_ns;
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
-	/* What is read while the wheel is drained does not go on. */
+	/*
+	 * A periodic timeout whose event is read while the wheel is draining ends with
+	 * this event, so the event says that it was drained.
+	 */
 	if (READ_ONCE(tw->control.draining) && !timeout_has_ended(t, state, nr))
 		drained = true;
 	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
 }
 
 /**
- * twheel_events_look() - what reading would return
+ * twheel_events_look() - find the oldest events, which stay where they are
  * @tw: the wheel
- * @event: out: the oldest events
- * @look: out: for twheel_events_commit()
- * @nr: room, up to TWHEEL_BATCH
+ * @event: out: the events, oldest first
+ * @look: out: their timeouts and states, for twheel_events_commit()
+ * @nr: number of events that there is space for, up to TWHEEL_BATCH
  *
- * Context: process; one reader at a time.
- * Return: how many events are there.
+ * Context: process; does not sleep.  The caller lets one reader in at a time, or two
+ * would copy the same events.
+ * Return: the number of events found.
  */
 unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 				struct twheel_look *look, unsigned int nr)
@@ -145,7 +163,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 	return i;
 }
 
-/* The last event of a timeout was read. */
+/* The last event of a timeout was read: the timeout ends. */
 static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 		      bool drained, struct ending *ending)
 	__must_hold(&tw->events.lock)
@@ -160,8 +178,9 @@ static void event_end(struct twheel *tw, struct twheel_timeout *t, u64 state,
 }
 
 /*
- * An event was read, and the timeout lives on.  Returns when the kthread has to look
- * at it.
+ * An event was read, and its periodic timeout lives on: UNREAD --> QUEUED.  The caller
+ * puts the timeout into the inbox under the same hold of the lock.  Returns when the
+ * kthread has to look at it.
  */
 static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state)
 	__must_hold(&tw->events.lock)
@@ -176,13 +195,20 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 	if (state_is_fixed_delay(state))
 		from_ns = twheel_now(&tw->clock);
 	t->deadline_ns = time_add(from_ns, periodic->interval_ns[slot]);
-	/* A period passed while the event was copied: that makes nobody late. */
+	/*
+	 * If a period passed while the event was copied, the next event is due at once.
+	 * The timeout is marked overdue, so that max_late_ns does not count the reader's
+	 * delay.
+	 */
 	overdue = t->deadline_ns <= twheel_edge_ns(&tw->clock);
 	atomic64_set_release(&t->state, state_continued(state, overdue));
 	return overdue ? WAKE_NOW : t->deadline_ns;
 }
 
-/* Periods that an event, as it was looked at, has more than the timeout. */
+/*
+ * How many periods an event that was looked at counts beyond those settled in its
+ * timeout:  periods that passed unread before the look.
+ */
 static u64 event_periods(const struct twheel_timeout *t, u64 state,
 			 const struct twheel_event *event)
 	__must_hold(&tw->events.lock)
@@ -194,8 +220,9 @@ static u64 event_periods(const struct twheel_timeout *t, u64 state,
 }
 
 /*
- * Whether an event is the timeout's still.  Its count is compared too: sequence
- * numbers come round.
+ * Whether a timeout still has the event that was looked at.  The state alone does not
+ * tell: its sequence number may have come round to the same value, and periods that are
+ * settled leave it as it is.
  */
 static bool event_is_same(const struct twheel_timeout *t, u64 state,
 			  const struct twheel_event *event)
@@ -206,7 +233,7 @@ static bool event_is_same(const struct twheel_timeout *t, u64 state,
 			     event_periods(t, state, event)) == event->count;
 }
 
-/* How many of those that were looked at are the first still, and unchanged. */
+/* How many events from the front of the list are still those that were looked at. */
 static unsigned int events_as_seen(struct twheel *tw,
 				   const struct twheel_event *event,
 				   const struct twheel_look *look,
@@ -225,17 +252,19 @@ static unsigned int events_as_seen(struct twheel *tw,
 }
 
 /**
- * twheel_events_commit() - take the events that were copied to the user
+ * twheel_events_commit() - take events that the user has got off the ready list
  * @tw: the wheel
- * @event: as twheel_events_look() left them
- * @look: likewise
- * @nr: how many of them
+ * @event: the events as twheel_events_look() left them
+ * @look: as twheel_events_look() left it
+ * @nr: number of events that were copied as a whole
  *
- * G4 nothing lost: only what the user has is taken.  G3 exactly one outcome: an
- * event that was revoked or has grown since it was looked at is not taken.
+ * G4 nothing lost: only events that the user has are taken.  G3 exactly one outcome: an
+ * event that was revoked or has grown since the look is not taken.
  *
- * Context: process; one reader at a time.
- * Return: how many were taken; the reader looks again when fewer than @nr.
+ * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
+ * held.
+ * Return: the number of events taken.  If it is less than @nr, the rest has changed, and
+ * the reader has to look again.
  */
 unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_event *event,
@@ -249,11 +278,17 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	bool draining;
 	u32 next = 0;
 
-	/* Pairs with synchronize_rcu() in twheel_drain(). */
+	/*
+	 * G3: synchronize_rcu() in twheel_drain() waits for this section, and so the
+	 * draining pass finds in the inbox every timeout that goes on.
+	 */
 	rcu_read_lock();
 	draining = READ_ONCE(tw->control.draining);
 	spin_lock(&tw->events.lock);
-	/* They were the first; others come at the end, and change nothing. */
+	/*
+	 * With the same count, the events that were looked at are still the first ones:
+	 * new events are added at the end of the list and do not count.
+	 */
 	if (unlikely(tw->events.changes != look->changes))
 		nr = events_as_seen(tw, event, look, nr);
 	for (i = 0; i < nr; i++) {
@@ -275,12 +310,14 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			due_ns = min(due_ns, event_continue(tw, t, state));
 			chain_add(&chain, t);
 		} else {
-			break;	/* it was looked at before; look again */
+			/* The look was before DRAIN: look again, and flag the event. */
+			break;
 		}
 	}
 	tw->events.changes++;
 	if (i)
-		ready_cut(&tw->events, i < nr ? look->timeout[i] : ready_at(&tw->arena, next), i);
+		ready_cut(&tw->events,
+			  i < nr ? look->timeout[i] : ready_at(&tw->arena, next), i);
 	tw->events.completed += nr_completed;
 	tw->events.delivered += i;
 	due_ns = inbox_add(&tw->inbox, &chain, due_ns);
@@ -293,11 +330,11 @@ unsigned int twheel_events_commit(struct twheel *tw,
 }
 
 /**
- * twheel_nr_events() - how many events are there to be read
+ * twheel_nr_events() - tell how many events can be read
  * @tw: the wheel
  *
- * Context: any.
- * Return: how many; it may change at once.
+ * Context: any; no lock is needed.
+ * Return: the number of events, which may change at any time.
  */
 unsigned int twheel_nr_events(const struct twheel *tw)
 {
@@ -305,11 +342,11 @@ unsigned int twheel_nr_events(const struct twheel *tw)
 }
 
 /**
- * twheel_has_events() - whether there is an event to be read
+ * twheel_has_events() - tell whether an event can be read
  * @tw: the wheel
  *
- * Context: any.
- * Return: true if there is; it may change at once.
+ * Context: any; no lock is needed.
+ * Return: true if one can; this may change at any time.
  */
 bool twheel_has_events(const struct twheel *tw)
 {
@@ -317,11 +354,11 @@ bool twheel_has_events(const struct twheel *tw)
 }
 
 /**
- * twheel_has_room() - whether a timeout more would be within max_pending
+ * twheel_has_room() - tell whether one more timeout would be within max_pending
  * @tw: the wheel
  *
- * Context: any.
- * Return: true if it would; it may change at once.
+ * Context: any; no lock is needed.
+ * Return: true if it would; this may change at any time.
  */
 bool twheel_has_room(const struct twheel *tw)
 {
@@ -329,11 +366,11 @@ bool twheel_has_room(const struct twheel *tw)
 }
 
 /**
- * twheel_wait_queue() - where readers and pollers wait
+ * twheel_wait_queue() - the wait queue of readers and pollers
  * @tw: the wheel
  *
  * Context: any.
- * Return: the queue.
+ * Return: the wait queue, which lives as long as the wheel.
  */
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw)
 {
