@@ -2,9 +2,15 @@
 /*
  * Control: creating, setting up, starting, advancing, draining and destroying a wheel
  *
- * Locks: control.mutex makes SETUP, ADVANCE, DRAIN and the first ARM take place one at a time.
- * ADVANCE and DRAIN wait for the kthread under it, and so take wake.lock under it.  Nobody who
- * reads or polls is woken under it.
+ * A wheel starts once, by SETUP or by its first ARM.  Only then has it memory for its
+ * slots, an hrtimer and a kthread; its configuration is constant from there on.
+ *
+ * Locks: control.mutex lets SETUP, ADVANCE, DRAIN and the start by an ARM run one at a
+ * time.  It is a mutex because SETUP allocates, DRAIN waits for RCU, and ADVANCE and
+ * DRAIN wait for a pass of the kthread, all of it under the mutex.  To ask for that pass
+ * they take wake.lock under it.  The kthread never takes control.mutex, so the wait
+ * cannot deadlock.  Readers and pollers are woken after it is released, or by the
+ * kthread.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -43,19 +49,19 @@
 #define DEFAULT_SLOTS		1024
 #define DEFAULT_MAX_PENDING	1048576
 
-/* What a wheel takes before it is armed, and the open file. */
+/* Bytes charged for a wheel before it is armed; the 512 are for the open file. */
 #define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
 
-/* What the module's parameters say; constant after twheel_control_init(). */
+/* Copies of two module parameters; constant after twheel_control_init(). */
 static u32 tick_us_of_defaults;
 static u32 most_pending;
 
 /**
- * twheel_control_init() - tell what the module's parameters say
+ * twheel_control_init() - take over the module's parameters for wheels
  * @default_tick_us: the tick of a wheel that does not choose one, microseconds
  * @max_pending_limit: the greatest max_pending that a wheel may ask for
  *
- * Context: process, while there are no wheels.
+ * Context: process, before the first wheel is made.
  */
 void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
 {
@@ -67,7 +73,7 @@ void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
  * twheel_max_pending_limit() - the greatest max_pending that a wheel may ask for
  *
  * Context: any.
- * Return: timeouts.
+ * Return: the limit, a number of timeouts.
  */
 u32 twheel_max_pending_limit(void)
 {
@@ -75,11 +81,11 @@ u32 twheel_max_pending_limit(void)
 }
 
 /**
- * twheel_is_started() - whether a wheel's configuration is final
+ * twheel_is_started() - tell whether a wheel's configuration is final
  * @tw: the wheel
  *
- * Context: any.
- * Return: true once it was set up or armed.
+ * Context: any; no lock is needed.
+ * Return: true once SETUP or a first ARM has started the wheel; it stays true.
  */
 bool twheel_is_started(const struct twheel *tw)
 {
@@ -87,11 +93,11 @@ bool twheel_is_started(const struct twheel *tw)
 }
 
 /**
- * twheel_is_draining() - whether arming is over
+ * twheel_is_draining() - tell whether a wheel has stopped accepting timeouts
  * @tw: the wheel
  *
- * Context: any.
- * Return: true once DRAIN was called.
+ * Context: any; no lock is needed.
+ * Return: true once DRAIN was called; it stays true.
  */
 bool twheel_is_draining(const struct twheel *tw)
 {
@@ -99,18 +105,21 @@ bool twheel_is_draining(const struct twheel *tw)
 }
 
 /**
- * twheel_is_drained() - whether all that was left can be read
+ * twheel_is_drained() - tell whether the events of all timeouts left can be read
  * @tw: the wheel
  *
- * Context: any.
- * Return: true once DRAIN was done.
+ * Context: any; no lock is needed.
+ * Return: true once the drain is complete; it stays true, and no event is added any more.
  */
 bool twheel_is_drained(const struct twheel *tw)
 {
-	/* Pairs with the release in pass_end(): the events are there. */
+	/* Pairs with the release in pass_end(): the last events are on the ready list. */
 	return smp_load_acquire(&tw->control.drained);
 }
 
+/*
+ * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.
+ */
 static int twheel_start(struct twheel *tw)
 	__must_hold(&tw->control.mutex)
 {
@@ -123,7 +132,7 @@ static int twheel_start(struct twheel *tw)
 	int err;
 
 	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
-	/* One more than the last tick that any clock reaches. */
+	/* No clock reaches this tick: it is the one of timeouts that never expire. */
 	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
 	config.max_tick = tw->clock.max_tick;
 	tw->slots_size = twheel_wheel_size(&config);
@@ -135,18 +144,18 @@ static int twheel_start(struct twheel *tw)
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
 	twheel_wake_start(tw);
-	/* Pairs with the acquires in arm_allowed() and elsewhere. */
+	/* Pairs with the acquire in control_is_started(): all of the above is seen. */
 	smp_store_release(&tw->control.started, true);
 	return 0;
 }
 
 /**
- * twheel_start_lazily() - start a wheel that nobody has set up
+ * twheel_start_lazily() - start a wheel that is armed without SETUP, with the defaults
  * @tw: the wheel
  *
- * Context: process; sleeps.
- * Return: 0 when it has started, -ESHUTDOWN when it was drained, -ENOMEM, -ENOSPC at the
- * limit of memory, or -EINTR by a fatal signal.
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0 when the wheel has started, be it by another thread; -ESHUTDOWN when it was
+ * drained, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
 int twheel_start_lazily(struct twheel *tw)
 {
@@ -162,6 +171,7 @@ int twheel_start_lazily(struct twheel *tw)
 	return err;
 }
 
+/* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
 	if (setup->reserved || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
@@ -179,7 +189,7 @@ static int setup_check(const struct twheel_setup *setup)
 	return 0;
 }
 
-/* What a wheel is like that is not set up. */
+/* Give a wheel the configuration that it has without SETUP. */
 static void twheel_defaults(struct twheel *tw)
 {
 	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
@@ -190,13 +200,20 @@ static void twheel_defaults(struct twheel *tw)
 }
 
 /**
- * twheel_configure() - choose what a wheel is like
+ * twheel_configure() - configure a wheel and start it
  * @tw: the wheel
- * @setup: see struct twheel_setup
+ * @setup: the configuration; 0 stands for a default, see struct twheel_setup
  *
- * Context: process; sleeps.
- * Return: 0, -EINVAL, -EBUSY when it was configured or armed before, -ENOMEM,
- * -ESHUTDOWN, or -EINTR by a fatal signal.
+ * A call that fails leaves the wheel with the defaults, and SETUP may be tried again.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0, or
+ *
+ * * -EINVAL when a value is not within its limits
+ * * -EBUSY when the wheel was set up or armed before
+ * * -ESHUTDOWN when it was drained
+ * * -ENOMEM, or -ENOSPC at the limit of memory
+ * * -EINTR by a fatal signal
  */
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 {
@@ -228,14 +245,20 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 }
 
 /**
- * twheel_advance() - move the virtual clock
+ * twheel_advance() - move the virtual clock, and wait until the kthread has followed
  * @tw: the wheel
  * @to_ns: its new time
  *
- * Context: process; sleeps.
- * Return: 0 when all that is due by then can be read, -EOPNOTSUPP on another
- * clock, -ESHUTDOWN, -EINVAL when @to_ns is in the past or after the end of
- * time, -ERESTARTSYS by a signal.
+ * A signal may end the wait when the clock has moved already.  The call can be repeated
+ * with the same time.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0 when the events of all timeouts that are due by @to_ns can be read, or
+ *
+ * * -EOPNOTSUPP when the wheel has another clock
+ * * -ESHUTDOWN when it was drained
+ * * -EINVAL when @to_ns is in the past or after the end of time
+ * * -ERESTARTSYS by a signal
  */
 int twheel_advance(struct twheel *tw, u64 to_ns)
 {
@@ -258,12 +281,27 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 }
 
 /**
- * twheel_drain() - stop a wheel and hand out what is left
+ * twheel_drain() - stop a wheel, and turn each timeout that is left into an event
  * @tw: the wheel
  *
- * Context: process; sleeps.
- * Return: 0 when what was left can be read, also when it was drained before;
- * -ERESTARTSYS by a signal: call it again.
+ * Draining takes these steps, each of which relies on the one before:
+ *
+ * 1. Set draining.  ARM, REARM and read test it before they publish a timeout to the
+ *    inbox, both within one RCU read-side section.
+ * 2. Wait for a grace period.  After it, every timeout that was accepted is in the inbox
+ *    or has left it, and no other will come (G3, G4).
+ * 3. Set drain_wanted, and ask for a pass.
+ * 4. That pass empties the inbox, expires the timeouts that are due, and turns those left
+ *    into events flagged drained.  Then it sets drained and wakes readers and pollers.
+ *
+ * A later call, or one that is repeated after a signal, does not begin again: while
+ * drained is not set, it asks for another pass and waits for that one.  A wheel that has
+ * not started has nothing to be drained and no kthread, so drained is set here.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0 when the events of all timeouts that were left can be read, also when the
+ * wheel was drained before; -ERESTARTSYS by a signal, after which the call is to be
+ * repeated.
  */
 int twheel_drain(struct twheel *tw)
 {
@@ -275,8 +313,9 @@ int twheel_drain(struct twheel *tw)
 	if (!tw->control.draining) {
 		WRITE_ONCE(tw->control.draining, true);
 		/*
-		 * G3: who has not seen it has put what he armed into the inbox
-		 * by the end of the grace period.
+		 * G3 exactly one outcome: a caller that did not see draining has put its
+		 * timeouts into the inbox when this returns.  Pairs with the RCU sections
+		 * of arm_commit(), twheel_rearm_commit() and twheel_events_commit().
 		 */
 		synchronize_rcu();
 		spin_lock(&tw->wake.lock);
@@ -297,9 +336,10 @@ int twheel_drain(struct twheel *tw)
 }
 
 /**
- * twheel_create() - make a wheel
+ * twheel_create() - make a wheel, charged to the calling user
  *
- * It starts, and takes more memory, when it is armed.
+ * The wheel has the default configuration.  It takes the memory of its slots when it
+ * starts.
  *
  * Context: process; sleeps.
  * Return: the wheel, or an ERR_PTR: -ENOMEM, or -ENOSPC at the limit of memory.
@@ -319,7 +359,10 @@ struct twheel *twheel_create(void)
 	err = twheel_memory_charge(&tw->memory, WHEEL_SIZE);
 	if (err)
 		goto put_user;
-	/* It leads to what vmalloc() gave, which kmemleak looks for references to. */
+	/*
+	 * kmemleak does not scan whole pages by itself.  The wheel holds the only
+	 * references to areas from vmalloc(), which kmemleak would report as leaked.
+	 */
 	if (!is_vmalloc_addr(tw))
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
@@ -341,18 +384,25 @@ free_wheel:
 	return ERR_PTR(err);
 }
 
-/* Nothing of it runs when this returns. */
+/*
+ * Stop the hrtimer, the shrink work and the turns of a wheel; none of them runs or starts
+ * again when this returns.  Three steps:
+ *
+ * 1. Set closing under wake.lock: neither hrtimer nor work is started after that.
+ * 2. Cancel both, and wait for them.  Both request turns.
+ * 3. Cancel the turns last, and wait for the kthread.
+ */
 static void twheel_stop(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
 	WRITE_ONCE(tw->wake.closing, true);
 	spin_unlock(&tw->wake.lock);
-	/* Both of these ask for turns, and neither is started any more. */
 	hrtimer_cancel(&tw->wake.timer);
 	kthread_cancel_delayed_work_sync(&tw->shrink.work);
 	twheel_turn_cancel(&tw->wake.turn);
 }
 
+/* Free the wheel's chunks and slots; it does not matter which entries they hold. */
 static void wheel_free(struct twheel *tw)
 {
 	struct twheel_chunk_page *page;
@@ -366,8 +416,10 @@ static void wheel_free(struct twheel *tw)
 }
 
 /**
- * twheel_destroy() - unmake a wheel and all that is in it
- * @tw: the wheel; nobody else uses it
+ * twheel_destroy() - destroy a wheel and all timeouts in it
+ * @tw: the wheel; the last close: no other thread has the file
+ *
+ * G3: timeouts that are left, and events that nobody has read, end here.
  *
  * Context: process; sleeps.
  */
