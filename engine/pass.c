@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pass of the kthread: inbox, expiry, drain, sweep, and the look ahead
+ * A pass: one round of the kthread over a wheel
  *
- * Nobody but the kthread touches the wheel, and nobody but the kthread makes passes.
+ *   pass_begin()          take all timeouts out of the inbox, and read the clock
+ *   inbox_drain()         give each of them an entry in the wheel
+ *   expire()              turn the entries that are due into events
+ *   drain_pages()         after DRAIN: turn all timeouts that are left into events
+ *   twheel_sweep()        drop stale entries, if there are too many (room.c)
+ *   twheel_room_shrink()  give unused chunks back (room.c)
+ *   look_ahead()          drop or move entries that the alarm would be set for in vain
+ *   pass_end()            set the alarm, and wake callers that wait for the pass
  *
- * Locks: events.lock for a batch of entries at a time, wake.lock at the beginning and the end
- * of a pass.  Neither is held while the other is taken.
+ * A wheel has one kthread, which alone touches the wheel and makes passes.
+ *
+ * G5 bounded interrupt work: all this is done in the kthread, in process context.  Every
+ * loop here yields (cond_resched()) after a batch of entries.  A pass is cut into turns,
+ * bounded in entries and in time; struct twheel_pass says where the next turn goes on.
+ *
+ * Locks: events.lock for a batch of entries at a time, as expiring and postponing write
+ * to timeouts; wake.lock at the beginning and the end of a pass.  Neither is held while
+ * the other is taken, and waiters are woken under neither.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>
@@ -39,8 +53,9 @@
 #include "words.h"
 
 /*
- * Put a timeout into the wheel.  One that was due when armed does not wait for
- * an edge: the tick that it is in has begun.
+ * Put an entry for a timeout into the wheel, at the first tick whose edge is not before
+ * the deadline (G1).  An overdue timeout, which was due when it was armed, does not wait
+ * for an edge: it goes into the tick in which its deadline lies, which has begun.
  */
 static __always_inline void entry_insert(struct twheel *tw,
 					 const struct twheel_timeout *t,
@@ -58,7 +73,10 @@ static __always_inline void entry_insert(struct twheel *tw,
 	twheel_wheel_insert(&tw->wheel, entry);
 }
 
-/* Let a timeout from the inbox into the wheel, if it still wants to. */
+/*
+ * Take a timeout that came by the inbox into the wheel, or free its place if it was
+ * cancelled meanwhile.
+ */
 static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 			  struct ending *ending)
 	__must_hold(&tw->events.lock)
@@ -71,16 +89,16 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 			entry_insert(tw, t, next, timeout_index(t));
 			return;
 		}
-		/* Lost to a cancel, the only one who does not take the lock. */
+		/* G3: CANCEL came first; all else that ends QUEUED takes events.lock. */
 		state = timeout_state(t);
 	}
-	/* It was cancelled young: DEAD. */
+	/* The state is DEAD: the timeout was cancelled in the inbox. */
 	atomic64_set(&t->state, state_freed(state));
 	place_free(&tw->arena, t, state_freed(state), ending);
 	ending->nr_room++;
 }
 
-/* Returns false when the budget ran out before the arrivals did. */
+/* Empty the inbox.  Returns false when the budget ran out before that was done. */
 static bool inbox_drain(struct twheel *tw, struct budget *budget)
 {
 	while (tw->pass.arrivals) {
@@ -93,7 +111,10 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 				llist_entry(tw->pass.arrivals, struct twheel_timeout,
 					    node);
 
-			/* Before it is let go: its link may be used again. */
+			/*
+			 * Read the link first.  Once the timeout is ARMED, or its place
+			 * freed, other threads may reuse the link.
+			 */
 			tw->pass.arrivals = tw->pass.arrivals->next;
 			if (tw->pass.arrivals)
 				prefetchw(tw->pass.arrivals);
@@ -102,6 +123,7 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 		}
 		spin_unlock(&tw->events.lock);
 		atomic_sub(nr, &tw->inbox.len);
+		/* G7: a pass sweeps more the more it inserts, see twheel_sweep(). */
 		tw->pass.sweep_left += 2 * nr;
 		twheel_ending_done(tw, &ending);
 		cond_resched();
@@ -112,12 +134,12 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 }
 
 /**
- * struct expiry - a batch of expirations
- * @now_ns: the clock when the pass began
- * @edge_ns: the latest tick's edge that has passed by then
- * @fired_ns: the clock when the batch was begun
- * @nr_room: room in the wheel to be given back
- * @nr_events: events that came
+ * struct expiry - a batch of entries that are worked on; a local variable
+ * @now_ns: the wheel's clock when the pass began
+ * @edge_ns: the latest edge of a tick that is not after @now_ns
+ * @fired_ns: the wheel's clock when the batch began, not before @now_ns
+ * @nr_room: entries of the batch that are gone for good: room to be given back
+ * @nr_events: events that the batch has added to the ready list
  */
 struct expiry {
 	u64 now_ns;
@@ -127,7 +149,10 @@ struct expiry {
 	unsigned int nr_events;
 };
 
-/* Count an expiration and note how late it is. */
+/*
+ * Count expirations, and note how late they are (G2).  A timeout that was due when it was
+ * armed is not late.
+ */
 static inline void expiry_account(struct twheel *tw, const struct expiry *x,
 				  u64 deadline_ns, u64 nr, bool overdue)
 	__must_hold(&tw->events.lock)
@@ -137,13 +162,14 @@ static inline void expiry_account(struct twheel *tw, const struct expiry *x,
 		tw->events.max_late_ns = x->fired_ns - deadline_ns;
 }
 
+/* Turn a one-shot into an event.  False if it was cancelled meanwhile. */
 static inline bool timeout_expire_once(struct twheel *tw,
 				       struct twheel_timeout *t, u32 index,
 				       u64 state, struct expiry *x,
 				       u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	/* G3: a cancel that came first has won. */
+	/* G3 exactly one outcome: this fails if a CANCEL came first. */
 	if (!state_change(t, state, state_unread(state)))
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
@@ -154,8 +180,10 @@ static inline bool timeout_expire_once(struct twheel *tw,
 }
 
 /*
- * Periods until @until_ns have passed; @nr of them, within the limit.  The timeout is
- * not in the wheel until its event is read, and keeps its room there.
+ * Turn a periodic timeout into one event for all periods that have passed by @until_ns,
+ * or up to its repeat limit; @nr tells how many.  The caller passes @nr as 1, which is
+ * right for a fixed delay.  The timeout leaves the wheel until its event is read, and
+ * keeps its room for an entry.  False if it was cancelled meanwhile.
  */
 static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 				    u64 state, struct expiry *x, u64 until_ns,
@@ -164,7 +192,10 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
-	/* Of another life, if it is gone: then the cmpxchg below fails. */
+	/*
+	 * CANCEL takes no lock, so the fields may be those of another life by now.  Then
+	 * state_change() fails below; until then, no interval may be 0.
+	 */
 	u64 interval_ns = max(READ_ONCE(periodic->interval_ns[slot]),
 			      tw->clock.tick_ns);
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
@@ -187,9 +218,12 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /*
- * An entry came up, or was found by looking ahead, before its timeout is due.  That
- * is because the timeout was moved later, or because the clock was set back since
- * it was overdue.
+ * Give a timeout a later entry in the wheel, in place of one that was taken out.
+ *
+ * The entry came up, or look_ahead() found it, before the timeout is due.  Either the
+ * timeout was moved later, by REARM or by a store into the refresh table; or it was
+ * overdue when it was armed, and a real-time clock was set back after that.  From now on
+ * it waits for an edge as all others do.
  */
 static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			     u64 state, struct expiry *x, u64 deadline_ns)
@@ -197,7 +231,11 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 {
 	u64 next = state_not_overdue(state);
 
-	/* Where REARM has moved it there is nothing to be written. */
+	/*
+	 * REARM has written its deadline already.  The deadline of a refresh is written
+	 * here, under REARMING: a CANCEL, which takes no lock, cannot end the life and
+	 * give the place away while the field is being written.
+	 */
 	if (next != state || deadline_ns != READ_ONCE(t->deadline_ns)) {
 		if (!state_change(t, state, state_rearming(state))) {
 			x->nr_room++;
@@ -209,14 +247,17 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 	entry_insert(tw, t, next, timeout_index(t));
 }
 
-/* An entry of a periodic timeout came up, which is due. */
+/* The entry of a periodic timeout came up, and the timeout is due. */
 static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 state,
 			    struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
 	bool overdue = state_is_overdue(state);
-	/* Re-armed since the pass began, it may be due after x->now_ns. */
+	/*
+	 * An overdue timeout may have been re-armed while it waited among the arrivals,
+	 * with a deadline after x->now_ns.  That deadline has passed as well.
+	 */
 	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
 
 	if (timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
@@ -225,7 +266,10 @@ static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 sta
 		x->nr_room++;
 }
 
-/* An entry came up. */
+/*
+ * An entry came up: its tick has passed.  If it is stale, its room is given back.
+ * Otherwise its timeout expires if it is due, or is postponed.
+ */
 static inline void timeout_expire(struct twheel *tw,
 				  const struct twheel_entry *entry,
 				  struct twheel_timeout *t, struct expiry *x)
@@ -240,8 +284,11 @@ static inline void timeout_expire(struct twheel *tw,
 		return;
 	}
 	/*
-	 * G1 never early.  What was moved later waits, also when that has passed
-	 * too: events come in the order of ticks.
+	 * G1 never early: a timeout that was moved later than the tick of its entry is
+	 * postponed, even if the new deadline has passed as well.  It then comes up in
+	 * the tick where it belongs, in this pass if need be, for events come in the
+	 * order of ticks.  An overdue timeout belongs to no tick: its deadline is
+	 * compared to the clock.
 	 */
 	deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	overdue = state_is_overdue(state);
@@ -265,7 +312,9 @@ static int entry_compare(const void *a, const void *b)
 	return x->tick < y->tick ? -1 : x->tick > y->tick;
 }
 
-/* Find whose they are.  False if they are not in the order of ticks. */
+/*
+ * Find the timeouts of a batch of entries.  False if the entries are not in tick order.
+ */
 static inline bool due_find(struct twheel *tw, const struct twheel_entry *due,
 			    unsigned int nr, struct twheel_timeout **t)
 {
@@ -282,6 +331,7 @@ static inline bool due_find(struct twheel *tw, const struct twheel_entry *due,
 	return in_order;
 }
 
+/* Expire or postpone the timeouts of a batch of entries, and wake readers and pollers. */
 static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 			 unsigned int nr, struct expiry *x)
 {
@@ -291,25 +341,25 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	x->nr_room = 0;
 	x->nr_events = 0;
 	rcu_read_lock();
-	/* Those that came too late for their ticks are in no order. */
+	/* The wheel hands out in no order the entries that came after their ticks. */
 	if (unlikely(!due_find(tw, due, nr, t))) {
 		sort(due, nr, sizeof(*due), entry_compare, NULL);
 		due_find(tw, due, nr, t);
 	}
 	rcu_read_unlock();
 	spin_lock(&tw->events.lock);
-	/* The clock may have been set back since. */
+	/* The clock may have been set back since the pass began. */
 	x->fired_ns = max(twheel_now(&tw->clock), x->now_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
 	spin_unlock(&tw->events.lock);
 	room_give(&tw->room, x->nr_room);
-	/* One wake-up a batch. */
+	/* One wake-up for the batch, under no lock: it runs the callbacks of epoll. */
 	if (x->nr_events)
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
-/* Returns false when the budget ran out before the due did. */
+/* Expire all that is due.  Returns false when the budget ran out before that was done. */
 static bool expire(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_entry due[KTHREAD_BATCH] __uninitialized;
@@ -318,7 +368,10 @@ static bool expire(struct twheel *tw, struct budget *budget)
 	bool more;
 
 	x.edge_ns = now_tick * tw->clock.tick_ns;
-	/* The clock was set back: what is armed now may be due before @cur. */
+	/*
+	 * If the clock was set back, the wheel goes back with it: timeouts armed from now
+	 * on may be due before tick @cur.
+	 */
 	if (now_tick + 1 < tw->wheel.cur && tw->wheel.rewinds)
 		twheel_wheel_rewind(&tw->wheel, now_tick);
 	do {
@@ -333,7 +386,11 @@ static bool expire(struct twheel *tw, struct budget *budget)
 	return !more;
 }
 
-/* What is left becomes an event flagged drained. */
+/*
+ * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  Its place
+ * may also be free, or its event unread: a one-shot's event stays as it is, a periodic
+ * timeout's is flagged unless it was the last one anyway.
+ */
 static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 			  u64 now_ns)
 	__must_hold(&tw->events.lock)
@@ -343,8 +400,8 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	u64 next = state_drained(state);
 
 	if (state_is_unread(state)) {
-		/* A periodic one that waits; others have expired as usual. */
-		twheel_periods_settle(tw, t, state, twheel_periods_unread(&tw->clock, t, state));
+		twheel_periods_settle(tw, t, state,
+				      twheel_periods_unread(&tw->clock, t, state));
 		if (!timeout_has_ended(t, state, 0)) {
 			room_give(&tw->room, 1);
 			tw->events.changes++;
@@ -359,7 +416,10 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	ready_add(&tw->events, t, timeout_index(t));
 }
 
-/* Returns false when the budget ran out before the pages did. */
+/*
+ * Turn all timeouts that are left into events, page by page.  Returns false when the
+ * budget ran out before that was done.
+ */
 static bool drain_pages(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_page *page;
@@ -382,10 +442,10 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 }
 
 /**
- * struct ahead - an entry that nobody has to come for
- * @t: its timeout, NULL if it is stale
- * @state: that of @t
- * @deadline_ns: that of @t, later than the entry says
+ * struct ahead - an entry of the next slot, as look_ahead() finds it; a local variable
+ * @t: the timeout that the entry belongs to; NULL if the entry is stale
+ * @state: the state of @t
+ * @deadline_ns: the deadline in force of @t, refreshes included
  */
 struct ahead {
 	struct twheel_timeout *t;
@@ -394,12 +454,16 @@ struct ahead {
 };
 
 /*
- * Whether an entry is no reason to come for its slot.  One that is stale is none.
- * One whose timeout was moved later is none either, if it can be moved at least
- * as far as it has to wait now.  So an entry moves twice at most in the time that
- * its timeout is armed for, however often that is refreshed (G7).  And before the
- * first timeout is due, the kthread does not wake up for an entry that was left
- * alone more often than the time until then can be halved (G6).
+ * Whether the kthread need not wake up for an entry, because it can drop or move it now.
+ * A stale entry is dropped.  An entry whose timeout was moved later is moved, but only if
+ * it moves at least as far as it still has to wait.
+ *
+ * That condition bounds both kinds of work.  G7: each move at least doubles the wait of
+ * the entry, so it is moved at most twice in the time that its timeout is armed for,
+ * however often that is refreshed.  G6: an entry that is left where it is, although its
+ * timeout was moved later, makes the kthread wake up in vain.  But by that wake-up more
+ * than half of the time until the first timeout is due has passed, so there are at most
+ * as many of these wake-ups as that time can be halved.
  */
 static inline bool entry_is_idle(struct twheel *tw,
 				 const struct twheel_entry *entry,
@@ -409,19 +473,28 @@ static inline bool entry_is_idle(struct twheel *tw,
 	u64 edge_ns = entry->tick * tw->clock.tick_ns;
 
 	*ahead = (struct ahead){};
-	/* For good: its sequence number is not used again soon. */
+	/*
+	 * A stale entry stays stale: its place gets a new sequence number with each
+	 * entry, and uses a million of them before the same one comes again.
+	 */
 	if (!entry_lives(entry, t))
 		return true;
 	ahead->t = t;
 	ahead->state = timeout_state(t);
 	ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->state);
-	/* One that was due when armed has no edge: it waits since a rewind. */
+	/*
+	 * An overdue timeout is not moved ahead: it has no edge to wait for.  It can be
+	 * here only after a rewind, and is postponed when its entry comes up.
+	 */
 	return !state_is_overdue(ahead->state) && ahead->deadline_ns > edge_ns &&
 	       ahead->deadline_ns - edge_ns >=
 	       edge_ns - tw->wheel.cur * tw->clock.tick_ns;
 }
 
-/* Let nobody come for the oldest chunk of the next slot.  False if it has to stay. */
+/*
+ * Empty the oldest chunk of the next slot, so that the kthread need not wake up for it.
+ * False if there is none, or if the kthread has to wake up for one of its entries.
+ */
 static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
@@ -433,7 +506,7 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	lockdep_assert_held(&tw->events.lock);
 	if (!chunk)
 		return false;
-	/* In most cases the first one is enough to know. */
+	/* In most cases the first entry is live and decides: do not fetch the others. */
 	t[0] = entry_timeout(&tw->arena, &chunk->entry[0]);
 	if (!entry_is_idle(tw, &chunk->entry[0], t[0], &ahead[0]))
 		return false;
@@ -458,13 +531,13 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
 }
 
 /*
- * G6 silent when idle: before the alarm is set, clear the slots that it would be
- * set for in vain.  Returns false when the budget ran out before that.
+ * G6 silent when idle: before the alarm is set, empty the slots that it would be set for
+ * in vain.  Returns false when the budget ran out before that was done.
  */
 static bool look_ahead(struct twheel *tw, struct budget *budget)
 {
 	if (tw->pass.drains)
-		return true;	/* nothing is left to be waited for */
+		return true;	/* no timeout is left to wake up for */
 	do {
 		struct expiry x = {};
 		int left = KTHREAD_BATCH;
@@ -484,31 +557,39 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
 	return false;
 }
 
+/*
+ * Begin a pass.  The order matters:
+ *
+ * 1. Under wake.lock, note which requests this pass satisfies, and set at_ns to
+ *    WAKE_NEVER.
+ * 2. Empty the inbox.  A caller first adds to the inbox and then reads at_ns.  If this
+ *    step misses its timeout, the caller finds WAKE_NEVER there, and asks for the time
+ *    that it needs; pass_end() heeds that.
+ * 3. Read the clock, after the inbox: a timeout that was due when it was armed is then
+ *    due at now_ns, too.  One reading serves the whole pass.  Timeouts that become due
+ *    later are for the next pass, or a periodic one could make the pass go on for ever.
+ * 4. Accept new chunks, after the inbox: their callers provided them before they added to
+ *    the inbox, so there is a chunk for every entry (G4).
+ */
 static void pass_begin(struct twheel *tw)
 {
 	spin_lock(&tw->wake.lock);
 	tw->wake.passing = true;
 	tw->pass.number = tw->wake.passes_wanted;
 	tw->pass.drains = tw->wake.drain_wanted;
-	/* What comes from now on sets it anew, or is seen by this pass. */
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
 	spin_unlock(&tw->wake.lock);
 
-	/* A full barrier; pairs with wake_for(). */
+	/* A full barrier, as llist_add_batch() is: see wake_is_too_late(). */
 	tw->pass.arrivals = llist_del_all(&tw->inbox.list);
-	/*
-	 * After the inbox: what was due when armed is due now.  Once for the
-	 * whole pass: what expires again meanwhile is for the next one, or a
-	 * pass might never end.
-	 */
 	tw->pass.now_ns = twheel_now(&tw->clock);
-	/* After the inbox: the chunks for what came from it are here. */
 	twheel_gifts_accept(tw);
 	tw->pass.drain_page = 0;
 	tw->pass.sweep_left = TURN_BUDGET;
 	tw->pass.begun = true;
 }
 
+/* When the next entry of the wheel comes up; WAKE_NEVER if none does. */
 static u64 wheel_next_ns(struct twheel *tw)
 {
 	if (tw->control.drained)
@@ -517,12 +598,23 @@ static u64 wheel_next_ns(struct twheel *tw)
 					    tw->clock.max_tick));
 }
 
+/*
+ * End a pass, and set the alarm for the next one, which is made at once if @again.
+ *
+ * While the pass went on, wake.passing kept callers from setting the alarm: they only
+ * lowered at_ns.  Here the earliest of their times and of the wheel's next entry is
+ * chosen under wake.lock, so that none is missed (G2).  No alarm is set when nothing
+ * pends (G6).
+ */
 static void pass_end(struct twheel *tw, bool again)
 {
 	bool synced;
 
 	if (tw->pass.drains && !tw->control.drained) {
-		/* Pairs with the acquire in twheel_is_drained(). */
+		/*
+		 * Pairs with the acquire in twheel_is_drained(): a caller that sees this
+		 * also sees all events on the ready list.
+		 */
 		smp_store_release(&tw->control.drained, true);
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
@@ -531,9 +623,13 @@ static void pass_end(struct twheel *tw, bool again)
 	spin_lock(&tw->wake.lock);
 	tw->wake.passing = false;
 	synced = tw->wake.passes_done != tw->pass.number;
-	/* Pairs with the acquire in pass_is_done(). */
+	/* Pairs with the acquire in pass_is_done(): the waiter sees the pass's work. */
 	smp_store_release(&tw->wake.passes_done, tw->pass.number);
-	/* What came during the pass did not cross the watermark. */
+	/*
+	 * inbox_add() asks for a pass when the length crosses the watermark.  Timeouts
+	 * added during this pass may not have crossed it, because those being taken out
+	 * of the inbox still counted; so the length is looked at here.
+	 */
 	if (again || tw->wake.passes_wanted != tw->wake.passes_done ||
 	    atomic_read(&tw->inbox.len) >= INBOX_WATERMARK)
 		WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
@@ -546,11 +642,11 @@ static void pass_end(struct twheel *tw, bool again)
 }
 
 /*
- * As much of a pass as the budget allows.  Returns false when it ran out before the
- * pass was done.
+ * Do as much of a pass as the budget allows.  Returns false when the budget ran out
+ * before the pass was done.
  *
- * The inbox goes first and as a whole: what it holds may be due before what the
- * wheel holds, and events come in the order of ticks.
+ * The inbox goes first and as a whole.  A timeout in it may be due before those in the
+ * wheel, and events come in the order of ticks.
  */
 static bool pass_continue(struct twheel *tw, struct budget *budget)
 {
@@ -563,7 +659,7 @@ static bool pass_continue(struct twheel *tw, struct budget *budget)
 	    !twheel_sweep(tw, budget))
 		return false;
 	again = twheel_room_shrink(tw);
-	/* What is due, and the inbox, do not wait for what is far ahead. */
+	/* A long look ahead goes on in the next pass, after the inbox and expiry. */
 	again = again || tw->pass.sweeping || !look_ahead(tw, budget);
 	pass_end(tw, again);
 	return true;
@@ -572,13 +668,13 @@ static bool pass_continue(struct twheel *tw, struct budget *budget)
 /**
  * twheel_pass_turn() - take a wheel's turn with the kthread
  * @turn: &twheel_wake.turn
- * @end_ns: when the turn ends at the latest, ktime_get_ns()
+ * @end_ns: when the turn has to end, ktime_get_ns()
  *
- * A turn is bounded in entries and in time.  G2 bounded lateness: other users, and the other
- * wheels of this one, have their turns in between.
+ * G2 bounded lateness: a turn is bounded in entries and in time, so that the wheels of
+ * other users, and the other wheels of this user, have their turns in between.
  *
- * Context: the kthread; sleeps.
- * Return: true when there is more to be done.
+ * Context: the kthread; sleeps; no lock is held.
+ * Return: true when the wheel needs another turn.
  */
 bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 {
@@ -587,7 +683,7 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 
 	if (!pass_continue(tw, &budget))
 		return true;
-	/* A sweep goes on in further passes, which then see that it is due. */
+	/* Pages are given back between passes, and not before a sweep has ended. */
 	if (tw->shrink.due && !tw->pass.sweeping && twheel_arena_shrink(tw, &budget))
 		tw->shrink.due = false;
 	return tw->shrink.due;
