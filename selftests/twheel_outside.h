@@ -156,6 +156,31 @@ static inline int tw_write_text(const char *path, const char *text)
 	return ret;
 }
 
+/* Kernel memory that this cgroup is charged for, bytes; -1: it does not tell. */
+static inline long tw_kernel_bytes(void)
+{
+	char line[256], path[300] = "";
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	long bytes = -1;
+
+	if (!file)
+		return -1;
+	if (fgets(line, sizeof(line), file) && !strncmp(line, "0::", 3)) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", line + 3);
+	}
+	fclose(file);
+	/* What RCU has yet to free does not count. */
+	tw_sleep(100 * TW_MS);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file) && bytes < 0)
+		if (sscanf(line, "kernel %ld", &bytes) != 1)
+			bytes = -1;
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
 /* ---- what hrtimers do ---------------------------------------------------- */
 
 #define TW_TRACING	"/sys/kernel/tracing"

@@ -8,6 +8,7 @@
 #include "twheel_test.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -462,6 +463,261 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 	TH_LOG("%d of %d calls of %llu us were cut short", nr, tries, span_ns / TW_US);
 	EXPECT_LE(1, nr);
 	munmap(shared, sizeof(*shared));
+}
+
+/* ---- memory that ends ---------------------------------------------------- */
+
+/*
+ * Three timeouts, and two pages of which the second cannot be reached, or not be
+ * written.  What is laid across the edge ends at any of its bytes.
+ */
+FIXTURE(memory) {
+	int fd;
+	size_t page;
+	char *edge;
+	struct twheel_arm arms[3];
+};
+
+FIXTURE_VARIANT(memory) {
+	int protection;
+};
+
+FIXTURE_VARIANT_ADD(memory, that_ends) {
+	.protection = PROT_NONE,
+};
+
+FIXTURE_VARIANT_ADD(memory, that_ends_for_who_writes) {
+	.protection = PROT_READ,
+};
+
+static void three_timeouts(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self)
+{
+	int i;
+
+	if (self->fd >= 0)
+		close(self->fd);
+	self->fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, self->fd);
+	for (i = 0; i < 3; i++)
+		self->arms[i] = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = TW_HOUR,
+			.user_data = i,
+		};
+	ASSERT_EQ(3, tw_arm_vec(self->fd, self->arms, 3));
+}
+
+FIXTURE_SETUP(memory)
+{
+	char *map;
+
+	self->fd = -1;
+	self->page = sysconf(_SC_PAGESIZE);
+	map = mmap(NULL, 2 * self->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		   -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)map);
+	self->edge = map + self->page;
+	three_timeouts(_metadata, self);
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Lays bytes where so many of them are before the edge. */
+static void *lay(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self, int protection,
+		 const void *bytes, size_t size, size_t before)
+{
+	ASSERT_EQ(0, mprotect(self->edge, self->page, PROT_READ | PROT_WRITE));
+	memcpy(self->edge - before, bytes, size);
+	ASSERT_EQ(0, mprotect(self->edge, self->page, protection));
+	return self->edge - before;
+}
+
+#define offsetofend(type, member)					\
+	(offsetof(type, member) + sizeof(((type *)NULL)->member))
+
+/* Up to where an argument or an entry of stride bytes is written, bytes; 0 when it is not. */
+static size_t written(unsigned long cmd, size_t stride)
+{
+	bool entry = stride;
+
+	switch (cmd) {
+	case TWHEEL_IOC_INFO:
+		return sizeof(struct twheel_info);
+	case TWHEEL_IOC_LIST:
+		/* What a newer caller knows and this kernel does not is cleared. */
+		return entry ? stride : offsetofend(struct twheel_list, cursor);
+	case TWHEEL_IOC_ARM:
+	case TWHEEL_IOC_REARM:
+		return entry ? offsetofend(struct twheel_arm, result) :
+			       offsetofend(struct twheel_vector, nr_done);
+	case TWHEEL_IOC_CANCEL:
+		return entry ? offsetofend(struct twheel_cancel, result) :
+			       offsetofend(struct twheel_vector, nr_done);
+	case TWHEEL_IOC_QUERY:
+		return entry ? sizeof(struct twheel_status) :
+			       offsetofend(struct twheel_vector, nr_done);
+	default:
+		return 0;
+	}
+}
+
+TEST_F_TIMEOUT(memory, within_an_argument_says_efault, 120)
+{
+	union tw_argument argument;
+	union tw_element element;
+	struct tw_snapshot before;
+	size_t i, k;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const struct tw_command *command = &tw_commands[i];
+		size_t end = variant->protection == PROT_NONE ? command->size :
+							written(command->cmd, 0);
+
+		for (k = 0; k < end; k++) {
+			void *at;
+
+			tw_make_good(command, self->arms[0].id, &argument, &element);
+			at = lay(_metadata, self, variant->protection, &argument, command->size, k);
+			EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, command->cmd, at))
+				TH_LOG("%s, %zu bytes of %u", command->name, k, command->size);
+		}
+		EXPECT_UNCHANGED(self->fd, &before);
+	}
+}
+
+/* What a newer caller knows and this kernel does not is cleared. */
+TEST_F_TIMEOUT(memory, within_the_tail_of_a_larger_info_says_efault, 120)
+{
+	union tw_argument argument = {};
+	size_t k, size = sizeof(argument.info) + 24;
+
+	argument.info.size = size;
+	for (k = sizeof(argument.info); k < size; k++) {
+		void *at = lay(_metadata, self, variant->protection, &argument, size, k);
+
+		EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, TWHEEL_IOC_INFO, at))
+			TH_LOG("%zu bytes of %zu", k, size);
+	}
+}
+
+/* How many entries of a command were done, by the counters. */
+static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long cmd, int ret)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(fd, &info));
+	switch (cmd) {
+	case TWHEEL_IOC_ARM:
+		return info.armed - 3;
+	case TWHEEL_IOC_REARM:
+		return info.rearmed;
+	case TWHEEL_IOC_CANCEL:
+		return info.cancelled;
+	default:
+		return ret;
+	}
+}
+
+/* Of three entries the first is good, and of the second so many bytes are. */
+static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
+				  int protection, const struct tw_command *command,
+				  __u32 stride, size_t good)
+{
+	unsigned char bytes[3 * 128] = {};
+	union tw_argument argument;
+	union tw_element element;
+	bool fits = good >= written(command->cmd, stride);
+	int i, ret, wanted;
+
+	three_timeouts(_metadata, self);
+	for (i = 0; i < 3; i++) {
+		tw_make_good(command, self->arms[i].id, &argument, &element);
+		memcpy(bytes + i * stride, &element, command->entry_size);
+	}
+	/* The vector and the list begin alike, and have their entries elsewhere. */
+	argument.vector.entry_size = stride;
+	argument.vector.nr = 3;
+	if (command->cmd == TWHEEL_IOC_LIST)
+		argument.list.entries = (uintptr_t)lay(_metadata, self, protection, bytes,
+						       3 * stride, stride + good);
+	else
+		argument.vector.entries = (uintptr_t)lay(_metadata, self, protection, bytes,
+							 3 * stride, stride + good);
+	/* Where it cannot be read, either, what is only written may still fit. */
+	wanted = fits && (protection == PROT_READ || command->cmd == TWHEEL_IOC_LIST) ? 2 : 1;
+	ret = tw_ioctl(self->fd, command->cmd, &argument);
+	EXPECT_EQ(wanted, ret)
+		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
+	EXPECT_EQ(wanted, entries_done(_metadata, self->fd, command->cmd, ret))
+		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
+	if (command->cmd != TWHEEL_IOC_LIST) {
+		EXPECT_EQ(wanted, argument.vector.nr_done)
+			TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
+	}
+}
+
+TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 100)
+{
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const struct tw_command *command = &tw_commands[i];
+		__u32 stride = command->entry_size;
+
+		for (k = 0; k < stride; k++)
+			entry_across_the_edge(_metadata, self, variant->protection, command,
+					      stride, k);
+		/* With a tail that has to be zero, and is read. */
+		for (k = 0; stride && k < stride + 24; k++)
+			entry_across_the_edge(_metadata, self, variant->protection, command,
+					      stride + 24, k);
+	}
+}
+
+/* Of three timeouts that expired, each has its event once: read there, or then. */
+static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
+			 const char *at, int got)
+{
+	struct twheel_event events[3];
+	bool seen[3] = {};
+	int i;
+
+	memcpy(events, at, got * sizeof(events[0]));
+	EXPECT_EQ(3 - got, tw_read(self->fd, events + got, 3 - got));
+	for (i = 0; i < 3; i++) {
+		ASSERT_GT(3, events[i].user_data);
+		EXPECT_FALSE(seen[events[i].user_data]);
+		seen[events[i].user_data] = true;
+	}
+}
+
+TEST_F_TIMEOUT(memory, within_an_event_stops_before_it, 120)
+{
+	const size_t size = sizeof(struct twheel_event);
+	struct twheel_event events[3] = {};
+	size_t k;
+
+	for (k = 0; k < 3 * size; k++) {
+		int got = k / size;
+		ssize_t bytes;
+		void *at;
+
+		three_timeouts(_metadata, self);
+		ASSERT_EQ(0, tw_advance(self->fd, TW_HOUR));
+		at = lay(_metadata, self, variant->protection, events, 3 * size, k);
+		bytes = read(self->fd, at, 3 * size);
+		EXPECT_EQ(got ? got * (ssize_t)size : -1, bytes)
+			TH_LOG("%zu bytes", k);
+		if (bytes < 0) {
+			EXPECT_EQ(EFAULT, errno);
+		}
+		expect_three(_metadata, self, at, got);
+	}
 }
 
 TEST_HARNESS_MAIN

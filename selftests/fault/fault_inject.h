@@ -399,6 +399,43 @@ static inline const char *fi_allocator(const char *function)
 	return NULL;
 }
 
+/* What calls that can fail are called here; NULL for those that cannot. */
+static inline const char *fi_callee_name(const char *callee)
+{
+	static const struct {
+		const char *start;
+		const char *name;
+	} names[] = {
+		{ "page_get", "pages" },
+		{ "area_get", "pages" },
+		{ "area_alloc", "pages" },
+		{ "__vmalloc", "pages" },
+		{ "vmalloc", "pages" },
+		{ "vzalloc", "pages" },
+		{ "__kvmalloc", "kvmalloc" },
+		{ "kvmalloc", "kvmalloc" },
+		{ "__kmalloc", "kmalloc" },
+		{ "kmalloc", "kmalloc" },
+		{ "kmem_cache_alloc", "kmem_cache_alloc" },
+		{ "get_zeroed_page", "pages" },
+		{ "__get_free_pages", "pages" },
+		{ "get_free_pages", "pages" },
+		{ "alloc_pages", "pages" },
+		{ "__alloc_pages", "pages" },
+		{ "_copy_from_user", "copy_from_user" },
+		{ "_copy_to_user", "copy_to_user" },
+		{ "_copy_to_iter", "copy_to_iter" },
+		{ "_copy_from_iter", "copy_from_iter" },
+		{ "should_fail_usercopy", "copied inline" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(callee, names[i].start, strlen(names[i].start)))
+			return names[i].name;
+	return NULL;
+}
+
 /* Compilers' instruments are no calls of the module's own. */
 static inline bool fi_is_instrument(const char *callee)
 {

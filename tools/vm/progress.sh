@@ -8,9 +8,11 @@
 # Where they have never run: how long the longest take on the debug kernel. All
 # others take ten seconds, let us say.
 declare -A usually=(
-	[debug/twheel_fault_sites]=300
+	[debug/twheel_fault_sites]=110
+	[debug/twheel_fault_again]=150
+	[debug/twheel_fault_leaks]=115
 	[debug/twheel_hostile]=250
-	[debug/twheel_fault_load_module]=130
+	[debug/twheel_fault_load_module]=270
 	[debug/twheel_arm]=90
 	[debug/twheel_million]=85
 	[debug/twheel_peer_delayqueue]=80

@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The cases: each is one system call upon a wheel that is made for it, with
+ * arguments, and what its user is told.
+ */
+#ifndef TWHEEL_FAULT_CASES_H
+#define TWHEEL_FAULT_CASES_H
+
+#include "fault_told.h"
+
+#include <sys/epoll.h>
+#include <sys/uio.h>
+
+/**
+ * struct op - a case: one system call
+ * @name: of the call and what is special
+ * @prepare: makes the wheel and the arguments
+ * @run: the call, and nothing else that could fail
+ * @told: what the user learns from its outcome
+ * @nr: what it returns when nothing fails, entries; 0 for a plain success
+ * @compat: 32-bit programs get there by another way
+ * @indirect: it calls back what the kernel gave to it, which may fail
+ * @slow: not to be repeated more often than needed
+ * @only: at calls whose name begins so, others have cases of their own; NULL: at all
+ */
+struct op {
+	const char *name;
+	void (*prepare)(struct __test_metadata *_metadata, struct world *w);
+	int (*run)(struct world *w);
+	void (*told)(struct __test_metadata *_metadata, struct world *w, int ret);
+	int nr;
+	bool compat;
+	bool indirect;
+	bool slow;
+	const char *only;
+};
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static inline void poison_entries(struct world *w, int nr, int stride)
+{
+	w->nr = nr;
+	w->stride = stride;
+	memset(w->arena, 0, ARENA);
+}
+
+static inline void *vector_of(struct world *w, __u32 entry_size)
+{
+	struct twheel_vector *vector = (void *)w->arena;
+
+	*vector = (struct twheel_vector){
+		.size = sizeof(*vector),
+		.entry_size = entry_size,
+		.nr = w->nr,
+		.entries = (uintptr_t)world_entry(w, 0),
+	};
+	return vector;
+}
+
+/* ARM of nr timeouts from user_data first on, each n-th of them periodic. */
+static inline void arm_entries(struct world *w, int nr, int stride, int periodic)
+{
+	int i;
+
+	poison_entries(w, nr, stride);
+	for (i = 0; i < nr; i++) {
+		struct twheel_arm *arm = world_entry(w, i);
+
+		*arm = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = TW_HOUR + (i * 37 % 100) * TW_SEC,
+			.interval_ns = periodic ? TW_MIN : 0,
+			.user_data = w->armed + i,
+			.id = TW_POISON64,
+			.result = TW_POISON32,
+		};
+	}
+	vector_of(w, stride);
+}
+
+/*
+ * REARM of the one-shots from user_data first on, to earlier deadlines, so that
+ * each needs room of its own in the wheel.
+ */
+static inline void rearm_entries(struct world *w, int first, int nr, __u64 interval_ns)
+{
+	int i;
+
+	poison_entries(w, nr, sizeof(struct twheel_arm));
+	for (i = 0; i < nr; i++) {
+		struct twheel_arm *arm = world_entry(w, i);
+
+		*arm = (struct twheel_arm){
+			.id = w->known[first + i].id,
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = TW_MIN + i * TW_MS,
+			.interval_ns = interval_ns,
+			.user_data = first + i,
+			.result = TW_POISON32,
+		};
+	}
+	vector_of(w, w->stride);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static inline int run_arm(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_ARM, w->arena);
+}
+
+static inline int run_rearm(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_REARM, w->arena);
+}
+
+static inline int run_cancel(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_CANCEL, w->arena);
+}
+
+static inline int run_query(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_QUERY, w->arena);
+}
+
+static inline int run_list(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_LIST, w->arena);
+}
+
+static inline int run_info(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_INFO, w->arena);
+}
+
+static inline int run_setup(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_SETUP, w->arena);
+}
+
+static inline int run_advance(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_ADVANCE, w->arena);
+}
+
+static inline int run_drain(struct world *w)
+{
+	return world_ioctl(w, TWHEEL_IOC_DRAIN, NULL);
+}
+
+static inline int run_open(struct world *w)
+{
+	w->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	return w->fd < 0 ? w->fd : 0;
+}
+
+/* The table, which stays with the wheel; the mapping does not. */
+static inline int run_map(struct world *w)
+{
+	const size_t size = 8 * 4096;
+	void *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+
+	return table == MAP_FAILED ? -errno : munmap(table, size);
+}
+
+static inline int run_close(struct world *w)
+{
+	return close(w->fd) ? -errno : 0;
+}
+
+static inline int run_read(struct world *w)
+{
+	ssize_t bytes = read(w->fd, world_entry(w, 0), w->nr * sizeof(struct twheel_event));
+
+	return bytes < 0 ? -errno : (int)(bytes / sizeof(struct twheel_event));
+}
+
+/* Pieces that end within events. */
+#define PIECE		(3 * sizeof(struct twheel_event) + 12)
+
+static inline int run_readv(struct world *w)
+{
+	struct iovec iov[16];
+	size_t left = w->nr * sizeof(struct twheel_event);
+	char *at = world_entry(w, 0);
+	ssize_t bytes;
+	int i;
+
+	for (i = 0; left && i < (int)ARRAY_SIZE(iov); i++) {
+		iov[i] = (struct iovec){ at, left < PIECE ? left : PIECE };
+		at += iov[i].iov_len;
+		left -= iov[i].iov_len;
+	}
+	bytes = readv(w->fd, iov, i);
+	if (bytes > 0 && bytes % sizeof(struct twheel_event))
+		return TW_BROKEN;
+	return bytes < 0 ? -errno : (int)(bytes / sizeof(struct twheel_event));
+}
+
+static inline int run_poll(struct world *w)
+{
+	int revents = tw_poll(w->fd, POLLIN, 0);
+
+	return revents == POLLIN ? 0 : TW_BROKEN;
+}
+
+/* More descriptors than poll() has room for on its stack. */
+static inline int run_poll_many(struct world *w)
+{
+	struct pollfd *pfd = (void *)w->arena;
+	int i;
+
+	for (i = 0; i < 64; i++)
+		pfd[i] = (struct pollfd){ .fd = w->fd, .events = POLLPRI };
+	/* To be told at once would not need to wait anywhere. */
+	return poll(pfd, 64, 1) < 0 ? -errno : 0;
+}
+
+static inline int run_epoll_ctl(struct world *w)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(w->other, EPOLL_CTL_ADD, w->fd, &event) ? -errno : 0;
+}
+
+static inline int run_fdinfo(struct world *w)
+{
+	return pread(w->other, w->arena, 4096, 0) > 0 ? 0 : -errno;
+}
+
+/* ---- wheels and arguments ------------------------------------------------ */
+
+static inline void prepare_open(struct __test_metadata *_metadata, struct world *w)
+{
+	(void)_metadata;
+	w->fd = -1;
+}
+
+static inline void setup_argument(struct world *w, __u32 slots)
+{
+	struct twheel_setup *setup = (void *)w->arena;
+
+	*setup = (struct twheel_setup){
+		.size = sizeof(*setup),
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TICK,
+		.slots = slots,
+	};
+}
+
+static inline void prepare_setup(struct __test_metadata *_metadata, struct world *w)
+{
+	world_open(_metadata, w);
+	setup_argument(w, 0);
+}
+
+/* More than are taken as contiguous pages, and few enough to fail one after the other. */
+static inline void prepare_setup_wide(struct __test_metadata *_metadata, struct world *w)
+{
+	world_open(_metadata, w);
+	setup_argument(w, 1 << 14);
+}
+
+/* Two batches, on a wheel that was not set up. */
+static inline void prepare_first_arm(struct __test_metadata *_metadata, struct world *w)
+{
+	int i;
+
+	world_open(_metadata, w);
+	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
+	/* Real time: far enough to stay pending. */
+	for (i = 0; i < w->nr; i++)
+		((struct twheel_arm *)world_entry(w, i))->flags = 0;
+}
+
+static inline void prepare_arm(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
+}
+
+/* Entries with a tail that this version does not know: each is copied alone. */
+static inline void prepare_arm_wide(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	arm_entries(w, 5, 64, 0);
+}
+
+/* A page has 102 places. */
+static inline void prepare_arm_page(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 102 - 3 - 2);
+	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
+}
+
+static inline void prepare_arm_table(struct __test_metadata *_metadata, struct world *w)
+{
+	int i;
+
+	make_usual(_metadata, w);
+	for (i = 0; i < BALLAST; i++)
+		ballast[i] = (struct twheel_arm){ .expires_ns = TW_HOUR };
+	ASSERT_EQ(BALLAST, tw_arm_vec(w->fd, ballast, BALLAST));
+	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
+}
+
+/* A page of the refresh table has 512 words. */
+static inline void prepare_arm_words(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	ASSERT_EQ(0, run_map(w));
+	world_fill(_metadata, w, 5 * 102 - 3 - 2);
+	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
+}
+
+static inline void prepare_arm_periodic(struct __test_metadata *_metadata, struct world *w)
+{
+	make_plain(_metadata, w);
+	arm_entries(w, 4, sizeof(struct twheel_arm), 1);
+}
+
+/* Their pages of chunks have room for some of the entries they need then, not for all. */
+static inline void prepare_rearm(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 60);
+	ASSERT_EQ(0, tw_advance(w->fd, START));
+	rearm_entries(w, 3, 40, 0);
+}
+
+static inline void prepare_rearm_periodic(struct __test_metadata *_metadata, struct world *w)
+{
+	make_plain(_metadata, w);
+	world_fill(_metadata, w, 8);
+	ASSERT_EQ(0, tw_advance(w->fd, START));
+	rearm_entries(w, 2, 8, TW_MIN);
+}
+
+static inline void prepare_cancel(struct __test_metadata *_metadata, struct world *w)
+{
+	int i;
+
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 39);
+	poison_entries(w, 40, sizeof(struct twheel_cancel));
+	for (i = 0; i < w->nr; i++)
+		*(struct twheel_cancel *)world_entry(w, i) = (struct twheel_cancel){
+			.id = w->known[i < w->nr - 1 ? i + 3 : 1].id,
+			.result = TW_POISON32,
+		};
+	vector_of(w, w->stride);
+}
+
+static inline void prepare_query(struct __test_metadata *_metadata, struct world *w)
+{
+	int i;
+
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 37);
+	poison_entries(w, 40, sizeof(struct twheel_status));
+	for (i = 0; i < w->nr; i++) {
+		struct twheel_status *row = world_entry(w, i);
+
+		memset(row, TW_POISON, sizeof(*row));
+		row->id = w->known[i].id;
+	}
+	vector_of(w, w->stride);
+}
+
+static inline void prepare_list(struct __test_metadata *_metadata, struct world *w)
+{
+	struct twheel_list *list = (void *)w->arena;
+
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 37);
+	poison_entries(w, 40, sizeof(struct twheel_status));
+	*list = (struct twheel_list){
+		.size = sizeof(*list),
+		.entry_size = w->stride,
+		.nr = w->nr,
+		.entries = (uintptr_t)world_entry(w, 0),
+	};
+}
+
+static inline void prepare_info(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	memset(w->arena, TW_POISON, sizeof(struct twheel_info));
+	*(__u32 *)w->arena = sizeof(struct twheel_info);
+}
+
+static inline void prepare_advance(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	*(struct twheel_advance *)w->arena = (struct twheel_advance){
+		.size = sizeof(struct twheel_advance),
+		.to_ns = START,
+	};
+}
+
+/* 40 events that can be read, two batches. */
+static inline void prepare_read(struct __test_metadata *_metadata, struct world *w)
+{
+	static struct twheel_arm arms[38];
+	int i;
+
+	make_usual(_metadata, w);
+	for (i = 0; i < 38; i++)
+		arms[i] = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = EXPIRED_NS,
+			.user_data = w->armed + i,
+		};
+	ASSERT_EQ(38, tw_arm_vec(w->fd, arms, 38));
+	for (i = 0; i < 38; i++)
+		world_learn(w, arms[i].user_data, arms[i].id, EXPIRED_NS, 0);
+	ASSERT_EQ(0, tw_advance(w->fd, START));
+	poison_entries(w, 40, sizeof(struct twheel_event));
+}
+
+static inline void prepare_epoll(struct __test_metadata *_metadata, struct world *w)
+{
+	make_usual(_metadata, w);
+	w->other = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_LE(0, w->other);
+}
+
+static inline void prepare_fdinfo(struct __test_metadata *_metadata, struct world *w)
+{
+	char path[64];
+
+	make_usual(_metadata, w);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", w->fd);
+	w->other = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, w->other);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static const struct op case_open = {
+	.name = "open",
+	.prepare = prepare_open, .run = run_open, .told = told_by_open,
+};
+
+static const struct op case_setup = {
+	.name = "SETUP", .compat = true,
+	.prepare = prepare_setup, .run = run_setup, .told = told_by_setup,
+};
+
+static const struct op case_setup_wide = {
+	.name = "SETUP of 2^14 slots",
+	.prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup,
+};
+
+static const struct op case_arm_first = {
+	.name = "ARM, the first", .nr = 40, .compat = true,
+	.prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm,
+};
+
+static const struct op case_arm = {
+	.name = "ARM", .nr = 40, .compat = true,
+	.prepare = prepare_arm, .run = run_arm, .told = told_by_arm,
+};
+
+static const struct op case_arm_wide = {
+	.name = "ARM, wide entries", .nr = 5, .compat = true,
+	.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm,
+};
+
+static const struct op case_arm_page = {
+	.name = "ARM into a new page", .nr = 4,
+	.prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm,
+};
+
+static const struct op case_arm_table = {
+	.name = "ARM into a new table", .nr = 4, .slow = true, .only = "area_",
+	.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm_table,
+};
+
+static const struct op case_arm_words = {
+	.name = "ARM into a new page of words", .nr = 4,
+	.prepare = prepare_arm_words, .run = run_arm, .told = told_by_arm,
+};
+
+static const struct op case_map = {
+	.name = "mmap",
+	.prepare = make_usual, .run = run_map, .told = told_nothing,
+};
+
+static const struct op case_arm_periodic = {
+	.name = "ARM, periodic", .nr = 4,
+	.prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm,
+};
+
+static const struct op case_rearm = {
+	.name = "REARM", .nr = 40, .compat = true,
+	.prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm,
+};
+
+static const struct op case_rearm_periodic = {
+	.name = "REARM, now periodic", .nr = 8,
+	.prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm,
+};
+
+static const struct op case_cancel = {
+	.name = "CANCEL", .nr = 40, .compat = true,
+	.prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel,
+};
+
+static const struct op case_query = {
+	.name = "QUERY", .nr = 40, .compat = true,
+	.prepare = prepare_query, .run = run_query, .told = told_by_query,
+};
+
+static const struct op case_list = {
+	.name = "LIST", .nr = 40, .compat = true,
+	.prepare = prepare_list, .run = run_list, .told = told_by_list,
+};
+
+static const struct op case_info = {
+	.name = "INFO", .compat = true,
+	.prepare = prepare_info, .run = run_info, .told = told_by_info,
+};
+
+static const struct op case_advance = {
+	.name = "ADVANCE", .compat = true,
+	.prepare = prepare_advance, .run = run_advance, .told = told_nothing,
+};
+
+static const struct op case_drain = {
+	.name = "DRAIN", .compat = true,
+	.prepare = make_usual, .run = run_drain, .told = told_by_drain,
+};
+
+static const struct op case_read = {
+	.name = "read", .nr = 40,
+	.prepare = prepare_read, .run = run_read, .told = told_by_read,
+};
+
+static const struct op case_readv = {
+	.name = "readv", .nr = 40,
+	.prepare = prepare_read, .run = run_readv, .told = told_by_read,
+};
+
+static const struct op case_poll = {
+	.name = "poll",
+	.prepare = make_usual, .run = run_poll, .told = told_nothing,
+};
+
+static const struct op case_poll_of_many = {
+	.name = "poll of many", .indirect = true,
+	.prepare = make_usual, .run = run_poll_many, .told = told_nothing,
+};
+
+static const struct op case_epoll_ctl = {
+	.name = "epoll_ctl", .indirect = true,
+	.prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing,
+};
+
+static const struct op case_fdinfo = {
+	.name = "fdinfo",
+	.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing,
+};
+
+static const struct op case_close = {
+	.name = "close",
+	.prepare = make_usual, .run = run_close, .told = told_by_close,
+};
+
+/*
+ * X() of each, with something between them; X takes the end of the name of a case,
+ * which is also that of its variant in a test.
+ */
+#define FAULT_CASES(X, between)	\
+	X(open) between \
+	X(setup) between \
+	X(setup_wide) between \
+	X(arm_first) between \
+	X(arm) between \
+	X(arm_wide) between \
+	X(arm_page) between \
+	X(arm_table) between \
+	X(arm_words) between \
+	X(map) between \
+	X(arm_periodic) between \
+	X(rearm) between \
+	X(rearm_periodic) between \
+	X(cancel) between \
+	X(query) between \
+	X(list) between \
+	X(info) between \
+	X(advance) between \
+	X(drain) between \
+	X(read) between \
+	X(readv) between \
+	X(poll) between \
+	X(poll_of_many) between \
+	X(epoll_ctl) between \
+	X(fdinfo) between \
+	X(close)
+
+#define FAULT_CASE_IS_ONE(name)	(sizeof(case_##name) > 0)
+#define NR_CASES	(FAULT_CASES(FAULT_CASE_IS_ONE, +))
+
+/* After FIXTURE_VARIANT(call), which has a member op: a variant for each case. */
+#define FAULT_CASE_VARIANT(name)	\
+	FIXTURE_VARIANT_ADD(call, name) { .op = &case_##name }
+
+#endif /* TWHEEL_FAULT_CASES_H */

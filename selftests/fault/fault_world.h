@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A world: a wheel, what its user knows of it, and whether the two agree.
+ */
+#ifndef TWHEEL_FAULT_WORLD_H
+#define TWHEEL_FAULT_WORLD_H
+
+#include "twheel_outside.h"
+
+#define TICK		TW_MS
+/* When each case begins, and when all that it armed has expired. */
+#define START		(20 * TW_MS)
+#define FAR		(2 * TW_HOUR)
+
+/* Of the baseline: what has expired by START, and what goes on expiring. */
+#define EXPIRED_NS	(10 * TW_MS)
+#define PERIOD		(7 * TW_MS)
+
+#define KNOWN		1024
+
+/* Room for arguments, where 32-bit calls reach it, and where in it entries begin. */
+#define ARENA		(1 << 18)
+#define ENTRIES		4096
+
+/* ---- what the user knows ------------------------------------------------- */
+
+/* A timeout that was accepted and has not ended, by its user_data. */
+struct known {
+	__u64 id;		/* 0: none */
+	__u64 deadline_ns;	/* the next one that the user has not read of */
+	__u64 interval_ns;
+};
+
+/**
+ * struct world - what one run of a case works upon
+ * @fd: the wheel, or -errno of opening it
+ * @other: epoll, or /proc/self/fdinfo
+ * @compat: calls go the way of 32-bit programs
+ * @drained: DRAIN succeeded
+ * @real: the wheel has a real clock, which cannot be led to the end
+ * @arena: the arguments of the call; the vector or the structure at its
+ *	beginning, the entries from ENTRIES on
+ * @nr: entries
+ * @stride: their size
+ * @known: by user_data
+ * @nr_known: those that are there
+ * @armed: counters that INFO should show
+ * @cancelled: "
+ * @revoked: "
+ * @completed: "
+ * @rearmed: "
+ * @nr_enomem: entries that said ENOMEM
+ * @where: for messages
+ */
+struct world {
+	int fd;
+	int other;
+	bool compat;
+	bool drained;
+	bool real;
+	char *arena;
+	int nr;
+	int stride;
+	struct known known[KNOWN];
+	__u64 nr_known;
+	__u64 armed;
+	__u64 cancelled;
+	__u64 revoked;
+	__u64 completed;
+	__u64 rearmed;
+	int nr_enomem;
+	char where[256];
+};
+
+static inline void *world_entry(struct world *w, int i)
+{
+	return w->arena + ENTRIES + (size_t)i * w->stride;
+}
+
+/* A call by the gate of 32-bit programs, whose pointers are below 4 GB. */
+static inline int compat_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	long ret;
+
+	asm volatile("int $0x80"
+		     : "=a" (ret)
+		     : "a" (54L), "b" ((long)fd), "c" (cmd), "d" (arg)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return (int)ret;
+}
+
+static inline int world_ioctl(struct world *w, unsigned long cmd, void *arg)
+{
+	return w->compat ? compat_ioctl(w->fd, cmd, arg) : tw_ioctl(w->fd, cmd, arg);
+}
+
+static inline void world_learn(struct world *w, __u64 user_data, __u64 id, __u64 deadline_ns,
+			       __u64 interval_ns)
+{
+	w->known[user_data] = (struct known){ id, deadline_ns, interval_ns };
+	w->nr_known++;
+	w->armed++;
+}
+
+static inline void world_forget(struct world *w, __u64 user_data)
+{
+	w->known[user_data].id = 0;
+	w->nr_known--;
+}
+
+/* ---- wheels for the cases ------------------------------------------------ */
+
+static inline void world_open(struct __test_metadata *_metadata, struct world *w)
+{
+	w->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, w->fd);
+}
+
+/* Arms nr one-shots far ahead, that is, fills places. */
+static inline void world_fill(struct __test_metadata *_metadata, struct world *w, int nr)
+{
+	static struct twheel_arm arms[KNOWN];
+	int i;
+
+	memset(arms, 0, sizeof(arms));
+	for (i = 0; i < nr; i++) {
+		arms[i].flags = TWHEEL_ARM_ABSOLUTE;
+		arms[i].expires_ns = TW_HOUR + i * TW_MS;
+		arms[i].user_data = w->armed + i;
+	}
+	ASSERT_EQ(nr, tw_arm_vec(w->fd, arms, nr));
+	for (i = 0; i < nr; i++)
+		world_learn(w, arms[i].user_data, arms[i].id, arms[i].expires_ns, 0);
+}
+
+/* A virtual wheel that nothing was armed on. */
+static inline void make_empty(struct __test_metadata *_metadata, struct world *w)
+{
+	world_open(_metadata, w);
+	ASSERT_EQ(0, tw_setup(w->fd, TWHEEL_CLOCK_VIRTUAL, TICK, 0));
+}
+
+/* And one at START with a timeout that pends and one that is unread. */
+static inline void make_plain(struct __test_metadata *_metadata, struct world *w)
+{
+	__u64 id;
+
+	make_empty(_metadata, w);
+	world_fill(_metadata, w, 1);
+	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, 0, w->armed, &id));
+	world_learn(w, w->armed, id, EXPIRED_NS, 0);
+	ASSERT_EQ(0, tw_advance(w->fd, START));
+}
+
+/* And one that also has a periodic one, which is both. */
+static inline void make_usual(struct __test_metadata *_metadata, struct world *w)
+{
+	__u64 id;
+
+	make_empty(_metadata, w);
+	world_fill(_metadata, w, 1);
+	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, 0, w->armed, &id));
+	world_learn(w, w->armed, id, EXPIRED_NS, 0);
+	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, PERIOD, w->armed, &id));
+	world_learn(w, w->armed, id, EXPIRED_NS, PERIOD);
+	ASSERT_EQ(0, tw_advance(w->fd, START));
+}
+
+/* ---- rows and events ----------------------------------------------------- */
+
+/* A row of QUERY or LIST tells what the user knows; returns its user_data. */
+static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world *w,
+				 const struct twheel_status *row)
+{
+	const struct known *known = &w->known[row->user_data];
+	__u64 deadline_ns = known->deadline_ns;
+
+	ASSERT_GT(KNOWN, row->user_data)
+		TH_LOG("%s: a row says user_data %#llx", w->where, row->user_data);
+	ASSERT_EQ(known->id, row->id)
+		TH_LOG("%s: user_data %llu", w->where, row->user_data);
+	EXPECT_EQ(0, row->result)
+		TH_LOG("%s", w->where);
+	EXPECT_EQ(known->interval_ns, row->interval_ns)
+		TH_LOG("%s", w->where);
+	/* One that has expired shows the next deadline, or the last one if it has ended. */
+	if (known->interval_ns && deadline_ns < START) {
+		__u64 passed = (START - deadline_ns) / known->interval_ns;
+
+		deadline_ns += (passed + !w->drained) * known->interval_ns;
+	}
+	EXPECT_EQ(deadline_ns, row->deadline_ns)
+		TH_LOG("%s: user_data %llu", w->where, row->user_data);
+	return row->user_data;
+}
+
+/* An event of a timeout that the user knows, and all it should say. */
+static inline void event_is_due(struct __test_metadata *_metadata, struct world *w,
+				const struct twheel_event *event, __u64 now_ns, int drained)
+{
+	struct known *known = &w->known[event->user_data];
+	__u64 count = 1;
+
+	ASSERT_GT(KNOWN, event->user_data)
+		TH_LOG("%s: an event says user_data %#llx", w->where, event->user_data);
+	ASSERT_EQ(known->id, event->id)
+		TH_LOG("%s: user_data %llu, twice or never armed", w->where, event->user_data);
+	if (known->deadline_ns > now_ns)
+		count = 0;
+	else if (known->interval_ns)
+		count = (now_ns - known->deadline_ns) / known->interval_ns + 1;
+	EXPECT_EQ(count, event->count)
+		TH_LOG("%s: user_data %llu", w->where, event->user_data);
+	EXPECT_EQ(count ? known->deadline_ns + (count - 1) * known->interval_ns :
+			  known->deadline_ns, event->deadline_ns)
+		TH_LOG("%s: user_data %llu", w->where, event->user_data);
+	EXPECT_EQ(drained && (!count || known->interval_ns) ? TWHEEL_EVENT_DRAINED : 0,
+		  event->flags)
+		TH_LOG("%s: user_data %llu", w->where, event->user_data);
+	if (known->interval_ns && !drained) {
+		known->deadline_ns += count * known->interval_ns;
+	} else {
+		if (!event->flags)
+			w->completed++;
+		world_forget(w, event->user_data);
+	}
+}
+
+/* ---- what holds after each call ------------------------------------------ */
+
+static inline void check_counters(struct __test_metadata *_metadata, struct world *w)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(w->fd, &info));
+	EXPECT_EQ(w->nr_known, info.live)
+		TH_LOG("%s: live", w->where);
+	EXPECT_EQ(w->armed, info.armed)
+		TH_LOG("%s: armed", w->where);
+	EXPECT_EQ(w->cancelled, info.cancelled)
+		TH_LOG("%s: cancelled", w->where);
+	EXPECT_EQ(w->revoked, info.revoked)
+		TH_LOG("%s: revoked", w->where);
+	EXPECT_EQ(w->completed, info.completed)
+		TH_LOG("%s: completed", w->where);
+	EXPECT_EQ(w->rearmed, info.rearmed)
+		TH_LOG("%s: rearmed", w->where);
+	tw_expect_accounts(_metadata, w->fd, __LINE__);
+}
+
+/* LIST has exactly what the user believes to be armed. */
+static inline void check_list(struct __test_metadata *_metadata, struct world *w)
+{
+	static struct twheel_status rows[KNOWN];
+	bool seen[KNOWN] = {};
+	int i, nr = tw_list_all(w->fd, rows, KNOWN, KNOWN);
+
+	ASSERT_EQ(w->nr_known, nr)
+		TH_LOG("%s: rows", w->where);
+	for (i = 0; i < nr; i++) {
+		__u64 user_data = row_is_known(_metadata, w, &rows[i]);
+
+		EXPECT_FALSE(seen[user_data])
+			TH_LOG("%s: user_data %llu twice", w->where, user_data);
+		seen[user_data] = true;
+	}
+}
+
+/* And each of these has its event, once. */
+static inline void check_events(struct __test_metadata *_metadata, struct world *w)
+{
+	static struct twheel_event events[KNOWN];
+	__u64 wanted = w->nr_known;
+	int i, nr;
+
+	if (!w->drained && !w->real) {
+		ASSERT_EQ(0, tw_advance(w->fd, FAR))
+			TH_LOG("%s", w->where);
+	}
+	nr = tw_read(w->fd, events, KNOWN);
+	if (!wanted) {
+		EXPECT_EQ(w->drained ? 0 : -EAGAIN, nr)
+			TH_LOG("%s: read", w->where);
+		return;
+	}
+	ASSERT_EQ(wanted, nr)
+		TH_LOG("%s: events", w->where);
+	for (i = 0; i < nr; i++)
+		event_is_due(_metadata, w, &events[i], w->drained ? START : FAR, w->drained);
+	EXPECT_EQ(w->drained ? 0 : -EAGAIN, tw_read(w->fd, events, 1))
+		TH_LOG("%s: one more event", w->where);
+}
+
+/* What is left are periodic ones; then a new one comes and goes. */
+static inline void check_it_works(struct __test_metadata *_metadata, struct world *w)
+{
+	struct twheel_event event;
+	__u64 id;
+	int i;
+
+	if (w->drained)
+		return;
+	for (i = 0; i < KNOWN; i++) {
+		if (!w->known[i].id)
+			continue;
+		EXPECT_NE(0, w->known[i].interval_ns)
+			TH_LOG("%s: user_data %d has not expired", w->where, i);
+		EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(w->fd, w->known[i].id))
+			TH_LOG("%s: user_data %d", w->where, i);
+		world_forget(w, i);
+		w->cancelled++;
+	}
+	ASSERT_EQ(0, tw_arm_in(w->fd, TICK, &id))
+		TH_LOG("%s", w->where);
+	if (!w->real) {
+		ASSERT_EQ(0, tw_advance(w->fd, FAR + TICK))
+			TH_LOG("%s", w->where);
+	}
+	ASSERT_EQ(1, tw_wait_event(w->fd, &event, w->real ? TW_PATIENCE_MS : 0))
+		TH_LOG("%s", w->where);
+	EXPECT_EQ(id, event.id)
+		TH_LOG("%s", w->where);
+	w->armed++;
+	w->completed++;
+}
+
+void check_world(struct __test_metadata *_metadata, struct world *w)
+{
+	check_counters(_metadata, w);
+	check_list(_metadata, w);
+	check_events(_metadata, w);
+	check_it_works(_metadata, w);
+	check_counters(_metadata, w);
+}
+
+#endif /* TWHEEL_FAULT_WORLD_H */

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A call that fails gives all its pages back, wherever it fails: each case, at each
+ * allocation that it comes by, so often that one page a time would show.
+ */
+#include "fault_shoot.h"
+
+FIXTURE(call) {
+	struct world world;
+	struct fi_module module;
+};
+
+FIXTURE_VARIANT(call) {
+	const struct op *op;
+};
+
+FAULT_CASES(FAULT_CASE_VARIANT, ;);
+
+FIXTURE_SETUP(call)
+{
+	int ret = ready_to_shoot(_metadata, &self->world, &self->module);
+
+	if (ret)
+		SKIP(return, "no fault injection with a filter for stacks: %s", strerror(-ret));
+}
+
+FIXTURE_TEARDOWN(call)
+{
+	fi_fail_no_more();
+}
+
+#define ROUNDS		16
+
+/* How many bytes more the kernel has for us after a number of failures. */
+static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const struct op *op,
+		       const struct shot *shot)
+{
+	long before = tw_kernel_bytes();
+	int round, ret;
+
+	for (round = 0; round < ROUNDS; round++) {
+		world_begin(_metadata, w, op, false);
+		EXPECT_LT(0, world_fire(_metadata, w, op, shot, &ret));
+		world_end(w);
+	}
+	return tw_kernel_bytes() - before;
+}
+
+/*
+ * Pages, of which kmemleak knows nothing.  A page that is lost in each round
+ * shows twice over, each time; what allocators keep for later does not.
+ */
+TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 100)
+{
+	const long limit = ROUNDS * 4096 / 2;
+	const struct fi_module *module = &self->module;
+	const struct op *op = variant->op;
+	int found[64], i, again, nr;
+
+	if (tw_kernel_bytes() < 0)
+		SKIP(return, "no memory cgroup that tells of kernel memory");
+	nr = op->slow ? 0 : sites_of(_metadata, &self->world, module, op, found);
+	for (i = 0; i < nr; i++) {
+		const struct fi_site *site = &module->site[found[i]];
+		const struct shot shot = {
+			FI_ALLOCATIONS, { site->address, site->address + 1 }, 0
+		};
+		long kept = limit;
+
+		if (!probe(_metadata, &self->world, op, FI_ALLOCATIONS, shot.range))
+			continue;
+		for (again = 0; again < 5 && kept >= limit; again++)
+			kept = bytes_kept(_metadata, &self->world, op, &shot);
+		EXPECT_GT(limit, kept)
+			TH_LOG("%s, %s in %s(): %ld bytes more after %d rounds", op->name,
+			       site->callee, site->function, kept, ROUNDS);
+	}
+}
+
+TEST_HARNESS_MAIN
