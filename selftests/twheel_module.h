@@ -31,10 +31,10 @@ static inline int tw_load(const char *parameters)
 /* The device node comes and goes with the module, but a little later. */
 static inline int tw_load_and_wait(const char *parameters)
 {
-	int i, ret = tw_load(parameters);
+	int ret = tw_load(parameters);
 
-	for (i = 0; !ret && i < TW_PATIENCE_MS && access(TW_DEVICE, F_OK); i++)
-		tw_sleep(TW_MS);
+	if (!ret)
+		TW_WAIT_FOR(!access(TW_DEVICE, F_OK), TW_MS);
 	return ret;
 }
 
@@ -46,15 +46,9 @@ static inline int tw_unload(void)
 /* Tries again while somebody has the device open. */
 static inline int tw_unload_soon(void)
 {
-	int i, ret;
+	int ret;
 
-	for (i = 0; i < TW_PATIENCE_MS; i++) {
-		ret = tw_unload();
-		if (ret != -EWOULDBLOCK)
-			return ret;
-		tw_sleep(TW_MS);
-	}
-	return -ETIMEDOUT;
+	return TW_WAIT_FOR((ret = tw_unload()) != -EWOULDBLOCK, TW_MS) ? ret : -ETIMEDOUT;
 }
 
 static inline bool tw_is_loaded(void)

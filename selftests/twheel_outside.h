@@ -31,12 +31,9 @@ static inline int tw_wheels_open(void)
  */
 static inline int tw_wait_wheels_open(int wanted)
 {
-	int i, nr = tw_wheels_open();
+	int nr;
 
-	for (i = 0; i < TW_PATIENCE_MS / 10 && nr != wanted; i++) {
-		tw_sleep(10 * TW_MS);
-		nr = tw_wheels_open();
-	}
+	TW_WAIT_FOR((nr = tw_wheels_open()) == wanted, 10 * TW_MS);
 	return nr;
 }
 
@@ -93,24 +90,22 @@ static inline int tw_kthreads(__u64 *switches)
 	return tw_kthreads_look(switches, &runs);
 }
 
-/*
- * Waits until none of them has anything to do: they sleep, and did so for a
- * while.  0, or -ETIMEDOUT.
- */
-static inline int tw_wait_kthreads_quiet(void)
+/* They sleep, and did so for a while. */
+static inline bool tw_kthreads_are_quiet(void)
 {
 	__u64 before, after;
 	bool runs;
-	int tries;
 
-	for (tries = 0; tries < TW_PATIENCE_MS / 300; tries++) {
-		tw_kthreads(&before);
-		tw_sleep(300 * TW_MS);
-		tw_kthreads_look(&after, &runs);
-		if (before == after && !runs)
-			return 0;
-	}
-	return -ETIMEDOUT;
+	tw_kthreads(&before);
+	tw_sleep(300 * TW_MS);
+	tw_kthreads_look(&after, &runs);
+	return before == after && !runs;
+}
+
+/* Waits until none of them has anything to do.  0, or -ETIMEDOUT. */
+static inline int tw_wait_kthreads_quiet(void)
+{
+	return TW_WAIT_FOR(tw_kthreads_are_quiet(), 0) ? 0 : -ETIMEDOUT;
 }
 
 /* ---- files of the kernel ------------------------------------------------- */

@@ -140,6 +140,22 @@ static inline void tw_sleep(__u64 ns)
 		;
 }
 
+/*
+ * Waits until something holds, and looks every so often; whether it does.  By the
+ * clock, not by the number of looks: on a slow kernel a look may take longer than the
+ * pause, and the test around it would end first.
+ */
+#define TW_WAIT_FOR(condition, pause_ns) ({					\
+	const __u64 tw_until_ns = tw_now(CLOCK_MONOTONIC) + TW_PATIENCE_MS * TW_MS;	\
+	bool tw_holds = (condition);						\
+										\
+	while (!tw_holds && tw_now(CLOCK_MONOTONIC) < tw_until_ns) {		\
+		tw_sleep(pause_ns);						\
+		tw_holds = (condition);						\
+	}									\
+	tw_holds;								\
+})
+
 /* Numbers that look random and are the same in each run. */
 static inline __u32 tw_random(__u64 *seed)
 {
@@ -636,34 +652,34 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 
 /* ---- processes ----------------------------------------------------------- */
 
+static inline bool tw_is_asleep(pid_t pid)
+{
+	char path[32], stat[256];
+	const char *paren;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	if (len <= 0)
+		return false;
+	stat[len] = '\0';
+	/* "pid (name) S ...": a name may hold anything but the last ')'. */
+	paren = strrchr(stat, ')');
+	return paren && paren[1] == ' ' && paren[2] == 'S';
+}
+
 /*
  * Waits until a child sleeps, in read() or poll() if that is what it does next,
  * so that what follows wakes it.  0, or -ETIMEDOUT.
  */
 static inline int tw_wait_asleep(pid_t pid)
 {
-	char path[32];
-	char stat[256];
-	int tries;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (tries = 0; tries < TW_PATIENCE_MS / 10; tries++) {
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t len = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-		const char *paren;
-
-		if (fd >= 0)
-			close(fd);
-		if (len > 0) {
-			stat[len] = '\0';
-			/* "pid (name) S ...": a name may hold anything but the last ')'. */
-			paren = strrchr(stat, ')');
-			if (paren && paren[1] == ' ' && paren[2] == 'S')
-				return 0;
-		}
-		tw_sleep(10 * TW_MS);
-	}
-	return -ETIMEDOUT;
+	return TW_WAIT_FOR(tw_is_asleep(pid), 10 * TW_MS) ? 0 : -ETIMEDOUT;
 }
 
 /*
@@ -672,17 +688,14 @@ static inline int tw_wait_asleep(pid_t pid)
  */
 static inline int tw_reap(pid_t pid)
 {
-	int tries, status;
+	int status;
+	pid_t got;
 
-	for (tries = 0; tries < TW_PATIENCE_MS / 10; tries++) {
-		pid_t got = waitpid(pid, &status, WNOHANG);
-
-		if (got < 0)
-			return -errno;
-		if (got == pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		tw_sleep(10 * TW_MS);
-	}
+	TW_WAIT_FOR((got = waitpid(pid, &status, WNOHANG)), 10 * TW_MS);
+	if (got < 0)
+		return -errno;
+	if (got)
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	return -ETIMEDOUT;

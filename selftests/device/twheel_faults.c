@@ -424,8 +424,7 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 		tw_ioctl(fd, TWHEEL_IOC_ARM, &shared->vector);
 		_exit(0);
 	}
-	for (i = 0; i < TW_PATIENCE_MS && !shared->calling; i++)
-		tw_sleep(TW_MS / 10);
+	TW_WAIT_FOR(shared->calling, TW_MS / 10);
 	tw_sleep(delay_ns);
 	kill(child, SIGKILL);
 	ASSERT_EQ(child, waitpid(child, NULL, 0));

@@ -461,8 +461,7 @@ TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 120)
 		ASSERT_TRUE(ret == 1 || ret == -EAGAIN);
 		got += ret == 1;
 	}
-	for (i = 0; i < TW_PATIENCE_MS && tw_poll(self->fd, POLLIN, 0); i++)
-		tw_sleep(TW_MS);
+	TW_WAIT_FOR(!tw_poll(self->fd, POLLIN, 0), TW_MS);
 	thief.stop = true;
 	pthread_join(thread, NULL);
 	EXPECT_TRUE(thief.ret == 1 || thief.ret == -EAGAIN);

@@ -413,8 +413,7 @@ TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 			;
 		_exit(0);
 	}
-	for (i = 0; i < TW_PATIENCE_MS && log[100].id == TW_POISON64; i++)
-		tw_sleep(TW_MS);
+	TW_WAIT_FOR(log[100].id != TW_POISON64, TW_MS);
 	kill(child, SIGKILL);
 	ASSERT_EQ(child, waitpid(child, NULL, 0));
 	for (taken = 0; log[taken].id != TW_POISON64; taken++)

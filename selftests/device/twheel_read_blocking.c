@@ -81,14 +81,11 @@ static void catch(int sig)
 static int interrupt(struct reader *r, int sa_flags)
 {
 	struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
-	int i;
 
 	caught = 0;
 	if (sigaction(SIGUSR1, &action, NULL) || pthread_kill(r->thread, SIGUSR1))
 		return -EINVAL;
-	for (i = 0; i < TW_PATIENCE_MS && !caught; i++)
-		tw_sleep(TW_MS);
-	return caught ? 0 : -ETIMEDOUT;
+	return TW_WAIT_FOR(caught, TW_MS) ? 0 : -ETIMEDOUT;
 }
 
 /* Makes one event on a virtual wheel: 0, or what failed. */

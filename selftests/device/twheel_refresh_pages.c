@@ -113,13 +113,9 @@ static int refresh_all(struct wheel *wheel, __u64 deadline_ns)
 
 static long wait_until_few_are_mapped(const struct wheel *wheel)
 {
-	long nr = pages_mapped(wheel->table);
-	int i;
+	long nr;
 
-	for (i = 0; i < TW_PATIENCE_MS / 10 && nr > PAGES_KEPT; i++) {
-		tw_sleep(10 * TW_MS);
-		nr = pages_mapped(wheel->table);
-	}
+	TW_WAIT_FOR((nr = pages_mapped(wheel->table)) <= PAGES_KEPT, 10 * TW_MS);
 	return nr;
 }
 

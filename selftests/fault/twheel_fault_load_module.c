@@ -43,13 +43,9 @@ static const char *left_behind(void)
 /* Device nodes go in a thread of their own. */
 static const char *left_behind_soon(void)
 {
-	const char *left = left_behind();
-	int i;
+	const char *left;
 
-	for (i = 0; left && i < TW_PATIENCE_MS / 10; i++) {
-		tw_sleep(10 * TW_MS);
-		left = left_behind();
-	}
+	TW_WAIT_FOR(!(left = left_behind()), 10 * TW_MS);
 	return left;
 }
 

@@ -132,9 +132,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 	while (tw_read(fd, events, ARRAY_SIZE(events)) > 0)
 		;
 	EXPECT_ACCOUNTS(fd);
-	for (i = 0; i < TW_PATIENCE_MS / 10 && pages_there(table, size) > nr_pages / 2; i++)
-		tw_sleep(10 * TW_MS);
-	EXPECT_GE(nr_pages / 2, pages_there(table, size));
+	EXPECT_TRUE(TW_WAIT_FOR(pages_there(table, size) <= nr_pages / 2, 10 * TW_MS));
 	munmap(table, size);
 	close(fd);
 }

@@ -117,7 +117,7 @@ TEST_F(enospc, slots_of_a_wide_wheel_count_too)
 TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 {
 	__u64 ids[TIMEOUTS + 1], id;
-	int full, other, i, ret = -ENOSPC;
+	int full, other, ret;
 
 	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	full = open_virtual(_metadata);
@@ -126,11 +126,7 @@ TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 	ASSERT_EQ(-ENOSPC, tw_arm_in(other, TW_HOUR, &id));
 	close(full);
 	/* Its memory may rest for a grace period. */
-	for (i = 0; ret == -ENOSPC && i < TW_PATIENCE_MS; i++) {
-		ret = tw_arm_in(other, TW_HOUR, &id);
-		if (ret)
-			tw_sleep(TW_MS);
-	}
+	TW_WAIT_FOR((ret = tw_arm_in(other, TW_HOUR, &id)) != -ENOSPC, TW_MS);
 	EXPECT_EQ(0, ret);
 	close(other);
 }

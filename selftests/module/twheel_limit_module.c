@@ -408,11 +408,8 @@ TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 100)
 	const long may_be = LIMIT_BYTES + LIMIT_BYTES / 20;
 	long free_before, used, most = 0;
 	__u64 until_ns = 0;
-	int i;
 
-	for (i = 0; i < TW_PATIENCE_MS && !atomic_load(&shared->ready); i++)
-		tw_sleep(TW_MS);
-	ASSERT_TRUE(atomic_load(&shared->ready))
+	ASSERT_TRUE(TW_WAIT_FOR(atomic_load(&shared->ready), TW_MS))
 		TH_LOG(WHAT_FAILED);
 	tw_write_text("/proc/sys/vm/drop_caches", "3");
 	tw_sleep(TW_SEC / 10);

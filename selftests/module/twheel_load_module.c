@@ -35,12 +35,9 @@ static int count_names(const char *path, const char *start)
 /* A slab cache may go only after a grace period of RCU. */
 static int count_caches(void)
 {
-	int i, nr = count_names("/sys/kernel/slab", "twheel");
+	int nr;
 
-	for (i = 0; i < TW_PATIENCE_MS && nr; i++) {
-		tw_sleep(TW_MS);
-		nr = count_names("/sys/kernel/slab", "twheel");
-	}
+	TW_WAIT_FOR(!(nr = count_names("/sys/kernel/slab", "twheel")), TW_MS);
 	return nr;
 }
 

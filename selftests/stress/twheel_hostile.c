@@ -945,16 +945,10 @@ static void measure_control(struct __test_metadata *_metadata, FIXTURE_DATA(host
 static void expect_nothing_left(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self)
 {
 	long missing, charged;
-	int i;
 
 	EXPECT_EQ(0, tw_wait_wheels_open(0));
-	for (i = 0; i < TW_PATIENCE_MS / 100; i++) {
-		missing = used_bytes(self->free_before);
-		charged = charged_bytes();
-		if (missing < MEMORY_SLACK && charged < memory_max() / 16)
-			break;
-		tw_sleep(100 * TW_MS);
-	}
+	TW_WAIT_FOR((missing = used_bytes(self->free_before), charged = charged_bytes(),
+		     missing < MEMORY_SLACK && charged < memory_max() / 16), 100 * TW_MS);
 	printf("# afterwards: %ld kB less free than before, %ld kB still charged\n",
 	       missing / 1024, charged / 1024);
 	EXPECT_GT(MEMORY_SLACK, missing);

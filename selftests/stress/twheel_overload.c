@@ -169,8 +169,7 @@ TEST_F_TIMEOUT(fresh, two_that_rearm_one_id_never_hear_that_it_is_gone, 60)
 	}
 	tw_sleep(3 * TW_SEC);
 	/* On a busy machine a thread may begin later than that. */
-	for (i = 0; i < TW_PATIENCE_MS && !(r[0].pending && r[1].pending); i++)
-		tw_sleep(TW_MS);
+	TW_WAIT_FOR(r[0].pending && r[1].pending, TW_MS);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
 		pthread_join(r[i].thread, NULL);
