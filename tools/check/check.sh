@@ -71,5 +71,6 @@ check spelling "codespell finds nothing misspelt"
 check design_names "the files and functions that the design names are there"
 check fault_sites "the table of fault sites is the one that the test goes by"
 check licences "each file of code, make or shell says which licence it has"
+[ ! -e .git ] || check names_of_files "files that are named somewhere are there"
 [ ! -e .git ] || check products "no build product is kept in git"
 tap_summary

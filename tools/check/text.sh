@@ -64,6 +64,25 @@ products()
 	done
 }
 
+# Files of ours that are named somewhere, by their path or by a name that only ours
+# have, are there, unless git ignores them: then they are made. A part of the engine
+# may be named without the end of its files' names.
+names_of_files()
+{
+	local file line name path folders='selftests|bench|examples|uapi|engine|Documentation|tools/(?:vm|check)'
+
+	grep -noHP "(?<![\w./\$}\"-])(?:$folders)/[\w.*/-]*[\w*]" "${files[@]}" |
+		while IFS=: read -r file line path; do
+			compgen -G "$path" >/dev/null || compgen -G "$path.[ch]" >/dev/null ||
+				git -c safe.directory="$top" check-ignore -q "$path" ||
+				echo "$file:$line: there is no $path"
+		done
+	grep -noHP '(?<![\w/])(?:twheel|fault|fuzz)_[a-z0-9_]+\.(?:c|h|sh|pml)\b' "${files[@]}" |
+		while IFS=: read -r file line name; do
+			[[ " ${files[*]##*/} " = *" $name "* ]] || echo "$file:$line: there is no $name"
+		done
+}
+
 # The table in the document is the one that the test goes by.
 fault_sites()
 {
