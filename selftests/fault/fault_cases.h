@@ -475,7 +475,7 @@ static const struct op case_arm_page = {
 };
 
 static const struct op case_arm_table = {
-	.name = "ARM into a new table", .nr = 4, .slow = true, .only = "area_",
+	.name = "ARM into a new table", .nr = 4, .slow = true, .only = "twheel_area_",
 	.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm_table,
 };
 

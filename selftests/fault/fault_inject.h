@@ -390,7 +390,9 @@ static inline const char *fi_map(const char *path)
  */
 static inline const char *fi_allocator(const char *function)
 {
-	static const char * const names[] = { "page_get", "area_get", "area_alloc" };
+	static const char * const names[] = {
+		"twheel_page_get", "twheel_area_get", "twheel_area_alloc",
+	};
 	size_t i, len = strcspn(function, ".");
 
 	for (i = 0; i < ARRAY_SIZE(names); i++)
@@ -406,9 +408,9 @@ static inline const char *fi_callee_name(const char *callee)
 		const char *start;
 		const char *name;
 	} names[] = {
-		{ "page_get", "pages" },
-		{ "area_get", "pages" },
-		{ "area_alloc", "pages" },
+		{ "twheel_page_get", "pages" },
+		{ "twheel_area_get", "pages" },
+		{ "twheel_area_alloc", "pages" },
 		{ "__vmalloc", "pages" },
 		{ "vmalloc", "pages" },
 		{ "vzalloc", "pages" },
@@ -488,11 +490,16 @@ static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *
 		__u64 offset = rela[i].r_offset;
 		const __u8 *operand = (const void *)(elf->file + text->sh_offset + offset);
 
-		if (to->st_shndx != SHN_UNDEF || !offset || operand[-1] != 0xe8)
+		const char *callee = strings + to->st_name;
+
+		/* From one file of the module to another there is a relocation, too. */
+		if (to->st_shndx != SHN_UNDEF)
+			callee = fi_allocator(callee);
+		if (!callee || !offset || operand[-1] != 0xe8)
 			continue;
 		fi_add_site(module, &(struct fi_site){
 			.address = base + offset + 4,
-			.callee = strings + to->st_name,
+			.callee = callee,
 			.function = fi_function_at(elf, symtab, rela_section->sh_info, offset),
 		});
 	}

@@ -77,7 +77,7 @@ static const struct row {
 		"EFAULT", "EFAULT"
 	},
 	{
-		"ARM into a new page of words", "words_add()", "pages",
+		"ARM into a new page of words", "twheel_words_add()", "pages",
 		"done", "2 of 4, 2 ENOMEM"
 	},
 	{
@@ -85,7 +85,7 @@ static const struct row {
 		"done", "2 of 4, 2 ENOMEM"
 	},
 	{ "mmap", "twheel_map_words()", "pages", "ENOMEM", "ENOMEM" },
-	{ "mmap", "words_add()", "pages", "ENOMEM", "ENOMEM" },
+	{ "mmap", "twheel_words_add()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "table_grow()", "pages", "ENOMEM", "ENOMEM" },
 	{ "ARM, periodic", "entries_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{
