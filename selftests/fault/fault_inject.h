@@ -344,7 +344,7 @@ static inline unsigned int fi_fail_no_more(void)
  * struct fi_site - a call out of the module, or of what it allocates by
  * @address: where it returns to
  * @callee: what is called
- * @function: the function it stands in, after inlining
+ * @function: the function of the source that it stands in, whatever was inlined where
  */
 struct fi_site {
 	__u64 address;
@@ -558,6 +558,55 @@ static inline int fi_compare_sites(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+static inline __u64 fi_section_base(const char *section)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "/sys/module/twheel/sections/%s", section);
+	return fi_number(path);
+}
+
+/*
+ * The symbols of the file tell what the compiler has left of functions.  Which one of
+ * the source a call stands in is known from the debug information, out of which
+ * tools/vm/build.sh has made a file: lines of "SECTION OFFSET FUNCTION...", with the
+ * offset that the call returns to, and the function before those that it was inlined
+ * into.  What the module allocates by may be one of these.  0, or -errno.
+ */
+static inline int fi_name_functions(struct fi_module *module, const char *path)
+{
+	char name[256], line[1024], section[128], function[128], last[128] = "";
+	unsigned long long offset;
+	int at, end, named = 0;
+	__u64 base = 0;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%.*s.calls", (int)strlen(path) - 3, path);
+	file = fopen(name, "re");
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file)) {
+		struct fi_site *site, key;
+
+		if (sscanf(line, "%127s %llx%n", section, &offset, &at) != 2)
+			continue;
+		if (strcmp(section, last))
+			base = fi_section_base(section);
+		memcpy(last, section, sizeof(last));
+		key.address = base + offset;
+		site = bsearch(&key, module->site, module->nr, sizeof(key), fi_compare_sites);
+		if (!site)
+			continue;
+		for (; sscanf(line + at, "%127s%n", function, &end) == 1; at += end)
+			if (!fi_allocator(function))
+				break;
+		site->function = strdup(function);
+		named++;
+	}
+	fclose(file);
+	return named == module->nr ? 0 : -ENODATA;
+}
+
 /*
  * Finds the code of the loaded module and its calls.  @path is the file it was
  * loaded from.  0, or -errno.
@@ -580,7 +629,6 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 		const Elf64_Shdr *rela = &elf.sections[i];
 		const Elf64_Shdr *text = &elf.sections[rela->sh_info];
 		const char *name;
-		char path[128];
 		__u64 base;
 
 		/* Of other sections it is no section's number. */
@@ -589,8 +637,7 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 		name = elf.names + text->sh_name;
 		if (strncmp(name, ".text", 5))
 			continue;
-		snprintf(path, sizeof(path), "/sys/module/twheel/sections/%s", name);
-		base = fi_number(path);
+		base = fi_section_base(name);
 		if (!base)
 			continue;
 		fi_read_calls(module, &elf, rela, base);
@@ -601,7 +648,7 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 			module->code.end = base + text->sh_size;
 	}
 	qsort(module->site, module->nr, sizeof(module->site[0]), fi_compare_sites);
-	return module->nr ? 0 : -ENOENT;
+	return module->nr ? fi_name_functions(module, path) : -ENOENT;
 }
 
 #endif /* TWHEEL_FAULT_INJECT_H */

@@ -78,6 +78,30 @@ FIXTURE_TEARDOWN(load)
 		EXPECT_EQ(0, tw_unload());
 }
 
+/**
+ * struct row - what insmod says to faults beneath a function of the kernel
+ * @what: fails
+ * @where: the function
+ * @once: what it says when the first fault happens there, the second and so on, each
+ *	once; what loads all the same is left out, if anything else is there to be told
+ * @always: when all of them happen
+ *
+ * The table stands in Documentation/fault-sites.rst.
+ */
+static const struct row {
+	const char *what;
+	const char *where;
+	const char *once;
+	const char *always;
+} rows[] = {
+	{ "the workqueue, what it is made of", "alloc_workqueue()", "ENOMEM", "ENOMEM" },
+	{ "a kthread, what it is asked for with", "kthread_create_worker()", "ENOMEM", "ENOMEM" },
+	{ "a new kthread, its credentials", "kernel_clone()", "ENOMEM, EAGAIN", "ENOMEM" },
+	{ "a number for the misc device", "ida_alloc_range()", "done", "EBUSY" },
+	{ "the misc device, its class device", "misc_register()", "ENOMEM", "EBUSY" },
+	{ "anything of these", "do_one_initcall()", "ENOMEM", "ENOMEM" },
+};
+
 /* How often a load said what, while a function of the kernel was made to fail. */
 struct said {
 	unsigned int nr;	/* faults */
@@ -118,6 +142,51 @@ static void check_load(struct __test_metadata *_metadata, int ret, const char *f
 		TH_LOG("%s(), fault %u: %s is left", function, nth, left);
 }
 
+/* As in the table. */
+static void said_text(char *text, size_t size, const struct said *said)
+{
+	snprintf(text, size, "%s%s%s", said->enomem ? ", ENOMEM" : "",
+		 said->eagain ? ", EAGAIN" : "", said->ebusy ? ", EBUSY" : "");
+	if (text[0])
+		memmove(text, text + 2, strlen(text + 2) + 1);
+	else
+		snprintf(text, size, "done");
+}
+
+static void expect_row(struct __test_metadata *_metadata, const char *function,
+		       const struct said *once, const struct said *always)
+{
+	char where[128], once_text[64], always_text[64];
+	int i, nr = 0;
+
+	snprintf(where, sizeof(where), "%s()", function);
+	said_text(once_text, sizeof(once_text), once);
+	said_text(always_text, sizeof(always_text), always);
+	for (i = 0; i < (int)ARRAY_SIZE(rows); i++)
+		nr += !strcmp(rows[i].where, where) && !strcmp(rows[i].once, once_text) &&
+		      !strcmp(rows[i].always, always_text);
+	EXPECT_EQ(1, nr)
+		TH_LOG("rows of the table: %s | %s | %s", where, once_text, always_text);
+}
+
+/* All faults that these threads could have there. */
+static struct said load_with_all_faults(struct __test_metadata *_metadata, const char *function,
+					const char *thread)
+{
+	struct said said = {};
+	int ret;
+
+	ASSERT_EQ(0, fi_filter(FI_ALL, fi_function(function)));
+	ASSERT_EQ(0, fi_mark(thread, true));
+	ASSERT_EQ(0, fi_fail_always());
+	ret = tw_load(THREADS);
+	EXPECT_LT(0, fi_fail_no_more());
+	ASSERT_EQ(0, fi_mark(thread, false));
+	ASSERT_EQ(0, fi_filter(0, fi_function(function)));
+	check_load(_metadata, ret, function, 0, &said);
+	return said;
+}
+
 static void tell_said(const char *function, const struct said *said)
 {
 	ksft_print_msg("site: loading | %s() | %u faults: %u ENOMEM, %u EBUSY, %u EAGAIN, %u loaded\n",
@@ -125,29 +194,43 @@ static void tell_said(const char *function, const struct said *said)
 	fflush(stdout);
 }
 
-/* One fault beneath this function after the other, until the load is untouched. */
-static struct said load_with_faults_in(struct __test_metadata *_metadata, const char *function)
+/* One of these faults beneath a function after the other, until the load is untouched. */
+static void load_with_each_fault(struct __test_metadata *_metadata, const char *function,
+				 unsigned int kinds, struct said *said)
 {
 	struct fi_range range = fi_function(function);
-	struct said said = {};
 	unsigned int nth, left;
 	int ret;
 
 	ASSERT_NE(0, range.start)
 		TH_LOG("the kernel has no %s()", function);
 	for (nth = 1;; nth++) {
-		ASSERT_EQ(0, fi_filter(FI_ALL, range));
+		ASSERT_EQ(0, fi_filter(kinds, range));
 		ASSERT_EQ(0, fi_arm(nth));
 		ret = tw_load(THREADS);
 		left = fi_disarm();
 		ASSERT_EQ(0, fi_filter(0, range));
 		if (left)
 			break;
-		check_load(_metadata, ret, function, nth, &said);
+		check_load(_metadata, ret, function, nth, said);
 	}
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, tw_unload());
+}
+
+/*
+ * What kmalloc() hands out fails for itself: how many pages its slabs take meanwhile
+ * differs from load to load, and with these among them so does which one is the n-th.
+ */
+static struct said load_with_faults_in(struct __test_metadata *_metadata, const char *function)
+{
+	struct said always, said = {};
+
+	load_with_each_fault(_metadata, function, 1U << FI_SLAB, &said);
+	load_with_each_fault(_metadata, function, FI_ALL & ~(1U << FI_SLAB), &said);
 	tell_said(function, &said);
+	always = load_with_all_faults(_metadata, function, "thread-self");
+	expect_row(_metadata, function, &said, &always);
 	return said;
 }
 
@@ -193,8 +276,8 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 100
 {
 	struct fi_range range = fi_function("kernel_clone");
 	int nth_fd = open("/proc/2/fail-nth", O_RDWR | O_CLOEXEC);
+	struct said always, said = {};
 	int own_fd = fi.nth, ret;
-	struct said said = {};
 	unsigned int nth, left;
 
 	ASSERT_TRUE(file_has("/proc/2/comm", "kthreadd"));
@@ -213,7 +296,10 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 100
 		check_load(_metadata, ret, "kernel_clone", nth, &said);
 	}
 	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, tw_unload());
 	tell_said("kernel_clone", &said);
+	always = load_with_all_faults(_metadata, "kernel_clone", "2");
+	expect_row(_metadata, "kernel_clone", &said, &always);
 	/*
 	 * The thread and its stack, of each of the three.  What there is of
 	 * credentials says EAGAIN.

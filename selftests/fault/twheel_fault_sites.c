@@ -43,7 +43,7 @@ static const struct row {
 } rows[] = {
 	{ "open", "twheel_fop_open()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "open", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
-	{ "open", "twheel_user_get()", "kmalloc", "ENOMEM", "ENOMEM" },
+	{ "open", "user_make()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "SETUP", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP", "twheel_start()", "pages", "done", "ENOMEM" },
 	{ "SETUP of 2^14 slots", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
@@ -212,21 +212,22 @@ static void outcomes_text(char *text, size_t size, const struct op *op,
 
 /* ---- sites --------------------------------------------------------------- */
 
-/* The outcomes are a row of the table. */
-static void expect_row(struct __test_metadata *_metadata, const struct op *op, const char *callee,
-		       const char *once, const char *always)
+/* What was seen is a row of the table. */
+static void expect_row(struct __test_metadata *_metadata, const struct row *seen)
 {
 	int i, nr = 0;
 
 	for (i = 0; i < (int)ARRAY_SIZE(rows); i++) {
-		if (strcmp(rows[i].op, op->name) || strcmp(rows[i].callee, callee) ||
-		    strcmp(rows[i].once, once) || strcmp(rows[i].always, always))
+		if (strcmp(rows[i].op, seen->op) || strcmp(rows[i].where, seen->where) ||
+		    strcmp(rows[i].callee, seen->callee) || strcmp(rows[i].once, seen->once) ||
+		    strcmp(rows[i].always, seen->always))
 			continue;
 		shared->row_seen[i] = true;
 		nr++;
 	}
-	EXPECT_LT(0, nr)
-		TH_LOG("the table has no row: %s | %s | %s | %s", op->name, callee, once, always);
+	EXPECT_EQ(1, nr)
+		TH_LOG("rows of the table: %s | %s in %s | %s | %s", seen->op, seen->callee,
+		       seen->where, seen->once, seen->always);
 }
 
 /* One fault there after the other until nothing fails; what the caller got. */
@@ -256,7 +257,8 @@ static void shoot_site(struct __test_metadata *_metadata, struct world *w, const
 		       const char *callee, const char *function, struct shot shot,
 		       struct outcomes *all)
 {
-	char once_text[256], always_text[256] = "";
+	char where[128], once_text[256], always_text[256] = "";
+	const struct row row = { op->name, where, callee, once_text, always_text };
 	struct outcomes once = {};
 	struct outcome outcome;
 
@@ -273,10 +275,11 @@ static void shoot_site(struct __test_metadata *_metadata, struct world *w, const
 	outcomes_add(all, &outcome);
 	outcome_text(always_text, sizeof(always_text), op, &outcome, &outcome);
 
-	ksft_print_msg("site: %s | %s in %s() | %s | %s\n", op->name, callee, function, once_text,
+	snprintf(where, sizeof(where), "%s()", function);
+	ksft_print_msg("site: %s | %s in %s | %s | %s\n", op->name, callee, where, once_text,
 		       always_text);
 	fflush(stdout);
-	expect_row(_metadata, op, callee, once_text, always_text);
+	expect_row(_metadata, &row);
 }
 
 /* ---- tests --------------------------------------------------------------- */

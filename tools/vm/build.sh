@@ -28,13 +28,64 @@ build_module()
 
 	dir=$(module_tree "$series")
 	case $series in
-	*-debug) options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y) ;;
+	*-debug) options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g) ;;
 	*-umldebug) options=(KCOV_INSTRUMENT=y) ;;
 	esac
 	say "building twheel.ko for $(cat "$cache/kernels/$series/release")"
 	copy_module_sources "$dir"
 	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" \
 		"${options[@]}" modules
+	[[ $series != *-debug ]] || name_calls "$dir/twheel.ko"
+}
+
+# name_calls FILE: beside a module, a file that tells of each call in it which functions
+# of the module's source it stands in, whatever the compiler inlined where: "SECTION
+# OFFSET FUNCTION...", with the offset that the call returns to, and the function before
+# those that it was inlined into. It is for selftests/fault. The module is left without
+# its debug information.
+name_calls()
+{
+	local ko=$1 section
+
+	# shellcheck disable=SC2013 # words
+	for section in $(objdump -h "$ko" | grep -o ' \.text[^ ]*'); do
+		objdump -d --no-show-raw-insn -j "$section" "$ko" |
+			awk '/^ *[0-9a-f]+:/ {
+				sub(/:/, "", $1)
+				if (call)
+					print call, $1
+				call = $2 == "call" ? $1 : ""
+			}' >"$ko.returns"
+		cut -d ' ' -f 1 "$ko.returns" |
+			addr2line -a -i -f -j "$section" -e "$ko" |
+			awk -v section="$section" -v folder="${ko%/*}/" '
+			function tell() {
+				if (address in returns)
+					print section, returns[address] (ours ? ours : name)
+			}
+			NR == FNR {
+				returns[sprintf("0x%16s", $1)] = $2
+				next
+			}
+			/^0x/ {
+				tell()
+				sub(/^0x0*/, "")
+				address = sprintf("0x%16s", $0)
+				ours = ""
+				next
+			}
+			# Of a function of the kernel that was not inlined there is
+			# nothing but itself.
+			{
+				name = " " $0
+				getline
+				if (index($0, folder))
+					ours = ours name
+			}
+			END { tell() }' "$ko.returns" -
+	done >"${ko%.ko}.calls"
+	rm "$ko.returns"
+	strip --strip-debug "$ko"
 }
 
 # The module with the KUnit suites, which include the module's sources.

@@ -93,7 +93,8 @@ guest_kernel()
 	fi
 	if [[ $series = *-debug ]]; then
 		module_compiles build_kunit "$series" || return 0
-		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
+		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko"
+			"$(module_tree "$series")/twheel.calls")
 	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
