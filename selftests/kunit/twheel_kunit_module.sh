@@ -9,7 +9,6 @@
 
 results=/sys/kernel/debug/kunit
 module=${KUNIT_KO:-/lib/twheel_kunit.ko}
-suites='twheel_wheel twheel_engine'
 
 echo "TAP version 13"
 if [ ! -d $results ] || [ ! -e "$module" ]; then
@@ -19,20 +18,20 @@ fi
 
 complaints() { dmesg | grep -cE 'Call Trace|BUG:|WARNING:'; }
 
-# KUnit says how many cases a suite has, so one that has no result is missed.
-# What a case said goes with it; results of its parameters are indented deeper,
-# and of these only the bad ones are of interest.
+# KUnit makes a folder for each suite, and says how many cases it has, so
+# that a case without a result is missed. The lines that a case printed are shown with it.
+# Results of its parameters are indented deeper; only the bad ones of them are shown.
 flatten()
 {
-	for suite in $suites; do
-		cat $results/"$suite"/results || echo "    not ok 0 $suite has results"
+	for suite in "$results"/twheel_*; do
+		cat "$suite/results" || echo "    not ok 0 $suite has results"
 	done | awk -v nr="$1" '
 	function head(line) { sub(/^ +(not )?ok [0-9]+ (- )?/, "", line); return line }
 	/^ *# Subtest: / { if (/^    #/) suite = $3; next }
 	/^    1\.\./ { sub(/^    1\.\./, ""); planned += $0; next }
 	/^    ok / { print "ok " ++nr " - " suite ": " head($0); next }
 	/^    not ok / { print "not ok " ++nr " - " suite ": " head($0); failed = 1; next }
-	/^ *(KTAP version|# .*pass:|1\.\.|ok )/ || /^not ok / { next }
+	/^ *(KTAP version|# module: |# .*pass:|1\.\.|ok )/ || /^not ok / { next }
 	{ sub(/^ +(# )?/, ""); print "# " $0 }
 	END { print "1.." planned + 2; exit failed }'
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/control.c: SETUP, ADVANCE and DRAIN
+ */
+
+static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
+{
+	static const struct { struct twheel_setup setup; int says; } rows[] = {
+		{ {}, 0 },
+		{ { .clock = TWHEEL_CLOCK_VIRTUAL }, 0 },
+		{ { .clock = TWHEEL_CLOCK_VIRTUAL + 1 }, -EINVAL },
+		{ { .clock = U32_MAX }, -EINVAL },
+		{ { .tick_ns = TWHEEL_TICK_MIN_NS }, 0 },
+		{ { .tick_ns = TWHEEL_TICK_MIN_NS - 1 }, -EINVAL },
+		{ { .tick_ns = TWHEEL_TICK_MAX_NS }, 0 },
+		{ { .tick_ns = TWHEEL_TICK_MAX_NS + 1 }, -EINVAL },
+		{ { .slots = TWHEEL_SLOTS_MIN }, 0 },
+		{ { .slots = TWHEEL_SLOTS_MIN - 1 }, -EINVAL },
+		{ { .slots = TWHEEL_SLOTS_MAX }, 0 },
+		{ { .slots = TWHEEL_SLOTS_MAX + 1 }, -EINVAL },
+		{ { .max_pending = 16777216 }, 0 },
+		{ { .max_pending = 16777217 }, -EINVAL },
+		{ { .flags = TWHEEL_SETUP_ONE_LEVEL }, 0 },
+		{ { .flags = TWHEEL_SETUP_ONE_LEVEL << 1 }, -EINVAL },
+		{ { .flags = BIT(31) }, -EINVAL },
+		{ { .reserved = 1 }, -EINVAL },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, setup_check(&rows[i].setup),
+				    rows[i].says, "row %u", i);
+	KUNIT_EXPECT_EQ(test, twheel_configure(test->priv, &rows[0].setup),
+			-EBUSY);
+}
+
+/* G3, G4: with the thread of a real worker. */
+static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
+{
+	struct twheel *tw = wheel_remake(test, &usual_setup);
+	unsigned int i;
+
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+	for (i = 0; i < 100; i++)
+		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 50U);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 48 * TICK_NS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, BIT_ULL(63)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, tw->clock.virtual_now_ns, 49 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 100U);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
+	for (i = 0; i < 100; i++)
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 50ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 50ULL);
+}
+
+static struct kunit_case control_cases[] = {
+	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
+	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
+	{}
+};
+
+ENGINE_SUITE(control);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A wheel for each case, and a loaded module for each suite
+ */
+
+static const struct twheel_setup usual_setup = {
+	.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TICK_NS, .slots = 64,
+	.max_pending = MAX_PENDING,
+};
+
+static struct twheel *wheel_make(struct kunit *test,
+				 const struct twheel_setup *setup)
+{
+	struct twheel *tw = twheel_create();
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
+	test->priv = tw;
+	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
+	tw->wake.turn.queue = &nobodys;
+	return tw;
+}
+
+static int engine_case_init(struct kunit *test)
+{
+	struct twheel *tw = wheel_make(test, &usual_setup);
+
+	tw->clock.virtual_now_ns = START_NS;
+	pass(tw);
+	work_take(tw);
+	return 0;
+}
+
+static void engine_case_exit(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	if (!tw)
+		return;
+	audit(test);
+	/* Destroying waits for a turn that is queued, and nobody would take it. */
+	work_take(tw);
+	twheel_destroy(tw);
+}
+
+/* Makes another wheel in place of the one that every case is given. */
+static struct twheel *wheel_remake(struct kunit *test,
+				   const struct twheel_setup *setup)
+{
+	engine_case_exit(test);
+	test->priv = NULL;
+	return wheel_make(test, setup);
+}
+
+/* Makes a wheel that differs from the usual one in a single field of its set-up. */
+#define wheel_with(test, what, value)					\
+({									\
+	struct twheel_setup __setup = usual_setup;			\
+									\
+	__setup.what = value;						\
+	wheel_remake(test, &__setup);					\
+})
+
+/* Arms a timeout whose state the case changes; @rest is what to put back at its end. */
+static struct twheel_timeout *some_place(struct kunit *test, u64 *rest)
+{
+	struct twheel_timeout *t = arm_like(test, 0);
+	struct twheel *tw = test->priv;
+
+	enter(tw);
+	*rest = timeout_state(t);
+	return t;
+}
+
+static int engine_suite_init(struct kunit_suite *suite)
+{
+	kthread_init_worker(&nobody);
+	spin_lock_init(&nobodys.lock);
+	INIT_LIST_HEAD(&nobodys.turns);
+	nobodys.worker = &nobody;
+	kthread_init_work(&nobodys.work, NULL);
+	return twheel_module_init();
+}
+
+static void engine_suite_exit(struct kunit_suite *suite)
+{
+	twheel_module_exit();
+}
+
+/* The suite of one part of the engine: its cases are in part_cases. */
+#define ENGINE_SUITE(part)						\
+static struct kunit_suite part##_suite = {				\
+	.name = "twheel_" #part,					\
+	.suite_init = engine_suite_init,				\
+	.suite_exit = engine_suite_exit,				\
+	.init = engine_case_init,					\
+	.exit = engine_case_exit,					\
+	.test_cases = part##_cases,					\
+}

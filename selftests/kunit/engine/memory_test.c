@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/memory.c and user.c: what a wheel and its user are charged for
+ */
+
+static void all_memory_is_charged_and_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	/* Beside the wheel, the account of its user takes a little. */
+	long beside = twheel_charged() - atomic_long_read(&tw->memory.charged);
+	struct twheel_timeout *t;
+	unsigned int i;
+	u64 *ids;
+
+	KUNIT_EXPECT_GT(test, beside, 0L);
+	expect_charged_for_all(test);
+	t = arm_like(test, STATE_PERIODIC);
+	expect_charged_for_all(test);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(t)), TWHEEL_WAS_PENDING);
+	ids = arm_all(test);
+	expect_charged_for_all(test);
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	expect_charged_for_all(test);
+	pass(tw);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, ids[i]);
+	shrink(test);
+	flush_work(&tw->words.work);
+	tw->clock.virtual_now_ns += 10 * TICK_NS;
+	pass(tw);
+	expect_charged_for_all(test);
+	KUNIT_EXPECT_EQ(test, twheel_charged() - atomic_long_read(&tw->memory.charged), beside);
+}
+
+/* Each kind of memory, in the order in which a wheel comes to need it. */
+static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
+{
+	const size_t big = MAX_PENDING * sizeof(struct twheel_timeout);
+	struct twheel *tw = test->priv;
+	struct twheel_arm how;
+	s64 before[NR_TALLIES];
+	long charged = twheel_charged(), all, each;
+	u64 id;
+	int i;
+
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+	for (i = 0; i < 2; i++) {
+		/* The limit of the user, and that of all users. */
+		all = i ? charged + big : charged;
+		each = i ? charged : charged + big;
+		tally_take(tw, before);
+		twheel_limit_memory(all, each);
+		KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(twheel_create()), -ENOSPC);
+		expect_delta(test, before, nothing);
+		KUNIT_EXPECT_EQ(test, tw->arena.places.nr, 0U);
+		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	}
+	twheel_limit_memory(charged + big, charged + big);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
+
+	charged = twheel_charged();
+	twheel_limit_memory(charged, charged + big);
+	how = arm_of(STATE_PERIODIC, 0);
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
+	/* The timeout still pends, and a one-shot needs no memory. */
+	how = arm_of(0, 0);
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+}
+
+static struct kunit_case memory_cases[] = {
+	KUNIT_CASE(all_memory_is_charged_and_given_back),
+	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
+	{}
+};
+
+ENGINE_SUITE(memory);

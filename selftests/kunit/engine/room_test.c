@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/room.c: promised entries, the chunks for them, and sweeps
+ */
+
+/* G4: whatever room is promised, the chunks for it are there or on their way. */
+static void room_is_backed_by_chunks(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int nr, total = 0;
+
+	for (nr = 1; nr < 400; nr += nr / 2 + 1) {
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
+		total += nr;
+		KUNIT_ASSERT_EQ(test, atomic_long_read(&tw->room.used), (long)total);
+		KUNIT_ASSERT_GE(test, tw->room.provided, (long)total);
+		KUNIT_ASSERT_GE(test, tw->room.nr_chunk_pages,
+				twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
+	}
+	twheel_gifts_accept(tw);
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
+			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
+	room_give(&tw->room, total);
+}
+
+/*
+ * 2^30 timeouts, beside them as many stale entries as a sweep leaves, and what a few
+ * callers ask for at the same time: no memory, but the same sums.
+ */
+static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
+{
+	const u64 most = 2ULL << 30;
+	struct twheel *tw = test->priv;
+	u64 had = tw->room.nr_chunk_pages;
+	long was = tw->room.provided;
+	u64 used;
+
+	/* As if these pages were there; none is touched. */
+	tw->room.nr_chunk_pages = 1ULL << 40;
+	for (used = most - 200; used < 2 * most + 200; used += 50) {
+		if (used == most + 200)
+			used = 2 * most - 200;
+		atomic_long_set(&tw->room.used, used - 50);
+		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 50), 0);
+		KUNIT_ASSERT_EQ(test, (u64)atomic_long_read(&tw->room.used), used);
+		KUNIT_ASSERT_GE(test, tw->room.provided, (long)used);
+		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room.provided),
+				used / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE);
+		KUNIT_EXPECT_EQ(test, room_is_wasted(&tw->room, &tw->arena, 0), true);
+	}
+	atomic_long_set(&tw->room.used, 0);
+	tw->room.provided = was;
+	tw->room.nr_chunk_pages = had;
+}
+
+/* G7: stale entries are bounded by the live ones and SWEEP_SLACK. */
+static void entries_of_the_cancelled_are_swept(struct kunit *test)
+{
+	const unsigned int nr = SWEEP_SLACK + 500;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i, passes = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	arm_many(test, nr, ids);
+	pass(tw);
+	/* One timeout in a thousand lives on. */
+	for (i = 0; i < nr; i++)
+		if (i % 1000)
+			cancel(tw, ids[i]);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	do {
+		pass(tw);
+		KUNIT_ASSERT_LT(test, ++passes, 100U);
+	} while (work_take(tw));
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room.used),
+			7L + SWEEP_SLACK);
+	audit(test);
+	tw->clock.virtual_now_ns += 10 * TICK_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr / 1000 + 1);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+}
+
+/* G4: as many chunks stay as the promised room needs. */
+static void chunks_that_nobody_needs_are_freed(struct kunit *test)
+{
+	const unsigned int nr = 2 * SWEEP_SLACK + 100;
+	struct twheel *tw = wheel_with(test, flags, TWHEEL_SETUP_ONE_LEVEL);
+	u64 chunks;
+
+	KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
+	twheel_gifts_accept(tw);
+	chunks = tw->room.nr_chunk_pages;
+	/* While they are needed, chunks stay. */
+	KUNIT_EXPECT_FALSE(test, twheel_room_shrink(tw));
+	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages, chunks);
+	room_give(&tw->room, nr - 1);
+	while (twheel_room_shrink(tw))
+		;
+	KUNIT_EXPECT_LT(test, tw->room.nr_chunk_pages, chunks);
+	KUNIT_EXPECT_GE(test, tw->room.provided, 1L);
+	KUNIT_EXPECT_GE(test, tw->room.nr_chunk_pages,
+			twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
+	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
+			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
+	room_give(&tw->room, 1);
+}
+
+/* At the limit ARM gets the room of entries in the inbox, and of stale ones. */
+static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int round, i, n = 0;
+	u64 ids[400];
+
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+	twheel_limit_memory(twheel_charged() + 8 * PAGE_SIZE, LONG_MAX);
+	while (n < ARRAY_SIZE(ids) && !arm_result(tw, &ids[n]))
+		n++;
+	KUNIT_ASSERT_LT(test, n, (unsigned int)ARRAY_SIZE(ids));
+	for (round = 0; round < 4; round++) {
+		/* In even rounds they are cancelled in the inbox, in odd ones in the wheel. */
+		if (round % 2)
+			KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+		for (i = 0; i < n; i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+		for (i = 0; i < n; i++)
+			KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
+	}
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+}
+
+static struct kunit_case room_cases[] = {
+	KUNIT_CASE(room_is_backed_by_chunks),
+	KUNIT_CASE(room_is_counted_right_up_to_the_largest_wheel),
+	KUNIT_CASE(entries_of_the_cancelled_are_swept),
+	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
+	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
+	{}
+};
+
+ENGINE_SUITE(room);
