@@ -12,6 +12,7 @@
 . "$(dirname "$0")/../vm/names.sh"
 . "$(dirname "$0")/files.sh"
 . "$(dirname "$0")/style.sh"
+. "$(dirname "$0")/structure.sh"
 . "$(dirname "$0")/coccinelle.sh"
 . "$(dirname "$0")/text.sh"
 
@@ -64,6 +65,10 @@ check checkpatch_bench "checkpatch --strict has nothing to say about the benchma
 check kernel_doc "the kernel-doc comments are complete and agree with the code"
 check versions "the module asks for features of a kernel, nowhere for its version"
 check function_length "no function has more than 80 lines"
+check file_length "no file of the module has more than 1,000 lines"
+check parts_named "Kbuild and the KUnit module name each file that they are made of"
+check state_values "values of the state word stand in engine/timeout.h alone"
+check cycles "no file includes itself, and no part calls itself, by way of others"
 check test_limits "no test has a longer limit than its program"
 check shell_scripts "shellcheck has nothing to say about the shell scripts"
 check spelling "codespell finds nothing misspelt"
