@@ -61,35 +61,6 @@
 #define SHRINK_DELAY	HZ
 
 /*
- * Begin to give pages back, but keep half as many places again as are live: they may soon
- * be needed.
- */
-static void shrink_begin(struct twheel *tw)
-{
-	u64 live = atomic_read(&tw->arena.live);
-	u64 wanted = live + live / 2 + FREE_SLACK / 2;
-	u64 size;
-
-	WRITE_ONCE(tw->shrink.running, true);
-	/*
-	 * The next look for pages is worth its cost when half of the live timeouts have
-	 * ended.
-	 */
-	WRITE_ONCE(tw->shrink.below, live / 2);
-	/*
-	 * Pairs with the barrier in arena_add(): either the size counts a new page, or
-	 * arena_add() overrides the value above.
-	 */
-	smp_mb();
-	size = arena_size(&tw->arena);
-	tw->shrink.step = (struct shrink_state){
-		.phase		= SHRINK_PICKS,
-		.nr_left	= size,
-		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
-	};
-}
-
-/*
  * Return whether all places of a page are free.  Count off @left the places that were
  * looked at.  A page with a place that is retired, or has used more than half of its
  * generations, is not picked: page_remove() would keep it.
@@ -341,6 +312,35 @@ void twheel_shrink_request(struct twheel *tw)
 					   &tw->shrink.work, SHRINK_DELAY);
 	}
 	spin_unlock(&tw->wake.lock);
+}
+
+/*
+ * Begin to give pages back, but keep half as many places again as are live: they may soon
+ * be needed.
+ */
+static void shrink_begin(struct twheel *tw)
+{
+	u64 live = atomic_read(&tw->arena.live);
+	u64 wanted = live + live / 2 + FREE_SLACK / 2;
+	u64 size;
+
+	WRITE_ONCE(tw->shrink.running, true);
+	/*
+	 * The next look for pages is worth its cost when half of the live timeouts have
+	 * ended.
+	 */
+	WRITE_ONCE(tw->shrink.below, live / 2);
+	/*
+	 * Pairs with the barrier in arena_add(): either the size counts a new page, or
+	 * arena_add() overrides the value above.
+	 */
+	smp_mb();
+	size = arena_size(&tw->arena);
+	tw->shrink.step = (struct shrink_state){
+		.phase		= SHRINK_PICKS,
+		.nr_left	= size,
+		.nr_excess	= (size - min(wanted, size)) / PLACES_PER_PAGE,
+	};
 }
 
 /* End: release the places that were put aside, and see whether more is to be done. */
