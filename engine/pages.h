@@ -35,7 +35,7 @@ struct twheel_table {
 struct twheel_pages {
 	struct twheel_table __rcu *table;
 	u32 nr;
-	struct mutex *mutex;
+	struct mutex *mutex;	/* changes of the table */
 };
 
 /*
