@@ -239,8 +239,8 @@ struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
 }
 
 /*
- * The page that users see at a number: the page of words, or the hole if there is none.
- * NULL beyond the end of the table.  The caller is in an RCU read section.
+ * Return the page that users see at a number: the page of words, or the hole if there is
+ * none; NULL beyond the end of the table.  The caller is in an RCU read section.
  */
 static void *words_seen(struct twheel_words *words, unsigned long nr)
 {

@@ -198,7 +198,10 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 		}
 		nr_stale = 0;
 		spin_lock(&tw->events.lock);
-		/* Prefetch all timeouts before the first one is read. */
+		/*
+		 * Prefetch all timeouts before the first one is read, so that their cache
+		 * misses overlap.
+		 */
 		for (i = 0; i < chunk->nr; i++) {
 			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
 			prefetch(t[i]);
@@ -220,7 +223,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 }
 
 /*
- * How much room to keep when @used entries are in use.  Return room.provided if that is
+ * Return how much room to keep when @used entries are in use: room.provided if that is
  * not too much.  After any pass, more than twice the room in use is too much, and a half
  * more is kept, since much of it may soon be needed again.  While memory is given back
  * (shrink.due), a quarter more is too much, and an eighth more is kept.

@@ -208,7 +208,7 @@ static struct rcu_head *page_rcu(struct twheel_page *page)
 
 /*
  * Free the pages of one step, once RCU has let go of them.  G5 bounded interrupt work:
- * this runs in softirq, and one step removes few pages.
+ * RCU may call this in softirq, and one step removes few pages.
  */
 static void pages_free_rcu(struct rcu_head *head)
 {
