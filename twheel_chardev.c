@@ -2,12 +2,17 @@
 /*
  * The device of twheel: open, ioctl, read, poll, mmap and fdinfo of /dev/twheel
  *
- * Nothing is decided here: calls are checked for their shape, copied in and
- * out, and handed to the engine in batches.
+ * The device checks the shape of calls, copies their data in and out, and hands it to the
+ * engine in batches.  It makes no decision about a timeout.
  *
- * Each batch is reported to the user first and committed second.  What could
- * not be reported is not done, and what changed in between is looked at again;
- * so a bad pointer, wherever in a vector, leaves nothing half-done.
+ * Each batch is reported to the user first and committed second, see engine/look.h.  An
+ * entry that could not be reported is not done, and an entry whose timeout has changed in
+ * between is looked at again.  So a bad pointer, wherever in a vector, leaves nothing
+ * half done.
+ *
+ * Locks: twheel_file.read_mutex, held by a reader while it copies events out.  The copy
+ * may fault, so mmap_lock is taken under it; and so are the engine's locks, one at a
+ * time.  read_mutex itself is taken under no other lock, and by no call but read.
  */
 #include <linux/compat.h>
 #include <linux/err.h>
@@ -29,7 +34,7 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 
-/* The ABI is for ever: no field moves, on 32 bits as on 64. */
+/* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
 static_assert(sizeof(struct twheel_setup) == 32);
 static_assert(offsetof(struct twheel_info, refresh_size) ==
 	      TWHEEL_INFO_SIZE_VER0);
@@ -45,11 +50,10 @@ static_assert(sizeof(struct twheel_event) == 40);
 /**
  * struct twheel_file - an open file
  * @tw: its wheel; constant
- * @read_mutex: one reader at a time copies events out, so that they come in
- *	order and none twice.  Taken before the engine's locks, held while
- *	faulting.
- * @turned_away: a reader who does not wait found @read_mutex taken; set by
- *	anybody, taken by whoever has unlocked @read_mutex
+ * @read_mutex: lets one reader at a time copy events out, so that they come in order and
+ *	none comes twice
+ * @turned_away: a nonblocking reader has found @read_mutex taken.  Atomic: such a reader
+ *	sets it, and the reader that has unlocked @read_mutex clears it, see read_end().
  */
 struct twheel_file {
 	struct twheel *tw;
@@ -59,7 +63,10 @@ struct twheel_file {
 
 /* Copying structures whose size the caller names */
 
-/* @known is our size, and the smallest that was ever published. */
+/*
+ * Copy a struct of the caller's @size in.  @known is the struct's size in this kernel,
+ * and the smallest that was ever published.
+ */
 static int struct_copy_in(void *to, size_t known, const void __user *from,
 			  u32 size)
 {
@@ -70,6 +77,7 @@ static int struct_copy_in(void *to, size_t known, const void __user *from,
 	return copy_struct_from_user(to, known, from, size);
 }
 
+/* Copy the argument of an ioctl in, whose first member is its size. */
 static int arg_copy_in(void *to, size_t known, const void __user *arg)
 {
 	u32 size;
@@ -81,7 +89,7 @@ static int arg_copy_in(void *to, size_t known, const void __user *arg)
 
 /* Vectors */
 
-/* One batch of a vector: this many bytes of any kind of entry. */
+/* A batch of a vector's entries, whatever their kind, on the caller's stack. */
 union batch {
 	struct twheel_arm arm[TWHEEL_BATCH];
 	struct twheel_cancel cancel[TWHEEL_BATCH];
@@ -89,15 +97,15 @@ union batch {
 };
 
 /**
- * struct vector_op - how a vector of one kind is done
- * @entry_size: of its elements, as this kernel knows them
- * @result: offset of their result
- * @id: offset of their id where that only goes out, 0 otherwise
- * @batch_len: elements in a union batch
- * @batch: do a batch whose entries are at @user, @stride bytes each, and copied
- *	in at @batch.  Adds to @nr_ok how many succeeded.  Returns how many were
- *	reported and done: none when the first one faulted, or an errno when none
- *	was done and none is going to be.
+ * struct vector_op - how the entries of one kind of vector are done; constant
+ * @entry_size: size of an entry, as this kernel knows it
+ * @result: offset of the result in an entry
+ * @id: offset of the id in an entry where ids only go out, 0 otherwise
+ * @batch_len: number of entries that fit into a union batch
+ * @batch: does a batch whose entries are in user memory at @user, @stride bytes each, and
+ *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
+ *	Returns the number of entries that were reported and done, which is 0 when the
+ *	first one faulted; or an errno when none was done and the others cannot be either.
  */
 struct vector_op {
 	u32 entry_size;
@@ -108,6 +116,7 @@ struct vector_op {
 		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
 };
 
+/* Whether a vector is well-formed: 0, -EINVAL or -E2BIG. */
 static __always_inline int vector_check(const struct twheel_vector *vector,
 					const struct vector_op *op)
 {
@@ -120,12 +129,13 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
 }
 
 /*
- * What nearly all callers have: a vector as this kernel knows it.  No other copy
- * of so little is as quick.  False for any other, and where it faults: that is
- * for vector_copy_odd().
+ * Copy in a vector whose size is the one that this kernel knows, as nearly all are.  For
+ * so few bytes, single loads are quicker than any copying function.  False for a vector
+ * of another size, for one that is not well-formed, and if the copy faults:
+ * vector_copy_odd() then finds out which.
  *
- * Nearly all calls attempt all entries, so nr_done says so from the start, which
- * costs one store here.  vector_stop() puts it right where a call ends early.
+ * Nearly all calls attempt all entries, so nr_done says so from the start; here that
+ * costs one store.  vector_stop() corrects it where a call ends early.
  */
 static __always_inline bool
 vector_copy_usual(struct twheel_vector *vector,
@@ -150,7 +160,7 @@ fault:
 	return false;
 }
 
-/* Any vector, and what is wrong with it. */
+/* Copy in a vector of any size; 0, or the error that is wrong with it. */
 static noinline_for_stack int
 vector_copy_odd(struct twheel_vector *vector,
 		struct twheel_vector __user *user, const struct vector_op *op)
@@ -164,12 +174,12 @@ vector_copy_odd(struct twheel_vector *vector,
 	return err;
 }
 
-/* Entries of all kinds are pairs of words. */
+/* entry_copy_in() copies two words at a time. */
 static_assert(sizeof(struct twheel_arm) % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
 
-/* A single entry, in the same way; returns 1, or 0 if it faults. */
+/* Copy a single entry in, by single loads as well; returns 1, or 0 if it faults. */
 static __always_inline unsigned int
 entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
@@ -189,8 +199,9 @@ fault:
 }
 
 /*
- * Copy entries in; returns how many came over whole.  Where it is none, @err says
- * why: the first one faults, or asks for what this kernel does not know.
+ * Copy entries in; returns how many were copied as a whole.  If that is 0, @err is the
+ * reason:  -EFAULT, or -E2BIG when the first entry sets members that this kernel does not
+ * know.
  */
 static __always_inline unsigned int
 entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
@@ -216,7 +227,7 @@ entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
 	return i;
 }
 
-/* Tell one entry that it is left out, and why. */
+/* Write into an entry that it is not done, and why; 0 or -EFAULT. */
 static int entry_refuse(const struct vector_op *op, void __user *user, int err)
 {
 	if (op->id && put_user(0ULL, (u64 __user *)(user + op->id)))
@@ -224,7 +235,7 @@ static int entry_refuse(const struct vector_op *op, void __user *user, int err)
 	return put_user(err, (s32 __user *)(user + op->result));
 }
 
-/* Tell these, as far as they can be told. */
+/* Write into entries that they are not done, until one faults or a fatal signal comes. */
 static noinline void entries_refuse(const struct vector_op *op,
 				    void __user *user, u32 stride,
 				    unsigned int nr, int err)
@@ -236,7 +247,10 @@ static noinline void entries_refuse(const struct vector_op *op,
 	}
 }
 
-/* Each of these writes what it can and says how many entries that was. */
+/*
+ * The functions below report results: each writes into as many entries as it can before
+ * one faults, and returns how many that were.
+ */
 
 static unsigned int arm_report(void __user *user, u32 stride,
 			       const struct twheel_arm *arm, unsigned int nr)
@@ -248,7 +262,7 @@ static unsigned int arm_report(void __user *user, u32 stride,
 	for (; i < nr; i++) {
 		struct twheel_arm __user *to = user + (size_t)i * stride;
 
-		/* 0 is no id, of a refused entry as of any other. */
+		/* No timeout has id 0: a refused entry gets that. */
 		unsafe_put_user(arm[i].result ? 0 : arm[i].id, &to->id, fault);
 		unsafe_put_user(arm[i].result, &to->result, fault);
 	}
@@ -257,7 +271,7 @@ fault:
 	return i;
 }
 
-/* Results of REARM or CANCEL, entries of @size bytes with one at @offset. */
+/* Report for REARM or CANCEL: an entry has @size bytes, and its result is at @offset. */
 static unsigned int result_report(void __user *user, u32 stride,
 				  const void *entry, size_t size, size_t offset,
 				  unsigned int nr)
@@ -284,7 +298,7 @@ static unsigned int rearm_report(void __user *user, u32 stride,
 			     offsetof(struct twheel_arm, result), nr);
 }
 
-/* Drained in between: what was told of these is not going to be. */
+/* A DRAIN came between report and commit: correct the verdicts that were reported. */
 static void rearm_take_back(void __user *user, u32 stride,
 			    struct twheel_arm *arm, unsigned int nr, int err)
 {
@@ -321,7 +335,10 @@ static unsigned int status_report(void __user *user, u32 stride,
 	return i;
 }
 
-/* Rows of LIST only go out: what a newer caller knows and we do not is zero. */
+/*
+ * Report for LIST.  A newer caller may know members that this kernel does not: they are
+ * set to zero.
+ */
 static unsigned int rows_report(void __user *user, u32 stride,
 				const struct twheel_status *status,
 				unsigned int nr)
@@ -347,8 +364,9 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	int err;
 
 	/*
-	 * The first ARM makes the configuration final.  Not if it fails for
-	 * good: see whether that can be told at all.
+	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
+	 * that fails with -EFAULT must not do that, so find out first whether the user's
+	 * memory can be written.
 	 */
 	if (first) {
 		arm->result = 0;
@@ -357,7 +375,7 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	}
 	err = twheel_arm_prepare(tw, arm, nr, &arming);
 	if (err && first) {
-		/* What that told is not going to be. */
+		/* The probe above has written a success, which does not come true. */
 		arm->result = err;
 		arm_report(user, stride, arm, 1);
 	}
@@ -369,7 +387,7 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 		nr_armed -= !!arm[i].result;
 	err = twheel_arm_commit(tw, &arming, nr_armed);
 	if (err) {
-		/* Drained in between: take the good news back. */
+		/* A DRAIN came between report and commit: correct the results. */
 		for (i = 0; i < nr; i++)
 			arm[i].result = arm[i].result ?: err;
 		arm_report(user, stride, arm, nr);
@@ -404,7 +422,7 @@ rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 			return i ?: done;
 		}
 		i += done;
-		/* Others may change them faster than they are told. */
+		/* Other threads may change timeouts faster than they are reported. */
 		if (!reported || fatal_signal_pending(current))
 			break;
 		cond_resched();
@@ -428,7 +446,7 @@ cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 					 cancel + i, nr - i);
 		i += twheel_cancel_commit(tw, cancel + i, &look, reported,
 					  nr_ok);
-		/* Others may change them faster than they are told. */
+		/* Other threads may change timeouts faster than they are reported. */
 		if (!reported || fatal_signal_pending(current))
 			break;
 		cond_resched();
@@ -449,9 +467,9 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 }
 
 /*
- * Do up to @nr entries at @user.  Returns how many were attempted, one at least;
- * -EFAULT or -EINTR when not even the first one could be, or another errno when
- * none is going to be.
+ * Do up to @nr entries at @user.  Returns how many were attempted, 1 at least; -EFAULT or
+ * -EINTR if not even the first one could be; or another errno if neither these nor the
+ * entries after them can be done.
  */
 static __always_inline int
 vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
@@ -464,7 +482,7 @@ vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
 	if (unlikely(!nr)) {
 		if (err == -EFAULT || entry_refuse(op, user, err))
 			return -EFAULT;
-		return 1;	/* this one is left out */
+		return 1;	/* the entry was refused */
 	}
 	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
 	if (unlikely(!done))
@@ -475,9 +493,9 @@ vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
 }
 
 /*
- * A call ends early, after @done entries: with -EFAULT and -EINTR the others are
- * left alone, with any other @err they are told so.  It fails as a whole only
- * when nothing could be attempted; entries that were left out do not count then.
+ * End a call early, after @done entries.  After -EFAULT and -EINTR the other entries are
+ * left as they are; any other @err is written into them.  The call fails as a whole only
+ * if the engine has attempted no entry; entries that vector_step() refused do not count.
  */
 static __always_inline long
 vector_stop(const struct vector_op *op, struct twheel_vector __user *arg,
@@ -498,7 +516,10 @@ vector_stop(const struct vector_op *op, struct twheel_vector __user *arg,
 	return done ? nr_ok : err;
 }
 
-/* One for each kind, for the sake of single calls: all of @op is known then. */
+/*
+ * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it
+ * makes calls with a single entry quicker.
+ */
 static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 					 const struct vector_op *op)
 {
@@ -508,7 +529,7 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 	int err;
 
 	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
-		struct twheel_vector odd;	/* the usual one is in registers */
+		struct twheel_vector odd;	/* so @vector can live in registers */
 
 		err = vector_copy_odd(&odd, arg, op);
 		if (err)
@@ -532,7 +553,7 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 			done += err;
 		else if (err == -EFAULT && nr > 1 &&
 			 !access_ok(user, (size_t)nr * vector.entry_size))
-			batch_len = 1;	/* what is still user space is done */
+			batch_len = 1;	/* do the entries that are in user space */
 		else
 			goto stop;
 	}
@@ -608,7 +629,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 	if (err)
 		return err;
 	info.size = min_t(u32, size, sizeof(info));
-	/* What a newer caller knows and we do not is zero. */
+	/* Members that a newer caller knows and this kernel does not are zero. */
 	if (clear_user(arg + info.size, size - info.size) ||
 	    copy_to_user(arg, &info, info.size))
 		return -EFAULT;
@@ -655,7 +676,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 				      list.entry_size, status, nr);
 		done += written;
 		if (written < nr) {
-			/* The next call begins with the one that faulted. */
+			/* The next call begins with the timeout whose row faulted. */
 			list.cursor = (u32)status[written].id;
 			err = -EFAULT;
 			break;
@@ -716,11 +737,13 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 /* read and poll */
 
 /*
- * Copy out what is there, as far as it fits.  G4 nothing lost: an event is
- * taken after the user has it, and one that cannot be copied stays.
+ * Copy out the events that are there, as many as fit.  G4 nothing lost: an event is taken
+ * off the ready list after the user has it, and an event that cannot be copied stays
+ * there.
  *
- * No more than what was unread in the beginning: periods may pass faster than
- * their events are copied, and however large the buffer is, the call has to end.
+ * No more events are copied than were unread in the beginning.  Otherwise periods could
+ * pass faster than their events are copied, and with a large buffer the call would never
+ * end.
  */
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
@@ -741,13 +764,16 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		copied = copy_to_iter(event, nr * sizeof(event[0]), to);
 		taken = twheel_events_commit(tw, event, &look,
 					     copied / sizeof(event[0]));
-		/* What was copied and not taken is overwritten, or not told. */
+		/*
+		 * Events that were copied but not taken do not count: the next ones
+		 * overwrite them, or lie beyond the length that the call returns.
+		 */
 		iov_iter_revert(to, copied - taken * sizeof(event[0]));
 		done += taken * sizeof(event[0]);
 		left -= taken;
 		if (copied < sizeof(event[0]))
 			return done ?: -EFAULT;
-		/* Others may revoke them faster than they are copied. */
+		/* Other threads may revoke events faster than this copies them. */
 		if (signal_pending(current))
 			return done ?: -ERESTARTSYS;
 		cond_resched();
@@ -755,7 +781,10 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 	return done;
 }
 
-/* Become the one reader; only whoever may wait waits for another's page fault. */
+/*
+ * Become the one reader.  A nonblocking caller does not wait for another reader, who may
+ * be waiting for a page fault.
+ */
 static int read_begin(struct twheel_file *tf, bool nonblock)
 {
 	if (!nonblock)
@@ -764,14 +793,17 @@ static int read_begin(struct twheel_file *tf, bool nonblock)
 	if (likely(mutex_trylock(&tf->read_mutex)))
 		return 0;
 	WRITE_ONCE(tf->turned_away, true);
-	/* Pairs with read_end(): it sees us, or we see the mutex unlocked. */
+	/*
+	 * Pairs with read_end(): it sees turned_away, or the mutex is seen unlocked here.
+	 */
 	smp_mb();
 	return mutex_trylock(&tf->read_mutex) ? 0 : -EAGAIN;
 }
 
 /*
- * Whoever was told EAGAIN meanwhile, with events there, waits for an edge of
- * epoll, which is past: it is given another one for what is left.
+ * Let other readers in.  A nonblocking reader that was told EAGAIN meanwhile may wait in
+ * an edge-triggered epoll for an edge that is past, while there are events.  So if events
+ * are left, pollers are woken once more.
  */
 static void read_end(struct twheel_file *tf)
 {
@@ -794,7 +826,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	for (;;) {
-		/* Before the events: once it is set, all that is left is there. */
+		/* Before reading: once drained is seen, no event is added any more. */
 		bool drained = twheel_is_drained(tw);
 		ssize_t ret;
 
@@ -820,9 +852,9 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 	struct twheel *tw = tf->tw;
 	__poll_t events = 0;
 
-	/* Queue first, look second: what happens in between wakes us. */
+	/* Queue first, look second: an event that comes in between wakes the poller. */
 	poll_wait(file, twheel_wait_queue(tw), wait);
-	/* Before the events: HUP without IN means that nothing is left. */
+	/* Before the events: HUP without IN has to mean that no event is left. */
 	if (twheel_is_drained(tw))
 		events |= EPOLLHUP;
 	else if (!twheel_is_draining(tw) && twheel_has_room(tw))
@@ -835,8 +867,12 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 /* mmap: the refresh table */
 
 /*
- * A page is there when the first timeout is that has its word there: what is
- * beyond is SIGBUS, and no store through an id can run out of memory.
+ * A page of words is allocated by ARM or mmap(), which can refuse, before any timeout has
+ * its word there.  So a store through an id never runs out of memory.  Access beyond the
+ * last page gets SIGBUS.
+ *
+ * A fault comes with mmap_lock or the lock of the VMA held; of the engine's locks it
+ * takes none, only the lock of the page.
  */
 static vm_fault_t words_fault(struct vm_fault *vmf)
 {
@@ -851,15 +887,17 @@ static const struct vm_operations_struct words_vm_ops = {
 };
 
 /*
- * There is one region, the table, at offset 0 and no longer than it can become:
- * what lies elsewhere is left to what may come one day.
+ * Whether a mapping is one of the refresh table: at offset 0, and no longer than the
+ * table can ever be.  All other offsets are refused, so that they can get a meaning
+ * later.
  */
 static int words_check(const struct twheel *tw,
 		       const struct vm_area_struct *vma)
 {
 	/*
-	 * A private copy would be a table that nobody reads.  Where the
-	 * descriptor is for reading only, VM_SHARED has been taken away.
+	 * Stores into a private mapping would never reach the kthread.  VM_MAYSHARE is
+	 * tested because mmap() clears VM_SHARED if the descriptor is open for reading
+	 * only.
 	 */
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
@@ -869,6 +907,7 @@ static int words_check(const struct twheel *tw,
 	return 0;
 }
 
+/* Called with mmap_lock held for writing, under which the engine takes arena.mutex. */
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct twheel_file *tf = file->private_data;

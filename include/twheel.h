@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the engine (twheel_main.c) offers to the device (twheel_chardev.c).
+ * The interface between the engine (engine/) and the device (twheel_chardev.c)
+ *
+ * The engine's functions are described where they are defined.  They take batches of up
+ * to TWHEEL_BATCH entries, and no user memory: the device copies in and out, and the
+ * structs below carry the state of a call from one function of the engine to the next.
+ * None of the functions may be called with a lock of the engine held.
  */
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
@@ -21,17 +26,19 @@ struct twheel_status;
 struct twheel_timeout;
 struct wait_queue_head;
 
-/* Entries that a call hands to the engine at a time. */
+/* The greatest number of entries that the device hands to the engine at a time. */
 #define TWHEEL_BATCH		32
 
-/* The longest vector that one call takes. */
+/* The greatest number of entries in the vector of one call. */
 #define TWHEEL_MAX_VECTOR	65536
 
 /**
  * struct twheel_arming - timeouts that have a place and are not armed yet
- * @first: their chain, in the order of the vector
- * @due_ns: when the earliest of them is to be looked at
- * @all: they are one-shots, and there is one for each entry of the batch
+ * @first: chain of the timeouts, in the order of the vector
+ * @due_ns: when the kthread has to look at the earliest of them
+ * @all: every entry of the batch has a timeout, and all of them are one-shots
+ *
+ * It belongs to one call, as do the two structs below: no lock guards them.
  */
 struct twheel_arming {
 	struct llist_node *first;
@@ -41,10 +48,11 @@ struct twheel_arming {
 
 /**
  * struct twheel_look - timeouts as they were when a batch was looked at
- * @changes: a count that is the same while @timeout is good, and for events while
- *	@state is, too
- * @timeout: the timeouts; undefined where the entry's result says so
- * @state: their states, likewise
+ * @changes: a count of the engine at that time.  For REARM and CANCEL it tells whether
+ *	the pointers in @timeout may still be used, for read also whether @state is
+ *	unchanged.
+ * @timeout: the timeout of each entry; undefined where the entry's result is an errno
+ * @state: the state of each timeout; undefined as @timeout is
  */
 struct twheel_look {
 	u64 changes;
@@ -54,9 +62,9 @@ struct twheel_look {
 
 /**
  * struct twheel_rearming - a batch that is being re-armed
- * @now_ns: the wheel's clock when it came
- * @nr_room: room in the wheel taken for it
- * @look: what was found
+ * @now_ns: the wheel's clock when the engine looked at the batch
+ * @nr_room: number of entries in the wheel that room was taken for
+ * @look: the timeouts that were found, and their states
  */
 struct twheel_rearming {
 	u64 now_ns;
