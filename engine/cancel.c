@@ -59,7 +59,8 @@ static __always_inline void cancel_look(struct twheel *tw,
  * @look: out: the timeouts and their states, for twheel_cancel_commit()
  * @nr: number of entries, 1 to TWHEEL_BATCH
  *
- * Nothing is changed.  A result is what twheel_cancel_commit() makes true, or an errno.
+ * Nothing is changed.  A result is the outcome that twheel_cancel_commit() brings about,
+ * or an errno.
  *
  * Context: process; does not sleep; no lock of the wheel may be held.
  */

@@ -2,8 +2,8 @@
 /*
  * struct twheel, an open wheel: the data of each part of the engine, side by side
  *
- * Locks: each part declares its own in its header, and says there what they guard.  The
- * order among them stands in the banner of twheel_main.c.
+ * Locks: each part declares its own in its header, and names there the members that they
+ * guard.  The order among them stands in the banner of twheel_main.c.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A life: what ARM or REARM asks of a timeout, from its user's entry to the timeout's
- * fields
+ * A life: the times that ARM or REARM asks for, from the entry to the timeout's fields
  *
  * Locks: none is taken here.  life_begin() says who may call it; the other functions
  * touch only their arguments.

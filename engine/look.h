@@ -6,7 +6,7 @@
  * batch in three steps:
  *
  *   1. look    find the timeouts and remember their states; change nothing
- *   2. report  write to the user what step 3 is going to do, under no lock of the engine
+ *   2. report  write the results of step 3 to the user in advance; no lock is held
  *   3. commit  make each change that was reported, if the timeout is still as it was seen
  *
  * An entry that could not be reported is not committed: a bad pointer leaves nothing half

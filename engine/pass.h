@@ -2,7 +2,7 @@
 /*
  * A pass: one round of the kthread over a wheel
  *
- * Locks: none.  A wheel has one kthread, and only the kthread uses what is declared here.
+ * Locks: none.  A wheel has one kthread, and only the kthread uses this struct.
  */
 #ifndef _TWHEEL_ENGINE_PASS_H
 #define _TWHEEL_ENGINE_PASS_H

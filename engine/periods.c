@@ -54,7 +54,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
  * @tw: the wheel
  * @t: the timeout
  * @state: its state, which is UNREAD
- * @nr: the number of periods, at most what twheel_periods_unread() has returned
+ * @nr: the number of periods, at most the result of twheel_periods_unread()
  *
  * G4 nothing lost: this counts as a change of the event.  A reader that looked at the
  * event before, and is copying it to the user now, finds in twheel_events_commit() that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The periods of a periodic timeout: how many have passed, and what its event counts
+ * The periods of a periodic timeout: how many have passed, and the count in its event
  *
  * Locks: none is taken here.  Callers that ask about an UNREAD timeout hold events.lock.
  */

@@ -280,8 +280,8 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
  * @info: out: all of it
  *
  * The counters are exact when no other thread uses the wheel.  Otherwise they may
- * disagree by what happens meanwhile: ARM and CANCEL count without events.lock, and the
- * walk over all places takes the lock page by page.
+ * disagree by the changes made meanwhile: ARM and CANCEL count without events.lock, and
+ * the walk over all places takes the lock page by page.
  *
  * Context: process; sleeps.
  * Return: 0, or -EINTR by a fatal signal.

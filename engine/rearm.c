@@ -116,7 +116,8 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
  *	twheel_rearm_commit()
  * @nr: number of entries, 1 to TWHEEL_BATCH
  *
- * No timeout is changed.  A result is what twheel_rearm_commit() makes true, or an errno.
+ * No timeout is changed.  A result is the outcome that twheel_rearm_commit() brings
+ * about, or an errno.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: 0, and then twheel_rearm_commit() has to follow, for it gives unused room back;
@@ -135,8 +136,8 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		return -ESHUTDOWN;
 	/*
 	 * Most entries need no room.  Taking room for all of them, and giving it back
-	 * later, is cheaper than finding out which ones do.  Only when memory is short is
-	 * room taken for those alone that need it.
+	 * later, is cheaper than finding out which entries do.  Only when memory is short
+	 * is room taken just for the entries that need it.
 	 */
 	if (likely(control_is_started(&tw->control))) {
 		scarce = !room_take_at_hand(&tw->room, nr) &&
