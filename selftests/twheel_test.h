@@ -37,20 +37,37 @@
 #define TW_PROGRAM_LIMIT_S	120
 #define TW_LAST_WORDS_S		3
 
-static inline unsigned int tw_test_limit(unsigned int limit_s)
+/* When the program began: its tests are its children, and know it too. */
+static struct timespec tw_program_start;
+
+static void __attribute__((constructor)) tw_program_begin(void)
 {
-	static struct timespec start;
+	clock_gettime(CLOCK_MONOTONIC, &tw_program_start);
+}
+
+static inline int tw_program_limit_s(void)
+{
 	const char *text = getenv("vm_timeout");
-	int program_s = text ? atoi(text) : TW_PROGRAM_LIMIT_S, left_s;
+
+	return text ? atoi(text) : TW_PROGRAM_LIMIT_S;
+}
+
+/* How long the program may still take, and say so; it may be less than nothing. */
+static inline int tw_program_left_s(void)
+{
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!start.tv_sec)
-		start = now;
+	return tw_program_limit_s() - TW_LAST_WORDS_S - (now.tv_sec - tw_program_start.tv_sec);
+}
+
+static inline unsigned int tw_test_limit(unsigned int limit_s)
+{
+	int left_s = tw_program_left_s();
+
 	if (!limit_s)
 		return 0;
-	left_s = program_s - TW_LAST_WORDS_S - (now.tv_sec - start.tv_sec);
-	limit_s = (unsigned long long)limit_s * program_s / TW_PROGRAM_LIMIT_S;
+	limit_s = (unsigned long long)limit_s * tw_program_limit_s() / TW_PROGRAM_LIMIT_S;
 	if (left_s < 1)
 		left_s = 1;
 	return limit_s < 1 ? 1 : (int)limit_s < left_s ? limit_s : (unsigned int)left_s;

@@ -3,7 +3,7 @@
  * ADVANCE: it alone moves the virtual clock, exactly to where it is told, never
  * back; and no other clock.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <signal.h>
 #include <sys/time.h>
@@ -82,8 +82,12 @@ static void signal_every(__u64 interval_ns)
 	setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* Repeated after each signal, it ends, and all that is due can be read, once. */
-TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 120)
+/*
+ * Repeated after each signal, it ends, and all that is due can be read, once.  How
+ * often it was interrupted.
+ */
+static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u64 to_ns,
+				  __u64 interval_ns)
 {
 	const int many = (int)tw_setting("TW_MILLION", 1000000) / 10000 * 1000;
 	struct twheel_event events[1000];
@@ -94,22 +98,37 @@ TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 120)
 	for (i = 0; i < 1000; i++)
 		arms[i].expires_ns = (i + 1) * TW_MS;
 	for (i = 0; i < many; i += 1000) {
-		ASSERT_EQ(1000, tw_arm_vec(self->fd, arms, 1000));
+		ASSERT_EQ(1000, tw_arm_vec(fd, arms, 1000));
 	}
-	signal_every(2 * TW_MS);
-	while ((ret = tw_advance(self->fd, TW_SEC)) == -EINTR) {
+	signal_every(interval_ns);
+	while ((ret = tw_advance(fd, to_ns)) == -EINTR) {
 		/* The clock has moved all the same. */
-		ASSERT_EQ(0, tw_info(self->fd, &info));
-		ASSERT_EQ(TW_SEC, info.now_ns);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		ASSERT_EQ(to_ns, info.now_ns);
 		interrupted++;
 	}
 	signal_every(0);
 	ASSERT_EQ(0, ret);
-	TH_LOG("interrupted %d times", interrupted);
 	for (i = 0; i < many; i += 1000) {
-		ASSERT_EQ(1000, tw_read(self->fd, events, 1000));
+		ASSERT_EQ(1000, tw_read(fd, events, 1000));
 	}
-	EXPECT_NO_EVENT(self->fd);
+	EXPECT_NO_EVENT(fd);
+	return interrupted;
+}
+
+TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 100)
+{
+	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", 1) };
+	struct tw_race race = TW_RACE(outcomes, 0);
+	int nr;
+
+	/* More often where it is soon over. */
+	while (tw_race_goes_on(&race)) {
+		nr = advance_beside_signals(_metadata, self->fd, race.rounds * TW_SEC,
+					    2 * TW_MS / (race.rounds % 8 + 1) + TW_US);
+		tw_saw(&outcomes[0], nr);
+	}
+	EXPECT_RACE(&race);
 }
 
 /* ---- other clocks -------------------------------------------------------- */

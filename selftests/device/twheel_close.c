@@ -4,10 +4,10 @@
  * process, and while another thread is in a call.  A wheel that is gone is seen
  * in the module's reference count.
  */
+#include "twheel_outcomes.h"
 #include "twheel_outside.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -71,18 +71,25 @@ TEST_F_TIMEOUT(close, takes_100000_pending_along, 120)
 	TH_LOG("closed within %llu ms", (tw_now(CLOCK_MONOTONIC) - start_ns) / TW_MS);
 }
 
-TEST_F_TIMEOUT(close, may_come_amid_expiries, 120)
+/* Some have expired by then, some have not, and the kthread may be at it. */
+TEST_F_TIMEOUT(close, may_come_amid_expiries, 100)
 {
-	int i;
+	struct tw_outcome amid[] = { TW_OUTCOME("closed amid expiries", TW_A_FEW) };
+	struct tw_race race = TW_RACE(amid, 0);
+	struct twheel_info info;
 
-	for (i = 0; i < 20; i++) {
+	race.usual_rounds = 20;
+	while (tw_race_goes_on(&race)) {
 		int fd = tw_open(O_CLOEXEC);
 
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, arm_many(fd, 2000, 0));
-		tw_sleep(i * 5 * TW_MS);
+		tw_sleep(race.rounds % 20 * 5 * TW_MS);
+		ASSERT_EQ(0, tw_info(fd, &info));
+		tw_saw(&amid[0], info.unread && info.pending);
 		close(fd);
 	}
+	EXPECT_RACE(&race);
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
@@ -134,6 +141,7 @@ static struct {
 	int fd;
 	int ret;
 	_Atomic pid_t tid;
+	struct tw_meeting start;
 } blocked;
 
 static void *blocked_run(void *arg)
@@ -142,6 +150,7 @@ static void *blocked_run(void *arg)
 
 	(void)arg;
 	blocked.tid = syscall(SYS_gettid);
+	tw_meet(&blocked.start, 2);
 	switch (blocked.where) {
 	case IN_READ:
 		blocked.ret = tw_read(blocked.fd, &event, 1);
@@ -156,17 +165,22 @@ static void *blocked_run(void *arg)
 	return NULL;
 }
 
-/* Closes fd while a thread is in a call on it; returns what the call said. */
-static int close_beneath(struct __test_metadata *_metadata, enum blocked_in where, int fd)
+/*
+ * Closes fd while a thread is in a call on it, asleep or since a moment; returns what
+ * the call said.
+ */
+static int close_beneath(struct __test_metadata *_metadata, enum blocked_in where, int fd,
+			 __u64 moment_ns)
 {
 	pthread_t thread;
 
 	blocked.where = where;
 	blocked.fd = fd;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, blocked_run, NULL));
-	while (!blocked.tid)
-		sched_yield();
-	if (where != IN_ADVANCE)
+	tw_meet(&blocked.start, 2);
+	if (moment_ns)
+		tw_spin(moment_ns);
+	else
 		ASSERT_EQ(0, tw_wait_asleep(blocked.tid));
 	close(fd);
 	pthread_join(thread, NULL);
@@ -181,7 +195,7 @@ TEST_F_TIMEOUT(close, beneath_a_blocked_read_lets_it_finish, 60)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
-	EXPECT_EQ(1, close_beneath(_metadata, IN_READ, fd));
+	EXPECT_EQ(1, close_beneath(_metadata, IN_READ, fd, 0));
 }
 
 /* poll() looks the descriptor up again when it is woken. */
@@ -192,19 +206,31 @@ TEST_F_TIMEOUT(close, beneath_a_blocked_poll_says_nval, 60)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
-	EXPECT_EQ(POLLNVAL, close_beneath(_metadata, IN_POLL, fd));
+	EXPECT_EQ(POLLNVAL, close_beneath(_metadata, IN_POLL, fd, 0));
 }
 
 TEST_F_TIMEOUT(close, beneath_an_advance_lets_it_finish, 60)
 {
-	int fd = tw_virtual(O_CLOEXEC, TW_MS);
-	int ret;
+	struct tw_outcome said[] = {
+		TW_OUTCOME("it finished", TW_A_FEW),
+		/* Closed before it was in the kernel. */
+		TW_OUTCOME("it said EBADF", 0),
+	};
+	struct tw_race race = TW_RACE(said, 0);
+	__u64 seed = 1;
 
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, arm_many(fd, 20000, 0));
-	ret = close_beneath(_metadata, IN_ADVANCE, fd);
-	/* Or it came before the thread was in the kernel. */
-	EXPECT_TRUE(ret == 0 || ret == -EBADF);
+	while (tw_race_goes_on(&race)) {
+		int ret, fd = tw_virtual(O_CLOEXEC, TW_MS);
+
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, arm_many(fd, 20000, 0));
+		/* ADVANCE takes some milliseconds. */
+		ret = close_beneath(_metadata, IN_ADVANCE, fd,
+				    1 + tw_random(&seed) % (2 * TW_MS));
+		ASSERT_TRUE(ret == 0 || ret == -EBADF);
+		tw_saw(&said[ret ? 1 : 0], 1);
+	}
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN

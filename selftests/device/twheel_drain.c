@@ -3,7 +3,7 @@
  * DRAIN: nothing new is taken, and all that is left is handed out once.  What
  * had expired comes as usual, the rest flagged; then read() returns 0 for ever.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
 
@@ -530,9 +530,11 @@ TEST_F(drain, revoking_the_last_event_is_the_end)
 
 static struct twheel_arm longest[LONGEST];
 
+/* A thread that waits for another one, and some time, and drains the wheel. */
 struct drainer {
 	int fd;
 	int ret;
+	struct tw_meeting start;
 	__u64 delay_ns;
 };
 
@@ -540,7 +542,8 @@ static void *drain_later(void *arg)
 {
 	struct drainer *drainer = arg;
 
-	tw_sleep(drainer->delay_ns);
+	tw_meet(&drainer->start, 2);
+	tw_spin(drainer->delay_ns);
 	drainer->ret = tw_drain(drainer->fd);
 	return NULL;
 }
@@ -570,21 +573,23 @@ static int open_with_longest(struct __test_metadata *_metadata)
 	return fd;
 }
 
-/*
- * Looks on while another thread drains LONGEST timeouts.  Returns how often it
- * saw a wheel that cannot be armed any more and is not drained yet.
- */
-static int watch_drain(struct __test_metadata *_metadata)
+static struct tw_outcome polled[] = {
+	TW_OUTCOME("neither OUT nor HUP", TW_A_FEW),
+};
+
+/* Looks on while another thread drains LONGEST timeouts. */
+static void watch_drain(struct __test_metadata *_metadata)
 {
-	struct drainer drainer = { .delay_ns = TW_MS };
+	struct drainer drainer = {};
 	struct twheel_info info;
 	pthread_t thread;
-	int armed, seen = 0, nr = LONGEST;
+	int armed, nr = LONGEST;
 	short revents;
 	__u64 id;
 
 	drainer.fd = open_with_longest(_metadata);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
+	tw_meet(&drainer.start, 2);
 	do {
 		armed = tw_arm_at(drainer.fd, TW_DAY, &id);
 		ASSERT_TRUE(armed == 0 || armed == -ESHUTDOWN);
@@ -592,7 +597,7 @@ static int watch_drain(struct __test_metadata *_metadata)
 		revents = tw_poll(drainer.fd, POLLIN | POLLOUT, 0);
 		if (armed == -ESHUTDOWN) {
 			ASSERT_EQ(0, revents & POLLOUT);
-			seen += !(revents & POLLHUP);
+			tw_saw(&polled[0], !(revents & POLLHUP));
 		}
 	} while (!(revents & POLLHUP));
 	ASSERT_EQ(POLLIN | POLLHUP, revents);
@@ -604,36 +609,47 @@ static int watch_drain(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, drainer.ret);
 	EXPECT_ACCOUNTS(drainer.fd);
 	close(drainer.fd);
-	return seen;
 }
 
 TEST_F_TIMEOUT(drain, until_all_that_is_left_can_be_read_poll_says_neither_out_nor_hup, 100)
 {
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
-	int rounds, seen = 0;
+	struct tw_race race = TW_RACE(polled, 0);
 
-	for (rounds = 0; seen < 3 && tw_now(CLOCK_MONOTONIC) < end_ns; rounds++)
-		seen += watch_drain(_metadata);
-	TH_LOG("seen %d times in %d rounds", seen, rounds);
-	EXPECT_LE(1, seen);
+	while (tw_race_goes_on(&race))
+		watch_drain(_metadata);
+	EXPECT_RACE(&race);
 }
 
 /* ---- calls that are under way -------------------------------------------- */
 
 #define MOVED		(2 * TW_HOUR)
 
-/* What a call with all of longest[] returns while another thread drains the wheel. */
+enum { WHOLE, CUT_SHORT, REFUSED };
+
+static struct tw_outcome calls[] = {
+	[WHOLE]		= TW_OUTCOME("done before the wheel was drained", 1),
+	[CUT_SHORT]	= TW_OUTCOME("cut short", TW_A_FEW),
+	[REFUSED]	= TW_OUTCOME("refused", 1),
+};
+
+/*
+ * What a call with all of longest[] returns while another thread drains the wheel.  The
+ * drain begins so long after the call, or before it where that is negative.
+ */
 static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long cmd,
-			__u64 delay_ns, __u32 *nr_done)
+			__s64 delay_ns, __u32 *nr_done)
 {
-	struct drainer drainer = { .fd = fd, .delay_ns = delay_ns };
+	struct drainer drainer = { .fd = fd, .delay_ns = delay_ns > 0 ? delay_ns : 0 };
 	pthread_t thread;
 	int ret;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_later, &drainer));
+	tw_meet(&drainer.start, 2);
+	tw_spin(delay_ns < 0 ? -delay_ns : 0);
 	ret = tw_vector_done(fd, cmd, longest, sizeof(longest[0]), LONGEST, nr_done);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	ASSERT_EQ(0, drainer.ret);
+	tw_saw(&calls[ret < 0 ? REFUSED : ret < LONGEST ? CUT_SHORT : WHOLE], 1);
 	return ret;
 }
 
@@ -661,7 +677,7 @@ static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, 
 }
 
 /* The array was zero, in which a result of success looks like an entry not attempted. */
-static bool arm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
+static void arm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 {
 	int i, ret, fd = open_for_longest(_metadata);
 	__u32 nr_done;
@@ -681,11 +697,10 @@ static bool arm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
 	expect_drained(_metadata, fd, ret, ret, NEAR);
 	EXPECT_ACCOUNTS(fd);
 	close(fd);
-	return ret && ret < LONGEST;
 }
 
 /* In the array each entry says that it succeeded, as the last call left it. */
-static bool rearm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns)
+static void rearm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 {
 	int i, ret, fd = open_with_longest(_metadata);
 	__u32 nr_done;
@@ -709,7 +724,6 @@ static bool rearm_beside_drain(struct __test_metadata *_metadata, __u64 delay_ns
 	expect_drained(_metadata, fd, LONGEST, ret, MOVED);
 	EXPECT_ACCOUNTS(fd);
 	close(fd);
-	return ret && ret < LONGEST;
 }
 
 /* How long one call takes when nothing is in its way. */
@@ -729,18 +743,24 @@ static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 	return start_ns;
 }
 
-/* Tries until enough calls were cut short, each time at another place. */
+/* The drain begins before the call, twice amid it, and after its end, in turns. */
 static void cut_short(struct __test_metadata *_metadata, unsigned long cmd,
-		      bool (*attempt)(struct __test_metadata *_metadata, __u64 delay_ns))
+		      void (*attempt)(struct __test_metadata *_metadata, __s64 delay_ns))
 {
-	__u64 span_ns = duration_ns(_metadata, cmd), seed = 11;
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
-	int tries, nr = 0;
+	__s64 span_ns = duration_ns(_metadata, cmd), delay_ns;
+	struct tw_race race = TW_RACE(calls, 0);
+	__u64 seed = 11;
 
-	for (tries = 0; nr < 4 && tw_now(CLOCK_MONOTONIC) < end_ns; tries++)
-		nr += attempt(_metadata, tw_random(&seed) % span_ns);
-	TH_LOG("%d of %d calls of %llu us were cut short", nr, tries, span_ns / TW_US);
-	EXPECT_LE(1, nr);
+	while (tw_race_goes_on(&race)) {
+		delay_ns = tw_random(&seed) % span_ns;
+		if (race.rounds % 4 == 3)
+			delay_ns += race.rounds * span_ns / 4;
+		if (race.rounds % 4 == 0)
+			delay_ns = -delay_ns;
+		attempt(_metadata, delay_ns);
+	}
+	TH_LOG("a call takes %llu us", span_ns / TW_US);
+	EXPECT_RACE(&race);
 }
 
 TEST_F_TIMEOUT(drain, arm_of_the_longest_vector_says_where_it_was_cut_short, 100)

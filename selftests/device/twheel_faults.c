@@ -5,7 +5,7 @@
  * there on has been done; and if there is nothing before it, nothing happens.
  */
 #include "twheel_commands.h"
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -435,9 +435,14 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 {
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	__u64 span_ns, end_ns, seed = 5;
-	int i, fd, tries, nr = 0;
+	struct tw_outcome outcomes[] = {
+		TW_OUTCOME("cut short", TW_A_FEW),
+		TW_OUTCOME("killed before or after it", 0),
+	};
+	struct tw_race race = TW_RACE(outcomes, 0);
+	__u64 span_ns, seed = 5;
 	__u32 nr_done;
+	int i, fd;
 
 	ASSERT_NE(MAP_FAILED, (void *)shared);
 	for (i = 0; i < LONGEST; i++)
@@ -446,8 +451,7 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 	ASSERT_EQ(LONGEST, tw_arm_vec(self->fd, shared->arms, LONGEST));
 	span_ns = tw_now(CLOCK_MONOTONIC) - span_ns;
 
-	end_ns = tw_now(CLOCK_MONOTONIC) + 60 * TW_SEC;
-	for (tries = 0; nr < 4 && tw_now(CLOCK_MONOTONIC) < end_ns; tries++) {
+	while (tw_race_goes_on(&race)) {
 		fd = tw_virtual(O_NONBLOCK, TW_MS);
 		ASSERT_LE(0, fd);
 		nr_done = killed_after(_metadata, fd, shared, tw_random(&seed) % span_ns);
@@ -456,11 +460,11 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 			ASSERT_EQ(i < nr_done ? 0 : (__s32)TW_POISON32, shared->arms[i].result)
 				TH_LOG("entry %d, %u attempted", i, nr_done);
 		}
-		nr += nr_done > 0 && nr_done < LONGEST;
+		tw_saw(&outcomes[nr_done > 0 && nr_done < LONGEST ? 0 : 1], 1);
 		close(fd);
 	}
-	TH_LOG("%d of %d calls of %llu us were cut short", nr, tries, span_ns / TW_US);
-	EXPECT_LE(1, nr);
+	TH_LOG("a call takes %llu us", span_ns / TW_US);
+	EXPECT_RACE(&race);
 	munmap(shared, sizeof(*shared));
 }
 

@@ -3,7 +3,7 @@
  * poll(), ppoll() and select(): IN while an event can be read, OUT while there
  * is room below max_pending, HUP for ever after DRAIN, and who is woken by what.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -418,55 +418,67 @@ TEST_F_TIMEOUT(sleeping_poll, what_is_behind_a_cancelled_one_still_wakes, 60)
 
 /* ---- poll beside a reader ------------------------------------------------ */
 
+enum { BY_THIEF, BY_POLLER, ROBBED };
+
+static struct tw_outcome outcomes[] = {
+	[BY_THIEF]	= TW_OUTCOME("read by who did not poll", TW_A_FEW),
+	[BY_POLLER]	= TW_OUTCOME("read by who polled", TW_A_FEW),
+	[ROBBED]	= TW_OUTCOME("gone between poll and read", TW_A_FEW),
+};
+
 static struct {
 	int fd;
 	_Atomic bool stop;
-	int got;
 	int ret;
 } thief;
 
 static void *thief_run(void *arg)
 {
 	struct twheel_event event;
+	__u64 seed = 1;
 
 	(void)arg;
 	while (!thief.stop) {
 		thief.ret = tw_read(thief.fd, &event, 1);
 		if (thief.ret == 1)
-			thief.got++;
+			tw_saw(&outcomes[BY_THIEF], 1);
 		else if (thief.ret != -EAGAIN)
 			break;
+		/* So that it finds nothing now and then, and comes at any time. */
+		tw_spin(tw_random(&seed) % (50 * TW_US));
 	}
 	return NULL;
 }
 
-TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 120)
+TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 100)
 {
-	const int nr = 2000;
+	struct tw_race race = TW_RACE(outcomes, 0);
 	struct twheel_event event;
 	pthread_t thread;
-	int i, ret, got = 0;
+	int ret;
 	__u64 id;
 
+	race.usual_rounds = 2000;
 	thief.fd = self->fd;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, thief_run, NULL));
-	for (i = 1; i <= nr; i++) {
+	while (tw_race_goes_on(&race)) {
 		ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLOUT, TW_PATIENCE_MS));
-		ASSERT_EQ(0, tw_arm_at(self->fd, i * TW_MS, &id));
-		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+		ASSERT_EQ(0, tw_arm_at(self->fd, race.rounds * TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, race.rounds * TW_MS));
 		/* What poll sees may be gone: then read() says so. */
 		if (!tw_poll(self->fd, POLLIN, 0))
 			continue;
 		ret = tw_read(self->fd, &event, 1);
 		ASSERT_TRUE(ret == 1 || ret == -EAGAIN);
-		got += ret == 1;
+		tw_saw(&outcomes[ret == 1 ? BY_POLLER : ROBBED], 1);
 	}
 	TW_WAIT_FOR(!tw_poll(self->fd, POLLIN, 0), TW_MS);
 	thief.stop = true;
 	pthread_join(thread, NULL);
 	EXPECT_TRUE(thief.ret == 1 || thief.ret == -EAGAIN);
-	EXPECT_EQ(nr, got + thief.got);
+	EXPECT_EQ(race.rounds, outcomes[BY_POLLER].count + outcomes[BY_THIEF].count);
 	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN

@@ -3,7 +3,7 @@
  * read() that sleeps: what wakes it, what a signal does to it, and that several
  * sleepers share what comes, each event once and nobody left asleep.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -220,20 +220,28 @@ TEST_F_TIMEOUT(blocking_read, one_batch_wakes_as_many_readers_as_it_has_events, 
 	}
 }
 
-TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 120)
+static struct tw_outcome shares[READERS] = {
+	TW_OUTCOME("read by the first one", TW_A_FEW),
+	TW_OUTCOME("by the second one", TW_A_FEW),
+	TW_OUTCOME("by the third one", TW_A_FEW),
+	TW_OUTCOME("by the last one", TW_A_FEW),
+};
+
+/* MAX_EVENTS events, one tick at a time, so that all go to sleep now and then. */
+static void share_events(struct __test_metadata *_metadata)
 {
+	int i, j, got = 0, fd = tw_virtual(0, TW_MS);
 	bool seen[MAX_EVENTS] = {};
-	int i, j, got = 0;
 	__u64 id;
 
+	ASSERT_LE(0, fd);
 	for (i = 0; i < READERS; i++)
-		ASSERT_EQ(0, reader_start(&readers[i], self->fd, MAX_EVENTS));
+		ASSERT_EQ(0, reader_start(&readers[i], fd, MAX_EVENTS));
 	for (i = 0; i < MAX_EVENTS; i++)
-		ASSERT_EQ(0, tw_arm1(self->fd, 0, i * TW_MS, 0, i, &id));
-	/* One tick at a time, so that they go to sleep now and then. */
+		ASSERT_EQ(0, tw_arm1(fd, 0, i * TW_MS, 0, i, &id));
 	for (i = 0; i < MAX_EVENTS; i++)
-		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
-	ASSERT_EQ(0, tw_drain(self->fd));
+		ASSERT_EQ(0, tw_advance(fd, i * TW_MS));
+	ASSERT_EQ(0, tw_drain(fd));
 	for (i = 0; i < READERS; i++) {
 		ASSERT_EQ(0, reader_join(&readers[i]));
 		ASSERT_EQ(0, readers[i].ret);
@@ -245,9 +253,20 @@ TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 120)
 			seen[who] = true;
 		}
 		got += readers[i].got;
+		tw_saw(&shares[i], readers[i].got);
 	}
 	EXPECT_EQ(MAX_EVENTS, got);
-	EXPECT_ACCOUNTS(self->fd);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 100)
+{
+	struct tw_race race = TW_RACE(shares, 0);
+
+	while (tw_race_goes_on(&race))
+		share_events(_metadata);
+	EXPECT_RACE(&race);
 }
 
 TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)

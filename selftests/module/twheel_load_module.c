@@ -10,6 +10,8 @@
 #include "twheel_outside.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #define WHEELS		8
@@ -152,6 +154,12 @@ static int work(void)
 	return 0;
 }
 
+/* How often the hammer below came in, and how often there was no door. */
+static struct door {
+	atomic_long opened;
+	atomic_long gone;
+} *door;
+
 /*
  * Opens, arms and closes without end, whether the module is there or not.  The
  * device is open for less than half of the time, so that an unload soon wins, on a
@@ -170,8 +178,11 @@ static pid_t spawn_hammer(void)
 		int fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 
 		if (fd >= 0) {
+			atomic_fetch_add(&door->opened, 1);
 			tw_arm_in(fd, TW_MS, &id);
 			close(fd);
+		} else {
+			atomic_fetch_add(&door->gone, 1);
 		}
 		tw_sleep(TW_MS + (tw_now(CLOCK_MONOTONIC) - from_ns));
 	}
@@ -254,6 +265,8 @@ TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 100)
 	int nr = tw_setting("TW_ROUNDS", 100), tries = 0;
 	long before, after;
 
+	door = mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)door);
 	/* The first ones fill caches that stay. */
 	before = rounds(_metadata, nr / 10 + 1);
 	after = rounds(_metadata, nr);
@@ -261,6 +274,10 @@ TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 100)
 	while (after >= before + 4 * nr && ++tries < 20)
 		after = kernel_kb();
 	TH_LOG("kernel memory: %ld kB before, %ld kB after %d rounds", before, after, nr);
+	TH_LOG("opened %ld times beside them, and %ld times in vain", atomic_load(&door->opened),
+	       atomic_load(&door->gone));
+	EXPECT_LT(0, atomic_load(&door->opened));
+	EXPECT_LT(0, atomic_load(&door->gone));
 	/* Less than a page a round. */
 	EXPECT_GT(before + 4 * nr, after);
 }

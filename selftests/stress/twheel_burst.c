@@ -6,6 +6,7 @@
  * TW_MILLION, 1000000 unless it is set, scales the bursts, TW_ROUNDS says how many
  * there are beside others.
  */
+#include "twheel_outcomes.h"
 #include "twheel_outside.h"
 
 #include <pthread.h>
@@ -177,7 +178,7 @@ TEST_F_TIMEOUT(burst, that_expires_and_is_read_comes_again, 120)
 static struct {
 	int fd;
 	bool stop;
-	long armed, wrong;
+	_Atomic long armed, wrong;
 } beside;
 
 /* A few timeouts that come and go, whose owner must notice nothing. */
@@ -202,17 +203,33 @@ static void *arm_beside(void *unused __attribute__((unused)))
 	return NULL;
 }
 
+enum { FOUND, STALE, LISTED };
+
+static struct tw_outcome looks[] = {
+	[FOUND]		= TW_OUTCOME("QUERY found it", TW_A_FEW),
+	[STALE]		= TW_OUTCOME("QUERY said ENOENT", TW_A_FEW),
+	[LISTED]	= TW_OUTCOME("rows of LIST", TW_A_FEW),
+};
+
 /* Ids of all ages, most of them stale, and some of pages that are gone. */
 static void *look_beside(void *unused __attribute__((unused)))
 {
 	struct twheel_status status;
 	__u64 seed = 5, cursor = 0;
+	int ret;
 
 	while (!__atomic_load_n(&beside.stop, __ATOMIC_RELAXED)) {
-		tw_query1(beside.fd, ids[tw_random(&seed) % nr_burst], &status);
-		tw_rearm1(beside.fd, ids[tw_random(&seed) % nr_burst] - (1ULL << 32), 0, TW_DAY,
-			  TW_SEC);
-		if (tw_list(beside.fd, &cursor, &status, 1) <= 0)
+		ret = tw_query1(beside.fd, ids[tw_random(&seed) % nr_burst], &status);
+		tw_saw(&looks[ret ? STALE : FOUND], 1);
+		/* The generation before: it was there before, or never. */
+		ret = tw_rearm1(beside.fd, ids[tw_random(&seed) % nr_burst] - (1ULL << 32), 0,
+				TW_DAY, TW_SEC);
+		if (ret != -ENOENT)
+			beside.wrong++;
+		ret = tw_list(beside.fd, &cursor, &status, 1);
+		if (ret > 0)
+			tw_saw(&looks[LISTED], 1);
+		else
 			cursor = 0;
 	}
 	return NULL;
@@ -220,16 +237,16 @@ static void *look_beside(void *unused __attribute__((unused)))
 
 TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
 {
-	int rounds = tw_setting("TW_ROUNDS", 20) / 2;
+	struct tw_race race = TW_RACE(looks, 0);
 	pthread_t threads[2];
-	__u32 round;
 
+	race.usual_rounds = tw_setting("TW_ROUNDS", 20) / 2;
 	beside.fd = self->fd;
 	beside.stop = false;
 	beside.wrong = 0;
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, arm_beside, NULL));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, look_beside, NULL));
-	for (round = 0; round < (rounds > 2 ? rounds : 2); round++) {
+	while (tw_race_goes_on(&race)) {
 		EXPECT_EQ(0, come(self->fd, self->now_ns));
 		EXPECT_EQ(0, cancel_all(self->fd, ids, nr_burst, TWHEEL_WAS_PENDING));
 		settle();
@@ -239,7 +256,8 @@ TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
 	pthread_join(threads[1], NULL);
 	EXPECT_EQ(0, beside.wrong);
 	EXPECT_LT(0, beside.armed);
-	TH_LOG("%ld armed beside %d bursts", beside.armed, rounds);
+	TH_LOG("%ld armed beside the bursts", beside.armed);
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN

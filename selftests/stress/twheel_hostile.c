@@ -783,7 +783,10 @@ static void set_the_clock_back_and_on(void)
 		__u64 now_ns = tw_now(CLOCK_REALTIME);
 		struct timespec ts = tw_to_timespec(i % 2 ? now_ns + TW_SEC : now_ns - TW_SEC);
 
-		clock_settime(CLOCK_REALTIME, &ts);
+		if (clock_settime(CLOCK_REALTIME, &ts)) {
+			atomic_store(&shared->error, errno);
+			atomic_store(&shared->line, __LINE__);
+		}
 		tw_sleep(window_ns() / 6);
 	}
 }

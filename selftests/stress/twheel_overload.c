@@ -3,10 +3,9 @@
  * A wheel that is asked for more than the machine can do: what others ask of
  * it, and other wheels, still have their turn (G2), and it can be stopped.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #define VECTOR		500
 
@@ -129,54 +128,55 @@ TEST_F(fresh, rearm_of_what_never_was_takes_and_gives_no_room)
 	EXPECT_EQ(id, event.id);
 }
 
-struct rearmer {
-	pthread_t thread;
+static struct tw_outcome rearms[] = {
+	TW_OUTCOME("re-armed by the first one", TW_A_FEW),
+	TW_OUTCOME("by the second one", TW_A_FEW),
+	TW_OUTCOME("by the other one meanwhile", TW_A_FEW),
+};
+
+static struct {
 	int fd;
 	__u64 id;
-	atomic_bool *stop;
-	atomic_long pending;
-	long others;
-};
+	_Atomic bool stop;
+	_Atomic unsigned int done;
+	_Atomic unsigned int bad;
+} contest;
 
 static void *rearm_on_and_on(void *arg)
 {
-	struct rearmer *r = arg;
+	unsigned int me = (uintptr_t)arg, done = contest.done;
 	__u64 n = 0;
 
 	/* Earlier and later in turns, always far ahead. */
-	while (!atomic_load(r->stop)) {
-		if (tw_rearm1(r->fd, r->id, 0, (1 + n++ % 2) * TW_HOUR, 0) == TWHEEL_WAS_PENDING)
-			r->pending++;
-		else
-			r->others++;
+	while (!contest.stop) {
+		if (tw_rearm1(contest.fd, contest.id, 0, (1 + n++ % 2) * TW_HOUR, 0) !=
+		    TWHEEL_WAS_PENDING)
+			contest.bad++;
+		tw_saw(&rearms[me], 1);
+		tw_saw(&rearms[2], contest.done != done);
+		done = ++contest.done;
 	}
 	return NULL;
 }
 
 TEST_F_TIMEOUT(fresh, two_that_rearm_one_id_never_hear_that_it_is_gone, 60)
 {
-	struct rearmer r[2] = {};
-	atomic_bool stop = false;
-	__u64 id;
-	int i;
+	struct tw_race race = TW_RACE(rearms, 3);
+	pthread_t threads[2];
+	uintptr_t i;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
-	for (i = 0; i < 2; i++) {
-		r[i].fd = self->fd;
-		r[i].id = id;
-		r[i].stop = &stop;
-		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, rearm_on_and_on, &r[i]));
-	}
-	tw_sleep(3 * TW_SEC);
-	/* On a busy machine a thread may begin later than that. */
-	TW_WAIT_FOR(r[0].pending && r[1].pending, TW_MS);
-	atomic_store(&stop, true);
-	for (i = 0; i < 2; i++) {
-		pthread_join(r[i].thread, NULL);
-		EXPECT_LT(0, atomic_load(&r[i].pending));
-		EXPECT_EQ(0, r[i].others);
-	}
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	contest.fd = self->fd;
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &contest.id));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, rearm_on_and_on, (void *)i));
+	while (tw_race_goes_on(&race))
+		tw_sleep(10 * TW_MS);
+	contest.stop = true;
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(0, (unsigned int)contest.bad);
+	EXPECT_RACE(&race);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, contest.id));
 }
 
 TEST_HARNESS_MAIN

@@ -3,26 +3,79 @@
  * Races.  The oracle is G3: each timeout has exactly one outcome, and at the
  * end the counters of INFO agree with what the threads saw, one by one.
  *
- * A race is a plan: which roles run beside each other, and how far ahead the
- * deadlines are.  It is run in rounds, each with a new wheel, for
- * TW_RACE_SECONDS (2).  Every timeout has a line in a ledger, and user_data is
- * its number there.  Threads do not assert: they note the line of the first
- * thing that went wrong in race.bad.
+ * A race is a plan: which roles run beside each other, how far ahead the deadlines
+ * are, and which outcomes must come.  It is run in rounds, each with a new wheel, for
+ * TW_RACE_SECONDS (2), or until each of these outcomes has come.  Every timeout has a
+ * line in a ledger, and user_data is its number there.  Threads do not assert: they
+ * note the line of the first thing that went wrong in race.bad.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #define LINES		(1 << 15)
 #define BATCH		32
+#define LONG_VECTOR	1024		/* the kernel does it in many steps */
 #define WINDOW		256		/* how far behind the armers the others play */
 #define ROLES		5
 #define STABLE		128		/* timeouts that LIST has to show */
 #define FAR		TW_HOUR
 #define SHORT		(50 * TW_US)
+
+/* What may become of a timeout, and of a call. */
+enum outcome {
+	NONE,
+	DELIVERED,
+	CANCELLED,
+	REVOKED,
+	DRAINED,
+	PERIODS_MET,
+	REFRESHED,
+	REFRESHED_TOO_LATE,
+	DRAINED_REFRESHED,
+	DRAINED_BEFORE_REFRESH,
+	REARMED_PENDING,
+	REARMED_UNREAD,
+	ARM_CUT_SHORT,
+	REARM_CUT_SHORT,
+	ARM_REFUSED,
+	REARM_REFUSED,
+	/* The timeout was there when a thread chose it, and was gone when it called. */
+	CANCEL_BEATEN,
+	REARM_BEATEN,
+	/* poll() told of an event, and another reader had it. */
+	READ_BEATEN,
+	ADVANCE_BEATEN,
+	LISTED_EXPIRED,
+	LISTED_TWICE,
+	NR_OUTCOMES,
+};
+
+static struct tw_outcome outcomes[] = {
+	[NONE]			= TW_OUTCOME("armed", 0),
+	[DELIVERED]		= TW_OUTCOME("delivered", 0),
+	[CANCELLED]		= TW_OUTCOME("cancelled", 0),
+	[REVOKED]		= TW_OUTCOME("revoked", 0),
+	[DRAINED]		= TW_OUTCOME("drained", 0),
+	[PERIODS_MET]		= TW_OUTCOME("several periods in one event", 0),
+	[REFRESHED]		= TW_OUTCOME("refreshed in time", 0),
+	[REFRESHED_TOO_LATE]	= TW_OUTCOME("refreshed too late", 0),
+	[DRAINED_REFRESHED]	= TW_OUTCOME("drained with the refreshed deadline", 0),
+	[DRAINED_BEFORE_REFRESH] = TW_OUTCOME("drained before it was refreshed", 0),
+	[REARMED_PENDING]	= TW_OUTCOME("re-armed while pending", 0),
+	[REARMED_UNREAD]	= TW_OUTCOME("re-armed while unread", 0),
+	[ARM_CUT_SHORT]		= TW_OUTCOME("ARM cut short", 0),
+	[REARM_CUT_SHORT]	= TW_OUTCOME("REARM cut short", 0),
+	[ARM_REFUSED]		= TW_OUTCOME("ARM refused", 0),
+	[REARM_REFUSED]		= TW_OUTCOME("REARM refused", 0),
+	[CANCEL_BEATEN]		= TW_OUTCOME("CANCEL came second", 0),
+	[REARM_BEATEN]		= TW_OUTCOME("REARM came second", 0),
+	[READ_BEATEN]		= TW_OUTCOME("read came second", 0),
+	[ADVANCE_BEATEN]	= TW_OUTCOME("ADVANCE came second", 0),
+	[LISTED_EXPIRED]	= TW_OUTCOME("expired in LIST", 0),
+	[LISTED_TWICE]		= TW_OUTCOME("moved and twice in LIST", 0),
+};
 
 struct plan {
 	void *(*roles[ROLES])(void *);
@@ -31,10 +84,12 @@ struct plan {
 	__u64 spread_ns;		/* ... and over so much */
 	__u64 interval_ns;
 	int lines;			/* fewer than LINES, if not 0 */
+	int vector;			/* of ARM and REARM, BATCH if 0 */
 	__u64 pause_ns;			/* of an armer, between two batches */
 	bool drain_amid;
 	bool stable;			/* the first STABLE lines are left alone */
 	bool table;			/* the refresh table is mapped */
+	enum outcome must_see[NR_OUTCOMES];
 };
 
 /* What is known of one timeout. */
@@ -43,6 +98,7 @@ struct line {
 	_Atomic __u64 event_id;
 	_Atomic __u64 event_deadline_ns;
 	__u64 deadline_ns;		/* of the last REARM, or 0; one rearmer only */
+	__u64 stored_ns;		/* the deadline of the last store, or 0; one storer only */
 	__u64 shown_ns;			/* what QUERY said after a store, or 0 */
 	_Atomic __u64 taken_back;	/* race.sequence when CANCEL had returned */
 	_Atomic __u32 delivered;
@@ -58,6 +114,7 @@ static struct {
 	__u64 table_size;
 	int first;			/* lines below are stable */
 	int lines;
+	int vector;
 	_Atomic int claimed;		/* lines that armers have taken */
 	_Atomic int arming;		/* armers that still run */
 	_Atomic int seeds;
@@ -68,10 +125,10 @@ static struct {
 	struct line line[LINES];
 } race;
 
-/* How often each outcome came, over all rounds: a race with one is none. */
-static struct {
-	__u64 armed, delivered, cancelled, revoked, drained, rearmed;
-} total;
+static void saw(enum outcome outcome)
+{
+	tw_saw(&outcomes[outcome], 1);
+}
 
 #define CHECK(condition) do {						\
 	int __none = 0;							\
@@ -84,10 +141,14 @@ static __u64 new_seed(void)
 	return 7919 * ++race.seeds;
 }
 
-/* A line that is armed and not long ago, or NULL.  Half of them are the latest. */
+/*
+ * A line that is armed and not long ago, or NULL.  Half of them are the latest; and
+ * for those who are to meet what was drained, some may be any.
+ */
 static struct line *pick(__u64 *seed)
 {
-	int window = tw_random(seed) % 2 ? WINDOW : 2 * BATCH;
+	int chance = tw_random(seed) % 8;
+	int window = race.plan->drain_amid && !chance ? LINES : chance % 2 ? WINDOW : 2 * BATCH;
 	int end = race.claimed < race.lines ? race.claimed : race.lines;
 	int start = end - window > race.first ? end - window : race.first;
 	struct line *line;
@@ -125,31 +186,34 @@ static void note_armed(int first, const struct twheel_arm *arms, int nr, int ret
 		armed++;
 	}
 	CHECK(armed == ret);
+	if (armed < nr)
+		saw(ARM_CUT_SHORT);
 }
 
 static void *armer(void *arg)
 {
 	__u64 seed = new_seed();
-	struct twheel_arm arms[BATCH];
+	struct twheel_arm arms[LONG_VECTOR];
 	int first, i, ret;
 
 	(void)arg;
 	while (!race.stop) {
-		first = atomic_fetch_add(&race.claimed, BATCH);
-		if (first + BATCH > race.lines)
+		first = atomic_fetch_add(&race.claimed, race.vector);
+		if (first + race.vector > race.lines)
 			break;
-		for (i = 0; i < BATCH; i++)
+		for (i = 0; i < race.vector; i++)
 			arms[i] = (struct twheel_arm){
 				.expires_ns = distance(&seed),
 				.interval_ns = race.plan->interval_ns,
 				.user_data = first + i,
 			};
-		ret = tw_arm_vec(race.fd, arms, BATCH);
+		ret = tw_arm_vec(race.fd, arms, race.vector);
 		if (ret == -ESHUTDOWN) {
 			CHECK(race.plan->drain_amid);
+			saw(ARM_REFUSED);
 			break;
 		}
-		note_armed(first, arms, BATCH, ret);
+		note_armed(first, arms, race.vector, ret);
 		if (race.plan->pause_ns)
 			tw_sleep(race.plan->pause_ns);
 	}
@@ -157,16 +221,27 @@ static void *armer(void *arg)
 	return NULL;
 }
 
-/* Some lines that are armed, BATCH at the most; how many. */
-static int pick_some(struct line *lines[], __u64 *seed)
+/* Some lines that are armed; how many. */
+static int pick_some(struct line *lines[], int max, __u64 *seed)
 {
 	int i, nr = 0;
 
-	for (i = 0; i < BATCH; i++) {
+	for (i = 0; i < max; i++) {
 		lines[nr] = pick(seed);
 		nr += !!lines[nr];
 	}
 	return nr;
+}
+
+/* Whether a vector names this line before. */
+static bool comes_again(struct line *const lines[], int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (lines[i] == lines[nr])
+			return true;
+	return false;
 }
 
 static void *canceller(void *arg)
@@ -179,15 +254,18 @@ static void *canceller(void *arg)
 
 	(void)arg;
 	while (!race.stop) {
-		nr = pick_some(lines, &seed);
+		nr = pick_some(lines, BATCH, &seed);
 		for (i = 0; i < nr; i++) {
 			over[i] = is_over(lines[i]);
 			cancels[i] = (struct twheel_cancel){ .id = lines[i]->id };
 		}
 		ret = tw_cancel_vec(race.fd, cancels, nr);
 		for (i = 0, won = 0; i < nr; i++) {
-			if (cancels[i].result == -ENOENT)
+			if (cancels[i].result == -ENOENT) {
+				if (!over[i] && !comes_again(lines, i))
+					saw(CANCEL_BEATEN);
 				continue;
+			}
 			won++;
 			CHECK(!over[i]);
 			lines[i]->taken_back = ++race.sequence;
@@ -209,10 +287,14 @@ static void rearm(struct line *line, __u64 distance_ns)
 	bool over = is_over(line);
 	int ret = tw_rearm1(race.fd, line->id, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0);
 
-	if (ret == -ENOENT)
+	if (ret == -ENOENT) {
+		if (!over)
+			saw(REARM_BEATEN);
 		return;
+	}
 	CHECK(!over);
 	CHECK(ret == TWHEEL_WAS_PENDING || ret == TWHEEL_WAS_UNREAD);
+	saw(ret == TWHEEL_WAS_PENDING ? REARMED_PENDING : REARMED_UNREAD);
 	line->deadline_ns = deadline_ns;
 	race.rearmed++;
 }
@@ -235,13 +317,14 @@ static void *rearmer(void *arg)
 static void *rearmer_of_many(void *arg)
 {
 	__u64 seed = new_seed();
-	struct twheel_arm arms[BATCH];
-	struct line *lines[BATCH];
+	struct twheel_arm arms[LONG_VECTOR];
+	struct line *lines[LONG_VECTOR];
 	int i, nr, ret, won;
+	bool cut;
 
 	(void)arg;
 	while (!race.stop) {
-		nr = pick_some(lines, &seed);
+		nr = pick_some(lines, race.vector, &seed);
 		for (i = 0; i < nr; i++) {
 			arms[i] = (struct twheel_arm){
 				.id = lines[i]->id,
@@ -250,14 +333,21 @@ static void *rearmer_of_many(void *arg)
 			};
 		}
 		ret = tw_rearm_vec(race.fd, arms, nr);
-		for (i = 0, won = 0; i < nr; i++) {
+		for (i = 0, won = 0, cut = false; i < nr; i++) {
+			cut |= arms[i].result == -ESHUTDOWN;
 			if (arms[i].result <= 0)
 				continue;
+			saw(arms[i].result == TWHEEL_WAS_PENDING ? REARMED_PENDING :
+			    REARMED_UNREAD);
 			lines[i]->deadline_ns = arms[i].expires_ns;
 			won++;
 		}
 		CHECK(won == (ret < 0 ? 0 : ret));
 		CHECK(ret >= 0 || ret == -ESHUTDOWN);
+		if (ret < 0)
+			saw(REARM_REFUSED);
+		else if (cut)
+			saw(REARM_CUT_SHORT);
 		race.rearmed += won;
 	}
 	return NULL;
@@ -275,14 +365,15 @@ static void *storer(void *arg)
 	(void)arg;
 	while (!race.stop) {
 		struct line *line = pick(&seed);
-		__u64 id;
+		__u64 id, deadline_ns;
 
 		if (!line)
 			continue;
 		id = line->id;
-		twheel_refresh(race.table, id,
-			       twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) +
-						       race.plan->near_ns + race.plan->spread_ns));
+		deadline_ns = twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) +
+						      race.plan->near_ns + race.plan->spread_ns);
+		if (twheel_refresh(race.table, id, deadline_ns))
+			line->stored_ns = deadline_ns;
 		if (tw_query1(race.fd, id, &row) == 0)
 			line->shown_ns = row.deadline_ns;
 	}
@@ -308,6 +399,8 @@ static void note_event(const struct twheel_event *event, __u64 sequence)
 	}
 	CHECK(event->count > 0);
 	CHECK(event->fired_ns >= event->deadline_ns);
+	if (event->count > 1)
+		saw(PERIODS_MET);
 	line->delivered++;
 }
 
@@ -325,13 +418,15 @@ static int read_some(int nr)
 
 static void read_until_stop(int nr)
 {
+	bool told = false;
 	int ret;
 
 	while (!race.stop) {
 		ret = read_some(nr);
 		CHECK(ret > 0 || ret == -EAGAIN || (!ret && race.plan->drain_amid));
-		if (ret <= 0)
-			tw_poll(race.fd, POLLIN, 1);
+		if (ret == -EAGAIN && told)
+			saw(READ_BEATEN);
+		told = ret <= 0 && tw_poll(race.fd, POLLIN, 1) == POLLIN;
 	}
 }
 
@@ -352,6 +447,7 @@ static void *slow_reader(void *arg)
 static void *advancer(void *arg)
 {
 	struct twheel_info info;
+	__u64 seed = new_seed();
 
 	(void)arg;
 	while (!race.stop) {
@@ -359,10 +455,13 @@ static void *advancer(void *arg)
 		int ret;
 
 		CHECK(!tw_info(race.fd, &info));
-		to_ns = info.now_ns + 100 * TW_US;
+		/* A short way is soon behind where the other one went. */
+		to_ns = info.now_ns + tw_random(&seed) % (200 * TW_US);
 		ret = tw_advance(race.fd, to_ns);
 		/* EINVAL: the other one was faster. */
 		CHECK(ret == 0 || ret == -EINVAL);
+		if (ret)
+			saw(ADVANCE_BEATEN);
 		CHECK(!tw_info(race.fd, &info));
 		CHECK(info.now_ns >= to_ns);
 	}
@@ -394,6 +493,8 @@ static void walk(void)
 			CHECK(rows[i].result == 0);
 			CHECK(rows[i].state == TWHEEL_STATE_PENDING ||
 			      rows[i].state == TWHEEL_STATE_EXPIRED);
+			if (rows[i].state == TWHEEL_STATE_EXPIRED)
+				saw(LISTED_EXPIRED);
 			if (rows[i].user_data < STABLE)
 				seen[rows[i].user_data]++;
 		}
@@ -401,8 +502,11 @@ static void walk(void)
 	CHECK(nr == 0);
 	for (i = 0; i < STABLE / 2; i++)
 		CHECK(seen[i] == 1);
-	for (; i < STABLE; i++)
+	for (; i < STABLE; i++) {
 		CHECK(seen[i] >= 1);
+		if (seen[i] > 1)
+			saw(LISTED_TWICE);
+	}
 }
 
 static void *observer(void *arg)
@@ -425,11 +529,6 @@ static void *observer(void *arg)
 }
 
 /* ---- rounds -------------------------------------------------------------- */
-
-static double race_seconds(void)
-{
-	return tw_setting("TW_RACE_SECONDS", 2);
-}
 
 /* On one processor after the other, if there are several. */
 static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *), int nr)
@@ -458,6 +557,7 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 	memset(&race, 0, sizeof(race));
 	race.plan = plan;
 	race.lines = plan->lines ?: LINES;
+	race.vector = plan->vector ?: BATCH;
 	race.fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
 	ASSERT_LE(0, race.fd);
 	if (plan->table) {
@@ -480,11 +580,12 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 }
 
 /* Runs the roles until the ledger is full or the time is over. */
-static void run_roles(struct __test_metadata *_metadata, __u64 end_ns, int round)
+static void run_roles(struct __test_metadata *_metadata, const struct tw_race *rounds)
 {
 	const struct plan *plan = race.plan;
+	int i, nr, round = rounds->rounds - 1;
+	__u64 end_ns = tw_race_round_end_ns(rounds);
 	pthread_t threads[ROLES];
-	int i, nr;
 
 	race.seeds = 100 * round;
 	for (i = 0; i < ROLES; i++)
@@ -494,6 +595,8 @@ static void run_roles(struct __test_metadata *_metadata, __u64 end_ns, int round
 	if (plan->drain_amid) {
 		tw_sleep(round * 777 % 20000 * TW_US);
 		ASSERT_EQ(0, tw_drain(race.fd));
+		/* The others are to meet what was drained. */
+		tw_sleep(2 * TW_MS);
 	}
 	while (race.arming && tw_now(CLOCK_MONOTONIC) < end_ns)
 		tw_sleep(TW_MS);
@@ -513,6 +616,19 @@ static void check_nothing_is_overdue(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, tw_advance(race.fd, info.now_ns));
 	ASSERT_EQ(0, tw_info(race.fd, &info));
 	ASSERT_LT(info.now_ns, info.next_expiry_ns);
+}
+
+/* Whether the last store to its word came in time for its event. */
+static void note_refresh(const struct line *line)
+{
+	bool in_time = line->event_deadline_ns == line->stored_ns;
+
+	if (!line->stored_ns || !line->event_id)
+		return;
+	if (line->drained)
+		saw(in_time ? DRAINED_REFRESHED : DRAINED_BEFORE_REFRESH);
+	else
+		saw(in_time ? REFRESHED : REFRESHED_TOO_LATE);
 }
 
 /* Each line has one outcome, and INFO has counted the same. */
@@ -542,6 +658,7 @@ static void settle(struct __test_metadata *_metadata)
 			ASSERT_EQ(line->deadline_ns, line->event_deadline_ns);
 		if (line->event_id)
 			ASSERT_LE(line->shown_ns, line->event_deadline_ns);
+		note_refresh(line);
 		armed += !!line->id;
 		delivered += line->delivered;
 		cancelled += line->cancelled;
@@ -559,33 +676,31 @@ static void settle(struct __test_metadata *_metadata)
 	ASSERT_EQ(revoked, info.revoked);
 	ASSERT_EQ(drained, info.drained);
 	ASSERT_EQ(race.rearmed, info.rearmed);
-	total.armed += armed;
-	total.delivered += delivered;
-	total.cancelled += cancelled;
-	total.revoked += revoked;
-	total.drained += drained;
-	total.rearmed += race.rearmed;
+	tw_saw(&outcomes[NONE], armed);
+	tw_saw(&outcomes[DELIVERED], delivered);
+	tw_saw(&outcomes[CANCELLED], cancelled);
+	tw_saw(&outcomes[REVOKED], revoked);
+	tw_saw(&outcomes[DRAINED], drained);
 }
 
 static void run(struct __test_metadata *_metadata, const struct plan *plan)
 {
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + race_seconds() * TW_SEC;
-	int round = 0;
+	struct tw_race rounds = TW_RACE(outcomes, tw_race_seconds());
+	int i;
 
-	do {
+	for (i = 0; plan->must_see[i]; i++)
+		outcomes[plan->must_see[i]].least = TW_A_FEW;
+	while (tw_race_goes_on(&rounds)) {
 		prepare(_metadata, plan);
-		run_roles(_metadata, end_ns, round);
+		run_roles(_metadata, &rounds);
 		if (plan->clock == TWHEEL_CLOCK_VIRTUAL)
 			check_nothing_is_overdue(_metadata);
 		settle(_metadata);
 		if (plan->table)
 			munmap(race.table, race.table_size);
 		close(race.fd);
-		round++;
-	} while (tw_now(CLOCK_MONOTONIC) < end_ns);
-	TH_LOG("%d rounds, %llu armed: %llu delivered, %llu cancelled, %llu revoked, %llu drained; %llu rearmed",
-	       round, total.armed, total.delivered, total.cancelled, total.revoked,
-	       total.drained, total.rearmed);
+	}
+	EXPECT_RACE(&rounds);
 }
 
 /* ---- the races ----------------------------------------------------------- */
@@ -609,59 +724,79 @@ FIXTURE_TEARDOWN(race)
 }
 
 RACE_OF(cancel_against_expiry,
-	.roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+	.roles = { armer, canceller, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT,
+	.must_see = { CANCELLED, REVOKED, CANCEL_BEATEN, DELIVERED })
 
 RACE_OF(cancel_against_cancel,
-	.roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+	.roles = { armer, canceller, canceller }, .near_ns = FAR, .pause_ns = SHORT,
+	.must_see = { CANCELLED, CANCEL_BEATEN })
 
 RACE_OF(cancel_against_read_of_an_expired_one,
-	.roles = { armer, slow_reader, canceller }, .pause_ns = SHORT)
+	.roles = { armer, slow_reader, canceller }, .pause_ns = SHORT,
+	.must_see = { REVOKED, CANCEL_BEATEN, DELIVERED })
 
 RACE_OF(rearm_against_expiry,
-	.roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT)
+	.roles = { armer, rearmer, reader }, .spread_ns = 2 * TW_MS, .pause_ns = SHORT,
+	.must_see = { REARMED_PENDING, REARMED_UNREAD, REARM_BEATEN, DELIVERED })
 
 RACE_OF(rearm_against_cancel,
-	.roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT)
+	.roles = { armer, rearmer, canceller }, .near_ns = FAR, .pause_ns = SHORT,
+	.must_see = { REARMED_PENDING, REARM_BEATEN, CANCELLED })
 
 RACE_OF(rearm_against_cancel_against_expiry,
-	.roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT)
+	.roles = { armer, rearmer, canceller, reader }, .spread_ns = TW_MS, .pause_ns = SHORT,
+	.must_see = { REARMED_PENDING, REARMED_UNREAD, REARM_BEATEN, CANCELLED, REVOKED,
+		      CANCEL_BEATEN, DELIVERED })
 
 RACE_OF(refresh_against_expiry,
 	.roles = { armer, storer, reader }, .near_ns = TW_MS, .spread_ns = 2 * TW_MS,
-	.pause_ns = SHORT, .table = true)
+	.pause_ns = SHORT, .table = true,
+	.must_see = { REFRESHED, REFRESHED_TOO_LATE })
 
 RACE_OF(refresh_against_cancel_against_expiry,
 	.roles = { armer, storer, canceller, reader }, .spread_ns = 2 * TW_MS,
-	.pause_ns = SHORT, .table = true)
+	.pause_ns = SHORT, .table = true,
+	.must_see = { REFRESHED, REFRESHED_TOO_LATE, CANCELLED, REVOKED })
 
 RACE_OF(refresh_against_drain,
-	.roles = { armer, storer, reader }, .spread_ns = 10 * TW_MS, .pause_ns = SHORT,
-	.table = true, .drain_amid = true)
+	.roles = { armer, storer, reader }, .spread_ns = 100 * TW_MS, .pause_ns = SHORT,
+	.table = true, .drain_amid = true,
+	.must_see = { DRAINED_REFRESHED, DRAINED_BEFORE_REFRESH, DELIVERED })
 
 RACE_OF(arm_against_drain,
-	.roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .drain_amid = true)
+	.roles = { armer, armer, reader }, .spread_ns = 100 * TW_MS, .vector = LONG_VECTOR,
+	.drain_amid = true,
+	.must_see = { ARM_CUT_SHORT, ARM_REFUSED, DELIVERED, DRAINED })
 
 RACE_OF(cancel_against_drain,
 	.roles = { armer, canceller, canceller, reader }, .spread_ns = 100 * TW_MS,
-	.drain_amid = true)
+	.drain_amid = true,
+	.must_see = { CANCELLED, REVOKED, CANCEL_BEATEN, DELIVERED, DRAINED })
 
+/* Nothing expires: what is revoked has been drained. */
 RACE_OF(rearm_of_many_against_cancel_against_drain,
-	.roles = { armer, rearmer_of_many, canceller, canceller }, .spread_ns = 100 * TW_MS,
-	.near_ns = 100 * TW_MS, .drain_amid = true)
+	.roles = { armer, rearmer_of_many, canceller, canceller }, .near_ns = FAR,
+	.vector = LONG_VECTOR, .drain_amid = true,
+	.must_see = { REARMED_PENDING, REARM_CUT_SHORT, REARM_REFUSED, CANCELLED, REVOKED,
+		      CANCEL_BEATEN, DRAINED })
 
 RACE_OF(two_readers_against_two_armers,
-	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS)
+	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS,
+	.must_see = { DELIVERED, READ_BEATEN })
 
 RACE_OF(periodic_against_cancel_against_read,
-	.roles = { armer, canceller, reader }, .near_ns = TW_MS, .spread_ns = TW_MS,
-	.interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS)
+	.roles = { armer, canceller, reader }, .spread_ns = TW_MS,
+	.interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS,
+	.must_see = { DELIVERED, PERIODS_MET, CANCELLED, REVOKED })
 
 RACE_OF(list_query_and_info_beside_changes,
 	.roles = { armer, canceller, mover, observer, reader },
-	.near_ns = 10 * TW_MS, .spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true)
+	.spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true,
+	.must_see = { LISTED_EXPIRED, REARMED_PENDING, CANCELLED, REVOKED, DELIVERED })
 
 RACE_OF(advance_against_advance,
 	.roles = { armer, advancer, advancer, reader },
-	.clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT)
+	.clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT,
+	.must_see = { ADVANCE_BEATEN, DELIVERED })
 
 TEST_HARNESS_MAIN

@@ -2,20 +2,52 @@
 /*
  * The last close against everything: threads make every call there is on a
  * descriptor that is closed beneath them.  A call either works or says EBADF,
- * and afterwards no wheel is left.
+ * and afterwards no wheel is left.  Each call has to do both, and some have to be
+ * under way when the descriptor is closed: the wheel then ends with them.
  */
+#include "twheel_outcomes.h"
 #include "twheel_outside.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #define THREADS		4
 #define BATCH		16
+
+enum call {
+	ARM, REARM, CANCEL, QUERY, LIST, INFO, READ, POLL, ADVANCE,
+	NR_CALLS,
+};
+
+#define CLOSED		NR_CALLS
+#define UNDER_WAY	(2 * NR_CALLS)
+
+static struct tw_outcome outcomes[] = {
+	[ARM] = TW_OUTCOME("ARM worked", TW_A_FEW),
+	[REARM] = TW_OUTCOME("REARM worked", TW_A_FEW),
+	[CANCEL] = TW_OUTCOME("CANCEL worked", TW_A_FEW),
+	[QUERY] = TW_OUTCOME("QUERY worked", TW_A_FEW),
+	[LIST] = TW_OUTCOME("LIST worked", TW_A_FEW),
+	[INFO] = TW_OUTCOME("INFO worked", TW_A_FEW),
+	[READ] = TW_OUTCOME("read worked", TW_A_FEW),
+	[POLL] = TW_OUTCOME("poll worked", TW_A_FEW),
+	[ADVANCE] = TW_OUTCOME("ADVANCE worked", TW_A_FEW),
+	[CLOSED + ARM] = TW_OUTCOME("ARM said EBADF", 1),
+	[CLOSED + REARM] = TW_OUTCOME("REARM said EBADF", 1),
+	[CLOSED + CANCEL] = TW_OUTCOME("CANCEL said EBADF", 1),
+	[CLOSED + QUERY] = TW_OUTCOME("QUERY said EBADF", 1),
+	[CLOSED + LIST] = TW_OUTCOME("LIST said EBADF", 1),
+	[CLOSED + INFO] = TW_OUTCOME("INFO said EBADF", 1),
+	[CLOSED + READ] = TW_OUTCOME("read said EBADF", 1),
+	[CLOSED + POLL] = TW_OUTCOME("poll said EBADF", 1),
+	[CLOSED + ADVANCE] = TW_OUTCOME("ADVANCE said EBADF", 1),
+	[UNDER_WAY] = TW_OUTCOME("was under way during the close", TW_A_FEW),
+};
 
 static struct {
 	int fd;
 	__u32 clock;
 	_Atomic int running;
+	_Atomic bool closed;
 	_Atomic __u64 id;		/* one that was armed lately */
 	_Atomic int bad;		/* an errno nobody expects */
 	pthread_t threads[THREADS];
@@ -44,36 +76,43 @@ static int poll_once(void)
 	return ret > 0 && (ret & POLLNVAL) ? -EBADF : ret;
 }
 
-/* One call; what it says. */
-static int one_call(__u64 *seed)
+/* What one call says. */
+static int make_call(enum call call, __u64 *seed)
 {
 	struct twheel_status rows[BATCH] = {};
 	struct twheel_event events[BATCH];
 	struct twheel_info info;
 	__u64 cursor = 0;
+	int ret;
 
-	switch (tw_random(seed) % 10) {
+	switch (call) {
+	case REARM:
+		return tw_rearm1(all.fd, all.id, 0, tw_random(seed) % TW_MS, 0);
+	case CANCEL:
+		return tw_cancel1(all.fd, all.id);
+	case QUERY:
+		return tw_query1(all.fd, all.id, &rows[0]);
+	case LIST:
+		return tw_list(all.fd, &cursor, rows, BATCH);
+	case INFO:
+		return tw_info(all.fd, &info);
+	case READ:
+		return tw_read(all.fd, events, BATCH);
+	case POLL:
+		return poll_once();
+	case ADVANCE:
+		ret = tw_info(all.fd, &info);
+		return ret ? ret : tw_advance(all.fd, info.now_ns + TW_MS);
 	default:
 		return arm_batch(seed);
-	case 1:
-		return tw_rearm1(all.fd, all.id, 0, tw_random(seed) % TW_MS, 0);
-	case 2:
-		return tw_cancel1(all.fd, all.id);
-	case 3:
-		return tw_query1(all.fd, all.id, &rows[0]);
-	case 4:
-		return tw_list(all.fd, &cursor, rows, BATCH);
-	case 5:
-		return tw_info(all.fd, &info);
-	case 6:
-		return tw_read(all.fd, events, BATCH);
-	case 7:
-		return poll_once();
-	case 8:
-		if (all.clock != TWHEEL_CLOCK_VIRTUAL || tw_info(all.fd, &info))
-			return 0;
-		return tw_advance(all.fd, info.now_ns + TW_MS);
 	}
+}
+
+/* Not a mistake of the call's: another thread ended its timeout, or has moved the clock. */
+static bool is_allowed(int ret)
+{
+	return ret == -ENOENT || ret == -EAGAIN ||
+	       (ret == -EINVAL && all.clock == TWHEEL_CLOCK_VIRTUAL);
 }
 
 static void *caller(void *arg)
@@ -83,11 +122,20 @@ static void *caller(void *arg)
 
 	all.running++;
 	do {
-		ret = one_call(&seed);
-		/* EINVAL: another thread has moved the virtual clock farther. */
-		if (ret < 0 && ret != -EBADF && ret != -ENOENT && ret != -EAGAIN &&
-		    !(ret == -EINVAL && all.clock == TWHEEL_CLOCK_VIRTUAL))
+		enum call call = tw_random(&seed) % (NR_CALLS + 1) % NR_CALLS;
+		bool closed = all.closed;
+
+		if (call == ADVANCE && all.clock != TWHEEL_CLOCK_VIRTUAL)
+			call = ARM;
+		ret = make_call(call, &seed);
+		if (ret >= 0)
+			tw_saw(&outcomes[call], 1);
+		else if (ret == -EBADF)
+			tw_saw(&outcomes[CLOSED + call], 1);
+		else if (!is_allowed(ret))
 			all.bad = ret;
+		if (ret != -EBADF && !closed && all.closed)
+			tw_saw(&outcomes[UNDER_WAY], 1);
 	} while (ret != -EBADF);
 	return NULL;
 }
@@ -116,30 +164,35 @@ FIXTURE_TEARDOWN(race_close)
 
 TEST_F_TIMEOUT(race_close, every_call_works_or_says_ebadf, 100)
 {
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + tw_setting("TW_RACE_SECONDS", 2) * TW_SEC;
+	struct tw_race race = TW_RACE(outcomes, tw_race_seconds());
 	__u64 seed = 1;
 	uintptr_t i;
-	int rounds;
 
 	all.clock = variant->clock;
-	for (rounds = 0; tw_now(CLOCK_MONOTONIC) < end_ns; rounds++) {
+	if (all.clock != TWHEEL_CLOCK_VIRTUAL) {
+		outcomes[ADVANCE].least = 0;
+		outcomes[CLOSED + ADVANCE].least = 0;
+	}
+	while (tw_race_goes_on(&race)) {
 		all.running = 0;
+		all.closed = false;
 		all.fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 		ASSERT_LE(0, all.fd);
 		ASSERT_EQ(0, tw_setup(all.fd, all.clock, 100 * TW_US, 10000));
 		for (i = 0; i < THREADS; i++)
 			ASSERT_EQ(0, pthread_create(&all.threads[i], NULL, caller,
-						    (void *)(rounds * THREADS + i + 1)));
+						    (void *)(race.rounds * THREADS + i)));
 		while (all.running < THREADS)
 			sched_yield();
 		tw_sleep(tw_random(&seed) % (10 * TW_MS));
 		close(all.fd);
+		all.closed = true;
 		/* Not before all are gone may the number be used again. */
 		for (i = 0; i < THREADS; i++)
 			pthread_join(all.threads[i], NULL);
 		ASSERT_EQ(0, all.bad);
 	}
-	TH_LOG("%d rounds", rounds);
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN
