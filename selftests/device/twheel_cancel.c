@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * CANCEL: each verdict, what it takes back, and that it touches nobody else.
- * With it what CANCEL relies on: ids that are never given out twice (G8).
+ * Stale ids and ids that never were (G8): twheel_stale.c.
  */
 #include "twheel_test.h"
 
@@ -108,32 +108,6 @@ TEST_F(cancel, second_time_in_one_vector_says_enoent)
 	EXPECT_EQ(1, tw_cancel_vec(self->fd, cancels, 2));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[0].result);
 	EXPECT_EQ(-ENOENT, cancels[1].result);
-}
-
-/* Ids that were never given out, around one that is live. */
-TEST_F(cancel, what_never_was_says_enoent_and_changes_nothing)
-{
-	struct tw_snapshot before;
-	__u64 id;
-	int i;
-
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
-	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
-
-	const __u64 strangers[] = {
-		0, ~0ULL, 1ULL << 63, (__u32)id, id & ~0xffffffffULL,
-		id + 1, id - 1, id + (1ULL << 32), id - (1ULL << 32),
-		id | 0xffffffffULL, id + (1ULL << 20), id ^ (1ULL << 63), TW_POISON64,
-	};
-
-	for (i = 0; i < ARRAY_SIZE(strangers); i++) {
-		/* The live one may have a small id itself. */
-		if (strangers[i] == id)
-			continue;
-		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, strangers[i]))
-			TH_LOG("%#llx, live is %#llx", strangers[i], id);
-	}
-	EXPECT_UNCHANGED(self->fd, &before);
 }
 
 TEST_F(cancel, id_of_another_wheel_cancels_nothing_there)
@@ -305,110 +279,6 @@ TEST_F(cancel, spent_periodic_one_whose_last_event_was_read_says_enoent)
 		ASSERT_ONE_EVENT(self->fd, &event, id);
 		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id))
 			TH_LOG("%s", periodics[i].name);
-	}
-}
-
-/* ---- ids ----------------------------------------------------------------- */
-
-#define REUSES	3000
-
-/* One place is used over and over; an old id never reaches its new owner. */
-TEST_F(cancel, stale_id_says_enoent_however_often_its_place_was_reused)
-{
-	struct twheel_status status;
-	__u64 first, previous, id;
-	int i;
-
-	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &first));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, first));
-	for (i = 0, previous = first; i < REUSES; i++, previous = id) {
-		ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &id));
-		ASSERT_NE(first, id);
-		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, first));
-		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, previous));
-		ASSERT_EQ(-ENOENT, tw_query1(self->fd, first, &status));
-		ASSERT_EQ(-ENOENT, tw_rearm1(self->fd, previous, 0, 1, 0));
-		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-	}
-}
-
-TEST_F(cancel, stale_id_says_enoent_after_its_place_was_reused_by_expiries)
-{
-	struct twheel_event event;
-	__u64 stale, id;
-	int i;
-
-	ASSERT_EQ(0, tw_arm_at(self->fd, 0, &stale));
-	ASSERT_EQ(0, tw_advance(self->fd, 0));
-	ASSERT_ONE_EVENT(self->fd, &event, stale);
-	for (i = 1; i < 300; i++) {
-		ASSERT_EQ(0, tw_arm_at(self->fd, i * TW_MS, &id));
-		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, stale));
-		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
-		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, stale));
-		ASSERT_ONE_EVENT(self->fd, &event, id);
-	}
-}
-
-#define ROUNDS	60
-#define BATCH	500
-
-static int compare_u64(const void *a, const void *b)
-{
-	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Arms and cancels BATCH timeouts, and notes their ids. */
-static void arm_and_cancel(struct __test_metadata *_metadata, int fd, __u64 *ids)
-{
-	struct twheel_cancel cancels[BATCH] = {};
-	struct twheel_arm arms[BATCH] = {};
-	int i;
-
-	for (i = 0; i < BATCH; i++)
-		arms[i].expires_ns = TW_HOUR;
-	ASSERT_EQ(BATCH, tw_arm_vec(fd, arms, BATCH));
-	for (i = 0; i < BATCH; i++) {
-		ids[i] = arms[i].id;
-		cancels[i].id = ids[i];
-	}
-	ASSERT_EQ(BATCH, tw_cancel_vec(fd, cancels, BATCH));
-}
-
-TEST_F(cancel, no_id_is_given_out_twice_and_none_is_zero)
-{
-	__u64 *ids = calloc(ROUNDS * BATCH, sizeof(*ids));
-	int i;
-
-	ASSERT_NE(NULL, ids);
-	for (i = 0; i < ROUNDS; i++)
-		arm_and_cancel(_metadata, self->fd, &ids[i * BATCH]);
-	qsort(ids, ROUNDS * BATCH, sizeof(*ids), compare_u64);
-	EXPECT_NE(0, ids[0]);
-	for (i = 1; i < ROUNDS * BATCH; i++) {
-		ASSERT_NE(ids[i - 1], ids[i]);
-	}
-	free(ids);
-}
-
-/* Places are reused: no more are made than wait for the kthread at a time. */
-/*
- * The low half is the place, and it is taken again: the wheel does not grow by
- * what comes and goes, though a place may rest for a while before.
- */
-TEST_F(cancel, places_are_reused)
-{
-	__u64 ids[BATCH];
-	int i, round;
-
-	for (round = 0; round < 4 * ROUNDS; round++) {
-		arm_and_cancel(_metadata, self->fd, ids);
-		for (i = 0; i < BATCH; i++) {
-			ASSERT_GT(ROUNDS * BATCH, (__u32)ids[i])
-				TH_LOG("round %d, id %#llx", round, ids[i]);
-		}
 	}
 }
 

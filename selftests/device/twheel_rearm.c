@@ -193,19 +193,6 @@ TEST_F(rearm, cancelled_one_says_enoent_and_begins_no_life)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(rearm, stale_id_does_not_move_the_next_owner_of_the_place)
-{
-	struct tw_snapshot before;
-	__u64 next;
-
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
-	ASSERT_EQ(0, tw_arm_at(self->fd, 30 * TW_MS, &next));
-	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
-	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
-	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, 0, 0, TW_MS, 0));
-	EXPECT_UNCHANGED(self->fd, &before);
-}
-
 /* ---- what is kept and what is replaced ----------------------------------- */
 
 TEST_F(rearm, id_and_user_data_are_kept)

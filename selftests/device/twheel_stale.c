@@ -5,13 +5,13 @@
  *
  * The wheels here are tiny, so that places are used again at once.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #define PLACES		4
-#define GENERATIONS	2000
+#define GENERATIONS	1500
+#define IDS		20000
 #define STALE		4096
 
 FIXTURE(stale) {
@@ -36,18 +36,35 @@ FIXTURE_TEARDOWN(stale)
 	close(self->fd);
 }
 
-TEST_F(stale, an_id_is_never_given_out_twice)
+static int compare_u64(const void *a, const void *b)
 {
-	static __u64 ids[GENERATIONS];
+	__u64 x = *(const __u64 *)a, y = *(const __u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+TEST_F(stale, no_id_is_given_out_twice_and_none_is_zero)
+{
+	static __u64 ids[IDS];
 	int i, j;
 
-	for (i = 0; i < GENERATIONS; i++) {
-		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[i]));
-		ASSERT_NE(0, ids[i]);
-		for (j = 0; j < i; j++)
-			ASSERT_NE(ids[j], ids[i]);
-		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+	for (i = 0; i < IDS; i += PLACES) {
+		struct twheel_cancel cancels[PLACES] = {};
+		struct twheel_arm arms[PLACES] = {};
+
+		for (j = 0; j < PLACES; j++)
+			arms[j].expires_ns = TW_HOUR;
+		ASSERT_EQ(PLACES, tw_arm_vec(self->fd, arms, PLACES));
+		for (j = 0; j < PLACES; j++) {
+			ids[i + j] = arms[j].id;
+			cancels[j].id = arms[j].id;
+		}
+		ASSERT_EQ(PLACES, tw_cancel_vec(self->fd, cancels, PLACES));
 	}
+	qsort(ids, IDS, sizeof(ids[0]), compare_u64);
+	EXPECT_NE(0, ids[0]);
+	for (i = 1; i < IDS; i++)
+		ASSERT_NE(ids[i - 1], ids[i]);
 }
 
 /*
@@ -76,53 +93,114 @@ TEST_F(stale, the_low_half_of_an_id_is_bounded)
 	}
 }
 
+/* More places than such a wheel can have. */
+#define MOST_PLACES	65536
+
+/* What the hammer below goes by, and how it fares. */
+static struct {
+	int fd;
+	_Atomic __u64 live;			/* what was armed last */
+	_Atomic __u64 of_place[MOST_PLACES];	/* what ended there last */
+	_Atomic __u64 tried;
+	_Atomic bool stop;
+	_Atomic int bad;			/* the line of what went wrong first */
+} ended;
+
+static void expect_enoent(struct __test_metadata *_metadata, int fd, __u64 id)
+{
+	struct twheel_status row;
+
+	ASSERT_EQ(-ENOENT, tw_cancel1(fd, id))
+		TH_LOG("id %#llx", id);
+	ASSERT_EQ(-ENOENT, tw_rearm1(fd, id, 0, TW_MS, 0))
+		TH_LOG("id %#llx", id);
+	ASSERT_EQ(-ENOENT, tw_query1(fd, id, &row))
+		TH_LOG("id %#llx", id);
+}
+
+/* A timeout that ends by CANCEL. */
+static __u64 end_by_cancel(struct __test_metadata *_metadata, int fd)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ended.live = id;
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	return id;
+}
+
+/* One whose event is read. */
+static __u64 end_by_read(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	ended.live = id;
+	ASSERT_EQ(0, tw_advance(fd, 0));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	return id;
+}
+
 TEST_F(stale, an_old_id_says_enoent_to_all_and_touches_nobody)
 {
-	static __u64 old[100];
-	struct twheel_status row;
+	static __u64 old[GENERATIONS];
 	struct tw_snapshot before;
 	__u64 ids[PLACES];
-	int i;
+	int i, j, again = 0;
 
-	for (i = 0; i < (int)ARRAY_SIZE(old); i++) {
-		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &old[i]));
-		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, old[i]));
+	for (i = 0; i < GENERATIONS; i++) {
+		old[i] = i % 2 ? end_by_cancel(_metadata, self->fd) :
+				 end_by_read(_metadata, self->fd);
+		expect_enoent(_metadata, self->fd, old[i]);
+		expect_enoent(_metadata, self->fd, old[0]);
 	}
 	for (i = 0; i < PLACES; i++)
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[i]));
 	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
-	for (i = 0; i < (int)ARRAY_SIZE(old); i++) {
-		EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, old[i]));
-		EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, old[i], 0, TW_MS, 0));
-		EXPECT_EQ(-ENOENT, tw_query1(self->fd, old[i], &row));
+	for (i = 0; i < GENERATIONS; i++) {
+		expect_enoent(_metadata, self->fd, old[i]);
+		for (j = 0; j < PLACES; j++)
+			again += (__u32)old[i] == (__u32)ids[j];
 	}
 	EXPECT_UNCHANGED(self->fd, &before);
+	/* Or these places were not used before, and nothing was tried. */
+	EXPECT_LE(PLACES, again);
 }
 
-TEST_F(stale, a_made_up_generation_says_enoent)
+/* Around one that is live. */
+TEST_F(stale, an_id_that_never_was_says_enoent_to_all_and_touches_nobody)
 {
-	struct twheel_status row;
+	struct tw_snapshot before;
 	__u64 id;
-	int bit;
+	int i;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
-	for (bit = 0; bit < 64; bit++) {
-		ASSERT_EQ(-ENOENT, tw_query1(self->fd, id ^ 1ULL << bit, &row));
-		ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, id ^ 1ULL << bit));
-	}
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+
+	const __u64 strangers[] = {
+		0, ~0ULL, (__u32)id, id & ~0xffffffffULL, id + 1, id - 1, id + (1ULL << 32),
+		id - (1ULL << 32), id | 0xffffffffULL, 1ULL << 63, TW_POISON64,
+	};
+
+	for (i = 0; i < (int)ARRAY_SIZE(strangers); i++)
+		/* The live one may have a small id itself. */
+		if (strangers[i] != id)
+			expect_enoent(_metadata, self->fd, strangers[i]);
+	for (i = 0; i < 64; i++)
+		expect_enoent(_metadata, self->fd, id ^ 1ULL << i);
+	EXPECT_UNCHANGED(self->fd, &before);
 }
 
 /* ---- beside the reuse ---------------------------------------------------- */
 
-static struct {
-	int fd;
-	_Atomic __u64 id[STALE];	/* a ring of what has ended */
-	_Atomic __u64 nr;
-	_Atomic __u64 tried;
-	_Atomic bool stop;
-	_Atomic int bad;		/* the line of what went wrong first */
-} ended;
+enum { CANCELLED, REARMED, QUERIED };
+
+static struct tw_outcome outcomes[] = {
+	[CANCELLED]	= TW_OUTCOME("CANCEL of a place that is in use again", TW_A_FEW),
+	[REARMED]	= TW_OUTCOME("REARM of one", TW_A_FEW),
+	[QUERIED]	= TW_OUTCOME("QUERY of one", TW_A_FEW),
+};
 
 #define CHECK(condition) do {						\
 	int __none = 0;							\
@@ -130,14 +208,12 @@ static struct {
 		atomic_compare_exchange_strong(&ended.bad, &__none, __LINE__); \
 } while (0)
 
-static void note_ended(__u64 id)
+static _Atomic __u64 *last_of(__u64 id)
 {
-	__u64 nr = ended.nr;
-
-	ended.id[nr % STALE] = id;
-	ended.nr = nr + 1;
+	return &ended.of_place[id % MOST_PLACES];
 }
 
+/* With the id that had the place before the timeout that was armed last. */
 static void *hammer(void *arg)
 {
 	struct twheel_status row;
@@ -145,21 +221,23 @@ static void *hammer(void *arg)
 
 	(void)arg;
 	while (!ended.stop) {
-		__u64 nr = ended.nr;
-		__u64 id;
+		__u64 live = ended.live;
+		__u64 id = *last_of(live);
+		int call = tw_random(&seed) % 3;
 
-		if (!nr)
+		if (!id)
 			continue;
-		/* Mostly the latest: its place is the next to be used. */
-		id = ended.id[(nr - 1 - tw_random(&seed) % (nr < 8 ? nr : 8)) % STALE];
-		switch (tw_random(&seed) % 3) {
-		case 0:
+		/* They are the same if that one has ended, too. */
+		if (id != live)
+			tw_saw(&outcomes[call], 1);
+		switch (call) {
+		case CANCELLED:
 			CHECK(tw_cancel1(ended.fd, id) == -ENOENT);
 			break;
-		case 1:
+		case REARMED:
 			CHECK(tw_rearm1(ended.fd, id, 0, 0, 0) == -ENOENT);
 			break;
-		case 2:
+		case QUERIED:
 			CHECK(tw_query1(ended.fd, id, &row) == -ENOENT);
 			break;
 		}
@@ -168,42 +246,28 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-/* One timeout after the other ends by cancel, and its place is used again. */
-static void end_by_cancel(struct __test_metadata *_metadata, int fd)
-{
-	__u64 id;
-
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
-	note_ended(id);
-}
-
-static void end_by_read(struct __test_metadata *_metadata, int fd)
-{
-	struct twheel_event event;
-	__u64 id;
-
-	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
-	ASSERT_EQ(0, tw_advance(fd, 0));
-	ASSERT_ONE_EVENT(fd, &event, id);
-	note_ended(id);
-}
-
 static void hammer_while(struct __test_metadata *_metadata, int fd,
-			 void (*end_one)(struct __test_metadata *, int))
+			 __u64 (*end_one)(struct __test_metadata *, int))
 {
-	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + tw_setting("TW_RACE_SECONDS", 2) * TW_SEC;
+	struct tw_race race = TW_RACE(outcomes, tw_race_seconds());
 	pthread_t thread;
+	int i;
 
 	ended.fd = fd;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, hammer, NULL));
-	while (tw_now(CLOCK_MONOTONIC) < end_ns)
-		end_one(_metadata, fd);
+	while (tw_race_goes_on(&race)) {
+		for (i = 0; i < 100; i++) {
+			__u64 id = end_one(_metadata, fd);
+
+			*last_of(id) = id;
+		}
+	}
 	ended.stop = true;
 	pthread_join(thread, NULL);
-	TH_LOG("%llu stale ids tried beside %llu timeouts", ended.tried, ended.nr);
+	TH_LOG("%llu stale ids tried", ended.tried);
 	EXPECT_EQ(0, ended.bad)
 		TH_LOG("a thread found line %d not true", ended.bad);
+	EXPECT_RACE(&race);
 }
 
 TEST_F_TIMEOUT(stale, ids_hammered_beside_arm_and_cancel_touch_nobody, 100)
