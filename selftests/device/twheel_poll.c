@@ -155,19 +155,6 @@ TEST_F(poll, a_periodic_event_that_was_read_frees_no_place)
 	EXPECT_EQ(0, tw_poll(self->fd, ALL, 0));
 }
 
-TEST_F(poll, after_drain_says_hup_for_ever_and_never_out)
-{
-	struct twheel_event event;
-
-	arm_some(_metadata, self->fd, self->ids, 1);
-	ASSERT_EQ(0, tw_drain(self->fd));
-	EXPECT_EQ(POLLIN | POLLHUP, tw_poll(self->fd, ALL, 0));
-	ASSERT_ONE_EVENT(self->fd, &event, self->ids[0]);
-	EXPECT_EQ(POLLHUP, tw_poll(self->fd, ALL, 0));
-	ASSERT_EQ(0, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(POLLHUP, tw_poll(self->fd, ALL, 0));
-}
-
 TEST_F(poll, hup_comes_without_being_asked_for)
 {
 	ASSERT_EQ(0, tw_drain(self->fd));
@@ -267,13 +254,6 @@ TEST_F_TIMEOUT(poll, advance_wakes_a_sleeping_poller, 60)
 	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
 	EXPECT_EQ(POLLIN, poller_join());
-}
-
-TEST_F_TIMEOUT(poll, drain_wakes_a_sleeping_poller, 60)
-{
-	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
-	ASSERT_EQ(0, tw_drain(self->fd));
-	EXPECT_EQ(POLLHUP, poller_join());
 }
 
 TEST_F_TIMEOUT(poll, drain_wakes_a_poller_that_sleeps_for_out, 60)

@@ -150,14 +150,6 @@ TEST_F_TIMEOUT(blocking_read, on_a_real_clock_is_never_early, 60)
 	close(fd);
 }
 
-TEST_F_TIMEOUT(blocking_read, is_woken_by_drain_and_says_0, 60)
-{
-	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
-	ASSERT_EQ(0, tw_drain(self->fd));
-	ASSERT_EQ(0, reader_join(&readers[0]));
-	EXPECT_EQ(0, readers[0].ret);
-}
-
 TEST_F_TIMEOUT(blocking_read, goes_on_after_a_signal_with_sa_restart, 60)
 {
 	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
