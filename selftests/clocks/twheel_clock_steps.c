@@ -2,11 +2,13 @@
 /*
  * Steps of the realtime clock: forwards they expire what is now due, backwards
  * they expire nothing twice and nothing early, and the other clocks do not
- * care.  Needs a machine that may have a wrong time for a while, and
- * CAP_SYS_TIME; the time is put right again after each test.
+ * care.  With it other changes of the machine's time: of its speed, its source, and
+ * the end of 32 bits of seconds.  Needs a machine that may have a wrong time for a
+ * while, and CAP_SYS_TIME; the time is put right again after each test.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
+#include <pthread.h>
 #include <sys/timex.h>
 
 FIXTURE(realtime_step) {
@@ -220,6 +222,231 @@ TEST_F(realtime_step, many_steps_lose_nothing_and_fire_nothing_twice)
 	}
 	EXPECT_NO_EVENT(self->fd);
 	EXPECT_ACCOUNTS(self->fd);
+}
+
+/* ---- beside changes of its kind --------------------------------------------- */
+enum { WAS_PENDING, WAS_UNREAD, STEPPED };
+
+static struct tw_outcome outcomes[] = {
+	[WAS_PENDING]	= TW_OUTCOME("re-armed while pending", TW_A_FEW),
+	[WAS_UNREAD]	= TW_OUTCOME("re-armed while unread", TW_A_FEW),
+	[STEPPED]	= TW_OUTCOME("steps of the clock", TW_A_FEW),
+};
+
+static struct contest {
+	int fd;
+	__u64 id;
+	_Atomic bool stop;
+	_Atomic int bad;
+} contest;
+
+/* What a REARM may be like; each is right for a REALTIME clock. */
+static const struct {
+	__u32 flags;
+	__u64 expires_ns;
+	__u64 interval_ns;
+} kinds[] = {
+	{ 0, TW_HOUR, 0 },
+	{ TWHEEL_ARM_ABSOLUTE, TWHEEL_TIME_NEVER, 0 },
+	{ 0, 0, 0 },
+	{ 0, TW_MS, TW_MS },
+	{ TWHEEL_ARM_FIXED_DELAY, 0, TW_HOUR },
+	{ TWHEEL_ARM_ABSOLUTE, 1, TW_DAY },
+};
+
+static void *change_kind(void *arg)
+{
+	__u64 seed = (uintptr_t)arg;
+
+	while (!contest.stop) {
+		int i = tw_random(&seed) % ARRAY_SIZE(kinds);
+		int ret = tw_rearm1(contest.fd, contest.id, kinds[i].flags, kinds[i].expires_ns,
+				    kinds[i].interval_ns);
+
+		/* Nobody reads, so it never ends. */
+		if (ret == TWHEEL_WAS_PENDING)
+			tw_saw(&outcomes[WAS_PENDING], 1);
+		else if (ret == TWHEEL_WAS_UNREAD)
+			tw_saw(&outcomes[WAS_UNREAD], 1);
+		else
+			contest.bad = ret;
+	}
+	return NULL;
+}
+
+/*
+ * As timerfd was not (CVE-2017-10661): what it is, and what the clock's steps mean to
+ * it, is changed by two at a time while a third one steps the clock.
+ */
+TEST(changes_of_kind_against_each_other_and_the_clock_leave_one_timeout)
+{
+	__u64 offset_ns = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
+	struct tw_race race = TW_RACE(outcomes, 1);
+	struct twheel_info info;
+	pthread_t thread[2];
+	__u64 now_ns;
+	int i;
+
+	contest.fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, contest.fd);
+	ASSERT_EQ(0, tw_setup(contest.fd, TWHEEL_CLOCK_REALTIME, TW_MS, 0));
+	ASSERT_EQ(0, tw_arm_in(contest.fd, TW_HOUR, &contest.id));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, change_kind, (void *)(i + 1L)));
+	while (tw_race_goes_on(&race)) {
+		now_ns = tw_now(CLOCK_MONOTONIC) + offset_ns;
+		tw_saw(&outcomes[STEPPED], !set_realtime(now_ns + race.rounds % 2 * TW_DAY));
+		tw_sleep(TW_MS);
+	}
+	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + offset_ns));
+	contest.stop = true;
+	for (i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+
+	EXPECT_EQ(0, (int)contest.bad);
+	EXPECT_ACCOUNTS(contest.fd);
+	ASSERT_EQ(0, tw_info(contest.fd, &info));
+	EXPECT_EQ(1, info.live);
+	EXPECT_EQ(outcomes[WAS_PENDING].count + outcomes[WAS_UNREAD].count, info.rearmed);
+	EXPECT_RACE(&race);
+	/* It still does what it is told. */
+	ASSERT_LT(0, tw_rearm1(contest.fd, contest.id, 0, TW_MS, 0));
+	EXPECT_EQ(POLLIN, tw_poll(contest.fd, POLLIN, TW_PATIENCE_MS));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(contest.fd, contest.id));
+	EXPECT_EQ(0, tw_poll(contest.fd, POLLIN, 20));
+	close(contest.fd);
+}
+
+/* ---- other changes of the machine's time ----------------------------------- */
+
+#define SOURCES	"/sys/devices/system/clocksource/clocksource0/"
+
+/* The machine's time is changed, and put right again after each test. */
+FIXTURE(clocks) {
+	__u64 offset_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	char source[32];
+};
+
+static ssize_t read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[len < 0 ? 0 : len] = '\0';
+	return len;
+}
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : write(fd, text, strlen(text));
+
+	if (fd >= 0)
+		close(fd);
+	return len < 0 ? -errno : 0;
+}
+
+static int set_skew(long ppm)
+{
+	struct timex timex = { .modes = ADJ_FREQUENCY, .freq = ppm << 16 };
+
+	return adjtimex(&timex);
+}
+
+FIXTURE_SETUP(clocks)
+{
+	self->offset_ns = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
+	read_text(SOURCES "current_clocksource", self->source, sizeof(self->source));
+}
+
+/* In the parent, which is there also when an assertion has ended the test. */
+FIXTURE_TEARDOWN_PARENT(clocks)
+{
+	EXPECT_LE(0, set_skew(0));
+	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
+	write_text(SOURCES "current_clocksource", self->source);
+}
+
+static const struct {
+	__u32 clock;
+	clockid_t clockid;
+} clocks[] = {
+	{ TWHEEL_CLOCK_MONOTONIC, CLOCK_MONOTONIC }, { TWHEEL_CLOCK_BOOTTIME, CLOCK_BOOTTIME },
+	{ TWHEEL_CLOCK_REALTIME, CLOCK_REALTIME }, { TWHEEL_CLOCK_TAI, CLOCK_TAI },
+};
+
+/* Timeouts up to 100 ms ahead come on each clock, and by that clock. */
+static void expect_on_no_clock_early(struct __test_metadata *_metadata)
+{
+	struct twheel_event event;
+	int i, j;
+	__u64 id;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		int fd = tw_open(O_NONBLOCK);
+
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_setup(fd, clocks[i].clock, TW_MS, 0));
+		for (j = 1; j <= 10; j++)
+			ASSERT_EQ(0, tw_arm_in(fd, j * 5 * TW_MS, &id));
+		for (j = 1; j <= 10; j++) {
+			ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
+			EXPECT_LE(event.deadline_ns, event.fired_ns);
+			EXPECT_LE(event.deadline_ns, tw_now(clocks[i].clockid));
+		}
+		EXPECT_ACCOUNTS(fd);
+		close(fd);
+	}
+}
+
+/* 500 ppm is as far as it goes. */
+TEST_F(clocks, no_skew_of_the_clock_makes_it_early)
+{
+	ASSERT_LE(0, set_skew(500));
+	expect_on_no_clock_early(_metadata);
+	ASSERT_LE(0, set_skew(-500));
+	expect_on_no_clock_early(_metadata);
+}
+
+TEST_F(clocks, no_change_of_the_clock_source_makes_it_early)
+{
+	char sources[256], *source, *rest = sources;
+	int nr = 0;
+
+	/* Each name is followed by a blank. */
+	if (read_text(SOURCES "available_clocksource", sources, sizeof(sources)) < 0 ||
+	    strchr(sources, ' ') == strrchr(sources, ' '))
+		SKIP(return, "this machine has no two clock sources");
+	while ((source = strtok_r(rest, "\n ", &rest))) {
+		ASSERT_EQ(0, write_text(SOURCES "current_clocksource", source));
+		expect_on_no_clock_early(_metadata);
+		nr++;
+	}
+	EXPECT_LT(1, nr);
+}
+
+TEST_F(clocks, the_end_of_32_bits_of_seconds_is_a_second_as_any_other)
+{
+	const __u64 end_ns = (1ULL << 31) * TW_SEC;
+	int i, fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_REALTIME, TW_MS, 0));
+	ASSERT_EQ(0, set_realtime(end_ns - 100 * TW_MS));
+	for (i = -5; i <= 5; i++)
+		ASSERT_EQ(0, tw_arm_at(fd, end_ns + i * 10 * TW_MS, &id));
+	for (i = -5; i <= 5; i++) {
+		ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
+		EXPECT_EQ(end_ns + i * 10 * TW_MS, event.deadline_ns);
+		EXPECT_LE(event.deadline_ns, event.fired_ns);
+		EXPECT_LE(event.fired_ns, tw_now(CLOCK_REALTIME));
+	}
+	EXPECT_NO_EVENT(fd);
+	close(fd);
 }
 
 TEST_HARNESS_MAIN

@@ -212,6 +212,28 @@ TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
+/* A sum that does not fit is the end of time. */
+TEST_F(clock, longest_delays_overflow_into_the_end_of_time)
+{
+	const __u64 delays_ns[] = {
+		~0ULL, TWHEEL_TIME_NEVER + 1, TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - TW_SEC,
+		/* As when milliseconds were multiplied. */
+		(__u64)TWHEEL_TIME_NEVER * 1000000,
+	};
+	__u64 ids[ARRAY_SIZE(delays_ns)];
+	struct twheel_status status;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(delays_ns); i++)
+		ASSERT_EQ(0, tw_arm_in(self->fd, delays_ns[i], &ids[i]));
+	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 200));
+	for (i = 0; i < ARRAY_SIZE(delays_ns); i++) {
+		ASSERT_EQ(0, tw_query1(self->fd, ids[i], &status));
+		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
+		EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+	}
+}
+
 /* ---- without SETUP ------------------------------------------------------- */
 
 FIXTURE(no_setup) {

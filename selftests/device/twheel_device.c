@@ -140,4 +140,38 @@ TEST(info_tells_what_the_parameters_say)
 	close(fd);
 }
 
+TEST(a_wheel_has_the_flags_it_was_opened_with)
+{
+	const int flags[] = { 0, O_CLOEXEC, O_NONBLOCK, O_CLOEXEC | O_NONBLOCK };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		int fd = tw_open(flags[i]);
+
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(O_RDWR | (flags[i] & O_NONBLOCK),
+			  fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK));
+		EXPECT_EQ(flags[i] & O_CLOEXEC ? FD_CLOEXEC : 0, fcntl(fd, F_GETFD));
+		close(fd);
+	}
+}
+
+TEST(writing_says_einval_and_changes_nothing)
+{
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	struct twheel_arm arm = { .expires_ns = TW_MS };
+	struct tw_snapshot before;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_snapshot(fd, &before));
+	EXPECT_EQ(-1, write(fd, &arm, sizeof(arm)));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, write(fd, &arm, 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_UNCHANGED(fd, &before);
+	close(fd);
+}
+
 TEST_HARNESS_MAIN

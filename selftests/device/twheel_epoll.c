@@ -4,7 +4,7 @@
  * with new expirations and with nothing else, and nobody is left asleep while
  * an event is unread.
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -255,29 +255,31 @@ TEST_F(epoll, oneshot_enabled_again_reports_what_is_unread)
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
-/* ---- nested -------------------------------------------------------------- */
+/* ---- two wheels ---------------------------------------------------------- */
 
-TEST_F(epoll, an_epoll_within_an_epoll_hears_of_it)
+TEST_F(epoll, two_wheels_in_one_are_both_reported)
 {
-	struct twheel_event event;
-	int outer = epoll_create1(EPOLL_CLOEXEC);
+	const __u32 watched[] = { EPOLLIN, EPOLLIN | EPOLLET };
+	int i, fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	struct epoll_event events[3];
+	__u64 now_ns = 0;
 
-	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
-	ASSERT_EQ(0, watch(outer, self->ep, EPOLLIN));
-	EXPECT_EQ(0, said(outer, 0));
-	EXPIRE(1);
-	EXPECT_EQ(EPOLLIN, said(outer, 0));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	EXPECT_EQ(0, said(outer, 0));
-	close(outer);
-}
+	ASSERT_LE(0, fd);
+	for (i = 0; i < (int)ARRAY_SIZE(watched); i++) {
+		int ep = epoll_create1(EPOLL_CLOEXEC);
 
-TEST_F(epoll, poll_of_an_epoll_hears_of_it)
-{
-	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
-	EXPECT_EQ(0, tw_poll(self->ep, POLLIN, 0));
-	EXPIRE(1);
-	EXPECT_EQ(POLLIN, tw_poll(self->ep, POLLIN, 0));
+		ASSERT_EQ(0, watch(ep, self->fd, watched[i]));
+		ASSERT_EQ(0, watch(ep, fd, watched[i]));
+		if (!i) {
+			EXPECT_EQ(0, epoll_wait(ep, events, 3, 0));
+			EXPIRE(1);
+			expire(_metadata, fd, &now_ns, 1);
+		}
+		EXPECT_EQ(2, epoll_wait(ep, events, 3, 0));
+		EXPECT_EQ(watched[i] & EPOLLET ? 0 : 2, epoll_wait(ep, events, 3, 0));
+		close(ep);
+	}
+	close(fd);
 }
 
 /* ---- several threads ----------------------------------------------------- */
@@ -444,6 +446,7 @@ struct sleeper {
 	int ep;
 	int said;
 	_Atomic pid_t tid;
+	_Atomic bool woken;
 };
 
 static struct sleeper sleepers[THREADS];
@@ -454,6 +457,7 @@ static void *sleeper_run(void *arg)
 
 	s->tid = syscall(SYS_gettid);
 	s->said = said(s->ep, TW_PATIENCE_MS);
+	s->woken = true;
 	return NULL;
 }
 
@@ -476,18 +480,6 @@ static int sleeper_join(struct sleeper *s)
 {
 	pthread_join(s->thread, NULL);
 	return s->said;
-}
-
-TEST_F_TIMEOUT(epoll, a_sleeper_in_a_nested_epoll_is_woken, 60)
-{
-	int outer = epoll_create1(EPOLL_CLOEXEC);
-
-	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
-	ASSERT_EQ(0, watch(outer, self->ep, EPOLLIN));
-	ASSERT_EQ(0, sleeper_start(&sleepers[0], outer));
-	EXPIRE(1);
-	EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[0]));
-	close(outer);
 }
 
 /* All of them, each in an epoll of its own. */
@@ -534,6 +526,327 @@ TEST_F_TIMEOUT(epoll, drain_with_events_left_wakes_all_exclusive_sleepers, 60)
 	ASSERT_EQ(0, tw_drain(self->fd));
 	for (i = 0; i < THREADS; i++)
 		EXPECT_EQ(EPOLLIN | EPOLLHUP, sleeper_join(&sleepers[i]));
+}
+
+/* ---- two sleepers, and an epoll within an epoll ---------------------------- */
+
+/* How many of the first two sleepers are woken, where so many are to be. */
+static int nr_woken(int wanted)
+{
+	int tries;
+
+	for (tries = 0; tries < TW_PATIENCE_MS; tries++) {
+		if (sleepers[0].woken + sleepers[1].woken >= wanted)
+			break;
+		tw_sleep(TW_MS);
+	}
+	/* Who is woken in vain would be by now. */
+	if (wanted < 2)
+		tw_sleep(50 * TW_MS);
+	return sleepers[0].woken + sleepers[1].woken;
+}
+
+FIXTURE(nest) {
+	int fd;
+	int inner;		/* watches the wheel */
+	int outer;		/* watches inner */
+	__u64 now_ns;
+};
+
+FIXTURE_VARIANT(nest) {
+	__u32 of_wheel;
+	__u32 of_inner;
+};
+
+FIXTURE_VARIANT_ADD(nest, level_of_level) { .of_wheel = EPOLLIN, .of_inner = EPOLLIN };
+FIXTURE_VARIANT_ADD(nest, level_of_edge) { .of_wheel = EPOLLIN | EPOLLET, .of_inner = EPOLLIN };
+FIXTURE_VARIANT_ADD(nest, edge_of_level) { .of_wheel = EPOLLIN, .of_inner = EPOLLIN | EPOLLET };
+FIXTURE_VARIANT_ADD(nest, edge_of_edge) {
+	.of_wheel = EPOLLIN | EPOLLET, .of_inner = EPOLLIN | EPOLLET,
+};
+
+FIXTURE_SETUP(nest)
+{
+	self->fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, self->fd);
+	self->inner = epoll_create1(EPOLL_CLOEXEC);
+	self->outer = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_EQ(0, watch(self->inner, self->fd, variant->of_wheel));
+	ASSERT_EQ(0, watch(self->outer, self->inner, variant->of_inner));
+}
+
+FIXTURE_TEARDOWN(nest)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->outer);
+	close(self->inner);
+	close(self->fd);
+}
+
+TEST_F(nest, reports_an_event_as_often_as_its_triggers_say)
+{
+	bool again = !(variant->of_inner & EPOLLET);
+	struct twheel_event event;
+
+	EXPECT_EQ(0, tw_poll(self->outer, POLLIN, 0));
+	EXPECT_EQ(0, said(self->outer, 0));
+	EXPIRE(1);
+	EXPECT_EQ(POLLIN, tw_poll(self->outer, POLLIN, 0));
+	EXPECT_EQ(EPOLLIN, said(self->outer, 0));
+	EXPECT_EQ(again ? POLLIN : 0, tw_poll(self->outer, POLLIN, 0));
+	EXPECT_EQ(again ? EPOLLIN : 0, said(self->outer, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, said(self->outer, 0));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, said(self->outer, 0));
+}
+
+TEST_F_TIMEOUT(nest, wakes_both_sleepers_by_level_and_one_by_edge, 60)
+{
+	int i, wanted = variant->of_inner & EPOLLET ? 1 : 2;
+
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, sleeper_start(&sleepers[i], self->outer));
+	EXPIRE(1);
+	EXPECT_EQ(wanted, nr_woken(wanted));
+	/* For whoever still sleeps. */
+	EXPIRE(1);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
+}
+
+/* Who waits within may take what the other one was woken for, where that is an edge. */
+TEST_F_TIMEOUT(nest, wakes_who_waits_within, 60)
+{
+	ASSERT_EQ(0, sleeper_start(&sleepers[0], self->outer));
+	ASSERT_EQ(0, sleeper_start(&sleepers[1], self->inner));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[1]));
+	if (!(variant->of_wheel & EPOLLET))
+		EXPECT_EQ(2, nr_woken(2));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[0]));
+}
+
+TEST_F_TIMEOUT(epoll, wakes_both_of_its_sleepers_by_level, 60)
+{
+	int i;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, sleeper_start(&sleepers[i], self->ep));
+	EXPIRE(1);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
+}
+
+TEST_F_TIMEOUT(epoll, wakes_one_of_its_sleepers_by_edge, 60)
+{
+	int i;
+
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, sleeper_start(&sleepers[i], self->ep));
+	EXPIRE(1);
+	EXPECT_EQ(1, nr_woken(1));
+	EXPIRE(1);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
+}
+
+/* ---- races on a real clock ------------------------------------------------- */
+
+/* A wheel that is watched for edges. */
+FIXTURE(real_clock) {
+	int fd;
+	int ep;
+};
+
+FIXTURE_SETUP(real_clock)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	self->ep = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_LE(0, self->ep);
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
+}
+
+FIXTURE_TEARDOWN(real_clock)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->ep);
+	close(self->fd);
+}
+
+#define CHANGES		2000
+
+static struct change {
+	int ep;
+	int fd;
+	_Atomic bool wanted;
+	_Atomic bool stop;
+} change;
+
+static void *change_interest(void *arg)
+{
+	struct change *c = arg;
+	struct epoll_event event = { .events = EPOLLIN | EPOLLERR | EPOLLET };
+
+	while (!c->stop) {
+		if (c->wanted) {
+			epoll_ctl(c->ep, EPOLL_CTL_MOD, c->fd, &event);
+			c->wanted = false;
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* Kernel bug 205933: what is unread makes an edge each time */
+TEST_F_TIMEOUT(real_clock, an_edge_made_by_a_change_of_interest_is_never_lost, 60)
+{
+	struct epoll_event event;
+	pthread_t thread;
+	int i, nr = 1;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(1, epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS));
+	change.ep = self->ep;
+	change.fd = self->fd;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_interest, &change));
+	for (i = 0; i < CHANGES && nr == 1; i++) {
+		while (change.wanted)
+			sched_yield();
+		change.wanted = true;
+		nr = epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS);
+	}
+	EXPECT_EQ(CHANGES, i);
+	EXPECT_EQ(1, nr);
+	change.stop = true;
+	pthread_join(thread, NULL);
+}
+
+#define SLEEPERS	10
+#define ROUNDS		40
+
+static struct {
+	bool stop;
+	pthread_barrier_t begin;
+	pthread_barrier_t end;
+	_Atomic int bad;
+} many;
+
+static void *many_run(void *arg)
+{
+	int ep = *(const int *)arg;
+	struct twheel_event event;
+	struct epoll_event ready;
+
+	for (;;) {
+		pthread_barrier_wait(&many.begin);
+		if (many.stop)
+			return NULL;
+		if (epoll_wait(ep, &ready, 1, TW_PATIENCE_MS) != 1 ||
+		    tw_read(ready.data.fd, &event, 1) != 1)
+			many.bad++;
+		pthread_barrier_wait(&many.end);
+	}
+}
+
+/* As many edges as sleepers, all at one tick, from several kthreads */
+TEST_F_TIMEOUT(real_clock, each_of_ten_sleepers_gets_one_of_ten_wheels, 90)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	pthread_t thread[SLEEPERS];
+	int i, round, fd[SLEEPERS];
+	__u64 id, deadline_ns;
+
+	pthread_barrier_init(&many.begin, NULL, SLEEPERS + 1);
+	pthread_barrier_init(&many.end, NULL, SLEEPERS + 1);
+	for (i = 0; i < SLEEPERS; i++) {
+		fd[i] = tw_open(O_NONBLOCK);
+		ASSERT_LE(0, fd[i]);
+		event.data.fd = fd[i];
+		ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, fd[i], &event));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, many_run, &self->ep));
+	}
+	for (round = 0; round < ROUNDS && !many.bad; round++) {
+		pthread_barrier_wait(&many.begin);
+		deadline_ns = tw_now(CLOCK_MONOTONIC) + 5 * TW_MS;
+		for (i = 0; i < SLEEPERS; i++)
+			EXPECT_EQ(0, tw_arm_at(fd[i], deadline_ns, &id));
+		pthread_barrier_wait(&many.end);
+		EXPECT_EQ(0, (int)many.bad)
+			TH_LOG("round %d", round);
+	}
+	many.stop = true;
+	pthread_barrier_wait(&many.begin);
+	for (i = 0; i < SLEEPERS; i++) {
+		pthread_join(thread[i], NULL);
+		EXPECT_ACCOUNTS(fd[i]);
+		close(fd[i]);
+	}
+}
+
+enum { WOKEN, GAVE_UP };
+
+static struct tw_outcome short_waits[] = {
+	[WOKEN]		= TW_OUTCOME("the shorter wait was woken", TW_A_FEW),
+	[GAVE_UP]	= TW_OUTCOME("the shorter wait gave up", TW_A_FEW),
+};
+
+static struct {
+	int fd;
+	int ep;
+	struct tw_meeting start;
+} brief;
+
+static void *wait_briefly(void *arg)
+{
+	struct epoll_event event;
+	bool woken;
+	__u64 id;
+
+	(void)arg;
+	tw_meet(&brief.start, 2);
+	tw_sleep(TW_MS / 2);
+	woken = epoll_wait(brief.ep, &event, 1, 11) == 1;
+	tw_saw(&short_waits[woken ? WOKEN : GAVE_UP], 1);
+	/* Then there is to be something for the other one, too. */
+	if (woken)
+		tw_arm_in(brief.fd, 0, &id);
+	return NULL;
+}
+
+/*
+ * What comes as one of two gives up is not lost to the other one.  It comes at any
+ * time around the end of the shorter wait, which begins last and so is the first that
+ * epoll wakes.
+ */
+TEST_F_TIMEOUT(real_clock, an_expiry_at_the_end_of_a_wait_wakes_somebody, 90)
+{
+	struct tw_race race = TW_RACE(short_waits, 0);
+	struct twheel_event events[4];
+	struct epoll_event event;
+	pthread_t thread;
+	__u64 id;
+
+	brief.fd = self->fd;
+	brief.ep = self->ep;
+	race.usual_rounds = 100;
+	while (tw_race_goes_on(&race)) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_briefly, NULL));
+		tw_meet(&brief.start, 2);
+		ASSERT_EQ(0, tw_arm_in(self->fd, 9 * TW_MS + race.rounds % 20 * 200 * TW_US, &id));
+		ASSERT_EQ(1, epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS))
+			TH_LOG("round %u", race.rounds);
+		pthread_join(thread, NULL);
+		/* The other one's, if it was woken only after us. */
+		while (tw_poll(self->fd, POLLIN, 2) == POLLIN)
+			ASSERT_LT(0, tw_read(self->fd, events, 4));
+	}
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN

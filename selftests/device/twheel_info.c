@@ -3,7 +3,9 @@
  * INFO: what it tells of a wheel, above all its next expiry and its greatest
  * lateness.  (That its counters agree is checked at the end of nearly every test.)
  */
-#include "twheel_test.h"
+#include "twheel_outcomes.h"
+
+#include <pthread.h>
 
 FIXTURE(info) {
 	int fd;
@@ -226,6 +228,81 @@ TEST_F(next_expiry, is_exact_as_time_passes)
 		left -= nr;
 	}
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+}
+
+/* ---- before several threads ------------------------------------------------ */
+
+static struct tw_outcome overtaken[] = {
+	TW_OUTCOME("another thread was told the time meanwhile", TW_A_FEW),
+};
+
+static struct {
+	int fd;
+	_Atomic __u64 latest_ns;
+	_Atomic bool stop;
+	_Atomic int backwards;
+} shown;
+
+static void *look_at_time(void *arg)
+{
+	(void)arg;
+	while (!shown.stop) {
+		__u64 before_ns = shown.latest_ns, latest_ns;
+		struct twheel_info info;
+
+		tw_info(shown.fd, &info);
+		if (info.now_ns < before_ns)
+			shown.backwards++;
+		latest_ns = shown.latest_ns;
+		tw_saw(&overtaken[0], latest_ns != before_ns);
+		while (latest_ns < info.now_ns &&
+		       !atomic_compare_exchange_weak(&shown.latest_ns, &latest_ns, info.now_ns))
+			;
+	}
+	return NULL;
+}
+
+FIXTURE(time) {
+};
+
+FIXTURE_VARIANT(time) {
+	bool virtual;
+};
+
+FIXTURE_VARIANT_ADD(time, monotonic) { .virtual = false };
+FIXTURE_VARIANT_ADD(time, virtual) { .virtual = true };
+
+FIXTURE_SETUP(time)
+{
+	shown.fd = variant->virtual ? tw_virtual(O_NONBLOCK, TW_MS) : tw_open(O_NONBLOCK);
+	ASSERT_LE(0, shown.fd);
+}
+
+FIXTURE_TEARDOWN(time)
+{
+	close(shown.fd);
+}
+
+TEST_F_TIMEOUT(time, never_goes_back_before_several_threads, 60)
+{
+	struct tw_race race = TW_RACE(overtaken, 0);
+	pthread_t thread[3];
+	int i;
+
+	race.usual_rounds = 100;
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, look_at_time, NULL));
+	while (tw_race_goes_on(&race)) {
+		if (variant->virtual)
+			tw_advance(shown.fd, race.rounds * TW_MS);
+		tw_sleep(TW_MS);
+	}
+	shown.stop = true;
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(0, (int)shown.backwards);
+	EXPECT_LT(0, (__u64)shown.latest_ns);
+	EXPECT_RACE(&race);
 }
 
 TEST_HARNESS_MAIN

@@ -150,4 +150,42 @@ TEST_F(query, looking_changes_nothing)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
+/* ---- on a real clock ------------------------------------------------------ */
+
+#define PERIOD_NS	(10 * TW_MS)
+
+static __u64 left_at(__u64 now_ns, __u64 deadline_ns)
+{
+	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+}
+
+/* Nobody reads, and it goes on. */
+TEST(what_is_left_of_a_period_shrinks_and_begins_anew)
+{
+	__u64 id, first_ns, end_ns, before_ns, after_ns, previous_ns = PERIOD_NS;
+	int begun = 0, fd = tw_open(O_NONBLOCK);
+	struct twheel_status status;
+
+	ASSERT_LE(0, fd);
+	first_ns = tw_now(CLOCK_MONOTONIC) + PERIOD_NS;
+	ASSERT_EQ(0, tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, first_ns, PERIOD_NS, 0, &id));
+	end_ns = first_ns + TW_PATIENCE_MS * TW_MS;
+	while (begun < 10 && tw_now(CLOCK_MONOTONIC) < end_ns) {
+		before_ns = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(0, tw_query1(fd, id, &status));
+		after_ns = tw_now(CLOCK_MONOTONIC);
+		ASSERT_EQ(PERIOD_NS, status.interval_ns);
+		/* Down to 0, while the deadline has passed and its edge has not. */
+		ASSERT_GE(left_at(before_ns, status.deadline_ns), status.left_ns);
+		ASSERT_LE(left_at(after_ns, status.deadline_ns), status.left_ns);
+		ASSERT_EQ(0, (status.deadline_ns - first_ns) % PERIOD_NS);
+		/* One deadline is waited for; those before it are in the count. */
+		ASSERT_EQ(status.count, (status.deadline_ns - first_ns) / PERIOD_NS);
+		begun += status.left_ns > previous_ns;
+		previous_ns = status.left_ns;
+	}
+	EXPECT_EQ(10, begun);
+	close(fd);
+}
+
 TEST_HARNESS_MAIN

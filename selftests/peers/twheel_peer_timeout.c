@@ -2,22 +2,8 @@
 /*
  * What wahern/timeout's test-timeout.c checks of its wheel, asked of the device:
  * random timeouts and random steps of the clock against an array that is kept
- * sorted, and nothing cleverer than that.
- *
- *   there                        here
- *   check_randomized cfg1        near_ones
- *   check_randomized cfg2        relative_ones
- *   check_randomized cfg2b       relative_ones_of_which_the_rest_comes_at_the_end
- *   check_randomized cfg2c       relative_ones_closed_with_the_rest_pending
- *   check_randomized cfg3        far_ones
- *   check_randomized cfg3b       farther_ones
- *   check_randomized cfg4        ones_of_which_some_are_cancelled
- *   check_intervals icfg1-3      periods_of_primes and the two that follow it
- *   check_open_close             setup.c: reads_back_the_defaults_...
- *   check_misc                   versions of a library: INFO has features
- *   timeouts_check()             is inside the wheel; INFO is asked instead
- *
- * (Random calls of all kinds, in vectors, are in twheel_random.c.)
+ * sorted, and nothing cleverer than that.  (Random calls of all kinds, in vectors, and
+ * periods are in twheel_random.c.)
  *
  * All on the virtual clock.  Each run has a seed of its own, which it prints;
  * TW_SEED=number in the environment runs that one again.
@@ -340,116 +326,6 @@ TEST_F_TIMEOUT(check_randomized, what_comes_is_what_a_sorted_array_says, 120)
 		round_run(_metadata, plan);
 		round_end(_metadata, plan);
 	}
-}
-
-/* ---- periods ------------------------------------------------------------- */
-
-#define MAX_PERIODS	25
-
-struct periods {
-	int nr;
-	__u64 start;
-	__u64 end;
-	__u64 ticks[MAX_PERIODS];
-};
-
-static const struct periods primes = {
-	.nr = 25, .start = 50, .end = 1322,
-	.ticks = {
-		2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67,
-		71, 73, 79, 83, 89, 97,
-	},
-};
-
-static const struct periods divisors = {
-	.nr = 4, .start = 50, .end = 2800, .ticks = { 1, 7, 191, 1337 },
-};
-
-static const struct periods multiples = {
-	.nr = 10, .start = 49, .end = 2533,
-	.ticks = { 5, 10, 15, 20, 25, 30, 35, 40, 45, 50 },
-};
-
-FIXTURE(check_intervals) {
-	int fd;
-	__u64 fired[MAX_PERIODS];
-};
-
-FIXTURE_SETUP(check_intervals)
-{
-	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
-	ASSERT_LE(0, self->fd);
-}
-
-FIXTURE_TEARDOWN(check_intervals)
-{
-	EXPECT_ACCOUNTS(self->fd);
-	close(self->fd);
-}
-
-/* Reads what came at now: each of them is on time, and counts for itself. */
-static void expect_on_time(struct __test_metadata *_metadata, int fd, const struct periods *periods,
-			   __u64 *fired, __u64 now)
-{
-	struct twheel_event events[MAX_PERIODS + 1];
-	int i, nr = tw_read(fd, events, MAX_PERIODS + 1);
-
-	/* INFO said that one would expire here. */
-	ASSERT_LT(0, nr);
-	for (i = 0; i < nr; i++) {
-		ASSERT_GT(periods->nr, events[i].user_data);
-		EXPECT_EQ(0, (now - periods->start) % periods->ticks[events[i].user_data])
-			TH_LOG("at %llu, period %llu", now, periods->ticks[events[i].user_data]);
-		EXPECT_EQ(now * TW_MS, events[i].deadline_ns);
-		EXPECT_EQ(1, events[i].count);
-		fired[events[i].user_data]++;
-	}
-}
-
-/* From one expiry to the next, as INFO tells it. */
-static void run_periods(struct __test_metadata *_metadata, int fd, const struct periods *periods,
-			__u64 *fired)
-{
-	struct twheel_info info;
-	__u64 id;
-	int i;
-
-	ASSERT_EQ(0, tw_advance(fd, periods->start * TW_MS));
-	for (i = 0; i < periods->nr; i++) {
-		ASSERT_EQ(0, tw_arm1(fd, 0, periods->ticks[i] * TW_MS, periods->ticks[i] * TW_MS,
-				     i, &id));
-	}
-	for (;;) {
-		ASSERT_EQ(0, tw_info(fd, &info));
-		ASSERT_EQ(periods->nr, info.pending);
-		ASSERT_LT(info.now_ns, info.next_expiry_ns);
-		if (info.next_expiry_ns > periods->end * TW_MS)
-			break;
-		ASSERT_EQ(0, tw_advance(fd, info.next_expiry_ns));
-		expect_on_time(_metadata, fd, periods, fired, info.next_expiry_ns / TW_MS);
-	}
-	for (i = 0; i < periods->nr; i++) {
-		EXPECT_EQ((periods->end - periods->start) / periods->ticks[i], fired[i])
-			TH_LOG("period %llu", periods->ticks[i]);
-	}
-}
-
-/* check_intervals(), icfg1 */
-TEST_F_TIMEOUT(check_intervals, periods_of_primes_expire_as_often_as_they_divide_the_time, 60)
-{
-	run_periods(_metadata, self->fd, &primes, self->fired);
-}
-
-/* check_intervals(), icfg2, with the array it was meant for */
-TEST_F_TIMEOUT(check_intervals, periods_that_divide_each_other_meet_and_part, 60)
-{
-	run_periods(_metadata, self->fd, &divisors, self->fired);
-}
-
-/* check_intervals(), icfg3, with the array it was meant for */
-TEST_F_TIMEOUT(check_intervals, periods_with_a_common_divisor_keep_their_phase, 60)
-{
-	run_periods(_metadata, self->fd, &multiples, self->fired);
 }
 
 TEST_HARNESS_MAIN

@@ -98,3 +98,15 @@ fault_sites()
 			printf "%s", text
 		}' selftests/fault/twheel_fault_sites.c selftests/fault/twheel_fault_load_module.c)
 }
+
+# Each test that the document names is one: "      PROGRAM: TEST", see there.
+peers()
+{
+	local program test sources
+
+	while read -r program test; do
+		sources=(selftests/*/twheel_"${program%:}".c)
+		grep -qsE "^(TEST|TEST_F|TEST_F_TIMEOUT|RACE_OF|A_STORY|FIXTURE_VARIANT_ADD)\(([a-z_]+, )?${test}[,)]" \
+			"${sources[@]}" || echo "Documentation/peers.rst: no $program $test"
+	done < <(grep -E '^ {6}[a-z_]+: [a-z0-9_]+$' Documentation/peers.rst)
+}
