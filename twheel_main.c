@@ -37,7 +37,8 @@
  * Where to look
  * -------------
  *
- *   twheel_chardev.c     ioctl, read, poll, mmap: copies, and decides nothing
+ *   twheel_chardev.c     open, read, poll, mmap; what POLLIN, POLLOUT and POLLHUP mean
+ *   twheel_ioctl.c       the ioctls: copy vectors in and results out, and decide nothing
  *
  *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
  *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctls of /dev/twheel
+ *
+ * An ioctl checks the shape of its argument, copies it in, hands it to the engine in
+ * batches, and copies the results out.  It makes no decision about a timeout.
+ *
+ * Each batch is reported to the user first and committed second, see engine/look.h.  An
+ * entry that could not be reported is not done, and an entry whose timeout has changed in
+ * between is looked at again.  So a bad pointer, wherever in a vector, leaves nothing
+ * half done.
+ *
+ * Locks: none, and none is held while user memory is copied.
+ */
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+#include <linux/uaccess.h>
+
+#include "twheel.h"
+#include "twheel_ioctl.h"
+
+/* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
+static_assert(sizeof(struct twheel_setup) == 32);
+static_assert(offsetof(struct twheel_info, refresh_size) ==
+	      TWHEEL_INFO_SIZE_VER0);
+static_assert(sizeof(struct twheel_info) == 168);
+static_assert(sizeof(struct twheel_vector) == 32);
+static_assert(sizeof(struct twheel_arm) == 48);
+static_assert(sizeof(struct twheel_cancel) == 16);
+static_assert(sizeof(struct twheel_status) == 64);
+static_assert(sizeof(struct twheel_list) == 32);
+static_assert(sizeof(struct twheel_advance) == 16);
+static_assert(sizeof(struct twheel_event) == 40);
+
+/* Copying structures whose size the caller names */
+
+/*
+ * Copy a struct of the caller's @size in.  @known is the struct's size in this kernel,
+ * and the smallest that was ever published.
+ */
+static int struct_copy_in(void *to, size_t known, const void __user *from,
+			  u32 size)
+{
+	if (size < known)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(to, known, from, size);
+}
+
+/* Copy the argument of an ioctl in, whose first member is its size. */
+static int arg_copy_in(void *to, size_t known, const void __user *arg)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)arg))
+		return -EFAULT;
+	return struct_copy_in(to, known, arg, size);
+}
+
+/* Vectors */
+
+/* A batch of a vector's entries, whatever their kind, on the caller's stack. */
+union batch {
+	struct twheel_arm arm[TWHEEL_BATCH];
+	struct twheel_cancel cancel[TWHEEL_BATCH];
+	struct twheel_status status[TWHEEL_BATCH * 3 / 4];
+};
+
+/**
+ * struct vector_op - how the entries of one kind of vector are done; constant
+ * @entry_size: size of an entry, as this kernel knows it
+ * @result: offset of the result in an entry
+ * @id: offset of the id in an entry where ids only go out, 0 otherwise
+ * @batch_len: number of entries that fit into a union batch
+ * @batch: does a batch whose entries are in user memory at @user, @stride bytes each, and
+ *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
+ *	Returns the number of entries that were reported and done, which is 0 when the
+ *	first one faulted; or an errno when none was done and the others cannot be either.
+ */
+struct vector_op {
+	u32 entry_size;
+	u32 result;
+	u32 id;
+	u32 batch_len;
+	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
+		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
+};
+
+/* Whether a vector is well-formed: 0, -EINVAL or -E2BIG. */
+static __always_inline int vector_check(const struct twheel_vector *vector,
+					const struct vector_op *op)
+{
+	if (vector->flags || vector->reserved ||
+	    vector->entry_size < op->entry_size)
+		return -EINVAL;
+	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+	return 0;
+}
+
+/*
+ * Copy in a vector whose size is the one that this kernel knows, as nearly all are.  For
+ * so few bytes, single loads are quicker than any copying function.  False for a vector
+ * of another size, for one that is not well-formed, and if the copy faults:
+ * vector_copy_odd() then finds out which.
+ *
+ * Nearly all calls attempt all entries, so nr_done says so from the start; here that
+ * costs one store.  vector_stop() corrects it where a call ends early.
+ */
+static __always_inline bool
+vector_copy_usual(struct twheel_vector *vector,
+		  struct twheel_vector __user *user, const struct vector_op *op)
+{
+	if (!user_access_begin(user, sizeof(*user)))
+		return false;
+	unsafe_get_user(vector->size, &user->size, fault);
+	unsafe_get_user(vector->nr, &user->nr, fault);
+	unsafe_get_user(vector->entry_size, &user->entry_size, fault);
+	unsafe_get_user(vector->flags, &user->flags, fault);
+	unsafe_get_user(vector->entries, &user->entries, fault);
+	unsafe_get_user(vector->reserved, &user->reserved, fault);
+	if (unlikely(vector->size != sizeof(*vector) ||
+		     vector_check(vector, op)))
+		goto fault;
+	unsafe_put_user(vector->nr, &user->nr_done, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+/* Copy in a vector of any size; 0, or the error that is wrong with it. */
+static noinline_for_stack int
+vector_copy_odd(struct twheel_vector *vector,
+		struct twheel_vector __user *user, const struct vector_op *op)
+{
+	int err = arg_copy_in(vector, sizeof(*vector), user);
+
+	if (!err)
+		err = vector_check(vector, op);
+	if (!err && put_user(vector->nr, &user->nr_done))
+		err = -EFAULT;
+	return err;
+}
+
+/* entry_copy_in() copies two words at a time. */
+static_assert(sizeof(struct twheel_arm) % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
+
+/* Copy a single entry in, by single loads as well; returns 1, or 0 if it faults. */
+static __always_inline unsigned int
+entry_copy_in(u64 *to, const u64 __user *from, size_t size)
+{
+	size_t i;
+
+	if (!user_read_access_begin(from, size))
+		return 0;
+	for (i = 0; i < size / sizeof(*to); i += 2) {
+		unsafe_get_user(to[i], &from[i], fault);
+		unsafe_get_user(to[i + 1], &from[i + 1], fault);
+	}
+	user_read_access_end();
+	return 1;
+fault:
+	user_read_access_end();
+	return 0;
+}
+
+/*
+ * Copy entries in; returns how many were copied as a whole.  If that is 0, @err is the
+ * reason:  -EFAULT, or -E2BIG when the first entry sets members that this kernel does not
+ * know.
+ */
+static __always_inline unsigned int
+entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
+		u32 stride, unsigned int nr, int *err)
+{
+	unsigned int i;
+	size_t left;
+
+	*err = -EFAULT;
+	if (likely(stride == op->entry_size)) {
+		if (nr == 1)
+			return entry_copy_in(to, from, op->entry_size);
+		left = copy_from_user(to, from, nr * stride);
+		return nr - DIV_ROUND_UP(left, stride);
+	}
+	for (i = 0; i < nr; i++) {
+		*err = struct_copy_in(to, op->entry_size, from, stride);
+		if (*err)
+			break;
+		to += op->entry_size;
+		from += stride;
+	}
+	return i;
+}
+
+/* Write into an entry that it is not done, and why; 0 or -EFAULT. */
+static int entry_refuse(const struct vector_op *op, void __user *user, int err)
+{
+	if (op->id && put_user(0ULL, (u64 __user *)(user + op->id)))
+		return -EFAULT;
+	return put_user(err, (s32 __user *)(user + op->result));
+}
+
+/* Write into entries that they are not done, until one faults or a fatal signal comes. */
+static noinline void entries_refuse(const struct vector_op *op,
+				    void __user *user, u32 stride,
+				    unsigned int nr, int err)
+{
+	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
+		if (entry_refuse(op, user, err))
+			break;
+		cond_resched();
+	}
+}
+
+/*
+ * The functions below report results: each writes into as many entries as it can before
+ * one faults, and returns how many that were.
+ */
+
+static unsigned int arm_report(void __user *user, u32 stride,
+			       const struct twheel_arm *arm, unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		struct twheel_arm __user *to = user + (size_t)i * stride;
+
+		/* No timeout has id 0: a refused entry gets that. */
+		unsafe_put_user(arm[i].result ? 0 : arm[i].id, &to->id, fault);
+		unsafe_put_user(arm[i].result, &to->result, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+/* Report for REARM or CANCEL: an entry has @size bytes, and its result is at @offset. */
+static unsigned int result_report(void __user *user, u32 stride,
+				  const void *entry, size_t size, size_t offset,
+				  unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		const s32 *result = entry + i * size + offset;
+		s32 __user *to = user + (size_t)i * stride + offset;
+
+		unsafe_put_user(*result, to, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+static unsigned int rearm_report(void __user *user, u32 stride,
+				 const struct twheel_arm *arm, unsigned int nr)
+{
+	return result_report(user, stride, arm, sizeof(*arm),
+			     offsetof(struct twheel_arm, result), nr);
+}
+
+/* A DRAIN came between report and commit: correct the verdicts that were reported. */
+static void rearm_take_back(void __user *user, u32 stride,
+			    struct twheel_arm *arm, unsigned int nr, int err)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (arm[i].result > 0)
+			arm[i].result = err;
+	rearm_report(user, stride, arm, nr);
+}
+
+static unsigned int cancel_report(void __user *user, u32 stride,
+				  const struct twheel_cancel *cancel,
+				  unsigned int nr)
+{
+	return result_report(user, stride, cancel, sizeof(*cancel),
+			     offsetof(struct twheel_cancel, result), nr);
+}
+
+static unsigned int status_report(void __user *user, u32 stride,
+				  const struct twheel_status *status,
+				  unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_status __user *to = user + (size_t)i * stride;
+
+		if (status[i].result ?
+		    put_user(status[i].result, &to->result) :
+		    copy_to_user(to, &status[i], sizeof(*to)))
+			break;
+	}
+	return i;
+}
+
+/*
+ * Report for LIST.  A newer caller may know members that this kernel does not: they are
+ * set to zero.
+ */
+static unsigned int rows_report(void __user *user, u32 stride,
+				const struct twheel_status *status,
+				unsigned int nr)
+{
+	size_t tail = stride - sizeof(status[0]);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, user += stride)
+		if (copy_to_user(user, &status[i], sizeof(status[i])) ||
+		    (tail && clear_user(user + sizeof(status[i]), tail)))
+			break;
+	return i;
+}
+
+static __always_inline int
+arm_batch(struct twheel *tw, void __user *user, u32 stride,
+	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_arm *arm = batch->arm;
+	struct twheel_arming arming __uninitialized;
+	bool first = !twheel_is_started(tw);
+	unsigned int i, nr_armed;
+	int err;
+
+	/*
+	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
+	 * that fails with -EFAULT must not do that, so find out first whether the user's
+	 * memory can be written.
+	 */
+	if (first) {
+		arm->result = 0;
+		if (!arm_report(user, stride, arm, 1))
+			return 0;
+	}
+	err = twheel_arm_prepare(tw, arm, nr, &arming);
+	if (err && first) {
+		/* The probe above has written a success, which does not come true. */
+		arm->result = err;
+		arm_report(user, stride, arm, 1);
+	}
+	if (err)
+		return err;
+	nr = arm_report(user, stride, arm, nr);
+	nr_armed = nr;
+	for (i = 0; i < nr && !arming.all; i++)
+		nr_armed -= !!arm[i].result;
+	err = twheel_arm_commit(tw, &arming, nr_armed);
+	if (err) {
+		/* A DRAIN came between report and commit: correct the results. */
+		for (i = 0; i < nr; i++)
+			arm[i].result = arm[i].result ?: err;
+		arm_report(user, stride, arm, nr);
+		return err;
+	}
+	*nr_ok += nr_armed;
+	return nr;
+}
+
+static noinline_for_stack int
+rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_arm *arm = batch->arm;
+	struct twheel_rearming rearming __uninitialized;
+	unsigned int i = 0, told = 0;
+
+	while (i < nr) {
+		void __user *rest = user + (size_t)i * stride;
+		unsigned int reported = 0;
+		int done;
+
+		done = twheel_rearm_prepare(tw, arm + i, &rearming, nr - i);
+		if (!done) {
+			reported = rearm_report(rest, stride, arm + i, nr - i);
+			told = max(told, i + reported);
+			done = twheel_rearm_commit(tw, arm + i, &rearming,
+						   reported, nr_ok);
+		}
+		if (done < 0) {
+			rearm_take_back(rest, stride, arm + i, told - i, done);
+			return i ?: done;
+		}
+		i += done;
+		/* Other threads may change timeouts faster than they are reported. */
+		if (!reported || fatal_signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return i;
+}
+
+static noinline_for_stack int
+cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_cancel *cancel = batch->cancel;
+	struct twheel_look look __uninitialized;
+	unsigned int i = 0;
+
+	while (i < nr) {
+		unsigned int reported;
+
+		twheel_cancel_look(tw, cancel + i, &look, nr - i);
+		reported = cancel_report(user + (size_t)i * stride, stride,
+					 cancel + i, nr - i);
+		i += twheel_cancel_commit(tw, cancel + i, &look, reported,
+					  nr_ok);
+		/* Other threads may change timeouts faster than they are reported. */
+		if (!reported || fatal_signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return i;
+}
+
+static int query_batch(struct twheel *tw, void __user *user, u32 stride,
+		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int i;
+
+	twheel_query(tw, batch->status, nr);
+	nr = status_report(user, stride, batch->status, nr);
+	for (i = 0; i < nr; i++)
+		*nr_ok += !batch->status[i].result;
+	return nr;
+}
+
+/*
+ * Do up to @nr entries at @user.  Returns how many were attempted, 1 at least; -EFAULT or
+ * -EINTR if not even the first one could be; or another errno if neither these nor the
+ * entries after them can be done.
+ */
+static __always_inline int
+vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+	    u32 stride, unsigned int nr, bool *attempted, unsigned int *nr_ok)
+{
+	union batch batch __uninitialized;
+	int err, done;
+
+	nr = entries_copy_in(op, &batch, user, stride, nr, &err);
+	if (unlikely(!nr)) {
+		if (err == -EFAULT || entry_refuse(op, user, err))
+			return -EFAULT;
+		return 1;	/* the entry was refused */
+	}
+	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
+	if (unlikely(!done))
+		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+	if (likely(done > 0))
+		*attempted = true;
+	return done;
+}
+
+/*
+ * End a call early, after @done entries.  After -EFAULT and -EINTR the other entries are
+ * left as they are; any other @err is written into them.  The call fails as a whole only
+ * if the engine has attempted no entry; entries that vector_step() refused do not count.
+ */
+static __always_inline long
+vector_stop(const struct vector_op *op, struct twheel_vector __user *arg,
+	    const struct twheel_vector *vector, unsigned int done,
+	    bool attempted, unsigned int nr_ok, int err)
+{
+	if (err != -EFAULT && err != -EINTR) {
+		if (attempted)
+			entries_refuse(op, u64_to_user_ptr(vector->entries) +
+				       (size_t)done * vector->entry_size,
+				       vector->entry_size, vector->nr - done,
+				       err);
+		else
+			done = 0;
+	}
+	if (put_user(done, &arg->nr_done))
+		return -EFAULT;
+	return done ? nr_ok : err;
+}
+
+/*
+ * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it
+ * makes calls with a single entry quicker.
+ */
+static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+					 const struct vector_op *op)
+{
+	unsigned int nr_ok = 0, done = 0, batch_len = op->batch_len;
+	struct twheel_vector vector __uninitialized;
+	bool attempted = false;
+	int err;
+
+	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
+		struct twheel_vector odd;	/* so @vector can live in registers */
+
+		err = vector_copy_odd(&odd, arg, op);
+		if (err)
+			return err;
+		vector = odd;
+	}
+	while (done < vector.nr) {
+		void __user *user = u64_to_user_ptr(vector.entries) +
+				    (size_t)done * vector.entry_size;
+		unsigned int nr = min(vector.nr - done, batch_len);
+
+		if (done) {
+			cond_resched();
+			err = -EINTR;
+			if (fatal_signal_pending(current))
+				goto stop;
+		}
+		err = vector_step(tw, op, user, vector.entry_size, nr,
+				  &attempted, &nr_ok);
+		if (likely(err > 0))
+			done += err;
+		else if (err == -EFAULT && nr > 1 &&
+			 !access_ok(user, (size_t)nr * vector.entry_size))
+			batch_len = 1;	/* do the entries that are in user space */
+		else
+			goto stop;
+	}
+	return nr_ok;
+stop:
+	return vector_stop(op, arg, &vector, done, attempted, nr_ok, err);
+}
+
+static const struct vector_op arm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.result		= offsetof(struct twheel_arm, result),
+	.id		= offsetof(struct twheel_arm, id),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
+	.batch		= arm_batch,
+};
+
+static const struct vector_op rearm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.result		= offsetof(struct twheel_arm, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
+	.batch		= rearm_batch,
+};
+
+static const struct vector_op cancel_op = {
+	.entry_size	= sizeof(struct twheel_cancel),
+	.result		= offsetof(struct twheel_cancel, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
+	.batch		= cancel_batch,
+};
+
+static const struct vector_op query_op = {
+	.entry_size	= sizeof(struct twheel_status),
+	.result		= offsetof(struct twheel_status, result),
+	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
+	.batch		= query_batch,
+};
+
+static long arm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &arm_op);
+}
+
+static long rearm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &rearm_op);
+}
+
+static long cancel_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &cancel_op);
+}
+
+static long query_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &query_op);
+}
+
+/* The other commands */
+
+static long info_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_info info;
+	u32 size;
+	int err;
+
+	if (get_user(size, (u32 __user *)arg))
+		return -EFAULT;
+	if (size < TWHEEL_INFO_SIZE_VER0)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	err = twheel_get_info(tw, &info);
+	if (err)
+		return err;
+	info.size = min_t(u32, size, sizeof(info));
+	/* Members that a newer caller knows and this kernel does not are zero. */
+	if (clear_user(arg + info.size, size - info.size) ||
+	    copy_to_user(arg, &info, info.size))
+		return -EFAULT;
+	return 0;
+}
+
+static long setup_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_setup setup;
+	int err = arg_copy_in(&setup, sizeof(setup), arg);
+
+	return err ?: twheel_configure(tw, &setup);
+}
+
+static long list_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
+	struct twheel_list list;
+	unsigned int done = 0;
+	void __user *rows;
+	int err;
+
+	err = arg_copy_in(&list, sizeof(list), arg);
+	if (err)
+		return err;
+	if (list.flags || !list.nr ||
+	    list.entry_size < sizeof(struct twheel_status))
+		return -EINVAL;
+	if (list.entry_size > PAGE_SIZE || list.nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+
+	rows = u64_to_user_ptr(list.entries);
+	while (done < list.nr) {
+		u64 cursor = list.cursor;
+		unsigned int written;
+		int nr;
+
+		nr = twheel_list(tw, &cursor, status,
+				 min_t(unsigned int, list.nr - done,
+				       ARRAY_SIZE(status)));
+		if (nr < 0)
+			break;
+		written = rows_report(rows + (size_t)done * list.entry_size,
+				      list.entry_size, status, nr);
+		done += written;
+		if (written < nr) {
+			/* The next call begins with the timeout whose row faulted. */
+			list.cursor = (u32)status[written].id;
+			err = -EFAULT;
+			break;
+		}
+		list.cursor = cursor;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		cond_resched();
+	}
+	if (put_user(list.cursor, &((struct twheel_list __user *)arg)->cursor))
+		return -EFAULT;
+	return done ?: err;
+}
+
+static long drain_ioctl(struct twheel *tw, void __user *arg)
+{
+	return twheel_drain(tw);
+}
+
+static long advance_ioctl(struct twheel *tw, void __user *arg)
+{
+	struct twheel_advance advance;
+	int err = arg_copy_in(&advance, sizeof(advance), arg);
+
+	if (err)
+		return err;
+	if (advance.reserved)
+		return -EINVAL;
+	return twheel_advance(tw, advance.to_ns);
+}
+
+static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
+	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
+	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_REARM)]	= rearm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= cancel_ioctl,
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= query_ioctl,
+	[_IOC_NR(TWHEEL_IOC_LIST)]	= list_ioctl,
+	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= drain_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,
+};
+
+/**
+ * twheel_ioctl() - carry out an ioctl
+ * @tw: the wheel
+ * @cmd: TWHEEL_IOC_*
+ * @arg: the user's pointer to the argument
+ *
+ * Context: process; sleeps.
+ * Return: what the call returns to the user, see <linux/twheel.h>; -ENOTTY for a @cmd
+ * that is not known.
+ */
+long twheel_ioctl(struct twheel *tw, unsigned int cmd, void __user *arg)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (nr >= ARRAY_SIZE(twheel_ioctls) || cmd != _IO(TWHEEL_IOC_MAGIC, nr))
+		return -ENOTTY;
+	nr = array_index_nospec(nr, ARRAY_SIZE(twheel_ioctls));
+	return twheel_ioctls[nr](tw, arg);
+}
