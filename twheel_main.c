@@ -94,7 +94,7 @@
  *
  *   mmap_lock --> arena.mutex        mmap() makes the refresh table
  *   arena.mutex --> page lock        a page of words is replaced; a page fault takes the
- *                                    page lock as well, under mmap_lock only
+ *                                    page lock as well, under mmap_lock or the VMA's only
  *   arena.mutex --> i_mmap_rwsem     the replaced page is taken from its users
  *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
  *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
@@ -108,8 +108,10 @@
  * kthread takes none of them: it tries arena.mutex and room.mutex, and comes back later.
  * The softirq takes queue.lock and the kthread's list, so the other spinlocks are plain.
  *
- * Nobody who reads or polls is woken under a lock of the engine: a wake-up runs the
- * callbacks of epoll, which take locks of their own and may take long.
+ * Readers and pollers are woken under no lock of the engine: a wake-up runs the callbacks
+ * of epoll, which take locks of their own and may take long.  A reader that frees places
+ * wakes pollers for EPOLLOUT while it holds the device's read_mutex, which no callback and
+ * no poll takes.
  *
  *
  * Guarantees, by the names that mark the lines which keep them

@@ -577,7 +577,7 @@ static void wheel_cascade_early(struct twheel_wheel *w)
 /* Rewinding */
 
 /* The next slot that the rewind has to empty, NULL if no slot is left. */
-static struct twheel_chunk **rewind_slot(struct twheel_wheel *w)
+static struct twheel_chunk **rewind_next(struct twheel_wheel *w)
 {
 	for (; w->rewind_level < w->nr_levels; w->rewind_level++) {
 		struct twheel_level *level = &w->level[w->rewind_level];
@@ -600,7 +600,7 @@ static unsigned int limbo_fill(struct twheel_wheel *w, unsigned int max)
 	struct twheel_chunk **bag;
 	unsigned int nr = 0;
 
-	while (nr < max && (bag = rewind_slot(w))) {
+	while (nr < max && (bag = rewind_next(w))) {
 		bag_join(&w->limbo, bag);
 		nr++;
 	}
