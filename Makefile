@@ -62,12 +62,14 @@ list:
 # $(call made,FOLDER,MODULE,OBJECT...): what kbuild makes there. It is listed by
 # name: other objects in the tree are somebody's own. Not kbuild's clean, which
 # wants kernel headers.
-made = $(addprefix $(1)/, $(foreach o,$(2).o $(2).mod.o .module-common.o $(3),$(o) .$(o).cmd .$(o).d) \
+made-objects = $(addprefix $(1)/, $(foreach o,$(2),$(o) .$(o).cmd .$(o).d))
+made = $(call made-objects,$(1),$(2).o $(2).mod.o .module-common.o $(3)) $(addprefix $(1)/, \
 	$(foreach f,$(2).ko $(2).mod Module.symvers modules.order,$(f) .$(f).cmd) $(2).mod.c)
 objects = $(patsubst %.c,%.o,$(notdir $(wildcard $(1))))
 
 clean:
-	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c) $(addprefix engine/,$(call objects,engine/*.c)))
+	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c))
+	@rm -fv $(call made-objects,engine,$(call objects,engine/*.c))
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
 	@rm -fv $(call made,bench/idle,bench_idle)
 	@for dir in selftests/wheel selftests/soak bench bench/wheel examples; do \
