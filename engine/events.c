@@ -105,8 +105,7 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	event->count = periods_count(timeout_count(t, state), nr);
 	if (nr) {
 		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
-		event->fired_ns = deadline_tick(&tw->clock, event->deadline_ns) *
-				  tw->clock.tick_ns;
+		event->fired_ns = period_fired_ns(&tw->clock, event->deadline_ns);
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
 	/*

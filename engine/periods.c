@@ -77,5 +77,5 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
-	t->fired_ns = deadline_tick(&tw->clock, t->deadline_ns) * tw->clock.tick_ns;
+	t->fired_ns = period_fired_ns(&tw->clock, t->deadline_ns);
 }

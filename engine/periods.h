@@ -12,10 +12,10 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
+#include "clock.h"
 #include "timeout.h"
 
 struct twheel;
-struct twheel_clockwork;
 
 /*
  * How many expirations lie between @deadline_ns and @until_ns, both included, for a
@@ -59,6 +59,12 @@ static inline u32 timeout_count(const struct twheel_timeout *t, u64 state)
 	if (state_is_periodic(state))
 		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
 	return !state_is_drained(state);
+}
+
+/* When a period that was counted late has expired: at the edge of its deadline's tick. */
+static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u64 deadline_ns)
+{
+	return deadline_tick(clock, deadline_ns) * clock->tick_ns;
 }
 
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
