@@ -270,15 +270,18 @@ static int twheel_fop_release(struct inode *inode, struct file *file)
 
 static const char *clock_name(u32 clock)
 {
-	static const char * const name[] = {
-		[TWHEEL_CLOCK_MONOTONIC]	= "monotonic",
-		[TWHEEL_CLOCK_BOOTTIME]		= "boottime",
-		[TWHEEL_CLOCK_REALTIME]		= "realtime",
-		[TWHEEL_CLOCK_TAI]		= "tai",
-		[TWHEEL_CLOCK_VIRTUAL]		= "virtual",
-	};
-
-	return name[clock];
+	switch (clock) {
+	case TWHEEL_CLOCK_BOOTTIME:
+		return "boottime";
+	case TWHEEL_CLOCK_REALTIME:
+		return "realtime";
+	case TWHEEL_CLOCK_TAI:
+		return "tai";
+	case TWHEEL_CLOCK_VIRTUAL:
+		return "virtual";
+	default:
+		return "monotonic";
+	}
 }
 
 static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)

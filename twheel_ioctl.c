@@ -28,14 +28,12 @@
 #include "twheel_ioctl.h"
 
 /* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
-static_assert(sizeof(struct twheel_setup) == 32);
-static_assert(offsetof(struct twheel_info, refresh_size) ==
-	      TWHEEL_INFO_SIZE_VER0);
-static_assert(sizeof(struct twheel_info) == 168);
+static_assert(sizeof(struct twheel_setup) == 40);
+static_assert(sizeof(struct twheel_info) == 184);
 static_assert(sizeof(struct twheel_vector) == 32);
-static_assert(sizeof(struct twheel_arm) == 48);
+static_assert(sizeof(struct twheel_arm) == 56);
 static_assert(sizeof(struct twheel_cancel) == 16);
-static_assert(sizeof(struct twheel_status) == 64);
+static_assert(sizeof(struct twheel_status) == 72);
 static_assert(sizeof(struct twheel_list) == 32);
 static_assert(sizeof(struct twheel_advance) == 16);
 static_assert(sizeof(struct twheel_event) == 40);
@@ -78,6 +76,7 @@ union batch {
 /**
  * struct vector_op - how the entries of one kind of vector are done; constant
  * @entry_size: size of an entry, as this kernel knows it
+ * @input_size: size of the members at its front that carry something in
  * @result: offset of the result in an entry
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
  * @batch_len: number of entries that fit into a union batch
@@ -88,6 +87,7 @@ union batch {
  */
 struct vector_op {
 	u32 entry_size;
+	u32 input_size;
 	u32 result;
 	u32 id;
 	u32 batch_len;
@@ -153,12 +153,18 @@ vector_copy_odd(struct twheel_vector *vector,
 	return err;
 }
 
-/* entry_copy_in() copies two words at a time. */
-static_assert(sizeof(struct twheel_arm) % (2 * sizeof(u64)) == 0);
-static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
-static_assert(sizeof(struct twheel_status) % (2 * sizeof(u64)) == 0);
+#define ARM_INPUT_SIZE		offsetof(struct twheel_arm, was_deadline_ns)
+#define STATUS_INPUT_SIZE	offsetof(struct twheel_status, user_data)
 
-/* Copy a single entry in, by single loads as well; returns 1, or 0 if it faults. */
+/* entry_copy_in() copies two words at a time. */
+static_assert(ARM_INPUT_SIZE % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
+static_assert(STATUS_INPUT_SIZE % (2 * sizeof(u64)) == 0);
+
+/*
+ * Copy what a single entry carries in, by single loads as well; returns 1, or 0 if it
+ * faults.
+ */
 static __always_inline unsigned int
 entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
@@ -192,7 +198,7 @@ entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
 	*err = -EFAULT;
 	if (likely(stride == op->entry_size)) {
 		if (nr == 1)
-			return entry_copy_in(to, from, op->entry_size);
+			return entry_copy_in(to, from, op->input_size);
 		left = copy_from_user(to, from, nr * stride);
 		return nr - DIV_ROUND_UP(left, stride);
 	}
@@ -242,7 +248,7 @@ static unsigned int arm_report(void __user *user, u32 stride,
 		struct twheel_arm __user *to = user + (size_t)i * stride;
 
 		/* No timeout has id 0: a refused entry gets that. */
-		unsafe_put_user(arm[i].result ? 0 : arm[i].id, &to->id, fault);
+		unsafe_put_user(arm[i].result < 0 ? 0 : arm[i].id, &to->id, fault);
 		unsafe_put_user(arm[i].result, &to->result, fault);
 	}
 fault:
@@ -348,7 +354,7 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	 * memory can be written.
 	 */
 	if (first) {
-		arm->result = 0;
+		arm->result = TWHEEL_CREATED;
 		if (!arm_report(user, stride, arm, 1))
 			return 0;
 	}
@@ -363,12 +369,13 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	nr = arm_report(user, stride, arm, nr);
 	nr_armed = nr;
 	for (i = 0; i < nr && !arming.all; i++)
-		nr_armed -= !!arm[i].result;
+		nr_armed -= arm[i].result < 0;
 	err = twheel_arm_commit(tw, &arming, nr_armed);
 	if (err) {
 		/* A DRAIN came between report and commit: correct the results. */
 		for (i = 0; i < nr; i++)
-			arm[i].result = arm[i].result ?: err;
+			if (arm[i].result > 0)
+				arm[i].result = err;
 		arm_report(user, stride, arm, nr);
 		return err;
 	}
@@ -543,6 +550,7 @@ stop:
 
 static const struct vector_op arm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
+	.input_size	= ARM_INPUT_SIZE,
 	.result		= offsetof(struct twheel_arm, result),
 	.id		= offsetof(struct twheel_arm, id),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
@@ -551,6 +559,7 @@ static const struct vector_op arm_op = {
 
 static const struct vector_op rearm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
+	.input_size	= ARM_INPUT_SIZE,
 	.result		= offsetof(struct twheel_arm, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
 	.batch		= rearm_batch,
@@ -558,6 +567,7 @@ static const struct vector_op rearm_op = {
 
 static const struct vector_op cancel_op = {
 	.entry_size	= sizeof(struct twheel_cancel),
+	.input_size	= sizeof(struct twheel_cancel),
 	.result		= offsetof(struct twheel_cancel, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
 	.batch		= cancel_batch,
@@ -565,6 +575,7 @@ static const struct vector_op cancel_op = {
 
 static const struct vector_op query_op = {
 	.entry_size	= sizeof(struct twheel_status),
+	.input_size	= STATUS_INPUT_SIZE,
 	.result		= offsetof(struct twheel_status, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
 	.batch		= query_batch,
@@ -600,7 +611,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 
 	if (get_user(size, (u32 __user *)arg))
 		return -EFAULT;
-	if (size < TWHEEL_INFO_SIZE_VER0)
+	if (size < sizeof(info))
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;

@@ -49,6 +49,7 @@ static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns)
 	struct twheel *tw = get_memory(1, sizeof(*tw));
 	struct twheel_setup wheel = {
 		.size = sizeof(wheel),
+		.clock = TWHEEL_CLOCK_MONOTONIC,
 		.tick_ns = tick_ns,
 		/* One more for settle(). */
 		.max_pending = setup->nr + 1,

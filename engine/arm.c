@@ -110,7 +110,7 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 		struct twheel_timeout *t;
 		struct life life;
 
-		if (arm[i].result)
+		if (arm[i].result < 0)
 			continue;
 		if (!*link) {
 			arm[i].result = short_of;
@@ -118,9 +118,12 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 		}
 		t = llist_entry(*link, struct twheel_timeout, node);
 		if (arm[i].interval_ns) {
-			arm[i].result = twheel_periodic_provide(tw, timeout_index(t));
-			if (arm[i].result)
+			int err = twheel_periodic_provide(tw, timeout_index(t));
+
+			if (err) {
+				arm[i].result = err;
 				continue;
+			}
 		}
 		life = life_of(&tw->clock, &arm[i], now_ns);
 		arm_place(&tw->words, &arm[i], t, &life);
@@ -169,11 +172,14 @@ static __always_inline int arm_prepare(struct twheel *tw,
 	arming->due_ns = WAKE_NEVER;
 	for (i = 0; i < nr; i++) {
 		oddities |= life_oddities(&arm[i]);
-		arm[i].result = 0;
+		arm[i].result = TWHEEL_CREATED;
 	}
 	for (i = 0; i < nr && oddities; i++) {
-		arm[i].result = life_check(&arm[i]);
-		nr_valid -= !!arm[i].result;
+		err = life_check(&arm[i]);
+		if (err) {
+			arm[i].result = err;
+			nr_valid--;
+		}
 	}
 	err = arm_allowed(tw, nr_valid);
 	if (err)
@@ -223,7 +229,8 @@ static __always_inline int arm_prepare(struct twheel *tw,
 /**
  * twheel_arm_prepare() - find places for a batch of timeouts
  * @tw: the wheel
- * @arm: the batch; out: each entry's result, and its id where the result is 0
+ * @arm: the batch; out: each entry's result, TWHEEL_CREATED or an errno, and its id if it
+ *	has not been refused
  * @nr: number of entries, 1 to TWHEEL_BATCH
  * @arming: out: the places, for twheel_arm_commit()
  *

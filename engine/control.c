@@ -174,9 +174,11 @@ int twheel_start_lazily(struct twheel *tw)
 /* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
-	if (setup->reserved || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
+	if (setup->slack_ns || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
 		return -EINVAL;
-	if (setup->clock > TWHEEL_CLOCK_VIRTUAL)
+	if (setup->event_size && setup->event_size != sizeof(struct twheel_event))
+		return -EINVAL;
+	if (setup->clock < TWHEEL_CLOCK_MONOTONIC || setup->clock > TWHEEL_CLOCK_VIRTUAL)
 		return -EINVAL;
 	if (setup->tick_ns && (setup->tick_ns < TWHEEL_TICK_MIN_NS ||
 			       setup->tick_ns > TWHEEL_TICK_MAX_NS))

@@ -37,7 +37,7 @@ struct life {
 static inline u64 life_oddities(const struct twheel_arm *arm)
 {
 	return (arm->flags & ~TWHEEL_ARM_ABSOLUTE) | arm->repeats |
-	       arm->reserved | arm->interval_ns;
+	       arm->slack_ticks | arm->interval_ns;
 }
 
 /* Whether an entry is well-formed: 0, or -EINVAL. */
@@ -45,7 +45,7 @@ static inline int life_check(const struct twheel_arm *arm)
 {
 	if (likely(!life_oddities(arm)))
 		return 0;
-	if (arm->reserved)
+	if (arm->slack_ticks)
 		return -EINVAL;
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY))
 		return -EINVAL;

@@ -297,6 +297,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;
+	info->event_size = sizeof(struct twheel_event);
 	err = twheel_look_out(tw, &outlook);
 	if (err)
 		return err;

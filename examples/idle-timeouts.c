@@ -161,14 +161,14 @@ static void arms_flush(struct server *s, uint64_t now)
 		const struct twheel_arm *arm = &s->arm[i];
 		enum timeout t = timeout_of(arm->user_data);
 
-		if (arm->result)
+		if (arm->result < 0)
 			continue;
 		conn_of(s, arm->user_data)->id[t] = arm->id;
 		s->st.armed++;
 	}
 	/* A connection that nothing would ever close is not kept. */
 	for (i = 0; i < s->nr_arm; i++) {
-		if (!s->arm[i].result)
+		if (s->arm[i].result > 0)
 			continue;
 		conn_close(s, conn_of(s, s->arm[i].user_data));
 		s->st.refused++;
@@ -318,7 +318,7 @@ void progress_start(struct server *s)
 	};
 
 	wheel_call(s, TWHEEL_IOC_ARM, &arm, sizeof(arm), 1);
-	if (arm.result)
+	if (arm.result < 0)
 		die("the wheel refuses a timeout");
 	s->st.armed++;
 }

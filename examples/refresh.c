@@ -74,7 +74,7 @@ static void arm_all(int fd)
 	}
 	vector_call(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]));
 	for (i = 0; i < nr; i++) {
-		if (arms[i].result) {
+		if (arms[i].result < 0) {
 			errno = -arms[i].result;
 			err(1, "timeout %u was refused", i);
 		}

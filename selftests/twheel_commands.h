@@ -85,7 +85,9 @@ static inline void tw_make_good(const struct tw_command *command, __u64 id,
 	/* The size is the first field of each. */
 	argument->info.size = command->size;
 
-	if (command->cmd == TWHEEL_IOC_ADVANCE) {
+	if (command->cmd == TWHEEL_IOC_SETUP) {
+		argument->setup.clock = TWHEEL_CLOCK_MONOTONIC;
+	} else if (command->cmd == TWHEEL_IOC_ADVANCE) {
 		argument->advance.to_ns = TW_MADE_NS;
 	} else if (command->cmd == TWHEEL_IOC_LIST) {
 		argument->list.entry_size = command->entry_size;

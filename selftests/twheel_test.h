@@ -203,12 +203,14 @@ static inline int tw_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-/* SETUP with every field as given; only size is filled in. */
+/* SETUP with every field as given; size is filled in, and a clock where there is none. */
 static inline int tw_setup_full(int fd, const struct twheel_setup *wanted)
 {
 	struct twheel_setup setup = *wanted;
 
 	setup.size = sizeof(setup);
+	if (!setup.clock)
+		setup.clock = TWHEEL_CLOCK_MONOTONIC;
 	return tw_ioctl(fd, TWHEEL_IOC_SETUP, &setup);
 }
 
@@ -254,6 +256,7 @@ static inline int tw_info(int fd, struct twheel_info *info)
 {
 	memset(info, TW_POISON, sizeof(*info));
 	info->size = sizeof(*info);
+	info->flags = 0;
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
@@ -429,12 +432,16 @@ static inline int tw_one_result(int ret, __s32 result)
 	return result;
 }
 
-/* ARM of one entry with every field as given; fills in id and result. */
+/*
+ * ARM of one entry with every field as given; fills in id and result.  0 when it made a
+ * timeout, or -errno.
+ */
 static inline int tw_arm_entry(int fd, struct twheel_arm *arm)
 {
 	int ret = tw_arm_vec(fd, arm, 1);
 
-	return tw_one_result(ret, arm->result);
+	ret = tw_one_result(ret, arm->result);
+	return ret == TWHEEL_CREATED ? 0 : ret < 0 ? ret : TW_BROKEN;
 }
 
 static inline int tw_arm1(int fd, __u32 flags, __u64 expires_ns, __u64 interval_ns,

@@ -46,45 +46,48 @@
 
 TEST(setup_has_its_layout)
 {
-	SIZE(twheel_setup, 32);
+	SIZE(twheel_setup, 40);
 	FIELD(twheel_setup, size, 0, 4);
 	FIELD(twheel_setup, clock, 4, 4);
 	FIELD(twheel_setup, tick_ns, 8, 8);
 	FIELD(twheel_setup, slots, 16, 4);
 	FIELD(twheel_setup, max_pending, 20, 4);
 	FIELD(twheel_setup, flags, 24, 4);
-	FIELD(twheel_setup, reserved, 28, 4);
+	FIELD(twheel_setup, event_size, 28, 4);
+	FIELD(twheel_setup, slack_ns, 32, 8);
 }
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 168);
-	EXPECT_EQ(160, TWHEEL_INFO_SIZE_VER0);
+	SIZE(twheel_info, 184);
 	FIELD(twheel_info, size, 0, 4);
-	FIELD(twheel_info, clock, 4, 4);
-	FIELD(twheel_info, tick_ns, 8, 8);
-	FIELD(twheel_info, slots, 16, 4);
-	FIELD(twheel_info, levels, 20, 4);
-	FIELD(twheel_info, max_pending, 24, 4);
-	FIELD(twheel_info, max_pending_limit, 28, 4);
-	FIELD(twheel_info, max_vector, 32, 4);
-	FIELD(twheel_info, setup_flags, 36, 4);
-	FIELD(twheel_info, features, 40, 8);
-	FIELD(twheel_info, now_ns, 48, 8);
-	FIELD(twheel_info, next_expiry_ns, 56, 8);
-	FIELD(twheel_info, max_late_ns, 64, 8);
-	FIELD(twheel_info, armed, 72, 8);
-	FIELD(twheel_info, pending, 80, 8);
-	FIELD(twheel_info, unread, 88, 8);
-	FIELD(twheel_info, live, 96, 8);
-	FIELD(twheel_info, expirations, 104, 8);
-	FIELD(twheel_info, delivered, 112, 8);
-	FIELD(twheel_info, completed, 120, 8);
-	FIELD(twheel_info, cancelled, 128, 8);
-	FIELD(twheel_info, revoked, 136, 8);
-	FIELD(twheel_info, drained, 144, 8);
-	FIELD(twheel_info, rearmed, 152, 8);
-	FIELD(twheel_info, refresh_size, 160, 8);
+	FIELD(twheel_info, flags, 4, 4);
+	FIELD(twheel_info, clock, 8, 4);
+	FIELD(twheel_info, setup_flags, 12, 4);
+	FIELD(twheel_info, tick_ns, 16, 8);
+	FIELD(twheel_info, slots, 24, 4);
+	FIELD(twheel_info, levels, 28, 4);
+	FIELD(twheel_info, max_pending, 32, 4);
+	FIELD(twheel_info, max_pending_limit, 36, 4);
+	FIELD(twheel_info, max_vector, 40, 4);
+	FIELD(twheel_info, event_size, 44, 4);
+	FIELD(twheel_info, slack_ns, 48, 8);
+	FIELD(twheel_info, features, 56, 8);
+	FIELD(twheel_info, refresh_size, 64, 8);
+	FIELD(twheel_info, now_ns, 72, 8);
+	FIELD(twheel_info, next_expiry_ns, 80, 8);
+	FIELD(twheel_info, max_late_ns, 88, 8);
+	FIELD(twheel_info, armed, 96, 8);
+	FIELD(twheel_info, pending, 104, 8);
+	FIELD(twheel_info, unread, 112, 8);
+	FIELD(twheel_info, live, 120, 8);
+	FIELD(twheel_info, expirations, 128, 8);
+	FIELD(twheel_info, delivered, 136, 8);
+	FIELD(twheel_info, completed, 144, 8);
+	FIELD(twheel_info, cancelled, 152, 8);
+	FIELD(twheel_info, revoked, 160, 8);
+	FIELD(twheel_info, drained, 168, 8);
+	FIELD(twheel_info, rearmed, 176, 8);
 }
 
 TEST(vector_has_its_layout)
@@ -101,7 +104,7 @@ TEST(vector_has_its_layout)
 
 TEST(arm_has_its_layout)
 {
-	SIZE(twheel_arm, 48);
+	SIZE(twheel_arm, 56);
 	FIELD(twheel_arm, expires_ns, 0, 8);
 	FIELD(twheel_arm, interval_ns, 8, 8);
 	FIELD(twheel_arm, user_data, 16, 8);
@@ -109,7 +112,8 @@ TEST(arm_has_its_layout)
 	FIELD(twheel_arm, repeats, 28, 4);
 	FIELD(twheel_arm, id, 32, 8);
 	FIELD(twheel_arm, result, 40, 4);
-	FIELD(twheel_arm, reserved, 44, 4);
+	FIELD(twheel_arm, slack_ticks, 44, 4);
+	FIELD(twheel_arm, was_deadline_ns, 48, 8);
 }
 
 TEST(cancel_has_its_layout)
@@ -122,7 +126,7 @@ TEST(cancel_has_its_layout)
 
 TEST(status_has_its_layout)
 {
-	SIZE(twheel_status, 64);
+	SIZE(twheel_status, 72);
 	FIELD(twheel_status, id, 0, 8);
 	FIELD(twheel_status, result, 8, 4);
 	FIELD(twheel_status, state, 12, 4);
@@ -134,6 +138,8 @@ TEST(status_has_its_layout)
 	FIELD(twheel_status, repeats_left, 52, 4);
 	FIELD(twheel_status, count, 56, 4);
 	FIELD(twheel_status, deliveries, 60, 4);
+	FIELD(twheel_status, slack_ticks, 64, 4);
+	FIELD(twheel_status, reserved, 68, 4);
 }
 
 TEST(list_has_its_layout)
@@ -183,11 +189,11 @@ TEST(constants_have_their_numbers)
 {
 	NUMBER(0x7fffffffffffffffULL, TWHEEL_TIME_NEVER);
 	NUMBER(0xffffffffffffffffULL, TWHEEL_NO_EXPIRY);
-	NUMBER(0, TWHEEL_CLOCK_MONOTONIC);
-	NUMBER(1, TWHEEL_CLOCK_BOOTTIME);
-	NUMBER(2, TWHEEL_CLOCK_REALTIME);
-	NUMBER(3, TWHEEL_CLOCK_TAI);
-	NUMBER(4, TWHEEL_CLOCK_VIRTUAL);
+	NUMBER(0x101, TWHEEL_CLOCK_MONOTONIC);
+	NUMBER(0x102, TWHEEL_CLOCK_BOOTTIME);
+	NUMBER(0x103, TWHEEL_CLOCK_REALTIME);
+	NUMBER(0x104, TWHEEL_CLOCK_TAI);
+	NUMBER(0x105, TWHEEL_CLOCK_VIRTUAL);
 	NUMBER(1000ULL, TWHEEL_TICK_MIN_NS);
 	NUMBER(3600000000000ULL, TWHEEL_TICK_MAX_NS);
 	NUMBER(4U, TWHEEL_SLOTS_MIN);
@@ -195,8 +201,9 @@ TEST(constants_have_their_numbers)
 	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
 	NUMBER(1U, TWHEEL_ARM_ABSOLUTE);
 	NUMBER(2U, TWHEEL_ARM_FIXED_DELAY);
-	NUMBER(1, TWHEEL_WAS_PENDING);
-	NUMBER(2, TWHEEL_WAS_UNREAD);
+	NUMBER(1, TWHEEL_CREATED);
+	NUMBER(2, TWHEEL_WAS_PENDING);
+	NUMBER(3, TWHEEL_WAS_UNREAD);
 	NUMBER(1, TWHEEL_STATE_PENDING);
 	NUMBER(2, TWHEEL_STATE_EXPIRED);
 	NUMBER(3, TWHEEL_STATE_DRAINED);
@@ -255,7 +262,7 @@ static __u64 arm(int fd)
 
 	if (vector(fd, TWHEEL_IOC_ARM, &entry, sizeof(entry)) != 1)
 		return 0;
-	return entry.result ? 0 : entry.id;
+	return entry.result == TWHEEL_CREATED ? entry.id : 0;
 }
 
 static int advance(int fd, __u64 to_ns)
@@ -271,6 +278,7 @@ TEST_F(abi, info_reads_back_the_setup)
 
 	memset(&info, 0x5a, sizeof(info));
 	info.size = sizeof(info);
+	info.flags = 0;
 	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_INFO, &info));
 	EXPECT_EQ(sizeof(info), info.size);
 	EXPECT_EQ(TWHEEL_CLOCK_VIRTUAL, info.clock);
@@ -280,6 +288,8 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_LE(16, info.max_pending_limit);
 	EXPECT_LE(1, info.max_vector);
 	EXPECT_EQ(0, info.setup_flags);
+	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
+	EXPECT_EQ(0, info.slack_ns);
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH, info.features);
 	EXPECT_EQ(0, info.now_ns);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
@@ -370,6 +380,8 @@ TEST_F(abi, query_tells_the_state)
 	EXPECT_EQ(0, row.repeats_left);
 	EXPECT_EQ(0, row.count);
 	EXPECT_EQ(0, row.deliveries);
+	EXPECT_EQ(0, row.slack_ticks);
+	EXPECT_EQ(0, row.reserved);
 }
 
 TEST_F(abi, list_shows_the_row_and_ends)

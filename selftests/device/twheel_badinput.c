@@ -92,6 +92,8 @@ TEST_F(bad, field_of_an_argument_is_refused)
 }
 
 static const struct bad_field bad_setups[] = {
+	{ "clock", 0, FIELD(twheel_setup, clock), 0, -EINVAL },
+	{ "clock", 0, FIELD(twheel_setup, clock), TWHEEL_CLOCK_MONOTONIC - 1, -EINVAL },
 	{ "clock", 0, FIELD(twheel_setup, clock), TWHEEL_CLOCK_VIRTUAL + 1, -EINVAL },
 	{ "clock", 0, FIELD(twheel_setup, clock), ~0U, -EINVAL },
 	{ "tick_ns", 0, FIELD(twheel_setup, tick_ns), 1, -EINVAL },
@@ -105,7 +107,8 @@ static const struct bad_field bad_setups[] = {
 	{ "max_pending", 0, FIELD(twheel_setup, max_pending), ~0U, -EINVAL },
 	{ "flags", 0, FIELD(twheel_setup, flags), TWHEEL_SETUP_ONE_LEVEL << 1, -EINVAL },
 	{ "flags", 0, FIELD(twheel_setup, flags), 1U << 31, -EINVAL },
-	{ "reserved", 0, FIELD(twheel_setup, reserved), 1, -EINVAL },
+	{ "event_size", 0, FIELD(twheel_setup, event_size), 1, -EINVAL },
+	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), 1, -EINVAL },
 };
 
 TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
@@ -127,7 +130,7 @@ TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
 			TH_LOG("%s = %#llx", bad->name, bad->value);
 		EXPECT_UNCHANGED(fd, &new);
 	}
-	EXPECT_EQ(-EINVAL, tw_setup(fd, 0, 0, new.info.max_pending_limit + 1));
+	EXPECT_EQ(-EINVAL, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, new.info.max_pending_limit + 1));
 	EXPECT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, new.info.max_pending_limit));
 	close(fd);
 }
@@ -137,14 +140,14 @@ TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
 static const struct bad_field bad_elements[] = {
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 31, -EINVAL },
-	{ "ARM reserved", TWHEEL_IOC_ARM, FIELD(twheel_arm, reserved), 1, -EINVAL },
+	{ "ARM slack_ticks", TWHEEL_IOC_ARM, FIELD(twheel_arm, slack_ticks), 1, -EINVAL },
 	{ "ARM repeats, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"ARM fixed delay, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags),
 		TWHEEL_ARM_FIXED_DELAY, -EINVAL
 	},
 	{ "REARM flags", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
-	{ "REARM reserved", TWHEEL_IOC_REARM, FIELD(twheel_arm, reserved), 1U << 31, -EINVAL },
+	{ "REARM slack_ticks", TWHEEL_IOC_REARM, FIELD(twheel_arm, slack_ticks), 1U << 31, -EINVAL },
 	{ "REARM repeats, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"REARM fixed delay, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags),
@@ -187,7 +190,7 @@ TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 	}
 	EXPECT_EQ(4, tw_arm_vec(self->fd, arms, 7));
 	for (i = 0; i < 7; i++) {
-		EXPECT_EQ(i % 2 ? -EINVAL : 0, arms[i].result);
+		EXPECT_EQ(i % 2 ? -EINVAL : TWHEEL_CREATED, arms[i].result);
 		if (i % 2 == 0) {
 			EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arms[i].id));
 		}
@@ -210,7 +213,8 @@ TEST(refused_entry_of_arm_has_no_id)
 		__u64 unknown;
 		int result;
 	} wanted[] = {
-		{ 0, 1, -E2BIG }, { 0, 0, 0 }, { 1U << 31, 0, -EINVAL }, { 0, 0, 0 },
+		{ 0, 1, -E2BIG }, { 0, 0, TWHEEL_CREATED }, { 1U << 31, 0, -EINVAL },
+		{ 0, 0, TWHEEL_CREATED },
 		{ 0, 1, -E2BIG }, { 0, 0, -EAGAIN }, { 1U << 31, 0, -EINVAL },
 	};
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 2 };
@@ -234,7 +238,7 @@ TEST(refused_entry_of_arm_has_no_id)
 			TH_LOG("entry %d", i);
 		EXPECT_NE(TW_POISON64, arms[i].arm.id)
 			TH_LOG("entry %d", i);
-		EXPECT_EQ(!wanted[i].result, !!arms[i].arm.id)
+		EXPECT_EQ(wanted[i].result > 0, !!arms[i].arm.id)
 			TH_LOG("entry %d has the id %#llx", i, arms[i].arm.id);
 	}
 	/* tw_arm_vec() poisons the id. */

@@ -156,7 +156,7 @@ TEST_F(faults, arm_arms_what_stands_before)
 		EXPECT_STOP(TWHEEL_IOC_ARM, at, sizeof(*arms), goods[k]);
 		ASSERT_EQ(goods[k], live(self->fd));
 		for (i = 0; i < goods[k]; i++) {
-			ASSERT_EQ(0, at[i].result);
+			ASSERT_EQ(TWHEEL_CREATED, at[i].result);
 			ASSERT_EQ(0, tw_query1(self->fd, at[i].id, &status));
 			ASSERT_EQ(i, status.user_data);
 		}
@@ -457,7 +457,8 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 		nr_done = killed_after(_metadata, fd, shared, tw_random(&seed) % span_ns);
 		ASSERT_EQ(nr_done, live(fd));
 		for (i = 0; i < LONGEST; i++) {
-			ASSERT_EQ(i < nr_done ? 0 : (__s32)TW_POISON32, shared->arms[i].result)
+			ASSERT_EQ(i < nr_done ? TWHEEL_CREATED : (__s32)TW_POISON32,
+				  shared->arms[i].result)
 				TH_LOG("entry %d, %u attempted", i, nr_done);
 		}
 		tw_saw(&outcomes[nr_done > 0 && nr_done < LONGEST ? 0 : 1], 1);

@@ -260,7 +260,7 @@ static void do_arm(struct __test_metadata *_metadata)
 			ASSERT_EQ(-EAGAIN, arms[i].result);
 			continue;
 		}
-		ASSERT_EQ(0, arms[i].result);
+		ASSERT_EQ(TWHEEL_CREATED, arms[i].result);
 		while (model.item[place].id)
 			place++;
 		t = &model.item[place];

@@ -352,25 +352,6 @@ TEST_F(table, info_says_how_much_to_map)
 	close(fd);
 }
 
-/* A caller built before there was refresh_size. */
-TEST_F(table, info_of_the_older_size_is_told_as_before)
-{
-	struct {
-		struct twheel_info info;
-		__u64 beyond;
-	} both;
-
-	memset(&both, TW_POISON, sizeof(both));
-	both.info.size = TWHEEL_INFO_SIZE_VER0;
-	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &both.info));
-	EXPECT_EQ(TWHEEL_INFO_SIZE_VER0, both.info.size);
-	EXPECT_EQ(TW_POISON64, both.info.refresh_size);
-	EXPECT_EQ(TW_POISON64, both.beyond);
-	EXPECT_EQ(0, both.info.rearmed);
-	both.info.size = TWHEEL_INFO_SIZE_VER0 - 1;
-	EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &both.info));
-}
-
 TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_successor)
 {
 	struct twheel_status status;

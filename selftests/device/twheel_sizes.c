@@ -79,8 +79,7 @@ TEST_F(sizes, argument_smaller_than_the_first_version_is_refused)
 	int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
-		const __u32 first = tw_commands[i].cmd == TWHEEL_IOC_INFO ?
-				    TWHEEL_INFO_SIZE_VER0 : tw_commands[i].size;
+		const __u32 first = tw_commands[i].size;
 		const __u32 sizes[] = { 0, 1, 4, first - 8, first - 1 };
 
 		for (k = 0; k < ARRAY_SIZE(sizes); k++) {
@@ -237,7 +236,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_arm)
 	}
 	ASSERT_EQ(STRIDES, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), STRIDES));
 	for (i = 0; i < STRIDES; i++) {
-		EXPECT_EQ(0, arms[i].arm.result);
+		EXPECT_EQ(TWHEEL_CREATED, arms[i].arm.result);
 		ASSERT_EQ(0, tw_query1(fd, arms[i].arm.id, &status));
 		EXPECT_EQ(100 + i, status.user_data);
 	}
@@ -260,8 +259,8 @@ TEST_F(sizes, those_with_an_unknown_tail_are_left_out_of_a_vector)
 	}
 	ASSERT_EQ(nr - left_out, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), nr));
 	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(i % 3 ? 0 : -E2BIG, arms[i].arm.result);
-		if (!arms[i].arm.result) {
+		ASSERT_EQ(i % 3 ? TWHEEL_CREATED : -E2BIG, arms[i].arm.result);
+		if (i % 3) {
 			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, arms[i].arm.id));
 		}
 	}

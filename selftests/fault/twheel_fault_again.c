@@ -70,7 +70,7 @@ static void expect_all_places(struct __test_metadata *_metadata, int fd)
 	for (i = 0; i < PLACES + 1; i++)
 		arms[i].expires_ns = TW_HOUR;
 	EXPECT_EQ(PLACES, tw_arm_vec(fd, arms, PLACES + 1));
-	EXPECT_EQ(0, arms[PLACES - 1].result);
+	EXPECT_EQ(TWHEEL_CREATED, arms[PLACES - 1].result);
 	EXPECT_EQ(-EAGAIN, arms[PLACES].result);
 }
 

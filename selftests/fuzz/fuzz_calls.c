@@ -148,7 +148,7 @@ static struct twheel_setup some_setup(__u64 *seed)
 		0, 1, 2, 33, 64, 500, 5000, 100000, 16777216, 16777217, ~0U
 	};
 	struct twheel_setup setup = {
-		.clock		= random_below(seed, 5),
+		.clock		= TWHEEL_CLOCK_MONOTONIC + random_below(seed, 5),
 		.tick_ns	= ticks[random_below(seed, one_in(seed, 4) ? 12 : 9)],
 		.slots		= slots[random_below(seed, one_in(seed, 4) ? 12 : 8)],
 		.max_pending	= limits[random_below(seed, one_in(seed, 4) ? 11 : 9)],
@@ -176,13 +176,13 @@ static void run_setup(struct thread *t, const struct step *step)
 	if (step->spoil && !(step->spoil % 3)) {
 		refused = true;
 		if (step->spoil % 2)
-			setup.reserved = 1;
+			setup.slack_ns = 1;
 		else
 			setup.flags |= 2U << random_below(&seed, 31);
 	}
 	if (setup.clock == TWHEEL_CLOCK_VIRTUAL && one_in(&seed, 16)) {
 		refused = true;
-		setup.clock = 5 + (random32(&seed) >> random_below(&seed, 32)) % (~0U - 5);
+		setup.clock += 1 + (random32(&seed) >> random_below(&seed, 32)) % (~0U - 5);
 	}
 	refused |= setup.size < sizeof(setup) || setup.size > 4096;
 	memset(head.mine, 0, 4096);

@@ -54,7 +54,8 @@ static void wheel_setup(struct wheel *w, int nr, __u64 *seed)
 	static const __u32 slots[] = { 4, 4, 8, 64, 256, 1024 };
 	static const __u32 limits[] = { 0, 3, 33, 64, 500, 5000 };
 	struct twheel_setup setup = {
-		.clock		= nr ? random_below(seed, 4) : TWHEEL_CLOCK_VIRTUAL,
+		.clock		= nr ? TWHEEL_CLOCK_MONOTONIC + random_below(seed, 4) :
+				  TWHEEL_CLOCK_VIRTUAL,
 		.tick_ns	= ticks[random_below(seed, 6)],
 		.slots		= slots[random_below(seed, 6)],
 		.max_pending	= limits[random_below(seed, 6)],

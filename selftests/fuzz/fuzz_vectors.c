@@ -35,7 +35,7 @@ static const int query_entries[] = { E2BIG, ENOENT, 0 };
 
 static const struct kind kinds[] = {
 	{ TWHEEL_IOC_ARM, sizeof(struct twheel_arm), offsetof(struct twheel_arm, result),
-	  0, 0, arm_calls, arm_entries },
+	  TWHEEL_CREATED, TWHEEL_CREATED, arm_calls, arm_entries },
 	{ TWHEEL_IOC_REARM, sizeof(struct twheel_arm), offsetof(struct twheel_arm, result),
 	  TWHEEL_WAS_PENDING, TWHEEL_WAS_UNREAD, rearm_calls, rearm_entries },
 	{ TWHEEL_IOC_CANCEL, sizeof(struct twheel_cancel), offsetof(struct twheel_cancel, result),
@@ -136,7 +136,7 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 		arm->flags |= 1U << random_below(seed, 32);
 		break;
 	case 1:
-		arm->reserved = 1U << random_below(seed, 32);
+		arm->slack_ticks = 1U << random_below(seed, 32);
 		break;
 	case 2:
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;

@@ -142,8 +142,8 @@ static __u32 arm_many(int fd, __u32 nr, __u64 interval_ns)
 		MUST(tw_arm_vec(fd, arms, n) >= 0);
 		/* After one that was refused another may be taken: memory comes back. */
 		for (j = 0; j < n; j++) {
-			MUST(!arms[j].result || arms[j].result == -ENOSPC);
-			if (arms[j].result)
+			MUST(arms[j].result > 0 || arms[j].result == -ENOSPC);
+			if (arms[j].result < 0)
 				full = true;
 			else
 				ids[done++] = arms[j].id;

@@ -327,13 +327,14 @@ static void empty(struct oracle *o)
 static void tell(const struct oracle *o)
 {
 	static const char * const clock[] = { "MONOTONIC", "BOOTTIME", "REALTIME", "TAI" };
+	const char *name = clock[o->setup.clock - TWHEEL_CLOCK_MONOTONIC];
 
-	printf("# %s, tick %llu us: %llu armed, %llu re-armed, ", clock[o->setup.clock],
-	       o->setup.tick_ns / TW_US, o->books.armed, o->books.rearmed);
+	printf("# %s, tick %llu us: %llu armed, %llu re-armed, ",
+	       name, o->setup.tick_ns / TW_US, o->books.armed, o->books.rearmed);
 	printf("%llu cancelled, %llu revoked, %llu drained\n", o->books.cancelled,
 	       o->books.revoked, o->books.drained);
 	printf("# %s: %llu events read, %llu expirations, at most %llu ns after their edge\n",
-	       clock[o->setup.clock], o->books.delivered, o->books.expirations, o->max_late_ns);
+	       name, o->books.delivered, o->books.expirations, o->max_late_ns);
 }
 
 static bool begin(struct mix *m, const struct soak_options *options, __u32 pending)

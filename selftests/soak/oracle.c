@@ -47,14 +47,14 @@ void oracle_close(struct oracle *o)
 void oracle_stamp(struct oracle *o)
 {
 	static const clockid_t clockid[] = {
-		[TWHEEL_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
-		[TWHEEL_CLOCK_BOOTTIME] = CLOCK_BOOTTIME,
-		[TWHEEL_CLOCK_REALTIME] = CLOCK_REALTIME,
-		[TWHEEL_CLOCK_TAI] = CLOCK_TAI,
+		[TWHEEL_CLOCK_MONOTONIC - TWHEEL_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
+		[TWHEEL_CLOCK_BOOTTIME - TWHEEL_CLOCK_MONOTONIC] = CLOCK_BOOTTIME,
+		[TWHEEL_CLOCK_REALTIME - TWHEEL_CLOCK_MONOTONIC] = CLOCK_REALTIME,
+		[TWHEEL_CLOCK_TAI - TWHEEL_CLOCK_MONOTONIC] = CLOCK_TAI,
 	};
 
 	if (o->setup.clock != TWHEEL_CLOCK_VIRTUAL)
-		o->now_ns = tw_now(clockid[o->setup.clock]);
+		o->now_ns = tw_now(clockid[o->setup.clock - TWHEEL_CLOCK_MONOTONIC]);
 }
 
 /* ---- what must be -------------------------------------------------------- */
@@ -251,7 +251,7 @@ static void flush_arms(struct oracle *o, __u64 before_ns)
 	if (o->relative)
 		oracle_stamp(o);
 	for (i = 0; i < nr; i++) {
-		if (o->arm[i].result) {
+		if (o->arm[i].result != TWHEEL_CREATED) {
 			fault(FAULT_VERDICT, "ARM said %d", o->arm[i].result);
 			continue;
 		}

@@ -378,7 +378,7 @@ static __u32 arm_many(int fd, __u32 nr, __u64 first_ns, __u64 apart_ns, __u64 in
 		MUST(tw_arm_vec(fd, arms, n) >= 0);
 		atomic_fetch_add(&shared->armed, n);
 		for (j = 0; j < n; j++) {
-			if (!arms[j].result)
+			if (arms[j].result > 0)
 				continue;
 			MUST(arms[j].result == -ENOMEM || arms[j].result == -EAGAIN ||
 			     arms[j].result == -ENOSPC);

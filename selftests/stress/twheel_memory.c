@@ -113,7 +113,7 @@ static __u32 arm_all(int fd, __u32 nr, int *error)
 			*error = ret;
 			return i;
 		}
-		for (j = 0; j < n && !arms[j].result; j++)
+		for (j = 0; j < n && arms[j].result > 0; j++)
 			ids[i + j] = arms[j].id;
 		if (j < n) {
 			*error = arms[j].result;

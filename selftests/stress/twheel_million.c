@@ -75,7 +75,7 @@ static __u64 arm_all(struct __test_metadata *_metadata, FIXTURE_DATA(million) *s
 			};
 		ASSERT_EQ(n, tw_arm_vec(self->fd, arms, n));
 		for (j = 0; j < n; j++) {
-			ASSERT_EQ(0, arms[j].result);
+			ASSERT_EQ(TWHEEL_CREATED, arms[j].result);
 			self->ids[i + j] = arms[j].id;
 		}
 	}

@@ -180,7 +180,7 @@ static void note_armed(int first, const struct twheel_arm *arms, int nr, int ret
 	for (i = 0; i < nr; i++) {
 		if (arms[i].result == -ESHUTDOWN && race.plan->drain_amid)
 			continue;
-		CHECK(!arms[i].result);
+		CHECK(arms[i].result == TWHEEL_CREATED);
 		CHECK(arms[i].id && arms[i].id != TW_POISON64);
 		race.line[first + i].id = arms[i].id;
 		armed++;

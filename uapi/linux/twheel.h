@@ -78,17 +78,20 @@
  * @TWHEEL_CLOCK_TAI: CLOCK_TAI
  * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only
  *
+ * The values are different from those of all CLOCK_* constants, and 0 is none of them:
+ * SETUP says EINVAL when it is given a clockid_t, or nothing, as the clock.
+ *
  * A wheel lives in the time namespace of the process that called SETUP, or ARM
  * where SETUP was not called.  Absolute times, ``now_ns`` and the deadlines in the
  * refresh table are times of that namespace, also for a process of another
  * namespace that uses the descriptor later.
  */
 enum twheel_clock {
-	TWHEEL_CLOCK_MONOTONIC	= 0,
-	TWHEEL_CLOCK_BOOTTIME	= 1,
-	TWHEEL_CLOCK_REALTIME	= 2,
-	TWHEEL_CLOCK_TAI	= 3,
-	TWHEEL_CLOCK_VIRTUAL	= 4,
+	TWHEEL_CLOCK_MONOTONIC	= 0x101,
+	TWHEEL_CLOCK_BOOTTIME	= 0x102,
+	TWHEEL_CLOCK_REALTIME	= 0x103,
+	TWHEEL_CLOCK_TAI	= 0x104,
+	TWHEEL_CLOCK_VIRTUAL	= 0x105,
 };
 
 /* Ranges of SETUP; a value outside its range is EINVAL. */
@@ -121,7 +124,8 @@ enum twheel_clock {
  *	with an event still unread), 1 to INFO's max_pending_limit; 0 for the
  *	default: 1,048,576 (2^20), or max_pending_limit where that is less
  * @flags: TWHEEL_SETUP_*
- * @reserved: must be 0
+ * @event_size: the stride of read(), bytes: 0 or sizeof(struct twheel_event)
+ * @slack_ns: must be 0
  *
  * SETUP is allowed once, and only before the first ARM (EBUSY after).  A wheel
  * that is armed without SETUP has CLOCK_MONOTONIC, the defaults and no flags.
@@ -134,7 +138,8 @@ struct twheel_setup {
 	__u32 slots;
 	__u32 max_pending;
 	__u32 flags;
-	__u32 reserved;
+	__u32 event_size;
+	__aligned_u64 slack_ns;
 };
 
 /* Features of struct twheel_info */
@@ -144,7 +149,9 @@ struct twheel_setup {
 /**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
  * @size: sizeof(struct twheel_info), in
+ * @flags: in: must be 0
  * @clock: enum twheel_clock in force
+ * @setup_flags: TWHEEL_SETUP_* in force
  * @tick_ns: granularity in force
  * @slots: slots of the first level in force
  * @levels: levels of slots; 0 until the wheel has been set up or armed
@@ -152,8 +159,12 @@ struct twheel_setup {
  * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
  *	parameter of that name, 16,777,216 (2^24) by default
  * @max_vector: the longest vector one call takes, entries
- * @setup_flags: TWHEEL_SETUP_* in force
+ * @event_size: the stride of read() in force, bytes
+ * @slack_ns: the wheel's slack in force
  * @features: TWHEEL_FEATURE_*
+ * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
+ *	that there may ever be, see twheel_refresh().  Final once the wheel has been
+ *	set up or armed.
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick;
  *	TWHEEL_NO_EXPIRY when none will.  INFO walks all timeouts to find it.
@@ -175,9 +186,6 @@ struct twheel_setup {
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
- * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
- *	that there may ever be, see twheel_refresh().  Final once the wheel has been
- *	set up or armed.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -185,15 +193,19 @@ struct twheel_setup {
  */
 struct twheel_info {
 	__u32 size;
+	__u32 flags;
 	__u32 clock;
+	__u32 setup_flags;
 	__aligned_u64 tick_ns;
 	__u32 slots;
 	__u32 levels;
 	__u32 max_pending;
 	__u32 max_pending_limit;
 	__u32 max_vector;
-	__u32 setup_flags;
+	__u32 event_size;
+	__aligned_u64 slack_ns;
 	__aligned_u64 features;
+	__aligned_u64 refresh_size;
 	__aligned_u64 now_ns;
 	__aligned_u64 next_expiry_ns;
 	__aligned_u64 max_late_ns;
@@ -208,11 +220,7 @@ struct twheel_info {
 	__aligned_u64 revoked;
 	__aligned_u64 drained;
 	__aligned_u64 rearmed;
-	__aligned_u64 refresh_size;
 };
-
-/* The smallest ``size`` of struct twheel_info, without refresh_size. */
-#define TWHEEL_INFO_SIZE_VER0	160
 
 /**
  * struct twheel_vector - argument of ARM, REARM, CANCEL and QUERY
@@ -264,9 +272,9 @@ struct twheel_vector {
  *	was refused.  Its low half is an index into the wheel's places, which are
  *	reused, and below INFO's refresh_size / 8; its high half is a generation:
  *	an id is never given out twice.  In for REARM.
- * @result: out.  ARM: 0, or a negative errno.  REARM: enum twheel_verdict, or a
- *	negative errno.
- * @reserved: must be 0
+ * @result: out: enum twheel_verdict, or a negative errno
+ * @slack_ticks: must be 0
+ * @was_deadline_ns: out on a keyed wheel; not written
  *
  * ARM takes a place.  REARM keeps id, place and user_data and begins a new
  * life: it replaces times, interval, flags, repeats and counts, and revokes an
@@ -280,18 +288,21 @@ struct twheel_arm {
 	__u32 repeats;
 	__aligned_u64 id;
 	__s32 result;
-	__u32 reserved;
+	__u32 slack_ticks;
+	__aligned_u64 was_deadline_ns;
 };
 
 /**
- * enum twheel_verdict - result of a CANCEL or REARM that succeeded
+ * enum twheel_verdict - result of an ARM, REARM or CANCEL that succeeded
+ * @TWHEEL_CREATED: ARM has made a timeout
  * @TWHEEL_WAS_PENDING: the timeout was pending and had no unread event
  * @TWHEEL_WAS_UNREAD: an event of the timeout was waiting to be read; that event
  *	is revoked: nobody will read it
  */
 enum twheel_verdict {
-	TWHEEL_WAS_PENDING	= 1,
-	TWHEEL_WAS_UNREAD	= 2,
+	TWHEEL_CREATED		= 1,
+	TWHEEL_WAS_PENDING	= 2,
+	TWHEEL_WAS_UNREAD	= 3,
 };
 
 /**
@@ -338,6 +349,8 @@ enum twheel_state {
  *	none is left
  * @count: out: expirations in the unread event; 0 when there is none
  * @deliveries: out: events of this life that were read
+ * @slack_ticks: out: 0
+ * @reserved: out: 0
  *
  * On failure only @result is written.
  */
@@ -353,6 +366,8 @@ struct twheel_status {
 	__u32 repeats_left;
 	__u32 count;
 	__u32 deliveries;
+	__u32 slack_ticks;
+	__u32 reserved;
 };
 
 /**

@@ -159,7 +159,7 @@ static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *arm)
 	struct twheel_arming arming;
 
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, arm, 1, &arming), 0);
-	KUNIT_ASSERT_EQ(test, arm->result, 0);
+	KUNIT_ASSERT_EQ(test, arm->result, TWHEEL_CREATED);
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
 	return look_at(tw, (u32)arm->id);
 }
@@ -200,7 +200,7 @@ static u64 *arm_all(struct kunit *test)
 	return ids;
 }
 
-/* Arms one timeout, and returns the error of the call or of the entry. */
+/* Arms one timeout.  Returns 0, or the error of the call or of the entry. */
 static int arm_result(struct twheel *tw, u64 *id)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -208,10 +208,10 @@ static int arm_result(struct twheel *tw, u64 *id)
 	int err;
 
 	err = twheel_arm_prepare(tw, &how, 1, &arming);
-	if (!err && !how.result)
+	if (!err && how.result > 0)
 		err = twheel_arm_commit(tw, &arming, 1);
 	*id = how.id;
-	return err ?: how.result;
+	return err ?: min(how.result, 0);
 }
 
 static u64 id_of(const struct twheel_timeout *t)

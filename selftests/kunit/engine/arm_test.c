@@ -15,7 +15,7 @@ static void over_the_limit_an_entry_says_eagain_and_nothing_is_taken(struct kuni
 		how[i].expires_ns = DELAY_NS;
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 5, &arming), 0);
 	for (i = 0; i < 5; i++)
-		KUNIT_EXPECT_EQ(test, how[i].result, i < 3 ? 0 : -EAGAIN);
+		KUNIT_EXPECT_EQ(test, how[i].result, i < 3 ? TWHEEL_CREATED : -EAGAIN);
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
 	audit(test);
 	tally_take(tw, before);
@@ -68,12 +68,12 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 	for (i = 0; i < 6; i++) {
 		how[i] = arm_of(0, 0);
 		how[i].user_data = i;
-		how[i].reserved = i % 2;
+		how[i].slack_ticks = i % 2;
 	}
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 6, &arming), 0);
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
 	for (i = 0; i < 6; i++) {
-		KUNIT_EXPECT_EQ(test, how[i].result, i % 2 ? -EINVAL : 0);
+		KUNIT_EXPECT_EQ(test, how[i].result, i % 2 ? -EINVAL : TWHEEL_CREATED);
 		if (!(i % 2))
 			KUNIT_EXPECT_EQ(test, look_at(tw, (u32)how[i].id)->user_data,
 					(u64)i);

@@ -3,27 +3,34 @@
  * engine/control.c: SETUP, ADVANCE and DRAIN
  */
 
+#define MONOTONIC_WITH(member)	{ .clock = TWHEEL_CLOCK_MONOTONIC, member }
+
 static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 {
 	static const struct { struct twheel_setup setup; int says; } rows[] = {
-		{ {}, 0 },
+		{ { .clock = TWHEEL_CLOCK_MONOTONIC }, 0 },
 		{ { .clock = TWHEEL_CLOCK_VIRTUAL }, 0 },
+		{ {}, -EINVAL },
+		{ { .clock = CLOCK_MONOTONIC }, -EINVAL },
+		{ { .clock = CLOCK_TAI }, -EINVAL },
+		{ { .clock = TWHEEL_CLOCK_MONOTONIC - 1 }, -EINVAL },
 		{ { .clock = TWHEEL_CLOCK_VIRTUAL + 1 }, -EINVAL },
 		{ { .clock = U32_MAX }, -EINVAL },
-		{ { .tick_ns = TWHEEL_TICK_MIN_NS }, 0 },
-		{ { .tick_ns = TWHEEL_TICK_MIN_NS - 1 }, -EINVAL },
-		{ { .tick_ns = TWHEEL_TICK_MAX_NS }, 0 },
-		{ { .tick_ns = TWHEEL_TICK_MAX_NS + 1 }, -EINVAL },
-		{ { .slots = TWHEEL_SLOTS_MIN }, 0 },
-		{ { .slots = TWHEEL_SLOTS_MIN - 1 }, -EINVAL },
-		{ { .slots = TWHEEL_SLOTS_MAX }, 0 },
-		{ { .slots = TWHEEL_SLOTS_MAX + 1 }, -EINVAL },
-		{ { .max_pending = 16777216 }, 0 },
-		{ { .max_pending = 16777217 }, -EINVAL },
-		{ { .flags = TWHEEL_SETUP_ONE_LEVEL }, 0 },
-		{ { .flags = TWHEEL_SETUP_ONE_LEVEL << 1 }, -EINVAL },
-		{ { .flags = BIT(31) }, -EINVAL },
-		{ { .reserved = 1 }, -EINVAL },
+		{ MONOTONIC_WITH(.tick_ns = TWHEEL_TICK_MIN_NS), 0 },
+		{ MONOTONIC_WITH(.tick_ns = TWHEEL_TICK_MIN_NS - 1), -EINVAL },
+		{ MONOTONIC_WITH(.tick_ns = TWHEEL_TICK_MAX_NS), 0 },
+		{ MONOTONIC_WITH(.tick_ns = TWHEEL_TICK_MAX_NS + 1), -EINVAL },
+		{ MONOTONIC_WITH(.slots = TWHEEL_SLOTS_MIN), 0 },
+		{ MONOTONIC_WITH(.slots = TWHEEL_SLOTS_MIN - 1), -EINVAL },
+		{ MONOTONIC_WITH(.slots = TWHEEL_SLOTS_MAX), 0 },
+		{ MONOTONIC_WITH(.slots = TWHEEL_SLOTS_MAX + 1), -EINVAL },
+		{ MONOTONIC_WITH(.max_pending = 16777216), 0 },
+		{ MONOTONIC_WITH(.max_pending = 16777217), -EINVAL },
+		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_ONE_LEVEL), 0 },
+		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_ONE_LEVEL << 1), -EINVAL },
+		{ MONOTONIC_WITH(.flags = BIT(31)), -EINVAL },
+		{ MONOTONIC_WITH(.event_size = 1), -EINVAL },
+		{ MONOTONIC_WITH(.slack_ns = 1), -EINVAL },
 	};
 	unsigned int i;
 

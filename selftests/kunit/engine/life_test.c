@@ -15,8 +15,8 @@ static void what_is_malformed_is_refused(struct kunit *test)
 		{ { .flags = TWHEEL_ARM_FIXED_DELAY, .interval_ns = 1 }, 0 },
 		{ { .repeats = 1 }, -EINVAL },
 		{ { .repeats = 1, .interval_ns = 1 }, 0 },
-		{ { .reserved = 1 }, -EINVAL },
-		{ { .reserved = 0x80000000 }, -EINVAL },
+		{ { .slack_ticks = 1 }, -EINVAL },
+		{ { .slack_ticks = 0x80000000 }, -EINVAL },
 	};
 	struct twheel_arm unknown = { .interval_ns = 1 };
 	unsigned int i;

@@ -325,7 +325,7 @@ static int deed_take_over(struct twheel *tw, struct twheel_timeout *t, u64 id)
 		struct twheel_arm how = arm_of(0, 0);
 		struct twheel_arming arming;
 
-		if (twheel_arm_prepare(tw, &how, 1, &arming) || how.result ||
+		if (twheel_arm_prepare(tw, &how, 1, &arming) || how.result < 0 ||
 		    twheel_arm_commit(tw, &arming, 1))
 			return -EIO;
 	}
