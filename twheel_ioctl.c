@@ -84,6 +84,8 @@ union batch {
  *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
  *	Returns the number of entries that were reported and done, which is 0 when the
  *	first one faulted; or an errno when none was done and the others cannot be either.
+ * @by_key: the same for entries that hold keys in place of ids (TWHEEL_VECTOR_BY_KEY); NULL
+ *	where there are no such entries
  */
 struct vector_op {
 	u32 entry_size;
@@ -93,14 +95,15 @@ struct vector_op {
 	u32 batch_len;
 	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
 		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
+	int (*by_key)(struct twheel *tw, void __user *user, u32 stride,
+		      union batch *batch, unsigned int nr, unsigned int *nr_ok);
 };
 
-/* Whether a vector is well-formed: 0, -EINVAL or -E2BIG. */
+/* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
 static __always_inline int vector_check(const struct twheel_vector *vector,
 					const struct vector_op *op)
 {
-	if (vector->flags || vector->reserved ||
-	    vector->entry_size < op->entry_size)
+	if (vector->reserved || vector->entry_size < op->entry_size)
 		return -EINVAL;
 	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
@@ -110,7 +113,7 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
 /*
  * Copy in a vector whose size is the one that this kernel knows, as nearly all are.  For
  * so few bytes, single loads are quicker than any copying function.  False for a vector
- * of another size, for one that is not well-formed, and if the copy faults:
+ * of another size or with flags, for one that is not well-formed, and if the copy faults:
  * vector_copy_odd() then finds out which.
  *
  * Nearly all calls attempt all entries, so nr_done says so from the start; here that
@@ -128,7 +131,7 @@ vector_copy_usual(struct twheel_vector *vector,
 	unsafe_get_user(vector->flags, &user->flags, fault);
 	unsafe_get_user(vector->entries, &user->entries, fault);
 	unsafe_get_user(vector->reserved, &user->reserved, fault);
-	if (unlikely(vector->size != sizeof(*vector) ||
+	if (unlikely(vector->size != sizeof(*vector) || vector->flags ||
 		     vector_check(vector, op)))
 		goto fault;
 	unsafe_put_user(vector->nr, &user->nr_done, fault);
@@ -139,15 +142,26 @@ fault:
 	return false;
 }
 
+/* Whether the flags of a vector fit its command and the wheel: 0 or -EINVAL. */
+static int vector_check_flags(const struct twheel *tw, const struct twheel_vector *vector,
+			      const struct vector_op *op)
+{
+	if (vector->flags & ~TWHEEL_VECTOR_BY_KEY)
+		return -EINVAL;
+	if (vector->flags && !(op->by_key && twheel_is_keyed(tw)))
+		return -EINVAL;
+	return 0;
+}
+
 /* Copy in a vector of any size; 0, or the error that is wrong with it. */
 static noinline_for_stack int
-vector_copy_odd(struct twheel_vector *vector,
+vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 		struct twheel_vector __user *user, const struct vector_op *op)
 {
 	int err = arg_copy_in(vector, sizeof(*vector), user);
 
 	if (!err)
-		err = vector_check(vector, op);
+		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
 	if (!err && put_user(vector->nr, &user->nr_done))
 		err = -EFAULT;
 	return err;
@@ -338,6 +352,151 @@ static unsigned int rows_report(void __user *user, u32 stride,
 	return i;
 }
 
+/* Report for ARM in a keyed wheel, which also tells the deadlines that were replaced. */
+static unsigned int keyed_report(void __user *user, u32 stride,
+				 const struct twheel_arm *arm, unsigned int nr)
+{
+	unsigned int i = 0;
+
+	if (!user_write_access_begin(user, (size_t)nr * stride))
+		return 0;
+	for (; i < nr; i++) {
+		struct twheel_arm __user *to = user + (size_t)i * stride;
+		bool replaced = arm[i].result > TWHEEL_CREATED;
+
+		unsafe_put_user(arm[i].result < 0 ? 0 : arm[i].id, &to->id, fault);
+		unsafe_put_user(replaced ? arm[i].was_deadline_ns : 0,
+				&to->was_deadline_ns, fault);
+		unsafe_put_user(arm[i].result, &to->result, fault);
+	}
+fault:
+	user_write_access_end();
+	return i;
+}
+
+/*
+ * Of the entries up to @nr that were reported for an ARM in a keyed wheel, find the one
+ * behind the first @nr_armed that were armed and those that were refused among them.
+ */
+static unsigned int keyed_done(const struct twheel_arm *arm, unsigned int nr,
+			       unsigned int nr_armed)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr && (nr_armed || arm[i].result < 0); i++)
+		nr_armed -= arm[i].result > 0;
+	return i;
+}
+
+/*
+ * The functions below do entries of an ARM in a keyed wheel that twheel_keyed_look() has
+ * found to be alike.  Each returns how many are done, which is 0 if the first one faulted,
+ * and says how many were reported.  An entry that was reported and is not done has to be
+ * looked at again; -EAGAIN says so of the first one.  Any other errno says that neither
+ * these entries nor those after them can be done.
+ */
+
+static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
+			struct twheel_arm *arm, unsigned int nr,
+			unsigned int *reported, unsigned int *nr_ok)
+{
+	struct twheel_arming arming __uninitialized;
+	unsigned int i, done, nr_armed = 0;
+	int err = twheel_arm_prepare(tw, arm, nr, &arming);
+
+	if (err)
+		return err;
+	*reported = keyed_report(user, stride, arm, nr);
+	for (i = 0; i < *reported; i++)
+		nr_armed += arm[i].result > 0;
+	err = twheel_arm_commit_keyed(tw, &arming, nr_armed, &nr_armed);
+	if (err == -ESHUTDOWN)
+		return err;
+	*nr_ok += nr_armed;
+	done = keyed_done(arm, *reported, nr_armed);
+	if (err == -ENOMEM) {
+		/* The entry after those that were armed cannot be, and it was said to be. */
+		arm[done].result = err;
+		done += keyed_report(user + (size_t)done * stride, stride, arm + done, 1);
+	}
+	return done ?: *reported ? -EAGAIN : 0;
+}
+
+static int keyed_replace(struct twheel *tw, void __user *user, u32 stride,
+			 struct twheel_arm *arm, unsigned int nr,
+			 unsigned int *reported, unsigned int *nr_ok)
+{
+	struct twheel_rearming rearming __uninitialized;
+	int err = twheel_upsert_prepare(tw, arm, &rearming, nr);
+	unsigned int i;
+
+	if (err)
+		return err;
+	/* A timeout that has ended since it was found has given its key up. */
+	for (i = 0; i < nr; i++)
+		if (arm[i].result == -ENOENT)
+			break;
+	*reported = i ? keyed_report(user, stride, arm, i) : 0;
+	err = twheel_rearm_commit(tw, arm, &rearming, *reported, nr_ok);
+	return err ?: *reported || !i ? -EAGAIN : 0;
+}
+
+/* A DRAIN came between report and commit: correct what was reported. */
+static void keyed_take_back(void __user *user, u32 stride, struct twheel_arm *arm,
+			    unsigned int nr, int err)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (arm[i].result > 0)
+			arm[i].result = err;
+	keyed_report(user, stride, arm, nr);
+}
+
+/*
+ * ARM in a keyed wheel: entries whose key is there are re-armed, the others created, in the
+ * order of the vector.
+ */
+static noinline_for_stack int
+keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
+		union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	struct twheel_arm *arm = batch->arm;
+	unsigned int i = 0, told = 0;
+
+	while (i < nr) {
+		void __user *rest = user + (size_t)i * stride;
+		unsigned int reported = 0, alike = nr - i;
+		int done;
+
+		switch (twheel_keyed_look(tw, arm + i, &alike)) {
+		case TWHEEL_FOUND_ABSENT:
+			done = keyed_create(tw, rest, stride, arm + i, alike,
+					    &reported, nr_ok);
+			break;
+		case TWHEEL_FOUND_PRESENT:
+			done = keyed_replace(tw, rest, stride, arm + i, alike,
+					     &reported, nr_ok);
+			break;
+		default:
+			reported = keyed_report(rest, stride, arm + i, alike);
+			done = reported;
+		}
+		told = max(told, i + reported);
+		if (done < 0 && done != -EAGAIN) {
+			keyed_take_back(rest, stride, arm + i, told - i, done);
+			return i ?: done;
+		}
+		if (!done || fatal_signal_pending(current))
+			break;
+		/* Other threads may take keys faster than they are reported. */
+		if (done > 0)
+			i += done;
+		cond_resched();
+	}
+	return i;
+}
+
 static __always_inline int
 arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
@@ -348,6 +507,8 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	unsigned int i, nr_armed;
 	int err;
 
+	if (unlikely(twheel_is_keyed(tw)))
+		return keyed_arm_batch(tw, user, stride, batch, nr, nr_ok);
 	/*
 	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
 	 * that fails with -EFAULT must not do that, so find out first whether the user's
@@ -453,12 +614,50 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 }
 
 /*
+ * The functions below do entries that hold keys.  Each round finds the ids of the timeouts
+ * that have the keys, and goes on by these.  A timeout that has ended by the time that its
+ * id is looked at has given its key up: between the two, nothing had the key.
+ */
+
+static noinline_for_stack int
+rearm_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
+		   union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		batch->arm[i].id = twheel_key_id(tw, batch->arm[i].id);
+	return rearm_batch(tw, user, stride, batch, nr, nr_ok);
+}
+
+static noinline_for_stack int
+cancel_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
+		    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		batch->cancel[i].id = twheel_key_id(tw, batch->cancel[i].id);
+	return cancel_batch(tw, user, stride, batch, nr, nr_ok);
+}
+
+static int query_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
+			      union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		batch->status[i].id = twheel_key_id(tw, batch->status[i].id);
+	return query_batch(tw, user, stride, batch, nr, nr_ok);
+}
+
+/*
  * Do up to @nr entries at @user.  Returns how many were attempted, 1 at least; -EFAULT or
  * -EINTR if not even the first one could be; or another errno if neither these nor the
  * entries after them can be done.
  */
 static __always_inline int
-vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+vector_step(struct twheel *tw, const struct vector_op *op, bool by_key, void __user *user,
 	    u32 stride, unsigned int nr, bool *attempted, unsigned int *nr_ok)
 {
 	union batch batch __uninitialized;
@@ -470,7 +669,8 @@ vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
 			return -EFAULT;
 		return 1;	/* the entry was refused */
 	}
-	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
+	done = unlikely(by_key) ? op->by_key(tw, user, stride, &batch, nr, nr_ok) :
+				  op->batch(tw, user, stride, &batch, nr, nr_ok);
 	if (unlikely(!done))
 		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
 	if (likely(done > 0))
@@ -517,7 +717,7 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
 		struct twheel_vector odd;	/* so @vector can live in registers */
 
-		err = vector_copy_odd(&odd, arg, op);
+		err = vector_copy_odd(tw, &odd, arg, op);
 		if (err)
 			return err;
 		vector = odd;
@@ -533,8 +733,8 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 			if (fatal_signal_pending(current))
 				goto stop;
 		}
-		err = vector_step(tw, op, user, vector.entry_size, nr,
-				  &attempted, &nr_ok);
+		err = vector_step(tw, op, op->by_key && vector.flags, user,
+				  vector.entry_size, nr, &attempted, &nr_ok);
 		if (likely(err > 0))
 			done += err;
 		else if (err == -EFAULT && nr > 1 &&
@@ -563,6 +763,7 @@ static const struct vector_op rearm_op = {
 	.result		= offsetof(struct twheel_arm, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
 	.batch		= rearm_batch,
+	.by_key		= rearm_by_key_batch,
 };
 
 static const struct vector_op cancel_op = {
@@ -571,6 +772,7 @@ static const struct vector_op cancel_op = {
 	.result		= offsetof(struct twheel_cancel, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
 	.batch		= cancel_batch,
+	.by_key		= cancel_by_key_batch,
 };
 
 static const struct vector_op query_op = {
@@ -579,6 +781,7 @@ static const struct vector_op query_op = {
 	.result		= offsetof(struct twheel_status, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
 	.batch		= query_batch,
+	.by_key		= query_by_key_batch,
 };
 
 static long arm_ioctl(struct twheel *tw, void __user *arg)

@@ -27,6 +27,7 @@
 
 #include "arena.h"
 #include "engine.h"
+#include "keys.h"
 #include "memory.h"
 #include "pages.h"
 #include "timeout.h"
@@ -92,18 +93,28 @@ static int arena_grow(struct twheel *tw)
 		if (err)
 			return err;
 	}
+	if (tw->keys.used) {
+		err = twheel_keys_provide(tw, tw->arena.first_hole);
+		if (err)
+			return err;
+	}
 	err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
-		return err;
+		goto remove_keys;
 	page_fill(page, first_index, state_unused(tw->arena.first_gen));
 	err = arena_add(tw, page);
-	if (err) {
-		twheel_page_put(&tw->memory, page);
-		return err;
-	}
+	if (err)
+		goto put_page;
 	llist_add_batch(&page->timeout[0].node,
 			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->arena.freed);
 	return 0;
+
+put_page:
+	twheel_page_put(&tw->memory, page);
+remove_keys:
+	if (tw->keys.used)
+		twheel_key_page_put(tw, twheel_keys_remove(tw, tw->arena.first_hole));
+	return err;
 }
 
 /**

@@ -15,8 +15,9 @@
  * A batch of one entry has code of its own.  The compiler makes it from the same source:
  * arm_prepare() and arm_commit() are inlined once for one entry and once for many.
  *
- * Locks: arena.free_lock to take places, once a batch; wake.lock when the kthread has to
- * run earlier.  When memory has to be allocated: room.mutex and arena.mutex; in a wheel
+ * Locks: arena.free_lock to take places, once a batch; keys.lock to publish in a keyed
+ * wheel, so that a key is taken and its timeout published in one step; wake.lock when the
+ * kthread has to run earlier.  When memory has to be allocated: room.mutex and arena.mutex; in a wheel
  * that nobody has set up: control.mutex.  Each is taken while no other is held.
  */
 #include <linux/atomic.h>
@@ -33,6 +34,7 @@
 #include "ending.h"
 #include "engine.h"
 #include "inbox.h"
+#include "keys.h"
 #include "life.h"
 #include "room.h"
 #include "timeout.h"
@@ -175,7 +177,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		arm[i].result = TWHEEL_CREATED;
 	}
 	for (i = 0; i < nr && oddities; i++) {
-		err = life_check(&arm[i]);
+		err = life_check(&arm[i], tw->keys.used ? ARM_IF | ARM_ONLY : 0);
 		if (err) {
 			arm[i].result = err;
 			nr_valid--;
@@ -258,16 +260,55 @@ static inline void arm_publish(struct twheel_timeout *t)
 	atomic64_set_release(&t->state, state_published(state));
 }
 
-/* twheel_arm_commit() for a number of timeouts that may be a constant. */
+/*
+ * Publish the first @nr timeouts of a chain that begins with @chain->first.  Returns the
+ * one that follows.
+ */
+static __always_inline struct llist_node *chain_publish(struct twheel *tw, struct chain *chain,
+							unsigned int nr)
+{
+	struct llist_node *node = chain->first;
+	unsigned int i;
+
+	atomic64_add(nr, &tw->arena.armed);
+	for (i = 0; i < nr; i++) {
+		arm_publish(llist_entry(node, struct twheel_timeout, node));
+		chain->last = node;
+		node = node->next;
+	}
+	chain->nr = nr;
+	return node;
+}
+
+/*
+ * Publish the timeouts of a chain in a keyed wheel, until a key is not free.  G3: the key is
+ * taken and the timeout published under one hold of keys.lock, so that another ARM finds
+ * both or neither.
+ */
+static struct llist_node *chain_publish_keyed(struct twheel *tw, struct chain *chain,
+					      unsigned int nr, int *err)
+{
+	struct llist_node *rest;
+
+	spin_lock(&tw->keys.lock);
+	nr = twheel_keys_take(tw, chain->first, nr, err);
+	rest = chain_publish(tw, chain, nr);
+	spin_unlock(&tw->keys.lock);
+	return rest;
+}
+
+/*
+ * twheel_arm_commit() for a number of timeouts that may be a constant, and
+ * twheel_arm_commit_keyed() with @nr_armed.
+ */
 static __always_inline int arm_commit(struct twheel *tw,
 				      struct twheel_arming *arming,
-				      unsigned int nr)
+				      unsigned int nr, unsigned int *nr_armed)
 {
 	struct chain chain = { .first = arming->first };
-	struct llist_node *node = arming->first;
+	struct llist_node *rest;
 	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
 	u64 due_ns;
-	unsigned int i;
 	int err = 0;
 
 	/*
@@ -280,17 +321,13 @@ static __always_inline int arm_commit(struct twheel *tw,
 		err = -ESHUTDOWN;
 		nr = 0;
 	}
-	atomic64_add(nr, &tw->arena.armed);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t =
-			llist_entry(node, struct twheel_timeout, node);
-
-		arm_publish(t);
-		chain.last = node;
-		node = node->next;
-	}
-	chain.nr = nr;
-	if (nr) {
+	if (nr_armed && nr)
+		rest = chain_publish_keyed(tw, &chain, nr, &err);
+	else
+		rest = chain_publish(tw, &chain, nr);
+	if (nr_armed)
+		*nr_armed = chain.nr;
+	if (chain.nr) {
 		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
 		/*
 		 * A timeout can be re-armed as soon as it is published, which is before
@@ -310,8 +347,8 @@ static __always_inline int arm_commit(struct twheel *tw,
 			twheel_wake_for(tw, due_ns);
 	}
 	rcu_read_unlock();
-	if (node)
-		arm_undo(tw, node);
+	if (rest)
+		arm_undo(tw, rest);
 	return err;
 }
 
@@ -329,5 +366,28 @@ static __always_inline int arm_commit(struct twheel *tw,
 int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		      unsigned int nr)
 {
-	return nr == 1 ? arm_commit(tw, arming, 1) : arm_commit(tw, arming, nr);
+	return nr == 1 ? arm_commit(tw, arming, 1, NULL) :
+			 arm_commit(tw, arming, nr, NULL);
+}
+
+/**
+ * twheel_arm_commit_keyed() - publish timeouts of a keyed wheel whose keys were free
+ * @tw: the wheel
+ * @arming: as twheel_arm_prepare() left it; used up
+ * @nr: the number of timeouts that were reported to the user
+ * @nr_armed: out: how many of them were published, from the first one on
+ *
+ * The places of all others are given back.
+ *
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: 0 if all were published.  Otherwise the reason why the next one was not:
+ *
+ * * -EEXIST when a live timeout has its key by now: the caller has to look again
+ * * -ENOMEM when the index cannot take its key
+ * * -ESHUTDOWN when DRAIN has begun meanwhile; none was published then
+ */
+int twheel_arm_commit_keyed(struct twheel *tw, struct twheel_arming *arming,
+			    unsigned int nr, unsigned int *nr_armed)
+{
+	return arm_commit(tw, arming, nr, nr_armed);
 }

@@ -35,6 +35,7 @@
 #include "clock.h"
 #include "control.h"
 #include "engine.h"
+#include "keys.h"
 #include "memory.h"
 #include "pass.h"
 #include "refresh.h"
@@ -93,6 +94,19 @@ bool twheel_is_started(const struct twheel *tw)
 }
 
 /**
+ * twheel_is_keyed() - tell whether user_data is the key of a timeout
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: true for a wheel that was set up with TWHEEL_SETUP_KEYED.  While another thread
+ * is setting the wheel up, either answer is possible.
+ */
+bool twheel_is_keyed(const struct twheel *tw)
+{
+	return READ_ONCE(tw->keys.used);
+}
+
+/**
  * twheel_is_draining() - tell whether a wheel has stopped accepting timeouts
  * @tw: the wheel
  *
@@ -137,9 +151,12 @@ static int twheel_start(struct twheel *tw)
 	config.max_tick = tw->clock.max_tick;
 	tw->slots_size = twheel_wheel_size(&config);
 	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
-	if (err) {
-		tw->clock.offset_ns = 0;
-		return err;
+	if (err)
+		goto undo_offset;
+	if (tw->control.setup_flags & TWHEEL_SETUP_KEYED) {
+		err = twheel_keys_start(tw);
+		if (err)
+			goto free_slots;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
@@ -147,6 +164,14 @@ static int twheel_start(struct twheel *tw)
 	/* Pairs with the acquire in control_is_started(): all of the above is seen. */
 	smp_store_release(&tw->control.started, true);
 	return 0;
+
+free_slots:
+	twheel_area_free(tw->slots_memory, tw->slots_size);
+	tw->slots_memory = NULL;
+	twheel_memory_uncharge(&tw->memory, PAGE_ALIGN(tw->slots_size));
+undo_offset:
+	tw->clock.offset_ns = 0;
+	return err;
 }
 
 /**
@@ -174,7 +199,7 @@ int twheel_start_lazily(struct twheel *tw)
 /* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
-	if (setup->slack_ns || setup->flags & ~TWHEEL_SETUP_ONE_LEVEL)
+	if (setup->slack_ns || setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
 		return -EINVAL;
 	if (setup->event_size && setup->event_size != sizeof(struct twheel_event))
 		return -EINVAL;
@@ -372,6 +397,7 @@ struct twheel *twheel_create(void)
 	spin_lock_init(&tw->events.lock);
 	init_llist_head(&tw->inbox.list);
 	twheel_arena_init(&tw->arena);
+	twheel_keys_init(&tw->keys, &tw->arena.mutex);
 	twheel_refresh_begin(&tw->words, &tw->arena.mutex);
 	twheel_room_init(&tw->room);
 	twheel_wake_init(&tw->wake);
@@ -434,6 +460,7 @@ void twheel_destroy(struct twheel *tw)
 	cancel_work_sync(&tw->words.work);
 	twheel_words_free(&tw->words);
 	twheel_arena_free(&tw->arena);
+	twheel_keys_free(&tw->keys);
 	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
 	twheel_user_put(tw->memory.user);
 	if (!is_vmalloc_addr(tw))

@@ -6,7 +6,8 @@
  * work that is left.  twheel_ending_done() then does that work once for the whole batch.
  *
  * Locks: the caller holds none of the engine's locks, because pollers for EPOLLOUT are
- * woken here.  wake.lock is taken when a sweep or a shrink is due.
+ * woken here.  keys.lock is taken in a keyed wheel, and wake.lock when a sweep or a shrink
+ * is due.
  */
 #include <linux/atomic.h>
 #include <linux/llist.h>
@@ -16,6 +17,7 @@
 #include "clock.h"
 #include "ending.h"
 #include "engine.h"
+#include "keys.h"
 #include "limits.h"
 #include "room.h"
 #include "shrink.h"
@@ -52,9 +54,12 @@ void twheel_live_give(struct twheel *tw, unsigned int nr)
  */
 void twheel_ending_done(struct twheel *tw, struct ending *ending)
 {
-	if (ending->places.first)
+	if (ending->places.first) {
+		if (unlikely(tw->keys.used))
+			twheel_keys_give(tw, ending->places.first);
 		llist_add_batch(ending->places.first, ending->places.last,
 				&tw->arena.freed);
+	}
 	if (ending->nr_cancelled)
 		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
 	room_give(&tw->room, ending->nr_room);

@@ -15,6 +15,7 @@
 #include "control.h"
 #include "events.h"
 #include "inbox.h"
+#include "keys.h"
 #include "memory.h"
 #include "pass.h"
 #include "room.h"
@@ -30,6 +31,7 @@
  * @memory: the user who is charged for this wheel
  * @words: the refresh table
  * @arena: the places of timeouts
+ * @keys: the index of a keyed wheel
  * @room: the number of entries that the wheel is sure to have chunks for
  * @inbox: timeouts on their way into the wheel
  * @events: the ready list
@@ -49,6 +51,7 @@ struct twheel {
 	struct twheel_memory memory;
 	struct twheel_words words;
 	struct twheel_arena arena;
+	struct twheel_keys keys;
 	struct twheel_room room;
 	struct twheel_inbox inbox;
 	struct twheel_events events;

@@ -40,14 +40,23 @@ static inline u64 life_oddities(const struct twheel_arm *arm)
 	       arm->slack_ticks | arm->interval_ns;
 }
 
-/* Whether an entry is well-formed: 0, or -EINVAL. */
-static inline int life_check(const struct twheel_arm *arm)
+/* The flags that make an ARM in a keyed wheel, or a REARM, depend on what is there. */
+#define ARM_IF		(TWHEEL_ARM_IF_ABSENT | TWHEEL_ARM_IF_PRESENT)
+#define ARM_ONLY	(TWHEEL_ARM_ONLY_LATER | TWHEEL_ARM_ONLY_EARLIER)
+
+/*
+ * Whether an entry is well-formed: 0, or -EINVAL.  Of the flags above, it may have those
+ * in @conditions.
+ */
+static inline int life_check(const struct twheel_arm *arm, u32 conditions)
 {
 	if (likely(!life_oddities(arm)))
 		return 0;
 	if (arm->slack_ticks)
 		return -EINVAL;
-	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY))
+	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
+		return -EINVAL;
+	if ((arm->flags & ARM_IF) == ARM_IF || (arm->flags & ARM_ONLY) == ARM_ONLY)
 		return -EINVAL;
 	if (!arm->interval_ns &&
 	    (arm->repeats || (arm->flags & TWHEEL_ARM_FIXED_DELAY)))

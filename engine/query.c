@@ -293,7 +293,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 
 	*info = (struct twheel_info){
 		.size		= sizeof(*info),
-		.features	= TWHEEL_FEATURE_REFRESH,
+		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED,
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;

@@ -35,6 +35,7 @@
 #include "inbox.h"
 #include "life.h"
 #include "look.h"
+#include "periods.h"
 #include "room.h"
 #include "timeout.h"
 #include "twheel.h"
@@ -108,23 +109,68 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 	}
 }
 
-/**
- * twheel_rearm_prepare() - find the timeouts of a batch, and the verdict on each
- * @tw: the wheel
- * @arm: the batch; out: each entry's result
- * @rearming: out: the timeouts, their states and the room taken, for
- *	twheel_rearm_commit()
- * @nr: number of entries, 1 to TWHEEL_BATCH
- *
- * No timeout is changed.  A result is the outcome that twheel_rearm_commit() brings
- * about, or an errno.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0, and then twheel_rearm_commit() has to follow, for it gives unused room back;
- * or -ESHUTDOWN when the wheel has been drained.
+/*
+ * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel tells: the
+ * one in force, or the latest one that has expired where the event is unread.
  */
-int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
-			 struct twheel_rearming *rearming, unsigned int nr)
+static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t, u64 seen)
+	__must_hold(&tw->events.lock)
+{
+	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, seen);
+
+	if (state_is_unread(seen) && state_is_periodic(seen))
+		deadline_ns += twheel_periods_unread(&tw->clock, t, seen) *
+			       timeout_periodic(t)->interval_ns[timeout_slot(t)];
+	return min(deadline_ns, TWHEEL_TIME_NEVER);
+}
+
+/* Whether a condition of an entry keeps it from being re-armed: 0, or -ERANGE. */
+static int rearm_compare(const struct twheel_arm *arm, u64 now_ns)
+{
+	u64 deadline_ns = arm_deadline_ns(arm, now_ns);
+
+	if (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= arm->was_deadline_ns)
+		return -ERANGE;
+	if (arm->flags & TWHEEL_ARM_ONLY_EARLIER && deadline_ns >= arm->was_deadline_ns)
+		return -ERANGE;
+	return 0;
+}
+
+/*
+ * Find the deadlines that a batch replaces, and refuse the entries whose conditions are not
+ * met.  A timeout that has changed since it was found may get any answer: the commit finds
+ * out.
+ */
+static noinline void rearm_look_closely(struct twheel *tw, struct twheel_arm *arm,
+					struct twheel_rearming *rearming, unsigned int nr)
+{
+	struct twheel_look *look = &rearming->look;
+	unsigned int i;
+
+	spin_lock(&tw->events.lock);
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t;
+
+		arm[i].was_deadline_ns = 0;
+		if (arm[i].result < 0)
+			continue;
+		/* The page may have been removed, as it may before the commit. */
+		t = timeout_at(&tw->arena, id_index(arm[i].id));
+		if (!t || atomic64_read(&t->state) != look->state[i])
+			continue;
+		arm[i].was_deadline_ns = rearm_was_deadline_ns(tw, t, look->state[i]);
+		arm[i].result = rearm_compare(&arm[i], rearming->now_ns) ?: arm[i].result;
+	}
+	spin_unlock(&tw->events.lock);
+}
+
+/*
+ * twheel_rearm_prepare().  With @upsert, the entries are those of an ARM in a keyed wheel,
+ * and have the ids of the timeouts that were found to have the keys.
+ */
+static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
+					 struct twheel_rearming *rearming,
+					 unsigned int nr, bool upsert)
 {
 	struct twheel_look *look = &rearming->look;
 	bool scarce = false;
@@ -132,6 +178,7 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	u32 needy = 0;
 
 	rearming->nr_room = 0;
+	rearming->exact = upsert;
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	/*
@@ -149,8 +196,11 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 	rcu_read_lock();
 	look_begin(&tw->arena, look);
 	for (i = 0; i < nr; i++) {
-		int refused = life_check(&arm[i]);
+		int refused = life_check(&arm[i], ARM_ONLY | (upsert ? ARM_IF : 0));
 		struct twheel_timeout *t;
+
+		if (unlikely(life_oddities(&arm[i])) && arm[i].flags & ARM_ONLY)
+			rearming->exact = true;
 
 		if (unlikely(refused)) {
 			arm[i].result = refused;
@@ -178,9 +228,49 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			needy |= BIT(i);
 	}
 	rcu_read_unlock();
+	if (unlikely(rearming->exact))
+		rearm_look_closely(tw, arm, rearming, nr);
 	if (unlikely(needy))
 		rearm_take_room(tw, arm, rearming, needy);
 	return 0;
+}
+
+/**
+ * twheel_rearm_prepare() - find the timeouts of a batch, and the verdict on each
+ * @tw: the wheel
+ * @arm: the batch; out: each entry's result
+ * @rearming: out: the timeouts, their states and the room taken, for
+ *	twheel_rearm_commit()
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ *
+ * No timeout is changed.  A result is the outcome that twheel_rearm_commit() brings
+ * about, or an errno.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0, and then twheel_rearm_commit() has to follow, for it gives unused room back;
+ * or -ESHUTDOWN when the wheel has been drained.
+ */
+int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
+			 struct twheel_rearming *rearming, unsigned int nr)
+{
+	return rearm_prepare(tw, arm, rearming, nr, false);
+}
+
+/**
+ * twheel_upsert_prepare() - twheel_rearm_prepare() for ARM in a keyed wheel
+ * @tw: the wheel
+ * @arm: the batch, with the ids of the timeouts that have the keys; out: each entry's
+ *	result, and its was_deadline_ns
+ * @rearming: out: as for twheel_rearm_prepare()
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: as for twheel_rearm_prepare().
+ */
+int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
+			  struct twheel_rearming *rearming, unsigned int nr)
+{
+	return rearm_prepare(tw, arm, rearming, nr, true);
 }
 
 /*
@@ -274,6 +364,43 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 	return true;
 }
 
+/*
+ * Re-arm the timeouts of a batch, until one is no longer as it was seen; returns how many
+ * entries are done.  With @exact, the deadline of a timeout that pends has to be as it was
+ * seen, too: another REARM may have moved it, and left the state as it was.
+ */
+static __always_inline unsigned int
+rearm_each(struct twheel *tw, const struct twheel_arm *arm,
+	   struct twheel_rearming *rearming, unsigned int nr,
+	   struct requeue *requeue, unsigned int *nr_rearmed, bool exact)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_look *look = &rearming->look;
+	u64 now_ns = rearming->now_ns;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = look->timeout[i];
+		u64 deadline_ns, seen = look->state[i];
+
+		if (arm[i].result < 0)
+			continue;
+		if (unlikely(!t))
+			break;
+		if (exact && state_is_pending(seen) &&
+		    rearm_was_deadline_ns(tw, t, seen) != arm[i].was_deadline_ns)
+			break;
+		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
+		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
+			   timeout_defer(tw, t, seen, deadline_ns)) ||
+		    rearm_any(tw, &arm[i], t, seen, rearming, requeue))
+			++*nr_rearmed;
+		else
+			break;
+	}
+	return i;
+}
+
 /**
  * twheel_rearm_commit() - re-arm the timeouts whose verdicts were reported to the user
  * @tw: the wheel
@@ -292,9 +419,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			unsigned int *nr_ok)
 {
 	struct requeue requeue = { .due_ns = WAKE_NEVER };
-	u64 due_ns, now_ns = rearming->now_ns;
 	struct twheel_look *look = &rearming->look;
 	unsigned int i = 0, nr_rearmed = 0;
+	u64 due_ns;
 	int err = 0;
 
 	/*
@@ -310,22 +437,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	if (unlikely(!look_is_good(&tw->arena, look)))
 		for (i = 0; i < nr; i++)
 			look->timeout[i] = timeout_at(&tw->arena, id_index(arm[i].id));
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t = look->timeout[i];
-		u64 deadline_ns, seen = look->state[i];
-
-		if (arm[i].result < 0)
-			continue;
-		if (unlikely(!t))
-			break;
-		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
-		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
-			   timeout_defer(tw, t, seen, deadline_ns)) ||
-		    rearm_any(tw, &arm[i], t, seen, rearming, &requeue))
-			nr_rearmed++;
-		else
-			break;
-	}
+	i = unlikely(rearming->exact) ?
+	    rearm_each(tw, arm, rearming, nr, &requeue, &nr_rearmed, true) :
+	    rearm_each(tw, arm, rearming, nr, &requeue, &nr_rearmed, false);
 	tw->events.rearmed += nr_rearmed;
 	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
 	spin_unlock(&tw->events.lock);

@@ -48,6 +48,7 @@
 #include "arena.h"
 #include "budget.h"
 #include "engine.h"
+#include "keys.h"
 #include "limits.h"
 #include "memory.h"
 #include "pages.h"
@@ -195,7 +196,8 @@ static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
  * page may still read their state words, so those stay as they are.  The struct rcu_head
  * lies in the first place, behind its state word.  In the second place, node links the
  * pages that are freed together, and user_data of the first of these pages leads to the
- * wheel.
+ * wheel.  In the third place, user_data leads to the page of nodes that goes with the page,
+ * if one does.
  */
 static_assert(offsetofend(struct twheel_timeout, node) -
 	      offsetof(struct twheel_timeout, user_data) >=
@@ -219,6 +221,7 @@ static void pages_free_rcu(struct rcu_head *head)
 		next = (struct twheel_page *)page->timeout[1].node.next;
 		if (page->last_half)
 			twheel_page_put(&tw->memory, periodic_page(page->periodic));
+		twheel_key_page_put(tw, (void *)(unsigned long)page->timeout[2].user_data);
 		twheel_page_put(&tw->memory, page);
 	}
 	/*
@@ -252,6 +255,8 @@ static bool shrink_free(struct twheel *tw)
 			continue;
 		}
 		page->timeout[1].node.next = (struct llist_node *)removed;
+		page->timeout[2].user_data = tw->keys.used ?
+			(unsigned long)twheel_keys_remove(tw, page->first_index / PLACES_PER_PAGE) : 0;
 		removed = page;
 		shrink->removed = true;
 	}

@@ -271,6 +271,15 @@ static inline bool state_keeps_room(u64 state)
 	       !state_is_drained(state);
 }
 
+/*
+ * True for a timeout that has ended, and whose place is not in use again: it is free, or
+ * its timeout was cancelled in the inbox.
+ */
+static inline bool state_has_ended(u64 state)
+{
+	return state_is_free(state) || state_phase(state) == PHASE_DEAD;
+}
+
 /* The flags with which a life begins */
 
 static inline u64 flags_once(bool overdue)

@@ -65,12 +65,26 @@ struct twheel_look {
  * struct twheel_rearming - a batch that is being re-armed
  * @now_ns: the wheel's clock when the engine looked at the batch
  * @nr_room: number of entries in the wheel that room was taken for
+ * @exact: the deadlines that are replaced have to be as they were seen, too
  * @look: the timeouts that were found, and their states
  */
 struct twheel_rearming {
 	u64 now_ns;
 	unsigned int nr_room;
+	bool exact;
 	struct twheel_look look;
+};
+
+/**
+ * enum twheel_found - what ARM has found of the keys of a keyed wheel
+ * @TWHEEL_FOUND_ABSENT: no live timeout has the key
+ * @TWHEEL_FOUND_PRESENT: a live timeout has it
+ * @TWHEEL_FOUND_REFUSED: the entry is refused, whatever has it
+ */
+enum twheel_found {
+	TWHEEL_FOUND_ABSENT,
+	TWHEEL_FOUND_PRESENT,
+	TWHEEL_FOUND_REFUSED,
 };
 
 struct twheel *twheel_create(void);
@@ -82,9 +96,16 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming);
 int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 		      unsigned int nr);
+int twheel_arm_commit_keyed(struct twheel *tw, struct twheel_arming *arming,
+			    unsigned int nr, unsigned int *nr_armed);
+enum twheel_found twheel_keyed_look(struct twheel *tw, struct twheel_arm *arm,
+				    unsigned int *nr);
+u64 twheel_key_id(struct twheel *tw, u64 key);
 
 int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 struct twheel_rearming *rearming, unsigned int nr);
+int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
+			  struct twheel_rearming *rearming, unsigned int nr);
 int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr,
 			unsigned int *nr_ok);
@@ -116,6 +137,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_look *look,
 				  unsigned int nr);
 bool twheel_is_started(const struct twheel *tw);
+bool twheel_is_keyed(const struct twheel *tw);
 unsigned int twheel_nr_events(const struct twheel *tw);
 bool twheel_has_events(const struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);

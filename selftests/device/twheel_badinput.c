@@ -105,7 +105,7 @@ static const struct bad_field bad_setups[] = {
 	{ "slots", 0, FIELD(twheel_setup, slots), TWHEEL_SLOTS_MAX + 1, -EINVAL },
 	{ "slots", 0, FIELD(twheel_setup, slots), ~0U, -EINVAL },
 	{ "max_pending", 0, FIELD(twheel_setup, max_pending), ~0U, -EINVAL },
-	{ "flags", 0, FIELD(twheel_setup, flags), TWHEEL_SETUP_ONE_LEVEL << 1, -EINVAL },
+	{ "flags", 0, FIELD(twheel_setup, flags), TWHEEL_SETUP_KEYED << 1, -EINVAL },
 	{ "flags", 0, FIELD(twheel_setup, flags), 1U << 31, -EINVAL },
 	{ "event_size", 0, FIELD(twheel_setup, event_size), 1, -EINVAL },
 	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), 1, -EINVAL },

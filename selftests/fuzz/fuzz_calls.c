@@ -178,7 +178,7 @@ static void run_setup(struct thread *t, const struct step *step)
 		if (step->spoil % 2)
 			setup.slack_ns = 1;
 		else
-			setup.flags |= 2U << random_below(&seed, 31);
+			setup.flags |= 4U << random_below(&seed, 30);
 	}
 	if (setup.clock == TWHEEL_CLOCK_VIRTUAL && one_in(&seed, 16)) {
 		refused = true;

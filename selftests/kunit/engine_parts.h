@@ -10,6 +10,7 @@
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
 #include "../../engine/arena.c"
+#include "../../engine/keys.c"
 #include "../../engine/room.c"
 #include "../../engine/refresh.c"
 #include "../../engine/shrink.c"

@@ -43,17 +43,19 @@
  *			structure or an element is larger than a page, or a
  *			vector is longer than INFO's max_vector
  *	EBUSY		SETUP after SETUP or after the first ARM
+ *	EEXIST		TWHEEL_ARM_IF_ABSENT, and the key is there
  *	EFAULT		the caller's memory cannot be read or written
  *	EINTR		a signal came while ADVANCE, DRAIN or a blocking read()
  *			waited, and its handler does not restart system calls
  *	EINVAL		a field has a value outside its range
  *	ENOENT		no such timeout: its last event was read, it was
- *			cancelled, or there never was one
+ *			cancelled, or there never was one; or no timeout has the key
  *	ENOMEM		out of memory, or the memory cgroup is at its limit
  *	ENOSPC		the module's limit of memory is reached, or the user's share
  *			of it; open() and mmap() say so, too
  *	ENOTTY		unknown command
  *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL
+ *	ERANGE		TWHEEL_ARM_ONLY_LATER or _EARLIER, and the deadline is not
  *	ESHUTDOWN	the wheel has been drained, or DRAIN has begun
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
@@ -108,6 +110,13 @@ enum twheel_clock {
  * looks at them in vain.
  */
 #define TWHEEL_SETUP_ONE_LEVEL	(1U << 0)
+/*
+ * The wheel is keyed: ``user_data`` is the key of a timeout, and no two live timeouts
+ * (pending, or with an unread event) have the same key.  Any 64-bit value is a key.  ARM
+ * of a key that is there re-arms that timeout, see struct twheel_arm.  A keyed wheel
+ * takes some 24 bytes more for each timeout.
+ */
+#define TWHEEL_SETUP_KEYED	(1U << 1)
 
 /**
  * struct twheel_setup - argument of TWHEEL_IOC_SETUP
@@ -145,6 +154,8 @@ struct twheel_setup {
 /* Features of struct twheel_info */
 /* mmap() of the descriptor gives the refresh table, see twheel_refresh(). */
 #define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
+/* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
+#define TWHEEL_FEATURE_KEYED	(1ULL << 1)
 
 /**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
@@ -222,12 +233,19 @@ struct twheel_info {
 	__aligned_u64 rearmed;
 };
 
+/* Flags of struct twheel_vector */
+/*
+ * For REARM, CANCEL and QUERY in a keyed wheel: ``id`` of each element holds a key, which
+ * names the live timeout that has it.  QUERY writes the id in its place.
+ */
+#define TWHEEL_VECTOR_BY_KEY	(1U << 0)
+
 /**
  * struct twheel_vector - argument of ARM, REARM, CANCEL and QUERY
  * @size: sizeof(struct twheel_vector)
  * @entry_size: sizeof() of one element
  * @nr: how many elements, 0 to INFO's max_vector
- * @flags: must be 0
+ * @flags: TWHEEL_VECTOR_*
  * @entries: pointer to the elements: struct twheel_arm for ARM and REARM,
  *	struct twheel_cancel for CANCEL, struct twheel_status for QUERY
  * @nr_done: out: how many elements were attempted, from the first one on: all @nr
@@ -256,6 +274,16 @@ struct twheel_vector {
  * Only with an interval.
  */
 #define TWHEEL_ARM_FIXED_DELAY	(1U << 1)
+/*
+ * Conditions, as Redis' EXPIRE has them.  The first two are for ARM in a keyed wheel.  The
+ * last two are for REARM, too, in any wheel; they compare the new deadline with the one in
+ * force, or, where the event is unread, with the one that has expired.  They do not keep
+ * an ARM from creating a timeout whose key is not there.
+ */
+#define TWHEEL_ARM_IF_ABSENT	(1U << 2)	/* EEXIST if the key is there */
+#define TWHEEL_ARM_IF_PRESENT	(1U << 3)	/* ENOENT if the key is not there */
+#define TWHEEL_ARM_ONLY_LATER	(1U << 4)	/* ERANGE if the deadline is not later */
+#define TWHEEL_ARM_ONLY_EARLIER	(1U << 5)	/* ERANGE if the deadline is not earlier */
 
 /**
  * struct twheel_arm - one element of ARM and of REARM
@@ -264,7 +292,7 @@ struct twheel_vector {
  *	timeout then expires as soon as the kthread comes to it.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
  *	to one tick
- * @user_data: handed back in events; ignored by REARM
+ * @user_data: handed back in events; the key in a keyed wheel; ignored by REARM
  * @flags: TWHEEL_ARM_*
  * @repeats: how many times a periodic timeout expires before it ends; 0 for no
  *	limit.  Only with an interval.  It bounds expirations, not events.
@@ -274,11 +302,18 @@ struct twheel_vector {
  *	an id is never given out twice.  In for REARM.
  * @result: out: enum twheel_verdict, or a negative errno
  * @slack_ticks: must be 0
- * @was_deadline_ns: out on a keyed wheel; not written
+ * @was_deadline_ns: out for ARM in a keyed wheel: the deadline that was replaced,
+ *	refreshes included; with TWHEEL_WAS_UNREAD the latest one that had expired; 0 where
+ *	the timeout was created or the entry refused.  Not written otherwise.
  *
  * ARM takes a place.  REARM keeps id, place and user_data and begins a new
  * life: it replaces times, interval, flags, repeats and counts, and revokes an
  * unread event of the old life, which nobody will read.
+ *
+ * In a keyed wheel, ARM of a key that is there does what REARM does, in one step: it keeps
+ * the id, takes no place, and says in @result and @was_deadline_ns what it has replaced.
+ * INFO counts it as ``rearmed``.  A key is free again when its timeout has ended: its last
+ * event was read, or it was cancelled.
  */
 struct twheel_arm {
 	__aligned_u64 expires_ns;

@@ -22,11 +22,11 @@ static void what_is_malformed_is_refused(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm),
+		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, 0),
 				    rows[i].says, "row %u", i);
 	for (i = 2; i < 32; i++) {
 		unknown.flags = BIT(i);
-		KUNIT_EXPECT_EQ(test, life_check(&unknown), -EINVAL);
+		KUNIT_EXPECT_EQ(test, life_check(&unknown, 0), -EINVAL);
 	}
 }
 

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The keys of a keyed wheel
+ *
+ * In a keyed wheel, user_data is the key of a timeout, and no two live timeouts have the
+ * same key.  An index leads from a key to the timeout: a hash table of the kernel, with a
+ * node for each place.  The nodes lie in pages of their own, which only a keyed wheel has.
+ *
+ * The state word goes on to decide every race.  The index adds one rule: a timeout is
+ * published only after its node is in the index, and a place becomes free for others only
+ * after its node is out of it.
+ *
+ *  ARM looks its key up.  If the key has a live timeout, ARM re-arms that one by its id, as
+ *	REARM does.  If not, ARM prepares a timeout as in any other wheel.  When it has
+ *	told the user, it takes keys.lock, puts the node into the index and publishes the
+ *	timeout, all under one hold of the lock.  If another ARM has taken the key
+ *	meanwhile, nothing is published, and the call looks again.
+ *  A timeout ends by its state word, as in any other wheel.  From then on, a look-up that
+ *	finds its node sees that the key is free.  The thread that ended it takes the node
+ *	out, under keys.lock, before it puts the place on the free list.
+ *  An ARM that finds the node of a timeout that has ended, and whose thread has not come
+ *	to take it out, puts its own node in the place of that node.
+ *
+ * So under keys.lock a node in the index belongs to a timeout that is live, or that has
+ * ended and whose place nobody can use yet.  Two timeouts of one key never live at once:
+ * the second is published only when its node is in the index, where the first one's was.
+ *
+ * Locks: keys.lock.  It is a spinlock because its holders neither allocate with sleeping
+ * nor wait.  The hash table takes its own locks under it; when it has grown full, it may
+ * allocate atomically there, and grows by a work item otherwise.  Look-ups take no lock:
+ * they run under RCU.  Pages of nodes are added and removed under arena.mutex.
+ */
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/jhash.h>
+#include <linux/llist.h>
+#include <linux/lockdep.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/rhashtable.h>
+#include <linux/spinlock.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "arena.h"
+#include "engine.h"
+#include "keys.h"
+#include "life.h"
+#include "memory.h"
+#include "pages.h"
+#include "timeout.h"
+#include "twheel.h"
+
+/*
+ * Charged for the hash table with each page of nodes.  The table has up to 2.7 buckets of
+ * 8 bytes for each node in it, and for a moment 4 while it grows; pages of places stay
+ * until half of them are free.
+ */
+#define INDEX_CHARGE	(2 * PAGE_SIZE)
+
+/* Find the place that a node belongs to; NULL if its page was removed. */
+static inline struct twheel_timeout *node_timeout(const struct rhash_head *node)
+{
+	const struct twheel_key_page *page =
+		(const void *)((unsigned long)node & PAGE_MASK);
+	u32 nr = node - page->node;
+	struct twheel_page *places = own_page_at(page->arena, page->first_index + nr);
+
+	return places ? &places->timeout[nr % PLACES_PER_PAGE] : NULL;
+}
+
+/* Find the node of a place that the caller owns. */
+static inline struct rhash_head *timeout_node(struct twheel_keys *keys,
+					      const struct twheel_timeout *t)
+{
+	u32 index = timeout_index(t);
+	struct twheel_key_page *page = pages_get(&keys->pages, index / KEYS_PER_PAGE);
+
+	return &page->node[index % KEYS_PER_PAGE];
+}
+
+static inline u32 key_hash(const void *key, u32 len, u32 seed)
+{
+	return jhash2(key, sizeof(u64) / sizeof(u32), seed);
+}
+
+/* The hash of a node in the index: its place is in use, and keeps its user_data. */
+static inline u32 node_hash(const void *node, u32 len, u32 seed)
+{
+	const struct twheel_timeout *t = node_timeout(node);
+
+	return key_hash(&t->user_data, len, seed);
+}
+
+/*
+ * Compare a node with a key; 0 if it has that key.  A look-up may come upon a node that
+ * has left the index, and even the page of its place.
+ */
+static inline int node_compare(struct rhashtable_compare_arg *arg, const void *node)
+{
+	const struct twheel_timeout *t = node_timeout(node);
+
+	return !t || READ_ONCE(t->user_data) != *(const u64 *)arg->key;
+}
+
+static const struct rhashtable_params index_params = {
+	.key_len		= sizeof(u64),
+	.hashfn			= key_hash,
+	.obj_hashfn		= node_hash,
+	.obj_cmpfn		= node_compare,
+	.automatic_shrinking	= true,
+};
+
+/**
+ * twheel_keys_init() - prepare a wheel without keys
+ * @keys: the wheel's
+ * @mutex: &twheel_arena.mutex
+ *
+ * Context: process, before the wheel is published.
+ */
+void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex)
+{
+	spin_lock_init(&keys->lock);
+	keys->pages.mutex = mutex;
+}
+
+/**
+ * twheel_keys_start() - make the index of a keyed wheel
+ * @tw: the wheel, whose max_pending is final
+ *
+ * Context: process; sleeps; under &twheel_control.mutex, before the wheel has started.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_keys_start(struct twheel *tw)
+{
+	struct rhashtable_params params = index_params;
+	int err = twheel_memory_charge(&tw->memory, PAGE_SIZE);
+
+	if (err)
+		return err;
+	/* A bucket for each key is the most: so the table is bounded as the keys are. */
+	params.max_size = roundup_pow_of_two(tw->arena.max_pending);
+	err = rhashtable_init(&tw->keys.index, &params);
+	if (err) {
+		twheel_memory_uncharge(&tw->memory, PAGE_SIZE);
+		return err;
+	}
+	WRITE_ONCE(tw->keys.used, true);
+	return 0;
+}
+
+/* Find a page of nodes by its number, under &twheel_arena.mutex, so that it stays. */
+static struct twheel_key_page *key_page(struct twheel_keys *keys, u32 nr)
+{
+	struct twheel_key_page *page;
+
+	rcu_read_lock();
+	page = pages_at(&keys->pages, nr);
+	rcu_read_unlock();
+	return page;
+}
+
+/* Make the page of nodes of this number. */
+static int key_page_add(struct twheel *tw, u32 nr)
+	__must_hold(&tw->arena.mutex)
+{
+	struct twheel_key_page *page;
+	int err = twheel_memory_charge(&tw->memory, INDEX_CHARGE);
+
+	if (err)
+		return err;
+	err = twheel_page_get(&tw->memory, (void **)&page);
+	if (err)
+		goto uncharge;
+	page->arena = &tw->arena;
+	page->first_index = nr * KEYS_PER_PAGE;
+	if (nr < tw->keys.pages.nr) {
+		twheel_pages_set(&tw->keys.pages, nr, page);
+		return 0;
+	}
+	err = twheel_pages_add(&tw->keys.pages, &tw->memory, page);
+	if (!err)
+		return 0;
+	twheel_page_put(&tw->memory, page);
+uncharge:
+	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
+	return err;
+}
+
+/**
+ * twheel_keys_provide() - make sure that the places of a page have nodes
+ * @tw: the wheel, which is keyed
+ * @page_nr: number of the page of places, which is about to be added
+ *
+ * Context: process; sleeps; under &twheel_arena.mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_keys_provide(struct twheel *tw, u32 page_nr)
+	__must_hold(&tw->arena.mutex)
+{
+	u32 nr = page_nr / KEY_GROUP;
+
+	if (!key_page(&tw->keys, nr)) {
+		int err = key_page_add(tw, nr);
+
+		if (err)
+			return err;
+	}
+	key_page(&tw->keys, nr)->nr_users++;
+	return 0;
+}
+
+/**
+ * twheel_keys_remove() - give up the nodes of a page of places
+ * @tw: the wheel, which is keyed
+ * @page_nr: number of the page of places; all its nodes are out of the index
+ *
+ * Context: process or kthread; under &twheel_arena.mutex.
+ * Return: the page of nodes if no page of places needs it any more, and NULL otherwise.
+ * The caller frees it by twheel_key_page_put() when a grace period has passed.
+ */
+void *twheel_keys_remove(struct twheel *tw, u32 page_nr)
+	__must_hold(&tw->arena.mutex)
+{
+	u32 nr = page_nr / KEY_GROUP;
+	struct twheel_key_page *page = key_page(&tw->keys, nr);
+
+	if (--page->nr_users)
+		return NULL;
+	twheel_pages_set(&tw->keys.pages, nr, NULL);
+	return page;
+}
+
+/**
+ * twheel_key_page_put() - free a page that twheel_keys_remove() has returned
+ * @tw: the wheel
+ * @page: the page, which no look-up can reach any more; NULL for none
+ *
+ * Context: any.
+ */
+void twheel_key_page_put(struct twheel *tw, void *page)
+{
+	if (!page)
+		return;
+	twheel_page_put(&tw->memory, page);
+	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
+}
+
+/*
+ * Put the node of a NEW timeout into the index.  G3 exactly one outcome: -EEXIST if
+ * another live timeout has the key.  A timeout in the index that has ended is no
+ * obstacle: its place is not used again before its thread, which waits for keys.lock, has
+ * come by, so that its state stays as it is.
+ */
+static __always_inline int key_take(struct twheel_keys *keys, struct twheel_timeout *t)
+	__must_hold(&keys->lock)
+{
+	struct rhash_head *node = timeout_node(keys, t);
+	struct rhash_head *old;
+	u64 state;
+
+	old = rhashtable_lookup_get_insert_key(&keys->index, &t->user_data, node,
+					       index_params);
+	if (likely(!old))
+		return 0;
+	/* The table is full of long chains, and there is no memory to make it larger. */
+	if (IS_ERR(old))
+		return -ENOMEM;
+	state = timeout_state(node_timeout(old));
+	if (!state_has_ended(state))
+		return -EEXIST;
+	return rhashtable_replace_fast(&keys->index, old, node, index_params);
+}
+
+/**
+ * twheel_keys_take() - take the keys of timeouts that are about to be published
+ * @tw: the wheel, which is keyed
+ * @first: chain of the timeouts, which are NEW
+ * @nr: how many
+ * @err: out: why the next one's key was not taken: -EEXIST if another timeout has it, or
+ *	-ENOMEM; 0 if all were taken
+ *
+ * Context: process; does not sleep; under &twheel_keys.lock and in an RCU read section.
+ * The caller publishes the timeouts whose keys were taken before it releases the lock.
+ * Return: the number of keys taken.
+ */
+unsigned int twheel_keys_take(struct twheel *tw, struct llist_node *first, unsigned int nr,
+			      int *err)
+	__must_hold(&tw->keys.lock)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&tw->keys.lock);
+	*err = 0;
+	for (i = 0; i < nr; i++) {
+		*err = key_take(&tw->keys, llist_entry(first, struct twheel_timeout, node));
+		if (*err)
+			break;
+		first = first->next;
+	}
+	return i;
+}
+
+/**
+ * twheel_keys_give() - give up the keys of timeouts that have ended
+ * @tw: the wheel, which is keyed
+ * @first: chain of their places, which are about to go to the free list.  A timeout that
+ *	was never published, or whose key another one has taken over, has none: nothing
+ *	is done for it.
+ *
+ * Context: process or kthread; does not sleep; under none of the engine's locks.
+ */
+void twheel_keys_give(struct twheel *tw, struct llist_node *first)
+{
+	rcu_read_lock();
+	spin_lock(&tw->keys.lock);
+	for (; first; first = first->next) {
+		struct twheel_timeout *t = llist_entry(first, struct twheel_timeout, node);
+
+		rhashtable_remove_fast(&tw->keys.index, timeout_node(&tw->keys, t),
+				       index_params);
+	}
+	spin_unlock(&tw->keys.lock);
+	rcu_read_unlock();
+}
+
+/**
+ * twheel_key_id() - find the id of the live timeout that has a key
+ * @tw: the wheel, which is keyed
+ * @key: the key
+ *
+ * Context: any but interrupts; no lock is needed.
+ * Return: the id, or 0 if no live timeout has the key.  Either may change at any time:
+ * a caller goes on by the id, and finds out by that.
+ */
+u64 twheel_key_id(struct twheel *tw, u64 key)
+{
+	struct twheel_timeout *t = NULL;
+	struct rhash_head *node;
+	u64 state, id = 0;
+
+	rcu_read_lock();
+	node = rhashtable_lookup(&tw->keys.index, &key, index_params);
+	if (node)
+		t = node_timeout(node);
+	if (t) {
+		state = timeout_state(t);
+		/*
+		 * The place may have been given to another key since the look-up.  The
+		 * barrier orders the read of the key before the generation is read again:
+		 * a timeout keeps its key as long as it keeps its generation.
+		 */
+		if ((state_is_live(state) || state_is_rearming(state)) &&
+		    READ_ONCE(t->user_data) == key) {
+			smp_rmb();
+			if (state_gen(atomic64_read(&t->state)) == state_gen(state))
+				id = timeout_id(t, state);
+		}
+	}
+	rcu_read_unlock();
+	return id;
+}
+
+/* Find out what ARM is to do for an entry; refused entries get their result here. */
+static enum twheel_found entry_look(struct twheel *tw, struct twheel_arm *arm)
+{
+	int err = life_check(arm, ARM_IF | ARM_ONLY);
+	u64 id = err ? 0 : twheel_key_id(tw, arm->user_data);
+
+	if (!err && id && arm->flags & TWHEEL_ARM_IF_ABSENT)
+		err = -EEXIST;
+	if (!err && !id && arm->flags & TWHEEL_ARM_IF_PRESENT)
+		err = -ENOENT;
+	if (err) {
+		arm->result = err;
+		return TWHEEL_FOUND_REFUSED;
+	}
+	arm->id = id;
+	return id ? TWHEEL_FOUND_PRESENT : TWHEEL_FOUND_ABSENT;
+}
+
+/**
+ * twheel_keyed_look() - find out what ARM in a keyed wheel has to do
+ * @tw: the wheel, which is keyed
+ * @arm: the batch; out: the id of each timeout that has the key, or the result of each
+ *	entry that is refused
+ * @nr: in: number of entries, 1 at least; out: how many of them from the first one on
+ *	are alike, and were looked at
+ *
+ * The answer may be out of date at once.  For an absent key, twheel_arm_commit_keyed()
+ * finds that out, and for one that is present twheel_upsert_prepare() does, or
+ * twheel_rearm_commit().
+ *
+ * Context: process; does not sleep; no lock is needed.
+ * Return: what was found of these entries.
+ */
+enum twheel_found twheel_keyed_look(struct twheel *tw, struct twheel_arm *arm,
+				    unsigned int *nr)
+{
+	enum twheel_found found = entry_look(tw, &arm[0]);
+	unsigned int i;
+
+	for (i = 1; i < *nr; i++)
+		if (entry_look(tw, &arm[i]) != found)
+			break;
+	*nr = i;
+	return found;
+}
+
+/**
+ * twheel_keys_free() - free the index and the nodes at the last close
+ * @keys: the keys, which no other thread uses any more
+ *
+ * The charges remain: twheel_destroy() takes back all of a wheel at once.
+ *
+ * Context: process; sleeps until a work item of the hash table has ended.
+ */
+void twheel_keys_free(struct twheel_keys *keys)
+{
+	if (keys->used)
+		rhashtable_destroy(&keys->index);
+	twheel_pages_free(&keys->pages);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The keys of a keyed wheel: an index from user_data to the timeout that has it
+ *
+ * Locks: keys.lock is declared here.  It is a spinlock, never taken in interrupts; only
+ * the hash table's own locks are taken under it.
+ */
+#ifndef _TWHEEL_ENGINE_KEYS_H
+#define _TWHEEL_ENGINE_KEYS_H
+
+#include <linux/mm.h>
+#include <linux/rhashtable-types.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "pages.h"
+#include "timeout.h"
+
+struct llist_node;
+struct mutex;
+struct twheel;
+struct twheel_arena;
+
+/**
+ * struct twheel_keys - the index of a keyed wheel
+ * @used: this is a keyed wheel; constant once the wheel has started
+ * @lock: serialises taking keys and giving them up, see keys.c.  Look-ups take no lock.
+ * @index: the nodes by key.  Changed under @lock, read under RCU.
+ * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages
+ *	says
+ */
+struct twheel_keys {
+	bool used;
+	spinlock_t lock;	/* taking keys, and giving them up */
+	struct rhashtable index;
+	struct twheel_pages pages;
+};
+
+/* So many pages of places share a page of nodes. */
+#define KEY_GROUP	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct rhash_head) / \
+			 PLACES_PER_PAGE)
+#define KEYS_PER_PAGE	(KEY_GROUP * PLACES_PER_PAGE)
+
+/**
+ * struct twheel_key_page - a page of nodes
+ * @arena: the arena with the places that the nodes belong to; constant
+ * @first_index: index of the place that the first node belongs to; constant
+ * @nr_users: how many pages of places have their nodes here; &twheel_arena.mutex
+ * @node: a node for each place.  It is in the index while its timeout has a key, and then
+ *	it belongs to the index.
+ */
+struct twheel_key_page {
+	struct twheel_arena *arena;
+	u32 first_index;
+	u32 nr_users;
+	struct rhash_head node[KEYS_PER_PAGE];
+};
+
+static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
+
+void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex);
+int twheel_keys_start(struct twheel *tw);
+int twheel_keys_provide(struct twheel *tw, u32 page_nr)
+	__must_hold(&tw->arena.mutex);
+void *twheel_keys_remove(struct twheel *tw, u32 page_nr)
+	__must_hold(&tw->arena.mutex);
+void twheel_key_page_put(struct twheel *tw, void *page);
+unsigned int twheel_keys_take(struct twheel *tw, struct llist_node *first, unsigned int nr,
+			      int *err)
+	__must_hold(&tw->keys.lock);
+void twheel_keys_give(struct twheel *tw, struct llist_node *first);
+void twheel_keys_free(struct twheel_keys *keys);
+
+#endif /* _TWHEEL_ENGINE_KEYS_H */
