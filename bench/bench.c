@@ -49,7 +49,7 @@ static struct {
 } args;
 
 const struct peer *const peers[] = {
-	&peer_empty, &peer_twheel, &peer_twheel_store, &peer_twheel_single,
+	&peer_empty, &peer_twheel, &peer_twheel_store, &peer_twheel_keyed, &peer_twheel_single,
 	&peer_twheel_10ms, &peer_timerfd, &peer_posix, &peer_io_uring, &peer_heap,
 	&peer_libev, &peer_libuv, &peer_libevent, NULL
 };

@@ -31,12 +31,14 @@ static const char *absent(void)
 	return access(DEVICE, R_OK | W_OK) ? "no " DEVICE : NULL;
 }
 
-static void call(struct twheel *tw, unsigned long cmd, void *entries, size_t size, uint32_t nr)
+static void call_with(struct twheel *tw, unsigned long cmd, __u32 flags, void *entries,
+		      size_t size, uint32_t nr)
 {
 	struct twheel_vector vector = {
 		.size = sizeof(vector),
 		.entry_size = size,
 		.nr = nr,
+		.flags = flags,
 		.entries = (uintptr_t)entries,
 	};
 
@@ -44,7 +46,12 @@ static void call(struct twheel *tw, unsigned long cmd, void *entries, size_t siz
 		err(1, "twheel, command %#lx", cmd);
 }
 
-static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns)
+static void call(struct twheel *tw, unsigned long cmd, void *entries, size_t size, uint32_t nr)
+{
+	call_with(tw, cmd, 0, entries, size, nr);
+}
+
+static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns, __u32 flags)
 {
 	struct twheel *tw = get_memory(1, sizeof(*tw));
 	struct twheel_setup wheel = {
@@ -53,6 +60,7 @@ static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns)
 		.tick_ns = tick_ns,
 		/* One more for settle(). */
 		.max_pending = setup->nr + 1,
+		.flags = flags,
 	};
 	uint32_t i;
 
@@ -67,12 +75,12 @@ static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns)
 
 static void *open_1ms(const struct setup *setup)
 {
-	return open_wheel(setup, TICK_NS);
+	return open_wheel(setup, TICK_NS, 0);
 }
 
 static void *open_10ms(const struct setup *setup)
 {
-	return open_wheel(setup, 10 * TICK_NS);
+	return open_wheel(setup, 10 * TICK_NS, 0);
 }
 
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
@@ -208,6 +216,37 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 				     twheel_refresh_deadline(deadline_ns[i]));
 }
 
+/* ---- keys ----------------------------------------------------------------- */
+
+static void *open_keyed(const struct setup *setup)
+{
+	return open_wheel(setup, TICK_NS, TWHEEL_SETUP_KEYED);
+}
+
+/* No id is kept: the key says whose timeout it is, and ARM moves the one that is there. */
+static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		tw->arm[i].expires_ns = deadline_ns[i];
+		tw->arm[i].user_data = who[i];
+	}
+	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
+}
+
+static void cancel_keys(void *self, const uint32_t *who, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		tw->cancel[i].id = who[i];
+	call_with(tw, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, tw->cancel,
+		  sizeof(tw->cancel[0]), nr);
+}
+
 /* ---- what only twheel does ----------------------------------------------- */
 
 void twheel_share(void *self, void *other)
@@ -259,6 +298,20 @@ const struct peer peer_twheel_store = {
 	.absent = store_absent,
 	.open = open_store,
 	.refresh = store,
+};
+
+const struct peer peer_twheel_keyed = {
+	.name = "twheel-keyed",
+	.usage = "tick 1 ms, 256 a call, by key",
+	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES(MEMORY),
+	.absent = absent,
+	.open = open_keyed,
+	.arm = arm_keys,
+	.refresh = arm_keys,
+	.cancel = cancel_keys,
+	.wait = wait,
+	.settle = settle,
+	.close = close_wheel,
 };
 
 const struct peer peer_twheel_single = {
