@@ -112,8 +112,14 @@ static int arena_grow(struct twheel *tw)
 put_page:
 	twheel_page_put(&tw->memory, page);
 remove_keys:
-	if (tw->keys.used)
-		twheel_key_page_put(tw, twheel_keys_remove(tw, tw->arena.first_hole));
+	if (tw->keys.used) {
+		void *unused[KEY_PAGES];
+
+		/* No look-up has reached them: they need no grace period. */
+		twheel_keys_remove(tw, tw->arena.first_hole, unused);
+		twheel_key_page_put(tw, unused[0]);
+		twheel_key_page_put(tw, unused[1]);
+	}
 	return err;
 }
 

@@ -34,14 +34,16 @@
 #include <linux/bug.h>
 #include <linux/err.h>
 #include <linux/errno.h>
-#include <linux/jhash.h>
+#include <linux/limits.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
+#include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 
@@ -56,61 +58,46 @@
 
 /*
  * Charged for the hash table with each page of nodes.  The table has up to 2.7 buckets of
- * 8 bytes for each node in it, and for a moment 4 while it grows; pages of places stay
- * until half of them are free.
+ * 8 bytes for each node in it, and for a moment 4 while it grows, but not more than half
+ * as many as max_pending; and pages of places stay until half of them are free.
  */
-#define INDEX_CHARGE	(2 * PAGE_SIZE)
+#define INDEX_CHARGE	PAGE_SIZE
 
 /* Find the place that a node belongs to; NULL if its page was removed. */
-static inline struct twheel_timeout *node_timeout(const struct rhash_head *node)
+static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
 {
 	const struct twheel_key_page *page =
-		(const void *)((unsigned long)node & PAGE_MASK);
-	u32 nr = node - page->node;
-	struct twheel_page *places = own_page_at(page->arena, page->first_index + nr);
+		(const void *)((unsigned long)key & PAGE_MASK);
+	u32 index = page->first_index + (key - page->key);
+	struct twheel_page *places = own_page_at(page->arena, index);
 
-	return places ? &places->timeout[nr % PLACES_PER_PAGE] : NULL;
+	return places ? &places->timeout[index % PLACES_PER_PAGE] : NULL;
 }
 
 /* Find the node of a place that the caller owns. */
-static inline struct rhash_head *timeout_node(struct twheel_keys *keys,
-					      const struct twheel_timeout *t)
+static inline struct twheel_key *timeout_key(struct twheel_keys *keys,
+					     const struct twheel_timeout *t)
 {
 	u32 index = timeout_index(t);
 	struct twheel_key_page *page = pages_get(&keys->pages, index / KEYS_PER_PAGE);
 
-	return &page->node[index % KEYS_PER_PAGE];
+	return &page->key[index % KEYS_PER_PAGE];
 }
 
-static inline u32 key_hash(const void *key, u32 len, u32 seed)
+/* Compare a node with a key; 0 if they are the same. */
+static inline int key_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
-	return jhash2(key, sizeof(u64) / sizeof(u32), seed);
-}
+	const struct twheel_key *key = obj;
 
-/* The hash of a node in the index: its place is in use, and keeps its user_data. */
-static inline u32 node_hash(const void *node, u32 len, u32 seed)
-{
-	const struct twheel_timeout *t = node_timeout(node);
-
-	return key_hash(&t->user_data, len, seed);
-}
-
-/*
- * Compare a node with a key; 0 if it has that key.  A look-up may come upon a node that
- * has left the index, and even the page of its place.
- */
-static inline int node_compare(struct rhashtable_compare_arg *arg, const void *node)
-{
-	const struct twheel_timeout *t = node_timeout(node);
-
-	return !t || READ_ONCE(t->user_data) != *(const u64 *)arg->key;
+	/* A look-up may come upon a node that has left the index, and has a new key. */
+	return READ_ONCE(key->key) != *(const u64 *)arg->key;
 }
 
 static const struct rhashtable_params index_params = {
+	.head_offset		= offsetof(struct twheel_key, node),
+	.key_offset		= offsetof(struct twheel_key, key),
 	.key_len		= sizeof(u64),
-	.hashfn			= key_hash,
-	.obj_hashfn		= node_hash,
-	.obj_cmpfn		= node_compare,
+	.obj_cmpfn		= key_compare,
 	.automatic_shrinking	= true,
 };
 
@@ -141,13 +128,21 @@ int twheel_keys_start(struct twheel *tw)
 
 	if (err)
 		return err;
-	/* A bucket for each key is the most: so the table is bounded as the keys are. */
-	params.max_size = roundup_pow_of_two(tw->arena.max_pending);
+	/*
+	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
+	 * the first, and the table takes less memory and moves less often.
+	 */
+	params.max_size = max(roundup_pow_of_two(tw->arena.max_pending) / 2, 64UL);
 	err = rhashtable_init(&tw->keys.index, &params);
 	if (err) {
 		twheel_memory_uncharge(&tw->memory, PAGE_SIZE);
 		return err;
 	}
+	/*
+	 * No number of keys is too many for the table.  Nodes of timeouts that have ended may
+	 * be in it beside those of max_pending live ones; arena_limit() bounds both.
+	 */
+	tw->keys.index.max_elems = U32_MAX;
 	WRITE_ONCE(tw->keys.used, true);
 	return 0;
 }
@@ -191,50 +186,6 @@ uncharge:
 }
 
 /**
- * twheel_keys_provide() - make sure that the places of a page have nodes
- * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places, which is about to be added
- *
- * Context: process; sleeps; under &twheel_arena.mutex.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
- */
-int twheel_keys_provide(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->arena.mutex)
-{
-	u32 nr = page_nr / KEY_GROUP;
-
-	if (!key_page(&tw->keys, nr)) {
-		int err = key_page_add(tw, nr);
-
-		if (err)
-			return err;
-	}
-	key_page(&tw->keys, nr)->nr_users++;
-	return 0;
-}
-
-/**
- * twheel_keys_remove() - give up the nodes of a page of places
- * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places; all its nodes are out of the index
- *
- * Context: process or kthread; under &twheel_arena.mutex.
- * Return: the page of nodes if no page of places needs it any more, and NULL otherwise.
- * The caller frees it by twheel_key_page_put() when a grace period has passed.
- */
-void *twheel_keys_remove(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->arena.mutex)
-{
-	u32 nr = page_nr / KEY_GROUP;
-	struct twheel_key_page *page = key_page(&tw->keys, nr);
-
-	if (--page->nr_users)
-		return NULL;
-	twheel_pages_set(&tw->keys.pages, nr, NULL);
-	return page;
-}
-
-/**
  * twheel_key_page_put() - free a page that twheel_keys_remove() has returned
  * @tw: the wheel
  * @page: the page, which no look-up can reach any more; NULL for none
@@ -249,6 +200,69 @@ void twheel_key_page_put(struct twheel *tw, void *page)
 	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
 }
 
+/* Count a page of places less at a page of nodes; returns that if it was the last one. */
+static struct twheel_key_page *key_page_leave(struct twheel *tw, u32 nr)
+	__must_hold(&tw->arena.mutex)
+{
+	struct twheel_key_page *page = key_page(&tw->keys, nr);
+
+	if (--page->nr_users)
+		return NULL;
+	twheel_pages_set(&tw->keys.pages, nr, NULL);
+	return page;
+}
+
+/**
+ * twheel_keys_provide() - make sure that the places of a page have nodes
+ * @tw: the wheel, which is keyed
+ * @page_nr: number of the page of places, which is about to be added
+ *
+ * Context: process; sleeps; under &twheel_arena.mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_keys_provide(struct twheel *tw, u32 page_nr)
+	__must_hold(&tw->arena.mutex)
+{
+	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
+	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
+	u32 nr;
+	int err;
+
+	for (nr = first; nr <= last; nr++) {
+		if (!key_page(&tw->keys, nr)) {
+			err = key_page_add(tw, nr);
+			if (err)
+				goto undo;
+		}
+		key_page(&tw->keys, nr)->nr_users++;
+	}
+	return 0;
+
+undo:
+	while (nr-- > first)
+		twheel_key_page_put(tw, key_page_leave(tw, nr));
+	return err;
+}
+
+/**
+ * twheel_keys_remove() - give up the nodes of a page of places
+ * @tw: the wheel, which is keyed
+ * @page_nr: number of the page of places; all its nodes are out of the index
+ * @unused: out: pages of nodes that no page of places needs any more, NULL for none.  The
+ *	caller frees them by twheel_key_page_put() when a grace period has passed.
+ *
+ * Context: process or kthread; under &twheel_arena.mutex.
+ */
+void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
+	__must_hold(&tw->arena.mutex)
+{
+	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
+	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
+
+	unused[0] = key_page_leave(tw, first);
+	unused[1] = last != first ? key_page_leave(tw, last) : NULL;
+}
+
 /*
  * Put the node of a NEW timeout into the index.  G3 exactly one outcome: -EEXIST if
  * another live timeout has the key.  A timeout in the index that has ended is no
@@ -258,21 +272,18 @@ void twheel_key_page_put(struct twheel *tw, void *page)
 static __always_inline int key_take(struct twheel_keys *keys, struct twheel_timeout *t)
 	__must_hold(&keys->lock)
 {
-	struct rhash_head *node = timeout_node(keys, t);
-	struct rhash_head *old;
-	u64 state;
+	struct twheel_key *old, *key = timeout_key(keys, t);
 
-	old = rhashtable_lookup_get_insert_key(&keys->index, &t->user_data, node,
-					       index_params);
+	WRITE_ONCE(key->key, t->user_data);
+	old = rhashtable_lookup_get_insert_fast(&keys->index, &key->node, index_params);
 	if (likely(!old))
 		return 0;
 	/* The table is full of long chains, and there is no memory to make it larger. */
 	if (IS_ERR(old))
 		return -ENOMEM;
-	state = timeout_state(node_timeout(old));
-	if (!state_has_ended(state))
+	if (!state_has_ended(timeout_state(key_timeout(old))))
 		return -EEXIST;
-	return rhashtable_replace_fast(&keys->index, old, node, index_params);
+	return rhashtable_replace_fast(&keys->index, &old->node, &key->node, index_params);
 }
 
 /**
@@ -320,7 +331,7 @@ void twheel_keys_give(struct twheel *tw, struct llist_node *first)
 	for (; first; first = first->next) {
 		struct twheel_timeout *t = llist_entry(first, struct twheel_timeout, node);
 
-		rhashtable_remove_fast(&tw->keys.index, timeout_node(&tw->keys, t),
+		rhashtable_remove_fast(&tw->keys.index, &timeout_key(&tw->keys, t)->node,
 				       index_params);
 	}
 	spin_unlock(&tw->keys.lock);
@@ -338,14 +349,13 @@ void twheel_keys_give(struct twheel *tw, struct llist_node *first)
  */
 u64 twheel_key_id(struct twheel *tw, u64 key)
 {
-	struct twheel_timeout *t = NULL;
-	struct rhash_head *node;
+	const struct twheel_key *found;
+	struct twheel_timeout *t;
 	u64 state, id = 0;
 
 	rcu_read_lock();
-	node = rhashtable_lookup(&tw->keys.index, &key, index_params);
-	if (node)
-		t = node_timeout(node);
+	found = rhashtable_lookup(&tw->keys.index, &key, index_params);
+	t = found ? key_timeout(found) : NULL;
 	if (t) {
 		state = timeout_state(t);
 		/*

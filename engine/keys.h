@@ -36,24 +36,37 @@ struct twheel_keys {
 	struct twheel_pages pages;
 };
 
-/* So many pages of places share a page of nodes. */
-#define KEY_GROUP	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct rhash_head) / \
-			 PLACES_PER_PAGE)
-#define KEYS_PER_PAGE	(KEY_GROUP * PLACES_PER_PAGE)
+/**
+ * struct twheel_key - the node of a place
+ * @node: link in the index
+ * @key: the key, which is constant while the node is in the index; &twheel_keys.lock.
+ *	It stands here as well as in the timeout, so that a look-up that goes along a chain
+ *	reads nothing but nodes.
+ */
+struct twheel_key {
+	struct rhash_head node;
+	u64 key;
+};
+
+#define KEYS_PER_PAGE	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_key))
+
+/* A page of places has its nodes in so many pages at most. */
+#define KEY_PAGES	2
+
+static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
 
 /**
  * struct twheel_key_page - a page of nodes
  * @arena: the arena with the places that the nodes belong to; constant
  * @first_index: index of the place that the first node belongs to; constant
- * @nr_users: how many pages of places have their nodes here; &twheel_arena.mutex
- * @node: a node for each place.  It is in the index while its timeout has a key, and then
- *	it belongs to the index.
+ * @nr_users: how many pages of places have nodes here; &twheel_arena.mutex
+ * @key: a node for each place; it is in the index while its timeout has a key
  */
 struct twheel_key_page {
 	struct twheel_arena *arena;
 	u32 first_index;
 	u32 nr_users;
-	struct rhash_head node[KEYS_PER_PAGE];
+	struct twheel_key key[KEYS_PER_PAGE];
 };
 
 static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
@@ -62,7 +75,7 @@ void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex);
 int twheel_keys_start(struct twheel *tw);
 int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->arena.mutex);
-void *twheel_keys_remove(struct twheel *tw, u32 page_nr)
+void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
 	__must_hold(&tw->arena.mutex);
 void twheel_key_page_put(struct twheel *tw, void *page);
 unsigned int twheel_keys_take(struct twheel *tw, struct llist_node *first, unsigned int nr,

@@ -196,8 +196,8 @@ static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
  * page may still read their state words, so those stay as they are.  The struct rcu_head
  * lies in the first place, behind its state word.  In the second place, node links the
  * pages that are freed together, and user_data of the first of these pages leads to the
- * wheel.  In the third place, user_data leads to the page of nodes that goes with the page,
- * if one does.
+ * wheel.  In the third and the fourth place, user_data leads to pages of nodes that go with
+ * the page.
  */
 static_assert(offsetofend(struct twheel_timeout, node) -
 	      offsetof(struct twheel_timeout, user_data) >=
@@ -222,6 +222,7 @@ static void pages_free_rcu(struct rcu_head *head)
 		if (page->last_half)
 			twheel_page_put(&tw->memory, periodic_page(page->periodic));
 		twheel_key_page_put(tw, (void *)(unsigned long)page->timeout[2].user_data);
+		twheel_key_page_put(tw, (void *)(unsigned long)page->timeout[3].user_data);
 		twheel_page_put(&tw->memory, page);
 	}
 	/*
@@ -230,6 +231,18 @@ static void pages_free_rcu(struct rcu_head *head)
 	 */
 	if (atomic_dec_and_test(&tw->arena.nr_leaving))
 		wake_up_var(&tw->arena.nr_leaving);
+}
+
+/* Give up the nodes of a removed page, and note which pages of nodes go with it. */
+static void page_give_keys(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->arena.mutex)
+{
+	void *unused[KEY_PAGES] = {};
+
+	if (tw->keys.used)
+		twheel_keys_remove(tw, page->first_index / PLACES_PER_PAGE, unused);
+	page->timeout[2].user_data = (unsigned long)unused[0];
+	page->timeout[3].user_data = (unsigned long)unused[1];
 }
 
 /*
@@ -255,8 +268,7 @@ static bool shrink_free(struct twheel *tw)
 			continue;
 		}
 		page->timeout[1].node.next = (struct llist_node *)removed;
-		page->timeout[2].user_data = tw->keys.used ?
-			(unsigned long)twheel_keys_remove(tw, page->first_index / PLACES_PER_PAGE) : 0;
+		page_give_keys(tw, page);
 		removed = page;
 		shrink->removed = true;
 	}
