@@ -396,8 +396,12 @@ static unsigned int keyed_done(const struct twheel_arm *arm, unsigned int nr,
  * these entries nor those after them can be done.
  */
 
+/*
+ * With @guess, only the first key was looked at.  Any other entry that lacks a place or
+ * memory has to be: its key may be there, and then it needs neither.
+ */
 static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
-			struct twheel_arm *arm, unsigned int nr,
+			struct twheel_arm *arm, unsigned int nr, bool guess,
 			unsigned int *reported, unsigned int *nr_ok)
 {
 	struct twheel_arming arming __uninitialized;
@@ -406,6 +410,9 @@ static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
 
 	if (err)
 		return err;
+	for (i = 1; guess && !arming.all && i < nr; i++)
+		if (arm[i].result < 0 && arm[i].result != -EINVAL)
+			nr = i;
 	*reported = keyed_report(user, stride, arm, nr);
 	for (i = 0; i < *reported; i++)
 		nr_armed += arm[i].result > 0;
@@ -463,16 +470,19 @@ keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arm *arm = batch->arm;
 	unsigned int i = 0, told = 0;
+	bool guess = true;
 
 	while (i < nr) {
 		void __user *rest = user + (size_t)i * stride;
 		unsigned int reported = 0, alike = nr - i;
 		int done;
 
-		switch (twheel_keyed_look(tw, arm + i, &alike)) {
+		switch (twheel_keyed_look(tw, arm + i, &alike, guess)) {
 		case TWHEEL_FOUND_ABSENT:
-			done = keyed_create(tw, rest, stride, arm + i, alike,
+			done = keyed_create(tw, rest, stride, arm + i, alike, guess,
 					    &reported, nr_ok);
+			/* A guess that was wrong is not worth another one. */
+			guess = done == alike;
 			break;
 		case TWHEEL_FOUND_PRESENT:
 			done = keyed_replace(tw, rest, stride, arm + i, alike,

@@ -63,6 +63,13 @@
  */
 #define INDEX_CHARGE	PAGE_SIZE
 
+/*
+ * The hash table is made for so many keys, or for half of max_pending.  It need not grow
+ * for the first ones then, and takes FIRST_CHARGE bytes at most.
+ */
+#define FIRST_KEYS	3000U
+#define FIRST_CHARGE	(8 * PAGE_SIZE)
+
 /* Find the place that a node belongs to; NULL if its page was removed. */
 static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
 {
@@ -124,7 +131,7 @@ void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex)
 int twheel_keys_start(struct twheel *tw)
 {
 	struct rhashtable_params params = index_params;
-	int err = twheel_memory_charge(&tw->memory, PAGE_SIZE);
+	int err = twheel_memory_charge(&tw->memory, FIRST_CHARGE);
 
 	if (err)
 		return err;
@@ -132,10 +139,11 @@ int twheel_keys_start(struct twheel *tw)
 	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
 	 * the first, and the table takes less memory and moves less often.
 	 */
+	params.nelem_hint = min(tw->arena.max_pending / 2, FIRST_KEYS);
 	params.max_size = max(roundup_pow_of_two(tw->arena.max_pending) / 2, 64UL);
 	err = rhashtable_init(&tw->keys.index, &params);
 	if (err) {
-		twheel_memory_uncharge(&tw->memory, PAGE_SIZE);
+		twheel_memory_uncharge(&tw->memory, FIRST_CHARGE);
 		return err;
 	}
 	/*
@@ -398,7 +406,12 @@ static enum twheel_found entry_look(struct twheel *tw, struct twheel_arm *arm)
  * @arm: the batch; out: the id of each timeout that has the key, or the result of each
  *	entry that is refused
  * @nr: in: number of entries, 1 at least; out: how many of them from the first one on
- *	are alike, and were looked at
+ *	are alike
+ * @guess: if the key of the first entry is absent, take it that those of the others are,
+ *	too, without looking; the commit finds out which are not
+ *
+ * A look-up is the dearer half of a new key.  The keys of a batch are mostly all new, or
+ * all there.
  *
  * The answer may be out of date at once.  For an absent key, twheel_arm_commit_keyed()
  * finds that out, and for one that is present twheel_upsert_prepare() does, or
@@ -408,14 +421,18 @@ static enum twheel_found entry_look(struct twheel *tw, struct twheel_arm *arm)
  * Return: what was found of these entries.
  */
 enum twheel_found twheel_keyed_look(struct twheel *tw, struct twheel_arm *arm,
-				    unsigned int *nr)
+				    unsigned int *nr, bool guess)
 {
 	enum twheel_found found = entry_look(tw, &arm[0]);
 	unsigned int i;
 
-	for (i = 1; i < *nr; i++)
+	for (i = 1; i < *nr; i++) {
+		if (found == TWHEEL_FOUND_ABSENT && guess &&
+		    !(arm[i].flags & TWHEEL_ARM_IF_PRESENT))
+			continue;
 		if (entry_look(tw, &arm[i]) != found)
 			break;
+	}
 	*nr = i;
 	return found;
 }

@@ -111,10 +111,11 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 
 /*
  * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel tells: the
- * one in force, or the latest one that has expired where the event is unread.
+ * one in force, or the latest one that has expired where the event is unread.  The caller
+ * holds events.lock, or is in an RCU read section and the timeout pends.
  */
-static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t, u64 seen)
-	__must_hold(&tw->events.lock)
+static inline u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t,
+					u64 seen)
 {
 	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, seen);
 
@@ -125,43 +126,50 @@ static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout 
 }
 
 /* Whether a condition of an entry keeps it from being re-armed: 0, or -ERANGE. */
-static int rearm_compare(const struct twheel_arm *arm, u64 now_ns)
+static inline int rearm_compare(const struct twheel_arm *arm, u64 now_ns)
 {
 	u64 deadline_ns = arm_deadline_ns(arm, now_ns);
 
-	if (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= arm->was_deadline_ns)
-		return -ERANGE;
-	if (arm->flags & TWHEEL_ARM_ONLY_EARLIER && deadline_ns >= arm->was_deadline_ns)
-		return -ERANGE;
-	return 0;
+	if (likely(!(arm->flags & ARM_ONLY)))
+		return 0;
+	if (arm->flags & TWHEEL_ARM_ONLY_LATER)
+		return deadline_ns <= arm->was_deadline_ns ? -ERANGE : 0;
+	return deadline_ns >= arm->was_deadline_ns ? -ERANGE : 0;
+}
+
+/* Whether the deadline that an entry replaces matters: it is compared, or told. */
+static __always_inline bool rearm_is_exact(const struct twheel_rearming *rearming,
+					   const struct twheel_arm *arm)
+{
+	return rearming->upsert || (unlikely(life_oddities(arm)) && arm->flags & ARM_ONLY);
+}
+
+/* rearm_was_deadline_ns() of an event, whose periods are counted under events.lock. */
+static noinline u64 rearm_was_expired_ns(struct twheel *tw, const struct twheel_timeout *t,
+					 u64 seen)
+{
+	u64 deadline_ns = 0;
+
+	spin_lock(&tw->events.lock);
+	if (atomic64_read(&t->state) == seen)
+		deadline_ns = rearm_was_deadline_ns(tw, t, seen);
+	spin_unlock(&tw->events.lock);
+	return deadline_ns;
 }
 
 /*
- * Find the deadlines that a batch replaces, and refuse the entries whose conditions are not
- * met.  A timeout that has changed since it was found may get any answer: the commit finds
- * out.
+ * Find the deadline that an entry replaces, and refuse the entry if its conditions are not
+ * met.  What is found may be out of date: the commit compares it under events.lock.  The
+ * caller is in an RCU read section.
  */
-static noinline void rearm_look_closely(struct twheel *tw, struct twheel_arm *arm,
-					struct twheel_rearming *rearming, unsigned int nr)
+static __always_inline int rearm_look_closely(struct twheel *tw, struct twheel_arm *arm,
+					      const struct twheel_timeout *t, u64 seen,
+					      u64 now_ns)
 {
-	struct twheel_look *look = &rearming->look;
-	unsigned int i;
-
-	spin_lock(&tw->events.lock);
-	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
-
-		arm[i].was_deadline_ns = 0;
-		if (arm[i].result < 0)
-			continue;
-		/* The page may have been removed, as it may before the commit. */
-		t = timeout_at(&tw->arena, id_index(arm[i].id));
-		if (!t || atomic64_read(&t->state) != look->state[i])
-			continue;
-		arm[i].was_deadline_ns = rearm_was_deadline_ns(tw, t, look->state[i]);
-		arm[i].result = rearm_compare(&arm[i], rearming->now_ns) ?: arm[i].result;
-	}
-	spin_unlock(&tw->events.lock);
+	arm->was_deadline_ns = likely(state_is_pending(seen)) ?
+			       rearm_was_deadline_ns(tw, t, seen) :
+			       rearm_was_expired_ns(tw, t, seen);
+	return rearm_compare(arm, now_ns);
 }
 
 /*
@@ -178,6 +186,7 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 	u32 needy = 0;
 
 	rearming->nr_room = 0;
+	rearming->upsert = upsert;
 	rearming->exact = upsert;
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
@@ -199,9 +208,6 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 		int refused = life_check(&arm[i], ARM_ONLY | (upsert ? ARM_IF : 0));
 		struct twheel_timeout *t;
 
-		if (unlikely(life_oddities(&arm[i])) && arm[i].flags & ARM_ONLY)
-			rearming->exact = true;
-
 		if (unlikely(refused)) {
 			arm[i].result = refused;
 			continue;
@@ -222,14 +228,17 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
 			rcu_read_lock();
 		}
+		if (rearm_is_exact(rearming, &arm[i]) && !refused) {
+			rearming->exact = true;
+			refused = rearm_look_closely(tw, &arm[i], t, look->state[i],
+						     rearming->now_ns);
+		}
 		arm[i].result = refused ?: state_verdict(look->state[i]);
 		if (unlikely(scarce) && !refused &&
 		    rearm_is_needy(t, look->state[i], &arm[i], rearming->now_ns))
 			needy |= BIT(i);
 	}
 	rcu_read_unlock();
-	if (unlikely(rearming->exact))
-		rearm_look_closely(tw, arm, rearming, nr);
 	if (unlikely(needy))
 		rearm_take_room(tw, arm, rearming, needy);
 	return 0;
@@ -387,7 +396,7 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 			continue;
 		if (unlikely(!t))
 			break;
-		if (exact && state_is_pending(seen) &&
+		if (exact && rearm_is_exact(rearming, &arm[i]) && state_is_pending(seen) &&
 		    rearm_was_deadline_ns(tw, t, seen) != arm[i].was_deadline_ns)
 			break;
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);

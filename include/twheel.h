@@ -65,12 +65,14 @@ struct twheel_look {
  * struct twheel_rearming - a batch that is being re-armed
  * @now_ns: the wheel's clock when the engine looked at the batch
  * @nr_room: number of entries in the wheel that room was taken for
- * @exact: the deadlines that are replaced have to be as they were seen, too
+ * @upsert: this is an ARM in a keyed wheel, which tells the deadlines that it replaces
+ * @exact: some of the deadlines that are replaced have to be as they were seen
  * @look: the timeouts that were found, and their states
  */
 struct twheel_rearming {
 	u64 now_ns;
 	unsigned int nr_room;
+	bool upsert;
 	bool exact;
 	struct twheel_look look;
 };
@@ -99,7 +101,7 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 int twheel_arm_commit_keyed(struct twheel *tw, struct twheel_arming *arming,
 			    unsigned int nr, unsigned int *nr_armed);
 enum twheel_found twheel_keyed_look(struct twheel *tw, struct twheel_arm *arm,
-				    unsigned int *nr);
+				    unsigned int *nr, bool guess);
 u64 twheel_key_id(struct twheel *tw, u64 key);
 
 int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
