@@ -137,13 +137,6 @@ static inline int rearm_compare(const struct twheel_arm *arm, u64 now_ns)
 	return deadline_ns >= arm->was_deadline_ns ? -ERANGE : 0;
 }
 
-/* Whether the deadline that an entry replaces matters: it is compared, or told. */
-static __always_inline bool rearm_is_exact(const struct twheel_rearming *rearming,
-					   const struct twheel_arm *arm)
-{
-	return rearming->upsert || (unlikely(life_oddities(arm)) && arm->flags & ARM_ONLY);
-}
-
 /* rearm_was_deadline_ns() of an event, whose periods are counted under events.lock. */
 static noinline u64 rearm_was_expired_ns(struct twheel *tw, const struct twheel_timeout *t,
 					 u64 seen)
@@ -205,9 +198,14 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 	rcu_read_lock();
 	look_begin(&tw->arena, look);
 	for (i = 0; i < nr; i++) {
-		int refused = life_check(&arm[i], ARM_ONLY | (upsert ? ARM_IF : 0));
+		bool closely = upsert;
 		struct twheel_timeout *t;
+		int refused = 0;
 
+		if (unlikely(life_oddities(&arm[i]))) {
+			refused = life_check(&arm[i], ARM_ONLY | (upsert ? ARM_IF : 0));
+			closely |= arm[i].flags & ARM_ONLY;
+		}
 		if (unlikely(refused)) {
 			arm[i].result = refused;
 			continue;
@@ -228,7 +226,7 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
 			rcu_read_lock();
 		}
-		if (rearm_is_exact(rearming, &arm[i]) && !refused) {
+		if (unlikely(closely) && !refused) {
 			rearming->exact = true;
 			refused = rearm_look_closely(tw, &arm[i], t, look->state[i],
 						     rearming->now_ns);
@@ -396,7 +394,8 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 			continue;
 		if (unlikely(!t))
 			break;
-		if (exact && rearm_is_exact(rearming, &arm[i]) && state_is_pending(seen) &&
+		if (exact && (rearming->upsert || arm[i].flags & ARM_ONLY) &&
+		    state_is_pending(seen) &&
 		    rearm_was_deadline_ns(tw, t, seen) != arm[i].was_deadline_ns)
 			break;
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
