@@ -372,9 +372,26 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 }
 
 /*
+ * Whether the deadline of a timeout is the one that rearm_look_closely() has found.  Another
+ * REARM may have moved it, and left the state as it was, or brought it back to what it was.
+ * The periods of an unread event pass by themselves, and may pass faster than they are
+ * reported: any of its deadlines that had passed will do.
+ */
+static bool rearm_is_as_seen(struct twheel *tw, const struct twheel_arm *arm,
+			     const struct twheel_timeout *t, u64 seen)
+	__must_hold(&tw->events.lock)
+{
+	if (atomic64_read(&t->state) != seen)
+		return false;
+	if (state_is_unread(seen) && state_is_periodic(seen))
+		return arm->was_deadline_ns >= timeout_deadline_ns(&tw->words, t, seen);
+	return rearm_was_deadline_ns(tw, t, seen) == arm->was_deadline_ns;
+}
+
+/*
  * Re-arm the timeouts of a batch, until one is no longer as it was seen; returns how many
- * entries are done.  With @exact, the deadline of a timeout that pends has to be as it was
- * seen, too: another REARM may have moved it, and left the state as it was.
+ * entries are done.  With @exact, the deadline has to be as it was seen, too, also that of
+ * an entry that was refused for it: an entry before it may name the same timeout.
  */
 static __always_inline unsigned int
 rearm_each(struct twheel *tw, const struct twheel_arm *arm,
@@ -390,14 +407,15 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 		struct twheel_timeout *t = look->timeout[i];
 		u64 deadline_ns, seen = look->state[i];
 
-		if (arm[i].result < 0)
+		if (arm[i].result < 0 && !(exact && arm[i].result == -ERANGE))
 			continue;
 		if (unlikely(!t))
 			break;
 		if (exact && (rearming->upsert || arm[i].flags & ARM_ONLY) &&
-		    state_is_pending(seen) &&
-		    rearm_was_deadline_ns(tw, t, seen) != arm[i].was_deadline_ns)
+		    !rearm_is_as_seen(tw, &arm[i], t, seen))
 			break;
+		if (exact && arm[i].result < 0)
+			continue;
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
 		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
 			   timeout_defer(tw, t, seen, deadline_ns)) ||

@@ -1431,6 +1431,41 @@ TEST_F(vector, of_one_key_that_goes_only_later_has_the_latest)
 	EXPECT_PENDING(self->fd, KEY, latest_ns);
 }
 
+/* Each bound is measured by what the entry before it has left behind. */
+TEST_F(vector, of_one_key_up_and_down_measures_each_bound_by_the_entry_before)
+{
+	const __u32 later = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER;
+	const __u32 earlier = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_EARLIER;
+	int i;
+
+	/* Down to 5 ms by no condition, up to 7 by one, up to 8, and down to 6. */
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
+	for (i = 0; i < self->nr; i++) {
+		const __u64 deadlines_ms[] = { 5, 7, 8, 6 };
+		const __u32 flags[] = { TWHEEL_ARM_ABSOLUTE, later, later, earlier };
+
+		self->arms[i].user_data = KEY;
+		self->arms[i].expires_ns = deadlines_ms[i % 4] * TW_MS;
+		self->arms[i].flags = flags[i % 4];
+	}
+	EXPECT_EQ(self->nr, key_arm_vec(self->fd, self->arms, self->nr));
+	for (i = 0; i < self->nr; i++) {
+		EXPECT_EQ(TWHEEL_WAS_PENDING, self->arms[i].result)
+			TH_LOG("entry %d", i);
+		EXPECT_EQ(i ? self->arms[i - 1].expires_ns : 10 * TW_MS,
+			  self->arms[i].was_deadline_ns)
+			TH_LOG("entry %d", i);
+		self->arms[i].id = KEY;
+	}
+	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm(self->fd, KEY, 10 * TW_MS, 0));
+	EXPECT_EQ(self->nr, key_rearm_vec(self->fd, self->arms, self->nr));
+	for (i = 0; i < self->nr; i++) {
+		EXPECT_EQ(TWHEEL_WAS_PENDING, self->arms[i].result)
+			TH_LOG("entry %d", i);
+	}
+	EXPECT_PENDING(self->fd, KEY, self->arms[self->nr - 1].expires_ns);
+}
+
 TEST_F(vector, of_rearm_and_query_and_cancel_by_key)
 {
 	struct twheel_cancel cancels[MOST] = {};
