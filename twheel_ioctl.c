@@ -389,6 +389,25 @@ static unsigned int keyed_done(const struct twheel_arm *arm, unsigned int nr,
 }
 
 /*
+ * How many entries of a prepared batch can be done together.  One that lacks a place or
+ * memory is for another round if its key may be there, since it needs neither then: if
+ * nobody has looked, which is what @guess says of all but the first one, or if an entry
+ * before it that has a place may have the same key.
+ */
+static unsigned int keyed_together(const struct twheel_arm *arm, unsigned int nr, bool guess)
+{
+	bool placed = guess;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (i && placed && arm[i].result < 0 && arm[i].result != -EINVAL)
+			break;
+		placed |= arm[i].result > 0;
+	}
+	return i;
+}
+
+/*
  * The functions below do entries of an ARM in a keyed wheel that twheel_keyed_look() has
  * found to be alike.  Each returns how many are done, which is 0 if the first one faulted,
  * and says how many were reported.  An entry that was reported and is not done has to be
@@ -396,10 +415,6 @@ static unsigned int keyed_done(const struct twheel_arm *arm, unsigned int nr,
  * these entries nor those after them can be done.
  */
 
-/*
- * With @guess, only the first key was looked at.  Any other entry that lacks a place or
- * memory has to be: its key may be there, and then it needs neither.
- */
 static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
 			struct twheel_arm *arm, unsigned int nr, bool guess,
 			unsigned int *reported, unsigned int *nr_ok)
@@ -410,9 +425,8 @@ static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
 
 	if (err)
 		return err;
-	for (i = 1; guess && !arming.all && i < nr; i++)
-		if (arm[i].result < 0 && arm[i].result != -EINVAL)
-			nr = i;
+	if (!arming.all)
+		nr = keyed_together(arm, nr, guess);
 	*reported = keyed_report(user, stride, arm, nr);
 	for (i = 0; i < *reported; i++)
 		nr_armed += arm[i].result > 0;
@@ -497,11 +511,11 @@ keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
 			keyed_take_back(rest, stride, arm + i, told - i, done);
 			return i ?: done;
 		}
-		if (!done || fatal_signal_pending(current))
-			break;
-		/* Other threads may take keys faster than they are reported. */
 		if (done > 0)
 			i += done;
+		/* Other threads may take keys faster than they are reported. */
+		if (!done || fatal_signal_pending(current))
+			break;
 		cond_resched();
 	}
 	return i;

@@ -1207,6 +1207,48 @@ TEST_F(full, cancelled_key_frees_a_place)
 	EXPECT_EQ(-EAGAIN, key_arm(self->fd, 5, TW_MS, 0));
 }
 
+/* The second one needs no place: the first one has taken it. */
+TEST_F(full, last_place_is_enough_for_a_new_key_that_comes_twice)
+{
+	struct twheel_arm arms[4] = {
+		{ .user_data = 1000, .expires_ns = 1 * TW_MS },
+		{ .user_data = 1000, .expires_ns = 2 * TW_MS },
+		{ .user_data = 1001, .expires_ns = 3 * TW_MS },
+		{ .user_data = 1000, .expires_ns = 4 * TW_MS },
+	};
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(self->fd, 3));
+	EXPECT_EQ(3, key_arm_vec(self->fd, arms, 4));
+	EXPECT_EQ(TWHEEL_CREATED, arms[0].result);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arms[1].result);
+	EXPECT_EQ(TW_MS, arms[1].was_deadline_ns);
+	EXPECT_EQ(-EAGAIN, arms[2].result);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arms[3].result);
+	EXPECT_EQ(2 * TW_MS, arms[3].was_deadline_ns);
+	EXPECT_PENDING(self->fd, 1000, 4 * TW_MS);
+	EXPECT_ABSENT(self->fd, 1001);
+}
+
+/* What was cancelled may still be in the inbox; it takes no room from another key. */
+TEST_F(full, place_goes_from_key_to_key_at_once)
+{
+	struct twheel_cancel cancels[PLACES] = {};
+	struct twheel_arm arms[PLACES];
+	int round, i;
+
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < PLACES; i++) {
+			cancels[i].id = round * PLACES + i;
+			arms[i] = (struct twheel_arm){
+				.user_data = (round + 1) * PLACES + i, .expires_ns = TW_HOUR,
+			};
+		}
+		ASSERT_EQ(PLACES, key_cancel_vec(self->fd, cancels, PLACES));
+		ASSERT_EQ(PLACES, key_arm_vec(self->fd, arms, PLACES))
+			TH_LOG("round %d: the last one says %d", round, arms[PLACES - 1].result);
+	}
+}
+
 /* A key that is refused for want of a place is not there. */
 TEST_F(full, refused_key_can_be_armed_when_there_is_room)
 {
