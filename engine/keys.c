@@ -51,6 +51,7 @@
 #include "engine.h"
 #include "keys.h"
 #include "life.h"
+#include "limits.h"
 #include "memory.h"
 #include "pages.h"
 #include "timeout.h"
@@ -137,10 +138,13 @@ int twheel_keys_start(struct twheel *tw)
 		return err;
 	/*
 	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
-	 * the first, and the table takes less memory and moves less often.
+	 * the first, and the table takes less memory and moves less often.  In a small wheel,
+	 * most nodes may be those of timeouts that were cancelled in the inbox: there are
+	 * buckets for these, too, since the table refuses nodes when chains grow too long.
 	 */
 	params.nelem_hint = min(tw->arena.max_pending / 2, FIRST_KEYS);
-	params.max_size = max(roundup_pow_of_two(tw->arena.max_pending) / 2, 64UL);
+	params.max_size = max(roundup_pow_of_two(tw->arena.max_pending) / 2,
+			      2UL * INBOX_WATERMARK);
 	err = rhashtable_init(&tw->keys.index, &params);
 	if (err) {
 		twheel_memory_uncharge(&tw->memory, FIRST_CHARGE);

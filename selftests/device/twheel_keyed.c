@@ -1236,7 +1236,7 @@ TEST_F(full, place_goes_from_key_to_key_at_once)
 	struct twheel_arm arms[PLACES];
 	int round, i;
 
-	for (round = 0; round < 20; round++) {
+	for (round = 0; round < 500; round++) {
 		for (i = 0; i < PLACES; i++) {
 			cancels[i].id = round * PLACES + i;
 			arms[i] = (struct twheel_arm){
