@@ -218,13 +218,19 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 		}
 		if (unlikely(arm[i].interval_ns)) {
 			/*
-			 * This sleeps.  The page of the timeout may be freed meanwhile
-			 * and another one come in its place; then the timeout has ended,
-			 * and commit finds that out by its state.
+			 * This sleeps.  The page of the timeout may be freed meanwhile,
+			 * and another one may come in its place; then the timeout has
+			 * ended, and commit finds that out by its state.
 			 */
 			rcu_read_unlock();
 			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
 			rcu_read_lock();
+			t = timeout_at(&tw->arena, id_index(arm[i].id));
+			look->timeout[i] = t;
+			if (unlikely(!t)) {
+				arm[i].result = -ENOENT;
+				continue;
+			}
 		}
 		if (unlikely(closely) && !refused) {
 			rearming->exact = true;
