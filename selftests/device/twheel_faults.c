@@ -5,6 +5,7 @@
  * there on has been done; and if there is nothing before it, nothing happens.
  */
 #include "twheel_commands.h"
+#include "twheel_keyed.h"
 #include "twheel_outcomes.h"
 
 #include <signal.h>
@@ -14,6 +15,7 @@
 
 FIXTURE(faults) {
 	int fd;
+	int keyed;
 	size_t page;
 };
 
@@ -47,12 +49,16 @@ FIXTURE_SETUP(faults)
 	self->fd = tw_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	self->keyed = key_virtual(O_NONBLOCK, 0);
+	ASSERT_LE(0, self->keyed);
 }
 
 FIXTURE_TEARDOWN(faults)
 {
 	EXPECT_ACCOUNTS(self->fd);
+	EXPECT_ACCOUNTS(self->keyed);
 	close(self->fd);
+	close(self->keyed);
 }
 
 /* How many entries are good: none, a few, around powers of two, many. */
@@ -274,6 +280,163 @@ TEST_F(faults, list_writes_what_stands_before_and_loses_no_row)
 	}
 }
 
+/* ---- the same by keys ------------------------------------------------------ */
+
+/* Each key is looked for: those from the fault on are as they were. */
+static void expect_keys(struct __test_metadata *_metadata, int fd, int nr, __u64 done_ns,
+			int nr_good, __u64 rest_ns)
+{
+	struct twheel_status status;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		__u64 deadline_ns = i < nr_good ? done_ns : rest_ns;
+
+		ASSERT_EQ(deadline_ns ? 0 : -ENOENT, key_query(fd, i, &status))
+			TH_LOG("key %d of %d", i, nr_good);
+		if (deadline_ns) {
+			ASSERT_EQ(deadline_ns, status.deadline_ns)
+				TH_LOG("key %d of %d", i, nr_good);
+		}
+	}
+}
+
+static void cancel_keys(struct __test_metadata *_metadata, int fd, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		key_cancel(fd, i);
+	ASSERT_EQ(0, live(fd));
+}
+
+/* A key behind the fault has not been taken, and can be. */
+TEST_F(faults, arm_creates_the_keys_that_stand_before)
+{
+	static struct twheel_arm arms[MOST];
+	int i, k;
+
+	for (k = 0; k < ARRAY_SIZE(goods); k++) {
+		struct twheel_arm *at;
+
+		memset(arms, 0, sizeof(arms));
+		for (i = 0; i < MOST; i++) {
+			arms[i].expires_ns = TW_HOUR;
+			arms[i].user_data = i;
+		}
+		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
+		expect_stop(_metadata, self->keyed, TWHEEL_IOC_ARM, at, sizeof(*arms), goods[k],
+			    __LINE__);
+		ASSERT_EQ(goods[k], live(self->keyed));
+		for (i = 0; i < goods[k]; i++)
+			ASSERT_EQ(TWHEEL_CREATED, at[i].result);
+		expect_keys(_metadata, self->keyed, goods[k] + BAD, TW_HOUR, goods[k], 0);
+		for (i = goods[k]; i < goods[k] + BAD; i++) {
+			ASSERT_EQ(TWHEEL_CREATED, key_arm(self->keyed, i, TW_HOUR, 0));
+		}
+		cancel_keys(_metadata, self->keyed, goods[k] + BAD);
+	}
+}
+
+TEST_F(faults, arm_replaces_the_keys_that_stand_before)
+{
+	static struct twheel_arm arms[MOST];
+	int i, k;
+
+	for (k = 0; k < ARRAY_SIZE(goods); k++) {
+		struct twheel_arm *at;
+
+		arm_some(_metadata, self->keyed, arms, goods[k] + BAD);
+		for (i = 0; i < MOST; i++)
+			arms[i].expires_ns = TW_DAY;
+		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
+		expect_stop(_metadata, self->keyed, TWHEEL_IOC_ARM, at, sizeof(*arms), goods[k],
+			    __LINE__);
+		for (i = 0; i < goods[k]; i++) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, at[i].result);
+			ASSERT_EQ(TW_HOUR, at[i].was_deadline_ns);
+		}
+		expect_keys(_metadata, self->keyed, goods[k] + BAD, TW_DAY, goods[k], TW_HOUR);
+		cancel_keys(_metadata, self->keyed, goods[k] + BAD);
+	}
+}
+
+/* By turns there and new, and each key once more at the end of the good part. */
+TEST_F(faults, arm_does_what_stands_before_with_keys_of_each_kind)
+{
+	static struct twheel_arm arms[MOST];
+	int i, k;
+
+	for (k = 0; k < ARRAY_SIZE(goods); k++) {
+		struct twheel_arm *at;
+		int half = goods[k] / 2;
+
+		memset(arms, 0, sizeof(arms));
+		for (i = 0; i < MOST; i++) {
+			arms[i].expires_ns = TW_HOUR;
+			arms[i].user_data = i < half ? i : i - half;
+			if (i % 3 == 0 && i < half) {
+				ASSERT_EQ(TWHEEL_CREATED, key_arm(self->keyed, i, TW_DAY, 0));
+			}
+		}
+		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
+		expect_stop(_metadata, self->keyed, TWHEEL_IOC_ARM, at, sizeof(*arms), goods[k],
+			    __LINE__);
+		for (i = 0; i < goods[k]; i++) {
+			bool there = (i < half && i % 3 == 0) || (i >= half && i < 2 * half);
+
+			ASSERT_EQ(there ? TWHEEL_WAS_PENDING : TWHEEL_CREATED, at[i].result)
+				TH_LOG("entry %d of %d", i, goods[k]);
+		}
+		ASSERT_EQ(goods[k] - half, live(self->keyed));
+		cancel_keys(_metadata, self->keyed, MOST);
+	}
+}
+
+TEST_F(faults, rearm_and_cancel_and_query_by_key_do_what_stands_before)
+{
+	static struct twheel_cancel cancels[MOST];
+	static struct twheel_status rows[MOST];
+	static struct twheel_arm arms[MOST];
+	__u32 nr_done;
+	void *at;
+	int i, k;
+
+	for (i = 0; i < MOST; i++) {
+		cancels[i].id = i;
+		rows[i].id = i;
+	}
+	for (k = 0; k < ARRAY_SIZE(goods); k++) {
+		const struct {
+			unsigned long cmd;
+			const void *entries;
+			__u32 entry_size;
+		} calls[] = {
+			{ TWHEEL_IOC_QUERY, rows, sizeof(rows[0]) },
+			{ TWHEEL_IOC_REARM, arms, sizeof(arms[0]) },
+			{ TWHEEL_IOC_CANCEL, cancels, sizeof(cancels[0]) },
+		};
+
+		arm_some(_metadata, self->keyed, arms, goods[k] + BAD);
+		for (i = 0; i < MOST; i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = TW_DAY, .id = i };
+		for (i = 0; i < ARRAY_SIZE(calls); i++) {
+			at = place(_metadata, self->page, variant, calls[i].entries,
+				   calls[i].entry_size, goods[k]);
+			EXPECT_EQ(expected(goods[k]),
+				  key_vector_done(self->keyed, calls[i].cmd, TWHEEL_VECTOR_BY_KEY,
+						  at, calls[i].entry_size, goods[k] + BAD,
+						  &nr_done));
+			EXPECT_EQ(goods[k], nr_done);
+			expect_keys(_metadata, self->keyed, goods[k] + BAD,
+				    i == 0 ? TW_HOUR : i == 1 ? TW_DAY : 0, goods[k], TW_HOUR);
+		}
+		cancel_keys(_metadata, self->keyed, goods[k] + BAD);
+	}
+}
+
+/* ---- entries refused before, and setting up ---------------------------------- */
+
 /* One entry was attempted and failed by itself: the call as a whole did not. */
 TEST_F(faults, entry_that_is_refused_before_the_fault_was_attempted)
 {
@@ -403,6 +566,7 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 	for (i = 0; i < LONGEST; i++)
 		shared->arms[i] = (struct twheel_arm){
 			.expires_ns = TW_HOUR,
+			.user_data = i,
 			.id = TW_POISON64,
 			.result = TW_POISON32,
 		};
@@ -431,8 +595,12 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 	return shared->vector.nr_done;
 }
 
-TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
+/* The vectors of processes that were killed at any moment, on wheels of this kind. */
+static void kill_some(struct __test_metadata *_metadata, __u32 setup_flags)
 {
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = setup_flags,
+	};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct tw_outcome outcomes[] = {
@@ -445,14 +613,19 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 	int i, fd;
 
 	ASSERT_NE(MAP_FAILED, (void *)shared);
-	for (i = 0; i < LONGEST; i++)
+	for (i = 0; i < LONGEST; i++) {
 		shared->arms[i].expires_ns = TW_HOUR;
+		shared->arms[i].user_data = i;
+	}
+	fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, fd);
 	span_ns = tw_now(CLOCK_MONOTONIC);
-	ASSERT_EQ(LONGEST, tw_arm_vec(self->fd, shared->arms, LONGEST));
+	ASSERT_EQ(LONGEST, tw_arm_vec(fd, shared->arms, LONGEST));
 	span_ns = tw_now(CLOCK_MONOTONIC) - span_ns;
+	close(fd);
 
 	while (tw_race_goes_on(&race)) {
-		fd = tw_virtual(O_NONBLOCK, TW_MS);
+		fd = tw_open_setup(O_NONBLOCK, &setup);
 		ASSERT_LE(0, fd);
 		nr_done = killed_after(_metadata, fd, shared, tw_random(&seed) % span_ns);
 		ASSERT_EQ(nr_done, live(fd));
@@ -467,6 +640,16 @@ TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
 	TH_LOG("a call takes %llu us", span_ns / TW_US);
 	EXPECT_RACE(&race);
 	munmap(shared, sizeof(*shared));
+}
+
+TEST_F_TIMEOUT(top, vector_of_a_killed_process_says_where_it_stopped, 100)
+{
+	kill_some(_metadata, 0);
+}
+
+TEST_F_TIMEOUT(top, vector_of_keys_of_a_killed_process_says_where_it_stopped, 100)
+{
+	kill_some(_metadata, TWHEEL_SETUP_KEYED);
 }
 
 /* ---- memory that ends ---------------------------------------------------- */
