@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The timers of kqueue, EVFILT_TIMER, asked of a keyed wheel: what libkqueue's tests and
+ * FreeBSD's check of them, and what kqueue(2) says.  ident is the key.  EV_ADD is ARM,
+ * which makes a timer or replaces it; EV_DELETE is CANCEL by key; and EV_DISABLE is REARM
+ * by key to the end of time, which keeps the key.
+ *
+ * All on the virtual clock but for what asks for the time of day.  udata is not the
+ * wheel's: the ident that comes with an event leads to it.
+ */
+#include "twheel_keyed.h"
+
+#define IDENT		3ULL
+#define MANY		1000
+
+/* Flags of kqueue, by any number. */
+#define EV_ONESHOT	(1U << 0)
+#define NOTE_ABSOLUTE	(1U << 1)
+
+FIXTURE(kqueue) {
+	int fd;
+};
+
+FIXTURE_SETUP(kqueue)
+{
+	self->fd = key_virtual(O_NONBLOCK, 0);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(kqueue)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* EV_ADD: periodic but for EV_ONESHOT.  The verdict, which kevent() does not tell. */
+static int ev_add(int fd, __u64 ident, __u32 flags, __u64 data_ns)
+{
+	struct twheel_arm arm = {
+		.user_data = ident,
+		.expires_ns = data_ns,
+		.interval_ns = flags & (EV_ONESHOT | NOTE_ABSOLUTE) ? 0 : data_ns,
+		.flags = flags & NOTE_ABSOLUTE ? TWHEEL_ARM_ABSOLUTE : 0,
+	};
+
+	return key_arm_entry(fd, &arm);
+}
+
+static int ev_delete(int fd, __u64 ident)
+{
+	return key_cancel(fd, ident);
+}
+
+/* What has fired and was not read does not come. */
+static int ev_disable(int fd, __u64 ident)
+{
+	return key_rearm(fd, ident, TWHEEL_TIME_NEVER, 0);
+}
+
+static __u64 now_ns(int fd)
+{
+	struct twheel_info info;
+
+	return tw_info(fd, &info) ? 0 : info.now_ns;
+}
+
+/* Time goes on. */
+static void pass(struct __test_metadata *_metadata, int fd, __u64 ns)
+{
+	ASSERT_EQ(0, tw_advance(fd, now_ns(fd) + ns));
+}
+
+/* kevent() returns one event, of this ident and with this count as its data. */
+static void expect_event(struct __test_metadata *_metadata, int fd, __u64 ident, __u64 data,
+			 int line)
+{
+	struct twheel_event events[2];
+
+	ASSERT_EQ(1, tw_read(fd, events, 2))
+		TH_LOG("line %d", line);
+	EXPECT_EQ(ident, events[0].user_data)
+		TH_LOG("line %d", line);
+	EXPECT_EQ(data, events[0].count)
+		TH_LOG("line %d", line);
+}
+
+#define EXPECT_KEVENT(fd, ident, data)	expect_event(_metadata, fd, ident, data, __LINE__)
+
+/* ---- EV_ADD, EV_DELETE ----------------------------------------------------- */
+
+TEST_F(kqueue, timer_that_was_deleted_never_comes)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, IDENT));
+	pass(_metadata, self->fd, TW_HOUR);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(kqueue, delete_of_an_ident_that_was_never_added_says_enoent)
+{
+	EXPECT_EQ(-ENOENT, ev_delete(self->fd, 999));
+}
+
+TEST_F(kqueue, delete_drops_what_has_fired)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
+	pass(_metadata, self->fd, 150 * TW_MS);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, ev_delete(self->fd, IDENT));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
+}
+
+TEST_F(kqueue, one_shot_comes_once_and_is_deleted_by_that)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 500 * TW_MS));
+	pass(_metadata, self->fd, 500 * TW_MS - 1);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 1);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	pass(_metadata, self->fd, 3 * TW_SEC);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
+}
+
+TEST_F(kqueue, periodic_one_comes_each_period)
+{
+	int i;
+
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
+	for (i = 0; i < 10; i++) {
+		EXPECT_NO_EVENT(self->fd);
+		pass(_metadata, self->fd, 1000 * TW_MS);
+		EXPECT_KEVENT(self->fd, IDENT, 1);
+	}
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, IDENT));
+	pass(_metadata, self->fd, TW_MIN);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* EV_CLEAR, which kqueue sets for all timers. */
+TEST_F(kqueue, data_counts_the_periods_since_the_event_was_read_last)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 50 * TW_MS));
+	pass(_metadata, self->fd, 500 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 10);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 49 * TW_MS);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+}
+
+TEST_F(kqueue, idents_of_two_queues_are_not_the_same)
+{
+	int fd = key_virtual(O_NONBLOCK, 0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(fd, IDENT, EV_ONESHOT, 50 * TW_MS));
+	pass(_metadata, self->fd, 50 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	EXPECT_NO_EVENT(fd);
+	pass(_metadata, fd, 50 * TW_MS);
+	EXPECT_KEVENT(fd, IDENT, 1);
+	close(fd);
+}
+
+/* Any 64 bits are a distance; what reaches beyond the end of time never comes. */
+TEST_F(kqueue, huge_and_negative_data_never_come_and_not_at_once)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 1, EV_ONESHOT, ~0ULL));
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 2, EV_ONESHOT, TWHEEL_TIME_NEVER / 2));
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 3, 0, ~0ULL));
+	pass(_metadata, self->fd, 100 * TW_DAY);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, 1));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, 2));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, 3));
+}
+
+/* NOTE_SECONDS, none, NOTE_USECONDS, NOTE_NSECONDS: here all are nanoseconds. */
+TEST_F(kqueue, units_are_the_callers_own)
+{
+	const __u64 units_ns[] = { TW_SEC, TW_MS, TW_US, 1 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(units_ns); i++) {
+		__u64 data = 5 * TW_SEC / units_ns[i];
+
+		ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, data * units_ns[i]));
+		pass(_metadata, self->fd, 5 * TW_SEC - 1);
+		EXPECT_NO_EVENT(self->fd);
+		pass(_metadata, self->fd, 1);
+		EXPECT_KEVENT(self->fd, IDENT, 1);
+	}
+}
+
+/* ---- EV_ADD of a timer that is there ----------------------------------------- */
+
+TEST_F(kqueue, adding_again_changes_the_period_and_counts_from_then)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
+	pass(_metadata, self->fd, 1000 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, 0, 500 * TW_MS));
+	pass(_metadata, self->fd, 1200 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 2);
+
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, 0, 2000 * TW_MS));
+	pass(_metadata, self->fd, 2000 * TW_MS - 1);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 1);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+}
+
+TEST_F(kqueue, adding_again_with_less_comes_earlier_and_once)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, TW_SEC));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, TW_MS));
+	pass(_metadata, self->fd, TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	pass(_metadata, self->fd, 2 * TW_SEC);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+TEST_F(kqueue, adding_again_with_the_same_starts_anew)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 10 * TW_MS));
+	pass(_metadata, self->fd, 6 * TW_MS);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 10 * TW_MS));
+	pass(_metadata, self->fd, 10 * TW_MS - 1);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 1);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+}
+
+/* The event of before never comes, and ARM says that there was one. */
+TEST_F(kqueue, adding_again_what_has_fired_starts_anew)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, TW_MS));
+	pass(_metadata, self->fd, 2 * TW_MS);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, ev_add(self->fd, IDENT, EV_ONESHOT, TW_MS));
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	pass(_metadata, self->fd, 2 * TW_MS);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* From half of the time to one and a half, by microseconds: always the second one only. */
+TEST_F(kqueue, adding_again_at_any_time_comes_once_and_not_early)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_US, .flags = TWHEEL_SETUP_KEYED,
+	};
+	int i, fd = tw_open_setup(O_NONBLOCK, &setup);
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < MANY; i++) {
+		__u64 pause_ns = (500 + i) * TW_US;
+
+		ASSERT_EQ(TWHEEL_CREATED, ev_add(fd, IDENT, EV_ONESHOT, TW_MS));
+		pass(_metadata, fd, pause_ns);
+		ASSERT_EQ(pause_ns < TW_MS ? TWHEEL_WAS_PENDING : TWHEEL_WAS_UNREAD,
+			  ev_add(fd, IDENT, EV_ONESHOT, TW_MS));
+		pass(_metadata, fd, TW_MS - 1);
+		EXPECT_NO_EVENT(fd);
+		pass(_metadata, fd, 1);
+		EXPECT_KEVENT(fd, IDENT, 1);
+		pass(_metadata, fd, 2 * TW_MS);
+		EXPECT_NO_EVENT(fd);
+	}
+	close(fd);
+}
+
+/* Which kqueue refuses to do (libkqueue: WITH_NATIVE_KQUEUE_BUGS). */
+TEST_F(kqueue, adding_again_makes_a_periodic_one_a_one_shot)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
+	pass(_metadata, self->fd, 1000 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 500 * TW_MS));
+	pass(_metadata, self->fd, 1000 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
+}
+
+/* A table by ident, written at each EV_ADD: what was added last is what comes. */
+TEST_F(kqueue, ident_leads_to_the_udata_that_was_given_last)
+{
+	const char *udata[4] = {};
+	struct twheel_event event;
+
+	udata[IDENT] = "first";
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, TW_HOUR));
+	udata[IDENT] = "second";
+	ASSERT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
+	pass(_metadata, self->fd, 50 * TW_MS);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_STREQ("second", udata[event.user_data]);
+}
+
+/* EV_RECEIPT: each change of a list says what became of it, and no change stops the rest. */
+TEST_F(kqueue, each_change_of_a_list_has_a_receipt)
+{
+	struct twheel_cancel deletes[3] = { { .id = 1 }, { .id = 999 }, { .id = 2 } };
+
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 1, EV_ONESHOT, TW_SEC));
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 2, EV_ONESHOT, TW_MS));
+	pass(_metadata, self->fd, TW_MS);
+	EXPECT_EQ(2, key_cancel_vec(self->fd, deletes, 3));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, deletes[0].result);
+	EXPECT_EQ(-ENOENT, deletes[1].result);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, deletes[2].result);
+}
+
+/* ---- EV_DISABLE, EV_ENABLE, EV_DISPATCH --------------------------------------- */
+
+TEST_F(kqueue, disabled_one_waits_until_it_is_enabled)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 2000 * TW_MS));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_disable(self->fd, IDENT));
+	pass(_metadata, self->fd, TW_HOUR);
+	EXPECT_NO_EVENT(self->fd);
+	/* It is there all the while. */
+	EXPECT_EQ(-EEXIST, key_arm(self->fd, IDENT, TW_MS, TWHEEL_ARM_IF_ABSENT));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 2000 * TW_MS));
+	pass(_metadata, self->fd, 2000 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+}
+
+TEST_F(kqueue, disable_drops_what_has_fired_and_keeps_the_timer)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
+	pass(_metadata, self->fd, 150 * TW_MS);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, ev_disable(self->fd, IDENT));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, IDENT));
+}
+
+TEST_F(kqueue, disable_of_what_is_not_there_says_enoent)
+{
+	EXPECT_EQ(-ENOENT, ev_disable(self->fd, IDENT));
+}
+
+/* EV_DISPATCH: whoever reads the event disables the timer. */
+TEST_F(kqueue, dispatched_one_is_silent_until_it_is_enabled)
+{
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 200 * TW_MS));
+	pass(_metadata, self->fd, 200 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_disable(self->fd, IDENT));
+	pass(_metadata, self->fd, 500 * TW_MS);
+	EXPECT_NO_EVENT(self->fd);
+
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, 0, 200 * TW_MS));
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 1100 * TW_MS);
+	EXPECT_KEVENT(self->fd, IDENT, 5);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, IDENT));
+	pass(_metadata, self->fd, 500 * TW_MS);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* ---- NOTE_ABSOLUTE, NOTE_ABSTIME ------------------------------------------------ */
+
+TEST_F(kqueue, absolute_one_comes_at_that_time_and_once)
+{
+	pass(_metadata, self->fd, TW_DAY);
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, NOTE_ABSOLUTE, TW_DAY + 3 * TW_SEC));
+	pass(_metadata, self->fd, 3 * TW_SEC - 1);
+	EXPECT_NO_EVENT(self->fd);
+	pass(_metadata, self->fd, 1);
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+	pass(_metadata, self->fd, 3 * TW_SEC);
+	EXPECT_NO_EVENT(self->fd);
+}
+
+/* FreeBSD refused that as EINVAL for some time. */
+TEST_F(kqueue, absolute_one_in_the_past_comes_at_once)
+{
+	pass(_metadata, self->fd, TW_DAY);
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, NOTE_ABSOLUTE, TW_DAY - 5 * TW_SEC));
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT + 1, NOTE_ABSOLUTE, 0));
+	pass(_metadata, self->fd, 0);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, ev_delete(self->fd, IDENT + 1));
+	EXPECT_KEVENT(self->fd, IDENT, 1);
+}
+
+/* In the time of day, made of a timer that was relative. */
+TEST_F(kqueue, adding_again_makes_a_relative_one_absolute)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_REALTIME, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_event event;
+	__u64 deadline_ns;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(TWHEEL_CREATED, ev_add(fd, IDENT, EV_ONESHOT, TW_HOUR));
+	EXPECT_NO_EVENT(fd);
+	deadline_ns = tw_now(CLOCK_REALTIME) + 200 * TW_MS;
+	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(fd, IDENT, NOTE_ABSOLUTE, deadline_ns));
+	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(IDENT, event.user_data);
+	EXPECT_EQ(deadline_ns, event.deadline_ns);
+	EXPECT_LE(deadline_ns, tw_now(CLOCK_REALTIME));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN
