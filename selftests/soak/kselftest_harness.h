@@ -31,7 +31,7 @@ struct __test_metadata {
 #define TH_LOG(format, ...)	printf("# " format "\n", ##__VA_ARGS__)
 
 /* Followed by what is to be said, once, if it is not so. */
-#define EXPECT_TRUE(a)		for (bool __bad = !(a); __bad; __bad = false)
+#define EXPECT_TRUE(a)		for (bool __bad = ((void)_metadata, !(a)); __bad; __bad = false)
 #define EXPECT_EQ(a, b)		EXPECT_TRUE((a) == (b))
 #define EXPECT_LE(a, b)		EXPECT_TRUE((a) <= (b))
 #define ASSERT_EQ(a, b)		EXPECT_TRUE((a) == (b))
