@@ -100,6 +100,7 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 {
 	u64 nr = twheel_periods_unread(&tw->clock, t, state);
 	bool drained = state_is_drained(state);
+	bool ended = timeout_has_ended(t, state, nr);
 
 	event->deadline_ns = t->deadline_ns;
 	event->count = periods_count(timeout_count(t, state), nr);
@@ -112,9 +113,10 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	 * A periodic timeout whose event is read while the wheel is draining ends with
 	 * this event, so the event says that it was drained.
 	 */
-	if (READ_ONCE(tw->control.draining) && !timeout_has_ended(t, state, nr))
+	if (READ_ONCE(tw->control.draining) && !ended)
 		drained = true;
-	event->flags = drained ? TWHEEL_EVENT_DRAINED : 0;
+	event->flags = drained ? TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED :
+		       ended ? TWHEEL_EVENT_ENDED : 0;
 }
 
 /**
@@ -149,7 +151,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 			event[i].deadline_ns = min(t->deadline_ns,
 						   TWHEEL_TIME_NEVER);
 			event[i].count = 1;
-			event[i].flags = 0;
+			event[i].flags = TWHEEL_EVENT_ENDED;
 		} else {
 			event_look_closely(tw, t, state, &event[i]);
 		}
@@ -293,7 +295,6 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 state = look->state[i];
-		bool drained;
 
 		next = t->next;
 		if (likely(state_is_plain_unread(state))) {
@@ -301,10 +302,11 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			nr_completed++;
 			continue;
 		}
-		drained = event[i].flags & TWHEEL_EVENT_DRAINED;
 		twheel_periods_settle(tw, t, state, event_periods(t, state, &event[i]));
-		if (drained || timeout_has_ended(t, state, 0)) {
-			event_end(tw, t, state, drained, &ending);
+		/* G3 exactly one outcome: the timeout ends if the user was told so. */
+		if (event[i].flags & TWHEEL_EVENT_ENDED) {
+			event_end(tw, t, state, event[i].flags & TWHEEL_EVENT_DRAINED,
+				  &ending);
 		} else if (!draining) {
 			due_ns = min(due_ns, event_continue(tw, t, state));
 			chain_add(&chain, t);

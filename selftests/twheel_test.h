@@ -107,6 +107,9 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 #define TW_POISON32	0xa5a5a5a5U
 #define TW_POISON64	0xa5a5a5a5a5a5a5a5ULL
 
+/* The flags of an event that DRAIN made. */
+#define TW_DRAINED	(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED)
+
 /* What no call returns: a wrapper saw two outputs that contradict each other. */
 #define TW_BROKEN	(-EPROTO)
 

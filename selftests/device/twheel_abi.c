@@ -216,6 +216,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(2, TWHEEL_STATE_EXPIRED);
 	NUMBER(3, TWHEEL_STATE_DRAINED);
 	NUMBER(1U, TWHEEL_EVENT_DRAINED);
+	NUMBER(2U, TWHEEL_EVENT_ENDED);
 }
 
 /* One wheel, virtual clock, 1 ms ticks: exact, and as fast as it can be. */
@@ -332,7 +333,7 @@ TEST_F(abi, what_is_armed_is_read_whole)
 	EXPECT_EQ(5000 * MS, event.deadline_ns);
 	EXPECT_EQ(5000 * MS, event.fired_ns);
 	EXPECT_EQ(1, event.count);
-	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 }
 
 TEST_F(abi, rearm_moves_the_deadline)
@@ -428,7 +429,7 @@ TEST_F(abi, drain_hands_out_what_was_left)
 	EXPECT_EQ(5000 * MS, event.deadline_ns);
 	EXPECT_EQ(0, event.fired_ns);
 	EXPECT_EQ(0, event.count);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED, event.flags);
 	EXPECT_EQ(0, read(self->fd, &event, sizeof(event)));
 }
 

@@ -76,7 +76,7 @@ static void expect_group(struct __test_metadata *_metadata, int fd, const __u64 
 		EXPECT_EQ(deadlines_ns[who], events[i].deadline_ns);
 		EXPECT_EQ(edge_ns, events[i].fired_ns);
 		EXPECT_EQ(1, events[i].count);
-		EXPECT_EQ(0, events[i].flags);
+		EXPECT_EQ(TWHEEL_EVENT_ENDED, events[i].flags);
 	}
 }
 

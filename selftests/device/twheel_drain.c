@@ -111,7 +111,7 @@ TEST_F(drain, what_had_expired_is_read_as_usual)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->unread);
 
 	EXPECT_EQ(self->unread, event.id);
-	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 	EXPECT_EQ(1, event.count);
 	EXPECT_EQ(10 * TW_MS, event.deadline_ns);
 	EXPECT_EQ(NOW_NS, event.fired_ns);
@@ -123,7 +123,7 @@ TEST_F(drain, spent_one_with_an_unread_event_is_read_as_usual)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->spent);
 
 	EXPECT_EQ(self->spent, event.id);
-	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 	EXPECT_EQ(2, event.count);
 	EXPECT_EQ(11 * TW_MS, event.deadline_ns);
 }
@@ -133,7 +133,7 @@ TEST_F(drain, what_was_pending_is_flagged_with_the_deadline_still_to_come)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->pending);
 
 	EXPECT_EQ(self->pending, event.id);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 	EXPECT_EQ(0, event.count);
 	EXPECT_EQ(30 * TW_MS, event.deadline_ns);
 	EXPECT_EQ(NOW_NS, event.fired_ns);
@@ -145,7 +145,7 @@ TEST_F(drain, what_would_never_expire_is_flagged)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->never);
 
 	EXPECT_EQ(self->never, event.id);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 	EXPECT_EQ(0, event.count);
 	EXPECT_EQ(TWHEEL_TIME_NEVER, event.deadline_ns);
 }
@@ -155,7 +155,7 @@ TEST_F(drain, periodic_one_with_an_unread_event_is_flagged_with_its_count)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_unread);
 
 	EXPECT_EQ(self->periodic_unread, event.id);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 	EXPECT_EQ(4, event.count);
 	EXPECT_EQ(20 * TW_MS, event.deadline_ns);
 }
@@ -165,7 +165,7 @@ TEST_F(drain, periodic_one_without_an_unread_event_is_flagged)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_pending);
 
 	EXPECT_EQ(self->periodic_pending, event.id);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 	EXPECT_EQ(0, event.count);
 	EXPECT_EQ(40 * TW_MS, event.deadline_ns);
 }
@@ -175,7 +175,7 @@ TEST_F(drain, fixed_delay_with_an_unread_event_is_flagged_with_its_count)
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->delay_unread);
 
 	EXPECT_EQ(self->delay_unread, event.id);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 	EXPECT_EQ(1, event.count);
 	EXPECT_EQ(7 * TW_MS, event.deadline_ns);
 }
@@ -251,7 +251,7 @@ TEST_F(drain, hands_out_thousands)
 	while ((nr = tw_read(fd, events, 1000)) > 0) {
 		total += nr;
 		while (nr--) {
-			EXPECT_EQ(TWHEEL_EVENT_DRAINED, events[nr].flags);
+			EXPECT_EQ(TW_DRAINED, events[nr].flags);
 			sum += events[nr].user_data;
 		}
 	}
@@ -502,7 +502,7 @@ TEST_F(drain, gives_a_blocked_reader_what_is_left)
 	ASSERT_LE(0, pid);
 	if (!pid)
 		_exit(tw_read(fd, &event, 1) == 1 && event.id == id &&
-		      event.flags == TWHEEL_EVENT_DRAINED ? 0 : 1);
+		      event.flags == TW_DRAINED ? 0 : 1);
 	ASSERT_EQ(0, tw_wait_asleep(pid));
 	EXPECT_EQ(0, tw_drain(fd));
 	EXPECT_EQ(0, tw_reap(pid));

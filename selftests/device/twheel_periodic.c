@@ -41,6 +41,7 @@ static __u64 arm_periodic(struct __test_metadata *_metadata, int fd, __u64 first
 static void expect_event_at(struct __test_metadata *_metadata, int fd, __u64 now_ns, __u64 id,
 			    __u32 count, __u64 deadline_ns)
 {
+	struct twheel_status status;
 	struct twheel_event event;
 
 	ASSERT_EQ(0, tw_advance(fd, now_ns));
@@ -50,7 +51,9 @@ static void expect_event_at(struct __test_metadata *_metadata, int fd, __u64 now
 	EXPECT_EQ(deadline_ns, event.deadline_ns)
 		TH_LOG("at %llu", now_ns);
 	EXPECT_EQ(now_ns, event.fired_ns);
-	EXPECT_EQ(0, event.flags);
+	/* It says so exactly if it was the last one. */
+	EXPECT_EQ(tw_query1(fd, id, &status) == -ENOENT ? TWHEEL_EVENT_ENDED : 0, event.flags)
+		TH_LOG("at %llu", now_ns);
 }
 
 static void expect_nothing_at(struct __test_metadata *_metadata, int fd, __u64 now_ns)
@@ -392,6 +395,7 @@ TEST_F(periodic, limit_bounds_expirations_and_not_events)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(3, event.count);
 	EXPECT_EQ(50 * TW_MS, event.deadline_ns);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
@@ -458,6 +462,95 @@ TEST_F(periodic, limit_of_a_fixed_delay_bounds_its_events)
 	expect_event_at(_metadata, self->fd, 20 * TW_MS, id, 1, 20 * TW_MS);
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 	expect_nothing_at(_metadata, self->fd, TW_DAY);
+}
+
+/* ---- the last event ------------------------------------------------------- */
+
+/* Arms one of each kind, expires them nr times, and reads the flags of each event. */
+static void expect_flags(struct __test_metadata *_metadata, int fd, int nr, __u32 flags,
+			 __u32 repeats, const __u32 *expected)
+{
+	__u64 id = arm_periodic(_metadata, fd, 10 * TW_MS, repeats == 0 && !flags ? 0 : 10 * TW_MS,
+				flags, repeats);
+	struct twheel_event event;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, tw_advance(fd, (i + 1) * 10 * TW_MS));
+		ASSERT_ONE_EVENT(fd, &event, id);
+		EXPECT_EQ(expected[i], event.flags)
+			TH_LOG("event %d", i);
+	}
+}
+
+TEST_F(periodic, event_of_a_one_shot_says_ended)
+{
+	expect_flags(_metadata, self->fd, 1, 0, 0, (__u32[]){ TWHEEL_EVENT_ENDED });
+}
+
+TEST_F(periodic, last_event_of_a_limited_one_says_ended_and_no_other)
+{
+	expect_flags(_metadata, self->fd, 3, 0, 3, (__u32[]){ 0, 0, TWHEEL_EVENT_ENDED });
+}
+
+TEST_F(periodic, last_event_of_a_limited_fixed_delay_says_ended_and_no_other)
+{
+	expect_flags(_metadata, self->fd, 3, TWHEEL_ARM_FIXED_DELAY, 3,
+		     (__u32[]){ 0, 0, TWHEEL_EVENT_ENDED });
+}
+
+TEST_F(periodic, events_of_an_unlimited_fixed_delay_never_say_ended)
+{
+	expect_flags(_metadata, self->fd, 4, TWHEEL_ARM_FIXED_DELAY, 0, (__u32[4]){});
+}
+
+TEST_F(periodic, events_of_an_unlimited_one_never_say_ended)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
+	struct twheel_event event;
+	int i;
+
+	for (i = 1; i <= 4; i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_SEC));
+		ASSERT_ONE_EVENT(self->fd, &event, id);
+		EXPECT_EQ(0, event.flags);
+	}
+	/* Not even when it goes on to the end of time, where nothing follows. */
+	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(0, event.flags);
+}
+
+/* Nobody has read it, and the kthread has not seen the last period pass. */
+TEST_F(periodic, event_that_reaches_the_limit_unread_says_ended)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 4);
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 30 * TW_MS));
+	ASSERT_EQ(POLLIN | POLLOUT, tw_poll(self->fd, POLLIN | POLLOUT, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 40 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(4, event.count);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
+}
+
+TEST_F(periodic, rearm_of_a_spent_one_begins_anew_and_its_events_say_so)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 1);
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, id, 0, 10 * TW_MS, 10 * TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(0, event.flags);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, 10 * TW_MS, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 30 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 }
 
 /* ---- wherever it waits --------------------------------------------------- */

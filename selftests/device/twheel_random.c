@@ -181,9 +181,14 @@ static void model_advance(__u64 to_ns)
 }
 
 /* Its event was read. */
+static bool item_is_over(const struct item *t)
+{
+	return !t->interval_ns || (t->limited && !t->repeats_left);
+}
+
 static void item_read(struct item *t)
 {
-	bool over = !t->interval_ns || (t->limited && !t->repeats_left);
+	bool over = item_is_over(t);
 
 	item_settle(t);
 	t->deliveries++;
@@ -437,7 +442,7 @@ static void do_read(struct __test_metadata *_metadata)
 		ASSERT_EQ(t->event_deadline_ns, events[i].deadline_ns);
 		ASSERT_EQ(t->fired_ns, events[i].fired_ns);
 		ASSERT_EQ(t->count, events[i].count);
-		ASSERT_EQ(0, events[i].flags);
+		ASSERT_EQ(item_is_over(t) ? TWHEEL_EVENT_ENDED : 0, events[i].flags);
 		expect_order(_metadata, t);
 		item_read(t);
 		model.ops++;

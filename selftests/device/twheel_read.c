@@ -149,7 +149,7 @@ TEST_F(read, an_event_says_what_was_asked_for)
 	EXPECT_EQ(3 * TW_MS + 1, event.deadline_ns);
 	EXPECT_EQ(4 * TW_MS, event.fired_ns);
 	EXPECT_EQ(1, event.count);
-	EXPECT_EQ(0, event.flags);
+	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 }
 
 TEST_F(read, events_come_in_the_order_of_ticks)

@@ -453,7 +453,7 @@ TEST_F(table, what_is_drained_tells_the_refreshed_deadline)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(id, event.id);
 	EXPECT_EQ(deadline_ns, event.deadline_ns);
-	EXPECT_EQ(TWHEEL_EVENT_DRAINED, event.flags);
+	EXPECT_EQ(TW_DRAINED, event.flags);
 }
 
 TEST_F(table, a_cancel_wins_over_any_store)

@@ -239,6 +239,7 @@ struct record {
 	__u8 wheel;
 	bool periodic;		/* ARMED */
 	bool drained;		/* DELIVERED: so flagged */
+	bool ended;		/* DELIVERED: so flagged */
 	bool final;		/* DELIVERED: after the round was over */
 };
 

@@ -131,7 +131,7 @@ static void run_info(struct thread *t, const struct step *step)
 
 	*(__u32 *)head.mine = size;
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_INFO, head.user);
-	answered(t, ret, allowed, size < TWHEEL_INFO_SIZE_VER0 || size > 4096);
+	answered(t, ret, allowed, size < sizeof(struct twheel_info) || size > 4096);
 }
 
 static struct twheel_setup some_setup(__u64 *seed)
@@ -283,11 +283,13 @@ void events_seen(struct thread *t, int wheel, const struct twheel_event *event, 
 			.user_data	= event->user_data,
 			.count		= event->count,
 			.drained	= event->flags & TWHEEL_EVENT_DRAINED,
+			.ended		= event->flags & TWHEEL_EVENT_ENDED,
 			.final		= final,
 		};
 
-		if ((event->flags & ~TWHEEL_EVENT_DRAINED) || !event->id ||
-		    (!event->count && !record.drained))
+		if ((event->flags & ~(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED)) ||
+		    !event->id || (!event->count && !record.drained) ||
+		    (record.drained && !record.ended))
 			wrong(CHECK_ANSWERS, "event of %#llx: flags %#x count %u", event->id,
 			      event->flags, event->count);
 		if (event->count && event->fired_ns < event->deadline_ns)

@@ -28,6 +28,7 @@ struct life {
 	__u32 repeats;
 	bool periodic;
 	__u32 drained;
+	__u32 ended;		/* events that said so */
 	__u32 final;		/* events after the round was over */
 	__u32 facts[NR_FACTS];
 };
@@ -43,6 +44,7 @@ static void life_add(struct life *life, const struct record *record)
 	if (record->fact == DELIVERED) {
 		life->expirations += record->count;
 		life->drained += record->drained;
+		life->ended += record->ended;
 		life->final += record->final;
 		if (record->user_data != life->user_data && life->facts[ARMED])
 			wrong(CHECK_OUTCOMES, "event of %#llx has user_data %#llx, not %#llx",
@@ -85,6 +87,8 @@ static bool life_judge(const struct life *life, int wheel, bool emptied)
 		why = "ended and is listed";
 	else if (emptied && !facts[LISTED] != !life->final)
 		why = "was listed and nothing came, or the other way round";
+	else if (life->ended != completed + life->drained)
+		why = "has a last event that does not say so, or another one that does";
 	else if (!events_agree(life, completed))
 		why = "has too many events, or too few";
 	if (why)

@@ -349,10 +349,16 @@ static void judge_order(struct oracle *o, const struct job *job, const struct tw
 	o->last_edge_ns = edge_ns;
 }
 
+/* Whether so many more periods are the last of a job. */
+static bool job_ends(const struct job *job, __u64 periods)
+{
+	return !job->interval_ns || (job->repeats && job->repeats <= periods);
+}
+
 /* What becomes of a job whose event was read. */
 static void job_go_on(struct oracle *o, struct job *job, __u64 periods, __u64 before_ns)
 {
-	bool ends = !job->interval_ns || (job->repeats && job->repeats <= periods);
+	bool ends = job_ends(job, periods);
 
 	o->books.delivered++;
 	o->books.expirations += periods;
@@ -397,8 +403,6 @@ static void judge_event(struct oracle *o, const struct twheel_event *e, __u64 be
 
 	if (!job)
 		return;
-	if (e->flags)
-		fault(FAULT_COUNT, "%#llx: flags %#x", e->id, e->flags);
 	if (!settle_deadline(job, e)) {
 		fault(FAULT_COUNT, "%#llx: deadline %llu, not %llu to %u ns later", e->id,
 		      e->deadline_ns, job->deadline_ns, job->slop_ns);
@@ -406,6 +410,8 @@ static void judge_event(struct oracle *o, const struct twheel_event *e, __u64 be
 	judge_time(o, job, e);
 	judge_order(o, job, e);
 	judge_count(o, job, e, &periods);
+	if (e->flags != (job_ends(job, periods) ? TWHEEL_EVENT_ENDED : 0))
+		fault(FAULT_COUNT, "%#llx: flags %#x", e->id, e->flags);
 	job_go_on(o, job, periods, before_ns);
 }
 
@@ -566,6 +572,8 @@ static void judge_drained(struct oracle *o, const struct twheel_event *e)
 	job->live = false;
 	o->books.live--;
 	o->books.delivered++;
+	if (!(e->flags & TWHEEL_EVENT_ENDED))
+		fault(FAULT_COUNT, "%#llx: drained, flags %#x", e->id, e->flags);
 	if (e->flags & TWHEEL_EVENT_DRAINED)
 		o->books.drained++;
 	else

@@ -134,7 +134,7 @@ static void check_event(struct __test_metadata *_metadata, FIXTURE_DATA(million)
 	ASSERT_EQ(self->deadlines_ns[who], event->deadline_ns);
 	ASSERT_LE(event->deadline_ns, event->fired_ns);
 	ASSERT_EQ(1, event->count);
-	ASSERT_EQ(0, event->flags);
+	ASSERT_EQ(TWHEEL_EVENT_ENDED, event->flags);
 }
 
 static void read_all(struct __test_metadata *_metadata, FIXTURE_DATA(million) *self, __u32 nr)

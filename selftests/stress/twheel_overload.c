@@ -65,7 +65,7 @@ TEST_F_TIMEOUT(overload, does_not_keep_drain_and_info_from_returning, 60)
 	ASSERT_EQ(0, tw_drain(self->fd));
 	while ((nr = tw_read(self->fd, events, VECTOR)) > 0) {
 		for (i = 0; i < nr; i++) {
-			ASSERT_EQ(TWHEEL_EVENT_DRAINED, events[i].flags);
+			ASSERT_EQ(TW_DRAINED, events[i].flags);
 		}
 		total += nr;
 	}

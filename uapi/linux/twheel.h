@@ -445,9 +445,16 @@ struct twheel_advance {
 	__aligned_u64 to_ns;
 };
 
-/* Flags of struct twheel_event */
-/* The wheel was drained, and this timeout with it: no event of it follows. */
+/* Flags of struct twheel_event; a program ignores those that it does not know */
+/* The wheel was drained, and this timeout with it; TWHEEL_EVENT_ENDED is set, too. */
 #define TWHEEL_EVENT_DRAINED	(1U << 0)
+/*
+ * This is the last event of the timeout: a one-shot has expired, a periodic timeout
+ * has reached its limit of repeats, or the wheel was drained.  The id names nothing
+ * any more.  An event without this flag is followed by another one, unless the
+ * timeout is cancelled or re-armed first.
+ */
+#define TWHEEL_EVENT_ENDED	(1U << 1)
 
 /**
  * struct twheel_event - an event; read() returns an array of these

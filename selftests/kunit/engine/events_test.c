@@ -70,11 +70,72 @@ static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
-	KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_ENDED);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, tw->events.expirations, 2ULL);
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+}
+
+/* G3: what the event says is what becomes of the timeout, at whichever period it is read. */
+static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
+{
+	static const struct { u64 like; unsigned int periods; bool ended; } rows[] = {
+		{ 0, 0, true },
+		{ 0, 3, true },
+		{ PE, 0, false },
+		{ PE, 3, false },
+		{ LI, 0, false },
+		{ LI, 1, true },
+		{ LI, 3, true },
+		{ FD, 0, false },
+		{ FD, 3, false },
+		{ FD | STATE_LIMITED, 0, false },
+	};
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	struct twheel_timeout *t;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		t = arm_like(test, rows[i].like);
+		enter(tw);
+		expire_at(tw, tw->clock.virtual_now_ns + DELAY_NS + TICK_NS);
+		tw->clock.virtual_now_ns += rows[i].periods * PERIOD_NS;
+		KUNIT_ASSERT_EQ_MSG(test, read_one(tw, &event), 1, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, event.flags,
+				    rows[i].ended ? TWHEEL_EVENT_ENDED : 0U, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, state_is_live(timeout_state(t)), !rows[i].ended,
+				    "row %u", i);
+		if (!rows[i].ended)
+			cancel(tw, event.id);
+		pass(tw);
+	}
+}
+
+/*
+ * G3: the limit is reached while an event that did not say so is copied.  The timeout
+ * goes on, and its next event says so.
+ */
+static void a_limit_that_is_reached_while_copying_is_told_by_the_next_event(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	struct twheel_look look;
+
+	arm_like(test, LI);
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	tw->clock.virtual_now_ns += 5 * PERIOD_NS;
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 0ULL);
+	pass(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_ENDED);
+	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
 }
 
 /* G3: of four events the third is revoked before commit. */
@@ -113,7 +174,7 @@ static void a_fixed_delay_read_beside_a_drain_ends_with_it(struct kunit *test)
 	/* The event would tell the reader something wrong: no period follows. */
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
-	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED);
+	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 1ULL);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
@@ -198,6 +259,8 @@ static struct kunit_case events_cases[] = {
 	KUNIT_CASE_PARAM(a_read_that_was_overtaken_takes_nothing, loss_gen_params),
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
 	KUNIT_CASE(an_event_that_a_drain_completed_is_looked_at_again),
+	KUNIT_CASE(an_event_says_ended_exactly_if_its_timeout_ends),
+	KUNIT_CASE(a_limit_that_is_reached_while_copying_is_told_by_the_next_event),
 	KUNIT_CASE(a_batch_of_events_stops_at_the_first_that_was_overtaken),
 	KUNIT_CASE(a_fixed_delay_read_beside_a_drain_ends_with_it),
 	KUNIT_CASE(the_ready_list_holds_in_every_order_of_taking),
