@@ -55,6 +55,50 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 /* read and poll */
 
 /*
+ * Copy out events whose size for the user is not that of struct twheel_event: a program of
+ * a newer header gets zeroes for the members that this kernel does not know, and one of an
+ * older header does not get the members that it does not know.
+ */
+static noinline size_t events_copy_odd(const struct twheel_event *event, unsigned int nr,
+				       u32 size, struct iov_iter *to)
+{
+	u32 known = min_t(u32, size, sizeof(*event));
+	size_t copied = 0;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		size_t n = copy_to_iter(&event[i], known, to);
+
+		if (n == known && size > known)
+			n += iov_iter_zero(size - known, to);
+		copied += n;
+		if (n < size)
+			break;
+	}
+	return copied;
+}
+
+/*
+ * Copy out events, @size bytes each.  Returns how many were copied as a whole; the iterator
+ * then stands behind these.
+ */
+static unsigned int events_copy_out(const struct twheel_event *event, unsigned int nr,
+				    u32 size, struct iov_iter *to)
+{
+	size_t copied;
+
+	if (likely(size == sizeof(*event))) {
+		copied = copy_to_iter(event, nr * sizeof(*event), to);
+		if (likely(copied == nr * sizeof(*event)))
+			return nr;
+	} else {
+		copied = events_copy_odd(event, nr, size, to);
+	}
+	iov_iter_revert(to, copied % size);
+	return copied / size;
+}
+
+/*
  * Copy out the events that are there, as many as fit.  G4 nothing lost: an event is taken
  * off the ready list after the user has it, and an event that cannot be copied stays
  * there.
@@ -67,29 +111,32 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
 	struct twheel_look look __uninitialized;
-	size_t left = min_t(size_t, twheel_nr_events(tw),
-			    iov_iter_count(to) / sizeof(event[0]));
+	size_t room = iov_iter_count(to), left;
 	ssize_t done = 0;
+	u32 size;
 
+	left = twheel_nr_events(tw, &size);
+	if (unlikely(room < size))
+		return -EINVAL;
+	if (left * size > room)
+		left = room / size;
 	while (left) {
-		unsigned int nr, taken;
-		size_t copied;
+		unsigned int nr, copied, taken;
 
 		nr = min(left, ARRAY_SIZE(event));
 		nr = twheel_events_look(tw, event, &look, nr);
 		if (!nr)
 			break;
-		copied = copy_to_iter(event, nr * sizeof(event[0]), to);
-		taken = twheel_events_commit(tw, event, &look,
-					     copied / sizeof(event[0]));
+		copied = events_copy_out(event, nr, size, to);
+		taken = twheel_events_commit(tw, event, &look, copied);
 		/*
 		 * Events that were copied but not taken do not count: the next ones
 		 * overwrite them, or lie beyond the length that the call returns.
 		 */
-		iov_iter_revert(to, copied - taken * sizeof(event[0]));
-		done += taken * sizeof(event[0]);
+		iov_iter_revert(to, (size_t)(copied - taken) * size);
+		done += (size_t)taken * size;
 		left -= taken;
-		if (copied < sizeof(event[0]))
+		if (!copied)
 			return done ?: -EFAULT;
 		/* Other threads may revoke events faster than this copies them. */
 		if (signal_pending(current))
@@ -141,7 +188,8 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			iocb->ki_flags & IOCB_NOWAIT;
 	struct twheel *tw = tf->tw;
 
-	if (iov_iter_count(to) < sizeof(struct twheel_event))
+	/* Before another reader is waited for; events_read() knows the size in force. */
+	if (iov_iter_count(to) < TWHEEL_EVENT_SIZE_MIN)
 		return -EINVAL;
 	for (;;) {
 		/* Before reading: once drained is seen, no event is added any more. */

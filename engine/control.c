@@ -201,7 +201,9 @@ static int setup_check(const struct twheel_setup *setup)
 {
 	if (setup->slack_ns || setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
 		return -EINVAL;
-	if (setup->event_size && setup->event_size != sizeof(struct twheel_event))
+	if (setup->event_size && (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
+				  setup->event_size > TWHEEL_EVENT_SIZE_MAX ||
+				  setup->event_size % sizeof(u64)))
 		return -EINVAL;
 	if (setup->clock < TWHEEL_CLOCK_MONOTONIC || setup->clock > TWHEEL_CLOCK_VIRTUAL)
 		return -EINVAL;
@@ -223,6 +225,7 @@ static void twheel_defaults(struct twheel *tw)
 	tw->clock.tick_ns = (u64)tick_us_of_defaults * NSEC_PER_USEC;
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
+	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
 	WRITE_ONCE(tw->arena.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
 }
 
@@ -257,6 +260,8 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 	} else {
 		tw->clock.kind = setup->clock;
 		tw->control.setup_flags = setup->flags;
+		if (setup->event_size)
+			WRITE_ONCE(tw->control.event_size, setup->event_size);
 		if (setup->tick_ns)
 			tw->clock.tick_ns = setup->tick_ns;
 		if (setup->slots)

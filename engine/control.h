@@ -21,6 +21,8 @@ struct twheel;
  * @slots: slots of the finest level; written under @mutex before @started is set,
  *	constant after that
  * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
+ * @event_size: how long each event of read() is, bytes; guarded as @slots, and read
+ *	without a lock by readers, see twheel_nr_events()
  * @started: the configuration is final, and the wheel has its memory, hrtimer and
  *	kthread; set once, with release, under @mutex
  * @draining: no timeout is accepted any more; set once under @mutex.  ARM, REARM and read
@@ -32,6 +34,7 @@ struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
 	u32 slots;
 	u32 setup_flags;
+	u32 event_size;
 	bool started;
 	bool draining;
 	bool drained;

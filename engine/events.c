@@ -333,13 +333,23 @@ unsigned int twheel_events_commit(struct twheel *tw,
 /**
  * twheel_nr_events() - tell how many events can be read
  * @tw: the wheel
+ * @size: out: how long each of them is for the user, bytes.  Final if there are events;
+ *	otherwise a SETUP may change it.
  *
  * Context: any; no lock is needed.
  * Return: the number of events, which may change at any time.
  */
-unsigned int twheel_nr_events(const struct twheel *tw)
+unsigned int twheel_nr_events(const struct twheel *tw, u32 *size)
 {
-	return READ_ONCE(tw->events.nr_unread);
+	unsigned int nr = READ_ONCE(tw->events.nr_unread);
+
+	/*
+	 * Pairs with the release in twheel_start(): an event comes from a timeout that was
+	 * armed after that, so a reader that sees an event sees the size as well.
+	 */
+	smp_rmb();
+	*size = READ_ONCE(tw->control.event_size);
+	return nr;
 }
 
 /**
@@ -351,7 +361,7 @@ unsigned int twheel_nr_events(const struct twheel *tw)
  */
 bool twheel_has_events(const struct twheel *tw)
 {
-	return twheel_nr_events(tw);
+	return READ_ONCE(tw->events.nr_unread);
 }
 
 /**

@@ -254,6 +254,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->arena.max_pending;
 	info->setup_flags = tw->control.setup_flags;
+	info->event_size = tw->control.event_size;
 	info->refresh_size = twheel_refresh_size(tw);
 	info->now_ns = twheel_now(&tw->clock);
 }
@@ -297,7 +298,6 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;
-	info->event_size = sizeof(struct twheel_event);
 	err = twheel_look_out(tw, &outlook);
 	if (err)
 		return err;

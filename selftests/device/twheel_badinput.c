@@ -108,6 +108,10 @@ static const struct bad_field bad_setups[] = {
 	{ "flags", 0, FIELD(twheel_setup, flags), TWHEEL_SETUP_KEYED << 1, -EINVAL },
 	{ "flags", 0, FIELD(twheel_setup, flags), 1U << 31, -EINVAL },
 	{ "event_size", 0, FIELD(twheel_setup, event_size), 1, -EINVAL },
+	{ "event_size", 0, FIELD(twheel_setup, event_size), TWHEEL_EVENT_SIZE_MIN - 8, -EINVAL },
+	{ "event_size", 0, FIELD(twheel_setup, event_size), TWHEEL_EVENT_SIZE_MIN + 4, -EINVAL },
+	{ "event_size", 0, FIELD(twheel_setup, event_size), TWHEEL_EVENT_SIZE_MAX + 8, -EINVAL },
+	{ "event_size", 0, FIELD(twheel_setup, event_size), ~7U, -EINVAL },
 	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), 1, -EINVAL },
 };
 

@@ -101,6 +101,8 @@ enum twheel_clock {
 #define TWHEEL_TICK_MAX_NS	3600000000000ULL	/* 1 h */
 #define TWHEEL_SLOTS_MIN	4U
 #define TWHEEL_SLOTS_MAX	1048576U		/* 2^20 */
+#define TWHEEL_EVENT_SIZE_MIN	40U
+#define TWHEEL_EVENT_SIZE_MAX	4096U
 
 /* SETUP flags */
 /*
@@ -133,7 +135,9 @@ enum twheel_clock {
  *	with an event still unread), 1 to INFO's max_pending_limit; 0 for the
  *	default: 1,048,576 (2^20), or max_pending_limit where that is less
  * @flags: TWHEEL_SETUP_*
- * @event_size: the stride of read(), bytes: 0 or sizeof(struct twheel_event)
+ * @event_size: how long each event of read() is, bytes: TWHEEL_EVENT_SIZE_MIN to
+ *	TWHEEL_EVENT_SIZE_MAX, a multiple of 8; 0 for TWHEEL_EVENT_SIZE_MIN.  A program
+ *	gives sizeof(struct twheel_event).  See there.
  * @slack_ns: must be 0
  *
  * SETUP is allowed once, and only before the first ARM (EBUSY after).  A wheel
@@ -170,7 +174,7 @@ struct twheel_setup {
  * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
  *	parameter of that name, 16,777,216 (2^24) by default
  * @max_vector: the longest vector one call takes, entries
- * @event_size: the stride of read() in force, bytes
+ * @event_size: how long each event of read() is, bytes
  * @slack_ns: the wheel's slack in force
  * @features: TWHEEL_FEATURE_*
  * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
@@ -470,6 +474,11 @@ struct twheel_advance {
  * @count: expirations in this event, saturating at 2^32-1; 0 only in an event
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
+ *
+ * An event is as long as SETUP's event_size says, and TWHEEL_EVENT_SIZE_MIN bytes
+ * without that.  This structure may grow at its end.  When event_size is smaller
+ * than the structure that the kernel knows, an event is cut off there; when it is
+ * larger, the kernel fills the rest with zeroes.
  *
  * read() returns whole events, as many as there are and the buffer holds, in the
  * order of their ticks.  While the event of a periodic timeout is unread, its

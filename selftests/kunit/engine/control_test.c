@@ -30,7 +30,13 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_KEYED), 0 },
 		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_KEYED << 1), -EINVAL },
 		{ MONOTONIC_WITH(.flags = BIT(31)), -EINVAL },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN), 0 },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN + 8), 0 },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MAX), 0 },
 		{ MONOTONIC_WITH(.event_size = 1), -EINVAL },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN - 8), -EINVAL },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN + 4), -EINVAL },
+		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MAX + 8), -EINVAL },
 		{ MONOTONIC_WITH(.slack_ns = 1), -EINVAL },
 	};
 	unsigned int i;
