@@ -223,6 +223,7 @@ struct wheel {
 	bool strict;
 	_Atomic __u32 clock;
 	_Atomic __u64 tick_ns;
+	__u32 event_size;		/* only a round's beginning sets another one */
 	_Atomic __u64 now_ns;		/* of the virtual clock, as far as known */
 	_Atomic __u32 nr_recent;
 	_Atomic __u64 recent[RECENT];

@@ -177,6 +177,9 @@ static void run_setup(struct thread *t, const struct step *step)
 		refused = true;
 		if (step->spoil % 2)
 			setup.slack_ns = 1;
+		else if (one_in(&seed, 4))
+			setup.event_size = (40U << random_below(&seed, 16)) + 1 +
+					   random_below(&seed, 7);
 		else
 			setup.flags |= 4U << random_below(&seed, 30);
 	}
@@ -312,17 +315,25 @@ static size_t some_size(const struct step *step)
 static void read_done(struct thread *t, const struct step *step, int ret,
 		      const struct place *place, size_t size)
 {
-	size_t each = sizeof(struct twheel_event);
+	size_t each = wheels[step->wheel].event_size, i;
+	const unsigned char *mine = (const void *)place->mine;
 
 	/* A vector of nothing does not get as far as the device. */
 	answered(t, ret, read_fails, size && size < each);
 	if (ret <= 0 || place->lossy)
 		return;
-	if (ret % each || (size_t)ret > size || (size_t)ret > place->writable)
+	if (ret % each || (size_t)ret > size || (size_t)ret > place->writable) {
 		wrong(CHECK_ANSWERS, "read of %zu bytes returns %d, %zu can be written", size, ret,
 		      place->writable);
-	else
-		events_seen(t, step->wheel, (const void *)place->mine, ret / each, false);
+		return;
+	}
+	for (i = 0; i < (size_t)ret; i++) {
+		if (i % each == 0)
+			events_seen(t, step->wheel, (const void *)(mine + i), 1, false);
+		if (i % each >= sizeof(struct twheel_event) && mine[i])
+			wrong(CHECK_ANSWERS, "byte %zu of %d that were read is %#x", i, ret,
+			      mine[i]);
+	}
 }
 
 static void run_read(struct thread *t, const struct step *step)
