@@ -335,7 +335,7 @@ static const char *clock_name(u32 clock)
 static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct twheel_file *tf = file->private_data;
-	struct twheel_info info;
+	struct twheel_info info = {};
 
 	if (twheel_get_info(tf->tw, &info))
 		return;

@@ -832,16 +832,21 @@ static long query_ioctl(struct twheel *tw, void __user *arg)
 
 static long info_ioctl(struct twheel *tw, void __user *arg)
 {
+	struct twheel_info __user *user = arg;
 	struct twheel_info info;
 	u32 size;
 	int err;
 
-	if (get_user(size, (u32 __user *)arg))
+	if (get_user(size, &user->size))
 		return -EFAULT;
 	if (size < sizeof(info))
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
+	if (get_user(info.flags, &user->flags))
+		return -EFAULT;
+	if (info.flags & ~TWHEEL_INFO_NO_WALK)
+		return -EINVAL;
 	err = twheel_get_info(tw, &info);
 	if (err)
 		return err;
@@ -912,7 +917,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 
 static long drain_ioctl(struct twheel *tw, void __user *arg)
 {
-	return twheel_drain(tw);
+	return arg ? -EINVAL : twheel_drain(tw);
 }
 
 static long advance_ioctl(struct twheel *tw, void __user *arg)

@@ -278,7 +278,7 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 /**
  * twheel_get_info() - tell the configuration and the counters, for INFO and fdinfo
  * @tw: the wheel
- * @info: out: all of it
+ * @info: in: the flags, TWHEEL_INFO_*; out: all else
  *
  * The counters are exact when no other thread uses the wheel.  Otherwise they may
  * disagree by the changes made meanwhile: ARM and CANCEL count without events.lock, and
@@ -289,16 +289,19 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
  */
 int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
-	struct outlook outlook;
-	int err;
+	bool walk = !(info->flags & TWHEEL_INFO_NO_WALK);
+	struct outlook outlook = {};
+	int err = 0;
 
 	*info = (struct twheel_info){
 		.size		= sizeof(*info),
+		.flags		= info->flags,
 		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED,
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;
-	err = twheel_look_out(tw, &outlook);
+	if (walk)
+		err = twheel_look_out(tw, &outlook);
 	if (err)
 		return err;
 	/*
@@ -311,7 +314,8 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		err = info_configuration_locked(tw, info);
 	if (err)
 		return err;
-	info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
+	if (walk)
+		info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
 
 	spin_lock(&tw->events.lock);
 	info->max_late_ns = tw->events.max_late_ns;

@@ -298,7 +298,7 @@ void timeouts_drain(struct server *s)
 	struct twheel_event event[EVENTS];
 	unsigned int i, nr;
 
-	if (ioctl(s->wheel, TWHEEL_IOC_DRAIN))
+	if (ioctl(s->wheel, TWHEEL_IOC_DRAIN, 0))
 		die("the wheel cannot be drained");
 	while ((nr = events_read(s, event)))
 		for (i = 0; i < nr; i++)

@@ -200,6 +200,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(1048576U, TWHEEL_SLOTS_MAX);
 	NUMBER(40U, TWHEEL_EVENT_SIZE_MIN);
 	NUMBER(4096U, TWHEEL_EVENT_SIZE_MAX);
+	NUMBER(1U, TWHEEL_INFO_NO_WALK);
 	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
 	NUMBER(2U, TWHEEL_SETUP_KEYED);
 	NUMBER(1U, TWHEEL_VECTOR_BY_KEY);
@@ -423,7 +424,7 @@ TEST_F(abi, drain_hands_out_what_was_left)
 	__u64 id = arm(self->fd);
 
 	ASSERT_NE(0, id);
-	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_DRAIN));
+	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_DRAIN, 0));
 	memset(&event, 0x5a, sizeof(event));
 	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
 	EXPECT_EQ(id, event.id);

@@ -55,6 +55,12 @@ struct bad_field {
 };
 
 static const struct bad_field bad_fields[] = {
+	{ "INFO.flags", TWHEEL_IOC_INFO, FIELD(twheel_info, flags), 1U << 1, -EINVAL },
+	{ "INFO.flags", TWHEEL_IOC_INFO, FIELD(twheel_info, flags), 1U << 31, -EINVAL },
+	{
+		"INFO.flags", TWHEEL_IOC_INFO, FIELD(twheel_info, flags),
+		TWHEEL_INFO_NO_WALK | 1U << 7, -EINVAL
+	},
 	{ "ARM.flags", TWHEEL_IOC_ARM, FIELD(twheel_vector, flags), 1, -EINVAL },
 	{ "REARM.flags", TWHEEL_IOC_REARM, FIELD(twheel_vector, flags), 1, -EINVAL },
 	{ "CANCEL.flags", TWHEEL_IOC_CANCEL, FIELD(twheel_vector, flags), 1, -EINVAL },
@@ -328,6 +334,20 @@ TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 }
 
 /* ---- commands ------------------------------------------------------------ */
+
+/* It takes none; a later version may. */
+TEST_F(bad, argument_of_drain_is_refused_and_nothing_is_drained)
+{
+	union tw_argument argument = {};
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_DRAIN, (void *)(1UL << i)))
+			TH_LOG("bit %d", i);
+	}
+	EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_DRAIN, &argument));
+	EXPECT_EQ(POLLIN | POLLOUT, tw_poll(self->fd, POLLIN | POLLOUT, 0));
+}
 
 TEST_F(bad, unknown_command_says_enotty)
 {

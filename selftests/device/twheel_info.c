@@ -71,6 +71,51 @@ TEST_F(info, what_was_due_when_armed_does_not_count_as_late)
 	EXPECT_EQ(0, info.max_late_ns);
 }
 
+/* ---- without the walk ----------------------------------------------------- */
+
+static int info_without_walk(int fd, struct twheel_info *info)
+{
+	memset(info, TW_POISON, sizeof(*info));
+	info->size = sizeof(*info);
+	info->flags = TWHEEL_INFO_NO_WALK;
+	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
+}
+
+TEST_F(info, without_the_walk_tells_all_but_what_takes_one)
+{
+	struct twheel_info walk, info;
+	__u64 ids[TW_KINDS];
+
+	tw_arm_each_kind(_metadata, self->fd, ids);
+	ASSERT_EQ(0, tw_info(self->fd, &walk));
+	EXPECT_EQ(0, walk.flags);
+	/* One of them is pending and has an unread event. */
+	EXPECT_EQ(3, walk.pending);
+	EXPECT_EQ(3, walk.unread);
+	EXPECT_EQ(5, walk.live);
+	ASSERT_EQ(0, info_without_walk(self->fd, &info));
+	EXPECT_EQ(TWHEEL_INFO_NO_WALK, info.flags);
+	EXPECT_EQ(0, info.next_expiry_ns);
+	EXPECT_EQ(2, info.pending);
+	info.flags = walk.flags;
+	info.next_expiry_ns = walk.next_expiry_ns;
+	info.pending = walk.pending;
+	EXPECT_EQ(0, memcmp(&walk, &info, sizeof(info)));
+}
+
+TEST_F(info, without_the_walk_of_a_new_wheel_tells_its_defaults)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, info_without_walk(fd, &info));
+	EXPECT_EQ(0, info.next_expiry_ns);
+	EXPECT_EQ(0, info.pending | info.live);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	close(fd);
+}
+
 /* ---- the next expiry, wherever it waits ---------------------------------- */
 
 FIXTURE(next_expiry) {

@@ -120,6 +120,7 @@ TEST_F(sizes, tail_of_a_larger_info_is_zeroed)
 
 	memset(&argument, TW_POISON, sizeof(argument));
 	argument.info.size = sizeof(argument.info) + TAIL;
+	argument.info.flags = 0;
 	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &argument));
 	for (i = 0; i < TAIL; i++) {
 		EXPECT_EQ(0, argument.bytes[sizeof(argument.info) + i]);

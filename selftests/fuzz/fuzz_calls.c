@@ -127,11 +127,13 @@ static void run_info(struct thread *t, const struct step *step)
 	static const int allowed[] = { EFAULT, EINVAL, E2BIG, EBADF, 0 };
 	struct place head = place_head(t, step->place, step->seed);
 	__u32 size = spoil_size(step, sizeof(struct twheel_info));
+	__u32 words[2] = { size, step->seed % 4 };
 	int ret;
 
-	*(__u32 *)head.mine = size;
+	memcpy(head.mine, words, sizeof(words));
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_INFO, head.user);
-	answered(t, ret, allowed, size < sizeof(struct twheel_info) || size > 4096);
+	answered(t, ret, allowed, size < sizeof(struct twheel_info) || size > 4096 ||
+		 words[1] & ~TWHEEL_INFO_NO_WALK);
 }
 
 static struct twheel_setup some_setup(__u64 *seed)
@@ -200,10 +202,11 @@ static void run_setup(struct thread *t, const struct step *step)
 
 static void run_drain(struct thread *t, const struct step *step)
 {
-	static const int allowed[] = { EBADF, EINTR, 0 };
+	static const int allowed[] = { EBADF, EINVAL, EINTR, 0 };
+	__u64 argument = step->spoil % 2 ? step->seed : 0;
 
-	answered(t, call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_DRAIN, step->seed),
-		 allowed, false);
+	answered(t, call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_DRAIN, argument),
+		 allowed, argument);
 }
 
 static __u64 some_time(struct wheel *w, const struct step *step)

@@ -17,8 +17,9 @@
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
  *   behaviour.  The kernel accepts a larger one when all bytes that it does not
- *   know are zero (E2BIG otherwise).  INFO and the rows of LIST carry nothing
- *   in: when these are larger, the kernel fills the rest with zeroes.
+ *   know are zero (E2BIG otherwise).  Of INFO only size and flags go in, and the rows of
+ *   LIST carry nothing in: when these are larger, the kernel fills the rest with
+ *   zeroes.
  * - A vector names the size of its elements in ``entry_size``, which is also
  *   their stride, under the same rule.
  * - A call does the entries of a vector in order and goes on past an entry that
@@ -161,10 +162,18 @@ struct twheel_setup {
 /* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
 #define TWHEEL_FEATURE_KEYED	(1ULL << 1)
 
+/* Flags of struct twheel_info */
+/*
+ * Leave out the walk over all timeouts, which takes long when there are many:
+ * ``next_expiry_ns`` is 0 then, and ``pending`` leaves out periodic timeouts that have
+ * an unread event.
+ */
+#define TWHEEL_INFO_NO_WALK	(1U << 0)
+
 /**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
- * @size: sizeof(struct twheel_info), in
- * @flags: in: must be 0
+ * @size: sizeof(struct twheel_info), in; out: how many bytes the kernel wrote
+ * @flags: in: TWHEEL_INFO_*
  * @clock: enum twheel_clock in force
  * @setup_flags: TWHEEL_SETUP_* in force
  * @tick_ns: granularity in force
@@ -182,12 +191,14 @@ struct twheel_setup {
  *	set up or armed.
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick;
- *	TWHEEL_NO_EXPIRY when none will.  INFO walks all timeouts to find it.
+ *	TWHEEL_NO_EXPIRY when none will.  INFO walks all timeouts to find it, unless
+ *	TWHEEL_INFO_NO_WALK is given; 0 then
  * @max_late_ns: the greatest lateness of an expiration so far; timeouts that
  *	were already due when armed are not counted
  * @armed: timeouts accepted
  * @pending: timeouts that wait for an expiry.  A periodic one stays pending
- *	while it has an unread event, unless its delay is fixed
+ *	while it has an unread event, unless its delay is fixed; those are left out
+ *	with TWHEEL_INFO_NO_WALK
  * @unread: events that wait to be read
  * @live: places in use: pending, or with an unread event
  * @expirations: expirations so far, one for each period of a periodic timeout.
@@ -629,7 +640,7 @@ static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
 #define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
 #define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
 /*
- * DRAIN stops the wheel; it has no argument.  It returns 0 when the events of all
+ * DRAIN stops the wheel; its argument must be 0 (EINVAL otherwise).  It returns 0 when the events of all
  * timeouts that were left can be read, and may be called again.  From its beginning
  * on, ARM and REARM say ESHUTDOWN, and poll() does not say POLLOUT any more.  When
  * DRAIN is done, poll() says POLLHUP, for ever; in between it says neither.  Like

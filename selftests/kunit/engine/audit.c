@@ -27,7 +27,7 @@ static int llist_length(const struct llist_node *node)
 
 static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 {
-	struct twheel_info info;
+	struct twheel_info info = {};
 
 	twheel_get_info(tw, &info);
 	tally[LIVE] = info.live;

@@ -104,7 +104,7 @@ static void the_next_expiry_is_one_that_comes(struct kunit *test)
 		TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - 1, last_ns + 1, last_ns,
 		last_ns - 1, last_ns - *tick_ns,
 	};
-	struct twheel_info info;
+	struct twheel_info info = {};
 	struct twheel *tw;
 	unsigned int i;
 

@@ -81,7 +81,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 {
 	struct twheel *tw = test->priv;
 	struct twheel_status status = {};
-	struct twheel_info info;
+	struct twheel_info info = {};
 	struct twheel_event event;
 	struct twheel_timeout *t;
 	u64 at_ns = START_NS + DELAY_NS;
@@ -129,7 +129,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	struct twheel_timeout *t = arm_like(test, LI);
 	struct twheel_status status = { .id = id_of(t) };
 	struct twheel_event event;
-	struct twheel_info info;
+	struct twheel_info info = {};
 
 	enter(tw);
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
