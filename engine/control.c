@@ -196,6 +196,14 @@ int twheel_start_lazily(struct twheel *tw)
 	return err;
 }
 
+/* How long it takes to go once through the slots of the first level, nanoseconds. */
+static u64 setup_round_ns(const struct twheel_setup *setup)
+{
+	u64 tick_ns = setup->tick_ns ?: (u64)tick_us_of_defaults * NSEC_PER_USEC;
+
+	return tick_ns * roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
+}
+
 /* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
@@ -214,6 +222,10 @@ static int setup_check(const struct twheel_setup *setup)
 			     setup->slots > TWHEEL_SLOTS_MAX))
 		return -EINVAL;
 	if (setup->max_pending > most_pending)
+		return -EINVAL;
+	/* G6: with one level, each round wakes the kthread for nothing. */
+	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
+	    setup_round_ns(setup) < TWHEEL_ROUND_MIN_NS)
 		return -EINVAL;
 	return 0;
 }

@@ -668,7 +668,7 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 			   .tick_ns = TW_MS, .slots = TWHEEL_SLOTS_MIN);	\
 	TW_VIRTUAL_VARIANT(fixture, one_level, .tick_ns = TW_MS,	\
 			   .slots = 256, .flags = TWHEEL_SETUP_ONE_LEVEL);	\
-	TW_VIRTUAL_VARIANT(fixture, one_small_level, .tick_ns = TW_MS,	\
+	TW_VIRTUAL_VARIANT(fixture, one_small_level, .tick_ns = 25 * TW_MS,	\
 			   .slots = TWHEEL_SLOTS_MIN,			\
 			   .flags = TWHEEL_SETUP_ONE_LEVEL);		\
 	TW_VIRTUAL_VARIANT(fixture, shortest_tick,			\

@@ -90,6 +90,46 @@ TEST_F(setup, of_one_level_has_one_level)
 	EXPECT_EQ(TWHEEL_SETUP_ONE_LEVEL, info.setup_flags);
 }
 
+static int setup_one_level(__u64 tick_ns, __u32 slots, struct twheel_info *info)
+{
+	const struct twheel_setup setup = {
+		.tick_ns = tick_ns, .slots = slots, .flags = TWHEEL_SETUP_ONE_LEVEL,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+
+	if (fd < 0)
+		return fd;
+	tw_info(fd, info);
+	close(fd);
+	return 0;
+}
+
+/* By the values in force: the slots rounded up, the defaults filled in. */
+TEST_F(setup, round_of_one_level_lasts_100_ms_at_least)
+{
+	struct twheel_info info;
+	__u32 slots;
+
+	for (slots = TWHEEL_SLOTS_MIN; slots <= TWHEEL_SLOTS_MAX; slots *= 2) {
+		__u64 least_ns = (TWHEEL_ROUND_MIN_NS + slots - 1) / slots;
+
+		if (least_ns <= TWHEEL_TICK_MIN_NS) {
+			least_ns = TWHEEL_TICK_MIN_NS;
+		} else {
+			EXPECT_EQ(-EINVAL, setup_one_level(least_ns - 1, slots, &info))
+				TH_LOG("%u slots of %llu ns", slots, least_ns - 1);
+		}
+		ASSERT_EQ(0, setup_one_level(least_ns, slots, &info))
+			TH_LOG("%u slots of %llu ns", slots, least_ns);
+		EXPECT_LE(TWHEEL_ROUND_MIN_NS, info.slots * info.tick_ns);
+	}
+	EXPECT_EQ(0, setup_one_level(100 * TW_US, 513, &info));
+	EXPECT_EQ(1024, info.slots);
+	EXPECT_EQ(-EINVAL, setup_one_level(100 * TW_US, 512, &info));
+	EXPECT_EQ(-EINVAL, setup_one_level(0, TWHEEL_SLOTS_MIN, &info));
+	EXPECT_EQ(-EINVAL, setup_one_level(TWHEEL_TICK_MIN_NS, 0, &info));
+}
+
 TEST_F(setup, twice_says_ebusy_and_the_first_holds)
 {
 	struct tw_snapshot before;

@@ -144,7 +144,7 @@ TEST_F_TIMEOUT(thread, of_the_module_allocates_nothing, 100)
 		{ .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },
 		{ .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .slots = TWHEEL_SLOTS_MIN },
 		{
-			.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .slots = 64,
+			.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .slots = 128,
 			.flags = TWHEEL_SETUP_ONE_LEVEL
 		},
 		{ .clock = TWHEEL_CLOCK_MONOTONIC, .tick_ns = TW_MS },

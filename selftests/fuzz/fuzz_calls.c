@@ -162,6 +162,16 @@ static struct twheel_setup some_setup(__u64 *seed)
 	return setup;
 }
 
+/* Of one level, so that it is refused. */
+static bool round_is_short(const struct twheel_setup *setup)
+{
+	__u64 tick_ns = setup->tick_ns ?: NS_PER_MS, slots = TWHEEL_SLOTS_MIN;
+
+	while (slots < (setup->slots ?: 1024) && slots < TWHEEL_SLOTS_MAX)
+		slots *= 2;
+	return setup->flags & TWHEEL_SETUP_ONE_LEVEL && tick_ns < TWHEEL_ROUND_MIN_NS / slots;
+}
+
 static void run_setup(struct thread *t, const struct step *step)
 {
 	static const int allowed[] = {
@@ -189,6 +199,7 @@ static void run_setup(struct thread *t, const struct step *step)
 		refused = true;
 		setup.clock += 1 + (random32(&seed) >> random_below(&seed, 32)) % (~0U - 5);
 	}
+	refused |= round_is_short(&setup);
 	refused |= setup.size < sizeof(setup) || setup.size > 4096;
 	memset(head.mine, 0, 4096);
 	memcpy(head.mine, &setup, sizeof(setup));

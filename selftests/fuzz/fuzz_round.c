@@ -70,6 +70,8 @@ static void wheel_setup(struct wheel *w, int nr, __u64 *seed)
 		setup.clock = TWHEEL_CLOCK_VIRTUAL;
 	if (setup.clock == TWHEEL_CLOCK_VIRTUAL && one_in(seed, 3))
 		setup.tick_ns = one_in(seed, 2) ? TWHEEL_TICK_MIN_NS : TWHEEL_TICK_MAX_NS;
+	if (setup.flags && setup.tick_ns < TWHEEL_ROUND_MIN_NS / setup.slots)
+		setup.tick_ns += TWHEEL_ROUND_MIN_NS / setup.slots;
 	if (one_in(seed, 8))
 		return;
 	if (tw_setup_full(fd_of(nr, 0), &setup))

@@ -70,10 +70,12 @@ static void round_begin(struct __test_metadata *_metadata, const struct plan *pl
 
 	/* Far deadlines in microseconds just fit below the end of time. */
 	this = (struct round){ .tick_ns = plan->end > 1ULL << 30 ? TW_US : 1234 };
-	setup.tick_ns = this.tick_ns;
 	/* With one level, all that pends is looked at once a round. */
-	if (plan->end <= 1000 && random_below(2))
+	if (plan->end <= 1000 && random_below(2)) {
 		setup.flags = TWHEEL_SETUP_ONE_LEVEL;
+		this.tick_ns += TWHEEL_ROUND_MIN_NS / setup.slots;
+	}
+	setup.tick_ns = this.tick_ns;
 	this.fd = tw_open_setup(O_NONBLOCK, &setup);
 	ASSERT_LE(0, this.fd);
 	this.armed_ns = plan->start * this.tick_ns;

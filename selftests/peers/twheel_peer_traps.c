@@ -69,6 +69,7 @@ TEST(a_zero_armed_whenever_it_comes_comes_once_for_each_time)
 
 #define ROUNDS_AHEAD	24
 #define WHEEL_SLOTS	8
+#define WHEEL_TICK_NS	(TWHEEL_ROUND_MIN_NS / WHEEL_SLOTS)
 
 /*
  * 7: timeouts of many rounds in one slot, the later ones often in front.  With
@@ -77,7 +78,7 @@ TEST(a_zero_armed_whenever_it_comes_comes_once_for_each_time)
 TEST(what_is_due_is_found_behind_what_is_later_in_the_same_slot)
 {
 	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .slots = WHEEL_SLOTS,
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = WHEEL_TICK_NS, .slots = WHEEL_SLOTS,
 		.flags = TWHEEL_SETUP_ONE_LEVEL,
 	};
 	int i, fd = tw_open_setup(O_NONBLOCK, &setup);
@@ -89,12 +90,12 @@ TEST(what_is_due_is_found_behind_what_is_later_in_the_same_slot)
 		/* The farthest first, and then through all of them in leaps. */
 		int round = (ROUNDS_AHEAD - 1 + i * 17) % ROUNDS_AHEAD;
 
-		deadline_ns = (3 + round * WHEEL_SLOTS) * TW_MS;
+		deadline_ns = (3 + round * WHEEL_SLOTS) * WHEEL_TICK_NS;
 		ASSERT_EQ(0, tw_arm_at(fd, deadline_ns, &id));
 		ASSERT_EQ(0, tw_arm_at(fd, deadline_ns, &id));
 	}
 	for (i = 0; i < ROUNDS_AHEAD; i++) {
-		deadline_ns = (3 + i * WHEEL_SLOTS) * TW_MS;
+		deadline_ns = (3 + i * WHEEL_SLOTS) * WHEEL_TICK_NS;
 		ASSERT_EQ(0, tw_advance(fd, deadline_ns - 1));
 		EXPECT_NO_EVENT(fd);
 		ASSERT_EQ(0, tw_advance(fd, deadline_ns));

@@ -228,7 +228,7 @@ static const struct twheel_setup shape[] = {
 	{ .tick_ns = 1234567, .slots = 8 },
 	{ .tick_ns = 10 * TW_MS, .slots = TWHEEL_SLOTS_MAX },
 	{ .tick_ns = TW_SEC, .slots = 256, .flags = TWHEEL_SETUP_ONE_LEVEL },
-	{ .tick_ns = TW_MS, .slots = 8, .flags = TWHEEL_SETUP_ONE_LEVEL },
+	{ .tick_ns = TWHEEL_ROUND_MIN_NS / 8, .slots = 8, .flags = TWHEEL_SETUP_ONE_LEVEL },
 };
 
 static const struct walk {

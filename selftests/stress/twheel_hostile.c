@@ -446,7 +446,6 @@ static void thousands_of_wheels(void)
 	const struct twheel_setup setup = {
 		.tick_ns = TWHEEL_TICK_MIN_NS,
 		.slots = TWHEEL_SLOTS_MIN,
-		.flags = TWHEEL_SETUP_ONE_LEVEL,
 		.max_pending = 1,
 	};
 	__u32 i;

@@ -102,6 +102,7 @@ enum twheel_clock {
 #define TWHEEL_TICK_MAX_NS	3600000000000ULL	/* 1 h */
 #define TWHEEL_SLOTS_MIN	4U
 #define TWHEEL_SLOTS_MAX	1048576U		/* 2^20 */
+#define TWHEEL_ROUND_MIN_NS	100000000ULL		/* 100 ms, one level only */
 #define TWHEEL_EVENT_SIZE_MIN	40U
 #define TWHEEL_EVENT_SIZE_MAX	4096U
 
@@ -111,6 +112,11 @@ enum twheel_clock {
  * timeout whose deadline is farther than slots * tick_ns once in each round until
  * it is due.  Without this flag such timeouts wait in coarser levels, and no round
  * looks at them in vain.
+ *
+ * What it costs: in each round the kernel wakes up for each slot that holds a
+ * timeout, and looks at each timeout, however far the deadlines are.  So a single
+ * timeout an hour ahead takes a wake-up per round.  A round, that is slots * tick_ns
+ * as in force, lasts TWHEEL_ROUND_MIN_NS at least; EINVAL otherwise.
  */
 #define TWHEEL_SETUP_ONE_LEVEL	(1U << 0)
 /*

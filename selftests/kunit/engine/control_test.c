@@ -4,6 +4,9 @@
  */
 
 #define MONOTONIC_WITH(member)	{ .clock = TWHEEL_CLOCK_MONOTONIC, member }
+#define ONE_LEVEL_WITH(tick, nr) {					\
+	.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = tick, .slots = nr,	\
+	.flags = TWHEEL_SETUP_ONE_LEVEL }
 
 static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 {
@@ -30,6 +33,14 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_KEYED), 0 },
 		{ MONOTONIC_WITH(.flags = TWHEEL_SETUP_KEYED << 1), -EINVAL },
 		{ MONOTONIC_WITH(.flags = BIT(31)), -EINVAL },
+		{ ONE_LEVEL_WITH(100 * NSEC_PER_USEC, 1000), 0 },
+		{ ONE_LEVEL_WITH(97656, 1024), -EINVAL },
+		{ ONE_LEVEL_WITH(97657, 1024), 0 },
+		{ ONE_LEVEL_WITH(TWHEEL_TICK_MIN_NS, TWHEEL_SLOTS_MIN), -EINVAL },
+		{ ONE_LEVEL_WITH(TWHEEL_TICK_MAX_NS, TWHEEL_SLOTS_MAX), 0 },
+		{ ONE_LEVEL_WITH(TWHEEL_TICK_MIN_NS, 0), -EINVAL },
+		{ ONE_LEVEL_WITH(0, TWHEEL_SLOTS_MIN), -EINVAL },
+		{ ONE_LEVEL_WITH(0, 65), 0 },
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN), 0 },
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN + 8), 0 },
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MAX), 0 },

@@ -86,9 +86,13 @@ static void entries_of_the_cancelled_are_swept(struct kunit *test)
 static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 {
 	const unsigned int nr = 2 * SWEEP_SLACK + 100;
-	struct twheel *tw = wheel_with(test, flags, TWHEEL_SETUP_ONE_LEVEL);
+	struct twheel_setup setup = usual_setup;
+	struct twheel *tw;
 	u64 chunks;
 
+	setup.flags = TWHEEL_SETUP_ONE_LEVEL;
+	setup.slots = 128;
+	tw = wheel_remake(test, &setup);
 	KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
 	twheel_gifts_accept(tw);
 	chunks = tw->room.nr_chunk_pages;
