@@ -104,6 +104,38 @@ static int setup_one_level(__u64 tick_ns, __u32 slots, struct twheel_info *info)
 	return 0;
 }
 
+/* A clockid_t that is passed by mistake must not be taken for another clock. */
+TEST_F(setup, clock_of_time_h_is_refused_whichever_it_is)
+{
+	const clockid_t clocks[] = {
+		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID,
+		CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME_COARSE,
+		CLOCK_MONOTONIC_COARSE, CLOCK_BOOTTIME, CLOCK_REALTIME_ALARM,
+		CLOCK_BOOTTIME_ALARM, CLOCK_TAI,
+	};
+	struct twheel_setup setup = { .size = sizeof(setup) };
+	int i;
+
+	/* 0 is CLOCK_REALTIME, and also what a program leaves that names no clock. */
+	EXPECT_EQ(0, CLOCK_REALTIME);
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		setup.clock = clocks[i];
+		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup))
+			TH_LOG("clock %d", clocks[i]);
+	}
+	/* That of a process or a thread, or of a device, is a negative one. */
+	for (i = -1; i > -64; i--) {
+		setup.clock = i;
+		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
+	}
+	for (i = 0; i < TWHEEL_CLOCK_MONOTONIC; i++) {
+		setup.clock = i;
+		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
+	}
+	setup.clock = TWHEEL_CLOCK_MONOTONIC;
+	EXPECT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
+}
+
 /* By the values in force: the slots rounded up, the defaults filled in. */
 TEST_F(setup, round_of_one_level_lasts_100_ms_at_least)
 {
