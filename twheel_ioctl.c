@@ -27,27 +27,41 @@
 #include "twheel.h"
 #include "twheel_ioctl.h"
 
+/*
+ * The sizes of the first release.  They are accepted for ever, and whatever a caller of
+ * that release leaves out counts as zero.  A structure that grows keeps its first size
+ * here; only the assertion below gets the new one.
+ */
+#define SETUP_SIZE_FIRST	40
+#define INFO_SIZE_FIRST		184
+#define VECTOR_SIZE_FIRST	32
+#define ARM_SIZE_FIRST		56
+#define CANCEL_SIZE_FIRST	16
+#define STATUS_SIZE_FIRST	72
+#define LIST_SIZE_FIRST		32
+#define ADVANCE_SIZE_FIRST	16
+
 /* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
-static_assert(sizeof(struct twheel_setup) == 40);
-static_assert(sizeof(struct twheel_info) == 184);
-static_assert(sizeof(struct twheel_vector) == 32);
-static_assert(sizeof(struct twheel_arm) == 56);
-static_assert(sizeof(struct twheel_cancel) == 16);
-static_assert(sizeof(struct twheel_status) == 72);
-static_assert(sizeof(struct twheel_list) == 32);
-static_assert(sizeof(struct twheel_advance) == 16);
-static_assert(sizeof(struct twheel_event) == 40);
+static_assert(sizeof(struct twheel_setup) == SETUP_SIZE_FIRST);
+static_assert(sizeof(struct twheel_info) == INFO_SIZE_FIRST);
+static_assert(sizeof(struct twheel_vector) == VECTOR_SIZE_FIRST);
+static_assert(sizeof(struct twheel_arm) == ARM_SIZE_FIRST);
+static_assert(sizeof(struct twheel_cancel) == CANCEL_SIZE_FIRST);
+static_assert(sizeof(struct twheel_status) == STATUS_SIZE_FIRST);
+static_assert(sizeof(struct twheel_list) == LIST_SIZE_FIRST);
+static_assert(sizeof(struct twheel_advance) == ADVANCE_SIZE_FIRST);
+static_assert(sizeof(struct twheel_event) == TWHEEL_EVENT_SIZE_MIN);
 
 /* Copying structures whose size the caller names */
 
 /*
- * Copy a struct of the caller's @size in.  @known is the struct's size in this kernel,
- * and the smallest that was ever published.
+ * Copy a struct of the caller's @size in.  @known is the struct's size in this kernel, and
+ * @first the one of the first release, the smallest that was ever published.
  */
-static int struct_copy_in(void *to, size_t known, const void __user *from,
-			  u32 size)
+static int struct_copy_in(void *to, size_t known, size_t first,
+			  const void __user *from, u32 size)
 {
-	if (size < known)
+	if (size < first)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -55,13 +69,13 @@ static int struct_copy_in(void *to, size_t known, const void __user *from,
 }
 
 /* Copy the argument of an ioctl in, whose first member is its size. */
-static int arg_copy_in(void *to, size_t known, const void __user *arg)
+static int arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
 {
 	u32 size;
 
 	if (get_user(size, (const u32 __user *)arg))
 		return -EFAULT;
-	return struct_copy_in(to, known, arg, size);
+	return struct_copy_in(to, known, first, arg, size);
 }
 
 /* Vectors */
@@ -76,6 +90,7 @@ union batch {
 /**
  * struct vector_op - how the entries of one kind of vector are done; constant
  * @entry_size: size of an entry, as this kernel knows it
+ * @first_size: its size in the first release
  * @input_size: size of the members at its front that carry something in
  * @result: offset of the result in an entry
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
@@ -89,6 +104,7 @@ union batch {
  */
 struct vector_op {
 	u32 entry_size;
+	u32 first_size;
 	u32 input_size;
 	u32 result;
 	u32 id;
@@ -103,7 +119,7 @@ struct vector_op {
 static __always_inline int vector_check(const struct twheel_vector *vector,
 					const struct vector_op *op)
 {
-	if (vector->reserved || vector->entry_size < op->entry_size)
+	if (vector->reserved || vector->entry_size < op->first_size)
 		return -EINVAL;
 	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
@@ -158,7 +174,7 @@ static noinline_for_stack int
 vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 		struct twheel_vector __user *user, const struct vector_op *op)
 {
-	int err = arg_copy_in(vector, sizeof(*vector), user);
+	int err = arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
 
 	if (!err)
 		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
@@ -217,7 +233,8 @@ entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
 		return nr - DIV_ROUND_UP(left, stride);
 	}
 	for (i = 0; i < nr; i++) {
-		*err = struct_copy_in(to, op->entry_size, from, stride);
+		*err = struct_copy_in(to, op->entry_size, op->first_size, from,
+				      stride);
 		if (*err)
 			break;
 		to += op->entry_size;
@@ -321,6 +338,7 @@ static unsigned int status_report(void __user *user, u32 stride,
 				  const struct twheel_status *status,
 				  unsigned int nr)
 {
+	size_t known = min_t(size_t, stride, sizeof(status[0]));
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
@@ -328,7 +346,7 @@ static unsigned int status_report(void __user *user, u32 stride,
 
 		if (status[i].result ?
 		    put_user(status[i].result, &to->result) :
-		    copy_to_user(to, &status[i], sizeof(*to)))
+		    copy_to_user(to, &status[i], known))
 			break;
 	}
 	return i;
@@ -342,12 +360,13 @@ static unsigned int rows_report(void __user *user, u32 stride,
 				const struct twheel_status *status,
 				unsigned int nr)
 {
-	size_t tail = stride - sizeof(status[0]);
+	size_t known = min_t(size_t, stride, sizeof(status[0]));
+	size_t tail = stride - known;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++, user += stride)
-		if (copy_to_user(user, &status[i], sizeof(status[i])) ||
-		    (tail && clear_user(user + sizeof(status[i]), tail)))
+		if (copy_to_user(user, &status[i], known) ||
+		    (tail && clear_user(user + known, tail)))
 			break;
 	return i;
 }
@@ -774,6 +793,7 @@ stop:
 
 static const struct vector_op arm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
+	.first_size	= ARM_SIZE_FIRST,
 	.input_size	= ARM_INPUT_SIZE,
 	.result		= offsetof(struct twheel_arm, result),
 	.id		= offsetof(struct twheel_arm, id),
@@ -783,6 +803,7 @@ static const struct vector_op arm_op = {
 
 static const struct vector_op rearm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
+	.first_size	= ARM_SIZE_FIRST,
 	.input_size	= ARM_INPUT_SIZE,
 	.result		= offsetof(struct twheel_arm, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
@@ -792,6 +813,7 @@ static const struct vector_op rearm_op = {
 
 static const struct vector_op cancel_op = {
 	.entry_size	= sizeof(struct twheel_cancel),
+	.first_size	= CANCEL_SIZE_FIRST,
 	.input_size	= sizeof(struct twheel_cancel),
 	.result		= offsetof(struct twheel_cancel, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
@@ -801,6 +823,7 @@ static const struct vector_op cancel_op = {
 
 static const struct vector_op query_op = {
 	.entry_size	= sizeof(struct twheel_status),
+	.first_size	= STATUS_SIZE_FIRST,
 	.input_size	= STATUS_INPUT_SIZE,
 	.result		= offsetof(struct twheel_status, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
@@ -839,7 +862,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 
 	if (get_user(size, &user->size))
 		return -EFAULT;
-	if (size < sizeof(info))
+	if (size < INFO_SIZE_FIRST)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -861,7 +884,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 static long setup_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_setup setup;
-	int err = arg_copy_in(&setup, sizeof(setup), arg);
+	int err = arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
 
 	return err ?: twheel_configure(tw, &setup);
 }
@@ -874,11 +897,11 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	void __user *rows;
 	int err;
 
-	err = arg_copy_in(&list, sizeof(list), arg);
+	err = arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	if (err)
 		return err;
 	if (list.flags || !list.nr ||
-	    list.entry_size < sizeof(struct twheel_status))
+	    list.entry_size < STATUS_SIZE_FIRST)
 		return -EINVAL;
 	if (list.entry_size > PAGE_SIZE || list.nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
@@ -923,7 +946,7 @@ static long drain_ioctl(struct twheel *tw, void __user *arg)
 static long advance_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_advance advance;
-	int err = arg_copy_in(&advance, sizeof(advance), arg);
+	int err = arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
 
 	if (err)
 		return err;

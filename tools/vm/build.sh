@@ -38,6 +38,24 @@ build_module()
 	[[ $series != *-debug ]] || name_calls "$dir/twheel.ko"
 }
 
+# build_grown SERIES: the module as a later version might be, in which each structure of
+# the ABI has grown at its end. Programs of today have to work with it.
+build_grown()
+{
+	local series=$1 dir=$build/$1/grown
+
+	say "building a module with larger structures"
+	copy_module_sources "$dir"
+	awk '/^struct twheel_/ { inside = 1 }
+		inside && /^};/ { print "\t__aligned_u64 grown[2];"; inside = 0 }
+		{ print }' "$top/uapi/linux/twheel.h" >"$dir/uapi/linux/twheel.h"
+	# The sizes of the first release stay; and what is new has a value.
+	sed -i '/^static_assert(sizeof(struct twheel_/s/ == / >= /' "$dir/twheel_ioctl.c"
+	sed -i '/struct twheel_event event\[/s/ __uninitialized;/ = {};/' "$dir/twheel_chardev.c"
+	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" modules
+	mv "$dir/twheel.ko" "$dir/twheel_grown.ko"
+}
+
 # name_calls FILE: beside a module, a file that tells of each call in it which functions
 # of the module's source it stands in, whatever the compiler inlined where: "SECTION
 # OFFSET FUNCTION...", with the offset that the call returns to, and the function before

@@ -96,6 +96,10 @@ guest_kernel()
 		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko"
 			"$(module_tree "$series")/twheel.calls")
 	fi
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_grown_module '* ]]; then
+		module_compiles build_grown "$series" || return 0
+		more_modules+=("$build/$series/grown/twheel_grown.ko")
+	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
 }
