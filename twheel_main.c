@@ -44,7 +44,8 @@
  *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call
  *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, look ahead
  *   engine/events.c      the ready list and reading; periods.c: periods nobody read
- *   engine/look.h        report first, commit second; life.h: times as asked for
+ *   engine/look.h        report first, commit second; life.h: times as asked for;
+ *                        slack.h: the ticks of timeouts that may be late
  *   engine/ending.c      what follows when timeouts have ended
  *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
  *   engine/room.c        room in the wheel, and the sweep

@@ -71,8 +71,8 @@ static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
 	atomic64_set(&t->state, state_new(state, life->flags));
 }
 
-/* Place a batch in the usual case: all are one-shots, and each has a place. */
-static __always_inline void arm_place_once(struct twheel_words *words,
+/* Place a batch in the usual case: one-shots without slack, each of which has a place. */
+static __always_inline void arm_place_once(struct twheel *tw,
 					   struct twheel_arm *arm,
 					   unsigned int nr, u64 now_ns,
 					   struct twheel_arming *arming)
@@ -84,10 +84,10 @@ static __always_inline void arm_place_once(struct twheel_words *words,
 	for (i = 0; i < nr; i++) {
 		struct life life = life_once(&arm[i], now_ns);
 
-		arm_place(words, &arm[i],
+		arm_place(&tw->words, &arm[i],
 			  llist_entry(place, struct twheel_timeout, node),
 			  &life);
-		due_ns = min(due_ns, life_due_ns(&life));
+		due_ns = min(due_ns, life_due_ns(&tw->clock, &life));
 		place = place->next;
 	}
 	arming->due_ns = due_ns;
@@ -129,7 +129,7 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 		}
 		life = life_of(&tw->clock, &arm[i], now_ns);
 		arm_place(&tw->words, &arm[i], t, &life);
-		arming->due_ns = min(arming->due_ns, life_due_ns(&life));
+		arming->due_ns = min(arming->due_ns, life_due_ns(&tw->clock, &life));
 		link = &t->node.next;
 	}
 	place = *link;
@@ -217,7 +217,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 
 	arming->all = !oddities && got == nr;
 	if (likely(arming->all)) {
-		arm_place_once(&tw->words, arm, nr, now_ns, arming);
+		arm_place_once(tw, arm, nr, now_ns, arming);
 	} else {
 		struct llist_node *unused;
 

@@ -19,6 +19,7 @@
  *	&twheel_control.mutex before &twheel_control.started is set, and are constant
  *	after that.
  * @tick_ns: length of a tick
+ * @slack_ns: how much later than it was set to the hrtimer may fire
  * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
  *	namespace
  * @max_tick: later than any tick that a clock reaches; the tick of a timeout that never
@@ -29,6 +30,7 @@
 struct twheel_clockwork {
 	u32 kind;
 	u64 tick_ns;
+	u64 slack_ns;
 	s64 offset_ns;
 	u64 max_tick;
 	u64 virtual_now_ns;
@@ -44,7 +46,8 @@ static inline u64 time_add(u64 a_ns, u64 b_ns)
 
 /*
  * The tick in which a deadline falls due.  G1 never early: the first tick whose edge is
- * at or after the deadline.  Deadlines are rounded here and nowhere else.
+ * at or after the deadline.  Deadlines are rounded to ticks here and nowhere else; slack.h
+ * rounds the ticks of timeouts that have slack.
  */
 static inline u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
 {

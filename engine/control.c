@@ -207,7 +207,9 @@ static u64 setup_round_ns(const struct twheel_setup *setup)
 /* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
-	if (setup->slack_ns || setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
+	if (setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
+		return -EINVAL;
+	if (setup->slack_ns > TWHEEL_SLACK_MAX_NS)
 		return -EINVAL;
 	if (setup->event_size && (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
 				  setup->event_size > TWHEEL_EVENT_SIZE_MAX ||
@@ -235,6 +237,7 @@ static void twheel_defaults(struct twheel *tw)
 {
 	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
 	tw->clock.tick_ns = (u64)tick_us_of_defaults * NSEC_PER_USEC;
+	tw->clock.slack_ns = 0;
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
 	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
@@ -271,6 +274,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 		err = -EBUSY;
 	} else {
 		tw->clock.kind = setup->clock;
+		tw->clock.slack_ns = setup->slack_ns;
 		tw->control.setup_flags = setup->flags;
 		if (setup->event_size)
 			WRITE_ONCE(tw->control.event_size, setup->event_size);

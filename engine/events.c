@@ -31,6 +31,7 @@
 #include "events.h"
 #include "inbox.h"
 #include "periods.h"
+#include "slack.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
@@ -106,7 +107,8 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
 	event->count = periods_count(timeout_count(t, state), nr);
 	if (nr) {
 		event->deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
-		event->fired_ns = period_fired_ns(&tw->clock, event->deadline_ns);
+		event->fired_ns = period_fired_ns(&tw->clock, state,
+						  event->deadline_ns);
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
 	/*
@@ -188,7 +190,7 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 {
 	struct twheel_periodic *periodic = timeout_periodic(t);
 	u32 slot = timeout_slot(t);
-	u64 from_ns = t->deadline_ns;
+	u64 due_ns, from_ns = t->deadline_ns;
 	bool overdue;
 
 	periodic->count[slot] = 0;
@@ -201,9 +203,10 @@ static u64 event_continue(struct twheel *tw, struct twheel_timeout *t, u64 state
 	 * The timeout is marked overdue, so that max_late_ns does not count the reader's
 	 * delay.
 	 */
-	overdue = t->deadline_ns <= twheel_edge_ns(&tw->clock);
+	due_ns = timeout_due_ns(&tw->clock, state, t->deadline_ns);
+	overdue = due_ns <= twheel_edge_ns(&tw->clock);
 	atomic64_set_release(&t->state, state_continued(state, overdue));
-	return overdue ? WAKE_NOW : t->deadline_ns;
+	return overdue ? WAKE_NOW : due_ns;
 }
 
 /*

@@ -13,6 +13,7 @@
 #include <linux/types.h>
 
 #include "clock.h"
+#include "slack.h"
 #include "timeout.h"
 #include "words.h"
 
@@ -52,8 +53,6 @@ static inline int life_check(const struct twheel_arm *arm, u32 conditions)
 {
 	if (likely(!life_oddities(arm)))
 		return 0;
-	if (arm->slack_ticks)
-		return -EINVAL;
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
 		return -EINVAL;
 	if ((arm->flags & ARM_IF) == ARM_IF || (arm->flags & ARM_ONLY) == ARM_ONLY)
@@ -73,7 +72,7 @@ static inline u64 arm_deadline_ns(const struct twheel_arm *arm, u64 now_ns)
 }
 
 /*
- * The life of a one-shot, which is also where that of a periodic timeout starts.  A
+ * The life of a one-shot without slack, which is also where any other life starts.  A
  * timeout that is already due is marked overdue: it expires in the next pass and does not
  * wait for the edge of a tick.
  */
@@ -94,6 +93,7 @@ static __always_inline struct life life_of(const struct twheel_clockwork *clock,
 {
 	struct life life = life_once(arm, now_ns);
 
+	life.flags |= flags_slack(arm->slack_ticks);
 	if (likely(!arm->interval_ns))
 		return life;
 	life.interval_ns = clamp(arm->interval_ns, clock->tick_ns,
@@ -104,10 +104,11 @@ static __always_inline struct life life_of(const struct twheel_clockwork *clock,
 	return life;
 }
 
-/* When the kthread has to look at a timeout with this life: its deadline, or at once. */
-static inline u64 life_due_ns(const struct life *life)
+/* When the kthread has to look at a timeout with this life: when it is due, or at once. */
+static inline u64 life_due_ns(const struct twheel_clockwork *clock, const struct life *life)
 {
-	return state_is_overdue(life->flags) ? WAKE_NOW : life->deadline_ns;
+	return state_is_overdue(life->flags) ? WAKE_NOW :
+	       timeout_due_ns(clock, life->flags, life->deadline_ns);
 }
 
 /*

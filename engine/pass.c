@@ -47,6 +47,7 @@
 #include "periods.h"
 #include "room.h"
 #include "shrink.h"
+#include "slack.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
 #include "wake.h"
@@ -54,8 +55,9 @@
 
 /*
  * Put an entry for a timeout into the wheel, at the first tick whose edge is not before
- * the deadline (G1).  An overdue timeout, which was due when it was armed, does not wait
- * for an edge: it goes into the tick in which its deadline lies, which has begun.
+ * the deadline (G1), and which its slack leaves (G2).  An overdue timeout, which was due
+ * when it was armed, does not wait for an edge: it goes into the tick in which its
+ * deadline lies, which has begun.
  */
 static __always_inline void entry_insert(struct twheel *tw,
 					 const struct twheel_timeout *t,
@@ -65,7 +67,7 @@ static __always_inline void entry_insert(struct twheel *tw,
 	struct twheel_entry entry = {
 		.tick	= state_is_overdue(state) ?
 			  div64_u64(deadline_ns, tw->clock.tick_ns) :
-			  deadline_tick(&tw->clock, deadline_ns),
+			  timeout_tick(&tw->clock, state, deadline_ns),
 		.index	= index,
 		.seq	= state_seq(state),
 	};
@@ -222,8 +224,8 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
  *
  * The entry came up, or look_ahead() found it, before the timeout is due.  Either the
  * timeout was moved later, by REARM or by a store into the refresh table; or it was
- * overdue when it was armed, and a real-time clock was set back after that.  From now on
- * it waits for an edge as all others do.
+ * overdue when it was armed, and a real-time clock was set back after that; or REARM has
+ * given it slack.  From now on it waits for its edge as all others do.
  */
 static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			     u64 state, struct expiry *x, u64 deadline_ns)
@@ -258,7 +260,8 @@ static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 sta
 	 * An overdue timeout may have been re-armed while it waited among the arrivals,
 	 * with a deadline after x->now_ns.  That deadline has passed as well.
 	 */
-	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) : x->edge_ns;
+	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) :
+				 slack_edge_ns(&tw->clock, state, x->edge_ns);
 
 	if (timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
 		expiry_account(tw, x, deadline_ns, nr, overdue);
@@ -296,9 +299,15 @@ static inline void timeout_expire(struct twheel *tw,
 		timeout_postpone(tw, t, state, x, deadline_ns);
 		return;
 	}
-	if (unlikely(state_is_periodic(state))) {
-		periodic_expire(tw, t, state, x);
-		return;
+	if (unlikely(!state_is_plain(state))) {
+		if (entry_is_before_slack(state, entry->tick)) {
+			timeout_postpone(tw, t, state, x, deadline_ns);
+			return;
+		}
+		if (state_is_periodic(state)) {
+			periodic_expire(tw, t, state, x);
+			return;
+		}
 	}
 	if (timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
 		expiry_account(tw, x, deadline_ns, 1, overdue);
@@ -470,7 +479,7 @@ static inline bool entry_is_idle(struct twheel *tw,
 				 struct twheel_timeout *t, struct ahead *ahead)
 	__must_hold(&tw->events.lock)
 {
-	u64 edge_ns = entry->tick * tw->clock.tick_ns;
+	u64 due_ns, edge_ns = entry->tick * tw->clock.tick_ns;
 
 	*ahead = (struct ahead){};
 	/*
@@ -486,9 +495,9 @@ static inline bool entry_is_idle(struct twheel *tw,
 	 * An overdue timeout is not moved ahead: it has no edge to wait for.  It can be
 	 * here only after a rewind, and is postponed when its entry comes up.
 	 */
-	return !state_is_overdue(ahead->state) && ahead->deadline_ns > edge_ns &&
-	       ahead->deadline_ns - edge_ns >=
-	       edge_ns - tw->wheel.cur * tw->clock.tick_ns;
+	due_ns = timeout_due_ns(&tw->clock, ahead->state, ahead->deadline_ns);
+	return !state_is_overdue(ahead->state) && due_ns > edge_ns &&
+	       due_ns - edge_ns >= edge_ns - tw->wheel.cur * tw->clock.tick_ns;
 }
 
 /*

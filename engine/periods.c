@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "periods.h"
+#include "slack.h"
 #include "timeout.h"
 
 /**
@@ -40,7 +41,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 	if (!state_keeps_room(state) || state_is_fixed_delay(state))
 		return 0;
 	next_ns = t->deadline_ns + periodic->interval_ns[slot];
-	edge_ns = twheel_edge_ns(clock);
+	edge_ns = slack_edge_ns(clock, state, twheel_edge_ns(clock));
 	if (next_ns > edge_ns)
 		return 0;
 	nr = periods_passed(next_ns, periodic->interval_ns[slot], edge_ns);
@@ -77,5 +78,5 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
-	t->fired_ns = period_fired_ns(&tw->clock, t->deadline_ns);
+	t->fired_ns = period_fired_ns(&tw->clock, state, t->deadline_ns);
 }

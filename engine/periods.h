@@ -13,6 +13,7 @@
 #include <linux/types.h>
 
 #include "clock.h"
+#include "slack.h"
 #include "timeout.h"
 
 struct twheel;
@@ -61,10 +62,11 @@ static inline u32 timeout_count(const struct twheel_timeout *t, u64 state)
 	return !state_is_drained(state);
 }
 
-/* When a period that was counted late has expired: at the edge of its deadline's tick. */
-static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u64 deadline_ns)
+/* When a period that was counted late has expired: at the edge of its tick. */
+static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u64 state,
+				  u64 deadline_ns)
 {
-	return deadline_tick(clock, deadline_ns) * clock->tick_ns;
+	return timeout_tick(clock, state, deadline_ns) * clock->tick_ns;
 }
 
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,

@@ -23,6 +23,7 @@
 #include "control.h"
 #include "engine.h"
 #include "periods.h"
+#include "slack.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "words.h"
@@ -68,6 +69,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		.user_data	= READ_ONCE(t->user_data),
 		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
 		.count		= timeout_count(t, state),
+		.slack_ticks	= state_slack_ticks(state),
 	};
 	bool waits = state_is_pending(state);
 
@@ -173,7 +175,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 
 /**
  * struct outlook - the part of INFO that takes a walk over all places; a local variable
- * @next_ns: the earliest deadline, TWHEEL_TIME_NEVER if no timeout is pending
+ * @next_ns: when the first timeout is due, TWHEEL_TIME_NEVER if no timeout is pending
  * @nr_both: number of timeouts that are pending and have an unread event
  */
 struct outlook {
@@ -206,7 +208,8 @@ static void page_look(struct twheel *tw, const struct twheel_page *page,
 		} else {
 			continue;
 		}
-		outlook->next_ns = min(outlook->next_ns, deadline_ns);
+		outlook->next_ns = min(outlook->next_ns,
+				       timeout_due_ns(&tw->clock, state, deadline_ns));
 	}
 }
 
@@ -255,6 +258,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->max_pending = tw->arena.max_pending;
 	info->setup_flags = tw->control.setup_flags;
 	info->event_size = tw->control.event_size;
+	info->slack_ns = tw->clock.slack_ns;
 	info->refresh_size = twheel_refresh_size(tw);
 	info->now_ns = twheel_now(&tw->clock);
 }
@@ -296,7 +300,8 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	*info = (struct twheel_info){
 		.size		= sizeof(*info),
 		.flags		= info->flags,
-		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED,
+		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED |
+				  TWHEEL_FEATURE_SLACK,
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;

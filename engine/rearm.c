@@ -37,6 +37,7 @@
 #include "look.h"
 #include "periods.h"
 #include "room.h"
+#include "slack.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
@@ -44,18 +45,27 @@
 
 /*
  * Whether a timeout in the state @seen keeps its entry in the wheel when it is re-armed:
- * it has one that comes up no later than the new deadline.
+ * it has one that comes up no later than the tick of the new life.  Without slack the
+ * deadlines tell; an entry with slack comes up after the deadline, so the ticks have to be
+ * compared.
  *
  * Under events.lock, the deadline read here may be that of another life only if the
  * timeout was cancelled; then the state is no longer @seen, and the caller's
  * state_change() fails.  Without the lock, the answer is a guess: another REARM may move
  * the deadline later and leave the state as it is.
  */
-static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
+static inline bool entry_is_kept(const struct twheel_clockwork *clock,
+				 const struct twheel_timeout *t, u64 seen,
 				 const struct life *life)
 {
-	return state_is_armed(seen) && !state_is_overdue(life->flags) &&
-	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
+	u64 deadline_ns = READ_ONCE(t->deadline_ns);
+
+	if (!state_is_armed(seen) || state_is_overdue(life->flags))
+		return false;
+	if (likely(!state_has_slack(seen)))
+		return life->deadline_ns >= deadline_ns;
+	return timeout_tick(clock, life->flags, life->deadline_ns) >=
+	       timeout_tick(clock, seen, deadline_ns);
 }
 
 /*
@@ -64,20 +74,22 @@ static inline bool entry_is_kept(const struct twheel_timeout *t, u64 seen,
  * one-shot whose event is unread needs it because its entry is gone.  A timeout in the
  * inbox has room, and a periodic timeout keeps its room while its event is unread.
  */
-static inline bool rearm_needs_room(const struct twheel_timeout *t, u64 seen,
+static inline bool rearm_needs_room(const struct twheel_clockwork *clock,
+				    const struct twheel_timeout *t, u64 seen,
 				    const struct life *life)
 {
-	return !entry_is_kept(t, seen, life) && !state_is_queued(seen) &&
+	return !entry_is_kept(clock, t, seen, life) && !state_is_queued(seen) &&
 	       !state_keeps_room(seen);
 }
 
-/* rearm_needs_room() for an entry of the vector, whose interval makes no difference. */
-static noinline bool rearm_is_needy(const struct twheel_timeout *t, u64 seen,
+/* rearm_needs_room() for an entry of the vector. */
+static noinline bool rearm_is_needy(const struct twheel_clockwork *clock,
+				    const struct twheel_timeout *t, u64 seen,
 				    const struct twheel_arm *arm, u64 now_ns)
 {
-	struct life life = life_once(arm, now_ns);
+	struct life life = life_of(clock, arm, now_ns);
 
-	return rearm_needs_room(t, seen, &life);
+	return rearm_needs_room(clock, t, seen, &life);
 }
 
 /* rearm_take_room() takes a mask with a bit for each entry of a batch. */
@@ -239,7 +251,8 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 		}
 		arm[i].result = refused ?: state_verdict(look->state[i]);
 		if (unlikely(scarce) && !refused &&
-		    rearm_is_needy(t, look->state[i], &arm[i], rearming->now_ns))
+		    rearm_is_needy(&tw->clock, t, look->state[i], &arm[i],
+				   rearming->now_ns))
 			needy |= BIT(i);
 	}
 	rcu_read_unlock();
@@ -287,15 +300,16 @@ int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /*
- * Re-arm a timeout as a one-shot in the usual case: it is ARMED and moves later.  G7:
- * only its fields change.  Its entry is moved when it comes up, or when the kthread looks
- * ahead.  False if the case is another, or if the timeout is no longer as @seen.
+ * Re-arm a timeout as a one-shot without slack in the usual case: it is ARMED, had no
+ * slack, and moves later.  G7: only its fields change.  Its entry is moved when it comes
+ * up, or when the kthread looks ahead.  False if the case is another, or if the timeout
+ * is no longer as @seen.
  */
 static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 				 u64 seen, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	if (!state_is_armed(seen) ||
+	if (!state_is_armed_no_slack(seen) ||
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
 	    !state_change(t, seen, state_rearming(seen)))
 		return false;
@@ -314,7 +328,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
 	__must_hold(&tw->events.lock)
 {
-	bool stays = entry_is_kept(t, seen, life);
+	bool stays = entry_is_kept(&tw->clock, t, seen, life);
 
 	lockdep_assert_held(&tw->events.lock);
 	/*
@@ -362,13 +376,13 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 	 * twheel_rearm_prepare() took no room for this timeout, since it would have kept
 	 * its entry.  Another REARM has moved it later meanwhile, and now it would not.
 	 */
-	if (!rearming->nr_room && rearm_needs_room(t, seen, &life))
+	if (!rearming->nr_room && rearm_needs_room(&tw->clock, t, seen, &life))
 		return false;
 	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
 		return false;
 	if (state_is_queued(seen))
 		requeue->queued = true;
-	requeue->due_ns = min(requeue->due_ns, life_due_ns(&life));
+	requeue->due_ns = min(requeue->due_ns, life_due_ns(&tw->clock, &life));
 	if (to_inbox) {
 		chain_add(&requeue->chain, t);
 		if (!state_keeps_room(seen))
@@ -423,7 +437,8 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 		if (exact && arm[i].result < 0)
 			continue;
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
-		if (likely(!arm[i].interval_ns && deadline_ns > now_ns &&
+		if (likely(!(arm[i].interval_ns | arm[i].slack_ticks) &&
+			   deadline_ns > now_ns &&
 			   timeout_defer(tw, t, seen, deadline_ns)) ||
 		    rearm_any(tw, &arm[i], t, seen, rearming, requeue))
 			++*nr_rearmed;

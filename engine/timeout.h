@@ -17,11 +17,13 @@
 #include <linux/build_bug.h>
 #include <linux/limits.h>
 #include <linux/llist.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/types.h>
 
 /*
- * The state word: generation 63-32, sequence number 31-12, flags and phase.
+ * The state word: generation 63-32, sequence number 31-12, slack 11-8, flags and phase.
  */
 enum twheel_phase {
 	PHASE_FREE,
@@ -43,8 +45,11 @@ enum twheel_phase {
 #define STATE_FIXED_DELAY	BIT_ULL(5)
 #define STATE_LIMITED		BIT_ULL(6)	/* repeats_left is valid */
 #define STATE_OVERDUE		BIT_ULL(7)	/* was due when it was armed */
+#define STATE_SLACK_SHIFT	8
+#define STATE_SLACK		GENMASK_ULL(11, STATE_SLACK_SHIFT)
+#define STATE_SLACK_MAX		(STATE_SLACK >> STATE_SLACK_SHIFT)
 #define STATE_LIFE		(STATE_PERIODIC | STATE_FIXED_DELAY | \
-				 STATE_LIMITED)
+				 STATE_LIMITED | STATE_SLACK)
 #define STATE_FLAGS		(STATE_DRAINED | STATE_LIFE | STATE_OVERDUE)
 #define STATE_SEQ_SHIFT		12
 #define STATE_SEQ		GENMASK_ULL(31, STATE_SEQ_SHIFT)
@@ -249,6 +254,29 @@ static inline bool state_is_drained(u64 state)
 	return state & STATE_DRAINED;
 }
 
+static inline bool state_has_slack(u64 state)
+{
+	return state & STATE_SLACK;
+}
+
+/* The slack in force, 2^k - 1 ticks: the timeout expires in a multiple of 2^k. */
+static inline u64 state_slack_ticks(u64 state)
+{
+	return BIT_ULL((state & STATE_SLACK) >> STATE_SLACK_SHIFT) - 1;
+}
+
+/* True for a one-shot without slack, as nearly all timeouts are. */
+static inline bool state_is_plain(u64 state)
+{
+	return !(state & (STATE_PERIODIC | STATE_SLACK));
+}
+
+/* True for an ARMED timeout whose entry comes up at its deadline, or before it. */
+static inline bool state_is_armed_no_slack(u64 state)
+{
+	return (state & (STATE_PHASE | STATE_SLACK)) == PHASE_ARMED;
+}
+
 /* True for a one-shot that has expired and was not drained, as nearly all events are. */
 static inline bool state_is_plain_unread(u64 state)
 {
@@ -291,6 +319,14 @@ static inline u64 flags_periodic(bool overdue, bool fixed_delay, bool limited)
 {
 	return STATE_PERIODIC | flags_once(overdue) |
 	       (fixed_delay ? STATE_FIXED_DELAY : 0) | (limited ? STATE_LIMITED : 0);
+}
+
+/* The greatest slack of the form 2^k - 1 that is within @slack_ticks. */
+static inline u64 flags_slack(u32 slack_ticks)
+{
+	u64 k = ilog2((u64)slack_ticks + 1);
+
+	return min(k, STATE_SLACK_MAX) << STATE_SLACK_SHIFT;
 }
 
 /*

@@ -59,7 +59,8 @@ void twheel_wake_program(struct twheel *tw)
 	else if (tw->wake.at_ns == WAKE_NEVER)
 		hrtimer_try_to_cancel(&tw->wake.timer); /* G6 silent when idle */
 	else
-		hrtimer_start(&tw->wake.timer, wake_expiry(tw), HRTIMER_MODE_ABS_SOFT);
+		hrtimer_start_range_ns(&tw->wake.timer, wake_expiry(tw),
+				       tw->clock.slack_ns, HRTIMER_MODE_ABS_SOFT);
 }
 
 /**

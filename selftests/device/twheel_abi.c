@@ -303,7 +303,8 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
 	EXPECT_EQ(0, info.slack_ns);
-	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED, info.features);
+	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_SLACK,
+		  info.features);
 	EXPECT_EQ(0, info.now_ns);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
 	EXPECT_EQ(0, info.max_late_ns);

@@ -118,7 +118,8 @@ static const struct bad_field bad_setups[] = {
 	{ "event_size", 0, FIELD(twheel_setup, event_size), TWHEEL_EVENT_SIZE_MIN + 4, -EINVAL },
 	{ "event_size", 0, FIELD(twheel_setup, event_size), TWHEEL_EVENT_SIZE_MAX + 8, -EINVAL },
 	{ "event_size", 0, FIELD(twheel_setup, event_size), ~7U, -EINVAL },
-	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), 1, -EINVAL },
+	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), TWHEEL_SLACK_MAX_NS + 1, -EINVAL },
+	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), ~0ULL, -EINVAL },
 };
 
 TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
@@ -150,14 +151,12 @@ TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
 static const struct bad_field bad_elements[] = {
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 31, -EINVAL },
-	{ "ARM slack_ticks", TWHEEL_IOC_ARM, FIELD(twheel_arm, slack_ticks), 1, -EINVAL },
 	{ "ARM repeats, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"ARM fixed delay, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags),
 		TWHEEL_ARM_FIXED_DELAY, -EINVAL
 	},
 	{ "REARM flags", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
-	{ "REARM slack_ticks", TWHEEL_IOC_REARM, FIELD(twheel_arm, slack_ticks), 1U << 31, -EINVAL },
 	{ "REARM repeats, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"REARM fixed delay, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags),

@@ -25,6 +25,7 @@ struct item {
 	__u64 pass;
 	__u64 edge_ns;
 	__u64 uncounted;		/* periods that INFO counts when it is read */
+	__u64 slack_ticks;		/* in force */
 	__u32 flags;
 	__u32 repeats_left;
 	__u32 count;
@@ -52,10 +53,16 @@ static struct model {
 	struct twheel_info info;	/* what INFO ought to count */
 } model;
 
+/* The distance of the edges that its slack leaves. */
+static __u64 stride_of(const struct item *t)
+{
+	return (t->slack_ticks + 1) * model.tick_ns;
+}
+
 /* What was due when armed comes before all else. */
 static __u64 edge_of(const struct item *t)
 {
-	return t->overdue ? 0 : tw_round_up(t->deadline_ns, model.tick_ns);
+	return t->overdue ? 0 : tw_round_up(t->deadline_ns, stride_of(t));
 }
 
 /* The first place in the array whose edge is not before this one. */
@@ -126,6 +133,9 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 	t->repeats_left = arm->repeats;
 	t->limited = arm->repeats;
 	t->deliveries = 0;
+	t->slack_ticks = 0;
+	while (t->slack_ticks < 32767 && 2 * t->slack_ticks + 1 <= arm->slack_ticks)
+		t->slack_ticks = 2 * t->slack_ticks + 1;
 	t->overdue = t->deadline_ns <= model.now_ns;
 	sorted_add(t);
 }
@@ -133,7 +143,8 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 /* How often it expires now, without a loop per period. */
 static __u64 item_periods(const struct item *t)
 {
-	__u64 until_ns = t->overdue ? model.now_ns : model.now_ns / model.tick_ns * model.tick_ns;
+	__u64 until_ns = t->overdue ? model.now_ns :
+			 model.now_ns / stride_of(t) * stride_of(t);
 	__u64 nr = 1;
 
 	if (t->interval_ns && !t->flags)
@@ -153,7 +164,7 @@ static void item_expire(struct item *t)
 		model.info.unread++;
 		model.info.expirations += nr;
 	} else {
-		t->fired_ns = tw_round_up(t->event_deadline_ns, model.tick_ns);
+		t->fired_ns = tw_round_up(t->event_deadline_ns, stride_of(t));
 		t->uncounted += nr;
 	}
 	sorted_del(t);
@@ -225,6 +236,8 @@ static void random_arm(struct twheel_arm *arm)
 		if (!random_below(16))
 			arm->expires_ns = random_between(0, model.now_ns + 1);
 	}
+	if (!random_below(4))
+		arm->slack_ticks = random_between(1, 1ULL << random_below(33));
 	if (random_below(4))
 		return;
 	arm->interval_ns = 1 + random_distance_ns();
@@ -367,6 +380,7 @@ static void expect_status(struct __test_metadata *_metadata, const struct item *
 	ASSERT_EQ(t->repeats_left, row->repeats_left);
 	ASSERT_EQ(t->count, row->count);
 	ASSERT_EQ(t->deliveries, row->deliveries);
+	ASSERT_EQ(t->slack_ticks, row->slack_ticks);
 }
 
 static void do_query(struct __test_metadata *_metadata)

@@ -159,6 +159,8 @@ static struct twheel_setup some_setup(__u64 *seed)
 
 	if (one_in(seed, 256))
 		setup.slots = TWHEEL_SLOTS_MAX;
+	if (one_in(seed, 4))
+		setup.slack_ns = random32(seed) >> random_below(seed, 32);
 	return setup;
 }
 
@@ -188,7 +190,7 @@ static void run_setup(struct thread *t, const struct step *step)
 	if (step->spoil && !(step->spoil % 3)) {
 		refused = true;
 		if (step->spoil % 2)
-			setup.slack_ns = 1;
+			setup.slack_ns = TWHEEL_SLACK_MAX_NS + 1;
 		else if (one_in(&seed, 4))
 			setup.event_size = (40U << random_below(&seed, 16)) + 1 +
 					   random_below(&seed, 7);

@@ -204,7 +204,8 @@ static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 
 			if (settled && row->state == TWHEEL_STATE_PENDING &&
 			    row->deadline_ns <= info->now_ns &&
-			    tw_round_up(row->deadline_ns, info->tick_ns) <= info->now_ns)
+			    tw_round_up(row->deadline_ns, (row->slack_ticks + 1) * info->tick_ns) <=
+				    info->now_ns)
 				wrong(CHECK_OUTCOMES, "wheel %d: %#llx was due at %llu, it is %llu",
 				      wheel, row->id, row->deadline_ns, info->now_ns);
 			if (wheels[wheel].strict)

@@ -127,21 +127,20 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
 	if (arm->interval_ns && one_in(seed, 2))
 		arm->repeats = repeats[random_below(seed, 6)];
+	if (one_in(seed, 4))
+		arm->slack_ticks = random32(seed) >> random_below(seed, 32);
 	arm->user_data = (__u64)t->nr << 56 | t->serial++;
 	arm->id = wheel_some_id(w, seed);
 	if (!one_in(seed, 24))
 		return;
-	switch (random_below(seed, 4)) {
+	switch (random_below(seed, 3)) {
 	case 0:
 		arm->flags |= 1U << random_below(seed, 32);
 		break;
 	case 1:
-		arm->slack_ticks = 1U << random_below(seed, 32);
-		break;
-	case 2:
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
 		break;
-	case 3:
+	case 2:
 		arm->repeats = random32(seed);
 		break;
 	}

@@ -105,10 +105,12 @@ void twheel_chardev_unregister(void)
 #include "engine/refresh_test.c"
 #include "engine/room_test.c"
 #include "engine/shrink_test.c"
+#include "engine/slack_test.c"
 #include "engine/timeout_test.c"
 #include "engine/wake_test.c"
 
 kunit_test_suites(&arena_suite, &arm_suite, &cancel_suite, &clock_suite, &control_suite,
 		  &events_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
 		  &pass_suite, &periods_suite, &query_suite, &rearm_suite, &refresh_suite,
-		  &room_suite, &shrink_suite, &timeout_suite, &wake_suite);
+		  &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
+		  &wake_suite);

@@ -105,6 +105,7 @@ enum twheel_clock {
 #define TWHEEL_ROUND_MIN_NS	100000000ULL		/* 100 ms, one level only */
 #define TWHEEL_EVENT_SIZE_MIN	40U
 #define TWHEEL_EVENT_SIZE_MAX	4096U
+#define TWHEEL_SLACK_MAX_NS	3600000000000ULL	/* 1 h */
 
 /* SETUP flags */
 /*
@@ -135,7 +136,8 @@ enum twheel_clock {
  *	default: 1 ms, unless the module's parameter default_tick_us says
  *	otherwise.  A timeout expires at the first multiple of tick_ns at
  *	or after its deadline, counted from the clock's own zero, so that wheels
- *	with the same tick share their wake-ups.
+ *	with the same tick share their wake-ups; with slack at a later one, see
+ *	slack_ticks of struct twheel_arm.
  * @slots: slots of the first level, TWHEEL_SLOTS_MIN to TWHEEL_SLOTS_MAX,
  *	rounded up to a power of two; 0 for the default, 1024
  * @max_pending: how many timeouts may be in use at a time (pending, or expired
@@ -145,7 +147,10 @@ enum twheel_clock {
  * @event_size: how long each event of read() is, bytes: TWHEEL_EVENT_SIZE_MIN to
  *	TWHEEL_EVENT_SIZE_MAX, a multiple of 8; 0 for TWHEEL_EVENT_SIZE_MIN.  A program
  *	gives sizeof(struct twheel_event).  See there.
- * @slack_ns: must be 0
+ * @slack_ns: how much later than the edge of a tick the kernel may look at the
+ *	wheel, 0 to TWHEEL_SLACK_MAX_NS.  The kernel then looks when another timer
+ *	of the processor fires anyway, as with PR_SET_TIMERSLACK.  ADVANCE does not
+ *	wait for it.
  *
  * SETUP is allowed once, and only before the first ARM (EBUSY after).  A wheel
  * that is armed without SETUP has CLOCK_MONOTONIC, the defaults and no flags.
@@ -167,6 +172,8 @@ struct twheel_setup {
 #define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
 /* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
 #define TWHEEL_FEATURE_KEYED	(1ULL << 1)
+/* SETUP takes slack_ns, and ARM and REARM take slack_ticks. */
+#define TWHEEL_FEATURE_SLACK	(1ULL << 3)
 
 /* Flags of struct twheel_info */
 /*
@@ -196,11 +203,13 @@ struct twheel_setup {
  *	that there may ever be, see twheel_refresh().  Final once the wheel has been
  *	set up or armed.
  * @now_ns: the wheel's clock
- * @next_expiry_ns: when the next timeout expires, rounded up to its tick;
- *	TWHEEL_NO_EXPIRY when none will.  INFO walks all timeouts to find it, unless
- *	TWHEEL_INFO_NO_WALK is given; 0 then
- * @max_late_ns: the greatest lateness of an expiration so far; timeouts that
- *	were already due when armed are not counted
+ * @next_expiry_ns: when the next timeout expires, rounded up to its tick, which its
+ *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_NO_EXPIRY when none
+ *	will.  INFO walks all timeouts to find it, unless TWHEEL_INFO_NO_WALK is given;
+ *	0 then
+ * @max_late_ns: the greatest lateness of an expiration so far, counted from the
+ *	deadline, so that slack is part of it; timeouts that were already due when
+ *	armed are not counted
  * @armed: timeouts accepted
  * @pending: timeouts that wait for an expiry.  A periodic one stays pending
  *	while it has an unread event, unless its delay is fixed; those are left out
@@ -322,7 +331,12 @@ struct twheel_vector {
  *	reused, and below INFO's refresh_size / 8; its high half is a generation:
  *	an id is never given out twice.  In for REARM.
  * @result: out: enum twheel_verdict, or a negative errno
- * @slack_ticks: must be 0
+ * @slack_ticks: by how many ticks the timeout may be late, so that many timeouts
+ *	expire together; 0 for none.  It expires at the first multiple of 2^k ticks at
+ *	or after its deadline, counted from the clock's zero, where k is the largest
+ *	number with 2^k - 1 <= slack_ticks, 15 at most.  This holds for each period,
+ *	and after a refresh, until REARM.  A timeout that is due when it is armed
+ *	expires as soon as it would without slack.
  * @was_deadline_ns: out for ARM in a keyed wheel: the deadline that was replaced,
  *	refreshes included; with TWHEEL_WAS_UNREAD the latest one that had expired; 0 where
  *	the timeout was created or the entry refused.  Not written otherwise.
@@ -405,7 +419,7 @@ enum twheel_state {
  *	none is left
  * @count: out: expirations in the unread event; 0 when there is none
  * @deliveries: out: events of this life that were read
- * @slack_ticks: out: 0
+ * @slack_ticks: out: the slack in force, 2^k - 1 ticks
  * @reserved: out: 0
  *
  * On failure only @result is written.

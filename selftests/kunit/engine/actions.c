@@ -16,9 +16,9 @@
 static struct kthread_worker nobody;
 static struct twheel_queue nobodys;
 
-/* Every combination of flags: STATE_FLAGS is five bits side by side. */
+/* Every combination of flags: STATE_FLAGS is nine bits side by side, four of them slack. */
 #define FLAGS_SHIFT	3
-#define NR_FLAGS	32
+#define NR_FLAGS	512
 
 static_assert(STATE_FLAGS == (NR_FLAGS - 1) << FLAGS_SHIFT);
 
@@ -150,6 +150,7 @@ static struct twheel_arm arm_of(u64 state, u32 repeats)
 		.flags		= state & STATE_FIXED_DELAY ?
 				  TWHEEL_ARM_FIXED_DELAY : 0,
 		.repeats	= state & STATE_LIMITED ? repeats : 0,
+		.slack_ticks	= state_slack_ticks(state),
 	};
 }
 

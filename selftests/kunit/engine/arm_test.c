@@ -68,7 +68,7 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 	for (i = 0; i < 6; i++) {
 		how[i] = arm_of(0, 0);
 		how[i].user_data = i;
-		how[i].slack_ticks = i % 2;
+		how[i].repeats = i % 2;
 	}
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 6, &arming), 0);
 	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);

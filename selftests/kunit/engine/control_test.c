@@ -48,7 +48,8 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN - 8), -EINVAL },
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MIN + 4), -EINVAL },
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MAX + 8), -EINVAL },
-		{ MONOTONIC_WITH(.slack_ns = 1), -EINVAL },
+		{ MONOTONIC_WITH(.slack_ns = TWHEEL_SLACK_MAX_NS), 0 },
+		{ MONOTONIC_WITH(.slack_ns = TWHEEL_SLACK_MAX_NS + 1), -EINVAL },
 	};
 	unsigned int i;
 

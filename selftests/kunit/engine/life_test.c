@@ -15,8 +15,10 @@ static void what_is_malformed_is_refused(struct kunit *test)
 		{ { .flags = TWHEEL_ARM_FIXED_DELAY, .interval_ns = 1 }, 0 },
 		{ { .repeats = 1 }, -EINVAL },
 		{ { .repeats = 1, .interval_ns = 1 }, 0 },
-		{ { .slack_ticks = 1 }, -EINVAL },
-		{ { .slack_ticks = 0x80000000 }, -EINVAL },
+		{ { .slack_ticks = 1 }, 0 },
+		{ { .slack_ticks = U32_MAX, .interval_ns = 1 }, 0 },
+		{ { .slack_ticks = 1, .repeats = 1 }, -EINVAL },
+		{ { .slack_ticks = 1, .flags = TWHEEL_ARM_FIXED_DELAY }, -EINVAL },
 	};
 	struct twheel_arm unknown = { .interval_ns = 1 };
 	unsigned int i;
@@ -62,6 +64,10 @@ static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
 		  { LI, now + 5, PERIOD_NS, 7 } },
 		{ { .flags = 3, .interval_ns = 1, .repeats = U32_MAX },
 		  { FL | OV, 0, TICK_NS, U32_MAX } },
+		{ { .expires_ns = 5, .slack_ticks = 1 }, { BIT(8), now + 5, 0, 0 } },
+		{ { .flags = 1, .slack_ticks = 3 }, { BIT(9) | OV, 0, 0, 0 } },
+		{ { .flags = 3, .interval_ns = 1, .repeats = 7, .slack_ticks = U32_MAX },
+		  { FL | OV | GENMASK(11, 8), 0, TICK_NS, 7 } },
 	};
 	unsigned int i;
 

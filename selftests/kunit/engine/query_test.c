@@ -37,6 +37,7 @@ static void query_tells_what_a_timeout_is_doing(struct kunit *test)
 	fired = start->state & STATE_DRAINED ? start->fired :
 		state_is_unread(start->state);
 	KUNIT_EXPECT_EQ(test, status.count, (u32)fired);
+	KUNIT_EXPECT_EQ(test, status.slack_ticks, start->state & STATE_SLACK ? 1U : 0U);
 	KUNIT_EXPECT_EQ(test, status.repeats_left,
 			start->repeats ? start->repeats - status.count : 0);
 }

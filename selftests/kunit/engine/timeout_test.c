@@ -6,21 +6,22 @@
 /* Generations and sequence numbers, some of which are about to carry. */
 static const u32 gens[] = { 0, 1, 2, 0x7fffffff, 0x80000000, U32_MAX - 1, U32_MAX };
 static const u32 seqs[] = { 0, 1, 0x7ffff, 0x80000, 0xffffe, 0xfffff };
+/* Likewise for the slack, which is the rest of the flags. */
+static const u32 slacks[] = { 0, 1, 8, 15 };
 
 typedef void (*state_check)(struct kunit *test, u64 state, u32 gen, u32 seq);
 
-/* Calls @check with every shape of the state word, beside some gens and seqs. */
+/* Calls @check with every shape of the state word, beside some gens, seqs and slacks. */
 static void check_all_states(struct kunit *test, state_check check)
 {
-	unsigned int g, s, flags, phase;
+	unsigned int g, s, shape, slack;
 
 	for (g = 0; g < ARRAY_SIZE(gens); g++)
 		for (s = 0; s < ARRAY_SIZE(seqs); s++)
-			for (flags = 0; flags < NR_FLAGS; flags++)
-				for (phase = 0; phase <= STATE_PHASE; phase++)
+			for (shape = 0; shape < BIT(8); shape++)
+				for (slack = 0; slack < ARRAY_SIZE(slacks); slack++)
 					check(test, state_of(gens[g], seqs[s],
-							     flags << FLAGS_SHIFT |
-							     phase),
+							     slacks[slack] << 8 | shape),
 					      gens[g], seqs[s]);
 }
 
@@ -67,7 +68,7 @@ static void the_next_state_is_of_the_same_life(struct kunit *test)
 /* Flags that outlive a change of phase, and those that do not. */
 static void check_life(struct kunit *test, u64 state, u32 gen, u32 seq)
 {
-	u64 life = state & (BIT(4) | BIT(5) | BIT(6));
+	u64 life = state & (BIT(4) | BIT(5) | BIT(6) | GENMASK(11, 8));
 
 	KUNIT_ASSERT_EQ(test, state_unread(state),
 			state_of(gen, seq, PHASE_UNREAD | life));
@@ -89,6 +90,24 @@ static void the_flags_of_a_life_last_as_long_as_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flags_periodic(true, false, false), BIT_ULL(4) | BIT_ULL(7));
 	KUNIT_EXPECT_EQ(test, flags_periodic(false, true, false), BIT_ULL(4) | BIT_ULL(5));
 	KUNIT_EXPECT_EQ(test, flags_periodic(false, false, true), BIT_ULL(4) | BIT_ULL(6));
+}
+
+/* The slack is 2^k - 1 ticks, the most that is within what was asked for. */
+static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
+{
+	static const struct { u32 asked, k; } rows[] = {
+		{ 0, 0 }, { 1, 1 }, { 2, 1 }, { 3, 2 }, { 6, 2 }, { 7, 3 },
+		{ 16382, 13 }, { 16383, 14 }, { 32766, 14 }, { 32767, 15 }, { 32768, 15 },
+		{ 65535, 15 }, { 0x7fffffff, 15 }, { 0x80000000, 15 }, { U32_MAX, 15 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 flags = flags_slack(rows[i].asked);
+
+		KUNIT_EXPECT_EQ_MSG(test, flags, (u64)rows[i].k << 8, "row %u", i);
+		KUNIT_EXPECT_EQ(test, state_slack_ticks(flags), (1ULL << rows[i].k) - 1);
+	}
 }
 
 static void check_placed(struct kunit *test, u64 state, u32 gen, u32 seq)
@@ -136,6 +155,12 @@ static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
 	KUNIT_ASSERT_EQ(test, state_is_limited(state), !!(state & BIT(6)));
 	KUNIT_ASSERT_EQ(test, state_is_overdue(state), !!(state & BIT(7)));
 	KUNIT_ASSERT_EQ(test, state_is_drained(state), drained);
+	KUNIT_ASSERT_EQ(test, state_has_slack(state), !!(state & GENMASK(11, 8)));
+	KUNIT_ASSERT_EQ(test, state_slack_ticks(state), (1ULL << (state >> 8 & 15)) - 1);
+	KUNIT_ASSERT_EQ(test, state_is_plain(state),
+			!periodic && !(state & GENMASK(11, 8)));
+	KUNIT_ASSERT_EQ(test, state_is_armed_no_slack(state),
+			armed && !(state & GENMASK(11, 8)));
 	KUNIT_ASSERT_EQ(test, state_keeps_room(state),
 			unread && periodic && !drained);
 	KUNIT_ASSERT_EQ(test, state_verdict(state) == TWHEEL_WAS_UNREAD,
@@ -169,6 +194,7 @@ static struct kunit_case timeout_cases[] = {
 	KUNIT_CASE(the_fields_of_the_state_word_stand_apart),
 	KUNIT_CASE(the_next_state_is_of_the_same_life),
 	KUNIT_CASE(the_flags_of_a_life_last_as_long_as_it),
+	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
 	KUNIT_CASE(a_place_in_the_wheel_counts_the_sequence_number_up),
 	KUNIT_CASE(freeing_counts_the_generation_up_and_clears_the_flags),
 	KUNIT_CASE(the_predicates_agree_with_the_banner),

@@ -104,7 +104,7 @@ static const struct outcome outcomes[] = {
 			    .adds = STATE_DRAINED, .delta = {
 			    [ROOM] = -1, [PENDING] = -1 } },
 
-	[EXPIRES]	= { PHASE_UNREAD, .delta = {
+	[EXPIRES]	= { PHASE_UNREAD, .keeps = STATE_LIFE, .delta = {
 			    [UNREAD] = 1, [PENDING] = -1, [EXPIRATIONS] = 1,
 			    [ROOM] = -1 } },
 	[WAITS]		= { PHASE_UNREAD, .keeps = STATE_LIFE, .delta = {
@@ -149,6 +149,8 @@ struct start {
 #define LI	(STATE_PERIODIC | STATE_LIMITED)
 #define FD	(STATE_PERIODIC | STATE_FIXED_DELAY)
 #define FL	(FD | STATE_LIMITED)
+/* A slack of one tick.  The first tick after the deadline is one of those it leaves. */
+#define SL	BIT_ULL(STATE_SLACK_SHIFT)
 
 #define AFTER_QUEUED	{ DIES, RENEWS, RENEWS, SAME, SAME, SAME, ENTERS }
 #define AFTER_ARMED(x)	{ ENDS, STAYS, LEAVES, SAME, DRAINS, x, SAME }
@@ -173,6 +175,8 @@ static const struct start starts[] = {
 	{ "queued limited",		Q | LI,		2, 0, AFTER_QUEUED },
 	{ "queued fixed delay",		Q | FD,		0, 0, AFTER_QUEUED },
 	{ "queued limited fixed delay",	Q | FL,		2, 0, AFTER_QUEUED },
+	{ "queued one-shot with slack",	Q | SL,		0, 0, AFTER_QUEUED },
+	{ "queued periodic with slack",	Q | PE | SL,	0, 0, AFTER_QUEUED },
 	{ "armed one-shot",		A,		0, 0, AFTER_ARMED(EXPIRES) },
 	{ "armed overdue one-shot",	A | OV,		0, 0, AFTER_ARMED(EXPIRES) },
 	{ "armed periodic",		A | PE,		0, 0, AFTER_ARMED(REPEATS) },
@@ -182,6 +186,14 @@ static const struct start starts[] = {
 	{ "armed fixed delay",		A | FD,		0, 0, AFTER_ARMED(WAITS) },
 	{ "armed overdue fixed delay",	A | FD | OV,	0, 0, AFTER_ARMED(WAITS) },
 	{ "armed limited fixed delay",	A | FL,		2, 0, AFTER_ARMED(WAITS) },
+	{ "armed one-shot with slack",	A | SL,		0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed overdue with slack",	A | OV | SL,	0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed periodic with slack",	A | PE | SL,	0, 0, AFTER_ARMED(REPEATS) },
+	{ "armed fixed delay with slack", A | FD | SL,	0, 0, AFTER_ARMED(WAITS) },
+	{ "unread one-shot with slack",	U | SL,		0, 0, AFTER_EXPIRED },
+	{ "unread periodic with slack",	U | PE | SL,	0, 0, AFTER_BOTH },
+	{ "waiting fixed delay with slack", U | FD | SL, 0, 0, AFTER_WAITING },
+	{ "drained one-shot with slack", X | SL,	0, 0, AFTER_DRAINED(STALE) },
 	{ "unread one-shot",		U,		0, 0, AFTER_EXPIRED },
 	{ "unread periodic",		U | PE,		0, 0, AFTER_BOTH },
 	{ "unread limited",		U | LI,		3, 0, AFTER_BOTH },

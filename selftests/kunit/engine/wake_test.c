@@ -73,6 +73,23 @@ static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 	tw->clock.offset_ns = 0;
 }
 
+/* The alarm may come late by the slack of the wheel, and no earlier for it. */
+static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
+{
+	struct twheel_setup setup = usual_setup;
+	struct twheel_timeout *t;
+	struct twheel *tw;
+
+	setup.clock = TWHEEL_CLOCK_MONOTONIC;
+	setup.slack_ns = 1234567;
+	tw = wheel_remake(test, &setup);
+	t = arm(test, &(struct twheel_arm) { .expires_ns = 3600 * NSEC_PER_SEC });
+	KUNIT_EXPECT_EQ(test, (u64)ktime_to_ns(hrtimer_get_softexpires(&tw->wake.timer)),
+			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS);
+	KUNIT_EXPECT_EQ(test, (u64)hrtimer_get_expires_ns(&tw->wake.timer),
+			DIV64_U64_ROUND_UP(t->deadline_ns, TICK_NS) * TICK_NS + 1234567);
+}
+
 /* G6: with nothing pending the hrtimer is off. */
 static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit *test)
 {
@@ -100,6 +117,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(what_is_overdue_wakes_at_once),
 	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
 	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
+	KUNIT_CASE(an_alarm_has_the_slack_of_the_wheel_as_its_range),
 	KUNIT_CASE(a_real_clock_is_slept_on_and_let_go_when_nothing_pends),
 	{}
 };
