@@ -12,6 +12,7 @@
 #include <linux/cache.h>
 #include <linux/lockdep.h>
 #include <linux/spinlock.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 
 #include "arena.h"
@@ -36,6 +37,12 @@ struct twheel;
  * @drained_out: drained events that were read, the "drained" of struct twheel_info; @lock
  * @rearmed: see struct twheel_info; @lock
  * @max_late_ns: see struct twheel_info; @lock
+ * @expired: timeouts that the kthread has expired and that were not overdue; @lock
+ * @late: see struct twheel_info; @lock
+ * @last_late_ns: see struct twheel_info; @lock
+ * @last_late_at_ns: see struct twheel_info; @lock
+ * @late_ticks: see struct twheel_info, without those in time, which the others leave of
+ *	@expired; @lock
  */
 struct twheel_events {
 	spinlock_t lock ____cacheline_aligned_in_smp;
@@ -51,6 +58,11 @@ struct twheel_events {
 	u64 drained_out;
 	u64 rearmed;
 	u64 max_late_ns;
+	u64 expired;
+	u64 late;
+	u64 last_late_ns;
+	u64 last_late_at_ns;
+	u64 late_ticks[TWHEEL_LATE_TICKS];
 };
 
 /*

@@ -22,6 +22,7 @@
  * the other is taken, and waiters are woken under neither.
  */
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/container_of.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
@@ -140,28 +141,55 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
  * @now_ns: the wheel's clock when the pass began
  * @edge_ns: the latest edge of a tick that is not after @now_ns
  * @fired_ns: the wheel's clock when the batch began, not before @now_ns
+ * @fired_tick: the tick in which @fired_ns lies
  * @nr_room: entries of the batch that are gone for good: room to be given back
  * @nr_events: events that the batch has added to the ready list
+ * @nr_overdue: those of them whose timeouts were due when they were armed
  */
 struct expiry {
 	u64 now_ns;
 	u64 edge_ns;
 	u64 fired_ns;
+	u64 fired_tick;
 	unsigned int nr_room;
 	unsigned int nr_events;
+	unsigned int nr_overdue;
 };
 
+/* Note that a timeout has expired @nr_ticks after its tick, at least one. */
+static noinline void expiry_is_late(struct twheel *tw, const struct expiry *x, u64 tick,
+				    u64 nr_ticks)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_events *events = &tw->events;
+	u64 late_ns = x->fired_ns - tick * tw->clock.tick_ns;
+
+	events->late_ticks[min(fls64(nr_ticks), TWHEEL_LATE_TICKS - 1)]++;
+	if (late_ns <= tw->clock.tick_ns + tw->clock.slack_ns)
+		return;
+	events->late++;
+	events->last_late_ns = late_ns;
+	events->last_late_at_ns = x->fired_ns;
+}
+
 /*
- * Count expirations, and note how late they are (G2).  A timeout that was due when it was
- * armed is not late.
+ * Count the expirations of a timeout, and note how late they are (G2): max_late_ns counts
+ * from the deadline, all else from the tick of the entry, so that slack is not lateness.
+ * A timeout that was due when it was armed is not late.
  */
-static inline void expiry_account(struct twheel *tw, const struct expiry *x,
+static inline void expiry_account(struct twheel *tw, struct expiry *x, u64 tick,
 				  u64 deadline_ns, u64 nr, bool overdue)
 	__must_hold(&tw->events.lock)
 {
 	tw->events.expirations += nr;
-	if (!overdue && x->fired_ns - deadline_ns > tw->events.max_late_ns)
+	if (overdue) {
+		x->nr_overdue++;
+		return;
+	}
+	if (x->fired_ns - deadline_ns > tw->events.max_late_ns)
 		tw->events.max_late_ns = x->fired_ns - deadline_ns;
+	if (unlikely(tick < x->fired_tick))
+		expiry_is_late(tw, x, tick, x->fired_tick - tick);
 }
 
 /* Turn a one-shot into an event.  False if it was cancelled meanwhile. */
@@ -250,8 +278,8 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* The entry of a periodic timeout came up, and the timeout is due. */
-static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 state,
-			    struct expiry *x)
+static void periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *t,
+			    u64 state, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
@@ -264,7 +292,7 @@ static void periodic_expire(struct twheel *tw, struct twheel_timeout *t, u64 sta
 				 slack_edge_ns(&tw->clock, state, x->edge_ns);
 
 	if (timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
-		expiry_account(tw, x, deadline_ns, nr, overdue);
+		expiry_account(tw, x, tick, deadline_ns, nr, overdue);
 	else
 		x->nr_room++;
 }
@@ -305,12 +333,12 @@ static inline void timeout_expire(struct twheel *tw,
 			return;
 		}
 		if (state_is_periodic(state)) {
-			periodic_expire(tw, t, state, x);
+			periodic_expire(tw, entry->tick, t, state, x);
 			return;
 		}
 	}
 	if (timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
-		expiry_account(tw, x, deadline_ns, 1, overdue);
+		expiry_account(tw, x, entry->tick, deadline_ns, 1, overdue);
 	x->nr_room++;
 }
 
@@ -349,6 +377,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 
 	x->nr_room = 0;
 	x->nr_events = 0;
+	x->nr_overdue = 0;
 	rcu_read_lock();
 	/* The wheel hands out in no order the entries that came after their ticks. */
 	if (unlikely(!due_find(tw, due, nr, t))) {
@@ -359,8 +388,10 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	spin_lock(&tw->events.lock);
 	/* The clock may have been set back since the pass began. */
 	x->fired_ns = max(twheel_now(&tw->clock), x->now_ns);
+	x->fired_tick = div64_u64(x->fired_ns, tw->clock.tick_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
+	tw->events.expired += x->nr_events - x->nr_overdue;
 	spin_unlock(&tw->events.lock);
 	room_give(&tw->room, x->nr_room);
 	/* One wake-up for the batch, under no lock: it runs the callbacks of epoll. */

@@ -279,6 +279,23 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 	return 0;
 }
 
+/* Fill in how late timeouts have expired; the others were in time. */
+static void info_lateness(const struct twheel_events *events, struct twheel_info *info)
+	__must_hold(&events->lock)
+{
+	unsigned int i;
+
+	info->max_late_ns = events->max_late_ns;
+	info->late = events->late;
+	info->last_late_ns = events->last_late_ns;
+	info->last_late_at_ns = events->last_late_at_ns;
+	info->late_ticks[0] = events->expired;
+	for (i = 1; i < TWHEEL_LATE_TICKS; i++) {
+		info->late_ticks[i] = events->late_ticks[i];
+		info->late_ticks[0] -= events->late_ticks[i];
+	}
+}
+
 /**
  * twheel_get_info() - tell the configuration and the counters, for INFO and fdinfo
  * @tw: the wheel
@@ -323,7 +340,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
 
 	spin_lock(&tw->events.lock);
-	info->max_late_ns = tw->events.max_late_ns;
+	info_lateness(&tw->events, info);
 	info->armed = atomic64_read(&tw->arena.armed);
 	info->live = atomic_read(&tw->arena.live);
 	info->unread = tw->events.nr_unread;

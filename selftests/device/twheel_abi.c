@@ -59,7 +59,7 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 184);
+	SIZE(twheel_info, 464);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -88,6 +88,10 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, revoked, 160, 8);
 	FIELD(twheel_info, drained, 168, 8);
 	FIELD(twheel_info, rearmed, 176, 8);
+	FIELD(twheel_info, late, 184, 8);
+	FIELD(twheel_info, last_late_ns, 192, 8);
+	FIELD(twheel_info, last_late_at_ns, 200, 8);
+	FIELD(twheel_info, late_ticks, 208, 256);
 }
 
 TEST(vector_has_its_layout)

@@ -27,6 +27,7 @@ TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_info i;
+	int k;
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_info(fd, &i));
@@ -36,6 +37,9 @@ TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
 		  i.features);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, i.next_expiry_ns);
 	EXPECT_EQ(0, i.max_late_ns);
+	EXPECT_EQ(0, i.late | i.last_late_ns | i.last_late_at_ns);
+	for (k = 0; k < TWHEEL_LATE_TICKS; k++)
+		EXPECT_EQ(0, i.late_ticks[k]);
 	EXPECT_EQ(0, i.armed | i.pending | i.unread | i.live | i.expirations | i.delivered);
 	EXPECT_EQ(0, i.completed | i.cancelled | i.revoked | i.drained | i.rearmed);
 	EXPECT_LT(0, i.max_vector);
@@ -57,6 +61,79 @@ TEST_F(info, greatest_lateness_is_kept)
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TW_MS - 1, info.max_late_ns);
+}
+
+/* The sum is what has expired, each by its own tick. */
+TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
+{
+	static const __u64 late_ticks[] = { 0, 0, 1, 1, 2, 3, 4, 7, 8, 1000, 1ULL << 40 };
+	static const int counted_in[] = { 0, 0, 1, 1, 2, 2, 3, 3, 4, 10, 31 };
+	__u64 expected[TWHEEL_LATE_TICKS] = {};
+	__u64 id, late = 0, last_ns = 0, last_at_ns = 0, now_ns = 0;
+	struct twheel_event event;
+	struct twheel_info info;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(late_ticks); i++) {
+		__u64 edge_ns = now_ns + 16 * TW_MS;
+
+		/* Of two at a time one has slack, which is no lateness. */
+		ASSERT_EQ(0, tw_arm_at(self->fd, edge_ns, &id));
+		ASSERT_EQ(0, tw_arm_entry(self->fd, &(struct twheel_arm) {
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = edge_ns - 5 * TW_MS,
+			.slack_ticks = 15,
+		}));
+		now_ns = edge_ns + late_ticks[i] * TW_MS;
+		if (i % 2)
+			now_ns += TW_MS - 1;
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		expected[counted_in[i]] += 2;
+		if (now_ns - edge_ns > TW_MS) {
+			late += 2;
+			last_ns = now_ns - edge_ns;
+			last_at_ns = now_ns;
+		}
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(late, info.late);
+		EXPECT_EQ(last_ns, info.last_late_ns);
+		EXPECT_EQ(last_at_ns, info.last_late_at_ns);
+		for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
+			EXPECT_EQ(expected[k], info.late_ticks[k])
+				TH_LOG("%d ticks late, bucket %d", (int)late_ticks[i], k);
+		}
+		/* The next multiple of 16. */
+		now_ns = tw_round_up(now_ns, 16 * TW_MS);
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+	}
+}
+
+/* One for each timeout that the kthread expires, and none for the periods that follow. */
+TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
+{
+	struct twheel_event event;
+	struct twheel_info info;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, TW_MS, TW_MS, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 100 * TW_MS));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 50 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 200 * TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(200, event.count);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	/* 99 ticks late. */
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
+		EXPECT_EQ(i == 7, info.late_ticks[i]);
+	EXPECT_EQ(1, info.late);
+	EXPECT_EQ(99 * TW_MS, info.last_late_ns);
+	EXPECT_EQ(100 * TW_MS, info.last_late_at_ns);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 }
 
 TEST_F(info, what_was_due_when_armed_does_not_count_as_late)

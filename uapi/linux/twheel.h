@@ -172,8 +172,14 @@ struct twheel_setup {
 #define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
 /* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
 #define TWHEEL_FEATURE_KEYED	(1ULL << 1)
-/* SETUP takes slack_ns, and ARM and REARM take slack_ticks. */
+/*
+ * SETUP takes slack_ns, ARM and REARM take slack_ticks, and INFO tells how late timeouts
+ * have expired.
+ */
 #define TWHEEL_FEATURE_SLACK	(1ULL << 3)
+
+/* The length of INFO's late_ticks. */
+#define TWHEEL_LATE_TICKS	32
 
 /* Flags of struct twheel_info */
 /*
@@ -227,6 +233,16 @@ struct twheel_setup {
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
+ * @late: how often a timeout expired later than one tick plus slack_ns after the edge
+ *	of its tick.  This and the three below do not count timeouts that were already
+ *	due when armed, nor the slack_ticks of a timeout, nor the periods that pass
+ *	while an event is unread.
+ * @last_late_ns: how much later than that edge the last of these timeouts expired,
+ *	nanoseconds; 0 when there was none
+ * @last_late_at_ns: when it expired, on the wheel's clock
+ * @late_ticks: [0]: how often a timeout expired less than a tick after the edge of its
+ *	tick; [i]: 2^(i-1) to 2^i - 1 ticks after it; the last one takes all that were
+ *	later.  The sum is the number of timeouts that expired.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -261,6 +277,10 @@ struct twheel_info {
 	__aligned_u64 revoked;
 	__aligned_u64 drained;
 	__aligned_u64 rearmed;
+	__aligned_u64 late;
+	__aligned_u64 last_late_ns;
+	__aligned_u64 last_late_at_ns;
+	__aligned_u64 late_ticks[TWHEEL_LATE_TICKS];
 };
 
 /* Flags of struct twheel_vector */

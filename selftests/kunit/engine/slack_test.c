@@ -192,6 +192,49 @@ static void an_entry_that_got_slack_is_moved_ahead(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, 1024 * TICK_NS);
 }
 
+/* Every distance from a tick on: what lateness is, and where it is counted. */
+static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, slack_ns, 5 * TICK_NS);
+	u64 sum = 0, nr_late = 0, distance;
+	u64 expected[TWHEEL_LATE_TICKS] = {};
+	struct twheel_info info;
+	unsigned int i;
+
+	for (distance = 0; distance < 70 * TICK_NS; distance += TICK_NS / 4) {
+		u64 due_ns = round_up(tw->clock.virtual_now_ns / TICK_NS + 22, 64) * TICK_NS;
+		u64 ticks = distance / TICK_NS;
+
+		arm(test, &(struct twheel_arm) {
+			.flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = due_ns - 20 * TICK_NS - 1,
+			.slack_ticks = 63 });
+		/* One that was due when armed does not count. */
+		arm(test, &(struct twheel_arm) { .flags = TWHEEL_ARM_ABSOLUTE });
+		enter(tw);
+		expire_at(tw, due_ns + distance);
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL) + read_one(tw, NULL), 2);
+		expected[fls64(ticks)]++;
+		nr_late += distance > 6 * TICK_NS;
+		twheel_get_info(tw, &info);
+		KUNIT_ASSERT_EQ(test, info.late, nr_late);
+		if (distance <= 6 * TICK_NS)
+			continue;
+		KUNIT_ASSERT_EQ(test, info.last_late_ns, distance);
+		KUNIT_ASSERT_EQ(test, info.last_late_at_ns, due_ns + distance);
+	}
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, info.late_ticks[i], expected[i], "bucket %u", i);
+		sum += info.late_ticks[i];
+	}
+	KUNIT_EXPECT_EQ(test, sum, 280ULL);
+	/* The last one takes all that are later. */
+	arm(test, &(struct twheel_arm) { .expires_ns = 1 });
+	enter(tw);
+	expire_at(tw, TICK_NS << 34);
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.late_ticks[TWHEEL_LATE_TICKS - 1], 1ULL);
+}
+
 static struct kunit_case slack_cases[] = {
 	KUNIT_CASE(a_tick_is_the_first_one_that_the_slack_leaves),
 	KUNIT_CASE(a_slack_does_not_lead_past_the_last_tick),
@@ -200,6 +243,7 @@ static struct kunit_case slack_cases[] = {
 	KUNIT_CASE(a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life),
 	KUNIT_CASE(a_refresh_keeps_the_slack),
 	KUNIT_CASE(an_entry_that_got_slack_is_moved_ahead),
+	KUNIT_CASE(lateness_is_counted_in_powers_of_two_of_ticks),
 	{}
 };
 
