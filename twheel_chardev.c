@@ -332,6 +332,26 @@ static const char *clock_name(u32 clock)
 	}
 }
 
+static const char *state_name(const struct twheel *tw)
+{
+	/* The last state first: a wheel goes from each to those above it only. */
+	if (twheel_is_drained(tw))
+		return "drained";
+	if (twheel_is_draining(tw))
+		return "draining";
+	return twheel_is_started(tw) ? "running" : "new";
+}
+
+static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
+{
+	unsigned int i;
+
+	seq_printf(m, "late_ticks:\t%llu", info->late_ticks[0]);
+	for (i = 1; i < TWHEEL_LATE_TICKS; i++)
+		seq_printf(m, " %llu", info->late_ticks[i]);
+	seq_putc(m, '\n');
+}
+
 static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct twheel_file *tf = file->private_data;
@@ -339,14 +359,22 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 
 	if (twheel_get_info(tf->tw, &info))
 		return;
+	seq_printf(m, "state:\t%s\n", state_name(tf->tw));
+	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tf->tw) ?: "none");
+	seq_printf(m, "bytes:\t%lu\n", twheel_bytes(tf->tw));
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
 	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
 	seq_printf(m, "tick_ns:\t%llu\n", info.tick_ns);
 	seq_printf(m, "slots:\t%u\n", info.slots);
 	seq_printf(m, "levels:\t%u\n", info.levels);
 	seq_printf(m, "max_pending:\t%u\n", info.max_pending);
+	seq_printf(m, "slack_ns:\t%llu\n", info.slack_ns);
 	seq_printf(m, "next_expiry_ns:\t%llu\n", info.next_expiry_ns);
 	seq_printf(m, "max_late_ns:\t%llu\n", info.max_late_ns);
+	seq_printf(m, "late:\t%llu\n", info.late);
+	seq_printf(m, "last_late_ns:\t%llu\n", info.last_late_ns);
+	seq_printf(m, "last_late_at_ns:\t%llu\n", info.last_late_at_ns);
+	late_ticks_show(m, &info);
 	seq_printf(m, "armed:\t%llu\n", info.armed);
 	seq_printf(m, "pending:\t%llu\n", info.pending);
 	seq_printf(m, "unread:\t%llu\n", info.unread);

@@ -131,6 +131,33 @@ bool twheel_is_drained(const struct twheel *tw)
 	return smp_load_acquire(&tw->control.drained);
 }
 
+/**
+ * twheel_bytes() - tell how much memory a wheel takes
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: the bytes that are charged to its user; this may change at any time.
+ */
+unsigned long twheel_bytes(const struct twheel *tw)
+{
+	return atomic_long_read(&tw->memory.charged);
+}
+
+/**
+ * twheel_kthread_name() - tell which kthread serves a wheel
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: the kthread's name, which lives as long as the module, or NULL before the wheel
+ * has started.
+ */
+const char *twheel_kthread_name(const struct twheel *tw)
+{
+	if (!control_is_started(&tw->control))
+		return NULL;
+	return tw->wake.turn.queue->worker->task->comm;
+}
+
 /*
  * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.
  */

@@ -140,6 +140,8 @@ unsigned int twheel_events_commit(struct twheel *tw,
 				  unsigned int nr);
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
+unsigned long twheel_bytes(const struct twheel *tw);
+const char *twheel_kthread_name(const struct twheel *tw);
 unsigned int twheel_nr_events(const struct twheel *tw, u32 *size);
 bool twheel_has_events(const struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);

@@ -87,6 +87,7 @@ TEST_F(fdinfo, every_line_is_a_key_and_a_value)
 TEST_F(fdinfo, tells_the_numbers_of_info)
 {
 	struct twheel_info i;
+	const char *late;
 	int k;
 
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
@@ -104,6 +105,8 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 		{ "delivered", i.delivered }, { "completed", i.completed },
 		{ "cancelled", i.cancelled }, { "revoked", i.revoked },
 		{ "drained", i.drained }, { "rearmed", i.rearmed },
+		{ "slack_ns", i.slack_ns }, { "late", i.late },
+		{ "last_late_ns", i.last_late_ns }, { "last_late_at_ns", i.last_late_at_ns },
 	};
 
 	for (k = 0; k < ARRAY_SIZE(numbers); k++) {
@@ -114,6 +117,80 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 		EXPECT_EQ(numbers[k].value, strtoull(value, NULL, 10))
 			TH_LOG("%s", numbers[k].key);
 	}
+	/* Three have expired, two of them a tick late. */
+	EXPECT_EQ(1, i.late_ticks[0]);
+	EXPECT_EQ(2, i.late_ticks[1]);
+	late = value_of(self->text, "late_ticks");
+	ASSERT_NE(NULL, late);
+	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
+		EXPECT_EQ(i.late_ticks[k], strtoull(late, (char **)&late, 10))
+			TH_LOG("%d", k);
+		EXPECT_EQ(k == TWHEEL_LATE_TICKS - 1 ? '\n' : ' ', *late);
+	}
+}
+
+/* The line of a key is exactly this value. */
+static bool has_value(const char *text, const char *key, const char *expected)
+{
+	const char *value = value_of(text, key);
+	size_t len = strlen(expected);
+
+	return value && !strncmp(value, expected, len) && value[len] == '\n';
+}
+
+TEST_F(fdinfo, tells_the_state_and_who_serves_the_wheel)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+	const char *value;
+	__u64 id, bytes;
+
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "state", "new"));
+	EXPECT_TRUE(has_value(self->text, "kthread", "none"));
+	value = value_of(self->text, "bytes");
+	ASSERT_NE(NULL, value);
+	bytes = strtoull(value, NULL, 10);
+	EXPECT_LT(0, bytes);
+
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "state", "running"));
+	value = value_of(self->text, "kthread");
+	ASSERT_NE(NULL, value);
+	EXPECT_EQ(0, strncmp(value, "twheel/", 7));
+	value = value_of(self->text, "bytes");
+	ASSERT_NE(NULL, value);
+	EXPECT_LT(bytes, strtoull(value, NULL, 10));
+
+	ASSERT_EQ(0, tw_drain(fd));
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "state", "drained"));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	close(fd);
+
+	/* One that never started is drained, too. */
+	fd = tw_open(O_NONBLOCK);
+	ASSERT_EQ(0, tw_drain(fd));
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "state", "drained"));
+	EXPECT_TRUE(has_value(self->text, "kthread", "none"));
+	close(fd);
+}
+
+TEST_F(fdinfo, shows_the_slack_of_the_wheel)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.slack_ns = TWHEEL_SLACK_MAX_NS,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "slack_ns", "3600000000000"));
+	close(fd);
 }
 
 TEST_F(fdinfo, names_the_clock)
