@@ -95,6 +95,8 @@ static struct twheel_arm plan_request(const struct oracle *o)
 	__u32 lot = random_below(64);
 
 	arm.expires_ns = o->now_ns + random_scale(2 * TW_MS, 30 * TW_SEC);
+	if (!random_below(4))
+		arm.slack_ticks = random_scale(1, 4096);
 	if (lot < 2) {	/* due for long */
 		arm.expires_ns = o->now_ns - random_scale(1, o->now_ns < TW_HOUR ? 2 : TW_HOUR);
 	} else if (lot == 2) {

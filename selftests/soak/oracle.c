@@ -66,17 +66,30 @@ __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns)
 	return tw_round_up(deadline_ns, o->setup.tick_ns);
 }
 
-/* From when on an event of it may come. */
-static __u64 job_due_ns(const struct oracle *o, const struct job *job)
+/* Likewise, among the edges that the slack of a job leaves. */
+static __u64 job_edge_ns(const struct job *job, __u64 deadline_ns)
 {
-	return job->overdue ? job->armed_ns : oracle_edge_ns(o, job->deadline_ns);
+	__u64 edge_ns = tw_round_up(deadline_ns, job->stride_ns);
+
+	return edge_ns > TWHEEL_TIME_NEVER ? TWHEEL_NO_EXPIRY : edge_ns;
+}
+
+static __u32 job_slack_ticks(const struct oracle *o, const struct job *job)
+{
+	return job->stride_ns / o->setup.tick_ns - 1;
+}
+
+/* From when on an event of it may come. */
+static __u64 job_due_ns(const struct job *job)
+{
+	return job->overdue ? job->armed_ns : job_edge_ns(job, job->deadline_ns);
 }
 
 /* By when it must have come, if it has not been pending since a step only. */
 static __u64 job_late_ns(const struct oracle *o, const struct job *job)
 {
 	__u64 due_ns = job->overdue ? job->armed_ns :
-		       oracle_edge_ns(o, job->deadline_ns + job->slop_ns);
+		       job_edge_ns(job, job->deadline_ns + job->slop_ns);
 
 	return due_ns == TWHEEL_NO_EXPIRY ? due_ns : due_ns + o->slack_ns;
 }
@@ -97,9 +110,9 @@ static __u64 job_passed(const struct job *job, __u64 at_ns)
 }
 
 /* How many times it has expired by some time. */
-static __u64 job_expired(const struct oracle *o, const struct job *job, __u64 at_ns)
+static __u64 job_expired(const struct job *job, __u64 at_ns)
 {
-	return job_passed(job, at_ns - at_ns % o->setup.tick_ns);
+	return job_passed(job, at_ns - at_ns % job->stride_ns);
 }
 
 static void job_begin(struct oracle *o, struct job *job, const struct twheel_arm *arm,
@@ -120,6 +133,10 @@ static void job_begin(struct oracle *o, struct job *job, const struct twheel_arm
 		job->interval_ns = o->setup.tick_ns;
 	if (job->interval_ns > TWHEEL_TIME_NEVER)
 		job->interval_ns = TWHEEL_TIME_NEVER;
+	job->stride_ns = o->setup.tick_ns;
+	while (job->stride_ns < o->setup.tick_ns << 15 &&
+	       2 * job_slack_ticks(o, job) + 1 <= arm->slack_ticks)
+		job->stride_ns *= 2;
 	job->armed_ns = before_ns;
 	job->repeats = arm->repeats;
 	job->live = true;
@@ -160,13 +177,13 @@ void oracle_cancel(struct oracle *o, __u32 index)
 static void account_unread(struct oracle *o, const struct job *job)
 {
 	__u64 most = job->overdue ? job_passed(job, o->now_ns + o->slack_ns) :
-		     job_expired(o, job, o->now_ns + o->slack_ns);
+		     job_expired(job, o->now_ns + o->slack_ns);
 	struct job latest = *job;
 	__u64 least;
 
 	latest.deadline_ns += job->slop_ns;
 	/* What is due at this very moment may wait for the kthread still. */
-	least = job_expired(o, &latest, o->now_ns - o->slack_ns);
+	least = job_expired(&latest, o->now_ns - o->slack_ns);
 	o->books.expirations += least ?: 1;
 	o->expirations_max += most ?: 1;
 }
@@ -174,7 +191,7 @@ static void account_unread(struct oracle *o, const struct job *job)
 /* CANCEL or REARM has said something about a job. */
 static void judge_verdict(struct oracle *o, const struct job *job, const char *call, int said)
 {
-	bool may_be_unread = job->live && job_due_ns(o, job) <= o->now_ns + o->slack_ns;
+	bool may_be_unread = job->live && job_due_ns(job) <= o->now_ns + o->slack_ns;
 	bool must_be_unread = job->live && job_late_ns(o, job) <= o->now_ns;
 	bool right;
 
@@ -292,10 +309,9 @@ static bool settle_deadline(struct job *job, const struct twheel_event *e)
 	return true;
 }
 
-static void judge_count(const struct oracle *o, const struct job *job,
-			const struct twheel_event *e, __u64 *periods)
+static void judge_count(const struct job *job, const struct twheel_event *e, __u64 *periods)
 {
-	__u64 least = job_expired(o, job, e->fired_ns);
+	__u64 least = job_expired(job, e->fired_ns);
 	__u64 most = job->overdue ? job_passed(job, e->fired_ns) : least;
 	__u64 last_ns = e->deadline_ns - job->deadline_ns;
 
@@ -315,7 +331,7 @@ static void judge_count(const struct oracle *o, const struct job *job,
 static void judge_time(struct oracle *o, const struct job *job, const struct twheel_event *e)
 {
 	bool at_once = job->overdue && e->deadline_ns <= job->armed_ns;
-	__u64 due_ns = at_once ? job->armed_ns : oracle_edge_ns(o, e->deadline_ns);
+	__u64 due_ns = at_once ? job->armed_ns : job_edge_ns(job, e->deadline_ns);
 	__u64 limit_ns;
 
 	if (e->fired_ns < e->deadline_ns || (!job->overdue && e->fired_ns < due_ns)) {
@@ -338,7 +354,7 @@ static void judge_time(struct oracle *o, const struct job *job, const struct twh
 
 static void judge_order(struct oracle *o, const struct job *job, const struct twheel_event *e)
 {
-	__u64 edge_ns = oracle_edge_ns(o, job->deadline_ns);
+	__u64 edge_ns = job_edge_ns(job, job->deadline_ns);
 
 	if (!o->in_order || job->overdue)
 		return;
@@ -409,7 +425,7 @@ static void judge_event(struct oracle *o, const struct twheel_event *e, __u64 be
 	}
 	judge_time(o, job, e);
 	judge_order(o, job, e);
-	judge_count(o, job, e, &periods);
+	judge_count(job, e, &periods);
 	if (e->flags != (job_ends(job, periods) ? TWHEEL_EVENT_ENDED : 0))
 		fault(FAULT_COUNT, "%#llx: flags %#x", e->id, e->flags);
 	job_go_on(o, job, periods, before_ns);
@@ -479,10 +495,10 @@ static void check_next(const struct oracle *o, const struct twheel_info *info)
 
 		if (!job->live)
 			continue;
-		edge_ns = oracle_edge_ns(o, job->deadline_ns);
+		edge_ns = job_edge_ns(job, job->deadline_ns);
 		if (edge_ns < least_ns)
 			least_ns = edge_ns;
-		edge_ns = oracle_edge_ns(o, job->deadline_ns + job->slop_ns);
+		edge_ns = job_edge_ns(job, job->deadline_ns + job->slop_ns);
 		if (edge_ns < most_ns)
 			most_ns = edge_ns;
 	}
@@ -551,12 +567,12 @@ void oracle_query(struct oracle *o, __u32 index)
 		return;
 	}
 	/* Of what may have expired there is little that can be said. */
-	if (job_due_ns(o, job) <= o->now_ns + 2 * o->slack_ns)
+	if (job_due_ns(job) <= o->now_ns + 2 * o->slack_ns)
 		return;
 	if (status.state != TWHEEL_STATE_PENDING || status.user_data != index ||
 	    status.deadline_ns - job->deadline_ns > job->slop_ns ||
 	    status.interval_ns != job->interval_ns || status.repeats_left != job->repeats ||
-	    status.count) {
+	    status.count || status.slack_ticks != job_slack_ticks(o, job)) {
 		fault(FAULT_VERDICT,
 		      "QUERY of %#llx: state %u, deadline %llu, interval %llu, left %u", job->id,
 		      status.state, status.deadline_ns, status.interval_ns, status.repeats_left);
@@ -579,7 +595,7 @@ static void judge_drained(struct oracle *o, const struct twheel_event *e)
 	else
 		o->books.completed++;
 	/* An edge may pass while it drains; what comes late is no event. */
-	if (e->count && job_due_ns(o, job) > o->now_ns + o->slack_ns)
+	if (e->count && job_due_ns(job) > o->now_ns + o->slack_ns)
 		fault(FAULT_EARLY, "%#llx: drained, deadline %llu, count %u", e->id, e->deadline_ns,
 		      e->count);
 	if (!e->count && e->deadline_ns - job->deadline_ns > job->slop_ns)

@@ -52,6 +52,7 @@ __u64 random_scale(__u64 low, __u64 high);
  * @id: of its present life, or of its last one; 0 when it has had none
  * @deadline_ns: the next one to pass, or the first one that is unread
  * @interval_ns: the period in force, 0 for a one-shot
+ * @stride_ns: the distance of the edges at which it may expire: the tick, and more with slack
  * @armed_ns: when it was armed, or somewhat before
  * @slop_ns: the deadline may be that much later: it was relative
  * @repeats: expirations left, 0 for no limit
@@ -63,6 +64,7 @@ struct job {
 	__u64 id;
 	__u64 deadline_ns;
 	__u64 interval_ns;
+	__u64 stride_ns;
 	__u64 armed_ns;
 	__u32 slop_ns;
 	__u32 repeats;

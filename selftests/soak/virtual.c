@@ -177,6 +177,8 @@ static struct twheel_arm random_plan(const struct oracle *o)
 		arm.repeats = random_scale(1, UINT32_MAX);
 	if (arm.interval_ns && !random_below(8))
 		arm.flags = TWHEEL_ARM_FIXED_DELAY;
+	if (!random_below(4))
+		arm.slack_ticks = random_scale(1, UINT32_MAX);
 	if (random_below(2)) {
 		arm.flags |= TWHEEL_ARM_ABSOLUTE;
 		arm.expires_ns += o->now_ns;
