@@ -9,6 +9,7 @@
 #include <err.h>
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -27,6 +28,14 @@ static void *open_timerfds(const struct setup *setup)
 		err(1, "epoll_create1");
 	t->fd = get_memory(setup->nr, sizeof(*t->fd));
 	return t;
+}
+
+/* The slack of the thread: of all in which it sleeps, that is of epoll_wait(). */
+static void *open_slack(const struct setup *setup)
+{
+	if (prctl(PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0))
+		err(1, "PR_SET_TIMERSLACK");
+	return open_timerfds(setup);
 }
 
 static void create(void *self, uint32_t first, uint32_t nr)
@@ -97,6 +106,20 @@ const struct peer peer_timerfd = {
 	.usage = "one each, made once; epoll, edge-triggered",
 	.workloads = DOES_ALL,
 	.open = open_timerfds,
+	.create = create,
+	.arm = arm,
+	.refresh = arm,
+	.cancel = cancel,
+	.wait = wait,
+	.close = close_timerfds,
+};
+
+const struct peer peer_timerfd_slack = {
+	.name = "timerfd-slack",
+	.usage = "the same with PR_SET_TIMERSLACK, 15 ms",
+	.workloads = DOES(EXPIRE),
+	.max = 10000,
+	.open = open_slack,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,

@@ -83,6 +83,17 @@ static void *open_10ms(const struct setup *setup)
 	return open_wheel(setup, 10 * TICK_NS, 0);
 }
 
+/* Each may be that many ticks late. */
+static void *open_slack(const struct setup *setup)
+{
+	struct twheel *tw = open_1ms(setup);
+	uint32_t i;
+
+	for (i = 0; i < BATCH; i++)
+		tw->arm[i].slack_ticks = SLACK_NS / TICK_NS;
+	return tw;
+}
+
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct twheel *tw = self;
@@ -333,5 +344,15 @@ const struct peer peer_twheel_10ms = {
 	.workloads = DOES(EXPIRE) | DOES(LATE),
 	.absent = absent,
 	.open = open_10ms,
+	.refresh = rearm,
+};
+
+const struct peer peer_twheel_slack = {
+	TWHEEL_PEER,
+	.name = "twheel-slack",
+	.usage = "tick 1 ms, slack 15 ms, 256 a call",
+	.workloads = DOES(EXPIRE) | DOES(LATE),
+	.absent = absent,
+	.open = open_slack,
 	.refresh = rearm,
 };
