@@ -440,8 +440,10 @@ static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arming arming __uninitialized;
 	unsigned int i, done, nr_armed = 0;
-	int err = twheel_arm_prepare(tw, arm, nr, &arming);
+	int err;
 
+	arming.nowait = false;
+	err = twheel_arm_prepare(tw, arm, nr, &arming);
 	if (err)
 		return err;
 	if (!arming.all)
@@ -467,9 +469,11 @@ static int keyed_replace(struct twheel *tw, void __user *user, u32 stride,
 			 unsigned int *reported, unsigned int *nr_ok)
 {
 	struct twheel_rearming rearming __uninitialized;
-	int err = twheel_upsert_prepare(tw, arm, &rearming, nr);
 	unsigned int i;
+	int err;
 
+	rearming.nowait = false;
+	err = twheel_upsert_prepare(tw, arm, &rearming, nr);
 	if (err)
 		return err;
 	/* A timeout that has ended since it was found has given its key up. */
@@ -552,6 +556,7 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 
 	if (unlikely(twheel_is_keyed(tw)))
 		return keyed_arm_batch(tw, user, stride, batch, nr, nr_ok);
+	arming.nowait = false;
 	/*
 	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
 	 * that fails with -EFAULT must not do that, so find out first whether the user's
@@ -595,6 +600,7 @@ rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 	struct twheel_rearming rearming __uninitialized;
 	unsigned int i = 0, told = 0;
 
+	rearming.nowait = false;
 	while (i < nr) {
 		void __user *rest = user + (size_t)i * stride;
 		unsigned int reported = 0;

@@ -223,11 +223,13 @@ static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
  * twheel_periodic_provide() - make sure that the timeout of an index can be periodic
  * @tw: the wheel
  * @index: the index; its page may have been removed
+ * @nowait: do not sleep
  *
- * Context: process; sleeps; in no RCU read section.
- * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ * Context: process; sleeps unless @nowait; in no RCU read section.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or
+ * -EAGAIN if it would have to sleep and may not.
  */
-int twheel_periodic_provide(struct twheel *tw, u32 index)
+int twheel_periodic_provide(struct twheel *tw, u32 index, bool nowait)
 {
 	u32 nr = index / PLACES_PER_PAGE;
 	struct twheel_page *page;
@@ -240,6 +242,8 @@ int twheel_periodic_provide(struct twheel *tw, u32 index)
 		return 0;
 	}
 	rcu_read_unlock();
+	if (nowait)
+		return -EAGAIN;
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	/*

@@ -94,7 +94,7 @@ void twheel_sifted_take(struct twheel_arena *arena)
 	__must_hold(&arena->free_lock);
 unsigned int twheel_places_wait(struct twheel *tw, unsigned int nr,
 				struct llist_node ***tail, int *err);
-int twheel_periodic_provide(struct twheel *tw, u32 index);
+int twheel_periodic_provide(struct twheel *tw, u32 index, bool nowait);
 void twheel_arena_free(struct twheel_arena *arena);
 
 /* Find a page of places by its number, as pages_at() does. */

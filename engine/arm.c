@@ -46,7 +46,7 @@
  * Whether @nr timeouts may be armed now; starts the wheel where that has not happened.  A
  * DRAIN that begins after this check is noticed in arm_commit().
  */
-static int arm_allowed(struct twheel *tw, unsigned int nr)
+static int arm_allowed(struct twheel *tw, unsigned int nr, bool nowait)
 {
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
@@ -55,7 +55,7 @@ static int arm_allowed(struct twheel *tw, unsigned int nr)
 	 */
 	if (likely(control_is_started(&tw->control)) || !nr)
 		return 0;
-	return twheel_start_lazily(tw);
+	return nowait ? -EAGAIN : twheel_start_lazily(tw);
 }
 
 /* Begin a timeout in its place, for one entry of the vector. */
@@ -120,7 +120,8 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 		}
 		t = llist_entry(*link, struct twheel_timeout, node);
 		if (arm[i].interval_ns) {
-			int err = twheel_periodic_provide(tw, timeout_index(t));
+			int err = twheel_periodic_provide(tw, timeout_index(t),
+							  arming->nowait);
 
 			if (err) {
 				arm[i].result = err;
@@ -183,7 +184,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 			nr_valid--;
 		}
 	}
-	err = arm_allowed(tw, nr_valid);
+	err = arm_allowed(tw, nr_valid, arming->nowait);
 	if (err)
 		return err;
 	now_ns = twheel_now(&tw->clock);
@@ -193,6 +194,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 	/* G4 nothing lost: the wheel's room is promised while ARM can still refuse. */
 	if (got) {
 		err = room_take_at_hand(&tw->room, got) ? 0 :
+		      arming->nowait ? -EAGAIN :
 		      twheel_room_take_reclaiming(tw, got);
 		if (err) {
 			twheel_live_give(tw, got);
@@ -204,7 +206,8 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		struct llist_node **tail = &arming->first;
 		unsigned int taken = places_pop(&tw->arena, got, &tail);
 
-		if (unlikely(taken < got))
+		err = -EAGAIN;
+		if (unlikely(taken < got) && !arming->nowait)
 			taken += twheel_places_wait(tw, got - taken, &tail, &err);
 		*tail = NULL;
 		if (taken < got) {
@@ -234,13 +237,14 @@ static __always_inline int arm_prepare(struct twheel *tw,
  * @arm: the batch; out: each entry's result, TWHEEL_CREATED or an errno, and its id if it
  *	has not been refused
  * @nr: number of entries, 1 to TWHEEL_BATCH
- * @arming: out: the places, for twheel_arm_commit()
+ * @arming: in: whether the call may sleep; out: the places, for twheel_arm_commit()
  *
- * Context: process; sleeps; no lock of the wheel may be held.
+ * Context: process; sleeps unless @arming says otherwise; no lock of the wheel may be
+ * held.
  * Return: 0 when the results say which entries can be armed; twheel_arm_commit() has to
  * follow then.  Otherwise no entry can be armed: -ESHUTDOWN when the wheel has been
  * drained, or, where the wheel has to be started first, -ENOMEM, -ENOSPC at the limit of
- * memory, or -EINTR by a fatal signal.
+ * memory, -EINTR by a fatal signal, or -EAGAIN if the call may not sleep.
  */
 int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 		       unsigned int nr, struct twheel_arming *arming)

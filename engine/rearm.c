@@ -103,14 +103,20 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 				     struct twheel_rearming *rearming, u32 needy)
 {
 	unsigned int nr_needy = hweight32(needy), left;
-	int err = twheel_room_take_reclaiming(tw, nr_needy);
+	int err;
 
+	if (rearming->nowait)
+		err = room_take_at_hand(&tw->room, nr_needy) ? 0 : -EAGAIN;
+	else
+		err = twheel_room_take_reclaiming(tw, nr_needy);
 	if (likely(!err)) {
 		rearming->nr_room = nr_needy;
 		return;
 	}
 	/* There is not enough for all of them at once: take it one by one. */
-	while (rearming->nr_room < nr_needy && !twheel_room_take(tw, 1))
+	while (rearming->nr_room < nr_needy &&
+	       (rearming->nowait ? room_take_at_hand(&tw->room, 1) :
+				   !twheel_room_take(tw, 1)))
 		rearming->nr_room++;
 	left = rearming->nr_room;
 	for (; needy; needy &= needy - 1) {
@@ -202,7 +208,8 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 	 */
 	if (likely(control_is_started(&tw->control))) {
 		scarce = !room_take_at_hand(&tw->room, nr) &&
-			 (READ_ONCE(tw->room.short_of) || twheel_room_take(tw, nr));
+			 (READ_ONCE(tw->room.short_of) || rearming->nowait ||
+			  twheel_room_take(tw, nr));
 		if (likely(!scarce))
 			rearming->nr_room = nr;
 	}
@@ -230,12 +237,13 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 		}
 		if (unlikely(arm[i].interval_ns)) {
 			/*
-			 * This sleeps.  The page of the timeout may be freed meanwhile,
+			 * This may sleep.  The page of the timeout may be freed meanwhile,
 			 * and another one may come in its place; then the timeout has
 			 * ended, and commit finds that out by its state.
 			 */
 			rcu_read_unlock();
-			refused = twheel_periodic_provide(tw, id_index(arm[i].id));
+			refused = twheel_periodic_provide(tw, id_index(arm[i].id),
+							  rearming->nowait);
 			rcu_read_lock();
 			t = timeout_at(&tw->arena, id_index(arm[i].id));
 			look->timeout[i] = t;
@@ -265,14 +273,15 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
  * twheel_rearm_prepare() - find the timeouts of a batch, and the verdict on each
  * @tw: the wheel
  * @arm: the batch; out: each entry's result
- * @rearming: out: the timeouts, their states and the room taken, for
- *	twheel_rearm_commit()
+ * @rearming: in: whether the call may sleep; out: the timeouts, their states and the room
+ *	taken, for twheel_rearm_commit()
  * @nr: number of entries, 1 to TWHEEL_BATCH
  *
  * No timeout is changed.  A result is the outcome that twheel_rearm_commit() brings
  * about, or an errno.
  *
- * Context: process; sleeps; no lock of the wheel may be held.
+ * Context: process; sleeps unless @rearming says otherwise; no lock of the wheel may be
+ * held.
  * Return: 0, and then twheel_rearm_commit() has to follow, for it gives unused room back;
  * or -ESHUTDOWN when the wheel has been drained.
  */
@@ -287,10 +296,11 @@ int twheel_rearm_prepare(struct twheel *tw, struct twheel_arm *arm,
  * @tw: the wheel
  * @arm: the batch, with the ids of the timeouts that have the keys; out: each entry's
  *	result, and its was_deadline_ns
- * @rearming: out: as for twheel_rearm_prepare()
+ * @rearming: in and out: as for twheel_rearm_prepare()
  * @nr: number of entries, 1 to TWHEEL_BATCH
  *
- * Context: process; sleeps; no lock of the wheel may be held.
+ * Context: process; sleeps unless @rearming says otherwise; no lock of the wheel may be
+ * held.
  * Return: as for twheel_rearm_prepare().
  */
 int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,

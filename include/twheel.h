@@ -38,6 +38,7 @@ struct wait_queue_head;
  * @first: chain of the timeouts, in the order of the vector
  * @due_ns: when the kthread has to look at the earliest of them
  * @all: every entry of the batch has a timeout, and all of them are one-shots
+ * @nowait: in: refuse with -EAGAIN what would have to sleep
  *
  * It belongs to one call, as do the two structs below: no lock guards them.
  */
@@ -45,6 +46,7 @@ struct twheel_arming {
 	struct llist_node *first;
 	u64 due_ns;
 	bool all;
+	bool nowait;
 };
 
 /**
@@ -67,6 +69,7 @@ struct twheel_look {
  * @nr_room: number of entries in the wheel that room was taken for
  * @upsert: this is an ARM in a keyed wheel, which tells the deadlines that it replaces
  * @exact: some of the deadlines that are replaced have to be as they were seen
+ * @nowait: in: refuse with -EAGAIN what would have to sleep
  * @look: the timeouts that were found, and their states
  */
 struct twheel_rearming {
@@ -74,6 +77,7 @@ struct twheel_rearming {
 	unsigned int nr_room;
 	bool upsert;
 	bool exact;
+	bool nowait;
 	struct twheel_look look;
 };
 

@@ -157,7 +157,7 @@ static struct twheel_arm arm_of(u64 state, u32 repeats)
 static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *arm)
 {
 	struct twheel *tw = test->priv;
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 
 	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, arm, 1, &arming), 0);
 	KUNIT_ASSERT_EQ(test, arm->result, TWHEEL_CREATED);
@@ -177,7 +177,7 @@ static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 {
 	struct twheel_arm how[TWHEEL_BATCH];
 	struct twheel *tw = test->priv;
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 	unsigned int i, n;
 
 	for (; nr; nr -= n) {
@@ -205,7 +205,7 @@ static u64 *arm_all(struct kunit *test)
 static int arm_result(struct twheel *tw, u64 *id)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 	int err;
 
 	err = twheel_arm_prepare(tw, &how, 1, &arming);
@@ -237,7 +237,7 @@ static int cancel(struct twheel *tw, u64 id)
 /* Returns the verdict or an error, -EBUSY when commit found the timeout changed. */
 static int rearm(struct twheel *tw, u64 id, struct twheel_arm *arm)
 {
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	unsigned int nr_ok = 0;
 	int err;
 

@@ -313,7 +313,8 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	}
 	charged = atomic_long_read(&tw->memory.charged);
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, i * PLACES_PER_PAGE), 0);
+		KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, i * PLACES_PER_PAGE, false),
+				0);
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 				charged + (long)PAGE_SIZE);
 	}
@@ -321,7 +322,7 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	KUNIT_EXPECT_PTR_EQ(test, page[0]->periodic, &both->half[0]);
 	KUNIT_EXPECT_PTR_EQ(test, page[1]->periodic, &both->half[1]);
 	/* A page of places that is far from them has its own. */
-	KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, 5 * PLACES_PER_PAGE), 0);
+	KUNIT_ASSERT_EQ(test, twheel_periodic_provide(tw, 5 * PLACES_PER_PAGE, false), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
 	KUNIT_EXPECT_FALSE(test, periodic_remove(page[1]));

@@ -7,7 +7,7 @@ static void over_the_limit_an_entry_says_eagain_and_nothing_is_taken(struct kuni
 {
 	struct twheel *tw = wheel_with(test, max_pending, 3);
 	struct twheel_arm how[5] = {};
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 	s64 before[NR_TALLIES];
 	unsigned int i;
 
@@ -31,7 +31,7 @@ static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *tes
 {
 	struct twheel *tw = test->priv;
 	struct twheel_arm how[4];
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 	s64 before[NR_TALLIES];
 	unsigned int i;
 	u64 seen;
@@ -62,7 +62,7 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_arm how[6];
-	struct twheel_arming arming;
+	struct twheel_arming arming = {};
 	unsigned int i;
 
 	for (i = 0; i < 6; i++) {
@@ -86,8 +86,8 @@ static void what_is_armed_beside_a_drain_is_given_back(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_arm how[3];
-	struct twheel_arming arming;
-	struct twheel_rearming rearming;
+	struct twheel_arming arming = {};
+	struct twheel_rearming rearming = {};
 	s64 before[NR_TALLIES];
 	unsigned int nr_ok = 0;
 	int i;

@@ -11,7 +11,7 @@ static void what_was_found_before_pages_were_freed_is_looked_up_again(struct kun
 {
 	struct twheel *tw = test->priv;
 	struct twheel_cancel cancels[1] = {};
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	struct twheel_arm how = { .expires_ns = 77 * TICK_NS };
 	struct twheel_timeout *t = arm_like(test, 0);
 	struct twheel_look look;

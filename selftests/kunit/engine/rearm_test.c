@@ -27,7 +27,7 @@ static void a_rearm_that_was_overtaken_touches_nothing(struct kunit *test)
 	const struct loss *loss = test->param_value;
 	struct twheel *tw = test->priv;
 	struct twheel_arm how = { .expires_ns = 77 * TICK_NS };
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	s64 before[NR_TALLIES];
 	struct twheel_timeout *t;
 	u64 state, deadline_ns;
@@ -114,7 +114,7 @@ static unsigned int room_exhaust(struct kunit *test)
 static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 {
 	struct twheel_arm how[TWHEEL_BATCH] = {};
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	struct twheel *tw = test->priv;
 	unsigned int i, taken, nr_ok = 0;
 	long used;
@@ -159,7 +159,7 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 {
 	/* The entry after the batch must not be written. */
 	struct twheel_arm how[TWHEEL_BATCH + 1] = {};
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	struct twheel *tw = test->priv;
 	unsigned int i, room, taken, nr_ok;
 	u64 ids[TWHEEL_BATCH];
@@ -203,7 +203,7 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 	struct twheel_arm later = { .expires_ns = 30 * TICK_NS };
 	struct twheel *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	unsigned int nr_ok = 0;
 	s64 before[NR_TALLIES];
 
@@ -228,7 +228,7 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 static void a_batch_of_rearms_stops_at_the_first_that_was_overtaken(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct twheel_rearming rearming;
+	struct twheel_rearming rearming = {};
 	struct twheel_arm how[4] = {};
 	unsigned int nr_ok = 0;
 	int i;

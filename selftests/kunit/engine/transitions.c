@@ -335,7 +335,7 @@ static int deed_take_over(struct twheel *tw, struct twheel_timeout *t, u64 id)
 
 	while (!state_is_live(timeout_state(t))) {
 		struct twheel_arm how = arm_of(0, 0);
-		struct twheel_arming arming;
+		struct twheel_arming arming = {};
 
 		if (twheel_arm_prepare(tw, &how, 1, &arming) || how.result < 0 ||
 		    twheel_arm_commit(tw, &arming, 1))
