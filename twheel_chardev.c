@@ -2,7 +2,7 @@
 /*
  * The device of twheel: open, read, poll, mmap and fdinfo of /dev/twheel
  *
- * Its ioctls are in twheel_ioctl.c.
+ * Its ioctls are in twheel_ioctl.c, and write is in twheel_write.c.
  *
  * Locks: twheel_file.read_mutex, held by a reader while it copies events out.  The copy
  * may fault, so mmap_lock is taken under it; and so are the engine's locks, one at a
@@ -27,6 +27,7 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_ioctl.h"
+#include "twheel_write.h"
 
 /**
  * struct twheel_file - an open file
@@ -52,7 +53,7 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 	return twheel_ioctl(tf->tw, cmd, (void __user *)arg);
 }
 
-/* read and poll */
+/* read, write and poll */
 
 /*
  * Copy out events whose size for the user is not that of struct twheel_event: a program of
@@ -212,6 +213,13 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	}
 }
 
+static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct twheel_file *tf = iocb->ki_filp->private_data;
+
+	return twheel_write(tf->tw, from, iocb->ki_flags & IOCB_NOWAIT);
+}
+
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 {
 	struct twheel_file *tf = file->private_data;
@@ -304,6 +312,8 @@ static int twheel_fop_open(struct inode *inode, struct file *file)
 	mutex_init(&tf->read_mutex);
 	file->f_mapping = twheel_mapping(tf->tw, inode);
 	file->private_data = tf;
+	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
+	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
 }
 
@@ -395,6 +405,7 @@ static const struct file_operations twheel_fops = {
 	.unlocked_ioctl	= twheel_fop_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.read_iter	= twheel_fop_read_iter,
+	.write_iter	= twheel_fop_write_iter,
 	.poll		= twheel_fop_poll,
 	.mmap		= twheel_fop_mmap,
 	.show_fdinfo	= twheel_fop_show_fdinfo,

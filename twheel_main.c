@@ -39,6 +39,7 @@
  *
  *   twheel_chardev.c     open, read, poll, mmap; what POLLIN, POLLOUT and POLLHUP mean
  *   twheel_ioctl.c       the ioctls: copy vectors in and results out, and decide nothing
+ *   twheel_write.c       write: records, each done as an entry of a vector is
  *
  *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
  *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call

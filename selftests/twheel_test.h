@@ -334,6 +334,18 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 	return bytes / sizeof(*events);
 }
 
+/* Records done by write(), or -errno. */
+static inline int tw_write(int fd, const struct twheel_record *records, size_t nr)
+{
+	ssize_t bytes = write(fd, records, nr * sizeof(*records));
+
+	if (bytes < 0)
+		return -errno;
+	if (bytes % sizeof(*records) || (size_t)bytes > nr * sizeof(*records))
+		return TW_BROKEN;
+	return bytes / sizeof(*records);
+}
+
 /* What poll says (0 when it timed out), or -errno.  timeout_ms as for poll(). */
 static inline int tw_poll(int fd, short events, int timeout_ms)
 {

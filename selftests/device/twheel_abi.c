@@ -157,6 +157,31 @@ TEST(list_has_its_layout)
 	FIELD(twheel_list, entries, 24, 8);
 }
 
+TEST(record_has_its_layout)
+{
+	SIZE(twheel_record, 40);
+	FIELD(twheel_record, op, 0, 4);
+	FIELD(twheel_record, flags, 4, 4);
+	FIELD(twheel_record, key, 8, 8);
+	FIELD(twheel_record, expires_ns, 16, 8);
+	FIELD(twheel_record, interval_ns, 24, 8);
+	FIELD(twheel_record, repeats, 32, 4);
+	FIELD(twheel_record, slack_ticks, 36, 4);
+}
+
+TEST(setup_record_has_its_layout)
+{
+	SIZE(twheel_setup_record, 40);
+	FIELD(twheel_setup_record, op, 0, 4);
+	FIELD(twheel_setup_record, flags, 4, 4);
+	FIELD(twheel_setup_record, clock, 8, 4);
+	FIELD(twheel_setup_record, event_size, 12, 4);
+	FIELD(twheel_setup_record, tick_ns, 16, 8);
+	FIELD(twheel_setup_record, slack_ns, 24, 8);
+	FIELD(twheel_setup_record, slots, 32, 4);
+	FIELD(twheel_setup_record, max_pending, 36, 4);
+}
+
 TEST(advance_has_its_layout)
 {
 	SIZE(twheel_advance, 16);
@@ -225,6 +250,10 @@ TEST(constants_have_their_numbers)
 	NUMBER(3, TWHEEL_STATE_DRAINED);
 	NUMBER(1U, TWHEEL_EVENT_DRAINED);
 	NUMBER(2U, TWHEEL_EVENT_ENDED);
+	NUMBER(1, TWHEEL_OP_ARM);
+	NUMBER(2, TWHEEL_OP_REARM);
+	NUMBER(3, TWHEEL_OP_CANCEL);
+	NUMBER(4, TWHEEL_OP_SETUP);
 }
 
 /* One wheel, virtual clock, 1 ms ticks: exact, and as fast as it can be. */
@@ -307,7 +336,8 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
 	EXPECT_EQ(0, info.slack_ns);
-	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_SLACK,
+	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
+		  TWHEEL_FEATURE_SLACK,
 		  info.features);
 	EXPECT_EQ(0, info.now_ns);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
@@ -422,6 +452,23 @@ TEST_F(abi, list_shows_the_row_and_ends)
 	EXPECT_EQ(COOKIE, rows[0].user_data);
 	EXPECT_EQ(5000 * MS, rows[0].deadline_ns);
 	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+}
+
+TEST_F(abi, a_record_arms)
+{
+	const struct twheel_record record = {
+		.op = TWHEEL_OP_ARM,
+		.key = COOKIE,
+		.expires_ns = 5000 * MS,
+	};
+	struct twheel_event event;
+
+	ASSERT_EQ(sizeof(record), write(self->fd, &record, sizeof(record)));
+	ASSERT_EQ(0, advance(self->fd, 5000 * MS));
+	memset(&event, 0x5a, sizeof(event));
+	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
+	EXPECT_EQ(COOKIE, event.user_data);
+	EXPECT_EQ(5000 * MS, event.deadline_ns);
 }
 
 TEST_F(abi, drain_hands_out_what_was_left)

@@ -173,6 +173,11 @@ struct twheel_setup {
 /* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
 #define TWHEEL_FEATURE_KEYED	(1ULL << 1)
 /*
+ * write() takes records, see struct twheel_record, and read() and write() obey
+ * RWF_NOWAIT, so that io_uring needs no worker thread for them.
+ */
+#define TWHEEL_FEATURE_WRITE	(1ULL << 2)
+/*
  * SETUP takes slack_ns, ARM and REARM take slack_ticks, and INFO tells how late timeouts
  * have expired.
  */
@@ -562,6 +567,99 @@ struct twheel_event {
 	__aligned_u64 fired_ns;
 	__u32 count;
 	__u32 flags;
+};
+
+/**
+ * enum twheel_op - what a record of write() does
+ * @TWHEEL_OP_ARM: as TWHEEL_IOC_ARM; @key is the user_data of the timeout
+ * @TWHEEL_OP_REARM: as TWHEEL_IOC_REARM; @key is the id
+ * @TWHEEL_OP_CANCEL: as TWHEEL_IOC_CANCEL; @key is the id
+ * @TWHEEL_OP_SETUP: as TWHEEL_IOC_SETUP, see struct twheel_setup_record
+ */
+enum twheel_op {
+	TWHEEL_OP_ARM		= 1,
+	TWHEEL_OP_REARM		= 2,
+	TWHEEL_OP_CANCEL	= 3,
+	TWHEEL_OP_SETUP		= 4,
+};
+
+/**
+ * struct twheel_record - a record; write() takes an array of these
+ * @op: enum twheel_op
+ * @flags: TWHEEL_ARM_*
+ * @key: user_data for ARM, id for REARM and CANCEL
+ * @expires_ns: the deadline, as in struct twheel_arm
+ * @interval_ns: 0 for a one-shot, else the period, as in struct twheel_arm
+ * @repeats: limit of expirations, as in struct twheel_arm
+ * @slack_ticks: as in struct twheel_arm
+ *
+ * CANCEL uses @key only; the other fields must be 0.
+ *
+ * write() is for programs that have no ioctl: a shell script does all with printf and
+ * dd.  A record is in the byte order of the machine, and has no padding and no pointer.
+ * A program that has ioctl should use it: ARM returns ids, and REARM and CANCEL return
+ * verdicts, which write() does not.  An ARM by write() learns the id from its event.
+ *
+ * write() does the records in order, each as the ioctl of that name does a vector of
+ * one entry, and stops at the first that is refused.  It returns the number of bytes
+ * of the records that were done, which is a multiple of sizeof(struct twheel_record).
+ * When it returns less than it was given, the next record was refused, is not whole,
+ * or cannot be read; the same write() from there on fails with the reason.  It fails
+ * only when the first record is not done, and then nothing has changed:
+ *
+ *	EINVAL		the buffer is shorter than a record, @op is unknown, a field
+ *			that the operation does not use is not 0, or as the ioctl
+ *	EFAULT		the record cannot be read
+ *	EAGAIN		max_pending places are in use; or see RWF_NOWAIT below
+ *	EINTR		a signal that kills the caller
+ *	others		as the ioctl: ENOENT, ENOMEM, ENOSPC, ESHUTDOWN, EBUSY
+ *
+ * write() never waits for a place: O_NONBLOCK makes no difference.  poll() says POLLOUT
+ * when there is one.  A descriptor that was opened for reading only cannot be written
+ * to (EBADF).
+ *
+ * RWF_NOWAIT and io_uring: read() and write() obey RWF_NOWAIT of preadv2() and
+ * pwritev2().  A record then also fails with EAGAIN when it would have to wait or to
+ * allocate: SETUP always, the first ARM of a wheel without SETUP, and an ARM or REARM
+ * that finds no free memory in the wheel.  io_uring tries each read and write in this
+ * way.  After EAGAIN it polls the descriptor, for POLLIN or POLLOUT, and tries again,
+ * unless the descriptor has O_NONBLOCK, or the request RWF_NOWAIT: then the completion
+ * says -EAGAIN.  So a READ and a READ_MULTISHOT wait for events without a thread, and so
+ * does a WRITE for a place; a WRITE that has to allocate is done by a worker thread of
+ * io_uring.
+ */
+struct twheel_record {
+	__u32 op;
+	__u32 flags;
+	__aligned_u64 key;
+	__aligned_u64 expires_ns;
+	__aligned_u64 interval_ns;
+	__u32 repeats;
+	__u32 slack_ticks;
+};
+
+/**
+ * struct twheel_setup_record - a record whose operation is TWHEEL_OP_SETUP
+ * @op: TWHEEL_OP_SETUP
+ * @flags: TWHEEL_SETUP_*
+ * @clock: enum twheel_clock
+ * @event_size: as in struct twheel_setup
+ * @tick_ns: as in struct twheel_setup
+ * @slack_ns: as in struct twheel_setup
+ * @slots: as in struct twheel_setup
+ * @max_pending: as in struct twheel_setup
+ *
+ * It is as long as struct twheel_record, and stands in the same array.
+ */
+struct twheel_setup_record {
+	__u32 op;
+	__u32 flags;
+	__u32 clock;
+	__u32 event_size;
+	__aligned_u64 tick_ns;
+	__aligned_u64 slack_ns;
+	__u32 slots;
+	__u32 max_pending;
 };
 
 /*
