@@ -34,6 +34,7 @@ qemu-system-x86  is the virtual machine
 '
 tools_shell='
 gcc-multilib     compiles a test program for 32 bits
+liburing-dev     drives io_uring in another
 xz-utils         unpacks the kernel source, for its test harness
 '
 tools_test='

@@ -623,10 +623,11 @@ enum twheel_op {
  * allocate: SETUP always, the first ARM of a wheel without SETUP, and an ARM or REARM
  * that finds no free memory in the wheel.  io_uring tries each read and write in this
  * way.  After EAGAIN it polls the descriptor, for POLLIN or POLLOUT, and tries again,
- * unless the descriptor has O_NONBLOCK, or the request RWF_NOWAIT: then the completion
- * says -EAGAIN.  So a READ and a READ_MULTISHOT wait for events without a thread, and so
- * does a WRITE for a place; a WRITE that has to allocate is done by a worker thread of
- * io_uring.
+ * whether or not the descriptor has O_NONBLOCK; a request with RWF_NOWAIT is completed
+ * with -EAGAIN instead.  So a READ and a READ_MULTISHOT wait for events without a
+ * thread, and so does a WRITE for a place.  A WRITE that has to allocate is tried again
+ * and again, since there is a place, and is then done by a worker thread of io_uring:
+ * it is better to set the wheel up, and to arm it, by ioctl.
  */
 struct twheel_record {
 	__u32 op;

@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * io_uring: reads wait for events, and writes for places, without a worker thread of
+ * io_uring (iou-wrk-*); and no ring hinders its process or its wheel from ending.
+ */
+#include "twheel_test.h"
+
+#include <dirent.h>
+#include <liburing.h>
+#include <signal.h>
+#include <sys/uio.h>
+
+/* Since Linux 6.7; the number is that of the ABI, whatever liburing is there. */
+#define OP_READ_MULTISHOT	49
+
+#define EVENT_BYTES	((int)sizeof(struct twheel_event))
+#define RECORD_BYTES	((int)sizeof(struct twheel_record))
+#define ENTRIES		64
+#define NOTHING		(-ETIME)	/* no completion has come */
+
+/* Threads of this process that io_uring has made. */
+static int nr_workers(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	char path[64], comm[32];
+	struct dirent *entry;
+	int nr = 0;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fgets(comm, sizeof(comm), file) && !strncmp(comm, "iou-wrk", 7))
+			nr++;
+		fclose(file);
+	}
+	closedir(dir);
+	return nr;
+}
+
+FIXTURE(ring) {
+	int fd;
+	struct io_uring ring;
+	struct twheel_event events[ENTRIES];
+};
+
+FIXTURE_SETUP(ring)
+{
+	int ret = io_uring_queue_init(ENTRIES, &self->ring, 0);
+
+	self->fd = -1;
+	if (ret == -ENOSYS || ret == -EPERM)
+		SKIP(return, "the kernel has no io_uring, or does not allow it");
+	ASSERT_EQ(0, ret);
+	self->fd = tw_virtual(0, TW_MS);
+	ASSERT_LE(0, self->fd);
+	memset(self->events, TW_POISON, sizeof(self->events));
+}
+
+FIXTURE_TEARDOWN(ring)
+{
+	if (self->fd < 0)
+		return;
+	EXPECT_ACCOUNTS(self->fd);
+	io_uring_queue_exit(&self->ring);
+	close(self->fd);
+}
+
+#define ASSERT_NO_WORKER() ASSERT_EQ(0, nr_workers())
+
+/* The result of the next completion, and whose it is; NOTHING when none comes. */
+static int next_result(struct io_uring *ring, int patience_ms, __u64 *whose, __u32 *flags)
+{
+	struct __kernel_timespec patience = {
+		.tv_sec = patience_ms / 1000,
+		.tv_nsec = patience_ms % 1000 * TW_MS,
+	};
+	struct io_uring_cqe *cqe;
+	int ret;
+
+	do {
+		ret = io_uring_wait_cqe_timeout(ring, &cqe, &patience);
+	} while (ret == -EINTR);
+	if (ret)
+		return ret;
+	ret = cqe->res;
+	*whose = cqe->user_data;
+	if (flags)
+		*flags = cqe->flags;
+	io_uring_cqe_seen(ring, cqe);
+	return ret;
+}
+
+#define EXPECT_RESULT(ring, expected, its) do {					\
+	__u64 __whose = ~0ULL;							\
+	EXPECT_EQ(expected, next_result(ring, TW_PATIENCE_MS, &__whose, NULL));	\
+	EXPECT_EQ((__u64)(its), __whose);					\
+} while (0)
+
+#define EXPECT_NO_RESULT(ring) do {						\
+	__u64 __whose;								\
+	EXPECT_EQ(NOTHING, next_result(ring, 50, &__whose, NULL));		\
+} while (0)
+
+static struct io_uring_sqe *put_read(struct io_uring *ring, int fd,
+				     struct twheel_event *event, __u64 its)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	io_uring_prep_read(sqe, fd, event, sizeof(*event), -1);
+	sqe->user_data = its;
+	return sqe;
+}
+
+static struct io_uring_sqe *put_write(struct io_uring *ring, int fd,
+				      const struct twheel_record *records, int nr, __u64 its)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	io_uring_prep_write(sqe, fd, records, nr * sizeof(*records), -1);
+	sqe->user_data = its;
+	return sqe;
+}
+
+static void put_cancel(struct io_uring *ring, __u64 whose, __u64 its)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	io_uring_prep_cancel64(sqe, whose, 0);
+	sqe->user_data = its;
+}
+
+/* ---- reads --------------------------------------------------------------- */
+
+TEST_F(ring, a_read_waits_for_an_event)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	put_read(&self->ring, self->fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	ASSERT_NO_WORKER();
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_RESULT(&self->ring, EVENT_BYTES, 1);
+	EXPECT_EQ(id, self->events[0].id);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, a_read_of_an_event_that_is_there_is_done_at_once)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	put_read(&self->ring, self->fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
+	EXPECT_RESULT(&self->ring, EVENT_BYTES, 1);
+	EXPECT_EQ(id, self->events[0].id);
+	ASSERT_NO_WORKER();
+}
+
+/* Each event wakes all of them, and all but one find nothing and wait again. */
+TEST_F(ring, many_reads_wait_and_each_gets_an_event)
+{
+	enum { READS = 16 };
+	bool seen[READS] = {};
+	int i, j;
+
+	for (i = 0; i < READS; i++)
+		put_read(&self->ring, self->fd, &self->events[i], i);
+	ASSERT_EQ(READS, io_uring_submit(&self->ring));
+	for (i = 0; i < READS; i++) {
+		__u64 id, whose = ~0ULL;
+
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, (i + 1) * TW_MS));
+		ASSERT_EQ(EVENT_BYTES, next_result(&self->ring, TW_PATIENCE_MS, &whose, NULL));
+		ASSERT_GT(READS, whose);
+		EXPECT_FALSE(seen[whose]);
+		seen[whose] = true;
+		EXPECT_EQ(id, self->events[whose].id);
+		ASSERT_NO_WORKER();
+	}
+	for (j = 0; j < READS; j++)
+		EXPECT_TRUE(seen[j]);
+}
+
+TEST_F(ring, a_read_ends_when_the_wheel_is_drained)
+{
+	put_read(&self->ring, self->fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	ASSERT_NO_WORKER();
+}
+
+/* io_uring waits for a descriptor that has O_NONBLOCK, too, if it has FMODE_NOWAIT. */
+TEST_F(ring, with_o_nonblock_a_read_waits_all_the_same)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	put_read(&self->ring, self->fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_RESULT(&self->ring, EVENT_BYTES, 1);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, with_rwf_nowait_a_read_says_eagain)
+{
+	put_read(&self->ring, self->fd, &self->events[0], 1)->rw_flags = RWF_NOWAIT;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EAGAIN, 1);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, a_read_that_waits_is_cancelled)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	put_read(&self->ring, self->fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	put_cancel(&self->ring, 1, 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	{
+		__u64 whose[2] = {};
+		int i, ret;
+
+		/* The two come in any order. */
+		for (i = 0; i < 2; i++) {
+			ret = next_result(&self->ring, TW_PATIENCE_MS, &whose[i], NULL);
+			EXPECT_EQ(whose[i] == 1 ? -ECANCELED : 0, ret);
+		}
+		EXPECT_EQ(3, whose[0] + whose[1]);
+	}
+	/* Nothing was taken for it. */
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(id, event.id);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, a_poll_tells_of_an_event)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
+	__u64 id;
+
+	io_uring_prep_poll_add(sqe, self->fd, POLLIN);
+	sqe->user_data = 1;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_RESULT(&self->ring, POLLIN, 1);
+	ASSERT_NO_WORKER();
+}
+
+/* One request reads all events, into buffers that were provided. */
+TEST_F(ring, a_multishot_read_goes_on)
+{
+	enum { ROUNDS = 20, BUFFERS = 32, GROUP = 7 };
+	struct io_uring_buf_reg reg = { .ring_entries = BUFFERS, .bgid = GROUP };
+	struct io_uring_buf_ring *buffers;
+	struct io_uring_sqe *sqe;
+	__u64 id, whose;
+	__u32 flags;
+	int i, ret;
+
+	buffers = mmap(NULL, BUFFERS * sizeof(struct io_uring_buf), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, buffers);
+	reg.ring_addr = (uintptr_t)buffers;
+	ASSERT_EQ(0, io_uring_register_buf_ring(&self->ring, &reg, 0));
+	io_uring_buf_ring_init(buffers);
+	for (i = 0; i < BUFFERS; i++)
+		io_uring_buf_ring_add(buffers, &self->events[i], sizeof(self->events[i]), i,
+				      io_uring_buf_ring_mask(BUFFERS), i);
+	io_uring_buf_ring_advance(buffers, BUFFERS);
+
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_rw(OP_READ_MULTISHOT, sqe, self->fd, NULL, 0, -1);
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = GROUP;
+	sqe->user_data = 1;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ret = next_result(&self->ring, 50, &whose, NULL);
+	if (ret == -EINVAL)
+		SKIP(return, "the kernel has no IORING_OP_READ_MULTISHOT");
+	ASSERT_EQ(NOTHING, ret);
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, (i + 1) * TW_MS));
+		ret = next_result(&self->ring, TW_PATIENCE_MS, &whose, &flags);
+		ASSERT_EQ(EVENT_BYTES, ret);
+		ASSERT_TRUE(flags & IORING_CQE_F_MORE);
+		ASSERT_TRUE(flags & IORING_CQE_F_BUFFER);
+		EXPECT_EQ(id, self->events[flags >> IORING_CQE_BUFFER_SHIFT].id);
+		ASSERT_NO_WORKER();
+	}
+	/* The last one, of which no more follow. */
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, next_result(&self->ring, TW_PATIENCE_MS, &whose, &flags));
+	EXPECT_FALSE(flags & IORING_CQE_F_MORE);
+	ASSERT_NO_WORKER();
+}
+
+/* ---- writes -------------------------------------------------------------- */
+
+TEST_F(ring, a_write_arms)
+{
+	struct twheel_record records[3] = {
+		{ .op = TWHEEL_OP_ARM, .key = 1, .expires_ns = TW_MS },
+		{ .op = TWHEEL_OP_ARM, .key = 2, .expires_ns = TW_MS },
+		{ .op = 99 },
+	};
+	__u64 id;
+
+	/* With this one, memory is there for the others. */
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	put_write(&self->ring, self->fd, records, 3, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 2 * RECORD_BYTES, 1);
+	put_write(&self->ring, self->fd, records + 2, 1, 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EINVAL, 2);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(2, tw_read(self->fd, self->events, ENTRIES));
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, a_write_and_a_read_are_linked)
+{
+	struct twheel_record record = {
+		.op = TWHEEL_OP_ARM, .key = 5, .expires_ns = 20 * TW_MS,
+	};
+	int fd = tw_open(0);
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	put_write(&self->ring, fd, &record, 1, 1)->flags |= IOSQE_IO_LINK;
+	put_read(&self->ring, fd, &self->events[0], 2);
+	ASSERT_EQ(2, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, RECORD_BYTES, 1);
+	EXPECT_RESULT(&self->ring, EVENT_BYTES, 2);
+	EXPECT_EQ(5, self->events[0].user_data);
+	ASSERT_NO_WORKER();
+	close(fd);
+}
+
+FIXTURE(full) {
+	int fd;
+	struct io_uring ring;
+	struct twheel_record record;
+	__u64 id;
+};
+
+/* A wheel with one place, which is taken. */
+FIXTURE_SETUP(full)
+{
+	int ret = io_uring_queue_init(ENTRIES, &self->ring, 0);
+
+	self->fd = -1;
+	if (ret == -ENOSYS || ret == -EPERM)
+		SKIP(return, "the kernel has no io_uring, or does not allow it");
+	ASSERT_EQ(0, ret);
+	self->fd = tw_open(0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 1));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &self->id));
+	self->record = (struct twheel_record){
+		.op = TWHEEL_OP_ARM, .key = 6, .expires_ns = TW_MS,
+	};
+}
+
+FIXTURE_TEARDOWN(full)
+{
+	if (self->fd < 0)
+		return;
+	EXPECT_ACCOUNTS(self->fd);
+	io_uring_queue_exit(&self->ring);
+	close(self->fd);
+}
+
+TEST_F(full, a_write_waits_for_a_place)
+{
+	struct twheel_event event;
+
+	put_write(&self->ring, self->fd, &self->record, 1, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	ASSERT_NO_WORKER();
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_NO_RESULT(&self->ring);
+	/* The place is free when the event was read. */
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_RESULT(&self->ring, RECORD_BYTES, 1);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(6, event.user_data);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(full, with_rwf_nowait_a_write_says_eagain)
+{
+	put_write(&self->ring, self->fd, &self->record, 1, 1)->rw_flags = RWF_NOWAIT;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EAGAIN, 1);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(full, a_write_that_waits_ends_when_the_wheel_is_drained)
+{
+	put_write(&self->ring, self->fd, &self->record, 1, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_RESULT(&self->ring, -ESHUTDOWN, 1);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(full, a_write_that_waits_is_cancelled)
+{
+	__u64 whose[2] = {};
+	int i, ret;
+
+	put_write(&self->ring, self->fd, &self->record, 1, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_NO_RESULT(&self->ring);
+	put_cancel(&self->ring, 1, 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	for (i = 0; i < 2; i++) {
+		ret = next_result(&self->ring, TW_PATIENCE_MS, &whose[i], NULL);
+		EXPECT_EQ(whose[i] == 1 ? -ECANCELED : 0, ret);
+	}
+	EXPECT_EQ(3, whose[0] + whose[1]);
+	ASSERT_NO_WORKER();
+}
+
+/* ---- the end of a ring --------------------------------------------------- */
+
+/*
+ * A child with a ring of its own, in which reads of the wheel wait.  With async they
+ * begin in workers (IOSQE_ASYNC).  It says that they do, and waits to be killed.
+ */
+static pid_t fork_reader(int fd, int reads, bool async, int *told)
+{
+	static struct twheel_event events[ENTRIES];
+	struct io_uring ring;
+	int pipe_fds[2], i;
+	pid_t pid;
+
+	if (pipe(pipe_fds))
+		return -errno;
+	*told = pipe_fds[0];
+	pid = fork();
+	if (pid) {
+		close(pipe_fds[1]);
+		return pid < 0 ? -errno : pid;
+	}
+	if (io_uring_queue_init(ENTRIES, &ring, 0))
+		_exit(1);
+	for (i = 0; i < reads; i++)
+		put_read(&ring, fd, &events[i], i)->flags |= async ? IOSQE_ASYNC : 0;
+	if (io_uring_submit(&ring) != reads)
+		_exit(2);
+	tw_sleep(200 * TW_MS);
+	if (write(pipe_fds[1], "", 1) != 1)
+		_exit(3);
+	for (;;)
+		pause();
+}
+
+TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
+{
+	struct twheel_event event;
+	struct io_uring ring;
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, 0));
+	for (i = 0; i < 8; i++)
+		put_read(&ring, self->fd, &self->events[i], i);
+	ASSERT_EQ(8, io_uring_submit(&ring));
+	io_uring_queue_exit(&ring);
+	/* The kernel ends them a moment later; until then one may take an event. */
+	tw_sleep(200 * TW_MS);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(id, event.id);
+	ASSERT_NO_WORKER();
+}
+
+/* How many events there are for them, and whether workers begin the reads. */
+FIXTURE(killed) {
+	int fd;
+};
+
+FIXTURE_VARIANT(killed) {
+	bool async;
+	int nr_events;
+};
+
+FIXTURE_VARIANT_ADD(killed, reads) { .async = false, .nr_events = 0 };
+FIXTURE_VARIANT_ADD(killed, reads_of_which_one_was_done) { .async = false, .nr_events = 1 };
+FIXTURE_VARIANT_ADD(killed, async_reads) { .async = true, .nr_events = 0 };
+FIXTURE_VARIANT_ADD(killed, async_reads_of_which_one_was_done) { .async = true, .nr_events = 1 };
+
+FIXTURE_SETUP(killed)
+{
+	struct io_uring ring;
+	int ret = io_uring_queue_init(1, &ring, 0);
+
+	self->fd = -1;
+	if (ret == -ENOSYS || ret == -EPERM)
+		SKIP(return, "the kernel has no io_uring, or does not allow it");
+	ASSERT_EQ(0, ret);
+	io_uring_queue_exit(&ring);
+	self->fd = tw_virtual(O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(killed)
+{
+	close(self->fd);
+}
+
+/* Eight are as many as io_uring has workers for, on two processors. */
+TEST_F(killed, a_process_with_eight_reads_ends)
+{
+	int told = -1, i;
+	pid_t pid;
+	char byte;
+	__u64 id;
+
+	pid = fork_reader(self->fd, 8, variant->async, &told);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(1, read(told, &byte, 1));
+	for (i = 0; i < variant->nr_events; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	}
+	if (variant->nr_events)
+		tw_sleep(200 * TW_MS);
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(128 + SIGKILL, tw_reap(pid));
+	close(told);
+}
+
+TEST_HARNESS_MAIN
