@@ -546,6 +546,200 @@ TEST_F(write, records_beside_a_reader_are_all_delivered)
 	EXPECT_NO_EVENT(self->fd);
 }
 
+/* ---- keyed wheels -------------------------------------------------------- */
+
+FIXTURE(keyed_write) {
+	int fd;
+};
+
+FIXTURE_SETUP(keyed_write)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(keyed_write)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* The one timeout there is. */
+static void expect_one(struct __test_metadata *_metadata, int fd, __u64 key, __u64 deadline_ns)
+{
+	struct twheel_status row[2];
+
+	ASSERT_EQ(1, tw_list_all(fd, row, 2, 2));
+	EXPECT_EQ(key, row[0].user_data);
+	EXPECT_EQ(deadline_ns, row[0].deadline_ns);
+}
+
+TEST_F(keyed_write, arm_of_a_key_that_is_there_moves_it)
+{
+	const __u64 keys[] = { 0, 1, 7, ~0ULL };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct twheel_record records[] = {
+			arm_in(keys[i], TW_MS), arm_in(keys[i], 3 * TW_MS),
+			arm_in(keys[i], 2 * TW_MS),
+		};
+		const struct twheel_record cancel = cancel_of(keys[i]);
+
+		EXPECT_EQ(3, tw_write(self->fd, records, 3));
+		expect_one(_metadata, self->fd, keys[i], 2 * TW_MS);
+		EXPECT_EQ(1, tw_write(self->fd, &cancel, 1));
+		EXPECT_EQ(-ENOENT, tw_write(self->fd, &cancel, 1));
+	}
+}
+
+TEST_F(keyed_write, arm_of_a_key_with_an_unread_event_takes_the_event_back)
+{
+	struct twheel_record record = arm_in(7, TW_MS);
+	struct twheel_event events[2];
+
+	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, events, 2));
+	EXPECT_EQ(7, events[0].user_data);
+	EXPECT_EQ(2 * TW_MS, events[0].deadline_ns);
+}
+
+TEST_F(keyed_write, rearm_and_cancel_go_by_the_key)
+{
+	const struct twheel_record arms[] = { arm_in(7, TW_MS), arm_in(8, TW_MS) };
+	struct twheel_record record;
+
+	ASSERT_EQ(2, tw_write(self->fd, arms, 2));
+	record = rearm_in(7, 5 * TW_MS);
+	EXPECT_EQ(1, tw_write(self->fd, &record, 1));
+	record = cancel_of(8);
+	EXPECT_EQ(1, tw_write(self->fd, &record, 1));
+	expect_one(_metadata, self->fd, 7, 5 * TW_MS);
+	EXPECT_EQ(-ENOENT, tw_write(self->fd, &record, 1));
+	record = rearm_in(8, TW_MS);
+	EXPECT_EQ(-ENOENT, tw_write(self->fd, &record, 1));
+}
+
+TEST_F(keyed_write, a_condition_that_is_not_met_ends_the_write)
+{
+	static const struct {
+		__u32 op, flags;
+		__u64 key, expires_ns;
+		int err;
+	} cases[] = {
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_IF_ABSENT, 7, 9, -EEXIST },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_IF_PRESENT, 8, 9, -ENOENT },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_ONLY_LATER, 7, 4, -ERANGE },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_ONLY_EARLIER, 7, 6, -ERANGE },
+		{ TWHEEL_OP_REARM, TWHEEL_ARM_ONLY_LATER, 7, 5, -ERANGE },
+		{ TWHEEL_OP_REARM, TWHEEL_ARM_ONLY_EARLIER, 7, 5, -ERANGE },
+		{ TWHEEL_OP_REARM, TWHEEL_ARM_IF_PRESENT, 7, 9, -EINVAL },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_IF_PRESENT, 7, 6, 1 },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_ONLY_LATER, 7, 7, 1 },
+		{ TWHEEL_OP_REARM, TWHEEL_ARM_ONLY_EARLIER, 7, 5, 1 },
+		{ TWHEEL_OP_ARM, TWHEEL_ARM_IF_ABSENT, 8, 9, 1 },
+	};
+	const struct twheel_record first = arm_in(7, 5 * TW_MS);
+	struct tw_snapshot before;
+	int i;
+
+	ASSERT_EQ(1, tw_write(self->fd, &first, 1));
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct twheel_record record = {
+			.op = cases[i].op,
+			.flags = cases[i].flags,
+			.key = cases[i].key,
+			.expires_ns = cases[i].expires_ns * TW_MS,
+		};
+
+		ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+		EXPECT_EQ(cases[i].err, tw_write(self->fd, &record, 1))
+			TH_LOG("case %d", i);
+		if (cases[i].err < 0)
+			EXPECT_UNCHANGED(self->fd, &before);
+	}
+}
+
+TEST(one_write_does_it_all)
+{
+	const struct twheel_setup_record setup = {
+		.op = TWHEEL_OP_SETUP,
+		.flags = TWHEEL_SETUP_KEYED,
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+	};
+	struct twheel_record records[5] = {
+		{}, arm_in(1, TW_HOUR), arm_in(2, 10 * TW_MS), arm_in(1, 20 * TW_MS),
+		cancel_of(2),
+	};
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+
+	ASSERT_LE(0, fd);
+	memcpy(records, &setup, sizeof(setup));
+	ASSERT_EQ(5, tw_write(fd, records, 5));
+	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(1, event.user_data);
+	EXPECT_NO_EVENT(fd);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+/* Whoever is first: no write fails but for a key that is not there. */
+TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
+{
+	enum { WRITERS = 4, ROUNDS = 3000, KEYS = 8 };
+	struct twheel_event events[KEYS];
+	struct twheel_status rows[KEYS + 1];
+	pid_t pids[WRITERS];
+	int i, j, n, ret;
+
+	for (i = 0; i < WRITERS; i++) {
+		__u64 seed = i + 1;
+
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (pids[i])
+			continue;
+		for (j = 0; j < ROUNDS; j++) {
+			__u64 key = tw_random(&seed) % KEYS;
+			struct twheel_record record = arm_in(key, tw_random(&seed) % 3 * TW_MS);
+
+			switch (tw_random(&seed) % 4) {
+			case 0:
+				record = cancel_of(key);
+				break;
+			case 1:
+				record.op = TWHEEL_OP_REARM;
+				break;
+			}
+			ret = tw_write(self->fd, &record, 1);
+			if (ret != 1 && (ret != -ENOENT || record.op == TWHEEL_OP_ARM))
+				_exit(1);
+		}
+		_exit(0);
+	}
+	for (i = 1; i < 300; i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+		n = tw_read(self->fd, events, KEYS);
+		ASSERT_TRUE(n > 0 || n == -EAGAIN);
+	}
+	for (i = 0; i < WRITERS; i++)
+		EXPECT_EQ(0, tw_reap(pids[i]));
+	n = tw_list_all(self->fd, rows, KEYS + 1, KEYS + 1);
+	ASSERT_LE(0, n);
+	for (i = 0; i < n; i++)
+		for (j = 0; j < i; j++)
+			EXPECT_NE(rows[i].user_data, rows[j].user_data);
+}
+
 /* ---- RWF_NOWAIT ---------------------------------------------------------- */
 
 TEST_F(write, preadv2_nowait_reads_events_and_does_not_wait)
@@ -674,6 +868,20 @@ TEST_F(write, pwritev2_nowait_rearms_as_long_as_there_is_room)
 	ASSERT_EQ(-EAGAIN, nr);
 	EXPECT_LT(0, done);
 	EXPECT_EQ(1, tw_write(self->fd, &record, 1));
+}
+
+TEST_F(keyed_write, pwritev2_nowait_arms_and_moves)
+{
+	const struct twheel_record records[] = {
+		arm_in(1, TW_HOUR), arm_in(2, TW_MS), arm_in(1, 2 * TW_MS), rearm_in(2, 3 * TW_MS),
+		cancel_of(1),
+	};
+
+	/* No place is there yet. */
+	EXPECT_EQ(-EAGAIN, write_nowait(self->fd, records, 5));
+	ASSERT_EQ(1, tw_write(self->fd, records, 1));
+	EXPECT_EQ(4, write_nowait(self->fd, records + 1, 4));
+	expect_one(_metadata, self->fd, 2, 3 * TW_MS);
 }
 
 TEST_HARNESS_MAIN

@@ -571,9 +571,10 @@ struct twheel_event {
 
 /**
  * enum twheel_op - what a record of write() does
- * @TWHEEL_OP_ARM: as TWHEEL_IOC_ARM; @key is the user_data of the timeout
- * @TWHEEL_OP_REARM: as TWHEEL_IOC_REARM; @key is the id
- * @TWHEEL_OP_CANCEL: as TWHEEL_IOC_CANCEL; @key is the id
+ * @TWHEEL_OP_ARM: as TWHEEL_IOC_ARM; ``key`` is the user_data of the timeout, which in
+ *	a keyed wheel is its key
+ * @TWHEEL_OP_REARM: as TWHEEL_IOC_REARM; ``key`` is the id, in a keyed wheel the key
+ * @TWHEEL_OP_CANCEL: as TWHEEL_IOC_CANCEL; ``key`` as for REARM
  * @TWHEEL_OP_SETUP: as TWHEEL_IOC_SETUP, see struct twheel_setup_record
  */
 enum twheel_op {
@@ -587,7 +588,8 @@ enum twheel_op {
  * struct twheel_record - a record; write() takes an array of these
  * @op: enum twheel_op
  * @flags: TWHEEL_ARM_*
- * @key: user_data for ARM, id for REARM and CANCEL
+ * @key: in a keyed wheel the key; in any other user_data for ARM, and the id for REARM
+ *	and CANCEL
  * @expires_ns: the deadline, as in struct twheel_arm
  * @interval_ns: 0 for a one-shot, else the period, as in struct twheel_arm
  * @repeats: limit of expirations, as in struct twheel_arm
@@ -597,8 +599,9 @@ enum twheel_op {
  *
  * write() is for programs that have no ioctl: a shell script does all with printf and
  * dd.  A record is in the byte order of the machine, and has no padding and no pointer.
- * A program that has ioctl should use it: ARM returns ids, and REARM and CANCEL return
- * verdicts, which write() does not.  An ARM by write() learns the id from its event.
+ * ARM returns no id here, and REARM and CANCEL no verdict.  In a keyed wheel no id is
+ * needed: ARM of a key that is there moves that timeout.  In any other wheel, a program
+ * without ioctl learns the id of a timeout from its first event.
  *
  * write() does the records in order, each as the ioctl of that name does a vector of
  * one entry, and stops at the first that is refused.  It returns the number of bytes
@@ -612,7 +615,8 @@ enum twheel_op {
  *	EFAULT		the record cannot be read
  *	EAGAIN		max_pending places are in use; or see RWF_NOWAIT below
  *	EINTR		a signal that kills the caller
- *	others		as the ioctl: ENOENT, ENOMEM, ENOSPC, ESHUTDOWN, EBUSY
+ *	others		as the ioctl: EBUSY, EEXIST, ENOENT, ENOMEM, ENOSPC, ERANGE,
+ *			ESHUTDOWN
  *
  * write() never waits for a place: O_NONBLOCK makes no difference.  poll() says POLLOUT
  * when there is one.  A descriptor that was opened for reading only cannot be written
