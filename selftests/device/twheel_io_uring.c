@@ -505,20 +505,20 @@ TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
 	ASSERT_NO_WORKER();
 }
 
-/* How many events there are for them, and whether workers begin the reads. */
 FIXTURE(killed) {
 	int fd;
 };
 
+/* Whether workers begin the reads, and how many of the reads get an event. */
 FIXTURE_VARIANT(killed) {
 	bool async;
 	int nr_events;
 };
 
 FIXTURE_VARIANT_ADD(killed, reads) { .async = false, .nr_events = 0 };
-FIXTURE_VARIANT_ADD(killed, reads_of_which_one_was_done) { .async = false, .nr_events = 1 };
+FIXTURE_VARIANT_ADD(killed, reads_after_others) { .async = false, .nr_events = 3 };
 FIXTURE_VARIANT_ADD(killed, async_reads) { .async = true, .nr_events = 0 };
-FIXTURE_VARIANT_ADD(killed, async_reads_of_which_one_was_done) { .async = true, .nr_events = 1 };
+FIXTURE_VARIANT_ADD(killed, async_reads_after_others) { .async = true, .nr_events = 3 };
 
 FIXTURE_SETUP(killed)
 {
@@ -539,26 +539,31 @@ FIXTURE_TEARDOWN(killed)
 	close(self->fd);
 }
 
-/* Eight are as many as io_uring has workers for, on two processors. */
+/*
+ * Each event wakes all reads.  Without FMODE_NOWAIT, those that come too late would block
+ * in workers; and where workers had begun them, Linux 6.1 then lost a request now and
+ * then, for which its process waited for ever, and could not be killed.
+ */
 TEST_F(killed, a_process_with_eight_reads_ends)
 {
-	int told = -1, i;
+	int told = -1, i, round;
 	pid_t pid;
 	char byte;
 	__u64 id;
 
-	pid = fork_reader(self->fd, 8, variant->async, &told);
-	ASSERT_LT(0, pid);
-	ASSERT_EQ(1, read(told, &byte, 1));
-	for (i = 0; i < variant->nr_events; i++) {
-		ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
-		ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	for (round = 1; round <= 8; round++) {
+		pid = fork_reader(self->fd, 8, variant->async, &told);
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(1, read(told, &byte, 1));
+		for (i = 0; i < variant->nr_events; i++) {
+			ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+			ASSERT_EQ(0, tw_advance(self->fd, round * TW_MS));
+			tw_sleep(50 * TW_MS);
+		}
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(128 + SIGKILL, tw_reap(pid));
+		close(told);
 	}
-	if (variant->nr_events)
-		tw_sleep(200 * TW_MS);
-	ASSERT_EQ(0, kill(pid, SIGKILL));
-	EXPECT_EQ(128 + SIGKILL, tw_reap(pid));
-	close(told);
 }
 
 TEST_HARNESS_MAIN

@@ -114,7 +114,7 @@ esac
 took_since 0 "set-up"
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
-rm -f "$build"/*/dkms.ko "$build/readme_example" "$build/refresh_example"
+rm -f "$build"/*/dkms.ko "$build"/{readme,refresh,shell}_example
 
 echo "TAP version 13"
 case $tier in
@@ -132,7 +132,7 @@ guest_kind usual
 case $tier in
 debug | fuzz) guest_kind debug ;;
 esac
-for program in "$build"/{readme,refresh}_example; do
+for program in "$build"/{readme,refresh,shell}_example; do
 	[ ! -x "$program" ] || guest_programs+=("$program")
 done
 if [ ${#guest_programs[@]} -gt 0 ]; then

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# twheel.sh - timeouts in a shell script, with printf, dd and od
+#
+# Users are online for three seconds from their last sign of life. Of the first two, one
+# gives a sign after a second, and the other one signs off. A third one, who may stay for
+# one second, comes. It prints who is offline, and how late the kernel said so.
+
+set -eu
+
+# Values of <linux/twheel.h>
+ARM=1 CANCEL=3 SETUP=4
+KEYED=2
+CLOCK_MONOTONIC=257
+
+# put VALUE BYTES: adds a number to $record, as printf writes it, lowest byte first.
+put()
+{
+	value=$1 bytes=$2
+	while [ "$bytes" -gt 0 ]; do
+		record="$record\\$((value >> 6 & 3))$((value >> 3 & 7))$((value & 7))"
+		value=$((value >> 8)) bytes=$((bytes - 1))
+	done
+}
+
+# send OP FLAGS KEY EXPIRES_NS: writes a struct twheel_record. It is one write(), so the
+# record must not be written piece by piece.
+send()
+{
+	record=
+	put "$1" 4		# op
+	put "$2" 4		# flags
+	put "$3" 8		# key; of SETUP, the clock
+	put "$4" 8		# expires_ns; of SETUP, the tick
+	put 0 16		# interval_ns, repeats, slack_ticks: none
+	# shellcheck disable=SC2059 # the record is the format
+	printf "$record" >&3
+}
+
+# receive: waits for an event, a struct twheel_event, and sets id, key, deadline, fired.
+receive()
+{
+	# shellcheck disable=SC2046 # words
+	set -- $(dd bs=40 count=1 <&3 2>/dev/null | od -A n -v -t u8)
+	key=$2 deadline=$3 fired=$4
+}
+
+exec 3<>/dev/twheel
+send $SETUP $KEYED $CLOCK_MONOTONIC 1000000	# a tick of 1 ms
+
+send $ARM 0 1 3000000000		# user 1 is offline in three seconds
+send $ARM 0 2 3000000000
+sleep 1
+send $ARM 0 1 3000000000		# a sign of life: the key is there, and moves
+send $CANCEL 0 2 0
+send $ARM 0 3 1000000000
+
+for expected in 3 1; do
+	receive
+	echo "user $key is offline, told after $(((fired - deadline) / 1000)) us"
+	[ "$key" = $expected ] || {
+		echo "it should have been user $expected" >&2
+		exit 1
+	}
+done
