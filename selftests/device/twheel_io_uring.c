@@ -341,6 +341,24 @@ TEST_F(ring, a_write_arms)
 	ASSERT_NO_WORKER();
 }
 
+/* It takes io_uring a worker, since the wheel says that there are places. */
+TEST_F(ring, a_write_that_has_to_allocate_is_done_all_the_same)
+{
+	struct twheel_record records[ENTRIES];
+	struct twheel_info info;
+	int i;
+
+	for (i = 0; i < ENTRIES; i++)
+		records[i] = (struct twheel_record){
+			.op = TWHEEL_OP_ARM, .key = i, .expires_ns = TW_HOUR,
+		};
+	put_write(&self->ring, self->fd, records, ENTRIES, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, ENTRIES * RECORD_BYTES, 1);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(ENTRIES, info.armed);
+}
+
 TEST_F(ring, a_write_and_a_read_are_linked)
 {
 	struct twheel_record record = {

@@ -176,6 +176,11 @@ static inline int run_read(struct world *w)
 	return bytes < 0 ? -errno : (int)(bytes / sizeof(struct twheel_event));
 }
 
+static inline int run_write(struct world *w)
+{
+	return tw_write(w->fd, world_entry(w, 0), w->nr);
+}
+
 /* Pieces that end within events. */
 #define PIECE		(3 * sizeof(struct twheel_event) + 12)
 
@@ -351,6 +356,21 @@ static inline void prepare_cancel(struct __test_metadata *_metadata, struct worl
 			.result = TW_POISON32,
 		};
 	vector_of(w, w->stride);
+}
+
+/* The same by write(), which needs no memory for it. */
+static inline void prepare_write(struct __test_metadata *_metadata, struct world *w)
+{
+	int i;
+
+	make_usual(_metadata, w);
+	world_fill(_metadata, w, 39);
+	poison_entries(w, 40, sizeof(struct twheel_record));
+	for (i = 0; i < w->nr; i++)
+		*(struct twheel_record *)world_entry(w, i) = (struct twheel_record){
+			.op = TWHEEL_OP_CANCEL,
+			.key = w->known[i < w->nr - 1 ? i + 3 : 1].id,
+		};
 }
 
 static inline void prepare_query(struct __test_metadata *_metadata, struct world *w)
@@ -544,6 +564,11 @@ static const struct op case_readv = {
 	.prepare = prepare_read, .run = run_readv, .told = told_by_read,
 };
 
+static const struct op case_write = {
+	.name = "write", .nr = 40,
+	.prepare = prepare_write, .run = run_write, .told = told_by_write,
+};
+
 static const struct op case_poll = {
 	.name = "poll",
 	.prepare = make_usual, .run = run_poll, .told = told_nothing,
@@ -595,6 +620,7 @@ static const struct op case_close = {
 	X(drain) between \
 	X(read) between \
 	X(readv) between \
+	X(write) between \
 	X(poll) between \
 	X(poll_of_many) between \
 	X(epoll_ctl) between \

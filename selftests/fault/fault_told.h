@@ -131,6 +131,24 @@ static inline void told_by_cancel(struct __test_metadata *_metadata, struct worl
 	}
 }
 
+/* The same records, of which write() says nothing but how many were done. */
+static inline void told_by_write(struct __test_metadata *_metadata, struct world *w, int ret)
+{
+	int i;
+
+	EXPECT_TRUE(ret < 0 ? ret == -EFAULT : ret > 0)
+		TH_LOG("%s: write says %d", w->where, ret);
+	for (i = 0; i < ret; i++) {
+		int user_data = i < w->nr - 1 ? i + 3 : 1;
+
+		if (user_data == 1)
+			w->revoked++;
+		else
+			w->cancelled++;
+		world_forget(w, user_data);
+	}
+}
+
 static inline void told_by_query(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;

@@ -63,7 +63,7 @@
 
 enum op {
 	OP_INFO, OP_SETUP, OP_ARM, OP_REARM, OP_CANCEL, OP_QUERY, OP_LIST, OP_DRAIN,
-	OP_ADVANCE, OP_UNKNOWN, OP_READ, OP_READV, OP_POLL, OP_EPOLL_CTL, OP_EPOLL_WAIT,
+	OP_ADVANCE, OP_UNKNOWN, OP_READ, OP_READV, OP_WRITE, OP_POLL, OP_EPOLL_CTL, OP_EPOLL_WAIT,
 	OP_FLAGS, OP_DUP, OP_CLOSE, OP_PASS, OP_REOPEN, OP_FORK, OP_FDINFO, OP_MMAP,
 	OP_NO_CALL, OP_CLOCK, OP_SIGNAL, OP_SCRIBBLE,
 	NR_OPS
@@ -296,6 +296,7 @@ void answered(struct thread *t, int ret, const int *allowed, bool refused);
 
 void run_vector(struct thread *t, const struct step *step);
 void run_list(struct thread *t, const struct step *step);
+void run_write(struct thread *t, const struct step *step);
 void step_run(struct thread *t, const struct step *step);
 const char *op_name(enum op op);
 void events_seen(struct thread *t, int wheel, const struct twheel_event *event, size_t nr,

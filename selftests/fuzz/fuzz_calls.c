@@ -749,6 +749,7 @@ static const struct {
 	[OP_UNKNOWN] = { "UNKNOWN", run_unknown },
 	[OP_READ] = { "READ", run_read },
 	[OP_READV] = { "READV", run_readv },
+	[OP_WRITE] = { "WRITE", run_write },
 	[OP_POLL] = { "POLL", run_poll },
 	[OP_EPOLL_CTL] = { "EPOLL_CTL", run_epoll_ctl },
 	[OP_EPOLL_WAIT] = { "EPOLL_WAIT", run_epoll_wait },

@@ -39,6 +39,7 @@ static const __u16 weights[NR_OPS] = {
 	[OP_UNKNOWN]	= 40,
 	[OP_READ]	= 900,
 	[OP_READV]	= 150,
+	[OP_WRITE]	= 400,
 	[OP_POLL]	= 300,
 	[OP_EPOLL_CTL]	= 150,
 	[OP_EPOLL_WAIT]	= 100,

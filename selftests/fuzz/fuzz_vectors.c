@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_vectors.c - ARM, REARM, CANCEL, QUERY and LIST
+ * fuzz_vectors.c - ARM, REARM, CANCEL, QUERY and LIST, and write()
  *
  * A vector is filled, spoilt where the step says so, and given; then what came
  * back is held against the contract, and on a strict wheel noted in the ledger.
  */
 #include "fuzz.h"
+
+#include <sys/uio.h>
 
 #define UNTOUCHED	(-12345)	/* a result that no call gives */
 
@@ -435,4 +437,94 @@ void run_list(struct thread *t, const struct step *step)
 		else if (!rows.lossy)
 			check_rows(&rows, list.entry_size, ret);
 	}
+}
+
+/* ---- write() -------------------------------------------------------------- */
+
+static const int write_fails[] = {
+	EAGAIN, EBADF, EBUSY, EEXIST, EFAULT, EINTR, EINVAL, ENOENT, ENOMEM, ENOSPC, ERANGE,
+	ESHUTDOWN, 0
+};
+
+/* Whether a record names no operation, so that write() has to stop there. */
+static bool record_is_odd(const struct twheel_record *record)
+{
+	return record->op < TWHEEL_OP_ARM || record->op > TWHEEL_OP_SETUP;
+}
+
+/*
+ * On a strict wheel, what an ARM has made and what a CANCEL has found would have to be
+ * known, and write() does not tell: there are only records of REARM.
+ */
+static void fill_record(struct thread *t, struct wheel *w, struct twheel_record *record,
+			__u64 *seed)
+{
+	static const __u32 ops[] = {
+		TWHEEL_OP_REARM, TWHEEL_OP_ARM, TWHEEL_OP_CANCEL, TWHEEL_OP_SETUP
+	};
+	struct twheel_arm arm = {};
+
+	fill_arm(t, w, &arm, seed);
+	record->op = ops[w->strict ? 0 : random_below(seed, one_in(seed, 64) ? 4 : 3)];
+	if (one_in(seed, 24))
+		record->op = one_in(seed, 2) ? 0 : 5 + (random32(seed) >> 3);
+	record->key = record->op == TWHEEL_OP_ARM ? arm.user_data : arm.id;
+	if (record->op == TWHEEL_OP_CANCEL && random_below(seed, 16))
+		return;
+	record->flags = arm.flags;
+	record->expires_ns = arm.expires_ns;
+	record->interval_ns = arm.interval_ns;
+	record->repeats = arm.repeats;
+	record->slack_ticks = arm.slack_ticks;
+	if (record->op == TWHEEL_OP_SETUP)
+		((struct twheel_setup_record *)record)->clock =
+			TWHEEL_CLOCK_MONOTONIC + random_below(seed, 6);
+}
+
+static void write_done(struct thread *t, const struct step *step, const struct place *place,
+		       __u32 nr, int ret)
+{
+	const struct twheel_record *record = (const void *)place->mine;
+	const size_t each = sizeof(*record);
+	__u32 i;
+
+	answered(t, ret, write_fails, !nr);
+	if (ret < 0 || place->lossy)
+		return;
+	if (ret % each || ret / each > nr)
+		wrong(CHECK_ANSWERS, "write of %u records returns %d", nr, ret);
+	for (i = 0; i < ret / each && i < nr; i++) {
+		struct record fact = {
+			.id = record[i].key, .wheel = step->wheel, .fact = REARMED,
+		};
+
+		if (record_is_odd(&record[i]))
+			wrong(CHECK_ANSWERS, "write does operation %u", record[i].op);
+		if (wheels[step->wheel].strict)
+			ledger_note(&t->ledger, &fact);
+	}
+}
+
+/* Without RWF_NOWAIT, and with it; and sometimes a record that is not whole. */
+void run_write(struct thread *t, const struct step *step)
+{
+	struct wheel *w = &wheels[step->wheel];
+	__u32 nr = min(some_nr(step), 100U), i;
+	size_t size = nr * sizeof(struct twheel_record);
+	struct place place = place_choose(t, step->place, step->seed, size, w->strict);
+	struct twheel_record *record = (void *)place.mine;
+	size_t cut = step->spoil && nr ? step->spoil % sizeof(*record) : 0;
+	struct iovec iov = { (void *)(uintptr_t)place.user, size - cut };
+	__u64 seed = step->seed;
+	ssize_t ret;
+
+	memset(place.mine, 0, size);
+	for (i = 0; i < nr; i++)
+		fill_record(t, w, &record[i], &seed);
+	call_begin(t);
+	ret = pwritev2(fd_of(step->wheel, step->alias), &iov, 1, -1,
+		       step->kind % 2 ? RWF_NOWAIT : 0);
+	call_end(t);
+	if (iov.iov_len)
+		write_done(t, step, &place, nr - !!cut, ret < 0 ? -errno : ret);
 }
