@@ -33,7 +33,7 @@
  * here; only the assertion below gets the new one.
  */
 #define SETUP_SIZE_FIRST	40
-#define INFO_SIZE_FIRST		464
+#define INFO_SIZE_FIRST		472
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16

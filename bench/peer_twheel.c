@@ -20,7 +20,8 @@
 struct twheel {
 	int fd;
 	__u64 *id;
-	__u64 *table;		/* refresh by store */
+	void *table;		/* refresh by store */
+	uint32_t shift;		/* likewise */
 	struct twheel_arm arm[BATCH];
 	struct twheel_cancel cancel[BATCH];
 	struct twheel_event event[BATCH];
@@ -209,8 +210,10 @@ static void *open_store(const struct setup *setup)
 {
 	struct twheel *tw = open_1ms(setup);
 
-	tw->table = mmap(NULL, info_of(tw->fd).refresh_size, PROT_READ | PROT_WRITE,
-			 MAP_SHARED, tw->fd, 0);
+	struct twheel_info info = info_of(tw->fd);
+
+	tw->shift = info.refresh_shift;
+	tw->table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, tw->fd, 0);
 	if (tw->table == MAP_FAILED)
 		err(1, "mmap");
 	return tw;
@@ -219,12 +222,13 @@ static void *open_store(const struct setup *setup)
 /* Rounded one by one: these deadlines differ, those of a loop's turn do not. */
 static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
-	struct twheel *tw = self;
+	const struct twheel *tw = self;
+	const uint32_t shift = tw->shift;
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
 		twheel_refresh_blind(tw->table, tw->id[who[i]],
-				     twheel_refresh_deadline(deadline_ns[i]));
+				     twheel_refresh_deadline(deadline_ns[i], shift));
 }
 
 /* ---- keys ----------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define _TWHEEL_ENGINE_CLOCK_H
 
 #include <linux/limits.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -35,6 +36,15 @@ struct twheel_clockwork {
 	u64 max_tick;
 	u64 virtual_now_ns;
 };
+
+/*
+ * How many bits of a time the words of the refresh table leave out: what remains is in
+ * units of more than half a tick, and of a tick at most.
+ */
+static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
+{
+	return ilog2(clock->tick_ns);
+}
 
 /* The sum of two times, TWHEEL_TIME_NEVER at most. */
 static inline u64 time_add(u64 a_ns, u64 b_ns)

@@ -176,6 +176,7 @@ static int twheel_start(struct twheel *tw)
 	/* No clock reaches this tick: it is the one of timeouts that never expire. */
 	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
 	config.max_tick = tw->clock.max_tick;
+	tw->words.shift = clock_grain_shift(&tw->clock);
 	tw->slots_size = twheel_wheel_size(&config);
 	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
 	if (err)

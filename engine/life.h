@@ -124,7 +124,7 @@ static inline u64 life_due_ns(const struct twheel_clockwork *clock, const struct
 static inline void life_begin(struct twheel_words *words, struct twheel_timeout *t,
 			      u64 state, const struct life *life)
 {
-	word_begin(words, t, state);
+	word_begin(words, t, state, life->deadline_ns);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (unlikely(state_is_periodic(life->flags))) {
 		struct twheel_periodic *periodic = timeout_periodic(t);

@@ -260,6 +260,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->event_size = tw->control.event_size;
 	info->slack_ns = tw->clock.slack_ns;
 	info->refresh_size = twheel_refresh_size(tw);
+	info->refresh_shift = clock_grain_shift(&tw->clock);
 	info->now_ns = twheel_now(&tw->clock);
 }
 

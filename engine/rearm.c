@@ -323,7 +323,7 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
 	    !state_change(t, seen, state_rearming(seen)))
 		return false;
-	word_begin(&tw->words, t, seen);
+	word_begin(&tw->words, t, seen, deadline_ns);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
 	return true;

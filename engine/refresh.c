@@ -16,7 +16,6 @@
  * work item under arena.mutex when it has failed.  The work item waits for RCU under none
  * of the locks.
  */
-#include <linux/atomic.h>
 #include <linux/container_of.h>
 #include <linux/fs.h>
 #include <linux/math64.h>
@@ -131,12 +130,15 @@ void twheel_refresh_shrink(struct twheel *tw)
 }
 
 /*
- * Write the words of a page of places that was in use before there were words.  Other
- * threads may begin lives in its places at the same time.  A thread that sees the table
- * writes the word itself, and the compare-and-swap does not overwrite that.  If a thread
- * does not see the table, the generation of the new life was in the state word before
- * that thread looked.  So that generation is seen here, after the full barrier of the
- * compare-and-swap, and the word is written again.
+ * Write the words of a page of places that was in use before there were words.  Each gets
+ * the generation before that of its place.  Such a word counts for no timeout, and the
+ * owner of the timeout may overwrite it, as twheel_refresh() does.
+ *
+ * Other threads may begin lives in the places at the same time: ARM without any lock.
+ * Each write leaves a word that is right, whichever comes last.  Either the word is that
+ * of the life, or it has an older generation, for generations only grow.  A thread that
+ * does not see the table writes no word, and leaves it with an older generation too.  No
+ * store of a user is overwritten: nobody has mapped the table yet.
  */
 static void words_begin(struct twheel_words *words, struct twheel_page *page)
 {
@@ -145,16 +147,8 @@ static void words_begin(struct twheel_words *words, struct twheel_page *page)
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
 		u64 *word = word_at(words, timeout_index(t));
-		u64 gen, old = 0;
 
-		do {
-			gen = state_gen(timeout_state(t)) &
-			      TWHEEL_REFRESH_GEN_MASK;
-			if (!try_cmpxchg64(word, &old, gen))
-				break;
-			old = gen;
-		} while (gen != (state_gen(timeout_state(t)) &
-				 TWHEEL_REFRESH_GEN_MASK));
+		WRITE_ONCE(*word, (state_gen(timeout_state(t)) - 1) & TWHEEL_REFRESH_GEN_MASK);
 	}
 }
 

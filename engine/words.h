@@ -6,7 +6,6 @@
 #define _TWHEEL_ENGINE_WORDS_H
 
 #include <linux/fs.h>
-#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/twheel.h>
@@ -22,6 +21,9 @@ struct twheel;
  * The refresh table has one word for each index, in pages that users map.  A user may
  * store into a word at any time.  So the engine reads a word once, and follows it only if
  * the word has the generation of the timeout, and only to a later deadline.
+ *
+ * A deadline is stored in grains of 2^shift ns, modulo 2^36.  The engine completes it by
+ * the deadline that it knows.
  */
 #define WORDS_PER_PAGE		(PAGE_SIZE / sizeof(u64))
 
@@ -39,9 +41,12 @@ struct twheel;
  * @mapping: the address space through which users map the table; constant once the file
  *	is open
  * @work: frees the pages of words that no place needs; queued by twheel_refresh_shrink()
+ * @shift: a grain is 2^@shift ns, see struct twheel_info; written under
+ *	&twheel_control.mutex before &twheel_control.started is set, constant after that
  */
 struct twheel_words {
 	struct twheel_pages pages;
+	u32 shift;
 	bool made;
 	void *hole;
 	struct address_space mapping;
@@ -57,13 +62,24 @@ static inline u64 *word_at(struct twheel_words *words, u32 index)
 }
 
 /*
+ * The word that leaves a timeout in this state at its deadline.  The deadline is rounded
+ * down to a grain: a word moves a timeout to whole grains, and only to a later one.
+ */
+static inline u64 word_of_deadline(const struct twheel_words *words, u64 state,
+				   u64 deadline_ns)
+{
+	return deadline_ns >> words->shift << TWHEEL_REFRESH_GEN_BITS |
+	       (state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
+}
+
+/*
  * Begin a life with a word that asks for nothing.  A store for an earlier life of the
  * place must not move this one.  G8 stale ids are harmless: the word now has the
  * generation of the new id, so a user who stores through an older id can see that the id
  * is stale.
  */
 static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
-			      u64 state)
+			      u64 state, u64 deadline_ns)
 {
 	u64 *word;
 
@@ -73,20 +89,21 @@ static inline void word_begin(struct twheel_words *words, const struct twheel_ti
 	rcu_read_lock();
 	word = word_at(words, timeout_index(t));
 	if (word)
-		WRITE_ONCE(*word, state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
+		WRITE_ONCE(*word, word_of_deadline(words, state, deadline_ns));
 	rcu_read_unlock();
 }
 
 /*
  * Return the deadline in force: the deadline as armed, or a later one that a user has
  * stored.  G8 stale ids are harmless: a store through a stale id has another generation,
- * and is ignored.  The caller holds events.lock, which counts as an RCU read section.
+ * and is ignored.  The caller holds events.lock, which counts as an RCU read section, and
+ * which keeps REARM from writing the word and the deadline meanwhile.
  */
 static inline u64 timeout_deadline_ns(struct twheel_words *words,
 				      const struct twheel_timeout *t,
 				      u64 state)
 {
-	u64 word_ns, deadline_ns = READ_ONCE(t->deadline_ns);
+	u64 grains, ahead, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
 	if (!READ_ONCE(words->pages.nr) || state_is_periodic(state) ||
@@ -95,12 +112,21 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words,
 	word = word_at(words, timeout_index(t));
 	if (!word)
 		return deadline_ns;
-	word_ns = READ_ONCE(*word);
-	if ((word_ns ^ state_gen(state)) & TWHEEL_REFRESH_GEN_MASK)
+	/*
+	 * The grains are the upper bits of the word.  So the subtraction is modulo 2^36,
+	 * and its sign says which deadline is later.  If the generations are equal, the
+	 * lower bits of the difference are 0.
+	 */
+	ahead = READ_ONCE(*word) - word_of_deadline(words, state, deadline_ns);
+	if ((s64)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)
 		return deadline_ns;
-	word_ns &= ~(u64)TWHEEL_REFRESH_GEN_MASK;
-	/* A time after the end of time means the end of time, as it does in ARM. */
-	return max(deadline_ns, min(word_ns, TWHEEL_TIME_NEVER));
+	/*
+	 * G1 never early: at least one grain later than the known deadline rounded down.
+	 * A time after the end of time means the end of time, as it does in ARM.
+	 */
+	grains = (deadline_ns >> words->shift) + (ahead >> TWHEEL_REFRESH_GEN_BITS);
+	return grains > TWHEEL_TIME_NEVER >> words->shift ? TWHEEL_TIME_NEVER :
+							    grains << words->shift;
 }
 
 void *twheel_words_page(struct twheel_words *words, u32 nr)

@@ -29,7 +29,8 @@
 
 static unsigned int nr;			/* connections */
 static uint64_t *ids;			/* the timeout of each */
-static __u64 *table;			/* the refresh table */
+static void *table;			/* the refresh table */
+static uint32_t shift;			/* for its deadlines */
 static unsigned int silent_ended, others_ended;
 
 static uint64_t now_ns(void)
@@ -92,6 +93,7 @@ static void map_table(int fd)
 		err(1, "INFO");
 	if (!(info.features & TWHEEL_FEATURE_REFRESH))
 		errx(1, "this module has no refresh table");
+	shift = info.refresh_shift;
 	table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (table == MAP_FAILED)
 		err(1, "mmap");
@@ -131,11 +133,12 @@ static void read_events(int fd, uint64_t earliest_ns)
 /* One turn: the clock is looked at once, then each packet is one store. */
 static uint64_t packets_come(void)
 {
-	uint64_t deadline_ns = twheel_refresh_deadline(now_ns() + IDLE_NS);
+	uint64_t deadline_ns = now_ns() + IDLE_NS;
+	uint64_t later = twheel_refresh_deadline(deadline_ns, shift);
 	unsigned int i;
 
 	for (i = 0; i < nr; i++)
-		if (i != SILENT && ids[i] && !twheel_refresh(table, ids[i], deadline_ns))
+		if (i != SILENT && ids[i] && !twheel_refresh(table, ids[i], later))
 			errx(1, "connection %u has lost its timeout", i);
 	return deadline_ns;
 }

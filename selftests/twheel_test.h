@@ -263,6 +263,28 @@ static inline int tw_info(int fd, struct twheel_info *info)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
+/* The refresh table in ns; INFO's refresh_shift is tested to be this one. */
+static inline __u32 tw_shift(__u64 tick_ns)
+{
+	return 63 - __builtin_clzll(tick_ns);
+}
+
+static inline int tw_refresh(void *table, __u64 id, __u64 deadline_ns, __u32 shift)
+{
+	return twheel_refresh(table, id, twheel_refresh_deadline(deadline_ns, shift));
+}
+
+static inline void tw_refresh_blind(void *table, __u64 id, __u64 deadline_ns, __u32 shift)
+{
+	twheel_refresh_blind(table, id, twheel_refresh_deadline(deadline_ns, shift));
+}
+
+/* What is in force when a deadline was stored: rounded up to a grain. */
+static inline __u64 tw_refreshed_ns(__u64 deadline_ns, __u32 shift)
+{
+	return (deadline_ns + (1ULL << shift) - 1) >> shift << shift;
+}
+
 static inline int tw_advance(int fd, __u64 to_ns)
 {
 	struct twheel_advance advance = {

@@ -59,7 +59,7 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 464);
+	SIZE(twheel_info, 472);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -74,24 +74,26 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, slack_ns, 48, 8);
 	FIELD(twheel_info, features, 56, 8);
 	FIELD(twheel_info, refresh_size, 64, 8);
-	FIELD(twheel_info, now_ns, 72, 8);
-	FIELD(twheel_info, next_expiry_ns, 80, 8);
-	FIELD(twheel_info, max_late_ns, 88, 8);
-	FIELD(twheel_info, armed, 96, 8);
-	FIELD(twheel_info, pending, 104, 8);
-	FIELD(twheel_info, unread, 112, 8);
-	FIELD(twheel_info, live, 120, 8);
-	FIELD(twheel_info, expirations, 128, 8);
-	FIELD(twheel_info, delivered, 136, 8);
-	FIELD(twheel_info, completed, 144, 8);
-	FIELD(twheel_info, cancelled, 152, 8);
-	FIELD(twheel_info, revoked, 160, 8);
-	FIELD(twheel_info, drained, 168, 8);
-	FIELD(twheel_info, rearmed, 176, 8);
-	FIELD(twheel_info, late, 184, 8);
-	FIELD(twheel_info, last_late_ns, 192, 8);
-	FIELD(twheel_info, last_late_at_ns, 200, 8);
-	FIELD(twheel_info, late_ticks, 208, 256);
+	FIELD(twheel_info, refresh_shift, 72, 4);
+	FIELD(twheel_info, reserved, 76, 4);
+	FIELD(twheel_info, now_ns, 80, 8);
+	FIELD(twheel_info, next_expiry_ns, 88, 8);
+	FIELD(twheel_info, max_late_ns, 96, 8);
+	FIELD(twheel_info, armed, 104, 8);
+	FIELD(twheel_info, pending, 112, 8);
+	FIELD(twheel_info, unread, 120, 8);
+	FIELD(twheel_info, live, 128, 8);
+	FIELD(twheel_info, expirations, 136, 8);
+	FIELD(twheel_info, delivered, 144, 8);
+	FIELD(twheel_info, completed, 152, 8);
+	FIELD(twheel_info, cancelled, 160, 8);
+	FIELD(twheel_info, revoked, 168, 8);
+	FIELD(twheel_info, drained, 176, 8);
+	FIELD(twheel_info, rearmed, 184, 8);
+	FIELD(twheel_info, late, 192, 8);
+	FIELD(twheel_info, last_late_ns, 200, 8);
+	FIELD(twheel_info, last_late_at_ns, 208, 8);
+	FIELD(twheel_info, late_ticks, 216, 256);
 }
 
 TEST(vector_has_its_layout)

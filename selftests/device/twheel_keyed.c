@@ -1693,8 +1693,8 @@ static __u64 refresh(struct __test_metadata *_metadata, FIXTURE_DATA(refreshed) 
 {
 	struct twheel_status status;
 
-	ASSERT_EQ(1, twheel_refresh(self->table, self->arm.id,
-				    twheel_refresh_deadline(deadline_ns)));
+	ASSERT_EQ(1, tw_refresh(self->table, self->arm.id, deadline_ns,
+				self->info.refresh_shift));
 	ASSERT_EQ(0, key_query(self->fd, KEY, &status));
 	EXPECT_LE(deadline_ns, status.deadline_ns);
 	EXPECT_GT(deadline_ns + TW_MS, status.deadline_ns);

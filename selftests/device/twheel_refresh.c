@@ -11,8 +11,11 @@
 #define TABLE_BYTES	((size_t)TABLE_PAGES * sysconf(_SC_PAGESIZE))
 #define WORDS_PER_PAGE	(sysconf(_SC_PAGESIZE) / sizeof(__u64))
 
-/* On a grain, so that what is stored is what reads back. */
-#define GRAINS(n)	((n) * TWHEEL_REFRESH_GRAIN_NS)
+/* Stored deadlines are modulo this many grains, and count within half of that. */
+#define NR_GRAINS	(1ULL << 36)
+
+/* Generations are modulo this in a word, too. */
+#define NR_GENS		(1ULL << TWHEEL_REFRESH_GEN_BITS)
 
 static __u64 *map_table(int fd)
 {
@@ -27,6 +30,7 @@ FIXTURE(refresh) {
 	int fd;
 	__u64 *table;
 	__u64 tick_ns;
+	__u32 shift;		/* a grain is 1 << shift ns */
 	__u64 deadline_ns;	/* of id; a multiple of tick_ns */
 	__u64 id;
 };
@@ -40,6 +44,7 @@ FIXTURE_SETUP(refresh)
 	self->table = map_table(self->fd);
 	ASSERT_NE(NULL, self->table);
 	self->tick_ns = variant->setup.tick_ns;
+	self->shift = tw_shift(self->tick_ns);
 	self->deadline_ns = tw_round_up(10 * TW_MS, self->tick_ns);
 	ASSERT_EQ(0, tw_arm1(self->fd, 0, self->deadline_ns, 0, 42, &self->id));
 }
@@ -78,20 +83,89 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 tick_
 
 TEST_F(refresh, a_later_deadline_is_the_one_it_expires_at)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(self->deadline_ns + 7 * TW_MS + 1);
+	__u64 deadline_ns = tw_refreshed_ns(self->deadline_ns + 7 * TW_MS + 1, self->shift);
 
 	EXPECT_LE(self->deadline_ns + 7 * TW_MS + 1, deadline_ns);
-	EXPECT_GT(self->deadline_ns + 7 * TW_MS + 1 + TWHEEL_REFRESH_GRAIN_NS, deadline_ns);
-	twheel_refresh(self->table, self->id, deadline_ns);
+	EXPECT_GT(self->deadline_ns + 7 * TW_MS + 1 + (1ULL << self->shift), deadline_ns);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	EXPECT_EXPIRY(deadline_ns);
+}
+
+/* The latest deadline that a word can tell, where the known one is @deadline_ns. */
+static __u64 latest_ns(__u64 deadline_ns, __u32 shift)
+{
+	unsigned __int128 grains = (deadline_ns >> shift) + NR_GRAINS / 2 - 1;
+
+	return grains << shift > TWHEEL_TIME_NEVER ? TWHEEL_TIME_NEVER : grains << shift;
 }
 
 TEST_F(refresh, a_far_deadline_is_the_one_it_expires_at)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(self->deadline_ns + 400 * TW_DAY);
+	__u64 deadline_ns = latest_ns(self->deadline_ns, self->shift);
 
-	twheel_refresh(self->table, self->id, deadline_ns);
+	/* A year goes by in steps of ADVANCE, and thousands are as good as one. */
+	if (deadline_ns > self->deadline_ns + 400 * TW_DAY)
+		deadline_ns = tw_refreshed_ns(self->deadline_ns + 400 * TW_DAY, self->shift);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	EXPECT_EXPIRY(deadline_ns);
+}
+
+/*
+ * The kernel takes a word for the nearest time: of what lies farther away it does nothing,
+ * or moves the timeout to a later time than was armed.
+ */
+TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
+{
+	__u64 deadline_ns = latest_ns(self->deadline_ns, self->shift);
+	__u64 base = self->deadline_ns >> self->shift;
+	struct twheel_status status;
+
+	/* No deadline is beyond the horizon of a long tick. */
+	if (deadline_ns == TWHEEL_TIME_NEVER)
+		return;
+	/* As a difference of 2^35 grains, it is the farthest one before the known one. */
+	tw_refresh(self->table, self->id, deadline_ns + 1, self->shift);
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(self->deadline_ns, status.deadline_ns);
+	tw_refresh(self->table, self->id, (base + NR_GRAINS) << self->shift, self->shift);
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(self->deadline_ns, status.deadline_ns);
+	/* And this is the next grain. */
+	tw_refresh(self->table, self->id, (base + NR_GRAINS + 1) << self->shift, self->shift);
+	EXPECT_EXPIRY((base + 1) << self->shift);
+}
+
+/* The words of deadlines on both sides of a multiple of 2^36 grains. */
+TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_begin_anew)
+{
+	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
+	__u64 turn_ns = turn, before_ns;
+
+	/* Those of a long tick never begin anew. */
+	if (turn > TWHEEL_TIME_NEVER / 2)
+		return;
+	before_ns = turn_ns - 3 * self->tick_ns;
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+						before_ns, 0));
+	/* Both are below what is armed, one of them as a number only. */
+	tw_refresh(self->table, self->id, before_ns - 5 * self->tick_ns, self->shift);
+	tw_refresh(self->table, self->id, turn_ns + 5 * self->tick_ns, self->shift);
+	EXPECT_EXPIRY(tw_refreshed_ns(turn_ns + 5 * self->tick_ns, self->shift));
+}
+
+TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_begin_anew)
+{
+	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
+	__u64 turn_ns = turn, after_ns;
+
+	/* Those of a long tick never begin anew. */
+	if (turn > TWHEEL_TIME_NEVER / 2)
+		return;
+	after_ns = tw_round_up(turn_ns + 3 * self->tick_ns, self->tick_ns);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+						after_ns, 0));
+	tw_refresh(self->table, self->id, turn_ns - 3 * self->tick_ns, self->shift);
+	EXPECT_EXPIRY(after_ns);
 }
 
 TEST_F(refresh, of_many_stores_the_last_one_counts)
@@ -100,8 +174,8 @@ TEST_F(refresh, of_many_stores_the_last_one_counts)
 	int i;
 
 	for (i = 0; i < 1000; i++) {
-		deadline_ns = twheel_refresh_deadline(deadline_ns + 3 * TW_SEC);
-		twheel_refresh(self->table, self->id, deadline_ns);
+		deadline_ns = tw_refreshed_ns(deadline_ns + 3 * TW_SEC, self->shift);
+		tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	}
 	EXPECT_EXPIRY(deadline_ns);
 }
@@ -113,8 +187,8 @@ TEST_F(refresh, refreshed_in_time_it_never_expires)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		deadline_ns = twheel_refresh_deadline(now_ns + 3 * self->deadline_ns);
-		twheel_refresh(self->table, self->id, deadline_ns);
+		deadline_ns = tw_refreshed_ns(now_ns + 3 * self->deadline_ns, self->shift);
+		tw_refresh(self->table, self->id, deadline_ns, self->shift);
 		now_ns += 2 * self->deadline_ns;
 		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 		EXPECT_NO_EVENT(self->fd);
@@ -124,35 +198,36 @@ TEST_F(refresh, refreshed_in_time_it_never_expires)
 
 TEST_F(refresh, an_earlier_deadline_changes_nothing)
 {
-	twheel_refresh(self->table, self->id, 0);
-	twheel_refresh(self->table, self->id, GRAINS(self->deadline_ns / GRAINS(1)));
+	tw_refresh(self->table, self->id, 0, self->shift);
+	tw_refresh(self->table, self->id, self->deadline_ns >> self->shift << self->shift,
+		   self->shift);
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
 /* What the kernel has seen, and moved the timeout for, is not taken back. */
 TEST_F(refresh, an_earlier_deadline_changes_nothing_after_a_later_one_was_seen)
 {
-	__u64 later_ns = twheel_refresh_deadline(5 * self->deadline_ns);
+	__u64 later_ns = tw_refreshed_ns(5 * self->deadline_ns, self->shift);
 
-	twheel_refresh(self->table, self->id, later_ns);
+	tw_refresh(self->table, self->id, later_ns, self->shift);
 	ASSERT_EQ(0, tw_advance(self->fd, self->deadline_ns));
 	EXPECT_NO_EVENT(self->fd);
-	twheel_refresh(self->table, self->id,
-		       twheel_refresh_deadline(3 * self->deadline_ns));
+	tw_refresh(self->table, self->id, 3 * self->deadline_ns, self->shift);
 	EXPECT_EXPIRY(later_ns);
 }
 
 TEST_F(refresh, what_makes_no_sense_changes_nothing)
 {
-	__u64 later_ns = twheel_refresh_deadline(9 * self->deadline_ns);
+	__u64 later = twheel_refresh_deadline(9 * self->deadline_ns, self->shift);
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
 	const __u64 words[] = {
 		~0ULL,				/* another generation */
 		gen,
-		later_ns | (gen ^ 1),		/* other generations */
-		later_ns | (gen ^ 0x8000),
-		later_ns | ((gen - 1) & TWHEEL_REFRESH_GEN_MASK),
-		later_ns | ((gen + 1) & TWHEEL_REFRESH_GEN_MASK),
+		later | (gen ^ 1),		/* other generations */
+		later | (gen ^ 1 << 16),
+		later | (gen ^ 1 << 27),
+		later | ((gen - 1) & TWHEEL_REFRESH_GEN_MASK),
+		later | ((gen + 1) & TWHEEL_REFRESH_GEN_MASK),
 		0,
 	};
 	struct twheel_status status;
@@ -170,57 +245,151 @@ TEST_F(refresh, what_makes_no_sense_changes_nothing)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-TEST_F(refresh, to_the_end_of_time_never_expires)
+/* Whatever the tick: a word that is anything at all moves it later, or not at all. */
+TEST_F(refresh, any_grains_are_those_of_the_nearest_time)
 {
+	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK, seed = 11;
 	struct twheel_status status;
-	struct twheel_info info;
-
-	twheel_refresh(self->table, self->id, twheel_refresh_deadline(~0ULL));
-	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
-	EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
-	EXPECT_EQ(TWHEEL_TIME_NEVER, status.left_ns);
-	ASSERT_EQ(0, tw_advance(self->fd, 1000 * TW_DAY));
-	EXPECT_NO_EVENT(self->fd);
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
-}
-
-/* Made by hand, without twheel_refresh_deadline(): all above it is the end of time. */
-TEST_F(refresh, to_beyond_the_end_of_time_never_expires)
-{
-	const __u64 beyond_ns[] = {
-		TWHEEL_TIME_NEVER + 1, TWHEEL_TIME_NEVER + 1 + TWHEEL_REFRESH_GRAIN_NS,
-		3ULL << 62, ~(__u64)TWHEEL_REFRESH_GEN_MASK,
-	};
-	struct twheel_status status;
-	struct twheel_info info;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(beyond_ns); i++) {
-		ASSERT_LT(0, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
-				       self->deadline_ns, 0));
-		twheel_refresh_blind(self->table, self->id, beyond_ns[i]);
+	for (i = 0; i < 3000; i++) {
+		__u64 armed_ns = TW_DAY + (tw_random(&seed) >> (2 + tw_random(&seed) % 62));
+		__u64 grains = tw_random(&seed) >> (28 + tw_random(&seed) % 36);
+		__u64 base = armed_ns >> self->shift, ahead = (grains - base) % NR_GRAINS;
+		__u64 expected_ns = armed_ns;
+
+		if (ahead && ahead < NR_GRAINS / 2) {
+			unsigned __int128 moved_ns = base + ahead;
+
+			moved_ns <<= self->shift;
+			expected_ns = moved_ns > TWHEEL_TIME_NEVER ? TWHEEL_TIME_NEVER : moved_ns;
+		}
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+							armed_ns, 0));
+		self->table[(__u32)self->id] = grains << TWHEEL_REFRESH_GEN_BITS | gen;
 		ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+		ASSERT_EQ(expected_ns, status.deadline_ns)
+			TH_LOG("armed %llu, grains %llu", armed_ns, grains);
+	}
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+						self->deadline_ns, 0));
+	EXPECT_EXPIRY(self->deadline_ns);
+}
+
+/* G1: a deadline within the grain of the one armed is rounded up, not taken for no move. */
+TEST_F(refresh, a_deadline_between_grains_is_rounded_up)
+{
+	__u64 grain_ns = 1ULL << self->shift;
+	__u64 armed_ns = tw_refreshed_ns(self->deadline_ns, self->shift) + grain_ns / 4;
+	__u64 wanted_ns = armed_ns + grain_ns / 4;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+						armed_ns, 0));
+	tw_refresh(self->table, self->id, wanted_ns, self->shift);
+	EXPECT_EXPIRY(tw_refreshed_ns(wanted_ns, self->shift));
+}
+
+TEST_F(refresh, info_says_how_long_a_grain_is)
+{
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(self->shift, info.refresh_shift);
+	EXPECT_EQ(0, info.reserved);
+	EXPECT_GE(self->tick_ns, 1ULL << info.refresh_shift);
+	EXPECT_LT(self->tick_ns / 2, 1ULL << info.refresh_shift);
+}
+
+/* Only a long tick has it within its horizon. */
+TEST(refreshed_to_the_end_of_time_it_never_expires)
+{
+	static const __u64 stored_ns[] = {
+		TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER + 1, 3ULL << 62,
+	};
+	int i, fd = tw_virtual(O_NONBLOCK, TW_HOUR);
+	__u32 shift = tw_shift(TW_HOUR);
+	struct twheel_status status;
+	struct twheel_info info;
+	__u64 id, *table;
+
+	ASSERT_LE(0, fd);
+	table = map_table(fd);
+	ASSERT_NE(NULL, table);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_DAY, &id));
+	for (i = 0; i < ARRAY_SIZE(stored_ns); i++) {
+		ASSERT_LT(0, tw_rearm1(fd, id, TWHEEL_ARM_ABSOLUTE, TW_DAY, 0));
+		EXPECT_EQ(1, tw_refresh(table, id, stored_ns[i], shift));
+		ASSERT_EQ(0, tw_query1(fd, id, &status));
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns)
-			TH_LOG("%#llx", beyond_ns[i]);
+			TH_LOG("%#llx", stored_ns[i]);
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.left_ns);
-		ASSERT_EQ(0, tw_info(self->fd, &info));
+		ASSERT_EQ(0, tw_info(fd, &info));
 		EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	}
+	ASSERT_EQ(0, tw_advance(fd, 1000 * TW_DAY));
+	EXPECT_NO_EVENT(fd);
+	/* From there it comes back by REARM only. */
+	EXPECT_EQ(1, tw_refresh(table, id, 2000 * TW_DAY, shift));
+	ASSERT_EQ(0, tw_query1(fd, id, &status));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	EXPECT_ACCOUNTS(fd);
+	munmap(table, TABLE_BYTES);
+	close(fd);
+}
+
+TEST_F(refresh, armed_for_the_end_of_time_no_store_moves_it)
+{
+	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK, grains, seed = 3;
+	struct twheel_status status;
+	int i;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
+						TWHEEL_TIME_NEVER, 0));
+	for (i = 0; i < 200; i++) {
+		grains = (TWHEEL_TIME_NEVER >> self->shift) + i - 100;
+		if (i > 150)
+			grains = tw_random(&seed);
+		self->table[(__u32)self->id] = grains << TWHEEL_REFRESH_GEN_BITS | gen;
+		ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 1000 * TW_DAY));
 	EXPECT_NO_EVENT(self->fd);
-	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
-	EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
+}
+
+TEST_F(refresh, of_a_deadline_of_zero_a_store_counts)
+{
+	__u64 deadline_ns = tw_refreshed_ns(5 * self->deadline_ns, self->shift);
+	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
+	struct twheel_status status;
+
+	/* It is due at once, so it may have expired before the store. */
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 0, 0));
+	self->table[(__u32)self->id] = gen;
+	/* The grain before that of zero. */
+	self->table[(__u32)self->id] = ~(__u64)TWHEEL_REFRESH_GEN_MASK | gen;
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_EQ(0, status.deadline_ns);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
+	/* The kthread looks at it now, when it has not before. */
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	if (status.state == TWHEEL_STATE_PENDING) {
+		EXPECT_EXPIRY(deadline_ns);
+		return;
+	}
+	EXPECT_EQ(0, status.deadline_ns);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->id));
 }
 
 TEST_F(refresh, it_shows_at_once)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(3 * self->deadline_ns);
+	__u64 deadline_ns = tw_refreshed_ns(3 * self->deadline_ns, self->shift);
 	struct twheel_status status, row;
 
-	twheel_refresh(self->table, self->id, deadline_ns);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	EXPECT_EQ(deadline_ns, status.deadline_ns);
 	EXPECT_EQ(deadline_ns, status.left_ns);
@@ -232,7 +401,7 @@ TEST_F(refresh, it_shows_at_once)
 
 TEST_F(refresh, rearm_earlier_than_what_was_stored_counts)
 {
-	twheel_refresh(self->table, self->id, twheel_refresh_deadline(TW_DAY));
+	tw_refresh(self->table, self->id, TW_DAY, self->shift);
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, 0, self->deadline_ns + self->tick_ns, 0));
 	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
@@ -241,7 +410,7 @@ TEST_F(refresh, rearm_earlier_than_what_was_stored_counts)
 TEST_F(refresh, rearm_of_what_is_in_the_wheel_counts_more_than_an_earlier_store)
 {
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
-	twheel_refresh(self->table, self->id, twheel_refresh_deadline(TW_DAY));
+	tw_refresh(self->table, self->id, TW_DAY, self->shift);
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, 0, self->deadline_ns + self->tick_ns, 0));
 	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
@@ -249,11 +418,11 @@ TEST_F(refresh, rearm_of_what_is_in_the_wheel_counts_more_than_an_earlier_store)
 
 TEST_F(refresh, rearm_later_and_a_store_later_still)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(9 * self->deadline_ns);
+	__u64 deadline_ns = tw_refreshed_ns(9 * self->deadline_ns, self->shift);
 
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, 0, 3 * self->deadline_ns, 0));
-	twheel_refresh(self->table, self->id, deadline_ns);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	EXPECT_EXPIRY(deadline_ns);
 }
 
@@ -261,13 +430,13 @@ TEST_F(refresh, rearm_later_and_a_store_later_still)
 TEST_F(refresh, an_overdue_one_waits_for_what_was_stored)
 {
 	__u64 now_ns = 2 * self->deadline_ns;
-	__u64 deadline_ns = twheel_refresh_deadline(3 * self->deadline_ns);
+	__u64 deadline_ns = tw_refreshed_ns(3 * self->deadline_ns, self->shift);
 	struct twheel_event event;
 
 	ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 	ASSERT_ONE_EVENT(self->fd, &event, self->id);
 	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, 1, 0, 42, &self->id));
-	twheel_refresh(self->table, self->id, deadline_ns);
+	tw_refresh(self->table, self->id, deadline_ns, self->shift);
 	/* The kthread may have been first. */
 	if (tw_advance(self->fd, now_ns) == 0 && tw_read(self->fd, &event, 1) == 1) {
 		EXPECT_EQ(self->id, event.id);
@@ -286,9 +455,8 @@ TEST_F(refresh, events_still_come_in_the_order_of_ticks)
 
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, self->deadline_ns + i * self->tick_ns, &ids[i]));
-		deadline_ns[i] = twheel_refresh_deadline(self->deadline_ns +
-							 tw_random(&seed) % 200 * self->tick_ns);
-		twheel_refresh(self->table, ids[i], deadline_ns[i]);
+		deadline_ns[i] = self->deadline_ns + tw_random(&seed) % 200 * self->tick_ns;
+		tw_refresh(self->table, ids[i], deadline_ns[i], self->shift);
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, self->deadline_ns + 300 * self->tick_ns + TW_SEC));
 	ASSERT_EQ(65, tw_read(self->fd, events, 65));
@@ -303,11 +471,13 @@ TEST_F(refresh, events_still_come_in_the_order_of_ticks)
 FIXTURE(table) {
 	int fd;
 	__u64 *table;
+	__u32 shift;		/* a grain is 1 << shift ns */
 };
 
 FIXTURE_SETUP(table)
 {
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	self->shift = tw_shift(TW_MS);
 	ASSERT_LE(0, self->fd);
 	self->table = map_table(self->fd);
 	ASSERT_NE(NULL, self->table);
@@ -345,44 +515,99 @@ TEST_F(table, info_says_how_much_to_map)
 	for (i = 0; i < 5000; i++) {
 		ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &id));
 		ASSERT_GT(info.refresh_size / sizeof(__u64), (__u32)id);
-		twheel_refresh(table, id, twheel_refresh_deadline(TW_MIN));
+		tw_refresh(table, id, TW_MIN, self->shift);
 	}
 	EXPECT_EQ(-EAGAIN, tw_arm_in(fd, TW_SEC, &id));
 	munmap(table, info.refresh_size);
 	close(fd);
 }
 
+/* Arms, after *old was cancelled, until the place of *old comes round. */
+static int arm_successor(int fd, __u64 old, __u64 *new)
+{
+	int tries, ret;
+
+	for (tries = 0; tries < 1000; tries++) {
+		ret = tw_advance(fd, 0) ?: tw_arm1(fd, 0, TW_SEC, 0, 42, new);
+		if (ret)
+			return ret;
+		if ((__u32)*new == (__u32)old)
+			return 0;
+		if (tw_cancel1(fd, *new) != TWHEEL_WAS_PENDING)
+			return -EIO;
+	}
+	return -ENOENT;
+}
+
 TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_successor)
 {
 	struct twheel_status status;
 	__u64 old, new;
-	int tries;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &old));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, old));
-	/* The kthread gives the place back, and it comes round. */
-	for (tries = 0; tries < 1000; tries++) {
-		ASSERT_EQ(0, tw_advance(self->fd, 0));
-		ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_SEC, 0, 42, &new));
-		if ((__u32)new == (__u32)old)
-			break;
-		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, new));
-	}
-	ASSERT_EQ((__u32)old, (__u32)new);
+	ASSERT_EQ(0, arm_successor(self->fd, old, &new));
 	ASSERT_NE(old, new);
-	EXPECT_EQ(0, twheel_refresh(self->table, old, twheel_refresh_deadline(TW_HOUR)));
+	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
 	/* And takes nothing back, unless it is blind. */
-	EXPECT_EQ(1, twheel_refresh(self->table, new, twheel_refresh_deadline(TW_MIN)));
-	EXPECT_EQ(0, twheel_refresh(self->table, old, twheel_refresh_deadline(TW_HOUR)));
+	EXPECT_EQ(1, tw_refresh(self->table, new, TW_MIN, self->shift));
+	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
-	EXPECT_EQ(twheel_refresh_deadline(TW_MIN), status.deadline_ns);
-	twheel_refresh_blind(self->table, old, twheel_refresh_deadline(TW_HOUR));
+	EXPECT_EQ(tw_refreshed_ns(TW_MIN, self->shift), status.deadline_ns);
+	tw_refresh_blind(self->table, old, TW_HOUR, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
 	EXPECT_EQ(-ENOENT, tw_query1(self->fd, old, &status));
 	expect_expiry(_metadata, self->fd, TW_MS, new, TW_SEC);
+}
+
+/* Nobody is shut out by another's mistake. */
+TEST_F(table, the_owner_s_next_store_mends_what_a_stale_one_has_overwritten)
+{
+	__u64 old, new, deadline_ns = tw_refreshed_ns(TW_MIN, self->shift);
+	int i;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &old));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, old));
+	ASSERT_EQ(0, arm_successor(self->fd, old, &new));
+	for (i = 0; i < 3; i++) {
+		tw_refresh_blind(self->table, old, TW_HOUR, self->shift);
+		EXPECT_EQ(1, tw_refresh(self->table, new, deadline_ns, self->shift));
+	}
+	/* Newer generations of a word are those up to half of all. */
+	self->table[(__u32)new] = ((new >> 32) + NR_GENS / 2) % NR_GENS;
+	EXPECT_EQ(1, tw_refresh(self->table, new, deadline_ns, self->shift));
+	self->table[(__u32)new] = 0;
+	EXPECT_EQ(1, tw_refresh(self->table, new, deadline_ns, self->shift));
+	expect_expiry(_metadata, self->fd, TW_MS, new, deadline_ns);
+}
+
+TEST_F(table, the_word_of_a_newer_generation_is_not_overwritten)
+{
+	static const __u64 newer[] = { 1, 2, 65535, 65536, NR_GENS / 2 - 1 };
+	__u64 id, word;
+	int i;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_SEC, 0, 42, &id));
+	for (i = 0; i < ARRAY_SIZE(newer); i++) {
+		word = ((id >> 32) + newer[i]) % NR_GENS | 77ULL << TWHEEL_REFRESH_GEN_BITS;
+		self->table[(__u32)id] = word;
+		EXPECT_EQ(0, tw_refresh(self->table, id, TW_MIN, self->shift))
+			TH_LOG("newer by %llu", newer[i]);
+		EXPECT_EQ(word, self->table[(__u32)id]);
+	}
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, TW_SEC, 0));
+	EXPECT_EQ(1, tw_refresh(self->table, id, TW_MIN, self->shift));
+	expect_expiry(_metadata, self->fd, TW_MS, id, tw_refreshed_ns(TW_MIN, self->shift));
+}
+
+/* The word of a timeout that nobody has refreshed. */
+static __u64 fresh_word(__u64 id, __u64 deadline_ns, __u32 shift)
+{
+	return deadline_ns >> shift << TWHEEL_REFRESH_GEN_BITS |
+	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
 TEST_F(table, arm_and_rearm_begin_the_word_anew)
@@ -392,19 +617,19 @@ TEST_F(table, arm_and_rearm_begin_the_word_anew)
 
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
-		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(fresh_word(ids[i], TW_SEC, self->shift), self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 	}
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, ids[i], 0, TW_MIN, 0));
-		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(fresh_word(ids[i], TW_MIN, self->shift), self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
 	}
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
-		EXPECT_EQ(ids[i] >> 32, self->table[(__u32)ids[i]]);
+		EXPECT_EQ(fresh_word(ids[i], TW_SEC, self->shift), self->table[(__u32)ids[i]]);
 	}
 }
 
@@ -415,7 +640,7 @@ TEST_F(table, a_periodic_one_is_not_moved)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_SEC, TW_SEC, 0, &id));
-	twheel_refresh(self->table, id, twheel_refresh_deadline(TW_HOUR));
+	tw_refresh(self->table, id, TW_HOUR, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
 	ASSERT_EQ(0, tw_advance(self->fd, 3 * TW_SEC));
@@ -432,7 +657,7 @@ TEST_F(table, an_expired_one_is_not_moved)
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
-	twheel_refresh(self->table, id, twheel_refresh_deadline(TW_HOUR));
+	tw_refresh(self->table, id, TW_HOUR, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
 	EXPECT_EQ(TWHEEL_STATE_EXPIRED, status.state);
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
@@ -442,14 +667,14 @@ TEST_F(table, an_expired_one_is_not_moved)
 
 TEST_F(table, what_is_drained_tells_the_refreshed_deadline)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(TW_HOUR);
+	__u64 deadline_ns = tw_refreshed_ns(TW_HOUR, self->shift);
 	struct twheel_event event;
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
-	twheel_refresh(self->table, id, deadline_ns);
+	tw_refresh(self->table, id, deadline_ns, self->shift);
 	ASSERT_EQ(0, tw_drain(self->fd));
-	twheel_refresh(self->table, id, twheel_refresh_deadline(TW_DAY));
+	tw_refresh(self->table, id, TW_DAY, self->shift);
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	EXPECT_EQ(id, event.id);
 	EXPECT_EQ(deadline_ns, event.deadline_ns);
@@ -461,9 +686,9 @@ TEST_F(table, a_cancel_wins_over_any_store)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
-	twheel_refresh(self->table, id, twheel_refresh_deadline(TW_MIN));
+	tw_refresh(self->table, id, TW_MIN, self->shift);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-	twheel_refresh(self->table, id, twheel_refresh_deadline(TW_HOUR));
+	tw_refresh(self->table, id, TW_HOUR, self->shift);
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_DAY));
 	EXPECT_NO_EVENT(self->fd);
@@ -496,20 +721,20 @@ TEST_F(table, beyond_what_was_armed_is_sigbus)
 	/* What is armed next has its word in the same mapping. */
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
-		twheel_refresh(self->table, ids[i], twheel_refresh_deadline(TW_MIN));
+		tw_refresh(self->table, ids[i], TW_MIN, self->shift);
 	}
 	EXPECT_EQ(0, status_of_store(&self->table[WORDS_PER_PAGE]));
 	EXPECT_EQ(SIGBUS, status_of_store(&self->table[TABLE_BYTES / sizeof(__u64) - 1]));
 }
 
-TEST_F(table, begins_with_zeroes_and_the_generation_of_what_is_armed)
+TEST_F(table, begins_with_zeroes_and_the_word_of_what_is_armed)
 {
 	__u64 id;
 	int i;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &id));
 	for (i = 0; i < WORDS_PER_PAGE; i++)
-		ASSERT_EQ(i == (int)id ? id >> 32 : 0, self->table[i]);
+		ASSERT_EQ(i == (int)id ? fresh_word(id, TW_SEC, self->shift) : 0, self->table[i]);
 }
 
 TEST_F(table, a_mapping_made_later_sees_the_same)
@@ -521,7 +746,7 @@ TEST_F(table, a_mapping_made_later_sees_the_same)
 	for (i = 0; i < ARRAY_SIZE(ids); i++)
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
 	for (i = 0; i < ARRAY_SIZE(ids); i++)
-		twheel_refresh(self->table, ids[i], GRAINS(i + 1));
+		tw_refresh(self->table, ids[i], (i + 1) * TW_MS, self->shift);
 	part = mmap(NULL, 2 * page, PROT_READ, MAP_SHARED, self->fd, 0);
 	ASSERT_NE(MAP_FAILED, part);
 	EXPECT_EQ(0, memcmp(part, self->table, 2 * page));
@@ -541,7 +766,7 @@ TEST(a_table_that_comes_after_the_timeouts_holds_them_all)
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
 	for (i = 1; i < ARRAY_SIZE(ids); i++)
-		ASSERT_EQ(1, twheel_refresh(table, ids[i], twheel_refresh_deadline(TW_MIN)));
+		ASSERT_EQ(1, tw_refresh(table, ids[i], TW_MIN, tw_shift(TW_MS)));
 	ASSERT_EQ(0, tw_advance(fd, TW_MIN - 1));
 	ASSERT_ONE_EVENT(fd, &event, ids[0]);
 	ASSERT_EQ(0, tw_advance(fd, TW_MIN + TW_SEC));
@@ -567,7 +792,7 @@ TEST_F(table, what_a_child_stores_counts)
 
 		if (!table)
 			_exit(1);
-		twheel_refresh(table, id, twheel_refresh_deadline(TW_MIN));
+		tw_refresh(table, id, TW_MIN, self->shift);
 		_exit(0);
 	}
 	ASSERT_EQ(0, tw_reap(child));
@@ -606,7 +831,7 @@ TEST_F(table, who_may_only_read_the_descriptor_may_map_it_for_reading)
 	table = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	EXPECT_EQ(id >> 32, table[(__u32)id]);
+	EXPECT_EQ(id >> 32, table[(__u32)id] & TWHEEL_REFRESH_GEN_MASK);
 	errno = 0;
 	EXPECT_EQ(-1, mprotect((void *)table, page, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(EACCES, errno);
@@ -684,7 +909,7 @@ TEST(a_mapping_outlives_its_descriptor)
 	ASSERT_NE(NULL, table);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
 	close(fd);
-	twheel_refresh(table, id, twheel_refresh_deadline(TW_DAY));
+	tw_refresh(table, id, TW_DAY, tw_shift(TW_MS));
 	EXPECT_NE(0, table[(__u32)id]);
 	tw_sleep(10 * TW_MS);
 	munmap(table, TABLE_BYTES);
@@ -705,8 +930,9 @@ TEST(refreshed_on_a_real_clock_it_is_never_early)
 	ASSERT_EQ(0, tw_arm_in(fd, 200 * TW_MS, &id));
 	end_ns = tw_now(CLOCK_MONOTONIC) + TW_SEC;
 	do {
-		deadline_ns = twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) + 200 * TW_MS);
-		twheel_refresh(table, id, deadline_ns);
+		deadline_ns = tw_refreshed_ns(tw_now(CLOCK_MONOTONIC) + 200 * TW_MS,
+					      tw_shift(TW_MS));
+		tw_refresh(table, id, deadline_ns, tw_shift(TW_MS));
 		tw_sleep(5 * TW_MS);
 	} while (tw_now(CLOCK_MONOTONIC) < end_ns && tw_poll(fd, POLLIN, 0) == 0);
 	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));

@@ -113,7 +113,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 		};
 	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(fd, arms, ARRAY_SIZE(arms)));
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)
-		twheel_refresh(table, arms[i].id, 0);
+		tw_refresh(table, arms[i].id, 0, tw_shift(setup->tick_ns));
 	EXPECT_EQ(nr_pages, pages_there(table, size));
 	for (i = 0; i < 4 && setup->clock == TWHEEL_CLOCK_VIRTUAL; i++) {
 		ASSERT_EQ(0, tw_advance(fd, (i + 1) * TW_SEC));

@@ -563,6 +563,16 @@ static void run_fdinfo(struct thread *t, const struct step *step)
 }
 
 /* There is nothing to be mapped, and writing is for ioctl. */
+/* How long a grain is: as INFO says, or anything. */
+static __u32 some_shift(struct wheel *w, __u64 *seed)
+{
+	__u64 tick_ns = w->tick_ns;
+
+	if (!tick_ns || !random_below(seed, 8))
+		return random_below(seed, 42);
+	return 63 - __builtin_clzll(tick_ns);
+}
+
 /* A word for the refresh table: nearly right, or anything at all. */
 static __u64 some_word(struct wheel *w, __u64 id, __u64 *seed)
 {
@@ -576,7 +586,8 @@ static __u64 some_word(struct wheel *w, __u64 id, __u64 *seed)
 		deadline_ns = ~0ULL >> random_below(seed, 64);
 		break;
 	}
-	return twheel_refresh_deadline(deadline_ns) | (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
+	return twheel_refresh_deadline(deadline_ns, some_shift(w, seed)) |
+	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
 static __thread sigjmp_buf beyond_the_table;

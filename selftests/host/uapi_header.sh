@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# <linux/twheel.h> needs nothing before it, in each language and width.
+# <linux/twheel.h> needs nothing before it, in each language and width, and what it
+# defines for programs compiles without a warning, and links, wherever it is there.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -20,11 +21,64 @@ compiles()
 	echo "$verdict $number the uapi header compiles alone: $*"
 }
 
+# A program that moves a timeout by a table of uint64_t; to be compiled, or to be refused.
+program='
+#include <linux/twheel.h>
+#include <stdint.h>
+
+static uint64_t words[8];
+
+int main(int argc, char **argv)
+{
+	uint64_t id = (uint64_t)argc << 32 | 5, later = twheel_refresh_deadline(argc, 19);
+
+	(void)argv;
+	twheel_refresh_blind(words, id, later);
+	return !twheel_refresh(words, id, later);
+}'
+
+links()
+{
+	local verdict='not ok'
+
+	number=$((number + 1))
+	if ! echo 'int main(void) { return 0; }' | "$@" -o "$build/refreshes" - 2>/dev/null; then
+		echo "ok $number # SKIP nothing links here: $*"
+		return
+	fi
+	if echo "$program" | "$@" -I"$top/uapi" -O2 -Wall -Wextra -Werror -o "$build/refreshes" - \
+	   && "$build/refreshes"; then
+		verdict=ok
+	fi
+	echo "$verdict $number a program that refreshes compiles, links and runs: $*"
+}
+
+# Where an atomic store takes a lock, the kernel does not take it.
+is_refused()
+{
+	local verdict='not ok'
+
+	number=$((number + 1))
+	if ! echo "$program" | "$@" -I"$top/uapi" -Werror -fsyntax-only - 2>/dev/null &&
+	   echo '#include <linux/twheel.h>' | "$@" -I"$top/uapi" -Werror -fsyntax-only -; then
+		verdict=ok
+	fi
+	echo "$verdict $number without lock-free atomics the functions are not there: $*"
+}
+
 echo "TAP version 13"
-echo "1..6"
+echo "1..14"
 compiles gcc -x c -std=c99
 compiles gcc -x c -std=c99 -m32
 compiles clang -x c -std=c99
 compiles g++ -x c++ -std=c++11
 compiles g++ -x c++ -std=c++11 -m32
 compiles clang -x c++ -std=c++11
+links gcc -x c -std=c99
+links gcc -x c -std=c99 -m32
+links clang -x c -std=c99
+links clang -x c -std=c99 -m32
+links g++ -x c++ -std=c++11
+links clang -x c++ -std=c++11 -m32
+is_refused gcc -x c -std=c99 -m32 -march=i486
+is_refused clang -x c -std=c99 -m32 -march=i486

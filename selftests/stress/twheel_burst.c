@@ -123,8 +123,7 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 			ASSERT_EQ(0, cancel_all(self->fd, old_ids, nr_burst, -ENOENT));
 		for (i = 0; round && i < nr_burst; i += 7)
 			if (old_ids[i] != ~0ULL)
-				twheel_refresh(self->table, old_ids[i],
-					       twheel_refresh_deadline(TW_MS));
+				tw_refresh(self->table, old_ids[i], TW_MS, tw_shift(TW_MS));
 		for (i = 0, n = 0; i < nr_burst; i++)
 			if (i % STAY)
 				ids[n++] = ids[i];
@@ -144,7 +143,7 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 	/* LIST finds these, across what is not there any more. */
 	EXPECT_EQ(self->nr_kept, tw_list_all(self->fd, rows, VECTOR, 17));
 	for (i = 0; i < self->nr_kept; i++)
-		twheel_refresh(self->table, kept[i], twheel_refresh_deadline(2 * TW_DAY));
+		tw_refresh(self->table, kept[i], 2 * TW_DAY, tw_shift(TW_MS));
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_DAY - 1));
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_DAY + TW_MS));

@@ -115,7 +115,7 @@ static int rearm_all(int fd, const __u64 *ids)
 
 static int refresh_all(int fd, const __u64 *ids)
 {
-	__u64 deadline_ns = twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) + TW_HOUR);
+	__u64 deadline_ns = tw_now(CLOCK_MONOTONIC) + TW_HOUR;
 	struct twheel_info info;
 	__u64 *table;
 	int i, nr = 0;
@@ -126,7 +126,7 @@ static int refresh_all(int fd, const __u64 *ids)
 	if (table == MAP_FAILED)
 		return -ENOMEM;
 	for (i = 0; i < NR; i++)
-		nr += twheel_refresh(table, ids[i], deadline_ns) != 1;
+		nr += tw_refresh(table, ids[i], deadline_ns, info.refresh_shift) != 1;
 	munmap(table, info.refresh_size);
 	return nr;
 }

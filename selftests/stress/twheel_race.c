@@ -112,6 +112,7 @@ static struct {
 	int fd;
 	__u64 *table;
 	__u64 table_size;
+	__u32 shift;			/* of the deadlines in it */
 	int first;			/* lines below are stable */
 	int lines;
 	int vector;
@@ -370,9 +371,9 @@ static void *storer(void *arg)
 		if (!line)
 			continue;
 		id = line->id;
-		deadline_ns = twheel_refresh_deadline(tw_now(CLOCK_MONOTONIC) +
-						      race.plan->near_ns + race.plan->spread_ns);
-		if (twheel_refresh(race.table, id, deadline_ns))
+		deadline_ns = tw_refreshed_ns(tw_now(CLOCK_MONOTONIC) +
+					      race.plan->near_ns + race.plan->spread_ns, race.shift);
+		if (tw_refresh(race.table, id, deadline_ns, race.shift))
 			line->stored_ns = deadline_ns;
 		if (tw_query1(race.fd, id, &row) == 0)
 			line->shown_ns = row.deadline_ns;
@@ -565,6 +566,7 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 
 		ASSERT_EQ(0, tw_info(race.fd, &info));
 		race.table_size = info.refresh_size;
+		race.shift = info.refresh_shift;
 		race.table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 				  race.fd, 0);
 		ASSERT_NE(MAP_FAILED, race.table);

@@ -213,6 +213,10 @@ struct twheel_setup {
  * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
  *	that there may ever be, see twheel_refresh().  Final once the wheel has been
  *	set up or armed.
+ * @refresh_shift: a word of the refresh table counts time in units of
+ *	2^refresh_shift ns: the greatest power of two that is not above tick_ns.
+ *	Final likewise.
+ * @reserved: out: 0
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick, which its
  *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_NO_EXPIRY when none
@@ -268,6 +272,8 @@ struct twheel_info {
 	__aligned_u64 slack_ns;
 	__aligned_u64 features;
 	__aligned_u64 refresh_size;
+	__u32 refresh_shift;
+	__u32 reserved;
 	__aligned_u64 now_ns;
 	__aligned_u64 next_expiry_ns;
 	__aligned_u64 max_late_ns;
@@ -435,7 +441,7 @@ enum twheel_state {
  * @user_data: out: as armed
  * @deadline_ns: out: the deadline that the timeout waits for, or, when it waits
  *	for none, the one that has passed; absolute, as the caller gave it, not
- *	rounded
+ *	rounded, or one that was stored in the refresh table
  * @left_ns: out: time until deadline_ns; 0 when deadline_ns has passed or the
  *	timeout does not wait for it
  * @interval_ns: out: the period in force, 0 for a one-shot
@@ -520,9 +526,9 @@ struct twheel_advance {
  * struct twheel_event - an event; read() returns an array of these
  * @id: the timeout
  * @user_data: as armed
- * @deadline_ns: the deadline that passed, as the caller gave it; the latest one
- *	when several have passed; with TWHEEL_EVENT_DRAINED and a count of 0 the
- *	one that was still to come
+ * @deadline_ns: the deadline that passed, as the caller gave it, or as it was stored
+ *	in the refresh table; the latest one when several have passed; with
+ *	TWHEEL_EVENT_DRAINED and a count of 0 the one that was still to come
  * @fired_ns: the wheel's clock when the kthread expired or drained the timeout;
  *	fired_ns - deadline_ns is the lateness.  When further periods passed while
  *	the event was unread: the edge of the tick at which the latest of these
@@ -675,11 +681,14 @@ struct twheel_setup_record {
  * the index (__u32)id.  The program moves a one-shot timeout to a later deadline by
  * storing that deadline into the word, with no system call and no lock:
  *
- *	deadline_ns = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL);
- *	twheel_refresh(table, id, deadline_ns);		... and for others
+ *	later = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL,
+ *					info.refresh_shift);
+ *	twheel_refresh(table, id, later);		... and for others
  *
- * A word consists of an absolute deadline, in units of TWHEEL_REFRESH_GRAIN_NS,
- * and below it, in the lowest 16 bits, of the low bits of the id's generation.
+ * The upper 36 bits of a word are an absolute deadline in grains of 2^refresh_shift ns,
+ * modulo 2^36; refresh_shift stands in INFO.  A grain is at most as long as a tick, and
+ * longer than half of one.  The lower 28 bits are the lowest bits of the id's
+ * generation.
  *
  * When a stored deadline counts:
  *
@@ -691,28 +700,51 @@ struct twheel_setup_record {
  * - A store that comes after the timeout has expired is too late: the event can be
  *   read, or has been read.
  * - A store counts only for a pending one-shot timeout of the stored generation,
- *   and only when the stored deadline is later than the one that the kernel knows:
- *   the deadline that was armed, or the one that the kernel found when it last
- *   looked.  Any other store changes nothing.  A stored deadline above
- *   TWHEEL_TIME_NEVER means TWHEEL_TIME_NEVER.
- * - ARM and REARM write the word: the generation, and no deadline.
- * - QUERY, LIST, INFO and fdinfo show a refreshed deadline at once.  The event
+ *   and only when the stored deadline is at least a grain later than the known one,
+ *   rounded down to a grain.  The known deadline is the one that was armed, or the one
+ *   that the kernel found when it last looked.  Any other store changes nothing.
+ * - ARM and REARM write the word: the generation, and the deadline rounded down to
+ *   a grain, which moves nothing.  Where the table is mapped for the first time,
+ *   the words of the timeouts that are there have an older generation.
+ * - twheel_refresh_deadline() rounds a deadline up to a grain.  The rounded deadline
+ *   is the one in force: QUERY, LIST, INFO and fdinfo show it at once, and the event
  *   carries it in ``deadline_ns``.
+ *
+ * How far a store reaches: the kernel takes the grains for those of the time nearest
+ * to the known deadline, so the stored deadline must be within 2^35 grains of that,
+ * before it or after it.  These are 208 days where a tick is 1 ms, and 4.9 hours
+ * where it is 1 us.  A deadline farther away, such as TWHEEL_TIME_NEVER, is a matter for
+ * REARM.  When it is stored nevertheless, the kernel takes it for another one, a
+ * multiple of 2^36 grains away: it moves the timeout to a later time than was
+ * armed, or not at all.  A timeout with the known deadline TWHEEL_TIME_NEVER is moved by
+ * REARM only.
  *
  * Which function to use:
  *
  * - twheel_refresh() compares the generation in the word with that of the id, and
- *   stores only when they are equal.  So the id of a timeout that has ended does no
- *   harm to the timeout that uses the same place now, with one exception: the word
- *   has room for 16 bits of the generation.  When the generation of the present
- *   timeout is greater by a multiple of 65536, the store delays that timeout.
+ *   stores unless the one in the word is newer.  So the id of a timeout that has
+ *   ended does no harm to the timeout that uses the same place now, with one
+ *   exception: the word has room for 28 bits of the generation.  When the generation of
+ *   the present timeout is greater by a multiple of 2^28, the store delays that timeout;
+ *   when it is greater by 2^27 or more, modulo 2^28, the store is made as if it were
+ *   blind.
  * - twheel_refresh_blind() stores without comparing.  It is for a program that knows
  *   that the timeout has not ended, because the program itself cancels it and reads
- *   its events.  With a stale id, it may delay the timeout that uses the place now
- *   in the same way.  It may also overwrite a deadline that was stored for that
- *   timeout, which then expires at the deadline that the kernel knows.
+ *   its events.  With a stale id, it may delay the timeout that uses the place now,
+ *   where their generations are equal in 28 bits.  Otherwise it takes back a deadline
+ *   that was stored for that timeout and that the kernel has not found yet: until the
+ *   next store for that timeout, the known deadline is in force.  twheel_refresh()
+ *   makes that store, since the generation in the word is older then.
  * - Whatever a program stores, no timeout expires before the deadline that it was
  *   armed with, no timeout is lost, and no other wheel is affected.
+ *
+ * REARM beside a store: a program moves a timeout to an earlier deadline by REARM, or in
+ * a keyed wheel by ARM, while another of its threads stores a later one.  If the store is
+ * made before the call writes the word, the call overwrites it.  If it is made after
+ * that, it moves the timeout later again, as any store does.  A program that cannot have
+ * that makes the two exclude each other: the thread that refreshes a timeout also
+ * re-arms it, or a lock of the program is held for both.  Or it cancels the timeout and
+ * arms another: a store through the old id does not count for the new one.
  *
  * The mapping:
  *
@@ -728,46 +760,62 @@ struct twheel_setup_record {
  * - The table belongs to the wheel, and is the same in all processes that share the
  *   descriptor.  A mapping keeps the wheel open, as a descriptor does.
  */
-#define TWHEEL_REFRESH_GRAIN_NS	65536ULL
-#define TWHEEL_REFRESH_GEN_MASK	65535U
+#define TWHEEL_REFRESH_GEN_BITS	28
+#define TWHEEL_REFRESH_GEN_MASK	0x0fffffffU
 
-/* Round a deadline up to the unit of a word, from TWHEEL_TIME_NEVER at most. */
-static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns)
+/*
+ * The functions exist where the compiler has 64-bit atomic operations without a lock: a
+ * lock in the program would not keep the kernel from the word.  On i386, where clang
+ * aligns a __u64 to 4 bytes only, it denies that by the first macro, and affirms it by the
+ * second for what is aligned to 8 bytes, as words are.
+ */
+#if (defined(__GCC_ATOMIC_LLONG_LOCK_FREE) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2) || \
+	defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
+typedef __u64 twheel_word_t __attribute__((aligned(8)));
+
+/*
+ * Turn a deadline, TWHEEL_TIME_NEVER at most, into what the other two functions store:
+ * round it up to a grain.  @shift is INFO's refresh_shift.
+ */
+static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns, __u32 shift)
 {
-	if (deadline_ns > TWHEEL_TIME_NEVER)
-		deadline_ns = TWHEEL_TIME_NEVER;
-	return (deadline_ns + TWHEEL_REFRESH_GRAIN_NS - 1) &
-	       ~(TWHEEL_REFRESH_GRAIN_NS - 1);
+	return (deadline_ns + (1ULL << shift) - 1) >> shift << TWHEEL_REFRESH_GEN_BITS;
 }
 
 /*
- * Move a timeout to a deadline that twheel_refresh_deadline() has returned.  Returns
- * 1, or 0 when the word names another generation, as it does once another timeout
- * has the place.
+ * Store a deadline for a timeout.  @table is the mapping, @deadline is from
+ * twheel_refresh_deadline().
+ *
+ * Returns 1 when the deadline was stored.  That does not say that the timeout was
+ * moved: it may have expired before, or have ended, while no other has its place yet.
+ * Returns 0 when nothing was stored because the word has a newer generation: the
+ * timeout has ended, and another one has its place.
  */
-static __inline__ int twheel_refresh(__u64 *table, __u64 id, __u64 deadline_ns)
+static __inline__ int twheel_refresh(void *table, __u64 id, __u64 deadline)
 {
 	__u64 gen = id >> 32 & TWHEEL_REFRESH_GEN_MASK;
-	__u64 *word = &table[(__u32)id];
+	twheel_word_t *word = (twheel_word_t *)table + (__u32)id;
 	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	do {
-		if ((old ^ gen) & TWHEEL_REFRESH_GEN_MASK)
+		/* Newer by less than half of all generations: they are modulo 2^28. */
+		if ((__s32)((__u32)(old - gen) << (32 - TWHEEL_REFRESH_GEN_BITS)) > 0)
 			return 0;
-	} while (!__atomic_compare_exchange_n(word, &old, deadline_ns | gen, 1,
+	} while (!__atomic_compare_exchange_n(word, &old, deadline | gen, 1,
 					      __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	return 1;
 }
 
 /* The same without comparing generations, for a timeout that has not ended. */
-static __inline__ void twheel_refresh_blind(__u64 *table, __u64 id,
-					    __u64 deadline_ns)
+static __inline__ void twheel_refresh_blind(void *table, __u64 id, __u64 deadline)
 {
-	__atomic_store_n(&table[(__u32)id],
-			 deadline_ns | (id >> 32 & TWHEEL_REFRESH_GEN_MASK),
+	twheel_word_t *word = (twheel_word_t *)table + (__u32)id;
+
+	__atomic_store_n(word, deadline | (id >> 32 & TWHEEL_REFRESH_GEN_MASK),
 			 __ATOMIC_RELAXED);
 }
+#endif
 
 /*
  * The command numbers carry no size: structures may grow, and the first field of

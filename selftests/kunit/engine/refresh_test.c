@@ -3,6 +3,39 @@
  * engine/refresh.c: the pages of the refresh table
  */
 
+/* The word of a life that begins when there are words. */
+static u64 fresh_word(struct twheel *tw, u64 id)
+{
+	return look_at(tw, (u32)id)->deadline_ns >> tw->words.shift << TWHEEL_REFRESH_GEN_BITS |
+	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
+}
+
+/* The word of a life that began before: the generation is an older one. */
+static u64 late_word(u64 id)
+{
+	return ((id >> 32) - 1) & TWHEEL_REFRESH_GEN_MASK;
+}
+
+static u64 deadline_in_force(struct twheel *tw, u64 id)
+{
+	struct twheel_timeout *t = look_at(tw, (u32)id);
+	u64 deadline_ns;
+
+	spin_lock(&tw->events.lock);
+	deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_state(t));
+	spin_unlock(&tw->events.lock);
+	return deadline_ns;
+}
+
+/* What users do. */
+static void store(struct twheel *tw, u64 id, u64 deadline_ns)
+{
+	u32 shift = tw->words.shift;
+
+	*word_of(tw, id) = DIV_ROUND_UP_ULL(deadline_ns, 1ULL << shift) << TWHEEL_REFRESH_GEN_BITS |
+			   (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
+}
+
 /* The pages that there are by then are of use to the next caller of mmap(). */
 static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 {
@@ -25,7 +58,8 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 		rcu_read_lock();
 		word = *word_at(&tw->words, i);
 		rcu_read_unlock();
-		KUNIT_ASSERT_EQ(test, word, 1ULL);
+		/* The generation before that of the places. */
+		KUNIT_ASSERT_EQ(test, word, 0ULL);
 	}
 	pass(tw);
 }
@@ -90,8 +124,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 				    look_at_words(tw, nr));
 	}
 	for (i = 0; i < MAX_PENDING; i++)
-		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
-				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
 	expect_charged_for_all(test);
 }
 
@@ -113,8 +146,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < MAX_PENDING; i++)
-		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
-				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
 }
 
 static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
@@ -136,9 +168,63 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	limits_init();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < MAX_PENDING; i++)
-		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]),
-				ids[i] >> 32 & TWHEEL_REFRESH_GEN_MASK);
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
 	expect_charged_for_all(test);
+}
+
+/*
+ * ARM has taken the place, and has looked for the table in vain.  The word has an older
+ * generation then: it counts for nothing, and a user may overwrite it.
+ */
+static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *test)
+{
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+	struct twheel_arming arming;
+	u64 deadline_ns;
+
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
+	deadline_ns = look_at(tw, (u32)how.id)->deadline_ns;
+	KUNIT_EXPECT_EQ(test, *word_of(tw, how.id), late_word(how.id));
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id), deadline_ns);
+	store(tw, how.id, deadline_ns + PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id),
+			round_up(deadline_ns + PERIOD_NS, 1ULL << tw->words.shift));
+	pass(tw);
+}
+
+/*
+ * As if the table were made while ARM writes a word: ARM comes first.  Lives of all kinds
+ * of generations, those with which the 28 bits of a word begin anew too.
+ */
+static void a_life_beside_the_making_of_the_table_keeps_its_deadline(struct kunit *test)
+{
+	static const u32 gens[] = {
+		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
+	};
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 ids[ARRAY_SIZE(gens)];
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	arm_many(test, ARRAY_SIZE(gens), ids);
+	for (i = 0; i < ARRAY_SIZE(gens); i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	for (i = 0; i < ARRAY_SIZE(gens); i++)
+		atomic64_set(&look_at(tw, (u32)ids[i])->state, state_unused(gens[i]));
+	arm_many(test, ARRAY_SIZE(gens), ids);
+	tw->words.made = false;
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	for (i = 0; i < ARRAY_SIZE(gens); i++) {
+		u64 deadline_ns = look_at(tw, (u32)ids[i])->deadline_ns;
+
+		KUNIT_EXPECT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
+		KUNIT_EXPECT_EQ(test, deadline_in_force(tw, ids[i]), deadline_ns);
+	}
+	pass(tw);
 }
 
 static struct kunit_case refresh_cases[] = {
@@ -146,6 +232,8 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
 	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
+	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
+	KUNIT_CASE(a_life_beside_the_making_of_the_table_keeps_its_deadline),
 	{}
 };
 
