@@ -58,6 +58,35 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 	return 0;
 }
 
+/*
+ * A stale id may be as many uses of its place away from an id with the same
+ * TWHEEL_REFRESH_GEN_BITS, at least.  A power of two.
+ */
+#define STALE_DISTANCE	65536U
+
+/*
+ * Have each place of a new page begin after the generation that its word has, if that
+ * would soon come round.  G8 stale ids are harmless: that generation may be the one of a
+ * stale id, of a page that was removed.  Users may have stored any generation in the
+ * word, so no place leaves out more than STALE_DISTANCE generations.
+ */
+static void page_pass_stale(struct twheel_words *words, struct twheel_page *page, u32 gen)
+{
+	u32 i, ahead;
+	u64 *word;
+
+	rcu_read_lock();
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		word = word_at(words, page->first_index + i);
+		if (!word)
+			continue;
+		ahead = (READ_ONCE(*word) - gen) & TWHEEL_REFRESH_GEN_MASK;
+		if (ahead < STALE_DISTANCE)
+			atomic64_set(&page->timeout[i].state, state_unused(gen + ahead + 1));
+	}
+	rcu_read_unlock();
+}
+
 /* Link all places of a new page, each in the state of a place that was never used. */
 static void page_fill(struct twheel_page *page, u32 first_index, u64 state)
 {
@@ -102,6 +131,8 @@ static int arena_grow(struct twheel *tw)
 	if (err)
 		goto remove_keys;
 	page_fill(page, first_index, state_unused(tw->arena.first_gen));
+	if (tw->words.pages.nr)
+		page_pass_stale(&tw->words, page, tw->arena.first_gen);
 	err = arena_add(tw, page);
 	if (err)
 		goto put_page;

@@ -33,8 +33,8 @@ struct twheel;
  *	waits for an allocation.
  * @nr_holes: numbers in @places without a page; written under @mutex, read without it
  * @first_hole: no number below it is without a page; @mutex
- * @first_gen: the generation with which the places of a new page begin, so that no id of
- *	a removed page is given out again; @mutex
+ * @first_gen: the generation with which the places of a new page begin, or a later one,
+ *	so that no id of a removed page is given out again; @mutex
  * @nr_retired: places whose generations are used up; atomic
  * @max_pending: limit of @live; written under &twheel_control.mutex, constant once the
  *	wheel has started

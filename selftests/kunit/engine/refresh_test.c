@@ -227,6 +227,53 @@ static void a_life_beside_the_making_of_the_table_keeps_its_deadline(struct kuni
 	pass(tw);
 }
 
+/*
+ * G8: a page comes where there was one before.  A place whose word says that an id of it
+ * is near passes that by, and wastes no more generations than that.
+ */
+static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
+{
+	static const struct {
+		u32 ahead;
+		u32 skipped;
+	} cases[] = {
+		{ 0, 1 }, { 1, 2 }, { 65535, 65536 }, { 65536, 0 }, { BIT(27), 0 },
+		{ BIT(28) - 1, 0 }, { BIT(28) - 65536, 0 },
+	};
+	const u32 gen = 3 * BIT(28) - 100;	/* the bits of a word soon begin anew */
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u32 highest = gen;
+	u64 *ids;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	mutex_lock(&tw->arena.mutex);
+	KUNIT_EXPECT_EQ(test, twheel_words_add(tw, 0), 0);
+	tw->arena.first_gen = gen;
+	mutex_unlock(&tw->arena.mutex);
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		*word_of(tw, i) = 77ULL << TWHEEL_REFRESH_GEN_BITS |
+				  ((gen + cases[i % ARRAY_SIZE(cases)].ahead) &
+				   TWHEEL_REFRESH_GEN_MASK);
+	ids = arm_all(test);
+	for (i = 0; i < MAX_PENDING; i++) {
+		u32 index = ids[i];
+
+		if (index < PLACES_PER_PAGE)
+			KUNIT_ASSERT_EQ(test, (u32)(ids[i] >> 32),
+					gen + cases[index % ARRAY_SIZE(cases)].skipped);
+		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
+	}
+	/* The pages that come after these begin where the highest of these ended. */
+	for (i = 0; i < MAX_PENDING; i++) {
+		highest = max(highest, (u32)(ids[i] >> 32));
+		cancel(tw, ids[i]);
+	}
+	pass(tw);
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, tw->arena.first_gen, highest + 1);
+}
+
 static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
@@ -234,6 +281,7 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
 	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
 	KUNIT_CASE(a_life_beside_the_making_of_the_table_keeps_its_deadline),
+	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	{}
 };
 
