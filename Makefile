@@ -86,7 +86,7 @@ help:
 	@echo 'twheel $(version)'
 	@echo
 	@echo '  make                builds twheel.ko for the running kernel, or for KDIR=...'
-	@echo '  make install        installs it, <linux/twheel.h> and a udev rule, runs depmod'
+	@echo '  make install        installs it, its headers and a udev rule, runs depmod'
 	@echo '  make uninstall      removes all of that'
 	@echo '  make dkms-install   the same by dkms, which builds it for new kernels, too; each'
 	@echo '                      way takes the place of the other; dkms-remove undoes it'

@@ -3,19 +3,11 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/twheel.h>
+#include <linux/twheel_calls.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
-
-#define VECTOR(array) (&(struct twheel_vector) {			\
-	.size = sizeof(struct twheel_vector),				\
-	.entry_size = sizeof((array)[0]),				\
-	.nr = sizeof(array) / sizeof((array)[0]),			\
-	.entries = (uintptr_t)(array) })
 
 int main(void)
 {
@@ -25,22 +17,19 @@ int main(void)
 		{ .expires_ns = 100000000, .user_data = 100 },
 	};
 	struct pollfd wheel = { .fd = open("/dev/twheel", O_RDWR | O_NONBLOCK), .events = POLLIN };
-	struct twheel_cancel cancel[1] = { 0 };
 	struct twheel_event event;
+	int result;
 
 	if (wheel.fd < 0)
 		err(1, "/dev/twheel");
-	/* It fails when no entry was attempted. Each entry has a result of its own. */
-	if (ioctl(wheel.fd, TWHEEL_IOC_ARM, VECTOR(arm)) < 0)
-		err(1, "arm");
-	for (unsigned int i = 0; i < 3; i++)
-		if (arm[i].result < 0)
-			errx(1, "arm: entry %u: %s", i, strerror(-arm[i].result));
-	cancel[0].id = arm[1].id;
-	if (ioctl(wheel.fd, TWHEEL_IOC_CANCEL, VECTOR(cancel)) < 0)
-		err(1, "cancel");
-	if (cancel[0].result < 0)
-		errx(1, "cancel: %s", strerror(-cancel[0].result));
+	for (unsigned int i = 0; i < 3; i++) {
+		result = twheel_arm_one(wheel.fd, &arm[i]);
+		if (result < 0)
+			errx(1, "arm: entry %u: %s", i, strerror(-result));
+	}
+	result = twheel_cancel_one(wheel.fd, arm[1].id);
+	if (result < 0)
+		errx(1, "cancel: %s", strerror(-result));
 	for (unsigned int ms = 100; ms <= 300; ms += 200) {
 		while (read(wheel.fd, &event, sizeof(event)) < 0) {
 			if (errno != EAGAIN || poll(&wheel, 1, -1) < 0)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <linux/twheel_calls.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -317,8 +318,7 @@ void progress_start(struct server *s)
 		.user_data = PROGRESS,
 	};
 
-	wheel_call(s, TWHEEL_IOC_ARM, &arm, sizeof(arm), 1);
-	if (arm.result < 0)
+	if (twheel_arm_one(s->wheel, &arm) < 0)
 		die("the wheel refuses a timeout");
 	s->st.armed++;
 }

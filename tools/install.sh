@@ -7,7 +7,7 @@
 # There are two ways to install the module: `make install' puts it into updates/ of
 # one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
 # So each way takes back what the other one has installed, and removes nothing else
-# of it. The header and the udev rule come with both.
+# of it. The headers and the udev rule come with both.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ else
 	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$KDIR/include/generated/utsrelease.h")
 fi
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-header=$root/usr/include/linux/twheel.h
+headers=("$root"/usr/include/linux/{twheel,twheel_calls}.h)
 rule=$root/usr/lib/udev/rules.d/60-twheel.rules
 
 dkms_trees=()
@@ -73,14 +73,14 @@ run_depmod()
 
 install_rest()
 {
-	install -D -m 644 uapi/linux/twheel.h "$header"
+	install -D -m 644 -t "$root/usr/include/linux" uapi/linux/twheel{,_calls}.h
 	install -D -m 644 tools/60-twheel.rules "$rule"
 	[ -n "$root" ] || ! command -v udevadm >/dev/null || udevadm control --reload || true
 }
 
 remove_rest()
 {
-	rm -fv "$header" "$rule"
+	rm -fv "${headers[@]}" "$rule"
 }
 
 do_install()

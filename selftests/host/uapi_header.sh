@@ -1,13 +1,37 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# <linux/twheel.h> needs nothing before it, in each language and width, and what it
-# defines for programs compiles without a warning, and links, wherever it is there.
+# <linux/twheel.h> and <linux/twheel_calls.h> need nothing before them, in each language
+# and width, and what they define for programs compiles without a warning, and links,
+# wherever it is there. The commands are an enum and macros as well.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
 
 number=0
+
+source='#include <linux/twheel.h>
+#ifndef TWHEEL_IOC_ARM
+#error not a macro
+#endif
+enum twheel_command command = TWHEEL_IOC_ARM;
+enum { IS_CONSTANT = 1 / (TWHEEL_IOC_ADVANCE == 0xf708) };
+#include <linux/twheel_calls.h>
+int main(void)
+{
+	struct twheel_arm arm;
+	struct twheel_status status;
+	switch (command) {
+	case TWHEEL_IOC_ARM:
+		return twheel_arm_one(0, &arm);
+	case TWHEEL_IOC_REARM:
+		return twheel_rearm_one(0, &arm);
+	case TWHEEL_IOC_CANCEL:
+		return twheel_cancel_one(0, 0);
+	default:
+		return twheel_query_one(0, &status);
+	}
+}'
 
 compiles()
 {
@@ -15,10 +39,14 @@ compiles()
 
 	number=$((number + 1))
 	if echo '#include <linux/twheel.h>' | "$@" -I"$top/uapi" -pedantic -Wall -Wextra \
+		-Werror -fsyntax-only - &&
+		echo '#include <linux/twheel_calls.h>' | "$@" -I"$top/uapi" -pedantic -Wall \
+			-Wextra -Werror -fsyntax-only - &&
+		echo "$source" | "$@" -I"$top/uapi" -pedantic -Wall -Wextra \
 		-Werror -fsyntax-only -; then
 		verdict=ok
 	fi
-	echo "$verdict $number the uapi header compiles alone: $*"
+	echo "$verdict $number each uapi header compiles alone: $*"
 }
 
 # A program that moves a timeout by a table of uint64_t; to be compiled, or to be refused.

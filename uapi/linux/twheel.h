@@ -817,29 +817,54 @@ static __inline__ void twheel_refresh_blind(void *table, __u64 id, __u64 deadlin
 }
 #endif
 
-/*
- * The command numbers carry no size: structures may grow, and the first field of
- * each says how large the caller's structure is.
- */
 #define TWHEEL_IOC_MAGIC	0xf7
 
-#define TWHEEL_IOC_INFO		_IO(TWHEEL_IOC_MAGIC, 0x00)
-#define TWHEEL_IOC_SETUP	_IO(TWHEEL_IOC_MAGIC, 0x01)
-#define TWHEEL_IOC_ARM		_IO(TWHEEL_IOC_MAGIC, 0x02)
-#define TWHEEL_IOC_REARM	_IO(TWHEEL_IOC_MAGIC, 0x03)
-#define TWHEEL_IOC_CANCEL	_IO(TWHEEL_IOC_MAGIC, 0x04)
-#define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
-#define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
-/*
- * DRAIN stops the wheel; its argument must be 0 (EINVAL otherwise).  It returns 0 when the events of all
- * timeouts that were left can be read, and may be called again.  From its beginning
- * on, ARM and REARM say ESHUTDOWN, and poll() does not say POLLOUT any more.  When
- * DRAIN is done, poll() says POLLHUP, for ever; in between it says neither.  Like
- * any POLLHUP, it reaches each watcher, even one that asked for no events: a service
- * manager that keeps the descriptor for a restart drops it then (systemd does,
- * unless it was told FDPOLL=0).
+/**
+ * enum twheel_command - the commands of ioctl()
+ * @TWHEEL_IOC_INFO: tells limits, configuration and counters: struct twheel_info
+ * @TWHEEL_IOC_SETUP: configures a new wheel: struct twheel_setup
+ * @TWHEEL_IOC_ARM: arms timeouts: struct twheel_vector of struct twheel_arm
+ * @TWHEEL_IOC_REARM: moves timeouts: struct twheel_vector of struct twheel_arm
+ * @TWHEEL_IOC_CANCEL: cancels timeouts: struct twheel_vector of struct twheel_cancel
+ * @TWHEEL_IOC_QUERY: tells the state of timeouts: struct twheel_vector of struct
+ *	twheel_status
+ * @TWHEEL_IOC_LIST: tells the state of all timeouts, step by step: struct twheel_list
+ * @TWHEEL_IOC_DRAIN: stops the wheel; its argument must be 0 (EINVAL otherwise).  It
+ *	returns 0 when the events of all timeouts that were left can be read, and may
+ *	be called again.  From its beginning on, ARM and REARM say ESHUTDOWN, and
+ *	poll() does not say POLLOUT any more.  When DRAIN is done, poll() says POLLHUP,
+ *	for ever; in between it says neither.  Like any POLLHUP, it reaches each
+ *	watcher, even one that asked for no events: a service manager that keeps the
+ *	descriptor for a restart drops it then (systemd does, unless it was told
+ *	FDPOLL=0).
+ * @TWHEEL_IOC_ADVANCE: moves the virtual clock: struct twheel_advance
+ *
+ * The command numbers carry no size: structures may grow, and the first field of
+ * each says how large the caller's structure is.
+ *
+ * Each name is a macro as well, for #ifdef.  Programs of other languages find the
+ * numbers in the enum.
  */
-#define TWHEEL_IOC_DRAIN	_IO(TWHEEL_IOC_MAGIC, 0x07)
-#define TWHEEL_IOC_ADVANCE	_IO(TWHEEL_IOC_MAGIC, 0x08)
+enum twheel_command {
+	TWHEEL_IOC_INFO		= _IO(TWHEEL_IOC_MAGIC, 0x00),
+	TWHEEL_IOC_SETUP	= _IO(TWHEEL_IOC_MAGIC, 0x01),
+	TWHEEL_IOC_ARM		= _IO(TWHEEL_IOC_MAGIC, 0x02),
+	TWHEEL_IOC_REARM	= _IO(TWHEEL_IOC_MAGIC, 0x03),
+	TWHEEL_IOC_CANCEL	= _IO(TWHEEL_IOC_MAGIC, 0x04),
+	TWHEEL_IOC_QUERY	= _IO(TWHEEL_IOC_MAGIC, 0x05),
+	TWHEEL_IOC_LIST		= _IO(TWHEEL_IOC_MAGIC, 0x06),
+	TWHEEL_IOC_DRAIN	= _IO(TWHEEL_IOC_MAGIC, 0x07),
+	TWHEEL_IOC_ADVANCE	= _IO(TWHEEL_IOC_MAGIC, 0x08),
+};
+
+#define TWHEEL_IOC_INFO		TWHEEL_IOC_INFO
+#define TWHEEL_IOC_SETUP	TWHEEL_IOC_SETUP
+#define TWHEEL_IOC_ARM		TWHEEL_IOC_ARM
+#define TWHEEL_IOC_REARM	TWHEEL_IOC_REARM
+#define TWHEEL_IOC_CANCEL	TWHEEL_IOC_CANCEL
+#define TWHEEL_IOC_QUERY	TWHEEL_IOC_QUERY
+#define TWHEEL_IOC_LIST		TWHEEL_IOC_LIST
+#define TWHEEL_IOC_DRAIN	TWHEEL_IOC_DRAIN
+#define TWHEEL_IOC_ADVANCE	TWHEEL_IOC_ADVANCE
 
 #endif /* _UAPI_LINUX_TWHEEL_H */
