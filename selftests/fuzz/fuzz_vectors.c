@@ -30,7 +30,7 @@ struct kind {
 static const int arm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, ENOMEM, ENOSPC, 0 };
 static const int arm_entries[] = { EINVAL, E2BIG, EAGAIN, ENOMEM, ENOSPC, ESHUTDOWN, 0 };
 static const int rearm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, 0 };
-static const int rearm_entries[] = { EINVAL, E2BIG, ENOENT, ENOMEM, ESHUTDOWN, 0 };
+static const int rearm_entries[] = { EINVAL, E2BIG, ENOENT, ERANGE, ENOMEM, ESHUTDOWN, 0 };
 static const int plain_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, 0 };
 static const int cancel_entries[] = { EINVAL, E2BIG, ENOENT, 0 };
 static const int query_entries[] = { E2BIG, ENOENT, 0 };
