@@ -39,14 +39,14 @@ build_module()
 }
 
 # build_grown SERIES: the module as a later version might be, in which each structure of
-# the ABI has grown at its end. Programs of today have to work with it.
+# the ABI that may grow has done so at its end. Programs of today have to work with it.
 build_grown()
 {
 	local series=$1 dir=$build/$1/grown
 
 	say "building a module with larger structures"
 	copy_module_sources "$dir"
-	awk '/^struct twheel_/ { inside = 1 }
+	awk '/^struct twheel_/ && !/_record {$/ { inside = 1 }
 		inside && /^};/ { print "\t__aligned_u64 grown[2];"; inside = 0 }
 		{ print }' "$top/uapi/linux/twheel.h" >"$dir/uapi/linux/twheel.h"
 	# The sizes of the first release stay; and what is new has a value.
