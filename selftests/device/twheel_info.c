@@ -39,8 +39,9 @@ TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, i.next_expiry_ns);
 	EXPECT_EQ(0, i.max_late_ns);
 	EXPECT_EQ(0, i.late | i.last_late_ns | i.last_late_at_ns);
-	for (k = 0; k < TWHEEL_LATE_TICKS; k++)
+	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
 		EXPECT_EQ(0, i.late_ticks[k]);
+	}
 	EXPECT_EQ(0, i.armed | i.pending | i.unread | i.live | i.expirations | i.delivered);
 	EXPECT_EQ(0, i.completed | i.cancelled | i.revoked | i.drained | i.rearmed);
 	EXPECT_LT(0, i.max_vector);
@@ -128,8 +129,9 @@ TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
 	ASSERT_EQ(0, tw_drain(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	/* 99 ticks late. */
-	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
 		EXPECT_EQ(i == 7, info.late_ticks[i]);
+	}
 	EXPECT_EQ(1, info.late);
 	EXPECT_EQ(99 * TW_MS, info.last_late_ns);
 	EXPECT_EQ(100 * TW_MS, info.last_late_at_ns);

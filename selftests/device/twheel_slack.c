@@ -98,6 +98,7 @@ TEST_F(slack, rounds_up_to_a_power_of_two_of_ticks)
 		1, 2, 3, 6, 7, 8, 100, 1000, 32766, 32767, 32768, 1U << 31, ~0U,
 	};
 	struct twheel_status row;
+	struct twheel_event event;
 	__u64 id, now_ns = 0;
 	unsigned int i;
 
@@ -112,10 +113,11 @@ TEST_F(slack, rounds_up_to_a_power_of_two_of_ticks)
 		EXPECT_EQ(deadline_ns - now_ns, row.left_ns);
 		ASSERT_EQ(0, tw_advance(self->fd, deadline_ns));
 		EXPECT_EQ(edge_ns == deadline_ns, tw_poll(self->fd, POLLIN, 0) == POLLIN);
-		if (edge_ns > deadline_ns)
+		if (edge_ns > deadline_ns) {
 			expect_at(_metadata, self->fd, id, deadline_ns, edge_ns);
-		else
-			EXPECT_EQ(1, tw_read(self->fd, (struct twheel_event[2]) {}, 2));
+		} else {
+			ASSERT_ONE_EVENT(self->fd, &event, id);
+		}
 		now_ns = edge_ns;
 	}
 }
@@ -127,9 +129,10 @@ TEST_F(slack, is_shared_by_all_that_have_it)
 	__u64 id, now_ns;
 	int i, tick, passes = 0;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, arm_slack(self->fd, 64 * self->tick_ns + i * self->tick_ns + 1, 0,
 				       63, &id));
+	}
 	for (tick = 0; tick <= 128; tick++) {
 		int nr;
 
@@ -144,9 +147,10 @@ TEST_F(slack, is_shared_by_all_that_have_it)
 	EXPECT_EQ(1, passes);
 	/* One that has less slack comes earlier, and in ticks that are theirs, too. */
 	now_ns = 128 * self->tick_ns;
-	for (i = 0; i < 7; i++)
+	for (i = 0; i < 7; i++) {
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 60 * self->tick_ns, 0, (1U << i) - 1,
 				       &id));
+	}
 	ASSERT_EQ(0, tw_advance(self->fd, now_ns + 63 * self->tick_ns));
 	EXPECT_EQ(3, tw_read(self->fd, events, 65));
 	ASSERT_EQ(0, tw_advance(self->fd, now_ns + 64 * self->tick_ns));
@@ -260,8 +264,9 @@ TEST_F(slack, holds_after_a_refresh)
 
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 1 + i % 3 * self->tick_ns, 0, 15, &id));
 		/* From the inbox, and from the wheel. */
-		if (i % 2)
+		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		}
 		ASSERT_EQ(1, twheel_refresh(table, id, deadline_ns));
 		edge_ns = edge_of(deadline_ns, self->tick_ns, 15);
 		EXPECT_LE(deadline_ns, edge_ns);
@@ -288,8 +293,9 @@ TEST_F(slack, is_that_of_the_new_life_after_a_rearm)
 		deadline_ns = now_ns + 11 * self->tick_ns;
 		ASSERT_EQ(0, arm_slack(self->fd, deadline_ns, 0, k, &id));
 		/* From the inbox, and from the wheel. */
-		if (i % 2)
+		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		}
 		deadline_ns += moves[m] * (__s64)self->tick_ns;
 		ASSERT_EQ(TWHEEL_WAS_PENDING, rearm_slack(self->fd, id, deadline_ns, l));
 		ASSERT_EQ(0, tw_query1(self->fd, id, &row));
@@ -331,6 +337,42 @@ TEST_F(slack, does_not_lead_to_an_expiry_after_the_end_of_time)
 	EXPECT_NO_EVENT(self->fd);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, never));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, late));
+}
+
+/* ARM of a key that is there begins a life with slack of its own. */
+TEST(slack_is_that_of_the_latest_arm_of_a_key)
+{
+	static const __u32 slacks[] = { 7, 0, 15, 1 };
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.flags = TWHEEL_SETUP_KEYED,
+	};
+	int i, fd = tw_open_setup(O_NONBLOCK, &setup);
+	__u64 now_ns = 0;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 16; i++) {
+		struct twheel_arm arm = {
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = now_ns + 9 * TW_MS,
+			.user_data = 42,
+			.slack_ticks = slacks[i % 4],
+		};
+
+		ASSERT_EQ(1, tw_arm_vec(fd, &arm, 1));
+		ASSERT_EQ(TWHEEL_CREATED, arm.result);
+		if (i % 3) {
+			ASSERT_EQ(0, tw_advance(fd, now_ns));
+		}
+		arm.slack_ticks = slacks[i / 4];
+		arm.expires_ns += 2 * TW_MS;
+		ASSERT_EQ(1, tw_arm_vec(fd, &arm, 1));
+		ASSERT_EQ(TWHEEL_WAS_PENDING, arm.result);
+		now_ns = edge_of(arm.expires_ns, TW_MS, slacks[i / 4]);
+		expect_at(_metadata, fd, arm.id, arm.expires_ns, now_ns);
+	}
+	close(fd);
 }
 
 /* ---- of a wheel ---------------------------------------------------------- */
