@@ -2,12 +2,13 @@
 /*
  * Random calls of every kind, in vectors, on timeouts of every kind, against an
  * array that is kept sorted and knows what each call has to say, what INFO counts,
- * and which events come, in which order.
+ * and which events come, in which order.  On a keyed wheel, the array is a map of keys.
  *
  * All on the virtual clock.  Each run has a seed of its own, which it prints;
  * TW_SEED=number in the environment runs that one again.
  */
 #include "twheel_chance.h"
+#include "twheel_keyed.h"
 
 #define PLACES		1500
 #define STEPS		400
@@ -40,6 +41,8 @@ static struct model {
 	int fd;
 	__u64 tick_ns;
 	__u64 now_ns;
+	bool keyed;			/* item[i] is the one with the key key_of(i) */
+	int max_pending;
 	int max_exponent;		/* deadlines and steps are up to 2^ that */
 	__u64 serial;
 	__u64 pass;
@@ -247,6 +250,42 @@ static void random_arm(struct twheel_arm *arm)
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
 }
 
+static __u64 key_of(int place)
+{
+	return place * 0x9e3779b97f4a7c15ULL;
+}
+
+static __u64 arm_deadline_ns(const struct twheel_arm *arm)
+{
+	return arm->expires_ns + (arm->flags & TWHEEL_ARM_ABSOLUTE ? 0 : model.now_ns);
+}
+
+/* The deadline that a bound is measured by, and that an upsert tells. */
+static __u64 was_deadline_ns(const struct item *t)
+{
+	return t->count ? t->event_deadline_ns : t->deadline_ns;
+}
+
+static bool is_out_of_bounds(const struct item *t, const struct twheel_arm *arm)
+{
+	__u64 deadline_ns = arm_deadline_ns(arm), was_ns = was_deadline_ns(t);
+
+	return (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= was_ns) ||
+	       (arm->flags & TWHEEL_ARM_ONLY_EARLIER && deadline_ns >= was_ns);
+}
+
+static __u32 random_bound(void)
+{
+	switch (random_below(8)) {
+	case 0:
+		return TWHEEL_ARM_ONLY_LATER;
+	case 1:
+		return TWHEEL_ARM_ONLY_EARLIER;
+	default:
+		return 0;
+	}
+}
+
 /* What was due when armed comes at the next turn: let it be now. */
 static void settle(struct __test_metadata *_metadata)
 {
@@ -274,7 +313,7 @@ static void do_arm(struct __test_metadata *_metadata)
 			ASSERT_EQ(-EINVAL, arms[i].result);
 			continue;
 		}
-		if (model.info.live == PLACES) {
+		if (model.info.live == model.max_pending) {
 			ASSERT_EQ(-EAGAIN, arms[i].result);
 			continue;
 		}
@@ -302,8 +341,105 @@ static void expect_verdict(struct __test_metadata *_metadata, struct item *t, __
 	ASSERT_EQ(t->count ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING, result);
 }
 
+/* Where nobody lives, an id that nobody has. */
+static __u64 name_of(const struct item *t, bool by_key)
+{
+	if (by_key)
+		return t->user_data;
+	return t->id ?: model.keyed ? ++model.serial : t->user_data;
+}
+
+/* What REARM or ARM of a key does to what is there. */
+static void item_replace(struct item *t, const struct twheel_arm *arm)
+{
+	if (t->count)
+		item_settle(t);
+	if (t->pending)
+		sorted_del(t);
+	item_begin(t, arm);
+	model.info.rearmed++;
+}
+
+static __s32 upsert_error(const struct item *t, const struct twheel_arm *arm)
+{
+	if (arm->repeats && !arm->interval_ns)
+		return -EINVAL;
+	if (t->id && arm->flags & TWHEEL_ARM_IF_ABSENT)
+		return -EEXIST;
+	if (t->id)
+		return is_out_of_bounds(t, arm) ? -ERANGE : 0;
+	if (arm->flags & TWHEEL_ARM_IF_PRESENT)
+		return -ENOENT;
+	return model.info.live == model.max_pending ? -EAGAIN : 0;
+}
+
+/* Vectors in which some keys come again and again, with any condition. */
+static int random_upserts(struct twheel_arm *arms, int *which, int nr)
+{
+	int i, n, few = 1 + random_below(64);
+
+	for (i = 0, n = 0; i < nr; i++) {
+		struct item *t;
+
+		which[n] = random_below(random_below(2) ? PLACES : few);
+		t = &model.item[which[n]];
+		/* The kthread may have come to it by the time it comes again. */
+		if (t->touched)
+			continue;
+		random_arm(&arms[n]);
+		arms[n].user_data = key_of(which[n]);
+		arms[n].flags |= random_bound();
+		if (!random_below(8))
+			arms[n].flags |= random_below(2) ? TWHEEL_ARM_IF_ABSENT :
+							   TWHEEL_ARM_IF_PRESENT;
+		if (!random_below(32) && !arms[n].interval_ns)
+			arms[n].repeats = 1;
+		t->touched = arm_deadline_ns(&arms[n]) <= model.now_ns;
+		n++;
+	}
+	return n;
+}
+
+static void do_upsert(struct __test_metadata *_metadata)
+{
+	struct twheel_arm arms[MIXTURE];
+	int i, ret, won = 0, which[MIXTURE], nr;
+
+	nr = random_upserts(arms, which, random_below(MIXTURE + 1));
+	ret = key_arm_vec(model.fd, arms, nr);
+	for (i = 0; i < nr; i++) {
+		struct item *t = &model.item[which[i]];
+		__s32 error = upsert_error(t, &arms[i]);
+
+		t->touched = false;
+		if (error) {
+			ASSERT_EQ(error, arms[i].result);
+			ASSERT_EQ(0, arms[i].id);
+			continue;
+		}
+		won++;
+		if (t->id) {
+			expect_verdict(_metadata, t, arms[i].result);
+			ASSERT_EQ(t->id, arms[i].id);
+			ASSERT_EQ(was_deadline_ns(t), arms[i].was_deadline_ns);
+			item_replace(t, &arms[i]);
+			continue;
+		}
+		ASSERT_EQ(TWHEEL_CREATED, arms[i].result);
+		ASSERT_EQ(0, arms[i].was_deadline_ns);
+		t->id = arms[i].id;
+		item_begin(t, &arms[i]);
+		model.info.live++;
+		model.info.armed++;
+	}
+	ASSERT_EQ(won, ret);
+	model.ops += nr;
+	settle(_metadata);
+}
+
 static void do_rearm(struct __test_metadata *_metadata)
 {
+	bool by_key = model.keyed && random_below(2);
 	struct twheel_arm arms[MIXTURE];
 	struct item *moved[MIXTURE];
 	int i, n, nr = random_below(MIXTURE + 1);
@@ -317,22 +453,21 @@ static void do_rearm(struct __test_metadata *_metadata)
 		random_arm(&arms[n]);
 		t->touched = true;
 		moved[n] = t;
-		arms[n++].id = t->id ?: t->user_data;
+		arms[n].flags |= random_bound();
+		arms[n++].id = name_of(t, by_key);
 	}
-	ASSERT_LE(0, tw_rearm_vec(model.fd, arms, n));
+	ASSERT_LE(0, by_key ? key_rearm_vec(model.fd, arms, n) : tw_rearm_vec(model.fd, arms, n));
 	for (i = 0; i < n; i++) {
 		struct item *t = moved[i];
 
-		expect_verdict(_metadata, t, arms[i].result);
 		t->touched = false;
-		if (!t->id)
+		if (t->id && is_out_of_bounds(t, &arms[i])) {
+			ASSERT_EQ(-ERANGE, arms[i].result);
 			continue;
-		if (t->count)
-			item_settle(t);
-		if (t->pending)
-			sorted_del(t);
-		item_begin(t, &arms[i]);
-		model.info.rearmed++;
+		}
+		expect_verdict(_metadata, t, arms[i].result);
+		if (t->id)
+			item_replace(t, &arms[i]);
 	}
 	model.ops += n;
 	settle(_metadata);
@@ -340,16 +475,17 @@ static void do_rearm(struct __test_metadata *_metadata)
 
 static void do_cancel(struct __test_metadata *_metadata)
 {
+	bool by_key = model.keyed && random_below(2);
 	struct twheel_cancel cancels[MIXTURE] = {};
 	struct item *gone[MIXTURE];
 	int i, nr = random_below(MIXTURE + 1);
 
 	for (i = 0; i < nr; i++) {
 		gone[i] = item_any();
-		/* Where nobody lives, an id that nobody has. */
-		cancels[i].id = gone[i]->id ?: gone[i]->user_data;
+		cancels[i].id = name_of(gone[i], by_key);
 	}
-	ASSERT_LE(0, tw_cancel_vec(model.fd, cancels, nr));
+	ASSERT_LE(0, by_key ? key_cancel_vec(model.fd, cancels, nr) :
+			      tw_cancel_vec(model.fd, cancels, nr));
 	for (i = 0; i < nr; i++) {
 		expect_verdict(_metadata, gone[i], cancels[i].result);
 		if (!gone[i]->id)
@@ -372,6 +508,7 @@ static void expect_status(struct __test_metadata *_metadata, const struct item *
 
 	ASSERT_EQ(0, row->result);
 	ASSERT_EQ(t->count ? TWHEEL_STATE_EXPIRED : TWHEEL_STATE_PENDING, row->state);
+	ASSERT_EQ(t->id, row->id);
 	ASSERT_EQ(t->user_data, row->user_data);
 	ASSERT_EQ(t->deadline_ns, row->deadline_ns);
 	ASSERT_EQ(ahead ? t->deadline_ns - model.now_ns : 0, row->left_ns);
@@ -385,15 +522,17 @@ static void expect_status(struct __test_metadata *_metadata, const struct item *
 
 static void do_query(struct __test_metadata *_metadata)
 {
+	bool by_key = model.keyed && random_below(2);
 	struct twheel_status rows[MIXTURE];
 	struct item *asked[MIXTURE];
 	int i, nr = random_below(MIXTURE + 1);
 
 	for (i = 0; i < nr; i++) {
 		asked[i] = item_any();
-		rows[i].id = asked[i]->id;
+		rows[i].id = by_key ? asked[i]->user_data : asked[i]->id;
 	}
-	ASSERT_LE(0, tw_query_vec(model.fd, rows, nr));
+	ASSERT_LE(0, by_key ? key_query_vec(model.fd, rows, nr) :
+			      tw_query_vec(model.fd, rows, nr));
 	for (i = 0; i < nr; i++) {
 		if (!asked[i]->id) {
 			ASSERT_EQ(-ENOENT, rows[i].result);
@@ -490,10 +629,20 @@ TW_VIRTUAL_VARIANTS(random_calls);
 
 FIXTURE_SETUP(random_calls)
 {
-	struct twheel_setup setup = variant->setup;
-
 	seed_begin(_metadata);
-	setup.max_pending = PLACES;
+}
+
+FIXTURE_TEARDOWN(random_calls)
+{
+	EXPECT_ACCOUNTS(model.fd);
+	close(model.fd);
+}
+
+static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
+{
+	int i;
+
+	setup.max_pending = model.max_pending;
 	model.fd = tw_open_setup(O_NONBLOCK, &setup);
 	ASSERT_LE(0, model.fd);
 	model.tick_ns = setup.tick_ns;
@@ -503,31 +652,53 @@ FIXTURE_SETUP(random_calls)
 	 */
 	model.max_exponent = setup.flags & TWHEEL_SETUP_ONE_LEVEL ? 9 :
 			     setup.tick_ns == TWHEEL_TICK_MAX_NS ? 12 : 20;
+	for (i = 0; i < PLACES && model.keyed; i++)
+		model.item[i].user_data = key_of(i);
 }
 
-FIXTURE_TEARDOWN(random_calls)
-{
-	EXPECT_ACCOUNTS(model.fd);
-	close(model.fd);
-}
+typedef void call(struct __test_metadata *_metadata);
 
-/* An oracle that is nothing but an array, kept sorted. */
-TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
+static void run(struct __test_metadata *_metadata, call *const calls[], int nr)
 {
-	void (* const calls[])(struct __test_metadata *_metadata) = {
-		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
-		do_advance, do_advance, do_read, do_read,
-	};
 	int step;
 
 	for (step = 0; step < STEPS; step++) {
-		calls[random_below(ARRAY_SIZE(calls))](_metadata);
+		calls[random_below(nr)](_metadata);
 		expect_counts(_metadata);
 	}
 	EXPECT_LT(10000, model.ops);
 	TH_LOG("%lu operations: %llu armed, %llu read, %llu rearmed, %llu cancelled, %llu revoked",
 	       model.ops, model.info.armed, model.info.delivered, model.info.rearmed,
 	       model.info.cancelled, model.info.revoked);
+}
+
+/* An oracle that is nothing but an array, kept sorted. */
+TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
+{
+	call *const calls[] = {
+		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
+		do_advance, do_advance, do_read, do_read,
+	};
+
+	model.max_pending = PLACES;
+	begin(_metadata, variant->setup);
+	run(_metadata, calls, ARRAY_SIZE(calls));
+}
+
+/* And one that is nothing but a map beside it; a quarter of the keys find room. */
+TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
+{
+	call *const calls[] = {
+		do_upsert, do_upsert, do_upsert, do_rearm, do_cancel, do_query,
+		do_advance, do_advance, do_read, do_read,
+	};
+	struct twheel_setup setup = variant->setup;
+
+	model.keyed = true;
+	model.max_pending = PLACES / 4;
+	setup.flags |= TWHEEL_SETUP_KEYED;
+	begin(_metadata, setup);
+	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
 TEST_HARNESS_MAIN
