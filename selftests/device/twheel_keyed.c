@@ -332,30 +332,36 @@ TEST_F(keyed, refused_entry_has_no_id_and_changes_nothing)
 
 /* ---- periods ------------------------------------------------------------- */
 
-TEST_F(keyed, limit_flags_interval_and_deliveries_are_replaced)
+TEST_F(keyed, limit_flags_interval_slack_and_deliveries_are_replaced)
 {
 	struct twheel_arm first = {
 		.user_data = KEY, .flags = TWHEEL_ARM_FIXED_DELAY, .expires_ns = TW_MS,
-		.interval_ns = 7 * TW_MS, .repeats = 5,
+		.interval_ns = 7 * TW_MS, .repeats = 5, .slack_ticks = 3,
 	};
 	struct twheel_arm second = {
 		.user_data = KEY, .expires_ns = TW_MS, .interval_ns = 3 * TW_MS, .repeats = 9,
 	};
 	struct twheel_status status;
 
+	struct twheel_event event;
+
 	ASSERT_EQ(TWHEEL_CREATED, key_arm_entry(self->fd, &first));
-	expect_expiry(_metadata, self->fd, KEY, first.id, TW_MS);
+	/* With its slack, it comes at the end of four ticks. */
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, first.id);
 	ASSERT_EQ(0, key_query(self->fd, KEY, &status));
 	EXPECT_EQ(TWHEEL_ARM_FIXED_DELAY, status.flags);
+	EXPECT_EQ(3, status.slack_ticks);
 	EXPECT_EQ(4, status.repeats_left);
 	EXPECT_EQ(1, status.deliveries);
 
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm_entry(self->fd, &second));
 	EXPECT_EQ(first.id, second.id);
-	EXPECT_EQ(8 * TW_MS, second.was_deadline_ns);
+	EXPECT_EQ(11 * TW_MS, second.was_deadline_ns);
 	ASSERT_EQ(0, key_query(self->fd, KEY, &status));
 	EXPECT_EQ(first.id, status.id);
 	EXPECT_EQ(0, status.flags);
+	EXPECT_EQ(0, status.slack_ticks);
 	EXPECT_EQ(3 * TW_MS, status.interval_ns);
 	EXPECT_EQ(9, status.repeats_left);
 	EXPECT_EQ(0, status.deliveries);

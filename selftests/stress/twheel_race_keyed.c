@@ -375,6 +375,7 @@ static int read_some(struct log *log, int nr)
 		bool drained = events[i].flags & TWHEEL_EVENT_DRAINED;
 
 		CHECK(events[i].user_data < race.plan->keys);
+		CHECK(events[i].flags & TWHEEL_EVENT_ENDED);
 		CHECK(drained || events[i].fired_ns >= events[i].deadline_ns);
 		CHECK(drained || events[i].count == 1);
 		saw(drained ? DRAINED : DELIVERED);
