@@ -216,11 +216,13 @@ unsigned int cover_places(void);
 
 /*
  * A strict wheel is used so that every outcome is seen: what each id came to is
- * reconciled.  Of the others, which are closed, scribbled on and used by children
+ * reconciled.  So nobody re-arms or cancels there by key, which does not tell the id.
+ * Of the others, which are closed, scribbled on and used by children
  * that are killed, only the kernel's own books are checked.
  */
 struct wheel {
 	bool strict;
+	_Atomic bool may_be_keyed;	/* somebody has tried, or will in a moment */
 	_Atomic __u32 clock;
 	_Atomic __u64 tick_ns;
 	__u32 event_size;		/* only a round's beginning sets another one */
@@ -283,6 +285,8 @@ struct place place_head(struct thread *t, __u8 kind, __u64 seed);
 
 /* The wheel's present time, as far as it is known here. */
 __u64 wheel_now(struct wheel *w);
+/* A key: one of a few hundred, or any. */
+__u64 wheel_some_key(__u64 *seed);
 /* An id of the wheel, or none of it. */
 __u64 wheel_some_id(struct wheel *w, __u64 *seed);
 void wheel_remember(struct wheel *w, __u64 id);

@@ -89,6 +89,20 @@ void wheel_remember(struct wheel *w, __u64 id)
 	w->recent[at % RECENT] = id;
 }
 
+__u64 wheel_some_key(__u64 *seed)
+{
+	switch (random_below(seed, 16)) {
+	case 0:
+		return ~0ULL - random_below(seed, 2);
+	case 1:
+		return random64(seed) >> random_below(seed, 64);
+	case 2: case 3: case 4:
+		return (__u64)random_below(seed, 16) << 32;
+	default:
+		return random_below(seed, one_in(seed, 2) ? 8 : 200);
+	}
+}
+
 __u64 wheel_some_id(struct wheel *w, __u64 *seed)
 {
 	__u32 nr = w->nr_recent;
@@ -159,6 +173,8 @@ static struct twheel_setup some_setup(__u64 *seed)
 
 	if (one_in(seed, 256))
 		setup.slots = TWHEEL_SLOTS_MAX;
+	if (one_in(seed, 3))
+		setup.flags |= TWHEEL_SETUP_KEYED;
 	if (one_in(seed, 4))
 		setup.slack_ns = random32(seed) >> random_below(seed, 32);
 	return setup;
@@ -205,6 +221,8 @@ static void run_setup(struct thread *t, const struct step *step)
 	refused |= setup.size < sizeof(setup) || setup.size > 4096;
 	memset(head.mine, 0, 4096);
 	memcpy(head.mine, &setup, sizeof(setup));
+	if (setup.flags & TWHEEL_SETUP_KEYED)
+		w->may_be_keyed = true;
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_SETUP, head.user);
 	answered(t, ret, allowed, refused);
 	if (!ret) {

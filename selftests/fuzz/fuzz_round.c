@@ -15,6 +15,7 @@
 /* What makes no progress for so long hangs. */
 #define HANG_NS		(90 * NS_PER_SEC)
 #define ROWS		512
+#define MANY_KEYS	((__u64)16384)
 
 struct wheel wheels[WHEELS];
 struct thread threads[THREADS_MAX];
@@ -36,6 +37,7 @@ static void wheel_open(struct wheel *w, int nr)
 	}
 	close(fd);
 	w->strict = nr < WHEELS - 1;
+	w->may_be_keyed = false;
 	w->clock = TWHEEL_CLOCK_MONOTONIC;
 	w->tick_ns = NS_PER_MS;
 	w->event_size = sizeof(struct twheel_event);
@@ -72,8 +74,11 @@ static void wheel_setup(struct wheel *w, int nr, __u64 *seed)
 		setup.tick_ns = one_in(seed, 2) ? TWHEEL_TICK_MIN_NS : TWHEEL_TICK_MAX_NS;
 	if (setup.flags && setup.tick_ns < TWHEEL_ROUND_MIN_NS / setup.slots)
 		setup.tick_ns += TWHEEL_ROUND_MIN_NS / setup.slots;
+	if (one_in(seed, 2))
+		setup.flags |= TWHEEL_SETUP_KEYED;
 	if (one_in(seed, 8))
 		return;
+	w->may_be_keyed = setup.flags & TWHEEL_SETUP_KEYED;
 	if (tw_setup_full(fd_of(nr, 0), &setup))
 		wrong(CHECK_ANSWERS, "SETUP of a new wheel fails");
 	w->clock = setup.clock;
@@ -190,17 +195,40 @@ static void check_accounts(int wheel, const struct twheel_info *i)
 		      i->drained, i->delivered);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* At rest, no two that live have the same key. */
+static void check_keys(int wheel, __u64 *key, size_t nr)
+{
+	size_t i;
+
+	if (nr > 1)
+		qsort(key, nr, sizeof(*key), compare_keys);
+	for (i = 1; i < nr; i++)
+		if (key[i - 1] == key[i])
+			wrong(CHECK_OUTCOMES, "wheel %d: two live with the key %#llx", wheel,
+			      key[i]);
+}
+
 /* Returns how many LIST shows.  When @settled, all that was due has to have expired. */
 static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 {
 	static struct twheel_status rows[ROWS];
+	static __u64 keys[MANY_KEYS];
 	__u64 cursor = 0, nr = 0;
 	int i, ret;
 
 	while ((ret = tw_list(fd_of(wheel, 0), &cursor, rows, ROWS)) > 0) {
-		nr += ret;
-		for (i = 0; i < ret; i++) {
+		for (i = 0; i < ret; i++, nr++) {
 			const struct twheel_status *row = &rows[i];
+
+			if (nr < MANY_KEYS)
+				keys[nr] = row->user_data;
 
 			if (settled && row->state == TWHEEL_STATE_PENDING &&
 			    row->deadline_ns <= info->now_ns &&
@@ -216,6 +244,8 @@ static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 	}
 	if (ret < 0)
 		wrong(CHECK_ACCOUNTS, "LIST fails with %d", -ret);
+	if (info->setup_flags & TWHEEL_SETUP_KEYED)
+		check_keys(wheel, keys, min(nr, MANY_KEYS));
 	return nr;
 }
 

@@ -28,7 +28,9 @@ struct kind {
 };
 
 static const int arm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, ENOMEM, ENOSPC, 0 };
-static const int arm_entries[] = { EINVAL, E2BIG, EAGAIN, ENOMEM, ENOSPC, ESHUTDOWN, 0 };
+static const int arm_entries[] = {
+	EINVAL, E2BIG, EAGAIN, ENOMEM, ENOSPC, ESHUTDOWN, EEXIST, ENOENT, ERANGE, 0
+};
 static const int rearm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, 0 };
 static const int rearm_entries[] = { EINVAL, E2BIG, ENOENT, ERANGE, ENOMEM, ESHUTDOWN, 0 };
 static const int plain_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, 0 };
@@ -37,7 +39,7 @@ static const int query_entries[] = { E2BIG, ENOENT, 0 };
 
 static const struct kind kinds[] = {
 	{ TWHEEL_IOC_ARM, sizeof(struct twheel_arm), offsetof(struct twheel_arm, result),
-	  TWHEEL_CREATED, TWHEEL_CREATED, arm_calls, arm_entries },
+	  TWHEEL_CREATED, TWHEEL_WAS_UNREAD, arm_calls, arm_entries },
 	{ TWHEEL_IOC_REARM, sizeof(struct twheel_arm), offsetof(struct twheel_arm, result),
 	  TWHEEL_WAS_PENDING, TWHEEL_WAS_UNREAD, rearm_calls, rearm_entries },
 	{ TWHEEL_IOC_CANCEL, sizeof(struct twheel_cancel), offsetof(struct twheel_cancel, result),
@@ -54,6 +56,7 @@ struct vector {
 	struct place body;
 	__u32 entry_size;
 	__u32 nr;		/* elements that are filled */
+	bool by_key;
 	bool refused;		/* the call has to fail */
 };
 
@@ -131,8 +134,12 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 		arm->repeats = repeats[random_below(seed, 6)];
 	if (one_in(seed, 4))
 		arm->slack_ticks = random32(seed) >> random_below(seed, 32);
-	arm->user_data = (__u64)t->nr << 56 | t->serial++;
-	arm->id = wheel_some_id(w, seed);
+	arm->user_data = w->may_be_keyed ? wheel_some_key(seed) :
+					   (__u64)t->nr << 56 | t->serial++;
+	if (w->may_be_keyed && one_in(seed, 4))
+		arm->flags |= TWHEEL_ARM_IF_ABSENT << random_below(seed, 2);
+	if (one_in(seed, w->may_be_keyed ? 4 : 64))
+		arm->flags |= TWHEEL_ARM_ONLY_LATER << random_below(seed, 2);
 	if (!one_in(seed, 24))
 		return;
 	switch (random_below(seed, 3)) {
@@ -148,6 +155,11 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 	}
 }
 
+static __u64 some_name(const struct vector *v, __u64 *seed)
+{
+	return v->by_key ? wheel_some_key(seed) : wheel_some_id(v->wheel, seed);
+}
+
 static void fill(struct thread *t, struct vector *v, __u64 seed)
 {
 	unsigned char *entry = v->body.mine;
@@ -155,10 +167,12 @@ static void fill(struct thread *t, struct vector *v, __u64 seed)
 
 	for (i = 0; i < v->nr; i++, entry += v->entry_size) {
 		memset(entry, 0, v->entry_size);
-		if (v->kind->size == sizeof(struct twheel_arm))
+		if (v->kind->size == sizeof(struct twheel_arm)) {
 			fill_arm(t, v->wheel, (void *)entry, &seed);
-		else	/* the id is the first field */
-			*(__u64 *)entry = wheel_some_id(v->wheel, &seed);
+			((struct twheel_arm *)entry)->id = some_name(v, &seed);
+		} else {	/* the id is the first field */
+			*(__u64 *)entry = some_name(v, &seed);
+		}
 		if (v->kind->cmd == TWHEEL_IOC_CANCEL && one_in(&seed, 64))
 			((struct twheel_cancel *)entry)->reserved = 1;
 		*(__s32 *)(entry + v->kind->result) = UNTOUCHED;
@@ -221,6 +235,21 @@ static __u32 vector_room(const struct vector *v)
 	return min((size_t)v->nr, VIEW_PAGES * 4096UL / v->entry_size);
 }
 
+/*
+ * Whether names are keys.  Where the wheel has none the call fails, but it may have got them
+ * meanwhile.  The ledger has to be told ids: where there is one, only QUERY goes by keys.
+ */
+static bool is_by_key(const struct vector *v, const struct step *step)
+{
+	__u64 seed = mix(step->seed, 3);
+
+	if (v->kind->cmd == TWHEEL_IOC_ARM)
+		return one_in(&seed, 64);
+	if (v->wheel->strict && v->kind->cmd != TWHEEL_IOC_QUERY)
+		return false;
+	return one_in(&seed, v->wheel->may_be_keyed ? 2 : 64);
+}
+
 static struct vector vector_make(struct thread *t, const struct step *step,
 				 const struct kind *kind)
 {
@@ -239,7 +268,12 @@ static struct vector vector_make(struct thread *t, const struct step *step,
 		header.entry_size = spoil_size(spoil, kind->size, &v.refused);
 	else
 		header.size = spoil_size(spoil, sizeof(header), &v.refused);
-	header.flags = spoil == RESERVED;
+	v.by_key = is_by_key(&v, step);
+	header.flags = v.by_key ? TWHEEL_VECTOR_BY_KEY : 0;
+	if (spoil == RESERVED)
+		header.flags |= TWHEEL_VECTOR_BY_KEY << 1;
+	if (v.by_key && kind->cmd == TWHEEL_IOC_ARM)
+		v.refused = true;
 	v.entry_size = header.entry_size;
 	v.nr = vector_room(&v);
 	nr = v.nr;
@@ -271,7 +305,9 @@ static void note_success(struct thread *t, struct vector *v, int wheel,
 	switch (v->kind->cmd) {
 	case TWHEEL_IOC_ARM:
 		wheel_remember(v->wheel, entry->id);
-		record.fact = ARMED;
+		if (result != TWHEEL_CREATED && !v->wheel->may_be_keyed)
+			wrong(CHECK_ANSWERS, "ARM without keys says %d", result);
+		record.fact = result == TWHEEL_CREATED ? ARMED : REARMED;
 		record.user_data = entry->user_data;
 		record.periodic = entry->interval_ns;
 		record.count = entry->repeats;
