@@ -251,15 +251,17 @@ TEST_F(slack, holds_for_each_period_at_a_fixed_delay)
 
 TEST_F(slack, holds_after_a_refresh)
 {
-	const __u64 grain_ns = TWHEEL_REFRESH_GRAIN_NS;
 	const size_t size = sysconf(_SC_PAGESIZE);
 	__u64 *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
+	struct twheel_info info;
 	__u64 id, now_ns = 0;
 	int i;
 
 	ASSERT_NE(MAP_FAILED, table);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
 	for (i = 0; i < 40; i++) {
-		__u64 deadline_ns = twheel_refresh_deadline(now_ns + (3 + i) * self->tick_ns);
+		__u64 deadline_ns = tw_refreshed_ns(now_ns + (3 + i) * self->tick_ns,
+						    info.refresh_shift);
 		__u64 edge_ns;
 
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 1 + i % 3 * self->tick_ns, 0, 15, &id));
@@ -267,10 +269,12 @@ TEST_F(slack, holds_after_a_refresh)
 		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 		}
-		ASSERT_EQ(1, twheel_refresh(table, id, deadline_ns));
+		ASSERT_EQ(1, twheel_refresh(table, id,
+					    twheel_refresh_deadline(deadline_ns,
+								    info.refresh_shift)));
 		edge_ns = edge_of(deadline_ns, self->tick_ns, 15);
 		EXPECT_LE(deadline_ns, edge_ns);
-		EXPECT_GT(deadline_ns + 16 * self->tick_ns + grain_ns, edge_ns);
+		EXPECT_GT(deadline_ns + 16 * self->tick_ns, edge_ns);
 		expect_at(_metadata, self->fd, id, deadline_ns, edge_ns);
 		now_ns = edge_ns;
 	}
