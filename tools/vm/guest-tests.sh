@@ -11,7 +11,7 @@ program_limit=${TEST_TIMEOUT:-$program_limit}
 silence_limit=$((program_limit + 60))
 
 # These do not print TAP; their exit status is their result.
-plain_programs=' readme_example refresh_example shell_example '
+plain_programs=' readme_example refresh_example online_example shell_example '
 
 # What a kernel says when something is wrong with it.
 kernel_complaints='BUG[: ]|WARNING|Oops|Call Trace|general protection|kernel panic|
