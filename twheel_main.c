@@ -50,7 +50,8 @@
  *   engine/ending.c      what follows when timeouts have ended
  *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
  *   engine/room.c        room in the wheel, and the sweep
- *   engine/arena.c       places, indices and ids; words.c: the words of the table
+ *   engine/arena.c       places, indices and ids; words.c: the words of the table;
+ *                        keys.c: the index of a keyed wheel
  *   engine/wake.c        the hrtimer, and who is woken; user.c: turns of users
  *   engine/clock.c, pages.c, memory.c             the ground
  *   engine/timeout.h     a timeout and its state word; limits.h: all measures
@@ -78,7 +79,8 @@
  *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
  *             ever sees this state, and a thread without the lock waits for its end
  *
- *   arm_publish()           NEW --> QUEUED                         ARM
+ *   arm_publish()           NEW --> QUEUED                         ARM; in a keyed wheel
+ *                                                                  under keys.lock
  *   timeout_enter()         QUEUED --> ARMED, DEAD --> FREE        kthread
  *   timeout_expire()        ARMED --> UNREAD                       kthread
  *   timeout_postpone()      ARMED --> (REARMING) --> ARMED         kthread
@@ -98,6 +100,7 @@
  *   arena.mutex --> page lock        a page of words is replaced; a page fault takes the
  *                                    page lock as well, under mmap_lock or the VMA's only
  *   arena.mutex --> i_mmap_rwsem     the replaced page is taken from its users
+ *   keys.lock --> the hash table's   a node goes into the index, or out of it
  *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
  *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
  *                                    queue.lock --> the kthread's list
