@@ -145,6 +145,8 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
  * @nr_room: entries of the batch that are gone for good: room to be given back
  * @nr_events: events that the batch has added to the ready list
  * @nr_overdue: those of them whose timeouts were due when they were armed
+ * @late_tick: the tick of the latest timeouts that came after their tick
+ * @nr_late: how many of them are still to be counted
  */
 struct expiry {
 	u64 now_ns;
@@ -154,20 +156,26 @@ struct expiry {
 	unsigned int nr_room;
 	unsigned int nr_events;
 	unsigned int nr_overdue;
+	u64 late_tick;
+	unsigned int nr_late;
 };
 
-/* Note that a timeout has expired @nr_ticks after its tick, at least one. */
-static noinline void expiry_is_late(struct twheel *tw, const struct expiry *x, u64 tick,
-				    u64 nr_ticks)
+/* Note how late the @nr_late timeouts were that have expired after @late_tick. */
+static noinline void lateness_settle(struct twheel *tw, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
 	struct twheel_events *events = &tw->events;
-	u64 late_ns = x->fired_ns - tick * tw->clock.tick_ns;
+	u64 late_ns = x->fired_ns - x->late_tick * tw->clock.tick_ns;
+	unsigned int nr = x->nr_late;
 
-	events->late_ticks[min(fls64(nr_ticks), TWHEEL_LATE_TICKS - 1)]++;
+	x->nr_late = 0;
+	if (!nr)
+		return;
+	events->late_ticks[min(fls64(x->fired_tick - x->late_tick),
+			       TWHEEL_LATE_TICKS - 1)] += nr;
 	if (late_ns <= tw->clock.tick_ns + tw->clock.slack_ns)
 		return;
-	events->late++;
+	events->late += nr;
 	events->last_late_ns = late_ns;
 	events->last_late_at_ns = x->fired_ns;
 }
@@ -188,8 +196,13 @@ static inline void expiry_account(struct twheel *tw, struct expiry *x, u64 tick,
 	}
 	if (x->fired_ns - deadline_ns > tw->events.max_late_ns)
 		tw->events.max_late_ns = x->fired_ns - deadline_ns;
-	if (unlikely(tick < x->fired_tick))
-		expiry_is_late(tw, x, tick, x->fired_tick - tick);
+	if (unlikely(tick < x->fired_tick)) {
+		if (tick != x->late_tick) {
+			lateness_settle(tw, x);
+			x->late_tick = tick;
+		}
+		x->nr_late++;
+	}
 }
 
 /* Turn a one-shot into an event.  False if it was cancelled meanwhile. */
@@ -391,6 +404,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	x->fired_tick = div64_u64(x->fired_ns, tw->clock.tick_ns);
 	for (i = 0; i < nr; i++)
 		timeout_expire(tw, &due[i], t[i], x);
+	lateness_settle(tw, x);
 	tw->events.expired += x->nr_events - x->nr_overdue;
 	spin_unlock(&tw->events.lock);
 	room_give(&tw->room, x->nr_room);
