@@ -620,6 +620,12 @@ TEST_F(table, arm_and_rearm_begin_the_word_anew)
 		EXPECT_EQ(fresh_word(ids[i], TW_SEC, self->shift), self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 	}
+	/* Half of them are re-armed in the wheel, and half on their way there. */
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	for (i = 0; i < ARRAY_SIZE(ids) / 2; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
+	}
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, ids[i], 0, TW_MIN, 0));
 		EXPECT_EQ(fresh_word(ids[i], TW_MIN, self->shift), self->table[(__u32)ids[i]]);
