@@ -99,6 +99,7 @@ TEST_F(write, all_fields_of_a_record_reach_the_timeout)
 		.expires_ns = 5 * TW_MS,
 		.interval_ns = 2 * TW_MS,
 		.repeats = 9,
+		.slack_ticks = 7,
 	};
 	struct twheel_status row[2];
 
@@ -112,6 +113,7 @@ TEST_F(write, all_fields_of_a_record_reach_the_timeout)
 	EXPECT_EQ(2 * TW_MS, row[0].interval_ns);
 	EXPECT_EQ(TWHEEL_ARM_FIXED_DELAY, row[0].flags);
 	EXPECT_EQ(9, row[0].repeats_left);
+	EXPECT_EQ(7, row[0].slack_ticks);
 }
 
 TEST_F(write, a_record_rearms_by_id_and_leaves_the_user_data)
