@@ -94,6 +94,7 @@ void twheel_chardev_unregister(void)
 #include "engine/clock_test.c"
 #include "engine/control_test.c"
 #include "engine/events_test.c"
+#include "engine/keys_test.c"
 #include "engine/life_test.c"
 #include "engine/look_test.c"
 #include "engine/main_test.c"
@@ -110,7 +111,7 @@ void twheel_chardev_unregister(void)
 #include "engine/wake_test.c"
 
 kunit_test_suites(&arena_suite, &arm_suite, &cancel_suite, &clock_suite, &control_suite,
-		  &events_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
+		  &events_suite, &keys_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
 		  &pass_suite, &periods_suite, &query_suite, &rearm_suite, &refresh_suite,
 		  &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
 		  &wake_suite);

@@ -153,6 +153,12 @@ static void audit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tally[RETIRED], (s64)census.retired);
 	KUNIT_EXPECT_EQ(test, tally[PLACES], (s64)census.phase[PHASE_FREE] -
 			census.retired);
+	if (!tw->keys.used)
+		return;
+	/* Each that lives has a node in the index, and those that are dead may. */
+	KUNIT_EXPECT_GE(test, atomic_read(&tw->keys.index.nelems), census.live);
+	KUNIT_EXPECT_LE(test, atomic_read(&tw->keys.index.nelems),
+			census.live + census.phase[PHASE_DEAD]);
 }
 
 static size_t table_bytes(const struct twheel_pages *pages)
