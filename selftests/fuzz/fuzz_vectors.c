@@ -490,7 +490,8 @@ static bool record_is_odd(const struct twheel_record *record)
 
 /*
  * On a strict wheel, what an ARM has made and what a CANCEL has found would have to be
- * known, and write() does not tell: there are only records of REARM.
+ * known, and write() does not tell: there are only records of REARM.  If it may have keys,
+ * not even these, since they would not name an id.
  */
 static void fill_record(struct thread *t, struct wheel *w, struct twheel_record *record,
 			__u64 *seed)
@@ -504,7 +505,9 @@ static void fill_record(struct thread *t, struct wheel *w, struct twheel_record 
 	record->op = ops[w->strict ? 0 : random_below(seed, one_in(seed, 64) ? 4 : 3)];
 	if (one_in(seed, 24))
 		record->op = one_in(seed, 2) ? 0 : 5 + (random32(seed) >> 3);
-	record->key = record->op == TWHEEL_OP_ARM ? arm.user_data : arm.id;
+	if (w->strict && w->may_be_keyed)
+		record->op = 0;
+	record->key = record->op == TWHEEL_OP_ARM || w->may_be_keyed ? arm.user_data : arm.id;
 	if (record->op == TWHEEL_OP_CANCEL && random_below(seed, 16))
 		return;
 	record->flags = arm.flags;
@@ -512,9 +515,11 @@ static void fill_record(struct thread *t, struct wheel *w, struct twheel_record 
 	record->interval_ns = arm.interval_ns;
 	record->repeats = arm.repeats;
 	record->slack_ticks = arm.slack_ticks;
-	if (record->op == TWHEEL_OP_SETUP)
-		((struct twheel_setup_record *)record)->clock =
-			TWHEEL_CLOCK_MONOTONIC + random_below(seed, 6);
+	if (record->op != TWHEEL_OP_SETUP)
+		return;
+	w->may_be_keyed = true;
+	((struct twheel_setup_record *)record)->clock = TWHEEL_CLOCK_MONOTONIC +
+							random_below(seed, 6);
 }
 
 static void write_done(struct thread *t, const struct step *step, const struct place *place,
