@@ -656,9 +656,8 @@ static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
 		model.item[i].user_data = key_of(i);
 }
 
-typedef void call(struct __test_metadata *_metadata);
-
-static void run(struct __test_metadata *_metadata, call *const calls[], int nr)
+static void run(struct __test_metadata *_metadata,
+		void (* const calls[])(struct __test_metadata *_metadata), int nr)
 {
 	int step;
 
@@ -675,7 +674,7 @@ static void run(struct __test_metadata *_metadata, call *const calls[], int nr)
 /* An oracle that is nothing but an array, kept sorted. */
 TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
 {
-	call *const calls[] = {
+	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
 		do_advance, do_advance, do_read, do_read,
 	};
@@ -688,7 +687,7 @@ TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
 /* And one that is nothing but a map beside it; a quarter of the keys find room. */
 TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
 {
-	call *const calls[] = {
+	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_upsert, do_upsert, do_upsert, do_rearm, do_cancel, do_query,
 		do_advance, do_advance, do_read, do_read,
 	};
