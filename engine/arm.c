@@ -17,8 +17,9 @@
  *
  * Locks: arena.free_lock to take places, once a batch; keys.lock to publish in a keyed
  * wheel, so that a key is taken and its timeout published in one step; wake.lock when the
- * kthread has to run earlier.  When memory has to be allocated: room.mutex and arena.mutex; in a wheel
- * that nobody has set up: control.mutex.  Each is taken while no other is held.
+ * kthread has to run earlier.  When memory has to be allocated: room.mutex and
+ * arena.mutex; in a wheel that nobody has set up: control.mutex.  Each is taken while no
+ * other is held.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>

@@ -47,7 +47,6 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "arena.h"
 #include "engine.h"
 #include "keys.h"
 #include "life.h"
@@ -77,7 +76,7 @@ static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
 	const struct twheel_key_page *page =
 		(const void *)((unsigned long)key & PAGE_MASK);
 	u32 index = page->first_index + (key - page->key);
-	struct twheel_page *places = own_page_at(page->arena, index);
+	struct twheel_page *places = pages_get(page->places, index / PLACES_PER_PAGE);
 
 	return places ? &places->timeout[index % PLACES_PER_PAGE] : NULL;
 }
@@ -182,7 +181,7 @@ static int key_page_add(struct twheel *tw, u32 nr)
 	err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		goto uncharge;
-	page->arena = &tw->arena;
+	page->places = &tw->arena.places;
 	page->first_index = nr * KEYS_PER_PAGE;
 	if (nr < tw->keys.pages.nr) {
 		twheel_pages_set(&tw->keys.pages, nr, page);
@@ -350,6 +349,24 @@ void twheel_keys_give(struct twheel *tw, struct llist_node *first)
 	rcu_read_unlock();
 }
 
+/* The id of the timeout at a place, if it is live and has this key; 0 otherwise. */
+static inline u64 live_id(const struct twheel_timeout *t, u64 key)
+{
+	u64 state = timeout_state_or_free(t);
+
+	if (!(state_is_live(state) || state_is_rearming(state)) ||
+	    READ_ONCE(t->user_data) != key)
+		return 0;
+	/*
+	 * The place may have been given to another key since the look-up.  A timeout keeps
+	 * its key as long as it keeps its generation, so that is read again, and the
+	 * barrier orders the read of the key before it.
+	 */
+	smp_rmb();
+	return state_gen(atomic64_read(&t->state)) == state_gen(state) ?
+	       timeout_id(t, state) : 0;
+}
+
 /**
  * twheel_key_id() - find the id of the live timeout that has a key
  * @tw: the wheel, which is keyed
@@ -362,26 +379,11 @@ void twheel_keys_give(struct twheel *tw, struct llist_node *first)
 u64 twheel_key_id(struct twheel *tw, u64 key)
 {
 	const struct twheel_key *found;
-	struct twheel_timeout *t;
-	u64 state, id = 0;
+	u64 id;
 
 	rcu_read_lock();
 	found = rhashtable_lookup(&tw->keys.index, &key, index_params);
-	t = found ? key_timeout(found) : NULL;
-	if (t) {
-		state = timeout_state(t);
-		/*
-		 * The place may have been given to another key since the look-up.  The
-		 * barrier orders the read of the key before the generation is read again:
-		 * a timeout keeps its key as long as it keeps its generation.
-		 */
-		if ((state_is_live(state) || state_is_rearming(state)) &&
-		    READ_ONCE(t->user_data) == key) {
-			smp_rmb();
-			if (state_gen(atomic64_read(&t->state)) == state_gen(state))
-				id = timeout_id(t, state);
-		}
-	}
+	id = found ? live_id(key_timeout(found), key) : 0;
 	rcu_read_unlock();
 	return id;
 }

@@ -19,7 +19,6 @@
 struct llist_node;
 struct mutex;
 struct twheel;
-struct twheel_arena;
 
 /**
  * struct twheel_keys - the index of a keyed wheel
@@ -57,13 +56,13 @@ static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
 
 /**
  * struct twheel_key_page - a page of nodes
- * @arena: the arena with the places that the nodes belong to; constant
+ * @places: the pages of places that the nodes belong to; constant
  * @first_index: index of the place that the first node belongs to; constant
  * @nr_users: how many pages of places have nodes here; &twheel_arena.mutex
  * @key: a node for each place; it is in the index while its timeout has a key
  */
 struct twheel_key_page {
-	struct twheel_arena *arena;
+	const struct twheel_pages *places;
 	u32 first_index;
 	u32 nr_users;
 	struct twheel_key key[KEYS_PER_PAGE];
