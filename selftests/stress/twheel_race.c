@@ -372,7 +372,8 @@ static void *storer(void *arg)
 			continue;
 		id = line->id;
 		deadline_ns = tw_refreshed_ns(tw_now(CLOCK_MONOTONIC) +
-					      race.plan->near_ns + race.plan->spread_ns, race.shift);
+					      race.plan->near_ns + race.plan->spread_ns,
+					      race.shift);
 		if (tw_refresh(race.table, id, deadline_ns, race.shift))
 			line->stored_ns = deadline_ns;
 		if (tw_query1(race.fd, id, &row) == 0)
