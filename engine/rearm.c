@@ -184,6 +184,53 @@ static __always_inline int rearm_look_closely(struct twheel *tw, struct twheel_a
 }
 
 /*
+ * Find the timeout of an entry without oddities, and the verdict on it.  The caller is in an
+ * RCU read section.
+ */
+static __always_inline int rearm_look(struct twheel *tw, const struct twheel_arm *arm,
+				      struct twheel_rearming *rearming, unsigned int i)
+{
+	struct twheel_look *look = &rearming->look;
+
+	look->timeout[i] = timeout_look(tw, arm->id, &look->state[i]);
+	return likely(look->timeout[i]) ? (int)state_verdict(look->state[i]) : -ENOENT;
+}
+
+/* The same for an entry of any kind. */
+static noinline int rearm_look_odd(struct twheel *tw, struct twheel_arm *arm,
+				   struct twheel_rearming *rearming, unsigned int i)
+{
+	struct twheel_look *look = &rearming->look;
+	int err, verdict;
+
+	err = life_check(arm, ARM_ONLY | (rearming->upsert ? ARM_IF : 0));
+	if (err)
+		return err;
+	verdict = rearm_look(tw, arm, rearming, i);
+	if (verdict > 0 && arm->interval_ns) {
+		/*
+		 * This may sleep.  The page of the timeout may be freed meanwhile, and
+		 * another one may come in its place; then the timeout has ended, and
+		 * commit finds that out by its state.
+		 */
+		rcu_read_unlock();
+		err = twheel_periodic_provide(tw, id_index(arm->id), rearming->nowait);
+		rcu_read_lock();
+		look->timeout[i] = timeout_at(&tw->arena, id_index(arm->id));
+		if (!look->timeout[i])
+			return -ENOENT;
+		if (err)
+			return err;
+	}
+	if (verdict > 0 && (rearming->upsert || arm->flags & ARM_ONLY)) {
+		rearming->exact = true;
+		err = rearm_look_closely(tw, arm, look->timeout[i], look->state[i],
+					 rearming->now_ns);
+	}
+	return err ?: verdict;
+}
+
+/*
  * twheel_rearm_prepare().  With @upsert, the entries are those of an ARM in a keyed wheel,
  * and have the ids of the timeouts that were found to have the keys.
  */
@@ -217,49 +264,11 @@ static __always_inline int rearm_prepare(struct twheel *tw, struct twheel_arm *a
 	rcu_read_lock();
 	look_begin(&tw->arena, look);
 	for (i = 0; i < nr; i++) {
-		bool closely = upsert;
-		struct twheel_timeout *t;
-		int refused = 0;
-
-		if (unlikely(life_oddities(&arm[i]))) {
-			refused = life_check(&arm[i], ARM_ONLY | (upsert ? ARM_IF : 0));
-			closely |= arm[i].flags & ARM_ONLY;
-		}
-		if (unlikely(refused)) {
-			arm[i].result = refused;
-			continue;
-		}
-		t = timeout_look(tw, arm[i].id, &look->state[i]);
-		look->timeout[i] = t;
-		if (unlikely(!t)) {
-			arm[i].result = -ENOENT;
-			continue;
-		}
-		if (unlikely(arm[i].interval_ns)) {
-			/*
-			 * This may sleep.  The page of the timeout may be freed meanwhile,
-			 * and another one may come in its place; then the timeout has
-			 * ended, and commit finds that out by its state.
-			 */
-			rcu_read_unlock();
-			refused = twheel_periodic_provide(tw, id_index(arm[i].id),
-							  rearming->nowait);
-			rcu_read_lock();
-			t = timeout_at(&tw->arena, id_index(arm[i].id));
-			look->timeout[i] = t;
-			if (unlikely(!t)) {
-				arm[i].result = -ENOENT;
-				continue;
-			}
-		}
-		if (unlikely(closely) && !refused) {
-			rearming->exact = true;
-			refused = rearm_look_closely(tw, &arm[i], t, look->state[i],
-						     rearming->now_ns);
-		}
-		arm[i].result = refused ?: state_verdict(look->state[i]);
-		if (unlikely(scarce) && !refused &&
-		    rearm_is_needy(&tw->clock, t, look->state[i], &arm[i],
+		arm[i].result = upsert || unlikely(life_oddities(&arm[i])) ?
+				rearm_look_odd(tw, &arm[i], rearming, i) :
+				rearm_look(tw, &arm[i], rearming, i);
+		if (unlikely(scarce) && arm[i].result > 0 &&
+		    rearm_is_needy(&tw->clock, look->timeout[i], look->state[i], &arm[i],
 				   rearming->now_ns))
 			needy |= BIT(i);
 	}

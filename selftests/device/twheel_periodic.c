@@ -501,7 +501,9 @@ TEST_F(periodic, last_event_of_a_limited_fixed_delay_says_ended_and_no_other)
 
 TEST_F(periodic, events_of_an_unlimited_fixed_delay_never_say_ended)
 {
-	expect_flags(_metadata, self->fd, 4, TWHEEL_ARM_FIXED_DELAY, 0, (__u32[4]){});
+	const __u32 none[4] = {};
+
+	expect_flags(_metadata, self->fd, 4, TWHEEL_ARM_FIXED_DELAY, 0, none);
 }
 
 TEST_F(periodic, events_of_an_unlimited_one_never_say_ended)

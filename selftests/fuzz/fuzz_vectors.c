@@ -31,6 +31,7 @@ static const int arm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, ENOMEM
 static const int arm_entries[] = {
 	EINVAL, E2BIG, EAGAIN, ENOMEM, ENOSPC, ESHUTDOWN, EEXIST, ENOENT, ERANGE, 0
 };
+
 static const int rearm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, 0 };
 static const int rearm_entries[] = { EINVAL, E2BIG, ENOENT, ERANGE, ENOMEM, ESHUTDOWN, 0 };
 static const int plain_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, 0 };

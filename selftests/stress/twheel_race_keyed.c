@@ -474,9 +474,9 @@ static struct token *find_token(__u64 deadline_ns)
 	return bsearch(&wanted, tokens, nr_tokens, sizeof(*tokens), compare_tokens);
 }
 
-static void for_each_record(struct __test_metadata *_metadata,
-			    void (*look)(struct __test_metadata *_metadata,
-					 const struct record *record))
+typedef void record_look(struct __test_metadata *_metadata, const struct record *record);
+
+static void for_each_record(struct __test_metadata *_metadata, record_look *look)
 {
 	int i, j;
 
