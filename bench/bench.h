@@ -79,7 +79,7 @@ struct peer {
 				  .absent = var##_absent }
 
 extern const struct peer peer_empty, peer_twheel, peer_twheel_store, peer_twheel_keyed,
-	peer_twheel_single, peer_twheel_slack, peer_timerfd_slack,
+	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
 	peer_twheel_10ms, peer_timerfd, peer_posix, peer_io_uring, peer_libev, peer_libuv,
 	peer_libevent, peer_heap;
 extern const struct peer *const peers[];

@@ -329,6 +329,22 @@ const struct peer peer_twheel_keyed = {
 	.close = close_wheel,
 };
 
+const struct peer peer_twheel_keyed_single = {
+	.name = "twheel-keyed-single",
+	.usage = "tick 1 ms, one a call, by key",
+	.workloads = DOES_OPS,
+	.max = 100000,
+	.batch = 1,
+	.absent = absent,
+	.open = open_keyed,
+	.arm = arm_keys,
+	.refresh = arm_keys,
+	.cancel = cancel_keys,
+	.wait = wait,
+	.settle = settle,
+	.close = close_wheel,
+};
+
 const struct peer peer_twheel_single = {
 	TWHEEL_PEER,
 	.name = "twheel-single",
