@@ -476,7 +476,7 @@ static struct token *find_token(__u64 deadline_ns)
 
 typedef void record_look(struct __test_metadata *_metadata, const struct record *record);
 
-static void for_each_record(struct __test_metadata *_metadata, record_look *look)
+static void look_at_each_record(struct __test_metadata *_metadata, record_look *look)
 {
 	int i, j;
 
@@ -702,17 +702,17 @@ static void expect_logs_to_agree(struct __test_metadata *_metadata)
 	nr_lives = 0;
 	nr_tokens = 0;
 	memset(books, 0, sizeof(books));
-	for_each_record(_metadata, collect);
+	look_at_each_record(_metadata, collect);
 	qsort(lives, nr_lives, sizeof(*lives), compare_lives);
 	qsort(tokens, nr_tokens, sizeof(*tokens), compare_tokens);
 	for (i = 0; i + 1 < nr_lives; i++)
 		ASSERT_NE(lives[i].id, lives[i + 1].id);
 	for (i = 0; i + 1 < nr_tokens; i++)
 		ASSERT_NE(tokens[i].deadline_ns, tokens[i + 1].deadline_ns);
-	for_each_record(_metadata, sighted);
-	for_each_record(_metadata, use_token);
+	look_at_each_record(_metadata, sighted);
+	look_at_each_record(_metadata, use_token);
 	expect_lives_in_turn(_metadata);
-	for_each_record(_metadata, presence);
+	look_at_each_record(_metadata, presence);
 }
 
 /* ---- rounds -------------------------------------------------------------- */
