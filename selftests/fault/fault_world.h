@@ -200,6 +200,7 @@ static inline void event_is_due(struct __test_metadata *_metadata, struct world 
 {
 	struct known *known = &w->known[event->user_data];
 	__u64 count = 1;
+	__u32 flags = 0;
 
 	ASSERT_GT(KNOWN, event->user_data)
 		TH_LOG("%s: an event says user_data %#llx", w->where, event->user_data);
@@ -214,13 +215,16 @@ static inline void event_is_due(struct __test_metadata *_metadata, struct world 
 	EXPECT_EQ(count ? known->deadline_ns + (count - 1) * known->interval_ns :
 			  known->deadline_ns, event->deadline_ns)
 		TH_LOG("%s: user_data %llu", w->where, event->user_data);
-	EXPECT_EQ(drained && (!count || known->interval_ns) ? TWHEEL_EVENT_DRAINED : 0,
-		  event->flags)
+	if (drained && (!count || known->interval_ns))
+		flags |= TWHEEL_EVENT_DRAINED;
+	if (drained || !known->interval_ns)
+		flags |= TWHEEL_EVENT_ENDED;
+	EXPECT_EQ(flags, event->flags)
 		TH_LOG("%s: user_data %llu", w->where, event->user_data);
 	if (known->interval_ns && !drained) {
 		known->deadline_ns += count * known->interval_ns;
 	} else {
-		if (!event->flags)
+		if (!(event->flags & TWHEEL_EVENT_DRAINED))
 			w->completed++;
 		world_forget(w, event->user_data);
 	}
