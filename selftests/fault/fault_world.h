@@ -134,10 +134,23 @@ static inline void world_fill(struct __test_metadata *_metadata, struct world *w
 }
 
 /* A virtual wheel that nothing was armed on. */
+static inline void make_with(struct __test_metadata *_metadata, struct world *w,
+			     __u32 flags, __u32 event_size)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TICK,
+		.flags = flags,
+		.event_size = event_size,
+	};
+
+	world_open(_metadata, w);
+	ASSERT_EQ(0, tw_setup_full(w->fd, &setup));
+}
+
 static inline void make_empty(struct __test_metadata *_metadata, struct world *w)
 {
-	world_open(_metadata, w);
-	ASSERT_EQ(0, tw_setup(w->fd, TWHEEL_CLOCK_VIRTUAL, TICK, 0));
+	make_with(_metadata, w, 0, 0);
 }
 
 /* And one at START with a timeout that pends and one that is unread. */
@@ -152,18 +165,23 @@ static inline void make_plain(struct __test_metadata *_metadata, struct world *w
 	ASSERT_EQ(0, tw_advance(w->fd, START));
 }
 
-/* And one that also has a periodic one, which is both. */
-static inline void make_usual(struct __test_metadata *_metadata, struct world *w)
+/* On an empty one: the same, and a periodic one, which is both. */
+static inline void make_lively(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;
 
-	make_empty(_metadata, w);
 	world_fill(_metadata, w, 1);
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, 0, w->armed, &id));
 	world_learn(w, w->armed, id, EXPIRED_NS, 0);
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, PERIOD, w->armed, &id));
 	world_learn(w, w->armed, id, EXPIRED_NS, PERIOD);
 	ASSERT_EQ(0, tw_advance(w->fd, START));
+}
+
+static inline void make_usual(struct __test_metadata *_metadata, struct world *w)
+{
+	make_empty(_metadata, w);
+	make_lively(_metadata, w);
 }
 
 /* ---- rows and events ----------------------------------------------------- */

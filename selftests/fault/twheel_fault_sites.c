@@ -61,6 +61,23 @@ static const struct row {
 		"done", "0 of 40, 40 ENOMEM"
 	},
 	{ "ARM, the first", "table_grow()", "pages", "done", "0 of 40, 40 ENOMEM" },
+	{ "ARM of new keys", "entries_copy_in()", "copy_from_user", "EFAULT; 32 of 40", "EFAULT" },
+	{
+		"ARM of new keys", "chunks_add()", "pages",
+		"done", "0 of 40, 40 ENOMEM"
+	},
+	{
+		"ARM of new keys", "key_page_add()", "pages",
+		"done", "0 of 40, 40 ENOMEM"
+	},
+	{
+		"ARM of new keys", "table_grow()", "pages",
+		"done", "0 of 40, 40 ENOMEM"
+	},
+	{
+		"ARM of new keys", "arena_grow()", "pages",
+		"done", "0 of 40, 40 ENOMEM"
+	},
 	{ "ARM", "entries_copy_in()", "copy_from_user", "EFAULT; 32 of 40", "EFAULT" },
 	{
 		"ARM", "chunks_add()", "pages", "done", "32 of 40, 8 ENOMEM"
@@ -108,9 +125,13 @@ static const struct row {
 	{ "LIST", "rows_report()", "copy_to_user", "EFAULT; 1 to 39 of 40", "EFAULT" },
 	{ "INFO", "info_ioctl()", "copy_to_user", "EFAULT", "EFAULT" },
 	{ "ADVANCE", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
-	{ "read", "events_read()", "copy_to_iter", "EFAULT; 32 of 40", "EFAULT" },
+	{ "read", "events_copy_out()", "copy_to_iter", "EFAULT; 32 of 40", "EFAULT" },
 	{
-		"readv", "events_read()", "copy_to_iter",
+		"read of wide events", "events_copy_odd()", "copy_to_iter",
+		"EFAULT; 1 to 39 of 40", "EFAULT"
+	},
+	{
+		"readv", "events_copy_out()", "copy_to_iter",
 		"EFAULT; done; 32 of 40; done", "EFAULT"
 	},
 	{ "write", "twheel_write()", "copy_from_iter", "EFAULT; 32 of 40", "EFAULT" },
