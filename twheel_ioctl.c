@@ -364,6 +364,11 @@ static unsigned int rows_report(void __user *user, u32 stride,
 	size_t tail = stride - known;
 	unsigned int i;
 
+	if (likely(stride == sizeof(status[0]))) {
+		size_t left = copy_to_user(user, status, nr * sizeof(status[0]));
+
+		return nr - DIV_ROUND_UP(left, sizeof(status[0]));
+	}
 	for (i = 0; i < nr; i++, user += stride)
 		if (copy_to_user(user, &status[i], known) ||
 		    (tail && clear_user(user + known, tail)))
