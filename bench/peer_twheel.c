@@ -315,34 +315,25 @@ const struct peer peer_twheel_store = {
 	.refresh = store,
 };
 
+#define TWHEEL_KEYED_PEER						\
+	.absent = absent, .open = open_keyed,				\
+	.arm = arm_keys, .refresh = arm_keys, .cancel = cancel_keys,	\
+	.wait = wait, .settle = settle, .close = close_wheel
+
 const struct peer peer_twheel_keyed = {
+	TWHEEL_KEYED_PEER,
 	.name = "twheel-keyed",
 	.usage = "tick 1 ms, 256 a call, by key",
 	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES(MEMORY),
-	.absent = absent,
-	.open = open_keyed,
-	.arm = arm_keys,
-	.refresh = arm_keys,
-	.cancel = cancel_keys,
-	.wait = wait,
-	.settle = settle,
-	.close = close_wheel,
 };
 
 const struct peer peer_twheel_keyed_single = {
+	TWHEEL_KEYED_PEER,
 	.name = "twheel-keyed-single",
 	.usage = "tick 1 ms, one a call, by key",
 	.workloads = DOES_OPS,
 	.max = 100000,
 	.batch = 1,
-	.absent = absent,
-	.open = open_keyed,
-	.arm = arm_keys,
-	.refresh = arm_keys,
-	.cancel = cancel_keys,
-	.wait = wait,
-	.settle = settle,
-	.close = close_wheel,
 };
 
 const struct peer peer_twheel_single = {
