@@ -63,22 +63,24 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 			   u64 state, u64 now_ns, struct twheel_status *status)
 	__must_hold(&tw->events.lock)
 {
+	/* All members are named, or the compiler clears a struct of this size by a loop. */
+	*status = (struct twheel_status){
+		.id		= timeout_id(t, state),
+		.result		= 0,
+		.state		= TWHEEL_STATE_PENDING,
+		.user_data	= READ_ONCE(t->user_data),
+		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
+		.left_ns	= 0,
+		.interval_ns	= 0,
+		.flags		= 0,
+		.repeats_left	= 0,
+		.count		= timeout_count(t, state),
+		.deliveries	= 0,
+		.slack_ticks	= state_slack_ticks(state),
+		.reserved	= 0,
+	};
 	bool waits = state_is_pending(state);
 
-	/* One by one: the compiler clears a struct of this size by a loop. */
-	status->id = timeout_id(t, state);
-	status->result = 0;
-	status->state = TWHEEL_STATE_PENDING;
-	status->user_data = READ_ONCE(t->user_data);
-	status->deadline_ns = timeout_deadline_ns(&tw->words, t, state);
-	status->left_ns = 0;
-	status->interval_ns = 0;
-	status->flags = 0;
-	status->repeats_left = 0;
-	status->count = timeout_count(t, state);
-	status->deliveries = 0;
-	status->slack_ticks = state_slack_ticks(state);
-	status->reserved = 0;
 	if (state_is_drained(state))
 		status->state = TWHEEL_STATE_DRAINED;
 	else if (state_is_unread(state))
