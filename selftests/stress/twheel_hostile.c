@@ -451,7 +451,7 @@ static void thousands_of_wheels(void)
 	__u32 i;
 
 	/* As many as the cgroup has memory for: each wheel has ten levels. */
-	for (i = 0; i < scaled(1500); i++) {
+	for (i = 0; i < scaled(800); i++) {
 		int fd = wheel_of(&setup);
 
 		MUST(arm_many(fd, 1, 0, 0, TWHEEL_TICK_MIN_NS) == 1);
