@@ -396,19 +396,30 @@ static inline void prepare_query(struct __test_metadata *_metadata, struct world
 	vector_of(w, w->stride);
 }
 
-static inline void prepare_list(struct __test_metadata *_metadata, struct world *w)
+static inline void prepare_rows(struct __test_metadata *_metadata, struct world *w, int stride)
 {
 	struct twheel_list *list = (void *)w->arena;
 
 	make_usual(_metadata, w);
 	world_fill(_metadata, w, 37);
-	poison_entries(w, 40, sizeof(struct twheel_status));
+	poison_entries(w, 40, stride);
 	*list = (struct twheel_list){
 		.size = sizeof(*list),
 		.entry_size = w->stride,
 		.nr = w->nr,
 		.entries = (uintptr_t)world_entry(w, 0),
 	};
+}
+
+static inline void prepare_list(struct __test_metadata *_metadata, struct world *w)
+{
+	prepare_rows(_metadata, w, sizeof(struct twheel_status));
+}
+
+/* Rows with a tail that this version does not know: each is copied alone. */
+static inline void prepare_list_wide(struct __test_metadata *_metadata, struct world *w)
+{
+	prepare_rows(_metadata, w, sizeof(struct twheel_status) + 8);
 }
 
 static inline void prepare_info(struct __test_metadata *_metadata, struct world *w)
@@ -565,6 +576,11 @@ static const struct op case_list = {
 	.prepare = prepare_list, .run = run_list, .told = told_by_list,
 };
 
+static const struct op case_list_wide = {
+	.name = "LIST of wide rows", .nr = 40,
+	.prepare = prepare_list_wide, .run = run_list, .told = told_by_list,
+};
+
 static const struct op case_info = {
 	.name = "INFO", .compat = true,
 	.prepare = prepare_info, .run = run_info, .told = told_by_info,
@@ -647,6 +663,7 @@ static const struct op case_close = {
 	X(cancel) between \
 	X(query) between \
 	X(list) between \
+	X(list_wide) between \
 	X(info) between \
 	X(advance) between \
 	X(drain) between \

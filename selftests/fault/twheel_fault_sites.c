@@ -126,12 +126,17 @@ static const struct row {
 		"LIST", "rows_report()", "copy_to_user",
 		"EFAULT; 16 of 40; 32 of 40", "EFAULT"
 	},
+	{ "LIST of wide rows", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{
+		"LIST of wide rows", "rows_report()", "copy_to_user",
+		"EFAULT; 1 to 39 of 40", "EFAULT"
+	},
 	{ "INFO", "info_ioctl()", "copy_to_user", "EFAULT", "EFAULT" },
 	{ "ADVANCE", "struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "read", "events_copy_out()", "copy_to_iter", "EFAULT; 32 of 40", "EFAULT" },
 	{
 		"read of wide events", "events_copy_odd()", "copy_to_iter",
-		"EFAULT; 1 to 39 of 40", "EFAULT"
+		"EFAULT; done; 32 of 40; done", "EFAULT"
 	},
 	{
 		"readv", "events_copy_out()", "copy_to_iter",
