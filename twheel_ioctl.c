@@ -94,13 +94,13 @@ union batch {
  * @input_size: size of the members at its front that carry something in
  * @result: offset of the result in an entry
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
+ * @key: offset of the id for which a key may stand (TWHEEL_VECTOR_BY_KEY)
+ * @by_key: entries may hold keys in place of ids
  * @batch_len: number of entries that fit into a union batch
  * @batch: does a batch whose entries are in user memory at @user, @stride bytes each, and
  *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
  *	Returns the number of entries that were reported and done, which is 0 when the
  *	first one faulted; or an errno when none was done and the others cannot be either.
- * @by_key: the same for entries that hold keys in place of ids (TWHEEL_VECTOR_BY_KEY); NULL
- *	where there are no such entries
  */
 struct vector_op {
 	u32 entry_size;
@@ -108,11 +108,11 @@ struct vector_op {
 	u32 input_size;
 	u32 result;
 	u32 id;
+	u32 key;
+	bool by_key;
 	u32 batch_len;
 	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
 		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
-	int (*by_key)(struct twheel *tw, void __user *user, u32 stride,
-		      union batch *batch, unsigned int nr, unsigned int *nr_ok);
 };
 
 /* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
@@ -314,15 +314,21 @@ static unsigned int rearm_report(void __user *user, u32 stride,
 			     offsetof(struct twheel_arm, result), nr);
 }
 
-/* A DRAIN came between report and commit: correct the verdicts that were reported. */
-static void rearm_take_back(void __user *user, u32 stride,
-			    struct twheel_arm *arm, unsigned int nr, int err)
+/* Refuse the entries of a batch that were not refused before. */
+static void results_refuse(struct twheel_arm *arm, unsigned int nr, int err)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr; i++)
 		if (arm[i].result > 0)
 			arm[i].result = err;
+}
+
+/* A DRAIN came between report and commit: correct the verdicts that were reported. */
+static void rearm_take_back(void __user *user, u32 stride,
+			    struct twheel_arm *arm, unsigned int nr, int err)
+{
+	results_refuse(arm, nr, err);
 	rearm_report(user, stride, arm, nr);
 }
 
@@ -494,11 +500,7 @@ static int keyed_replace(struct twheel *tw, void __user *user, u32 stride,
 static void keyed_take_back(void __user *user, u32 stride, struct twheel_arm *arm,
 			    unsigned int nr, int err)
 {
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (arm[i].result > 0)
-			arm[i].result = err;
+	results_refuse(arm, nr, err);
 	keyed_report(user, stride, arm, nr);
 }
 
@@ -587,9 +589,7 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	err = twheel_arm_commit(tw, &arming, nr_armed);
 	if (err) {
 		/* A DRAIN came between report and commit: correct the results. */
-		for (i = 0; i < nr; i++)
-			if (arm[i].result > 0)
-				arm[i].result = err;
+		results_refuse(arm, nr, err);
 		arm_report(user, stride, arm, nr);
 		return err;
 	}
@@ -668,41 +668,18 @@ static int query_batch(struct twheel *tw, void __user *user, u32 stride,
 }
 
 /*
- * The functions below do entries that hold keys.  Each round finds the ids of the timeouts
- * that have the keys, and goes on by these.  A timeout that has ended by the time that its
- * id is looked at has given its key up: between the two, nothing had the key.
+ * Put the ids of the timeouts that have the keys in place of the keys of a batch.  A timeout
+ * that has ended by the time that its id is looked at has given its key up: between the
+ * two, nothing had the key.
  */
-
-static noinline_for_stack int
-rearm_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
-		   union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static noinline void keys_find(struct twheel *tw, const struct vector_op *op, void *entry,
+			       unsigned int nr)
 {
-	unsigned int i;
+	for (; nr; nr--, entry += op->entry_size) {
+		u64 *id = entry + op->key;
 
-	for (i = 0; i < nr; i++)
-		batch->arm[i].id = twheel_key_id(tw, batch->arm[i].id);
-	return rearm_batch(tw, user, stride, batch, nr, nr_ok);
-}
-
-static noinline_for_stack int
-cancel_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
-		    union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		batch->cancel[i].id = twheel_key_id(tw, batch->cancel[i].id);
-	return cancel_batch(tw, user, stride, batch, nr, nr_ok);
-}
-
-static int query_by_key_batch(struct twheel *tw, void __user *user, u32 stride,
-			      union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		batch->status[i].id = twheel_key_id(tw, batch->status[i].id);
-	return query_batch(tw, user, stride, batch, nr, nr_ok);
+		*id = twheel_key_id(tw, *id);
+	}
 }
 
 /*
@@ -723,8 +700,9 @@ vector_step(struct twheel *tw, const struct vector_op *op, bool by_key, void __u
 			return -EFAULT;
 		return 1;	/* the entry was refused */
 	}
-	done = unlikely(by_key) ? op->by_key(tw, user, stride, &batch, nr, nr_ok) :
-				  op->batch(tw, user, stride, &batch, nr, nr_ok);
+	if (unlikely(by_key))
+		keys_find(tw, op, &batch, nr);
+	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
 	if (unlikely(!done))
 		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
 	if (likely(done > 0))
@@ -819,7 +797,8 @@ static const struct vector_op rearm_op = {
 	.result		= offsetof(struct twheel_arm, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
 	.batch		= rearm_batch,
-	.by_key		= rearm_by_key_batch,
+	.key		= offsetof(struct twheel_arm, id),
+	.by_key		= true,
 };
 
 static const struct vector_op cancel_op = {
@@ -829,7 +808,8 @@ static const struct vector_op cancel_op = {
 	.result		= offsetof(struct twheel_cancel, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
 	.batch		= cancel_batch,
-	.by_key		= cancel_by_key_batch,
+	.key		= offsetof(struct twheel_cancel, id),
+	.by_key		= true,
 };
 
 static const struct vector_op query_op = {
@@ -839,7 +819,8 @@ static const struct vector_op query_op = {
 	.result		= offsetof(struct twheel_status, result),
 	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
 	.batch		= query_batch,
-	.by_key		= query_by_key_batch,
+	.key		= offsetof(struct twheel_status, id),
+	.by_key		= true,
 };
 
 static long arm_ioctl(struct twheel *tw, void __user *arg)
