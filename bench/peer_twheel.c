@@ -95,7 +95,11 @@ static void *open_slack(const struct setup *setup)
 	return tw;
 }
 
-static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+/*
+ * As it is in a keyed wheel, where no id is kept: the key says whose timeout it is, and ARM
+ * moves the one that is there.
+ */
+static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct twheel *tw = self;
 	uint32_t i;
@@ -105,6 +109,14 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 		tw->arm[i].user_data = who[i];
 	}
 	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
+}
+
+static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel *tw = self;
+	uint32_t i;
+
+	arm_keys(self, who, deadline_ns, nr);
 	for (i = 0; i < nr; i++)
 		tw->id[who[i]] = tw->arm[i].id;
 }
@@ -236,19 +248,6 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 static void *open_keyed(const struct setup *setup)
 {
 	return open_wheel(setup, TICK_NS, TWHEEL_SETUP_KEYED);
-}
-
-/* No id is kept: the key says whose timeout it is, and ARM moves the one that is there. */
-static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
-{
-	struct twheel *tw = self;
-	uint32_t i;
-
-	for (i = 0; i < nr; i++) {
-		tw->arm[i].expires_ns = deadline_ns[i];
-		tw->arm[i].user_data = who[i];
-	}
-	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
 }
 
 static void cancel_keys(void *self, const uint32_t *who, uint32_t nr)
