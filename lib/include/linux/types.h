@@ -1,3 +1,3 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: MIT */
 #include_next <linux/types.h>
 #include "../shim.h"
