@@ -11,6 +11,8 @@
 #ifndef _TWHEEL_LIB_BACKEND_H
 #define _TWHEEL_LIB_BACKEND_H
 
+#include <sys/types.h>
+
 #include "twheel.h"
 
 #define likely(x)	__builtin_expect(!!(x), 1)
@@ -20,32 +22,21 @@
 #define BATCH		256
 
 /* One class of lengths for each power of two of nanoseconds. */
-#define LENGTHS		64
+#define LENGTHS		_TWHEEL_LENGTHS
 
-/* The indices that the links of struct twheel.given_up have room for. */
+/* More than any machine has memory for. */
 #define MAX_TIMERS	(1U << 30)
 
 /* Deadlines are counted in grains of 2^grain_shift ns. */
 typedef uint64_t grains_t;
 
 /**
- * struct parked - a place that no timer has
- * @id: the timeout
- * @bound: the latest deadline that the back end can have for it, grains; NO_BOUND when it
- *	has ended, and at the bottom of a stack
- */
-struct parked {
-	uint64_t id;
-	grains_t bound;
-};
-
-/**
  * struct stack - parked places of one class of lengths, the latest on top
- * @bottom: memory; its first entry is no place, and is never taken
+ * @bottom: memory; its first entry is &twheel_idle, which no timer can take
  * @size: how many entries there is memory for, the first one included
  */
 struct stack {
-	struct parked *bottom;
+	struct twheel_place **bottom;
 	size_t size;
 };
 
@@ -56,16 +47,21 @@ struct local;
  * struct twheel - a wheel; see timers.c
  * @now_up: the time that relative times count from, rounded up by a grain less 1 ns;
  *	with STALE set: the clock has to be read first
- * @grain_shift: a grain is 2^grain_shift ns
- * @work: twheel_flush() has something to do
  * @words: the refresh table
- * @owner: what became of the timeout with this index, see timers.c
+ * @grain_shift: a grain is 2^grain_shift ns
+ * @work: what twheel_flush() has to do: WORK_*
+ * @taken: starts that took a parked place
  * @top: the latest parked place of each class
- * @end: where twheel_stop() may not go beyond in each class without setting @work
+ * @end: where twheel_stop() may not go beyond in each class
+ * @head: the same, as the inline functions know it
  * @stale: STALE, or 0 where only twheel_advance() moves the clock
- * @nr_indices: length of @words and @owner
- * @nr_places: timeouts that are armed
- * @given_up: the first of the places that wait to be cancelled, a link as in @owner
+ * @nr_words: length of @words
+ * @place: the places; memory is touched as they are used
+ * @nr_places: length of @place
+ * @nr_used: how many of them have been in use
+ * @nr_armed: how many are timeouts that are armed
+ * @free: those that can be used again, linked by their owner
+ * @given_up: those that wait to be cancelled, linked likewise
  * @notes: timers that wait to be armed
  * @due: timers that have expired and wait for their callback
  * @stack: memory of the parked places
@@ -76,6 +72,7 @@ struct local;
  * @slack_ticks: 2^k - 1
  * @max_timers: limit of timeouts
  * @fd: the descriptor
+ * @pid: who has opened the device
  * @backend: the back end
  * @local: what the local back end has
  * @stats: counters
@@ -84,18 +81,27 @@ struct local;
  * @event: vector
  */
 struct twheel {
-	uint64_t now_up;
-	uint32_t grain_shift;
-	uint32_t work;
-	uint64_t *words;
-	uintptr_t *owner;
-	struct parked *top[LENGTHS];
-	struct parked *end[LENGTHS];
+	union {
+		struct {
+			uint64_t now_up;
+			uint64_t *words;
+			uint32_t grain_shift;
+			uint32_t work;
+			uint64_t taken;
+			struct twheel_place **top[LENGTHS];
+			struct twheel_place **end[LENGTHS];
+		};
+		struct _twheel_head head;
+	};
 
 	uint64_t stale;
-	uint32_t nr_indices;
-	uint64_t nr_places;
-	uintptr_t given_up;
+	uint32_t nr_words;
+	uint32_t nr_places;
+	struct twheel_place *place;
+	uint32_t nr_used;
+	uint32_t nr_armed;
+	struct twheel_place *free;
+	struct twheel_place *given_up;
 	struct twheel_timer notes;
 	struct twheel_timer due;
 	struct stack stack[LENGTHS];
@@ -107,6 +113,7 @@ struct twheel {
 	uint32_t slack_ticks;
 	uint32_t max_timers;
 	int fd;
+	pid_t pid;
 	const struct backend *backend;
 	struct local *local;
 	struct twheel_stats stats;
@@ -121,7 +128,7 @@ struct twheel {
  * struct backend - what a back end does
  * @kind: TWHEEL_DEVICE or TWHEEL_LOCAL
  * @open: opens it by what stands in the wheel, and sets @fd, @grain_shift, @words and
- *	@nr_indices there; 0 or a negative errno, and nothing is left open then
+ *	@nr_words there; 0 or a negative errno, and nothing is left open then
  * @close: ends it; it may be called in a child after fork()
  * @now_ns: the clock
  * @arm: arms timeouts: each entry gets its result, and its id

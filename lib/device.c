@@ -60,15 +60,16 @@ static int device_open(struct twheel *w, const char *path)
 		err = -errno;
 		goto close;
 	}
-	/* A store of a child would move timeouts of its parent. */
+	/* A store of a child would move timeouts of its parent, so it has no table. */
 	if (madvise(w->words, info.refresh_size, MADV_DONTFORK)) {
 		err = -errno;
 		munmap(w->words, info.refresh_size);
 		goto close;
 	}
-	w->nr_indices = info.refresh_size / sizeof(*w->words);
+	w->nr_words = info.refresh_size / sizeof(*w->words);
 	w->max_timers = info.max_pending;
 	w->grain_shift = info.refresh_shift;
+	w->pid = getpid();
 	return 0;
 close:
 	close(w->fd);
@@ -77,7 +78,9 @@ close:
 
 static void device_close(struct twheel *w)
 {
-	munmap(w->words, w->nr_indices * sizeof(*w->words));
+	/* In a child something else may have been mapped there. */
+	if (getpid() == w->pid)
+		munmap(w->words, w->nr_words * sizeof(*w->words));
 	close(w->fd);
 }
 

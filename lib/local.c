@@ -41,11 +41,13 @@
 /**
  * struct timeout - a timeout
  * @known: the deadline that it is in the wheel with, grains
+ * @user_data: what it was armed with
  * @gen: its generation, that is the high half of its id
  * @next: it has ended: the next of the free ones; ARMED otherwise
  */
 struct timeout {
 	grains_t known;
+	uint64_t user_data;
 	uint32_t gen;
 	uint32_t next;
 };
@@ -247,6 +249,7 @@ static int arm_one(struct twheel *w, struct twheel_arm *arm, uint64_t now_ns)
 	local->nr_live++;
 	t = &local->timeout[index];
 	t->known = deadline;
+	t->user_data = arm->user_data;
 	t->gen++;
 	t->next = ARMED;
 	arm->id = id_of(local, index);
@@ -347,6 +350,7 @@ static bool entry_expires(struct twheel *w, struct twheel_entry entry, uint64_t 
 	}
 	*event = (struct twheel_event){
 		.id = id,
+		.user_data = t->user_data,
 		.deadline_ns = t->known << w->grain_shift,
 		.fired_ns = local->now_ns,
 		.count = 1,
@@ -453,8 +457,8 @@ static void local_free(struct twheel *w)
 		while ((page = twheel_wheel_dismantle(&local->wheel)))
 			free(page);
 	free(local->slots);
-	twheel_unreserve(local->timeout, w->nr_indices, sizeof(*local->timeout));
-	twheel_unreserve(w->words, w->nr_indices, sizeof(*w->words));
+	twheel_unreserve(local->timeout, w->nr_words, sizeof(*local->timeout));
+	twheel_unreserve(w->words, w->nr_words, sizeof(*w->words));
 	free(local);
 }
 
@@ -470,8 +474,8 @@ static bool local_alloc(struct twheel *w)
 	w->local = local;
 	if (!local)
 		return false;
-	local->timeout = twheel_reserve(w->nr_indices, sizeof(*local->timeout));
-	w->words = twheel_reserve(w->nr_indices, sizeof(*w->words));
+	local->timeout = twheel_reserve(w->nr_words, sizeof(*local->timeout));
+	w->words = twheel_reserve(w->nr_words, sizeof(*w->words));
 	local->slots = calloc(1, twheel_wheel_size(&config));
 	if (local->slots) {
 		if (w->clock != TWHEEL_CLOCK_VIRTUAL)
@@ -492,7 +496,7 @@ static int local_open(struct twheel *w, const char *path)
 	(void)path;
 	if (!w->max_timers)
 		w->max_timers = MAX_TIMERS_DEFAULT;
-	w->nr_indices = w->max_timers;
+	w->nr_words = w->max_timers;
 	w->grain_shift = 63 - __builtin_clzll(w->tick_ns);
 	w->fd = timerfd_create(timerfd_clock(w), TFD_NONBLOCK | TFD_CLOEXEC);
 	if (w->fd < 0)

@@ -7,18 +7,18 @@
  * is armed can serve one timer after another, as long as each has a later deadline than
  * the one before: a store gives it away, and nobody else has to know.
  *
- * A *place* is a timeout that is armed in the back end.  It has an id, and a *bound*: the
- * latest deadline that the back end can have for it, armed or stored.  A place is
+ * A *place* is a timeout that is armed in the back end.  It knows the timeout's id, and a
+ * *bound*: the latest deadline that the back end can have for it, armed or stored.  A place
+ * is
  *
- * - owned: a timer has it.  Its id and bound are in the timer.
- * - parked: no timer has it, and the next one may take it.  Its id and bound are in a
- *   stack; there is one for each class of lengths, so that a timer of 1 s does not find a
- *   place that is armed for 30 s ahead.  What was parked last is taken first: what is
- *   not needed stays at the bottom, and runs out or is given up.
+ * - owned: a timer has it.
+ * - parked: no timer has it, and the next one may take it.  It is in a stack; there is one
+ *   for each class of lengths, so that a timer of 1 s does not find a place that is armed
+ *   for 30 s ahead.  What was parked last is taken first: what is not needed stays at the
+ *   bottom, and runs out or is given up.  A parked place that has run out has no bound, and
+ *   is taken out of its stack when it comes up there.
  * - given up: twheel_flush() is going to cancel it.
- * - gone: it has ended.
- *
- * w->owner[] says for each index which of these it is: see owner_kind().
+ * - gone: its timeout has ended.
  *
  * A timer is idle, or noted (it waits for twheel_flush() to arm a place for it), or the
  * owner of one place, or due (its event was read, and its callback will be called).
@@ -48,10 +48,15 @@
 #define EXPORT		__attribute__((visibility("default")))
 #define COLD		__attribute__((noinline, cold))
 
+/*
+ * The bound of a place that no twheel_start() may store a deadline for: no place at all,
+ * one that has run out, and that of a periodic timer, which is not to be taken for a
+ * one-shot.  The bound of the latter is the timer's deadline.
+ */
 #define NO_BOUND	UINT64_MAX
 
 /* A bit that no time has, and that a sum with a delay keeps. */
-#define STALE		(1ULL << 63)
+#define STALE		_TWHEEL_STALE
 
 /* How many places are kept beside half of those in use, and how many a stack begins with. */
 #define KEPT		512
@@ -60,10 +65,14 @@
 #define TRIES		16
 
 /*
- * What a timer is that has no bound.  Periodic timers own a place, but have no bound, so
- * that twheel_start() does not take them for one-shots.
+ * What a timer has instead of a place: it is idle, noted, or due.  The ref of a place is not
+ * below PLACES.
  */
-enum state { IDLE, NOTED, DUE, PERIODIC };
+enum { IDLE, NOTED, DUE, PLACES };
+
+EXPORT const struct twheel_place twheel_idle = { .bound = NO_BOUND, .ref = IDLE };
+static const struct twheel_place timer_noted = { .bound = NO_BOUND, .ref = NOTED };
+static const struct twheel_place timer_due = { .bound = NO_BOUND, .ref = DUE };
 
 /* Flags of a timer, beside TWHEEL_FIXED_DELAY */
 #define DRAINED		(1U << 7)
@@ -72,34 +81,40 @@ enum state { IDLE, NOTED, DUE, PERIODIC };
 #define WORK_NOTES	(1U << 0)	/* timers are noted, or places given up */
 #define WORK_TRIM	(1U << 1)	/* many places are parked */
 
+_Static_assert(offsetof(struct twheel, end) == offsetof(struct _twheel_head, end),
+	       "the inline functions know struct twheel by another layout");
 _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "libtwheel is for 64-bit machines");
 
-/* ---- owners -------------------------------------------------------------- */
+/* ---- timers and places --------------------------------------------------- */
 
-/*
- * What w->owner[] holds: a pointer to the timer, a pointer to the entry of a stack, or
- * the generation and the index of the next one that is given up.
- */
-enum owner_kind { OWNED = 0, PARKED = 1, GIVEN_UP = 2, OWNER_KINDS = 3 };
-
-static enum owner_kind owner_kind(uintptr_t owner)
+static void set_idle(struct twheel_timer *t)
 {
-	return owner & OWNER_KINDS;
+	t->place = (struct twheel_place *)&twheel_idle;
 }
 
-static inline uintptr_t owner_parked(struct parked *entry)
+static bool is_idle(const struct twheel_timer *t)
 {
-	return (uintptr_t)entry | PARKED;
+	return t->place->ref == IDLE;
 }
 
-static struct parked *parked_of(uintptr_t owner)
+static bool is_owner(const struct twheel_timer *t)
 {
-	return (struct parked *)(owner & ~(uintptr_t)OWNER_KINDS);
+	return t->place->ref >= PLACES;
 }
 
-static uint32_t index_of(uint64_t id)
+/* A ref holds what an id does: the lowest 28 bits of the generation, the rest, the index. */
+static uint64_t ref_of(uint64_t id)
 {
-	return (uint32_t)id;
+	uint32_t gen = id >> 32;
+
+	return (uint64_t)(gen << 4 | gen >> 28) << 32 | (uint32_t)id;
+}
+
+static uint64_t id_of(const struct twheel_place *place)
+{
+	uint32_t gen = place->ref >> 32;
+
+	return (uint64_t)(gen >> 4 | gen << 28) << 32 | (uint32_t)place->ref;
 }
 
 /* ---- lists of timers ----------------------------------------------------- */
@@ -176,78 +191,113 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 	return w->now_up - grain_mask(w);
 }
 
-static unsigned int length_class(uint64_t length_ns)
-{
-	return 63 - __builtin_clzll(length_ns | 1);
-}
-
 /* ---- places -------------------------------------------------------------- */
 
-static inline void store(struct twheel *w, uint64_t id, grains_t deadline)
+static void store(struct twheel *w, struct twheel_place *place, grains_t deadline)
 {
-	__atomic_store_n(word_of(w, id), word_for(id, deadline), __ATOMIC_RELAXED);
+	_twheel_store(&w->head, place, deadline);
+}
+
+/* The links of the free and of the given up stand where owners do, and are odd. */
+static struct twheel_timer *link_to(struct twheel_place *next)
+{
+	return (struct twheel_timer *)((uintptr_t)next | 1);
+}
+
+static struct twheel_place *link_next(const struct twheel_place *place)
+{
+	return (struct twheel_place *)((uintptr_t)place->owner & ~(uintptr_t)1);
+}
+
+static bool is_linked(const struct twheel_place *place)
+{
+	return (uintptr_t)place->owner & 1;
+}
+
+static void place_free(struct twheel *w, struct twheel_place *place)
+{
+	place->ref = IDLE;
+	place->owner = link_to(w->free);
+	w->free = place;
 }
 
 /* A place is not to be used any more. */
-static void give_up(struct twheel *w, uint64_t id)
+static void give_up(struct twheel *w, struct twheel_place *place)
 {
-	w->owner[index_of(id)] = w->given_up;
-	w->given_up = (uintptr_t)(id >> 32 << 32 | (uint64_t)index_of(id) << 2 | GIVEN_UP);
+	if (place->bound == NO_BOUND) {
+		place_free(w, place);
+		return;
+	}
+	place->owner = link_to(w->given_up);
+	w->given_up = place;
 	w->work |= WORK_NOTES;
 }
 
-static inline void park_at(struct twheel *w, struct parked *entry, uint64_t id, grains_t bound)
+static size_t stack_used(const struct twheel *w, unsigned int length)
 {
-	entry->id = id;
-	entry->bound = bound;
-	w->owner[index_of(id)] = owner_parked(entry);
+	return w->stack[length].bottom ? w->top[length] - w->stack[length].bottom : 0;
 }
 
-/* Beyond w->end[]: see whether there are too many, at the next flush. */
-static COLD void park_beyond(struct twheel *w, unsigned int length, uint64_t id, grains_t bound)
+/* Take those that have run out out of the stacks. */
+static void purge(struct twheel *w)
+{
+	unsigned int length;
+
+	for (length = 0; length < LENGTHS; length++) {
+		size_t i, used = stack_used(w, length);
+		struct twheel_place **to = w->stack[length].bottom, **from = to;
+
+		for (i = 0; i < used; i++)
+			if ((*++from)->bound == NO_BOUND)
+				place_free(w, *from);
+			else
+				*++to = *from;
+		if (used)
+			w->top[length] = to;
+	}
+}
+
+/*
+ * A place for a timeout that is to be armed.  There is one: no more than max_timers are
+ * armed, there are BATCH more, and all others are free, or in a stack.
+ */
+static struct twheel_place *place_new(struct twheel *w)
+{
+	struct twheel_place *place;
+
+	if (!w->free && w->nr_used == w->nr_places)
+		purge(w);
+	place = w->free;
+	if (!place)
+		return &w->place[w->nr_used++];
+	w->free = link_next(place);
+	return place;
+}
+
+/*
+ * There is no room for one more, or twheel_flush() has to see whether there are too many.
+ * Between the two, the stack goes to the end of its memory.
+ */
+static COLD void park_beyond(struct twheel *w, unsigned int length, struct twheel_place *place)
 {
 	struct stack *stack = &w->stack[length];
 
 	w->work |= WORK_TRIM;
 	if (!stack->size || w->end[length] == &stack->bottom[stack->size - 1]) {
-		give_up(w, id);
+		give_up(w, place);
 		return;
 	}
 	w->end[length] = &stack->bottom[stack->size - 1];
-	park_at(w, ++w->top[length], id, bound);
+	*++w->top[length] = place;
 }
 
-static inline void park(struct twheel *w, unsigned int length, uint64_t id, grains_t bound)
+static void park(struct twheel *w, unsigned int length, struct twheel_place *place)
 {
-	struct parked *top = w->top[length];
-
-	if (unlikely(top == w->end[length])) {
-		park_beyond(w, length, id, bound);
-		return;
-	}
-	park_at(w, ++top, id, bound);
-	w->top[length] = top;
-}
-
-/* Make a timer the owner of a place, by a store. */
-static inline void own(struct twheel *w, struct twheel_timer *t, uint64_t id, grains_t deadline)
-{
-	w->owner[index_of(id)] = (uintptr_t)t;
-	t->id = id;
-	t->bound = deadline;
-	store(w, id, deadline);
-}
-
-/* Take an entry out of the middle of a stack: the one on top comes in its place. */
-static void unpark(struct twheel *w, unsigned int length, struct parked *entry)
-{
-	struct parked *top = w->top[length]--;
-
-	if (entry == top)
-		return;
-	*entry = *top;
-	if (entry->bound != NO_BOUND)
-		w->owner[index_of(entry->id)] = owner_parked(entry);
+	place->owner = NULL;
+	if (w->top[length] == w->end[length])
+		park_beyond(w, length, place);
+	else
+		*++w->top[length] = place;
 }
 
 /* Give a timer a place of this class whose bound is not after its deadline. */
@@ -255,29 +305,31 @@ static bool take_of(struct twheel *w, struct twheel_timer *t, grains_t deadline,
 		    unsigned int length)
 {
 	grains_t now = twheel_now(w) >> w->grain_shift;
-	struct parked *bottom = w->stack[length].bottom;
-	struct parked *entry = w->top[length];
-	unsigned int tries;
+	struct twheel_place **bottom = w->stack[length].bottom;
+	struct twheel_place **entry = w->top[length];
+	unsigned int tries, its_length;
 
-	if (!bottom)
-		return false;
-	for (tries = 0; tries < TRIES && entry > bottom; tries++, entry--) {
-		struct parked found = *entry;
-		unsigned int its_length;
+	for (tries = 0; tries < TRIES && bottom && entry > bottom; tries++, entry--) {
+		struct twheel_place *place = *entry;
 
-		if (found.bound <= deadline) {
-			unpark(w, length, entry);
-			own(w, t, found.id, deadline);
-			w->stats.taken++;
+		its_length = length;
+		if (place->bound != NO_BOUND && place->bound > now)
+			its_length = _twheel_length((place->bound - now) << w->grain_shift);
+		/* Its last timer was moved farther ahead than it began. */
+		if (place->bound != NO_BOUND && place->bound > deadline &&
+		    its_length <= length + 1)
+			continue;
+		*entry = *w->top[length]--;
+		if (place->bound == NO_BOUND) {
+			place_free(w, place);
+		} else if (place->bound > deadline) {
+			park(w, its_length, place);
+		} else {
+			place->owner = t;
+			t->place = place;
+			store(w, place, deadline);
+			w->taken++;
 			return true;
-		}
-		/* It has ended, or its last timer was moved farther ahead than it began. */
-		its_length = found.bound == NO_BOUND || found.bound <= now ? length :
-			     length_class((found.bound - now) << w->grain_shift);
-		if (found.bound == NO_BOUND || its_length > length + 1) {
-			unpark(w, length, entry);
-			if (found.bound != NO_BOUND)
-				park(w, its_length, found.id, found.bound);
 		}
 	}
 	return false;
@@ -288,7 +340,7 @@ static bool take_of(struct twheel *w, struct twheel_timer *t, grains_t deadline,
 static void note(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 {
 	t->deadline_ns = deadline_ns;
-	t->state = NOTED;
+	t->place = (struct twheel_place *)&timer_noted;
 	list_add_tail(&w->notes, t);
 	w->stats.noted++;
 	w->work |= WORK_NOTES;
@@ -296,21 +348,26 @@ static void note(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 
 static void unlink_timer(struct twheel *w, struct twheel_timer *t)
 {
-	if (t->state == NOTED)
+	if (t->place->ref == NOTED)
 		w->stats.noted--;
 	list_del(t);
-	t->state = IDLE;
+	set_idle(t);
 }
 
 /* Make it a one-shot, if it was periodic. */
 static void make_one_shot(struct twheel *w, struct twheel_timer *t)
 {
-	if (t->state == PERIODIC) {
-		t->bound = grains_up(w, t->deadline_ns);
-		t->state = IDLE;
-	}
+	if (t->interval_ns && is_owner(t))
+		t->place->bound = grains_up(w, t->deadline_ns);
 	t->interval_ns = 0;
 	t->flags = 0;
+}
+
+/* Let go of the place. */
+static void disown(struct twheel *w, struct twheel_timer *t)
+{
+	park(w, t->length, t->place);
+	set_idle(t);
 }
 
 static COLD void start(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
@@ -320,57 +377,25 @@ static COLD void start(struct twheel *w, struct twheel_timer *t, uint64_t deadli
 	grains_t deadline = grains_up(w, deadline_ns);
 
 	make_one_shot(w, t);
-	if (t->state != IDLE)
-		unlink_timer(w, t);
-	if (t->bound != NO_BOUND) {
-		if (deadline >= t->bound) {
-			t->bound = deadline;
-			store(w, t->id, deadline);
+	if (is_owner(t)) {
+		if (deadline >= t->place->bound) {
+			store(w, t->place, deadline);
 			return;
 		}
-		park(w, t->length, t->id, t->bound);
-		t->bound = NO_BOUND;
+		disown(w, t);
+	} else if (!is_idle(t)) {
+		unlink_timer(w, t);
 	}
-	t->length = length_class(length_ns);
-	if (take_of(w, t, deadline, t->length) ||
-	    (t->length && take_of(w, t, deadline, t->length - 1)))
+	t->length = _twheel_length(length_ns);
+	if (t->length && (take_of(w, t, deadline, t->length) ||
+			  take_of(w, t, deadline, t->length - 1)))
 		return;
 	note(w, t, deadline_ns);
 }
 
-static COLD void start_after(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+EXPORT COLD void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
 	start(w, t, time_add(twheel_now(w), delay_ns));
-}
-
-EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	uint64_t deadline_up = w->now_up + delay_ns;
-	grains_t deadline = deadline_up >> w->grain_shift;
-	struct parked *top;
-	unsigned int length;
-
-	/* The clock has to be read, or the end of time has been reached. */
-	if (unlikely(deadline_up & STALE))
-		goto slow;
-	if (deadline >= t->bound) {
-		t->bound = deadline;
-		store(w, t->id, deadline);
-		return;
-	}
-	if (unlikely(t->bound != NO_BOUND || t->state != IDLE))
-		goto slow;
-	length = length_class(delay_ns);
-	top = w->top[length];
-	if (unlikely(top->bound > deadline))
-		goto slow;
-	w->top[length] = top - 1;
-	t->length = length;
-	w->stats.taken++;
-	own(w, t, top->id, deadline);
-	return;
-slow:
-	start_after(w, t, delay_ns);
 }
 
 EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
@@ -385,11 +410,9 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 	start(w, t, deadline_ns);
 	t->interval_ns = interval_ns > w->tick_ns ? interval_ns : w->tick_ns;
 	t->flags = flags & TWHEEL_FIXED_DELAY;
-	if (t->bound == NO_BOUND)
-		return;
 	t->deadline_ns = deadline_ns;
-	t->bound = NO_BOUND;
-	t->state = PERIODIC;
+	if (is_owner(t))
+		t->place->bound = NO_BOUND;
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
@@ -399,40 +422,44 @@ EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
 }
 
-static COLD bool stop_unusual(struct twheel *w, struct twheel_timer *t)
+EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
-	bool pending = t->state != IDLE;
-
+	if (is_idle(t))
+		return false;
 	make_one_shot(w, t);
-	if (t->bound != NO_BOUND) {
-		park(w, t->length, t->id, t->bound);
-		t->bound = NO_BOUND;
-	} else if (pending) {
+	if (is_owner(t))
+		disown(w, t);
+	else
 		unlink_timer(w, t);
-	}
-	return pending;
+	return true;
 }
 
-EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
+/* For programs in other languages. */
+EXPORT void start_function(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+	__asm__("twheel_start");
+EXPORT bool stop_function(struct twheel *w, struct twheel_timer *t) __asm__("twheel_stop");
+
+void start_function(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	if (unlikely(t->bound == NO_BOUND))
-		return stop_unusual(w, t);
-	park(w, t->length, t->id, t->bound);
-	t->bound = NO_BOUND;
-	return true;
+	twheel_start(w, t, delay_ns);
+}
+
+bool stop_function(struct twheel *w, struct twheel_timer *t)
+{
+	return twheel_stop(w, t);
 }
 
 EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
 {
-	return t->bound != NO_BOUND || t->state != IDLE;
+	return !is_idle(t);
 }
 
 EXPORT uint64_t twheel_timer_deadline(const struct twheel *w, const struct twheel_timer *t)
 {
-	if (t->bound != NO_BOUND)
-		return grains_to_ns(w, t->bound);
-	if (t->state == IDLE)
+	if (is_idle(t))
 		return TWHEEL_NO_EXPIRY;
+	if (is_owner(t) && !t->interval_ns)
+		return grains_to_ns(w, t->place->bound);
 	return grains_to_ns(w, grains_up(w, t->deadline_ns));
 }
 
@@ -443,9 +470,10 @@ EXPORT uint32_t twheel_timer_count(const struct twheel_timer *t)
 
 EXPORT void twheel_timer_moved(struct twheel *w, struct twheel_timer *t)
 {
-	if (t->bound != NO_BOUND || t->state == PERIODIC) {
-		w->owner[index_of(t->id)] = (uintptr_t)t;
-	} else if (t->state != IDLE) {
+	(void)w;
+	if (is_owner(t)) {
+		t->place->owner = t;
+	} else if (!is_idle(t)) {
 		t->next->prev = t;
 		t->prev->next = t;
 	}
@@ -453,17 +481,20 @@ EXPORT void twheel_timer_moved(struct twheel *w, struct twheel_timer *t)
 
 /* ---- flush --------------------------------------------------------------- */
 
-static void cancel_some(struct twheel *w, uint32_t nr)
+static void cancel_some(struct twheel *w, struct twheel_place *place, uint32_t nr)
 {
+	struct twheel_place *next;
 	uint32_t i;
 
 	w->stats.calls++;
 	w->backend->cancel(w, w->cancel, nr);
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++, place = next) {
+		next = link_next(place);
+		place_free(w, place);
 		/* ENOENT: its event was read while it waited here. */
 		if (w->cancel[i].result < 0)
 			continue;
-		w->nr_places--;
+		w->nr_armed--;
 		w->stats.cancelled++;
 	}
 }
@@ -471,26 +502,16 @@ static void cancel_some(struct twheel *w, uint32_t nr)
 /* Cancel all that is given up. */
 static void cancel_given_up(struct twheel *w)
 {
-	uint32_t nr = 0;
-
 	while (w->given_up) {
-		uint32_t index = (uint32_t)w->given_up >> 2;
+		struct twheel_place *first = w->given_up;
+		uint32_t nr = 0;
 
-		w->cancel[nr++] = (struct twheel_cancel){
-			.id = w->given_up >> 32 << 32 | index,
-		};
-		w->given_up = w->owner[index];
-		w->owner[index] = 0;
-		if (nr == BATCH || !w->given_up) {
-			cancel_some(w, nr);
-			nr = 0;
+		while (w->given_up && nr < BATCH) {
+			w->cancel[nr++] = (struct twheel_cancel){ .id = id_of(w->given_up) };
+			w->given_up = link_next(w->given_up);
 		}
+		cancel_some(w, first, nr);
 	}
-}
-
-static size_t stack_used(const struct twheel *w, unsigned int length)
-{
-	return w->stack[length].bottom ? w->top[length] - w->stack[length].bottom : 0;
 }
 
 static size_t all_parked(const struct twheel *w)
@@ -503,52 +524,37 @@ static size_t all_parked(const struct twheel *w)
 	return nr;
 }
 
-/* The entries of a stack stand elsewhere now. */
-static void stack_moved(struct twheel *w, unsigned int length)
-{
-	struct parked *entry;
-
-	for (entry = w->stack[length].bottom + 1; entry <= w->top[length]; entry++)
-		if (entry->bound != NO_BOUND)
-			w->owner[index_of(entry->id)] = owner_parked(entry);
-}
-
 /* Give up the oldest of a stack. */
 static void stack_cut(struct twheel *w, unsigned int length, size_t nr)
 {
-	struct parked *entry = w->stack[length].bottom + 1;
+	struct twheel_place **entry = w->stack[length].bottom + 1;
 	size_t i, rest = stack_used(w, length) - nr;
 
 	for (i = 0; i < nr; i++)
-		if (entry[i].bound != NO_BOUND)
-			give_up(w, entry[i].id);
+		give_up(w, entry[i]);
 	memmove(entry, entry + nr, rest * sizeof(*entry));
 	w->top[length] = entry - 1 + rest;
-	stack_moved(w, length);
 }
 
 /* Make room for more; without memory the stack stays as it is, and parks fewer. */
 static void stack_provide(struct twheel *w, unsigned int length, size_t room)
 {
+	size_t used = stack_used(w, length), size = 1 + used + room;
 	struct stack *stack = &w->stack[length];
-	size_t used = stack_used(w, length);
-	size_t size = 1 + used + room;
-	struct parked *bottom;
+	struct twheel_place **bottom;
 
 	if (stack->size < size || stack->size / 4 > size) {
 		bottom = realloc(stack->bottom, size * sizeof(*bottom));
 		if (bottom) {
-			bottom[0] = (struct parked){ .bound = NO_BOUND };
+			bottom[0] = (struct twheel_place *)&twheel_idle;
 			stack->bottom = bottom;
 			stack->size = size;
 			w->top[length] = bottom + used;
-			w->end[length] = w->top[length];
-			stack_moved(w, length);
 		}
 	}
-	if (stack->size)
-		w->end[length] = stack->size < size ? &stack->bottom[stack->size - 1] :
-						      &stack->bottom[size - 1];
+	if (!stack->size)
+		return;
+	w->end[length] = &stack->bottom[(stack->size < size ? stack->size : size) - 1];
 }
 
 /* A burst that ends does not leave all its places to come up in vain. */
@@ -557,7 +563,7 @@ static void trim(struct twheel *w)
 	size_t parked = all_parked(w), in_use, kept, used, room;
 	unsigned int length;
 
-	in_use = w->nr_places > parked ? w->nr_places - parked : 0;
+	in_use = w->nr_armed > parked ? w->nr_armed - parked : 0;
 	kept = in_use / 2 + KEPT;
 	for (length = 0; length < LENGTHS; length++) {
 		used = stack_used(w, length);
@@ -576,6 +582,7 @@ static size_t relieve(struct twheel *w, size_t wanted)
 	size_t nr = 0;
 	unsigned int length;
 
+	purge(w);
 	for (length = LENGTHS; length-- && nr < wanted;) {
 		size_t used = stack_used(w, length);
 
@@ -591,19 +598,17 @@ static size_t relieve(struct twheel *w, size_t wanted)
 }
 
 /* A place was armed for a timer. */
-static void armed(struct twheel *w, struct twheel_timer *t, uint64_t id)
+static void armed(struct twheel *w, struct twheel_timer *t, struct twheel_place *place,
+		  uint64_t id, grains_t bound)
 {
-	w->nr_places++;
+	w->nr_armed++;
 	w->stats.armed++;
-	w->owner[index_of(id)] = (uintptr_t)t;
-	t->id = id;
-	if (t->interval_ns) {
-		t->state = PERIODIC;
-	} else {
-		t->state = IDLE;
-		t->bound = grains_up(w, t->deadline_ns);
-	}
-	if (unlikely(!w->stack[t->length].size))
+	place->ref = ref_of(id);
+	place->bound = t->interval_ns ? NO_BOUND : bound;
+	place->owner = t;
+	t->place = place;
+	/* Length 0 has no stack: a place that is due is no use to others. */
+	if (unlikely(!w->stack[t->length].size && t->length))
 		stack_provide(w, t->length, KEPT);
 }
 
@@ -619,18 +624,32 @@ static void arm_some(struct twheel *w, struct twheel_timer *list, uint32_t nr,
 	w->stats.calls++;
 	w->backend->arm(w, w->arm, nr);
 	for (i = 0; i < nr; i++) {
+		struct twheel_place *place = &w->place[w->arm[i].user_data];
 		struct twheel_timer *t = list->next;
 
 		list_del(t);
-		w->stats.noted--;
 		if (w->arm[i].result > 0) {
-			armed(w, t, w->arm[i].id);
+			w->stats.noted--;
+			armed(w, t, place, w->arm[i].id, grains_up(w, w->arm[i].expires_ns));
 			continue;
 		}
+		place_free(w, place);
 		t->count = -w->arm[i].result;
 		list_add_tail(refused, t);
-		w->stats.noted++;
 	}
+}
+
+/*
+ * Never early: the deadline is rounded up, to a grain, as those that are stored.  What has
+ * passed is passed already, and is not to wait for a tick.
+ */
+static uint64_t arm_ns(const struct twheel *w, const struct twheel_timer *t)
+{
+	uint64_t now_ns = (w->now_up & ~STALE) - grain_mask(w);
+
+	if (t->deadline_ns <= now_ns)
+		return t->deadline_ns >> w->grain_shift << w->grain_shift;
+	return grains_to_ns(w, grains_up(w, t->deadline_ns));
 }
 
 static void arm_all(struct twheel *w, struct twheel_timer *list, struct twheel_timer *refused)
@@ -641,7 +660,8 @@ static void arm_all(struct twheel *w, struct twheel_timer *list, struct twheel_t
 
 		for (nr = 0; nr < BATCH && t != list; nr++, t = t->next)
 			w->arm[nr] = (struct twheel_arm){
-				.expires_ns = grains_to_ns(w, grains_up(w, t->deadline_ns)),
+				.expires_ns = arm_ns(w, t),
+				.user_data = place_new(w) - w->place,
 				.flags = TWHEEL_ARM_ABSOLUTE,
 				.slack_ticks = w->slack_ticks,
 			};
@@ -683,15 +703,13 @@ static unsigned int tell_refused(struct twheel *w, struct twheel_timer *refused)
 {
 	unsigned int nr = 0;
 
-	while (!list_empty(refused)) {
+	while (!list_empty(refused) && !w->closed) {
 		struct twheel_timer *t = refused->next;
 		int err = -(int)t->count;
 
 		unlink_timer(w, t);
 		make_one_shot(w, t);
 		t->count = 0;
-		if (w->closed)
-			continue;
 		nr++;
 		w->stats.refused++;
 		t->callback(w, t, err);
@@ -731,53 +749,45 @@ EXPORT unsigned int twheel_flush(struct twheel *w)
 /* ---- dispatch ------------------------------------------------------------ */
 
 /* The event of a place that a timer has: the timer is due, or has been moved. */
-static void owned_ended(struct twheel *w, struct twheel_timer *t, const struct twheel_event *event)
+static bool owned_ended(struct twheel *w, struct twheel_timer *t, const struct twheel_event *event)
 {
-	bool periodic = t->state == PERIODIC;
-	grains_t bound = periodic ? grains_up(w, t->deadline_ns) : t->bound;
+	grains_t bound = t->place->bound;
+	uint64_t deadline_ns = grains_to_ns(w, bound);
 
-	w->owner[index_of(t->id)] = 0;
-	t->bound = NO_BOUND;
+	if (t->interval_ns) {
+		deadline_ns = t->deadline_ns;
+		bound = grains_up(w, deadline_ns);
+	}
 	if (event->flags & TWHEEL_EVENT_DRAINED) {
 		t->flags |= DRAINED;
 	} else if (event->deadline_ns >> w->grain_shift < bound) {
 		w->stats.rearmed++;
-		note(w, t, periodic ? t->deadline_ns : grains_to_ns(w, bound));
-		return;
+		note(w, t, deadline_ns);
+		return false;
 	}
-	t->state = DUE;
+	t->place = (struct twheel_place *)&timer_due;
 	list_add_tail(&w->due, t);
+	return true;
 }
 
-/* The place of an event is gone from now on. */
-static void place_ended(struct twheel *w, const struct twheel_event *event)
+/* The place of an event is gone from now on; says whether a timer is due. */
+static bool place_ended(struct twheel *w, const struct twheel_event *event)
 {
-	uint32_t index = index_of(event->id);
-	struct twheel_timer *t;
-	uintptr_t owner;
+	struct twheel_place *place = &w->place[event->user_data];
+	bool due;
 
-	if (index >= w->nr_indices)
-		return;
-	owner = w->owner[index];
-	switch (owner_kind(owner)) {
-	case OWNED:
-		t = (struct twheel_timer *)owner;
-		if (!t || t->id != event->id)
-			return;
-		owned_ended(w, t, event);
-		break;
-	case PARKED:
-		if (parked_of(owner)->id != event->id)
-			return;
-		parked_of(owner)->bound = NO_BOUND;
-		w->owner[index] = 0;
-		w->stats.vain++;
-		break;
-	default:
-		/* It stays among the given up, and cancelling it finds nothing. */
-		w->stats.vain++;
+	if (event->user_data >= w->nr_used || place->ref < PLACES || id_of(place) != event->id)
+		return false;
+	w->nr_armed--;
+	if (place->owner && !is_linked(place)) {
+		due = owned_ended(w, place->owner, event);
+		place_free(w, place);
+		return due;
 	}
-	w->nr_places--;
+	/* It stays where it is: in its stack, or among the given up. */
+	w->stats.vain++;
+	place->bound = NO_BOUND;
+	return false;
 }
 
 /* Read events until there is none, or so many timers are due. */
@@ -794,8 +804,7 @@ static int read_events(struct twheel *w, unsigned int max)
 		if (nr < 0)
 			return nr;
 		for (i = 0; i < nr; i++)
-			place_ended(w, &w->event[i]);
-		due += nr;
+			due += place_ended(w, &w->event[i]);
 	} while ((uint32_t)nr == room && due < max);
 	return 0;
 }
@@ -822,7 +831,7 @@ static void expire(struct twheel *w, struct twheel_timer *t)
 	bool drained = t->flags & DRAINED;
 
 	list_del(t);
-	t->state = IDLE;
+	set_idle(t);
 	t->count = 1;
 	if (drained)
 		make_one_shot(w, t);
@@ -900,8 +909,8 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 
 /* ---- the wheel ----------------------------------------------------------- */
 
-/* What parked places of an unused class look like: none, and no room for one. */
-static const struct parked no_parked = { .bound = NO_BOUND };
+/* The stack of a class that is not used: nothing to take, and no room. */
+static struct twheel_place *const no_stack[] = { (struct twheel_place *)&twheel_idle };
 
 /* Address space that takes memory when it is touched, and is zero then. */
 void *twheel_reserve(size_t nr, size_t size)
@@ -980,7 +989,7 @@ static int options_set(struct twheel *w, const struct twheel_options *options)
 		return -EINVAL;
 	w->slack_ticks = slack_ticks(options->slack_ns, w->tick_ns);
 	w->stale = w->clock == TWHEEL_CLOCK_VIRTUAL ? 0 : STALE;
-	w->now_up = STALE;
+	w->now_up = STALE | ((1ULL << (63 - __builtin_clzll(w->tick_ns))) - 1);
 	return 0;
 }
 
@@ -1014,7 +1023,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_opt
 	if (!w)
 		return -ENOMEM;
 	for (length = 0; length < LENGTHS; length++) {
-		w->top[length] = (struct parked *)&no_parked;
+		w->top[length] = (struct twheel_place **)no_stack;
 		w->end[length] = w->top[length];
 	}
 	list_init(&w->notes);
@@ -1026,8 +1035,9 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_opt
 		free(w);
 		return err;
 	}
-	w->owner = twheel_reserve(w->nr_indices, sizeof(*w->owner));
-	if (!w->owner) {
+	w->nr_places = w->max_timers + BATCH;
+	w->place = twheel_reserve(w->nr_places, sizeof(*w->place));
+	if (!w->place) {
 		twheel_close(w);
 		return -ENOMEM;
 	}
@@ -1045,7 +1055,7 @@ EXPORT void twheel_close(struct twheel *w)
 	if (w->depth)
 		return;
 	w->backend->close(w);
-	twheel_unreserve(w->owner, w->nr_indices, sizeof(*w->owner));
+	twheel_unreserve(w->place, w->nr_places, sizeof(*w->place));
 	for (length = 0; length < LENGTHS; length++)
 		free(w->stack[length].bottom);
 	free(w);
@@ -1092,7 +1102,7 @@ EXPORT void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t si
 {
 	struct twheel_stats now = w->stats;
 	unsigned int length;
-	struct parked *entry;
+	size_t i;
 
 	now.tick_ns = w->tick_ns;
 	now.slack_ns = w->slack_ticks * w->tick_ns;
@@ -1100,11 +1110,11 @@ EXPORT void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t si
 	now.backend = w->backend->kind;
 	now.clock = w->clock;
 	now.grain_shift = w->grain_shift;
-	now.places = w->nr_places;
+	now.places = w->nr_armed;
+	now.taken = w->taken;
 	for (length = 0; length < LENGTHS; length++)
-		for (entry = w->top[length]; w->stack[length].bottom &&
-		     entry > w->stack[length].bottom; entry--)
-			now.parked += entry->bound != NO_BOUND;
+		for (i = stack_used(w, length); i; i--)
+			now.parked += w->stack[length].bottom[i]->bound != NO_BOUND;
 	memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
 	if (size > sizeof(now))
 		memset((char *)stats + sizeof(now), 0, size - sizeof(now));

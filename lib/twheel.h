@@ -35,9 +35,12 @@
  * - Times are nanoseconds, unsigned, on the wheel's clock.  TWHEEL_TIME_NEVER (2^63-1) and
  *   all that is above is the end of time: a timer with that deadline never expires.
  * - Relative times count from twheel_now(), which is read once for each turn of the loop:
- *   by twheel_dispatch(), or when the first timer is started after twheel_flush().
+ *   by twheel_dispatch(), or when the first timer is started after twheel_flush().  What
+ *   happens later in the turn counts from the same time; a turn that takes long calls
+ *   twheel_update().
  * - A timer never expires before its deadline.  It expires in the first tick at or after
- *   its deadline rounded up to a grain; a grain is the greatest power of two, in
+ *   its deadline rounded up to a grain, or, when its deadline has passed by the time of
+ *   the flush, as soon as it can; a grain is the greatest power of two, in
  *   nanoseconds, that is not above a tick.  So it is less than two ticks late, plus the
  *   slack, plus the time that the program takes to call twheel_dispatch().
  * - A timer that was started has one outcome: its callback is called, or it is stopped,
@@ -74,6 +77,9 @@ extern "C" {
 #define TWHEEL_MSEC	1000000ULL
 #define TWHEEL_SEC	1000000000ULL
 
+/* Of functions that are short in the usual case: see the end of this file. */
+#define _TWHEEL_INLINE	static inline __attribute__((always_inline))
+
 struct twheel;
 struct twheel_timer;
 
@@ -89,33 +95,39 @@ struct twheel_timer;
  */
 typedef void twheel_callback(struct twheel *w, struct twheel_timer *t, int status);
 
+/*
+ * A timeout that is armed for a timer, or kept for the next one.  These structures are the
+ * library's: they are here for the functions below that are inline.
+ */
+struct twheel_place {
+	uint64_t bound;
+	struct twheel_timer *owner;
+	uint64_t ref;
+};
+
+/* What a timer has that is not pending. */
+extern const struct twheel_place twheel_idle;
+
 /**
  * struct twheel_timer - a timer, in an object of the caller's
  *
  * All members are the library's.  twheel_timer_init() or TWHEEL_TIMER_INIT() comes first.
  */
 struct twheel_timer {
-	uint64_t bound;
-	uint64_t id;
+	struct twheel_place *place;
 	twheel_callback *callback;
 	uint64_t interval_ns;
 	uint64_t deadline_ns;
 	struct twheel_timer *next;
 	struct twheel_timer *prev;
 	uint32_t count;
-	uint8_t state;
 	uint8_t length;
 	uint8_t flags;
-	uint8_t reserved;
+	uint16_t reserved;
 };
 
-#ifdef __cplusplus
-#define TWHEEL_TIMER_INIT(callback) \
-	{ ~0ULL, 0, (callback), 0, 0, NULL, NULL, 0, 0, 0, 0, 0 }
-#else
 #define TWHEEL_TIMER_INIT(its_callback) \
-	{ .bound = ~0ULL, .callback = (its_callback) }
-#endif
+	{ (struct twheel_place *)&twheel_idle, (its_callback), 0, 0, NULL, NULL, 0, 0, 0, 0 }
 
 /* The object that a timer is in. */
 #define twheel_container_of(t, type, member) \
@@ -128,9 +140,9 @@ struct twheel_timer {
  */
 static inline void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
 {
-	const struct twheel_timer idle = TWHEEL_TIMER_INIT(callback);
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
 
-	*t = idle;
+	*t = timer;
 }
 
 /* Where a wheel is. */
@@ -150,8 +162,8 @@ enum twheel_backend {
  * @clock: enum twheel_clock; 0 for TWHEEL_CLOCK_MONOTONIC.  TWHEEL_CLOCK_VIRTUAL is for
  *	tests of the caller's: it begins at 0 and moves by twheel_advance() only.
  * @max_timers: how many timers may be pending at a time, at most; 0 for 1,048,576, or
- *	what the module allows, where that is less.  The wheel takes 8 bytes of address
- *	space for each, and memory for those that were pending.
+ *	what the module allows, where that is less.  The wheel takes 24 bytes of
+ *	address space for each, and memory for as many as were ever pending at a time.
  * @tick_ns: granularity, TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS; 0 for 1 ms
  * @slack_ns: how much later than its tick each timer may expire, so that many expire
  *	together; it counts in 2^k - 1 ticks, k = 15 at most, rounded down; 0 for none.
@@ -218,7 +230,7 @@ enum twheel_backend twheel_backend(const struct twheel *w);
  *
  * It is a one-shot from now on.
  */
-void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+_TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
 
 /**
  * twheel_start_at() - the same, by the deadline
@@ -261,7 +273,7 @@ void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t de
  *
  * Return: whether it was pending.
  */
-bool twheel_stop(struct twheel *w, struct twheel_timer *t);
+_TWHEEL_INLINE bool twheel_stop(struct twheel *w, struct twheel_timer *t);
 
 /* Whether a timer is pending: its callback will be called unless it is stopped. */
 bool twheel_timer_pending(const struct twheel_timer *t);
@@ -293,6 +305,8 @@ void twheel_timer_moved(struct twheel *w, struct twheel_timer *t);
  * callback starts waits for the next flush.
  *
  * Return: how many timers were refused; when this is not 0, flush again before sleeping.
+ * A callback that starts its own timer again while there is no room for it will be told
+ * again, each time.
  */
 unsigned int twheel_flush(struct twheel *w);
 
@@ -398,6 +412,94 @@ struct twheel_stats {
  * @size: sizeof(struct twheel_stats); members that a later library adds are left out
  */
 void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
+
+/*
+ * The rest of this file is not the interface.  twheel_start() and twheel_stop() are inline,
+ * since they are short in the usual case; lib/timers.c explains what they do.  The library
+ * has them as functions as well, for programs in other languages.
+ */
+
+#define _TWHEEL_LENGTHS	64
+#define _TWHEEL_STALE	(1ULL << 63)
+
+/* How struct twheel begins. */
+struct _twheel_head {
+	uint64_t now_up;
+	uint64_t *words;
+	uint32_t grain_shift;
+	uint32_t work;
+	uint64_t taken;
+	struct twheel_place **top[_TWHEEL_LENGTHS];
+	struct twheel_place **end[_TWHEEL_LENGTHS];
+};
+
+void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
+
+/* The classes of lengths: the logarithm. */
+_TWHEEL_INLINE size_t _twheel_length(uint64_t length_ns)
+{
+	return 63 - (size_t)__builtin_clzll(length_ns | 1);
+}
+
+/* Store a deadline, in grains; the upper 28 bits of a ref are those of the generation. */
+_TWHEEL_INLINE void _twheel_store(struct _twheel_head *w, struct twheel_place *place,
+				  uint64_t deadline)
+{
+	uint64_t ref = place->ref;
+
+	place->bound = deadline;
+	__atomic_store_n(&w->words[(uint32_t)ref],
+			 (uint64_t)(((__extension__ (unsigned __int128)deadline) << 64 | ref) >>
+				    (64 - TWHEEL_REFRESH_GEN_BITS)),
+			 __ATOMIC_RELAXED);
+}
+
+_TWHEEL_INLINE void twheel_start(struct twheel *wheel, struct twheel_timer *t, uint64_t delay_ns)
+{
+	struct _twheel_head *w = (struct _twheel_head *)wheel;
+	uint64_t deadline = w->now_up + delay_ns;
+	struct twheel_place *place = t->place;
+	size_t length;
+
+	/* The clock has to be read, or the end of time has been reached. */
+	if (__builtin_expect((deadline | delay_ns) >= _TWHEEL_STALE, 0)) {
+		_twheel_start_slow(wheel, t, delay_ns);
+		return;
+	}
+	deadline >>= w->grain_shift;
+	if (__builtin_expect(deadline >= place->bound, 1)) {
+		_twheel_store(w, place, deadline);
+		return;
+	}
+	length = _twheel_length(delay_ns);
+	/* If it is not idle, or no parked place fits. */
+	if (__builtin_expect(place->ref || deadline < (*w->top[length])->bound, 0)) {
+		_twheel_start_slow(wheel, t, delay_ns);
+		return;
+	}
+	place = *w->top[length]--;
+	w->taken++;
+	place->owner = t;
+	t->place = place;
+	t->length = (uint8_t)length;
+	_twheel_store(w, place, deadline);
+}
+
+_TWHEEL_INLINE bool twheel_stop(struct twheel *wheel, struct twheel_timer *t)
+{
+	struct _twheel_head *w = (struct _twheel_head *)wheel;
+	struct twheel_place *place = t->place;
+	struct twheel_place **top = w->top[t->length];
+
+	if (__builtin_expect(place->bound == UINT64_MAX || top == w->end[t->length], 0))
+		return _twheel_stop_slow(wheel, t);
+	*++top = place;
+	w->top[t->length] = top;
+	place->owner = NULL;
+	t->place = (struct twheel_place *)&twheel_idle;
+	return true;
+}
 
 #ifdef __cplusplus
 }
