@@ -436,7 +436,9 @@ static uint64_t local_next_ns(struct twheel *w)
 {
 	uint64_t wake_ns = wake_of(w);
 
-	return wake_ns == WAKE_NEVER ? TWHEEL_NO_EXPIRY : wake_ns;
+	if (wake_ns == WAKE_NEVER)
+		return TWHEEL_NO_EXPIRY;
+	return wake_ns == WAKE_NOW ? local_now_ns(w) : wake_ns;
 }
 
 static int local_advance(struct twheel *w, uint64_t to_ns)

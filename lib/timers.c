@@ -28,7 +28,7 @@
  * - The bound of a place is never below the deadline that the back end has for it.
  * - A deadline is stored only for a place that has not been read as ended: an event ends
  *   its place, in twheel_dispatch(), before any callback runs.
- * - A timer whose deadline is later than that of its event was moved too late for the back
+ * - A timer whose deadline had not come when its event did was moved too late for the back
  *   end to see it.  It is armed again.  This also mends what the words cannot carry: a
  *   deadline too far ahead.
  * - The library does not touch a timer after it has called its callback, and never one that
@@ -751,20 +751,17 @@ EXPORT unsigned int twheel_flush(struct twheel *w)
 /* The event of a place that a timer has: the timer is due, or has been moved. */
 static bool owned_ended(struct twheel *w, struct twheel_timer *t, const struct twheel_event *event)
 {
-	grains_t bound = t->place->bound;
-	uint64_t deadline_ns = grains_to_ns(w, bound);
+	uint64_t deadline_ns = t->interval_ns ? t->deadline_ns :
+						grains_to_ns(w, t->place->bound);
 
-	if (t->interval_ns) {
-		deadline_ns = t->deadline_ns;
-		bound = grains_up(w, deadline_ns);
-	}
 	if (event->flags & TWHEEL_EVENT_DRAINED) {
 		t->flags |= DRAINED;
-	} else if (event->deadline_ns >> w->grain_shift < bound) {
+	} else if (event->fired_ns < deadline_ns) {
 		w->stats.rearmed++;
 		note(w, t, deadline_ns);
 		return false;
 	}
+	t->deadline_ns = deadline_ns;
 	t->place = (struct twheel_place *)&timer_due;
 	list_add_tail(&w->due, t);
 	return true;
@@ -773,10 +770,13 @@ static bool owned_ended(struct twheel *w, struct twheel_timer *t, const struct t
 /* The place of an event is gone from now on; says whether a timer is due. */
 static bool place_ended(struct twheel *w, const struct twheel_event *event)
 {
-	struct twheel_place *place = &w->place[event->user_data];
+	struct twheel_place *place;
 	bool due;
 
-	if (event->user_data >= w->nr_used || place->ref < PLACES || id_of(place) != event->id)
+	if (event->user_data >= w->nr_used)
+		return false;
+	place = &w->place[event->user_data];
+	if (place->ref < PLACES || id_of(place) != event->id)
 		return false;
 	w->nr_armed--;
 	if (place->owner && !is_linked(place)) {
