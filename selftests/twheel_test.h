@@ -160,6 +160,15 @@ static inline void tw_sleep(__u64 ns)
 		;
 }
 
+/* Sleeps until the monotonic clock says so: not at all if that time has passed. */
+static inline void tw_sleep_until(__u64 ns)
+{
+	const struct timespec end = tw_to_timespec(ns);
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
 /*
  * Waits until something holds, and looks every so often; whether it does.  By the
  * clock, not by the number of looks: on a slow kernel a look may take longer than the
