@@ -46,15 +46,16 @@ struct local;
 /**
  * struct twheel - a wheel; see timers.c
  * @now_up: the time that relative times count from, rounded up by a grain less 1 ns;
- *	with STALE set: the clock has to be read first
+ *	STALE when the clock has to be read first
  * @words: the refresh table
  * @grain_shift: a grain is 2^grain_shift ns
  * @work: what twheel_flush() has to do: WORK_*
  * @taken: starts that took a parked place
+ * @grain_mask: a grain less 1 ns
  * @top: the latest parked place of each class
  * @end: where twheel_stop() may not go beyond in each class
  * @head: the same, as the inline functions know it
- * @stale: STALE, or 0 where only twheel_advance() moves the clock
+ * @now_ns: the time that was read last
  * @nr_words: length of @words
  * @place: the places; memory is touched as they are used
  * @nr_places: length of @place
@@ -65,6 +66,7 @@ struct local;
  * @notes: timers that wait to be armed
  * @due: timers that have expired and wait for their callback
  * @stack: memory of the parked places
+ * @lengths: the classes of those timers, a bit each
  * @depth: how many calls of twheel_dispatch() and twheel_flush() are under way
  * @closed: twheel_close() was called in one of these
  * @clock: enum twheel_clock
@@ -88,13 +90,14 @@ struct twheel {
 			uint32_t grain_shift;
 			uint32_t work;
 			uint64_t taken;
+			uint64_t grain_mask;
 			struct twheel_place **top[LENGTHS];
 			struct twheel_place **end[LENGTHS];
 		};
 		struct _twheel_head head;
 	};
 
-	uint64_t stale;
+	uint64_t now_ns;
 	uint32_t nr_words;
 	uint32_t nr_places;
 	struct twheel_place *place;
@@ -105,6 +108,7 @@ struct twheel {
 	struct twheel_timer notes;
 	struct twheel_timer due;
 	struct stack stack[LENGTHS];
+	uint64_t lengths;
 	unsigned int depth;
 	bool closed;
 
@@ -117,8 +121,9 @@ struct twheel {
 	const struct backend *backend;
 	struct local *local;
 	struct twheel_stats stats;
+	/* Set up but for the deadline and user_data. */
+	struct twheel_arm arm[BATCH];
 	union {
-		struct twheel_arm arm[BATCH];
 		struct twheel_cancel cancel[BATCH];
 		struct twheel_event event[BATCH];
 	};

@@ -41,7 +41,9 @@ static int device_setup(struct twheel *w, struct twheel_info *info)
 				    info->max_pending_limit : MAX_TIMERS_DEFAULT;
 	if (ioctl(w->fd, TWHEEL_IOC_SETUP, &setup))
 		return -errno;
-	return device_info(w, TWHEEL_INFO_NO_WALK, info);
+	if (device_info(w, TWHEEL_INFO_NO_WALK, info) || info->refresh_shift != w->grain_shift)
+		return -EOPNOTSUPP;
+	return 0;
 }
 
 static int device_open(struct twheel *w, const char *path)
@@ -60,15 +62,13 @@ static int device_open(struct twheel *w, const char *path)
 		err = -errno;
 		goto close;
 	}
-	/* A store of a child would move timeouts of its parent, so it has no table. */
-	if (madvise(w->words, info.refresh_size, MADV_DONTFORK)) {
-		err = -errno;
-		munmap(w->words, info.refresh_size);
-		goto close;
-	}
+	/*
+	 * A store of a child would move timeouts of its parent, so it has no table; where
+	 * the kernel has no madvise(), the child must know.
+	 */
+	madvise(w->words, info.refresh_size, MADV_DONTFORK);
 	w->nr_words = info.refresh_size / sizeof(*w->words);
 	w->max_timers = info.max_pending;
-	w->grain_shift = info.refresh_shift;
 	w->pid = getpid();
 	return 0;
 close:

@@ -139,8 +139,12 @@ static uint64_t to_timerfd(const struct twheel *w, uint64_t time_ns)
 
 static uint64_t wake_of(struct twheel *w)
 {
-	uint64_t tick = twheel_wheel_next(&w->local->wheel);
+	uint64_t tick;
 
+	/* Dead entries may be left. */
+	if (!w->local->nr_live)
+		return WAKE_NEVER;
+	tick = twheel_wheel_next(&w->local->wheel);
 	if (!tick)
 		return WAKE_NOW;
 	if (tick >= max_tick(w) - 1)
@@ -499,7 +503,6 @@ static int local_open(struct twheel *w, const char *path)
 	if (!w->max_timers)
 		w->max_timers = MAX_TIMERS_DEFAULT;
 	w->nr_words = w->max_timers;
-	w->grain_shift = 63 - __builtin_clzll(w->tick_ns);
 	w->fd = timerfd_create(timerfd_clock(w), TFD_NONBLOCK | TFD_CLOEXEC);
 	if (w->fd < 0)
 		return -errno;

@@ -55,7 +55,7 @@
  */
 #define NO_BOUND	UINT64_MAX
 
-/* A bit that no time has, and that a sum with a delay keeps. */
+/* No time: its sum with a delay that is a time has this bit. */
 #define STALE		_TWHEEL_STALE
 
 /* How many places are kept beside half of those in use, and how many a stack begins with. */
@@ -159,14 +159,9 @@ static void list_take_all(struct twheel_timer *to, struct twheel_timer *from)
 
 /* ---- time ---------------------------------------------------------------- */
 
-static uint64_t grain_mask(const struct twheel *w)
-{
-	return (1ULL << w->grain_shift) - 1;
-}
-
 static grains_t grains_up(const struct twheel *w, uint64_t time_ns)
 {
-	return (time_ns + grain_mask(w)) >> w->grain_shift;
+	return (time_ns + w->grain_mask) >> w->grain_shift;
 }
 
 static uint64_t time_add(uint64_t a_ns, uint64_t b_ns)
@@ -178,17 +173,14 @@ static uint64_t time_add(uint64_t a_ns, uint64_t b_ns)
 
 EXPORT uint64_t twheel_update(struct twheel *w)
 {
-	uint64_t now_ns = w->backend->now_ns(w);
-
-	w->now_up = now_ns + grain_mask(w);
-	return now_ns;
+	w->now_ns = w->backend->now_ns(w);
+	w->now_up = w->now_ns + w->grain_mask;
+	return w->now_ns;
 }
 
 EXPORT uint64_t twheel_now(struct twheel *w)
 {
-	if (w->now_up & STALE)
-		return twheel_update(w);
-	return w->now_up - grain_mask(w);
+	return w->now_up & STALE ? twheel_update(w) : w->now_ns;
 }
 
 /* ---- places -------------------------------------------------------------- */
@@ -265,11 +257,12 @@ static struct twheel_place *place_new(struct twheel *w)
 {
 	struct twheel_place *place;
 
-	if (!w->free && w->nr_used == w->nr_places)
+	if (!w->free) {
+		if (w->nr_used < w->nr_places)
+			return &w->place[w->nr_used++];
 		purge(w);
+	}
 	place = w->free;
-	if (!place)
-		return &w->place[w->nr_used++];
 	w->free = link_next(place);
 	return place;
 }
@@ -301,8 +294,8 @@ static void park(struct twheel *w, unsigned int length, struct twheel_place *pla
 }
 
 /* Give a timer a place of this class whose bound is not after its deadline. */
-static bool take_of(struct twheel *w, struct twheel_timer *t, grains_t deadline,
-		    unsigned int length)
+static COLD bool take_of(struct twheel *w, struct twheel_timer *t, grains_t deadline,
+			 unsigned int length)
 {
 	grains_t now = twheel_now(w) >> w->grain_shift;
 	struct twheel_place **bottom = w->stack[length].bottom;
@@ -343,6 +336,7 @@ static void note(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 	t->place = (struct twheel_place *)&timer_noted;
 	list_add_tail(&w->notes, t);
 	w->stats.noted++;
+	w->lengths |= 1ULL << t->length;
 	w->work |= WORK_NOTES;
 }
 
@@ -370,44 +364,72 @@ static void disown(struct twheel *w, struct twheel_timer *t)
 	set_idle(t);
 }
 
-static COLD void start(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+/* Stop a timer, unless it has a place and a store is enough to start it; then do that. */
+static COLD bool restart(struct twheel *w, struct twheel_timer *t, grains_t deadline)
 {
-	uint64_t now_ns = twheel_now(w);
-	uint64_t length_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	make_one_shot(w, t);
+	if (!is_owner(t)) {
+		unlink_timer(w, t);
+		return false;
+	}
+	if (deadline >= t->place->bound) {
+		store(w, t->place, deadline);
+		return true;
+	}
+	disown(w, t);
+	return false;
+}
+
+static bool nothing_parked(const struct twheel *w, size_t length)
+{
+	return *w->top[length] == &twheel_idle;
+}
+
+/* By any way: the timer's own place, a parked one, or a note. */
+static COLD void start_anyhow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
+			      unsigned int length)
+{
 	grains_t deadline = grains_up(w, deadline_ns);
 
-	make_one_shot(w, t);
-	if (is_owner(t)) {
-		if (deadline >= t->place->bound) {
-			store(w, t->place, deadline);
-			return;
-		}
-		disown(w, t);
-	} else if (!is_idle(t)) {
-		unlink_timer(w, t);
-	}
-	t->length = _twheel_length(length_ns);
-	if (t->length && (take_of(w, t, deadline, t->length) ||
-			  take_of(w, t, deadline, t->length - 1)))
+	if (!is_idle(t) && restart(w, t, deadline))
+		return;
+	t->length = length;
+	if (length && (take_of(w, t, deadline, length) || take_of(w, t, deadline, length - 1)))
 		return;
 	note(w, t, deadline_ns);
 }
 
-EXPORT COLD void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+static inline void start(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
+			 uint64_t delay_ns)
 {
-	start(w, t, time_add(twheel_now(w), delay_ns));
+	size_t length = _twheel_length(delay_ns);
+
+	if (likely(is_idle(t) && nothing_parked(w, length) && nothing_parked(w, length - !!length))) {
+		t->length = length;
+		note(w, t, deadline_ns);
+		return;
+	}
+	start_anyhow(w, t, deadline_ns, length);
 }
 
-EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	start(w, t, time_min(deadline_ns, TWHEEL_TIME_NEVER));
+	start(w, t, time_add(twheel_now(w), delay_ns), delay_ns);
+}
+
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	uint64_t now_ns = twheel_now(w);
+
+	start(w, t, time_min(deadline_ns, TWHEEL_TIME_NEVER),
+	      deadline_ns > now_ns ? deadline_ns - now_ns : 0);
 }
 
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
 	deadline_ns = time_min(deadline_ns, TWHEEL_TIME_NEVER);
-	start(w, t, deadline_ns);
+	_twheel_start_at_slow(w, t, deadline_ns);
 	t->interval_ns = interval_ns > w->tick_ns ? interval_ns : w->tick_ns;
 	t->flags = flags & TWHEEL_FIXED_DELAY;
 	t->deadline_ns = deadline_ns;
@@ -437,11 +459,18 @@ EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 /* For programs in other languages. */
 EXPORT void start_function(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 	__asm__("twheel_start");
+EXPORT void start_at_function(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+	__asm__("twheel_start_at");
 EXPORT bool stop_function(struct twheel *w, struct twheel_timer *t) __asm__("twheel_stop");
 
 void start_function(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
 	twheel_start(w, t, delay_ns);
+}
+
+void start_at_function(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	twheel_start_at(w, t, deadline_ns);
 }
 
 bool stop_function(struct twheel *w, struct twheel_timer *t)
@@ -597,76 +626,70 @@ static size_t relieve(struct twheel *w, size_t wanted)
 	return nr;
 }
 
-/* A place was armed for a timer. */
-static void armed(struct twheel *w, struct twheel_timer *t, struct twheel_place *place,
-		  uint64_t id, grains_t bound)
+/* Classes that are used for the first time get a stack; what cannot get one parks nothing. */
+static void stacks_provide(struct twheel *w)
 {
-	w->nr_armed++;
-	w->stats.armed++;
-	place->ref = ref_of(id);
-	place->bound = t->interval_ns ? NO_BOUND : bound;
-	place->owner = t;
-	t->place = place;
-	/* Length 0 has no stack: a place that is due is no use to others. */
-	if (unlikely(!w->stack[t->length].size && t->length))
-		stack_provide(w, t->length, KEPT);
-}
+	uint64_t lengths = w->lengths & ~1ULL;	/* what is due is no use to others */
 
-/*
- * Arm a place for each of the first @nr timers of a list.  Those that are refused go to
- * @refused, with the errno in their count.
- */
-static void arm_some(struct twheel *w, struct twheel_timer *list, uint32_t nr,
-		     struct twheel_timer *refused)
-{
-	uint32_t i;
-
-	w->stats.calls++;
-	w->backend->arm(w, w->arm, nr);
-	for (i = 0; i < nr; i++) {
-		struct twheel_place *place = &w->place[w->arm[i].user_data];
-		struct twheel_timer *t = list->next;
-
-		list_del(t);
-		if (w->arm[i].result > 0) {
-			w->stats.noted--;
-			armed(w, t, place, w->arm[i].id, grains_up(w, w->arm[i].expires_ns));
-			continue;
-		}
-		place_free(w, place);
-		t->count = -w->arm[i].result;
-		list_add_tail(refused, t);
-	}
+	for (; lengths; lengths &= lengths - 1)
+		if (!w->stack[__builtin_ctzll(lengths)].size)
+			stack_provide(w, __builtin_ctzll(lengths), KEPT);
+	w->lengths = 0;
 }
 
 /*
  * Never early: the deadline is rounded up, to a grain, as those that are stored.  What has
  * passed is passed already, and is not to wait for a tick.
  */
-static uint64_t arm_ns(const struct twheel *w, const struct twheel_timer *t)
+static uint64_t arm_ns(const struct twheel *w, uint64_t deadline_ns)
 {
-	uint64_t now_ns = (w->now_up & ~STALE) - grain_mask(w);
+	if (unlikely(deadline_ns <= w->now_ns))
+		return deadline_ns & ~w->grain_mask;
+	return time_min((deadline_ns + w->grain_mask) & ~w->grain_mask, TWHEEL_TIME_NEVER);
+}
 
-	if (t->deadline_ns <= now_ns)
-		return t->deadline_ns >> w->grain_shift << w->grain_shift;
-	return grains_to_ns(w, grains_up(w, t->deadline_ns));
+/*
+ * Arm a place for each of the first timers of a list, BATCH at most, and take them off.
+ * Those that are refused go to @refused, with the errno in their count.
+ */
+static void arm_some(struct twheel *w, struct twheel_timer *list, struct twheel_timer *refused)
+{
+	struct twheel_timer *t, *next;
+	uint32_t i, nr, nr_armed = 0;
+
+	for (nr = 0, t = list->next; nr < BATCH && t != list; nr++, t = t->next) {
+		w->arm[nr].expires_ns = arm_ns(w, t->deadline_ns);
+		w->arm[nr].user_data = place_new(w) - w->place;
+	}
+	w->stats.calls++;
+	w->backend->arm(w, w->arm, nr);
+	for (i = 0, t = list->next; i < nr; i++, t = next) {
+		struct twheel_place *place = &w->place[w->arm[i].user_data];
+
+		next = t->next;
+		if (unlikely(w->arm[i].result < 0)) {
+			place_free(w, place);
+			t->count = -w->arm[i].result;
+			list_add_tail(refused, t);
+			continue;
+		}
+		nr_armed++;
+		place->ref = ref_of(w->arm[i].id);
+		place->bound = t->interval_ns ? NO_BOUND : grains_up(w, w->arm[i].expires_ns);
+		place->owner = t;
+		t->place = place;
+	}
+	list->next = t;
+	t->prev = list;
+	w->stats.noted -= nr_armed;
+	w->stats.armed += nr_armed;
+	w->nr_armed += nr_armed;
 }
 
 static void arm_all(struct twheel *w, struct twheel_timer *list, struct twheel_timer *refused)
 {
-	while (!list_empty(list)) {
-		struct twheel_timer *t = list->next;
-		uint32_t nr;
-
-		for (nr = 0; nr < BATCH && t != list; nr++, t = t->next)
-			w->arm[nr] = (struct twheel_arm){
-				.expires_ns = arm_ns(w, t),
-				.user_data = place_new(w) - w->place,
-				.flags = TWHEEL_ARM_ABSOLUTE,
-				.slack_ticks = w->slack_ticks,
-			};
-		arm_some(w, list, nr, refused);
-	}
+	while (!list_empty(list))
+		arm_some(w, list, refused);
 }
 
 /* Where the limit is reached, parked places are given up for those that were refused. */
@@ -717,7 +740,7 @@ static unsigned int tell_refused(struct twheel *w, struct twheel_timer *refused)
 	return nr;
 }
 
-static COLD unsigned int flush(struct twheel *w)
+static __attribute__((noinline)) unsigned int flush(struct twheel *w)
 {
 	struct twheel_timer list, refused;
 	bool many = w->work & WORK_TRIM;
@@ -729,6 +752,7 @@ static COLD unsigned int flush(struct twheel *w)
 	cancel_given_up(w);
 	if (list_empty(&w->notes))
 		return 0;
+	stacks_provide(w);
 	w->depth++;
 	list_take_all(&list, &w->notes);
 	list_init(&refused);
@@ -742,7 +766,8 @@ static COLD unsigned int flush(struct twheel *w)
 
 EXPORT unsigned int twheel_flush(struct twheel *w)
 {
-	w->now_up |= w->stale;
+	if (w->clock != TWHEEL_CLOCK_VIRTUAL)
+		w->now_up = STALE;
 	return unlikely(w->work) ? flush(w) : 0;
 }
 
@@ -988,8 +1013,9 @@ static int options_set(struct twheel *w, const struct twheel_options *options)
 	    w->max_timers >= MAX_TIMERS || options->backend > TWHEEL_LOCAL)
 		return -EINVAL;
 	w->slack_ticks = slack_ticks(options->slack_ns, w->tick_ns);
-	w->stale = w->clock == TWHEEL_CLOCK_VIRTUAL ? 0 : STALE;
-	w->now_up = STALE | ((1ULL << (63 - __builtin_clzll(w->tick_ns))) - 1);
+	w->grain_shift = 63 - __builtin_clzll(w->tick_ns);
+	w->grain_mask = (1ULL << w->grain_shift) - 1;
+	w->now_up = STALE;
 	return 0;
 }
 
@@ -1011,7 +1037,7 @@ static int backend_open(struct twheel *w, const struct twheel_options *options)
 EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_options)
 {
 	struct twheel_options options;
-	unsigned int length;
+	unsigned int length, i;
 	struct twheel *w;
 	int err;
 
@@ -1029,6 +1055,10 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_opt
 	list_init(&w->notes);
 	list_init(&w->due);
 	err = options_set(w, &options);
+	for (i = 0; i < BATCH; i++) {
+		w->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
+		w->arm[i].slack_ticks = w->slack_ticks;
+	}
 	if (!err)
 		err = backend_open(w, &options);
 	if (err) {

@@ -238,7 +238,8 @@ _TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint6
  * @t: the timer
  * @deadline_ns: on the wheel's clock; one that has passed is as a delay of 0
  */
-void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
+_TWHEEL_INLINE void twheel_start_at(struct twheel *w, struct twheel_timer *t,
+				    uint64_t deadline_ns);
 
 /**
  * twheel_start_every() - start a timer that expires again and again, at a fixed rate
@@ -414,8 +415,8 @@ struct twheel_stats {
 void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
 
 /*
- * The rest of this file is not the interface.  twheel_start() and twheel_stop() are inline,
- * since they are short in the usual case; lib/timers.c explains what they do.  The library
+ * The rest of this file is not the interface.  twheel_start(), twheel_start_at() and
+ * twheel_stop() are inline, since they are short in the usual case; lib/timers.c explains what they do.  The library
  * has them as functions as well, for programs in other languages.
  */
 
@@ -429,11 +430,13 @@ struct _twheel_head {
 	uint32_t grain_shift;
 	uint32_t work;
 	uint64_t taken;
+	uint64_t grain_mask;
 	struct twheel_place **top[_TWHEEL_LENGTHS];
 	struct twheel_place **end[_TWHEEL_LENGTHS];
 };
 
 void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
 bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
 
 /* The classes of lengths: the logarithm. */
@@ -484,6 +487,18 @@ _TWHEEL_INLINE void twheel_start(struct twheel *wheel, struct twheel_timer *t, u
 	t->place = place;
 	t->length = (uint8_t)length;
 	_twheel_store(w, place, deadline);
+}
+
+_TWHEEL_INLINE void twheel_start_at(struct twheel *wheel, struct twheel_timer *t,
+				    uint64_t deadline_ns)
+{
+	struct _twheel_head *w = (struct _twheel_head *)wheel;
+	uint64_t deadline = (deadline_ns + w->grain_mask) >> w->grain_shift;
+
+	if (__builtin_expect(deadline < t->place->bound || deadline_ns >= TWHEEL_TIME_NEVER, 0))
+		_twheel_start_at_slow(wheel, t, deadline_ns);
+	else
+		_twheel_store(w, t->place, deadline);
 }
 
 _TWHEEL_INLINE bool twheel_stop(struct twheel *wheel, struct twheel_timer *t)
