@@ -773,15 +773,18 @@ EXPORT unsigned int twheel_flush(struct twheel *w)
 
 /* ---- dispatch ------------------------------------------------------------ */
 
-/* The event of a place that a timer has: the timer is due, or has been moved. */
-static bool owned_ended(struct twheel *w, struct twheel_timer *t, const struct twheel_event *event)
+/*
+ * The event of a place that a timer has: the timer is due, unless it was moved to a time
+ * that had not come.
+ */
+static inline bool owned_ended(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
+			       const struct twheel_event *event)
 {
-	uint64_t deadline_ns = t->interval_ns ? t->deadline_ns :
-						grains_to_ns(w, t->place->bound);
-
-	if (event->flags & TWHEEL_EVENT_DRAINED) {
+	if (unlikely(t->interval_ns))
+		deadline_ns = t->deadline_ns;
+	if (unlikely(event->flags & TWHEEL_EVENT_DRAINED)) {
 		t->flags |= DRAINED;
-	} else if (event->fired_ns < deadline_ns) {
+	} else if (unlikely(event->fired_ns < deadline_ns)) {
 		w->stats.rearmed++;
 		note(w, t, deadline_ns);
 		return false;
@@ -793,26 +796,24 @@ static bool owned_ended(struct twheel *w, struct twheel_timer *t, const struct t
 }
 
 /* The place of an event is gone from now on; says whether a timer is due. */
-static bool place_ended(struct twheel *w, const struct twheel_event *event)
+static inline bool place_ended(struct twheel *w, struct twheel_place *place,
+			       const struct twheel_event *event)
 {
-	struct twheel_place *place;
-	bool due;
+	struct twheel_timer *t = place->owner;
+	uint64_t deadline_ns;
 
-	if (event->user_data >= w->nr_used)
-		return false;
-	place = &w->place[event->user_data];
-	if (place->ref < PLACES || id_of(place) != event->id)
+	if (unlikely(place->ref != ref_of(event->id)))
 		return false;
 	w->nr_armed--;
-	if (place->owner && !is_linked(place)) {
-		due = owned_ended(w, place->owner, event);
-		place_free(w, place);
-		return due;
+	if (unlikely(!t || is_linked(place))) {
+		/* It stays where it is: in its stack, or among the given up. */
+		w->stats.vain++;
+		place->bound = NO_BOUND;
+		return false;
 	}
-	/* It stays where it is: in its stack, or among the given up. */
-	w->stats.vain++;
-	place->bound = NO_BOUND;
-	return false;
+	deadline_ns = grains_to_ns(w, place->bound);
+	place_free(w, place);
+	return owned_ended(w, t, deadline_ns, event);
 }
 
 /* Read events until there is none, or so many timers are due. */
@@ -829,7 +830,9 @@ static int read_events(struct twheel *w, unsigned int max)
 		if (nr < 0)
 			return nr;
 		for (i = 0; i < nr; i++)
-			due += place_ended(w, &w->event[i]);
+			if (likely(w->event[i].user_data < w->nr_used))
+				due += place_ended(w, &w->place[w->event[i].user_data],
+						   &w->event[i]);
 	} while ((uint32_t)nr == room && due < max);
 	return 0;
 }
