@@ -104,6 +104,7 @@ struct record {
 
 struct log {
 	int thread;
+	void *(*role)(void *log);
 	int nr;
 	__u64 seed;
 	struct record record[LOG];
@@ -119,6 +120,7 @@ struct plan {
 static struct {
 	const struct plan *plan;
 	int fd;
+	pthread_barrier_t start;
 	_Atomic bool stop;
 	_Atomic int bad;
 	_Atomic __u64 sequence;
@@ -717,6 +719,18 @@ static void expect_logs_to_agree(struct __test_metadata *_metadata)
 
 /* ---- rounds -------------------------------------------------------------- */
 
+/*
+ * None begins before all are there: those that run would take their time from those that
+ * are to be started, for longer than a round lasts on a slow kernel.
+ */
+static void *play(void *arg)
+{
+	struct log *log = arg;
+
+	pthread_barrier_wait(&race.start);
+	return log->role(log);
+}
+
 /* On one processor after the other, if there are several. */
 static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *), int nr)
 {
@@ -726,7 +740,8 @@ static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *),
 
 	CPU_ZERO(&set);
 	CPU_SET(nr % cpus, &set);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, role, &race.log[nr]));
+	race.log[nr].role = role;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, play, &race.log[nr]));
 	pthread_setaffinity_np(thread, sizeof(set), &set);
 	return thread;
 }
@@ -761,21 +776,24 @@ static void run_roles(struct __test_metadata *_metadata, const struct tw_race *r
 	pthread_t threads[THREADS];
 	int i, nr = 0;
 
+	ASSERT_EQ(0, pthread_barrier_init(&race.start, NULL,
+					  ARRAY_SIZE(others) + race.plan->upserters + 1));
 	for (i = 0; i < ARRAY_SIZE(others); i++, nr++)
 		threads[nr] = spawn(_metadata, others[i], nr);
 	for (i = 0; i < race.plan->upserters; i++, nr++)
 		threads[nr] = spawn(_metadata, upserter, nr);
+	pthread_barrier_wait(&race.start);
 	if (race.plan->drain_amid) {
 		tw_sleep(rounds->rounds * 777 % 20000 * TW_US);
 		ASSERT_EQ(0, tw_drain(race.fd));
 		tw_sleep(2 * TW_MS);
 	} else {
-		/* From now on: to start them all takes longer on a slow kernel. */
 		tw_sleep(ROUND);
 	}
 	race.stop = true;
 	for (i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&race.start);
 	ASSERT_EQ(0, race.bad)
 		TH_LOG("a thread found line %d not true", race.bad);
 }
