@@ -122,6 +122,7 @@ static struct {
 	int fd;
 	pthread_barrier_t start;
 	_Atomic bool stop;
+	_Atomic bool refused;		/* ARM: DRAIN has begun */
 	_Atomic int bad;
 	_Atomic __u64 sequence;
 	_Atomic __u64 last_id[KEYS];	/* what ARM has said last */
@@ -251,6 +252,7 @@ static void *upserter(void *arg)
 		if (ret == -ESHUTDOWN) {
 			CHECK(race.plan->drain_amid);
 			saw(REFUSED);
+			race.refused = true;
 			break;
 		}
 		for (i = 0; i < nr; i++) {
@@ -319,7 +321,11 @@ static void *canceller(void *arg)
 			.id = by_key ? 0 : id,
 		};
 		note(log, 1, begin);
-		tw_spin(20 * TW_US);
+		/* What is drained is to be left for a reader, too: nothing comes after it. */
+		if (race.refused)
+			tw_sleep(TW_MS);
+		else
+			tw_spin(20 * TW_US);
 	}
 	return NULL;
 }
@@ -758,6 +764,7 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan, 
 
 	race.plan = plan;
 	race.stop = false;
+	race.refused = false;
 	race.sequence = 0;
 	for (i = 0; i < KEYS; i++)
 		race.last_id[i] = 0;
