@@ -12,7 +12,7 @@ version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
 KERNELS ?= 6.1 6.12
 SMP ?= 2
 LANES ?= 2
-export KERNELS SMP LANES TESTS TEST_TIMEOUT V
+export KERNELS SMP LANES TESTS EXCEPT TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD
 
 # What the module is built from: what dkms gets, and nothing else.
@@ -96,7 +96,7 @@ help:
 	@echo '  make shell          the same machine, with a prompt'
 	@echo '  make test           all tests; the last line is "N passed, N failed"'
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
-	@echo '      TESTS="twheel_arm *race*"  only these, see make list'
+	@echo '      TESTS="twheel_arm *race*"  only these, see make list; EXCEPT="...": all but these'
 	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'

@@ -243,6 +243,9 @@ a_misspelt_test_is_an_error()
 		grep -w "$([ $target = check ] && echo coccinelle || echo twheel_arm)" "$work/said"
 		[ "$(ls -A "$tree/.cache")" = '' ]
 	done
+	! in_tree make test EXCEPT='twheel_arm twheel_amr' >"$work/said" 2>&1 || return
+	cat "$work/said"
+	grep 'error: EXCEPT: no test here is called twheel_amr' "$work/said"
 }
 
 make_list_names_all_tests()

@@ -42,20 +42,20 @@ tier_names()
 	esac
 }
 
-# expect_tests TIER: each pattern in TESTS= has to name one at least. A run that
-# leaves out what is misspelt would look as if it had passed.
+# expect_tests TIER: each pattern in TESTS= and EXCEPT= has to name one at least. A run
+# that leaves out what is misspelt would look as if it had passed.
 expect_tests()
 {
 	local pattern name names found
 	mapfile -t names < <(tier_names "$1")
 
-	for pattern in "${patterns[@]}"; do
+	for pattern in "${patterns[@]/#/TESTS }" "${except[@]/#/EXCEPT }"; do
 		found=
 		for name in "${names[@]}"; do
 			# shellcheck disable=SC2053 # it is a pattern
-			[[ $name != $pattern ]] || found=1
+			[[ $name != ${pattern#* } ]] || found=1
 		done
-		[ -n "$found" ] || die "TESTS: no test here is called $pattern. There are:
+		[ -n "$found" ] || die "${pattern% *}: no test here is called ${pattern#* }. There are:
 $(printf '%s\n' "${names[@]}" | fmt -w 78 | sed 's/^/  /')"
 	done
 }

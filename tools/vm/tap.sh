@@ -16,8 +16,9 @@ failures=()
 # Set in a lane, see guest-tests.sh, whose results are counted by who reads it.
 in_lane=
 
-# The names that are asked for, patterns of the shell.
+# The names that are asked for, and those among them that are not: patterns of the shell.
 read -ra patterns <<<"${TESTS:-*}"
+read -ra except <<<"${EXCEPT:-}"
 
 # Of the stream that is being read: its name, plan, results, and what else it
 # said, which is shown when something failed. The test that is under way begins at
@@ -144,10 +145,15 @@ stream_end()
 	fi
 }
 
-# wanted NAME: does TESTS= ask for it?
+# wanted NAME: does TESTS= ask for it, and EXCEPT= not leave it out?
 wanted()
 {
 	local pattern
+
+	for pattern in "${except[@]}"; do
+		# shellcheck disable=SC2053 # it is a pattern
+		[[ $1 != $pattern ]] || return 1
+	done
 	for pattern in "${patterns[@]}"; do
 		# shellcheck disable=SC2053 # it is a pattern
 		[[ $1 == $pattern ]] && return
@@ -200,6 +206,7 @@ tap_summary()
 {
 	echo "1..$((passed + failed + skipped))"
 	tell_slowest
+	[ ${#except[@]} = 0 ] || echo "# left out by EXCEPT: ${except[*]}"
 	[ ${#skips[@]} = 0 ] || printf '# %s\n' "${skips[@]}"
 	[ ${#failures[@]} = 0 ] || printf '# %s\n' "${failures[@]}"
 	[ $skipped = 0 ] || echo "$skipped skipped"
