@@ -145,6 +145,22 @@ static void expect_later(struct __test_metadata *_metadata, int fd, int ep, cons
 	}
 }
 
+/*
+ * Whether the story says nothing of this tick, nor of those beside it.  Of such ticks,
+ * slow kernels see one in TW_SLOWDOWN: each of them is seen on the others.
+ */
+static bool passed_over(const struct line *lines, int at)
+{
+	const struct line *line;
+
+	if (at % (int)tw_setting("TW_SLOWDOWN", 1) == 0)
+		return false;
+	for (line = lines; line->what; line++)
+		if (abs(line->at - at) <= 1 || line->deadline == at)
+			return false;
+	return true;
+}
+
 static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 		       const struct line *lines, int until)
 {
@@ -156,6 +172,8 @@ static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 	for (at = 0; at <= until; at++) {
 		bool expected = false;
 
+		if (passed_over(lines, at))
+			continue;
 		ASSERT_EQ(0, tw_advance(fd, (START_MS + at) * TW_MS));
 		for (line = lines; line->what; line++)
 			expected |= line->what == EXPECT && line->at == at;
