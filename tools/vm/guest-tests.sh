@@ -22,10 +22,16 @@ list_(add|del) corruption|bad page|slab error|Objects remaining|page allocation 
 kernel_complaints=${kernel_complaints//$'\n'/}
 
 # These among the lines of the log on stdin. KCSAN watches the whole kernel, which
-# has races of its own; ours name the module in their first line.
+# has races of its own; ours name the module in their first line. One of the kernel's
+# does so, too: its hash table keeps the lock of a bucket in a bit of the bucket's word.
+# One thread waits for that bit and tries to set it, while the holder reads the word
+# plainly. The one is the worker that makes the table larger, and the other is code that
+# <linux/rhashtable.h> puts into ours.
+hash_table_waits='bit_spin_lock[^ ]* / twheel_keys_[a-z]+|rh[^ ]* / rht_lock[^ ]*'
 find_complaints()
 {
-	sed '/KCSAN: /{/\[twheel\]/!d}; /Kernel Concurrency Sanitizer/d' |
+	sed -E "/KCSAN: /{/\[twheel\]/!d; \, in ($hash_table_waits) \[twheel\],d}
+		/Kernel Concurrency Sanitizer/d" |
 		grep -E "$kernel_complaints"
 }
 
