@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /* Arms three timeouts, cancels one, and prints the two that expire. */
 #include <err.h>
 #include <errno.h>

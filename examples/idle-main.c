@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /*
  * idle-main.c - idle-server's options, limits and processes
  */

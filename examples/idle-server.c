@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /*
  * idle-server.c - a TCP server whose timeouts are all behind one descriptor
  *

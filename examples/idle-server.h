@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: 0BSD */
 /*
  * What the parts of idle-server share.
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /*
  * idle-timeouts.c - what a server needs of a wheel
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /*
  * Who is online: a keyed wheel in place of a map from users to timeouts.
  *

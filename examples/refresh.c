@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: 0BSD
 /*
  * Idle connections by the refresh table: each packet moves a timeout on by one store,
  * with no system call.

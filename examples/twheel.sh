@@ -1,5 +1,5 @@
 #!/bin/sh
-# SPDX-License-Identifier: GPL-2.0
+# SPDX-License-Identifier: 0BSD
 #
 # twheel.sh - timeouts in a shell script, with printf, dd and od
 #

@@ -76,7 +76,7 @@ check spelling "codespell finds nothing misspelt"
 check design_names "the functions that the design names are there"
 check peers "each test that the document about peers names is there"
 check fault_sites "the table of fault sites is the one that the test goes by"
-check licences "each file of code, make or shell says which licence it has"
+check licences "each file says the licence that it is to have, and the text of that is there"
 [ ! -e .git ] || check names_of_files "files that are named somewhere are there"
 [ ! -e .git ] || check products "no build product is kept in git"
 tap_summary
