@@ -71,6 +71,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* A function may have the name of a structure; -Wshadow of g++ complains about each. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 #define TWHEEL_USEC	1000ULL
@@ -517,6 +520,7 @@ _TWHEEL_INLINE bool twheel_stop(struct twheel *wheel, struct twheel_timer *t)
 }
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 
