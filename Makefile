@@ -30,6 +30,13 @@ dkms-install: kdir
 install uninstall dkms-install dkms-remove:
 	@KDIR=$(KDIR) tools/install.sh $@
 
+# The library for programs needs no kernel.
+lib:
+	@$(MAKE) -C lib
+
+install-lib uninstall-lib:
+	@$(MAKE) -C lib $(@:-lib=)
+
 kdir:
 	@test -f $(KDIR)/Makefile || { \
 		echo "No kernel headers in $(KDIR)." >&2; \
@@ -72,7 +79,7 @@ clean:
 	@rm -fv $(call made-objects,engine,$(call objects,engine/*.c))
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
 	@rm -fv $(call made,bench/idle,bench_idle)
-	@for dir in selftests/wheel selftests/soak bench bench/wheel examples; do \
+	@for dir in selftests/wheel selftests/soak bench bench/wheel examples lib; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 
@@ -91,6 +98,11 @@ help:
 	@echo '  make dkms-install   the same by dkms, which builds it for new kernels, too; each'
 	@echo '                      way takes the place of the other; dkms-remove undoes it'
 	@echo '    DESTDIR=...       below that folder; nothing of the running system is touched'
+	@echo
+	@echo '  make lib            builds libtwheel, the library for programs: lib/libtwheel.a and'
+	@echo '                      lib/libtwheel.so; it needs neither the module nor a kernel'
+	@echo '  make install-lib    installs it, its header and man pages below PREFIX=/usr/local;'
+	@echo '                      libdir=... and DESTDIR=... as usual; uninstall-lib undoes it'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -118,5 +130,6 @@ help:
 	@echo
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
-.PHONY: all modules install uninstall kdir dkms-source dkms-install dkms-remove \
-	test list test-debug test-race test-rt check fuzz model soak bench demo shell clean distclean help
+.PHONY: all modules install uninstall lib install-lib uninstall-lib kdir dkms-source \
+	dkms-install dkms-remove test list test-debug test-race test-rt check fuzz model soak \
+	bench demo shell clean distclean help

@@ -78,8 +78,10 @@ install_rest()
 	[ -n "$root" ] || ! command -v udevadm >/dev/null || udevadm control --reload || true
 }
 
+# <linux/twheel.h> stays where libtwheel is installed, which needs it.
 remove_rest()
 {
+	[ ! -e "$root/usr/include/twheel.h" ] || headers=("${headers[@]:1}")
 	rm -fv "${headers[@]}" "$rule"
 }
 

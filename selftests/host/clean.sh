@@ -24,10 +24,10 @@ build_in_tree()
 	{
 		make -C "$tree" KDIR="$kdir" modules &&
 			make -C "$kdir" M="$tree/bench/idle" modules &&
-			make -C "$tree/examples"
+			make -C "$tree/examples" && make -C "$tree" lib
 	} >"$log" 2>&1 || { cat "$log"; return 1; }
 	[ -e "$tree/twheel.ko" ] && [ -e "$tree/bench/idle/bench_idle.ko" ] &&
-		[ -x "$tree/examples/hello" ]
+		[ -x "$tree/examples/hello" ] && [ -e "$tree/lib/libtwheel.so" ]
 }
 
 # A module of somebody's own, and what else looks like a product.
@@ -37,7 +37,7 @@ somebodys_files()
 
 	mkdir -p "$tree/mine"
 	for file in mine.o mine.ko .mine.o.cmd mine/mine.ko mine/mine.mod.c mine/Module.symvers \
-		mine/modules.order selftests/mine.o examples/mine.o bench/mine.o notes.mod; do
+		mine/modules.order selftests/mine.o examples/mine.o bench/mine.o lib/mine.o lib/libmine.a lib/libmine.so notes.mod; do
 		touch "$tree/$file"
 	done
 }
@@ -51,14 +51,14 @@ clean()
 rm -rf "$build/clean"
 mkdir -p "$tree"
 (cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests examples \
-	bench tools "$tree/")
+	bench lib tools "$tree/")
 # Of the tree that was copied, which may have been built in.
 make -C "$tree" clean >/dev/null 2>&1
 
 echo "TAP version 13"
 echo "1..3"
 before=$(files)
-check "the modules and the examples are built in the tree" build_in_tree
+check "the modules, the library and the examples are built in the tree" build_in_tree
 check "make clean leaves the tree as it was before" clean
 somebodys_files
 before=$(files)

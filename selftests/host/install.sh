@@ -141,6 +141,21 @@ uninstall_leaves_what_dkms_installed()
 	installed updates/dkms/twheel.ko
 }
 
+removing_leaves_the_header_that_libtwheel_needs()
+{
+	local way
+
+	for way in install/uninstall dkms-install/dkms-remove; do
+		twheel "${way%/*}"
+		touch "$work/root/usr/include/twheel.h"
+		twheel "${way#*/}"
+		[ "$(ls "$work/root/usr/include/linux")" = twheel.h ]
+		rm "$work/root/usr/include/twheel.h"
+		twheel "${way#*/}"
+		nothing_is_left
+	done
+}
+
 removing_twice_is_no_error()
 {
 	twheel uninstall
@@ -190,6 +205,7 @@ cases=(
 	dkms_install_of_a_new_version_replaces_the_old_one
 	each_way_takes_the_place_of_the_other
 	uninstall_leaves_what_dkms_installed
+	removing_leaves_the_header_that_libtwheel_needs
 	removing_twice_is_no_error
 	a_new_kernel_gets_a_module_and_an_old_one_none
 )

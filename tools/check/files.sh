@@ -10,7 +10,8 @@ project_files()
 	if [ -e .git ]; then
 		in_git --cached --others --exclude-standard
 	else
-		find . -name '.?*' -prune -o -type f ! -name '*.ko' ! -name '*.o' \
+		find . -name '.?*' -prune -o -type f ! -name '*.ko' ! -name '*.[oa]' \
+			! -name '*.so*' \
 			! -name '*.mod*' ! -name '*.symvers' ! -name modules.order -print |
 			sed 's|^\./||'
 	fi | sort -u | while IFS= read -r file; do

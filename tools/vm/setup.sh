@@ -42,6 +42,8 @@ g++              compiles the uapi header as C++
 clang            builds the module a second time
 sparse           checks the annotations of the module
 dkms             is tested with the module
+musl-tools       has another C library for libtwheel
+pkgconf|pkg-config  tells programs where libtwheel is
 '
 tools_check='
 coccinelle       runs the rules that the kernel has for it,

@@ -1,0 +1,374 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# libtwheel as packagers and programs meet it: it builds without the module, by each
+# compiler; it is installed and removed below a DESTDIR; programs in C and C++ find it by
+# pkg-config, static and shared, and run on this machine with the back end in the process;
+# its symbols and its man pages are those of its header.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/lib_install
+root=$work/root
+prefix=/opt/twheel
+there=$root$prefix
+case_options=-ex
+export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$there/lib/pkgconfig
+strict=(-Wall -Wextra -pedantic -Wshadow -Wconversion -Werror)
+
+# The cases build on each other.
+fresh_tree() { :; }
+
+# twheel TARGET VARIABLE...: make, as somebody would who makes a package. The library
+# needs no kernel.
+twheel()
+{
+	make -C "$top" "$1" KDIR=/nonexistent PREFIX=$prefix DESTDIR="$root" \
+		OUTPUT="$work/gcc" "${@:2}"
+}
+
+# What the header declares, one line each: "static", "extern" or "data", and the declaration.
+# Bodies are left out, and so are definitions of what was declared before.
+header()
+{
+	awk '
+	function said(how) {
+		gsub(/[ \t]+/, " ", text)
+		gsub(/^ | $/, "", text)
+		if (text ~ /\(/ && text !~ /^typedef/) {
+			if (sub(/^static inline /, "", text))
+				print "static " text ";"
+			else if (how == ";" && sub(/^(_TWHEEL_INLINE )?/, "", text))
+				print "extern " text ";"
+		} else if (sub(/^extern /, "", text)) {
+			print "data " text ";"
+		}
+		text = ""
+	}
+	comment && !sub(/^.*\*\//, "") { next }
+	{ comment = 0; gsub(/\/\*([^*]|\*[^\/])*\*\//, "") }
+	sub(/\/\*.*/, "") { comment = 1 }
+	directive || /^#/ { directive = /\\$/; next }
+	/^extern "C" / { next }
+	{
+		n = split($0, c, "")
+		for (i = 1; i <= n; i++) {
+			if (c[i] == "{") {
+				if (!depth++)
+					said("{")
+			} else if (c[i] == "}") {
+				if (depth && !--depth)
+					text = ""
+			} else if (!depth) {
+				if (c[i] == ";")
+					said(";")
+				else
+					text = text c[i]
+			}
+		}
+		text = text " "
+	}' "$top/lib/twheel.h"
+}
+
+# Those of programs; what begins with an underscore is for the functions that are inline.
+declarations()
+{
+	header | sed -n 's/^\(static\|extern\) //p' | grep -v '\b_twheel' | sort
+}
+
+functions()
+{
+	declarations | sed 's/(.*//; s/.*[ *]//' | sort
+}
+
+# What a program may need of the library.
+symbols()
+{
+	header | grep -v ^static | sed 's/[(;].*//; s/.*[ *]//' | sort
+}
+
+builds_by()
+{
+	make -C "$top/lib" CC="$1" AR="${2:-ar}" OUTPUT="$work/$3" CFLAGS='-O2 -Werror' \
+		"${@:4}" 2>"$work/warnings"
+	[ ! -s "$work/warnings" ] || { cat "$work/warnings"; return 1; }
+}
+
+# Kernel headers are the host's: musl comes without.
+runs_with_musl()
+{
+	local compiler=(musl-gcc -idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu")
+
+	builds_by "${compiler[*]}" ar musl
+	"${compiler[@]}" -I"$top/lib" -I"$top/uapi" "${strict[@]}" "$work/program.c" -static \
+		"$work/musl/libtwheel.a" -o "$work/program"
+	"$work/program"
+}
+
+# where_there_is COMPILER SENTENCE COMMAND...
+where_there_is()
+{
+	if command -v "$1" >/dev/null; then
+		holds "${@:2}"
+	else
+		verdict ok "$2 # SKIP there is no $1"
+	fi
+}
+
+# What is to be there.
+expected_files()
+{
+	{
+		printf '%s\n' include/{twheel.h,linux/twheel.h} share/man/man7/libtwheel.7 \
+			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.0,"so.$version"}}
+		functions | sed 's|.*|share/man/man3/&.3|'
+	} | sed "s|^|$prefix/|" | sort
+}
+
+installed_files()
+{
+	(cd "$root" && find . ! -type d -printf '/%P\n' | sort)
+}
+
+install_brings_libraries_headers_and_pages()
+{
+	twheel install-lib
+	diff <(expected_files) <(installed_files)
+	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
+	cmp "$top/uapi/linux/twheel.h" "$there/include/linux/twheel.h"
+	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.0 ]
+	[ "$(readlink "$there/lib/libtwheel.so.0")" = "libtwheel.so.$version" ]
+}
+
+the_shared_library_exports_what_the_header_declares()
+{
+	nm -D --defined-only "$there/lib/libtwheel.so" | sed 's/.* //' | sort >"$work/exported"
+	diff <({ symbols | sed 's/$/@@LIBTWHEEL_0.1/'; echo LIBTWHEEL_0.1; } | sort) \
+		"$work/exported"
+}
+
+it_needs_the_C_library_alone()
+{
+	readelf -d "$there/lib/libtwheel.so" >"$work/dynamic"
+	grep -q 'SONAME.*\[libtwheel\.so\.0\]$' "$work/dynamic"
+	[ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' "$work/dynamic")" = libc.so.6 ]
+}
+
+symbols_of_the_static_library_have_the_prefix()
+{
+	nm -g --defined-only "$there/lib/libtwheel.a" | sed -n 's/.* //p' |
+		sort >"$work/symbols"
+	[ -z "$(comm -13 "$work/symbols" <(symbols))" ]
+	! grep -v '^_\?twheel_' "$work/symbols"
+}
+
+# A program in C and C++, which tells what happened by its exit.
+write_program()
+{
+	cat <<-'EOT'
+	#include <twheel.h>
+	#include <string.h>
+
+	struct object {
+		int number;
+		struct twheel_timer timer;
+	};
+
+	static unsigned int seen;
+
+	static void on_time(struct twheel *w, struct twheel_timer *t, int status)
+	{
+		struct object *o = twheel_container_of(t, struct object, timer);
+
+		(void)w;
+		if (status == 0 && o->number == 7)
+			seen += twheel_timer_count(t);
+	}
+
+	static struct twheel_timer constant = TWHEEL_TIMER_INIT(on_time);
+
+	static int on_a_virtual_clock(struct object *o)
+	{
+		struct twheel_options options;
+		struct twheel_stats stats;
+		struct twheel *w;
+
+		memset(&options, 0, sizeof(options));
+		options.size = sizeof(options);
+		options.backend = TWHEEL_LOCAL;
+		options.clock = TWHEEL_CLOCK_VIRTUAL;
+		if (twheel_open(&w, &options) < 0 || twheel_backend(w) != TWHEEL_LOCAL)
+			return 1;
+		twheel_start(w, &constant, TWHEEL_SEC);
+		if (!twheel_stop(w, &constant) || twheel_stop(w, &constant))
+			return 2;
+		twheel_start_every(w, &o->timer, 10 * TWHEEL_MSEC);
+		if (twheel_advance(w, 9 * TWHEEL_MSEC) < 0 || twheel_dispatch(w, 0) != 0 ||
+		    twheel_advance(w, 55 * TWHEEL_MSEC) < 0 || twheel_dispatch(w, 0) != 1 ||
+		    seen != 5 || !twheel_timer_pending(&o->timer))
+			return 3;
+		twheel_stats(w, &stats, sizeof(stats));
+		if (stats.expired != 1 || stats.clock != TWHEEL_CLOCK_VIRTUAL)
+			return 4;
+		twheel_close(w);
+		return 0;
+	}
+
+	int main(void)
+	{
+		struct object o;
+		struct twheel *w;
+		int ret;
+
+		o.number = 7;
+		twheel_timer_init(&o.timer, on_time);
+		ret = on_a_virtual_clock(&o);
+		if (ret)
+			return ret;
+		twheel_timer_init(&o.timer, on_time);
+		if (twheel_open(&w, NULL) < 0 || twheel_fd(w) < 0)
+			return 5;
+		twheel_start(w, &o.timer, 5 * TWHEEL_MSEC);
+		while (seen == 5)
+			if (twheel_wait(w, 10 * TWHEEL_SEC) < 0)
+				return 6;
+		twheel_close(w);
+		return 0;
+	}
+	EOT
+}
+
+# runs LANGUAGE COMPILER...: with the shared library, with the static one, and without any
+# shared one.
+runs()
+{
+	local flags libs static name=$work/program
+
+	read -ra flags < <(pkg-config --cflags libtwheel)
+	read -ra libs < <(pkg-config --libs libtwheel)
+	read -ra static < <(pkg-config --static --libs libtwheel)
+	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone "${libs[@]}" -o "$name"
+	readelf -d "$name" | grep -q 'NEEDED.*libtwheel\.so\.0'
+	LD_LIBRARY_PATH=$there/lib "$name"
+	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone "$there/lib/libtwheel.a" -o "$name"
+	"$name"
+	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone -static "${static[@]}" -o "$name"
+	"$name"
+}
+
+# page_declarations: those of the synopses. What stands outside of quotes is put together.
+page_declarations()
+{
+	awk '
+	/^\.SH/ { synopsis = /SYNOPSIS/ }
+	synopsis && /^\.BI .*[(,;]/ {
+		n = split(substr($0, 5), part, "\"")
+		line = ""
+		for (i = 1; i <= n; i++) {
+			if (i % 2)
+				gsub(/ /, "", part[i])
+			line = line part[i]
+		}
+		text = text " " line
+		if (line ~ /;$/) {
+			gsub(/ +/, " ", text)
+			sub(/^ /, "", text)
+			print text
+			text = ""
+		}
+	}' "$top"/lib/man/*.3 | grep -vE '^(typedef|struct) ' | sort
+}
+
+each_function_has_a_page_with_its_declaration()
+{
+	diff <(declarations) <(page_declarations)
+}
+
+links_lead_to_the_page_that_names_them()
+{
+	local name page
+
+	for name in $(functions); do
+		page=$there/share/man/man3/$name.3
+		! grep -q '^\.so ' "$page" ||
+			page=$there/share/man/$(sed -n 's/^\.so //p' "$page")
+		sed -n '/^\.SH NAME/,/\\-/p' "$page" | grep -qw "$name"
+		sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p' "$page" | grep -qw "$name"
+	done
+}
+
+the_example_in_the_page_compiles_and_runs()
+{
+	local flags
+
+	sed -n '/^\.EX/,/^\.EE/{/^\.E[XE]/d;s/\\e/\\/g;s/\\-/-/g;p}' "$top/lib/man/libtwheel.7" \
+		>"$work/example.c"
+	read -ra flags < <(pkg-config --cflags libtwheel)
+	gcc -std=c11 "${strict[@]}" "${flags[@]}" "$work/example.c" "$there/lib/libtwheel.a" \
+		-o "$work/example"
+	diff <(printf 'request %d has timed out\n' 1 3) <("$work/example")
+}
+
+uninstall_removes_that_and_nothing_else()
+{
+	touch "$there/lib/libmine.a" "$there/include/linux/mine.h" "$there/share/man/man3/mine.3"
+	twheel uninstall-lib
+	diff <(printf '%s\n' $prefix/{include/linux/mine.h,lib/libmine.a,share/man/man3/mine.3}) \
+		<(installed_files)
+}
+
+uninstall_leaves_the_header_of_an_installed_module()
+{
+	rm -rf "$root"
+	mkdir -p "$there/include/linux"
+	touch "$there/include/linux/twheel_calls.h"
+	twheel install-lib
+	twheel uninstall-lib
+	diff <(printf '%s\n' $prefix/include/linux/{twheel,twheel_calls}.h) <(installed_files)
+}
+
+it_goes_to_the_folders_that_were_told()
+{
+	local told=(libdir=/usr/lib/some-triplet mandir=/usr/man)
+
+	rm -rf "$root"
+	twheel install-lib PREFIX=/usr "${told[@]}"
+	[ -e "$root/usr/lib/some-triplet/libtwheel.so.0" ]
+	[ -e "$root/usr/man/man7/libtwheel.7" ]
+	PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig pkg-config --libs libtwheel |
+		grep -F -- "-L$root/usr/lib/some-triplet -ltwheel"
+	[ "$(PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig \
+		pkg-config --modversion libtwheel)" = "$version" ]
+	twheel uninstall-lib PREFIX=/usr "${told[@]}"
+	[ -z "$(installed_files)" ]
+}
+
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
+rm -rf "$work"
+mkdir -p "$work"
+write_program >"$work/program.c"
+
+echo "TAP version 13"
+echo "1..18"
+holds "it builds without a warning: gcc" builds_by gcc ar gcc
+holds "it builds without a warning: clang" builds_by clang ar clang
+where_there_is aarch64-linux-gnu-gcc "it builds without a warning: gcc for aarch64" \
+	builds_by aarch64-linux-gnu-gcc aarch64-linux-gnu-ar aarch64
+where_there_is musl-gcc "it builds without a warning, and a program runs: gcc with musl" \
+	runs_with_musl
+for case in install_brings_libraries_headers_and_pages \
+	the_shared_library_exports_what_the_header_declares \
+	it_needs_the_C_library_alone symbols_of_the_static_library_have_the_prefix; do
+	holds $case $case
+done
+holds "a program finds it by pkg-config and runs: gcc, C11" runs c gcc -std=c11
+holds "a program finds it by pkg-config and runs: clang, C11" runs c clang -std=c11
+holds "a program finds it by pkg-config and runs: g++, C++17" runs c++ g++ -std=c++17
+holds "a program finds it by pkg-config and runs: clang++, C++17" runs c++ clang++ -std=c++17
+for case in each_function_has_a_page_with_its_declaration links_lead_to_the_page_that_names_them \
+	the_example_in_the_page_compiles_and_runs uninstall_removes_that_and_nothing_else \
+	uninstall_leaves_the_header_of_an_installed_module it_goes_to_the_folders_that_were_told; do
+	holds $case $case
+done
