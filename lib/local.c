@@ -159,7 +159,8 @@ static void wake_set(struct twheel *w)
 	uint64_t wake_ns = wake_of(w), time_ns = wake_ns;
 
 	if (w->clock == TWHEEL_CLOCK_VIRTUAL && wake_ns != WAKE_NEVER)
-		wake_ns = wake_ns <= w->local->now_ns || wake_ns == WAKE_NOW ? WAKE_NOW : WAKE_NEVER;
+		wake_ns = wake_ns <= w->local->now_ns || wake_ns == WAKE_NOW ? WAKE_NOW :
+									       WAKE_NEVER;
 	if (wake_ns == w->local->wake_ns)
 		return;
 	w->local->wake_ns = wake_ns;

@@ -230,7 +230,7 @@ static size_t stack_used(const struct twheel *w, unsigned int length)
 	return w->stack[length].bottom ? w->top[length] - w->stack[length].bottom : 0;
 }
 
-/* Take those that have run out out of the stacks. */
+/* Remove the places that have run out from the stacks. */
 static void purge(struct twheel *w)
 {
 	unsigned int length;
@@ -404,7 +404,8 @@ static inline void start(struct twheel *w, struct twheel_timer *t, uint64_t dead
 {
 	size_t length = _twheel_length(delay_ns);
 
-	if (likely(is_idle(t) && nothing_parked(w, length) && nothing_parked(w, length - !!length))) {
+	if (likely(is_idle(t) && nothing_parked(w, length) &&
+		   nothing_parked(w, length - !!length))) {
 		t->length = length;
 		note(w, t, deadline_ns);
 		return;

@@ -117,6 +117,7 @@ extern const struct twheel_place twheel_idle;
  * All members are the library's.  twheel_timer_init() or TWHEEL_TIMER_INIT() comes first.
  */
 struct twheel_timer {
+	/* private: */
 	struct twheel_place *place;
 	twheel_callback *callback;
 	uint64_t interval_ns;
@@ -218,6 +219,8 @@ void twheel_close(struct twheel *w);
  *
  * It is readable when twheel_dispatch() has something to do; level triggered is best.
  * It is not to be read from, and twheel_close() closes it.
+ *
+ * Return: the descriptor.
  */
 int twheel_fd(const struct twheel *w);
 
@@ -419,8 +422,9 @@ void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
 
 /*
  * The rest of this file is not the interface.  twheel_start(), twheel_start_at() and
- * twheel_stop() are inline, since they are short in the usual case; lib/timers.c explains what they do.  The library
- * has them as functions as well, for programs in other languages.
+ * twheel_stop() are inline, since they are short in the usual case; lib/timers.c explains
+ * what they do.  The library has them as functions as well, for programs in other
+ * languages.
  */
 
 #define _TWHEEL_LENGTHS	64
