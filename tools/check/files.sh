@@ -26,13 +26,13 @@ in_git()
 }
 
 # Fills the arrays; those of code hold .c and .h alone. KUnit suites are kernel
-# code, whatever folder they are in.
+# code, whatever folder they are in; lib/include has macros of the kernel, for tests too.
 list_files()
 {
 	local file line
 
 	files=() scripts=() documents=()
-	uapi_code=() module_code=() test_code=() example_code=() bench_code=()
+	uapi_code=() lib_code=() module_code=() test_code=() example_code=() bench_code=()
 	while IFS= read -r file; do
 		files+=("$file")
 		case $file in
@@ -42,6 +42,8 @@ list_files()
 		bench/*.[ch]) bench_code+=("$file") ;;
 		selftests/*.[ch]) test_code+=("$file") ;;
 		uapi/*.[ch]) uapi_code+=("$file") ;;
+		lib/include/*.h) test_code+=("$file") ;;
+		lib/*.[ch]) lib_code+=("$file") ;;
 		examples/*.[ch]) example_code+=("$file") ;;
 		*.[ch]) module_code+=("$file") ;;
 		*.rst) documents+=("$file") ;;

@@ -76,6 +76,16 @@ checkpatch_tests()
 		"${test_code[@]}"
 }
 
+checkpatch_lib()
+{
+	# Attributes cannot stand in parentheses, and __int128 is a type.
+	local library=(COMPLEX_MACRO UNSPECIFIED_INT)
+
+	kernel_shaped_tree
+	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]},${library[*]}")" \
+		"${lib_code[@]}"
+}
+
 checkpatch_examples()
 {
 	kernel_shaped_tree
@@ -94,7 +104,7 @@ checkpatch_bench()
 kernel_doc()
 {
 	perl "$cache/source/scripts/kernel-doc" -none -Wall -Werror \
-		"${uapi_code[@]}" "${module_code[@]}"
+		"${uapi_code[@]}" "${module_code[@]}" "${lib_code[@]}"
 }
 
 uapi_includes()
@@ -119,7 +129,8 @@ function_length()
 		if (start && FNR - start + 1 > 80)
 			printf "%s:%d: a function of %d lines\n", FILENAME, start, FNR - start + 1
 		start = 0
-	}' "${module_code[@]}" "${test_code[@]}" "${example_code[@]}" "${bench_code[@]}"
+	}' "${module_code[@]}" "${lib_code[@]}" "${test_code[@]}" "${example_code[@]}" \
+		"${bench_code[@]}"
 }
 
 # No test may take longer than its program, see selftests/twheel_test.h.

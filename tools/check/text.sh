@@ -14,6 +14,11 @@ spelling()
 	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp "${files[@]}"
 }
 
+man_pages()
+{
+	mandoc -Tlint -Wstyle lib/man/*.[37]
+}
+
 documents()
 {
 	local file status=0
@@ -33,7 +38,7 @@ design_names()
 	local name
 
 	while IFS= read -r name; do
-		grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" ||
+		grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" "${lib_code[@]}" ||
 			echo "Documentation/design.rst names $name, which is not there"
 	done < <(grep -oE '``[a-z0-9_]+\(\)``' Documentation/design.rst | tr -d '`' | sort -u)
 }
@@ -90,7 +95,7 @@ products()
 # may be named without the end of its files' names.
 names_of_files()
 {
-	local file line name path folders='selftests|bench|examples|uapi|engine|Documentation|tools/(?:vm|check)'
+	local file line name path folders='selftests|bench|examples|uapi|engine|lib|Documentation|tools/(?:vm|check)'
 
 	grep -noHP "(?<![\w./\$}\"-])(?:$folders)/[\w.*/-]*[\w*]" "${files[@]}" |
 		while IFS=: read -r file line path; do

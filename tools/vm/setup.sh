@@ -51,6 +51,7 @@ libpython3-dev   some of which are in Python
 shellcheck       reads the shell scripts
 codespell        reads everything else
 python3-docutils reads the documents
+mandoc           reads the man pages
 perl             runs checkpatch and kernel-doc
 '
 tools_fuzz='
