@@ -16,7 +16,7 @@ export KERNELS SMP LANES TESTS EXCEPT TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD
 
 # What the module is built from: what dkms gets, and nothing else.
-sources := Kbuild Makefile dkms.conf twheel_*.c engine include uapi
+sources := Kbuild Makefile dkms.conf twheel_*.c engine include uapi COPYING LICENSES
 dkms-dir := $(DESTDIR)/usr/src/twheel-$(version)
 
 all: modules

@@ -34,6 +34,18 @@ installed_as_stated()
 	cp "$module" "$build/$series/dkms.ko"
 }
 
+# COPYING is GPL-2.0.
+has_licences()
+{
+	local source=$trees/usr/src/twheel-$version name
+
+	[ -s "$source/COPYING" ] || return
+	for name in $(grep -rhoE 'SPDX-License-Identifier: [^*]*' "$source" | cut -d : -f 2 |
+		tr ' ' '\n' | sort -u | grep -vxE '|OR|WITH|GPL-2.0'); do
+		[ -s "$source/LICENSES/$name.txt" ] || return
+	done
+}
+
 show_log()
 {
 	cat "$trees/dkms/twheel/$version/build/make.log" 2>/dev/null
@@ -51,8 +63,9 @@ mkdir -p "$trees"/{usr/src,dkms,modules}
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
 
 echo "TAP version 13"
-echo "1..$((2 + 3 * ${#kernels[@]}))"
+echo "1..$((3 + 3 * ${#kernels[@]}))"
 check "its sources are all that dkms needs" make -C "$top" -s dkms-source DESTDIR="$trees"
+check "the licences that they name are among them" has_licences
 check "dkms adds twheel $version" run_dkms add
 for series in "${kernels[@]}"; do
 	mkdir -p "$build/$series"

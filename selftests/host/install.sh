@@ -83,7 +83,8 @@ fresh_tree()
 {
 	rm -rf "$work"
 	mkdir -p "$tree" "$work/root/lib/modules"/{6.99.0-new,5.10.0-old}
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi tools "$tree/")
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi COPYING \
+		LICENSES tools "$tree/")
 	stub_kernel "$work/new" 6.99.0-new
 	stub_kernel "$work/old" 5.10.0-old
 	stub_kernel "$work/narrow" 6.99.0-new
