@@ -164,6 +164,26 @@ symbols_of_the_static_library_have_the_prefix()
 	! grep -v '^_\?twheel_' "$work/symbols"
 }
 
+# What programs have compiled in: a change needs another soname, see CONTRIBUTING.rst.
+the_layout_is_that_of_soname_0()
+{
+	cat >"$work/layout.c" <<-'EOT'
+	#include <twheel.h>
+
+	_Static_assert(sizeof(struct twheel_timer) == 56, "timer");
+	_Static_assert(offsetof(struct twheel_timer, place) == 0, "timer.place");
+	_Static_assert(offsetof(struct twheel_timer, callback) == 8, "timer.callback");
+	_Static_assert(offsetof(struct twheel_timer, length) == 52, "timer.length");
+	_Static_assert(sizeof(struct twheel_place) == 24, "place");
+	_Static_assert(offsetof(struct _twheel_head, words) == 8, "head.words");
+	_Static_assert(offsetof(struct _twheel_head, top) == 40, "head.top");
+	_Static_assert(offsetof(struct _twheel_head, end) == 40 + 64 * 8, "head.end");
+	_Static_assert(sizeof(struct twheel_options) == 40, "options");
+	_Static_assert(sizeof(struct twheel_stats) == 120, "stats");
+	EOT
+	gcc -std=c11 -fsyntax-only -I"$there/include" "$work/layout.c"
+}
+
 # A program in C and C++, which tells what happened by its exit.
 write_program()
 {
@@ -351,7 +371,7 @@ mkdir -p "$work"
 write_program >"$work/program.c"
 
 echo "TAP version 13"
-echo "1..18"
+echo "1..19"
 holds "it builds without a warning: gcc" builds_by gcc ar gcc
 holds "it builds without a warning: clang" builds_by clang ar clang
 where_there_is aarch64-linux-gnu-gcc "it builds without a warning: gcc for aarch64" \
@@ -360,7 +380,8 @@ where_there_is musl-gcc "it builds without a warning, and a program runs: gcc wi
 	runs_with_musl
 for case in install_brings_libraries_headers_and_pages \
 	the_shared_library_exports_what_the_header_declares \
-	it_needs_the_C_library_alone symbols_of_the_static_library_have_the_prefix; do
+	the_layout_is_that_of_soname_0 it_needs_the_C_library_alone \
+	symbols_of_the_static_library_have_the_prefix; do
 	holds $case $case
 done
 holds "a program finds it by pkg-config and runs: gcc, C11" runs c gcc -std=c11
