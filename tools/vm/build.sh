@@ -119,17 +119,33 @@ build_kunit()
 		M="$dir/selftests/kunit" modules
 }
 
+# make_examples FOLDER ARGUMENT...: with the event loops of .cache/loops, where setup.sh has
+# got them.
+make_examples()
+{
+	local dir=$1 loops=$cache/loops/usr libraries glib
+	shift
+
+	libraries=$loops/lib/x86_64-linux-gnu
+	if [ -d "$loops" ]; then
+		glib="-I$loops/include/glib-2.0 -I$libraries/glib-2.0/include"
+		# What these libraries need is beside them.
+		set -- "$@" CPPFLAGS="-isystem $loops/include" GLIB_CFLAGS="$glib" \
+			LOOPS_LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries"
+	fi
+	make -C "$top/examples" OUTPUT="$dir" LDFLAGS=-static "$@"
+}
+
 build_examples()
 {
 	say "building the examples"
 	rm -rf "$build/examples"
-	quietly "$build/examples.log" \
-		make -C "$top/examples" OUTPUT="$build/examples" LDFLAGS=-static
+	quietly "$build/examples.log" make_examples "$build/examples"
 }
 
 example_programs()
 {
-	find "$build/examples" -type f -perm -u+x
+	find "$build/examples" -type f -perm -u+x ! -name '*.so*'
 }
 
 # selftests_make KIND ARGUMENT...: the test programs for any kernel, or for the debug
@@ -175,9 +191,26 @@ pack_root()
 	rm -rf "$1"
 }
 
+# copy_libraries ROOT PROGRAM...: those of programs that are not static, to where the
+# guest's loader looks, wherever they are here.
+copy_libraries()
+{
+	local root=$1 library libraries=$1/lib/x86_64-linux-gnu
+	shift
+
+	mkdir -p "$libraries" "$root/lib64"
+	while read -r library; do
+		case $library in
+		*/ld-linux-*) cp -L "$library" "$root/lib64/" ;;
+		*) cp -L "$library" "$libraries/" ;;
+		esac
+	done < <(ldd "$@" 2>/dev/null | sed -nE 's|^\s+(.* => )?(/[^ ]*) \(0x.*|\2|p' | sort -u)
+}
+
 # make_initramfs FILE MODULE PROGRAM...: packs the guest; `more_modules' go to
-# where the module goes.
+# where the module goes, `more_files' to the programs.
 more_modules=()
+more_files=()
 make_initramfs()
 {
 	local file=$1 module=$2 root=$1.root
@@ -188,7 +221,11 @@ make_initramfs()
 	cp "$cache/busybox/bin/busybox" "$top"/tools/vm/guest/* "$root/bin/"
 	cp "$module" "$root/lib/twheel.ko"
 	[ ${#more_modules[@]} -eq 0 ] || cp "${more_modules[@]}" "$root/lib/"
-	[ $# -eq 0 ] || cp "$@" "$root/programs/"
+	set -- "$@" "${more_files[@]}"
+	if [ $# -gt 0 ]; then
+		cp "$@" "$root/programs/"
+		copy_libraries "$root" "$@"
+	fi
 	ln -s bin/init "$root/init"
 	pack_root "$root" "$file"
 }

@@ -187,6 +187,30 @@ get_busybox()
 	drop_packages "$cache/busybox.packages"
 }
 
+# The event loops that examples/loops is built with. They are unpacked, not installed: the
+# packages of sd-event would bring another version of the system's init. A run without a
+# network goes on without them, and says so.
+get_loops()
+{
+	local dir=$cache/loops tmp=$cache/loops.tmp
+
+	[ -e "$dir" ] && return
+	(get_packages "$cache/loops.packages" printf '%s\n' libuv1-dev libuv1 libev-dev libev4 \
+		libevent-dev libevent-core-2.1-7 libglib2.0-dev libglib2.0-0 libpcre2-8-0 \
+		libsystemd-dev libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblz4-1 \
+		liblzma5 libzstd1) || {
+		say "examples/loops is built with the loops that this system has"
+		return 0
+	}
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	while read -r deb; do
+		dpkg-deb -x "$deb" "$tmp"
+	done < <(deb_files "$cache/loops.packages")
+	mv "$tmp" "$dir"
+	drop_packages "$cache/loops.packages"
+}
+
 install_tools
 [ "$purpose" != model ] || exit 0
 get_busybox
@@ -194,3 +218,4 @@ for series in "${kernels[@]}"; do
 	get_kernel "$series"
 done
 [[ $purpose = @(demo|bench) ]] || get_kselftest
+[ "$purpose" != test ] || get_loops
