@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ void die_plainly(const char *format, ...)
 static noreturn void usage(void)
 {
 	printf("Usage: idle-server [OPTION]...\n"
-	       "A TCP server on loopback that closes idle connections with one twheel,\n"
+	       "A TCP server on loopback that closes idle connections with one wheel,\n"
 	       "clients that talk, fall silent, or send halves of requests, and a report.\n"
 	       "\n"
 	       "  -c, --connections=N   how many (10000)\n"
@@ -72,6 +73,9 @@ static noreturn void usage(void)
 	       "  -i, --idle=SECONDS    the idle timeout (8)\n"
 	       "  -r, --request=SECONDS the timeout of an incomplete request (3)\n"
 	       "  -t, --tick=MS         the wheel's tick (10)\n"
+	       "  -b, --backend=WHICH   where the wheel is: device, which is the kernel\n"
+	       "                        module; local, which is this process; or auto,\n"
+	       "                        the device where it is there (auto)\n"
 	       "  -h, --help            this\n"
 	       "\n"
 	       "Exits with 0 when every close was due, and came on time.\n");
@@ -90,6 +94,17 @@ static uint64_t number(const char *name, const char *arg, double unit,
 		die_plainly("--%s takes a value from %.9g to %.9g, not '%s'",
 			    name, min, max, arg);
 	return value * unit + 0.5;
+}
+
+static enum twheel_backend backend_by_name(const char *arg)
+{
+	if (!strcmp(arg, "device"))
+		return TWHEEL_DEVICE;
+	if (!strcmp(arg, "local"))
+		return TWHEEL_LOCAL;
+	if (!strcmp(arg, "auto"))
+		return TWHEEL_AUTO;
+	die_plainly("--backend takes device, local or auto, not '%s'", arg);
 }
 
 static void options_check(const struct options *opt)
@@ -113,12 +128,13 @@ static void options_parse(struct options *opt, int argc, char **argv)
 		{ "idle",	required_argument, NULL, 'i' },
 		{ "request",	required_argument, NULL, 'r' },
 		{ "tick",	required_argument, NULL, 't' },
+		{ "backend",	required_argument, NULL, 'b' },
 		{ "help",	no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:s:i:r:t:h", options, NULL)) >= 0)
+	while ((c = getopt_long(argc, argv, "c:s:i:r:t:b:h", options, NULL)) >= 0)
 		switch (c) {
 		case 'c':
 			opt->connections = number("connections", optarg, 1, 10,
@@ -138,6 +154,9 @@ static void options_parse(struct options *opt, int argc, char **argv)
 		case 't':
 			opt->tick_ns = number("tick", optarg, 1e6, 0.001, 1e4);
 			break;
+		case 'b':
+			opt->backend = backend_by_name(optarg);
+			break;
 		case 'h':
 			usage();
 		default:
@@ -147,6 +166,34 @@ static void options_parse(struct options *opt, int argc, char **argv)
 		die_plainly("what is '%s'? --help says what there is",
 			    argv[optind]);
 	options_check(opt);
+}
+
+static struct twheel *wheel_open(const struct options *opt)
+{
+	struct twheel_options options = {
+		.size = sizeof(options),
+		.backend = opt->backend,
+		/* And one that prints a line each second. */
+		.max_timers = opt->connections * NR_TIMEOUTS + 1,
+		.tick_ns = opt->tick_ns,
+	};
+	struct twheel *w;
+	int err = twheel_open(&w, &options);
+
+	switch (err) {
+	case 0:
+		return w;
+	case -ENOENT:
+	case -ENXIO:
+	case -ENODEV:
+		die_plainly("/dev/twheel is not there: load the module (insmod twheel.ko, or modprobe twheel once it is installed), or use --backend=local");
+	case -EACCES:
+	case -EPERM:
+		die_plainly("/dev/twheel may not be opened by this user: run this as root, or let a group open it with a udev rule (KERNEL==\"twheel\", GROUP=\"...\", MODE=\"0660\"), or use --backend=local");
+	default:
+		die_plainly("cannot open a wheel for %u timers, with ticks of %" PRIu64 " ns: %s",
+			    options.max_timers, opt->tick_ns, strerror(-err));
+	}
 }
 
 /* Each side has one for each connection. */
@@ -208,7 +255,7 @@ static unsigned int clients_fork(const struct server *s, uint16_t port,
 			die("cannot fork");
 		case 0:
 			/* What it does not hold, it cannot keep open. */
-			close(s->wheel);
+			twheel_close(s->wheel);
 			close(s->listener);
 			close(pair[0]);
 			for (j = 0; j < i; j++)
@@ -241,6 +288,7 @@ int main(int argc, char **argv)
 	options_parse(&opt, argc, argv);
 	server.opt = &opt;
 	server.wheel = wheel_open(&opt);
+	report_wheel(&server);
 	server.nr_conn = fds_reserve(opt.connections);
 	server.listener = listener_open(&port);
 	server.control = control;
@@ -252,5 +300,6 @@ int main(int argc, char **argv)
 		close(control[i]);
 	while (wait(NULL) > 0)
 		;
+	twheel_close(server.wheel);
 	return status;
 }

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 static double seconds(uint64_t ns)
 {
@@ -66,26 +65,34 @@ uint64_t kthreads_cpu_ns(void)
 	return sum;
 }
 
-/* Progress, fdinfo, the table */
+/* The wheel, progress, fdinfo, the table */
+
+void report_wheel(const struct server *s)
+{
+	if (twheel_backend(s->wheel) == TWHEEL_DEVICE)
+		printf("The wheel is in the kernel: /dev/twheel.\n");
+	else
+		printf("The wheel is in this process, without the kernel module.\n");
+}
 
 void report_progress(const struct server *s)
 {
-	static uint64_t last_ns, last_refreshed, last_cancelled;
+	static uint64_t last_ns, last_restarted, last_stopped;
 	const struct stats *st = &s->st;
 	uint64_t now = now_ns();
 	/* When it is late, it stands for more than a second. */
 	double elapsed = seconds(now - (last_ns ? last_ns : st->begin_ns));
 
 	if (!last_ns)
-		printf("  second  connections  refreshes/s  cancels/s  idle closed  requests timed out\n");
+		printf("  second  connections   restarts/s    stops/s  idle closed  requests timed out\n");
 	printf("%8.1f  %11u  %11.0f  %9.0f  %11" PRIu64 "  %18" PRIu64 "\n",
 	       seconds(now - st->begin_ns), s->nr_open,
-	       (st->refreshed - last_refreshed) / elapsed,
-	       (st->cancelled - last_cancelled) / elapsed,
+	       (st->restarted - last_restarted) / elapsed,
+	       (st->stopped - last_stopped) / elapsed,
 	       st->closed[IDLE], st->closed[REQUEST]);
 	last_ns = now;
-	last_refreshed = st->refreshed;
-	last_cancelled = st->cancelled;
+	last_restarted = st->restarted;
+	last_stopped = st->stopped;
 }
 
 /* What the kernel says about each descriptor is left out. */
@@ -100,18 +107,21 @@ static bool is_common(const char *key)
 	return false;
 }
 
-void report_fdinfo(int fd)
+/* It is the kernel that says this, so only of a wheel that is there. */
+void report_fdinfo(const struct server *s)
 {
 	char path[64], line[200], key[100], value[100];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	if (twheel_backend(s->wheel) != TWHEEL_DEVICE)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", twheel_fd(s->wheel));
 	file = fopen(path, "r");
 	if (!file) {
 		printf("\n%s: %s\n", path, strerror(errno));
 		return;
 	}
-	printf("\n%s, before the wheel is drained:\n", path);
+	printf("\n%s, before all timers are stopped:\n", path);
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "%99[^:]: %99s", key, value) == 2 &&
 		    !is_common(key))
@@ -136,19 +146,12 @@ static double late_ticks(const struct server *s, unsigned int percent)
 	       s->opt->tick_ns;
 }
 
-static void info_get(const struct server *s, struct twheel_info *info)
-{
-	*info = (struct twheel_info) { .size = sizeof(*info) };
-	if (ioctl(s->wheel, TWHEEL_IOC_INFO, info))
-		die("the wheel does not say how it is");
-}
-
 void report_table(struct server *s)
 {
 	struct stats *st = &s->st;
-	struct twheel_info info;
+	struct twheel_stats lib;
 
-	info_get(s, &info);
+	twheel_stats(s->wheel, &lib, sizeof(lib));
 	qsort(st->late_ns, st->nr_late, sizeof(st->late_ns[0]), compare);
 	printf("\nIn %.1f seconds, and one descriptor for all timeouts:\n",
 	       seconds(st->end_ns - st->begin_ns));
@@ -156,20 +159,23 @@ void report_table(struct server *s)
 	       " with a request timed out, %u open at the end\n",
 	       st->accepted, st->closed[IDLE], st->closed[REQUEST],
 	       st->open_at_end);
-	printf("  refreshes    %" PRIu64 " in %" PRIu64 " calls\n",
-	       st->refreshed, st->refresh_calls);
-	printf("  cancels      %" PRIu64 " in %" PRIu64 " calls\n",
-	       st->cancelled + st->revoked, st->cancel_calls);
-	printf("  expirations  %" PRIu64 " idle, %" PRIu64 " request\n",
-	       st->expired[IDLE], st->expired[REQUEST]);
+	printf("  timeouts     %" PRIu64 " started, %" PRIu64
+	       " restarts, %" PRIu64 " stopped, %" PRIu64 " idle and %" PRIu64
+	       " request expired\n",
+	       st->started, st->restarted, st->stopped, st->expired[IDLE],
+	       st->expired[REQUEST]);
 	printf("  lateness     p50 %.2f, p99 %.2f, max %.2f ticks of %g ms\n",
 	       late_ticks(s, 50), late_ticks(s, 99), late_ticks(s, 100),
 	       (double)s->opt->tick_ns / NSEC_PER_MSEC);
-	printf("  accounting   %llu armed = %llu live + %llu completed + %llu cancelled + %llu revoked + %llu drained\n",
-	       info.armed, info.live, info.completed, info.cancelled,
-	       info.revoked, info.drained);
+	printf("  library      %" PRIu64 " calls %s: %" PRIu64 " armed, %" PRIu64
+	       " armed again, %" PRIu64 " cancelled, %" PRIu64 " in vain\n",
+	       lib.calls, lib.backend == TWHEEL_DEVICE ?
+	       "of the kernel" : "of its own wheel", lib.armed - lib.rearmed,
+	       lib.rearmed, lib.cancelled, lib.vain);
+	printf("               all other starts and restarts were stores, %" PRIu64
+	       " of them to what an earlier one had left\n", lib.taken);
 	printf("  CPU time     %.2f s this server", seconds(st->server_cpu_ns));
-	if (st->kthreads_cpu_ns)
+	if (lib.backend == TWHEEL_DEVICE && st->kthreads_cpu_ns)
 		printf(", %.2f s the kernel threads of all wheels",
 		       seconds(st->kthreads_cpu_ns));
 	printf("\n");
@@ -180,12 +186,12 @@ void report_table(struct server *s)
 
 /* Verdict */
 
-static bool agree(const char *what, uint64_t wheel, uint64_t server)
+static bool agree(const char *what, uint64_t library, uint64_t server)
 {
-	if (wheel == server)
+	if (library == server)
 		return true;
-	printf("WRONG: the wheel says %" PRIu64 " %s, and the server counted %"
-	       PRIu64 ".\n", wheel, what, server);
+	printf("WRONG: the library says %" PRIu64 " %s, and the server counted %"
+	       PRIu64 ".\n", library, what, server);
 	return false;
 }
 
@@ -198,30 +204,23 @@ static bool none(uint64_t nr, const char *what)
 	return false;
 }
 
+/* All timers have been stopped. */
 static bool accounting_is_right(const struct server *s)
 {
 	const struct stats *st = &s->st;
-	struct twheel_info info;
+	uint64_t expired = st->expired[IDLE] + st->expired[REQUEST];
+	uint64_t ended = expired + st->stopped + st->refused;
+	struct twheel_stats lib;
 	bool right = true;
-	uint64_t ended;
 
-	info_get(s, &info);
-	ended = info.completed + info.cancelled + info.revoked + info.drained;
-	right &= agree("timeouts armed", info.armed, st->armed);
-	right &= agree("refreshes", info.rearmed, st->refreshed);
-	right &= agree("cancels", info.cancelled, st->cancelled);
-	right &= agree("revoked", info.revoked, st->revoked);
-	right &= agree("completed", info.completed,
-		       st->expired[IDLE] + st->expired[REQUEST]);
-	right &= agree("drained", info.drained, st->drained);
-	/* Each was read, or taken back before it was. */
-	right &= agree("expirations", info.expirations,
-		       st->expirations + st->revoked + st->overtaken);
-	right &= agree("events read", info.delivered, st->events);
-	right &= none(info.live, "timeouts are left after the wheel was drained");
-	if (info.armed != info.live + ended) {
-		printf("WRONG: %llu timeouts were armed, and %llu are accounted for.\n",
-		       info.armed, (unsigned long long)(info.live + ended));
+	twheel_stats(s->wheel, &lib, sizeof(lib));
+	right &= agree("timers expired", lib.expired, expired + st->seconds);
+	right &= agree("timers refused", lib.refused, st->refused);
+	right &= none(lib.noted, "timers still wait to be armed");
+	right &= none(lib.places - lib.parked, "timers still have a place");
+	if (st->started != ended) {
+		printf("WRONG: %" PRIu64 " timeouts were started, and %" PRIu64
+		       " are accounted for.\n", st->started, ended);
 		right = false;
 	}
 	return right;
@@ -231,10 +230,8 @@ static bool wheel_was_right(const struct stats *st)
 {
 	bool right = true;
 
-	right &= none(st->early, "events came before their deadline");
-	right &= none(st->wrong, "events had a deadline that was not asked for");
-	right &= none(st->stray, "events came for timeouts that had ended");
-	right &= none(st->lost, "timeouts were lost by the wheel");
+	right &= none(st->early, "timers expired before their deadline");
+	right &= none(st->lost, "connections had lost their idle timeout");
 	return right;
 }
 

@@ -5,21 +5,19 @@
  * A single-threaded epoll loop.  It answers each line with a line, and each
  * connection has
  *
- *  - an idle timeout, from its last byte: refreshed by traffic;
+ *  - an idle timeout, from its last byte: restarted by traffic;
  *  - while a line is incomplete, a request timeout from when it was begun:
  *    whoever trickles a byte a second is not idle, but is not done either.
  *
- * A round of the loop, with the calls to the wheel that it takes:
+ * Both are timers in struct conn.  A round of the loop:
  *
- *  1. Sockets are read.  What follows for timeouts is only noted.
- *  2. The clock is looked at, once for all of them.  That it is after the
- *     reads makes sure that no timeout is early, however long they took.
- *  3. One REARM, one ARM and one CANCEL do all that was noted.
- *  4. Expirations are read.  That comes after the REARM, so that who has just
- *     talked is not among them: REARM revokes an event that was not read yet.
- *  5. As 2 and 3 for what followed from 4.
- *  6. What was closed is closed.  Its descriptors, by which timeouts are known,
- *     are not given out again before the timeouts have been cancelled.
+ *  1. What was started meanwhile is flushed, and epoll_wait() sleeps.
+ *  2. Sockets are read.
+ *  3. The clock is read, once for all of them.  That it is after the reads makes
+ *     sure that no timeout is early, however long they took.
+ *  4. Timers are started, restarted and stopped, as it follows from what was read.
+ *  5. Timers that have expired call on_idle() and on_request().  Since that comes
+ *     after 4, a client that has just talked is not among them.
  *
  * epoll names a connection once a round, so it is refreshed once a round,
  * however much it sends.
@@ -34,39 +32,43 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What was found in a socket. */
-enum heard { NOTHING, SOMETHING, A_LINE, THE_END };
-
-static int conn_fd(const struct server *s, const struct conn *c)
+static int conn_fd(const struct conn *c)
 {
-	return c - s->conn;
+	return c - c->server->conn;
 }
 
-/* It is not served any more; its descriptor is closed at the round's end. */
-void conn_close(struct server *s, struct conn *c)
+/* Begin to count, or begin anew. */
+static void timeout_start(struct conn *c, enum timeout t)
 {
-	if (!c->open)
-		return;
-	timeout_stop(s, c, IDLE);
-	timeout_stop(s, c, REQUEST);
+	struct server *s = c->server;
+
+	if (twheel_timer_pending(&c->timer[t]))
+		s->st.restarted++;
+	else
+		s->st.started++;
+	c->since_ns[t] = twheel_now(s->wheel);
+	twheel_start(s->wheel, &c->timer[t], s->opt->timeout_ns[t]);
+}
+
+static void timeout_stop(struct conn *c, enum timeout t)
+{
+	c->server->st.stopped += twheel_stop(c->server->wheel, &c->timer[t]);
+}
+
+/* close() also takes it out of epoll. */
+static void conn_close(struct conn *c)
+{
+	timeout_stop(c, IDLE);
+	timeout_stop(c, REQUEST);
 	c->open = false;
-	s->closing[s->nr_closing++] = conn_fd(s, c);
-}
-
-static void conns_close(struct server *s)
-{
-	/* That also takes them out of epoll. */
-	while (s->nr_closing) {
-		close(s->closing[--s->nr_closing]);
-		s->nr_open--;
-	}
+	close(conn_fd(c));
+	c->server->nr_open--;
 }
 
 /* Who does not take its answers is not worth a buffer here. */
-static bool conn_answer(const struct server *s, const struct conn *c,
-			const char *answer, size_t len)
+static bool conn_answer(const struct conn *c, const char *answer, size_t len)
 {
-	return send(conn_fd(s, c), answer, len,
+	return send(conn_fd(c), answer, len,
 		    MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
@@ -75,13 +77,13 @@ static bool conn_answer(const struct server *s, const struct conn *c,
  * epoll will say that there is more.  Nothing but the ends of lines matters
  * here, so a part of one need not be kept.
  */
-static enum heard conn_read(const struct server *s, struct conn *c)
+static enum heard conn_read(struct conn *c)
 {
 	char buf[4096], answer[3 * sizeof(buf)];
 	size_t len = 0;
 	ssize_t n, i;
 
-	n = recv(conn_fd(s, c), buf, sizeof(buf), MSG_DONTWAIT);
+	n = recv(conn_fd(c), buf, sizeof(buf), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return NOTHING;
 	if (n <= 0)
@@ -95,59 +97,122 @@ static enum heard conn_read(const struct server *s, struct conn *c)
 	c->midline = buf[n - 1] != '\n';
 	if (!len)
 		return SOMETHING;
-	return conn_answer(s, c, answer, len) ? A_LINE : THE_END;
+	return conn_answer(c, answer, len) ? A_LINE : THE_END;
 }
 
 /* What it said decides which timeouts it has. */
-static void conn_heard(struct server *s, struct conn *c, enum heard heard)
+static void conn_heard(struct conn *c, enum heard heard)
 {
 	switch (heard) {
 	case NOTHING:
 		return;
 	case THE_END:
-		conn_close(s, c);
-		s->st.dropped++;
+		conn_close(c);
+		c->server->st.dropped++;
 		return;
 	default:
-		timeout_start(s, c, IDLE);
+		timeout_start(c, IDLE);
 		if (!c->midline)
-			timeout_stop(s, c, REQUEST);
-		else if (heard == A_LINE || !c->id[REQUEST])
-			timeout_start(s, c, REQUEST);
+			timeout_stop(c, REQUEST);
+		else if (heard == A_LINE ||
+			 !twheel_timer_pending(&c->timer[REQUEST]))
+			timeout_start(c, REQUEST);
 	}
+}
+
+static void late_note(struct stats *st, uint64_t late_ns)
+{
+	if (st->nr_late == st->room_late) {
+		st->room_late = st->room_late ? 2 * st->room_late : 1024;
+		st->late_ns = realloc(st->late_ns, st->room_late *
+						   sizeof(st->late_ns[0]));
+		if (!st->late_ns)
+			die("no memory for the statistics");
+	}
+	st->late_ns[st->nr_late++] = late_ns;
+}
+
+/* A timeout has expired, or was refused; false when the connection is closed by that. */
+static bool timeout_ended(struct conn *c, enum timeout t, int status)
+{
+	struct stats *st = &c->server->st;
+	uint64_t now = twheel_now(c->server->wheel);
+	uint64_t due_ns = c->since_ns[t] + c->server->opt->timeout_ns[t];
+
+	/* A connection that nothing would ever close is not kept. */
+	if (status) {
+		st->refused++;
+		st->refused_errno = -status;
+		conn_close(c);
+		return false;
+	}
+	st->expired[t]++;
+	if (now < due_ns)
+		st->early++;
+	else
+		late_note(st, now - due_ns);
+	return true;
+}
+
+/* Its bytes, read late, were in time: the connection goes on. */
+static void conn_saved(struct conn *c, enum heard heard)
+{
+	c->server->st.saved += heard != THE_END;
+	/* The time of this round was read before them. */
+	twheel_update(c->server->wheel);
+	conn_heard(c, heard);
 }
 
 /*
- * A deadline has passed.  Look once more: what came in time may still wait in
- * the socket, when it was we who were slow.
+ * In these two, look once more: what came in time may still wait in the socket,
+ * when it was we who were slow.
  */
-static void conn_expired(struct server *s, struct conn *c)
+static void on_idle(struct twheel *w, struct twheel_timer *t, int status)
 {
-	enum heard heard = conn_read(s, c);
-	unsigned int expired = c->expired;
+	struct conn *c = twheel_container_of(t, struct conn, timer[IDLE]);
+	enum heard heard;
 
-	c->expired = 0;
-	if (expired & 1U << REQUEST && heard < A_LINE) {
-		conn_answer(s, c, "timed out\n", 10);
-		conn_close(s, c);
-		s->st.closed[REQUEST]++;
-	} else if (expired & 1U << IDLE && heard == NOTHING) {
-		conn_close(s, c);
-		s->st.closed[IDLE]++;
-	} else {
-		s->st.saved += heard != THE_END;
-		conn_heard(s, c, heard);
+	(void)w;
+	if (!timeout_ended(c, IDLE, status))
+		return;
+	heard = conn_read(c);
+	if (heard != NOTHING) {
+		conn_saved(c, heard);
+		return;
 	}
+	conn_close(c);
+	c->server->st.closed[IDLE]++;
 }
 
-static void conns_expire(struct server *s)
+static void on_request(struct twheel *w, struct twheel_timer *t, int status)
 {
-	struct conn *conn[EVENTS];
-	unsigned int i, nr = timeouts_expired(s, conn);
+	struct conn *c = twheel_container_of(t, struct conn, timer[REQUEST]);
+	enum heard heard;
 
-	for (i = 0; i < nr; i++)
-		if (conn[i]->expired)
-			conn_expired(s, conn[i]);
+	(void)w;
+	if (!timeout_ended(c, REQUEST, status))
+		return;
+	heard = conn_read(c);
+	if (heard >= A_LINE) {
+		conn_saved(c, heard);
+		return;
+	}
+	conn_answer(c, "timed out\n", 10);
+	conn_close(c);
+	c->server->st.closed[REQUEST]++;
+}
+
+/* It is periodic. */
+static void on_second(struct twheel *w, struct twheel_timer *t, int status)
+{
+	struct server *s = twheel_container_of(t, struct server, second);
+
+	(void)w;
+	if (status)
+		die_plainly("the timer of the report was refused: %s",
+			    strerror(-status));
+	s->st.seconds++;
+	report_progress(s);
 }
 
 static void epoll_add(const struct server *s, int fd)
@@ -171,8 +236,13 @@ static void conns_accept(struct server *s)
 		if (fd < 0 || (unsigned int)fd >= s->nr_conn)
 			die("cannot accept a connection");
 		epoll_add(s, fd);
-		s->conn[fd] = (struct conn) { .open = true };
-		timeout_start(s, &s->conn[fd], IDLE);
+		s->conn[fd] = (struct conn) {
+			.timer[IDLE] = TWHEEL_TIMER_INIT(on_idle),
+			.timer[REQUEST] = TWHEEL_TIMER_INIT(on_request),
+			.server = s,
+			.open = true,
+		};
+		timeout_start(&s->conn[fd], IDLE);
 		s->st.accepted++;
 		s->nr_open++;
 	}
@@ -235,6 +305,9 @@ static void server_round(struct server *s)
 	struct epoll_event event[EVENTS];
 	int i, n;
 
+	/* A timer that is refused closes its connection. */
+	while (twheel_flush(s->wheel))
+		;
 	n = epoll_wait(s->epoll, event, EVENTS, -1);
 	if (n < 0 && errno != EINTR)
 		die("cannot wait for events");
@@ -243,22 +316,42 @@ static void server_round(struct server *s)
 		struct conn *c = &s->conn[fd];
 
 		if (c->open)
-			conn_heard(s, c, conn_read(s, c));
-		else if (fd == s->wheel)
+			c->heard = conn_read(c);
+		else if (fd == twheel_fd(s->wheel))
 			expirations = true;
 		else if (fd == s->listener)
 			newcomers = true;
 		else if (is_control(s, fd))
 			control_readable(s, fd);
 	}
+	twheel_update(s->wheel);
+	for (i = 0; i < n; i++)
+		if (s->conn[event[i].data.fd].open)
+			conn_heard(&s->conn[event[i].data.fd],
+				   s->conn[event[i].data.fd].heard);
+	if (expirations && twheel_dispatch(s->wheel, EVENTS) < 0)
+		die_plainly("the wheel cannot be read");
+	/* At last, since they get the descriptors of those that were closed. */
 	if (newcomers)
 		conns_accept(s);
-	timeouts_flush(s);
-	if (expirations) {
-		conns_expire(s);
-		timeouts_flush(s);
+}
+
+/* The end: all that is left is stopped, and none of it may be missing. */
+static void timeouts_stop(struct server *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->nr_conn; i++) {
+		struct conn *c = &s->conn[i];
+
+		if (!c->open)
+			continue;
+		s->st.lost += !twheel_timer_pending(&c->timer[IDLE]);
+		timeout_stop(c, IDLE);
+		timeout_stop(c, REQUEST);
 	}
-	conns_close(s);
+	twheel_stop(s->wheel, &s->second);
+	twheel_flush(s->wheel);
 }
 
 /**
@@ -277,13 +370,14 @@ int server_run(struct server *s)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!s->conn || s->epoll < 0)
 		die("the server cannot begin");
-	epoll_add(s, s->wheel);
+	epoll_add(s, twheel_fd(s->wheel));
 	epoll_add(s, s->listener);
 	for (i = 0; i < s->nr_control; i++)
 		epoll_add(s, s->control[i]);
 
 	s->st.begin_ns = now_ns();
-	progress_start(s);
+	twheel_timer_init(&s->second, on_second);
+	twheel_start_every(s->wheel, &s->second, TWHEEL_SEC);
 	while (s->nr_reports < s->nr_control)
 		server_round(s);
 	s->st.end_ns = now_ns();
@@ -291,8 +385,8 @@ int server_run(struct server *s)
 	s->st.kthreads_cpu_ns = kthreads_cpu_ns() - kthreads_before_ns;
 	s->st.open_at_end = s->nr_open;
 
-	report_fdinfo(s->wheel);
-	timeouts_drain(s);
+	report_fdinfo(s);
+	timeouts_stop(s);
 	report_table(s);
 	return report_verdict(s);
 }

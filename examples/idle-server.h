@@ -5,11 +5,11 @@
 #ifndef IDLE_SERVER_H
 #define IDLE_SERVER_H
 
-#include <linux/twheel.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
 #include <time.h>
+#include <twheel.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -31,39 +31,35 @@ enum timeout {
 	NR_TIMEOUTS,
 };
 
-/* Each of a round has NR_TIMEOUTS at most to be armed, re-armed or cancelled. */
-#define BATCH		(3 * EVENTS * NR_TIMEOUTS)
-
 struct options {
 	unsigned int connections;
 	unsigned int seconds;
 	uint64_t timeout_ns[NR_TIMEOUTS];
 	uint64_t tick_ns;
+	enum twheel_backend backend;
 };
 
-/* What the server counts by itself, to be held against what the wheel says. */
+/* The server counts this by itself, to be held against what the library says. */
 struct stats {
 	uint64_t accepted;
 	uint64_t closed[NR_TIMEOUTS];	/* because this expired */
-	uint64_t saved;		/* due, but the last look found traffic */
+	uint64_t saved;		/* expired, but the last look found traffic */
 	uint64_t dropped;	/* left, or did not take their answers */
-	uint64_t refused;	/* no timeout was to be had */
-	int refused_errno;
 	unsigned int open_at_end;
 
-	uint64_t armed, arm_calls;
-	uint64_t refreshed, refresh_calls;
-	uint64_t overtaken;	/* refreshed when due, but not read yet */
-	uint64_t cancelled, revoked, cancel_calls;
-	uint64_t events, drained;
+	/* Each timeout that is started has one of these ends. */
+	uint64_t started;
+	uint64_t stopped;
 	uint64_t expired[NR_TIMEOUTS];
-	uint64_t expirations;	/* with those of the line each second */
+	uint64_t refused;
+	int refused_errno;
+
+	uint64_t restarted;
+	uint64_t seconds;	/* expirations of the timer that prints a line */
 
 	/* What must not happen. */
-	uint64_t early;		/* events before their time */
-	uint64_t wrong;		/* with a deadline that was not asked for */
-	uint64_t stray;		/* for a timeout that had ended */
-	uint64_t lost;		/* timeouts that the wheel does not know */
+	uint64_t early;		/* expired before their time */
+	uint64_t lost;		/* connections without their idle timeout */
 
 	uint64_t *late_ns;	/* of each expiration */
 	unsigned int nr_late, room_late;
@@ -83,10 +79,14 @@ struct client_report {
 	uint32_t unanswered;	/* closed though they waited for an answer */
 };
 
+/* What was found in a socket. */
+enum heard { NOTHING, SOMETHING, A_LINE, THE_END };
+
 struct conn {
-	uint64_t id[NR_TIMEOUTS];	/* 0 when not armed */
+	struct twheel_timer timer[NR_TIMEOUTS];
 	uint64_t since_ns[NR_TIMEOUTS];	/* what it counts from */
-	unsigned int expired;		/* mask: found in this round */
+	struct server *server;
+	enum heard heard;		/* in this round */
 	bool open;
 	bool midline;
 };
@@ -95,15 +95,11 @@ struct server {
 	const struct options *opt;
 	struct stats st;
 
-	int wheel, epoll, listener;
+	struct twheel *wheel;
+	struct twheel_timer second;	/* prints a line */
+	int epoll, listener;
 	struct conn *conn;		/* by descriptor */
 	unsigned int nr_conn, nr_open;
-
-	/* Noted in this round, and not yet done. */
-	struct twheel_arm arm[BATCH], rearm[BATCH];
-	struct twheel_cancel cancel[BATCH];
-	int closing[BATCH];
-	unsigned int nr_arm, nr_rearm, nr_cancel, nr_closing;
 
 	/* The processes of clients, and what they have seen. */
 	const int *control;
@@ -127,16 +123,6 @@ noreturn void die_plainly(const char *format, ...)
 
 /* idle-server.c */
 int server_run(struct server *s);
-void conn_close(struct server *s, struct conn *c);
-
-/* idle-timeouts.c: all that talks to the wheel */
-int wheel_open(const struct options *opt);
-void timeout_start(struct server *s, struct conn *c, enum timeout t);
-void timeout_stop(struct server *s, struct conn *c, enum timeout t);
-void timeouts_flush(struct server *s);
-unsigned int timeouts_expired(struct server *s, struct conn **conn);
-void timeouts_drain(struct server *s);
-void progress_start(struct server *s);
 
 /* idle-clients.c */
 noreturn void clients_run(const struct options *opt, unsigned int process,
@@ -145,8 +131,9 @@ noreturn void clients_run(const struct options *opt, unsigned int process,
 /* idle-report.c */
 uint64_t server_cpu_ns(void);
 uint64_t kthreads_cpu_ns(void);
+void report_wheel(const struct server *s);
 void report_progress(const struct server *s);
-void report_fdinfo(int fd);
+void report_fdinfo(const struct server *s);
 void report_table(struct server *s);
 int report_verdict(const struct server *s);
 

@@ -27,7 +27,7 @@ build_in_tree()
 			make -C "$tree/examples" && make -C "$tree" lib
 	} >"$log" 2>&1 || { cat "$log"; return 1; }
 	[ -e "$tree/twheel.ko" ] && [ -e "$tree/bench/idle/bench_idle.ko" ] &&
-		[ -x "$tree/examples/hello" ] && [ -e "$tree/lib/libtwheel.so" ]
+		[ -x "$tree/examples/loops/loops" ] && [ -e "$tree/lib/libtwheel.so" ]
 }
 
 # A module of somebody's own, and what else looks like a product.
@@ -50,8 +50,8 @@ clean()
 
 rm -rf "$build/clean"
 mkdir -p "$tree"
-(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests examples \
-	bench lib tools "$tree/")
+(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi lib selftests \
+	examples bench tools "$tree/")
 # Of the tree that was copied, which may have been built in.
 make -C "$tree" clean >/dev/null 2>&1
 

@@ -235,9 +235,9 @@ TEST_F(parameters, the_example_of_the_readme_says_which_entry_was_refused_and_wh
 	int ret;
 
 	ASSERT_EQ(0, tw_load_and_wait("max_pending_limit=2"));
-	ret = say("readme_example", said, sizeof(said));
+	ret = say("raw-hello", said, sizeof(said));
 	if (ret == -ENOENT)
-		SKIP(return, "readme_example is not here");
+		SKIP(return, "raw-hello is not here");
 	EXPECT_EQ(1, ret);
 	EXPECT_NE(NULL, strstr(said, "entry 2"))
 		TH_LOG("it says %s", said);

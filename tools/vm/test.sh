@@ -80,7 +80,7 @@ module_compiles()
 # Makes all that a kernel's machines need.
 guest_kernel()
 {
-	local series=$1 origin=make module more_modules=()
+	local series=$1 origin=make module more_modules=() more_files=()
 
 	rm -rf "${run:?}/$series"
 	mkdir -p "$run/$series"
@@ -100,6 +100,12 @@ guest_kernel()
 		module_compiles build_grown "$series" || return 0
 		more_modules+=("$build/$series/grown/twheel_grown.ko")
 	fi
+	# These run them.
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_'@(examples_module.sh|parameters_module)' '* ]]; then
+		build_examples || true
+		mapfile -t more_files < <(example_programs)
+		more_files+=("$top/examples/raw/twheel.sh")
+	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
 }
@@ -114,7 +120,7 @@ esac
 took_since 0 "set-up"
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
-rm -f "$build"/*/dkms.ko "$build"/{readme,refresh,shell}_example
+rm -f "$build"/*/dkms.ko
 
 echo "TAP version 13"
 case $tier in
@@ -132,9 +138,6 @@ guest_kind usual
 case $tier in
 debug | fuzz) guest_kind debug ;;
 esac
-for program in "$build"/{readme,refresh,shell}_example; do
-	[ ! -x "$program" ] || guest_programs+=("$program")
-done
 if [ ${#guest_programs[@]} -gt 0 ]; then
 	for series in "${kernels[@]}"; do
 		guest_kernel "$series"

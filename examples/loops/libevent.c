@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: 0BSD
+/*
+ * The wheel in a loop of libevent, which calls nobody before it sleeps: so it runs one
+ * turn at a time.
+ */
+#include <event2/event.h>
+
+#include "loops.h"
+
+static void readable(int fd, short events, void *w)
+{
+	twheel_dispatch(w, 0);
+}
+
+void loop_libevent(struct twheel *w, const bool *done)
+{
+	struct event_base *base = event_base_new();
+	struct event *event;
+
+	event = event_new(base, twheel_fd(w), EV_READ | EV_PERSIST, readable, w);
+	event_add(event, NULL);
+	while (!*done) {
+		twheel_flush(w);
+		event_base_loop(base, EVLOOP_ONCE);
+	}
+	event_free(event);
+	event_base_free(base);
+}

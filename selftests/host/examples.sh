@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The examples compile, and those that need no module run here, with the wheel in the
+# process; selftests/module runs all of them in the guest. What README.md shows of them,
+# in the block after <!-- test: FILE -->, is as it stands in that file.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/build.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/examples_test
+loops='libuv libev libevent sd_event glib io_uring'
+
+fresh_tree()
+{
+	:
+}
+
+compile()
+{
+	make_examples "$work/$1" CC="$1"
+}
+
+# The files that README.md shows lines of.
+shown_files()
+{
+	sed -n 's/^<!-- test: \(.*\) -->$/\1/p' "$top/README.md"
+}
+
+# shown_lines FILE
+shown_lines()
+{
+	awk -v mark="<!-- test: $1 -->" '
+	$0 == mark              { armed = 1 }
+	/^```/ && inside        { exit }
+	inside
+	/^```(c|sh)$/ && armed  { inside = 1 }' "$top/README.md"
+}
+
+shows_what_is_there()
+{
+	local file lines text nr=0
+
+	for file in $(shown_files); do
+		lines=$(shown_lines "$file")
+		text=$(<"$top/$file")
+		nr=$((nr + 1))
+		if [ -z "$lines" ] || [[ $'\n'$text$'\n' != *$'\n'"$lines"$'\n'* ]]; then
+			echo "the lines in README.md are not in $file"
+			return 1
+		fi
+	done
+	[ $nr -gt 0 ] && [ "$(shown_lines examples/hello.c)" = "$(<"$top/examples/hello.c")" ]
+}
+
+server_runs()
+{
+	"$work/gcc/idle-server" --backend=local --connections=200 --seconds=6 --idle=2 --request=1
+}
+
+# Where the library of a loop is missing, this says so.
+loop_runs()
+{
+	local what="loops $1 runs, with the wheel in the process" log=$work.log status=0
+
+	"$work/gcc/loops/loops" --backend=local "$1" >"$log" 2>&1 || status=$?
+	case $status in
+	0) verdict ok "$what" ;;
+	77) verdict ok "$what # SKIP $(<"$log")" ;;
+	*)
+		cat "$log"
+		verdict 'not ok' "$what"
+		;;
+	esac
+}
+
+mkdir -p "$build"
+rm -rf "$work"
+echo "TAP version 13"
+echo "1..12"
+holds "the examples compile with gcc" compile gcc
+holds "the examples compile with clang" compile clang
+holds "README.md shows what is in the examples" shows_what_is_there
+holds "hello runs, with the wheel in the process" "$work/gcc/hello"
+holds "requests runs, with the wheel in the process" "$work/gcc/requests"
+holds "idle-server runs, with the wheel in the process" server_runs
+for loop in $loops; do
+	loop_runs "$loop"
+done
