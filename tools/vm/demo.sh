@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # make demo: the newest of the kernels, the module, and examples/idle-server on
-# the terminal; its exit status is ours.
+# the terminal, with the wheel in the kernel; then shortly once more, with the wheel
+# in the process. Its exit status is ours.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -10,6 +11,8 @@
 . "$(dirname "$0")/boot.sh"
 
 program=${DEMO:-idle-server}
+# What is run in the guest: separated by commas, with semicolons for blanks.
+runs=${DEMO:-idle-server;--backend=device,idle-server;--backend=local;--connections=1000;--seconds=8;--idle=4;--request=2}
 series=${kernels[-1]}
 files=$run/demo
 
@@ -26,7 +29,7 @@ for _ in 1 2 3; do
 	rm -f "$files/status"
 	# The emulator opens the file by its name: a log would begin anew there, and a
 	# socket cannot be opened. To a pipe it just writes.
-	(boot "$series" "$files/initramfs" "vm_mode=demo vm_program=$program" \
+	(boot "$series" "$files/initramfs" "vm_mode=demo vm_demo=$runs" \
 		-serial "file:$files/console.log" -serial file:/dev/stdout \
 		-serial "file:$files/status" </dev/null) | cat ||
 		say "the emulator has failed, or the reader of its output"
