@@ -68,6 +68,8 @@ libev-dev        is a peer
 libuv1-dev       is a peer
 libevent-dev     is a peer
 liburing-dev     drives a peer, io_uring
+libbpf-dev       drives a peer, the timers of BPF,
+clang            which are a program
 gnuplot-nox      draws the plots
 '
 tools_build='
