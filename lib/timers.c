@@ -644,7 +644,7 @@ static void stacks_provide(struct twheel *w)
  */
 static uint64_t arm_ns(const struct twheel *w, uint64_t deadline_ns)
 {
-	if (unlikely(deadline_ns <= w->now_ns))
+	if (unlikely(deadline_ns <= w->now_ns && deadline_ns < TWHEEL_TIME_NEVER))
 		return deadline_ns & ~w->grain_mask;
 	return time_min((deadline_ns + w->grain_mask) & ~w->grain_mask, TWHEEL_TIME_NEVER);
 }
@@ -785,7 +785,7 @@ static inline bool owned_ended(struct twheel *w, struct twheel_timer *t, uint64_
 		deadline_ns = t->deadline_ns;
 	if (unlikely(event->flags & TWHEEL_EVENT_DRAINED)) {
 		t->flags |= DRAINED;
-	} else if (unlikely(event->fired_ns < deadline_ns)) {
+	} else if (unlikely(event->fired_ns < deadline_ns || deadline_ns == TWHEEL_TIME_NEVER)) {
 		w->stats.rearmed++;
 		note(w, t, deadline_ns);
 		return false;
