@@ -511,7 +511,9 @@ EXPORT void twheel_timer_moved(struct twheel *w, struct twheel_timer *t)
 
 /* ---- flush --------------------------------------------------------------- */
 
-static void cancel_some(struct twheel *w, struct twheel_place *place, uint32_t nr)
+/* Those that could not be cancelled, for want of memory, go to @failed. */
+static void cancel_some(struct twheel *w, struct twheel_place *place, uint32_t nr,
+			struct twheel_place **failed)
 {
 	struct twheel_place *next;
 	uint32_t i;
@@ -520,6 +522,11 @@ static void cancel_some(struct twheel *w, struct twheel_place *place, uint32_t n
 	w->backend->cancel(w, w->cancel, nr);
 	for (i = 0; i < nr; i++, place = next) {
 		next = link_next(place);
+		if (w->cancel[i].result < 0 && w->cancel[i].result != -ENOENT) {
+			place->owner = link_to(*failed);
+			*failed = place;
+			continue;
+		}
 		place_free(w, place);
 		/* ENOENT: its event was read while it waited here. */
 		if (w->cancel[i].result < 0)
@@ -529,9 +536,11 @@ static void cancel_some(struct twheel *w, struct twheel_place *place, uint32_t n
 	}
 }
 
-/* Cancel all that is given up. */
+/* Cancel all that is given up; what fails stays for the next time. */
 static void cancel_given_up(struct twheel *w)
 {
+	struct twheel_place *failed = NULL;
+
 	while (w->given_up) {
 		struct twheel_place *first = w->given_up;
 		uint32_t nr = 0;
@@ -540,8 +549,11 @@ static void cancel_given_up(struct twheel *w)
 			w->cancel[nr++] = (struct twheel_cancel){ .id = id_of(w->given_up) };
 			w->given_up = link_next(w->given_up);
 		}
-		cancel_some(w, first, nr);
+		cancel_some(w, first, nr, &failed);
 	}
+	w->given_up = failed;
+	if (failed)
+		w->work |= WORK_NOTES;
 }
 
 static size_t all_parked(const struct twheel *w)
