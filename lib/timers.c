@@ -415,7 +415,15 @@ static inline void start(struct twheel *w, struct twheel_timer *t, uint64_t dead
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	start(w, t, time_add(twheel_now(w), delay_ns), delay_ns);
+	/* Usually it is the first start of a turn.  A virtual clock may be at its end. */
+	if (w->now_up & STALE) {
+		twheel_update(w);
+		if (!(w->now_up & STALE)) {
+			twheel_start(w, t, delay_ns);
+			return;
+		}
+	}
+	start(w, t, time_add(w->now_ns, delay_ns), delay_ns);
 }
 
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
