@@ -9,7 +9,7 @@ host_names()
 {
 	local script
 
-	echo wheel
+	printf '%s\n' wheel lib
 	for script in "$top"/selftests/host/*.sh; do
 		basename "$script" .sh
 	done
@@ -33,7 +33,7 @@ tier_names()
 	case $1 in
 	check) check_names ;;
 	model) echo model ;;
-	fuzz) printf '%s\n' wheel_fuzz uml_fuzz twheel_fuzz ;;
+	fuzz) printf '%s\n' wheel_fuzz lib_fuzz uml_fuzz twheel_fuzz ;;
 	*)
 		[ "$1" != test ] || host_names
 		guest_names usual

@@ -10,7 +10,7 @@ tier=${1:-test}
 # What watches every access is slow: less of what is repeated, and more time.
 case $tier in
 fuzz)
-	TESTS='wheel_fuzz uml_fuzz twheel_fuzz'
+	TESTS='wheel_fuzz lib_fuzz uml_fuzz twheel_fuzz'
 	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400}
 	;;&
 debug | fuzz)
@@ -44,6 +44,7 @@ host_tests()
 	local script name
 
 	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
+	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" KSFT_DIR="$ksft" run
 	for script in "$top"/selftests/host/*.sh; do
 		name=${script##*/}
 		host_test "${name%.sh}" "$script"
@@ -127,6 +128,8 @@ case $tier in
 test) host_tests ;;
 fuzz)
 	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
+		SECONDS="${FUZZ_SECONDS:-600}" fuzz
+	host_test lib_fuzz make -C "$top/selftests/lib" OUTPUT="$build/lib" RUNS=-1 \
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
 	host_test uml_fuzz "$top/tools/vm/uml-fuzz.sh"
 	# And with two processors, which are slower to emulate.

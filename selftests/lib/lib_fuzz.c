@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lib_fuzz.c - libtwheel's local back end under libFuzzer, with the oracle as its judge
+ *
+ * An input is the randomness that the oracle asks for: its bytes say which wheel,
+ * which calls, what the callbacks do, and how far the clock moves, until there are no
+ * more.  So whatever the fuzzer thinks of is a correct use of the library, and a byte
+ * changed is one decision changed.
+ *
+ * A failure stops the fuzzer, which keeps the input; the program given that file shows
+ * it again.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "lib_oracle.h"
+
+/* More take time to look at and teach nothing new. */
+#define MAX_FUZZED	700
+
+static const unsigned char *input;
+static size_t input_left;
+
+static u64 take(unsigned int bytes)
+{
+	u64 value = 0;
+
+	for (; bytes && input_left; bytes--, input_left--)
+		value = value << 8 | *input++;
+	return value;
+}
+
+u64 rnd(void)
+{
+	return take(8);
+}
+
+/* No more bytes than matter; the end of the input ends what goes on while it is 0. */
+u64 below(u64 n)
+{
+	if (!input_left)
+		return n - 1;
+	return take(n <= 1 << 8 ? 1 : n <= 1 << 16 ? 2 : 8) % n;
+}
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("oracle: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+	struct world *world;
+	struct shape shape;
+
+	input = data;
+	input_left = size;
+	shape = random_shape(TWHEEL_LOCAL);
+	if (shape.nr_things > MAX_FUZZED)
+		shape.nr_things = MAX_FUZZED;
+	world = world_make(&shape);
+	while (input_left)
+		world_step(world);
+	world_drain(world);
+	world_free(world);
+	return 0;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel against a plain list, on the virtual clock, with either back end: random
+ * timers of all kinds, bursts, refusals, and callbacks that do whatever callbacks do.
+ * TW_ROUNDS says how many worlds, TW_SEED which ones.
+ */
+#include "twheel_lib_test.h"
+#include "lib_oracle.h"
+
+#include <stdarg.h>
+
+#define STEPS	400
+
+static __u64 seed;
+static __u64 first_seed;
+static struct world *world;
+
+u64 rnd(void)
+{
+	return (u64)tw_random(&seed) << 32 | tw_random(&seed);
+}
+
+u64 below(u64 n)
+{
+	return rnd() % n;
+}
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "# TW_SEED=%llu TW_ROUNDS=1, step %llu: ", (unsigned long long)first_seed,
+		world ? (unsigned long long)world->steps : 0);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	_exit(KSFT_FAIL);
+}
+
+FIXTURE(random_use) {
+};
+
+LIB_VARIANTS(random_use);
+
+FIXTURE_SETUP(random_use)
+{
+	LIB_SKIP_WITHOUT_BACKEND();
+}
+
+FIXTURE_TEARDOWN(random_use)
+{
+	EXPECT_NO_LEAK();
+}
+
+static void one_world(const struct shape *shape, unsigned long long *starts,
+		      unsigned long long *calls)
+{
+	int step;
+
+	world = world_make(shape);
+	for (step = 0; step < STEPS; step++)
+		world_step(world);
+	if (below(2))
+		world_drain(world);
+	*starts += world->starts;
+	*calls += world->all_called;
+	world_free(world);
+	world = NULL;
+}
+
+TEST_F_TIMEOUT(random_use, agrees_with_a_plain_list, 110)
+{
+	int round, rounds = tw_setting("TW_ROUNDS", 25);
+	unsigned long long starts = 0, calls = 0;
+	__u64 seed0 = tw_setting("TW_SEED", 1);
+
+	for (round = 0; round < rounds; round++) {
+		struct shape shape;
+
+		first_seed = seed0 + round;
+		seed = first_seed * 0x9e3779b97f4a7c15ULL;
+		shape = random_shape(variant->backend);
+		one_world(&shape, &starts, &calls);
+	}
+	TH_LOG("%llu starts, %llu callbacks", starts, calls);
+	EXPECT_LT(10 * rounds, starts);
+}
+
+TEST_HARNESS_MAIN
