@@ -8,22 +8,37 @@
 # Where they have never run: how long the longest take on the debug kernel. All
 # others take ten seconds, let us say.
 declare -A usually=(
-	[debug/twheel_fault_sites]=110
-	[debug/twheel_fault_again]=150
-	[debug/twheel_fault_leaks]=115
-	[debug/twheel_hostile]=250
-	[debug/twheel_fault_load_module]=270
-	[debug/twheel_arm]=90
-	[debug/twheel_million]=85
-	[debug/twheel_peer_delayqueue]=70
-	[debug/twheel_peer_timeout]=40
-	[debug/twheel_random]=40
-	[debug/twheel_idle_stale]=55
-	[debug/twheel_kunit_module.sh]=70
-	[debug/twheel_fairness_module]=65
-	[debug/twheel_load_module]=75
-	[debug/twheel_burst]=50
-	[debug/twheel_cost]=60
+	[debug/twheel_hostile]=105
+	[debug/twheel_fault_load_module]=90
+	[debug/twheel_fault_again]=80
+	[debug/twheel_fault_sites]=60
+	[debug/twheel_kunit_module.sh]=60
+	[debug/twheel_fuzz]=50
+	[debug/twheel_fairness_module]=50
+	[debug/twheel_burst]=45
+	[debug/twheel_million]=45
+	[debug/twheel_drain]=45
+	[debug/twheel_fault_leaks]=40
+	[debug/twheel_suspend]=40
+	[debug/twheel_race]=40
+	[debug/twheel_faults]=40
+	[debug/twheel_tai]=35
+	[debug/twheel_random]=35
+	[debug/twheel_refresh]=35
+	[debug/twheel_idle_stale]=30
+	[debug/twheel_arm]=30
+	[debug/twheel_clocks]=30
+	[debug/twheel_peer_timeout]=30
+	[debug/twheel_clock_steps]=30
+	[debug/twheel_refresh_pages]=30
+	[debug/twheel_memory]=30
+	[debug/twheel_load_module]=30
+	[debug/twheel_cost]=30
+	[debug/twheel_enospc_module]=25
+	[debug/twheel_limits]=20
+	[debug/twheel_idle]=20
+	[debug/twheel_poll]=20
+	[debug/twheel_advance]=20
 )
 declare -A took=() began=()
 progress_names=()
