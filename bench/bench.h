@@ -31,19 +31,40 @@
 /* Workloads, to say which of them a back end takes part in. */
 enum workload {
 	ARM, REFRESH, CANCEL, YOUNG, EXPIRE, MIX, MEMORY, IDLE, LATE,
+	REQUEST, SLOW, LENGTHS, BURST,
 	CALLS, SCALE, HUGE, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
 #define DOES_ALL	(DOES(CALLS) - 1)
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(YOUNG))
-/* Those that tell what one timeout costs. */
+/* Those that are a loop with turns. */
+#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(LENGTHS) | DOES(BURST))
+/* Those that tell what one timeout costs, and depend on what was measured before. */
 #define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
 /* What a back end is opened with. */
 struct setup {
 	uint32_t nr;		/* timeouts */
 	uint64_t same_ns;	/* the one distance all are armed with, or 0 */
+	uint64_t other_ns;	/* that of the upper half of them, where it is another, or 0 */
+	/*
+	 * The workload is a loop: wait() is called once a turn, and all are armed with
+	 * same_ns, or other_ns, from the present.
+	 */
+	bool turns;
+};
+
+static inline uint64_t length_of(const struct setup *setup, uint32_t who)
+{
+	return setup->other_ns && who >= setup->nr / 2 ? setup->other_ns : setup->same_ns;
+}
+
+/* What a library tells of itself. */
+struct tally {
+	uint64_t vain;		/* events of timeouts that were stopped */
+	uint64_t rearmed;	/* and of those that were moved */
+	uint64_t calls;		/* of the wheel, or of the kernel */
 };
 
 /*
@@ -66,6 +87,10 @@ struct peer {
 	void (*cancel)(void *self, const uint32_t *who, uint32_t nr);
 	/* Tells expired() what has expired; if so asked, sleeps until something has. */
 	void (*wait)(void *self, bool sleep);
+	/* Runs fn() in a turn of its loop. NULL: fn(), and then wait() without sleep. */
+	void (*turn)(void *self, void (*fn)(void *arg), void *arg);
+	/* NULL: it does not know. */
+	void (*tally)(void *self, struct tally *tally);
 	/* Waits until work that was put off is done. NULL: nothing is. */
 	void (*settle)(void *self);
 	/* NULL: the end of the process does it. */
@@ -161,6 +186,10 @@ void run_late(const struct peer *peer, uint32_t n);
 void run_mix(const struct peer *peer, uint32_t n);
 void run_memory(const struct peer *peer, uint32_t n);
 void run_idle(const struct peer *peer, uint32_t n);
+void run_request(const struct peer *peer, uint32_t n);
+void run_slow(const struct peer *peer, uint32_t n);
+void run_lengths(const struct peer *peer, uint32_t n);
+void run_burst(const struct peer *peer, uint32_t n);
 void run_calls(const struct peer *peer, uint32_t n);
 void run_scale(const struct peer *peer, uint32_t n);
 void run_huge(const struct peer *peer, uint32_t n);

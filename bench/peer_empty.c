@@ -5,16 +5,28 @@
  */
 #include "bench.h"
 
+#include <err.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+struct empty {
+	int fd;			/* what a loop with turns asks of, or -1 */
+	uint64_t *deadline_of;
+};
 
 static void *open_empty(const struct setup *setup)
 {
-	return get_memory(setup->nr, sizeof(uint64_t));
+	struct empty *e = get_memory(1, sizeof(*e));
+
+	e->deadline_of = get_memory(setup->nr, sizeof(*e->deadline_of));
+	e->fd = setup->turns ? eventfd(0, EFD_CLOEXEC) : -1;
+	return e;
 }
 
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
-	uint64_t *deadline_of = self;
+	uint64_t *deadline_of = ((struct empty *)self)->deadline_of;
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
@@ -23,7 +35,7 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 
 static void cancel(void *self, const uint32_t *who, uint32_t nr)
 {
-	uint64_t *deadline_of = self;
+	uint64_t *deadline_of = ((struct empty *)self)->deadline_of;
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
@@ -32,15 +44,18 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 
 static void wait(void *self, bool sleep)
 {
-	(void)self;
+	struct pollfd pfd = { .fd = ((struct empty *)self)->fd, .events = POLLIN };
+
 	if (sleep)
 		pause();
+	if (pfd.fd >= 0 && poll(&pfd, 1, 0))
+		err(1, "poll");
 }
 
 const struct peer peer_empty = {
 	.name = "empty",
 	.usage = "the loop alone",
-	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE),
+	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE) | DOES_DAEMON,
 	.open = open_empty,
 	.arm = arm,
 	.refresh = arm,

@@ -22,8 +22,8 @@ struct libevent {
 	struct event *timer;
 	struct event job;
 	struct work work;
-	const struct timeval *common;
-	uint32_t nr;
+	const struct timeval *common, *other;
+	struct setup setup;
 };
 
 static struct timeval timeval_of(uint64_t ns)
@@ -62,6 +62,13 @@ static void do_arm_common(evutil_socket_t fd, short what, void *arg)
 		event_add(&l->timer[l->work.who[i]], l->common);
 }
 
+static const struct timeval *common_timeout(struct libevent *l, uint64_t ns)
+{
+	struct timeval same = timeval_of(ns);
+
+	return ns ? event_base_init_common_timeout(l->base, &same) : NULL;
+}
+
 static void *open_libevent(const struct setup *setup)
 {
 	struct libevent *l = get_memory(1, sizeof(*l));
@@ -73,12 +80,9 @@ static void *open_libevent(const struct setup *setup)
 	if (!l->base)
 		errx(1, "event_base_new");
 	event_config_free(config);
-	l->nr = setup->nr;
-	if (setup->same_ns) {
-		struct timeval same = timeval_of(setup->same_ns);
-
-		l->common = event_base_init_common_timeout(l->base, &same);
-	}
+	l->setup = *setup;
+	l->common = common_timeout(l, setup->same_ns);
+	l->other = common_timeout(l, setup->other_ns);
 	return l;
 }
 
@@ -95,7 +99,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 	uint32_t i;
 
 	if (!first)
-		l->timer = get_memory(l->nr, sizeof(*l->timer));
+		l->timer = get_memory(l->setup.nr, sizeof(*l->timer));
 	for (i = first; i < first + nr; i++)
 		evtimer_assign(&l->timer[i], l->base, on_timer, (void *)(uintptr_t)i);
 }
@@ -108,16 +112,60 @@ static void in_loop(struct libevent *l, event_callback_fn fn, struct work work)
 	event_base_loop(l->base, EVLOOP_NONBLOCK);
 }
 
+struct turn {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void do_turn(evutil_socket_t fd, short what, void *arg)
+{
+	const struct turn *turn = arg;
+
+	(void)fd;
+	(void)what;
+	turn->fn(turn->arg);
+}
+
+/* We are in a callback of the loop already. */
+static void run_turn(void *self, void (*fn)(void *arg), void *arg)
+{
+	struct libevent *l = self;
+	struct turn turn = { fn, arg };
+
+	event_assign(&l->job, l->base, -1, 0, do_turn, &turn);
+	event_active(&l->job, EV_TIMEOUT, 0);
+	event_base_loop(l->base, EVLOOP_NONBLOCK);
+}
+
+static void add_common(struct libevent *l, const uint32_t *who, uint32_t nr)
+{
+	const struct timeval *common = length_of(&l->setup, who[0]) == l->setup.same_ns ?
+		l->common : l->other;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		event_add(&l->timer[who[i]], common);
+}
+
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
-	in_loop(self, do_arm, (struct work){ who, deadline_ns, nr });
+	struct libevent *l = self;
+
+	if (l->setup.turns)
+		add_common(l, who, nr);
+	else
+		in_loop(l, do_arm, (struct work){ who, deadline_ns, nr });
 }
 
 static void refresh(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct libevent *l = self;
 
-	in_loop(l, l->common ? do_arm_common : do_arm, (struct work){ who, deadline_ns, nr });
+	if (l->setup.turns)
+		add_common(l, who, nr);
+	else
+		in_loop(l, l->common ? do_arm_common : do_arm,
+			(struct work){ who, deadline_ns, nr });
 }
 
 static void cancel(void *self, const uint32_t *who, uint32_t nr)
@@ -144,6 +192,7 @@ const struct peer peer_libevent = {
 	.refresh = refresh,
 	.cancel = cancel,
 	.wait = wait,
+	.turn = run_turn,
 };
 #else
 ABSENT_PEER(peer_libevent, "libevent", "built without libevent");

@@ -13,6 +13,7 @@ struct libuv {
 	uv_loop_t loop;
 	uv_timer_t *timer;
 	uint32_t nr;
+	bool turns;
 };
 
 static void *open_libuv(const struct setup *setup)
@@ -22,6 +23,7 @@ static void *open_libuv(const struct setup *setup)
 	if (uv_loop_init(&l->loop))
 		errx(1, "uv_loop_init");
 	l->nr = setup->nr;
+	l->turns = setup->turns;
 	return l;
 }
 
@@ -49,8 +51,9 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 	uint64_t now_ms;
 	uint32_t i;
 
-	/* Its time is CLOCK_MONOTONIC, cut to milliseconds. */
-	uv_update_time(&l->loop);
+	/* Its time is CLOCK_MONOTONIC, cut to milliseconds; it is up to date in turns. */
+	if (!l->turns)
+		uv_update_time(&l->loop);
 	now_ms = uv_now(&l->loop);
 	for (i = 0; i < nr; i++) {
 		uint64_t ms = (deadline_ns[i] + MS - 1) / MS;

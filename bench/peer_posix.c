@@ -107,7 +107,7 @@ static void close_posix(void *self)
 const struct peer peer_posix = {
 	.name = "posix-timer",
 	.usage = "one each, made once; signalfd, 256 a read",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL & ~DOES_DAEMON,
 	/* Each is looked up in a list that is longer the more there are. */
 	.max = 100000,
 	.open = open_posix,

@@ -149,7 +149,7 @@ static void print_peer(const char *mode, const char *peer, const char *workload,
 
 	if (!find(&rows, mode, peer, workload, 0, metric))
 		return;
-	printf("  %-14s", peer);
+	printf("  %-19s", peer);
 	for (i = 0; i < nr; i++)
 		print_value(value_of(mode, peer, workload, sizes[i], metric));
 	putchar('\n');
@@ -163,13 +163,27 @@ static void print_table(const char *mode, const char *workload, const char *metr
 
 	if (!nr)
 		return;
-	printf("\n%s\n  %-14s", title, "");
+	printf("\n%s\n  %-19s", title, "");
 	for (i = 0; i < nr; i++)
 		printf(" %11u", sizes[i]);
 	putchar('\n');
 	for (i = 0; peers[i]; i++)
 		print_peer(mode, peers[i]->name, workload, metric, sizes, nr);
 	print_peer(mode, "netty", workload, metric, sizes, nr);
+}
+
+static void print_in_vain(const char *mode)
+{
+	static const char * const workloads[] = { "request", "slow", "lengths", "burst" };
+	char title[128];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(workloads); i++) {
+		snprintf(title, sizeof(title), "%s: events in vain per 1,000 starts", workloads[i]);
+		print_table(mode, workloads[i], "vain", title);
+		print_table(mode, workloads[i], "rearmed", "and of timeouts that were moved");
+		print_table(mode, workloads[i], "calls", "and calls of the wheel");
+	}
 }
 
 static void print_mode(const char *mode, const char *unit)
@@ -184,6 +198,13 @@ static void print_mode(const char *mode, const char *unit)
 		{ "young", "cost", "arm and cancel soon after, amid so many" },
 		{ "expire", "cost", "expire and deliver, so many due in a second" },
 		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
+		{ "request", "cost", "a request timeout, started and stopped, so many in flight" },
+		{ "slow", "cost", "the same, answered after half of its time" },
+		{ "lengths", "cost",
+		  "a request: idle timeout of 30 s moved twice, one of 1 s started and stopped" },
+		{ "burst", "one_turn", "a burst, started and stopped in one turn" },
+		{ "burst", "cost", "a burst, started in one turn and stopped in the next" },
+		{ "burst", "later", "what it costs in the five quiet seconds after that" },
 	};
 	char title[128];
 	size_t i;
@@ -200,6 +221,8 @@ static void print_mode(const char *mode, const char *unit)
 	print_table(mode, "idle", "kthread_wakeups", "wake-ups of kthreads");
 	print_table(mode, "idle", "timer_interrupts",
 		    "timer interrupts of the machine (\"empty\" is what it has anyway)");
+	print_table(mode, "burst", "bytes", "memory after a burst, bytes each");
+	print_in_vain(mode);
 	print_table(mode, "late", "p50", "lateness, so many due in a second: half within, us");
 	print_table(mode, "late", "p99", "lateness: 99 % within, us");
 	print_table(mode, "late", "max", "lateness: the latest, us");
@@ -300,7 +323,7 @@ void report_print(void)
 		timed |= rows.row[i].mode[0] == 't';
 	}
 	for (i = 0; peers[i] && rows.nr; i++)
-		printf("%-14s %s\n", peers[i]->name, peers[i]->usage ?: "not built in");
+		printf("%-19s %s\n", peers[i]->name, peers[i]->usage ?: "not built in");
 	if (counted) {
 		puts("\n==== instructions, user and kernel together, one CPU");
 		print_mode("instructions", "instructions");

@@ -13,10 +13,9 @@
 uint32_t *expired_who;
 uint32_t nr_expired;
 
-void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t same_ns)
+void run_open_with(struct run *run, const struct peer *peer, const struct setup *setup)
 {
-	const struct setup setup = { .nr = nr, .same_ns = same_ns };
-	uint32_t i;
+	uint32_t nr = setup->nr, i;
 
 	run->peer = peer;
 	run->nr = nr;
@@ -27,7 +26,14 @@ void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t sa
 	nr_expired = 0;
 	for (i = 0; i < nr; i++)
 		run->who[i] = i;
-	run->self = peer->open(&setup);
+	run->self = peer->open(setup);
+}
+
+void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t same_ns)
+{
+	const struct setup setup = { .nr = nr, .same_ns = same_ns };
+
+	run_open_with(run, peer, &setup);
 }
 
 void run_close(struct run *run)

@@ -18,6 +18,7 @@ struct run {
 typedef void (*run_fn)(struct run *run, uint32_t first, uint32_t nr);
 
 void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t same_ns);
+void run_open_with(struct run *run, const struct peer *peer, const struct setup *setup);
 void run_close(struct run *run);
 /* Deadlines between two points in time. */
 void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed);

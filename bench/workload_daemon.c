@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What daemons do.  A workload is a loop with turns, in each of which requests and replies
+ * come, and the kernel is asked once what has expired.  "empty" does the same and asks of a
+ * descriptor that is never readable: what it takes is the loop's.
+ */
+#include "workload.h"
+
+#include <err.h>
+
+#define REQUEST_NS	SEC
+#define IDLE_NS		(30 * SEC)
+
+/* Requests in a turn. */
+#define TURN		50
+
+struct daemon {
+	struct run run;
+	uint32_t in_ring;	/* requests, in the order in which they come */
+	uint32_t at;		/* the next one */
+	uint32_t lag;		/* how much later each is answered */
+	const uint32_t *idle;	/* the connections of these requests */
+	const uint32_t *request;
+	uint64_t request_ns[TURN], idle_ns[TURN];
+	uint64_t now_ns;
+	uint64_t timed_out;
+};
+
+typedef void (*turn_fn)(void *daemon);
+
+static void turn(struct daemon *d, turn_fn fn)
+{
+	const struct peer *peer = d->run.peer;
+
+	nr_expired = 0;
+	if (peer->turn) {
+		peer->turn(d->run.self, fn, d);
+	} else {
+		fn(d);
+		peer->wait(d->run.self, false);
+	}
+	d->timed_out += nr_expired;
+}
+
+static void daemon_open(struct daemon *d, const struct peer *peer, uint32_t nr,
+			uint64_t same_ns, uint64_t other_ns)
+{
+	const struct setup setup = {
+		.nr = nr, .same_ns = same_ns, .other_ns = other_ns, .turns = true,
+	};
+
+	run_open_with(&d->run, peer, &setup);
+	if (peer->create)
+		peer->create(d->run.self, 0, nr);
+}
+
+static void read_clock(struct daemon *d)
+{
+	uint32_t i;
+
+	d->now_ns = now_ns();
+	for (i = 0; i < TURN; i++) {
+		d->request_ns[i] = d->now_ns + REQUEST_NS;
+		d->idle_ns[i] = d->now_ns + IDLE_NS;
+	}
+}
+
+static void tell_tally(struct daemon *d, const char *workload, uint32_t n,
+		       const struct tally *was, uint64_t starts)
+{
+	const struct peer *peer = d->run.peer;
+	struct tally is;
+
+	if (!peer->tally)
+		return;
+	peer->tally(d->run.self, &is);
+	result(peer->name, workload, n, "vain", (is.vain - was->vain) * 1000.0 / starts);
+	result(peer->name, workload, n, "rearmed", (is.rearmed - was->rearmed) * 1000.0 / starts);
+	result(peer->name, workload, n, "calls", (is.calls - was->calls) * 1000.0 / starts);
+}
+
+static struct tally tally_of(const struct daemon *d)
+{
+	struct tally tally = { 0 };
+
+	if (d->run.peer->tally)
+		d->run.peer->tally(d->run.self, &tally);
+	return tally;
+}
+
+/* ---- request timeouts: started, and stopped in the order of their starts -- */
+
+static void start_requests(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	read_clock(d);
+	d->run.peer->arm(d->run.self, d->run.who + d->at, d->request_ns, TURN);
+}
+
+static void start_and_stop_requests(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	start_requests(d);
+	d->at += TURN;
+	if (d->at == d->in_ring)
+		d->at = 0;
+	d->run.peer->cancel(d->run.self, d->run.who + d->at, TURN);
+}
+
+/* One turn after the other, or each at its time; how many. */
+static uint64_t request_turns(struct daemon *d, uint64_t for_ns, uint64_t period_ns)
+{
+	uint64_t next_ns = now_ns(), until_ns = next_ns + for_ns, turns = 0;
+
+	do {
+		next_ns += period_ns;
+		if (period_ns)
+			sleep_until(next_ns);
+		turn(d, start_and_stop_requests);
+		turns++;
+	} while (d->now_ns < until_ns);
+	return turns;
+}
+
+/* n in flight, each of which is answered life_ns after its start, or as soon as can be. */
+static void run_requests(const struct peer *peer, const char *workload, uint32_t n,
+			 uint64_t life_ns)
+{
+	uint32_t batches = n < TURN ? 1 : n / TURN;
+	struct daemon d = { .in_ring = (batches + 1) * TURN };
+	struct meter meter;
+	struct tally tally;
+	uint64_t turns;
+
+	daemon_open(&d, peer, d.in_ring, REQUEST_NS, 0);
+	for (; d.at < d.in_ring - TURN; d.at += TURN) {
+		turn(&d, start_requests);
+		if (life_ns)
+			sleep_until(now_ns() + life_ns / batches);
+	}
+	/* Until the first deadlines have come and gone. */
+	request_turns(&d, REQUEST_NS * 3 / 2, life_ns / batches);
+	tally = tally_of(&d);
+	meter_start(&meter);
+	turns = request_turns(&d, 3 * REQUEST_NS, life_ns / batches);
+	meter_stop(&meter);
+	if (d.timed_out)
+		errx(1, "%s: requests time out where %u are in flight", peer->name, n);
+	result_cost(peer->name, workload, n, &meter, turns * TURN);
+	tell_tally(&d, workload, n, &tally, turns * TURN);
+	run_close(&d.run);
+}
+
+void run_request(const struct peer *peer, uint32_t n)
+{
+	run_requests(peer, "request", n, 0);
+}
+
+/* Those that take half of the time that they have. */
+void run_slow(const struct peer *peer, uint32_t n)
+{
+	run_requests(peer, "slow", n, REQUEST_NS / 2);
+}
+
+/* ---- two lengths on each connection --------------------------------------- */
+
+/* A reply comes some turns after its request; each moves the connection's idle timeout. */
+#define LAG_TURNS	8
+
+/* The loop sleeps after so many, where instructions are counted, to be in time. */
+#define TURNS_AWAKE	16
+#define PER_MS		64
+
+static void talk(void *daemon)
+{
+	struct daemon *d = daemon;
+	const struct peer *peer = d->run.peer;
+	uint32_t reply;
+
+	read_clock(d);
+	peer->refresh(d->run.self, d->idle + d->at, d->idle_ns, TURN);
+	peer->arm(d->run.self, d->request + d->at, d->request_ns, TURN);
+	reply = d->at >= d->lag ? d->at - d->lag : d->at + d->in_ring - d->lag;
+	peer->cancel(d->run.self, d->request + reply, TURN);
+	peer->refresh(d->run.self, d->idle + reply, d->idle_ns, TURN);
+	d->at += TURN;
+	if (d->at == d->in_ring)
+		d->at = 0;
+}
+
+static uint64_t talk_turns(struct daemon *d, uint64_t for_ns)
+{
+	uint64_t start_ns = now_ns(), turns = 0;
+
+	do {
+		turn(d, talk);
+		turns++;
+		if (counts_instructions && !(turns % TURNS_AWAKE))
+			sleep_until(start_ns + turns * TURN * MS / PER_MS);
+	} while (d->now_ns - start_ns < for_ns);
+	return turns;
+}
+
+/* The first round: no reply yet, and no idle timeout. */
+static void greet(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	read_clock(d);
+	d->run.peer->arm(d->run.self, d->idle + d->at, d->idle_ns, TURN);
+	if (d->at >= d->in_ring - d->lag)
+		d->run.peer->arm(d->run.self, d->request + d->at, d->request_ns, TURN);
+}
+
+/*
+ * Connections with an idle timeout and one of a request: on each request the first is
+ * moved twice, and the second started and stopped.  The first n timeouts are the former,
+ * in a random order of connections, the other n the latter.
+ */
+void run_lengths(const struct peer *peer, uint32_t n)
+{
+	struct daemon d = { .in_ring = n / TURN * TURN };
+	uint32_t *request = get_memory(n, sizeof(*request)), i;
+	struct meter meter;
+	struct tally tally;
+	uint64_t turns;
+
+	daemon_open(&d, peer, 2 * n, IDLE_NS, REQUEST_NS);
+	d.run.nr = n;
+	run_shuffle(&d.run, 2);
+	for (i = 0; i < n; i++)
+		request[i] = n + d.run.who[i];
+	d.idle = d.run.who;
+	d.request = request;
+	d.lag = d.in_ring > 2 * LAG_TURNS * TURN ? LAG_TURNS * TURN : TURN;
+	for (; d.at < d.in_ring; d.at += TURN)
+		turn(&d, greet);
+	d.at = 0;
+	talk_turns(&d, counts_instructions ? IDLE_NS + SEC : 2 * SEC);
+	tally = tally_of(&d);
+	meter_start(&meter);
+	turns = talk_turns(&d, counts_instructions ? IDLE_NS + SEC : 4 * SEC);
+	meter_stop(&meter);
+	if (d.timed_out)
+		errx(1, "%s: requests time out", peer->name);
+	result_cost(peer->name, "lengths", n, &meter, turns * TURN);
+	tell_tally(&d, "lengths", n, &tally, turns * TURN);
+	run_close(&d.run);
+}
+
+/* ---- a burst that ends ---------------------------------------------------- */
+
+#define QUIET_SECONDS	5
+
+static void each_batch(struct daemon *d, bool start)
+{
+	uint32_t i, nr;
+
+	for (i = 0; i < d->run.nr; i += nr) {
+		nr = d->run.nr - i < TURN ? d->run.nr - i : TURN;
+		if (start)
+			d->run.peer->arm(d->run.self, d->run.who + i, d->request_ns, nr);
+		else
+			d->run.peer->cancel(d->run.self, d->run.who + i, nr);
+	}
+}
+
+static void start_all(void *daemon)
+{
+	read_clock(daemon);
+	each_batch(daemon, true);
+}
+
+static void stop_all(void *daemon)
+{
+	each_batch(daemon, false);
+}
+
+static void start_and_stop_all(void *daemon)
+{
+	start_all(daemon);
+	stop_all(daemon);
+}
+
+static void nothing(void *daemon)
+{
+	(void)daemon;
+}
+
+static void tell_cost(struct daemon *d, const char *what, struct meter *meter)
+{
+	meter_stop(meter);
+	result(d->run.peer->name, "burst", d->run.nr, what, (double)meter->busy_ns / d->run.nr);
+	meter_start(meter);
+}
+
+/*
+ * n are started in one turn, and stopped in the next, or in the same.  Then the loop turns
+ * ten times a second, and has nothing to do.
+ */
+void run_burst(const struct peer *peer, uint32_t n)
+{
+	struct daemon d = { 0 };
+	uint64_t free_before, next_ns;
+	struct meter meter;
+	struct tally tally;
+	uint32_t i;
+
+	daemon_open(&d, peer, n, REQUEST_NS, 0);
+	free_before = free_bytes();
+	tally = tally_of(&d);
+	meter_start(&meter);
+	turn(&d, start_and_stop_all);
+	tell_cost(&d, "one_turn", &meter);
+	turn(&d, start_all);
+	turn(&d, stop_all);
+	tell_cost(&d, "cost", &meter);
+	next_ns = now_ns();
+	for (i = 0; i < 10 * QUIET_SECONDS; i++) {
+		next_ns += SEC / 10;
+		sleep_until(next_ns);
+		turn(&d, nothing);
+	}
+	tell_cost(&d, "later", &meter);
+	if (d.timed_out)
+		errx(1, "%s: stopped, and expired", peer->name);
+	tell_tally(&d, "burst", n, &tally, 2 * n);
+	result(peer->name, "burst", n, "bytes", ((double)free_before - free_bytes()) / n);
+	run_close(&d.run);
+}
