@@ -77,6 +77,7 @@ struct peer {
 	unsigned int workloads;
 	uint32_t max;		/* the most it can hold, or take time for; 0: any */
 	uint32_t batch;		/* at a time, where not BATCH */
+	uint32_t timer_size;	/* bytes of the caller's for each, to be told apart; or 0 */
 	/* Why it cannot be measured here; NULL where it can. */
 	const char *(*absent)(void);
 	void *(*open)(const struct setup *setup);
@@ -103,7 +104,8 @@ struct peer {
 	const struct peer var = { .name = its_name, .workloads = DOES_ALL,\
 				  .absent = var##_absent }
 
-extern const struct peer peer_empty, peer_twheel, peer_twheel_store, peer_twheel_keyed,
+extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_local,
+	peer_twheel, peer_twheel_store, peer_twheel_keyed,
 	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
 	peer_twheel_10ms, peer_timerfd, peer_posix, peer_io_uring, peer_libev, peer_libuv,
 	peer_libevent, peer_heap, peer_bpf_timer, peer_bpf_1ms,
@@ -137,6 +139,8 @@ void meter_stop(struct meter *meter);
 /* Bytes that nobody uses; at rest, and where nothing else goes on. */
 uint64_t free_bytes(void);
 uint64_t slab_bytes(void);
+/* Memory of this process alone. */
+uint64_t process_bytes(void);
 /* Context switches of another process. */
 uint64_t switches_of(int pid);
 uint64_t kthread_switches(void);

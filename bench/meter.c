@@ -181,6 +181,11 @@ uint64_t slab_bytes(void)
 	return sum_of("/proc/meminfo", "Slab:") * 1024;
 }
 
+uint64_t process_bytes(void)
+{
+	return sum_of("/proc/self/status", "RssAnon:") * 1024;
+}
+
 /* A line of /proc/interrupts: "LOC:  12  34   Local timer interrupts". */
 void count_interrupts(uint64_t *timers, uint64_t *all)
 {

@@ -287,7 +287,8 @@ const struct peer peer_bpf_store = {
 	BPF_PEER,
 	.name = "bpf-store",
 	.usage = "the same, refresh by a store that the timer's callback finds",
-	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY),
+	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY) | DOES(RESTART) |
+		     DOES(LENGTHS),
 	.open = open_store,
 	.refresh = store,
 };

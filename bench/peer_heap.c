@@ -186,7 +186,7 @@ static void close_heap(void *self)
 const struct peer peer_heap = {
 	.name = "heap",
 	.usage = "four children a node, and one timerfd; in one thread's hands",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(SCALE),
 	.open = open_heap,
 	.create = create,
 	.arm = arm,

@@ -85,7 +85,7 @@ static void wait(void *self, bool sleep)
 const struct peer peer_libev = {
 	.name = "libev",
 	.usage = "ev_timer_again(), the loop's cached time",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(SCALE),
 	.open = open_libev,
 	.create = create,
 	.arm = arm,

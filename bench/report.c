@@ -217,6 +217,8 @@ static void print_mode(const char *mode, const char *unit)
 	print_table(mode, "expire", "kthread_wakeups", "wake-ups of kthreads per expiry");
 	print_table(mode, "memory", "bytes", "memory, bytes each, all that is taken");
 	print_table(mode, "memory", "slab_bytes", "of these in slabs");
+	print_table(mode, "memory", "caller_bytes", "of these the caller's struct");
+	print_table(mode, "memory", "library_bytes", "of these the library's, in the process");
 	print_table(mode, "idle", "wakeups", "10 s with nothing due: wake-ups of the process");
 	print_table(mode, "idle", "kthread_wakeups", "wake-ups of kthreads");
 	print_table(mode, "idle", "timer_interrupts",
@@ -313,6 +315,21 @@ static void print_bars(void)
 	print_huge();
 }
 
+static void print_libtwheel(const char *peer)
+{
+	printf("\n%s, instructions above the loop\n  %-44s %11s %11s %11s\n", peer, "",
+	       "10000", "100000", "1000000");
+	print_bar("start that needs a new place, and flush", peer, "arm", "cost", "empty");
+	print_bar("restart to later", peer, "refresh", "cost", "empty");
+	print_bar("stop", peer, "cancel", "cost", "empty");
+	print_bar("request timeout, start and stop", peer, "request", "cost", "empty");
+	print_bar("the same, answered after half of its time", peer, "slow", "cost", "empty");
+	print_bar("two lengths on a connection, with the loop", peer, "lengths", "cost", NULL);
+	print_bar("two lengths on a connection", peer, "lengths", "cost", "empty");
+	print_bar("idle connections", peer, "mix", "cost", "empty");
+	print_bar("expire and call back, all within a second", peer, "expire", "cost", NULL);
+}
+
 void report_print(void)
 {
 	bool counted = false, timed = false;
@@ -328,6 +345,8 @@ void report_print(void)
 		puts("\n==== instructions, user and kernel together, one CPU");
 		print_mode("instructions", "instructions");
 		print_bars();
+		print_libtwheel("libtwheel");
+		print_libtwheel("libtwheel-local");
 	}
 	if (timed) {
 		puts("\n==== processor time of the process and the module's kthreads");

@@ -31,17 +31,24 @@ static void arm_far(struct run *run)
  */
 void run_memory(const struct peer *peer, uint32_t n)
 {
-	uint64_t free_before, free_after, slab_before, slab_after;
+	uint64_t free_before, free_after, slab_before, slab_after, process_before, process;
 	struct run run;
 
 	run_open(&run, peer, n, 0);
 	free_before = free_bytes();
 	slab_before = slab_bytes();
+	process_before = process_bytes();
 	arm_far(&run);
+	process = process_bytes() - process_before;
 	free_after = free_bytes();
 	slab_after = slab_bytes();
 	result(peer->name, "memory", n, "bytes", ((double)free_before - free_after) / n);
 	result(peer->name, "memory", n, "slab_bytes", ((double)slab_after - slab_before) / n);
+	if (peer->timer_size) {
+		result(peer->name, "memory", n, "caller_bytes", peer->timer_size);
+		result(peer->name, "memory", n, "library_bytes",
+		       (double)process / n - peer->timer_size);
+	}
 	run_close(&run);
 }
 

@@ -148,18 +148,20 @@ count()
 # Threads want as many processors; all else has two.
 measure_time()
 {
-	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late scale} "
+	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late request lengths scale} "
 
 	say "booting $(cat "$cache/kernels/$series/release") where time is measured"
 	if [ "${words// scale / }" != ' ' ]; then
 		read_rows boot_timing 2 "$(arguments "$(trim "${words// scale / }")" 10000)"
 	fi
 	if [[ $words = *' late '* ]]; then
-		read_rows boot_timing 2 "$(arguments late '100000 1000000' 'twheel heap libev')"
+		read_rows boot_timing 2 "$(arguments late '100000 1000000' \
+			'libtwheel libtwheel-local twheel heap libev')"
 	fi
 	[[ $words = *' scale '* ]] || return 0
 	for cpus in 1 2 4; do
-		read_rows boot_timing "$cpus" "$(option sizes "$cpus")$(option workloads scale)"
+		read_rows boot_timing "$cpus" \
+			"$(option sizes "$cpus")$(option workloads scale)$(option peers "${PEERS:-}")"
 	done
 }
 
