@@ -31,7 +31,7 @@
 /* Workloads, to say which of them a back end takes part in. */
 enum workload {
 	ARM, REFRESH, CANCEL, YOUNG, EXPIRE, MIX, MEMORY, IDLE, LATE,
-	REQUEST, SLOW, LENGTHS, BURST,
+	REQUEST, SLOW, RESTART, LENGTHS, BURST,
 	CALLS, SCALE, HUGE, NR_WORKLOADS
 };
 
@@ -39,7 +39,7 @@ enum workload {
 #define DOES_ALL	(DOES(CALLS) - 1)
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(YOUNG))
 /* Those that are a loop with turns. */
-#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(LENGTHS) | DOES(BURST))
+#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(RESTART) | DOES(LENGTHS) | DOES(BURST))
 /* Those that tell what one timeout costs, and depend on what was measured before. */
 #define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
@@ -192,6 +192,7 @@ void run_memory(const struct peer *peer, uint32_t n);
 void run_idle(const struct peer *peer, uint32_t n);
 void run_request(const struct peer *peer, uint32_t n);
 void run_slow(const struct peer *peer, uint32_t n);
+void run_restart(const struct peer *peer, uint32_t n);
 void run_lengths(const struct peer *peer, uint32_t n);
 void run_burst(const struct peer *peer, uint32_t n);
 void run_calls(const struct peer *peer, uint32_t n);

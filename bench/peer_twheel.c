@@ -308,7 +308,7 @@ const struct peer peer_twheel_store = {
 	TWHEEL_PEER,
 	.name = "twheel-store",
 	.usage = "the same, refresh by store",
-	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY) | DOES(LENGTHS),
+	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY) | DOES(RESTART) | DOES(LENGTHS),
 	.absent = store_absent,
 	.open = open_store,
 	.refresh = store,

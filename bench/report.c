@@ -200,6 +200,7 @@ static void print_mode(const char *mode, const char *unit)
 		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
 		{ "request", "cost", "a request timeout, started and stopped, so many in flight" },
 		{ "slow", "cost", "the same, answered after half of its time" },
+		{ "restart", "cost", "an idle timeout moved on, in a loop" },
 		{ "lengths", "cost",
 		  "a request: idle timeout of 30 s moved twice, one of 1 s started and stopped" },
 		{ "burst", "one_turn", "a burst, started and stopped in one turn" },
@@ -320,7 +321,8 @@ static void print_libtwheel(const char *peer)
 	printf("\n%s, instructions above the loop\n  %-44s %11s %11s %11s\n", peer, "",
 	       "10000", "100000", "1000000");
 	print_bar("start that needs a new place, and flush", peer, "arm", "cost", "empty");
-	print_bar("restart to later", peer, "refresh", "cost", "empty");
+	print_bar("restart to later, at first", peer, "refresh", "cost", "empty");
+	print_bar("restart to later, in a loop", peer, "restart", "cost", "empty");
 	print_bar("stop", peer, "cancel", "cost", "empty");
 	print_bar("request timeout, start and stop", peer, "request", "cost", "empty");
 	print_bar("the same, answered after half of its time", peer, "slow", "cost", "empty");

@@ -164,6 +164,56 @@ void run_slow(const struct peer *peer, uint32_t n)
 	run_requests(peer, "slow", n, REQUEST_NS / 2);
 }
 
+/* ---- idle timeouts that are moved, and none expires ------------------------ */
+
+static void start_idle(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	read_clock(d);
+	d->run.peer->arm(d->run.self, d->run.who + d->at, d->idle_ns, TURN);
+}
+
+static void restart_idle(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	read_clock(d);
+	d->run.peer->refresh(d->run.self, d->run.who + d->at, d->idle_ns, TURN);
+}
+
+static void for_all(struct daemon *d, turn_fn fn)
+{
+	for (d->at = 0; d->at < d->in_ring; d->at += TURN)
+		turn(d, fn);
+}
+
+/* n connections, each of which is active once a round, in a random order. */
+void run_restart(const struct peer *peer, uint32_t n)
+{
+	struct daemon d = { .in_ring = n / TURN * TURN };
+	struct meter meter;
+	uint32_t rounds = 0;
+	uint64_t until_ns;
+
+	daemon_open(&d, peer, d.in_ring, IDLE_NS, 0);
+	run_shuffle(&d.run, 2);
+	for_all(&d, start_idle);
+	/* Memory that is used for the first time now costs more. */
+	for_all(&d, restart_idle);
+	meter_start(&meter);
+	until_ns = now_ns() + SEC;
+	do {
+		for_all(&d, restart_idle);
+		rounds++;
+	} while (now_ns() < until_ns);
+	meter_stop(&meter);
+	if (d.timed_out)
+		errx(1, "%s: idle timeouts expire", peer->name);
+	result_cost(peer->name, "restart", n, &meter, (uint64_t)rounds * d.in_ring);
+	run_close(&d.run);
+}
+
 /* ---- two lengths on each connection --------------------------------------- */
 
 /* A reply comes some turns after its request; each moves the connection's idle timeout. */
