@@ -22,14 +22,12 @@
 
 _Static_assert(BATCH <= TIMERS_BATCH, "a batch goes in one call");
 
-/* timers.bpf.o */
 asm(".section .rodata\n"
-    ".balign 8\n"
-    "timers_object:\n"
-    ".incbin \"" TIMERS_BPF_O "\"\n"
-    "timers_object_end:\n"
-    ".previous\n");
-extern const char timers_object[], timers_object_end[];
+	".balign 8\n"
+	"timers_object:\n"
+	".incbin \"" TIMERS_BPF_O "\"\n"
+	"timers_object_end:\n"
+	".previous\n");
 
 struct bpf_timers {
 	uint32_t nr;

@@ -22,4 +22,7 @@ struct timers_batch {
 	struct timers_entry entry[TIMERS_BATCH];
 };
 
+/* timers.bpf.o, which peer_bpf.c contains. */
+extern const char timers_object[], timers_object_end[];
+
 #endif
