@@ -13,12 +13,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "timers_bpf.h"
 
-/* As many events as io_uring may have; BPF puts eight bytes before each. */
-#define RING_EVENTS	65536
-#define RING_BYTES	(RING_EVENTS * 16)
+/* Of an event in the ring: four for the index, rounded up, and eight before it. */
+#define EVENT_BYTES	16
 
 _Static_assert(BATCH <= TIMERS_BATCH, "a batch goes in one call");
 
@@ -91,6 +91,20 @@ static void *mapped(struct bpf_object *object, const char *name, size_t bytes)
 /* Timers before 6.4 are relative ones, which the program makes of ours. */
 static uint32_t has_absolute = 1;
 
+/*
+ * Room for the event of each, and for one that stays free.  With less, those that find
+ * no room would have to be lost, or to be tried again, which a processor does not keep
+ * up with when they are many.
+ */
+static uint32_t ring_bytes(uint32_t nr)
+{
+	uint32_t bytes = getpagesize();
+
+	while (bytes / EVENT_BYTES <= nr)
+		bytes *= 2;
+	return bytes;
+}
+
 /* Whether it works; errno says why not. */
 static bool load(struct bpf_timers *t)
 {
@@ -103,7 +117,7 @@ static bool load(struct bpf_timers *t)
 				       sizeof(constants)) ||
 	    bpf_map__set_max_entries(map_of(t->object, "timers"), t->nr) ||
 	    bpf_map__set_max_entries(map_of(t->object, "deadlines"), t->stores ? t->nr : 1) ||
-	    bpf_map__set_max_entries(map_of(t->object, "events"), RING_BYTES) ||
+	    bpf_map__set_max_entries(map_of(t->object, "events"), ring_bytes(t->nr)) ||
 	    bpf_object__load(t->object))
 		return false;
 	t->batch = mapped(t->object, ".bss", sizeof(*t->batch));

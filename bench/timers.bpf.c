@@ -75,7 +75,10 @@ static int moved(struct timeout *timeout, const __u32 *who)
 	return deadline_ns && *deadline_ns > bpf_ktime_get_ns() && !start(timeout, *deadline_ns);
 }
 
-/* In a softirq. A ring that is full loses nothing: the event comes a little later. */
+/*
+ * In a softirq. The ring has room for all; it is full only if one is started again
+ * before its event was read, which then comes a little later.
+ */
 static int expire(void *map, __u32 *who, struct timeout *timeout)
 {
 	if (!moved(timeout, who) && bpf_ringbuf_output(&events, who, sizeof(*who), 0))
