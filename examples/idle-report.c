@@ -148,10 +148,9 @@ static double late_ticks(const struct server *s, unsigned int percent)
 
 void report_table(struct server *s)
 {
+	const struct twheel_stats *lib = &s->lib;
 	struct stats *st = &s->st;
-	struct twheel_stats lib;
 
-	twheel_stats(s->wheel, &lib, sizeof(lib));
 	qsort(st->late_ns, st->nr_late, sizeof(st->late_ns[0]), compare);
 	printf("\nIn %.1f seconds, and one descriptor for all timeouts:\n",
 	       seconds(st->end_ns - st->begin_ns));
@@ -169,13 +168,13 @@ void report_table(struct server *s)
 	       (double)s->opt->tick_ns / NSEC_PER_MSEC);
 	printf("  library      %" PRIu64 " calls %s: %" PRIu64 " armed, %" PRIu64
 	       " armed again, %" PRIu64 " cancelled, %" PRIu64 " in vain\n",
-	       lib.calls, lib.backend == TWHEEL_DEVICE ?
-	       "of the kernel" : "of its own wheel", lib.armed - lib.rearmed,
-	       lib.rearmed, lib.cancelled, lib.vain);
+	       lib->calls, lib->backend == TWHEEL_DEVICE ?
+	       "of the kernel" : "of its own wheel", lib->armed - lib->rearmed,
+	       lib->rearmed, lib->cancelled, lib->vain);
 	printf("               all other starts and restarts were stores, %" PRIu64
-	       " of them to what an earlier one had left\n", lib.taken);
+	       " of them to what an earlier one had left\n", lib->taken);
 	printf("  CPU time     %.2f s this server", seconds(st->server_cpu_ns));
-	if (lib.backend == TWHEEL_DEVICE && st->kthreads_cpu_ns)
+	if (lib->backend == TWHEEL_DEVICE && st->kthreads_cpu_ns)
 		printf(", %.2f s the kernel threads of all wheels",
 		       seconds(st->kthreads_cpu_ns));
 	printf("\n");

@@ -385,6 +385,7 @@ int server_run(struct server *s)
 	s->st.kthreads_cpu_ns = kthreads_cpu_ns() - kthreads_before_ns;
 	s->st.open_at_end = s->nr_open;
 
+	twheel_stats(s->wheel, &s->lib, sizeof(s->lib));
 	report_fdinfo(s);
 	timeouts_stop(s);
 	report_table(s);

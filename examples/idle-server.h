@@ -96,6 +96,7 @@ struct server {
 	struct stats st;
 
 	struct twheel *wheel;
+	struct twheel_stats lib;	/* before the end, where all is stopped */
 	struct twheel_timer second;	/* prints a line */
 	int epoll, listener;
 	struct conn *conn;		/* by descriptor */
