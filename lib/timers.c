@@ -768,9 +768,12 @@ static __attribute__((noinline)) unsigned int flush(struct twheel *w)
 	unsigned int nr;
 
 	w->work = 0;
-	if (many)
-		trim(w);
 	cancel_given_up(w);
+	if (many) {
+		/* It counts what is in use: without what was given up. */
+		trim(w);
+		cancel_given_up(w);
+	}
 	if (list_empty(&w->notes))
 		return 0;
 	stacks_provide(w);
