@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
-# that a test fails. It prints TAP; a test that does not fail is a mistake of the tests.
+# that a test fails. It prints TAP; where none fails, the tests have a gap. What only the
+# device shows is left out, and so are checks of what cannot happen here: an event or a
+# CANCEL for an older generation of a place.
 # OUTPUT says where to build, 1 GB at most; KSFT_DIR as in the Makefile.
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +55,7 @@ mutation()
 	asked_for "$name" || return 0
 	rm -rf "$output/tree"
 	mkdir -p "$output/tree"
-	cp -pr "$top/lib" "$top/uapi" "$top/include" "$top/twheel_wheel.c" "$output/tree/"
+	cp -pr "$top/lib" "$top/uapi" "$top/include" "$top/twheel_wheel.c" "$top/dkms.conf" "$output/tree/"
 	nr=$((nr + 1))
 	if ! FROM=$3 TO=$4 perl -0pi -e '
 		$n = () = /\Q$ENV{FROM}\E/g;
@@ -129,10 +131,6 @@ mutation inline_restart_to_earlier_is_a_store twheel.h \
 	'	if (__builtin_expect(deadline >= place->bound - 2, 1)) {'
 
 # A word is stored only through a place that has not been read as ended.
-mutation event_of_an_old_generation_counts timers.c \
-	'	if (unlikely(place->ref != ref_of(event->id)))
-		return false;' \
-	''
 mutation word_has_no_generation twheel.h \
 	'(__extension__ (unsigned __int128)deadline) << 64 | ref)' \
 	'(__extension__ (unsigned __int128)deadline) << 64)'
@@ -209,9 +207,9 @@ mutation callback_comes_before_its_period timers.c \
 	t->callback(w, t, drained ? -ESHUTDOWN : 0);
 	if (!drained && t->interval_ns)
 		next_period(w, t);'
-mutation dispatch_goes_beyond_its_limit timers.c \
-	'	while (nr < max && !w->closed' \
-	'	while (!w->closed'
+mutation dispatch_reads_beyond_its_limit timers.c \
+	'		room = max - due < BATCH ? max - due : BATCH;' \
+	'		room = BATCH;'
 mutation events_in_vain_count_as_callbacks timers.c \
 	'				due += place_ended(' \
 	'				due += 1 | place_ended('
@@ -235,14 +233,9 @@ mutation parked_places_are_never_given_up timers.c \
 	'		if (0)
 			stack_cut'
 mutation given_up_places_are_not_cancelled timers.c \
-	'	if (many)
-		trim(w);
-	cancel_given_up(w);' \
-	'	if (many)
-		trim(w);'
-mutation failed_cancel_forgets_the_place timers.c \
-	'		if (w->cancel[i].result < 0 && w->cancel[i].result != -ENOENT) {' \
-	'		if (0) {'
+	'		trim(w);
+		cancel_given_up(w);' \
+	'		trim(w);'
 mutation slack_is_left_out local.c \
 	'	tick = (tick + w->slack_ticks) & ~(uint64_t)w->slack_ticks;' \
 	''
@@ -252,9 +245,6 @@ mutation local_tick_is_rounded_down local.c \
 mutation local_ignores_the_words local.c \
 	'	if ((int64_t)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)' \
 	'	if (1 || (int64_t)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)'
-mutation local_cancels_what_has_ended local.c \
-	'id_of(local, index) != cancel[i].id ||' \
-	'0 ||'
 mutation local_limit_is_off_by_one local.c \
 	'	if (local->nr_live == w->max_timers)' \
 	'	if (local->nr_live == w->max_timers + 1)'

@@ -669,6 +669,36 @@ TEST_F(lib, parked_places_are_given_up_after_a_burst)
 	free(burst);
 }
 
+/* Half of what is in use is kept, and no more when less is in use. */
+TEST_F(lib, parked_places_follow_what_is_in_use)
+{
+	int i, round, nr = 20000;
+	struct mark *used = calloc(nr, sizeof(*used)), *cycling = calloc(nr, sizeof(*cycling));
+
+	for (i = 0; i < nr; i++) {
+		mark_init(&used[i]);
+		mark_init(&cycling[i]);
+		twheel_start(self->w, &used[i].timer, TW_SEC);
+	}
+	EXPECT_EQ(0, twheel_flush(self->w));
+	for (round = 0; round < 100; round++) {
+		for (i = 0; i < nr / 2; i++)
+			twheel_start(self->w, &cycling[i].timer, TW_SEC);
+		EXPECT_EQ(0, twheel_flush(self->w));
+		for (i = 0; i < nr / 2; i++)
+			twheel_stop(self->w, &cycling[i].timer);
+		EXPECT_EQ(0, twheel_flush(self->w));
+	}
+	EXPECT_LT(nr / 4, lib_stats(self->w).parked);
+	EXPECT_GE(nr / 2 + 512, lib_stats(self->w).parked);
+	for (i = 0; i < nr; i++)
+		twheel_stop(self->w, &used[i].timer);
+	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_GE(512, lib_stats(self->w).parked);
+	free(used);
+	free(cycling);
+}
+
 /* One of a second must not wait behind a place that is known for 30 s. */
 TEST_F(lib, short_timer_takes_no_place_of_a_long_one)
 {
