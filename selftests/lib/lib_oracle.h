@@ -98,6 +98,7 @@ struct world {
 	bool in_advance;
 	bool in_drain;		/* callbacks start nothing */
 	bool touched;		/* by a callback of the dispatch under way */
+	bool unsettled;		/* something was due when it was armed, since the last advance */
 	bool undispatched;	/* the clock has moved since the last full dispatch */
 	u32 called;		/* in this call, with status 0 */
 	u32 refused;		/* in this call */

@@ -120,6 +120,11 @@ TEST_F(failing, open_says_why_and_leaves_nothing_behind)
 		lib_unwatch();
 		if (!lib_calls.refused)
 			break;
+		/* A kernel that has none need not be asked: only forks are concerned. */
+		if (!ret && !strcmp(lib_calls.name, "madvise")) {
+			twheel_close(w);
+			continue;
+		}
 		ASSERT_TRUE(is_one_of(ret, errs, ARRAY_SIZE(errs)))
 			TH_LOG("%s: %d", lib_calls.name, ret);
 		EXPECT_EQ(NULL, w);
