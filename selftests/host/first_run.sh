@@ -144,7 +144,7 @@ full_cache()
 {
 	local cache=$tree/.cache
 
-	mkdir -p "$cache"/{busybox,kselftest,kernels/6.1,kernels/6.12}
+	mkdir -p "$cache"/{busybox,kselftest,loops,kernels/6.1,kernels/6.12}
 	touch "$cache"/kernels/{6.1,6.12}/complete
 }
 
