@@ -169,8 +169,7 @@ REAL(ssize_t, read, int fd, void *buffer, size_t size)
 	return __real_read(fd, buffer, size);
 }
 
-REAL(int, ppoll, struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
-     const sigset_t *mask)
+REAL(int, ppoll, struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask)
 {
 	count_system();
 	if (refused("ppoll")) {
@@ -191,11 +190,10 @@ REAL(int, timerfd_create, int clock, int flags)
 }
 
 /* It fails for want of an argument only. */
-REAL(int, timerfd_settime, int fd, int flags, const struct itimerspec *when,
-     struct itimerspec *before)
+REAL(int, timerfd_settime, int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
 {
 	count_system();
-	return __real_timerfd_settime(fd, flags, when, before);
+	return __real_timerfd_settime(fd, flags, when, old);
 }
 
 REAL(int, clock_gettime, clockid_t clock, struct timespec *now)

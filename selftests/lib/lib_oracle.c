@@ -441,7 +441,9 @@ static void flush_begin(struct world *world)
 	/* The event of what is due comes soon, and its place may be another's by then. */
 	for (i = 0; i < world->shape.nr_things; i++)
 		if (world->known[i].pending && is_due(world, &world->known[i]))
-			world->undispatched = world->unsettled = true;
+			world->unsettled = true;
+	if (world->unsettled)
+		world->undispatched = true;
 }
 
 /* No timer is refused while there is room, and there is never more than room for. */
@@ -493,7 +495,7 @@ static void advance(struct world *world, u64 to_ns)
 		if (k->pending && !k->loose && edge_of(world, k->deadline_ns) <= to_ns)
 			k->must = true;
 	}
-	CHECK(twheel_now(world->w) == to_ns, "the time after an advance");
+	CHECK(twheel_now(world->w) == to_ns, "it is another time");
 	if (to_ns)
 		CHECK(twheel_advance(world->w, to_ns - 1) == -EINVAL, "back");
 }
