@@ -66,7 +66,7 @@ struct local;
  * @notes: timers that wait to be armed
  * @due: timers that have expired and wait for their callback
  * @stack: memory of the parked places
- * @lengths: the classes of those timers, a bit each
+ * @lengths: the classes of the timers that were noted, a bit each
  * @depth: how many calls of twheel_dispatch() and twheel_flush() are under way
  * @closed: twheel_close() was called in one of these
  * @clock: enum twheel_clock
@@ -136,7 +136,7 @@ struct twheel {
  *	@nr_words there; 0 or a negative errno, and nothing is left open then
  * @close: ends it; it may be called in a child after fork()
  * @now_ns: the clock
- * @arm: arms timeouts: each entry gets its result, and its id
+ * @arm: arms timeouts: each entry gets its result, and its id, which is 2^32 at least
  * @cancel: cancels timeouts: each entry gets its result
  * @read: takes up to that many events; how many, or a negative errno
  * @next_ns: when the descriptor becomes readable, TWHEEL_NO_EXPIRY for never

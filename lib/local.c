@@ -141,8 +141,8 @@ static uint64_t wake_of(struct twheel *w)
 {
 	uint64_t tick;
 
-	/* Dead entries may be left. */
-	if (!w->local->nr_live)
+	/* Dead entries may be left: many only where a sweep does not find them. */
+	if (!w->local->nr_live && w->local->nr_dead <= FEW)
 		return WAKE_NEVER;
 	tick = twheel_wheel_next(&w->local->wheel);
 	if (!tick)
@@ -223,6 +223,11 @@ static bool entry_is_dead(const struct local *local, struct twheel_entry entry)
 	return t->gen != entry.seq || t->next != ARMED;
 }
 
+static uint64_t entry_id(struct twheel_entry entry)
+{
+	return (uint64_t)entry.seq << 32 | entry.index;
+}
+
 static uint64_t id_of(const struct local *local, uint32_t index)
 {
 	return (uint64_t)local->timeout[index].gen << 32 | index;
@@ -237,7 +242,9 @@ static void timeout_end(struct local *local, uint32_t index)
 
 static int arm_one(struct twheel *w, struct twheel_arm *arm, uint64_t now_ns)
 {
-	grains_t deadline = arm->expires_ns >> w->grain_shift;
+	bool overdue = arm->expires_ns <= now_ns && arm->expires_ns < TWHEEL_TIME_NEVER;
+	/* What is not overdue is rounded up, if the caller has not done so. */
+	grains_t deadline = (arm->expires_ns + (overdue ? 0 : w->grain_mask)) >> w->grain_shift;
 	struct local *local = w->local;
 	struct timeout *t;
 	uint32_t index;
@@ -255,14 +262,15 @@ static int arm_one(struct twheel *w, struct twheel_arm *arm, uint64_t now_ns)
 	t = &local->timeout[index];
 	t->known = deadline;
 	t->user_data = arm->user_data;
-	t->gen++;
+	/* No id is below 2^32. */
+	t->gen += 1 + (t->gen == UINT32_MAX);
 	t->next = ARMED;
 	arm->id = id_of(local, index);
 	*word_of(w, arm->id) = word_for(arm->id, deadline);
 	/* What is due already expires at once, and belongs to no tick. */
 	if (!is_never(w, deadline))
 		twheel_wheel_insert(&local->wheel, (struct twheel_entry){
-			.tick = arm->expires_ns <= now_ns ? 0 : tick_of(w, deadline),
+			.tick = overdue ? 0 : tick_of(w, deadline),
 			.index = index,
 			.seq = t->gen,
 		});
@@ -321,15 +329,14 @@ static void local_cancel(struct twheel *w, struct twheel_cancel *cancel, uint32_
 
 /* ---- expiry -------------------------------------------------------------- */
 
-/* Take a later deadline from the word; whether there was one. */
-static bool moved_later(struct twheel *w, struct timeout *t, uint64_t id)
+/* By how many grains the deadline in the word is later than the known one. */
+static grains_t moved_by(const struct twheel *w, const struct timeout *t, uint64_t id)
 {
 	uint64_t ahead = *word_of(w, id) - word_for(id, t->known);
 
 	if ((int64_t)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)
-		return false;
-	t->known += ahead >> TWHEEL_REFRESH_GEN_BITS;
-	return true;
+		return 0;
+	return ahead >> TWHEEL_REFRESH_GEN_BITS;
 }
 
 /* Look at an entry that the wheel has handed out: is there an event? */
@@ -338,13 +345,16 @@ static bool entry_expires(struct twheel *w, struct twheel_entry entry, uint64_t 
 {
 	struct local *local = w->local;
 	struct timeout *t = &local->timeout[entry.index];
-	uint64_t id = (uint64_t)entry.seq << 32 | entry.index;
+	uint64_t id = entry_id(entry);
+	grains_t ahead;
 
 	if (entry_is_dead(local, entry)) {
 		local->nr_dead--;
 		return false;
 	}
-	if (moved_later(w, t, id)) {
+	ahead = moved_by(w, t, id);
+	if (ahead) {
+		t->known += ahead;
 		if (is_never(w, t->known))
 			return false;
 		entry.tick = tick_of(w, t->known);
@@ -373,6 +383,7 @@ static bool way_clear(struct twheel *w)
 {
 	const struct twheel_chunk *chunk = twheel_wheel_peek(&w->local->wheel);
 	struct twheel_entry entry[TWHEEL_CHUNK_ENTRIES];
+	grains_t ahead[TWHEEL_CHUNK_ENTRIES];
 	struct local *local = w->local;
 	uint32_t i, nr;
 
@@ -381,9 +392,8 @@ static bool way_clear(struct twheel *w)
 	nr = chunk->nr;
 	for (i = 0; i < nr; i++) {
 		entry[i] = chunk->entry[i];
-		if (!entry_is_dead(local, entry[i]) &&
-		    *word_of(w, entry[i].index) ==
-		    word_for((uint64_t)entry[i].seq << 32, local->timeout[entry[i].index].known))
+		ahead[i] = moved_by(w, &local->timeout[entry[i].index], entry_id(entry[i]));
+		if (!ahead[i] && !entry_is_dead(local, entry[i]))
 			return false;
 	}
 	twheel_wheel_drop(&local->wheel);
@@ -394,7 +404,7 @@ static bool way_clear(struct twheel *w)
 			local->nr_dead--;
 			continue;
 		}
-		moved_later(w, t, (uint64_t)entry[i].seq << 32 | entry[i].index);
+		t->known += ahead[i];
 		if (is_never(w, t->known))
 			continue;
 		entry[i].tick = tick_of(w, t->known);
