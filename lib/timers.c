@@ -251,7 +251,8 @@ static void purge(struct twheel *w)
 
 /*
  * A place for a timeout that is to be armed.  There is one: no more than max_timers are
- * armed, there are BATCH more, and all others are free, or in a stack.
+ * armed, there are BATCH more, and all others are free, or in a stack.  NULL only when
+ * those that are given up cannot be cancelled.
  */
 static struct twheel_place *place_new(struct twheel *w)
 {
@@ -263,7 +264,8 @@ static struct twheel_place *place_new(struct twheel *w)
 		purge(w);
 	}
 	place = w->free;
-	w->free = link_next(place);
+	if (place)
+		w->free = link_next(place);
 	return place;
 }
 
@@ -506,15 +508,17 @@ EXPORT uint32_t twheel_timer_count(const struct twheel_timer *t)
 	return t->count;
 }
 
-EXPORT void twheel_timer_moved(struct twheel *w, struct twheel_timer *t)
+EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
 	(void)w;
-	if (is_owner(t)) {
-		t->place->owner = t;
-	} else if (!is_idle(t)) {
-		t->next->prev = t;
-		t->prev->next = t;
+	*to = *from;
+	if (is_owner(to)) {
+		to->place->owner = to;
+	} else if (!is_idle(to)) {
+		to->next->prev = to;
+		to->prev->next = to;
 	}
+	set_idle(from);
 }
 
 /* ---- flush --------------------------------------------------------------- */
@@ -665,8 +669,28 @@ static void stacks_provide(struct twheel *w)
 static uint64_t arm_ns(const struct twheel *w, uint64_t deadline_ns)
 {
 	if (unlikely(deadline_ns <= w->now_ns && deadline_ns < TWHEEL_TIME_NEVER))
-		return deadline_ns & ~w->grain_mask;
+		return deadline_ns;
 	return time_min((deadline_ns + w->grain_mask) & ~w->grain_mask, TWHEEL_TIME_NEVER);
+}
+
+/* What has passed is known to the back end by its exact deadline, and is not stored for. */
+static grains_t armed_bound(const struct twheel *w, uint64_t expires_ns)
+{
+	if (expires_ns > w->now_ns || expires_ns == TWHEEL_TIME_NEVER)
+		return grains_up(w, expires_ns);
+	return expires_ns >> w->grain_shift;
+}
+
+/* There is no place, since none that was given up can be cancelled. */
+static COLD void refuse_all(struct twheel_timer *list, struct twheel_timer *refused)
+{
+	while (!list_empty(list)) {
+		struct twheel_timer *t = list->next;
+
+		list_del(t);
+		t->count = EAGAIN;
+		list_add_tail(refused, t);
+	}
 }
 
 /*
@@ -679,8 +703,16 @@ static void arm_some(struct twheel *w, struct twheel_timer *list, struct twheel_
 	uint32_t i, nr, nr_armed = 0;
 
 	for (nr = 0, t = list->next; nr < BATCH && t != list; nr++, t = t->next) {
+		struct twheel_place *place = place_new(w);
+
+		if (unlikely(!place))
+			break;
 		w->arm[nr].expires_ns = arm_ns(w, t->deadline_ns);
-		w->arm[nr].user_data = place_new(w) - w->place;
+		w->arm[nr].user_data = place - w->place;
+	}
+	if (unlikely(!nr)) {
+		refuse_all(list, refused);
+		return;
 	}
 	w->stats.calls++;
 	w->backend->arm(w, w->arm, nr);
@@ -696,7 +728,7 @@ static void arm_some(struct twheel *w, struct twheel_timer *list, struct twheel_
 		}
 		nr_armed++;
 		place->ref = ref_of(w->arm[i].id);
-		place->bound = t->interval_ns ? NO_BOUND : grains_up(w, w->arm[i].expires_ns);
+		place->bound = t->interval_ns ? NO_BOUND : armed_bound(w, w->arm[i].expires_ns);
 		place->owner = t;
 		t->place = place;
 	}
@@ -938,24 +970,29 @@ static int sleep_until(const struct twheel *w, uint64_t end_ns)
 	};
 	int ret = ppoll(&pollfd, 1, end_ns < TWHEEL_TIME_NEVER ? &left : NULL, NULL);
 
-	return ret < 0 ? -errno : ret;
+	if (ret < 0)
+		return -errno;
+	/* Otherwise it would say so for ever. */
+	if (ret && !(pollfd.revents & POLLIN))
+		return pollfd.revents & POLLHUP ? -ESHUTDOWN : -EIO;
+	return ret;
 }
 
 EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 {
 	uint64_t end_ns = time_add(twheel_clock_now(TWHEEL_CLOCK_MONOTONIC), timeout_ns);
 	unsigned int refused;
+	bool due;
 	int ret;
 
 	do {
 		if (!flush_within(w, &refused))
 			return refused;
-		ret = sleep_until(w, refused ? 0 : end_ns);
-		if (ret > 0)
+		due = !list_empty(&w->due);
+		ret = sleep_until(w, refused || due ? 0 : end_ns);
+		if (ret > 0 || (!ret && due))
 			ret = twheel_dispatch(w, 0);
-		else if (!ret)
-			break;
-	} while (!ret && !refused);
+	} while (!ret && !refused && twheel_clock_now(TWHEEL_CLOCK_MONOTONIC) < end_ns);
 	return ret > 0 || !refused ? ret + (int)refused : (int)refused;
 }
 

@@ -45,12 +45,15 @@
  *   slack, plus the time that the program takes to call twheel_dispatch().
  * - A timer that was started has one outcome: its callback is called, or it is stopped,
  *   or it is started again.  When twheel_stop() has returned, the callback is not called.
- *   A callback may stop, start, and free any timer, its own as well.
+ *   A callback may stop and start any timer, its own as well, and free any that is not
+ *   pending.  A one-shot is not pending in its callback; a periodic timer is, and has to be
+ *   stopped before it is freed.
  * - What the kernel refuses is told: the callback is called with a negative errno as its
- *   status.
+ *   status.  So callbacks are called by twheel_dispatch() and twheel_wait(), and for what is
+ *   refused also by twheel_flush(), twheel_next() and twheel_advance().
  * - No function touches a timer that is not pending, but the one that it is given.
  *   A timer that is pending must not be freed or moved: stop it, or see
- *   twheel_timer_moved().
+ *   twheel_timer_move().
  * - A wheel, and its timers, are for one thread at a time.  Threads open a wheel each.
  *   The library has no threads, no locks and no global state of its own.
  * - After fork(), the wheel belongs to the parent.  The child may call twheel_close(),
@@ -151,23 +154,28 @@ static inline void twheel_timer_init(struct twheel_timer *t, twheel_callback *ca
 
 /* Where a wheel is. */
 enum twheel_backend {
-	/* In the kernel if it can be, otherwise in the process. */
+	/* In the kernel if the device can be opened and used, otherwise in the process. */
 	TWHEEL_AUTO	= 0,
 	/* In the kernel: /dev/twheel. */
 	TWHEEL_DEVICE	= 1,
-	/* In the process. */
+	/*
+	 * In the process.  With TWHEEL_CLOCK_TAI, a change of the offset of TAI alone, as at
+	 * boot, is seen when the wheel next has something to do.
+	 */
 	TWHEEL_LOCAL	= 2,
 };
 
 /**
- * struct twheel_options - what twheel_open() makes; 0 means the default everywhere
+ * struct twheel_options - what twheel_open() makes; 0 means the default, but for @size
  * @size: sizeof(struct twheel_options)
  * @backend: enum twheel_backend
  * @clock: enum twheel_clock; 0 for TWHEEL_CLOCK_MONOTONIC.  TWHEEL_CLOCK_VIRTUAL is for
  *	tests of the caller's: it begins at 0 and moves by twheel_advance() only.
  * @max_timers: how many timers may be pending at a time, at most; 0 for 1,048,576, or
- *	what the module allows, where that is less.  The wheel takes 24 bytes of
- *	address space for each, and memory for as many as were ever pending at a time.
+ *	what the module allows, where that is less.  A timer that is
+ *	pending keeps its room when it is restarted.  The wheel takes 24 bytes of address
+ *	space for each, and 32 more with TWHEEL_LOCAL, and memory for as many as were ever
+ *	pending at a time.
  * @tick_ns: granularity, TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS; 0 for 1 ms
  * @slack_ns: how much later than its tick each timer may expire, so that many expire
  *	together; it counts in 2^k - 1 ticks, k = 15 at most, rounded down; 0 for none.
@@ -285,21 +293,24 @@ _TWHEEL_INLINE bool twheel_stop(struct twheel *w, struct twheel_timer *t);
 /* Whether a timer is pending: its callback will be called unless it is stopped. */
 bool twheel_timer_pending(const struct twheel_timer *t);
 
-/* The deadline of a pending timer, rounded up to a grain; TWHEEL_NO_EXPIRY otherwise. */
+/* The deadline of a pending timer, rounded up to a grain; TWHEEL_NO_EXPIRY (2^64-1) otherwise. */
 uint64_t twheel_timer_deadline(const struct twheel *w, const struct twheel_timer *t);
 
 /* In the callback of a periodic timer: how many periods the call is for, at least 1. */
 uint32_t twheel_timer_count(const struct twheel_timer *t);
 
 /**
- * twheel_timer_moved() - a timer has moved in memory, with the object that it is in
+ * twheel_timer_move() - take a timer along, when the object that it is in moves in memory
  * @w: the wheel
- * @t: the new place, with the bytes of the old one
+ * @to: where it is from now on; what is there is overwritten
+ * @from: where it was, pending or not; it is not pending any more
  *
- * To be called after the object was copied, by realloc() for instance, and before any
- * other function of the wheel.  It costs as much as a stop.
+ * Both are memory of the caller's until the call is over.  Timers that are pending know
+ * each other, so an object with a timer cannot be moved by realloc(): allocate another one,
+ * copy the rest, call this for each timer, and free the old one.  It costs as much as a
+ * stop, and may be called in a callback.
  */
-void twheel_timer_moved(struct twheel *w, struct twheel_timer *t);
+void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from);
 
 /**
  * twheel_flush() - arm what was started, before the program sleeps
@@ -327,7 +338,7 @@ unsigned int twheel_flush(struct twheel *w);
  * expires in the same call.
  *
  * Return: how many callbacks were called, 0 if nothing has expired; or -EIO when the
- * descriptor cannot be read, since it was closed or used for something else.
+ * device cannot be read, since its descriptor was closed or used for something else.
  */
 int twheel_dispatch(struct twheel *w, unsigned int max);
 
@@ -337,7 +348,9 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  * @timeout_ns: how long it sleeps at most, real time; TWHEEL_TIME_NEVER for no limit
  *
  * Return: how many callbacks were called, those that were refused included; 0 when time
- * was up; -EINTR when a signal came; otherwise as twheel_dispatch().
+ * was up; -EINTR when a signal came; -ESHUTDOWN when the wheel was drained and no event is
+ * left; -EIO when the descriptor cannot be polled or read.  When a timer was refused, it
+ * does not sleep.
  */
 int twheel_wait(struct twheel *w, uint64_t timeout_ns);
 

@@ -275,7 +275,7 @@ static void stop(struct world *world, u32 nr)
 	let_go(k);
 }
 
-/* By realloc(), as it were; where it was, nobody may look again. */
+/* Where it was, nobody may look again. */
 static void move(struct world *world, u32 nr)
 {
 	struct known *k = &world->known[nr];
@@ -285,9 +285,9 @@ static void move(struct world *world, u32 nr)
 		return;
 	thing = thing_alloc();
 	memcpy(thing, k->thing, sizeof(*thing));
+	twheel_timer_move(world->w, &thing->timer, &k->thing->timer);
 	thing_free(k);
 	k->thing = thing;
-	twheel_timer_moved(world->w, &thing->timer);
 	check_timer(world, k);
 }
 

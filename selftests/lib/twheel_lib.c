@@ -302,6 +302,32 @@ TEST_F(lib, callback_may_free_its_own_timer)
 	EXPECT_EQ(MANY, freed);
 }
 
+static void waits(struct twheel *w, struct mark *m)
+{
+	int *ret = m->data;
+
+	/* The first one does, whichever it is. */
+	if (*ret == TW_POISON) {
+		*ret = 0;
+		*ret = twheel_wait(w, TW_SEC);
+	}
+}
+
+TEST_F(lib, wait_in_a_callback_calls_what_is_due)
+{
+	int i, ret = TW_POISON;
+
+	for (i = 0; i < 3; i++) {
+		self->mark[i].does = waits;
+		self->mark[i].data = &ret;
+		twheel_start(self->w, &self->mark[i].timer, TW_MS);
+	}
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(3, called(self->mark, 3));
+	EXPECT_EQ(2, ret);
+}
+
 static void moves_the_others(struct twheel *w, struct mark *m)
 {
 	struct mark *to = m->data;
@@ -312,7 +338,7 @@ static void moves_the_others(struct twheel *w, struct mark *m)
 			continue;
 		to[i] = m->others[i];
 		to[i].does = NULL;
-		twheel_timer_moved(w, &to[i].timer);
+		twheel_timer_move(w, &to[i].timer, &m->others[i].timer);
 		memset(&m->others[i], TW_POISON, sizeof(m->others[i]));
 	}
 }
@@ -335,7 +361,7 @@ TEST_F(lib, timer_that_has_moved_expires_where_it_is_now)
 	}
 	for (i = 0; i < MANY; i++) {
 		to[i] = from[i];
-		twheel_timer_moved(self->w, &to[i].timer);
+		twheel_timer_move(self->w, &to[i].timer, &from[i].timer);
 		memset(&from[i], TW_POISON, sizeof(from[i]));
 	}
 	for (i = 0; i < MANY; i++) {
@@ -544,6 +570,22 @@ TEST_F(lib, start_stop_and_restart_allocate_nothing_and_call_nothing)
 			twheel_stop(self->w, &self->mark[i].timer);
 	}
 	EXPECT_EQ(0, lib_calls.system);
+	EXPECT_EQ(0, lib_calls.memory);
+}
+
+TEST_F(lib, timers_that_are_stopped_when_they_are_due_leave_no_memory_behind)
+{
+	int i;
+
+	for (i = 0; i < 20 * MANY; i++) {
+		if (i == 10 * MANY)
+			lib_watch(0, false);
+		twheel_start(self->w, &self->mark[0].timer, 0);
+		ASSERT_EQ(0, twheel_flush(self->w));
+		ASSERT_TRUE(twheel_stop(self->w, &self->mark[0].timer));
+		if (twheel_next(self->w) <= twheel_now(self->w))
+			ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	}
 	EXPECT_EQ(0, lib_calls.memory);
 }
 
@@ -840,6 +882,18 @@ TEST_F(lib, descriptor_that_is_gone_is_eio)
 	EXPECT_EQ(variant->backend == TWHEEL_DEVICE ? -EIO : 1, twheel_dispatch(self->w, 0));
 }
 
+TEST_F(lib, wait_ends_where_the_descriptor_says_nothing_of_use)
+{
+	int fd = twheel_fd(self->w), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	/* Readable for ever, and nothing is there. */
+	ASSERT_EQ(fd, dup2(null, fd));
+	close(null);
+	EXPECT_EQ(0, twheel_wait(self->w, 20 * TW_MS));
+	close(fd);
+	EXPECT_EQ(-EIO, twheel_wait(self->w, TW_SEC));
+}
+
 TEST_F(lib, wheel_that_somebody_drained_says_eshutdown)
 {
 	if (variant->backend != TWHEEL_DEVICE)
@@ -859,6 +913,7 @@ TEST_F(lib, wheel_that_somebody_drained_says_eshutdown)
 	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
 	EXPECT_EQ(1, twheel_flush(self->w));
 	EXPECT_EQ(2, self->mark[0].called);
+	EXPECT_EQ(-ESHUTDOWN, twheel_wait(self->w, TW_SEC));
 }
 
 /* ---- the virtual clock, and what a wheel says of itself ------------------------ */
@@ -912,8 +967,9 @@ TEST_F(lib, timer_that_is_not_pending_has_no_deadline)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, twheel_timer_deadline(self->w, &self->mark[0].timer));
 	EXPECT_FALSE(twheel_timer_pending(&self->mark[0].timer));
 	EXPECT_FALSE(twheel_stop(self->w, &self->mark[0].timer));
-	twheel_timer_moved(self->w, &self->mark[0].timer);
+	twheel_timer_move(self->w, &self->mark[1].timer, &self->mark[0].timer);
 	EXPECT_FALSE(twheel_timer_pending(&self->mark[0].timer));
+	EXPECT_FALSE(twheel_timer_pending(&self->mark[1].timer));
 }
 
 /* ---- a million ------------------------------------------------------------ */
