@@ -16,6 +16,7 @@
 #include <linux/twheel.h>
 
 #include "lib_calls.h"
+#include "lib_wrapped.h"
 
 struct lib_calls lib_calls;
 
@@ -45,12 +46,7 @@ static void count_memory(void)
 	lib_calls.memory += lib_calls.watched;
 }
 
-#define REAL(type, name, ...)						\
-	type __real_ ## name(__VA_ARGS__);				\
-	type __wrap_ ## name(__VA_ARGS__);				\
-	type __wrap_ ## name(__VA_ARGS__)
-
-REAL(void *, malloc, size_t size)
+void *__wrap_malloc(size_t size)
 {
 	count_memory();
 	if (refused("malloc")) {
@@ -60,7 +56,7 @@ REAL(void *, malloc, size_t size)
 	return __real_malloc(size);
 }
 
-REAL(void *, calloc, size_t nr, size_t size)
+void *__wrap_calloc(size_t nr, size_t size)
 {
 	count_memory();
 	if (refused("calloc")) {
@@ -70,7 +66,7 @@ REAL(void *, calloc, size_t nr, size_t size)
 	return __real_calloc(nr, size);
 }
 
-REAL(void *, realloc, void *memory, size_t size)
+void *__wrap_realloc(void *memory, size_t size)
 {
 	count_memory();
 	if (refused("realloc")) {
@@ -80,13 +76,13 @@ REAL(void *, realloc, void *memory, size_t size)
 	return __real_realloc(memory, size);
 }
 
-REAL(int, posix_memalign, void **memory, size_t alignment, size_t size)
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
 {
 	count_memory();
 	return refused("posix_memalign") ? ENOMEM : __real_posix_memalign(memory, alignment, size);
 }
 
-REAL(void *, mmap, void *at, size_t size, int prot, int flags, int fd, off_t offset)
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	count_memory();
 	count_system();
@@ -97,13 +93,13 @@ REAL(void *, mmap, void *at, size_t size, int prot, int flags, int fd, off_t off
 	return __real_mmap(at, size, prot, flags, fd, offset);
 }
 
-REAL(int, munmap, void *at, size_t size)
+int __wrap_munmap(void *at, size_t size)
 {
 	count_system();
 	return __real_munmap(at, size);
 }
 
-REAL(int, madvise, void *at, size_t size, int advice)
+int __wrap_madvise(void *at, size_t size, int advice)
 {
 	count_system();
 	if (refused("madvise")) {
@@ -113,8 +109,6 @@ REAL(int, madvise, void *at, size_t size, int advice)
 	return __real_madvise(at, size, advice);
 }
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
 	va_list args;
@@ -131,7 +125,7 @@ int __wrap_open(const char *path, int flags, ...)
 	return __real_open(path, flags, mode);
 }
 
-REAL(int, close, int fd)
+int __wrap_close(int fd)
 {
 	count_system();
 	return __real_close(fd);
@@ -141,8 +135,6 @@ REAL(int, close, int fd)
  * A vector fails as a whole where the kernel has no memory to copy it in.  INFO and ADVANCE
  * do not fail.
  */
-int __real_ioctl(int fd, unsigned long command, ...);
-int __wrap_ioctl(int fd, unsigned long command, ...);
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
 	va_list args;
@@ -159,7 +151,7 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	return __real_ioctl(fd, command, arg);
 }
 
-REAL(ssize_t, read, int fd, void *buffer, size_t size)
+ssize_t __wrap_read(int fd, void *buffer, size_t size)
 {
 	count_system();
 	if (refused("read")) {
@@ -169,7 +161,8 @@ REAL(ssize_t, read, int fd, void *buffer, size_t size)
 	return __real_read(fd, buffer, size);
 }
 
-REAL(int, ppoll, struct pollfd *fds, nfds_t nr, const struct timespec *timeout, const sigset_t *mask)
+int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
+		 const sigset_t *mask)
 {
 	count_system();
 	if (refused("ppoll")) {
@@ -179,7 +172,7 @@ REAL(int, ppoll, struct pollfd *fds, nfds_t nr, const struct timespec *timeout, 
 	return __real_ppoll(fds, nr, timeout, mask);
 }
 
-REAL(int, timerfd_create, int clock, int flags)
+int __wrap_timerfd_create(int clock, int flags)
 {
 	count_system();
 	if (refused("timerfd_create")) {
@@ -190,13 +183,14 @@ REAL(int, timerfd_create, int clock, int flags)
 }
 
 /* It fails for want of an argument only. */
-REAL(int, timerfd_settime, int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
+			   struct itimerspec *old)
 {
 	count_system();
 	return __real_timerfd_settime(fd, flags, when, old);
 }
 
-REAL(int, clock_gettime, clockid_t clock, struct timespec *now)
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	lib_calls.clock += lib_calls.watched;
 	return __real_clock_gettime(clock, now);

@@ -627,7 +627,8 @@ struct shape random_shape(u32 backend)
 	};
 
 	if (!below(3))
-		shape.slack_ns = below(below(2) ? 40 : 40000) * shape.tick_ns + below(shape.tick_ns);
+		shape.slack_ns = below(below(2) ? 40 : 40000) * shape.tick_ns +
+				 below(shape.tick_ns);
 	return shape;
 }
 
@@ -748,7 +749,8 @@ void world_drain(struct world *world)
 		if (edge_of(world, world->known[i].deadline_ns) == TWHEEL_NO_EXPIRY)
 			stop(world, i);
 	twheel_stats(world->w, &stats, sizeof(stats));
-	for (limit = 20 * (stats.places + stats.noted) + 1000; limit && world->nr_pending; limit--) {
+	limit = 20 * (stats.places + stats.noted) + 1000;
+	for (; limit && world->nr_pending; limit--) {
 		ns = next(world);
 		CHECK(ns != TWHEEL_NO_EXPIRY || !world->nr_pending, "%u are left",
 		      world->nr_pending);
