@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the front of libtwheel (timers.c) and its back ends (device.c, local.c) share
+ * What the front of libtwheel (front.h) and its back ends (device.c, local.c) share
  *
  * A back end holds timeouts, as /dev/twheel does: they are armed and cancelled by vectors,
  * are known by an id, whose low half is an index and whose high half is a generation, and
@@ -45,16 +45,16 @@ struct local;
 
 /**
  * struct twheel - a wheel; see timers.c
- * @now_up: the time that relative times count from, rounded up by a grain less 1 ns;
- *	STALE when the clock has to be read first
- * @words: the refresh table
- * @grain_shift: a grain is 2^grain_shift ns
- * @work: what twheel_flush() has to do: WORK_*
- * @taken: starts that took a parked place
- * @grain_mask: a grain less 1 ns
- * @top: the latest parked place of each class
- * @end: where twheel_stop() may not go beyond in each class
- * @head: the same, as the inline functions know it
+ * @head: what the inline functions know:
+ *	now_up: the time that relative times count from, rounded up by a grain less 1 ns;
+ *	STALE when the clock has to be read first.
+ *	words: the refresh table.
+ *	grain_shift: a grain is 2^grain_shift ns.
+ *	work: what twheel_flush() has to do: WORK_*.
+ *	taken: starts that took a parked place.
+ *	grain_mask: a grain less 1 ns.
+ *	top: the latest parked place of each class.
+ *	end: where twheel_stop() may not go beyond in each class.
  * @now_ns: the time that was read last
  * @nr_words: length of @words
  * @place: the places; memory is touched as they are used
@@ -83,20 +83,7 @@ struct local;
  * @event: vector
  */
 struct twheel {
-	union {
-		struct {
-			uint64_t now_up;
-			uint64_t *words;
-			uint32_t grain_shift;
-			uint32_t work;
-			uint64_t taken;
-			uint64_t grain_mask;
-			struct twheel_place **top[LENGTHS];
-			struct twheel_place **end[LENGTHS];
-		};
-		struct _twheel_head head;
-	};
-
+	struct _twheel_head head;
 	uint64_t now_ns;
 	uint32_t nr_words;
 	uint32_t nr_places;
@@ -132,7 +119,7 @@ struct twheel {
 /**
  * struct backend - what a back end does
  * @kind: TWHEEL_DEVICE or TWHEEL_LOCAL
- * @open: opens it by what stands in the wheel, and sets @fd, @grain_shift, @words and
+ * @open: opens it by what stands in the wheel, and sets @fd, @head.words and
  *	@nr_words there; 0 or a negative errno, and nothing is left open then
  * @close: ends it; it may be called in a child after fork()
  * @now_ns: the clock
@@ -163,7 +150,7 @@ void twheel_unreserve(void *memory, size_t nr, size_t size);
 /* Where the word of a timeout is. */
 static inline uint64_t *word_of(const struct twheel *w, uint64_t id)
 {
-	return &w->words[(uint32_t)id];
+	return &w->head.words[(uint32_t)id];
 }
 
 /* The word that says this deadline: the lowest 28 bits are those of the generation. */
@@ -181,7 +168,7 @@ static inline uint64_t time_min(uint64_t a_ns, uint64_t b_ns)
 /* The time of so many grains, TWHEEL_TIME_NEVER at most. */
 static inline uint64_t grains_to_ns(const struct twheel *w, grains_t grains)
 {
-	return time_min(grains << w->grain_shift, TWHEEL_TIME_NEVER);
+	return time_min(grains << w->head.grain_shift, TWHEEL_TIME_NEVER);
 }
 
 #endif /* _TWHEEL_LIB_BACKEND_H */

@@ -41,7 +41,7 @@ static int device_setup(struct twheel *w, struct twheel_info *info)
 				    info->max_pending_limit : MAX_TIMERS_DEFAULT;
 	if (ioctl(w->fd, TWHEEL_IOC_SETUP, &setup))
 		return -errno;
-	if (device_info(w, TWHEEL_INFO_NO_WALK, info) || info->refresh_shift != w->grain_shift)
+	if (device_info(w, TWHEEL_INFO_NO_WALK, info) || info->refresh_shift != w->head.grain_shift)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -57,8 +57,8 @@ static int device_open(struct twheel *w, const char *path)
 	err = device_setup(w, &info);
 	if (err)
 		goto close;
-	w->words = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
-	if (w->words == MAP_FAILED) {
+	w->head.words = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
+	if (w->head.words == MAP_FAILED) {
 		err = -errno;
 		goto close;
 	}
@@ -66,8 +66,8 @@ static int device_open(struct twheel *w, const char *path)
 	 * A store of a child would move timeouts of its parent, so it has no table; where
 	 * the kernel has no madvise(), the child must know.
 	 */
-	madvise(w->words, info.refresh_size, MADV_DONTFORK);
-	w->nr_words = info.refresh_size / sizeof(*w->words);
+	madvise(w->head.words, info.refresh_size, MADV_DONTFORK);
+	w->nr_words = info.refresh_size / sizeof(*w->head.words);
 	w->max_timers = info.max_pending;
 	w->pid = getpid();
 	return 0;
@@ -80,7 +80,7 @@ static void device_close(struct twheel *w)
 {
 	/* In a child something else may have been mapped there. */
 	if (getpid() == w->pid)
-		munmap(w->words, w->nr_words * sizeof(*w->words));
+		munmap(w->head.words, w->nr_words * sizeof(*w->head.words));
 	close(w->fd);
 }
 

@@ -98,13 +98,13 @@ static uint64_t max_tick(const struct twheel *w)
 /* A deadline that no clock reaches needs no entry. */
 static bool is_never(const struct twheel *w, grains_t deadline)
 {
-	return deadline >= TWHEEL_TIME_NEVER >> w->grain_shift;
+	return deadline >= TWHEEL_TIME_NEVER >> w->head.grain_shift;
 }
 
 /* Never early: the first tick whose edge is not before the deadline, and slack after it. */
 static uint64_t tick_of(const struct twheel *w, grains_t deadline)
 {
-	uint64_t deadline_ns = deadline << w->grain_shift;
+	uint64_t deadline_ns = deadline << w->head.grain_shift;
 	uint64_t tick = deadline_ns / w->tick_ns + (deadline_ns % w->tick_ns != 0);
 
 	tick = (tick + w->slack_ticks) & ~(uint64_t)w->slack_ticks;
@@ -244,7 +244,8 @@ static int arm_one(struct twheel *w, struct twheel_arm *arm, uint64_t now_ns)
 {
 	bool overdue = arm->expires_ns <= now_ns && arm->expires_ns < TWHEEL_TIME_NEVER;
 	/* What is not overdue is rounded up, if the caller has not done so. */
-	grains_t deadline = (arm->expires_ns + (overdue ? 0 : w->grain_mask)) >> w->grain_shift;
+	uint64_t grain_mask = overdue ? 0 : w->head.grain_mask;
+	grains_t deadline = (arm->expires_ns + grain_mask) >> w->head.grain_shift;
 	struct local *local = w->local;
 	struct timeout *t;
 	uint32_t index;
@@ -366,7 +367,7 @@ static bool entry_expires(struct twheel *w, struct twheel_entry entry, uint64_t 
 	*event = (struct twheel_event){
 		.id = id,
 		.user_data = t->user_data,
-		.deadline_ns = t->known << w->grain_shift,
+		.deadline_ns = t->known << w->head.grain_shift,
 		.fired_ns = local->now_ns,
 		.count = 1,
 		.flags = TWHEEL_EVENT_ENDED,
@@ -475,7 +476,7 @@ static void local_free(struct twheel *w)
 			free(page);
 	free(local->slots);
 	twheel_unreserve(local->timeout, w->nr_words, sizeof(*local->timeout));
-	twheel_unreserve(w->words, w->nr_words, sizeof(*w->words));
+	twheel_unreserve(w->head.words, w->nr_words, sizeof(*w->head.words));
 	free(local);
 }
 
@@ -492,7 +493,7 @@ static bool local_alloc(struct twheel *w)
 	if (!local)
 		return false;
 	local->timeout = twheel_reserve(w->nr_words, sizeof(*local->timeout));
-	w->words = twheel_reserve(w->nr_words, sizeof(*w->words));
+	w->head.words = twheel_reserve(w->nr_words, sizeof(*w->head.words));
 	local->slots = calloc(1, twheel_wheel_size(&config));
 	if (local->slots) {
 		if (w->clock != TWHEEL_CLOCK_VIRTUAL)
@@ -502,7 +503,7 @@ static bool local_alloc(struct twheel *w)
 	}
 	local->free = NO_TIMEOUT;
 	local->wake_ns = WAKE_NEVER;
-	if (local->timeout && w->words && local->slots)
+	if (local->timeout && w->head.words && local->slots)
 		return true;
 	local_free(w);
 	return false;
