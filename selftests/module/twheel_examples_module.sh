@@ -9,13 +9,18 @@ loops='libuv libev libevent sd_event glib io_uring'
 idle='--connections=200 --seconds=6 --idle=2 --request=1'
 number=0
 
-# runs PROGRAM ARGUMENT...: with status 0, or 77 when it cannot.
+# runs PROGRAM ARGUMENT...: with status 0, or 77 when it cannot. The server cannot where the
+# kernel has no TCP.
 runs()
 {
 	local status=0
 
 	number=$((number + 1))
 	"$@" >/tmp/said 2>&1 || status=$?
+	if [ "$1" = idle-server ] && [ ! -e /proc/net/tcp ]; then
+		echo "ok $number $where: $* # SKIP the kernel has no TCP"
+		return
+	fi
 	case $status in
 	0) echo "ok $number $where: $*" ;;
 	77) echo "ok $number $where: $* # SKIP $(cat /tmp/said)" ;;
