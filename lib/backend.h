@@ -27,6 +27,9 @@
 /* More than any machine has memory for. */
 #define MAX_TIMERS	(1U << 30)
 
+/* Where the caller does not say. */
+#define MAX_TIMERS_DEFAULT	(1U << 20)
+
 /* Deadlines are counted in grains of 2^grain_shift ns. */
 typedef uint64_t grains_t;
 

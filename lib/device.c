@@ -12,8 +12,6 @@
 
 #include "backend.h"
 
-#define MAX_TIMERS_DEFAULT	(1U << 20)
-
 #define FEATURES_NEEDED		(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_SLACK)
 
 static int device_info(const struct twheel *w, uint32_t flags, struct twheel_info *info)

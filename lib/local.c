@@ -25,7 +25,6 @@
 #include "backend.h"
 #include "twheel_wheel.h"
 
-#define MAX_TIMERS_DEFAULT	(1U << 20)
 #define SLOTS			1024
 
 /* As many dead entries are not worth a sweep, and so many entries more get pages at once. */

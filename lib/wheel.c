@@ -78,6 +78,8 @@ static int options_copy(struct twheel_options *to, const struct twheel_options *
 
 static int options_set(struct twheel *w, const struct twheel_options *options)
 {
+	unsigned int i;
+
 	w->clock = options->clock ? options->clock : TWHEEL_CLOCK_MONOTONIC;
 	w->tick_ns = options->tick_ns ? options->tick_ns : TWHEEL_MSEC;
 	w->max_timers = options->max_timers;
@@ -86,6 +88,10 @@ static int options_set(struct twheel *w, const struct twheel_options *options)
 	    w->max_timers >= MAX_TIMERS || options->backend > TWHEEL_LOCAL)
 		return -EINVAL;
 	w->slack_ticks = slack_ticks(options->slack_ns, w->tick_ns);
+	for (i = 0; i < BATCH; i++) {
+		w->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
+		w->arm[i].slack_ticks = w->slack_ticks;
+	}
 	w->head.grain_shift = 63 - __builtin_clzll(w->tick_ns);
 	w->head.grain_mask = (1ULL << w->head.grain_shift) - 1;
 	w->head.now_up = STALE;
@@ -110,7 +116,6 @@ static int backend_open(struct twheel *w, const struct twheel_options *options)
 EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_options)
 {
 	struct twheel_options options;
-	unsigned int i;
 	struct twheel *w;
 	int err;
 
@@ -125,10 +130,6 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_opt
 	list_init(&w->notes);
 	list_init(&w->due);
 	err = options_set(w, &options);
-	for (i = 0; i < BATCH; i++) {
-		w->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
-		w->arm[i].slack_ticks = w->slack_ticks;
-	}
 	if (!err)
 		err = backend_open(w, &options);
 	if (err) {
