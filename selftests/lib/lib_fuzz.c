@@ -14,26 +14,10 @@
 #include <stdlib.h>
 
 #include "lib_oracle.h"
+#include "../wheel/fuzz_input.h"
 
 /* More take time to look at and teach nothing new. */
 #define MAX_FUZZED	700
-
-static const unsigned char *input;
-static size_t input_left;
-
-static u64 take(unsigned int bytes)
-{
-	u64 value = 0;
-
-	for (; bytes && input_left; bytes--, input_left--)
-		value = value << 8 | *input++;
-	return value;
-}
-
-u64 rnd(void)
-{
-	return take(8);
-}
 
 /* No more bytes than matter; the end of the input ends what goes on while it is 0. */
 u64 below(u64 n)

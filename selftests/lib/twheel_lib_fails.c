@@ -5,7 +5,7 @@
  */
 #include "twheel_lib_test.h"
 #include "lib_calls.h"
-#include "lib_oracle.h"
+#include "lib_seeded.h"
 
 #include <stdarg.h>
 
@@ -42,17 +42,7 @@ static void told_init(void)
 }
 
 static struct world *world;
-static __u64 seed, first_seed;
-
-u64 rnd(void)
-{
-	return (u64)tw_random(&seed) << 32 | tw_random(&seed);
-}
-
-u64 below(u64 n)
-{
-	return rnd() % n;
-}
+static __u64 first_seed;
 
 void die(const char *fmt, ...)
 {

@@ -5,25 +5,14 @@
  * TW_ROUNDS says how many worlds, TW_SEED which ones.
  */
 #include "twheel_lib_test.h"
-#include "lib_oracle.h"
+#include "lib_seeded.h"
 
 #include <stdarg.h>
 
 #define STEPS	400
 
-static __u64 seed;
 static __u64 first_seed;
 static struct world *world;
-
-u64 rnd(void)
-{
-	return (u64)tw_random(&seed) << 32 | tw_random(&seed);
-}
-
-u64 below(u64 n)
-{
-	return rnd() % n;
-}
 
 void die(const char *fmt, ...)
 {

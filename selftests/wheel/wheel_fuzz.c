@@ -15,26 +15,10 @@
 #include <stdlib.h>
 
 #include "oracle.h"
+#include "fuzz_input.h"
 
 /* More slots take time to walk through and teach nothing new. */
 #define MAX_SLOTS	1024
-
-static const unsigned char *input;
-static size_t input_left;
-
-static u64 take(unsigned int bytes)
-{
-	u64 value = 0;
-
-	for (; bytes && input_left; bytes--, input_left--)
-		value = value << 8 | *input++;
-	return value;
-}
-
-u64 rnd(void)
-{
-	return take(8);
-}
 
 /* No more bytes than matter. */
 u64 below(u64 n)
