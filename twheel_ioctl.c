@@ -2,13 +2,9 @@
 /*
  * The ioctls of /dev/twheel
  *
- * An ioctl checks the shape of its argument, copies it in, hands it to the engine in
- * batches, and copies the results out.  It makes no decision about a timeout.
- *
- * Each batch is reported to the user first and committed second, see engine/look.h.  An
- * entry that could not be reported is not done, and an entry whose timeout has changed in
- * between is looked at again.  So a bad pointer, wherever in a vector, leaves nothing
- * half done.
+ * An ioctl checks the shape of its argument, copies it in, hands it to the engine, and
+ * copies the results out.  It makes no decision about a timeout.  Those that carry a
+ * vector are in twheel_vectors.c.
  *
  * Locks: none, and none is held while user memory is copied.
  */
@@ -27,20 +23,6 @@
 #include "twheel.h"
 #include "twheel_ioctl.h"
 
-/*
- * The sizes of the first release.  They are accepted for ever, and whatever a caller of
- * that release leaves out counts as zero.  A structure that grows keeps its first size
- * here; only the assertion below gets the new one.
- */
-#define SETUP_SIZE_FIRST	40
-#define INFO_SIZE_FIRST		472
-#define VECTOR_SIZE_FIRST	32
-#define ARM_SIZE_FIRST		56
-#define CANCEL_SIZE_FIRST	16
-#define STATUS_SIZE_FIRST	72
-#define LIST_SIZE_FIRST		32
-#define ADVANCE_SIZE_FIRST	16
-
 /* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
 static_assert(sizeof(struct twheel_setup) == SETUP_SIZE_FIRST);
 static_assert(sizeof(struct twheel_info) == INFO_SIZE_FIRST);
@@ -52,14 +34,20 @@ static_assert(sizeof(struct twheel_list) == LIST_SIZE_FIRST);
 static_assert(sizeof(struct twheel_advance) == ADVANCE_SIZE_FIRST);
 static_assert(sizeof(struct twheel_event) == TWHEEL_EVENT_SIZE_MIN);
 
-/* Copying structures whose size the caller names */
-
-/*
- * Copy a struct of the caller's @size in.  @known is the struct's size in this kernel, and
- * @first the one of the first release, the smallest that was ever published.
+/**
+ * twheel_struct_copy_in() - copy a struct in whose size the caller names
+ * @to: out: the struct; members that the caller does not know are zero
+ * @known: its size in this kernel, bytes
+ * @first: its size in the first release, the smallest that was ever published
+ * @from: the user's pointer to it
+ * @size: its size for the user
+ *
+ * Context: process; sleeps.
+ * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond a page and
+ * when the caller sets members that this kernel does not know.
  */
-static int struct_copy_in(void *to, size_t known, size_t first,
-			  const void __user *from, u32 size)
+int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
+			  u32 size)
 {
 	if (size < first)
 		return -EINVAL;
@@ -68,782 +56,24 @@ static int struct_copy_in(void *to, size_t known, size_t first,
 	return copy_struct_from_user(to, known, from, size);
 }
 
-/* Copy the argument of an ioctl in, whose first member is its size. */
-static int arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
+/**
+ * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size
+ * @to: out: the argument
+ * @known: its size in this kernel, bytes
+ * @first: its size in the first release
+ * @arg: the user's pointer to it
+ *
+ * Context: process; sleeps.
+ * Return: as twheel_struct_copy_in().
+ */
+int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
 {
 	u32 size;
 
 	if (get_user(size, (const u32 __user *)arg))
 		return -EFAULT;
-	return struct_copy_in(to, known, first, arg, size);
+	return twheel_struct_copy_in(to, known, first, arg, size);
 }
-
-/* Vectors */
-
-/* A batch of a vector's entries, whatever their kind, on the caller's stack. */
-union batch {
-	struct twheel_arm arm[TWHEEL_BATCH];
-	struct twheel_cancel cancel[TWHEEL_BATCH];
-	struct twheel_status status[TWHEEL_BATCH * 3 / 4];
-};
-
-/**
- * struct vector_op - how the entries of one kind of vector are done; constant
- * @entry_size: size of an entry, as this kernel knows it
- * @first_size: its size in the first release
- * @input_size: size of the members at its front that carry something in
- * @result: offset of the result in an entry
- * @id: offset of the id in an entry where ids only go out, 0 otherwise
- * @key: offset of the id for which a key may stand (TWHEEL_VECTOR_BY_KEY)
- * @by_key: entries may hold keys in place of ids
- * @batch_len: number of entries that fit into a union batch
- * @batch: does a batch whose entries are in user memory at @user, @stride bytes each, and
- *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
- *	Returns the number of entries that were reported and done, which is 0 when the
- *	first one faulted; or an errno when none was done and the others cannot be either.
- */
-struct vector_op {
-	u32 entry_size;
-	u32 first_size;
-	u32 input_size;
-	u32 result;
-	u32 id;
-	u32 key;
-	bool by_key;
-	u32 batch_len;
-	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
-		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
-};
-
-/* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
-static __always_inline int vector_check(const struct twheel_vector *vector,
-					const struct vector_op *op)
-{
-	if (vector->reserved || vector->entry_size < op->first_size)
-		return -EINVAL;
-	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
-		return -E2BIG;
-	return 0;
-}
-
-/*
- * Copy in a vector whose size is the one that this kernel knows, as nearly all are.  For
- * so few bytes, single loads are quicker than any copying function.  False for a vector
- * of another size or with flags, for one that is not well-formed, and if the copy faults:
- * vector_copy_odd() then finds out which.
- *
- * Nearly all calls attempt all entries, so nr_done says so from the start; here that
- * costs one store.  vector_stop() corrects it where a call ends early.
- */
-static __always_inline bool
-vector_copy_usual(struct twheel_vector *vector,
-		  struct twheel_vector __user *user, const struct vector_op *op)
-{
-	if (!user_access_begin(user, sizeof(*user)))
-		return false;
-	unsafe_get_user(vector->size, &user->size, fault);
-	unsafe_get_user(vector->nr, &user->nr, fault);
-	unsafe_get_user(vector->entry_size, &user->entry_size, fault);
-	unsafe_get_user(vector->flags, &user->flags, fault);
-	unsafe_get_user(vector->entries, &user->entries, fault);
-	unsafe_get_user(vector->reserved, &user->reserved, fault);
-	if (unlikely(vector->size != sizeof(*vector) || vector->flags ||
-		     vector_check(vector, op)))
-		goto fault;
-	unsafe_put_user(vector->nr, &user->nr_done, fault);
-	user_access_end();
-	return true;
-fault:
-	user_access_end();
-	return false;
-}
-
-/* Whether the flags of a vector fit its command and the wheel: 0 or -EINVAL. */
-static int vector_check_flags(const struct twheel *tw, const struct twheel_vector *vector,
-			      const struct vector_op *op)
-{
-	if (vector->flags & ~TWHEEL_VECTOR_BY_KEY)
-		return -EINVAL;
-	if (vector->flags && !(op->by_key && twheel_is_keyed(tw)))
-		return -EINVAL;
-	return 0;
-}
-
-/* Copy in a vector of any size; 0, or the error that is wrong with it. */
-static noinline_for_stack int
-vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
-		struct twheel_vector __user *user, const struct vector_op *op)
-{
-	int err = arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
-
-	if (!err)
-		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
-	if (!err && put_user(vector->nr, &user->nr_done))
-		err = -EFAULT;
-	return err;
-}
-
-#define ARM_INPUT_SIZE		offsetof(struct twheel_arm, was_deadline_ns)
-#define STATUS_INPUT_SIZE	offsetof(struct twheel_status, user_data)
-
-/* entry_copy_in() copies two words at a time. */
-static_assert(ARM_INPUT_SIZE % (2 * sizeof(u64)) == 0);
-static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
-static_assert(STATUS_INPUT_SIZE % (2 * sizeof(u64)) == 0);
-
-/*
- * Copy what a single entry carries in, by single loads as well; returns 1, or 0 if it
- * faults.
- */
-static __always_inline unsigned int
-entry_copy_in(u64 *to, const u64 __user *from, size_t size)
-{
-	size_t i;
-
-	if (!user_read_access_begin(from, size))
-		return 0;
-	for (i = 0; i < size / sizeof(*to); i += 2) {
-		unsafe_get_user(to[i], &from[i], fault);
-		unsafe_get_user(to[i + 1], &from[i + 1], fault);
-	}
-	user_read_access_end();
-	return 1;
-fault:
-	user_read_access_end();
-	return 0;
-}
-
-/*
- * Copy entries in; returns how many were copied as a whole.  If that is 0, @err is the
- * reason:  -EFAULT, or -E2BIG when the first entry sets members that this kernel does not
- * know.
- */
-static __always_inline unsigned int
-entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
-		u32 stride, unsigned int nr, int *err)
-{
-	unsigned int i;
-	size_t left;
-
-	*err = -EFAULT;
-	if (likely(stride == op->entry_size)) {
-		if (nr == 1)
-			return entry_copy_in(to, from, op->input_size);
-		left = copy_from_user(to, from, nr * stride);
-		return nr - DIV_ROUND_UP(left, stride);
-	}
-	for (i = 0; i < nr; i++) {
-		*err = struct_copy_in(to, op->entry_size, op->first_size, from,
-				      stride);
-		if (*err)
-			break;
-		to += op->entry_size;
-		from += stride;
-	}
-	return i;
-}
-
-/* Write into an entry that it is not done, and why; 0 or -EFAULT. */
-static int entry_refuse(const struct vector_op *op, void __user *user, int err)
-{
-	if (op->id && put_user(0ULL, (u64 __user *)(user + op->id)))
-		return -EFAULT;
-	return put_user(err, (s32 __user *)(user + op->result));
-}
-
-/* Write into entries that they are not done, until one faults or a fatal signal comes. */
-static noinline void entries_refuse(const struct vector_op *op,
-				    void __user *user, u32 stride,
-				    unsigned int nr, int err)
-{
-	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
-		if (entry_refuse(op, user, err))
-			break;
-		cond_resched();
-	}
-}
-
-/*
- * The functions below report results: each writes into as many entries as it can before
- * one faults, and returns how many that were.
- */
-
-static unsigned int arm_report(void __user *user, u32 stride,
-			       const struct twheel_arm *arm, unsigned int nr)
-{
-	unsigned int i = 0;
-
-	if (!user_write_access_begin(user, (size_t)nr * stride))
-		return 0;
-	for (; i < nr; i++) {
-		struct twheel_arm __user *to = user + (size_t)i * stride;
-
-		/* No timeout has id 0: a refused entry gets that. */
-		unsafe_put_user(arm[i].result < 0 ? 0 : arm[i].id, &to->id, fault);
-		unsafe_put_user(arm[i].result, &to->result, fault);
-	}
-fault:
-	user_write_access_end();
-	return i;
-}
-
-/* Report for REARM or CANCEL: an entry has @size bytes, and its result is at @offset. */
-static unsigned int result_report(void __user *user, u32 stride,
-				  const void *entry, size_t size, size_t offset,
-				  unsigned int nr)
-{
-	unsigned int i = 0;
-
-	if (!user_write_access_begin(user, (size_t)nr * stride))
-		return 0;
-	for (; i < nr; i++) {
-		const s32 *result = entry + i * size + offset;
-		s32 __user *to = user + (size_t)i * stride + offset;
-
-		unsafe_put_user(*result, to, fault);
-	}
-fault:
-	user_write_access_end();
-	return i;
-}
-
-static unsigned int rearm_report(void __user *user, u32 stride,
-				 const struct twheel_arm *arm, unsigned int nr)
-{
-	return result_report(user, stride, arm, sizeof(*arm),
-			     offsetof(struct twheel_arm, result), nr);
-}
-
-/* Refuse the entries of a batch that were not refused before. */
-static void results_refuse(struct twheel_arm *arm, unsigned int nr, int err)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		if (arm[i].result > 0)
-			arm[i].result = err;
-}
-
-/* A DRAIN came between report and commit: correct the verdicts that were reported. */
-static void rearm_take_back(void __user *user, u32 stride,
-			    struct twheel_arm *arm, unsigned int nr, int err)
-{
-	results_refuse(arm, nr, err);
-	rearm_report(user, stride, arm, nr);
-}
-
-static unsigned int cancel_report(void __user *user, u32 stride,
-				  const struct twheel_cancel *cancel,
-				  unsigned int nr)
-{
-	return result_report(user, stride, cancel, sizeof(*cancel),
-			     offsetof(struct twheel_cancel, result), nr);
-}
-
-static unsigned int status_report(void __user *user, u32 stride,
-				  const struct twheel_status *status,
-				  unsigned int nr)
-{
-	size_t known = min_t(size_t, stride, sizeof(status[0]));
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		struct twheel_status __user *to = user + (size_t)i * stride;
-
-		if (status[i].result ?
-		    put_user(status[i].result, &to->result) :
-		    copy_to_user(to, &status[i], known))
-			break;
-	}
-	return i;
-}
-
-/*
- * Report for LIST.  A newer caller may know members that this kernel does not: they are
- * set to zero.
- */
-static unsigned int rows_report(void __user *user, u32 stride,
-				const struct twheel_status *status,
-				unsigned int nr)
-{
-	size_t known = min_t(size_t, stride, sizeof(status[0]));
-	size_t tail = stride - known;
-	unsigned int i;
-
-	if (likely(stride == sizeof(status[0]))) {
-		size_t left = copy_to_user(user, status, nr * sizeof(status[0]));
-
-		return nr - DIV_ROUND_UP(left, sizeof(status[0]));
-	}
-	for (i = 0; i < nr; i++, user += stride)
-		if (copy_to_user(user, &status[i], known) ||
-		    (tail && clear_user(user + known, tail)))
-			break;
-	return i;
-}
-
-/* Report for ARM in a keyed wheel, which also tells the deadlines that were replaced. */
-static unsigned int keyed_report(void __user *user, u32 stride,
-				 const struct twheel_arm *arm, unsigned int nr)
-{
-	unsigned int i = 0;
-
-	if (!user_write_access_begin(user, (size_t)nr * stride))
-		return 0;
-	for (; i < nr; i++) {
-		struct twheel_arm __user *to = user + (size_t)i * stride;
-		bool replaced = arm[i].result > TWHEEL_CREATED;
-
-		unsafe_put_user(arm[i].result < 0 ? 0 : arm[i].id, &to->id, fault);
-		unsafe_put_user(replaced ? arm[i].was_deadline_ns : 0,
-				&to->was_deadline_ns, fault);
-		unsafe_put_user(arm[i].result, &to->result, fault);
-	}
-fault:
-	user_write_access_end();
-	return i;
-}
-
-/*
- * Of the entries up to @nr that were reported for an ARM in a keyed wheel, find the one
- * behind the first @nr_armed that were armed and those that were refused among them.
- */
-static unsigned int keyed_done(const struct twheel_arm *arm, unsigned int nr,
-			       unsigned int nr_armed)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr && (nr_armed || arm[i].result < 0); i++)
-		nr_armed -= arm[i].result > 0;
-	return i;
-}
-
-/*
- * How many entries of a prepared batch can be done together.  One that lacks a place or
- * memory is for another round if its key may be there, since it needs neither then: if
- * nobody has looked, which is what @guess says of all but the first one, or if an entry
- * before it that has a place may have the same key.
- */
-static unsigned int keyed_together(const struct twheel_arm *arm, unsigned int nr, bool guess)
-{
-	bool placed = guess;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		if (i && placed && arm[i].result < 0 && arm[i].result != -EINVAL)
-			break;
-		placed |= arm[i].result > 0;
-	}
-	return i;
-}
-
-/*
- * The functions below do entries of an ARM in a keyed wheel that twheel_keyed_look() has
- * found to be alike.  Each returns how many are done, which is 0 if the first one faulted,
- * and says how many were reported.  An entry that was reported and is not done has to be
- * looked at again; -EAGAIN says so of the first one.  Any other errno says that neither
- * these entries nor those after them can be done.
- */
-
-static int keyed_create(struct twheel *tw, void __user *user, u32 stride,
-			struct twheel_arm *arm, unsigned int nr, bool guess,
-			unsigned int *reported, unsigned int *nr_ok)
-{
-	struct twheel_arming arming __uninitialized;
-	unsigned int i, done, nr_armed = 0;
-	int err;
-
-	arming.nowait = false;
-	err = twheel_arm_prepare(tw, arm, nr, &arming);
-	if (err)
-		return err;
-	if (!arming.all)
-		nr = keyed_together(arm, nr, guess);
-	*reported = keyed_report(user, stride, arm, nr);
-	for (i = 0; i < *reported; i++)
-		nr_armed += arm[i].result > 0;
-	err = twheel_arm_commit_keyed(tw, &arming, nr_armed, &nr_armed);
-	if (err == -ESHUTDOWN)
-		return err;
-	*nr_ok += nr_armed;
-	done = keyed_done(arm, *reported, nr_armed);
-	if (err == -ENOMEM) {
-		/* The entry after those that were armed cannot be, and it was said to be. */
-		arm[done].result = err;
-		done += keyed_report(user + (size_t)done * stride, stride, arm + done, 1);
-	}
-	return done ?: *reported ? -EAGAIN : 0;
-}
-
-static int keyed_replace(struct twheel *tw, void __user *user, u32 stride,
-			 struct twheel_arm *arm, unsigned int nr,
-			 unsigned int *reported, unsigned int *nr_ok)
-{
-	struct twheel_rearming rearming __uninitialized;
-	unsigned int i;
-	int err;
-
-	rearming.nowait = false;
-	err = twheel_upsert_prepare(tw, arm, &rearming, nr);
-	if (err)
-		return err;
-	/* A timeout that has ended since it was found has given its key up. */
-	for (i = 0; i < nr; i++)
-		if (arm[i].result == -ENOENT)
-			break;
-	*reported = i ? keyed_report(user, stride, arm, i) : 0;
-	err = twheel_rearm_commit(tw, arm, &rearming, *reported, nr_ok);
-	return err ?: *reported || !i ? -EAGAIN : 0;
-}
-
-/* A DRAIN came between report and commit: correct what was reported. */
-static void keyed_take_back(void __user *user, u32 stride, struct twheel_arm *arm,
-			    unsigned int nr, int err)
-{
-	results_refuse(arm, nr, err);
-	keyed_report(user, stride, arm, nr);
-}
-
-/*
- * ARM in a keyed wheel: entries whose key is there are re-armed, the others created, in the
- * order of the vector.
- */
-static noinline_for_stack int
-keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
-		union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	struct twheel_arm *arm = batch->arm;
-	unsigned int i = 0, told = 0;
-	bool guess = true;
-
-	while (i < nr) {
-		void __user *rest = user + (size_t)i * stride;
-		unsigned int reported = 0, alike = nr - i;
-		int done;
-
-		switch (twheel_keyed_look(tw, arm + i, &alike, guess)) {
-		case TWHEEL_FOUND_ABSENT:
-			done = keyed_create(tw, rest, stride, arm + i, alike, guess,
-					    &reported, nr_ok);
-			/* A guess that was wrong is not worth another one. */
-			guess = done == alike;
-			break;
-		case TWHEEL_FOUND_PRESENT:
-			done = keyed_replace(tw, rest, stride, arm + i, alike,
-					     &reported, nr_ok);
-			break;
-		default:
-			reported = keyed_report(rest, stride, arm + i, alike);
-			done = reported;
-		}
-		told = max(told, i + reported);
-		if (done < 0 && done != -EAGAIN) {
-			keyed_take_back(rest, stride, arm + i, told - i, done);
-			return i ?: done;
-		}
-		if (done > 0)
-			i += done;
-		/* Other threads may take keys faster than they are reported. */
-		if (!done || fatal_signal_pending(current))
-			break;
-		cond_resched();
-	}
-	return i;
-}
-
-static __always_inline int
-arm_batch(struct twheel *tw, void __user *user, u32 stride,
-	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	struct twheel_arm *arm = batch->arm;
-	struct twheel_arming arming __uninitialized;
-	bool first = !twheel_is_started(tw);
-	unsigned int i, nr_armed;
-	int err;
-
-	if (unlikely(twheel_is_keyed(tw)))
-		return keyed_arm_batch(tw, user, stride, batch, nr, nr_ok);
-	arming.nowait = false;
-	/*
-	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
-	 * that fails with -EFAULT must not do that, so find out first whether the user's
-	 * memory can be written.
-	 */
-	if (first) {
-		arm->result = TWHEEL_CREATED;
-		if (!arm_report(user, stride, arm, 1))
-			return 0;
-	}
-	err = twheel_arm_prepare(tw, arm, nr, &arming);
-	if (err && first) {
-		/* The probe above has written a success, which does not come true. */
-		arm->result = err;
-		arm_report(user, stride, arm, 1);
-	}
-	if (err)
-		return err;
-	nr = arm_report(user, stride, arm, nr);
-	nr_armed = nr;
-	for (i = 0; i < nr && !arming.all; i++)
-		nr_armed -= arm[i].result < 0;
-	err = twheel_arm_commit(tw, &arming, nr_armed);
-	if (err) {
-		/* A DRAIN came between report and commit: correct the results. */
-		results_refuse(arm, nr, err);
-		arm_report(user, stride, arm, nr);
-		return err;
-	}
-	*nr_ok += nr_armed;
-	return nr;
-}
-
-static noinline_for_stack int
-rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	struct twheel_arm *arm = batch->arm;
-	struct twheel_rearming rearming __uninitialized;
-	unsigned int i = 0, told = 0;
-
-	rearming.nowait = false;
-	while (i < nr) {
-		void __user *rest = user + (size_t)i * stride;
-		unsigned int reported = 0;
-		int done;
-
-		done = twheel_rearm_prepare(tw, arm + i, &rearming, nr - i);
-		if (!done) {
-			reported = rearm_report(rest, stride, arm + i, nr - i);
-			told = max(told, i + reported);
-			done = twheel_rearm_commit(tw, arm + i, &rearming,
-						   reported, nr_ok);
-		}
-		if (done < 0) {
-			rearm_take_back(rest, stride, arm + i, told - i, done);
-			return i ?: done;
-		}
-		i += done;
-		/* Other threads may change timeouts faster than they are reported. */
-		if (!reported || fatal_signal_pending(current))
-			break;
-		cond_resched();
-	}
-	return i;
-}
-
-static noinline_for_stack int
-cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	struct twheel_cancel *cancel = batch->cancel;
-	struct twheel_look look __uninitialized;
-	unsigned int i = 0;
-
-	while (i < nr) {
-		unsigned int reported;
-
-		twheel_cancel_look(tw, cancel + i, &look, nr - i);
-		reported = cancel_report(user + (size_t)i * stride, stride,
-					 cancel + i, nr - i);
-		i += twheel_cancel_commit(tw, cancel + i, &look, reported,
-					  nr_ok);
-		/* Other threads may change timeouts faster than they are reported. */
-		if (!reported || fatal_signal_pending(current))
-			break;
-		cond_resched();
-	}
-	return i;
-}
-
-static int query_batch(struct twheel *tw, void __user *user, u32 stride,
-		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
-{
-	unsigned int i;
-
-	twheel_query(tw, batch->status, nr);
-	nr = status_report(user, stride, batch->status, nr);
-	for (i = 0; i < nr; i++)
-		*nr_ok += !batch->status[i].result;
-	return nr;
-}
-
-/*
- * Put the ids of the timeouts that have the keys in place of the keys of a batch.  A timeout
- * that has ended by the time that its id is looked at has given its key up: between the
- * two, nothing had the key.
- */
-static noinline void keys_find(struct twheel *tw, const struct vector_op *op, void *entry,
-			       unsigned int nr)
-{
-	for (; nr; nr--, entry += op->entry_size) {
-		u64 *id = entry + op->key;
-
-		*id = twheel_key_id(tw, *id);
-	}
-}
-
-/*
- * Do up to @nr entries at @user.  Returns how many were attempted, 1 at least; -EFAULT or
- * -EINTR if not even the first one could be; or another errno if neither these nor the
- * entries after them can be done.
- */
-static __always_inline int
-vector_step(struct twheel *tw, const struct vector_op *op, bool by_key, void __user *user,
-	    u32 stride, unsigned int nr, bool *attempted, unsigned int *nr_ok)
-{
-	union batch batch __uninitialized;
-	int err, done;
-
-	nr = entries_copy_in(op, &batch, user, stride, nr, &err);
-	if (unlikely(!nr)) {
-		if (err == -EFAULT || entry_refuse(op, user, err))
-			return -EFAULT;
-		return 1;	/* the entry was refused */
-	}
-	if (unlikely(by_key))
-		keys_find(tw, op, &batch, nr);
-	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
-	if (unlikely(!done))
-		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
-	if (likely(done > 0))
-		*attempted = true;
-	return done;
-}
-
-/*
- * End a call early, after @done entries.  After -EFAULT and -EINTR the other entries are
- * left as they are; any other @err is written into them.  The call fails as a whole only
- * if the engine has attempted no entry; entries that vector_step() refused do not count.
- */
-static __always_inline long
-vector_stop(const struct vector_op *op, struct twheel_vector __user *arg,
-	    const struct twheel_vector *vector, unsigned int done,
-	    bool attempted, unsigned int nr_ok, int err)
-{
-	if (err != -EFAULT && err != -EINTR) {
-		if (attempted)
-			entries_refuse(op, u64_to_user_ptr(vector->entries) +
-				       (size_t)done * vector->entry_size,
-				       vector->entry_size, vector->nr - done,
-				       err);
-		else
-			done = 0;
-	}
-	if (put_user(done, &arg->nr_done))
-		return -EFAULT;
-	return done ? nr_ok : err;
-}
-
-/*
- * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it
- * makes calls with a single entry quicker.
- */
-static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
-					 const struct vector_op *op)
-{
-	unsigned int nr_ok = 0, done = 0, batch_len = op->batch_len;
-	struct twheel_vector vector __uninitialized;
-	bool attempted = false;
-	int err;
-
-	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
-		struct twheel_vector odd;	/* so @vector can live in registers */
-
-		err = vector_copy_odd(tw, &odd, arg, op);
-		if (err)
-			return err;
-		vector = odd;
-	}
-	while (done < vector.nr) {
-		void __user *user = u64_to_user_ptr(vector.entries) +
-				    (size_t)done * vector.entry_size;
-		unsigned int nr = min(vector.nr - done, batch_len);
-
-		if (done) {
-			cond_resched();
-			err = -EINTR;
-			if (fatal_signal_pending(current))
-				goto stop;
-		}
-		err = vector_step(tw, op, op->by_key && vector.flags, user,
-				  vector.entry_size, nr, &attempted, &nr_ok);
-		if (likely(err > 0))
-			done += err;
-		else if (err == -EFAULT && nr > 1 &&
-			 !access_ok(user, (size_t)nr * vector.entry_size))
-			batch_len = 1;	/* do the entries that are in user space */
-		else
-			goto stop;
-	}
-	return nr_ok;
-stop:
-	return vector_stop(op, arg, &vector, done, attempted, nr_ok, err);
-}
-
-static const struct vector_op arm_op = {
-	.entry_size	= sizeof(struct twheel_arm),
-	.first_size	= ARM_SIZE_FIRST,
-	.input_size	= ARM_INPUT_SIZE,
-	.result		= offsetof(struct twheel_arm, result),
-	.id		= offsetof(struct twheel_arm, id),
-	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
-	.batch		= arm_batch,
-};
-
-static const struct vector_op rearm_op = {
-	.entry_size	= sizeof(struct twheel_arm),
-	.first_size	= ARM_SIZE_FIRST,
-	.input_size	= ARM_INPUT_SIZE,
-	.result		= offsetof(struct twheel_arm, result),
-	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->arm),
-	.batch		= rearm_batch,
-	.key		= offsetof(struct twheel_arm, id),
-	.by_key		= true,
-};
-
-static const struct vector_op cancel_op = {
-	.entry_size	= sizeof(struct twheel_cancel),
-	.first_size	= CANCEL_SIZE_FIRST,
-	.input_size	= sizeof(struct twheel_cancel),
-	.result		= offsetof(struct twheel_cancel, result),
-	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->cancel),
-	.batch		= cancel_batch,
-	.key		= offsetof(struct twheel_cancel, id),
-	.by_key		= true,
-};
-
-static const struct vector_op query_op = {
-	.entry_size	= sizeof(struct twheel_status),
-	.first_size	= STATUS_SIZE_FIRST,
-	.input_size	= STATUS_INPUT_SIZE,
-	.result		= offsetof(struct twheel_status, result),
-	.batch_len	= ARRAY_SIZE(((union batch *)NULL)->status),
-	.batch		= query_batch,
-	.key		= offsetof(struct twheel_status, id),
-	.by_key		= true,
-};
-
-static long arm_ioctl(struct twheel *tw, void __user *arg)
-{
-	return vector_ioctl(tw, arg, &arm_op);
-}
-
-static long rearm_ioctl(struct twheel *tw, void __user *arg)
-{
-	return vector_ioctl(tw, arg, &rearm_op);
-}
-
-static long cancel_ioctl(struct twheel *tw, void __user *arg)
-{
-	return vector_ioctl(tw, arg, &cancel_op);
-}
-
-static long query_ioctl(struct twheel *tw, void __user *arg)
-{
-	return vector_ioctl(tw, arg, &query_op);
-}
-
-/* The other commands */
 
 static long info_ioctl(struct twheel *tw, void __user *arg)
 {
@@ -876,9 +106,33 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 static long setup_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_setup setup;
-	int err = arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
+	int err = twheel_arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
 
 	return err ?: twheel_configure(tw, &setup);
+}
+
+/*
+ * Report for LIST.  A newer caller may know members that this kernel does not: they are
+ * set to zero.
+ */
+static unsigned int rows_report(void __user *user, u32 stride,
+				const struct twheel_status *status,
+				unsigned int nr)
+{
+	size_t known = min_t(size_t, stride, sizeof(status[0]));
+	size_t tail = stride - known;
+	unsigned int i;
+
+	if (likely(stride == sizeof(status[0]))) {
+		if (likely(!copy_to_user(user, status, nr * sizeof(status[0]))))
+			return nr;
+		/* It may have stopped some rows before the one that faults. */
+	}
+	for (i = 0; i < nr; i++, user += stride)
+		if (copy_to_user(user, &status[i], known) ||
+		    (tail && clear_user(user + known, tail)))
+			break;
+	return i;
 }
 
 static long list_ioctl(struct twheel *tw, void __user *arg)
@@ -889,7 +143,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	void __user *rows;
 	int err;
 
-	err = arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
+	err = twheel_arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	if (err)
 		return err;
 	if (list.flags || !list.nr ||
@@ -927,7 +181,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	}
 	if (put_user(list.cursor, &((struct twheel_list __user *)arg)->cursor))
 		return -EFAULT;
-	return done ?: err;
+	return done ? (long)done : err;
 }
 
 static long drain_ioctl(struct twheel *tw, void __user *arg)
@@ -938,7 +192,7 @@ static long drain_ioctl(struct twheel *tw, void __user *arg)
 static long advance_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_advance advance;
-	int err = arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
+	int err = twheel_arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
 
 	if (err)
 		return err;
@@ -950,10 +204,10 @@ static long advance_ioctl(struct twheel *tw, void __user *arg)
 static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
-	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
-	[_IOC_NR(TWHEEL_IOC_REARM)]	= rearm_ioctl,
-	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= cancel_ioctl,
-	[_IOC_NR(TWHEEL_IOC_QUERY)]	= query_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ARM)]	= twheel_arm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_REARM)]	= twheel_rearm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= twheel_cancel_ioctl,
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= twheel_query_ioctl,
 	[_IOC_NR(TWHEEL_IOC_LIST)]	= list_ioctl,
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= drain_ioctl,
 	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,

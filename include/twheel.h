@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The interface between the engine (engine/) and the device (twheel_chardev.c,
- * twheel_ioctl.c, twheel_write.c)
+ * twheel_ioctl.c, twheel_vectors.c, twheel_write.c)
  *
  * The engine's functions are described where they are defined.  They take batches of up
  * to TWHEEL_BATCH entries, and no user memory: the device copies in and out, and the
