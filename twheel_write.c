@@ -67,6 +67,12 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 	};
 }
 
+/*
+ * The functions below return LOOK_AGAIN when another thread has changed what they found,
+ * and nothing is done.
+ */
+#define LOOK_AGAIN	1
+
 static int record_arm(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 {
 	struct twheel_arming arming __uninitialized;
@@ -76,15 +82,14 @@ static int record_arm(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 	err = twheel_arm_prepare(tw, arm, 1, &arming);
 	if (err)
 		return err;
+	/* Another thread has set the wheel up as a keyed one since record_try() looked. */
+	if (unlikely(twheel_is_keyed(tw))) {
+		twheel_arm_commit(tw, &arming, 0);
+		return LOOK_AGAIN;
+	}
 	err = twheel_arm_commit(tw, &arming, arm->result > 0);
 	return err ?: min(arm->result, 0);
 }
-
-/*
- * The functions below return LOOK_AGAIN when another thread has changed what they found,
- * and nothing is done.
- */
-#define LOOK_AGAIN	1
 
 static noinline_for_stack int record_rearm(struct twheel *tw, struct twheel_arm *arm,
 					   bool nowait)
@@ -160,7 +165,7 @@ static int record_upsert(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 	case TWHEEL_FOUND_PRESENT:
 		return record_replace(tw, arm, nowait);
 	default:
-		return arm->result;
+		return twheel_is_draining(tw) ? -ESHUTDOWN : arm->result;
 	}
 }
 
