@@ -793,7 +793,7 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 		w->nr_entries -= nr;
 	}
 	/* G2: entries that are due do not wait for entries that are moved ahead of time. */
-	*more = again || w->limbo || w->overdue || w->hand || w->cur <= now ||
+	*more = again || w->limbo || w->hand || w->cur <= now ||
 		(nr && w->cascade_from < w->cur);
 	if (!*more && w->cascade_from < w->cur)
 		wheel_cascade_early(w);
