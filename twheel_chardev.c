@@ -2,7 +2,7 @@
 /*
  * The device of twheel: open, read, poll, mmap and fdinfo of /dev/twheel
  *
- * Its ioctls are in twheel_ioctl.c, and write is in twheel_write.c.
+ * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, and write is in twheel_write.c.
  *
  * Locks: twheel_file.read_mutex, held by a reader while it copies events out.  The copy
  * may fault, so mmap_lock is taken under it; and so are the engine's locks, one at a
@@ -24,6 +24,7 @@
 #include <linux/uio.h>
 #include <linux/wait.h>
 
+#include "engine/window.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_ioctl.h"
@@ -129,6 +130,7 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		if (!nr)
 			break;
 		copied = events_copy_out(event, nr, size, to);
+		twheel_window(WINDOW_READ_COPIED);
 		taken = twheel_events_commit(tw, event, &look, copied);
 		/*
 		 * Events that were copied but not taken do not count: the next ones
@@ -158,9 +160,11 @@ static int read_begin(struct twheel_file *tf, bool nonblock)
 		       -ERESTARTSYS : 0;
 	if (likely(mutex_trylock(&tf->read_mutex)))
 		return 0;
+	twheel_window(WINDOW_READ_TURNED);
 	WRITE_ONCE(tf->turned_away, true);
 	/*
 	 * Pairs with read_end(): it sees turned_away, or the mutex is seen unlocked here.
+	 * Test: litmus turned_away
 	 */
 	smp_mb();
 	return mutex_trylock(&tf->read_mutex) ? 0 : -EAGAIN;
@@ -174,7 +178,8 @@ static int read_begin(struct twheel_file *tf, bool nonblock)
 static void read_end(struct twheel_file *tf)
 {
 	mutex_unlock(&tf->read_mutex);
-	/* Pairs with read_begin(). */
+	twheel_window(WINDOW_READ_LEFT);
+	/* Pairs with read_begin().  Test: litmus turned_away */
 	smp_mb();
 	if (unlikely(READ_ONCE(tf->turned_away)) &&
 	    xchg(&tf->turned_away, false) && twheel_has_events(tf->tw))
@@ -193,10 +198,14 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (iov_iter_count(to) < TWHEEL_EVENT_SIZE_MIN)
 		return -EINVAL;
 	for (;;) {
-		/* Before reading: once drained is seen, no event is added any more. */
+		/*
+		 * Before reading: once drained is seen, no event is added any more.
+		 * Test: windows.read_beside_drain_gets_the_last_event
+		 */
 		bool drained = twheel_is_drained(tw);
 		ssize_t ret;
 
+		twheel_window(WINDOW_READ_DRAINED);
 		ret = read_begin(tf, nonblock);
 		if (ret)
 			return ret;
@@ -226,13 +235,21 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 	struct twheel *tw = tf->tw;
 	__poll_t events = 0;
 
-	/* Queue first, look second: an event that comes in between wakes the poller. */
+	/*
+	 * Queue first, look second: an event that comes in between wakes the poller.
+	 * Test: windows.event_between_queueing_and_looking_ends_poll
+	 */
 	poll_wait(file, twheel_wait_queue(tw), wait);
-	/* Before the events: HUP without IN has to mean that no event is left. */
+	twheel_window(WINDOW_POLL_QUEUED);
+	/*
+	 * Before the events: HUP without IN has to mean that no event is left.
+	 * Test: windows.poll_beside_drain_tells_no_hup_without_in
+	 */
 	if (twheel_is_drained(tw))
 		events |= EPOLLHUP;
 	else if (!twheel_is_draining(tw) && twheel_has_room(tw))
 		events |= EPOLLOUT | EPOLLWRNORM;
+	twheel_window(WINDOW_POLL_DRAINED);
 	if (twheel_has_events(tw))
 		events |= EPOLLIN | EPOLLRDNORM;
 	return events;

@@ -38,7 +38,8 @@
  * -------------
  *
  *   twheel_chardev.c     open, read, poll, mmap; what POLLIN, POLLOUT and POLLHUP mean
- *   twheel_ioctl.c       the ioctls: copy vectors in and results out, and decide nothing
+ *   twheel_ioctl.c       the ioctls: copy arguments in and results out, and decide nothing
+ *   twheel_vectors.c     those with a vector: ARM, REARM, CANCEL, QUERY
  *   twheel_write.c       write: records, each done as an entry of a vector is
  *
  *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
@@ -54,6 +55,7 @@
  *                        keys.c: the index of a keyed wheel
  *   engine/wake.c        the hrtimer, and who is woken; user.c: turns of users
  *   engine/clock.c, pages.c, memory.c             the ground
+ *   engine/window.c      where tests hold a thread; not in an ordinary build
  *   engine/timeout.h     a timeout and its state word; limits.h: all measures
  *
  *   twheel_wheel.c       the wheel: ticks and entries, no clock, no locks
@@ -146,6 +148,7 @@
 #include "engine/control.h"
 #include "engine/refresh.h"
 #include "engine/user.h"
+#include "engine/window.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 
@@ -273,10 +276,11 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_init();
+	twheel_windows_init();
 	twheel_control_init(default_tick_us, max_pending_limit);
 	err = twheel_refresh_init();
 	if (err)
-		return err;
+		goto exit_windows;
 	err = workers_start();
 	if (err)
 		goto exit_refresh;
@@ -289,6 +293,8 @@ stop_workers:
 	workers_stop();
 exit_refresh:
 	twheel_refresh_exit();
+exit_windows:
+	twheel_windows_exit();
 	return err;
 }
 
@@ -299,6 +305,7 @@ static void __exit twheel_module_exit(void)
 	twheel_refresh_exit();
 	/* table_free_rcu() is a function of this module, and may still have to run. */
 	rcu_barrier();
+	twheel_windows_exit();
 }
 
 module_init(twheel_module_init);

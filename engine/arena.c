@@ -32,6 +32,7 @@
 #include "pages.h"
 #include "timeout.h"
 #include "wake.h"
+#include "window.h"
 #include "words.h"
 
 /* Put a page at the number of a page that was removed, or at the end of the table. */
@@ -49,9 +50,11 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 		twheel_pages_set(&tw->arena.places, nr, page);
 		WRITE_ONCE(tw->arena.nr_holes, tw->arena.nr_holes - 1);
 	}
+	twheel_window(WINDOW_ARENA_ADDED);
 	/*
 	 * Pairs with the barrier in shrink_begin(): either shrink_begin() counts this
 	 * page, or the store below comes after its own and overrides it.
+	 * Test: litmus shrink_below, shrink_below_hole
 	 */
 	smp_mb();
 	WRITE_ONCE(tw->shrink.below, U32_MAX);
@@ -136,6 +139,7 @@ static int arena_grow(struct twheel *tw)
 	err = arena_add(tw, page);
 	if (err)
 		goto put_page;
+	twheel_window(WINDOW_ARENA_GROWN);
 	llist_add_batch(&page->timeout[0].node,
 			&page->timeout[PLACES_PER_PAGE - 1].node, &tw->arena.freed);
 	return 0;
@@ -245,7 +249,7 @@ static int periodic_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 			return err;
 	}
 	both->nr_halves++;
-	/* Pairs with the READ_ONCE in timeout_periodic(). */
+	/* Pairs with the READ_ONCE in timeout_periodic().  Test: litmus periodic_filled */
 	smp_store_release(&page->periodic, &both->half[nr & 1]);
 	return 0;
 }
@@ -329,7 +333,7 @@ void twheel_arena_free(struct twheel_arena *arena)
 	twheel_pages_free(&arena->places);
 	/*
 	 * pages_free_rcu() takes back charges of this wheel.  The acquire pairs with the
-	 * full barrier of its atomic_dec_and_test().
+	 * full barrier of its atomic_dec_and_test().  Test: litmus leaving
 	 */
 	wait_var_event(&arena->nr_leaving, !atomic_read_acquire(&arena->nr_leaving));
 }

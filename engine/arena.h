@@ -210,7 +210,10 @@ static inline unsigned int live_take(struct twheel_arena *arena, unsigned int nr
 	return got;
 }
 
-/* Move up to @nr free places to the end of a chain.  Return how many. */
+/*
+ * Move up to @nr free places to the end of a chain.  Return how many.  Their timeouts have
+ * ended, and their pages are in the table.  Test: litmus place_freed, place_added
+ */
 static __always_inline unsigned int places_pop(struct twheel_arena *arena,
 					       unsigned int nr,
 					       struct llist_node ***tail)

@@ -41,6 +41,7 @@
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
+#include "window.h"
 #include "words.h"
 
 /*
@@ -261,6 +262,7 @@ static inline void arm_publish(struct twheel_timeout *t)
 
 	/*
 	 * Pairs with the acquire in timeout_state(): the fields are there with the state.
+	 * Test: litmus arm_publish
 	 */
 	atomic64_set_release(&t->state, state_published(state));
 }
@@ -320,12 +322,14 @@ static __always_inline int arm_commit(struct twheel *tw,
 	 * G3 exactly one outcome: synchronize_rcu() in twheel_drain() waits for this
 	 * section.  So either the timeouts are in the inbox when the draining pass
 	 * begins, or draining is seen here and they are not armed.
+	 * Test: windows.drain_finds_what_arm_is_about_to_publish
 	 */
 	rcu_read_lock();
 	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
 		nr = 0;
 	}
+	twheel_window(WINDOW_ARM_CHECKED);
 	if (nr_armed && nr)
 		rest = chain_publish_keyed(tw, &chain, nr, &err);
 	else
@@ -333,7 +337,9 @@ static __always_inline int arm_commit(struct twheel *tw,
 	if (nr_armed)
 		*nr_armed = chain.nr;
 	if (chain.nr) {
+		twheel_window(WINDOW_ARM_PUBLISHED);
 		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
+		twheel_window(WINDOW_ARM_ADDED);
 		/*
 		 * A timeout can be re-armed as soon as it is published, which is before
 		 * it is in the inbox.  A REARM of a QUEUED timeout relies on the inbox:
@@ -345,6 +351,7 @@ static __always_inline int arm_commit(struct twheel *tw,
 		 * Each side has a full barrier between its store and its load, here in
 		 * llist_add_batch(), there in atomic_inc_return(): either this sees the
 		 * new count, or the pass that REARM asks for finds the timeout.
+		 * Test: litmus requeued
 		 */
 		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
 			due_ns = WAKE_NOW;

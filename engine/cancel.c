@@ -27,6 +27,7 @@
 #include "look.h"
 #include "timeout.h"
 #include "twheel.h"
+#include "window.h"
 
 /* twheel_cancel_look() for a number of entries that may be a constant. */
 static __always_inline void cancel_look(struct twheel *tw,
@@ -127,10 +128,12 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 	struct ending ending = {};
 	unsigned int i;
 
+	twheel_window(WINDOW_CANCEL_TOLD);
 	rcu_read_lock();
 	if (unlikely(!look_is_good(&tw->arena, look)))
 		for (i = 0; i < nr; i++)
 			look->timeout[i] = timeout_at(&tw->arena, id_index(cancel[i].id));
+	twheel_window(WINDOW_CANCEL_GOOD);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = look->timeout[i];
 		u64 seen = look->state[i];

@@ -45,6 +45,7 @@
 #include "user.h"
 #include "twheel_wheel.h"
 #include "wake.h"
+#include "window.h"
 #include "words.h"
 
 #define DEFAULT_SLOTS		1024
@@ -103,7 +104,11 @@ bool twheel_is_started(const struct twheel *tw)
  */
 bool twheel_is_keyed(const struct twheel *tw)
 {
-	return READ_ONCE(tw->keys.used);
+	/*
+	 * Pairs with the release in twheel_keys_start(): a caller that goes by keys finds the
+	 * index.  Test: litmus keyed
+	 */
+	return smp_load_acquire(&tw->keys.used);
 }
 
 /**
@@ -127,7 +132,10 @@ bool twheel_is_draining(const struct twheel *tw)
  */
 bool twheel_is_drained(const struct twheel *tw)
 {
-	/* Pairs with the release in pass_end(): the last events are on the ready list. */
+	/*
+	 * Pairs with the release in pass_end(): the last events are on the ready list.
+	 * Test: litmus drained_read, drained_poll
+	 */
 	return smp_load_acquire(&tw->control.drained);
 }
 
@@ -189,7 +197,11 @@ static int twheel_start(struct twheel *tw)
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
 	twheel_wake_start(tw);
-	/* Pairs with the acquire in control_is_started(): all of the above is seen. */
+	twheel_window(WINDOW_START);
+	/*
+	 * Pairs with the acquire in control_is_started(): all of the above is seen.
+	 * Test: litmus started
+	 */
 	smp_store_release(&tw->control.started, true);
 	return 0;
 
@@ -392,6 +404,7 @@ int twheel_drain(struct twheel *tw)
 		 * G3 exactly one outcome: a caller that did not see draining has put its
 		 * timeouts into the inbox when this returns.  Pairs with the RCU sections
 		 * of arm_commit(), twheel_rearm_commit() and twheel_events_commit().
+		 * Test: litmus drain_arm, drain_rearm, drain_read
 		 */
 		synchronize_rcu();
 		spin_lock(&tw->wake.lock);
@@ -400,7 +413,7 @@ int twheel_drain(struct twheel *tw)
 	}
 	if (!tw->control.started) {
 		emptied = true;
-		/* Pairs with the acquire in twheel_is_drained(). */
+		/* Pairs with the acquire in twheel_is_drained().  Test: litmus drained_empty */
 		smp_store_release(&tw->control.drained, true);
 	} else if (!twheel_is_drained(tw)) {
 		err = twheel_pass_wait(tw);

@@ -45,7 +45,7 @@ struct twheel_control {
  */
 static inline bool control_is_started(const struct twheel_control *control)
 {
-	/* Pairs with the release in twheel_start(). */
+	/* Pairs with the release in twheel_start().  Test: litmus started */
 	return smp_load_acquire(&control->started);
 }
 

@@ -22,6 +22,7 @@
 #include "room.h"
 #include "shrink.h"
 #include "wake.h"
+#include "window.h"
 
 /**
  * twheel_live_give() - stop counting timeouts against max_pending
@@ -37,6 +38,7 @@ void twheel_live_give(struct twheel *tw, unsigned int nr)
 	if (!nr)
 		return;
 	live = atomic_sub_return(nr, &tw->arena.live);
+	twheel_window(WINDOW_LIVE_GIVEN);
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (live + nr >= tw->arena.max_pending)
 		twheel_wake_waiters(&tw->wake, EPOLLOUT | EPOLLWRNORM, nr);
@@ -57,6 +59,7 @@ void twheel_ending_done(struct twheel *tw, struct ending *ending)
 	if (ending->places.first) {
 		if (unlikely(tw->keys.used))
 			twheel_keys_give(tw, ending->places.first);
+		twheel_window(WINDOW_KEYS_GIVEN);
 		llist_add_batch(ending->places.first, ending->places.last,
 				&tw->arena.freed);
 	}

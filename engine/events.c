@@ -35,6 +35,7 @@
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
+#include "window.h"
 
 /* Take one timeout off the ready list, wherever it stands. */
 static void ready_del(struct twheel *tw, struct twheel_timeout *t)
@@ -285,9 +286,11 @@ unsigned int twheel_events_commit(struct twheel *tw,
 	/*
 	 * G3: synchronize_rcu() in twheel_drain() waits for this section, and so the
 	 * draining pass finds in the inbox every timeout that goes on.
+	 * Test: windows.drain_finds_what_read_is_about_to_continue
 	 */
 	rcu_read_lock();
 	draining = READ_ONCE(tw->control.draining);
+	twheel_window(WINDOW_READ_CHECKED);
 	spin_lock(&tw->events.lock);
 	/*
 	 * With the same count, the events that were looked at are still the first ones:
@@ -314,7 +317,10 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			due_ns = min(due_ns, event_continue(tw, t, state));
 			chain_add(&chain, t);
 		} else {
-			/* The look was before DRAIN: look again, and flag the event. */
+			/*
+			 * The look was before DRAIN: look again, and flag the event.
+			 * Test: windows.read_that_looked_before_a_drain_continues_nothing
+			 */
 			break;
 		}
 	}
@@ -346,9 +352,11 @@ unsigned int twheel_nr_events(const struct twheel *tw, u32 *size)
 {
 	unsigned int nr = READ_ONCE(tw->events.nr_unread);
 
+	twheel_window(WINDOW_EVENTS_COUNTED);
 	/*
 	 * Pairs with the release in twheel_start(): an event comes from a timeout that was
 	 * armed after that, so a reader that sees an event sees the size as well.
+	 * Test: litmus event_size
 	 */
 	smp_rmb();
 	*size = READ_ONCE(tw->control.event_size);

@@ -154,7 +154,8 @@ int twheel_keys_start(struct twheel *tw)
 	 * be in it beside those of max_pending live ones; arena_limit() bounds both.
 	 */
 	tw->keys.index.max_elems = U32_MAX;
-	WRITE_ONCE(tw->keys.used, true);
+	/* Pairs with the acquire in twheel_is_keyed().  Test: litmus keyed */
+	smp_store_release(&tw->keys.used, true);
 	return 0;
 }
 
@@ -360,7 +361,7 @@ static inline u64 live_id(const struct twheel_timeout *t, u64 key)
 	/*
 	 * The place may have been given to another key since the look-up.  A timeout keeps
 	 * its key as long as it keeps its generation, so that is read again, and the
-	 * barrier orders the read of the key before it.
+	 * barrier orders the read of the key before it.  Test: litmus key_reused
 	 */
 	smp_rmb();
 	return state_gen(atomic64_read(&t->state)) == state_gen(state) ?

@@ -39,6 +39,7 @@
 #include "engine.h"
 #include "timeout.h"
 #include "twheel.h"
+#include "window.h"
 
 /*
  * timeout_by_id() for callers that do not hold events.lock.  Such a caller may meet a
@@ -79,8 +80,12 @@ static inline struct twheel_timeout *timeout_look(struct twheel *tw, u64 id,
  */
 static inline void look_begin(struct twheel_arena *arena, struct twheel_look *look)
 {
-	/* Pairs with the release in page_remove(): pages counted by now are not found. */
+	/*
+	 * Pairs with the release in page_remove(): pages counted by now are not found.
+	 * Test: litmus page_freed_cancel, page_freed_rearm
+	 */
 	look->changes = smp_load_acquire(&arena->nr_removed);
+	twheel_window(WINDOW_LOOK_BEGUN);
 }
 
 /*

@@ -10,6 +10,8 @@
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
+#include "window.h"
+
 struct mutex;
 struct twheel_memory;
 
@@ -40,14 +42,15 @@ struct twheel_pages {
 
 /*
  * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
- * read section.
+ * read section.  Test: litmus table_filled, table_freed
  */
 static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
 	struct twheel_table *table;
 
 	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
-	/* Pairs with the release in twheel_pages_set(). */
+	twheel_window(WINDOW_TABLE_FOUND);
+	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
 	return READ_ONCE(table->page[nr]);
 }
 
@@ -60,7 +63,10 @@ static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
 	u32 nr_pages;
 
-	/* Pairs with the release in twheel_pages_add(): the table has that page. */
+	/*
+	 * Pairs with the release in twheel_pages_add(): the table has that page.
+	 * Test: litmus table_page, table_grown
+	 */
 	nr_pages = smp_load_acquire(&pages->nr);
 	if (unlikely(nr >= nr_pages))
 		return NULL;

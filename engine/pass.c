@@ -52,6 +52,7 @@
 #include "timeout.h"
 #include "twheel_wheel.h"
 #include "wake.h"
+#include "window.h"
 #include "words.h"
 
 /*
@@ -88,6 +89,7 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 
 	if (state_is_queued(state)) {
 		next = state_placed(state);
+		twheel_window(WINDOW_PASS_ENTERS);
 		if (state_change(t, state, next)) {
 			entry_insert(tw, t, next, timeout_index(t));
 			return;
@@ -117,10 +119,12 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 			/*
 			 * Read the link first.  Once the timeout is ARMED, or its place
 			 * freed, other threads may reuse the link.
+			 * Test: windows.link_of_an_arrival_is_read_first
 			 */
 			tw->pass.arrivals = tw->pass.arrivals->next;
 			if (tw->pass.arrivals)
 				prefetchw(tw->pass.arrivals);
+			twheel_window(WINDOW_PASS_LINK);
 			timeout_enter(tw, t, &ending);
 			nr++;
 		}
@@ -212,7 +216,11 @@ static inline bool timeout_expire_once(struct twheel *tw,
 				       u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	/* G3 exactly one outcome: this fails if a CANCEL came first. */
+	twheel_window(WINDOW_PASS_EXPIRES);
+	/*
+	 * G3 exactly one outcome: this fails if a CANCEL came first.
+	 * Test: windows.timeout_cancelled_as_it_expires_has_no_event
+	 */
 	if (!state_change(t, state, state_unread(state)))
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
@@ -247,6 +255,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 		*nr = periods_passed(deadline_ns, interval_ns, until_ns);
 	if (state_is_limited(state))
 		*nr = min_t(u64, *nr, READ_ONCE(periodic->repeats_left[slot]));
+	twheel_window(WINDOW_PASS_EXPIRES);
 	if (!state_change(t, state, state_unread(state)))
 		return false;
 
@@ -284,6 +293,7 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 			x->nr_room++;
 			return;
 		}
+		twheel_window(WINDOW_PASS_POSTPONES);
 		WRITE_ONCE(t->deadline_ns, deadline_ns);
 		atomic64_set_release(&t->state, next);
 	}
@@ -408,6 +418,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	tw->events.expired += x->nr_events - x->nr_overdue;
 	spin_unlock(&tw->events.lock);
 	room_give(&tw->room, x->nr_room);
+	twheel_window(WINDOW_PASS_EXPIRED);
 	/* One wake-up for the batch, under no lock: it runs the callbacks of epoll. */
 	if (x->nr_events)
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
@@ -463,6 +474,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 		}
 		return;
 	}
+	twheel_window(WINDOW_PASS_DRAINS);
 	if (!state_is_armed(state) || !state_change(t, state, next))
 		return;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
@@ -624,6 +636,8 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
  *    later are for the next pass, or a periodic one could make the pass go on for ever.
  * 4. Accept new chunks, after the inbox: their callers provided them before they added to
  *    the inbox, so there is a chunk for every entry (G4).
+ *
+ * Test: litmus inbox_state, inbox_clock, inbox_chunks
  */
 static void pass_begin(struct twheel *tw)
 {
@@ -633,10 +647,15 @@ static void pass_begin(struct twheel *tw)
 	tw->pass.drains = tw->wake.drain_wanted;
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
 	spin_unlock(&tw->wake.lock);
+	twheel_window(WINDOW_PASS_NOTED);
 
-	/* A full barrier, as llist_add_batch() is: see wake_is_too_late(). */
+	/*
+	 * A full barrier, as llist_add_batch() is: see wake_is_too_late().
+	 * Test: litmus wake_arm, wake_rearm, wake_read
+	 */
 	tw->pass.arrivals = llist_del_all(&tw->inbox.list);
 	tw->pass.now_ns = twheel_now(&tw->clock);
+	twheel_window(WINDOW_PASS_EMPTIED);
 	twheel_gifts_accept(tw);
 	tw->pass.drain_page = 0;
 	tw->pass.sweep_left = TURN_BUDGET;
@@ -665,11 +684,14 @@ static void pass_end(struct twheel *tw, bool again)
 	bool synced;
 
 	if (tw->pass.drains && !tw->control.drained) {
+		twheel_window(WINDOW_PASS_EMPTY);
 		/*
 		 * Pairs with the acquire in twheel_is_drained(): a caller that sees this
 		 * also sees all events on the ready list.
+		 * Test: litmus drained_read, drained_poll
 		 */
 		smp_store_release(&tw->control.drained, true);
+		twheel_window(WINDOW_PASS_DRAINED);
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	}
 	tw->pass.begun = false;
@@ -677,7 +699,10 @@ static void pass_end(struct twheel *tw, bool again)
 	spin_lock(&tw->wake.lock);
 	tw->wake.passing = false;
 	synced = tw->wake.passes_done != tw->pass.number;
-	/* Pairs with the acquire in pass_is_done(): the waiter sees the pass's work. */
+	/*
+	 * Pairs with the acquire in pass_is_done(): the waiter sees the pass's work.
+	 * Test: litmus passes_done, waiters_pass, waiters_pass_killable
+	 */
 	smp_store_release(&tw->wake.passes_done, tw->pass.number);
 	/*
 	 * inbox_add() asks for a pass when the length crosses the watermark.  Timeouts
@@ -691,6 +716,7 @@ static void pass_end(struct twheel *tw, bool again)
 		WRITE_ONCE(tw->wake.at_ns, min(tw->wake.at_ns, wheel_next_ns(tw)));
 	twheel_wake_program(tw);
 	spin_unlock(&tw->wake.lock);
+	twheel_window(WINDOW_PASS_COUNTED);
 	if (synced)
 		wake_up_all(&tw->wake.pass_waiters);
 }

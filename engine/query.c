@@ -106,6 +106,7 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 	 * G8 stale ids are harmless: a CANCEL takes no lock, so the place may belong to
 	 * another timeout by now, and the fields read above may be that one's.  The
 	 * barrier orders those reads before the generation is read again.
+	 * Test: litmus query_reused
 	 */
 	smp_rmb();
 	return state_gen(atomic64_read(&t->state)) == state_gen(state);

@@ -41,6 +41,7 @@
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
+#include "window.h"
 #include "words.h"
 
 /*
@@ -332,6 +333,7 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 	    deadline_ns < READ_ONCE(t->deadline_ns) ||
 	    !state_change(t, seen, state_rearming(seen)))
 		return false;
+	twheel_window(WINDOW_REARM_OWNED);
 	word_begin(&tw->words, t, seen, deadline_ns);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
@@ -362,6 +364,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	} else if (!state_change(t, seen, state_rearming(seen))) {
 		return false;
 	}
+	twheel_window(WINDOW_REARM_OWNED);
 	life_begin(&tw->words, t, seen, life);
 	*to_inbox = !state_is_queued(seen) && !stays;
 	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
@@ -493,12 +496,14 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	/*
 	 * G3: synchronize_rcu() in twheel_drain() waits for this section, and so the
 	 * draining pass finds in the inbox all that is put there here.
+	 * Test: windows.drain_finds_what_rearm_is_about_to_move
 	 */
 	rcu_read_lock();
 	if (READ_ONCE(tw->control.draining)) {
 		err = -ESHUTDOWN;
 		goto unlock;
 	}
+	twheel_window(WINDOW_REARM_CHECKED);
 	spin_lock(&tw->events.lock);
 	if (unlikely(!look_is_good(&tw->arena, look)))
 		for (i = 0; i < nr; i++)
@@ -509,11 +514,14 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	tw->events.rearmed += nr_rearmed;
 	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
 	spin_unlock(&tw->events.lock);
+	twheel_window(WINDOW_REARM_LEFT);
 	/*
 	 * A full barrier before at_ns is read; pairs with arm_commit(), which says why.
+	 * Test: litmus requeued, wake_requeued
 	 */
 	if (requeue.queued)
 		atomic_inc_return(&tw->inbox.nr_requeued);
+	twheel_window(WINDOW_REARM_COUNTED);
 	if (wake_is_too_late(&tw->wake, due_ns))
 		twheel_wake_for(tw, due_ns);
 	*nr_ok += nr_rearmed;

@@ -37,6 +37,7 @@
 #include "refresh.h"
 #include "timeout.h"
 #include "twheel.h"
+#include "window.h"
 #include "words.h"
 
 /*
@@ -109,7 +110,10 @@ static void words_shrink(struct work_struct *work)
 		}
 		more = nr < tw->words.pages.nr;
 		mutex_unlock(&tw->arena.mutex);
-		/* Threads may still use words that word_at() has found. */
+		/*
+		 * Threads may still use words that word_at() has found.
+		 * Test: litmus words_freed
+		 */
 		if (nr_gone)
 			synchronize_rcu();
 		for (i = 0; i < nr_gone; i++)
@@ -270,9 +274,10 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		rcu_read_lock();
 		words = words_seen(&tw->words, nr);
 		rcu_read_unlock();
+		twheel_window(WINDOW_WORDS_LOCKED);
 		/*
 		 * Pairs with the page lock in twheel_words_set(): the table keeps this
-		 * page as long as it is locked.
+		 * page as long as it is locked.  Test: litmus words_mapped
 		 */
 		if (words == page_address(page))
 			return page;

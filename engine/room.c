@@ -33,6 +33,7 @@
 #include "timeout.h"
 #include "twheel_wheel.h"
 #include "wake.h"
+#include "window.h"
 
 /* Room is provided for this many entries more than the caller needs. */
 #define ROOM_AHEAD		32
@@ -266,11 +267,12 @@ bool twheel_room_shrink(struct twheel *tw)
 	enough = room_enough(tw, atomic_long_read(&tw->room.used));
 	if (enough < room) {
 		WRITE_ONCE(tw->room.provided, enough);
+		twheel_window(WINDOW_ROOM_LOWERED);
 		/*
 		 * Pairs with the full barrier of atomic_long_add_return() in
 		 * twheel_room_take() and room_take_at_hand(): either the caller sees the
 		 * lower value and comes for the mutex, or its room is counted here and
-		 * the value goes up again.
+		 * the value goes up again.  Test: litmus room_take, room_at_hand
 		 */
 		smp_mb();
 		if (atomic_long_read(&tw->room.used) > tw->room.provided)

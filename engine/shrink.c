@@ -57,6 +57,7 @@
 #include "timeout.h"
 #include "twheel_compat.h"
 #include "user.h"
+#include "window.h"
 
 /* Memory is given back when it has been unused for this long, jiffies. */
 #define SHRINK_DELAY	HZ
@@ -115,7 +116,7 @@ static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
 
 /*
  * SIFTS: take places off the free list.  Keep back those of picked pages, and put the
- * others aside; a caller that needs a place finds them there.
+ * others aside; a caller that needs a place finds them there.  Test: litmus place_sifted
  */
 static void shrink_sift(struct twheel *tw)
 {
@@ -183,7 +184,11 @@ static bool page_remove(struct twheel_arena *arena, struct twheel_page *page)
 		return false;
 	arena->first_gen = gen;
 	twheel_pages_set(&arena->places, nr, NULL);
-	/* Pairs with the acquire in look_begin(). */
+	twheel_window(WINDOW_SHRINK_REMOVED);
+	/*
+	 * Pairs with the acquire in look_begin().
+	 * Test: litmus page_freed_cancel, page_freed_rearm
+	 */
 	smp_store_release(&arena->nr_removed, arena->nr_removed + 1);
 	WRITE_ONCE(arena->nr_holes, arena->nr_holes + 1);
 	arena->first_hole = min(arena->first_hole, nr);
@@ -217,6 +222,7 @@ static void pages_free_rcu(struct rcu_head *head)
 	struct twheel_page *next, *page = (void *)((unsigned long)head & PAGE_MASK);
 	struct twheel *tw = (void *)(unsigned long)page->timeout[1].user_data;
 
+	twheel_window(WINDOW_SHRINK_FREES);
 	for (; page; page = next) {
 		next = (struct twheel_page *)page->timeout[1].node.next;
 		if (page->last_half)
@@ -347,9 +353,11 @@ static void shrink_begin(struct twheel *tw)
 	 * ended.
 	 */
 	WRITE_ONCE(tw->shrink.below, live / 2);
+	twheel_window(WINDOW_SHRINK_BEGUN);
 	/*
 	 * Pairs with the barrier in arena_add(): either the size counts a new page, or
 	 * arena_add() overrides the value above.
+	 * Test: litmus shrink_below, shrink_below_hole
 	 */
 	smp_mb();
 	size = arena_size(&tw->arena);
@@ -383,10 +391,12 @@ static void shrink_end(struct twheel *tw)
 		twheel_refresh_shrink(tw);
 	WRITE_ONCE(tw->shrink.running, false);
 	WRITE_ONCE(tw->shrink.wanted, false);
+	twheel_window(WINDOW_SHRINK_ENDED);
 	/*
 	 * Pairs with the full barrier of atomic_sub_return() in twheel_live_give().  A
 	 * caller that ended timeouts while shrink.wanted was set has not asked.  So
 	 * either that caller sees it cleared, or its timeouts are counted here.
+	 * Test: litmus shrink_wanted
 	 */
 	smp_mb();
 	if (memory_is_wasted(&tw->shrink, &tw->arena, &tw->room))

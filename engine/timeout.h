@@ -167,6 +167,8 @@ static inline u64 timeout_state(const struct twheel_timeout *t)
 	/*
 	 * Pairs with the release of the thread that published the fields: ARM, REARM,
 	 * read, or the kthread.
+	 * Test: litmus arm_publish, rearm_publish, defer_publish, continue_publish,
+	 * postpone_publish
 	 */
 	return atomic64_read_acquire(&t->state);
 }
@@ -471,7 +473,7 @@ static inline u64 timeout_state_or_free(const struct twheel_timeout *t)
 
 static inline struct twheel_periodic *timeout_periodic(const struct twheel_timeout *t)
 {
-	/* Pairs with the release in periodic_add(). */
+	/* Pairs with the release in periodic_add().  Test: litmus periodic_filled */
 	return READ_ONCE(timeout_page(t)->periodic);
 }
 

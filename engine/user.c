@@ -45,6 +45,7 @@
 #include <linux/uidgid.h>
 
 #include "user.h"
+#include "window.h"
 
 /* The wheels of one user work for this long before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
@@ -129,6 +130,7 @@ static void user_turn(struct kthread_work *work)
 		turn = queue_pop(queue);
 		if (!turn)
 			return;
+		twheel_window(WINDOW_TURN);
 		if (turn->take(turn, end_ns)) {
 			spin_lock_irq(&queue->lock);
 			queue_add(queue, turn);

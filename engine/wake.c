@@ -31,6 +31,7 @@
 #include "twheel_compat.h"
 #include "user.h"
 #include "wake.h"
+#include "window.h"
 
 /* wake.at_ns on the machine's clock.  It is later than now, and so it is not negative. */
 static ktime_t wake_expiry(const struct twheel *tw)
@@ -51,6 +52,7 @@ void twheel_wake_program(struct twheel *tw)
 
 	if (tw->wake.closing)
 		return;
+	twheel_window(WINDOW_ALARM);
 	if (tw->wake.at_ns == WAKE_NOW ||
 	    (tw->wake.at_ns != WAKE_NEVER && tw->wake.at_ns <= twheel_now(&tw->clock)))
 		twheel_turn_request(&tw->wake.turn);
@@ -109,7 +111,7 @@ void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int
 {
 	/*
 	 * Pairs with poll_wait() and wait_event(): a waiter queues first and looks for
-	 * events after that.
+	 * events after that.  Test: litmus waiters_poll, waiters_read, waiters_room
 	 */
 	if (wq_has_sleeper(&wake->waiters))
 		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
@@ -131,7 +133,10 @@ static u64 pass_request(struct twheel *tw)
 
 static bool pass_is_done(const struct twheel_wake *wake, u64 wanted)
 {
-	/* Pairs with the release in pass_end(): the caller sees all that the pass did. */
+	/*
+	 * Pairs with the release in pass_end(): the caller sees all that the pass did.
+	 * Test: litmus passes_done, waiters_pass, waiters_pass_killable
+	 */
 	return smp_load_acquire(&wake->passes_done) >= wanted;
 }
 

@@ -60,7 +60,7 @@ struct twheel_wake {
  * between: llist_add_batch() in the caller, or atomic_inc_return() of inbox.nr_requeued
  * if REARM has left its timeout in the inbox; llist_del_all() in pass_begin().  So either
  * the caller reads WAKE_NEVER here, or the time that a later call has set, or the pass
- * finds the timeout.
+ * finds the timeout.  Test: litmus wake_arm, wake_rearm, wake_read, wake_requeued
  */
 static inline bool wake_is_too_late(const struct twheel_wake *wake, u64 due_ns)
 {

@@ -17,6 +17,7 @@
 #include "memory.h"
 #include "pages.h"
 #include "timeout.h"
+#include "window.h"
 #include "words.h"
 
 /**
@@ -63,6 +64,8 @@ void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	lock_page(seen);
 	twheel_pages_set(&tw->words.pages, nr, page);
 	unlock_page(seen);
+	/* Test: windows.page_of_words_is_mapped_as_soon_as_it_is_set */
+	twheel_window(WINDOW_WORDS_SET);
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Windows, as tests control them: /sys/kernel/debug/twheel_windows
+ *
+ * One line written there is one command, with the name of a window or "all":
+ *
+ *   WINDOW hold		the next thread that comes by waits in the window
+ *   WINDOW release		it goes on
+ *   WINDOW delay US ONE_IN	a thread waits so long, one in so many
+ *   WINDOW off			neither
+ *
+ * Reading it shows for each window how many threads came by, how many are in it now, and
+ * whether one is held.
+ *
+ * Locks: none.  A thread that may not sleep spins.
+ */
+#include <linux/atomic.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/processor.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "window.h"
+
+/* Nothing hangs for ever: this is how long a thread is held at most, nanoseconds. */
+#define HELD_MAX_NS	(10 * (u64)NSEC_PER_SEC)
+
+enum hold {
+	HOLD_NONE,
+	HOLD_NEXT,
+	HOLD_ONE,
+};
+
+/**
+ * struct site - a window, as the test has set it
+ * @hits: how many threads came by; atomic
+ * @nr_inside: how many of them are in the window; atomic
+ * @hold: enum hold; atomic
+ * @delay_us: how long a thread waits; written by the test, read by any thread
+ * @one_in: how many threads come by for one that waits; likewise
+ */
+struct site {
+	atomic_t hits;
+	atomic_t nr_inside;
+	atomic_t hold;
+	u32 delay_us;
+	u32 one_in;
+};
+
+static struct site sites[NR_WINDOWS];
+static struct dentry *windows_file;
+
+static const char * const window_names[NR_WINDOWS] = {
+	[WINDOW_ARM_CHECKED]	= "arm_checked",
+	[WINDOW_ARM_PUBLISHED]	= "arm_published",
+	[WINDOW_ARM_ADDED]	= "arm_added",
+	[WINDOW_ARENA_GROWN]	= "arena_grown",
+	[WINDOW_ARENA_ADDED]	= "arena_added",
+	[WINDOW_CANCEL_TOLD]	= "cancel_told",
+	[WINDOW_CANCEL_GOOD]	= "cancel_good",
+	[WINDOW_REARM_CHECKED]	= "rearm_checked",
+	[WINDOW_REARM_OWNED]	= "rearm_owned",
+	[WINDOW_REARM_LEFT]	= "rearm_left",
+	[WINDOW_REARM_COUNTED]	= "rearm_counted",
+	[WINDOW_LOOK_BEGUN]	= "look_begun",
+	[WINDOW_EVENTS_COUNTED]	= "events_counted",
+	[WINDOW_READ_COPIED]	= "read_copied",
+	[WINDOW_READ_CHECKED]	= "read_checked",
+	[WINDOW_READ_DRAINED]	= "read_drained",
+	[WINDOW_READ_TURNED]	= "read_turned",
+	[WINDOW_READ_LEFT]	= "read_left",
+	[WINDOW_POLL_QUEUED]	= "poll_queued",
+	[WINDOW_POLL_DRAINED]	= "poll_drained",
+	[WINDOW_PASS_NOTED]	= "pass_noted",
+	[WINDOW_PASS_EMPTIED]	= "pass_emptied",
+	[WINDOW_PASS_LINK]	= "pass_link",
+	[WINDOW_PASS_ENTERS]	= "pass_enters",
+	[WINDOW_PASS_EXPIRES]	= "pass_expires",
+	[WINDOW_PASS_POSTPONES]	= "pass_postpones",
+	[WINDOW_PASS_DRAINS]	= "pass_drains",
+	[WINDOW_PASS_EXPIRED]	= "pass_expired",
+	[WINDOW_PASS_EMPTY]	= "pass_empty",
+	[WINDOW_PASS_DRAINED]	= "pass_drained",
+	[WINDOW_PASS_COUNTED]	= "pass_counted",
+	[WINDOW_ALARM]		= "alarm",
+	[WINDOW_TURN]		= "turn",
+	[WINDOW_LIVE_GIVEN]	= "live_given",
+	[WINDOW_KEYS_GIVEN]	= "keys_given",
+	[WINDOW_ROOM_LOWERED]	= "room_lowered",
+	[WINDOW_SHRINK_BEGUN]	= "shrink_begun",
+	[WINDOW_SHRINK_REMOVED]	= "shrink_removed",
+	[WINDOW_SHRINK_FREES]	= "shrink_frees",
+	[WINDOW_SHRINK_ENDED]	= "shrink_ended",
+	[WINDOW_TABLE_FILLED]	= "table_filled",
+	[WINDOW_TABLE_FOUND]	= "table_found",
+	[WINDOW_WORDS_SET]	= "words_set",
+	[WINDOW_WORDS_LOCKED]	= "words_locked",
+	[WINDOW_START]		= "start",
+};
+
+/* Whether the calling thread may sleep here: it is about to do nothing else. */
+static bool may_sleep(void)
+{
+	return preemptible() && !rcu_preempt_depth() && task_is_running(current);
+}
+
+/* A moment: long enough for others to run where there is one processor. */
+static void pause(void)
+{
+	if (may_sleep())
+		usleep_range(20, 50);
+	else
+		cpu_relax();
+}
+
+/**
+ * twheel_window() - a window that a test may have opened
+ * @window: which one
+ *
+ * Context: any but hard interrupts; sleeps where it may, and spins where it may not.
+ */
+void twheel_window(enum twheel_window window)
+{
+	struct site *site = &sites[window];
+	u32 delay_us = READ_ONCE(site->delay_us);
+	u64 end_ns;
+
+	atomic_inc(&site->nr_inside);
+	atomic_inc(&site->hits);
+	if (delay_us && !get_random_u32_below(READ_ONCE(site->one_in))) {
+		end_ns = ktime_get_ns() + delay_us * (u64)NSEC_PER_USEC;
+		while (ktime_get_ns() < end_ns)
+			pause();
+	}
+	if (atomic_cmpxchg(&site->hold, HOLD_NEXT, HOLD_ONE) == HOLD_NEXT) {
+		end_ns = ktime_get_ns() + HELD_MAX_NS;
+		while (atomic_read(&site->hold) == HOLD_ONE && ktime_get_ns() < end_ns)
+			pause();
+		atomic_cmpxchg(&site->hold, HOLD_ONE, HOLD_NONE);
+	}
+	atomic_dec(&site->nr_inside);
+}
+
+static int site_set(struct site *site, const char *what, u32 delay_us, u32 one_in)
+{
+	if (!strcmp(what, "hold")) {
+		atomic_set(&site->hold, HOLD_NEXT);
+	} else if (!strcmp(what, "release")) {
+		atomic_set(&site->hold, HOLD_NONE);
+	} else if (!strcmp(what, "off")) {
+		atomic_set(&site->hold, HOLD_NONE);
+		WRITE_ONCE(site->delay_us, 0);
+		atomic_set(&site->hits, 0);
+	} else if (!strcmp(what, "delay") && delay_us && one_in) {
+		WRITE_ONCE(site->one_in, one_in);
+		WRITE_ONCE(site->delay_us, delay_us);
+	} else {
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static ssize_t windows_write(struct file *file, const char __user *from, size_t len,
+			     loff_t *pos)
+{
+	char line[64] = {}, name[24], what[12];
+	u32 delay_us = 0, one_in = 1;
+	bool found = false;
+	unsigned int i;
+	int err;
+
+	if (len >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, len))
+		return -EFAULT;
+	if (sscanf(line, "%23s %11s %u %u", name, what, &delay_us, &one_in) < 2)
+		return -EINVAL;
+	for (i = 0; i < NR_WINDOWS; i++) {
+		if (strcmp(name, "all") && strcmp(name, window_names[i]))
+			continue;
+		found = true;
+		err = site_set(&sites[i], what, delay_us, one_in);
+		if (err)
+			return err;
+	}
+	return found ? len : -ENOENT;
+}
+
+static int windows_show(struct seq_file *m, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_WINDOWS; i++)
+		seq_printf(m, "%s %d %d %d\n", window_names[i],
+			   atomic_read(&sites[i].hits), atomic_read(&sites[i].nr_inside),
+			   atomic_read(&sites[i].hold) == HOLD_ONE);
+	return 0;
+}
+
+static int windows_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, windows_show, NULL);
+}
+
+static const struct file_operations windows_fops = {
+	.owner		= THIS_MODULE,
+	.open		= windows_open,
+	.read		= seq_read,
+	.write		= windows_write,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
+/**
+ * twheel_windows_init() - let tests control the windows
+ *
+ * Without debugfs there is no file, and no window ever opens.
+ *
+ * Context: process, when the module is loaded.
+ */
+void twheel_windows_init(void)
+{
+	windows_file = debugfs_create_file("twheel_windows", 0600, NULL, NULL, &windows_fops);
+}
+
+/**
+ * twheel_windows_exit() - end what twheel_windows_init() began
+ *
+ * Context: process, when the module is unloaded.
+ */
+void twheel_windows_exit(void)
+{
+	debugfs_remove(windows_file);
+}
