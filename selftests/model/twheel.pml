@@ -36,9 +36,8 @@
  * What is left out
  * ----------------
  *
- * Memory ordering: the model is sequentially consistent; the barriers are
- * argued for in the code and looked for by KCSAN.  Wrapping of sequence numbers
- * and generations: asserted not to happen here.  The wait queues: who waits is
+ * Memory ordering: the model is sequentially consistent; ./litmus sees to the
+ * barriers.  Wrapping of sequence numbers and generations: asserted not to happen here.  The wait queues: who waits is
  * awake when what it waits for is there.  Running out of memory.  The count of
  * pages that were removed (nr_removed), which spares looking again: places stay.
  * The insides of the wheel: here it hands out by tick what was put into it.  A
