@@ -8,11 +8,14 @@ MAKEFLAGS += --no-print-directory
 KDIR ?= /lib/modules/$(shell uname -r)/build
 version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
 
-# What the virtual machine targets listen to.
-KERNELS ?= 6.1 6.12
+# What the virtual machine targets listen to. The costs on record are those of 6.12.
+ifeq ($(origin KERNELS),undefined)
+bench: KERNELS := 6.12
+endif
+KERNELS ?= 6.1 6.12 7.3
 SMP ?= 2
-LANES ?= 2
-export KERNELS SMP LANES TESTS EXCEPT TEST_TIMEOUT V
+LANES ?= 3
+export KERNELS SMP LANES TESTS EXCEPT MUTANTS TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD
 
 # What the module is built from: what dkms gets, and nothing else.
@@ -50,10 +53,10 @@ dkms-source:
 	mkdir -p $(dkms-dir)
 	cp -pr $(sources) $(dkms-dir)/
 
-test demo shell model soak bench:
+test demo shell model mutants soak bench:
 	@tools/vm/$@.sh
 
-test-debug test-race test-rt:
+test-debug test-race test-rt test-arm64:
 	@tools/vm/test.sh $(@:test-%=%)
 
 fuzz:
@@ -78,6 +81,7 @@ clean:
 	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c))
 	@rm -fv $(call made-objects,engine,$(call objects,engine/*.c))
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
+	@rm -fv $(call made-objects,selftests/kunit/shim,kunit.o)
 	@rm -fv $(call made,bench/idle,bench_idle)
 	@for dir in selftests/wheel selftests/lib selftests/soak bench bench/wheel examples lib; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
@@ -113,15 +117,18 @@ help:
 	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'
 	@echo '    They need Debian 12 or 13 on amd64. They fetch what is missing by themselves:'
-	@echo '    tools from apt (as root), all else into .cache/ (about 400 MB). No kernel'
+	@echo '    tools from apt (as root), all else into .cache/ (about 600 MB). No kernel'
 	@echo '    is installed, and no module is loaded into the running kernel.'
 	@echo
 	@echo '  make check          checks the sources with tools, without running them'
 	@echo '  make test-debug     the tests on a kernel with KASAN, lockdep and their like,'
 	@echo '  make test-race      on one with KCSAN, and'
-	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernel'
+	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernels'
+	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'
+	@echo '  make mutants        breaks the module on purpose, in one place at a time: a test has to'
+	@echo '                      fail; MUTANTS="wakeups state/look_*" chooses among selftests/mutants'
 	@echo '  make soak           400 days of simulated time'
 	@echo '  make bench          the cost of timeouts: twheel and its peers, in instructions and'
 	@echo '                      in time; BENCH="arm cancel" PEERS="twheel" MODES=instructions'
@@ -131,5 +138,6 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall lib install-lib uninstall-lib kdir dkms-source \
-	dkms-install dkms-remove test list test-debug test-race test-rt check fuzz model soak \
+	dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 check fuzz model \
+	mutants soak \
 	bench demo shell clean distclean help

@@ -5,12 +5,22 @@
 #
 # Packages that are only unpacked come through an apt state of our own, in
 # .cache/apt: that needs no root, leaves the system's lists alone, and finds the
-# 6.12 kernel (in bookworm-security) whatever the system's sources are.
+# kernels (6.12 in bookworm-security, the newest in trixie-backports) whatever the
+# system and its sources are.
 
-suite=bookworm
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-apt_state=$cache/apt
+
+# use_suite bookworm|trixie: from here on, a package is that Debian's.
+use_suite()
+{
+	suite=$1
+	apt_state=$cache/apt
+	[ "$suite" = bookworm ] || apt_state+=-$suite
+}
+use_suite bookworm
+# The first is this machine's.
+architectures=amd64
 
 apt_own()
 {
@@ -20,7 +30,9 @@ apt_own()
 		-o Dir::Etc::sourcelist="$apt_state/sources.list" \
 		-o Dir::Etc::sourceparts=- \
 		-o Dir::State::lists="$apt_state/lists" \
+		-o Dir::State::status=/dev/null \
 		-o Dir::Cache="$apt_state/cache" \
+		-o APT::Architectures="$architectures" \
 		-o APT::Sandbox::User="$(id -un)" \
 		-o Acquire::Languages=none \
 		-o Acquire::Retries=3 \
@@ -29,16 +41,17 @@ apt_own()
 
 apt_own_update()
 {
-	local options=arch=amd64 log=$apt_state/update.log
+	local options=arch=$architectures log=$apt_state/update.log more=debian-security\ $suite-security
 
 	[ "$(dpkg --print-architecture)" = amd64 ] || die "this needs Debian on amd64"
 	[ ! -e $keyring ] || options+=" signed-by=$keyring"
+	[ "$suite" = bookworm ] || more="debian $suite-backports"
 	mkdir -p "$apt_state/lists/partial" "$apt_state/cache/archives/partial"
 	cat >"$apt_state/sources.list" <<-EOF
 	deb [$options] $mirror/debian $suite main
-	deb [$options] $mirror/debian-security $suite-security main
+	deb [$options] $mirror/$more main
 	EOF
-	say "reading Debian's package lists into .cache/apt, from $mirror"
+	say "reading Debian's package lists into ${apt_state#"$top"/}, from $mirror"
 	strict_update "$log" apt_own && return
 	say "reading them failed; trying again in 5 seconds"
 	sleep 5
@@ -64,11 +77,11 @@ have_lists()
 	compgen -G "$apt_state/lists/*_Packages*" >/dev/null
 }
 
-# What a package depends on, one name a line.
+# What a package depends on, one name a line, without its architecture.
 depends()
 {
 	apt_own apt-cache depends "$1" 2>/dev/null |
-		sed -n 's/^ *|*Depends: //p'
+		sed -n 's/^ *|*Depends: <*\([^:>]*\).*/\1/p'
 }
 
 # get_packages FILE COMMAND...: downloads what the command names. FILE keeps the
@@ -87,14 +100,21 @@ get_packages()
   Complete downloads are kept: try again. DEBIAN_MIRROR=http://... chooses another mirror."
 }
 
-# Says what there is not, and fails.
+# Says what there is not, and fails. apt is asked once for all of them: it reads its
+# lists again each time.
 resolve()
 {
-	local file=$1 package version
+	local file=$1 package version names
+	local -A candidates=()
 	shift
 	"$@" >"$file.names" || return
+	mapfile -t names <"$file.names"
+	while read -r package version; do
+		candidates[$package]=$version
+	done < <(apt_own apt-cache policy "${names[@]}" |
+		sed -n 's/^\([^ ]*\):$/\1/p; s/^ *Candidate: //p' | paste -d ' ' - -)
 	while read -r package; do
-		version=$(apt_own apt-cache policy "$package" | sed -n 's/^ *Candidate: //p')
+		version=${candidates[$package]:-}
 		[[ $version = [0-9]* ]] || {
 			say "Debian $suite has no package $package"
 			return 1
@@ -136,27 +156,29 @@ with_progress()
 	quietly "$@" -o APT::Status-Fd=5 5> >(tell_progress 9>&-)
 }
 
-# download FILE: the packages in it that are not there yet.
+# download FILE: the packages in it that are not there yet. Where it was interrupted, the
+# next run goes on.
 download()
 {
-	local spec dir size total=0 i=0 missing=() sizes=()
+	local spec bytes dir=$cache/debs/incoming missing=()
 
 	while read -r spec; do
-		[ ! -e "$cache/debs/$spec" ] || continue
-		size=$(apt_own apt-cache show "$spec" | sed -n 's/^Size: //p' | head -n 1) || true
-		missing+=("$spec")
-		sizes+=("${size:-0}")
-		total=$((total + ${size:-0}))
+		[ -e "$cache/debs/$spec" ] || missing+=("$spec")
 	done <"$1"
+	[ ${#missing[@]} != 0 ] || return 0
+	bytes=$(apt_own apt-cache show "${missing[@]}" |
+		awk '/^Package: / { name = $2 }
+			/^Size: / && !seen[name]++ { total += $2 }
+			END { print total + 0 }') || true
+	say "downloading $(megabytes "$bytes"): ${missing[*]%%=*}"
+	mkdir -p "$dir"
+	(cd "$dir" && with_progress "$apt_state/download.log" \
+		apt_own apt-get download "${missing[@]}") || return 1
 	for spec in "${missing[@]}"; do
-		dir=$cache/debs/$spec
-		say "downloading $((i + 1)) of ${#missing[@]}: $spec, $(megabytes "${sizes[i]}") of $(megabytes $total)"
-		i=$((i + 1))
-		rm -rf "$dir.tmp"
-		mkdir -p "$dir.tmp"
-		(cd "$dir.tmp" && with_progress "$apt_state/download.log" \
-			apt_own apt-get download "$spec") || return 1
-		mv "$dir.tmp" "$dir"
+		rm -rf "$cache/debs/$spec.tmp"
+		mkdir "$cache/debs/$spec.tmp"
+		mv "$dir/${spec%%=*}"_*.deb "$cache/debs/$spec.tmp/"
+		mv "$cache/debs/$spec.tmp" "$cache/debs/$spec"
 	done
 }
 
@@ -177,10 +199,11 @@ drop_packages()
 	done <"$1"
 }
 
-# Installs tools on the system, or says how to install them.
+# Installs tools on the system, or says how to install them. Nothing that is there is
+# removed for them.
 host_apt_install()
 {
-	local install=(apt-get install --no-install-recommends -y "$@")
+	local install=(apt-get install --no-install-recommends --no-remove -y "$@")
 	local log=$cache/apt-host-update.log amount
 
 	[ "$(id -u)" = 0 ] || die "as root, run: apt-get update && ${install[*]}"
@@ -192,7 +215,7 @@ host_apt_install()
 		grep '^[EW]:' "$log" >&2 || true
 		say "apt-get could not read all package lists; going on with the lists that are there"
 	}
-	apt-get install -s --no-install-recommends "$@" >"$cache/apt-host-plan.log" 2>&1 || {
+	"${install[@]/#-y/-s}" >"$cache/apt-host-plan.log" 2>&1 || {
 		cat "$cache/apt-host-plan.log" >&2
 		die "apt-get cannot install these tools. Is there a network? Then try again"
 	}

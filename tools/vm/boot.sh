@@ -36,17 +36,20 @@ boot()
 	local series=$1 initramfs=$2 arguments=$3 accel
 	local watchdogs='watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60'
 	local tracing='trace_event=timer:hrtimer_expire_entry,timer:hrtimer_expire_exit'
+	local words
 	shift 3
 
+	words=$(env | grep '^TW_[A-Z_]*=[^ ]*$' | tr '\n' ' ') || true
+	arguments="console=ttyS0 quiet panic=-1 oops=panic log_buf_len=4M $watchdogs $tracing \
+trace_buf_size=8M $arguments $words"
+	[[ $series != *-arm64* ]] || boot_arm64 "$series" "$initramfs" "$arguments" "$@"
 	accel=$(accelerator)
 	exec qemu-system-x86_64 \
 		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
 		-smp "${SMP:-2}" -m "${MEMORY:-2G}" -nodefaults -no-reboot -display none \
 		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
-		-append "console=ttyS0 quiet panic=-1 oops=panic log_buf_len=4M \
-tsc=reliable no_timer_check $watchdogs $tracing trace_buf_size=8M $arguments $(env | grep '^TW_[A-Z_]*=[^ ]*$' | tr '\n' ' ')" \
-		"$@" 9>&-
+		-append "tsc=reliable no_timer_check $arguments" "$@" 9>&-
 }
 
 # Did the emulator kill this machine? With several virtual CPUs, TCG now and then

@@ -3,6 +3,12 @@
 # shellcheck disable=SC2154 # common.sh sets what is not set here
 # Sourced: building what goes into the guest, all of it below .cache/build.
 
+# Of the programs in the guest, which need not be for this machine: what make is told to
+# compile them, where those of the tests go, and the busybox beside them.
+compiler=()
+programs=$build/selftests
+busybox=$cache/busybox/bin/busybox
+
 # The module's sources, copied so that each kernel and compiler has its own tree
 # and none of it is in the tree of the user. Older products must not survive.
 copy_module_sources()
@@ -21,19 +27,20 @@ module_tree()
 }
 
 # build_module SERIES: for the debug kernel, with what tells a fuzzer where it has
-# been, and us where all tests have been.
+# been, and us where all tests have been.  For those that look for races, with windows.
 build_module()
 {
 	local series=$1 dir options=()
 
 	dir=$(module_tree "$series")
 	case $series in
-	*-debug) options=(KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g) ;;
+	*-debug) options=(TWHEEL_WINDOWS=1 KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g) ;;
+	*-race) options=(TWHEEL_WINDOWS=1) ;;
 	*-umldebug) options=(KCOV_INSTRUMENT=y) ;;
 	esac
 	say "building twheel.ko for $(cat "$cache/kernels/$series/release")"
 	copy_module_sources "$dir"
-	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" \
+	quietly "$dir/build.log" make -C "$dir" -j"$(nproc)" KDIR="$(kernel_headers "$series")" \
 		"${options[@]}" modules
 	[[ $series != *-debug ]] || name_calls "$dir/twheel.ko"
 }
@@ -52,7 +59,7 @@ build_grown()
 	# The sizes of the first release stay; and what is new has a value.
 	sed -i '/^static_assert(sizeof(struct twheel_/s/ == / >= /' "$dir/twheel_ioctl.c"
 	sed -i '/struct twheel_event event\[/s/ __uninitialized;/ = {};/' "$dir/twheel_chardev.c"
-	quietly "$dir/build.log" make -C "$dir" KDIR="$(kernel_headers "$series")" modules
+	quietly "$dir/build.log" make -C "$dir" -j"$(nproc)" KDIR="$(kernel_headers "$series")" modules
 	mv "$dir/twheel.ko" "$dir/twheel_grown.ko"
 }
 
@@ -115,8 +122,10 @@ build_kunit()
 	copy_module_sources "$dir"
 	mkdir "$dir/selftests"
 	cp -r "$top/selftests/kunit" "$dir/selftests/"
-	quietly "$dir/build.log" make -C "$(kernel_headers "$series")" \
+	quietly "$dir/build.log" make -C "$(kernel_headers "$series")" -j"$(nproc)" \
 		M="$dir/selftests/kunit" modules
+	# Nine tenths of it; the machine unpacks it, and loads what is left.
+	strip --strip-debug "$dir/selftests/kunit/twheel_kunit.ko"
 }
 
 # make_examples FOLDER ARGUMENT...: with the event loops of .cache/loops, where setup.sh has
@@ -127,7 +136,7 @@ make_examples()
 	shift
 
 	libraries=$loops/lib/x86_64-linux-gnu
-	if [ -d "$loops" ]; then
+	if [ -d "$loops" ] && [ ${#compiler[@]} = 0 ]; then
 		glib="-I$loops/include/glib-2.0 -I$libraries/glib-2.0/include"
 		# What these libraries need is beside them.
 		set -- "$@" CPPFLAGS="-isystem $loops/include" GLIB_CFLAGS="$glib" \
@@ -140,7 +149,7 @@ build_examples()
 {
 	say "building the examples"
 	rm -rf "$build/examples"
-	quietly "$build/examples.log" make_examples "$build/examples"
+	quietly "$build/examples.log" make_examples "$build/examples" "${compiler[@]}"
 }
 
 example_programs()
@@ -154,14 +163,15 @@ selftests_make()
 {
 	local kind=$1
 	shift
-	make -C "$top/selftests" KSFT_DIR="$ksft" KIND="$kind" OUTPUT="$build/selftests/$kind" "$@"
+	make -C "$top/selftests" KSFT_DIR="$ksft" KIND="$kind" OUTPUT="$programs/$kind" \
+		"${compiler[@]}" "$@"
 }
 
 # build_selftests KIND: one that does not compile must not keep the others
 # from being run, nor leave an older build of itself behind.
 build_selftests()
 {
-	local kind=$1 dir=$build/selftests/$1
+	local kind=$1 dir=$programs/$1
 
 	say "building the $kind test programs"
 	mkdir -p "$dir"
@@ -179,7 +189,7 @@ selftest_programs()
 	for name in $(selftests_make "$kind" -s list); do
 		case $name in
 		*.sh) echo "$top"/selftests/*/"$name" ;;
-		*) echo "$build/selftests/$kind/$name" ;;
+		*) echo "$programs/$kind/$name" ;;
 		esac
 	done
 }
@@ -218,7 +228,7 @@ make_initramfs()
 
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,lib,programs}
-	cp "$cache/busybox/bin/busybox" "$top"/tools/vm/guest/* "$root/bin/"
+	cp "$busybox" "$top"/tools/vm/guest/* "$root/bin/"
 	cp "$module" "$root/lib/twheel.ko"
 	[ ${#more_modules[@]} -eq 0 ] || cp "${more_modules[@]}" "$root/lib/"
 	set -- "$@" "${more_files[@]}"

@@ -6,6 +6,7 @@
 # .cache/debs         downloads on their way to being unpacked
 # .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers; of
 #                     those that are built here, build/ instead (see source.sh)
+# .cache/trixie       the compiler of kernels newer than these, see newer.sh
 # .cache/kselftest    kselftest_harness.h, lib.mk and what they need
 # .cache/busybox      a static busybox for the guest
 # .cache/build        products: modules, test programs, guest trees
@@ -21,7 +22,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 	build=$cache/build
 	run=$cache/run
 	ksft=$cache/kselftest/tools/testing/selftests
-	read -ra kernels <<<"${KERNELS:-6.1 6.12}"
+	read -ra kernels <<<"${KERNELS:-6.1 6.12 7.3}"
 	verbose=${V:-}
 }
 

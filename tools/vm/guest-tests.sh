@@ -210,58 +210,98 @@ share_out()
 	done < <(by_length "$@")
 }
 
-# backwards NAME...
-backwards()
+# The lanes are processes, whose lines begin with the lane's number.
+in_a_lane()
 {
-	local i
+	local lane=$1
+	shift
 
-	for ((i = $#; i > 0; i--)); do
-		printf '%s ' "${@:i:1}"
+	{
+		in_lane=1
+		"$@"
+		echo @end
+	} | sed -u "s/^/$lane /"
+}
+
+# Programs of these folders take long, or test less of what a kernel does than of what we
+# do: of several kernels one runs each, in turn, unless TESTS names programs.
+on_one_kernel=(stress lib peers)
+
+# on_which_kernel NAME NR: sets `which' to "all", or to the kernel that runs the program, the
+# NRth of those folders.
+on_which_kernel()
+{
+	local folder
+
+	which=all
+	[ -z "${TESTS:-}" ] || return 0
+	for folder in "${on_one_kernel[@]}"; do
+		[[ -e $top/selftests/$folder/$1.c || -e $top/selftests/$folder/$1 ]] || continue
+		which=${guest_kernels[$2 % ${#guest_kernels[@]}]%% *}
 	done
 }
 
-# A machine waits half of the time, so that there are as many lanes at once as LANES
-# says: one for each kernel, or for each share of the programs. Each is a process,
-# whose lines begin with its number. Every other kernel begins with the shortest: with
-# the same program on both, they would wait together, and compute together.
+# programs_for SERIES NAME...: sets `programs' to those of these that this kernel runs.
+programs_for()
+{
+	local series=$1 name which nr=0
+	shift
+
+	programs=()
+	for name; do
+		on_which_kernel "$name" $nr
+		[ "$which" = all ] || nr=$((nr + 1))
+		[[ $which != @(all|"$series") ]] || programs+=("$name")
+	done
+}
+
+# start_lanes NAME...: as many machines run at once as LANES says, since a machine waits for
+# half of the time. Each kernel has one machine where they come out even so; otherwise its
+# programs are shared out to LANES of them. What runs on the host itself is a lane of its
+# own, beside all of them.
 start_lanes()
 {
-	local lane=0 share nr=1 kernel words names shares=()
+	local lane=0 host='' share kernel words shares=() programs=() per_kernel=$lanes
 
-	[ ${#guest_kernels[@]} -gt 1 ] || nr=$lanes
+	[ $((${#guest_kernels[@]} % lanes)) != 0 ] || per_kernel=1
+	if [ -n "$host_lane" ]; then
+		in_a_lane "$lane" "$host_lane" &
+		host=$!
+		lane=1
+	fi
 	for kernel in "${guest_kernels[@]}"; do
 		read -ra words <<<"$kernel"
-		share_out "$nr" "${words[0]}" "$@"
+		programs_for "${words[0]}" "$@"
+		share_out "$per_kernel" "${words[0]}" "${programs[@]}"
 		for share in "${shares[@]}"; do
+			[ -n "$share" ] || continue
+			while [ "$(jobs -pr | grep -vcx "${host:-none}")" -ge "$lanes" ]; do
+				wait -n || true
+			done
 			# shellcheck disable=SC2086 # words
-			[ "$nr" -gt 1 ] || [ $((lane % 2)) = 0 ] || share=$(backwards $share)
-			read -ra names <<<"$share"
-			[ "$(jobs -pr | wc -l)" -lt "$lanes" ] || wait -n || true
-			{
-				in_lane=1
-				run_guest_tests "${words[0]}" "$lane" "${words[@]:1}" "${names[@]}"
-				echo @end
-			} | sed -u "s/^/$lane /" &
+			in_a_lane "$lane" run_guest_tests "${words[0]}" "$lane" "${words[@]:1}" $share &
 			lane=$((lane + 1))
 		done
 	done
 	wait
+	echo "- @lanes $lane"
 }
 
-# run_lanes NAME...: runs these programs on all kernels. Results are counted here,
-# and what is shown of a failure stays together.
+# run_lanes NAME...: runs these programs on all kernels, and the function `host_lane'
+# beside them. Results are counted here, and what is shown of a failure stays together.
+host_lane=
 run_lanes()
 {
-	local lanes=${LANES:-2} lane line fd ended=0 wanted=${#guest_kernels[@]}
-	local kernel programs=()
+	local lanes=${LANES:-3} lane line fd ended=0 started=none
+	local kernel programs=() all=()
 	local -A block=() because=()
 	local reasons
 
-	[ ${#guest_kernels[@]} -gt 1 ] || wanted=$lanes
 	for kernel in "${guest_kernels[@]}"; do
-		programs+=("${@/#/${kernel%% *}/}")
+		programs_for "${kernel%% *}" "$@"
+		all+=("${programs[@]/#/${kernel%% *}/}")
 	done
-	progress_begin $((lanes < wanted ? lanes : wanted)) "${programs[@]}"
+	progress_begin "$lanes" "${all[@]}"
 	exec {fd}< <(start_lanes "$@")
 	while read -r lane line <&"$fd"; do
 		if [[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]]; then
@@ -276,6 +316,10 @@ run_lanes()
 			progress_program "${line#@program }"
 		elif [[ $line = '@ended '* ]]; then
 			progress_ended "${line#@ended }"
+		elif [[ $line = '@took '* ]]; then
+			durations+=("${line#@took }")
+		elif [[ $line = '@lanes '* ]]; then
+			started=${line#@lanes }
 		elif [[ -n ${block[$lane]:-} || $line = '# ---- '* ]]; then
 			block[$lane]+=$line$'\n'
 			[ "$line" = '# ----' ] || continue
@@ -287,5 +331,5 @@ run_lanes()
 	done
 	exec {fd}<&-
 	progress_end
-	[ $ended = "$wanted" ] || result 'not ok' "$ended of $wanted lanes came to their end"
+	[ $ended = "$started" ] || result 'not ok' "$ended of $started lanes came to their end"
 }

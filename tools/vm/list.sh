@@ -19,9 +19,11 @@ group()
 mapfile -t names < <(host_names)
 group 'make test, on this machine:' "${names[@]}"
 mapfile -t names < <(guest_names usual)
-group 'make test, test-debug, test-race, test-rt, in the virtual machine:' "${names[@]}"
+group 'make test, test-debug, test-race, test-rt, test-arm64, in the virtual machine:' "${names[@]}"
 mapfile -t names < <(guest_names debug)
 group 'make test-debug:' "${names[@]}"
+mapfile -t names < <(guest_names windows)
+group 'make test-debug, test-race:' "${names[@]}"
 mapfile -t names < <(check_names)
 group 'make check:' "${names[@]}"
 echo 'TESTS="NAME PATTERN* ..." chooses among them, for instance'

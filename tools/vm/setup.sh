@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|test|check|build|fuzz|model|bench: gets what is missing for the
-# make target of that name; `build' is for those that build a kernel. Every step
+# setup.sh demo|shell|test|check|arm64|build|fuzz|model|bench: gets what is missing for
+# the make target of that name; `build' is for those that build a kernel. Every step
 # leaves a file when it is complete, so that an interrupted set-up goes on where it
 # stopped, and a complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/apt.sh"
+. "$(dirname "$0")/newer.sh"
 . "$(dirname "$0")/source.sh"
+. "$(dirname "$0")/cross.sh"
+. "$(dirname "$0")/arm64.sh"
 
 purpose=$1
 
@@ -32,11 +35,12 @@ kmod             has modinfo and depmod
 cpio             packs the guest
 qemu-system-x86  is the virtual machine
 '
-tools_shell='
-gcc-multilib     compiles a test program for 32 bits
+# gcc-multilib itself would remove compilers for other machines.
+tools_shell="
+gcc-$(. /etc/os-release && [ "${VERSION_ID:-}" != 13 ] && echo 12 || echo 14)-multilib  compiles a test program for 32 bits
 liburing-dev     drives io_uring in another
 xz-utils         unpacks the kernel source, for its test harness
-'
+"
 tools_test='
 g++              compiles the uapi header as C++
 clang            builds the module a second time
@@ -53,6 +57,8 @@ codespell        reads everything else
 python3-docutils reads the documents
 mandoc           reads the man pages
 perl             runs checkpatch and kernel-doc
+spin             searches what a machine that reorders may do
+qemu-user        runs programs of a big-endian machine
 '
 tools_fuzz='
 clang            has libFuzzer,
@@ -98,6 +104,7 @@ install_tools()
 	[ "$purpose" = demo ] || list+=$tools_shell
 	[[ $purpose != @(test|check) ]] || list+=$tools_test
 	[ "$purpose" != check ] || list+=$tools_check
+	[ "$purpose" != arm64 ] || list+=$tools_arm64
 	[[ $purpose != @(build|fuzz) ]] || list+=$tools_build
 	[ "$purpose" != fuzz ] || list+=$tools_fuzz
 	[ "$purpose" != bench ] || list=$tools_demo$tools_bench
@@ -125,6 +132,8 @@ get_kernel()
 		build_kernel "$series" um linux uml.config umldebug.config ;;
 	*-debug | *-race)
 		build_kernel "$series" x86_64 $bzimage guest.config "${series#*-}.config" ;;
+	*-arm64*)
+		with_arm64 get_debian_kernel "$series" ;;
 	*)
 		get_debian_kernel "$series" ;;
 	esac
@@ -135,8 +144,14 @@ get_debian_kernel()
 {
 	local series=$1 dir=$cache/kernels/$1 tmp
 
+	if is_newer "$series"; then
+		get_newer_tools
+	fi
 	[ -e "$dir/complete" ] && return
 	mkdir -p "$dir"
+	if is_newer "$series"; then
+		use_suite $newer
+	fi
 	get_packages "$dir/packages" resolve_kernel "$series"
 	say "unpacking the Debian kernel $(cat "$dir/packages.release")"
 	tmp=$dir/root.tmp
@@ -150,26 +165,37 @@ get_debian_kernel()
 	done < <(deb_files "$dir/packages")
 	# The headers' Makefile names /usr/src; all else in there is relative.
 	# shellcheck disable=SC2016 # the text is for make
-	sed -i 's|^include /usr/src/|include $(dir $(lastword $(MAKEFILE_LIST)))../|' \
-		"$tmp"/usr/src/linux-headers-*-amd64/Makefile
+	sed -i 's|^include /usr/src/|include $(dir $(lastword $(MAKEFILE_LIST)))../|
+		s|^KBUILD_OUTPUT=/.*|KBUILD_OUTPUT := $(realpath $(dir $(lastword $(MAKEFILE_LIST))))|' \
+		"$tmp/usr/src/linux-headers-$(cat "$dir/packages.release")/Makefile"
+	if is_newer "$series"; then
+		use_newer_tools "$tmp"
+	fi
 	mv "$tmp" "$dir/root"
 	cp "$dir/packages.release" "$dir/release"
-	cp "$dir/root/boot/vmlinuz-$(cat "$dir/release")" "$dir/vmlinuz"
+	find "$dir/root" -name 'vmlinuz*' -exec mv {} "$dir/vmlinuz" \;
 	touch "$dir/complete"
 	drop_packages "$dir/packages"
+	use_suite bookworm
 }
 
+# The PREEMPT_RT kernel of series 6.12 is asked for as 6.12-rt.
 resolve_kernel()
 {
-	local series=$1 image release
+	local series flavour=amd64 image release
 
-	# The default kernel of a Debian release has no package named by its series.
-	# The PREEMPT_RT one of series 6.12 is asked for as 6.12-rt.
-	image=$( { depends "linux-image-$series-amd64"; depends linux-image-amd64; } |
-		grep -m 1 "^linux-image-${series%-rt}\\.") || true
+	[[ $1 != *-arm64* ]] || flavour=arm64${1#*-arm64}
+	series=${1%-"$flavour"}
+	if [ "$suite" = bookworm ]; then
+		# The default kernel of a Debian release has no package named by its series.
+		image=$( { depends "linux-image-$series-$flavour"; depends "linux-image-$flavour"; } |
+			grep -m 1 "^linux-image-${series%-rt}\\.") || true
+	else
+		image=$(newer_image "$series")
+	fi
 	[ -n "$image" ] || { say "Debian ${suite} has no kernel $series"; return 1; }
-	release=${image#linux-image-}
-	echo "$release" >"$cache/kernels/$series/packages.release"
+	release=${image#linux-*-}
+	echo "$release" >"$cache/kernels/$1/packages.release"
 	echo "$image"
 	echo "linux-headers-$release"
 	depends "linux-headers-$release" |
@@ -215,9 +241,12 @@ get_loops()
 
 install_tools
 [ "$purpose" != model ] || exit 0
-get_busybox
+[ "$purpose" = arm64 ] || get_busybox
+[ "$purpose" != arm64 ] || get_arm64_files
 for series in "${kernels[@]}"; do
 	get_kernel "$series"
 done
 [[ $purpose = @(demo|bench) ]] || get_kselftest
+[ "$purpose" != check ] || get_cross s390x
 [ "$purpose" != test ] || get_loops
+[[ $purpose != @(test|check) ]] || get_newer_tools

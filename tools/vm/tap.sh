@@ -165,6 +165,7 @@ wanted()
 took_since()
 {
 	durations+=("$((SECONDS - $1)) $2")
+	[ -z "$in_lane" ] || echo "@took ${durations[-1]}"
 }
 
 # The ten longest: who wants a shorter run begins with these.

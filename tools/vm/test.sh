@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# test.sh [test|debug|race|rt|fuzz]: make test, test-debug, ..., and make fuzz, the
-# fuzzers alone and for longer; everything as one TAP stream. First what runs on
+# test.sh [test|debug|race|rt|arm64|fuzz]: make test, test-debug, ..., and make fuzz,
+# the fuzzers alone and for longer; everything as one TAP stream. First what runs on
 # the host, then a virtual machine for each kernel with all programs in it.
 # shellcheck source-path=SCRIPTDIR
 
@@ -26,29 +26,36 @@ race)
 		TW_RACE_SECONDS=${TW_RACE_SECONDS:-60}
 	;;
 rt)
-	KERNELS=6.12-rt
+	KERNELS='6.12-rt 7.3-rt'
+	;;
+arm64)
+	[[ ${KERNELS:-} = *-arm64* ]] || KERNELS=6.12-arm64
 	;;
 esac
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/build.sh"
 . "$(dirname "$0")/boot.sh"
+. "$(dirname "$0")/cross.sh"
+. "$(dirname "$0")/arm64.sh"
 . "$(dirname "$0")/tap.sh"
 . "$(dirname "$0")/names.sh"
 . "$(dirname "$0")/progress.sh"
 . "$(dirname "$0")/guest-tests.sh"
 . "$(dirname "$0")/coverage.sh"
 
+# What runs on this machine, beside the virtual ones; dkms has run by then, and made a
+# module for them.
 host_tests()
 {
 	local script name
 
 	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
 	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" KSFT_DIR="$ksft" run
-	for script in "$top"/selftests/host/*.sh; do
-		name=${script##*/}
-		host_test "${name%.sh}" "$script"
-	done
+	while read -r name; do
+		script=$top/selftests/host/$name.sh
+		[[ ! -e $script || $name = dkms ]] || host_test "$name" "$script"
+	done < <(host_names)
 }
 
 # guest_kind KIND: builds its programs, and has them run where wanted.
@@ -92,10 +99,10 @@ guest_kernel()
 		origin=dkms
 		module=$build/$series/dkms.ko
 	fi
-	if [[ $series = *-debug ]]; then
+	[[ $series != *-debug ]] || more_modules=("$(module_tree "$series")/twheel.calls")
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_kunit_module.sh '* ]]; then
 		module_compiles build_kunit "$series" || return 0
-		more_modules=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko"
-			"$(module_tree "$series")/twheel.calls")
+		more_modules+=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
 	fi
 	if [[ " ${guest_programs[*]##*/} " = *' twheel_grown_module '* ]]; then
 		module_compiles build_grown "$series" || return 0
@@ -115,17 +122,21 @@ expect_tests "$tier"
 lock_cache
 case $tier in
 test | rt) "$top/tools/vm/setup.sh" test ;;
-fuzz) "$top/tools/vm/setup.sh" fuzz ;;
+arm64 | fuzz) "$top/tools/vm/setup.sh" "$tier" ;;
 *) "$top/tools/vm/setup.sh" build ;;
 esac
 took_since 0 "set-up"
+[ "$tier" != arm64 ] || build_for_arm64
 mkdir -p "$build" "$run"
 # Made anew by the tests below; what an older tree left must not be run.
 rm -f "$build"/*/dkms.ko
 
 echo "TAP version 13"
 case $tier in
-test) host_tests ;;
+test)
+	host_test dkms "$top/selftests/host/dkms.sh"
+	host_lane=host_tests
+	;;
 fuzz)
 	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
@@ -139,14 +150,15 @@ esac
 built_from=$SECONDS
 guest_kind usual
 case $tier in
-debug | fuzz) guest_kind debug ;;
+debug | fuzz) guest_kind debug ;;&
+debug | race) guest_kind windows ;;
 esac
 if [ ${#guest_programs[@]} -gt 0 ]; then
 	for series in "${kernels[@]}"; do
 		guest_kernel "$series"
 	done
 	took_since "$built_from" "building modules and test programs"
-	run_lanes "${guest_programs[@]##*/}"
 fi
+[ -z "$host_lane${guest_programs[*]}" ] || run_lanes "${guest_programs[@]##*/}"
 [[ $tier != @(debug|fuzz) ]] || coverage_report 6.12-debug
 tap_summary
