@@ -3,6 +3,9 @@
  * The parts of the engine, compiled into one file as they are: their transitions are
  * static.
  */
+#ifdef TWHEEL_WINDOWS
+#include "../../engine/window.c"
+#endif
 #include "../../engine/user.c"
 #include "../../engine/memory.c"
 #include "../../engine/pages.c"

@@ -6,7 +6,7 @@
  * their suite is called twheel_X. Those for twheel_main.c are in main_test.c. Some parts
  * have no file of their own: budget.h and inbox.h are tested with the pass, ending.c with
  * the ways to end (cancel, rearm, events), pages.c with the arena and the refresh table,
- * user.c with the memory, and words.c with the refresh table.
+ * the memory of user.c with that of wheels, and words.c with the refresh table.
  *
  * The engine is compiled into this file as it is, see engine_parts.h: its transitions are
  * static. So are the suites, which are included after it. This file answers for the rest
@@ -108,10 +108,11 @@ void twheel_chardev_unregister(void)
 #include "engine/shrink_test.c"
 #include "engine/slack_test.c"
 #include "engine/timeout_test.c"
+#include "engine/user_test.c"
 #include "engine/wake_test.c"
 
 kunit_test_suites(&arena_suite, &arm_suite, &cancel_suite, &clock_suite, &control_suite,
 		  &events_suite, &keys_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
 		  &pass_suite, &periods_suite, &query_suite, &rearm_suite, &refresh_suite,
 		  &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
-		  &wake_suite);
+		  &user_suite, &wake_suite);

@@ -3,7 +3,8 @@
 # shellcheck shell=dash
 #
 # Loads twheel_kunit.ko, which runs its suites, and tells what KUnit found: a
-# line of TAP for each case, parameters and all.
+# line of TAP for each case, parameters and all. On a kernel without KUnit the module
+# writes the same files by itself, see shim/.
 #
 # KUNIT_KO  the module, /lib/twheel_kunit.ko if not given
 
@@ -11,8 +12,8 @@ results=/sys/kernel/debug/kunit
 module=${KUNIT_KO:-/lib/twheel_kunit.ko}
 
 echo "TAP version 13"
-if [ ! -d $results ] || [ ! -e "$module" ]; then
-	echo "1..0 # SKIP a kernel with CONFIG_KUNIT and $module are needed"
+if [ ! -e "$module" ]; then
+	echo "1..0 # SKIP $module is needed"
 	exit 0
 fi
 
@@ -20,12 +21,13 @@ complaints() { dmesg | grep -cE 'Call Trace|BUG:|WARNING:'; }
 
 # KUnit makes a folder for each suite, and says how many cases it has, so
 # that a case without a result is missed. The lines that a case printed are shown with it.
-# Results of its parameters are indented deeper; only the bad ones of them are shown.
+# Results of its parameters are indented deeper; only the bad ones of them are shown, and
+# the good ones are too many for awk in an emulated machine.
 flatten()
 {
 	for suite in "$results"/twheel_*; do
 		cat "$suite/results" || echo "    not ok 0 $suite has results"
-	done | awk -v nr="$1" '
+	done | grep -v '^        ok ' | awk -v nr="$1" '
 	function head(line) { sub(/^ +(not )?ok [0-9]+ (- )?/, "", line); return line }
 	/^ *# Subtest: / { if (/^    #/) suite = $3; next }
 	/^    1\.\./ { sub(/^    1\.\./, ""); planned += $0; next }
@@ -33,13 +35,14 @@ flatten()
 	/^    not ok / { print "not ok " ++nr " - " suite ": " head($0); failed = 1; next }
 	/^ *(KTAP version|# module: |# .*pass:|1\.\.|ok )/ || /^not ok / { next }
 	{ sub(/^ +(# )?/, ""); print "# " $0 }
-	END { print "1.." planned + 2; exit failed }'
+	END { print "1.." planned + 3; exit failed }'
 }
 
 before=$(complaints)
 status=0
 if insmod "$module" 2>/tmp/insmod; then
 	flatten 0 >/tmp/kunit || status=1
+	cases=$(cat /sys/module/twheel_kunit/parameters/cases)
 	rmmod twheel_kunit || status=1
 	cat /tmp/kunit
 	nr=$(grep -cE '^(not )?ok ' /tmp/kunit)
@@ -48,11 +51,17 @@ if insmod "$module" 2>/tmp/insmod; then
 	else
 		echo "not ok $((nr + 1)) - the suites load, run and unload"
 	fi
+	if [ "$nr" = "$cases" ]; then
+		echo "ok $((nr + 2)) - every case of the sources has run"
+	else
+		echo "not ok $((nr + 2)) - every case of the sources has run ($nr of $cases)"
+		status=1
+	fi
 	# What KUnit says would push it out of the log that is shown.
 	if [ "$(complaints)" = "$before" ]; then
-		echo "ok $((nr + 2)) - the kernel does not complain meanwhile"
+		echo "ok $((nr + 3)) - the kernel does not complain meanwhile"
 	else
-		echo "not ok $((nr + 2)) - the kernel does not complain meanwhile"
+		echo "not ok $((nr + 3)) - the kernel does not complain meanwhile"
 		dmesg | grep -E -A 30 'BUG:|WARNING:' | head -n 100 | sed 's/^/# /'
 		status=1
 	fi

@@ -1085,3 +1085,8 @@ kunit_test_suite(wheel_suite);
 
 MODULE_DESCRIPTION("KUnit suites of twheel");
 MODULE_LICENSE("GPL");
+
+/* How many cases the sources have, see Kbuild: so many have to run. */
+static int cases = KUNIT_CASES;
+module_param(cases, int, 0444);
+MODULE_PARM_DESC(cases, "Number of cases in the sources");

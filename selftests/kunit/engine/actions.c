@@ -282,13 +282,18 @@ static void shrink(struct kunit *test)
 	rcu_barrier();
 }
 
-/* From now on this thread does not sleep: a killable wait ends with -EINTR. */
+/* From now on a thread does not sleep: a killable wait ends with -EINTR. */
+static void fatal_signal_send_to(struct task_struct *task)
+{
+	spin_lock_irq(&task->sighand->siglock);
+	sigaddset(&task->pending.signal, SIGKILL);
+	set_tsk_thread_flag(task, TIF_SIGPENDING);
+	spin_unlock_irq(&task->sighand->siglock);
+}
+
 static void fatal_signal_send(void)
 {
-	spin_lock_irq(&current->sighand->siglock);
-	sigaddset(&current->pending.signal, SIGKILL);
-	set_thread_flag(TIF_SIGPENDING);
-	spin_unlock_irq(&current->sighand->siglock);
+	fatal_signal_send_to(current);
 }
 
 static void fatal_signal_forget(void)

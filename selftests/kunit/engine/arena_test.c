@@ -302,6 +302,54 @@ static void a_fatal_signal_ends_waiting_for_who_allocates(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &id), 0);
 }
 
+/**
+ * struct killer - ends a wait that would not end
+ * @work: runs kill_late()
+ * @task: the thread that waits
+ */
+struct killer {
+	struct kthread_delayed_work work;
+	struct task_struct *task;
+};
+
+static void kill_late(struct kthread_work *work)
+{
+	fatal_signal_send_to(container_of(work, struct killer, work.work)->task);
+}
+
+/* One pass frees what was cancelled in the inbox; shrinking may need some more. */
+static void a_caller_short_of_places_waits_for_few_passes(struct kunit *test)
+{
+	struct killer *killer = kunit_kzalloc(test, sizeof(*killer), GFP_KERNEL);
+	struct llist_node *first = NULL, **tail = &first, *none, **no_tail = &none;
+	struct twheel *tw = test->priv;
+	int shrinking, err;
+	u64 asked;
+
+	KUNIT_ASSERT_NOT_NULL(test, killer);
+	killer->task = current;
+	kthread_init_delayed_work(&killer->work, kill_late);
+	arm_like(test, 0);
+	KUNIT_ASSERT_GT(test, places_pop(&tw->arena, INT_MAX, &tail), 0U);
+	work_take(tw);
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+	twheel_limit_memory(twheel_charged(), LONG_MAX);
+	for (shrinking = 0; shrinking < 2; shrinking++) {
+		WRITE_ONCE(tw->shrink.running, shrinking);
+		asked = tw->wake.passes_wanted;
+		kthread_queue_delayed_work(workers[0], &killer->work, 2 * HZ);
+		KUNIT_EXPECT_EQ(test, twheel_places_wait(tw, 1, &no_tail, &err), 0U);
+		kthread_cancel_delayed_work_sync(&killer->work);
+		fatal_signal_forget();
+		KUNIT_EXPECT_EQ(test, err, -ENOSPC);
+		KUNIT_EXPECT_EQ(test, tw->wake.passes_wanted - asked, shrinking ? 4ULL : 1ULL);
+	}
+	WRITE_ONCE(tw->shrink.running, false);
+	limits_init();
+	llist_add_batch(first, container_of(tail, struct llist_node, next), &tw->arena.freed);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+}
+
 /* Two pages of places side by side share one page for their periodic timeouts. */
 static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit *test)
 {
@@ -341,7 +389,60 @@ static void what_is_periodic_goes_with_the_last_page_that_needs_it(struct kunit 
 	expect_charged_for_all(test);
 }
 
+/* At the limit a page is added for places that are retired, and for no others. */
+static void retired_places_do_not_count_against_the_limit(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct llist_node *first, **tail = &first;
+	u64 size;
+	u64 id;
+
+	tw->arena.max_pending = 10;
+	KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
+	mutex_lock(&tw->arena.mutex);
+	while (arena_size(&tw->arena) < arena_limit(&tw->arena))
+		KUNIT_EXPECT_EQ(test, arena_grow(tw), 0);
+	mutex_unlock(&tw->arena.mutex);
+	size = arena_size(&tw->arena);
+	KUNIT_EXPECT_EQ(test, places_pop(&tw->arena, INT_MAX, &tail), (unsigned int)size - 1);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, arena_provide(tw), -EINTR);
+	KUNIT_EXPECT_EQ(test, arena_size(&tw->arena), size);
+	atomic_set(&tw->arena.nr_retired, PLACES_PER_PAGE);
+	KUNIT_EXPECT_EQ(test, arena_provide(tw), 0);
+	KUNIT_EXPECT_EQ(test, arena_size(&tw->arena), size + PLACES_PER_PAGE);
+	fatal_signal_forget();
+	atomic_set(&tw->arena.nr_retired, 0);
+	llist_add_batch(first, container_of(tail, struct llist_node, next), &tw->arena.freed);
+	work_take(tw);
+}
+
+/* Whatever it is that finds no more memory: what was taken before it is given back. */
+static void at_any_limit_of_memory_all_that_is_charged_is_there(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int pages;
+	u64 id;
+
+	for (pages = 1; pages < 24; pages++) {
+		tw = wheel_remake(test, &usual_setup);
+		pass(tw);
+		tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+		/* A table of pages takes less than a page at first. */
+		twheel_limit_memory(twheel_charged() + pages * PAGE_SIZE + pages % 2 * 16,
+				    LONG_MAX);
+		while (!arm_result(tw, &id))
+			KUNIT_ASSERT_LT(test, atomic_read(&tw->arena.live), MAX_PENDING);
+		KUNIT_EXPECT_EQ(test, arm_result(tw, &id), -ENOSPC);
+		limits_init();
+		expect_charged_for_all(test);
+		KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+	}
+}
+
 static struct kunit_case arena_cases[] = {
+	KUNIT_CASE(retired_places_do_not_count_against_the_limit),
+	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
 	KUNIT_CASE(an_id_is_found_where_something_lives_and_nowhere_else),
 	KUNIT_CASE(an_id_of_any_other_generation_names_nothing),
 	KUNIT_CASE(an_index_and_its_place_name_each_other),
@@ -352,6 +453,7 @@ static struct kunit_case arena_cases[] = {
 	KUNIT_CASE(no_id_is_given_out_twice_not_even_the_last_ones),
 	KUNIT_CASE(arming_beside_a_busy_thread_waits_for_it_last_of_all),
 	KUNIT_CASE(a_fatal_signal_ends_waiting_for_who_allocates),
+	KUNIT_CASE(a_caller_short_of_places_waits_for_few_passes),
 	KUNIT_CASE(what_is_periodic_goes_with_the_last_page_that_needs_it),
 	{}
 };

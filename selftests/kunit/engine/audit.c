@@ -168,6 +168,18 @@ static size_t table_bytes(const struct twheel_pages *pages)
 	return table ? table->size : 0;
 }
 
+static int nr_key_pages(struct twheel *tw)
+{
+	int nr = 0;
+	u32 i;
+
+	rcu_read_lock();
+	for (i = 0; i < tw->keys.pages.nr; i++)
+		nr += !!pages_at(&tw->keys.pages, i);
+	rcu_read_unlock();
+	return nr;
+}
+
 /* Expects that the wheel was charged for exactly the memory that it has. */
 static void expect_charged_for_all(struct kunit *test)
 {
@@ -197,5 +209,8 @@ static void expect_charged_for_all(struct kunit *test)
 		if (page->periodic && !(nr & 1 && beside && beside->periodic))
 			bytes += PAGE_SIZE;
 	}
+	if (tw->keys.used)
+		bytes += FIRST_CHARGE + table_bytes(&tw->keys.pages) +
+			 nr_key_pages(tw) * (PAGE_SIZE + INDEX_CHARGE);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), (long)bytes);
 }

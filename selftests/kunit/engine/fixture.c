@@ -40,6 +40,8 @@ static void engine_case_exit(struct kunit *test)
 	/* Destroying waits for a turn that is queued, and nobody would take it. */
 	work_take(tw);
 	twheel_destroy(tw);
+	/* It was the only wheel, and nobody is charged for anything any more. */
+	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
 
 /* Makes another wheel in place of the one that every case is given. */

@@ -237,18 +237,6 @@ static void an_event_that_was_replaced_by_one_that_looks_the_same_is_told_apart(
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok), 1);
 }
 
-static int nr_key_pages(struct twheel *tw)
-{
-	int nr = 0;
-	u32 i;
-
-	rcu_read_lock();
-	for (i = 0; i < tw->keys.pages.nr; i++)
-		nr += !!pages_at(&tw->keys.pages, i);
-	rcu_read_unlock();
-	return nr;
-}
-
 /* Pages of nodes go with their pages of places, and come again; all are accounted for. */
 static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
@@ -263,12 +251,14 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 		pass(tw);
 		most = max(most, nr_key_pages(tw));
 		KUNIT_EXPECT_EQ(test, nr_key_pages(tw), most);
+		expect_charged_for_all(test);
 		for (key = 0; key < MAX_PENDING; key++)
 			KUNIT_ASSERT_EQ(test, cancel(tw, twheel_key_id(tw, key * 4096 + round)),
 					TWHEEL_WAS_PENDING);
 		KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
 		shrink(test);
 		KUNIT_EXPECT_LT(test, nr_key_pages(tw), most / 2);
+		expect_charged_for_all(test);
 	}
 }
 

@@ -222,6 +222,29 @@ static void what_was_overdue_until_the_clock_was_set_back_waits_again(struct kun
 	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS);
 }
 
+/* G1: nor is an event before its deadline when that happens after the pass read the clock. */
+static void a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it(struct kunit *test)
+{
+	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
+	u64 read_ns = START_NS + DELAY_NS + TICK_NS;
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	unsigned int i;
+
+	arm_like(test, 0);
+	arm_like(test, PE);
+	enter(tw);
+	/* The clock stands at START_NS again. */
+	tw->pass.now_ns = read_ns;
+	expire(tw, &budget);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS);
+		KUNIT_EXPECT_EQ(test, event.fired_ns, read_ns);
+	}
+	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, TICK_NS);
+}
+
 /* G2: neither emptying the slots nor filling them again is done in one turn. */
 static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 {
@@ -288,6 +311,53 @@ static void drain_makes_an_event_of_what_is_left(struct kunit *test)
 	const struct start *start = test->param_value;
 
 	expect_outcome(test, deed_drain, start->to.drain, 0);
+}
+
+/* G2: other wheels have turns before all is drained. */
+static void a_drain_goes_by_turns(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, INBOX_WATERMARK, NULL);
+	pass(tw);
+	WRITE_ONCE(tw->control.draining, true);
+	tw->wake.drain_wanted = true;
+	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->wake.turn, U64_MAX));
+	KUNIT_EXPECT_LE(test, tw->events.nr_unread, (u32)(TURN_BUDGET + PLACES_PER_PAGE));
+	KUNIT_EXPECT_FALSE(test, tw->control.drained);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, (u32)INBOX_WATERMARK);
+	KUNIT_EXPECT_TRUE(test, tw->control.drained);
+	audit(test);
+}
+
+/* G2: and before all stale entries are dropped, be it by the sweep or by a look ahead. */
+static void a_sweep_goes_by_turns(struct kunit *test)
+{
+	const unsigned int nr = 2 * INBOX_WATERMARK;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i, turns = 0;
+	long used;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	for (i = 0; i < nr; i += INBOX_WATERMARK) {
+		arm_many(test, INBOX_WATERMARK, ids + i);
+		pass(tw);
+	}
+	for (i = 0; i < nr; i++)
+		cancel(tw, ids[i]);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	while ((used = atomic_long_read(&tw->room.used))) {
+		KUNIT_ASSERT_LT(test, turns++, nr);
+		twheel_pass_turn(&tw->wake.turn, U64_MAX);
+		KUNIT_EXPECT_LE(test, used - atomic_long_read(&tw->room.used),
+				(long)(TURN_BUDGET + 2 * KTHREAD_BATCH));
+	}
+	KUNIT_EXPECT_GE(test, turns, nr / (TURN_BUDGET + 2 * KTHREAD_BATCH));
+	work_take(tw);
+	audit(test);
+	kunit_kfree(test, ids);
 }
 
 /* Looking ahead */
@@ -511,9 +581,12 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
 	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
+	KUNIT_CASE(a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it),
 	KUNIT_CASE(a_clock_set_back_is_followed_by_turns),
 	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
 	KUNIT_CASE_PARAM(drain_makes_an_event_of_what_is_left, start_gen_params),
+	KUNIT_CASE(a_drain_goes_by_turns),
+	KUNIT_CASE(a_sweep_goes_by_turns),
 	KUNIT_CASE(slots_of_the_cancelled_are_cleared_ahead_of_time),
 	KUNIT_CASE(slots_of_what_was_moved_later_are_cleared_ahead_of_time),
 	KUNIT_CASE(what_lives_stays_where_it_is),

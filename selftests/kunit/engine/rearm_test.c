@@ -113,13 +113,14 @@ static unsigned int room_exhaust(struct kunit *test)
  */
 static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 {
-	struct twheel_arm how[TWHEEL_BATCH] = {};
+	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
 	struct twheel_rearming rearming = {};
 	struct twheel *tw = test->priv;
 	unsigned int i, taken, nr_ok = 0;
 	long used;
 	u64 ids[TWHEEL_BATCH];
 
+	KUNIT_ASSERT_NOT_NULL(test, how);
 	arm_many(test, TWHEEL_BATCH - 1, ids);
 	enter(tw);
 	arm_many(test, 1, &ids[TWHEEL_BATCH - 1]);
@@ -158,12 +159,14 @@ static void only_what_needs_room_fails_for_want_of_it(struct kunit *test)
 static void a_whole_batch_may_go_without_room(struct kunit *test)
 {
 	/* The entry after the batch must not be written. */
-	struct twheel_arm how[TWHEEL_BATCH + 1] = {};
+	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH + 1, sizeof(*how),
+					       GFP_KERNEL);
 	struct twheel_rearming rearming = {};
 	struct twheel *tw = test->priv;
 	unsigned int i, room, taken, nr_ok;
 	u64 ids[TWHEEL_BATCH];
 
+	KUNIT_ASSERT_NOT_NULL(test, how);
 	arm_many(test, TWHEEL_BATCH, ids);
 	enter(tw);
 	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);

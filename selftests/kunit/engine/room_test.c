@@ -99,12 +99,15 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	/* While they are needed, chunks stay. */
 	KUNIT_EXPECT_FALSE(test, twheel_room_shrink(tw));
 	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages, chunks);
-	room_give(&tw->room, nr - 1);
+	/* Chunks on their way are not those that may stay. */
+	KUNIT_ASSERT_EQ(test, twheel_room_take(tw, nr), 0);
+	chunks = tw->room.nr_chunk_pages;
+	room_give(&tw->room, 2 * nr - 1);
 	while (twheel_room_shrink(tw))
 		;
 	KUNIT_EXPECT_LT(test, tw->room.nr_chunk_pages, chunks);
 	KUNIT_EXPECT_GE(test, tw->room.provided, 1L);
-	KUNIT_EXPECT_GE(test, tw->room.nr_chunk_pages,
+	KUNIT_EXPECT_EQ(test, tw->room.nr_chunk_pages,
 			twheel_wheel_pages_for(&tw->wheel, tw->room.provided));
 	KUNIT_EXPECT_EQ(test, tw->wheel.nr_free,
 			tw->room.nr_chunk_pages * TWHEEL_CHUNKS_PER_PAGE);
@@ -115,14 +118,19 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
+	const unsigned int most = 400;
+	u64 *ids = kunit_kcalloc(test, most, sizeof(*ids), GFP_KERNEL);
 	unsigned int round, i, n = 0;
-	u64 ids[400];
 
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	/* It lives on, and nobody looks ahead behind it: what is stale there takes a sweep. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	pass(tw);
 	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_limit_memory(twheel_charged() + 8 * PAGE_SIZE, LONG_MAX);
-	while (n < ARRAY_SIZE(ids) && !arm_result(tw, &ids[n]))
+	while (n < most && !arm_result(tw, &ids[n]))
 		n++;
-	KUNIT_ASSERT_LT(test, n, (unsigned int)ARRAY_SIZE(ids));
+	KUNIT_ASSERT_LT(test, n, most);
 	for (round = 0; round < 4; round++) {
 		/* In even rounds they are cancelled in the inbox, in odd ones in the wheel. */
 		if (round % 2)
@@ -136,12 +144,95 @@ static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 }
 
+/*
+ * They are too few for a sweep by themselves, and take all the room that there is: the
+ * pass that a caller waits for sweeps them.
+ */
+static void the_room_of_few_stale_entries_is_fetched_where_there_is_no_memory(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int round, i;
+	u64 ids[100];
+
+	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
+	/* One that comes first, and lives: nobody looks ahead past it. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	arm_many(test, ARRAY_SIZE(ids), ids);
+	twheel_limit_memory(twheel_charged(), LONG_MAX);
+	for (round = 0; round < SWEEP_SLACK / ARRAY_SIZE(ids) / 2; round++) {
+		KUNIT_ASSERT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+		for (i = 0; i < ARRAY_SIZE(ids); i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+		for (i = 0; i < ARRAY_SIZE(ids); i++)
+			KUNIT_ASSERT_EQ(test, arm_result(tw, &ids[i]), 0);
+	}
+	/* In so little room it was needed. */
+	KUNIT_EXPECT_LT(test, tw->room.provided, (long)SWEEP_SLACK / 2);
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
+}
+
+/* Before memory is given back, fewer stale entries are worth a sweep. */
+static void stale_entries_are_swept_before_memory_is_given_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 ids[120];
+
+	for (i = 0; i < 10; i++)
+		arm_many(test, ARRAY_SIZE(ids), ids);
+	pass(tw);
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1200L);
+	for (i = 0; i < 4; i++) {
+		unsigned int n;
+
+		arm_many(test, ARRAY_SIZE(ids), ids);
+		pass(tw);
+		for (n = 0; n < ARRAY_SIZE(ids); n++)
+			cancel(tw, ids[n]);
+	}
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1680L);
+	shrink(test);
+	do {
+		pass(tw);
+	} while (work_take(tw));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1200L);
+}
+
+/* As much as the comment at room_enough() says, and not one entry more or less. */
+static void room_for_a_part_of_what_is_used_is_kept(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	long was = tw->room.provided, used;
+
+	for (used = 0; used <= 10000; used += 2500) {
+		tw->shrink.due = false;
+		tw->room.provided = 2 * (used + SWEEP_SLACK) + 1;
+		KUNIT_EXPECT_EQ(test, room_enough(tw, used), tw->room.provided);
+		tw->room.provided++;
+		KUNIT_EXPECT_EQ(test, room_enough(tw, used), used + used / 2 + SWEEP_SLACK);
+		tw->shrink.due = true;
+		KUNIT_EXPECT_EQ(test, room_enough(tw, used), used + used / 2 + SWEEP_SLACK);
+		tw->room.provided = used + used / 4 + ROOM_SLACK / 2;
+		KUNIT_EXPECT_EQ(test, room_enough(tw, used), tw->room.provided);
+		tw->room.provided++;
+		KUNIT_EXPECT_EQ(test, room_enough(tw, used), used + used / 8 + ROOM_AHEAD);
+	}
+	tw->shrink.due = false;
+	tw->room.provided = was;
+}
+
 static struct kunit_case room_cases[] = {
 	KUNIT_CASE(room_is_backed_by_chunks),
 	KUNIT_CASE(room_is_counted_right_up_to_the_largest_wheel),
 	KUNIT_CASE(entries_of_the_cancelled_are_swept),
 	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
+	KUNIT_CASE(stale_entries_are_swept_before_memory_is_given_back),
+	KUNIT_CASE(room_for_a_part_of_what_is_used_is_kept),
 	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
+	KUNIT_CASE(the_room_of_few_stale_entries_is_fetched_where_there_is_no_memory),
 	{}
 };
 

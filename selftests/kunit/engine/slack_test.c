@@ -140,7 +140,7 @@ static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life(struct kuni
 					tick = tick_of_expiry(test, t);
 					KUNIT_ASSERT_EQ_MSG(test, tick,
 							    round_up(base + to, BIT(new_k)),
-							    "from %llu slack %llu to %llu slack %llu",
+							    "from %llu slack %lu to %llu slack %lu",
 							    from, BIT(k) - 1, to, BIT(new_k) - 1);
 					KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 				}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/user.c: the turns of a user's wheels.  (Its memory is in memory_test.c.)
+ */
+
+/* In place of a wheel: what its turns are like, and what it was told. */
+struct stand_in {
+	struct twheel_turn turn;
+	bool takes_all;			/* the time that is left */
+	unsigned int more;		/* that many turns more are wanted */
+	unsigned int nr;		/* turns taken */
+	unsigned int last;		/* which of all turns the last one was */
+	u64 end_ns;
+};
+
+static unsigned int nr_turns;
+
+static bool stand_in_take(struct twheel_turn *turn, u64 end_ns)
+{
+	struct stand_in *wheel = container_of(turn, struct stand_in, turn);
+	u64 until_ns = wheel->takes_all ? end_ns : ktime_get_ns() + NSEC_PER_USEC;
+
+	while (ktime_get_ns() < until_ns)
+		cpu_relax();
+	wheel->end_ns = end_ns;
+	wheel->nr++;
+	wheel->last = ++nr_turns;
+	return wheel->nr <= wheel->more;
+}
+
+/* All of them want a turn. */
+static void stand_ins_begin(struct stand_in *wheel, unsigned int nr)
+{
+	unsigned int i;
+
+	nr_turns = 0;
+	for (i = 0; i < nr; i++) {
+		twheel_turn_init(&wheel[i].turn, stand_in_take);
+		wheel[i].turn.queue = &nobodys;
+		wheel[i].nr = 0;
+		twheel_turn_request(&wheel[i].turn);
+	}
+}
+
+/* One turn of the user.  Says whether another one was asked for. */
+static bool user_turn_once(struct kunit *test)
+{
+	bool again;
+
+	work_take(test->priv);
+	user_turn(&nobodys.work);
+	again = !list_empty(&nobodys.work.node);
+	work_take(test->priv);
+	return again;
+}
+
+/* G2: a user with many wheels has no more time than one with a single wheel. */
+static void wheels_of_a_user_share_one_turn(struct kunit *test)
+{
+	struct stand_in wheel[2] = {};
+	int tries;
+
+	/* The processor may stand still for so long that the first wheel has it all. */
+	for (tries = 0; tries < 100 && !wheel[1].nr; tries++) {
+		stand_ins_begin(wheel, 2);
+		if (user_turn_once(test) && !wheel[1].nr) {
+			user_turn_once(test);
+			wheel[1].nr = 0;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, wheel[1].nr, 1U);
+	KUNIT_EXPECT_EQ(test, wheel[0].end_ns, wheel[1].end_ns);
+}
+
+/* G2: other users are served before the rest of the wheels is. */
+static void turn_of_a_user_ends_with_its_time(struct kunit *test)
+{
+	struct stand_in wheel[2] = { { .takes_all = true } };
+
+	stand_ins_begin(wheel, 2);
+	KUNIT_EXPECT_TRUE(test, user_turn_once(test));
+	KUNIT_EXPECT_EQ(test, wheel[0].nr, 1U);
+	KUNIT_EXPECT_EQ(test, wheel[1].nr, 0U);
+	while (user_turn_once(test))
+		;
+	KUNIT_EXPECT_EQ(test, wheel[0].nr, 1U);
+	KUNIT_EXPECT_EQ(test, wheel[1].nr, 1U);
+}
+
+/* G2: a busy wheel waits until each of the others has had its turn. */
+static void wheel_with_more_to_do_comes_last(struct kunit *test)
+{
+	struct stand_in wheel[3] = { { .more = 1 } };
+
+	stand_ins_begin(wheel, 3);
+	while (user_turn_once(test))
+		;
+	KUNIT_EXPECT_EQ(test, wheel[1].last, 2U);
+	KUNIT_EXPECT_EQ(test, wheel[2].last, 3U);
+	KUNIT_EXPECT_EQ(test, wheel[0].last, 4U);
+	KUNIT_EXPECT_EQ(test, nr_turns, 4U);
+}
+
+static struct kunit_case user_cases[] = {
+	KUNIT_CASE(wheels_of_a_user_share_one_turn),
+	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
+	KUNIT_CASE(wheel_with_more_to_do_comes_last),
+	{}
+};
+
+ENGINE_SUITE(user);
