@@ -44,6 +44,7 @@ static inline int key_arm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 {
 	__u32 i;
 
+	tw_settle(fd);
 	for (i = 0; i < nr; i++)
 		arms[i].was_deadline_ns = TW_POISON64;
 	return tw_arm_vec(fd, arms, nr);
@@ -54,6 +55,7 @@ static inline int key_rearm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 {
 	__u32 i;
 
+	tw_settle(fd);
 	for (i = 0; i < nr; i++) {
 		arms[i].result = TW_POISON32;
 		arms[i].was_deadline_ns = TW_POISON64;

@@ -9,6 +9,7 @@
 #include "twheel_test.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <sys/mount.h>
 
 /* Open wheels: each holds the module.  -errno when it is not loaded. */
@@ -106,6 +107,120 @@ static inline bool tw_kthreads_are_quiet(void)
 static inline int tw_wait_kthreads_quiet(void)
 {
 	return TW_WAIT_FOR(tw_kthreads_are_quiet(), 0) ? 0 : -ETIMEDOUT;
+}
+
+/* The name of the kernel thread that serves a wheel, as its fdinfo tells. */
+static inline void tw_kthread_name(int fd, char name[64])
+{
+	char path[64], line[256];
+	FILE *file;
+
+	name[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "kthread: %63s", name) == 1)
+			break;
+	if (file)
+		fclose(file);
+}
+
+/* The first thread of that name; 0 where there is none. */
+static inline pid_t tw_thread_named(const char *name)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	char path[64];
+	pid_t pid = 0;
+	FILE *file;
+
+	while (proc && !pid && (entry = readdir(proc))) {
+		char comm[64] = "";
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.16s/comm", entry->d_name);
+		file = fopen(path, "re");
+		if (file && fscanf(file, "%63s", comm) == 1 && !strcmp(comm, name))
+			pid = atoi(entry->d_name);
+		if (file)
+			fclose(file);
+	}
+	if (proc)
+		closedir(proc);
+	return pid;
+}
+
+/* The kernel thread that serves a wheel; 0 where there is none. */
+static inline pid_t tw_kthread_of(int fd)
+{
+	char name[64];
+
+	tw_kthread_name(fd, name);
+	return tw_thread_named(name);
+}
+
+/* How often a thread went to sleep, and whether it sleeps; -1 where there is none. */
+static inline long tw_switches_of(pid_t tid, bool *sleeps)
+{
+	char path[64], line[256], state;
+	long nr = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	*sleeps = false;
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "State: %c", &state) == 1)
+			*sleeps = state == 'S';
+		else if (sscanf(line, "voluntary_ctxt_switches: %ld", &nr) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+/*
+ * Runs on each processor for a moment. What was about to go to sleep on one of them, as its
+ * state told, sleeps after that: only then is it counted.
+ */
+static inline void tw_visit_processors(void)
+{
+	cpu_set_t allowed, one;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+/*
+ * How often a thread went to sleep, once it sleeps and nothing has woken it for a moment;
+ * -1 if it does not come to rest.  A thread that was woken runs at once as far as its
+ * state tells, so one that sleeps in two looks has done all that it was woken for.
+ */
+static inline long tw_settled_switches(pid_t tid)
+{
+	bool slept, sleeps;
+	long before, after;
+
+	return TW_WAIT_FOR((before = tw_switches_of(tid, &slept),
+			    tw_sleep(TW_MS), tw_visit_processors(),
+			    after = tw_switches_of(tid, &sleeps),
+			    slept && sleeps && before == after), 0) ? after : -1;
+}
+
+/* On such a kernel a thread sleeps when it waits for a spinlock, too. */
+static inline bool tw_kernel_is_rt(void)
+{
+	return !access("/sys/kernel/realtime", F_OK);
 }
 
 /* ---- files of the kernel ------------------------------------------------- */

@@ -365,11 +365,45 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 	return bytes / sizeof(*events);
 }
 
+/*
+ * A timeout waits in the inbox of its wheel until the kthread comes by, which moves it
+ * into the wheel.  REARM and CANCEL do different things with the one and the other.  With
+ * the virtual clock, the kthread comes with ADVANCE only: so the tests of REARM have two
+ * variants, and in one of them there is an ADVANCE to the present before each REARM, and
+ * before each write() and ARM of keys that may be one.  After FIXTURE(name) {...}:
+ * defines the two; the set-up says TW_SETTLE().
+ */
+#define TW_SETTLE_VARIANTS(fixture)					\
+	FIXTURE_VARIANT(fixture) {					\
+		bool settles;						\
+	};								\
+	FIXTURE_VARIANT_ADD(fixture, in_the_inbox) {			\
+		.settles = false,					\
+	};								\
+	FIXTURE_VARIANT_ADD(fixture, in_the_wheel) {			\
+		.settles = true,					\
+	}
+
+#define TW_SETTLE()	(tw_settles = variant->settles)
+
+static bool tw_settles;
+
+static inline void tw_settle(int fd)
+{
+	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
+
+	if (tw_settles && !tw_ioctl(fd, TWHEEL_IOC_INFO, &info) &&
+	    info.clock == TWHEEL_CLOCK_VIRTUAL)
+		tw_advance(fd, info.now_ns);
+}
+
 /* Records done by write(), or -errno. */
 static inline int tw_write(int fd, const struct twheel_record *records, size_t nr)
 {
-	ssize_t bytes = write(fd, records, nr * sizeof(*records));
+	ssize_t bytes;
 
+	tw_settle(fd);
+	bytes = write(fd, records, nr * sizeof(*records));
 	if (bytes < 0)
 		return -errno;
 	if (bytes % sizeof(*records) || (size_t)bytes > nr * sizeof(*records))
@@ -377,13 +411,22 @@ static inline int tw_write(int fd, const struct twheel_record *records, size_t n
 	return bytes / sizeof(*records);
 }
 
-/* What poll says (0 when it timed out), or -errno.  timeout_ms as for poll(). */
+/*
+ * What poll says (0 when it timed out), or -errno.  timeout_ms as for poll().
+ *
+ * When the time is up, poll() looks once more.  What it finds only then has woken nobody:
+ * who waits with patience was forgotten, and is told 0.
+ */
 static inline int tw_poll(int fd, short events, int timeout_ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = events };
+	__u64 begin_ns = tw_now(CLOCK_MONOTONIC);
 
 	if (poll(&pfd, 1, timeout_ms) < 0)
 		return -errno;
+	if (timeout_ms >= TW_PATIENCE_MS &&
+	    tw_now(CLOCK_MONOTONIC) - begin_ns >= timeout_ms * TW_MS)
+		return 0;
 	return pfd.revents;
 }
 
@@ -438,6 +481,7 @@ static inline int tw_rearm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 {
 	__u32 i;
 
+	tw_settle(fd);
 	for (i = 0; i < nr; i++)
 		arms[i].result = TW_POISON32;
 	return tw_vector(fd, TWHEEL_IOC_REARM, arms, sizeof(*arms), nr);
@@ -705,6 +749,7 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 #define TW_VIRTUAL_VARIANTS(fixture)					\
 	FIXTURE_VARIANT(fixture) {					\
 		struct twheel_setup setup;				\
+		bool settles;						\
 	};								\
 	TW_VIRTUAL_VARIANT(fixture, usual, .tick_ns = TW_MS);		\
 	TW_VIRTUAL_VARIANT(fixture, many_levels,			\
@@ -719,6 +764,13 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 	TW_VIRTUAL_VARIANT(fixture, longest_tick,			\
 			   .tick_ns = TWHEEL_TICK_MAX_NS, .slots = 16);	\
 	TW_VIRTUAL_VARIANT(fixture, odd_tick, .tick_ns = 1234567, .slots = 8)
+
+/* And one more, for tests of REARM: see TW_SETTLE_VARIANTS(). */
+#define TW_VIRTUAL_SETTLED(fixture)					\
+	FIXTURE_VARIANT_ADD(fixture, in_the_wheel) {			\
+		.setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },	\
+		.settles = true,					\
+	}
 
 /* ---- processes ----------------------------------------------------------- */
 

@@ -70,9 +70,9 @@ static void on_signal(int signal __attribute__((unused)))
 {
 }
 
-static void signal_every(__u64 interval_ns)
+static void signal_every(__u64 interval_ns, int sa_flags)
 {
-	const struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = sa_flags };
 	const struct itimerval every = {
 		.it_interval = { .tv_usec = interval_ns / TW_US },
 		.it_value = { .tv_usec = interval_ns / TW_US },
@@ -87,7 +87,7 @@ static void signal_every(__u64 interval_ns)
  * often it was interrupted.
  */
 static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u64 to_ns,
-				  __u64 interval_ns)
+				  __u64 interval_ns, int sa_flags)
 {
 	const int many = (int)tw_setting("TW_MILLION", 1000000) / 10000 * 1000;
 	struct twheel_event events[1000];
@@ -100,14 +100,14 @@ static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u
 	for (i = 0; i < many; i += 1000) {
 		ASSERT_EQ(1000, tw_arm_vec(fd, arms, 1000));
 	}
-	signal_every(interval_ns);
+	signal_every(interval_ns, sa_flags);
 	while ((ret = tw_advance(fd, to_ns)) == -EINTR) {
 		/* The clock has moved all the same. */
 		ASSERT_EQ(0, tw_info(fd, &info));
 		ASSERT_EQ(to_ns, info.now_ns);
 		interrupted++;
 	}
-	signal_every(0);
+	signal_every(0, 0);
 	ASSERT_EQ(0, ret);
 	for (i = 0; i < many; i += 1000) {
 		ASSERT_EQ(1000, tw_read(fd, events, 1000));
@@ -125,8 +125,26 @@ TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 100)
 	/* More often where it is soon over. */
 	while (tw_race_goes_on(&race)) {
 		nr = advance_beside_signals(_metadata, self->fd, race.rounds * TW_SEC,
-					    2 * TW_MS / (race.rounds % 8 + 1) + TW_US);
+					    2 * TW_MS / (race.rounds % 8 + 1) + TW_US, 0);
 		tw_saw(&outcomes[0], nr);
+	}
+	EXPECT_RACE(&race);
+}
+
+/* The one that is interrupted shows that signals come while ADVANCE waits. */
+TEST_F_TIMEOUT(advance, goes_on_after_a_handler_with_sa_restart, 100)
+{
+	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", TW_A_FEW) };
+	struct tw_race race = TW_RACE(outcomes, 0);
+
+	while (tw_race_goes_on(&race)) {
+		__u64 interval_ns = 2 * TW_MS / (race.rounds % 8 + 1) + TW_US;
+		__u64 to_ns = 2 * race.rounds * TW_SEC;
+
+		tw_saw(&outcomes[0], advance_beside_signals(_metadata, self->fd, to_ns,
+							    interval_ns, 0));
+		EXPECT_EQ(0, advance_beside_signals(_metadata, self->fd, to_ns + TW_SEC,
+						    interval_ns, SA_RESTART));
 	}
 	EXPECT_RACE(&race);
 }

@@ -71,6 +71,8 @@ TEST_F_TIMEOUT(close, takes_100000_pending_along, 120)
 	TH_LOG("closed within %llu ms", (tw_now(CLOCK_MONOTONIC) - start_ns) / TW_MS);
 }
 
+static struct twheel_event burst[1000];
+
 /* Some have expired by then, some have not, and the kthread may be at it. */
 TEST_F_TIMEOUT(close, may_come_amid_expiries, 100)
 {
@@ -90,6 +92,49 @@ TEST_F_TIMEOUT(close, may_come_amid_expiries, 100)
 		close(fd);
 	}
 	EXPECT_RACE(&race);
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+/*
+ * A wheel gives the memory of a burst back after a second.  It is gone by then, and so is
+ * all that was to be done; others that take its memory do not notice.
+ */
+TEST_F_TIMEOUT(close, may_come_before_the_memory_of_a_burst_is_given_back, 60)
+{
+	int i, fd;
+
+	for (i = 0; i < 20; i++) {
+		fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, arm_many(fd, 3000, 0));
+		ASSERT_EQ(0, tw_advance(fd, 0));
+		while (tw_read(fd, burst, ARRAY_SIZE(burst)) > 0)
+			;
+		close(fd);
+	}
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+	for (i = 0; i < 12; i++) {
+		fd = tw_open(O_CLOEXEC);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, arm_many(fd, 3000, TW_HOUR));
+		tw_sleep(100 * TW_MS);
+		close(fd);
+	}
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+/* Alarms that are about to go off go off no more. */
+TEST_F_TIMEOUT(close, may_come_just_before_an_alarm, 60)
+{
+	int i, fd;
+	__u64 id;
+
+	for (i = 0; i < 300; i++) {
+		fd = tw_open(O_CLOEXEC);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_arm_in(fd, i % 10 * TW_MS / 2, &id));
+		close(fd);
+	}
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 

@@ -460,9 +460,8 @@ TEST_F(drain, poll_says_hup_for_ever_and_in_while_something_is_left)
 }
 
 /* A child that does one blocking call and exits with 0 if it says what it must. */
-static void expect_drain_wakes(struct __test_metadata *_metadata, bool by_poll)
+static void expect_drain_wakes(struct __test_metadata *_metadata, int fd, bool by_poll)
 {
-	int fd = tw_virtual(0, TW_MS);
 	struct twheel_event event;
 	pid_t pid;
 
@@ -481,12 +480,23 @@ static void expect_drain_wakes(struct __test_metadata *_metadata, bool by_poll)
 
 TEST_F(drain, wakes_a_blocked_reader_with_the_end)
 {
-	expect_drain_wakes(_metadata, false);
+	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), false);
 }
 
 TEST_F(drain, wakes_a_sleeping_poller_with_hup)
 {
-	expect_drain_wakes(_metadata, true);
+	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), true);
+}
+
+/* There is no kthread that could wake them. */
+TEST_F(drain, wakes_the_blocked_reader_of_a_wheel_never_armed)
+{
+	expect_drain_wakes(_metadata, tw_open(0), false);
+}
+
+TEST_F(drain, wakes_the_sleeping_poller_of_a_wheel_never_armed)
+{
+	expect_drain_wakes(_metadata, tw_open(0), true);
 }
 
 TEST_F(drain, gives_a_blocked_reader_what_is_left)

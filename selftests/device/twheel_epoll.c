@@ -178,6 +178,27 @@ TEST_F(epoll, edge_reports_a_new_expiration_after_all_were_read)
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
+TEST_F(epoll, edge_of_rdnorm_and_of_wrnorm_come_alone)
+{
+	int other = epoll_create1(EPOLL_CLOEXEC);
+	__u64 id;
+	int i;
+
+	for (i = 0; i < PLACES - 1; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	}
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLRDNORM | EPOLLET));
+	EXPECT_EQ(0, said(self->ep, 0));
+	EXPIRE(1);
+	EXPECT_EQ(EPOLLRDNORM, said(self->ep, 0));
+	ASSERT_EQ(0, watch(other, self->fd, EPOLLWRNORM | EPOLLET));
+	EXPECT_EQ(0, said(other, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(EPOLLWRNORM, said(other, 0));
+	EXPECT_EQ(0, said(self->ep, 0));
+	close(other);
+}
+
 /* As timerfd has it: periods that pass while the event is unread make none. */
 TEST_F(epoll, edge_reports_the_first_period_since_the_last_read)
 {
@@ -504,6 +525,78 @@ TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events,
 	EXPIRE(THREADS);
 	for (i = 0; i < THREADS; i++)
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
+}
+
+/* How many of all sleepers are woken, where so many are to be. */
+static int nr_woken_of_all(int wanted)
+{
+	int tries, i, nr = 0;
+
+	for (tries = 0; tries < TW_PATIENCE_MS && nr < wanted; tries++) {
+		tw_sleep(TW_MS);
+		for (nr = i = 0; i < THREADS; i++)
+			nr += sleepers[i].woken;
+	}
+	/* Who is woken in vain would be by now. */
+	tw_sleep(20 * TW_MS);
+	for (nr = i = 0; i < THREADS; i++)
+		nr += sleepers[i].woken;
+	return nr;
+}
+
+TEST_F_TIMEOUT(epoll, as_many_exclusive_sleepers_wake_as_there_are_new_events, 60)
+{
+	sleepers_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE);
+	EXPIRE(1);
+	EXPECT_EQ(1, nr_woken_of_all(1));
+	EXPIRE(2);
+	EXPECT_EQ(3, nr_woken_of_all(3));
+	EXPIRE(1);
+	EXPECT_EQ(4, nr_woken_of_all(4));
+}
+
+/* Fills the wheel.  So many timeouts were armed, the first two of which are due. */
+static void fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
+{
+	int i;
+
+	for (i = 0; i < PLACES; i++) {
+		ASSERT_EQ(0, tw_arm_at(fd, i < 2 ? TW_MS : TW_HOUR, &ids[i]));
+	}
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+}
+
+TEST_F_TIMEOUT(epoll, as_many_exclusive_sleepers_wake_as_places_get_free_in_a_full_wheel, 60)
+{
+	struct twheel_cancel cancels[2] = {};
+	struct twheel_event event;
+	__u64 ids[PLACES], id;
+
+	fill(_metadata, self->fd, ids);
+	sleepers_start(_metadata, self->fd, EPOLLOUT | EPOLLEXCLUSIVE);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[2]));
+	EXPECT_EQ(1, nr_woken_of_all(1));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	cancels[0].id = ids[3];
+	cancels[1].id = ids[4];
+	ASSERT_EQ(2, tw_cancel_vec(self->fd, cancels, 2));
+	EXPECT_EQ(3, nr_woken_of_all(3));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(4, nr_woken_of_all(4));
+}
+
+TEST_F_TIMEOUT(epoll, drain_wakes_all_exclusive_sleepers_for_out, 60)
+{
+	__u64 ids[PLACES];
+	int i;
+
+	fill(_metadata, self->fd, ids);
+	sleepers_start(_metadata, self->fd, EPOLLOUT | EPOLLEXCLUSIVE);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < THREADS; i++)
+		EXPECT_EQ(EPOLLHUP, sleeper_join(&sleepers[i]));
 }
 
 TEST_F_TIMEOUT(epoll, drain_wakes_all_exclusive_sleepers, 60)

@@ -9,25 +9,51 @@ FIXTURE(fdinfo) {
 	char text[4096];
 };
 
+/* The counters: no two of them are the same here, so that none is taken for another. */
+#define PENDING		9	/* beside a periodic one, of which an event was read */
+#define UNREAD		2
+#define COMPLETED	5
+#define CANCELLED	8
+#define REVOKED		3
+#define LATE		4
+
+static void arm_some(struct __test_metadata *_metadata, int fd, int nr, __u64 deadline_ns,
+		     __u64 *ids)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, tw_arm_at(fd, deadline_ns, &ids[i]));
+	}
+}
+
 /* A virtual wheel on which each counter that can has moved. */
 FIXTURE_SETUP(fdinfo)
 {
-	struct twheel_event event;
-	__u64 pending, unread, delivered, cancelled, revoked;
+	__u64 pending[PENDING], revoked[REVOKED], others[CANCELLED], periodic;
+	struct twheel_event events[COMPLETED + 1];
+	int i;
 
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
 	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &delivered));
-	ASSERT_EQ(0, tw_arm_at(self->fd, 2 * TW_MS + 1, &unread));
-	ASSERT_EQ(0, tw_arm_at(self->fd, 3 * TW_MS, &revoked));
-	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR + 1, &pending));
-	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &cancelled));
+	arm_some(_metadata, self->fd, COMPLETED, TW_MS, others);
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MS, TW_HOUR, 0, &periodic));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	ASSERT_ONE_EVENT(self->fd, &event, delivered);
-	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
-	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, revoked));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, cancelled));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, pending, 0, TW_DAY + 1, 0));
+	ASSERT_EQ(COMPLETED + 1, tw_read(self->fd, events, COMPLETED + 1));
+	arm_some(_metadata, self->fd, PENDING, TW_HOUR + 1, pending);
+	arm_some(_metadata, self->fd, CANCELLED, TW_HOUR, others);
+	for (i = 0; i < CANCELLED; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, others[i]));
+	}
+	arm_some(_metadata, self->fd, UNREAD, 2 * TW_MS + 1, others);
+	arm_some(_metadata, self->fd, LATE - UNREAD, 2 * TW_MS + 1, revoked);
+	arm_some(_metadata, self->fd, REVOKED - (LATE - UNREAD), 4 * TW_MS,
+		 revoked + (LATE - UNREAD));
+	ASSERT_EQ(0, tw_advance(self->fd, 5 * TW_MS));
+	for (i = 0; i < REVOKED; i++) {
+		ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, revoked[i]));
+	}
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, pending[0], 0, TW_DAY + 1, 0));
 }
 
 FIXTURE_TEARDOWN(fdinfo)
@@ -86,9 +112,10 @@ TEST_F(fdinfo, every_line_is_a_key_and_a_value)
 
 TEST_F(fdinfo, tells_the_numbers_of_info)
 {
+	const int first = 10;	/* of the counters */
 	struct twheel_info i;
 	const char *late;
-	int k;
+	int k, other;
 
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
 	ASSERT_EQ(0, tw_info(self->fd, &i));
@@ -100,13 +127,13 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 		{ "tick_ns", i.tick_ns }, { "slots", i.slots }, { "levels", i.levels },
 		{ "now_ns", i.now_ns }, { "max_pending", i.max_pending },
 		{ "next_expiry_ns", i.next_expiry_ns }, { "max_late_ns", i.max_late_ns },
+		{ "slack_ns", i.slack_ns }, { "last_late_ns", i.last_late_ns },
+		{ "last_late_at_ns", i.last_late_at_ns },
 		{ "armed", i.armed }, { "pending", i.pending }, { "unread", i.unread },
 		{ "live", i.live }, { "expirations", i.expirations },
 		{ "delivered", i.delivered }, { "completed", i.completed },
 		{ "cancelled", i.cancelled }, { "revoked", i.revoked },
-		{ "drained", i.drained }, { "rearmed", i.rearmed },
-		{ "slack_ns", i.slack_ns }, { "late", i.late },
-		{ "last_late_ns", i.last_late_ns }, { "last_late_at_ns", i.last_late_at_ns },
+		{ "drained", i.drained }, { "rearmed", i.rearmed }, { "late", i.late },
 	};
 
 	for (k = 0; k < ARRAY_SIZE(numbers); k++) {
@@ -116,10 +143,15 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 			TH_LOG("%s", numbers[k].key);
 		EXPECT_EQ(numbers[k].value, strtoull(value, NULL, 10))
 			TH_LOG("%s", numbers[k].key);
+		for (other = first; other < k; other++) {
+			EXPECT_NE(numbers[other].value, numbers[k].value)
+				TH_LOG("%s, %s", numbers[other].key, numbers[k].key);
+		}
 	}
-	/* Three have expired, two of them a tick late. */
-	EXPECT_EQ(1, i.late_ticks[0]);
-	EXPECT_EQ(2, i.late_ticks[1]);
+	EXPECT_EQ(LATE, i.late);
+	EXPECT_EQ(COMPLETED + 1, i.late_ticks[0]);
+	EXPECT_EQ(UNREAD + REVOKED - LATE, i.late_ticks[1]);
+	EXPECT_EQ(LATE, i.late_ticks[2]);
 	late = value_of(self->text, "late_ticks");
 	ASSERT_NE(NULL, late);
 	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {

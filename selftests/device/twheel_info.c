@@ -139,6 +139,33 @@ TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 }
 
+/* As late as the wheel was told it may be is not late. */
+TEST_F(info, late_is_what_comes_after_a_tick_and_the_slack_of_the_wheel)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.slack_ns = 5 * TW_MS,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(fd, 16 * TW_MS));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0, info.late);
+	EXPECT_EQ(0, info.last_late_ns);
+	EXPECT_EQ(6 * TW_MS, info.max_late_ns);
+	ASSERT_EQ(0, tw_arm_at(fd, 20 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(fd, 26 * TW_MS + 1));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1, info.late);
+	EXPECT_EQ(6 * TW_MS + 1, info.last_late_ns);
+	close(fd);
+}
+
 TEST_F(info, what_was_due_when_armed_does_not_count_as_late)
 {
 	struct twheel_info info;

@@ -14,9 +14,12 @@ FIXTURE(keyed) {
 	int fd;
 };
 
+TW_SETTLE_VARIANTS(keyed);
+
 /* A keyed wheel with a tick of 1 ms whose clock stands at 0. */
 FIXTURE_SETUP(keyed)
 {
+	TW_SETTLE();
 	self->fd = key_virtual(O_NONBLOCK, 0);
 	ASSERT_LE(0, self->fd);
 }
@@ -330,6 +333,34 @@ TEST_F(keyed, refused_entry_has_no_id_and_changes_nothing)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
+/* An entry of a newer header, refused for a member that this kernel does not know. */
+TEST_F(keyed, entry_refused_for_its_tail_has_no_id_and_has_replaced_nothing)
+{
+	struct {
+		struct twheel_arm arm;
+		__u64 tail;
+	} newer[2] = {
+		{ .arm.user_data = KEY, .arm.expires_ns = TW_MS, .tail = 1 },
+		{ .arm.user_data = KEY, .arm.expires_ns = 2 * TW_MS },
+	};
+	__u32 nr_done;
+	int i;
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
+	for (i = 0; i < 2; i++) {
+		newer[i].arm.id = TW_POISON64;
+		newer[i].arm.was_deadline_ns = TW_POISON64;
+	}
+	EXPECT_EQ(1, tw_vector_done(self->fd, TWHEEL_IOC_ARM, newer, sizeof(newer[0]), 2,
+				    &nr_done));
+	EXPECT_EQ(2, nr_done);
+	EXPECT_EQ(-E2BIG, newer[0].arm.result);
+	EXPECT_EQ(0, newer[0].arm.id);
+	EXPECT_EQ(0, newer[0].arm.was_deadline_ns);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, newer[1].arm.result);
+	EXPECT_EQ(10 * TW_MS, newer[1].arm.was_deadline_ns);
+}
+
 /* ---- periods ------------------------------------------------------------- */
 
 TEST_F(keyed, limit_flags_interval_slack_and_deliveries_are_replaced)
@@ -481,6 +512,23 @@ TEST_F(keyed, unread_event_of_a_period_is_revoked)
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, key_arm_at(self->fd, KEY, 30 * TW_MS, 0, &next));
 	EXPECT_EQ(5 * TW_MS, next.was_deadline_ns);
 	expect_expiry(_metadata, self->fd, KEY, arm.id, 30 * TW_MS);
+}
+
+TEST_F(keyed, periods_that_passed_unread_are_in_the_deadline_that_is_replaced)
+{
+	struct twheel_arm arm = {
+		.user_data = KEY, .expires_ns = 5 * TW_MS, .interval_ns = 10 * TW_MS,
+	};
+	struct twheel_arm next;
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_entry(self->fd, &arm));
+	ASSERT_EQ(0, tw_advance(self->fd, 5 * TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 36 * TW_MS));
+	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, 35 * TW_MS, TWHEEL_ARM_ONLY_LATER));
+	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, 35 * TW_MS, TWHEEL_ARM_ONLY_EARLIER));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, key_arm_at(self->fd, KEY, 50 * TW_MS, 0, &next));
+	EXPECT_EQ(35 * TW_MS, next.was_deadline_ns);
+	expect_expiry(_metadata, self->fd, KEY, arm.id, 50 * TW_MS);
 }
 
 /* ---- when a key is free again --------------------------------------------- */
@@ -1125,11 +1173,14 @@ FIXTURE(full) {
 	int fd;
 };
 
+TW_SETTLE_VARIANTS(full);
+
 /* PLACES keys from 0 on, all pending until an hour. */
 FIXTURE_SETUP(full)
 {
 	int i;
 
+	TW_SETTLE();
 	self->fd = key_virtual(O_NONBLOCK, PLACES);
 	ASSERT_LE(0, self->fd);
 	for (i = 0; i < PLACES; i++) {
@@ -1207,6 +1258,23 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 	EXPECT_PENDING(self->fd, 1, TW_MS + PLACES + 2);
 }
 
+/* The first entry is refused, so no place is left for those behind it either. */
+TEST_F(full, new_key_that_is_refused_takes_none_along)
+{
+	struct twheel_arm arms[20] = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		arms[i].user_data = i % 5 ? i : 1000 + i;
+		arms[i].expires_ns = TW_MS;
+	}
+	EXPECT_EQ(16, key_arm_vec(self->fd, arms, ARRAY_SIZE(arms)));
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		EXPECT_EQ(i % 5 ? TWHEEL_WAS_PENDING : -EAGAIN, arms[i].result)
+			TH_LOG("entry %d", i);
+	}
+}
+
 TEST_F(full, cancelled_key_frees_a_place)
 {
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_cancel(self->fd, 5));
@@ -1257,6 +1325,33 @@ TEST_F(full, place_goes_from_key_to_key_at_once)
 	}
 }
 
+/*
+ * Those that were cancelled in the inbox keep their nodes until the kthread comes by, beside
+ * the nodes of as many live ones as there may be: here, a power of two.
+ */
+TEST(wheel_that_is_nearly_full_takes_key_after_key)
+{
+	const int places = 32768;
+	int i, fd = key_virtual(O_NONBLOCK, places);
+	static struct twheel_arm arms[32768];
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < places; i++) {
+		arms[i].user_data = i;
+		arms[i].expires_ns = TW_HOUR;
+	}
+	ASSERT_EQ(places - 1, tw_arm_vec(fd, arms, places - 1));
+	/* From here on the inbox is empty. */
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(TWHEEL_CREATED, key_arm(fd, places + i, TW_HOUR, 0))
+			TH_LOG("key %d", i);
+		ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(fd, places + i));
+	}
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
 /* A key that is refused for want of a place is not there. */
 TEST_F(full, refused_key_can_be_armed_when_there_is_room)
 {
@@ -1278,6 +1373,7 @@ FIXTURE(vector) {
 
 FIXTURE_VARIANT(vector) {
 	int nr;
+	bool settles;
 };
 
 FIXTURE_VARIANT_ADD(vector, of_1) { .nr = 1 };
@@ -1286,11 +1382,13 @@ FIXTURE_VARIANT_ADD(vector, of_31) { .nr = 31 };
 FIXTURE_VARIANT_ADD(vector, of_32) { .nr = 32 };
 FIXTURE_VARIANT_ADD(vector, of_33) { .nr = 33 };
 FIXTURE_VARIANT_ADD(vector, of_100) { .nr = MOST };
+FIXTURE_VARIANT_ADD(vector, of_100_in_the_wheel) { .nr = MOST, .settles = true };
 
 FIXTURE_SETUP(vector)
 {
 	int i;
 
+	TW_SETTLE();
 	self->nr = variant->nr;
 	self->fd = key_virtual(O_NONBLOCK, 0);
 	ASSERT_LE(0, self->fd);
@@ -1361,8 +1459,9 @@ TEST_F(vector, does_each_entry_for_itself)
 			TH_LOG("entry %d", i);
 		EXPECT_EQ(i % 5 < 2, !!arm->id)
 			TH_LOG("entry %d", i);
+		EXPECT_EQ(i % 5 ? 0 : TW_HOUR, arm->was_deadline_ns)
+			TH_LOG("entry %d", i);
 		if (i % 5 < 2) {
-			EXPECT_EQ(i % 5 ? 0 : TW_HOUR, arm->was_deadline_ns);
 			EXPECT_EQ(arm->id, EXPECT_PENDING(self->fd, i, (1 + i) * TW_MS));
 		} else if (i % 5 == 3) {
 			EXPECT_PENDING(self->fd, i, TW_HOUR);
@@ -1607,6 +1706,23 @@ TEST_F(vector, of_periods_and_one_shots_by_turns)
 
 /* ---- DRAIN --------------------------------------------------------------- */
 
+/* The call as a whole, also where an entry would be refused anyway. */
+TEST_F(keyed, arm_in_a_drained_wheel_says_eshutdown_whatever_it_would_find)
+{
+	struct twheel_record record = {
+		.op = TWHEEL_OP_ARM, .key = KEY + 1, .expires_ns = TW_SEC,
+		.flags = TWHEEL_ARM_IF_PRESENT,
+	};
+	struct twheel_arm bad = { .user_data = KEY, .flags = 1U << 31 };
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(-ESHUTDOWN, key_arm(self->fd, KEY + 1, TW_SEC, TWHEEL_ARM_IF_PRESENT));
+	EXPECT_EQ(-ESHUTDOWN, key_arm(self->fd, KEY, TW_SEC, TWHEEL_ARM_IF_ABSENT));
+	EXPECT_EQ(-ESHUTDOWN, key_arm_vec(self->fd, &bad, 1));
+	EXPECT_EQ(-ESHUTDOWN, tw_write(self->fd, &record, 1));
+}
+
 TEST_F(keyed, drained_one_keeps_its_key_until_its_event_was_read)
 {
 	struct twheel_event events[3];
@@ -1672,6 +1788,8 @@ FIXTURE(refreshed) {
 	struct twheel_arm arm;
 };
 
+TW_SETTLE_VARIANTS(refreshed);
+
 /* One key is pending at 10 ms, and its word has been moved to about an hour. */
 FIXTURE_SETUP(refreshed)
 {
@@ -1679,6 +1797,7 @@ FIXTURE_SETUP(refreshed)
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
 	};
 
+	TW_SETTLE();
 	self->fd = tw_open_setup(O_NONBLOCK, &setup);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_info(self->fd, &self->info));

@@ -288,8 +288,10 @@ TEST_F(lifecycle, two_wheels_know_nothing_of_each_other)
 
 TEST_F_TIMEOUT(lifecycle, many_wheels_are_not_many_threads, 120)
 {
+	unsigned int thread, wheels[1024] = {};
 	static int fds[500];
 	__u64 id, switches;
+	char name[64];
 	int i, nr;
 
 	for (i = 0; i < (int)ARRAY_SIZE(fds); i++) {
@@ -300,6 +302,18 @@ TEST_F_TIMEOUT(lifecycle, many_wheels_are_not_many_threads, 120)
 	nr = tw_kthreads(&switches);
 	EXPECT_LT(0, nr);
 	EXPECT_GE(4 * sysconf(_SC_NPROCESSORS_ONLN), nr);
+	/* Each of them serves its part. */
+	for (i = 0; i < (int)ARRAY_SIZE(fds); i++) {
+		tw_kthread_name(fds[i], name);
+		ASSERT_EQ(0, strncmp(name, "twheel/", 7));
+		thread = atoi(name + 7);
+		ASSERT_GT(ARRAY_SIZE(wheels), thread);
+		wheels[thread]++;
+	}
+	for (i = 0; i < nr; i++) {
+		EXPECT_LE(ARRAY_SIZE(fds) / nr, wheels[i]);
+		EXPECT_GE(ARRAY_SIZE(fds) / nr + 1, wheels[i]);
+	}
 	for (i = 0; i < (int)ARRAY_SIZE(fds); i++)
 		close(fds[i]);
 }

@@ -115,6 +115,28 @@ TEST_F(list, shows_thousands_once_each_whatever_the_step)
 	}
 }
 
+/* Only what is there is written, so that two rows have enough space. */
+TEST_F(list, takes_as_many_rows_as_a_vector_may_have_and_no_more)
+{
+	struct twheel_status rows[2];
+	struct twheel_list list = {
+		.size = sizeof(list), .entry_size = sizeof(rows[0]),
+		.entries = (uintptr_t)rows,
+	};
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	list.nr = info.max_vector;
+	EXPECT_EQ(1, tw_ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+	EXPECT_EQ(id, rows[0].id);
+	list.cursor = 0;
+	list.nr = info.max_vector + 1;
+	EXPECT_EQ(-E2BIG, tw_ioctl(self->fd, TWHEEL_IOC_LIST, &list));
+	EXPECT_EQ(0, list.cursor);
+}
+
 TEST_F(list, at_its_end_stays_there)
 {
 	struct twheel_status rows[2];
@@ -124,6 +146,28 @@ TEST_F(list, at_its_end_stays_there)
 	ASSERT_EQ(1, tw_list(self->fd, &cursor, rows, 2));
 	EXPECT_EQ(0, tw_list(self->fd, &cursor, rows, 2));
 	EXPECT_EQ(0, tw_list(self->fd, &cursor, rows, 2));
+}
+
+/* No bit of a cursor is left out of account. */
+TEST_F(list, cursor_beyond_the_last_place_is_at_the_end)
+{
+	struct twheel_status row;
+	__u64 cursor, id;
+	int bit;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_SEC, &id));
+	for (bit = 16; bit < 64; bit++) {
+		cursor = 1ULL << bit;
+		EXPECT_EQ(0, tw_list(self->fd, &cursor, &row, 1))
+			TH_LOG("bit %d", bit);
+	}
+	cursor = ~0ULL;
+	EXPECT_EQ(0, tw_list(self->fd, &cursor, &row, 1));
+	cursor = (__u32)id;
+	EXPECT_EQ(1, tw_list(self->fd, &cursor, &row, 1));
+	EXPECT_EQ(id, row.id);
+	cursor = (__u32)id + 1;
+	EXPECT_EQ(0, tw_list(self->fd, &cursor, &row, 1));
 }
 
 TEST_F(list, does_not_write_beyond_the_rows_it_returns)

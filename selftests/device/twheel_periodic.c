@@ -135,6 +135,7 @@ TEST_F(periodic, stall_does_not_count_a_deadline_before_its_edge)
 
 	/* 1.5 and 3.0 are through at 4.9; 4.5 has passed, but its edge is 5. */
 	expect_event_at(_metadata, self->fd, 4900 * TW_US, id, 2, 3000 * TW_US);
+	expect_nothing_at(_metadata, self->fd, 4900 * TW_US);
 	expect_event_at(_metadata, self->fd, 5 * TW_MS, id, 1, 4500 * TW_US);
 }
 
@@ -167,6 +168,25 @@ TEST_F(periodic, count_that_grows_past_32_bits_step_by_step_saturates)
 			(2 * half + 7) * TW_MS);
 }
 
+/* DRAIN adds what has passed to the event, and read() only hands it out. */
+TEST_F(periodic, count_past_32_bits_saturates_when_it_is_drained)
+{
+	__u64 periods = (1ULL << 32) + 5;
+	__u64 id = arm_periodic(_metadata, self->fd, TW_MS, TW_MS, 0, 0);
+	struct twheel_status status;
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, periods * TW_MS));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+	EXPECT_EQ(~0U, status.count);
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(~0U, event.count);
+	EXPECT_EQ(periods * TW_MS, event.deadline_ns);
+	EXPECT_EQ(TW_DRAINED, event.flags);
+}
+
 TEST_F(periodic, expirations_are_counted_beyond_what_an_event_can_say)
 {
 	__u64 periods = (1ULL << 32) + 5;
@@ -176,6 +196,26 @@ TEST_F(periodic, expirations_are_counted_beyond_what_an_event_can_say)
 	ASSERT_EQ(0, tw_advance(self->fd, periods * TW_MS));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(periods, info.expirations);
+}
+
+/* The event never comes, but the timeout has expired so often. */
+TEST_F(periodic, periods_of_an_event_that_is_revoked_are_counted)
+{
+	__u64 cancelled = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
+	__u64 rearmed = arm_periodic(_metadata, self->fd, 5 * TW_MS, 5 * TW_MS, 0, 0);
+	struct twheel_info info;
+	__u64 before;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 70 * TW_MS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	before = info.expirations;
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, cancelled));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(before + 6, info.expirations);
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, rearmed, 0, TW_HOUR, 0));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(7 + 14, info.expirations);
 }
 
 TEST_F(periodic, stall_to_the_end_of_time_saturates_and_nothing_follows)

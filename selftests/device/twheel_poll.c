@@ -13,6 +13,8 @@
 
 #define PLACES		4
 #define ALL		(POLLIN | POLLOUT | POLLPRI | POLLRDHUP)
+/* What some programs ask for in place of IN and OUT. */
+#define NORM		(POLLRDNORM | POLLWRNORM)
 
 /* ---- what poll says ------------------------------------------------------ */
 
@@ -161,6 +163,20 @@ TEST_F(poll, hup_comes_without_being_asked_for)
 	EXPECT_EQ(POLLHUP, tw_poll(self->fd, 0, 0));
 }
 
+TEST_F(poll, rdnorm_goes_with_in_and_wrnorm_with_out)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES - 1);
+	EXPECT_EQ(POLLWRNORM, tw_poll(self->fd, NORM, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(NORM, tw_poll(self->fd, NORM, 0));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &self->ids[PLACES - 1]));
+	EXPECT_EQ(POLLRDNORM, tw_poll(self->fd, NORM, 0));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(POLLWRNORM, tw_poll(self->fd, NORM, 0));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLRDNORM | POLLHUP, tw_poll(self->fd, NORM, 0));
+}
+
 TEST_F(poll, ppoll_says_the_same)
 {
 	struct pollfd pfd = { .fd = self->fd, .events = ALL };
@@ -254,6 +270,42 @@ TEST_F_TIMEOUT(poll, advance_wakes_a_sleeping_poller, 60)
 	ASSERT_EQ(0, poller_start(self->fd, POLLIN));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
 	EXPECT_EQ(POLLIN, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, advance_wakes_a_poller_that_sleeps_for_rdnorm, 60)
+{
+	arm_some(_metadata, self->fd, self->ids, 1);
+	ASSERT_EQ(0, poller_start(self->fd, POLLRDNORM));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(POLLRDNORM, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, a_cancel_wakes_a_poller_that_sleeps_for_wrnorm, 60)
+{
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	ASSERT_EQ(0, poller_start(self->fd, POLLWRNORM));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[0]));
+	EXPECT_EQ(POLLWRNORM, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, a_cancel_of_several_wakes_a_poller_that_sleeps_for_out, 60)
+{
+	struct twheel_cancel cancels[PLACES];
+	int i;
+
+	arm_some(_metadata, self->fd, self->ids, PLACES);
+	for (i = 0; i < PLACES; i++)
+		cancels[i] = (struct twheel_cancel){ .id = self->ids[i] };
+	ASSERT_EQ(0, poller_start(self->fd, POLLOUT));
+	ASSERT_EQ(PLACES, tw_cancel_vec(self->fd, cancels, PLACES));
+	EXPECT_EQ(POLLOUT, poller_join());
+}
+
+TEST_F_TIMEOUT(poll, drain_wakes_a_poller_that_sleeps_for_nothing, 60)
+{
+	ASSERT_EQ(0, poller_start(self->fd, 0));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLHUP, poller_join());
 }
 
 TEST_F_TIMEOUT(poll, drain_wakes_a_poller_that_sleeps_for_out, 60)

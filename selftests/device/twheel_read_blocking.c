@@ -4,6 +4,7 @@
  * sleepers share what comes, each event once and nobody left asleep.
  */
 #include "twheel_outcomes.h"
+#include "twheel_outside.h"
 
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -365,9 +366,10 @@ static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *se
 }
 
 /* The same, and somebody beside it who is turned away; epoll tells of edges since then. */
-static int turned_away(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self, int nr)
+static int turned_away(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self, int nr,
+		       __u32 events)
 {
-	struct epoll_event out = {}, in = { .events = EPOLLIN | EPOLLET };
+	struct epoll_event out = {}, in = { .events = events | EPOLLET };
 	int epfd = epoll_create1(EPOLL_CLOEXEC);
 	struct twheel_event event;
 
@@ -402,11 +404,25 @@ TEST_F_TIMEOUT(stuck, who_was_turned_away_has_an_edge_when_something_is_left, 60
 
 	if (self->faults < 0)
 		SKIP(return, "there is no userfaultfd");
-	epfd = turned_away(_metadata, self, 3);
+	epfd = turned_away(_metadata, self, 3, EPOLLIN);
 	stuck_end(_metadata, self);
 	EXPECT_EQ(1, epoll_wait(epfd, &out, 1, TW_PATIENCE_MS));
 	EXPECT_EQ(EPOLLIN, out.events);
 	EXPECT_EQ(2, tw_read(self->fd, events, 4));
+	close(epfd);
+}
+
+TEST_F_TIMEOUT(stuck, who_was_turned_away_has_an_edge_of_rdnorm_too, 60)
+{
+	struct epoll_event out = {};
+	int epfd;
+
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
+	epfd = turned_away(_metadata, self, 2, EPOLLRDNORM);
+	stuck_end(_metadata, self);
+	EXPECT_EQ(1, epoll_wait(epfd, &out, 1, TW_PATIENCE_MS));
+	EXPECT_EQ(EPOLLRDNORM, out.events);
 	close(epfd);
 }
 
@@ -417,11 +433,54 @@ TEST_F_TIMEOUT(stuck, who_was_turned_away_has_no_edge_when_nothing_is_left, 60)
 
 	if (self->faults < 0)
 		SKIP(return, "there is no userfaultfd");
-	epfd = turned_away(_metadata, self, 1);
+	epfd = turned_away(_metadata, self, 1, EPOLLIN);
 	stuck_end(_metadata, self);
 	EXPECT_EQ(0, epoll_wait(epfd, &out, 1, 0));
 	EXPECT_NO_EVENT(self->fd);
 	close(epfd);
+}
+
+/* Somebody who sleeps until epoll tells of an event. */
+struct sleeper {
+	pthread_t thread;
+	int epfd;
+	int ret;
+	_Atomic pid_t tid;
+};
+
+static void *sleeper_run(void *arg)
+{
+	struct sleeper *sleeper = arg;
+	struct epoll_event out;
+
+	sleeper->tid = syscall(SYS_gettid);
+	sleeper->ret = epoll_wait(sleeper->epfd, &out, 1, -1);
+	return NULL;
+}
+
+/* epoll would look and find nothing: it is not even made to look. */
+TEST_F_TIMEOUT(stuck, nobody_is_woken_after_it_when_nothing_is_left, 60)
+{
+	struct sleeper sleeper = {};
+	long before;
+	__u64 id;
+
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
+	sleeper.epfd = turned_away(_metadata, self, 1, EPOLLIN);
+	ASSERT_EQ(0, pthread_create(&sleeper.thread, NULL, sleeper_run, &sleeper));
+	ASSERT_TRUE(TW_WAIT_FOR(sleeper.tid, TW_MS));
+	before = tw_settled_switches(sleeper.tid);
+	ASSERT_LE(0, before);
+	stuck_end(_metadata, self);
+	if (!tw_kernel_is_rt()) {
+		EXPECT_EQ(before, tw_settled_switches(sleeper.tid));
+	}
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	ASSERT_EQ(0, pthread_join(sleeper.thread, NULL));
+	EXPECT_EQ(1, sleeper.ret);
+	close(sleeper.epfd);
 }
 
 /* A reader who may wait does, and a signal gets it out of there. */

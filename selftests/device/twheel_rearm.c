@@ -10,9 +10,12 @@ FIXTURE(rearm) {
 	__u64 id;
 };
 
+TW_SETTLE_VARIANTS(rearm);
+
 /* A wheel whose clock stands at 0, and a one-shot due at 10 ms. */
 FIXTURE_SETUP(rearm)
 {
+	TW_SETTLE();
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, 10 * TW_MS, 0, 42, &self->id));
@@ -111,6 +114,27 @@ TEST_F(rearm, into_the_past_expires_at_the_next_turn)
 	ASSERT_ONE_EVENT(self->fd, &event, self->id);
 	EXPECT_EQ(2 * TW_MS, event.deadline_ns);
 	EXPECT_EQ(8 * TW_MS + 1, event.fired_ns);
+}
+
+/* The deadline that it had has passed as well, and the edge of that tick has not come. */
+TEST_F(rearm, within_the_tick_that_has_begun_expires_at_the_next_turn)
+{
+	const __u64 now_ns = 20 * TW_MS + TW_MS / 2;
+	struct twheel_event event;
+	struct twheel_info info;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS + 1, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS + 2, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+	ASSERT_ONE_EVENT(self->fd, &event, self->id);
+	EXPECT_EQ(20 * TW_MS + 2, event.deadline_ns);
+	EXPECT_EQ(now_ns, event.fired_ns);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.max_late_ns);
 }
 
 TEST_F(rearm, to_never_and_back)

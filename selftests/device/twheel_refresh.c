@@ -36,9 +36,11 @@ FIXTURE(refresh) {
 };
 
 TW_VIRTUAL_VARIANTS(refresh);
+TW_VIRTUAL_SETTLED(refresh);
 
 FIXTURE_SETUP(refresh)
 {
+	TW_SETTLE();
 	self->fd = tw_open_setup(O_NONBLOCK, &variant->setup);
 	ASSERT_LE(0, self->fd);
 	self->table = map_table(self->fd);

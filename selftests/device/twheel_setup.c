@@ -202,4 +202,30 @@ TEST_F(setup, is_still_open_after_looking_at_a_wheel)
 	EXPECT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
 }
 
+/* Each entry of a kind that ARM refuses; of none it starts the wheel. */
+TEST_F(setup, is_still_open_after_an_arm_that_was_refused)
+{
+	const struct twheel_record record = {
+		.op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR, .repeats = 1,
+	};
+	struct twheel_arm arms[3] = {
+		{ .expires_ns = TW_HOUR, .flags = 1U << 31 },
+		{ .expires_ns = TW_HOUR, .repeats = 1 },
+		{ .expires_ns = TW_HOUR, .flags = TWHEEL_ARM_FIXED_DELAY },
+	};
+	struct tw_snapshot snapshot;
+	int i;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &snapshot));
+	ASSERT_EQ(0, tw_arm_vec(self->fd, arms, 3));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(-EINVAL, arms[i].result);
+	ASSERT_EQ(-EINVAL, tw_arm_entry(self->fd, &arms[0]));
+	ASSERT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	ASSERT_EQ(0, tw_arm_vec(self->fd, arms, 0));
+	ASSERT_EQ(-ENOENT, tw_rearm1(self->fd, 1, 0, TW_HOUR, 0));
+	EXPECT_UNCHANGED(self->fd, &snapshot);
+	EXPECT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
+}
+
 TEST_HARNESS_MAIN

@@ -6,6 +6,8 @@
 #include "twheel_commands.h"
 #include "twheel_test.h"
 
+#include <sys/mman.h>
+
 /* By how much the structures of this kernel are larger than those of our header. */
 #ifndef TW_GROWN
 #define TW_GROWN	0U
@@ -131,9 +133,44 @@ TEST_F(sizes, tail_of_a_larger_info_is_zeroed)
 		EXPECT_EQ(0, argument.bytes[sizeof(argument.info) + i]);
 	}
 	EXPECT_EQ(TW_POISON, argument.bytes[sizeof(argument.info) + TAIL]);
+	/* So much of it the kernel knows; what lies behind has no meaning. */
+	EXPECT_EQ(sizeof(argument.info) + TW_GROWN, argument.info.size);
 }
 
-/* How much is looked at before giving up is the kernel's business. */
+/* Two pages of zeroes, but for what is copied to their front. */
+static unsigned char *two_pages(const void *front, size_t size)
+{
+	unsigned char *bytes = mmap(NULL, 2 * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return bytes == MAP_FAILED ? NULL : memcpy(bytes, front, size);
+}
+
+TEST_F(sizes, argument_of_a_page_is_taken_and_one_byte_more_says_e2big)
+{
+	const __u32 page = sysconf(_SC_PAGESIZE);
+	union tw_argument argument, *large;
+	union tw_element element;
+	__u64 pending = 0;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		fd = open_for(&tw_commands[i], &pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(&tw_commands[i], pending, &argument, &element);
+		large = (void *)two_pages(&argument, tw_commands[i].size);
+		ASSERT_NE(NULL, large);
+		large->info.size = page + 1;
+		EXPECT_EQ(-E2BIG, tw_ioctl(fd, tw_commands[i].cmd, large))
+			TH_LOG("%s", tw_commands[i].name);
+		large->info.size = page;
+		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, large))
+			TH_LOG("%s", tw_commands[i].name);
+		munmap(large, 2 * page);
+		close(fd);
+	}
+}
+
 TEST_F(sizes, absurdly_large_argument_is_refused)
 {
 	union tw_argument argument;
@@ -143,7 +180,7 @@ TEST_F(sizes, absurdly_large_argument_is_refused)
 	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
 		tw_make_good(&tw_commands[i], self->pending, &argument, &element);
 		argument.info.size = ~0U;
-		EXPECT_GT(0, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+		EXPECT_EQ(-E2BIG, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
 			TH_LOG("%s", tw_commands[i].name);
 	}
 }
@@ -186,6 +223,38 @@ TEST_F(sizes, element_smaller_than_the_first_version_is_refused)
 			EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
 				TH_LOG("%s, entry_size %u", tw_commands[i].name, sizes[k]);
 		}
+	}
+}
+
+TEST_F(sizes, element_of_a_page_is_taken_and_one_byte_more_says_e2big)
+{
+	const __u32 page = sysconf(_SC_PAGESIZE);
+	union tw_argument argument;
+	union tw_element element;
+	unsigned char *large;
+	__u64 pending;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		if (!tw_commands[i].entry_size)
+			continue;
+		fd = open_for(&tw_commands[i], &pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(&tw_commands[i], pending, &argument, &element);
+		large = two_pages(&element, tw_commands[i].entry_size);
+		ASSERT_NE(NULL, large);
+		argument.vector.entry_size = page + 1;
+		if (tw_commands[i].cmd == TWHEEL_IOC_LIST)
+			argument.list.entries = (uintptr_t)large;
+		else
+			argument.vector.entries = (uintptr_t)large;
+		EXPECT_EQ(-E2BIG, tw_ioctl(fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+		argument.vector.entry_size = page;
+		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
+			TH_LOG("%s", tw_commands[i].name);
+		munmap(large, 2 * page);
+		close(fd);
 	}
 }
 

@@ -13,9 +13,11 @@ FIXTURE(slack) {
 };
 
 TW_VIRTUAL_VARIANTS(slack);
+TW_VIRTUAL_SETTLED(slack);
 
 FIXTURE_SETUP(slack)
 {
+	TW_SETTLE();
 	self->fd = tw_open_setup(O_NONBLOCK, &variant->setup);
 	ASSERT_LE(0, self->fd);
 	self->tick_ns = variant->setup.tick_ns;

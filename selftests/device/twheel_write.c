@@ -59,8 +59,11 @@ FIXTURE(write) {
 	char *bad;
 };
 
+TW_SETTLE_VARIANTS(write);
+
 FIXTURE_SETUP(write)
 {
+	TW_SETTLE();
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
 	ASSERT_LE(0, self->fd);
 	self->bad = bad_page();
@@ -554,12 +557,15 @@ FIXTURE(keyed_write) {
 	int fd;
 };
 
+TW_SETTLE_VARIANTS(keyed_write);
+
 FIXTURE_SETUP(keyed_write)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
 	};
 
+	TW_SETTLE();
 	self->fd = tw_open_setup(O_NONBLOCK, &setup);
 	ASSERT_LE(0, self->fd);
 }

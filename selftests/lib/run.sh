@@ -36,7 +36,7 @@ for program; do
 		elif [[ $line != 'TAP version 13' ]]; then
 			echo "# ${line#\# }"
 		fi
-	done < <("$OUTPUT/$program" -V device -V monotonic_device -V boottime_device \
+	done < <($EMULATOR "$OUTPUT/$program" -V device -V monotonic_device -V boottime_device \
 		-V realtime_device -V tai_device 2>&1 </dev/null)
 	if [ "$seen" != "${planned:-none}" ]; then
 		nr=$((nr + 1))

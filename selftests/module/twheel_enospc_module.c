@@ -114,6 +114,42 @@ TEST_F(enospc, slots_of_a_wide_wheel_count_too)
 	close(fd);
 }
 
+/* Who goes on without another SETUP has a wheel as if there had been none. */
+TEST_F(enospc, refused_setup_leaves_none_of_its_values)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = 5 * TW_MS,
+		.slots = TWHEEL_SLOTS_MAX,
+		.flags = TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED,
+		.slack_ns = 7 * TW_MS,
+		.event_size = TWHEEL_EVENT_SIZE_MIN + 8,
+		.max_pending = 3,
+	};
+	struct twheel_info before, after;
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &before));
+	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
+	ASSERT_EQ(0, tw_info(fd, &after));
+	/* The clock goes on. */
+	EXPECT_LE(before.now_ns, after.now_ns);
+	after.now_ns = before.now_ns;
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	EXPECT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_info(fd, &after));
+	EXPECT_EQ(before.clock, after.clock);
+	EXPECT_EQ(before.tick_ns, after.tick_ns);
+	EXPECT_EQ(before.slots, after.slots);
+	EXPECT_EQ(before.setup_flags, after.setup_flags);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
 TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 {
 	__u64 ids[TIMEOUTS + 1], id;

@@ -7,8 +7,11 @@
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
 #include "twheel_module.h"
+#include "twheel_outside.h"
 
 #include <dirent.h>
+#include <sched.h>
+#include <sys/resource.h>
 
 FIXTURE(parameters) {
 };
@@ -173,6 +176,33 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 	}
 	closedir(proc);
 	EXPECT_EQ(3, nr);
+}
+
+/* As the scheduler has them, each of the threads. */
+TEST_F(parameters, kthread_nice_and_kthread_fifo_are_those_of_the_threads)
+{
+	static const char * const text[] = {
+		"kthread_nice=-7 kthreads=2", "kthread_fifo=1 kthreads=2",
+	};
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(text); i++) {
+		ASSERT_EQ(0, tw_load_and_wait(text[i]));
+		for (k = 0; k < 2; k++) {
+			struct sched_param param = { .sched_priority = -1 };
+			char name[16];
+			pid_t pid;
+
+			snprintf(name, sizeof(name), "twheel/%d", k);
+			pid = tw_thread_named(name);
+			ASSERT_LT(0, pid);
+			EXPECT_EQ(i ? SCHED_FIFO : SCHED_OTHER, sched_getscheduler(pid));
+			EXPECT_EQ(0, sched_getparam(pid, &param));
+			EXPECT_EQ(i, param.sched_priority);
+			EXPECT_EQ(i ? 0 : -7, getpriority(PRIO_PROCESS, pid));
+		}
+		ASSERT_EQ(0, tw_unload_soon());
+	}
 }
 
 /* Half of it at the most, a quarter of the machine's memory at the most. */

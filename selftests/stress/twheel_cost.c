@@ -212,9 +212,9 @@ static void read_all(struct __test_metadata *_metadata, int fd, __u32 due)
 static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 due)
 {
 	__u64 least_us = ~0ULL, lead_ns = TW_SEC / 2;
-	unsigned int s;
+	unsigned int s = 0;
 
-	for (s = 0; s < 5; s++) {
+	while (s < 5) {
 		long long us;
 
 		/* A slow kernel needs longer to arm them. */
@@ -225,9 +225,16 @@ static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 
 		ASSERT_EQ(0, tw_trace_start());
 		read_all(_metadata, fd, due);
 		us = callback_us();
-		ASSERT_LE(0, us) TH_LOG("our hrtimer was not seen to expire");
+		/* On a busy machine it may have expired before it was watched. */
+		if (us < 0) {
+			lead_ns *= 2;
+			ASSERT_GT(20 * TW_SEC, lead_ns)
+				TH_LOG("our hrtimer was not seen to expire");
+			continue;
+		}
 		if ((__u64)us < least_us)
 			least_us = us;
+		s++;
 	}
 	return least_us;
 }

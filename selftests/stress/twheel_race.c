@@ -83,12 +83,16 @@ struct plan {
 	__u64 near_ns;			/* distances: from here on */
 	__u64 spread_ns;		/* ... and over so much */
 	__u64 interval_ns;
+	__u32 flags;			/* TWHEEL_ARM_*, of an armer */
 	int lines;			/* fewer than LINES, if not 0 */
 	int vector;			/* of ARM and REARM, BATCH if 0 */
 	__u64 pause_ns;			/* of an armer, between two batches */
 	bool drain_amid;
 	bool stable;			/* the first STABLE lines are left alone */
 	bool table;			/* the refresh table is mapped */
+	bool stores;			/* nothing expires: no store comes too late */
+	bool sums;			/* nothing is revoked: each expiration is read */
+	double part;			/* of the usual time, if not 0 */
 	enum outcome must_see[NR_OUTCOMES];
 };
 
@@ -123,6 +127,7 @@ static struct {
 	_Atomic int bad;
 	_Atomic __u64 sequence;
 	_Atomic __u64 rearmed;
+	_Atomic __u64 counted;		/* the counts of all events that were read */
 	struct line line[LINES];
 } race;
 
@@ -150,7 +155,8 @@ static struct line *pick(__u64 *seed)
 {
 	int chance = tw_random(seed) % 8;
 	int window = race.plan->drain_amid && !chance ? LINES : chance % 2 ? WINDOW : 2 * BATCH;
-	int end = race.claimed < race.lines ? race.claimed : race.lines;
+	int claimed = race.claimed;
+	int end = claimed < race.lines ? claimed : race.lines;
 	int start = end - window > race.first ? end - window : race.first;
 	struct line *line;
 
@@ -206,6 +212,7 @@ static void *armer(void *arg)
 			arms[i] = (struct twheel_arm){
 				.expires_ns = distance(&seed),
 				.interval_ns = race.plan->interval_ns,
+				.flags = race.plan->flags,
 				.user_data = first + i,
 			};
 		ret = tw_arm_vec(race.fd, arms, race.vector);
@@ -382,6 +389,36 @@ static void *storer(void *arg)
 	return NULL;
 }
 
+/* Maps the table again and again, and stores to words that ARM may just have made. */
+static void *mapper(void *arg)
+{
+	__u64 seed = new_seed();
+	struct twheel_info info;
+	__u64 *table;
+	int i;
+
+	(void)arg;
+	CHECK(!tw_info(race.fd, &info));
+	while (!race.stop) {
+		table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     race.fd, 0);
+		CHECK(table != MAP_FAILED);
+		for (i = 0; i < BATCH && table != MAP_FAILED; i++) {
+			__u64 deadline_ns = tw_refreshed_ns(tw_now(CLOCK_MONOTONIC) + 2 * FAR,
+							    info.refresh_shift);
+			struct line *line = pick(&seed);
+
+			if (!line)
+				continue;
+			CHECK(tw_refresh(table, line->id, deadline_ns, info.refresh_shift));
+			line->stored_ns = deadline_ns;
+		}
+		if (table != MAP_FAILED)
+			munmap(table, info.refresh_size);
+	}
+	return NULL;
+}
+
 static void note_event(const struct twheel_event *event, __u64 sequence)
 {
 	struct line *line;
@@ -393,6 +430,7 @@ static void note_event(const struct twheel_event *event, __u64 sequence)
 	line = &race.line[event->user_data];
 	line->event_id = event->id;
 	line->event_deadline_ns = event->deadline_ns;
+	race.counted += event->count;
 	/* No read that began after CANCEL had returned gets it. */
 	CHECK(!line->taken_back || line->taken_back > sequence);
 	if (event->flags & TWHEEL_EVENT_DRAINED) {
@@ -662,6 +700,8 @@ static void settle(struct __test_metadata *_metadata)
 		if (line->event_id)
 			ASSERT_LE(line->shown_ns, line->event_deadline_ns);
 		note_refresh(line);
+		if (race.plan->stores && line->stored_ns)
+			ASSERT_EQ(line->stored_ns, line->event_deadline_ns);
 		armed += !!line->id;
 		delivered += line->delivered;
 		cancelled += line->cancelled;
@@ -679,6 +719,8 @@ static void settle(struct __test_metadata *_metadata)
 	ASSERT_EQ(revoked, info.revoked);
 	ASSERT_EQ(drained, info.drained);
 	ASSERT_EQ(race.rearmed, info.rearmed);
+	if (race.plan->sums)
+		ASSERT_EQ(race.counted, info.expirations);
 	tw_saw(&outcomes[NONE], armed);
 	tw_saw(&outcomes[DELIVERED], delivered);
 	tw_saw(&outcomes[CANCELLED], cancelled);
@@ -688,7 +730,7 @@ static void settle(struct __test_metadata *_metadata)
 
 static void run(struct __test_metadata *_metadata, const struct plan *plan)
 {
-	struct tw_race rounds = TW_RACE(outcomes, tw_race_seconds());
+	struct tw_race rounds = TW_RACE(outcomes, tw_race_seconds() * (plan->part ?: 1));
 	int i;
 
 	for (i = 0; plan->must_see[i]; i++)
@@ -792,6 +834,27 @@ RACE_OF(periodic_against_cancel_against_read,
 	.interval_ns = TW_MS, .lines = 1024, .pause_ns = TW_MS,
 	.must_see = { DELIVERED, PERIODS_MET, CANCELLED, REVOKED })
 
+RACE_OF(periodic_against_read_loses_no_expiration,
+	.roles = { armer, reader, slow_reader }, .spread_ns = TW_MS, .interval_ns = TW_MS,
+	.lines = 1024, .pause_ns = TW_MS, .sums = true, .part = 0.25,
+	.must_see = { DELIVERED, PERIODS_MET })
+
+RACE_OF(fixed_delay_against_cancel_against_read,
+	.roles = { armer, canceller, reader }, .spread_ns = TW_MS,
+	.interval_ns = TW_MS, .flags = TWHEEL_ARM_FIXED_DELAY, .lines = 1024,
+	.pause_ns = TW_MS, .part = 0.25,
+	.must_see = { DELIVERED, CANCELLED, REVOKED })
+
+RACE_OF(fixed_delay_against_read_against_drain,
+	.roles = { armer, reader, slow_reader }, .spread_ns = TW_MS,
+	.interval_ns = TW_MS, .flags = TWHEEL_ARM_FIXED_DELAY, .lines = 1024,
+	.pause_ns = TW_MS, .drain_amid = true, .sums = true, .part = 0.25,
+	.must_see = { DELIVERED, DRAINED })
+
+RACE_OF(mmap_against_arm,
+	.roles = { armer, armer, mapper }, .near_ns = FAR, .stores = true, .part = 0.25,
+	.must_see = { DRAINED_REFRESHED })
+
 RACE_OF(list_query_and_info_beside_changes,
 	.roles = { armer, canceller, mover, observer, reader },
 	.spread_ns = 20 * TW_MS, .pause_ns = SHORT, .stable = true,
@@ -801,5 +864,107 @@ RACE_OF(advance_against_advance,
 	.roles = { armer, advancer, advancer, reader },
 	.clock = TWHEEL_CLOCK_VIRTUAL, .spread_ns = 5 * TW_MS, .pause_ns = SHORT,
 	.must_see = { ADVANCE_BEATEN, DELIVERED })
+
+/* ---- the first ARM ------------------------------------------------------------ */
+
+#define KEY	7
+
+enum { ARM_FIRST, SETUP_FIRST, ARMED_BOTH };
+
+static struct tw_outcome firsts[] = {
+	[ARM_FIRST]	= TW_OUTCOME("ARM started the wheel", TW_A_FEW),
+	[SETUP_FIRST]	= TW_OUTCOME("SETUP did", TW_A_FEW),
+	[ARMED_BOTH]	= TW_OUTCOME("two that armed", TW_A_FEW),
+};
+
+/* What a thread does first to a new wheel, and what it is told. */
+static struct {
+	struct tw_meeting meeting;
+	int fd;
+	bool arms;		/* or sets up as a keyed one */
+	__u64 late_ns;		/* it comes so much later than the other one */
+	bool over;
+	int ret;
+} first;
+
+static int first_arm(int fd)
+{
+	struct twheel_arm arms[2] = {
+		{ .expires_ns = FAR, .user_data = KEY }, { .expires_ns = FAR, .user_data = KEY },
+	};
+
+	return tw_arm_vec(fd, arms, 2);
+}
+
+static int first_setup(int fd)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_BOOTTIME, .flags = TWHEEL_SETUP_KEYED,
+	};
+
+	return tw_setup_full(fd, &setup);
+}
+
+static void *first_caller(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		tw_meet(&first.meeting, 2);
+		if (first.over)
+			return NULL;
+		tw_spin(first.late_ns);
+		first.ret = first.arms ? first_arm(first.fd) : first_setup(first.fd);
+		tw_meet(&first.meeting, 2);
+	}
+}
+
+/* A wheel that nobody has set up starts once, and as one of the two wants it. */
+static void first_round(struct __test_metadata *_metadata, bool arms, bool writes,
+			__u64 *seed)
+{
+	const struct twheel_record records[2] = {
+		{ .op = TWHEEL_OP_ARM, .key = KEY, .expires_ns = FAR },
+		{ .op = TWHEEL_OP_ARM, .key = KEY, .expires_ns = FAR },
+	};
+	struct twheel_info info;
+	__u64 late_ns = tw_random(seed) % (20 * TW_US);
+	bool keyed;
+	int ret;
+
+	first.late_ns = tw_random(seed) % (20 * TW_US);
+	first.fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, first.fd);
+	first.arms = arms;
+	tw_meet(&first.meeting, 2);
+	tw_spin(late_ns);
+	ret = writes ? tw_write(first.fd, records, 2) : first_arm(first.fd);
+	tw_meet(&first.meeting, 2);
+	EXPECT_EQ(2, ret);
+	keyed = !arms && !first.ret;
+	EXPECT_EQ(arms ? 2 : keyed ? 0 : -EBUSY, first.ret);
+	ASSERT_EQ(0, tw_info(first.fd, &info));
+	EXPECT_EQ(keyed ? TWHEEL_CLOCK_BOOTTIME : TWHEEL_CLOCK_MONOTONIC, info.clock);
+	EXPECT_EQ(keyed ? TWHEEL_SETUP_KEYED : 0, info.setup_flags);
+	EXPECT_EQ(arms ? 4 : keyed ? 1 : 2, info.live);
+	EXPECT_EQ(info.live, info.armed);
+	tw_saw(&firsts[arms ? ARMED_BOTH : keyed ? SETUP_FIRST : ARM_FIRST], 1);
+	close(first.fd);
+}
+
+TEST_F_TIMEOUT(race, first_arm_against_setup_against_arm, 100)
+{
+	struct tw_race rounds = TW_RACE(firsts, tw_race_seconds() / 4);
+	pthread_t thread;
+	__u64 seed = 3;
+
+	memset(&first, 0, sizeof(first));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, first_caller, NULL));
+	while (tw_race_goes_on(&rounds))
+		first_round(_metadata, rounds.rounds % 3 == 0, rounds.rounds % 3 == 1, &seed);
+	first.over = true;
+	tw_meet(&first.meeting, 2);
+	pthread_join(thread, NULL);
+	EXPECT_RACE(&rounds);
+}
 
 TEST_HARNESS_MAIN

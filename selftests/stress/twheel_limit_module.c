@@ -314,7 +314,7 @@ static void maps_tables_and_goes_on(void)
 			MUST(errno == ENOSPC);
 			break;
 		}
-		nr = arm_many(fd, 400000, 0);
+		nr = arm_many(fd, 200000, 0);
 		for (j = 0; j < nr; j += 64)
 			table[(__u32)ids[j]] |= 0;
 		cancel_all_but_one_in(fd, nr, NR_IDS);

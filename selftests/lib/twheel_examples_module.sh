@@ -6,7 +6,7 @@
 # is skipped.
 
 loops='libuv libev libevent sd_event glib io_uring'
-idle='--connections=200 --seconds=6 --idle=2 --request=1'
+idle='--connections=50 --seconds=6 --idle=2 --request=1'
 number=0
 
 # runs PROGRAM ARGUMENT...: with status 0, or 77 when it cannot. The server cannot where the

@@ -260,7 +260,7 @@ static long rounds(struct __test_metadata *_metadata, int nr)
 	return kernel_kb();
 }
 
-TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 100)
+TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 115)
 {
 	int nr = tw_setting("TW_ROUNDS", 100), tries = 0;
 	long before, after;

@@ -1,0 +1,1016 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What comes in between, while a call has told its caller and has not done it yet.
+ *
+ * A call does a batch of entries in three steps: it looks, it tells the caller, and it
+ * does what it told, see engine/look.h.  Here a call is held in the second step, by a
+ * fault in the memory that it writes to (twheel_held.h), and another call comes in
+ * between and is over.  G3: each timeout has exactly one outcome, as if one call had
+ * come after the other.  A model of the wheel says which.
+ *
+ * So does a call that is held while it copies in, before it has looked at a batch.
+ */
+#include "twheel_held.h"
+#include "twheel_keyed.h"
+
+#include <stddef.h>
+
+/* Entries of the call that is held: a batch of any call, and some more. */
+#define NR		40
+
+/* Two other timeouts: one that is there and that nobody touches, and one to be armed. */
+#define BYSTANDER	NR
+#define OTHER		(NR + 1)
+#define LINES		(NR + 2)
+
+/* The deadlines: of a line at first, by the call that is held, and by the other one. */
+#define FIRST_NS(line)	((10 + (line)) * TW_MS)
+#define EXPIRED_NS	(60 * TW_MS)
+#define HELD_NS		(200 * TW_MS)
+#define OTHER_NS	(300 * TW_MS)
+#define REFRESHED_NS	tw_refreshed_ns(250 * TW_MS, tw_shift(TW_MS))
+#define LATER_NS	(400 * TW_MS)
+#define STANDING_NS	TW_HOUR
+
+/* ---- the model ------------------------------------------------------------ */
+
+enum state { ABSENT, PENDING, UNREAD, DRAINED };
+
+struct line {
+	enum state state;
+	__u64 id;		/* the last one that it had, 0 if none */
+	__u64 deadline_ns;
+};
+
+/* A wheel, and what it has to be like.  The number of a line is its user_data, or key. */
+struct world {
+	int fd;
+	bool keyed;
+	bool draining;
+	bool reading;		/* a reader is held */
+	__u64 now_ns;
+	__u64 *table;
+	__u64 table_size;
+	struct line line[LINES];
+	__u64 armed, rearmed, cancelled, revoked, completed, drained;
+};
+
+/* What an entry is told. */
+struct told {
+	__s32 result;
+	bool nothing;		/* the entry is as the caller made it */
+	__u64 was_deadline_ns;
+};
+
+static __s32 model_compare(const struct line *line, __u32 flags, __u64 deadline_ns)
+{
+	if (flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= line->deadline_ns)
+		return -ERANGE;
+	if (flags & TWHEEL_ARM_ONLY_EARLIER && deadline_ns >= line->deadline_ns)
+		return -ERANGE;
+	return 0;
+}
+
+static struct told model_rearm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
+{
+	struct line *line = &world->line[i];
+	struct told told = {};
+
+	if (world->draining)
+		told.result = -ESHUTDOWN;
+	else if (line->state == ABSENT)
+		told.result = -ENOENT;
+	else
+		told.result = model_compare(line, flags, deadline_ns);
+	if (told.result)
+		return told;
+	told.result = line->state == PENDING ? TWHEEL_WAS_PENDING : TWHEEL_WAS_UNREAD;
+	told.was_deadline_ns = line->deadline_ns;
+	line->state = PENDING;
+	line->deadline_ns = deadline_ns;
+	world->rearmed++;
+	return told;
+}
+
+static struct told model_arm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
+{
+	struct line *line = &world->line[i];
+	struct told told = {};
+
+	if (world->draining)
+		told.result = -ESHUTDOWN;
+	else if (line->state != ABSENT && flags & TWHEEL_ARM_IF_ABSENT)
+		told.result = -EEXIST;
+	else if (line->state == ABSENT && flags & TWHEEL_ARM_IF_PRESENT)
+		told.result = -ENOENT;
+	if (told.result)
+		return told;
+	if (line->state != ABSENT)
+		return model_rearm(world, i, flags, deadline_ns);
+	told.result = TWHEEL_CREATED;
+	line->state = PENDING;
+	line->deadline_ns = deadline_ns;
+	world->armed++;
+	return told;
+}
+
+static struct told model_cancel(struct world *world, int i)
+{
+	struct line *line = &world->line[i];
+	struct told told = {};
+
+	if (line->state == ABSENT) {
+		told.result = -ENOENT;
+	} else if (line->state == PENDING) {
+		told.result = TWHEEL_WAS_PENDING;
+		world->cancelled++;
+	} else {
+		told.result = TWHEEL_WAS_UNREAD;
+		world->revoked++;
+	}
+	line->state = ABSENT;
+	return told;
+}
+
+static void model_advance(struct world *world, __u64 now_ns)
+{
+	int i;
+
+	world->now_ns = now_ns;
+	for (i = 0; i < LINES; i++)
+		if (world->line[i].state == PENDING && world->line[i].deadline_ns <= now_ns)
+			world->line[i].state = UNREAD;
+}
+
+static void model_drain(struct world *world)
+{
+	int i;
+
+	world->draining = true;
+	for (i = 0; i < LINES; i++)
+		if (world->line[i].state == PENDING)
+			world->line[i].state = DRAINED;
+}
+
+static void model_read(struct world *world, int i)
+{
+	if (world->line[i].state == DRAINED)
+		world->drained++;
+	else
+		world->completed++;
+	world->line[i].state = ABSENT;
+}
+
+static int model_unread(const struct world *world)
+{
+	int i, nr = 0;
+
+	for (i = 0; i < LINES; i++)
+		nr += world->line[i].state == UNREAD || world->line[i].state == DRAINED;
+	return nr;
+}
+
+/* ---- the wheel and the model --------------------------------------------- */
+
+static void world_make(struct __test_metadata *_metadata, struct world *world, bool keyed,
+		       bool table)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.flags = keyed ? TWHEEL_SETUP_KEYED : 0,
+	};
+	struct twheel_info info;
+
+	memset(world, 0, sizeof(*world));
+	world->keyed = keyed;
+	world->fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, world->fd);
+	if (!table)
+		return;
+	ASSERT_EQ(0, tw_info(world->fd, &info));
+	world->table_size = info.refresh_size;
+	world->table = mmap(NULL, world->table_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			    world->fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)world->table);
+}
+
+static void world_advance(struct __test_metadata *_metadata, struct world *world, __u64 now_ns)
+{
+	ASSERT_EQ(0, tw_advance(world->fd, now_ns));
+	model_advance(world, now_ns);
+}
+
+/* Arms lines from good memory, each at its first deadline; the bystander far ahead. */
+static void world_arm(struct __test_metadata *_metadata, struct world *world, int first, int nr)
+{
+	struct twheel_arm arms[LINES] = {};
+	int i;
+
+	for (i = 0; i < nr; i++)
+		arms[i] = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = first + i == BYSTANDER ? STANDING_NS : FIRST_NS(first + i),
+			.user_data = first + i,
+		};
+	ASSERT_EQ(nr, tw_arm_vec(world->fd, arms, nr));
+	for (i = 0; i < nr; i++) {
+		world->line[first + i].id = arms[i].id;
+		model_arm(world, first + i, 0, arms[i].expires_ns);
+	}
+}
+
+/* The event is this line's, and the line is as its model says. */
+static void expect_event(struct __test_metadata *_metadata, struct world *world,
+			 const struct twheel_event *event)
+{
+	struct line *line;
+
+	ASSERT_GT(LINES, event->user_data);
+	line = &world->line[event->user_data];
+	ASSERT_TRUE(line->state == UNREAD || line->state == DRAINED)
+		TH_LOG("line %llu: state %d", event->user_data, line->state);
+	EXPECT_EQ(line->id, event->id);
+	EXPECT_EQ(line->deadline_ns, event->deadline_ns)
+		TH_LOG("line %llu", event->user_data);
+	if (line->state == DRAINED) {
+		EXPECT_EQ(0, event->count);
+		EXPECT_EQ(TW_DRAINED, event->flags);
+	} else {
+		EXPECT_LE(event->deadline_ns, event->fired_ns);
+		EXPECT_EQ(1, event->count);
+		EXPECT_EQ(TWHEEL_EVENT_ENDED, event->flags);
+	}
+	model_read(world, event->user_data);
+}
+
+/* All that can be read is read. */
+static void world_read(struct __test_metadata *_metadata, struct world *world)
+{
+	struct twheel_event events[LINES + 1];
+	int i, nr = model_unread(world), ret = tw_read(world->fd, events, LINES + 1);
+
+	if (world->reading) {
+		EXPECT_EQ(-EAGAIN, ret);
+		return;
+	}
+	ASSERT_EQ(nr ?: world->draining ? 0 : -EAGAIN, ret);
+	for (i = 0; i < nr; i++)
+		expect_event(_metadata, world, &events[i]);
+}
+
+static void expect_row(struct __test_metadata *_metadata, const struct world *world, int i,
+		       const struct twheel_status *row)
+{
+	const struct line *line = &world->line[i];
+	bool waits = line->state == PENDING && line->deadline_ns > world->now_ns;
+
+	if (line->state == ABSENT) {
+		EXPECT_EQ(-ENOENT, row->result)
+			TH_LOG("line %d", i);
+		EXPECT_EQ(TW_POISON64, row->deadline_ns);
+		return;
+	}
+	EXPECT_EQ(0, row->result)
+		TH_LOG("line %d", i);
+	EXPECT_EQ(line->id, row->id);
+	EXPECT_EQ(i, row->user_data);
+	EXPECT_EQ((line->state == PENDING ? TWHEEL_STATE_PENDING :
+		   line->state == UNREAD ? TWHEEL_STATE_EXPIRED : TWHEEL_STATE_DRAINED),
+		  row->state)
+		TH_LOG("line %d", i);
+	EXPECT_EQ(line->deadline_ns, row->deadline_ns)
+		TH_LOG("line %d", i);
+	EXPECT_EQ(waits ? line->deadline_ns - world->now_ns : 0, row->left_ns);
+	EXPECT_EQ(line->state == UNREAD, row->count);
+}
+
+/* QUERY tells of each line what the model says. */
+static void expect_lines(struct __test_metadata *_metadata, const struct world *world)
+{
+	struct twheel_status rows[LINES];
+	int i, nr = 0;
+
+	for (i = 0; i < LINES; i++) {
+		rows[i].id = world->line[i].id;
+		nr += world->line[i].state != ABSENT;
+	}
+	ASSERT_EQ(nr, tw_query_vec(world->fd, rows, LINES));
+	for (i = 0; i < LINES; i++)
+		expect_row(_metadata, world, i, &rows[i]);
+	if (!world->keyed)
+		return;
+	for (i = 0; i < LINES; i++)
+		rows[i].id = i;
+	ASSERT_EQ(nr, key_query_vec(world->fd, rows, LINES));
+	for (i = 0; i < LINES; i++)
+		expect_row(_metadata, world, i, &rows[i]);
+}
+
+static void expect_poll(struct __test_metadata *_metadata, const struct world *world)
+{
+	EXPECT_EQ((world->draining ? POLLHUP : POLLOUT) | (model_unread(world) ? POLLIN : 0),
+		  tw_poll(world->fd, POLLIN | POLLOUT, 0));
+}
+
+/* All is over: the rest expires, and each line has had one outcome. */
+static void world_settle(struct __test_metadata *_metadata, struct world *world)
+{
+	struct twheel_info info;
+
+	/* What was due when it was armed is expired by then, too. */
+	if (!world->draining)
+		world_advance(_metadata, world, world->now_ns);
+	expect_lines(_metadata, world);
+	expect_poll(_metadata, world);
+	if (!world->draining)
+		world_advance(_metadata, world, 2 * TW_HOUR);
+	world_read(_metadata, world);
+	ASSERT_EQ(0, tw_info(world->fd, &info));
+	EXPECT_EQ(world->armed, info.armed);
+	EXPECT_EQ(world->rearmed, info.rearmed);
+	EXPECT_EQ(world->cancelled, info.cancelled);
+	EXPECT_EQ(world->revoked, info.revoked);
+	EXPECT_EQ(world->completed, info.completed);
+	EXPECT_EQ(world->drained, info.drained);
+	EXPECT_EQ(world->completed + world->drained, info.delivered);
+	EXPECT_EQ(0, info.live);
+	EXPECT_EQ(0, info.unread);
+	EXPECT_ACCOUNTS(world->fd);
+	if (world->table)
+		munmap(world->table, world->table_size);
+	close(world->fd);
+}
+
+/* ---- the call that is held ------------------------------------------------ */
+
+FIXTURE(held) {
+	struct held_memory written;	/* can be read, and holds who writes to it */
+	struct held_memory missing;	/* holds who reads it */
+};
+
+FIXTURE_VARIANT(held) {
+	unsigned long cmd;
+	enum twheel_op op;	/* of a write() */
+	bool keyed;
+	bool present;		/* ARM finds the keys */
+	__u32 flags;		/* TWHEEL_ARM_*, but for _ABSOLUTE */
+	/* So many entries are looked at before the first of them is told. */
+	int batch;
+};
+
+#define VARIANT(name, ...)	FIXTURE_VARIANT_ADD(held, name) { __VA_ARGS__ }
+
+VARIANT(arm, .cmd = TWHEEL_IOC_ARM, .batch = 32);
+VARIANT(rearm, .cmd = TWHEEL_IOC_REARM, .batch = 32);
+VARIANT(rearm_only_later, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_LATER, .batch = 32);
+VARIANT(rearm_only_earlier, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_EARLIER,
+	.batch = 32);
+VARIANT(cancel, .cmd = TWHEEL_IOC_CANCEL, .batch = 32);
+VARIANT(query, .cmd = TWHEEL_IOC_QUERY, .batch = 24);
+VARIANT(list, .cmd = TWHEEL_IOC_LIST, .batch = 16);
+VARIANT(read, .cmd = HELD_READ, .batch = 32);
+VARIANT(write_that_arms, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .batch = 32);
+VARIANT(write_that_rearms, .cmd = HELD_WRITE, .op = TWHEEL_OP_REARM, .batch = 32);
+VARIANT(write_that_cancels, .cmd = HELD_WRITE, .op = TWHEEL_OP_CANCEL, .batch = 32);
+
+VARIANT(arm_of_new_keys, .cmd = TWHEEL_IOC_ARM, .keyed = true, .batch = 32);
+VARIANT(arm_of_new_keys_if_absent, .cmd = TWHEEL_IOC_ARM, .keyed = true,
+	.flags = TWHEEL_ARM_IF_ABSENT, .batch = 32);
+VARIANT(arm_of_keys_there, .cmd = TWHEEL_IOC_ARM, .keyed = true, .present = true, .batch = 32);
+VARIANT(arm_of_keys_there_if_present, .cmd = TWHEEL_IOC_ARM, .keyed = true, .present = true,
+	.flags = TWHEEL_ARM_IF_PRESENT, .batch = 32);
+VARIANT(rearm_by_key, .cmd = TWHEEL_IOC_REARM, .keyed = true, .batch = 32);
+VARIANT(cancel_by_key, .cmd = TWHEEL_IOC_CANCEL, .keyed = true, .batch = 32);
+VARIANT(query_by_key, .cmd = TWHEEL_IOC_QUERY, .keyed = true, .batch = 24);
+VARIANT(write_that_arms_keys, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .keyed = true,
+	.present = true, .batch = 32);
+
+/* DRAIN waits for a grace period: a short one, if that can be had. */
+static void hurry_rcu(bool hurry)
+{
+	int fd = open("/sys/kernel/rcu_expedited", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, hurry ? "1" : "0", 1) != 1)
+		perror("rcu_expedited");
+	close(fd);
+}
+
+FIXTURE_SETUP(held)
+{
+	held_memory_make(&self->written, UFFDIO_REGISTER_MODE_WP);
+	held_memory_make(&self->missing, UFFDIO_REGISTER_MODE_MISSING);
+	if (self->written.faults < 0 || self->missing.faults < 0)
+		SKIP(return, "the kernel has no userfaultfd that protects from writing");
+	hurry_rcu(true);
+}
+
+FIXTURE_TEARDOWN(held)
+{
+	hurry_rcu(false);
+	held_memory_free(&self->written);
+	held_memory_free(&self->missing);
+}
+
+/*
+ * Where a call is held, before it writes or before it reads so much of an entry; and which
+ * timeout what comes in between is about: that of the entry, or one told of before, or one
+ * that is not told yet.
+ */
+struct place {
+	const char *name;
+	int entry;
+	bool amid;		/* the id was told, and what follows was not */
+	bool reads;
+	int victim;		/* counted from the entry */
+	bool settled;		/* what is there is in the wheel, not in the inbox */
+};
+
+static const struct place places[] = {
+	{ "at the first entry", .entry = 0 },
+	{ "in the middle of a batch", .entry = 10, .victim = -1, .settled = true },
+	{ "in the middle of a batch", .entry = 10, .victim = 1 },
+	{ "in the middle of an entry", .entry = 10, .amid = true, .settled = true },
+	{ "in the second batch", .entry = 35, .victim = -1, .settled = true },
+	{ "before the first batch", .entry = 3, .reads = true },
+	{ "before the second batch", .entry = 36, .reads = true, .settled = true },
+};
+
+/* One round: a world, a call that is held in it, and what comes in between. */
+struct round {
+	struct world world;
+	struct world before;	/* what the call saw when it looked */
+	const struct place *place;
+	int victim;		/* the line that what comes in between is about */
+	struct held_call call;
+	struct held_memory *memory;
+	char *entries;		/* in that memory */
+	__u32 size;		/* of an entry */
+	int first;		/* entry of the batch that is held */
+	struct told told[NR];
+};
+
+static bool is_arm(const FIXTURE_VARIANT(held) *variant)
+{
+	return variant->cmd == TWHEEL_IOC_ARM || variant->op == TWHEEL_OP_ARM;
+}
+
+static bool is_rearm(const FIXTURE_VARIANT(held) *variant)
+{
+	return variant->cmd == TWHEEL_IOC_REARM || variant->op == TWHEEL_OP_REARM;
+}
+
+/* An entry, as the caller gives it. */
+union entry {
+	struct twheel_arm arm;
+	struct twheel_cancel cancel;
+	struct twheel_status status;
+	struct twheel_event event;
+	struct twheel_record record;
+};
+
+static __u32 entry_size(unsigned long cmd)
+{
+	switch (cmd) {
+	case TWHEEL_IOC_ARM:
+	case TWHEEL_IOC_REARM:
+		return sizeof(struct twheel_arm);
+	case TWHEEL_IOC_CANCEL:
+		return sizeof(struct twheel_cancel);
+	case TWHEEL_IOC_QUERY:
+	case TWHEEL_IOC_LIST:
+		return sizeof(struct twheel_status);
+	case HELD_READ:
+		return sizeof(struct twheel_event);
+	default:
+		return sizeof(struct twheel_record);
+	}
+}
+
+/* Up to behind the id where that is told, in front of the result. */
+static __u32 entry_front(unsigned long cmd)
+{
+	switch (cmd) {
+	case TWHEEL_IOC_ARM:
+	case TWHEEL_IOC_REARM:
+		return offsetof(struct twheel_arm, result);
+	default:
+		return sizeof(__u64);
+	}
+}
+
+static void entry_make(const FIXTURE_VARIANT(held) *variant, const struct world *world, int i,
+		       union entry *entry)
+{
+	__u64 id = variant->keyed ? (__u64)i : world->line[i].id;
+
+	memset(entry, TW_POISON, sizeof(*entry));
+	switch (variant->cmd) {
+	case TWHEEL_IOC_ARM:
+	case TWHEEL_IOC_REARM:
+		entry->arm = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE | variant->flags,
+			.expires_ns = HELD_NS,
+			.user_data = is_arm(variant) ? (__u64)i : TW_POISON64,
+			.id = is_arm(variant) ? TW_POISON64 : id,
+			.result = TW_POISON32,
+			.was_deadline_ns = TW_POISON64,
+		};
+		break;
+	case TWHEEL_IOC_CANCEL:
+		entry->cancel = (struct twheel_cancel){ .id = id, .result = TW_POISON32 };
+		break;
+	case TWHEEL_IOC_QUERY:
+		entry->status.id = id;
+		break;
+	case HELD_WRITE:
+		entry->record = (struct twheel_record){
+			.op = variant->op,
+			.key = is_arm(variant) ? (__u64)i : id,
+			.flags = variant->op == TWHEEL_OP_CANCEL ? 0 : TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = variant->op == TWHEEL_OP_CANCEL ? 0 : HELD_NS,
+		};
+		break;
+	}
+}
+
+/* Brings the world to where the call begins. */
+static void round_prepare(struct __test_metadata *_metadata,
+			  const FIXTURE_VARIANT(held) *variant, struct round *round, bool table)
+{
+	world_make(_metadata, &round->world, variant->keyed, table);
+	if (!is_arm(variant) || variant->present)
+		world_arm(_metadata, &round->world, 0, NR + 1);
+	else
+		world_arm(_metadata, &round->world, BYSTANDER, 1);
+	/* From the inbox into the wheel, where that is wanted. */
+	if (round->place->settled)
+		world_advance(_metadata, &round->world, 0);
+	if (variant->cmd == HELD_READ)
+		world_advance(_metadata, &round->world, EXPIRED_NS);
+}
+
+/* What the call does to a line, by the model, when its turn comes; what it tells. */
+static struct told model_held(const FIXTURE_VARIANT(held) *variant, struct world *world, int i)
+{
+	struct told told = {};
+
+	if (variant->cmd == HELD_READ)
+		model_read(world, i);
+	if (is_arm(variant))
+		return model_arm(world, i, variant->flags, HELD_NS);
+	if (is_rearm(variant))
+		return model_rearm(world, i, variant->flags, HELD_NS);
+	if (variant->cmd == TWHEEL_IOC_CANCEL || variant->op == TWHEEL_OP_CANCEL)
+		return model_cancel(world, i);
+	if (variant->cmd == TWHEEL_IOC_QUERY && world->line[i].state == ABSENT)
+		told.result = -ENOENT;
+	return told;
+}
+
+static __u64 entry_id(const struct round *round, int i)
+{
+	struct twheel_arm arm;
+
+	memcpy(&arm, round->entries + i * round->size, sizeof(arm));
+	return arm.id;
+}
+
+/* Ids that write() does not tell are found by LIST. */
+static void find_ids(struct __test_metadata *_metadata, struct world *world)
+{
+	struct twheel_status rows[LINES];
+	__u64 cursor = 0;
+	int i, nr = tw_list(world->fd, &cursor, rows, LINES);
+
+	ASSERT_LE(0, nr);
+	for (i = 0; i < nr; i++) {
+		ASSERT_GT(LINES, rows[i].user_data);
+		world->line[rows[i].user_data].id = rows[i].id;
+	}
+}
+
+/* Has the call held; the batches before it are done, and the model has done them. */
+static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
+			const FIXTURE_VARIANT(held) *variant, struct round *round)
+{
+	const struct place *place = round->place;
+	union entry entry;
+	char bytes[NR * sizeof(entry)];
+	__u32 flags = variant->keyed && !is_arm(variant) ? TWHEEL_VECTOR_BY_KEY : 0;
+	int i;
+
+	round->size = entry_size(variant->cmd);
+	for (i = 0; i < NR; i++) {
+		entry_make(variant, &round->world, i, &entry);
+		memcpy(bytes + i * round->size, &entry, round->size);
+	}
+	round->memory = place->reads ? &self->missing : &self->written;
+	round->entries = held_lay(round->memory, bytes, NR * round->size,
+				  place->entry * round->size +
+				  (place->amid ? entry_front(variant->cmd) : 0));
+	ASSERT_NE(NULL, round->entries);
+	round->first = place->entry / variant->batch * variant->batch;
+	held_prepare(&round->call, round->world.fd, variant->cmd, flags, round->entries,
+		     round->size, NR);
+	ASSERT_EQ(0, held_begin(&round->call, round->memory));
+	round->world.reading = variant->cmd == HELD_READ;
+	for (i = 0; i < round->first; i++)
+		round->told[i] = model_held(variant, &round->world, i);
+	for (i = 0; i < round->first && variant->cmd == TWHEEL_IOC_ARM; i++)
+		round->world.line[i].id = entry_id(round, i);
+	if (variant->op == TWHEEL_OP_ARM)
+		find_ids(_metadata, &round->world);
+	round->before = round->world;
+}
+
+/* ---- what the call says at last ---------------------------------------------- */
+
+/* Whether the call had looked at an entry when it was held. */
+static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *round, int i)
+{
+	return i < round->first ||
+	       (!round->place->reads && i < round->first + variant->batch);
+}
+
+/*
+ * What ARM and REARM tell of the batch that was held, and of the rest, when DRAIN came in
+ * between.  A call that has attempted nothing leaves alone what it has not told, and what
+ * it has refused.
+ */
+static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct round *round,
+				 int i)
+{
+	struct told told = {};
+
+	if (was_seen(variant, round, i) && !round->first)
+		told = model_held(variant, &round->before, i);
+	else
+		told.nothing = !round->first;
+	if (told.result >= 0)
+		told.result = -ESHUTDOWN;
+	told.was_deadline_ns = 0;
+	return told;
+}
+
+/* Whether the call went by an id that it had found for a key, and another one has it now. */
+static bool key_has_moved(const FIXTURE_VARIANT(held) *variant, const struct round *round, int i)
+{
+	return variant->keyed && !is_arm(variant) && was_seen(variant, round, i) &&
+	       round->before.line[i].id != round->world.line[i].id;
+}
+
+/* The rest of a vector, by the model; QUERY tells what it saw. */
+static void model_rest(const FIXTURE_VARIANT(held) *variant, struct round *round)
+{
+	bool refused = round->world.draining && (is_arm(variant) || is_rearm(variant));
+	int i;
+
+	for (i = round->first; i < NR; i++) {
+		if (variant->cmd == TWHEEL_IOC_QUERY && was_seen(variant, round, i))
+			round->told[i] = model_held(variant, &round->before, i);
+		else if (key_has_moved(variant, round, i))
+			round->told[i] = (struct told){ .result = -ENOENT };
+		else if (refused)
+			round->told[i] = told_of_drain(variant, round, i);
+		else
+			round->told[i] = model_held(variant, &round->world, i);
+	}
+}
+
+static void expect_armed(struct __test_metadata *_metadata,
+			 const FIXTURE_VARIANT(held) *variant, struct round *round, int i,
+			 const struct twheel_arm *arm)
+{
+	const struct told *told = &round->told[i];
+	struct line *line = &round->world.line[i];
+
+	EXPECT_EQ(told->nothing ? (__s32)TW_POISON32 : told->result, arm->result)
+		TH_LOG("entry %d", i);
+	if (!is_arm(variant))
+		return;
+	/* G8: a timeout that was created has an id of its own. */
+	if (told->result == TWHEEL_CREATED && i >= round->first) {
+		EXPECT_NE(line->id, arm->id);
+		line->id = arm->id;
+	}
+	EXPECT_EQ(told->nothing ? TW_POISON64 : told->result < 0 ? 0 : line->id, arm->id)
+		TH_LOG("entry %d", i);
+	EXPECT_EQ(variant->keyed && !told->nothing ? told->was_deadline_ns : TW_POISON64,
+		  arm->was_deadline_ns)
+		TH_LOG("entry %d", i);
+}
+
+static void expect_vector(struct __test_metadata *_metadata,
+			  const FIXTURE_VARIANT(held) *variant, struct round *round)
+{
+	bool refused = round->world.draining && (is_arm(variant) || is_rearm(variant));
+	union entry entry;
+	int i, nr_ok = 0;
+
+	for (i = 0; i < NR; i++) {
+		const struct told *told = &round->told[i];
+		const struct world *seen = was_seen(variant, round, i) ? &round->before :
+									 &round->world;
+
+		memcpy(&entry, round->entries + i * round->size, round->size);
+		if (variant->cmd == TWHEEL_IOC_CANCEL) {
+			EXPECT_EQ(told->result, entry.cancel.result)
+				TH_LOG("entry %d", i);
+		} else if (variant->cmd == TWHEEL_IOC_QUERY) {
+			expect_row(_metadata, seen, i, &entry.status);
+		} else {
+			expect_armed(_metadata, variant, round, i, &entry.arm);
+		}
+		nr_ok += variant->cmd == TWHEEL_IOC_QUERY ? !told->result : told->result > 0;
+	}
+	EXPECT_EQ(refused && !round->first ? -ESHUTDOWN : nr_ok, round->call.ret);
+	EXPECT_EQ(refused ? round->first : NR, round->call.vector.nr_done);
+}
+
+/* In the order of places, which is that of lines; each step of the walk as it found them. */
+static void expect_list(struct __test_metadata *_metadata, const FIXTURE_VARIANT(held) *variant,
+			struct round *round)
+{
+	struct twheel_status row;
+	int i, nr = 0;
+
+	for (i = 0; i < LINES && nr < NR; i++) {
+		const struct world *seen = was_seen(variant, round, i) ? &round->before :
+									 &round->world;
+
+		if (seen->line[i].state == ABSENT)
+			continue;
+		memcpy(&row, round->entries + nr++ * round->size, sizeof(row));
+		expect_row(_metadata, seen, i, &row);
+	}
+	EXPECT_EQ(nr, round->call.ret);
+}
+
+/*
+ * Events that were there when it began, the oldest first, without those revoked since.  The
+ * victim may have expired once more.
+ */
+static void expect_read(struct __test_metadata *_metadata, struct round *round)
+{
+	struct twheel_event event;
+	int i, nr = round->first;
+	__u64 previous = 0;
+
+	for (i = round->first; i < NR; i++)
+		nr += round->world.line[i].state == UNREAD;
+	for (i = 0; i < nr; i++) {
+		memcpy(&event, round->entries + i * round->size, sizeof(event));
+		if (i < round->first) {
+			EXPECT_EQ(i, event.user_data);
+		} else {
+			expect_event(_metadata, &round->world, &event);
+		}
+		if (event.user_data != round->victim) {
+			EXPECT_LE(previous, event.user_data);
+			previous = event.user_data;
+		}
+	}
+	EXPECT_EQ(nr * (int)round->size, round->call.ret);
+}
+
+/* It ends with the first record that is refused. */
+static void expect_write(struct __test_metadata *_metadata,
+			 const FIXTURE_VARIANT(held) *variant, struct round *round)
+{
+	struct told told = {};
+	int i;
+
+	for (i = round->first; i < NR; i++) {
+		told = model_held(variant, &round->world, i);
+		if (told.result < 0)
+			break;
+	}
+	EXPECT_EQ(i ? i * (int)round->size : told.result, round->call.ret);
+}
+
+/* Lets the call go on; what it says, and what has become of the wheel. */
+static void round_end(struct __test_metadata *_metadata, const FIXTURE_VARIANT(held) *variant,
+		      struct round *round)
+{
+	ASSERT_EQ(0, held_end(&round->call, round->memory));
+	round->world.reading = false;
+	switch (variant->cmd) {
+	case TWHEEL_IOC_LIST:
+		expect_list(_metadata, variant, round);
+		break;
+	case HELD_READ:
+		expect_read(_metadata, round);
+		break;
+	case HELD_WRITE:
+		expect_write(_metadata, variant, round);
+		if (is_arm(variant))
+			find_ids(_metadata, &round->world);
+		break;
+	default:
+		model_rest(variant, round);
+		expect_vector(_metadata, variant, round);
+	}
+	world_settle(_metadata, &round->world);
+}
+
+/* ---- what comes in between ------------------------------------------------------ */
+
+#define BETWEEN(name)								\
+static void name(struct __test_metadata __attribute__((unused)) *_metadata,		\
+		 struct round *round)
+
+static __u64 victim_id(const struct round *round)
+{
+	return round->world.line[round->victim].id;
+}
+
+/* Calls that only look, and one that closes a duplicate of the descriptor. */
+BETWEEN(look)
+{
+	struct twheel_status rows[LINES + 1];
+	int i, nr = 0, fd = round->world.fd;
+
+	for (i = 0; i < LINES; i++)
+		nr += round->world.line[i].state != ABSENT;
+	EXPECT_EQ(nr, tw_list_all(fd, rows, LINES + 1, 7));
+	world_read(_metadata, &round->world);
+	ASSERT_EQ(0, close(dup(fd)));
+}
+
+/* Of another timeout; in a keyed wheel, of a key that the call that is held has, too. */
+BETWEEN(arm)
+{
+	int i = round->world.keyed ? round->victim : OTHER;
+	struct told told = model_arm(&round->world, i, 0, OTHER_NS);
+	struct twheel_arm arm;
+
+	EXPECT_EQ(told.result, key_arm_at(round->world.fd, i, OTHER_NS, 0, &arm));
+	if (told.result == TWHEEL_CREATED)
+		round->world.line[i].id = arm.id;
+	EXPECT_EQ(round->world.line[i].id, arm.id);
+}
+
+BETWEEN(rearm)
+{
+	struct told told = model_rearm(&round->world, round->victim, 0, OTHER_NS);
+
+	EXPECT_EQ(told.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
+					 OTHER_NS, 0));
+}
+
+/* Later, and back to where it was: its state may be the one that was seen. */
+BETWEEN(rearm_there_and_back)
+{
+	__u64 deadline_ns = round->world.line[round->victim].deadline_ns;
+	struct told told;
+
+	rearm(_metadata, round);
+	told = model_rearm(&round->world, round->victim, 0, deadline_ns);
+	EXPECT_EQ(told.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
+					 deadline_ns, 0));
+	/* On a wheel where that is past. */
+	if (round->world.now_ns)
+		world_advance(_metadata, &round->world, round->world.now_ns);
+}
+
+BETWEEN(cancel)
+{
+	struct told told = model_cancel(&round->world, round->victim);
+
+	EXPECT_EQ(told.result, tw_cancel1(round->world.fd, victim_id(round)));
+}
+
+/* G8: the next one may get the place.  In a keyed wheel, it gets the key. */
+BETWEEN(cancel_and_arm)
+{
+	cancel(_metadata, round);
+	arm(_metadata, round);
+}
+
+BETWEEN(refresh)
+{
+	struct line *line = &round->world.line[round->victim];
+
+	tw_refresh(round->world.table, line->id, REFRESHED_NS, tw_shift(TW_MS));
+	if (line->state == PENDING)
+		line->deadline_ns = REFRESHED_NS;
+}
+
+BETWEEN(expiry)
+{
+	world_advance(_metadata, &round->world, OTHER_NS - TW_MS);
+}
+
+BETWEEN(expiry_and_read)
+{
+	expiry(_metadata, round);
+	world_read(_metadata, &round->world);
+}
+
+BETWEEN(drain)
+{
+	ASSERT_EQ(0, tw_drain(round->world.fd));
+	model_drain(&round->world);
+}
+
+BETWEEN(drain_and_read)
+{
+	drain(_metadata, round);
+	world_read(_metadata, &round->world);
+}
+
+/* ---- rounds ------------------------------------------------------------------------ */
+
+/* What ARM has told and not done names nothing (G8). */
+static void expect_told_ids_name_nothing(struct __test_metadata *_metadata,
+					 const FIXTURE_VARIANT(held) *variant,
+					 const struct round *round)
+{
+	int i, fd = round->world.fd, end = round->place->entry + round->place->amid;
+	struct twheel_status status;
+
+	if (variant->cmd != TWHEEL_IOC_ARM || variant->present || round->place->reads)
+		return;
+	for (i = round->first; i < end; i++) {
+		__u64 id = entry_id(round, i);
+
+		EXPECT_EQ(-ENOENT, tw_query1(fd, id, &status));
+		EXPECT_EQ(-ENOENT, tw_cancel1(fd, id));
+		EXPECT_EQ(round->world.draining ? -ESHUTDOWN : -ENOENT,
+			  tw_rearm1(fd, id, 0, TW_MS, 0));
+	}
+}
+
+struct between {
+	void (*call)(struct __test_metadata *_metadata, struct round *round);
+	bool table;		/* it stores to the refresh table */
+};
+
+static void run_round(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
+		      const FIXTURE_VARIANT(held) *variant, const struct between *between,
+		      struct round *round)
+{
+	round_prepare(_metadata, variant, round, between->table);
+	round_begin(_metadata, self, variant, round);
+	between->call(_metadata, round);
+	expect_lines(_metadata, &round->world);
+	expect_poll(_metadata, &round->world);
+	expect_told_ids_name_nothing(_metadata, variant, round);
+	round_end(_metadata, variant, round);
+	ASSERT_EQ(KSFT_PASS, _metadata->exit_code)
+		TH_LOG("held %s, about line %d", round->place->name, round->victim);
+}
+
+/*
+ * Whether a call can be held there: it writes, or it reads more than its arguments.  One
+ * that is held before all that it does has nothing to be disturbed in; but write() is held
+ * nowhere else.
+ */
+static bool is_place_of(const struct place *place, const FIXTURE_VARIANT(held) *variant)
+{
+	if (variant->cmd == HELD_READ || variant->cmd == TWHEEL_IOC_LIST)
+		return !place->reads;
+	if (variant->cmd == HELD_WRITE)
+		return place->reads;
+	return !place->reads || place->entry >= variant->batch;
+}
+
+static void run(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
+		const FIXTURE_VARIANT(held) *variant, const struct between *between)
+{
+	struct round round = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!is_place_of(&places[i], variant))
+			continue;
+		round.place = &places[i];
+		round.victim = places[i].entry + places[i].victim;
+		run_round(_metadata, self, variant, between, &round);
+	}
+}
+
+#define STANDS(what, ...)							\
+TEST_F_TIMEOUT(held, stands_##what##_in_between, 100)				\
+{										\
+	static const struct between between = { .call = what, __VA_ARGS__ };	\
+										\
+	run(_metadata, self, variant, &between);				\
+}
+
+STANDS(look)
+STANDS(arm)
+STANDS(rearm)
+STANDS(rearm_there_and_back)
+STANDS(cancel)
+STANDS(cancel_and_arm)
+STANDS(refresh, .table = true)
+STANDS(expiry)
+STANDS(expiry_and_read)
+STANDS(drain)
+STANDS(drain_and_read)
+
+TEST_HARNESS_MAIN

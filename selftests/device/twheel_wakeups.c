@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Wake-ups are counted, by how often the kthread and those who wait went to sleep: the
+ * kthread runs for what is due, and for nothing else (G6); who waits is woken by what it
+ * waits for, and by nothing else.
+ *
+ * The counts do not depend on how quick the machine is: on the virtual clock they are
+ * exact, on a real clock what is late comes together with what is next, so there they are
+ * bounds from above.
+ */
+#include "twheel_outside.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#define VECTOR		512
+/* The kthread takes in what is armed when there are so many of them. */
+#define WATERMARK	8192
+#define PLACES		1048576
+
+/* How often somebody went to sleep, since the last time that was asked. */
+struct count {
+	pid_t tid;
+	long settled;
+};
+
+static int count_begin(struct count *count, pid_t tid)
+{
+	count->tid = tid;
+	count->settled = tw_settled_switches(tid);
+	return count->settled < 0 ? -ETIMEDOUT : 0;
+}
+
+static long count_next(struct count *count)
+{
+	long before = count->settled;
+
+	count->settled = tw_settled_switches(count->tid);
+	return count->settled < 0 ? -ETIMEDOUT : count->settled - before;
+}
+
+/* Where a spinlock is waited for asleep, there may be more of them. */
+static void expect_woken(struct __test_metadata *_metadata, struct count *count, long least,
+			 long most, int line)
+{
+	long woken = count_next(count);
+
+	EXPECT_LE(least, woken)
+		TH_LOG("line %d", line);
+	if (!tw_kernel_is_rt()) {
+		EXPECT_GE(most, woken)
+			TH_LOG("line %d", line);
+	}
+}
+
+#define EXPECT_WOKEN(nr, count)		expect_woken(_metadata, count, nr, nr, __LINE__)
+#define EXPECT_WOKEN_AT_MOST(nr, count)	expect_woken(_metadata, count, 0, nr, __LINE__)
+
+static void arm_many(struct __test_metadata *_metadata, int fd, __u64 distance_ns, __u32 nr)
+{
+	static struct twheel_arm arms[VECTOR];
+	__u32 i, n;
+
+	for (; nr; nr -= n) {
+		n = nr < VECTOR ? nr : VECTOR;
+		for (i = 0; i < n; i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = distance_ns };
+		ASSERT_EQ(n, tw_arm_vec(fd, arms, n));
+	}
+}
+
+static int read_all(int fd)
+{
+	static struct twheel_event events[VECTOR];
+	int nr = 0, ret;
+
+	while ((ret = tw_read(fd, events, VECTOR)) > 0)
+		nr += ret;
+	return ret == -EAGAIN || !ret ? nr : ret;
+}
+
+/* ---- the kthread, on the virtual clock ----------------------------------- */
+
+FIXTURE(turns) {
+	int fd;
+	struct count kthread;
+};
+
+FIXTURE_SETUP(turns)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.max_pending = PLACES,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	ASSERT_LE(0, self->fd);
+	/* Deadlines in the past are those before this. */
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));
+}
+
+FIXTURE_TEARDOWN(turns)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F_TIMEOUT(turns, an_advance_is_one_however_many_expire, 60)
+{
+	const int nr[] = { 0, 1, 2, 64, 65, 1000 };
+	__u64 now_ns = TW_SEC;
+	int i;
+
+	for (i = 0; i < (int)ARRAY_SIZE(nr); i++) {
+		arm_many(_metadata, self->fd, TW_MS, nr[i]);
+		EXPECT_WOKEN(0, &self->kthread);
+		now_ns += TW_MS;
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		EXPECT_WOKEN(1, &self->kthread);
+		ASSERT_EQ(nr[i], read_all(self->fd));
+		EXPECT_WOKEN(0, &self->kthread);
+	}
+}
+
+TEST_F_TIMEOUT(turns, what_lies_ahead_takes_none_whatever_is_done_with_it, 60)
+{
+	struct twheel_status status;
+	struct twheel_info info;
+	__u64 id[2], cursor = 0;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id[0]));
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MIN, TW_MIN, 0, &id[1]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_DAY, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_MS, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[1], 0, TW_HOUR, TW_MIN));
+	ASSERT_EQ(0, tw_query1(self->fd, id[0], &status));
+	ASSERT_EQ(1, tw_list(self->fd, &cursor, &status, 1));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLIN | POLLOUT, 0));
+	EXPECT_NO_EVENT(self->fd);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[0]));
+	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, id[0]));
+	EXPECT_WOKEN(0, &self->kthread);
+}
+
+/* The same of what is in the wheel and no longer in the inbox. */
+TEST_F_TIMEOUT(turns, what_is_in_the_wheel_takes_none_until_it_is_due, 60)
+{
+	__u64 id[3];
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MIN, &id[0]));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MIN, &id[1]));
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MIN, TW_MIN, 0, &id[2]));
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_SEC));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_HOUR, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_MS, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[2], 0, TW_MS, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[1]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[2]));
+	EXPECT_WOKEN(0, &self->kthread);
+	ASSERT_EQ(TWHEEL_WAS_PENDING,
+		  tw_rearm1(self->fd, id[0], TWHEEL_ARM_ABSOLUTE, TW_SEC, 0));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(1, read_all(self->fd));
+}
+
+TEST_F_TIMEOUT(turns, what_is_due_takes_one_by_every_way_to_arm_it, 60)
+{
+	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = 0 };
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	EXPECT_WOKEN(1, &self->kthread);
+	/* It expired, and its event is revoked. */
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, id, TWHEEL_ARM_ABSOLUTE, 1, 0));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
+	EXPECT_WOKEN(0, &self->kthread);
+	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	/* It is in the inbox, which the kthread has not looked at. */
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, 0, 0));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+}
+
+/* A period whose event is read goes on without a turn, unless the next one is due. */
+TEST_F_TIMEOUT(turns, reading_a_periodic_one_takes_one_only_when_it_is_due_again, 60)
+{
+	struct twheel_event event;
+	__u64 id, delayed;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, 0, TW_SEC, 0, &id));
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_FIXED_DELAY, 0, TW_SEC, 0, &delayed));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	count_next(&self->kthread);
+	ASSERT_EQ(2, read_all(self->fd));
+	EXPECT_WOKEN(0, &self->kthread);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_SEC));
+	EXPECT_WOKEN(1, &self->kthread);
+	/* Periods that pass unread take none of their own. */
+	ASSERT_EQ(0, tw_advance(self->fd, 5 * TW_SEC));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(2, read_all(self->fd));
+	EXPECT_WOKEN(0, &self->kthread);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, delayed));
+	ASSERT_EQ(0, tw_advance(self->fd, 6 * TW_SEC));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+}
+
+TEST_F_TIMEOUT(turns, a_drain_is_one_and_its_repetition_none, 60)
+{
+	struct twheel_event event;
+
+	arm_many(_metadata, self->fd, TW_HOUR, 300);
+	EXPECT_WOKEN(0, &self->kthread);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_WOKEN(1, &self->kthread);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	ASSERT_EQ(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED, event.flags);
+	EXPECT_WOKEN(0, &self->kthread);
+}
+
+/* What waits in the inbox is taken in now and then, not each time. */
+TEST_F_TIMEOUT(turns, arming_far_ahead_takes_one_for_each_8192_of_them, 60)
+{
+	int i;
+
+	for (i = 0; i < 2 * WATERMARK / VECTOR; i++) {
+		arm_many(_metadata, self->fd, TW_HOUR, VECTOR);
+		EXPECT_WOKEN((i + 1) % (WATERMARK / VECTOR) == 0, &self->kthread);
+	}
+}
+
+/* The entries of what is cancelled are swept together, not one by one. */
+TEST_F_TIMEOUT(turns, cancelling_thousands_in_the_wheel_takes_a_few, 60)
+{
+	static struct twheel_cancel cancels[VECTOR];
+	static struct twheel_arm arms[VECTOR];
+	static __u64 id[2 * WATERMARK];
+	int i, j;
+
+	for (i = 0; i < 2 * WATERMARK; i += VECTOR) {
+		for (j = 0; j < VECTOR; j++)
+			arms[j] = (struct twheel_arm){ .expires_ns = TW_MIN + (i + j) * TW_MS };
+		ASSERT_EQ(VECTOR, tw_arm_vec(self->fd, arms, VECTOR));
+		for (j = 0; j < VECTOR; j++)
+			id[i + j] = arms[j].id;
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	count_next(&self->kthread);
+	/* Fewer than are worth a sweep. */
+	for (i = 0; i < 2 * WATERMARK; i += VECTOR) {
+		for (j = 0; j < VECTOR; j++)
+			cancels[j].id = id[i + j];
+		ASSERT_EQ(VECTOR, tw_cancel_vec(self->fd, cancels, VECTOR));
+		if (i + VECTOR < 4096)
+			EXPECT_WOKEN(0, &self->kthread);
+	}
+	/* What is given back after a second is one more, which may have begun. */
+	EXPECT_WOKEN_AT_MOST(2 * WATERMARK / 4096 + 2, &self->kthread);
+}
+
+/* ---- the kthread, on a real clock ---------------------------------------- */
+
+#define DEADLINES	10
+#define LONGEST_LEAD_NS	(4 * TW_SEC)
+
+/*
+ * A row of timeouts, and one an hour ahead.  Before the first of the row is due, something
+ * is done to it.
+ */
+FIXTURE(row) {
+	int fd;
+	__u64 id[DEADLINES];
+	__u64 end_ns;
+	struct count kthread;
+};
+
+enum deed { NOTHING, CANCELS_ALL, CANCELS_HALF, MOVES_ALL_LATER, DRAINS };
+
+FIXTURE_VARIANT(row) {
+	__u64 apart_ns;
+	bool enters;		/* the row is in the wheel, and no longer in the inbox */
+	enum deed deed;
+	bool passes;		/* the kthread has passed since then */
+	int wakes;		/* so often at most */
+	int nr_events;
+};
+
+FIXTURE_VARIANT_ADD(row, of_ticks_of_their_own) {
+	.apart_ns = 6 * TW_MS, .deed = NOTHING, .wakes = DEADLINES, .nr_events = DEADLINES,
+};
+
+FIXTURE_VARIANT_ADD(row, of_ticks_of_their_own_in_the_wheel) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = NOTHING,
+	.wakes = DEADLINES, .nr_events = DEADLINES,
+};
+
+FIXTURE_VARIANT_ADD(row, of_one_tick) {
+	.deed = NOTHING, .wakes = 1, .nr_events = DEADLINES,
+};
+
+/* The alarm was set for the first of them, and the pass that it makes finds none left. */
+FIXTURE_VARIANT_ADD(row, cancelled_before_it_entered) {
+	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .wakes = 1,
+};
+
+FIXTURE_VARIANT_ADD(row, cancelled_in_the_wheel) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_ALL, .wakes = 1,
+};
+
+FIXTURE_VARIANT_ADD(row, cancelled_by_half) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_HALF,
+	.wakes = DEADLINES / 2 + 1, .nr_events = DEADLINES / 2,
+};
+
+FIXTURE_VARIANT_ADD(row, moved_later_in_the_wheel) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = MOVES_ALL_LATER, .wakes = 1,
+};
+
+FIXTURE_VARIANT_ADD(row, moved_later_before_it_entered) {
+	.apart_ns = 6 * TW_MS, .deed = MOVES_ALL_LATER, .wakes = 1,
+};
+
+/* The alarm is taken back by a pass that finds nothing to be set for. */
+FIXTURE_VARIANT_ADD(row, cancelled_and_a_pass_since) {
+	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .passes = true, .wakes = 0,
+};
+
+FIXTURE_VARIANT_ADD(row, cancelled_in_the_wheel_and_a_pass_since) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_ALL, .passes = true, .wakes = 0,
+};
+
+FIXTURE_VARIANT_ADD(row, drained) {
+	.apart_ns = 6 * TW_MS, .enters = true, .deed = DRAINS, .wakes = 0,
+	.nr_events = DEADLINES + 1,
+};
+
+FIXTURE_SETUP(row)
+{
+}
+
+FIXTURE_TEARDOWN(row)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* The kthread takes all that was armed into the wheel when something is due. */
+static void enter_all(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
+	ASSERT_EQ(id, event.id);
+}
+
+/* How many of the row were not as expected. */
+static int do_deed(int fd, const __u64 *id, enum deed deed)
+{
+	int i, nr = 0;
+
+	if (deed == DRAINS)
+		return tw_drain(fd);
+	for (i = 0; i < DEADLINES && deed != NOTHING; i++)
+		if (deed == MOVES_ALL_LATER)
+			nr += tw_rearm1(fd, id[i], 0, TW_HOUR, 0) != TWHEEL_WAS_PENDING;
+		else if (deed == CANCELS_ALL || i % 2)
+			nr += tw_cancel1(fd, id[i]) != TWHEEL_WAS_PENDING;
+	return nr;
+}
+
+/* False if so much time was too little: some were due before all was done. */
+static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
+		     const FIXTURE_VARIANT(row) *variant, __u64 lead_ns)
+{
+	__u64 id, first_ns;
+	int i, nr;
+
+	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	first_ns = tw_round_up(tw_now(CLOCK_MONOTONIC) + lead_ns, TW_MS);
+	for (i = 0; i < DEADLINES; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, first_ns + i * variant->apart_ns, &self->id[i]));
+	}
+	self->end_ns = first_ns + DEADLINES * variant->apart_ns + 20 * TW_MS;
+	if (variant->enters)
+		enter_all(_metadata, self->fd);
+	nr = do_deed(self->fd, self->id, variant->deed);
+	if (variant->passes)
+		enter_all(_metadata, self->fd);
+	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));
+	if (tw_now(CLOCK_MONOTONIC) >= first_ns && lead_ns < LONGEST_LEAD_NS)
+		return false;
+	ASSERT_EQ(0, nr);
+	return true;
+}
+
+TEST_F_TIMEOUT(row, wakes_as_often_as_there_are_ticks_with_something_due, 60)
+{
+	__u64 lead_ns = 100 * TW_MS;
+
+	while (!make_row(_metadata, self, variant, lead_ns)) {
+		close(self->fd);
+		lead_ns *= 2;
+	}
+	tw_sleep_until(self->end_ns);
+	EXPECT_WOKEN_AT_MOST(variant->wakes, &self->kthread);
+	EXPECT_EQ(variant->nr_events, read_all(self->fd));
+}
+
+/* ---- who waits ----------------------------------------------------------- */
+
+#define FEW		4
+
+FIXTURE(waiter) {
+	int fd;
+	short events;
+	short said;
+	pthread_t thread;
+	_Atomic pid_t tid;
+	struct count count;
+};
+
+FIXTURE_SETUP(waiter)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.max_pending = FEW,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(waiter)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+static void *wait_run(void *arg)
+{
+	FIXTURE_DATA(waiter) *self = arg;
+
+	self->tid = syscall(SYS_gettid);
+	self->said = tw_poll(self->fd, self->events, TW_PATIENCE_MS);
+	return NULL;
+}
+
+static void wait_begin(struct __test_metadata *_metadata, FIXTURE_DATA(waiter) *self, short events)
+{
+	self->events = events;
+	ASSERT_EQ(0, pthread_create(&self->thread, NULL, wait_run, self));
+	while (!self->tid)
+		tw_sleep(TW_MS);
+	ASSERT_EQ(0, count_begin(&self->count, self->tid));
+}
+
+/* What it was told at the end. */
+static short wait_end(FIXTURE_DATA(waiter) *self)
+{
+	pthread_join(self->thread, NULL);
+	return self->said;
+}
+
+static void arm_full(struct __test_metadata *_metadata, int fd, __u64 *id)
+{
+	int i;
+
+	for (i = 0; i < FEW; i++) {
+		ASSERT_EQ(0, tw_arm_at(fd, (i + 1) * TW_MS, &id[i]));
+	}
+}
+
+TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_place_that_is_free_again, 60)
+{
+	__u64 id[FEW];
+
+	arm_full(_metadata, self->fd, id);
+	wait_begin(_metadata, self, POLLIN);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[3]));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id[3]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[3], 0, TW_MIN, 0));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(POLLIN, wait_end(self));
+}
+
+TEST_F_TIMEOUT(waiter, for_out_is_not_woken_by_an_expiry, 60)
+{
+	struct twheel_event event;
+	__u64 id[FEW];
+
+	arm_full(_metadata, self->fd, id);
+	wait_begin(_metadata, self, POLLOUT);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(POLLOUT, wait_end(self));
+}
+
+TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_turn_without_an_event, 60)
+{
+	__u64 id[FEW];
+
+	arm_full(_metadata, self->fd, id);
+	wait_begin(_metadata, self, POLLIN);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS - 1));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS - 1));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(POLLIN, wait_end(self));
+}
+
+/* Nor by one in which the entry of a cancelled timeout comes up. */
+TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_the_tick_of_a_cancelled_one, 60)
+{
+	__u64 id[FEW];
+
+	arm_full(_metadata, self->fd, id);
+	ASSERT_EQ(0, tw_advance(self->fd, 1));
+	wait_begin(_metadata, self, POLLIN);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[0]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[1], 0, TW_HOUR, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * TW_MS - 1));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * TW_MS));
+	EXPECT_EQ(POLLIN, wait_end(self));
+}
+
+TEST_F_TIMEOUT(waiter, for_nothing_is_woken_by_drain_alone, 60)
+{
+	__u64 id[FEW];
+
+	arm_full(_metadata, self->fd, id);
+	wait_begin(_metadata, self, 0);
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[3]));
+	EXPECT_WOKEN(0, &self->count);
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(POLLHUP, wait_end(self));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,1041 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What happens between two steps of one thread, done wholly by another: a test holds a
+ * thread in a window of the module (engine/window.h), has another one do its part, and
+ * lets the first one go on.
+ *
+ * The names of tests say what must hold.  An order that is wrong in the module is seen in
+ * each run, and not by luck.
+ */
+#include "windows.h"
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+FIXTURE(windows) {
+	int fd;			/* a virtual wheel, non-blocking */
+};
+
+FIXTURE_SETUP(windows)
+{
+	if (window_say("all", "off"))
+		SKIP(return, "a module without windows");
+	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(windows)
+{
+	window_say("all", "off");
+	close(self->fd);
+}
+
+/* A wheel on the monotonic clock. */
+static int real_wheel(void)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS };
+
+	return tw_open_setup(O_NONBLOCK, &setup);
+}
+
+/* ---- readers and pollers ------------------------------------------------- */
+
+TEST_F(windows, event_between_queueing_and_looking_ends_poll)
+{
+	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("poll_queued");
+	START(&poll);
+	AWAIT_HELD("poll_queued");
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	RELEASE("poll_queued");
+	FINISH(&poll);
+	EXPECT_EQ(POLLIN, poll.ret);
+}
+
+TEST_F(windows, poll_beside_drain_tells_no_hup_without_in)
+{
+	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN | POLLOUT };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("poll_drained");
+	START(&poll);
+	AWAIT_HELD("poll_drained");
+	ASSERT_EQ(0, tw_drain(self->fd));
+	RELEASE("poll_drained");
+	FINISH(&poll);
+	EXPECT_EQ(POLLIN, poll.ret & (POLLIN | POLLHUP));
+}
+
+TEST_F(windows, read_beside_drain_gets_the_last_event)
+{
+	struct side read = { .fd = self->fd, .run = side_read };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("read_drained");
+	START(&read);
+	AWAIT_HELD("read_drained");
+	ASSERT_EQ(0, tw_drain(self->fd));
+	RELEASE("read_drained");
+	FINISH(&read);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(id, read.events[0].id);
+}
+
+TEST_F(windows, reader_that_is_turned_away_looks_once_more)
+{
+	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 }, second = first;
+
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	HOLD("read_copied");
+	START(&first);
+	AWAIT_HELD("read_copied");
+	HOLD("read_turned");
+	START(&second);
+	AWAIT_HELD("read_turned");
+	RELEASE("read_copied");
+	FINISH(&first);
+	RELEASE("read_turned");
+	FINISH(&second);
+	EXPECT_EQ(1, first.ret);
+	EXPECT_EQ(1, second.ret);
+	EXPECT_NE(first.events[0].id, second.events[0].id);
+}
+
+TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
+{
+	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	struct twheel_event got;
+	int ret, epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
+	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	HOLD("read_left");
+	START(&first);
+	AWAIT_HELD("read_left");
+	ret = tw_read(self->fd, &got, 1);
+	RELEASE("read_left");
+	FINISH(&first);
+	EXPECT_EQ(1, first.ret);
+	EXPECT_TRUE(ret == 1 || epoll_wait(epoll, &event, 1, LOST_MS) == 1);
+}
+
+TEST_F(windows, event_revoked_while_it_is_copied_is_not_read)
+{
+	struct side read = { .fd = self->fd, .run = side_read };
+	__u64 ids[2];
+
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, ids));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	HOLD("read_copied");
+	START(&read);
+	AWAIT_HELD("read_copied");
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, ids[0]));
+	RELEASE("read_copied");
+	FINISH(&read);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(ids[1], read.events[0].id);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .event_size = 64,
+	};
+	struct side read = { .fd = tw_open(O_NONBLOCK), .run = side_read };
+	__u64 id;
+
+	ASSERT_LE(0, read.fd);
+	HOLD("events_counted");
+	START(&read);
+	AWAIT_HELD("events_counted");
+	ASSERT_EQ(0, tw_setup_full(read.fd, &setup));
+	ASSERT_EQ(0, tw_arm_in(read.fd, 0, &id));
+	ASSERT_EQ(0, tw_advance(read.fd, 0));
+	RELEASE("events_counted");
+	FINISH(&read);
+	EXPECT_EQ(-EAGAIN, read.ret);
+	close(read.fd);
+}
+
+TEST_F(windows, poller_for_out_is_woken_when_there_is_room)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = 1,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct side poll = { .fd = fd, .run = side_poll, .wanted = POLLOUT };
+	struct side cancel = { .fd = fd, .run = side_cancel };
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &cancel.id));
+	START(&poll);
+	AWAIT_ASLEEP(&poll);
+	HOLD("live_given");
+	START(&cancel);
+	AWAIT_HELD("live_given");
+	tw_sleep(A_WHILE);
+	RELEASE("live_given");
+	FINISH(&cancel);
+	FINISH(&poll);
+	EXPECT_EQ(POLLOUT, poll.ret);
+	close(fd);
+}
+
+/* ---- the inbox and the alarm --------------------------------------------- */
+
+TEST_F(windows, timeout_rearmed_before_the_inbox_expires)
+{
+	int fd = real_wheel();
+	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
+	int passes;
+
+	ASSERT_LE(0, fd);
+	HOLD("arm_published");
+	START(&arm);
+	AWAIT_HELD("arm_published");
+	passes = window_see("pass_counted").hits;
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, arm.arm.id, 0, 0, 0));
+	AWAIT_HITS("pass_counted", passes + 1);
+	RELEASE("arm_published");
+	FINISH(&arm);
+	EXPECT_EQ(0, arm.ret);
+	EXPECT_TRUE(event_comes(fd));
+	close(fd);
+}
+
+TEST_F(windows, rearm_is_counted_before_it_sees_the_alarm)
+{
+	int fd = real_wheel();
+	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
+	struct side rearm = { .fd = fd, .run = side_rearm };
+
+	ASSERT_LE(0, fd);
+	HOLD("arm_published");
+	START(&arm);
+	AWAIT_HELD("arm_published");
+	rearm.arm.id = arm.arm.id;
+	HOLD("rearm_counted");
+	START(&rearm);
+	AWAIT_HELD("rearm_counted");
+	tw_sleep(A_WHILE);
+	RELEASE("arm_published");
+	FINISH(&arm);
+	tw_sleep(A_WHILE);
+	RELEASE("rearm_counted");
+	FINISH(&rearm);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	EXPECT_TRUE(event_comes(fd));
+	close(fd);
+}
+
+TEST_F(windows, timeout_cancelled_before_the_inbox_is_gone)
+{
+	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct twheel_event *events = calloc(PAGE_PLACES + 2, sizeof(*events));
+	__u64 *ids = calloc(PAGE_PLACES + 1, sizeof(*ids));
+	struct twheel_status status;
+	int i, nr;
+
+	HOLD("arm_published");
+	START(&arm);
+	AWAIT_HELD("arm_published");
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arm.arm.id));
+	ASSERT_EQ(PAGE_PLACES, arm_many(self->fd, 30 * TW_MS, PAGE_PLACES, ids));
+	RELEASE("arm_published");
+	FINISH(&arm);
+	EXPECT_EQ(0, arm.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(-ENOENT, tw_query1(self->fd, arm.arm.id, &status));
+	/* Nor does it take others along. */
+	for (i = 0; i < PAGE_PLACES; i++) {
+		ASSERT_EQ(0, tw_query1(self->fd, ids[i], &status));
+		ASSERT_EQ(TWHEEL_STATE_PENDING, status.state);
+	}
+	ASSERT_EQ(0, tw_arm_at(self->fd, 30 * TW_MS, &ids[PAGE_PLACES]));
+	ASSERT_EQ(0, tw_advance(self->fd, 30 * TW_MS));
+	ASSERT_EQ(PAGE_PLACES + 1, read_all(self->fd, events, PAGE_PLACES + 2));
+	for (i = 0; i <= PAGE_PLACES; i++) {
+		for (nr = 0; nr <= PAGE_PLACES && events[nr].id != ids[i]; nr++)
+			;
+		ASSERT_GE(PAGE_PLACES, nr)
+			TH_LOG("timeout %d does not expire", i);
+	}
+	EXPECT_ACCOUNTS(self->fd);
+	free(events);
+	free(ids);
+}
+
+TEST_F(windows, timeout_armed_before_the_inbox_is_emptied_expires)
+{
+	int fd = real_wheel(), nr = 0;
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	HOLD("pass_noted");
+	ASSERT_EQ(0, tw_arm_in(fd, 20 * TW_MS, &id));
+	AWAIT_HELD("pass_noted");
+	ASSERT_EQ(0, tw_arm_in(fd, 20 * TW_MS, &id));
+	RELEASE("pass_noted");
+	while (nr < 2 && event_comes(fd)) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		nr++;
+	}
+	EXPECT_EQ(2, nr);
+	close(fd);
+}
+
+TEST_F(windows, timeout_added_during_a_pass_expires)
+{
+	int fd = real_wheel();
+	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = 300 * TW_MS };
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, 250 * TW_MS, &id));
+	HOLD("arm_added");
+	START(&arm);
+	AWAIT_HELD("arm_added");
+	ASSERT_TRUE(event_comes(fd));
+	ASSERT_EQ(1, tw_read(fd, &event, 1));
+	RELEASE("arm_added");
+	FINISH(&arm);
+	EXPECT_EQ(0, arm.ret);
+	EXPECT_TRUE(event_comes(fd));
+	close(fd);
+}
+
+TEST_F(windows, timeout_armed_at_the_end_of_a_turn_expires)
+{
+	int fd = real_wheel(), nr = 0;
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	HOLD("pass_counted");
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	AWAIT_HELD("pass_counted");
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	RELEASE("pass_counted");
+	while (nr < 2 && event_comes(fd)) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		nr++;
+	}
+	EXPECT_EQ(2, nr);
+	close(fd);
+}
+
+TEST_F(windows, chunks_come_for_all_that_is_in_the_inbox)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = TW_MS };
+	const int nr = 20000;
+	struct twheel_event *events = calloc(nr + 1, sizeof(*events));
+
+	HOLD("pass_emptied");
+	START(&advance);
+	AWAIT_HELD("pass_emptied");
+	ASSERT_EQ(nr, arm_many(self->fd, 10 * TW_MS, nr, NULL));
+	RELEASE("pass_emptied");
+	FINISH(&advance);
+	EXPECT_EQ(0, advance.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	EXPECT_EQ(nr, read_all(self->fd, events, nr + 1));
+	EXPECT_ACCOUNTS(self->fd);
+	free(events);
+}
+
+TEST_F(windows, link_of_an_arrival_is_read_first)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = TW_MS };
+	struct twheel_event event;
+	__u64 ids[2];
+
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, ids));
+	HOLD("pass_link");
+	START(&advance);
+	AWAIT_HELD("pass_link");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[0]));
+	RELEASE("pass_link");
+	FINISH(&advance);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, ids[1]);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(windows, timeout_cancelled_in_the_inbox_does_not_enter_the_wheel)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = TW_MS };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("pass_enters");
+	START(&advance);
+	AWAIT_HELD("pass_enters");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	RELEASE("pass_enters");
+	FINISH(&advance);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+/* ---- a pass beside CANCEL and waiters ------------------------------------ */
+
+static void cancel_beside_expiry(struct __test_metadata *_metadata, int fd, __u64 interval_ns)
+{
+	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm1(fd, 0, 10 * TW_MS, interval_ns, 0, &id));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	HOLD("pass_expires");
+	START(&advance);
+	AWAIT_HELD("pass_expires");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	RELEASE("pass_expires");
+	FINISH(&advance);
+	EXPECT_NO_EVENT(fd);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0, info.live);
+	EXPECT_EQ(0, info.expirations);
+	EXPECT_ACCOUNTS(fd);
+}
+
+TEST_F(windows, timeout_cancelled_as_it_expires_has_no_event)
+{
+	cancel_beside_expiry(_metadata, self->fd, 0);
+}
+
+TEST_F(windows, periodic_timeout_cancelled_as_it_expires_has_no_event)
+{
+	cancel_beside_expiry(_metadata, self->fd, 5 * TW_MS);
+}
+
+TEST_F(windows, timeout_cancelled_as_it_is_drained_has_no_event)
+{
+	struct side drain = { .fd = self->fd, .run = side_drain };
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("pass_drains");
+	START(&drain);
+	AWAIT_HELD("pass_drains");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	RELEASE("pass_drains");
+	FINISH(&drain);
+	EXPECT_EQ(0, drain.ret);
+	EXPECT_EQ(0, tw_read(self->fd, &event, 1));
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+/* The one free place is that of a timeout that is cancelled while its fields change. */
+static void cancel_beside_change(struct __test_metadata *_metadata, int fd, struct side *side,
+				 const char *window, __u64 id)
+{
+	struct twheel_status status;
+	struct twheel_info info;
+	__u64 ids[PAGE_PLACES], next;
+
+	ASSERT_EQ(PAGE_PLACES - 1, arm_many(fd, TW_HOUR, PAGE_PLACES - 1, ids));
+	ASSERT_EQ(0, window_say(window, "delay 300000 1"));
+	START(side);
+	AWAIT_INSIDE(window);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	ASSERT_EQ(0, tw_arm_at(fd, 100 * TW_MS, &next));
+	FINISH(side);
+	ASSERT_EQ(0, tw_query1(fd, next, &status));
+	EXPECT_EQ(100 * TW_MS, status.deadline_ns);
+	EXPECT_EQ(-ENOENT, tw_query1(fd, id, &status));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(PAGE_PLACES, info.live);
+	EXPECT_ACCOUNTS(fd);
+}
+
+TEST_F(windows, cancel_waits_while_rearm_changes_a_timeout)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm, .arm.expires_ns = 500 * TW_MS,
+	};
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	rearm.arm.id = id;
+	cancel_beside_change(_metadata, self->fd, &rearm, "rearm_owned", id);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+}
+
+TEST_F(windows, cancel_waits_while_a_pass_writes_a_refreshed_deadline)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 11 * TW_MS };
+	void *table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   self->fd, 0);
+	__u64 id;
+
+	ASSERT_NE(MAP_FAILED, table);
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(1, tw_refresh(table, id, 12 * TW_MS, tw_shift(TW_MS)));
+	cancel_beside_change(_metadata, self->fd, &advance, "pass_postpones", id);
+	EXPECT_EQ(0, advance.ret);
+}
+
+TEST_F(windows, reader_is_woken_when_its_event_is_there)
+{
+	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
+	int fd = tw_open_setup(0, &setup);
+	struct side read = { .fd = fd, .run = side_read };
+	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	START(&read);
+	AWAIT_ASLEEP(&read);
+	HOLD("pass_expired");
+	START(&advance);
+	AWAIT_HELD("pass_expired");
+	tw_sleep(A_WHILE);
+	RELEASE("pass_expired");
+	FINISH(&advance);
+	FINISH(&read);
+	EXPECT_EQ(1, read.ret);
+	close(fd);
+}
+
+TEST_F(windows, reader_is_woken_when_the_wheel_is_drained)
+{
+	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
+	int fd = tw_open_setup(0, &setup);
+	struct side read = { .fd = fd, .run = side_read };
+	struct side drain = { .fd = fd, .run = side_drain };
+
+	ASSERT_LE(0, fd);
+	START(&read);
+	AWAIT_ASLEEP(&read);
+	HOLD("pass_drained");
+	START(&drain);
+	AWAIT_HELD("pass_drained");
+	tw_sleep(A_WHILE);
+	RELEASE("pass_drained");
+	FINISH(&drain);
+	FINISH(&read);
+	EXPECT_EQ(0, read.ret);
+	close(fd);
+}
+
+TEST_F(windows, advance_is_woken_when_its_pass_counts)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = TW_MS };
+
+	HOLD("pass_counted");
+	START(&advance);
+	AWAIT_HELD("pass_counted");
+	tw_sleep(A_WHILE);
+	RELEASE("pass_counted");
+	FINISH(&advance);
+	EXPECT_EQ(0, advance.ret);
+}
+
+TEST_F(windows, wheel_is_drained_when_its_last_event_is_there)
+{
+	struct side drain = { .fd = self->fd, .run = side_drain };
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	HOLD("pass_empty");
+	START(&drain);
+	AWAIT_HELD("pass_empty");
+	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
+	RELEASE("pass_empty");
+	FINISH(&drain);
+	EXPECT_EQ(0, drain.ret);
+	EXPECT_EQ(0, tw_read(self->fd, &event, 1));
+}
+
+/* ---- DRAIN beside calls that have seen that there is none ---------------- */
+
+/* Has DRAIN come while a call is held, and counts all events that come of it. */
+static int drain_beside(struct __test_metadata *_metadata, struct side *side, const char *window,
+			struct twheel_event *events, int max)
+{
+	struct side drain = { .fd = side->fd, .run = side_drain };
+	__u64 id;
+
+	HOLD(window);
+	START(side);
+	AWAIT_HELD(window);
+	START(&drain);
+	ASSERT_TRUE(TW_WAIT_FOR(tw_arm_in(side->fd, TW_HOUR, &id) == -ESHUTDOWN ||
+				drain.done, TW_MS));
+	tw_sleep(A_WHILE);
+	RELEASE(window);
+	FINISH(side);
+	FINISH(&drain);
+	EXPECT_EQ(0, drain.ret);
+	return read_all(side->fd, events, max);
+}
+
+#define EXPECT_NONE_LEFT(fd) do {					\
+	struct twheel_info __info;					\
+	ASSERT_EQ(0, tw_info(fd, &__info));				\
+	EXPECT_EQ(0, __info.live);					\
+	EXPECT_ACCOUNTS(fd);						\
+} while (0)
+
+TEST_F(windows, drain_finds_what_arm_is_about_to_publish)
+{
+	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct twheel_event events[2000];
+	int i, nr, nr_found = 0;
+
+	nr = drain_beside(_metadata, &arm, "arm_checked", events, 2000);
+	for (i = 0; i < nr; i++)
+		nr_found += events[i].id == arm.arm.id;
+	EXPECT_EQ(0, arm.ret);
+	EXPECT_EQ(1, nr_found);
+	EXPECT_NONE_LEFT(self->fd);
+}
+
+TEST_F(windows, drain_finds_what_rearm_is_about_to_move)
+{
+	struct side rearm = { .fd = self->fd, .run = side_rearm, .arm.expires_ns = 5 * TW_MS };
+	struct twheel_event events[2000];
+	int i, nr, nr_found = 0;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	nr = drain_beside(_metadata, &rearm, "rearm_checked", events, 2000);
+	for (i = 0; i < nr; i++)
+		nr_found += events[i].id == rearm.arm.id;
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	EXPECT_EQ(1, nr_found);
+	EXPECT_NONE_LEFT(self->fd);
+}
+
+TEST_F(windows, drain_finds_what_read_is_about_to_continue)
+{
+	struct side read = { .fd = self->fd, .run = side_read, .nr = 1 };
+	struct twheel_event events[2000];
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_FIXED_DELAY, 10 * TW_MS, 10 * TW_MS, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_LE(1, drain_beside(_metadata, &read, "read_checked", events, 2000));
+	EXPECT_EQ(1, read.ret);
+	EXPECT_NONE_LEFT(self->fd);
+}
+
+/*
+ * The look was before DRAIN.  The pass that drains has emptied the inbox when the reader
+ * comes to the commit: what goes there now stays there.
+ */
+TEST_F(windows, read_that_looked_before_a_drain_continues_nothing)
+{
+	struct side read = { .fd = self->fd, .run = side_read, .nr = 1 };
+	struct side drain = { .fd = self->fd, .run = side_drain };
+	struct twheel_event events[4] = {};
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, 10 * TW_MS, 10 * TW_MS, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	HOLD("read_copied");
+	START(&read);
+	AWAIT_HELD("read_copied");
+	HOLD("pass_emptied");
+	START(&drain);
+	AWAIT_HELD("pass_emptied");
+	RELEASE("read_copied");
+	tw_sleep(A_WHILE);
+	RELEASE("pass_emptied");
+	FINISH(&drain);
+	FINISH(&read);
+	EXPECT_EQ(0, drain.ret);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(id, read.events[0].id);
+	EXPECT_EQ(TW_DRAINED, read.events[0].flags);
+	EXPECT_EQ(0, read_all(self->fd, events, 4));
+	EXPECT_NONE_LEFT(self->fd);
+}
+
+/* ---- what becomes visible, and in which order ---------------------------- */
+
+TEST_F(windows, wheel_is_complete_when_others_see_it_started)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct side first = { .fd = fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct side second = first;
+	struct twheel_event event;
+	int nr = 0;
+
+	ASSERT_LE(0, fd);
+	HOLD("start");
+	START(&first);
+	AWAIT_HELD("start");
+	START(&second);
+	tw_sleep(A_WHILE);
+	RELEASE("start");
+	FINISH(&first);
+	FINISH(&second);
+	EXPECT_EQ(0, first.ret);
+	EXPECT_EQ(0, second.ret);
+	while (nr < 2 && event_comes(fd)) {
+		ASSERT_EQ(1, tw_read(fd, &event, 1));
+		nr++;
+	}
+	EXPECT_EQ(2, nr);
+	close(fd);
+}
+
+TEST_F(windows, new_page_is_found_by_those_who_get_its_places)
+{
+	struct side first = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct side second = first;
+	struct twheel_event events[4];
+	struct twheel_status status;
+
+	HOLD("arena_grown");
+	START(&first);
+	AWAIT_HELD("arena_grown");
+	START(&second);
+	tw_sleep(A_WHILE);
+	if (second.done && !second.ret) {
+		EXPECT_EQ(0, tw_query1(self->fd, second.arm.id, &status));
+	}
+	RELEASE("arena_grown");
+	FINISH(&first);
+	FINISH(&second);
+	EXPECT_EQ(0, first.ret);
+	EXPECT_EQ(0, second.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	EXPECT_EQ(2, read_all(self->fd, events, 4));
+}
+
+/* The first table of pages is full; then a larger one takes its place. */
+TEST_F(windows, ids_are_found_while_a_larger_table_takes_over)
+{
+	const int full = (sysconf(_SC_PAGESIZE) - 24) / sizeof(void *) * PAGE_PLACES;
+	struct side query = { .fd = self->fd, .run = side_query };
+	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
+	__u64 *ids = calloc(full, sizeof(*ids));
+	struct twheel_status status;
+
+	ASSERT_EQ(full, arm_many(self->fd, TW_HOUR, full, ids));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	query.id = ids[0];
+	HOLD("table_found");
+	START(&query);
+	AWAIT_HELD("table_found");
+	HOLD("table_filled");
+	START(&arm);
+	AWAIT_HELD("table_filled");
+	EXPECT_EQ(0, tw_query1(self->fd, ids[full - 1], &status));
+	RELEASE("table_filled");
+	FINISH(&arm);
+	EXPECT_EQ(0, arm.ret);
+	tw_sleep(A_WHILE);
+	RELEASE("table_found");
+	FINISH(&query);
+	EXPECT_EQ(0, query.ret);
+	free(ids);
+}
+
+TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct side cancel = { .fd = fd, .run = side_cancel };
+	struct twheel_arm arm = { .expires_ns = TW_HOUR, .user_data = 1 };
+	struct twheel_info info;
+	__u64 ids[PAGE_PLACES];
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(PAGE_PLACES, arm_many(fd, TW_HOUR, PAGE_PLACES, ids));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	cancel.id = ids[0];
+	HOLD("keys_given");
+	START(&cancel);
+	AWAIT_HELD("keys_given");
+	ASSERT_EQ(0, tw_arm_entry(fd, &arm));
+	RELEASE("keys_given");
+	FINISH(&cancel);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel.ret);
+	ASSERT_EQ(1, tw_arm_vec(fd, &arm, 1));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arm.result);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(PAGE_PLACES, info.live);
+	close(fd);
+}
+
+/* ---- giving memory back, and the mapped table ---------------------------- */
+
+#define BURST		5000
+
+/* Arms a burst of timeouts, all of which are in the wheel then. */
+static void burst(struct __test_metadata *_metadata, int fd, __u64 *ids, int nr)
+{
+	ASSERT_EQ(nr, arm_many(fd, TW_HOUR, nr, ids));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+}
+
+TEST_F(windows, page_stays_while_cancel_uses_it)
+{
+	struct side cancel = { .fd = self->fd, .run = side_cancel };
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, BURST);
+	cancel.id = ids[0];
+	HOLD("cancel_good");
+	START(&cancel);
+	AWAIT_HELD("cancel_good");
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_HITS("shrink_removed", 1);
+	tw_sleep(A_WHILE);
+	EXPECT_EQ(0, window_see("shrink_frees").hits);
+	RELEASE("cancel_good");
+	FINISH(&cancel);
+	EXPECT_EQ(-ENOENT, cancel.ret);
+	AWAIT_HITS("shrink_frees", 1);
+	EXPECT_ACCOUNTS(self->fd);
+	free(ids);
+}
+
+TEST_F(windows, page_removed_after_the_look_began_is_noticed)
+{
+	struct side cancel = { .fd = self->fd, .run = side_cancel };
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, BURST);
+	cancel.id = ids[0];
+	HOLD("look_begun");
+	START(&cancel);
+	AWAIT_HELD("look_begun");
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_HITS("shrink_removed", 1);
+	HOLD("cancel_told");
+	RELEASE("look_begun");
+	ASSERT_TRUE(TW_WAIT_FOR(window_see("cancel_told").held || cancel.done, TW_MS));
+	AWAIT_HITS("shrink_frees", 1);
+	tw_sleep(A_WHILE);
+	RELEASE("cancel_told");
+	FINISH(&cancel);
+	EXPECT_EQ(-ENOENT, cancel.ret);
+	EXPECT_ACCOUNTS(self->fd);
+	free(ids);
+}
+
+TEST_F(windows, wheel_stays_while_its_pages_are_freed)
+{
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, BURST);
+	ASSERT_EQ(0, window_say("shrink_frees", "delay 200000 1"));
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_INSIDE("shrink_frees");
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(0, window_see("shrink_frees").inside);
+	free(ids);
+}
+
+#define MORE	12000
+
+TEST_F(windows, memory_of_pages_added_as_shrinking_begins_is_given_back)
+{
+	long long bytes = fdinfo_number(self->fd, "bytes");
+	__u64 *ids = calloc(MORE, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, BURST);
+	HOLD("shrink_begun");
+	ASSERT_EQ(BURST - 10, cancel_many(self->fd, ids, BURST - 10));
+	AWAIT_HELD("shrink_begun");
+	ASSERT_EQ(MORE, arm_many(self->fd, TW_HOUR, MORE, ids));
+	ASSERT_EQ(MORE, cancel_many(self->fd, ids, MORE));
+	RELEASE("shrink_begun");
+	EXPECT_TRUE(TW_WAIT_FOR(fdinfo_number(self->fd, "bytes") < bytes + 200000, 20 * TW_MS)) {
+		TH_LOG("bytes: %lld, then %lld", bytes, fdinfo_number(self->fd, "bytes"));
+	}
+	free(ids);
+}
+
+TEST_F(windows, memory_wasted_as_shrinking_ends_is_given_back)
+{
+	long long bytes = fdinfo_number(self->fd, "bytes");
+	__u64 *ids = calloc(MORE, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, MORE);
+	HOLD("shrink_ended");
+	ASSERT_EQ(8000, cancel_many(self->fd, ids, 8000));
+	AWAIT_HELD("shrink_ended");
+	ASSERT_EQ(MORE - 8010, cancel_many(self->fd, ids + 8000, MORE - 8010));
+	RELEASE("shrink_ended");
+	EXPECT_TRUE(TW_WAIT_FOR(fdinfo_number(self->fd, "bytes") < bytes + 120000, 20 * TW_MS)) {
+		TH_LOG("bytes: %lld, then %lld", bytes, fdinfo_number(self->fd, "bytes"));
+	}
+	free(ids);
+}
+
+static int side_arm_many(struct side *side)
+{
+	return arm_many(side->fd, side->at_ns, side->nr, NULL);
+}
+
+/* With few slots there are hardly more chunks than the entries fill. */
+TEST_F(windows, room_taken_as_it_is_lowered_has_its_chunks)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS,
+		.flags = TWHEEL_SETUP_ONE_LEVEL, .slots = 128,
+	};
+	const int nr = 20000, more = 19500;
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct side arm = { .fd = fd, .run = side_arm_many, .at_ns = 30 * TW_MS, .nr = more };
+	struct twheel_event *events = calloc(nr + more + 1, sizeof(*events));
+	long long before, live = 0;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(nr, arm_many(fd, 10 * TW_MS, nr, NULL));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	HOLD("room_lowered");
+	START(&advance);
+	AWAIT_HELD("room_lowered");
+	START(&arm);
+	/* It has all the room that it gets, and waits for the rest, if it is to wait. */
+	AWAIT("room_lowered", fdinfo_number(fd, "live") > nr);
+	do {
+		before = live;
+		tw_sleep(A_WHILE);
+		live = fdinfo_number(fd, "live");
+	} while (live != before);
+	RELEASE("room_lowered");
+	FINISH(&advance);
+	FINISH(&arm);
+	EXPECT_EQ(more, arm.ret);
+	ASSERT_EQ(0, tw_advance(fd, 40 * TW_MS));
+	EXPECT_EQ(nr + more, read_all(fd, events, nr + more + 1));
+	EXPECT_ACCOUNTS(fd);
+	free(events);
+	close(fd);
+}
+
+/* A table whose first page of words was given back: its user sees a hole there. */
+static __u64 *table_with_hole(struct __test_metadata *_metadata, int fd)
+{
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+	__u64 *table;
+	int hits;
+
+	table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	EXPECT_NE(MAP_FAILED, table);
+	burst(_metadata, fd, ids, BURST);
+	hits = window_see("words_set").hits;
+	EXPECT_EQ(BURST, cancel_many(fd, ids, BURST));
+	EXPECT_TRUE(TW_WAIT_FOR(window_see("words_set").hits > hits &&
+				!window_see("words_set").inside, 20 * TW_MS));
+	free(ids);
+	return table;
+}
+
+static int side_touch(struct side *side)
+{
+	return *(volatile __u64 *)(uintptr_t)side->at_ns & 0;
+}
+
+/* What is stored in the table counts for a timeout that has its word in the first page. */
+static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *table)
+{
+	const int max = 4096;
+	struct twheel_status *rows = calloc(max, sizeof(*rows)), status;
+	int i, nr = tw_list_all(fd, rows, max, 256);
+
+	ASSERT_LT(0, nr);
+	for (i = 0; i < nr; i++)
+		if ((__u32)rows[i].id < sysconf(_SC_PAGESIZE) / sizeof(__u64))
+			break;
+	ASSERT_LT(i, nr);
+	ASSERT_EQ(1, tw_refresh(table, rows[i].id, 2 * TW_HOUR, tw_shift(TW_MS)));
+	ASSERT_EQ(0, tw_query1(fd, rows[i].id, &status));
+	EXPECT_EQ(tw_refreshed_ns(2 * TW_HOUR, tw_shift(TW_MS)), status.deadline_ns);
+	free(rows);
+}
+
+/* Arms until a page of words is put where the hole is. */
+static int side_fill_hole(struct side *side)
+{
+	int hits = window_see("words_set").hits, ret = 1;
+
+	while (ret == 1 && window_see("words_set").hits == hits)
+		ret = arm_many(side->fd, TW_HOUR, 1, &side->id);
+	return ret;
+}
+
+TEST_F(windows, page_of_words_is_mapped_as_soon_as_it_is_set)
+{
+	__u64 *table = table_with_hole(_metadata, self->fd);
+	struct side fill = { .fd = self->fd, .run = side_fill_hole };
+
+	HOLD("words_set");
+	START(&fill);
+	AWAIT_HELD("words_set");
+	(void)*(volatile __u64 *)table;
+	RELEASE("words_set");
+	FINISH(&fill);
+	ASSERT_EQ(1, fill.ret);
+	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	expect_refreshable(_metadata, self->fd, table);
+}
+
+TEST_F(windows, page_of_words_waits_for_a_fault_that_maps_the_hole)
+{
+	__u64 *table = table_with_hole(_metadata, self->fd);
+	struct side fill = { .fd = self->fd, .run = side_fill_hole };
+	struct side touch = { .run = side_touch, .at_ns = (uintptr_t)table };
+
+	HOLD("words_locked");
+	START(&touch);
+	AWAIT_HELD("words_locked");
+	START(&fill);
+	tw_sleep(A_WHILE);
+	RELEASE("words_locked");
+	FINISH(&touch);
+	FINISH(&fill);
+	ASSERT_EQ(1, fill.ret);
+	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	expect_refreshable(_metadata, self->fd, table);
+}
+
+TEST_F(windows, alarm_is_not_set_after_the_last_close)
+{
+	int fd = real_wheel();
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, 300 * TW_MS, &id));
+	ASSERT_EQ(0, window_say("alarm", "delay 50000 1"));
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	AWAIT_INSIDE("alarm");
+	close(fd);
+	tw_sleep(400 * TW_MS);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Windows of the module, held open by a test, and other threads that make one call each
+ */
+#ifndef WINDOWS_H
+#define WINDOWS_H
+
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
+
+/* As many timeouts as a page of places has. */
+#define PAGE_PLACES	((int)((sysconf(_SC_PAGESIZE) - 16) / 40))
+
+/* Time for another thread to go wrong, if nothing keeps it from that. */
+#define A_WHILE		(150 * TW_MS)
+
+/* How long something may take that is to come at once, and never comes if it is lost. */
+#define LOST_MS		8000
+
+/* One command to the file; 0 or -errno. */
+static inline int window_say(const char *window, const char *what)
+{
+	char line[64];
+	int len = snprintf(line, sizeof(line), "%s %s", window, what);
+	int fd = open(WINDOWS_FILE, O_WRONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, line, len) == len ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+struct window {
+	int hits;
+	int inside;
+	int held;
+};
+
+static inline struct window window_see(const char *window)
+{
+	struct window seen, found = { -1, -1, -1 };
+	FILE *file = fopen(WINDOWS_FILE, "re");
+	char name[64];
+
+	while (file && fscanf(file, "%63s %d %d %d", name, &seen.hits, &seen.inside,
+			      &seen.held) == 4)
+		if (!strcmp(name, window))
+			found = seen;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+#define HOLD(window)		ASSERT_EQ(0, window_say(window, "hold"))
+#define RELEASE(window)		ASSERT_EQ(0, window_say(window, "release"))
+#define AWAIT(window, condition)					\
+	ASSERT_TRUE(TW_WAIT_FOR(condition, 2 * TW_MS))			\
+		TH_LOG("no thread came to the window %s", window)
+#define AWAIT_HELD(window)	AWAIT(window, window_see(window).held == 1)
+#define AWAIT_INSIDE(window)	AWAIT(window, window_see(window).inside > 0)
+#define AWAIT_HITS(window, nr)	AWAIT(window, window_see(window).hits >= (nr))
+
+/* A thread that makes one call. */
+struct side {
+	int fd;
+	int (*run)(struct side *side);
+	struct twheel_arm arm;
+	__u64 id;
+	__u64 at_ns;
+	__u32 nr;
+	short wanted;
+	struct twheel_status status;
+	struct twheel_event events[4];
+	int ret;
+	atomic_int tid;
+	atomic_int done;
+	pthread_t thread;
+};
+
+static inline int side_arm(struct side *side)
+{
+	return tw_arm_entry(side->fd, &side->arm);
+}
+
+static inline int side_rearm(struct side *side)
+{
+	return tw_rearm_entry(side->fd, &side->arm);
+}
+
+static inline int side_cancel(struct side *side)
+{
+	return tw_cancel1(side->fd, side->id);
+}
+
+static inline int side_query(struct side *side)
+{
+	return tw_query1(side->fd, side->id, &side->status);
+}
+
+static inline int side_read(struct side *side)
+{
+	return tw_read(side->fd, side->events, side->nr ?: 4);
+}
+
+/*
+ * The bits that poll() tells.  When its time is up it looks once more; what it finds only
+ * then has woken nobody.
+ */
+static inline int side_poll(struct side *side)
+{
+	struct pollfd pollfd = { .fd = side->fd, .events = side->wanted };
+	__u64 begin_ns = tw_now(CLOCK_MONOTONIC);
+	int ret = poll(&pollfd, 1, LOST_MS);
+
+	if (ret < 0)
+		return -errno;
+	return ret && tw_now(CLOCK_MONOTONIC) - begin_ns < LOST_MS * TW_MS ? pollfd.revents : 0;
+}
+
+static inline int side_drain(struct side *side)
+{
+	return tw_drain(side->fd);
+}
+
+static inline int side_advance(struct side *side)
+{
+	return tw_advance(side->fd, side->at_ns);
+}
+
+static inline void *side_thread(void *arg)
+{
+	struct side *side = arg;
+
+	side->tid = gettid();
+	side->ret = side->run(side);
+	side->done = 1;
+	return NULL;
+}
+
+#define START(side)	\
+	ASSERT_EQ(0, pthread_create(&(side)->thread, NULL, side_thread, side))
+
+/* Waits until a thread has made its call, which must not take for ever. */
+#define FINISH(side) do {						\
+	ASSERT_TRUE(TW_WAIT_FOR((side)->done, TW_MS))			\
+		TH_LOG("line %d: the call does not end", __LINE__);	\
+	pthread_join((side)->thread, NULL);				\
+} while (0)
+
+/* Waits until a thread sleeps in its call. */
+#define AWAIT_ASLEEP(side) do {						\
+	ASSERT_TRUE(TW_WAIT_FOR((side)->tid, TW_MS));			\
+	ASSERT_EQ(0, tw_wait_asleep((side)->tid));			\
+} while (0)
+
+/* Whether an event comes that is to come at once. */
+static inline bool event_comes(int fd)
+{
+	struct side side = { .fd = fd, .wanted = POLLIN };
+
+	return side_poll(&side) & POLLIN;
+}
+
+/* How many events can be read, each of which must be there at once; -errno. */
+static inline int read_all(int fd, struct twheel_event *events, int max)
+{
+	int ret, nr = 0;
+
+	while (nr < max) {
+		ret = tw_read(fd, &events[nr], max - nr);
+		if (ret <= 0)
+			return nr || ret == -EAGAIN ? nr : ret;
+		nr += ret;
+	}
+	return nr;
+}
+
+/* Arms so many timeouts that never expire, and stores the id of the first one. */
+static inline int arm_many(int fd, __u64 expires_ns, __u32 nr, __u64 *ids)
+{
+	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
+	int ret;
+	__u32 i;
+
+	for (i = 0; i < nr; i++) {
+		arms[i].flags = TWHEEL_ARM_ABSOLUTE;
+		arms[i].expires_ns = expires_ns;
+		arms[i].user_data = 1000000 + i;
+	}
+	ret = tw_arm_vec(fd, arms, nr);
+	for (i = 0; i < nr && ids; i++)
+		ids[i] = arms[i].id;
+	free(arms);
+	return ret;
+}
+
+static inline int cancel_many(int fd, const __u64 *ids, __u32 nr)
+{
+	struct twheel_cancel *cancels = calloc(nr, sizeof(*cancels));
+	int ret;
+	__u32 i;
+
+	for (i = 0; i < nr; i++)
+		cancels[i].id = ids[i];
+	ret = tw_cancel_vec(fd, cancels, nr);
+	free(cancels);
+	return ret;
+}
+
+/* What fdinfo says of a number; -1 if it says nothing. */
+static inline long long fdinfo_number(int fd, const char *key)
+{
+	char path[64], line[256];
+	long long value = -1;
+	size_t len = strlen(key);
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, len) && line[len] == ':')
+			value = atoll(line + len + 1);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+#endif /* WINDOWS_H */
