@@ -1,0 +1,610 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make mutants: puts each mistake of selftests/mutants into the module, one at a time, and
+# shows that the program nearest to it fails. One machine has many of these modules: each
+# is loaded for its program, which first has to pass on the module as it is.
+#
+# A mutant is a file AREA/NAME.patch: free text, in it lines of the form "Word: value", and
+# a diff (-p1). The words are
+#
+#	Program:     the nearest test: a program of the guest, `kunit', or the name of a
+#	             test on the host or of a step of make check
+#	Kernel:      6.12 if it is not said
+#	Test:        the one test of the program that is run, for a program that takes long
+#	Equivalent:  why nobody can notice; such a mutant is not run
+#
+# MUTANTS="pattern ..." chooses among AREA/NAME; a pattern without a slash is an area's.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/boot.sh"
+. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/names.sh"
+. "$(dirname "$0")/guest-tests.sh"
+
+mutants=$top/selftests/mutants
+work=$build/mutants
+lanes=${LANES:-3}
+read -ra chosen <<<"${MUTANTS:-*}"
+
+# How long a program may take. A mistake that makes it hang shows by the limits of its
+# tests, which are shorter.
+export TEST_TIMEOUT=${TEST_TIMEOUT:-90}
+program_limit=$TEST_TIMEOUT
+silence_limit=$((program_limit + 60))
+# On this machine there is more that has to be compiled before.
+host_limit=$((2 * program_limit))
+
+# mutant_says WORD FILE
+mutant_says()
+{
+	sed -n '/^--- /q; s/^'"$1"': *//p' "$2" | head -n 1
+}
+
+# chosen AREA/NAME
+chosen()
+{
+	local pattern
+
+	for pattern in "${chosen[@]}"; do
+		[[ $pattern = */* ]] || pattern+='/*'
+		# shellcheck disable=SC2053 # it is a pattern
+		[[ $1 != $pattern ]] || return 0
+	done
+	return 1
+}
+
+# Each mutant by its name; "unbroken" has none of these.
+names=()
+declare -A program_of=() kernel_of=() taken=() verdict_of=()
+list_mutants()
+{
+	local file name program kernel
+
+	for file in "$mutants"/*/*.patch; do
+		name=${file#"$mutants/"}
+		name=${name%.patch}
+		chosen "$name" || continue
+		names+=("$name")
+		if [ -n "$(mutant_says Equivalent "$file")" ]; then
+			verdict_of[$name]=equivalent
+			continue
+		fi
+		program=$(mutant_says Program "$file")
+		kernel=$(mutant_says Kernel "$file")
+		program_of[$name]=$program
+		kernel_of[$name]=${kernel:-6.12}
+		! is_host_program "$program" || kernel_of[$name]=host
+	done
+	[ ${#names[@]} -gt 0 ] || die "MUTANTS: there is no such mutant"
+}
+
+mapfile -t hosted < <(host_names; check_names)
+is_host_program()
+{
+	[[ " ${hosted[*]} " = *" $1 "* ]]
+}
+
+# guest_program PROGRAM: its name in the guest.
+guest_program()
+{
+	[ "$1" != kunit ] && echo "$1" || echo twheel_kunit_module.sh
+}
+
+# Mutants whose nearest test runs on this machine
+# -----------------------------------------------
+
+# The whole tree, with a cache of its own that has what was fetched.
+copy_tree()
+{
+	local dir=$1 file
+
+	rm -rf "$dir"
+	mkdir -p "$dir/.cache"
+	for file in "$top"/*; do
+		cp -pr "$file" "$dir/"
+	done
+	for file in "$cache"/*; do
+		[[ ${file##*/} = @(build|run|lock|seconds) ]] || ln -s "$file" "$dir/.cache/"
+	done
+}
+
+# host_verdict PROGRAM DIR: "passed", or what failed.
+host_verdict()
+{
+	local program=$1 dir=$2 found script=(tools/vm/test.sh)
+
+	rm -rf "$dir.$program"
+
+	case $program in
+	wheel | lib)
+		script=(make -C "selftests/$program" OUTPUT="$dir.$program" KSFT_DIR="$ksft" run)
+		;;
+	*)
+		[[ " $(check_names | xargs) " != *" $program "* ]] ||
+			script=(tools/check/check.sh)
+		;;
+	esac
+	(cd "$dir" && TESTS=$program timeout "$host_limit" "${script[@]}") >"$dir.log" 2>&1 </dev/null &&
+		echo passed && return
+	found=$(sed -nE 's/^not ok [0-9]+ (- )?//p' "$dir.log" | head -n 1)
+	echo "${found:-it ends badly}"
+}
+
+# run_host NAME...
+run_host()
+{
+	local name program what began dir=$work/host
+	local -A sound=()
+
+	for name; do
+		program=${program_of[$name]}
+		if [ -z "${sound[$program]:-}" ]; then
+			copy_tree "$dir"
+			sound[$program]=$(host_verdict "$program" "$dir")
+			judge_unbroken host "$program" "${sound[$program]}"
+		fi
+		began=$SECONDS
+		copy_tree "$dir"
+		if ! patch -s -p1 -F0 -d "$dir" <"$mutants/$name.patch" >"$dir.log" 2>&1; then
+			judge "$name" broken 0 "the patch does not apply"
+			continue
+		fi
+		what=$(host_verdict "$program" "$dir")
+		if [ "${sound[$program]}" != passed ]; then
+			judge "$name" broken 0 "$program fails on the unbroken module"
+		elif [ "$what" = passed ]; then
+			judge "$name" survived $((SECONDS - began)) "$program"
+		else
+			judge "$name" caught $((SECONDS - began)) "$program's \"${what#"$program: "}\""
+		fi
+	done
+	rm -rf "$dir"
+}
+
+# Building modules
+# ----------------
+
+module_options=()
+# options_of SERIES: sets module_options, as build_module() has them, less what fuzzers need
+# and without debug information, which takes a quarter of the time.
+options_of()
+{
+	module_options=(KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES=)
+	case $1 in
+	*-debug | *-race) module_options+=(TWHEEL_WINDOWS=1) ;;
+	esac
+}
+
+# make_module SERIES KIND TREE: a module, or the one with the KUnit suites.
+make_module()
+{
+	local dir=$3
+
+	options_of "$1"
+	[ "$2" = module ] || dir+=/selftests/kunit
+	make -C "$(kernel_headers "$1")" M="$dir" "${module_options[@]}" modules
+}
+
+# built_file KIND TREE
+built_file()
+{
+	if [ "$1" = module ]; then
+		echo "$2/twheel.ko"
+	else
+		echo "$2/selftests/kunit/twheel_kunit.ko"
+	fi
+}
+
+kind_of()
+{
+	[ "$1" = kunit ] && echo kunit || echo module
+}
+
+# What a product depends on: equal keys, equal products.
+sources_key()
+{
+	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* \
+		"$(realpath uapi)"/linux/*.h
+	[ "$2" = module ] || find selftests/kunit -type f -exec cat {} +
+	cat "$cache/kernels/$1/release") | sha256sum | cut -c 1-16
+}
+
+# build_lane SERIES KIND LANE NAME...: kbuild takes a tree as it was before if it stands
+# where it stood, and only the files that a patch has touched are compiled.
+build_lane()
+{
+	local series=$1 kind=$2 lane=$3 name ko key dir=$work/$1.$2.$3 store=$work/$1.$2 base
+	local tree=$dir/tree
+	shift 3
+
+	key=$(sources_key "$series" "$kind")
+	base=$dir/base.$key
+	mkdir -p "$store" "$dir"
+	for name in unbroken "$@"; do
+		ko=$store/$key.${name/\//.}
+		[ "$name" = unbroken ] || ko+=.$(sha256sum <"$mutants/$name.patch" | cut -c 1-16)
+		ko+=.ko
+		ln -sf "$ko" "$store/${name/\//.}.ko"
+		[ ! -e "$ko" ] || continue
+		if [ ! -d "$base" ]; then
+			rm -rf "$dir"
+			mkdir -p "$dir"
+			copy_module_sources "$tree"
+			mkdir "$tree/selftests"
+			cp -pr "$top/selftests/kunit" "$tree/selftests/"
+			quietly "$dir/build.log" make_module "$series" "$kind" "$tree" || return
+			mv "$tree" "$base"
+		fi
+		rm -rf "$tree"
+		cp -a "$base" "$tree"
+		if [ "$name" != unbroken ]; then
+			if ! patch -s -p1 -F0 -d "$tree" <"$mutants/$name.patch" >"$dir/patch.log" 2>&1; then
+				echo "the patch does not apply" >"$store/${name/\//.}.why"
+				continue
+			fi
+			if ! make_module "$series" "$kind" "$tree" >"$dir/build.log" 2>&1; then
+				echo "it does not compile: $(grep -m 1 -E 'error|undefined' \
+					"$dir/build.log" || true)" >"$store/${name/\//.}.why"
+				continue
+			fi
+		fi
+		cp "$(built_file "$kind" "$tree")" "$ko.new"
+		strip --strip-debug "$ko.new"
+		mv "$ko.new" "$ko"
+		rm -f "$store/${name/\//.}.why"
+	done
+	rm -rf "$tree"
+}
+
+# build_mutants SERIES NAME...
+build_mutants()
+{
+	local series=$1 kind name lane of_kind pid pids failed=0
+	shift
+
+	for kind in module kunit; do
+		of_kind=()
+		for name; do
+			[ "$(kind_of "${program_of[$name]}")" != $kind ] || of_kind+=("$name")
+		done
+		[ ${#of_kind[@]} -gt 0 ] || continue
+		say "building ${#of_kind[@]} mutants ($kind) for $(cat "$cache/kernels/$series/release")"
+		build_lane "$series" $kind 0
+		pids=()
+		for ((lane = 0; lane < lanes; lane++)); do
+			local share=() i
+			for ((i = lane; i < ${#of_kind[@]}; i += lanes)); do
+				share+=("${of_kind[i]}")
+			done
+			build_lane "$series" $kind $lane "${share[@]}" &
+			pids+=($!)
+		done
+		for pid in "${pids[@]}"; do
+			wait "$pid" || failed=1
+		done
+	done
+	return $failed
+}
+
+# In the machine
+# --------------
+
+# The lines of the list of a lane: what each is called, and its program.
+line_names=()
+line_programs=()
+
+# add_line NAME PROGRAM ROOT
+add_line()
+{
+	local name=$1 program=$2 root=$3 kind ko test=
+
+	kind=$(kind_of "$program")
+	[ "$name" = unbroken ] || test=$(mutant_says Test "$mutants/$name.patch")
+	ko=$kind.${name/\//.}.ko
+	cp "$work/$series.$kind/${name/\//.}.ko" "$root/$ko"
+	line_names+=("$name")
+	line_programs+=("$program")
+	echo "$name $ko $(guest_program "$program") $test" >>"$root/list"
+}
+
+# The line that is being run.
+at=0
+
+line_log=()
+line_failed=
+line_planned=
+line_seen=0
+line_began=
+line_begin()
+{
+	at=$1
+	line_log=() line_failed='' line_planned='' line_seen=0
+	line_began=$EPOCHSECONDS
+}
+
+# line_judge WHAT: what failed first, or nothing.
+line_judge()
+{
+	local name=${line_names[at - 1]} program=${line_programs[at - 1]} what=$1
+	local seconds=$((EPOCHSECONDS - line_began))
+
+	if [ "$name" = unbroken ]; then
+		unbroken[$program]=${what:-passed}
+		judge_unbroken "$series" "$program" "${what:-passed}" $seconds
+	elif [ "${unbroken[$program]:-}" != passed ]; then
+		judge "$name" broken $seconds "$program fails on the unbroken module"
+	elif [ -n "$what" ]; then
+		judge "$name" caught $seconds "$program's \"$what\""
+	else
+		judge "$name" survived $seconds "$program"
+	fi
+}
+
+line_end()
+{
+	local status=$1 complaint
+
+	complaint=$(printf '%s\n' "${line_log[@]}" | find_complaints | head -n 1) || true
+	if [ -z "$line_failed" ] && [ -n "$complaint" ]; then
+		line_failed="kernel log is clean: ${complaint#*] }"
+	elif [ -z "$line_failed" ] && [ "$line_seen" != "${line_planned:-none}" ]; then
+		line_failed="reaches its plan"
+	elif [ -z "$line_failed" ] && [ "$status" != 0 ]; then
+		line_failed="exits with 0"
+	fi
+	line_judge "$line_failed"
+}
+
+# machine_runs LANE FROM: boots, and reads. `at' is the line where the machine ended, `ended'
+# says how: "all"; "stopped" after a line, on purpose or not; "died" within one.
+machine_runs()
+{
+	local lane=$1 from=$2 line fd pid status=0 in_line=
+	local console=$work/$series.console.$lane.log
+
+	at=$((from - 1))
+	ended=died
+	exec {fd}< <(boot "$series" "$work/$series.initramfs.$lane" \
+		"vm_mode=mutants vm_timeout=$program_limit vm_from=$from" \
+		-serial "file:$console" -serial file:/dev/stdout -serial null 2>&1 </dev/null)
+	pid=$!
+	# shellcheck disable=SC2064 # this very process
+	trap "kill $pid 2>/dev/null" EXIT
+	while IFS= read -r -t "$silence_limit" line <&"$fd" || { status=$?; false; }; do
+		line=${line%$'\r'}
+		case $line in
+		'@mutant '*) line_begin "${line#@mutant }"; in_line=1 ;;
+		'@log '*) line_log+=("${line#@log }") ;;
+		'@not ok '*) line_failed=${line_failed:-${line#@not ok }} ;;
+		'@end '*) line_end "${line#@end }"; in_line='' ;;
+		'@all') ended=all ;;
+		'1..0'*) line_failed="it is not skipped" line_planned=0 ;;
+		'1..'*) line_planned=${line#1..} line_planned=${line_planned%% *} ;;
+		'ok '*) line_seen=$((line_seen + 1)) ;;
+		'not ok '*)
+			line_seen=$((line_seen + 1))
+			[ -n "$line_failed" ] || line_failed=$(sed -E 's/^not ok +[0-9]* *(- )?//' <<<"$line")
+			;;
+		esac
+	done
+	[ "$status" -le 128 ] || kill $pid
+	exec {fd}<&-
+	wait $pid 2>/dev/null || true
+	trap - EXIT
+	[ "$ended" = all ] || [ -n "$in_line" ] || ended=stopped
+}
+
+# run_lane SERIES LANE PROGRAM...: those mutants that have these programs.
+run_lane()
+{
+	local series=$1 lane=$2 program name root=$work/$1.more.$2 from=1 slips=0 ended first
+	local -A unbroken=()
+	shift 2
+
+	line_names=() line_programs=() more_modules=()
+	rm -rf "$root"
+	mkdir -p "$root/mutants"
+	for program; do
+		add_line unbroken "$program" "$root/mutants"
+		for name in "${names[@]}"; do
+			[ "${kernel_of[$name]:-}" = "$series" ] || continue
+			[ "${program_of[$name]}" = "$program" ] || continue
+			if [ -e "$work/$series.$(kind_of "$program")/${name/\//.}.why" ]; then
+				judge "$name" broken 0 \
+					"$(cat "$work/$series.$(kind_of "$program")/${name/\//.}.why")"
+				continue
+			fi
+			add_line "$name" "$program" "$root/mutants"
+		done
+	done
+	pack_mutants "$series" "$lane" "$root" "$@"
+	while [ "$from" -le ${#line_names[@]} ]; do
+		first=$from
+		say "booting $(cat "$cache/kernels/$series/release") for $((${#line_names[@]} - from + 1)) runs"
+		machine_runs "$lane" "$from"
+		if [ "$ended" = all ]; then
+			break
+		elif [ "$ended" = died ] && [ $slips -lt 5 ] &&
+			emulator_slipped "$work/$series.console.$lane.log"; then
+			slips=$((slips + 1))
+			from=$((at < first ? first : at))
+		elif [ "$ended" = died ] && [ "$at" -gt "$first" ]; then
+			# It may be due to the mistake before: once more, and alone.
+			from=$at
+		elif [ "$ended" = died ]; then
+			[ "$at" -ge "$first" ] || line_begin "$first"
+			line_judge "the machine lives: $(tr -cd '[:print:]\n' \
+				<"$work/$series.console.$lane.log" | find_complaints | head -n 1 |
+				sed 's/^[^]]*] *//')"
+			from=$((at + 1))
+		else
+			from=$((at + 1))
+		fi
+	done
+	rm -f "$work/$series.initramfs.$lane"
+}
+
+# pack_mutants SERIES LANE ROOT PROGRAM...: the guest, with all that it runs.
+pack_mutants()
+{
+	local series=$1 lane=$2 root=$3 program file programs=()
+	shift 3
+
+	for program; do
+		program=$(guest_program "$program")
+		for file in "$build"/selftests/{usual,debug,windows}/"$program" "$top"/selftests/*/"$program"; do
+			[ -x "$file" ] && programs+=("$file") && break
+		done
+	done
+	more_modules=() more_files=()
+	# The folder goes to /lib, too.
+	make_initramfs "$work/$series.initramfs.$lane" "$root/mutants/list" "${programs[@]}"
+	(cd "$root" && mkdir lib && mv mutants lib/ && find . | cpio -o -H newc -R 0:0 --quiet) \
+		>>"$work/$series.initramfs.$lane"
+	rm -rf "$root"
+}
+
+# The programs of these mutants are dealt out to the lanes, the longest first.
+run_guests()
+{
+	local series=$1 lane i program seconds count least load=() share=()
+	local -A nr=()
+	shift
+
+	for program; do
+		nr[$program]=$((${nr[$program]:-0} + 1))
+	done
+	for ((i = 0; i < lanes; i++)); do
+		load[i]=0 share[i]=''
+	done
+	while read -r seconds program; do
+		least=0
+		for ((i = 1; i < lanes; i++)); do
+			[ "${load[i]}" -ge "${load[least]}" ] || least=$i
+		done
+		share[least]+=" $program"
+		load[least]=$((load[least] + seconds))
+	done < <(for program in "${!nr[@]}"; do
+		count=$(sed -n "s,^$series/$(guest_program "$program") ,,p" "$cache/seconds" 2>/dev/null || true)
+		echo "$(((nr[$program] + 1) * (${count:-5} + 2))) $program"
+	done | sort -k 1,1nr -k 2)
+	for ((lane = 0; lane < lanes; lane++)); do
+		[ -n "${share[lane]}" ] || continue
+		# shellcheck disable=SC2086 # words
+		run_lane "$series" $lane ${share[lane]} &
+	done
+	wait
+}
+
+# Verdicts go through a pipe to the process that counts them.
+# judge NAME caught|survived|broken SECONDS TEXT
+judge()
+{
+	echo "@verdict $1 $2 $3 $4"
+}
+
+# judge_unbroken SERIES PROGRAM passed|WHAT SECONDS
+judge_unbroken()
+{
+	if [ "$3" = passed ]; then
+		echo "@sound $1/$2 ${4:-0}"
+	else
+		echo "@unsound $1/$2 $3"
+	fi
+}
+
+run_all()
+{
+	local series name of_host=() of_series programs
+
+	for name in "${names[@]}"; do
+		[ "${kernel_of[$name]:-}" != host ] || of_host+=("$name")
+	done
+	[ ${#of_host[@]} = 0 ] || run_host "${of_host[@]}"
+	for series in "${series_used[@]}"; do
+		of_series=() programs=()
+		for name in "${names[@]}"; do
+			[ "${kernel_of[$name]:-}" = "$series" ] || continue
+			of_series+=("$name")
+			programs+=("${program_of[$name]}")
+		done
+		if ! build_mutants "$series" "${of_series[@]}"; then
+			echo "@unsound $series/build the module compiles"
+			continue
+		fi
+		run_guests "$series" "${programs[@]}"
+	done
+}
+
+# Those programs of the guest that are asked for, and no others.
+build_programs()
+{
+	local kind name wanted
+
+	wanted=" $(for name in "${!program_of[@]}"; do
+		[ "${kernel_of[$name]}" = host ] || echo "${program_of[$name]}"
+	done | sort -u | xargs) "
+	for kind in usual debug windows; do
+		local targets=()
+
+		mkdir -p "$build/selftests/$kind"
+		for name in $(guest_names $kind); do
+			[[ $name = *.sh || $wanted != *" $name "* ]] ||
+				targets+=("$build/selftests/$kind/$name")
+		done
+		[ ${#targets[@]} = 0 ] ||
+			quietly "$build/selftests.log" selftests_make $kind -j2 "${targets[@]}" || true
+	done
+}
+
+# The table, and what took longest.
+tell_areas()
+{
+	local name
+
+	echo "# area          caught  survived  equivalent  seconds"
+	for name in "${names[@]}"; do
+		echo "${name%%/*} ${verdict_of[$name]:-lost} ${taken[$name]:-0}"
+	done | awk '{ areas[$1]; nr[$1, $2]++; seconds[$1] += $3 }
+		END { for (a in areas) printf "# %-12s %7d %9d %11d %8d\n", a, nr[a, "caught"],
+			nr[a, "survived"] + nr[a, "broken"] + nr[a, "lost"],
+			nr[a, "equivalent"], seconds[a] }' | sort
+}
+
+list_mutants
+mapfile -t series_used < <(printf '%s\n' "${kernel_of[@]}" | grep -vx host | sort -u)
+lock_cache
+purpose=shell
+[[ " ${series_used[*]} " != *-@(debug|race)' '* ]] || purpose=build
+[ ${#series_used[@]} = 0 ] || KERNELS="${series_used[*]}" "$top/tools/vm/setup.sh" $purpose
+mkdir -p "$work"
+say "building the test programs"
+build_programs
+
+echo "TAP version 13"
+exec {verdicts}< <(run_all)
+while read -r word name verdict seconds what <&"$verdicts"; do
+	case $word in
+	@verdict)
+		verdict_of[$name]=$verdict
+		taken[$name]=$seconds
+		durations+=("$seconds $name")
+		case $verdict in
+		caught) result ok "$name: caught by $what, $seconds s" ;;
+		survived) result 'not ok' "$name: survived $what, $seconds s" ;;
+		*) result 'not ok' "$name: $what" ;;
+		esac
+		;;
+	@sound) result ok "$name passes on the unbroken module, $verdict s" ;;
+	@unsound) result 'not ok' "$name on the unbroken module: $verdict $seconds $what" ;;
+	*) echo "# $word $name $verdict $seconds $what" ;;
+	esac
+done
+for name in "${names[@]}"; do
+	[ -n "${verdict_of[$name]:-}" ] || result 'not ok' "$name: has no verdict"
+done
+tell_areas
+tap_summary
