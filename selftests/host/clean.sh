@@ -9,7 +9,8 @@
 . "$(dirname "$0")/../../tools/vm/cases.sh"
 
 tree=$build/clean/tree
-series=${kernels[-1]}
+# bench/idle is for the kernels that are measured.
+series=${kernels[0]}
 
 files()
 {

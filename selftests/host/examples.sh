@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The examples compile, and those that need no module run here, with the wheel in the
-# process; selftests/module runs all of them in the guest. What README.md shows of them,
+# process; selftests/lib runs all of them in the guest. What README.md shows of them,
 # in the block after <!-- test: FILE -->, is as it stands in that file.
 # shellcheck source-path=SCRIPTDIR
 
@@ -57,7 +57,7 @@ shows_what_is_there()
 
 server_runs()
 {
-	"$work/gcc/idle-server" --backend=local --connections=200 --seconds=6 --idle=2 --request=1
+	"$work/gcc/idle-server" --backend=local --connections=50 --seconds=6 --idle=2 --request=1
 }
 
 # Where the library of a loop is missing, this says so.

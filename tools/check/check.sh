@@ -15,6 +15,7 @@
 . "$(dirname "$0")/structure.sh"
 . "$(dirname "$0")/coccinelle.sh"
 . "$(dirname "$0")/text.sh"
+. "$(dirname "$0")/mutants.sh"
 
 # check NAME SENTENCE: true if the function NAME succeeds and says nothing.
 check()
@@ -35,10 +36,10 @@ check()
 }
 
 # No machine is booted here, so one more kernel costs little: also the PREEMPT_RT
-# one, where its headers have been fetched.
-if [[ " ${kernels[*]} " = *' 6.12 '* && -e $cache/kernels/6.12-rt/complete ]]; then
-	kernels+=(6.12-rt)
-fi
+# ones, where their headers have been fetched.
+for series in "${kernels[@]}"; do
+	[ ! -e "$cache/kernels/$series-rt/complete" ] || kernels+=("$series-rt")
+done
 export KERNELS="${kernels[*]}"
 
 expect_tests check
@@ -54,8 +55,11 @@ mkdir -p "$work"
 list_files
 
 echo "TAP version 13"
-host_test build_matrix "$top/selftests/host/build_matrix.sh"
-host_test uapi_header "$top/selftests/host/uapi_header.sh"
+host_test build_matrix "$top/tools/check/build_matrix.sh"
+host_test uapi_header "$top/tools/check/uapi_header.sh"
+host_test litmus "$top/selftests/model/litmus/run.sh" "$top" "$work/litmus"
+host_test model_ties "$top/selftests/model/ties.pl" "$top"
+host_test big_endian "$top/tools/check/big_endian.sh"
 check uapi_includes "the uapi header includes linux/types.h and linux/ioctl.h at most"
 check coccinelle "coccinelle's rules in the kernel find nothing in the module"
 check checkpatch_module "checkpatch --strict has nothing to say about the module"
@@ -79,6 +83,7 @@ check design_names "the functions that the design names are there"
 check peers "each test that the document about peers names is there"
 check fault_sites "the table of fault sites is the one that the test goes by"
 check licences "each file says the licence that it is to have, and the text of that is there"
+check mutants "each mutant applies to the module, and names a test that is there"
 [ ! -e .git ] || check names_of_files "files that are named somewhere are there"
 [ ! -e .git ] || check products "no build product is kept in git"
 tap_summary

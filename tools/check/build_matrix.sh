@@ -1,27 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module builds without a warning, for each kernel: by gcc and by clang with
-# W=1, and sparse has nothing to say about our files. For a 32-bit kernel it is
+# The module builds without a warning, for each kernel: by gcc 12, gcc 14 and clang
+# with W=1, and sparse has nothing to say about our files. For a 32-bit kernel it is
 # not built at all.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/build.sh"
+. "$(dirname "$0")/../vm/common.sh"
+. "$(dirname "$0")/../vm/build.sh"
+. "$(dirname "$0")/../vm/newer.sh"
 
-here=$top/selftests/host
+here=$top/tools/check
 number=0
-about_us='twheel[^ /]*\.[ch]:[0-9:]* (warning|error):'
+about_us='(twheel[^ /]*|engine/[^ /]*)\.[ch]:[0-9:]* (warning|error):'
 
-# builds_cleanly WHAT SERIES COMPLAINT MAKE-ARGUMENT...
+# builds_cleanly WHAT SERIES COMPLAINT MAKE-ARGUMENT...: in a tree of its own, or in the
+# one that `tree' names.
+tree=
 builds_cleanly()
 {
 	local what=$1 series=$2 complaint=$3 verdict='not ok'
-	local dir=$build/$series/$what
+	local dir=$build/$series/${tree:-$what}
 	shift 3
 
-	copy_module_sources "$dir"
-	if make -C "$dir" KDIR="$(kernel_headers "$series")" "$@" modules \
+	[ -n "$tree" ] || copy_module_sources "$dir"
+	if make -j"$(nproc)" -C "$dir" KDIR="$(kernel_headers "$series")" "$@" modules \
 		>"$dir/build.log" 2>&1 && ! grep -E "$complaint" "$dir/build.log"; then
 		verdict=ok
 	else
@@ -52,11 +55,15 @@ refuses_32_bits()
 }
 
 echo "TAP version 13"
-echo "1..$((4 * ${#kernels[@]}))"
+echo "1..$((5 * ${#kernels[@]}))"
 for series in "${kernels[@]}"; do
+	other=(gcc-14 "$newer_tools/usr/bin/x86_64-linux-gnu-gcc-14")
+	! is_newer "$series" || other=(gcc-12 "$here/gcc-12-cc")
 	builds_cleanly gcc "$series" 'warning:|WARNING:' W=1
-	# These two also look into the kernel's headers, which are not ours to mend.
+	# These also look into the kernel's headers, which are not ours to mend. sparse reads
+	# what gcc has built: with the same arguments, nothing is compiled again.
+	tree=gcc builds_cleanly sparse "$series" "$about_us" W=1 C=2
+	builds_cleanly "${other[0]}" "$series" "$about_us" W=1 CC="${other[1]}"
 	builds_cleanly clang "$series" "$about_us" W=1 CC="$here/clang-cc"
-	builds_cleanly sparse "$series" "$about_us" C=2
 	refuses_32_bits "$series"
 done

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The wheel and the library with the wheel in the process, on a big-endian machine: their
+# tests, compiled for s390x, run by qemu's emulation of a process. There is no runtime of
+# the sanitizers there; what UBSAN finds is a trap.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../vm/common.sh"
+. "$(dirname "$0")/../vm/cross.sh"
+
+out=$build/s390x
+# Emulated, a test takes ten times as long; what is random has fewer rounds.
+export LIMIT=600 ROUNDS=20
+nr=0
+status=0
+
+# on_s390x FOLDER ARGUMENT...: makes and runs what is there.
+on_s390x()
+{
+	local folder=$1
+	shift
+
+	make -C "$top/selftests/$folder" OUTPUT="$out/$folder" CC="$(cross_compiler s390x)" \
+		AR="$(cross_target s390x)-ar" EMULATOR=qemu-s390x \
+		SANITIZE='-static -fsanitize=undefined -fsanitize-undefined-trap-on-error' \
+		"$@" run
+}
+
+# One TAP stream of two.
+numbered()
+{
+	local line planned='' seen=0
+
+	while IFS= read -r line; do
+		if [[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]]; then
+			nr=$((nr + 1))
+			seen=$((seen + 1))
+			echo "${BASH_REMATCH[1]} $nr $1: ${BASH_REMATCH[2]}"
+		elif [[ $line =~ ^1\.\.([0-9]+)$ ]]; then
+			planned=${BASH_REMATCH[1]}
+		elif [ "$line" != 'TAP version 13' ]; then
+			echo "$line"
+		fi
+	done
+	[ "$seen" = "$planned" ] && return
+	nr=$((nr + 1))
+	status=1
+	echo "not ok $nr $1: reaches its plan (planned ${planned:-none}, seen $seen)"
+}
+
+use_cross s390x
+echo "TAP version 13"
+numbered wheel < <(on_s390x wheel 2>&1)
+wait $! || status=1
+numbered lib < <(on_s390x lib KSFT_DIR="$ksft" 2>&1)
+wait $! || status=1
+echo "1..$nr"
+exit $status
