@@ -234,6 +234,37 @@ make_demo_speaks_to_a_socket()
 	grep -x 'the program' "$work/said"
 }
 
+# stub_kvm SAYS: an emulator that has kvm, where a kernel without a root says that; it tells
+# which accelerator the machine has.
+stub_kvm()
+{
+	stub_machine
+	stub qemu-system-x86_64 <<-EOT
+	[[ "\$*" = *-initrd* ]] || exec echo '$1'
+	[[ "\$*" =~ -accel\ ([a-z]*) ]] && accelerator=\${BASH_REMATCH[1]}
+	files=()
+	while [ \$# -gt 0 ]; do
+		[ "\$1" != -serial ] || files+=("\${2#file:}")
+		shift
+	done
+	echo >"\${files[0]}" && echo "\$accelerator" >"\${files[1]}" && echo 0 >"\${files[2]}"
+	EOT
+	make_demo >"$work/said"
+	cat "$work/said"
+}
+
+a_kvm_that_opens_and_boots_no_kernel_is_left_alone()
+{
+	stub_kvm 'KVM internal error. Suberror: 1'
+	grep -x tcg "$work/said"
+}
+
+a_kvm_that_boots_a_kernel_is_used()
+{
+	stub_kvm 'Kernel panic - not syncing: VFS: Unable to mount root fs'
+	grep -x kvm "$work/said"
+}
+
 # Before anything is fetched or built; and what there is, is told.
 a_misspelt_test_is_an_error()
 {
@@ -338,6 +369,8 @@ cases=(
 	a_user_without_root_is_told_what_to_run
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket
+	a_kvm_that_opens_and_boots_no_kernel_is_left_alone
+	a_kvm_that_boots_a_kernel_is_used
 	downloads_tell_their_size_and_how_far_they_are
 	a_run_tells_which_program_of_how_many_it_is_at
 	what_takes_longest_begins_first_and_the_others_have_the_other_machine

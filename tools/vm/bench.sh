@@ -80,7 +80,7 @@ boot_timing()
 {
 	local accel
 
-	accel=$(accelerator)
+	accel=$(accelerator "$series")
 	boot_bench "$1" "$2" -accel "$accel" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)"
 }

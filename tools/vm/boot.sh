@@ -3,16 +3,28 @@
 # shellcheck disable=SC2154 # common.sh sets what is not set here
 # Sourced: booting a virtual machine.
 
-# A /dev/kvm may be there and not work, so it is tried.
-accelerator()
+# kvm_boots SERIES: a /dev/kvm may be there and not work, or only for kernels that are made
+# for its kind of host. So this one has to come as far as it does without a root.
+kvm_boots()
 {
 	# The subshell keeps to itself what the shell says about an abort.
-	if (timeout 10 qemu-system-x86_64 -accel kvm -cpu host -nodefaults -display none \
-		-monitor stdio <<<quit || exit 1) >/dev/null 2>&1; then
-		echo kvm
-	else
-		echo tcg
+	(timeout 20 qemu-system-x86_64 -accel kvm -cpu host -m 1G -nodefaults -no-reboot \
+		-display none -serial stdio -kernel "$cache/kernels/$1/vmlinuz" \
+		-append 'console=ttyS0 panic=-1' </dev/null 9>&- || exit 1) 2>/dev/null |
+		grep 'Kernel panic' >/dev/null
+}
+
+# accelerator SERIES: kvm or tcg. It is tried once for each start of this machine.
+accelerator()
+{
+	local known=$cache/accelerator.$1 start
+
+	start=$(cat /proc/sys/kernel/random/boot_id)
+	if ! grep -qs "^$start " "$known"; then
+		echo "$start $(kvm_boots "$1" && echo kvm || echo tcg)" >"$known.$BASHPID"
+		mv "$known.$BASHPID" "$known"
 	fi
+	cut -d ' ' -f 2 "$known"
 }
 
 # boot SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...
@@ -43,7 +55,7 @@ boot()
 	arguments="console=ttyS0 quiet panic=-1 oops=panic log_buf_len=4M $watchdogs $tracing \
 trace_buf_size=8M $arguments $words"
 	[[ $series != *-arm64* ]] || boot_arm64 "$series" "$initramfs" "$arguments" "$@"
-	accel=$(accelerator)
+	accel=$(accelerator "$series")
 	exec qemu-system-x86_64 \
 		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
@@ -58,5 +70,5 @@ trace_buf_size=8M $arguments $words"
 # that oops, so it says nothing about the module, and one may try again.
 emulator_slipped()
 {
-	[ "$(accelerator)" = tcg ] && grep -q 'int3: 0000' "$1"
+	[ "$(accelerator "$series")" = tcg ] && grep -q 'int3: 0000' "$1"
 }

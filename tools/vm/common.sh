@@ -10,6 +10,7 @@
 # .cache/kselftest    kselftest_harness.h, lib.mk and what they need
 # .cache/busybox      a static busybox for the guest
 # .cache/build        products: modules, test programs, guest trees
+# .cache/accelerator.6.12  whether kvm boots that kernel here, see boot.sh
 # .cache/seconds      how long each test program took when it ran last
 # .cache/run          console logs of the virtual machines
 
