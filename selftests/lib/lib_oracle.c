@@ -473,6 +473,7 @@ static void flush(struct world *world)
 static void advance(struct world *world, u64 to_ns)
 {
 	u32 i, before = world->nr_pending;
+	bool unread;
 	int ret;
 
 	/*
@@ -481,6 +482,7 @@ static void advance(struct world *world, u64 to_ns)
 	 */
 	flush(world);
 	flush_begin(world);
+	unread = world->undispatched;
 	before = world->nr_pending;
 	world->in_advance = true;
 	ret = twheel_advance(world->w, to_ns);
@@ -493,7 +495,8 @@ static void advance(struct world *world, u64 to_ns)
 	for (i = 0; i < world->shape.nr_things; i++) {
 		struct known *k = &world->known[i];
 
-		if (k->pending && !k->loose && edge_of(world, k->deadline_ns) <= to_ns)
+		if (k->pending && !k->loose && !(k->far && unread) &&
+		    edge_of(world, k->deadline_ns) <= to_ns)
 			k->must = true;
 	}
 	CHECK(twheel_now(world->w) == to_ns, "it is another time");

@@ -48,7 +48,9 @@ struct thing {
  * @loose: it was started while there were events to be read, one of which may be for its
  *	place; when the clock moves before they are read, it may come later than in its
  *	tick, or between ticks
- * @far: a word of the refresh table may not reach so far: it may come between ticks
+ * @far: a word of the refresh table may not reach so far: it may come between ticks; when
+ *	the clock moves before events are read, one of them may be of the time to which the
+ *	word reached, and then it is armed anew, and comes after the next flush
  * @must: it has to come in the next dispatch that is not cut off
  */
 struct known {
