@@ -169,10 +169,10 @@ run_host()
 
 module_options=()
 # options_of SERIES: sets module_options, as build_module() has them, less what fuzzers need
-# and without debug information, which takes a quarter of the time.
+# and the debug information.
 options_of()
 {
-	module_options=(KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES=)
+	module_options=("${no_debug_info[@]}")
 	case $1 in
 	*-debug | *-race) module_options+=(TWHEEL_WINDOWS=1) ;;
 	esac
