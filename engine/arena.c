@@ -279,6 +279,7 @@ int twheel_periodic_provide(struct twheel *tw, u32 index, bool nowait)
 	rcu_read_unlock();
 	if (nowait)
 		return -EAGAIN;
+	twheel_window(WINDOW_PERIODIC_NONE);
 	if (mutex_lock_killable(&tw->arena.mutex))
 		return -EINTR;
 	/*

@@ -55,6 +55,7 @@
 #include "pages.h"
 #include "timeout.h"
 #include "twheel.h"
+#include "window.h"
 
 /*
  * Charged for the hash table with each page of nodes.  The table has up to 2.7 buckets of
@@ -295,6 +296,7 @@ static __always_inline int key_take(struct twheel_keys *keys, struct twheel_time
 		return -ENOMEM;
 	if (!state_has_ended(timeout_state(key_timeout(old))))
 		return -EEXIST;
+	twheel_window(WINDOW_KEYS_FOUND);
 	return rhashtable_replace_fast(&keys->index, &old->node, &key->node, index_params);
 }
 
@@ -338,6 +340,7 @@ unsigned int twheel_keys_take(struct twheel *tw, struct llist_node *first, unsig
  */
 void twheel_keys_give(struct twheel *tw, struct llist_node *first)
 {
+	twheel_window(WINDOW_KEYS_ENDED);
 	rcu_read_lock();
 	spin_lock(&tw->keys.lock);
 	for (; first; first = first->next) {
@@ -441,6 +444,7 @@ enum twheel_found twheel_keyed_look(struct twheel *tw, struct twheel_arm *arm,
 			break;
 	}
 	*nr = i;
+	twheel_window(WINDOW_KEYS_LOOKED);
 	return found;
 }
 

@@ -270,6 +270,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		rcu_read_unlock();
 		if (!page)
 			return NULL;
+		twheel_window(WINDOW_WORDS_FOUND);
 		lock_page(page);
 		rcu_read_lock();
 		words = words_seen(&tw->words, nr);

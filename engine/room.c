@@ -198,6 +198,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 			break;
 		}
 		nr_stale = 0;
+		twheel_window(WINDOW_SWEEP_TAKEN);
 		spin_lock(&tw->events.lock);
 		/*
 		 * Prefetch all timeouts before the first one is read, so that their cache

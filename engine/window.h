@@ -27,6 +27,8 @@ enum twheel_window {
 	WINDOW_ARENA_GROWN,
 	/* A page was added, and shrink.below does not tell so yet. */
 	WINDOW_ARENA_ADDED,
+	/* A page was found without periodic fields, and arena.mutex is not taken yet. */
+	WINDOW_PERIODIC_NONE,
 	/* CANCEL has told the user, and has yet to enter its RCU section. */
 	WINDOW_CANCEL_TOLD,
 	/* CANCEL has found its pointers good, and has yet to use them. */
@@ -85,8 +87,16 @@ enum twheel_window {
 	WINDOW_TURN,
 	/* Timeouts count no longer, and nobody was woken for EPOLLOUT yet. */
 	WINDOW_LIVE_GIVEN,
+	/* ARM has looked keys up, and has yet to go on by what it found. */
+	WINDOW_KEYS_LOOKED,
+	/* ARM has found the node of a timeout that has ended, and has yet to replace it. */
+	WINDOW_KEYS_FOUND,
+	/* Timeouts have ended, and their nodes are not out of the index yet. */
+	WINDOW_KEYS_ENDED,
 	/* Nodes are out of the index, and their places are not free yet. */
 	WINDOW_KEYS_GIVEN,
+	/* A sweep has taken entries out, and has yet to see which are stale. */
+	WINDOW_SWEEP_TAKEN,
 	/* Less room is provided, and room that was just taken is not seen yet. */
 	WINDOW_ROOM_LOWERED,
 	/* Giving memory back has begun, and the places were not counted yet. */
@@ -103,6 +113,8 @@ enum twheel_window {
 	WINDOW_TABLE_FOUND,
 	/* A page of words is in its table, and the old one still mapped. */
 	WINDOW_WORDS_SET,
+	/* A page fault has found a page in the table, and has yet to lock the page. */
+	WINDOW_WORDS_FOUND,
 	/* A page fault has checked the table, and has yet to map the page. */
 	WINDOW_WORDS_LOCKED,
 	/* A wheel's configuration is complete, and started does not tell so yet. */
