@@ -495,6 +495,25 @@ TEST_F(windows, cancel_waits_while_a_pass_writes_a_refreshed_deadline)
 	EXPECT_EQ(0, advance.ret);
 }
 
+TEST_F(windows, info_waits_while_rearm_changes_a_timeout)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm,
+		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
+	};
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
+	START(&rearm);
+	AWAIT_INSIDE("rearm_owned");
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	FINISH(&rearm);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	EXPECT_EQ(500 * TW_MS, info.next_expiry_ns);
+}
+
 TEST_F(windows, reader_is_woken_when_its_event_is_there)
 {
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
@@ -757,12 +776,36 @@ TEST_F(windows, ids_are_found_while_a_larger_table_takes_over)
 	free(ids);
 }
 
+TEST_F(windows, page_gets_its_periodic_fields_once)
+{
+	struct side arm = {
+		.fd = self->fd, .run = side_arm,
+		.arm = { .expires_ns = 10 * TW_MS, .interval_ns = 10 * TW_MS },
+	};
+	struct twheel_arm other = {
+		.expires_ns = 10 * TW_MS, .interval_ns = 7 * TW_MS, .repeats = 5,
+	};
+	struct twheel_status status;
+
+	HOLD("periodic_none");
+	START(&arm);
+	AWAIT_HELD("periodic_none");
+	ASSERT_EQ(0, tw_arm_entry(self->fd, &other));
+	RELEASE("periodic_none");
+	FINISH(&arm);
+	EXPECT_EQ(0, arm.ret);
+	ASSERT_EQ(0, tw_query1(self->fd, other.id, &status));
+	EXPECT_EQ(7 * TW_MS, status.interval_ns);
+	EXPECT_EQ(5, status.repeats_left);
+	ASSERT_EQ(0, tw_query1(self->fd, arm.arm.id, &status));
+	EXPECT_EQ(10 * TW_MS, status.interval_ns);
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
 TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,
-	};
-	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	int fd = key_virtual(O_NONBLOCK, 0);
 	struct side cancel = { .fd = fd, .run = side_cancel };
 	struct twheel_arm arm = { .expires_ns = TW_HOUR, .user_data = 1 };
 	struct twheel_info info;
@@ -783,6 +826,101 @@ TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, arm.result);
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(PAGE_PLACES, info.live);
+	close(fd);
+}
+
+TEST_F(windows, key_that_is_being_given_up_can_be_taken)
+{
+	int fd = key_virtual(O_NONBLOCK, 0);
+	struct side cancel = { .fd = fd, .run = side_cancel };
+	struct side write = {
+		.fd = fd, .run = side_write,
+		.record = { .op = TWHEEL_OP_ARM, .key = 1, .expires_ns = TW_HOUR },
+	};
+	struct twheel_arm arm;
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(fd, 1, TW_HOUR, 0, &arm));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	cancel.id = arm.id;
+	HOLD("keys_ended");
+	START(&cancel);
+	AWAIT_HELD("keys_ended");
+	/* It holds a lock that the other one is to wait for. */
+	ASSERT_EQ(0, window_say("keys_found", "delay 300000 1"));
+	START(&write);
+	AWAIT_INSIDE("keys_found");
+	RELEASE("keys_ended");
+	FINISH(&cancel);
+	FINISH(&write);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel.ret);
+	EXPECT_EQ(1, write.ret);
+	/* And it is the new timeout's from then on. */
+	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm(fd, 1, 2 * TW_HOUR, 0));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(1, info.live);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+TEST_F(windows, keys_that_end_after_they_were_looked_up_are_armed_anew)
+{
+	int fd = key_virtual(O_NONBLOCK, 0), i;
+	struct twheel_arm arms[3];
+	struct side arm = { .fd = fd, .run = side_arm_keys, .arms = arms, .nr = 3 };
+	struct twheel_info info;
+	__u64 ids[3];
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(TWHEEL_CREATED, key_arm_at(fd, i, TW_HOUR, 0, &arms[i]));
+		ids[i] = arms[i].id;
+		arms[i].expires_ns = 2 * TW_HOUR;
+	}
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	HOLD("keys_looked");
+	START(&arm);
+	AWAIT_HELD("keys_looked");
+	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(fd, 1));
+	RELEASE("keys_looked");
+	FINISH(&arm);
+	EXPECT_EQ(3, arm.ret);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(i == 1 ? TWHEEL_CREATED : TWHEEL_WAS_PENDING, arms[i].result);
+		EXPECT_EQ(i == 1, arms[i].id != ids[i]);
+		EXPECT_EQ(arms[i].id, key_id(fd, i));
+	}
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(3, info.live);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+TEST_F(windows, key_that_ends_after_it_was_looked_up_is_written_anew)
+{
+	int fd = key_virtual(O_NONBLOCK, 0);
+	struct side write = {
+		.fd = fd, .run = side_write,
+		.record = { .op = TWHEEL_OP_ARM, .key = 1, .expires_ns = TW_HOUR },
+	};
+	struct twheel_arm arm;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(fd, 1, TW_HOUR, 0, &arm));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	HOLD("keys_looked");
+	START(&write);
+	AWAIT_HELD("keys_looked");
+	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(fd, 1));
+	RELEASE("keys_looked");
+	FINISH(&write);
+	EXPECT_EQ(1, write.ret);
+	id = key_id(fd, 1);
+	EXPECT_NE(0, id);
+	EXPECT_NE(arm.id, id);
+	EXPECT_ACCOUNTS(fd);
 	close(fd);
 }
 
@@ -843,6 +981,34 @@ TEST_F(windows, page_removed_after_the_look_began_is_noticed)
 	free(ids);
 }
 
+/* Each page is removed, and freed, by itself. */
+TEST_F(windows, page_freed_while_rearm_provides_for_periods_is_noticed)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm,
+		.arm = {
+			.flags = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER,
+			.expires_ns = 2 * TW_HOUR, .interval_ns = TW_SEC,
+		},
+	};
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+
+	burst(_metadata, self->fd, ids, BURST);
+	rearm.arm.id = ids[BURST / 2];
+	HOLD("periodic_none");
+	START(&rearm);
+	AWAIT_HELD("periodic_none");
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_HITS("shrink_ended", 1);
+	AWAIT("shrink_frees",
+	      window_see("shrink_frees").hits == window_see("shrink_removed").hits);
+	RELEASE("periodic_none");
+	FINISH(&rearm);
+	EXPECT_EQ(-ENOENT, rearm.ret);
+	EXPECT_ACCOUNTS(self->fd);
+	free(ids);
+}
+
 TEST_F(windows, wheel_stays_while_its_pages_are_freed)
 {
 	__u64 *ids = calloc(BURST, sizeof(*ids));
@@ -891,6 +1057,33 @@ TEST_F(windows, memory_wasted_as_shrinking_ends_is_given_back)
 	EXPECT_TRUE(TW_WAIT_FOR(fdinfo_number(self->fd, "bytes") < bytes + 120000, 20 * TW_MS)) {
 		TH_LOG("bytes: %lld, then %lld", bytes, fdinfo_number(self->fd, "bytes"));
 	}
+	free(ids);
+}
+
+/* The one timeout that lives is the first that the sweep comes upon. */
+TEST_F(windows, sweep_waits_while_rearm_changes_a_timeout)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm,
+		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 20 * TW_MS },
+	};
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
+	burst(_metadata, self->fd, ids, BURST);
+	HOLD("sweep_taken");
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_HELD("sweep_taken");
+	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
+	START(&rearm);
+	AWAIT_INSIDE("rearm_owned");
+	RELEASE("sweep_taken");
+	FINISH(&rearm);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 30 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, rearm.arm.id);
+	EXPECT_ACCOUNTS(self->fd);
 	free(ids);
 }
 
@@ -1020,6 +1213,23 @@ TEST_F(windows, page_of_words_waits_for_a_fault_that_maps_the_hole)
 	FINISH(&touch);
 	FINISH(&fill);
 	ASSERT_EQ(1, fill.ret);
+	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	expect_refreshable(_metadata, self->fd, table);
+}
+
+/* The thread that faults holds a lock of the process: no thread can be started meanwhile. */
+TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
+{
+	__u64 *table = table_with_hole(_metadata, self->fd);
+	struct side touch = { .run = side_touch, .at_ns = (uintptr_t)table };
+	struct side fill = { .fd = self->fd };
+
+	HOLD("words_found");
+	START(&touch);
+	AWAIT_HELD("words_found");
+	ASSERT_EQ(1, side_fill_hole(&fill));
+	RELEASE("words_found");
+	FINISH(&touch);
 	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
 	expect_refreshable(_metadata, self->fd, table);
 }

@@ -5,6 +5,7 @@
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
+#include "twheel_keyed.h"
 #include "twheel_test.h"
 
 #include <pthread.h>
@@ -71,6 +72,8 @@ struct side {
 	int fd;
 	int (*run)(struct side *side);
 	struct twheel_arm arm;
+	struct twheel_arm *arms;
+	struct twheel_record record;
 	__u64 id;
 	__u64 at_ns;
 	__u32 nr;
@@ -86,6 +89,16 @@ struct side {
 static inline int side_arm(struct side *side)
 {
 	return tw_arm_entry(side->fd, &side->arm);
+}
+
+static inline int side_arm_keys(struct side *side)
+{
+	return key_arm_vec(side->fd, side->arms, side->nr);
+}
+
+static inline int side_write(struct side *side)
+{
+	return tw_write(side->fd, &side->record, 1);
 }
 
 static inline int side_rearm(struct side *side)
