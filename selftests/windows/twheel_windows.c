@@ -1087,6 +1087,18 @@ TEST_F(windows, sweep_waits_while_rearm_changes_a_timeout)
 	free(ids);
 }
 
+/* Waits until no more timeouts are armed. */
+static void await_still(int fd)
+{
+	long long before, live = -1;
+
+	do {
+		before = live;
+		tw_sleep(A_WHILE);
+		live = fdinfo_number(fd, "live");
+	} while (live != before);
+}
+
 static int side_arm_many(struct side *side)
 {
 	return arm_many(side->fd, side->at_ns, side->nr, NULL);
@@ -1104,7 +1116,6 @@ TEST_F(windows, room_taken_as_it_is_lowered_has_its_chunks)
 	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
 	struct side arm = { .fd = fd, .run = side_arm_many, .at_ns = 30 * TW_MS, .nr = more };
 	struct twheel_event *events = calloc(nr + more + 1, sizeof(*events));
-	long long before, live = 0;
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(nr, arm_many(fd, 10 * TW_MS, nr, NULL));
@@ -1115,11 +1126,7 @@ TEST_F(windows, room_taken_as_it_is_lowered_has_its_chunks)
 	START(&arm);
 	/* It has all the room that it gets, and waits for the rest, if it is to wait. */
 	AWAIT("room_lowered", fdinfo_number(fd, "live") > nr);
-	do {
-		before = live;
-		tw_sleep(A_WHILE);
-		live = fdinfo_number(fd, "live");
-	} while (live != before);
+	await_still(fd);
 	RELEASE("room_lowered");
 	FINISH(&advance);
 	FINISH(&arm);
@@ -1172,13 +1179,15 @@ static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *
 	free(rows);
 }
 
-/* Arms until a page of words is put where the hole is. */
+#define SOME		32
+
+/* Arms some and again some, until a page of words is put where the hole is. */
 static int side_fill_hole(struct side *side)
 {
-	int hits = window_see("words_set").hits, ret = 1;
+	int hits = window_see("words_set").hits, ret = SOME;
 
-	while (ret == 1 && window_see("words_set").hits == hits)
-		ret = arm_many(side->fd, TW_HOUR, 1, &side->id);
+	while (ret == SOME && window_see("words_set").hits == hits)
+		ret = arm_many(side->fd, TW_HOUR, SOME, NULL);
 	return ret;
 }
 
@@ -1193,31 +1202,42 @@ TEST_F(windows, page_of_words_is_mapped_as_soon_as_it_is_set)
 	(void)*(volatile __u64 *)table;
 	RELEASE("words_set");
 	FINISH(&fill);
-	ASSERT_EQ(1, fill.ret);
-	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	ASSERT_EQ(SOME, fill.ret);
+	ASSERT_EQ(SOME, arm_many(self->fd, TW_HOUR, SOME, NULL));
 	expect_refreshable(_metadata, self->fd, table);
+}
+
+/*
+ * A thread that is held in a page fault holds mmap_lock: no other can be started then, as
+ * it needs a stack.
+ */
+static int side_fill_hole_beside_a_fault(struct side *side)
+{
+	if (!TW_WAIT_FOR(window_see("words_locked").held, TW_MS))
+		return -ETIMEDOUT;
+	return side_fill_hole(side);
 }
 
 TEST_F(windows, page_of_words_waits_for_a_fault_that_maps_the_hole)
 {
 	__u64 *table = table_with_hole(_metadata, self->fd);
-	struct side fill = { .fd = self->fd, .run = side_fill_hole };
+	struct side fill = { .fd = self->fd, .run = side_fill_hole_beside_a_fault };
 	struct side touch = { .run = side_touch, .at_ns = (uintptr_t)table };
 
 	HOLD("words_locked");
+	START(&fill);
+	AWAIT_ASLEEP(&fill);
 	START(&touch);
 	AWAIT_HELD("words_locked");
-	START(&fill);
-	tw_sleep(A_WHILE);
+	await_still(self->fd);
 	RELEASE("words_locked");
 	FINISH(&touch);
 	FINISH(&fill);
-	ASSERT_EQ(1, fill.ret);
-	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	ASSERT_EQ(SOME, fill.ret);
+	ASSERT_EQ(SOME, arm_many(self->fd, TW_HOUR, SOME, NULL));
 	expect_refreshable(_metadata, self->fd, table);
 }
 
-/* The thread that faults holds a lock of the process: no thread can be started meanwhile. */
 TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 {
 	__u64 *table = table_with_hole(_metadata, self->fd);
@@ -1227,10 +1247,10 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 	HOLD("words_found");
 	START(&touch);
 	AWAIT_HELD("words_found");
-	ASSERT_EQ(1, side_fill_hole(&fill));
+	ASSERT_EQ(SOME, side_fill_hole(&fill));
 	RELEASE("words_found");
 	FINISH(&touch);
-	ASSERT_EQ(32, arm_many(self->fd, TW_HOUR, 32, NULL));
+	ASSERT_EQ(SOME, arm_many(self->fd, TW_HOUR, SOME, NULL));
 	expect_refreshable(_metadata, self->fd, table);
 }
 
