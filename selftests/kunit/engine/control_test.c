@@ -85,9 +85,45 @@ static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 50ULL);
 }
 
+/*
+ * The last close: nothing may run when the wheel's memory belongs to others.  What a test
+ * finds there is taken away, so that it does no harm.
+ */
+static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	unsigned int i;
+
+	arm(test, &(struct twheel_arm) { .expires_ns = 3600 * NSEC_PER_SEC });
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->wake.timer));
+	twheel_shrink_request(tw);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->shrink.work.timer));
+	twheel_turn_request(&tw->wake.turn);
+	KUNIT_EXPECT_FALSE(test, list_empty(&tw->wake.turn.node));
+	/* No thread would take the turn, and the stop would wait for it. */
+	raw_spin_lock_irq(&nobody.lock);
+	list_del_init(&nobodys.work.node);
+	raw_spin_unlock_irq(&nobody.lock);
+	twheel_stop(tw);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_FALSE(test, hrtimer_cancel(&tw->wake.timer));
+		KUNIT_EXPECT_FALSE(test, kthread_cancel_delayed_work_sync(&tw->shrink.work));
+		KUNIT_EXPECT_FALSE(test, work_take(tw));
+		/* Nor does anything begin again. */
+		tw->shrink.wanted = false;
+		tw->wake.at_ns = WAKE_NEVER;
+		twheel_shrink_request(tw);
+		shrink_later(tw);
+		twheel_wake_at(tw, twheel_now(&tw->clock) + 3600 * NSEC_PER_SEC);
+		twheel_wake_at(tw, WAKE_NOW);
+		twheel_turn_request(&tw->wake.turn);
+	}
+}
+
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
 	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
+	KUNIT_CASE(nothing_runs_in_a_wheel_that_was_stopped),
 	{}
 };
 
