@@ -128,6 +128,35 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
+/* Of the first pages of places, the one stays that has words in two pages. */
+static void words_stay_with_the_only_page_of_places_that_has_any_there(struct kunit *test)
+{
+	const u32 nr = WORDS_PER_PAGE / PLACES_PER_PAGE;
+	const u32 first = nr * PLACES_PER_PAGE, last = first + PLACES_PER_PAGE - 1;
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 *ids;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_ASSERT_LT(test, first / WORDS_PER_PAGE, last / WORDS_PER_PAGE);
+	ids = arm_all(test);
+	for (i = 0; i < MAX_PENDING; i++)
+		if ((u32)ids[i] < first || (u32)ids[i] > last)
+			cancel(tw, ids[i]);
+	pass(tw);
+	shrink(test);
+	flush_work(&tw->words.work);
+	for (i = 0; i <= 2 * nr; i++)
+		KUNIT_EXPECT_EQ(test, !!look_at_page(tw, i), i == nr);
+	KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, first / WORDS_PER_PAGE));
+	KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, last / WORDS_PER_PAGE));
+	KUNIT_EXPECT_NULL(test, look_at_words(tw, last / WORDS_PER_PAGE + 1));
+	for (i = 0; i < MAX_PENDING; i++)
+		if ((u32)ids[i] >= first && (u32)ids[i] <= last && word_of(tw, ids[i]))
+			KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
+	expect_charged_for_all(test);
+}
+
 /* A fatal signal ended it. Then places come where there were none. */
 static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 {
@@ -277,6 +306,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
+	KUNIT_CASE(words_stay_with_the_only_page_of_places_that_has_any_there),
 	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
 	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
