@@ -53,9 +53,61 @@ static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test
 	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
 }
 
+struct late_callback {
+	struct completion reads;
+	struct completion ends;
+	struct rcu_head rcu;
+	bool was_called;
+};
+
+/* For half a second RCU calls nobody back. */
+static int rcu_is_read(void *data)
+{
+	struct late_callback *late = data;
+	unsigned long end = jiffies + HZ / 2;
+
+	rcu_read_lock();
+	complete(&late->reads);
+	while (time_before(jiffies, end))
+		cpu_relax();
+	rcu_read_unlock();
+	kthread_complete_and_exit(&late->ends, 0);
+}
+
+static void callback_comes(struct rcu_head *rcu)
+{
+	struct late_callback *late = container_of(rcu, struct late_callback, rcu);
+
+	WRITE_ONCE(late->was_called, true);
+}
+
+/* As table_free_rcu() may: its code is gone when the module is. */
+static void unloading_waits_for_callbacks_of_rcu(struct kunit *test)
+{
+	struct late_callback late = {};
+	struct task_struct *reader;
+
+	engine_case_exit(test);
+	test->priv = NULL;
+	init_completion(&late.reads);
+	init_completion(&late.ends);
+	reader = kthread_run(rcu_is_read, &late, "reader");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(reader));
+	wait_for_completion(&late.reads);
+	init_rcu_head_on_stack(&late.rcu);
+	call_rcu_hurry(&late.rcu, callback_comes);
+	twheel_module_exit();
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(late.was_called));
+	wait_for_completion(&late.ends);
+	rcu_barrier();
+	destroy_rcu_head_on_stack(&late.rcu);
+	KUNIT_ASSERT_EQ(test, twheel_module_init(), 0);
+}
+
 static struct kunit_case main_cases[] = {
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
+	KUNIT_CASE(unloading_waits_for_callbacks_of_rcu),
 	{}
 };
 
