@@ -114,6 +114,41 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	room_give(&tw->room, 1);
 }
 
+struct other_pass {
+	struct completion done;
+	struct twheel *tw;
+};
+
+static int other_pass_makes(void *data)
+{
+	struct other_pass *other = data;
+
+	pass(other->tw);
+	kthread_complete_and_exit(&other->done, 0);
+}
+
+/*
+ * G2: a caller that adds chunks may sleep long for memory.  The kthread, which has other
+ * wheels to serve, does not wait for it.
+ */
+static void a_pass_does_not_wait_for_a_caller_that_adds_chunks(struct kunit *test)
+{
+	struct other_pass other = { .tw = test->priv };
+	struct task_struct *kthread;
+	bool waits;
+
+	arm_many(test, 100, NULL);
+	init_completion(&other.done);
+	mutex_lock(&other.tw->room.mutex);
+	kthread = kthread_run(other_pass_makes, &other, "pass");
+	waits = !IS_ERR(kthread) && !wait_for_completion_timeout(&other.done, 5 * HZ);
+	mutex_unlock(&other.tw->room.mutex);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
+	KUNIT_EXPECT_FALSE(test, waits);
+	if (waits)
+		wait_for_completion(&other.done);
+}
+
 /* At the limit ARM gets the room of entries in the inbox, and of stale ones. */
 static void the_room_of_the_cancelled_is_fetched_where_there_is_no_memory(struct kunit *test)
 {
@@ -229,6 +264,7 @@ static struct kunit_case room_cases[] = {
 	KUNIT_CASE(room_is_counted_right_up_to_the_largest_wheel),
 	KUNIT_CASE(entries_of_the_cancelled_are_swept),
 	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
+	KUNIT_CASE(a_pass_does_not_wait_for_a_caller_that_adds_chunks),
 	KUNIT_CASE(stale_entries_are_swept_before_memory_is_given_back),
 	KUNIT_CASE(room_for_a_part_of_what_is_used_is_kept),
 	KUNIT_CASE(the_room_of_the_cancelled_is_fetched_where_there_is_no_memory),
