@@ -4,9 +4,7 @@
  * clock is an error; what is late is only reported, for the machine may be a busy
  * emulator.
  */
-#include "twheel_test.h"
-
-#include <sched.h>
+#include "twheel_namespace.h"
 
 /* ---- what holds on each clock -------------------------------------------- */
 
@@ -279,22 +277,6 @@ TEST_F(no_setup, wheel_that_is_just_armed_expires)
 
 /* ---- time namespaces ----------------------------------------------------- */
 
-/* Children of this process will live in another time namespace, it does not.  0, or -errno. */
-static int namespace_for_children(const char *clock, int ahead_s)
-{
-	char offset[64];
-	int fd, len, ret = 0;
-
-	if (unshare(CLONE_NEWTIME))
-		return -errno;
-	len = snprintf(offset, sizeof(offset), "%s %d 0\n", clock, ahead_s);
-	fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, offset, len) != len)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /* A wheel has the clock of the namespace that set it up, or armed it first. */
 FIXTURE(namespace) {
 	int fd;
@@ -342,7 +324,7 @@ FIXTURE_SETUP(namespace)
 	/* Clocks do not go below 0. */
 	while (tw_now(variant->clockid) < 2 * TW_SEC)
 		tw_sleep(100 * TW_MS);
-	ret = namespace_for_children(variant->name, variant->ahead_s);
+	ret = tw_namespace_for_children(variant->name, variant->ahead_s);
 	if (ret)
 		SKIP(return, "no time namespaces: %s", strerror(-ret));
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
@@ -358,15 +340,6 @@ FIXTURE_TEARDOWN(namespace)
 	if (!(condition))						\
 		_exit(__LINE__ % 125 + 1);				\
 } while (0)
-
-/* INFO's clock is this process' own. */
-static bool clock_is_ours(int fd, clockid_t clockid)
-{
-	__u64 before_ns = tw_now(clockid);
-	struct twheel_info info;
-
-	return !tw_info(fd, &info) && before_ns <= info.now_ns && info.now_ns <= tw_now(clockid);
-}
 
 /* What is due at a point of this process' clock comes then, and not before. */
 static bool absolute_is_ours(int fd, clockid_t clockid)
@@ -388,13 +361,13 @@ TEST_F(namespace, times_are_those_of_who_set_it_up)
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		MUST(!tw_setup(self->fd, variant->clock, TW_MS, 0));
-		MUST(clock_is_ours(self->fd, variant->clockid));
+		MUST(tw_clock_is_ours(self->fd, variant->clockid));
 		MUST(absolute_is_ours(self->fd, variant->clockid));
 		_exit(0);
 	}
 	EXPECT_EQ(0, tw_reap(pid));
 	/* And so they stay, whoever uses it. */
-	EXPECT_FALSE(clock_is_ours(self->fd, variant->clockid));
+	EXPECT_FALSE(tw_clock_is_ours(self->fd, variant->clockid));
 	close(self->fd);
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_EQ(0, tw_setup(self->fd, variant->clock, TW_MS, 0));
@@ -402,27 +375,27 @@ TEST_F(namespace, times_are_those_of_who_set_it_up)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
-		_exit(clock_is_ours(self->fd, variant->clockid));
+		_exit(tw_clock_is_ours(self->fd, variant->clockid));
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
 TEST_F(no_setup, the_clock_is_that_of_who_asks_until_somebody_arms)
 {
-	int ret = namespace_for_children("monotonic", 100000);
+	int ret = tw_namespace_for_children("monotonic", 100000);
 	pid_t pid;
 
 	if (ret)
 		SKIP(return, "no time namespaces: %s", strerror(-ret));
-	EXPECT_TRUE(clock_is_ours(self->fd, CLOCK_MONOTONIC));
+	EXPECT_TRUE(tw_clock_is_ours(self->fd, CLOCK_MONOTONIC));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		MUST(clock_is_ours(self->fd, CLOCK_MONOTONIC));
+		MUST(tw_clock_is_ours(self->fd, CLOCK_MONOTONIC));
 		MUST(absolute_is_ours(self->fd, CLOCK_MONOTONIC));
 		_exit(0);
 	}
 	EXPECT_EQ(0, tw_reap(pid));
-	EXPECT_FALSE(clock_is_ours(self->fd, CLOCK_MONOTONIC));
+	EXPECT_FALSE(tw_clock_is_ours(self->fd, CLOCK_MONOTONIC));
 }
 
 TEST_HARNESS_MAIN

@@ -8,6 +8,7 @@
  * TWHEEL_KO names the file.
  */
 #include "twheel_module.h"
+#include "twheel_namespace.h"
 
 FIXTURE(enospc) {
 };
@@ -147,6 +148,33 @@ TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 	EXPECT_EQ(before.slots, after.slots);
 	EXPECT_EQ(before.setup_flags, after.setup_flags);
 	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
+/* A SETUP that succeeds is what makes the clock that of its caller's time namespace. */
+TEST_F(enospc, refused_setup_leaves_its_callers_clock_to_the_next)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+		.slots = TWHEEL_SLOTS_MAX,
+	};
+	int fd, ret = tw_namespace_for_children("monotonic", 100000);
+	pid_t pid;
+
+	if (ret)
+		SKIP(return, "no time namespaces: %s", strerror(-ret));
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (tw_setup_full(fd, &setup) != -ENOSPC)
+			_exit(1);
+		_exit(tw_clock_is_ours(fd, CLOCK_MONOTONIC) ? 0 : 2);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+	EXPECT_TRUE(tw_clock_is_ours(fd, CLOCK_MONOTONIC));
 	close(fd);
 }
 
