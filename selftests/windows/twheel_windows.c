@@ -1254,6 +1254,59 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 	expect_refreshable(_metadata, self->fd, table);
 }
 
+/* A page may be freed between two look-ups: then the count was read before both. */
+TEST_F(windows, batch_reads_the_count_of_removed_pages_once_and_first)
+{
+	struct twheel_cancel cancels[3] = {};
+	struct twheel_arm arms[3] = {};
+	__u64 ids[3];
+	int i, hits;
+
+	ASSERT_EQ(3, arm_many(self->fd, TW_HOUR, 3, ids));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	for (i = 0; i < 3; i++) {
+		cancels[i].id = ids[i];
+		arms[i] = (struct twheel_arm){ .id = ids[i], .expires_ns = 2 * TW_HOUR };
+	}
+	hits = window_see("look_begun").hits;
+	ASSERT_EQ(3, tw_rearm_vec(self->fd, arms, 3));
+	EXPECT_EQ(hits + 1, window_see("look_begun").hits);
+	ASSERT_EQ(3, tw_cancel_vec(self->fd, cancels, 3));
+	EXPECT_EQ(hits + 2, window_see("look_begun").hits);
+}
+
+/* What has mapped the table holds the file. */
+TEST_F(windows, wheel_stays_while_its_words_are_freed)
+{
+	__u64 *ids = calloc(BURST, sizeof(*ids));
+	void *table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, self->fd, 0);
+
+	ASSERT_NE(MAP_FAILED, table);
+	ASSERT_EQ(0, munmap(table, sysconf(_SC_PAGESIZE)));
+	burst(_metadata, self->fd, ids, BURST);
+	ASSERT_EQ(0, window_say("words_set", "delay 200000 1"));
+	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
+	AWAIT_INSIDE("words_set");
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(0, window_see("words_set").inside);
+	free(ids);
+}
+
+/* Its user's end would wait for that as well; but another wheel of the user is open. */
+TEST_F(windows, wheel_stays_until_its_turn_is_over)
+{
+	int fd = real_wheel();
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, window_say("turn", "delay 500000 1"));
+	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	AWAIT_INSIDE("turn");
+	close(fd);
+	EXPECT_EQ(0, window_see("turn").inside);
+}
+
 TEST_F(windows, alarm_is_not_set_after_the_last_close)
 {
 	int fd = real_wheel();
