@@ -101,10 +101,57 @@ static void wheel_with_more_to_do_comes_last(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_turns, 4U);
 }
 
+struct busy_work {
+	struct kthread_work work;
+	struct completion begins;
+	struct completion may_end;
+};
+
+static void busy_work_does(struct kthread_work *work)
+{
+	struct busy_work *busy = container_of(work, struct busy_work, work);
+
+	complete(&busy->begins);
+	wait_for_completion(&busy->may_end);
+}
+
+/* A kthread that is busy has yet to find out that a queue is empty. */
+static void last_close_of_a_user_leaves_no_work(struct kunit *test)
+{
+	struct kthread_worker *worker;
+	struct twheel_user *user;
+	struct busy_work busy;
+	bool left;
+
+	engine_case_exit(test);
+	test->priv = NULL;
+	user = twheel_user_get();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	KUNIT_EXPECT_EQ(test, user->nr_wheels, 1UL);
+	worker = user->queue[0].worker;
+	kthread_init_work(&busy.work, busy_work_does);
+	init_completion(&busy.begins);
+	init_completion(&busy.may_end);
+	kthread_queue_work(worker, &busy.work);
+	wait_for_completion(&busy.begins);
+	kthread_queue_work(worker, &user->queue[0].work);
+	twheel_user_put(user);
+	/* What is left there is in memory that was freed: nobody may do it. */
+	raw_spin_lock_irq(&worker->lock);
+	left = !list_empty(&worker->work_list);
+	INIT_LIST_HEAD(&worker->work_list);
+	raw_spin_unlock_irq(&worker->lock);
+	complete(&busy.may_end);
+	kthread_flush_work(&busy.work);
+	KUNIT_EXPECT_FALSE(test, left);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
+}
+
 static struct kunit_case user_cases[] = {
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
 	KUNIT_CASE(wheel_with_more_to_do_comes_last),
+	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
 	{}
 };
 
