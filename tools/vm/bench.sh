@@ -81,7 +81,7 @@ boot_timing()
 	local accel
 
 	accel=$(accelerator "$series")
-	boot_bench "$1" "$2" -accel "$accel" \
+	boot_bench "$1" "$2$([ "$accel" = kvm ] || echo " $(tsc_frequency)")" -accel "$accel" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)"
 }
 

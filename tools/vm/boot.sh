@@ -27,6 +27,13 @@ accelerator()
 	cut -d ' ' -f 2 "$known"
 }
 
+# The emulator's TSC is the host's. A guest that measures its frequency while the host is
+# busy may be wrong by a factor of five, and each of its seconds is too short.
+tsc_frequency()
+{
+	awk '/^bogomips/ { printf "tsc_early_khz=%d\n", $3 * 500; exit }' /proc/cpuinfo
+}
+
 # boot SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...
 #
 # The console (ttyS0) is the first -serial among the arguments. The kernel is
@@ -56,6 +63,7 @@ boot()
 trace_buf_size=8M $arguments $words"
 	[[ $series != *-arm64* ]] || boot_arm64 "$series" "$initramfs" "$arguments" "$@"
 	accel=$(accelerator "$series")
+	[ "$accel" = kvm ] || arguments+=" $(tsc_frequency)"
 	exec qemu-system-x86_64 \
 		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
