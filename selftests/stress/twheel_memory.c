@@ -232,6 +232,14 @@ static void measure(struct found *found)
 	close_again(found);
 }
 
+/* At the limit, a page of it that is written for the first time would kill its process. */
+static void touch_stack(void)
+{
+	char stack[65536];
+
+	explicit_bzero(stack, sizeof(stack));
+}
+
 /* A wheel that takes what its cgroup has, and a little more. */
 static void exhaust(struct found *found)
 {
@@ -241,6 +249,8 @@ static void exhaust(struct found *found)
 
 	CHILD_DO(tw_write_text(CHILD "/cgroup.procs", "0"));
 	memset(ids, 1, sizeof(ids));
+	memset(arms, 1, sizeof(arms));
+	touch_stack();
 	CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
 	CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, NR_MAX));
 	CHILD_DO(tw_write_text(CHILD "/memory.max", "32M"));
