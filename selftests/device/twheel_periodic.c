@@ -119,6 +119,24 @@ TEST_F(periodic, unread_one_stays_one_event_whose_count_grows)
 	EXPECT_EQ(7, info.expirations);
 }
 
+TEST_F(periodic, each_period_of_an_unread_one_counts_from_its_edge_on)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
+	struct twheel_status status;
+	__u64 i;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	for (i = 2; i <= 7; i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, i * 10 * TW_MS - 1));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+		EXPECT_EQ(i - 1, status.count);
+		ASSERT_EQ(0, tw_advance(self->fd, i * 10 * TW_MS));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+		EXPECT_EQ(i, status.count);
+	}
+	expect_event_at(_metadata, self->fd, 70 * TW_MS, id, 7, 70 * TW_MS);
+}
+
 TEST_F(periodic, stall_of_many_periods_is_one_event_with_their_count)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
@@ -184,6 +202,22 @@ TEST_F(periodic, count_past_32_bits_saturates_when_it_is_drained)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(~0U, event.count);
 	EXPECT_EQ(periods * TW_MS, event.deadline_ns);
+	EXPECT_EQ(TW_DRAINED, event.flags);
+}
+
+TEST_F(periodic, event_that_is_drained_tells_when_its_latest_period_expired)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	/* The edge of 4.5 is 5; 6.0 is yet to come. */
+	ASSERT_EQ(0, tw_advance(self->fd, 5900 * TW_US));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(3, event.count);
+	EXPECT_EQ(4500 * TW_US, event.deadline_ns);
+	EXPECT_EQ(5 * TW_MS, event.fired_ns);
 	EXPECT_EQ(TW_DRAINED, event.flags);
 }
 
