@@ -216,6 +216,20 @@ TEST_F(drain, wheel_that_was_never_set_up_can_be_drained)
 	close(fd);
 }
 
+TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_nothing)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct tw_snapshot before;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_drain(fd));
+	ASSERT_EQ(0, tw_snapshot(fd, &before));
+	EXPECT_EQ(0, before.info.levels);
+	EXPECT_EQ(-ESHUTDOWN, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 2 * TW_MS, 5));
+	EXPECT_UNCHANGED(fd, &before);
+	close(fd);
+}
+
 /* Nothing may look armed where nothing was. */
 TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_tells_of_no_success)
 {
