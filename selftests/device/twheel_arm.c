@@ -221,6 +221,16 @@ TEST_F(arm, last_edge_before_the_end_of_time_is_reached)
 	expect_exact(_metadata, self->fd, self->tick_ns, deadlines_ns, ARRAY_SIZE(deadlines_ns));
 }
 
+TEST_F(arm, last_edge_before_the_end_of_time_is_a_next_expiry)
+{
+	__u64 id, last_ns = TWHEEL_TIME_NEVER / self->tick_ns * self->tick_ns;
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, last_ns, &id));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(last_ns, info.next_expiry_ns);
+}
+
 TEST_F(arm, arming_into_the_slot_in_hand_does_not_expire_a_round_early)
 {
 	__u64 now_ns = 3 * self->slots * self->tick_ns;
@@ -419,6 +429,26 @@ TEST_F(arm, end_of_time_never_expires)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(ARRAY_SIZE(endless) - 1, info.pending);
 	EXPECT_EQ(0, info.expirations);
+}
+
+/* With this tick it is an edge, which the clock can reach. */
+TEST(end_of_time_that_is_an_edge_never_expires)
+{
+	const __u64 tick_ns = 7 * 7 * 73;
+	int fd = tw_virtual(O_NONBLOCK, tick_ns);
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, TWHEEL_TIME_NEVER % tick_ns);
+	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	ASSERT_EQ(0, tw_advance(fd, TWHEEL_TIME_NEVER));
+	EXPECT_NO_EVENT(fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
 }
 
 TEST_F(arm, relative_deadline_armed_at_the_end_of_time_never_expires)
