@@ -249,6 +249,21 @@ TEST_F(epoll, edge_of_out_comes_when_a_place_is_free_again)
 	EXPECT_EQ(EPOLLOUT, said(self->ep, 0));
 }
 
+TEST_F(epoll, edge_of_out_is_not_made_by_a_place_in_a_wheel_that_has_room)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	EXPIRE(1);
+	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLOUT | EPOLLET));
+	ASSERT_EQ(EPOLLOUT, said(self->ep, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(0, said(self->ep, 0));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(0, said(self->ep, 0));
+}
+
 TEST_F(epoll, edge_of_hup_comes_with_drain)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
