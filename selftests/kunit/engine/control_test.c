@@ -85,6 +85,59 @@ static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 50ULL);
 }
 
+/* G3: a first ARM that has found the wheel in use may come here when DRAIN is over. */
+static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *test)
+{
+	struct twheel *tw;
+
+	engine_case_exit(test);
+	test->priv = NULL;
+	tw = twheel_create();
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
+	test->priv = tw;
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, twheel_start_lazily(tw), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &usual_setup), -ESHUTDOWN);
+	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
+}
+
+struct drain_in_vain {
+	struct completion done;
+	struct twheel *tw;
+	int says;
+};
+
+static int drain_in_vain_is_made(void *data)
+{
+	struct drain_in_vain *drain = data;
+
+	fatal_signal_send();
+	drain->says = twheel_drain(drain->tw);
+	fatal_signal_forget();
+	kthread_complete_and_exit(&drain->done, 0);
+}
+
+/* An ADVANCE has the mutex for as long as its pass takes. */
+static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit *test)
+{
+	struct drain_in_vain drain = { .tw = test->priv };
+	struct task_struct *kthread;
+	bool waits;
+
+	init_completion(&drain.done);
+	mutex_lock(&drain.tw->control.mutex);
+	kthread = kthread_run(drain_in_vain_is_made, &drain, "drain");
+	waits = !IS_ERR(kthread) && !wait_for_completion_timeout(&drain.done, 5 * HZ);
+	mutex_unlock(&drain.tw->control.mutex);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
+	KUNIT_EXPECT_FALSE(test, waits);
+	if (waits)
+		wait_for_completion(&drain.done);
+	KUNIT_EXPECT_EQ(test, drain.says, -ERESTARTSYS);
+	KUNIT_EXPECT_FALSE(test, twheel_is_draining(drain.tw));
+}
+
 /*
  * The last close: nothing may run when the wheel's memory belongs to others.  What a test
  * finds there is taken away, so that it does no harm.
@@ -123,6 +176,8 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
 	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
+	KUNIT_CASE(a_wheel_that_was_drained_before_it_started_never_does),
+	KUNIT_CASE(a_drain_that_waits_for_another_call_ends_with_a_signal),
 	KUNIT_CASE(nothing_runs_in_a_wheel_that_was_stopped),
 	{}
 };
