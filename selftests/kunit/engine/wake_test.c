@@ -56,6 +56,19 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 }
 
+/* G2: two callers have found the alarm too late, and the earlier one came first. */
+static void an_alarm_is_not_put_off_by_a_later_one(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	twheel_wake_at(tw, START_NS + 2 * TICK_NS);
+	twheel_wake_at(tw, START_NS + 3 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS + 2 * TICK_NS);
+	twheel_wake_at(tw, START_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, START_NS + TICK_NS);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+}
+
 /* G1, G2: a time namespace sets the wheel's clock ahead of the machine's, or behind it. */
 static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 {
@@ -116,6 +129,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),
 	KUNIT_CASE(what_is_overdue_wakes_at_once),
 	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
+	KUNIT_CASE(an_alarm_is_not_put_off_by_a_later_one),
 	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
 	KUNIT_CASE(an_alarm_has_the_slack_of_the_wheel_as_its_range),
 	KUNIT_CASE(a_real_clock_is_slept_on_and_let_go_when_nothing_pends),
