@@ -55,6 +55,20 @@ static void a_full_inbox_is_emptied_turn_by_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
+/* G2: also where its entries are few, for each may take long. */
+static void a_turn_ends_with_its_time(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, 3 * KTHREAD_BATCH, NULL);
+	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->wake.turn, 0));
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), 2 * KTHREAD_BATCH);
+	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->wake.turn, 0));
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), KTHREAD_BATCH);
+	KUNIT_EXPECT_EQ(test, pass(tw), 1U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), 0);
+}
+
 /* G3, G4: one event each, and none for a stale entry. */
 static void expiry_makes_one_event_and_goes_on_as_the_life_says(struct kunit *test)
 {
@@ -574,6 +588,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE_PARAM(the_inbox_lets_in_what_lives_and_frees_what_is_dead, start_gen_params),
 	KUNIT_CASE(a_sequence_number_that_comes_round_leaves_the_generation),
 	KUNIT_CASE(a_full_inbox_is_emptied_turn_by_turn),
+	KUNIT_CASE(a_turn_ends_with_its_time),
 	KUNIT_CASE_PARAM(expiry_makes_one_event_and_goes_on_as_the_life_says, start_gen_params),
 	KUNIT_CASE(an_entry_of_any_other_sequence_number_is_stale),
 	KUNIT_CASE(an_entry_of_what_is_not_armed_is_stale),
