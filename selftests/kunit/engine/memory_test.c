@@ -72,8 +72,24 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, tw->clock.virtual_now_ns), 0);
 }
 
+/* Or each ENOMEM would take from the limits for ever. */
+static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	long charged = twheel_charged(), of_wheel = atomic_long_read(&tw->memory.charged);
+	void *memory;
+
+	no_memory = true;
+	KUNIT_EXPECT_EQ(test, twheel_page_get(&tw->memory, &memory), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, twheel_area_get(&tw->memory, PAGE_SIZE, &memory), -ENOMEM);
+	no_memory = false;
+	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), of_wheel);
+}
+
 static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(all_memory_is_charged_and_given_back),
+	KUNIT_CASE(memory_that_is_not_to_be_had_is_not_charged),
 	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
 	{}
 };
