@@ -160,6 +160,19 @@ static void a_live_timeout_keeps_its_key_in_each_of_its_states(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
 }
 
+/* A look-up that has found the node of a key may come to the place when that is another's. */
+static void a_place_with_another_key_is_not_what_was_looked_for(struct kunit *test)
+{
+	struct twheel *tw = keyed_wheel(test);
+	struct twheel_timeout *t = arm_key(test, KEY);
+
+	KUNIT_EXPECT_EQ(test, live_id(t, KEY), id_of(t));
+	KUNIT_EXPECT_EQ(test, live_id(t, KEY + 1), 0ULL);
+	enter(tw);
+	KUNIT_EXPECT_EQ(test, live_id(t, KEY), id_of(t));
+	KUNIT_EXPECT_EQ(test, live_id(t, KEY - 1), 0ULL);
+}
+
 /* G4: the places go back, and the keys are free. */
 static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *test)
 {
@@ -269,6 +282,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(the_key_of_a_timeout_that_is_dead_in_the_inbox_is_free),
 	KUNIT_CASE(the_key_of_a_timeout_that_is_being_ended_is_free),
 	KUNIT_CASE(a_live_timeout_keeps_its_key_in_each_of_its_states),
+	KUNIT_CASE(a_place_with_another_key_is_not_what_was_looked_for),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
 	KUNIT_CASE(an_arm_that_drain_has_overtaken_takes_no_key),
 	KUNIT_CASE(a_bound_that_the_entry_before_has_moved_is_looked_at_again),
