@@ -303,6 +303,19 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->arena.first_gen, highest + 1);
 }
 
+/* Places that have retired need others in their stead, and those have words as well. */
+static void users_can_map_the_words_of_more_places_than_there_may_be(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	mutex_lock(&tw->arena.mutex);
+	while (arena_size(&tw->arena) < arena_limit(&tw->arena) + 10 * PLACES_PER_PAGE)
+		KUNIT_EXPECT_EQ(test, arena_grow(tw), 0);
+	mutex_unlock(&tw->arena.mutex);
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_EXPECT_LE(test, (u64)tw->words.pages.nr * PAGE_SIZE, twheel_refresh_size(tw));
+}
+
 static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
@@ -312,6 +325,7 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
 	KUNIT_CASE(a_life_beside_the_making_of_the_table_keeps_its_deadline),
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
+	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
 	{}
 };
 
