@@ -58,6 +58,17 @@ static unsigned long page_alloc(gfp_t flags)
 #undef get_zeroed_page
 #define get_zeroed_page	page_alloc
 
+/* The address of the object that was freed last. */
+static unsigned long freed;
+
+static void object_free(const void *object)
+{
+	freed = (unsigned long)object;
+	kfree(object);
+}
+
+#define kfree(object)	object_free(object)
+
 /* Entries that were put into a wheel: new ones, and those that moved. */
 static u64 nr_inserted;
 

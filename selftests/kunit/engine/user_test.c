@@ -147,11 +147,30 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
 
+static void last_close_of_a_user_frees_the_user(struct kunit *test)
+{
+	struct twheel_user *user;
+	unsigned long address;
+
+	engine_case_exit(test);
+	test->priv = NULL;
+	user = twheel_user_get();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	KUNIT_EXPECT_PTR_EQ(test, twheel_user_get(), user);
+	address = (unsigned long)user;
+	freed = 0;
+	twheel_user_put(user);
+	KUNIT_EXPECT_EQ(test, freed, 0UL);
+	twheel_user_put(user);
+	KUNIT_EXPECT_EQ(test, freed, address);
+}
+
 static struct kunit_case user_cases[] = {
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
 	KUNIT_CASE(wheel_with_more_to_do_comes_last),
 	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
+	KUNIT_CASE(last_close_of_a_user_frees_the_user),
 	{}
 };
 
