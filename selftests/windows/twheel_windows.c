@@ -924,6 +924,36 @@ TEST_F(windows, key_that_ends_after_it_was_looked_up_is_written_anew)
 	close(fd);
 }
 
+/* It would find the key that another thread has armed, and move its timeout. */
+TEST_F(windows, writer_that_is_killed_does_not_look_again)
+{
+	const struct twheel_record record = {
+		.op = TWHEEL_OP_ARM, .key = 1, .expires_ns = 2 * TW_HOUR,
+	};
+	int fd = key_virtual(O_NONBLOCK, 0);
+	struct twheel_status status;
+	struct twheel_arm arm;
+	pid_t pid;
+
+	ASSERT_LE(0, fd);
+	HOLD("keys_looked");
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		tw_write(fd, &record, 1);
+		_exit(0);
+	}
+	AWAIT_HELD("keys_looked");
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(fd, 1, TW_HOUR, 0, &arm));
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	RELEASE("keys_looked");
+	EXPECT_EQ(128 + SIGKILL, tw_reap(pid));
+	ASSERT_EQ(0, tw_query1(fd, arm.id, &status));
+	EXPECT_EQ(TW_HOUR, status.deadline_ns);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
 /* ---- giving memory back, and the mapped table ---------------------------- */
 
 #define BURST		5000
