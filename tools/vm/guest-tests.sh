@@ -176,7 +176,7 @@ run_guest_tests()
 # Kernels to be run, each "SERIES ORIGIN MODULE".
 guest_kernels=()
 
-# by_length SERIES NAME...: the same names, the longest first.
+# by_length SERIES NAME...: "SECONDS NAME" of each, the longest first.
 by_length()
 {
 	local series=$1 name seconds
@@ -188,13 +188,12 @@ by_length()
 	done | sort -s -k 1,1nr
 }
 
-# share_out NR SERIES NAME...: into the strings `shares', of about the same length
-# in time: each goes where there is least. So the longest begin first, and what is
-# wrong in a guess is made good by those that are short.
+# share_out NR: what by_length() says, on stdin, into the strings `shares', of about the
+# same length in time: each goes where there is least. So the longest begin first, and what
+# is wrong in a guess is made good by those that are short.
 share_out()
 {
 	local nr=$1 i least name seconds load=()
-	shift
 
 	shares=()
 	for ((i = 0; i < nr; i++)); do
@@ -207,7 +206,7 @@ share_out()
 		done
 		shares[least]+=" $name"
 		load[least]=$((load[least] + seconds))
-	done < <(by_length "$@")
+	done
 }
 
 # The lanes are processes, whose lines begin with the lane's number.
@@ -272,7 +271,7 @@ start_lanes()
 	for kernel in "${guest_kernels[@]}"; do
 		read -ra words <<<"$kernel"
 		programs_for "${words[0]}" "$@"
-		share_out "$per_kernel" "${words[0]}" "${programs[@]}"
+		share_out "$per_kernel" < <(by_length "${words[0]}" "${programs[@]}")
 		for share in "${shares[@]}"; do
 			[ -n "$share" ] || continue
 			while [ "$(jobs -pr | grep -vcx "${host:-none}")" -ge "$lanes" ]; do

@@ -252,7 +252,6 @@ build_lane()
 			fi
 		fi
 		cp "$(built_file "$kind" "$tree")" "$ko.new"
-		strip --strip-debug "$ko.new"
 		mv "$ko.new" "$ko"
 		rm -f "$store/${name/\//.}.why"
 	done
@@ -470,31 +469,21 @@ pack_mutants()
 # The programs of these mutants are dealt out to the lanes, the longest first.
 run_guests()
 {
-	local series=$1 lane i program seconds count least load=() share=()
+	local series=$1 lane program count shares=()
 	local -A nr=()
 	shift
 
 	for program; do
 		nr[$program]=$((${nr[$program]:-0} + 1))
 	done
-	for ((i = 0; i < lanes; i++)); do
-		load[i]=0 share[i]=''
-	done
-	while read -r seconds program; do
-		least=0
-		for ((i = 1; i < lanes; i++)); do
-			[ "${load[i]}" -ge "${load[least]}" ] || least=$i
-		done
-		share[least]+=" $program"
-		load[least]=$((load[least] + seconds))
-	done < <(for program in "${!nr[@]}"; do
+	share_out "$lanes" < <(for program in "${!nr[@]}"; do
 		count=$(sed -n "s,^$series/$(guest_program "$program") ,,p" "$cache/seconds" 2>/dev/null || true)
 		echo "$(((nr[$program] + 1) * (${count:-5} + 2))) $program"
 	done | sort -k 1,1nr -k 2)
 	for ((lane = 0; lane < lanes; lane++)); do
-		[ -n "${share[lane]}" ] || continue
+		[ -n "${shares[lane]}" ] || continue
 		# shellcheck disable=SC2086 # words
-		run_lane "$series" $lane ${share[lane]} &
+		run_lane "$series" $lane ${shares[lane]} &
 	done
 	wait
 }
