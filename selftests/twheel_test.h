@@ -264,6 +264,18 @@ static inline int tw_virtual(int flags, __u64 tick_ns)
 	return tw_open_setup(flags, &setup);
 }
 
+/* One that has room for so many. */
+static inline int tw_virtual_for(int flags, __u32 max_pending)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.tick_ns = TW_MS,
+		.max_pending = max_pending,
+	};
+
+	return tw_open_setup(flags, &setup);
+}
+
 static inline int tw_info(int fd, struct twheel_info *info)
 {
 	memset(info, TW_POISON, sizeof(*info));

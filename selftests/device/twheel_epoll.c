@@ -23,13 +23,7 @@ FIXTURE(epoll) {
 
 FIXTURE_SETUP(epoll)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = PLACES,
-	};
-
-	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, PLACES);
 	ASSERT_LE(0, self->fd);
 	self->ep = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_LE(0, self->ep);

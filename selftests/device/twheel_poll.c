@@ -25,13 +25,7 @@ FIXTURE(poll) {
 
 FIXTURE_SETUP(poll)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = PLACES,
-	};
-
-	self->fd = tw_open_setup(O_NONBLOCK, &setup);
+	self->fd = tw_virtual_for(O_NONBLOCK, PLACES);
 	ASSERT_LE(0, self->fd);
 }
 

@@ -49,12 +49,9 @@ struct wheel {
 
 static int wheel_make(struct wheel *wheel)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = NR,
-	};
 	struct twheel_info info;
 
-	wheel->fd = tw_open_setup(O_NONBLOCK, &setup);
+	wheel->fd = tw_virtual_for(O_NONBLOCK, NR);
 	if (wheel->fd < 0 || tw_info(wheel->fd, &info))
 		return -1;
 	wheel->size = info.refresh_size;

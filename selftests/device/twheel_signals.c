@@ -37,20 +37,9 @@ static void *map_shared(size_t size)
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-static int open_wheel(void)
-{
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = NR,
-	};
-
-	return tw_open_setup(O_NONBLOCK, &setup);
-}
-
 FIXTURE_SETUP(signals)
 {
-	self->fd = open_wheel();
+	self->fd = tw_virtual_for(O_NONBLOCK, NR);
 	ASSERT_LE(0, self->fd);
 	rows = map_shared(sizeof(*rows));
 	ASSERT_NE(MAP_FAILED, (void *)rows);
@@ -194,7 +183,7 @@ TEST_F_TIMEOUT(signals, a_handler_cuts_no_vector_no_list_and_no_write_short, 100
 static int drain_beside_signals(struct __test_metadata *_metadata, int sa_flags)
 {
 	const struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
-	int i, nr, ret, revents, got = 0, interrupted = 0, fd = open_wheel();
+	int i, nr, ret, revents, got = 0, interrupted = 0, fd = tw_virtual_for(O_NONBLOCK, NR);
 
 	ASSERT_LE(0, fd);
 	arm_all(_metadata, fd, TW_HOUR);
@@ -267,21 +256,9 @@ static void prepare_rearm(void)
 		};
 }
 
-static int call_vector(int fd, unsigned long cmd, void *entries, __u32 entry_size)
-{
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = entry_size,
-		.nr = NR,
-		.entries = (uintptr_t)entries,
-	};
-
-	return tw_ioctl(fd, cmd, &vector);
-}
-
 static int call_rearm(int fd)
 {
-	return call_vector(fd, TWHEEL_IOC_REARM, rows->arm, sizeof(rows->arm[0]));
+	return tw_vector(fd, TWHEEL_IOC_REARM, rows->arm, sizeof(rows->arm[0]), NR);
 }
 
 static bool is_rearmed(int i)
@@ -304,7 +281,7 @@ static void prepare_cancel(void)
 
 static int call_cancel(int fd)
 {
-	return call_vector(fd, TWHEEL_IOC_CANCEL, rows->cancel, sizeof(rows->cancel[0]));
+	return tw_vector(fd, TWHEEL_IOC_CANCEL, rows->cancel, sizeof(rows->cancel[0]), NR);
 }
 
 static bool is_cancelled(int i)
@@ -328,7 +305,7 @@ static void prepare_query(void)
 
 static int call_query(int fd)
 {
-	return call_vector(fd, TWHEEL_IOC_QUERY, rows->status, sizeof(rows->status[0]));
+	return tw_vector(fd, TWHEEL_IOC_QUERY, rows->status, sizeof(rows->status[0]), NR);
 }
 
 static bool is_told(int i)
@@ -455,7 +432,7 @@ TEST_F_TIMEOUT(killed, the_call_ends_and_what_it_has_told_is_what_it_did, 100)
 	int told, i;
 
 	while (tw_race_goes_on(&race)) {
-		self->fd = open_wheel();
+		self->fd = tw_virtual_for(O_NONBLOCK, NR);
 		ASSERT_LE(0, self->fd);
 		arm_all(_metadata, self->fd, TW_HOUR);
 		variant->prepare();

@@ -20,13 +20,7 @@ FIXTURE(stale) {
 
 FIXTURE_SETUP(stale)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = PLACES,
-	};
-
-	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, PLACES);
 	ASSERT_LE(0, self->fd);
 }
 

@@ -88,13 +88,7 @@ FIXTURE(turns) {
 
 FIXTURE_SETUP(turns)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = PLACES,
-	};
-
-	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, PLACES);
 	ASSERT_LE(0, self->fd);
 	/* Deadlines in the past are those before this. */
 	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
@@ -435,13 +429,7 @@ FIXTURE(waiter) {
 
 FIXTURE_SETUP(waiter)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.tick_ns = TW_MS,
-		.max_pending = FEW,
-	};
-
-	self->fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, FEW);
 	ASSERT_LE(0, self->fd);
 }
 

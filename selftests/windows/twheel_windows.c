@@ -170,10 +170,7 @@ TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
 
 TEST_F(windows, poller_for_out_is_woken_when_there_is_room)
 {
-	const struct twheel_setup setup = {
-		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = 1,
-	};
-	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	int fd = tw_virtual_for(O_NONBLOCK, 1);
 	struct side poll = { .fd = fd, .run = side_poll, .wanted = POLLOUT };
 	struct side cancel = { .fd = fd, .run = side_cancel };
 
