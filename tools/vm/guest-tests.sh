@@ -28,7 +28,7 @@ hash_table_waits='bit_spin_lock[^ ]* / twheel_keys_[a-z]+|rh[^ ]* / rht_lock[^ ]
 find_complaints()
 {
 	sed -E "/KCSAN: /{/\[twheel\]/!d; \, in ($hash_table_waits) \[twheel\],d}
-		/Kernel Concurrency Sanitizer/d" |
+		/Kernel Concurrency Sanitizer|kmemleak: Automatic memory scanning/d" |
 		grep -E "$kernel_complaints"
 }
 

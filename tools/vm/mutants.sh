@@ -396,6 +396,16 @@ machine_runs()
 	[ "$ended" = all ] || [ -n "$in_line" ] || ended=stopped
 }
 
+# last_words CONSOLE: the complaint of a kernel that died, or the last that it said.
+last_words()
+{
+	local words
+
+	words=$(tr -cd '[:print:]\n' <"$1" | tail -n 60)
+	{ find_complaints <<<"$words" || echo "${words##*$'\n'}"; } |
+		sed -n '1{s/^[^]]*] *//; p}'
+}
+
 # run_lane SERIES LANE PROGRAM...: those mutants that have these programs.
 run_lane()
 {
@@ -435,9 +445,7 @@ run_lane()
 			from=$at
 		elif [ "$ended" = died ]; then
 			[ "$at" -ge "$first" ] || line_begin "$first"
-			line_judge "the machine lives: $(tr -cd '[:print:]\n' \
-				<"$work/$series.console.$lane.log" | find_complaints | head -n 1 |
-				sed 's/^[^]]*] *//')"
+			line_judge "the machine lives: $(last_words "$work/$series.console.$lane.log")"
 			from=$((at + 1))
 		else
 			from=$((at + 1))
