@@ -177,7 +177,8 @@ download()
 	for spec in "${missing[@]}"; do
 		rm -rf "$cache/debs/$spec.tmp"
 		mkdir "$cache/debs/$spec.tmp"
-		mv "$dir/${spec%%=*}"_*.deb "$cache/debs/$spec.tmp/"
+		# A name may be that of another architecture's package, NAME:ARCHITECTURE.
+		mv "$dir/${spec%%[:=]*}"_*.deb "$cache/debs/$spec.tmp/" || return 1
 		mv "$cache/debs/$spec.tmp" "$cache/debs/$spec"
 	done
 }
