@@ -111,6 +111,8 @@ resolve()
 	mapfile -t names <"$file.names"
 	while read -r package version; do
 		candidates[$package]=$version
+		# Of a package that is there for another architecture only, the name says so.
+		: "${candidates[${package%%:*}]:=$version}"
 	done < <(apt_own apt-cache policy "${names[@]}" |
 		sed -n 's/^\([^ ]*\):$/\1/p; s/^ *Candidate: //p' | paste -d ' ' - -)
 	while read -r package; do
