@@ -303,6 +303,13 @@ static struct twheel_user *user_make(kuid_t uid)
 	return user;
 }
 
+/* From now on, an open makes another user of this uid. */
+static void user_unhash(struct twheel_user *user)
+{
+	lockdep_assert_held(&users_mutex);
+	hash_del(&user->node);
+}
+
 /**
  * twheel_user_get() - find or make the user who opens a wheel
  *
@@ -338,7 +345,7 @@ void twheel_user_put(struct twheel_user *user)
 		mutex_unlock(&users_mutex);
 		return;
 	}
-	hash_del(&user->node);
+	user_unhash(user);
 	mutex_unlock(&users_mutex);
 	/* The queues are empty, but a work may be queued that has yet to find out. */
 	for (i = 0; i < nr_kthread_workers; i++)
