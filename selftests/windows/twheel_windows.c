@@ -335,23 +335,34 @@ TEST_F(windows, timeout_armed_at_the_end_of_a_turn_expires)
 	close(fd);
 }
 
-TEST_F(windows, chunks_come_for_all_that_is_in_the_inbox)
+/* So many come with new chunks while a pass is held that begins. */
+static void arm_beside_pass(struct __test_metadata *_metadata, int fd, const char *window)
 {
-	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = TW_MS };
+	struct side advance = { .fd = fd, .run = side_advance, .at_ns = TW_MS };
 	const int nr = 20000;
 	struct twheel_event *events = calloc(nr + 1, sizeof(*events));
 
-	HOLD("pass_emptied");
+	HOLD(window);
 	START(&advance);
-	AWAIT_HELD("pass_emptied");
-	ASSERT_EQ(nr, arm_many(self->fd, 10 * TW_MS, nr, NULL));
-	RELEASE("pass_emptied");
+	AWAIT_HELD(window);
+	ASSERT_EQ(nr, arm_many(fd, 10 * TW_MS, nr, NULL));
+	RELEASE(window);
 	FINISH(&advance);
 	EXPECT_EQ(0, advance.ret);
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	EXPECT_EQ(nr, read_all(self->fd, events, nr + 1));
-	EXPECT_ACCOUNTS(self->fd);
+	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
+	EXPECT_EQ(nr, read_all(fd, events, nr + 1));
+	EXPECT_ACCOUNTS(fd);
 	free(events);
+}
+
+TEST_F(windows, chunks_come_for_all_that_is_in_the_inbox)
+{
+	arm_beside_pass(_metadata, self->fd, "pass_emptied");
+}
+
+TEST_F(windows, chunks_come_for_all_that_the_pass_finds_in_the_inbox)
+{
+	arm_beside_pass(_metadata, self->fd, "pass_noted");
 }
 
 TEST_F(windows, link_of_an_arrival_is_read_first)
@@ -535,6 +546,27 @@ TEST_F(windows, reader_is_woken_when_its_event_is_there)
 	close(fd);
 }
 
+TEST_F(windows, calls_that_need_the_lock_go_on_while_waiters_are_woken)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct side query = { .fd = self->fd, .run = side_query };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &query.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	HOLD("pass_expired");
+	START(&advance);
+	AWAIT_HELD("pass_expired");
+	START(&query);
+	EXPECT_TRUE(TW_WAIT_FOR(query.done, 2 * TW_MS));
+	EXPECT_EQ(1, window_see("pass_expired").held);
+	RELEASE("pass_expired");
+	FINISH(&query);
+	FINISH(&advance);
+	EXPECT_EQ(0, query.ret);
+}
+
 TEST_F(windows, reader_is_woken_when_the_wheel_is_drained)
 {
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
@@ -616,18 +648,28 @@ static int drain_beside(struct __test_metadata *_metadata, struct side *side, co
 	EXPECT_ACCOUNTS(fd);						\
 } while (0)
 
-TEST_F(windows, drain_finds_what_arm_is_about_to_publish)
+static void drain_beside_arm(struct __test_metadata *_metadata, int fd, const char *window)
 {
-	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
 	struct twheel_event events[2000];
 	int i, nr, nr_found = 0;
 
-	nr = drain_beside(_metadata, &arm, "arm_checked", events, 2000);
+	nr = drain_beside(_metadata, &arm, window, events, 2000);
 	for (i = 0; i < nr; i++)
 		nr_found += events[i].id == arm.arm.id;
 	EXPECT_EQ(0, arm.ret);
 	EXPECT_EQ(1, nr_found);
-	EXPECT_NONE_LEFT(self->fd);
+	EXPECT_NONE_LEFT(fd);
+}
+
+TEST_F(windows, drain_finds_what_arm_is_about_to_publish)
+{
+	drain_beside_arm(_metadata, self->fd, "arm_checked");
+}
+
+TEST_F(windows, drain_finds_what_arm_has_yet_to_add_to_the_inbox)
+{
+	drain_beside_arm(_metadata, self->fd, "arm_published");
 }
 
 TEST_F(windows, drain_finds_what_rearm_is_about_to_move)
@@ -800,7 +842,8 @@ TEST_F(windows, page_gets_its_periodic_fields_once)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
+/* Another key needs a place, where the only one that may be free had the one that ends. */
+static void arm_beside_ending(struct __test_metadata *_metadata, const char *window)
 {
 	int fd = key_virtual(O_NONBLOCK, 0);
 	struct side cancel = { .fd = fd, .run = side_cancel };
@@ -812,11 +855,11 @@ TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
 	ASSERT_EQ(PAGE_PLACES, arm_many(fd, TW_HOUR, PAGE_PLACES, ids));
 	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	cancel.id = ids[0];
-	HOLD("keys_given");
+	HOLD(window);
 	START(&cancel);
-	AWAIT_HELD("keys_given");
+	AWAIT_HELD(window);
 	ASSERT_EQ(0, tw_arm_entry(fd, &arm));
-	RELEASE("keys_given");
+	RELEASE(window);
 	FINISH(&cancel);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel.ret);
 	ASSERT_EQ(1, tw_arm_vec(fd, &arm, 1));
@@ -824,6 +867,16 @@ TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(PAGE_PLACES, info.live);
 	close(fd);
+}
+
+TEST_F(windows, key_is_out_of_the_index_before_its_place_is_free)
+{
+	arm_beside_ending(_metadata, "keys_given");
+}
+
+TEST_F(windows, place_is_not_free_before_its_key_is_out_of_the_index)
+{
+	arm_beside_ending(_metadata, "keys_ended");
 }
 
 TEST_F(windows, key_that_is_being_given_up_can_be_taken)
