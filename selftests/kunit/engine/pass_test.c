@@ -171,6 +171,31 @@ static void an_expiry_that_a_cancel_overtook_makes_no_event(struct kunit *test)
 	expect_delta(test, before, nothing);
 }
 
+/* G4: both entries are out of the wheel, and none of them comes back. */
+static void an_entry_whose_timeout_a_cancel_ended_gives_its_room_back(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *once = arm_like(test, 0);
+	struct twheel_timeout *periodic = arm_like(test, LI);
+	struct expiry x = { .now_ns = START_NS + 100 * PERIOD_NS };
+	u64 tick, seen[2];
+
+	enter(tw);
+	seen[0] = timeout_state(once);
+	seen[1] = timeout_state(periodic);
+	cancel(tw, id_of(once));
+	cancel(tw, id_of(periodic));
+	tick = deadline_tick(&tw->clock, periodic->deadline_ns);
+	nr_inserted = 0;
+	spin_lock(&tw->events.lock);
+	timeout_postpone(tw, once, seen[0], &x, once->deadline_ns + TICK_NS);
+	periodic_expire(tw, tick, periodic, seen[1], &x);
+	spin_unlock(&tw->events.lock);
+	KUNIT_EXPECT_EQ(test, x.nr_room, 2U);
+	KUNIT_EXPECT_EQ(test, nr_inserted, 0ULL);
+	KUNIT_EXPECT_TRUE(test, state_is_free(timeout_state(once)));
+}
+
 /* G1: up to the last nanosecond before the edge. */
 static void nothing_expires_before_its_tick(struct kunit *test)
 {
@@ -593,6 +618,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(an_entry_of_any_other_sequence_number_is_stale),
 	KUNIT_CASE(an_entry_of_what_is_not_armed_is_stale),
 	KUNIT_CASE(an_expiry_that_a_cancel_overtook_makes_no_event),
+	KUNIT_CASE(an_entry_whose_timeout_a_cancel_ended_gives_its_room_back),
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
 	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
