@@ -60,6 +60,21 @@ TEST_F(setup, takes_both_ends_of_each_range)
 	}
 }
 
+TEST_F(setup, takes_a_max_pending_up_to_the_limit_that_info_tells)
+{
+	struct twheel_setup setup = {};
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_GT(~0U, info.max_pending_limit);
+	setup.max_pending = info.max_pending_limit + 1;
+	EXPECT_EQ(-EINVAL, tw_setup_full(self->fd, &setup));
+	setup.max_pending = info.max_pending_limit;
+	EXPECT_EQ(0, tw_setup_full(self->fd, &setup));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(setup.max_pending, info.max_pending);
+}
+
 TEST_F(setup, rounds_slots_up_to_a_power_of_two)
 {
 	const __u32 slots[][2] = {
