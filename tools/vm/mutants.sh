@@ -317,6 +317,8 @@ line_failed=
 line_planned=
 line_seen=0
 line_began=
+# What the kernel complained of.
+complaint=
 line_begin()
 {
 	at=$1
@@ -344,7 +346,7 @@ line_judge()
 
 line_end()
 {
-	local status=$1 complaint
+	local status=$1
 
 	complaint=$(printf '%s\n' "${line_log[@]}" | find_complaints | head -n 1) || true
 	if [ -z "$line_failed" ] && [ -n "$complaint" ]; then
@@ -358,7 +360,8 @@ line_end()
 }
 
 # machine_runs LANE FROM: boots, and reads. `at' is the line where the machine ended, `ended'
-# says how: "all"; "stopped" after a line, on purpose or not; "died" within one.
+# says how: "all"; "stopped" after a line, on purpose or not; "died" within one. A machine
+# whose kernel has complained is ended.
 machine_runs()
 {
 	local lane=$1 from=$2 line fd pid status=0 in_line=
@@ -378,7 +381,12 @@ machine_runs()
 		'@mutant '*) line_begin "${line#@mutant }"; in_line=1 ;;
 		'@log '*) line_log+=("${line#@log }") ;;
 		'@not ok '*) line_failed=${line_failed:-${line#@not ok }} ;;
-		'@end '*) line_end "${line#@end }"; in_line='' ;;
+		'@end '*)
+			line_end "${line#@end }"
+			in_line=''
+			# What is found after that may be due to this mistake; and lockdep is off.
+			[ -z "$complaint" ] || { kill $pid; break; }
+			;;
 		'@all') ended=all ;;
 		'1..0'*) line_failed="it is not skipped" line_planned=0 ;;
 		'1..'*) line_planned=${line#1..} line_planned=${line_planned%% *} ;;
