@@ -33,7 +33,7 @@
 #include "window.h"
 
 /* Nothing hangs for ever: this is how long a thread is held at most, nanoseconds. */
-#define HELD_MAX_NS	(10 * (u64)NSEC_PER_SEC)
+#define HELD_MAX_NS	(20 * (u64)NSEC_PER_SEC)
 
 enum hold {
 	HOLD_NONE,
@@ -162,7 +162,9 @@ static int site_set(struct site *site, const char *what, u32 delay_us, u32 one_i
 	if (!strcmp(what, "hold")) {
 		atomic_set(&site->hold, HOLD_NEXT);
 	} else if (!strcmp(what, "release")) {
-		atomic_set(&site->hold, HOLD_NONE);
+		/* A thread that was held for too long has gone on before its time. */
+		if (atomic_xchg(&site->hold, HOLD_NONE) == HOLD_NONE)
+			return -ETIME;
 	} else if (!strcmp(what, "off")) {
 		atomic_set(&site->hold, HOLD_NONE);
 		WRITE_ONCE(site->delay_us, 0);

@@ -522,6 +522,25 @@ TEST_F(windows, info_waits_while_rearm_changes_a_timeout)
 	EXPECT_EQ(500 * TW_MS, info.next_expiry_ns);
 }
 
+TEST_F(windows, query_waits_while_rearm_changes_a_timeout)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm,
+		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
+	};
+	struct twheel_status status;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
+	START(&rearm);
+	AWAIT_INSIDE("rearm_owned");
+	ASSERT_EQ(0, tw_query1(self->fd, rearm.arm.id, &status));
+	FINISH(&rearm);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	EXPECT_EQ(500 * TW_MS, status.deadline_ns);
+}
+
 TEST_F(windows, reader_is_woken_when_its_event_is_there)
 {
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
@@ -790,16 +809,16 @@ TEST_F(windows, new_page_is_found_by_those_who_get_its_places)
 TEST_F(windows, ids_are_found_while_a_larger_table_takes_over)
 {
 	const int full = (sysconf(_SC_PAGESIZE) - 24) / sizeof(void *) * PAGE_PLACES;
-	struct side query = { .fd = self->fd, .run = side_query };
+	struct side cancel = { .fd = self->fd, .run = side_cancel };
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
 	__u64 *ids = calloc(full, sizeof(*ids));
 	struct twheel_status status;
 
 	ASSERT_EQ(full, arm_many(self->fd, TW_HOUR, full, ids));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	query.id = ids[0];
+	cancel.id = ids[0];
 	HOLD("table_found");
-	START(&query);
+	START(&cancel);
 	AWAIT_HELD("table_found");
 	HOLD("table_filled");
 	START(&arm);
@@ -810,8 +829,8 @@ TEST_F(windows, ids_are_found_while_a_larger_table_takes_over)
 	EXPECT_EQ(0, arm.ret);
 	tw_sleep(A_WHILE);
 	RELEASE("table_found");
-	FINISH(&query);
-	EXPECT_EQ(0, query.ret);
+	FINISH(&cancel);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel.ret);
 	free(ids);
 }
 
