@@ -414,10 +414,12 @@ last_words()
 		sed -n '1{s/^[^]]*] *//; p}'
 }
 
-# run_lane SERIES LANE PROGRAM...: those mutants that have these programs.
+# run_lane SERIES LANE PROGRAM:PART:PARTS...: the mutants that have these programs, or every
+# so manieth of them.
 run_lane()
 {
 	local series=$1 lane=$2 program name root=$work/$1.more.$2 from=1 slips=0 ended first
+	local part parts nr programs=()
 	local -A unbroken=()
 	shift 2
 
@@ -425,10 +427,14 @@ run_lane()
 	rm -rf "$root"
 	mkdir -p "$root/mutants"
 	for program; do
+		IFS=: read -r program part parts <<<"$program"
+		programs+=("$program")
 		add_line unbroken "$program" "$root/mutants"
+		nr=0
 		for name in "${names[@]}"; do
 			[ "${kernel_of[$name]:-}" = "$series" ] || continue
 			[ "${program_of[$name]}" = "$program" ] || continue
+			[ $((nr++ % parts)) = "$part" ] || continue
 			if [ -e "$work/$series.$(kind_of "$program")/${name/\//.}.why" ]; then
 				judge "$name" broken 0 \
 					"$(cat "$work/$series.$(kind_of "$program")/${name/\//.}.why")"
@@ -437,7 +443,7 @@ run_lane()
 			add_line "$name" "$program" "$root/mutants"
 		done
 	done
-	pack_mutants "$series" "$lane" "$root" "$@"
+	pack_mutants "$series" "$lane" "$root" "${programs[@]}"
 	while [ "$from" -le ${#line_names[@]} ]; do
 		first=$from
 		say "booting $(cat "$cache/kernels/$series/release") for $((${#line_names[@]} - from + 1)) runs"
@@ -482,10 +488,13 @@ pack_mutants()
 	rm -rf "$root"
 }
 
+# A program with more mutants than this is run in each lane, with a part of them.
+many=20
+
 # The programs of these mutants are dealt out to the lanes, the longest first.
 run_guests()
 {
-	local series=$1 lane program count shares=()
+	local series=$1 lane program count part parts shares=()
 	local -A nr=()
 	shift
 
@@ -494,7 +503,10 @@ run_guests()
 	done
 	share_out "$lanes" < <(for program in "${!nr[@]}"; do
 		count=$(sed -n "s,^$series/$(guest_program "$program") ,,p" "$cache/seconds" 2>/dev/null || true)
-		echo "$(((nr[$program] + 1) * (${count:-5} + 2))) $program"
+		parts=$((nr[$program] > many ? lanes : 1))
+		for ((part = 0; part < parts; part++)); do
+			echo "$(((nr[$program] / parts + 1) * (${count:-5} + 2))) $program:$part:$parts"
+		done
 	done | sort -k 1,1nr -k 2)
 	for ((lane = 0; lane < lanes; lane++)); do
 		[ -n "${shares[lane]}" ] || continue
