@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "instructions", 'i', NULL, 0,
 	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
 	{ "workloads", 'w', "WORDS", 0,
-	  "Only these: arm refresh cancel young expire mix memory idle late request slow restart lengths burst calls scale huge",
+	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow restart lengths burst calls scale huge",
 	  0 },
 	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
 	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
@@ -51,10 +51,10 @@ static struct {
 
 const struct peer *const peers[] = {
 	&peer_empty, &peer_libtwheel, &peer_libtwheel_local,
-	&peer_twheel, &peer_twheel_store, &peer_twheel_keyed, &peer_twheel_single,
-	&peer_twheel_keyed_single,
-	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_slack, &peer_posix,
-	&peer_io_uring, &peer_bpf_timer, &peer_bpf_1ms, &peer_bpf_store,
+	&peer_twheel, &peer_twheel_store, &peer_twheel_checked, &peer_twheel_keyed,
+	&peer_twheel_single, &peer_twheel_keyed_single,
+	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,
+	&peer_timerfd_slack, &peer_posix, &peer_io_uring, &peer_bpf_timer, &peer_bpf_1ms, &peer_bpf_store,
 	&peer_heap, &peer_libev, &peer_libuv, &peer_libevent, NULL
 };
 
@@ -68,10 +68,13 @@ static const struct {
 	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 } },
 	[REFRESH] = { "refresh", run_ops },
 	[CANCEL] = { "cancel", run_ops },
+	[EARLIER] = { "earlier", run_earlier, { 10000, 100000, 1000000 } },
 	[YOUNG] = { "young", run_young, { 10000, 100000, 1000000 } },
 	[EXPIRE] = { "expire", run_expire, { 1000, 10000, 100000, 1000000 } },
 	[MIX] = { "mix", run_mix, { 10000, 100000 } },
 	[MEMORY] = { "memory", run_memory, { 1000000 } },
+	[CHURN] = { "churn", run_churn, { 1000000 } },
+	[MOVED] = { "moved", run_moved, { 1000000 } },
 	[IDLE] = { "idle", run_idle, { 1000000 } },
 	[LATE] = { "late", run_late, { 100000, 1000000 } },
 	[REQUEST] = { "request", run_request, { 100, 10000, 1000000 } },

@@ -30,14 +30,15 @@
 
 /* Workloads, to say which of them a back end takes part in. */
 enum workload {
-	ARM, REFRESH, CANCEL, YOUNG, EXPIRE, MIX, MEMORY, IDLE, LATE,
+	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
 	REQUEST, SLOW, RESTART, LENGTHS, BURST,
 	CALLS, SCALE, HUGE, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
 #define DOES_ALL	(DOES(CALLS) - 1)
-#define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(YOUNG))
+#define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(EARLIER) | DOES(YOUNG))
+#define DOES_MEMORY	(DOES(MEMORY) | DOES(CHURN) | DOES(MOVED))
 /* Those that are a loop with turns. */
 #define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(RESTART) | DOES(LENGTHS) | DOES(BURST))
 /* Those that tell what one timeout costs, and depend on what was measured before. */
@@ -92,7 +93,7 @@ struct peer {
 	void (*turn)(void *self, void (*fn)(void *arg), void *arg);
 	/* NULL: it does not know. */
 	void (*tally)(void *self, struct tally *tally);
-	/* Waits until work that was put off is done. NULL: nothing is. */
+	/* Waits until what was handed over has been taken. NULL: it always is. */
 	void (*settle)(void *self);
 	/* NULL: the end of the process does it. */
 	void (*close)(void *self);
@@ -105,9 +106,9 @@ struct peer {
 				  .absent = var##_absent }
 
 extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_local,
-	peer_twheel, peer_twheel_store, peer_twheel_keyed,
+	peer_twheel, peer_twheel_store, peer_twheel_checked, peer_twheel_keyed,
 	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
-	peer_twheel_10ms, peer_timerfd, peer_posix, peer_io_uring, peer_libev, peer_libuv,
+	peer_twheel_10ms, peer_timerfd, peer_timerfd_1ms, peer_posix, peer_io_uring, peer_libev, peer_libuv,
 	peer_libevent, peer_heap, peer_bpf_timer, peer_bpf_1ms,
 	peer_bpf_store;
 extern const struct peer *const peers[];
@@ -144,6 +145,8 @@ uint64_t process_bytes(void);
 /* Context switches of another process. */
 uint64_t switches_of(int pid);
 uint64_t kthread_switches(void);
+/* Until the module's kthreads have nothing more to do. */
+void kthreads_rest(void);
 /* The machine's interrupts of local timers, and all of them. */
 void count_interrupts(uint64_t *timers, uint64_t *all);
 
@@ -184,11 +187,14 @@ void result_cost(const char *peer, const char *workload, uint32_t n, const struc
 extern unsigned int wanted;
 
 void run_ops(const struct peer *peer, uint32_t n);
+void run_earlier(const struct peer *peer, uint32_t n);
 void run_young(const struct peer *peer, uint32_t n);
 void run_expire(const struct peer *peer, uint32_t n);
 void run_late(const struct peer *peer, uint32_t n);
 void run_mix(const struct peer *peer, uint32_t n);
 void run_memory(const struct peer *peer, uint32_t n);
+void run_churn(const struct peer *peer, uint32_t n);
+void run_moved(const struct peer *peer, uint32_t n);
 void run_idle(const struct peer *peer, uint32_t n);
 void run_request(const struct peer *peer, uint32_t n);
 void run_slow(const struct peer *peer, uint32_t n);

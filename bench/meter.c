@@ -121,6 +121,18 @@ static uint64_t kthread_ns(void)
 	return sum;
 }
 
+void kthreads_rest(void)
+{
+	uint64_t was_ns;
+
+	if (nr_kthreads < 0)
+		find_kthreads();
+	do {
+		was_ns = kthread_ns();
+		sleep_until(now_ns() + 10 * MS);
+	} while (kthread_ns() != was_ns);
+}
+
 static uint64_t process_ns(void)
 {
 	struct timespec ts;

@@ -172,7 +172,7 @@ const struct peer peer_io_uring = {
 	.name = "io_uring",
 	.usage = "timeouts, 256 a submission; no completion of what succeeds at once",
 	/* To move or cancel one among a million takes 40 ms, to do it often hours. */
-	.workloads = DOES_ALL & ~(DOES(MIX) | DOES_DAEMON),
+	.workloads = DOES_ALL & ~(DOES(MIX) | DOES(CHURN) | DOES(MOVED) | DOES_DAEMON),
 	.max = 100000,
 	.absent = absent,
 	.open = open_uring,

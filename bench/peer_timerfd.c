@@ -71,6 +71,16 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 		set(t->fd[who[i]], deadline_ns[i]);
 }
 
+/* To the edges of ticks of a millisecond, as a wheel does. */
+static void arm_1ms(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct timerfds *t = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		set(t->fd[who[i]], (deadline_ns[i] + MS - 1) / MS * MS);
+}
+
 static void cancel(void *self, const uint32_t *who, uint32_t nr)
 {
 	struct timerfds *t = self;
@@ -109,6 +119,19 @@ const struct peer peer_timerfd = {
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
+	.cancel = cancel,
+	.wait = wait,
+	.close = close_timerfds,
+};
+
+const struct peer peer_timerfd_1ms = {
+	.name = "timerfd-1ms",
+	.usage = "the same, deadlines rounded up to milliseconds",
+	.workloads = DOES(EXPIRE) | DOES(LATE),
+	.open = open_timerfds,
+	.create = create,
+	.arm = arm_1ms,
+	.refresh = arm_1ms,
 	.cancel = cancel,
 	.wait = wait,
 	.close = close_timerfds,

@@ -243,6 +243,20 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 				     twheel_refresh_deadline(deadline_ns[i], shift));
 }
 
+/* As the uapi header advises it for ids that may be old. */
+static void store_checked(void *self, const uint32_t *who, const uint64_t *deadline_ns,
+			  uint32_t nr)
+{
+	const struct twheel *tw = self;
+	const uint32_t shift = tw->shift;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!twheel_refresh(tw->table, tw->id[who[i]],
+				    twheel_refresh_deadline(deadline_ns[i], shift)))
+			errx(1, "twheel: %u is not there any more", who[i]);
+}
+
 /* ---- keys ----------------------------------------------------------------- */
 
 static void *open_keyed(const struct setup *setup)
@@ -308,10 +322,21 @@ const struct peer peer_twheel_store = {
 	TWHEEL_PEER,
 	.name = "twheel-store",
 	.usage = "the same, refresh by store",
-	.workloads = DOES(REFRESH) | DOES(MIX) | DOES(MEMORY) | DOES(RESTART) | DOES(LENGTHS),
+	.workloads = (DOES_OPS & ~DOES(EARLIER)) | DOES(MIX) | DOES(MEMORY) | DOES(CHURN) |
+		     DOES(RESTART) | DOES(LENGTHS),
 	.absent = store_absent,
 	.open = open_store,
 	.refresh = store,
+};
+
+const struct peer peer_twheel_checked = {
+	TWHEEL_PEER,
+	.name = "twheel-checked",
+	.usage = "the same, each store checks whose place it is",
+	.workloads = DOES(REFRESH) | DOES(MIX),
+	.absent = store_absent,
+	.open = open_store,
+	.refresh = store_checked,
 };
 
 #define TWHEEL_KEYED_PEER						\
@@ -323,7 +348,7 @@ const struct peer peer_twheel_keyed = {
 	TWHEEL_KEYED_PEER,
 	.name = "twheel-keyed",
 	.usage = "tick 1 ms, 256 a call, by key",
-	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES(MEMORY),
+	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES_MEMORY,
 };
 
 const struct peer peer_twheel_keyed_single = {

@@ -194,7 +194,9 @@ static void print_mode(const char *mode, const char *unit)
 		{ "create", "cost", "make, once for many arms" },
 		{ "arm", "cost", "arm" },
 		{ "refresh", "cost", "refresh, at random" },
+		{ "earlier", "cost", "refresh to an earlier point, at random" },
 		{ "cancel", "cost", "cancel, at random" },
+		{ "cancel", "later", "what is done in two seconds after that" },
 		{ "young", "cost", "arm and cancel soon after, amid so many" },
 		{ "expire", "cost", "expire and deliver, so many due in a second" },
 		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
@@ -220,6 +222,8 @@ static void print_mode(const char *mode, const char *unit)
 	print_table(mode, "memory", "slab_bytes", "of these in slabs");
 	print_table(mode, "memory", "caller_bytes", "of these the caller's struct");
 	print_table(mode, "memory", "library_bytes", "of these the library's, in the process");
+	print_table(mode, "churn", "bytes", "memory, bytes each, after many came and went");
+	print_table(mode, "moved", "bytes", "memory, bytes each, after all were moved earlier");
 	print_table(mode, "idle", "wakeups", "10 s with nothing due: wake-ups of the process");
 	print_table(mode, "idle", "kthread_wakeups", "wake-ups of kthreads");
 	print_table(mode, "idle", "timer_interrupts",
@@ -291,9 +295,14 @@ static void print_bars(void)
 	print_bar("arm, into the wheel", "twheel", "arm", "cost", NULL);
 	print_bar("arm and cancel young", "twheel", "young", "cost", NULL);
 	print_bar("cancel", "twheel", "cancel", "cost", NULL);
+	print_bar("given back later", "twheel", "cancel", "later", "empty");
 	print_bar("refresh by store, above the empty loop", "twheel-store", "refresh", "cost",
 		  "empty");
+	print_bar("the same, checked", "twheel-checked", "refresh", "cost", "empty");
 	print_bar("refresh by REARM", "twheel", "refresh", "cost", NULL);
+	print_bar("the same, to an earlier point", "twheel", "earlier", "cost", NULL);
+	print_bar("arm, with a refresh table", "twheel-store", "arm", "cost", NULL);
+	print_bar("request timeouts, above the loop", "twheel", "request", "cost", "empty");
 	print_bar("idle connections, by store, above the loop", "twheel-store", "mix", "cost",
 		  "empty");
 	print_bar("idle connections, by REARM, above the loop", "twheel", "mix", "cost", "empty");

@@ -11,17 +11,48 @@
 #define HOUR_NS		(3600 * SEC)
 #define IDLE_SECONDS	10
 
-static void arm_far(struct run *run)
+/* Those from first on, by batches. */
+static void for_many(struct run *run, run_fn fn, uint32_t first, uint32_t nr)
 {
 	uint32_t i, step;
 
+	for (i = 0; i < nr; i += step) {
+		step = nr - i < run->batch ? nr - i : run->batch;
+		fn(run, first + i, step);
+	}
+}
+
+static void arm_far(struct run *run)
+{
 	if (run->peer->create)
 		run->peer->create(run->self, 0, run->nr);
 	run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 1);
-	for (i = 0; i < run->nr; i += step) {
-		step = run->nr - i < run->batch ? run->nr - i : run->batch;
-		run_arm(run, i, step);
+	for_many(run, run_arm, 0, run->nr);
+	run_settle(run);
+}
+
+/* Batch after batch is cancelled, in no order, and as many are armed. */
+static void churn(struct run *run)
+{
+	uint32_t i, step, round;
+
+	for (round = 0; round < 4; round++) {
+		run_shuffle(run, 10 + round);
+		run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 20 + round);
+		for (i = 0; i < run->nr; i += step) {
+			step = run->nr - i < run->batch ? run->nr - i : run->batch;
+			run_cancel(run, i, step);
+			run_arm(run, i, step);
+		}
 	}
+	run_settle(run);
+}
+
+static void move_all_earlier(struct run *run)
+{
+	run_shuffle(run, 2);
+	run_choose(run, now_ns() + HOUR_NS / 2, now_ns() + HOUR_NS, 3);
+	for_many(run, run_refresh, 0, run->nr);
 	run_settle(run);
 }
 
@@ -29,7 +60,8 @@ static void arm_far(struct run *run)
  * All that is taken from the machine's free memory, wherever it goes: slabs,
  * pages, tables, and the process's own.  Tables of the benchmark are not in it.
  */
-void run_memory(const struct peer *peer, uint32_t n)
+static void measure_memory(const struct peer *peer, const char *what, uint32_t n,
+			   void (*after)(struct run *run))
 {
 	uint64_t free_before, free_after, slab_before, slab_after, process_before, process;
 	struct run run;
@@ -39,17 +71,35 @@ void run_memory(const struct peer *peer, uint32_t n)
 	slab_before = slab_bytes();
 	process_before = process_bytes();
 	arm_far(&run);
+	if (after)
+		after(&run);
 	process = process_bytes() - process_before;
 	free_after = free_bytes();
 	slab_after = slab_bytes();
-	result(peer->name, "memory", n, "bytes", ((double)free_before - free_after) / n);
-	result(peer->name, "memory", n, "slab_bytes", ((double)slab_after - slab_before) / n);
+	result(peer->name, what, n, "bytes", ((double)free_before - free_after) / n);
+	result(peer->name, what, n, "slab_bytes", ((double)slab_after - slab_before) / n);
 	if (peer->timer_size) {
-		result(peer->name, "memory", n, "caller_bytes", peer->timer_size);
-		result(peer->name, "memory", n, "library_bytes",
+		result(peer->name, what, n, "caller_bytes", peer->timer_size);
+		result(peer->name, what, n, "library_bytes",
 		       (double)process / n - peer->timer_size);
 	}
 	run_close(&run);
+}
+
+void run_memory(const struct peer *peer, uint32_t n)
+{
+	measure_memory(peer, "memory", n, NULL);
+}
+
+/* What a daemon sees whose timeouts come and go. */
+void run_churn(const struct peer *peer, uint32_t n)
+{
+	measure_memory(peer, "churn", n, churn);
+}
+
+void run_moved(const struct peer *peer, uint32_t n)
+{
+	measure_memory(peer, "moved", n, move_all_earlier);
 }
 
 /* The one that waits is another process: it is to sleep for as long as we look. */
