@@ -238,6 +238,26 @@ static unsigned int records_do(struct twheel *tw, const struct twheel_record *re
 	return i;
 }
 
+/*
+ * Copy records in; returns how many were copied as a whole, and leaves @from behind the last
+ * one.
+ */
+static unsigned int records_copy_in(struct twheel_record *record, unsigned int nr,
+				    struct iov_iter *from)
+{
+	size_t copied = copy_from_iter(record, nr * sizeof(record[0]), from);
+	unsigned int i = copied / sizeof(record[0]);
+
+	iov_iter_revert(from, copied - i * sizeof(record[0]));
+	/*
+	 * On arm64 it may have stopped some records before the one that faults: it copies 64
+	 * bytes at a time.
+	 */
+	while (i < nr && copy_from_iter_full(&record[i], sizeof(record[0]), from))
+		i++;
+	return i;
+}
+
 /**
  * twheel_write() - do the records of a write
  * @tw: the wheel
@@ -259,16 +279,15 @@ ssize_t twheel_write(struct twheel *tw, struct iov_iter *from, bool nowait)
 	if (!left)
 		return -EINVAL;
 	while (left && !err) {
-		unsigned int nr = min(left, ARRAY_SIZE(record));
-		size_t copied = copy_from_iter(record, nr * sizeof(record[0]), from);
+		unsigned int nr, wanted = min(left, ARRAY_SIZE(record));
+		unsigned int copied = records_copy_in(record, wanted, from);
 
-		if (copied < nr * sizeof(record[0])) {
-			nr = copied / sizeof(record[0]);
-			left = nr;
+		if (copied < wanted) {
+			left = copied;
 			err = -EFAULT;
 		}
-		nr = records_do(tw, record, nr, nowait, &err);
-		iov_iter_revert(from, copied - nr * sizeof(record[0]));
+		nr = records_do(tw, record, copied, nowait, &err);
+		iov_iter_revert(from, (copied - nr) * sizeof(record[0]));
 		done += nr * sizeof(record[0]);
 		left -= nr;
 	}
