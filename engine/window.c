@@ -163,8 +163,9 @@ static int site_set(struct site *site, const char *what, u32 delay_us, u32 one_i
 		atomic_set(&site->hold, HOLD_NEXT);
 	} else if (!strcmp(what, "release")) {
 		/* A thread that was held for too long has gone on before its time. */
-		if (atomic_xchg(&site->hold, HOLD_NONE) == HOLD_NONE)
+		if (atomic_read(&site->hold) == HOLD_NONE)
 			return -ETIME;
+		atomic_set(&site->hold, HOLD_NONE);
 	} else if (!strcmp(what, "off")) {
 		atomic_set(&site->hold, HOLD_NONE);
 		WRITE_ONCE(site->delay_us, 0);
