@@ -129,6 +129,29 @@ TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
 	EXPECT_TRUE(ret == 1 || epoll_wait(epoll, &event, 1, LOST_MS) == 1);
 }
 
+TEST_F(windows, reader_that_leaves_wakes_whom_it_has_turned_away)
+{
+	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	struct twheel_event got;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
+	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	HOLD("read_copied");
+	START(&first);
+	AWAIT_HELD("read_copied");
+	ASSERT_EQ(-EAGAIN, tw_read(self->fd, &got, 1));
+	RELEASE("read_copied");
+	FINISH(&first);
+	EXPECT_EQ(1, first.ret);
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, LOST_MS));
+	close(epoll);
+}
+
 TEST_F(windows, event_revoked_while_it_is_copied_is_not_read)
 {
 	struct side read = { .fd = self->fd, .run = side_read };
