@@ -241,20 +241,25 @@ static unsigned int records_do(struct twheel *tw, const struct twheel_record *re
 /*
  * Copy records in; returns how many were copied as a whole, and leaves @from behind the last
  * one.
+ *
+ * On arm64, copy_from_iter() may stop some records before the one that faults: it copies 64
+ * bytes at a time.  So what follows a short copy is copied record by record.
  */
 static unsigned int records_copy_in(struct twheel_record *record, unsigned int nr,
 				    struct iov_iter *from)
 {
-	size_t copied = copy_from_iter(record, nr * sizeof(record[0]), from);
-	unsigned int i = copied / sizeof(record[0]);
+	unsigned int i = 0, step = nr;
 
-	iov_iter_revert(from, copied - i * sizeof(record[0]));
-	/*
-	 * On arm64 it may have stopped some records before the one that faults: it copies 64
-	 * bytes at a time.
-	 */
-	while (i < nr && copy_from_iter_full(&record[i], sizeof(record[0]), from))
-		i++;
+	while (i < nr) {
+		size_t copied = copy_from_iter(&record[i], step * sizeof(record[0]), from);
+		unsigned int whole = copied / sizeof(record[0]);
+
+		iov_iter_revert(from, copied - whole * sizeof(record[0]));
+		if (!whole && step == 1)
+			break;
+		i += whole;
+		step = 1;
+	}
 	return i;
 }
 

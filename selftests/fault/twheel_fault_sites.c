@@ -142,7 +142,7 @@ static const struct row {
 		"readv", "events_copy_out()", "copy_to_iter",
 		"EFAULT; done; 32 of 40; done", "EFAULT"
 	},
-	{ "write", "twheel_write()", "copy_from_iter", "EFAULT; 32 of 40", "EFAULT" },
+	{ "write", "records_copy_in()", "copy_from_iter", "done", "EFAULT" },
 	{ "poll of many", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 	{ "epoll_ctl", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 };
