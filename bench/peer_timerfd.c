@@ -111,42 +111,36 @@ static void close_timerfds(void *self)
 	close(((struct timerfds *)self)->epoll);
 }
 
+#define TIMERFD_PEER							\
+	.create = create, .cancel = cancel, .wait = wait, .close = close_timerfds
+
 const struct peer peer_timerfd = {
+	TIMERFD_PEER,
 	.name = "timerfd",
 	.usage = "one each, made once; epoll, edge-triggered",
 	.workloads = DOES_ALL,
 	.open = open_timerfds,
-	.create = create,
 	.arm = arm,
 	.refresh = arm,
-	.cancel = cancel,
-	.wait = wait,
-	.close = close_timerfds,
 };
 
 const struct peer peer_timerfd_1ms = {
+	TIMERFD_PEER,
 	.name = "timerfd-1ms",
 	.usage = "the same, deadlines rounded up to milliseconds",
 	.workloads = DOES(EXPIRE) | DOES(LATE),
 	.open = open_timerfds,
-	.create = create,
 	.arm = arm_1ms,
 	.refresh = arm_1ms,
-	.cancel = cancel,
-	.wait = wait,
-	.close = close_timerfds,
 };
 
 const struct peer peer_timerfd_slack = {
+	TIMERFD_PEER,
 	.name = "timerfd-slack",
 	.usage = "the same with PR_SET_TIMERSLACK, 15 ms",
 	.workloads = DOES(EXPIRE),
 	.max = 10000,
 	.open = open_slack,
-	.create = create,
 	.arm = arm,
 	.refresh = arm,
-	.cancel = cancel,
-	.wait = wait,
-	.close = close_timerfds,
 };

@@ -64,17 +64,24 @@ void run_shuffle(struct run *run, uint64_t seed)
 	}
 }
 
+void run_batches(struct run *run, run_fn fn, uint32_t from, uint32_t to)
+{
+	uint32_t i, step;
+
+	for (i = from; i < to; i += step) {
+		step = to - i < run->batch ? to - i : run->batch;
+		fn(run, i, step);
+	}
+}
+
 uint32_t run_all(struct run *run, run_fn fn, uint32_t nr)
 {
 	uint64_t until_ns = now_ns() + PATIENCE_NS;
-	uint32_t done = 0, i, n, step;
+	uint32_t done = 0, n;
 
 	while (done < nr && now_ns() < until_ns) {
 		n = nr - done < BATCH ? nr - done : BATCH;
-		for (i = 0; i < n; i += step) {
-			step = n - i < run->batch ? n - i : run->batch;
-			fn(run, done + i, step);
-		}
+		run_batches(run, fn, done, done + n);
 		done += n;
 	}
 	return done;
@@ -118,7 +125,6 @@ static void fill(struct run *run, uint64_t ahead_ns, bool tell)
 {
 	const char *name = run->peer->name;
 	struct meter meter;
-	uint32_t done = 0;
 
 	if (run->peer->create) {
 		meter_start(&meter);
@@ -129,12 +135,7 @@ static void fill(struct run *run, uint64_t ahead_ns, bool tell)
 	}
 	run_choose(run, now_ns() + ahead_ns, now_ns() + ahead_ns + FAR_NS, 1);
 	meter_start(&meter);
-	while (done < run->nr) {
-		uint32_t n = run->nr - done < run->batch ? run->nr - done : run->batch;
-
-		run_arm(run, done, n);
-		done += n;
-	}
+	run_batches(run, run_arm, 0, run->nr);
 	run_settle(run);
 	meter_stop(&meter);
 	if (tell)
@@ -154,15 +155,15 @@ static void measure(struct run *run, const char *what, run_fn fn, uint32_t n, bo
 		result_cost(run->peer->name, what, n, &meter, done);
 }
 
-/* What is done for them when they have gone, and nothing else is. */
-static void tell_later(struct run *run, const char *what, uint32_t n)
+/* What is done for cancelled ones when nothing else is to be done. */
+static void tell_later(struct run *run, uint32_t n)
 {
 	struct meter meter;
 
 	meter_start(&meter);
 	sleep_until(now_ns() + 2 * SEC);
 	meter_stop(&meter);
-	result(run->peer->name, what, n, "later", (double)meter.busy_ns / n);
+	result(run->peer->name, "cancel", n, "later", (double)meter.busy_ns / n);
 }
 
 void run_ops(const struct peer *peer, uint32_t n)
@@ -181,7 +182,7 @@ void run_ops(const struct peer *peer, uint32_t n)
 	if (todo & DOES(CANCEL)) {
 		run_shuffle(&run, 4);
 		measure(&run, "cancel", run_cancel, n, true);
-		tell_later(&run, "cancel", n);
+		tell_later(&run, n);
 	}
 	run_close(&run);
 }

@@ -23,7 +23,9 @@ void run_close(struct run *run);
 /* Deadlines between two points in time. */
 void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed);
 void run_shuffle(struct run *run, uint64_t seed);
-/* Hands over all of them by batches; how many, before time was up. */
+/* Hands over those from the one up to the other by batches, however long that takes. */
+void run_batches(struct run *run, run_fn fn, uint32_t from, uint32_t to);
+/* Hands over the first so many by batches; how many, before time was up. */
 uint32_t run_all(struct run *run, run_fn fn, uint32_t nr);
 void run_settle(struct run *run);
 

@@ -16,7 +16,6 @@ static uint64_t lead_ns(uint32_t nr)
 static uint64_t arm_second(struct run *run, const struct peer *peer, uint32_t n)
 {
 	uint64_t start_ns;
-	uint32_t i, step;
 
 	run_open(run, peer, n, 0);
 	if (peer->create)
@@ -25,10 +24,7 @@ static uint64_t arm_second(struct run *run, const struct peer *peer, uint32_t n)
 	/* As far from the edges of ticks, each time. */
 	start_ns += SEC / 10 - start_ns % (SEC / 10);
 	run_choose(run, start_ns, start_ns + SEC, 1);
-	for (i = 0; i < n; i += step) {
-		step = n - i < run->batch ? n - i : run->batch;
-		run_arm(run, i, step);
-	}
+	run_batches(run, run_arm, 0, n);
 	run_settle(run);
 	if (now_ns() > start_ns)
 		warnx("%s: the first of %u were due before all were armed", peer->name, n);
@@ -134,7 +130,7 @@ static uint32_t mix_turns(struct run *run, uint64_t distance_ns, uint32_t turns,
 
 void run_mix(const struct peer *peer, uint32_t n)
 {
-	uint32_t turns = n * LN_1000 / PACKETS, i, step, total;
+	uint32_t turns = n * LN_1000 / PACKETS, total;
 	uint64_t distance_ns = turns * TURN_NS, seed = 7;
 	struct meter meter;
 	struct run run;
@@ -143,10 +139,7 @@ void run_mix(const struct peer *peer, uint32_t n)
 	if (peer->create)
 		peer->create(run.self, 0, n);
 	run_choose(&run, now_ns() + lead_ns(n), now_ns() + lead_ns(n) + distance_ns, 1);
-	for (i = 0; i < n; i += step) {
-		step = n - i < run.batch ? n - i : run.batch;
-		run_arm(&run, i, step);
-	}
+	run_batches(&run, run_arm, 0, n);
 	run_settle(&run);
 	/* Until the first deadlines have been replaced. */
 	mix_turns(&run, distance_ns, turns + lead_ns(n) / TURN_NS, &seed);

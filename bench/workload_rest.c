@@ -11,39 +11,30 @@
 #define HOUR_NS		(3600 * SEC)
 #define IDLE_SECONDS	10
 
-/* Those from first on, by batches. */
-static void for_many(struct run *run, run_fn fn, uint32_t first, uint32_t nr)
-{
-	uint32_t i, step;
-
-	for (i = 0; i < nr; i += step) {
-		step = nr - i < run->batch ? nr - i : run->batch;
-		fn(run, first + i, step);
-	}
-}
-
 static void arm_far(struct run *run)
 {
 	if (run->peer->create)
 		run->peer->create(run->self, 0, run->nr);
 	run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 1);
-	for_many(run, run_arm, 0, run->nr);
+	run_batches(run, run_arm, 0, run->nr);
 	run_settle(run);
+}
+
+static void replace(struct run *run, uint32_t first, uint32_t nr)
+{
+	run_cancel(run, first, nr);
+	run_arm(run, first, nr);
 }
 
 /* Batch after batch is cancelled, in no order, and as many are armed. */
 static void churn(struct run *run)
 {
-	uint32_t i, step, round;
+	uint32_t round;
 
 	for (round = 0; round < 4; round++) {
 		run_shuffle(run, 10 + round);
 		run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 20 + round);
-		for (i = 0; i < run->nr; i += step) {
-			step = run->nr - i < run->batch ? run->nr - i : run->batch;
-			run_cancel(run, i, step);
-			run_arm(run, i, step);
-		}
+		run_batches(run, replace, 0, run->nr);
 	}
 	run_settle(run);
 }
@@ -52,7 +43,7 @@ static void move_all_earlier(struct run *run)
 {
 	run_shuffle(run, 2);
 	run_choose(run, now_ns() + HOUR_NS / 2, now_ns() + HOUR_NS, 3);
-	for_many(run, run_refresh, 0, run->nr);
+	run_batches(run, run_refresh, 0, run->nr);
 	run_settle(run);
 }
 

@@ -163,14 +163,9 @@ static void tell(struct run *run, const char *what, struct meter *meter, uint32_
 	meter_start(meter);
 }
 
-static void each_batch(struct run *run, run_fn fn, uint32_t from, uint32_t to)
+static void settle_batches(struct run *run, run_fn fn, uint32_t from, uint32_t to)
 {
-	uint32_t i, step;
-
-	for (i = from; i < to; i += step) {
-		step = to - i < run->batch ? to - i : run->batch;
-		fn(run, i, step);
-	}
+	run_batches(run, fn, from, to);
 	run_settle(run);
 }
 
@@ -184,17 +179,17 @@ void run_huge(const struct peer *peer, uint32_t n)
 	run_open(&run, peer, n, 0);
 	run_choose(&run, now_ns() + 10 * FAR_NS, now_ns() + 11 * FAR_NS, 1);
 	meter_start(&meter);
-	each_batch(&run, run_arm, 0, n);
+	settle_batches(&run, run_arm, 0, n);
 	tell(&run, "arm", &meter, n);
 	twheel_list_all(run.self, n);
 	tell(&run, "list", &meter, n);
 	run_shuffle(&run, 2);
 	meter_start(&meter);
-	each_batch(&run, run_cancel, 0, half);
+	settle_batches(&run, run_cancel, 0, half);
 	tell(&run, "cancel", &meter, half);
 	run_choose(&run, now_ns() + FAR_NS, now_ns() + 2 * FAR_NS, 3);
 	meter_start(&meter);
-	each_batch(&run, run_refresh, half, n);
+	settle_batches(&run, run_refresh, half, n);
 	tell(&run, "refresh", &meter, n - half);
 	for (total = 0; total < n - half; total += nr_expired) {
 		nr_expired = 0;
@@ -202,7 +197,7 @@ void run_huge(const struct peer *peer, uint32_t n)
 	}
 	tell(&run, "expire", &meter, n - half);
 	run_choose(&run, now_ns() + FAR_NS, now_ns() + 2 * FAR_NS, 3);
-	each_batch(&run, run_arm, 0, n);
+	settle_batches(&run, run_arm, 0, n);
 	meter_start(&meter);
 	run_close(&run);
 	tell(&run, "close", &meter, n);
