@@ -400,13 +400,19 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 
 static bool tw_settles;
 
-static inline void tw_settle(int fd)
+/* A pass of the kthread at the time that it is; 0 or -errno: only for the virtual clock. */
+static inline int tw_pass(int fd)
 {
 	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
 
-	if (tw_settles && !tw_ioctl(fd, TWHEEL_IOC_INFO, &info) &&
-	    info.clock == TWHEEL_CLOCK_VIRTUAL)
-		tw_advance(fd, info.now_ns);
+	return tw_ioctl(fd, TWHEEL_IOC_INFO, &info) ?: tw_advance(fd, info.now_ns);
+}
+
+/* ADVANCE refuses other clocks, and leaves those wheels as they are. */
+static inline void tw_settle(int fd)
+{
+	if (tw_settles)
+		tw_pass(fd);
 }
 
 /* Records done by write(), or -errno. */

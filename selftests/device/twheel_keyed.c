@@ -1918,14 +1918,6 @@ static __u64 many_key(int pattern, __u64 i)
 	}
 }
 
-/* A pass of the kthread, at the time that it is. */
-static int look(int fd)
-{
-	struct twheel_info info;
-
-	return tw_info(fd, &info) ?: tw_advance(fd, info.now_ns);
-}
-
 /* Half of the calls find what the kthread has seen, the others what is in the inbox. */
 static void upsert_many(struct __test_metadata *_metadata, int fd, int pattern, __u64 base_ns,
 			__s32 verdict, __u64 was_base_ns)
@@ -1946,7 +1938,7 @@ static void upsert_many(struct __test_metadata *_metadata, int fd, int pattern, 
 			ASSERT_EQ(was_base_ns ? was_base_ns + i + j : 0, arms[j].was_deadline_ns);
 		}
 		if (i == MANY / 2) {
-			ASSERT_EQ(0, look(fd));
+			ASSERT_EQ(0, tw_pass(fd));
 		}
 	}
 }
@@ -1964,7 +1956,7 @@ static void cancel_many(struct __test_metadata *_metadata, int fd, int pattern, 
 			ASSERT_EQ(verdict, cancels[j].result);
 		}
 	}
-	ASSERT_EQ(0, look(fd));
+	ASSERT_EQ(0, tw_pass(fd));
 }
 
 /* The memory of a burst is given back; the keys of the next one are none the worse. */

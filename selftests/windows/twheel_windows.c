@@ -107,49 +107,49 @@ TEST_F(windows, reader_that_is_turned_away_looks_once_more)
 	EXPECT_NE(first.events[0].id, second.events[0].id);
 }
 
-TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
+/*
+ * One of two readers is held in a window, and the other one comes meanwhile: what it is told.
+ * *woken: whether waiters are woken after that.
+ */
+static int read_beside_reader(struct __test_metadata *_metadata, int fd, const char *window,
+			      bool *woken)
 {
-	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 };
+	struct side first = { .fd = fd, .run = side_read, .nr = 1 };
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	struct twheel_event got;
 	int ret, epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct twheel_event got;
 
 	ASSERT_LE(0, epoll);
-	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
+	ASSERT_EQ(2, arm_many(fd, 10 * TW_MS, 2, NULL));
+	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
 	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	HOLD("read_left");
+	HOLD(window);
 	START(&first);
-	AWAIT_HELD("read_left");
-	ret = tw_read(self->fd, &got, 1);
-	RELEASE("read_left");
+	AWAIT_HELD(window);
+	ret = tw_read(fd, &got, 1);
+	RELEASE(window);
 	FINISH(&first);
 	EXPECT_EQ(1, first.ret);
-	EXPECT_TRUE(ret == 1 || epoll_wait(epoll, &event, 1, LOST_MS) == 1);
+	*woken = epoll_wait(epoll, &event, 1, ret == 1 ? 0 : LOST_MS) == 1;
+	close(epoll);
+	return ret;
+}
+
+TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
+{
+	bool woken;
+	int ret = read_beside_reader(_metadata, self->fd, "read_left", &woken);
+
+	EXPECT_TRUE(ret == 1 || woken);
 }
 
 TEST_F(windows, reader_that_leaves_wakes_whom_it_has_turned_away)
 {
-	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	struct twheel_event got;
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	bool woken;
 
-	ASSERT_LE(0, epoll);
-	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
-	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	HOLD("read_copied");
-	START(&first);
-	AWAIT_HELD("read_copied");
-	ASSERT_EQ(-EAGAIN, tw_read(self->fd, &got, 1));
-	RELEASE("read_copied");
-	FINISH(&first);
-	EXPECT_EQ(1, first.ret);
-	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, LOST_MS));
-	close(epoll);
+	ASSERT_EQ(-EAGAIN, read_beside_reader(_metadata, self->fd, "read_copied", &woken));
+	EXPECT_TRUE(woken);
 }
 
 TEST_F(windows, event_revoked_while_it_is_copied_is_not_read)
@@ -526,19 +526,26 @@ TEST_F(windows, cancel_waits_while_a_pass_writes_a_refreshed_deadline)
 	EXPECT_EQ(0, advance.ret);
 }
 
-TEST_F(windows, info_waits_while_rearm_changes_a_timeout)
+/* A timeout is in the middle of being moved from 10 ms to 500 ms. */
+static void start_slow_rearm(struct __test_metadata *_metadata, int fd, struct side *rearm)
 {
-	struct side rearm = {
-		.fd = self->fd, .run = side_rearm,
+	*rearm = (struct side){
+		.fd = fd, .run = side_rearm,
 		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
 	};
-	struct twheel_info info;
-
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &rearm->arm.id));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
-	START(&rearm);
+	START(rearm);
 	AWAIT_INSIDE("rearm_owned");
+}
+
+TEST_F(windows, info_waits_while_rearm_changes_a_timeout)
+{
+	struct twheel_info info;
+	struct side rearm;
+
+	start_slow_rearm(_metadata, self->fd, &rearm);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	FINISH(&rearm);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
@@ -547,17 +554,10 @@ TEST_F(windows, info_waits_while_rearm_changes_a_timeout)
 
 TEST_F(windows, query_waits_while_rearm_changes_a_timeout)
 {
-	struct side rearm = {
-		.fd = self->fd, .run = side_rearm,
-		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
-	};
 	struct twheel_status status;
+	struct side rearm;
 
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
-	START(&rearm);
-	AWAIT_INSIDE("rearm_owned");
+	start_slow_rearm(_metadata, self->fd, &rearm);
 	ASSERT_EQ(0, tw_query1(self->fd, rearm.arm.id, &status));
 	FINISH(&rearm);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
@@ -662,11 +662,13 @@ TEST_F(windows, wheel_is_drained_when_its_last_event_is_there)
 
 /* ---- DRAIN beside calls that have seen that there is none ---------------- */
 
-/* Has DRAIN come while a call is held, and counts all events that come of it. */
+/* Has DRAIN come while a call is held, and counts the events of a timeout that come of it. */
 static int drain_beside(struct __test_metadata *_metadata, struct side *side, const char *window,
-			struct twheel_event *events, int max)
+			const __u64 *its_id)
 {
 	struct side drain = { .fd = side->fd, .run = side_drain };
+	struct twheel_event events[2000];
+	int i, nr, nr_found = 0;
 	__u64 id;
 
 	HOLD(window);
@@ -680,7 +682,10 @@ static int drain_beside(struct __test_metadata *_metadata, struct side *side, co
 	FINISH(side);
 	FINISH(&drain);
 	EXPECT_EQ(0, drain.ret);
-	return read_all(side->fd, events, max);
+	nr = read_all(side->fd, events, 2000);
+	for (i = 0; i < nr; i++)
+		nr_found += events[i].id == *its_id;
+	return nr_found;
 }
 
 #define EXPECT_NONE_LEFT(fd) do {					\
@@ -693,14 +698,9 @@ static int drain_beside(struct __test_metadata *_metadata, struct side *side, co
 static void drain_beside_arm(struct __test_metadata *_metadata, int fd, const char *window)
 {
 	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
-	struct twheel_event events[2000];
-	int i, nr, nr_found = 0;
 
-	nr = drain_beside(_metadata, &arm, window, events, 2000);
-	for (i = 0; i < nr; i++)
-		nr_found += events[i].id == arm.arm.id;
+	EXPECT_EQ(1, drain_beside(_metadata, &arm, window, &arm.arm.id));
 	EXPECT_EQ(0, arm.ret);
-	EXPECT_EQ(1, nr_found);
 	EXPECT_NONE_LEFT(fd);
 }
 
@@ -717,28 +717,22 @@ TEST_F(windows, drain_finds_what_arm_has_yet_to_add_to_the_inbox)
 TEST_F(windows, drain_finds_what_rearm_is_about_to_move)
 {
 	struct side rearm = { .fd = self->fd, .run = side_rearm, .arm.expires_ns = 5 * TW_MS };
-	struct twheel_event events[2000];
-	int i, nr, nr_found = 0;
 
 	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	nr = drain_beside(_metadata, &rearm, "rearm_checked", events, 2000);
-	for (i = 0; i < nr; i++)
-		nr_found += events[i].id == rearm.arm.id;
+	EXPECT_EQ(1, drain_beside(_metadata, &rearm, "rearm_checked", &rearm.arm.id));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
-	EXPECT_EQ(1, nr_found);
 	EXPECT_NONE_LEFT(self->fd);
 }
 
 TEST_F(windows, drain_finds_what_read_is_about_to_continue)
 {
 	struct side read = { .fd = self->fd, .run = side_read, .nr = 1 };
-	struct twheel_event events[2000];
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_FIXED_DELAY, 10 * TW_MS, 10 * TW_MS, 0, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	ASSERT_LE(1, drain_beside(_metadata, &read, "read_checked", events, 2000));
+	EXPECT_LE(1, drain_beside(_metadata, &read, "read_checked", &id));
 	EXPECT_EQ(1, read.ret);
 	EXPECT_NONE_LEFT(self->fd);
 }

@@ -91,7 +91,6 @@ static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *
 	struct twheel *tw;
 
 	engine_case_exit(test);
-	test->priv = NULL;
 	tw = twheel_create();
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
 	test->priv = tw;
@@ -102,40 +101,23 @@ static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *
 	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
 }
 
-struct drain_in_vain {
-	struct completion done;
-	struct twheel *tw;
-	int says;
-};
-
-static int drain_in_vain_is_made(void *data)
+static int drain_amid_a_signal(struct twheel *tw)
 {
-	struct drain_in_vain *drain = data;
+	int says;
 
 	fatal_signal_send();
-	drain->says = twheel_drain(drain->tw);
+	says = twheel_drain(tw);
 	fatal_signal_forget();
-	kthread_complete_and_exit(&drain->done, 0);
+	return says;
 }
 
 /* An ADVANCE has the mutex for as long as its pass takes. */
 static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit *test)
 {
-	struct drain_in_vain drain = { .tw = test->priv };
-	struct task_struct *kthread;
-	bool waits;
+	struct twheel *tw = test->priv;
 
-	init_completion(&drain.done);
-	mutex_lock(&drain.tw->control.mutex);
-	kthread = kthread_run(drain_in_vain_is_made, &drain, "drain");
-	waits = !IS_ERR(kthread) && !wait_for_completion_timeout(&drain.done, 5 * HZ);
-	mutex_unlock(&drain.tw->control.mutex);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
-	KUNIT_EXPECT_FALSE(test, waits);
-	if (waits)
-		wait_for_completion(&drain.done);
-	KUNIT_EXPECT_EQ(test, drain.says, -ERESTARTSYS);
-	KUNIT_EXPECT_FALSE(test, twheel_is_draining(drain.tw));
+	expect_no_wait(test, &tw->control.mutex, drain_amid_a_signal, -ERESTARTSYS);
+	KUNIT_EXPECT_FALSE(test, twheel_is_draining(tw));
 }
 
 /*

@@ -40,6 +40,7 @@ static void engine_case_exit(struct kunit *test)
 	/* Destroying waits for a turn that is queued, and nobody would take it. */
 	work_take(tw);
 	twheel_destroy(tw);
+	test->priv = NULL;
 	/* It was the only wheel, and nobody is charged for anything any more. */
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
@@ -49,7 +50,6 @@ static struct twheel *wheel_remake(struct kunit *test,
 				   const struct twheel_setup *setup)
 {
 	engine_case_exit(test);
-	test->priv = NULL;
 	return wheel_make(test, setup);
 }
 
@@ -71,6 +71,41 @@ static struct twheel_timeout *some_place(struct kunit *test, u64 *rest)
 	enter(tw);
 	*rest = timeout_state(t);
 	return t;
+}
+
+struct other_thread {
+	struct completion done;
+	struct twheel *tw;
+	int (*run)(struct twheel *tw);
+	int says;
+};
+
+static int other_thread_runs(void *data)
+{
+	struct other_thread *other = data;
+
+	other->says = other->run(other->tw);
+	kthread_complete_and_exit(&other->done, 0);
+}
+
+/* @run returns what it @says in another thread while this one holds @mutex. */
+static void expect_no_wait(struct kunit *test, struct mutex *mutex,
+			   int (*run)(struct twheel *tw), int says)
+{
+	struct other_thread other = { .tw = test->priv, .run = run };
+	struct task_struct *kthread;
+	bool waits;
+
+	init_completion(&other.done);
+	mutex_lock(mutex);
+	kthread = kthread_run(other_thread_runs, &other, "twheel_other");
+	waits = !IS_ERR(kthread) && !wait_for_completion_timeout(&other.done, 5 * HZ);
+	mutex_unlock(mutex);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
+	KUNIT_EXPECT_FALSE(test, waits);
+	if (waits)
+		wait_for_completion(&other.done);
+	KUNIT_EXPECT_EQ(test, other.says, says);
 }
 
 static int engine_suite_init(struct kunit_suite *suite)

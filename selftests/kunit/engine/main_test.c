@@ -39,7 +39,6 @@ static void module_parameters_outside_their_range_are_refused(struct kunit *test
 static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test)
 {
 	engine_case_exit(test);
-	test->priv = NULL;
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
 	twheel_module_exit();
@@ -88,7 +87,6 @@ static void unloading_waits_for_callbacks_of_rcu(struct kunit *test)
 	struct task_struct *reader;
 
 	engine_case_exit(test);
-	test->priv = NULL;
 	init_completion(&late.reads);
 	init_completion(&late.ends);
 	reader = kthread_run(rcu_is_read, &late, "reader");

@@ -116,17 +116,10 @@ static void chunks_that_nobody_needs_are_freed(struct kunit *test)
 	room_give(&tw->room, 1);
 }
 
-struct other_pass {
-	struct completion done;
-	struct twheel *tw;
-};
-
-static int other_pass_makes(void *data)
+static int other_pass(struct twheel *tw)
 {
-	struct other_pass *other = data;
-
-	pass(other->tw);
-	kthread_complete_and_exit(&other->done, 0);
+	pass(tw);
+	return 0;
 }
 
 /*
@@ -135,20 +128,10 @@ static int other_pass_makes(void *data)
  */
 static void a_pass_does_not_wait_for_a_caller_that_adds_chunks(struct kunit *test)
 {
-	struct other_pass other = { .tw = test->priv };
-	struct task_struct *kthread;
-	bool waits;
+	struct twheel *tw = test->priv;
 
 	arm_many(test, 100, NULL);
-	init_completion(&other.done);
-	mutex_lock(&other.tw->room.mutex);
-	kthread = kthread_run(other_pass_makes, &other, "pass");
-	waits = !IS_ERR(kthread) && !wait_for_completion_timeout(&other.done, 5 * HZ);
-	mutex_unlock(&other.tw->room.mutex);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
-	KUNIT_EXPECT_FALSE(test, waits);
-	if (waits)
-		wait_for_completion(&other.done);
+	expect_no_wait(test, &tw->room.mutex, other_pass, 0);
 }
 
 /* At the limit ARM gets the room of entries in the inbox, and of stale ones. */

@@ -124,7 +124,6 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 	bool left;
 
 	engine_case_exit(test);
-	test->priv = NULL;
 	user = twheel_user_get();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	KUNIT_EXPECT_EQ(test, user->nr_wheels, 1UL);
@@ -153,7 +152,6 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	unsigned long address;
 
 	engine_case_exit(test);
-	test->priv = NULL;
 	user = twheel_user_get();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	KUNIT_EXPECT_PTR_EQ(test, twheel_user_get(), user);
