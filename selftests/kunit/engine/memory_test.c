@@ -55,6 +55,9 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(other), -ENOSPC);
 		if (!IS_ERR(other))
 			twheel_destroy(other);
+		KUNIT_EXPECT_EQ(test, tw->memory.user->nr_wheels, 1UL);
+		/* A user that is never freed would have what follows wait for ever. */
+		tw->memory.user->nr_wheels = 1;
 		expect_delta(test, before, nothing);
 		KUNIT_EXPECT_EQ(test, tw->arena.places.nr, 0U);
 		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
