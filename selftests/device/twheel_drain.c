@@ -750,8 +750,7 @@ static void rearm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns
 	close(fd);
 }
 
-/* How long one call takes when nothing is in its way. */
-static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
+static __u64 call_ns(struct __test_metadata *_metadata, unsigned long cmd)
 {
 	int fd = open_for_longest(_metadata);
 	__u64 start_ns;
@@ -765,6 +764,20 @@ static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 	start_ns = tw_now(CLOCK_MONOTONIC) - start_ns;
 	close(fd);
 	return start_ns;
+}
+
+/* How long one call takes when nothing is in its way: the shortest of some. */
+static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
+{
+	__u64 shortest_ns = call_ns(_metadata, cmd), ns;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ns = call_ns(_metadata, cmd);
+		if (ns < shortest_ns)
+			shortest_ns = ns;
+	}
+	return shortest_ns;
 }
 
 /* The drain begins before the call, twice amid it, and after its end, in turns. */
