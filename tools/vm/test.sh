@@ -30,6 +30,7 @@ rt)
 	;;
 arm64)
 	[[ ${KERNELS:-} = *-arm64* ]] || KERNELS=6.12-arm64
+	export TEST_TIMEOUT=${TEST_TIMEOUT:-300}
 	;;
 esac
 
