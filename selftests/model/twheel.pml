@@ -511,6 +511,15 @@ inline arm_undo()
 
 #define NO_PLACE	PLACES
 
+/* A place that is free, or that a pass would free */
+#define place_in_reach(p) \
+	(link[p] == LINK_FREE || link[p] == LINK_INBOX || link[p] == LINK_ARRIVALS)
+#if PLACES > 1
+#define places_in_reach	(place_in_reach(0) || place_in_reach(1))
+#else
+#define places_in_reach	place_in_reach(0)
+#endif
+
 /* twheel_arm_prepare(): p is the place, or NO_PLACE */
 inline twheel_arm_prepare()
 {
@@ -557,7 +566,8 @@ inline twheel_arm_prepare()
 			p = 0
 		fi
 	   };
-	   d_step { pass_is_done(wanted) -> wanted = 0 }
+	   /* What is on its way to the inbox is in no pass's reach: to ask again is in vain. */
+	   d_step { pass_is_done(wanted) && places_in_reach -> wanted = 0 }
 	od
 }
 
