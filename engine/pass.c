@@ -602,13 +602,15 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
  */
 static bool look_ahead(struct twheel *tw, struct budget *budget)
 {
+	int left;
+
 	if (tw->pass.drains)
 		return true;	/* no timeout is left to wake up for */
 	do {
 		struct expiry x = {};
-		int left = KTHREAD_BATCH;
 		bool cleared;
 
+		left = KTHREAD_BATCH;
 		spin_lock(&tw->events.lock);
 		do {
 			cleared = chunk_clear(tw, &x);
@@ -619,7 +621,7 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
 		if (!cleared)
 			return true;
 		cond_resched();
-	} while (budget_spend(budget, KTHREAD_BATCH));
+	} while (budget_spend(budget, KTHREAD_BATCH - left));
 	return false;
 }
 
