@@ -18,6 +18,7 @@
 #include "pages.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
+#include "window.h"
 
 struct twheel;
 
@@ -136,16 +137,43 @@ entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 }
 
 /*
- * Return whether an entry still stands for its timeout.  If not, it is stale: the timeout
- * was cancelled or moved earlier, and its place may have another timeout.  A REARM that
- * is going on makes an entry look stale, so the caller holds events.lock.
+ * Return whether an entry with this sequence number stands for the timeout in this state.
+ * If not, it is stale, or a free place keeps it: the timeout was cancelled or moved
+ * earlier, and the place may have another timeout.  A REARM that is going on makes an
+ * entry look stale, so the caller holds events.lock.
  */
-static inline bool entry_lives(const struct twheel_entry *entry,
-			       const struct twheel_timeout *t)
+static inline bool entry_lives(u32 seq, u64 state)
+{
+	return state_is_armed(state) && state_seq(state) == seq;
+}
+
+/*
+ * Return whether a place in this state, free or NEW, keeps the entry with this sequence
+ * number.
+ */
+static inline bool entry_is_kept(u32 seq, u64 state)
+{
+	return state_has_entry(state) && state_seq(state) == seq;
+}
+
+/*
+ * Return the state that decides what becomes of an entry that was taken out of the wheel.
+ * A place that has kept the entry has none from then on: G3, the compare-and-swap decides
+ * between this and an ARM that uses the entry.  Only the kthread calls this, under
+ * events.lock.
+ * Test: windows.timeout_expires_that_is_armed_as_the_entry_of_its_place_comes_up
+ */
+static inline u64 entry_claim(u32 seq, struct twheel_timeout *t)
 {
 	u64 state = timeout_state_or_free(t);
 
-	return state_is_armed(state) && state_seq(state) == entry->seq;
+	while (unlikely(entry_is_kept(seq, state))) {
+		twheel_window(WINDOW_PASS_CLAIMS);
+		if (state_change(t, state, state_without_entry(state)))
+			return state_without_entry(state);
+		state = timeout_state(t);
+	}
+	return state;
 }
 
 /*

@@ -11,6 +11,7 @@
  * G7 cost does not grow: an ARM puts its timeouts into the inbox, and looks at no other
  * timeout.  The kthread moves them into the wheel in its next pass.  ARM wakes it only
  * when it would run too late for the new timeouts, or when the inbox fills up.
+ * Where the place still has an entry in the wheel that will do, the timeout is ARMED at once.
  *
  * A batch of one entry has code of its own.  The compiler makes it from the same source:
  * arm_prepare() and arm_commit() are inlined once for one entry and once for many.
@@ -60,17 +61,43 @@ static int arm_allowed(struct twheel *tw, unsigned int nr, bool nowait)
 	return nowait ? -EAGAIN : twheel_start_lazily(tw);
 }
 
-/* Begin a timeout in its place, for one entry of the vector. */
-static inline void arm_place(struct twheel_words *words, struct twheel_arm *arm,
-			     struct twheel_timeout *t, const struct life *life)
+/*
+ * Whether the place's entry in the wheel, if it keeps one, will do for the new timeout: it
+ * comes up at the deadline or before, and is moved then.  An overdue timeout does not wait
+ * for it.
+ */
+static inline bool entry_will_do(const struct twheel_timeout *t, u64 state,
+				 const struct life *life)
+{
+	return state_has_entry(state) && !life->flags &&
+	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
+}
+
+/*
+ * Begin a timeout in its place, for one entry of the vector.  Returns whether the place
+ * keeps its entry in the wheel.
+ */
+static __always_inline bool arm_place(struct twheel_words *words, struct twheel_arm *arm,
+				      struct twheel_timeout *t, const struct life *life)
 {
 	u64 state = atomic64_read(&t->state);
+	bool keep = entry_will_do(t, state, life);
 
 	life_begin(words, t, state, life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
-	/* No other thread acts on a NEW timeout, so this need not be a release. */
+	/*
+	 * G3: the compare-and-swap decides between this and the kthread, which may just be
+	 * taking the entry.
+	 */
+	if (keep && state_change(t, state, state_new_with_entry(state)))
+		return true;
+	/*
+	 * No other thread acts on a NEW timeout, so this need not be a release.  If the place
+	 * had an entry, that is stale now, whether or not the kthread has just taken it.
+	 */
 	atomic64_set(&t->state, state_new(state, life->flags));
+	return false;
 }
 
 /* Place a batch in the usual case: one-shots without slack, each of which has a place. */
@@ -81,18 +108,20 @@ static __always_inline void arm_place_once(struct twheel *tw,
 {
 	struct llist_node *place = arming->first;
 	u64 due_ns = WAKE_NEVER;
+	bool keeps = false;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
 		struct life life = life_once(&arm[i], now_ns);
 
-		arm_place(&tw->words, &arm[i],
-			  llist_entry(place, struct twheel_timeout, node),
-			  &life);
+		keeps |= arm_place(&tw->words, &arm[i],
+				   llist_entry(place, struct twheel_timeout, node),
+				   &life);
 		due_ns = min(due_ns, life_due_ns(&tw->clock, &life));
 		place = place->next;
 	}
 	arming->due_ns = due_ns;
+	arming->keeps = keeps;
 }
 
 /*
@@ -131,7 +160,7 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 			}
 		}
 		life = life_of(&tw->clock, &arm[i], now_ns);
-		arm_place(&tw->words, &arm[i], t, &life);
+		arming->keeps |= arm_place(&tw->words, &arm[i], t, &life);
 		arming->due_ns = min(arming->due_ns, life_due_ns(&tw->clock, &life));
 		link = &t->node.next;
 	}
@@ -151,7 +180,7 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 
 		/*
 		 * G8: the user may have been told this id, so the place must not reuse
-		 * it.
+		 * it.  If the place had an entry, that is stale now.
 		 */
 		if (state_is_new(state)) {
 			state = state_freed(state);
@@ -175,6 +204,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 
 	arming->first = NULL;
 	arming->due_ns = WAKE_NEVER;
+	arming->keeps = false;
 	for (i = 0; i < nr; i++) {
 		oddities |= life_oddities(&arm[i]);
 		arm[i].result = TWHEEL_CREATED;
@@ -258,7 +288,7 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 /* NEW --> QUEUED: from here on any thread may re-arm or cancel the timeout. */
 static inline void arm_publish(struct twheel_timeout *t)
 {
-	u64 state = atomic64_read(&t->state);
+	u64 state = state_without_entry(atomic64_read(&t->state));
 
 	/*
 	 * Pairs with the acquire in timeout_state(): the fields are there with the state.
@@ -268,22 +298,68 @@ static inline void arm_publish(struct twheel_timeout *t)
 }
 
 /*
- * Publish the first @nr timeouts of a chain that begins with @chain->first.  Returns the
- * one that follows.
+ * NEW --> ARMED, if the place still has an entry in the wheel: G3, the compare-and-swap
+ * decides between this and the kthread, which drops such entries.
+ * Test: windows.timeout_expires_whose_place_loses_its_entry_meanwhile
  */
-static __always_inline struct llist_node *chain_publish(struct twheel *tw, struct chain *chain,
-							unsigned int nr)
+static inline bool arm_publish_kept(struct twheel_timeout *t)
 {
-	struct llist_node *node = chain->first;
+	u64 state = atomic64_read(&t->state);
+
+	if (!state_has_entry(state))
+		return false;
+	twheel_window(WINDOW_ARM_KEEPS);
+	return state_change(t, state, state_deferred(state, 0));
+}
+
+/*
+ * Publish those of the first @nr timeouts whose places still have an entry in the wheel,
+ * and take them out of the chain.  Returns how many they were.
+ *
+ * The link of a place is read before its timeout is published, and not written after
+ * that: the timeout may be cancelled at once, and its place used again.
+ */
+static noinline unsigned int chain_publish_kept(struct twheel_arming *arming, unsigned int nr)
+{
+	struct llist_node **link = &arming->first;
+	unsigned int i, nr_kept = 0;
+
+	for (i = 0; i < nr; i++) {
+		struct llist_node *next = (*link)->next;
+
+		if (likely(arm_publish_kept(llist_entry(*link, struct twheel_timeout, node)))) {
+			*link = next;
+			nr_kept++;
+		} else {
+			link = &(*link)->next;
+		}
+	}
+	return nr_kept;
+}
+
+/*
+ * Publish the first @nr timeouts of a chain of places.  Returns the place that follows.
+ * The timeouts that have to go into the inbox are put into @queued.
+ */
+static __always_inline struct llist_node *chain_publish(struct twheel *tw,
+							struct twheel_arming *arming,
+							unsigned int nr,
+							struct chain *queued)
+{
+	struct llist_node *node;
 	unsigned int i;
 
 	atomic64_add(nr, &tw->arena.armed);
+	if (arming->keeps)
+		nr -= chain_publish_kept(arming, nr);
+	node = arming->first;
+	queued->first = node;
 	for (i = 0; i < nr; i++) {
 		arm_publish(llist_entry(node, struct twheel_timeout, node));
-		chain->last = node;
+		queued->last = node;
 		node = node->next;
 	}
-	chain->nr = nr;
+	queued->nr = nr;
 	return node;
 }
 
@@ -292,14 +368,16 @@ static __always_inline struct llist_node *chain_publish(struct twheel *tw, struc
  * taken and the timeout published under one hold of keys.lock, so that another ARM finds
  * both or neither.
  */
-static struct llist_node *chain_publish_keyed(struct twheel *tw, struct chain *chain,
-					      unsigned int nr, int *err)
+static struct llist_node *chain_publish_keyed(struct twheel *tw,
+					      struct twheel_arming *arming,
+					      unsigned int *nr, struct chain *queued,
+					      int *err)
 {
 	struct llist_node *rest;
 
 	spin_lock(&tw->keys.lock);
-	nr = twheel_keys_take(tw, chain->first, nr, err);
-	rest = chain_publish(tw, chain, nr);
+	*nr = twheel_keys_take(tw, arming->first, *nr, err);
+	rest = chain_publish(tw, arming, *nr, queued);
 	spin_unlock(&tw->keys.lock);
 	return rest;
 }
@@ -312,8 +390,8 @@ static __always_inline int arm_commit(struct twheel *tw,
 				      struct twheel_arming *arming,
 				      unsigned int nr, unsigned int *nr_armed)
 {
-	struct chain chain = { .first = arming->first };
 	struct llist_node *rest;
+	struct chain queued = {};
 	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
 	u64 due_ns;
 	int err = 0;
@@ -332,14 +410,14 @@ static __always_inline int arm_commit(struct twheel *tw,
 	}
 	twheel_window(WINDOW_ARM_CHECKED);
 	if (nr_armed && nr)
-		rest = chain_publish_keyed(tw, &chain, nr, &err);
+		rest = chain_publish_keyed(tw, arming, &nr, &queued, &err);
 	else
-		rest = chain_publish(tw, &chain, nr);
+		rest = chain_publish(tw, arming, nr, &queued);
 	if (nr_armed)
-		*nr_armed = chain.nr;
-	if (chain.nr) {
+		*nr_armed = nr;
+	if (queued.nr) {
 		twheel_window(WINDOW_ARM_PUBLISHED);
-		due_ns = inbox_add(&tw->inbox, &chain, arming->due_ns);
+		due_ns = inbox_add(&tw->inbox, &queued, arming->due_ns);
 		twheel_window(WINDOW_ARM_ADDED);
 		/*
 		 * A timeout can be re-armed as soon as it is published, which is before
@@ -360,6 +438,8 @@ static __always_inline int arm_commit(struct twheel *tw,
 			twheel_wake_for(tw, due_ns);
 	}
 	rcu_read_unlock();
+	/* An entry in the wheel has its room. */
+	room_give(&tw->room, nr - queued.nr);
 	if (rest)
 		arm_undo(tw, rest);
 	return err;

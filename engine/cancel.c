@@ -3,16 +3,16 @@
  * CANCEL: look, and end the timeouts once the user has been told their verdicts
  *
  * See look.h for the sequence.  G7 cost does not grow: a pending timeout ends by one
- * compare-and-swap.  Its entry stays in the wheel and is dropped as stale when it comes
- * up, or in a sweep.
+ * compare-and-swap.  Its entry stays in the wheel: its place keeps it for the next timeout
+ * that is armed there.  Until then it is dropped when it comes up, or in a sweep.
  *
  * A batch of one entry has code of its own, which the compiler makes from the same
  * source.
  *
  * Locks: a pending timeout is cancelled under none.  events.lock is taken to revoke the
  * event of an UNREAD timeout, and for a moment to look at a timeout that is just being
- * re-armed.  After the batch, under no other lock: wake.lock, if a sweep or giving memory
- * back has become worth while.
+ * re-armed.  After the batch, under no other lock: wake.lock, if giving memory back has
+ * become worth while.
  */
 #include <linux/atomic.h>
 #include <linux/rcupdate.h>
@@ -109,9 +109,9 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 	 * inbox.
 	 */
 	if (likely(state_is_armed(seen))) {
-		if (!state_change(t, seen, state_freed(seen)))
+		if (!state_change(t, seen, state_cancelled(seen)))
 			return false;
-		place_free(&tw->arena, t, state_freed(seen), ending);
+		place_free(&tw->arena, t, state_cancelled(seen), ending);
 	} else if (!state_change(t, seen, state_dead(seen))) {
 		return false;
 	}

@@ -6,8 +6,7 @@
  * work that is left.  twheel_ending_done() then does that work once for the whole batch.
  *
  * Locks: the caller holds none of the engine's locks, because pollers for EPOLLOUT are
- * woken here.  keys.lock is taken in a keyed wheel, and wake.lock when a sweep or a shrink
- * is due.
+ * woken here.  keys.lock is taken in a keyed wheel, and wake.lock when a shrink is due.
  */
 #include <linux/atomic.h>
 #include <linux/llist.h>
@@ -18,7 +17,6 @@
 #include "ending.h"
 #include "engine.h"
 #include "keys.h"
-#include "limits.h"
 #include "room.h"
 #include "shrink.h"
 #include "wake.h"
@@ -67,9 +65,6 @@ void twheel_ending_done(struct twheel *tw, struct ending *ending)
 		atomic64_add(ending->nr_cancelled, &tw->arena.cancelled);
 	room_give(&tw->room, ending->nr_room);
 	twheel_live_give(tw, ending->nr_places);
-	/* G7 cost does not grow: a pass sweeps the entries that CANCEL leaves behind. */
-	if (ending->nr_cancelled && room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK))
-		twheel_wake_at(tw, WAKE_NOW);
 	if (unlikely(memory_is_wasted(&tw->shrink, &tw->arena, &tw->room)))
 		twheel_shrink_request(tw);
 }

@@ -270,15 +270,17 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /*
- * Give a timeout a later entry in the wheel, in place of one that was taken out.
+ * Give a timeout a later entry in the wheel, in place of one that was taken out.  False if
+ * the timeout was cancelled meanwhile.
  *
  * The entry came up, or look_ahead() found it, before the timeout is due.  Either the
  * timeout was moved later, by REARM or by a store into the refresh table; or it was
  * overdue when it was armed, and a real-time clock was set back after that; or REARM has
- * given it slack.  From now on it waits for its edge as all others do.
+ * given it slack; or it was armed in a place that had kept its entry.  From now on it
+ * waits for its edge as all others do.
  */
-static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
-			     u64 state, struct expiry *x, u64 deadline_ns)
+static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
+			     u64 state, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
 	u64 next = state_not_overdue(state);
@@ -289,19 +291,21 @@ static void timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 	 * give the place away while the field is being written.
 	 */
 	if (next != state || deadline_ns != READ_ONCE(t->deadline_ns)) {
-		if (!state_change(t, state, state_rearming(state))) {
-			x->nr_room++;
-			return;
-		}
+		if (!state_change(t, state, state_rearming(state)))
+			return false;
 		twheel_window(WINDOW_PASS_POSTPONES);
 		WRITE_ONCE(t->deadline_ns, deadline_ns);
 		atomic64_set_release(&t->state, next);
 	}
 	entry_insert(tw, t, next, timeout_index(t));
+	return true;
 }
 
-/* The entry of a periodic timeout came up, and the timeout is due. */
-static void periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *t,
+/*
+ * The entry of a periodic timeout came up, and the timeout is due.  False if it was
+ * cancelled meanwhile.
+ */
+static bool periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *t,
 			    u64 state, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
@@ -314,29 +318,25 @@ static void periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *
 	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) :
 				 slack_edge_ns(&tw->clock, state, x->edge_ns);
 
-	if (timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
-		expiry_account(tw, x, tick, deadline_ns, nr, overdue);
-	else
-		x->nr_room++;
+	if (!timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
+		return false;
+	expiry_account(tw, x, tick, deadline_ns, nr, overdue);
+	return true;
 }
 
 /*
- * An entry came up: its tick has passed.  If it is stale, its room is given back.
- * Otherwise its timeout expires if it is due, or is postponed.
+ * The entry of a timeout came up: its tick has passed.  The timeout expires if it is due,
+ * or is postponed.  False if it was cancelled meanwhile.
  */
-static inline void timeout_expire(struct twheel *tw,
+static inline bool timeout_expire(struct twheel *tw,
 				  const struct twheel_entry *entry,
-				  struct twheel_timeout *t, struct expiry *x)
+				  struct twheel_timeout *t, u64 state,
+				  struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
-	u64 deadline_ns, state = timeout_state_or_free(t);
+	u64 deadline_ns;
 	bool overdue;
 
-	lockdep_assert_held(&tw->events.lock);
-	if (!state_is_armed(state) || state_seq(state) != entry->seq) {
-		x->nr_room++;
-		return;
-	}
 	/*
 	 * G1 never early: a timeout that was moved later than the tick of its entry is
 	 * postponed, even if the new deadline has passed as well.  It then comes up in
@@ -346,23 +346,42 @@ static inline void timeout_expire(struct twheel *tw,
 	 */
 	deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	overdue = state_is_overdue(state);
-	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns)) {
-		timeout_postpone(tw, t, state, x, deadline_ns);
-		return;
-	}
+	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns))
+		return timeout_postpone(tw, t, state, deadline_ns);
 	if (unlikely(!state_is_plain(state))) {
-		if (entry_is_before_slack(state, entry->tick)) {
-			timeout_postpone(tw, t, state, x, deadline_ns);
-			return;
-		}
-		if (state_is_periodic(state)) {
-			periodic_expire(tw, entry->tick, t, state, x);
-			return;
-		}
+		if (entry_is_before_slack(state, entry->tick))
+			return timeout_postpone(tw, t, state, deadline_ns);
+		if (state_is_periodic(state))
+			return periodic_expire(tw, entry->tick, t, state, x);
 	}
-	if (timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
-		expiry_account(tw, x, entry->tick, deadline_ns, 1, overdue);
+	if (!timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
+		return false;
+	expiry_account(tw, x, entry->tick, deadline_ns, 1, overdue);
 	x->nr_room++;
+	return true;
+}
+
+/*
+ * An entry came up.  If it is stale, or a free place has kept it, its room is given back.
+ * A timeout that was cancelled meanwhile may have left the entry to its place, and another
+ * timeout may have been armed there since then: so the entry is looked at again.
+ * Test: windows.timeout_expires_that_is_armed_in_place_of_one_that_was_about_to
+ */
+static inline void entry_expire(struct twheel *tw,
+				const struct twheel_entry *entry,
+				struct twheel_timeout *t, struct expiry *x)
+	__must_hold(&tw->events.lock)
+{
+	u64 state;
+
+	lockdep_assert_held(&tw->events.lock);
+	do {
+		state = entry_claim(entry->seq, t);
+		if (!entry_lives(entry->seq, state)) {
+			x->nr_room++;
+			return;
+		}
+	} while (unlikely(!timeout_expire(tw, entry, t, state, x)));
 }
 
 static int entry_compare(const void *a, const void *b)
@@ -413,7 +432,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	x->fired_ns = max(twheel_now(&tw->clock), x->now_ns);
 	x->fired_tick = div64_u64(x->fired_ns, tw->clock.tick_ns);
 	for (i = 0; i < nr; i++)
-		timeout_expire(tw, &due[i], t[i], x);
+		entry_expire(tw, &due[i], t[i], x);
 	lateness_settle(tw, x);
 	tw->events.expired += x->nr_events - x->nr_overdue;
 	spin_unlock(&tw->events.lock);
@@ -509,20 +528,22 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 
 /**
  * struct ahead - an entry of the next slot, as look_ahead() finds it; a local variable
- * @t: the timeout that the entry belongs to; NULL if the entry is stale
+ * @t: the timeout that the entry belongs to; NULL if the entry is to be dropped
+ * @seq: of the entry
  * @state: the state of @t
  * @deadline_ns: the deadline in force of @t, refreshes included
  */
 struct ahead {
 	struct twheel_timeout *t;
+	u32 seq;
 	u64 state;
 	u64 deadline_ns;
 };
 
 /*
  * Whether the kthread need not wake up for an entry, because it can drop or move it now.
- * A stale entry is dropped.  An entry whose timeout was moved later is moved, but only if
- * it moves at least as far as it still has to wait.
+ * An entry that is stale, or that a place has kept, is dropped.  An entry whose timeout was
+ * moved later is moved, but only if it moves at least as far as it still has to wait.
  *
  * That condition bounds both kinds of work.  G7: each move at least doubles the wait of
  * the entry, so it is moved at most twice in the time that its timeout is armed for,
@@ -537,24 +558,46 @@ static inline bool entry_is_idle(struct twheel *tw,
 	__must_hold(&tw->events.lock)
 {
 	u64 due_ns, edge_ns = entry->tick * tw->clock.tick_ns;
+	u64 state = entry_claim(entry->seq, t);
 
-	*ahead = (struct ahead){};
 	/*
 	 * A stale entry stays stale: its place gets a new sequence number with each
-	 * entry, and uses a million of them before the same one comes again.
+	 * entry, and uses a million of them before the same one comes again.  So does the
+	 * entry that was just claimed, even if it is not dropped now.
 	 */
-	if (!entry_lives(entry, t))
+	ahead->t = NULL;
+	if (!entry_lives(entry->seq, state))
 		return true;
 	ahead->t = t;
-	ahead->state = timeout_state(t);
-	ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->state);
+	ahead->seq = entry->seq;
+	ahead->state = state;
+	ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	/*
 	 * An overdue timeout is not moved ahead: it has no edge to wait for.  It can be
 	 * here only after a rewind, and is postponed when its entry comes up.
 	 */
-	due_ns = timeout_due_ns(&tw->clock, ahead->state, ahead->deadline_ns);
-	return !state_is_overdue(ahead->state) && due_ns > edge_ns &&
+	due_ns = timeout_due_ns(&tw->clock, state, ahead->deadline_ns);
+	return !state_is_overdue(state) && due_ns > edge_ns &&
 	       due_ns - edge_ns >= edge_ns - tw->wheel.cur * tw->clock.tick_ns;
+}
+
+/*
+ * Move the entry of a timeout to where it is due now.  The timeout may have been cancelled
+ * meanwhile, and the place, which keeps the entry, may have another one.
+ */
+static void entry_move(struct twheel *tw, struct ahead *ahead, struct expiry *x)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_timeout *t = ahead->t;
+
+	while (unlikely(!timeout_postpone(tw, t, ahead->state, ahead->deadline_ns))) {
+		ahead->state = entry_claim(ahead->seq, t);
+		if (!entry_lives(ahead->seq, ahead->state)) {
+			x->nr_room++;
+			return;
+		}
+		ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->state);
+	}
 }
 
 /*
@@ -588,8 +631,7 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	twheel_wheel_drop(&tw->wheel);
 	for (i = 0; i < nr; i++) {
 		if (ahead[i].t)
-			timeout_postpone(tw, ahead[i].t, ahead[i].state, x,
-					 ahead[i].deadline_ns);
+			entry_move(tw, &ahead[i], x);
 		else
 			x->nr_room++;
 	}

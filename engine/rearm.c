@@ -55,9 +55,9 @@
  * state_change() fails.  Without the lock, the answer is a guess: another REARM may move
  * the deadline later and leave the state as it is.
  */
-static inline bool entry_is_kept(const struct twheel_clockwork *clock,
-				 const struct twheel_timeout *t, u64 seen,
-				 const struct life *life)
+static inline bool entry_stays(const struct twheel_clockwork *clock,
+			       const struct twheel_timeout *t, u64 seen,
+			       const struct life *life)
 {
 	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 
@@ -79,7 +79,7 @@ static inline bool rearm_needs_room(const struct twheel_clockwork *clock,
 				    const struct twheel_timeout *t, u64 seen,
 				    const struct life *life)
 {
-	return !entry_is_kept(clock, t, seen, life) && !state_is_queued(seen) &&
+	return !entry_stays(clock, t, seen, life) && !state_is_queued(seen) &&
 	       !state_keeps_room(seen);
 }
 
@@ -349,7 +349,7 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 			  const struct life *life, bool *to_inbox)
 	__must_hold(&tw->events.lock)
 {
-	bool stays = entry_is_kept(&tw->clock, t, seen, life);
+	bool stays = entry_stays(&tw->clock, t, seen, life);
 
 	lockdep_assert_held(&tw->events.lock);
 	/*

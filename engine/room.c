@@ -5,7 +5,8 @@
  * G4 nothing lost: before a timeout is armed, its caller takes room for one entry, and
  * can still be refused.  So the kthread finds a chunk for every entry that it inserts.  A
  * pending timeout has room for one entry, and so has a periodic timeout whose event waits
- * to be read.  A stale entry keeps its room until the kthread drops it.
+ * to be read.  An entry that is stale, or that a free place keeps, has its room until the
+ * kthread drops it.
  *
  * Locks: room.mutex serialises adding and removing pages of chunks.  It is a mutex
  * because pages are allocated and charged under it.  The kthread only tries it, and none
@@ -147,6 +148,17 @@ void twheel_gifts_accept(struct twheel *tw)
 	}
 }
 
+/*
+ * Return whether there are so many stale entries that a sweep is due.  All entries beyond
+ * one for each place are stale.  So more than half of the entries are stale here, and a
+ * sweep drops more of them than it keeps.
+ */
+static bool room_is_wasted(const struct twheel *tw)
+{
+	return atomic_long_read(&tw->room.used) >
+	       (s64)(2 * arena_size(&tw->arena)) + SWEEP_SLACK;
+}
+
 /* Return whether this pass begins a sweep. */
 static bool sweep_is_due(struct twheel *tw)
 {
@@ -155,7 +167,7 @@ static bool sweep_is_due(struct twheel *tw)
 	/* The caller that has set it waits for this pass. */
 	if (READ_ONCE(tw->room.starved)) {
 		WRITE_ONCE(tw->room.starved, false);
-		return room_is_wasted(&tw->room, &tw->arena, 0);
+		return atomic_long_read(&tw->room.used) > 2 * live;
 	}
 	/*
 	 * Before pages are given back, a sweep is worth its cost for fewer stale entries.
@@ -163,7 +175,20 @@ static bool sweep_is_due(struct twheel *tw)
 	if (tw->shrink.due && !tw->shrink.running &&
 	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
 		return true;
-	return room_is_wasted(&tw->room, &tw->arena, SWEEP_SLACK);
+	return room_is_wasted(tw);
+}
+
+/*
+ * Whether an entry stays in the wheel in a sweep.  That of a free place does, unless memory
+ * is short or is being given back.
+ */
+static inline bool entry_survives(struct twheel *tw, u32 seq, struct twheel_timeout *t,
+				  bool all)
+	__must_hold(&tw->events.lock)
+{
+	u64 state = all ? entry_claim(seq, t) : timeout_state_or_free(t);
+
+	return entry_lives(seq, state) || entry_is_kept(seq, state);
 }
 
 /**
@@ -180,6 +205,7 @@ static bool sweep_is_due(struct twheel *tw)
 bool twheel_sweep(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	bool all = tw->shrink.due || READ_ONCE(tw->room.short_of);
 	struct twheel_chunk *chunk;
 	unsigned int i, nr_stale;
 
@@ -209,7 +235,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 			prefetch(t[i]);
 		}
 		for (i = 0; i < chunk->nr; i++) {
-			if (entry_lives(&chunk->entry[i], t[i]))
+			if (entry_survives(tw, chunk->entry[i].seq, t[i], all))
 				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
 			else
 				nr_stale++;

@@ -11,8 +11,6 @@
 #include <linux/mutex.h>
 #include <linux/types.h>
 
-#include "arena.h"
-
 struct budget;
 struct twheel;
 
@@ -59,19 +57,6 @@ static inline bool room_take_at_hand(struct twheel_room *room, unsigned int nr)
 		return true;
 	room_give(room, nr);
 	return false;
-}
-
-/*
- * Return whether there are so many stale entries that a sweep is due.  All entries beyond
- * one for each live timeout are stale.  So more than half of the entries are stale here,
- * and a sweep drops more of them than it keeps.
- */
-static inline bool room_is_wasted(const struct twheel_room *room,
-				  const struct twheel_arena *arena, unsigned int slack)
-{
-	s64 live = atomic_read(&arena->live);
-
-	return atomic_long_read(&room->used) > 2 * live + slack;
 }
 
 void twheel_room_init(struct twheel_room *room);

@@ -40,7 +40,8 @@ enum twheel_phase {
 };
 
 #define STATE_PHASE		0x7ULL
-#define STATE_DRAINED		BIT_ULL(3)	/* the event is flagged as drained */
+#define STATE_DRAINED		BIT_ULL(3)	/* UNREAD: the event is flagged as drained */
+#define STATE_ENTRY		BIT_ULL(3)	/* FREE, NEW: the wheel has an entry of it */
 #define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
 #define STATE_FIXED_DELAY	BIT_ULL(5)
 #define STATE_LIMITED		BIT_ULL(6)	/* repeats_left is valid */
@@ -60,9 +61,10 @@ enum twheel_phase {
  * struct twheel_timeout - a timeout, or the place for one
  * @state: atomic; its parts are described at enum twheel_phase
  * @deadline_ns: as asked for; it may be later than TWHEEL_TIME_NEVER.  While UNREAD: the
- *	deadline that has expired.  Written by the thread that arms while NEW, and
- *	under &twheel_events.lock after that; read by any thread.
- * @user_data: written by the thread that arms while NEW, constant until the place is FREE
+ *	deadline that has expired.  With STATE_ENTRY: the entry comes up in its tick, or
+ *	before.  Written by the thread that arms while it alone has the place, and under
+ *	&twheel_events.lock after that; read by any thread.
+ * @user_data: written by the thread that arms, constant until the place is FREE
  * @node: link in the inbox (QUEUED, DEAD) or in a chain of places (FREE, NEW).  Belongs
  *	to the thread that holds the chain.
  * @prev: link in the ready list (UNREAD), an index + 1; &twheel_events.lock
@@ -206,6 +208,12 @@ static inline bool state_is_new(u64 state)
 	return state_phase(state) == PHASE_NEW;
 }
 
+/* True for a place without a timeout of which the wheel has an entry: see state_cancelled(). */
+static inline bool state_has_entry(u64 state)
+{
+	return state_phase(state) <= PHASE_NEW && state & STATE_ENTRY;
+}
+
 static inline bool state_is_queued(u64 state)
 {
 	return state_phase(state) == PHASE_QUEUED;
@@ -346,6 +354,12 @@ static inline u64 state_new(u64 state, u64 flags)
 	return state_next(state, PHASE_NEW, flags);
 }
 
+/* NEW, and the place still has its entry. */
+static inline u64 state_new_with_entry(u64 state)
+{
+	return state_new(state, STATE_ENTRY);
+}
+
 /* NEW goes into the inbox. */
 static inline u64 state_published(u64 state)
 {
@@ -372,7 +386,7 @@ static inline u64 state_placed(u64 state)
 	return (state & STATE_GEN) | seq | PHASE_ARMED | (state & STATE_FLAGS);
 }
 
-/* A new life begins, and keeps the entry of the old one. */
+/* A new life begins, and keeps the entry of the old one, or of the place. */
 static inline u64 state_deferred(u64 state, u64 flags)
 {
 	return state_next(state, PHASE_ARMED, flags);
@@ -412,6 +426,22 @@ static inline u64 state_dead(u64 state)
 static inline u64 state_freed(u64 state)
 {
 	return (state & (STATE_GEN | STATE_SEQ)) + BIT_ULL(STATE_GEN_SHIFT);
+}
+
+/*
+ * A timeout is cancelled while it is ARMED.  If its entry comes up at its deadline or
+ * before, the place keeps the entry: a timeout that is armed there next, and not for an
+ * earlier time, needs no other one.
+ */
+static inline u64 state_cancelled(u64 state)
+{
+	return state_freed(state) | (state_is_armed_no_slack(state) ? STATE_ENTRY : 0);
+}
+
+/* The entry of the place was taken out of the wheel. */
+static inline u64 state_without_entry(u64 state)
+{
+	return state & ~STATE_ENTRY;
 }
 
 /* The state of a place that was never used, with @gen as its first generation. */

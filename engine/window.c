@@ -62,6 +62,7 @@ static struct dentry *windows_file;
 
 static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_ARM_CHECKED]	= "arm_checked",
+	[WINDOW_ARM_KEEPS]	= "arm_keeps",
 	[WINDOW_ARM_PUBLISHED]	= "arm_published",
 	[WINDOW_ARM_ADDED]	= "arm_added",
 	[WINDOW_ARENA_GROWN]	= "arena_grown",
@@ -87,6 +88,7 @@ static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_PASS_LINK]	= "pass_link",
 	[WINDOW_PASS_ENTERS]	= "pass_enters",
 	[WINDOW_PASS_EXPIRES]	= "pass_expires",
+	[WINDOW_PASS_CLAIMS]	= "pass_claims",
 	[WINDOW_PASS_POSTPONES]	= "pass_postpones",
 	[WINDOW_PASS_DRAINS]	= "pass_drains",
 	[WINDOW_PASS_EXPIRED]	= "pass_expired",

@@ -19,6 +19,8 @@
 enum twheel_window {
 	/* ARM has found that the wheel is not draining, and has yet to publish. */
 	WINDOW_ARM_CHECKED,
+	/* ARM has found that a place has an entry, and has yet to use it. */
+	WINDOW_ARM_KEEPS,
 	/* ARM has published its timeouts, and has yet to add them to the inbox. */
 	WINDOW_ARM_PUBLISHED,
 	/* ARM has added to the inbox, and has yet to see when the kthread runs. */
@@ -69,6 +71,8 @@ enum twheel_window {
 	WINDOW_PASS_ENTERS,
 	/* A pass has seen that a timeout is due, and has yet to change its state. */
 	WINDOW_PASS_EXPIRES,
+	/* A place has kept an entry that was taken out, and has yet to lose it. */
+	WINDOW_PASS_CLAIMS,
 	/* A pass has made a timeout REARMING, and has yet to write its deadline. */
 	WINDOW_PASS_POSTPONES,
 	/* A pass has seen a timeout that DRAIN left, and has yet to change its state. */

@@ -38,6 +38,7 @@ struct wait_queue_head;
  * @first: chain of the timeouts, in the order of the vector
  * @due_ns: when the kthread has to look at the earliest of them
  * @all: every entry of the batch has a timeout, and all of them are one-shots
+ * @keeps: some of their places keep an entry in the wheel
  * @nowait: in: refuse with -EAGAIN what would have to sleep
  *
  * It belongs to one call, as do the two structs below: no lock guards them.
@@ -46,6 +47,7 @@ struct twheel_arming {
 	struct llist_node *first;
 	u64 due_ns;
 	bool all;
+	bool keeps;
 	bool nowait;
 };
 

@@ -27,6 +27,7 @@ proofs()
 	query_rate  | CANCEL QUERY FIXED_RATE LIMITED_RATE OPS=2 TIME_END=3 DELAY_MAX=1
 	two_places  | CANCEL REARM ONE_SHOT PLACES=2 OPS=3 TIME_END=1 DELAY_MAX=1
 	sweep       | REARM SWEEP ONE_SHOT PLACES=2 OPS=3 TIME_END=1 DELAY_MAX=1
+	entries     | CANCEL SWEEP ONE_SHOT PLACES=2 OPS=4 TIME_END=1
 	limited     | CANCEL REARM LIMITED_RATE LIMITED_DELAY OPS=2 TIME_END=3
 	drain_limit | CANCEL DRAIN LIMITED_RATE LIMITED_DELAY OPS=2 TIME_END=3 DELAY_MAX=1
 	periods     | CANCEL FIXED_RATE LIMITED_RATE OPS=2 TIME_END=5 REPEATS=3 DELAY_MAX=1
@@ -52,7 +53,7 @@ breaks()
 	SEQ_STUCK | state_placed() keeping the sequence number | REARM FIXED_RATE OPS=2
 	ENTRY_SEQ | timeout_expire() not comparing the sequence number | REARM FIXED_RATE OPS=3 DELAY_MAX=1
 	MOVED_LATER | timeout_expire() not looking whether the timeout was moved later | REARM ONE_SHOT OPS=2
-	STALE_ROOM | timeout_expire() keeping the room of what is stale | CANCEL ONE_SHOT OPS=2
+	STALE_ROOM | entry_expire() keeping the room of what is stale | REARM ONE_SHOT PLACES=2 OPS=3
 	KEEP_ROOM | timeout_expire() giving back the room of a fixed rate | FIXED_RATE OPS=1
 	UNREAD_IN_WHEEL | timeout_expire_periodic() leaving a fixed rate in the wheel | FIXED_RATE OPS=1
 	READ_UNSETTLED | twheel_events_commit() not settling the periods that were read | FIXED_RATE OPS=1
@@ -67,6 +68,11 @@ breaks()
 	NO_REQUEUED | twheel_arm_commit() not looking at nr_requeued | REARM ONE_SHOT OPS=2
 	DEFER_EARLIER | timeout_defer() of what becomes due earlier | REARM ONE_SHOT PLACES=2 OPS=3
 	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
+	KEEP_EARLIER | entry_will_do() not comparing the deadlines | CANCEL ONE_SHOT PLACES=2 OPS=4 TIME_END=1
+	KEEP_STORE | a store instead of compare-and-swap in arm_publish(), of a place with an entry | CANCEL ONE_SHOT OPS=3
+	KEEP_ROOM_TWICE | arm_commit() keeping the room of what has an entry | CANCEL ONE_SHOT OPS=3
+	CLAIM_FORGETS | entry_claim() not telling the place | CANCEL ONE_SHOT OPS=3
+	EXPIRE_ONE_LOOK | entry_expire() dropping what another thread has changed | CANCEL ONE_SHOT OPS=3
 	WAKE_ORDER | pass_begin() taking the inbox before it sets wake_ns | CANCEL REARM ONE_SHOT OPS=2
 	PASS_END | pass_end() forgetting the wake_ns that was set meanwhile | ONE_SHOT OPS=2 PLACES=2
 	PASSES_DONE | pass_end() finishing what was asked for during the pass | DRAIN ONE_SHOT OPS=1

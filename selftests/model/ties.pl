@@ -114,6 +114,7 @@ sub becomes
 
 		return ($phase =~ s/PHASE_//r) . flags($flags);
 	}
+	return 'FREE, next generation, and the entry' if $expression =~ /^state_freed\(.*STATE_ENTRY/;
 	return 'FREE, next generation' if $expression =~ /^state_freed\(/;
 	return 'ARMED, next sequence number (kept FLAGS)' if $expression =~ /^state_placed\(/;
 	# In the module each transition has a function.

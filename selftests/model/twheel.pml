@@ -85,6 +85,7 @@
 
 #define STATE_PHASE		7
 #define STATE_DRAINED		8
+#define STATE_ENTRY		8
 #define STATE_PERIODIC		16
 #define STATE_FIXED_DELAY	32
 #define STATE_LIMITED		64
@@ -120,6 +121,13 @@
 #define GEN_STEP	(1 << STATE_GEN_SHIFT)
 #endif
 #define state_freed(s)	(((s) & STATE_GEN_SEQ) + GEN_STEP)
+
+#define state_has_entry(s) \
+	(state_phase(s) <= PHASE_NEW && ((s) & STATE_ENTRY))
+#define state_cancelled(s) \
+	(state_freed(s) | (state_phase(s) == PHASE_ARMED -> STATE_ENTRY : 0))
+#define state_new_with_entry(s)	state_next(s, PHASE_NEW, STATE_ENTRY)
+#define state_without_entry(s)	((s) & ~STATE_ENTRY)
 
 #define state_is_pending(s) \
 	(state_phase(s) == PHASE_QUEUED || state_phase(s) == PHASE_ARMED)
@@ -501,8 +509,8 @@ inline life_due()
 /* arm_undo() */
 inline arm_undo()
 {
-	state_set(p, state_next(state[p], PHASE_NEW, state[p] & STATE_FLAGS),
-		  state_freed(state[p]));
+	assert(state_phase(state[p]) == PHASE_NEW);
+	state[p] = state_freed(state[p]);
 	link[p] = LINK_NONE;
 	place_free(p);
 	room_give(1);
@@ -510,6 +518,13 @@ inline arm_undo()
 }
 
 #define NO_PLACE	PLACES
+
+/* entry_will_do() */
+#ifdef BREAK_KEEP_EARLIER
+#define KEEPS_IN_TIME	true
+#else
+#define KEEPS_IN_TIME	(due >= deadline[p])
+#endif
 
 /* A place that is free, or that a pass would free */
 #define place_in_reach(p) \
@@ -552,9 +567,21 @@ inline twheel_arm_prepare()
 			assert(state_phase(state[p]) == PHASE_FREE);
 			life_choose();
 			life_of(now);
+			stays = state_has_entry(state[p]) && flags == 0 &&
+				KEEPS_IN_TIME;
 			life_begin(p);
 			user_data[p] = state_gen(state[p]);
-			state[p] = state_next(state[p], PHASE_NEW, flags);
+			if
+			:: !stays -> state[p] = state_next(state[p], PHASE_NEW, flags)
+			:: else ->
+				seen = state[p];
+				if
+				:: state[p] == seen ->
+					state[p] = state_new_with_entry(seen)
+				fi;
+				seen = 0
+			fi;
+			stays = false;
 			delay = 0;
 			flags = 0;
 			due = 0;
@@ -585,11 +612,33 @@ inline twheel_arm_commit()
 		:: else
 		fi
 	};
+	/* arm_publish() */
+	if
+	:: d_step { p != NO_PLACE && state_has_entry(state[p]) -> seen = state[p] }
+	:: else
+	fi;
 	if
 	:: d_step {
-		p != NO_PLACE ->
-		/* arm_publish() */
-		assert(state_phase(state[p]) == PHASE_NEW);
+#ifdef BREAK_KEEP_STORE
+		seen != 0 ->
+#else
+		seen != 0 && state[p] == seen ->
+#endif
+		assert(link[p] == LINK_CHAIN);
+		link[p] = LINK_NONE;
+		state[p] = state_next(seen, PHASE_ARMED, 0);
+		judge_armed(p, state_gen(seen));
+#ifndef BREAK_KEEP_ROOM_TWICE
+		room_give(1);
+#endif
+		rcu_read_unlock();
+		seen_requeued = 0;
+		seen = 0;
+		p = 0
+	   }
+	:: d_step {
+		p != NO_PLACE && state[p] != seen ->
+		assert(state_phase(state[p]) == PHASE_NEW && !state_has_entry(state[p]));
 		due = deadline[p];
 		if
 		:: state[p] & STATE_OVERDUE -> due = WAKE_NOW
@@ -597,6 +646,7 @@ inline twheel_arm_commit()
 		fi;
 		state[p] = state_next(state[p], PHASE_QUEUED,
 				      state[p] & STATE_FLAGS);
+		seen = 0;
 		judge_armed(p, state_gen(state[p]))
 	   };
 	   d_step {
@@ -713,7 +763,7 @@ inline cancel_pending()
 				state[p] = state_next(seen, PHASE_DEAD, 0)
 #endif
 			:: else ->
-				state[p] = state_freed(seen);
+				state[p] = state_cancelled(seen);
 				place_free(p)
 			fi;
 			live_give()
@@ -1464,16 +1514,24 @@ inline timeout_expire_commit()
 			:: else
 			fi
 #endif
-		:: else -> room_give(1)
+#ifdef BREAK_EXPIRE_ONE_LOOK
+		:: else -> room_give(1); won = true
+#else
+		:: else -> seen = state[index]
+#endif
 		fi;
-		lock = false;
+		if
+		:: won ->
+			lock = false;
+			entry_forget()
+		:: else
+		fi;
 		won = false;
-		nr = 0;
-		entry_forget()
+		nr = 0
 	}
 }
 
-/* timeout_expire(), once it has the lock and has seen a state that may do */
+/* timeout_expire(): seen is 0 when that is done */
 inline timeout_expire()
 {
 	due = deadline[index];
@@ -1500,6 +1558,41 @@ inline timeout_expire()
 			 state_seq(seen) != seq)
 #endif
 
+#define entry_is_kept	(state_has_entry(seen) && state_seq(seen) == seq)
+
+/* entry_claim(), once it has seen that a free place keeps the entry */
+inline entry_claim()
+{
+	d_step {
+		if
+		:: state[index] == seen ->
+#ifndef BREAK_CLAIM_FORGETS
+			state[index] = state_without_entry(seen);
+#endif
+			room_give(1);
+			lock = false;
+			entry_forget()
+		:: else -> seen = state[index]
+		fi
+	}
+}
+
+/* entry_expire(), once it has the lock and has seen a state that may do */
+inline entry_expire()
+{
+	do
+	:: seen == 0 -> break
+	:: seen != 0 && entry_is_kept -> entry_claim()
+	:: seen != 0 && !entry_is_stale -> timeout_expire()
+	:: atomic {
+		seen != 0 && entry_is_stale && !entry_is_kept ->
+		room_give(1);
+		lock = false;
+		entry_forget()
+	   }
+	od
+}
+
 inline expire()
 {
 	do
@@ -1510,18 +1603,16 @@ inline expire()
 		entry_pop();
 		seen = state[index];
 		if
-		:: entry_is_stale ->
+		:: entry_is_stale && !entry_is_kept ->
 #ifndef BREAK_STALE_ROOM
 			room_give(1);
 #endif
 			entry_forget()
-		:: else -> lock = true
+		:: else ->
+			lock = true
 		fi
 	   };
-	   if
-	   :: seen != 0 -> timeout_expire()
-	   :: else
-	   fi;
+	   entry_expire();
 	   turn_may_end()
 	od
 }
@@ -1605,6 +1696,9 @@ inline drain_pages()
 	(state_phase(state[index]) == PHASE_ARMED && \
 	 state_seq(state[index]) == (seq))
 
+#define entry_stays(index, seq) \
+	(state_has_entry(state[index]) && state_seq(state[index]) == (seq))
+
 chan kept = [WHEEL_MAX] of { byte, byte, byte };
 
 /*
@@ -1619,7 +1713,16 @@ inline sweep()
 		nempty(wheel) && sweep_may_look ->
 		wheel?tick, index, seq;
 		if
-		:: entry_lives(index, seq) -> kept!tick, index, seq
+		:: entry_lives(index, seq) || entry_stays(index, seq) ->
+			kept!tick, index, seq
+		:: entry_stays(index, seq) ->
+			seen = state[index];
+			if
+			:: state[index] == seen ->
+				state[index] = state_without_entry(seen)
+			fi;
+			seen = 0;
+			room_give(1)
 		:: entry_lives(index, seq) && deadline[index] > tick &&
 		   !(state[index] & STATE_OVERDUE) ->
 			kept!deadline[index], index, seq
@@ -1827,7 +1930,10 @@ inline judge_place(p_)
 	assert(!state_is_pending(state[p_]) ||
 	       (deadline[p_] > now && timer <= deadline[p_]));
 	if
-	:: state_phase(state[p_]) == PHASE_FREE ->
+	:: state_has_entry(state[p_]) ->
+		assert(link[p_] == LINK_FREE);
+		armed++
+	:: state_phase(state[p_]) == PHASE_FREE && !state_has_entry(state[p_]) ->
 		assert(link[p_] == LINK_FREE)
 	:: state_phase(state[p_]) == PHASE_QUEUED ||
 	   state_phase(state[p_]) == PHASE_DEAD ->
@@ -1845,7 +1951,7 @@ inline judge_place(p_)
 }
 
 /*
- * G4: what is ARMED has an entry.  It has but one: a second one would come back
+ * G4: what is ARMED has an entry, and so has a free place that says so.  It has but one: a second one would come back
  * period after period.
  */
 inline judge_entries()
@@ -1856,7 +1962,8 @@ inline judge_entries()
 		wheel?tick, index, seq;
 		wheel!tick, index, seq;
 		if
-		:: state_phase(state[index]) == PHASE_ARMED &&
+		:: (state_phase(state[index]) == PHASE_ARMED ||
+		    state_has_entry(state[index])) &&
 		   state_seq(state[index]) == seq ->
 			assert(tick <= deadline[index]);
 			entries++

@@ -456,6 +456,84 @@ TEST_F(windows, periodic_timeout_cancelled_as_it_expires_has_no_event)
 	cancel_beside_expiry(_metadata, self->fd, 5 * TW_MS);
 }
 
+/* Of the first page of places, one is free, and the wheel has its entry, at 10 ms. */
+static void leave_entry(struct __test_metadata *_metadata, int fd)
+{
+	__u64 ids[PAGE_PLACES], id;
+
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &id));
+	ASSERT_EQ(PAGE_PLACES - 1, arm_many(fd, TW_HOUR, PAGE_PLACES - 1, ids));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+}
+
+/* It is pending, and expires at 500 ms. */
+static void expect_pending(struct __test_metadata *_metadata, int fd, __u64 id)
+{
+	struct twheel_status status;
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_query1(fd, id, &status));
+	EXPECT_EQ(TWHEEL_STATE_PENDING, status.state);
+	EXPECT_EQ(500 * TW_MS, status.deadline_ns);
+	ASSERT_EQ(0, tw_advance(fd, 499 * TW_MS));
+	EXPECT_NO_EVENT(fd);
+	ASSERT_EQ(0, tw_advance(fd, 500 * TW_MS));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	EXPECT_ACCOUNTS(fd);
+}
+
+TEST_F(windows, timeout_expires_whose_place_loses_its_entry_meanwhile)
+{
+	struct side arm = {
+		.fd = self->fd, .run = side_arm,
+		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
+	};
+
+	leave_entry(_metadata, self->fd);
+	HOLD("arm_keeps");
+	START(&arm);
+	AWAIT_HELD("arm_keeps");
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	RELEASE("arm_keeps");
+	FINISH(&arm);
+	ASSERT_EQ(0, arm.ret);
+	expect_pending(_metadata, self->fd, arm.arm.id);
+}
+
+TEST_F(windows, timeout_expires_that_is_armed_as_the_entry_of_its_place_comes_up)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	__u64 id;
+
+	leave_entry(_metadata, self->fd);
+	HOLD("pass_claims");
+	START(&advance);
+	AWAIT_HELD("pass_claims");
+	EXPECT_EQ(0, tw_arm_at(self->fd, 500 * TW_MS, &id));
+	RELEASE("pass_claims");
+	FINISH(&advance);
+	expect_pending(_metadata, self->fd, id);
+}
+
+TEST_F(windows, timeout_expires_that_is_armed_in_place_of_one_that_was_about_to)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	__u64 ids[PAGE_PLACES], id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(PAGE_PLACES - 1, arm_many(self->fd, TW_HOUR, PAGE_PLACES - 1, ids));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	HOLD("pass_expires");
+	START(&advance);
+	AWAIT_HELD("pass_expires");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	EXPECT_EQ(0, tw_arm_at(self->fd, 500 * TW_MS, &id));
+	RELEASE("pass_expires");
+	FINISH(&advance);
+	expect_pending(_metadata, self->fd, id);
+}
+
 TEST_F(windows, timeout_cancelled_as_it_is_drained_has_no_event)
 {
 	struct side drain = { .fd = self->fd, .run = side_drain };

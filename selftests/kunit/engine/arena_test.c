@@ -121,7 +121,7 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
 	twheel_live_give(tw, 1);
 	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
-	KUNIT_EXPECT_FALSE(test, room_is_wasted(&tw->room, &tw->arena, 0));
+	KUNIT_EXPECT_FALSE(test, room_is_wasted(tw));
 	KUNIT_EXPECT_FALSE(test, memory_is_wasted(&tw->shrink, &tw->arena, &tw->room));
 	atomic_set(&tw->arena.live, 0);
 	tw->arena.max_pending = limit;
@@ -164,7 +164,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 		tally_take(tw, after);
 		/* No id has generation 0. */
 		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(t)), 0U);
-		KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_FREE);
+		KUNIT_EXPECT_TRUE(test, state_is_free(timeout_state(t)));
 		KUNIT_EXPECT_EQ(test, after[LIVE], 0LL);
 		KUNIT_EXPECT_EQ_MSG(test, after[RETIRED], 1LL, "way %d", way);
 		KUNIT_EXPECT_EQ(test, after[PLACES], before[PLACES]);

@@ -82,7 +82,7 @@ static bool lives(struct twheel *tw, const struct twheel_entry *entry)
 	bool lives;
 
 	spin_lock(&tw->events.lock);
-	lives = entry_lives(entry, entry_timeout(&tw->arena, entry));
+	lives = entry_lives(entry->seq, timeout_state(entry_timeout(&tw->arena, entry)));
 	spin_unlock(&tw->events.lock);
 	return lives;
 }
@@ -134,7 +134,9 @@ static void an_entry_of_what_is_not_armed_is_stale(struct kunit *test)
 		expire_batch(tw, &entry, 1, &x);
 		KUNIT_ASSERT_EQ(test, x.nr_room, 1U);
 		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
-		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), state);
+		/* A place that has kept it has it no more. */
+		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t),
+				(shape & 7) <= PHASE_NEW ? state & ~BIT_ULL(3) : state);
 	}
 	atomic64_set(&t->state, rest);
 }
@@ -178,22 +180,34 @@ static void an_entry_whose_timeout_a_cancel_ended_gives_its_room_back(struct kun
 	struct twheel_timeout *once = arm_like(test, 0);
 	struct twheel_timeout *periodic = arm_like(test, LI);
 	struct expiry x = { .now_ns = START_NS + 100 * PERIOD_NS };
-	u64 tick, seen[2];
+	struct twheel_entry entry;
+	struct ahead ahead;
+	bool changed[2];
+	u64 seen[2];
 
 	enter(tw);
 	seen[0] = timeout_state(once);
 	seen[1] = timeout_state(periodic);
 	cancel(tw, id_of(once));
 	cancel(tw, id_of(periodic));
-	tick = deadline_tick(&tw->clock, periodic->deadline_ns);
+	entry.tick = deadline_tick(&tw->clock, periodic->deadline_ns);
+	entry.index = timeout_index(periodic);
+	entry.seq = state_seq(seen[1]);
+	ahead = (struct ahead){ once, state_seq(seen[0]), seen[0], once->deadline_ns + TICK_NS };
 	nr_inserted = 0;
 	spin_lock(&tw->events.lock);
-	timeout_postpone(tw, once, seen[0], &x, once->deadline_ns + TICK_NS);
-	periodic_expire(tw, tick, periodic, seen[1], &x);
+	changed[0] = timeout_postpone(tw, once, seen[0], once->deadline_ns + TICK_NS);
+	changed[1] = periodic_expire(tw, entry.tick, periodic, seen[1], &x);
+	KUNIT_EXPECT_EQ(test, x.nr_room, 0U);
+	entry_move(tw, &ahead, &x);
+	entry_expire(tw, &entry, periodic, &x);
 	spin_unlock(&tw->events.lock);
+	KUNIT_EXPECT_FALSE(test, changed[0]);
+	KUNIT_EXPECT_FALSE(test, changed[1]);
 	KUNIT_EXPECT_EQ(test, x.nr_room, 2U);
 	KUNIT_EXPECT_EQ(test, nr_inserted, 0ULL);
-	KUNIT_EXPECT_TRUE(test, state_is_free(timeout_state(once)));
+	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(once)), (u64)PHASE_FREE);
+	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(periodic)), (u64)PHASE_FREE);
 }
 
 /* G1: up to the last nanosecond before the edge. */
@@ -370,8 +384,8 @@ static void a_drain_goes_by_turns(struct kunit *test)
 	audit(test);
 }
 
-/* G2: and before all stale entries are dropped, be it by the sweep or by a look ahead. */
-static void a_sweep_goes_by_turns(struct kunit *test)
+/* G2: and before all entries of the cancelled are dropped, by a look ahead or a sweep. */
+static void entries_are_dropped_by_turns(struct kunit *test, bool sweeps)
 {
 	const unsigned int nr = 2 * INBOX_WATERMARK;
 	struct twheel *tw = test->priv;
@@ -386,7 +400,8 @@ static void a_sweep_goes_by_turns(struct kunit *test)
 	}
 	for (i = 0; i < nr; i++)
 		cancel(tw, ids[i]);
-	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	tw->room.starved = sweeps;
+	tw->room.short_of = sweeps;
 	while ((used = atomic_long_read(&tw->room.used))) {
 		KUNIT_ASSERT_LT(test, turns++, nr);
 		twheel_pass_turn(&tw->wake.turn, U64_MAX);
@@ -394,9 +409,20 @@ static void a_sweep_goes_by_turns(struct kunit *test)
 				(long)(TURN_BUDGET + 2 * KTHREAD_BATCH));
 	}
 	KUNIT_EXPECT_GE(test, turns, nr / (TURN_BUDGET + 2 * KTHREAD_BATCH));
+	tw->room.short_of = false;
 	work_take(tw);
 	audit(test);
 	kunit_kfree(test, ids);
+}
+
+static void a_sweep_goes_by_turns(struct kunit *test)
+{
+	entries_are_dropped_by_turns(test, true);
+}
+
+static void a_look_ahead_at_free_places_goes_by_turns(struct kunit *test)
+{
+	entries_are_dropped_by_turns(test, false);
 }
 
 /* Looking ahead */
@@ -628,6 +654,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE_PARAM(drain_makes_an_event_of_what_is_left, start_gen_params),
 	KUNIT_CASE(a_drain_goes_by_turns),
 	KUNIT_CASE(a_sweep_goes_by_turns),
+	KUNIT_CASE(a_look_ahead_at_free_places_goes_by_turns),
 	KUNIT_CASE(slots_of_the_cancelled_are_cleared_ahead_of_time),
 	KUNIT_CASE(slots_of_what_was_moved_later_are_cleared_ahead_of_time),
 	KUNIT_CASE(what_lives_stays_where_it_is),

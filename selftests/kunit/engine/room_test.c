@@ -46,42 +46,206 @@ static void room_is_counted_right_up_to_the_largest_wheel(struct kunit *test)
 		KUNIT_ASSERT_GE(test, tw->room.provided, (long)used);
 		KUNIT_ASSERT_GE(test, twheel_wheel_pages_for(&tw->wheel, tw->room.provided),
 				used / TWHEEL_CHUNK_ENTRIES / TWHEEL_CHUNKS_PER_PAGE);
-		KUNIT_EXPECT_EQ(test, room_is_wasted(&tw->room, &tw->arena, 0), true);
+		KUNIT_EXPECT_TRUE(test, room_is_wasted(tw));
 	}
 	atomic_long_set(&tw->room.used, 0);
 	tw->room.provided = was;
 	tw->room.nr_chunk_pages = had;
 }
 
-/* G7: stale entries are bounded by the live ones and SWEEP_SLACK. */
-static void entries_of_the_cancelled_are_swept(struct kunit *test)
+/* G7: stale entries are bounded by the places and SWEEP_SLACK. */
+static void entries_of_the_moved_are_swept(struct kunit *test)
 {
 	const unsigned int nr = SWEEP_SLACK + 500;
 	struct twheel *tw = test->priv;
 	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
-	unsigned int i, passes = 0;
+	unsigned int i, round, passes = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	/* It lives on, and nobody looks ahead behind it. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	arm_many(test, nr, ids);
+	for (round = 0; round < 2; round++) {
+		pass(tw);
+		for (i = 0; i < nr; i++) {
+			struct twheel_arm how = { .expires_ns = DELAY_NS - round - 1 };
+
+			KUNIT_ASSERT_EQ(test, rearm(tw, ids[i], &how), TWHEEL_WAS_PENDING);
+		}
+	}
+	KUNIT_EXPECT_GT(test, atomic_long_read(&tw->room.used),
+			2L * arena_size(&tw->arena) + SWEEP_SLACK);
+	do {
+		pass(tw);
+		KUNIT_ASSERT_LT(test, ++passes, 100U);
+	} while (tw->pass.sweeping || work_take(tw));
+	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room.used),
+			2L * arena_size(&tw->arena) + SWEEP_SLACK);
+	audit(test);
+	tw->clock.virtual_now_ns += 10 * TICK_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr + 1);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+}
+
+/* Leaves one place free: what is cancelled there is followed by what is armed. */
+static void fill_all_but_one(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 1; i < PLACES_PER_PAGE; i++)
+		arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
+	enter(test->priv);
+}
+
+#define BESIDE	((long)PLACES_PER_PAGE - 1)
+
+/* G7: a timeout that is armed in a place whose entry will do needs nothing else. */
+static void a_free_place_keeps_its_entry(struct kunit *test)
+{
+	/* There is no other free place. */
+	const unsigned int nr = SWEEP_SLACK / PLACES_PER_PAGE * PLACES_PER_PAGE - 1;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i, round;
+	u64 nr_entries;
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);
 	/* It lives on, and nobody looks ahead behind it. */
 	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
 	arm_many(test, nr, ids);
 	pass(tw);
-	/* One timeout in a thousand lives on. */
-	for (i = 0; i < nr; i++)
-		if (i % 1000)
-			cancel(tw, ids[i]);
-	KUNIT_EXPECT_TRUE(test, work_take(tw));
-	do {
+	nr_entries = tw->wheel.nr_entries;
+	for (round = 0; round < 5; round++) {
+		for (i = 0; i < nr; i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, ids[i]), TWHEEL_WAS_PENDING);
+		KUNIT_EXPECT_FALSE(test, work_take(tw));
+		arm_many(test, nr, ids);
+		KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), 0);
+		KUNIT_EXPECT_FALSE(test, work_take(tw));
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), (long)nr + 1);
 		pass(tw);
-		KUNIT_ASSERT_LT(test, ++passes, 100U);
-	} while (work_take(tw));
-	KUNIT_EXPECT_LE(test, atomic_long_read(&tw->room.used),
-			7L + SWEEP_SLACK);
-	audit(test);
+		KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, nr_entries);
+		audit(test);
+	}
 	tw->clock.virtual_now_ns += 10 * TICK_NS;
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr / 1000 + 2);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, nr + 1);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+}
+
+/* One that is due before the entry comes up has an entry of its own. */
+static void an_entry_that_would_come_too_late_is_not_used(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	static const struct {
+		u64 expires_ns;
+		u32 slack_ticks;
+		bool used;
+	} rows[] = {
+		{ DELAY_NS, 0, true }, { DELAY_NS + 1, 0, true }, { DELAY_NS - 1, 0, false },
+		{ 0, 0, false }, { DELAY_NS, 1, false }, { DELAY_NS + 1, 7, false },
+	};
+	unsigned int i;
+
+	fill_all_but_one(test);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_timeout *t = arm_like(test, 0);
+		u64 deadline_ns = tw->clock.virtual_now_ns + rows[i].expires_ns;
+		u64 id = id_of(t);
+
+		pass(tw);
+		cancel(tw, id);
+		KUNIT_EXPECT_TRUE(test, state_has_entry(timeout_state(t)));
+		KUNIT_ASSERT_PTR_EQ(test, t, arm(test, &(struct twheel_arm) {
+			.expires_ns = rows[i].expires_ns,
+			.slack_ticks = rows[i].slack_ticks }));
+		KUNIT_EXPECT_EQ_MSG(test, state_is_armed(timeout_state(t)), rows[i].used,
+				    "row %u", i);
+		KUNIT_EXPECT_EQ(test, t->deadline_ns, deadline_ns);
+		KUNIT_EXPECT_NE(test, id_of(t), id);
+		tw->clock.virtual_now_ns += 16 * TICK_NS;
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), BESIDE);
+		audit(test);
+	}
+}
+
+/* The kthread takes the entry between ARM's look and its publication. */
+static void an_entry_that_was_dropped_is_not_used(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel_arming arming = {};
+
+	fill_all_but_one(test);
+	t = arm_like(test, 0);
+	pass(tw);
+	cancel(tw, id_of(t));
+	how.expires_ns = 4 * DELAY_NS;
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	KUNIT_EXPECT_TRUE(test, state_has_entry(timeout_state(t)));
+	expire_at(tw, tw->clock.virtual_now_ns + 2 * DELAY_NS);
+	KUNIT_EXPECT_FALSE(test, state_has_entry(timeout_state(t)));
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
+	KUNIT_EXPECT_TRUE(test, state_is_queued(timeout_state(t)));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), BESIDE + 1);
+	tw->clock.virtual_now_ns += 8 * DELAY_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+	audit(test);
+}
+
+/* G8, and G4: it was told to the user, and then the user's memory faulted. */
+static void an_id_that_was_told_of_a_place_with_an_entry_is_not_used_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel_arming arming = {};
+	u64 told;
+
+	fill_all_but_one(test);
+	t = arm_like(test, 0);
+	pass(tw);
+	cancel(tw, id_of(t));
+	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	told = how.id;
+	KUNIT_EXPECT_TRUE(test, state_has_entry(timeout_state(t)));
+	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 0), 0);
+	KUNIT_EXPECT_FALSE(test, state_has_entry(timeout_state(t)));
+	KUNIT_EXPECT_NE(test, timeout_id(t, timeout_state(t)), told);
+	/* What is stale has its room. */
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), BESIDE + 1);
+	audit(test);
+	tw->clock.virtual_now_ns += 8 * DELAY_NS;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), BESIDE);
+}
+
+/* Nor do they take memory for ever: with the pages, the entries go. */
+static void entries_of_free_places_are_dropped_where_memory_is_given_back(struct kunit *test)
+{
+	const unsigned int nr = SWEEP_SLACK + 500;
+	struct twheel *tw = test->priv;
+	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	/* It lives on, and nobody looks ahead behind it. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	arm_many(test, nr, ids);
+	pass(tw);
+	for (i = 0; i < nr; i++)
+		cancel(tw, ids[i]);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), (long)nr + 1);
+	tw->shrink.due = true;
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1L);
+	audit(test);
 }
 
 /* G4: as many chunks stay as the promised room needs. */
@@ -196,29 +360,34 @@ static void the_room_of_few_stale_entries_is_fetched_where_there_is_no_memory(st
 static void stale_entries_are_swept_before_memory_is_given_back(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	unsigned int i;
+	unsigned int i, n;
 	u64 ids[120];
 
-	for (i = 0; i < 10; i++)
+	/* It lives on, and nobody looks ahead behind it. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	for (i = 0; i < 11; i++)
 		arm_many(test, ARRAY_SIZE(ids), ids);
 	pass(tw);
 	shrink(test);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1200L);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1321L);
 	for (i = 0; i < 4; i++) {
-		unsigned int n;
+		for (n = 0; n < ARRAY_SIZE(ids); n++) {
+			struct twheel_arm how = { .expires_ns = DELAY_NS - i - 1 };
 
-		arm_many(test, ARRAY_SIZE(ids), ids);
+			KUNIT_ASSERT_EQ(test, rearm(tw, ids[n], &how), TWHEEL_WAS_PENDING);
+		}
 		pass(tw);
-		for (n = 0; n < ARRAY_SIZE(ids); n++)
-			cancel(tw, ids[n]);
 	}
+	/* These leave another entry each, which is not stale. */
+	for (n = 0; n < ARRAY_SIZE(ids); n++)
+		cancel(tw, ids[n]);
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1680L);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1801L);
 	shrink(test);
 	do {
 		pass(tw);
 	} while (work_take(tw));
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1200L);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 1201L);
 }
 
 /* As much as the comment at room_enough() says, and not one entry more or less. */
@@ -247,7 +416,12 @@ static void room_for_a_part_of_what_is_used_is_kept(struct kunit *test)
 static struct kunit_case room_cases[] = {
 	KUNIT_CASE(room_is_backed_by_chunks),
 	KUNIT_CASE(room_is_counted_right_up_to_the_largest_wheel),
-	KUNIT_CASE(entries_of_the_cancelled_are_swept),
+	KUNIT_CASE(entries_of_the_moved_are_swept),
+	KUNIT_CASE(a_free_place_keeps_its_entry),
+	KUNIT_CASE(an_entry_that_would_come_too_late_is_not_used),
+	KUNIT_CASE(an_entry_that_was_dropped_is_not_used),
+	KUNIT_CASE(an_id_that_was_told_of_a_place_with_an_entry_is_not_used_again),
+	KUNIT_CASE(entries_of_free_places_are_dropped_where_memory_is_given_back),
 	KUNIT_CASE(chunks_that_nobody_needs_are_freed),
 	KUNIT_CASE(a_pass_does_not_wait_for_a_caller_that_adds_chunks),
 	KUNIT_CASE(stale_entries_are_swept_before_memory_is_given_back),

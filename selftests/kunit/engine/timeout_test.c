@@ -134,6 +134,22 @@ static void freeing_counts_the_generation_up_and_clears_the_flags(struct kunit *
 	check_all_states(test, check_freed);
 }
 
+static void check_cancelled(struct kunit *test, u64 state, u32 gen, u32 seq)
+{
+	bool keeps = (state & 7) == PHASE_ARMED && !(state & GENMASK(11, 8));
+	u64 cancelled = state_cancelled(state);
+
+	KUNIT_ASSERT_EQ(test, cancelled, state_of(gen == U32_MAX ? 0 : gen + 1, seq,
+						  PHASE_FREE | (keeps ? BIT(3) : 0)));
+	KUNIT_ASSERT_EQ(test, state_has_entry(cancelled), keeps);
+	KUNIT_ASSERT_EQ(test, state_without_entry(cancelled), state_freed(state));
+}
+
+static void cancelling_leaves_the_entry_to_the_place(struct kunit *test)
+{
+	check_all_states(test, check_cancelled);
+}
+
 static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
 {
 	bool queued = (state & 7) == PHASE_QUEUED;
@@ -145,6 +161,7 @@ static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
 	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || unread);
 	KUNIT_ASSERT_EQ(test, state_is_free(state), (state & 7) == PHASE_FREE);
 	KUNIT_ASSERT_EQ(test, state_is_new(state), (state & 7) == PHASE_NEW);
+	KUNIT_ASSERT_EQ(test, state_has_entry(state), (state & 7) <= PHASE_NEW && drained);
 	KUNIT_ASSERT_EQ(test, state_is_queued(state), queued);
 	KUNIT_ASSERT_EQ(test, state_is_armed(state), armed);
 	KUNIT_ASSERT_EQ(test, state_is_unread(state), unread);
@@ -197,6 +214,7 @@ static struct kunit_case timeout_cases[] = {
 	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
 	KUNIT_CASE(a_place_in_the_wheel_counts_the_sequence_number_up),
 	KUNIT_CASE(freeing_counts_the_generation_up_and_clears_the_flags),
+	KUNIT_CASE(cancelling_leaves_the_entry_to_the_place),
 	KUNIT_CASE(the_predicates_agree_with_the_banner),
 	KUNIT_CASE(a_change_is_made_from_the_state_seen_and_no_other),
 	{}

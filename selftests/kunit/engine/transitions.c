@@ -29,7 +29,7 @@ struct outcome {
 enum outcome_name {
 	SAME, GONE, SHUT,
 	/* cancelled */
-	DIES, ENDS, REVOKES, REVOKES_ROOM, REVOKES_BOTH,
+	DIES, ENDS, ENDS_SLACK, REVOKES, REVOKES_ROOM, REVOKES_BOTH,
 	/* re-armed */
 	RENEWS, STAYS, LEAVES, LEAVES_UNREAD, LEAVES_ROOM, LEAVES_BOTH,
 	/* read */
@@ -37,7 +37,7 @@ enum outcome_name {
 	/* drained */
 	DRAINS, DRAINS_ROOM, DRAINS_BOTH,
 	/* expired */
-	EXPIRES, WAITS, REPEATS, STALE,
+	EXPIRES, WAITS, REPEATS, STALE, DROPS,
 	/* came from the inbox */
 	ENTERS, BURIED,
 };
@@ -50,7 +50,11 @@ static const struct outcome outcomes[] = {
 
 	[DIES]		= { PHASE_DEAD, .said = TWHEEL_WAS_PENDING, .delta = {
 			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1 } },
-	[ENDS]		= { PHASE_FREE, .said = TWHEEL_WAS_PENDING, .delta = {
+	[ENDS]		= { PHASE_FREE, .adds = STATE_ENTRY,
+			    .said = TWHEEL_WAS_PENDING, .delta = {
+			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1,
+			    [PLACES] = 1 } },
+	[ENDS_SLACK]	= { PHASE_FREE, .said = TWHEEL_WAS_PENDING, .delta = {
 			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1,
 			    [PLACES] = 1 } },
 	[REVOKES]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
@@ -113,6 +117,7 @@ static const struct outcome outcomes[] = {
 			    [UNREAD] = 1, [EXPIRATIONS] = 1 } },
 
 	[STALE]		= { .same = true, .delta = { [ROOM] = -1 } },
+	[DROPS]		= { PHASE_FREE, .delta = { [ROOM] = -1 } },
 
 	[ENTERS]	= { PHASE_ARMED, .keeps = STATE_LIFE | STATE_OVERDUE,
 			    .placed = true, .delta = { [INBOX] = -1 } },
@@ -154,6 +159,7 @@ struct start {
 
 #define AFTER_QUEUED	{ DIES, RENEWS, RENEWS, SAME, SAME, SAME, ENTERS }
 #define AFTER_ARMED(x)	{ ENDS, STAYS, LEAVES, SAME, DRAINS, x, SAME }
+#define AFTER_SLACK(x)	{ ENDS_SLACK, STAYS, LEAVES, SAME, DRAINS, x, SAME }
 #define AFTER_EXPIRED	{ REVOKES, LEAVES_UNREAD, LEAVES_UNREAD, COMPLETES, \
 			  SAME, SAME, SAME }
 #define AFTER_BOTH	{ REVOKES_BOTH, LEAVES_BOTH, LEAVES_BOTH, GOES_ON, \
@@ -165,7 +171,7 @@ struct start {
 /* The entry of the timeout may still come up. */
 #define AFTER_DRAINED(x) { REVOKES, SHUT, SHUT, OUT, SAME, x, SAME }
 #define AFTER_DEAD	{ GONE, GONE, GONE, SAME, SAME, SAME, BURIED }
-#define AFTER_FREE	{ GONE, GONE, GONE, SAME, SAME, STALE, SAME }
+#define AFTER_FREE(x)	{ GONE, GONE, GONE, SAME, SAME, x, SAME }
 
 static const struct start starts[] = {
 	{ "queued one-shot",		Q,		0, 0, AFTER_QUEUED },
@@ -186,10 +192,10 @@ static const struct start starts[] = {
 	{ "armed fixed delay",		A | FD,		0, 0, AFTER_ARMED(WAITS) },
 	{ "armed overdue fixed delay",	A | FD | OV,	0, 0, AFTER_ARMED(WAITS) },
 	{ "armed limited fixed delay",	A | FL,		2, 0, AFTER_ARMED(WAITS) },
-	{ "armed one-shot with slack",	A | SL,		0, 0, AFTER_ARMED(EXPIRES) },
-	{ "armed overdue with slack",	A | OV | SL,	0, 0, AFTER_ARMED(EXPIRES) },
-	{ "armed periodic with slack",	A | PE | SL,	0, 0, AFTER_ARMED(REPEATS) },
-	{ "armed fixed delay with slack", A | FD | SL,	0, 0, AFTER_ARMED(WAITS) },
+	{ "armed one-shot with slack",	A | SL,		0, 0, AFTER_SLACK(EXPIRES) },
+	{ "armed overdue with slack",	A | OV | SL,	0, 0, AFTER_SLACK(EXPIRES) },
+	{ "armed periodic with slack",	A | PE | SL,	0, 0, AFTER_SLACK(REPEATS) },
+	{ "armed fixed delay with slack", A | FD | SL,	0, 0, AFTER_SLACK(WAITS) },
 	{ "unread one-shot with slack",	U | SL,		0, 0, AFTER_EXPIRED },
 	{ "unread periodic with slack",	U | PE | SL,	0, 0, AFTER_BOTH },
 	{ "waiting fixed delay with slack", U | FD | SL, 0, 0, AFTER_WAITING },
@@ -209,7 +215,8 @@ static const struct start starts[] = {
 	{ "drained waiting fixed delay", X | FD,	0, 1, AFTER_DRAINED(SAME) },
 	{ "drained limited fixed delay", X | FL,	2, 1, AFTER_DRAINED(SAME) },
 	{ "dead",			PHASE_DEAD,	0, 0, AFTER_DEAD },
-	{ "free",			PHASE_FREE,	0, 0, AFTER_FREE },
+	{ "free, its entry stale",	PHASE_FREE,	0, 0, AFTER_FREE(STALE) },
+	{ "free with an entry",	PHASE_FREE | STATE_ENTRY, 0, 0, AFTER_FREE(DROPS) },
 };
 
 static void start_name(const struct start *start, char *name)
@@ -226,9 +233,13 @@ static struct twheel_timeout *bring(struct kunit *test,
 	struct twheel *tw = test->priv;
 	struct twheel_arm how = arm_of(start->state, start->repeats);
 	enum twheel_phase phase = state_phase(start->state);
-	bool drained = start->state & STATE_DRAINED;
-	struct twheel_timeout *t = arm(test, &how);
+	bool drained = phase == PHASE_UNREAD && start->state & STATE_DRAINED;
+	struct twheel_timeout *t;
 
+	/* An entry that may come up after the deadline is not kept. */
+	if (start->state == PHASE_FREE)
+		how.slack_ticks = 1;
+	t = arm(test, &how);
 	*id = how.id;
 	if (phase != PHASE_QUEUED && phase != PHASE_DEAD)
 		enter(tw);
@@ -270,7 +281,7 @@ static void expect_outcome(struct kunit *test, deed deed,
 	KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), expected);
 	/* G8: with the end, and with it alone, comes the next generation. */
 	KUNIT_EXPECT_EQ(test, state_gen(timeout_state(t)), state_gen(state) +
-			(!to->same && to->phase == PHASE_FREE));
+			(!to->same && to->phase == PHASE_FREE && !state_is_free(state)));
 	KUNIT_EXPECT_EQ(test, state_seq(timeout_state(t)),
 			state_seq(state) + to->placed);
 	audit(test);
