@@ -85,11 +85,24 @@ static __u64 job_due_ns(const struct job *job)
 	return job->overdue ? job->armed_ns : job_edge_ns(job, job->deadline_ns);
 }
 
+/*
+ * From when on an event of it is late.  One that was overdue when it was armed waits for its
+ * edge after all, if the clock was set back before it expired.
+ */
+static __u64 job_wanted_ns(const struct oracle *o, const struct job *job, __u64 deadline_ns)
+{
+	__u64 edge_ns = job_edge_ns(job, deadline_ns);
+
+	if (!job->overdue || deadline_ns > job->armed_ns)
+		return edge_ns;
+	return o->in_order || edge_ns < job->armed_ns ? job->armed_ns : edge_ns;
+}
+
 /* By when it must have come, if it has not been pending since a step only. */
 static __u64 job_late_ns(const struct oracle *o, const struct job *job)
 {
-	__u64 due_ns = job->overdue ? job->armed_ns :
-		       job_edge_ns(job, job->deadline_ns + job->slop_ns);
+	__u64 slop_ns = job->overdue ? 0 : job->slop_ns;
+	__u64 due_ns = job_wanted_ns(o, job, job->deadline_ns + slop_ns);
 
 	return due_ns == TWHEEL_NO_EXPIRY ? due_ns : due_ns + o->slack_ns;
 }
@@ -330,9 +343,7 @@ static void judge_count(const struct job *job, const struct twheel_event *e, __u
 
 static void judge_time(struct oracle *o, const struct job *job, const struct twheel_event *e)
 {
-	bool at_once = job->overdue && e->deadline_ns <= job->armed_ns;
-	__u64 due_ns = at_once ? job->armed_ns : job_edge_ns(job, e->deadline_ns);
-	__u64 limit_ns;
+	__u64 due_ns = job_wanted_ns(o, job, e->deadline_ns), limit_ns;
 
 	if (e->fired_ns < e->deadline_ns || (!job->overdue && e->fired_ns < due_ns)) {
 		fault(FAULT_EARLY, "%#llx: deadline %llu, fired at %llu", e->id, e->deadline_ns,
@@ -495,7 +506,9 @@ static void check_next(const struct oracle *o, const struct twheel_info *info)
 
 		if (!job->live)
 			continue;
-		edge_ns = job_edge_ns(job, job->deadline_ns);
+		/* It has no slack as long as it is overdue. */
+		edge_ns = job->overdue ? oracle_edge_ns(o, job->deadline_ns) :
+					 job_edge_ns(job, job->deadline_ns);
 		if (edge_ns < least_ns)
 			least_ns = edge_ns;
 		edge_ns = job_edge_ns(job, job->deadline_ns + job->slop_ns);
