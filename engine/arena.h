@@ -125,8 +125,7 @@ static inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 in
 }
 
 /*
- * Find the timeout of an entry.  Return NULL if its page was removed while the entry was
- * stale.
+ * Find the timeout of an entry.  Return NULL if its page was removed: the place was free.
  */
 static inline struct twheel_timeout *
 entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)

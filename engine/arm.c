@@ -398,8 +398,8 @@ static __always_inline int arm_commit(struct twheel *tw,
 
 	/*
 	 * G3 exactly one outcome: synchronize_rcu() in twheel_drain() waits for this
-	 * section.  So either the timeouts are in the inbox when the draining pass
-	 * begins, or draining is seen here and they are not armed.
+	 * section.  So either the timeouts are in the inbox or in the wheel when the
+	 * draining pass begins, or draining is seen here and they are not armed.
 	 * Test: windows.drain_finds_what_arm_is_about_to_publish,
 	 * windows.drain_finds_what_arm_has_yet_to_add_to_the_inbox
 	 */

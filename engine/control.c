@@ -374,10 +374,10 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  *
  * Draining takes these steps, each of which relies on the one before:
  *
- * 1. Set draining.  ARM, REARM and read test it before they publish a timeout to the
- *    inbox, both within one RCU read-side section.
- * 2. Wait for a grace period.  After it, every timeout that was accepted is in the inbox
- *    or has left it, and no other will come (G3, G4).
+ * 1. Set draining.  ARM, REARM and read test it before they publish a timeout, both
+ *    within one RCU read-side section.
+ * 2. Wait for a grace period.  After it, every timeout that was accepted is published, and
+ *    no other will come (G3, G4).
  * 3. Set drain_wanted, and ask for a pass.
  * 4. That pass empties the inbox, expires the timeouts that are due, and turns those left
  *    into events flagged drained.  Then it sets drained and wakes readers and pollers.

@@ -280,7 +280,7 @@ void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
  * Put the node of a NEW timeout into the index.  G3 exactly one outcome: -EEXIST if
  * another live timeout has the key.  A timeout in the index that has ended is no
  * obstacle: its place is not used again before its thread, which waits for keys.lock, has
- * come by, so that its state stays as it is.
+ * come by, so that it stays ended.
  */
 static __always_inline int key_take(struct twheel_keys *keys, struct twheel_timeout *t)
 	__must_hold(&keys->lock)

@@ -60,6 +60,9 @@
  * the deadline (G1), and which its slack leaves (G2).  An overdue timeout, which was due
  * when it was armed, does not wait for an edge: it goes into the tick in which its
  * deadline lies, which has begun.
+ *
+ * The timeout may have ended meanwhile, and its place may have another one, which has use
+ * for the entry only if its deadline is no earlier.  So either deadline will do here.
  */
 static __always_inline void entry_insert(struct twheel *tw,
 					 const struct twheel_timeout *t,
@@ -563,7 +566,8 @@ static inline bool entry_is_idle(struct twheel *tw,
 	/*
 	 * A stale entry stays stale: its place gets a new sequence number with each
 	 * entry, and uses a million of them before the same one comes again.  So does the
-	 * entry that was just claimed, even if it is not dropped now.
+	 * entry that was just claimed, even if it is not dropped now.  One whose page was
+	 * removed may meet its number in a new page, and is an entry too many then.
 	 */
 	ahead->t = NULL;
 	if (!entry_lives(entry->seq, state))

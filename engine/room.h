@@ -17,7 +17,8 @@ struct twheel;
 /**
  * struct twheel_room - entries for which the wheel is sure to have chunks
  * @used: entries in the wheel, stale ones included, and entries promised; atomic.  It is
- *	a long because there may be twice as many entries as timeouts, 2^30.
+ *	a long because there may be twice as many entries as places, and twice as many
+ *	places as timeouts, 2^30.
  * @provided: entries for which the chunks suffice; written under @mutex, read without it
  * @short_of: the last attempt to provide more room failed; written under @mutex, read
  *	without it

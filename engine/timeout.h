@@ -41,7 +41,7 @@ enum twheel_phase {
 
 #define STATE_PHASE		0x7ULL
 #define STATE_DRAINED		BIT_ULL(3)	/* UNREAD: the event is flagged as drained */
-#define STATE_ENTRY		BIT_ULL(3)	/* FREE, NEW: the wheel has an entry of it */
+#define STATE_ENTRY		BIT_ULL(3)	/* FREE, NEW: has an entry in the wheel */
 #define STATE_PERIODIC		BIT_ULL(4)	/* has a twheel_periodic */
 #define STATE_FIXED_DELAY	BIT_ULL(5)
 #define STATE_LIMITED		BIT_ULL(6)	/* repeats_left is valid */
