@@ -19,6 +19,7 @@ struct twheel_turn;
  * @drains: &twheel_wake.drain_wanted when the pass began
  * @begun: the pass has begun, and its turn ended before it did
  * @sweeping: a sweep for stale entries has begun; it may last several passes
+ * @sweeps_all: it drops the entries that free places keep, too
  * @now_ns: the wheel's clock when the pass began
  * @sweep_left: how many entries the pass may still sweep; below 0 when the last chunk
  *	held more than were left
@@ -32,6 +33,7 @@ struct twheel_pass {
 	bool drains;
 	bool begun;
 	bool sweeping;
+	bool sweeps_all;
 	u64 now_ns;
 	s64 sweep_left;
 	u32 drain_page;

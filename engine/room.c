@@ -113,8 +113,8 @@ int twheel_room_take(struct twheel *tw, unsigned int nr)
  * @nr: entries
  *
  * If there is no memory for more chunks, the caller waits for a pass.  The pass gives
- * back the room of timeouts that were cancelled in the inbox, and that of stale entries,
- * which it sweeps.
+ * back the room of timeouts that were cancelled in the inbox, and that of the entries that
+ * it sweeps: those that are stale, and those of free places.
  *
  * Context: process; sleeps; under none of the engine's locks.
  * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
@@ -150,8 +150,8 @@ void twheel_gifts_accept(struct twheel *tw)
 
 /*
  * Return whether there are so many stale entries that a sweep is due.  All entries beyond
- * one for each place are stale.  So more than half of the entries are stale here, and a
- * sweep drops more of them than it keeps.
+ * one for each place are stale, but for the few that are promised.  So about half of the
+ * entries are stale here, and a sweep drops as many of them as it keeps.
  */
 static bool room_is_wasted(const struct twheel *tw)
 {
@@ -159,34 +159,40 @@ static bool room_is_wasted(const struct twheel *tw)
 	       (s64)(2 * arena_size(&tw->arena)) + SWEEP_SLACK;
 }
 
-/* Return whether this pass begins a sweep. */
-static bool sweep_is_due(struct twheel *tw)
+/*
+ * Begin a sweep if one is due.
+ *
+ * A sweep spares the entries that free places keep.  It drops them, too, for a caller that
+ * waits for room, and before pages are given back, when it is worth its cost for fewer
+ * stale entries.  A sweep that spares them begins anew then.
+ */
+static void sweep_begin(struct twheel *tw)
 {
+	long used = atomic_long_read(&tw->room.used);
 	s64 live = atomic_read(&tw->arena.live);
+	bool all = false;
 
+	if (tw->pass.sweeping && tw->pass.sweeps_all)
+		return;
 	/* The caller that has set it waits for this pass. */
 	if (READ_ONCE(tw->room.starved)) {
 		WRITE_ONCE(tw->room.starved, false);
-		return atomic_long_read(&tw->room.used) > 2 * live;
+		all = used > 2 * live;
 	}
-	/*
-	 * Before pages are given back, a sweep is worth its cost for fewer stale entries.
-	 */
-	if (tw->shrink.due && !tw->shrink.running &&
-	    atomic_long_read(&tw->room.used) > live + live / 4 + ROOM_SLACK / 4)
-		return true;
-	return room_is_wasted(tw);
+	if (tw->shrink.due && !tw->shrink.running && used > live + live / 4 + ROOM_SLACK / 4)
+		all = true;
+	if (all || (!tw->pass.sweeping && room_is_wasted(tw))) {
+		twheel_wheel_sweep_begin(&tw->wheel);
+		tw->pass.sweeping = true;
+		tw->pass.sweeps_all = all;
+	}
 }
 
-/*
- * Whether an entry stays in the wheel in a sweep.  That of a free place does, unless memory
- * is short or is being given back.
- */
-static inline bool entry_survives(struct twheel *tw, u32 seq, struct twheel_timeout *t,
-				  bool all)
+/* Whether an entry stays in the wheel in a sweep. */
+static inline bool entry_survives(struct twheel *tw, u32 seq, struct twheel_timeout *t)
 	__must_hold(&tw->events.lock)
 {
-	u64 state = all ? entry_claim(seq, t) : timeout_state_or_free(t);
+	u64 state = tw->pass.sweeps_all ? entry_claim(seq, t) : timeout_state_or_free(t);
 
 	return entry_lives(seq, state) || entry_is_kept(seq, state);
 }
@@ -205,17 +211,11 @@ static inline bool entry_survives(struct twheel *tw, u32 seq, struct twheel_time
 bool twheel_sweep(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	bool all = tw->shrink.due || READ_ONCE(tw->room.short_of);
 	struct twheel_chunk *chunk;
 	unsigned int i, nr_stale;
 
-	if (!tw->pass.sweeping) {
-		if (!sweep_is_due(tw))
-			return true;
-		twheel_wheel_sweep_begin(&tw->wheel);
-		tw->pass.sweeping = true;
-	}
-	while (tw->pass.sweep_left > 0) {
+	sweep_begin(tw);
+	while (tw->pass.sweeping && tw->pass.sweep_left > 0) {
 		if (budget_is_spent(budget))
 			return false;
 		chunk = twheel_wheel_sweep(&tw->wheel);
@@ -235,7 +235,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 			prefetch(t[i]);
 		}
 		for (i = 0; i < chunk->nr; i++) {
-			if (entry_survives(tw, chunk->entry[i].seq, t[i], all))
+			if (entry_survives(tw, chunk->entry[i].seq, t[i]))
 				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
 			else
 				nr_stale++;

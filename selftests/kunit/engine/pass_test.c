@@ -384,45 +384,95 @@ static void a_drain_goes_by_turns(struct kunit *test)
 	audit(test);
 }
 
-/* G2: and before all entries of the cancelled are dropped, by a look ahead or a sweep. */
-static void entries_are_dropped_by_turns(struct kunit *test, bool sweeps)
+/*
+ * Many places that are free and keep their entries, and @nr_new timeouts in the inbox.
+ * Returns how many entries there are.
+ */
+static long free_places_keep_entries(struct kunit *test, unsigned int nr_new)
 {
 	const unsigned int nr = 2 * INBOX_WATERMARK;
 	struct twheel *tw = test->priv;
 	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
-	unsigned int i, turns = 0;
-	long used;
+	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);
 	for (i = 0; i < nr; i += INBOX_WATERMARK) {
 		arm_many(test, INBOX_WATERMARK, ids + i);
 		pass(tw);
 	}
+	arm_many(test, nr_new, NULL);
 	for (i = 0; i < nr; i++)
 		cancel(tw, ids[i]);
-	tw->room.starved = sweeps;
-	tw->room.short_of = sweeps;
-	while ((used = atomic_long_read(&tw->room.used))) {
-		KUNIT_ASSERT_LT(test, turns++, nr);
+	kunit_kfree(test, ids);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), (long)(nr + nr_new));
+	return nr + nr_new;
+}
+
+/*
+ * Has turns until @left of @nr entries are left.  Returns how many were dropped in the first
+ * pass.
+ */
+static long entries_are_dropped_by_turns(struct kunit *test, long nr, long left)
+{
+	struct twheel *tw = test->priv;
+	long used, in_a_pass = 0;
+	unsigned int turns = 0;
+
+	while ((used = atomic_long_read(&tw->room.used)) > left && turns++ < nr) {
 		twheel_pass_turn(&tw->wake.turn, U64_MAX);
 		KUNIT_EXPECT_LE(test, used - atomic_long_read(&tw->room.used),
 				(long)(TURN_BUDGET + 2 * KTHREAD_BATCH));
+		if (!in_a_pass && !tw->pass.begun)
+			in_a_pass = nr - atomic_long_read(&tw->room.used);
 	}
-	KUNIT_EXPECT_GE(test, turns, nr / (TURN_BUDGET + 2 * KTHREAD_BATCH));
-	tw->room.short_of = false;
+	KUNIT_EXPECT_EQ(test, used, left);
+	KUNIT_EXPECT_GE(test, turns, (nr - left) / (TURN_BUDGET + 2 * KTHREAD_BATCH));
 	work_take(tw);
 	audit(test);
-	kunit_kfree(test, ids);
+	return in_a_pass;
 }
 
+/* G2: a turn ends before all entries are dropped; G7: a pass drops more if it inserts more. */
 static void a_sweep_goes_by_turns(struct kunit *test)
 {
-	entries_are_dropped_by_turns(test, true);
+	const unsigned int nr_new = 3000;
+	struct twheel *tw = test->priv;
+	long nr = free_places_keep_entries(test, nr_new);
+
+	tw->room.starved = true;
+	KUNIT_EXPECT_GT(test, entries_are_dropped_by_turns(test, nr, nr_new),
+			(long)(TURN_BUDGET + 2 * KTHREAD_BATCH));
 }
 
 static void a_look_ahead_at_free_places_goes_by_turns(struct kunit *test)
 {
-	entries_are_dropped_by_turns(test, false);
+	entries_are_dropped_by_turns(test, free_places_keep_entries(test, 0), 0);
+}
+
+/*
+ * G4: a sweep has spared the entries of many free places when a caller finds no room.  Those
+ * are dropped, too.
+ */
+static void a_sweep_that_spares_entries_begins_anew_for_who_waits(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	long nr = free_places_keep_entries(test, 0);
+	unsigned int i;
+
+	twheel_wheel_sweep_begin(&tw->wheel);
+	tw->pass.sweeping = true;
+	/* More than a look ahead in the last turn makes up for. */
+	for (i = 0; i < 3; i++)
+		twheel_pass_turn(&tw->wake.turn, U64_MAX);
+	KUNIT_EXPECT_TRUE(test, tw->pass.sweeping);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), nr);
+	tw->room.starved = true;
+	for (i = 0; tw->pass.sweeping && i < nr; i++)
+		twheel_pass_turn(&tw->wake.turn, U64_MAX);
+	KUNIT_EXPECT_FALSE(test, tw->room.starved);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
+	work_take(tw);
+	audit(test);
 }
 
 /* Looking ahead */
@@ -654,6 +704,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE_PARAM(drain_makes_an_event_of_what_is_left, start_gen_params),
 	KUNIT_CASE(a_drain_goes_by_turns),
 	KUNIT_CASE(a_sweep_goes_by_turns),
+	KUNIT_CASE(a_sweep_that_spares_entries_begins_anew_for_who_waits),
 	KUNIT_CASE(a_look_ahead_at_free_places_goes_by_turns),
 	KUNIT_CASE(slots_of_the_cancelled_are_cleared_ahead_of_time),
 	KUNIT_CASE(slots_of_what_was_moved_later_are_cleared_ahead_of_time),
