@@ -168,8 +168,6 @@ void twheel_sifted_take(struct twheel_arena *arena)
 	__must_hold(&arena->free_lock)
 {
 	lockdep_assert_held(&arena->free_lock);
-	if (arena->sifted.nr)
-		arena->sifted.last->next = NULL;
 	arena->free = arena->sifted.first;
 	arena->sifted = (struct chain){};
 }
