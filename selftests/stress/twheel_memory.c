@@ -17,6 +17,8 @@
 #define VECTOR		512
 /* Wheels that are filled and closed after the first one, each with a quarter of it. */
 #define CLOSE_ROUNDS	4
+/* Wheels that are closed before the kthread has looked at them. */
+#define EARLY_ROUNDS	1000
 #define CLOSE_SLACK	(1L << 20)
 #define CGROUP		"/sys/fs/cgroup"
 #define CHILD		CGROUP "/twheel_memory"
@@ -24,7 +26,7 @@
 /* What the child finds, bytes; shared with it. */
 struct found {
 	long free_before, free_started, free_armed, free_refreshed, free_shrunk;
-	long free_closed, free_closed_again;
+	long free_closed, free_closed_again, free_closed_early;
 	long charge_before, charge_armed, charge_closed, charge_closed_again;
 	int error;			/* of the call that failed, and its line */
 	int line;
@@ -196,6 +198,21 @@ static void close_again(struct found *found)
 	found->charge_closed_again = charged_bytes();
 }
 
+/* Each has chunks that its kthread has not taken yet. */
+static void close_early(struct found *found)
+{
+	int round, fd;
+	__u64 id;
+
+	for (round = 0; round < EARLY_ROUNDS; round++) {
+		CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
+		CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, nr_timeouts));
+		CHILD_DO(tw_arm_in(fd, TW_SEC, &id));
+		close(fd);
+	}
+	found->free_closed_early = free_bytes_soon(found->free_closed_again, CLOSE_SLACK);
+}
+
 static void measure(struct found *found)
 {
 	int fd, error, again;
@@ -230,6 +247,7 @@ static void measure(struct found *found)
 	found->free_closed = free_bytes_soon(found->free_before, CLOSE_SLACK);
 	found->charge_closed = charged_bytes();
 	close_again(found);
+	close_early(found);
 }
 
 /* At the limit, a page of it that is written for the first time would kill its process. */
@@ -332,6 +350,8 @@ static void run_measure(struct __test_metadata *_metadata, struct found *found)
 	TH_LOG("closed %d times more: %ld kB more, %ld of them charged", CLOSE_ROUNDS,
 	       (found->free_closed - found->free_closed_again) / 1024,
 	       (found->charge_closed_again - found->charge_closed) / 1024);
+	TH_LOG("%d closed before their first pass: %ld kB more", EARLY_ROUNDS,
+	       (found->free_closed_again - found->free_closed_early) / 1024);
 	found->measured = true;
 }
 
@@ -368,6 +388,12 @@ TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 100)
 		  self->found->free_before - self->found->free_closed);
 	EXPECT_GE(CLOSE_SLACK, self->found->free_closed - self->found->free_closed_again);
 	EXPECT_GE(CLOSE_SLACK, self->found->charge_closed_again - self->found->charge_closed);
+}
+
+TEST_F_TIMEOUT(memory, a_close_before_the_first_pass_gives_it_back, 100)
+{
+	run_measure(_metadata, self->found);
+	EXPECT_GE(CLOSE_SLACK, self->found->free_closed_again - self->found->free_closed_early);
 }
 
 FIXTURE(cgroup) {
