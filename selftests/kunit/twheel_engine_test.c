@@ -110,6 +110,7 @@ void twheel_chardev_unregister(void)
 #include "engine/look_test.c"
 #include "engine/main_test.c"
 #include "engine/memory_test.c"
+#include "engine/pages_test.c"
 #include "engine/pass_test.c"
 #include "engine/periods_test.c"
 #include "engine/query_test.c"
@@ -124,6 +125,6 @@ void twheel_chardev_unregister(void)
 
 kunit_test_suites(&arena_suite, &arm_suite, &cancel_suite, &clock_suite, &control_suite,
 		  &events_suite, &keys_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
-		  &pass_suite, &periods_suite, &query_suite, &rearm_suite, &refresh_suite,
-		  &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
+		  &pages_suite, &pass_suite, &periods_suite, &query_suite, &rearm_suite,
+		  &refresh_suite, &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
 		  &user_suite, &wake_suite);

@@ -173,6 +173,7 @@ static void a_fixed_delay_read_beside_a_drain_ends_with_it(struct kunit *test)
 	WRITE_ONCE(tw->control.draining, true);
 	/* The event would tell the reader something wrong: no period follows. */
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.delivered, 0ULL);
 	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
 	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED);
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);

@@ -298,6 +298,22 @@ static void a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it(struct kun
 	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, TICK_NS);
 }
 
+/* fired_ns is when the event was there, however long ago the pass began. */
+static void an_event_tells_when_it_was_made(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+
+	arm_like(test, 0);
+	pass(tw);
+	tw->clock.virtual_now_ns = START_NS + DELAY_NS + TICK_NS;
+	pass_begin(tw);
+	tw->clock.virtual_now_ns += 777;
+	pass(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS + DELAY_NS + TICK_NS + 777);
+}
+
 /* G2: neither emptying the slots nor filling them again is done in one turn. */
 static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 {
@@ -316,6 +332,8 @@ static void a_clock_set_back_is_followed_by_turns(struct kunit *test)
 			pass(tw);
 	}
 	pass(tw);
+	/* In the same tick nothing is sorted. */
+	KUNIT_EXPECT_EQ(test, pass(tw), 1U);
 	tw->clock.virtual_now_ns = START_NS / 2;
 	/* A unit of the budget is MOVES_PER_DUE slots or entries. */
 	KUNIT_EXPECT_EQ(test, pass(tw), 2 * nr / (4U * TURN_BUDGET) + 1);
@@ -699,6 +717,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
 	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
 	KUNIT_CASE(a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it),
+	KUNIT_CASE(an_event_tells_when_it_was_made),
 	KUNIT_CASE(a_clock_set_back_is_followed_by_turns),
 	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
 	KUNIT_CASE_PARAM(drain_makes_an_event_of_what_is_left, start_gen_params),

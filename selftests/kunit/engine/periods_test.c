@@ -201,7 +201,31 @@ static void a_limit_bounds_what_passes_at_once(struct kunit *test)
 	}
 }
 
+/*
+ * The kthread has read the clock and taken the inbox when a timeout there is re-armed to what
+ * has passed since.
+ */
+static void one_that_became_overdue_during_a_pass_has_one_period(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how = arm_of(STATE_PERIODIC, 0);
+	u64 id = id_of(arm(test, &how));
+	struct twheel_event event;
+
+	tw->clock.virtual_now_ns = START_NS + 100;
+	pass_begin(tw);
+	tw->clock.virtual_now_ns = START_NS + 300;
+	how.flags = TWHEEL_ARM_ABSOLUTE;
+	how.expires_ns = START_NS + 200;
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
+	pass(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 200);
+}
+
 static struct kunit_case periods_cases[] = {
+	KUNIT_CASE(one_that_became_overdue_during_a_pass_has_one_period),
 	KUNIT_CASE(periods_are_counted_as_if_one_by_one),
 	KUNIT_CASE(any_number_of_periods_passes_at_once),
 	KUNIT_CASE(periods_that_pass_while_an_event_is_copied_are_in_the_next),

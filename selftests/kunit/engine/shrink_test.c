@@ -339,6 +339,32 @@ static void no_place_is_lost_in_any_step(struct kunit *test)
 	KUNIT_EXPECT_LE(test, arena_size(&tw->arena), (u64)MAX_PENDING + FREE_SLACK);
 }
 
+/* Who takes places while others are sifted gets those that were put aside. */
+static void no_page_is_added_while_sifted_places_are_free(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = burst_but(test, 300), id, size;
+	unsigned int i, nr;
+
+	shrink_begin(tw);
+	for (i = 0; (tw->arena.free || !llist_empty(&tw->arena.freed)) && i < 10000; i++)
+		KUNIT_ASSERT_TRUE(test, shrink_step(tw));
+	nr = tw->arena.sifted.nr;
+	KUNIT_ASSERT_GT(test, nr, 0U);
+	size = arena_size(&tw->arena);
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, arm_result(tw, &id), 0);
+	KUNIT_EXPECT_EQ(test, arena_size(&tw->arena), size);
+	audit_places(test);
+	for (i = 0; tw->shrink.step.phase != SHRINK_NOTHING && i < 10000; i++)
+		KUNIT_ASSERT_TRUE(test, shrink_step(tw));
+	shrink_end(tw);
+	rcu_barrier();
+	pass(tw);
+	audit(test);
+	kunit_kfree(test, ids);
+}
+
 /*
  * Places that come back while others are sifted are not sifted again without end, though
  * a picked page whose place is in use is never found.
@@ -568,6 +594,7 @@ static struct kunit_case shrink_cases[] = {
 	KUNIT_CASE(a_burst_beside_giving_back_is_given_back_too),
 	KUNIT_CASE(an_emptied_wheel_keeps_little),
 	KUNIT_CASE(no_place_is_lost_in_any_step),
+	KUNIT_CASE(no_page_is_added_while_sifted_places_are_free),
 	KUNIT_CASE(sifting_ends_though_places_come_back),
 	KUNIT_CASE(half_as_many_places_again_as_live_stay),
 	KUNIT_CASE(giving_back_is_asked_for_when_more_than_half_is_free),

@@ -178,6 +178,25 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 	}
 }
 
+/* Its tick comes first where the kthread does not look ahead: another timeout is due there. */
+static void an_entry_that_got_slack_is_moved_when_it_comes_up(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm soon = { .expires_ns = TICK_NS };
+	u64 id;
+
+	arm(test, &soon);
+	id = id_of(arm(test, &soon));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &(struct twheel_arm) {
+		.expires_ns = TICK_NS, .slack_ticks = 63 }), TWHEEL_WAS_PENDING);
+	expire_at(tw, START_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 0);
+	expire_at(tw, 1024 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+}
+
 /* G6: entries whose timeouts got slack are moved ahead of time, not woken up for. */
 static void an_entry_that_got_slack_is_moved_ahead(struct kunit *test)
 {
@@ -242,6 +261,7 @@ static struct kunit_case slack_cases[] = {
 	KUNIT_CASE(a_timeout_with_slack_sets_the_alarm_to_its_tick),
 	KUNIT_CASE(a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life),
 	KUNIT_CASE(a_refresh_keeps_the_slack),
+	KUNIT_CASE(an_entry_that_got_slack_is_moved_when_it_comes_up),
 	KUNIT_CASE(an_entry_that_got_slack_is_moved_ahead),
 	KUNIT_CASE(lateness_is_counted_in_powers_of_two_of_ticks),
 	{}

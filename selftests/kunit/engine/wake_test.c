@@ -56,6 +56,27 @@ static void what_comes_during_a_pass_is_looked_at_when_it_ends(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 }
 
+/*
+ * The inbox wakes the kthread once, when it reaches its watermark.  What a pass has taken out
+ * of it counts until the pass has done it.
+ */
+static void an_inbox_that_fills_again_is_looked_at_when_the_pass_ends(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, INBOX_WATERMARK, NULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass_begin(tw);
+	arm_many(test, INBOX_WATERMARK, NULL);
+	KUNIT_EXPECT_NE(test, tw->wake.at_ns, WAKE_NOW);
+	while (twheel_pass_turn(&tw->wake.turn, U64_MAX) && tw->pass.begun)
+		;
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NOW);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+}
+
 /* G2: two callers have found the alarm too late, and the earlier one came first. */
 static void an_alarm_is_not_put_off_by_a_later_one(struct kunit *test)
 {
@@ -129,6 +150,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),
 	KUNIT_CASE(what_is_overdue_wakes_at_once),
 	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
+	KUNIT_CASE(an_inbox_that_fills_again_is_looked_at_when_the_pass_ends),
 	KUNIT_CASE(an_alarm_is_not_put_off_by_a_later_one),
 	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
 	KUNIT_CASE(an_alarm_has_the_slack_of_the_wheel_as_its_range),
