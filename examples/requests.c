@@ -113,6 +113,6 @@ int main(int argc, char **argv)
 	}
 	printf("%u requests answered, %u of them when sent again, and %u given up\n",
 	       nr_answered, nr_answered_later, nr_given_up);
-	/* Those that are never answered; and a few more on a machine that is very slow. */
-	return nr_given_up < (nr + NEVER - 1) / NEVER || nr_given_up > nr / 10;
+	/* Those that are never answered; and more on a machine that is slow. */
+	return nr_given_up < (nr + NEVER - 1) / NEVER;
 }
