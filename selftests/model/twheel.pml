@@ -1558,7 +1558,7 @@ inline timeout_expire()
 			 state_seq(seen) != seq)
 #endif
 
-#define entry_is_kept	(state_has_entry(seen) && state_seq(seen) == seq)
+#define entry_is_kept(s, seq)	(state_has_entry(s) && state_seq(s) == (seq))
 
 /* entry_claim(), once it has seen that a free place keeps the entry */
 inline entry_claim()
@@ -1582,10 +1582,10 @@ inline entry_expire()
 {
 	do
 	:: seen == 0 -> break
-	:: seen != 0 && entry_is_kept -> entry_claim()
+	:: seen != 0 && entry_is_kept(seen, seq) -> entry_claim()
 	:: seen != 0 && !entry_is_stale -> timeout_expire()
 	:: atomic {
-		seen != 0 && entry_is_stale && !entry_is_kept ->
+		seen != 0 && entry_is_stale && !entry_is_kept(seen, seq) ->
 		room_give(1);
 		lock = false;
 		entry_forget()
@@ -1603,7 +1603,7 @@ inline expire()
 		entry_pop();
 		seen = state[index];
 		if
-		:: entry_is_stale && !entry_is_kept ->
+		:: entry_is_stale && !entry_is_kept(seen, seq) ->
 #ifndef BREAK_STALE_ROOM
 			room_give(1);
 #endif
@@ -1696,9 +1696,6 @@ inline drain_pages()
 	(state_phase(state[index]) == PHASE_ARMED && \
 	 state_seq(state[index]) == (seq))
 
-#define entry_stays(index, seq) \
-	(state_has_entry(state[index]) && state_seq(state[index]) == (seq))
-
 chan kept = [WHEEL_MAX] of { byte, byte, byte };
 
 /*
@@ -1713,9 +1710,9 @@ inline sweep()
 		nempty(wheel) && sweep_may_look ->
 		wheel?tick, index, seq;
 		if
-		:: entry_lives(index, seq) || entry_stays(index, seq) ->
+		:: entry_lives(index, seq) || entry_is_kept(state[index], seq) ->
 			kept!tick, index, seq
-		:: entry_stays(index, seq) ->
+		:: entry_is_kept(state[index], seq) ->
 			seen = state[index];
 			if
 			:: state[index] == seen ->
@@ -1951,8 +1948,8 @@ inline judge_place(p_)
 }
 
 /*
- * G4: what is ARMED has an entry, and so has a free place that says so.  It has but one: a second one would come back
- * period after period.
+ * G4: what is ARMED has an entry, and so has a free place that says so.  It has but one: a
+ * second one would come back period after period.
  */
 inline judge_entries()
 {
