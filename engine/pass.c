@@ -145,8 +145,7 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 
 /**
  * struct expiry - a batch of entries that are worked on; a local variable
- * @now_ns: the wheel's clock when the pass began
- * @edge_ns: the latest edge of a tick that is not after @now_ns
+ * @now_ns: the wheel's clock when the pass began, see clock_follow()
  * @fired_ns: the wheel's clock when the batch began, not before @now_ns
  * @fired_tick: the tick in which @fired_ns lies
  * @nr_room: entries of the batch that are gone for good: room to be given back
@@ -157,7 +156,6 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
  */
 struct expiry {
 	u64 now_ns;
-	u64 edge_ns;
 	u64 fired_ns;
 	u64 fired_tick;
 	unsigned int nr_room;
@@ -309,22 +307,33 @@ static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
  * cancelled meanwhile.
  */
 static bool periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *t,
-			    u64 state, struct expiry *x)
+			    u64 state, struct expiry *x, u64 now_ns)
 	__must_hold(&tw->events.lock)
 {
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
+	u64 edge_ns = div64_u64(now_ns, tw->clock.tick_ns) * tw->clock.tick_ns;
 	bool overdue = state_is_overdue(state);
 	/*
 	 * An overdue timeout may have been re-armed while it waited among the arrivals,
 	 * with a deadline after x->now_ns.  That deadline has passed as well.
 	 */
-	u64 until_ns = overdue ? max(x->now_ns, deadline_ns) :
-				 slack_edge_ns(&tw->clock, state, x->edge_ns);
+	u64 until_ns = overdue ? max(now_ns, deadline_ns) :
+				 slack_edge_ns(&tw->clock, state, edge_ns);
 
 	if (!timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
 		return false;
 	expiry_account(tw, x, tick, deadline_ns, nr, overdue);
 	return true;
+}
+
+/*
+ * The wheel's clock, for a timeout that is about to expire.  G1 never early: a clock that
+ * can be set back is read after the timeout's state.  Since the pass began, it may have
+ * been set back, and the timeout armed after that, with the entry that it had.
+ */
+static inline u64 expiry_clock_ns(const struct twheel *tw, const struct expiry *x)
+{
+	return unlikely(tw->wheel.rewinds) ? twheel_now(&tw->clock) : x->fired_ns;
 }
 
 /*
@@ -337,7 +346,7 @@ static inline bool timeout_expire(struct twheel *tw,
 				  struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
-	u64 deadline_ns;
+	u64 deadline_ns, clock_ns = expiry_clock_ns(tw, x);
 	bool overdue;
 
 	/*
@@ -349,13 +358,19 @@ static inline bool timeout_expire(struct twheel *tw,
 	 */
 	deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	overdue = state_is_overdue(state);
-	if (deadline_ns > (overdue ? x->fired_ns : entry->tick * tw->clock.tick_ns))
+	if (deadline_ns > (overdue ? clock_ns : entry->tick * tw->clock.tick_ns))
 		return timeout_postpone(tw, t, state, deadline_ns);
+	/* The clock was set back.  The wheel, when it follows, puts the entry in its place. */
+	if (unlikely(deadline_ns > clock_ns)) {
+		twheel_wheel_insert(&tw->wheel, *entry);
+		return true;
+	}
 	if (unlikely(!state_is_plain(state))) {
 		if (entry_is_before_slack(state, entry->tick))
 			return timeout_postpone(tw, t, state, deadline_ns);
 		if (state_is_periodic(state))
-			return periodic_expire(tw, entry->tick, t, state, x);
+			return periodic_expire(tw, entry->tick, t, state, x,
+					       min(x->now_ns, clock_ns));
 	}
 	if (!timeout_expire_once(tw, t, entry->index, state, x, deadline_ns))
 		return false;
@@ -446,24 +461,35 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
+/*
+ * Return the tick up to which the pass lets timeouts expire.  If the clock was set back,
+ * be it since the pass began, the wheel goes back with it: timeouts armed from now on may
+ * be due before tick @cur.
+ */
+static u64 clock_follow(struct twheel *tw)
+{
+	u64 now_tick;
+
+	if (unlikely(tw->wheel.rewinds))
+		tw->pass.now_ns = min(tw->pass.now_ns, twheel_now(&tw->clock));
+	now_tick = div64_u64(tw->pass.now_ns, tw->clock.tick_ns);
+	if (unlikely(now_tick + 1 < tw->wheel.cur) && tw->wheel.rewinds)
+		twheel_wheel_rewind(&tw->wheel, now_tick);
+	return now_tick;
+}
+
 /* Expire all that is due.  Returns false when the budget ran out before that was done. */
 static bool expire(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_entry due[KTHREAD_BATCH] __uninitialized;
-	struct expiry x = { .now_ns = tw->pass.now_ns };
-	u64 now_tick = div64_u64(x.now_ns, tw->clock.tick_ns);
+	struct expiry x = {};
 	bool more;
 
-	x.edge_ns = now_tick * tw->clock.tick_ns;
-	/*
-	 * If the clock was set back, the wheel goes back with it: timeouts armed from now
-	 * on may be due before tick @cur.
-	 */
-	if (now_tick + 1 < tw->wheel.cur && tw->wheel.rewinds)
-		twheel_wheel_rewind(&tw->wheel, now_tick);
 	do {
+		u64 now_tick = clock_follow(tw);
 		unsigned int nr;
 
+		x.now_ns = tw->pass.now_ns;
 		nr = twheel_wheel_advance(&tw->wheel, now_tick, due,
 					  KTHREAD_BATCH, &more);
 		if (nr)
@@ -680,8 +706,9 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
  *    step misses its timeout, the caller finds WAKE_NEVER there, and asks for the time
  *    that it needs; pass_end() heeds that.
  * 3. Read the clock, after the inbox: a timeout that was due when it was armed is then
- *    due at now_ns, too.  One reading serves the whole pass.  Timeouts that become due
- *    later are for the next pass, or a periodic one could make the pass go on for ever.
+ *    due at now_ns, too.  One reading serves the whole pass, unless the clock is set back
+ *    (clock_follow()).  Timeouts that become due later are for the next pass, or a
+ *    periodic one could make the pass go on for ever.
  * 4. Accept new chunks, after the inbox: their callers provided them before they added to
  *    the inbox, so there is a chunk for every entry (G4).
  *

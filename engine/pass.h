@@ -20,7 +20,8 @@ struct twheel_turn;
  * @begun: the pass has begun, and its turn ended before it did
  * @sweeping: a sweep for stale entries has begun; it may last several passes
  * @sweeps_all: it drops the entries that free places keep, too
- * @now_ns: the wheel's clock when the pass began
+ * @now_ns: the wheel's clock when the pass began, or a later reading that is less, since
+ *	the clock was set back
  * @sweep_left: how many entries the pass may still sweep; below 0 when the last chunk
  *	held more than were left
  * @drain_page: number of the page of places that is drained next

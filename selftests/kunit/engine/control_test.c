@@ -60,6 +60,25 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 			-EBUSY);
 }
 
+/* The wheel goes back with a clock that can be set back, and needs twice the chunks for it. */
+static void a_wheel_rewinds_if_its_clock_can_be_set_back(struct kunit *test)
+{
+	static const struct { u32 clock; bool rewinds; } rows[] = {
+		{ TWHEEL_CLOCK_MONOTONIC, false },
+		{ TWHEEL_CLOCK_BOOTTIME, false },
+		{ TWHEEL_CLOCK_REALTIME, true },
+		{ TWHEEL_CLOCK_TAI, true },
+		{ TWHEEL_CLOCK_VIRTUAL, false },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel *tw = wheel_with(test, clock, rows[i].clock);
+
+		KUNIT_EXPECT_EQ_MSG(test, tw->wheel.rewinds, rows[i].rewinds, "row %u", i);
+	}
+}
+
 /* G3, G4: with the thread of a real worker. */
 static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
 {
@@ -157,6 +176,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
+	KUNIT_CASE(a_wheel_rewinds_if_its_clock_can_be_set_back),
 	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
 	KUNIT_CASE(a_wheel_that_was_drained_before_it_started_never_does),
 	KUNIT_CASE(a_drain_that_waits_for_another_call_ends_with_a_signal),

@@ -100,7 +100,6 @@ static void an_entry_of_any_other_sequence_number_is_stale(struct kunit *test)
 	struct expiry x = { .now_ns = t->deadline_ns + TICK_NS };
 	unsigned int bit;
 
-	x.edge_ns = entry.tick * TICK_NS;
 	for (bit = 0; bit < 20; bit++) {
 		entry.seq = state_seq(rest) ^ BIT(bit);
 		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 1), 0);
@@ -119,7 +118,7 @@ static void an_entry_of_what_is_not_armed_is_stale(struct kunit *test)
 	u64 rest;
 	struct twheel_timeout *t = some_place(test, &rest);
 	struct twheel_entry entry = { .index = timeout_index(t), .seq = 5 };
-	struct expiry x = { .now_ns = START_NS, .edge_ns = START_NS };
+	struct expiry x = { .now_ns = START_NS };
 	unsigned int shape;
 
 	for (shape = 0; shape < NR_FLAGS << FLAGS_SHIFT; shape++) {
@@ -197,7 +196,7 @@ static void an_entry_whose_timeout_a_cancel_ended_gives_its_room_back(struct kun
 	nr_inserted = 0;
 	spin_lock(&tw->events.lock);
 	changed[0] = timeout_postpone(tw, once, seen[0], once->deadline_ns + TICK_NS);
-	changed[1] = periodic_expire(tw, entry.tick, periodic, seen[1], &x);
+	changed[1] = periodic_expire(tw, entry.tick, periodic, seen[1], &x, x.now_ns);
 	KUNIT_EXPECT_EQ(test, x.nr_room, 0U);
 	entry_move(tw, &ahead, &x);
 	entry_expire(tw, &entry, periodic, &x);
@@ -275,8 +274,130 @@ static void what_was_overdue_until_the_clock_was_set_back_waits_again(struct kun
 	KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS);
 }
 
-/* G1: nor is an event before its deadline when that happens after the pass read the clock. */
-static void a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it(struct kunit *test)
+/* Arm a timeout of each kind that expires by itself, due one after another. */
+static void arm_kinds(struct kunit *test)
+{
+	arm_like(test, 0);
+	arm_like(test, PE);
+	arm_like(test, SL);
+	arm_like(test, PE | FD);
+	enter(test->priv);
+}
+
+/* Expect an event of each of arm_kinds(), none before its edge. */
+static void expect_kinds_in_time(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	unsigned int i;
+
+	expire_at(tw, START_NS + DELAY_NS - 1);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	audit(test);
+	expire_at(tw, START_NS + 2 * DELAY_NS - 1);
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS);
+		KUNIT_EXPECT_EQ(test, event.count, 1U);
+	}
+	audit(test);
+}
+
+/* G1: nor does what was not due before the pass had read the clock. */
+static void what_was_due_until_the_clock_was_set_back_waits_again(struct kunit *test)
+{
+	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
+	struct twheel *tw = test->priv;
+
+	tw->wheel.rewinds = true;
+	arm_kinds(test);
+	/* The clock stands at START_NS again. */
+	tw->pass.now_ns = START_NS + 2 * DELAY_NS;
+	KUNIT_EXPECT_TRUE(test, expire(tw, &budget));
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, tw->pass.now_ns, START_NS);
+	expect_kinds_in_time(test);
+}
+
+/* G1: nor when it is set back while a batch of entries is worked on. */
+static void what_was_taken_out_until_the_clock_was_set_back_waits_again(struct kunit *test)
+{
+	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
+	struct expiry x = { .now_ns = START_NS + 2 * DELAY_NS };
+	struct twheel_entry due[KTHREAD_BATCH];
+	struct twheel *tw = test->priv;
+	unsigned int nr;
+	bool more;
+
+	tw->wheel.rewinds = true;
+	arm_kinds(test);
+	do {
+		nr = twheel_wheel_advance(&tw->wheel, x.now_ns / TICK_NS, due, KTHREAD_BATCH,
+					  &more);
+		if (!nr)
+			continue;
+		expire_batch(tw, due, nr, &x);
+		KUNIT_ASSERT_EQ(test, x.nr_events, 0U);
+		KUNIT_ASSERT_EQ(test, x.nr_room, 0U);
+	} while (!tw->wheel.overdue);
+	/* Another pass follows at once, should this one end here. */
+	KUNIT_EXPECT_EQ(test, twheel_wheel_next(&tw->wheel), 0ULL);
+	tw->pass.now_ns = x.now_ns;
+	KUNIT_EXPECT_TRUE(test, expire(tw, &budget));
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	KUNIT_EXPECT_GT(test, twheel_wheel_next(&tw->wheel), START_NS / TICK_NS);
+	expect_kinds_in_time(test);
+}
+
+/* G1, G6: a timeout that was due when it was armed then waits for its edge. */
+static void what_was_overdue_in_a_batch_until_the_clock_was_set_back_waits(struct kunit *test)
+{
+	struct expiry x = { .now_ns = START_NS };
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	struct twheel_entry entry;
+	bool more;
+
+	tw->wheel.rewinds = true;
+	t = arm(test, &(struct twheel_arm) {
+		.expires_ns = START_NS - TICK_NS / 2,
+		.flags = TWHEEL_ARM_ABSOLUTE });
+	enter(tw);
+	KUNIT_ASSERT_EQ(test, twheel_wheel_advance(&tw->wheel, START_NS / TICK_NS, &entry, 1,
+						   &more), 1U);
+	tw->clock.virtual_now_ns = START_NS - TICK_NS + 1;
+	expire_batch(tw, &entry, 1, &x);
+	KUNIT_EXPECT_FALSE(test, state_is_overdue(timeout_state(t)));
+	expire_at(tw, START_NS - 1);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	expire_at(tw, START_NS);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+}
+
+/* G1: a periodic timeout has no event for periods that the clock has not come to. */
+static void periods_are_counted_by_the_clock_that_was_set_back(struct kunit *test)
+{
+	struct expiry x = { .now_ns = START_NS + 10 * PERIOD_NS };
+	struct twheel *tw = test->priv;
+	struct twheel_entry entry;
+	struct twheel_event event;
+	bool more;
+
+	tw->wheel.rewinds = true;
+	arm_like(test, PE);
+	enter(tw);
+	while (!twheel_wheel_advance(&tw->wheel, x.now_ns / TICK_NS, &entry, 1, &more))
+		;
+	tw->clock.virtual_now_ns = entry.tick * TICK_NS;
+	expire_batch(tw, &entry, 1, &x);
+	KUNIT_ASSERT_EQ(test, x.nr_events, 1U);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS);
+}
+
+/* What a pass lets expire has fired when it began, or later. */
+static void an_event_is_not_before_its_pass(struct kunit *test)
 {
 	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
 	u64 read_ns = START_NS + DELAY_NS + TICK_NS;
@@ -287,7 +408,6 @@ static void a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it(struct kun
 	arm_like(test, 0);
 	arm_like(test, PE);
 	enter(tw);
-	/* The clock stands at START_NS again. */
 	tw->pass.now_ns = read_ns;
 	expire(tw, &budget);
 	for (i = 0; i < 2; i++) {
@@ -716,7 +836,11 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(nothing_expires_before_its_tick),
 	KUNIT_CASE(what_was_moved_later_waits_for_its_new_tick),
 	KUNIT_CASE(what_was_overdue_until_the_clock_was_set_back_waits_again),
-	KUNIT_CASE(a_clock_set_back_within_a_pass_is_as_the_pass_has_read_it),
+	KUNIT_CASE(what_was_due_until_the_clock_was_set_back_waits_again),
+	KUNIT_CASE(what_was_taken_out_until_the_clock_was_set_back_waits_again),
+	KUNIT_CASE(what_was_overdue_in_a_batch_until_the_clock_was_set_back_waits),
+	KUNIT_CASE(periods_are_counted_by_the_clock_that_was_set_back),
+	KUNIT_CASE(an_event_is_not_before_its_pass),
 	KUNIT_CASE(an_event_tells_when_it_was_made),
 	KUNIT_CASE(a_clock_set_back_is_followed_by_turns),
 	KUNIT_CASE(lateness_counts_from_the_deadline_but_not_of_the_overdue),
