@@ -85,10 +85,44 @@ static long max_total, max_each;
 
 /* Turns */
 
+/* Take a wheel out of its queue, for its turn. */
+static void turn_begin(struct twheel_queue *queue, struct twheel_turn *turn)
+	__must_hold(&queue->lock)
+{
+	lockdep_assert_held(&queue->lock);
+	list_del_init(&turn->node);
+	turn->taken = true;
+}
+
 /*
- * Take the first wheel out of a queue, for its turn.  So a request during the turn queues
- * the wheel once more.
+ * Put a wheel at the end of the queue, unless it is in the queue already or was
+ * cancelled.  A wheel whose turn is being taken is put there at the end of its turn.
+ * Return whether it was put there.
  */
+static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
+	__must_hold(&queue->lock)
+{
+	lockdep_assert_held(&queue->lock);
+	turn->again = turn->taken;
+	if (turn->taken || turn->cancelled || !list_empty(&turn->node))
+		return false;
+	list_add_tail(&turn->node, &queue->turns);
+	return true;
+}
+
+/*
+ * A turn is over.  Put the wheel into its queue if another turn is needed, or was asked
+ * for.  Return whether it was put there.
+ */
+static bool turn_over(struct twheel_queue *queue, struct twheel_turn *turn, bool more)
+	__must_hold(&queue->lock)
+{
+	lockdep_assert_held(&queue->lock);
+	turn->taken = false;
+	return (more || turn->again) && queue_add(queue, turn);
+}
+
+/* Begin the turn of the first wheel of a queue. */
 static struct twheel_turn *queue_pop(struct twheel_queue *queue)
 {
 	struct twheel_turn *turn;
@@ -96,23 +130,9 @@ static struct twheel_turn *queue_pop(struct twheel_queue *queue)
 	spin_lock_irq(&queue->lock);
 	turn = list_first_entry_or_null(&queue->turns, struct twheel_turn, node);
 	if (turn)
-		list_del_init(&turn->node);
+		turn_begin(queue, turn);
 	spin_unlock_irq(&queue->lock);
 	return turn;
-}
-
-/*
- * Put a wheel at the end of the queue, unless it is in the queue already or was
- * cancelled.  Return whether it was put there.
- */
-static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
-	__must_hold(&queue->lock)
-{
-	lockdep_assert_held(&queue->lock);
-	if (turn->cancelled || !list_empty(&turn->node))
-		return false;
-	list_add_tail(&turn->node, &queue->turns);
-	return true;
 }
 
 /*
@@ -125,17 +145,17 @@ static void user_turn(struct kthread_work *work)
 	struct twheel_queue *queue = container_of(work, struct twheel_queue, work);
 	u64 end_ns = ktime_get_ns() + TURN_NS;
 	struct twheel_turn *turn;
+	bool more;
 
 	do {
 		turn = queue_pop(queue);
 		if (!turn)
 			return;
 		twheel_window(WINDOW_TURN);
-		if (turn->take(turn, end_ns)) {
-			spin_lock_irq(&queue->lock);
-			queue_add(queue, turn);
-			spin_unlock_irq(&queue->lock);
-		}
+		more = turn->take(turn, end_ns);
+		spin_lock_irq(&queue->lock);
+		turn_over(queue, turn, more);
+		spin_unlock_irq(&queue->lock);
 		cond_resched();
 		if (list_empty(&queue->turns))
 			return;
@@ -176,6 +196,47 @@ void twheel_turn_request(struct twheel_turn *turn)
 	if (queue_add(queue, turn))
 		kthread_queue_work(queue->worker, &queue->work);
 	spin_unlock_irqrestore(&queue->lock, flags);
+}
+
+/**
+ * twheel_turn_take() - take a wheel's turn in place of the kthread
+ * @turn: the turn
+ *
+ * If it is being taken, another turn is asked for.
+ *
+ * Context: process.
+ * Return: true if the caller has the turn, and has to call twheel_turn_end().
+ */
+bool twheel_turn_take(struct twheel_turn *turn)
+{
+	struct twheel_queue *queue = turn->queue;
+	bool taken;
+
+	spin_lock_irq(&queue->lock);
+	taken = turn->taken;
+	if (taken)
+		turn->again = true;
+	else
+		turn_begin(queue, turn);
+	spin_unlock_irq(&queue->lock);
+	return !taken;
+}
+
+/**
+ * twheel_turn_end() - end a turn that was taken in place of the kthread
+ * @turn: the turn, which the caller has taken
+ * @more: the kthread has to go on
+ *
+ * Context: process.
+ */
+void twheel_turn_end(struct twheel_turn *turn, bool more)
+{
+	struct twheel_queue *queue = turn->queue;
+
+	spin_lock_irq(&queue->lock);
+	if (turn_over(queue, turn, more))
+		kthread_queue_work(queue->worker, &queue->work);
+	spin_unlock_irq(&queue->lock);
 }
 
 /**

@@ -19,34 +19,44 @@ struct twheel_user;
  * @turns: the wheels, in the order of their turns; @lock
  * @worker: the kthread; constant
  * @work: the user's turn; it is queued, or running, while @turns is not empty
+ * @no_asking_until_ns: until then (ktime_get_ns()) no waiter of these wheels is asked to
+ *	stand in for the kthread; written and read by the softirq, without a lock
  */
 struct twheel_queue {
 	spinlock_t lock;	/* the softirq takes it */
 	struct list_head turns;
 	struct kthread_worker *worker;
 	struct kthread_work work;
+	u64 no_asking_until_ns;
 };
 
 /**
- * struct twheel_turn - a wheel's turn with its kthread
+ * struct twheel_turn - a wheel's turn with its kthread, or with a waiter that stands in
  * @node: link in struct twheel_queue.turns, empty while no turn is asked for;
  *	&twheel_queue.lock
  * @queue: the queue; constant once the wheel has started
  * @take: takes the turn: works until nothing is left to do, or until the clock
  *	(ktime_get_ns()) reads @end_ns.  Returns true when more is to be done.
  *	Constant.
+ * @taken: somebody takes the turn, the kthread or a waiter (twheel_turn_take());
+ *	&twheel_queue.lock
+ * @again: another turn was asked for since; &twheel_queue.lock
  * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {
 	struct list_head node;
 	struct twheel_queue *queue;
 	bool (*take)(struct twheel_turn *turn, u64 end_ns);
+	bool taken;
+	bool again;
 	bool cancelled;
 };
 
 void twheel_turn_init(struct twheel_turn *turn,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
+bool twheel_turn_take(struct twheel_turn *turn);
+void twheel_turn_end(struct twheel_turn *turn, bool more);
 void twheel_turn_cancel(struct twheel_turn *turn);
 
 struct twheel_user *twheel_user_get(void);

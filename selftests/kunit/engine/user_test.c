@@ -101,6 +101,83 @@ static void wheel_with_more_to_do_comes_last(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_turns, 4U);
 }
 
+/* Says whether a turn of the wheel is asked for, which it then is not any more. */
+static bool turn_is_asked_for(struct stand_in *wheel)
+{
+	bool asked = !list_empty(&wheel->turn.node);
+
+	list_del_init(&wheel->turn.node);
+	return asked;
+}
+
+/* Two threads must never have the same wheel. */
+static void a_turn_that_is_taken_is_nobody_elses(struct kunit *test)
+{
+	struct stand_in wheel = {};
+
+	stand_ins_begin(&wheel, 1);
+	KUNIT_EXPECT_TRUE(test, twheel_turn_take(&wheel.turn));
+	KUNIT_EXPECT_FALSE(test, user_turn_once(test));
+	KUNIT_EXPECT_EQ(test, wheel.nr, 0U);
+	/* Who comes too late has the next turn asked for. */
+	KUNIT_EXPECT_FALSE(test, twheel_turn_take(&wheel.turn));
+	KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
+	twheel_turn_end(&wheel.turn, false);
+	KUNIT_EXPECT_FALSE(test, list_empty(&nobodys.work.node));
+	KUNIT_EXPECT_FALSE(test, user_turn_once(test));
+	KUNIT_EXPECT_EQ(test, wheel.nr, 1U);
+	KUNIT_EXPECT_TRUE(test, twheel_turn_take(&wheel.turn));
+	twheel_turn_end(&wheel.turn, false);
+	KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
+}
+
+/* G2: nothing is forgotten that is asked for, or left to do, while a turn is taken. */
+static void a_turn_that_is_asked_for_in_a_turn_comes_after_it(struct kunit *test)
+{
+	static const struct { bool asked, more; } rows[] = {
+		{ false, false }, { true, false }, { false, true }, { true, true },
+	};
+	struct stand_in wheel = {};
+	unsigned int i;
+
+	stand_ins_begin(&wheel, 1);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		work_take(test->priv);
+		KUNIT_ASSERT_TRUE(test, twheel_turn_take(&wheel.turn));
+		if (rows[i].asked)
+			twheel_turn_request(&wheel.turn);
+		KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
+		KUNIT_EXPECT_TRUE(test, list_empty(&nobodys.work.node));
+		twheel_turn_end(&wheel.turn, rows[i].more);
+		KUNIT_EXPECT_EQ(test, !list_empty(&nobodys.work.node),
+				rows[i].asked || rows[i].more);
+		KUNIT_EXPECT_EQ(test, turn_is_asked_for(&wheel), rows[i].asked || rows[i].more);
+	}
+	work_take(test->priv);
+}
+
+static bool asks_again_take(struct twheel_turn *turn, u64 end_ns)
+{
+	struct stand_in *wheel = container_of(turn, struct stand_in, turn);
+
+	if (!wheel->nr)
+		twheel_turn_request(turn);
+	return stand_in_take(turn, end_ns);
+}
+
+/* Likewise where the kthread takes it. */
+static void a_turn_that_is_asked_for_in_one_of_the_kthread_comes_after_it(struct kunit *test)
+{
+	struct stand_in wheel = {};
+
+	stand_ins_begin(&wheel, 1);
+	wheel.turn.take = asks_again_take;
+	while (user_turn_once(test))
+		;
+	KUNIT_EXPECT_EQ(test, wheel.nr, 2U);
+	KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
+}
+
 struct busy_work {
 	struct kthread_work work;
 	struct completion begins;
@@ -167,6 +244,9 @@ static struct kunit_case user_cases[] = {
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
 	KUNIT_CASE(wheel_with_more_to_do_comes_last),
+	KUNIT_CASE(a_turn_that_is_taken_is_nobody_elses),
+	KUNIT_CASE(a_turn_that_is_asked_for_in_a_turn_comes_after_it),
+	KUNIT_CASE(a_turn_that_is_asked_for_in_one_of_the_kthread_comes_after_it),
 	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
 	KUNIT_CASE(last_close_of_a_user_frees_the_user),
 	{}
