@@ -206,6 +206,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		ssize_t ret;
 
 		twheel_window(WINDOW_READ_DRAINED);
+		twheel_stand_in(tw);
 		ret = read_begin(tf, nonblock);
 		if (ret)
 			return ret;
@@ -217,6 +218,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			return -EAGAIN;
 		if (wait_event_interruptible(*twheel_wait_queue(tw),
 					     twheel_has_events(tw) ||
+					     twheel_is_asked(tw) ||
 					     twheel_is_drained(tw)))
 			return -ERESTARTSYS;
 	}
@@ -241,6 +243,8 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 	 */
 	poll_wait(file, twheel_wait_queue(tw), wait);
 	twheel_window(WINDOW_POLL_QUEUED);
+	/* The caller may have been woken to let timeouts expire. */
+	twheel_stand_in(tw);
 	/*
 	 * Before the events: HUP without IN has to mean that no event is left.
 	 * Test: windows.poll_beside_drain_tells_no_hup_without_in

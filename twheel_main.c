@@ -22,7 +22,8 @@
  * in the place's state word says whether the id still names the timeout that is there.
  *
  * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and a sequence
- * number.  Nobody but the kthread touches it.  When a timeout is cancelled, its place is
+ * number.  Nobody but the kthread touches it, or the waiter that stands in for it when
+ * the hrtimer fires (engine/wake.c).  When a timeout is cancelled, its place is
  * free for reuse at once.  Its entry stays behind, and the kthread drops the entry as
  * stale when it comes up, because the state word has another state or another sequence
  * number.  Sweeps bound the number of stale entries.  When a timeout is moved later, by
@@ -113,12 +114,14 @@
  *
  * The mutexes are mutexes because their holders allocate, or wait for the kthread.  The
  * kthread takes none of them: it tries arena.mutex and room.mutex, and comes back later.
- * The softirq takes queue.lock and the kthread's list, so the other spinlocks are plain.
+ * The softirq takes wake.lock, queue.lock and the kthread's list, so the other spinlocks
+ * are plain.
  *
  * Readers and pollers are woken under no lock of the engine: a wake-up runs the callbacks
  * of epoll, which take locks of their own and may take long.  A reader that frees places
  * wakes pollers for EPOLLOUT while it holds the device's read_mutex, which no callback and
- * no poll takes.
+ * no poll takes.  A poll may make a pass, with the locks of its caller held, such as
+ * epoll's mutex: no such lock is taken under one of the engine's.
  *
  *
  * Guarantees, by the names that mark the lines which keep them

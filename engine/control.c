@@ -407,9 +407,9 @@ int twheel_drain(struct twheel *tw)
 		 * Test: litmus drain_arm, drain_rearm, drain_read
 		 */
 		synchronize_rcu();
-		spin_lock(&tw->wake.lock);
+		spin_lock_bh(&tw->wake.lock);
 		tw->wake.drain_wanted = true;
-		spin_unlock(&tw->wake.lock);
+		spin_unlock_bh(&tw->wake.lock);
 	}
 	if (!tw->control.started) {
 		emptied = true;
@@ -484,9 +484,9 @@ free_wheel:
  */
 static void twheel_stop(struct twheel *tw)
 {
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	WRITE_ONCE(tw->wake.closing, true);
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 	hrtimer_cancel(&tw->wake.timer);
 	kthread_cancel_delayed_work_sync(&tw->shrink.work);
 	twheel_turn_cancel(&tw->wake.turn);

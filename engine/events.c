@@ -348,10 +348,13 @@ unsigned int twheel_events_commit(struct twheel *tw,
  * Context: any; no lock is needed.
  * Return: the number of events, which may change at any time.
  */
-unsigned int twheel_nr_events(const struct twheel *tw, u32 *size)
+unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 {
-	unsigned int nr = READ_ONCE(tw->events.nr_unread);
+	unsigned int nr;
 
+	if (stand_in_works(&tw->wake))
+		twheel_stand_in_note(&tw->wake);
+	nr = READ_ONCE(tw->events.nr_unread);
 	twheel_window(WINDOW_EVENTS_COUNTED);
 	/*
 	 * Pairs with the release in twheel_start(): an event comes from a timeout that was
@@ -367,11 +370,15 @@ unsigned int twheel_nr_events(const struct twheel *tw, u32 *size)
  * twheel_has_events() - tell whether an event can be read
  * @tw: the wheel
  *
+ * If a waiter is making a pass, it wakes all waiters in the end if there are events then.
+ *
  * Context: any; no lock is needed.
  * Return: true if one can; this may change at any time.
  */
-bool twheel_has_events(const struct twheel *tw)
+bool twheel_has_events(struct twheel *tw)
 {
+	if (stand_in_works(&tw->wake))
+		twheel_stand_in_note(&tw->wake);
 	return READ_ONCE(tw->events.nr_unread);
 }
 

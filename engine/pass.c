@@ -11,11 +11,13 @@
  *   look_ahead()          drop or move entries that the alarm would be set for in vain
  *   pass_end()            set the alarm, and wake callers that wait for the pass
  *
- * A wheel has one kthread, which alone touches the wheel and makes passes.
+ * Whoever has the wheel's turn makes the passes, and alone touches the wheel.  That is the
+ * wheel's kthread, or a waiter that stands in for it (twheel_stand_in()).  Comments say
+ * "the kthread" for either.
  *
- * G5 bounded interrupt work: all this is done in the kthread, in process context.  Every
- * loop here yields (cond_resched()) after a batch of entries.  A pass is cut into turns,
- * bounded in entries and in time; struct twheel_pass says where the next turn goes on.
+ * G5 bounded interrupt work: all this is done in process context.  Every loop here yields
+ * (turn_yield()) after a batch of entries.  A pass is cut into turns, bounded in entries
+ * and in time; struct twheel_pass says where the next turn goes on.
  *
  * Locks: events.lock for a batch of entries at a time, as expiring and postponing write
  * to timeouts; wake.lock at the beginning and the end of a pass.  Neither is held while
@@ -34,6 +36,9 @@
 #include <linux/sched.h>
 #include <linux/sort.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
+#include <linux/timekeeping.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
@@ -50,10 +55,15 @@
 #include "shrink.h"
 #include "slack.h"
 #include "timeout.h"
+#include "twheel.h"
 #include "twheel_wheel.h"
+#include "user.h"
 #include "wake.h"
 #include "window.h"
 #include "words.h"
+
+/* A waiter that stands in for the kthread works for this long, and a batch more. */
+#define STAND_IN_NS	(100 * NSEC_PER_USEC)
 
 /*
  * Put an entry for a timeout into the wheel, at the first tick whose edge is not before
@@ -136,7 +146,7 @@ static bool inbox_drain(struct twheel *tw, struct budget *budget)
 		/* G7: a pass sweeps more the more it inserts, see twheel_sweep(). */
 		tw->pass.sweep_left += 2 * nr;
 		twheel_ending_done(tw, &ending);
-		cond_resched();
+		turn_yield(tw->pass.by_waiter);
 		if (!budget_spend(budget, nr))
 			break;
 	}
@@ -457,7 +467,7 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	room_give(&tw->room, x->nr_room);
 	twheel_window(WINDOW_PASS_EXPIRED);
 	/* One wake-up for the batch, under no lock: it runs the callbacks of epoll. */
-	if (x->nr_events)
+	if (x->nr_events && !tw->pass.by_waiter)
 		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
 }
 
@@ -494,7 +504,7 @@ static bool expire(struct twheel *tw, struct budget *budget)
 					  KTHREAD_BATCH, &more);
 		if (nr)
 			expire_batch(tw, due, nr, &x);
-		cond_resched();
+		turn_yield(tw->pass.by_waiter);
 	} while (more && budget_spend(budget, KTHREAD_BATCH));
 	return !more;
 }
@@ -550,7 +560,7 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 			timeout_drain(tw, &page->timeout[i], now_ns);
 		spin_unlock(&tw->events.lock);
 		budget_spend(budget, PLACES_PER_PAGE);
-		cond_resched();
+		turn_yield(tw->pass.by_waiter);
 	}
 	return true;
 }
@@ -692,7 +702,7 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
 		room_give(&tw->room, x.nr_room);
 		if (!cleared)
 			return true;
-		cond_resched();
+		turn_yield(tw->pass.by_waiter);
 	} while (budget_spend(budget, KTHREAD_BATCH - left));
 	return false;
 }
@@ -716,12 +726,14 @@ static bool look_ahead(struct twheel *tw, struct budget *budget)
  */
 static void pass_begin(struct twheel *tw)
 {
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	tw->wake.passing = true;
 	tw->pass.number = tw->wake.passes_wanted;
 	tw->pass.drains = tw->wake.drain_wanted;
+	/* A waiter that was asked need not come any more. */
+	atomic_cmpxchg_relaxed(&tw->wake.stand_in, STAND_IN_ASKED, STAND_IN_NONE);
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 	twheel_window(WINDOW_PASS_NOTED);
 
 	/*
@@ -771,7 +783,7 @@ static void pass_end(struct twheel *tw, bool again)
 	}
 	tw->pass.begun = false;
 
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	tw->wake.passing = false;
 	synced = tw->wake.passes_done != tw->pass.number;
 	/*
@@ -790,7 +802,7 @@ static void pass_end(struct twheel *tw, bool again)
 	else
 		WRITE_ONCE(tw->wake.at_ns, min(tw->wake.at_ns, wheel_next_ns(tw)));
 	twheel_wake_program(tw);
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 	twheel_window(WINDOW_PASS_COUNTED);
 	if (synced)
 		wake_up_all(&tw->wake.pass_waiters);
@@ -840,6 +852,30 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 		return true;
 	/* Pages are given back between passes, and not before a sweep has ended. */
 	if (tw->shrink.due && !tw->pass.sweeping && twheel_arena_shrink(tw, &budget))
-		tw->shrink.due = false;
+		WRITE_ONCE(tw->shrink.due, false);
 	return tw->shrink.due;
+}
+
+/**
+ * twheel_stand_in() - make the pass that a waiter was woken for, in place of the kthread
+ * @tw: the wheel
+ *
+ * poll and read call it, and then look for events.  It does nothing if no pass is due for
+ * which the softirq has woken a waiter, or if the kthread is making it.  What is more than
+ * fits into a turn is left to the kthread; so is giving memory back.
+ *
+ * Context: process; sleeps; under none of the engine's locks.
+ */
+void twheel_stand_in(struct twheel *tw)
+{
+	struct budget budget = { .entries = TURN_BUDGET, .by_waiter = true };
+	bool done;
+
+	if (!twheel_stand_in_begin(tw))
+		return;
+	budget.end_ns = ktime_get_ns() + STAND_IN_NS;
+	tw->pass.by_waiter = true;
+	done = pass_continue(tw, &budget);
+	tw->pass.by_waiter = false;
+	twheel_stand_in_end(tw, !done || READ_ONCE(tw->shrink.due));
 }

@@ -20,6 +20,7 @@ struct twheel_turn;
  * @begun: the pass has begun, and its turn ended before it did
  * @sweeping: a sweep for stale entries has begun; it may last several passes
  * @sweeps_all: it drops the entries that free places keep, too
+ * @by_waiter: a waiter stands in for the kthread, see twheel_stand_in_begin()
  * @now_ns: the wheel's clock when the pass began, or a later reading that is less, since
  *	the clock was set back
  * @sweep_left: how many entries the pass may still sweep; below 0 when the last chunk
@@ -27,7 +28,8 @@ struct twheel_turn;
  * @drain_page: number of the page of places that is drained next
  * @arrivals: timeouts taken from the inbox that are not in the wheel yet
  *
- * No lock guards these members: only the kthread reads and writes them.
+ * No lock guards these members: only the kthread reads and writes them, or the waiter that
+ * has the wheel's turn in its place.
  */
 struct twheel_pass {
 	u64 number ____cacheline_aligned_in_smp;
@@ -35,6 +37,7 @@ struct twheel_pass {
 	bool begun;
 	bool sweeping;
 	bool sweeps_all;
+	bool by_waiter;
 	u64 now_ns;
 	s64 sweep_left;
 	u32 drain_page;

@@ -144,7 +144,7 @@ void twheel_gifts_accept(struct twheel *tw)
 	llist_for_each_safe(node, next, llist_del_all(&tw->room.gifts)) {
 		twheel_wheel_give(&tw->wheel, (struct twheel_chunk_page *)node);
 		if (++nr % KTHREAD_BATCH == 0)
-			cond_resched();
+			turn_yield(tw->pass.by_waiter);
 	}
 }
 
@@ -179,7 +179,8 @@ static void sweep_begin(struct twheel *tw)
 		WRITE_ONCE(tw->room.starved, false);
 		all = used > 2 * live;
 	}
-	if (tw->shrink.due && !tw->shrink.running && used > live + live / 4 + ROOM_SLACK / 4)
+	if (READ_ONCE(tw->shrink.due) && !tw->shrink.running &&
+	    used > live + live / 4 + ROOM_SLACK / 4)
 		all = true;
 	if (all || (!tw->pass.sweeping && room_is_wasted(tw))) {
 		twheel_wheel_sweep_begin(&tw->wheel);
@@ -245,7 +246,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 		tw->pass.sweep_left -= chunk->nr;
 		budget_spend(budget, chunk->nr);
 		twheel_wheel_swept(&tw->wheel, chunk);
-		cond_resched();
+		turn_yield(tw->pass.by_waiter);
 	}
 	return true;
 }
@@ -260,7 +261,7 @@ static long room_enough(const struct twheel *tw, long used)
 {
 	if (tw->room.provided / 2 > used + SWEEP_SLACK)
 		return used + used / 2 + SWEEP_SLACK;
-	if (tw->shrink.due && tw->room.provided > used + used / 4 + ROOM_SLACK / 2)
+	if (READ_ONCE(tw->shrink.due) && tw->room.provided > used + used / 4 + ROOM_SLACK / 2)
 		return used + used / 8 + ROOM_AHEAD;
 	return tw->room.provided;
 }
@@ -312,7 +313,7 @@ bool twheel_room_shrink(struct twheel *tw)
 		tw->room.nr_chunk_pages--;
 	}
 	mutex_unlock(&tw->room.mutex);
-	cond_resched();
+	turn_yield(tw->pass.by_waiter);
 	return page;
 }
 

@@ -328,13 +328,13 @@ static void shrink_settle(struct twheel *tw)
  */
 void twheel_shrink_request(struct twheel *tw)
 {
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	if (!tw->shrink.wanted && !tw->wake.closing) {
 		WRITE_ONCE(tw->shrink.wanted, true);
 		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
 					   &tw->shrink.work, SHRINK_DELAY);
 	}
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 }
 
 /*
@@ -427,11 +427,11 @@ static bool shrink_step(struct twheel *tw)
 /* Go on in a jiffy. */
 static void shrink_later(struct twheel *tw)
 {
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	if (!tw->wake.closing)
 		kthread_queue_delayed_work(tw->wake.turn.queue->worker,
 					   &tw->shrink.work, 1);
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 }
 
 /**
@@ -471,7 +471,7 @@ static void shrink_due(struct kthread_work *work)
 {
 	struct twheel *tw = container_of(work, struct twheel, shrink.work.work);
 
-	tw->shrink.due = true;
+	WRITE_ONCE(tw->shrink.due, true);
 	twheel_turn_request(&tw->wake.turn);
 }
 

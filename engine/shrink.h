@@ -61,7 +61,8 @@ struct shrink_state {
  *	&twheel_arena.mutex when a page is added
  * @running: twheel_arena_shrink() may hold places back; written by the kthread, read by
  *	callers that lack a place
- * @due: memory is to be given back; the kthread's alone
+ * @due: memory is to be given back; written by the kthread itself, never by a waiter that
+ *	stands in for it, which reads it
  * @step: the state of twheel_arena_shrink(); the kthread's alone
  */
 struct twheel_shrink {

@@ -6,8 +6,14 @@
  * timeout is due earlier than that.  twheel_wake_program() sets the hrtimer to that time,
  * or asks for a turn with the kthread if the time has come.
  *
- * Locks: wake.lock makes wake.at_ns, the hrtimer and the requests for passes agree.  It
- * is a plain spinlock because the softirq does not take it.  Under it,
+ * When the hrtimer fires, two threads would have to be woken, the kthread and then the one
+ * that waits for events; and a wake-up costs more than ten expiries.  So if one thread
+ * waits, the softirq wakes that, and its poll() or read() makes the pass in place of the
+ * kthread: see twheel_stand_in().  The softirq also sets the hrtimer anew, and if nobody
+ * has made the pass by then, the kthread does.
+ *
+ * Locks: wake.lock makes wake.at_ns, the hrtimer and the requests for passes agree.  The
+ * softirq takes it, so that all others disable softirqs.  Under it,
  * twheel_turn_request() takes the lock of the user's queue (user.c), which the softirq
  * takes as well, and hrtimer_start() takes that of the hrtimer's base.  ADVANCE and DRAIN
  * hold control.mutex when they come here.  Readers, pollers and callers that wait for a
@@ -21,13 +27,16 @@
 #include <linux/minmax.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
+#include <linux/sched/prio.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
 #include "clock.h"
 #include "engine.h"
+#include "twheel.h"
 #include "twheel_compat.h"
 #include "user.h"
 #include "wake.h"
@@ -74,14 +83,14 @@ void twheel_wake_program(struct twheel *tw)
  */
 void twheel_wake_at(struct twheel *tw, u64 edge_ns)
 {
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	if (edge_ns < tw->wake.at_ns) {
 		WRITE_ONCE(tw->wake.at_ns, edge_ns);
 		/* A pass that is going on looks at wake.at_ns when it ends. */
 		if (!tw->wake.passing)
 			twheel_wake_program(tw);
 	}
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 }
 
 /**
@@ -122,12 +131,12 @@ static u64 pass_request(struct twheel *tw)
 {
 	u64 wanted;
 
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	wanted = ++tw->wake.passes_wanted;
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NOW);
 	if (!tw->wake.passing)
 		twheel_wake_program(tw);
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 	return wanted;
 }
 
@@ -175,16 +184,197 @@ int twheel_pass_wait_killable(struct twheel *tw)
 	       -EINTR : 0;
 }
 
+/* A waiter that was asked is waited for so long at most, and for half a tick. */
+#define ASK_WAIT_NS		(5 * NSEC_PER_MSEC)
+
+/* If the wait would have to be shorter than this, no waiter is asked. */
+#define ASK_WAIT_MIN_NS		(50 * NSEC_PER_USEC)
+
+/* So many times no waiter is asked after one that was asked has not come. */
+#define ASK_PAUSE		15
+
+/* It should not take longer than this to wake a waiter. */
+#define ASK_LONG_NS		(100 * NSEC_PER_USEC)
+
+/* If it does, its user's waiters are not asked for so many times as long. */
+#define ASK_LONG_PAUSE		100
+
+static bool stand_in_change(struct twheel_wake *wake, enum stand_in_phase from,
+			    enum stand_in_phase to)
+{
+	return atomic_cmpxchg(&wake->stand_in, from, to) == from;
+}
+
 /*
- * G5 bounded interrupt work: the softirq asks for a turn and does nothing else, however
- * many timeouts are due.
+ * Whether a waiter may be asked.  G5: one is woken, and not many.  One that has events to
+ * read is busy.  A kthread whose priority is above the usual one is meant to do this itself.
+ */
+static bool waiter_is_suitable(const struct twheel *tw)
+{
+	const struct twheel_queue *queue = tw->wake.turn.queue;
+
+	return waiter_is_alone(&tw->wake) && !READ_ONCE(tw->events.nr_unread) &&
+	       queue->worker->task->prio >= DEFAULT_PRIO &&
+	       ktime_get_ns() >= READ_ONCE(queue->no_asking_until_ns);
+}
+
+/*
+ * Ask the waiter to make the pass that is due, and set the hrtimer to the time at which
+ * the kthread makes it otherwise.  G2: that is half a tick later at most.  False if no
+ * waiter is to be asked.
+ */
+static bool waiter_ask(struct twheel *tw)
+	__must_hold(&tw->wake.lock)
+{
+	u64 wait_ns = min(tw->clock.tick_ns / 2, ASK_WAIT_NS);
+	struct twheel_wake *wake = &tw->wake;
+
+	lockdep_assert_held(&wake->lock);
+	if (stand_in_change(wake, STAND_IN_ASKED, STAND_IN_NONE)) {
+		wake->pause = ASK_PAUSE;
+		return false;
+	}
+	if (wake->pause) {
+		wake->pause--;
+		return false;
+	}
+	/* Without timers of high resolution the hrtimer would be late. */
+	if (wait_ns < max(ASK_WAIT_MIN_NS, hrtimer_resolution) || wake->passing ||
+	    wake->closing || !waiter_is_suitable(tw) ||
+	    !stand_in_change(wake, STAND_IN_NONE, STAND_IN_ASKED))
+		return false;
+	hrtimer_start(&wake->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+/*
+ * Wake the waiter that was asked.  It is not told that there is an event, since there is
+ * none yet: pollers look, and sleep on if their look finds none.
+ *
+ * G5: who waits for an epoll instance is woken as well, and nothing bounds how many these
+ * are.  So after a wake-up that took long, the kthread does it, and a hundredth of the
+ * processor's time is the most that a user's wake-ups can take here.
+ */
+static void waiter_wake(struct twheel_wake *wake)
+{
+	u64 end_ns, begin_ns = ktime_get_ns();
+
+	/*
+	 * Pairs with poll_wait() and wait_event(): a waiter queues first, and looks whether
+	 * it is asked after that.  Test: litmus waiters_asked
+	 */
+	wake_up(&wake->waiters);
+	end_ns = ktime_get_ns();
+	if (unlikely(end_ns - begin_ns > ASK_LONG_NS))
+		WRITE_ONCE(wake->turn.queue->no_asking_until_ns,
+			   end_ns + (end_ns - begin_ns) * ASK_LONG_PAUSE);
+}
+
+/*
+ * G5 bounded interrupt work: the softirq wakes a waiter, or asks for a turn with the
+ * kthread, and does nothing else, however many timeouts are due.
  */
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
+	bool asks;
 
-	twheel_turn_request(&tw->wake.turn);
+	spin_lock(&tw->wake.lock);
+	/*
+	 * G6: nothing pends.  The waiter was so quick that this timer could not be
+	 * cancelled: its function had yet to return.
+	 */
+	if (tw->wake.at_ns == WAKE_NEVER && !tw->wake.passing) {
+		spin_unlock(&tw->wake.lock);
+		return HRTIMER_NORESTART;
+	}
+	asks = waiter_ask(tw);
+	spin_unlock(&tw->wake.lock);
+	if (asks)
+		waiter_wake(&tw->wake);
+	else
+		twheel_turn_request(&tw->wake.turn);
 	return HRTIMER_NORESTART;
+}
+
+/**
+ * twheel_is_asked() - tell whether a waiter has to make the pass that is due
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: true if twheel_stand_in() is to be called.
+ */
+bool twheel_is_asked(const struct twheel *tw)
+{
+	return atomic_read(&tw->wake.stand_in) == STAND_IN_ASKED;
+}
+
+/**
+ * twheel_stand_in_begin() - take over the pass that a waiter was asked for
+ * @tw: the wheel
+ *
+ * The pass then wakes no waiter for its events.  The only one was woken when it was asked,
+ * and a second wake-up would be a second edge for an edge-triggered epoll.
+ *
+ * A thread of lower priority than the kthread does not make the pass, as it might be kept
+ * from ending it.
+ *
+ * Context: process.
+ * Return: true if the caller has the wheel's turn, has to make the pass, and has to call
+ * twheel_stand_in_end() after it.
+ */
+bool twheel_stand_in_begin(struct twheel *tw)
+{
+	if (likely(!twheel_is_asked(tw)) ||
+	    !stand_in_change(&tw->wake, STAND_IN_ASKED, STAND_IN_WORKS))
+		return false;
+	if (current->prio > DEFAULT_PRIO || current->policy == SCHED_IDLE)
+		twheel_turn_request(&tw->wake.turn);
+	else if (twheel_turn_take(&tw->wake.turn))
+		return true;
+	/* The kthread is at it, or will be: it makes one more pass. */
+	atomic_set(&tw->wake.stand_in, STAND_IN_NONE);
+	return false;
+}
+
+/**
+ * twheel_stand_in_end() - give the wheel's turn back
+ * @tw: the wheel
+ * @more: the kthread has to go on
+ *
+ * Waiters that have come since the pass began were not woken when it was asked for.  They
+ * are if they may have missed its events.
+ *
+ * Context: process; under none of the engine's locks.
+ */
+void twheel_stand_in_end(struct twheel *tw, bool more)
+{
+	/*
+	 * Pairs with stand_in_note(): either this sees that a thread has looked for events,
+	 * or that thread sees those of the pass.  Test: litmus stand_in_poll, stand_in_read
+	 */
+	enum stand_in_phase was = atomic_xchg(&tw->wake.stand_in, STAND_IN_NONE);
+	u32 nr = READ_ONCE(tw->events.nr_unread);
+
+	twheel_turn_end(&tw->wake.turn, more);
+	if (nr && (was == STAND_IN_AWAITED || !waiter_is_alone(&tw->wake)))
+		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, nr);
+}
+
+/**
+ * twheel_stand_in_note() - note that a thread looks for events while a waiter makes a pass
+ * @wake: the wheel's; stand_in_works() was true
+ *
+ * The thread may miss events that the pass has yet to make.  It is woken at the end of the
+ * pass if there are events then.
+ *
+ * Context: any.
+ */
+void twheel_stand_in_note(struct twheel_wake *wake)
+{
+	atomic_cmpxchg_relaxed(&wake->stand_in, STAND_IN_WORKS, STAND_IN_AWAITED);
+	/* Pairs with twheel_stand_in_end().  Test: litmus stand_in_poll, stand_in_read */
+	smp_mb();
 }
 
 /**

@@ -5,8 +5,11 @@
 #ifndef _TWHEEL_ENGINE_WAKE_H
 #define _TWHEEL_ENGINE_WAKE_H
 
+#include <linux/atomic.h>
 #include <linux/cache.h>
+#include <linux/compiler.h>
 #include <linux/hrtimer.h>
+#include <linux/list.h>
 #include <linux/poll.h>
 #include <linux/spinlock.h>
 #include <linux/twheel.h>
@@ -17,12 +20,33 @@
 
 struct twheel;
 
+/*
+ * How far it is with a waiter that stands in for the kthread.  Each transition is one
+ * atomic operation, of whoever is named there.
+ */
+enum stand_in_phase {
+	/* No waiter is to make a pass. */
+	STAND_IN_NONE,
+	/*
+	 * The softirq has woken a waiter to make the pass that is due.  That waiter, another
+	 * thread that looks for events, or the kthread is the first to go on.
+	 */
+	STAND_IN_ASKED,
+	/* A waiter is making the pass.  It goes back to STAND_IN_NONE. */
+	STAND_IN_WORKS,
+	/* Likewise.  A thread has looked for events, and has found none yet. */
+	STAND_IN_AWAITED,
+};
+
 /**
  * struct twheel_wake - when the kthread runs, and its waiters
  * @lock: serialises all that decides when the kthread runs: these members must agree with
  *	each other and with @timer
  * @at_ns: when the kthread runs next; written under @lock, read without it to find out
- *	whether a new timeout is earlier
+ *	whether a new timeout is earlier.  While a waiter is asked, it may be late by
+ *	ASK_WAIT_NS.
+ * @stand_in: enum stand_in_phase; atomic
+ * @pause: so many times more the softirq asks no waiter; @lock
  * @passing: a pass is going on, and will look at @at_ns when it ends; @lock
  * @closing: the last close has begun: @timer and &twheel_shrink.work are not started any
  *	more; @lock, also read without it
@@ -36,8 +60,10 @@ struct twheel;
  * @turn: the wheel's turn with the kthread, see struct twheel_turn
  */
 struct twheel_wake {
-	spinlock_t lock ____cacheline_aligned_in_smp;
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* the softirq takes it */
 	u64 at_ns;
+	atomic_t stand_in;
+	u8 pause;
 	bool passing;
 	bool closing;
 	bool drain_wanted;
@@ -67,6 +93,26 @@ static inline bool wake_is_too_late(const struct twheel_wake *wake, u64 due_ns)
 	return due_ns < READ_ONCE(wake->at_ns) && due_ns < TWHEEL_TIME_NEVER;
 }
 
+/* Return whether one thread waits, or one epoll instance. */
+static inline bool waiter_is_alone(const struct twheel_wake *wake)
+{
+	/* The answer may be out of date, as it would be under the lock of the queue. */
+	return data_race(list_is_singular(&wake->waiters.head));
+}
+
+/*
+ * Return whether a waiter is making a pass.  Who looks for events then has to call
+ * twheel_stand_in_note() first.
+ */
+static inline bool stand_in_works(const struct twheel_wake *wake)
+{
+	/*
+	 * Pairs with the full barrier in twheel_stand_in_end(): who sees that the pass has
+	 * ended sees its events.  Test: litmus stand_in_ended
+	 */
+	return unlikely(atomic_read_acquire(&wake->stand_in) >= STAND_IN_WORKS);
+}
+
 void twheel_wake_program(struct twheel *tw)
 	__must_hold(&tw->wake.lock);
 void twheel_wake_at(struct twheel *tw, u64 edge_ns);
@@ -74,6 +120,9 @@ void twheel_wake_for(struct twheel *tw, u64 due_ns);
 void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr);
 int twheel_pass_wait(struct twheel *tw);
 int twheel_pass_wait_killable(struct twheel *tw);
+bool twheel_stand_in_begin(struct twheel *tw);
+void twheel_stand_in_end(struct twheel *tw, bool more);
+void twheel_stand_in_note(struct twheel_wake *wake);
 void twheel_wake_init(struct twheel_wake *wake);
 void twheel_wake_start(struct twheel *tw);
 

@@ -11,12 +11,14 @@
 #include "twheel_outside.h"
 
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 
 #define VECTOR		512
 /* The kthread takes in what is armed when there are so many of them. */
 #define WATERMARK	8192
 #define PLACES		1048576
+#define FEW		4
 
 /* How often somebody went to sleep, since the last time that was asked. */
 struct count {
@@ -414,9 +416,109 @@ TEST_F_TIMEOUT(row, wakes_as_often_as_there_are_ticks_with_something_due, 60)
 	EXPECT_EQ(variant->nr_events, read_all(self->fd));
 }
 
-/* ---- who waits ----------------------------------------------------------- */
+/* ---- who waits, in place of the kthread ----------------------------------- */
 
-#define FEW		4
+enum way { POLLS, WAITS_FOR_LEVEL, WAITS_FOR_EDGE, READS };
+
+FIXTURE(stand_in) {
+	int fd;
+	int ep;
+	struct count kthread;
+};
+
+FIXTURE_VARIANT(stand_in) {
+	enum way way;
+};
+
+FIXTURE_VARIANT_ADD(stand_in, polls) {
+	.way = POLLS,
+};
+
+FIXTURE_VARIANT_ADD(stand_in, waits_for_a_level) {
+	.way = WAITS_FOR_LEVEL,
+};
+
+FIXTURE_VARIANT_ADD(stand_in, waits_for_an_edge) {
+	.way = WAITS_FOR_EDGE,
+};
+
+FIXTURE_VARIANT_ADD(stand_in, reads) {
+	.way = READS,
+};
+
+FIXTURE_SETUP(stand_in)
+{
+	/* The kthread waits for 5 ms, so that a slow machine is quick enough. */
+	const struct twheel_setup setup = { .tick_ns = 20 * TW_MS };
+	struct epoll_event interest = { .events = EPOLLIN };
+	__u64 id;
+
+	if (variant->way == WAITS_FOR_EDGE)
+		interest.events |= EPOLLET;
+	self->ep = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_LE(0, self->ep);
+	self->fd = tw_open_setup(O_CLOEXEC | (variant->way == READS ? 0 : O_NONBLOCK), &setup);
+	ASSERT_LE(0, self->fd);
+	/* An epoll instance waits even while nobody waits for it. */
+	if (variant->way == WAITS_FOR_LEVEL || variant->way == WAITS_FOR_EDGE)
+		ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, self->fd, &interest));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_DAY, &id));
+}
+
+FIXTURE_TEARDOWN(stand_in)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+	close(self->ep);
+}
+
+/*
+ * One timeout, for which the thread waits.  Returns how often the kthread was woken: not at
+ * all, unless the machine was so slow that the kthread came first.
+ */
+static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(stand_in) *self,
+			 enum way way)
+{
+	struct twheel_event event;
+	struct epoll_event ready;
+	__u64 id;
+
+	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));
+	ASSERT_EQ(0, tw_arm_in(self->fd, 20 * TW_MS, &id));
+	if (way == POLLS) {
+		ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
+	} else if (way != READS) {
+		ASSERT_EQ(1, epoll_wait(self->ep, &ready, 1, TW_PATIENCE_MS));
+	}
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	return count_next(&self->kthread);
+}
+
+TEST_F_TIMEOUT(stand_in, makes_the_pass_and_the_kthread_sleeps, 100)
+{
+	/* After a waiter has come too late, the kthread is woken some times. */
+	EXPECT_TRUE(TW_WAIT_FOR(!wait_for_one(_metadata, self, variant->way), 0));
+}
+
+/* Which of two is to come is not known: it is the kthread that is woken. */
+TEST_F_TIMEOUT(stand_in, is_not_asked_where_another_one_waits, 100)
+{
+	struct epoll_event interest = { .events = EPOLLIN };
+	int i, other = epoll_create1(EPOLL_CLOEXEC);
+	long woken = 0;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, epoll_ctl(other, EPOLL_CTL_ADD, self->fd, &interest));
+	/* Who is slow waits when the time has come, and not before. */
+	for (i = 0; i < FEW; i++)
+		woken += wait_for_one(_metadata, self, variant->way);
+	EXPECT_LT(0, woken);
+	close(other);
+}
+
+/* ---- who waits ----------------------------------------------------------- */
 
 FIXTURE(waiter) {
 	int fd;

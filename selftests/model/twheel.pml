@@ -43,6 +43,8 @@
  * The insides of the wheel: here it hands out by tick what was put into it.  A
  * tick is a unit of time, and an interval is a tick.  The clock is not set back.
  * Wheels that share a kthread: a turn may end anywhere, and the next one comes.
+ * A waiter that stands in for the kthread: it takes the same turn, and makes its pass
+ * some time after the alarm, as the kthread does here; who is woken then, KUnit sees to.
  *
  * Breaks
  * ------

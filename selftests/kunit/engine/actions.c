@@ -117,9 +117,9 @@ static void enter(struct twheel *tw)
 
 	pass_begin(tw);
 	inbox_drain(tw, &budget);
-	spin_lock(&tw->wake.lock);
+	spin_lock_bh(&tw->wake.lock);
 	tw->wake.passing = false;
-	spin_unlock(&tw->wake.lock);
+	spin_unlock_bh(&tw->wake.lock);
 	tw->pass.begun = false;
 }
 

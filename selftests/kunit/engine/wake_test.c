@@ -146,7 +146,407 @@ static void a_real_clock_is_slept_on_and_let_go_when_nothing_pends(struct kunit 
 	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->wake.timer));
 }
 
+struct waiter {
+	struct wait_queue_entry entry;
+	unsigned int nr_woken;
+	bool slow;
+};
+
+static int waiter_wakes(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	struct waiter *waiter = container_of(entry, struct waiter, entry);
+
+	waiter->nr_woken++;
+	if (waiter->slow)
+		mdelay(1);
+	return 1;
+}
+
+static void waiter_queues(struct twheel *tw, struct waiter *waiter)
+{
+	init_waitqueue_func_entry(&waiter->entry, waiter_wakes);
+	add_wait_queue(&tw->wake.waiters, &waiter->entry);
+}
+
+static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
+{
+	remove_wait_queue(&tw->wake.waiters, &waiter->entry);
+}
+
+/* The hrtimer fires.  Says after how long it was to fire once more, 0 for not at all. */
+static u64 alarm_fires(struct twheel *tw)
+{
+	u64 again_ns = 0, now_ns;
+
+	/* It does not fire by itself before it is taken away again. */
+	local_bh_disable();
+	now_ns = ktime_get_ns();
+	/* The kthread has a priority. */
+	nobody.task = current;
+	timer_fired(&tw->wake.timer);
+	nobody.task = NULL;
+	if (hrtimer_active(&tw->wake.timer))
+		again_ns = ktime_to_ns(hrtimer_get_expires(&tw->wake.timer)) - now_ns;
+	hrtimer_try_to_cancel(&tw->wake.timer);
+	local_bh_enable();
+	return again_ns;
+}
+
+/* Likewise; that another wake-up took long is forgotten. */
+static u64 alarm_goes_off(struct twheel *tw)
+{
+	nobodys.no_asking_until_ns = 0;
+	return alarm_fires(tw);
+}
+
+static enum stand_in_phase stand_in_of(const struct twheel *tw)
+{
+	return atomic_read(&tw->wake.stand_in);
+}
+
+/* A timeout is due, and a pass is not yet asked for. */
+static void make_due(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_like(test, 0);
+	pass(tw);
+	work_take(tw);
+	tw->clock.virtual_now_ns += DELAY_NS + TICK_NS;
+}
+
+/* G2, G5: one thread is woken, and the kthread only if that does not come. */
+static void a_waiter_is_asked_and_makes_the_pass(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+	u64 again_ns;
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	again_ns = alarm_goes_off(tw);
+	KUNIT_EXPECT_GT(test, again_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_ASKED);
+	KUNIT_EXPECT_TRUE(test, twheel_is_asked(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_has_events(tw));
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	/* A second wake-up would be a second edge for epoll. */
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	/* It makes one pass, and not another that nobody has asked for. */
+	make_due(test);
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
+	/* One that has events to read is busy. */
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	/* The kthread wakes it for what it lets expire. */
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 2U);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* G2: half a tick later at most. */
+static void the_kthread_makes_the_pass_if_the_waiter_does_not_come(struct kunit *test)
+{
+	static const struct { u64 tick_ns, again_ns; } rows[] = {
+		{ NSEC_PER_SEC, 5000000 }, { 1000000, 500000 }, { 200000, 100000 },
+		{ 100000, 50000 },
+	};
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel *tw = wheel_with(test, tick_ns, rows[i].tick_ns);
+		struct waiter waiter = {};
+		u64 again_ns;
+
+		waiter_queues(tw, &waiter);
+		make_due(test);
+		again_ns = alarm_goes_off(tw);
+		KUNIT_EXPECT_GE(test, again_ns, rows[i].again_ns);
+		/* The clock was read before. */
+		KUNIT_EXPECT_LT(test, again_ns, rows[i].again_ns + 100 * NSEC_PER_MSEC);
+		KUNIT_EXPECT_FALSE(test, work_take(tw));
+		KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+		KUNIT_EXPECT_TRUE(test, work_take(tw));
+		KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+		/* It is busy: the next passes are the kthread's at once. */
+		for (j = 0; j < ASK_PAUSE; j++) {
+			KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+			KUNIT_EXPECT_TRUE(test, work_take(tw));
+		}
+		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+		KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+		waiter_leaves(tw, &waiter);
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	}
+}
+
+/* G5: the softirq wakes one waiter, and none where that takes long. */
+static void a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake(struct kunit *test)
+{
+	struct waiter waiter = { .slow = true }, other = {};
+	struct twheel *tw = test->priv;
+
+	make_due(test);
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	waiter_queues(tw, &waiter);
+	waiter_queues(tw, &other);
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken + other.nr_woken, 0U);
+	waiter_leaves(tw, &other);
+	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	twheel_stand_in(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	/* That has taken a millisecond. */
+	KUNIT_EXPECT_GT(test, nobodys.no_asking_until_ns, ktime_get_ns());
+	nobodys.no_asking_until_ns = ktime_get_ns() + NSEC_PER_SEC;
+	make_due(test);
+	KUNIT_EXPECT_EQ(test, alarm_fires(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	waiter.slow = false;
+	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* G2: the wait for it would be too long for such a tick. */
+static void no_waiter_is_asked_in_a_wheel_with_a_short_tick(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, tick_ns, 2 * ASK_WAIT_MIN_NS - 1);
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* Nor while a pass goes on, which may be past what is due, nor in the last close. */
+static void no_waiter_is_asked_in_a_pass_or_a_close(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	pass_begin(tw);
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass(tw);
+	work_take(tw);
+	make_due(test);
+	tw->wake.closing = true;
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	tw->wake.closing = false;
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	waiter_leaves(tw, &waiter);
+}
+
+/*
+ * G6: a waiter on another processor may have made the pass before the function of the
+ * hrtimer has returned, which then fires once more.
+ */
+static void an_alarm_for_nothing_wakes_nobody(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	KUNIT_EXPECT_EQ(test, tw->wake.at_ns, WAKE_NEVER);
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* G2: who may be kept from ending a pass leaves it to the kthread. */
+static void no_pass_is_made_by_who_is_below_the_kthread(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+	int prio = current->prio;
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	current->prio = DEFAULT_PRIO + 1;
+	twheel_stand_in(tw);
+	current->prio = prio;
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	/* A kthread that is above all is not relieved. */
+	current->prio = DEFAULT_PRIO - 1;
+	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+	current->prio = prio;
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	waiter_leaves(tw, &waiter);
+}
+
+/* A pass of the kthread does what the waiter was asked for. */
+static void a_pass_of_the_kthread_leaves_a_waiter_nothing_to_do(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	alarm_goes_off(tw);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	/* It may have looked already, and is woken once more. */
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	/* The kthread has the turn, and begins its pass when the waiter comes. */
+	make_due(test);
+	alarm_goes_off(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_turn_take(&tw->wake.turn));
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
+	twheel_turn_end(&tw->wake.turn, false);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* No event is missed by who looks, or comes, while a waiter makes the pass. */
+static void who_finds_nothing_while_a_waiter_stands_in_is_woken_at_the_end(struct kunit *test)
+{
+	struct waiter waiter = {}, other = {};
+	struct twheel *tw = test->priv;
+	u32 size;
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	alarm_goes_off(tw);
+	KUNIT_ASSERT_TRUE(test, twheel_stand_in_begin(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_stand_in_begin(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_AWAITED);
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	pass(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_has_events(tw));
+	waiter.nr_woken = 0;
+	twheel_stand_in_end(tw, false);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+
+	/* A reader may take what is there, and miss what comes. */
+	make_due(test);
+	alarm_goes_off(tw);
+	KUNIT_ASSERT_TRUE(test, twheel_stand_in_begin(tw));
+	KUNIT_EXPECT_EQ(test, twheel_nr_events(tw, &size), 0U);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_AWAITED);
+	pass(tw);
+	waiter.nr_woken = 0;
+	twheel_stand_in_end(tw, false);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+
+	make_due(test);
+	alarm_goes_off(tw);
+	KUNIT_ASSERT_TRUE(test, twheel_stand_in_begin(tw));
+	waiter_queues(tw, &other);
+	pass(tw);
+	waiter.nr_woken = 0;
+	other.nr_woken = 0;
+	twheel_stand_in_end(tw, false);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_EXPECT_EQ(test, other.nr_woken, 1U);
+	waiter_leaves(tw, &other);
+
+	/* Where there is no event, nobody is woken. */
+	while (read_one(tw, NULL))
+		;
+	make_due(test);
+	alarm_goes_off(tw);
+	KUNIT_ASSERT_TRUE(test, twheel_stand_in_begin(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	waiter.nr_woken = 0;
+	twheel_stand_in_end(tw, false);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	waiter_leaves(tw, &waiter);
+}
+
+/* G2: it has other things to do. */
+static void a_waiter_leaves_the_kthread_what_takes_long(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	arm_many(test, TURN_BUDGET + 1, NULL);
+	work_take(tw);
+	alarm_goes_off(tw);
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_GT(test, atomic_read(&tw->inbox.len), 0);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->inbox.len), 0);
+	/* Giving memory back is the kthread's, too. */
+	work_take(tw);
+	tw->shrink.due = true;
+	alarm_goes_off(tw);
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_TRUE(test, tw->shrink.due);
+	pass(tw);
+	waiter_leaves(tw, &waiter);
+}
+
+/* Nor does it hold the wheel's turn while another thread wants its processor. */
+static void a_waiter_ends_its_turn_rather_than_give_way_in_it(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+	bool gave_way = false;
+	int tries;
+
+	waiter_queues(tw, &waiter);
+	/* An interrupt may come in between, and give way at once. */
+	for (tries = 0; tries < 100 && !gave_way; tries++) {
+		arm_many(test, 3 * KTHREAD_BATCH, NULL);
+		alarm_goes_off(tw);
+		set_tsk_need_resched(current);
+		twheel_stand_in(tw);
+		gave_way = atomic_read(&tw->inbox.len) && work_take(tw);
+		pass(tw);
+		work_take(tw);
+	}
+	KUNIT_EXPECT_TRUE(test, gave_way);
+	waiter_leaves(tw, &waiter);
+}
+
 static struct kunit_case wake_cases[] = {
+	KUNIT_CASE(a_waiter_ends_its_turn_rather_than_give_way_in_it),
+	KUNIT_CASE(an_alarm_for_nothing_wakes_nobody),
+	KUNIT_CASE(no_pass_is_made_by_who_is_below_the_kthread),
+	KUNIT_CASE(a_waiter_is_asked_and_makes_the_pass),
+	KUNIT_CASE(the_kthread_makes_the_pass_if_the_waiter_does_not_come),
+	KUNIT_CASE(a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake),
+	KUNIT_CASE(no_waiter_is_asked_in_a_wheel_with_a_short_tick),
+	KUNIT_CASE(no_waiter_is_asked_in_a_pass_or_a_close),
+	KUNIT_CASE(a_pass_of_the_kthread_leaves_a_waiter_nothing_to_do),
+	KUNIT_CASE(who_finds_nothing_while_a_waiter_stands_in_is_woken_at_the_end),
+	KUNIT_CASE(a_waiter_leaves_the_kthread_what_takes_long),
 	KUNIT_CASE(what_is_far_wakes_nobody_and_sets_the_alarm),
 	KUNIT_CASE(what_is_overdue_wakes_at_once),
 	KUNIT_CASE(what_comes_during_a_pass_is_looked_at_when_it_ends),
