@@ -51,7 +51,7 @@ sub primitive
 		   $name =~ /^atomic(64|_long)?_(\w+_return|fetch_\w+|\w+_and_test)$/;
 	return ('C', 'once') if $name =~ /^atomic(64|_long)?_(add|sub|inc|dec|or|and)$/;
 	return ('C', 'acquire') if $name =~ /^(mutex|spin)_trylock$/;
-	return ('W', 'release') if $name =~ /^(mutex|spin)_unlock(_irq)?$/;
+	return ('W', 'release') if $name =~ /^(mutex|spin)_unlock(_irq|_bh)?$/;
 	return ();
 }
 
@@ -65,7 +65,7 @@ sub barrier
 	return 'grace' if $name =~ /^(synchronize_rcu|call_rcu(_hurry)?)$/;
 	return 'section' if $name eq 'rcu_read_lock';
 	return 'leave' if $name eq 'rcu_read_unlock';
-	return 'acquire' if $name =~ /^(spin_lock|mutex_lock)(_irq|_killable|_interruptible)?$/;
+	return 'acquire' if $name =~ /^(spin_lock|mutex_lock)(_irq|_bh|_killable|_interruptible)?$/;
 	my ($way, $order) = primitive($name);
 	return $order eq 'full' ? 'mb' : $order if $way && $order ne 'once';
 	return;
@@ -435,6 +435,11 @@ for my $function (sort keys %text) {
 		my ($name, $at) = ($1, $-[0]);
 		my (undef, $order) = primitive($name);
 
+		# Where nobody looks whether it has failed, nothing is ordered.
+		problem(where($text{$function}, $at) . ": $name() orders only if it succeeds, " .
+			"and nobody asks")
+			if $name =~ /^atomic(64|_long)?_(try_)?cmpxchg$/ &&
+			   substr($text{$function}, 0, $at) =~ /(^|[;{}])(\x01[^\x02]*\x02|\s)*$/;
 		next if $name !~ /^(smp_(mb|rmb|wmb|store|load)\w*|rcu_assign_pointer|wake_up_all|
 				   call_rcu\w*|synchronize_rcu|wq_has_sleeper|poll_wait|
 				   wait_event_\w+)$/x &&
