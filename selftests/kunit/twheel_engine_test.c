@@ -23,7 +23,6 @@
 
 #include <kunit/test.h>
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/init.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>

@@ -156,9 +156,11 @@ static int waiter_wakes(struct wait_queue_entry *entry, unsigned int mode, int f
 {
 	struct waiter *waiter = container_of(entry, struct waiter, entry);
 
+	u64 until_ns = ktime_get_ns() + NSEC_PER_MSEC;
+
 	waiter->nr_woken++;
-	if (waiter->slow)
-		mdelay(1);
+	while (waiter->slow && ktime_get_ns() < until_ns)
+		cpu_relax();
 	return 1;
 }
 
@@ -173,6 +175,9 @@ static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
 	remove_wait_queue(&tw->wake.waiters, &waiter->entry);
 }
 
+/* In place of the kthread's task: it has a priority, and is not woken. */
+static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
+
 /* The hrtimer fires.  Says after how long it was to fire once more, 0 for not at all. */
 static u64 alarm_fires(struct twheel *tw)
 {
@@ -181,9 +186,10 @@ static u64 alarm_fires(struct twheel *tw)
 	/* It does not fire by itself before it is taken away again. */
 	local_bh_disable();
 	now_ns = ktime_get_ns();
-	/* The kthread has a priority. */
-	nobody.task = current;
+	nobody.task = &nobodys_task;
+	nobody.current_work = &nobodys.work;
 	timer_fired(&tw->wake.timer);
+	nobody.current_work = NULL;
 	nobody.task = NULL;
 	if (hrtimer_active(&tw->wake.timer))
 		again_ns = ktime_to_ns(hrtimer_get_expires(&tw->wake.timer)) - now_ns;
@@ -379,21 +385,20 @@ static void no_pass_is_made_by_who_is_below_the_kthread(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct waiter waiter = {};
-	int prio = current->prio;
 
 	waiter_queues(tw, &waiter);
 	make_due(test);
 	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
-	current->prio = DEFAULT_PRIO + 1;
+	set_user_nice(current, 1);
 	twheel_stand_in(tw);
-	current->prio = prio;
+	set_user_nice(current, 0);
 	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	/* A kthread that is above all is not relieved. */
-	current->prio = DEFAULT_PRIO - 1;
+	nobodys_task.prio = DEFAULT_PRIO - 1;
 	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
-	current->prio = prio;
+	nobodys_task.prio = DEFAULT_PRIO;
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
 	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
 	waiter_leaves(tw, &waiter);
