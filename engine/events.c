@@ -352,7 +352,7 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 {
 	unsigned int nr;
 
-	if (stand_in_works(&tw->wake))
+	if (stand_in_matters(&tw->wake))
 		twheel_stand_in_note(&tw->wake);
 	nr = READ_ONCE(tw->events.nr_unread);
 	twheel_window(WINDOW_EVENTS_COUNTED);
@@ -377,7 +377,7 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
  */
 bool twheel_has_events(struct twheel *tw)
 {
-	if (stand_in_works(&tw->wake))
+	if (stand_in_matters(&tw->wake))
 		twheel_stand_in_note(&tw->wake);
 	return READ_ONCE(tw->events.nr_unread);
 }

@@ -467,8 +467,8 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	room_give(&tw->room, x->nr_room);
 	twheel_window(WINDOW_PASS_EXPIRED);
 	/* One wake-up for the batch, under no lock: it runs the callbacks of epoll. */
-	if (x->nr_events && !tw->pass.by_waiter)
-		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM, x->nr_events);
+	if (x->nr_events)
+		twheel_wake_for_events(tw, x->nr_events);
 }
 
 /*
@@ -730,8 +730,8 @@ static void pass_begin(struct twheel *tw)
 	tw->wake.passing = true;
 	tw->pass.number = tw->wake.passes_wanted;
 	tw->pass.drains = tw->wake.drain_wanted;
-	/* A waiter that was asked need not come any more. */
-	atomic_cmpxchg_relaxed(&tw->wake.stand_in, STAND_IN_ASKED, STAND_IN_NONE);
+	/* A waiter that was asked need not make the pass any more. */
+	atomic_cmpxchg_relaxed(&tw->wake.stand_in, STAND_IN_ASKED, STAND_IN_LATE);
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
 	spin_unlock_bh(&tw->wake.lock);
 	twheel_window(WINDOW_PASS_NOTED);

@@ -120,7 +120,7 @@ void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int
 {
 	/*
 	 * Pairs with poll_wait() and wait_event(): a waiter queues first and looks for
-	 * events after that.  Test: litmus waiters_poll, waiters_read, waiters_room
+	 * room after that.  Test: litmus waiters_room
 	 */
 	if (wq_has_sleeper(&wake->waiters))
 		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));
@@ -230,7 +230,7 @@ static bool waiter_ask(struct twheel *tw)
 	struct twheel_wake *wake = &tw->wake;
 
 	lockdep_assert_held(&wake->lock);
-	if (stand_in_change(wake, STAND_IN_ASKED, STAND_IN_NONE)) {
+	if (atomic_read(&wake->stand_in) == STAND_IN_ASKED) {
 		wake->pause = ASK_PAUSE;
 		return false;
 	}
@@ -350,7 +350,7 @@ bool twheel_stand_in_begin(struct twheel *tw)
 void twheel_stand_in_end(struct twheel *tw, bool more)
 {
 	/*
-	 * Pairs with stand_in_note(): either this sees that a thread has looked for events,
+	 * Pairs with twheel_stand_in_note(): either this sees that a thread has looked for events,
 	 * or that thread sees those of the pass.  Test: litmus stand_in_poll, stand_in_read
 	 */
 	enum stand_in_phase was = atomic_xchg(&tw->wake.stand_in, STAND_IN_NONE);
@@ -362,19 +362,50 @@ void twheel_stand_in_end(struct twheel *tw, bool more)
 }
 
 /**
- * twheel_stand_in_note() - note that a thread looks for events while a waiter makes a pass
- * @wake: the wheel's; stand_in_works() was true
+ * twheel_stand_in_note() - note that a thread looks for events
+ * @wake: the wheel's; stand_in_matters() was true
  *
- * The thread may miss events that the pass has yet to make.  It is woken at the end of the
- * pass if there are events then.
+ * The thread may miss events that a pass has yet to make.  It is woken for these.
  *
  * Context: any.
  */
 void twheel_stand_in_note(struct twheel_wake *wake)
 {
+	atomic_cmpxchg_relaxed(&wake->stand_in, STAND_IN_LATE, STAND_IN_NONE);
 	atomic_cmpxchg_relaxed(&wake->stand_in, STAND_IN_WORKS, STAND_IN_AWAITED);
-	/* Pairs with twheel_stand_in_end().  Test: litmus stand_in_poll, stand_in_read */
+	/*
+	 * Pairs with twheel_stand_in_end() and twheel_wake_for_events().
+	 * Test: litmus stand_in_poll, stand_in_read, stand_in_late
+	 */
 	smp_mb();
+}
+
+/**
+ * twheel_wake_for_events() - wake waiters for the events of a batch
+ * @tw: the wheel, whose turn the caller has
+ * @nr: how many events were added
+ *
+ * A waiter that makes the pass itself is awake, and one that was asked, is alone, and has
+ * not looked since will look: another wake-up would be another edge for an edge-triggered
+ * epoll.  Nor is anybody woken for events that were read meanwhile.
+ *
+ * Context: process; under none of the engine's locks.
+ */
+void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
+{
+	struct twheel_wake *wake = &tw->wake;
+
+	/*
+	 * Pairs with poll_wait() and wait_event(): a waiter queues first and looks for
+	 * events after that.  And with twheel_stand_in_note(): either this sees that the
+	 * waiter has looked, or the waiter sees the events.
+	 * Test: litmus waiters_poll, waiters_read, stand_in_late
+	 */
+	if (!tw->pass.by_waiter && wq_has_sleeper(&wake->waiters) &&
+	    (atomic_read(&wake->stand_in) != STAND_IN_LATE || !waiter_is_alone(wake)) &&
+	    READ_ONCE(tw->events.nr_unread))
+		__wake_up(&wake->waiters, TASK_NORMAL, nr,
+			  poll_to_key(EPOLLIN | EPOLLRDNORM));
 }
 
 /**

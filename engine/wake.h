@@ -32,6 +32,11 @@ enum stand_in_phase {
 	 * thread that looks for events, or the kthread is the first to go on.
 	 */
 	STAND_IN_ASKED,
+	/*
+	 * The kthread has made a pass in its place, and the waiter has not looked since it
+	 * was woken: it will, and needs no other wake-up.
+	 */
+	STAND_IN_LATE,
 	/* A waiter is making the pass.  It goes back to STAND_IN_NONE. */
 	STAND_IN_WORKS,
 	/* Likewise.  A thread has looked for events, and has found none yet. */
@@ -101,16 +106,16 @@ static inline bool waiter_is_alone(const struct twheel_wake *wake)
 }
 
 /*
- * Return whether a waiter is making a pass.  Who looks for events then has to call
- * twheel_stand_in_note() first.
+ * Return whether who looks for events has to call twheel_stand_in_note() first: a waiter
+ * is making a pass, or the kthread has made one while a waiter was asked.
  */
-static inline bool stand_in_works(const struct twheel_wake *wake)
+static inline bool stand_in_matters(const struct twheel_wake *wake)
 {
 	/*
 	 * Pairs with the full barrier in twheel_stand_in_end(): who sees that the pass has
 	 * ended sees its events.  Test: litmus stand_in_ended
 	 */
-	return unlikely(atomic_read_acquire(&wake->stand_in) >= STAND_IN_WORKS);
+	return unlikely(atomic_read_acquire(&wake->stand_in) >= STAND_IN_LATE);
 }
 
 void twheel_wake_program(struct twheel *tw)
@@ -123,6 +128,7 @@ int twheel_pass_wait_killable(struct twheel *tw);
 bool twheel_stand_in_begin(struct twheel *tw);
 void twheel_stand_in_end(struct twheel *tw, bool more);
 void twheel_stand_in_note(struct twheel_wake *wake);
+void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
 void twheel_wake_init(struct twheel_wake *wake);
 void twheel_wake_start(struct twheel *tw);
 

@@ -281,7 +281,13 @@ static void the_kthread_makes_the_pass_if_the_waiter_does_not_come(struct kunit 
 		KUNIT_EXPECT_FALSE(test, work_take(tw));
 		KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
 		KUNIT_EXPECT_TRUE(test, work_take(tw));
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_LATE);
+		twheel_has_events(tw);
 		KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+		while (read_one(tw, NULL))
+			;
+		make_due(test);
 		/* It is busy: the next passes are the kthread's at once. */
 		for (j = 0; j < ASK_PAUSE; j++) {
 			KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
@@ -290,9 +296,14 @@ static void the_kthread_makes_the_pass_if_the_waiter_does_not_come(struct kunit 
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 		KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
-		waiter_leaves(tw, &waiter);
+		/* Nor is it asked while it has not looked after such a pass. */
 		pass(tw);
-		KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+		while (read_one(tw, NULL))
+			;
+		make_due(test);
+		KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
+		KUNIT_EXPECT_TRUE(test, work_take(tw));
+		waiter_leaves(tw, &waiter);
 	}
 }
 
@@ -408,15 +419,38 @@ static void no_pass_is_made_by_who_is_below_the_kthread(struct kunit *test)
 static void a_pass_of_the_kthread_leaves_a_waiter_nothing_to_do(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct waiter waiter = {};
+	struct waiter waiter = {}, other = {};
 
 	waiter_queues(tw, &waiter);
 	make_due(test);
 	alarm_goes_off(tw);
 	pass(tw);
+	/* It has yet to look, and is not woken once more: that would be a second edge. */
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_LATE);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	twheel_stand_in(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_has_events(tw));
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
-	/* It may have looked already, and is woken once more. */
-	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	/* If another one has come, both are woken. */
+	make_due(test);
+	alarm_goes_off(tw);
+	pass_begin(tw);
+	waiter_queues(tw, &other);
+	pass(tw);
+	waiter_leaves(tw, &other);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_LATE);
+	KUNIT_EXPECT_EQ(test, other.nr_woken, 1U);
+	twheel_has_events(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	waiter.nr_woken = 1;
+	/* If it has looked, it is woken. */
+	make_due(test);
+	alarm_goes_off(tw);
+	pass_begin(tw);
+	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 3U);
 	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 	/* The kthread has the turn, and begins its pass when the waiter comes. */
 	make_due(test);
@@ -487,6 +521,7 @@ static void who_finds_nothing_while_a_waiter_stands_in_is_woken_at_the_end(struc
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
 	waiter.nr_woken = 0;
 	twheel_stand_in_end(tw, false);
+	twheel_wake_for_events(tw, 1);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
 	waiter_leaves(tw, &waiter);
 }
