@@ -1013,7 +1013,7 @@ TEST_F(windows, key_that_is_being_given_up_can_be_taken)
 	AWAIT_HELD("keys_ended");
 	/* It holds a lock that the other one is to wait for. */
 	ASSERT_EQ(0, window_say("keys_found", "delay 300000 1"));
-	START(&write);
+	START_APART(&write);
 	AWAIT_INSIDE("keys_found");
 	RELEASE("keys_ended");
 	FINISH(&cancel);
@@ -1270,7 +1270,7 @@ TEST_F(windows, sweep_waits_while_rearm_changes_a_timeout)
 	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
 	AWAIT_HELD("sweep_taken");
 	ASSERT_EQ(0, window_say("rearm_owned", "delay 300000 1"));
-	START(&rearm);
+	START_APART(&rearm);
 	AWAIT_INSIDE("rearm_owned");
 	RELEASE("sweep_taken");
 	FINISH(&rearm);

@@ -9,6 +9,7 @@
 #include "twheel_test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
@@ -158,6 +159,42 @@ static inline void *side_thread(void *arg)
 
 #define START(side)	\
 	ASSERT_EQ(0, pthread_create(&(side)->thread, NULL, side_thread, side))
+
+/* Returns the attributes of a thread that runs on this processor alone. */
+static inline pthread_attr_t on_processor(int nr)
+{
+	pthread_attr_t attr;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(nr, &set);
+	pthread_attr_init(&attr);
+	pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+	return attr;
+}
+
+/* Has this thread run on this processor alone. */
+static inline int stay_on_processor(int nr)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(nr, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/*
+ * Starts a thread that is going to spin in a window, on another processor than this one.
+ * Where a third thread is held and keeps the other processor from idling, the scheduler may
+ * leave the two on one processor until the thread has left the window.
+ */
+#define START_APART(side) do {						\
+	pthread_attr_t attr = on_processor(1);				\
+									\
+	ASSERT_EQ(0, stay_on_processor(0));				\
+	ASSERT_EQ(0, pthread_create(&(side)->thread, &attr, side_thread, side)); \
+	pthread_attr_destroy(&attr);					\
+} while (0)
 
 /* Waits until a thread has made its call, which must not take for ever. */
 #define FINISH(side) do {						\
