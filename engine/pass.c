@@ -323,13 +323,15 @@ static bool periodic_expire(struct twheel *tw, u64 tick, struct twheel_timeout *
 	u64 nr = 1, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 edge_ns = div64_u64(now_ns, tw->clock.tick_ns) * tw->clock.tick_ns;
 	bool overdue = state_is_overdue(state);
-	/*
-	 * An overdue timeout may have been re-armed while it waited among the arrivals,
-	 * with a deadline after x->now_ns.  That deadline has passed as well.
-	 */
-	u64 until_ns = overdue ? max(now_ns, deadline_ns) :
-				 slack_edge_ns(&tw->clock, state, edge_ns);
+	u64 until_ns = overdue ? now_ns : slack_edge_ns(&tw->clock, state, edge_ns);
 
+	/*
+	 * The deadline has passed, in any case, and stands for one period at least.  Yet it
+	 * may be later than @until_ns: an overdue timeout may have been re-armed while it
+	 * waited among the arrivals, and a clock that was set back may be before the edge at
+	 * which the timeout came up.
+	 */
+	until_ns = max(until_ns, deadline_ns);
 	if (!timeout_expire_periodic(tw, t, state, x, until_ns, &nr))
 		return false;
 	expiry_account(tw, x, tick, deadline_ns, nr, overdue);

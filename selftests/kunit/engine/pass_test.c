@@ -396,6 +396,45 @@ static void periods_are_counted_by_the_clock_that_was_set_back(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS);
 }
 
+/*
+ * G1, G3: a clock that is set back to before the edge at which a timeout came up, and not
+ * before its deadline, has come to one of its periods.
+ */
+static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *test)
+{
+	static const unsigned int kinds[] = { PE, PE | LI, PE | SL };
+	struct twheel_entry entry;
+	struct twheel_event event;
+	unsigned int i;
+	bool more;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct expiry x = { .now_ns = START_NS + 10 * PERIOD_NS };
+		struct twheel *tw = wheel_remake(test, &usual_setup);
+		struct twheel_timeout *t;
+		u64 id, deadline_ns;
+
+		tw->clock.virtual_now_ns = START_NS;
+		tw->wheel.rewinds = true;
+		t = arm_like(test, kinds[i]);
+		id = id_of(t);
+		deadline_ns = t->deadline_ns;
+		enter(tw);
+		while (!twheel_wheel_advance(&tw->wheel, x.now_ns / TICK_NS, &entry, 1, &more))
+			;
+		KUNIT_ASSERT_LT(test, deadline_ns, entry.tick * TICK_NS);
+		tw->clock.virtual_now_ns = entry.tick * TICK_NS - 1;
+		expire_batch(tw, &entry, 1, &x);
+		KUNIT_EXPECT_EQ(test, x.nr_events, 1U);
+		KUNIT_EXPECT_EQ(test, tw->events.expirations, 1ULL);
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_EXPECT_EQ(test, event.id, id);
+		KUNIT_EXPECT_EQ(test, event.count, 1U);
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, deadline_ns);
+		KUNIT_EXPECT_EQ(test, event.flags, 0U);
+	}
+}
+
 /* What a pass lets expire has fired when it began, or later. */
 static void an_event_is_not_before_its_pass(struct kunit *test)
 {
@@ -840,6 +879,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(what_was_taken_out_until_the_clock_was_set_back_waits_again),
 	KUNIT_CASE(what_was_overdue_in_a_batch_until_the_clock_was_set_back_waits),
 	KUNIT_CASE(periods_are_counted_by_the_clock_that_was_set_back),
+	KUNIT_CASE(a_clock_set_back_by_less_than_a_tick_makes_one_period),
 	KUNIT_CASE(an_event_is_not_before_its_pass),
 	KUNIT_CASE(an_event_tells_when_it_was_made),
 	KUNIT_CASE(a_clock_set_back_is_followed_by_turns),
