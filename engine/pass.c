@@ -16,8 +16,9 @@
  * "the kthread" for either.
  *
  * G5 bounded interrupt work: all this is done in process context.  Every loop here yields
- * (turn_yield()) after a batch of entries.  A pass is cut into turns, bounded in entries
- * and in time; struct twheel_pass says where the next turn goes on.
+ * (turn_yield()) after a batch of entries, or ends there in a waiter's pass.  A pass is cut
+ * into turns, bounded in entries and in time; struct twheel_pass says where the next turn
+ * goes on.
  *
  * Locks: events.lock for a batch of entries at a time, as expiring and postponing write
  * to timeouts; wake.lock at the beginning and the end of a pass.  Neither is held while
@@ -732,8 +733,7 @@ static void pass_begin(struct twheel *tw)
 	tw->wake.passing = true;
 	tw->pass.number = tw->wake.passes_wanted;
 	tw->pass.drains = tw->wake.drain_wanted;
-	/* A waiter that was asked need not make the pass any more. */
-	atomic_cmpxchg_relaxed(&tw->wake.stand_in, STAND_IN_ASKED, STAND_IN_LATE);
+	twheel_stand_in_late(&tw->wake);
 	WRITE_ONCE(tw->wake.at_ns, WAKE_NEVER);
 	spin_unlock_bh(&tw->wake.lock);
 	twheel_window(WINDOW_PASS_NOTED);

@@ -37,6 +37,7 @@
 #include <linux/hashtable.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
@@ -50,12 +51,23 @@
 /* The wheels of one user work for this long before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
 
+/*
+ * For so many times as long as it took to wake a waiter in the softirq, no other waiter of
+ * the same user is woken there.
+ */
+#define WAKE_PAUSES		10
+
+/* No wake-up takes longer: the processor was taken away from the machine meanwhile. */
+#define WAKE_TOOK_MAX_NS	NSEC_PER_SEC
+
 /**
  * struct twheel_user - a user who has a wheel open
  * @node: link in the table of users; users_mutex
  * @uid: the user's id; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
+ * @no_wake_until_ns: until then (ktime_get_ns()) the softirq wakes no waiter of this user;
+ *	atomic
  * @queue: one queue for each kthread; each has a lock of its own
  */
 struct twheel_user {
@@ -63,6 +75,7 @@ struct twheel_user {
 	kuid_t uid;
 	unsigned long nr_wheels;
 	atomic_long_t charged;
+	atomic64_t no_wake_until_ns;
 	struct twheel_queue queue[];
 };
 
@@ -255,6 +268,44 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 	spin_unlock_irq(&queue->lock);
 	/* The turn may be going on. */
 	kthread_flush_work(&queue->work);
+}
+
+/* Waiters that the softirq wakes */
+
+/**
+ * twheel_user_may_wake() - tell whether the softirq may wake a waiter of a user
+ * @user: the user
+ * @now_ns: ktime_get_ns()
+ *
+ * Context: any; no lock is needed.
+ * Return: true if the user has paid for the wake-ups before, see twheel_user_has_woken().
+ */
+bool twheel_user_may_wake(const struct twheel_user *user, u64 now_ns)
+{
+	return now_ns >= (u64)atomic64_read(&user->no_wake_until_ns);
+}
+
+/**
+ * twheel_user_has_woken() - charge a user for a wake-up in the softirq
+ * @user: the user
+ * @begin_ns: when it began, ktime_get_ns()
+ * @end_ns: when it ended
+ *
+ * G5 bounded interrupt work: the wake-ups of a user, by all processors together, take a tenth
+ * of the time of one processor, and one wake-up by each processor beyond that.  A user who
+ * waits in such a way that a wake-up takes long has the longer to wait for the next one.
+ *
+ * Context: any; no lock is needed.
+ */
+void twheel_user_has_woken(struct twheel_user *user, u64 begin_ns, u64 end_ns)
+{
+	u64 took_ns = min(end_ns - begin_ns, (u64)WAKE_TOOK_MAX_NS);
+	s64 until_ns = atomic64_read(&user->no_wake_until_ns);
+
+	while (!atomic64_try_cmpxchg_relaxed(&user->no_wake_until_ns, &until_ns,
+					     max((u64)until_ns, begin_ns) +
+					     took_ns * WAKE_PAUSES))
+		;
 }
 
 /* Memory */

@@ -19,15 +19,12 @@ struct twheel_user;
  * @turns: the wheels, in the order of their turns; @lock
  * @worker: the kthread; constant
  * @work: the user's turn; it is queued, or running, while @turns is not empty
- * @no_asking_until_ns: until then (ktime_get_ns()) no waiter of these wheels is asked to
- *	stand in for the kthread; written and read by the softirq, without a lock
  */
 struct twheel_queue {
 	spinlock_t lock;	/* the softirq takes it */
 	struct list_head turns;
 	struct kthread_worker *worker;
 	struct kthread_work work;
-	u64 no_asking_until_ns;
 };
 
 /**
@@ -62,6 +59,9 @@ void twheel_turn_cancel(struct twheel_turn *turn);
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 struct twheel_queue *twheel_user_queue(struct twheel_user *user);
+
+bool twheel_user_may_wake(const struct twheel_user *user, u64 now_ns);
+void twheel_user_has_woken(struct twheel_user *user, u64 begin_ns, u64 end_ns);
 
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);

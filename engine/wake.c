@@ -193,11 +193,11 @@ int twheel_pass_wait_killable(struct twheel *tw)
 /* So many times no waiter is asked after one that was asked has not come. */
 #define ASK_PAUSE		15
 
-/* It should not take longer than this to wake a waiter. */
-#define ASK_LONG_NS		(100 * NSEC_PER_USEC)
-
-/* If it does, its user's waiters are not asked for so many times as long. */
-#define ASK_LONG_PAUSE		100
+/* The priority of the kthread; a lower number is a higher priority. */
+static int kthread_prio(const struct twheel *tw)
+{
+	return READ_ONCE(tw->wake.turn.queue->worker->task->prio);
+}
 
 static bool stand_in_change(struct twheel_wake *wake, enum stand_in_phase from,
 			    enum stand_in_phase to)
@@ -209,13 +209,11 @@ static bool stand_in_change(struct twheel_wake *wake, enum stand_in_phase from,
  * Whether a waiter may be asked.  G5: one is woken, and not many.  One that has events to
  * read is busy.  A kthread whose priority is above the usual one is meant to do this itself.
  */
-static bool waiter_is_suitable(const struct twheel *tw)
+static bool waiter_is_suitable(const struct twheel *tw, u64 now_ns)
 {
-	const struct twheel_queue *queue = tw->wake.turn.queue;
-
 	return waiter_is_alone(&tw->wake) && !READ_ONCE(tw->events.nr_unread) &&
-	       queue->worker->task->prio >= DEFAULT_PRIO &&
-	       ktime_get_ns() >= READ_ONCE(queue->no_asking_until_ns);
+	       kthread_prio(tw) >= DEFAULT_PRIO &&
+	       twheel_user_may_wake(tw->memory.user, now_ns);
 }
 
 /*
@@ -223,7 +221,7 @@ static bool waiter_is_suitable(const struct twheel *tw)
  * the kthread makes it otherwise.  G2: that is half a tick later at most.  False if no
  * waiter is to be asked.
  */
-static bool waiter_ask(struct twheel *tw)
+static bool waiter_ask(struct twheel *tw, u64 now_ns)
 	__must_hold(&tw->wake.lock)
 {
 	u64 wait_ns = min(tw->clock.tick_ns / 2, ASK_WAIT_NS);
@@ -239,8 +237,8 @@ static bool waiter_ask(struct twheel *tw)
 		return false;
 	}
 	/* Without timers of high resolution the hrtimer would be late. */
-	if (wait_ns < max(ASK_WAIT_MIN_NS, hrtimer_resolution) || wake->passing ||
-	    wake->closing || !waiter_is_suitable(tw) ||
+	if (wait_ns < max(ASK_WAIT_MIN_NS, hrtimer_resolution) || wake->closing ||
+	    !waiter_is_suitable(tw, now_ns) ||
 	    !stand_in_change(wake, STAND_IN_NONE, STAND_IN_ASKED))
 		return false;
 	hrtimer_start(&wake->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL_SOFT);
@@ -249,25 +247,21 @@ static bool waiter_ask(struct twheel *tw)
 
 /*
  * Wake the waiter that was asked.  It is not told that there is an event, since there is
- * none yet: pollers look, and sleep on if their look finds none.
+ * none yet: pollers look, and sleep on if their look finds none.  (Where an epoll instance is
+ * itself polled, by io_uring say, its poller is told that it is ready.)
  *
- * G5: who waits for an epoll instance is woken as well, and nothing bounds how many these
- * are.  So after a wake-up that took long, the kthread does it, and a hundredth of the
- * processor's time is the most that a user's wake-ups can take here.
+ * G5: whatever waits for that epoll instance is woken as well, and nothing bounds how much
+ * this is.  So the user pays for the time that it took, see twheel_user_has_woken().
  */
-static void waiter_wake(struct twheel_wake *wake)
+static void waiter_wake(struct twheel *tw, u64 begin_ns)
 {
-	u64 end_ns, begin_ns = ktime_get_ns();
-
 	/*
-	 * Pairs with poll_wait() and wait_event(): a waiter queues first, and looks whether
-	 * it is asked after that.  Test: litmus waiters_asked
+	 * All, since another one may have come in front of it meanwhile.  Pairs with
+	 * poll_wait() and wait_event(): a waiter queues first, and looks whether it is asked
+	 * after that.  Test: litmus waiters_asked
 	 */
-	wake_up(&wake->waiters);
-	end_ns = ktime_get_ns();
-	if (unlikely(end_ns - begin_ns > ASK_LONG_NS))
-		WRITE_ONCE(wake->turn.queue->no_asking_until_ns,
-			   end_ns + (end_ns - begin_ns) * ASK_LONG_PAUSE);
+	wake_up_all(&tw->wake.waiters);
+	twheel_user_has_woken(tw->memory.user, begin_ns, ktime_get_ns());
 }
 
 /*
@@ -277,21 +271,23 @@ static void waiter_wake(struct twheel_wake *wake)
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct twheel *tw = container_of(timer, struct twheel, wake.timer);
+	u64 begin_ns = ktime_get_ns();
 	bool asks;
 
 	spin_lock(&tw->wake.lock);
 	/*
-	 * G6: nothing pends.  The waiter was so quick that this timer could not be
+	 * A pass that is going on sets the alarm when it ends.  G6: nor is there anything to
+	 * do if nothing pends.  The waiter was so quick that this timer could not be
 	 * cancelled: its function had yet to return.
 	 */
-	if (tw->wake.at_ns == WAKE_NEVER && !tw->wake.passing) {
+	if (tw->wake.passing || tw->wake.at_ns == WAKE_NEVER) {
 		spin_unlock(&tw->wake.lock);
 		return HRTIMER_NORESTART;
 	}
-	asks = waiter_ask(tw);
+	asks = waiter_ask(tw, begin_ns);
 	spin_unlock(&tw->wake.lock);
 	if (asks)
-		waiter_wake(&tw->wake);
+		waiter_wake(tw, begin_ns);
 	else
 		twheel_turn_request(&tw->wake.turn);
 	return HRTIMER_NORESTART;
@@ -317,7 +313,7 @@ bool twheel_is_asked(const struct twheel *tw)
  * and a second wake-up would be a second edge for an edge-triggered epoll.
  *
  * A thread of lower priority than the kthread does not make the pass, as it might be kept
- * from ending it.
+ * from ending it.  For some time no waiter is asked then.
  *
  * Context: process.
  * Return: true if the caller has the wheel's turn, has to make the pass, and has to call
@@ -328,13 +324,32 @@ bool twheel_stand_in_begin(struct twheel *tw)
 	if (likely(!twheel_is_asked(tw)) ||
 	    !stand_in_change(&tw->wake, STAND_IN_ASKED, STAND_IN_WORKS))
 		return false;
-	if (current->prio > DEFAULT_PRIO || current->policy == SCHED_IDLE)
+	if (current->prio > kthread_prio(tw) || current->policy == SCHED_IDLE) {
+		spin_lock_bh(&tw->wake.lock);
+		tw->wake.pause = ASK_PAUSE;
 		twheel_turn_request(&tw->wake.turn);
-	else if (twheel_turn_take(&tw->wake.turn))
+		spin_unlock_bh(&tw->wake.lock);
+	} else if (twheel_turn_take(&tw->wake.turn)) {
 		return true;
+	}
 	/* The kthread is at it, or will be: it makes one more pass. */
 	atomic_set(&tw->wake.stand_in, STAND_IN_NONE);
 	return false;
+}
+
+/**
+ * twheel_stand_in_late() - note that the kthread makes the pass that a waiter was asked for
+ * @wake: the wheel's
+ *
+ * The waiter need not make the pass any more, and will look for its events.  If it has not
+ * looked by the next pass, nobody may rely on that any longer: it may have been killed.
+ *
+ * Context: the kthread, when a pass begins; or a waiter that makes the pass.
+ */
+void twheel_stand_in_late(struct twheel_wake *wake)
+{
+	if (atomic_cmpxchg_relaxed(&wake->stand_in, STAND_IN_LATE, STAND_IN_NONE) != STAND_IN_LATE)
+		atomic_cmpxchg_relaxed(&wake->stand_in, STAND_IN_ASKED, STAND_IN_LATE);
 }
 
 /**

@@ -33,13 +33,13 @@ enum stand_in_phase {
 	 */
 	STAND_IN_ASKED,
 	/*
-	 * The kthread has made a pass in its place, and the waiter has not looked since it
-	 * was woken: it will, and needs no other wake-up.
+	 * The kthread makes the pass in its place, and the waiter has not looked since it was
+	 * woken: it will, and needs no other wake-up for the events of this pass.
 	 */
 	STAND_IN_LATE,
 	/* A waiter is making the pass.  It goes back to STAND_IN_NONE. */
 	STAND_IN_WORKS,
-	/* Likewise.  A thread has looked for events, and has found none yet. */
+	/* Likewise.  A thread has looked for events, and may have missed some. */
 	STAND_IN_AWAITED,
 };
 
@@ -126,6 +126,7 @@ void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int
 int twheel_pass_wait(struct twheel *tw);
 int twheel_pass_wait_killable(struct twheel *tw);
 bool twheel_stand_in_begin(struct twheel *tw);
+void twheel_stand_in_late(struct twheel_wake *wake);
 void twheel_stand_in_end(struct twheel *tw, bool more);
 void twheel_stand_in_note(struct twheel_wake *wake);
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr);

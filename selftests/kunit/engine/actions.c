@@ -14,6 +14,9 @@
 
 /* The worker without a thread, and the queue for it. */
 static struct kthread_worker nobody;
+/* In place of its task: it has a priority, and is not woken, since it is always at work. */
+static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
+static struct kthread_work nobodys_occupation;
 static struct twheel_queue nobodys;
 
 /* Every combination of flags: STATE_FLAGS is nine bits side by side, four of them slack. */

@@ -111,6 +111,8 @@ static void expect_no_wait(struct kunit *test, struct mutex *mutex,
 static int engine_suite_init(struct kunit_suite *suite)
 {
 	kthread_init_worker(&nobody);
+	nobody.task = &nobodys_task;
+	nobody.current_work = &nobodys_occupation;
 	spin_lock_init(&nobodys.lock);
 	INIT_LIST_HEAD(&nobodys.turns);
 	nobodys.worker = &nobody;

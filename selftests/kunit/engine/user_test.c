@@ -240,7 +240,34 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freed, address);
 }
 
+/* G5: a tenth of a processor's time, whoever of the user's wheels wakes, and wherever. */
+static void wake_ups_take_a_tenth_of_a_processor(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_user *user = tw->memory.user;
+	const u64 begin_ns = 1000 * NSEC_PER_SEC;
+
+	atomic64_set(&user->no_wake_until_ns, 0);
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns));
+	twheel_user_has_woken(user, begin_ns, begin_ns + 1000);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns + 10000));
+	/* Another processor began at the same time: both count. */
+	twheel_user_has_woken(user, begin_ns, begin_ns + 2000);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, begin_ns + 29999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns + 30000));
+	/* What was paid long ago is no credit. */
+	twheel_user_has_woken(user, 2 * begin_ns, 2 * begin_ns + 1000);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, 2 * begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, 2 * begin_ns + 10000));
+	/* A machine that stood still for an hour is not the user's fault. */
+	twheel_user_has_woken(user, 3 * begin_ns, 3 * begin_ns + 3600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, 3 * begin_ns + 10 * NSEC_PER_SEC));
+	atomic64_set(&user->no_wake_until_ns, 0);
+}
+
 static struct kunit_case user_cases[] = {
+	KUNIT_CASE(wake_ups_take_a_tenth_of_a_processor),
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
 	KUNIT_CASE(wheel_with_more_to_do_comes_last),

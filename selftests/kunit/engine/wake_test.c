@@ -175,9 +175,6 @@ static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
 	remove_wait_queue(&tw->wake.waiters, &waiter->entry);
 }
 
-/* In place of the kthread's task: it has a priority, and is not woken. */
-static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
-
 /* The hrtimer fires.  Says after how long it was to fire once more, 0 for not at all. */
 static u64 alarm_fires(struct twheel *tw)
 {
@@ -186,11 +183,7 @@ static u64 alarm_fires(struct twheel *tw)
 	/* It does not fire by itself before it is taken away again. */
 	local_bh_disable();
 	now_ns = ktime_get_ns();
-	nobody.task = &nobodys_task;
-	nobody.current_work = &nobodys.work;
 	timer_fired(&tw->wake.timer);
-	nobody.current_work = NULL;
-	nobody.task = NULL;
 	if (hrtimer_active(&tw->wake.timer))
 		again_ns = ktime_to_ns(hrtimer_get_expires(&tw->wake.timer)) - now_ns;
 	hrtimer_try_to_cancel(&tw->wake.timer);
@@ -198,10 +191,20 @@ static u64 alarm_fires(struct twheel *tw)
 	return again_ns;
 }
 
-/* Likewise; that another wake-up took long is forgotten. */
+static u64 no_wake_until_ns(struct twheel *tw)
+{
+	return atomic64_read(&tw->memory.user->no_wake_until_ns);
+}
+
+static void wake_ups_are_paid(struct twheel *tw)
+{
+	atomic64_set(&tw->memory.user->no_wake_until_ns, 0);
+}
+
+/* Likewise; the wake-ups before are paid. */
 static u64 alarm_goes_off(struct twheel *tw)
 {
-	nobodys.no_asking_until_ns = 0;
+	wake_ups_are_paid(tw);
 	return alarm_fires(tw);
 }
 
@@ -296,15 +299,32 @@ static void the_kthread_makes_the_pass_if_the_waiter_does_not_come(struct kunit 
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 		KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
-		/* Nor is it asked while it has not looked after such a pass. */
-		pass(tw);
-		while (read_one(tw, NULL))
-			;
-		make_due(test);
-		KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
-		KUNIT_EXPECT_TRUE(test, work_take(tw));
 		waiter_leaves(tw, &waiter);
 	}
+}
+
+/*
+ * A waiter that was asked may be killed before it looks, while others wait behind the same
+ * epoll instance.  They are woken for the events of the next pass.
+ */
+static void a_waiter_that_never_looks_is_relied_on_for_one_pass(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	make_due(test);
+	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_LATE);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	arm(test, &(struct twheel_arm) {});
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 2U);
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	waiter_leaves(tw, &waiter);
 }
 
 /* G5: the softirq wakes one waiter, and none where that takes long. */
@@ -312,6 +332,7 @@ static void a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake(struct kunit 
 {
 	struct waiter waiter = { .slow = true }, other = {};
 	struct twheel *tw = test->priv;
+	u64 begin_ns = ktime_get_ns();
 
 	make_due(test);
 	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
@@ -327,8 +348,9 @@ static void a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake(struct kunit 
 	twheel_stand_in(tw);
 	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 	/* That has taken a millisecond. */
-	KUNIT_EXPECT_GT(test, nobodys.no_asking_until_ns, ktime_get_ns());
-	nobodys.no_asking_until_ns = ktime_get_ns() + NSEC_PER_SEC;
+	KUNIT_EXPECT_GE(test, no_wake_until_ns(tw), begin_ns + WAKE_PAUSES * NSEC_PER_MSEC);
+	twheel_user_has_woken(tw->memory.user, ktime_get_ns(),
+			      ktime_get_ns() + NSEC_PER_SEC);
 	make_due(test);
 	KUNIT_EXPECT_EQ(test, alarm_fires(tw), 0ULL);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
@@ -360,11 +382,16 @@ static void no_waiter_is_asked_in_a_pass_or_a_close(struct kunit *test)
 	struct waiter waiter = {};
 
 	waiter_queues(tw, &waiter);
+	make_due(test);
 	pass_begin(tw);
+	/* The end of the pass sees to what is due by then. */
 	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
-	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	pass(tw);
 	work_take(tw);
+	while (read_one(tw, NULL))
+		;
+	waiter.nr_woken = 0;
 	make_due(test);
 	tw->wake.closing = true;
 	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
@@ -406,12 +433,21 @@ static void no_pass_is_made_by_who_is_below_the_kthread(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 0U);
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	/* It would refuse the next time, too. */
+	KUNIT_EXPECT_EQ(test, tw->wake.pause, ASK_PAUSE);
+	tw->wake.pause = 0;
 	/* A kthread that is above all is not relieved. */
 	nobodys_task.prio = DEFAULT_PRIO - 1;
 	KUNIT_EXPECT_EQ(test, alarm_goes_off(tw), 0ULL);
-	nobodys_task.prio = DEFAULT_PRIO;
 	KUNIT_EXPECT_TRUE(test, work_take(tw));
+	/* One that is as low as the waiter is. */
+	nobodys_task.prio = DEFAULT_PRIO + 1;
 	KUNIT_EXPECT_GT(test, alarm_goes_off(tw), 0ULL);
+	set_user_nice(current, 1);
+	twheel_stand_in(tw);
+	set_user_nice(current, 0);
+	nobodys_task.prio = DEFAULT_PRIO;
+	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 1U);
 	waiter_leaves(tw, &waiter);
 }
 
@@ -581,6 +617,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(no_pass_is_made_by_who_is_below_the_kthread),
 	KUNIT_CASE(a_waiter_is_asked_and_makes_the_pass),
 	KUNIT_CASE(the_kthread_makes_the_pass_if_the_waiter_does_not_come),
+	KUNIT_CASE(a_waiter_that_never_looks_is_relied_on_for_one_pass),
 	KUNIT_CASE(a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake),
 	KUNIT_CASE(no_waiter_is_asked_in_a_wheel_with_a_short_tick),
 	KUNIT_CASE(no_waiter_is_asked_in_a_pass_or_a_close),
