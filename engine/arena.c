@@ -76,14 +76,18 @@ static int arena_add(struct twheel *tw, struct twheel_page *page)
 static void page_pass_stale(struct twheel_words *words, struct twheel_page *page, u32 gen)
 {
 	u32 i, ahead;
-	u64 *word;
+	u64 *word = NULL;
 
 	rcu_read_lock();
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
-		word = word_at(words, page->first_index + i);
+		u32 index = page->first_index + i;
+
+		/* The words of a page of places lie in two pages at most. */
+		if (!i || index % WORDS_PER_PAGE == 0)
+			word = word_at(words, index);
 		if (!word)
 			continue;
-		ahead = (READ_ONCE(*word) - gen) & TWHEEL_REFRESH_GEN_MASK;
+		ahead = (READ_ONCE(*word++) - gen) & TWHEEL_REFRESH_GEN_MASK;
 		if (ahead < STALE_DISTANCE)
 			atomic64_set(&page->timeout[i].state, state_unused(gen + ahead + 1));
 	}

@@ -77,13 +77,13 @@ static inline bool entry_will_do(const struct twheel_timeout *t, u64 state,
  * Begin a timeout in its place, for one entry of the vector.  Returns whether the place
  * keeps its entry in the wheel.
  */
-static __always_inline bool arm_place(struct twheel_words *words, struct twheel_arm *arm,
-				      struct twheel_timeout *t, const struct life *life)
+static __always_inline bool arm_place(struct twheel_arm *arm, struct twheel_timeout *t,
+				      const struct life *life)
 {
 	u64 state = atomic64_read(&t->state);
 	bool keep = entry_will_do(t, state, life);
 
-	life_begin(words, t, state, life);
+	life_begin(t, life);
 	WRITE_ONCE(t->user_data, arm->user_data);
 	arm->id = timeout_id(t, state);
 	/*
@@ -114,8 +114,7 @@ static __always_inline void arm_place_once(struct twheel *tw,
 	for (i = 0; i < nr; i++) {
 		struct life life = life_once(&arm[i], now_ns);
 
-		keeps |= arm_place(&tw->words, &arm[i],
-				   llist_entry(place, struct twheel_timeout, node),
+		keeps |= arm_place(&arm[i], llist_entry(place, struct twheel_timeout, node),
 				   &life);
 		due_ns = min(due_ns, life_due_ns(&tw->clock, &life));
 		place = place->next;
@@ -160,13 +159,24 @@ static struct llist_node *arm_place_any(struct twheel *tw,
 			}
 		}
 		life = life_of(&tw->clock, &arm[i], now_ns);
-		arming->keeps |= arm_place(&tw->words, &arm[i], t, &life);
+		arming->keeps |= arm_place(&arm[i], t, &life);
 		arming->due_ns = min(arming->due_ns, life_due_ns(&tw->clock, &life));
 		link = &t->node.next;
 	}
 	place = *link;
 	*link = NULL;
 	return place;
+}
+
+/* Write the words of timeouts that have a place, before the user is told their ids. */
+static noinline void arm_words(struct twheel_words *words, struct llist_node *chain)
+{
+	struct twheel_timeout *t;
+
+	rcu_read_lock();
+	llist_for_each_entry(t, chain, node)
+		word_begin(words, t, atomic64_read(&t->state), t->deadline_ns);
+	rcu_read_unlock();
 }
 
 /* Give back a chain of places that are free or NEW: their timeouts were not published. */
@@ -260,6 +270,8 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		if (unused)
 			arm_undo(tw, unused);
 	}
+	if (words_are_there(&tw->words))
+		arm_words(&tw->words, arming->first);
 	return 0;
 }
 

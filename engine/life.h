@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "slack.h"
 #include "timeout.h"
-#include "words.h"
 
 /**
  * struct life - the times that ARM or REARM asks for; a local variable of its caller
@@ -112,7 +111,7 @@ static inline u64 life_due_ns(const struct twheel_clockwork *clock, const struct
 }
 
 /*
- * Write a life into a timeout, and overwrite its word in the refresh table.
+ * Write a life into a timeout.  The caller overwrites its word in the refresh table, too.
  *
  * The caller arms the timeout (its place came off the free list and nobody else acts on
  * it), or holds events.lock and has made the timeout REARMING or taken its event.
@@ -121,10 +120,8 @@ static inline u64 life_due_ns(const struct twheel_clockwork *clock, const struct
  * but for entry_insert().  So the writes are marked for KCSAN, and the caller publishes
  * them by a release of the state word.
  */
-static inline void life_begin(struct twheel_words *words, struct twheel_timeout *t,
-			      u64 state, const struct life *life)
+static inline void life_begin(struct twheel_timeout *t, const struct life *life)
 {
-	word_begin(words, t, state, life->deadline_ns);
 	WRITE_ONCE(t->deadline_ns, life->deadline_ns);
 	if (unlikely(state_is_periodic(life->flags))) {
 		struct twheel_periodic *periodic = timeout_periodic(t);

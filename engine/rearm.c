@@ -334,7 +334,8 @@ static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
 	    !state_change(t, seen, state_rearming(seen)))
 		return false;
 	twheel_window(WINDOW_REARM_OWNED);
-	word_begin(&tw->words, t, seen, deadline_ns);
+	if (words_are_there(&tw->words))
+		word_begin(&tw->words, t, seen, deadline_ns);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
 	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
 	return true;
@@ -365,7 +366,9 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 		return false;
 	}
 	twheel_window(WINDOW_REARM_OWNED);
-	life_begin(&tw->words, t, seen, life);
+	if (words_are_there(&tw->words))
+		word_begin(&tw->words, t, seen, life->deadline_ns);
+	life_begin(t, life);
 	*to_inbox = !state_is_queued(seen) && !stays;
 	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
 						state_requeued(seen, life->flags));

@@ -72,25 +72,26 @@ static inline u64 word_of_deadline(const struct twheel_words *words, u64 state,
 	       (state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
 }
 
+/* Return whether lives begin with a word.  If the table is made later, words_begin() does it. */
+static inline bool words_are_there(const struct twheel_words *words)
+{
+	return READ_ONCE(words->pages.nr);
+}
+
 /*
  * Begin a life with a word that asks for nothing.  A store for an earlier life of the
  * place must not move this one.  G8 stale ids are harmless: the word now has the
  * generation of the new id, so a user who stores through an older id can see that the id
- * is stale.
+ * is stale.  The caller is in an RCU read section, or holds events.lock, which counts as
+ * one.
  */
 static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
 			      u64 state, u64 deadline_ns)
 {
-	u64 *word;
+	u64 *word = word_at(words, timeout_index(t));
 
-	/* If the table is made later, words_begin() writes the word. */
-	if (!READ_ONCE(words->pages.nr))
-		return;
-	rcu_read_lock();
-	word = word_at(words, timeout_index(t));
 	if (word)
 		WRITE_ONCE(*word, word_of_deadline(words, state, deadline_ns));
-	rcu_read_unlock();
 }
 
 /*
@@ -107,7 +108,7 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words,
 	u64 grains, ahead, deadline_ns = READ_ONCE(t->deadline_ns);
 	u64 *word;
 
-	if (!READ_ONCE(words->pages.nr) || state_is_periodic(state) ||
+	if (!words_are_there(words) || state_is_periodic(state) ||
 	    !state_is_pending(state))
 		return deadline_ns;
 	word = word_at(words, timeout_index(t));
