@@ -47,7 +47,8 @@
  *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call
  *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, look ahead
  *   engine/events.c      the ready list and reading; periods.c: periods nobody read
- *   engine/look.h        report first, commit second; life.h: times as asked for;
+ *   engine/look.h        report first, commit second; tell.h: both in one step;
+ *                        life.h: times as asked for;
  *                        slack.h: the ticks of timeouts that may be late
  *   engine/ending.c      what follows when timeouts have ended
  *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
@@ -88,7 +89,8 @@
  *   timeout_expire()        ARMED --> UNREAD                       kthread
  *   timeout_postpone()      ARMED --> (REARMING) --> ARMED         kthread
  *   timeout_drain()         any pending --> UNREAD, drained        kthread
- *   twheel_cancel_commit()  QUEUED --> DEAD; ARMED, UNREAD --> FREE      CANCEL
+ *   cancel_pending()        QUEUED --> DEAD; ARMED --> FREE        CANCEL
+ *   cancel_unread()         UNREAD --> FREE                        CANCEL
  *   timeout_defer()         ARMED --> (REARMING) --> ARMED         REARM
  *   timeout_rearm()         any live --> (REARMING) --> QUEUED, ARMED    REARM
  *   twheel_events_commit()  UNREAD --> FREE, QUEUED                read

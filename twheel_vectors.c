@@ -4,12 +4,12 @@
  *
  * A vector is copied in, handed to the engine and copied out in batches.
  *
- * Each batch is reported to the user first and committed second, see engine/look.h.  An
- * entry that could not be reported is not done, and an entry whose timeout has changed in
- * between is looked at again.  So a bad pointer, wherever in a vector, leaves nothing
- * half done.
+ * Each batch is reported to the user first and committed second, see engine/look.h.  Where
+ * all is as usual, the engine does both at once, see engine/tell.h.  An entry that could not
+ * be reported is not done, and an entry whose timeout has changed in between is looked at
+ * again.  So a bad pointer, wherever in a vector, leaves nothing half done.
  *
- * Locks: none, and none is held while user memory is copied.
+ * Locks: none, and none is held while user memory is copied here.
  */
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -31,6 +31,9 @@ union batch {
 	struct twheel_cancel cancel[TWHEEL_BATCH];
 	struct twheel_status status[TWHEEL_BATCH * 3 / 4];
 };
+
+/* The engine relies on it, see engine/tell.h. */
+static_assert(sizeof(union batch) <= PAGE_SIZE);
 
 /**
  * struct vector_op - how the entries of one kind of vector are done; constant
@@ -575,13 +578,12 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return nr;
 }
 
+/* REARM from entry @i on, step by step; the user was told of entries up to @told. */
 static noinline_for_stack int
-rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+rearm_by_steps(struct twheel *tw, void __user *user, u32 stride, struct twheel_arm *arm,
+	       unsigned int i, unsigned int told, unsigned int nr, unsigned int *nr_ok)
 {
-	struct twheel_arm *arm = batch->arm;
 	struct twheel_rearming rearming __uninitialized;
-	unsigned int i = 0, told = 0;
 
 	rearming.nowait = false;
 	while (i < nr) {
@@ -614,13 +616,24 @@ rearm_batch(struct twheel *tw, void __user *user, u32 stride,
 	return i;
 }
 
-static noinline_for_stack int
-cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+static __always_inline int
+rearm_batch(struct twheel *tw, void __user *user, u32 stride,
+	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
 {
-	struct twheel_cancel *cancel = batch->cancel;
+	unsigned int done = 0, told = 0;
+
+	if (likely(stride == sizeof(struct twheel_arm)))
+		done = twheel_rearm_directly(tw, batch->arm, user, nr, &told, nr_ok);
+	return likely(done == nr) ? done :
+	       rearm_by_steps(tw, user, stride, batch->arm, done, told, nr, nr_ok);
+}
+
+/* CANCEL from entry @i on, step by step; the user was told of entries up to @told. */
+static noinline_for_stack int
+cancel_by_steps(struct twheel *tw, void __user *user, u32 stride, struct twheel_cancel *cancel,
+		unsigned int i, unsigned int told, unsigned int nr, unsigned int *nr_ok)
+{
 	struct twheel_look look __uninitialized;
-	unsigned int i = 0, told = 0;
 
 	while (i < nr) {
 		unsigned int reported;
@@ -641,6 +654,18 @@ cancel_batch(struct twheel *tw, void __user *user, u32 stride,
 		cond_resched();
 	}
 	return i;
+}
+
+static __always_inline int
+cancel_batch(struct twheel *tw, void __user *user, u32 stride,
+	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+{
+	unsigned int done = 0, told = 0;
+
+	if (likely(stride == sizeof(struct twheel_cancel)))
+		done = twheel_cancel_directly(tw, batch->cancel, user, nr, &told, nr_ok);
+	return likely(done == nr) ? done :
+	       cancel_by_steps(tw, user, stride, batch->cancel, done, told, nr, nr_ok);
 }
 
 static int query_batch(struct twheel *tw, void __user *user, u32 stride,

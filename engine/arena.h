@@ -181,15 +181,16 @@ static inline u64 entry_claim(u32 seq, struct twheel_timeout *t)
  * time: a caller that holds no lock acts on it by state_change().  Such a caller may also
  * find the timeout REARMING: see timeout_look().  The caller is in an RCU read section.
  */
-static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
-						   u64 *state)
+static __always_inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
+							    u64 *state)
 {
 	struct twheel_page *page = page_at(arena, id_index(id) / PLACES_PER_PAGE);
 	struct twheel_timeout *t;
 
 	if (unlikely(!page))
 		return NULL;
-	t = &page->timeout[id_index(id) % PLACES_PER_PAGE];
+	/* Not as an element of an array, which some kernels check by a call: see tell.h. */
+	t = page->timeout + id_index(id) % PLACES_PER_PAGE;
 	*state = timeout_state(t);
 	if (likely(state_gen(*state) == id_gen(id) &&
 		   (state_is_live(*state) || state_is_rearming(*state))))

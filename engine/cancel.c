@@ -2,7 +2,8 @@
 /*
  * CANCEL: look, and end the timeouts once the user has been told their verdicts
  *
- * See look.h for the sequence.  G7 cost does not grow: a pending timeout ends by one
+ * See look.h for the sequence.  twheel_cancel_directly() makes one step of it as long as all
+ * is as usual.  G7 cost does not grow: a pending timeout ends by one
  * compare-and-swap.  Its entry stays in the wheel: its place keeps it for the next timeout
  * that is armed there.  Until then it is dropped when it comes up, or in a sweep.
  *
@@ -25,6 +26,7 @@
 #include "engine.h"
 #include "events.h"
 #include "look.h"
+#include "tell.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "window.h"
@@ -118,6 +120,81 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 	ending->nr_places++;
 	ending->nr_cancelled++;
 	return true;
+}
+
+/* Tell and cancel the entries of a batch, until one is not as usual; returns how many. */
+static __always_inline unsigned int
+tell_and_cancel(struct twheel *tw, struct twheel_cancel *cancel,
+		struct twheel_cancel __user *user, unsigned int nr, unsigned int *told,
+		struct ending *ending)
+{
+	unsigned int i = 0;
+
+	if (!tell_begin(user, nr * sizeof(*user)))
+		return 0;
+	if (nr > 1 && !tell_probe(&user[nr - 1].result))
+		goto end;
+	for (; i < nr; i++) {
+		struct twheel_timeout *t;
+		u64 seen;
+
+		t = timeout_by_id(&tw->arena, cancel[i].id, &seen);
+		if (unlikely(!t || cancel[i].reserved || !state_is_pending(seen)))
+			break;
+		cancel[i].result = TWHEEL_WAS_PENDING;
+		if (unlikely(!tell(cancel[i].result, &user[i].result)))
+			break;
+		*told = i + 1;
+		twheel_window(WINDOW_CANCEL_DIRECT);
+		if (unlikely(!cancel_pending(tw, t, seen, ending)))
+			break;
+	}
+end:
+	tell_end();
+	return i;
+}
+
+/* twheel_cancel_directly() for a number of entries that may be a constant. */
+static __always_inline unsigned int
+cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
+		struct twheel_cancel __user *user, unsigned int nr, unsigned int *told,
+		unsigned int *nr_ok)
+{
+	struct ending ending = {};
+	unsigned int i;
+
+	*told = 0;
+	rcu_read_lock();
+	pagefault_disable();
+	i = tell_and_cancel(tw, cancel, user, nr, told, &ending);
+	pagefault_enable();
+	rcu_read_unlock();
+	*nr_ok += ending.nr_places;
+	twheel_ending_done(tw, &ending);
+	return i;
+}
+
+/**
+ * twheel_cancel_directly() - tell the user the verdicts of a batch, and cancel, one by one
+ * @tw: the wheel
+ * @cancel: the batch; out: the result of each entry that the user was told of
+ * @user: the same entries in the user's memory
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ * @told: out: the number of entries that the user was told of
+ * @nr_ok: the number of timeouts that were cancelled is added to it
+ *
+ * It ends at an entry that is not as usual: its timeout does not pend, or has changed since
+ * the user was told, or a result cannot be written without a fault.
+ *
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  The others are for twheel_cancel_look().
+ */
+unsigned int twheel_cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
+				    struct twheel_cancel __user *user, unsigned int nr,
+				    unsigned int *told, unsigned int *nr_ok)
+{
+	return nr == 1 ? cancel_directly(tw, cancel, user, 1, told, nr_ok) :
+			 cancel_directly(tw, cancel, user, nr, told, nr_ok);
 }
 
 /* twheel_cancel_commit() for a number of entries that may be a constant. */

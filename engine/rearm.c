@@ -2,7 +2,8 @@
 /*
  * REARM: look, and begin new lives for timeouts once the user has been told
  *
- * See look.h for the sequence.  G7 cost does not grow: a timeout that moves later keeps
+ * See look.h for the sequence.  twheel_rearm_directly() makes one step of it as long as
+ * timeouts move later, as most do.  G7 cost does not grow: a timeout that moves later keeps
  * its entry in the wheel.  The entry comes up early, and the kthread then moves it to
  * where the deadline says.  A timeout that moves earlier, and one whose event was unread,
  * goes through the inbox again; an old entry stays behind in the wheel and is dropped as
@@ -38,6 +39,7 @@
 #include "periods.h"
 #include "room.h"
 #include "slack.h"
+#include "tell.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
@@ -320,18 +322,23 @@ int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /*
- * Re-arm a timeout as a one-shot without slack in the usual case: it is ARMED, had no
- * slack, and moves later.  G7: only its fields change.  Its entry is moved when it comes
- * up, or when the kthread looks ahead.  False if the case is another, or if the timeout
- * is no longer as @seen.
+ * Whether a timeout is re-armed as a one-shot without slack in the usual case: it is ARMED,
+ * had no slack, and moves later.
  */
-static inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
-				 u64 seen, u64 deadline_ns)
+static __always_inline bool can_defer(const struct twheel_timeout *t, u64 seen, u64 deadline_ns)
+{
+	return state_is_armed_no_slack(seen) && deadline_ns >= READ_ONCE(t->deadline_ns);
+}
+
+/*
+ * Re-arm a timeout in that case.  G7: only its fields change.  Its entry is moved when it
+ * comes up, or when the kthread looks ahead.  False if the timeout is no longer as @seen.
+ */
+static __always_inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
+					  u64 seen, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	if (!state_is_armed_no_slack(seen) ||
-	    deadline_ns < READ_ONCE(t->deadline_ns) ||
-	    !state_change(t, seen, state_rearming(seen)))
+	if (!state_change(t, seen, state_rearming(seen)))
 		return false;
 	twheel_window(WINDOW_REARM_OWNED);
 	if (words_are_there(&tw->words))
@@ -373,6 +380,88 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
 						state_requeued(seen, life->flags));
 	return true;
+}
+
+/* Tell and re-arm the entries of a batch, until one is not as usual; returns how many. */
+static __always_inline unsigned int
+tell_and_defer(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+	       unsigned int nr, u64 now_ns, unsigned int *told)
+	__must_hold(&tw->events.lock)
+{
+	unsigned int i = 0;
+
+	if (!tell_begin(user, nr * sizeof(*user)))
+		return 0;
+	if (nr > 1 && !tell_probe(&user[nr - 1].result))
+		goto end;
+	for (; i < nr; i++) {
+		u64 seen, deadline_ns = arm_deadline_ns(&arm[i], now_ns);
+		struct twheel_timeout *t;
+
+		t = timeout_by_id(&tw->arena, arm[i].id, &seen);
+		if (unlikely(!t || life_oddities(&arm[i]) || deadline_ns <= now_ns ||
+			     !can_defer(t, seen, deadline_ns)))
+			break;
+		arm[i].result = TWHEEL_WAS_PENDING;
+		if (unlikely(!tell(arm[i].result, &user[i].result)))
+			break;
+		*told = i + 1;
+		twheel_window(WINDOW_REARM_DIRECT);
+		if (unlikely(!timeout_defer(tw, t, seen, deadline_ns)))
+			break;
+	}
+end:
+	tell_end();
+	return i;
+}
+
+/* twheel_rearm_directly() for a number of entries that may be a constant. */
+static __always_inline unsigned int
+rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+	       unsigned int nr, unsigned int *told, unsigned int *nr_ok)
+{
+	u64 now_ns = twheel_now(&tw->clock);
+	unsigned int i;
+
+	*told = 0;
+	/*
+	 * G3: these timeouts stay in the wheel, where a DRAIN that has begun finds them later.
+	 * Test: windows.drain_finds_what_rearm_is_about_to_move_directly
+	 *
+	 * The lock counts as an RCU read section: pages that are found stay.
+	 */
+	spin_lock(&tw->events.lock);
+	pagefault_disable();
+	i = tell_and_defer(tw, arm, user, nr, now_ns, told);
+	pagefault_enable();
+	tw->events.rearmed += i;
+	spin_unlock(&tw->events.lock);
+	*nr_ok += i;
+	return i;
+}
+
+/**
+ * twheel_rearm_directly() - tell the user the verdicts of a batch, and re-arm, one by one
+ * @tw: the wheel
+ * @arm: the batch; out: the result of each entry that the user was told of
+ * @user: the same entries in the user's memory
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ * @told: out: the number of entries that the user was told of
+ * @nr_ok: the number of timeouts that were re-armed is added to it
+ *
+ * It ends at an entry that is not as usual: its timeout is not a one-shot in the wheel that
+ * moves later, or has changed since the user was told, or a result cannot be written without
+ * a fault.
+ *
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  The others are for twheel_rearm_prepare().
+ */
+unsigned int twheel_rearm_directly(struct twheel *tw, struct twheel_arm *arm,
+				   struct twheel_arm __user *user, unsigned int nr,
+				   unsigned int *told, unsigned int *nr_ok)
+{
+	return nr == 1 ? rearm_directly(tw, arm, user, 1, told, nr_ok) :
+			 rearm_directly(tw, arm, user, nr, told, nr_ok);
 }
 
 /**
@@ -463,7 +552,7 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 			continue;
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
 		if (likely(!(arm[i].interval_ns | arm[i].slack_ticks) &&
-			   deadline_ns > now_ns &&
+			   deadline_ns > now_ns && can_defer(t, seen, deadline_ns) &&
 			   timeout_defer(tw, t, seen, deadline_ns)) ||
 		    rearm_any(tw, &arm[i], t, seen, rearming, requeue))
 			++*nr_rearmed;

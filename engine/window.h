@@ -33,10 +33,14 @@ enum twheel_window {
 	WINDOW_PERIODIC_NONE,
 	/* CANCEL has told the user, and has yet to enter its RCU section. */
 	WINDOW_CANCEL_TOLD,
+	/* CANCEL has told the user of one entry, and has yet to change its state. */
+	WINDOW_CANCEL_DIRECT,
 	/* CANCEL has found its pointers good, and has yet to use them. */
 	WINDOW_CANCEL_GOOD,
 	/* REARM has found that the wheel is not draining, and has yet to go on. */
 	WINDOW_REARM_CHECKED,
+	/* REARM has told the user of one entry, and has yet to change its state. */
+	WINDOW_REARM_DIRECT,
 	/* REARM has made a timeout REARMING, and has yet to write its fields. */
 	WINDOW_REARM_OWNED,
 	/* REARM has left a timeout in the inbox, and has yet to count that. */

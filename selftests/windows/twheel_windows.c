@@ -738,6 +738,91 @@ TEST_F(windows, wheel_is_drained_when_its_last_event_is_there)
 	EXPECT_EQ(0, tw_read(self->fd, &event, 1));
 }
 
+/* ---- an entry that was told, and is not done yet --------------------------- */
+
+/* A timeout that is due at 10 ms, in the wheel.  No other place of its page is free. */
+static __u64 arm_in_last_place(struct __test_metadata *_metadata, int fd)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &id));
+	ASSERT_EQ(PAGE_PLACES - 1, arm_many(fd, TW_HOUR, PAGE_PLACES - 1, NULL));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
+	return id;
+}
+
+/* Has a cancel held between telling and doing. */
+static void start_told_cancel(struct __test_metadata *_metadata, int fd, struct side *cancel)
+{
+	struct twheel_status status;
+
+	*cancel = (struct side){
+		.fd = fd, .run = side_cancel_directly,
+		.cancel.id = arm_in_last_place(_metadata, fd),
+	};
+	HOLD("cancel_direct");
+	START_APART(cancel);
+	AWAIT_HELD("cancel_direct");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, __atomic_load_n(&cancel->cancel.result, __ATOMIC_RELAXED));
+	EXPECT_EQ(0, tw_query1(fd, cancel->cancel.id, &status));
+}
+
+TEST_F(windows, cancel_that_was_told_revokes_what_expired_meanwhile)
+{
+	struct twheel_event event;
+	struct side cancel;
+
+	start_told_cancel(_metadata, self->fd, &cancel);
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	RELEASE("cancel_direct");
+	FINISH(&cancel);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, cancel.ret);
+	EXPECT_EQ(-EAGAIN, tw_read(self->fd, &event, 1));
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(windows, cancel_that_was_told_ends_nothing_twice)
+{
+	struct twheel_status status;
+	struct side cancel;
+	__u64 next;
+
+	start_told_cancel(_metadata, self->fd, &cancel);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, cancel.cancel.id));
+	/* It has the place. */
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &next));
+	EXPECT_EQ((__u32)cancel.cancel.id, (__u32)next);
+	RELEASE("cancel_direct");
+	FINISH(&cancel);
+	EXPECT_EQ(-ENOENT, cancel.ret);
+	EXPECT_EQ(0, tw_query1(self->fd, next, &status));
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(windows, rearm_that_was_told_moves_nothing_that_was_cancelled_meanwhile)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm_directly, .arm.expires_ns = 500 * TW_MS,
+	};
+	struct twheel_status status;
+	__u64 next, id = arm_in_last_place(_metadata, self->fd);
+
+	rearm.arm.id = id;
+	HOLD("rearm_direct");
+	START_APART(&rearm);
+	AWAIT_HELD("rearm_direct");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, __atomic_load_n(&rearm.arm.result, __ATOMIC_RELAXED));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &next));
+	EXPECT_EQ((__u32)id, (__u32)next);
+	RELEASE("rearm_direct");
+	FINISH(&rearm);
+	EXPECT_EQ(-ENOENT, rearm.ret);
+	ASSERT_EQ(0, tw_query1(self->fd, next, &status));
+	EXPECT_EQ(10 * TW_MS, status.deadline_ns);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
 /* ---- DRAIN beside calls that have seen that there is none ---------------- */
 
 /* Has DRAIN come while a call is held, and counts the events of a timeout that come of it. */
@@ -801,6 +886,43 @@ TEST_F(windows, drain_finds_what_rearm_is_about_to_move)
 	EXPECT_EQ(1, drain_beside(_metadata, &rearm, "rearm_checked", &rearm.arm.id));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
 	EXPECT_NONE_LEFT(self->fd);
+}
+
+TEST_F(windows, drain_finds_what_rearm_is_about_to_move_directly)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm_directly, .arm.expires_ns = 20 * TW_MS,
+	};
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(1, drain_beside(_metadata, &rearm, "rearm_direct", &rearm.arm.id));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
+	EXPECT_NONE_LEFT(self->fd);
+}
+
+/* The call has told that it moves a timeout, and then may move nothing any more. */
+TEST_F(windows, rearm_that_was_told_says_so_when_drain_keeps_it_from_that)
+{
+	struct side rearm = {
+		.fd = self->fd, .run = side_rearm_directly, .arm.expires_ns = 20 * TW_MS,
+	};
+	struct side drain = { .fd = self->fd, .run = side_drain };
+	__u64 id;
+
+	rearm.arm.id = arm_in_last_place(_metadata, self->fd);
+	HOLD("rearm_direct");
+	START_APART(&rearm);
+	AWAIT_HELD("rearm_direct");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, rearm.arm.id));
+	START(&drain);
+	ASSERT_TRUE(TW_WAIT_FOR(tw_arm_in(self->fd, TW_HOUR, &id) == -ESHUTDOWN, TW_MS));
+	RELEASE("rearm_direct");
+	FINISH(&rearm);
+	FINISH(&drain);
+	EXPECT_EQ(-ESHUTDOWN, rearm.ret);
+	EXPECT_EQ(-ESHUTDOWN, rearm.arm.result);
+	EXPECT_ACCOUNTS(self->fd);
 }
 
 TEST_F(windows, drain_finds_what_read_is_about_to_continue)
@@ -1451,21 +1573,21 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 /* A page may be freed between two look-ups: then the count was read before both. */
 TEST_F(windows, batch_reads_the_count_of_removed_pages_once_and_first)
 {
-	struct twheel_cancel cancels[3] = {};
-	struct twheel_arm arms[3] = {};
+	struct large_cancel cancels[3] = {};
+	struct large_rearm rearms[3] = {};
 	__u64 ids[3];
 	int i, hits;
 
 	ASSERT_EQ(3, arm_many(self->fd, TW_HOUR, 3, ids));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
 	for (i = 0; i < 3; i++) {
-		cancels[i].id = ids[i];
-		arms[i] = (struct twheel_arm){ .id = ids[i], .expires_ns = 2 * TW_HOUR };
+		cancels[i].cancel.id = ids[i];
+		rearms[i].arm = (struct twheel_arm){ .id = ids[i], .expires_ns = 2 * TW_HOUR };
 	}
 	hits = window_see("look_begun").hits;
-	ASSERT_EQ(3, tw_rearm_vec(self->fd, arms, 3));
+	ASSERT_EQ(3, tw_vector(self->fd, TWHEEL_IOC_REARM, rearms, sizeof(rearms[0]), 3));
 	EXPECT_EQ(hits + 1, window_see("look_begun").hits);
-	ASSERT_EQ(3, tw_cancel_vec(self->fd, cancels, 3));
+	ASSERT_EQ(3, tw_vector(self->fd, TWHEEL_IOC_CANCEL, cancels, sizeof(cancels[0]), 3));
 	EXPECT_EQ(hits + 2, window_see("look_begun").hits);
 }
 

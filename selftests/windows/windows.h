@@ -74,6 +74,7 @@ struct side {
 	int (*run)(struct side *side);
 	struct twheel_arm arm;
 	struct twheel_arm *arms;
+	struct twheel_cancel cancel;
 	struct twheel_record record;
 	__u64 id;
 	__u64 at_ns;
@@ -102,14 +103,47 @@ static inline int side_write(struct side *side)
 	return tw_write(side->fd, &side->record, 1);
 }
 
+/*
+ * An entry of REARM and CANCEL, larger than the kernel knows: such entries are looked at,
+ * told and done in three steps, see engine/look.h.
+ */
+struct large_rearm {
+	struct twheel_arm arm;
+	__u64 more;
+};
+
+struct large_cancel {
+	struct twheel_cancel cancel;
+	__u64 more;
+};
+
 static inline int side_rearm(struct side *side)
 {
-	return tw_rearm_entry(side->fd, &side->arm);
+	struct large_rearm entry = { .arm = side->arm };
+	int ret = tw_vector(side->fd, TWHEEL_IOC_REARM, &entry, sizeof(entry), 1);
+
+	return tw_one_result(ret, entry.arm.result);
 }
 
 static inline int side_cancel(struct side *side)
 {
-	return tw_cancel1(side->fd, side->id);
+	struct large_cancel entry = { .cancel.id = side->id };
+	int ret = tw_vector(side->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry), 1);
+
+	return tw_one_result(ret, entry.cancel.result);
+}
+
+/* What is usual is told and done in one step. */
+static inline int side_rearm_directly(struct side *side)
+{
+	return tw_rearm_entry(side->fd, &side->arm);
+}
+
+static inline int side_cancel_directly(struct side *side)
+{
+	int ret = tw_cancel_vec(side->fd, &side->cancel, 1);
+
+	return tw_one_result(ret, side->cancel.result);
 }
 
 static inline int side_query(struct side *side)
