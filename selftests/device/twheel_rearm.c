@@ -242,6 +242,15 @@ TEST_F(rearm, one_shot_becomes_periodic)
 		expect_expiry(_metadata, self->fd, self->id, TW_MS + i * 5 * TW_MS);
 }
 
+TEST_F(rearm, one_shot_that_moves_later_becomes_periodic)
+{
+	int i;
+
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, 20 * TW_MS, 5 * TW_MS));
+	for (i = 0; i < 4; i++)
+		expect_expiry(_metadata, self->fd, self->id, 20 * TW_MS + i * 5 * TW_MS);
+}
+
 TEST_F(rearm, periodic_one_becomes_a_one_shot)
 {
 	struct twheel_status status;
@@ -383,6 +392,46 @@ TEST_F(rearm, twice_in_one_vector_the_last_one_holds)
 	EXPECT_EQ(2, tw_rearm_vec(self->fd, arms, 2));
 	expect_expiry(_metadata, self->fd, self->id, 5 * TW_MS);
 	EXPECT_NO_EVENT(self->fd);
+}
+
+/* Some are as usual, and some are not: each is done for itself, in the order of the vector. */
+TEST_F(rearm, vector_of_many_kinds_does_each)
+{
+	static const struct {
+		__u64 expires_ns, interval_ns;
+		__u32 flags, slack_ticks;
+		__s32 result;
+	} kinds[] = {
+		{ 20 * TW_MS, .result = TWHEEL_WAS_PENDING },
+		{ 30 * TW_MS, .result = TWHEEL_WAS_PENDING },
+		{ 5 * TW_MS, .result = TWHEEL_WAS_PENDING },
+		{ 20 * TW_MS, .result = TWHEEL_WAS_PENDING },
+		{ 20 * TW_MS, .interval_ns = TW_SEC, .result = TWHEEL_WAS_PENDING },
+		{ 20 * TW_MS, .slack_ticks = 7, .result = TWHEEL_WAS_PENDING },
+		{ 20 * TW_MS, .flags = 1U << 31, .result = -EINVAL },
+		{ 20 * TW_MS, .result = TWHEEL_WAS_PENDING },
+	};
+	const int nr_kinds = ARRAY_SIZE(kinds), nr = 10 * nr_kinds;
+	struct twheel_arm arms[10 * ARRAY_SIZE(kinds)] = {};
+	struct twheel_status status;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &arms[i].id));
+		arms[i].expires_ns = kinds[i % nr_kinds].expires_ns;
+		arms[i].interval_ns = kinds[i % nr_kinds].interval_ns;
+		arms[i].flags = kinds[i % nr_kinds].flags;
+		arms[i].slack_ticks = kinds[i % nr_kinds].slack_ticks;
+	}
+	EXPECT_EQ(nr - nr / nr_kinds, tw_rearm_vec(self->fd, arms, nr));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(kinds[i % nr_kinds].result, arms[i].result);
+		ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
+		EXPECT_EQ(arms[i].result < 0 ? 10 * TW_MS : arms[i].expires_ns,
+			  status.deadline_ns);
+		EXPECT_EQ(arms[i].interval_ns, status.interval_ns);
+		EXPECT_EQ(arms[i].slack_ticks, status.slack_ticks);
+	}
 }
 
 /* ---- wherever it waits --------------------------------------------------- */
