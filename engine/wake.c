@@ -119,8 +119,9 @@ void twheel_wake_for(struct twheel *tw, u64 due_ns)
 void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr)
 {
 	/*
-	 * Pairs with poll_wait() and wait_event(): a waiter queues first and looks for
-	 * room after that.  Test: litmus waiters_room
+	 * Pairs with poll_wait() and wait_event(): a waiter queues first, and looks after
+	 * that for room and for the end of a drain.
+	 * Test: litmus waiters_room, waiters_drained
 	 */
 	if (wq_has_sleeper(&wake->waiters))
 		__wake_up(&wake->waiters, TASK_NORMAL, nr, poll_to_key(events));

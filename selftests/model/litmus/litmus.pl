@@ -138,8 +138,9 @@ sub access_at
 	return ('R', 'plain', '');
 }
 
-# Whether a position stands behind an if, or in a block behind an if or else, where none of
-# the steps is: they may be done without what stands there.
+# Whether a position stands behind an if, or in a block behind an if or else, or in a function
+# that is called behind && or ||, where none of the steps is: they may be done without what
+# stands there.
 sub may_be_left_out
 {
 	my ($body, $at, @step) = @_;
@@ -155,12 +156,14 @@ sub may_be_left_out
 		$depth = 0;
 		# The beginning of a block that the position is in, and its end.
 		(my $head = substr($body, 0, $from)) =~ s/.*[;{}]//s;
-		next if $head !~ /\bif \(.*\) $|\belse $/s;
+		next if $head !~ /\bif \(.*\) $|\belse $|(&&|\|\|) !?$/s;
 		my ($to, $inner) = ($from, 0);
 		do {
 			$c = substr($body, $to++, 1);
 			$inner += $c eq '{' ? 1 : $c eq '}' ? -1 : 0;
 		} while ($inner && $to < length($body));
+		# What follows && in a statement is done only after what stands before it.
+		$to += length((substr($body, $to) =~ /^([^;{}]*)/)[0]) if $head !~ /\) $|\belse $/;
 		return 1 if !grep { $_->{at} > $from && $_->{at} < $to } @step;
 	}
 	return 0;
