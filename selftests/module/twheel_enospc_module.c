@@ -236,6 +236,25 @@ TEST_F(enospc, share_of_one_user_leaves_enough_for_another)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
+/* More users than there is memory for, one after the other.  A user is whoever opens. */
+TEST_F(enospc, users_who_have_gone_take_no_memory)
+{
+	int i, fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	for (i = 1; i <= 2000; i++) {
+		ASSERT_EQ(0, seteuid(OTHER_UID + i));
+		TW_WAIT_FOR((fd = tw_open(O_NONBLOCK)) != -ENOSPC, TW_MS);
+		EXPECT_LE(0, fd)
+			TH_LOG("user %d", i);
+		close(fd);
+		ASSERT_EQ(0, seteuid(0));
+		if (fd < 0)
+			break;
+	}
+}
+
 /* Not reached any more: neither what was cancelled nor what was read counts. */
 TEST_F(enospc, cancelled_timeouts_make_room_again)
 {

@@ -142,6 +142,25 @@ TEST_F_TIMEOUT(single, an_expiry_is_seen_in_our_hrtimers, 100)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }
 
+/* The alarm was set for a timeout that DRAIN has ended. */
+TEST_F_TIMEOUT(single, no_hrtimer_of_ours_expires_after_a_drain, 100)
+{
+	int ours, all, ret;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &id));
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
+	ret = tw_trace_start();
+	if (ret)
+		SKIP(return, "hrtimers cannot be traced: %s", strerror(-ret));
+	tw_sleep(3 * TW_SEC);
+	ours = tw_trace_expiries(&all);
+	EXPECT_EQ(0, ours);
+	EXPECT_LT(0, all);
+}
+
 TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 100)
 {
 	struct twheel_event event;
