@@ -132,7 +132,7 @@ tell_and_cancel(struct twheel *tw, struct twheel_cancel *cancel,
 
 	if (!tell_begin(user, nr * sizeof(*user)))
 		return 0;
-	if (nr > 1 && !tell_probe(&user[nr - 1].result))
+	if (!tell_probe(&user[0].result, &user[nr - 1].result))
 		goto end;
 	for (; i < nr; i++) {
 		struct twheel_timeout *t;
@@ -183,8 +183,8 @@ cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
  * @told: out: the number of entries that the user was told of
  * @nr_ok: the number of timeouts that were cancelled is added to it
  *
- * It ends at an entry that is not as usual: its timeout does not pend, or has changed since
- * the user was told, or a result cannot be written without a fault.
+ * It ends at an entry that is not as usual: it is not well-formed, or its timeout does not
+ * pend or has changed since the user was told, or a result cannot be written without a fault.
  *
  * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_cancel_look().

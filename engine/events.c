@@ -11,7 +11,7 @@
  * under events.lock, if they are still the same.  The count events.changes says so in the
  * usual case without comparing them.
  *
- * Locks: events.lock.  No lock is taken and no user memory is touched under it.  After
+ * Locks: events.lock.  No lock is taken and no user memory is touched under it here.  After
  * it, wake.lock if a periodic timeout goes back to the inbox or memory is to be given
  * back.  Pollers that wait for EPOLLOUT are woken under no lock of the engine.
  */

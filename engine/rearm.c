@@ -392,7 +392,7 @@ tell_and_defer(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 
 	if (!tell_begin(user, nr * sizeof(*user)))
 		return 0;
-	if (nr > 1 && !tell_probe(&user[nr - 1].result))
+	if (!tell_probe(&user[0].result, &user[nr - 1].result))
 		goto end;
 	for (; i < nr; i++) {
 		u64 seen, deadline_ns = arm_deadline_ns(&arm[i], now_ns);
@@ -421,20 +421,22 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 	       unsigned int nr, unsigned int *told, unsigned int *nr_ok)
 {
 	u64 now_ns = twheel_now(&tw->clock);
-	unsigned int i;
+	unsigned int i = 0;
 
 	*told = 0;
 	/*
-	 * G3: these timeouts stay in the wheel, where a DRAIN that has begun finds them later.
-	 * Test: windows.drain_finds_what_rearm_is_about_to_move_directly
-	 *
-	 * The lock counts as an RCU read section: pages that are found stay.
+	 * The lock counts as an RCU read section.  So pages that are found stay, and G3: a
+	 * DRAIN that is not seen here finds the timeouts in the wheel.
+	 * Test: windows.drain_finds_what_rearm_is_about_to_move_directly,
+	 * windows.rearm_directly_is_refused_from_the_beginning_of_a_drain
 	 */
 	spin_lock(&tw->events.lock);
-	pagefault_disable();
-	i = tell_and_defer(tw, arm, user, nr, now_ns, told);
-	pagefault_enable();
-	tw->events.rearmed += i;
+	if (likely(!READ_ONCE(tw->control.draining))) {
+		pagefault_disable();
+		i = tell_and_defer(tw, arm, user, nr, now_ns, told);
+		pagefault_enable();
+		tw->events.rearmed += i;
+	}
 	spin_unlock(&tw->events.lock);
 	*nr_ok += i;
 	return i;
@@ -449,9 +451,10 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
  * @told: out: the number of entries that the user was told of
  * @nr_ok: the number of timeouts that were re-armed is added to it
  *
- * It ends at an entry that is not as usual: its timeout is not a one-shot in the wheel that
- * moves later, or has changed since the user was told, or a result cannot be written without
- * a fault.
+ * It ends at an entry that is not as usual: it asks for more than a deadline to come, or its
+ * timeout is not in the wheel, has slack or does not move later, or has changed since the
+ * user was told, or a result cannot be written without a fault.  A wheel that is being
+ * drained has no usual entry.
  *
  * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_rearm_prepare().

@@ -3,28 +3,34 @@
  * Telling a user the results of a batch under RCU and locks, where no fault can be served
  *
  *   tell_begin()	false if the memory is not the user's
- *   tell_probe()	find out whether a result can be written, and leave it as it is
- *   tell()		write a result; false if that needs a fault, as in tell_probe()
+ *   tell_probe()	find out whether the last result can be written, too
+ *   tell()		write a result
  *   tell_end()		done
  *
- * The caller has page faults disabled.  Where one of these returns false, it goes on as
- * engine/look.h says, and has the fault served while it holds nothing.
+ * The caller has page faults disabled.  Where tell() or tell_probe() returns false, a fault
+ * would have to be served: the caller goes on as engine/look.h says, which has the fault
+ * served while nothing is held.
  *
- * The results of a batch lie in two pages of the user's memory at most.  So if the last one
- * can be written, and the first one can, all of them can, unless another thread takes the
- * memory away meanwhile.
+ * The results of a batch lie in two pages of the user's memory at most.  If they do lie in
+ * two, the last one is probed before the first one is told.  So, as a rule, a batch is told
+ * and done here as a whole or not at all; nothing relies on that.  The probe writes back what
+ * it has read.  What another thread stores there meanwhile may be lost; but the result of
+ * that entry is about to be overwritten anyway.
  *
  * Between tell_begin() and tell_end() the kernel may access user memory, and may call no
- * function.  Windows are functions, and so are lockdep's checks of RCU.  In builds that have
- * them, each access is therefore opened by itself.
+ * function.  Windows are functions, and so are checks of RCU and of memory, and what a
+ * compiler does not inline because it is to save space.  In such builds each access is
+ * opened by itself.
  */
 #ifndef _TWHEEL_ENGINE_TELL_H
 #define _TWHEEL_ENGINE_TELL_H
 
+#include <linux/mm.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU)
+#if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU) || defined(CONFIG_KASAN) || \
+	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
 
 static inline bool tell_begin(const void __user *to, size_t size)
 {
@@ -40,7 +46,8 @@ static inline bool tell(s32 result, s32 __user *to)
 	return !__put_user(result, to);
 }
 
-static inline bool tell_probe(s32 __user *to)
+/* Read a result and write it back. */
+static inline bool tell_again(s32 __user *to)
 {
 	s32 was_there;
 
@@ -67,7 +74,8 @@ fault:
 	return false;
 }
 
-static __always_inline bool tell_probe(s32 __user *to)
+/* Read a result and write it back. */
+static __always_inline bool tell_again(s32 __user *to)
 {
 	s32 was_there;
 
@@ -77,6 +85,14 @@ fault:
 	return false;
 }
 
-#endif /* TWHEEL_WINDOWS || CONFIG_PROVE_RCU */
+#endif
+
+/* False if results from the first one to the last one cannot all be written. */
+static __always_inline bool tell_probe(s32 __user *first, s32 __user *last)
+{
+	unsigned long from = (unsigned long)first, to = (unsigned long)(last + 1) - 1;
+
+	return !((from ^ to) & PAGE_MASK) || tell_again(last);
+}
 
 #endif /* _TWHEEL_ENGINE_TELL_H */

@@ -901,6 +901,28 @@ TEST_F(windows, drain_finds_what_rearm_is_about_to_move_directly)
 	EXPECT_NONE_LEFT(self->fd);
 }
 
+/* DRAIN waits for an ARM that is held, and no other call is accepted any more. */
+TEST_F(windows, rearm_directly_is_refused_from_the_beginning_of_a_drain)
+{
+	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
+	struct side drain = { .fd = self->fd, .run = side_drain };
+	struct twheel_arm rearm = { .expires_ns = TW_HOUR };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	HOLD("arm_checked");
+	START_APART(&arm);
+	AWAIT_HELD("arm_checked");
+	START(&drain);
+	ASSERT_TRUE(TW_WAIT_FOR(tw_arm_in(self->fd, TW_HOUR, &id) == -ESHUTDOWN, TW_MS));
+	EXPECT_EQ(-ESHUTDOWN, tw_rearm_entry(self->fd, &rearm));
+	RELEASE("arm_checked");
+	FINISH(&arm);
+	FINISH(&drain);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
 /* The call has told that it moves a timeout, and then may move nothing any more. */
 TEST_F(windows, rearm_that_was_told_says_so_when_drain_keeps_it_from_that)
 {
