@@ -106,11 +106,19 @@ static void shrink_pick(struct twheel *tw)
 		shrink->phase = SHRINK_SIFTS;
 }
 
+/* The place that was found last in a picked page, by its link; NULL if there is none. */
+static struct llist_node *page_found(struct twheel_page *page)
+{
+	struct twheel_timeout *t = (void *)page + page->found * 4;
+
+	return page->nr_found ? &t->node : NULL;
+}
+
 /* Keep back a place of a picked page.  Return true if it was the page's last one. */
 static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
 {
-	t->node.next = page->nr_found ? &page->timeout[page->found].node : NULL;
-	page->found = timeout_slot(t);
+	t->node.next = page_found(page);
+	page->found = offset_in_page(t) / 4;
 	return ++page->nr_found == PLACES_PER_PAGE;
 }
 
@@ -121,21 +129,22 @@ static bool page_find(struct twheel_page *page, struct twheel_timeout *t)
 static void shrink_sift(struct twheel *tw)
 {
 	struct shrink_state *shrink = &tw->shrink.step;
-	unsigned int i;
+	unsigned int i, nr = min_t(u64, SHRINK_STEP, shrink->nr_left);
+	struct llist_node *place;
 
 	spin_lock(&tw->arena.free_lock);
-	for (i = 0; i < SHRINK_STEP && shrink->nr_left && shrink->nr_picked; i++) {
+	place = tw->arena.free;
+	for (i = 0; i < nr && shrink->nr_picked; i++) {
 		struct twheel_timeout *t;
 		struct twheel_page *page;
 
-		if (!tw->arena.free)
-			tw->arena.free = llist_del_all(&tw->arena.freed);
-		if (!tw->arena.free)
+		if (!place)
+			place = llist_del_all(&tw->arena.freed);
+		if (!place)
 			break;
-		t = llist_entry(tw->arena.free, struct twheel_timeout, node);
-		tw->arena.free = tw->arena.free->next;
+		t = llist_entry(place, struct twheel_timeout, node);
+		place = place->next;
 		page = timeout_page(t);
-		shrink->nr_left--;
 		if (!page->picked) {
 			chain_add(&tw->arena.sifted, t);
 		} else if (page_find(page, t)) {
@@ -144,7 +153,9 @@ static void shrink_sift(struct twheel *tw)
 			shrink->freeing = t;
 		}
 	}
+	tw->arena.free = place;
 	spin_unlock(&tw->arena.free_lock);
+	shrink->nr_left -= i;
 	if (i < SHRINK_STEP)
 		shrink->phase = SHRINK_FREES;
 }
@@ -156,8 +167,7 @@ static void page_keep(struct twheel *tw, struct twheel_page *page)
 	struct llist_node *node, *next;
 
 	page->picked = false;
-	node = page->nr_found ? &page->timeout[page->found].node : NULL;
-	for (; node; node = next) {
+	for (node = page_found(page); node; node = next) {
 		next = node->next;
 		chain_add(&chain, llist_entry(node, struct twheel_timeout, node));
 	}

@@ -129,26 +129,27 @@ static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
  * @periodic: set once, under &twheel_arena.mutex; NULL until a place needs it.  Read
  *	without the lock.
  * @first_index: index of the first place; constant
- * @picked: twheel_arena_shrink() keeps the page's places off the free list.  Only the
+ * @nr_found: how many of the page's places twheel_arena_shrink() has found.  Only the
  *	kthread uses this member and the next three.
+ * @picked: twheel_arena_shrink() keeps the page's places off the free list
  * @last_half: @periodic is freed together with the page, because the neighbouring page
  *	does not use the other half
- * @nr_found: how many of the page's places twheel_arena_shrink() has found
- * @found: the place that it found last; each place links to the one found before
+ * @found: the place that it found last, as its offset in the page / 4, or 0; each place
+ *	links to the one found before
  * @timeout: the places
  */
 struct twheel_page {
 	struct twheel_periodic *periodic;
 	u32 first_index;
-	u32 picked : 1;
-	u32 last_half : 1;
-	u32 nr_found : 15;
-	u32 found : 15;
+	u16 nr_found;
+	u16 picked : 1;
+	u16 last_half : 1;
+	u16 found : 14;
 	struct twheel_timeout timeout[PLACES_PER_PAGE] __aligned(8);
 };
 
 static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
-static_assert(PLACES_PER_PAGE <= S16_MAX);
+static_assert(PAGE_SIZE <= 4 << 14);
 
 /**
  * struct chain - timeouts linked by their node, for adding to an llist at once
