@@ -291,7 +291,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
  * given it slack; or it was armed in a place that had kept its entry.  From now on it
  * waits for its edge as all others do.
  */
-static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
+static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t, u32 index,
 			     u64 state, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
@@ -309,7 +309,7 @@ static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
 		WRITE_ONCE(t->deadline_ns, deadline_ns);
 		atomic64_set_release(&t->state, next);
 	}
-	entry_insert(tw, t, next, timeout_index(t));
+	entry_insert(tw, t, next, index);
 	return true;
 }
 
@@ -369,10 +369,10 @@ static inline bool timeout_expire(struct twheel *tw,
 	 * order of ticks.  An overdue timeout belongs to no tick: its deadline is
 	 * compared to the clock.
 	 */
-	deadline_ns = timeout_deadline_ns(&tw->words, t, state);
+	deadline_ns = timeout_deadline_ns(&tw->words, t, entry->index, state);
 	overdue = state_is_overdue(state);
 	if (deadline_ns > (overdue ? clock_ns : entry->tick * tw->clock.tick_ns))
-		return timeout_postpone(tw, t, state, deadline_ns);
+		return timeout_postpone(tw, t, entry->index, state, deadline_ns);
 	/* The clock was set back.  The wheel, when it follows, puts the entry in its place. */
 	if (unlikely(deadline_ns > clock_ns)) {
 		twheel_wheel_insert(&tw->wheel, *entry);
@@ -380,7 +380,7 @@ static inline bool timeout_expire(struct twheel *tw,
 	}
 	if (unlikely(!state_is_plain(state))) {
 		if (entry_is_before_slack(state, entry->tick))
-			return timeout_postpone(tw, t, state, deadline_ns);
+			return timeout_postpone(tw, t, entry->index, state, deadline_ns);
 		if (state_is_periodic(state))
 			return periodic_expire(tw, entry->tick, t, state, x,
 					       min(x->now_ns, clock_ns));
@@ -522,7 +522,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	__must_hold(&tw->events.lock)
 {
 	u64 state = timeout_state(t);
-	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, state);
+	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_index(t), state);
 	u64 next = state_drained(state);
 
 	if (state_is_unread(state)) {
@@ -569,23 +569,23 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 }
 
 /**
- * struct ahead - an entry of the next slot, as look_ahead() finds it; a local variable
- * @t: the timeout that the entry belongs to; NULL if the entry is to be dropped
- * @seq: of the entry
- * @state: the state of @t
+ * struct ahead - a live entry of the next slot, as look_ahead() finds it; a local variable
+ * @t: the timeout that the entry belongs to
  * @deadline_ns: the deadline in force of @t, refreshes included
+ * @state: the state of @t; it has the sequence number of the entry
+ * @index: the index of @t
  */
 struct ahead {
 	struct twheel_timeout *t;
-	u32 seq;
-	u64 state;
 	u64 deadline_ns;
+	u64 state;
+	u32 index;
 };
 
 /*
- * Whether the kthread need not wake up for an entry, because it can drop or move it now.
- * An entry that is stale, or that a place has kept, is dropped.  An entry whose timeout was
- * moved later is moved, but only if it moves at least as far as it still has to wait.
+ * Whether the kthread need not wake up for the live entry of a timeout, because the timeout
+ * was moved later, and it can move the entry now.  The entry has to move at least as far as
+ * it still has to wait.
  *
  * That condition bounds both kinds of work.  G7: each move at least doubles the wait of
  * the entry, so it is moved at most twice in the time that its timeout is armed for,
@@ -594,32 +594,15 @@ struct ahead {
  * than half of the time until the first timeout is due has passed, so there are at most
  * as many of these wake-ups as that time can be halved.
  */
-static inline bool entry_is_idle(struct twheel *tw,
-				 const struct twheel_entry *entry,
-				 struct twheel_timeout *t, struct ahead *ahead)
-	__must_hold(&tw->events.lock)
+static inline bool entry_is_idle(const struct twheel *tw, u64 tick, u64 state, u64 deadline_ns)
 {
-	u64 due_ns, edge_ns = entry->tick * tw->clock.tick_ns;
-	u64 state = entry_claim(entry->seq, t);
+	u64 edge_ns = tick * tw->clock.tick_ns;
+	u64 due_ns = timeout_due_ns(&tw->clock, state, deadline_ns);
 
-	/*
-	 * A stale entry stays stale: its place gets a new sequence number with each
-	 * entry, and uses a million of them before the same one comes again.  So does the
-	 * entry that was just claimed, even if it is not dropped now.  One whose page was
-	 * removed may meet its number in a new page, and is an entry too many then.
-	 */
-	ahead->t = NULL;
-	if (!entry_lives(entry->seq, state))
-		return true;
-	ahead->t = t;
-	ahead->seq = entry->seq;
-	ahead->state = state;
-	ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, state);
 	/*
 	 * An overdue timeout is not moved ahead: it has no edge to wait for.  It can be
 	 * here only after a rewind, and is postponed when its entry comes up.
 	 */
-	due_ns = timeout_due_ns(&tw->clock, state, ahead->deadline_ns);
 	return !state_is_overdue(state) && due_ns > edge_ns &&
 	       due_ns - edge_ns >= edge_ns - tw->wheel.cur * tw->clock.tick_ns;
 }
@@ -632,52 +615,78 @@ static void entry_move(struct twheel *tw, struct ahead *ahead, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
 	struct twheel_timeout *t = ahead->t;
+	u32 seq = state_seq(ahead->state);
 
-	while (unlikely(!timeout_postpone(tw, t, ahead->state, ahead->deadline_ns))) {
-		ahead->state = entry_claim(ahead->seq, t);
-		if (!entry_lives(ahead->seq, ahead->state)) {
+	while (unlikely(!timeout_postpone(tw, t, ahead->index, ahead->state,
+					  ahead->deadline_ns))) {
+		ahead->state = entry_claim(seq, t);
+		if (!entry_lives(seq, ahead->state)) {
 			x->nr_room++;
 			return;
 		}
-		ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->state);
+		ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->index,
+							 ahead->state);
+	}
+}
+
+/* Find the timeouts of all entries of a chunk but the first, and fetch them. */
+static inline void chunk_find(struct twheel *tw, const struct twheel_chunk *chunk,
+			      struct twheel_timeout **t)
+{
+	unsigned int i;
+
+	for (i = 1; i < chunk->nr; i++) {
+		t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
+		prefetch(t[i]);
 	}
 }
 
 /*
  * Empty the oldest chunk of the next slot, so that the kthread need not wake up for it.
- * False if there is none, or if the kthread has to wake up for one of its entries.
+ * False if there is none, or if the kthread has to wake up for one of its entries.  An entry
+ * that is stale, or that a place has kept, is dropped; one whose timeout was moved later is
+ * moved.
+ *
+ * A stale entry stays stale: its place gets a new sequence number with each entry, and uses
+ * a million of them before the same one comes again.  So does an entry that was just
+ * claimed, even if it is not dropped now.  One whose page was removed may meet its number
+ * in a new page, and is an entry too many then.
  */
 static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
 	const struct twheel_chunk *chunk = twheel_wheel_peek(&tw->wheel);
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	struct ahead ahead[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	struct ahead live[TWHEEL_CHUNK_ENTRIES] __uninitialized;
+	struct ahead *ahead, *end = live;
 	unsigned int i, nr;
 
 	lockdep_assert_held(&tw->events.lock);
 	if (!chunk)
 		return false;
-	/* In most cases the first entry is live and decides: do not fetch the others. */
-	t[0] = entry_timeout(&tw->arena, &chunk->entry[0]);
-	if (!entry_is_idle(tw, &chunk->entry[0], t[0], &ahead[0]))
-		return false;
 	nr = chunk->nr;
-	for (i = 1; i < nr; i++) {
-		t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
-		prefetch(t[i]);
+	t[0] = entry_timeout(&tw->arena, &chunk->entry[0]);
+	for (i = 0; i < nr; i++) {
+		const struct twheel_entry *entry = &chunk->entry[i];
+		u64 state = entry_claim(entry->seq, t[i]);
+
+		if (entry_lives(entry->seq, state)) {
+			u64 deadline_ns = timeout_deadline_ns(&tw->words, t[i], entry->index,
+							      state);
+
+			if (!entry_is_idle(tw, entry->tick, state, deadline_ns))
+				return false;
+			*end++ = (struct ahead){ t[i], deadline_ns, state, entry->index };
+		}
+		/* In most cases the first entry is live and decides. */
+		if (!i)
+			chunk_find(tw, chunk, t);
 	}
-	for (i = 1; i < nr; i++)
-		if (!entry_is_idle(tw, &chunk->entry[i], t[i], &ahead[i]))
-			return false;
 
 	twheel_wheel_drop(&tw->wheel);
-	for (i = 0; i < nr; i++) {
-		if (ahead[i].t)
-			entry_move(tw, &ahead[i], x);
-		else
-			x->nr_room++;
-	}
+	x->nr_room += nr - (end - live);
+	for (ahead = live; ahead < end; ahead++)
+		entry_move(tw, ahead, x);
 	return true;
 }
 

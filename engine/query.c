@@ -69,7 +69,8 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
 		.result		= 0,
 		.state		= TWHEEL_STATE_PENDING,
 		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= timeout_deadline_ns(&tw->words, t, state),
+		.deadline_ns	= timeout_deadline_ns(&tw->words, t, timeout_index(t),
+					      state),
 		.left_ns	= 0,
 		.interval_ns	= 0,
 		.flags		= 0,
@@ -205,7 +206,8 @@ static void page_look(struct twheel *tw, const struct twheel_page *page,
 		u64 deadline_ns;
 
 		if (state_is_pending(state)) {
-			deadline_ns = timeout_deadline_ns(&tw->words, t, state);
+			deadline_ns = timeout_deadline_ns(&tw->words, t, page->first_index + i,
+							  state);
 		} else if (state_keeps_room(state)) {
 			u64 nr = twheel_periods_unread(&tw->clock, t, state);
 

@@ -138,7 +138,7 @@ static noinline void rearm_take_room(struct twheel *tw, struct twheel_arm *arm,
 static inline u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t,
 					u64 seen)
 {
-	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, seen);
+	u64 deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_index(t), seen);
 
 	if (state_is_unread(seen) && state_is_periodic(seen))
 		deadline_ns += twheel_periods_unread(&tw->clock, t, seen) *
@@ -521,7 +521,8 @@ static bool rearm_is_as_seen(struct twheel *tw, const struct twheel_arm *arm,
 	if (atomic64_read(&t->state) != seen)
 		return false;
 	if (state_is_unread(seen) && state_is_periodic(seen))
-		return arm->was_deadline_ns >= timeout_deadline_ns(&tw->words, t, seen);
+		return arm->was_deadline_ns >=
+		       timeout_deadline_ns(&tw->words, t, timeout_index(t), seen);
 	return rearm_was_deadline_ns(tw, t, seen) == arm->was_deadline_ns;
 }
 

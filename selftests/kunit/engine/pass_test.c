@@ -192,10 +192,12 @@ static void an_entry_whose_timeout_a_cancel_ended_gives_its_room_back(struct kun
 	entry.tick = deadline_tick(&tw->clock, periodic->deadline_ns);
 	entry.index = timeout_index(periodic);
 	entry.seq = state_seq(seen[1]);
-	ahead = (struct ahead){ once, state_seq(seen[0]), seen[0], once->deadline_ns + TICK_NS };
+	ahead = (struct ahead){ once, once->deadline_ns + TICK_NS, seen[0],
+				timeout_index(once) };
 	nr_inserted = 0;
 	spin_lock(&tw->events.lock);
-	changed[0] = timeout_postpone(tw, once, seen[0], once->deadline_ns + TICK_NS);
+	changed[0] = timeout_postpone(tw, once, timeout_index(once), seen[0],
+				      once->deadline_ns + TICK_NS);
 	changed[1] = periodic_expire(tw, entry.tick, periodic, seen[1], &x, x.now_ns);
 	KUNIT_EXPECT_EQ(test, x.nr_room, 0U);
 	entry_move(tw, &ahead, &x);

@@ -22,7 +22,7 @@ static u64 deadline_in_force(struct twheel *tw, u64 id)
 	u64 deadline_ns;
 
 	spin_lock(&tw->events.lock);
-	deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_state(t));
+	deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_index(t), timeout_state(t));
 	spin_unlock(&tw->events.lock);
 	return deadline_ns;
 }
