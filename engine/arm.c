@@ -63,14 +63,14 @@ static int arm_allowed(struct twheel *tw, unsigned int nr, bool nowait)
 
 /*
  * Whether the place's entry in the wheel, if it keeps one, will do for the new timeout: it
- * comes up at the deadline or before, and is moved then.  An overdue timeout does not wait
+ * comes up when that is due, or before, and is moved then.  An overdue timeout does not wait
  * for it.
  */
 static inline bool entry_will_do(const struct twheel_timeout *t, u64 state,
 				 const struct life *life)
 {
 	return state_has_entry(state) && !life->flags &&
-	       life->deadline_ns >= READ_ONCE(t->deadline_ns);
+	       life->deadline_ns >= READ_ONCE(t->entry_ns);
 }
 
 /*

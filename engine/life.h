@@ -116,9 +116,9 @@ static inline u64 life_due_ns(const struct twheel_clockwork *clock, const struct
  * The caller arms the timeout (its place came off the free list and nobody else acts on
  * it), or holds events.lock and has made the timeout REARMING or taken its event.
  * Threads that hold a pointer from an earlier life may read the fields meanwhile, without
- * a lock; they use what they read only after the state word has proved to be unchanged,
- * but for entry_insert().  So the writes are marked for KCSAN, and the caller publishes
- * them by a release of the state word.
+ * a lock; they use what they read only after the state word has proved to be unchanged.  So
+ * the writes are marked for KCSAN, and the caller publishes them by a release of the state
+ * word.
  */
 static inline void life_begin(struct twheel_timeout *t, const struct life *life)
 {

@@ -67,19 +67,18 @@
 #define STAND_IN_NS	(100 * NSEC_PER_USEC)
 
 /*
- * Put an entry for a timeout into the wheel, at the first tick whose edge is not before
- * the deadline (G1), and which its slack leaves (G2).  An overdue timeout, which was due
- * when it was armed, does not wait for an edge: it goes into the tick in which its
- * deadline lies, which has begun.
+ * The entry for a timeout in this state: at the first tick whose edge is not before the
+ * deadline (G1), and which its slack leaves (G2).  An overdue timeout, which was due when it
+ * was armed, does not wait for an edge: it goes into the tick in which its deadline lies,
+ * which has begun.
  *
- * The timeout may have ended meanwhile, and its place may have another one, which has use
- * for the entry only if its deadline is no earlier.  So either deadline will do here.
+ * The timeout is told of the entry here, before its state tells others that it has one.
  */
-static __always_inline void entry_insert(struct twheel *tw,
-					 const struct twheel_timeout *t,
-					 u64 state, u32 index)
+static __always_inline struct twheel_entry entry_make(struct twheel *tw,
+						      struct twheel_timeout *t, u32 index,
+						      u64 state, u64 deadline_ns)
+	__must_hold(&tw->events.lock)
 {
-	u64 deadline_ns = READ_ONCE(t->deadline_ns);
 	struct twheel_entry entry = {
 		.tick	= state_is_overdue(state) ?
 			  div64_u64(deadline_ns, tw->clock.tick_ns) :
@@ -88,7 +87,8 @@ static __always_inline void entry_insert(struct twheel *tw,
 		.seq	= state_seq(state),
 	};
 
-	twheel_wheel_insert(&tw->wheel, entry);
+	WRITE_ONCE(t->entry_ns, timeout_due_ns(&tw->clock, state, deadline_ns));
+	return entry;
 }
 
 /*
@@ -99,13 +99,16 @@ static void timeout_enter(struct twheel *tw, struct twheel_timeout *t,
 			  struct ending *ending)
 	__must_hold(&tw->events.lock)
 {
-	u64 next, state = timeout_state(t);
+	u64 state = timeout_state(t);
 
 	if (state_is_queued(state)) {
-		next = state_placed(state);
+		u64 next = state_placed(state);
+		struct twheel_entry entry = entry_make(tw, t, timeout_index(t), next,
+						       READ_ONCE(t->deadline_ns));
+
 		twheel_window(WINDOW_PASS_ENTERS);
 		if (state_change(t, state, next)) {
-			entry_insert(tw, t, next, timeout_index(t));
+			twheel_wheel_insert(&tw->wheel, entry);
 			return;
 		}
 		/* G3: CANCEL came first; all else that ends QUEUED takes events.lock. */
@@ -236,7 +239,7 @@ static inline bool timeout_expire_once(struct twheel *tw,
 	if (!state_change(t, state, state_unread(state)))
 		return false;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	t->fired_ns = x->fired_ns;
+	WRITE_ONCE(t->fired_ns, x->fired_ns);
 	ready_add(&tw->events, t, index);
 	x->nr_events++;
 	return true;
@@ -275,7 +278,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 		periodic->repeats_left[slot] -= *nr;
 	periodic->count[slot] = periods_count(0, *nr);
 	WRITE_ONCE(t->deadline_ns, deadline_ns + (*nr - 1) * interval_ns);
-	t->fired_ns = x->fired_ns;
+	WRITE_ONCE(t->fired_ns, x->fired_ns);
 	ready_add(&tw->events, t, timeout_index(t));
 	x->nr_events++;
 	return true;
@@ -296,20 +299,20 @@ static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t, u32 in
 	__must_hold(&tw->events.lock)
 {
 	u64 next = state_not_overdue(state);
+	struct twheel_entry entry;
 
 	/*
-	 * REARM has written its deadline already.  The deadline of a refresh is written
-	 * here, under REARMING: a CANCEL, which takes no lock, cannot end the life and
-	 * give the place away while the field is being written.
+	 * The fields are written under REARMING: a CANCEL, which takes no lock, cannot end the
+	 * life and give the place away while they are being written.
+	 * Test: windows.cancel_waits_while_a_pass_writes_a_refreshed_deadline
 	 */
-	if (next != state || deadline_ns != READ_ONCE(t->deadline_ns)) {
-		if (!state_change(t, state, state_rearming(state)))
-			return false;
-		twheel_window(WINDOW_PASS_POSTPONES);
-		WRITE_ONCE(t->deadline_ns, deadline_ns);
-		atomic64_set_release(&t->state, next);
-	}
-	entry_insert(tw, t, next, index);
+	if (!state_change(t, state, state_rearming(state)))
+		return false;
+	twheel_window(WINDOW_PASS_POSTPONES);
+	WRITE_ONCE(t->deadline_ns, deadline_ns);
+	entry = entry_make(tw, t, index, next, deadline_ns);
+	atomic64_set_release(&t->state, next);
+	twheel_wheel_insert(&tw->wheel, entry);
 	return true;
 }
 
@@ -539,7 +542,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t,
 	if (!state_is_armed(state) || !state_change(t, state, next))
 		return;
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	t->fired_ns = now_ns;
+	WRITE_ONCE(t->fired_ns, now_ns);
 	ready_add(&tw->events, t, timeout_index(t));
 }
 

@@ -78,5 +78,5 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 stat
 		periodic->repeats_left[slot] -= nr;
 	periodic->count[slot] = periods_count(periodic->count[slot], nr);
 	t->deadline_ns += nr * periodic->interval_ns[slot];
-	t->fired_ns = period_fired_ns(&tw->clock, state, t->deadline_ns);
+	WRITE_ONCE(t->fired_ns, period_fired_ns(&tw->clock, state, t->deadline_ns));
 }

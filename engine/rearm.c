@@ -48,27 +48,19 @@
 
 /*
  * Whether a timeout in the state @seen keeps its entry in the wheel when it is re-armed:
- * it has one that comes up no later than the tick of the new life.  Without slack the
- * deadlines tell; an entry with slack comes up after the deadline, so the ticks have to be
- * compared.
+ * it has one that comes up when the new life is due, or before.
  *
- * Under events.lock, the deadline read here may be that of another life only if the
- * timeout was cancelled; then the state is no longer @seen, and the caller's
- * state_change() fails.  Without the lock, the answer is a guess: another REARM may move
- * the deadline later and leave the state as it is.
+ * Under events.lock, what is read here may be of another life only if the timeout was
+ * cancelled; then the state is no longer @seen, and the caller's state_change() fails.
+ * Without the lock, the answer is a guess: the kthread may move the entry and leave the
+ * state as it is.
  */
 static inline bool entry_stays(const struct twheel_clockwork *clock,
 			       const struct twheel_timeout *t, u64 seen,
 			       const struct life *life)
 {
-	u64 deadline_ns = READ_ONCE(t->deadline_ns);
-
-	if (!state_is_armed(seen) || state_is_overdue(life->flags))
-		return false;
-	if (likely(!state_has_slack(seen)))
-		return life->deadline_ns >= deadline_ns;
-	return timeout_tick(clock, life->flags, life->deadline_ns) >=
-	       timeout_tick(clock, seen, deadline_ns);
+	return state_is_armed(seen) && !state_is_overdue(life->flags) &&
+	       timeout_due_ns(clock, life->flags, life->deadline_ns) >= READ_ONCE(t->entry_ns);
 }
 
 /*
@@ -323,11 +315,11 @@ int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
 
 /*
  * Whether a timeout is re-armed as a one-shot without slack in the usual case: it is ARMED,
- * had no slack, and moves later.
+ * and its entry comes up by the new deadline.
  */
 static __always_inline bool can_defer(const struct twheel_timeout *t, u64 seen, u64 deadline_ns)
 {
-	return state_is_armed_no_slack(seen) && deadline_ns >= READ_ONCE(t->deadline_ns);
+	return state_is_armed(seen) && deadline_ns >= READ_ONCE(t->entry_ns);
 }
 
 /*

@@ -61,16 +61,20 @@ enum twheel_phase {
  * struct twheel_timeout - a timeout, or the place for one
  * @state: atomic; its parts are described at enum twheel_phase
  * @deadline_ns: as asked for; it may be later than TWHEEL_TIME_NEVER.  While UNREAD: the
- *	deadline that has expired.  With STATE_ENTRY: the entry comes up in its tick, or
- *	before.  Written by the thread that arms while it alone has the place, and under
- *	&twheel_events.lock after that; read by any thread.
+ *	deadline that has expired.  Written by the thread that arms while it alone has the
+ *	place, and under &twheel_events.lock after that; read by any thread.
  * @user_data: written by the thread that arms, constant until the place is FREE
  * @node: link in the inbox (QUEUED, DEAD) or in a chain of places (FREE, NEW).  Belongs
  *	to the thread that holds the chain.
  * @prev: link in the ready list (UNREAD), an index + 1; &twheel_events.lock
  * @next: likewise
  * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period
- *	that was settled since then, see twheel_periods_settle(); &twheel_events.lock
+ *	that was settled since then, see twheel_periods_settle(); valid while UNREAD;
+ *	&twheel_events.lock
+ * @entry_ns: the time for which the wheel has the entry of this timeout, or of the place:
+ *	the entry serves a timeout that is due then or later.  Valid while ARMED, and with
+ *	STATE_ENTRY.  Written by the kthread under &twheel_events.lock, before the
+ *	timeout becomes ARMED; read by any thread that may change the state.
  *
  * These 40 bytes are all that a one-shot needs.  A periodic timeout has the rest in
  * struct twheel_periodic.
@@ -86,7 +90,10 @@ struct twheel_timeout {
 			u32 next;
 		};
 	};
-	u64 fired_ns;
+	union {
+		u64 fired_ns;
+		u64 entry_ns;
+	};
 };
 
 #define PLACES_PER_PAGE \
@@ -134,8 +141,8 @@ static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
  * @picked: twheel_arena_shrink() keeps the page's places off the free list
  * @last_half: @periodic is freed together with the page, because the neighbouring page
  *	does not use the other half
- * @found: the place that it found last, as its offset in the page / 4, or 0; each place
- *	links to the one found before
+ * @found: the place that it found last, as its offset in the page / 4; each place links to
+ *	the one found before
  * @timeout: the places
  */
 struct twheel_page {
@@ -171,7 +178,7 @@ static inline u64 timeout_state(const struct twheel_timeout *t)
 	 * Pairs with the release of the thread that published the fields: ARM, REARM,
 	 * read, or the kthread.
 	 * Test: litmus arm_publish, rearm_publish, defer_publish, continue_publish,
-	 * postpone_publish
+	 * postpone_publish, entry_enter, entry_postpone, entry_kept
 	 */
 	return atomic64_read_acquire(&t->state);
 }
@@ -280,12 +287,6 @@ static inline u64 state_slack_ticks(u64 state)
 static inline bool state_is_plain(u64 state)
 {
 	return !(state & (STATE_PERIODIC | STATE_SLACK));
-}
-
-/* True for an ARMED timeout whose entry comes up at its deadline, or before it. */
-static inline bool state_is_armed_no_slack(u64 state)
-{
-	return (state & (STATE_PHASE | STATE_SLACK)) == PHASE_ARMED;
 }
 
 /* True for a one-shot that has expired and was not drained, as nearly all events are. */
@@ -430,13 +431,12 @@ static inline u64 state_freed(u64 state)
 }
 
 /*
- * A timeout is cancelled while it is ARMED.  If its entry comes up at its deadline or
- * before, the place keeps the entry: a timeout that is armed there next, and not for an
- * earlier time, needs no other one.
+ * A timeout is cancelled while it is ARMED.  The place keeps the entry: a timeout that is
+ * armed there next, and is not due before the entry comes up, needs no other one.
  */
 static inline u64 state_cancelled(u64 state)
 {
-	return state_freed(state) | (state_is_armed_no_slack(state) ? STATE_ENTRY : 0);
+	return state_freed(state) | STATE_ENTRY;
 }
 
 /* The entry of the place was taken out of the wheel. */

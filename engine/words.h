@@ -96,10 +96,10 @@ static inline void word_begin(struct twheel_words *words, const struct twheel_ti
 
 /*
  * Return the deadline in force of the timeout with this index: the deadline as armed, or a
- * later one that a user has stored.  G8 stale ids are harmless: a store through a stale id has another generation,
- * and is ignored.  The caller holds events.lock, which counts as an RCU read section, and
- * which keeps REARM from writing the word and the deadline meanwhile.  A caller that is in
- * an RCU read section without the lock takes the result for a guess.
+ * later one that a user has stored.  G8 stale ids are harmless: a store through a stale id
+ * has another generation, and is ignored.  The caller holds events.lock, which counts as an
+ * RCU read section, and which keeps REARM from writing the word and the deadline meanwhile.
+ * A caller that is in an RCU read section without the lock takes the result for a guess.
  */
 static inline u64 timeout_deadline_ns(struct twheel_words *words,
 				      const struct twheel_timeout *t,

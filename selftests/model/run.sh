@@ -68,7 +68,9 @@ breaks()
 	NO_REQUEUED | twheel_arm_commit() not looking at nr_requeued | REARM ONE_SHOT OPS=2
 	DEFER_EARLIER | timeout_defer() of what becomes due earlier | REARM ONE_SHOT PLACES=2 OPS=3
 	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
-	KEEP_EARLIER | entry_will_do() not comparing the deadlines | CANCEL ONE_SHOT PLACES=2 OPS=4 TIME_END=1
+	KEEP_EARLIER | entry_will_do() not comparing the times | CANCEL ONE_SHOT PLACES=2 OPS=4 TIME_END=1
+	POSTPONE_UNTOLD | timeout_postpone() not telling the timeout of its entry | CANCEL REARM ONE_SHOT OPS=3
+	POSTPONE_UNCHECKED | timeout_postpone() of a timeout that was cancelled | CANCEL REARM ONE_SHOT OPS=4
 	KEEP_STORE | a store instead of compare-and-swap in arm_publish(), of a place with an entry | CANCEL ONE_SHOT OPS=3
 	KEEP_ROOM_TWICE | arm_commit() keeping the room of what has an entry | CANCEL ONE_SHOT OPS=3
 	CLAIM_FORGETS | entry_claim() not telling the place | CANCEL ONE_SHOT OPS=3

@@ -156,6 +156,7 @@
 
 short state[PLACES];
 byte deadline[PLACES];
+byte entry[PLACES];		/* entry_ns; 0 where it is not valid */
 byte user_data[PLACES];		/* the generation, to tell whose it is */
 byte link[PLACES];
 byte repeats_left[PLACES];
@@ -525,7 +526,7 @@ inline arm_undo()
 #ifdef BREAK_KEEP_EARLIER
 #define KEEPS_IN_TIME	true
 #else
-#define KEEPS_IN_TIME	(due >= deadline[p])
+#define KEEPS_IN_TIME	(due >= entry[p])
 #endif
 
 /* A place that is free, or that a pass would free */
@@ -829,13 +830,13 @@ inline timeout_rearm_end()
 			!(flags & STATE_OVERDUE);
 #else
 		stays = state_phase(seen) == PHASE_ARMED &&
-			!(flags & STATE_OVERDUE) && due >= deadline[p];
+			!(flags & STATE_OVERDUE) && due >= entry[p];
 #endif
 		life_begin(p);
 		judge_begun(p, flags);
 		if
 		:: stays -> to = state_next(seen, PHASE_ARMED, flags)
-		:: else -> to = state_next(seen, PHASE_QUEUED, flags)
+		:: else -> to = state_next(seen, PHASE_QUEUED, flags); entry[p] = 0
 		fi;
 #if defined(BREAK_NO_REARMING) || defined(BREAK_REARM_UNLOCKED)
 		state[p] = to;
@@ -1329,9 +1330,9 @@ proctype reader()
 /* The kthread: the wheel */
 
 /* Room was promised for it, or for the one whose place it takes: G4. */
-inline entry_insert(index_, state_)
+inline entry_insert(tick_, index_, state_)
 {
-	wheel!!deadline[index_], index_, state_seq(state_);
+	wheel!!tick_, index_, state_seq(state_);
 	assert(len(wheel) <= room_used);
 	wheel?<next_tick, _, _>
 }
@@ -1394,10 +1395,13 @@ inline timeout_enter()
 			if
 			:: state[index] == seen ->
 				assert(state_seq(seen) < STATE_SEQ_MAX);
+				due = deadline[index];
+				entry[index] = due;
 				seen = state_placed(seen, seen & STATE_FLAGS);
 				state[index] = seen
 			:: else ->
 #ifdef BREAK_ENTER_STORE
+				due = deadline[index];
 				seen = state_placed(seen, seen & STATE_FLAGS);
 				state[index] = seen
 #else
@@ -1411,7 +1415,8 @@ inline timeout_enter()
 	d_step {
 		if
 		:: state_phase(seen) == PHASE_ARMED ->
-			entry_insert(index, seen)
+			entry_insert(due, index, seen);
+			due = 0
 		:: else ->
 			assert(state_phase(seen) == PHASE_DEAD);
 			state_set(index, seen, state_freed(seen));
@@ -1501,6 +1506,7 @@ inline timeout_expire_commit()
 			assert(!expired[index]);
 			expired[index] = true;
 			ready_add(index);
+			entry[index] = 0;
 			state[index] = state_next(seen, PHASE_UNREAD,
 						  seen & STATE_LIFE);
 			if
@@ -1510,9 +1516,7 @@ inline timeout_expire_commit()
 #ifdef BREAK_UNREAD_IN_WHEEL
 			; if
 			:: state_is_fixed_rate(seen) ->
-				deadline[index] = deadline[index] + 1;
-				entry_insert(index, seen);
-				deadline[index] = deadline[index] - 1
+				entry_insert(deadline[index] + 1, index, seen)
 			:: else
 			fi
 #endif
@@ -1541,9 +1545,23 @@ inline timeout_expire()
 #ifndef BREAK_MOVED_LATER
 	:: d_step {
 		!(seen & STATE_OVERDUE) && due > tick ->
-		entry_insert(index, seen);
-		lock = false;
-		entry_forget()
+		/* timeout_postpone() */
+		if
+#ifdef BREAK_POSTPONE_UNCHECKED
+		:: true ->
+#else
+		:: state[index] == seen ->
+#endif
+#ifndef BREAK_POSTPONE_UNTOLD
+			entry[index] = due;
+#endif
+			entry_insert(due, index, seen);
+			lock = false;
+			entry_forget()
+#ifndef BREAK_POSTPONE_UNCHECKED
+		:: else -> seen = state[index]
+#endif
+		fi
 	   }
 	:: (seen & STATE_OVERDUE) || due <= tick ->
 #else
@@ -1570,6 +1588,7 @@ inline entry_claim()
 		:: state[index] == seen ->
 #ifndef BREAK_CLAIM_FORGETS
 			state[index] = state_without_entry(seen);
+			entry[index] = 0;
 #endif
 			room_give(1);
 			lock = false;
@@ -1665,6 +1684,7 @@ inline timeout_drain()
 		:: state_phase(seen) == PHASE_ARMED && won ->
 			state[index] = state_next(seen, PHASE_UNREAD,
 				  (seen & STATE_LIFE) | STATE_DRAINED);
+			entry[index] = 0;
 			ready_add(index)
 		:: else
 		fi;
@@ -1718,12 +1738,14 @@ inline sweep()
 			seen = state[index];
 			if
 			:: state[index] == seen ->
-				state[index] = state_without_entry(seen)
+				state[index] = state_without_entry(seen);
+				entry[index] = 0
 			fi;
 			seen = 0;
 			room_give(1)
 		:: entry_lives(index, seq) && deadline[index] > tick &&
 		   !(state[index] & STATE_OVERDUE) ->
+			entry[index] = deadline[index];
 			kept!deadline[index], index, seq
 		:: else -> room_give(1)
 		fi
@@ -1964,7 +1986,7 @@ inline judge_entries()
 		:: (state_phase(state[index]) == PHASE_ARMED ||
 		    state_has_entry(state[index])) &&
 		   state_seq(state[index]) == seq ->
-			assert(tick <= deadline[index]);
+			assert(tick <= deadline[index] && tick == entry[index]);
 			entries++
 		:: else
 		fi;

@@ -113,6 +113,18 @@ static unsigned int pass(struct twheel *tw)
 	return turns;
 }
 
+/* Makes passes, tick by tick, until the timeout expires; returns in which tick. */
+static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
+{
+	struct twheel *tw = test->priv;
+	u64 tick = tw->clock.virtual_now_ns / TICK_NS;
+
+	for (pass(tw); !state_is_unread(timeout_state(t)); pass(tw))
+		tw->clock.virtual_now_ns = ++tick * TICK_NS;
+	work_take(tw);
+	return tick;
+}
+
 /* Makes the first step of a pass only: timeouts in the inbox enter the wheel. */
 static void enter(struct twheel *tw)
 {

@@ -203,8 +203,8 @@ static void a_whole_batch_may_go_without_room(struct kunit *test)
 }
 
 /*
- * At prepare the new deadline was the later one, so that the timeout could keep its entry.
- * At commit it no longer is.
+ * At prepare the timeout could keep its entry.  At commit it cannot: another REARM has moved
+ * it later, and the kthread its entry.
  */
 static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 {
@@ -224,6 +224,9 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, &how, &rearming, 1), 0);
 	KUNIT_EXPECT_EQ(test, rearming.nr_room, 0U);
 	KUNIT_ASSERT_EQ(test, rearm(tw, how.id, &later), TWHEEL_WAS_PENDING);
+	/* The first pass gives room back. */
+	pass(tw);
+	pass(tw);
 	tally_take(tw, before);
 	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok),
 			0);
@@ -231,6 +234,33 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + 30 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, rearm(tw, how.id, &how), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, START_NS + 20 * TICK_NS);
+}
+
+/*
+ * A timeout that was moved later has its entry where it was: it can be moved back to there
+ * without another one, and expires in its tick.
+ */
+static void a_timeout_that_moves_to_and_fro_has_one_entry(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t;
+	unsigned int i;
+
+	/* Nobody looks ahead behind this one. */
+	arm(test, &(struct twheel_arm) { .expires_ns = TICK_NS });
+	t = arm_like(test, 0);
+	pass(tw);
+	for (i = 0; i < 10; i++) {
+		KUNIT_ASSERT_EQ(test, rearm(tw, id_of(t), &(struct twheel_arm) {
+			.expires_ns = i % 2 ? DELAY_NS + i : 1000 * TICK_NS,
+			.slack_ticks = i % 3 ? 0 : 3 }), TWHEEL_WAS_PENDING);
+		KUNIT_EXPECT_TRUE(test, state_is_armed(timeout_state(t)));
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, tw->wheel.nr_entries, 2ULL);
+	}
+	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t),
+			round_up(START_NS / TICK_NS + 6, 4));
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), 0L);
 }
 
 /* G3: of four timeouts the third is gone before commit. */
@@ -266,6 +296,7 @@ static struct kunit_case rearm_cases[] = {
 	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
 	KUNIT_CASE(a_whole_batch_may_go_without_room),
 	KUNIT_CASE(what_needs_room_after_all_is_looked_at_again),
+	KUNIT_CASE(a_timeout_that_moves_to_and_fro_has_one_entry),
 	KUNIT_CASE(a_batch_of_rearms_stops_at_the_first_that_was_overtaken),
 	{}
 };

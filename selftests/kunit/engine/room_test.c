@@ -193,6 +193,51 @@ static void an_entry_that_would_come_too_late_is_not_used(struct kunit *test)
 	}
 }
 
+/*
+ * What counts is the time for which the wheel has the entry, and not the last deadline: that
+ * was moved later, and has slack that the entry does not have.
+ */
+static void an_entry_of_before_the_last_deadline_is_used(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	static const struct {
+		u64 expires_ns;
+		bool used;
+	} rows[] = {
+		{ DELAY_NS, true }, { 7 * TICK_NS, true }, { DELAY_NS - 1, false },
+	};
+	unsigned int i, moved;
+
+	fill_all_but_one(test);
+	for (i = 0; i < 2 * ARRAY_SIZE(rows); i++) {
+		struct twheel_timeout *t = arm_like(test, 0);
+		u64 deadline_ns, id = id_of(t), expires_ns = rows[i / 2].expires_ns;
+
+		/* The kthread moves the entry behind the new deadline, where it looks ahead. */
+		moved = i % 2;
+		enter(tw);
+		KUNIT_ASSERT_EQ(test, rearm(tw, id, &(struct twheel_arm) {
+			.expires_ns = 20 * TICK_NS, .slack_ticks = 15 }), TWHEEL_WAS_PENDING);
+		KUNIT_EXPECT_TRUE(test, state_is_armed(timeout_state(t)));
+		if (moved)
+			pass(tw);
+		cancel(tw, id);
+		deadline_ns = tw->clock.virtual_now_ns + expires_ns;
+		KUNIT_ASSERT_PTR_EQ(test, t, arm(test, &(struct twheel_arm) {
+			.expires_ns = expires_ns }));
+		KUNIT_EXPECT_EQ_MSG(test, state_is_armed(timeout_state(t)),
+				    rows[i / 2].used && !moved, "row %u", i);
+		KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t),
+				DIV_ROUND_UP(deadline_ns, TICK_NS));
+		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+		/* What is left of the one that was not used. */
+		tw->clock.virtual_now_ns += 64 * TICK_NS;
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->room.used), BESIDE);
+		audit(test);
+	}
+}
+
 /* The kthread takes the entry between ARM's look and its publication. */
 static void an_entry_that_was_dropped_is_not_used(struct kunit *test)
 {
@@ -443,6 +488,7 @@ static struct kunit_case room_cases[] = {
 	KUNIT_CASE(entries_of_the_moved_are_swept),
 	KUNIT_CASE(a_free_place_keeps_its_entry),
 	KUNIT_CASE(an_entry_that_would_come_too_late_is_not_used),
+	KUNIT_CASE(an_entry_of_before_the_last_deadline_is_used),
 	KUNIT_CASE(an_entry_that_was_dropped_is_not_used),
 	KUNIT_CASE(an_id_that_was_told_of_a_place_with_an_entry_is_not_used_again),
 	KUNIT_CASE(entries_of_free_places_are_dropped_where_memory_is_given_back),

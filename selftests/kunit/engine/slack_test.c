@@ -94,18 +94,6 @@ static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 }
 
-/* Makes passes, tick by tick, until the timeout expires; returns in which tick. */
-static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
-{
-	struct twheel *tw = test->priv;
-	u64 tick = tw->clock.virtual_now_ns / TICK_NS;
-
-	for (pass(tw); !state_is_unread(timeout_state(t)); pass(tw))
-		tw->clock.virtual_now_ns = ++tick * TICK_NS;
-	work_take(tw);
-	return tick;
-}
-
 /*
  * Every pair of lives: REARM keeps the entry of the old one where it can, and the timeout
  * still expires in the tick of the new one.

@@ -29,7 +29,7 @@ struct outcome {
 enum outcome_name {
 	SAME, GONE, SHUT,
 	/* cancelled */
-	DIES, ENDS, ENDS_SLACK, REVOKES, REVOKES_ROOM, REVOKES_BOTH,
+	DIES, ENDS, REVOKES, REVOKES_ROOM, REVOKES_BOTH,
 	/* re-armed */
 	RENEWS, STAYS, LEAVES, LEAVES_UNREAD, LEAVES_ROOM, LEAVES_BOTH,
 	/* read */
@@ -52,9 +52,6 @@ static const struct outcome outcomes[] = {
 			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1 } },
 	[ENDS]		= { PHASE_FREE, .adds = STATE_ENTRY,
 			    .said = TWHEEL_WAS_PENDING, .delta = {
-			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1,
-			    [PLACES] = 1 } },
-	[ENDS_SLACK]	= { PHASE_FREE, .said = TWHEEL_WAS_PENDING, .delta = {
 			    [LIVE] = -1, [PENDING] = -1, [CANCELLED] = 1,
 			    [PLACES] = 1 } },
 	[REVOKES]	= { PHASE_FREE, .said = TWHEEL_WAS_UNREAD, .delta = {
@@ -159,7 +156,6 @@ struct start {
 
 #define AFTER_QUEUED	{ DIES, RENEWS, RENEWS, SAME, SAME, SAME, ENTERS }
 #define AFTER_ARMED(x)	{ ENDS, STAYS, LEAVES, SAME, DRAINS, x, SAME }
-#define AFTER_SLACK(x)	{ ENDS_SLACK, STAYS, LEAVES, SAME, DRAINS, x, SAME }
 #define AFTER_EXPIRED	{ REVOKES, LEAVES_UNREAD, LEAVES_UNREAD, COMPLETES, \
 			  SAME, SAME, SAME }
 #define AFTER_BOTH	{ REVOKES_BOTH, LEAVES_BOTH, LEAVES_BOTH, GOES_ON, \
@@ -192,10 +188,10 @@ static const struct start starts[] = {
 	{ "armed fixed delay",		A | FD,		0, 0, AFTER_ARMED(WAITS) },
 	{ "armed overdue fixed delay",	A | FD | OV,	0, 0, AFTER_ARMED(WAITS) },
 	{ "armed limited fixed delay",	A | FL,		2, 0, AFTER_ARMED(WAITS) },
-	{ "armed one-shot with slack",	A | SL,		0, 0, AFTER_SLACK(EXPIRES) },
-	{ "armed overdue with slack",	A | OV | SL,	0, 0, AFTER_SLACK(EXPIRES) },
-	{ "armed periodic with slack",	A | PE | SL,	0, 0, AFTER_SLACK(REPEATS) },
-	{ "armed fixed delay with slack", A | FD | SL,	0, 0, AFTER_SLACK(WAITS) },
+	{ "armed one-shot with slack",	A | SL,		0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed overdue with slack",	A | OV | SL,	0, 0, AFTER_ARMED(EXPIRES) },
+	{ "armed periodic with slack",	A | PE | SL,	0, 0, AFTER_ARMED(REPEATS) },
+	{ "armed fixed delay with slack", A | FD | SL,	0, 0, AFTER_ARMED(WAITS) },
 	{ "unread one-shot with slack",	U | SL,		0, 0, AFTER_EXPIRED },
 	{ "unread periodic with slack",	U | PE | SL,	0, 0, AFTER_BOTH },
 	{ "waiting fixed delay with slack", U | FD | SL, 0, 0, AFTER_WAITING },
@@ -236,9 +232,6 @@ static struct twheel_timeout *bring(struct kunit *test,
 	bool drained = phase == PHASE_UNREAD && start->state & STATE_DRAINED;
 	struct twheel_timeout *t;
 
-	/* An entry that may come up after the deadline is not kept. */
-	if (start->state == PHASE_FREE)
-		how.slack_ticks = 1;
 	t = arm(test, &how);
 	*id = how.id;
 	if (phase != PHASE_QUEUED && phase != PHASE_DEAD)
@@ -247,8 +240,13 @@ static struct twheel_timeout *bring(struct kunit *test,
 		expire_at(tw, START_NS + DELAY_NS + TICK_NS);
 	if (drained)
 		drain(tw);
+	/* A timeout that moves earlier leaves its entry behind. */
+	if (start->state == PHASE_FREE)
+		rearm(tw, how.id, &(struct twheel_arm){ .expires_ns = DELAY_NS - 1 });
 	if (phase == PHASE_DEAD || phase == PHASE_FREE)
 		cancel(tw, how.id);
+	if (start->state == PHASE_FREE)
+		enter(tw);
 	work_take(tw);
 	KUNIT_ASSERT_EQ(test, shape_of(timeout_state(t)), start->state);
 	audit(test);
