@@ -11,6 +11,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/prefetch.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -176,26 +177,40 @@ static inline u64 entry_claim(u32 seq, struct twheel_timeout *t)
 }
 
 /*
- * Find the timeout that an id names, and its state.  Return NULL if the place is free, or
- * if it has another generation (G8 stale ids are harmless).  The state may change at any
- * time: a caller that holds no lock acts on it by state_change().  Such a caller may also
- * find the timeout REARMING: see timeout_look().  The caller is in an RCU read section.
+ * Find the place that an id names, whatever is there now, and fetch it.  Return NULL if its
+ * page does not exist.  The caller is in an RCU read section.
  */
-static __always_inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
-							    u64 *state)
+static __always_inline struct twheel_timeout *place_fetch(struct twheel_arena *arena, u64 id)
 {
-	struct twheel_page *page = page_at(arena, id_index(id) / PLACES_PER_PAGE);
-	struct twheel_timeout *t;
+	struct twheel_timeout *t = timeout_at(arena, id_index(id));
 
-	if (unlikely(!page))
-		return NULL;
-	/* Not as an element of an array, which some kernels check by a call: see tell.h. */
-	t = page->timeout + id_index(id) % PLACES_PER_PAGE;
+	prefetchw(t);
+	return t;
+}
+
+/*
+ * Return whether an id names the timeout in a place, and find its state.  It does not if the
+ * place is free, or has another generation (G8 stale ids are harmless).  The state may
+ * change at any time: a caller that holds no lock acts on it by state_change().  Such a
+ * caller may also find the timeout REARMING: see timeout_look().
+ */
+static __always_inline bool timeout_has_id(const struct twheel_timeout *t, u64 id, u64 *state)
+{
 	*state = timeout_state(t);
-	if (likely(state_gen(*state) == id_gen(id) &&
-		   (state_is_live(*state) || state_is_rearming(*state))))
-		return t;
-	return NULL;
+	return state_gen(*state) == id_gen(id) &&
+	       (state_is_live(*state) || state_is_rearming(*state));
+}
+
+/*
+ * Find the timeout that an id names, and its state; NULL if there is none.  The caller is in
+ * an RCU read section.
+ */
+static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u64 id,
+						   u64 *state)
+{
+	struct twheel_timeout *t = timeout_at(arena, id_index(id));
+
+	return likely(t && timeout_has_id(t, id, state)) ? t : NULL;
 }
 
 /* Add a place that has become free to the batch, for twheel_ending_done(). */

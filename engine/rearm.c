@@ -374,10 +374,14 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	return true;
 }
 
-/* Tell and re-arm the entries of a batch, until one is not as usual; returns how many. */
+/*
+ * Tell and re-arm the entries of a batch, until one is not as usual; returns how many.
+ * @place are the places that the ids name.
+ */
 static __always_inline unsigned int
 tell_and_defer(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-	       unsigned int nr, u64 now_ns, unsigned int *told)
+	       struct twheel_timeout **place, unsigned int nr, u64 now_ns,
+	       unsigned int *told)
 	__must_hold(&tw->events.lock)
 {
 	unsigned int i = 0;
@@ -388,10 +392,10 @@ tell_and_defer(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 		goto end;
 	for (; i < nr; i++) {
 		u64 seen, deadline_ns = arm_deadline_ns(&arm[i], now_ns);
-		struct twheel_timeout *t;
+		struct twheel_timeout *t = place[i];
 
-		t = timeout_by_id(&tw->arena, arm[i].id, &seen);
 		if (unlikely(!t || life_oddities(&arm[i]) || deadline_ns <= now_ns ||
+			     !timeout_has_id(t, arm[i].id, &seen) ||
 			     !can_defer(t, seen, deadline_ns)))
 			break;
 		arm[i].result = TWHEEL_WAS_PENDING;
@@ -412,6 +416,7 @@ static __always_inline unsigned int
 rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 	       unsigned int nr, unsigned int *told, unsigned int *nr_ok)
 {
+	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
 	u64 now_ns = twheel_now(&tw->clock);
 	unsigned int i = 0;
 
@@ -424,8 +429,11 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 	 */
 	spin_lock(&tw->events.lock);
 	if (likely(!READ_ONCE(tw->control.draining))) {
+		/* All places are fetched before the first one is read: their misses overlap. */
+		for (; i < nr; i++)
+			place[i] = place_fetch(&tw->arena, arm[i].id);
 		pagefault_disable();
-		i = tell_and_defer(tw, arm, user, nr, now_ns, told);
+		i = tell_and_defer(tw, arm, user, place, nr, now_ns, told);
 		pagefault_enable();
 		tw->events.rearmed += i;
 	}
@@ -444,9 +452,9 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
  * @nr_ok: the number of timeouts that were re-armed is added to it
  *
  * It ends at an entry that is not as usual: it asks for more than a deadline to come, or its
- * timeout is not in the wheel, has slack or does not move later, or has changed since the
- * user was told, or a result cannot be written without a fault.  A wheel that is being
- * drained has no usual entry.
+ * timeout is not in the wheel, or is there with an entry that would come too late, or has
+ * changed since the user was told, or a result cannot be written without a fault.  A wheel
+ * that is being drained has no usual entry.
  *
  * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_rearm_prepare().
