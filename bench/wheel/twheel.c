@@ -7,10 +7,13 @@
  * number decides all.  A device is called for a batch of timeouts, and so is
  * this.  Not here: system calls, locks, the inbox, periods.
  *
- *	insert	fields and state, then an entry into the wheel
- *	remove	one change of state; the entry stays and is stale.  When as many
- *		are stale as pend, and 4096, a sweep drops them: that is
- *		part of the price of removing, as is what settle() sweeps.
+ *	insert	fields and state.  A place that has kept an entry for a time that is no
+ *		later needs no more; for the others an entry goes into the wheel, and
+ *		the one that the place may have kept is stale.  When
+ *		there are twice as many entries as places, and 4096, a sweep
+ *		drops those that are stale: that is part of the price of inserting
+ *	remove	one change of state; the place keeps the entry.  What settle() drops is
+ *		part of the price
  *	move	two changes of state and a new deadline; the entry comes up too
  *		early and is put back, which is part of the price of expiry
  *	run	what the kthread does, and a reader who takes the events
@@ -25,13 +28,15 @@
 
 /* As the engine has them. */
 #define BATCH		64U
+#define CALL		32U
 #define SWEEP_SLACK	4096
 #define PAGE_BYTES	4096
 #define NR_IN_PAGE	((PAGE_BYTES - 16) / sizeof(struct timeout))
 
-enum phase { FREE, QUEUED, ARMED, SPENT, REARMING };
+enum phase { FREE, NEW, QUEUED, ARMED, SPENT, REARMING };
 
 #define STATE_PHASE	7ULL
+#define STATE_ENTRY	8ULL
 #define STATE_SEQ_SHIFT	12
 #define STATE_SEQ	0xfffff000ULL
 #define STATE_GEN_SHIFT	32
@@ -42,7 +47,10 @@ struct timeout {
 	u64 deadline_ns;
 	u64 user_data;
 	u64 link;
-	u64 fired_ns;
+	union {
+		u64 fired_ns;
+		u64 entry_ns;
+	};
 };
 
 struct page {
@@ -53,6 +61,7 @@ struct page {
 static struct page **table;
 static u64 tick_ns = NS_PER_MS;
 static struct twheel_wheel wheel;
+static u32 nr_places;
 static u32 nr_pending;
 static u64 ready_first;
 static u64 ready_last;
@@ -78,6 +87,11 @@ static u64 state_freed(u64 state)
 	return state_next(state, FREE) + (1ULL << STATE_GEN_SHIFT);
 }
 
+static bool state_has_entry(u64 state)
+{
+	return (state & STATE_PHASE) <= NEW && state & STATE_ENTRY;
+}
+
 static u32 state_seq(u64 state)
 {
 	return (state & STATE_SEQ) >> STATE_SEQ_SHIFT;
@@ -100,6 +114,17 @@ static bool entry_is_live(const struct twheel_entry *entry, u64 state)
 	return (state & STATE_PHASE) == ARMED && state_seq(state) == entry->seq;
 }
 
+/* The state that decides what becomes of an entry: a free place gives up the one it kept. */
+static u64 entry_claim(const struct twheel_entry *entry, struct timeout *t)
+{
+	u64 state = state_read(t);
+
+	if (state_has_entry(state) && state_seq(state) == entry->seq &&
+	    state_change(t, state, state & ~STATE_ENTRY))
+		return state & ~STATE_ENTRY;
+	return state;
+}
+
 static void make(uint32_t nr)
 {
 	const struct twheel_wheel_config config = {
@@ -115,15 +140,16 @@ static void make(uint32_t nr)
 		table[i] = &pages[i];
 	twheel_wheel_init(&wheel, &config, allocate(twheel_wheel_size(&config)),
 			  START_NS / NS_PER_MS + 1);
+	nr_places = nr_pages * NR_IN_PAGE;
 	/* Stale entries want room as well, and so do those of one batch. */
-	nr = twheel_wheel_pages_for(&wheel, 2 * nr + SWEEP_SLACK);
+	nr = twheel_wheel_pages_for(&wheel, 2 * nr_places + SWEEP_SLACK + BATCH);
 	chunks = allocate(nr * PAGE_SIZE);
 	for (i = 0; i < nr; i++)
 		twheel_wheel_give(&wheel, (void *)(chunks + i * PAGE_SIZE));
 }
 
 /* Rounded up to a tick: never early. */
-static void entry_insert(const struct timeout *t, u64 state, u32 index)
+static void entry_insert(struct timeout *t, u64 state, u32 index)
 {
 	const struct twheel_entry entry = {
 		.tick	= (t->deadline_ns + tick_ns - 1) / tick_ns,
@@ -131,22 +157,31 @@ static void entry_insert(const struct timeout *t, u64 state, u32 index)
 		.seq	= state_seq(state),
 	};
 
+	t->entry_ns = t->deadline_ns;
 	twheel_wheel_insert(&wheel, entry);
 }
 
-/* ARM: the line that a place is in is fetched while others are filled in. */
-static void arm(const uint32_t *who, const uint32_t *due_ms, u32 nr)
+/* ARM: a place that keeps its entry for the new timeout is done.  Returns how many are not. */
+static u32 arm(const uint32_t *who, const uint32_t *due_ms, u32 nr, u32 *queued)
 {
-	u32 i;
+	u32 i, nr_queued = 0;
 
 	for (i = 0; i < nr; i++) {
 		struct timeout *t = timeout_at(who[i]);
+		u64 deadline_ns = clock_ns + due_ms[i] * NS_PER_MS;
+		u64 state = state_read(t);
+		bool keep = state_has_entry(state) && deadline_ns >= t->entry_ns;
+		u64 new = state_next(state, NEW) | STATE_ENTRY;
 
-		t->deadline_ns = clock_ns + due_ms[i] * NS_PER_MS;
+		t->deadline_ns = deadline_ns;
 		t->user_data = i;
-		__atomic_store_n(&t->state, state_next(t->state, QUEUED),
-				 __ATOMIC_RELEASE);
+		if (keep && state_change(t, state, new) &&
+		    state_change(t, new, state_next(new, ARMED)))
+			continue;
+		__atomic_store_n(&t->state, state_next(state, QUEUED), __ATOMIC_RELEASE);
+		queued[nr_queued++] = who[i];
 	}
+	return nr_queued;
 }
 
 /* The kthread finds them in its inbox. */
@@ -163,20 +198,11 @@ static void enter(const uint32_t *who, u32 nr)
 	}
 }
 
-static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
-{
-	u32 i, step;
-
-	for (i = 0; i < nr; i += step) {
-		step = min(nr - i, BATCH);
-		arm(who + i, due_ms + i, step);
-		enter(who + i, step);
-	}
-	nr_pending += nr;
-}
-
-/* Drop all stale entries; those of a chunk are fetched before the first is looked at. */
-static void settle(void)
+/*
+ * Drop entries that are stale, and with @all those that free places keep; the timeouts of a
+ * chunk are fetched before the first is looked at.
+ */
+static void sweep(bool all)
 {
 	struct timeout *t[TWHEEL_CHUNK_ENTRIES];
 	struct twheel_chunk *chunk;
@@ -188,36 +214,56 @@ static void settle(void)
 			t[i] = timeout_at(chunk->entry[i].index);
 			__builtin_prefetch(t[i]);
 		}
-		for (i = 0; i < chunk->nr; i++)
-			if (entry_is_live(&chunk->entry[i], state_read(t[i])))
-				twheel_wheel_keep(&wheel, chunk->entry[i]);
+		for (i = 0; i < chunk->nr; i++) {
+			struct twheel_entry *entry = &chunk->entry[i];
+			u64 state = all ? entry_claim(entry, t[i]) : state_read(t[i]);
+
+			if (entry_is_live(entry, state) ||
+			    (state_has_entry(state) && state_seq(state) == entry->seq))
+				twheel_wheel_keep(&wheel, *entry);
+		}
 		twheel_wheel_swept(&wheel, chunk);
 	}
 }
 
-/* Look at a batch, then do it. */
-static void look(const uint32_t *who, u64 *seen, u32 nr)
+static void settle(void)
 {
-	u32 i;
-
-	for (i = 0; i < nr; i++)
-		seen[i] = state_read(timeout_at(who[i]));
+	sweep(true);
 }
 
+static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
+{
+	u32 queued[BATCH];
+	u32 i, step;
+
+	for (i = 0; i < nr; i += step) {
+		step = min(nr - i, BATCH);
+		enter(queued, arm(who + i, due_ms + i, step, queued));
+		if (wheel.nr_entries > 2ULL * nr_places + SWEEP_SLACK)
+			sweep(false);
+	}
+	nr_pending += nr;
+}
+
+/* CANCEL, a call's batch at a time, whose lines are fetched together. */
 static void remove_timers(const uint32_t *who, uint32_t nr)
 {
-	u64 seen[BATCH];
+	struct timeout *t[CALL];
 	u32 i, step;
 
 	for (; nr; who += step, nr -= step) {
-		step = min(nr, BATCH);
-		look(who, seen, step);
-		for (i = 0; i < step; i++)
-			if (state_change(timeout_at(who[i]), seen[i],
-					 state_freed(seen[i])))
+		step = min(nr, CALL);
+		for (i = 0; i < step; i++) {
+			t[i] = timeout_at(who[i]);
+			__builtin_prefetch(t[i], 1);
+		}
+		for (i = 0; i < step; i++) {
+			u64 state = state_read(t[i]);
+
+			if ((state & STATE_PHASE) == ARMED &&
+			    state_change(t[i], state, state_freed(state) | STATE_ENTRY))
 				nr_pending--;
-		if (wheel.nr_entries > 2 * nr_pending + SWEEP_SLACK)
-			settle();
+		}
 	}
 }
 
@@ -231,21 +277,23 @@ static void move_one(struct timeout *t, u64 seen, u64 deadline_ns)
 
 static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 {
-	u64 seen[BATCH];
+	struct timeout *t[CALL];
 	u32 i, step;
 
 	for (; nr; who += step, due_ms += step, nr -= step) {
-		step = min(nr, BATCH);
-		look(who, seen, step);
+		step = min(nr, CALL);
+		for (i = 0; i < step; i++) {
+			t[i] = timeout_at(who[i]);
+			__builtin_prefetch(t[i], 1);
+		}
 		for (i = 0; i < step; i++)
-			move_one(timeout_at(who[i]), seen[i],
-				 clock_ns + due_ms[i] * NS_PER_MS);
+			move_one(t[i], state_read(t[i]), clock_ns + due_ms[i] * NS_PER_MS);
 	}
 }
 
 static void expire_one(const struct twheel_entry *entry, struct timeout *t)
 {
-	u64 state = state_read(t);
+	u64 state = entry_claim(entry, t);
 
 	if (!entry_is_live(entry, state))
 		return;
