@@ -10,6 +10,7 @@
 
 #define HOUR_NS		(3600 * SEC)
 #define IDLE_SECONDS	10
+#define NR_ROUNDS	4
 
 static void arm_far(struct run *run)
 {
@@ -29,14 +30,21 @@ static void replace(struct run *run, uint32_t first, uint32_t nr)
 /* Batch after batch is cancelled, in no order, and as many are armed. */
 static void churn(struct run *run)
 {
+	uint64_t busy_ns = 0;
+	struct meter meter;
 	uint32_t round;
 
-	for (round = 0; round < 4; round++) {
+	for (round = 0; round < NR_ROUNDS; round++) {
 		run_shuffle(run, 10 + round);
 		run_choose(run, now_ns() + HOUR_NS, now_ns() + 2 * HOUR_NS, 20 + round);
+		meter_start(&meter);
 		run_batches(run, replace, 0, run->nr);
+		run_settle(run);
+		meter_stop(&meter);
+		busy_ns += meter.busy_ns;
 	}
-	run_settle(run);
+	result(run->peer->name, "churn", run->nr, "cost",
+	       (double)busy_ns / NR_ROUNDS / run->nr);
 }
 
 static void move_all_earlier(struct run *run)
