@@ -25,7 +25,13 @@
 #include "twheel.h"
 #include "twheel_ioctl.h"
 
-/* A batch of a vector's entries, whatever their kind, on the caller's stack. */
+/* An entry of a vector, and a batch of them, whatever their kind, on the caller's stack. */
+union entry {
+	struct twheel_arm arm;
+	struct twheel_cancel cancel;
+	struct twheel_status status;
+};
+
 union batch {
 	struct twheel_arm arm[TWHEEL_BATCH];
 	struct twheel_cancel cancel[TWHEEL_BATCH];
@@ -47,7 +53,7 @@ static_assert(sizeof(union batch) <= PAGE_SIZE);
  * @by_key: entries may hold keys in place of ids
  * @batch_len: number of entries that fit into a union batch
  * @batch: does a batch whose entries are in user memory at @user, @stride bytes each, and
- *	were copied to @batch.  Adds the number of entries that succeeded to @nr_ok.
+ *	were copied to @entries.  Adds the number of entries that succeeded to @nr_ok.
  *	Returns the number of entries that were reported and done, which is 0 when the
  *	first one faulted; or an errno when none was done and the others cannot be either.
  */
@@ -62,7 +68,7 @@ struct vector_op {
 	bool by_key;
 	u32 batch_len;
 	int (*batch)(struct twheel *tw, void __user *user, u32 stride,
-		     union batch *batch, unsigned int nr, unsigned int *nr_ok);
+		     void *entries, unsigned int nr, unsigned int *nr_ok);
 };
 
 /* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
@@ -141,26 +147,22 @@ static_assert(ARM_INPUT_SIZE % (2 * sizeof(u64)) == 0);
 static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
 static_assert(STATUS_INPUT_SIZE % (2 * sizeof(u64)) == 0);
 
-/*
- * Copy what a single entry carries in, by single loads as well; returns 1, or 0 if it
- * faults.
- */
-static __always_inline unsigned int
-entry_copy_in(u64 *to, const u64 __user *from, size_t size)
+/* Copy what a single entry carries in, by single loads as well; false if it faults. */
+static __always_inline bool entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
 	size_t i;
 
 	if (!user_read_access_begin(from, size))
-		return 0;
+		return false;
 	for (i = 0; i < size / sizeof(*to); i += 2) {
 		unsafe_get_user(to[i], &from[i], fault);
 		unsafe_get_user(to[i + 1], &from[i + 1], fault);
 	}
 	user_read_access_end();
-	return 1;
+	return true;
 fault:
 	user_read_access_end();
-	return 0;
+	return false;
 }
 
 /*
@@ -176,8 +178,6 @@ entries_copy_in(const struct vector_op *op, void *to, const void __user *from,
 
 	*err = -EFAULT;
 	if (likely(stride == op->entry_size)) {
-		if (nr == 1)
-			return entry_copy_in(to, from, op->input_size);
 		if (likely(!copy_from_user(to, from, nr * stride)))
 			return nr;
 		/*
@@ -224,8 +224,8 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
  * one faults, and returns how many that were.
  */
 
-static unsigned int arm_report(void __user *user, u32 stride,
-			       const struct twheel_arm *arm, unsigned int nr)
+static __always_inline unsigned int
+arm_report_inline(void __user *user, u32 stride, const struct twheel_arm *arm, unsigned int nr)
 {
 	unsigned int i = 0;
 
@@ -241,6 +241,12 @@ static unsigned int arm_report(void __user *user, u32 stride,
 fault:
 	user_write_access_end();
 	return i;
+}
+
+static noinline unsigned int arm_report(void __user *user, u32 stride,
+					const struct twheel_arm *arm, unsigned int nr)
+{
+	return arm_report_inline(user, stride, arm, nr);
 }
 
 /* Report for REARM or CANCEL: an entry has @size bytes, and its result is at @offset. */
@@ -457,9 +463,8 @@ static void keyed_take_back(void __user *user, u32 stride, struct twheel_arm *ar
  */
 static noinline_for_stack int
 keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
-		union batch *batch, unsigned int nr, unsigned int *nr_ok)
+		struct twheel_arm *arm, unsigned int nr, unsigned int *nr_ok)
 {
-	struct twheel_arm *arm = batch->arm;
 	unsigned int i = 0, told = 0;
 	bool guess = true;
 
@@ -515,33 +520,33 @@ keyed_arm_batch(struct twheel *tw, void __user *user, u32 stride,
  */
 static noinline_for_stack int
 arm_batch_by_keys(struct twheel *tw, void __user *user, u32 stride,
-		  union batch *batch, unsigned int nr, unsigned int *nr_ok,
+		  struct twheel_arm *arm, unsigned int nr, unsigned int *nr_ok,
 		  struct twheel_arming *arming)
 {
 	int done;
 
 	twheel_arm_commit(tw, arming, 0);
-	done = keyed_arm_batch(tw, user, stride, batch, nr, nr_ok);
+	done = keyed_arm_batch(tw, user, stride, arm, nr, nr_ok);
 	if (done < 0) {
 		/* arm_batch() has written a success, which does not come true. */
-		batch->arm[0].result = done;
-		keyed_report(user, stride, batch->arm, 1);
+		arm->result = done;
+		keyed_report(user, stride, arm, 1);
 	}
 	return done;
 }
 
 static __always_inline int
 arm_batch(struct twheel *tw, void __user *user, u32 stride,
-	  union batch *batch, unsigned int nr, unsigned int *nr_ok)
+	  void *entries, unsigned int nr, unsigned int *nr_ok)
 {
-	struct twheel_arm *arm = batch->arm;
+	struct twheel_arm *arm = entries;
 	struct twheel_arming arming __uninitialized;
 	bool first = !twheel_is_started(tw);
 	unsigned int i, nr_armed;
 	int err;
 
 	if (unlikely(twheel_is_keyed(tw)))
-		return keyed_arm_batch(tw, user, stride, batch, nr, nr_ok);
+		return keyed_arm_batch(tw, user, stride, arm, nr, nr_ok);
 	arming.nowait = false;
 	/*
 	 * The first ARM starts the wheel, which makes its configuration final.  An ARM
@@ -562,8 +567,8 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 	if (err)
 		return err;
 	if (unlikely(first && twheel_is_keyed(tw)))
-		return arm_batch_by_keys(tw, user, stride, batch, nr, nr_ok, &arming);
-	nr = arm_report(user, stride, arm, nr);
+		return arm_batch_by_keys(tw, user, stride, arm, nr, nr_ok, &arming);
+	nr = nr == 1 ? arm_report_inline(user, stride, arm, 1) : arm_report(user, stride, arm, nr);
 	nr_armed = nr;
 	for (i = 0; i < nr && !arming.all; i++)
 		nr_armed -= arm[i].result < 0;
@@ -618,14 +623,14 @@ rearm_by_steps(struct twheel *tw, void __user *user, u32 stride, struct twheel_a
 
 static __always_inline int
 rearm_batch(struct twheel *tw, void __user *user, u32 stride,
-	    union batch *batch, unsigned int nr, unsigned int *nr_ok)
+	    void *entries, unsigned int nr, unsigned int *nr_ok)
 {
 	unsigned int done = 0, told = 0;
 
 	if (likely(stride == sizeof(struct twheel_arm)))
-		done = twheel_rearm_directly(tw, batch->arm, user, nr, &told, nr_ok);
+		done = twheel_rearm_directly(tw, entries, user, nr, &told, nr_ok);
 	return likely(done == nr) ? done :
-	       rearm_by_steps(tw, user, stride, batch->arm, done, told, nr, nr_ok);
+	       rearm_by_steps(tw, user, stride, entries, done, told, nr, nr_ok);
 }
 
 /* CANCEL from entry @i on, step by step; the user was told of entries up to @told. */
@@ -658,25 +663,26 @@ cancel_by_steps(struct twheel *tw, void __user *user, u32 stride, struct twheel_
 
 static __always_inline int
 cancel_batch(struct twheel *tw, void __user *user, u32 stride,
-	     union batch *batch, unsigned int nr, unsigned int *nr_ok)
+	     void *entries, unsigned int nr, unsigned int *nr_ok)
 {
 	unsigned int done = 0, told = 0;
 
 	if (likely(stride == sizeof(struct twheel_cancel)))
-		done = twheel_cancel_directly(tw, batch->cancel, user, nr, &told, nr_ok);
+		done = twheel_cancel_directly(tw, entries, user, nr, &told, nr_ok);
 	return likely(done == nr) ? done :
-	       cancel_by_steps(tw, user, stride, batch->cancel, done, told, nr, nr_ok);
+	       cancel_by_steps(tw, user, stride, entries, done, told, nr, nr_ok);
 }
 
 static int query_batch(struct twheel *tw, void __user *user, u32 stride,
-		       union batch *batch, unsigned int nr, unsigned int *nr_ok)
+		       void *entries, unsigned int nr, unsigned int *nr_ok)
 {
+	struct twheel_status *status = entries;
 	unsigned int i;
 
-	twheel_query(tw, batch->status, nr);
-	nr = status_report(user, stride, batch->status, nr);
+	twheel_query(tw, status, nr);
+	nr = status_report(user, stride, status, nr);
 	for (i = 0; i < nr; i++)
-		*nr_ok += !batch->status[i].result;
+		*nr_ok += !status[i].result;
 	return nr;
 }
 
@@ -747,30 +753,19 @@ vector_stop(const struct twheel *tw, const struct vector_op *op,
 	return done ? (long)nr_ok : err;
 }
 
-/*
- * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it
- * makes calls with a single entry quicker.
- */
-static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
-					 const struct vector_op *op)
+/* Do a vector that was copied in. */
+static __always_inline long vector_do(struct twheel *tw, void __user *arg,
+				      const struct twheel_vector *vector,
+				      const struct vector_op *op)
 {
 	unsigned int nr_ok = 0, done = 0, batch_len = op->batch_len;
-	struct twheel_vector vector __uninitialized;
 	bool attempted = false;
 	int err;
 
-	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
-		struct twheel_vector odd;	/* so @vector can live in registers */
-
-		err = vector_copy_odd(tw, &odd, arg, op);
-		if (err)
-			return err;
-		vector = odd;
-	}
-	while (done < vector.nr) {
-		void __user *user = u64_to_user_ptr(vector.entries) +
-				    (size_t)done * vector.entry_size;
-		unsigned int nr = min(vector.nr - done, batch_len);
+	while (done < vector->nr) {
+		void __user *user = u64_to_user_ptr(vector->entries) +
+				    (size_t)done * vector->entry_size;
+		unsigned int nr = min(vector->nr - done, batch_len);
 
 		if (done) {
 			cond_resched();
@@ -778,19 +773,65 @@ static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 			if (fatal_signal_pending(current))
 				goto stop;
 		}
-		err = vector_step(tw, op, op->by_key && vector.flags, user,
-				  vector.entry_size, nr, &attempted, &nr_ok);
+		err = vector_step(tw, op, op->by_key && vector->flags, user,
+				  vector->entry_size, nr, &attempted, &nr_ok);
 		if (likely(err > 0))
 			done += err;
 		else if (err == -EFAULT && nr > 1 &&
-			 !access_ok(user, (size_t)nr * vector.entry_size))
+			 !access_ok(user, (size_t)nr * vector->entry_size))
 			batch_len = 1;	/* do the entries that are in user space */
 		else
 			goto stop;
 	}
 	return nr_ok;
 stop:
-	return vector_stop(tw, op, arg, &vector, done, attempted, nr_ok, err);
+	return vector_stop(tw, op, arg, vector, done, attempted, nr_ok, err);
+}
+
+/*
+ * Do a vector of a single entry, which was copied in to @entry.  All is as in vector_do(), but
+ * nothing has to be counted.
+ */
+static __always_inline long vector_do_single(struct twheel *tw,
+					     struct twheel_vector __user *arg,
+					     const struct twheel_vector *vector,
+					     const struct vector_op *op, void *entry)
+{
+	unsigned int nr_ok = 0;
+	int done;
+
+	done = op->batch(tw, u64_to_user_ptr(vector->entries), op->entry_size, entry, 1, &nr_ok);
+	if (likely(done > 0))
+		return nr_ok;
+	if (!done)
+		done = fatal_signal_pending(current) ? -EINTR : -EFAULT;
+	return vector_stop(tw, op, arg, vector, 0, false, 0, done);
+}
+
+/*
+ * Do a vector.  This is inlined once for each kind, so that all of @op is constant; and the
+ * usual call with a single entry has code of its own.  @all is vector_do() of this kind.
+ */
+static __always_inline long
+vector_ioctl(struct twheel *tw, void __user *arg, const struct vector_op *op,
+	     long (*all)(struct twheel *tw, void __user *arg, const struct twheel_vector *vector))
+{
+	struct twheel_vector vector __uninitialized;
+
+	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
+		struct twheel_vector odd;	/* so @vector can live in registers */
+		int err = vector_copy_odd(tw, &odd, arg, op);
+
+		return err ?: all(tw, arg, &odd);
+	}
+	if (vector.nr == 1 && vector.entry_size == op->entry_size) {
+		union entry entry __uninitialized;
+
+		if (likely(entry_copy_in((u64 *)&entry, u64_to_user_ptr(vector.entries),
+					 op->input_size)))
+			return vector_do_single(tw, arg, &vector, op, &entry);
+	}
+	return all(tw, arg, &vector);
 }
 
 static const struct vector_op arm_op = {
@@ -837,6 +878,32 @@ static const struct vector_op query_op = {
 	.by_key		= true,
 };
 
+/* vector_do() of each kind: a batch needs much of the stack. */
+
+static noinline_for_stack long arm_all(struct twheel *tw, void __user *arg,
+				       const struct twheel_vector *vector)
+{
+	return vector_do(tw, arg, vector, &arm_op);
+}
+
+static noinline_for_stack long rearm_all(struct twheel *tw, void __user *arg,
+				       const struct twheel_vector *vector)
+{
+	return vector_do(tw, arg, vector, &rearm_op);
+}
+
+static noinline_for_stack long cancel_all(struct twheel *tw, void __user *arg,
+				       const struct twheel_vector *vector)
+{
+	return vector_do(tw, arg, vector, &cancel_op);
+}
+
+static noinline_for_stack long query_all(struct twheel *tw, void __user *arg,
+				       const struct twheel_vector *vector)
+{
+	return vector_do(tw, arg, vector, &query_op);
+}
+
 /**
  * twheel_arm_ioctl() - carry out ARM
  * @tw: the wheel
@@ -847,7 +914,7 @@ static const struct vector_op query_op = {
  */
 long twheel_arm_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &arm_op);
+	return vector_ioctl(tw, arg, &arm_op, arm_all);
 }
 
 /**
@@ -860,7 +927,7 @@ long twheel_arm_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_rearm_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &rearm_op);
+	return vector_ioctl(tw, arg, &rearm_op, rearm_all);
 }
 
 /**
@@ -873,7 +940,7 @@ long twheel_rearm_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_cancel_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &cancel_op);
+	return vector_ioctl(tw, arg, &cancel_op, cancel_all);
 }
 
 /**
@@ -886,5 +953,5 @@ long twheel_cancel_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_query_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &query_op);
+	return vector_ioctl(tw, arg, &query_op, query_all);
 }
