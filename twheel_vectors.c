@@ -887,19 +887,19 @@ static noinline_for_stack long arm_all(struct twheel *tw, void __user *arg,
 }
 
 static noinline_for_stack long rearm_all(struct twheel *tw, void __user *arg,
-				       const struct twheel_vector *vector)
+					 const struct twheel_vector *vector)
 {
 	return vector_do(tw, arg, vector, &rearm_op);
 }
 
 static noinline_for_stack long cancel_all(struct twheel *tw, void __user *arg,
-				       const struct twheel_vector *vector)
+					  const struct twheel_vector *vector)
 {
 	return vector_do(tw, arg, vector, &cancel_op);
 }
 
 static noinline_for_stack long query_all(struct twheel *tw, void __user *arg,
-				       const struct twheel_vector *vector)
+					 const struct twheel_vector *vector)
 {
 	return vector_do(tw, arg, vector, &query_op);
 }

@@ -240,7 +240,7 @@ static void what_needs_room_after_all_is_looked_at_again(struct kunit *test)
  * A timeout that was moved later has its entry where it was: it can be moved back to there
  * without another one, and expires in its tick.
  */
-static void a_timeout_that_moves_to_and_fro_has_one_entry(struct kunit *test)
+static void a_timeout_that_moves_back_and_forth_has_one_entry(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_timeout *t;
@@ -296,7 +296,7 @@ static struct kunit_case rearm_cases[] = {
 	KUNIT_CASE(only_what_needs_room_fails_for_want_of_it),
 	KUNIT_CASE(a_whole_batch_may_go_without_room),
 	KUNIT_CASE(what_needs_room_after_all_is_looked_at_again),
-	KUNIT_CASE(a_timeout_that_moves_to_and_fro_has_one_entry),
+	KUNIT_CASE(a_timeout_that_moves_back_and_forth_has_one_entry),
 	KUNIT_CASE(a_batch_of_rearms_stops_at_the_first_that_was_overtaken),
 	{}
 };
