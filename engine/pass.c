@@ -370,11 +370,12 @@ static inline bool timeout_expire(struct twheel *tw,
 	 * postponed, even if the new deadline has passed as well.  It then comes up in
 	 * the tick where it belongs, in this pass if need be, for events come in the
 	 * order of ticks.  An overdue timeout belongs to no tick: its deadline is
-	 * compared to the clock.
+	 * compared to the clock.  The end of time is in no tick, though it may be an edge.
 	 */
 	deadline_ns = timeout_deadline_ns(&tw->words, t, entry->index, state);
 	overdue = state_is_overdue(state);
-	if (deadline_ns > (overdue ? clock_ns : entry->tick * tw->clock.tick_ns))
+	if (deadline_ns > (overdue ? clock_ns : entry->tick * tw->clock.tick_ns) ||
+	    unlikely(deadline_ns >= TWHEEL_TIME_NEVER))
 		return timeout_postpone(tw, t, entry->index, state, deadline_ns);
 	/* The clock was set back.  The wheel, when it follows, puts the entry in its place. */
 	if (unlikely(deadline_ns > clock_ns)) {

@@ -5,9 +5,9 @@
  * See look.h for the sequence.  twheel_rearm_directly() makes one step of it as long as
  * timeouts move later, as most do.  G7 cost does not grow: a timeout that moves later keeps
  * its entry in the wheel.  The entry comes up early, and the kthread then moves it to
- * where the deadline says.  A timeout that moves earlier, and one whose event was unread,
- * goes through the inbox again; an old entry stays behind in the wheel and is dropped as
- * stale.
+ * where the deadline says.  A timeout that is due before its entry comes up, and one whose
+ * event was unread, goes through the inbox again; an old entry stays behind in the wheel
+ * and is dropped as stale.
  *
  * G4 nothing lost: room in the wheel for new entries is taken before the user is told,
  * while REARM can still refuse.
@@ -64,8 +64,8 @@ static inline bool entry_stays(const struct twheel_clockwork *clock,
 }
 
 /*
- * Whether re-arming takes room for an entry in the wheel.  A timeout that moves earlier
- * needs it for its new entry, because the old one stays there as a stale entry.  A
+ * Whether re-arming takes room for an entry in the wheel.  A timeout whose entry would come
+ * up too late needs it for a new entry, because the old one stays there, stale.  A
  * one-shot whose event is unread needs it because its entry is gone.  A timeout in the
  * inbox has room, and a periodic timeout keeps its room while its event is unread.
  */
@@ -491,7 +491,7 @@ static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
 
 	/*
 	 * twheel_rearm_prepare() took no room for this timeout, since it would have kept
-	 * its entry.  Another REARM has moved it later meanwhile, and now it would not.
+	 * its entry.  The kthread has moved the entry meanwhile, and now it would not.
 	 */
 	if (!rearming->nr_room && rearm_needs_room(&tw->clock, t, seen, &life))
 		return false;

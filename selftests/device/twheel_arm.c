@@ -431,22 +431,33 @@ TEST_F(arm, end_of_time_never_expires)
 	EXPECT_EQ(0, info.expirations);
 }
 
-/* With this tick it is an edge, which the clock can reach. */
+/*
+ * With this tick it is an edge, which the clock can reach.  The wheel has entries there, which
+ * serve timeouts that came later.
+ */
 TEST(end_of_time_that_is_an_edge_never_expires)
 {
-	const __u64 tick_ns = 7 * 7 * 73;
-	int fd = tw_virtual(O_NONBLOCK, tick_ns);
+	const __u64 tick_ns = 7 * 7 * 73, last_ns = TWHEEL_TIME_NEVER - 5;
+	int i, fd = tw_virtual(O_NONBLOCK, tick_ns);
 	struct twheel_info info;
-	__u64 id;
+	__u64 id[3];
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, TWHEEL_TIME_NEVER % tick_ns);
-	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id));
+	ASSERT_EQ(0, tw_arm_at(fd, last_ns, &id[0]));
+	ASSERT_EQ(0, tw_arm_at(fd, last_ns, &id[1]));
+	ASSERT_EQ(0, tw_advance(fd, tick_ns));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id[0], TWHEEL_ARM_ABSOLUTE,
+						TWHEEL_TIME_NEVER, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id[1]));
+	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id[1]));
+	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id[2]));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
 	ASSERT_EQ(0, tw_advance(fd, TWHEEL_TIME_NEVER));
 	EXPECT_NO_EVENT(fd);
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	for (i = 0; i < ARRAY_SIZE(id); i++)
+		EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id[i]));
 	EXPECT_ACCOUNTS(fd);
 	close(fd);
 }
