@@ -452,6 +452,46 @@ TEST_F(faults, entry_that_is_refused_before_the_fault_was_attempted)
 	EXPECT_EQ(0, live(self->fd));
 }
 
+/* A call with one entry has a way of its own. */
+TEST_F(faults, single_entry_that_faults_fails_the_call)
+{
+	struct twheel_cancel cancels[BAD] = {};
+	struct twheel_status status, statuses[BAD] = {};
+	struct twheel_arm arms[BAD] = {};
+	const struct {
+		unsigned long cmd;
+		void *entries;
+		__u32 entry_size;
+	} calls[] = {
+		{ TWHEEL_IOC_ARM, arms, sizeof(arms[0]) },
+		{ TWHEEL_IOC_REARM, arms, sizeof(arms[0]) },
+		{ TWHEEL_IOC_CANCEL, cancels, sizeof(cancels[0]) },
+		{ TWHEEL_IOC_QUERY, statuses, sizeof(statuses[0]) },
+	};
+	__u64 id;
+	int i;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	arms[0] = (struct twheel_arm){ .id = id, .expires_ns = TW_DAY };
+	cancels[0].id = id;
+	statuses[0].id = id;
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		void *at = place(_metadata, self->page, variant, calls[i].entries,
+				 calls[i].entry_size, 0);
+		__u32 nr_done;
+
+		EXPECT_EQ(-EFAULT, tw_vector_done(self->fd, calls[i].cmd, at,
+						  calls[i].entry_size, 1, &nr_done))
+			TH_LOG("call %d", i);
+		EXPECT_EQ(0, nr_done);
+		EXPECT_EQ(1, live(self->fd));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+		EXPECT_EQ(TW_HOUR, status.deadline_ns);
+	}
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
 /* A wheel that nobody set up: what failed as a whole was not the first ARM. */
 TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 {
