@@ -702,6 +702,22 @@ static noinline void keys_find(struct twheel *tw, const struct vector_op *op, vo
 }
 
 /*
+ * Do a batch.  Returns how many entries were reported and done, 1 at least; -EFAULT or -EINTR
+ * if not even the first one could be; or another errno if neither these nor the entries
+ * after them can be done.
+ */
+static __always_inline int batch_do(struct twheel *tw, const struct vector_op *op,
+				    void __user *user, u32 stride, void *entries,
+				    unsigned int nr, unsigned int *nr_ok)
+{
+	int done = op->batch(tw, user, stride, entries, nr, nr_ok);
+
+	if (likely(done))
+		return done;
+	return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+}
+
+/*
  * Do up to @nr entries at @user.  Returns how many were attempted, 1 at least; -EFAULT or
  * -EINTR if not even the first one could be; or another errno if neither these nor the
  * entries after them can be done.
@@ -721,9 +737,7 @@ vector_step(struct twheel *tw, const struct vector_op *op, bool by_key, void __u
 	}
 	if (unlikely(by_key))
 		keys_find(tw, op, &batch, nr);
-	done = op->batch(tw, user, stride, &batch, nr, nr_ok);
-	if (unlikely(!done))
-		return fatal_signal_pending(current) ? -EINTR : -EFAULT;
+	done = batch_do(tw, op, user, stride, &batch, nr, nr_ok);
 	if (likely(done > 0))
 		*attempted = true;
 	return done;
@@ -754,7 +768,7 @@ vector_stop(const struct twheel *tw, const struct vector_op *op,
 }
 
 /* Do a vector that was copied in. */
-static __always_inline long vector_do(struct twheel *tw, void __user *arg,
+static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
 				      const struct twheel_vector *vector,
 				      const struct vector_op *op)
 {
@@ -800,21 +814,19 @@ static __always_inline long vector_do_single(struct twheel *tw,
 	unsigned int nr_ok = 0;
 	int done;
 
-	done = op->batch(tw, u64_to_user_ptr(vector->entries), op->entry_size, entry, 1, &nr_ok);
+	done = batch_do(tw, op, u64_to_user_ptr(vector->entries), op->entry_size, entry, 1,
+			&nr_ok);
 	if (likely(done > 0))
 		return nr_ok;
-	if (!done)
-		done = fatal_signal_pending(current) ? -EINTR : -EFAULT;
 	return vector_stop(tw, op, arg, vector, 0, false, 0, done);
 }
 
 /*
- * Do a vector.  This is inlined once for each kind, so that all of @op is constant; and the
- * usual call with a single entry has code of its own.  @all is vector_do() of this kind.
+ * Do a vector.  The usual call with a single entry has code of its own.  This is inlined once
+ * for each kind, so that all of @op is constant: it makes these calls quicker.
  */
-static __always_inline long
-vector_ioctl(struct twheel *tw, void __user *arg, const struct vector_op *op,
-	     long (*all)(struct twheel *tw, void __user *arg, const struct twheel_vector *vector))
+static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+					 const struct vector_op *op)
 {
 	struct twheel_vector vector __uninitialized;
 
@@ -822,16 +834,17 @@ vector_ioctl(struct twheel *tw, void __user *arg, const struct vector_op *op,
 		struct twheel_vector odd;	/* so @vector can live in registers */
 		int err = vector_copy_odd(tw, &odd, arg, op);
 
-		return err ?: all(tw, arg, &odd);
-	}
-	if (vector.nr == 1 && vector.entry_size == op->entry_size) {
+		if (err)
+			return err;
+		vector = odd;
+	} else if (vector.nr == 1 && vector.entry_size == op->entry_size) {
 		union entry entry __uninitialized;
 
 		if (likely(entry_copy_in((u64 *)&entry, u64_to_user_ptr(vector.entries),
 					 op->input_size)))
 			return vector_do_single(tw, arg, &vector, op, &entry);
 	}
-	return all(tw, arg, &vector);
+	return vector_do(tw, arg, &vector, op);
 }
 
 static const struct vector_op arm_op = {
@@ -878,32 +891,6 @@ static const struct vector_op query_op = {
 	.by_key		= true,
 };
 
-/* vector_do() of each kind: a batch needs much of the stack. */
-
-static noinline_for_stack long arm_all(struct twheel *tw, void __user *arg,
-				       const struct twheel_vector *vector)
-{
-	return vector_do(tw, arg, vector, &arm_op);
-}
-
-static noinline_for_stack long rearm_all(struct twheel *tw, void __user *arg,
-					 const struct twheel_vector *vector)
-{
-	return vector_do(tw, arg, vector, &rearm_op);
-}
-
-static noinline_for_stack long cancel_all(struct twheel *tw, void __user *arg,
-					  const struct twheel_vector *vector)
-{
-	return vector_do(tw, arg, vector, &cancel_op);
-}
-
-static noinline_for_stack long query_all(struct twheel *tw, void __user *arg,
-					 const struct twheel_vector *vector)
-{
-	return vector_do(tw, arg, vector, &query_op);
-}
-
 /**
  * twheel_arm_ioctl() - carry out ARM
  * @tw: the wheel
@@ -914,7 +901,7 @@ static noinline_for_stack long query_all(struct twheel *tw, void __user *arg,
  */
 long twheel_arm_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &arm_op, arm_all);
+	return vector_ioctl(tw, arg, &arm_op);
 }
 
 /**
@@ -927,7 +914,7 @@ long twheel_arm_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_rearm_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &rearm_op, rearm_all);
+	return vector_ioctl(tw, arg, &rearm_op);
 }
 
 /**
@@ -940,7 +927,7 @@ long twheel_rearm_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_cancel_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &cancel_op, cancel_all);
+	return vector_ioctl(tw, arg, &cancel_op);
 }
 
 /**
@@ -953,5 +940,5 @@ long twheel_cancel_ioctl(struct twheel *tw, void __user *arg)
  */
 long twheel_query_ioctl(struct twheel *tw, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &query_op, query_all);
+	return vector_ioctl(tw, arg, &query_op);
 }
