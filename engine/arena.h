@@ -137,6 +137,21 @@ entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 }
 
 /*
+ * Find the timeouts of many entries, and fetch them: their cache misses overlap if that is
+ * done before the first one is read.
+ */
+static inline void entries_fetch(struct twheel_arena *arena, const struct twheel_entry *entry,
+				 unsigned int nr, struct twheel_timeout **t)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		t[i] = entry_timeout(arena, &entry[i]);
+		prefetch(t[i]);
+	}
+}
+
+/*
  * Return whether an entry with this sequence number stands for the timeout in this state.
  * If not, it is stale, or a free place keeps it: the timeout was cancelled or moved
  * earlier, and the place may have another timeout.  A REARM that is going on makes an

@@ -633,18 +633,6 @@ static void entry_move(struct twheel *tw, struct ahead *ahead, struct expiry *x)
 	}
 }
 
-/* Find the timeouts of all entries of a chunk but the first, and fetch them. */
-static inline void chunk_find(struct twheel *tw, const struct twheel_chunk *chunk,
-			      struct twheel_timeout **t)
-{
-	unsigned int i;
-
-	for (i = 1; i < chunk->nr; i++) {
-		t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
-		prefetch(t[i]);
-	}
-}
-
 /*
  * Empty the oldest chunk of the next slot, so that the kthread need not wake up for it.
  * False if there is none, or if the kthread has to wake up for one of its entries.  An entry
@@ -682,9 +670,9 @@ static bool chunk_clear(struct twheel *tw, struct expiry *x)
 				return false;
 			*end++ = (struct ahead){ t[i], deadline_ns, state, entry->index };
 		}
-		/* In most cases the first entry is live and decides. */
+		/* In most cases the first entry is live and decides: the others wait till here. */
 		if (!i)
-			chunk_find(tw, chunk, t);
+			entries_fetch(&tw->arena, &chunk->entry[1], nr - 1, &t[1]);
 	}
 
 	twheel_wheel_drop(&tw->wheel);

@@ -19,7 +19,6 @@
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
-#include <linux/prefetch.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/stddef.h>
@@ -227,14 +226,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 		nr_stale = 0;
 		twheel_window(WINDOW_SWEEP_TAKEN);
 		spin_lock(&tw->events.lock);
-		/*
-		 * Prefetch all timeouts before the first one is read, so that their cache
-		 * misses overlap.
-		 */
-		for (i = 0; i < chunk->nr; i++) {
-			t[i] = entry_timeout(&tw->arena, &chunk->entry[i]);
-			prefetch(t[i]);
-		}
+		entries_fetch(&tw->arena, chunk->entry, chunk->nr, t);
 		for (i = 0; i < chunk->nr; i++) {
 			if (entry_survives(tw, chunk->entry[i].seq, t[i]))
 				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
