@@ -9,9 +9,9 @@
  *
  *	insert	fields and state.  A place that has kept an entry for a time that is no
  *		later needs no more; for the others an entry goes into the wheel, and
- *		the one that the place may have kept is stale.  When
- *		there are twice as many entries as places, and 4096, a sweep
- *		drops those that are stale: that is part of the price of inserting
+ *		the one that the place may have kept is stale.  When there are twice as
+ *		many entries as places, and 4096, a sweep drops those that are stale:
+ *		that is part of the price of inserting
  *	remove	one change of state; the place keeps the entry.  What settle() drops is
  *		part of the price
  *	move	two changes of state and a new deadline; the entry comes up too
@@ -114,13 +114,18 @@ static bool entry_is_live(const struct twheel_entry *entry, u64 state)
 	return (state & STATE_PHASE) == ARMED && state_seq(state) == entry->seq;
 }
 
+/* A place, free or NEW, keeps the entry. */
+static bool entry_is_kept(const struct twheel_entry *entry, u64 state)
+{
+	return state_has_entry(state) && state_seq(state) == entry->seq;
+}
+
 /* The state that decides what becomes of an entry: a free place gives up the one it kept. */
 static u64 entry_claim(const struct twheel_entry *entry, struct timeout *t)
 {
 	u64 state = state_read(t);
 
-	if (state_has_entry(state) && state_seq(state) == entry->seq &&
-	    state_change(t, state, state & ~STATE_ENTRY))
+	if (entry_is_kept(entry, state) && state_change(t, state, state & ~STATE_ENTRY))
 		return state & ~STATE_ENTRY;
 	return state;
 }
@@ -218,8 +223,7 @@ static void sweep(bool all)
 			struct twheel_entry *entry = &chunk->entry[i];
 			u64 state = all ? entry_claim(entry, t[i]) : state_read(t[i]);
 
-			if (entry_is_live(entry, state) ||
-			    (state_has_entry(state) && state_seq(state) == entry->seq))
+			if (entry_is_live(entry, state) || entry_is_kept(entry, state))
 				twheel_wheel_keep(&wheel, *entry);
 		}
 		twheel_wheel_swept(&wheel, chunk);
@@ -245,7 +249,17 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	nr_pending += nr;
 }
 
-/* CANCEL, a call's batch at a time, whose lines are fetched together. */
+/* Find the places of a call's batch, and fetch their lines together. */
+static void fetch(const uint32_t *who, struct timeout **t, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		t[i] = timeout_at(who[i]);
+		__builtin_prefetch(t[i], 1);
+	}
+}
+
 static void remove_timers(const uint32_t *who, uint32_t nr)
 {
 	struct timeout *t[CALL];
@@ -253,10 +267,7 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 
 	for (; nr; who += step, nr -= step) {
 		step = min(nr, CALL);
-		for (i = 0; i < step; i++) {
-			t[i] = timeout_at(who[i]);
-			__builtin_prefetch(t[i], 1);
-		}
+		fetch(who, t, step);
 		for (i = 0; i < step; i++) {
 			u64 state = state_read(t[i]);
 
@@ -282,10 +293,7 @@ static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 
 	for (; nr; who += step, due_ms += step, nr -= step) {
 		step = min(nr, CALL);
-		for (i = 0; i < step; i++) {
-			t[i] = timeout_at(who[i]);
-			__builtin_prefetch(t[i], 1);
-		}
+		fetch(who, t, step);
 		for (i = 0; i < step; i++)
 			move_one(t[i], state_read(t[i]), clock_ns + due_ms[i] * NS_PER_MS);
 	}
