@@ -180,7 +180,11 @@ static u64 alarm_fires(struct twheel *tw)
 {
 	u64 again_ns = 0, now_ns;
 
-	/* It does not fire by itself before it is taken away again. */
+	/*
+	 * It does not fire by itself before it is taken away again: softirqs wait, and under
+	 * PREEMPT_RT the thread that lets timers fire does, which has a lower priority.
+	 */
+	sched_set_fifo(current);
 	local_bh_disable();
 	now_ns = ktime_get_ns();
 	timer_fired(&tw->wake.timer);
@@ -188,6 +192,7 @@ static u64 alarm_fires(struct twheel *tw)
 		again_ns = ktime_to_ns(hrtimer_get_expires(&tw->wake.timer)) - now_ns;
 	hrtimer_try_to_cancel(&tw->wake.timer);
 	local_bh_enable();
+	sched_set_normal(current, 0);
 	return again_ns;
 }
 
