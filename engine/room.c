@@ -35,8 +35,17 @@
 #include "wake.h"
 #include "window.h"
 
-/* Room is provided for this many entries more than the caller needs. */
+/*
+ * Room is provided for so many entries more than are in use: most callers then find it at
+ * hand.
+ */
 #define ROOM_AHEAD		32
+#define ROOM_AHEAD_MAX		2048
+
+static long room_ahead(long used)
+{
+	return min(ROOM_AHEAD + used / 32, (long)ROOM_AHEAD_MAX);
+}
 
 /* A page of chunks has one link for the llist of gifts and for the wheel's free pages. */
 static_assert(offsetof(struct twheel_chunk_page, node.next) == 0);
@@ -62,7 +71,8 @@ static int room_provide(struct twheel *tw)
 	if (mutex_lock_killable(&tw->room.mutex))
 		return -EINTR;
 	while (!err && atomic_long_read(&tw->room.used) > tw->room.provided) {
-		long room = atomic_long_read(&tw->room.used) + ROOM_AHEAD;
+		long used = atomic_long_read(&tw->room.used);
+		long room = used + room_ahead(used);
 
 		if (tw->room.nr_chunk_pages < twheel_wheel_pages_for(&tw->wheel, room))
 			err = chunks_add(tw);
