@@ -133,6 +133,7 @@ tell_and_cancel(struct twheel *tw, struct twheel_cancel *cancel,
 {
 	unsigned int i = 0;
 
+	*told = 0;
 	if (!tell_begin(user, nr * sizeof(*user)))
 		return 0;
 	if (!tell_probe(&user[0].result, &user[nr - 1].result))
@@ -148,13 +149,16 @@ tell_and_cancel(struct twheel *tw, struct twheel_cancel *cancel,
 		cancel[i].result = TWHEEL_WAS_PENDING;
 		if (unlikely(!tell(cancel[i].result, &user[i].result)))
 			break;
-		*told = i + 1;
 		twheel_window(WINDOW_CANCEL_DIRECT);
-		if (unlikely(!cancel_pending(tw, t, seen, ending)))
-			break;
+		if (unlikely(!cancel_pending(tw, t, seen, ending))) {
+			tell_end();
+			*told = i + 1;
+			return i;
+		}
 	}
 end:
 	tell_end();
+	*told = i;
 	return i;
 }
 
@@ -168,7 +172,6 @@ cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
 	struct ending ending = {};
 	unsigned int i;
 
-	*told = 0;
 	rcu_read_lock();
 	/* All places are fetched before the first one is read: their misses overlap. */
 	for (i = 0; i < nr; i++)
