@@ -2,12 +2,11 @@
 /*
  * REARM: look, and begin new lives for timeouts once the user has been told
  *
- * See look.h for the sequence.  twheel_rearm_directly() makes one step of it as long as
- * timeouts move later, as most do.  G7 cost does not grow: a timeout that moves later keeps
- * its entry in the wheel.  The entry comes up early, and the kthread then moves it to
- * where the deadline says.  A timeout that is due before its entry comes up, and one whose
- * event was unread, goes through the inbox again; an old entry stays behind in the wheel
- * and is dropped as stale.
+ * See look.h for the sequence.  twheel_rearm_directly() makes one step of it as long as all
+ * is as usual.  G7 cost does not grow: a timeout that moves later keeps its entry in the
+ * wheel.  The entry comes up early, and the kthread then moves it to where the deadline says.
+ * A timeout that is due before its entry comes up, and one whose event was unread, goes
+ * through the inbox again; an old entry stays behind in the wheel and is dropped as stale.
  *
  * G4 nothing lost: room in the wheel for new entries is taken before the user is told,
  * while REARM can still refuse.
@@ -313,6 +312,58 @@ int twheel_upsert_prepare(struct twheel *tw, struct twheel_arm *arm,
 	return rearm_prepare(tw, arm, rearming, nr, true);
 }
 
+/**
+ * struct requeue - what a batch leaves to be done for timeouts that need a new entry; a
+ *	local variable
+ * @chain: timeouts to be put into the inbox
+ * @due_ns: when the kthread has to look at the earliest of the batch
+ * @nr_room: room that was taken for their entries, and is left
+ * @queued: a timeout was QUEUED and stays where it is, in the inbox or on its way there
+ */
+struct requeue {
+	struct chain chain;
+	u64 due_ns;
+	unsigned int nr_room;
+	bool queued;
+};
+
+/* A timeout that was @seen is QUEUED now, and the kthread has to look at it at @due_ns. */
+static __always_inline void requeue_note(struct requeue *requeue, struct twheel_timeout *t,
+					 u64 seen, u64 due_ns)
+{
+	requeue->due_ns = min(requeue->due_ns, due_ns);
+	if (state_is_queued(seen)) {
+		requeue->queued = true;
+		return;
+	}
+	chain_add(&requeue->chain, t);
+	if (!state_keeps_room(seen))
+		requeue->nr_room--;
+}
+
+/*
+ * Put the timeouts into the inbox, release the lock, wake the kthread if need be, and give back
+ * the room that is left.
+ */
+static noinline void requeue_finish(struct twheel *tw, struct requeue *requeue)
+	__releases(&tw->events.lock)
+{
+	u64 due_ns = inbox_add(&tw->inbox, &requeue->chain, requeue->due_ns);
+
+	spin_unlock(&tw->events.lock);
+	twheel_window(WINDOW_REARM_LEFT);
+	/*
+	 * A full barrier before at_ns is read; pairs with arm_commit(), which says why.
+	 * Test: litmus requeued, wake_requeued
+	 */
+	if (requeue->queued)
+		atomic_inc_return(&tw->inbox.nr_requeued);
+	twheel_window(WINDOW_REARM_COUNTED);
+	if (wake_is_too_late(&tw->wake, due_ns))
+		twheel_wake_for(tw, due_ns);
+	room_give(&tw->room, requeue->nr_room);
+}
+
 /*
  * Whether a timeout is re-armed as a one-shot without slack in the usual case: it is ARMED,
  * and its entry comes up by the new deadline.
@@ -323,34 +374,35 @@ static __always_inline bool can_defer(const struct twheel_timeout *t, u64 seen, 
 }
 
 /*
- * Re-arm a timeout in that case.  G7: only its fields change.  Its entry is moved when it
- * comes up, or when the kthread looks ahead.  False if the timeout is no longer as @seen.
+ * Re-arm a timeout that pends as a one-shot without slack.  @stays says whether it keeps its
+ * entry.  G7: then only its fields change, and the entry is moved when it comes up, or when
+ * the kthread looks ahead.  False if the timeout is no longer as @seen.
  */
-static __always_inline bool timeout_defer(struct twheel *tw, struct twheel_timeout *t,
-					  u64 seen, u64 deadline_ns)
+static __always_inline bool timeout_move(struct twheel *tw, struct twheel_timeout *t,
+					 u64 seen, u64 deadline_ns, bool stays)
 	__must_hold(&tw->events.lock)
 {
+	const u64 flags = flags_once(false);
+
 	if (!state_change(t, seen, state_rearming(seen)))
 		return false;
 	twheel_window(WINDOW_REARM_OWNED);
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, seen, deadline_ns);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	atomic64_set_release(&t->state, state_deferred(seen, flags_once(false)));
+	atomic64_set_release(&t->state, stays ? state_deferred(seen, flags) :
+						state_requeued(seen, flags));
 	return true;
 }
 
 /*
- * Begin a new life of any kind; false if the timeout is no longer as @seen.  @to_inbox
- * says whether the caller has to put the timeout into the inbox before it lets go of the
- * lock.
+ * Begin a new life of any kind; false if the timeout is no longer as @seen.  @stays says
+ * whether it keeps its entry.
  */
 static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
-			  const struct life *life, bool *to_inbox)
+			  const struct life *life, bool stays)
 	__must_hold(&tw->events.lock)
 {
-	bool stays = entry_stays(&tw->clock, t, seen, life);
-
 	lockdep_assert_held(&tw->events.lock);
 	/*
 	 * G3 exactly one outcome.  An UNREAD timeout changes state only under
@@ -368,46 +420,92 @@ static bool timeout_rearm(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, seen, life->deadline_ns);
 	life_begin(t, life);
-	*to_inbox = !state_is_queued(seen) && !stays;
 	atomic64_set_release(&t->state, stays ? state_deferred(seen, life->flags) :
 						state_requeued(seen, life->flags));
 	return true;
 }
 
 /*
- * Tell and re-arm the entries of a batch, until one is not as usual; returns how many.
- * @place are the places that the ids name.
+ * Whether there is room for the new entry of a timeout that was @seen.  Where room has to be
+ * taken, it is taken for @nr entries, as many as may follow in the batch.
+ */
+static __always_inline bool requeue_has_room(struct twheel *tw, struct requeue *requeue,
+					     u64 seen, unsigned int nr)
+{
+	if (state_is_queued(seen) || requeue->nr_room)
+		return true;
+	if (!room_take_at_hand(&tw->room, nr))
+		return false;
+	requeue->nr_room = nr;
+	return true;
+}
+
+/*
+ * Tell and re-arm the entries of a batch from entry @i on, until one is not as usual; returns
+ * the entry after those that are done.  @place are the places that the ids name.  Without
+ * @requeue, only what keeps its entry in the wheel is as usual.
  */
 static __always_inline unsigned int
-tell_and_defer(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-	       struct twheel_timeout **place, unsigned int nr, u64 now_ns,
-	       unsigned int *told)
+tell_and_rearm(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+	       struct twheel_timeout **place, unsigned int i, unsigned int nr, u64 now_ns,
+	       unsigned int *told, struct requeue *requeue)
 	__must_hold(&tw->events.lock)
 {
-	unsigned int i = 0;
-
-	if (!tell_begin(user, nr * sizeof(*user)))
-		return 0;
-	if (!tell_probe(&user[0].result, &user[nr - 1].result))
+	*told = i;
+	if (!tell_begin(&user[i], (nr - i) * sizeof(*user)))
+		return i;
+	if (!tell_probe(&user[i].result, &user[nr - 1].result))
 		goto end;
 	for (; i < nr; i++) {
 		u64 seen, deadline_ns = arm_deadline_ns(&arm[i], now_ns);
 		struct twheel_timeout *t = place[i];
+		bool stays;
 
 		if (unlikely(!t || life_oddities(&arm[i]) || deadline_ns <= now_ns ||
-			     !timeout_has_id(t, arm[i].id, &seen) ||
-			     !can_defer(t, seen, deadline_ns)))
+			     !timeout_has_id(t, arm[i].id, &seen)))
+			break;
+		stays = can_defer(t, seen, deadline_ns);
+		if (unlikely(!stays) &&
+		    !(requeue && state_is_pending(seen) &&
+		      requeue_has_room(tw, requeue, seen, nr - i)))
 			break;
 		arm[i].result = TWHEEL_WAS_PENDING;
 		if (unlikely(!tell(arm[i].result, &user[i].result)))
 			break;
-		*told = i + 1;
 		twheel_window(WINDOW_REARM_DIRECT);
-		if (unlikely(!timeout_defer(tw, t, seen, deadline_ns)))
-			break;
+		if (unlikely(!timeout_move(tw, t, seen, deadline_ns, stays))) {
+			tell_end();
+			*told = i + 1;
+			return i;
+		}
+		if (!stays)
+			requeue_note(requeue, t, seen, deadline_ns);
 	}
 end:
 	tell_end();
+	*told = i;
+	return i;
+}
+
+/*
+ * Go on with entry @i of a batch: timeouts may also go into the inbox.  It is not inlined, so
+ * that what moves later goes by the shorter loop.
+ */
+static noinline unsigned int
+requeue_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+		 struct twheel_timeout **place, unsigned int i, unsigned int nr, u64 now_ns,
+		 unsigned int *told)
+	__releases(&tw->events.lock)
+{
+	struct requeue requeue = { .due_ns = WAKE_NEVER };
+	unsigned int told_before = *told, from = i;
+
+	pagefault_disable();
+	i = tell_and_rearm(tw, arm, user, place, i, nr, now_ns, told, &requeue);
+	pagefault_enable();
+	*told = max(*told, told_before);
+	tw->events.rearmed += i - from;
+	requeue_finish(tw, &requeue);
 	return i;
 }
 
@@ -418,26 +516,32 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 {
 	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
 	u64 now_ns = twheel_now(&tw->clock);
-	unsigned int i = 0;
+	unsigned int i;
 
-	*told = 0;
 	/*
 	 * The lock counts as an RCU read section.  So pages that are found stay, and G3: a
-	 * DRAIN that is not seen here finds the timeouts in the wheel.
+	 * DRAIN that is not seen here finds the timeouts in the wheel, or in the inbox.
 	 * Test: windows.drain_finds_what_rearm_is_about_to_move_directly,
+	 * windows.drain_finds_what_rearm_is_about_to_requeue_directly,
 	 * windows.rearm_directly_is_refused_from_the_beginning_of_a_drain
 	 */
 	spin_lock(&tw->events.lock);
-	if (likely(!READ_ONCE(tw->control.draining))) {
-		/* All places are fetched before the first one is read: their misses overlap. */
-		for (; i < nr; i++)
-			place[i] = place_fetch(&tw->arena, arm[i].id);
-		pagefault_disable();
-		i = tell_and_defer(tw, arm, user, place, nr, now_ns, told);
-		pagefault_enable();
-		tw->events.rearmed += i;
+	if (unlikely(READ_ONCE(tw->control.draining))) {
+		spin_unlock(&tw->events.lock);
+		*told = 0;
+		return 0;
 	}
-	spin_unlock(&tw->events.lock);
+	/* All places are fetched before the first one is read: their misses overlap. */
+	for (i = 0; i < nr; i++)
+		place[i] = place_fetch(&tw->arena, arm[i].id);
+	pagefault_disable();
+	i = tell_and_rearm(tw, arm, user, place, 0, nr, now_ns, told, NULL);
+	pagefault_enable();
+	tw->events.rearmed += i;
+	if (likely(i == nr))
+		spin_unlock(&tw->events.lock);
+	else
+		i = requeue_directly(tw, arm, user, place, i, nr, now_ns, told);
 	*nr_ok += i;
 	return i;
 }
@@ -452,9 +556,9 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
  * @nr_ok: the number of timeouts that were re-armed is added to it
  *
  * It ends at an entry that is not as usual: it asks for more than a deadline to come, or its
- * timeout is not in the wheel, or is there with an entry that would come too late, or has
- * changed since the user was told, or a result cannot be written without a fault.  A wheel
- * that is being drained has no usual entry.
+ * timeout does not pend, or has changed since the user was told, or needs room that is not
+ * at hand, or a result cannot be written without a fault.  A wheel that is being drained has
+ * no usual entry.
  *
  * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_rearm_prepare().
@@ -467,44 +571,25 @@ unsigned int twheel_rearm_directly(struct twheel *tw, struct twheel_arm *arm,
 			 rearm_directly(tw, arm, user, nr, told, nr_ok);
 }
 
-/**
- * struct requeue - the work that a batch leaves to be done; a local variable
- * @chain: timeouts to be put into the inbox
- * @due_ns: when the kthread has to look at the earliest of the batch
- * @queued: a timeout was QUEUED and stays where it is, in the inbox or on its way there
- */
-struct requeue {
-	struct chain chain;
-	u64 due_ns;
-	bool queued;
-};
-
-/* Re-arm a timeout in any case that timeout_defer() does not do; false to look again. */
+/* Re-arm a timeout in any case; false to look again. */
 static noinline bool rearm_any(struct twheel *tw, const struct twheel_arm *arm,
-			       struct twheel_timeout *t, u64 seen,
-			       struct twheel_rearming *rearming,
+			       struct twheel_timeout *t, u64 seen, u64 now_ns,
 			       struct requeue *requeue)
 	__must_hold(&tw->events.lock)
 {
-	struct life life = life_of(&tw->clock, arm, rearming->now_ns);
-	bool to_inbox;
+	struct life life = life_of(&tw->clock, arm, now_ns);
+	bool stays = entry_stays(&tw->clock, t, seen, &life);
 
 	/*
 	 * twheel_rearm_prepare() took no room for this timeout, since it would have kept
 	 * its entry.  The kthread has moved the entry meanwhile, and now it would not.
 	 */
-	if (!rearming->nr_room && rearm_needs_room(&tw->clock, t, seen, &life))
+	if (!requeue->nr_room && rearm_needs_room(&tw->clock, t, seen, &life))
 		return false;
-	if (!timeout_rearm(tw, t, seen, &life, &to_inbox))
+	if (!timeout_rearm(tw, t, seen, &life, stays))
 		return false;
-	if (state_is_queued(seen))
-		requeue->queued = true;
-	requeue->due_ns = min(requeue->due_ns, life_due_ns(&tw->clock, &life));
-	if (to_inbox) {
-		chain_add(&requeue->chain, t);
-		if (!state_keeps_room(seen))
-			rearming->nr_room--;
-	}
+	if (!stays)
+		requeue_note(requeue, t, seen, life_due_ns(&tw->clock, &life));
 	return true;
 }
 
@@ -557,8 +642,8 @@ rearm_each(struct twheel *tw, const struct twheel_arm *arm,
 		deadline_ns = arm_deadline_ns(&arm[i], now_ns);
 		if (likely(!(arm[i].interval_ns | arm[i].slack_ticks) &&
 			   deadline_ns > now_ns && can_defer(t, seen, deadline_ns) &&
-			   timeout_defer(tw, t, seen, deadline_ns)) ||
-		    rearm_any(tw, &arm[i], t, seen, rearming, requeue))
+			   timeout_move(tw, t, seen, deadline_ns, true)) ||
+		    rearm_any(tw, &arm[i], t, seen, now_ns, requeue))
 			++*nr_rearmed;
 		else
 			break;
@@ -583,11 +668,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr,
 			unsigned int *nr_ok)
 {
-	struct requeue requeue = { .due_ns = WAKE_NEVER };
+	struct requeue requeue = { .due_ns = WAKE_NEVER, .nr_room = rearming->nr_room };
 	struct twheel_look *look = &rearming->look;
 	unsigned int i = 0, nr_rearmed = 0;
-	u64 due_ns;
-	int err = 0;
 
 	/*
 	 * G3: synchronize_rcu() in twheel_drain() waits for this section, and so the
@@ -596,8 +679,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	 */
 	rcu_read_lock();
 	if (READ_ONCE(tw->control.draining)) {
-		err = -ESHUTDOWN;
-		goto unlock;
+		rcu_read_unlock();
+		room_give(&tw->room, requeue.nr_room);
+		return -ESHUTDOWN;
 	}
 	twheel_window(WINDOW_REARM_CHECKED);
 	spin_lock(&tw->events.lock);
@@ -608,21 +692,8 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 	    rearm_each(tw, arm, rearming, nr, &requeue, &nr_rearmed, true) :
 	    rearm_each(tw, arm, rearming, nr, &requeue, &nr_rearmed, false);
 	tw->events.rearmed += nr_rearmed;
-	due_ns = inbox_add(&tw->inbox, &requeue.chain, requeue.due_ns);
-	spin_unlock(&tw->events.lock);
-	twheel_window(WINDOW_REARM_LEFT);
-	/*
-	 * A full barrier before at_ns is read; pairs with arm_commit(), which says why.
-	 * Test: litmus requeued, wake_requeued
-	 */
-	if (requeue.queued)
-		atomic_inc_return(&tw->inbox.nr_requeued);
-	twheel_window(WINDOW_REARM_COUNTED);
-	if (wake_is_too_late(&tw->wake, due_ns))
-		twheel_wake_for(tw, due_ns);
-	*nr_ok += nr_rearmed;
-unlock:
+	requeue_finish(tw, &requeue);
 	rcu_read_unlock();
-	room_give(&tw->room, rearming->nr_room);
-	return err ?: i;
+	*nr_ok += nr_rearmed;
+	return i;
 }

@@ -196,29 +196,39 @@ TEST_F(faults, cancel_cancels_what_stands_before)
 	}
 }
 
+/* Some move later, and some earlier; of each length half are in the inbox. */
 TEST_F(faults, rearm_moves_what_stands_before)
 {
 	static struct twheel_arm arms[MOST];
 	struct twheel_status status;
 	int i, k;
 
-	for (k = 0; k < ARRAY_SIZE(goods); k++) {
+	for (k = 0; k < 2 * ARRAY_SIZE(goods); k++) {
+		int nr_good = goods[k / 2];
 		struct twheel_arm *at;
 
-		arm_some(_metadata, self->fd, arms, goods[k] + BAD);
+		arm_some(_metadata, self->fd, arms, nr_good + BAD);
+		if (k % 2)
+			ASSERT_EQ(0, tw_advance(self->fd, k * TW_MS));
 		for (i = 0; i < MOST; i++)
-			arms[i].expires_ns = TW_DAY;
-		at = place(_metadata, self->page, variant, arms, sizeof(*arms), goods[k]);
-		EXPECT_STOP(TWHEEL_IOC_REARM, at, sizeof(*arms), goods[k]);
-		for (i = 0; i < goods[k] + BAD; i++) {
+			arms[i] = (struct twheel_arm){
+				.id = arms[i].id, .flags = TWHEEL_ARM_ABSOLUTE,
+				.expires_ns = i % 3 ? TW_DAY : TW_MIN,
+			};
+		at = place(_metadata, self->page, variant, arms, sizeof(*arms), nr_good);
+		EXPECT_STOP(TWHEEL_IOC_REARM, at, sizeof(*arms), nr_good);
+		for (i = 0; i < nr_good; i++) {
 			ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
-			ASSERT_EQ(i < goods[k] ? TW_DAY : TW_HOUR, status.deadline_ns)
-				TH_LOG("timeout %d of %d", i, goods[k]);
-			if (i < goods[k]) {
-				ASSERT_EQ(TWHEEL_WAS_PENDING, at[i].result);
-			}
+			ASSERT_EQ(arms[i].expires_ns, status.deadline_ns)
+				TH_LOG("timeout %d of %d", i, nr_good);
+			ASSERT_EQ(TWHEEL_WAS_PENDING, at[i].result);
 		}
-		cancel_all(_metadata, self->fd, arms, goods[k] + BAD);
+		for (; i < nr_good + BAD; i++) {
+			ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
+			ASSERT_LE(TW_HOUR, status.deadline_ns);
+			ASSERT_GT(TW_DAY, status.deadline_ns);
+		}
+		cancel_all(_metadata, self->fd, arms, nr_good + BAD);
 	}
 }
 

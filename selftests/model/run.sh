@@ -66,7 +66,7 @@ breaks()
 	READ_UNCHECKED | twheel_events_commit() not looking at ready_changes | CANCEL FIXED_RATE OPS=2
 	READ_DRAINING | twheel_events_commit() re-arming a fixed delay while draining | DRAIN FIXED_DELAY OPS=1
 	NO_REQUEUED | twheel_arm_commit() not looking at nr_requeued | REARM ONE_SHOT OPS=2
-	DEFER_EARLIER | timeout_defer() of what becomes due earlier | REARM ONE_SHOT PLACES=2 OPS=3
+	DEFER_EARLIER | timeout_move() that keeps an entry that comes up too late | REARM ONE_SHOT PLACES=2 OPS=3
 	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
 	KEEP_EARLIER | entry_will_do() not comparing the times | CANCEL ONE_SHOT PLACES=2 OPS=4 TIME_END=1
 	POSTPONE_UNTOLD | timeout_postpone() not telling the timeout of its entry | CANCEL REARM ONE_SHOT OPS=3

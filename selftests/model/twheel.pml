@@ -794,7 +794,7 @@ inline twheel_cancel()
 
 /* Re-arming */
 
-/* timeout_rearm() or timeout_defer(), up to the change that makes it ours */
+/* timeout_rearm() or timeout_move(), up to the change that makes it ours */
 inline timeout_rearm_begin()
 {
 	atomic {
@@ -848,17 +848,16 @@ inline timeout_rearm_end()
 		fi;
 #endif
 		to = 0;
-		/* That was timeout_defer(), after which nobody is woken. */
+		/* The alarm is set for the entry that it keeps. */
 		if
-		:: stays && !(flags & STATE_LIFE) ->
-			due = WAKE_NEVER
+		:: stays -> due = WAKE_NEVER
 		:: else
 		fi;
 		life_due()
 	}
 }
 
-/* inbox_add() for what is not in there, and the end of the lock */
+/* requeue_finish(): inbox_add() for what is not in there, and the end of the lock */
 inline rearm_to_inbox()
 {
 #ifdef BREAK_INBOX_UNLOCKED

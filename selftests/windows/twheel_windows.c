@@ -799,28 +799,39 @@ TEST_F(windows, cancel_that_was_told_ends_nothing_twice)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(windows, rearm_that_was_told_moves_nothing_that_was_cancelled_meanwhile)
+static void rearm_beside_cancel(struct __test_metadata *_metadata, int fd, __u64 deadline_ns)
 {
 	struct side rearm = {
-		.fd = self->fd, .run = side_rearm_directly, .arm.expires_ns = 500 * TW_MS,
+		.fd = fd, .run = side_rearm_directly,
+		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = deadline_ns },
 	};
 	struct twheel_status status;
-	__u64 next, id = arm_in_last_place(_metadata, self->fd);
+	__u64 next, id = arm_in_last_place(_metadata, fd);
 
 	rearm.arm.id = id;
 	HOLD("rearm_direct");
 	START_APART(&rearm);
 	AWAIT_HELD("rearm_direct");
 	EXPECT_EQ(TWHEEL_WAS_PENDING, __atomic_load_n(&rearm.arm.result, __ATOMIC_RELAXED));
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &next));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &next));
 	EXPECT_EQ((__u32)id, (__u32)next);
 	RELEASE("rearm_direct");
 	FINISH(&rearm);
 	EXPECT_EQ(-ENOENT, rearm.ret);
-	ASSERT_EQ(0, tw_query1(self->fd, next, &status));
+	ASSERT_EQ(0, tw_query1(fd, next, &status));
 	EXPECT_EQ(10 * TW_MS, status.deadline_ns);
-	EXPECT_ACCOUNTS(self->fd);
+	EXPECT_ACCOUNTS(fd);
+}
+
+TEST_F(windows, rearm_that_was_told_moves_nothing_that_was_cancelled_meanwhile)
+{
+	rearm_beside_cancel(_metadata, self->fd, 500 * TW_MS);
+}
+
+TEST_F(windows, rearm_to_earlier_that_was_told_moves_nothing_that_was_cancelled_meanwhile)
+{
+	rearm_beside_cancel(_metadata, self->fd, 5 * TW_MS);
 }
 
 /* ---- DRAIN beside calls that have seen that there is none ---------------- */
@@ -888,17 +899,27 @@ TEST_F(windows, drain_finds_what_rearm_is_about_to_move)
 	EXPECT_NONE_LEFT(self->fd);
 }
 
-TEST_F(windows, drain_finds_what_rearm_is_about_to_move_directly)
+static void drain_beside_rearm(struct __test_metadata *_metadata, int fd, __u64 expires_ns)
 {
 	struct side rearm = {
-		.fd = self->fd, .run = side_rearm_directly, .arm.expires_ns = 20 * TW_MS,
+		.fd = fd, .run = side_rearm_directly, .arm.expires_ns = expires_ns,
 	};
 
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &rearm.arm.id));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, tw_arm_at(fd, 10 * TW_MS, &rearm.arm.id));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	EXPECT_EQ(1, drain_beside(_metadata, &rearm, "rearm_direct", &rearm.arm.id));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, rearm.ret);
-	EXPECT_NONE_LEFT(self->fd);
+	EXPECT_NONE_LEFT(fd);
+}
+
+TEST_F(windows, drain_finds_what_rearm_is_about_to_move_directly)
+{
+	drain_beside_rearm(_metadata, self->fd, 20 * TW_MS);
+}
+
+TEST_F(windows, drain_finds_what_rearm_is_about_to_requeue_directly)
+{
+	drain_beside_rearm(_metadata, self->fd, 5 * TW_MS);
 }
 
 /* DRAIN waits for an ARM that is held, and no other call is accepted any more. */

@@ -55,13 +55,17 @@ static void a_new_life_begins_from_the_state_seen_and_no_other(struct kunit *tes
 	struct twheel *tw = test->priv;
 	u64 rest, deadline_ns;
 	struct twheel_timeout *t = some_place(test, &rest);
-	bool won, to_inbox;
 	unsigned int bit;
+	bool won;
 
 	deadline_ns = t->deadline_ns;
 	for (bit = 0; bit < 64; bit++) {
+		u64 seen = rest ^ BIT_ULL(bit);
+
 		spin_lock(&tw->events.lock);
-		won = timeout_rearm(tw, t, rest ^ BIT_ULL(bit), &life, &to_inbox);
+		won = timeout_rearm(tw, t, seen, &life, false) ||
+		      timeout_move(tw, t, seen, life.deadline_ns, false) ||
+		      timeout_move(tw, t, seen, life.deadline_ns, true);
 		spin_unlock(&tw->events.lock);
 		KUNIT_ASSERT_FALSE(test, won);
 		KUNIT_ASSERT_EQ(test, (u64)timeout_state(t), rest);
@@ -73,7 +77,7 @@ static void a_new_life_begins_from_the_state_seen_and_no_other(struct kunit *tes
 static bool defer(struct twheel *tw, struct twheel_timeout *t, u64 seen, u64 deadline_ns)
 	__must_hold(&tw->events.lock)
 {
-	return can_defer(t, seen, deadline_ns) && timeout_defer(tw, t, seen, deadline_ns);
+	return can_defer(t, seen, deadline_ns) && timeout_move(tw, t, seen, deadline_ns, true);
 }
 
 /* The short way is for a timeout in the wheel that is as it was seen and moves later. */
