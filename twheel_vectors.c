@@ -547,6 +547,12 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 
 	if (unlikely(twheel_is_keyed(tw)))
 		return keyed_arm_batch(tw, user, stride, arm, nr, nr_ok);
+	if (likely(!first && stride == sizeof(*arm))) {
+		/* The entries that are not done come in the next batch. */
+		nr_armed = twheel_arm_directly(tw, arm, user, nr, nr_ok);
+		if (likely(nr_armed))
+			return nr_armed;
+	}
 	arming.nowait = false;
 	/*
 	 * The first ARM starts the wheel, which makes its configuration final.  An ARM

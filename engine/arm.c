@@ -6,7 +6,8 @@
  * entry of room in the wheel, and memory for their periods.  After that nothing can fail
  * for want of memory (G4).  The device then reports ids and results, and
  * twheel_arm_commit() publishes the timeouts that were reported and gives the other
- * places back.
+ * places back.  As long as all is as usual, twheel_arm_directly() does all that in one step
+ * for each entry.
  *
  * G7 cost does not grow: an ARM puts its timeouts into the inbox, and looks at no other
  * timeout.  The kthread moves them into the wheel in its next pass.  ARM wakes it only
@@ -14,7 +15,8 @@
  * Where the place still has an entry in the wheel that will do, the timeout is ARMED at once.
  *
  * A batch of one entry has code of its own.  The compiler makes it from the same source:
- * arm_prepare() and arm_commit() are inlined once for one entry and once for many.
+ * arm_prepare(), arm_commit() and arm_directly() are inlined once for one entry and once for
+ * many.
  *
  * Locks: arena.free_lock to take places, once a batch; keys.lock to publish in a keyed
  * wheel, so that a key is taken and its timeout published in one step; wake.lock when the
@@ -39,6 +41,7 @@
 #include "keys.h"
 #include "life.h"
 #include "room.h"
+#include "tell.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
@@ -203,16 +206,55 @@ static void arm_undo(struct twheel *tw, struct llist_node *chain)
 	twheel_ending_done(tw, &ending);
 }
 
+/*
+ * Take what @nr timeouts need: that they may pend, room in the wheel, and places, which are
+ * put into the chain @first.  Returns for how many there is all of it, and if these are fewer,
+ * @short_of says why.
+ */
+static __always_inline unsigned int arm_take(struct twheel *tw, unsigned int nr, bool nowait,
+					     struct llist_node **first, int *short_of)
+{
+	struct llist_node **tail = first;
+	unsigned int got, taken;
+	int err;
+
+	*first = NULL;
+	*short_of = -EAGAIN;
+	/* max_pending is exact: a timeout counts before it has a place. */
+	got = live_take(&tw->arena, nr);
+	if (!got)
+		return 0;
+	/* G4 nothing lost: the wheel's room is promised while ARM can still refuse. */
+	err = room_take_at_hand(&tw->room, got) ? 0 :
+	      nowait ? -EAGAIN :
+	      twheel_room_take_reclaiming(tw, got);
+	if (err) {
+		twheel_live_give(tw, got);
+		*short_of = err;
+		return 0;
+	}
+	taken = places_pop(&tw->arena, got, &tail);
+	err = -EAGAIN;
+	if (unlikely(taken < got) && !nowait)
+		taken += twheel_places_wait(tw, got - taken, &tail, &err);
+	*tail = NULL;
+	if (taken < got) {
+		room_give(&tw->room, got - taken);
+		twheel_live_give(tw, got - taken);
+		*short_of = err;
+	}
+	return taken;
+}
+
 /* twheel_arm_prepare() for a number of entries that may be a constant. */
 static __always_inline int arm_prepare(struct twheel *tw,
 				       struct twheel_arm *arm, unsigned int nr,
 				       struct twheel_arming *arming)
 {
 	unsigned int i, got, nr_valid = nr;
-	int err, short_of = -EAGAIN;
 	u64 now_ns, oddities = 0;
+	int err, short_of;
 
-	arming->first = NULL;
 	arming->due_ns = WAKE_NEVER;
 	arming->keeps = false;
 	for (i = 0; i < nr; i++) {
@@ -231,35 +273,7 @@ static __always_inline int arm_prepare(struct twheel *tw,
 		return err;
 	now_ns = twheel_now(&tw->clock);
 
-	/* max_pending is exact: a timeout counts before it has a place. */
-	got = live_take(&tw->arena, nr_valid);
-	/* G4 nothing lost: the wheel's room is promised while ARM can still refuse. */
-	if (got) {
-		err = room_take_at_hand(&tw->room, got) ? 0 :
-		      arming->nowait ? -EAGAIN :
-		      twheel_room_take_reclaiming(tw, got);
-		if (err) {
-			twheel_live_give(tw, got);
-			short_of = err;
-			got = 0;
-		}
-	}
-	if (got) {
-		struct llist_node **tail = &arming->first;
-		unsigned int taken = places_pop(&tw->arena, got, &tail);
-
-		err = -EAGAIN;
-		if (unlikely(taken < got) && !arming->nowait)
-			taken += twheel_places_wait(tw, got - taken, &tail, &err);
-		*tail = NULL;
-		if (taken < got) {
-			room_give(&tw->room, got - taken);
-			twheel_live_give(tw, got - taken);
-			short_of = err;
-			got = taken;
-		}
-	}
-
+	got = arm_take(tw, nr_valid, arming->nowait, &arming->first, &short_of);
 	arming->all = !oddities && got == nr;
 	if (likely(arming->all)) {
 		arm_place_once(tw, arm, nr, now_ns, arming);
@@ -297,11 +311,12 @@ int twheel_arm_prepare(struct twheel *tw, struct twheel_arm *arm,
 			 arm_prepare(tw, arm, nr, arming);
 }
 
-/* NEW --> QUEUED: from here on any thread may re-arm or cancel the timeout. */
-static inline void arm_publish(struct twheel_timeout *t)
+/*
+ * FREE or NEW, as is in @state --> QUEUED: from here on any thread may re-arm or cancel the
+ * timeout.
+ */
+static __always_inline void arm_publish(struct twheel_timeout *t, u64 state)
 {
-	u64 state = state_without_entry(atomic64_read(&t->state));
-
 	/*
 	 * Pairs with the acquire in timeout_state(): the fields are there with the state.
 	 * Test: litmus arm_publish
@@ -310,16 +325,13 @@ static inline void arm_publish(struct twheel_timeout *t)
 }
 
 /*
- * NEW --> ARMED, if the place still has an entry in the wheel: G3, the compare-and-swap
- * decides between this and the kthread, which drops such entries.
- * Test: windows.timeout_expires_whose_place_loses_its_entry_meanwhile
+ * FREE or NEW --> ARMED, if the place still has an entry in the wheel: G3, the
+ * compare-and-swap decides between this and the kthread, which drops such entries.
+ * Test: windows.timeout_expires_whose_place_loses_its_entry_meanwhile,
+ * windows.timeout_armed_directly_expires_whose_place_loses_its_entry_meanwhile
  */
-static inline bool arm_publish_kept(struct twheel_timeout *t)
+static __always_inline bool arm_publish_kept(struct twheel_timeout *t, u64 state)
 {
-	u64 state = atomic64_read(&t->state);
-
-	if (!state_has_entry(state))
-		return false;
 	twheel_window(WINDOW_ARM_KEEPS);
 	return state_change(t, state, state_deferred(state, 0));
 }
@@ -337,9 +349,11 @@ static noinline unsigned int chain_publish_kept(struct twheel_arming *arming, un
 	unsigned int i, nr_kept = 0;
 
 	for (i = 0; i < nr; i++) {
+		struct twheel_timeout *t = llist_entry(*link, struct twheel_timeout, node);
+		u64 state = atomic64_read(&t->state);
 		struct llist_node *next = (*link)->next;
 
-		if (likely(arm_publish_kept(llist_entry(*link, struct twheel_timeout, node)))) {
+		if (likely(state_has_entry(state) && arm_publish_kept(t, state))) {
 			*link = next;
 			nr_kept++;
 		} else {
@@ -367,7 +381,9 @@ static __always_inline struct llist_node *chain_publish(struct twheel *tw,
 	node = arming->first;
 	queued->first = node;
 	for (i = 0; i < nr; i++) {
-		arm_publish(llist_entry(node, struct twheel_timeout, node));
+		struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
+
+		arm_publish(t, state_without_entry(atomic64_read(&t->state)));
 		queued->last = node;
 		node = node->next;
 	}
@@ -395,6 +411,33 @@ static struct llist_node *chain_publish_keyed(struct twheel *tw,
 }
 
 /*
+ * Put timeouts that were published into the inbox, and have the kthread run in time.
+ * @nr_requeued is inbox.nr_requeued as it was before they were published.
+ */
+static __always_inline void arm_queue(struct twheel *tw, const struct chain *queued,
+				      u64 due_ns, int nr_requeued)
+{
+	twheel_window(WINDOW_ARM_PUBLISHED);
+	due_ns = inbox_add(&tw->inbox, queued, due_ns);
+	twheel_window(WINDOW_ARM_ADDED);
+	/*
+	 * A timeout can be re-armed as soon as it is published, which is before it is in the
+	 * inbox.  A REARM of a QUEUED timeout relies on the inbox: it only has the kthread run
+	 * in time.  That pass may be over before the timeout was added, and @due_ns is that of
+	 * the life before.  Therefore REARM counts such calls, and if the count has moved since
+	 * the beginning, a pass is asked for at once.
+	 *
+	 * Each side has a full barrier between its store and its load, here in
+	 * llist_add_batch(), there in atomic_inc_return(): either this sees the new count, or
+	 * the pass that REARM asks for finds the timeout.  Test: litmus requeued
+	 */
+	if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
+		due_ns = WAKE_NOW;
+	if (wake_is_too_late(&tw->wake, due_ns))
+		twheel_wake_for(tw, due_ns);
+}
+
+/*
  * twheel_arm_commit() for a number of timeouts that may be a constant, and
  * twheel_arm_commit_keyed() with @nr_armed.
  */
@@ -405,7 +448,6 @@ static __always_inline int arm_commit(struct twheel *tw,
 	struct llist_node *rest;
 	struct chain queued = {};
 	int nr_requeued = atomic_read(&tw->inbox.nr_requeued);
-	u64 due_ns;
 	int err = 0;
 
 	/*
@@ -427,28 +469,8 @@ static __always_inline int arm_commit(struct twheel *tw,
 		rest = chain_publish(tw, arming, nr, &queued);
 	if (nr_armed)
 		*nr_armed = nr;
-	if (queued.nr) {
-		twheel_window(WINDOW_ARM_PUBLISHED);
-		due_ns = inbox_add(&tw->inbox, &queued, arming->due_ns);
-		twheel_window(WINDOW_ARM_ADDED);
-		/*
-		 * A timeout can be re-armed as soon as it is published, which is before
-		 * it is in the inbox.  A REARM of a QUEUED timeout relies on the inbox:
-		 * it only has the kthread run in time.  That pass may be over before the
-		 * timeout was added, and @due_ns is that of the life before.  Therefore
-		 * REARM counts such calls, and if the count has moved since the
-		 * beginning, a pass is asked for at once.
-		 *
-		 * Each side has a full barrier between its store and its load, here in
-		 * llist_add_batch(), there in atomic_inc_return(): either this sees the
-		 * new count, or the pass that REARM asks for finds the timeout.
-		 * Test: litmus requeued
-		 */
-		if (atomic_read(&tw->inbox.nr_requeued) != nr_requeued)
-			due_ns = WAKE_NOW;
-		if (wake_is_too_late(&tw->wake, due_ns))
-			twheel_wake_for(tw, due_ns);
-	}
+	if (queued.nr)
+		arm_queue(tw, &queued, arming->due_ns, nr_requeued);
 	rcu_read_unlock();
 	/* An entry in the wheel has its room. */
 	room_give(&tw->room, nr - queued.nr);
@@ -473,6 +495,133 @@ int twheel_arm_commit(struct twheel *tw, struct twheel_arming *arming,
 {
 	return nr == 1 ? arm_commit(tw, arming, 1, NULL) :
 			 arm_commit(tw, arming, nr, NULL);
+}
+
+/**
+ * struct direct - what arming a batch directly leaves to be done; a local variable
+ * @queued: timeouts to be put into the inbox
+ * @due_ns: when the kthread has to look at the earliest of them
+ * @nr_kept: how many timeouts are ARMED, with the entries of their places
+ */
+struct direct {
+	struct chain queued;
+	u64 due_ns;
+	unsigned int nr_kept;
+};
+
+/*
+ * Tell and arm the entries of a batch, until one is not as usual; returns how many.  @place is
+ * a chain of as many places; out: those that are left.
+ *
+ * Until it is told, an entry is armed by nobody, and as soon as it is, nothing keeps it from
+ * being armed: draining was looked at before, in the same RCU read section.
+ */
+static __always_inline unsigned int
+tell_and_arm(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+	     struct llist_node **place, unsigned int nr, u64 now_ns, struct direct *direct)
+{
+	struct llist_node *node = *place, *next;
+	unsigned int i = 0;
+
+	if (!tell_begin(user, nr * sizeof(*user)))
+		return 0;
+	if (!tell_probe(&user[0].result, &user[nr - 1].result))
+		goto end;
+	for (; i < nr && likely(!life_oddities(&arm[i])); i++, node = next) {
+		struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
+		struct life life = life_once(&arm[i], now_ns);
+		u64 state = atomic64_read(&t->state);
+
+		/* Read the link first, as chain_publish_kept() does. */
+		next = node->next;
+		life_begin(t, &life);
+		WRITE_ONCE(t->user_data, arm[i].user_data);
+		/* The user may store into the word as soon as the id is known. */
+		if (words_are_there(&tw->words))
+			word_begin(&tw->words, t, state, life.deadline_ns);
+		if (unlikely(!tell_id(timeout_id(t, state), &user[i].id) ||
+			     !tell(TWHEEL_CREATED, &user[i].result))) {
+			/* G8: the user may have the id, so arm_undo() must not reuse it. */
+			atomic64_set(&t->state, state_new(state, 0));
+			break;
+		}
+		twheel_window(WINDOW_ARM_DIRECT);
+		if (entry_will_do(t, state, &life) && likely(arm_publish_kept(t, state))) {
+			direct->nr_kept++;
+			continue;
+		}
+		/* If the place had an entry, that is stale now, or the kthread has taken it. */
+		arm_publish(t, state_new(state, life.flags));
+		chain_add(&direct->queued, t);
+		direct->due_ns = min(direct->due_ns, life_due_ns(&tw->clock, &life));
+	}
+end:
+	tell_end();
+	*place = node;
+	return i;
+}
+
+/* twheel_arm_directly() for a number of entries that may be a constant. */
+static __always_inline unsigned int
+arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+	     unsigned int nr, unsigned int *nr_ok)
+{
+	int short_of, nr_requeued = atomic_read(&tw->inbox.nr_requeued);
+	struct direct direct = { .due_ns = WAKE_NEVER };
+	u64 now_ns = twheel_now(&tw->clock);
+	struct llist_node *place;
+	unsigned int done = 0;
+
+	if (unlikely(life_oddities(arm) || READ_ONCE(tw->control.draining)))
+		return 0;
+	nr = min(nr, arm_take(tw, nr, false, &place, &short_of));
+	if (unlikely(!nr))
+		return 0;
+	/*
+	 * G3: as in arm_commit().
+	 * Test: windows.drain_finds_what_arm_is_about_to_publish_directly,
+	 * windows.drain_finds_what_arm_has_yet_to_add_to_the_inbox_directly
+	 */
+	rcu_read_lock();
+	if (likely(!READ_ONCE(tw->control.draining))) {
+		twheel_window(WINDOW_ARM_CHECKED);
+		pagefault_disable();
+		done = tell_and_arm(tw, arm, user, &place, nr, now_ns, &direct);
+		pagefault_enable();
+		atomic64_add(done, &tw->arena.armed);
+		if (direct.queued.nr)
+			arm_queue(tw, &direct.queued, direct.due_ns, nr_requeued);
+	}
+	rcu_read_unlock();
+	/* An entry in the wheel has its room. */
+	room_give(&tw->room, direct.nr_kept);
+	if (unlikely(place))
+		arm_undo(tw, place);
+	*nr_ok += done;
+	return done;
+}
+
+/**
+ * twheel_arm_directly() - tell the user the ids of a batch, and arm its timeouts, one by one
+ * @tw: the wheel, which has started and has no keys
+ * @arm: the batch
+ * @user: the same entries in the user's memory
+ * @nr: number of entries, 1 to TWHEEL_BATCH
+ * @nr_ok: the number of timeouts that were armed is added to it
+ *
+ * It ends at an entry that is not as usual: it asks for more than a deadline, or there is no
+ * place for it, or its results cannot be written without a fault.  A wheel that is being
+ * drained has no usual entry.
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  The others are for twheel_arm_prepare().
+ */
+unsigned int twheel_arm_directly(struct twheel *tw, struct twheel_arm *arm,
+				 struct twheel_arm __user *user, unsigned int nr,
+				 unsigned int *nr_ok)
+{
+	return nr == 1 ? arm_directly(tw, arm, user, 1, nr_ok) :
+			 arm_directly(tw, arm, user, nr, nr_ok);
 }
 
 /**

@@ -23,8 +23,8 @@
  * found in step 1 may still be used in step 3.  A read compares &twheel_events.changes
  * instead: a timeout on the ready list keeps its place.
  *
- * As long as a batch of CANCEL or REARM is as usual, all three are one step for each of its
- * entries, see tell.h.
+ * As long as a batch of ARM, CANCEL or REARM is as usual, all of that is one step for each of
+ * its entries, see tell.h.
  *
  * Locks: events.lock, for a moment and only where a timeout is just being re-armed.
  */

@@ -5,6 +5,7 @@
  *   tell_begin()	false if the memory is not the user's
  *   tell_probe()	find out whether the last result can be written, too
  *   tell()		write a result
+ *   tell_id()		write an id
  *   tell_end()		done
  *
  * The caller has page faults disabled.  Where tell() or tell_probe() returns false, a fault
@@ -46,6 +47,11 @@ static inline bool tell(s32 result, s32 __user *to)
 	return !__put_user(result, to);
 }
 
+static inline bool tell_id(u64 id, u64 __user *to)
+{
+	return !__put_user(id, to);
+}
+
 /* Read a result and write it back. */
 static inline bool tell_again(s32 __user *to)
 {
@@ -69,6 +75,14 @@ static __always_inline void tell_end(void)
 static __always_inline bool tell(s32 result, s32 __user *to)
 {
 	unsafe_put_user(result, to, fault);
+	return true;
+fault:
+	return false;
+}
+
+static __always_inline bool tell_id(u64 id, u64 __user *to)
+{
+	unsafe_put_user(id, to, fault);
 	return true;
 fault:
 	return false;

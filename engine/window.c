@@ -62,6 +62,7 @@ static struct dentry *windows_file;
 
 static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_ARM_CHECKED]	= "arm_checked",
+	[WINDOW_ARM_DIRECT]	= "arm_direct",
 	[WINDOW_ARM_KEEPS]	= "arm_keeps",
 	[WINDOW_ARM_PUBLISHED]	= "arm_published",
 	[WINDOW_ARM_ADDED]	= "arm_added",

@@ -19,6 +19,8 @@
 enum twheel_window {
 	/* ARM has found that the wheel is not draining, and has yet to publish. */
 	WINDOW_ARM_CHECKED,
+	/* ARM has told the user of one entry, and has yet to publish its timeout. */
+	WINDOW_ARM_DIRECT,
 	/* ARM has found that a place has an entry, and has yet to use it. */
 	WINDOW_ARM_KEEPS,
 	/* ARM has published its timeouts, and has yet to add them to the inbox. */

@@ -6,7 +6,8 @@
  * The engine's functions are described where they are defined.  They take batches of up
  * to TWHEEL_BATCH entries, and no user memory: the device copies in and out, and the
  * structs below carry the state of a call from one function of the engine to the next.  Only
- * twheel_rearm_directly() and twheel_cancel_directly() write results to the user themselves.
+ * twheel_arm_directly(), twheel_rearm_directly() and twheel_cancel_directly() write results to
+ * the user themselves.
  * None of the functions may be called with a lock of the engine held.
  */
 #ifndef _TWHEEL_H
@@ -119,6 +120,9 @@ int twheel_rearm_commit(struct twheel *tw, const struct twheel_arm *arm,
 			struct twheel_rearming *rearming, unsigned int nr,
 			unsigned int *nr_ok);
 
+unsigned int twheel_arm_directly(struct twheel *tw, struct twheel_arm *arm,
+				 struct twheel_arm __user *user, unsigned int nr,
+				 unsigned int *nr_ok);
 unsigned int twheel_rearm_directly(struct twheel *tw, struct twheel_arm *arm,
 				   struct twheel_arm __user *user, unsigned int nr,
 				   unsigned int *told, unsigned int *nr_ok);

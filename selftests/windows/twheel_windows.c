@@ -214,13 +214,16 @@ TEST_F(windows, poller_for_out_is_woken_when_there_is_room)
 
 /* ---- the inbox and the alarm --------------------------------------------- */
 
-TEST_F(windows, timeout_rearmed_before_the_inbox_expires)
+static void rearm_before_the_inbox(struct __test_metadata *_metadata,
+				   int (*run)(struct side *side))
 {
 	int fd = real_wheel();
-	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
+	struct side arm = { .fd = fd, .run = run, .arm.expires_ns = TW_HOUR };
 	int passes;
+	__u64 id;
 
 	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	HOLD("arm_published");
 	START(&arm);
 	AWAIT_HELD("arm_published");
@@ -232,6 +235,16 @@ TEST_F(windows, timeout_rearmed_before_the_inbox_expires)
 	EXPECT_EQ(0, arm.ret);
 	EXPECT_TRUE(event_comes(fd));
 	close(fd);
+}
+
+TEST_F(windows, timeout_rearmed_before_the_inbox_expires)
+{
+	rearm_before_the_inbox(_metadata, side_arm);
+}
+
+TEST_F(windows, timeout_armed_directly_and_rearmed_before_the_inbox_expires)
+{
+	rearm_before_the_inbox(_metadata, side_arm_directly);
 }
 
 TEST_F(windows, rearm_is_counted_before_it_sees_the_alarm)
@@ -259,42 +272,56 @@ TEST_F(windows, rearm_is_counted_before_it_sees_the_alarm)
 	close(fd);
 }
 
-TEST_F(windows, timeout_cancelled_before_the_inbox_is_gone)
+static void cancel_before_the_inbox(struct __test_metadata *_metadata, int fd,
+				    int (*run)(struct side *side))
 {
-	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct side arm = { .fd = fd, .run = run, .arm.expires_ns = 10 * TW_MS };
 	struct twheel_event *events = calloc(PAGE_PLACES + 2, sizeof(*events));
 	__u64 *ids = calloc(PAGE_PLACES + 1, sizeof(*ids));
 	struct twheel_status status;
 	int i, nr;
 
+	/* The wheel has started. */
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &ids[0]));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
 	HOLD("arm_published");
 	START(&arm);
 	AWAIT_HELD("arm_published");
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arm.arm.id));
-	ASSERT_EQ(PAGE_PLACES, arm_many(self->fd, 30 * TW_MS, PAGE_PLACES, ids));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, arm.arm.id));
+	ASSERT_EQ(PAGE_PLACES, arm_many(fd, 30 * TW_MS, PAGE_PLACES, ids));
 	RELEASE("arm_published");
 	FINISH(&arm);
 	EXPECT_EQ(0, arm.ret);
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	EXPECT_NO_EVENT(self->fd);
-	EXPECT_EQ(-ENOENT, tw_query1(self->fd, arm.arm.id, &status));
+	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
+	EXPECT_NO_EVENT(fd);
+	EXPECT_EQ(-ENOENT, tw_query1(fd, arm.arm.id, &status));
 	/* Nor does it take others along. */
 	for (i = 0; i < PAGE_PLACES; i++) {
-		ASSERT_EQ(0, tw_query1(self->fd, ids[i], &status));
+		ASSERT_EQ(0, tw_query1(fd, ids[i], &status));
 		ASSERT_EQ(TWHEEL_STATE_PENDING, status.state);
 	}
-	ASSERT_EQ(0, tw_arm_at(self->fd, 30 * TW_MS, &ids[PAGE_PLACES]));
-	ASSERT_EQ(0, tw_advance(self->fd, 30 * TW_MS));
-	ASSERT_EQ(PAGE_PLACES + 1, read_all(self->fd, events, PAGE_PLACES + 2));
+	ASSERT_EQ(0, tw_arm_at(fd, 30 * TW_MS, &ids[PAGE_PLACES]));
+	ASSERT_EQ(0, tw_advance(fd, 30 * TW_MS));
+	ASSERT_EQ(PAGE_PLACES + 1, read_all(fd, events, PAGE_PLACES + 2));
 	for (i = 0; i <= PAGE_PLACES; i++) {
 		for (nr = 0; nr <= PAGE_PLACES && events[nr].id != ids[i]; nr++)
 			;
 		ASSERT_GE(PAGE_PLACES, nr)
 			TH_LOG("timeout %d does not expire", i);
 	}
-	EXPECT_ACCOUNTS(self->fd);
+	EXPECT_ACCOUNTS(fd);
 	free(events);
 	free(ids);
+}
+
+TEST_F(windows, timeout_cancelled_before_the_inbox_is_gone)
+{
+	cancel_before_the_inbox(_metadata, self->fd, side_arm);
+}
+
+TEST_F(windows, timeout_armed_directly_and_cancelled_before_the_inbox_is_gone)
+{
+	cancel_before_the_inbox(_metadata, self->fd, side_arm_directly);
 }
 
 TEST_F(windows, timeout_armed_before_the_inbox_is_emptied_expires)
@@ -483,22 +510,33 @@ static void expect_pending(struct __test_metadata *_metadata, int fd, __u64 id)
 	EXPECT_ACCOUNTS(fd);
 }
 
-TEST_F(windows, timeout_expires_whose_place_loses_its_entry_meanwhile)
+static void lose_entry_meanwhile(struct __test_metadata *_metadata, int fd,
+				 int (*run)(struct side *side))
 {
 	struct side arm = {
-		.fd = self->fd, .run = side_arm,
+		.fd = fd, .run = run,
 		.arm = { .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = 500 * TW_MS },
 	};
 
-	leave_entry(_metadata, self->fd);
+	leave_entry(_metadata, fd);
 	HOLD("arm_keeps");
 	START(&arm);
 	AWAIT_HELD("arm_keeps");
-	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
 	RELEASE("arm_keeps");
 	FINISH(&arm);
 	ASSERT_EQ(0, arm.ret);
-	expect_pending(_metadata, self->fd, arm.arm.id);
+	expect_pending(_metadata, fd, arm.arm.id);
+}
+
+TEST_F(windows, timeout_expires_whose_place_loses_its_entry_meanwhile)
+{
+	lose_entry_meanwhile(_metadata, self->fd, side_arm);
+}
+
+TEST_F(windows, timeout_armed_directly_expires_whose_place_loses_its_entry_meanwhile)
+{
+	lose_entry_meanwhile(_metadata, self->fd, side_arm_directly);
 }
 
 TEST_F(windows, timeout_expires_that_is_armed_as_the_entry_of_its_place_comes_up)
@@ -869,10 +907,13 @@ static int drain_beside(struct __test_metadata *_metadata, struct side *side, co
 	EXPECT_ACCOUNTS(fd);						\
 } while (0)
 
-static void drain_beside_arm(struct __test_metadata *_metadata, int fd, const char *window)
+static void drain_beside_arm(struct __test_metadata *_metadata, int fd,
+			     int (*run)(struct side *side), const char *window)
 {
-	struct side arm = { .fd = fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
+	struct side arm = { .fd = fd, .run = run, .arm.expires_ns = 10 * TW_MS };
+	__u64 id;
 
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	EXPECT_EQ(1, drain_beside(_metadata, &arm, window, &arm.arm.id));
 	EXPECT_EQ(0, arm.ret);
 	EXPECT_NONE_LEFT(fd);
@@ -880,12 +921,22 @@ static void drain_beside_arm(struct __test_metadata *_metadata, int fd, const ch
 
 TEST_F(windows, drain_finds_what_arm_is_about_to_publish)
 {
-	drain_beside_arm(_metadata, self->fd, "arm_checked");
+	drain_beside_arm(_metadata, self->fd, side_arm, "arm_checked");
 }
 
 TEST_F(windows, drain_finds_what_arm_has_yet_to_add_to_the_inbox)
 {
-	drain_beside_arm(_metadata, self->fd, "arm_published");
+	drain_beside_arm(_metadata, self->fd, side_arm, "arm_published");
+}
+
+TEST_F(windows, drain_finds_what_arm_is_about_to_publish_directly)
+{
+	drain_beside_arm(_metadata, self->fd, side_arm_directly, "arm_direct");
+}
+
+TEST_F(windows, drain_finds_what_arm_has_yet_to_add_to_the_inbox_directly)
+{
+	drain_beside_arm(_metadata, self->fd, side_arm_directly, "arm_published");
 }
 
 TEST_F(windows, drain_finds_what_rearm_is_about_to_move)

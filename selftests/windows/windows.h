@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
 
@@ -73,6 +74,7 @@ struct side {
 	int fd;
 	int (*run)(struct side *side);
 	struct twheel_arm arm;
+	__u64 more;		/* behind arm: makes a larger entry of it */
 	struct twheel_arm *arms;
 	struct twheel_cancel cancel;
 	struct twheel_record record;
@@ -88,7 +90,21 @@ struct side {
 	pthread_t thread;
 };
 
+/*
+ * An entry that is larger than the kernel knows is looked at, told and done in three steps, see
+ * engine/look.h.
+ */
 static inline int side_arm(struct side *side)
+{
+	int ret = tw_vector(side->fd, TWHEEL_IOC_ARM, &side->arm,
+			    offsetof(struct side, arms) - offsetof(struct side, arm), 1);
+
+	ret = tw_one_result(ret, side->arm.result);
+	return ret == TWHEEL_CREATED ? 0 : ret < 0 ? ret : TW_BROKEN;
+}
+
+/* What is usual is told and done in one step, if it is not the wheel's first timeout. */
+static inline int side_arm_directly(struct side *side)
 {
 	return tw_arm_entry(side->fd, &side->arm);
 }
@@ -103,10 +119,7 @@ static inline int side_write(struct side *side)
 	return tw_write(side->fd, &side->record, 1);
 }
 
-/*
- * An entry of REARM and CANCEL, larger than the kernel knows: such entries are looked at,
- * told and done in three steps, see engine/look.h.
- */
+/* Likewise for REARM and CANCEL. */
 struct large_rearm {
 	struct twheel_arm arm;
 	__u64 more;
@@ -133,7 +146,6 @@ static inline int side_cancel(struct side *side)
 	return tw_one_result(ret, entry.cancel.result);
 }
 
-/* What is usual is told and done in one step. */
 static inline int side_rearm_directly(struct side *side)
 {
 	return tw_rearm_entry(side->fd, &side->arm);
