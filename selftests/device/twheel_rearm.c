@@ -438,6 +438,35 @@ TEST_F(rearm, vector_of_many_kinds_does_each)
 
 #define MOVED	200
 
+#define CROWD	5000
+
+/* G4: the wheel has chunks for each entry that is left behind, stale. */
+TEST(crowd_that_moves_earlier_again_and_again_expires)
+{
+	struct twheel_arm *arms = calloc(CROWD, sizeof(*arms));
+	int fd = tw_open(O_NONBLOCK), i, hour;
+	struct twheel_info info;
+
+	ASSERT_NE(NULL, arms);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	for (hour = 6; hour > 0; hour--) {
+		for (i = 0; i < CROWD; i++) {
+			arms[i].flags = TWHEEL_ARM_ABSOLUTE;
+			arms[i].expires_ns = hour * TW_HOUR + i * TW_MS;
+		}
+		ASSERT_EQ(CROWD, hour == 6 ? tw_arm_vec(fd, arms, CROWD) :
+				 tw_rearm_vec(fd, arms, CROWD));
+		ASSERT_EQ(0, tw_advance(fd, (7 - hour) * TW_MS));
+	}
+	ASSERT_EQ(0, tw_advance(fd, 2 * TW_HOUR));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(CROWD, info.expirations);
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+	free(arms);
+}
+
 FIXTURE(rearm_anywhere) {
 	int fd;
 	struct twheel_info info;
