@@ -83,11 +83,14 @@ static int room_provide(struct twheel *tw)
 			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
 	}
 	if (err) {
-		/* The chunks may suffice for the caller, with nothing ahead. */
-		long room = atomic_long_read(&tw->room.used);
+		/* The chunks may suffice for the caller, with less or nothing ahead. */
+		long used = atomic_long_read(&tw->room.used), ahead = room_ahead(used);
+		u64 nr_pages = tw->room.nr_chunk_pages;
 
-		if (twheel_wheel_pages_for(&tw->wheel, room) <= tw->room.nr_chunk_pages) {
-			WRITE_ONCE(tw->room.provided, max(room, tw->room.provided));
+		while (ahead && twheel_wheel_pages_for(&tw->wheel, used + ahead) > nr_pages)
+			ahead /= 2;
+		if (twheel_wheel_pages_for(&tw->wheel, used + ahead) <= nr_pages) {
+			WRITE_ONCE(tw->room.provided, max(used + ahead, tw->room.provided));
 			err = 0;
 		}
 	}
