@@ -73,7 +73,7 @@
  *
  *   FREE --> NEW --> QUEUED --> ARMED --> UNREAD --> FREE
  *
- *   FREE      the place is on a free list
+ *   FREE      the place is on a free list, or an ARM has taken it from there
  *   NEW       an ARM prepares the timeout, and no other thread knows it
  *   QUEUED    the timeout pends, in the inbox
  *   ARMED     it pends, and an entry in the wheel has its sequence number
@@ -83,7 +83,7 @@
  *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
  *             ever sees this state, and a thread without the lock waits for its end
  *
- *   arm_publish()           NEW --> QUEUED                         ARM; in a keyed wheel
+ *   arm_publish()           FREE, NEW --> QUEUED                   ARM; in a keyed wheel
  *                                                                  under keys.lock
  *   timeout_enter()         QUEUED --> ARMED, DEAD --> FREE        kthread
  *   timeout_expire()        ARMED --> UNREAD                       kthread
@@ -91,7 +91,7 @@
  *   timeout_drain()         any pending --> UNREAD, drained        kthread
  *   cancel_pending()        QUEUED --> DEAD; ARMED --> FREE        CANCEL
  *   cancel_unread()         UNREAD --> FREE                        CANCEL
- *   timeout_defer()         ARMED --> (REARMING) --> ARMED         REARM
+ *   timeout_move()          any pending --> (REARMING) --> QUEUED, ARMED    REARM
  *   timeout_rearm()         any live --> (REARMING) --> QUEUED, ARMED    REARM
  *   twheel_events_commit()  UNREAD --> FREE, QUEUED                read
  *

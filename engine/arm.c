@@ -510,8 +510,8 @@ struct direct {
 };
 
 /*
- * Tell and arm the entries of a batch, until one is not as usual; returns how many.  @place is
- * a chain of as many places; out: those that are left.
+ * Tell and arm the entries of a batch, which have no oddities, until one cannot be told without
+ * a fault; returns how many.  @place is a chain of as many places; out: those that are left.
  *
  * Until it is told, an entry is armed by nobody, and as soon as it is, nothing keeps it from
  * being armed: draining was looked at before, in the same RCU read section.
@@ -527,12 +527,12 @@ tell_and_arm(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
 		return 0;
 	if (!tell_probe(&user[0].result, &user[nr - 1].result))
 		goto end;
-	for (; i < nr && likely(!life_oddities(&arm[i])); i++, node = next) {
+	for (; i < nr; i++, node = next) {
 		struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
 		struct life life = life_once(&arm[i], now_ns);
 		u64 state = atomic64_read(&t->state);
 
-		/* Read the link first, as chain_publish_kept() does. */
+		/* Read the link first: if the place's entry will do, the place is let go of. */
 		next = node->next;
 		life_begin(t, &life);
 		WRITE_ONCE(t->user_data, arm[i].user_data);
@@ -552,6 +552,7 @@ tell_and_arm(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
 		}
 		/* If the place had an entry, that is stale now, or the kthread has taken it. */
 		arm_publish(t, state_new(state, life.flags));
+		/* Until it is in the inbox, nobody frees a place that is QUEUED or DEAD. */
 		chain_add(&direct->queued, t);
 		direct->due_ns = min(direct->due_ns, life_due_ns(&tw->clock, &life));
 	}
@@ -566,20 +567,27 @@ static __always_inline unsigned int
 arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 	     unsigned int nr, unsigned int *nr_ok)
 {
-	int short_of, nr_requeued = atomic_read(&tw->inbox.nr_requeued);
 	struct direct direct = { .due_ns = WAKE_NEVER };
-	u64 now_ns = twheel_now(&tw->clock);
+	unsigned int done = 0, nr_plain = 0;
 	struct llist_node *place;
-	unsigned int done = 0;
+	int short_of, nr_requeued;
+	u64 now_ns;
 
-	if (unlikely(life_oddities(arm) || READ_ONCE(tw->control.draining)))
+	if (unlikely(READ_ONCE(tw->control.draining)))
 		return 0;
-	nr = min(nr, arm_take(tw, nr, false, &place, &short_of));
+	while (nr_plain < nr && !life_oddities(&arm[nr_plain]))
+		nr_plain++;
+	if (unlikely(!nr_plain))
+		return 0;
+	now_ns = twheel_now(&tw->clock);
+	/* Where there is no memory, twheel_arm_prepare() waits for it, and not both of them. */
+	nr = min(nr, arm_take(tw, nr_plain, READ_ONCE(tw->room.short_of), &place, &short_of));
 	if (unlikely(!nr))
 		return 0;
+	nr_requeued = atomic_read(&tw->inbox.nr_requeued);
 	/*
-	 * G3: as in arm_commit().
-	 * Test: windows.drain_finds_what_arm_is_about_to_publish_directly,
+	 * G3: as in arm_commit().  Test: litmus drain_arm_directly,
+	 * windows.drain_finds_what_arm_is_about_to_publish_directly,
 	 * windows.drain_finds_what_arm_has_yet_to_add_to_the_inbox_directly
 	 */
 	rcu_read_lock();
@@ -610,8 +618,8 @@ arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
  * @nr_ok: the number of timeouts that were armed is added to it
  *
  * It ends at an entry that is not as usual: it asks for more than a deadline, or there is no
- * place for it, or its results cannot be written without a fault.  A wheel that is being
- * drained has no usual entry.
+ * place or no memory for it, or its results cannot be written without a fault.  A wheel that is
+ * being drained has no usual entry.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_arm_prepare().

@@ -403,8 +403,9 @@ int twheel_drain(struct twheel *tw)
 		/*
 		 * G3 exactly one outcome: a caller that did not see draining has put its
 		 * timeouts into the inbox when this returns.  Pairs with the RCU sections
-		 * of arm_commit(), twheel_rearm_commit() and twheel_events_commit().
-		 * Test: litmus drain_arm, drain_rearm, drain_read
+		 * of arm_commit(), arm_directly(), twheel_rearm_commit() and
+		 * twheel_events_commit(), and with the lock that rearm_directly() holds.
+		 * Test: litmus drain_arm, drain_arm_directly, drain_rearm, drain_read
 		 */
 		synchronize_rcu();
 		spin_lock_bh(&tw->wake.lock);

@@ -39,7 +39,7 @@ struct twheel_inbox {
  * REARM leaves a timeout that is QUEUED in the inbox, and asks for a pass that has to
  * find the timeout in the inbox.  So a caller that makes timeouts QUEUED under
  * events.lock adds them before it releases the lock: no REARM comes in between.
- * arm_commit() holds no lock; it recognises such a REARM by inbox.nr_requeued, and asks
+ * ARM holds no lock; arm_queue() recognises such a REARM by inbox.nr_requeued, and asks
  * for a pass, too.
  */
 static inline u64 inbox_add(struct twheel_inbox *inbox, const struct chain *chain, u64 due_ns)

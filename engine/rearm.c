@@ -353,7 +353,7 @@ static noinline void requeue_finish(struct twheel *tw, struct requeue *requeue)
 	spin_unlock(&tw->events.lock);
 	twheel_window(WINDOW_REARM_LEFT);
 	/*
-	 * A full barrier before at_ns is read; pairs with arm_commit(), which says why.
+	 * A full barrier before at_ns is read; pairs with arm_queue(), which says why.
 	 * Test: litmus requeued, wake_requeued
 	 */
 	if (requeue->queued)
