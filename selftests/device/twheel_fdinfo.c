@@ -170,6 +170,41 @@ static bool has_value(const char *text, const char *key, const char *expected)
 	return value && !strncmp(value, expected, len) && value[len] == '\n';
 }
 
+static __u64 bytes_of(struct __test_metadata *_metadata, int fd)
+{
+	const char *value;
+	char text[4096];
+
+	ASSERT_LT(0, read_fdinfo(fd, text, sizeof(text)));
+	value = value_of(text, "bytes");
+	ASSERT_NE(NULL, value);
+	return strtoull(value, NULL, 10);
+}
+
+#define CROWD	500
+
+/* G7: a timeout that is armed with the entry of its place takes no room for another one. */
+TEST_F(fdinfo, bytes_do_not_grow_while_timeouts_come_and_go)
+{
+	static struct twheel_cancel cancels[CROWD];
+	static struct twheel_arm arms[CROWD];
+	__u64 bytes = 0;
+	int i, round;
+
+	for (round = 0; round < 100; round++) {
+		for (i = 0; i < CROWD; i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = TW_HOUR };
+		ASSERT_EQ(CROWD, tw_arm_vec(self->fd, arms, CROWD));
+		ASSERT_EQ(0, tw_advance(self->fd, (5 + round) * TW_MS));
+		if (!round)
+			bytes = bytes_of(_metadata, self->fd);
+		for (i = 0; i < CROWD; i++)
+			cancels[i].id = arms[i].id;
+		ASSERT_EQ(CROWD, tw_cancel_vec(self->fd, cancels, CROWD));
+	}
+	EXPECT_GT(2 * bytes, bytes_of(_metadata, self->fd));
+}
+
 TEST_F(fdinfo, tells_the_state_and_who_serves_the_wheel)
 {
 	int fd = tw_open(O_NONBLOCK);
