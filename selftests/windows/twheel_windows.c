@@ -931,6 +931,11 @@ TEST_F(windows, drain_finds_what_arm_has_yet_to_add_to_the_inbox)
 
 TEST_F(windows, drain_finds_what_arm_is_about_to_publish_directly)
 {
+	drain_beside_arm(_metadata, self->fd, side_arm_directly, "arm_checked");
+}
+
+TEST_F(windows, drain_finds_what_arm_has_told_directly)
+{
 	drain_beside_arm(_metadata, self->fd, side_arm_directly, "arm_direct");
 }
 
