@@ -18,8 +18,13 @@ if [ ! -e "$module" ]; then
 fi
 
 # KCSAN watches the whole kernel, which has races of its own: only what names the module in
-# its first line counts.
-log() { dmesg | sed '/BUG: KCSAN: /{/\[twheel/!d}'; }
+# its first line counts, but for the worker of the kernel's hash table beside who waits for
+# the lock of a bucket, by a function of the kernel that stands in the module.
+log()
+{
+	dmesg | sed -E '/BUG: KCSAN: /{/\[twheel/!d
+		/ in rh[^ ]* \/ (rht_lock|test_and_set_bit_lock)/d}'
+}
 complaints() { log | grep -cE 'Call Trace|BUG:|WARNING:'; }
 
 # KUnit makes a folder for each suite, and says how many cases it has, so

@@ -24,7 +24,7 @@ kernel_complaints=${kernel_complaints//$'\n'/}
 # One thread waits for that bit and tries to set it, while the holder reads the word
 # plainly. The one is the worker that makes the table larger, and the other is code that
 # <linux/rhashtable.h> puts into ours.
-hash_table_waits='bit_spin_lock[^ ]* / twheel_keys_[a-z]+|rh[^ ]* / rht_lock[^ ]*'
+hash_table_waits='bit_spin_lock[^ ]* / twheel_keys_[a-z]+|rh[^ ]* / (rht_lock|test_and_set_bit_lock)[^ ]*'
 find_complaints()
 {
 	sed -E "/KCSAN: /{/\[twheel\]/!d; \, in ($hash_table_waits) \[twheel\],d}
