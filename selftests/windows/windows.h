@@ -94,12 +94,18 @@ struct side {
  * An entry that is larger than the kernel knows is looked at, told and done in three steps, see
  * engine/look.h.
  */
-static inline int side_arm(struct side *side)
+static inline int side_large(struct side *side, unsigned long cmd)
 {
-	int ret = tw_vector(side->fd, TWHEEL_IOC_ARM, &side->arm,
+	int ret = tw_vector(side->fd, cmd, &side->arm,
 			    offsetof(struct side, arms) - offsetof(struct side, arm), 1);
 
-	ret = tw_one_result(ret, side->arm.result);
+	return tw_one_result(ret, side->arm.result);
+}
+
+static inline int side_arm(struct side *side)
+{
+	int ret = side_large(side, TWHEEL_IOC_ARM);
+
 	return ret == TWHEEL_CREATED ? 0 : ret < 0 ? ret : TW_BROKEN;
 }
 
@@ -132,10 +138,7 @@ struct large_cancel {
 
 static inline int side_rearm(struct side *side)
 {
-	struct large_rearm entry = { .arm = side->arm };
-	int ret = tw_vector(side->fd, TWHEEL_IOC_REARM, &entry, sizeof(entry), 1);
-
-	return tw_one_result(ret, entry.arm.result);
+	return side_large(side, TWHEEL_IOC_REARM);
 }
 
 static inline int side_cancel(struct side *side)
