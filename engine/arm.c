@@ -593,9 +593,7 @@ arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
 	rcu_read_lock();
 	if (likely(!READ_ONCE(tw->control.draining))) {
 		twheel_window(WINDOW_ARM_CHECKED);
-		pagefault_disable();
 		done = tell_and_arm(tw, arm, user, &place, nr, now_ns, &direct);
-		pagefault_enable();
 		atomic64_add(done, &tw->arena.armed);
 		if (direct.queued.nr)
 			arm_queue(tw, &direct.queued, direct.due_ns, nr_requeued);

@@ -176,9 +176,7 @@ cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
 	/* All places are fetched before the first one is read: their misses overlap. */
 	for (i = 0; i < nr; i++)
 		place[i] = place_fetch(&tw->arena, cancel[i].id);
-	pagefault_disable();
 	i = tell_and_cancel(tw, cancel, user, place, nr, told, &ending);
-	pagefault_enable();
 	rcu_read_unlock();
 	*nr_ok += ending.nr_places;
 	twheel_ending_done(tw, &ending);

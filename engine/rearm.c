@@ -500,9 +500,7 @@ requeue_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __
 	struct requeue requeue = { .due_ns = WAKE_NEVER };
 	unsigned int told_before = *told, from = i;
 
-	pagefault_disable();
 	i = tell_and_rearm(tw, arm, user, place, i, nr, now_ns, told, &requeue);
-	pagefault_enable();
 	*told = max(*told, told_before);
 	tw->events.rearmed += i - from;
 	requeue_finish(tw, &requeue);
@@ -534,9 +532,7 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 	/* All places are fetched before the first one is read: their misses overlap. */
 	for (i = 0; i < nr; i++)
 		place[i] = place_fetch(&tw->arena, arm[i].id);
-	pagefault_disable();
 	i = tell_and_rearm(tw, arm, user, place, 0, nr, now_ns, told, NULL);
-	pagefault_enable();
 	tw->events.rearmed += i;
 	if (likely(i == nr))
 		spin_unlock(&tw->events.lock);

@@ -2,14 +2,14 @@
 /*
  * Telling a user the results of a batch under RCU and locks, where no fault can be served
  *
- *   tell_begin()	false if the memory is not the user's
+ *   tell_begin()	disable page faults; false if the memory is not the user's
  *   tell_probe()	find out whether the last result can be written, too
  *   tell()		write a result
  *   tell_id()		write an id
  *   tell_end()		done
  *
- * The caller has page faults disabled.  Where tell() or tell_probe() returns false, a fault
- * would have to be served: the caller goes on as engine/look.h says, which has the fault
+ * Where tell(), tell_id() or tell_probe() returns false, a fault would have to be served: after
+ * tell_end(), the caller goes on as engine/look.h says, which has the fault
  * served while nothing is held.
  *
  * The results of a batch lie in two pages of the user's memory at most.  If they do lie in
@@ -33,12 +33,12 @@
 #if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU) || defined(CONFIG_KASAN) || \
 	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
 
-static inline bool tell_begin(const void __user *to, size_t size)
+static inline bool tell_open(const void __user *to, size_t size)
 {
 	return access_ok(to, size);
 }
 
-static inline void tell_end(void)
+static inline void tell_close(void)
 {
 }
 
@@ -62,12 +62,12 @@ static inline bool tell_again(s32 __user *to)
 
 #else
 
-static __always_inline bool tell_begin(const void __user *to, size_t size)
+static __always_inline bool tell_open(const void __user *to, size_t size)
 {
 	return user_access_begin(to, size);
 }
 
-static __always_inline void tell_end(void)
+static __always_inline void tell_close(void)
 {
 	user_access_end();
 }
@@ -100,6 +100,21 @@ fault:
 }
 
 #endif
+
+static __always_inline bool tell_begin(const void __user *to, size_t size)
+{
+	pagefault_disable();
+	if (likely(tell_open(to, size)))
+		return true;
+	pagefault_enable();
+	return false;
+}
+
+static __always_inline void tell_end(void)
+{
+	tell_close();
+	pagefault_enable();
+}
 
 /* False if results from the first one to the last one cannot all be written. */
 static __always_inline bool tell_probe(s32 __user *first, s32 __user *last)
