@@ -104,26 +104,31 @@ static struct twheel_chunk_page *chunk_page(const struct twheel_chunk *chunk)
 	return (struct twheel_chunk_page *)((unsigned long)chunk & PAGE_MASK);
 }
 
-static struct twheel_chunk *pool_get(struct twheel_wheel *w)
+/* Few chunks need a page to be moved to another list: that is out of the way of the others. */
+static noinline struct twheel_chunk_page *page_move(struct twheel_chunk_page *page,
+						    struct list_head *to)
+{
+	list_move(&page->node, to);
+	return page;
+}
+
+/* All chunks of a page are in use. */
+static noinline void page_used_up(struct twheel_wheel *w, struct twheel_chunk_page *page)
+{
+	list_move_tail(&page->node, &w->pages);
+}
+
+/* Find a page with a free chunk. */
+static inline struct twheel_chunk_page *pool_page(struct twheel_wheel *w)
 {
 	struct twheel_chunk_page *page;
-	struct twheel_chunk *chunk;
 
 	page = list_first_entry(&w->pages, struct twheel_chunk_page, node);
-	if (unlikely(list_empty(&w->pages) || !page->free)) {
-		/* G4: there is a spare page, by twheel_wheel_pages_for(). */
-		page = list_first_entry(&w->spare, struct twheel_chunk_page,
-					node);
-		list_move(&page->node, &w->pages);
-	}
-	chunk = page->free;
-	page->free = chunk->next;
-	w->nr_free--;
-	if (!--page->nr_free)
-		list_move_tail(&page->node, &w->pages);
-	/* The next call reads its link, which left the cache long ago. */
-	prefetchw(page->free);
-	return chunk;
+	if (likely(!list_empty(&w->pages) && page->free))
+		return page;
+	/* G4: there is a spare page, by twheel_wheel_pages_for(). */
+	return page_move(list_first_entry(&w->spare, struct twheel_chunk_page, node),
+			 &w->pages);
 }
 
 static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
@@ -134,9 +139,9 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
 	page->free = chunk;
 	w->nr_free++;
 	if (++page->nr_free == TWHEEL_CHUNKS_PER_PAGE)
-		list_move(&page->node, &w->spare);
+		page_move(page, &w->spare);
 	else if (page->nr_free == 1)
-		list_move(&page->node, &w->pages);
+		page_move(page, &w->pages);
 }
 
 /**
@@ -233,8 +238,14 @@ struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w)
 static noinline void bag_grow(struct twheel_wheel *w, struct twheel_chunk **bag,
 			      struct twheel_entry entry)
 {
-	struct twheel_chunk *chunk = pool_get(w);
+	struct twheel_chunk_page *page = pool_page(w);
+	struct twheel_chunk *chunk = page->free;
 	struct twheel_chunk *newest = *bag;
+
+	page->free = chunk->next;
+	/* The next call reads its link, which left the cache long ago. */
+	prefetchw(page->free);
+	w->nr_free--;
 
 	chunk->nr = 1;
 	chunk->epoch = w->epoch;
@@ -245,6 +256,8 @@ static noinline void bag_grow(struct twheel_wheel *w, struct twheel_chunk **bag,
 		newest->next = chunk;
 	}
 	*bag = chunk;
+	if (!--page->nr_free)
+		page_used_up(w, page);
 }
 
 static inline void bag_add(struct twheel_wheel *w, struct twheel_chunk **bag,
@@ -294,8 +307,8 @@ static unsigned int bag_take(struct twheel_wheel *w, struct twheel_chunk **bag,
 
 		oldest->nr -= nr;
 		left -= nr;
-		while (nr--)
-			*out++ = *--from;
+		for (from -= nr; nr; nr--)
+			*out++ = *from++;
 		if (!oldest->nr)
 			pool_put(w, bag_take_oldest(bag));
 	}
@@ -478,29 +491,35 @@ static void slot_end(struct twheel_wheel *w, struct twheel_level *level,
 
 /* Inserting */
 
-/* Put an entry where it belongs: the finest level that reaches its tick. */
-static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
+/* Put an entry whose tick is to come into the finest level that reaches it. */
+static __always_inline void entry_file(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	struct twheel_level *level = w->level;
-	u64 tick = entry.tick;
+	u64 wait = entry.tick - w->cur;
 	struct twheel_chunk **bag;
 	u32 slot;
 
-	if (unlikely(tick < w->cur)) {
-		bag_add(w, &w->overdue, entry);
-		return;
-	}
-	if (w->nr_levels == 1)
-		w->round_min = min(w->round_min, tick);
 	/* The last level reaches every tick. */
-	while (tick - w->cur > level->reach)
+	while (wait > level->reach)
 		level++;
-	slot = level_slot(level, tick);
+	slot = level_slot(level, entry.tick);
 	bag = &level->slot[slot];
 	if (unlikely(!*bag))
 		slot_begin(w, level, slot, entry);
 	else
 		bag_add(w, bag, entry);
+}
+
+/* Put an entry where it belongs. */
+static __always_inline void entry_place(struct twheel_wheel *w, struct twheel_entry entry)
+{
+	if (unlikely(entry.tick < w->cur)) {
+		bag_add(w, &w->overdue, entry);
+		return;
+	}
+	if (w->nr_levels == 1)
+		w->round_min = min(w->round_min, entry.tick);
+	entry_file(w, entry);
 }
 
 /**
@@ -528,7 +547,10 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 
 /* Cascading */
 
-/* Move up to @max entries of a slot to finer levels; returns how many. */
+/*
+ * Move up to @max entries of a slot to finer levels; returns how many.  The slot's first tick
+ * is to come, and so are those of its entries.
+ */
 static unsigned int slot_cascade(struct twheel_wheel *w,
 				 struct twheel_level *level, u32 slot,
 				 unsigned int max)
@@ -538,13 +560,15 @@ static unsigned int slot_cascade(struct twheel_wheel *w,
 
 	while (*bag && moved < max) {
 		struct twheel_chunk *oldest = (*bag)->next;
+		const struct twheel_entry *from = &oldest->entry[oldest->nr];
 		u32 nr = min(oldest->nr, max - moved);
 
 		bag_prefetch(*bag);
 		moved += nr;
-		/* entry_place() fills finer slots, never this slot or this chunk. */
+		oldest->nr -= nr;
+		/* entry_file() fills finer slots, never this slot or this chunk. */
 		while (nr--)
-			entry_place(w, oldest->entry[--oldest->nr]);
+			entry_file(w, *--from);
 		if (!oldest->nr)
 			pool_put(w, bag_take_oldest(bag));
 	}
