@@ -73,9 +73,43 @@ static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 li
 {
 	u32 index = link - 1;
 
-	/* A timeout on the list keeps its place in use, so its page is not freed. */
-	return link ? &own_page_at(arena, index)->timeout[index % PLACES_PER_PAGE] :
-		      NULL;
+	/*
+	 * A timeout on the list keeps its place in use, so its page is not freed.  Not as an
+	 * element of the array: a sanitizer would put a call there, see tell.h.
+	 */
+	return link ? own_page_at(arena, index)->timeout + index % PLACES_PER_PAGE : NULL;
+}
+
+/**
+ * struct ready_row - timeouts that have just become UNREAD, for ready_append()
+ * @first: the first of them; its prev is &twheel_events.last_link
+ * @first_link: the link that leads to @first
+ * @last: the last of them
+ * @last_link: the link that leads to @last
+ * @nr: how many there are, at least 1; each but the last one has the next one as its next,
+ *	and each but the first one has the one before as its prev
+ */
+struct ready_row {
+	struct twheel_timeout *first;
+	u32 first_link;
+	struct twheel_timeout *last;
+	u32 last_link;
+	unsigned int nr;
+};
+
+/* Append a row of timeouts to the ready list. */
+static inline void ready_append(struct twheel_events *events, const struct ready_row *row)
+	__must_hold(&events->lock)
+{
+	lockdep_assert_held(&events->lock);
+	row->last->next = 0;
+	if (events->last)
+		events->last->next = row->first_link;
+	else
+		events->first = row->first;
+	events->last = row->last;
+	events->last_link = row->last_link;
+	WRITE_ONCE(events->nr_unread, events->nr_unread + row->nr);
 }
 
 /* Append a timeout, which has just become UNREAD, to the ready list. */
@@ -83,19 +117,10 @@ static inline void ready_add(struct twheel_events *events, struct twheel_timeout
 			     u32 index)
 	__must_hold(&events->lock)
 {
-	struct twheel_timeout *last = events->last;
-	u32 link = index + 1;
+	struct ready_row row = { t, index + 1, t, index + 1, 1 };
 
-	lockdep_assert_held(&events->lock);
 	t->prev = events->last_link;
-	t->next = 0;
-	if (last)
-		last->next = link;
-	else
-		events->first = t;
-	events->last = t;
-	events->last_link = link;
-	WRITE_ONCE(events->nr_unread, events->nr_unread + 1);
+	ready_append(events, &row);
 }
 
 void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)

@@ -289,6 +289,15 @@ static inline bool state_is_plain(u64 state)
 	return !(state & (STATE_PERIODIC | STATE_SLACK));
 }
 
+/*
+ * True for a one-shot without slack whose entry has this sequence number, if it was not due
+ * when it was armed.  All of that is in the lower half of the state.
+ */
+static inline bool state_is_plain_armed(u64 state, u32 seq)
+{
+	return (u32)state == (seq << STATE_SEQ_SHIFT | PHASE_ARMED);
+}
+
 /* True for a one-shot that has expired and was not drained, as nearly all events are. */
 static inline bool state_is_plain_unread(u64 state)
 {
