@@ -101,6 +101,47 @@ static unsigned int events_copy_out(const struct twheel_event *event, unsigned i
 }
 
 /*
+ * Copy out and take up to @nr events, TWHEEL_BATCH at the most, in one step as long as all is
+ * as usual.  The iterator stands behind those that were taken.  Returns how many.
+ */
+static unsigned int events_read_directly(struct twheel *tw, unsigned int nr,
+					 struct iov_iter *to)
+{
+	unsigned int taken;
+
+	taken = twheel_events_directly(tw, to->ubuf + to->iov_offset, nr);
+	iov_iter_advance(to, taken * sizeof(struct twheel_event));
+	return taken;
+}
+
+/*
+ * Copy out up to @nr events, TWHEEL_BATCH at the most, and then take them.  The iterator
+ * stands behind those that were taken.  Returns how many; that may be none, since other
+ * threads may revoke events meanwhile.  -ENODATA if there are no events; -EFAULT if not one
+ * could be copied.
+ */
+static noinline int events_read_by_steps(struct twheel *tw, unsigned int nr, u32 size,
+					 struct iov_iter *to)
+{
+	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
+	struct twheel_look look __uninitialized;
+	unsigned int copied, taken;
+
+	nr = twheel_events_look(tw, event, &look, nr);
+	if (!nr)
+		return -ENODATA;
+	copied = events_copy_out(event, nr, size, to);
+	twheel_window(WINDOW_READ_COPIED);
+	taken = twheel_events_commit(tw, event, &look, copied);
+	/*
+	 * Events that were copied but not taken do not count: the next ones overwrite
+	 * them, or lie beyond the length that the call returns.
+	 */
+	iov_iter_revert(to, (size_t)(copied - taken) * size);
+	return copied ? taken : -EFAULT;
+}
+
+/*
  * Copy out the events that are there, as many as fit.  G4 nothing lost: an event is taken
  * off the ready list after the user has it, and an event that cannot be copied stays
  * there.
@@ -111,10 +152,9 @@ static unsigned int events_copy_out(const struct twheel_event *event, unsigned i
  */
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
-	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
-	struct twheel_look look __uninitialized;
 	size_t room = iov_iter_count(to), left;
 	ssize_t done = 0;
+	bool directly;
 	u32 size;
 
 	left = twheel_nr_events(tw, &size);
@@ -122,25 +162,23 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		return -EINVAL;
 	if (left * size > room)
 		left = room / size;
+	directly = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
 	while (left) {
-		unsigned int nr, copied, taken;
+		unsigned int nr = min_t(size_t, left, TWHEEL_BATCH);
+		int taken;
 
-		nr = min(left, ARRAY_SIZE(event));
-		nr = twheel_events_look(tw, event, &look, nr);
-		if (!nr)
-			break;
-		copied = events_copy_out(event, nr, size, to);
-		twheel_window(WINDOW_READ_COPIED);
-		taken = twheel_events_commit(tw, event, &look, copied);
-		/*
-		 * Events that were copied but not taken do not count: the next ones
-		 * overwrite them, or lie beyond the length that the call returns.
-		 */
-		iov_iter_revert(to, (size_t)(copied - taken) * size);
+		if (directly) {
+			taken = events_read_directly(tw, nr, to);
+			directly = taken == nr;
+		} else {
+			taken = events_read_by_steps(tw, nr, size, to);
+			if (taken == -ENODATA)
+				break;
+			if (taken < 0)
+				return done ?: taken;
+		}
 		done += (size_t)taken * size;
 		left -= taken;
-		if (!copied)
-			return done ?: -EFAULT;
 		/* Other threads may revoke events faster than this copies them. */
 		if (signal_pending(current))
 			return done ?: -ERESTARTSYS;

@@ -9,11 +9,13 @@
  * A read goes by look, report and commit, as told in look.h.  It looks at the oldest
  * events and copies them to the user while they stay on the list; then it takes them off,
  * under events.lock, if they are still the same.  The count events.changes says so in the
- * usual case without comparing them.
+ * usual case without comparing them.  twheel_events_directly() makes one step of it as long
+ * as all is as usual.
  *
- * Locks: events.lock.  No lock is taken and no user memory is touched under it here.  After
- * it, wake.lock if a periodic timeout goes back to the inbox or memory is to be given
- * back.  Pollers that wait for EPOLLOUT are woken under no lock of the engine.
+ * Locks: events.lock.  No lock is taken under it here; user memory is written under it with
+ * page faults disabled.  After it, wake.lock if a periodic timeout goes back to the inbox or
+ * memory is to be given back.  Pollers that wait for EPOLLOUT are woken under no lock of the
+ * engine.
  */
 #include <linux/atomic.h>
 #include <linux/lockdep.h>
@@ -32,6 +34,7 @@
 #include "inbox.h"
 #include "periods.h"
 #include "slack.h"
+#include "tell.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "wake.h"
@@ -151,8 +154,8 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 		event[i].user_data = t->user_data;
 		event[i].fired_ns = t->fired_ns;
 		if (likely(state_is_plain_unread(state))) {
-			event[i].deadline_ns = min(t->deadline_ns,
-						   TWHEEL_TIME_NEVER);
+			/* What has expired was due before the end of time. */
+			event[i].deadline_ns = t->deadline_ns;
 			event[i].count = 1;
 			event[i].flags = TWHEEL_EVENT_ENDED;
 		} else {
@@ -336,6 +339,72 @@ unsigned int twheel_events_commit(struct twheel *tw,
 		twheel_wake_for(tw, due_ns);
 	rcu_read_unlock();
 	twheel_ending_done(tw, &ending);
+	return i;
+}
+
+/**
+ * twheel_events_directly() - give the oldest events to the user, and take them, one by one
+ * @tw: the wheel
+ * @user: out: the events, in the user's memory
+ * @nr: number of events that there is space for, up to TWHEEL_BATCH
+ *
+ * It does what twheel_events_look() and twheel_events_commit() do, with the copying between
+ * them, and in the same order for each event.  It ends where an event is not that of a
+ * one-shot that has expired, or cannot be copied without serving a fault.  G4 nothing lost:
+ * an event is taken when the user has all of it.
+ *
+ * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
+ * held.
+ * Return: the number of events that the user has and that were taken; the caller goes by
+ * look and commit from there.
+ */
+unsigned int twheel_events_directly(struct twheel *tw, struct twheel_event __user *user,
+				    unsigned int nr)
+{
+	struct twheel_events *events = &tw->events;
+	struct ending ending = {}, ended;
+	struct twheel_timeout *t;
+	unsigned int i = 0;
+	u32 index;
+
+	spin_lock(&tw->events.lock);
+	t = events->first;
+	if (!t || !tell_begin(user, nr * sizeof(*user)))
+		goto out;
+	index = timeout_index(t);
+	do {
+		u64 state = atomic64_read(&t->state);
+		/* What has expired was due before the end of time. */
+		struct twheel_event event = {
+			.id		= state_id(state, index),
+			.user_data	= t->user_data,
+			.deadline_ns	= t->deadline_ns,
+			.fired_ns	= t->fired_ns,
+			.count		= 1,
+			.flags		= TWHEEL_EVENT_ENDED,
+		};
+		u32 next = t->next;
+
+		if (unlikely(!state_is_plain_unread(state) || !tell_event(&event, &user[i])))
+			break;
+		timeout_end(&tw->arena, t, state, &ending);
+		index = next - 1;
+		t = ready_at(&tw->arena, next);
+	} while (++i < nr && t);
+	tell_end();
+	if (i) {
+		events->changes++;
+		events->completed += i;
+		events->delivered += i;
+		ready_cut(events, t, i);
+	}
+out:
+	spin_unlock(&tw->events.lock);
+	if (i) {
+		/* A copy, so that the other one can be in registers. */
+		ended = ending;
+		twheel_ending_done(tw, &ended);
+	}
 	return i;
 }
 

@@ -6,11 +6,11 @@
  *   tell_probe()	find out whether the last result can be written, too
  *   tell()		write a result
  *   tell_id()		write an id
+ *   tell_event()	write an event
  *   tell_end()		done
  *
- * Where tell(), tell_id() or tell_probe() returns false, a fault would have to be served: after
- * tell_end(), the caller goes on as engine/look.h says, which has the fault
- * served while nothing is held.
+ * Where one of them returns false, a fault would have to be served: after tell_end(), the
+ * caller goes on as engine/look.h says, which has the fault served while nothing is held.
  *
  * The results of a batch lie in two pages of the user's memory at most.  If they do lie in
  * two, the last one is probed before the first one is told.  So, as a rule, a batch is told
@@ -27,6 +27,7 @@
 #define _TWHEEL_ENGINE_TELL_H
 
 #include <linux/mm.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -50,6 +51,17 @@ static inline bool tell(s32 result, s32 __user *to)
 static inline bool tell_id(u64 id, u64 __user *to)
 {
 	return !__put_user(id, to);
+}
+
+static inline bool tell_event(const struct twheel_event *event,
+			      struct twheel_event __user *to)
+{
+	return !__put_user(event->id, &to->id) &&
+	       !__put_user(event->user_data, &to->user_data) &&
+	       !__put_user(event->deadline_ns, &to->deadline_ns) &&
+	       !__put_user(event->fired_ns, &to->fired_ns) &&
+	       !__put_user(event->count, &to->count) &&
+	       !__put_user(event->flags, &to->flags);
 }
 
 /* Read a result and write it back. */
@@ -83,6 +95,20 @@ fault:
 static __always_inline bool tell_id(u64 id, u64 __user *to)
 {
 	unsafe_put_user(id, to, fault);
+	return true;
+fault:
+	return false;
+}
+
+static __always_inline bool tell_event(const struct twheel_event *event,
+				       struct twheel_event __user *to)
+{
+	unsafe_put_user(event->id, &to->id, fault);
+	unsafe_put_user(event->user_data, &to->user_data, fault);
+	unsafe_put_user(event->deadline_ns, &to->deadline_ns, fault);
+	unsafe_put_user(event->fired_ns, &to->fired_ns, fault);
+	unsafe_put_user(event->count, &to->count, fault);
+	unsafe_put_user(event->flags, &to->flags, fault);
 	return true;
 fault:
 	return false;

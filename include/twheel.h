@@ -156,6 +156,8 @@ unsigned int twheel_events_commit(struct twheel *tw,
 				  const struct twheel_event *event,
 				  const struct twheel_look *look,
 				  unsigned int nr);
+unsigned int twheel_events_directly(struct twheel *tw, struct twheel_event __user *user,
+				    unsigned int nr);
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
 unsigned long twheel_bytes(const struct twheel *tw);

@@ -129,6 +129,7 @@ struct held_call {
 	struct twheel_list list;
 	void *bytes;
 	size_t size;
+	bool pieces;		/* read() into more than one piece of memory */
 	int ret;		/* what the call returned, or -errno */
 };
 
@@ -140,7 +141,9 @@ static inline void *held_run(void *arg)
 	struct held_call *call = arg;
 	ssize_t ret;
 
-	if (call->cmd == HELD_READ)
+	if (call->cmd == HELD_READ && call->pieces)
+		ret = tw_read_pieces(call->fd, call->bytes, call->size);
+	else if (call->cmd == HELD_READ)
 		ret = read(call->fd, call->bytes, call->size);
 	else if (call->cmd == HELD_WRITE)
 		ret = write(call->fd, call->bytes, call->size);

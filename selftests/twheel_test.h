@@ -82,6 +82,7 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <linux/twheel.h>
 
@@ -361,6 +362,17 @@ static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u
 	if (ret)
 		return ret < 0 ? ret : -EOVERFLOW;
 	return nr;
+}
+
+/*
+ * Read into more than one piece of memory: events are looked at, copied and taken in three
+ * steps, see engine/look.h, and not in one.  Returns what readv() does.
+ */
+static inline ssize_t tw_read_pieces(int fd, void *bytes, size_t size)
+{
+	const struct iovec pieces[2] = { { bytes, size } };
+
+	return readv(fd, pieces, 2);
 }
 
 /* Events read, 0 at the end of a drained wheel, or -errno. */

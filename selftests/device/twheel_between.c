@@ -355,6 +355,7 @@ FIXTURE_VARIANT(held) {
 	bool keyed;
 	bool present;		/* ARM finds the keys */
 	__u32 flags;		/* TWHEEL_ARM_*, but for _ABSOLUTE */
+	bool pieces;		/* readv() */
 	/* So many entries are looked at before the first of them is told. */
 	int batch;
 };
@@ -369,7 +370,8 @@ VARIANT(rearm_only_earlier, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_EA
 VARIANT(cancel, .cmd = TWHEEL_IOC_CANCEL, .batch = 32);
 VARIANT(query, .cmd = TWHEEL_IOC_QUERY, .batch = 24);
 VARIANT(list, .cmd = TWHEEL_IOC_LIST, .batch = 16);
-VARIANT(read, .cmd = HELD_READ, .batch = 32);
+VARIANT(read, .cmd = HELD_READ, .batch = 1);
+VARIANT(read_into_pieces, .cmd = HELD_READ, .pieces = true, .batch = 32);
 VARIANT(write_that_arms, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .batch = 32);
 VARIANT(write_that_rearms, .cmd = HELD_WRITE, .op = TWHEEL_OP_REARM, .batch = 32);
 VARIANT(write_that_cancels, .cmd = HELD_WRITE, .op = TWHEEL_OP_CANCEL, .batch = 32);
@@ -615,6 +617,7 @@ static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *s
 	round->first = place->entry / variant->batch * variant->batch;
 	held_prepare(&round->call, round->world.fd, variant->cmd, flags, round->entries,
 		     round->size, NR);
+	round->call.pieces = variant->pieces;
 	ASSERT_EQ(0, held_begin(&round->call, round->memory));
 	round->world.reading = variant->cmd == HELD_READ;
 	for (i = 0; i < round->first; i++)
