@@ -243,7 +243,7 @@ static inline bool timeout_expire_once(struct twheel *tw,
 	twheel_window(WINDOW_PASS_EXPIRES);
 	/*
 	 * G3 exactly one outcome: this fails if a CANCEL came first.
-	 * Test: windows.timeout_cancelled_as_it_expires_has_no_event
+	 * Test: windows.timeout_with_slack_cancelled_as_it_expires_has_no_event
 	 */
 	if (!state_change(t, state, state_unread(state)))
 		return false;
@@ -409,7 +409,8 @@ static inline bool timeout_expire(struct twheel *tw,
  * An entry came up.  If it is stale, or a free place has kept it, its room is given back.
  * A timeout that was cancelled meanwhile may have left the entry to its place, and another
  * timeout may have been armed there since then: so the entry is looked at again.
- * Test: windows.timeout_expires_that_is_armed_in_place_of_one_that_was_about_to
+ * Test: windows.timeout_expires_that_is_armed_in_place_of_one_that_was_about_to,
+ * windows.timeout_expires_that_is_armed_in_place_of_one_with_slack_that_was_about_to
  */
 static inline void entry_expire(struct twheel *tw,
 				const struct twheel_entry *entry,

@@ -112,6 +112,24 @@ TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
 	}
 }
 
+/* The first one is the latest, and all are counted. */
+TEST_F(info, lateness_is_that_of_each_timeout_of_a_tick)
+{
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, 9 * TW_MS + 2, &id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 9 * TW_MS + 1, &id));
+	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 14 * TW_MS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(3, info.expirations);
+	EXPECT_EQ(5 * TW_MS - 1, info.max_late_ns);
+	EXPECT_EQ(3, info.late);
+	EXPECT_EQ(3, info.late_ticks[3]);
+	EXPECT_EQ(4 * TW_MS, info.last_late_ns);
+}
+
 /* One for each timeout that the kthread expires, and none for the periods that follow. */
 TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
 {

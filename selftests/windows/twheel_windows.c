@@ -452,18 +452,19 @@ TEST_F(windows, timeout_cancelled_in_the_inbox_does_not_enter_the_wheel)
 
 /* ---- a pass beside CANCEL and waiters ------------------------------------ */
 
-static void cancel_beside_expiry(struct __test_metadata *_metadata, int fd, __u64 interval_ns)
+static void cancel_beside_expiry(struct __test_metadata *_metadata, int fd,
+				 struct twheel_arm arm)
 {
 	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
 	struct twheel_info info;
-	__u64 id;
 
-	ASSERT_EQ(0, tw_arm1(fd, 0, 10 * TW_MS, interval_ns, 0, &id));
+	arm.expires_ns = 10 * TW_MS;
+	ASSERT_EQ(0, tw_arm_entry(fd, &arm));
 	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	HOLD("pass_expires");
 	START(&advance);
 	AWAIT_HELD("pass_expires");
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, id));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, arm.id));
 	RELEASE("pass_expires");
 	FINISH(&advance);
 	EXPECT_NO_EVENT(fd);
@@ -475,12 +476,18 @@ static void cancel_beside_expiry(struct __test_metadata *_metadata, int fd, __u6
 
 TEST_F(windows, timeout_cancelled_as_it_expires_has_no_event)
 {
-	cancel_beside_expiry(_metadata, self->fd, 0);
+	cancel_beside_expiry(_metadata, self->fd, (struct twheel_arm){});
+}
+
+TEST_F(windows, timeout_with_slack_cancelled_as_it_expires_has_no_event)
+{
+	cancel_beside_expiry(_metadata, self->fd, (struct twheel_arm){ .slack_ticks = 1 });
 }
 
 TEST_F(windows, periodic_timeout_cancelled_as_it_expires_has_no_event)
 {
-	cancel_beside_expiry(_metadata, self->fd, 5 * TW_MS);
+	cancel_beside_expiry(_metadata, self->fd,
+			     (struct twheel_arm){ .interval_ns = 5 * TW_MS });
 }
 
 /* Of the first page of places, one is free, and the wheel has its entry, at 10 ms. */
@@ -554,22 +561,33 @@ TEST_F(windows, timeout_expires_that_is_armed_as_the_entry_of_its_place_comes_up
 	expect_pending(_metadata, self->fd, id);
 }
 
-TEST_F(windows, timeout_expires_that_is_armed_in_place_of_one_that_was_about_to)
+static void replace_beside_expiry(struct __test_metadata *_metadata, int fd, __u32 slack_ticks)
 {
-	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct side advance = { .fd = fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct twheel_arm arm = { .expires_ns = 10 * TW_MS, .slack_ticks = slack_ticks };
 	__u64 ids[PAGE_PLACES], id;
 
-	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
-	ASSERT_EQ(PAGE_PLACES - 1, arm_many(self->fd, TW_HOUR, PAGE_PLACES - 1, ids));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(0, tw_arm_entry(fd, &arm));
+	ASSERT_EQ(PAGE_PLACES - 1, arm_many(fd, TW_HOUR, PAGE_PLACES - 1, ids));
+	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 	HOLD("pass_expires");
 	START(&advance);
 	AWAIT_HELD("pass_expires");
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-	EXPECT_EQ(0, tw_arm_at(self->fd, 500 * TW_MS, &id));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, arm.id));
+	EXPECT_EQ(0, tw_arm_at(fd, 500 * TW_MS, &id));
 	RELEASE("pass_expires");
 	FINISH(&advance);
-	expect_pending(_metadata, self->fd, id);
+	expect_pending(_metadata, fd, id);
+}
+
+TEST_F(windows, timeout_expires_that_is_armed_in_place_of_one_that_was_about_to)
+{
+	replace_beside_expiry(_metadata, self->fd, 0);
+}
+
+TEST_F(windows, timeout_expires_that_is_armed_in_place_of_one_with_slack_that_was_about_to)
+{
+	replace_beside_expiry(_metadata, self->fd, 1);
 }
 
 TEST_F(windows, timeout_cancelled_as_it_is_drained_has_no_event)
