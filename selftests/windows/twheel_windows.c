@@ -450,6 +450,39 @@ TEST_F(windows, timeout_cancelled_in_the_inbox_does_not_enter_the_wheel)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
+/* They reach the wheel in one batch, after it has passed the ticks of all of them. */
+TEST_F(windows, what_is_armed_while_its_ticks_pass_expires_in_their_order)
+{
+	static const __u64 at_ms[] = { 63, 20, 40, 10 }, in_order_ms[] = { 10, 20, 40, 63 };
+	struct twheel_arm arms[4] = {};
+	struct side arm = { .fd = self->fd, .run = side_arm_vec, .arms = arms, .nr = 4 };
+	struct twheel_event events[4];
+	struct twheel_info info;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		arms[i].flags = TWHEEL_ARM_ABSOLUTE;
+		arms[i].expires_ns = at_ms[i] * TW_MS;
+	}
+	HOLD("arm_published");
+	START(&arm);
+	AWAIT_HELD("arm_published");
+	ASSERT_EQ(0, tw_advance(self->fd, 64 * TW_MS));
+	RELEASE("arm_published");
+	FINISH(&arm);
+	ASSERT_EQ(4, arm.ret);
+	ASSERT_EQ(0, tw_advance(self->fd, 64 * TW_MS));
+	ASSERT_EQ(4, tw_read(self->fd, events, 4));
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(in_order_ms[i] * TW_MS, events[i].deadline_ns);
+	/* 54, 44, 24 and 1 ticks late. */
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(54 * TW_MS, info.max_late_ns);
+	EXPECT_EQ(2, info.late_ticks[6]);
+	EXPECT_EQ(1, info.late_ticks[5]);
+	EXPECT_EQ(1, info.late_ticks[1]);
+}
+
 /* ---- a pass beside CANCEL and waiters ------------------------------------ */
 
 static void cancel_beside_expiry(struct __test_metadata *_metadata, int fd,

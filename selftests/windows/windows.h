@@ -115,6 +115,11 @@ static inline int side_arm_directly(struct side *side)
 	return tw_arm_entry(side->fd, &side->arm);
 }
 
+static inline int side_arm_vec(struct side *side)
+{
+	return tw_arm_vec(side->fd, side->arms, side->nr);
+}
+
 static inline int side_arm_keys(struct side *side)
 {
 	return key_arm_vec(side->fd, side->arms, side->nr);
