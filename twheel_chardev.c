@@ -120,8 +120,8 @@ static unsigned int events_read_directly(struct twheel *tw, unsigned int nr,
  * threads may revoke events meanwhile.  -ENODATA if there are no events; -EFAULT if not one
  * could be copied.
  */
-static noinline int events_read_by_steps(struct twheel *tw, unsigned int nr, u32 size,
-					 struct iov_iter *to)
+static noinline_for_stack int events_read_by_steps(struct twheel *tw, unsigned int nr,
+						   u32 size, struct iov_iter *to)
 {
 	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
 	struct twheel_look look __uninitialized;
@@ -154,7 +154,7 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	size_t room = iov_iter_count(to), left;
 	ssize_t done = 0;
-	bool directly;
+	bool usual;
 	u32 size;
 
 	left = twheel_nr_events(tw, &size);
@@ -162,21 +162,18 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		return -EINVAL;
 	if (left * size > room)
 		left = room / size;
-	directly = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
+	usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
 	while (left) {
 		unsigned int nr = min_t(size_t, left, TWHEEL_BATCH);
 		int taken;
 
-		if (directly) {
-			taken = events_read_directly(tw, nr, to);
-			directly = taken == nr;
-		} else {
+		taken = usual ? events_read_directly(tw, nr, to) : 0;
+		if (!taken)
 			taken = events_read_by_steps(tw, nr, size, to);
-			if (taken == -ENODATA)
-				break;
-			if (taken < 0)
-				return done ?: taken;
-		}
+		if (taken == -ENODATA)
+			break;
+		if (taken < 0)
+			return done ?: taken;
 		done += (size_t)taken * size;
 		left -= taken;
 		/* Other threads may revoke events faster than this copies them. */

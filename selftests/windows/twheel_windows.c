@@ -9,6 +9,7 @@
  */
 #include "windows.h"
 
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
@@ -70,9 +71,10 @@ TEST_F(windows, poll_beside_drain_tells_no_hup_without_in)
 	EXPECT_EQ(POLLIN, poll.ret & (POLLIN | POLLHUP));
 }
 
+/* What is drained goes by steps. */
 TEST_F(windows, read_beside_drain_gets_the_last_event)
 {
-	struct side read = { .fd = self->fd, .run = side_read };
+	struct side read = { .fd = self->fd, .run = side_read_directly };
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &id));
@@ -80,6 +82,31 @@ TEST_F(windows, read_beside_drain_gets_the_last_event)
 	START(&read);
 	AWAIT_HELD("read_drained");
 	ASSERT_EQ(0, tw_drain(self->fd));
+	RELEASE("read_drained");
+	FINISH(&read);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(id, read.events[0].id);
+}
+
+static void ignore_signal(int sig)
+{
+	(void)sig;
+}
+
+/* EINTR is for those who wait.  An event that is not read in one step is read all the same. */
+TEST_F(windows, nonblocking_read_beside_a_signal_gets_what_is_there)
+{
+	const struct sigaction action = { .sa_handler = ignore_signal };
+	struct side read = { .fd = self->fd, .run = side_read_directly };
+	__u64 id;
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, 10 * TW_MS, 10 * TW_MS, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	HOLD("read_drained");
+	START(&read);
+	AWAIT_HELD("read_drained");
+	ASSERT_EQ(0, pthread_kill(read.thread, SIGUSR1));
 	RELEASE("read_drained");
 	FINISH(&read);
 	ASSERT_EQ(1, read.ret);
@@ -112,9 +139,9 @@ TEST_F(windows, reader_that_is_turned_away_looks_once_more)
  * *woken: whether waiters are woken after that.
  */
 static int read_beside_reader(struct __test_metadata *_metadata, int fd, const char *window,
-			      bool *woken)
+			      int (*run)(struct side *side), bool *woken)
 {
-	struct side first = { .fd = fd, .run = side_read, .nr = 1 };
+	struct side first = { .fd = fd, .run = run, .nr = 1 };
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	int ret, epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct twheel_event got;
@@ -139,7 +166,7 @@ static int read_beside_reader(struct __test_metadata *_metadata, int fd, const c
 TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
 {
 	bool woken;
-	int ret = read_beside_reader(_metadata, self->fd, "read_left", &woken);
+	int ret = read_beside_reader(_metadata, self->fd, "read_left", side_read_directly, &woken);
 
 	EXPECT_TRUE(ret == 1 || woken);
 }
@@ -148,7 +175,8 @@ TEST_F(windows, reader_that_leaves_wakes_whom_it_has_turned_away)
 {
 	bool woken;
 
-	ASSERT_EQ(-EAGAIN, read_beside_reader(_metadata, self->fd, "read_copied", &woken));
+	ASSERT_EQ(-EAGAIN,
+		  read_beside_reader(_metadata, self->fd, "read_copied", side_read, &woken));
 	EXPECT_TRUE(woken);
 }
 
@@ -521,6 +549,42 @@ TEST_F(windows, periodic_timeout_cancelled_as_it_expires_has_no_event)
 {
 	cancel_beside_expiry(_metadata, self->fd,
 			     (struct twheel_arm){ .interval_ns = 5 * TW_MS });
+}
+
+/* Three at a time, which expire together; returns their ids as they come. */
+static void three_of_a_tick(struct __test_metadata *_metadata, int fd, __u64 at_ns, __u64 *ids)
+{
+	ASSERT_EQ(3, arm_many(fd, at_ns, 3, ids));
+	ASSERT_EQ(0, tw_advance(fd, at_ns - TW_MS));
+}
+
+/* The second one to expire is known from others before, which came in the same order. */
+TEST_F(windows, timeout_cancelled_as_it_expires_with_others_has_no_event)
+{
+	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
+	struct twheel_event events[4];
+	__u64 ids[3], second;
+	int i;
+
+	three_of_a_tick(_metadata, self->fd, 10 * TW_MS, ids);
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(3, tw_read(self->fd, events, 4));
+	for (i = 0; ids[i] != events[1].id; i++)
+		ASSERT_GT(2, i);
+	three_of_a_tick(_metadata, self->fd, 20 * TW_MS, ids);
+	second = ids[i];
+	HOLD("pass_expires");
+	START(&advance);
+	AWAIT_HELD("pass_expires");
+	HOLD("pass_expires");
+	AWAIT_HELD("pass_expires");
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, second));
+	RELEASE("pass_expires");
+	FINISH(&advance);
+	ASSERT_EQ(2, tw_read(self->fd, events, 4));
+	for (i = 0; i < 2; i++)
+		EXPECT_NE(second, events[i].id);
+	EXPECT_ACCOUNTS(self->fd);
 }
 
 /* Of the first page of places, one is free, and the wheel has its entry, at 10 ms. */

@@ -171,13 +171,19 @@ static inline int side_query(struct side *side)
 	return tw_query1(side->fd, side->id, &side->status);
 }
 
-/* Read in one step, unless it is into more than one piece of memory. */
+/* A read into more than one piece of memory goes by steps. */
 static inline int side_read(struct side *side)
 {
 	ssize_t len = tw_read_pieces(side->fd, side->events,
 				     (side->nr ?: 4) * sizeof(*side->events));
 
 	return len < 0 ? -errno : (int)(len / (ssize_t)sizeof(*side->events));
+}
+
+/* What is usual is told and taken in one step. */
+static inline int side_read_directly(struct side *side)
+{
+	return tw_read(side->fd, side->events, side->nr ?: 4);
 }
 
 /*
