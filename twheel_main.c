@@ -86,6 +86,7 @@
  *   arm_publish()           FREE, NEW --> QUEUED                   ARM; in a keyed wheel
  *                                                                  under keys.lock
  *   timeout_enter()         QUEUED --> ARMED, DEAD --> FREE        kthread
+ *   expire_plain()          ARMED --> UNREAD                       kthread
  *   timeout_expire()        ARMED --> UNREAD                       kthread
  *   timeout_postpone()      ARMED --> (REARMING) --> ARMED         kthread
  *   timeout_drain()         any pending --> UNREAD, drained        kthread
@@ -93,6 +94,7 @@
  *   cancel_unread()         UNREAD --> FREE                        CANCEL
  *   timeout_move()          any pending --> (REARMING) --> QUEUED, ARMED    REARM
  *   timeout_rearm()         any live --> (REARMING) --> QUEUED, ARMED    REARM
+ *   twheel_events_directly() UNREAD --> FREE                       read
  *   twheel_events_commit()  UNREAD --> FREE, QUEUED                read
  *
  *

@@ -491,7 +491,7 @@ static void slot_end(struct twheel_wheel *w, struct twheel_level *level,
 
 /* Inserting */
 
-/* Put an entry whose tick is to come into the finest level that reaches it. */
+/* Put an entry into the finest level that reaches its tick, which has not gone by. */
 static __always_inline void entry_file(struct twheel_wheel *w, struct twheel_entry entry)
 {
 	struct twheel_level *level = w->level;
@@ -548,8 +548,8 @@ void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry)
 /* Cascading */
 
 /*
- * Move up to @max entries of a slot to finer levels; returns how many.  The slot's first tick
- * is to come, and so are those of its entries.
+ * Move up to @max entries of a slot to finer levels; returns how many.  No tick of the entries
+ * has gone by: the wheel does not go beyond the first tick of a coarse slot that is occupied.
  */
 static unsigned int slot_cascade(struct twheel_wheel *w,
 				 struct twheel_level *level, u32 slot,

@@ -120,7 +120,7 @@ static inline struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 
  * index after that, through the inbox or under a lock.  So it sees that table or a later
  * one.  The caller is in an RCU read section.
  */
-static inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 index)
+static __always_inline struct twheel_page *own_page_at(struct twheel_arena *arena, u32 index)
 {
 	return pages_get(&arena->places, index / PLACES_PER_PAGE);
 }
@@ -229,8 +229,8 @@ static inline struct twheel_timeout *timeout_by_id(struct twheel_arena *arena, u
 }
 
 /* Add a place that has become free to the batch, for twheel_ending_done(). */
-static inline void place_free(struct twheel_arena *arena, struct twheel_timeout *t, u64 state,
-			      struct ending *ending)
+static __always_inline void place_free(struct twheel_arena *arena, struct twheel_timeout *t,
+				       u64 state, struct ending *ending)
 {
 	/*
 	 * G8 stale ids are harmless: a place whose generations are used up is not used
@@ -244,8 +244,8 @@ static inline void place_free(struct twheel_arena *arena, struct twheel_timeout 
 }
 
 /* End a timeout that was UNREAD. */
-static inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout *t,
-			       u64 state, struct ending *ending)
+static __always_inline void timeout_end(struct twheel_arena *arena, struct twheel_timeout *t,
+					u64 state, struct ending *ending)
 	__must_hold(&tw->events.lock)
 {
 	state = state_freed(state);

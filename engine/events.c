@@ -154,7 +154,7 @@ unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
 		event[i].user_data = t->user_data;
 		event[i].fired_ns = t->fired_ns;
 		if (likely(state_is_plain_unread(state))) {
-			/* What has expired was due before the end of time. */
+			/* No timeout expires whose deadline is the end of time. */
 			event[i].deadline_ns = t->deadline_ns;
 			event[i].count = 1;
 			event[i].flags = TWHEEL_EVENT_ENDED;
@@ -348,10 +348,9 @@ unsigned int twheel_events_commit(struct twheel *tw,
  * @user: out: the events, in the user's memory
  * @nr: number of events that there is space for, up to TWHEEL_BATCH
  *
- * It does what twheel_events_look() and twheel_events_commit() do, with the copying between
- * them, and in the same order for each event.  It ends where an event is not that of a
- * one-shot that has expired, or cannot be copied without serving a fault.  G4 nothing lost:
- * an event is taken when the user has all of it.
+ * It stands for twheel_events_look(), the copying and twheel_events_commit().  It ends where an
+ * event is not that of a one-shot that has expired, or cannot be copied without serving a
+ * fault.  G4 nothing lost: an event is taken after the user has all of it.
  *
  * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
  * held.
@@ -374,7 +373,7 @@ unsigned int twheel_events_directly(struct twheel *tw, struct twheel_event __use
 	index = timeout_index(t);
 	do {
 		u64 state = atomic64_read(&t->state);
-		/* What has expired was due before the end of time. */
+		/* No timeout expires whose deadline is the end of time. */
 		struct twheel_event event = {
 			.id		= state_id(state, index),
 			.user_data	= t->user_data,
@@ -401,7 +400,7 @@ unsigned int twheel_events_directly(struct twheel *tw, struct twheel_event __use
 out:
 	spin_unlock(&tw->events.lock);
 	if (i) {
-		/* A copy, so that the other one can be in registers. */
+		/* A copy: so @ending can be in registers, which saves 3 of 55 instructions. */
 		ended = ending;
 		twheel_ending_done(tw, &ended);
 	}

@@ -69,7 +69,7 @@ struct twheel_events {
  * The timeout that a link of the ready list leads to: a link is an index + 1, and 0 ends
  * the list.  The caller holds events.lock.
  */
-static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 link)
+static __always_inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 link)
 {
 	u32 index = link - 1;
 
@@ -80,36 +80,24 @@ static inline struct twheel_timeout *ready_at(struct twheel_arena *arena, u32 li
 	return link ? own_page_at(arena, index)->timeout + index % PLACES_PER_PAGE : NULL;
 }
 
-/**
- * struct ready_row - timeouts that have just become UNREAD, for ready_append()
- * @first: the first of them; its prev is &twheel_events.last_link
- * @first_link: the link that leads to @first
- * @last: the last of them
- * @last_link: the link that leads to @last
- * @nr: how many there are, at least 1; each but the last one has the next one as its next,
- *	and each but the first one has the one before as its prev
+/*
+ * Append @nr timeouts, which have just become UNREAD, to the ready list.  They are linked with
+ * each other from @first to @last, and @first is linked to events->last_link.
  */
-struct ready_row {
-	struct twheel_timeout *first;
-	u32 first_link;
-	struct twheel_timeout *last;
-	u32 last_link;
-	unsigned int nr;
-};
-
-/* Append a row of timeouts to the ready list. */
-static inline void ready_append(struct twheel_events *events, const struct ready_row *row)
+static inline void ready_append(struct twheel_events *events, struct twheel_timeout *first,
+				u32 first_index, struct twheel_timeout *last, u32 last_index,
+				unsigned int nr)
 	__must_hold(&events->lock)
 {
 	lockdep_assert_held(&events->lock);
-	row->last->next = 0;
+	last->next = 0;
 	if (events->last)
-		events->last->next = row->first_link;
+		events->last->next = first_index + 1;
 	else
-		events->first = row->first;
-	events->last = row->last;
-	events->last_link = row->last_link;
-	WRITE_ONCE(events->nr_unread, events->nr_unread + row->nr);
+		events->first = first;
+	events->last = last;
+	events->last_link = last_index + 1;
+	WRITE_ONCE(events->nr_unread, events->nr_unread + nr);
 }
 
 /* Append a timeout, which has just become UNREAD, to the ready list. */
@@ -117,10 +105,8 @@ static inline void ready_add(struct twheel_events *events, struct twheel_timeout
 			     u32 index)
 	__must_hold(&events->lock)
 {
-	struct ready_row row = { t, index + 1, t, index + 1, 1 };
-
 	t->prev = events->last_link;
-	ready_append(events, &row);
+	ready_append(events, t, index, t, index, 1);
 }
 
 void twheel_event_take(struct twheel *tw, struct twheel_timeout *t, u64 state)

@@ -2,7 +2,7 @@
 /*
  * Report first, commit second: how calls bear a fault in the user's memory
  *
- * Writing a result to the user's memory may fault.  So REARM, CANCEL and read do each
+ * Writing a result to the user's memory may fault.  So REARM, CANCEL and read do a
  * batch in three steps:
  *
  *   1. look    find the timeouts and remember their states; change nothing
@@ -23,8 +23,8 @@
  * found in step 1 may still be used in step 3.  A read compares &twheel_events.changes
  * instead: a timeout on the ready list keeps its place.
  *
- * As long as a batch of ARM, CANCEL or REARM is as usual, all of that is one step for each of
- * its entries, see tell.h.
+ * As long as a batch is as usual, all of that is one step for each of its entries, in ARM and
+ * read as well, see tell.h.
  *
  * Locks: events.lock, for a moment and only where a timeout is just being re-armed.
  */

@@ -44,7 +44,7 @@ struct twheel_pages {
  * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
  * read section.  Test: litmus table_filled, table_freed
  */
-static inline void *pages_get(const struct twheel_pages *pages, u32 nr)
+static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
 	struct twheel_table *table;
 

@@ -439,10 +439,11 @@ static int entry_compare(const void *a, const void *b)
 /*
  * Let one-shots expire until one comes that is not as usual: its entry is stale, it has a
  * period or slack, it was due when it was armed, it was moved later, or it is cancelled just
- * now.  All entries are for one tick.  Returns how many have expired.  It does what
- * entry_expire() does, and does once what is the same for all of them.
+ * now.  Returns how many have expired.  The work is that of entry_expire(); but whatever is
+ * the same for all of them is done once.
  *
- * G1 never early: the clock of this wheel cannot be set back, so the tick has passed.
+ * G1 never early: the caller has seen that all entries are for one tick, and that the clock
+ * of the wheel cannot be set back.  So the tick has passed.
  */
 static __always_inline unsigned int expire_plain(struct twheel *tw,
 						 const struct twheel_entry *due,
@@ -451,10 +452,10 @@ static __always_inline unsigned int expire_plain(struct twheel *tw,
 	__must_hold(&tw->events.lock)
 {
 	struct twheel_events *events = &tw->events;
+	/* The end of time is in no tick, though it may be an edge. */
 	u64 edge_ns = min(due->tick * tw->clock.tick_ns, TWHEEL_TIME_NEVER - 1);
 	u64 fired_ns = x->fired_ns, earliest_ns = x->fired_ns;
 	u32 ignored, *next = &ignored, link = events->last_link;
-	struct ready_row row;
 	unsigned int i;
 
 	lockdep_assert_held(&events->lock);
@@ -484,10 +485,7 @@ static __always_inline unsigned int expire_plain(struct twheel *tw,
 	}
 	if (!i)
 		return 0;
-	row = (struct ready_row){
-		timeout[0], due[0].index + 1, timeout[i - 1], link, i,
-	};
-	ready_append(events, &row);
+	ready_append(events, timeout[0], due[0].index, timeout[i - 1], due[i - 1].index, i);
 	events->expirations += i;
 	lateness_account(tw, x, due->tick, earliest_ns, i);
 	x->nr_events += i;
@@ -517,8 +515,8 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 			 unsigned int nr, struct expiry *x)
 {
 	struct twheel_timeout *t[KTHREAD_BATCH] __uninitialized;
-	bool one_tick;
-	unsigned int i = 0;
+	bool one_tick, usual;
+	unsigned int i, n;
 
 	x->nr_room = 0;
 	x->nr_events = 0;
@@ -535,15 +533,13 @@ static void expire_batch(struct twheel *tw, struct twheel_entry *due,
 	/* The clock may have been set back since the pass began. */
 	x->fired_ns = max(twheel_now(&tw->clock), x->now_ns);
 	x->fired_tick = div64_u64(x->fired_ns, tw->clock.tick_ns);
-	while (i < nr) {
-		if (likely(one_tick && !tw->wheel.rewinds))
-			i += expire_plain(tw, &due[i], &t[i], nr - i, x);
-		if (i == nr)
-			break;
-		do
+	usual = one_tick && !tw->wheel.rewinds;
+	for (i = 0; i < nr; i += n) {
+		n = likely(usual) ? expire_plain(tw, &due[i], &t[i], nr - i, x) : 0;
+		if (!n) {
 			entry_expire(tw, &due[i], t[i], x);
-		while (++i < nr &&
-		       !state_is_plain_armed(timeout_state_or_free(t[i]), due[i].seq));
+			n = 1;
+		}
 	}
 	lateness_settle(tw, x);
 	tw->events.expired += x->nr_events - x->nr_overdue;

@@ -13,10 +13,11 @@
  * caller goes on as engine/look.h says, which has the fault served while nothing is held.
  *
  * The results of a batch lie in two pages of the user's memory at most.  If they do lie in
- * two, the last one is probed before the first one is told.  So, as a rule, a batch is told
- * and done here as a whole or not at all; nothing relies on that.  The probe writes back what
- * it has read.  What another thread stores there meanwhile may be lost; but the result of
- * that entry is about to be overwritten anyway.
+ * two, ARM, CANCEL and REARM probe the last one before they tell the first one.  So, as a
+ * rule, a batch is told and done here as a whole or not at all; nothing relies on that.  The
+ * probe writes back what it has read.  What another thread stores there meanwhile may be lost;
+ * but the result of that entry is about to be overwritten anyway.  A read probes nothing: it
+ * may end after any event, and goes on from there.
  *
  * Between tell_begin() and tell_end() the kernel may access user memory, and may call no
  * function.  Windows are functions, and so are checks of RCU and of memory, and what a

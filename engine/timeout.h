@@ -517,7 +517,7 @@ static inline struct twheel_periodic *timeout_periodic(const struct twheel_timeo
 	return READ_ONCE(timeout_page(t)->periodic);
 }
 
-static inline void chain_add(struct chain *chain, struct twheel_timeout *t)
+static __always_inline void chain_add(struct chain *chain, struct twheel_timeout *t)
 {
 	t->node.next = chain->first;
 	chain->first = &t->node;
