@@ -296,6 +296,92 @@ TEST_F(read, an_event_survives_any_series_of_buffers)
 
 /* ---- other ways to read -------------------------------------------------- */
 
+/* One-shots go to the reader by another way than a periodic timeout among them. */
+TEST_F(read, one_call_takes_all_kinds_of_events)
+{
+	static struct twheel_event events[MAX_EVENTS];
+	__u64 id, end_ns = arm_row(_metadata, self->fd, 90);
+	int i;
+
+	ASSERT_EQ(0, tw_arm1(self->fd, 0, 45 * TW_MS + 1, TW_HOUR, 1000, &id));
+	ASSERT_EQ(0, tw_arm_entry(self->fd, &(struct twheel_arm) {
+		.expires_ns = 45 * TW_MS + 1, .slack_ticks = 1, .user_data = 1000,
+	}));
+	ASSERT_EQ(0, tw_advance(self->fd, end_ns));
+	ASSERT_EQ(92, tw_read(self->fd, events, MAX_EVENTS));
+	for (i = 0; i < 45; i++)
+		EXPECT_EQ(i, events[i].user_data);
+	/* They are of one tick, and so is one of the others. */
+	EXPECT_EQ(2045, events[45].user_data + events[46].user_data + events[47].user_data);
+	for (i = 46; i < 90; i++)
+		EXPECT_EQ(i, events[i + 2].user_data);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+}
+
+/* All kinds in one tick, behind events that are unread; and some of them are revoked. */
+TEST_F(read, what_is_left_of_a_tick_is_read)
+{
+	enum { FIRST, PERIODIC, SECOND, SLACK, THIRD, LATER, EARLIER, CANCELLED, NR };
+	struct twheel_arm arms[NR];
+	struct twheel_event events[8];
+	int i;
+
+	make_events(_metadata, self->fd, 3);
+	for (i = 0; i < NR; i++)
+		arms[i] = (struct twheel_arm){
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = 16 * TW_MS,
+			.interval_ns = i == PERIODIC ? TW_HOUR : 0,
+			.slack_ticks = i == SLACK,
+			.user_data = 100 + i,
+		};
+	ASSERT_EQ(NR, tw_arm_vec(self->fd, arms, NR));
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, arms[LATER].id, TWHEEL_ARM_ABSOLUTE,
+						TW_HOUR, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, arms[EARLIER].id,
+						TWHEEL_ARM_ABSOLUTE, 15 * TW_MS, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arms[CANCELLED].id));
+	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, arms[SECOND].id));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, arms[FIRST].id));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, arms[THIRD].id));
+	ASSERT_EQ(6, tw_read(self->fd, events, 8));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(i, events[i].user_data);
+	EXPECT_EQ(100 + EARLIER, events[3].user_data);
+	EXPECT_EQ(200 + PERIODIC + SLACK, events[4].user_data + events[5].user_data);
+	EXPECT_NE(events[4].user_data, events[5].user_data);
+	EXPECT_ACCOUNTS(self->fd);
+}
+
+TEST_F(read, a_buffer_at_any_address_is_fine)
+{
+	char bytes[8 + 2 * EVENT_BYTES];
+	struct twheel_event events[2];
+	int i;
+
+	for (i = 1; i < 8; i++) {
+		make_events(_metadata, self->fd, 2);
+		ASSERT_EQ(2 * EVENT_BYTES, read(self->fd, bytes + i, 2 * EVENT_BYTES));
+		memcpy(events, bytes + i, sizeof(events));
+		EXPECT_EQ(0, events[0].user_data);
+		EXPECT_EQ(1, events[1].user_data);
+	}
+}
+
+/* More events than are read at once lie in the page before the bad one. */
+TEST_F(read, a_bad_page_takes_exactly_the_events_before_it)
+{
+	const int nr = sysconf(_SC_PAGESIZE) / EVENT_BYTES;
+
+	make_events(_metadata, self->fd, nr + 20);
+	ASSERT_EQ(nr * EVENT_BYTES,
+		  read(self->fd, self->bad - sysconf(_SC_PAGESIZE), (nr + 20) * EVENT_BYTES));
+	expect_row(_metadata, self->fd, nr, nr + 20);
+}
+
 TEST_F(read, readv_fills_all_pieces)
 {
 	struct twheel_event a, b[2];
