@@ -375,18 +375,25 @@ static inline ssize_t tw_read_pieces(int fd, void *bytes, size_t size)
 	return readv(fd, pieces, 2);
 }
 
+typedef ssize_t tw_read_call(int fd, void *bytes, size_t size);
+
 /* Events read, 0 at the end of a drained wheel, or -errno. */
-static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
+static inline int tw_read_by(tw_read_call *call, int fd, struct twheel_event *events, size_t nr)
 {
 	ssize_t bytes;
 
 	memset(events, TW_POISON, nr * sizeof(*events));
-	bytes = read(fd, events, nr * sizeof(*events));
+	bytes = call(fd, events, nr * sizeof(*events));
 	if (bytes < 0)
 		return -errno;
 	if (bytes % sizeof(*events) || (size_t)bytes > nr * sizeof(*events))
 		return TW_BROKEN;
 	return bytes / sizeof(*events);
+}
+
+static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
+{
+	return tw_read_by(read, fd, events, nr);
 }
 
 /*

@@ -933,11 +933,9 @@ static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory)
 	}
 }
 
-typedef ssize_t read_call(int fd, void *bytes, size_t size);
-
 /* However the call reads, it gets the events before the byte that it cannot write. */
 static void expect_events_before(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
-				 const FIXTURE_VARIANT(memory) *variant, read_call *call)
+				 const FIXTURE_VARIANT(memory) *variant, tw_read_call *call)
 {
 	const size_t size = sizeof(struct twheel_event);
 	struct twheel_event events[3] = {};

@@ -444,12 +444,13 @@ static void note_event(const struct twheel_event *event, __u64 sequence)
 	line->delivered++;
 }
 
-/* Reads up to nr; what tw_read() returns. */
+/* Reads up to nr, in one step and by steps in turn; what tw_read() returns. */
 static int read_some(int nr)
 {
+	static _Thread_local unsigned int turn;
 	struct twheel_event events[BATCH];
 	__u64 sequence = race.sequence;
-	int i, ret = tw_read(race.fd, events, nr);
+	int i, ret = tw_read_by(turn++ % 2 ? read : tw_read_pieces, race.fd, events, nr);
 
 	for (i = 0; i < ret; i++)
 		note_event(&events[i], sequence);

@@ -372,12 +372,12 @@ static void *observer(void *arg)
 	return NULL;
 }
 
-/* Reads up to nr events; what tw_read() returns. */
+/* Reads up to nr events, in one step and by steps in turn; what tw_read() returns. */
 static int read_some(struct log *log, int nr)
 {
 	struct twheel_event events[BATCH];
 	__u64 begin = ++race.sequence;
-	int i, ret = tw_read(race.fd, events, nr);
+	int i, ret = tw_read_by(begin % 2 ? read : tw_read_pieces, race.fd, events, nr);
 
 	for (i = 0; i < ret; i++) {
 		bool drained = events[i].flags & TWHEEL_EVENT_DRAINED;

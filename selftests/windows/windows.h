@@ -174,10 +174,7 @@ static inline int side_query(struct side *side)
 /* A read into more than one piece of memory goes by steps. */
 static inline int side_read(struct side *side)
 {
-	ssize_t len = tw_read_pieces(side->fd, side->events,
-				     (side->nr ?: 4) * sizeof(*side->events));
-
-	return len < 0 ? -errno : (int)(len / (ssize_t)sizeof(*side->events));
+	return tw_read_by(tw_read_pieces, side->fd, side->events, side->nr ?: 4);
 }
 
 /* What is usual is told and taken in one step. */
