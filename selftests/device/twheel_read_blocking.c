@@ -25,7 +25,7 @@ struct reader {
 	int got;
 	int ret;			/* of its last tw_read() */
 	_Atomic pid_t tid;
-	struct twheel_event events[MAX_EVENTS];
+	struct twheel_event events[MAX_EVENTS + 1];
 };
 
 static struct reader readers[READERS];
@@ -220,7 +220,10 @@ static struct tw_outcome shares[READERS] = {
 	TW_OUTCOME("by the last one", TW_A_FEW),
 };
 
-/* MAX_EVENTS events, one tick at a time, so that all go to sleep now and then. */
+/*
+ * MAX_EVENTS events, one tick at a time, so that all go to sleep now and then.  One of the
+ * readers may get all of them, and has to see the end, too.
+ */
 static void share_events(struct __test_metadata *_metadata)
 {
 	int i, j, got = 0, fd = tw_virtual(0, TW_MS);
@@ -229,7 +232,7 @@ static void share_events(struct __test_metadata *_metadata)
 
 	ASSERT_LE(0, fd);
 	for (i = 0; i < READERS; i++)
-		ASSERT_EQ(0, reader_start(&readers[i], fd, MAX_EVENTS));
+		ASSERT_EQ(0, reader_start(&readers[i], fd, MAX_EVENTS + 1));
 	for (i = 0; i < MAX_EVENTS; i++)
 		ASSERT_EQ(0, tw_arm1(fd, 0, i * TW_MS, 0, i, &id));
 	for (i = 0; i < MAX_EVENTS; i++)
