@@ -582,7 +582,7 @@ TEST_F(windows, periodic_timeout_cancelled_as_it_expires_has_no_event)
 			     (struct twheel_arm){ .interval_ns = 5 * TW_MS });
 }
 
-/* Three at a time, which expire together; returns their ids as they come. */
+/* Arms three timeouts that expire together, in the next tick; their ids in the order of arming. */
 static void three_of_a_tick(struct __test_metadata *_metadata, int fd, __u64 at_ns, __u64 *ids)
 {
 	ASSERT_EQ(3, arm_many(fd, at_ns, 3, ids));
