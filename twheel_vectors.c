@@ -142,21 +142,26 @@ vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 #define ARM_INPUT_SIZE		offsetof(struct twheel_arm, was_deadline_ns)
 #define STATUS_INPUT_SIZE	offsetof(struct twheel_status, user_data)
 
-/* entry_copy_in() copies two words at a time. */
-static_assert(ARM_INPUT_SIZE % (2 * sizeof(u64)) == 0);
+/* entry_copy_in() copies two words, four or six. */
+static_assert(ARM_INPUT_SIZE == 6 * sizeof(u64));
 static_assert(sizeof(struct twheel_cancel) % (2 * sizeof(u64)) == 0);
-static_assert(STATUS_INPUT_SIZE % (2 * sizeof(u64)) == 0);
+static_assert(sizeof(struct twheel_cancel) <= 6 * sizeof(u64));
+static_assert(STATUS_INPUT_SIZE == 2 * sizeof(u64));
 
 /* Copy what a single entry carries in, by single loads as well; false if it faults. */
 static __always_inline bool entry_copy_in(u64 *to, const u64 __user *from, size_t size)
 {
-	size_t i;
-
 	if (!user_read_access_begin(from, size))
 		return false;
-	for (i = 0; i < size / sizeof(*to); i += 2) {
-		unsafe_get_user(to[i], &from[i], fault);
-		unsafe_get_user(to[i + 1], &from[i + 1], fault);
+	unsafe_get_user(to[0], &from[0], fault);
+	unsafe_get_user(to[1], &from[1], fault);
+	if (size > 2 * sizeof(*to)) {
+		unsafe_get_user(to[2], &from[2], fault);
+		unsafe_get_user(to[3], &from[3], fault);
+	}
+	if (size > 4 * sizeof(*to)) {
+		unsafe_get_user(to[4], &from[4], fault);
+		unsafe_get_user(to[5], &from[5], fault);
 	}
 	user_read_access_end();
 	return true;
