@@ -161,11 +161,8 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
  */
 u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries)
 {
-	u64 nr_chunks, nr_slots = 0;
-	u32 l;
+	u64 nr_chunks, nr_slots = w->level[0].mask + 1 + (w->nr_levels - 1) * UPPER_SLOTS;
 
-	for (l = 0; l < w->nr_levels; l++)
-		nr_slots += w->level[l].mask + 1;
 	if (w->rewinds)
 		nr_slots *= 2;
 	nr_chunks = DIV_ROUND_UP(nr_entries, TWHEEL_CHUNK_ENTRIES) +
