@@ -81,21 +81,17 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct posix *p = self;
+	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
 	ssize_t got, i;
 
+	if (sleep && poll(&pfd, 1, -1) < 0)
+		err(1, "poll");
 	do {
 		got = read(p->fd, p->info, sizeof(p->info));
-		if (got < 0 && errno == EAGAIN && sleep) {
-			struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
-
-			if (poll(&pfd, 1, -1) < 0)
-				err(1, "poll");
-			got = sizeof(p->info);
-			continue;
-		}
+		if (got < 0 && errno != EAGAIN)
+			err(1, "read");
 		for (i = 0; i < got / (ssize_t)sizeof(p->info[0]); i++)
 			expired(p->info[i].ssi_int);
-		sleep = false;
 	} while (got == sizeof(p->info));
 }
 

@@ -147,23 +147,17 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct twheel *tw = self;
+	struct pollfd pfd = { .fd = tw->fd, .events = POLLIN };
 	ssize_t got, i;
 
+	if (sleep && poll(&pfd, 1, -1) < 0)
+		err(1, "poll");
 	do {
 		got = read(tw->fd, tw->event, sizeof(tw->event));
-		if (got < 0 && errno == EAGAIN && sleep) {
-			struct pollfd pfd = { .fd = tw->fd, .events = POLLIN };
-
-			if (poll(&pfd, 1, -1) < 0)
-				err(1, "poll");
-			got = sizeof(tw->event);
-			continue;
-		}
 		if (got < 0 && errno != EAGAIN)
 			err(1, "read");
 		for (i = 0; i < got / (ssize_t)sizeof(tw->event[0]); i++)
 			expired(tw->event[i].user_data);
-		sleep = false;
 	} while (got == sizeof(tw->event));
 }
 
