@@ -546,18 +546,19 @@ arm_batch(struct twheel *tw, void __user *user, u32 stride,
 {
 	struct twheel_arm *arm = entries;
 	struct twheel_arming arming __uninitialized;
-	bool first = !twheel_is_started(tw);
 	unsigned int i, nr_armed;
+	bool first;
 	int err;
 
-	if (unlikely(twheel_is_keyed(tw)))
-		return keyed_arm_batch(tw, user, stride, arm, nr, nr_ok);
-	if (likely(!first && stride == sizeof(*arm))) {
+	if (likely(stride == sizeof(*arm))) {
 		/* The entries that are not done come in the next batch. */
 		nr_armed = twheel_arm_directly(tw, arm, user, nr, nr_ok);
 		if (likely(nr_armed))
 			return nr_armed;
 	}
+	first = !twheel_is_started(tw);
+	if (twheel_is_keyed(tw))
+		return keyed_arm_batch(tw, user, stride, arm, nr, nr_ok);
 	arming.nowait = false;
 	/*
 	 * The first ARM starts the wheel, which makes its configuration final.  An ARM

@@ -573,7 +573,9 @@ arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
 	int short_of, nr_requeued;
 	u64 now_ns;
 
-	if (unlikely(READ_ONCE(tw->control.draining)))
+	/* Once it has started, it stays a keyed one or stays none. */
+	if (unlikely(!control_is_started(&tw->control) || tw->keys.used ||
+		     READ_ONCE(tw->control.draining)))
 		return 0;
 	while (nr_plain < nr && !life_oddities(&arm[nr_plain]))
 		nr_plain++;
@@ -609,15 +611,15 @@ arm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user
 
 /**
  * twheel_arm_directly() - tell the user the ids of a batch, and arm its timeouts, one by one
- * @tw: the wheel, which has started and has no keys
+ * @tw: the wheel
  * @arm: the batch
  * @user: the same entries in the user's memory
  * @nr: number of entries, 1 to TWHEEL_BATCH
  * @nr_ok: the number of timeouts that were armed is added to it
  *
  * It ends at an entry that is not as usual: it asks for more than a deadline, or there is no
- * place or no memory for it, or its results cannot be written without a fault.  A wheel that is
- * being drained has no usual entry.
+ * place or no memory for it, or its results cannot be written without a fault.  A wheel that has
+ * not started, has keys or is being drained has no usual entry.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: the number of entries that are done.  The others are for twheel_arm_prepare().
