@@ -192,15 +192,24 @@ static inline u64 entry_claim(u32 seq, struct twheel_timeout *t)
 }
 
 /*
- * Find the place that an id names, whatever is there now, and fetch it.  Return NULL if its
- * page does not exist.  The caller is in an RCU read section.
+ * Find the places that ids name, whatever is there now, and fetch them: their cache misses
+ * overlap if that is done before the first one is read.  The ids are @stride bytes apart.  A
+ * place is NULL if its page does not exist.  The caller is in an RCU read section.
  */
-static __always_inline struct twheel_timeout *place_fetch(struct twheel_arena *arena, u64 id)
+static __always_inline void places_fetch(struct twheel_arena *arena, const void *id,
+					 size_t stride, unsigned int nr,
+					 struct twheel_timeout **place)
 {
-	struct twheel_timeout *t = timeout_at(arena, id_index(id));
+	struct pages_view view = pages_look(&arena->places);
+	unsigned int i;
 
-	prefetchw(t);
-	return t;
+	for (i = 0; i < nr; i++, id += stride) {
+		u32 index = id_index(*(const u64 *)id);
+		struct twheel_page *page = view_page(&view, index / PLACES_PER_PAGE);
+
+		place[i] = page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
+		prefetchw(place[i]);
+	}
 }
 
 /*

@@ -173,9 +173,7 @@ cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
 	unsigned int i;
 
 	rcu_read_lock();
-	/* All places are fetched before the first one is read: their misses overlap. */
-	for (i = 0; i < nr; i++)
-		place[i] = place_fetch(&tw->arena, cancel[i].id);
+	places_fetch(&tw->arena, &cancel->id, sizeof(*cancel), nr, place);
 	i = tell_and_cancel(tw, cancel, user, place, nr, told, &ending);
 	rcu_read_unlock();
 	*nr_ok += ending.nr_places;

@@ -87,7 +87,7 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, v
 		table = pages_table(pages);
 	}
 	table->page[pages->nr] = page;
-	/* Pairs with the acquire in pages_at().  Test: litmus table_page, table_grown */
+	/* Pairs with the acquire in pages_look().  Test: litmus table_page, table_grown */
 	smp_store_release(&pages->nr, pages->nr + 1);
 	return 0;
 }
@@ -105,7 +105,7 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, v
 void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 	__must_hold(pages->mutex)
 {
-	/* Pairs with the READ_ONCE in pages_get().  Test: litmus page_filled */
+	/* Pairs with the READ_ONCE in table_page().  Test: litmus page_filled */
 	smp_store_release(&pages_table(pages)->page[nr], page);
 }
 

@@ -40,37 +40,73 @@ struct twheel_pages {
 	struct mutex *mutex;	/* changes of the table */
 };
 
+/**
+ * struct pages_view - the pages that there are; a local variable, used in one RCU read section
+ * @table: NULL if @nr is 0
+ * @nr: how many numbers there are
+ */
+struct pages_view {
+	struct twheel_table *table;
+	u32 nr;
+};
+
+static __always_inline struct twheel_table *pages_now(const struct twheel_pages *pages)
+{
+	struct twheel_table *table;
+
+	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
+	twheel_window(WINDOW_TABLE_FOUND);
+	return table;
+}
+
+static __always_inline void *table_page(const struct twheel_table *table, u32 nr)
+{
+	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
+	return READ_ONCE(table->page[nr]);
+}
+
 /*
  * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
  * read section.  Test: litmus table_filled, table_freed
  */
 static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
-	struct twheel_table *table;
+	struct twheel_table *table = pages_now(pages);
 
-	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
-	twheel_window(WINDOW_TABLE_FOUND);
-	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
-	return READ_ONCE(table->page[nr]);
+	return table_page(table, nr);
+}
+
+/* Look at the pages that there are.  The caller is in an RCU read section. */
+static __always_inline struct pages_view pages_look(const struct twheel_pages *pages)
+{
+	struct pages_view view;
+
+	/*
+	 * Pairs with the release in twheel_pages_add(): the table has so many pages.
+	 * Test: litmus table_page, table_grown
+	 */
+	view.nr = smp_load_acquire(&pages->nr);
+	view.table = pages_now(pages);
+	return view;
+}
+
+/* Find a page by any number.  Return NULL if there is no such page, or if it was freed. */
+static __always_inline void *view_page(const struct pages_view *view, u32 nr)
+{
+	if (unlikely(nr >= view->nr))
+		return NULL;
+	return table_page(view->table, array_index_nospec(nr, view->nr));
 }
 
 /*
- * Find a page by any number.  Return NULL if there is no such page, or if it was freed.
- * G7 cost does not grow: a page is found in two loads, however many there are.  The
- * caller is in an RCU read section.
+ * The same for a single page.  G7 cost does not grow: a page is found in two loads, however
+ * many there are.  The caller is in an RCU read section.
  */
 static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
-	u32 nr_pages;
+	struct pages_view view = pages_look(pages);
 
-	/*
-	 * Pairs with the release in twheel_pages_add(): the table has that page.
-	 * Test: litmus table_page, table_grown
-	 */
-	nr_pages = smp_load_acquire(&pages->nr);
-	if (unlikely(nr >= nr_pages))
-		return NULL;
-	return pages_get(pages, array_index_nospec(nr, nr_pages));
+	return view_page(&view, nr);
 }
 
 int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)

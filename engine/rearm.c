@@ -529,9 +529,7 @@ rearm_directly(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __us
 		*told = 0;
 		return 0;
 	}
-	/* All places are fetched before the first one is read: their misses overlap. */
-	for (i = 0; i < nr; i++)
-		place[i] = place_fetch(&tw->arena, arm[i].id);
+	places_fetch(&tw->arena, &arm->id, sizeof(*arm), nr, place);
 	i = tell_and_rearm(tw, arm, user, place, 0, nr, now_ns, told, NULL);
 	tw->events.rearmed += i;
 	if (likely(i == nr))
