@@ -99,7 +99,8 @@ static bool cancel_unread(struct twheel *tw, struct twheel_timeout *t, u64 seen,
 /*
  * End a timeout that is ARMED or QUEUED; false if it is no longer as @seen.  G3 exactly
  * one outcome: the compare-and-swap has one winner, be it this thread, another that
- * cancels or re-arms, or the kthread that lets the timeout expire.
+ * cancels or re-arms, or the kthread that lets the timeout expire.  The caller counts those
+ * that were cancelled.
  */
 static __always_inline bool cancel_pending(struct twheel *tw,
 					   struct twheel_timeout *t, u64 seen,
@@ -114,12 +115,16 @@ static __always_inline bool cancel_pending(struct twheel *tw,
 		if (!state_change(t, seen, state_cancelled(seen)))
 			return false;
 		place_free(&tw->arena, t, state_cancelled(seen), ending);
-	} else if (!state_change(t, seen, state_dead(seen))) {
-		return false;
+		return true;
 	}
-	ending->nr_places++;
-	ending->nr_cancelled++;
-	return true;
+	return state_change(t, seen, state_dead(seen));
+}
+
+/* Count @nr timeouts that cancel_pending() has ended. */
+static __always_inline void ending_count(struct ending *ending, unsigned int nr)
+{
+	ending->nr_places += nr;
+	ending->nr_cancelled += nr;
 }
 
 /*
@@ -176,7 +181,8 @@ cancel_directly(struct twheel *tw, struct twheel_cancel *cancel,
 	places_fetch(&tw->arena, &cancel->id, sizeof(*cancel), nr, place);
 	i = tell_and_cancel(tw, cancel, user, place, nr, told, &ending);
 	rcu_read_unlock();
-	*nr_ok += ending.nr_places;
+	ending_count(&ending, i);
+	*nr_ok += i;
 	twheel_ending_done(tw, &ending);
 	return i;
 }
@@ -224,10 +230,16 @@ cancel_commit(struct twheel *tw, const struct twheel_cancel *cancel,
 
 		if (cancel[i].result < 0)
 			continue;
-		if (!t || (state_is_unread(seen) ?
-			   !cancel_unread(tw, t, seen, &ending) :
-			   !cancel_pending(tw, t, seen, &ending)))
+		if (!t)
 			break;
+		if (state_is_unread(seen)) {
+			if (!cancel_unread(tw, t, seen, &ending))
+				break;
+		} else {
+			if (!cancel_pending(tw, t, seen, &ending))
+				break;
+			ending_count(&ending, 1);
+		}
 	}
 	rcu_read_unlock();
 	*nr_ok += ending.nr_places;
