@@ -54,7 +54,7 @@
  * stands for, and drops the dead entry when the wheel hands it out or when a sweep
  * brings it up.  A caller that never sweeps holds dead entries until they are due.
  * Before the caller waits for the next slot, it may look into the slot
- * (twheel_wheel_peek()), and drop entries that need no waiting.
+ * (twheel_wheel_peek()), and drop or move entries that need no waiting.
  *
  * The wheel allocates nothing.  It takes chunks from pages that the caller has given it.
  * G4 nothing lost: with as many pages as twheel_wheel_pages_for() tells, an insertion
@@ -152,8 +152,8 @@ static void pool_put(struct twheel_wheel *w, struct twheel_chunk *chunk)
  * G4 nothing lost.  Each slot wastes less than one chunk, its newest.  Each bag that is
  * being emptied wastes less than one more, its oldest: one slot per level, the hand, the
  * overdue entries.  The wheel moves the last entry of a chunk down before it frees the
- * chunk: one more, and one for a sweep.  During a rewind the wasted chunks of all slots
- * are in limbo while the slots fill again.
+ * chunk: one more, and one for a chunk that the caller has taken out.  During a rewind the
+ * wasted chunks of all slots are in limbo while the slots fill again.
  *
  * Context: any; reads only what twheel_wheel_init() set.
  * Return: pages with which no insertion of up to @nr_entries entries finds the
@@ -871,24 +871,45 @@ const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w)
 }
 
 /**
- * twheel_wheel_drop() - drop the entries that twheel_wheel_peek() has shown
+ * twheel_wheel_take_out() - take out the chunk that twheel_wheel_peek() has shown
  * @w: the wheel, not used since
  *
- * It drops the whole chunk.  A chunk with some entries left would waste space, and the
- * caller may look into any number of slots before they are due (G4).
+ * The caller drops entries or gives them later ticks, and puts the chunk back with
+ * twheel_wheel_put_back() before it does anything else with the wheel.  A chunk with some
+ * entries left would waste space in its slot, and the caller may look into any number of
+ * slots before they are due (G4).
  *
  * Context: the wheel's one caller.
+ * Return: the chunk, whose entries the wheel does not hold any more.
  */
-void twheel_wheel_drop(struct twheel_wheel *w)
+struct twheel_chunk *twheel_wheel_take_out(struct twheel_wheel *w)
 {
 	struct twheel_level *level = &w->level[wheel_wake_level(w)];
 	u32 slot = level_slot(level, level->next);
 	struct twheel_chunk *chunk = bag_take_oldest(&level->slot[slot]);
 
 	w->nr_entries -= chunk->nr;
-	pool_put(w, chunk);
 	if (!level->slot[slot])
 		slot_end(w, level, slot);
+	return chunk;
+}
+
+/**
+ * twheel_wheel_put_back() - put each entry of a chunk where it belongs
+ * @w: the wheel
+ * @chunk: what twheel_wheel_take_out() or twheel_wheel_sweep() returned; it may have fewer
+ *	entries, or none
+ *
+ * Context: the wheel's one caller.
+ */
+void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_chunk *chunk)
+{
+	u32 i;
+
+	w->nr_entries += chunk->nr;
+	for (i = 0; i < chunk->nr; i++)
+		entry_place(w, chunk->entry[i]);
+	pool_put(w, chunk);
 }
 
 /* Sweeping */
@@ -910,13 +931,13 @@ void twheel_wheel_sweep_begin(struct twheel_wheel *w)
  * twheel_wheel_sweep() - take a chunk of entries out, so that dead ones can be dropped
  * @w: the wheel
  *
- * The caller puts live entries back with twheel_wheel_keep(), and then the chunk with
- * twheel_wheel_swept(), before it does anything else with the wheel, another sweep
- * included.
+ * The caller drops the dead entries of the chunk, and puts it back with
+ * twheel_wheel_put_back() before it does anything else with the wheel.
  *
  * The caller may insert entries and advance the wheel between two chunks.  A sweep brings
  * up each entry that waits in its slot from the sweep's beginning to its end.  It may miss
- * an entry that moves meanwhile, and bring up an entry that was inserted meanwhile.
+ * an entry that moves meanwhile, or was taken out and put back, and bring up an entry that was
+ * inserted meanwhile.
  *
  * Context: the wheel's one caller.
  * Return: a chunk of entries, which the wheel does not hold any more; NULL when the
@@ -954,35 +975,4 @@ struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w)
 		w->sweep_slot = 0;
 	}
 	return NULL;
-}
-
-/**
- * twheel_wheel_keep() - put back an entry that a sweep has brought up
- * @w: the wheel
- * @entry: one of the chunk that the last twheel_wheel_sweep() returned
- *
- * Context: the wheel's one caller.
- */
-void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry)
-{
-	struct twheel_level *level = &w->level[w->sweep_level];
-	u32 slot = w->sweep_slot;
-
-	w->nr_entries++;
-	if (level->slot[slot])
-		bag_add(w, &level->slot[slot], entry);
-	else
-		slot_begin(w, level, slot, entry);
-}
-
-/**
- * twheel_wheel_swept() - done with a chunk that a sweep has brought up
- * @w: the wheel
- * @chunk: the chunk that the last twheel_wheel_sweep() returned
- *
- * Context: the wheel's one caller.
- */
-void twheel_wheel_swept(struct twheel_wheel *w, struct twheel_chunk *chunk)
-{
-	pool_put(w, chunk);
 }

@@ -294,7 +294,7 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /*
- * Give a timeout a later entry in the wheel, in place of one that was taken out.  False if
+ * Make a later entry for a timeout, in place of one that was taken out of the wheel.  False if
  * the timeout was cancelled meanwhile.
  *
  * The entry came up, or look_ahead() found it, before the timeout is due.  Either the
@@ -303,12 +303,12 @@ static bool timeout_expire_periodic(struct twheel *tw, struct twheel_timeout *t,
  * given it slack; or it was armed in a place that had kept its entry.  From now on it
  * waits for its edge as all others do.
  */
-static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t, u32 index,
-			     u64 state, u64 deadline_ns)
+static __always_inline bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t,
+					     u32 index, u64 state, u64 deadline_ns,
+					     struct twheel_entry *later)
 	__must_hold(&tw->events.lock)
 {
 	u64 next = state_not_overdue(state);
-	struct twheel_entry entry;
 
 	/*
 	 * The fields are written under REARMING: a CANCEL, which takes no lock, cannot end the
@@ -319,9 +319,21 @@ static bool timeout_postpone(struct twheel *tw, struct twheel_timeout *t, u32 in
 		return false;
 	twheel_window(WINDOW_PASS_POSTPONES);
 	WRITE_ONCE(t->deadline_ns, deadline_ns);
-	entry = entry_make(tw, t, index, next, deadline_ns);
+	*later = entry_make(tw, t, index, next, deadline_ns);
 	atomic64_set_release(&t->state, next);
-	twheel_wheel_insert(&tw->wheel, entry);
+	return true;
+}
+
+/* Postpone a timeout whose entry came up.  False if it was cancelled meanwhile. */
+static noinline bool expiry_postpone(struct twheel *tw, struct twheel_timeout *t, u32 index,
+				     u64 state, u64 deadline_ns)
+	__must_hold(&tw->events.lock)
+{
+	struct twheel_entry later;
+
+	if (!timeout_postpone(tw, t, index, state, deadline_ns, &later))
+		return false;
+	twheel_wheel_insert(&tw->wheel, later);
 	return true;
 }
 
@@ -385,7 +397,7 @@ static inline bool timeout_expire(struct twheel *tw,
 	overdue = state_is_overdue(state);
 	if (deadline_ns > (overdue ? clock_ns : entry->tick * tw->clock.tick_ns) ||
 	    unlikely(deadline_ns >= TWHEEL_TIME_NEVER))
-		return timeout_postpone(tw, t, entry->index, state, deadline_ns);
+		return expiry_postpone(tw, t, entry->index, state, deadline_ns);
 	/* The clock was set back.  The wheel, when it follows, puts the entry in its place. */
 	if (unlikely(deadline_ns > clock_ns)) {
 		twheel_wheel_insert(&tw->wheel, *entry);
@@ -393,7 +405,7 @@ static inline bool timeout_expire(struct twheel *tw,
 	}
 	if (unlikely(!state_is_plain(state))) {
 		if (entry_is_before_slack(state, entry->tick))
-			return timeout_postpone(tw, t, entry->index, state, deadline_ns);
+			return expiry_postpone(tw, t, entry->index, state, deadline_ns);
 		if (state_is_periodic(state))
 			return periodic_expire(tw, entry->tick, t, state, x,
 					       min(x->now_ns, clock_ns));
@@ -645,20 +657,6 @@ static bool drain_pages(struct twheel *tw, struct budget *budget)
 	return true;
 }
 
-/**
- * struct ahead - a live entry of the next slot, as look_ahead() finds it; a local variable
- * @t: the timeout that the entry belongs to
- * @deadline_ns: the deadline in force of @t, refreshes included
- * @state: the state of @t; it has the sequence number of the entry
- * @index: the index of @t
- */
-struct ahead {
-	struct twheel_timeout *t;
-	u64 deadline_ns;
-	u64 state;
-	u32 index;
-};
-
 /*
  * Whether the kthread need not wake up for the live entry of a timeout, because the timeout
  * was moved later, and it can move the entry now.  The entry has to move at least as far as
@@ -685,73 +683,74 @@ static inline bool entry_is_idle(const struct twheel *tw, u64 tick, u64 state, u
 }
 
 /*
- * Move the entry of a timeout to where it is due now.  The timeout may have been cancelled
- * meanwhile, and the place, which keeps the entry, may have another one.
+ * Make the entry of a timeout that was moved later, in place of @entry.  The timeout may have
+ * been cancelled meanwhile, and the place, which keeps the entry, may have another one.  False
+ * if it has none.
  */
-static void entry_move(struct twheel *tw, struct ahead *ahead, struct expiry *x)
+static __always_inline bool entry_move(struct twheel *tw, const struct twheel_entry *entry,
+				       struct twheel_timeout *t, u64 state, u64 deadline_ns,
+				       struct twheel_entry *later)
 	__must_hold(&tw->events.lock)
 {
-	struct twheel_timeout *t = ahead->t;
-	u32 seq = state_seq(ahead->state);
-
-	while (unlikely(!timeout_postpone(tw, t, ahead->index, ahead->state,
-					  ahead->deadline_ns))) {
-		ahead->state = entry_claim(seq, t);
-		if (!entry_lives(seq, ahead->state)) {
-			x->nr_room++;
-			return;
-		}
-		ahead->deadline_ns = timeout_deadline_ns(&tw->words, t, ahead->index,
-							 ahead->state);
+	while (unlikely(!timeout_postpone(tw, t, entry->index, state, deadline_ns, later))) {
+		state = entry_claim(entry->seq, t);
+		if (!entry_lives(entry->seq, state))
+			return false;
+		deadline_ns = timeout_deadline_ns(&tw->words, t, entry->index, state);
 	}
+	return true;
 }
 
 /*
- * Empty the oldest chunk of the next slot, so that the kthread need not wake up for it.
- * False if there is none, or if the kthread has to wake up for one of its entries.  An entry
- * that is stale, or that a place has kept, is dropped; one whose timeout was moved later is
- * moved.
+ * Clear the oldest chunk of the next slot of entries for which the kthread need not wake up.
+ * One that is stale, or that a place has kept, is dropped; one whose timeout was moved later
+ * is moved; others go back into the slot.  False if there is no such slot, or if the kthread
+ * has to wake up for the first entry.
  *
  * A stale entry stays stale: its place gets a new sequence number with each entry, and uses
- * a million of them before the same one comes again.  So does an entry that was just
- * claimed, even if it is not dropped now.  One whose page was removed may meet its number
- * in a new page, and is an entry too many then.
+ * a million of them before the same one comes again.  One whose page was removed may meet
+ * its number in a new page, and is an entry too many then.
  */
 static bool chunk_clear(struct twheel *tw, struct expiry *x)
 	__must_hold(&tw->events.lock)
 {
-	const struct twheel_chunk *chunk = twheel_wheel_peek(&tw->wheel);
+	const struct twheel_chunk *next = twheel_wheel_peek(&tw->wheel);
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	struct ahead live[TWHEEL_CHUNK_ENTRIES] __uninitialized;
-	struct ahead *ahead, *end = live;
-	unsigned int i, nr;
+	unsigned int i, nr, nr_left = 0;
+	struct twheel_chunk *chunk;
+	u64 state, deadline_ns = 0;
 
 	lockdep_assert_held(&tw->events.lock);
-	if (!chunk)
+	if (!next)
 		return false;
-	nr = chunk->nr;
-	t[0] = entry_timeout(&tw->arena, &chunk->entry[0]);
-	for (i = 0; i < nr; i++) {
-		const struct twheel_entry *entry = &chunk->entry[i];
-		u64 state = entry_claim(entry->seq, t[i]);
-
-		if (entry_lives(entry->seq, state)) {
-			u64 deadline_ns = timeout_deadline_ns(&tw->words, t[i], entry->index,
-							      state);
-
-			if (!entry_is_idle(tw, entry->tick, state, deadline_ns))
-				return false;
-			*end++ = (struct ahead){ t[i], deadline_ns, state, entry->index };
-		}
-		/* In most cases the first entry is live and decides: the others wait till here. */
-		if (!i)
-			entries_fetch(&tw->arena, &chunk->entry[1], nr - 1, &t[1]);
+	t[0] = entry_timeout(&tw->arena, next->entry);
+	state = entry_claim(next->entry->seq, t[0]);
+	if (entry_lives(next->entry->seq, state)) {
+		deadline_ns = timeout_deadline_ns(&tw->words, t[0], next->entry->index, state);
+		if (!entry_is_idle(tw, next->entry->tick, state, deadline_ns))
+			return false;
 	}
+	/* In most cases the first entry lives, and decides: the others wait till here. */
+	nr = next->nr;
+	entries_fetch(&tw->arena, &next->entry[1], nr - 1, &t[1]);
+	chunk = twheel_wheel_take_out(&tw->wheel);
+	for (i = 0; i < nr; i++) {
+		struct twheel_entry *entry = &chunk->entry[i];
 
-	twheel_wheel_drop(&tw->wheel);
-	x->nr_room += nr - (end - live);
-	for (ahead = live; ahead < end; ahead++)
-		entry_move(tw, ahead, x);
+		if (i)
+			state = entry_claim(entry->seq, t[i]);
+		if (!entry_lives(entry->seq, state))
+			continue;
+		if (i)
+			deadline_ns = timeout_deadline_ns(&tw->words, t[i], entry->index, state);
+		if (i && !entry_is_idle(tw, entry->tick, state, deadline_ns))
+			chunk->entry[nr_left++] = *entry;
+		else if (entry_move(tw, entry, t[i], state, deadline_ns, &chunk->entry[nr_left]))
+			nr_left++;
+	}
+	x->nr_room += nr - nr_left;
+	chunk->nr = nr_left;
+	twheel_wheel_put_back(&tw->wheel, chunk);
 	return true;
 }
 

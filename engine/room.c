@@ -225,7 +225,7 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 {
 	struct twheel_timeout *t[TWHEEL_CHUNK_ENTRIES] __uninitialized;
 	struct twheel_chunk *chunk;
-	unsigned int i, nr_stale;
+	unsigned int i, nr, nr_left;
 
 	sweep_begin(tw);
 	while (tw->pass.sweeping && tw->pass.sweep_left > 0) {
@@ -236,21 +236,20 @@ bool twheel_sweep(struct twheel *tw, struct budget *budget)
 			tw->pass.sweeping = false;
 			break;
 		}
-		nr_stale = 0;
+		nr = chunk->nr;
+		nr_left = 0;
 		twheel_window(WINDOW_SWEEP_TAKEN);
 		spin_lock(&tw->events.lock);
-		entries_fetch(&tw->arena, chunk->entry, chunk->nr, t);
-		for (i = 0; i < chunk->nr; i++) {
+		entries_fetch(&tw->arena, chunk->entry, nr, t);
+		for (i = 0; i < nr; i++)
 			if (entry_survives(tw, chunk->entry[i].seq, t[i]))
-				twheel_wheel_keep(&tw->wheel, chunk->entry[i]);
-			else
-				nr_stale++;
-		}
+				chunk->entry[nr_left++] = chunk->entry[i];
 		spin_unlock(&tw->events.lock);
-		room_give(&tw->room, nr_stale);
-		tw->pass.sweep_left -= chunk->nr;
-		budget_spend(budget, chunk->nr);
-		twheel_wheel_swept(&tw->wheel, chunk);
+		chunk->nr = nr_left;
+		twheel_wheel_put_back(&tw->wheel, chunk);
+		room_give(&tw->room, nr - nr_left);
+		tw->pass.sweep_left -= nr;
+		budget_spend(budget, nr);
 		turn_yield(tw->pass.by_waiter);
 	}
 	return true;

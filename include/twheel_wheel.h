@@ -160,11 +160,10 @@ unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
 				  bool *more);
 u64 twheel_wheel_next(const struct twheel_wheel *w);
 const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w);
-void twheel_wheel_drop(struct twheel_wheel *w);
+struct twheel_chunk *twheel_wheel_take_out(struct twheel_wheel *w);
+void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_chunk *chunk);
 void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
 void twheel_wheel_sweep_begin(struct twheel_wheel *w);
 struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w);
-void twheel_wheel_keep(struct twheel_wheel *w, struct twheel_entry entry);
-void twheel_wheel_swept(struct twheel_wheel *w, struct twheel_chunk *chunk);
 
 #endif /* _TWHEEL_WHEEL_H */

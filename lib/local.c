@@ -290,17 +290,19 @@ static void local_arm(struct twheel *w, struct twheel_arm *arm, uint32_t nr)
 static void sweep(struct local *local)
 {
 	struct twheel_chunk *chunk;
-	uint32_t i;
+	uint32_t i, nr_left;
 
 	twheel_wheel_sweep_begin(&local->wheel);
 	while ((chunk = twheel_wheel_sweep(&local->wheel))) {
+		nr_left = 0;
 		for (i = 0; i < chunk->nr; i++) {
 			if (entry_is_dead(local, chunk->entry[i]))
 				local->nr_dead--;
 			else
-				twheel_wheel_keep(&local->wheel, chunk->entry[i]);
+				chunk->entry[nr_left++] = chunk->entry[i];
 		}
-		twheel_wheel_swept(&local->wheel, chunk);
+		chunk->nr = nr_left;
+		twheel_wheel_put_back(&local->wheel, chunk);
 	}
 	room_give_back(local);
 }
@@ -381,35 +383,39 @@ static bool entry_expires(struct twheel *w, struct twheel_entry entry, uint64_t 
  */
 static bool way_clear(struct twheel *w)
 {
-	const struct twheel_chunk *chunk = twheel_wheel_peek(&w->local->wheel);
-	struct twheel_entry entry[TWHEEL_CHUNK_ENTRIES];
+	const struct twheel_chunk *next = twheel_wheel_peek(&w->local->wheel);
 	grains_t ahead[TWHEEL_CHUNK_ENTRIES];
 	struct local *local = w->local;
-	uint32_t i, nr;
+	struct twheel_chunk *chunk;
+	uint32_t i, nr, nr_left = 0;
 
-	if (!chunk)
+	if (!next)
 		return false;
-	nr = chunk->nr;
+	nr = next->nr;
 	for (i = 0; i < nr; i++) {
-		entry[i] = chunk->entry[i];
-		ahead[i] = moved_by(w, &local->timeout[entry[i].index], entry_id(entry[i]));
-		if (!ahead[i] && !entry_is_dead(local, entry[i]))
+		struct twheel_entry entry = next->entry[i];
+
+		ahead[i] = moved_by(w, &local->timeout[entry.index], entry_id(entry));
+		if (!ahead[i] && !entry_is_dead(local, entry))
 			return false;
 	}
-	twheel_wheel_drop(&local->wheel);
+	chunk = twheel_wheel_take_out(&local->wheel);
 	for (i = 0; i < nr; i++) {
-		struct timeout *t = &local->timeout[entry[i].index];
+		struct twheel_entry entry = chunk->entry[i];
+		struct timeout *t = &local->timeout[entry.index];
 
-		if (entry_is_dead(local, entry[i])) {
+		if (entry_is_dead(local, entry)) {
 			local->nr_dead--;
 			continue;
 		}
 		t->known += ahead[i];
 		if (is_never(w, t->known))
 			continue;
-		entry[i].tick = tick_of(w, t->known);
-		twheel_wheel_insert(&local->wheel, entry[i]);
+		entry.tick = tick_of(w, t->known);
+		chunk->entry[nr_left++] = entry;
 	}
+	chunk->nr = nr_left;
+	twheel_wheel_put_back(&local->wheel, chunk);
 	return true;
 }
 

@@ -211,10 +211,11 @@ static void sweep(bool all)
 {
 	struct timeout *t[TWHEEL_CHUNK_ENTRIES];
 	struct twheel_chunk *chunk;
-	unsigned int i;
+	unsigned int i, nr_left;
 
 	twheel_wheel_sweep_begin(&wheel);
 	while ((chunk = twheel_wheel_sweep(&wheel))) {
+		nr_left = 0;
 		for (i = 0; i < chunk->nr; i++) {
 			t[i] = timeout_at(chunk->entry[i].index);
 			__builtin_prefetch(t[i]);
@@ -224,9 +225,10 @@ static void sweep(bool all)
 			u64 state = all ? entry_claim(entry, t[i]) : state_read(t[i]);
 
 			if (entry_is_live(entry, state) || entry_is_kept(entry, state))
-				twheel_wheel_keep(&wheel, *entry);
+				chunk->entry[nr_left++] = *entry;
 		}
-		twheel_wheel_swept(&wheel, chunk);
+		chunk->nr = nr_left;
+		twheel_wheel_put_back(&wheel, chunk);
 	}
 }
 

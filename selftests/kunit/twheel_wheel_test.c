@@ -759,14 +759,15 @@ static void a_rewind_amidst_handing_out_loses_nothing(struct kunit *test)
 static void keep(struct kunit *test, struct twheel_chunk *chunk, u32 set)
 {
 	struct rig *r = test->priv;
-	u32 i;
+	u32 i, nr_left = 0;
 
 	KUNIT_EXPECT_GT(test, chunk->nr, 0U);
 	for (i = 0; i < chunk->nr; i++)
 		if (chunk->entry[i].index >= 32 ||
 		    set & BIT(chunk->entry[i].index))
-			twheel_wheel_keep(&r->w, chunk->entry[i]);
-	twheel_wheel_swept(&r->w, chunk);
+			chunk->entry[nr_left++] = chunk->entry[i];
+	chunk->nr = nr_left;
+	twheel_wheel_put_back(&r->w, chunk);
 }
 
 static void a_sweep_brings_up_every_entry_and_ends(struct kunit *test)

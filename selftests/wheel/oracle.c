@@ -289,28 +289,82 @@ u64 oracle_first(const struct rig *r)
 	return first;
 }
 
-static void place(struct rig *r, u32 index)
+/* The wheel is about to get this entry. */
+static struct twheel_entry entry_of(struct rig *r, u32 index)
 {
 	struct known *known = &r->known[index];
-	const struct twheel_entry entry = { known->tick, index, known->seq };
-	const struct twheel_level *level;
-	const struct twheel_chunk *newest;
-	u32 l = 0;
 
 	known->level = NOWHERE;
 	known->late = known->tick < r->w.cur;
-	CHECK(r->w.nr_free, "no chunk for entry %u of %u", r->held, r->cap);
-	twheel_wheel_insert(&r->w, entry);
-	if (known->late || r->w.limbo)
-		return;
+	return (struct twheel_entry){ known->tick, index, known->seq };
+}
+
+/*
+ * The slot where an entry belongs that is neither late nor in limbo, and how often it moves from
+ * there.
+ */
+static const struct twheel_chunk *slot_of(const struct rig *r, const struct known *known,
+					  u32 *moves)
+{
+	const struct twheel_level *level;
+	u32 l = 0;
+
 	/* The first level whose slots, but one, span the distance. */
 	for (level = r->w.level; l + 1 < r->w.nr_levels; l++, level++)
 		if (known->tick - r->w.cur <= (u64)level->mask << level->shift)
 			break;
-	newest = level->slot[(known->tick >> level->shift) & level->mask];
+	*moves = l;
+	return level->slot[(known->tick >> level->shift) & level->mask];
+}
+
+static bool chunk_has(const struct twheel_chunk *chunk, u32 index)
+{
+	u32 i;
+
+	for (i = 0; i < chunk->nr; i++)
+		if (chunk->entry[i].index == index)
+			return true;
+	return false;
+}
+
+static void place(struct rig *r, u32 index)
+{
+	struct known *known = &r->known[index];
+	const struct twheel_entry entry = entry_of(r, index);
+	const struct twheel_chunk *newest;
+	u32 moves;
+
+	CHECK(r->w.nr_free, "no chunk for entry %u of %u", r->held, r->cap);
+	twheel_wheel_insert(&r->w, entry);
+	if (known->late || r->w.limbo)
+		return;
+	newest = slot_of(r, known, &moves);
 	CHECK(newest && newest->entry[newest->nr - 1].index == index,
-	      "tick %llu at %llu is not in level %u", known->tick, r->w.cur, l);
-	r->may_move += l;
+	      "tick %llu at %llu is not in its level", known->tick, r->w.cur);
+	r->may_move += moves;
+}
+
+/* Put a chunk back; all of its entries are in the slots where they belong then. */
+static void put_back(struct rig *r, struct twheel_chunk *chunk, u32 nr_left)
+{
+	struct twheel_entry left[TWHEEL_CHUNK_ENTRIES];
+	u32 i, moves;
+
+	memcpy(left, chunk->entry, sizeof(left));
+	memset(&chunk->entry[nr_left], 0xa5, (TWHEEL_CHUNK_ENTRIES - nr_left) * sizeof(left[0]));
+	chunk->nr = nr_left;
+	twheel_wheel_put_back(&r->w, chunk);
+	for (i = 0; i < nr_left; i++) {
+		const struct known *known = &r->known[left[i].index];
+		const struct twheel_chunk *newest = slot_of(r, known, &moves);
+
+		for (chunk = newest ? newest->next : NULL; chunk; chunk = chunk->next)
+			if (chunk_has(chunk, left[i].index) || chunk == newest)
+				break;
+		CHECK(chunk && chunk_has(chunk, left[i].index),
+		      "tick %llu at %llu is not in its level", known->tick, r->w.cur);
+		r->may_move += moves;
+	}
 }
 
 void insert(struct rig *r, u64 tick)
@@ -436,66 +490,68 @@ void drive_by_next(struct rig *r)
 unsigned int sweep(struct rig *r, unsigned int drop_one_in)
 {
 	struct twheel_chunk *chunk = twheel_wheel_sweep(&r->w);
-	unsigned int i, nr = chunk ? chunk->nr : 0;
+	unsigned int i, nr = chunk ? chunk->nr : 0, nr_left = 0;
 
 	CHECK(nr <= TWHEEL_CHUNK_ENTRIES && (nr || !chunk), "%u", nr);
 	for (i = 0; i < nr; i++) {
-		struct twheel_entry entry = chunk->entry[i];
+		struct known *known = known_of(r, &chunk->entry[i]);
 
-		known_of(r, &entry)->seen = true;
+		known->seen = true;
 		if (!drop_one_in || below(drop_one_in)) {
-			twheel_wheel_keep(&r->w, entry);
+			chunk->entry[nr_left++] = chunk->entry[i];
 		} else {
-			r->known[entry.index].held = false;
+			known->held = false;
 			r->held--;
 		}
 	}
-	if (chunk) {
-		memset(chunk->entry, 0xa5, sizeof(chunk->entry));
-		twheel_wheel_swept(&r->w, chunk);
-	}
+	if (chunk)
+		put_back(r, chunk, nr_left);
 	return nr;
 }
 
 /*
- * Look at the oldest entries of the slot that is next, and drop or move them, or
- * not.  Returns how many.
+ * Look at the oldest entries of the slot that is next, and drop them, move them or leave them,
+ * or do not touch the chunk.  Returns how many.
  */
 unsigned int look_ahead(struct rig *r, unsigned int drop_one_in)
 {
-	const struct twheel_chunk *chunk = twheel_wheel_peek(&r->w);
+	const struct twheel_chunk *next = twheel_wheel_peek(&r->w);
 	bool at_once = r->w.limbo || r->w.overdue || r->w.hand;
-	u64 next = twheel_wheel_next(&r->w);
-	struct twheel_chunk seen;
-	unsigned int i;
+	u64 tick = twheel_wheel_next(&r->w);
+	unsigned int i, nr, nr_left = 0;
+	struct twheel_chunk *chunk, seen;
 
-	CHECK(!chunk == (at_once || next == U64_MAX), "%llu", next);
-	if (!chunk)
+	CHECK(!next == (at_once || tick == U64_MAX), "%llu", tick);
+	if (!next)
 		return 0;
-	CHECK(chunk->nr && chunk->nr <= TWHEEL_CHUNK_ENTRIES, "%u", chunk->nr);
-	seen = *chunk;
-	for (i = 0; i < seen.nr; i++) {
+	CHECK(next->nr && next->nr <= TWHEEL_CHUNK_ENTRIES, "%u", next->nr);
+	nr = next->nr;
+	seen = *next;
+	for (i = 0; i < nr; i++) {
 		known_of(r, &seen.entry[i]);
-		CHECK(seen.entry[i].tick >= next, "due before %llu", next);
+		CHECK(seen.entry[i].tick >= tick, "due before %llu", tick);
 	}
 	if (!drop_one_in)
 		return 0;
-	twheel_wheel_drop(&r->w);
-	for (i = 0; i < seen.nr; i++) {
-		struct known *known = &r->known[seen.entry[i].index];
+	chunk = twheel_wheel_take_out(&r->w);
+	CHECK(chunk == next, "another chunk than was shown");
+	for (i = 0; i < nr; i++) {
+		u32 index = seen.entry[i].index;
+		struct known *known = &r->known[index];
 
-		known->held = false;
-		r->held--;
-		if (!below(drop_one_in))
+		if (!below(drop_one_in)) {
+			known->held = false;
+			r->held--;
 			continue;
-		known->tick += min(random_distance(r),
-				   r->config.max_tick - known->tick);
-		known->held = true;
+		}
+		if (below(2))
+			known->tick += min(random_distance(r),
+					   r->config.max_tick - known->tick);
 		known->seen = false;
-		r->held++;
-		place(r, seen.entry[i].index);
+		chunk->entry[nr_left++] = entry_of(r, index);
 	}
-	return seen.nr;
+	put_back(r, chunk, nr_left);
+	return nr;
 }
 
 void rewind_to(struct rig *r, u64 tick)

@@ -156,7 +156,7 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 		/* As timeout_expire() does with the deadline that it finds in the word. */
 		state = timeout_state(t);
 		spin_lock(&tw->events.lock);
-		timeout_postpone(tw, t, timeout_index(t), state, deadline_ns);
+		expiry_postpone(tw, t, timeout_index(t), state, deadline_ns);
 		spin_unlock(&tw->events.lock);
 		KUNIT_ASSERT_EQ(test, twheel_room_take(tw, 1), 0);
 		KUNIT_ASSERT_EQ(test, shape_of(timeout_state(t)), shape_of(state));
