@@ -75,6 +75,7 @@ static u64 nr_inserted;
 #include "twheel_wheel.h"
 #define twheel_wheel_insert(w, entry) \
 	(nr_inserted++, twheel_wheel_insert(w, entry))
+
 static inline void put_back(struct twheel_wheel *w, struct twheel_chunk *chunk)
 {
 	nr_inserted += chunk->nr;

@@ -363,7 +363,6 @@ static void put_back(struct rig *r, struct twheel_chunk *chunk, u32 nr_left)
 				break;
 		CHECK(chunk && chunk_has(chunk, left[i].index),
 		      "tick %llu at %llu is not in its level", known->tick, r->w.cur);
-		r->may_move += moves;
 	}
 }
 
@@ -518,8 +517,9 @@ unsigned int look_ahead(struct rig *r, unsigned int drop_one_in)
 	const struct twheel_chunk *next = twheel_wheel_peek(&r->w);
 	bool at_once = r->w.limbo || r->w.overdue || r->w.hand;
 	u64 tick = twheel_wheel_next(&r->w);
-	unsigned int i, nr, nr_left = 0;
 	struct twheel_chunk *chunk, seen;
+	unsigned int i, nr, nr_left = 0;
+	u32 moves;
 
 	CHECK(!next == (at_once || tick == U64_MAX), "%llu", tick);
 	if (!next)
@@ -544,11 +544,16 @@ unsigned int look_ahead(struct rig *r, unsigned int drop_one_in)
 			r->held--;
 			continue;
 		}
-		if (below(2))
-			known->tick += min(random_distance(r),
-					   r->config.max_tick - known->tick);
+		if (below(2)) {
+			chunk->entry[nr_left++] = seen.entry[i];
+			continue;
+		}
+		known->tick += min(random_distance(r),
+				   r->config.max_tick - known->tick);
 		known->seen = false;
 		chunk->entry[nr_left++] = entry_of(r, index);
+		slot_of(r, known, &moves);
+		r->may_move += moves;
 	}
 	put_back(r, chunk, nr_left);
 	return nr;
