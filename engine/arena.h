@@ -105,12 +105,16 @@ static inline struct twheel_page *page_at(struct twheel_arena *arena, u32 nr)
 	return pages_at(&arena->places, nr);
 }
 
+/* The place with this index, which is in @page; NULL if there is no such page. */
+static __always_inline struct twheel_timeout *page_place(struct twheel_page *page, u32 index)
+{
+	return page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
+}
+
 /* Find a place by its index.  Return NULL if its page does not exist. */
 static inline struct twheel_timeout *timeout_at(struct twheel_arena *arena, u32 index)
 {
-	struct twheel_page *page = page_at(arena, index / PLACES_PER_PAGE);
-
-	return page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
+	return page_place(page_at(arena, index / PLACES_PER_PAGE), index);
 }
 
 /*
@@ -131,9 +135,7 @@ static __always_inline struct twheel_page *own_page_at(struct twheel_arena *aren
 static inline struct twheel_timeout *
 entry_timeout(struct twheel_arena *arena, const struct twheel_entry *entry)
 {
-	struct twheel_page *page = own_page_at(arena, entry->index);
-
-	return page ? &page->timeout[entry->index % PLACES_PER_PAGE] : NULL;
+	return page_place(own_page_at(arena, entry->index), entry->index);
 }
 
 /*
@@ -205,9 +207,8 @@ static __always_inline void places_fetch(struct twheel_arena *arena, const void 
 
 	for (i = 0; i < nr; i++, id += stride) {
 		u32 index = id_index(*(const u64 *)id);
-		struct twheel_page *page = view_page(&view, index / PLACES_PER_PAGE);
 
-		place[i] = page ? &page->timeout[index % PLACES_PER_PAGE] : NULL;
+		place[i] = page_place(view_page(&view, index / PLACES_PER_PAGE), index);
 		prefetchw(place[i]);
 	}
 }
