@@ -5,8 +5,8 @@
  * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, and write is in twheel_write.c.
  *
  * Locks: twheel_file.read_mutex, held by a reader while it copies events out.  The copy
- * may fault, so mmap_lock is taken under it; and so are the engine's locks, one at a
- * time.  read_mutex itself is taken under no other lock, and by no call but read.
+ * may fault, so mmap_lock is taken under it; and so are the engine's locks that a read
+ * needs.  read_mutex itself is taken under no other lock, and by no call but read.
  */
 #include <linux/compat.h>
 #include <linux/err.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls of /dev/twheel
+ * The ioctls of /dev/twheel: which there are, and those without a vector
  *
- * An ioctl checks the shape of its argument, copies it in, hands it to the engine, and
- * copies the results out.  It makes no decision about a timeout.  Those that carry a
- * vector are in twheel_vectors.c.
+ * An ioctl of this file checks the shape of its argument, copies it in, hands it to the
+ * engine, and copies the results out.  It makes no decision about a timeout.  The ioctls
+ * with a vector are in twheel_vectors.c, and do make some.
  *
  * Locks: none, and none is held while user memory is copied.
  */
@@ -33,47 +33,6 @@ static_assert(sizeof(struct twheel_status) == STATUS_SIZE_FIRST);
 static_assert(sizeof(struct twheel_list) == LIST_SIZE_FIRST);
 static_assert(sizeof(struct twheel_advance) == ADVANCE_SIZE_FIRST);
 static_assert(sizeof(struct twheel_event) == TWHEEL_EVENT_SIZE_MIN);
-
-/**
- * twheel_struct_copy_in() - copy a struct in whose size the caller names
- * @to: out: the struct; members that the caller does not know are zero
- * @known: its size in this kernel, bytes
- * @first: its size in the first release, the smallest that was ever published
- * @from: the user's pointer to it
- * @size: its size for the user
- *
- * Context: process; sleeps.
- * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond a page and
- * when the caller sets members that this kernel does not know.
- */
-int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
-			  u32 size)
-{
-	if (size < first)
-		return -EINVAL;
-	if (size > PAGE_SIZE)
-		return -E2BIG;
-	return copy_struct_from_user(to, known, from, size);
-}
-
-/**
- * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size
- * @to: out: the argument
- * @known: its size in this kernel, bytes
- * @first: its size in the first release
- * @arg: the user's pointer to it
- *
- * Context: process; sleeps.
- * Return: as twheel_struct_copy_in().
- */
-int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
-{
-	u32 size;
-
-	if (get_user(size, (const u32 __user *)arg))
-		return -EFAULT;
-	return twheel_struct_copy_in(to, known, first, arg, size);
-}
 
 static long info_ioctl(struct twheel *tw, void __user *arg)
 {

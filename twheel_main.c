@@ -22,47 +22,56 @@
  * in the place's state word says whether the id still names the timeout that is there.
  *
  * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and a sequence
- * number.  Nobody but the kthread touches it, or the waiter that stands in for it when
- * the hrtimer fires (engine/wake.c).  When a timeout is cancelled, its place is
- * free for reuse at once.  Its entry stays behind, and the kthread drops the entry as
- * stale when it comes up, because the state word has another state or another sequence
+ * number.  Only the kthread touches it, or the waiter that stands in for it when the
+ * hrtimer fires (engine/wake.c); comments say "the kthread" for either.  If a timeout is
+ * cancelled when its entry is in the wheel, its place is free for reuse at once, and the
+ * entry stays behind.  The next timeout in that place may use it.  Otherwise the kthread
+ * drops it when it comes up, because the state word has another state or another sequence
  * number.  Sweeps bound the number of stale entries.  When a timeout is moved later, by
  * REARM or by a store into the refresh table that nobody notices, its entry stays where it
  * is as well: it comes up early, and the kthread puts it where the deadline then says.
  *
- * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead: as
- * long as the next slot holds such entries only, it drops or moves them.  Then it sets the
- * alarm for the first slot that is needed.
+ * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead: as long
+ * as the first entry of the next slot is one of these, it drops or moves all of them that
+ * stand with it.  Then it sets the alarm for the first slot that is needed.
  *
  *
  * Where to look
  * -------------
  *
+ *   twheel_main.c        this file
  *   twheel_chardev.c     open, read, poll, mmap; what POLLIN, POLLOUT and POLLHUP mean
- *   twheel_ioctl.c       the ioctls: copy arguments in and results out, and decide nothing
- *   twheel_vectors.c     those with a vector: ARM, REARM, CANCEL, QUERY
  *   twheel_write.c       write: records, each done as an entry of a vector is
+ *   twheel_ioctl.c       the ioctls: which there are, and those without a vector
+ *   twheel_vectors.c     those with a vector: ARM, REARM, CANCEL, QUERY.  Batches, in steps
+ *                        or at once; and what ARM does in a keyed wheel
+ *   twheel_copy.c        copies a structure in whose size the caller names
  *
- *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
  *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call
- *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, look ahead
+ *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
+ *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, looking ahead
  *   engine/events.c      the ready list and reading; periods.c: periods nobody read
- *   engine/look.h        report first, commit second; tell.h: both in one step;
- *                        life.h: times as asked for;
- *                        slack.h: the ticks of timeouts that may be late
+ *   engine/look.h        report first, commit second; tell.h: both in one step
  *   engine/ending.c      what follows when timeouts have ended
  *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
- *   engine/room.c        room in the wheel, and the sweep
+ *   engine/inbox.h       timeouts on their way into the wheel
+ *   engine/room.c        room in the wheel, and the sweep; budget.h: how long a turn lasts
  *   engine/arena.c       places, indices and ids; words.c: the words of the table;
  *                        keys.c: the index of a keyed wheel
- *   engine/wake.c        the hrtimer, and who is woken; user.c: turns of users
- *   engine/clock.c, pages.c, memory.c             the ground
+ *   engine/life.h        times as asked for;
+ *                        slack.h: the ticks of timeouts that may be late
+ *   engine/wake.c        the hrtimer, and which waiters are woken
+ *   engine/pages.c, memory.c, user.c, clock.c     the ground; turns of users
  *   engine/window.c      where tests hold a thread; not in an ordinary build
- *   engine/timeout.h     a timeout and its state word; limits.h: all measures
+ *   engine/timeout.h     a timeout and its state word
+ *   engine/limits.h      the measures that several files go by; each other one stands at the
+ *                        top of its file
  *
  *   twheel_wheel.c       the wheel: ticks and entries, no clock, no locks
+ *   twheel_compat.h      what an older kernel lacks
  *
- * A file calls those below it in this list, and none above.
+ * A file calls those below it in this list, and none above.  What leads up is a function
+ * that was handed down: user.c takes a wheel's turn by twheel_pass_turn().
  *
  *
  * States
@@ -75,27 +84,16 @@
  *
  *   FREE      the place is on a free list, or an ARM has taken it from there
  *   NEW       an ARM prepares the timeout, and no other thread knows it
- *   QUEUED    the timeout pends, in the inbox
+ *   QUEUED    the timeout pends; it is in the inbox, or on its way there
  *   ARMED     it pends, and an entry in the wheel has its sequence number
  *   UNREAD    it is on the ready list, and its event waits to be read.  It has no entry
  *             in the wheel; a periodic timeout gets one again when its event is read
  *   DEAD      it was cancelled in the inbox, and the kthread frees it from there
  *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
- *             ever sees this state, and a thread without the lock waits for its end
+ *             ever sees this state, and a thread without the lock that wants to change the
+ *             timeout waits for its end
  *
- *   arm_publish()           FREE, NEW --> QUEUED                   ARM; in a keyed wheel
- *                                                                  under keys.lock
- *   timeout_enter()         QUEUED --> ARMED, DEAD --> FREE        kthread
- *   expire_plain()          ARMED --> UNREAD                       kthread
- *   timeout_expire()        ARMED --> UNREAD                       kthread
- *   timeout_postpone()      ARMED --> (REARMING) --> ARMED         kthread
- *   timeout_drain()         any pending --> UNREAD, drained        kthread
- *   cancel_pending()        QUEUED --> DEAD; ARMED --> FREE        CANCEL
- *   cancel_unread()         UNREAD --> FREE                        CANCEL
- *   timeout_move()          any pending --> (REARMING) --> QUEUED, ARMED    REARM
- *   timeout_rearm()         any live --> (REARMING) --> QUEUED, ARMED    REARM
- *   twheel_events_directly() UNREAD --> FREE                       read
- *   twheel_events_commit()  UNREAD --> FREE, QUEUED                read
+ * Documentation/design.rst has the table of transitions, each with its function.
  *
  *
  * Locks
@@ -108,6 +106,7 @@
  *                                    page lock as well, under mmap_lock or the VMA's only
  *   arena.mutex --> i_mmap_rwsem     the replaced page is taken from its users
  *   keys.lock --> the hash table's   a node goes into the index, or out of it
+ *   arena.mutex --> the work queue's mmap() has failed: what it made is freed
  *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
  *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
  *                                    queue.lock --> the kthread's list
@@ -118,7 +117,7 @@
  *
  * The mutexes are mutexes because their holders allocate, or wait for the kthread.  The
  * kthread takes none of them: it tries arena.mutex and room.mutex, and comes back later.
- * The softirq takes wake.lock, queue.lock and the kthread's list, so the other spinlocks
+ * Of the engine's spinlocks the softirq takes wake.lock and queue.lock, so the other ones
  * are plain.
  *
  * Readers and pollers are woken under no lock of the engine: a wake-up runs the callbacks

@@ -9,6 +9,10 @@
  * be reported is not done, and an entry whose timeout has changed in between is looked at
  * again.  So a bad pointer, wherever in a vector, leaves nothing half done.
  *
+ * ARM in a keyed wheel has more steps: keyed_arm_batch() has the engine look the keys up,
+ * and then creates or re-arms.  If another thread has taken or freed a key in between, it
+ * begins again from that entry on.
+ *
  * Locks: none, and none is held while user memory is copied here.
  */
 #include <linux/build_bug.h>

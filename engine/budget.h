@@ -5,7 +5,8 @@
  * G2 bounded lateness: a turn ends when its budget is spent, and other wheels have
  * theirs.
  *
- * Locks: none.  A budget lives on the stack of the kthread.
+ * Locks: none.  A budget lives on the stack of the thread that takes the turn: the kthread, or
+ * a waiter that stands in for it.
  */
 #ifndef _TWHEEL_ENGINE_BUDGET_H
 #define _TWHEEL_ENGINE_BUDGET_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine's limits: how large a batch may be, and from which size on waste counts
+ * The engine's measures that several files or their tests go by: how large a batch may be,
+ * and from which size on waste counts
+ *
+ * A measure that one file needs stands at the top of that file.
  */
 #ifndef _TWHEEL_ENGINE_LIMITS_H
 #define _TWHEEL_ENGINE_LIMITS_H

@@ -937,7 +937,7 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
  *
  * poll and read call it, and then look for events.  It does nothing if no pass is due for
  * which the softirq has woken a waiter, or if the kthread is making it.  What is more than
- * fits into a turn is left to the kthread; so is giving memory back.
+ * fits into a turn is left to the kthread; so is giving pages of places back.
  *
  * Context: process; sleeps; under none of the engine's locks.
  */

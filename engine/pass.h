@@ -2,7 +2,8 @@
 /*
  * A pass: one round of the kthread over a wheel
  *
- * Locks: none.  A wheel has one kthread, and only the kthread uses this struct.
+ * Locks: none.  Only the thread that has the wheel's turn uses this struct: the kthread, or a
+ * waiter that stands in for it.
  */
 #ifndef _TWHEEL_ENGINE_PASS_H
 #define _TWHEEL_ENGINE_PASS_H
@@ -14,7 +15,7 @@
 struct twheel_turn;
 
 /**
- * struct twheel_pass - how far the kthread's pass has come
+ * struct twheel_pass - how far the pass has come
  * @number: &twheel_wake.passes_wanted when the pass began
  * @drains: &twheel_wake.drain_wanted when the pass began
  * @begun: the pass has begun, and its turn ended before it did
@@ -28,8 +29,7 @@ struct twheel_turn;
  * @drain_page: number of the page of places that is drained next
  * @arrivals: timeouts taken from the inbox that are not in the wheel yet
  *
- * No lock guards these members: only the kthread reads and writes them, or the waiter that
- * has the wheel's turn in its place.
+ * No lock guards these members: &twheel_queue.lock gives the turn to one thread at a time.
  */
 struct twheel_pass {
 	u64 number ____cacheline_aligned_in_smp;

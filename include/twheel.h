@@ -6,8 +6,8 @@
  * The engine's functions are described where they are defined.  They take batches of up
  * to TWHEEL_BATCH entries, and no user memory: the device copies in and out, and the
  * structs below carry the state of a call from one function of the engine to the next.  Only
- * twheel_arm_directly(), twheel_rearm_directly() and twheel_cancel_directly() write results to
- * the user themselves.
+ * twheel_arm_directly(), twheel_rearm_directly(), twheel_cancel_directly() and
+ * twheel_events_directly() write to the user's memory themselves.
  * None of the functions may be called with a lock of the engine held.
  */
 #ifndef _TWHEEL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ioctls of /dev/twheel: what their files share, and twheel_chardev.c calls
+ * The ioctls of /dev/twheel: what their files share, and what twheel_chardev.c calls
  */
 #ifndef _TWHEEL_IOCTL_H
 #define _TWHEEL_IOCTL_H
@@ -24,13 +24,18 @@ struct twheel;
 #define LIST_SIZE_FIRST		32
 #define ADVANCE_SIZE_FIRST	16
 
+/* twheel_copy.c */
 int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
 			  u32 size);
 int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
+
+/* twheel_vectors.c */
 long twheel_arm_ioctl(struct twheel *tw, void __user *arg);
 long twheel_rearm_ioctl(struct twheel *tw, void __user *arg);
 long twheel_cancel_ioctl(struct twheel *tw, void __user *arg);
 long twheel_query_ioctl(struct twheel *tw, void __user *arg);
+
+/* twheel_ioctl.c */
 long twheel_ioctl(struct twheel *tw, unsigned int cmd, void __user *arg);
 
 #endif /* _TWHEEL_IOCTL_H */

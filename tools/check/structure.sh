@@ -63,13 +63,14 @@ include_pairs()
 	}' "$@"
 }
 
-# call_pairs FILE...: which part calls a function of which other one. A part is X.c and
-# X.h; static functions of a .c file are its own. The first reading finds the functions,
-# the second one the calls; a body stands between braces in the first column.
+# call_pairs FILE...: which part names a function of which other one, to call it or to hand it
+# on. A part is X.c and X.h; static functions of a .c file are its own. The first reading finds
+# the functions, the second one the names: in bodies, which stand between braces in the first
+# column, and in initialisers. A member of a struct is no function.
 call_pairs()
 {
 	awk '
-	FNR == 1 { part = FILENAME; gsub(/.*\/|\.[ch]$/, "", part); comment = 0 }
+	FNR == 1 { part = FILENAME; gsub(/.*\/|\.[ch]$/, "", part); comment = inside = 0 }
 	{
 		gsub(/"([^"\\]|\\.)*"/, "")
 		if (comment && !sub(/^.*\*\//, ""))
@@ -80,10 +81,11 @@ call_pairs()
 	/^[a-z].*\(/ { head = $0; sub(/\(.*/, "", head); sub(/.*[ *]/, "", head)
 		       own = /^static / && FILENAME ~ /\.c$/ }
 	/^\{/ { inside = 1; if (reading == 1 && !own) home[head] = part }
+	/^[a-z].*= \{$/ { inside = 1 }
 	/^\}/ { inside = 0 }
 	reading == 2 && inside {
-		while (match($0, /[a-z_][a-z0-9_]*\(/)) {
-			name = substr($0, RSTART, RLENGTH - 1)
+		while (match($0, /[A-Za-z0-9_.>]+/)) {
+			name = substr($0, RSTART, RLENGTH)
 			$0 = substr($0, RSTART + RLENGTH)
 			if (name in home && home[name] != part)
 				print part, home[name]
@@ -91,19 +93,69 @@ call_pairs()
 	}' reading=1 "$@" reading=2 "$@" | sort -u
 }
 
-# No file includes itself, and no part calls itself, by way of others. tsort names those
-# that stand in a circle.
+# No file includes itself by way of others. tsort names those that stand in a circle.
 cycles()
 {
-	local list pairs status=0
+	local list
 
 	mapfile -t list < <(module_files)
 	include_pairs "${list[@]}" >"$work/includes"
+	# Without a pair all would be well.
+	[ -s "$work/includes" ] || echo "no includes found"
+	tsort "$work/includes" >/dev/null
+}
+
+# The parts, from the top down, as the banner of twheel_main.c lists their files.
+banner_order()
+{
+	sed -n '/^ \* Where to look$/,/^ \* A file calls/p' twheel_main.c |
+		grep -oE '\b[a-z_]+\.[ch]\b' | sed 's/\.[ch]$//'
+}
+
+# The same in the drawing of the layers in the design: the names in front of each line.
+design_order()
+{
+	sed -n '/^The layers$/,/^A file calls/p' Documentation/design.rst |
+		sed -nE 's/^   (engine\/  |         )?([a-z_][a-z_. ]*)  .*/\2/p' |
+		sed 's/\.c//' | xargs -n 1
+}
+
+# A file calls those below it in the banner's list, and none above. The drawing shows no other
+# order.
+order()
+{
+	local list name
+
+	mapfile -t list < <(module_files)
 	call_pairs "${list[@]}" >"$work/calls"
-	for pairs in includes calls; do
-		# Without a pair all would be well.
-		[ -s "$work/$pairs" ] || echo "no $pairs found"
-		tsort "$work/$pairs" >/dev/null || status=$?
+	banner_order >"$work/banner_order"
+	design_order >"$work/design_order"
+	for name in calls banner_order design_order; do
+		# Without a name all would be well.
+		[ -s "$work/$name" ] || echo "no $name found"
 	done
-	return $status
+	awk '
+	FILENAME ~ /banner_order$/ {
+		if ($1 in rank)
+			print "twheel_main.c: its banner lists " $1 " twice"
+		rank[$1] = FNR
+		next
+	}
+	FILENAME ~ /design_order$/ && !($1 in rank) {
+		next
+	}
+	FILENAME ~ /design_order$/ {
+		if (rank[$1] < last)
+			print "Documentation/design.rst: the layers show " $1 \
+				" below what twheel_main.c lists below it"
+		last = rank[$1]
+		next
+	}
+	!($1 in rank) || !($2 in rank) {
+		print "twheel_main.c: its banner does not list " ($1 in rank ? $2 : $1)
+		next
+	}
+	rank[$1] > rank[$2] {
+		print $1 " calls " $2 ", which stands above it in the banner of twheel_main.c"
+	}' "$work/banner_order" "$work/design_order" "$work/calls" | sort -u
 }
