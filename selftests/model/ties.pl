@@ -8,7 +8,8 @@
 # changes of the state word, with what becomes of it, and the other steps that the table
 # names.  Within a step of the model, which nobody can look into, their order is free, but
 # for the lock.
-# Each change of the state word, on either side, is in one of these functions.
+# Each change of the state word, on either side, is in one of these functions, and the table
+# in Documentation/design.rst has them all.
 
 use strict;
 use warnings;
@@ -404,5 +405,18 @@ for my $function (sort keys %model) {
 }
 problem("$_() is set aside, and changes no state") for sort keys %aside;
 verdict('each change of the state word is tied');
+
+# The table of transitions in the design
+my $design = do { open(my $f, '<', "$top/Documentation/design.rst") or die; local $/; <$f> };
+my ($table) = $design =~ /^transition +function .*?\n=[= ]*\n(.*?)\n=[= ]*\n/ms;
+my %shown = map { $_ => 1 } ($table // '') =~ /``(\w+)\(\)``/g;
+for my $function (sort keys %text) {
+	my $changes = $function ne 'state_change' && changes_in_code($text{$function});
+
+	problem("$function() changes the state, and the table does not have it")
+		if $changes && !delete $shown{$function};
+}
+problem("$_() is in the table, and changes no state") for sort keys %shown;
+verdict('the table of transitions in design.rst has the functions that change the state');
 print "1..$nr\n";
 exit(our $failed ? 1 : 0);

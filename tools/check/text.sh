@@ -30,8 +30,9 @@ documents()
 	return $status
 }
 
-# The functions that the design names are there, with or without the prefix twheel_.
-# names_of_files() sees to the files.
+# The functions that the design names are there, with or without the prefix twheel_. If a
+# document names a function with a file, the function is in that file. names_of_files() sees
+# to the files.
 # shellcheck disable=SC2016 # nothing is to be expanded
 design_names()
 {
@@ -41,6 +42,7 @@ design_names()
 		grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" "${lib_code[@]}" ||
 			echo "Documentation/design.rst names $name, which is not there"
 	done < <(grep -oE '``[a-z0-9_]+\(\)``' Documentation/design.rst | tr -d '`' | sort -u)
+	printf '%s\n' "${files[@]}" | tools/check/named_in.pl "${documents[@]}" README.md
 }
 
 # licence_of FILE: which one it has to say. What a program copies or links is free for
