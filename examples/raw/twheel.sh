@@ -3,8 +3,8 @@
 #
 # twheel.sh - timeouts in a shell script, with printf, dd and od
 #
-# Users are online for three seconds from their last sign of life. Of the first two, one
-# gives a sign after a second, and the other one signs off. A third one, who may stay for
+# Users are online for three seconds from their last sign of life. Of users 10 and 11, the
+# first gives a sign after a second, and the other one signs off. User 13, who may stay for
 # one second, comes. It prints who is offline, and how late the kernel said so.
 
 set -eu
@@ -24,8 +24,9 @@ put()
 	done
 }
 
-# send OP FLAGS KEY EXPIRES_NS: writes a struct twheel_record. It is one write(), so the
-# record must not be written piece by piece.
+# send OP FLAGS KEY EXPIRES_NS: writes a struct twheel_record. All its bytes have to come by
+# one write(). The printf of bash writes at each byte 10 what it has so far; dd collects 40
+# bytes and writes these at once.
 send()
 {
 	record=
@@ -35,7 +36,7 @@ send()
 	put "$4" 8		# expires_ns; of SETUP, the tick
 	put 0 16		# interval_ns, repeats, slack_ticks: none
 	# shellcheck disable=SC2059 # the record is the format
-	printf "$record" >&3
+	printf "$record" | dd obs=40 >&3 2>/dev/null
 }
 
 # receive: waits for an event, a struct twheel_event, and sets id, key, deadline, fired.
@@ -49,14 +50,14 @@ receive()
 exec 3<>/dev/twheel
 send $SETUP $KEYED $CLOCK_MONOTONIC 1000000	# a tick of 1 ms
 
-send $ARM 0 1 3000000000		# user 1 is offline in three seconds
-send $ARM 0 2 3000000000
+send $ARM 0 10 3000000000		# user 10 is offline in three seconds
+send $ARM 0 11 3000000000
 sleep 1
-send $ARM 0 1 3000000000		# a sign of life: the key is there, and moves
-send $CANCEL 0 2 0
-send $ARM 0 3 1000000000
+send $ARM 0 10 3000000000		# a sign of life: the key is there, and moves
+send $CANCEL 0 11 0
+send $ARM 0 13 1000000000
 
-for expected in 3 1; do
+for expected in 13 10; do
 	receive
 	echo "user $key is offline, told after $(((fired - deadline) / 1000)) us"
 	[ "$key" = $expected ] || {

@@ -55,6 +55,49 @@ shows_what_is_there()
 	[ $nr -gt 0 ] && [ "$(shown_lines examples/hello.c)" = "$(<"$top/examples/hello.c")" ]
 }
 
+# sent_by SHELL...: what the example in shell writes to descriptor 3, with this shell: a line
+# in hex for each write(). A socket that keeps the bounds of what is written stands in for the
+# device. The records have bytes 10, 0, 13 and 37.
+sent_by()
+{
+	local functions
+
+	functions=$(sed '/^exec 3/,$d' "$top/examples/raw/twheel.sh")
+	perl -MPOSIX -MSocket -e '
+		$^F = 9;	# nothing is closed by exec
+		socketpair(my $ours, my $theirs, AF_UNIX, SOCK_SEQPACKET, 0) or die;
+		my $pid = fork // die;
+		if (!$pid) {
+			POSIX::dup2(fileno($theirs), 9) or die;
+			POSIX::dup2(9, 3) or die;
+			POSIX::close($_) for 4 .. 9;
+			exec @ARGV or die;
+		}
+		close $theirs;
+		while (sysread($ours, my $bytes, 4096)) {
+			print unpack("H*", $bytes), "\n";
+		}
+		waitpid($pid, 0);
+		exit($? ? 1 : 0);
+	' "$@" -c "$functions
+		send 1 10 168626701 2570
+		send 3 0 $((0x250a0d000a0a0d0a)) 0"
+}
+
+one_write_is_one_record()
+{
+	local expected sent shell
+
+	expected='010000000a0000000d0a0d0a000000000a0a00000000000000000000000000000000000000000000
+03000000000000000a0d0a0a000d0a25000000000000000000000000000000000000000000000000'
+	for shell in bash dash "$cache/busybox/bin/busybox sh"; do
+		[[ $(command -v "${shell%% *}") ]] || continue
+		# shellcheck disable=SC2086 # words
+		sent=$(sent_by $shell)
+		[ "$sent" = "$expected" ] || { echo "$shell wrote: $sent"; return 1; }
+	done
+}
+
 server_runs()
 {
 	"$work/gcc/idle-server" --backend=local --connections=50 --seconds=6 --idle=2 --request=1
@@ -79,10 +122,12 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..12"
+echo "1..13"
 holds "the examples compile with gcc" compile gcc
 holds "the examples compile with clang" compile clang
 holds "README.md shows what is in the examples" shows_what_is_there
+holds "a record of the example in shell is one write, whatever its bytes are" \
+	one_write_is_one_record
 holds "hello runs, with the wheel in the process" "$work/gcc/hello"
 holds "requests runs, with the wheel in the process" "$work/gcc/requests"
 holds "idle-server runs, with the wheel in the process" server_runs
