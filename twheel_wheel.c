@@ -66,7 +66,7 @@
  *	bag --> newest --> oldest --> ... --> (newest)
  *
  * The wheel fills the newest chunk only and empties the oldest chunk only, and it joins
- * two bags in constant time.  No chunk of a bag is empty.  All chunks are full but the
+ * two bags in constant time.  No chunk of a bag is empty.  All chunks of a slot are full but the
  * newest, and the oldest while it is emptied.
  *
  * Context

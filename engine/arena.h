@@ -30,9 +30,9 @@ struct twheel;
  * @nr_removed: pages of places that were ever removed; written under @mutex with a
  *	release, read without it
  * @nr_leaving: batches of removed pages that RCU has not freed yet; atomic
- * @mutex: serialises adding and removing pages of places and of words.  It is a mutex
- *	because its holders allocate.  The kthread only tries it, so that no wheel
- *	waits for an allocation.
+ * @mutex: serialises adding and removing pages of places, of periodic fields, of words and
+ *	of nodes.  It is a mutex because its holders allocate.  The kthread only tries it,
+ *	so that no wheel waits for an allocation.
  * @nr_holes: numbers in @places without a page; written under @mutex, read without it
  * @first_hole: no number below it is without a page; @mutex
  * @first_gen: the generation with which the places of a new page begin, or a later one,

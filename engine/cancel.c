@@ -12,8 +12,8 @@
  *
  * Locks: a pending timeout is cancelled under none.  events.lock is taken to revoke the
  * event of an UNREAD timeout, and for a moment to look at a timeout that is just being
- * re-armed.  After the batch, under no other lock: wake.lock, if giving memory back has
- * become worth while.
+ * re-armed.  After the batch, each under no other lock: keys.lock in a keyed wheel, and
+ * wake.lock if giving memory back has become worth while.
  */
 #include <linux/atomic.h>
 #include <linux/rcupdate.h>

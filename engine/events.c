@@ -14,8 +14,8 @@
  *
  * Locks: events.lock.  No lock is taken under it here; user memory is written under it with
  * page faults disabled.  After it, wake.lock if a periodic timeout goes back to the inbox or
- * memory is to be given back.  Pollers that wait for EPOLLOUT are woken under no lock of the
- * engine.
+ * memory is to be given back, and keys.lock in a keyed wheel.  Pollers that wait for EPOLLOUT
+ * are woken under no lock of the engine.
  */
 #include <linux/atomic.h>
 #include <linux/lockdep.h>

@@ -2,9 +2,13 @@
 /*
  * Pages that a wheel allocates, and the user who is charged for them
  *
- * All memory that a user makes a wheel allocate is charged to that user, see user.c.  All
- * of it comes in whole pages.  kmalloc() would put small objects of many wheels into one
- * page, and that page stays allocated as long as a single object in it lives.
+ * All memory that a user makes a wheel allocate is charged to that user, see user.c.  What
+ * is allocated here comes in whole pages.  kmalloc() would put small objects of many wheels
+ * into one page, and that page stays allocated as long as a single object in it lives.
+ *
+ * Three things do not come from here: the open file (its bytes are in WHEEL_SIZE), the user
+ * (user.c charges it), and the hash table of a keyed wheel.  The kernel allocates that, and
+ * keys.c charges the user for as much as it may take; no memory cgroup is charged for it.
  *
  * Locks: none.  The counters are atomic.
  */

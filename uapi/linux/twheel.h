@@ -251,7 +251,7 @@ struct twheel_setup {
  * @last_late_at_ns: when it expired, on the wheel's clock
  * @late_ticks: [0]: how often a timeout expired less than a tick after the edge of its
  *	tick; [i]: 2^(i-1) to 2^i - 1 ticks after it; the last one takes all that were
- *	later.  The sum is the number of timeouts that expired.
+ *	later.  The sum is how often a timeout expired that is counted here, see @late.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -350,7 +350,7 @@ struct twheel_vector {
  * struct twheel_arm - one element of ARM and of REARM
  * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE a
  *	point on the wheel's clock.  A deadline that has passed is accepted; the
- *	timeout then expires as soon as the kthread comes to it.
+ *	timeout then expires as soon as it can, and does not wait for a tick.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
  *	to one tick
  * @user_data: handed back in events; the key in a keyed wheel; ignored by REARM
@@ -529,10 +529,10 @@ struct twheel_advance {
  * @deadline_ns: the deadline that passed, as the caller gave it, or as it was stored
  *	in the refresh table; the latest one when several have passed; with
  *	TWHEEL_EVENT_DRAINED and a count of 0 the one that was still to come
- * @fired_ns: the wheel's clock when the kthread expired or drained the timeout;
+ * @fired_ns: the wheel's clock when the timeout expired or was drained;
  *	fired_ns - deadline_ns is the lateness.  When further periods passed while
  *	the event was unread: the edge of the tick at which the latest of these
- *	counts, since the kthread does not run for them.
+ *	counts, since no code runs for them when they pass.
  * @count: expirations in this event, saturating at 2^32-1; 0 only in an event
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
@@ -605,6 +605,8 @@ enum twheel_op {
  *
  * write() is for programs that have no ioctl: a shell script does all with printf and
  * dd.  A record is in the byte order of the machine, and has no padding and no pointer.
+ * All of its bytes have to come by one write(): a stream that flushes at each byte 10, as
+ * a shell's printf does, cuts a record in two.
  * ARM returns no id here, and REARM and CANCEL no verdict.  In a keyed wheel no id is
  * needed: ARM of a key that is there moves that timeout.  In any other wheel, a program
  * without ioctl learns the id of a timeout from its first event.
