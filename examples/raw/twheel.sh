@@ -36,7 +36,10 @@ send()
 	put "$4" 8		# expires_ns; of SETUP, the tick
 	put 0 16		# interval_ns, repeats, slack_ticks: none
 	# shellcheck disable=SC2059 # the record is the format
-	printf "$record" | dd obs=40 >&3 2>/dev/null
+	printf "$record" | dd obs=40 >&3 2>/dev/null || {
+		echo "a record was refused" >&2
+		exit 1
+	}
 }
 
 # receive: waits for an event, a struct twheel_event, and sets id, key, deadline, fired.
