@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # host.sh FOLDER [ARGUMENT...]: builds twheel-bench in the folder and runs it on this
@@ -7,14 +7,15 @@
 
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '4,6s/^# //p' "$0"; exit 2; }
-here=$(cd "$(dirname "$0")" && pwd)
+unset CDPATH
+here=$(cd -- "$(dirname -- "$0")" && pwd)
 out=$1
 shift
 
 mkdir -p "$out/plots"
-make -C "$here" OUTPUT="$(cd "$out" && pwd)"
+make -C "$here" OUTPUT="$(cd -- "$out" && pwd)"
 "$out/twheel-bench" --csv "$out/bench.csv" "$@" >/dev/null
-"$here/netty/run.sh" "$out/netty" 10000 100000 1000000 >>"$out/bench.csv"
+bash "$here/netty/run.sh" "$out/netty" 10000 100000 1000000 >>"$out/bench.csv"
 printf '# kernel: %s\n# date: %s\n' "$(uname -r)" "$(date -u +%F)" >>"$out/bench.csv"
 "$out/twheel-bench" --report "$out/bench.csv"
 if command -v gnuplot >/dev/null; then

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # run.sh FOLDER SIZE...: Netty's HashedWheelTimer, where there are a JVM and Debian's

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # What somebody meets who has just cloned the tree: other languages than English,
@@ -154,7 +154,7 @@ nothing_is_missing_where_libraries_are_named_t64()
 	stub_installed '@(libelf1|libssl3|libclang-rt-14-dev)'
 	stub id <<<'echo 1000'
 	for purpose in demo shell test fuzz; do
-		in_tree tools/vm/setup.sh $purpose 2>&1 | tee -a "$work/said"
+		in_tree bash tools/vm/setup.sh $purpose 2>&1 | tee -a "$work/said"
 	done
 	[ ! -s "$work/said" ]
 }
@@ -164,7 +164,7 @@ a_user_without_root_is_told_what_to_run()
 	full_cache
 	stub_installed 'qemu-system-x86'
 	stub id <<<'echo 1000'
-	! in_tree tools/vm/setup.sh demo 2>"$work/said" || return
+	! in_tree bash tools/vm/setup.sh demo 2>"$work/said" || return
 	cat "$work/said"
 	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
 }
@@ -204,7 +204,7 @@ stub_machine()
 
 make_demo()
 {
-	in_tree tools/vm/demo.sh 2>&1
+	in_tree bash tools/vm/demo.sh 2>&1
 }
 
 a_log_of_make_demo_has_all_of_it()
@@ -230,7 +230,7 @@ make_demo_speaks_to_a_socket()
 		close($theirs);
 		print while <$ours>;
 		wait;
-		exit($? >> 8)' env PATH="$stubs:$PATH" "$tree/tools/vm/demo.sh" >"$work/said"
+		exit($? >> 8)' env PATH="$stubs:$PATH" bash "$tree/tools/vm/demo.sh" >"$work/said"
 	grep -x 'the program' "$work/said"
 }
 
@@ -315,7 +315,7 @@ run_stubs()
 	done
 	echo @done
 	EOT
-	in_tree env LANES=2 KERNELS="$1" TESTS="$2" tools/vm/test.sh >"$work/said" 2>&1 || {
+	in_tree env LANES=2 KERNELS="$1" TESTS="$2" bash tools/vm/test.sh >"$work/said" 2>&1 || {
 		cat "$work/said"
 		return 1
 	}
@@ -331,6 +331,15 @@ a_run_tells_which_program_of_how_many_it_is_at()
 	[ "$(cut -d ' ' -f 1 "$tree/.cache/seconds" | tr '\n' ' ')" = \
 		'6.1/twheel_three 6.1/twheel_two 6.12/twheel_three 6.12/twheel_two ' ]
 	tail -n 1 "$work/said" | grep -x '10 passed, 0 failed'
+}
+
+# As an archive may have them, and as a file system without exec starts them.
+scripts_start_each_other_without_x_bits()
+{
+	find "$tree" -name '*.sh' -exec chmod a-x {} +
+	find "$tree/tools" -type f -exec chmod a-x {} +
+	run_stubs 6.1 'twheel_t*'
+	tail -n 1 "$work/said" | grep -x '6 passed, 0 failed'
 }
 
 # By what they took the last time.
@@ -373,6 +382,7 @@ cases=(
 	a_kvm_that_boots_a_kernel_is_used
 	downloads_tell_their_size_and_how_far_they_are
 	a_run_tells_which_program_of_how_many_it_is_at
+	scripts_start_each_other_without_x_bits
 	what_takes_longest_begins_first_and_the_others_have_the_other_machine
 	a_misspelt_test_is_an_error
 	make_list_names_all_tests

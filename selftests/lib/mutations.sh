@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
@@ -7,7 +7,8 @@
 # CANCEL for an older generation of a place.
 # OUTPUT says where to build, 1 GB at most; KSFT_DIR as in the Makefile.
 
-here=$(cd "$(dirname "$0")" && pwd)
+unset CDPATH
+here=$(cd -- "$(dirname -- "$0")" && pwd)
 top=$here/../..
 output=${OUTPUT:-$here/build/mutations}
 nr=0
@@ -38,7 +39,7 @@ first_failure()
 			return
 		}
 		what=$(OUTPUT=$output TW_MILLION=20000 TW_ROUNDS=40 vm_timeout=60 \
-			"$here/run.sh" "$program" 2>&1 |
+			bash "$here/run.sh" "$program" 2>&1 |
 			sed -n 's/^not ok [0-9]* //p' | head -n 1)
 		if [ -n "$what" ]; then
 			echo "$what"

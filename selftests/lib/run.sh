@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # run.sh PROGRAM...: runs test programs of OUTPUT and makes one TAP stream of theirs.

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # Have spin prove the model of the state word, in parts that fit into memory,
@@ -10,6 +10,7 @@
 #
 # What fails can be looked at, step by step: sh OUTPUT/NAME/replay
 
+unset CDPATH
 model=$(dirname "$(readlink -f "$0")")/twheel.pml
 
 # name | how the model is built (NAME=value, or WITH_NAME), the longest first

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # The module builds without a warning, for each kernel: by gcc 12, gcc 14 and clang

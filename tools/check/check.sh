@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make check: what tools can say about the sources without running them, as one
@@ -44,7 +44,7 @@ export KERNELS="${kernels[*]}"
 
 expect_tests check
 lock_cache
-"$top/tools/vm/setup.sh" check
+bash "$top/tools/vm/setup.sh" check
 get_source
 took_since 0 "set-up"
 # Tools name files in what they say: let these be short.
@@ -55,11 +55,11 @@ mkdir -p "$work"
 list_files
 
 echo "TAP version 13"
-host_test build_matrix "$top/tools/check/build_matrix.sh"
-host_test uapi_header "$top/tools/check/uapi_header.sh"
-host_test litmus "$top/selftests/model/litmus/run.sh" "$top" "$work/litmus"
-host_test model_ties "$top/selftests/model/ties.pl" "$top"
-host_test big_endian "$top/tools/check/big_endian.sh"
+host_test build_matrix bash "$top/tools/check/build_matrix.sh"
+host_test uapi_header bash "$top/tools/check/uapi_header.sh"
+host_test litmus bash "$top/selftests/model/litmus/run.sh" "$top" "$work/litmus"
+host_test model_ties perl "$top/selftests/model/ties.pl" "$top"
+host_test big_endian bash "$top/tools/check/big_endian.sh"
 check uapi_includes "the uapi header includes linux/types.h and linux/ioctl.h at most"
 check coccinelle "coccinelle's rules in the kernel find nothing in the module"
 check checkpatch_module "checkpatch --strict has nothing to say about the module"

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # <linux/twheel.h> and <linux/twheel_calls.h> need nothing before them, in each language

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make bench: twheel and its peers in virtual machines, see bench/. First the
@@ -45,6 +45,7 @@ pack_guest()
 	cp "$cache/busybox/bin/busybox" "$top"/tools/vm/guest/* "$root/bin/"
 	cp "$(module_tree "$series")/twheel.ko" "$build/bench/idle/bench_idle.ko" "$root/lib/"
 	cp "$program" "$root/programs/"
+	chmod -R a+x "$root/bin" "$root/programs"
 	while read -r library; do
 		mkdir -p "$root${library%/*}"
 		cp -L "$library" "$root$library"
@@ -174,7 +175,7 @@ trim()
 }
 
 lock_cache
-KERNELS=$series "$top/tools/vm/setup.sh" bench
+KERNELS=$series bash "$top/tools/vm/setup.sh" bench
 build_module "$series"
 build_bench
 mkdir -p "$files"

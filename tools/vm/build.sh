@@ -238,6 +238,8 @@ make_initramfs()
 		cp "$@" "$root/programs/"
 		copy_libraries "$root" "$@"
 	fi
+	# An archive of the tree may have lost them.
+	chmod -R a+x "$root/bin" "$root/programs"
 	ln -s bin/init "$root/init"
 	pack_root "$root" "$file"
 }

@@ -16,7 +16,10 @@
 
 set -euo pipefail
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# With CDPATH, cd may go elsewhere, and prints where. Each script that starts without this
+# file unsets it, too.
+unset CDPATH
+top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034 # the scripts that source this use them
 {
 	cache=$top/.cache
@@ -62,10 +65,27 @@ quietly()
 	}
 }
 
+# Most of what is built here is built by kbuild, and run afterwards.
+can_build_here()
+{
+	local probe=$cache/probe.$$ status=0
+
+	[ -z "$(printf %s "$top" | tr -d 'A-Za-z0-9_./+@~^\200-\377-')" ] || die "$top has a blank or another character in its path
+  that kbuild cannot work with: move the folder, or give it another name."
+	printf '#!/bin/sh\nexit 0\n' >"$probe" || die "$cache cannot be written"
+	chmod 755 "$probe"
+	"$probe" 2>/dev/null || status=$?
+	rm -f "$probe"
+	[ $status = 0 ] || die "no program can be run below $cache, which is mounted with noexec.
+  Test programs are built and run there: move the folder to another file system, or make
+  .cache a link to a folder that is on one."
+}
+
 # One at a time: two runs would build into the same folder.
 lock_cache()
 {
 	mkdir -p "$cache"
+	can_build_here
 	exec 9>"$cache/lock"
 	flock -n 9 || {
 		say "waiting for another run in this tree to end"

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make demo: the newest of the kernels, the module, and examples/idle-server on
@@ -17,7 +17,7 @@ series=${kernels[-1]}
 files=$run/demo
 
 lock_cache
-KERNELS=$series "$top/tools/vm/setup.sh" demo
+KERNELS=$series bash "$top/tools/vm/setup.sh" demo
 build_module "$series"
 build_examples
 mkdir -p "$files"

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make model: what spin proves about the state word, and the mistakes that it has
@@ -11,7 +11,7 @@
 
 expect_tests model
 lock_cache
-"$top/tools/vm/setup.sh" model
+bash "$top/tools/vm/setup.sh" model
 
 echo "TAP version 13"
 host_test model make -C "$top/selftests/model" OUTPUT="$build/model" run

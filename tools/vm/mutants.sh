@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make mutants: puts each mistake of selftests/mutants into the module, one at a time, and
@@ -114,7 +114,7 @@ copy_tree()
 # host_verdict PROGRAM DIR: "passed", or what failed.
 host_verdict()
 {
-	local program=$1 dir=$2 found script=(tools/vm/test.sh)
+	local program=$1 dir=$2 found script=(bash tools/vm/test.sh)
 
 	rm -rf "$dir.$program"
 
@@ -124,7 +124,7 @@ host_verdict()
 		;;
 	*)
 		[[ " $(check_names | xargs) " != *" $program "* ]] ||
-			script=(tools/check/check.sh)
+			script=(bash tools/check/check.sh)
 		;;
 	esac
 	(cd "$dir" && TESTS=$program timeout "$host_limit" "${script[@]}") >"$dir.log" 2>&1 </dev/null &&
@@ -477,7 +477,7 @@ pack_mutants()
 	for program; do
 		program=$(guest_program "$program")
 		for file in "$build"/selftests/{usual,debug,windows}/"$program" "$top"/selftests/*/"$program"; do
-			[ -x "$file" ] && programs+=("$file") && break
+			[ -e "$file" ] && programs+=("$file") && break
 		done
 	done
 	more_modules=() more_files=()

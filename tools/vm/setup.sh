@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # setup.sh demo|shell|test|check|arm64|build|fuzz|model|bench: gets what is missing for

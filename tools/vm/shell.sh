@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make shell: a prompt in the virtual machine, with the module loaded and the
@@ -13,7 +13,7 @@ series=${kernels[-1]}
 files=$run/shell
 
 lock_cache
-KERNELS=$series "$top/tools/vm/setup.sh" shell
+KERNELS=$series bash "$top/tools/vm/setup.sh" shell
 build_module "$series"
 build_examples
 build_selftests usual

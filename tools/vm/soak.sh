@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make soak: the module in a User-mode Linux whose time is simulated; processing
@@ -106,7 +106,7 @@ run_soak()
 }
 
 lock_cache
-KERNELS=$series "$top/tools/vm/setup.sh" build
+KERNELS=$series bash "$top/tools/vm/setup.sh" build
 ARCH=um build_module "$series"
 build_soak
 rm -rf "$files"

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # test.sh [test|debug|race|rt|arm64|fuzz]: make test, test-debug, ..., and make fuzz,
@@ -55,7 +55,7 @@ host_tests()
 	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" KSFT_DIR="$ksft" run
 	while read -r name; do
 		script=$top/selftests/host/$name.sh
-		[[ ! -e $script || $name = dkms ]] || host_test "$name" "$script"
+		[[ ! -e $script || $name = dkms ]] || host_test "$name" bash "$script"
 	done < <(host_names)
 }
 
@@ -68,7 +68,7 @@ guest_kind()
 	build_selftests "$1" || true
 	while read -r program; do
 		wanted "${program##*/}" || continue
-		if [ -x "$program" ]; then
+		if [ -e "$program" ]; then
 			guest_programs+=("$program")
 		else
 			stream_begin "${program##*/}"
@@ -122,9 +122,9 @@ guest_kernel()
 expect_tests "$tier"
 lock_cache
 case $tier in
-test | rt) "$top/tools/vm/setup.sh" test ;;
-arm64 | fuzz) "$top/tools/vm/setup.sh" "$tier" ;;
-*) "$top/tools/vm/setup.sh" build ;;
+test | rt) bash "$top/tools/vm/setup.sh" test ;;
+arm64 | fuzz) bash "$top/tools/vm/setup.sh" "$tier" ;;
+*) bash "$top/tools/vm/setup.sh" build ;;
 esac
 took_since 0 "set-up"
 [ "$tier" != arm64 ] || build_for_arm64
@@ -135,7 +135,7 @@ rm -f "$build"/*/dkms.ko
 echo "TAP version 13"
 case $tier in
 test)
-	host_test dkms "$top/selftests/host/dkms.sh"
+	host_test dkms bash "$top/selftests/host/dkms.sh"
 	host_lane=host_tests
 	;;
 fuzz)
@@ -143,7 +143,7 @@ fuzz)
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
 	host_test lib_fuzz make -C "$top/selftests/lib" OUTPUT="$build/lib" RUNS=-1 \
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
-	host_test uml_fuzz "$top/tools/vm/uml-fuzz.sh"
+	host_test uml_fuzz bash "$top/tools/vm/uml-fuzz.sh"
 	# And with two processors, which are slower to emulate.
 	export TW_FUZZ_CALLS=${TW_FUZZ_SMP_CALLS:-500000}
 	;;

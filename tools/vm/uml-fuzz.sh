@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # twheel_fuzz in a User-mode Linux with KASAN, UBSAN, lockdep and kmemleak: one
@@ -13,7 +13,7 @@ series=6.12-umldebug
 files=$run/$series
 kernel=$cache/kernels/$series/vmlinuz
 
-KERNELS=$series "$top/tools/vm/setup.sh" build
+KERNELS=$series bash "$top/tools/vm/setup.sh" build
 ARCH=um build_module "$series"
 build_selftests debug
 rm -rf "$files"
@@ -21,6 +21,7 @@ mkdir -p "$files/root"/{bin,lib}
 cp "$cache/busybox/bin/busybox" "$build/selftests/debug/twheel_fuzz" "$files/root/bin/"
 cp "$(module_tree "$series")/twheel.ko" "$files/root/lib/"
 cp "$top/tools/vm/guest/fuzz-init" "$files/root/init"
+chmod a+x "$files/root/init"
 pack_root "$files/root" "$files/initramfs"
 
 export TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}

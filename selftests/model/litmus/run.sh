@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # The pairings of the module as litmus tests, see litmus.pl. TAP: the source as it is is
@@ -8,6 +8,7 @@
 #	TOP	the project, or a copy of it
 #	OUTPUT	where the products go, and stay; otherwise a scratch directory
 
+unset CDPATH
 here=$(dirname "$(readlink -f "$0")")
 top=$(readlink -f "${1:-$here/../../..}")
 
