@@ -4,8 +4,13 @@
 
 MAKEFLAGS += --no-print-directory
 
+# `cd' in a script would go elsewhere, and say so.
+unexport CDPATH
+
 # The kernel that the module is built for: the running one, or KDIR=...
 KDIR ?= /lib/modules/$(shell uname -r)/build
+# Scripts read these themselves, whatever characters are in them.
+export KDIR DESTDIR
 version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
 
 # What the virtual machine targets listen to. The costs on record are those of 6.12.
@@ -18,56 +23,70 @@ LANES ?= 3
 export KERNELS SMP LANES TESTS EXCEPT MUTANTS TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD
 
-# What the module is built from: what dkms gets, and nothing else.
-sources := Kbuild Makefile dkms.conf twheel_*.c engine include uapi COPYING LICENSES
-dkms-dir := $(DESTDIR)/usr/src/twheel-$(version)
+# A script is not started by its name, which a file system without exec, or an archive
+# without x bits, would refuse.
+bash = command -v bash >/dev/null || { echo "make $@ needs bash, and there is none" >&2; exit 1; }; bash
+
+# A kernel that clang has built hands clang's options to whatever compiles a module. CC= and
+# LLVM= say something else.
+config = $(shell grep -hsxE 'CONFIG_(CC_IS_CLANG|LD_IS_LLD|AS_IS_GNU)=y' \
+	"$(KDIR)/include/config/auto.conf" "$(KDIR)/.config")
+has = $(filter CONFIG_$(1)=y,$(config))
+compiler = $(if $(LLVM)$(filter-out default,$(origin CC)),,$(if $(call has,CC_IS_CLANG), \
+	$(if $(call has,LD_IS_LLD),LLVM=1,CC=clang) $(if $(call has,AS_IS_GNU),LLVM_IAS=0)))
 
 all: modules
 
 modules: kdir
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	$(MAKE) -C "$(KDIR)" M="$(CURDIR)" $(compiler) modules
 
-# What is removed needs no headers.
-install: modules
+# What is removed needs no headers. Who installs may not be able to write here.
+install: kdir
+	@if [ -w . ]; then $(MAKE) modules; else $(bash) tools/install.sh up-to-date; fi
+	@KBUILD_OPTIONS='$(compiler)'; export KBUILD_OPTIONS; $(bash) tools/install.sh $@
+
 dkms-install: kdir
-install uninstall dkms-install dkms-remove:
-	@KDIR=$(KDIR) tools/install.sh $@
+dkms-install dkms-source dkms-remove uninstall:
+	@$(bash) tools/install.sh $@
 
-# The library for programs needs no kernel.
+# The library for programs needs no kernel. A relative DESTDIR is seen from here.
 lib:
 	@$(MAKE) -C lib
 
 install-lib uninstall-lib:
-	@$(MAKE) -C lib $(@:-lib=)
+	@case $$DESTDIR in '' | /*) ;; *) DESTDIR=$$(pwd)/$$DESTDIR ;; esac; \
+		$(MAKE) -C lib $(@:-lib=) DESTDIR="$$DESTDIR"
 
+# kbuild quotes no path.
 kdir:
-	@test -f $(KDIR)/Makefile || { \
-		echo "No kernel headers in $(KDIR)." >&2; \
+	@for path in "$$(pwd -P)" "$$KDIR"; do \
+		[ -z "$$(printf %s "$$path" | LC_ALL=C tr -d 'A-Za-z0-9_./+@~^\200-\377-')" ] || { \
+			echo "kbuild cannot work in a folder whose path has a blank, a colon, or another of" >&2; \
+			echo "the characters that make or a shell treat specially: move $$path," >&2; \
+			echo "or give the folder another name. \`make lib' and \`make list' work there." >&2; \
+			exit 1; }; \
+	done
+	@case $$KDIR in /*) ;; *) KDIR=./$$KDIR ;; esac; test -f "$$KDIR/Makefile" || { \
+		echo "No kernel headers in $$KDIR." >&2; \
 		echo "Install those of the running kernel (Debian: apt install linux-headers-$$(uname -r))" >&2; \
 		echo "or say KDIR=...; \`make demo' and \`make test' need neither." >&2; \
 		exit 1; }
 
-# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays.
-dkms-source:
-	rm -rf $(dkms-dir)
-	mkdir -p $(dkms-dir)
-	cp -pr $(sources) $(dkms-dir)/
-
 test demo shell model mutants soak bench:
-	@tools/vm/$@.sh
+	@$(bash) tools/vm/$@.sh
 
 test-debug test-race test-rt test-arm64:
-	@tools/vm/test.sh $(@:test-%=%)
+	@$(bash) tools/vm/test.sh $(@:test-%=%)
 
 fuzz:
-	@tools/vm/test.sh $@
+	@$(bash) tools/vm/test.sh $@
 
 check:
-	@tools/check/check.sh
+	@$(bash) tools/check/check.sh
 
 # The names that tests go by, for TESTS=...
 list:
-	@tools/vm/list.sh
+	@$(bash) tools/vm/list.sh
 
 # $(call made,FOLDER,MODULE,OBJECT...): what kbuild makes there. It is listed by
 # name: other objects in the tree are somebody's own. Not kbuild's clean, which
@@ -87,10 +106,18 @@ clean:
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 
+# What the scripts in tools/vm keep in .cache, and nothing else: clangd has its index there.
+# A link leads to a folder that somebody else has made.
+cached := accelerator.* apt apt-* arm64* build busybox* cross debs kernels kselftest lock loops* \
+	probe.* run seconds source* trixie*
+
 distclean: clean
-	@if [ -e .cache ]; then \
+	@if [ -L .cache ]; then \
+		echo "./.cache stays: it is a link to $$(readlink .cache)"; \
+	elif [ -d .cache ]; then \
 		echo "./.cache ($$(du -sh .cache | cut -f1): downloads, kernels, test builds)"; \
-		rm -rf .cache; \
+		rm -rf $(addprefix .cache/,$(cached)); \
+		rmdir .cache 2>/dev/null || echo "./.cache stays: there is more in it:" .cache/*; \
 	fi
 
 help:

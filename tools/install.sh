@@ -1,69 +1,224 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# install.sh install|uninstall|dkms-install|dkms-remove: what the make targets of
-# these names do, when the module is built. KDIR and DESTDIR are make's.
+# install.sh install|uninstall|dkms-install|dkms-remove|dkms-source: what the make targets
+# of these names do, when the module is built. KDIR, DESTDIR and INSTALL_MOD_PATH are
+# make's; KBUILD_OPTIONS are words for the make of modules_install.
 #
 # There are two ways to install the module: `make install' puts it into updates/ of
 # one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
 # So each way takes back what the other one has installed, and removes nothing else
-# of it. The headers and the udev rule come with both.
+# of it. Headers, udev rule, group and boot entry come with both.
+#
+# The new module is built first, and replaces the old one then. A file is written beside
+# its place and renamed. If a step fails, the files of before are put back.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+unset CDPATH POSIXLY_CORRECT
+# What root installs is for everybody, whatever root's umask is.
+umask 022
+
+die()
+{
+	printf 'error: %s\n' "$*" >&2
+	exit 1
+}
+
+# absolute PATH: seen from the folder where make, or this script, was started.
+absolute()
+{
+	case $1 in
+	'' | /*) printf '%s\n' "$1" ;;
+	*) printf '%s\n' "$PWD/$1" ;;
+	esac
+}
+
+# INSTALL_MOD_PATH is kbuild's word for a staging folder. The module is never staged
+# alone: its headers and rules would go into the running system.
+if [ -n "${INSTALL_MOD_PATH:-}" ] && [ "${DESTDIR:=$INSTALL_MOD_PATH}" != "$INSTALL_MOD_PATH" ]; then
+	die "DESTDIR and INSTALL_MOD_PATH name two folders; everything goes into one: say DESTDIR alone"
+fi
+unset INSTALL_MOD_PATH
+root=$(absolute "${DESTDIR:-}")
+while [[ $root = */ ]]; do root=${root%/}; done
+# Below, paths are listed one a line.
+[[ $root != *$'\n'* ]] || die "DESTDIR has two lines"
+KDIR=$(absolute "${KDIR:-}")
+
+cd -- "$(dirname -- "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
-# These are meant for the make that started us.
+# make's flags are meant for the make that started us. kbuild also gets the variables
+# that were given with them, as CC=...; dkms gets none.
+overrides=
+[[ " ${MAKEFLAGS:-}" != *' -- '* ]] || overrides=" -- ${MAKEFLAGS#*-- }"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-root=${DESTDIR:-}
-if [ "$KDIR" = "/lib/modules/$(uname -r)/build" ]; then
-	release=$(uname -r)
-else
-	# Not kernel.release: Debian 12 builds its packages with another name in there.
-	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$KDIR/include/generated/utsrelease.h")
-fi
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-headers=("$root"/usr/include/linux/{twheel,twheel_calls}.h)
-rule=$root/usr/lib/udev/rules.d/60-twheel.rules
+# Set by find_release.
+release=
+# What comes beside the module: FILE, and the folder and name it gets.
+rest=(
+	uapi/linux/twheel.h usr/include/linux/twheel.h
+	uapi/linux/twheel_calls.h usr/include/linux/twheel_calls.h
+	tools/60-twheel.rules usr/lib/udev/rules.d/60-twheel.rules
+	tools/twheel.sysusers usr/lib/sysusers.d/twheel.conf
+	tools/twheel.modules-load usr/lib/modules-load.d/twheel.conf
+)
 
-dkms_trees=()
-[ -z "$root" ] || dkms_trees=(--sourcetree "$root/usr/src" --dkmstree "$root/var/lib/dkms"
-	--installtree "$root/lib/modules" --no-depmod)
+# A folder of our own. dkms quotes nothing.
+work_in=${TMPDIR:-/tmp}
+[[ $work_in = /* && ! $work_in =~ [^A-Za-z0-9_./+@-] ]] || work_in=/tmp
+work=$(mktemp -d "$work_in/twheel.XXXXXX")
 
-run_dkms()
+# Files that are being replaced: where they go, and what was there before.
+staged=()
+kept=()
+# The kernel, and its architecture, that dkms is about to install for.
+saved='' saved_arch=''
+
+beside()
 {
-	dkms "$@" -m twheel "${dkms_trees[@]}"
+	printf '%s\n' "${1%/*}/.${1##*/}.new"
 }
 
-# What dkms has of us: VERSION STATE KERNEL, a line for each; `added' has no kernel.
-dkms_state()
+# stage FILE DEST: beside its place.
+stage()
 {
-	command -v dkms >/dev/null || return 0
-	[ -z "$root" ] || [ -d "$root/var/lib/dkms/twheel" ] || return 0
-	LC_ALL=C run_dkms status |
-		sed -nE 's|^twheel[/,] ?([^,: ]+)(, ([^,]+), [^:]+)?: ([a-z]+).*|\1 \4 \3|p'
+	local new
+
+	new=$(beside "$2")
+	rm -f -- "$new"
+	staged+=("$2")
+	install -D -m 644 -T -- "$1" "$new"
+	sync -- "$new"
 }
 
-# Also its copies of the sources.
-leave_dkms()
+# keep FILE: as it is, or that there is none.
+keep()
 {
-	local version
+	if [ -e "$1" ] || [ -L "$1" ]; then
+		mkdir -p "$work/kept"
+		cp -a -- "$1" "$work/kept/${#kept[@]}"
+	fi
+	kept+=("$1")
+}
 
-	dkms_state | cut -d ' ' -f 1 | sort -u | while read -r version; do
-		echo "removing twheel $version from dkms"
-		run_dkms remove -v "$version" --all
-		rm -rf "$root/usr/src/twheel-$version"
+# All that is staged takes its place.
+commit()
+{
+	local dest
+
+	for dest in "${staged[@]}"; do
+		[ ! -d "$dest" ] || [ -L "$dest" ] || die "$dest is a folder; a file belongs there"
+		keep "$dest"
+	done
+	for dest in "${staged[@]}"; do
+		mv -fT -- "$(beside "$dest")" "$dest"
+	done
+	staged=()
+}
+
+# drop FILE...: those that are there, as long as undo can bring them back.
+drop()
+{
+	local file
+
+	for file; do
+		if [ -e "$file" ] || [ -L "$file" ]; then
+			keep "$file"
+			rm -fv -- "$file"
+		fi
 	done
 }
 
-# remove_module KERNEL: the one that `make install' put there.
-remove_module()
+# What was there before is there again.
+undo()
 {
-	local dir
+	local i dest
+
+	for dest in "${staged[@]}"; do
+		rm -f -- "$(beside "$dest")"
+	done
+	for i in "${!kept[@]}"; do
+		dest=${kept[i]}
+		if [ -e "$work/kept/$i" ] || [ -L "$work/kept/$i" ]; then
+			cp -a -- "$work/kept/$i" "$(beside "$dest")" &&
+				mv -fT -- "$(beside "$dest")" "$dest"
+		else
+			rm -f -- "$dest"
+		fi || echo "cannot put $dest back" >&2
+	done
+}
+
+ends()
+{
+	local status=$?
+
+	set +e
+	trap '' INT TERM HUP
+	[ -z "$saved" ] || put_back "$saved" "$saved_arch"
+	if [ $status != 0 ] && [ ${#kept[@]} -gt 0 ]; then
+		undo
+		[ -z "$release" ] || run_depmod "$release"
+		echo "what was installed before is as it was" >&2
+	elif [ $status != 0 ]; then
+		undo
+	fi
+	rm -rf -- "$work"
+	exit $status
+}
+trap ends EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+
+# The kernel that KDIR is of.
+find_release()
+{
+	local header=$KDIR/include/generated/utsrelease.h
+
+	if [ "$KDIR" = "/lib/modules/$(uname -r)/build" ]; then
+		release=$(uname -r)
+		return
+	fi
+	[ -r "$header" ] || die "there is no $header, which says for which kernel KDIR is"
+	# Not kernel.release: Debian 12 builds its packages with another name in there.
+	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$header")
+	[[ $release && $release != */* ]] || die "$header names no kernel"
+}
+
+# A staged tree may be one of another machine, whose links are not meant for ours.
+stays_below_root()
+{
+	local dir real top
+
+	[ -n "$root" ] || return 0
+	top=$(realpath -m -- "$root")
+	for dir in "$root"/usr/{include/linux,lib/{udev/rules,sysusers,modules-load}.d,src} \
+		"$root/var/lib/dkms/twheel" "$root"/lib/modules/{,*,*/{updates,extra}}; do
+		real=$(realpath -m -- "$dir")
+		[[ $real = "${top%/}"/* ]] || die "$dir leads out of DESTDIR, to $real: nothing is done"
+	done
+}
+
+# installed_in [KERNEL]: the files, of both ways.
+installed_in()
+{
+	local dir=$root/lib/modules/${1:-}
+
+	[ ! -d "$dir" ] || find "${dir%/}/" ! -type d \( -name twheel.ko -o -name 'twheel.ko.[gxz]*' \)
+}
+
+# those_of_make KERNEL: what `make install' may have put there.
+those_of_make()
+{
+	local dir suffix
 
 	for dir in "${INSTALL_MOD_DIR:-updates}" updates extra; do
-		rm -fv "$root/lib/modules/$1/$dir"/twheel.ko{,.gz,.xz,.zst}
-	done
+		for suffix in '' .gz .xz .zst; do
+			printf '%s\n' "$root/lib/modules/$1/$dir/twheel.ko$suffix"
+		done
+	done | sort -u
 }
 
 run_depmod()
@@ -71,74 +226,205 @@ run_depmod()
 	[ -n "$root" ] || depmod "$1"
 }
 
+# is_ours FOLDER: a copy for dkms, which has no tools/. Somebody's checkout has.
+is_ours()
+{
+	[ -f "$1/dkms.conf" ] && grep -qx 'PACKAGE_NAME="twheel"' "$1/dkms.conf" && [ ! -e "$1/tools" ]
+}
+
+# may_go FOLDER: a link, an empty folder, or our own.
+may_go()
+{
+	[ -L "$1" ] || [ ! -e "$1" ] || is_ours "$1" || { [ -d "$1" ] && [ -z "$(ls -A -- "$1")" ]; }
+}
+
+# remove_sources FOLDER: of a link, the link alone.
+remove_sources()
+{
+	if ! may_go "$1"; then
+		echo "$1 stays: it is no copy of twheel for dkms" >&2
+	elif [ -L "$1" ]; then
+		rm -fv -- "$1"
+	else
+		rm -rf -- "$1"
+	fi
+}
+
+# copy_sources FOLDER: what the module is built from: what dkms gets, and nothing else.
+# dkms.conf comes first, since it says whose folder that is.
+copy_sources()
+{
+	local file
+
+	{
+		printf '%s\n' dkms.conf Kbuild Makefile COPYING LICENSES/*.txt twheel_*.c
+		find engine include uapi -name '*.[ch]'
+	} | while IFS= read -r file; do
+		install -D -p -m 644 -T -- "$file" "$1/$file"
+	done
+}
+
+# check_place FOLDER: for the copy.
+check_place()
+{
+	may_go "$1" || die "$1 is no copy of twheel for dkms, and is not touched: move it away"
+}
+
+# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays.
+do_dkms-source()
+{
+	local dir=$root/usr/src/twheel-$version hidden=$root/usr/src/.twheel-$version
+
+	check_place "$dir"
+	remove_sources "$hidden.new"
+	copy_sources "$hidden.new"
+	remove_sources "$hidden.old"
+	[ -L "$dir" ] || [ ! -e "$dir" ] || mv -T -- "$dir" "$hidden.old"
+	rm -f -- "$dir"
+	mv -T -- "$hidden.new" "$dir"
+	remove_sources "$hidden.old"
+}
+
+has_group()
+{
+	grep -qs '^twheel:' /etc/group || { getent group twheel >/dev/null; } 2>/dev/null
+}
+
+# The rule gives the device to a group. Without systemd and without udev, as in a
+# container, nothing of this is an error.
+make_group()
+{
+	! has_group || return 0
+	{ systemd-sysusers twheel.conf || has_group || groupadd --system twheel; } >/dev/null 2>&1 || true
+	if has_group; then
+		echo "created the group twheel: its members may open /dev/twheel"
+	else
+		echo "there is no group twheel, and nothing here to create it (systemd-sysusers," \
+			"groupadd): only root may open /dev/twheel"
+	fi
+}
+
+# udev knows a group only if it reads the rule when there is one.
+tell_udev()
+{
+	command -v udevadm >/dev/null || return 0
+	udevadm control --reload >/dev/null 2>&1 || return 0
+	[ ! -c /dev/twheel ] || udevadm trigger --action=change /dev/twheel >/dev/null 2>&1 || true
+}
+
+# A loaded module stays what it is.
+tell_loaded()
+{
+	local loaded=/sys/module/twheel file
+
+	[ -e $loaded ] && [ "$release" = "$(uname -r)" ] || return 0
+	file=$(installed_in "$release" | head -n 1)
+	[ "$(cat $loaded/srcversion 2>/dev/null)" != "$(modinfo -F srcversion "$file")" ] || return 0
+	echo "The module that is loaded is still the old one. To replace it, end the programs that use it"
+	echo "(fuser -v /dev/twheel shows them), then: modprobe -r twheel && modprobe twheel"
+}
+
 install_rest()
 {
-	install -D -m 644 -t "$root/usr/include/linux" uapi/linux/twheel{,_calls}.h
-	install -D -m 644 tools/60-twheel.rules "$rule"
-	[ -n "$root" ] || ! command -v udevadm >/dev/null || udevadm control --reload || true
+	local i
+
+	for ((i = 0; i < ${#rest[@]}; i += 2)); do
+		stage "${rest[i]}" "$root/${rest[i + 1]}"
+	done
+	commit
 }
 
-# <linux/twheel.h> stays where libtwheel is installed, which needs it.
+# What belongs to it is told of the running system.
+tell_system()
+{
+	[ -z "$root" ] || return 0
+	make_group
+	tell_udev
+	tell_loaded
+}
+
+# <linux/twheel.h> stays where libtwheel is installed, which needs it. As long as a module
+# is there, for any kernel, the rest is in use.
 remove_rest()
 {
-	[ ! -e "$root/usr/include/twheel.h" ] || headers=("${headers[@]:1}")
-	rm -fv "${headers[@]}" "$rule"
+	local i file left
+
+	left=$(installed_in | head -n 1)
+	if [ -n "$left" ]; then
+		echo "$left stays (\`make uninstall' removes the module of one kernel)," \
+			"and so do headers, udev rule and boot entry"
+		return
+	fi
+	for ((i = 0; i < ${#rest[@]}; i += 2)); do
+		file=$root/${rest[i + 1]}
+		[[ $file = */linux/twheel.h && -e $root/usr/include/twheel.h ]] || rm -fv -- "$file"
+	done
+	[ -n "$root" ] || ! has_group || echo "the group twheel stays (groupdel twheel removes it)"
+	[ -n "$root" ] || tell_udev
 }
 
+# For somebody who cannot write here, as root on a network file system: says why that is not
+# enough.
+do_up-to-date()
+{
+	local newer
+
+	[ -e twheel.ko ] || die "$PWD cannot be written, and the module is not built: run \`make' first," \
+		"as somebody who can"
+	newer=$(find Kbuild dkms.conf twheel_*.c engine include uapi -name '*.[ch]' -newer twheel.ko |
+		head -n 1)
+	[ -z "$newer" ] || die "$PWD cannot be written, and $newer is newer than twheel.ko: run \`make'" \
+		"first, as somebody who can"
+	[[ $(modinfo -F vermagic ./twheel.ko) = "$release "* ]] || die "$PWD cannot be written, and" \
+		"twheel.ko is not for $release: run \`make KDIR=...' first, as somebody who can"
+}
+
+# kbuild says in which folder of the kernel the module belongs, and compresses and signs it.
 do_install()
 {
-	leave_dkms
-	make -C "$KDIR" M="$PWD" modules_install ${root:+INSTALL_MOD_PATH="$root"}
+	local file files dest options
+
+	read -ra options <<<"${KBUILD_OPTIONS:-}"
+	MAKEFLAGS=$overrides make -C "$KDIR" M="$PWD" "${options[@]}" INSTALL_MOD_PATH="$work/root" \
+		DEPMOD=true modules_install
+	mapfile -t files < <(find "$work/root" -name 'twheel.ko*' ! -type d)
+	[ ${#files[@]} = 1 ] || die "modules_install of $KDIR has put twheel.ko nowhere"
+	file=${files[0]}
+	dest=$root${file#"$work/root"}
+	release=${file#"$work"/root*/lib/modules/}
+	release=${release%%/*}
+	stage "$file" "$dest"
 	install_rest
+	mapfile -t files < <(those_of_make "$release" | grep -vxF -- "$dest")
+	drop "${files[@]}"
 	run_depmod "$release"
+	# It is installed: from here on nothing is undone.
+	kept=()
+	leave_dkms
+	tell_system
 }
 
 do_uninstall()
 {
-	remove_module "$release"
+	local files
+
+	mapfile -t files < <(those_of_make "$release")
+	rm -fv -- "${files[@]}"
 	run_depmod "$release"
-	if [ -n "$(dkms_state)" ]; then
+	if [ -n "$(dkms_versions)" ]; then
 		echo "dkms keeps its copy of twheel: \`make dkms-remove' removes that"
 	else
 		remove_rest
 	fi
 }
 
-# The sources may have changed without the version: what dkms has built before is
-# built anew, for each kernel that had it.
-do_dkms_install()
-{
-	local kernel kernels
+. tools/dkms.sh
 
-	command -v dkms >/dev/null || {
-		echo "dkms is not installed (Debian: apt install dkms)." >&2
-		exit 1
-	}
-	kernels=$(dkms_state | sed -n 's/^[^ ]* installed //p' | sort -u | grep -vxF "$release") || true
-	leave_dkms
-	make dkms-source
-	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
-	run_dkms add -v "$version"
-	remove_module "$release"
-	run_dkms install -v "$version" -k "$release" --kernelsourcedir "$KDIR" --force
-	for kernel in $kernels; do
-		remove_module "$kernel"
-		run_dkms install -v "$version" -k "$kernel" --force
-	done
-	install_rest
-}
-
-do_dkms_remove()
-{
-	leave_dkms
-	if compgen -G "$root/lib/modules/*/*/twheel.ko*" >/dev/null; then
-		echo "the twheel that \`make install' installed stays: \`make uninstall' removes it"
-	else
-		remove_rest
-	fi
-}
-
-case $1 in
-install | uninstall | dkms-install | dkms-remove) "do_${1//-/_}" ;;
-*) echo "install.sh: unknown command: $1" >&2; exit 2 ;;
+case ${1:-} in
+install | uninstall | dkms-install | up-to-date) find_release ;;&
+install | uninstall | dkms-install | dkms-remove | up-to-date | dkms-source)
+	stays_below_root
+	"do_$1"
+	;;
+*) die "install.sh: unknown command: ${1:-}" ;;
 esac

@@ -1,8 +1,8 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make clean takes away what was built in the tree, all of it and nothing else: in a
-# copy of the tree, with a real module.
+# make clean takes away what was built in the tree, all of it and nothing else, and make
+# distclean the cache: in a copy of the tree, with a real module.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -49,6 +49,33 @@ clean()
 	diff <(echo "$before") <(files)
 }
 
+# distclean: what it leaves of .cache is what somebody else has put there.
+distclean()
+{
+	make -C "$tree" distclean >"$build/clean/log" 2>&1 || { cat "$build/clean/log"; return 1; }
+}
+
+distclean_removes_the_cache()
+{
+	mkdir -p "$tree/.cache"/{apt,apt-trixie,build/x,kernels/6.1,run,source} || return
+	touch "$tree/.cache"/{lock,seconds,source.tar,accelerator.6.12,busybox.packages}
+	distclean && [ ! -e "$tree/.cache" ]
+}
+
+distclean_leaves_somebodys_cache()
+{
+	mkdir -p "$tree/.cache"/{clangd/index,build} || return
+	distclean && [ "$(ls "$tree/.cache")" = clangd ] &&
+		grep -q 'stays: there is more in it: .cache/clangd' "$build/clean/log" && rm -r "$tree/.cache"
+}
+
+distclean_leaves_what_a_link_leads_to()
+{
+	mkdir -p "$build/clean/disk/build" && ln -s ../disk "$tree/.cache" || return
+	distclean && [ -d "$build/clean/disk/build" ] && [ -L "$tree/.cache" ] &&
+		grep -q 'stays: it is a link to ../disk' "$build/clean/log"
+}
+
 rm -rf "$build/clean"
 mkdir -p "$tree"
 (cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi lib selftests \
@@ -57,10 +84,13 @@ mkdir -p "$tree"
 make -C "$tree" clean >/dev/null 2>&1
 
 echo "TAP version 13"
-echo "1..3"
+echo "1..6"
 before=$(files)
 check "the modules, the library and the examples are built in the tree" build_in_tree
 check "make clean leaves the tree as it was before" clean
 somebodys_files
 before=$(files)
 check "make clean leaves what somebody else has built" clean
+check "make distclean removes the cache" distclean_removes_the_cache
+check "make distclean leaves what somebody else has in .cache" distclean_leaves_somebodys_cache
+check "make distclean leaves the folder that .cache is a link to" distclean_leaves_what_a_link_leads_to

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # make install, uninstall, dkms-install and dkms-remove, in any order and after the
@@ -11,49 +11,9 @@
 . "$(dirname "$0")/../../tools/vm/cases.sh"
 
 work=$build/install
-tree=$work/tree
+. "$(dirname "$0")/../../tools/vm/stand_in.sh"
 case_options=-ex
-# dkms wants to be root.
-as_root=()
-[ "$(id -u)" = 0 ] || as_root=(unshare --map-root-user)
-
-# stub_kernel FOLDER RELEASE: headers of a kernel. Its modules hold what dkms
-# compares: version, and a sum of the sources.
-stub_kernel()
-{
-	mkdir -p "$1/include/config" "$1/include/generated"
-	# As Debian 12 has it.
-	echo "${2%-*}.123" >"$1/include/config/kernel.release"
-	echo "#define UTS_RELEASE \"$2\"" >"$1/include/generated/utsrelease.h"
-	echo CONFIG_64BIT=y >"$1/.config"
-	cat >"$1/Makefile" <<-'EOT'
-	.RECIPEPREFIX := >
-	release := $(shell cut -d '"' -f 2 include/generated/utsrelease.h)
-	version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' $(M)/dkms.conf)
-	sum := $(shell cat $(M)/twheel_*.c $(M)/engine/* | md5sum | cut -c 1-24)
-	modules:
-	> printf '.section .modinfo,"a"\n.asciz "%s"\n.asciz "%s"\n.asciz "%s"\n' \
-		version=$(version) srcversion=$(sum) 'vermagic=$(release) SMP' | \
-		$(CC) -c -x assembler -o $(M)/twheel.ko -
-	modules_install:
-	> install -D -m 644 $(M)/twheel.ko \
-		$(INSTALL_MOD_PATH)/lib/modules/$(release)/updates/twheel.ko
-	EOT
-}
-
-# twheel TARGET [KERNEL]: make, in the copy of the tree, as somebody would who makes
-# an image. Without the file dkms would make itself a key in /var/lib/dkms.
-twheel()
-{
-	sign_file=/nonexistent "${as_root[@]}" make -C "$tree" DESTDIR="$work/root" \
-		KDIR="$work/${2:-new}" "$1"
-}
-
-# modules: all that are installed, by the path below updates/.
-modules()
-{
-	(cd "$work/root/lib/modules/6.99.0-new" && find . -name 'twheel.ko*' -printf '%P\n')
-}
+fresh_tree() { fresh_stage; }
 
 # installed PATH...: these modules, and what belongs to them.
 installed()
@@ -62,33 +22,14 @@ installed()
 	cmp "$tree/uapi/linux/twheel.h" "$work/root/usr/include/linux/twheel.h"
 	cmp "$tree/uapi/linux/twheel_calls.h" "$work/root/usr/include/linux/twheel_calls.h"
 	cmp "$tree/tools/60-twheel.rules" "$work/root/usr/lib/udev/rules.d/60-twheel.rules"
-}
-
-nothing_is_left()
-{
-	! find "$work/root" -name '*twheel*' | grep -vE '/(dkms|src)$'
+	cmp "$tree/tools/twheel.sysusers" "$work/root/usr/lib/sysusers.d/twheel.conf"
+	cmp "$tree/tools/twheel.modules-load" "$work/root/usr/lib/modules-load.d/twheel.conf"
 }
 
 # The module that dkms has installed is of the sources as they are.
 up_to_date()
 {
-	local module sum
-
-	module=$work/root/lib/modules/6.99.0-new/$(modules)
-	sum=$(cat "$tree"/twheel_*.c "$tree"/engine/* | md5sum | cut -c 1-24)
-	[ "$(modinfo -F srcversion "$module")" = "$sum" ]
-}
-
-fresh_tree()
-{
-	rm -rf "$work"
-	mkdir -p "$tree" "$work/root/lib/modules"/{6.99.0-new,5.10.0-old}
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi COPYING \
-		LICENSES tools "$tree/")
-	stub_kernel "$work/new" 6.99.0-new
-	stub_kernel "$work/old" 5.10.0-old
-	stub_kernel "$work/narrow" 6.99.0-new
-	sed -i d "$work/narrow/.config"
+	of_sources "$(sum_of_sources)"
 }
 
 install_brings_module_header_and_rule()
@@ -111,7 +52,7 @@ dkms_install_after_a_change_installs_what_changed()
 {
 	twheel dkms-install
 	up_to_date
-	echo '/* a change */' >>"$tree/twheel_main.c"
+	change
 	twheel dkms-install
 	up_to_date
 }
@@ -119,7 +60,7 @@ dkms_install_after_a_change_installs_what_changed()
 dkms_install_of_a_new_version_replaces_the_old_one()
 {
 	twheel dkms-install
-	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="99.0"/' "$tree/dkms.conf"
+	new_version 99.0
 	twheel dkms-install
 	up_to_date
 	[ "$(ls "$work/root/usr/src")" = twheel-99.0 ]
@@ -164,14 +105,6 @@ removing_twice_is_no_error()
 	nothing_is_left
 }
 
-# in_dkms ACTION ARGUMENT...: dkms with its trees below the same folder.
-in_dkms()
-{
-	mkdir -p "$work/root/var/lib/dkms"
-	sign_file=/nonexistent "${as_root[@]}" dkms "$@" --sourcetree "$work/root/usr/src" \
-		--dkmstree "$work/root/var/lib/dkms" --installtree "$work/root/lib/modules" --no-depmod
-}
-
 # 77 is dkms' word for a kernel that is left out.
 dkms_leaves_out()
 {
@@ -197,8 +130,6 @@ a_new_kernel_gets_a_module_and_an_old_one_none()
 	[ -z "$(find "$work/root/lib/modules/5.10.0-old/" -name 'twheel.ko*')" ]
 }
 
-version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
-PATH=$PATH:/usr/sbin:/sbin
 cases=(
 	install_brings_module_header_and_rule
 	dkms_install_brings_module_header_and_rule

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # shared with install.sh
+# Sourced by install.sh: what it does with dkms.
+#
+# What dkms has is read from its folders, as dkms does itself: what it prints is for
+# people, and differs when something is broken. Below twheel/ there are
+#	VERSION/source			a link to the sources
+#	VERSION/KERNEL/ARCH/module	what was built
+#	kernel-KERNEL-ARCH		a link to the KERNEL/ARCH that is installed
+#	original_module			modules that were there before
+# Sources that are gone, a build that was killed, a version of which half is removed:
+# each is repaired by dkms-install, and removed by dkms-remove.
+
+dkms_tree=$root/var/lib/dkms/twheel
+# KERNEL: a sentence on how it went, and those for which the new module is installed.
+declare -A outcome=() replaced=()
+
+# run_dkms SOURCES TREE ARGUMENT...: make's variables are not meant for it: it builds for
+# several kernels.
+run_dkms()
+{
+	local trees=(--sourcetree "$1" --dkmstree "$2")
+
+	[ -z "$root" ] || trees+=(--installtree "$root/lib/modules" --no-depmod)
+	env -u CC -u LD -u LLVM -u LLVM_IAS -u KDIR -u DESTDIR dkms "${@:3}" -m twheel "${trees[@]}"
+}
+
+the_dkms()
+{
+	run_dkms "$root/usr/src" "$root/var/lib/dkms" "$@"
+}
+
+dkms_versions()
+{
+	local dir
+
+	for dir in "$dkms_tree"/*; do
+		[[ -L $dir || ! -d $dir || ${dir##*/} = original_module ]] || printf '%s\n' "${dir##*/}"
+	done
+}
+
+# dkms_kernels VERSION: for which it was built, or began to be.
+dkms_kernels()
+{
+	local dir name
+
+	for dir in "$dkms_tree/$1"/*/*/; do
+		name=${dir#"$dkms_tree/$1/"}
+		name=${name%%/*}
+		[[ ! -d $dir || $name = @(source|build) ]] || printf '%s\n' "$name"
+	done
+}
+
+# links: the kernels for which dkms has installed it, "KERNEL LINK".
+dkms_links()
+{
+	local link
+
+	for link in "$dkms_tree"/kernel-*; do
+		[ ! -L "$link" ] || [[ ! ${link##*/} =~ ^kernel-(.*)-[^-]*$ ]] ||
+			printf '%s %s\n' "${BASH_REMATCH[1]}" "$link"
+	done
+}
+
+# All kernels that have a module by dkms, or half of one, and the one that is asked for first.
+kernels_to_build()
+{
+	local known
+
+	echo "$release"
+	{
+		dkms_links | cut -d ' ' -f 1
+		while IFS= read -r known; do dkms_kernels "$known"; done < <(dkms_versions)
+	} | sort -uV | grep -vxF -- "$release" || true
+}
+
+kernel_dir()
+{
+	if [ "$1" = "$release" ]; then
+		printf '%s\n' "$KDIR"
+	elif [ -n "$root" ] && [ -e "$root/lib/modules/$1/build" ]; then
+		printf '%s\n' "$root/lib/modules/$1/build"
+	else
+		printf '%s\n' "/lib/modules/$1/build"
+	fi
+}
+
+# stays KERNEL: what is there.
+stays()
+{
+	local file
+
+	file=$(installed_in "$1" | head -n 1)
+	if [ -n "$file" ]; then
+		printf '%s\n' "twheel $(modinfo -F version "$file") stays"
+	else
+		echo "there is no twheel"
+	fi
+}
+
+# build_for KERNEL: in a tree of our own, so that what is installed stays as it is.
+build_for()
+{
+	local log status=0 headers
+
+	headers=$(kernel_dir "$1")
+	if [ ! -e "$headers/Makefile" ]; then
+		outcome[$1]="there are no kernel headers in $headers; $(stays "$1")"
+		return 1
+	fi
+	echo "building twheel $version for $1"
+	run_dkms "$work/usr/src" "$work/dkms" build -v "$version" -k "$1" \
+		--kernelsourcedir "$headers" >"$work/log" 2>&1 || status=$?
+	[ $status != 0 ] || return 0
+	cat "$work/log" >&2
+	find "$work/dkms/twheel/$version/build" "$work/dkms/twheel/$version/$1" -name make.log 2>/dev/null |
+		while IFS= read -r log; do tail -n 30 -- "$log" >&2; done || true
+	rm -rf -- "$work/dkms/twheel/$version"/{build,"$1"}
+	outcome[$1]="it does not build"
+	# That is dkms' word for BUILD_EXCLUSIVE.
+	[ $status != 77 ] || outcome[$1]="not for this kernel: twheel needs Linux 6.1 or later, 64-bit"
+	outcome[$1]+="; $(stays "$1")"
+	return 1
+}
+
+# Has dkms know the version, from these sources.
+register()
+{
+	local source=$dkms_tree/$version/source
+
+	mkdir -p "$dkms_tree"
+	if [ "$(readlink -- "$source")" != "$root/usr/src/twheel-$version" ]; then
+		rm -rf -- "$source"
+		the_dkms add -v "$version"
+	fi
+	rm -rf -- "$dkms_tree/$version/build"
+}
+
+# save KERNEL ARCH: what there is for it, below $old.
+save()
+{
+	local link=$dkms_tree/kernel-$1-$2 built=$dkms_tree/$version/$1/$2
+
+	mkdir -p "$old/modules" &&
+		{ [ ! -d "$root/lib/modules/$1" ] || (cd -- "$root/lib/modules/$1" &&
+			find . ! -type d -name 'twheel.ko*' -exec cp -a --parents -t "$old/modules" {} +); } &&
+		{ [ ! -L "$link" ] || cp -a -- "$link" "$old/link"; } &&
+		{ [ ! -d "$built" ] || cp -a -- "$built" "$old/built"; }
+}
+
+# put_back KERNEL ARCH: what was saved.
+put_back()
+{
+	local link=$dkms_tree/kernel-$1-$2 built=$dkms_tree/$version/$1/$2
+
+	rm -rf -- "$built" "$link"
+	[ ! -d "$old/built" ] || { mkdir -p "${built%/*}" && cp -a -- "$old/built" "$built"; }
+	[ ! -L "$old/link" ] || cp -a -- "$old/link" "$link"
+	[ -d "$root/lib/modules/$1" ] || return 0
+	remove_modules "$1"
+	cp -a -- "$old/modules/." "$root/lib/modules/$1/" && run_depmod "$1"
+}
+
+# remove_modules KERNEL: those of both ways.
+remove_modules()
+{
+	local files
+
+	mapfile -t files < <(installed_in "$1")
+	[ ${#files[@]} = 0 ] || rm -f -- "${files[@]}"
+}
+
+# dkms_installs KERNEL ARCH: what it finds built. If the kernel is not there, dkms does so when
+# it comes.
+dkms_installs()
+{
+	if [ ! -d "$root/lib/modules/$1" ]; then
+		outcome[$1]="twheel $version is built; dkms installs it when there is $root/lib/modules/$1"
+		return
+	fi
+	the_dkms install -v "$version" -k "$1" -a "$2" --force \
+		--kernelsourcedir "$(kernel_dir "$1")" || return
+	outcome[$1]="twheel $version is installed"
+}
+
+# replace KERNEL: by what was built for it. A module that stands in its way dkms would keep, and
+# put back some day.
+replace()
+{
+	local kernel=$1 new arch at
+
+	old=$work/old/$kernel
+	new=$(echo "$work/dkms/twheel/$version/$kernel"/*)
+	arch=${new##*/}
+	at=$dkms_tree/$version/$kernel/$arch
+	save "$kernel" "$arch" || { outcome[$kernel]="cannot be saved; $(stays "$kernel")"; return 1; }
+	saved=$kernel saved_arch=$arch
+	if rm -rf -- "$at" "$dkms_tree/original_module" && mkdir -p "${at%/*}" &&
+		mv -- "$new" "$at" && rm -f -- "$dkms_tree/kernel-$kernel-$arch" &&
+		remove_modules "$kernel" && dkms_installs "$kernel" "$arch"; then
+		saved=
+		replaced[$kernel]=1
+		return
+	fi
+	put_back "$kernel" "$arch" || echo "cannot put everything back for $kernel" >&2
+	saved=
+	outcome[$kernel]="dkms cannot install it; $(stays "$kernel")"
+	return 1
+}
+
+# What other versions have for kernels that have the new one, or are gone.
+forget_others()
+{
+	local other kernel link
+
+	while read -r kernel link; do
+		[ -d "$root/lib/modules/$kernel" ] || rm -f -- "$link"
+	done < <(dkms_links)
+	while IFS= read -r other; do
+		while IFS= read -r kernel; do
+			if [ ! -d "$root/lib/modules/$kernel" ] && [ "$kernel" != "$release" ] ||
+				[[ $other != "$version" && ${replaced[$kernel]:-} ]]; then
+				rm -rf -- "${dkms_tree:?}/$other/$kernel"
+			fi
+		done < <(dkms_kernels "$other")
+		[ "$other" = "$version" ] || [ -n "$(dkms_kernels "$other")" ] || forget "$other"
+	done < <(dkms_versions)
+}
+
+# forget VERSION: dkms does what it can. By hand goes what it leaves because the sources
+# are gone, or because a run was killed.
+forget()
+{
+	local kernel link target
+
+	echo "removing twheel $1 from dkms"
+	# dkms would put these back.
+	rm -rf -- "$dkms_tree/original_module"
+	if command -v dkms >/dev/null && [ -r "$dkms_tree/$1/source/dkms.conf" ]; then
+		the_dkms remove -v "$1" --all || echo "dkms cannot; it is removed by hand"
+	fi
+	while read -r kernel link; do
+		target=$(readlink -- "$link")
+		[[ $target = "$1"/* || $target = */"$1/$kernel"/* ]] || continue
+		remove_like "$kernel" "$dkms_tree/$1/$kernel"
+		rm -f -- "$link"
+	done < <(dkms_links)
+	rm -rf -- "${dkms_tree:?}/$1"
+	remove_sources "$root/usr/src/twheel-$1"
+}
+
+# remove_like KERNEL FOLDER: modules that are in dkms' folder, or as one below FOLDER.
+remove_like()
+{
+	local file built
+
+	while IFS= read -r file; do
+		while IFS= read -r built; do
+			[[ $file = */updates/dkms/* ]] || ! cmp -s -- "$file" "$built" || rm -fv -- "$file"
+		done < <(find "$2" -name "${file##*/}" 2>/dev/null)
+		[[ $file != */updates/dkms/* ]] || rm -fv -- "$file"
+	done < <(installed_in "$1")
+	[ ! -d "$root/lib/modules/$1" ] || run_depmod "$1"
+}
+
+# All that dkms has of us, and its copies of the sources.
+leave_dkms()
+{
+	local known kernel link file
+
+	while IFS= read -r known; do
+		forget "$known"
+	done < <(dkms_versions)
+	# Halves that no version names.
+	while read -r kernel link; do
+		rm -f -- "$link"
+	done < <(dkms_links)
+	while IFS= read -r file; do
+		kernel=${file#"$root/lib/modules/"}
+		remove_like "${kernel%%/*}" "$dkms_tree"
+	done < <(installed_in | grep '/updates/dkms/[^/]*$')
+	if [ -L "$dkms_tree" ]; then
+		rm -fv -- "$dkms_tree"
+	elif [ -d "$dkms_tree" ]; then
+		rm -rf -- "$dkms_tree/original_module"
+		rmdir -- "$dkms_tree" || echo "$dkms_tree stays: something of somebody else's is in it" >&2
+	fi
+}
+
+# dkms-install asks for these before it does anything.
+check_dkms()
+{
+	local path
+
+	command -v dkms >/dev/null || die "dkms is not installed (Debian: apt install dkms)."
+	for path in "$root" "$KDIR"; do
+		[[ ! $path =~ [^A-Za-z0-9_./+@~^-] ]] ||
+			die "dkms cannot work below a folder whose path has a blank, or another of the" \
+				"characters that a shell treats specially: $path"
+	done
+	check_place "$root/usr/src/twheel-$version"
+}
+
+# One line for each kernel; fails if one of them has no new module.
+tell_outcome()
+{
+	local kernel status=0
+
+	for kernel; do
+		printf '%s: %s\n' "$kernel" "${outcome[$kernel]}"
+		[ -n "${replaced[$kernel]:-}" ] || status=1
+	done
+	return $status
+}
+
+# Also if the version is the same: the sources may have changed.
+do_dkms-install()
+{
+	local kernel kernels=() built=()
+
+	check_dkms
+	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
+	while IFS= read -r kernel; do
+		# Of a kernel that is gone, dkms has the module still.
+		[ "$kernel" != "$release" ] && [ ! -d "$root/lib/modules/$kernel" ] || kernels+=("$kernel")
+	done < <(kernels_to_build)
+	mkdir "$work/dkms"
+	copy_sources "$work/usr/src/twheel-$version"
+	for kernel in "${kernels[@]}"; do
+		! build_for "$kernel" || built+=("$kernel")
+	done
+	if [ ${#built[@]} = 0 ]; then
+		tell_outcome "${kernels[@]}"
+		return
+	fi
+	do_dkms-source
+	register
+	for kernel in "${built[@]}"; do
+		replace "$kernel" || true
+	done
+	if [ ${#replaced[@]} = 0 ]; then
+		[ -n "$(dkms_kernels "$version")" ] || forget "$version"
+	else
+		forget_others
+		install_rest
+		kept=()
+		tell_system
+	fi
+	tell_outcome "${kernels[@]}"
+}
+
+do_dkms-remove()
+{
+	local dir
+
+	leave_dkms
+	# Copies that dkms does not know, and those of a run that was killed.
+	for dir in "$root"/usr/src/{,.}twheel-*; do
+		! is_ours "$dir" || remove_sources "$dir"
+	done
+	remove_rest
+}
