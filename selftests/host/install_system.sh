@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make install and dkms-install into the running system: the group, udev, depmod, and a module
+# that is loaded. The system is a root of links to this machine's, in which what is written to
+# is its own; systemd, udev and the kernel are stand-ins.
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2016 # what is in single quotes is for another shell
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/install_system
+. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+case_options=-ex
+here=/host$work
+
+# command_is NAME: a stand-in for it, of the lines on stdin, which notes that it was started.
+command_is()
+{
+	{ printf '%s\n' '#!/usr/bin/env bash' "echo \"$1 \$*\" >>$here/commands"; cat; } >"$work/bin/$1"
+	chmod +x "$work/bin/$1"
+}
+
+# links FOLDER NAME...: of all that this machine has there, but for these.
+links()
+{
+	local entry names
+
+	mkdir -p "$root$1"
+	for entry in "$1"/*; do
+		names=" ${*:2} "
+		[[ $names = *" ${entry##*/} "* ]] || ln -sfn "/host$entry" "$root$entry"
+	done
+}
+
+fresh_tree()
+{
+	fresh_stage
+	rm -r "${root:?}"
+	mkdir -p "$work/bin" "$root"/{host,tmp,etc,usr/{include,src},var/tmp,sys/module} "$root/var/lib/dkms"
+	links '' host tmp etc usr var sys lib work root home
+	links /usr include src lib
+	links /usr/lib modules udev sysusers.d modules-load.d
+	links /etc group
+	ln -sfn usr/lib "$root/lib"
+	echo root:x:0: >"$root/etc/group"
+	mkdir -p "$root/lib/modules/6.99.0-new"
+	ln -s "$here/new" "$root/lib/modules/6.99.0-new/build"
+	: >"$work/commands"
+	command_is uname <<<'[ "$1" = -r ] && echo 6.99.0-new || exec /usr/bin/uname "$@"'
+	command_is depmod <<<"[ ! -e $here/depmod_fails ]"
+	command_is udevadm <<<"[ ! -e $here/no_udev ]"
+	command_is getent <<<'exit 2'
+	command_is systemd-sysusers <<<'grep -q "^g twheel" /usr/lib/sysusers.d/$1 && echo twheel:x:999: >>/etc/group'
+	command_is groupadd <<<'[ "$1" = --system ] && echo "$2:x:998:" >>/etc/group'
+}
+
+# system TARGET...: make in it, as root. What it said is in $work/said.
+system()
+{
+	local namespace=(unshare -m)
+
+	[ "$(id -u)" = 0 ] || namespace=(unshare --map-root-user -m)
+	root=$root here=$here "${namespace[@]}" bash -ec '
+		mount --rbind / "$root/host"
+		export PATH=$here/bin:/usr/sbin:/usr/bin:/sbin:/bin sign_file=/nonexistent
+		exec chroot "$root" make -C "$here/tree" "$@"' bash "$@" >"$work/said" 2>&1 ||
+		{ cat "$work/said"; return 1; }
+	cat "$work/said"
+}
+
+group()
+{
+	sed -n 's/^\(twheel\):.*/\1/p' "$root/etc/group"
+}
+
+install_brings_group_rule_and_boot_entry()
+{
+	system "$1"
+	[ "$(group)" = twheel ]
+	grep '^created the group twheel' "$work/said"
+	grep -x 'g twheel -' "$root/usr/lib/sysusers.d/twheel.conf"
+	grep -x twheel "$root/usr/lib/modules-load.d/twheel.conf"
+	# udev knows the group only if it reads the rule after that.
+	[ "$(grep -oE '^(systemd-sysusers|udevadm control --reload)' "$work/commands" | tr '\n' ' ')" = \
+		'systemd-sysusers udevadm control --reload ' ]
+	grep -E '^depmod .*6.99.0-new' "$work/commands"
+	lacks '^groupadd' "$work/commands"
+	system "$1"
+	lacks group "$work/said"
+	system "$2"
+	grep '^the group twheel stays' "$work/said"
+	[ "$(group)" = twheel ]
+	nothing_is_left
+}
+
+without_systemd_groupadd_makes_the_group()
+{
+	rm "$work/bin/systemd-sysusers"
+	command_is systemd-sysusers <<<'exit 127'
+	system install
+	[ "$(group)" = twheel ]
+	grep '^groupadd --system twheel$' "$work/commands"
+}
+
+# As in a container, or in busybox' world.
+without_systemd_and_udev_it_is_installed_all_the_same()
+{
+	command_is systemd-sysusers <<<'exit 1'
+	command_is groupadd <<<'exit 1'
+	touch "$work/no_udev"
+	system install
+	[ "$(modules)" = updates/twheel.ko ]
+	grep '^there is no group twheel' "$work/said"
+	lacks 'udev|error' "$work/said"
+}
+
+if_depmod_fails_the_old_module_is_put_back()
+{
+	system install
+	before=$(all_files "$root/usr/include")$(all_files "$root/lib/modules/")
+	change
+	echo >>"$tree/uapi/linux/twheel.h"
+	touch "$work/depmod_fails"
+	! system install || return
+	grep 'what was installed before is as it was' "$work/said"
+	[ "$before" = "$(all_files "$root/usr/include")$(all_files "$root/lib/modules/")" ]
+}
+
+# loaded SUM: by insmod, or since the machine has started.
+loaded()
+{
+	mkdir -p "$root/sys/module/twheel"
+	echo "$1" >"$root/sys/module/twheel/srcversion"
+}
+
+a_module_that_is_still_loaded_is_told()
+{
+	loaded "$(sum_of_sources)"
+	system "$1"
+	lacks 'still the old one' "$work/said"
+	change
+	system "$1"
+	grep 'The module that is loaded is still the old one' "$work/said"
+	grep 'modprobe -r twheel && modprobe twheel' "$work/said"
+}
+
+what_is_staged_tells_the_running_system_nothing()
+{
+	local target
+
+	loaded another
+	for target in install dkms-install uninstall dkms-remove; do
+		system $target DESTDIR="$here/stage"
+		lacks 'group|loaded' "$work/said"
+	done
+	[ -z "$(group)" ]
+	lacks '^(depmod|udevadm|groupadd|systemd-sysusers)' "$work/commands"
+}
+
+# `/' is no stage.
+a_destdir_of_a_slash_is_the_running_system()
+{
+	system install DESTDIR=/
+	[ "$(group)" = twheel ]
+	grep -E '^depmod .*6.99.0-new' "$work/commands"
+}
+
+cases=(
+	without_systemd_groupadd_makes_the_group
+	without_systemd_and_udev_it_is_installed_all_the_same
+	if_depmod_fails_the_old_module_is_put_back
+	what_is_staged_tells_the_running_system_nothing
+	a_destdir_of_a_slash_is_the_running_system
+)
+
+echo "TAP version 13"
+echo "1..$((${#cases[@]} + 4))"
+holds install_brings_group_rule_and_boot_entry install_brings_group_rule_and_boot_entry install uninstall
+holds dkms_install_brings_group_rule_and_boot_entry \
+	install_brings_group_rule_and_boot_entry dkms-install dkms-remove
+holds install_tells_of_a_module_that_is_still_loaded a_module_that_is_still_loaded_is_told install
+holds dkms_install_tells_of_a_module_that_is_still_loaded a_module_that_is_still_loaded_is_told dkms-install
+for case in "${cases[@]}"; do
+	holds "$case" "$case"
+done

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make install over an older module: if a step fails, everything is as it was before; after a
+# run that is killed, each file is the old one or the new one, and the next run repairs the
+# rest. It all happens below a DESTDIR, with a stand-in for the kernel.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/install_undo
+. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+case_options=-ex
+
+# An older module with its headers is installed, and something is new in all of it.
+fresh_tree()
+{
+	local file
+
+	fresh_stage
+	twheel install >/dev/null
+	old_sum=$(sum_of_sources)
+	change
+	# dkms may have its copy of the sources, where no module is built from them.
+	twheel dkms-source >/dev/null
+	for file in uapi/linux/twheel{,_calls}.h tools/60-twheel.rules tools/twheel.{sysusers,modules-load}; do
+		echo >>"$tree/$file"
+	done
+	before=$(all_files "$root")
+}
+
+everything_is_as_before()
+{
+	[ "$(all_files "$root")" = "$before" ]
+}
+
+all_is_new()
+{
+	of_sources "$(sum_of_sources)"
+	cmp "$tree/uapi/linux/twheel.h" "$root/usr/include/linux/twheel.h"
+	cmp "$tree/uapi/linux/twheel_calls.h" "$root/usr/include/linux/twheel_calls.h"
+	cmp "$tree/tools/60-twheel.rules" "$root/usr/lib/udev/rules.d/60-twheel.rules"
+	cmp "$tree/tools/twheel.sysusers" "$root/usr/lib/sysusers.d/twheel.conf"
+	cmp "$tree/tools/twheel.modules-load" "$root/usr/lib/modules-load.d/twheel.conf"
+	! find "$root" -name '.*' | grep .
+}
+
+# kernel_fails FILE: what the stand-in goes by.
+kernel_fails()
+{
+	touch "$work/new/$1"
+	fails twheel install
+	everything_is_as_before
+}
+
+# any_step NAME DO AT_LEAST THEN: the first time that NAME is started, and the second, ...
+any_step()
+{
+	local step
+
+	for ((step = 1; step < 99; step++)); do
+		at_step "$1" $step "$2"
+		! twheel install >"$work/said" 2>&1 || break
+		cat "$work/said"
+		no_step
+		"$4"
+	done
+	rm -r "${work:?}/bin"
+	hash -r
+	[ $step -gt "$3" ]
+	all_is_new
+}
+
+repaired_by_the_next_run()
+{
+	[[ $(sum_of "$root/lib/modules/6.99.0-new/$(modules)") = @("$old_sum"|"$(sum_of_sources)") ]]
+	twheel install
+	all_is_new
+	fresh_tree
+}
+
+# Of a run that went wrong otherwise.
+a_place_that_is_taken()
+{
+	mkdir "$root/usr/lib/udev/rules.d/.60-twheel.rules.new"
+	before=$(all_files "$root")
+	fails twheel install
+	everything_is_as_before
+}
+
+a_folder_in_the_place_of_a_file_is_not_touched()
+{
+	rm "$root/usr/include/linux/twheel_calls.h"
+	mkdir "$root/usr/include/linux/twheel_calls.h"
+	before=$(all_files "$root")
+	fails twheel install
+	grep "error: $root/usr/include/linux/twheel_calls.h is a folder" "$work/said"
+	everything_is_as_before
+}
+
+echo "TAP version 13"
+echo "1..8"
+holds a_build_that_fails_leaves_the_old_one kernel_fails broken
+holds modules_install_that_fails_leaves_the_old_one kernel_fails broken_install
+holds a_file_that_cannot_be_written_leaves_the_old_ones any_step install fail 6 everything_is_as_before
+holds a_file_that_cannot_be_renamed_leaves_the_old_ones any_step mv fail 6 everything_is_as_before
+holds a_run_that_is_killed_when_it_writes_is_repaired_by_the_next \
+	any_step install kill 6 repaired_by_the_next_run
+holds a_run_that_is_killed_when_it_renames_is_repaired_by_the_next \
+	any_step mv kill 6 repaired_by_the_next_run
+holds a_place_that_is_taken_leaves_the_old_ones a_place_that_is_taken
+holds a_folder_in_the_place_of_a_file_is_not_touched a_folder_in_the_place_of_a_file_is_not_touched
