@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make dkms-install repairs, and make dkms-remove removes, what a run that was killed, or
+# somebody who has removed a part of it, has left of the module in dkms. It all happens below a
+# DESTDIR, with a stand-in for the kernels.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/dkms_repair
+. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+case_options=-ex
+fresh_tree() { fresh_stage; }
+new=6.99.0-new
+other=6.98.0-other
+
+# Ways to leave half of it.
+sources_removed_by_hand() { rm -r "$root/usr/src/twheel-$version"; }
+link_to_the_sources_removed() { rm "$dkms/$version/source"; }
+build_killed()
+{
+	rm -r "$dkms/$version/$new"/*/module
+	mkdir -p "$dkms/$version/build" "$dkms/$version/$other/x86_64/log"
+	cp "$dkms/$version/source/Makefile" "$dkms/$version/build/"
+}
+what_was_built_removed() { rm -r "${dkms:?}/$version/$new"; }
+version_removed() { rm -r "${dkms:?}/$version"; }
+original_module_left()
+{
+	mkdir -p "$dkms/original_module/$new/x86_64"
+	cp "$root/lib/modules/$new/updates/dkms/twheel.ko" "$dkms/original_module/$new/x86_64/"
+	echo "$root/lib/modules/$new/updates/twheel.ko" \
+		>"$dkms/original_module/$new/x86_64/twheel.ko.origin"
+	rm "$dkms/kernel-$new"-*
+}
+all_of_dkms_removed() { rm -r "$dkms"; }
+
+# is_repaired HOW
+is_repaired()
+{
+	twheel dkms-install
+	"$1"
+	change
+	twheel dkms-install
+	of_sources "$(sum_of_sources)"
+	[ ! -d "$dkms/$version/$other" ] || of_sources "$(sum_of_sources)" $other
+	[ ! -e "$dkms/original_module" ]
+	LC_ALL=C in_dkms status >"$work/said"
+	lacks 'broken|WARNING|original' "$work/said"
+	grep -E "$new, [^:]*: installed$" "$work/said"
+	"$1"
+	twheel dkms-remove
+	nothing_is_left
+}
+
+removing_needs_no_dkms()
+{
+	twheel dkms-install
+	at_step dkms 1 fail
+	twheel dkms-remove
+	no_step
+	nothing_is_left
+}
+
+# somebodys_folder: at the place of the sources.
+somebodys_folder()
+{
+	local way
+
+	mkdir -p "$root/usr/src/twheel-$version"
+	cp "$tree/$1" "$root/usr/src/twheel-$version/"
+	[ $# = 1 ] || mkdir "$root/usr/src/twheel-$version/$2"
+	before=$(all_files "$root")
+	for way in dkms-source dkms-install; do
+		fails twheel $way
+		grep "error: $root/usr/src/twheel-$version is no copy of twheel for dkms" "$work/said"
+		[ "$(all_files "$root")" = "$before" ]
+	done
+	twheel dkms-remove
+	[ "$(all_files "$root")" = "$before" ]
+}
+
+of_a_link_to_sources_the_link_alone_is_replaced()
+{
+	mkdir -p "$root/usr/src"
+	before=$(all_files "$tree")
+	ln -s "$tree" "$root/usr/src/twheel-$version"
+	twheel dkms-source
+	[ ! -L "$root/usr/src/twheel-$version" ]
+	rm -r "$root/usr/src/twheel-$version"
+	ln -s "$tree" "$root/usr/src/twheel-$version"
+	twheel dkms-remove
+	[ "$(all_files "$tree")" = "$before" ]
+}
+
+halves=(sources_removed_by_hand link_to_the_sources_removed build_killed what_was_built_removed
+	version_removed original_module_left all_of_dkms_removed)
+
+echo "TAP version 13"
+echo "1..$((4 + ${#halves[@]}))"
+for half in "${halves[@]}"; do
+	holds "dkms_install_repairs_and_dkms_remove_removes: $half" is_repaired "$half"
+done
+holds removing_needs_no_dkms removing_needs_no_dkms
+holds somebodys_folder_at_the_place_of_the_sources_is_left_alone somebodys_folder COPYING
+holds a_checkout_at_the_place_of_the_sources_is_left_alone somebodys_folder dkms.conf tools
+holds of_a_link_to_sources_the_link_alone_is_replaced of_a_link_to_sources_the_link_alone_is_replaced
