@@ -139,6 +139,7 @@
 
 #include <linux/err.h>
 #include <linux/gfp.h>
+#include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
@@ -275,6 +276,14 @@ static int parameters_check(void)
 	return -EINVAL;
 }
 
+/* G2 assumes high-resolution timers.  With highres=off each wake-up waits for a jiffy. */
+static void resolution_tell(void)
+{
+	if (hrtimer_resolution > 1)
+		pr_warn("no high-resolution timers: each wake-up may be %lu us late\n",
+			hrtimer_resolution / NSEC_PER_USEC);
+}
+
 static int __init twheel_module_init(void)
 {
 	int err = parameters_check();
@@ -293,6 +302,7 @@ static int __init twheel_module_init(void)
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
+	resolution_tell();
 	return 0;
 
 stop_workers:

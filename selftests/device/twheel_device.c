@@ -6,8 +6,12 @@
 #include "twheel_test.h"
 
 #include <dirent.h>
+#include <sys/klog.h>
 
 #define NOBODY	65534
+
+#define KLOG_READ_ALL	3
+#define KLOG_SIZE	(8 << 20)
 
 /* One number from the parameters; what is not there is not a number either. */
 static long long parameter(const char *name)
@@ -143,6 +147,21 @@ TEST(info_tells_what_the_parameters_say)
 	EXPECT_EQ(parameter("max_pending_limit"), info.max_pending_limit);
 	EXPECT_EQ(parameter("default_tick_us") * TW_US, info.tick_ns);
 	close(fd);
+}
+
+/* selftests/host/low_resolution.sh runs this where the resolution is low. */
+TEST(the_kernel_log_tells_of_a_low_resolution_of_timers_and_of_no_high_one)
+{
+	char *log = calloc(1, KLOG_SIZE);
+	struct timespec resolution;
+
+	ASSERT_NE(NULL, log);
+	ASSERT_LT(0, klogctl(KLOG_READ_ALL, log, KLOG_SIZE - 1));
+	ASSERT_EQ(0, clock_getres(CLOCK_MONOTONIC, &resolution));
+	EXPECT_EQ(resolution.tv_nsec > 1,
+		  !!strstr(log, "twheel: no high-resolution timers: "))
+		TH_LOG("the resolution is %ld ns", resolution.tv_nsec);
+	free(log);
 }
 
 TEST(a_wheel_has_the_flags_it_was_opened_with)

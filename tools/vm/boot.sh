@@ -83,3 +83,31 @@ emulator_slipped()
 {
 	[ "$(accelerator "$series")" = tcg ] && grep -q 'int3: 0000' "$1"
 }
+
+# hear CONSOLE LAST SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...: boots a machine with
+# its console in that file, and leaves in `said' the lines that come on its second serial line.
+# True if it says LAST. A machine that is silent for three minutes is ended, and one that
+# the emulator killed is booted again.
+said=()
+hear()
+{
+	local console=$1 last=$2 tries=3 line pid fd ended
+	shift 2
+
+	while :; do
+		said=() ended=
+		exec {fd}< <(boot "${@:1:3}" -serial "file:$console" -serial file:/dev/stdout \
+			"${@:4}" </dev/null 2>&1)
+		pid=$!
+		while IFS= read -r -t 180 line <&"$fd"; do
+			line=${line%$'\r'}
+			[ "$line" != "$last" ] || ended=1
+			said+=("$line")
+		done
+		kill "$pid" 2>/dev/null || true
+		exec {fd}<&-
+		[ -z "$ended" ] || return 0
+		tries=$((tries - 1))
+		[ $tries != 0 ] && emulator_slipped "$console" || return 1
+	done
+}

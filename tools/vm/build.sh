@@ -117,6 +117,14 @@ name_calls()
 	strip --strip-debug "$ko"
 }
 
+# build_quickly SERIES FOLDER: the module, in a tree of a test on the host.
+build_quickly()
+{
+	copy_module_sources "$2"
+	quietly "$2/build.log" make -C "$2" -j"$(nproc)" KDIR="$(kernel_headers "$1")" \
+		"${no_debug_info[@]}" modules
+}
+
 # The module with the KUnit suites, which include the module's sources.
 build_kunit()
 {

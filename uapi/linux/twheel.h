@@ -14,6 +14,11 @@
  *   above is accepted, never expires, and reads back as TWHEEL_TIME_NEVER.  A
  *   deadline before the end of time whose tick ends after it never expires
  *   either, and reads back unchanged.
+ * - A timeout never expires before its deadline.  How late it may be (a tick, its slack,
+ *   and the time that the scheduler takes) assumes that the kernel has high-resolution
+ *   timers.  If it has none (highres=off), each wake-up may be a jiffy late, which is
+ *   4 ms at 250 Hz: clock_getres(CLOCK_MONOTONIC) tells its length then, and 1 ns
+ *   otherwise.
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
  *   behaviour.  The kernel accepts a larger one when all bytes that it does not

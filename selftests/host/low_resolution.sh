@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# A machine without high-resolution timers (highres=off): no timeout is early there, and the
+# kernel's log says once what this means, whenever the module is loaded. The programs are
+# those of the other machines.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/build.sh"
+. "$(dirname "$0")/../../tools/vm/boot.sh"
+. "$(dirname "$0")/../../tools/vm/tap.sh"
+. "$(dirname "$0")/../../tools/vm/guest-tests.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/low_resolution
+series=${kernels[-1]}
+names=(twheel_device twheel_clocks)
+warning='no high-resolution timers: each wake-up may be 4000 us late'
+
+build_guest()
+{
+	local dir=$work/programs
+	local paths=("${names[@]/#/$dir/}")
+
+	mkdir -p "$dir"
+	quietly "$work/selftests.log" selftests_make usual OUTPUT="$dir" "${paths[@]}"
+	build_quickly "$series" "$work/module"
+	make_initramfs "$work/initramfs" "$work/module/twheel.ko" "${paths[@]}"
+}
+
+# The lines in `said' are those of tools/vm/guest/run-tests.
+tell_results()
+{
+	local line program=
+
+	for line in "${said[@]}"; do
+		case $line in
+		'@begin '*) program=${line#@begin } ;;
+		'@log '*"twheel: $warning"*) nr_warnings=$((nr_warnings + 1)) ;;
+		'@end '*) check "$program exits as its results say" [ "$line" = '@end 0' ] ;;
+		'@not ok '*) verdict 'not ok' "$program: ${line#@not ok }" ;;
+		*'ok '[0-9]*)
+			[[ $line =~ ^(ok|not\ ok)\ [0-9]+\ (.*)$ ]] || continue
+			verdict "${BASH_REMATCH[1]}" "$program: ${BASH_REMATCH[2]}"
+			;;
+		@* | '') ;;
+		*) echo "# ${line#\# }" ;;
+		esac
+	done
+}
+
+no_complaint()
+{
+	! find_complaints <"$work/console.log"
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+build_guest
+nr_warnings=0
+ends=false
+
+echo "TAP version 13"
+if hear "$work/console.log" @done "$series" "$work/initramfs" \
+	"highres=off vm_mode=test vm_timeout=$program_limit vm_tests=$(IFS=,; echo "${names[*]}")"; then
+	ends=true
+else
+	tail -n 60 "$work/console.log"
+fi
+tell_results
+check "the machine comes to its end" $ends
+check "the kernel's log says once for each time the module is loaded that the resolution is low" \
+	[ $nr_warnings = ${#names[@]} ]
+check "the kernel does not complain" no_complaint
+echo "1..$number"
