@@ -467,11 +467,15 @@ static const struct file_operations twheel_fops = {
 	.show_fdinfo	= twheel_fop_show_fdinfo,
 };
 
+/*
+ * Without a mode of its own the device is made with 0600.  udevd leaves a mode that a
+ * driver asks for as it is, and makes any other 0660 if a rule gives the device to a
+ * group: see tools/60-twheel.rules.
+ */
 static struct miscdevice twheel_misc = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
-	.mode	= 0600,
 };
 
 int twheel_chardev_register(void)
