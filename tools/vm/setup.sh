@@ -13,6 +13,7 @@
 . "$(dirname "$0")/source.sh"
 . "$(dirname "$0")/cross.sh"
 . "$(dirname "$0")/arm64.sh"
+. "$(dirname "$0")/udev.sh"
 
 purpose=$1
 
@@ -250,3 +251,7 @@ done
 [ "$purpose" != check ] || get_cross s390x
 [ "$purpose" != test ] || get_loops
 [[ $purpose != @(test|check) ]] || get_newer_tools
+if [ "$purpose" = test ]; then
+	get_udev bookworm
+	get_udev trixie
+fi
