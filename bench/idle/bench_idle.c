@@ -5,10 +5,11 @@
  * and /proc/timer_list takes forever where there are many timers.
  */
 #include <linux/cpumask.h>
+#include <linux/kernel_stat.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
-#include <linux/tick.h>
+#include <linux/tick.h>		/* declares both functions in kernels before 7.3 */
 
 static int get_idle_us(char *buffer, const struct kernel_param *kp)
 {
