@@ -269,12 +269,13 @@ runs()
 	read -ra flags < <(pkg-config --cflags libtwheel)
 	read -ra libs < <(pkg-config --libs libtwheel)
 	read -ra static < <(pkg-config --static --libs libtwheel)
-	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone "${libs[@]}" -o "$name"
+	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" -c "$name.c" -o "$name.o"
+	"$2" "$name.o" "${libs[@]}" -o "$name"
 	readelf -d "$name" | grep -q 'NEEDED.*libtwheel\.so\.0'
 	LD_LIBRARY_PATH=$there/lib "$name"
-	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone "$there/lib/libtwheel.a" -o "$name"
+	"$2" "$name.o" "$there/lib/libtwheel.a" -o "$name"
 	"$name"
-	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" "$name.c" -xnone -static "${static[@]}" -o "$name"
+	"$2" "$name.o" -static "${static[@]}" -o "$name"
 	"$name"
 }
 
