@@ -147,6 +147,7 @@ full_cache()
 	mkdir -p "$cache"/{busybox,kselftest,loops,trixie,kernels/6.1,kernels/6.12,kernels/7.3} \
 		"$cache"/udev/{bookworm,trixie}
 	touch "$cache"/{trixie,kernels/6.1,kernels/6.12,kernels/7.3}/complete
+	ln -sfn usr/lib "$cache/loops/lib"
 }
 
 nothing_is_missing_where_libraries_are_named_t64()
@@ -168,6 +169,30 @@ a_user_without_root_is_told_what_to_run()
 	! in_tree bash tools/vm/setup.sh demo 2>"$work/said" || return
 	cat "$work/said"
 	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
+}
+
+# A package may name either folder.
+libraries_in_lib_and_in_usr_lib_come_together()
+{
+	local folder packages=$tree/.cache/debs there=$tree/.cache/loops/usr/lib
+
+	for folder in lib usr/lib; do
+		mkdir -p "$work/$folder.package"/{DEBIAN,"$folder/here"}
+		touch "$work/$folder.package/$folder/here/${folder%/*}.so"
+		printf '%s\n' "Package: ${folder%/*}" 'Version: 1' 'Architecture: all' \
+			'Maintainer: nobody' 'Description: none' \
+			>"$work/$folder.package/DEBIAN/control"
+		mkdir -p "$packages/${folder%/*}=1"
+		dpkg-deb --build "$work/$folder.package" "$packages/${folder%/*}=1/one.deb"
+		echo "${folder%/*}=1" >>"$tree/.cache/loops.packages"
+	done
+	full_cache
+	rm -r "$tree/.cache/loops"
+	mkdir -p "$tree/.cache/apt/lists"
+	touch "$tree/.cache/apt/lists/x_Packages"
+	stub_installed none
+	in_tree tools/vm/setup.sh test
+	[ "$(ls "$there/here")" = $'lib.so\nusr.so' ]
 }
 
 # All that make demo needs but a virtual machine: the emulator opens its serial
@@ -377,6 +402,7 @@ cases=(
 	an_empty_cache_that_calls_itself_complete_is_mended
 	nothing_is_missing_where_libraries_are_named_t64
 	a_user_without_root_is_told_what_to_run
+	libraries_in_lib_and_in_usr_lib_come_together
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket
 	a_kvm_that_opens_and_boots_no_kernel_is_left_alone

@@ -193,6 +193,21 @@ deb_files()
 	done <"$1"
 }
 
+# unpack FILE FOLDER [TAR-ARGUMENT...]: a package, or what is named of it. As in a system,
+# /lib and its like are links into /usr there: packages name either, and each library is
+# to be found beside those that need it.
+unpack()
+{
+	local file=$1 dir=$2 name
+	shift 2
+
+	for name in bin sbin lib lib64; do
+		mkdir -p "$dir/usr/$name"
+		ln -sfn "usr/$name" "$dir/$name"
+	done
+	dpkg-deb --fsys-tarfile "$file" | tar -xp --keep-directory-symlink -C "$dir" "$@"
+}
+
 # Unpacked is enough; the packages would double the cache.
 drop_packages()
 {

@@ -36,9 +36,8 @@ get_arm64_files()
 	[ -e "$arm64_files" ] && return
 	with_arm64 get_packages "$packages" printf '%s:arm64\n' busybox-static liburing-dev
 	rm -rf "$tmp"
-	mkdir -p "$tmp"
 	while read -r deb; do
-		dpkg-deb -x "$deb" "$tmp"
+		unpack "$deb" "$tmp"
 	done < <(deb_files "$packages")
 	mv "$tmp" "$arm64_files"
 	drop_packages "$packages"

@@ -43,9 +43,8 @@ get_cross()
 	get_packages "$packages" cross_packages "$1"
 	say "unpacking a compiler for $1"
 	rm -rf "$dir.tmp"
-	mkdir "$dir.tmp"
 	while read -r deb; do
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$dir.tmp" --exclude='./usr/share'
+		unpack "$deb" "$dir.tmp" --exclude='./usr/share'
 	done < <(deb_files "$packages")
 	mv "$dir.tmp" "$dir"
 	drop_packages "$packages"

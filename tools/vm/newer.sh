@@ -69,9 +69,8 @@ get_newer_tools()
 		libc6 libgcc-s1 libstdc++6 libssl3t64 libzstd1 zlib1g
 	say "unpacking the compiler of Debian $newer"
 	rm -rf "$tmp" "${dir:?}/usr"
-	mkdir "$tmp"
 	while read -r deb; do
-		dpkg-deb -x "$deb" "$tmp"
+		unpack "$deb" "$tmp"
 	done < <(deb_files "$dir/packages")
 	(
 		cd "$tmp" || exit

@@ -160,8 +160,8 @@ get_debian_kernel()
 	mkdir -p "$tmp"
 	while read -r deb; do
 		case $deb in
-		*/linux-image-*) dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$tmp" ./boot ;;
-		*) dpkg-deb -x "$deb" "$tmp" ;;
+		*/linux-image-*) unpack "$deb" "$tmp" ./boot ;;
+		*) unpack "$deb" "$tmp" ;;
 		esac
 	done < <(deb_files "$dir/packages")
 	# The headers' Makefile names /usr/src; all else in there is relative.
@@ -211,7 +211,7 @@ get_busybox()
 	[ -e "$dir" ] && return
 	get_packages "$cache/busybox.packages" echo busybox-static
 	rm -rf "$tmp"
-	dpkg-deb -x "$(deb_files "$cache/busybox.packages")" "$tmp"
+	unpack "$(deb_files "$cache/busybox.packages")" "$tmp"
 	mv "$tmp" "$dir"
 	drop_packages "$cache/busybox.packages"
 }
@@ -221,9 +221,10 @@ get_busybox()
 # network goes on without them, and says so.
 get_loops()
 {
-	local dir=$cache/loops tmp=$cache/loops.tmp
+	local dir=$cache/loops tmp=$cache/loops.tmp deb
 
-	[ -e "$dir" ] && return
+	# Older versions left some of the libraries in another folder than the others.
+	[ -L "$dir/lib" ] && return
 	(get_packages "$cache/loops.packages" printf '%s\n' libuv1-dev libuv1 libev-dev libev4 \
 		libevent-dev libevent-core-2.1-7 libglib2.0-dev libglib2.0-0 libpcre2-8-0 \
 		libsystemd-dev libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblz4-1 \
@@ -231,10 +232,9 @@ get_loops()
 		say "examples/loops is built with the loops that this system has"
 		return 0
 	}
-	rm -rf "$tmp"
-	mkdir -p "$tmp"
+	rm -rf "$tmp" "$dir"
 	while read -r deb; do
-		dpkg-deb -x "$deb" "$tmp"
+		unpack "$deb" "$tmp"
 	done < <(deb_files "$cache/loops.packages")
 	mv "$tmp" "$dir"
 	drop_packages "$cache/loops.packages"
