@@ -171,6 +171,69 @@ a_user_without_root_is_told_what_to_run()
 	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
 }
 
+# says_one_sentence SENTENCE COMMAND...: an error of that one line, and not a word before it.
+says_one_sentence()
+{
+	! in_tree "${@:2}" >"$work/said" 2>&1 || return
+	cat "$work/said"
+	[ "$(cat "$work/said")" = "error: $1" ]
+}
+
+a_system_without_dpkg_is_told_so()
+{
+	local purpose
+
+	# All commands of this system but those.
+	mkdir "$work/commands"
+	ln -s /usr/bin/* /bin/* /usr/sbin/* /sbin/* "$work/commands/" 2>/dev/null || true
+	rm -f "$work"/commands/{dpkg,apt}*
+	for purpose in demo test model; do
+		says_one_sentence 'this needs Debian 12 or 13 on amd64; this system has no dpkg' \
+			env PATH="$work/commands" tools/vm/setup.sh $purpose
+	done
+}
+
+another_architecture_is_told_so()
+{
+	stub dpkg <<<'echo riscv64'
+	says_one_sentence 'this needs Debian 12 or 13 on amd64; this system is for riscv64' \
+		tools/vm/setup.sh test
+}
+
+a_system_without_the_keys_of_debian_is_told_what_to_install()
+{
+	# As Ubuntu is.
+	sed -i "s|^keyring=.*|keyring=$work/none.gpg|" "$tree/tools/vm/apt.sh"
+	says_one_sentence "this system lacks the keys of Debian's packages, $work/none.gpg; \
+as root, run: apt-get install debian-archive-keyring" tools/vm/setup.sh demo
+}
+
+keys_that_are_too_old_are_not_taken_for_a_missing_network()
+{
+	stub apt-get <<-'EOT'
+	echo "E: The repository 'http://deb.debian.org/debian trixie InRelease' is not signed."
+	exit 100
+	EOT
+	! with_apt 'get_packages $cache/packages echo busybox-static' 2>"$work/said" || return
+	cat "$work/said"
+	grep 'error: the keys in .* are not those of Debian bookworm; install a newer' "$work/said"
+	! grep network "$work/said"
+}
+
+# What apt-get does as root, in a tree where nothing has run before.
+a_set_up_without_a_cache_begins_one()
+{
+	rmdir "$tree/.cache"
+	stub_installed 'qemu-system-x86'
+	stub id <<<'echo 0'
+	stub apt-get <<<'echo apt-get has its reasons; exit 100'
+	! in_tree tools/vm/setup.sh demo 2>"$work/said" || return
+	cat "$work/said"
+	grep -x 'apt-get has its reasons' "$work/said"
+	grep -x 'error: apt-get cannot install these tools; it says why above' "$work/said"
+	! grep 'No such file' "$work/said"
+}
+
 # A package may name either folder.
 libraries_in_lib_and_in_usr_lib_come_together()
 {
@@ -402,6 +465,11 @@ cases=(
 	an_empty_cache_that_calls_itself_complete_is_mended
 	nothing_is_missing_where_libraries_are_named_t64
 	a_user_without_root_is_told_what_to_run
+	a_system_without_dpkg_is_told_so
+	another_architecture_is_told_so
+	a_system_without_the_keys_of_debian_is_told_what_to_install
+	keys_that_are_too_old_are_not_taken_for_a_missing_network
+	a_set_up_without_a_cache_begins_one
 	libraries_in_lib_and_in_usr_lib_come_together
 	a_log_of_make_demo_has_all_of_it
 	make_demo_speaks_to_a_socket

@@ -39,12 +39,26 @@ apt_own()
 		"$@"
 }
 
+# expect_debian PURPOSE: of setup.sh. If this system cannot get Debian's packages, the
+# caller learns that before apt is asked, which would name other reasons.
+expect_debian()
+{
+	local needs="this needs Debian 12 or 13 on amd64; this system" architecture
+
+	[ -n "$(type -P dpkg)" ] || die "$needs has no dpkg"
+	# All that a model needs comes from the system's own sources.
+	[ "$1" != model ] || return 0
+	architecture=$(dpkg --print-architecture)
+	[ "$architecture" = amd64 ] || die "$needs is for $architecture"
+	[ -e "$keyring" ] || die "this system lacks the keys of Debian's packages, $keyring; \
+as root, run: apt-get install debian-archive-keyring"
+}
+
 apt_own_update()
 {
-	local options=arch=$architectures log=$apt_state/update.log more=debian-security\ $suite-security
+	local log=$apt_state/update.log more=debian-security\ $suite-security
+	local options="arch=$architectures signed-by=$keyring"
 
-	[ "$(dpkg --print-architecture)" = amd64 ] || die "this needs Debian on amd64"
-	[ ! -e $keyring ] || options+=" signed-by=$keyring"
 	[ "$suite" = bookworm ] || more="debian $suite-backports"
 	mkdir -p "$apt_state/lists/partial" "$apt_state/cache/archives/partial"
 	cat >"$apt_state/sources.list" <<-EOF
@@ -53,6 +67,11 @@ apt_own_update()
 	EOF
 	say "reading Debian's package lists into ${apt_state#"$top"/}, from $mirror"
 	strict_update "$log" apt_own && return
+	if grep -q 'is not signed' "$log"; then
+		cat "$log" >&2
+		die "the keys in $keyring are not those of Debian $suite; \
+install a newer debian-archive-keyring"
+	fi
 	say "reading them failed; trying again in 5 seconds"
 	sleep 5
 	strict_update "$log" apt_own && return
@@ -235,7 +254,7 @@ host_apt_install()
 	}
 	"${install[@]/#-y/-s}" >"$cache/apt-host-plan.log" 2>&1 || {
 		cat "$cache/apt-host-plan.log" >&2
-		die "apt-get cannot install these tools. Is there a network? Then try again"
+		die "apt-get cannot install these tools; it says why above"
 	}
 	# The system's kernels and how it boots are none of our business.
 	if grep '^Inst linux-\(image\|binary\)' "$cache/apt-host-plan.log"; then

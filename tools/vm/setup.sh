@@ -20,6 +20,8 @@ purpose=$1
 case $top in
 *[[:space:]]*) die "kbuild cannot work in a path with blanks: $top" ;;
 esac
+expect_debian "$purpose"
+mkdir -p "$cache"
 
 # package, and what for. The kernel's own tools (modpost, objtool, ...) come as
 # binaries in linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole. What
