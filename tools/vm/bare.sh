@@ -1,0 +1,195 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make test-bare: what somebody meets whose Debian has nothing but git and make. For each
+# Debian, user and language: a fresh system in a folder, a clone of the last commit in it,
+# and `make demo' and `make test' there. Needs root, and the package debootstrap.
+#
+# SUITES='bookworm trixie'   USERS='root user'   LOCALES='C de_DE.UTF-8'
+# TARGETS='demo test'        CACHE=.cache copies what that folder has of kernels and
+#                            compilers, instead of fetching it each time
+# KEEP=1 leaves the systems that have failed.
+# TESTS, EXCEPT, KERNELS and their like are for the runs.
+#
+# A user without root runs what make tells him to run as root, and then make again.
+#
+# .cache/bare/SUITE     as debootstrap made it; never entered
+# .cache/bare/debs      what apt has downloaded in the systems
+# .cache/bare/run.*     a copy of SUITE while it is used
+# .cache/bare/logs      SUITE-USER-LOCALE-TARGET.log
+# shellcheck source-path=SCRIPTDIR
+
+# Here each run is one test; these choose tests in it.
+handed_on=()
+for name in TESTS EXCEPT KERNELS SMP LANES TEST_TIMEOUT V DEBIAN_MIRROR http_proxy https_proxy; do
+	[ -z "${!name:-}" ] || handed_on+=("$name=${!name}")
+done
+unset TESTS EXCEPT
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tap.sh"
+
+read -ra suites <<<"${SUITES:-bookworm trixie}"
+read -ra users <<<"${USERS:-root user}"
+read -ra locales <<<"${LOCALES:-C de_DE.UTF-8}"
+read -ra targets <<<"${TARGETS:-demo test}"
+mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
+bare=$cache/bare
+
+# README names these, and they need certificates to fetch a clone.
+packages=git,make,ca-certificates
+# What may be copied from CACHE.
+parts=(apt apt-trixie busybox kselftest loops trixie kernels/6.1 kernels/6.12 kernels/7.3)
+
+# Run in namespaces of its own, so that no mount and no process outlives it: PID 1 in the
+# system $1, as root; the rest is the command. The root is not chroot's, in which no user
+# may make a namespace, as dkms' test does.
+# shellcheck disable=SC2016 # for that shell
+inside='
+set -e
+mount --bind "$1" "$1"
+mount -t proc proc "$1/proc"
+mount -t sysfs -o ro sysfs "$1/sys"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
+mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+mount --bind "$2" "$1/var/cache/apt/archives"
+[ ! -e /dev/kvm ] || { touch "$1/dev/kvm" && mount --bind /dev/kvm "$1/dev/kvm"; }
+cd "$1"
+pivot_root . .
+umount -l .
+cd /
+shift 2
+exec "$@"'
+
+# enter ROOT COMMAND...
+enter()
+{
+	mkdir -p "$bare/debs/partial"
+	unshare --mount --pid --fork --kill-child --propagation private -- \
+		bash -c "$inside" bash "$1" "$bare/debs" "${@:2}"
+}
+
+# as USER LOCALE COMMAND...: in $root, with an environment as after login.
+as()
+{
+	local user=$1 home=/root path=/usr/local/bin:/usr/bin:/bin language=()
+	local switch=(chroot --userspec="$1:$1" / env)
+
+	if [ "$user" = root ]; then
+		path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	else
+		home=/home/$user
+	fi
+	[ "$2" = C ] || language=(LC_ALL="$2" LANGUAGE="${2%%_*}")
+	enter "$root" "${switch[@]}" -i -C "$home" HOME="$home" USER="$user" LOGNAME="$user" \
+		PATH="$path" TERM=dumb LANG="$2" "${language[@]}" \
+		"${handed_on[@]}" "${@:3}" </dev/null
+}
+
+# make_suite SUITE: once.
+make_suite()
+{
+	local dir=$bare/$1
+
+	[ -e "$dir" ] && return
+	say "making a bare Debian $1"
+	rm -rf --one-file-system "$dir.tmp"
+	quietly "$bare/logs/$1.log" debootstrap --variant=minbase --include=$packages \
+		"$1" "$dir.tmp" "$mirror/debian"
+	mv "$dir.tmp" "$dir"
+}
+
+# A language that is not in the system is no other than English.
+add_locale()
+{
+	[ "$1" != C ] || return 0
+	as root C sh -c "apt-get update && apt-get install -y --no-install-recommends locales &&
+		localedef -i ${1%.*} -f ${1#*.} $1"
+}
+
+# make_system SUITE USER LOCALE: $root, with a clone in the user's home.
+make_system()
+{
+	local suite=$1 user=$2 home=/root part copied
+
+	[ "$user" = root ] || home=/home/$user
+	root=$(mktemp -d "$bare/run.XXXXXX")
+	cp -a "$bare/$suite/." "$root/"
+	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+	[ "$user" = root ] || as root C useradd -m -s /bin/bash "$user"
+	quietly "$bare/logs/locale.log" add_locale "$3"
+	git clone -q --no-hardlinks "$top" "$root$home/twheel"
+	for part in "${parts[@]}"; do
+		[ -e "${CACHE:-/nonexistent}/$part" ] || continue
+		copied=$root$home/twheel/.cache/$part
+		mkdir -p "${copied%/*}"
+		cp -a "$CACHE/$part" "$copied"
+	done
+	as root C chown -R "$user:$user" "$home/twheel"
+}
+
+# Its processes and mounts have gone with their namespaces.
+remove_system()
+{
+	[ -z "$root" ] || rm -rf --one-file-system "$root"
+	root=
+}
+
+# run_target USER LOCALE TARGET LOG: what make is told to run as root, it runs, once.
+run_target()
+{
+	local command
+
+	as "$1" "$2" make -C twheel "$3" 2>&1 | tee "$4" && return
+	command=$(sed -n 's/^error: as root, run: //p' "$4")
+	[ "$1" != root ] && [ -n "$command" ] || return 1
+	echo "# as root: $command"
+	as root "$2" env DEBIAN_FRONTEND=noninteractive sh -c "$command" >>"$4" 2>&1 || {
+		tail -n 20 "$4"
+		return 1
+	}
+	as "$1" "$2" make -C twheel "$3" 2>&1 | tee -a "$4"
+}
+
+# The demo tells its end by its status only.
+as_tap()
+{
+	local status=0
+
+	[ "$3" = demo ] || { run_target "$@"; return; }
+	echo 1..1
+	run_target "$@" | sed 's/^/# /' || status=1
+	[ $status = 0 ] && echo 'ok 1 it boots and ends' || echo 'not ok 1 it boots and ends'
+	return $status
+}
+
+[ "$(id -u)" = 0 ] || die "a bare system is made as root"
+[ -n "$(type -P debootstrap)" ] || die "as root, run: apt-get install debootstrap"
+[ -z "${CACHE:-}" ] || CACHE=$(realpath -e "$CACHE")
+mkdir -p "$bare/logs"
+exec 9>"$bare/lock"
+flock -n 9 || die "another run of this is under way"
+root=
+trap 'remove_system' EXIT
+
+echo "TAP version 13"
+for suite in "${suites[@]}"; do
+	make_suite "$suite"
+	for user in "${users[@]}"; do
+		for locale in "${locales[@]}"; do
+			say "Debian $suite, $user, $locale"
+			make_system "$suite" "$user" "$locale"
+			before=$failed
+			for target in "${targets[@]}"; do
+				name=$suite-$user-$locale-$target
+				host_test "$name" as_tap "$user" "$locale" "$target" "$bare/logs/$name.log"
+			done
+			if [ "$failed" != "$before" ] && [ -n "${KEEP:-}" ]; then
+				say "left: ${root#"$top"/}"
+				root=
+			fi
+			remove_system
+		done
+	done
+done
+tap_summary
