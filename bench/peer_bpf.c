@@ -261,7 +261,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	run_well(t, t->cancel, nr);
 }
 
-static void wait(void *self, bool sleep)
+static void wait_program(void *self, bool sleep)
 {
 	struct bpf_timers *t = self;
 	int got = ring_buffer__consume(t->ring);
@@ -274,7 +274,7 @@ static void wait(void *self, bool sleep)
 
 #define BPF_PEER							\
 	.absent = absent, .create = create, .arm = arm, .cancel = cancel,\
-	.wait = wait
+	.wait = wait_program
 
 const struct peer peer_bpf_timer = {
 	BPF_PEER,

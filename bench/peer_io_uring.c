@@ -151,7 +151,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	reap(u);
 }
 
-static void wait(void *self, bool sleep)
+static void wait_ring(void *self, bool sleep)
 {
 	struct uring *u = self;
 	struct io_uring_cqe *cqe;
@@ -179,7 +179,7 @@ const struct peer peer_io_uring = {
 	.arm = arm,
 	.refresh = refresh,
 	.cancel = cancel,
-	.wait = wait,
+	.wait = wait_ring,
 	.close = close_uring,
 };
 #else

@@ -77,7 +77,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 		ev_timer_stop(l->loop, &l->timer[who[i]]);
 }
 
-static void wait(void *self, bool sleep)
+static void wait_loop(void *self, bool sleep)
 {
 	ev_run(((struct libev *)self)->loop, sleep ? EVRUN_ONCE : EVRUN_NOWAIT);
 }
@@ -91,7 +91,7 @@ const struct peer peer_libev = {
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
-	.wait = wait,
+	.wait = wait_loop,
 };
 #else
 ABSENT_PEER(peer_libev, "libev", "built without libev");

@@ -177,7 +177,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 		event_del(&l->timer[who[i]]);
 }
 
-static void wait(void *self, bool sleep)
+static void wait_loop(void *self, bool sleep)
 {
 	event_base_loop(((struct libevent *)self)->base, sleep ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
 }
@@ -191,7 +191,7 @@ const struct peer peer_libevent = {
 	.arm = arm,
 	.refresh = refresh,
 	.cancel = cancel,
-	.wait = wait,
+	.wait = wait_loop,
 	.turn = run_turn,
 };
 #else

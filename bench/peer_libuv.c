@@ -71,7 +71,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 		uv_timer_stop(&l->timer[who[i]]);
 }
 
-static void wait(void *self, bool sleep)
+static void wait_loop(void *self, bool sleep)
 {
 	uv_run(&((struct libuv *)self)->loop, sleep ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 }
@@ -85,7 +85,7 @@ const struct peer peer_libuv = {
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
-	.wait = wait,
+	.wait = wait_loop,
 };
 #else
 ABSENT_PEER(peer_libuv, "libuv", "built without libuv");
