@@ -10,8 +10,7 @@
 . "$(dirname "$0")/../../tools/vm/cases.sh"
 
 trees=$build/dkms
-# dkms is in sbin, and wants to be root.
-PATH=$PATH:/usr/sbin:/sbin
+# dkms wants to be root.
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(unshare --map-root-user)
 

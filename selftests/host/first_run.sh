@@ -234,6 +234,11 @@ a_set_up_without_a_cache_begins_one()
 	! grep 'No such file' "$work/said"
 }
 
+a_user_whose_path_has_no_sbin_finds_modinfo()
+{
+	PATH=/usr/bin:/bin in_tree bash -c '. tools/vm/common.sh; modinfo --version'
+}
+
 # A package may name either folder.
 libraries_in_lib_and_in_usr_lib_come_together()
 {
@@ -465,6 +470,7 @@ cases=(
 	an_empty_cache_that_calls_itself_complete_is_mended
 	nothing_is_missing_where_libraries_are_named_t64
 	a_user_without_root_is_told_what_to_run
+	a_user_whose_path_has_no_sbin_finds_modinfo
 	a_system_without_dpkg_is_told_so
 	another_architecture_is_told_so
 	a_system_without_the_keys_of_debian_is_told_what_to_install

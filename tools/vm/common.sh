@@ -31,6 +31,9 @@ top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 	verbose=${V:-}
 }
 
+# Debian has modinfo and dkms in sbin, which the path of a user without root lacks.
+export PATH=$PATH:/usr/sbin:/sbin
+
 # make's flags are meant for the make that started us, not for those we start.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
