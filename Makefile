@@ -78,6 +78,9 @@ test demo shell model mutants soak bench:
 test-debug test-race test-rt test-arm64:
 	@$(bash) tools/vm/test.sh $(@:test-%=%)
 
+test-bare:
+	@tools/vm/bare.sh
+
 fuzz:
 	@$(bash) tools/vm/test.sh $@
 
@@ -152,6 +155,7 @@ help:
 	@echo '  make test-race      on one with KCSAN, and'
 	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernels'
 	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
+	@echo '  make test-bare      make demo and make test in a bare Debian 12 and a bare Debian 13'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'
 	@echo '  make mutants        breaks the module on purpose, in one place at a time: a test has to'
@@ -165,6 +169,6 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall lib install-lib uninstall-lib kdir dkms-source \
-	dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 check fuzz model \
+	dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
 	mutants soak \
 	bench demo shell clean distclean help
