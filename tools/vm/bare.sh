@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make test-bare: what somebody meets whose Debian has nothing but git and make. For each
-# Debian, user and language: a fresh system in a folder, a clone of the last commit in it,
-# and `make demo' and `make test' there. Needs root, and the package debootstrap.
+# make test-bare: `make demo' and `make test' on a Debian that has git and make and nothing
+# else. Each combination of a Debian, a user and a language gets a fresh system in
+# a folder, with a clone of the last commit in it. This needs root, and the package
+# debootstrap.
 #
 # SUITES='bookworm trixie'   USERS='root user'   LOCALES='C de_DE.UTF-8'
 # TARGETS='demo test'        CACHE=.cache copies what that folder has of kernels and
@@ -11,15 +12,16 @@
 # KEEP=1 leaves the systems that have failed.
 # TESTS, EXCEPT, KERNELS and their like are for the runs.
 #
-# A user without root runs what make tells him to run as root, and then make again.
+# For a user without root, root runs the command that make names, and the user then calls
+# make again.
 #
 # .cache/bare/SUITE     as debootstrap made it; never entered
-# .cache/bare/debs      what apt has downloaded in the systems
+# .cache/bare/debs      packages that apt has downloaded in the systems
 # .cache/bare/run.*     a copy of SUITE while it is used
 # .cache/bare/logs      SUITE-USER-LOCALE-TARGET.log
 # shellcheck source-path=SCRIPTDIR
 
-# Here each run is one test; these choose tests in it.
+# These choose tests within a run, and not among the runs.
 handed_on=()
 for name in TESTS EXCEPT KERNELS SMP LANES TEST_TIMEOUT V DEBIAN_MIRROR http_proxy https_proxy; do
 	[ -z "${!name:-}" ] || handed_on+=("$name=${!name}")
@@ -41,10 +43,10 @@ packages=git,make,ca-certificates
 # What may be copied from CACHE.
 parts=(apt apt-trixie busybox kselftest loops trixie kernels/6.1 kernels/6.12 kernels/7.3)
 
-# Run in namespaces of its own, so that no mount and no process outlives it: PID 1 in the
-# system $1, as root; the rest is the command. The root is not chroot's, in which no user
-# may make a namespace, as dkms' test does.
-# shellcheck disable=SC2016 # for that shell
+# This runs as PID 1 in namespaces of its own, so that no mount and no process outlives it:
+# $1 is the system, $2 the packages, and the rest is the command. It does not use chroot,
+# under which the kernel refuses a user namespace, and the test of dkms makes one.
+# shellcheck disable=SC2016 # that shell expands it
 inside='
 set -e
 mount --bind "$1" "$1"
@@ -99,7 +101,7 @@ make_suite()
 	mv "$dir.tmp" "$dir"
 }
 
-# A language that is not in the system is no other than English.
+# Without the package, programs would go on in English.
 add_locale()
 {
 	[ "$1" != C ] || return 0
@@ -128,14 +130,15 @@ make_system()
 	as root C chown -R "$user:$user" "$home/twheel"
 }
 
-# Its processes and mounts have gone with their namespaces.
+# The processes and mounts of the system have gone with their namespaces.
 remove_system()
 {
 	[ -z "$root" ] || rm -rf --one-file-system "$root"
 	root=
 }
 
-# run_target USER LOCALE TARGET LOG: what make is told to run as root, it runs, once.
+# run_target USER LOCALE TARGET LOG: a command that make wants to be run as root is run
+# once.
 run_target()
 {
 	local command
@@ -151,7 +154,7 @@ run_target()
 	as "$1" "$2" make -C twheel "$3" 2>&1 | tee -a "$4"
 }
 
-# The demo tells its end by its status only.
+# The demo prints no TAP: its exit status is the result.
 as_tap()
 {
 	local status=0
