@@ -63,12 +63,18 @@ cd /
 shift 2
 exec "$@"'
 
-# enter ROOT COMMAND...
+# enter ROOT COMMAND...: while it runs, $bare/running has the process to be killed.
 enter()
 {
+	local status=0
+
 	mkdir -p "$bare/debs/partial"
 	unshare --mount --pid --fork --kill-child --propagation private -- \
-		bash -c "$inside" bash "$1" "$bare/debs" "${@:2}"
+		bash -c "$inside" bash "$1" "$bare/debs" "${@:2}" &
+	echo $! >"$bare/running"
+	wait $! || status=$?
+	rm "$bare/running"
+	return $status
 }
 
 # as USER LOCALE COMMAND...: in $root, with an environment as after login.
@@ -130,9 +136,15 @@ make_system()
 	as root C chown -R "$user:$user" "$home/twheel"
 }
 
-# The processes and mounts of the system have gone with their namespaces.
+# The mounts of the system are gone with its last process.
 remove_system()
 {
+	local running
+
+	if running=$(cat "$bare/running" 2>/dev/null); then
+		kill -KILL "$running" && tail --pid="$running" -f /dev/null
+		rm -f "$bare/running"
+	fi
 	[ -z "$root" ] || rm -rf --one-file-system "$root"
 	root=
 }
@@ -172,6 +184,7 @@ as_tap()
 mkdir -p "$bare/logs"
 exec 9>"$bare/lock"
 flock -n 9 || die "another run of this is under way"
+rm -f "$bare/running"
 root=
 trap 'remove_system' EXIT
 
