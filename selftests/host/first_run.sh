@@ -11,6 +11,9 @@
 . "$(dirname "$0")/../../tools/vm/common.sh"
 . "$(dirname "$0")/../../tools/vm/cases.sh"
 
+# They choose among the tests of the run that this is part of.
+unset TESTS EXCEPT
+
 work=$build/first_run
 tree=$work/tree
 stubs=$work/bin

@@ -101,6 +101,7 @@ is_refused()
 	echo "$verdict $number without lock-free atomics the functions are not there: $*"
 }
 
+mkdir -p "$build"
 echo "TAP version 13"
 echo "1..14"
 compiles gcc -x c -std=c99
