@@ -277,7 +277,7 @@ static void exhaust(struct found *found)
 	if (!rearm_all(fd, found->armed))
 		found->moved = found->armed;
 	for (i = 0; i < found->armed; i++) {
-		cancel.id = ids[i];
+		cancel = (struct twheel_cancel){ .id = ids[i] };
 		if (tw_cancel_vec(fd, &cancel, 1) == 1 && cancel.result == TWHEEL_WAS_PENDING)
 			found->cancelled++;
 	}
