@@ -79,7 +79,7 @@ test-debug test-race test-rt test-arm64:
 	@$(bash) tools/vm/test.sh $(@:test-%=%)
 
 test-bare:
-	@tools/vm/bare.sh
+	@$(bash) tools/vm/bare.sh
 
 fuzz:
 	@$(bash) tools/vm/test.sh $@

@@ -290,12 +290,14 @@ has_group()
 	grep -qs '^twheel:' /etc/group || { getent group twheel >/dev/null; } 2>/dev/null
 }
 
-# The rule gives the device to a group. Without systemd and without udev, as in a
-# container, nothing of this is an error.
+# The rule gives the device to a group, which udevd looks up when it reads the rule: the
+# group comes first. Without systemd and without udev, as in a container, nothing of this is
+# an error.
 make_group()
 {
 	! has_group || return 0
-	{ systemd-sysusers twheel.conf || has_group || groupadd --system twheel; } >/dev/null 2>&1 || true
+	{ systemd-sysusers "$PWD/tools/twheel.sysusers" || has_group || groupadd --system twheel; } \
+		>/dev/null 2>&1 || true
 	if has_group; then
 		echo "created the group twheel: its members may open /dev/twheel"
 	else
@@ -304,12 +306,12 @@ make_group()
 	fi
 }
 
-# udev knows a group only if it reads the rule when there is one.
+# When this returns, a device that was there before is open to the group.
 tell_udev()
 {
 	command -v udevadm >/dev/null || return 0
 	udevadm control --reload >/dev/null 2>&1 || return 0
-	[ ! -c /dev/twheel ] || udevadm trigger --action=change /dev/twheel >/dev/null 2>&1 || true
+	[ ! -c /dev/twheel ] || udevadm trigger --settle --action=change /dev/twheel >/dev/null 2>&1 || true
 }
 
 # A loaded module stays what it is.
@@ -328,6 +330,7 @@ install_rest()
 {
 	local i
 
+	[ -n "$root" ] || make_group
 	for ((i = 0; i < ${#rest[@]}; i += 2)); do
 		stage "${rest[i]}" "$root/${rest[i + 1]}"
 	done
@@ -338,7 +341,6 @@ install_rest()
 tell_system()
 {
 	[ -z "$root" ] || return 0
-	make_group
 	tell_udev
 	tell_loaded
 }

@@ -52,7 +52,7 @@ fresh_tree()
 	command_is depmod <<<"[ ! -e $here/depmod_fails ]"
 	command_is udevadm <<<"[ ! -e $here/no_udev ]"
 	command_is getent <<<'exit 2'
-	command_is systemd-sysusers <<<'grep -q "^g twheel" /usr/lib/sysusers.d/$1 && echo twheel:x:999: >>/etc/group'
+	command_is systemd-sysusers <<<'grep -q "^g twheel" "$1" && echo twheel:x:999: >>/etc/group'
 	command_is groupadd <<<'[ "$1" = --system ] && echo "$2:x:998:" >>/etc/group'
 }
 
