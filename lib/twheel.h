@@ -2,13 +2,11 @@
 /*
  * libtwheel: timers for a program with an event loop, as many as it likes.
  *
- * A timer is a struct in an object of the caller's.  To start, to restart and to stop one
- * is usually a store or two, and no system call.  The timers wait in a wheel, which is in
- * the kernel where /dev/twheel is there (the module twheel), and otherwise in the process,
- * behind a timerfd; a program need not know which.  A wheel has one descriptor, for
- * epoll, poll, and any event loop.
+ * A timer is a struct in an object of the caller's.  It is linked into a slot of a timing
+ * wheel in the process.  To start it takes some 30 instructions, to restart it for later 8,
+ * to stop it 12, however many pend.  None of these allocates memory or can fail.
  *
- *	static void on_idle(struct twheel *w, struct twheel_timer *t, int status)
+ *	static void on_idle(struct twheel *w, struct twheel_timer *t)
  *	{
  *		struct conn *conn = twheel_container_of(t, struct conn, idle);
  *
@@ -24,44 +22,54 @@
  *	...
  *	twheel_stop(w, &conn->idle);
  *
- * And in the loop:
+ * A loop with a timeout asks until when it may sleep:
  *
- *	twheel_flush(w);					the last thing before it sleeps
- *	n = epoll_wait(epfd, events, ...);			twheel_fd(w) is among the watched
- *	twheel_dispatch(w, 0);					when twheel_fd(w) is readable
+ *	for (;;) {
+ *		wake_ns = twheel_next(w);			ends the turn
+ *		n = my_poll(events, wake_ns);			epoll_pwait2, ppoll, kevent, ...
+ *		twheel_dispatch(w, 0);				calls what has expired
+ *		...
+ *	}
+ *
+ * A loop without one watches twheel_fd(w), calls twheel_flush(w) last before it sleeps, and
+ * twheel_dispatch(w, 0) when the descriptor is readable.  twheel_wait(w, timeout_ns) is a
+ * loop for a program that has none.
  *
  * Rules that hold for all functions:
  *
- * - Times are nanoseconds, unsigned, on the wheel's clock.  TWHEEL_TIME_NEVER (2^63-1) and
- *   all that is above is the end of time: a timer with that deadline never expires.
- * - Relative times count from twheel_now(), which is read once for each turn of the loop:
- *   by twheel_dispatch(), or when the first timer is started after twheel_flush().  What
- *   happens later in the turn counts from the same time; a turn that takes long calls
- *   twheel_update().
- * - A timer never expires before its deadline.  It expires in the first tick at or after
- *   its deadline rounded up to a grain, or, when its deadline has passed by the time of
- *   the flush, as soon as it can; a grain is the greatest power of two, in
- *   nanoseconds, that is not above a tick.  So it is less than two ticks late, plus the
- *   slack, plus the time that the program takes to call twheel_dispatch().
- * - A timer that was started has one outcome: its callback is called, or it is stopped,
- *   or it is started again.  When twheel_stop() has returned, the callback is not called.
- *   A callback may stop and start any timer, its own as well, and free any that is not
- *   pending.  A one-shot is not pending in its callback; a periodic timer is, and has to be
- *   stopped before it is freed.
- * - What the kernel refuses is told: the callback is called with a negative errno as its
- *   status.  So callbacks are called by twheel_dispatch() and twheel_wait(), and for what is
- *   refused also by twheel_flush(), twheel_next() and twheel_advance().
- * - No function touches a timer that is not pending, but the one that it is given.
- *   A timer that is pending must not be freed or moved: stop it, or see
+ * - Times are nanoseconds, unsigned, on the wheel's clock.  TWHEEL_NEVER is later than all
+ *   of them.  Every time from 2^63 on stands for it: a timer with that deadline pends, and
+ *   never expires.
+ * - A turn of the loop begins with twheel_dispatch() and ends with twheel_next() or
+ *   twheel_flush().  The clock is read once in each turn: by twheel_dispatch(), or by the
+ *   first start after the end of a turn.  Relative times count from there.  A turn that
+ *   takes long calls twheel_update().
+ * - A timer never expires before its deadline.  It expires in the first twheel_dispatch()
+ *   after the first edge of a tick at or after its deadline.  So it is at most one tick
+ *   late, plus the slack, plus the time that the program takes to call twheel_dispatch().
+ *   A deadline that has passed when the timer is started does not wait for an edge.
+ * - If two deadlines are a tick or more apart, the earlier timer is called first.  Nearer
+ *   ones have no order, except those that were started with a deadline that had passed:
+ *   they are called in the order of their starts, after all that were due before.
+ * - A timer that was started has one outcome: its callback is called, or it is stopped, or
+ *   it is started again.  When twheel_stop() has returned, the callback is not called.  A
+ *   one-shot does not pend in its callback, which may free it.  A periodic timer pends in
+ *   its callback, and has to be stopped before it is freed.
+ * - No function but twheel_each(), twheel_stop_all() and twheel_close() touches a timer that
+ *   does not pend, but the one that it is given.  The functions touch timers that pend at
+ *   any time: before a timer's memory is freed or moved, it has to be stopped, or moved by
  *   twheel_timer_move().
- * - A wheel, and its timers, are for one thread at a time.  Threads open a wheel each.
- *   The library has no threads, no locks and no global state of its own.
- * - After fork(), the wheel belongs to the parent.  The child may call twheel_close(),
- *   which does not disturb the parent, and nothing else; it opens a wheel of its own.
- *   The descriptor is closed by exec.
- * - twheel_start(), _start_at(), _start_every(), _start_periodic() and _stop() allocate no
- *   memory, make no system call but to read the clock, and cannot fail.
+ * - A timer of zeros does not pend: it may be stopped, asked, moved, and started once it has
+ *   got a callback by twheel_timer_init().
+ * - A callback may start and stop any timer of the wheel, call twheel_dispatch(), close the
+ *   wheel, fork, throw a C++ exception, and leave by longjmp().  What is due and was not
+ *   called then is called by the next twheel_dispatch().
+ * - A wheel and its timers are for one thread at a time, unless it is TWHEEL_SHARED.  The
+ *   library has no threads.
  * - Functions that can fail return a negative errno, and do not use errno itself.
+ *
+ * All functions can be called from other languages: if TWHEEL_NO_INLINE is defined, this
+ * header has declarations only.
  */
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
@@ -70,21 +78,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <linux/twheel.h>
-
 #ifdef __cplusplus
 extern "C" {
-/* A function may have the name of a structure; -Wshadow of g++ complains about each. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
 #endif
+
+/* The version of this header; twheel_version() says that of the library. */
+#define TWHEEL_VERSION_MAJOR	0
+#define TWHEEL_VERSION_MINOR	1
+#define TWHEEL_VERSION_PATCH	0
 
 #define TWHEEL_USEC	1000ULL
 #define TWHEEL_MSEC	1000000ULL
 #define TWHEEL_SEC	1000000000ULL
 
-/* Of functions that are short in the usual case: see the end of this file. */
-#define _TWHEEL_INLINE	static inline __attribute__((always_inline))
+/* Later than all times. */
+#define TWHEEL_NEVER	UINT64_MAX
 
 struct twheel;
 struct twheel_timer;
@@ -92,121 +100,138 @@ struct twheel_timer;
 /**
  * twheel_callback - what a timer calls
  * @w: the wheel
- * @t: the timer, which is not pending any more, unless it is periodic
- * @status: 0: it has expired.  Otherwise it could not be armed, and is not pending:
- *	-EAGAIN		there are as many timers as max_timers allows
- *	-ENOMEM		out of memory, or the memory cgroup is at its limit
- *	-ENOSPC		the module's limit of memory is reached, or the user's share
- *	-ESHUTDOWN	somebody has drained the wheel, by its descriptor
+ * @t: the timer; a one-shot does not pend any more, a periodic one does
  */
-typedef void twheel_callback(struct twheel *w, struct twheel_timer *t, int status);
-
-/*
- * A timeout that is armed for a timer, or kept for the next one.  These structures are the
- * library's: they are here for the functions below that are inline.
- */
-struct twheel_place {
-	uint64_t bound;
-	struct twheel_timer *owner;
-	uint64_t ref;
-};
-
-/* What a timer has that is not pending. */
-extern const struct twheel_place twheel_idle;
+typedef void twheel_callback(struct twheel *w, struct twheel_timer *t);
 
 /**
- * struct twheel_timer - a timer, in an object of the caller's
+ * struct twheel_timer - a timer, in an object of the caller's; 40 bytes on a 64-bit machine
  *
  * All members are the library's.  twheel_timer_init() or TWHEEL_TIMER_INIT() comes first.
  */
 struct twheel_timer {
 	/* private: */
-	struct twheel_place *place;
-	twheel_callback *callback;
-	uint64_t interval_ns;
-	uint64_t deadline_ns;
 	struct twheel_timer *next;
-	struct twheel_timer *prev;
-	uint32_t count;
-	uint8_t length;
-	uint8_t flags;
-	uint16_t reserved;
+	struct twheel_timer **pprev;	/* NULL if the timer does not pend */
+	/*
+	 * Of a one-shot that pends, the deadline with the highest bit set.  Of a periodic
+	 * timer, the deadline without it.  0 if there is no deadline.
+	 */
+	uint64_t deadline;
+	uint64_t interval_ns;		/* of a periodic timer, with a flag on top */
+	twheel_callback *callback;
 };
 
-#define TWHEEL_TIMER_INIT(its_callback) \
-	{ (struct twheel_place *)&twheel_idle, (its_callback), 0, 0, NULL, NULL, 0, 0, 0, 0 }
+#define TWHEEL_TIMER_INIT(its_callback)	{ NULL, NULL, 0, 0, (its_callback) }
 
 /* The object that a timer is in. */
+#ifdef __cplusplus
+/* offsetof() is for classes of standard layout; compilers warn of others. */
+#define twheel_container_of(t, type, member)						\
+	(reinterpret_cast<type *>(reinterpret_cast<char *>(t) -				\
+		(reinterpret_cast<size_t>(&reinterpret_cast<const volatile char &>(	\
+			reinterpret_cast<type *>(4096)->member)) - 4096)))
+#else
 #define twheel_container_of(t, type, member) \
-	((type *)((char *)(t) - offsetof(type, member)))
+	((type *)(void *)((char *)(t) - offsetof(type, member)))
+#endif
 
-/**
- * twheel_timer_init() - make a timer, which is not pending
- * @t: the timer
- * @callback: what it calls
+/* Clocks. */
+#define TWHEEL_MONOTONIC	0U
+#define TWHEEL_BOOTTIME		1U	/* goes on while the machine sleeps; does not wake it */
+#define TWHEEL_REALTIME		2U
+#define TWHEEL_TAI		3U
+#define TWHEEL_VIRTUAL		4U	/* begins at 0, and moves by twheel_advance() only */
+
+/*
+ * Flags of a wheel.
+ *
+ * TWHEEL_SHARED: any thread may start, stop and ask.  A lock is inside, and the clock is
+ * read at each start.  One thread at a time dispatches, or sleeps in twheel_wait(): if
+ * another thread starts a timer that is the first to expire, the sleeper learns of it by
+ * the descriptor, which twheel_wait() makes.  Starts need no twheel_flush().
  */
-static inline void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
-{
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
-
-	*t = timer;
-}
-
-/* Where a wheel is. */
-enum twheel_backend {
-	/* In the kernel if the device can be opened and used, otherwise in the process. */
-	TWHEEL_AUTO	= 0,
-	/* In the kernel: /dev/twheel. */
-	TWHEEL_DEVICE	= 1,
-	/*
-	 * In the process.  With TWHEEL_CLOCK_TAI, a change of the offset of TAI alone, as at
-	 * boot, is seen when the wheel next has something to do.
-	 */
-	TWHEEL_LOCAL	= 2,
-};
+#define TWHEEL_SHARED		(1U << 0)
+/*
+ * For a loop that has no hook before it sleeps: there are no turns, the clock is read at
+ * each start, and the descriptor is set at once.
+ */
+#define TWHEEL_IMMEDIATE	(1U << 1)
+/* Read the clock before and after each callback, for slowest_ns of struct twheel_stats. */
+#define TWHEEL_MEASURE		(1U << 2)
 
 /**
- * struct twheel_options - what twheel_open() makes; 0 means the default, but for @size
+ * struct twheel_options - what twheel_open() makes; 0 is the default, but for @size
  * @size: sizeof(struct twheel_options)
- * @backend: enum twheel_backend
- * @clock: enum twheel_clock; 0 for TWHEEL_CLOCK_MONOTONIC.  TWHEEL_CLOCK_VIRTUAL is for
- *	tests of the caller's: it begins at 0 and moves by twheel_advance() only.
- * @max_timers: how many timers may be pending at a time, at most; 0 for 1,048,576, or
- *	what the module allows, where that is less.  A timer that is
- *	pending keeps its room when it is restarted.  The wheel takes 24 bytes of address
- *	space for each, and 32 more with TWHEEL_LOCAL, and memory for as many as were ever
- *	pending at a time.
- * @tick_ns: granularity, TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS; 0 for 1 ms
- * @slack_ns: how much later than its tick each timer may expire, so that many expire
- *	together; it counts in 2^k - 1 ticks, k = 15 at most, rounded down; 0 for none.
- *	For timers with another slack, open another wheel.
- * @device: the path of the device; NULL for /dev/twheel
+ * @clock: TWHEEL_MONOTONIC and its like
+ * @flags: TWHEEL_SHARED and its like
+ * @reserved: 0
+ * @tick_ns: 1 us to 1 h; 0 for 1 ms
+ * @slack_ns: how much later than its tick a timer may expire, so that many expire in one
+ *	wake-up; rounded down to ticks; up to 1 h.  For timers with another slack, open
+ *	another wheel.
+ * @data: a pointer of the program's, see twheel_data()
  */
 struct twheel_options {
 	uint32_t size;
-	uint32_t backend;
 	uint32_t clock;
-	uint32_t max_timers;
+	uint32_t flags;
+	uint32_t reserved;
 	uint64_t tick_ns;
 	uint64_t slack_ns;
-	const char *device;
+	void *data;
 };
+
+/* Buckets of lateness. */
+#define TWHEEL_LATE_BUCKETS	40
+
+/**
+ * struct twheel_stats - what a wheel holds and has done
+ * @pending: timers that pend; twheel_get_stats() walks them all
+ * @called: callbacks that were called
+ * @dispatches: calls of twheel_dispatch() in which the clock had reached something
+ * @vain: of these, those that called no callback: the timers had been stopped or restarted,
+ *	or had to be sorted
+ * @settings: calls of timerfd_settime()
+ * @moved: timers that were moved to a finer slot, or after a restart to another one
+ * @slowest_ns: the longest callback; with TWHEEL_MEASURE
+ * @late: how late callbacks were called, counted from their deadlines: @late[0] at once,
+ *	@late[i] by 2^(i-1) ns or more, and less than 2^i ns; the last one is also for all above
+ */
+struct twheel_stats {
+	uint64_t pending;
+	uint64_t called;
+	uint64_t dispatches;
+	uint64_t vain;
+	uint64_t settings;
+	uint64_t moved;
+	uint64_t slowest_ns;
+	uint64_t late[TWHEEL_LATE_BUCKETS];
+};
+
+/**
+ * twheel_visitor - what twheel_each() and twheel_stop_all() call
+ * @w: the wheel
+ * @t: the timer
+ * @arg: what was given with it
+ */
+typedef void twheel_visitor(struct twheel *w, struct twheel_timer *t, void *arg);
+
+/* The version of the library, as "0.1.0". */
+const char *twheel_version(void);
 
 /**
  * twheel_open() - make a wheel
  * @w: out: the wheel; NULL on failure
  * @options: how it is to be; NULL for the defaults
  *
+ * A wheel takes 8 kB with a few timers in it, and 20 kB at most.  It has no descriptor
+ * before twheel_fd() is called.
+ *
  * Return: 0, or:
  *	-EINVAL		an option is outside its range
  *	-E2BIG		@options is larger than this library knows, and not zero there
  *	-ENOMEM		out of memory
- *	-EMFILE, -ENFILE	out of descriptors
- * and with TWHEEL_DEVICE:
- *	-ENOENT, -ENXIO, -ENODEV	the device is not there
- *	-EACCES, -EPERM	the user may not open it
- *	-ENOSPC		the module's limit of memory is reached
- *	-EOPNOTSUPP	the module is not one that this library can use
  */
 int twheel_open(struct twheel **w, const struct twheel_options *options);
 
@@ -214,37 +239,39 @@ int twheel_open(struct twheel **w, const struct twheel_options *options);
  * twheel_close() - end a wheel
  * @w: the wheel, or NULL
  *
- * Timers that are pending are so no more, and their callbacks are not called; the library
- * does not touch them.  In a callback, twheel_close() takes effect when twheel_dispatch()
- * or twheel_flush() returns: until then no other callback is called, and the wheel must
- * not be used.
+ * No timer pends afterwards, and no callback is called.  It may be called in a callback of
+ * this wheel.  The memory of each timer that pends has to be there still: a program that
+ * has freed one without a stop is better told by twheel_stop_all().
  */
 void twheel_close(struct twheel *w);
 
-/**
- * twheel_fd() - the descriptor of a wheel, for poll, epoll, and event loops
- * @w: the wheel
- *
- * It is readable when twheel_dispatch() has something to do; level triggered is best.
- * It is not to be read from, and twheel_close() closes it.
- *
- * Return: the descriptor.
- */
-int twheel_fd(const struct twheel *w);
+/* The pointer of the program's that is in the wheel. */
+void *twheel_data(const struct twheel *w);
 
-/* Which back end the wheel has: TWHEEL_DEVICE or TWHEEL_LOCAL. */
-enum twheel_backend twheel_backend(const struct twheel *w);
+/**
+ * twheel_timer_init() - make a timer, which does not pend
+ * @t: the timer
+ * @callback: what it calls
+ */
+#ifdef TWHEEL_NO_INLINE
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
+#endif
+
+/* sizeof(struct twheel_timer), for other languages. */
+size_t twheel_timer_size(void);
 
 /**
  * twheel_start() - start a timer, or restart it
  * @w: the wheel
- * @t: the timer, pending or not, in this wheel
+ * @t: the timer, pending in this wheel or not at all
  * @delay_ns: from twheel_now() on; 0 for the next twheel_dispatch(), but not the one that
  *	is under way
  *
  * It is a one-shot from now on.
  */
-_TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+#ifdef TWHEEL_NO_INLINE
+void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+#endif
 
 /**
  * twheel_start_at() - the same, by the deadline
@@ -252,8 +279,9 @@ _TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint6
  * @t: the timer
  * @deadline_ns: on the wheel's clock; one that has passed is as a delay of 0
  */
-_TWHEEL_INLINE void twheel_start_at(struct twheel *w, struct twheel_timer *t,
-				    uint64_t deadline_ns);
+#ifdef TWHEEL_NO_INLINE
+void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
+#endif
 
 /**
  * twheel_start_every() - start a timer that expires again and again, at a fixed rate
@@ -262,12 +290,12 @@ _TWHEEL_INLINE void twheel_start_at(struct twheel *w, struct twheel_timer *t,
  * @interval_ns: the first time this long from twheel_now(), and then each time as long
  *	after the deadline before; below a tick it is raised to one
  *
- * When twheel_dispatch() comes so late that further periods have passed, the callback is
- * called once, and twheel_timer_count() says how many periods it is for.
+ * If twheel_dispatch() comes so late that further periods have passed, the callback is
+ * called once, and twheel_periods() says how many periods it is for.
  */
 void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns);
 
-/* A flag of twheel_start_periodic(): each period begins when the callback is called. */
+/* A flag of twheel_start_periodic(): each period begins when the callback has returned. */
 #define TWHEEL_FIXED_DELAY	(1U << 0)
 
 /**
@@ -282,262 +310,349 @@ void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t de
 			   uint64_t interval_ns, unsigned int flags);
 
 /**
+ * twheel_periods() - in the callback of a periodic timer: how many periods it is called for
+ * @w: the wheel
+ *
+ * They are counted up to the call, not to the beginning of the dispatch.
+ *
+ * Return: 1 or more; 1 for a one-shot, and for a fixed delay.
+ */
+uint64_t twheel_periods(const struct twheel *w);
+
+/**
  * twheel_stop() - stop a timer
  * @w: the wheel
  * @t: the timer, pending or not
  *
+ * In a shared wheel, another thread may be in the callback: see twheel_stop_sync().
+ *
  * Return: whether it was pending.
  */
-_TWHEEL_INLINE bool twheel_stop(struct twheel *w, struct twheel_timer *t);
+#ifdef TWHEEL_NO_INLINE
+bool twheel_stop(struct twheel *w, struct twheel_timer *t);
+#endif
+
+/**
+ * twheel_stop_sync() - stop a timer, and wait until its callback has returned
+ * @w: the wheel
+ * @t: the timer, pending or not
+ *
+ * After it the timer may be freed, if nobody starts it again.  It does not wait in the
+ * thread that dispatches, so a callback may call it for its own timer.  The caller must hold
+ * no lock that the callback takes.
+ *
+ * Return: whether it was pending.
+ */
+bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t);
+
+/**
+ * twheel_stop_all() - stop all timers
+ * @w: the wheel
+ * @fn: called for each when it has been stopped, and may free it; NULL for none
+ * @arg: given to @fn
+ *
+ * What @fn starts pends, and is not stopped again.  @fn must not call twheel_dispatch().
+ *
+ * Return: how many have been pending.
+ */
+size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg);
+
+/**
+ * twheel_each() - call a function for each timer that pends, in no order
+ * @w: the wheel
+ * @fn: may stop the timer that it is called for, but must not start or stop others;
+ *	in a shared wheel, it must not call any function of the wheel
+ * @arg: given to @fn
+ */
+void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
 
 /* Whether a timer is pending: its callback will be called unless it is stopped. */
 bool twheel_timer_pending(const struct twheel_timer *t);
 
-/* The deadline of a pending timer, rounded up to a grain; TWHEEL_NO_EXPIRY (2^64-1) otherwise. */
-uint64_t twheel_timer_deadline(const struct twheel *w, const struct twheel_timer *t);
-
-/* In the callback of a periodic timer: how many periods the call is for, at least 1. */
-uint32_t twheel_timer_count(const struct twheel_timer *t);
+/* The deadline of a pending timer, as it was asked for; TWHEEL_NEVER otherwise. */
+uint64_t twheel_timer_deadline(const struct twheel_timer *t);
 
 /**
  * twheel_timer_move() - take a timer along, when the object that it is in moves in memory
  * @w: the wheel
- * @to: where it is from now on; what is there is overwritten
- * @from: where it was, pending or not; it is not pending any more
+ * @to: where it is from now on; what is there is overwritten.  It may be @from.
+ * @from: where it was, pending or not; a timer that does not pend stays there
  *
- * Both are memory of the caller's until the call is over.  Timers that are pending know
- * each other, so an object with a timer cannot be moved by realloc(): allocate another one,
- * copy the rest, call this for each timer, and free the old one.  It costs as much as a
- * stop, and may be called in a callback.
+ * Both are memory of the caller's until the call is over.  Timers that pend know each
+ * other, so an object with a timer cannot be moved by realloc(): allocate another one,
+ * copy the rest, call this for each timer, and free the old one.
  */
 void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from);
 
 /**
- * twheel_flush() - arm what was started, before the program sleeps
- * @w: the wheel
- *
- * A timer that was started may not expire before this was called.  It should be the last
- * call of a turn; the next start reads the clock anew.
- *
- * A timer that cannot be armed has its callback called with the reason.  What the
- * callback starts waits for the next flush.
- *
- * Return: how many timers were refused; when this is not 0, flush again before sleeping.
- * A callback that starts its own timer again while there is no room for it will be told
- * again, each time.
- */
-unsigned int twheel_flush(struct twheel *w);
-
-/**
  * twheel_dispatch() - call the callbacks of what has expired
  * @w: the wheel
- * @max: how many at most; 0 for no limit.  The descriptor stays readable when there are
- *	more, so a small number lets others have their turn.
+ * @max: how many at most; 0 for no limit.  If there are more, twheel_next() returns a time
+ *	that has passed, and the descriptor stays readable.
  *
- * It does not sleep, and does not flush.  A timer that is started in a callback never
- * expires in the same call.
+ * It does not sleep.  A timer that is started in a callback never expires in the same call.
+ * With a limit, all that is due has its turn before what is started meanwhile.  What is not
+ * due takes it less than a millisecond: it may return before it has called all that is due,
+ * and twheel_next() then returns a time that has passed.
  *
- * Return: how many callbacks were called, 0 if nothing has expired; or -EIO when the
- * device cannot be read, since its descriptor was closed or used for something else.
+ * Return: how many callbacks were called, or -EBUSY if another thread dispatches a shared
+ * wheel.
  */
 int twheel_dispatch(struct twheel *w, unsigned int max);
 
 /**
- * twheel_wait() - flush, sleep, and dispatch: a loop for a program that has none
+ * twheel_next() - end the turn, and say until when the loop may sleep
  * @w: the wheel
- * @timeout_ns: how long it sleeps at most, real time; TWHEEL_TIME_NEVER for no limit
  *
- * Return: how many callbacks were called, those that were refused included; 0 when time
- * was up; -EINTR when a signal came; -ESHUTDOWN when the wheel was drained and no event is
- * left; -EIO when the descriptor cannot be polled or read.  When a timer was refused, it
- * does not sleep.
+ * The time is exact if the first slot has 32 timers or fewer.  Otherwise the loop may wake
+ * up once to sort them.  It takes the same time however many timers pend.
+ *
+ * Return: nanoseconds on the wheel's clock, which have passed if something is due now;
+ * TWHEEL_NEVER if nothing will expire.
+ */
+uint64_t twheel_next(struct twheel *w);
+
+/**
+ * twheel_fd() - the descriptor of a wheel, for poll, epoll, and event loops
+ * @w: the wheel
+ *
+ * The first call makes it: a timerfd, closed by exec, above 2.  It is readable when
+ * twheel_dispatch() has something to do; level triggered is best.  It is not to be read
+ * from, and twheel_close() closes it.
+ *
+ * Return: the descriptor, -EMFILE, -ENFILE, -ENOMEM, or -ENOSYS if the system has none.
+ */
+int twheel_fd(struct twheel *w);
+
+/**
+ * twheel_flush() - end the turn, and set the descriptor
+ * @w: the wheel
+ *
+ * A system call is made if the first deadline has become earlier, if the descriptor is
+ * readable, or if no timer pends any more.
+ *
+ * Return: 0, or the error of timerfd_settime(), such as -EBADF or -EINVAL if the descriptor
+ * was closed or used for something else.
+ */
+int twheel_flush(struct twheel *w);
+
+/**
+ * twheel_wait() - end the turn, sleep, and dispatch: a loop for a program that has none
+ * @w: the wheel
+ * @timeout_ns: how long it sleeps at most, on the wheel's clock, or CLOCK_MONOTONIC if that
+ *	is virtual; TWHEEL_NEVER for no limit
+ *
+ * Return: how many callbacks were called; 0 if time was up or twheel_wake() was called;
+ * -EINTR if a signal came; in a shared wheel the errors of twheel_fd() and twheel_dispatch().
  */
 int twheel_wait(struct twheel *w, uint64_t timeout_ns);
 
-/* The wheel's time that relative times count from. */
+/**
+ * twheel_wake() - wake the thread that waits in a shared wheel
+ * @w: a shared wheel
+ *
+ * twheel_wait() returns, and the descriptor is readable until the next twheel_flush().  If
+ * nobody waits, the next twheel_wait() returns at once.
+ */
+void twheel_wake(struct twheel *w);
+
+/* The wheel's time that relative times count from, in nanoseconds. */
 uint64_t twheel_now(struct twheel *w);
 
 /* Read the clock anew, in a turn of the loop that takes long. */
 uint64_t twheel_update(struct twheel *w);
 
 /**
- * twheel_next() - when the program has to call twheel_dispatch(), for loops that want a
- * time instead of a descriptor
- * @w: the wheel
- *
- * It flushes.  With TWHEEL_DEVICE the kernel looks at all pending timers to find it, so
- * the descriptor is better there.
- *
- * Return: nanoseconds on the wheel's clock, or TWHEEL_NO_EXPIRY when nothing will expire.
- */
-uint64_t twheel_next(struct twheel *w);
-
-/**
  * twheel_advance() - move the virtual clock
- * @w: a wheel with TWHEEL_CLOCK_VIRTUAL
- * @to_ns: the new time, not before the present one
+ * @w: a wheel with TWHEEL_VIRTUAL
+ * @to_ns: the new time, not before the present one, and below 2^63
  *
- * It flushes.  What is due by @to_ns is for the next twheel_dispatch().
+ * What is due by @to_ns is for the next twheel_dispatch().
  *
- * Return: 0, -EINVAL when @to_ns is before the present time, -EOPNOTSUPP when the clock
- * is another one.
+ * Return: 0, -EINVAL if @to_ns is out of range, -EOPNOTSUPP if the clock is another one.
  */
 int twheel_advance(struct twheel *w, uint64_t to_ns);
 
 /**
- * struct twheel_stats - what a wheel is, and has done
- * @tick_ns: granularity in force
- * @slack_ns: slack in force
- * @max_timers: limit in force
- * @backend: TWHEEL_DEVICE or TWHEEL_LOCAL
- * @clock: enum twheel_clock
- * @grain_shift: deadlines are rounded up to 2^grain_shift ns
- * @places: timeouts that are armed in the back end now, for timers or parked
- * @parked: places that no timer has, kept for the next one
- * @noted: timers that wait for twheel_flush()
- * @taken: starts that took a parked place, by a store
- * @armed: starts for which a place was armed
- * @cancelled: parked places that were given up
- * @expired: timers whose callback was called
- * @refused: timers that could not be armed
- * @rearmed: timers whose event came up before the last store was seen, and that were
- *	armed again
- * @vain: events that came up for parked places
- * @calls: calls of the back end to arm and to cancel, and to read events
+ * twheel_after_fork() - in the child after fork(): go on with a wheel of its own
+ * @w: the wheel
+ *
+ * The child has all timers of the parent's, as they were at the fork.  If the wheel had a
+ * descriptor, the child's has been closed: twheel_fd() makes a new one.  The parent is not
+ * disturbed.  In a child that does not call this, only twheel_close() may be called.
  */
-struct twheel_stats {
-	uint64_t tick_ns;
-	uint64_t slack_ns;
-	uint32_t max_timers;
-	uint32_t backend;
-	uint32_t clock;
-	uint32_t grain_shift;
-	uint64_t places;
-	uint64_t parked;
-	uint64_t noted;
-	uint64_t taken;
-	uint64_t armed;
-	uint64_t cancelled;
-	uint64_t expired;
-	uint64_t refused;
-	uint64_t rearmed;
-	uint64_t vain;
-	uint64_t calls;
-};
+void twheel_after_fork(struct twheel *w);
 
 /**
- * twheel_stats() - say what a wheel is, and has done
+ * twheel_get_stats() - say what a wheel holds and has done
  * @w: the wheel
  * @stats: out
- * @size: sizeof(struct twheel_stats); members that a later library adds are left out
+ * @size: sizeof(struct twheel_stats); members that a later library adds are left out, and
+ *	those that an older one does not know are 0
  */
-void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
+void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
 
+#ifndef TWHEEL_NO_INLINE
 /*
- * The rest of this file is not the interface.  twheel_start(), twheel_start_at() and
- * twheel_stop() are inline, since they are short in the usual case; lib/timers.c explains
- * what they do.  The library has them as functions as well, for programs in other
- * languages.
+ * The rest of this file is not the interface: twheel_start(), twheel_start_at() and
+ * twheel_stop() are inline, since they are short.  The library has them as functions as
+ * well.
+ *
+ * A program that was compiled with this header relies on the following for as long as the
+ * soname is libtwheel.so.1:
+ * - struct twheel_timer as it is
+ * - the members of struct _twheel_head, except the spare ones, and their places
+ * - a timer goes to the head of the list of the slot w->level[bit][(key >> w->shift[bit]) %
+ *   256], with bit the highest one of key - w->base, and _twheel_mark() is called if the
+ *   slot was empty or key is before w->next
+ * - a timer that pends may have its deadline raised to a later key, if both have the highest
+ *   bit set
+ * - a timer leaves its list by being unlinked
+ *
+ * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
+ * with the deadline of a timer: so 0, of a timer without one, is later than all keys.
  */
+#define _TWHEEL_INLINE	static __inline__ __attribute__((__always_inline__, __unused__))
+#define _TWHEEL_UNLIKELY(x)	__builtin_expect((x), 0)
+#define _TWHEEL_KEY	(1ULL << 63)
+#define _TWHEEL_SLOTS	256
 
-#define _TWHEEL_LENGTHS	64
-#define _TWHEEL_STALE	(1ULL << 63)
+#ifdef __cplusplus
+#define _TWHEEL_HEAD(w)		reinterpret_cast<struct _twheel_head *>(w)
+#define _TWHEEL_SIGNED(x)	static_cast<int64_t>(x)
+#define _TWHEEL_BIT(x)		(63U ^ static_cast<unsigned int>(__builtin_clzll(x)))
+#define _TWHEEL_NULL		nullptr
+#else
+#define _TWHEEL_HEAD(w)		((struct _twheel_head *)(w))
+#define _TWHEEL_SIGNED(x)	((int64_t)(x))
+#define _TWHEEL_BIT(x)		(63U ^ (unsigned int)__builtin_clzll(x))
+#define _TWHEEL_NULL		NULL
+#endif
 
 /* How struct twheel begins. */
 struct _twheel_head {
-	uint64_t now_up;
-	uint64_t *words;
-	uint32_t grain_shift;
-	uint32_t work;
-	uint64_t taken;
-	uint64_t grain_mask;
-	struct twheel_place **top[_TWHEEL_LENGTHS];
-	struct twheel_place **end[_TWHEEL_LENGTHS];
+	uint64_t now;		/* the key of the turn's time; 0: the clock has to be read */
+	uint64_t base;		/* the wheel has been turned to this key */
+	uint64_t next;		/* nothing is to be done before this key */
+	uint32_t shared;
+	uint32_t reserved;
+	uint64_t spare[4];
+	uint8_t shift[64];
+	struct twheel_timer **level[64];
 };
 
 void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
 void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
+void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key);
 bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
+void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key);
 
-/* The classes of lengths: the logarithm. */
-_TWHEEL_INLINE size_t _twheel_length(uint64_t length_ns)
+/* Link a timer into its slot; the key is after base. */
+_TWHEEL_INLINE void _twheel_insert(struct twheel *wheel, struct twheel_timer *t, uint64_t key)
 {
-	return 63 - (size_t)__builtin_clzll(length_ns | 1);
-}
+	struct _twheel_head *w = _TWHEEL_HEAD(wheel);
+	unsigned int bit = _TWHEEL_BIT(key - w->base);
+	struct twheel_timer **slot = w->level[bit] + (key >> w->shift[bit]) % _TWHEEL_SLOTS;
+	struct twheel_timer *next = *slot;
 
-/* Store a deadline, in grains; the upper 28 bits of a ref are those of the generation. */
-_TWHEEL_INLINE void _twheel_store(struct _twheel_head *w, struct twheel_place *place,
-				  uint64_t deadline)
-{
-	uint64_t ref = place->ref;
-
-	place->bound = deadline;
-	__atomic_store_n(&w->words[(uint32_t)ref],
-			 (uint64_t)(((__extension__ (unsigned __int128)deadline) << 64 | ref) >>
-				    (64 - TWHEEL_REFRESH_GEN_BITS)),
-			 __ATOMIC_RELAXED);
-}
-
-_TWHEEL_INLINE void twheel_start(struct twheel *wheel, struct twheel_timer *t, uint64_t delay_ns)
-{
-	struct _twheel_head *w = (struct _twheel_head *)wheel;
-	uint64_t deadline = w->now_up + delay_ns;
-	struct twheel_place *place = t->place;
-	size_t length;
-
-	/* The clock has to be read, or the end of time has been reached. */
-	if (__builtin_expect((deadline | delay_ns) >= _TWHEEL_STALE, 0)) {
-		_twheel_start_slow(wheel, t, delay_ns);
+	t->next = next;
+	t->pprev = slot;
+	t->deadline = key;
+	*slot = t;
+	if (_TWHEEL_UNLIKELY(!next)) {
+		_twheel_mark(wheel, slot, key);
 		return;
 	}
-	deadline >>= w->grain_shift;
-	if (__builtin_expect(deadline >= place->bound, 1)) {
-		_twheel_store(w, place, deadline);
-		return;
-	}
-	length = _twheel_length(delay_ns);
-	/* If it is not idle, or no parked place fits. */
-	if (__builtin_expect(place->ref || deadline < (*w->top[length])->bound, 0)) {
-		_twheel_start_slow(wheel, t, delay_ns);
-		return;
-	}
-	place = *w->top[length]--;
-	w->taken++;
-	place->owner = t;
-	t->place = place;
-	t->length = (uint8_t)length;
-	_twheel_store(w, place, deadline);
+	next->pprev = &t->next;
+	if (_TWHEEL_UNLIKELY(key < w->next))
+		_twheel_mark(wheel, slot, key);
 }
 
-_TWHEEL_INLINE void twheel_start_at(struct twheel *wheel, struct twheel_timer *t,
-				    uint64_t deadline_ns)
+/* Start a timer by its key, which is after the present. */
+_TWHEEL_INLINE void _twheel_start_key(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
-	struct _twheel_head *w = (struct _twheel_head *)wheel;
-	uint64_t deadline = (deadline_ns + w->grain_mask) >> w->grain_shift;
-
-	if (__builtin_expect(deadline < t->place->bound || deadline_ns >= TWHEEL_TIME_NEVER, 0))
-		_twheel_start_at_slow(wheel, t, deadline_ns);
+	if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
+		t->deadline = key;
+	else if (t->pprev)
+		_twheel_restart(w, t, key);
 	else
-		_twheel_store(w, t->place, deadline);
+		_twheel_insert(w, t, key);
 }
 
-_TWHEEL_INLINE bool twheel_stop(struct twheel *wheel, struct twheel_timer *t)
+_TWHEEL_INLINE void _twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	struct _twheel_head *w = (struct _twheel_head *)wheel;
-	struct twheel_place *place = t->place;
-	struct twheel_place **top = w->top[t->length];
+	uint64_t key = _TWHEEL_HEAD(w)->now + delay_ns;
 
-	if (__builtin_expect(place->bound == UINT64_MAX || top == w->end[t->length], 0))
-		return _twheel_stop_slow(wheel, t);
-	*++top = place;
-	w->top[t->length] = top;
-	place->owner = NULL;
-	t->place = (struct twheel_place *)&twheel_idle;
+	/* The clock has to be read, the end of time is reached, or it is due now. */
+	if (_TWHEEL_UNLIKELY(_TWHEEL_SIGNED(key) >= 0 || _TWHEEL_SIGNED(delay_ns) <= 0))
+		_twheel_start_slow(w, t, delay_ns);
+	else
+		_twheel_start_key(w, t, key);
+}
+
+_TWHEEL_INLINE void _twheel_start_at(struct twheel *w, struct twheel_timer *t,
+				     uint64_t deadline_ns)
+{
+	uint64_t key = deadline_ns ^ _TWHEEL_KEY;
+
+	if (_TWHEEL_UNLIKELY(_TWHEEL_SIGNED(key) >= 0 ||
+			     _TWHEEL_SIGNED(key) <= _TWHEEL_SIGNED(_TWHEEL_HEAD(w)->now)))
+		_twheel_start_at_slow(w, t, deadline_ns);
+	else
+		_twheel_start_key(w, t, key);
+}
+
+_TWHEEL_INLINE bool _twheel_stop(struct twheel *w, struct twheel_timer *t)
+{
+	struct twheel_timer *next, **pprev;
+
+	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+		return _twheel_stop_slow(w, t);
+	pprev = t->pprev;
+	if (!pprev)
+		return false;
+	next = t->next;
+	*pprev = next;
+	t->pprev = _TWHEEL_NULL;
+	t->deadline = 0;
+	if (next)
+		next->pprev = pprev;
 	return true;
 }
 
+#ifdef _TWHEEL_LIBRARY
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
+void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
+void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
+bool twheel_stop(struct twheel *w, struct twheel_timer *t);
+#else
+_TWHEEL_INLINE void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+{
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+
+	*t = timer;
+}
+
+_TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	_twheel_start(w, t, delay_ns);
+}
+
+_TWHEEL_INLINE void twheel_start_at(struct twheel *w, struct twheel_timer *t,
+				    uint64_t deadline_ns)
+{
+	_twheel_start_at(w, t, deadline_ns);
+}
+
+_TWHEEL_INLINE bool twheel_stop(struct twheel *w, struct twheel_timer *t)
+{
+	return _twheel_stop(w, t);
+}
+#endif
+
+#endif /* TWHEEL_NO_INLINE */
+
 #ifdef __cplusplus
-#pragma GCC diagnostic pop
 }
 #endif
 

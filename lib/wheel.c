@@ -1,215 +1,318 @@
 // SPDX-License-Identifier: MIT
 /*
- * A wheel of libtwheel: opened, closed, and asked
+ * wheel.c - a hierarchical timing wheel of linked timers
+ *
+ * After scheme 6 and 7 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
+ *
+ * A level has 256 slots in a ring.  A slot of level 0 is a grain wide, the greatest power of
+ * two that is not above a tick; a slot of any other level is as wide as half of the level
+ * below.  The level of a timer is chosen by the highest bit of its distance from base, the
+ * time to which the wheel has been turned, so that it lies 1 to 128 slots ahead, or in level
+ * 0 up to 127.
+ *
+ *	tick 1 ms:	level	slot		reaches
+ *			0	524 us		67 ms
+ *			1	67 ms		8.6 s
+ *			2	8.6 s		18 min
+ *			3	18 min		39 h
+ *			...
+ *
+ * When base comes to a slot of level 0, the timers in it are due, if their deadlines are not
+ * later than the edge of the tick that the wheel is turned to.  When it comes to a slot of
+ * another level, its timers are moved down.  Since this would take long if there are many,
+ * wheel_look_ahead() has begun when base was in the slot before: the level below reaches far
+ * enough for both.
+ *
+ * If a timer is restarted for later, only its deadline changes.  It is moved to the slot
+ * of its new deadline when its old one comes up.
+ *
+ * A slot whose last timer is stopped keeps its bit in occupied until somebody looks.
+ *
+ * All times here are keys, see twheel.h.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
+#include "wheel.h"
 
-#include "front.h"
+/* Timers of the next slot of each level that a dispatch moves down. */
+#define AHEAD		128
+/* In a slot with more timers than this, the first deadline is not searched for. */
+#define LOOKS		32
 
-/* Address space that takes memory when it is touched, and is zero then. */
-void *twheel_reserve(size_t nr, size_t size)
+static unsigned int shift_of(const struct twheel *w, unsigned int level)
 {
-	void *memory = mmap(NULL, nr * size, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
+	return w->grain_shift + level * LEVEL_BITS;
 }
 
-void twheel_unreserve(void *memory, size_t nr, size_t size)
+static struct twheel_timer **slot_at(struct twheel *w, unsigned int level, uint64_t key)
 {
-	if (memory)
-		munmap(memory, nr * size);
+	return &w->slot[level * SLOTS + (key >> shift_of(w, level)) % SLOTS];
 }
 
-static clockid_t clock_id(uint32_t clock)
+void wheel_init(struct twheel *w)
 {
-	switch (clock) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return CLOCK_BOOTTIME;
-	case TWHEEL_CLOCK_REALTIME:
-		return CLOCK_REALTIME;
-	case TWHEEL_CLOCK_TAI:
-		return CLOCK_TAI;
-	default:
-		return CLOCK_MONOTONIC;
+	unsigned int bit, level;
+
+	w->grain_shift = _TWHEEL_BIT(w->tick_ns);
+	for (bit = 0; bit < 64; bit++) {
+		level = bit < w->grain_shift ? 0 : (bit - w->grain_shift) / LEVEL_BITS;
+		w->head.level[bit] = &w->slot[level * SLOTS];
+		w->head.shift[bit] = (uint8_t)shift_of(w, level);
+	}
+	w->head.next = NO_KEY;
+}
+
+/* A timer that was put into a slot may be the first one in it, or of all. */
+EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key)
+{
+	size_t i = (size_t)(slot - w->slot);
+
+	w->occupied[i / 64] |= 1ULL << i % 64;
+	w->levels |= 1U << i / SLOTS;
+	if (key < w->head.next) {
+		w->head.next = key;
+		w->first = slot;
 	}
 }
 
-uint64_t twheel_clock_now(uint32_t clock)
+static void place_in(struct twheel *w, struct twheel_timer **slot, struct twheel_timer *t)
 {
-	struct timespec now;
-
-	clock_gettime(clock_id(clock), &now);
-	return now.tv_sec * TWHEEL_SEC + now.tv_nsec;
+	push(slot, t);
+	if (!t->next || key_of(t) < w->head.next)
+		_twheel_mark(w, slot, key_of(t));
 }
 
-/* 2^k - 1 ticks that are not longer, as ARM has it. */
-static uint32_t slack_ticks(uint64_t slack_ns, uint64_t tick_ns)
+/* Put a timer that is in no list to where it belongs by its deadline. */
+void wheel_place(struct twheel *w, struct twheel_timer *t)
 {
-	uint32_t slack = 0;
+	uint64_t key = key_of(t);
+	unsigned int bit;
 
-	while (slack < (1U << 15) - 1 && 2 * slack + 1 <= slack_ns / tick_ns)
-		slack = 2 * slack + 1;
-	return slack;
-}
-
-/* Options that are longer than this library knows say nothing in the rest. */
-static int options_copy(struct twheel_options *to, const struct twheel_options *from)
-{
-	const char *byte;
-	uint32_t i;
-
-	memset(to, 0, sizeof(*to));
-	if (!from)
-		return 0;
-	if (from->size < offsetof(struct twheel_options, tick_ns))
-		return -EINVAL;
-	byte = (const char *)from;
-	for (i = sizeof(*to); i < from->size; i++)
-		if (byte[i])
-			return -E2BIG;
-	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
-	return 0;
-}
-
-static int options_set(struct twheel *w, const struct twheel_options *options)
-{
-	unsigned int i;
-
-	w->clock = options->clock ? options->clock : TWHEEL_CLOCK_MONOTONIC;
-	w->tick_ns = options->tick_ns ? options->tick_ns : TWHEEL_MSEC;
-	w->max_timers = options->max_timers;
-	if (w->clock < TWHEEL_CLOCK_MONOTONIC || w->clock > TWHEEL_CLOCK_VIRTUAL ||
-	    w->tick_ns < TWHEEL_TICK_MIN_NS || w->tick_ns > TWHEEL_TICK_MAX_NS ||
-	    w->max_timers >= MAX_TIMERS || options->backend > TWHEEL_LOCAL)
-		return -EINVAL;
-	w->slack_ticks = slack_ticks(options->slack_ns, w->tick_ns);
-	for (i = 0; i < BATCH; i++) {
-		w->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
-		w->arm[i].slack_ticks = w->slack_ticks;
-	}
-	w->head.grain_shift = 63 - __builtin_clzll(w->tick_ns);
-	w->head.grain_mask = (1ULL << w->head.grain_shift) - 1;
-	w->head.now_up = STALE;
-	return 0;
-}
-
-static int backend_open(struct twheel *w, const struct twheel_options *options)
-{
-	int err;
-
-	if (options->backend != TWHEEL_LOCAL) {
-		w->backend = &twheel_device_backend;
-		err = w->backend->open(w, options->device ? options->device : "/dev/twheel");
-		if (!err || options->backend == TWHEEL_DEVICE)
-			return err;
-		w->max_timers = options->max_timers;
-	}
-	w->backend = &twheel_local_backend;
-	return w->backend->open(w, NULL);
-}
-
-EXPORT int twheel_open(struct twheel **out, const struct twheel_options *its_options)
-{
-	struct twheel_options options;
-	struct twheel *w;
-	int err;
-
-	*out = NULL;
-	err = options_copy(&options, its_options);
-	if (err)
-		return err;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	twheel_stacks_init(w);
-	list_init(&w->notes);
-	list_init(&w->due);
-	err = options_set(w, &options);
-	if (!err)
-		err = backend_open(w, &options);
-	if (err) {
-		free(w);
-		return err;
-	}
-	w->nr_places = w->max_timers + BATCH;
-	w->place = twheel_reserve(w->nr_places, sizeof(*w->place));
-	if (!w->place) {
-		twheel_close(w);
-		return -ENOMEM;
-	}
-	*out = w;
-	return 0;
-}
-
-EXPORT void twheel_close(struct twheel *w)
-{
-	if (!w)
+	if (key <= w->head.base) {
+		push(&w->soon, t);
 		return;
-	w->closed = true;
-	if (w->depth)
-		return;
-	w->backend->close(w);
-	twheel_unreserve(w->place, w->nr_places, sizeof(*w->place));
-	twheel_stacks_free(w);
-	free(w);
+	}
+	bit = _TWHEEL_BIT(key - w->head.base);
+	place_in(w, w->head.level[bit] + (key >> w->head.shift[bit]) % SLOTS, t);
 }
 
-EXPORT int twheel_fd(const struct twheel *w)
+/* As wheel_place(), for a timer of a slot to which base has come, or will come next. */
+static void place_below(struct twheel *w, unsigned int level, struct twheel_timer *t)
 {
-	return w->fd;
+	unsigned int below = level - 1, shift = shift_of(w, below);
+	uint64_t key = key_of(t);
+
+	if ((key >> shift) - (w->head.base >> shift) < SLOTS)
+		place_in(w, slot_at(w, below, key), t);
+	else
+		wheel_place(w, t);
 }
 
-EXPORT enum twheel_backend twheel_backend(const struct twheel *w)
+/* Move timers of a slot down, @nr at most; base is in the slot, or in the one before. */
+static void move_down(struct twheel *w, unsigned int level, struct twheel_timer **slot, int nr)
 {
-	return w->backend->kind;
+	struct twheel_timer *t = *slot, *next;
+
+	*slot = NULL;
+	for (; t && nr > 0; t = next, nr--) {
+		next = t->next;
+		if (next)
+			__builtin_prefetch(next->next);
+		place_below(w, level, t);
+		w->budget--;
+		w->stats.moved++;
+	}
+	*slot = t;
+	if (t)
+		t->pprev = slot;
 }
 
-EXPORT uint64_t twheel_next(struct twheel *w)
+/* The next slot of a level whose bit is set, from base on; returns its beginning, or NO_KEY. */
+static uint64_t next_marked(const struct twheel *w, unsigned int level, size_t *slot)
 {
-	unsigned int refused;
+	const uint64_t *map = &w->occupied[level * SLOTS / 64];
+	unsigned int shift = shift_of(w, level), i, at;
+	uint64_t base = w->head.base >> shift, word, mask;
 
-	if (!twheel_flush_within(w, &refused))
-		return TWHEEL_NO_EXPIRY;
-	if (!list_empty(&w->due) || !list_empty(&w->notes))
-		return twheel_now(w);
-	return w->backend->next_ns(w);
+	mask = ~0ULL << base % 64;
+	for (i = 0; i <= SLOTS / 64; i++) {
+		at = (base / 64 + i) % (SLOTS / 64);
+		word = map[at];
+		if (i == 0)
+			word &= mask;
+		else if (i == SLOTS / 64)
+			word &= ~mask;
+		if (word) {
+			at = at * 64 + (unsigned int)__builtin_ctzll(word);
+			*slot = level * SLOTS + at;
+			base += (at - base) % SLOTS;
+			/* In the slot where base is, all are later. */
+			return base << shift > w->head.base ? base << shift : w->head.base + 1;
+		}
+	}
+	return NO_KEY;
 }
 
-EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
+/* The same, of slots that are not empty. */
+static uint64_t next_slot(struct twheel *w, unsigned int level, size_t *slot)
 {
-	unsigned int refused;
-	int err;
+	uint64_t begin;
 
-	if (w->clock != TWHEEL_CLOCK_VIRTUAL)
-		return -EOPNOTSUPP;
-	if (to_ns > TWHEEL_TIME_NEVER || to_ns < twheel_now(w))
-		return -EINVAL;
-	if (!twheel_flush_within(w, &refused))
-		return 0;
-	err = w->backend->advance(w, to_ns);
-	twheel_update(w);
-	return err;
+	while ((begin = next_marked(w, level, slot)) != NO_KEY && !w->slot[*slot])
+		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
+	if (begin == NO_KEY)
+		w->levels &= ~(1U << level);
+	return begin;
 }
 
-EXPORT void twheel_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
+/*
+ * Turn the wheel until there is something due, or it has come to the target, or the budget is
+ * used up.  Returns whether something is due: then it is in the list due.
+ */
+bool wheel_turn(struct twheel *w)
 {
-	struct twheel_stats now = w->stats;
+	uint64_t grain = (1ULL << w->grain_shift) - 1;
 
-	now.tick_ns = w->tick_ns;
-	now.slack_ns = w->slack_ticks * w->tick_ns;
-	now.max_timers = w->max_timers;
-	now.backend = w->backend->kind;
-	now.clock = w->clock;
-	now.grain_shift = w->head.grain_shift;
-	now.places = w->nr_armed;
-	now.taken = w->head.taken;
-	now.parked = twheel_parked(w);
-	memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
-	if (size > sizeof(now))
-		memset((char *)stats + sizeof(now), 0, size - sizeof(now));
+	while (w->head.base < w->target && w->budget > 0) {
+		uint64_t begin = NO_KEY, its;
+		size_t slot = 0, its_slot = 0;
+		uint32_t levels;
+
+		/* Of two that begin at the same time, the one of the upper level. */
+		for (levels = w->levels; levels; levels &= levels - 1) {
+			its = next_slot(w, (unsigned int)__builtin_ctz(levels), &its_slot);
+			if (its != NO_KEY && its <= begin) {
+				begin = its;
+				slot = its_slot;
+			}
+		}
+		if (begin > w->target) {
+			w->head.base = w->target;
+		} else if (slot < SLOTS) {
+			w->head.base = min64(begin | grain, w->target);
+			w->due_by = w->target;
+			take_list(&w->due, &w->slot[slot]);
+			return true;
+		} else {
+			w->head.base = begin;
+			move_down(w, (unsigned int)(slot / SLOTS), &w->slot[slot], w->budget);
+		}
+	}
+	return false;
+}
+
+/* Move some timers of the slots to which base will come next. */
+void wheel_look_ahead(struct twheel *w)
+{
+	uint32_t levels = w->levels & ~1U;
+
+	for (; levels && w->budget > 0; levels &= levels - 1) {
+		unsigned int level = (unsigned int)__builtin_ctz(levels);
+		uint64_t next = w->head.base + (1ULL << shift_of(w, level));
+		struct twheel_timer **slot = slot_at(w, level, next);
+
+		if (*slot)
+			move_down(w, level, slot, AHEAD);
+	}
+}
+
+/*
+ * The first deadline in a slot that ends before @end; the beginning of the slot, if it has too
+ * many timers to look at all; NO_KEY, if no timer is left.  What was restarted for later is
+ * moved.
+ */
+static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uint64_t end)
+{
+	struct twheel_timer *t = w->slot[slot], *next;
+	uint64_t first = NO_KEY;
+	unsigned int looks;
+
+	for (looks = 0; t; t = next) {
+		next = t->next;
+		if (++looks > LOOKS)
+			return begin;
+		if (key_of(t) - begin >= end - begin) {
+			unlink_timer(t);
+			wheel_place(w, t);
+			w->stats.moved++;
+		} else {
+			first = min64(first, key_of(t));
+		}
+	}
+	return first;
+}
+
+/* Find out when there will be something to do. */
+void wheel_find_next(struct twheel *w)
+{
+	struct twheel_timer *t;
+	uint32_t levels;
+	size_t slot = 0;
+
+	w->head.next = NO_KEY;
+	w->first = NULL;
+	for (t = w->running; t; t = t->next) {
+		w->head.next = min64(w->head.next, key_of(t));
+		w->first = &w->running;
+	}
+	for (levels = w->levels; levels; levels &= levels - 1) {
+		unsigned int level = (unsigned int)__builtin_ctz(levels), shift = shift_of(w, level);
+		uint64_t begin, first = NO_KEY;
+
+		while (first == NO_KEY && (begin = next_slot(w, level, &slot)) != NO_KEY)
+			first = first_in_slot(w, slot, begin, ((begin >> shift) + 1) << shift);
+		if (first < w->head.next) {
+			w->head.next = first;
+			w->first = &w->slot[slot];
+		}
+	}
+	if (w->head.base < w->target) {
+		w->head.next = w->head.base;
+		w->first = NULL;
+	}
+}
+
+/* The clock was set back: put all timers to where they belong now. */
+COLD void wheel_rewind(struct twheel *w, uint64_t key)
+{
+	struct twheel_timer *all = NULL, *t;
+	size_t i;
+
+	for (i = 0; i < LEVELS_MAX * SLOTS; i++) {
+		while ((t = w->slot[i])) {
+			unlink_timer(t);
+			push(&all, t);
+		}
+	}
+	w->head.base = key;
+	w->target = key;
+	w->due_by = min64(w->due_by, key);
+	w->head.next = NO_KEY;
+	w->first = NULL;
+	while ((t = all)) {
+		unlink_timer(t);
+		wheel_place(w, t);
+	}
+}
+
+static void each_in(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
+{
+	struct twheel_timer *next;
+
+	for (; t; t = next) {
+		next = t->next;
+		fn(w, t, arg);
+	}
+}
+
+void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
+{
+	size_t i;
+
+	each_in(w, w->due, fn, arg);
+	each_in(w, w->ready, fn, arg);
+	each_in(w, w->soon, fn, arg);
+	each_in(w, w->running, fn, arg);
+	each_in(w, w->never, fn, arg);
+	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
+		if (w->occupied[i / 64] >> i % 64 & 1)
+			each_in(w, w->slot[i], fn, arg);
 }

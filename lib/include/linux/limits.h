@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include_next <linux/limits.h>
-#include "../shim.h"

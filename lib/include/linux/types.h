@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#include_next <linux/types.h>
-#include "../shim.h"

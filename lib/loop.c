@@ -1,0 +1,956 @@
+// SPDX-License-Identifier: MIT
+/*
+ * loop.c - what a program does with a wheel: start and stop, clock, dispatch, sleep
+ *
+ * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
+ * is in the wheel, and a timer has left the list of those that are due before it is called.
+ * Each thread has a list of the wheels whose callbacks it is in, innermost first, linked in
+ * the wheels.  twheel_close() takes a wheel out of it: thereby the dispatch knows, when a
+ * callback has returned, whether the wheel is still there.
+ *
+ * In a shared wheel each function takes the lock, and a dispatch drops it for each callback.
+ * The functions that are inline leave shared wheels to the _slow ones: now is always 0 there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
+
+#include "wheel.h"
+
+#define TICK_MIN_NS	TWHEEL_USEC
+#define TICK_MAX_NS	(3600 * TWHEEL_SEC)
+
+#define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
+
+#define STRING(x)	#x
+#define VERSION(major, minor, patch)	STRING(major) "." STRING(minor) "." STRING(patch)
+
+/* The wheels whose callbacks this thread is in. */
+static _Thread_local struct twheel *inside;
+
+static bool is_inside(const struct twheel *w)
+{
+	const struct twheel *in = inside;
+
+	while (in && in != w)
+		in = in->outer;
+	return in;
+}
+
+/* Returns whether this thread was not in a callback of this wheel. */
+static bool enter(struct twheel *w)
+{
+	if (is_inside(w))
+		return false;
+	w->outer = inside;
+	inside = w;
+	return true;
+}
+
+static void leave(struct twheel *w)
+{
+	struct twheel **in = &inside;
+
+	while (*in && *in != w)
+		in = &(*in)->outer;
+	if (*in)
+		*in = w->outer;
+}
+
+EXPORT const char *twheel_version(void)
+{
+	return VERSION(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
+}
+
+static inline void lock(struct twheel *w)
+{
+	if (unlikely(w->head.shared))
+		pthread_mutex_lock(&w->lock);
+}
+
+static inline void unlock(struct twheel *w)
+{
+	if (unlikely(w->head.shared))
+		pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- the clock ------------------------------------------------------------ */
+
+static clockid_t clock_id(const struct twheel *w)
+{
+	switch (w->clock) {
+#ifdef __linux__
+	case TWHEEL_BOOTTIME:
+		return CLOCK_BOOTTIME;
+	case TWHEEL_TAI:
+		return CLOCK_TAI;
+#endif
+	case TWHEEL_REALTIME:
+		return CLOCK_REALTIME;
+	default:
+		return CLOCK_MONOTONIC;
+	}
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
+}
+
+static bool clock_can_be_set(const struct twheel *w)
+{
+	return w->clock == TWHEEL_REALTIME || w->clock == TWHEEL_TAI;
+}
+
+/* There are no turns: each start reads the clock and sets the descriptor. */
+static bool is_immediate(const struct twheel *w)
+{
+	return w->flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
+}
+
+static uint64_t update(struct twheel *w)
+{
+	if (likely(w->clock != TWHEEL_VIRTUAL)) {
+		w->clock_ns = read_clock(clock_id(w));
+		if (unlikely((w->clock_ns | KEY) < w->head.base))
+			wheel_rewind(w, w->clock_ns | KEY);
+	}
+	if (!is_immediate(w))
+		w->head.now = w->clock_ns | KEY;
+	return w->clock_ns;
+}
+
+static uint64_t turn_ns(struct twheel *w)
+{
+	return w->head.now ? w->clock_ns : update(w);
+}
+
+static void end_turn(struct twheel *w)
+{
+	if (w->clock != TWHEEL_VIRTUAL)
+		w->head.now = 0;
+}
+
+EXPORT uint64_t twheel_update(struct twheel *w)
+{
+	uint64_t ns;
+
+	lock(w);
+	ns = update(w);
+	unlock(w);
+	return ns;
+}
+
+EXPORT uint64_t twheel_now(struct twheel *w)
+{
+	uint64_t ns;
+
+	lock(w);
+	ns = turn_ns(w);
+	unlock(w);
+	return ns;
+}
+
+/* ---- the descriptor -------------------------------------------------------- */
+
+static bool something_is_due(const struct twheel *w)
+{
+	return w->due || w->ready || w->soon;
+}
+
+/* When to wake up: at the edge of a tick. */
+static uint64_t wake_ns(struct twheel *w)
+{
+	uint64_t ns;
+
+	if (something_is_due(w))
+		return w->clock_ns;
+	/* The timer that was the first one has been stopped. */
+	if (w->first && !*w->first)
+		wheel_find_next(w);
+	if (w->head.next == NO_KEY)
+		return TWHEEL_NEVER;
+	ns = w->head.next ^ KEY;
+	ns = time_add(ns, w->edge_ns - 1);
+	ns -= ns % w->edge_ns;
+	return ns >= END_NS - w->edge_ns ? TWHEEL_NEVER : ns;
+}
+
+#ifdef __linux__
+/* timerfd knows no TAI, which is whole seconds ahead of the real time. */
+static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
+{
+	uint64_t ahead;
+
+	if (w->clock == TWHEEL_TAI) {
+		ahead = read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
+		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
+	}
+	return ns ? ns : 1;
+}
+
+static int settime(struct twheel *w, uint64_t ns)
+{
+	int flags = TFD_TIMER_ABSTIME | (clock_can_be_set(w) ? TFD_TIMER_CANCEL_ON_SET : 0);
+	struct itimerspec when = { .it_value.tv_sec = 0 };
+	int ret;
+
+	w->set_ns = ns;
+	w->readable = false;
+	/* The virtual clock: at once, or not. */
+	if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
+		ns = TWHEEL_NEVER;
+	if (ns != TWHEEL_NEVER) {
+		ns = to_timerfd(w, w->clock == TWHEEL_VIRTUAL ? 0 : ns);
+		when.it_value.tv_sec = (time_t)(ns / TWHEEL_SEC);
+		when.it_value.tv_nsec = (long)(ns % TWHEEL_SEC);
+	}
+	w->stats.settings++;
+	ret = timerfd_settime(w->fd, flags, &when, NULL);
+	/* It is set, and says that the clock was set since it was set before. */
+	if (ret < 0 && errno == ECANCELED)
+		ret = timerfd_settime(w->fd, flags, &when, NULL);
+	return ret < 0 ? -errno : 0;
+}
+
+static int make_fd(const struct twheel *w)
+{
+	clockid_t id = w->clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
+	int low, fd = timerfd_create(id, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	/* A daemon gives 0 to 2 to others. */
+	if (fd >= 0 && fd <= 2) {
+		low = fd;
+		fd = fcntl(low, F_DUPFD_CLOEXEC, 3);
+		close(low);
+	}
+	return fd < 0 ? -errno : fd;
+}
+#else
+static int settime(struct twheel *w, uint64_t ns)
+{
+	(void)w;
+	(void)ns;
+	return 0;
+}
+
+static int make_fd(const struct twheel *w)
+{
+	(void)w;
+	return -ENOSYS;
+}
+#endif
+
+/*
+ * If the first deadline has become later, the descriptor stays as it is: at worst the program
+ * wakes up once.
+ */
+static int set_fd(struct twheel *w)
+{
+	uint64_t ns = wake_ns(w);
+
+	if (w->fd < 0 ||
+	    (!w->readable && ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns)))
+		return 0;
+	return settime(w, ns);
+}
+
+EXPORT int twheel_fd(struct twheel *w)
+{
+	int fd;
+
+	lock(w);
+	if (w->fd < 0) {
+		fd = make_fd(w);
+		if (fd >= 0) {
+			w->fd = fd;
+			w->set_ns = TWHEEL_NEVER;
+			set_fd(w);
+		}
+	} else {
+		fd = w->fd;
+	}
+	unlock(w);
+	return fd;
+}
+
+EXPORT int twheel_flush(struct twheel *w)
+{
+	int ret;
+
+	lock(w);
+	ret = set_fd(w);
+	end_turn(w);
+	unlock(w);
+	return ret;
+}
+
+EXPORT uint64_t twheel_next(struct twheel *w)
+{
+	uint64_t ns;
+
+	lock(w);
+	ns = wake_ns(w);
+	end_turn(w);
+	unlock(w);
+	return ns;
+}
+
+EXPORT void twheel_wake(struct twheel *w)
+{
+	lock(w);
+	w->woken = true;
+	if (w->fd >= 0)
+		settime(w, 0);
+	unlock(w);
+}
+
+/* ---- start and stop -------------------------------------------------------- */
+
+/* A timer that is in no list; its deadline, and whether it is periodic. */
+static void place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
+{
+	t->deadline = ns | (periodic ? 0 : KEY);
+	if (unlikely(ns >= END_NS)) {
+		t->deadline = 0;
+		push(&w->never, t);
+	} else if (ns <= w->clock_ns) {
+		push(&w->soon, t);
+	} else {
+		wheel_place(w, t);
+	}
+}
+
+static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
+{
+	uint64_t key = ns | KEY;
+
+	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
+	    ns > w->clock_ns) {
+		t->deadline = key;
+		return;
+	}
+	if (t->pprev)
+		unlink_timer(t);
+	t->interval_ns = interval_ns;
+	place(w, t, ns, interval_ns);
+	if (unlikely(is_immediate(w)))
+		set_fd(w);
+}
+
+EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	lock(w);
+	start(w, t, time_add(turn_ns(w), delay_ns), 0);
+	unlock(w);
+}
+
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	lock(w);
+	turn_ns(w);
+	start(w, t, min64(deadline_ns, END_NS), 0);
+	unlock(w);
+}
+
+/* A timer that pends is to expire earlier, or it is periodic. */
+EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key)
+{
+	unlink_timer(t);
+	_twheel_insert(w, t, key);
+}
+
+EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
+				  uint64_t interval_ns, unsigned int flags)
+{
+	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, END_NS - 1);
+	if (flags & TWHEEL_FIXED_DELAY)
+		interval_ns |= FIXED_DELAY;
+	lock(w);
+	turn_ns(w);
+	start(w, t, min64(deadline_ns, END_NS), interval_ns);
+	unlock(w);
+}
+
+EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
+{
+	if (interval_ns < w->tick_ns)
+		interval_ns = w->tick_ns;
+	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
+}
+
+static bool stop(struct twheel_timer *t)
+{
+	if (!t->pprev)
+		return false;
+	unlink_timer(t);
+	t->deadline = 0;
+	return true;
+}
+
+EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+{
+	bool was_pending;
+
+	lock(w);
+	was_pending = stop(t);
+	unlock(w);
+	return was_pending;
+}
+
+EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
+{
+	bool was_pending;
+
+	lock(w);
+	was_pending = stop(t);
+	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
+		w->waiting++;
+		while (w->calling == t)
+			pthread_cond_wait(&w->returned, &w->lock);
+		w->waiting--;
+		/* It may be periodic, or have started itself. */
+		was_pending |= stop(t);
+	}
+	unlock(w);
+	return was_pending;
+}
+
+/* The functions that are inline, for other languages. */
+
+EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+{
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+
+	*t = timer;
+}
+
+EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	_twheel_start(w, t, delay_ns);
+}
+
+EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	_twheel_start_at(w, t, deadline_ns);
+}
+
+EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
+{
+	return _twheel_stop(w, t);
+}
+
+/* ---- timers that pend ------------------------------------------------------ */
+
+EXPORT size_t twheel_timer_size(void)
+{
+	return sizeof(struct twheel_timer);
+}
+
+EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
+{
+	return t->pprev;
+}
+
+EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
+{
+	return t->pprev && t->deadline ? t->deadline & ~KEY : TWHEEL_NEVER;
+}
+
+EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
+{
+	lock(w);
+	*to = *from;
+	if (to->pprev && to != from) {
+		*to->pprev = to;
+		if (to->next)
+			to->next->pprev = &to->next;
+		from->pprev = NULL;
+		from->deadline = 0;
+	}
+	unlock(w);
+}
+
+EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
+{
+	lock(w);
+	wheel_each(w, fn, arg);
+	unlock(w);
+}
+
+static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	unlink_timer(t);
+	push(arg, t);
+}
+
+/*
+ * They wait in the list of those that are due, though none of them is: if fn throws, the next
+ * dispatch puts them back.
+ */
+EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
+{
+	struct twheel_timer *all = NULL, *t;
+	bool outermost = enter(w);
+	size_t nr = 0;
+
+	lock(w);
+	wheel_each(w, gather, &all);
+	take_list(&w->due, &all);
+	w->due_by = 0;
+	while ((t = w->due)) {
+		stop(t);
+		nr++;
+		if (!fn)
+			continue;
+		unlock(w);
+		fn(w, t, arg);
+		if (!is_inside(w))
+			return nr;
+		lock(w);
+	}
+	if (outermost)
+		leave(w);
+	unlock(w);
+	return nr;
+}
+
+static void count(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)t;
+	++*(uint64_t *)arg;
+}
+
+EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
+{
+	struct twheel_stats now;
+
+	lock(w);
+	now = w->stats;
+	now.pending = 0;
+	wheel_each(w, count, &now.pending);
+	unlock(w);
+	memset(stats, 0, size);
+	memcpy(stats, &now, min64(size, sizeof(now)));
+}
+
+/* ---- dispatch -------------------------------------------------------------- */
+
+EXPORT uint64_t twheel_periods(const struct twheel *w)
+{
+	return w->periods;
+}
+
+static void note_lateness(struct twheel *w, const struct twheel_timer *t)
+{
+	uint64_t late_ns = w->clock_ns - (t->deadline & ~KEY);
+	unsigned int bucket = late_ns ? _TWHEEL_BIT(late_ns) + 1 : 0;
+
+	w->stats.late[bucket < TWHEEL_LATE_BUCKETS ? bucket : TWHEEL_LATE_BUCKETS - 1]++;
+}
+
+/* A periodic timer, which has left its list, on its way to its callback. */
+static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
+{
+	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
+	uint64_t now_ns = w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w));
+
+	if (t->interval_ns & FIXED_DELAY) {
+		/* In case the callback does not return. */
+		t->deadline = min64(time_add(now_ns, interval_ns), END_NS - 1);
+		push(&w->running, t);
+		return;
+	}
+	if (now_ns > ns)
+		w->periods += (now_ns - ns) / interval_ns;
+	place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
+}
+
+static COLD void end_period(struct twheel *w, struct twheel_timer *t)
+{
+	unlink_timer(t);
+	place(w, t, time_add(update(w), t->interval_ns & ~FIXED_DELAY), true);
+}
+
+static void call_measured(struct twheel *w, struct twheel_timer *t)
+{
+	uint64_t began_ns = read_clock(CLOCK_MONOTONIC), ns;
+
+	t->callback(w, t);
+	if (!is_inside(w))
+		return;
+	ns = read_clock(CLOCK_MONOTONIC) - began_ns;
+	if (ns > w->stats.slowest_ns)
+		w->stats.slowest_ns = ns;
+}
+
+/* Call back with a stop watch, and without the lock. */
+static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
+{
+	w->calling = t;
+	unlock(w);
+	if (w->flags & TWHEEL_MEASURE)
+		call_measured(w, t);
+	else
+		t->callback(w, t);
+	if (!is_inside(w))
+		return;
+	lock(w);
+	w->calling = NULL;
+	if (w->waiting)
+		pthread_cond_broadcast(&w->returned);
+}
+
+/* Call a timer that has left its list.  Returns whether the wheel is still there. */
+static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel **in)
+{
+	bool plain = t->deadline & KEY;
+
+	note_lateness(w, t);
+	w->stats.called++;
+	w->periods = 1;
+	if (likely(plain))
+		t->deadline = 0;
+	else
+		begin_period(w, t);
+	if (likely(!(w->flags & (TWHEEL_SHARED | TWHEEL_MEASURE))))
+		t->callback(w, t);
+	else
+		call_specially(w, t);
+	if (unlikely(*in != w) && !is_inside(w))
+		return false;
+	if (unlikely(!plain && w->running == t))
+		end_period(w, t);
+	return true;
+}
+
+/* What was started with a deadline that had passed, in the order of the starts. */
+static void take_soon(struct twheel *w)
+{
+	struct twheel_timer *t;
+
+	if (w->ready)
+		return;
+	while ((t = w->soon)) {
+		unlink_timer(t);
+		push(&w->ready, t);
+	}
+	/* Those whose callbacks have not returned, and will not. */
+	while ((t = w->running) && key_of(t) <= (w->clock_ns | KEY)) {
+		unlink_timer(t);
+		push(&w->ready, t);
+	}
+}
+
+/* A timer of the list of those that are due has been restarted for later. */
+static COLD void put_back(struct twheel *w, struct twheel_timer *t)
+{
+	if (t->deadline)
+		wheel_place(w, t);
+	else
+		push(&w->never, t);
+}
+
+/*
+ * Call what is due.  A turn of the wheel goes to the target, and then those have their turn
+ * that were ready; a limit may end it anywhere, and then the next dispatch goes on there.
+ * Returns whether the wheel is still there.
+ */
+static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, unsigned int *nr)
+{
+	uint64_t now = w->clock_ns | KEY, edge = now - w->clock_ns % w->edge_ns;
+
+	for (;;) {
+		struct twheel_timer *t = w->due;
+
+		if (likely(t)) {
+			unlink_timer(t);
+			if (unlikely(key_of(t) > w->due_by)) {
+				put_back(w, t);
+				continue;
+			}
+			++*nr;
+			if (unlikely(!call(w, t, in)))
+				return false;
+			if (unlikely(*nr == max))
+				return true;
+		} else if (wheel_turn(w)) {
+			continue;
+		} else if (w->head.base < w->target) {
+			return true;
+		} else if (w->ready) {
+			take_list(&w->due, &w->ready);
+			w->due_by = now;
+		} else if (w->target < edge) {
+			w->target = edge;
+		} else {
+			return true;
+		}
+	}
+}
+
+/* The clock has come to what the descriptor was set to, or was set. */
+static void note_readable(struct twheel *w)
+{
+	uint64_t expirations;
+
+	if (w->fd < 0 || w->readable)
+		return;
+	w->readable = w->clock_ns >= w->set_ns ||
+		(clock_can_be_set(w) &&
+		 (read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED));
+}
+
+/* Returns whether the wheel is still there. */
+static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
+{
+	bool outermost;
+
+	update(w);
+	note_readable(w);
+	if ((w->clock_ns | KEY) < w->head.next && !something_is_due(w))
+		return true;
+	outermost = enter(w);
+	take_soon(w);
+	w->stats.dispatches++;
+	w->budget = WHEEL_BUDGET;
+	if (!call_due(w, &inside, max, nr))
+		return false;
+	if (outermost)
+		leave(w);
+	w->stats.vain += !*nr;
+	wheel_look_ahead(w);
+	wheel_find_next(w);
+	if (is_immediate(w))
+		set_fd(w);
+	return true;
+}
+
+static COLD int dispatch_shared(struct twheel *w, unsigned int max)
+{
+	unsigned int nr = 0;
+	bool nested;
+
+	lock(w);
+	nested = w->dispatching;
+	if (nested && !pthread_equal(w->dispatcher, pthread_self())) {
+		unlock(w);
+		return -EBUSY;
+	}
+	w->dispatching = true;
+	w->dispatcher = pthread_self();
+	if (!dispatch(w, max, &nr))
+		return (int)nr;
+	w->dispatching = nested;
+	unlock(w);
+	return (int)nr;
+}
+
+EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
+{
+	unsigned int nr = 0;
+
+	if (!max || max > INT32_MAX)
+		max = INT32_MAX;
+	if (unlikely(w->head.shared))
+		return dispatch_shared(w, max);
+	dispatch(w, max, &nr);
+	return (int)nr;
+}
+
+/* ---- a loop for a program that has none ------------------------------------- */
+
+static struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
+	};
+}
+
+static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
+{
+	uint64_t ns = twheel_next(w);
+	struct timespec until;
+
+	if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
+		ns = TWHEEL_NEVER;
+	until = to_timespec(w->clock == TWHEEL_VIRTUAL && ns != TWHEEL_NEVER ? 0 : min64(ns, end_ns));
+	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
+}
+
+/* Other threads set the descriptor. */
+static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
+{
+	struct pollfd fd = { .fd = twheel_fd(w), .events = POLLIN };
+	uint64_t now_ns = read_clock(id);
+	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
+	int ret;
+
+	if (fd.fd < 0)
+		return fd.fd;
+	ret = twheel_flush(w);
+	if (ret < 0)
+		return ret;
+	ret = ppoll(&fd, 1, end_ns < END_NS ? &left : NULL, NULL);
+	return ret < 0 ? -errno : 0;
+}
+
+static bool take_wake(struct twheel *w)
+{
+	bool woken;
+
+	lock(w);
+	woken = w->woken;
+	w->woken = false;
+	unlock(w);
+	return woken;
+}
+
+EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
+{
+	clockid_t id = clock_id(w);
+	uint64_t end_ns = time_add(read_clock(id), timeout_ns);
+	bool woken = false;
+	int ret;
+
+	do {
+		if (w->head.shared) {
+			woken = take_wake(w);
+			ret = woken ? 0 : sleep_shared(w, id, end_ns);
+			woken = take_wake(w) || woken;
+		} else {
+			ret = sleep_until(w, id, end_ns);
+		}
+		if (!ret)
+			ret = twheel_dispatch(w, 0);
+	} while (!ret && !woken && read_clock(id) < end_ns);
+	return ret;
+}
+
+EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
+{
+	int ret = 0;
+
+	if (w->clock != TWHEEL_VIRTUAL)
+		return -EOPNOTSUPP;
+	lock(w);
+	if (to_ns < w->clock_ns || to_ns >= END_NS) {
+		ret = -EINVAL;
+	} else {
+		w->clock_ns = to_ns;
+		update(w);
+		if (w->fd >= 0)
+			ret = settime(w, wake_ns(w));
+	}
+	unlock(w);
+	return ret;
+}
+
+/* ---- open and close -------------------------------------------------------- */
+
+static int options_copy(struct twheel_options *to, const struct twheel_options *from)
+{
+	const char *byte = (const char *)from;
+	uint32_t i;
+
+	memset(to, 0, sizeof(*to));
+	if (from) {
+		if (from->size < sizeof(*to))
+			return -EINVAL;
+		for (i = sizeof(*to); i < from->size; i++)
+			if (byte[i])
+				return -E2BIG;
+		*to = *from;
+	}
+	if (!to->tick_ns)
+		to->tick_ns = TWHEEL_MSEC;
+	if (to->clock > TWHEEL_VIRTUAL || to->reserved ||
+	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
+	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
+		return -EINVAL;
+	return 0;
+}
+
+static void make_locks(struct twheel *w)
+{
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->returned, NULL);
+}
+
+/* Memory from mmap() costs nothing before it is used. */
+EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options)
+{
+	struct twheel_options o;
+	struct twheel *w;
+	int ret;
+
+	*out = NULL;
+	ret = options_copy(&o, options);
+	if (ret)
+		return ret;
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED)
+		return -ENOMEM;
+	w->clock = o.clock;
+	w->flags = o.flags;
+	w->data = o.data;
+	w->tick_ns = o.tick_ns;
+	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
+	w->fd = -1;
+	wheel_init(w);
+	make_locks(w);
+	w->head.shared = o.flags & TWHEEL_SHARED;
+	update(w);
+	w->head.base = w->clock_ns | KEY;
+	w->target = w->head.base;
+	end_turn(w);
+	*out = w;
+	return 0;
+}
+
+static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)arg;
+	t->pprev = NULL;
+	t->deadline = 0;
+}
+
+EXPORT void twheel_close(struct twheel *w)
+{
+	if (!w)
+		return;
+	wheel_each(w, make_idle, NULL);
+	leave(w);
+	if (w->fd >= 0)
+		close(w->fd);
+	munmap(w, sizeof(*w));
+}
+
+EXPORT void twheel_after_fork(struct twheel *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->woken = false;
+	w->waiting = 0;
+	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
+	make_locks(w);
+}
+
+EXPORT void *twheel_data(const struct twheel *w)
+{
+	return w->data;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wheel.h - the wheel as a data structure: no clock, no descriptor, no lock, no callback
+ */
+#ifndef _TWHEEL_WHEEL_H
+#define _TWHEEL_WHEEL_H
+
+#include <pthread.h>
+
+#define _TWHEEL_LIBRARY
+#include "twheel.h"
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define EXPORT		__attribute__((visibility("default")))
+#define COLD		__attribute__((noinline, cold))
+
+#define KEY		_TWHEEL_KEY
+#define NO_KEY		UINT64_MAX
+/* The end of time: from here on, a timer never expires. */
+#define END_NS		(1ULL << 63)
+
+#define SLOTS		_TWHEEL_SLOTS
+/* A slot of a level is half of the level below. */
+#define LEVEL_BITS	7
+#define LEVELS_MAX	8
+
+/* Timers that one dispatch moves to other slots at most. */
+#define WHEEL_BUDGET	4096
+
+struct twheel {
+	struct _twheel_head head;
+	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
+	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
+
+	/* Lists of timers that are in no slot. */
+	struct twheel_timer *due;	/* to be called, if by now they are due by due_by */
+	struct twheel_timer *soon;	/* passed when they were started; the last one first */
+	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
+	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
+	struct twheel_timer *never;	/* beyond the end of time */
+
+	uint64_t due_by;		/* a key */
+	uint64_t target;		/* a key: the dispatch turns the wheel to here */
+	uint64_t clock_ns;		/* when the clock was read last */
+	uint64_t edge_ns;		/* a tick and the slack */
+	uint64_t tick_ns;
+	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
+	uint32_t levels;		/* bits: those that may have a slot that is not empty */
+	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
+	uint32_t clock;
+	uint32_t flags;
+	int fd;				/* -1: none */
+	int budget;			/* timers that this dispatch may still move */
+	bool readable;			/* the timerfd has fired since it was set */
+	bool woken;			/* by twheel_wake() */
+	uint64_t periods;
+	void *data;
+	struct twheel_stats stats;	/* without pending */
+
+	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
+	pthread_mutex_t lock;
+	pthread_cond_t returned;	/* a callback for which somebody waits */
+	struct twheel_timer *calling;
+	pthread_t dispatcher;
+	bool dispatching;
+	uint32_t waiting;
+
+	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that may not be empty */
+	struct twheel_timer *slot[LEVELS_MAX * SLOTS];
+};
+
+static inline uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t time_add(uint64_t a, uint64_t b)
+{
+	return b >= END_NS - a ? END_NS : a + b;
+}
+
+/* Of a timer that is not in the list never. */
+static inline uint64_t key_of(const struct twheel_timer *t)
+{
+	return t->deadline | KEY;
+}
+
+static inline bool is_periodic(const struct twheel_timer *t)
+{
+	return t->deadline && !(t->deadline & KEY);
+}
+
+static inline void push(struct twheel_timer **list, struct twheel_timer *t)
+{
+	t->next = *list;
+	t->pprev = list;
+	if (t->next)
+		t->next->pprev = &t->next;
+	*list = t;
+}
+
+/* Take a timer out of its list. */
+static inline void unlink_timer(struct twheel_timer *t)
+{
+	*t->pprev = t->next;
+	if (t->next)
+		t->next->pprev = t->pprev;
+	t->pprev = NULL;
+}
+
+/* Make a list that of another head; the other one is empty then. */
+static inline void take_list(struct twheel_timer **to, struct twheel_timer **from)
+{
+	*to = *from;
+	*from = NULL;
+	if (*to)
+		(*to)->pprev = to;
+}
+
+void wheel_init(struct twheel *w);
+void wheel_place(struct twheel *w, struct twheel_timer *t);
+bool wheel_turn(struct twheel *w);
+void wheel_look_ahead(struct twheel *w);
+void wheel_find_next(struct twheel *w);
+void wheel_rewind(struct twheel *w, uint64_t key);
+void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
+
+#endif /* _TWHEEL_WHEEL_H */
