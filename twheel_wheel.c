@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR MIT
+// SPDX-License-Identifier: GPL-2.0
 /*
  * The wheel of twheel: a hashed timing wheel of levels
  *

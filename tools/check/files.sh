@@ -26,7 +26,7 @@ in_git()
 }
 
 # Fills the arrays; those of code hold .c and .h alone. KUnit suites are kernel
-# code, whatever folder they are in; lib/include has macros of the kernel, for tests too.
+# code, whatever folder they are in; selftests/wheel/include has macros of the kernel, for tests too.
 list_files()
 {
 	local file line
@@ -42,7 +42,6 @@ list_files()
 		bench/*.[ch]) bench_code+=("$file") ;;
 		selftests/*.[ch]) test_code+=("$file") ;;
 		uapi/*.[ch]) uapi_code+=("$file") ;;
-		lib/include/*.h) test_code+=("$file") ;;
 		lib/*.[ch]) lib_code+=("$file") ;;
 		examples/*.[ch]) example_code+=("$file") ;;
 		*.[ch]) module_code+=("$file") ;;

@@ -53,7 +53,6 @@ licence_of()
 	lib/*) echo MIT ;;
 	examples/*) echo 0BSD ;;
 	uapi/*) echo GPL-2.0 WITH Linux-syscall-note ;;
-	twheel_wheel.c | include/twheel_wheel.h) echo GPL-2.0 OR MIT ;;
 	*) echo GPL-2.0 ;;
 	esac
 }
