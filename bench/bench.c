@@ -50,12 +50,12 @@ static struct {
 } args;
 
 const struct peer *const peers[] = {
-	&peer_empty, &peer_libtwheel, &peer_libtwheel_local,
+	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd,
 	&peer_twheel, &peer_twheel_store, &peer_twheel_checked, &peer_twheel_keyed,
 	&peer_twheel_single, &peer_twheel_keyed_single,
 	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,
 	&peer_timerfd_slack, &peer_posix, &peer_io_uring, &peer_bpf_timer, &peer_bpf_1ms,
-	&peer_bpf_store, &peer_heap, &peer_libev, &peer_libuv, &peer_libevent, NULL
+	&peer_bpf_store, &peer_heap, &peer_callout, &peer_libev, &peer_libuv, &peer_libevent, NULL
 };
 
 /* Some share a process, and so a function. */

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel, with its wheel in the kernel and in the process.  Where a workload is a loop
- * with turns, the library is flushed once a turn, as in a daemon; in the others each batch
- * is flushed, as if it were a turn.
+ * libtwheel: a loop that sleeps until a time, and one that watches the descriptor.  Where a
+ * workload is a loop with turns, the turn ends once a turn, as in a daemon; in the others
+ * each batch is a turn.
  */
 #include "bench.h"
 
 #include <err.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "../lib/twheel.h"
@@ -17,50 +18,41 @@ struct libtwheel {
 	struct twheel *w;
 	struct twheel_timer *timer;
 	struct setup setup;
-	bool settled;
+	int fd;		/* of the wheel, or one that is never readable */
+	bool by_fd;
 };
 
 /* The timer does not know the peer, and there is one peer in a thread. */
 static __thread struct libtwheel *ours;
 
-static const char *absent(void)
-{
-	return access("/dev/twheel", R_OK | W_OK) ? "no /dev/twheel" : NULL;
-}
-
-static void *open_with(const struct setup *setup, enum twheel_backend backend)
+static struct libtwheel *open_with(const struct setup *setup, bool by_fd)
 {
 	struct libtwheel *l = get_memory(1, sizeof(*l));
-	const struct twheel_options options = {
-		.size = sizeof(options),
-		.backend = backend,
-		.tick_ns = MS,
-		/* One more for settle(). */
-		.max_timers = setup->nr + 1,
-	};
-	int error = twheel_open(&l->w, &options);
+	int error = twheel_open(&l->w, NULL);
 
 	if (error)
 		errx(1, "twheel_open: %s", strerror(-error));
 	l->setup = *setup;
+	l->by_fd = by_fd;
+	l->fd = by_fd ? twheel_fd(l->w) : eventfd(0, EFD_CLOEXEC);
+	if (l->fd < 0)
+		errx(1, "no descriptor");
 	return l;
 }
 
-static void *open_device(const struct setup *setup)
+static void *open_by_time(const struct setup *setup)
 {
-	return open_with(setup, TWHEEL_DEVICE);
+	return open_with(setup, false);
 }
 
-static void *open_local(const struct setup *setup)
+static void *open_by_fd(const struct setup *setup)
 {
-	return open_with(setup, TWHEEL_LOCAL);
+	return open_with(setup, true);
 }
 
-static void on_timer(struct twheel *w, struct twheel_timer *t, int status)
+static void on_timer(struct twheel *w, struct twheel_timer *t)
 {
 	(void)w;
-	if (status)
-		errx(1, "a timer was refused: %s", strerror(-status));
 	expired(t - ours->timer);
 }
 
@@ -75,11 +67,15 @@ static void create(void *self, uint32_t first, uint32_t nr)
 		twheel_timer_init(&l->timer[i], on_timer);
 }
 
-static void flush(struct libtwheel *l)
+/* Returns when to wake up, if the loop sleeps until a time. */
+static uint64_t end_turn(struct libtwheel *l)
 {
 	ours = l;
+	if (!l->by_fd)
+		return twheel_next(l->w);
 	if (twheel_flush(l->w))
 		errx(1, "twheel_flush");
+	return TWHEEL_NEVER;
 }
 
 static void start_lengths(struct libtwheel *l, const uint32_t *who, uint32_t nr)
@@ -98,18 +94,16 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 	struct libtwheel *l = self;
 	struct twheel_timer *timer = l->timer;
 	struct twheel *w = l->w;
-	uint64_t now_ns;
 	uint32_t i;
 
 	if (l->setup.turns) {
 		start_lengths(l, who, nr);
 		return;
 	}
-	now_ns = twheel_now(w);
+	twheel_now(w);
 	for (i = 0; i < nr; i++)
-		twheel_start(w, &timer[who[i]],
-			     deadline_ns[i] > now_ns ? deadline_ns[i] - now_ns : 0);
-	flush(l);
+		twheel_start_at(w, &timer[who[i]], deadline_ns[i]);
+	end_turn(l);
 }
 
 static void cancel(void *self, const uint32_t *who, uint32_t nr)
@@ -122,42 +116,24 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	for (i = 0; i < nr; i++)
 		twheel_stop(w, &timer[who[i]]);
 	if (!l->setup.turns)
-		flush(l);
+		end_turn(l);
 }
 
 static void wait(void *self, bool sleep)
 {
 	struct libtwheel *l = self;
-	struct pollfd pfd = { .fd = twheel_fd(l->w), .events = POLLIN };
+	struct pollfd pfd = { .fd = l->fd, .events = POLLIN };
+	uint64_t wake_ns = end_turn(l), now;
+	struct timespec timeout = { 0 };
 
-	flush(l);
-	if (poll(&pfd, 1, sleep ? -1 : 0) < 0)
-		err(1, "poll");
-	if (pfd.revents && twheel_dispatch(l->w, 0) < 0)
-		errx(1, "twheel_dispatch");
-}
-
-static void on_settled(struct twheel *w, struct twheel_timer *t, int status)
-{
-	(void)w;
-	(void)t;
-	if (status)
-		errx(1, "a timer was refused: %s", strerror(-status));
-	ours->settled = true;
-}
-
-/* As the peer twheel does: one that is due at once, and then time for the kthread. */
-static void settle(void *self)
-{
-	struct libtwheel *l = self;
-	struct twheel_timer due;
-
-	twheel_timer_init(&due, on_settled);
-	l->settled = false;
-	twheel_start(l->w, &due, 0);
-	while (!l->settled)
-		wait(l, true);
-	sleep_until(now_ns() + 10 * MS);
+	if (sleep && wake_ns != TWHEEL_NEVER) {
+		now = now_ns();
+		timeout = to_timespec(wake_ns > now ? wake_ns - now : 0);
+	}
+	if (ppoll(&pfd, 1, sleep && wake_ns == TWHEEL_NEVER ? NULL : &timeout, NULL) < 0)
+		err(1, "ppoll");
+	if (!l->by_fd || pfd.revents)
+		twheel_dispatch(l->w, 0);
 }
 
 static void tally(void *self, struct tally *tally)
@@ -165,15 +141,20 @@ static void tally(void *self, struct tally *tally)
 	struct libtwheel *l = self;
 	struct twheel_stats stats;
 
-	twheel_stats(l->w, &stats, sizeof(stats));
+	twheel_get_stats(l->w, &stats, sizeof(stats));
 	tally->vain = stats.vain;
-	tally->rearmed = stats.rearmed;
-	tally->calls = stats.calls;
+	tally->rearmed = stats.moved;
+	tally->calls = stats.settings;
 }
 
 static void close_libtwheel(void *self)
 {
-	twheel_close(((struct libtwheel *)self)->w);
+	struct libtwheel *l = self;
+
+	/* The timers are gone by the end of the process. */
+	if (!l->by_fd)
+		close(l->fd);
+	twheel_close(l->w);
 }
 
 #define LIBTWHEEL_PEER							\
@@ -185,15 +166,13 @@ static void close_libtwheel(void *self)
 const struct peer peer_libtwheel = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel",
-	.usage = "tick 1 ms, the wheel of /dev/twheel, a flush each batch or turn",
-	.absent = absent,
-	.open = open_device,
-	.settle = settle,
+	.usage = "tick 1 ms, in a loop that sleeps until twheel_next()",
+	.open = open_by_time,
 };
 
-const struct peer peer_libtwheel_local = {
+const struct peer peer_libtwheel_fd = {
 	LIBTWHEEL_PEER,
-	.name = "libtwheel-local",
-	.usage = "the same, the wheel in the process",
-	.open = open_local,
+	.name = "libtwheel-fd",
+	.usage = "the same, in a loop that watches twheel_fd()",
+	.open = open_by_fd,
 };

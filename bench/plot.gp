@@ -8,7 +8,7 @@
 # comes first, and heavier, libtwheel before it. Peers of the kernel have filled points,
 # those that are a process's own open ones.
 
-peers = "libtwheel libtwheel-local twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap libev libuv libevent netty bpf-timer bpf-1ms bpf-store"
+peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store"
 set linetype  1 linecolor rgb "#f08000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
 set linetype  2 linecolor rgb "#f08000" linewidth 4   pointtype 6  pointsize 0.8 dashtype 2
 set linetype  3 linecolor rgb "#d00000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1

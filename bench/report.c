@@ -357,7 +357,7 @@ void report_print(void)
 		print_mode("instructions", "instructions");
 		print_bars();
 		print_libtwheel("libtwheel");
-		print_libtwheel("libtwheel-local");
+		print_libtwheel("libtwheel-fd");
 	}
 	if (timed) {
 		puts("\n==== processor time of the process and the module's kthreads");

@@ -14,28 +14,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/timerfd.h>
 #endif
 
-#include "wheel.h"
-
-#define TICK_MIN_NS	TWHEEL_USEC
-#define TICK_MAX_NS	(3600 * TWHEEL_SEC)
-
-#define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
-
-#define STRING(x)	#x
-#define VERSION(major, minor, patch)	STRING(major) "." STRING(minor) "." STRING(patch)
+#include "loop.h"
 
 /* The wheels whose callbacks this thread is in. */
 static _Thread_local struct twheel *inside;
 
-static bool is_inside(const struct twheel *w)
+bool loop_is_inside(const struct twheel *w)
 {
 	const struct twheel *in = inside;
 
@@ -45,16 +35,16 @@ static bool is_inside(const struct twheel *w)
 }
 
 /* Returns whether this thread was not in a callback of this wheel. */
-static bool enter(struct twheel *w)
+bool loop_enter(struct twheel *w)
 {
-	if (is_inside(w))
+	if (loop_is_inside(w))
 		return false;
 	w->outer = inside;
 	inside = w;
 	return true;
 }
 
-static void leave(struct twheel *w)
+void loop_leave(struct twheel *w)
 {
 	struct twheel **in = &inside;
 
@@ -62,23 +52,6 @@ static void leave(struct twheel *w)
 		in = &(*in)->outer;
 	if (*in)
 		*in = w->outer;
-}
-
-EXPORT const char *twheel_version(void)
-{
-	return VERSION(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
-}
-
-static inline void lock(struct twheel *w)
-{
-	if (unlikely(w->head.shared))
-		pthread_mutex_lock(&w->lock);
-}
-
-static inline void unlock(struct twheel *w)
-{
-	if (unlikely(w->head.shared))
-		pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- the clock ------------------------------------------------------------ */
@@ -112,13 +85,7 @@ static bool clock_can_be_set(const struct twheel *w)
 	return w->clock == TWHEEL_REALTIME || w->clock == TWHEEL_TAI;
 }
 
-/* There are no turns: each start reads the clock and sets the descriptor. */
-static bool is_immediate(const struct twheel *w)
-{
-	return w->flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
-}
-
-static uint64_t update(struct twheel *w)
+uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
@@ -130,12 +97,12 @@ static uint64_t update(struct twheel *w)
 	return w->clock_ns;
 }
 
-static uint64_t turn_ns(struct twheel *w)
+uint64_t loop_turn_ns(struct twheel *w)
 {
-	return w->head.now ? w->clock_ns : update(w);
+	return w->head.now ? w->clock_ns : loop_update(w);
 }
 
-static void end_turn(struct twheel *w)
+void loop_end_turn(struct twheel *w)
 {
 	if (w->clock != TWHEEL_VIRTUAL)
 		w->head.now = 0;
@@ -146,7 +113,7 @@ EXPORT uint64_t twheel_update(struct twheel *w)
 	uint64_t ns;
 
 	lock(w);
-	ns = update(w);
+	ns = loop_update(w);
 	unlock(w);
 	return ns;
 }
@@ -156,7 +123,7 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 	uint64_t ns;
 
 	lock(w);
-	ns = turn_ns(w);
+	ns = loop_turn_ns(w);
 	unlock(w);
 	return ns;
 }
@@ -255,7 +222,7 @@ static int make_fd(const struct twheel *w)
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
  * wakes up once.
  */
-static int set_fd(struct twheel *w)
+int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns = wake_ns(w);
 
@@ -275,7 +242,7 @@ EXPORT int twheel_fd(struct twheel *w)
 		if (fd >= 0) {
 			w->fd = fd;
 			w->set_ns = TWHEEL_NEVER;
-			set_fd(w);
+			loop_set_fd(w);
 		}
 	} else {
 		fd = w->fd;
@@ -289,8 +256,8 @@ EXPORT int twheel_flush(struct twheel *w)
 	int ret;
 
 	lock(w);
-	ret = set_fd(w);
-	end_turn(w);
+	ret = loop_set_fd(w);
+	loop_end_turn(w);
 	unlock(w);
 	return ret;
 }
@@ -301,7 +268,7 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 
 	lock(w);
 	ns = wake_ns(w);
-	end_turn(w);
+	loop_end_turn(w);
 	unlock(w);
 	return ns;
 }
@@ -315,10 +282,10 @@ EXPORT void twheel_wake(struct twheel *w)
 	unlock(w);
 }
 
-/* ---- start and stop -------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------- */
 
 /* A timer that is in no list; its deadline, and whether it is periodic. */
-static void place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
+void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
 	if (unlikely(ns >= END_NS)) {
@@ -330,223 +297,6 @@ static void place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool pe
 		wheel_place(w, t);
 	}
 }
-
-static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
-{
-	uint64_t key = ns | KEY;
-
-	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
-	    ns > w->clock_ns) {
-		t->deadline = key;
-		return;
-	}
-	if (t->pprev)
-		unlink_timer(t);
-	t->interval_ns = interval_ns;
-	place(w, t, ns, interval_ns);
-	if (unlikely(is_immediate(w)))
-		set_fd(w);
-}
-
-EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	lock(w);
-	start(w, t, time_add(turn_ns(w), delay_ns), 0);
-	unlock(w);
-}
-
-EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
-{
-	lock(w);
-	turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), 0);
-	unlock(w);
-}
-
-/* A timer that pends is to expire earlier, or it is periodic. */
-EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key)
-{
-	unlink_timer(t);
-	_twheel_insert(w, t, key);
-}
-
-EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
-				  uint64_t interval_ns, unsigned int flags)
-{
-	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, END_NS - 1);
-	if (flags & TWHEEL_FIXED_DELAY)
-		interval_ns |= FIXED_DELAY;
-	lock(w);
-	turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), interval_ns);
-	unlock(w);
-}
-
-EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
-{
-	if (interval_ns < w->tick_ns)
-		interval_ns = w->tick_ns;
-	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
-}
-
-static bool stop(struct twheel_timer *t)
-{
-	if (!t->pprev)
-		return false;
-	unlink_timer(t);
-	t->deadline = 0;
-	return true;
-}
-
-EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
-{
-	bool was_pending;
-
-	lock(w);
-	was_pending = stop(t);
-	unlock(w);
-	return was_pending;
-}
-
-EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
-{
-	bool was_pending;
-
-	lock(w);
-	was_pending = stop(t);
-	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
-		w->waiting++;
-		while (w->calling == t)
-			pthread_cond_wait(&w->returned, &w->lock);
-		w->waiting--;
-		/* It may be periodic, or have started itself. */
-		was_pending |= stop(t);
-	}
-	unlock(w);
-	return was_pending;
-}
-
-/* The functions that are inline, for other languages. */
-
-EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
-{
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
-
-	*t = timer;
-}
-
-EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	_twheel_start(w, t, delay_ns);
-}
-
-EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
-{
-	_twheel_start_at(w, t, deadline_ns);
-}
-
-EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
-{
-	return _twheel_stop(w, t);
-}
-
-/* ---- timers that pend ------------------------------------------------------ */
-
-EXPORT size_t twheel_timer_size(void)
-{
-	return sizeof(struct twheel_timer);
-}
-
-EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
-{
-	return t->pprev;
-}
-
-EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
-{
-	return t->pprev && t->deadline ? t->deadline & ~KEY : TWHEEL_NEVER;
-}
-
-EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
-{
-	lock(w);
-	*to = *from;
-	if (to->pprev && to != from) {
-		*to->pprev = to;
-		if (to->next)
-			to->next->pprev = &to->next;
-		from->pprev = NULL;
-		from->deadline = 0;
-	}
-	unlock(w);
-}
-
-EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
-{
-	lock(w);
-	wheel_each(w, fn, arg);
-	unlock(w);
-}
-
-static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	(void)w;
-	unlink_timer(t);
-	push(arg, t);
-}
-
-/*
- * They wait in the list of those that are due, though none of them is: if fn throws, the next
- * dispatch puts them back.
- */
-EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
-{
-	struct twheel_timer *all = NULL, *t;
-	bool outermost = enter(w);
-	size_t nr = 0;
-
-	lock(w);
-	wheel_each(w, gather, &all);
-	take_list(&w->due, &all);
-	w->due_by = 0;
-	while ((t = w->due)) {
-		stop(t);
-		nr++;
-		if (!fn)
-			continue;
-		unlock(w);
-		fn(w, t, arg);
-		if (!is_inside(w))
-			return nr;
-		lock(w);
-	}
-	if (outermost)
-		leave(w);
-	unlock(w);
-	return nr;
-}
-
-static void count(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	(void)w;
-	(void)t;
-	++*(uint64_t *)arg;
-}
-
-EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
-{
-	struct twheel_stats now;
-
-	lock(w);
-	now = w->stats;
-	now.pending = 0;
-	wheel_each(w, count, &now.pending);
-	unlock(w);
-	memset(stats, 0, size);
-	memcpy(stats, &now, min64(size, sizeof(now)));
-}
-
-/* ---- dispatch -------------------------------------------------------------- */
 
 EXPORT uint64_t twheel_periods(const struct twheel *w)
 {
@@ -575,13 +325,13 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 	}
 	if (now_ns > ns)
 		w->periods += (now_ns - ns) / interval_ns;
-	place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
+	loop_place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
 }
 
 static COLD void end_period(struct twheel *w, struct twheel_timer *t)
 {
 	unlink_timer(t);
-	place(w, t, time_add(update(w), t->interval_ns & ~FIXED_DELAY), true);
+	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
 
 static void call_measured(struct twheel *w, struct twheel_timer *t)
@@ -589,7 +339,7 @@ static void call_measured(struct twheel *w, struct twheel_timer *t)
 	uint64_t began_ns = read_clock(CLOCK_MONOTONIC), ns;
 
 	t->callback(w, t);
-	if (!is_inside(w))
+	if (!loop_is_inside(w))
 		return;
 	ns = read_clock(CLOCK_MONOTONIC) - began_ns;
 	if (ns > w->stats.slowest_ns)
@@ -605,7 +355,7 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 		call_measured(w, t);
 	else
 		t->callback(w, t);
-	if (!is_inside(w))
+	if (!loop_is_inside(w))
 		return;
 	lock(w);
 	w->calling = NULL;
@@ -629,7 +379,7 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 		t->callback(w, t);
 	else
 		call_specially(w, t);
-	if (unlikely(*in != w) && !is_inside(w))
+	if (unlikely(*in != w) && !loop_is_inside(w))
 		return false;
 	if (unlikely(!plain && w->running == t))
 		end_period(w, t);
@@ -718,23 +468,23 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
 	bool outermost;
 
-	update(w);
+	loop_update(w);
 	note_readable(w);
 	if ((w->clock_ns | KEY) < w->head.next && !something_is_due(w))
 		return true;
-	outermost = enter(w);
+	outermost = loop_enter(w);
 	take_soon(w);
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
 	if (!call_due(w, &inside, max, nr))
 		return false;
 	if (outermost)
-		leave(w);
+		loop_leave(w);
 	w->stats.vain += !*nr;
 	wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))
-		set_fd(w);
+		loop_set_fd(w);
 	return true;
 }
 
@@ -850,7 +600,7 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 		ret = -EINVAL;
 	} else {
 		w->clock_ns = to_ns;
-		update(w);
+		loop_update(w);
 		if (w->fd >= 0)
 			ret = settime(w, wake_ns(w));
 	}
@@ -858,99 +608,3 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 	return ret;
 }
 
-/* ---- open and close -------------------------------------------------------- */
-
-static int options_copy(struct twheel_options *to, const struct twheel_options *from)
-{
-	const char *byte = (const char *)from;
-	uint32_t i;
-
-	memset(to, 0, sizeof(*to));
-	if (from) {
-		if (from->size < sizeof(*to))
-			return -EINVAL;
-		for (i = sizeof(*to); i < from->size; i++)
-			if (byte[i])
-				return -E2BIG;
-		*to = *from;
-	}
-	if (!to->tick_ns)
-		to->tick_ns = TWHEEL_MSEC;
-	if (to->clock > TWHEEL_VIRTUAL || to->reserved ||
-	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
-	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
-		return -EINVAL;
-	return 0;
-}
-
-static void make_locks(struct twheel *w)
-{
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->returned, NULL);
-}
-
-/* Memory from mmap() costs nothing before it is used. */
-EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options)
-{
-	struct twheel_options o;
-	struct twheel *w;
-	int ret;
-
-	*out = NULL;
-	ret = options_copy(&o, options);
-	if (ret)
-		return ret;
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w == MAP_FAILED)
-		return -ENOMEM;
-	w->clock = o.clock;
-	w->flags = o.flags;
-	w->data = o.data;
-	w->tick_ns = o.tick_ns;
-	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
-	w->fd = -1;
-	wheel_init(w);
-	make_locks(w);
-	w->head.shared = o.flags & TWHEEL_SHARED;
-	update(w);
-	w->head.base = w->clock_ns | KEY;
-	w->target = w->head.base;
-	end_turn(w);
-	*out = w;
-	return 0;
-}
-
-static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	(void)w;
-	(void)arg;
-	t->pprev = NULL;
-	t->deadline = 0;
-}
-
-EXPORT void twheel_close(struct twheel *w)
-{
-	if (!w)
-		return;
-	wheel_each(w, make_idle, NULL);
-	leave(w);
-	if (w->fd >= 0)
-		close(w->fd);
-	munmap(w, sizeof(*w));
-}
-
-EXPORT void twheel_after_fork(struct twheel *w)
-{
-	if (w->fd >= 0)
-		close(w->fd);
-	w->fd = -1;
-	w->woken = false;
-	w->waiting = 0;
-	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
-	make_locks(w);
-}
-
-EXPORT void *twheel_data(const struct twheel *w)
-{
-	return w->data;
-}

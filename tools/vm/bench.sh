@@ -157,7 +157,7 @@ measure_time()
 	fi
 	if [[ $words = *' late '* ]]; then
 		read_rows boot_timing 2 "$(arguments late '100000 1000000' \
-			'libtwheel libtwheel-local twheel heap libev')"
+			'libtwheel libtwheel-fd twheel heap libev')"
 	fi
 	[[ $words = *' scale '* ]] || return 0
 	for cpus in 1 2 4; do

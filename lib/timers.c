@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+/*
+ * timers.c - what a program does with wheels and timers: open and close, start and stop
+ *
+ * The functions that are inline leave shared wheels to the _slow ones.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loop.h"
+
+#define TICK_MIN_NS	TWHEEL_USEC
+#define TICK_MAX_NS	(3600 * TWHEEL_SEC)
+
+#define STRING(x)	#x
+#define VERSION(major, minor, patch)	STRING(major) "." STRING(minor) "." STRING(patch)
+
+EXPORT const char *twheel_version(void)
+{
+	return VERSION(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
+}
+
+/* ---- start and stop -------------------------------------------------------- */
+
+static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
+{
+	uint64_t key = ns | KEY;
+
+	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
+	    ns > w->clock_ns) {
+		t->deadline = key;
+		return;
+	}
+	if (t->pprev)
+		unlink_timer(t);
+	t->interval_ns = interval_ns;
+	loop_place(w, t, ns, interval_ns);
+	if (unlikely(is_immediate(w)))
+		loop_set_fd(w);
+}
+
+EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	lock(w);
+	start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	unlock(w);
+}
+
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	lock(w);
+	loop_turn_ns(w);
+	start(w, t, min64(deadline_ns, END_NS), 0);
+	unlock(w);
+}
+
+/* A timer that pends is to expire earlier, or it is periodic. */
+EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key)
+{
+	unlink_timer(t);
+	_twheel_insert(w, t, key);
+}
+
+EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
+				  uint64_t interval_ns, unsigned int flags)
+{
+	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, END_NS - 1);
+	if (flags & TWHEEL_FIXED_DELAY)
+		interval_ns |= FIXED_DELAY;
+	lock(w);
+	loop_turn_ns(w);
+	start(w, t, min64(deadline_ns, END_NS), interval_ns);
+	unlock(w);
+}
+
+EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
+{
+	if (interval_ns < w->tick_ns)
+		interval_ns = w->tick_ns;
+	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
+}
+
+static bool stop(struct twheel_timer *t)
+{
+	if (!t->pprev)
+		return false;
+	unlink_timer(t);
+	t->deadline = 0;
+	return true;
+}
+
+EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+{
+	bool was_pending;
+
+	lock(w);
+	was_pending = stop(t);
+	unlock(w);
+	return was_pending;
+}
+
+EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
+{
+	bool was_pending;
+
+	lock(w);
+	was_pending = stop(t);
+	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
+		w->waiting++;
+		while (w->calling == t)
+			pthread_cond_wait(&w->returned, &w->lock);
+		w->waiting--;
+		/* It may be periodic, or have started itself. */
+		was_pending |= stop(t);
+	}
+	unlock(w);
+	return was_pending;
+}
+
+/* The functions that are inline, for other languages. */
+
+EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+{
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+
+	*t = timer;
+}
+
+EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	_twheel_start(w, t, delay_ns);
+}
+
+EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	_twheel_start_at(w, t, deadline_ns);
+}
+
+EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
+{
+	return _twheel_stop(w, t);
+}
+
+/* ---- timers that pend ------------------------------------------------------ */
+
+EXPORT size_t twheel_timer_size(void)
+{
+	return sizeof(struct twheel_timer);
+}
+
+EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
+{
+	return t->pprev;
+}
+
+EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
+{
+	return t->pprev && t->deadline ? t->deadline & ~KEY : TWHEEL_NEVER;
+}
+
+EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
+{
+	lock(w);
+	*to = *from;
+	if (to->pprev && to != from) {
+		*to->pprev = to;
+		if (to->next)
+			to->next->pprev = &to->next;
+		from->pprev = NULL;
+		from->deadline = 0;
+	}
+	unlock(w);
+}
+
+EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
+{
+	lock(w);
+	wheel_each(w, fn, arg);
+	unlock(w);
+}
+
+static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	unlink_timer(t);
+	push(arg, t);
+}
+
+/*
+ * They wait in the list of those that are due, though none of them is: if fn throws, the next
+ * dispatch puts them back.
+ */
+EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
+{
+	struct twheel_timer *all = NULL, *t;
+	bool outermost = loop_enter(w);
+	size_t nr = 0;
+
+	lock(w);
+	wheel_each(w, gather, &all);
+	take_list(&w->due, &all);
+	w->due_by = 0;
+	while ((t = w->due)) {
+		stop(t);
+		nr++;
+		if (!fn)
+			continue;
+		unlock(w);
+		fn(w, t, arg);
+		if (!loop_is_inside(w))
+			return nr;
+		lock(w);
+	}
+	if (outermost)
+		loop_leave(w);
+	unlock(w);
+	return nr;
+}
+
+static void count(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)t;
+	++*(uint64_t *)arg;
+}
+
+EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
+{
+	struct twheel_stats now;
+
+	lock(w);
+	now = w->stats;
+	now.pending = 0;
+	wheel_each(w, count, &now.pending);
+	unlock(w);
+	memset(stats, 0, size);
+	memcpy(stats, &now, min64(size, sizeof(now)));
+}
+
+/* ---- open and close -------------------------------------------------------- */
+
+static int options_copy(struct twheel_options *to, const struct twheel_options *from)
+{
+	const char *byte = (const char *)from;
+	uint32_t i;
+
+	memset(to, 0, sizeof(*to));
+	if (from) {
+		if (from->size < sizeof(*to))
+			return -EINVAL;
+		for (i = sizeof(*to); i < from->size; i++)
+			if (byte[i])
+				return -E2BIG;
+		*to = *from;
+	}
+	if (!to->tick_ns)
+		to->tick_ns = TWHEEL_MSEC;
+	if (to->clock > TWHEEL_VIRTUAL || to->reserved ||
+	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
+	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
+		return -EINVAL;
+	return 0;
+}
+
+static void make_locks(struct twheel *w)
+{
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->returned, NULL);
+}
+
+/* Memory from mmap() costs nothing before it is used. */
+EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options)
+{
+	struct twheel_options o;
+	struct twheel *w;
+	int ret;
+
+	*out = NULL;
+	ret = options_copy(&o, options);
+	if (ret)
+		return ret;
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED)
+		return -ENOMEM;
+	w->clock = o.clock;
+	w->flags = o.flags;
+	w->data = o.data;
+	w->tick_ns = o.tick_ns;
+	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
+	w->fd = -1;
+	wheel_init(w);
+	make_locks(w);
+	w->head.shared = o.flags & TWHEEL_SHARED;
+	loop_update(w);
+	w->head.base = w->clock_ns | KEY;
+	w->target = w->head.base;
+	loop_end_turn(w);
+	*out = w;
+	return 0;
+}
+
+static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)arg;
+	t->pprev = NULL;
+	t->deadline = 0;
+}
+
+EXPORT void twheel_close(struct twheel *w)
+{
+	if (!w)
+		return;
+	wheel_each(w, make_idle, NULL);
+	loop_leave(w);
+	if (w->fd >= 0)
+		close(w->fd);
+	munmap(w, sizeof(*w));
+}
+
+EXPORT void twheel_after_fork(struct twheel *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->woken = false;
+	w->waiting = 0;
+	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
+	make_locks(w);
+}
+
+EXPORT void *twheel_data(const struct twheel *w)
+{
+	return w->data;
+}
