@@ -5,6 +5,7 @@
  * the next slot that is not empty, which it finds by looking at the slots, a second ahead at
  * most.  It has one thread, one clock, and nothing but one-shots.
  */
+#define _GNU_SOURCE
 #include "bench.h"
 
 #include <err.h>

@@ -4,6 +4,7 @@
  * workload is a loop with turns, the turn ends once a turn, as in a daemon; in the others
  * each batch is a turn.
  */
+#define _GNU_SOURCE
 #include "bench.h"
 
 #include <err.h>
