@@ -224,10 +224,12 @@ static int make_fd(const struct twheel *w)
  */
 int loop_set_fd(struct twheel *w)
 {
-	uint64_t ns = wake_ns(w);
+	uint64_t ns;
 
-	if (w->fd < 0 ||
-	    (!w->readable && ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns)))
+	if (w->fd < 0)
+		return 0;
+	ns = wake_ns(w);
+	if (!w->readable && ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))
 		return 0;
 	return settime(w, ns);
 }
@@ -413,6 +415,11 @@ static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 		push(&w->never, t);
 }
 
+static uint64_t last_edge(const struct twheel *w)
+{
+	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
+}
+
 /*
  * Call what is due.  A turn of the wheel goes to the target, and then those have their turn
  * that were ready; a limit may end it anywhere, and then the next dispatch goes on there.
@@ -420,7 +427,7 @@ static COLD void put_back(struct twheel *w, struct twheel_timer *t)
  */
 static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, unsigned int *nr)
 {
-	uint64_t now = w->clock_ns | KEY, edge = now - w->clock_ns % w->edge_ns;
+	uint64_t now = w->clock_ns | KEY, edge = last_edge(w);
 
 	for (;;) {
 		struct twheel_timer *t = w->due;
@@ -470,7 +477,7 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 
 	loop_update(w);
 	note_readable(w);
-	if ((w->clock_ns | KEY) < w->head.next && !something_is_due(w))
+	if (last_edge(w) < w->head.next && !something_is_due(w))
 		return true;
 	outermost = loop_enter(w);
 	take_soon(w);

@@ -154,7 +154,8 @@ struct twheel_timer {
 #define TWHEEL_SHARED		(1U << 0)
 /*
  * For a loop that has no hook before it sleeps: there are no turns, the clock is read at
- * each start, and the descriptor is set at once.
+ * each start, and the descriptor is set at once.  A timer that was stopped may wake the
+ * program once.
  */
 #define TWHEEL_IMMEDIATE	(1U << 1)
 /* Read the clock before and after each callback, for slowest_ns of struct twheel_stats. */
