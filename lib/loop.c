@@ -290,8 +290,8 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= END_NS)) {
-		t->deadline = 0;
+	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
+		t->deadline = NEVER;
 		push(&w->never, t);
 	} else if (ns <= w->clock_ns) {
 		push(&w->soon, t);
@@ -305,12 +305,10 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 	return w->periods;
 }
 
-static void note_lateness(struct twheel *w, const struct twheel_timer *t)
+/* The bucket is the number of bits of the lateness. */
+static inline void note_lateness(struct twheel *w, uint64_t late_ns)
 {
-	uint64_t late_ns = w->clock_ns - (t->deadline & ~KEY);
-	unsigned int bucket = late_ns ? _TWHEEL_BIT(late_ns) + 1 : 0;
-
-	w->stats.late[bucket < TWHEEL_LATE_BUCKETS ? bucket : TWHEEL_LATE_BUCKETS - 1]++;
+	w->stats.late[_TWHEEL_BIT(late_ns << 1 | 1)]++;
 }
 
 /* A periodic timer, which has left its list, on its way to its callback. */
@@ -321,7 +319,7 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
-		t->deadline = min64(time_add(now_ns, interval_ns), END_NS - 1);
+		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
 		push(&w->running, t);
 		return;
 	}
@@ -370,9 +368,6 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 {
 	bool plain = t->deadline & KEY;
 
-	note_lateness(w, t);
-	w->stats.called++;
-	w->periods = 1;
 	if (likely(plain))
 		t->deadline = 0;
 	else
@@ -383,8 +378,11 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 		call_specially(w, t);
 	if (unlikely(*in != w) && !loop_is_inside(w))
 		return false;
-	if (unlikely(!plain && w->running == t))
-		end_period(w, t);
+	if (unlikely(!plain)) {
+		w->periods = 1;
+		if (w->running == t)
+			end_period(w, t);
+	}
 	return true;
 }
 
@@ -409,7 +407,7 @@ static void take_soon(struct twheel *w)
 /* A timer of the list of those that are due has been restarted for later. */
 static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 {
-	if (t->deadline)
+	if (t->deadline != NEVER)
 		wheel_place(w, t);
 	else
 		push(&w->never, t);
@@ -433,11 +431,12 @@ static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, uns
 		struct twheel_timer *t = w->due;
 
 		if (likely(t)) {
-			unlink_timer(t);
+			take_first(&w->due);
 			if (unlikely(key_of(t) > w->due_by)) {
 				put_back(w, t);
 				continue;
 			}
+			note_lateness(w, now - key_of(t));
 			++*nr;
 			if (unlikely(!call(w, t, in)))
 				return false;
@@ -473,8 +472,11 @@ static void note_readable(struct twheel *w)
 /* Returns whether the wheel is still there. */
 static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
+	struct twheel **in = &inside;
 	bool outermost;
 
+	/* Otherwise compilers find out the address anew after each callback. */
+	__asm__("" : "+r" (in));
 	loop_update(w);
 	note_readable(w);
 	if (last_edge(w) < w->head.next && !something_is_due(w))
@@ -483,7 +485,7 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 	take_soon(w);
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
-	if (!call_due(w, &inside, max, nr))
+	if (!call_due(w, in, max, nr))
 		return false;
 	if (outermost)
 		loop_leave(w);

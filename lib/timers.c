@@ -33,7 +33,7 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 		t->deadline = key;
 		return;
 	}
-	if (t->pprev)
+	if (t->deadline)
 		unlink_timer(t);
 	t->interval_ns = interval_ns;
 	loop_place(w, t, ns, interval_ns);
@@ -66,7 +66,7 @@ EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t k
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
-	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, END_NS - 1);
+	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1);
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
 	lock(w);
@@ -84,7 +84,7 @@ EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_
 
 static bool stop(struct twheel_timer *t)
 {
-	if (!t->pprev)
+	if (!t->deadline)
 		return false;
 	unlink_timer(t);
 	t->deadline = 0;
@@ -152,23 +152,22 @@ EXPORT size_t twheel_timer_size(void)
 
 EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
 {
-	return t->pprev;
+	return t->deadline;
 }
 
 EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
 {
-	return t->pprev && t->deadline ? t->deadline & ~KEY : TWHEEL_NEVER;
+	return t->deadline && t->deadline != NEVER ? t->deadline & ~KEY : TWHEEL_NEVER;
 }
 
 EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
 	lock(w);
 	*to = *from;
-	if (to->pprev && to != from) {
+	if (to->deadline && to != from) {
 		*to->pprev = to;
 		if (to->next)
 			to->next->pprev = &to->next;
-		from->pprev = NULL;
 		from->deadline = 0;
 	}
 	unlock(w);
@@ -229,10 +228,12 @@ static void count(struct twheel *w, struct twheel_timer *t, void *arg)
 EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 {
 	struct twheel_stats now;
+	unsigned int i;
 
 	lock(w);
 	now = w->stats;
-	now.pending = 0;
+	for (i = 0; i < TWHEEL_LATE_BUCKETS; i++)
+		now.called += now.late[i];
 	wheel_each(w, count, &now.pending);
 	unlock(w);
 	memset(stats, 0, size);
@@ -290,6 +291,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w->tick_ns = o.tick_ns;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
+	w->periods = 1;
 	wheel_init(w);
 	make_locks(w);
 	w->head.shared = o.flags & TWHEEL_SHARED;
@@ -305,7 +307,6 @@ static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
 {
 	(void)w;
 	(void)arg;
-	t->pprev = NULL;
 	t->deadline = 0;
 }
 

@@ -110,19 +110,19 @@ typedef void twheel_callback(struct twheel *w, struct twheel_timer *t);
  * All members are the library's.  twheel_timer_init() or TWHEEL_TIMER_INIT() comes first.
  */
 struct twheel_timer {
-	/* private: */
+	/* private: stores to neighbours would be joined by compilers, which takes longer */
 	struct twheel_timer *next;
-	struct twheel_timer **pprev;	/* NULL if the timer does not pend */
+	twheel_callback *callback;
+	struct twheel_timer **pprev;
+	uint64_t interval_ns;		/* of a periodic timer, with a flag on top */
 	/*
-	 * Of a one-shot that pends, the deadline with the highest bit set.  Of a periodic
-	 * timer, the deadline without it.  0 if there is no deadline.
+	 * 0 if the timer does not pend.  Of a one-shot that pends, the deadline with the highest
+	 * bit set.  Of a periodic timer, or one that never expires, the deadline without it.
 	 */
 	uint64_t deadline;
-	uint64_t interval_ns;		/* of a periodic timer, with a flag on top */
-	twheel_callback *callback;
 };
 
-#define TWHEEL_TIMER_INIT(its_callback)	{ NULL, NULL, 0, 0, (its_callback) }
+#define TWHEEL_TIMER_INIT(its_callback)	{ NULL, (its_callback), NULL, 0, 0 }
 
 /* The object that a timer is in. */
 #ifdef __cplusplus
@@ -184,7 +184,7 @@ struct twheel_options {
 };
 
 /* Buckets of lateness. */
-#define TWHEEL_LATE_BUCKETS	40
+#define TWHEEL_LATE_BUCKETS	64
 
 /**
  * struct twheel_stats - what a wheel holds and has done
@@ -197,7 +197,7 @@ struct twheel_options {
  * @moved: timers that were moved to a finer slot, or after a restart to another one
  * @slowest_ns: the longest callback; with TWHEEL_MEASURE
  * @late: how late callbacks were called, counted from their deadlines: @late[0] at once,
- *	@late[i] by 2^(i-1) ns or more, and less than 2^i ns; the last one is also for all above
+ *	@late[i] by 2^(i-1) ns or more, and less than 2^i ns
  */
 struct twheel_stats {
 	uint64_t pending;
@@ -511,7 +511,7 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
  * - a timer leaves its list by being unlinked
  *
  * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
- * with the deadline of a timer: so 0, of a timer without one, is later than all keys.
+ * with the deadline of a timer: so 0, of a timer that does not pend, is later than all keys.
  */
 #define _TWHEEL_INLINE	static __inline__ __attribute__((__always_inline__, __unused__))
 #define _TWHEEL_UNLIKELY(x)	__builtin_expect((x), 0)
@@ -522,12 +522,10 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 #define _TWHEEL_HEAD(w)		reinterpret_cast<struct _twheel_head *>(w)
 #define _TWHEEL_SIGNED(x)	static_cast<int64_t>(x)
 #define _TWHEEL_BIT(x)		(63U ^ static_cast<unsigned int>(__builtin_clzll(x)))
-#define _TWHEEL_NULL		nullptr
 #else
 #define _TWHEEL_HEAD(w)		((struct _twheel_head *)(w))
 #define _TWHEEL_SIGNED(x)	((int64_t)(x))
 #define _TWHEEL_BIT(x)		(63U ^ (unsigned int)__builtin_clzll(x))
-#define _TWHEEL_NULL		NULL
 #endif
 
 /* How struct twheel begins. */
@@ -574,7 +572,7 @@ _TWHEEL_INLINE void _twheel_start_key(struct twheel *w, struct twheel_timer *t, 
 {
 	if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
 		t->deadline = key;
-	else if (t->pprev)
+	else if (t->deadline)
 		_twheel_restart(w, t, key);
 	else
 		_twheel_insert(w, t, key);
@@ -609,13 +607,12 @@ _TWHEEL_INLINE bool _twheel_stop(struct twheel *w, struct twheel_timer *t)
 
 	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
 		return _twheel_stop_slow(w, t);
-	pprev = t->pprev;
-	if (!pprev)
+	if (!t->deadline)
 		return false;
 	next = t->next;
-	*pprev = next;
-	t->pprev = _TWHEEL_NULL;
+	pprev = t->pprev;
 	t->deadline = 0;
+	*pprev = next;
 	if (next)
 		next->pprev = pprev;
 	return true;

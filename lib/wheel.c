@@ -75,8 +75,7 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 
 static void place_in(struct twheel *w, struct twheel_timer **slot, struct twheel_timer *t)
 {
-	push(slot, t);
-	if (!t->next || key_of(t) < w->head.next)
+	if (push(slot, t) || key_of(t) < w->head.next)
 		_twheel_mark(w, slot, key_of(t));
 }
 
@@ -94,35 +93,34 @@ void wheel_place(struct twheel *w, struct twheel_timer *t)
 	place_in(w, w->head.level[bit] + (key >> w->head.shift[bit]) % SLOTS, t);
 }
 
-/* As wheel_place(), for a timer of a slot to which base has come, or will come next. */
-static void place_below(struct twheel *w, unsigned int level, struct twheel_timer *t)
-{
-	unsigned int below = level - 1, shift = shift_of(w, below);
-	uint64_t key = key_of(t);
-
-	if ((key >> shift) - (w->head.base >> shift) < SLOTS)
-		place_in(w, slot_at(w, below, key), t);
-	else
-		wheel_place(w, t);
-}
-
-/* Move timers of a slot down, @nr at most; base is in the slot, or in the one before. */
+/*
+ * Move timers of a slot down, @nr at most; base is in the slot, or in the one before, so the
+ * level below has room for what is there.  wheel_find_next() has to follow.
+ */
 static void move_down(struct twheel *w, unsigned int level, struct twheel_timer **slot, int nr)
 {
-	struct twheel_timer *t = *slot, *next;
+	unsigned int shift = shift_of(w, level - 1);
+	struct twheel_timer **below = &w->slot[(level - 1) * SLOTS], *t = *slot, *next;
+	uint64_t base = w->head.base >> shift;
+	int left = nr;
 
 	*slot = NULL;
-	for (; t && nr > 0; t = next, nr--) {
+	for (; t && left > 0; t = next, left--) {
+		uint64_t at = key_of(t) >> shift;
+
 		next = t->next;
-		if (next)
+		if (likely(next))
 			__builtin_prefetch(next->next);
-		place_below(w, level, t);
-		w->budget--;
-		w->stats.moved++;
+		if (unlikely(at - base >= SLOTS))
+			wheel_place(w, t);
+		else if (unlikely(push(&below[at % SLOTS], t)))
+			_twheel_mark(w, &below[at % SLOTS], key_of(t));
 	}
 	*slot = t;
 	if (t)
 		t->pprev = slot;
+	w->budget -= nr - left;
+	w->stats.moved += (unsigned int)(nr - left);
 }
 
 /* The next slot of a level whose bit is set, from base on; returns its beginning, or NO_KEY. */
@@ -215,17 +213,17 @@ void wheel_look_ahead(struct twheel *w)
 }
 
 /*
- * The first deadline in a slot that ends before @end; the beginning of the slot, if it has too
- * many timers to look at all; NO_KEY, if no timer is left.  What was restarted for later is
- * moved.
+ * The first deadline in a slot that ends before @end, or another one of the same edge; the
+ * beginning of the slot, if it has too many timers to look at all; NO_KEY, if no timer is
+ * left.  What was restarted for later is moved.
  */
 static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uint64_t end)
 {
 	struct twheel_timer *t = w->slot[slot], *next;
-	uint64_t first = NO_KEY;
+	uint64_t first = NO_KEY, edge = w->edge_ns - 1 - (begin - 1) % w->edge_ns;
 	unsigned int looks;
 
-	for (looks = 0; t; t = next) {
+	for (looks = 0; t && first - begin > edge; t = next) {
 		next = t->next;
 		if (++looks > LOOKS)
 			return begin;
@@ -234,7 +232,8 @@ static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uin
 			wheel_place(w, t);
 			w->stats.moved++;
 		} else {
-			first = min64(first, key_of(t));
+			/* Even the end of time is a time. */
+			first = min64(first, min64(key_of(t), NO_KEY - 1));
 		}
 	}
 	return first;
@@ -257,7 +256,7 @@ void wheel_find_next(struct twheel *w)
 		unsigned int level = (unsigned int)__builtin_ctz(levels), shift = shift_of(w, level);
 		uint64_t begin, first = NO_KEY;
 
-		while (first == NO_KEY && (begin = next_slot(w, level, &slot)) != NO_KEY)
+		while (first == NO_KEY && (begin = next_slot(w, level, &slot)) < w->head.next)
 			first = first_in_slot(w, slot, begin, ((begin >> shift) + 1) << shift);
 		if (first < w->head.next) {
 			w->head.next = first;

@@ -19,6 +19,8 @@
 #define NO_KEY		UINT64_MAX
 /* The end of time: from here on, a timer never expires. */
 #define END_NS		(1ULL << 63)
+/* The deadline of a timer that never expires: the last one of a periodic timer. */
+#define NEVER		(END_NS - 1)
 
 #define SLOTS		_TWHEEL_SLOTS
 /* A slot of a level is half of the level below. */
@@ -56,7 +58,7 @@ struct twheel {
 	bool woken;			/* by twheel_wake() */
 	uint64_t periods;
 	void *data;
-	struct twheel_stats stats;	/* without pending */
+	struct twheel_stats stats;	/* without pending and called */
 
 	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
 	pthread_mutex_t lock;
@@ -80,24 +82,23 @@ static inline uint64_t time_add(uint64_t a, uint64_t b)
 	return b >= END_NS - a ? END_NS : a + b;
 }
 
-/* Of a timer that is not in the list never. */
 static inline uint64_t key_of(const struct twheel_timer *t)
 {
 	return t->deadline | KEY;
 }
 
-static inline bool is_periodic(const struct twheel_timer *t)
+/* Returns whether the list was empty. */
+static inline bool push(struct twheel_timer **list, struct twheel_timer *t)
 {
-	return t->deadline && !(t->deadline & KEY);
-}
+	struct twheel_timer *next = *list;
 
-static inline void push(struct twheel_timer **list, struct twheel_timer *t)
-{
-	t->next = *list;
+	t->next = next;
 	t->pprev = list;
-	if (t->next)
-		t->next->pprev = &t->next;
 	*list = t;
+	if (!next)
+		return true;
+	next->pprev = &t->next;
+	return false;
 }
 
 /* Take a timer out of its list. */
@@ -106,7 +107,14 @@ static inline void unlink_timer(struct twheel_timer *t)
 	*t->pprev = t->next;
 	if (t->next)
 		t->next->pprev = t->pprev;
-	t->pprev = NULL;
+}
+
+/* The same, for the first one of a list. */
+static inline void take_first(struct twheel_timer **list)
+{
+	*list = (*list)->next;
+	if (*list)
+		(*list)->pprev = list;
 }
 
 /* Make a list that of another head; the other one is empty then. */
