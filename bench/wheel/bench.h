@@ -39,6 +39,10 @@ struct structure {
 	void (*run)(void);
 };
 
+extern const struct structure libtwheel_structure;
+extern const struct structure callout_structure;
+extern const struct structure levels_structure;
+extern const struct structure heap_structure;
 extern const struct structure twheel_structure;
 extern const struct structure libev_structure;
 extern const struct structure libuv_structure;

@@ -37,9 +37,10 @@ static const char * const operation_name[NR_OPERATIONS] = {
 	"insert", "remove", "move later", "expire", "expire, moved once",
 };
 
-#define NR_STRUCTURES	5
+#define NR_STRUCTURES	9
 
 static const struct structure * const structures[NR_STRUCTURES] = {
+	&libtwheel_structure, &callout_structure, &levels_structure, &heap_structure,
 	&twheel_structure, &libev_structure, &libuv_structure,
 	&libevent_structure, &libevent_common_structure,
 };
