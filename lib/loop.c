@@ -85,12 +85,22 @@ static bool clock_can_be_set(const struct twheel *w)
 	return w->clock == TWHEEL_REALTIME || w->clock == TWHEEL_TAI;
 }
 
+/* The key of the last edge of a tick. */
+static uint64_t last_edge(const struct twheel *w)
+{
+	uint64_t passed = (w->clock_ns | KEY) - w->target;
+
+	if (likely(passed < 2 * w->edge_ns))
+		return passed < w->edge_ns ? w->target : w->target + w->edge_ns;
+	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
+}
+
 uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->head.base))
-			wheel_rewind(w, w->clock_ns | KEY);
+			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
 	if (!is_immediate(w))
 		w->head.now = w->clock_ns | KEY;
@@ -140,15 +150,17 @@ static uint64_t wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
-	if (something_is_due(w))
-		return w->clock_ns;
 	/* The timer that was the first one has been stopped. */
 	if (w->first && !*w->first)
 		wheel_find_next(w);
+	if (something_is_due(w) || w->head.next <= w->head.base)
+		return w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
-	ns = w->head.next ^ KEY;
-	ns = time_add(ns, w->edge_ns - 1);
+	/* Usually it is the next one, and there is no need to divide. */
+	if (w->head.next - w->target <= w->edge_ns)
+		return (w->target + w->edge_ns) ^ KEY;
+	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
 	ns -= ns % w->edge_ns;
 	return ns >= END_NS - w->edge_ns ? TWHEEL_NEVER : ns;
 }
@@ -413,19 +425,15 @@ static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 		push(&w->never, t);
 }
 
-static uint64_t last_edge(const struct twheel *w)
-{
-	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
-}
-
 /*
  * Call what is due.  A turn of the wheel goes to the target, and then those have their turn
  * that were ready; a limit may end it anywhere, and then the next dispatch goes on there.
  * Returns whether the wheel is still there.
  */
-static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, unsigned int *nr)
+static bool call_due(struct twheel *w, struct twheel **in, uint64_t edge, unsigned int max,
+		     unsigned int *nr)
 {
-	uint64_t now = w->clock_ns | KEY, edge = last_edge(w);
+	uint64_t now = w->clock_ns | KEY;
 
 	for (;;) {
 		struct twheel_timer *t = w->due;
@@ -473,19 +481,21 @@ static void note_readable(struct twheel *w)
 static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
 	struct twheel **in = &inside;
+	uint64_t edge;
 	bool outermost;
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
 	loop_update(w);
 	note_readable(w);
-	if (last_edge(w) < w->head.next && !something_is_due(w))
+	edge = last_edge(w);
+	if (edge < w->head.next && !something_is_due(w))
 		return true;
 	outermost = loop_enter(w);
 	take_soon(w);
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
-	if (!call_due(w, in, max, nr))
+	if (!call_due(w, in, edge, max, nr))
 		return false;
 	if (outermost)
 		loop_leave(w);

@@ -57,6 +57,8 @@ void wheel_init(struct twheel *w)
 		w->head.level[bit] = &w->slot[level * SLOTS];
 		w->head.shift[bit] = (uint8_t)shift_of(w, level);
 	}
+	for (level = 0; level < LEVELS_MAX; level++)
+		w->begin[level] = NO_KEY;
 	w->head.next = NO_KEY;
 }
 
@@ -64,9 +66,11 @@ void wheel_init(struct twheel *w)
 EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key)
 {
 	size_t i = (size_t)(slot - w->slot);
+	unsigned int level = (unsigned int)(i / SLOTS), shift = shift_of(w, level);
 
 	w->occupied[i / 64] |= 1ULL << i % 64;
-	w->levels |= 1U << i / SLOTS;
+	w->levels |= 1U << level;
+	w->begin[level] = min64(w->begin[level], key >> shift << shift);
 	if (key < w->head.next) {
 		w->head.next = key;
 		w->first = slot;
@@ -149,7 +153,7 @@ static uint64_t next_marked(const struct twheel *w, unsigned int level, size_t *
 	return NO_KEY;
 }
 
-/* The same, of slots that are not empty. */
+/* The same, of slots that are not empty; notes the beginning. */
 static uint64_t next_slot(struct twheel *w, unsigned int level, size_t *slot)
 {
 	uint64_t begin;
@@ -158,7 +162,21 @@ static uint64_t next_slot(struct twheel *w, unsigned int level, size_t *slot)
 		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
 	if (begin == NO_KEY)
 		w->levels &= ~(1U << level);
+	w->begin[level] = begin;
 	return begin;
+}
+
+/* Of these levels, the one whose next slot begins first, as far as noted; of two the upper one. */
+static unsigned int first_level(const struct twheel *w, uint32_t levels)
+{
+	unsigned int first = (unsigned int)__builtin_ctz(levels), level;
+
+	while (levels &= levels - 1) {
+		level = (unsigned int)__builtin_ctz(levels);
+		if (w->begin[level] <= w->begin[first])
+			first = level;
+	}
+	return first;
 }
 
 /*
@@ -167,31 +185,26 @@ static uint64_t next_slot(struct twheel *w, unsigned int level, size_t *slot)
  */
 bool wheel_turn(struct twheel *w)
 {
-	uint64_t grain = (1ULL << w->grain_shift) - 1;
+	uint64_t grain = (1ULL << w->grain_shift) - 1, begin;
+	unsigned int level;
+	size_t slot = 0;
 
 	while (w->head.base < w->target && w->budget > 0) {
-		uint64_t begin = NO_KEY, its;
-		size_t slot = 0, its_slot = 0;
-		uint32_t levels;
-
-		/* Of two that begin at the same time, the one of the upper level. */
-		for (levels = w->levels; levels; levels &= levels - 1) {
-			its = next_slot(w, (unsigned int)__builtin_ctz(levels), &its_slot);
-			if (its != NO_KEY && its <= begin) {
-				begin = its;
-				slot = its_slot;
-			}
-		}
+		level = w->levels ? first_level(w, w->levels) : 0;
+		begin = w->levels ? w->begin[level] : NO_KEY;
 		if (begin > w->target) {
 			w->head.base = w->target;
-		} else if (slot < SLOTS) {
+		} else if (next_slot(w, level, &slot) > begin) {
+			continue;
+		} else if (level == 0) {
 			w->head.base = min64(begin | grain, w->target);
+			w->begin[0] = (begin | grain) + 1;
 			w->due_by = w->target;
 			take_list(&w->due, &w->slot[slot]);
 			return true;
 		} else {
 			w->head.base = begin;
-			move_down(w, (unsigned int)(slot / SLOTS), &w->slot[slot], w->budget);
+			move_down(w, level, &w->slot[slot], w->budget);
 		}
 	}
 	return false;
@@ -213,17 +226,17 @@ void wheel_look_ahead(struct twheel *w)
 }
 
 /*
- * The first deadline in a slot that ends before @end, or another one of the same edge; the
+ * The first deadline in a slot that ends before @end, or one before the next edge; the
  * beginning of the slot, if it has too many timers to look at all; NO_KEY, if no timer is
  * left.  What was restarted for later is moved.
  */
 static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uint64_t end)
 {
 	struct twheel_timer *t = w->slot[slot], *next;
-	uint64_t first = NO_KEY, edge = w->edge_ns - 1 - (begin - 1) % w->edge_ns;
+	uint64_t first = NO_KEY, edge = w->target + w->edge_ns;
 	unsigned int looks;
 
-	for (looks = 0; t && first - begin > edge; t = next) {
+	for (looks = 0; t && first > edge; t = next) {
 		next = t->next;
 		if (++looks > LOOKS)
 			return begin;
@@ -242,8 +255,8 @@ static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uin
 /* Find out when there will be something to do. */
 void wheel_find_next(struct twheel *w)
 {
+	uint32_t levels = w->levels;
 	struct twheel_timer *t;
-	uint32_t levels;
 	size_t slot = 0;
 
 	w->head.next = NO_KEY;
@@ -252,16 +265,18 @@ void wheel_find_next(struct twheel *w)
 		w->head.next = min64(w->head.next, key_of(t));
 		w->first = &w->running;
 	}
-	for (levels = w->levels; levels; levels &= levels - 1) {
-		unsigned int level = (unsigned int)__builtin_ctz(levels), shift = shift_of(w, level);
+	while (levels) {
+		unsigned int level = first_level(w, levels), shift = shift_of(w, level);
 		uint64_t begin, first = NO_KEY;
 
-		while (first == NO_KEY && (begin = next_slot(w, level, &slot)) < w->head.next)
+		while (first == NO_KEY && w->begin[level] < w->head.next &&
+		       (begin = next_slot(w, level, &slot)) < w->head.next)
 			first = first_in_slot(w, slot, begin, ((begin >> shift) + 1) << shift);
 		if (first < w->head.next) {
 			w->head.next = first;
 			w->first = &w->slot[slot];
 		}
+		levels &= ~(1U << level);
 	}
 	if (w->head.base < w->target) {
 		w->head.next = w->head.base;
@@ -270,7 +285,7 @@ void wheel_find_next(struct twheel *w)
 }
 
 /* The clock was set back: put all timers to where they belong now. */
-COLD void wheel_rewind(struct twheel *w, uint64_t key)
+COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 {
 	struct twheel_timer *all = NULL, *t;
 	size_t i;
@@ -282,7 +297,7 @@ COLD void wheel_rewind(struct twheel *w, uint64_t key)
 		}
 	}
 	w->head.base = key;
-	w->target = key;
+	w->target = edge;
 	w->due_by = min64(w->due_by, key);
 	w->head.next = NO_KEY;
 	w->first = NULL;

@@ -43,11 +43,12 @@ struct twheel {
 	struct twheel_timer *never;	/* beyond the end of time */
 
 	uint64_t due_by;		/* a key */
-	uint64_t target;		/* a key: the dispatch turns the wheel to here */
+	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
 	uint64_t tick_ns;
 	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
+	uint64_t begin[LEVELS_MAX];	/* of each level, no slot before this one has a timer */
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	uint32_t clock;
@@ -131,7 +132,7 @@ void wheel_place(struct twheel *w, struct twheel_timer *t);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w);
 void wheel_find_next(struct twheel *w);
-void wheel_rewind(struct twheel *w, uint64_t key);
+void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge);
 void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
 
 #endif /* _TWHEEL_WHEEL_H */
