@@ -150,10 +150,12 @@ static uint64_t wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
-	/* The timer that was the first one has been stopped. */
-	if (w->first && !*w->first)
+	if (something_is_due(w))
+		return w->clock_ns;
+	/* The timer that was the first one has been stopped, or none is known. */
+	if (!w->first || !*w->first)
 		wheel_find_next(w);
-	if (something_is_due(w) || w->head.next <= w->head.base)
+	if (w->head.next <= w->head.base)
 		return w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
@@ -398,19 +400,25 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 	return true;
 }
 
-/* What was started with a deadline that had passed, in the order of the starts. */
-static void take_soon(struct twheel *w)
+/*
+ * A dispatch that begins anew calls what is due by the last edge, and then what was started
+ * with a deadline that had passed, in the order of the starts.  If the one before has left
+ * something over, it goes on there, so that nothing comes in between.
+ */
+static void begin_anew(struct twheel *w)
 {
 	struct twheel_timer *t;
 
-	if (w->ready)
+	if (w->due || w->ready || w->head.base < w->target)
 		return;
+	w->target = last_edge(w);
+	w->ready_by = w->clock_ns | KEY;
 	while ((t = w->soon)) {
 		unlink_timer(t);
 		push(&w->ready, t);
 	}
 	/* Those whose callbacks have not returned, and will not. */
-	while ((t = w->running) && key_of(t) <= (w->clock_ns | KEY)) {
+	while ((t = w->running) && key_of(t) <= w->ready_by) {
 		unlink_timer(t);
 		push(&w->ready, t);
 	}
@@ -430,11 +438,8 @@ static COLD void put_back(struct twheel *w, struct twheel_timer *t)
  * that were ready; a limit may end it anywhere, and then the next dispatch goes on there.
  * Returns whether the wheel is still there.
  */
-static bool call_due(struct twheel *w, struct twheel **in, uint64_t edge, unsigned int max,
-		     unsigned int *nr)
+static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, unsigned int *nr)
 {
-	uint64_t now = w->clock_ns | KEY;
-
 	for (;;) {
 		struct twheel_timer *t = w->due;
 
@@ -444,7 +449,7 @@ static bool call_due(struct twheel *w, struct twheel **in, uint64_t edge, unsign
 				put_back(w, t);
 				continue;
 			}
-			note_lateness(w, now - key_of(t));
+			note_lateness(w, (w->clock_ns | KEY) - key_of(t));
 			++*nr;
 			if (unlikely(!call(w, t, in)))
 				return false;
@@ -456,9 +461,7 @@ static bool call_due(struct twheel *w, struct twheel **in, uint64_t edge, unsign
 			return true;
 		} else if (w->ready) {
 			take_list(&w->due, &w->ready);
-			w->due_by = now;
-		} else if (w->target < edge) {
-			w->target = edge;
+			w->due_by = w->ready_by;
 		} else {
 			return true;
 		}
@@ -481,21 +484,21 @@ static void note_readable(struct twheel *w)
 static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
 	struct twheel **in = &inside;
-	uint64_t edge;
 	bool outermost;
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
 	loop_update(w);
 	note_readable(w);
-	edge = last_edge(w);
-	if (edge < w->head.next && !something_is_due(w))
+	if (last_edge(w) < w->head.next && !something_is_due(w))
 		return true;
 	outermost = loop_enter(w);
-	take_soon(w);
+	begin_anew(w);
+	/* A callback may have left by longjmp(). */
+	w->periods = 1;
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
-	if (!call_due(w, in, edge, max, nr))
+	if (!call_due(w, in, max, nr))
 		return false;
 	if (outermost)
 		loop_leave(w);

@@ -47,10 +47,11 @@
  * - A timer never expires before its deadline.  It expires in the first twheel_dispatch()
  *   after the first edge of a tick at or after its deadline.  So it is at most one tick
  *   late, plus the slack, plus the time that the program takes to call twheel_dispatch().
- *   A deadline that has passed when the timer is started does not wait for an edge.
+ *   A deadline that has passed when the timer is started does not wait for an edge, nor
+ *   does the next one, if the timer is restarted before it was called.
  * - If two deadlines are a tick or more apart, the earlier timer is called first.  Nearer
- *   ones have no order, except those that were started with a deadline that had passed:
- *   they are called in the order of their starts, after all that were due before.
+ *   ones have no order.  Timers that were started with a deadline that had passed are called
+ *   after all others that are due then, in the order of their starts.
  * - A timer that was started has one outcome: its callback is called, or it is stopped, or
  *   it is started again.  When twheel_stop() has returned, the callback is not called.  A
  *   one-shot does not pend in its callback, which may free it.  A periodic timer pends in
@@ -392,7 +393,9 @@ void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_
  *	that has passed, and the descriptor stays readable.
  *
  * It does not sleep.  A timer that is started in a callback never expires in the same call.
- * With a limit, all that is due has its turn before what is started meanwhile.  What is not
+ * With a limit, all that is due has its turn before what is started meanwhile: a call that
+ * goes on where the limit ended the one before calls what was due then, and the next call
+ * what has become due since.  What is not
  * due takes it less than a millisecond: it may return before it has called all that is due,
  * and twheel_next() then returns a time that has passed.
  *
@@ -405,8 +408,10 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  * twheel_next() - end the turn, and say until when the loop may sleep
  * @w: the wheel
  *
- * The time is exact if the first slot has 32 timers or fewer.  Otherwise the loop may wake
- * up once to sort them.  It takes the same time however many timers pend.
+ * The time is never late.  It is exact if the first slot has 32 timers or fewer, and the timer
+ * that was the first one has not been stopped or restarted since.  Otherwise the loop may
+ * wake up once to sort them.  If no timer pends any more, it does not wake up.  It takes the
+ * same time however many timers pend.
  *
  * Return: nanoseconds on the wheel's clock, which have passed if something is due now;
  * TWHEEL_NEVER if nothing will expire.

@@ -199,11 +199,12 @@ bool wheel_turn(struct twheel *w)
 		} else if (level == 0) {
 			w->head.base = min64(begin | grain, w->target);
 			w->begin[0] = (begin | grain) + 1;
-			w->due_by = w->target;
+			w->due_by = w->head.base;
 			take_list(&w->due, &w->slot[slot]);
 			return true;
 		} else {
-			w->head.base = begin;
+			/* A timer may be due at the beginning of the slot. */
+			w->head.base = begin - 1;
 			move_down(w, level, &w->slot[slot], w->budget);
 		}
 	}
@@ -278,7 +279,7 @@ void wheel_find_next(struct twheel *w)
 		}
 		levels &= ~(1U << level);
 	}
-	if (w->head.base < w->target) {
+	if (w->head.base < w->target && w->head.next != NO_KEY) {
 		w->head.next = w->head.base;
 		w->first = NULL;
 	}
@@ -299,6 +300,7 @@ COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 	w->head.base = key;
 	w->target = edge;
 	w->due_by = min64(w->due_by, key);
+	w->ready_by = min64(w->ready_by, key);
 	w->head.next = NO_KEY;
 	w->first = NULL;
 	while ((t = all)) {

@@ -43,6 +43,7 @@ struct twheel {
 	struct twheel_timer *never;	/* beyond the end of time */
 
 	uint64_t due_by;		/* a key */
+	uint64_t ready_by;		/* likewise, of ready */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
