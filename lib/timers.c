@@ -67,6 +67,9 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 				  uint64_t interval_ns, unsigned int flags)
 {
 	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1);
+	/* 0 is for a timer that does not pend. */
+	if (!deadline_ns)
+		deadline_ns = 1;
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
 	lock(w);
@@ -184,12 +187,13 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
 	(void)w;
 	unlink_timer(t);
+	t->deadline = NEVER;
 	push(arg, t);
 }
 
 /*
- * They wait in the list of those that are due, though none of them is: if fn throws, the next
- * dispatch puts them back.
+ * They wait in the list of those that are due, without a deadline: thereby fn takes out what
+ * it starts.  If fn throws, the others never expire.
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
