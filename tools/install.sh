@@ -23,7 +23,7 @@ else
 	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$KDIR/include/generated/utsrelease.h")
 fi
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-headers=("$root"/usr/include/linux/{twheel,twheel_calls}.h)
+headers=("$root/usr/include/linux/twheel.h")
 rule=$root/usr/lib/udev/rules.d/60-twheel.rules
 
 dkms_trees=()
