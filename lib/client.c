@@ -325,8 +325,8 @@ static const struct {
 /**
  * struct twheel_batch - elements as the kernel wants them, one after the other
  * @device: whose they are
- * @arm_size: how long a struct twheel_arm is for the program, bytes
- * @cancel_size: how long a struct twheel_cancel is
+ * @arm_size: how long a struct twheel_arm is for the program, or here, if that is more, bytes
+ * @cancel_size: how long a struct twheel_cancel is, likewise
  * @capacity: how many elements fit in
  * @nr: how many were added
  * @submitted: how many of these were submitted
@@ -356,10 +356,17 @@ static void *batch_element(struct twheel_batch *b, uint32_t index)
 	return (unsigned char *)b->elements + (b->where[index] & ~KIND_MASK);
 }
 
+static size_t size_max(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, uint32_t capacity,
 		       size_t arm_size, size_t cancel_size)
 {
-	size_t size = capacity * (arm_size > cancel_size ? arm_size : cancel_size);
+	const size_t arm = size_max(arm_size, sizeof(struct twheel_arm));
+	const size_t cancel = size_max(cancel_size, sizeof(struct twheel_cancel));
+	const size_t size = capacity * size_max(arm, cancel);
 	struct twheel_batch *new;
 
 	*b = NULL;
@@ -369,8 +376,8 @@ int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, u
 	if (!new)
 		return -ENOMEM;
 	new->device = d;
-	new->arm_size = (uint32_t)arm_size;
-	new->cancel_size = (uint32_t)cancel_size;
+	new->arm_size = (uint32_t)arm;
+	new->cancel_size = (uint32_t)cancel;
 	new->capacity = capacity;
 	new->where = (uint32_t *)((unsigned char *)new->elements + size);
 	twheel_batch_reset(new);
@@ -383,37 +390,42 @@ void twheel_batch_close(struct twheel_batch *b)
 	free(b);
 }
 
-static void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t size)
+/* A new element.  The caller fills in the @known bytes of it, which is a constant. */
+static inline void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t size, uint32_t known)
 {
+	unsigned char *element = (unsigned char *)b->elements + b->used;
+
 	if (b->nr == b->capacity)
 		return NULL;
-	b->where[b->nr] = b->used | kind;
+	b->where[b->nr++] = b->used | kind;
 	b->used += size;
-	return memset(batch_element(b, b->nr++), 0, size);
+	if (size > known)
+		memset(element + known, 0, size - known);
+	return element;
 }
 
-static struct twheel_arm *batch_add_arm(struct twheel_batch *b, enum kind kind, uint64_t id,
-					uint64_t user_data, uint64_t expires_ns)
+static inline struct twheel_arm *batch_add_arm(struct twheel_batch *b, enum kind kind, uint64_t id,
+					       uint64_t user_data, uint64_t expires_ns)
 {
-	struct twheel_arm *arm = batch_add(b, kind, b->arm_size);
+	struct twheel_arm *arm = batch_add(b, kind, b->arm_size, sizeof(*arm));
 
-	if (arm) {
-		arm->expires_ns = expires_ns;
-		arm->user_data = user_data;
-		arm->id = id;
-		arm->result = -EINPROGRESS;
-	}
+	if (arm)
+		*arm = (struct twheel_arm){
+			.expires_ns = expires_ns,
+			.user_data = user_data,
+			.id = id,
+			.result = -EINPROGRESS,
+		};
 	return arm;
 }
 
-static struct twheel_cancel *batch_add_cancel(struct twheel_batch *b, enum kind kind, uint64_t id)
+static inline struct twheel_cancel *batch_add_cancel(struct twheel_batch *b, enum kind kind,
+						     uint64_t id)
 {
-	struct twheel_cancel *cancel = batch_add(b, kind, b->cancel_size);
+	struct twheel_cancel *cancel = batch_add(b, kind, b->cancel_size, sizeof(*cancel));
 
-	if (cancel) {
-		cancel->id = id;
-		cancel->result = -EINPROGRESS;
-	}
+	if (cancel)
+		*cancel = (struct twheel_cancel){ .id = id, .result = -EINPROGRESS };
 	return cancel;
 }
 
