@@ -524,6 +524,10 @@ typedef uint64_t twheel_word_t __attribute__((__aligned__(8)));
  * @table: out: the table, until twheel_device_close()
  * @shift: out: for twheel_refresh_deadline()
  *
+ * A program that may have ids of timeouts that have ended maps the table before it arms: a
+ * timeout that was armed before anybody mapped the table of its wheel has an older generation
+ * in its word, so that twheel_refresh() stores with an old id, in vain.
+ *
  * Return: 0, or:
  *	-EOPNOTSUPP	the module has no refresh table, or the processor no 64-bit atomic
  *			operation without a lock
