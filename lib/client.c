@@ -366,20 +366,21 @@ int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, u
 {
 	const size_t arm = size_max(arm_size, sizeof(struct twheel_arm));
 	const size_t cancel = size_max(cancel_size, sizeof(struct twheel_cancel));
-	const size_t size = capacity * size_max(arm, cancel);
+	const size_t longest = size_max(arm, cancel);
 	struct twheel_batch *new;
 
 	*b = NULL;
-	if (!capacity || capacity > d->max_vector || size > UINT32_MAX)
+	if (!capacity || capacity > d->max_vector ||
+	    longest + sizeof(*new->where) > INT32_MAX / capacity)
 		return -EINVAL;
-	new = malloc(sizeof(*new) + size + capacity * sizeof(*new->where));
+	new = malloc(sizeof(*new) + capacity * (longest + sizeof(*new->where)));
 	if (!new)
 		return -ENOMEM;
 	new->device = d;
 	new->arm_size = (uint32_t)arm;
 	new->cancel_size = (uint32_t)cancel;
 	new->capacity = capacity;
-	new->where = (uint32_t *)((unsigned char *)new->elements + size);
+	new->where = (uint32_t *)((unsigned char *)new->elements + capacity * longest);
 	twheel_batch_reset(new);
 	*b = new;
 	return 0;
