@@ -299,7 +299,7 @@ page_declarations()
 			print text
 			text = ""
 		}
-	}' "$top"/lib/man/*.3 | grep -vE '^(typedef|struct) ' | sort
+	}' "$top"/lib/man/*.3 | grep -vE '^typedef | = ' | sort
 }
 
 each_function_has_a_page_with_its_declaration()
