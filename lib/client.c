@@ -72,39 +72,32 @@ static int options_get(struct twheel_device_options *to, const struct twheel_dev
 	return to->reserved ? -EINVAL : 0;
 }
 
-static int device_setup(int fd, const struct twheel_device_options *options)
-{
-	struct twheel_setup setup = {
-		.size = sizeof(setup),
-		.clock = options->clock ? options->clock : TWHEEL_CLOCK_MONOTONIC,
-		.tick_ns = options->tick_ns,
-		.slots = options->slots,
-		.max_pending = options->max_pending,
-		.flags = options->setup_flags,
-		.event_size = options->event_size,
-		.slack_ns = options->slack_ns,
-	};
-
-	return device_ioctl(fd, TWHEEL_IOC_SETUP, &setup);
-}
-
 /*
  * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
  * what INFO says here is final.
  */
-static int device_learn(struct twheel_device *d, int fd,
-			const struct twheel_device_options *options)
+static int device_learn(struct twheel_device *d, int fd, const struct twheel_device_options *o)
 {
 	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
-	int ret = device_setup(fd, options);
+	struct twheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = o->clock ? o->clock : TWHEEL_CLOCK_MONOTONIC,
+		.tick_ns = o->tick_ns,
+		.slots = o->slots,
+		.max_pending = o->max_pending,
+		.flags = o->setup_flags,
+		.event_size = o->event_size,
+		.slack_ns = o->slack_ns,
+	};
+	int ret = device_ioctl(fd, TWHEEL_IOC_SETUP, &setup);
 
-	if (ret < 0 && ret != -EBUSY && ret != -ESHUTDOWN)
-		return ret;
-	ret = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
+	if (!ret || ret == -EBUSY || ret == -ESHUTDOWN)
+		ret = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
 	if (ret < 0)
 		return ret;
-	/* Another driver may have a command of this number. */
-	if (!info.max_vector || info.event_size < TWHEEL_EVENT_SIZE_MIN)
+	/* Another driver may have commands of these numbers. */
+	if (!info.max_vector || info.event_size < TWHEEL_EVENT_SIZE_MIN ||
+	    info.event_size > TWHEEL_EVENT_SIZE_MAX)
 		return -ENOTTY;
 	d->event_size = info.event_size;
 	d->max_vector = info.max_vector;
@@ -311,39 +304,28 @@ static const struct {
 	size_t id;		/* offsets in an element */
 	size_t result;
 } kinds[] = {
+#define BY_KEY		TWHEEL_VECTOR_BY_KEY
 #define ELEMENT(type)	offsetof(struct type, id), offsetof(struct type, result)
 	[KIND_ARM]		= { TWHEEL_IOC_ARM, 0, ELEMENT(twheel_arm) },
 	[KIND_REARM]		= { TWHEEL_IOC_REARM, 0, ELEMENT(twheel_arm) },
-	[KIND_REARM_KEY]	= { TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, ELEMENT(twheel_arm) },
+	[KIND_REARM_KEY]	= { TWHEEL_IOC_REARM, BY_KEY, ELEMENT(twheel_arm) },
 	[KIND_CANCEL]		= { TWHEEL_IOC_CANCEL, 0, ELEMENT(twheel_cancel) },
-	[KIND_CANCEL_KEY]	= { TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, ELEMENT(twheel_cancel) },
+	[KIND_CANCEL_KEY]	= { TWHEEL_IOC_CANCEL, BY_KEY, ELEMENT(twheel_cancel) },
 };
 
 /* Elements are as long as a multiple of 8: the lowest bits of an offset can be a kind. */
 #define KIND_MASK	7U
 
-/**
- * struct twheel_batch - elements as the kernel wants them, one after the other
- * @device: whose they are
- * @arm_size: how long a struct twheel_arm is for the program, or here, if that is more, bytes
- * @cancel_size: how long a struct twheel_cancel is, likewise
- * @capacity: how many elements fit in
- * @nr: how many were added
- * @submitted: how many of these were submitted
- * @used: bytes of @elements
- * @where: of each, the offset in @elements, and its kind in the lowest bits
- * @elements: a run of one kind in here is a vector
- */
 struct twheel_batch {
 	const struct twheel_device *device;
-	uint32_t arm_size;
-	uint32_t cancel_size;
-	uint32_t capacity;
-	uint32_t nr;
-	uint32_t submitted;
-	uint32_t used;
-	uint32_t *where;
-	__aligned_u64 elements[];
+	uint32_t arm_size;	/* of the program's structure, or of ours, if that is longer */
+	uint32_t cancel_size;	/* likewise */
+	uint32_t capacity;	/* elements */
+	uint32_t nr;		/* how many were added, */
+	uint32_t submitted;	/* and how many of these submitted */
+	uint32_t used;		/* bytes of elements[] */
+	uint32_t *where;	/* of each: its offset in elements[], and its kind */
+	__aligned_u64 elements[];	/* a run of one kind is a vector */
 };
 
 static enum kind batch_kind(const struct twheel_batch *b, uint32_t index)
@@ -351,9 +333,14 @@ static enum kind batch_kind(const struct twheel_batch *b, uint32_t index)
 	return b->where[index] & KIND_MASK;
 }
 
-static void *batch_element(struct twheel_batch *b, uint32_t index)
+static void *batch_element(struct twheel_batch *b, uint32_t index, size_t offset)
 {
-	return (unsigned char *)b->elements + (b->where[index] & ~KIND_MASK);
+	return (unsigned char *)b->elements + (b->where[index] & ~KIND_MASK) + offset;
+}
+
+static int32_t *batch_result(struct twheel_batch *b, uint32_t index)
+{
+	return batch_element(b, index, kinds[batch_kind(b, index)].result);
 }
 
 static size_t size_max(size_t a, size_t b)
@@ -457,16 +444,6 @@ struct twheel_cancel *twheel_batch_cancel_key(struct twheel_batch *b, uint64_t k
 	return batch_add_cancel(b, KIND_CANCEL_KEY, key);
 }
 
-static void *batch_member(struct twheel_batch *b, uint32_t index, size_t offset)
-{
-	return (unsigned char *)batch_element(b, index) + offset;
-}
-
-static int32_t *batch_result(struct twheel_batch *b, uint32_t index)
-{
-	return batch_member(b, index, kinds[batch_kind(b, index)].result);
-}
-
 uint32_t twheel_batch_submit(struct twheel_batch *b)
 {
 	uint32_t end, nr_ok = 0;
@@ -478,7 +455,7 @@ uint32_t twheel_batch_submit(struct twheel_batch *b)
 		for (end = b->submitted + 1; end < b->nr && batch_kind(b, end) == kind; )
 			end++;
 		done = device_vector(b->device, kinds[kind].command, kinds[kind].flags,
-				     batch_element(b, b->submitted),
+				     batch_element(b, b->submitted, 0),
 				     kind < KIND_CANCEL ? b->arm_size : b->cancel_size,
 				     end - b->submitted, &nr_ok);
 		/* A call that was stopped goes on, and says why if it cannot. */
@@ -514,25 +491,17 @@ uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index)
 
 	if (index >= b->nr)
 		return 0;
-	id = batch_member(b, index, kinds[batch_kind(b, index)].id);
+	id = batch_element(b, index, kinds[batch_kind(b, index)].id);
 	return *id;
 }
 
 /* ---- events -------------------------------------------------------------- */
 
-/**
- * struct twheel_reader - a buffer of events
- * @device: whose they are
- * @size: of @buffer, bytes
- * @begin: offset of the next event
- * @end: offset of the end of the last one
- * @buffer: events as read() returns them
- */
 struct twheel_reader {
 	const struct twheel_device *device;
-	size_t size;
-	size_t begin;
-	size_t end;
+	size_t size;		/* of buffer[], bytes */
+	size_t begin;		/* offset of the next event */
+	size_t end;		/* and of the end of the last one */
 	__aligned_u64 buffer[];
 };
 
@@ -560,35 +529,24 @@ void twheel_reader_close(struct twheel_reader *r)
 	free(r);
 }
 
-/* 1 if there is an event in the buffer, else as twheel_reader_next(). */
-static int reader_fill(struct twheel_reader *r)
-{
-	ssize_t bytes;
-
-	if (r->begin < r->end)
-		return 1;
-	bytes = read(r->device->fd, r->buffer, r->size);
-	if (bytes <= 0)
-		return bytes < 0 ? -errno : 0;
-	if ((size_t)bytes % r->device->event_size)
-		return -EIO;
-	r->begin = 0;
-	r->end = (size_t)bytes;
-	return 1;
-}
-
 int _twheel_reader_next(struct twheel_reader *r, struct twheel_event *event, size_t size)
 {
-	size_t known = r->device->event_size;
-	int ret = reader_fill(r);
+	const size_t length = r->device->event_size;
+	const size_t known = size < length ? size : length;
+	ssize_t bytes;
 
-	if (ret <= 0)
-		return ret;
-	if (known > size)
-		known = size;
+	if (r->begin == r->end) {
+		bytes = read(r->device->fd, r->buffer, r->size);
+		if (bytes <= 0)
+			return bytes < 0 ? -errno : 0;
+		if ((size_t)bytes % length)
+			return -EIO;
+		r->begin = 0;
+		r->end = (size_t)bytes;
+	}
 	memcpy(event, (unsigned char *)r->buffer + r->begin, known);
 	memset((unsigned char *)event + known, 0, size - known);
-	r->begin += r->device->event_size;
+	r->begin += length;
 	return 1;
 }
 

@@ -422,8 +422,10 @@ uint32_t twheel_batch_submit(struct twheel_batch *b);
 void twheel_batch_reset(struct twheel_batch *b);
 
 /**
- * twheel_batch_nr() - how many elements a batch has, submitted or not
+ * twheel_batch_nr() - count the elements of a batch
  * @b: the batch
+ *
+ * Return: how many it has, submitted or not.
  */
 uint32_t twheel_batch_nr(const struct twheel_batch *b);
 
@@ -494,8 +496,10 @@ _TWHEEL_DEVICE_INLINE
 int twheel_reader_next(struct twheel_reader *r, struct twheel_event *event);
 
 /**
- * twheel_reader_left() - how many events are in the buffer of a reader
+ * twheel_reader_left() - count the events that need no system call
  * @r: the reader
+ *
+ * Return: how many are in the buffer of the reader.
  */
 uint32_t twheel_reader_left(const struct twheel_reader *r);
 

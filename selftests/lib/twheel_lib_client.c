@@ -81,6 +81,13 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	}
 }
 
+/* The functions of the C library; __wrap_ is what the client calls, see lib.mk. */
+__typeof__(calloc) __real_calloc;
+__typeof__(malloc) __real_malloc;
+__typeof__(free) __real_free;
+__typeof__(mmap) __real_mmap;
+__typeof__(fcntl) __real_fcntl;
+
 /* How many are allocated and not freed. */
 static int blocks;
 
@@ -92,30 +99,22 @@ static bool out_of_memory(void)
 	return false;
 }
 
-void *__real_calloc(size_t nr, size_t size);
-void *__wrap_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size)
 {
 	return out_of_memory() ? NULL : __real_calloc(nr, size);
 }
 
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
 	return out_of_memory() ? NULL : __real_malloc(size);
 }
 
-void __real_free(void *memory);
-void __wrap_free(void *memory);
 void __wrap_free(void *memory)
 {
-	blocks -= memory != NULL;
+	blocks -= !!memory;
 	__real_free(memory);
 }
 
-void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
 	if (fd < 0)
@@ -128,8 +127,6 @@ void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offs
 	return __real_mmap(at, size, prot, flags | MAP_ANONYMOUS, -1, 0);
 }
 
-int __real_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...)
 {
 	va_list arguments;
@@ -141,7 +138,6 @@ int __wrap_fcntl(int fd, int command, ...)
 	return fake.fcntl_error ? fail(fake.fcntl_error) : __real_fcntl(fd, command, argument);
 }
 
-ssize_t __wrap_read(int fd, void *buffer, size_t size);
 ssize_t __wrap_read(int fd, void *buffer, size_t size)
 {
 	(void)fd;
@@ -380,7 +376,7 @@ TEST_F(client, open_says_what_fails)
 	size_t i;
 
 	close(before);
-	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
 		fake.setup_error = errors[i];
 		EXPECT_EQ(-errors[i], twheel_device_open(&d, &self->options));
 		EXPECT_EQ(NULL, d);
@@ -394,7 +390,9 @@ TEST_F(client, open_says_what_fails)
 	fake.info.max_vector = 0;
 	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
 	fake.info.max_vector = 1000;
-	fake.info.event_size = 39;
+	fake.info.event_size = TWHEEL_EVENT_SIZE_MIN - 1;
+	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
+	fake.info.event_size = TWHEEL_EVENT_SIZE_MAX + 1;
 	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
 	EXPECT_EQ(before, open("/dev/null", O_RDONLY));
 	close(before);
@@ -462,7 +460,7 @@ TEST_F(client, map_says_what_fails)
 	uint32_t shift;
 	size_t i;
 
-	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
 		fake.mmap_error = errors[i];
 		EXPECT_EQ(-errors[i], twheel_device_map(self->d, &table, &shift));
 		EXPECT_EQ(-errors[i], twheel_device_refresh(self->d, 1ULL << 32, TW_SEC));
@@ -508,15 +506,16 @@ TEST(a_store_is_made_unless_the_generation_in_the_word_is_newer)
 	twheel_word_t table[8];
 	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t id = (uint64_t)cases[i].of_the_id << 32 | 5;
 		uint64_t before = 77ULL << 28 | cases[i].in_the_word;
 		uint64_t after = 99ULL << 28 | (cases[i].of_the_id & TWHEEL_REFRESH_GEN_MASK);
+		uint64_t expected = cases[i].stored ? after : before;
 
 		memset(table, 0, sizeof(table));
 		table[5] = before;
 		EXPECT_EQ(cases[i].stored, twheel_refresh(table, id, 99ULL << 28));
-		EXPECT_EQ(cases[i].stored ? after : before, table[5])
+		EXPECT_EQ(expected, table[5])
 			TH_LOG("case %zu", i);
 		twheel_refresh_blind(table, id, 99ULL << 28);
 		EXPECT_EQ(after, table[5]);

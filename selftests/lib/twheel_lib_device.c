@@ -133,7 +133,7 @@ TEST(open_refuses_what_setup_refuses_and_leaves_nothing_behind)
 	struct twheel_device *d;
 	size_t i;
 
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		d = (void *)1;
 		EXPECT_EQ(-EINVAL, twheel_device_open(&d, &bad[i]))
 			TH_LOG("options %zu", i);
@@ -175,7 +175,7 @@ TEST(open_says_why_it_cannot_open)
 	struct twheel_device *d;
 	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		options.path = cases[i].path;
 		EXPECT_EQ(cases[i].expected, twheel_device_open(&d, &options))
 			TH_LOG("%s", cases[i].path);
@@ -1062,7 +1062,7 @@ static int mappings(void)
 	if (!maps_of_us)
 		return -1;
 	while (fgets(line, sizeof(line), maps_of_us))
-		nr += strstr(line, "/dev/twheel") != NULL;
+		nr += !!strstr(line, "/dev/twheel");
 	fclose(maps_of_us);
 	return nr;
 }
