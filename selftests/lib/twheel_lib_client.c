@@ -497,7 +497,7 @@ TEST(a_store_is_made_unless_the_generation_in_the_word_is_newer)
 	static const struct {
 		uint32_t in_the_word, of_the_id;
 		int stored;
-	} cases[] = {
+	} stores[] = {
 		{ 5, 5, 1 }, { 4, 5, 1 }, { 6, 5, 0 }, { 5 + (1 << 27) - 1, 5, 0 },
 		{ 5 + (1 << 27), 5, 1 }, { 5 + (1 << 27) + 1, 5, 1 },
 		{ 0, 0x0fffffff, 0 }, { 0x0fffffff, 0x10000000, 1 },
@@ -506,17 +506,17 @@ TEST(a_store_is_made_unless_the_generation_in_the_word_is_newer)
 	twheel_word_t table[8];
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t id = (uint64_t)cases[i].of_the_id << 32 | 5;
-		uint64_t before = 77ULL << 28 | cases[i].in_the_word;
-		uint64_t after = 99ULL << 28 | (cases[i].of_the_id & TWHEEL_REFRESH_GEN_MASK);
-		uint64_t expected = cases[i].stored ? after : before;
+	for (i = 0; i < ARRAY_SIZE(stores); i++) {
+		uint64_t id = (uint64_t)stores[i].of_the_id << 32 | 5;
+		uint64_t before = 77ULL << 28 | stores[i].in_the_word;
+		uint64_t after = 99ULL << 28 | (stores[i].of_the_id & TWHEEL_REFRESH_GEN_MASK);
+		uint64_t expected = stores[i].stored ? after : before;
 
 		memset(table, 0, sizeof(table));
 		table[5] = before;
-		EXPECT_EQ(cases[i].stored, twheel_refresh(table, id, 99ULL << 28));
+		EXPECT_EQ(stores[i].stored, twheel_refresh(table, id, 99ULL << 28));
 		EXPECT_EQ(expected, table[5])
-			TH_LOG("case %zu", i);
+			TH_LOG("store %zu", i);
 		twheel_refresh_blind(table, id, 99ULL << 28);
 		EXPECT_EQ(after, table[5]);
 		table[5] = 0;
