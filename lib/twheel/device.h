@@ -27,26 +27,26 @@
  *
  * - Times are nanoseconds of the wheel's own clock, as in <linux/twheel.h>.
  * - A function that can fail returns a negative errno, and does not use errno itself.  A
- *   function that carries out one operation returns the result of that operation, or why
- *   the call failed: the errors of the call and of the operation look alike.
+ *   function that carries out one operation returns the result of that operation.  If the
+ *   call itself fails, it returns the errno of the call.
  * - Any thread may use a device at any time, but for twheel_device_close(), which must be the
  *   last call.  A batch and a reader are for one thread at a time: threads open one each.
  *   Batches and readers are closed before their device.
  * - After fork(), parent and child share the wheel, and both may use the device.
  *   twheel_device_close() in one of them does not disturb the other.  A batch and a reader
- *   belong to one of them: the elements that were not submitted, and the events that were
- *   read and not fetched, would otherwise be seen twice.  The other one closes its copy.
+ *   belong to either the parent or the child, and the other process closes its copy.  If both
+ *   used them, elements would be submitted twice, and events handled twice.
  * - exec closes the descriptor, and so does twheel_device_close().  To pass the wheel
  *   on, through exec or over a socket, pass a duplicate of twheel_device_fd(); the other
  *   process calls twheel_device_adopt().  The wheel lives until its last descriptor and its
  *   last mapping are closed.
- * - Structures of <linux/twheel.h> may grow at their end.  The functions that take one are
- *   told its size by the header that the program was compiled with.
+ * - Structures of <linux/twheel.h> may grow at their end.  The inline functions below pass the
+ *   size of the structure that the program was compiled with.
  *
- * All functions are in the library.  Those at the end of this file are inline as well.  Where
- * TWHEEL_NO_INLINE is defined, for a program that reads this header to make bindings for
- * another language, they are declared only.  Their structures then have the sizes that the
- * library was built with.
+ * All functions are in the library.  Those at the end of this file are inline as well.  If
+ * TWHEEL_NO_INLINE is defined, they are declared only: for a program that makes bindings of
+ * this header for another language.  Structures then have the sizes that the library was
+ * built with.
  */
 #ifndef _TWHEEL_DEVICE_H
 #define _TWHEEL_DEVICE_H
@@ -163,7 +163,7 @@ void twheel_device_close(struct twheel_device *d);
 int twheel_device_fd(const struct twheel_device *d);
 
 /**
- * twheel_device_info() - tell limits, configuration and counters
+ * twheel_device_info() - get limits, configuration and counters
  * @d: the device
  * @info: out; a member that the module does not know is 0
  * @flags: TWHEEL_INFO_*: with TWHEEL_INFO_NO_WALK it takes no longer for many timeouts
@@ -174,7 +174,7 @@ _TWHEEL_DEVICE_INLINE
 int twheel_device_info(const struct twheel_device *d, struct twheel_info *info, uint32_t flags);
 
 /**
- * twheel_device_now() - tell the time of a wheel
+ * twheel_device_now() - get the time of a wheel
  * @d: the device
  * @now_ns: out
  *
@@ -186,7 +186,7 @@ int twheel_device_info(const struct twheel_device *d, struct twheel_info *info, 
 int twheel_device_now(const struct twheel_device *d, uint64_t *now_ns);
 
 /**
- * twheel_device_list() - tell what is there: a step of a walk over all timeouts
+ * twheel_device_list() - list timeouts: a step of a walk over all of them
  * @d: the device
  * @cursor: 0 to begin; moved on by each call
  * @rows: out
@@ -259,7 +259,7 @@ _TWHEEL_DEVICE_INLINE
 int twheel_device_arm(const struct twheel_device *d, struct twheel_arm *arm);
 
 /**
- * twheel_device_rearm() - move a timeout: begin a new life of it
+ * twheel_device_rearm() - move a timeout to an earlier or a later deadline
  * @d: the device
  * @arm: its id, and the new times; out: the result
  *
@@ -302,7 +302,7 @@ int twheel_device_cancel(const struct twheel_device *d, uint64_t id);
 int twheel_device_cancel_key(const struct twheel_device *d, uint64_t key);
 
 /**
- * twheel_device_query() - tell the state of a timeout
+ * twheel_device_query() - get the state of a timeout
  * @d: the device
  * @status: its id; out: all the rest, if the call succeeds
  *
@@ -312,7 +312,7 @@ _TWHEEL_DEVICE_INLINE
 int twheel_device_query(const struct twheel_device *d, struct twheel_status *status);
 
 /**
- * twheel_device_query_key() - tell the state of the timeout that has a key
+ * twheel_device_query_key() - get the state of the timeout that has a key
  * @d: the device, whose wheel is keyed; -EINVAL otherwise
  * @status: the key, as its id; out: all the rest, if the call succeeds, the id too
  *
@@ -411,7 +411,7 @@ struct twheel_cancel *twheel_batch_cancel_key(struct twheel_batch *b, uint64_t k
  * It goes on past an element that fails.  If a call fails as a whole, all of its elements
  * have its errno as their result.  So each element has a result when this returns.
  *
- * Return: how many succeeded; the others tell why not by twheel_batch_result().
+ * Return: how many succeeded; twheel_batch_result() says why the others did not.
  */
 uint32_t twheel_batch_submit(struct twheel_batch *b);
 
@@ -578,7 +578,7 @@ uint64_t twheel_refresh_deadline(uint64_t deadline_ns, uint32_t shift);
  * Return: 1 when the deadline was stored.  That does not say that the timeout was moved: it
  * may have expired before, or have ended, while no other has its place yet.  0 when nothing
  * was stored because the word has a newer generation: the timeout has ended, and another one
- * has its place.  -EOPNOTSUPP where twheel_device_map() says so.
+ * has its place.  -EOPNOTSUPP if twheel_device_map() says so, too.
  */
 _TWHEEL_DEVICE_INLINE
 int twheel_refresh(twheel_word_t *table, uint64_t id, uint64_t deadline);
@@ -596,14 +596,14 @@ int twheel_refresh(twheel_word_t *table, uint64_t id, uint64_t deadline);
  * for that timeout, the known deadline is in force.  twheel_refresh() makes that store, since
  * the generation in the word is older then.
  *
- * Where twheel_device_map() says -EOPNOTSUPP, it does nothing.
+ * If twheel_device_map() says -EOPNOTSUPP, it does nothing.
  */
 _TWHEEL_DEVICE_INLINE
 void twheel_refresh_blind(twheel_word_t *table, uint64_t id, uint64_t deadline);
 
 /* ---- how the inline functions are made ----------------------------------- */
 
-/* For those below, which tell the sizes that the program's structures have. */
+/* The functions below call these, with the sizes of the program's structures. */
 int _twheel_device_info(const struct twheel_device *d, struct twheel_info *info, size_t size,
 			uint32_t flags);
 int _twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
