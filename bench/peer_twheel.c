@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <twheel/device.h>
 #include <unistd.h>
 
 #define DEVICE		"/dev/twheel"
@@ -237,7 +238,7 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 				     twheel_refresh_deadline(deadline_ns[i], shift));
 }
 
-/* As the uapi header advises it for ids that may be old. */
+/* As <twheel/device.h> advises it for ids that may be old. */
 static void store_checked(void *self, const uint32_t *who, const uint64_t *deadline_ns,
 			  uint32_t nr)
 {

@@ -85,6 +85,7 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 #include <sys/uio.h>
 
 #include <linux/twheel.h>
+#include <twheel/device.h>	/* the words of the refresh table */
 
 /*
  * The harness compares operands in their own types, and a literal is an int.

@@ -59,7 +59,6 @@ release=
 # What comes beside the module: FILE, and the folder and name it gets.
 rest=(
 	uapi/linux/twheel.h usr/include/linux/twheel.h
-	uapi/linux/twheel_calls.h usr/include/linux/twheel_calls.h
 	tools/60-twheel.rules usr/lib/udev/rules.d/60-twheel.rules
 	tools/twheel.sysusers usr/lib/sysusers.d/twheel.conf
 	tools/twheel.modules-load usr/lib/modules-load.d/twheel.conf

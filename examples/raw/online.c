@@ -11,24 +11,20 @@
  */
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/twheel.h>
-#include <linux/twheel_calls.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include <twheel/device.h>
 
 #define ONLINE_NS	500000000ULL
 #define USERS		4
 
 /* A sign of life; whether the user was offline before. */
-static int seen(int fd, uint64_t user)
+static int seen(struct twheel_device *device, uint64_t user)
 {
 	struct twheel_arm arm = { .expires_ns = ONLINE_NS, .user_data = user };
-	int found = twheel_arm_one(fd, &arm);
+	int found = twheel_device_arm(device, &arm);
 
 	if (found < 0)
 		errx(1, "user %llu: %s", (unsigned long long)user, strerror(-found));
@@ -37,53 +33,53 @@ static int seen(int fd, uint64_t user)
 }
 
 /* Take a user off; whether that user was online. */
-static int gone(int fd, uint64_t user)
+static int gone(struct twheel_device *device, uint64_t user)
 {
-	struct twheel_cancel entry = { .id = user };
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = sizeof(entry),
-		.nr = 1,
-		.flags = TWHEEL_VECTOR_BY_KEY,
-		.entries = (uintptr_t)&entry,
-	};
+	int found = twheel_device_cancel_key(device, user);
 
-	if (ioctl(fd, TWHEEL_IOC_CANCEL, &vector) < 0)
-		err(1, "cancel");
-	if (entry.result < 0 && entry.result != -ENOENT)
-		errx(1, "cancel: %s", strerror(-entry.result));
-	return entry.result > 0;
+	if (found < 0 && found != -ENOENT)
+		errx(1, "cancel: %s", strerror(-found));
+	return found > 0;
 }
 
 int main(void)
 {
-	struct twheel_setup setup = {
-		.size = sizeof(setup),
-		.clock = TWHEEL_CLOCK_MONOTONIC,
-		.flags = TWHEEL_SETUP_KEYED,
+	struct twheel_device_options options = {
+		.size = sizeof(options),
+		.setup_flags = TWHEEL_SETUP_KEYED,
+		.nonblocking = 1,
 	};
-	struct pollfd wheel = { .fd = open("/dev/twheel", O_RDWR | O_NONBLOCK), .events = POLLIN };
 	unsigned int signs, online = 0;
+	struct twheel_device *device;
+	struct twheel_reader *reader;
 	struct twheel_event event;
+	struct pollfd wheel;
 	uint64_t user;
+	int ret;
 
-	if (wheel.fd < 0 || ioctl(wheel.fd, TWHEEL_IOC_SETUP, &setup))
-		err(1, "/dev/twheel");
+	ret = twheel_device_open(&device, &options);
+	if (ret < 0)
+		errx(1, "/dev/twheel: %s", strerror(-ret));
+	if (twheel_reader_open(&reader, device, 64) < 0)
+		errx(1, "out of memory");
+	wheel = (struct pollfd){ .fd = twheel_device_fd(device), .events = POLLIN };
 	for (user = 1; user <= USERS; user++)
-		online += seen(wheel.fd, user);
-	if (online != USERS || !gone(wheel.fd, 2) || gone(wheel.fd, 2))
+		online += seen(device, user);
+	if (online != USERS || !gone(device, 2) || gone(device, 2))
 		errx(1, "not all have come, or user 2 did not sign off once");
 	online--;
 
 	for (signs = 0; online; ) {
 		if (poll(&wheel, 1, 50) < 0)
 			err(1, "poll");
-		while (read(wheel.fd, &event, sizeof(event)) == sizeof(event)) {
+		while (twheel_reader_next(reader, &event) == 1) {
 			printf("user %llu is offline\n", (unsigned long long)event.user_data);
 			online--;
 		}
 		if (signs++ < 20)
-			online += seen(wheel.fd, 1);
+			online += seen(device, 1);
 	}
+	twheel_reader_close(reader);
+	twheel_device_close(device);
 	return 0;
 }

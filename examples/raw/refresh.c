@@ -12,16 +12,13 @@
  */
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/twheel.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <time.h>
-#include <unistd.h>
+#include <twheel/device.h>
 
 #define IDLE_NS		1000000000ULL	/* a connection that is silent for so long */
 #define TURN_MS		10
@@ -29,74 +26,49 @@
 
 static unsigned int nr;			/* connections */
 static uint64_t *ids;			/* the timeout of each */
-static void *table;			/* the refresh table */
+static twheel_word_t *table;		/* the refresh table */
 static uint32_t shift;			/* for its deadlines */
+static struct twheel_device *device;
+static struct twheel_reader *reader;
 static unsigned int silent_ended, others_ended;
 
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	/* A wheel without SETUP goes by this clock. */
+	/* A wheel that is not told another one has this clock. */
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* One call for all of them; how many succeeded. */
-static unsigned int vector_call(int fd, unsigned long cmd, void *entries, size_t entry_size)
+static void check(int ret, const char *what)
 {
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = entry_size,
-		.nr = nr,
-		.entries = (uintptr_t)entries,
-	};
-	int ret = ioctl(fd, cmd, &vector);
-
 	if (ret < 0)
-		err(1, "ioctl");
-	/* Where it ended early, the entries that follow say nothing. */
-	if (vector.nr_done != nr)
-		errx(1, "the call ended after %u of %u", vector.nr_done, nr);
-	return ret;
+		errx(1, "%s: %s", what, strerror(-ret));
 }
 
-static void arm_all(int fd)
+/* One call for all of them. */
+static void arm_all(struct twheel_batch *batch)
 {
-	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
 	unsigned int i;
 
-	ids = calloc(nr, sizeof(*ids));
-	if (!arms || !ids)
-		err(1, "memory");
+	for (i = 0; i < nr; i++)
+		twheel_batch_arm(batch, i, IDLE_NS);
+	twheel_batch_submit(batch);
 	for (i = 0; i < nr; i++) {
-		arms[i].expires_ns = IDLE_NS;
-		arms[i].user_data = i;
+		check(twheel_batch_result(batch, i), "arm");
+		ids[i] = twheel_batch_id(batch, i);
 	}
-	vector_call(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]));
-	for (i = 0; i < nr; i++) {
-		if (arms[i].result < 0) {
-			errno = -arms[i].result;
-			err(1, "timeout %u was refused", i);
-		}
-		ids[i] = arms[i].id;
-	}
-	free(arms);
+	twheel_batch_reset(batch);
 }
 
-/* The size is final once the wheel has been set up or armed. */
-static void map_table(int fd)
+static unsigned int cancel_all(struct twheel_batch *batch)
 {
-	struct twheel_info info = { .size = sizeof(info) };
+	unsigned int i;
 
-	if (ioctl(fd, TWHEEL_IOC_INFO, &info))
-		err(1, "INFO");
-	if (!(info.features & TWHEEL_FEATURE_REFRESH))
-		errx(1, "this module has no refresh table");
-	shift = info.refresh_shift;
-	table = mmap(NULL, info.refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (table == MAP_FAILED)
-		err(1, "mmap");
+	for (i = 0; i < nr; i++)
+		twheel_batch_cancel(batch, ids[i]);	/* 0, of those that ended, is ENOENT */
+	return twheel_batch_submit(batch);
 }
 
 static void connection_ends(const struct twheel_event *event, uint64_t earliest_ns)
@@ -115,19 +87,16 @@ static void connection_ends(const struct twheel_event *event, uint64_t earliest_
 }
 
 /* All that expired.  A timeout that was moved to earliest_ns must not come before. */
-static void read_events(int fd, uint64_t earliest_ns)
+static void read_events(uint64_t earliest_ns)
 {
-	struct twheel_event events[64];
-	ssize_t bytes, i;
+	struct twheel_event event;
+	int ret;
 
-	do {
-		bytes = read(fd, events, sizeof(events));
-		/* After POLLIN too: whoever shares the wheel may have been faster. */
-		if (bytes < 0 && errno != EAGAIN && errno != EINTR)
-			err(1, "read");
-		for (i = 0; i < bytes / (ssize_t)sizeof(events[0]); i++)
-			connection_ends(&events[i], earliest_ns);
-	} while (bytes == sizeof(events));
+	while ((ret = twheel_reader_next(reader, &event)) == 1)
+		connection_ends(&event, earliest_ns);
+	/* After POLLIN too: whoever shares the wheel may have been faster. */
+	if (ret != -EAGAIN && ret != -EINTR)
+		check(ret, "read");
 }
 
 /* One turn: the clock is looked at once, then each packet is one store. */
@@ -143,35 +112,26 @@ static uint64_t packets_come(void)
 	return deadline_ns;
 }
 
-static unsigned int cancel_all(int fd)
-{
-	struct twheel_cancel *cancels = calloc(nr, sizeof(*cancels));
-	unsigned int cancelled;
-	unsigned int i;
-
-	if (!cancels)
-		err(1, "memory");
-	for (i = 0; i < nr; i++)
-		cancels[i].id = ids[i];		/* 0, of those that ended, is ENOENT */
-	cancelled = vector_call(fd, TWHEEL_IOC_CANCEL, cancels, sizeof(cancels[0]));
-	free(cancels);
-	return cancelled;
-}
-
 int main(int argc, char **argv)
 {
+	struct twheel_device_options options = { .size = sizeof(options), .nonblocking = 1 };
 	struct pollfd wheel = { .events = POLLIN };
 	uint64_t deadline_ns = 0, earliest_ns = 0, end_ns;
 	unsigned int cancelled, turns = 0;
+	struct twheel_batch *batch;
 
 	nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000;
 	if (nr < 1 || nr > 65536)
 		errx(2, "1 to 65536 connections, as many as one call takes");
-	wheel.fd = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (wheel.fd < 0)
-		err(1, "/dev/twheel");
-	arm_all(wheel.fd);
-	map_table(wheel.fd);
+	ids = calloc(nr, sizeof(*ids));
+	if (!ids)
+		err(1, "memory");
+	check(twheel_device_open(&device, &options), "/dev/twheel");
+	check(twheel_batch_open(&batch, device, nr), "batch");
+	check(twheel_reader_open(&reader, device, 64), "reader");
+	check(twheel_device_map(device, &table, &shift), "map");
+	wheel.fd = twheel_device_fd(device);
+	arm_all(batch);
 
 	/* Until the silent one has timed out, and the others would have, twice over. */
 	end_ns = now_ns() + 3 * IDLE_NS;
@@ -179,17 +139,21 @@ int main(int argc, char **argv)
 		if (poll(&wheel, 1, TURN_MS) < 0 && errno != EINTR)
 			err(1, "poll");
 		if (wheel.revents & POLLIN)
-			read_events(wheel.fd, earliest_ns);
+			read_events(earliest_ns);
 		/* A store that comes after the expiry changes nothing: so the last but one. */
 		earliest_ns = deadline_ns;
 		deadline_ns = packets_come();
 		turns++;
 	}
 
-	cancelled = cancel_all(wheel.fd);
+	cancelled = cancel_all(batch);
 	printf("%u turns: the silent connection timed out, %u others did, %u were cancelled\n",
 	       turns, others_ended, cancelled);
 	if (silent_ended != 1 || silent_ended + others_ended + cancelled != nr)
 		errx(1, "that does not make %u", nr);
+	twheel_reader_close(reader);
+	twheel_batch_close(batch);
+	twheel_device_close(device);
+	free(ids);
 	return 0;
 }

@@ -271,9 +271,7 @@ TEST_F(slack, holds_after_a_refresh)
 		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 		}
-		ASSERT_EQ(1, twheel_refresh(table, id,
-					    twheel_refresh_deadline(deadline_ns,
-								    info.refresh_shift)));
+		ASSERT_EQ(1, tw_refresh(table, id, deadline_ns, info.refresh_shift));
 		edge_ns = edge_of(deadline_ns, self->tick_ns, 15);
 		EXPECT_LE(deadline_ns, edge_ns);
 		EXPECT_GT(deadline_ns + 16 * self->tick_ns, edge_ns);

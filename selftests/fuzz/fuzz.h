@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include <linux/twheel.h>
+#include <twheel/device.h>
 
 #define DEVICE		"/dev/twheel"
 

@@ -20,7 +20,6 @@ installed()
 {
 	[ "$(modules | sed 's/\.[xg]z$//; s/\.zst$//' | tr '\n' ' ')" = "$(printf '%s ' "$@")" ]
 	cmp "$tree/uapi/linux/twheel.h" "$work/root/usr/include/linux/twheel.h"
-	cmp "$tree/uapi/linux/twheel_calls.h" "$work/root/usr/include/linux/twheel_calls.h"
 	cmp "$tree/tools/60-twheel.rules" "$work/root/usr/lib/udev/rules.d/60-twheel.rules"
 	cmp "$tree/tools/twheel.sysusers" "$work/root/usr/lib/sysusers.d/twheel.conf"
 	cmp "$tree/tools/twheel.modules-load" "$work/root/usr/lib/modules-load.d/twheel.conf"

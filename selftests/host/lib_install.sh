@@ -40,7 +40,7 @@ header()
 		if (text ~ /\(/ && text !~ /^typedef/) {
 			if (sub(/^static inline /, "", text))
 				print "static " text ";"
-			else if (how == ";" && sub(/^(_TWHEEL_INLINE )?/, "", text))
+			else if (how == ";" && sub(/^(_TWHEEL_(DEVICE_)?INLINE )?/, "", text))
 				print "extern " text ";"
 		} else if (sub(/^extern /, "", text)) {
 			print "data " text ";"
@@ -69,7 +69,7 @@ header()
 			}
 		}
 		text = text " "
-	}' "$top/lib/twheel.h"
+	}' "$top/lib/twheel.h" "$top/lib/twheel/device.h"
 }
 
 # Those of programs; what begins with an underscore is for the functions that are inline.
@@ -121,7 +121,7 @@ where_there_is()
 expected_files()
 {
 	{
-		printf '%s\n' include/{twheel.h,linux/twheel.h} share/man/man7/libtwheel.7 \
+		printf '%s\n' include/{twheel.h,twheel/device.h,linux/twheel.h} share/man/man7/libtwheel.7 \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.0,"so.$version"}}
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
@@ -137,6 +137,7 @@ install_brings_libraries_headers_and_pages()
 	twheel install-lib
 	diff <(expected_files) <(installed_files)
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
+	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
 	cmp "$top/uapi/linux/twheel.h" "$there/include/linux/twheel.h"
 	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.0 ]
 	[ "$(readlink "$there/lib/libtwheel.so.0")" = "libtwheel.so.$version" ]
@@ -299,7 +300,7 @@ page_declarations()
 			print text
 			text = ""
 		}
-	}' "$top"/lib/man/*.3 | grep -vE '^(typedef|struct) ' | sort
+	}' "$top"/lib/man/*.3 | grep -vE '^typedef | = ' | sort
 }
 
 each_function_has_a_page_with_its_declaration()
@@ -342,12 +343,17 @@ uninstall_removes_that_and_nothing_else()
 
 uninstall_leaves_the_header_of_an_installed_module()
 {
+	local rule=/usr/lib/udev/rules.d/60-twheel.rules
+
 	rm -rf "$root"
-	mkdir -p "$there/include/linux"
-	touch "$there/include/linux/twheel_calls.h"
+	mkdir -p "$root${rule%/*}"
+	touch "$root$rule"
+	twheel install-lib PREFIX=/usr
+	twheel uninstall-lib PREFIX=/usr
+	diff <(printf '%s\n' /usr/include/linux/twheel.h $rule) <(installed_files)
 	twheel install-lib
 	twheel uninstall-lib
-	diff <(printf '%s\n' $prefix/include/linux/{twheel,twheel_calls}.h) <(installed_files)
+	diff <(printf '%s\n' /usr/include/linux/twheel.h $rule) <(installed_files)
 }
 
 it_goes_to_the_folders_that_were_told()

@@ -13,7 +13,7 @@ limit_s=16
 
 compile()
 {
-	gcc -x c -std=gnu11 -O2 -Wall -Wextra -I"$top/uapi" -I"$top/selftests" \
+	gcc -x c -std=gnu11 -O2 -Wall -Wextra -I"$top/uapi" -I"$top/lib" -I"$top/selftests" \
 		-isystem "$ksft" -pthread -o "$program" - <<-'EOT'
 	#include "twheel_outcomes.h"
 

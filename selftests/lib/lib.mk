@@ -16,3 +16,7 @@ lib-parts-of-twheel_lib := $(LIB_TESTS)/lib_calls.c
 lib-wraps-of-twheel_lib := $(lib-wraps)
 lib-parts-of-twheel_lib_fails := $(lib-parts)
 lib-wraps-of-twheel_lib_fails := $(lib-wraps)
+
+# The calls of the client of the device, in place of which its test has others.
+lib-client-calls := malloc calloc free mmap ioctl read fcntl
+lib-wraps-of-twheel_lib_client := $(lib-client-calls:%=-Wl,--wrap=%)

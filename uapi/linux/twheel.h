@@ -173,7 +173,7 @@ struct twheel_setup {
 };
 
 /* Features of struct twheel_info */
-/* mmap() of the descriptor gives the refresh table, see twheel_refresh(). */
+/* mmap() of the descriptor gives the refresh table, see "The refresh table" below. */
 #define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
 /* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
 #define TWHEEL_FEATURE_KEYED	(1ULL << 1)
@@ -216,7 +216,7 @@ struct twheel_setup {
  * @slack_ns: the wheel's slack in force
  * @features: TWHEEL_FEATURE_*
  * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
- *	that there may ever be, see twheel_refresh().  Final once the wheel has been
+ *	that there may ever be, see "The refresh table" below.  Final once the wheel has been
  *	set up or armed.
  * @refresh_shift: a word of the refresh table counts time in units of
  *	2^refresh_shift ns: the greatest power of two that is not above tick_ns.
@@ -686,11 +686,9 @@ struct twheel_setup_record {
  * The refresh table holds one 64-bit word for each timeout.  A program maps it by
  * mmap() of the descriptor, with MAP_SHARED and offset 0; the word of a timeout has
  * the index (__u32)id.  The program moves a one-shot timeout to a later deadline by
- * storing that deadline into the word, with no system call and no lock:
- *
- *	later = twheel_refresh_deadline(now_ns + 30 * 1000000000ULL,
- *					info.refresh_shift);
- *	twheel_refresh(table, id, later);		... and for others
+ * storing that deadline into the word, with no system call and no lock.  The functions
+ * for that are in <twheel/device.h>, a header of libtwheel: twheel_refresh_deadline() makes
+ * the deadline of a word, and twheel_refresh() stores it.
  *
  * The upper 36 bits of a word are an absolute deadline in grains of 2^refresh_shift ns,
  * modulo 2^36; refresh_shift stands in INFO.  A grain is at most as long as a tick, and
@@ -713,9 +711,9 @@ struct twheel_setup_record {
  * - ARM and REARM write the word: the generation, and the deadline rounded down to
  *   a grain, which moves nothing.  Where the table is mapped for the first time,
  *   the words of the timeouts that are there have an older generation.
- * - twheel_refresh_deadline() rounds a deadline up to a grain.  The rounded deadline
- *   is the one in force: QUERY, LIST, INFO and fdinfo show it at once, and the event
- *   carries it in ``deadline_ns``.
+ * - A program rounds a deadline up to a grain, so that the timeout does not expire before
+ *   it.  The rounded deadline is the one in force: QUERY, LIST, INFO and fdinfo show it at
+ *   once, and the event carries it in ``deadline_ns``.
  *
  * How far a store reaches: the kernel takes the grains for those of the time nearest
  * to the known deadline, so the stored deadline must be within 2^35 grains of that,
@@ -726,22 +724,18 @@ struct twheel_setup_record {
  * armed, or not at all.  A timeout with the known deadline TWHEEL_TIME_NEVER is moved by
  * REARM only.
  *
- * Which function to use:
+ * What a store may do to another timeout:
  *
- * - twheel_refresh() compares the generation in the word with that of the id, and
- *   stores unless the one in the word is newer.  So the id of a timeout that has
- *   ended does no harm to the timeout that uses the same place now, with one
- *   exception: the word has room for 28 bits of the generation.  When the generation of
- *   the present timeout is greater by a multiple of 2^28, the store delays that timeout;
- *   when it is greater by 2^27 or more, modulo 2^28, the store is made as if it were
- *   blind.
- * - twheel_refresh_blind() stores without comparing.  It is for a program that knows
- *   that the timeout has not ended, because the program itself cancels it and reads
- *   its events.  With a stale id, it may delay the timeout that uses the place now,
- *   where their generations are equal in 28 bits.  Otherwise it takes back a deadline
- *   that was stored for that timeout and that the kernel has not found yet: until the
- *   next store for that timeout, the known deadline is in force.  twheel_refresh()
- *   makes that store, since the generation in the word is older then.
+ * - The store is one of 64 bits, atomic without a lock: a lock in the program would not keep
+ *   the kernel from the word.
+ * - The id of a timeout that has ended may name a word that another timeout has now.  A
+ *   store whose generation is not that of the timeout does not count.  But it takes back a
+ *   deadline that was stored for that timeout and that the kernel has not found yet: until
+ *   the next store for that timeout, the known deadline is in force.  So a program that may
+ *   have old ids compares the generation in the word first, and stores by compare and
+ *   exchange unless that one is newer: unless it is greater by 1 to 2^27 - 1, modulo 2^28.
+ * - The word has room for 28 bits of the generation.  When the generation of the present
+ *   timeout is greater by a multiple of 2^28, the store delays that timeout.
  * - Whatever a program stores, no timeout expires before the deadline that it was
  *   armed with, no timeout is lost, and no other wheel is affected.
  *
@@ -769,60 +763,6 @@ struct twheel_setup_record {
  */
 #define TWHEEL_REFRESH_GEN_BITS	28
 #define TWHEEL_REFRESH_GEN_MASK	0x0fffffffU
-
-/*
- * The functions exist where the compiler has 64-bit atomic operations without a lock: a
- * lock in the program would not keep the kernel from the word.  On i386, where clang
- * aligns a __u64 to 4 bytes only, it denies that by the first macro, and affirms it by the
- * second for what is aligned to 8 bytes, as words are.
- */
-#if (defined(__GCC_ATOMIC_LLONG_LOCK_FREE) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2) || \
-	defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_8)
-typedef __u64 twheel_word_t __attribute__((aligned(8)));
-
-/*
- * Turn a deadline, TWHEEL_TIME_NEVER at most, into what the other two functions store:
- * round it up to a grain.  @shift is INFO's refresh_shift.
- */
-static __inline__ __u64 twheel_refresh_deadline(__u64 deadline_ns, __u32 shift)
-{
-	return (deadline_ns + (1ULL << shift) - 1) >> shift << TWHEEL_REFRESH_GEN_BITS;
-}
-
-/*
- * Store a deadline for a timeout.  @table is the mapping, @deadline is from
- * twheel_refresh_deadline().
- *
- * Returns 1 when the deadline was stored.  That does not say that the timeout was
- * moved: it may have expired before, or have ended, while no other has its place yet.
- * Returns 0 when nothing was stored because the word has a newer generation: the
- * timeout has ended, and another one has its place.
- */
-static __inline__ int twheel_refresh(void *table, __u64 id, __u64 deadline)
-{
-	__u64 gen = id >> 32 & TWHEEL_REFRESH_GEN_MASK;
-	twheel_word_t *word = (twheel_word_t *)table + (__u32)id;
-	__u64 old = __atomic_load_n(word, __ATOMIC_RELAXED);
-
-	do {
-		/* Newer by less than half of all generations: they are modulo 2^28. */
-		if ((__s32)((__u32)(old - gen) << (32 - TWHEEL_REFRESH_GEN_BITS)) > 0)
-			return 0;
-	} while (!__atomic_compare_exchange_n(word, &old, deadline | gen, 1,
-					      __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
-	return 1;
-}
-
-/* The same without comparing generations, for a timeout that has not ended. */
-static __inline__ void twheel_refresh_blind(void *table, __u64 id, __u64 deadline)
-{
-	twheel_word_t *word = (twheel_word_t *)table + (__u32)id;
-
-	__atomic_store_n(word, deadline | (id >> 32 & TWHEEL_REFRESH_GEN_MASK),
-			 __ATOMIC_RELAXED);
-}
-#endif
 
 #define TWHEEL_IOC_MAGIC	0xf7
 
