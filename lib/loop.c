@@ -427,6 +427,7 @@ static void begin_anew(struct twheel *w)
 /* A timer of the list of those that are due has been restarted for later. */
 static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 {
+	w->stats.moved++;
 	if (t->deadline != NEVER)
 		wheel_place(w, t);
 	else
