@@ -201,7 +201,11 @@ static int settime(struct twheel *w, uint64_t ns)
 	/* It is set, and says that the clock was set since it was set before. */
 	if (ret < 0 && errno == ECANCELED)
 		ret = timerfd_settime(w->fd, flags, &when, NULL);
-	return ret < 0 ? -errno : 0;
+	if (ret == 0)
+		return 0;
+	/* So that the next flush tries again. */
+	w->set_ns = TWHEEL_NEVER;
+	return -errno;
 }
 
 static int make_fd(const struct twheel *w)
