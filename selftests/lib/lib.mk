@@ -4,18 +4,19 @@
 # machine, beside the library. LIB_TESTS names this folder.
 
 LIB_TESTS ?= .
-lib-parts := $(addprefix $(LIB_TESTS)/,lib_oracle.c lib_calls.c)
 
-# What the library calls, and that may fail or take long: lib_calls.c comes in between.
-lib-wrapped := malloc calloc realloc posix_memalign mmap munmap madvise open close ioctl read \
-	ppoll timerfd_create timerfd_settime clock_gettime
+# What the library calls: lib_calls.c comes in between.
+lib-wrapped := malloc calloc mmap mmap64 munmap close read ppoll timerfd_create timerfd_settime \
+	clock_gettime clock_nanosleep
 lib-wraps := $(lib-wrapped:%=-Wl,--wrap=%)
 
-lib-parts-of-twheel_lib_random := $(LIB_TESTS)/lib_oracle.c
-lib-parts-of-twheel_lib := $(LIB_TESTS)/lib_calls.c
-lib-wraps-of-twheel_lib := $(lib-wraps)
-lib-parts-of-twheel_lib_fails := $(lib-parts)
-lib-wraps-of-twheel_lib_fails := $(lib-wraps)
+lib-parts-of-twheel_lib_random := $(addprefix $(LIB_TESTS)/,lib_oracle.c lib_plain.c)
+lib-parts-of-twheel_lib_turns := $(LIB_TESTS)/lib_moved.c
+lib-with-calls := twheel_lib twheel_lib_descriptor
+$(foreach program,$(lib-with-calls),\
+	$(eval lib-parts-of-$(program) := $(LIB_TESTS)/lib_calls.c) \
+	$(eval lib-wraps-of-$(program) := $(lib-wraps)))
+lib-parts := $(sort $(foreach v,$(filter lib-parts-of-%,$(.VARIABLES)),$($v)))
 
 # The calls of the client of the device, in place of which its test has others.
 lib-client-calls := malloc calloc free mmap ioctl read fcntl

@@ -1,197 +1,168 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lib_calls.c - what libtwheel asks of the C library, counted, and refused on demand
+ * lib_calls.c - what libtwheel asks of the C library, counted, refused, and with false clocks
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <linux/twheel.h>
 
 #include "lib_calls.h"
 #include "lib_wrapped.h"
 
+#define FDS	1024
+
 struct lib_calls lib_calls;
 
-/* Whether this attempt is to fail. */
-static bool refused(const char *name)
-{
-	unsigned long nr;
+/* What each timerfd is set to, by its clock, so that a jump can set it anew. */
+static struct {
+	clockid_t clock;
+	int flags;
+	struct itimerspec when;
+} timers[FDS];
 
-	if (!lib_calls.watched)
+static bool refused(const char *name, int err)
+{
+	if (!lib_calls.refuse || strcmp(lib_calls.refuse, name))
 		return false;
-	nr = ++lib_calls.attempts;
-	if (!lib_calls.refuse || nr < lib_calls.refuse ||
-	    (nr > lib_calls.refuse && !lib_calls.refuse_after))
-		return false;
-	lib_calls.refused++;
-	lib_calls.name = name;
+	errno = err;
 	return true;
 }
 
-static void count_system(void)
+static int64_t offset_of(clockid_t clock)
 {
-	lib_calls.system += lib_calls.watched;
+	return clock >= 0 && clock < LIB_CLOCKS ? lib_calls.offset_ns[clock] : 0;
 }
 
-static void count_memory(void)
+static void move(struct timespec *time, int64_t by_ns)
 {
-	lib_calls.memory += lib_calls.watched;
+	int64_t ns = time->tv_sec * 1000000000LL + time->tv_nsec + by_ns;
+
+	if (ns < 1)
+		ns = 1;
+	time->tv_sec = ns / 1000000000;
+	time->tv_nsec = ns % 1000000000;
 }
 
 void *__wrap_malloc(size_t size)
 {
-	count_memory();
-	if (refused("malloc")) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	lib_calls.memory++;
 	return __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t nr, size_t size)
 {
-	count_memory();
-	if (refused("calloc")) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	lib_calls.memory++;
 	return __real_calloc(nr, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-	count_memory();
-	if (refused("realloc")) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return __real_realloc(memory, size);
-}
-
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size)
-{
-	count_memory();
-	return refused("posix_memalign") ? ENOMEM : __real_posix_memalign(memory, alignment, size);
 }
 
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
-	count_memory();
-	count_system();
-	if (refused("mmap")) {
-		errno = ENOMEM;
-		return MAP_FAILED;
-	}
-	return __real_mmap(at, size, prot, flags, fd, offset);
+	lib_calls.system++;
+	lib_calls.memory++;
+	return refused("mmap", ENOMEM) ? MAP_FAILED : __real_mmap(at, size, prot, flags, fd, offset);
+}
+
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off64_t offset)
+{
+	lib_calls.system++;
+	lib_calls.memory++;
+	return refused("mmap", ENOMEM) ? MAP_FAILED :
+		__real_mmap64(at, size, prot, flags, fd, offset);
 }
 
 int __wrap_munmap(void *at, size_t size)
 {
-	count_system();
+	lib_calls.system++;
+	lib_calls.memory++;
 	return __real_munmap(at, size);
-}
-
-int __wrap_madvise(void *at, size_t size, int advice)
-{
-	count_system();
-	if (refused("madvise")) {
-		errno = ENOMEM;
-		return -1;
-	}
-	return __real_madvise(at, size, advice);
-}
-
-int __wrap_open(const char *path, int flags, ...)
-{
-	va_list args;
-	int mode;
-
-	va_start(args, flags);
-	mode = flags & O_CREAT ? va_arg(args, int) : 0;
-	va_end(args);
-	count_system();
-	if (refused("open")) {
-		errno = EMFILE;
-		return -1;
-	}
-	return __real_open(path, flags, mode);
 }
 
 int __wrap_close(int fd)
 {
-	count_system();
+	lib_calls.system++;
 	return __real_close(fd);
-}
-
-/*
- * A vector fails as a whole where the kernel has no memory to copy it in.  INFO and ADVANCE
- * do not fail.
- */
-int __wrap_ioctl(int fd, unsigned long command, ...)
-{
-	va_list args;
-	void *arg;
-
-	va_start(args, command);
-	arg = va_arg(args, void *);
-	va_end(args);
-	count_system();
-	if (command != TWHEEL_IOC_INFO && command != TWHEEL_IOC_ADVANCE && refused("ioctl")) {
-		errno = ENOMEM;
-		return -1;
-	}
-	return __real_ioctl(fd, command, arg);
 }
 
 ssize_t __wrap_read(int fd, void *buffer, size_t size)
 {
-	count_system();
-	if (refused("read")) {
-		errno = EAGAIN;
-		return -1;
-	}
+	lib_calls.system++;
 	return __real_read(fd, buffer, size);
 }
 
 int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 		 const sigset_t *mask)
 {
-	count_system();
-	if (refused("ppoll")) {
-		errno = EINTR;
-		return -1;
-	}
+	lib_calls.system++;
 	return __real_ppoll(fds, nr, timeout, mask);
 }
 
 int __wrap_timerfd_create(int clock, int flags)
 {
-	count_system();
-	if (refused("timerfd_create")) {
-		errno = EMFILE;
+	int fd;
+
+	lib_calls.system++;
+	if (refused("timerfd_create", EMFILE))
 		return -1;
+	fd = __real_timerfd_create(clock, flags);
+	if (fd >= 0 && fd < FDS) {
+		memset(&timers[fd], 0, sizeof(timers[fd]));
+		timers[fd].clock = clock;
 	}
-	return __real_timerfd_create(clock, flags);
+	return fd;
 }
 
-/* It fails for want of an argument only. */
+static int settime(int fd, int flags, struct itimerspec when, struct itimerspec *old)
+{
+	if (when.it_value.tv_sec || when.it_value.tv_nsec)
+		move(&when.it_value, -offset_of(timers[fd % FDS].clock));
+	return __real_timerfd_settime(fd, flags, &when, old);
+}
+
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 			   struct itimerspec *old)
 {
-	count_system();
-	return __real_timerfd_settime(fd, flags, when, old);
+	lib_calls.system++;
+	lib_calls.settings++;
+	if (refused("timerfd_settime", EINVAL))
+		return -1;
+	if (fd >= 0 && fd < FDS) {
+		timers[fd].flags = flags;
+		timers[fd].when = *when;
+	}
+	return settime(fd, flags, *when, old);
 }
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
-	lib_calls.clock += lib_calls.watched;
-	return __real_clock_gettime(clock, now);
+	int ret = __real_clock_gettime(clock, now);
+
+	lib_calls.clock++;
+	if (offset_of(clock))
+		move(now, offset_of(clock));
+	return ret;
+}
+
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *until,
+			   struct timespec *left)
+{
+	struct timespec moved = *until;
+
+	lib_calls.system++;
+	if (flags & TIMER_ABSTIME)
+		move(&moved, -offset_of(clock));
+	return __real_clock_nanosleep(clock, flags, &moved, left);
+}
+
+/* Sets a clock forward or back; each timerfd on it follows, as the kernel's do. */
+void lib_jump(clockid_t clock, int64_t by_ns)
+{
+	int fd;
+
+	lib_calls.offset_ns[clock] += by_ns;
+	for (fd = 0; fd < FDS; fd++)
+		if (timers[fd].flags && timers[fd].clock == clock)
+			settime(fd, timers[fd].flags, timers[fd].when, NULL);
 }

@@ -1,52 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What libtwheel asks of the C library, counted, and refused where a test wants it.  The
- * linker puts these in between, see lib.mk.
+ * What libtwheel asks of the C library, counted, refused if a test wants it, and with clocks
+ * that jump.  The linker puts these in between, see lib.mk.
  */
 #ifndef LIB_CALLS_H
 #define LIB_CALLS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Clocks by their numbers, CLOCK_TAI the last one. */
+#define LIB_CLOCKS	12
 
 /**
- * struct lib_calls - what is counted, while it is watched
- * @watched: count, and refuse; the test's own calls are not meant
- * @system: system calls, the clock apart
- * @clock: how often the clock was read
- * @memory: what allocates; mmap() is both
- * @attempts: of all that can be refused: a number for each, from 1 on
- * @refuse: which of them is refused, 0 for none
- * @refuse_after: and all after it as well
- * @refused: how many were
- * @name: which function was refused last
+ * struct lib_calls - calls since lib_watch()
+ * @system: system calls, but for the clock
+ * @settings: of these, timerfd_settime()
+ * @clock: how often a clock was read
+ * @memory: of the system calls, those that get or return memory
+ * @refuse: the function that fails, or NULL
+ * @offset_ns: by how much a clock is ahead of the system's
  */
 struct lib_calls {
-	bool watched;
 	unsigned long system;
+	unsigned long settings;
 	unsigned long clock;
 	unsigned long memory;
-	unsigned long attempts;
-	unsigned long refuse;
-	bool refuse_after;
-	unsigned long refused;
-	const char *name;
+	const char *refuse;
+	int64_t offset_ns[LIB_CLOCKS];
 };
 
 extern struct lib_calls lib_calls;
 
-/* Begins to count from nothing; the @refuse-th attempt fails. */
-static inline void lib_watch(unsigned long refuse, bool refuse_after)
+/* Begins to count from 0. */
+static inline void lib_watch(void)
 {
-	lib_calls = (struct lib_calls){
-		.watched = true,
-		.refuse = refuse,
-		.refuse_after = refuse_after,
-	};
+	lib_calls.system = 0;
+	lib_calls.settings = 0;
+	lib_calls.clock = 0;
+	lib_calls.memory = 0;
 }
 
-static inline void lib_unwatch(void)
-{
-	lib_calls.watched = false;
-}
+void lib_jump(clockid_t clock, int64_t by_ns);
 
 #endif /* LIB_CALLS_H */

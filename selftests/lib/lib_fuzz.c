@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lib_fuzz.c - libtwheel's local back end under libFuzzer, with the oracle as its judge
+ * lib_fuzz.c - libtwheel under libFuzzer, with the oracle as its judge
  *
  * An input is the randomness that the oracle asks for: its bytes say which wheel,
  * which calls, what the callbacks do, and how far the clock moves, until there are no
- * more.  So whatever the fuzzer thinks of is a correct use of the library, and a byte
+ * more.  So each input is a correct use of the library, and a byte
  * changed is one decision changed.
  *
  * A failure stops the fuzzer, which keeps the input; the program given that file shows
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 
 	input = data;
 	input_left = size;
-	shape = random_shape(TWHEEL_LOCAL);
+	shape = random_shape();
 	if (shape.nr_things > MAX_FUZZED)
 		shape.nr_things = MAX_FUZZED;
 	world = world_make(&shape);

@@ -25,10 +25,13 @@ typedef uint32_t u32;
 /* The most timers that there are at a time. */
 #define MAX_THINGS	2048
 
+/* From here on, a deadline stands for never. */
+#define END_NS		(1ULL << 63)
+
 /*
- * What is in the caller's object: the timer is not its first member.  An object has
- * memory of its own, which is given back when its timer is not pending, so that a
- * sanitizer sees whoever touches it afterwards.
+ * An object of the caller's: the timer is not its first member.  An object has memory of
+ * its own, which is freed when its timer does not pend, so that a sanitizer sees whoever
+ * touches it afterwards.
  */
 struct thing {
 	u64 guard;
@@ -37,75 +40,67 @@ struct thing {
 };
 
 /**
- * struct known - the oracle's knowledge of one timer
- * @thing: the object, NULL when there is none
- * @deadline_ns: as asked for, TWHEEL_TIME_NEVER at most
+ * struct known - what the oracle knows of one timer
+ * @thing: the object; NULL if there is none
+ * @deadline_ns: as asked for, END_NS at most
  * @interval_ns: as in force, 0 for a one-shot
- * @started_in: the number of the dispatch in which it was started, 0 outside of any
+ * @start: when it was started, as a number that grows with each event
+ * @turn: when the last dispatch before that began which did not go on with what was left
+ * @due: when it became due, likewise; 0 if it is not due
  * @fixed_delay: a periodic timer of this kind
- * @pending: its callback must be called some day
- * @was_due: its deadline had passed when it was started: it does not wait for a tick
- * @loose: it was started while there were events to be read, one of which may be for its
- *	place; when the clock moves before they are read, it may come later than in its
- *	tick, or between ticks
- * @far: a word of the refresh table may not reach so far: it may come between ticks; when
- *	the clock moves before events are read, one of them may be of the time to which the
- *	word reached, and then it is armed anew, and comes after the next flush
- * @must: it has to come in the next dispatch that is not cut off
+ * @pending: its callback has to be called some day
+ * @passed: its deadline had passed when it was started, so it does not wait for an edge
+ * @loose: it was @passed before it was restarted for later: it may come between two edges
+ * @visited: by twheel_each() or twheel_stop_all()
  */
 struct known {
 	struct thing *thing;
 	u64 deadline_ns;
 	u64 interval_ns;
-	u32 started_in;
+	u64 start;
+	u64 turn;
+	u64 due;
 	bool fixed_delay;
 	bool pending;
-	bool was_due;
+	bool passed;
 	bool loose;
-	bool far;
-	bool must;
+	bool visited;
 };
 
 /**
- * struct shape - what a world is like
- * @backend: enum twheel_backend
+ * struct shape - how a world is
  * @tick_ns: as in struct twheel_options
  * @slack_ns: likewise
- * @max_timers: likewise
+ * @flags: likewise
  * @nr_things: the most timers that there are at a time
  * @exponent: distances are up to 2^exponent ticks
- * @may_lack_memory: -ENOMEM is no mistake
  */
 struct shape {
-	u32 backend;
 	u64 tick_ns;
 	u64 slack_ns;
-	u32 max_timers;
+	u32 flags;
 	u32 nr_things;
 	u32 exponent;
-	bool may_lack_memory;
 };
 
 struct world {
 	struct shape shape;
 	struct twheel *w;
 	u64 now_ns;
-	u64 grain_ns;
 	u64 edge_ns;		/* a tick, or with slack several */
 	struct known known[MAX_THINGS];
 	u32 nr_pending;
-	u32 dispatch;		/* the number of the one under way, or 0 */
-	u32 nr_dispatches;
-	bool in_flush;		/* or in what flushes */
-	bool in_advance;
+	u64 event;		/* the number of the last one: a start, a dispatch, an advance */
+	u64 dispatch;		/* the event with which the last dispatch began */
+	u64 turn;		/* the same, of one that did not go on with what was left */
+	u32 depth;		/* dispatches under way, one in another */
+	u32 nested;		/* dispatches that began in the one under way */
 	bool in_drain;		/* callbacks start nothing */
-	bool touched;		/* by a callback of the dispatch under way */
-	bool unsettled;		/* something was due when it was armed, since the last advance */
-	bool undispatched;	/* the clock has moved since the last full dispatch */
-	u32 called;		/* in this call, with status 0 */
-	u32 refused;		/* in this call */
+	bool in_stop_all;
+	bool left_over;		/* a dispatch was cut off, and has not been finished */
+	bool stale;		/* the first timer may have been stopped or restarted */
+	u32 called;		/* in the dispatch under way */
 	u64 all_called;
-	u64 all_refused;
 	u64 steps;
 	u64 starts;
 };
@@ -121,10 +116,16 @@ __attribute__((format(printf, 1, 2), noreturn)) void die(const char *fmt, ...);
 			die("%s:%d: !(%s) " fmt, __FILE__, __LINE__, #cond, ##__VA_ARGS__); \
 	} while (0)
 
-struct shape random_shape(u32 backend);
+struct shape random_shape(void);
 struct world *world_make(const struct shape *shape);
 void world_free(struct world *world);
 void world_step(struct world *world);
 void world_drain(struct world *world);
+
+/* The functions that are inline in this program, as a program in another language has them. */
+void plain_init(struct twheel_timer *t, twheel_callback *callback);
+void plain_start(struct twheel *w, struct twheel_timer *t, u64 delay_ns);
+void plain_start_at(struct twheel *w, struct twheel_timer *t, u64 deadline_ns);
+bool plain_stop(struct twheel *w, struct twheel_timer *t);
 
 #endif /* _LIB_ORACLE_H */

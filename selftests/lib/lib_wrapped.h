@@ -14,16 +14,12 @@ void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_calloc(size_t nr, size_t size);
 void *__wrap_calloc(size_t nr, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-int __real_posix_memalign(void **memory, size_t alignment, size_t size);
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
 void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off64_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off64_t offset);
 int __real_munmap(void *at, size_t size);
 int __wrap_munmap(void *at, size_t size);
-int __real_madvise(void *at, size_t size, int advice);
-int __wrap_madvise(void *at, size_t size, int advice);
 int __real_close(int fd);
 int __wrap_close(int fd);
 ssize_t __real_read(int fd, void *buffer, size_t size);
@@ -40,9 +36,9 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
 			   struct itimerspec *old);
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __real_ioctl(int fd, unsigned long command, ...);
-int __wrap_ioctl(int fd, unsigned long command, ...);
+int __real_clock_nanosleep(clockid_t clock, int flags, const struct timespec *until,
+			   struct timespec *left);
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *until,
+			   struct timespec *left);
 
 #endif /* LIB_WRAPPED_H */

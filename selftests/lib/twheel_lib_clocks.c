@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * libtwheel on clocks that go by themselves, in the loops that programs have, and across
- * fork(), with both back ends.
+ * fork().
  */
 #include "twheel_lib_test.h"
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -19,13 +18,13 @@ struct seen {
 	int early;
 };
 
-static void on_expiry(struct twheel *w, struct twheel_timer *t, int status)
+static void on_expiry(struct twheel *w, struct twheel_timer *t)
 {
 	struct seen *s = twheel_container_of(t, struct seen, timer);
 
 	(void)w;
 	s->called++;
-	if (status || tw_now(s->clock) < s->deadline_ns)
+	if (tw_now(s->clock) < s->deadline_ns)
 		s->early++;
 }
 
@@ -52,27 +51,28 @@ FIXTURE(clocks) {
 };
 
 FIXTURE_VARIANT(clocks) {
-	__u32 backend;
 	__u32 clock;
 	clockid_t clockid;
 };
 
-#define CLOCK_VARIANTS(name, its_clock, its_clockid)			\
-	FIXTURE_VARIANT_ADD(clocks, name ## _device) {			\
-		.backend = TWHEEL_DEVICE, .clock = its_clock, .clockid = its_clockid,	\
-	};								\
-	FIXTURE_VARIANT_ADD(clocks, name ## _local) {			\
-		.backend = TWHEEL_LOCAL, .clock = its_clock, .clockid = its_clockid,	\
-	}
+FIXTURE_VARIANT_ADD(clocks, monotonic) {
+	.clock = TWHEEL_MONOTONIC, .clockid = CLOCK_MONOTONIC,
+};
 
-CLOCK_VARIANTS(monotonic, TWHEEL_CLOCK_MONOTONIC, CLOCK_MONOTONIC);
-CLOCK_VARIANTS(boottime, TWHEEL_CLOCK_BOOTTIME, CLOCK_BOOTTIME);
-CLOCK_VARIANTS(realtime, TWHEEL_CLOCK_REALTIME, CLOCK_REALTIME);
-CLOCK_VARIANTS(tai, TWHEEL_CLOCK_TAI, CLOCK_TAI);
+FIXTURE_VARIANT_ADD(clocks, boottime) {
+	.clock = TWHEEL_BOOTTIME, .clockid = CLOCK_BOOTTIME,
+};
+
+FIXTURE_VARIANT_ADD(clocks, realtime) {
+	.clock = TWHEEL_REALTIME, .clockid = CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(clocks, tai) {
+	.clock = TWHEEL_TAI, .clockid = CLOCK_TAI,
+};
 
 FIXTURE_SETUP(clocks)
 {
-	LIB_SKIP_WITHOUT_BACKEND();
 }
 
 FIXTURE_TEARDOWN(clocks)
@@ -87,7 +87,7 @@ TEST_F(clocks, no_timer_expires_before_its_deadline)
 	__u64 now_ns, seed = 1, until_ns;
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, variant->backend, variant->clock, 50 * TW_US));
+	ASSERT_EQ(0, lib_open(&w, variant->clock, 0, 50 * TW_US));
 	for (i = 0; i < 500; i++)
 		seen_init(&seen[i], variant->clockid);
 	for (round = 0; round < 4; round++) {
@@ -125,7 +125,7 @@ TEST_F(clocks, first_start_after_a_flush_reads_the_clock)
 	struct seen seen;
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, variant->backend, variant->clock, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, variant->clock, 0, TW_MS));
 	seen_init(&seen, variant->clockid);
 	before_ns = twheel_now(w);
 	tw_sleep(20 * TW_MS);
@@ -135,7 +135,7 @@ TEST_F(clocks, first_start_after_a_flush_reads_the_clock)
 	after_ns = tw_now(variant->clockid);
 	twheel_start(w, &seen.timer, TW_SEC);
 	EXPECT_LE(after_ns, twheel_now(w));
-	EXPECT_LE(after_ns + TW_SEC, twheel_timer_deadline(w, &seen.timer));
+	EXPECT_LE(after_ns + TW_SEC, twheel_timer_deadline(&seen.timer));
 	before_ns = twheel_now(w);
 	tw_sleep(2 * TW_MS);
 	EXPECT_LT(before_ns, twheel_update(w));
@@ -148,17 +148,17 @@ TEST_F(clocks, restart_to_never_in_a_new_turn_is_never)
 	struct seen seen;
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, variant->backend, variant->clock, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, variant->clock, 0, TW_MS));
 	seen_init(&seen, variant->clockid);
 	twheel_start(w, &seen.timer, TW_MS);
 	twheel_flush(w);
 	tw_sleep(20 * TW_MS);
 	twheel_flush(w);
-	twheel_start(w, &seen.timer, TWHEEL_TIME_NEVER);
-	EXPECT_EQ(TWHEEL_TIME_NEVER, twheel_timer_deadline(w, &seen.timer));
+	twheel_start(w, &seen.timer, TWHEEL_NEVER);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&seen.timer));
 	EXPECT_EQ(0, twheel_wait(w, 20 * TW_MS));
 	twheel_flush(w);
-	twheel_start(w, &seen.timer, ~0ULL);
+	twheel_start(w, &seen.timer, 1ULL << 63);
 	EXPECT_EQ(0, twheel_wait(w, 20 * TW_MS));
 	EXPECT_EQ(0, seen.called);
 	twheel_close(w);
@@ -168,8 +168,8 @@ TEST_F(clocks, advance_is_for_the_virtual_clock)
 {
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, variant->backend, variant->clock, TW_MS));
-	EXPECT_EQ(-EOPNOTSUPP, twheel_advance(w, TWHEEL_TIME_NEVER));
+	ASSERT_EQ(0, lib_open(&w, variant->clock, 0, TW_MS));
+	EXPECT_EQ(-EOPNOTSUPP, twheel_advance(w, TWHEEL_NEVER));
 	twheel_close(w);
 }
 
@@ -180,16 +180,13 @@ FIXTURE(loops) {
 	struct seen seen[100];
 };
 
-LIB_VARIANTS(loops);
-
 FIXTURE_SETUP(loops)
 {
 	int i;
 
-	LIB_SKIP_WITHOUT_BACKEND();
 	for (i = 0; i < 100; i++)
 		seen_init(&self->seen[i], CLOCK_MONOTONIC);
-	ASSERT_EQ(0, lib_open(&self->w, variant->backend, TWHEEL_CLOCK_MONOTONIC, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, 0, TW_MS));
 }
 
 FIXTURE_TEARDOWN(loops)
@@ -262,7 +259,7 @@ TEST_F(loops, wait_is_interrupted_by_a_signal)
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	EXPECT_EQ(-EINTR, twheel_wait(self->w, TWHEEL_TIME_NEVER));
+	EXPECT_EQ(-EINTR, twheel_wait(self->w, TWHEEL_NEVER));
 }
 
 TEST_F(loops, periodic_timer_comes_again_and_again)
@@ -279,32 +276,72 @@ TEST_F(loops, child_may_close_and_the_parent_goes_on)
 	int i, status;
 	pid_t pid;
 
+	ASSERT_LE(0, twheel_fd(self->w));
 	for (i = 0; i < 100; i++)
 		twheel_start(self->w, &self->seen[i].timer, 100 * TW_MS);
 	twheel_flush(self->w);
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* What lies where the parent's table is must stay there. */
-		size_t size = 16 << 20;
-		char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
 		twheel_close(self->w);
-		for (i = 0; i < (int)(size >> 12); i++)
-			memory[(size_t)i << 12] = 1;
 		_exit(0);
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
+	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
 	for (i = 0; i < 100; i++)
 		EXPECT_TRUE(wait_for(self->w, &self->seen[i], 1));
+}
+
+/* A loop by the descriptor in the child; 0 if all were called once, and in time. */
+static int child_goes_on(struct twheel *w, struct seen *seen, int old_fd)
+{
+	int i, fd;
+
+	twheel_after_fork(w);
+	if (fcntl(old_fd, F_GETFD) >= 0)
+		return 1;
+	fd = twheel_fd(w);
+	if (fd < 0)
+		return 2;
+	/* It is not the parent's: that one is not disturbed. */
+	twheel_start(w, &seen[0].timer, 5 * TW_MS);
+	twheel_flush(w);
+	if (tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN || twheel_dispatch(w, 0) < 1)
+		return 3;
+	for (i = 0; i < 100; i++)
+		if (!wait_for(w, &seen[i], 1) || seen[i].called != 1 || seen[i].early)
+			return 4;
+	twheel_close(w);
+	return 0;
+}
+
+TEST_F(loops, child_goes_on_with_all_timers_after_after_fork)
+{
+	int i, status, old_fd = twheel_fd(self->w);
+	pid_t pid;
+
+	for (i = 0; i < 100; i++)
+		twheel_start(self->w, &self->seen[i].timer, 100 * TW_MS);
+	twheel_flush(self->w);
+	lib_stats(self->w);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(child_goes_on(self->w, self->seen, old_fd));
+	EXPECT_EQ(0, tw_poll(old_fd, POLLIN, 30));
+	EXPECT_EQ(POLLIN, tw_poll(old_fd, POLLIN, TW_PATIENCE_MS));
+	for (i = 0; i < 100; i++)
+		EXPECT_TRUE(wait_for(self->w, &self->seen[i], 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 TEST_F(loops, child_that_ends_does_not_disturb_the_parent)
 {
 	pid_t pid;
 
+	ASSERT_LE(0, twheel_fd(self->w));
 	twheel_start(self->w, &self->seen[0].timer, 50 * TW_MS);
 	twheel_flush(self->w);
 	pid = fork();
@@ -315,131 +352,79 @@ TEST_F(loops, child_that_ends_does_not_disturb_the_parent)
 	EXPECT_TRUE(wait_for(self->w, &self->seen[0], 1));
 }
 
-/* ---- options -------------------------------------------------------------- */
-
-FIXTURE(options) {
-	struct twheel *w;
-	struct twheel_options options;
-};
-
-LIB_VARIANTS(options);
-
-FIXTURE_SETUP(options)
+/* A program that is executed has none of its descriptors. */
+TEST_F(loops, exec_closes_the_descriptor)
 {
-	LIB_SKIP_WITHOUT_BACKEND();
-	self->options = (struct twheel_options){
-		.size = sizeof(self->options),
-		.backend = variant->backend,
-	};
+	char command[64];
+
+	snprintf(command, sizeof(command), "[ ! -e /proc/self/fd/%d ]", twheel_fd(self->w));
+	EXPECT_EQ(0, system(command));
 }
 
-FIXTURE_TEARDOWN(options)
+/* ---- by time ---------------------------------------------------------------- */
+
+TEST_F(loops, time_that_next_says_is_when_to_wake_up)
 {
-	twheel_close(self->w);
-	EXPECT_NO_LEAK();
-}
+	int i, turns = 0, called = 0;
 
-/* What twheel_open() says; nothing is open afterwards. */
-static int try_open(const struct twheel_options *options)
-{
-	struct twheel *w = (struct twheel *)TW_POISON64;
-	int ret = twheel_open(&w, options);
+	for (i = 0; i < 20; i++)
+		twheel_start(self->w, &self->seen[i].timer, (1 + i) * 3 * TW_MS);
+	while (called < 20) {
+		__u64 ns = twheel_next(self->w);
 
-	if (ret && w)
-		return TW_BROKEN;
-	if (!ret)
-		twheel_close(w);
-	return ret;
-}
-
-TEST_F(options, outside_their_range_are_einval)
-{
-	struct twheel_options options = self->options;
-
-	options.tick_ns = TWHEEL_TICK_MIN_NS - 1;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.tick_ns = TWHEEL_TICK_MAX_NS + 1;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.tick_ns = TWHEEL_TICK_MIN_NS;
-	EXPECT_EQ(0, try_open(&options));
-	options.tick_ns = TWHEEL_TICK_MAX_NS;
-	EXPECT_EQ(0, try_open(&options));
-	options.clock = CLOCK_MONOTONIC + 1;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.clock = TWHEEL_CLOCK_VIRTUAL + 1;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.clock = 0;
-	options.max_timers = ~0U;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.max_timers = 0;
-	options.backend = TWHEEL_LOCAL + 1;
-	EXPECT_EQ(-EINVAL, try_open(&options));
-}
-
-TEST_F(options, of_a_later_library_are_e2big_where_they_are_not_zero)
-{
-	struct {
-		struct twheel_options options;
-		__u64 more[8];
-	} later = { .options = self->options };
-
-	later.options.size = sizeof(later);
-	EXPECT_EQ(0, try_open(&later.options));
-	later.more[7] = 1;
-	EXPECT_EQ(-E2BIG, try_open(&later.options));
-}
-
-TEST_F(options, that_are_0_mean_the_defaults)
-{
-	struct twheel_stats stats;
-
-	ASSERT_EQ(0, twheel_open(&self->w, &self->options));
-	stats = lib_stats(self->w);
-	EXPECT_EQ(TW_MS, stats.tick_ns);
-	EXPECT_EQ(0, stats.slack_ns);
-	EXPECT_EQ(1 << 20, stats.max_timers);
-	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, stats.clock);
-	EXPECT_EQ(variant->backend, stats.backend);
-	EXPECT_EQ(19, stats.grain_shift);
-}
-
-TEST_F(options, slack_counts_in_powers_of_two_less_one)
-{
-	static const struct { __u64 slack_ticks, in_force; } rows[] = {
-		{ 0, 0 }, { 1, 1 }, { 2, 1 }, { 3, 3 }, { 6, 3 }, { 7, 7 }, { 32766, 16383 },
-		{ 32767, 32767 }, { 1ULL << 40, 32767 },
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		self->options.slack_ns = rows[i].slack_ticks * TW_MS + TW_MS / 2;
-		ASSERT_EQ(0, twheel_open(&self->w, &self->options));
-		EXPECT_EQ(rows[i].in_force * TW_MS, lib_stats(self->w).slack_ns);
-		twheel_close(self->w);
-		self->w = NULL;
+		ASSERT_NE(TWHEEL_NEVER, ns);
+		tw_sleep_until(ns);
+		i = twheel_dispatch(self->w, 0);
+		ASSERT_LE(0, i);
+		called += i;
+		turns++;
 	}
+	EXPECT_GE(20, turns);
+	EXPECT_EQ(0, lib_stats(self->w).vain);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
 }
 
-TEST_F(options, auto_falls_back_where_there_is_no_device)
+TEST_F(loops, wait_without_a_timer_ends_when_time_is_up_also_on_the_virtual_clock)
 {
-	self->options.device = "/dev/there/is/no/such/device";
-	self->options.backend = TWHEEL_DEVICE;
-	EXPECT_EQ(-ENOENT, try_open(&self->options));
-	self->options.device = "/dev/null";
-	EXPECT_EQ(-EOPNOTSUPP, try_open(&self->options));
-	self->options.backend = TWHEEL_AUTO;
-	EXPECT_EQ(0, try_open(&self->options));
-	self->options.device = "/dev/there/is/no/such/device";
-	ASSERT_EQ(0, twheel_open(&self->w, &self->options));
-	EXPECT_EQ(TWHEEL_LOCAL, twheel_backend(self->w));
+	__u64 before_ns = tw_now(CLOCK_MONOTONIC);
+	struct twheel *w;
+
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+	twheel_start(w, &self->seen[0].timer, TW_SEC);
+	EXPECT_EQ(0, twheel_wait(w, 20 * TW_MS));
+	EXPECT_LE(before_ns + 20 * TW_MS, tw_now(CLOCK_MONOTONIC));
+	ASSERT_EQ(0, twheel_advance(w, TW_SEC));
+	self->seen[0].deadline_ns = 0;
+	EXPECT_EQ(1, twheel_wait(w, TWHEEL_NEVER));
+	twheel_close(w);
 }
 
-TEST_F(options, auto_takes_the_device_where_it_is)
+static void naps(struct twheel *w, struct twheel_timer *t)
 {
-	if (variant->backend != TWHEEL_DEVICE)
-		SKIP(return, "with the device only");
-	ASSERT_EQ(0, twheel_open(&self->w, NULL));
-	EXPECT_EQ(TWHEEL_DEVICE, twheel_backend(self->w));
+	(void)w;
+	(void)t;
+	tw_sleep(60 * TW_MS);
+}
+
+/* A neighbour that is slow in the same dispatch shortens no pause. */
+TEST_F(loops, pause_of_a_fixed_delay_is_as_long_as_asked_for_beside_a_slow_callback)
+{
+	struct mark fixed;
+	__u64 first_ns;
+
+	mark_init(&fixed);
+	twheel_timer_init(&self->seen[0].timer, naps);
+	twheel_start(self->w, &self->seen[0].timer, 2 * TW_MS);
+	twheel_start_periodic(self->w, &fixed.timer, twheel_now(self->w) + 6 * TW_MS, 50 * TW_MS,
+			      TWHEEL_FIXED_DELAY);
+	twheel_next(self->w);
+	tw_sleep(12 * TW_MS);
+	ASSERT_EQ(2, twheel_dispatch(self->w, 0));
+	first_ns = tw_now(CLOCK_MONOTONIC);
+	while (fixed.called < 2)
+		ASSERT_LE(0, twheel_wait(self->w, TW_SEC));
+	EXPECT_LE(first_ns + 50 * TW_MS, tw_now(CLOCK_MONOTONIC) + TW_MS / 10);
+	EXPECT_TRUE(twheel_stop(self->w, &fixed.timer));
 }
 
 TEST_HARNESS_MAIN

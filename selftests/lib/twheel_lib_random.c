@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel against a plain list, on the virtual clock, with either back end: random
- * timers of all kinds, bursts, refusals, and callbacks that do whatever callbacks do.
+ * libtwheel against a plain array, on the virtual clock: random timers of all kinds,
+ * bursts, limits, and callbacks that start, stop, move, dispatch, and advance the clock.
  * TW_ROUNDS says how many worlds, TW_SEED which ones.
  */
 #include "twheel_lib_test.h"
@@ -27,21 +27,6 @@ void die(const char *fmt, ...)
 	_exit(KSFT_FAIL);
 }
 
-FIXTURE(random_use) {
-};
-
-LIB_VARIANTS(random_use);
-
-FIXTURE_SETUP(random_use)
-{
-	LIB_SKIP_WITHOUT_BACKEND();
-}
-
-FIXTURE_TEARDOWN(random_use)
-{
-	EXPECT_NO_LEAK();
-}
-
 static void one_world(const struct shape *shape, unsigned long long *starts,
 		      unsigned long long *calls)
 {
@@ -58,7 +43,19 @@ static void one_world(const struct shape *shape, unsigned long long *starts,
 	world = NULL;
 }
 
-TEST_F_TIMEOUT(random_use, agrees_with_a_plain_list, 110)
+FIXTURE(random_use) {
+};
+
+FIXTURE_SETUP(random_use)
+{
+}
+
+FIXTURE_TEARDOWN(random_use)
+{
+	EXPECT_NO_LEAK();
+}
+
+TEST_F_TIMEOUT(random_use, agrees_with_a_plain_array, 110)
 {
 	int round, rounds = tw_setting("TW_ROUNDS", 25);
 	unsigned long long starts = 0, calls = 0;
@@ -69,7 +66,7 @@ TEST_F_TIMEOUT(random_use, agrees_with_a_plain_list, 110)
 
 		first_seed = seed0 + round;
 		seed = first_seed * 0x9e3779b97f4a7c15ULL;
-		shape = random_shape(variant->backend);
+		shape = random_shape();
 		one_world(&shape, &starts, &calls);
 	}
 	TH_LOG("%llu starts, %llu callbacks", starts, calls);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of libtwheel share.  Each runs with both back ends, in the virtual
- * machine; on the host, where there is no device, with the local one, and there with
+ * What the tests of libtwheel share.  They run in the virtual machine, and on the host with
  * sanitizers.
  */
 #ifndef TWHEEL_LIB_TEST_H
@@ -11,20 +10,7 @@
 
 #include <twheel.h>
 
-/* After FIXTURE(name) {...}: its variants, each with a member ``backend``. */
-#define LIB_VARIANTS(fixture)						\
-	FIXTURE_VARIANT(fixture) {					\
-		__u32 backend;						\
-	};								\
-	FIXTURE_VARIANT_ADD(fixture, device) { .backend = TWHEEL_DEVICE };	\
-	FIXTURE_VARIANT_ADD(fixture, local) { .backend = TWHEEL_LOCAL }
-
-#define LIB_SKIP_WITHOUT_BACKEND() do {					\
-	if (variant->backend == TWHEEL_DEVICE && access(TW_DEVICE, F_OK))	\
-		SKIP(return, "no " TW_DEVICE);				\
-} while (0)
-
-/* Nothing that was allocated is lost: where there is a sanitizer to say so. */
+/* Nothing that was allocated is lost, if there is a sanitizer to say so. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #define lib_leaks()	__lsan_do_recoverable_leak_check()
@@ -34,13 +20,13 @@
 
 #define EXPECT_NO_LEAK()	EXPECT_EQ(0, lib_leaks())
 
-/* A wheel with these options; *w is NULL where that fails. */
-static inline int lib_open(struct twheel **w, __u32 backend, __u32 clock, __u64 tick_ns)
+/* A wheel with these options; *w is NULL if that fails. */
+static inline int lib_open(struct twheel **w, __u32 clock, __u32 flags, __u64 tick_ns)
 {
 	const struct twheel_options options = {
 		.size = sizeof(options),
-		.backend = backend,
 		.clock = clock,
+		.flags = flags,
 		.tick_ns = tick_ns,
 	};
 
@@ -52,8 +38,57 @@ static inline struct twheel_stats lib_stats(struct twheel *w)
 	struct twheel_stats stats;
 
 	memset(&stats, TW_POISON, sizeof(stats));
-	twheel_stats(w, &stats, sizeof(stats));
+	twheel_get_stats(w, &stats, sizeof(stats));
 	return stats;
+}
+
+/* A timer that remembers its calls. */
+struct mark {
+	struct twheel_timer timer;
+	int called;
+	__u64 periods;
+	__u64 at_ns;
+	int order;		/* of the calls of all marks */
+	/* It does this in its callback, unless it is NULL. */
+	void (*does)(struct twheel *w, struct mark *m);
+	struct mark *others;
+	int nr_others;
+	void *data;
+};
+
+static int mark_calls;
+
+static inline void mark_called(struct twheel *w, struct twheel_timer *t)
+{
+	struct mark *m = twheel_container_of(t, struct mark, timer);
+
+	m->called++;
+	m->periods = twheel_periods(w);
+	m->at_ns = twheel_now(w);
+	m->order = ++mark_calls;
+	if (m->does)
+		m->does(w, m);
+}
+
+static inline void mark_init(struct mark *m)
+{
+	memset(m, 0, sizeof(*m));
+	twheel_timer_init(&m->timer, mark_called);
+}
+
+static inline int marks_called(const struct mark *m, int nr)
+{
+	int i, sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += m[i].called;
+	return sum;
+}
+
+/* Moves the virtual clock, and dispatches; the callbacks, or -1. */
+static inline int lib_step(struct twheel *w, __u64 to_ns)
+{
+	return twheel_advance(w, to_ns) ? -1 : twheel_dispatch(w, 0);
 }
 
 #endif /* TWHEEL_LIB_TEST_H */

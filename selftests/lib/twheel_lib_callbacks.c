@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a callback of libtwheel may do: free its timer, dispatch, close wheels, and leave by
+ * longjmp().
+ */
+#include "twheel_lib_test.h"
+
+#include <setjmp.h>
+#include <sys/wait.h>
+
+#define MANY	100
+
+FIXTURE(callbacks) {
+	struct twheel *w;
+	struct twheel *other;
+	struct mark mark[MANY];
+};
+
+/* Also with a stop watch, and with the lock dropped. */
+FIXTURE_VARIANT(callbacks) {
+	__u32 flags;
+};
+
+FIXTURE_VARIANT_ADD(callbacks, plain) { .flags = 0 };
+FIXTURE_VARIANT_ADD(callbacks, measured) { .flags = TWHEEL_MEASURE };
+FIXTURE_VARIANT_ADD(callbacks, shared) { .flags = TWHEEL_SHARED };
+
+FIXTURE_SETUP(callbacks)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		mark_init(&self->mark[i]);
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, variant->flags, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->other, TWHEEL_VIRTUAL, variant->flags, TW_MS));
+}
+
+FIXTURE_TEARDOWN(callbacks)
+{
+	twheel_close(self->w);
+	twheel_close(self->other);
+	EXPECT_NO_LEAK();
+}
+
+static void start_all(struct twheel *w, struct mark *m, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		twheel_start(w, &m[i].timer, i % 2 ? TW_MS : 0);
+}
+
+/* ---- free --------------------------------------------------------------------- */
+
+static void frees_itself(struct twheel *w, struct mark *m)
+{
+	int *freed = m->data;
+
+	(void)w;
+	++*freed;
+	free(m);
+}
+
+TEST_F(callbacks, of_a_one_shot_may_free_it)
+{
+	int i, freed = 0;
+
+	for (i = 0; i < MANY; i++) {
+		struct mark *m = malloc(sizeof(*m));
+
+		mark_init(m);
+		m->does = frees_itself;
+		m->data = &freed;
+		twheel_start(self->w, &m->timer, i % 3 * TW_MS);
+	}
+	ASSERT_EQ(MANY, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(MANY, freed);
+}
+
+static void stops_and_frees_itself(struct twheel *w, struct mark *m)
+{
+	if (twheel_stop(w, &m->timer))
+		frees_itself(w, m);
+}
+
+TEST_F(callbacks, of_a_periodic_timer_may_stop_and_free_it)
+{
+	int i, freed = 0;
+
+	for (i = 0; i < MANY; i++) {
+		struct mark *m = malloc(sizeof(*m));
+
+		mark_init(m);
+		m->does = stops_and_frees_itself;
+		m->data = &freed;
+		twheel_start_periodic(self->w, &m->timer, i % 3 * TW_MS, TW_MS,
+				      i % 2 ? TWHEEL_FIXED_DELAY : 0);
+	}
+	ASSERT_EQ(MANY, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(MANY, freed);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+static void restarts_itself(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m->timer, TW_HOUR);
+}
+
+TEST_F(callbacks, of_a_periodic_timer_may_make_it_a_one_shot)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		self->mark[i].does = restarts_itself;
+		twheel_start_periodic(self->w, &self->mark[i].timer, TW_MS, TW_MS,
+				      i % 2 ? TWHEEL_FIXED_DELAY : 0);
+	}
+	ASSERT_EQ(MANY, lib_step(self->w, TW_SEC));
+	ASSERT_EQ(0, lib_step(self->w, TW_HOUR));
+	for (i = 0; i < MANY; i++) {
+		self->mark[i].does = NULL;
+		EXPECT_EQ(TW_HOUR + TW_SEC, twheel_timer_deadline(&self->mark[i].timer));
+	}
+	ASSERT_EQ(MANY, lib_step(self->w, TW_DAY));
+	EXPECT_EQ(0, lib_stats(self->w).pending);
+}
+
+static void stops_itself(struct twheel *w, struct mark *m)
+{
+	m->nr_others = twheel_stop(w, &m->timer);
+}
+
+TEST_F(callbacks, of_a_one_shot_finds_it_idle_and_of_a_periodic_timer_pending)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		self->mark[i].does = stops_itself;
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start_every(self->w, &self->mark[1].timer, TW_MS);
+	twheel_start_periodic(self->w, &self->mark[2].timer, TW_MS, TW_MS, TWHEEL_FIXED_DELAY);
+	ASSERT_EQ(3, lib_step(self->w, TW_MS));
+	EXPECT_EQ(0, self->mark[0].nr_others);
+	EXPECT_EQ(1, self->mark[1].nr_others);
+	EXPECT_EQ(1, self->mark[2].nr_others);
+	ASSERT_EQ(0, lib_step(self->w, TW_SEC));
+}
+
+/* ---- nested dispatch -------------------------------------------------------------- */
+
+static void dispatches(struct twheel *w, struct mark *m)
+{
+	int *ret = m->data;
+
+	/* The first one does, whichever it is. */
+	if (*ret == TW_POISON) {
+		*ret = 0;
+		*ret = twheel_dispatch(w, 0);
+	}
+}
+
+TEST_F(callbacks, may_dispatch_and_what_is_due_is_called_then)
+{
+	int i, ret = TW_POISON;
+
+	for (i = 0; i < MANY; i++) {
+		self->mark[i].does = dispatches;
+		self->mark[i].data = &ret;
+	}
+	start_all(self->w, self->mark, MANY);
+	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(MANY - 1, ret);
+	EXPECT_EQ(MANY, marks_called(self->mark, MANY));
+}
+
+static void dispatches_one(struct twheel *w, struct mark *m)
+{
+	(void)m;
+	twheel_dispatch(w, 1);
+}
+
+TEST_F(callbacks, may_dispatch_each_in_the_one_before)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		self->mark[i].does = dispatches_one;
+	start_all(self->w, self->mark, MANY);
+	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(MANY, marks_called(self->mark, MANY));
+	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+}
+
+/* The wheel that another one's callback is of. */
+static void dispatches_data(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	m->nr_others = twheel_dispatch(m->data, 0);
+}
+
+TEST_F(callbacks, may_dispatch_another_wheel)
+{
+	int i;
+
+	self->mark[0].does = dispatches_data;
+	self->mark[0].data = self->other;
+	start_all(self->w, self->mark, MANY / 2);
+	start_all(self->other, self->mark + MANY / 2, MANY / 2);
+	ASSERT_EQ(0, twheel_advance(self->other, TW_SEC));
+	ASSERT_EQ(MANY / 2, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(MANY / 2, self->mark[0].nr_others);
+	for (i = 0; i < MANY; i++)
+		EXPECT_EQ(1, self->mark[i].called);
+}
+
+/* ---- close -------------------------------------------------------------------------- */
+
+static void closes_the_wheel(struct twheel *w, struct mark *m)
+{
+	(void)m;
+	twheel_close(w);
+}
+
+TEST_F(callbacks, may_close_the_wheel_which_is_the_end_of_all_callbacks)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		self->mark[i].does = closes_the_wheel;
+	start_all(self->w, self->mark, MANY);
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, marks_called(self->mark, MANY));
+	for (i = 0; i < MANY; i++)
+		EXPECT_FALSE(twheel_timer_pending(&self->mark[i].timer));
+	self->w = NULL;
+}
+
+TEST_F(callbacks, of_periodic_timers_may_close_the_wheel)
+{
+	int flags;
+
+	for (flags = 0; flags <= (int)TWHEEL_FIXED_DELAY; flags++) {
+		struct mark *m = malloc(sizeof(*m));
+		struct twheel *w;
+
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, variant->flags, TW_MS));
+		mark_init(m);
+		m->does = closes_the_wheel;
+		twheel_start_periodic(w, &m->timer, TW_MS, TW_MS, flags);
+		EXPECT_EQ(1, lib_step(w, TW_SEC));
+		EXPECT_FALSE(twheel_timer_pending(&m->timer));
+		free(m);
+	}
+}
+
+static void closes_data(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	twheel_close(m->data);
+}
+
+TEST_F(callbacks, may_close_the_wheel_of_the_callback_around_it)
+{
+	struct mark *m = self->mark;
+
+	/* w calls m[0], which dispatches the other wheel, which calls m[1], which closes w. */
+	m[0].does = dispatches_data;
+	m[0].data = self->other;
+	m[1].does = closes_data;
+	m[1].data = self->w;
+	twheel_start(self->w, &m[0].timer, TW_MS);
+	twheel_start(self->w, &m[2].timer, TW_SEC);
+	twheel_start(self->other, &m[1].timer, TW_MS);
+	twheel_start(self->other, &m[3].timer, TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->other, TW_SEC));
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	self->w = NULL;
+	EXPECT_EQ(2, m[0].nr_others);
+	EXPECT_EQ(1, m[1].called);
+	EXPECT_EQ(0, m[2].called);
+	EXPECT_EQ(1, m[3].called);
+	/* And the one that is left goes on. */
+	twheel_start(self->other, &m[3].timer, TW_MS);
+	ASSERT_EQ(1, lib_step(self->other, TW_MIN));
+}
+
+static void dispatches_and_closes(struct twheel *w, struct mark *m)
+{
+	(void)m;
+	twheel_dispatch(w, 0);
+	twheel_close(w);
+}
+
+TEST_F(callbacks, may_close_the_wheel_after_a_dispatch_in_it)
+{
+	self->mark[0].does = dispatches_and_closes;
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 2 * TW_MS);
+	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(2, marks_called(self->mark, 2));
+	self->w = NULL;
+}
+
+static void close_it(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	int *nr = arg;
+
+	(void)t;
+	if (!++*nr)
+		twheel_close(w);
+}
+
+TEST_F(callbacks, of_stop_all_may_close_the_wheel)
+{
+	int i, nr = -3;
+
+	start_all(self->w, self->mark, MANY);
+	EXPECT_EQ(3, twheel_stop_all(self->w, close_it, &nr));
+	EXPECT_EQ(0, nr);
+	for (i = 0; i < MANY; i++)
+		EXPECT_FALSE(twheel_timer_pending(&self->mark[i].timer));
+	self->w = NULL;
+}
+
+/* ---- longjmp() ------------------------------------------------------------------------ */
+
+static jmp_buf back;
+
+static void jumps(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	m->does = NULL;
+	longjmp(back, 1);
+}
+
+/* A shared wheel is dispatched by the thread that left it. */
+TEST_F(callbacks, may_leave_by_longjmp_and_the_next_dispatch_calls_the_rest)
+{
+	int i;
+	volatile int jumped = 0;
+
+	for (i = 0; i < MANY; i += 10)
+		self->mark[i].does = jumps;
+	start_all(self->w, self->mark, MANY);
+	twheel_start_every(self->w, &self->mark[10].timer, 5 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 5 * TW_MS));
+	while (setjmp(back))
+		jumped++;
+	EXPECT_LE(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(10, jumped);
+	for (i = 0; i < MANY; i++)
+		EXPECT_EQ(1, self->mark[i].called);
+	EXPECT_TRUE(twheel_stop(self->w, &self->mark[10].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+TEST_F(callbacks, may_leave_by_longjmp_and_next_says_that_there_is_more)
+{
+	int i;
+
+	self->mark[0].does = jumps;
+	for (i = 0; i < 3; i++)
+		twheel_start(self->w, &self->mark[i].timer, (1 + i) * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	if (!setjmp(back))
+		twheel_dispatch(self->w, 0);
+	EXPECT_GE(TW_SEC, twheel_next(self->w));
+	EXPECT_LE(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(3, marks_called(self->mark, 3));
+}
+
+TEST_F(callbacks, of_a_fixed_delay_may_leave_by_longjmp_and_its_delay_counts_from_the_call)
+{
+	struct mark *m = &self->mark[0];
+
+	m->does = jumps;
+	twheel_start_periodic(self->w, &m->timer, TW_MS, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	ASSERT_EQ(0, twheel_advance(self->w, 5 * TW_MS));
+	if (!setjmp(back))
+		twheel_dispatch(self->w, 0);
+	EXPECT_TRUE(twheel_timer_pending(&m->timer));
+	EXPECT_EQ(15 * TW_MS, twheel_timer_deadline(&m->timer));
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(15 * TW_MS, twheel_next(self->w));
+	EXPECT_EQ(1, lib_step(self->w, 15 * TW_MS));
+	EXPECT_EQ(25 * TW_MS, twheel_timer_deadline(&m->timer));
+	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
+}
+
+static void dispatches_and_is_jumped_over(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	twheel_dispatch(m->data, 0);
+}
+
+/* The frames of both dispatches are gone, and both wheels go on, in any order. */
+TEST_F(callbacks, may_leave_two_dispatches_at_once_by_longjmp)
+{
+	struct mark *m = self->mark;
+
+	m[0].does = dispatches_and_is_jumped_over;
+	m[0].data = self->other;
+	m[1].does = jumps;
+	twheel_start(self->w, &m[0].timer, TW_MS);
+	twheel_start(self->w, &m[2].timer, 2 * TW_MS);
+	twheel_start(self->other, &m[1].timer, TW_MS);
+	twheel_start(self->other, &m[3].timer, 2 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->other, TW_SEC));
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	if (!setjmp(back))
+		twheel_dispatch(self->w, 0);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, twheel_dispatch(self->other, 0));
+	twheel_close(self->w);
+	self->w = NULL;
+	m[3].does = closes_the_wheel;
+	twheel_start(self->other, &m[3].timer, TW_MS);
+	ASSERT_EQ(1, lib_step(self->other, TW_MIN));
+	self->other = NULL;
+	EXPECT_EQ(1, m[2].called);
+	EXPECT_EQ(2, m[3].called);
+}
+
+/* ---- fork() ---------------------------------------------------------------------------- */
+
+static void forks(struct twheel *w, struct mark *m)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid) {
+		waitpid(pid, &status, 0);
+		m->nr_others = status;
+		return;
+	}
+	/* The child goes on with the rest of the dispatch. */
+	twheel_after_fork(w);
+	m->data = m;
+}
+
+TEST_F(callbacks, may_fork_and_the_child_calls_the_rest_as_well)
+{
+	int i;
+
+	self->mark[0].does = forks;
+	self->mark[0].nr_others = -1;
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	for (i = 1; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_MS * (2 + i));
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	i = twheel_dispatch(self->w, 0);
+	if (self->mark[0].data)
+		_exit(i == MANY && marks_called(self->mark, MANY) == MANY ? 0 : 1);
+	EXPECT_EQ(MANY, i);
+	EXPECT_EQ(0, self->mark[0].nr_others);
+}
+
+TEST_HARNESS_MAIN

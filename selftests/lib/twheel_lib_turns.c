@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel by time, on the virtual clock: when a loop has to wake up, how much one dispatch
+ * does, what a wheel says of itself, and its end.
+ */
+#include "twheel_lib_test.h"
+#include "lib_moved.h"
+
+#define MANY	1000
+/* Timers that one dispatch moves to other slots. */
+#define MOVED	4500
+
+FIXTURE(turns) {
+	struct twheel *w;
+	struct mark mark[MANY];
+};
+
+FIXTURE_SETUP(turns)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		mark_init(&self->mark[i]);
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+}
+
+FIXTURE_TEARDOWN(turns)
+{
+	twheel_close(self->w);
+	EXPECT_NO_LEAK();
+}
+
+/* ---- next ------------------------------------------------------------------- */
+
+TEST_F(turns, next_is_the_edge_of_the_first_deadline)
+{
+	__u64 seed = 1, first_ns = TWHEEL_NEVER;
+	int i;
+
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	for (i = 0; i < 30; i++) {
+		__u64 ns = 1 + ((__u64)tw_random(&seed) << 20);
+
+		if (ns < first_ns)
+			first_ns = ns;
+		twheel_start(self->w, &self->mark[i].timer, ns);
+		ASSERT_EQ(tw_round_up(first_ns, TW_MS), twheel_next(self->w));
+	}
+	/* From one to the next there is one step. */
+	for (i = 30; i; i -= twheel_dispatch(self->w, 0)) {
+		ASSERT_LT(twheel_now(self->w), twheel_next(self->w));
+		ASSERT_EQ(0, twheel_advance(self->w, twheel_next(self->w) - 1));
+		ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+		ASSERT_EQ(0, twheel_advance(self->w, twheel_next(self->w)));
+	}
+	EXPECT_EQ(0, lib_stats(self->w).vain);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+TEST_F(turns, next_leads_to_the_first_of_a_full_slot_with_few_wakeups_in_vain)
+{
+	int i, steps;
+
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
+	for (steps = 0; steps < 5 && !self->mark[0].called; steps++)
+		ASSERT_LE(0, lib_step(self->w, twheel_next(self->w)));
+	EXPECT_EQ(TW_HOUR, self->mark[0].at_ns);
+	EXPECT_GE(4, lib_stats(self->w).vain);
+}
+
+TEST_F(turns, loop_does_not_wake_up_after_the_last_stop)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, 1 + (TW_MS << i % 30));
+	for (i = 0; i < MANY; i++) {
+		EXPECT_NE(TWHEEL_NEVER, twheel_next(self->w));
+		twheel_stop(self->w, &self->mark[i].timer);
+	}
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	/* Nor if some have expired, and if a limit has cut a dispatch off. */
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, 1 + (TW_MS << i % 30));
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	ASSERT_EQ(9, twheel_dispatch(self->w, 9));
+	for (i = 0; i < MANY; i++)
+		twheel_stop(self->w, &self->mark[i].timer);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+TEST_F(turns, loop_that_starts_and_stops_100_timers_a_second_never_wakes_up_in_vain)
+{
+	int second, i;
+
+	/* Requests of 30 s that are answered within 100 ms, for an hour. */
+	for (second = 0; second < 3600; second++) {
+		__u64 now_ns = second * TW_SEC;
+
+		for (i = 0; i < 100; i++) {
+			ASSERT_EQ(0, twheel_advance(self->w, now_ns + i * 10 * TW_MS));
+			twheel_start(self->w, &self->mark[i].timer, 30 * TW_SEC);
+			twheel_stop(self->w, &self->mark[(i + 90) % 100].timer);
+			ASSERT_LT(twheel_now(self->w) + 10 * TW_MS, twheel_next(self->w));
+		}
+		for (i = 90; i < 100; i++)
+			twheel_stop(self->w, &self->mark[i].timer);
+		ASSERT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	}
+	EXPECT_EQ(0, lib_stats(self->w).dispatches);
+}
+
+/* ---- one dispatch ------------------------------------------------------------- */
+
+/* What is not due takes no dispatch long: how many timers it moves is bounded. */
+TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100)
+{
+	int i, nr = tw_setting("TW_MILLION", 1000000), left = nr;
+	struct mark *m = calloc(nr, sizeof(*m));
+	__u64 before, worst = 0, late_ns = 0;
+	__u64 seed = 1;
+
+	ASSERT_NE(NULL, m);
+	for (i = 0; i < nr; i++) {
+		mark_init(&m[i]);
+		twheel_start(self->w, &m[i].timer, ((__u64)tw_random(&seed) << 10) % TW_HOUR);
+		m[i].data = (void *)(uintptr_t)(twheel_timer_deadline(&m[i].timer) / TW_MS);
+	}
+	while (left) {
+		__u64 next_ns = twheel_next(self->w);
+		int ret;
+
+		if (next_ns > twheel_now(self->w))
+			ASSERT_EQ(0, twheel_advance(self->w, next_ns));
+		before = lib_moved(self->w);
+		ret = twheel_dispatch(self->w, 0);
+		ASSERT_LE(0, ret);
+		left -= ret;
+		if (lib_moved(self->w) - before > worst)
+			worst = lib_moved(self->w) - before;
+	}
+	for (i = 0; i < nr; i++) {
+		__u64 ns = m[i].at_ns - (uintptr_t)m[i].data * TW_MS;
+
+		ASSERT_EQ(1, m[i].called);
+		if (ns > late_ns)
+			late_ns = ns;
+	}
+	TH_LOG("%llu moved by one dispatch at most", worst);
+	EXPECT_LT(100, worst);
+	EXPECT_GE(MOVED, worst);
+	EXPECT_GE(2 * TW_MS, late_ns);
+	free(m);
+}
+
+TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
+{
+	int i, nr = 20000, turns;
+	struct mark *m = calloc(nr, sizeof(*m));
+
+	/* All in one slot that has to be emptied at once. */
+	for (i = 0; i < nr; i++) {
+		mark_init(&m[i]);
+		twheel_start(self->w, &m[i].timer, TW_HOUR + i * TW_US);
+	}
+	ASSERT_EQ(0, twheel_advance(self->w, TW_HOUR + TW_SEC));
+	for (turns = 0; turns < 100 && twheel_next(self->w) <= twheel_now(self->w); turns++) {
+		__u64 before = lib_moved(self->w);
+
+		ASSERT_LE(0, twheel_dispatch(self->w, 0));
+		ASSERT_GE(MOVED, lib_moved(self->w) - before);
+	}
+	EXPECT_LT(1, turns);
+	EXPECT_EQ(nr, marks_called(m, nr));
+	free(m);
+}
+
+/* ---- timers that pend ----------------------------------------------------------- */
+
+static void count(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	struct mark *m = twheel_container_of(t, struct mark, timer);
+	int *nr = arg;
+
+	(void)w;
+	m->nr_others++;
+	++*nr;
+}
+
+static void count_and_stop(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	count(w, t, arg);
+	twheel_stop(w, t);
+}
+
+static void start_of_all_kinds(struct twheel *w, struct mark *m, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (i % 4 == 0)
+			twheel_start_every(w, &m[i].timer, TW_MS << i % 20);
+		else if (i % 4 == 1)
+			twheel_start(w, &m[i].timer, TWHEEL_NEVER);
+		else if (i % 4 == 2)
+			twheel_start(w, &m[i].timer, 0);
+		else
+			twheel_start(w, &m[i].timer, TW_MS << i % 30);
+	}
+}
+
+TEST_F(turns, each_visits_every_timer_that_pends_once)
+{
+	int i, nr = 0;
+
+	start_of_all_kinds(self->w, self->mark, MANY / 2);
+	twheel_each(self->w, count, &nr);
+	EXPECT_EQ(MANY / 2, nr);
+	for (i = 0; i < MANY; i++)
+		EXPECT_EQ(i < MANY / 2, self->mark[i].nr_others);
+}
+
+TEST_F(turns, visitor_may_stop_the_timer_that_it_is_called_for)
+{
+	int nr = 0;
+
+	start_of_all_kinds(self->w, self->mark, MANY);
+	twheel_each(self->w, count_and_stop, &nr);
+	EXPECT_EQ(MANY, nr);
+	EXPECT_EQ(0, lib_stats(self->w).pending);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+TEST_F(turns, stop_all_leaves_every_timer_idle)
+{
+	int i;
+
+	start_of_all_kinds(self->w, self->mark, MANY);
+	EXPECT_EQ(MANY, twheel_stop_all(self->w, NULL, NULL));
+	EXPECT_EQ(0, twheel_stop_all(self->w, NULL, NULL));
+	for (i = 0; i < MANY; i++)
+		ASSERT_FALSE(twheel_timer_pending(&self->mark[i].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	ASSERT_EQ(0, lib_step(self->w, TW_DAY));
+}
+
+static void free_it(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	int *nr = arg;
+
+	(void)w;
+	free(twheel_container_of(t, struct mark, timer));
+	++*nr;
+}
+
+TEST_F(turns, visitor_of_stop_all_may_free_the_timer)
+{
+	int i, nr = 0;
+
+	for (i = 0; i < MANY; i++) {
+		struct mark *m = malloc(sizeof(*m));
+
+		mark_init(m);
+		start_of_all_kinds(self->w, m, 1);
+		twheel_start(self->w, &m->timer, (TW_MS << i % 30) - 1);
+	}
+	EXPECT_EQ(MANY, twheel_stop_all(self->w, free_it, &nr));
+	EXPECT_EQ(MANY, nr);
+}
+
+static void restart_the_next(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	struct mark *m = twheel_container_of(t, struct mark, timer), *first = arg;
+
+	m->nr_others++;
+	/* One that has been stopped, or one that still waits for it: later, or at all. */
+	twheel_start(w, &first[(m - first + 1) % MANY].timer, TW_DAY);
+	twheel_start(w, &first[(m - first + 500) % MANY].timer, 0);
+}
+
+TEST_F(turns, timers_that_a_visitor_of_stop_all_starts_pend_and_are_not_stopped_again)
+{
+	int i, pending = 0;
+
+	start_of_all_kinds(self->w, self->mark, MANY);
+	twheel_stop_all(self->w, restart_the_next, self->mark);
+	for (i = 0; i < MANY; i++) {
+		ASSERT_GE(1, self->mark[i].nr_others);
+		pending += twheel_timer_pending(&self->mark[i].timer);
+	}
+	EXPECT_LT(MANY / 2, pending);
+	EXPECT_EQ(pending, lib_stats(self->w).pending);
+	ASSERT_EQ(pending, lib_step(self->w, 2 * TW_DAY));
+}
+
+/* ---- statistics --------------------------------------------------------------- */
+
+TEST_F(turns, stats_count_what_was_called_and_how_late)
+{
+	struct twheel_stats stats;
+
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, TW_MS - 1);
+	twheel_start(self->w, &self->mark[2].timer, TW_MS - 1024);
+	ASSERT_EQ(3, lib_step(self->w, TW_MS));
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, TW_HOUR);
+	ASSERT_EQ(1, lib_step(self->w, TW_HOUR));
+	twheel_start(self->w, &self->mark[2].timer, TW_SEC);
+	twheel_start(self->w, &self->mark[3].timer, TW_SEC);
+	twheel_stop(self->w, &self->mark[2].timer);
+	stats = lib_stats(self->w);
+	EXPECT_EQ(2, stats.pending);
+	EXPECT_EQ(4, stats.called);
+	EXPECT_EQ(2, stats.dispatches);
+	EXPECT_EQ(0, stats.vain);
+	EXPECT_EQ(0, stats.settings);
+	EXPECT_EQ(0, stats.slowest_ns);
+	EXPECT_EQ(1, stats.late[0]);
+	EXPECT_EQ(1, stats.late[1]);
+	EXPECT_EQ(1, stats.late[11]);
+	/* An hour less 2 ms: 2^41 ns and more. */
+	EXPECT_EQ(1, stats.late[42]);
+}
+
+TEST_F(turns, dispatch_that_calls_nothing_is_counted_as_one_in_vain)
+{
+	ASSERT_EQ(0, lib_step(self->w, TW_MS));
+	EXPECT_EQ(0, lib_stats(self->w).dispatches);
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
+	ASSERT_EQ(0, lib_step(self->w, 5 * TW_MS));
+	EXPECT_EQ(1, lib_stats(self->w).dispatches);
+	EXPECT_EQ(1, lib_stats(self->w).vain);
+	EXPECT_LE(1, lib_stats(self->w).moved);
+}
+
+TEST_F(turns, stats_write_no_more_than_they_may_and_zeros_beyond_what_is_known)
+{
+	struct {
+		struct twheel_stats stats;
+		__u64 more[2];
+	} s;
+
+	memset(&s, TW_POISON, sizeof(s));
+	twheel_get_stats(self->w, &s.stats, offsetof(struct twheel_stats, dispatches));
+	EXPECT_EQ(0, s.stats.called);
+	EXPECT_EQ(TW_POISON64, s.stats.dispatches);
+	twheel_get_stats(self->w, &s.stats, sizeof(s.stats) + sizeof(s.more[0]));
+	EXPECT_EQ(0, s.stats.dispatches);
+	EXPECT_EQ(0, s.more[0]);
+	EXPECT_EQ(TW_POISON64, s.more[1]);
+}
+
+static void takes_long(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	(void)m;
+	tw_sleep(3 * TW_MS);
+}
+
+TEST_F(turns, slowest_callback_is_measured_if_that_was_asked_for)
+{
+	struct twheel *w;
+
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, TWHEEL_MEASURE, TW_MS));
+	self->mark[0].does = takes_long;
+	twheel_start(w, &self->mark[0].timer, TW_MS);
+	twheel_start(w, &self->mark[1].timer, TW_MS);
+	ASSERT_EQ(2, lib_step(w, TW_MS));
+	EXPECT_LE(3 * TW_MS, lib_stats(w).slowest_ns);
+	EXPECT_GT(10 * TW_SEC, lib_stats(w).slowest_ns);
+	twheel_close(w);
+}
+
+/* ---- the virtual clock ----------------------------------------------------------- */
+
+TEST_F(turns, advance_to_the_past_or_beyond_all_time_is_einval_and_moves_nothing)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
+	ASSERT_EQ(0, twheel_advance(self->w, TW_MS));
+	EXPECT_EQ(-EINVAL, twheel_advance(self->w, TW_MS - 1));
+	EXPECT_EQ(-EINVAL, twheel_advance(self->w, 1ULL << 63));
+	EXPECT_EQ(-EINVAL, twheel_advance(self->w, TWHEEL_NEVER));
+	EXPECT_EQ(TW_MS, twheel_now(self->w));
+	EXPECT_EQ(TW_MS, twheel_update(self->w));
+	ASSERT_EQ(0, twheel_advance(self->w, TW_MS));
+}
+
+/* ---- the end --------------------------------------------------------------------- */
+
+TEST_F(turns, close_leaves_every_timer_idle_and_calls_nothing)
+{
+	int i;
+
+	start_of_all_kinds(self->w, self->mark, MANY);
+	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
+	ASSERT_EQ(3, twheel_dispatch(self->w, 3));
+	twheel_close(self->w);
+	EXPECT_EQ(3, marks_called(self->mark, MANY));
+	for (i = 0; i < MANY; i++)
+		ASSERT_FALSE(twheel_timer_pending(&self->mark[i].timer));
+	/* So they can be started in another one. */
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_MS);
+	ASSERT_EQ(MANY, lib_step(self->w, TW_MS));
+}
+
+TEST_F(turns, close_of_nothing_is_nothing)
+{
+	twheel_close(NULL);
+}
+
+TEST_HARNESS_MAIN
