@@ -114,7 +114,8 @@ uint64_t loop_turn_ns(struct twheel *w)
 
 void loop_end_turn(struct twheel *w)
 {
-	if (w->clock != TWHEEL_VIRTUAL)
+	/* It is 0 for ever in a wheel that threads share, who read it without the lock. */
+	if (w->head.now && w->clock != TWHEEL_VIRTUAL)
 		w->head.now = 0;
 }
 

@@ -20,4 +20,5 @@ lib-parts := $(sort $(foreach v,$(filter lib-parts-of-%,$(.VARIABLES)),$($v)))
 
 # The calls of the client of the device, in place of which its test has others.
 lib-client-calls := malloc calloc free mmap ioctl read fcntl
-lib-wraps-of-twheel_lib_client := $(lib-client-calls:%=-Wl,--wrap=%)
+lib-wraps-of-twheel_lib_client := $(lib-client-calls:%=-Wl,--wrap=%) \
+	$(foreach call,mmap fcntl,-Wl,--wrap=$(call)64,--defsym=__wrap_$(call)64=__wrap_$(call))
