@@ -378,8 +378,7 @@ void twheel_batch_close(struct twheel_batch *b)
 	free(b);
 }
 
-/* A new element.  The caller fills in the @known bytes of it, which is a constant. */
-static inline void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t size, uint32_t known)
+static inline void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t size)
 {
 	unsigned char *element = (unsigned char *)b->elements + b->used;
 
@@ -387,34 +386,42 @@ static inline void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t s
 		return NULL;
 	b->where[b->nr++] = b->used | kind;
 	b->used += size;
-	if (size > known)
-		memset(element + known, 0, size - known);
+	return element;
+}
+
+/* Clear what a later header has at the end of an element, and return the element. */
+static __attribute__((noinline, cold)) void *element_clear(void *element, size_t known, size_t size)
+{
+	memset((unsigned char *)element + known, 0, size - known);
 	return element;
 }
 
 static inline struct twheel_arm *batch_add_arm(struct twheel_batch *b, enum kind kind, uint64_t id,
 					       uint64_t user_data, uint64_t expires_ns)
 {
-	struct twheel_arm *arm = batch_add(b, kind, b->arm_size, sizeof(*arm));
+	struct twheel_arm *arm = batch_add(b, kind, b->arm_size);
 
-	if (arm)
-		*arm = (struct twheel_arm){
-			.expires_ns = expires_ns,
-			.user_data = user_data,
-			.id = id,
-			.result = -EINPROGRESS,
-		};
-	return arm;
+	if (!arm)
+		return NULL;
+	*arm = (struct twheel_arm){
+		.expires_ns = expires_ns,
+		.user_data = user_data,
+		.id = id,
+		.result = -EINPROGRESS,
+	};
+	return b->arm_size > sizeof(*arm) ? element_clear(arm, sizeof(*arm), b->arm_size) : arm;
 }
 
 static inline struct twheel_cancel *batch_add_cancel(struct twheel_batch *b, enum kind kind,
 						     uint64_t id)
 {
-	struct twheel_cancel *cancel = batch_add(b, kind, b->cancel_size, sizeof(*cancel));
+	struct twheel_cancel *cancel = batch_add(b, kind, b->cancel_size);
 
-	if (cancel)
-		*cancel = (struct twheel_cancel){ .id = id, .result = -EINPROGRESS };
-	return cancel;
+	if (!cancel)
+		return NULL;
+	*cancel = (struct twheel_cancel){ .id = id, .result = -EINPROGRESS };
+	return b->cancel_size > sizeof(*cancel) ?
+		element_clear(cancel, sizeof(*cancel), b->cancel_size) : cancel;
 }
 
 struct twheel_arm *twheel_batch_arm(struct twheel_batch *b, uint64_t user_data,
