@@ -98,6 +98,11 @@ one_write_is_one_record()
 	done
 }
 
+server_runs()
+{
+	"$work/gcc/idle-server" --local --connections=50 --seconds=6 --idle=2 --request=1
+}
+
 # If the library of a loop is missing, this says so.
 loop_runs()
 {
@@ -117,7 +122,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..13"
+echo "1..14"
 holds "the examples compile with gcc" compile gcc
 holds "the examples compile with clang" compile clang
 holds "README.md shows what is in the examples" shows_what_is_there
@@ -125,6 +130,7 @@ holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
+holds "idle-server runs in one process" server_runs
 for loop in $loops; do
 	loop_runs "$loop"
 done

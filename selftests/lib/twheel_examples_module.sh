@@ -6,15 +6,21 @@
 # is skipped.
 
 loops='poll libuv libev libevent sd_event glib io_uring'
+idle='--connections=50 --seconds=6 --idle=2 --request=1'
 number=0
 
-# runs PROGRAM ARGUMENT...: with status 0, or 77 if it cannot.
+# runs PROGRAM ARGUMENT...: with status 0, or 77 if it cannot. The server cannot if the
+# kernel has no TCP.
 runs()
 {
 	local status=0
 
 	number=$((number + 1))
 	"$@" >/tmp/said 2>&1 || status=$?
+	if [ "$1" = idle-server ] && [ ! -e /proc/net/tcp ]; then
+		echo "ok $number $where: $* # SKIP the kernel has no TCP"
+		return
+	fi
 	case $status in
 	0) echo "ok $number $where: $*" ;;
 	77) echo "ok $number $where: $* # SKIP $(cat /tmp/said)" ;;
@@ -27,16 +33,28 @@ runs()
 }
 
 echo "TAP version 13"
-echo 1..13
+echo 1..16
 where="without the module"
 runs hello
 runs requests
 for loop in $loops; do
 	runs loops "$loop"
 done
+# shellcheck disable=SC2086 # words
+runs idle-server --local $idle
+number=$((number + 1))
+# shellcheck disable=SC2086
+if ! idle-server $idle >/tmp/said 2>&1 && grep -q "load the module" /tmp/said; then
+	echo "ok $number $where: idle-server says that the device is not there"
+else
+	echo "not ok $number $where: idle-server says that the device is not there"
+fi
 
 insmod "$TWHEEL_KO" || echo "not ok the module loads"
 where="with the module"
+# A worker is killed, and the accounts are exact.
+# shellcheck disable=SC2086
+runs idle-server $idle
 runs raw-hello
 runs raw-refresh
 runs raw-online
