@@ -2,12 +2,17 @@
 #include <stdio.h>
 #include <twheel.h>
 
-struct conn { const char *name; struct twheel_timer idle; };
+struct conn {
+	const char *name;
+	struct twheel_timer idle;
+};
 
-static void on_idle(struct twheel *w, struct twheel_timer *t, int status)
+static void on_idle(struct twheel *w, struct twheel_timer *t)
 {
-	printf("%s is idle: wheel %p, status %d\n",
-	       twheel_container_of(t, struct conn, idle)->name, (void *)w, status);
+	struct conn *conn = twheel_container_of(t, struct conn, idle);
+
+	(void)w;
+	printf("%s is idle\n", conn->name);
 }
 
 int main(void)
@@ -18,5 +23,5 @@ int main(void)
 	if (twheel_open(&w, NULL) < 0)
 		return 1;
 	twheel_start(w, &conn.idle, TWHEEL_SEC / 10);	/* restarts it as well */
-	return twheel_wait(w, TWHEEL_TIME_NEVER) != 1;
+	return twheel_wait(w, TWHEEL_NEVER) != 1;
 }

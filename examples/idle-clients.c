@@ -4,9 +4,11 @@
  *
  * Every client knows when it spoke last, by its own look at the clock, and so
  * what the server owes it: an answer to each line, and a close on time when it
- * falls silent, or begins a line and does not end it.  Nothing here uses a
- * wheel.  Times of the past are taken before what they stand for, and the time
- * of a close after it: whoever finds a close early by them is right.
+ * falls silent, or begins a line and does not end it.  If an answer does not come
+ * before its next turn, it asks again: a worker of the server may die with a question
+ * in its hands.  Nothing here uses a wheel.  Times of the past are taken before what
+ * they stand for, and the time of a close after it: a close that is early by them is
+ * early.
  */
 #define _GNU_SOURCE
 #include "idle-server.h"
@@ -49,7 +51,6 @@ struct client {
 	enum role role;
 	bool greeted;		/* has got an answer */
 	bool owed;		/* waits for one */
-	bool due;		/* had its turn meanwhile */
 	bool half;		/* has begun a line */
 	bool turned;		/* silent or stalled by now */
 	uint64_t turn_ns;	/* when it does that, after the start */
@@ -136,8 +137,8 @@ static void client_say(struct clients *cl, struct client *c, const char *what)
 	if (!c->half)
 		c->began_ns = c->spoke_ns;
 	c->half = what[len - 1] != '\n';
-	c->owed = !c->half;
-	/* So little always fits: nothing is sent before the last is answered. */
+	c->owed |= !c->half;
+	/* So little always fits. */
 	if (send(c->fd, what, len, MSG_NOSIGNAL) < 0)
 		client_gone(cl, c);
 }
@@ -147,9 +148,6 @@ static void client_turn(struct clients *cl, struct client *c)
 	bool turns = cl->start_ns && now_ns() >= cl->start_ns + c->turn_ns;
 
 	if (c->fd < 0)
-		return;
-	c->due = c->owed;
-	if (c->due)
 		return;
 	switch (c->role) {
 	case FALLS_SILENT:
@@ -191,8 +189,6 @@ static void client_read(struct clients *cl, struct client *c)
 		c->greeted = true;
 		cl->nr_greetings--;
 	}
-	if (c->due)
-		client_turn(cl, c);
 }
 
 static void client_connect(struct clients *cl, struct client *c)
@@ -265,7 +261,7 @@ static noreturn void clients_end(struct clients *cl)
 	cl->report.connected = cl->nr_connected;
 	cl->report.missed = cl->nr_to_close;
 	send(cl->control, &cl->report, sizeof(cl->report), MSG_NOSIGNAL);
-	/* All that is open stays so until the server has drained its wheel. */
+	/* All that is open stays so until the server has looked at its wheel. */
 	recv(cl->control, &byte, 1, 0);
 	exit(0);
 }

@@ -22,8 +22,8 @@
 /* A process of clients has one address, and that has so many ports. */
 #define CLIENTS_PER_PROCESS	20000U
 
-/* Descriptors beside the connections: ours, and what we were born with. */
-#define SPARE_FDS		64
+/* Descriptors beside the connections: ours, the workers', and what we were born with. */
+#define SPARE_FDS		(64 + MAX_WORKERS)
 
 #define MAX_CONNECTIONS		1000000U
 #define MAX_PROCESSES		(MAX_CONNECTIONS / CLIENTS_PER_PROCESS)
@@ -68,17 +68,20 @@ static noreturn void usage(void)
 	       "A TCP server on loopback that closes idle connections with one wheel,\n"
 	       "clients that talk, fall silent, or send halves of requests, and a report.\n"
 	       "\n"
+	       "The server's processes share a wheel on /dev/twheel, and one of them is\n"
+	       "killed in the middle.\n"
+	       "\n"
+	       "  -l, --local           instead, one process with a wheel of its own\n"
+	       "  -w, --workers=N       how many processes serve connections (4)\n"
 	       "  -c, --connections=N   how many (10000)\n"
 	       "  -s, --seconds=N       how long they talk, once all are connected (16)\n"
 	       "  -i, --idle=SECONDS    the idle timeout (8)\n"
 	       "  -r, --request=SECONDS the timeout of an incomplete request (3)\n"
 	       "  -t, --tick=MS         the wheel's tick (10)\n"
-	       "  -b, --backend=WHICH   where the wheel is: device, which is the kernel\n"
-	       "                        module; local, which is this process; or auto,\n"
-	       "                        the device where it is there (auto)\n"
 	       "  -h, --help            this\n"
 	       "\n"
-	       "Exits with 0 when every close was due, and came on time.\n");
+	       "Exits with 0 if every close was due and came on time, and if every timeout is\n"
+	       "accounted for.\n");
 	exit(0);
 }
 
@@ -94,17 +97,6 @@ static uint64_t number(const char *name, const char *arg, double unit,
 		die_plainly("--%s takes a value from %.9g to %.9g, not '%s'",
 			    name, min, max, arg);
 	return value * unit + 0.5;
-}
-
-static enum twheel_backend backend_by_name(const char *arg)
-{
-	if (!strcmp(arg, "device"))
-		return TWHEEL_DEVICE;
-	if (!strcmp(arg, "local"))
-		return TWHEEL_LOCAL;
-	if (!strcmp(arg, "auto"))
-		return TWHEEL_AUTO;
-	die_plainly("--backend takes device, local or auto, not '%s'", arg);
 }
 
 static void options_check(const struct options *opt)
@@ -128,13 +120,14 @@ static void options_parse(struct options *opt, int argc, char **argv)
 		{ "idle",	required_argument, NULL, 'i' },
 		{ "request",	required_argument, NULL, 'r' },
 		{ "tick",	required_argument, NULL, 't' },
-		{ "backend",	required_argument, NULL, 'b' },
+		{ "local",	no_argument, NULL, 'l' },
+		{ "workers",	required_argument, NULL, 'w' },
 		{ "help",	no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:s:i:r:t:b:h", options, NULL)) >= 0)
+	while ((c = getopt_long(argc, argv, "c:s:i:r:t:lw:h", options, NULL)) >= 0)
 		switch (c) {
 		case 'c':
 			opt->connections = number("connections", optarg, 1, 10,
@@ -154,8 +147,11 @@ static void options_parse(struct options *opt, int argc, char **argv)
 		case 't':
 			opt->tick_ns = number("tick", optarg, 1e6, 0.001, 1e4);
 			break;
-		case 'b':
-			opt->backend = backend_by_name(optarg);
+		case 'l':
+			opt->local = true;
+			break;
+		case 'w':
+			opt->workers = number("workers", optarg, 1, 2, MAX_WORKERS);
 			break;
 		case 'h':
 			usage();
@@ -168,36 +164,8 @@ static void options_parse(struct options *opt, int argc, char **argv)
 	options_check(opt);
 }
 
-static struct twheel *wheel_open(const struct options *opt)
-{
-	struct twheel_options options = {
-		.size = sizeof(options),
-		.backend = opt->backend,
-		/* And one that prints a line each second. */
-		.max_timers = opt->connections * NR_TIMEOUTS + 1,
-		.tick_ns = opt->tick_ns,
-	};
-	struct twheel *w;
-	int err = twheel_open(&w, &options);
-
-	switch (err) {
-	case 0:
-		return w;
-	case -ENOENT:
-	case -ENXIO:
-	case -ENODEV:
-		die_plainly("/dev/twheel is not there: load the module (insmod twheel.ko, or modprobe twheel once it is installed), or use --backend=local");
-	case -EACCES:
-	case -EPERM:
-		die_plainly("/dev/twheel may not be opened by this user: run this as root, or let a group open it with a udev rule (KERNEL==\"twheel\", GROUP=\"...\", MODE=\"0660\"), or use --backend=local");
-	default:
-		die_plainly("cannot open a wheel for %u timers, with ticks of %" PRIu64 " ns: %s",
-			    options.max_timers, opt->tick_ns, strerror(-err));
-	}
-}
-
 /* Each side has one for each connection. */
-static unsigned int fds_reserve(unsigned int connections)
+static void fds_reserve(unsigned int connections)
 {
 	rlim_t need = connections + SPARE_FDS;
 	struct rlimit limit;
@@ -205,14 +173,13 @@ static unsigned int fds_reserve(unsigned int connections)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		die("cannot ask for the limit of file descriptors");
 	if (limit.rlim_cur >= need)
-		return need;
+		return;
 	limit.rlim_cur = need;
 	if (limit.rlim_max < need)
 		limit.rlim_max = need;
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		die("%u connections need %lu file descriptors: raise that limit (ulimit -n), run this as root, or ask for fewer with --connections",
 		    connections, (unsigned long)need);
-	return need;
 }
 
 static int listener_open(uint16_t *port)
@@ -255,7 +222,6 @@ static unsigned int clients_fork(const struct server *s, uint16_t port,
 			die("cannot fork");
 		case 0:
 			/* What it does not hold, it cannot keep open. */
-			twheel_close(s->wheel);
 			close(s->listener);
 			close(pair[0]);
 			for (j = 0; j < i; j++)
@@ -272,6 +238,7 @@ static unsigned int clients_fork(const struct server *s, uint16_t port,
 int main(int argc, char **argv)
 {
 	static struct options opt = {
+		.workers = 4,
 		.connections = 10000,
 		.seconds = 16,
 		.timeout_ns[IDLE] = 8 * NSEC_PER_SEC,
@@ -287,19 +254,16 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	options_parse(&opt, argc, argv);
 	server.opt = &opt;
-	server.wheel = wheel_open(&opt);
-	report_wheel(&server);
-	server.nr_conn = fds_reserve(opt.connections);
+	fds_reserve(opt.connections);
 	server.listener = listener_open(&port);
 	server.control = control;
 	server.nr_control = clients_fork(&server, port, control);
-	status = server_run(&server);
+	status = opt.local ? local_run(&server) : shared_run(&server);
 
 	/* Its end of the socket closed, a process of clients ends. */
 	for (i = 0; i < server.nr_control; i++)
 		close(control[i]);
 	while (wait(NULL) > 0)
 		;
-	twheel_close(server.wheel);
 	return status;
 }

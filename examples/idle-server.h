@@ -6,10 +6,10 @@
 #define IDLE_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
 #include <time.h>
-#include <twheel.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -22,8 +22,10 @@
 /* The time that the clients have to connect. */
 #define CONNECT_NS	(60 * NSEC_PER_SEC)
 
-/* What a round takes on: sockets, expirations, and new connections. */
+/* What a round takes on: sockets, events of the wheel, and new connections. */
 #define EVENTS		256
+
+#define MAX_WORKERS	64
 
 enum timeout {
 	IDLE,		/* nothing was received for so long */
@@ -32,40 +34,44 @@ enum timeout {
 };
 
 struct options {
+	bool local;		/* one process, with a wheel of its own */
+	unsigned int workers;
 	unsigned int connections;
 	unsigned int seconds;
 	uint64_t timeout_ns[NR_TIMEOUTS];
 	uint64_t tick_ns;
-	enum twheel_backend backend;
 };
 
-/* The server counts this by itself, to be held against what the library says. */
+/* Each timeout that is armed has one of the ends that follow; it may be re-armed before. */
+struct accounts {
+	uint64_t armed;
+	uint64_t expired;
+	uint64_t cancelled;
+	uint64_t revoked;	/* cancelled when its event was there, and unread */
+	uint64_t left;		/* at the end */
+	uint64_t rearmed;
+};
+
+/* The server counts this by itself, to be held against what the wheel says. */
 struct stats {
 	uint64_t accepted;
 	uint64_t closed[NR_TIMEOUTS];	/* because this expired */
-	uint64_t saved;		/* expired, but the last look found traffic */
-	uint64_t dropped;	/* left, or did not take their answers */
+	uint64_t saved;			/* expired, but the last look found traffic */
+	uint64_t dropped;		/* left, or did not take their answers */
 	unsigned int open_at_end;
 
-	/* Each timeout that is started has one of these ends. */
-	uint64_t started;
-	uint64_t stopped;
-	uint64_t expired[NR_TIMEOUTS];
-	uint64_t refused;
-	int refused_errno;
+	struct accounts own;
+	uint64_t refreshed;		/* idle timeouts that were moved by a store */
 
-	uint64_t restarted;
-	uint64_t seconds;	/* expirations of the timer that prints a line */
+	/* These must not happen. */
+	uint64_t early;			/* expired before their time */
+	uint64_t lost;			/* open connections without their idle timeout */
 
-	/* What must not happen. */
-	uint64_t early;		/* expired before their time */
-	uint64_t lost;		/* connections without their idle timeout */
-
-	uint64_t *late_ns;	/* of each expiration */
-	unsigned int nr_late, room_late;
+	uint64_t *late_ns;		/* of each expiration */
+	unsigned int nr_late, max_late;
 
 	uint64_t begin_ns, end_ns;
-	uint64_t server_cpu_ns, kthreads_cpu_ns;
+	uint64_t cpu_ns, kthreads_cpu_ns;
 };
 
 /* What the clients saw; each process sends one of these when it ends. */
@@ -79,34 +85,24 @@ struct client_report {
 	uint32_t unanswered;	/* closed though they waited for an answer */
 };
 
-/* What was found in a socket. */
-enum heard { NOTHING, SOMETHING, A_LINE, THE_END };
-
-struct conn {
-	struct twheel_timer timer[NR_TIMEOUTS];
-	uint64_t since_ns[NR_TIMEOUTS];	/* what it counts from */
-	struct server *server;
-	enum heard heard;		/* in this round */
-	bool open;
-	bool midline;
-};
-
+/* The part of a server that does not depend on where the wheel is. */
 struct server {
 	const struct options *opt;
 	struct stats st;
-
-	struct twheel *wheel;
-	struct twheel_stats lib;	/* before the end, where all is stopped */
-	struct twheel_timer second;	/* prints a line */
 	int epoll, listener;
-	struct conn *conn;		/* by descriptor */
-	unsigned int nr_conn, nr_open;
+	unsigned int nr_open;
 
 	/* The processes of clients, and what they have seen. */
 	const int *control;
 	unsigned int nr_control, nr_ready, nr_reports;
 	struct client_report seen;
 };
+
+/* What was found in a socket. */
+enum heard { NOTHING, SOMETHING, A_LINE, THE_END };
+
+/* What an event of epoll is about, and which one of these. */
+enum source { LISTENER, CLIENTS, WHEEL, WORKER, CONN };
 
 static inline uint64_t now_ns(void)
 {
@@ -123,19 +119,26 @@ noreturn void die_plainly(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
 /* idle-server.c */
-int server_run(struct server *s);
+void epoll_add(int epoll, int fd, enum source source, uint32_t index);
+enum heard line_read(int fd, bool *midline);
+bool line_send(int fd, const char *line, size_t len);
+int server_accept(const struct server *s);
+void server_clients_readable(struct server *s, unsigned int process);
+void server_late(struct server *s, uint64_t late_ns);
+
+/* idle-local.c and idle-shared.c: serve until the clients have seen all; the exit status. */
+int local_run(struct server *s);
+int shared_run(struct server *s);
 
 /* idle-clients.c */
 noreturn void clients_run(const struct options *opt, unsigned int process,
 			  unsigned int nr, uint16_t port, int control);
 
 /* idle-report.c */
-uint64_t server_cpu_ns(void);
 uint64_t kthreads_cpu_ns(void);
-void report_wheel(const struct server *s);
 void report_progress(const struct server *s);
-void report_fdinfo(const struct server *s);
-void report_table(struct server *s);
-int report_verdict(const struct server *s);
+void report_server(struct server *s);
+bool report_equal(const char *what, uint64_t wheel, uint64_t server);
+bool report_verdict(const struct server *s);
 
 #endif /* IDLE_SERVER_H */

@@ -5,15 +5,17 @@
  *	requests [NUMBER]
  *
  * The peer, another process, ignores one request in three until it is sent again, and one
- * in 200 for ever. A request that is not answered in time is sent again, and has twice the
- * time then. After four times it is given up.
+ * in 200 for ever.  If a request is not answered in time, it is sent again, and has twice
+ * the time then.  After four times it is given up.
  */
+#define _GNU_SOURCE
 #include <err.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <twheel.h>
 #include <unistd.h>
 
@@ -22,8 +24,14 @@
 #define TRIES		4
 #define NEVER		200	/* one in so many is never answered */
 
-struct message { uint32_t request, try; };
-struct request { struct twheel_timer timeout; uint32_t try; };
+struct message {
+	uint32_t request, try;
+};
+
+struct request {
+	struct twheel_timer timeout;
+	uint32_t try;
+};
 
 static struct request *requests;
 static unsigned int nr, nr_begun, nr_answered, nr_answered_later, nr_given_up;
@@ -43,7 +51,7 @@ static void request_send(struct twheel *w, struct request *r)
 {
 	struct message m = { .request = r - requests, .try = r->try };
 
-	/* What cannot be sent now is sent again, like what gets lost on the way. */
+	/* If it cannot be sent now, it is sent again, as if it got lost on the way. */
 	send(sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 	twheel_start(w, &r->timeout, FIRST_NS << r->try);
 }
@@ -54,12 +62,10 @@ static void request_next(struct twheel *w)
 		request_send(w, &requests[nr_begun++]);
 }
 
-static void on_timeout(struct twheel *w, struct twheel_timer *t, int status)
+static void on_timeout(struct twheel *w, struct twheel_timer *t)
 {
 	struct request *r = twheel_container_of(t, struct request, timeout);
 
-	if (status)
-		errx(1, "a timer was refused, error %d", -status);
 	if (++r->try < TRIES) {
 		request_send(w, r);
 	} else {
@@ -73,13 +79,29 @@ static void read_answers(struct twheel *w)
 	struct message m;
 
 	while (recv(sock, &m, sizeof(m), MSG_DONTWAIT) == sizeof(m)) {
-		/* It is false for an answer that comes twice, or too late. */
+		/* If the answer comes twice or too late, the timer does not pend. */
 		if (!twheel_stop(w, &requests[m.request].timeout))
 			continue;
 		nr_answered++;
 		nr_answered_later += requests[m.request].try > 0;
 		request_next(w);
 	}
+}
+
+/* Sleep until there is something to read, or until a time on CLOCK_MONOTONIC. */
+static void sleep_until(int epoll, uint64_t wake_ns)
+{
+	struct epoll_event event;
+	struct timespec now, left = { 0, 0 };
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = now.tv_sec * TWHEEL_SEC + now.tv_nsec;
+	if (wake_ns > now_ns) {
+		left.tv_sec = (wake_ns - now_ns) / TWHEEL_SEC;
+		left.tv_nsec = (wake_ns - now_ns) % TWHEEL_SEC;
+	}
+	epoll_pwait2(epoll, &event, 1, wake_ns == TWHEEL_NEVER ? NULL : &left, NULL);
 }
 
 int main(int argc, char **argv)
@@ -97,17 +119,14 @@ int main(int argc, char **argv)
 	close(pair[!is_peer]);
 	if (is_peer)
 		peer();
-	if (twheel_open(&w, NULL) < 0 ||
-	    epoll_ctl(epoll, EPOLL_CTL_ADD, sock, &event) ||
-	    epoll_ctl(epoll, EPOLL_CTL_ADD, twheel_fd(w), &event))
-		errx(1, "there is no wheel, or it cannot be waited for");
+	if (twheel_open(&w, NULL) < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, sock, &event))
+		errx(1, "there is no wheel, or no epoll");
 	for (unsigned int i = 0; i < nr; i++)
 		twheel_timer_init(&requests[i].timeout, on_timeout);
 	for (unsigned int i = 0; i < IN_FLIGHT; i++)
 		request_next(w);
 	while (nr_answered + nr_given_up < nr) {
-		twheel_flush(w);
-		epoll_wait(epoll, &event, 1, -1);
+		sleep_until(epoll, twheel_next(w));
 		read_answers(w);	/* those that came in time, first */
 		twheel_dispatch(w, 0);
 	}

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: 0BSD
-/* The wheel in a loop of GLib, and so in those of GTK and others. */
-#include <glib-unix.h>
+/*
+ * The wheel in a loop of GLib, and so in those of GTK and others, by time: GLib asks each
+ * source how long it may sleep.
+ */
+#include <glib.h>
 
 #include "loops.h"
 
-struct wheel_source { GSource source; struct twheel *w; gpointer fd; };
+struct wheel_source {
+	GSource source;
+	struct twheel *w;
+	uint64_t wake_ns;
+};
+
+static gboolean is_due(GSource *source)
+{
+	/* GLib's time is that of CLOCK_MONOTONIC, as the wheel's. */
+	return g_source_get_time(source) * TWHEEL_USEC >=
+	       ((struct wheel_source *)source)->wake_ns;
+}
 
 static gboolean before_sleep(GSource *source, gint *timeout_ms)
 {
-	twheel_flush(((struct wheel_source *)source)->w);
-	*timeout_ms = -1;
-	return FALSE;
-}
+	struct wheel_source *s = (struct wheel_source *)source;
+	uint64_t left_ms;
 
-static gboolean readable(GSource *source)
-{
-	return g_source_query_unix_fd(source, ((struct wheel_source *)source)->fd) & G_IO_IN;
+	s->wake_ns = twheel_next(s->w);
+	left_ms = (ns_until(s->wake_ns) + TWHEEL_MSEC - 1) / TWHEEL_MSEC;
+	*timeout_ms = left_ms < G_MAXINT ? left_ms : G_MAXINT;
+	return is_due(source);
 }
 
 static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data)
@@ -26,11 +39,10 @@ static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data)
 
 void loop_glib(struct twheel *w, const bool *done)
 {
-	static GSourceFuncs funcs = { before_sleep, readable, dispatch, .finalize = NULL };
+	static GSourceFuncs funcs = { before_sleep, is_due, dispatch, .finalize = NULL };
 	GSource *source = g_source_new(&funcs, sizeof(struct wheel_source));
 
 	((struct wheel_source *)source)->w = w;
-	((struct wheel_source *)source)->fd = g_source_add_unix_fd(source, twheel_fd(w), G_IO_IN);
 	g_source_attach(source, NULL);
 	while (!*done)
 		g_main_context_iteration(NULL, TRUE);

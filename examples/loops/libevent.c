@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * The wheel in a loop of libevent, which calls nobody before it sleeps: so it runs one
- * turn at a time.
+ * The wheel in a loop of libevent, by descriptor.  libevent calls nobody before it sleeps, so
+ * the wheel was opened with TWHEEL_IMMEDIATE, see loops.c: nothing has to be flushed.
  */
 #include <event2/event.h>
 
@@ -19,10 +19,8 @@ void loop_libevent(struct twheel *w, const bool *done)
 
 	event = event_new(base, twheel_fd(w), EV_READ | EV_PERSIST, readable, w);
 	event_add(event, NULL);
-	while (!*done) {
-		twheel_flush(w);
+	while (!*done)
 		event_base_loop(base, EVLOOP_ONCE);
-	}
 	event_free(event);
 	event_base_free(base);
 }

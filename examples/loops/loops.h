@@ -3,16 +3,34 @@
 #define LOOPS_H
 
 #include <stdbool.h>
+#include <time.h>
 #include <twheel.h>
 
 /*
- * A back end: it makes a loop that watches the wheel, and runs it until @done is true,
- * which a timer of the wheel sets.  A loop whose library was missing is NULL.
+ * A loop: it serves the wheel until @done is true, which a timer of the wheel sets.  A loop
+ * whose library was missing is NULL.
  */
 typedef void loop_run(struct twheel *w, const bool *done);
 
 #define LOOP __attribute__((weak))
-extern loop_run loop_libuv LOOP, loop_libev LOOP, loop_libevent LOOP, loop_sd_event LOOP,
-		loop_glib LOOP, loop_io_uring LOOP;
+extern loop_run loop_poll, loop_libuv LOOP, loop_libev LOOP, loop_libevent LOOP,
+		loop_sd_event LOOP, loop_glib LOOP, loop_io_uring LOOP;
+
+/* The clock of a wheel with the default options. */
+static inline uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * TWHEEL_SEC + now.tv_nsec;
+}
+
+/* How long it is until a time that twheel_next() has returned; not for TWHEEL_NEVER. */
+static inline uint64_t ns_until(uint64_t wake_ns)
+{
+	uint64_t now = now_ns();
+
+	return wake_ns > now ? wake_ns - now : 0;
+}
 
 #endif /* LOOPS_H */

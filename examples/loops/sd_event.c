@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: 0BSD
-/* The wheel in a loop of sd-event. */
+/*
+ * The wheel in a loop of sd-event, by descriptor: a time source of sd-event has a timerfd as
+ * well, which is set whenever the time changes.
+ */
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The examples compile, and those that need no module run here, with the wheel in the
-# process; selftests/lib runs all of them in the guest. What README.md shows of them,
-# in the block after <!-- test: FILE -->, is as it stands in that file.
+# The examples compile, and those that need no module run here; selftests/lib runs all of
+# them in the guest. What README.md shows of them, in the block after <!-- test: FILE -->,
+# is as it stands in that file.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -11,7 +11,7 @@
 . "$(dirname "$0")/../../tools/vm/cases.sh"
 
 work=$build/examples_test
-loops='libuv libev libevent sd_event glib io_uring'
+loops='poll libuv libev libevent sd_event glib io_uring'
 
 fresh_tree()
 {
@@ -100,15 +100,15 @@ one_write_is_one_record()
 
 server_runs()
 {
-	"$work/gcc/idle-server" --backend=local --connections=50 --seconds=6 --idle=2 --request=1
+	"$work/gcc/idle-server" --local --connections=50 --seconds=6 --idle=2 --request=1
 }
 
-# Where the library of a loop is missing, this says so.
+# If the library of a loop is missing, this says so.
 loop_runs()
 {
-	local what="loops $1 runs, with the wheel in the process" log=$work.log status=0
+	local what="loops $1 runs" log=$work.log status=0
 
-	"$work/gcc/loops/loops" --backend=local "$1" >"$log" 2>&1 || status=$?
+	"$work/gcc/loops/loops" "$1" >"$log" 2>&1 || status=$?
 	case $status in
 	0) verdict ok "$what" ;;
 	77) verdict ok "$what # SKIP $(<"$log")" ;;
@@ -122,15 +122,15 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..13"
+echo "1..14"
 holds "the examples compile with gcc" compile gcc
 holds "the examples compile with clang" compile clang
 holds "README.md shows what is in the examples" shows_what_is_there
 holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record
-holds "hello runs, with the wheel in the process" "$work/gcc/hello"
-holds "requests runs, with the wheel in the process" "$work/gcc/requests"
-holds "idle-server runs, with the wheel in the process" server_runs
+holds "hello runs" "$work/gcc/hello"
+holds "requests runs" "$work/gcc/requests"
+holds "idle-server runs in one process" server_runs
 for loop in $loops; do
 	loop_runs "$loop"
 done

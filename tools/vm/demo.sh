@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make demo: the newest of the kernels, the module, and examples/idle-server on
-# the terminal, with the wheel in the kernel; then shortly once more, with the wheel
-# in the process. Its exit status is ours.
+# make demo: the newest of the kernels, the module, and examples/idle-server on the
+# terminal, by processes that share a wheel on the device, one of which is killed; then
+# shortly once more, in one process with a wheel of its own. Its exit status is ours.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -12,7 +12,7 @@
 
 program=${DEMO:-idle-server}
 # What is run in the guest: separated by commas, with semicolons for blanks.
-runs=${DEMO:-idle-server;--backend=device,idle-server;--backend=local;--connections=1000;--seconds=8;--idle=4;--request=2}
+runs=${DEMO:-idle-server;--connections=4000,idle-server;--local;--connections=1000;--seconds=8;--idle=4;--request=2}
 series=${kernels[-1]}
 files=$run/demo
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: 0BSD
+/*
+ * idle-ledger.c - vectors of operations, and exact accounts of what they have done
+ */
+#include "idle-shared.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* A deadline in the past expires at once. */
+void ledger_arm(struct ledger *l, uint64_t key, uint64_t deadline_ns)
+{
+	l->arm[l->nr_arm++] = (struct twheel_arm) {
+		.expires_ns = deadline_ns,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+		.user_data = key,
+		.result = -EINPROGRESS,
+	};
+}
+
+void ledger_cancel(struct ledger *l, uint64_t key)
+{
+	l->cancel[l->nr_cancel++] = (struct twheel_cancel) {
+		.id = key,
+		.result = -EINPROGRESS,
+	};
+}
+
+static void vector_call(const struct twheel_device *wheel, unsigned long command, void *entries,
+			size_t entry_size, uint32_t nr, uint32_t flags)
+{
+	struct twheel_vector vector = {
+		.size = sizeof(vector),
+		.entry_size = entry_size,
+		.nr = nr,
+		.flags = flags,
+		.entries = (uintptr_t)entries,
+	};
+
+	if (nr && ioctl(twheel_device_fd(wheel), command, &vector) < 0)
+		die("the wheel refuses a vector");
+}
+
+static void ledger_add(const struct ledger *l, struct accounts *sum)
+{
+	for (uint32_t i = 0; i < l->nr_arm; i++) {
+		int result = l->arm[i].result;
+
+		if (result < 0 && result != -EINPROGRESS)
+			die_plainly("the wheel refuses a timeout: %s", strerror(-result));
+		sum->armed += result == TWHEEL_CREATED;
+		sum->rearmed += result == TWHEEL_WAS_PENDING || result == TWHEEL_WAS_UNREAD;
+	}
+	/* -ENOENT: its event has been read. */
+	for (uint32_t i = 0; i < l->nr_cancel; i++) {
+		sum->cancelled += l->cancel[i].result == TWHEEL_WAS_PENDING;
+		sum->revoked += l->cancel[i].result == TWHEEL_WAS_UNREAD;
+	}
+}
+
+/* The sum in force changes by one store. */
+static void ledger_close(struct ledger *l)
+{
+	uint32_t from = l->state & LEDGER_SUM, to = !from;
+
+	l->sum[to] = l->sum[from];
+	ledger_add(l, &l->sum[to]);
+	STORE(l->state, to);
+}
+
+/* Carry out what was collected; the vectors stay as they are until they are emptied. */
+void ledger_submit(struct ledger *l, const struct twheel_device *wheel)
+{
+	STORE(l->state, l->state | LEDGER_OPEN);
+	vector_call(wheel, TWHEEL_IOC_ARM, l->arm, sizeof(l->arm[0]), l->nr_arm, 0);
+	vector_call(wheel, TWHEEL_IOC_CANCEL, l->cancel, sizeof(l->cancel[0]), l->nr_cancel,
+		    TWHEEL_VECTOR_BY_KEY);
+	ledger_close(l);
+}
+
+/* Close the ledger of a process that has ended, wherever it was. */
+void ledger_settle(struct ledger *l)
+{
+	if (l->state & LEDGER_OPEN)
+		ledger_close(l);
+	l->nr_arm = 0;
+	l->nr_cancel = 0;
+}
+
+const struct accounts *ledger_sum(const struct ledger *l)
+{
+	return &l->sum[l->state & LEDGER_SUM];
+}
