@@ -478,11 +478,22 @@ static struct miscdevice twheel_misc = {
 	.fops	= &twheel_fops,
 };
 
+/**
+ * twheel_chardev_register() - make /dev/twheel
+ *
+ * Context: process, when the module is loaded; sleeps.
+ * Return: 0 or an errno of misc_register().
+ */
 int twheel_chardev_register(void)
 {
 	return misc_register(&twheel_misc);
 }
 
+/**
+ * twheel_chardev_unregister() - remove /dev/twheel
+ *
+ * Context: process, when the module is unloaded; sleeps; there are no open files.
+ */
 void twheel_chardev_unregister(void)
 {
 	misc_deregister(&twheel_misc);

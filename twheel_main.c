@@ -31,9 +31,10 @@
  * REARM or by a store into the refresh table that nobody notices, its entry stays where it
  * is as well: it comes up early, and the kthread puts it where the deadline then says.
  *
- * Neither is a reason to wake up.  At the end of each pass the kthread looks ahead: as long
- * as the first entry of the next slot is one of these, it drops or moves all of them that
- * stand with it.  Then it sets the alarm for the first slot that is needed.
+ * Neither is worth a wake-up.  At the end of a pass the kthread looks ahead: as long as the
+ * first entry of the next slot is such an entry, and not one that it would move by little, it
+ * drops or moves all of them that stand with it.  Then it sets the alarm for the first slot
+ * that is needed.
  *
  *
  * Where to look
@@ -64,8 +65,9 @@
  *   engine/pages.c, memory.c, user.c, clock.c     the ground; turns of users
  *   engine/window.c      where tests hold a thread; not in an ordinary build
  *   engine/timeout.h     a timeout and its state word
- *   engine/limits.h      the measures that several files go by; each other one stands at the
- *                        top of its file
+ *   engine/limits.h      how much the kthread does at a time, how much waits for it, and how much
+ *                        waste counts.  Each other measure stands with the code or the structure
+ *                        that it belongs to
  *
  *   twheel_wheel.c       the wheel: ticks and entries, no clock, no locks
  *   twheel_compat.h      what an older kernel lacks
@@ -82,12 +84,14 @@
  *
  *   FREE --> NEW --> QUEUED --> ARMED --> UNREAD --> FREE
  *
- *   FREE      the place is on a free list, or an ARM has taken it from there
+ *   FREE      no timeout is in the place.  It is on a free list, on its way there, or retired;
+ *             or an ARM has taken it, or the kthread keeps it back to free its page
  *   NEW       an ARM prepares the timeout, and no other thread knows it
  *   QUEUED    the timeout pends; it is in the inbox, or on its way there
  *   ARMED     it pends, and an entry in the wheel has its sequence number
  *   UNREAD    it is on the ready list, and its event waits to be read.  It has no entry
- *             in the wheel; a periodic timeout gets one again when its event is read
+ *             in the wheel, but perhaps a stale one.  A periodic timeout gets one again after
+ *             its event was read, unless it ends with that event
  *   DEAD      it was cancelled in the inbox, and the kthread frees it from there
  *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
  *             ever sees this state, and a thread without the lock that wants to change the
@@ -99,7 +103,7 @@
  * Locks
  * -----
  *
- * Each file's banner states its part.  An arrow leads from the outer lock to the inner:
+ * The banner of each .c file states its part.  An arrow leads from the outer lock to the inner:
  *
  *   mmap_lock --> arena.mutex        mmap() makes the refresh table
  *   arena.mutex --> page lock        a page of words is replaced; a page fault takes the
@@ -110,7 +114,8 @@
  *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
  *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
  *                                    queue.lock --> the kthread's list
- *   wake.lock --> hrtimer, timer     the alarm is set
+ *   wake.lock --> hrtimer            the alarm is set
+ *   wake.lock --> the kthread's list, and its timer: the work is queued that gives memory back
  *
  * No other two locks of the engine nest.  events.lock, arena.free_lock, room.mutex and
  * users_mutex are innermost, but for the allocator's locks under the mutexes.

@@ -18,7 +18,7 @@
  *	1	 256	512 ms		131 s
  *	2	 256	 65 s		4.6 h
  *	3	 256	2.3 h		24 d
- *	4	 256	 12 d		8.5 y
+ *	4	 256	 12 d		8.7 y
  *	...
  *
  * An entry goes to the finest level that reaches it, and moves to a finer level

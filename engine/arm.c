@@ -4,10 +4,10 @@
  *
  * twheel_arm_prepare() takes everything that the timeouts will ever need: a place, an
  * entry of room in the wheel, and memory for their periods.  After that nothing can fail
- * for want of memory (G4).  The device then reports ids and results, and
- * twheel_arm_commit() publishes the timeouts that were reported and gives the other
- * places back.  As long as all is as usual, twheel_arm_directly() does all that in one step
- * for each entry.
+ * for want of memory (G4), unless the index of a keyed wheel cannot take a key.  The device
+ * then reports ids and results, and twheel_arm_commit() or twheel_arm_commit_keyed() publishes
+ * the timeouts that were reported and gives the other places back.  As long as all is as
+ * usual, twheel_arm_directly() does all that in one step for each entry.
  *
  * G7 cost does not grow: an ARM puts its timeouts into the inbox, and looks at no other
  * timeout.  The kthread moves them into the wheel in its next pass.  ARM wakes it only
@@ -16,13 +16,14 @@
  *
  * A batch of one entry has code of its own.  The compiler makes it from the same source:
  * arm_prepare(), arm_commit() and arm_directly() are inlined once for one entry and once for
- * many.
+ * many, and arm_commit() once more for a keyed wheel.
  *
  * Locks: arena.free_lock to take places, once a batch; keys.lock to publish in a keyed
  * wheel, so that a key is taken and its timeout published in one step; wake.lock when the
  * kthread has to run earlier.  When memory has to be allocated: room.mutex and
- * arena.mutex; in a wheel that nobody has set up: control.mutex.  Each is taken while no
- * other is held.
+ * arena.mutex, and wake.lock to ask for a pass that gives some back; in a wheel that nobody
+ * has set up: control.mutex.  When places are given back: those of ending.c.  Each is taken
+ * while no other is held.
  */
 #include <linux/atomic.h>
 #include <linux/container_of.h>

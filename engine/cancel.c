@@ -4,16 +4,17 @@
  *
  * See look.h for the sequence.  twheel_cancel_directly() makes one step of it as long as all
  * is as usual.  G7 cost does not grow: a pending timeout ends by one
- * compare-and-swap.  Its entry stays in the wheel: its place keeps it for the next timeout
- * that is armed there.  Until then it is dropped when it comes up, or in a sweep.
+ * compare-and-swap.  If it has an entry in the wheel, that stays: its place keeps it for the
+ * next timeout that is armed there.  Until then the kthread drops it when it comes up, when it
+ * looks ahead, or in a sweep.
  *
  * A batch of one entry has code of its own, which the compiler makes from the same
  * source.
  *
  * Locks: a pending timeout is cancelled under none.  events.lock is taken to revoke the
- * event of an UNREAD timeout, and for a moment to look at a timeout that is just being
- * re-armed.  After the batch, each under no other lock: keys.lock in a keyed wheel, and
- * wake.lock if giving memory back has become worth while.
+ * event of an UNREAD timeout, and for a moment to look at a timeout that is REARMING.  After
+ * the batch, each under no other lock: keys.lock in a keyed wheel, and wake.lock if giving
+ * memory back has become worth while.
  */
 #include <linux/atomic.h>
 #include <linux/rcupdate.h>

@@ -39,8 +39,8 @@
  * @shrink: how far giving memory back has come
  * @pass: how far the kthread's pass has come
  * @wheel: the wheel itself.  twheel_start() makes it under &twheel_control.mutex; after
- *	that only the thread that has the wheel's turn changes it, and no lock guards it.
- *	Its number of levels is constant.
+ *	that only the thread that has the wheel's turn changes it, until the last close,
+ *	and no lock guards it.  Its number of levels is constant.
  * @slots_memory: memory of the wheel's slots; written under &twheel_control.mutex before
  *	&twheel_control.started is set, constant after that
  * @slots_size: size of @slots_memory in bytes; guarded as @slots_memory

@@ -29,7 +29,7 @@ struct twheel;
  * @changes: counts changes of events that are on the list: an event is read, revoked,
  *	drained, or has periods settled.  Events that are added do not count, since a
  *	reader looks at the oldest ones.  @lock
- * @nr_unread: length of the list; written under @lock, read without it by poll
+ * @nr_unread: length of the list; written under @lock, read without it by any thread
  * @expirations: see struct twheel_info; @lock
  * @delivered: see struct twheel_info; @lock
  * @completed: see struct twheel_info; @lock

@@ -59,8 +59,9 @@
 
 /*
  * Charged for the hash table with each page of nodes.  The table has up to 2.7 buckets of
- * 8 bytes for each node in it, and for a moment 4 while it grows, but not more than half
- * as many as max_pending; and pages of places stay until half of them are free.
+ * 8 bytes for each node in it when it has grown, 3.3 before it shrinks, and for a moment 4
+ * while it grows, but not more than twheel_keys_start() allows; and pages of places stay until
+ * half of them are free.
  */
 #define INDEX_CHARGE	PAGE_SIZE
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine's measures that several files or their tests go by: how large a batch may be,
- * and from which size on waste counts
+ * The engine's measures that several files or their tests go by: how much the kthread does at a
+ * time, how much waits for it, and how much waste counts
  *
- * A measure that one file needs stands at the top of that file.
+ * Each other measure stands with the code or the structure that it belongs to, that of a user's
+ * batch in include/twheel.h.
  */
 #ifndef _TWHEEL_ENGINE_LIMITS_H
 #define _TWHEEL_ENGINE_LIMITS_H
@@ -25,7 +26,8 @@
 #define ROOM_SLACK		512
 
 /*
- * While pages are given back, a step looks at this many places under one hold of a lock.
+ * While pages are given back, a step looks at about this many places, or pages of words, under
+ * one hold of a lock.
  */
 #define SHRINK_STEP	KTHREAD_BATCH
 

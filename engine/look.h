@@ -26,7 +26,7 @@
  * As long as a batch is as usual, all of that is one step for each of its entries, in ARM and
  * read as well, see tell.h.
  *
- * Locks: events.lock, for a moment and only where a timeout is just being re-armed.
+ * Locks: events.lock, for a moment and only if a timeout is REARMING.
  */
 #ifndef _TWHEEL_ENGINE_LOOK_H
 #define _TWHEEL_ENGINE_LOOK_H

@@ -21,9 +21,9 @@
  * goes on.
  *
  * Locks: events.lock for a batch of entries at a time, as expiring and postponing write
- * to timeouts; wake.lock at the beginning and the end of a pass.  ending.c and room.c take
- * locks of their own in between.  None of these is held while another one is taken, and
- * waiters are woken under none.
+ * to timeouts, and for a page of places in a drain; wake.lock at the beginning and the end of a
+ * pass, and under it what wake.c names.  ending.c, room.c and shrink.c take locks of their own.
+ * Otherwise none of these is held while another one is taken, and waiters are woken under none.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>

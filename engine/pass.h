@@ -3,7 +3,7 @@
  * A pass: one round of the kthread over a wheel
  *
  * Locks: none.  Only the thread that has the wheel's turn uses this struct: the kthread, or a
- * waiter that stands in for it.
+ * waiter that stands in for it.  At the last close, when there are no turns, that thread does.
  */
 #ifndef _TWHEEL_ENGINE_PASS_H
 #define _TWHEEL_ENGINE_PASS_H
@@ -18,7 +18,7 @@ struct twheel_turn;
  * struct twheel_pass - how far the pass has come
  * @number: &twheel_wake.passes_wanted when the pass began
  * @drains: &twheel_wake.drain_wanted when the pass began
- * @begun: the pass has begun, and its turn ended before it did
+ * @begun: a pass has begun and has not ended: the next turn goes on with it
  * @sweeping: a sweep for stale entries has begun; it may last several passes
  * @sweeps_all: it drops the entries that free places keep, too
  * @by_waiter: a waiter stands in for the kthread, see twheel_stand_in_begin()

@@ -3,10 +3,10 @@
  * Giving pages of places back after a burst
  *
  * A wheel must not keep the memory of a burst for ever.  SHRINK_DELAY after a caller has
- * found more than half of all places free, the kthread looks for pages to free.  A page
- * can be freed only while all its places are free and none of them is on a free list,
- * where ARM would take it.  The kthread gets there in steps of bounded length, in four
- * phases, and all other threads go on:
+ * found more than half of all places or of the room unused, the kthread looks for pages to
+ * free.  A page of places can be freed only while all its places are free and none of them is
+ * on a free list, where ARM would take it.  The kthread gets there in steps of bounded length,
+ * in four phases, and all other threads go on:
  *
  *  PICKS    walk the pages, and pick those whose places are all free at that moment, as
  *           many as are in excess

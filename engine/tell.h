@@ -9,8 +9,9 @@
  *   tell_event()	write an event
  *   tell_end()		done
  *
- * Where one of them returns false, a fault would have to be served: after tell_end(), the
- * caller goes on as engine/look.h says, which has the fault served while nothing is held.
+ * If tell_begin() returns false, page faults are enabled.  If another one does, a fault would
+ * have to be served, and tell_end() follows.  In either case the caller goes on as engine/look.h
+ * says, which has a fault served while nothing is held.
  *
  * The results of a batch lie in two pages of the user's memory at most.  If they do lie in
  * two, ARM, CANCEL and REARM probe the last one before they tell the first one.  So, as a

@@ -61,8 +61,9 @@ enum twheel_phase {
  * struct twheel_timeout - a timeout, or the place for one
  * @state: atomic; its parts are described at enum twheel_phase
  * @deadline_ns: as asked for; it may be later than TWHEEL_TIME_NEVER.  While UNREAD: the
- *	deadline that has expired.  Written by the thread that arms while it alone has the
- *	place, and under &twheel_events.lock after that; read by any thread.
+ *	deadline that has expired, or had yet to when DRAIN came.  Written by the thread
+ *	that arms while it alone has the place, and under &twheel_events.lock after that;
+ *	read by any thread.
  * @user_data: written by the thread that arms, constant until the place is FREE
  * @node: link in the inbox (QUEUED, DEAD) or in a chain of places (FREE, NEW).  Belongs
  *	to the thread that holds the chain.
@@ -137,7 +138,7 @@ static_assert(sizeof(struct twheel_periodic_page) <= PAGE_SIZE);
  *	without the lock.
  * @first_index: index of the first place; constant
  * @nr_found: how many of the page's places twheel_arena_shrink() has found.  Only the
- *	kthread uses this member and the next three.
+ *	kthread uses this member and the next three, until RCU frees the page.
  * @picked: twheel_arena_shrink() keeps the page's places off the free list
  * @last_half: @periodic is freed together with the page, because the neighbouring page
  *	does not use the other half

@@ -2,9 +2,9 @@
 /*
  * When the kthread runs, and which waiters are woken
  *
- * wake.at_ns says when the kthread runs next.  An ARM wakes the kthread only if its
- * timeout is due earlier than that.  twheel_wake_program() sets the hrtimer to that time,
- * or asks for a turn with the kthread if the time has come.
+ * wake.at_ns says when the kthread runs next.  An ARM has it run earlier only if its timeout
+ * is due earlier than that, or if the inbox fills up.  twheel_wake_program() sets the hrtimer
+ * to that time, or asks for a turn with the kthread if the time has come.
  *
  * When the hrtimer fires, two threads would have to be woken, the kthread and then the one
  * that waits for events; and a wake-up costs more than ten expiries.  So if one thread

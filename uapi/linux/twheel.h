@@ -35,7 +35,8 @@
  *   counted; no entry from there on has been done; ``nr_done`` says where the
  *   point is.
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
- *   is ENOTTY, and a call or an entry that fails changes nothing.
+ *   is ENOTTY, and a call or an entry that fails changes nothing.  Only ADVANCE and
+ *   DRAIN have begun if a signal interrupts them.
  *
  * Errors, the same for all commands (as errno of the call, or negated in the
  * ``result`` of an entry):
@@ -318,8 +319,8 @@ struct twheel_info {
  *	of them, unless DRAIN, a fault or a signal that kills the caller ended the
  *	call early.  Each attempted element has its result.  The call did nothing
  *	for the elements that follow: after DRAIN their results say -ESHUTDOWN,
- *	after a fault or a signal their results are as they were.  0 when the call
- *	failed; not written when the vector itself is refused.
+ *	after a fault their results are as they were, after a signal as they were or
+ *	-EINTR.  0 when the call failed; not written when the vector itself is refused.
  * @reserved: must be 0
  */
 struct twheel_vector {
@@ -415,7 +416,7 @@ enum twheel_verdict {
  * struct twheel_cancel - one element of CANCEL
  * @id: the timeout
  * @result: out: enum twheel_verdict, or -ENOENT when its last event has been
- *	read or there never was such a timeout
+ *	read, it was cancelled, or there never was such a timeout
  * @reserved: must be 0
  */
 struct twheel_cancel {
@@ -445,8 +446,8 @@ enum twheel_state {
  * @state: out: enum twheel_state
  * @user_data: out: as armed
  * @deadline_ns: out: the deadline that the timeout waits for, or, when it waits
- *	for none, the one that has passed; absolute, as the caller gave it, not
- *	rounded, or one that was stored in the refresh table
+ *	for none, that of its event; absolute, as the caller gave it, not rounded,
+ *	or one that was stored in the refresh table
  * @left_ns: out: time until deadline_ns; 0 when deadline_ns has passed or the
  *	timeout does not wait for it
  * @interval_ns: out: the period in force, 0 for a one-shot
@@ -611,7 +612,7 @@ enum twheel_op {
  * write() is for programs that have no ioctl: a shell script does all with printf and
  * dd.  A record is in the byte order of the machine, and has no padding and no pointer.
  * All of its bytes have to come by one write(): a stream that flushes at each byte 10, as
- * a shell's printf does, cuts a record in two.
+ * the printf of bash does, cuts a record in two.
  * ARM returns no id here, and REARM and CANCEL no verdict.  In a keyed wheel no id is
  * needed: ARM of a key that is there moves that timeout.  In any other wheel, a program
  * without ioctl learns the id of a timeout from its first event.
