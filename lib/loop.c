@@ -99,7 +99,8 @@ uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
-		if (unlikely((w->clock_ns | KEY) < w->head.base))
+		/* A dispatch whose budget was used up has left base before the target. */
+		if (unlikely((w->clock_ns | KEY) < w->head.base || (w->clock_ns | KEY) < w->target))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
 	if (!is_immediate(w))
