@@ -413,7 +413,7 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
  */
 static void begin_anew(struct twheel *w)
 {
-	struct twheel_timer *t;
+	struct twheel_timer *t, *next;
 
 	if (w->due || w->ready || w->head.base < w->target)
 		return;
@@ -424,9 +424,12 @@ static void begin_anew(struct twheel *w)
 		push(&w->ready, t);
 	}
 	/* Those whose callbacks have not returned, and will not. */
-	while ((t = w->running) && key_of(t) <= w->ready_by) {
-		unlink_timer(t);
-		push(&w->ready, t);
+	for (t = w->running; t; t = next) {
+		next = t->next;
+		if (key_of(t) <= w->ready_by) {
+			unlink_timer(t);
+			push(&w->ready, t);
+		}
 	}
 }
 
