@@ -494,6 +494,7 @@ static void note_readable(struct twheel *w)
 static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
 	struct twheel **in = &inside;
+	uint64_t periods = w->periods;
 	bool outermost;
 
 	/* Otherwise compilers find out the address anew after each callback. */
@@ -510,6 +511,7 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 	w->budget = WHEEL_BUDGET;
 	if (!call_due(w, in, max, nr))
 		return false;
+	w->periods = periods;
 	if (outermost)
 		loop_leave(w);
 	w->stats.vain += !*nr;
