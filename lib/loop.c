@@ -436,6 +436,7 @@ static void begin_anew(struct twheel *w)
 /* A timer of the list of those that are due has been restarted for later. */
 static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 {
+	w->budget--;
 	w->stats.moved++;
 	if (t->deadline != NEVER)
 		wheel_place(w, t);
@@ -457,6 +458,8 @@ static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, uns
 			take_first(&w->due);
 			if (unlikely(key_of(t) > w->due_by)) {
 				put_back(w, t);
+				if (w->budget <= 0)
+					return true;
 				continue;
 			}
 			note_lateness(w, (w->clock_ns | KEY) - key_of(t));
