@@ -504,8 +504,11 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 	__asm__("" : "+r" (in));
 	loop_update(w);
 	note_readable(w);
-	if (last_edge(w) < w->head.next && !something_is_due(w))
+	if (last_edge(w) < w->head.next && !something_is_due(w)) {
+		if (unlikely(w->readable) && is_immediate(w))
+			loop_set_fd(w);
 		return true;
+	}
 	outermost = loop_enter(w);
 	begin_anew(w);
 	/* A callback may have left by longjmp(). */

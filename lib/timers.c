@@ -37,7 +37,9 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 		unlink_timer(t);
 	t->interval_ns = interval_ns;
 	loop_place(w, t, ns, interval_ns);
-	if (unlikely(is_immediate(w)) && (w->soon || w->head.next < (w->set_ns | KEY)))
+	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
+	if (unlikely(is_immediate(w)) && !w->readable &&
+	    (w->soon || w->head.next < (w->set_ns | KEY)))
 		loop_set_fd(w);
 }
 
