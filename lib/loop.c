@@ -22,6 +22,9 @@
 
 #include "loop.h"
 
+/* What twheel_wake() sets the descriptor to. */
+#define WOKEN	0
+
 /* The wheels whose callbacks this thread is in. */
 static _Thread_local struct twheel *inside;
 
@@ -240,7 +243,7 @@ static int make_fd(const struct twheel *w)
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
- * wakes up once.
+ * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
 int loop_set_fd(struct twheel *w)
 {
@@ -249,7 +252,8 @@ int loop_set_fd(struct twheel *w)
 	if (w->fd < 0)
 		return 0;
 	ns = wake_ns(w);
-	if (!w->readable && ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))
+	if (!w->readable && (w->set_ns == WOKEN ||
+			     (ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))))
 		return 0;
 	return settime(w, ns);
 }
@@ -264,7 +268,10 @@ EXPORT int twheel_fd(struct twheel *w)
 		if (fd >= 0) {
 			w->fd = fd;
 			w->set_ns = TWHEEL_NEVER;
-			loop_set_fd(w);
+			if (w->woken)
+				settime(w, WOKEN);
+			else
+				loop_set_fd(w);
 		}
 	} else {
 		fd = w->fd;
@@ -300,7 +307,7 @@ EXPORT void twheel_wake(struct twheel *w)
 	lock(w);
 	w->woken = true;
 	if (w->fd >= 0)
-		settime(w, 0);
+		settime(w, WOKEN);
 	unlock(w);
 }
 

@@ -457,7 +457,7 @@ int twheel_wait(struct twheel *w, uint64_t timeout_ns);
  * twheel_wake() - wake the thread that waits in a shared wheel
  * @w: a shared wheel
  *
- * twheel_wait() returns, and the descriptor is readable until the next twheel_flush().  If
+ * twheel_wait() returns, and the descriptor is readable until the next twheel_dispatch().  If
  * nobody waits, the next twheel_wait() returns at once.
  */
 void twheel_wake(struct twheel *w);
