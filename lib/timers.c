@@ -185,6 +185,22 @@ EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 	unlock(w);
 }
 
+/* The wheel of whose twheel_stop_all() this thread is in the innermost visitor. */
+static _Thread_local const struct twheel *visited;
+
+/* Returns whether the wheel is still there. */
+static bool visit(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
+{
+	const struct twheel *outer = visited;
+	bool is_there;
+
+	visited = w;
+	fn(w, t, arg);
+	is_there = visited == w;
+	visited = outer;
+	return is_there;
+}
+
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
 	(void)w;
@@ -194,32 +210,28 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 }
 
 /*
- * They wait in the list of those that are due, without a deadline: thereby fn takes out what
- * it starts.  If fn throws, the others never expire.
+ * They wait in a list of the wheel, without a deadline: thereby fn takes out what it starts.
+ * If fn throws, the others never expire.  Another thread may dispatch a shared wheel
+ * meanwhile: so the list of the wheels whose callbacks a thread is in is not for this.
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
 	struct twheel_timer *all = NULL, *t;
-	bool outermost = loop_enter(w);
 	size_t nr = 0;
 
 	lock(w);
 	wheel_each(w, gather, &all);
-	take_list(&w->due, &all);
-	w->due_by = 0;
-	while ((t = w->due)) {
+	take_list(&w->stopping, &all);
+	while ((t = w->stopping)) {
 		stop(t);
 		nr++;
 		if (!fn)
 			continue;
 		unlock(w);
-		fn(w, t, arg);
-		if (!loop_is_inside(w))
+		if (!visit(w, t, fn, arg))
 			return nr;
 		lock(w);
 	}
-	if (outermost)
-		loop_leave(w);
 	unlock(w);
 	return nr;
 }
@@ -322,6 +334,8 @@ EXPORT void twheel_close(struct twheel *w)
 		return;
 	wheel_each(w, make_idle, NULL);
 	loop_leave(w);
+	if (visited == w)
+		visited = NULL;
 	if (w->fd >= 0)
 		close(w->fd);
 	munmap(w, sizeof(*w));

@@ -41,6 +41,7 @@ struct twheel {
 	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
 	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
 	struct twheel_timer *never;	/* beyond the end of time */
+	struct twheel_timer *stopping;	/* by twheel_stop_all() */
 
 	uint64_t due_by;		/* a key */
 	uint64_t ready_by;		/* likewise, of ready */
