@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -376,7 +377,13 @@ static void call_measured(struct twheel *w, struct twheel_timer *t)
 /* Call back with a stop watch, and without the lock. */
 static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	w->calling = t;
+	uint32_t nr = w->callbacks;
+
+	/* If callbacks have left by longjmp(), the first ones are of those. */
+	if (nr == CALLBACKS_MAX)
+		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
+	w->calling[nr] = t;
+	w->callbacks = nr + 1;
 	unlock(w);
 	if (w->flags & TWHEEL_MEASURE)
 		call_measured(w, t);
@@ -385,7 +392,7 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 	if (!loop_is_inside(w))
 		return;
 	lock(w);
-	w->calling = NULL;
+	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
 }

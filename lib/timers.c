@@ -106,6 +106,17 @@ EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 	return was_pending;
 }
 
+/* Where a timer is noted as one whose callback has not returned; NULL if it has. */
+static struct twheel_timer **callback_of(struct twheel *w, const struct twheel_timer *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->callbacks; i++)
+		if (w->calling[i] == t)
+			return &w->calling[i];
+	return NULL;
+}
+
 EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
@@ -114,7 +125,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	was_pending = stop(t);
 	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
 		w->waiting++;
-		while (w->calling == t)
+		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
@@ -167,8 +178,12 @@ EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
 
 EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
+	struct twheel_timer **callback;
+
 	lock(w);
 	*to = *from;
+	while (to != from && (callback = callback_of(w, from)))
+		*callback = to;
 	if (to->deadline && to != from) {
 		*to->pprev = to;
 		if (to->next)
@@ -349,6 +364,8 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->woken = false;
 	w->waiting = 0;
 	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
+	if (!w->dispatching)
+		w->callbacks = 0;
 	make_locks(w);
 }
 

@@ -341,7 +341,8 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t);
  *
  * After it the timer may be freed, if nobody starts it again.  It does not wait in the
  * thread that dispatches, so a callback may call it for its own timer.  The caller must hold
- * no lock that the callback takes.
+ * no lock that the callback takes.  It waits without end for a callback that has left by
+ * longjmp() or an exception.
  *
  * Return: whether it was pending.
  */
