@@ -356,8 +356,11 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 	loop_place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
 }
 
-static COLD void end_period(struct twheel *w, struct twheel_timer *t)
+/* The timer is the first one of those that run: it may have moved since it was called. */
+static COLD void end_period(struct twheel *w)
 {
+	struct twheel_timer *t = w->running;
+
 	unlink_timer(t);
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
@@ -400,12 +403,15 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 /* Call a timer that has left its list.  Returns whether the wheel is still there. */
 static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel **in)
 {
+	struct twheel_timer *outer = t;
 	bool plain = t->deadline & KEY;
 
-	if (likely(plain))
+	if (likely(plain)) {
 		t->deadline = 0;
-	else
+	} else {
+		outer = w->running;
 		begin_period(w, t);
+	}
 	if (likely(!(w->flags & (TWHEEL_SHARED | TWHEEL_MEASURE))))
 		t->callback(w, t);
 	else
@@ -414,8 +420,9 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 		return false;
 	if (unlikely(!plain)) {
 		w->periods = 1;
-		if (w->running == t)
-			end_period(w, t);
+		/* Otherwise it was stopped or restarted, or has no fixed delay. */
+		if (w->running && w->running != outer)
+			end_period(w);
 	}
 	return true;
 }
