@@ -151,18 +151,24 @@ static bool something_is_due(const struct twheel *w)
 	return w->due || w->ready || w->soon;
 }
 
+/* A time that has passed, even if the clock was set back since it was read. */
+static uint64_t passed_ns(const struct twheel *w)
+{
+	return clock_can_be_set(w) ? 1 : w->clock_ns;
+}
+
 /* When to wake up: at the edge of a tick. */
 static uint64_t wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
 	if (something_is_due(w))
-		return w->clock_ns;
+		return passed_ns(w);
 	/* The timer that was the first one has been stopped, or none is known. */
 	if (!w->first || !*w->first)
 		wheel_find_next(w);
 	if (w->head.next <= w->head.base)
-		return w->clock_ns;
+		return passed_ns(w);
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
 	/* Usually it is the next one, and there is no need to divide. */
