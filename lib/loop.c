@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -21,6 +22,9 @@
 #endif
 
 #include "loop.h"
+
+/* What twheel_wake() sets the descriptor to. */
+#define WOKEN	0
 
 /* The wheels whose callbacks this thread is in. */
 static _Thread_local struct twheel *inside;
@@ -99,7 +103,8 @@ uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
-		if (unlikely((w->clock_ns | KEY) < w->head.base))
+		/* A dispatch whose budget was used up has left base before the target. */
+		if (unlikely((w->clock_ns | KEY) < w->head.base || (w->clock_ns | KEY) < w->target))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
 	if (!is_immediate(w))
@@ -146,18 +151,24 @@ static bool something_is_due(const struct twheel *w)
 	return w->due || w->ready || w->soon;
 }
 
+/* A time that has passed, even if the clock was set back since it was read. */
+static uint64_t passed_ns(const struct twheel *w)
+{
+	return clock_can_be_set(w) ? 1 : w->clock_ns;
+}
+
 /* When to wake up: at the edge of a tick. */
 static uint64_t wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
 	if (something_is_due(w))
-		return w->clock_ns;
+		return passed_ns(w);
 	/* The timer that was the first one has been stopped, or none is known. */
 	if (!w->first || !*w->first)
 		wheel_find_next(w);
 	if (w->head.next <= w->head.base)
-		return w->clock_ns;
+		return passed_ns(w);
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
 	/* Usually it is the next one, and there is no need to divide. */
@@ -239,7 +250,7 @@ static int make_fd(const struct twheel *w)
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
- * wakes up once.
+ * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
 int loop_set_fd(struct twheel *w)
 {
@@ -248,7 +259,8 @@ int loop_set_fd(struct twheel *w)
 	if (w->fd < 0)
 		return 0;
 	ns = wake_ns(w);
-	if (!w->readable && ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))
+	if (!w->readable && (w->set_ns == WOKEN ||
+			     (ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))))
 		return 0;
 	return settime(w, ns);
 }
@@ -263,7 +275,10 @@ EXPORT int twheel_fd(struct twheel *w)
 		if (fd >= 0) {
 			w->fd = fd;
 			w->set_ns = TWHEEL_NEVER;
-			loop_set_fd(w);
+			if (w->woken)
+				settime(w, WOKEN);
+			else
+				loop_set_fd(w);
 		}
 	} else {
 		fd = w->fd;
@@ -299,7 +314,7 @@ EXPORT void twheel_wake(struct twheel *w)
 	lock(w);
 	w->woken = true;
 	if (w->fd >= 0)
-		settime(w, 0);
+		settime(w, WOKEN);
 	unlock(w);
 }
 
@@ -347,8 +362,11 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 	loop_place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
 }
 
-static COLD void end_period(struct twheel *w, struct twheel_timer *t)
+/* The timer is the first one of those that run: it may have moved since it was called. */
+static COLD void end_period(struct twheel *w)
 {
+	struct twheel_timer *t = w->running;
+
 	unlink_timer(t);
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
@@ -368,7 +386,13 @@ static void call_measured(struct twheel *w, struct twheel_timer *t)
 /* Call back with a stop watch, and without the lock. */
 static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	w->calling = t;
+	uint32_t nr = w->callbacks;
+
+	/* If callbacks have left by longjmp(), the first ones are of those. */
+	if (nr == CALLBACKS_MAX)
+		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
+	w->calling[nr] = t;
+	w->callbacks = nr + 1;
 	unlock(w);
 	if (w->flags & TWHEEL_MEASURE)
 		call_measured(w, t);
@@ -377,7 +401,7 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 	if (!loop_is_inside(w))
 		return;
 	lock(w);
-	w->calling = NULL;
+	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
 }
@@ -385,12 +409,15 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 /* Call a timer that has left its list.  Returns whether the wheel is still there. */
 static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel **in)
 {
+	struct twheel_timer *outer = t;
 	bool plain = t->deadline & KEY;
 
-	if (likely(plain))
+	if (likely(plain)) {
 		t->deadline = 0;
-	else
+	} else {
+		outer = w->running;
 		begin_period(w, t);
+	}
 	if (likely(!(w->flags & (TWHEEL_SHARED | TWHEEL_MEASURE))))
 		t->callback(w, t);
 	else
@@ -399,8 +426,9 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
 		return false;
 	if (unlikely(!plain)) {
 		w->periods = 1;
-		if (w->running == t)
-			end_period(w, t);
+		/* Otherwise it was stopped or restarted, or has no fixed delay. */
+		if (w->running && w->running != outer)
+			end_period(w);
 	}
 	return true;
 }
@@ -412,7 +440,7 @@ static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel 
  */
 static void begin_anew(struct twheel *w)
 {
-	struct twheel_timer *t;
+	struct twheel_timer *t, *next;
 
 	if (w->due || w->ready || w->head.base < w->target)
 		return;
@@ -423,15 +451,19 @@ static void begin_anew(struct twheel *w)
 		push(&w->ready, t);
 	}
 	/* Those whose callbacks have not returned, and will not. */
-	while ((t = w->running) && key_of(t) <= w->ready_by) {
-		unlink_timer(t);
-		push(&w->ready, t);
+	for (t = w->running; t; t = next) {
+		next = t->next;
+		if (key_of(t) <= w->ready_by) {
+			unlink_timer(t);
+			push(&w->ready, t);
+		}
 	}
 }
 
 /* A timer of the list of those that are due has been restarted for later. */
 static COLD void put_back(struct twheel *w, struct twheel_timer *t)
 {
+	w->budget--;
 	w->stats.moved++;
 	if (t->deadline != NEVER)
 		wheel_place(w, t);
@@ -453,6 +485,8 @@ static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, uns
 			take_first(&w->due);
 			if (unlikely(key_of(t) > w->due_by)) {
 				put_back(w, t);
+				if (w->budget <= 0)
+					return true;
 				continue;
 			}
 			note_lateness(w, (w->clock_ns | KEY) - key_of(t));
@@ -490,14 +524,18 @@ static void note_readable(struct twheel *w)
 static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 {
 	struct twheel **in = &inside;
+	uint64_t periods = w->periods;
 	bool outermost;
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
 	loop_update(w);
 	note_readable(w);
-	if (last_edge(w) < w->head.next && !something_is_due(w))
+	if (last_edge(w) < w->head.next && !something_is_due(w)) {
+		if (unlikely(w->readable) && is_immediate(w))
+			loop_set_fd(w);
 		return true;
+	}
 	outermost = loop_enter(w);
 	begin_anew(w);
 	/* A callback may have left by longjmp(). */
@@ -506,6 +544,7 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 	w->budget = WHEEL_BUDGET;
 	if (!call_due(w, in, max, nr))
 		return false;
+	w->periods = periods;
 	if (outermost)
 		loop_leave(w);
 	w->stats.vain += !*nr;

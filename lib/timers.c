@@ -37,7 +37,9 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 		unlink_timer(t);
 	t->interval_ns = interval_ns;
 	loop_place(w, t, ns, interval_ns);
-	if (unlikely(is_immediate(w)) && (w->soon || w->head.next < (w->set_ns | KEY)))
+	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
+	if (unlikely(is_immediate(w)) && !w->readable &&
+	    (w->soon || w->head.next < (w->set_ns | KEY)))
 		loop_set_fd(w);
 }
 
@@ -104,6 +106,17 @@ EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 	return was_pending;
 }
 
+/* Where a timer is noted as one whose callback has not returned; NULL if it has. */
+static struct twheel_timer **callback_of(struct twheel *w, const struct twheel_timer *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->callbacks; i++)
+		if (w->calling[i] == t)
+			return &w->calling[i];
+	return NULL;
+}
+
 EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
@@ -112,7 +125,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	was_pending = stop(t);
 	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
 		w->waiting++;
-		while (w->calling == t)
+		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
@@ -165,8 +178,12 @@ EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
 
 EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
+	struct twheel_timer **callback;
+
 	lock(w);
 	*to = *from;
+	while (to != from && (callback = callback_of(w, from)))
+		*callback = to;
 	if (to->deadline && to != from) {
 		*to->pprev = to;
 		if (to->next)
@@ -183,6 +200,22 @@ EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 	unlock(w);
 }
 
+/* The wheel of whose twheel_stop_all() this thread is in the innermost visitor. */
+static _Thread_local const struct twheel *visited;
+
+/* Returns whether the wheel is still there. */
+static bool visit(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
+{
+	const struct twheel *outer = visited;
+	bool is_there;
+
+	visited = w;
+	fn(w, t, arg);
+	is_there = visited == w;
+	visited = outer;
+	return is_there;
+}
+
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
 	(void)w;
@@ -192,32 +225,28 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 }
 
 /*
- * They wait in the list of those that are due, without a deadline: thereby fn takes out what
- * it starts.  If fn throws, the others never expire.
+ * They wait in a list of the wheel, without a deadline: thereby fn takes out what it starts.
+ * If fn throws, the others never expire.  Another thread may dispatch a shared wheel
+ * meanwhile: so the list of the wheels whose callbacks a thread is in is not for this.
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
 	struct twheel_timer *all = NULL, *t;
-	bool outermost = loop_enter(w);
 	size_t nr = 0;
 
 	lock(w);
 	wheel_each(w, gather, &all);
-	take_list(&w->due, &all);
-	w->due_by = 0;
-	while ((t = w->due)) {
+	take_list(&w->stopping, &all);
+	while ((t = w->stopping)) {
 		stop(t);
 		nr++;
 		if (!fn)
 			continue;
 		unlock(w);
-		fn(w, t, arg);
-		if (!loop_is_inside(w))
+		if (!visit(w, t, fn, arg))
 			return nr;
 		lock(w);
 	}
-	if (outermost)
-		loop_leave(w);
 	unlock(w);
 	return nr;
 }
@@ -320,6 +349,8 @@ EXPORT void twheel_close(struct twheel *w)
 		return;
 	wheel_each(w, make_idle, NULL);
 	loop_leave(w);
+	if (visited == w)
+		visited = NULL;
 	if (w->fd >= 0)
 		close(w->fd);
 	munmap(w, sizeof(*w));
@@ -333,6 +364,8 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->woken = false;
 	w->waiting = 0;
 	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
+	if (!w->dispatching)
+		w->callbacks = 0;
 	make_locks(w);
 }
 

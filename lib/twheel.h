@@ -341,7 +341,8 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t);
  *
  * After it the timer may be freed, if nobody starts it again.  It does not wait in the
  * thread that dispatches, so a callback may call it for its own timer.  The caller must hold
- * no lock that the callback takes.
+ * no lock that the callback takes.  It waits without end for a callback that has left by
+ * longjmp() or an exception.
  *
  * Return: whether it was pending.
  */
@@ -457,7 +458,7 @@ int twheel_wait(struct twheel *w, uint64_t timeout_ns);
  * twheel_wake() - wake the thread that waits in a shared wheel
  * @w: a shared wheel
  *
- * twheel_wait() returns, and the descriptor is readable until the next twheel_flush().  If
+ * twheel_wait() returns, and the descriptor is readable until the next twheel_dispatch().  If
  * nobody waits, the next twheel_wait() returns at once.
  */
 void twheel_wake(struct twheel *w);

@@ -328,6 +328,7 @@ void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 	each_in(w, w->soon, fn, arg);
 	each_in(w, w->running, fn, arg);
 	each_in(w, w->never, fn, arg);
+	each_in(w, w->stopping, fn, arg);
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
 		if (w->occupied[i / 64] >> i % 64 & 1)
 			each_in(w, w->slot[i], fn, arg);

@@ -27,6 +27,9 @@
 #define LEVEL_BITS	7
 #define LEVELS_MAX	8
 
+/* Nested callbacks of a shared wheel that twheel_stop_sync() knows. */
+#define CALLBACKS_MAX	16
+
 /* Timers that one dispatch moves to other slots at most. */
 #define WHEEL_BUDGET	4096
 
@@ -41,6 +44,7 @@ struct twheel {
 	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
 	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
 	struct twheel_timer *never;	/* beyond the end of time */
+	struct twheel_timer *stopping;	/* by twheel_stop_all() */
 
 	uint64_t due_by;		/* a key */
 	uint64_t ready_by;		/* likewise, of ready */
@@ -65,9 +69,10 @@ struct twheel {
 	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
-	struct twheel_timer *calling;
+	struct twheel_timer *calling[CALLBACKS_MAX];
 	pthread_t dispatcher;
 	bool dispatching;
+	uint32_t callbacks;		/* that the dispatcher is in: those in calling */
 	uint32_t waiting;
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that may not be empty */

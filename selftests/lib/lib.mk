@@ -16,6 +16,7 @@ lib-with-calls := twheel_lib twheel_lib_descriptor
 $(foreach program,$(lib-with-calls),\
 	$(eval lib-parts-of-$(program) := $(LIB_TESTS)/lib_calls.c) \
 	$(eval lib-wraps-of-$(program) := $(lib-wraps)))
+lib-wraps-of-twheel_lib_review := -Wl,--wrap=clock_gettime
 lib-parts := $(sort $(foreach v,$(filter lib-parts-of-%,$(.VARIABLES)),$($v)))
 
 # The calls of the client of the device, in place of which its test has others.

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What libtwheel has to stand: a clock that is set back in the middle of a
+ * dispatch, callbacks that leave, nested dispatches of shared wheels, wake-ups at any time.
+ */
+#include "twheel_lib_test.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+
+#define MANY	20000
+
+/* ---- the clock of the library ------------------------------------------------- */
+
+static _Thread_local __u64 fake_ns;	/* 0: the true one */
+static _Thread_local int reads_until_hook;
+static struct twheel *hooked;
+
+int __real_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	if (reads_until_hook && !--reads_until_hook)
+		twheel_wake(hooked);
+	if (!fake_ns)
+		return __real_clock_gettime(id, ts);
+	ts->tv_sec = fake_ns / TW_SEC;
+	ts->tv_nsec = fake_ns % TW_SEC;
+	return 0;
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+FIXTURE(review) {
+	struct twheel *w;
+	struct mark *mark;
+};
+
+FIXTURE_SETUP(review)
+{
+	int i;
+
+	self->w = NULL;
+	self->mark = malloc(MANY * sizeof(*self->mark));
+	ASSERT_NE(NULL, self->mark);
+	for (i = 0; i < MANY; i++)
+		mark_init(&self->mark[i]);
+}
+
+FIXTURE_TEARDOWN(review)
+{
+	fake_ns = 0;
+	reads_until_hook = 0;
+	twheel_close(self->w);
+	free(self->mark);
+	EXPECT_NO_LEAK();
+}
+
+/* ---- the clock is set back ------------------------------------------------------ */
+
+/* The dispatch that moves many timers stops in the middle; there the clock is set back. */
+TEST_F(review, what_a_dispatch_left_over_is_not_early_if_the_clock_is_set_back)
+{
+	/* At the end of a slot of level 1. */
+	__u64 begin = 1000 * TW_SEC, due = (100000ULL << 26) + 60 * TW_MS, now;
+	struct twheel_timer *t;
+	int i, rounds;
+
+	fake_ns = begin;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_MS));
+	for (i = 0; i < MANY; i++)
+		twheel_start_at(self->w, &self->mark[i].timer, due);
+	twheel_flush(self->w);
+	fake_ns = due + 3600 * TW_SEC;
+	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	ASSERT_GE(fake_ns, twheel_next(self->w));
+	now = fake_ns = due - 30 * TW_MS;
+	for (rounds = 0; rounds < 100; rounds++)
+		ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	/* One that is before the time to which the wheel was to be turned. */
+	t = &self->mark[0].timer;
+	twheel_stop(self->w, t);
+	twheel_start(self->w, t, 10 * TW_MS);
+	EXPECT_GE(now + 11 * TW_MS, twheel_next(self->w));
+	fake_ns = now + 11 * TW_MS;
+	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, self->mark[0].called);
+	fake_ns = due + TW_MS;
+	for (rounds = 0; rounds < 100; rounds++)
+		twheel_dispatch(self->w, 0);
+	EXPECT_EQ(MANY, marks_called(self->mark, MANY));
+}
+
+/* ---- callbacks that leave, or dispatch ------------------------------------------ */
+
+static jmp_buf back;
+
+static void leaves(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	(void)m;
+	longjmp(back, 1);
+}
+
+TEST_F(review, a_fixed_delay_whose_callback_left_does_not_wait_for_a_longer_one)
+{
+	int i;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	for (i = 0; i < 2; i++) {
+		struct mark *m = &self->mark[i];
+
+		m->does = leaves;
+		twheel_start_periodic(self->w, &m->timer, TW_MS * (i + 1),
+				      i ? 3600 * TW_SEC : 10 * TW_MS, TWHEEL_FIXED_DELAY);
+		if (!setjmp(back))
+			lib_step(self->w, TW_MS * (i + 1));
+		ASSERT_EQ(1, m->called);
+		m->does = NULL;
+	}
+	lib_step(self->w, 20 * TW_MS);
+	EXPECT_EQ(2, self->mark[0].called);
+	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
+}
+
+static void dispatches(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m->others->timer, 0);
+	/* The first one goes on with what the outer one has begun. */
+	if (!twheel_dispatch(w, 0))
+		twheel_dispatch(w, 0);
+	m->periods = twheel_periods(w);
+}
+
+TEST_F(review, periods_are_those_of_the_callback_after_a_nested_dispatch)
+{
+	struct mark *m = self->mark;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	m->does = dispatches;
+	m->others = &m[1];
+	twheel_start_every(self->w, &m->timer, 10 * TW_MS);
+	lib_step(self->w, 55 * TW_MS);
+	EXPECT_EQ(1, m[1].called);
+	EXPECT_EQ(5, m->periods);
+}
+
+static void moves_itself(struct twheel *w, struct mark *m)
+{
+	struct mark *to = m->others;
+
+	*to = *m;
+	to->does = NULL;
+	twheel_timer_move(w, &to->timer, &m->timer);
+	/* It takes 5 ms. */
+	twheel_advance(w, twheel_now(w) + 5 * TW_MS);
+}
+
+TEST_F(review, a_fixed_delay_that_moves_in_its_callback_counts_from_its_end)
+{
+	struct mark *m = self->mark;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	m->does = moves_itself;
+	m->others = &m[1];
+	twheel_start_periodic(self->w, &m->timer, 10 * TW_MS, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	lib_step(self->w, 10 * TW_MS);
+	ASSERT_EQ(1, m->called);
+	EXPECT_EQ(25 * TW_MS, twheel_timer_deadline(&m[1].timer));
+	EXPECT_FALSE(twheel_timer_pending(&m->timer));
+}
+
+/* ---- what is not due ---------------------------------------------------------- */
+
+TEST_F(review, what_was_restarted_for_later_does_not_make_a_dispatch_long)
+{
+	__u64 moved = 0, before;
+	int i, rounds;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, 50 * TW_MS);
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, 3600 * TW_SEC);
+	twheel_advance(self->w, 51 * TW_MS);
+	for (rounds = 0; rounds < 20; rounds++) {
+		before = moved;
+		ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+		moved = lib_stats(self->w).moved;
+		EXPECT_GE(5000, moved - before);
+	}
+	EXPECT_LE(MANY, moved);
+	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
+}
+
+/* ---- the descriptor ------------------------------------------------------------ */
+
+TEST_F(review, a_stopped_timer_wakes_an_immediate_loop_once)
+{
+	int fd;
+
+	fake_ns = 1 * TW_SEC + 5;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_IMMEDIATE, TW_MS));
+	fd = twheel_fd(self->w);
+	ASSERT_LE(3, fd);
+	twheel_start(self->w, &self->mark[0].timer, 10 * TW_MS);
+	twheel_stop(self->w, &self->mark[0].timer);
+	twheel_start(self->w, &self->mark[1].timer, 1000000 * TW_SEC);
+	fake_ns += 11 * TW_MS;
+	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	/* The machine has run for longer than the time that it was set to, or for less. */
+	EXPECT_FALSE(is_readable(fd));
+	EXPECT_EQ(2, lib_stats(self->w).settings);
+}
+
+static void starts_itself(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m->timer, 3600 * TW_SEC);
+}
+
+TEST_F(review, a_callback_of_an_immediate_wheel_sets_the_descriptor_once)
+{
+	__u64 settings;
+	int i, fd;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_IMMEDIATE, TW_MS));
+	fd = twheel_fd(self->w);
+	for (i = 0; i < 3; i++) {
+		self->mark[i].does = starts_itself;
+		twheel_start(self->w, &self->mark[i].timer, TW_MS);
+	}
+	usleep(5000);
+	ASSERT_TRUE(is_readable(fd));
+	settings = lib_stats(self->w).settings;
+	ASSERT_EQ(3, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(settings + 1, lib_stats(self->w).settings);
+	EXPECT_FALSE(is_readable(fd));
+}
+
+TEST_F(review, flush_says_each_time_that_the_descriptor_was_closed)
+{
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, 0, TW_MS));
+	close(twheel_fd(self->w));
+	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
+	EXPECT_EQ(-EBADF, twheel_flush(self->w));
+	EXPECT_EQ(-EBADF, twheel_flush(self->w));
+}
+
+/* ---- shared wheels -------------------------------------------------------------- */
+
+TEST_F(review, a_wake_just_before_the_sleep_is_not_lost)
+{
+	__u64 before;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	ASSERT_LE(3, twheel_fd(self->w));
+	hooked = self->w;
+	/* The first is for the end, the second before the flush. */
+	before = tw_now(CLOCK_MONOTONIC);
+	reads_until_hook = 2;
+	ASSERT_EQ(0, twheel_wait(self->w, 3 * TW_SEC));
+	EXPECT_EQ(0, reads_until_hook);
+	EXPECT_GT(before + 2 * TW_SEC, tw_now(CLOCK_MONOTONIC));
+	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
+}
+
+TEST_F(review, a_wake_before_there_is_a_descriptor_is_not_lost)
+{
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	twheel_wake(self->w);
+	EXPECT_TRUE(is_readable(twheel_fd(self->w)));
+	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_TRUE(is_readable(twheel_fd(self->w)));
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
+}
+
+static void *dispatch_here(void *w)
+{
+	return (void *)(long)twheel_dispatch(w, 0);
+}
+
+static void *in_thread(void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+	void *ret;
+
+	if (pthread_create(&thread, NULL, fn, arg) || pthread_join(thread, &ret))
+		abort();
+	return ret;
+}
+
+static void dispatch_there(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)t;
+	++*(int *)arg;
+	in_thread(dispatch_here, w);
+}
+
+TEST_F(review, stop_all_stops_all_while_another_thread_dispatches)
+{
+	int i, seen = 0;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	for (i = 0; i < 5; i++)
+		twheel_start(self->w, &self->mark[i].timer, 3600 * TW_SEC);
+	EXPECT_EQ(5, twheel_stop_all(self->w, dispatch_there, &seen));
+	EXPECT_EQ(5, seen);
+	for (i = 0; i < 5; i++)
+		EXPECT_FALSE(twheel_timer_pending(&self->mark[i].timer));
+}
+
+static void *stop_all_here(void *w)
+{
+	twheel_stop_all(w, NULL, NULL);
+	return NULL;
+}
+
+static void stops_all_there(struct twheel *w, struct mark *m)
+{
+	(void)m;
+	in_thread(stop_all_here, w);
+}
+
+static void dispatches_inner(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	twheel_dispatch(m->data, 0);
+}
+
+TEST_F(review, stop_all_leaves_alone_where_the_other_thread_is)
+{
+	struct mark *m = self->mark;
+	struct twheel *inner;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&inner, TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+	m[0].does = dispatches_inner;
+	m[0].data = inner;
+	m[2].does = stops_all_there;
+	twheel_start(self->w, &m[0].timer, 0);
+	twheel_start(self->w, &m[1].timer, 0);
+	twheel_start(inner, &m[2].timer, 0);
+	EXPECT_EQ(2, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, m[1].called);
+	twheel_close(inner);
+}
+
+static atomic_int stage;
+
+static void dispatches_and_takes_long(struct twheel *w, struct mark *m)
+{
+	dispatches(w, m);
+	atomic_store(&stage, 1);
+	usleep(200000);
+	atomic_store(&stage, 2);
+}
+
+static void takes_long_with_others(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	(void)m;
+	atomic_store(&stage, 1);
+	usleep(200000);
+}
+
+static void wait_for_stage(int nr)
+{
+	while (atomic_load(&stage) < nr)
+		usleep(1000);
+}
+
+TEST_F(review, stop_sync_waits_for_a_callback_that_has_dispatched)
+{
+	struct mark *m = self->mark;
+	pthread_t thread;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	m->does = dispatches_and_takes_long;
+	m->others = &m[1];
+	twheel_start(self->w, &m->timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
+	wait_for_stage(1);
+	EXPECT_FALSE(twheel_stop_sync(self->w, &m->timer));
+	EXPECT_EQ(2, atomic_load(&stage));
+	pthread_join(thread, NULL);
+}
+
+static void dispatches_to_the_end(struct twheel *w, struct mark *m)
+{
+	dispatches(w, m);
+	atomic_store(&stage, 2);
+}
+
+TEST_F(review, stop_sync_waits_for_a_callback_that_dispatches)
+{
+	struct mark *m = self->mark;
+	pthread_t thread;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	m->does = dispatches_to_the_end;
+	m->others = &m[1];
+	m[1].does = takes_long_with_others;
+	twheel_start(self->w, &m->timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
+	wait_for_stage(1);
+	EXPECT_FALSE(twheel_stop_sync(self->w, &m->timer));
+	EXPECT_EQ(2, atomic_load(&stage));
+	pthread_join(thread, NULL);
+}
+
+static void moves_and_takes_long(struct twheel *w, struct mark *m)
+{
+	twheel_timer_move(w, &m->others->timer, &m->timer);
+	atomic_store(&stage, 1);
+	usleep(200000);
+	atomic_store(&stage, 2);
+}
+
+TEST_F(review, stop_sync_waits_for_a_callback_in_which_the_timer_has_moved)
+{
+	struct mark *m = self->mark;
+	pthread_t thread;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	m->does = moves_and_takes_long;
+	m->others = &m[1];
+	twheel_start_every(self->w, &m->timer, TW_MS);
+	usleep(3000);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
+	wait_for_stage(1);
+	EXPECT_TRUE(twheel_stop_sync(self->w, &m[1].timer));
+	EXPECT_EQ(2, atomic_load(&stage));
+	pthread_join(thread, NULL);
+}
+
+TEST_HARNESS_MAIN
