@@ -3,8 +3,8 @@
 #
 # libtwheel as packagers and programs meet it: it builds without the module, by each
 # compiler; it is installed and removed below a DESTDIR; programs in C and C++ find it by
-# pkg-config, static and shared, and run on this machine with the back end in the process;
-# its symbols and its man pages are those of its header.
+# pkg-config, static and shared, and run on this machine; its symbols and its man pages are
+# those of its headers.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -75,18 +75,18 @@ header()
 # Those of programs; what begins with an underscore is for the functions that are inline.
 declarations()
 {
-	header | sed -n 's/^\(static\|extern\) //p' | grep -v '\b_twheel' | sort
+	header | sed -n 's/^\(static\|extern\) //p' | grep -v '\b_twheel' | sort -u
 }
 
 functions()
 {
-	declarations | sed 's/(.*//; s/.*[ *]//' | sort
+	declarations | sed 's/(.*//; s/.*[ *]//' | sort -u
 }
 
 # What a program may need of the library.
 symbols()
 {
-	header | grep -v ^static | sed 's/[(;].*//; s/.*[ *]//' | sort
+	header | grep -v ^static | sed 's/[(;].*//; s/.*[ *]//' | sort -u
 }
 
 builds_by()
@@ -122,7 +122,7 @@ expected_files()
 {
 	{
 		printf '%s\n' include/{twheel.h,twheel/device.h,linux/twheel.h} share/man/man7/libtwheel.7 \
-			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.0,"so.$version"}}
+			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
 }
@@ -139,48 +139,52 @@ install_brings_libraries_headers_and_pages()
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
 	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
 	cmp "$top/uapi/linux/twheel.h" "$there/include/linux/twheel.h"
-	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.0 ]
-	[ "$(readlink "$there/lib/libtwheel.so.0")" = "libtwheel.so.$version" ]
+	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.1 ]
+	[ "$(readlink "$there/lib/libtwheel.so.1")" = "libtwheel.so.$version" ]
 }
 
 the_shared_library_exports_what_the_header_declares()
 {
 	nm -D --defined-only "$there/lib/libtwheel.so" | sed 's/.* //' | sort >"$work/exported"
-	diff <({ symbols | sed 's/$/@@LIBTWHEEL_0.1/'; echo LIBTWHEEL_0.1; } | sort) \
+	diff <({ symbols | sed 's/$/@@LIBTWHEEL_1.0/'; echo LIBTWHEEL_1.0; } | sort) \
 		"$work/exported"
 }
 
 it_needs_the_C_library_alone()
 {
 	readelf -d "$there/lib/libtwheel.so" >"$work/dynamic"
-	grep -q 'SONAME.*\[libtwheel\.so\.0\]$' "$work/dynamic"
-	[ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' "$work/dynamic")" = libc.so.6 ]
+	grep -q 'SONAME.*\[libtwheel\.so\.1\]$' "$work/dynamic"
+	# And its loader, for what each thread has.
+	[ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' "$work/dynamic" | grep -v '^ld-')" = libc.so.6 ]
 }
 
-symbols_of_the_static_library_have_the_prefix()
+the_static_library_exports_the_same()
 {
-	nm -g --defined-only "$there/lib/libtwheel.a" | sed -n 's/.* //p' |
-		sort >"$work/symbols"
-	[ -z "$(comm -13 "$work/symbols" <(symbols))" ]
-	! grep -v '^_\?twheel_' "$work/symbols"
+	nm -g --defined-only "$there/lib/libtwheel.a" | sed -n 's/.* [A-Z] //p' | sort >"$work/symbols"
+	diff <(symbols) "$work/symbols"
 }
 
 # What programs have compiled in: a change needs another soname, see CONTRIBUTING.rst.
-the_layout_is_that_of_soname_0()
+the_layout_is_that_of_soname_1()
 {
 	cat >"$work/layout.c" <<-'EOT'
 	#include <twheel.h>
 
-	_Static_assert(sizeof(struct twheel_timer) == 56, "timer");
-	_Static_assert(offsetof(struct twheel_timer, place) == 0, "timer.place");
+	_Static_assert(sizeof(struct twheel_timer) == 40, "timer");
+	_Static_assert(offsetof(struct twheel_timer, next) == 0, "timer.next");
 	_Static_assert(offsetof(struct twheel_timer, callback) == 8, "timer.callback");
-	_Static_assert(offsetof(struct twheel_timer, length) == 52, "timer.length");
-	_Static_assert(sizeof(struct twheel_place) == 24, "place");
-	_Static_assert(offsetof(struct _twheel_head, words) == 8, "head.words");
-	_Static_assert(offsetof(struct _twheel_head, top) == 40, "head.top");
-	_Static_assert(offsetof(struct _twheel_head, end) == 40 + 64 * 8, "head.end");
+	_Static_assert(offsetof(struct twheel_timer, pprev) == 16, "timer.pprev");
+	_Static_assert(offsetof(struct twheel_timer, interval_ns) == 24, "timer.interval_ns");
+	_Static_assert(offsetof(struct twheel_timer, deadline) == 32, "timer.deadline");
+	_Static_assert(offsetof(struct _twheel_head, now) == 0, "head.now");
+	_Static_assert(offsetof(struct _twheel_head, base) == 8, "head.base");
+	_Static_assert(offsetof(struct _twheel_head, next) == 16, "head.next");
+	_Static_assert(offsetof(struct _twheel_head, shared) == 24, "head.shared");
+	_Static_assert(offsetof(struct _twheel_head, shift) == 64, "head.shift");
+	_Static_assert(offsetof(struct _twheel_head, level) == 128, "head.level");
+	_Static_assert(sizeof(struct _twheel_head) == 128 + 64 * 8, "head");
 	_Static_assert(sizeof(struct twheel_options) == 40, "options");
-	_Static_assert(sizeof(struct twheel_stats) == 120, "stats");
+	_Static_assert(sizeof(struct twheel_stats) == 56 + 64 * 8, "stats");
 	EOT
 	gcc -std=c11 -fsyntax-only -I"$there/include" "$work/layout.c"
 }
@@ -199,13 +203,12 @@ write_program()
 
 	static unsigned int seen;
 
-	static void on_time(struct twheel *w, struct twheel_timer *t, int status)
+	static void on_time(struct twheel *w, struct twheel_timer *t)
 	{
 		struct object *o = twheel_container_of(t, struct object, timer);
 
-		(void)w;
-		if (status == 0 && o->number == 7)
-			seen += twheel_timer_count(t);
+		if (o->number == 7)
+			seen += (unsigned int)twheel_periods(w);
 	}
 
 	static struct twheel_timer constant = TWHEEL_TIMER_INIT(on_time);
@@ -218,9 +221,9 @@ write_program()
 
 		memset(&options, 0, sizeof(options));
 		options.size = sizeof(options);
-		options.backend = TWHEEL_LOCAL;
-		options.clock = TWHEEL_CLOCK_VIRTUAL;
-		if (twheel_open(&w, &options) < 0 || twheel_backend(w) != TWHEEL_LOCAL)
+		options.clock = TWHEEL_VIRTUAL;
+		options.data = o;
+		if (twheel_open(&w, &options) < 0 || twheel_data(w) != o)
 			return 1;
 		twheel_start(w, &constant, TWHEEL_SEC);
 		if (!twheel_stop(w, &constant) || twheel_stop(w, &constant))
@@ -230,8 +233,8 @@ write_program()
 		    twheel_advance(w, 55 * TWHEEL_MSEC) < 0 || twheel_dispatch(w, 0) != 1 ||
 		    seen != 5 || !twheel_timer_pending(&o->timer))
 			return 3;
-		twheel_stats(w, &stats, sizeof(stats));
-		if (stats.expired != 1 || stats.clock != TWHEEL_CLOCK_VIRTUAL)
+		twheel_get_stats(w, &stats, sizeof(stats));
+		if (stats.called != 1 || stats.pending != 1)
 			return 4;
 		twheel_close(w);
 		return 0;
@@ -248,10 +251,10 @@ write_program()
 		ret = on_a_virtual_clock(&o);
 		if (ret)
 			return ret;
-		twheel_timer_init(&o.timer, on_time);
 		if (twheel_open(&w, NULL) < 0 || twheel_fd(w) < 0)
 			return 5;
 		twheel_start(w, &o.timer, 5 * TWHEEL_MSEC);
+		twheel_start_at(w, &o.timer, twheel_now(w) + 5 * TWHEEL_MSEC);
 		while (seen == 5)
 			if (twheel_wait(w, 10 * TWHEEL_SEC) < 0)
 				return 6;
@@ -272,7 +275,7 @@ runs()
 	read -ra static < <(pkg-config --static --libs libtwheel)
 	"${@:2}" "${strict[@]}" "${flags[@]}" "-x$1" -c "$name.c" -o "$name.o"
 	"$2" "$name.o" "${libs[@]}" -o "$name"
-	readelf -d "$name" | grep -q 'NEEDED.*libtwheel\.so\.0'
+	readelf -d "$name" | grep -q 'NEEDED.*libtwheel\.so\.1'
 	LD_LIBRARY_PATH=$there/lib "$name"
 	"$2" "$name.o" "$there/lib/libtwheel.a" -o "$name"
 	"$name"
@@ -362,7 +365,7 @@ it_goes_to_the_folders_that_were_told()
 
 	rm -rf "$root"
 	twheel install-lib PREFIX=/usr "${told[@]}"
-	[ -e "$root/usr/lib/some-triplet/libtwheel.so.0" ]
+	[ -e "$root/usr/lib/some-triplet/libtwheel.so.1" ]
 	[ -e "$root/usr/man/man7/libtwheel.7" ]
 	PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig pkg-config --libs libtwheel |
 		grep -F -- "-L$root/usr/lib/some-triplet -ltwheel"
@@ -387,8 +390,8 @@ where_there_is musl-gcc "it builds without a warning, and a program runs: gcc wi
 	runs_with_musl
 for case in install_brings_libraries_headers_and_pages \
 	the_shared_library_exports_what_the_header_declares \
-	the_layout_is_that_of_soname_0 it_needs_the_C_library_alone \
-	symbols_of_the_static_library_have_the_prefix; do
+	the_layout_is_that_of_soname_1 it_needs_the_C_library_alone \
+	the_static_library_exports_the_same; do
 	holds $case $case
 done
 holds "a program finds it by pkg-config and runs: gcc, C11" runs c gcc -std=c11

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The ways that others build libtwheel and its header: compilers that differ between the
+# library and the program, optimizations, sanitizers, the warnings of each project in each
+# language, other languages that call functions, and exceptions.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/lib_builds
+programs=$top/selftests/lib/programs
+includes=(-I"$top/lib" -I"$top/uapi")
+case_options=-ex
+# Another C library comes without the kernel's headers.
+kernel_headers=(-idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu")
+# The system's for 32 bits are those for 64 bits.
+for_32=(-m32 -idirafter "/usr/include/$(uname -m)-linux-gnu")
+
+# The cases need nothing of each other but libraries.
+fresh_tree() { :; }
+
+# library NAME VARIABLE...
+library()
+{
+	make -s -C "$top/lib" OUTPUT="$work/$1" "${@:2}" 2>"$work/warnings"
+	[ ! -s "$work/warnings" ] || { cat "$work/warnings"; return 1; }
+}
+
+# runs NAME COMPILER...: the first program with the static library NAME, with inline
+# functions and without.
+runs()
+{
+	local name=$1
+	shift
+
+	"$@" "${includes[@]}" "$programs/first.c" "$work/$name/libtwheel.a" -pthread -o "$work/first"
+	timeout 60 "$work/first"
+	"$@" "${includes[@]}" -DTWHEEL_NO_INLINE "$programs/first.c" "$work/$name/libtwheel.a" \
+		-pthread -o "$work/first"
+	timeout 60 "$work/first"
+}
+
+# mixed LIBRARY'S_COMPILER OPTION PROGRAM'S_COMPILER
+mixed()
+{
+	library "$1$2" CC="$1" CFLAGS="$2"
+	runs "$1$2" "$3" -O2
+}
+
+by_the_link_itself()
+{
+	library lto CFLAGS="-O3 -flto=1 -Werror" AR=gcc-ar
+	runs lto gcc -O3 -flto=1
+}
+
+by_the_link_itself_with_clang()
+{
+	library clang-lto CC=clang CFLAGS="-O2 -flto -Werror" LDFLAGS=-fuse-ld=lld AR=llvm-ar
+	runs clang-lto clang -O2 -flto -fuse-ld=lld
+}
+
+with_musl()
+{
+	library musl CC=musl-gcc CPPFLAGS="${kernel_headers[*]}" CFLAGS="-O2 -Werror"
+	runs musl musl-gcc -static "${kernel_headers[@]}"
+}
+
+hardened()
+{
+	library hard CFLAGS="-O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong -Wformat \
+		-fstack-clash-protection -Werror=format-security -Werror" LDFLAGS="-Wl,-z,relro,-z,now"
+	runs hard gcc -O2
+}
+
+with_32_bits()
+{
+	library 32 CFLAGS="-O2 -Werror ${for_32[*]}"
+	runs 32 gcc -O2 "${for_32[@]}"
+}
+
+with_sanitizer_of_memory()
+{
+	library msan CC=clang CFLAGS="-O1 -g -fsanitize=memory"
+	runs msan clang -O1 -g -fsanitize=memory
+}
+
+under_valgrind()
+{
+	library plain
+	gcc -g -O1 "${includes[@]}" "$programs/first.c" "$work/plain/libtwheel.a" -o "$work/first"
+	valgrind -q --error-exitcode=9 --leak-check=full "$work/first"
+}
+
+# header LANGUAGE COMPILER...: with the warnings, as a part of somebody's project.
+header()
+{
+	"${@:2}" "${includes[@]}" -Werror -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion \
+		-Wsign-conversion -Wcast-qual -Wredundant-decls "-x$1" -fsyntax-only "$programs/first.c"
+	"${@:2}" "${includes[@]}" -Werror -Wall -Wextra -Wpedantic -DTWHEEL_NO_INLINE "-x$1" \
+		-fsyntax-only "$programs/first.c"
+}
+
+cxx=(-Wold-style-cast -Wzero-as-null-pointer-constant)
+
+by_names()
+{
+	library "$1" CC="$1"
+	gcc -O2 -Wall "${includes[@]}" "$programs/functions.c" -ldl -o "$work/functions"
+	timeout 60 "$work/functions" "$work/$1/libtwheel.so"
+}
+
+# A tool that makes bindings sees declarations only: each function of the interface is one.
+declarations_suffice()
+{
+	library plain
+	echo '#include <twheel.h>' | clang "${includes[@]}" -DTWHEEL_NO_INLINE -fsyntax-only -xc \
+		-Xclang -ast-dump - | grep FunctionDecl >"$work/declared"
+	! grep -E ' (static|inline)( |$)' "$work/declared"
+	sed -n "s/.* \(twheel_[a-z_]*\) '.*/\1/p" "$work/declared" | sort -u >"$work/functions.declared"
+	[ "$(wc -l <"$work/functions.declared")" -gt 25 ]
+	nm -D --defined-only "$work/plain/libtwheel.so" | sed 's/.* //; s/@.*//' | sort -u \
+		>"$work/functions.exported"
+	[ -z "$(comm -23 "$work/functions.declared" "$work/functions.exported")" ]
+}
+
+# throws COMPILER...: and timers are in classes of each kind, without a warning.
+throws()
+{
+	library plain
+	"$@" "${includes[@]}" -g -O2 -Wall -Wextra -Werror "${cxx[@]}" -Wno-non-virtual-dtor \
+		"$programs/throws.cpp" "$work/plain/libtwheel.a" -pthread -o "$work/throws"
+	timeout 60 "$work/throws"
+}
+
+# where WHAT SENTENCE COMMAND...: if WHAT compiles a program that runs.
+where()
+{
+	local sentence=$2
+
+	# shellcheck disable=SC2086 # words
+	if { echo '#include <stdio.h>
+		int main(void) { return 0; }' | $1 -x c -o "$work/empty" - && "$work/empty"; } 2>/dev/null; then
+		holds "$sentence" "${@:3}"
+	else
+		verdict ok "$sentence # SKIP $1 makes no program that runs here"
+	fi
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+echo "TAP version 13"
+for compiler in gcc clang; do
+	for option in -O0 -O2 -O3; do
+		for other in gcc clang; do
+			holds "library by $compiler $option, program by $other" \
+				mixed $compiler $option $other
+		done
+	done
+	holds "functions are found by their names, and the library is unloaded: $compiler" \
+		by_names $compiler
+done
+holds "library and program are optimized by the link: gcc" by_the_link_itself
+where "clang -flto -fuse-ld=lld" "library and program are optimized by the link: clang" \
+	by_the_link_itself_with_clang
+where "musl-gcc" "library and program by musl" with_musl
+where "gcc ${for_32[*]}" "library and program of 32 bits" with_32_bits
+holds "a distribution's hardening" hardened
+where "clang -fsanitize=memory" "a program runs with the sanitizer of memory" with_sanitizer_of_memory
+if command -v valgrind >/dev/null; then
+	holds "a program runs under valgrind" under_valgrind
+else
+	verdict ok "a program runs under valgrind # SKIP there is no valgrind"
+fi
+for standard in c99 c11 c17 c2x; do
+	holds "the header has no warning for others: gcc, $standard" header c gcc -std=$standard \
+		-Wcast-align=strict -Wmissing-prototypes
+	holds "the header has no warning for others: clang, $standard" header c clang -std=$standard \
+		-Wcast-align
+done
+for standard in c++11 c++14 c++17 c++20 c++23; do
+	holds "the header has no warning for others: g++, $standard" header c++ g++ -std=$standard \
+		"${cxx[@]}" -Wuseless-cast -Wcast-align=strict
+	# Its name is an older one there.
+	holds "the header has no warning for others: clang++, $standard" header c++ clang++ \
+		-std=${standard/c++23/c++2b} "${cxx[@]}"
+done
+holds "declarations suffice for a tool that makes bindings" declarations_suffice
+for compiler in g++ clang++; do
+	holds "exceptions leave callbacks, and nothing is lost: $compiler, C++11" throws $compiler -std=c++11
+	holds "exceptions leave callbacks, and nothing is lost: $compiler, C++20" throws $compiler -std=c++20
+done
+echo "1..$number"

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * throws.cpp - exceptions that leave callbacks, and timers in classes of each kind
+ */
+#include <stdexcept>
+#include <string>
+#include <twheel.h>
+
+/* No class of standard layout: it has virtual functions, a base, and two kinds of access. */
+class Base {
+public:
+	virtual ~Base() {}
+	std::string name;
+};
+
+class Connection : public Base {
+public:
+	Connection() { twheel_timer_init(&timer, on_time); }
+	~Connection() override {}
+	int called = 0;
+	bool throws = false;
+	struct twheel_timer timer;
+
+private:
+	static void on_time(struct twheel *w, struct twheel_timer *t)
+	{
+		Connection *c = twheel_container_of(t, Connection, timer);
+
+		(void)w;
+		c->called++;
+		if (c->throws)
+			throw std::runtime_error(c->name);
+	}
+};
+
+static int thrown(struct twheel *w)
+{
+	try {
+		twheel_dispatch(w, 0);
+	} catch (const std::runtime_error &error) {
+		return error.what() == std::string("connection");
+	}
+	return 0;
+}
+
+static int on_a_wheel(uint32_t flags)
+{
+	struct twheel_options options = {};
+	Connection connection[20];
+	struct twheel *w;
+	int i, exceptions = 0;
+
+	options.size = sizeof(options);
+	options.clock = TWHEEL_VIRTUAL;
+	options.flags = flags;
+	if (twheel_open(&w, &options) < 0)
+		return 1;
+	for (i = 0; i < 20; i++) {
+		connection[i].name = "connection";
+		connection[i].throws = i % 4 == 0;
+		twheel_start(w, &connection[i].timer, static_cast<uint64_t>(i % 3) * TWHEEL_MSEC);
+	}
+	twheel_start_every(w, &connection[4].timer, TWHEEL_MSEC);
+	twheel_start_periodic(w, &connection[8].timer, 0, TWHEEL_MSEC, TWHEEL_FIXED_DELAY);
+	twheel_advance(w, 2 * TWHEEL_MSEC);
+	while (thrown(w)) {
+		exceptions++;
+		if (exceptions < 5 && twheel_next(w) > twheel_now(w))
+			return 2;
+	}
+	if (exceptions != 5)
+		return 3;
+	for (i = 0; i < 20; i++)
+		if (connection[i].called != 1)
+			return 4;
+	/* Both pend still, and are called by later dispatches. */
+	twheel_advance(w, 10 * TWHEEL_MSEC);
+	if (!thrown(w) || !thrown(w) || thrown(w))
+		return 5;
+	twheel_close(w);
+	return twheel_timer_pending(&connection[4].timer) ? 6 : 0;
+}
+
+int main()
+{
+	int ret = on_a_wheel(0);
+
+	return ret ? ret : on_a_wheel(TWHEEL_MEASURE) ? 10 : on_a_wheel(TWHEEL_SHARED);
+}
