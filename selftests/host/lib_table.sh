@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # <twheel/table.h> as programs meet it: it compiles alone and beside the other headers, in each
