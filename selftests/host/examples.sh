@@ -98,6 +98,19 @@ one_write_is_one_record()
 	done
 }
 
+table_runs()
+{
+	[ "$("$work/gcc/table" | tail -n 1)" = "5 requests got an answer, 5 expired" ]
+}
+
+# What other languages load is the shared library.
+python_runs()
+{
+	make -s -C "$top/lib" OUTPUT="$work/lib"
+	[ "$(python3 "$top/examples/table.py" "$work/lib/libtwheel.so.1")" = \
+		"expired: 0 1 4 6 7 8 9" ]
+}
+
 server_runs()
 {
 	"$work/gcc/idle-server" --local --connections=50 --seconds=6 --idle=2 --request=1
@@ -122,7 +135,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..14"
+echo "1..16"
 holds "the examples compile with gcc" compile gcc
 holds "the examples compile with clang" compile clang
 holds "README.md shows what is in the examples" shows_what_is_there
@@ -130,6 +143,12 @@ holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
+holds "table runs" table_runs
+if command -v python3 >/dev/null; then
+	holds "table.py runs" python_runs
+else
+	verdict ok "table.py runs # SKIP there is no python3"
+fi
 holds "idle-server runs in one process" server_runs
 for loop in $loops; do
 	loop_runs "$loop"

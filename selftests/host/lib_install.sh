@@ -69,7 +69,7 @@ header()
 			}
 		}
 		text = text " "
-	}' "$top/lib/twheel.h" "$top/lib/twheel/device.h"
+	}' "$top/lib/twheel.h" "$top"/lib/twheel/{device,table}.h
 }
 
 # Those of programs; what begins with an underscore is for the functions that are inline.
@@ -121,8 +121,13 @@ where_there_is()
 expected_files()
 {
 	{
-		printf '%s\n' include/{twheel.h,twheel/device.h,linux/twheel.h} share/man/man7/libtwheel.7 \
+<<<<<<< HEAD
+		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man7/libtwheel.7 \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
+=======
+		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man7/libtwheel.7 \
+			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.0,"so.$version"}}
+>>>>>>> 8c2de18f87d5ecf9bcbf6bf71b9c085f41e5d866
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
 }
@@ -138,6 +143,7 @@ install_brings_libraries_headers_and_pages()
 	diff <(expected_files) <(installed_files)
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
 	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
+	cmp "$top/lib/twheel/table.h" "$there/include/twheel/table.h"
 	cmp "$top/uapi/linux/twheel.h" "$there/include/linux/twheel.h"
 	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.1 ]
 	[ "$(readlink "$there/lib/libtwheel.so.1")" = "libtwheel.so.$version" ]

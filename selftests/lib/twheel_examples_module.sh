@@ -33,10 +33,11 @@ runs()
 }
 
 echo "TAP version 13"
-echo 1..16
+echo 1..18
 where="without the module"
 runs hello
 runs requests
+runs table
 for loop in $loops; do
 	runs loops "$loop"
 done
@@ -55,6 +56,7 @@ where="with the module"
 # A worker is killed, and the accounts are exact.
 # shellcheck disable=SC2086
 runs idle-server $idle
+runs table --processes
 runs raw-hello
 runs raw-refresh
 runs raw-online

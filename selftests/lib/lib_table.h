@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of tables share.  Each runs with both back ends, in the virtual machine; on
+ * the host, where there is no device, in the process, and there with sanitizers.
+ */
+#ifndef LIB_TABLE_H
+#define LIB_TABLE_H
+
+#include "twheel_test.h"
+
+#include <twheel/table.h>
+
+#define IDLE		TWHEEL_TABLE_IDLE
+#define PENDING		TWHEEL_TABLE_PENDING
+#define UNREAD		TWHEEL_TABLE_UNREAD
+#define NEVER		TWHEEL_TABLE_NEVER
+
+#define VARIANTS(fixture)							\
+	FIXTURE_VARIANT(fixture) {						\
+		__u32 backend;							\
+	};									\
+	FIXTURE_VARIANT_ADD(fixture, process) { .backend = TWHEEL_TABLE_PROCESS };	\
+	FIXTURE_VARIANT_ADD(fixture, device) { .backend = TWHEEL_TABLE_DEVICE }
+
+#define SKIP_WITHOUT_DEVICE() do {						\
+	if (variant->backend == TWHEEL_TABLE_DEVICE && access(TW_DEVICE, F_OK))	\
+		SKIP(return, "no " TW_DEVICE);					\
+} while (0)
+
+static inline int table_open(struct twheel_table **table, __u32 nr, __u32 backend, __u32 clock)
+{
+	const struct twheel_table_options options = {
+		.size = sizeof(options),
+		.backend = backend,
+		.clock = clock,
+	};
+
+	*table = (void *)1;
+	return twheel_table_open(table, nr, &options);
+}
+
+static inline struct twheel_table_change change(__u32 number, __u64 deadline_ns)
+{
+	return (struct twheel_table_change){
+		.number = number, .result = TW_POISON32, .deadline_ns = deadline_ns,
+	};
+}
+
+#endif /* LIB_TABLE_H */
