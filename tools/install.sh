@@ -159,7 +159,7 @@ ends()
 	if [ $status != 0 ] && [ ${#kept[@]} -gt 0 ]; then
 		undo
 		[ -z "$release" ] || run_depmod "$release"
-		echo "what was installed before is as it was" >&2
+		echo "these files are as they were: ${kept[*]}" >&2
 	elif [ $status != 0 ]; then
 		undo
 	fi
