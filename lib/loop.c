@@ -103,8 +103,7 @@ uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
-		/* A dispatch whose budget was used up has left base before the target. */
-		if (unlikely((w->clock_ns | KEY) < w->head.base || (w->clock_ns | KEY) < w->target))
+		if (unlikely((w->clock_ns | KEY) < w->ready_by))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
 	if (!is_immediate(w))

@@ -300,7 +300,7 @@ COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 	w->head.base = key;
 	w->target = edge;
 	w->due_by = min64(w->due_by, key);
-	w->ready_by = min64(w->ready_by, key);
+	w->ready_by = key;
 	w->head.next = NO_KEY;
 	w->first = NULL;
 	while ((t = all)) {

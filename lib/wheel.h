@@ -47,7 +47,7 @@ struct twheel {
 	struct twheel_timer *stopping;	/* by twheel_stop_all() */
 
 	uint64_t due_by;		/* a key */
-	uint64_t ready_by;		/* likewise, of ready */
+	uint64_t ready_by;		/* of ready; not before due_by, base and target */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */

@@ -82,7 +82,8 @@ TEST_F(review, what_a_dispatch_left_over_is_not_early_if_the_clock_is_set_back)
 	fake_ns = due + 3600 * TW_SEC;
 	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
 	ASSERT_GE(fake_ns, twheel_next(self->w));
-	now = fake_ns = due - 30 * TW_MS;
+	now = due - 30 * TW_MS;
+	fake_ns = now;
 	for (rounds = 0; rounds < 100; rounds++)
 		ASSERT_EQ(0, twheel_dispatch(self->w, 0));
 	/* One that is before the time to which the wheel was to be turned. */
@@ -97,6 +98,38 @@ TEST_F(review, what_a_dispatch_left_over_is_not_early_if_the_clock_is_set_back)
 	for (rounds = 0; rounds < 100; rounds++)
 		twheel_dispatch(self->w, 0);
 	EXPECT_EQ(MANY, marks_called(self->mark, MANY));
+}
+
+static void sets_back_and_restarts(struct twheel *w, struct mark *m)
+{
+	fake_ns -= 5 * TW_SEC;
+	twheel_update(w);
+	twheel_start(w, &m->others->timer, TW_SEC);
+}
+
+TEST_F(review, what_is_restarted_after_the_clock_was_set_back_is_not_called_at_once)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, 3600 * TW_SEC));
+	m->does = sets_back_and_restarts;
+	m->others = &m[1];
+	fake_ns += 10 * TW_SEC;
+	twheel_start_at(self->w, &m[0].timer, fake_ns - 9 * TW_SEC);
+	twheel_start_at(self->w, &m[1].timer, fake_ns - 9 * TW_SEC);
+	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(0, m[1].called);
+	EXPECT_EQ(1006 * TW_SEC, twheel_timer_deadline(&m[1].timer));
+}
+
+TEST_F(review, next_has_passed_though_the_clock_was_set_back)
+{
+	fake_ns = 100000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_MS));
+	twheel_start(self->w, &self->mark->timer, 0);
+	fake_ns -= 3600 * TW_SEC;
+	EXPECT_GE(fake_ns, twheel_next(self->w));
 }
 
 /* ---- callbacks that leave, or dispatch ------------------------------------------ */
@@ -216,7 +249,6 @@ TEST_F(review, a_stopped_timer_wakes_an_immediate_loop_once)
 	twheel_start(self->w, &self->mark[1].timer, 1000000 * TW_SEC);
 	fake_ns += 11 * TW_MS;
 	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
-	/* The machine has run for longer than the time that it was set to, or for less. */
 	EXPECT_FALSE(is_readable(fd));
 	EXPECT_EQ(2, lib_stats(self->w).settings);
 }
