@@ -56,15 +56,15 @@
  *   it is started again.  When twheel_stop() has returned, the callback is not called.  A
  *   one-shot does not pend in its callback, which may free it.  A periodic timer pends in
  *   its callback, and has to be stopped before it is freed.
- * - No function but twheel_each(), twheel_stop_all() and twheel_close() touches a timer that
- *   does not pend, but the one that it is given.  The functions touch timers that pend at
- *   any time: before a timer's memory is freed or moved, it has to be stopped, or moved by
- *   twheel_timer_move().
+ * - No function touches a timer that does not pend, but the one that it is given.  The
+ *   functions touch timers that pend at any time: before a timer's memory is freed or moved,
+ *   it has to be stopped, or moved by twheel_timer_move().
  * - A timer of zeros does not pend: it may be stopped, asked, moved, and started once it has
  *   got a callback by twheel_timer_init().
  * - A callback may start and stop any timer of the wheel, call twheel_dispatch(), close the
  *   wheel, fork, throw a C++ exception, and leave by longjmp().  What is due and was not
- *   called then is called by the next twheel_dispatch().
+ *   called then is called by the next twheel_dispatch().  After a callback has thrown or has
+ *   left by longjmp(), only its thread may dispatch or close the wheel.
  * - A wheel and its timers are for one thread at a time, unless it is TWHEEL_SHARED.  The
  *   library has no threads.
  * - Functions that can fail return a negative errno, and do not use errno itself.
@@ -231,7 +231,7 @@ const char *twheel_version(void);
  * before twheel_fd() is called.
  *
  * Return: 0, or:
- *	-EINVAL		an option is outside its range
+ *	-EINVAL		an option is outside its range, or @size is too small
  *	-E2BIG		@options is larger than this library knows, and not zero there
  *	-ENOMEM		out of memory
  */
@@ -297,7 +297,10 @@ void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline
  */
 void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns);
 
-/* A flag of twheel_start_periodic(): each period begins when the callback has returned. */
+/*
+ * A flag of twheel_start_periodic(): each period begins when the callback has returned.  If
+ * it has not returned after a period, a twheel_dispatch() in it may call it again.
+ */
 #define TWHEEL_FIXED_DELAY	(1U << 0)
 
 /**
@@ -369,7 +372,11 @@ size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg);
  */
 void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
 
-/* Whether a timer is pending: its callback will be called unless it is stopped. */
+/*
+ * Whether a timer is pending: its callback will be called unless it is stopped.  This and
+ * twheel_timer_deadline() take no lock: in a shared wheel, no other thread may start, stop or
+ * dispatch meanwhile.
+ */
 bool twheel_timer_pending(const struct twheel_timer *t);
 
 /* The deadline of a pending timer, as it was asked for; TWHEEL_NEVER otherwise. */
@@ -450,7 +457,8 @@ int twheel_flush(struct twheel *w);
  *	is virtual; TWHEEL_NEVER for no limit
  *
  * Return: how many callbacks were called; 0 if time was up or twheel_wake() was called;
- * -EINTR if a signal came; in a shared wheel the errors of twheel_fd() and twheel_dispatch().
+ * -EINTR if a signal came; in a shared wheel the errors of twheel_fd(), twheel_flush() and
+ * twheel_dispatch().
  */
 int twheel_wait(struct twheel *w, uint64_t timeout_ns);
 
@@ -476,7 +484,8 @@ uint64_t twheel_update(struct twheel *w);
  *
  * What is due by @to_ns is for the next twheel_dispatch().
  *
- * Return: 0, -EINVAL if @to_ns is out of range, -EOPNOTSUPP if the clock is another one.
+ * Return: 0, -EINVAL if @to_ns is out of range, -EOPNOTSUPP if the clock is another one, or
+ * an error of twheel_flush() if there is a descriptor.
  */
 int twheel_advance(struct twheel *w, uint64_t to_ns);
 
@@ -486,7 +495,8 @@ int twheel_advance(struct twheel *w, uint64_t to_ns);
  *
  * The child has all timers of the parent's, as they were at the fork.  If the wheel had a
  * descriptor, the child's has been closed: twheel_fd() makes a new one.  The parent is not
- * disturbed.  In a child that does not call this, only twheel_close() may be called.
+ * disturbed.  In a child that does not call this, only twheel_close() may be called.  If the
+ * wheel is shared, no other thread may be in a function of it at the fork, but in a callback.
  */
 void twheel_after_fork(struct twheel *w);
 
