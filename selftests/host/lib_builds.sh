@@ -117,7 +117,7 @@ declarations_suffice()
 	library plain
 	echo '#include <twheel.h>' | clang "${includes[@]}" -DTWHEEL_NO_INLINE -fsyntax-only -xc \
 		-Xclang -ast-dump - | grep FunctionDecl >"$work/declared"
-	! grep -E ' (static|inline)( |$)' "$work/declared"
+	if grep -E ' (static|inline)( |$)' "$work/declared"; then return 1; fi
 	sed -n "s/.* \(twheel_[a-z_]*\) '.*/\1/p" "$work/declared" | sort -u >"$work/functions.declared"
 	[ "$(wc -l <"$work/functions.declared")" -gt 25 ]
 	nm -D --defined-only "$work/plain/libtwheel.so" | sed 's/.* //; s/@.*//' | sort -u \

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
-# that a test fails. It prints TAP; where none fails, the tests have a gap. What only the
-# device shows is left out, and so are checks of what cannot happen here: an event or a
-# CANCEL for an older generation of a place.
-# OUTPUT says where to build, 1 GB at most; KSFT_DIR as in the Makefile.
+# that a test fails. It prints TAP; if none fails, the tests have a gap.
+# OUTPUT says where to build, 1 GB at most; KSFT_DIR and SANITIZE as in the Makefile. Without
+# sanitizers it is faster, and a few need them.
 
-unset CDPATH
-here=$(cd -- "$(dirname -- "$0")" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../..
 output=${OUTPUT:-$here/build/mutations}
 nr=0
@@ -31,15 +29,17 @@ first_failure()
 {
 	local program what
 
-	for program in twheel_lib_random twheel_lib twheel_lib_fails twheel_lib_clocks; do
+	for program in twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns \
+		twheel_lib_descriptor twheel_lib_shared twheel_lib_clocks twheel_lib_options; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
-			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} "$output/$program" \
+			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} ${SANITIZE+SANITIZE="$SANITIZE"} \
+			"$output/$program" \
 			>"$output/build.log" 2>&1 || {
 			echo "the compiler"
 			return
 		}
-		what=$(OUTPUT=$output TW_MILLION=20000 TW_ROUNDS=40 vm_timeout=60 \
-			bash "$here/run.sh" "$program" 2>&1 |
+		what=$(OUTPUT=$output TW_MILLION=20000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=20 \
+			timeout 30 bash "$here/run.sh" "$program" 2>&1 |
 			sed -n 's/^not ok [0-9]* //p' | head -n 1)
 		if [ -n "$what" ]; then
 			echo "$what"
@@ -48,30 +48,25 @@ first_failure()
 	done
 }
 
-# mutation NAME FILE FROM TO: where FROM stands once in the file, TO stands then. "front" is
-# any of the files that are no back end.
+# mutation NAME FILE FROM TO: FROM stands once in the file, and TO stands there then.
 mutation()
 {
-	local name=$1 file=$2 what files
+	local name=$1 file=$output/tree/lib/$2 what
 
 	asked_for "$name" || return 0
-	rm -rf "$output/tree"
+	rm -rf "$output"
 	mkdir -p "$output/tree"
-	cp -pr "$top/lib" "$top/uapi" "$top/include" "$top/twheel_wheel.c" "$top/dkms.conf" "$output/tree/"
+	cp -pr "$top/lib" "$top/uapi" "$top/dkms.conf" "$output/tree/"
 	nr=$((nr + 1))
-	files=("$output/tree/lib/$file")
-	[ "$file" != front ] || files=("$output"/tree/lib/{timers,places,flush,dispatch,wheel}.c \
-		"$output/tree/lib/front.h")
 	if ! FROM=$3 TO=$4 perl -0pi -e '
 		$n += () = /\Q$ENV{FROM}\E/g;
 		s/\Q$ENV{FROM}\E/$ENV{TO}/;
 		END { die "not there once, but $n times\n" if $n != 1; }' \
-		"${files[@]}" 2>"$output/perl.log" || [ -s "$output/perl.log" ]; then
+		"$file" 2>"$output/perl.log" || [ -s "$output/perl.log" ]; then
 		failed=1
 		echo "not ok $nr $name: $(<"$output/perl.log")"
 		return
 	fi
-	touch "${files[@]}"
 	what=$(first_failure)
 	if [ -n "$what" ]; then
 		echo "ok $nr $name: found by $what"
@@ -81,175 +76,473 @@ mutation()
 	fi
 }
 
-mkdir -p "$output"
 echo "TAP version 13"
 
-# A place is owned, parked, or gone.
-mutation event_does_not_end_its_place front \
-	'	deadline_ns = grains_to_ns(w, place->bound);
-	place_free(w, place);' \
-	'	deadline_ns = grains_to_ns(w, place->bound);'
-mutation parked_place_that_has_run_out_is_taken front \
-	'		w->stats.vain++;
-		place->bound = NO_BOUND;' \
-	'		w->stats.vain++;'
-mutation stopped_timer_stays_the_owner front \
-	'	place->owner = NULL;
-	if (w->head.top[length] == w->head.end[length])' \
-	'	if (w->head.top[length] == w->head.end[length])'
-mutation inline_stop_leaves_the_owner twheel.h \
-	'	place->owner = NULL;
-	t->place = (struct twheel_place *)&twheel_idle;' \
-	'	t->place = (struct twheel_place *)&twheel_idle;'
-mutation inline_start_names_no_owner twheel.h \
-	'	place->owner = t;
-	t->place = place;
-	t->length' \
-	'	t->place = place;
-	t->length'
-mutation place_is_taken_and_stays_parked twheel.h \
-	'	place = *w->top[length]--;' \
-	'	place = *w->top[length];'
-mutation places_that_ran_out_are_not_purged front \
-	'			if ((*++from)->bound == NO_BOUND)
-				place_free(w, *from);' \
-	'			if ((*++from)->bound == NO_BOUND)
-				(void)0;'
-
-# The bound is never below what the kernel can have.
-mutation store_forgets_the_bound twheel.h \
-	'	place->bound = deadline;
-	__atomic_store_n' \
-	'	__atomic_store_n'
-mutation place_with_a_later_bound_is_taken twheel.h \
-	'deadline < (*w->top[length])->bound, 0)' \
-	'deadline < (*w->top[length])->bound - 1000, 0)'
-mutation restart_to_earlier_is_a_store front \
-	'	if (deadline >= t->place->bound) {
-		store(w, t->place, deadline);
-		return true;' \
-	'	if (deadline >= t->place->bound / 2) {
-		store(w, t->place, deadline);
-		return true;'
+mutation inline_stop_leaves_the_timer_pending twheel.h \
+	'	t->deadline = 0;
+	*pprev = next;' \
+	'	*pprev = next;'
+mutation inline_stop_leaves_a_wrong_link_behind twheel.h \
+	'	*pprev = next;
+	if (next)
+		next->pprev = pprev;' \
+	'	*pprev = next;'
+mutation inline_start_links_the_next_one_wrongly twheel.h \
+	'	next->pprev = &t->next;
+	if (_TWHEEL_UNLIKELY(key' \
+	'	if (_TWHEEL_UNLIKELY(key'
+mutation inline_start_does_not_mark_an_earlier_deadline twheel.h \
+	'	if (_TWHEEL_UNLIKELY(key < w->next))
+		_twheel_mark(wheel, slot, key);' \
+	''
+mutation inline_start_does_not_mark_a_slot twheel.h \
+	'		_twheel_mark(wheel, slot, key);
+		return;' \
+	'		return;'
 mutation inline_restart_to_earlier_is_a_store twheel.h \
-	'	if (__builtin_expect(deadline >= place->bound, 1)) {' \
-	'	if (__builtin_expect(deadline >= place->bound - 2, 1)) {'
-
-# A word is stored only through a place that has not been read as ended.
-mutation word_has_no_generation twheel.h \
-	'(__extension__ (unsigned __int128)deadline) << 64 | ref)' \
-	'(__extension__ (unsigned __int128)deadline) << 64)'
-
-# A timer is idle, noted, or owner of one place.
-mutation noted_timer_stays_noted_when_stopped front \
-	'	if (is_owner(t))
-		disown(w, t);
-	else
-		unlink_timer(w, t);
-	return true;' \
-	'	if (is_owner(t))
-		disown(w, t);
-	else
-		set_idle(t);
-	return true;'
-mutation noted_timer_is_noted_twice front \
-	'	if (!is_owner(t)) {
-		unlink_timer(w, t);
-		return false;' \
-	'	if (!is_owner(t)) {
-		return false;'
-mutation due_timer_is_not_idle_in_its_callback front \
-	'	list_del(t);
-	set_idle(t);
-	t->count = 1;' \
-	'	list_del(t);
-	t->count = 1;'
-mutation moved_timer_leaves_its_owner front \
-	'		to->place->owner = to;' \
-	'		(void)0;'
-mutation moved_timer_leaves_its_list front \
-	'		to->next->prev = to;
-		to->prev->next = to;' \
-	'		to->next->prev = to;'
-mutation timer_that_was_moved_is_called front \
-	'unlikely(event->fired_ns < deadline_ns || deadline_ns == TWHEEL_TIME_NEVER)' \
-	'0'
-mutation timer_that_was_moved_is_lost front \
-	'		w->stats.rearmed++;
-		note(w, t, deadline_ns);' \
-	'		w->stats.rearmed++;
-		set_idle(t);'
-mutation deadline_is_rounded_down front \
-	'	return grains_to_ns(w, grains_up(w, deadline_ns));' \
-	'	return time_min(deadline_ns & ~w->head.grain_mask, TWHEEL_TIME_NEVER);'
-mutation phase_is_lost front \
-	'time_add(t->deadline_ns, periods * interval_ns)' \
+	'	if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
+		t->deadline = key;' \
+	'	if (t->deadline && _TWHEEL_SIGNED(key) + 1000 >= _TWHEEL_SIGNED(t->deadline))
+		t->deadline = key;'
+mutation restart_of_a_pending_timer_links_it_twice twheel.h \
+	'	else if (t->deadline)
+		_twheel_restart(w, t, key);
+' \
+	''
+mutation inline_start_at_takes_the_past_for_the_future twheel.h \
+	'			     _TWHEEL_SIGNED(key) <= _TWHEEL_SIGNED(_TWHEEL_HEAD(w)->now)))' \
+	'			     !_TWHEEL_HEAD(w)->now))'
+mutation inline_start_takes_the_end_of_time_for_a_time twheel.h \
+	'_TWHEEL_SIGNED(key) >= 0 || _TWHEEL_SIGNED(delay_ns) <= 0' \
+	'!_TWHEEL_HEAD(w)->now || !delay_ns'
+mutation inline_stop_takes_no_lock twheel.h \
+	'	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+		return _twheel_stop_slow(w, t);
+' \
+	''
+mutation mark_forgets_the_slot wheel.c \
+	'	w->occupied[i / 64] |= 1ULL << i % 64;
+' \
+	''
+mutation mark_forgets_the_level wheel.c \
+	'	w->levels |= 1U << level;
+' \
+	''
+mutation mark_forgets_where_the_level_begins wheel.c \
+	'	w->begin[level] = min64(w->begin[level], key >> shift << shift);
+' \
+	''
+mutation mark_forgets_the_first_deadline wheel.c \
+	'		w->head.next = key;
+		w->first = slot;
+	}
+}' \
+	'		w->first = slot;
+	}
+}'
+mutation mark_forgets_the_list_of_the_first wheel.c \
+	'		w->head.next = key;
+		w->first = slot;
+	}
+}' \
+	'		w->head.next = key;
+	}
+}'
+mutation place_in_marks_empty_slots_only wheel.c \
+	'if (push(slot, t) || key_of(t) < w->head.next)' \
+	'if (push(slot, t))'
+mutation move_down_does_not_mark wheel.c \
+	'			_twheel_mark(w, &below[at % SLOTS], key_of(t));' \
+	'			(void)0;'
+mutation move_down_leaves_the_rest_unlinked wheel.c \
+	'	*slot = t;
+	if (t)
+		t->pprev = slot;
+	w->budget' \
+	'	*slot = t;
+	w->budget'
+mutation move_down_loses_the_rest wheel.c \
+	'	*slot = t;
+	if (t)
+		t->pprev = slot;
+	w->budget' \
+	'	w->budget'
+mutation move_down_knows_no_limit wheel.c \
+	'for (; t && left > 0; t = next, left--)' \
+	'for (; t; t = next, left--)'
+mutation ring_of_slots_is_not_closed wheel.c \
+	'for (i = 0; i <= SLOTS / 64; i++) {' \
+	'for (i = 0; i < SLOTS / 64; i++) {'
+mutation slots_before_base_come_first wheel.c \
+	'			word &= mask;
+		else if' \
+	'			(void)mask;
+		else if'
+mutation slot_of_base_begins_in_the_past wheel.c \
+	'return base << shift > w->head.base ? base << shift : w->head.base + 1;' \
+	'return base << shift;'
+mutation empty_slot_keeps_its_mark wheel.c \
+	'		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
+	if' \
+	'		return begin;
+	if'
+mutation next_slot_does_not_note_the_beginning wheel.c \
+	'	w->begin[level] = begin;
+	return begin;' \
+	'	return begin;'
+mutation of_two_levels_the_lower_one_comes_first wheel.c \
+	'if (w->begin[level] <= w->begin[first])' \
+	'if (w->begin[level] < w->begin[first])'
+mutation turn_goes_beyond_the_target wheel.c \
+	'		if (begin > w->target) {' \
+	'		if (begin > w->target + w->edge_ns) {'
+mutation slot_is_called_to_its_end wheel.c \
+	'w->head.base = min64(begin | grain, w->target);' \
+	'w->head.base = begin | grain;'
+mutation later_ones_of_a_slot_are_called_with_it wheel.c \
+	'w->due_by = w->head.base;' \
+	'w->due_by = w->target;'
+mutation timer_at_the_beginning_of_a_slot_waits wheel.c \
+	'w->head.base = begin - 1;' \
+	'w->head.base = begin;'
+mutation turn_knows_no_budget wheel.c \
+	'move_down(w, level, &w->slot[slot], w->budget);' \
+	'move_down(w, level, &w->slot[slot], 1 << 30);'
+mutation nothing_is_moved_ahead wheel.c \
+	'			move_down(w, level, slot, AHEAD);' \
+	'			(void)slot;'
+mutation all_is_moved_ahead wheel.c \
+	'#define AHEAD		128' \
+	'#define AHEAD		(1 << 30)'
+mutation first_deadline_is_searched_for_in_full_slots wheel.c \
+	'#define LOOKS		32' \
+	'#define LOOKS		(1 << 30)'
+mutation first_deadline_is_searched_for_in_no_slot wheel.c \
+	'#define LOOKS		32' \
+	'#define LOOKS		2'
+mutation end_of_time_is_searched_for_ever wheel.c \
+	'first = min64(first, min64(key_of(t), NO_KEY - 1));' \
+	'first = min64(first, key_of(t));'
+mutation restarted_timer_counts_as_the_first wheel.c \
+	'			unlink_timer(t);
+			wheel_place(w, t);
+			w->stats.moved++;' \
+	'			w->stats.moved++;'
+mutation any_deadline_before_the_next_edge_but_one_is_the_first wheel.c \
+	'edge = w->target + w->edge_ns;' \
+	'edge = w->target + 2 * w->edge_ns;'
+mutation fixed_delay_that_does_not_return_wakes_nobody wheel.c \
+	'		w->head.next = min64(w->head.next, key_of(t));
+		w->first = &w->running;' \
+	'		w->first = &w->running;'
+mutation loop_wakes_up_for_nothing_after_a_limit wheel.c \
+	'if (w->head.base < w->target && w->head.next != NO_KEY) {' \
+	'if (w->head.base < w->target) {'
+mutation loop_does_not_wake_up_for_what_a_limit_left wheel.c \
+	'		w->head.next = w->head.base;
+		w->first = NULL;' \
+	''
+mutation clock_that_goes_back_leaves_base wheel.c \
+	'	w->head.base = key;
+' \
+	''
+mutation clock_that_goes_back_leaves_the_target wheel.c \
+	'	w->target = edge;
+' \
+	''
+mutation clock_that_goes_back_calls_what_was_due wheel.c \
+	'	w->due_by = min64(w->due_by, key);
+' \
+	''
+mutation each_forgets_those_that_are_due wheel.c \
+	'	each_in(w, w->due, fn, arg);
+' \
+	''
+mutation each_forgets_those_that_never_expire wheel.c \
+	'	each_in(w, w->never, fn, arg);
+' \
+	''
+mutation each_forgets_those_that_had_passed wheel.c \
+	'	each_in(w, w->soon, fn, arg);
+' \
+	''
+mutation budget_is_no_limit wheel.h \
+	'#define WHEEL_BUDGET	4096' \
+	'#define WHEEL_BUDGET	(1 << 30)'
+mutation clock_is_read_at_each_start loop.c \
+	'	return w->head.now ? w->clock_ns : loop_update(w);' \
+	'	return loop_update(w);'
+mutation clock_is_read_once_for_ever loop.c \
+	'	if (w->head.now && w->clock != TWHEEL_VIRTUAL)
+		w->head.now = 0;' \
+	''
+mutation clock_that_goes_back_is_not_seen loop.c \
+	'if (unlikely((w->clock_ns | KEY) < w->head.base))' \
+	'if (0)'
+mutation last_edge_is_the_next loop.c \
+	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
+	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
+mutation next_is_a_tick_late loop.c \
+	'	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);' \
+	'	ns = time_add(w->head.next ^ KEY, w->edge_ns);'
+mutation next_says_what_was_stopped loop.c \
+	'	if (!w->first || !*w->first)
+		wheel_find_next(w);' \
+	''
+mutation next_forgets_what_has_passed loop.c \
+	'	if (something_is_due(w))
+		return w->clock_ns;
+	/* The' \
+	'	/* The'
+mutation descriptor_forgets_that_setting_failed loop.c \
+	'	/* So that the next flush tries again. */
+	w->set_ns = TWHEEL_NEVER;' \
+	''
+mutation descriptor_is_not_set_for_an_earlier_deadline loop.c \
+	'ns >= w->set_ns && (ns' \
+	'(ns'
+mutation descriptor_stays_set_after_the_last_stop loop.c \
+	' && (ns != TWHEEL_NEVER || w->set_ns == ns)' \
+	' '
+mutation descriptor_may_be_0_to_2 loop.c \
+	'if (fd >= 0 && fd <= 2) {' \
+	'if (0) {'
+mutation descriptor_goes_through_exec loop.c \
+	'TFD_NONBLOCK | TFD_CLOEXEC' \
+	'TFD_NONBLOCK'
+mutation descriptor_is_not_set_when_it_is_made loop.c \
+	'			w->set_ns = TWHEEL_NEVER;
+			loop_set_fd(w);' \
+	'			w->set_ns = TWHEEL_NEVER;'
+mutation virtual_clock_sets_the_descriptor_by_time loop.c \
+	'if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
+		ns = TWHEEL_NEVER;
+	if (ns' \
+	'if (ns'
+mutation wake_is_forgotten_if_nobody_waits loop.c \
+	'	w->woken = true;
+' \
+	''
+mutation wake_does_not_set_the_descriptor loop.c \
+	'	if (w->fd >= 0)
+		settime(w, 0);' \
+	''
+mutation lateness_is_a_bit_off loop.c \
+	'late_ns << 1 | 1' \
+	'late_ns | 1'
+mutation fixed_delay_counts_from_the_call loop.c \
+	'		if (w->running == t)
+			end_period(w, t);' \
+	''
+mutation fixed_delay_counts_from_its_deadline loop.c \
+	'time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY)' \
+	'time_add(t->deadline, t->interval_ns & ~FIXED_DELAY)'
+mutation phase_is_lost loop.c \
+	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)' \
 	'time_add(now_ns, interval_ns)'
-mutation count_is_one_short front \
-	'			periods += (now_ns - t->deadline_ns) / interval_ns;' \
-	'			periods += (now_ns - t->deadline_ns - 1) / interval_ns;'
-mutation fixed_delay_keeps_its_phase front \
-	'time_add(now_ns, interval_ns), interval_ns, flags)' \
-	'time_add(t->deadline_ns, interval_ns), interval_ns, flags)'
-mutation callback_comes_before_its_period front \
-	'	else if (t->interval_ns)
-		next_period(w, t);
-	w->stats.expired++;
-	t->callback(w, t, drained ? -ESHUTDOWN : 0);' \
-	'	w->stats.expired++;
-	t->callback(w, t, drained ? -ESHUTDOWN : 0);
-	if (!drained && t->interval_ns)
-		next_period(w, t);'
-mutation dispatch_reads_beyond_its_limit front \
-	'		room = max - due < BATCH ? max - due : BATCH;' \
-	'		room = BATCH;'
-mutation events_in_vain_count_as_callbacks front \
-	'				due += place_ended(' \
-	'				due += 1 | place_ended('
-mutation callbacks_go_on_after_close front \
-	'	while (nr < max && !w->closed && ' \
-	'	while (nr < max && '
-mutation refused_are_touched_after_close front \
-	'	while (!list_empty(refused) && !w->closed) {' \
-	'	while (!list_empty(refused)) {'
-mutation refused_timer_is_not_told front \
-	'		w->stats.refused++;
-		t->callback(w, t, err);' \
-	'		w->stats.refused++;
-		(void)err;'
-mutation parked_places_make_no_room front \
-	'		wanted += t->count == EAGAIN;' \
-	'		wanted += 0;'
-mutation parked_places_are_never_given_up front \
-	'		if (parked > kept)
-			stack_cut' \
-	'		if (0)
-			stack_cut'
-mutation given_up_places_are_not_cancelled front \
-	'		twheel_trim(w);
-		twheel_cancel_given_up(w);' \
-	'		twheel_trim(w);'
-mutation slack_is_left_out local.c \
-	'	tick = (tick + w->slack_ticks) & ~(uint64_t)w->slack_ticks;' \
+mutation periods_are_counted_from_the_dispatch loop.c \
+	'w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w))' \
+	'w->ready_by ^ KEY'
+mutation periods_overflow loop.c \
+	'min64(w->periods, END_NS / interval_ns) * interval_ns' \
+	'w->periods * interval_ns'
+mutation periods_stay_after_the_callback loop.c \
+	'		w->periods = 1;
+		if (w' \
+	'		if (w'
+mutation periods_stay_after_a_jump loop.c \
+	'	w->periods = 1;
+	w->stats' \
+	'	w->stats'
+mutation callback_is_called_after_close loop.c \
+	'	if (unlikely(*in != w) && !loop_is_inside(w))
+		return false;' \
 	''
-mutation local_tick_is_rounded_down local.c \
-	'deadline_ns / w->tick_ns + (deadline_ns % w->tick_ns != 0)' \
-	'deadline_ns / w->tick_ns'
-mutation local_ignores_the_words local.c \
-	'	if ((int64_t)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)' \
-	'	if (1 || (int64_t)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)'
-mutation local_limit_is_off_by_one local.c \
-	'	if (local->nr_live == w->max_timers)' \
-	'	if (local->nr_live == w->max_timers + 1)'
-mutation local_descriptor_stays_readable local.c \
-	'	/* The timerfd may have fired: set it anew in any case. */
-	local->wake_ns = 0;
-	wake_set(w);' \
+mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
+	'	t->callback(w, t);
+	if (!loop_is_inside(w))
+		return;
+	ns =' \
+	'	t->callback(w, t);
+	ns ='
+mutation one_shot_pends_in_its_callback loop.c \
+	'	if (likely(plain))
+		t->deadline = 0;' \
+	'	if (likely(plain))
+		(void)0;'
+mutation new_starts_come_before_what_was_left loop.c \
+	'	if (w->due || w->ready || w->head.base < w->target)
+		return;
+' \
 	''
-mutation local_does_not_wake_for_what_is_armed local.c \
-	'		arm[i].result = arm_one(w, &arm[i], now_ns);
-	wake_set(w);' \
-	'		arm[i].result = arm_one(w, &arm[i], now_ns);'
+mutation started_in_this_dispatch_is_called_in_it loop.c \
+	'		} else if (w->ready) {' \
+	'		} else if (begin_anew(w), w->ready) {'
+mutation ready_ones_are_due_by_any_time loop.c \
+	'w->due_by = w->ready_by;' \
+	'w->due_by = NO_KEY;'
+mutation running_timer_is_called_before_its_delay loop.c \
+	'key_of(t) <= w->ready_by)' \
+	'1)'
+mutation running_timer_is_never_called loop.c \
+	'(t = w->running) && key_of(t) <= w->ready_by' \
+	'0 && (t = w->running)'
+mutation restarted_timer_is_called_at_once loop.c \
+	'if (unlikely(key_of(t) > w->due_by)) {' \
+	'if (0) {'
+mutation timer_that_never_expires_is_put_into_a_slot loop.c \
+	'if (t->deadline != NEVER)' \
+	'if (1)'
+mutation limit_is_off_by_one loop.c \
+	'if (unlikely(*nr == max))' \
+	'if (unlikely(*nr > max))'
+mutation dispatch_returns_at_once_before_a_tick loop.c \
+	'if (last_edge(w) < w->head.next && !something_is_due(w))' \
+	'if (last_edge(w) < w->head.next)'
+mutation wheel_stays_inside loop.c \
+	'	if (outermost)
+		loop_leave(w);
+	w->stats.vain' \
+	'	(void)outermost;
+	w->stats.vain'
+mutation wheel_leaves_in_a_nested_dispatch loop.c \
+	'	if (outermost)
+		loop_leave(w);
+	w->stats.vain' \
+	'	(void)outermost;
+	loop_leave(w);
+	w->stats.vain'
+mutation first_is_not_found_after_a_dispatch loop.c \
+	'	wheel_look_ahead(w);
+	wheel_find_next(w);' \
+	'	wheel_look_ahead(w);'
+mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
+	'	if (is_immediate(w))
+		loop_set_fd(w);
+	return true;' \
+	'	return true;'
+mutation two_threads_dispatch loop.c \
+	'	if (nested && !pthread_equal(w->dispatcher, pthread_self())) {' \
+	'	if (0) {'
+mutation shared_wheel_stays_busy loop.c \
+	'	w->dispatching = nested;
+' \
+	''
+mutation wait_goes_on_after_a_wake loop.c \
+	'} while (!ret && !woken && read' \
+	'} while (!ret && read'
+mutation wait_never_ends loop.c \
+	'!woken && read_clock(id) < end_ns)' \
+	'!woken)'
+mutation advance_goes_back loop.c \
+	'if (to_ns < w->clock_ns || to_ns >= END_NS) {' \
+	'if (to_ns >= END_NS) {'
+mutation advance_does_not_set_the_descriptor loop.c \
+	'		if (w->fd >= 0)
+			ret = settime(w, wake_ns(w));' \
+	''
+mutation restart_of_a_periodic_timer_is_a_store timers.c \
+	'if (!interval_ns && ns < END_NS && _TWHEEL' \
+	'if (ns < END_NS && _TWHEEL'
+mutation restart_into_the_past_is_a_store timers.c \
+	'	    ns > w->clock_ns) {
+		t->deadline = key;' \
+	'	    1) {
+		t->deadline = key;'
+mutation one_shot_keeps_its_interval timers.c \
+	'	t->interval_ns = interval_ns;
+' \
+	'	t->interval_ns |= interval_ns;
+'
+mutation immediate_start_sets_nothing timers.c \
+	'	if (unlikely(is_immediate(w)) && (w->soon || w->head.next < (w->set_ns | KEY)))
+		loop_set_fd(w);' \
+	''
+mutation periodic_timer_may_begin_at_0 timers.c \
+	'	if (!deadline_ns)
+		deadline_ns = 1;
+' \
+	''
+mutation interval_may_be_below_a_tick timers.c \
+	'min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1)' \
+	'min64(interval_ns ? interval_ns : 1, NEVER - 1)'
+mutation stop_sync_does_not_wait timers.c \
+	'		while (w->calling == t)
+			pthread_cond_wait(&w->returned, &w->lock);
+' \
+	''
+mutation stop_sync_leaves_a_periodic_timer timers.c \
+	'		was_pending |= stop(t);
+' \
+	''
+mutation stop_sync_waits_for_any_callback timers.c \
+	'while (w->calling == t)' \
+	'while (w->calling)'
+mutation nobody_tells_who_waits_in_stop_sync loop.c \
+	'		pthread_cond_broadcast(&w->returned);' \
+	'		(void)0;'
+mutation moved_timer_leaves_its_list timers.c \
+	'		*to->pprev = to;
+' \
+	''
+mutation moved_timer_leaves_the_link_of_the_next timers.c \
+	'			to->next->pprev = &to->next;
+		from->deadline' \
+	'			(void)0;
+		from->deadline'
+mutation timer_pends_where_it_was_moved_from timers.c \
+	'		from->deadline = 0;
+	}' \
+	'	}'
+mutation move_onto_itself_ends_the_timer timers.c \
+	'if (to->deadline && to != from) {' \
+	'if (to->deadline) {'
+mutation stop_all_keeps_the_deadlines timers.c \
+	'	t->deadline = NEVER;
+	push(arg, t);' \
+	'	push(arg, t);'
+mutation stop_all_goes_on_after_close timers.c \
+	'		if (!loop_is_inside(w))
+			return nr;
+' \
+	''
+mutation stats_write_beyond_what_they_may timers.c \
+	'	memset(stats, 0, size);
+' \
+	'	memset(stats, 0, sizeof(*stats));
+'
+mutation options_of_a_later_library_are_taken timers.c \
+	'return -E2BIG;' \
+	'return 0;'
+mutation reserved_option_is_taken timers.c \
+	'|| to->reserved ||' \
+	'||'
+mutation slack_is_rounded_up timers.c \
+	'(1 + o.slack_ns / o.tick_ns)' \
+	'(1 + (o.slack_ns + o.tick_ns - 1) / o.tick_ns)'
+mutation close_leaves_timers_pending timers.c \
+	'	wheel_each(w, make_idle, NULL);
+' \
+	''
+mutation close_leaves_the_descriptor timers.c \
+	'	if (w->fd >= 0)
+		close(w->fd);
+	munmap' \
+	'	munmap'
+mutation close_leaves_the_memory timers.c \
+	'	munmap(w, sizeof(*w));
+' \
+	''
+mutation close_does_not_tell_the_dispatch timers.c \
+	'	loop_leave(w);
+	if (w->fd' \
+	'	if (w->fd'
+mutation child_keeps_the_parents_descriptor timers.c \
+	'	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->woken' \
+	'	w->woken'
 
 echo "1..$nr"
 exit $failed

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The wheel and the library with the wheel in the process, on a big-endian machine: their
-# tests, compiled for s390x, run by qemu's emulation of a process. There is no runtime of
-# the sanitizers there; what UBSAN finds is a trap.
+# The wheel of the module and the library, on a big-endian machine: their tests, compiled
+# for s390x, run by qemu's emulation of a process. There is no runtime of the sanitizers
+# there; what UBSAN finds is a trap.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/common.sh"
