@@ -49,9 +49,8 @@
  *   To wake it for another reason, keep a number for that, and start it with the deadline 0.
  * - After fork(), the child may only close a table in the process, and open another one.  On
  *   the device both go on with the same table, and both may close it.
- * - If a process dies in the middle of a call, a table on the device has some of the changes
- *   of the array, from its beginning on or without some between, each of them made or not
- *   made.  A number that was fetched by a process that died is idle.
+ * - If a process dies in the middle of a call, each change of its array has been made or has
+ *   not been made.  A number that it has fetched is idle.
  * - Functions that can fail return a negative errno, and do not use errno itself.
  */
 #ifndef _TWHEEL_TABLE_H
