@@ -220,28 +220,32 @@ static bool is_stop(const struct twheel_table_change *c)
 static uint32_t call_fill(struct call *call, const struct twheel_table *table,
 			  const struct twheel_table_change *changes, uint32_t nr, uint32_t flags)
 {
-	uint32_t i;
+	uint32_t arm_flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE;
+	uint32_t nr_starts = 0, nr_stops = 0, i;
 
-	call->nr_starts = 0;
-	call->nr_stops = 0;
-	call->mask = UINT32_MAX >> __builtin_clz(2 * (nr < VECTOR ? nr : VECTOR) - 1);
+	if (nr > VECTOR)
+		nr = VECTOR;
+	call->mask = UINT32_MAX >> __builtin_clz(2 * nr - 1);
 	memset(call->seen, 0, (call->mask + 1) * sizeof(*call->seen));
-	for (i = 0; i < nr && call->nr_starts + call->nr_stops < VECTOR; i++) {
+	for (i = 0; i < nr; i++) {
 		const struct twheel_table_change *c = &changes[i];
+		bool stop = is_stop(c);
 
 		if (c->number >= table->nr)
 			continue;
-		if (!call_note(call, c->number, is_stop(c)))
+		if (!call_note(call, c->number, stop))
 			break;
-		if (is_stop(c))
-			call->stops[call->nr_stops++] = (struct twheel_cancel){ .id = c->number };
+		if (stop)
+			call->stops[nr_stops++] = (struct twheel_cancel){ .id = c->number };
 		else
-			call->starts[call->nr_starts++] = (struct twheel_arm){
+			call->starts[nr_starts++] = (struct twheel_arm){
 				.expires_ns = c->deadline_ns,
 				.user_data = c->number,
-				.flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE,
+				.flags = arm_flags,
 			};
 	}
+	call->nr_starts = nr_starts;
+	call->nr_stops = nr_stops;
 	return i;
 }
 
