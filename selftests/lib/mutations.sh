@@ -178,9 +178,6 @@ mutation slots_before_base_come_first wheel.c \
 		else if' \
 	'			(void)mask;
 		else if'
-mutation slot_of_base_begins_in_the_past wheel.c \
-	'return base << shift > w->head.base ? base << shift : w->head.base + 1;' \
-	'return base << shift;'
 mutation empty_slot_keeps_its_mark wheel.c \
 	'		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
 	if' \
@@ -214,9 +211,6 @@ mutation nothing_is_moved_ahead wheel.c \
 mutation all_is_moved_ahead wheel.c \
 	'#define AHEAD		128' \
 	'#define AHEAD		(1 << 30)'
-mutation first_deadline_is_searched_for_in_full_slots wheel.c \
-	'#define LOOKS		32' \
-	'#define LOOKS		(1 << 30)'
 mutation first_deadline_is_searched_for_in_no_slot wheel.c \
 	'#define LOOKS		32' \
 	'#define LOOKS		2'
@@ -343,9 +337,6 @@ mutation phase_is_lost loop.c \
 mutation periods_are_counted_from_the_dispatch loop.c \
 	'w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w))' \
 	'w->ready_by ^ KEY'
-mutation periods_overflow loop.c \
-	'min64(w->periods, END_NS / interval_ns) * interval_ns' \
-	'w->periods * interval_ns'
 mutation periods_stay_after_the_callback loop.c \
 	'		w->periods = 1;
 		if (w' \
