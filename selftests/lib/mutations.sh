@@ -178,9 +178,6 @@ mutation slots_before_base_come_first wheel.c \
 		else if' \
 	'			(void)mask;
 		else if'
-mutation slot_of_base_begins_in_the_past wheel.c \
-	'return base << shift > w->head.base ? base << shift : w->head.base + 1;' \
-	'return base << shift;'
 mutation empty_slot_keeps_its_mark wheel.c \
 	'		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
 	if' \
@@ -214,9 +211,6 @@ mutation nothing_is_moved_ahead wheel.c \
 mutation all_is_moved_ahead wheel.c \
 	'#define AHEAD		128' \
 	'#define AHEAD		(1 << 30)'
-mutation first_deadline_is_searched_for_in_full_slots wheel.c \
-	'#define LOOKS		32' \
-	'#define LOOKS		(1 << 30)'
 mutation first_deadline_is_searched_for_in_no_slot wheel.c \
 	'#define LOOKS		32' \
 	'#define LOOKS		2'
@@ -277,7 +271,7 @@ mutation clock_is_read_once_for_ever loop.c \
 		w->head.now = 0;' \
 	''
 mutation clock_that_goes_back_is_not_seen loop.c \
-	'if (unlikely((w->clock_ns | KEY) < w->head.base))' \
+	'if (unlikely((w->clock_ns | KEY) < w->ready_by))' \
 	'if (0)'
 mutation last_edge_is_the_next loop.c \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
@@ -291,7 +285,7 @@ mutation next_says_what_was_stopped loop.c \
 	''
 mutation next_forgets_what_has_passed loop.c \
 	'	if (something_is_due(w))
-		return w->clock_ns;
+		return passed_ns(w);
 	/* The' \
 	'	/* The'
 mutation descriptor_forgets_that_setting_failed loop.c \
@@ -311,9 +305,10 @@ mutation descriptor_goes_through_exec loop.c \
 	'TFD_NONBLOCK | TFD_CLOEXEC' \
 	'TFD_NONBLOCK'
 mutation descriptor_is_not_set_when_it_is_made loop.c \
-	'			w->set_ns = TWHEEL_NEVER;
-			loop_set_fd(w);' \
-	'			w->set_ns = TWHEEL_NEVER;'
+	'			else
+				loop_set_fd(w);
+		}' \
+	'		}'
 mutation virtual_clock_sets_the_descriptor_by_time loop.c \
 	'if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
 		ns = TWHEEL_NEVER;
@@ -325,15 +320,16 @@ mutation wake_is_forgotten_if_nobody_waits loop.c \
 	''
 mutation wake_does_not_set_the_descriptor loop.c \
 	'	if (w->fd >= 0)
-		settime(w, 0);' \
-	''
+		settime(w, WOKEN);
+	unlock(w);' \
+	'	unlock(w);'
 mutation lateness_is_a_bit_off loop.c \
 	'late_ns << 1 | 1' \
 	'late_ns | 1'
 mutation fixed_delay_counts_from_the_call loop.c \
-	'		if (w->running == t)
-			end_period(w, t);' \
-	''
+	'		if (w->running && w->running != outer)
+			end_period(w);' \
+	'		(void)outer;'
 mutation fixed_delay_counts_from_its_deadline loop.c \
 	'time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY)' \
 	'time_add(t->deadline, t->interval_ns & ~FIXED_DELAY)'
@@ -343,13 +339,10 @@ mutation phase_is_lost loop.c \
 mutation periods_are_counted_from_the_dispatch loop.c \
 	'w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w))' \
 	'w->ready_by ^ KEY'
-mutation periods_overflow loop.c \
-	'min64(w->periods, END_NS / interval_ns) * interval_ns' \
-	'w->periods * interval_ns'
 mutation periods_stay_after_the_callback loop.c \
 	'		w->periods = 1;
-		if (w' \
-	'		if (w'
+		/* Otherwise' \
+	'		/* Otherwise'
 mutation periods_stay_after_a_jump loop.c \
 	'	w->periods = 1;
 	w->stats' \
@@ -366,9 +359,9 @@ mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
 	'	t->callback(w, t);
 	ns ='
 mutation one_shot_pends_in_its_callback loop.c \
-	'	if (likely(plain))
+	'	if (likely(plain)) {
 		t->deadline = 0;' \
-	'	if (likely(plain))
+	'	if (likely(plain)) {
 		(void)0;'
 mutation new_starts_come_before_what_was_left loop.c \
 	'	if (w->due || w->ready || w->head.base < w->target)
@@ -385,14 +378,11 @@ mutation running_timer_is_called_before_its_delay loop.c \
 	'key_of(t) <= w->ready_by)' \
 	'1)'
 mutation running_timer_is_never_called loop.c \
-	'(t = w->running) && key_of(t) <= w->ready_by' \
-	'0 && (t = w->running)'
+	'		if (key_of(t) <= w->ready_by) {' \
+	'		if (0) {'
 mutation restarted_timer_is_called_at_once loop.c \
 	'if (unlikely(key_of(t) > w->due_by)) {' \
 	'if (0) {'
-mutation timer_that_never_expires_is_put_into_a_slot loop.c \
-	'if (t->deadline != NEVER)' \
-	'if (1)'
 mutation limit_is_off_by_one loop.c \
 	'if (unlikely(*nr == max))' \
 	'if (unlikely(*nr > max))'
@@ -455,7 +445,8 @@ mutation one_shot_keeps_its_interval timers.c \
 	'	t->interval_ns |= interval_ns;
 '
 mutation immediate_start_sets_nothing timers.c \
-	'	if (unlikely(is_immediate(w)) && (w->soon || w->head.next < (w->set_ns | KEY)))
+	'	if (unlikely(is_immediate(w)) && !w->readable &&
+	    (w->soon || w->head.next < (w->set_ns | KEY)))
 		loop_set_fd(w);' \
 	''
 mutation periodic_timer_may_begin_at_0 timers.c \
@@ -467,7 +458,7 @@ mutation interval_may_be_below_a_tick timers.c \
 	'min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1)' \
 	'min64(interval_ns ? interval_ns : 1, NEVER - 1)'
 mutation stop_sync_does_not_wait timers.c \
-	'		while (w->calling == t)
+	'		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 ' \
 	''
@@ -476,8 +467,8 @@ mutation stop_sync_leaves_a_periodic_timer timers.c \
 ' \
 	''
 mutation stop_sync_waits_for_any_callback timers.c \
-	'while (w->calling == t)' \
-	'while (w->calling)'
+	'while (callback_of(w, t))' \
+	'while (w->dispatching)'
 mutation nobody_tells_who_waits_in_stop_sync loop.c \
 	'		pthread_cond_broadcast(&w->returned);' \
 	'		(void)0;'
@@ -502,10 +493,9 @@ mutation stop_all_keeps_the_deadlines timers.c \
 	push(arg, t);' \
 	'	push(arg, t);'
 mutation stop_all_goes_on_after_close timers.c \
-	'		if (!loop_is_inside(w))
-			return nr;
-' \
-	''
+	'		if (!visit(w, t, fn, arg))
+			return nr;' \
+	'		visit(w, t, fn, arg);'
 mutation stats_write_beyond_what_they_may timers.c \
 	'	memset(stats, 0, size);
 ' \
@@ -535,8 +525,8 @@ mutation close_leaves_the_memory timers.c \
 	''
 mutation close_does_not_tell_the_dispatch timers.c \
 	'	loop_leave(w);
-	if (w->fd' \
-	'	if (w->fd'
+	if (visited' \
+	'	if (visited'
 mutation child_keeps_the_parents_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);

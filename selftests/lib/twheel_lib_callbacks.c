@@ -382,7 +382,12 @@ TEST_F(callbacks, of_a_fixed_delay_may_leave_by_longjmp_and_its_delay_counts_fro
 		twheel_dispatch(self->w, 0);
 	EXPECT_TRUE(twheel_timer_pending(&m->timer));
 	EXPECT_EQ(15 * TW_MS, twheel_timer_deadline(&m->timer));
-	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	/* Dispatches that have something to do do not call it either; the first one goes on. */
+	twheel_start(self->w, &self->mark[1].timer, 0);
+	EXPECT_LE(0, twheel_dispatch(self->w, 0));
+	EXPECT_LE(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, self->mark[1].called);
+	EXPECT_EQ(1, m->called);
 	EXPECT_EQ(15 * TW_MS, twheel_next(self->w));
 	EXPECT_EQ(1, lib_step(self->w, 15 * TW_MS));
 	EXPECT_EQ(25 * TW_MS, twheel_timer_deadline(&m->timer));

@@ -338,6 +338,9 @@ TEST_F(descriptor, timers_due_and_not_yet_called_are_not_called_early_after_the_
 	twheel_next(self->w);
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_LT(tw_now(CLOCK_MONOTONIC), twheel_next(self->w));
+	/* Nor by a dispatch that has something to do. */
+	twheel_start(self->w, &self->mark[0].timer, 0);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 	lib_jump(CLOCK_MONOTONIC, 2 * TW_MIN);
 	EXPECT_EQ(MANY - 3, twheel_dispatch(self->w, 0));
 }
