@@ -243,7 +243,7 @@ static int settime(struct twheel *w, uint64_t ns)
 static int make_fd(const struct twheel *w)
 {
 	(void)w;
-	return -ENOSYS;
+	return -EOPNOTSUPP;
 }
 #endif
 
@@ -600,9 +600,10 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	uint64_t ns = twheel_next(w);
 	struct timespec until;
 
-	if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
-		ns = TWHEEL_NEVER;
-	until = to_timespec(w->clock == TWHEEL_VIRTUAL && ns != TWHEEL_NEVER ? 0 : min64(ns, end_ns));
+	/* The virtual clock stands still: now, or at the end. */
+	if (w->clock == TWHEEL_VIRTUAL)
+		ns = ns > w->clock_ns ? TWHEEL_NEVER : 0;
+	until = to_timespec(min64(ns, end_ns));
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
 }
 

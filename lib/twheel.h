@@ -434,7 +434,7 @@ uint64_t twheel_next(struct twheel *w);
  * twheel_dispatch() has something to do; level triggered is best.  It is not to be read
  * from, and twheel_close() closes it.
  *
- * Return: the descriptor, -EMFILE, -ENFILE, -ENOMEM, or -ENOSYS if the system has none.
+ * Return: the descriptor, -EMFILE, -ENFILE, -ENOMEM, or -EOPNOTSUPP if the system has none.
  */
 int twheel_fd(struct twheel *w);
 
@@ -529,7 +529,7 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
  * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
  * with the deadline of a timer: so 0, of a timer that does not pend, is later than all keys.
  */
-#define _TWHEEL_INLINE	static __inline__ __attribute__((__always_inline__, __unused__))
+#define _TWHEEL_INLINE	static inline __attribute__((__always_inline__, __unused__))
 #define _TWHEEL_UNLIKELY(x)	__builtin_expect((x), 0)
 #define _TWHEEL_KEY	(1ULL << 63)
 #define _TWHEEL_SLOTS	256

@@ -196,16 +196,16 @@ bool wheel_turn(struct twheel *w)
 			w->head.base = w->target;
 		} else if (next_slot(w, level, &slot) > begin) {
 			continue;
-		} else if (level == 0) {
+		} else if (level) {
+			/* A timer may be due at the beginning of the slot. */
+			w->head.base = begin - 1;
+			move_down(w, level, &w->slot[slot], w->budget);
+		} else {
 			w->head.base = min64(begin | grain, w->target);
 			w->begin[0] = (begin | grain) + 1;
 			w->due_by = w->head.base;
 			take_list(&w->due, &w->slot[slot]);
 			return true;
-		} else {
-			/* A timer may be due at the beginning of the slot. */
-			w->head.base = begin - 1;
-			move_down(w, level, &w->slot[slot], w->budget);
 		}
 	}
 	return false;

@@ -121,13 +121,8 @@ where_there_is()
 expected_files()
 {
 	{
-<<<<<<< HEAD
 		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man7/libtwheel.7 \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
-=======
-		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man7/libtwheel.7 \
-			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.0,"so.$version"}}
->>>>>>> 8c2de18f87d5ecf9bcbf6bf71b9c085f41e5d866
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
 }

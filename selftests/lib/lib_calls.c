@@ -62,7 +62,9 @@ void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offs
 {
 	lib_calls.system++;
 	lib_calls.memory++;
-	return refused("mmap", ENOMEM) ? MAP_FAILED : __real_mmap(at, size, prot, flags, fd, offset);
+	if (refused("mmap", ENOMEM))
+		return MAP_FAILED;
+	return __real_mmap(at, size, prot, flags, fd, offset);
 }
 
 void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off64_t offset)

@@ -4,6 +4,7 @@
  * dispatch, callbacks that leave, nested dispatches of shared wheels, wake-ups at any time.
  */
 #include "twheel_lib_test.h"
+#include "lib_wrapped.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -17,9 +18,6 @@
 static _Thread_local __u64 fake_ns;	/* 0: the true one */
 static _Thread_local int reads_until_hook;
 static struct twheel *hooked;
-
-int __real_clock_gettime(clockid_t id, struct timespec *ts);
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel where the realtime clock is set: forwards it calls what is now due, backwards it calls nothing early and nothing twice.  Needs a machine that
- * may have a wrong time for a while.
+ * libtwheel where the realtime clock is set: forwards it calls what is now due, backwards it
+ * calls nothing early and nothing twice.  Needs a machine that may have a wrong time for a while.
  */
 #include "twheel_lib_test.h"
 
