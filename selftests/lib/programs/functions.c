@@ -28,14 +28,14 @@ static int nr_mappings(void)
 	return lines;
 }
 
-/* A pointer to a function, of one to an object. */
-#define FIND(function, handle, name) do {			\
-	void *found = dlsym(handle, name);			\
-								\
-	if (!found)						\
-		return 1;					\
-	memcpy(&(function), &found, sizeof(found));		\
-} while (0)
+/* Sets a pointer to a function, which is no pointer to an object. */
+static int find(void *function, void *handle, const char *name)
+{
+	void *found = dlsym(handle, name);
+
+	memcpy(function, &found, sizeof(found));
+	return !found;
+}
 
 static int use(const char *library)
 {
@@ -55,14 +55,15 @@ static int use(const char *library)
 		puts(dlerror());
 		return 1;
 	}
-	FIND(open, handle, "twheel_open");
-	FIND(init, handle, "twheel_timer_init");
-	FIND(start, handle, "twheel_start");
-	FIND(start_at, handle, "twheel_start_at");
-	FIND(stop, handle, "twheel_stop");
-	FIND(dispatch, handle, "twheel_dispatch");
-	FIND(now, handle, "twheel_now");
-	FIND(close, handle, "twheel_close");
+	if (find(&open, handle, "twheel_open") ||
+	    find(&init, handle, "twheel_timer_init") ||
+	    find(&start, handle, "twheel_start") ||
+	    find(&start_at, handle, "twheel_start_at") ||
+	    find(&stop, handle, "twheel_stop") ||
+	    find(&dispatch, handle, "twheel_dispatch") ||
+	    find(&now, handle, "twheel_now") ||
+	    find(&close, handle, "twheel_close"))
+		return 1;
 	if (open(&w, NULL) < 0)
 		return 2;
 	memset(&t, 0xa5, sizeof(t));
