@@ -20,8 +20,12 @@ int main(void)
 		errx(1, "out of memory");
 	for (unsigned int i = 0; i < 3; i++)	/* nanoseconds from now */
 		arm[i] = twheel_batch_arm(batch, 100 * (i + 1), 100000000ULL * (i + 1));
-	if (twheel_batch_submit(batch) != 3)	/* one call for all of them */
-		errx(1, "not all timeouts could be armed");
+	twheel_batch_submit(batch);		/* one call for all of them */
+	for (unsigned int i = 0; i < 3; i++) {
+		ret = twheel_batch_result(batch, i);
+		if (ret < 0)
+			errx(1, "arm: entry %u: %s", i, strerror(-ret));
+	}
 	ret = twheel_device_cancel(device, arm[1]->id);
 	if (ret < 0)
 		errx(1, "cancel: %s", strerror(-ret));

@@ -6,6 +6,7 @@
 # OUTPUT says where to build, 1 GB at most; KSFT_DIR and SANITIZE as in the Makefile. Without
 # sanitizers it is faster, and a few need them.
 
+unset CDPATH
 here=$(cd "$(dirname "$0")" && pwd)
 top=$here/../..
 output=${OUTPUT:-$here/build/mutations}

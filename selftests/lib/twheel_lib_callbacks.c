@@ -382,7 +382,7 @@ TEST_F(callbacks, of_a_fixed_delay_may_leave_by_longjmp_and_its_delay_counts_fro
 		twheel_dispatch(self->w, 0);
 	EXPECT_TRUE(twheel_timer_pending(&m->timer));
 	EXPECT_EQ(15 * TW_MS, twheel_timer_deadline(&m->timer));
-	/* Dispatches that have something to do do not call it either; the first one goes on. */
+	/* Later dispatches, which have something to do, do not call it either. */
 	twheel_start(self->w, &self->mark[1].timer, 0);
 	EXPECT_LE(0, twheel_dispatch(self->w, 0));
 	EXPECT_LE(0, twheel_dispatch(self->w, 0));
