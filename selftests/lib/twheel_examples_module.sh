@@ -45,7 +45,9 @@ done
 runs idle-server --local $idle
 number=$((number + 1))
 # shellcheck disable=SC2086
-if ! idle-server $idle >/tmp/said 2>&1 && grep -q "load the module" /tmp/said; then
+if [ ! -e /proc/net/tcp ]; then
+	echo "ok $number $where: idle-server says that the device is not there # SKIP the kernel has no TCP"
+elif ! idle-server $idle >/tmp/said 2>&1 && grep -q "load the module" /tmp/said; then
 	echo "ok $number $where: idle-server says that the device is not there"
 else
 	echo "not ok $number $where: idle-server says that the device is not there"
