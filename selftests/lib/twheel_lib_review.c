@@ -268,7 +268,7 @@ TEST_F(review, a_callback_of_an_immediate_wheel_sets_the_descriptor_once)
 		twheel_start(self->w, &self->mark[i].timer, TW_MS);
 	}
 	usleep(5000);
-	ASSERT_TRUE(is_readable(fd));
+	ASSERT_TRUE(TW_WAIT_FOR(is_readable(fd), TW_MS));
 	settings = lib_stats(self->w).settings;
 	ASSERT_EQ(3, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(settings + 1, lib_stats(self->w).settings);
@@ -306,9 +306,9 @@ TEST_F(review, a_wake_before_there_is_a_descriptor_is_not_lost)
 {
 	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
 	twheel_wake(self->w);
-	EXPECT_TRUE(is_readable(twheel_fd(self->w)));
+	EXPECT_TRUE(TW_WAIT_FOR(is_readable(twheel_fd(self->w)), TW_MS));
 	EXPECT_EQ(0, twheel_flush(self->w));
-	EXPECT_TRUE(is_readable(twheel_fd(self->w)));
+	EXPECT_TRUE(TW_WAIT_FOR(is_readable(twheel_fd(self->w)), TW_MS));
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
 }
