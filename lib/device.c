@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "options.h"
+
 /* The library exports what the header declares. */
 #define _TWHEEL_DEVICE_LIBRARY
 #pragma GCC visibility push(default)
@@ -54,21 +56,12 @@ static int device_ioctl(int fd, unsigned long command, void *argument)
 
 /* ---- the device ---------------------------------------------------------- */
 
-/* Take over the options that both sides know; the others must be 0. */
 static int options_get(struct twheel_device_options *to, const struct twheel_device_options *from)
 {
-	const unsigned char *bytes = (const unsigned char *)from;
-	size_t i;
+	int ret = options_copy(to, sizeof(*to), OPTIONS_SIZE_FIRST, from);
 
-	memset(to, 0, sizeof(*to));
-	if (!from)
-		return 0;
-	if (from->size < OPTIONS_SIZE_FIRST)
-		return -EINVAL;
-	for (i = sizeof(*to); i < from->size; i++)
-		if (bytes[i])
-			return -E2BIG;
-	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	if (ret)
+		return ret;
 	return to->reserved ? -EINVAL : 0;
 }
 

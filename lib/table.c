@@ -25,6 +25,7 @@
 #include "twheel/table.h"
 #pragma GCC visibility pop
 #include "twheel/device.h"
+#include "options.h"
 #include "wheel.h"
 
 static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");
@@ -361,18 +362,10 @@ static uint64_t device_next(struct twheel_table *table)
 static int32_t options_get(struct twheel_table_options *to,
 			   const struct twheel_table_options *from)
 {
-	const unsigned char *bytes = (const unsigned char *)from;
-	uint32_t i;
+	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
 
-	memset(to, 0, sizeof(*to));
-	if (from) {
-		if (from->size < sizeof(*to))
-			return -EINVAL;
-		for (i = sizeof(*to); i < from->size; i++)
-			if (bytes[i])
-				return -E2BIG;
-		*to = *from;
-	}
+	if (ret)
+		return ret;
 	if (to->backend == TWHEEL_TABLE_AUTO)
 		to->backend = to->flags || to->fd ? TWHEEL_TABLE_DEVICE : TWHEEL_TABLE_PROCESS;
 	if (!to->tick_ns)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "loop.h"
+#include "options.h"
 
 #define TICK_MIN_NS	TWHEEL_USEC
 #define TICK_MAX_NS	(3600 * TWHEEL_SEC)
@@ -275,20 +276,12 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 
 /* ---- open and close -------------------------------------------------------- */
 
-static int options_copy(struct twheel_options *to, const struct twheel_options *from)
+static int options_get(struct twheel_options *to, const struct twheel_options *from)
 {
-	const char *byte = (const char *)from;
-	uint32_t i;
+	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
 
-	memset(to, 0, sizeof(*to));
-	if (from) {
-		if (from->size < sizeof(*to))
-			return -EINVAL;
-		for (i = sizeof(*to); i < from->size; i++)
-			if (byte[i])
-				return -E2BIG;
-		*to = *from;
-	}
+	if (ret)
+		return ret;
 	if (!to->tick_ns)
 		to->tick_ns = TWHEEL_MSEC;
 	if (to->clock > TWHEEL_VIRTUAL || to->reserved ||
@@ -312,7 +305,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	int ret;
 
 	*out = NULL;
-	ret = options_copy(&o, options);
+	ret = options_get(&o, options);
 	if (ret)
 		return ret;
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
