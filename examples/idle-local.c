@@ -97,7 +97,7 @@ static void conn_saved(struct local *l, struct local_conn *c, enum heard heard)
 	conn_heard(l, c, heard);
 }
 
-/* What came in time may still wait in the socket, if it was the server that was slow. */
+/* If the server was slow, bytes that came in time may still wait in the socket. */
 static void on_idle(struct twheel *w, struct twheel_timer *t)
 {
 	struct local_conn *c = twheel_container_of(t, struct local_conn, timer[IDLE]);

@@ -86,7 +86,7 @@ static double late_ms(const struct stats *st, unsigned int percent)
 	return (double)st->late_ns[(uint64_t)(st->nr_late - 1) * percent / 100] / NSEC_PER_MSEC;
 }
 
-/* What all servers have to say at the end. */
+/* The end of the report, which is the same for all servers. */
 void report_server(struct server *s)
 {
 	struct stats *st = &s->st;
