@@ -47,6 +47,8 @@ fresh_tree()
 	echo root:x:0: >"$root/etc/group"
 	mkdir -p "$root/lib/modules/6.99.0-new"
 	ln -s "$here/new" "$root/lib/modules/6.99.0-new/build"
+	# Without it, dkms takes the kernel for one that is not installed, and runs no depmod.
+	echo >"$root/lib/modules/6.99.0-new/modules.dep"
 	: >"$work/commands"
 	command_is uname <<<'[ "$1" = -r ] && echo 6.99.0-new || exec /usr/bin/uname "$@"'
 	command_is depmod <<<"[ ! -e $here/depmod_fails ]"
