@@ -195,7 +195,8 @@ uint64_t slab_bytes(void)
 
 uint64_t process_bytes(void)
 {
-	return sum_of("/proc/self/status", "RssAnon:") * 1024;
+	/* RssAnon lacks what a processor has not yet added. */
+	return sum_of("/proc/self/smaps_rollup", "Anonymous:") * 1024;
 }
 
 /* A line of /proc/interrupts: "LOC:  12  34   Local timer interrupts". */
