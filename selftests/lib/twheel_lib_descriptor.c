@@ -120,7 +120,7 @@ TEST_F(descriptor, wakes_nobody_after_the_last_stop)
 /* Each waits for 50 ms, and is stopped within 10. */
 TEST_F(descriptor, starts_and_stops_within_a_loop_wake_nobody)
 {
-	int i;
+	int i, is_readable;
 
 	ASSERT_LE(0, twheel_fd(self->w));
 	for (i = 0; i < 30; i++) {
@@ -128,7 +128,10 @@ TEST_F(descriptor, starts_and_stops_within_a_loop_wake_nobody)
 
 		twheel_start(self->w, &m->timer, 50 * TW_MS);
 		EXPECT_EQ(0, twheel_flush(self->w));
-		EXPECT_EQ(0, readable(self->w, 5));
+		is_readable = readable(self->w, 5);
+		/* Otherwise the machine was too slow to tell. */
+		if (tw_now(CLOCK_MONOTONIC) < twheel_timer_deadline(&m->timer))
+			EXPECT_EQ(0, is_readable);
 		EXPECT_TRUE(twheel_stop(self->w, &m->timer));
 		EXPECT_EQ(0, twheel_flush(self->w));
 		EXPECT_EQ(0, readable(self->w, 5));
