@@ -23,6 +23,9 @@
 
 #include "loop.h"
 
+/* Flags of wheels whose callbacks need more than a call. */
+#define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)
+
 /* What twheel_wake() sets the descriptor to. */
 #define WOKEN	0
 
@@ -145,11 +148,6 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 
 /* ---- the descriptor -------------------------------------------------------- */
 
-static bool something_is_due(const struct twheel *w)
-{
-	return w->due || w->ready || w->soon;
-}
-
 /* A time that has passed, even if the clock was set back since it was read. */
 static uint64_t passed_ns(const struct twheel *w)
 {
@@ -161,20 +159,20 @@ static uint64_t wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
-	if (something_is_due(w))
-		return passed_ns(w);
 	/* The timer that was the first one has been stopped, or none is known. */
-	if (!w->first || !*w->first)
+	if (!w->first || is_empty(w, *w->first))
 		wheel_find_next(w);
 	if (w->head.next <= w->head.base)
 		return passed_ns(w);
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
-	/* Usually it is the next one, and there is no need to divide. */
-	if (w->head.next - w->target <= w->edge_ns)
-		return (w->target + w->edge_ns) ^ KEY;
-	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
-	ns -= ns % w->edge_ns;
+	/* Usually it is the next edge, and there is no need to divide. */
+	if (w->head.next - w->target <= w->edge_ns) {
+		ns = (w->target + w->edge_ns) ^ KEY;
+	} else {
+		ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
+		ns -= ns % w->edge_ns;
+	}
 	return ns >= END_NS - w->edge_ns ? TWHEEL_NEVER : ns;
 }
 
@@ -323,25 +321,17 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
+	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
-		push(&w->never, t);
-	} else if (ns <= w->clock_ns) {
-		push(&w->soon, t);
-	} else {
+	if (ns <= w->clock_ns)
+		wheel_place_soon(w, t);
+	else
 		wheel_place(w, t);
-	}
 }
 
 EXPORT uint64_t twheel_periods(const struct twheel *w)
 {
 	return w->periods;
-}
-
-/* The bucket is the number of bits of the lateness. */
-static inline void note_lateness(struct twheel *w, uint64_t late_ns)
-{
-	w->stats.late[_TWHEEL_BIT(late_ns << 1 | 1)]++;
 }
 
 /* A periodic timer, which has left its list, on its way to its callback. */
@@ -383,7 +373,7 @@ static void call_measured(struct twheel *w, struct twheel_timer *t)
 }
 
 /* Call back with a stop watch, and without the lock. */
-static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
+static void call_unlocked(struct twheel *w, struct twheel_timer *t)
 {
 	uint32_t nr = w->callbacks;
 
@@ -405,31 +395,26 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 		pthread_cond_broadcast(&w->returned);
 }
 
-/* Call a timer that has left its list.  Returns whether the wheel is still there. */
-static inline bool call(struct twheel *w, struct twheel_timer *t, struct twheel **in)
+/* Call a timer that is periodic, or of a wheel with flags. */
+static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	struct twheel_timer *outer = t;
-	bool plain = t->deadline & KEY;
+	struct twheel_timer *outer = w->running;
+	bool periodic = !(t->deadline & KEY);
 
-	if (likely(plain)) {
-		t->deadline = 0;
-	} else {
-		outer = w->running;
+	if (periodic)
 		begin_period(w, t);
-	}
-	if (likely(!(w->flags & (TWHEEL_SHARED | TWHEEL_MEASURE))))
-		t->callback(w, t);
 	else
-		call_specially(w, t);
-	if (unlikely(*in != w) && !loop_is_inside(w))
-		return false;
-	if (unlikely(!plain)) {
-		w->periods = 1;
-		/* Otherwise it was stopped or restarted, or has no fixed delay. */
-		if (w->running && w->running != outer)
-			end_period(w);
-	}
-	return true;
+		t->deadline = 0;
+	if (w->flags & CALLS_SPECIALLY)
+		call_unlocked(w, t);
+	else
+		t->callback(w, t);
+	if (!periodic || !loop_is_inside(w))
+		return;
+	w->periods = 1;
+	/* Otherwise it was stopped or restarted, or has no fixed delay. */
+	if (w->running != &w->end && w->running != outer)
+		end_period(w);
 }
 
 /*
@@ -441,16 +426,16 @@ static void begin_anew(struct twheel *w)
 {
 	struct twheel_timer *t, *next;
 
-	if (w->due || w->ready || w->head.base < w->target)
+	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
 		return;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
-	while ((t = w->soon)) {
+	while ((t = w->soon) != &w->end) {
 		unlink_timer(t);
 		push(&w->ready, t);
 	}
 	/* Those whose callbacks have not returned, and will not. */
-	for (t = w->running; t; t = next) {
+	for (t = w->running; t != &w->end; t = next) {
 		next = t->next;
 		if (key_of(t) <= w->ready_by) {
 			unlink_timer(t);
@@ -459,52 +444,58 @@ static void begin_anew(struct twheel *w)
 	}
 }
 
-/* A timer of the list of those that are due has been restarted for later. */
-static COLD void put_back(struct twheel *w, struct twheel_timer *t)
+/*
+ * When no timer is left in the list of those that are due: a turn of the wheel goes to the
+ * target, and then those have their turn that were ready.  Returns whether it goes on.
+ */
+static bool fill_due(struct twheel *w)
 {
-	w->budget--;
-	w->stats.moved++;
-	if (t->deadline != NEVER)
-		wheel_place(w, t);
-	else
-		push(&w->never, t);
+	if (wheel_turn(w))
+		return true;
+	if (w->head.base < w->target || w->ready == &w->end)
+		return false;
+	take_list(w, &w->due, &w->ready);
+	w->due_by = w->ready_by;
+	return true;
 }
 
 /*
- * Call what is due.  A turn of the wheel goes to the target, and then those have their turn
- * that were ready; a limit may end it anywhere, and then the next dispatch goes on there.
- * Returns whether the wheel is still there.
+ * Call what is due, so many at most; the next dispatch goes on there.  Returns how many are
+ * left of these.  Then the wheel may be gone.
  */
-static bool call_due(struct twheel *w, struct twheel **in, unsigned int max, unsigned int *nr)
+static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int left)
 {
-	for (;;) {
-		struct twheel_timer *t = w->due;
+	struct twheel_timer *end = &w->end, *t;
+	uint64_t deadline;
 
-		if (likely(t)) {
-			take_first(&w->due);
-			if (unlikely(key_of(t) > w->due_by)) {
-				put_back(w, t);
-				if (w->budget <= 0)
-					return true;
-				continue;
-			}
-			note_lateness(w, (w->clock_ns | KEY) - key_of(t));
-			++*nr;
-			if (unlikely(!call(w, t, in)))
-				return false;
-			if (unlikely(*nr == max))
-				return true;
-		} else if (wheel_turn(w)) {
+	while ((t = w->due) != end || fill_due(w)) {
+		if (t == end)
 			continue;
-		} else if (w->head.base < w->target) {
-			return true;
-		} else if (w->ready) {
-			take_list(&w->due, &w->ready);
-			w->due_by = w->ready_by;
-		} else {
-			return true;
+		w->due = t->next;
+		t->next->pprev = &w->due;
+		deadline = t->deadline;
+		/* It has been restarted for later. */
+		if (unlikely((deadline | KEY) > w->due_by)) {
+			w->stats.moved++;
+			wheel_place(w, t);
+			if (--w->budget <= 0)
+				break;
+			continue;
 		}
+		/* The bucket is the number of bits of the lateness. */
+		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
+		if (likely(deadline & KEY) && likely(!(w->flags & CALLS_SPECIALLY))) {
+			t->deadline = 0;
+			t->callback(w, t);
+		} else {
+			call_specially(w, t);
+		}
+		if (likely(--left) && likely(*in == w))
+			continue;
+		if (!left || !loop_is_inside(w))
+			break;
 	}
+	return left;
 }
 
 /* The clock has come to what the descriptor was set to, or was set. */
@@ -519,34 +510,47 @@ static void note_readable(struct twheel *w)
 		 (read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED));
 }
 
-/* Returns whether the wheel is still there. */
-static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
+/* Read the clock.  If nothing is due, the wheel is turned to the last edge by that. */
+static bool is_anything_due(struct twheel *w)
 {
+	uint64_t edge;
+
+	loop_update(w);
+	note_readable(w);
+	edge = last_edge(w);
+	if (edge >= w->head.next)
+		return true;
+	if (edge > w->head.base) {
+		w->head.base = edge;
+		w->target = edge;
+	}
+	if (unlikely(w->readable) && is_immediate(w))
+		loop_set_fd(w);
+	return false;
+}
+
+/* Returns whether the wheel is still there. */
+static bool dispatch(struct twheel *w, unsigned int *left)
+{
+	unsigned int max = *left;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
-	bool outermost;
+	bool outermost = loop_enter(w);
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
-	loop_update(w);
-	note_readable(w);
-	if (last_edge(w) < w->head.next && !something_is_due(w)) {
-		if (unlikely(w->readable) && is_immediate(w))
-			loop_set_fd(w);
-		return true;
-	}
-	outermost = loop_enter(w);
 	begin_anew(w);
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
-	if (!call_due(w, in, max, nr))
+	*left = call_due(w, in, *left);
+	if (!loop_is_inside(w))
 		return false;
 	w->periods = periods;
 	if (outermost)
 		loop_leave(w);
-	w->stats.vain += !*nr;
+	w->stats.vain += *left == max;
 	wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))
@@ -556,7 +560,7 @@ static bool dispatch(struct twheel *w, unsigned int max, unsigned int *nr)
 
 static COLD int dispatch_shared(struct twheel *w, unsigned int max)
 {
-	unsigned int nr = 0;
+	unsigned int left = max;
 	bool nested;
 
 	lock(w);
@@ -567,23 +571,25 @@ static COLD int dispatch_shared(struct twheel *w, unsigned int max)
 	}
 	w->dispatching = true;
 	w->dispatcher = pthread_self();
-	if (!dispatch(w, max, &nr))
-		return (int)nr;
-	w->dispatching = nested;
-	unlock(w);
-	return (int)nr;
+	if (!is_anything_due(w) || dispatch(w, &left)) {
+		w->dispatching = nested;
+		unlock(w);
+	}
+	return (int)(max - left);
 }
 
 EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 {
-	unsigned int nr = 0;
+	unsigned int left;
 
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
 	if (unlikely(w->head.shared))
 		return dispatch_shared(w, max);
-	dispatch(w, max, &nr);
-	return (int)nr;
+	left = max;
+	if (is_anything_due(w))
+		dispatch(w, &left);
+	return (int)(max - left);
 }
 
 /* ---- a loop for a program that has none ------------------------------------- */

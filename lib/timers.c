@@ -39,8 +39,7 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 	t->interval_ns = interval_ns;
 	loop_place(w, t, ns, interval_ns);
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
-	if (unlikely(is_immediate(w)) && !w->readable &&
-	    (w->soon || w->head.next < (w->set_ns | KEY)))
+	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
 		loop_set_fd(w);
 }
 
@@ -187,8 +186,7 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 		*callback = to;
 	if (to->deadline && to != from) {
 		*to->pprev = to;
-		if (to->next)
-			to->next->pprev = &to->next;
+		to->next->pprev = &to->next;
 		from->deadline = 0;
 	}
 	unlock(w);
@@ -232,13 +230,13 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	struct twheel_timer *all = NULL, *t;
+	struct twheel_timer *all = &w->end, *t;
 	size_t nr = 0;
 
 	lock(w);
 	wheel_each(w, gather, &all);
-	take_list(&w->stopping, &all);
-	while ((t = w->stopping)) {
+	take_list(w, &w->stopping, &all);
+	while ((t = w->stopping) != &w->end) {
 		stop(t);
 		nr++;
 		if (!fn)

@@ -4,7 +4,7 @@
  *
  * A timer is a struct in an object of the caller's.  It is linked into a slot of a timing
  * wheel in the process.  To start it takes some 30 instructions, to restart it for later 8,
- * to stop it 12, however many pend.  None of these allocates memory or can fail.
+ * to stop it 9, however many pend.  None of these allocates memory or can fail.
  *
  *	static void on_idle(struct twheel *w, struct twheel_timer *t)
  *	{
@@ -521,16 +521,17 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
  * - the members of struct _twheel_head, except the spare ones, and their places
  * - a timer goes to the head of the list of the slot w->level[bit][(key >> w->shift[bit]) %
  *   256], with bit the highest one of key - w->base, and _twheel_mark() is called if the
- *   slot was empty or key is before w->next
+ *   slot was NULL or key is before w->next
  * - a timer that pends may have its deadline raised to a later key, if both have the highest
  *   bit set
- * - a timer leaves its list by being unlinked
+ * - a timer leaves its list by being unlinked; each timer in a list has a next one, the last
+ *   one has a timer of the wheel's
  *
  * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
  * with the deadline of a timer: so 0, of a timer that does not pend, is later than all keys.
  */
 #define _TWHEEL_INLINE	static inline __attribute__((__always_inline__, __unused__))
-#define _TWHEEL_UNLIKELY(x)	__builtin_expect((x), 0)
+#define _TWHEEL_UNLIKELY(x)	__builtin_expect(!!(x), 0)
 #define _TWHEEL_KEY	(1ULL << 63)
 #define _TWHEEL_SLOTS	256
 
@@ -549,8 +550,7 @@ struct _twheel_head {
 	uint64_t now;		/* the key of the turn's time; 0: the clock has to be read */
 	uint64_t base;		/* the wheel has been turned to this key */
 	uint64_t next;		/* nothing is to be done before this key */
-	uint32_t shared;
-	uint32_t reserved;
+	uint64_t shared;
 	uint64_t spare[4];
 	uint8_t shift[64];
 	struct twheel_timer **level[64];
@@ -629,8 +629,7 @@ _TWHEEL_INLINE bool _twheel_stop(struct twheel *w, struct twheel_timer *t)
 	pprev = t->pprev;
 	t->deadline = 0;
 	*pprev = next;
-	if (next)
-		next->pprev = pprev;
+	next->pprev = pprev;
 	return true;
 }
 

@@ -26,14 +26,20 @@
  * If a timer is restarted for later, only its deadline changes.  It is moved to the slot
  * of its new deadline when its old one comes up.
  *
- * A slot whose last timer is stopped keeps its bit in occupied until somebody looks.
+ * Lists end in a timer of the wheel, so that a timer leaves its list without a look at what
+ * follows it.  A slot that is not used is NULL.  If its last timer leaves, it is empty, and
+ * has its bit in occupied until somebody looks.
  *
  * All times here are keys, see twheel.h.
  */
+#include <string.h>
+
 #include "wheel.h"
 
 /* Timers of the next slot of each level that a dispatch moves down. */
 #define AHEAD		128
+/* As the time of what there is to do: it has passed on each clock. */
+#define AT_ONCE		KEY
 /* In a slot with more timers than this, the first deadline is not searched for. */
 #define LOOKS		32
 
@@ -47,6 +53,19 @@ static struct twheel_timer **slot_at(struct twheel *w, unsigned int level, uint6
 	return &w->slot[level * SLOTS + (key >> shift_of(w, level)) % SLOTS];
 }
 
+/* All slots are NULL. */
+static void forget_slots(struct twheel *w)
+{
+	unsigned int level;
+
+	memset(w->occupied, 0, sizeof(w->occupied));
+	for (level = 0; level < LEVELS_MAX; level++)
+		w->begin[level] = NO_KEY;
+	w->levels = 0;
+	w->head.next = NO_KEY;
+	w->first = NULL;
+}
+
 void wheel_init(struct twheel *w)
 {
 	unsigned int bit, level;
@@ -57,9 +76,8 @@ void wheel_init(struct twheel *w)
 		w->head.level[bit] = &w->slot[level * SLOTS];
 		w->head.shift[bit] = (uint8_t)shift_of(w, level);
 	}
-	for (level = 0; level < LEVELS_MAX; level++)
-		w->begin[level] = NO_KEY;
-	w->head.next = NO_KEY;
+	w->due = w->soon = w->ready = w->running = w->stopping = &w->end;
+	forget_slots(w);
 }
 
 /* A timer that was put into a slot may be the first one in it, or of all. */
@@ -68,33 +86,36 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 	size_t i = (size_t)(slot - w->slot);
 	unsigned int level = (unsigned int)(i / SLOTS), shift = shift_of(w, level);
 
-	w->occupied[i / 64] |= 1ULL << i % 64;
-	w->levels |= 1U << level;
-	w->begin[level] = min64(w->begin[level], key >> shift << shift);
+	if (!(w->occupied[i / 64] >> i % 64 & 1)) {
+		(*slot)->next = &w->end;
+		w->occupied[i / 64] |= 1ULL << i % 64;
+		w->levels |= 1U << level;
+		w->begin[level] = min64(w->begin[level], key >> shift << shift);
+	}
 	if (key < w->head.next) {
 		w->head.next = key;
 		w->first = slot;
 	}
 }
 
-static void place_in(struct twheel *w, struct twheel_timer **slot, struct twheel_timer *t)
+/* Put a timer that is in no list to those that have passed. */
+void wheel_place_soon(struct twheel *w, struct twheel_timer *t)
 {
-	if (push(slot, t) || key_of(t) < w->head.next)
-		_twheel_mark(w, slot, key_of(t));
+	push(&w->soon, t);
+	w->head.next = AT_ONCE;
+	w->first = NULL;
 }
 
 /* Put a timer that is in no list to where it belongs by its deadline. */
 void wheel_place(struct twheel *w, struct twheel_timer *t)
 {
-	uint64_t key = key_of(t);
-	unsigned int bit;
+	uint64_t deadline = t->deadline;
 
-	if (key <= w->head.base) {
-		push(&w->soon, t);
-		return;
-	}
-	bit = _TWHEEL_BIT(key - w->head.base);
-	place_in(w, w->head.level[bit] + (key >> w->head.shift[bit]) % SLOTS, t);
+	if (key_of(t) <= w->head.base)
+		wheel_place_soon(w, t);
+	else
+		_twheel_insert(w, t, key_of(t));
+	t->deadline = deadline;
 }
 
 /*
@@ -108,70 +129,71 @@ static void move_down(struct twheel *w, unsigned int level, struct twheel_timer 
 	uint64_t base = w->head.base >> shift;
 	int left = nr;
 
-	*slot = NULL;
-	for (; t && left > 0; t = next, left--) {
+	for (; t != &w->end && left; t = next, left--) {
 		uint64_t at = key_of(t) >> shift;
+		struct twheel_timer **to = &below[at % SLOTS], *old = *to;
 
 		next = t->next;
-		if (likely(next))
-			__builtin_prefetch(next->next);
-		if (unlikely(at - base >= SLOTS))
+		__builtin_prefetch(next->next);
+		if (unlikely(at - base >= SLOTS)) {
 			wheel_place(w, t);
-		else if (unlikely(push(&below[at % SLOTS], t)))
-			_twheel_mark(w, &below[at % SLOTS], key_of(t));
+			continue;
+		}
+		t->next = old;
+		t->pprev = to;
+		*to = t;
+		if (likely(old))
+			old->pprev = &t->next;
+		else
+			_twheel_mark(w, to, key_of(t));
 	}
 	*slot = t;
-	if (t)
-		t->pprev = slot;
+	t->pprev = slot;
 	w->budget -= nr - left;
 	w->stats.moved += (unsigned int)(nr - left);
 }
 
-/* The next slot of a level whose bit is set, from base on; returns its beginning, or NO_KEY. */
-static uint64_t next_marked(const struct twheel *w, unsigned int level, size_t *slot)
+/*
+ * The next slot of a level that is not empty, from base on; NULL if there is none.  Notes
+ * where it begins, if base is before that.
+ */
+static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 {
-	const uint64_t *map = &w->occupied[level * SLOTS / 64];
-	unsigned int shift = shift_of(w, level), i, at;
-	uint64_t base = w->head.base >> shift, word, mask;
+	struct twheel_timer **slots = &w->slot[level * SLOTS];
+	uint64_t *map = &w->occupied[level * SLOTS / 64], word, at;
+	unsigned int shift = shift_of(w, level);
+	uint64_t end = (w->head.base >> shift) + SLOTS;
 
-	mask = ~0ULL << base % 64;
-	for (i = 0; i <= SLOTS / 64; i++) {
-		at = (base / 64 + i) % (SLOTS / 64);
-		word = map[at];
-		if (i == 0)
-			word &= mask;
-		else if (i == SLOTS / 64)
-			word &= ~mask;
-		if (word) {
-			at = at * 64 + (unsigned int)__builtin_ctzll(word);
-			*slot = level * SLOTS + at;
-			base += (at - base) % SLOTS;
-			/* In the slot where base is, all are later. */
-			return base << shift > w->head.base ? base << shift : w->head.base + 1;
+	for (at = end - SLOTS; at < end; ) {
+		word = map[at % SLOTS / 64] >> at % 64;
+		if (!word) {
+			at = (at | 63) + 1;
+			continue;
 		}
+		at += (unsigned int)__builtin_ctzll(word);
+		if (at >= end)
+			break;
+		if (!is_empty(w, slots[at % SLOTS])) {
+			/* In the slot where base is, all are later. */
+			w->begin[level] = at << shift > w->head.base ? at << shift :
+				w->head.base + 1;
+			return &slots[at % SLOTS];
+		}
+		slots[at % SLOTS] = NULL;
+		map[at % SLOTS / 64] &= ~(1ULL << at % 64);
 	}
-	return NO_KEY;
+	w->levels &= ~(1U << level);
+	w->begin[level] = NO_KEY;
+	return NULL;
 }
 
-/* The same, of slots that are not empty; notes the beginning. */
-static uint64_t next_slot(struct twheel *w, unsigned int level, size_t *slot)
+/* The level whose next slot begins first, as far as noted; of two the upper one. */
+static unsigned int first_level(const struct twheel *w)
 {
-	uint64_t begin;
+	unsigned int first = 0, level;
+	uint32_t levels;
 
-	while ((begin = next_marked(w, level, slot)) != NO_KEY && !w->slot[*slot])
-		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
-	if (begin == NO_KEY)
-		w->levels &= ~(1U << level);
-	w->begin[level] = begin;
-	return begin;
-}
-
-/* Of these levels, the one whose next slot begins first, as far as noted; of two the upper one. */
-static unsigned int first_level(const struct twheel *w, uint32_t levels)
-{
-	unsigned int first = (unsigned int)__builtin_ctz(levels), level;
-
-	while (levels &= levels - 1) {
+	for (levels = w->levels; levels; levels &= levels - 1) {
 		level = (unsigned int)__builtin_ctz(levels);
 		if (w->begin[level] <= w->begin[first])
 			first = level;
@@ -179,32 +201,50 @@ static unsigned int first_level(const struct twheel *w, uint32_t levels)
 	return first;
 }
 
+/* What is in a slot of level 0 that ends with this key, and is due by the target. */
+static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
+{
+	struct twheel_timer *t = *slot, *next;
+
+	w->due_by = min64(end, w->target);
+	w->head.base = w->due_by;
+	w->begin[0] = w->due_by + 1;
+	if (end == w->due_by) {
+		take_list(w, &w->due, slot);
+		return;
+	}
+	for (; t != &w->end; t = next) {
+		next = t->next;
+		if (key_of(t) <= w->due_by) {
+			unlink_timer(t);
+			push(&w->due, t);
+		}
+	}
+}
+
 /*
  * Turn the wheel until there is something due, or it has come to the target, or the budget is
- * used up.  Returns whether something is due: then it is in the list due.
+ * used up.  Returns whether something may be due: then it is in the list due.
  */
 bool wheel_turn(struct twheel *w)
 {
-	uint64_t grain = (1ULL << w->grain_shift) - 1, begin;
-	unsigned int level;
-	size_t slot = 0;
+	uint64_t grain = (1ULL << w->grain_shift) - 1;
 
 	while (w->head.base < w->target && w->budget > 0) {
-		level = w->levels ? first_level(w, w->levels) : 0;
-		begin = w->levels ? w->begin[level] : NO_KEY;
+		unsigned int level = first_level(w);
+		uint64_t begin = w->begin[level];
+		struct twheel_timer **slot = slot_at(w, level, begin);
+
 		if (begin > w->target) {
 			w->head.base = w->target;
-		} else if (next_slot(w, level, &slot) > begin) {
-			continue;
+		} else if (is_empty(w, *slot)) {
+			next_slot(w, level);
 		} else if (level) {
 			/* A timer may be due at the beginning of the slot. */
 			w->head.base = begin - 1;
-			move_down(w, level, &w->slot[slot], w->budget);
+			move_down(w, level, slot, w->budget);
 		} else {
-			w->head.base = min64(begin | grain, w->target);
-			w->begin[0] = (begin | grain) + 1;
-			w->due_by = w->head.base;
-			take_list(&w->due, &w->slot[slot]);
+			take_due(w, slot, begin | grain);
 			return true;
 		}
 	}
@@ -221,27 +261,28 @@ void wheel_look_ahead(struct twheel *w)
 		uint64_t next = w->head.base + (1ULL << shift_of(w, level));
 		struct twheel_timer **slot = slot_at(w, level, next);
 
-		if (*slot)
+		if (!is_empty(w, *slot))
 			move_down(w, level, slot, AHEAD);
 	}
 }
 
 /*
- * The first deadline in a slot that ends before @end, or one before the next edge; the
- * beginning of the slot, if it has too many timers to look at all; NO_KEY, if no timer is
- * left.  What was restarted for later is moved.
+ * The first deadline in a slot of a level, or one before the next edge; the beginning of the
+ * slot, if it has too many timers to look at all; NO_KEY, if no timer is left.  What was
+ * restarted for later is moved.
  */
-static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uint64_t end)
+static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twheel_timer *t)
 {
-	struct twheel_timer *t = w->slot[slot], *next;
-	uint64_t first = NO_KEY, edge = w->target + w->edge_ns;
+	uint64_t begin = w->begin[level], first = NO_KEY, edge = w->target + w->edge_ns;
+	uint64_t length = (((begin >> shift_of(w, level)) + 1) << shift_of(w, level)) - begin;
+	struct twheel_timer *next;
 	unsigned int looks;
 
-	for (looks = 0; t && first > edge; t = next) {
+	for (looks = 0; t != &w->end && first > edge; t = next) {
 		next = t->next;
 		if (++looks > LOOKS)
 			return begin;
-		if (key_of(t) - begin >= end - begin) {
+		if (key_of(t) - begin >= length) {
 			unlink_timer(t);
 			wheel_place(w, t);
 			w->stats.moved++;
@@ -253,34 +294,35 @@ static uint64_t first_in_slot(struct twheel *w, size_t slot, uint64_t begin, uin
 	return first;
 }
 
-/* Find out when there will be something to do. */
+/* Find out when there will be something to do: at once, if a turn is not complete. */
 void wheel_find_next(struct twheel *w)
 {
+	struct twheel_timer *t, **slot = NULL;
 	uint32_t levels = w->levels;
-	struct twheel_timer *t;
-	size_t slot = 0;
 
-	w->head.next = NO_KEY;
 	w->first = NULL;
-	for (t = w->running; t; t = t->next) {
+	w->head.next = AT_ONCE;
+	if (w->due != &w->end || w->ready != &w->end || w->soon != &w->end)
+		return;
+	w->head.next = NO_KEY;
+	for (t = w->running; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
 		w->first = &w->running;
 	}
-	while (levels) {
-		unsigned int level = first_level(w, levels), shift = shift_of(w, level);
-		uint64_t begin, first = NO_KEY;
+	for (; levels; levels &= levels - 1) {
+		unsigned int level = (unsigned int)__builtin_ctz(levels);
+		uint64_t first = NO_KEY;
 
 		while (first == NO_KEY && w->begin[level] < w->head.next &&
-		       (begin = next_slot(w, level, &slot)) < w->head.next)
-			first = first_in_slot(w, slot, begin, ((begin >> shift) + 1) << shift);
+		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
+			first = first_in_slot(w, level, *slot);
 		if (first < w->head.next) {
 			w->head.next = first;
-			w->first = &w->slot[slot];
+			w->first = slot;
 		}
-		levels &= ~(1U << level);
 	}
 	if (w->head.base < w->target && w->head.next != NO_KEY) {
-		w->head.next = w->head.base;
+		w->head.next = AT_ONCE;
 		w->first = NULL;
 	}
 }
@@ -288,32 +330,33 @@ void wheel_find_next(struct twheel *w)
 /* The clock was set back: put all timers to where they belong now. */
 COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 {
-	struct twheel_timer *all = NULL, *t;
+	struct twheel_timer *all = &w->end, *t;
 	size_t i;
 
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++) {
-		while ((t = w->slot[i])) {
+		while (!is_empty(w, t = w->slot[i])) {
 			unlink_timer(t);
 			push(&all, t);
 		}
+		w->slot[i] = NULL;
 	}
+	forget_slots(w);
 	w->head.base = key;
 	w->target = edge;
 	w->due_by = min64(w->due_by, key);
 	w->ready_by = key;
-	w->head.next = NO_KEY;
-	w->first = NULL;
-	while ((t = all)) {
+	while ((t = all) != &w->end) {
 		unlink_timer(t);
 		wheel_place(w, t);
 	}
+	wheel_find_next(w);
 }
 
 static void each_in(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
 {
 	struct twheel_timer *next;
 
-	for (; t; t = next) {
+	for (; t != &w->end; t = next) {
 		next = t->next;
 		fn(w, t, arg);
 	}
@@ -327,7 +370,6 @@ void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 	each_in(w, w->ready, fn, arg);
 	each_in(w, w->soon, fn, arg);
 	each_in(w, w->running, fn, arg);
-	each_in(w, w->never, fn, arg);
 	each_in(w, w->stopping, fn, arg);
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
 		if (w->occupied[i / 64] >> i % 64 & 1)

@@ -37,13 +37,13 @@ struct twheel {
 	struct _twheel_head head;
 	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
+	struct twheel_timer end;	/* of each list */
 
 	/* Lists of timers that are in no slot. */
 	struct twheel_timer *due;	/* to be called, if by now they are due by due_by */
 	struct twheel_timer *soon;	/* passed when they were started; the last one first */
 	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
 	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
-	struct twheel_timer *never;	/* beyond the end of time */
 	struct twheel_timer *stopping;	/* by twheel_stop_all() */
 
 	uint64_t due_by;		/* a key */
@@ -75,7 +75,7 @@ struct twheel {
 	uint32_t callbacks;		/* that the dispatcher is in: those in calling */
 	uint32_t waiting;
 
-	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that may not be empty */
+	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
 	struct twheel_timer *slot[LEVELS_MAX * SLOTS];
 };
 
@@ -94,47 +94,42 @@ static inline uint64_t key_of(const struct twheel_timer *t)
 	return t->deadline | KEY;
 }
 
-/* Returns whether the list was empty. */
-static inline bool push(struct twheel_timer **list, struct twheel_timer *t)
+/* By its first timer; a slot that is not used has none. */
+static inline bool is_empty(const struct twheel *w, const struct twheel_timer *first)
+{
+	return !first || first == &w->end;
+}
+
+/* Put a timer at the head of a list that has an end. */
+static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 {
 	struct twheel_timer *next = *list;
 
 	t->next = next;
 	t->pprev = list;
-	*list = t;
-	if (!next)
-		return true;
 	next->pprev = &t->next;
-	return false;
+	*list = t;
 }
 
 /* Take a timer out of its list. */
 static inline void unlink_timer(struct twheel_timer *t)
 {
 	*t->pprev = t->next;
-	if (t->next)
-		t->next->pprev = t->pprev;
-}
-
-/* The same, for the first one of a list. */
-static inline void take_first(struct twheel_timer **list)
-{
-	*list = (*list)->next;
-	if (*list)
-		(*list)->pprev = list;
+	t->next->pprev = t->pprev;
 }
 
 /* Make a list that of another head; the other one is empty then. */
-static inline void take_list(struct twheel_timer **to, struct twheel_timer **from)
+static inline void take_list(struct twheel *w, struct twheel_timer **to,
+			     struct twheel_timer **from)
 {
 	*to = *from;
-	*from = NULL;
-	if (*to)
-		(*to)->pprev = to;
+	(*to)->pprev = to;
+	*from = &w->end;
 }
 
 void wheel_init(struct twheel *w);
 void wheel_place(struct twheel *w, struct twheel_timer *t);
+void wheel_place_soon(struct twheel *w, struct twheel_timer *t);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w);
 void wheel_find_next(struct twheel *w);
