@@ -199,22 +199,6 @@ EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 	unlock(w);
 }
 
-/* The wheel of whose twheel_stop_all() this thread is in the innermost visitor. */
-static _Thread_local const struct twheel *visited;
-
-/* Returns whether the wheel is still there. */
-static bool visit(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
-{
-	const struct twheel *outer = visited;
-	bool is_there;
-
-	visited = w;
-	fn(w, t, arg);
-	is_there = visited == w;
-	visited = outer;
-	return is_there;
-}
-
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
 	(void)w;
@@ -225,8 +209,7 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 
 /*
  * They wait in a list of the wheel, without a deadline: thereby fn takes out what it starts.
- * If fn throws, the others never expire.  Another thread may dispatch a shared wheel
- * meanwhile: so the list of the wheels whose callbacks a thread is in is not for this.
+ * If fn throws, the others never expire.
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
@@ -242,8 +225,7 @@ EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 		if (!fn)
 			continue;
 		unlock(w);
-		if (!visit(w, t, fn, arg))
-			return nr;
+		fn(w, t, arg);
 		lock(w);
 	}
 	unlock(w);
@@ -341,8 +323,6 @@ EXPORT void twheel_close(struct twheel *w)
 		return;
 	wheel_each(w, make_idle, NULL);
 	loop_leave(w);
-	if (visited == w)
-		visited = NULL;
 	if (w->fd >= 0)
 		close(w->fd);
 	munmap(w, sizeof(*w));

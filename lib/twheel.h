@@ -357,7 +357,8 @@ bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t);
  * @fn: called for each when it has been stopped, and may free it; NULL for none
  * @arg: given to @fn
  *
- * What @fn starts pends, and is not stopped again.  @fn must not call twheel_dispatch().
+ * What @fn starts pends, and is not stopped again.  @fn must not call twheel_dispatch() or
+ * twheel_close().
  *
  * Return: how many have been pending.
  */

@@ -493,10 +493,6 @@ mutation stop_all_keeps_the_deadlines timers.c \
 	'	t->deadline = NEVER;
 	push(arg, t);' \
 	'	push(arg, t);'
-mutation stop_all_goes_on_after_close timers.c \
-	'		if (!visit(w, t, fn, arg))
-			return nr;' \
-	'		visit(w, t, fn, arg);'
 mutation stats_write_beyond_what_they_may timers.c \
 	'	memset(stats, 0, size);
 ' \

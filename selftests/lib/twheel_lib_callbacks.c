@@ -303,27 +303,6 @@ TEST_F(callbacks, may_close_the_wheel_after_a_dispatch_in_it)
 	self->w = NULL;
 }
 
-static void close_it(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	int *nr = arg;
-
-	(void)t;
-	if (!++*nr)
-		twheel_close(w);
-}
-
-TEST_F(callbacks, of_stop_all_may_close_the_wheel)
-{
-	int i, nr = -3;
-
-	start_all(self->w, self->mark, MANY);
-	EXPECT_EQ(3, twheel_stop_all(self->w, close_it, &nr));
-	EXPECT_EQ(0, nr);
-	for (i = 0; i < MANY; i++)
-		EXPECT_FALSE(twheel_timer_pending(&self->mark[i].timer));
-	self->w = NULL;
-}
-
 /* ---- longjmp() ------------------------------------------------------------------------ */
 
 static jmp_buf back;
