@@ -84,7 +84,7 @@ check design_names "the functions that the documents name are there, and in the 
 check peers "each test that the document about peers names is there"
 check fault_sites "the table of fault sites is the one that the test goes by"
 check licences "each file says the licence that it is to have, and the text of that is there"
-check mutants "each mutant applies to the module, and names a test that is there"
+check mutants "each mutant can be made in the sources, and names a test that is there"
 [ ! -e .git ] || check names_of_files "files that are named somewhere are there"
 [ ! -e .git ] || check products "no build product is kept in git"
 tap_summary

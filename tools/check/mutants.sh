@@ -13,23 +13,18 @@ has_test()
 		"${sources[@]}"
 }
 
-# Each applies, says who would be hurt, and names a test that is there.
+# Each can be made in the sources, and names a test that is there.
 mutants()
 {
-	local file kind program programs test
+	local name program programs test
 
+	perl selftests/mutants/mutants.pl check
 	programs=" kunit $({ host_names; check_names
 		for kind in usual debug windows; do guest_names $kind; done; } | xargs) "
-	for file in selftests/mutants/*/*.patch; do
-		patch -s -p1 -F0 -f --dry-run <"$file" || echo "$file: it does not apply"
-		[[ $(head -n 1 "$file") = [!-]*' '*' '* ]] ||
-			echo "$file: the first line does not say who would be hurt"
-		! grep -q '^Equivalent: ' "$file" || continue
-		program=$(sed -n 's/^Program: //p' "$file")
-		[[ -n $program && $programs = *" $program "* ]] ||
-			echo "$file: there is no test called $program"
-		test=$(sed -n 's/^Test: //p' "$file")
+	while read -r name program _ test; do
+		[ "$program" != equivalent ] || continue
+		[[ $programs = *" $program "* ]] || echo "$name: there is no test called $program"
 		[ -z "$test" ] || has_test "$program" "$test" ||
-			echo "$file: $program has no test called $test"
-	done
+			echo "$name: $program has no test called $test"
+	done < <(perl selftests/mutants/mutants.pl list 2>/dev/null)
 }

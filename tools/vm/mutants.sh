@@ -5,14 +5,7 @@
 # shows that the program nearest to it fails. One machine has many of these modules: each
 # is loaded for its program, which first has to pass on the module as it is.
 #
-# A mutant is a file AREA/NAME.patch: free text, in it lines of the form "Word: value", and
-# a diff (-p1). The words are
-#
-#	Program:     the nearest test: a program of the guest, `kunit', or the name of a
-#	             test on the host or of a step of make check
-#	Kernel:      6.12 if it is not said
-#	Test:        the one test of the program that is run, for a program that takes long
-#	Equivalent:  why nobody can notice; such a mutant is not run
+# selftests/mutants/mutants.pl says how a mutant is written.
 #
 # MUTANTS="pattern ..." chooses among AREA/NAME; a pattern without a slash is an area's.
 # shellcheck source-path=SCRIPTDIR
@@ -24,7 +17,6 @@
 . "$(dirname "$0")/names.sh"
 . "$(dirname "$0")/guest-tests.sh"
 
-mutants=$top/selftests/mutants
 work=$build/mutants
 lanes=${LANES:-3}
 read -ra chosen <<<"${MUTANTS:-*}"
@@ -37,10 +29,9 @@ silence_limit=$((program_limit + 60))
 # On this machine there is more that has to be compiled before.
 host_limit=$((2 * program_limit))
 
-# mutant_says WORD FILE
-mutant_says()
+mutants()
 {
-	sed -n '/^--- /q; s/^'"$1"': *//p' "$2" | head -n 1
+	perl "$top/selftests/mutants/mutants.pl" "$@"
 }
 
 # chosen AREA/NAME
@@ -58,26 +49,24 @@ chosen()
 
 # Each mutant by its name; "unbroken" has none of these.
 names=()
-declare -A program_of=() kernel_of=() taken=() verdict_of=()
+declare -A program_of=() kernel_of=() test_of=() taken=() verdict_of=()
 list_mutants()
 {
-	local file name program kernel
+	local list name program kernel test
 
-	for file in "$mutants"/*/*.patch; do
-		name=${file#"$mutants/"}
-		name=${name%.patch}
+	list=$(mutants list) || die "selftests/mutants: not all of it can be read"
+	while read -r name program kernel test; do
 		chosen "$name" || continue
 		names+=("$name")
-		if [ -n "$(mutant_says Equivalent "$file")" ]; then
+		if [ "$program" = equivalent ]; then
 			verdict_of[$name]=equivalent
 			continue
 		fi
-		program=$(mutant_says Program "$file")
-		kernel=$(mutant_says Kernel "$file")
 		program_of[$name]=$program
-		kernel_of[$name]=${kernel:-6.12}
+		kernel_of[$name]=$kernel
+		test_of[$name]=$test
 		! is_host_program "$program" || kernel_of[$name]=host
-	done
+	done <<<"$list"
 	[ ${#names[@]} -gt 0 ] || die "MUTANTS: there is no such mutant"
 }
 
@@ -148,8 +137,9 @@ run_host()
 		fi
 		began=$SECONDS
 		copy_tree "$dir"
-		if ! patch -s -p1 -F0 -d "$dir" <"$mutants/$name.patch" >"$dir.log" 2>&1; then
-			judge "$name" broken 0 "the patch does not apply"
+		if ! what=$(mutants apply "$name" "$dir" 2>&1); then
+			what=${what%%$'\n'*}
+			judge "$name" broken 0 "${what#"$name: "}"
 			continue
 		fi
 		what=$(host_verdict "$program" "$dir")
@@ -213,10 +203,10 @@ sources_key()
 }
 
 # build_lane SERIES KIND LANE NAME...: kbuild takes a tree as it was before if it stands
-# where it stood, and only the files that a patch has touched are compiled.
+# where it stood, and only the files that a mutant has changed are compiled.
 build_lane()
 {
-	local series=$1 kind=$2 lane=$3 name ko key dir=$work/$1.$2.$3 store=$work/$1.$2 base
+	local series=$1 kind=$2 lane=$3 name why ko key dir=$work/$1.$2.$3 store=$work/$1.$2 base
 	local tree=$dir/tree
 	shift 3
 
@@ -225,9 +215,10 @@ build_lane()
 	mkdir -p "$store" "$dir"
 	for name in unbroken "$@"; do
 		ko=$store/$key.${name/\//.}
-		[ "$name" = unbroken ] || ko+=.$(sha256sum <"$mutants/$name.patch" | cut -c 1-16)
+		[ "$name" = unbroken ] || ko+=.$(mutants show "$name" | sha256sum | cut -c 1-16)
 		ko+=.ko
 		ln -sf "$ko" "$store/${name/\//.}.ko"
+		rm -f "$store/${name/\//.}.why"
 		[ ! -e "$ko" ] || continue
 		if [ ! -d "$base" ]; then
 			rm -rf "$dir"
@@ -241,8 +232,9 @@ build_lane()
 		rm -rf "$tree"
 		cp -a "$base" "$tree"
 		if [ "$name" != unbroken ]; then
-			if ! patch -s -p1 -F0 -d "$tree" <"$mutants/$name.patch" >"$dir/patch.log" 2>&1; then
-				echo "the patch does not apply" >"$store/${name/\//.}.why"
+			if ! why=$(mutants apply "$name" "$tree" 2>&1); then
+				why=${why%%$'\n'*}
+				echo "${why#"$name: "}" >"$store/${name/\//.}.why"
 				continue
 			fi
 			if ! make_module "$series" "$kind" "$tree" >"$dir/build.log" 2>&1; then
@@ -253,7 +245,6 @@ build_lane()
 		fi
 		cp "$(built_file "$kind" "$tree")" "$ko.new"
 		mv "$ko.new" "$ko"
-		rm -f "$store/${name/\//.}.why"
 	done
 	rm -rf "$tree"
 }
@@ -298,15 +289,14 @@ line_programs=()
 # add_line NAME PROGRAM ROOT
 add_line()
 {
-	local name=$1 program=$2 root=$3 kind ko test=
+	local name=$1 program=$2 root=$3 kind ko
 
 	kind=$(kind_of "$program")
-	[ "$name" = unbroken ] || test=$(mutant_says Test "$mutants/$name.patch")
 	ko=$kind.${name/\//.}.ko
 	cp "$work/$series.$kind/${name/\//.}.ko" "$root/$ko"
 	line_names+=("$name")
 	line_programs+=("$program")
-	echo "$name $ko $(guest_program "$program") $test" >>"$root/list"
+	echo "$name $ko $(guest_program "$program") ${test_of[$name]:-}" >>"$root/list"
 }
 
 # The line that is being run.
