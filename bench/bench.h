@@ -31,7 +31,7 @@
 /* Workloads, to say which of them a back end takes part in. */
 enum workload {
 	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
-	REQUEST, SLOW, RESTART, LENGTHS, BURST,
+	REQUEST, SLOW, LIFO, RESTART, LENGTHS, BURST,
 	CALLS, SCALE, HUGE, NR_WORKLOADS
 };
 
@@ -40,7 +40,8 @@ enum workload {
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(EARLIER) | DOES(YOUNG))
 #define DOES_MEMORY	(DOES(MEMORY) | DOES(CHURN) | DOES(MOVED))
 /* Those that are a loop with turns. */
-#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(RESTART) | DOES(LENGTHS) | DOES(BURST))
+#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(LIFO) | DOES(RESTART) | DOES(LENGTHS) | \
+			 DOES(BURST))
 /* Those that tell what one timeout costs, and depend on what was measured before. */
 #define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
@@ -198,6 +199,7 @@ void run_moved(const struct peer *peer, uint32_t n);
 void run_idle(const struct peer *peer, uint32_t n);
 void run_request(const struct peer *peer, uint32_t n);
 void run_slow(const struct peer *peer, uint32_t n);
+void run_lifo(const struct peer *peer, uint32_t n);
 void run_restart(const struct peer *peer, uint32_t n);
 void run_lengths(const struct peer *peer, uint32_t n);
 void run_burst(const struct peer *peer, uint32_t n);

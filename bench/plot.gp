@@ -59,6 +59,7 @@ what_of(workload) = \
 	workload eq "young"   ? "What it costs to arm a timeout and cancel it soon after" : \
 	workload eq "expire"  ? "What it costs when a timeout expires and is delivered" : \
 	workload eq "request" ? "What a request timeout costs: start, and stop on the reply" : \
+	workload eq "lifo"    ? "A request timeout amid long ones, the last one stopped first" : \
 	workload eq "restart" ? "What it costs to move the idle timeout of a connection on" : \
 	workload eq "lengths" ? "What a request costs: idle timeout moved twice, its own started, stopped" : \
 	"What a packet costs among idle connections, with 1/1000 of an expiry"
@@ -70,14 +71,14 @@ set ytics ("1" 1, "3" 3, "10" 10, "30" 30, "100" 100, "300" 300, "1,000" 1000, "
 do for [mode in "instructions time"] {
 	set ylabel (mode eq "time" ? "nanoseconds of processor time each" : \
 		"instructions each, user and kernel together")
-	do for [workload in "arm refresh cancel young expire mix request restart lengths"] {
+	do for [workload in "arm refresh cancel young expire mix request lifo restart lengths"] {
 		found = with_rows(mode, workload, "[0-9]*", "cost")
 		if (words(found) > 0) {
 			set output dir . "/" . workload . (mode eq "time" ? "-time" : "") . ".svg"
 			set title title(what_of(workload))
-			set xrange [(workload eq "request" ? 70 : 700):*]
+			set xrange [(workload eq "request" || workload eq "lifo" ? 70 : 700):*]
 			set xlabel (workload eq "expire" ? "timeouts due within one second" : \
-				workload eq "request" ? "requests in flight" : \
+				workload eq "request" || workload eq "lifo" ? "requests in flight" : \
 				workload eq "lengths" || workload eq "restart" ? "connections" : \
 				"timeouts pending")
 			set xtics ("100" 100, "1,000" 1e3, "10,000" 1e4, "100,000" 1e5, \

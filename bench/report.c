@@ -174,7 +174,8 @@ static void print_table(const char *mode, const char *workload, const char *metr
 
 static void print_in_vain(const char *mode)
 {
-	static const char * const workloads[] = { "request", "slow", "lengths", "burst" };
+	static const char * const workloads[] = { "request", "slow", "lifo", "lengths",
+						    "burst" };
 	char title[128];
 	size_t i;
 
@@ -202,6 +203,8 @@ static void print_mode(const char *mode, const char *unit)
 		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
 		{ "request", "cost", "a request timeout, started and stopped, so many in flight" },
 		{ "slow", "cost", "the same, answered after half of its time" },
+		{ "lifo", "cost",
+		  "the same amid so many long ones, those of a turn stopped backwards" },
 		{ "restart", "cost", "an idle timeout moved on, in a loop" },
 		{ "lengths", "cost",
 		  "a request: idle timeout of 30 s moved twice, one of 1 s started and stopped" },
@@ -335,6 +338,7 @@ static void print_libtwheel(const char *peer)
 	print_bar("stop", peer, "cancel", "cost", "empty");
 	print_bar("request timeout, start and stop", peer, "request", "cost", "empty");
 	print_bar("the same, answered after half of its time", peer, "slow", "cost", "empty");
+	print_bar("the last one stopped first, amid long ones", peer, "lifo", "cost", "empty");
 	print_bar("two lengths on a connection, with the loop", peer, "lengths", "cost", NULL);
 	print_bar("two lengths on a connection", peer, "lengths", "cost", "empty");
 	print_bar("idle connections", peer, "mix", "cost", "empty");

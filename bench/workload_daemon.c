@@ -214,6 +214,77 @@ void run_restart(const struct peer *peer, uint32_t n)
 	run_close(&d.run);
 }
 
+/* ---- the last one is answered first ---------------------------------------- */
+
+/* In place of those of the turn before, which are answered now. */
+static void replace_newest(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	d->run.peer->cancel(d->run.self, d->request, TURN);
+	start_requests(d);
+}
+
+static uint64_t newest_turns(struct daemon *d, uint64_t for_ns)
+{
+	uint64_t until_ns = now_ns() + for_ns, turns = 0;
+
+	do {
+		turn(d, replace_newest);
+		turns++;
+	} while (d->now_ns < until_ns);
+	return turns;
+}
+
+/* n long ones, and room for those of a turn. */
+static void lifo_open(struct daemon *d, const struct peer *peer, uint32_t n)
+{
+	/* The upper half has the other length, and begins with those of a turn. */
+	const struct setup setup = {
+		.nr = 2 * n, .same_ns = IDLE_NS, .other_ns = REQUEST_NS, .turns = true,
+	};
+
+	run_open_with(&d->run, peer, &setup);
+	if (!peer->create)
+		return;
+	peer->create(d->run.self, 0, n);
+	peer->create(d->run.self, n, TURN);
+}
+
+/*
+ * n with a timeout of 30 s are in flight all the time.  In each turn 50 requests come, whose
+ * timeout is 1 s, and at the beginning of the next turn they are answered, the last one first.
+ */
+void run_lifo(const struct peer *peer, uint32_t n)
+{
+	struct daemon d = { .in_ring = n / TURN * TURN };
+	uint32_t backwards[TURN], i;
+	struct meter meter;
+	struct tally tally;
+	uint64_t turns;
+
+	if (n < TURN)
+		errx(1, "lifo: at least %d", TURN);
+	lifo_open(&d, peer, n);
+	for_all(&d, start_idle);
+	for (i = 0; i < TURN; i++)
+		backwards[i] = n + TURN - 1 - i;
+	d.request = backwards;
+	d.at = n;
+	turn(&d, start_requests);
+	/* Until the first deadlines have come and gone. */
+	newest_turns(&d, REQUEST_NS * 3 / 2);
+	tally = tally_of(&d);
+	meter_start(&meter);
+	turns = newest_turns(&d, 2 * REQUEST_NS);
+	meter_stop(&meter);
+	if (d.timed_out)
+		errx(1, "%s: requests time out", peer->name);
+	result_cost(peer->name, "lifo", n, &meter, turns * TURN);
+	tell_tally(&d, "lifo", n, &tally, turns * TURN);
+	run_close(&d.run);
+}
+
 /* ---- two lengths on each connection --------------------------------------- */
 
 /* A reply comes some turns after its request; each moves the connection's idle timeout. */

@@ -149,7 +149,7 @@ count()
 # Threads want as many processors; all else has two.
 measure_time()
 {
-	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late request restart lengths scale} "
+	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late request lifo restart lengths scale} "
 
 	say "booting $(cat "$cache/kernels/$series/release") where time is measured"
 	if [ "${words// scale / }" != ' ' ]; then
