@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "instructions", 'i', NULL, 0,
 	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
 	{ "workloads", 'w', "WORDS", 0,
-	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge",
+	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch",
 	  0 },
 	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
 	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
@@ -64,6 +64,8 @@ static const struct {
 	void (*run)(const struct peer *peer, uint32_t n);
 	uint32_t sizes[5];
 	bool needs_cpus;	/* and has no meaning with one */
+	bool needs_hours;	/* which nobody has where they are real */
+	bool own_sizes;		/* which are no numbers of timeouts that pend */
 } workloads[NR_WORKLOADS] = {
 	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 } },
 	[REFRESH] = { "refresh", run_ops },
@@ -83,9 +85,11 @@ static const struct {
 	[RESTART] = { "restart", run_restart, { 1000, 10000, 100000, 1000000 } },
 	[LENGTHS] = { "lengths", run_lengths, { 10000, 100000 } },
 	[BURST] = { "burst", run_burst, { 100000 } },
-	[CALLS] = { "calls", run_calls, { 1 } },
-	[SCALE] = { "scale", run_scale, { 1, 2, 4 }, true },
+	[CALLS] = { "calls", run_calls, { 1 }, .own_sizes = true },
+	[SCALE] = { "scale", run_scale, { 1, 2, 4 }, .needs_cpus = true },
 	[HUGE] = { "huge", run_huge, { 10000000 } },
+	[WAKEUPS] = { "wakeups", run_wakeups, { 100 }, .needs_hours = true, .own_sizes = true },
+	[DISPATCH] = { "dispatch", run_dispatch, { 1000000 }, .needs_hours = true },
 };
 
 unsigned int wanted;
@@ -189,7 +193,7 @@ static void in_child(int out, const struct peer *peer, enum workload w, uint32_t
 	dup2(out, STDOUT_FILENO);
 	close(out);
 	/* One that hangs is to be told of, and the others to go on. */
-	alarm(counts_instructions ? 3600 : 600);
+	alarm(counts_instructions ? 4 * 3600 : 600);
 	/* The same distance from the kernel's own timers, each time. */
 	if (counts_instructions)
 		sleep_until((now_ns() / SEC + 1) * SEC);
@@ -316,12 +320,12 @@ static uint32_t chosen_sizes[5];
 
 static void measure_sizes(const struct peer *peer, enum workload w)
 {
-	/* Of single calls there is but one size. */
-	const uint32_t *sizes = chosen_sizes[0] && w != CALLS ? chosen_sizes : workloads[w].sizes;
+	const uint32_t *sizes = chosen_sizes[0] && !workloads[w].own_sizes ? chosen_sizes :
+		workloads[w].sizes;
 	uint32_t n;
 	int i;
 
-	if (counts_instructions && workloads[w].needs_cpus)
+	if (counts_instructions ? workloads[w].needs_cpus : workloads[w].needs_hours)
 		return;
 	for (i = 0; i < 5 && sizes[i]; i++) {
 		n = next_size(peer, sizes, i);

@@ -32,7 +32,7 @@
 enum workload {
 	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
 	REQUEST, SLOW, LIFO, RESTART, LENGTHS, BURST,
-	CALLS, SCALE, HUGE, NR_WORKLOADS
+	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
@@ -90,6 +90,8 @@ struct peer {
 	void (*cancel)(void *self, const uint32_t *who, uint32_t nr);
 	/* Tells expired() what has expired; if so asked, sleeps until something has. */
 	void (*wait)(void *self, bool sleep);
+	/* From now on the sleep of wait() also ends when this descriptor is readable. */
+	void (*watch)(void *self, int fd);
 	/* Runs fn() in a turn of its loop. NULL: fn(), and then wait() without sleep. */
 	void (*turn)(void *self, void (*fn)(void *arg), void *arg);
 	/* NULL: it does not know. */
@@ -206,6 +208,8 @@ void run_burst(const struct peer *peer, uint32_t n);
 void run_calls(const struct peer *peer, uint32_t n);
 void run_scale(const struct peer *peer, uint32_t n);
 void run_huge(const struct peer *peer, uint32_t n);
+void run_wakeups(const struct peer *peer, uint32_t n);
+void run_dispatch(const struct peer *peer, uint32_t n);
 
 /* Of twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);

@@ -13,6 +13,7 @@
 struct libev {
 	struct ev_loop *loop;
 	ev_timer *timer;
+	ev_io watched;
 	uint32_t nr;
 	bool turns;
 };
@@ -82,16 +83,32 @@ static void wait_loop(void *self, bool sleep)
 	ev_run(((struct libev *)self)->loop, sleep ? EVRUN_ONCE : EVRUN_NOWAIT);
 }
 
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)io;
+	(void)events;
+}
+
+static void watch(void *self, int fd)
+{
+	struct libev *l = self;
+
+	ev_io_init(&l->watched, on_readable, fd, EV_READ);
+	ev_io_start(l->loop, &l->watched);
+}
+
 const struct peer peer_libev = {
 	.name = "libev",
 	.usage = "ev_timer_again(), the loop's cached time",
-	.workloads = DOES_ALL | DOES(SCALE),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH),
 	.open = open_libev,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait_loop,
+	.watch = watch,
 };
 #else
 ABSENT_PEER(peer_libev, "libev", "built without libev");

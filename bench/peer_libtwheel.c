@@ -20,6 +20,7 @@ struct libtwheel {
 	struct twheel_timer *timer;
 	struct setup setup;
 	int fd;		/* of the wheel, or one that is never readable */
+	int watched;	/* or -1 */
 	bool by_fd;
 };
 
@@ -35,6 +36,7 @@ static struct libtwheel *open_with(const struct setup *setup, bool by_fd)
 		errx(1, "twheel_open: %s", strerror(-error));
 	l->setup = *setup;
 	l->by_fd = by_fd;
+	l->watched = -1;
 	l->fd = by_fd ? twheel_fd(l->w) : eventfd(0, EFD_CLOEXEC);
 	if (l->fd < 0)
 		errx(1, "no descriptor");
@@ -123,7 +125,11 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct libtwheel *l = self;
-	struct pollfd pfd = { .fd = l->fd, .events = POLLIN };
+	struct pollfd pfd[2] = {
+		{ .fd = l->fd, .events = POLLIN },
+		{ .fd = l->watched, .events = POLLIN },
+	};
+	nfds_t nr = l->watched < 0 ? 1 : 2;
 	uint64_t wake_ns = end_turn(l), now;
 	struct timespec timeout = { 0 };
 
@@ -131,10 +137,15 @@ static void wait(void *self, bool sleep)
 		now = now_ns();
 		timeout = to_timespec(wake_ns > now ? wake_ns - now : 0);
 	}
-	if (ppoll(&pfd, 1, sleep && wake_ns == TWHEEL_NEVER ? NULL : &timeout, NULL) < 0)
+	if (ppoll(pfd, nr, sleep && wake_ns == TWHEEL_NEVER ? NULL : &timeout, NULL) < 0)
 		err(1, "ppoll");
-	if (!l->by_fd || pfd.revents)
+	if (!l->by_fd || pfd[0].revents)
 		twheel_dispatch(l->w, 0);
+}
+
+static void watch(void *self, int fd)
+{
+	((struct libtwheel *)self)->watched = fd;
 }
 
 static void tally(void *self, struct tally *tally)
@@ -158,16 +169,19 @@ static void close_libtwheel(void *self)
 	twheel_close(l->w);
 }
 
+#define LIBTWHEEL_WORKLOADS \
+	(DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH))
+
 #define LIBTWHEEL_PEER							\
-	.workloads = DOES_ALL | DOES(SCALE),				\
 	.timer_size = sizeof(struct twheel_timer),			\
 	.create = create, .arm = arm, .refresh = arm, .cancel = cancel,	\
-	.wait = wait, .tally = tally, .close = close_libtwheel
+	.wait = wait, .watch = watch, .tally = tally, .close = close_libtwheel
 
 const struct peer peer_libtwheel = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel",
 	.usage = "tick 1 ms, in a loop that sleeps until twheel_next()",
+	.workloads = LIBTWHEEL_WORKLOADS,
 	.open = open_by_time,
 };
 
@@ -175,5 +189,6 @@ const struct peer peer_libtwheel_fd = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel-fd",
 	.usage = "the same, in a loop that watches twheel_fd()",
+	.workloads = LIBTWHEEL_WORKLOADS,
 	.open = open_by_fd,
 };

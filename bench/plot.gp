@@ -112,6 +112,44 @@ do for [mode in "instructions time"] {
 	}
 }
 
+# ---- one bar a peer ---------------------------------------------------------------
+
+# of WORKLOAD METRIC: its number in the row, the value, its style, its name.
+bars(workload, metric) = sprintf( \
+	"< awk -F, '$1 == \"instructions\" && $3 == \"%s\" && $5 == \"%s\" { v[$2] = $6 } " . \
+	"END { k = split(\"%s\", p, \" \"); for (i = 1; i <= k; i++) if (p[i] in v) " . \
+	"print ++r \",\" v[p[i]] \",\" i \",\" p[i] }' '%s'", workload, metric, peers, csv)
+bars_title(workload) = \
+	workload eq "wakeups"  ? "How often a process wakes up for its timers in an hour, none of which expires" : \
+	workload eq "dispatch" ? "The longest call, where timeouts come due over an hour" : ""
+bars_unit(workload) = \
+	workload eq "wakeups"  ? "wake-ups, at 100 requests of 1 s in a second" : \
+	workload eq "dispatch" ? "instructions, user and kernel together" : ""
+set key off
+unset xlabel
+set style fill solid 0.85 noborder
+set boxwidth 0.7
+set grid noxtics
+set xrange [*:*]
+do for [i = 1:2] {
+	workload = word("wakeups dispatch", i)
+	metric = word("hour_1s max", i)
+	if (int(system(bars(workload, metric)[3:] . " | wc -l")) > 0) {
+		set xtics auto rotate by -30
+		# Of wake-ups some have none, which no logarithm shows.
+		if (workload eq "wakeups") { unset logscale } else { set logscale y }
+		set yrange [(workload eq "wakeups" ? 0 : 100):*]
+		set ylabel bars_unit(workload)
+		set output dir . "/" . workload . ".svg"
+		set title title(bars_title(workload))
+		plot bars(workload, metric) using 1:2:3:xtic(4) with boxes linecolor variable, \
+			bars(workload, metric) using 1:2:(sprintf("%.0f", $2)) with labels offset 0,0.6
+		unset output
+	}
+}
+set key on
+set yrange [*:*]
+
 # ---- memory -------------------------------------------------------------------
 
 # One row a peer, its latest; how many, where it is not a million.

@@ -233,6 +233,16 @@ static void print_mode(const char *mode, const char *unit)
 		    "timer interrupts of the machine (\"empty\" is what it has anyway)");
 	print_table(mode, "burst", "bytes", "memory after a burst, bytes each");
 	print_in_vain(mode);
+	print_table(mode, "wakeups", "hour_1s",
+		    "wake-ups in an hour beside those of requests, so many in a second, of 1 s");
+	print_table(mode, "wakeups", "kthreads_1s", "and of kthreads");
+	print_table(mode, "wakeups", "hour_30s", "the same with timeouts of 30 s");
+	print_table(mode, "wakeups", "kthreads_30s", "and of kthreads");
+	print_table(mode, "wakeups", "hour_apart",
+		    "the same with timeouts of 1 s, each answered before the next request comes");
+	print_table(mode, "wakeups", "kthreads_apart", "and of kthreads");
+	snprintf(title, sizeof(title), "the longest call, so many due within an hour: %s", unit);
+	print_table(mode, "dispatch", "max", title);
 	print_table(mode, "late", "p50", "lateness, so many due in a second: half within, us");
 	print_table(mode, "late", "p99", "lateness: 99 % within, us");
 	print_table(mode, "late", "max", "lateness: the latest, us");
