@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "instructions", 'i', NULL, 0,
 	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
 	{ "workloads", 'w', "WORDS", 0,
-	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch",
+	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch wheels",
 	  0 },
 	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
 	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
@@ -90,6 +90,7 @@ static const struct {
 	[HUGE] = { "huge", run_huge, { 10000000 } },
 	[WAKEUPS] = { "wakeups", run_wakeups, { 100 }, .needs_hours = true, .own_sizes = true },
 	[DISPATCH] = { "dispatch", run_dispatch, { 1000000 }, .needs_hours = true },
+	[WHEELS] = { "wheels", run_wheels, { 1000 }, .own_sizes = true },
 };
 
 unsigned int wanted;

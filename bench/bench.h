@@ -32,7 +32,7 @@
 enum workload {
 	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
 	REQUEST, SLOW, LIFO, RESTART, LENGTHS, BURST,
-	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, NR_WORKLOADS
+	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, WHEELS, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
@@ -80,6 +80,8 @@ struct peer {
 	uint32_t max;		/* the most it can hold, or take time for; 0: any */
 	uint32_t batch;		/* at a time, where not BATCH */
 	uint32_t timer_size;	/* bytes of the caller's for each, to be told apart; or 0 */
+	uint32_t wheel_size;	/* likewise, of what all timers are in */
+	bool is_structure;	/* the memory that it gets is the structure, and no handle of one */
 	/* Why it cannot be measured here; NULL where it can. */
 	const char *(*absent)(void);
 	void *(*open)(const struct setup *setup);
@@ -177,6 +179,8 @@ static inline uint32_t random32(uint64_t *seed)
 
 /* Memory that is there: touching it later costs nothing. */
 void *get_memory(size_t nr, size_t size);
+/* What it has given so far: bytes that were asked for, and pages of them. */
+extern uint64_t got_bytes, got_page_bytes;
 
 /* One row of the CSV. */
 void result(const char *peer, const char *workload, uint32_t n, const char *metric, double value);
@@ -210,6 +214,7 @@ void run_scale(const struct peer *peer, uint32_t n);
 void run_huge(const struct peer *peer, uint32_t n);
 void run_wakeups(const struct peer *peer, uint32_t n);
 void run_dispatch(const struct peer *peer, uint32_t n);
+void run_wheels(const struct peer *peer, uint32_t n);
 
 /* Of twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);

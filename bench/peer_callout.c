@@ -143,7 +143,9 @@ static void close_callout(void *self)
 const struct peer peer_callout = {
 	.name = "callout",
 	.usage = "one level of 2^18 linked slots of 1 ms, the floor",
-	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS),
+	.is_structure = true,
 	.timer_size = sizeof(struct timer),
 	.open = open_callout,
 	.create = create,

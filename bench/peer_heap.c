@@ -198,7 +198,9 @@ static void close_heap(void *self)
 const struct peer peer_heap = {
 	.name = "heap",
 	.usage = "four children a node, and one timerfd; in one thread's hands",
-	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS),
+	.is_structure = true,
 	.open = open_heap,
 	.create = create,
 	.arm = arm,

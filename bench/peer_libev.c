@@ -101,7 +101,9 @@ static void watch(void *self, int fd)
 const struct peer peer_libev = {
 	.name = "libev",
 	.usage = "ev_timer_again(), the loop's cached time",
-	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS),
+	.timer_size = sizeof(ev_timer),
 	.open = open_libev,
 	.create = create,
 	.arm = arm,

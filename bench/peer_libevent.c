@@ -201,7 +201,8 @@ static void watch(void *self, int fd)
 const struct peer peer_libevent = {
 	.name = "libevent",
 	.usage = "event_add() from a callback; the same distance is a common timeout",
-	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH),
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.timer_size = sizeof(struct event),
 	.open = open_libevent,
 	.create = create,
 	.arm = arm,

@@ -170,7 +170,7 @@ static void close_libtwheel(void *self)
 }
 
 #define LIBTWHEEL_WORKLOADS \
-	(DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH))
+	(DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS))
 
 #define LIBTWHEEL_PEER							\
 	.timer_size = sizeof(struct twheel_timer),			\

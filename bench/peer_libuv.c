@@ -96,7 +96,9 @@ static void watch(void *self, int fd)
 const struct peer peer_libuv = {
 	.name = "libuv",
 	.usage = "uv_timer_start(), the loop's cached time",
-	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH),
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.timer_size = sizeof(uv_timer_t),
+	.wheel_size = sizeof(uv_loop_t),
 	.open = open_libuv,
 	.create = create,
 	.arm = arm,

@@ -121,19 +121,21 @@ bars(workload, metric) = sprintf( \
 	"print ++r \",\" v[p[i]] \",\" i \",\" p[i] }' '%s'", workload, metric, peers, csv)
 bars_title(workload) = \
 	workload eq "wakeups"  ? "How often a process wakes up for its timers in an hour, none of which expires" : \
-	workload eq "dispatch" ? "The longest call, where timeouts come due over an hour" : ""
+	workload eq "dispatch" ? "The longest call, where timeouts come due over an hour" : \
+	"A wheel with ten timers"
 bars_unit(workload) = \
 	workload eq "wakeups"  ? "wake-ups, at 100 requests of 1 s in a second" : \
-	workload eq "dispatch" ? "instructions, user and kernel together" : ""
+	workload eq "dispatch" ? "instructions, user and kernel together" : \
+	"bytes in the process, with the timers"
 set key off
 unset xlabel
 set style fill solid 0.85 noborder
 set boxwidth 0.7
 set grid noxtics
 set xrange [*:*]
-do for [i = 1:2] {
-	workload = word("wakeups dispatch", i)
-	metric = word("hour_1s max", i)
+do for [i = 1:3] {
+	workload = word("wakeups dispatch wheels", i)
+	metric = word("hour_1s max process", i)
 	if (int(system(bars(workload, metric)[3:] . " | wc -l")) > 0) {
 		set xtics auto rotate by -30
 		# Of wake-ups some have none, which no logarithm shows.

@@ -243,6 +243,10 @@ static void print_mode(const char *mode, const char *unit)
 	print_table(mode, "wakeups", "kthreads_apart", "and of kthreads");
 	snprintf(title, sizeof(title), "the longest call, so many due within an hour: %s", unit);
 	print_table(mode, "dispatch", "max", title);
+	print_table(mode, "wheels", "process",
+		    "a wheel with ten timers, of so many: bytes in the process, timers included");
+	print_table(mode, "wheels", "kernel", "and in the kernel, such as descriptors");
+	print_table(mode, "wheels", "timer", "of these the struct of one timer");
 	print_table(mode, "late", "p50", "lateness, so many due in a second: half within, us");
 	print_table(mode, "late", "p99", "lateness: 99 % within, us");
 	print_table(mode, "late", "max", "lateness: the latest, us");
