@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "instructions", 'i', NULL, 0,
 	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
 	{ "workloads", 'w', "WORDS", 0,
-	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch wheels",
+	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch wheels shared",
 	  0 },
 	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
 	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
@@ -64,6 +64,7 @@ static const struct {
 	void (*run)(const struct peer *peer, uint32_t n);
 	uint32_t sizes[5];
 	bool needs_cpus;	/* and has no meaning with one */
+	bool one_counts;	/* but has with one thread */
 	bool needs_hours;	/* which nobody has where they are real */
 	bool own_sizes;		/* which are no numbers of timeouts that pend */
 } workloads[NR_WORKLOADS] = {
@@ -91,6 +92,7 @@ static const struct {
 	[WAKEUPS] = { "wakeups", run_wakeups, { 100 }, .needs_hours = true, .own_sizes = true },
 	[DISPATCH] = { "dispatch", run_dispatch, { 1000000 }, .needs_hours = true },
 	[WHEELS] = { "wheels", run_wheels, { 1000 }, .own_sizes = true },
+	[SHARED] = { "shared", run_shared, { 1, 2, 4 }, .needs_cpus = true, .one_counts = true },
 };
 
 unsigned int wanted;
@@ -319,6 +321,13 @@ static uint32_t next_size(const struct peer *peer, const uint32_t *sizes, int i)
 
 static uint32_t chosen_sizes[5];
 
+static bool has_meaning(enum workload w, uint32_t n)
+{
+	if (!counts_instructions)
+		return !workloads[w].needs_hours;
+	return !workloads[w].needs_cpus || (workloads[w].one_counts && n == 1);
+}
+
 static void measure_sizes(const struct peer *peer, enum workload w)
 {
 	const uint32_t *sizes = chosen_sizes[0] && !workloads[w].own_sizes ? chosen_sizes :
@@ -326,11 +335,9 @@ static void measure_sizes(const struct peer *peer, enum workload w)
 	uint32_t n;
 	int i;
 
-	if (counts_instructions ? workloads[w].needs_cpus : workloads[w].needs_hours)
-		return;
 	for (i = 0; i < 5 && sizes[i]; i++) {
 		n = next_size(peer, sizes, i);
-		if (n)
+		if (n && has_meaning(w, n))
 			measure(peer, w, n);
 	}
 }

@@ -32,7 +32,7 @@
 enum workload {
 	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
 	REQUEST, SLOW, LIFO, RESTART, LENGTHS, BURST,
-	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, WHEELS, NR_WORKLOADS
+	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, WHEELS, SHARED, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
@@ -55,6 +55,11 @@ struct setup {
 	 * same_ns, or other_ns, from the present.
 	 */
 	bool turns;
+	/*
+	 * Several threads arm and cancel, one by one, after same_ns; turns is set, too.  What
+	 * reads the clock itself gets that distance in place of a deadline.
+	 */
+	bool shared;
 };
 
 static inline uint64_t length_of(const struct setup *setup, uint32_t who)
@@ -82,6 +87,8 @@ struct peer {
 	uint32_t timer_size;	/* bytes of the caller's for each, to be told apart; or 0 */
 	uint32_t wheel_size;	/* likewise, of what all timers are in */
 	bool is_structure;	/* the memory that it gets is the structure, and no handle of one */
+	bool reads_clock;	/* in arm(), and */
+	bool has_lock;		/* of its own, where setup.shared is set */
 	/* Why it cannot be measured here; NULL where it can. */
 	const char *(*absent)(void);
 	void *(*open)(const struct setup *setup);
@@ -215,6 +222,7 @@ void run_huge(const struct peer *peer, uint32_t n);
 void run_wakeups(const struct peer *peer, uint32_t n);
 void run_dispatch(const struct peer *peer, uint32_t n);
 void run_wheels(const struct peer *peer, uint32_t n);
+void run_shared(const struct peer *peer, uint32_t threads);
 
 /* Of twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);

@@ -144,7 +144,7 @@ const struct peer peer_callout = {
 	.name = "callout",
 	.usage = "one level of 2^18 linked slots of 1 ms, the floor",
 	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
-		     DOES(WHEELS),
+		     DOES(WHEELS) | DOES(SHARED),
 	.is_structure = true,
 	.timer_size = sizeof(struct timer),
 	.open = open_callout,

@@ -63,7 +63,9 @@ static void watch(void *self, int fd)
 const struct peer peer_empty = {
 	.name = "empty",
 	.usage = "the loop alone",
-	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE) | DOES_DAEMON | DOES(WAKEUPS),
+	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE) | DOES_DAEMON | DOES(WAKEUPS) | DOES(SHARED),
+	.reads_clock = true,
+	.has_lock = true,
 	.open = open_empty,
 	.arm = arm,
 	.refresh = arm,

@@ -199,7 +199,7 @@ const struct peer peer_heap = {
 	.name = "heap",
 	.usage = "four children a node, and one timerfd; in one thread's hands",
 	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
-		     DOES(WHEELS),
+		     DOES(WHEELS) | DOES(SHARED),
 	.is_structure = true,
 	.open = open_heap,
 	.create = create,

@@ -30,7 +30,11 @@ static __thread struct libtwheel *ours;
 static struct libtwheel *open_with(const struct setup *setup, bool by_fd)
 {
 	struct libtwheel *l = get_memory(1, sizeof(*l));
-	int error = twheel_open(&l->w, NULL);
+	const struct twheel_options options = {
+		.size = sizeof(options),
+		.flags = setup->shared ? TWHEEL_SHARED : 0,
+	};
+	int error = twheel_open(&l->w, &options);
 
 	if (error)
 		errx(1, "twheel_open: %s", strerror(-error));
@@ -174,6 +178,8 @@ static void close_libtwheel(void *self)
 
 #define LIBTWHEEL_PEER							\
 	.timer_size = sizeof(struct twheel_timer),			\
+	.reads_clock = true,						\
+	.has_lock = true,						\
 	.create = create, .arm = arm, .refresh = arm, .cancel = cancel,	\
 	.wait = wait, .watch = watch, .tally = tally, .close = close_libtwheel
 
@@ -181,7 +187,7 @@ const struct peer peer_libtwheel = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel",
 	.usage = "tick 1 ms, in a loop that sleeps until twheel_next()",
-	.workloads = LIBTWHEEL_WORKLOADS,
+	.workloads = LIBTWHEEL_WORKLOADS | DOES(SHARED),
 	.open = open_by_time,
 };
 

@@ -112,6 +112,22 @@ do for [mode in "instructions time"] {
 	}
 }
 
+# ---- threads --------------------------------------------------------------------
+
+set xrange [0.9:4.4]
+set xtics (1, 2, 4)
+set xlabel "threads, on as many processors"
+set ylabel "pairs of all threads in a second"
+set ytics auto
+found = with_rows("time", "shared", "[0-9]*", "pairs")
+if (words(found) > 0) {
+	set output dir . "/shared-time.svg"
+	set title title("Timers of one structure, started and stopped by threads")
+	plot for [p in found] rows("time", p, "shared", "pairs") \
+		using 1:2 with linespoints linetype style_of(p) title p
+	unset output
+}
+
 # ---- one bar a peer ---------------------------------------------------------------
 
 # of WORKLOAD METRIC: its number in the row, the value, its style, its name.

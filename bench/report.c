@@ -243,6 +243,10 @@ static void print_mode(const char *mode, const char *unit)
 	print_table(mode, "wakeups", "kthreads_apart", "and of kthreads");
 	snprintf(title, sizeof(title), "the longest call, so many due within an hour: %s", unit);
 	print_table(mode, "dispatch", "max", title);
+	snprintf(title, sizeof(title),
+		 "one structure, timers started and stopped by so many threads: %s a pair", unit);
+	print_table(mode, "shared", "cost", title);
+	print_table(mode, "shared", "pairs", "pairs of all threads in a second");
 	print_table(mode, "wheels", "process",
 		    "a wheel with ten timers, of so many: bytes in the process, timers included");
 	print_table(mode, "wheels", "kernel", "and in the kernel, such as descriptors");

@@ -152,9 +152,9 @@ measure_time()
 	local word cpus threads=() others=()
 
 	for word in ${BENCH:-arm refresh cancel young expire mix late request lifo restart lengths \
-		scale}; do
+		scale shared}; do
 		case $word in
-		scale) threads+=("$word") ;;
+		scale | shared) threads+=("$word") ;;
 		wakeups | dispatch) ;;
 		*) others+=("$word") ;;
 		esac
