@@ -50,7 +50,7 @@ static struct {
 } args;
 
 const struct peer *const peers[] = {
-	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd,
+	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd, &peer_table, &peer_table_device,
 	&peer_twheel, &peer_twheel_store, &peer_twheel_checked, &peer_twheel_keyed,
 	&peer_twheel_single, &peer_twheel_keyed_single,
 	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,

@@ -363,6 +363,17 @@ static void print_libtwheel(const char *peer)
 	print_bar("expire and call back, all within a second", peer, "expire", "cost", NULL);
 }
 
+/* A pair of a start and a stop, by what is between the program and the wheel. */
+static void print_numbers(void)
+{
+	printf("\nnumbers, a start and a stop by arrays of 256, amid so many\n  %-44s %11s %11s %11s\n",
+	       "", "10000", "100000", "1000000");
+	print_bar("table in the process, above the loop", "table", "young", "cost", "empty");
+	print_bar("table on the device, above the loop", "table-device", "young", "cost", "empty");
+	print_bar("vectors of a keyed wheel, above the loop", "twheel-keyed", "young", "cost",
+		  "empty");
+}
+
 void report_print(void)
 {
 	bool counted = false, timed = false;
@@ -380,6 +391,7 @@ void report_print(void)
 		print_bars();
 		print_libtwheel("libtwheel");
 		print_libtwheel("libtwheel-fd");
+		print_numbers();
 	}
 	if (timed) {
 		puts("\n==== processor time of the process and the module's kthreads");
