@@ -6,7 +6,7 @@
 #
 # BENCH='arm cancel'  PEERS='twheel timerfd'  SIZES='1000 10000'
 # MODES='instructions time'
-# RECORD=1: what was counted becomes bench/recorded.csv
+# RECORD=1: what was counted goes into bench/recorded.csv, beside what was counted before
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -174,6 +174,29 @@ measure_time()
 	done
 }
 
+# merge_rows RECORD ROWS: the record, with what was counted now in place of what was counted
+# before. Rows of another kernel or compiler do not stay.
+merge_rows()
+{
+	local old=$1
+
+	[ -e "$old" ] && cmp -s <(grep -E '^# (kernel|compiler): ' "$old") \
+		<(grep -E '^# (kernel|compiler): ' "$2") || old=/dev/null
+	grep -E '^(#|mode,)' "$2"
+	awk -F, '
+	!/^instructions,/ { next }
+	{
+		key = $1 "," $2 "," $3 "," $4 "," $5
+		if (!(key in row))
+			keys[++nr] = key
+		row[key] = $0
+	}
+	END {
+		for (i = 1; i <= nr; i++)
+			print row[keys[i]]
+	}' "$old" "$2"
+}
+
 lock_cache
 KERNELS=$series bash "$top/tools/vm/setup.sh" bench
 build_module "$series"
@@ -197,6 +220,7 @@ mkdir -p "$files/plots"
 quietly "$build/bench.log" gnuplot -e "csv='$rows'; dir='$files/plots'" "$top/bench/plot.gp"
 say "all figures are in ${rows#"$top/"}, the plots beside it"
 if [ -n "${RECORD:-}" ]; then
-	grep -E '^(#|mode,|instructions,)' "$rows" >"$recorded"
-	say "the counted figures are the new record in bench/recorded.csv"
+	merge_rows "$recorded" "$rows" >"$files/recorded.csv"
+	cp "$files/recorded.csv" "$recorded"
+	say "the counted figures are in the record, bench/recorded.csv"
 fi
