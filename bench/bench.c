@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{ "instructions", 'i', NULL, 0,
 	  "The clock counts instructions: one CPU, qemu -icount shift=0,sleep=off", 0 },
 	{ "workloads", 'w', "WORDS", 0,
-	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow restart lengths burst calls scale huge",
+	  "Only these: arm refresh cancel earlier young expire mix memory churn moved idle late request slow lifo restart lengths burst calls scale huge wakeups dispatch wheels shared",
 	  0 },
 	{ "peers", 'p', "WORDS", 0, "Only these, by their names in the tables", 0 },
 	{ "sizes", 's', "NUMBERS", 0, "How many pending, instead of 1000 to 1000000", 0 },
@@ -50,7 +50,7 @@ static struct {
 } args;
 
 const struct peer *const peers[] = {
-	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd,
+	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd, &peer_table, &peer_table_device,
 	&peer_twheel, &peer_twheel_store, &peer_twheel_checked, &peer_twheel_keyed,
 	&peer_twheel_single, &peer_twheel_keyed_single,
 	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,
@@ -64,6 +64,9 @@ static const struct {
 	void (*run)(const struct peer *peer, uint32_t n);
 	uint32_t sizes[5];
 	bool needs_cpus;	/* and has no meaning with one */
+	bool one_counts;	/* but has with one thread */
+	bool needs_hours;	/* which nobody has where they are real */
+	bool own_sizes;		/* which are no numbers of timeouts that pend */
 } workloads[NR_WORKLOADS] = {
 	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 } },
 	[REFRESH] = { "refresh", run_ops },
@@ -79,12 +82,17 @@ static const struct {
 	[LATE] = { "late", run_late, { 100000, 1000000 } },
 	[REQUEST] = { "request", run_request, { 100, 10000, 1000000 } },
 	[SLOW] = { "slow", run_slow, { 10000 } },
+	[LIFO] = { "lifo", run_lifo, { 100, 10000, 100000 } },
 	[RESTART] = { "restart", run_restart, { 1000, 10000, 100000, 1000000 } },
 	[LENGTHS] = { "lengths", run_lengths, { 10000, 100000 } },
 	[BURST] = { "burst", run_burst, { 100000 } },
-	[CALLS] = { "calls", run_calls, { 1 } },
-	[SCALE] = { "scale", run_scale, { 1, 2, 4 }, true },
+	[CALLS] = { "calls", run_calls, { 1 }, .own_sizes = true },
+	[SCALE] = { "scale", run_scale, { 1, 2, 4 }, .needs_cpus = true },
 	[HUGE] = { "huge", run_huge, { 10000000 } },
+	[WAKEUPS] = { "wakeups", run_wakeups, { 100 }, .needs_hours = true, .own_sizes = true },
+	[DISPATCH] = { "dispatch", run_dispatch, { 1000000 }, .needs_hours = true },
+	[WHEELS] = { "wheels", run_wheels, { 1000 }, .own_sizes = true },
+	[SHARED] = { "shared", run_shared, { 1, 2, 4 }, .needs_cpus = true, .one_counts = true },
 };
 
 unsigned int wanted;
@@ -188,7 +196,7 @@ static void in_child(int out, const struct peer *peer, enum workload w, uint32_t
 	dup2(out, STDOUT_FILENO);
 	close(out);
 	/* One that hangs is to be told of, and the others to go on. */
-	alarm(counts_instructions ? 3600 : 600);
+	alarm(counts_instructions ? 4 * 3600 : 600);
 	/* The same distance from the kernel's own timers, each time. */
 	if (counts_instructions)
 		sleep_until((now_ns() / SEC + 1) * SEC);
@@ -313,18 +321,23 @@ static uint32_t next_size(const struct peer *peer, const uint32_t *sizes, int i)
 
 static uint32_t chosen_sizes[5];
 
+static bool has_meaning(enum workload w, uint32_t n)
+{
+	if (!counts_instructions)
+		return !workloads[w].needs_hours;
+	return !workloads[w].needs_cpus || (workloads[w].one_counts && n == 1);
+}
+
 static void measure_sizes(const struct peer *peer, enum workload w)
 {
-	/* Of single calls there is but one size. */
-	const uint32_t *sizes = chosen_sizes[0] && w != CALLS ? chosen_sizes : workloads[w].sizes;
+	const uint32_t *sizes = chosen_sizes[0] && !workloads[w].own_sizes ? chosen_sizes :
+		workloads[w].sizes;
 	uint32_t n;
 	int i;
 
-	if (counts_instructions && workloads[w].needs_cpus)
-		return;
 	for (i = 0; i < 5 && sizes[i]; i++) {
 		n = next_size(peer, sizes, i);
-		if (n)
+		if (n && has_meaning(w, n))
 			measure(peer, w, n);
 	}
 }

@@ -31,8 +31,8 @@
 /* Workloads, to say which of them a back end takes part in. */
 enum workload {
 	ARM, REFRESH, CANCEL, EARLIER, YOUNG, EXPIRE, MIX, MEMORY, CHURN, MOVED, IDLE, LATE,
-	REQUEST, SLOW, RESTART, LENGTHS, BURST,
-	CALLS, SCALE, HUGE, NR_WORKLOADS
+	REQUEST, SLOW, LIFO, RESTART, LENGTHS, BURST,
+	CALLS, SCALE, HUGE, WAKEUPS, DISPATCH, WHEELS, SHARED, NR_WORKLOADS
 };
 
 #define DOES(w)		(1U << (w))
@@ -40,7 +40,8 @@ enum workload {
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(EARLIER) | DOES(YOUNG))
 #define DOES_MEMORY	(DOES(MEMORY) | DOES(CHURN) | DOES(MOVED))
 /* Those that are a loop with turns. */
-#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(RESTART) | DOES(LENGTHS) | DOES(BURST))
+#define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(LIFO) | DOES(RESTART) | DOES(LENGTHS) | \
+			 DOES(BURST))
 /* Those that tell what one timeout costs, and depend on what was measured before. */
 #define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
@@ -54,6 +55,11 @@ struct setup {
 	 * same_ns, or other_ns, from the present.
 	 */
 	bool turns;
+	/*
+	 * Several threads arm and cancel, one by one, after same_ns; turns is set, too.  What
+	 * reads the clock itself gets that distance in place of a deadline.
+	 */
+	bool shared;
 };
 
 static inline uint64_t length_of(const struct setup *setup, uint32_t who)
@@ -79,6 +85,10 @@ struct peer {
 	uint32_t max;		/* the most it can hold, or take time for; 0: any */
 	uint32_t batch;		/* at a time, where not BATCH */
 	uint32_t timer_size;	/* bytes of the caller's for each, to be told apart; or 0 */
+	uint32_t wheel_size;	/* likewise, of what all timers are in */
+	bool is_structure;	/* the memory that it gets is the structure, and no handle of one */
+	bool reads_clock;	/* in arm(), and */
+	bool has_lock;		/* of its own, where setup.shared is set */
 	/* Why it cannot be measured here; NULL where it can. */
 	const char *(*absent)(void);
 	void *(*open)(const struct setup *setup);
@@ -89,6 +99,8 @@ struct peer {
 	void (*cancel)(void *self, const uint32_t *who, uint32_t nr);
 	/* Tells expired() what has expired; if so asked, sleeps until something has. */
 	void (*wait)(void *self, bool sleep);
+	/* From now on the sleep of wait() also ends when this descriptor is readable. */
+	void (*watch)(void *self, int fd);
 	/* Runs fn() in a turn of its loop. NULL: fn(), and then wait() without sleep. */
 	void (*turn)(void *self, void (*fn)(void *arg), void *arg);
 	/* NULL: it does not know. */
@@ -109,8 +121,8 @@ extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_fd,
 	peer_twheel, peer_twheel_store, peer_twheel_checked, peer_twheel_keyed,
 	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
 	peer_twheel_10ms, peer_timerfd, peer_timerfd_1ms, peer_posix, peer_io_uring,
-	peer_libev, peer_libuv, peer_libevent, peer_heap, peer_callout, peer_bpf_timer,
-	peer_bpf_1ms, peer_bpf_store;
+	peer_table, peer_table_device, peer_libev, peer_libuv, peer_libevent, peer_heap,
+	peer_callout, peer_bpf_timer, peer_bpf_1ms, peer_bpf_store;
 extern const struct peer *const peers[];
 
 /* Those that have expired since the caller last set nr_expired to 0. */
@@ -174,6 +186,8 @@ static inline uint32_t random32(uint64_t *seed)
 
 /* Memory that is there: touching it later costs nothing. */
 void *get_memory(size_t nr, size_t size);
+/* What it has given so far: bytes that were asked for, and pages of them. */
+extern uint64_t got_bytes, got_page_bytes;
 
 /* One row of the CSV. */
 void result(const char *peer, const char *workload, uint32_t n, const char *metric, double value);
@@ -198,12 +212,17 @@ void run_moved(const struct peer *peer, uint32_t n);
 void run_idle(const struct peer *peer, uint32_t n);
 void run_request(const struct peer *peer, uint32_t n);
 void run_slow(const struct peer *peer, uint32_t n);
+void run_lifo(const struct peer *peer, uint32_t n);
 void run_restart(const struct peer *peer, uint32_t n);
 void run_lengths(const struct peer *peer, uint32_t n);
 void run_burst(const struct peer *peer, uint32_t n);
 void run_calls(const struct peer *peer, uint32_t n);
 void run_scale(const struct peer *peer, uint32_t n);
 void run_huge(const struct peer *peer, uint32_t n);
+void run_wakeups(const struct peer *peer, uint32_t n);
+void run_dispatch(const struct peer *peer, uint32_t n);
+void run_wheels(const struct peer *peer, uint32_t n);
+void run_shared(const struct peer *peer, uint32_t threads);
 
 /* Of twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);

@@ -234,12 +234,17 @@ void sleep_until(uint64_t when_ns)
 		;
 }
 
+uint64_t got_bytes, got_page_bytes;
+
 void *get_memory(size_t nr, size_t size)
 {
+	size_t page = sysconf(_SC_PAGESIZE);
 	void *memory = mmap(NULL, nr * size + 1, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (memory == MAP_FAILED)
 		err(1, "%zu bytes", nr * size);
+	got_bytes += nr * size;
+	got_page_bytes += nr * size / page * page + page;
 	return memory;
 }

@@ -126,6 +126,15 @@ static void wait(void *self, bool sleep)
 		pass_slot(c, ++c->tick);
 }
 
+/* In place of the one that is never readable. */
+static void watch(void *self, int fd)
+{
+	struct callout *c = self;
+
+	close(c->fd);
+	c->fd = fd;
+}
+
 static void close_callout(void *self)
 {
 	close(((struct callout *)self)->fd);
@@ -134,7 +143,9 @@ static void close_callout(void *self)
 const struct peer peer_callout = {
 	.name = "callout",
 	.usage = "one level of 2^18 linked slots of 1 ms, the floor",
-	.workloads = DOES_ALL | DOES(SCALE),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS) | DOES(SHARED),
+	.is_structure = true,
 	.timer_size = sizeof(struct timer),
 	.open = open_callout,
 	.create = create,
@@ -142,5 +153,6 @@ const struct peer peer_callout = {
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
+	.watch = watch,
 	.close = close_callout,
 };

@@ -46,19 +46,30 @@ static void wait(void *self, bool sleep)
 {
 	struct pollfd pfd = { .fd = ((struct empty *)self)->fd, .events = POLLIN };
 
-	if (sleep)
+	if (sleep && pfd.fd < 0)
 		pause();
-	if (pfd.fd >= 0 && poll(&pfd, 1, 0))
+	if (pfd.fd >= 0 && poll(&pfd, 1, sleep ? -1 : 0) < 0)
 		err(1, "poll");
+}
+
+static void watch(void *self, int fd)
+{
+	struct empty *e = self;
+
+	close(e->fd);
+	e->fd = fd;
 }
 
 const struct peer peer_empty = {
 	.name = "empty",
 	.usage = "the loop alone",
-	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE) | DOES_DAEMON,
+	.workloads = DOES_OPS | DOES(MIX) | DOES(IDLE) | DOES_DAEMON | DOES(WAKEUPS) | DOES(SHARED),
+	.reads_clock = true,
+	.has_lock = true,
 	.open = open_empty,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
+	.watch = watch,
 };

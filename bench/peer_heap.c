@@ -21,6 +21,7 @@ struct node {
 
 struct heap {
 	int fd;
+	int watched;		/* or -1 */
 	uint32_t nr, max;
 	uint64_t set_ns;	/* what the timerfd is set to; 0: nothing */
 	struct node *node;
@@ -32,6 +33,7 @@ static void *open_heap(const struct setup *setup)
 	struct heap *heap = get_memory(1, sizeof(*heap));
 
 	heap->max = setup->nr;
+	heap->watched = -1;
 	heap->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (heap->fd < 0)
 		err(1, "timerfd_create");
@@ -168,14 +170,24 @@ static bool read_timerfd(struct heap *heap)
 static void wait(void *self, bool sleep)
 {
 	struct heap *heap = self;
-	struct pollfd pfd = { .fd = heap->fd, .events = POLLIN };
+	struct pollfd pfd[2] = {
+		{ .fd = heap->fd, .events = POLLIN },
+		{ .fd = heap->watched, .events = POLLIN },
+	};
+	nfds_t nr = heap->watched < 0 ? 1 : 2;
 
 	/* The loop of a server asks the kernel at each turn. */
 	do {
 		set_timerfd(heap);
-		if (poll(&pfd, 1, sleep ? -1 : 0) < 0)
+		if (poll(pfd, nr, sleep ? -1 : 0) < 0)
 			err(1, "poll");
-	} while (!(pfd.revents && read_timerfd(heap) && take_due(heap)) && sleep);
+	} while (!(pfd[0].revents && read_timerfd(heap) && take_due(heap)) && !pfd[1].revents &&
+		 sleep);
+}
+
+static void watch(void *self, int fd)
+{
+	((struct heap *)self)->watched = fd;
 }
 
 static void close_heap(void *self)
@@ -186,12 +198,15 @@ static void close_heap(void *self)
 const struct peer peer_heap = {
 	.name = "heap",
 	.usage = "four children a node, and one timerfd; in one thread's hands",
-	.workloads = DOES_ALL | DOES(SCALE),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS) | DOES(SHARED),
+	.is_structure = true,
 	.open = open_heap,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
+	.watch = watch,
 	.close = close_heap,
 };

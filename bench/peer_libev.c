@@ -13,8 +13,8 @@
 struct libev {
 	struct ev_loop *loop;
 	ev_timer *timer;
-	uint32_t nr;
-	bool turns;
+	ev_io watched;
+	struct setup setup;
 };
 
 static void *open_libev(const struct setup *setup)
@@ -24,8 +24,7 @@ static void *open_libev(const struct setup *setup)
 	l->loop = ev_loop_new(EVBACKEND_EPOLL);
 	if (!l->loop)
 		errx(1, "ev_loop_new");
-	l->nr = setup->nr;
-	l->turns = setup->turns;
+	l->setup = *setup;
 	ev_set_userdata(l->loop, l);
 	return l;
 }
@@ -45,7 +44,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 	uint32_t i;
 
 	if (!first)
-		l->timer = get_memory(l->nr, sizeof(*l->timer));
+		l->timer = get_memory(l->setup.nr, sizeof(*l->timer));
 	for (i = first; i < first + nr; i++)
 		ev_init(&l->timer[i], on_timer);
 }
@@ -53,11 +52,11 @@ static void create(void *self, uint32_t first, uint32_t nr)
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct libev *l = self;
-	uint64_t now = now_ns();
+	uint64_t now = l->setup.shared ? 0 : now_ns();
 	uint32_t i;
 
 	/* In a loop with turns it is up to date. */
-	if (!l->turns)
+	if (!l->setup.turns || l->setup.shared)
 		ev_now_update(l->loop);
 	for (i = 0; i < nr; i++) {
 		int64_t left_ns = deadline_ns[i] - now;
@@ -82,16 +81,35 @@ static void wait_loop(void *self, bool sleep)
 	ev_run(((struct libev *)self)->loop, sleep ? EVRUN_ONCE : EVRUN_NOWAIT);
 }
 
+static void on_readable(struct ev_loop *loop, ev_io *io, int events)
+{
+	(void)loop;
+	(void)io;
+	(void)events;
+}
+
+static void watch(void *self, int fd)
+{
+	struct libev *l = self;
+
+	ev_io_init(&l->watched, on_readable, fd, EV_READ);
+	ev_io_start(l->loop, &l->watched);
+}
+
 const struct peer peer_libev = {
 	.name = "libev",
 	.usage = "ev_timer_again(), the loop's cached time",
-	.workloads = DOES_ALL | DOES(SCALE),
+	.workloads = DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) |
+		     DOES(WHEELS) | DOES(SHARED),
+	.timer_size = sizeof(ev_timer),
+	.reads_clock = true,
 	.open = open_libev,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait_loop,
+	.watch = watch,
 };
 #else
 ABSENT_PEER(peer_libev, "libev", "built without libev");

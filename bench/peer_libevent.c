@@ -20,7 +20,7 @@ struct work {
 struct libevent {
 	struct event_base *base;
 	struct event *timer;
-	struct event job;
+	struct event job, watched;
 	struct work work;
 	const struct timeval *common, *other;
 	struct setup setup;
@@ -182,16 +182,34 @@ static void wait_loop(void *self, bool sleep)
 	event_base_loop(((struct libevent *)self)->base, sleep ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
 }
 
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+}
+
+static void watch(void *self, int fd)
+{
+	struct libevent *l = self;
+
+	if (event_assign(&l->watched, l->base, fd, EV_READ | EV_PERSIST, on_readable, NULL) ||
+	    event_add(&l->watched, NULL))
+		errx(1, "event_add");
+}
+
 const struct peer peer_libevent = {
 	.name = "libevent",
 	.usage = "event_add() from a callback; the same distance is a common timeout",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.timer_size = sizeof(struct event),
 	.open = open_libevent,
 	.create = create,
 	.arm = arm,
 	.refresh = refresh,
 	.cancel = cancel,
 	.wait = wait_loop,
+	.watch = watch,
 	.turn = run_turn,
 };
 #else

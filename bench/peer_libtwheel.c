@@ -20,6 +20,7 @@ struct libtwheel {
 	struct twheel_timer *timer;
 	struct setup setup;
 	int fd;		/* of the wheel, or one that is never readable */
+	int watched;	/* or -1 */
 	bool by_fd;
 };
 
@@ -29,12 +30,17 @@ static __thread struct libtwheel *ours;
 static struct libtwheel *open_with(const struct setup *setup, bool by_fd)
 {
 	struct libtwheel *l = get_memory(1, sizeof(*l));
-	int error = twheel_open(&l->w, NULL);
+	const struct twheel_options options = {
+		.size = sizeof(options),
+		.flags = setup->shared ? TWHEEL_SHARED : 0,
+	};
+	int error = twheel_open(&l->w, &options);
 
 	if (error)
 		errx(1, "twheel_open: %s", strerror(-error));
 	l->setup = *setup;
 	l->by_fd = by_fd;
+	l->watched = -1;
 	l->fd = by_fd ? twheel_fd(l->w) : eventfd(0, EFD_CLOEXEC);
 	if (l->fd < 0)
 		errx(1, "no descriptor");
@@ -123,7 +129,11 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct libtwheel *l = self;
-	struct pollfd pfd = { .fd = l->fd, .events = POLLIN };
+	struct pollfd pfd[2] = {
+		{ .fd = l->fd, .events = POLLIN },
+		{ .fd = l->watched, .events = POLLIN },
+	};
+	nfds_t nr = l->watched < 0 ? 1 : 2;
 	uint64_t wake_ns = end_turn(l), now;
 	struct timespec timeout = { 0 };
 
@@ -131,10 +141,15 @@ static void wait(void *self, bool sleep)
 		now = now_ns();
 		timeout = to_timespec(wake_ns > now ? wake_ns - now : 0);
 	}
-	if (ppoll(&pfd, 1, sleep && wake_ns == TWHEEL_NEVER ? NULL : &timeout, NULL) < 0)
+	if (ppoll(pfd, nr, sleep && wake_ns == TWHEEL_NEVER ? NULL : &timeout, NULL) < 0)
 		err(1, "ppoll");
-	if (!l->by_fd || pfd.revents)
+	if (!l->by_fd || pfd[0].revents)
 		twheel_dispatch(l->w, 0);
+}
+
+static void watch(void *self, int fd)
+{
+	((struct libtwheel *)self)->watched = fd;
 }
 
 static void tally(void *self, struct tally *tally)
@@ -158,16 +173,21 @@ static void close_libtwheel(void *self)
 	twheel_close(l->w);
 }
 
+#define LIBTWHEEL_WORKLOADS \
+	(DOES_ALL | DOES(SCALE) | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS))
+
 #define LIBTWHEEL_PEER							\
-	.workloads = DOES_ALL | DOES(SCALE),				\
 	.timer_size = sizeof(struct twheel_timer),			\
+	.reads_clock = true,						\
+	.has_lock = true,						\
 	.create = create, .arm = arm, .refresh = arm, .cancel = cancel,	\
-	.wait = wait, .tally = tally, .close = close_libtwheel
+	.wait = wait, .watch = watch, .tally = tally, .close = close_libtwheel
 
 const struct peer peer_libtwheel = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel",
 	.usage = "tick 1 ms, in a loop that sleeps until twheel_next()",
+	.workloads = LIBTWHEEL_WORKLOADS | DOES(SHARED),
 	.open = open_by_time,
 };
 
@@ -175,5 +195,6 @@ const struct peer peer_libtwheel_fd = {
 	LIBTWHEEL_PEER,
 	.name = "libtwheel-fd",
 	.usage = "the same, in a loop that watches twheel_fd()",
+	.workloads = LIBTWHEEL_WORKLOADS,
 	.open = open_by_fd,
 };

@@ -12,6 +12,7 @@
 struct libuv {
 	uv_loop_t loop;
 	uv_timer_t *timer;
+	uv_poll_t watched;
 	uint32_t nr;
 	bool turns;
 };
@@ -76,16 +77,35 @@ static void wait_loop(void *self, bool sleep)
 	uv_run(&((struct libuv *)self)->loop, sleep ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 }
 
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	(void)poll;
+	(void)status;
+	(void)events;
+}
+
+static void watch(void *self, int fd)
+{
+	struct libuv *l = self;
+
+	if (uv_poll_init(&l->loop, &l->watched, fd) ||
+	    uv_poll_start(&l->watched, UV_READABLE, on_readable))
+		errx(1, "uv_poll_start");
+}
+
 const struct peer peer_libuv = {
 	.name = "libuv",
 	.usage = "uv_timer_start(), the loop's cached time",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.timer_size = sizeof(uv_timer_t),
+	.wheel_size = sizeof(uv_loop_t),
 	.open = open_libuv,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait_loop,
+	.watch = watch,
 };
 #else
 ABSENT_PEER(peer_libuv, "libuv", "built without libuv");

@@ -13,6 +13,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+/* Is no timeout: the descriptor that is watched. */
+#define WATCHED		UINT32_MAX
+
 struct timerfds {
 	int epoll;
 	int *fd;
@@ -100,9 +103,19 @@ static void wait(void *self, bool sleep)
 		if (got < 0 && errno != EINTR)
 			err(1, "epoll_wait");
 		for (i = 0; i < got; i++)
-			expired(t->event[i].data.u32);
+			if (t->event[i].data.u32 != WATCHED)
+				expired(t->event[i].data.u32);
 		sleep = false;
 	} while (got == BATCH);
+}
+
+static void watch(void *self, int fd)
+{
+	struct timerfds *t = self;
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = WATCHED };
+
+	if (epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event))
+		err(1, "epoll_ctl");
 }
 
 static void close_timerfds(void *self)
@@ -112,13 +125,14 @@ static void close_timerfds(void *self)
 }
 
 #define TIMERFD_PEER							\
-	.create = create, .cancel = cancel, .wait = wait, .close = close_timerfds
+	.create = create, .cancel = cancel, .wait = wait, .watch = watch,\
+	.close = close_timerfds
 
 const struct peer peer_timerfd = {
 	TIMERFD_PEER,
 	.name = "timerfd",
 	.usage = "one each, made once; epoll, edge-triggered",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH),
 	.open = open_timerfds,
 	.arm = arm,
 	.refresh = arm,

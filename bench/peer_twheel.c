@@ -20,6 +20,7 @@
 
 struct twheel {
 	int fd;
+	int watched;		/* or -1 */
 	__u64 *id;
 	void *table;		/* refresh by store */
 	uint32_t shift;		/* likewise */
@@ -69,6 +70,7 @@ static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns, __
 	tw->fd = open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (tw->fd < 0 || ioctl(tw->fd, TWHEEL_IOC_SETUP, &wheel))
 		err(1, DEVICE);
+	tw->watched = -1;
 	tw->id = get_memory(setup->nr, sizeof(*tw->id));
 	for (i = 0; i < BATCH; i++)
 		tw->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
@@ -148,10 +150,14 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct twheel *tw = self;
-	struct pollfd pfd = { .fd = tw->fd, .events = POLLIN };
+	struct pollfd pfd[2] = {
+		{ .fd = tw->fd, .events = POLLIN },
+		{ .fd = tw->watched, .events = POLLIN },
+	};
+	nfds_t nr = tw->watched < 0 ? 1 : 2;
 	ssize_t got, i;
 
-	if (sleep && poll(&pfd, 1, -1) < 0)
+	if (sleep && poll(pfd, nr, -1) < 0)
 		err(1, "poll");
 	do {
 		got = read(tw->fd, tw->event, sizeof(tw->event));
@@ -160,6 +166,11 @@ static void wait(void *self, bool sleep)
 		for (i = 0; i < got / (ssize_t)sizeof(tw->event[0]); i++)
 			expired(tw->event[i].user_data);
 	} while (got == sizeof(tw->event));
+}
+
+static void watch(void *self, int fd)
+{
+	((struct twheel *)self)->watched = fd;
 }
 
 /*
@@ -300,14 +311,15 @@ void twheel_list_all(void *self, uint32_t nr)
 }
 
 #define TWHEEL_PEER							\
-	.arm = arm, .cancel = cancel, .wait = wait, .settle = settle,	\
+	.arm = arm, .cancel = cancel, .wait = wait, .watch = watch, .settle = settle, \
 	.close = close_wheel
 
 const struct peer peer_twheel = {
 	TWHEEL_PEER,
 	.name = "twheel",
 	.usage = "tick 1 ms, 256 a call",
-	.workloads = ~0U,
+	.workloads = DOES_ALL | DOES(CALLS) | DOES(SCALE) | DOES(HUGE) | DOES(WAKEUPS) |
+		     DOES(DISPATCH),
 	.absent = absent,
 	.open = open_1ms,
 	.refresh = rearm,

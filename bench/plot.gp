@@ -8,7 +8,7 @@
 # comes first, and heavier, libtwheel before it. Peers of the kernel have filled points,
 # those that are a process's own open ones.
 
-peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store"
+peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store table table-device"
 set linetype  1 linecolor rgb "#f08000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
 set linetype  2 linecolor rgb "#f08000" linewidth 4   pointtype 6  pointsize 0.8 dashtype 2
 set linetype  3 linecolor rgb "#d00000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
@@ -26,6 +26,8 @@ set linetype 14 linecolor rgb "#805030" linewidth 1.5 pointtype 10 pointsize 0.7
 set linetype 15 linecolor rgb "#809000" linewidth 1.5 pointtype 13 pointsize 0.8 dashtype 1
 set linetype 16 linecolor rgb "#809000" linewidth 1.5 pointtype 11 pointsize 0.7 dashtype 3
 set linetype 17 linecolor rgb "#809000" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 2
+set linetype 18 linecolor rgb "#f08000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 3
+set linetype 19 linecolor rgb "#d00000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 4
 style_of(peer) = sum [i = 1:words(peers)] (word(peers, i) eq peer ? i : 0)
 
 set terminal svg noenhanced size 760,480 font "sans,13" background "white"
@@ -59,6 +61,7 @@ what_of(workload) = \
 	workload eq "young"   ? "What it costs to arm a timeout and cancel it soon after" : \
 	workload eq "expire"  ? "What it costs when a timeout expires and is delivered" : \
 	workload eq "request" ? "What a request timeout costs: start, and stop on the reply" : \
+	workload eq "lifo"    ? "A request timeout amid long ones, the last one stopped first" : \
 	workload eq "restart" ? "What it costs to move the idle timeout of a connection on" : \
 	workload eq "lengths" ? "What a request costs: idle timeout moved twice, its own started, stopped" : \
 	"What a packet costs among idle connections, with 1/1000 of an expiry"
@@ -70,14 +73,14 @@ set ytics ("1" 1, "3" 3, "10" 10, "30" 30, "100" 100, "300" 300, "1,000" 1000, "
 do for [mode in "instructions time"] {
 	set ylabel (mode eq "time" ? "nanoseconds of processor time each" : \
 		"instructions each, user and kernel together")
-	do for [workload in "arm refresh cancel young expire mix request restart lengths"] {
+	do for [workload in "arm refresh cancel young expire mix request lifo restart lengths"] {
 		found = with_rows(mode, workload, "[0-9]*", "cost")
 		if (words(found) > 0) {
 			set output dir . "/" . workload . (mode eq "time" ? "-time" : "") . ".svg"
 			set title title(what_of(workload))
-			set xrange [(workload eq "request" ? 70 : 700):*]
+			set xrange [(workload eq "request" || workload eq "lifo" ? 70 : 700):*]
 			set xlabel (workload eq "expire" ? "timeouts due within one second" : \
-				workload eq "request" ? "requests in flight" : \
+				workload eq "request" || workload eq "lifo" ? "requests in flight" : \
 				workload eq "lengths" || workload eq "restart" ? "connections" : \
 				"timeouts pending")
 			set xtics ("100" 100, "1,000" 1e3, "10,000" 1e4, "100,000" 1e5, \
@@ -110,6 +113,62 @@ do for [mode in "instructions time"] {
 		}
 	}
 }
+
+# ---- threads --------------------------------------------------------------------
+
+set xrange [0.9:4.4]
+set xtics (1, 2, 4)
+set xlabel "threads, on as many processors"
+set ylabel "pairs of all threads in a second"
+set ytics auto
+found = with_rows("time", "shared", "[0-9]*", "pairs")
+if (words(found) > 0) {
+	set output dir . "/shared-time.svg"
+	set title title("Timers of one structure, started and stopped by threads")
+	plot for [p in found] rows("time", p, "shared", "pairs") \
+		using 1:2 with linespoints linetype style_of(p) title p
+	unset output
+}
+
+# ---- one bar a peer ---------------------------------------------------------------
+
+# of WORKLOAD METRIC: its number in the row, the value, its style, its name.
+bars(workload, metric) = sprintf( \
+	"< awk -F, '$1 == \"instructions\" && $3 == \"%s\" && $5 == \"%s\" { v[$2] = $6 } " . \
+	"END { k = split(\"%s\", p, \" \"); for (i = 1; i <= k; i++) if (p[i] in v) " . \
+	"print ++r \",\" v[p[i]] \",\" i \",\" p[i] }' '%s'", workload, metric, peers, csv)
+bars_title(workload) = \
+	workload eq "wakeups"  ? "How often a process wakes up for its timers in an hour, none of which expires" : \
+	workload eq "dispatch" ? "The longest call, where timeouts come due over an hour" : \
+	"A wheel with ten timers"
+bars_unit(workload) = \
+	workload eq "wakeups"  ? "wake-ups, at 100 requests of 1 s in a second" : \
+	workload eq "dispatch" ? "instructions, user and kernel together" : \
+	"bytes in the process, with the timers"
+set key off
+unset xlabel
+set style fill solid 0.85 noborder
+set boxwidth 0.7
+set grid noxtics
+set xrange [*:*]
+do for [i = 1:3] {
+	workload = word("wakeups dispatch wheels", i)
+	metric = word("hour_1s max process", i)
+	if (int(system(bars(workload, metric)[3:] . " | wc -l")) > 0) {
+		set xtics auto rotate by -30
+		# Of wake-ups some have none, which no logarithm shows.
+		if (workload eq "wakeups") { unset logscale } else { set logscale y }
+		set yrange [(workload eq "wakeups" ? 0 : 100):*]
+		set ylabel bars_unit(workload)
+		set output dir . "/" . workload . ".svg"
+		set title title(bars_title(workload))
+		plot bars(workload, metric) using 1:2:3:xtic(4) with boxes linecolor variable, \
+			bars(workload, metric) using 1:2:(sprintf("%.0f", $2)) with labels offset 0,0.6
+		unset output
+	}
+}
+set key on
+set yrange [*:*]
 
 # ---- memory -------------------------------------------------------------------
 

@@ -174,7 +174,8 @@ static void print_table(const char *mode, const char *workload, const char *metr
 
 static void print_in_vain(const char *mode)
 {
-	static const char * const workloads[] = { "request", "slow", "lengths", "burst" };
+	static const char * const workloads[] = { "request", "slow", "lifo", "lengths",
+						    "burst" };
 	char title[128];
 	size_t i;
 
@@ -202,6 +203,8 @@ static void print_mode(const char *mode, const char *unit)
 		{ "mix", "cost", "a refresh among idle connections, with 1/1000 of an expiry" },
 		{ "request", "cost", "a request timeout, started and stopped, so many in flight" },
 		{ "slow", "cost", "the same, answered after half of its time" },
+		{ "lifo", "cost",
+		  "the same amid so many long ones, those of a turn stopped backwards" },
 		{ "restart", "cost", "an idle timeout moved on, in a loop" },
 		{ "lengths", "cost",
 		  "a request: idle timeout of 30 s moved twice, one of 1 s started and stopped" },
@@ -230,6 +233,24 @@ static void print_mode(const char *mode, const char *unit)
 		    "timer interrupts of the machine (\"empty\" is what it has anyway)");
 	print_table(mode, "burst", "bytes", "memory after a burst, bytes each");
 	print_in_vain(mode);
+	print_table(mode, "wakeups", "hour_1s",
+		    "wake-ups in an hour beside those of requests, so many in a second, of 1 s");
+	print_table(mode, "wakeups", "kthreads_1s", "and of kthreads");
+	print_table(mode, "wakeups", "hour_30s", "the same with timeouts of 30 s");
+	print_table(mode, "wakeups", "kthreads_30s", "and of kthreads");
+	print_table(mode, "wakeups", "hour_apart",
+		    "the same with timeouts of 1 s, each answered before the next request comes");
+	print_table(mode, "wakeups", "kthreads_apart", "and of kthreads");
+	snprintf(title, sizeof(title), "the longest call, so many due within an hour: %s", unit);
+	print_table(mode, "dispatch", "max", title);
+	snprintf(title, sizeof(title),
+		 "one structure, timers started and stopped by so many threads: %s a pair", unit);
+	print_table(mode, "shared", "cost", title);
+	print_table(mode, "shared", "pairs", "pairs of all threads in a second");
+	print_table(mode, "wheels", "process",
+		    "a wheel with ten timers, of so many: bytes in the process, timers included");
+	print_table(mode, "wheels", "kernel", "and in the kernel, such as descriptors");
+	print_table(mode, "wheels", "timer", "of these the struct of one timer");
 	print_table(mode, "late", "p50", "lateness, so many due in a second: half within, us");
 	print_table(mode, "late", "p99", "lateness: 99 % within, us");
 	print_table(mode, "late", "max", "lateness: the latest, us");
@@ -335,10 +356,22 @@ static void print_libtwheel(const char *peer)
 	print_bar("stop", peer, "cancel", "cost", "empty");
 	print_bar("request timeout, start and stop", peer, "request", "cost", "empty");
 	print_bar("the same, answered after half of its time", peer, "slow", "cost", "empty");
+	print_bar("the last one stopped first, amid long ones", peer, "lifo", "cost", "empty");
 	print_bar("two lengths on a connection, with the loop", peer, "lengths", "cost", NULL);
 	print_bar("two lengths on a connection", peer, "lengths", "cost", "empty");
 	print_bar("idle connections", peer, "mix", "cost", "empty");
 	print_bar("expire and call back, all within a second", peer, "expire", "cost", NULL);
+}
+
+/* A pair of a start and a stop, by what is between the program and the wheel. */
+static void print_numbers(void)
+{
+	printf("\nnumbers, a start and a stop by arrays of 256, amid so many\n  %-44s %11s %11s %11s\n",
+	       "", "10000", "100000", "1000000");
+	print_bar("table in the process, above the loop", "table", "young", "cost", "empty");
+	print_bar("table on the device, above the loop", "table-device", "young", "cost", "empty");
+	print_bar("vectors of a keyed wheel, above the loop", "twheel-keyed", "young", "cost",
+		  "empty");
 }
 
 void report_print(void)
@@ -358,6 +391,7 @@ void report_print(void)
 		print_bars();
 		print_libtwheel("libtwheel");
 		print_libtwheel("libtwheel-fd");
+		print_numbers();
 	}
 	if (timed) {
 		puts("\n==== processor time of the process and the module's kthreads");

@@ -7,6 +7,8 @@
 #include "workload.h"
 
 #include <err.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #define REQUEST_NS	SEC
 #define IDLE_NS		(30 * SEC)
@@ -214,6 +216,77 @@ void run_restart(const struct peer *peer, uint32_t n)
 	run_close(&d.run);
 }
 
+/* ---- the last one is answered first ---------------------------------------- */
+
+/* In place of those of the turn before, which are answered now. */
+static void replace_newest(void *daemon)
+{
+	struct daemon *d = daemon;
+
+	d->run.peer->cancel(d->run.self, d->request, TURN);
+	start_requests(d);
+}
+
+static uint64_t newest_turns(struct daemon *d, uint64_t for_ns)
+{
+	uint64_t until_ns = now_ns() + for_ns, turns = 0;
+
+	do {
+		turn(d, replace_newest);
+		turns++;
+	} while (d->now_ns < until_ns);
+	return turns;
+}
+
+/* n long ones, and room for those of a turn. */
+static void lifo_open(struct daemon *d, const struct peer *peer, uint32_t n)
+{
+	/* The upper half has the other length, and begins with those of a turn. */
+	const struct setup setup = {
+		.nr = 2 * n, .same_ns = IDLE_NS, .other_ns = REQUEST_NS, .turns = true,
+	};
+
+	run_open_with(&d->run, peer, &setup);
+	if (!peer->create)
+		return;
+	peer->create(d->run.self, 0, n);
+	peer->create(d->run.self, n, TURN);
+}
+
+/*
+ * n with a timeout of 30 s are in flight all the time.  In each turn 50 requests come, whose
+ * timeout is 1 s, and at the beginning of the next turn they are answered, the last one first.
+ */
+void run_lifo(const struct peer *peer, uint32_t n)
+{
+	struct daemon d = { .in_ring = n / TURN * TURN };
+	uint32_t backwards[TURN], i;
+	struct meter meter;
+	struct tally tally;
+	uint64_t turns;
+
+	if (n < TURN)
+		errx(1, "lifo: at least %d", TURN);
+	lifo_open(&d, peer, n);
+	for_all(&d, start_idle);
+	for (i = 0; i < TURN; i++)
+		backwards[i] = n + TURN - 1 - i;
+	d.request = backwards;
+	d.at = n;
+	turn(&d, start_requests);
+	/* Until the first deadlines have come and gone. */
+	newest_turns(&d, REQUEST_NS * 3 / 2);
+	tally = tally_of(&d);
+	meter_start(&meter);
+	turns = newest_turns(&d, 2 * REQUEST_NS);
+	meter_stop(&meter);
+	if (d.timed_out)
+		errx(1, "%s: requests time out", peer->name);
+	result_cost(peer->name, "lifo", n, &meter, turns * TURN);
+	tell_tally(&d, "lifo", n, &tally, turns * TURN);
+	run_close(&d.run);
+}
+
 /* ---- two lengths on each connection --------------------------------------- */
 
 /* A reply comes some turns after its request; each moves the connection's idle timeout. */
@@ -379,4 +452,122 @@ void run_burst(const struct peer *peer, uint32_t n)
 	tell_tally(&d, "burst", n, &tally, 2 * n);
 	result(peer->name, "burst", n, "bytes", ((double)free_before - free_bytes()) / n);
 	run_close(&d.run);
+}
+
+/* ---- how often a process wakes up by itself -------------------------------- */
+
+/* So long, and an hour has so many of it. */
+#define WAKEUPS_NS	(300 * SEC)
+#define IN_HOUR		12
+
+/* Requests in flight, where one comes before the last one is answered. */
+#define FLIGHT		5
+
+struct wakeups {
+	struct daemon d;
+	uint64_t length_ns;
+	int timerfd;		/* readable when an event comes */
+	uint64_t next_ns;	/* when that is */
+	uint64_t period_ns;	/* between two, on an average */
+	uint64_t seed;
+	uint64_t events;	/* so far: requests, and answers that come alone */
+	bool apart;		/* each is answered before the next one comes */
+};
+
+static void start_one(struct wakeups *w)
+{
+	uint64_t deadline_ns = now_ns() + w->length_ns;
+
+	w->d.run.peer->arm(w->d.run.self, w->d.run.who + w->d.at, &deadline_ns, 1);
+	w->d.at = (w->d.at + 1) % w->d.run.nr;
+}
+
+static void stop_one(struct wakeups *w, uint32_t flight)
+{
+	uint32_t nr = w->d.run.nr, at = (w->d.at + nr - flight) % nr;
+
+	w->d.run.peer->cancel(w->d.run.self, w->d.run.who + at, 1);
+}
+
+static void come_or_answer(void *wakeups)
+{
+	struct wakeups *w = wakeups;
+	bool answer = w->apart && w->events % 2;
+
+	if (!answer)
+		start_one(w);
+	if (answer)
+		stop_one(w, 1);
+	else if (!w->apart && w->events >= FLIGHT)
+		stop_one(w, FLIGHT + 1);
+	w->events++;
+}
+
+/* Events come at random: a deadline that falls on one would hide the wake-up for it. */
+static void wait_for_event(struct wakeups *w)
+{
+	struct itimerspec spec = { 0 };
+
+	/* Never so soon that the process is still awake. */
+	w->next_ns += w->period_ns / 4 + (w->period_ns * 3 / 2 * (random32(&w->seed) >> 16) >> 16);
+	spec.it_value = to_timespec(w->next_ns);
+	if (timerfd_settime(w->timerfd, TFD_TIMER_ABSTIME, &spec, NULL))
+		err(1, "timerfd_settime");
+}
+
+/* How many events came. */
+static uint64_t wakeups_turns(struct wakeups *w, uint64_t for_ns)
+{
+	uint64_t until_ns = now_ns() + for_ns, count, was = w->events;
+
+	while (now_ns() < until_ns) {
+		nr_expired = 0;
+		w->d.run.peer->wait(w->d.run.self, true);
+		w->d.timed_out += nr_expired;
+		if (read(w->timerfd, &count, sizeof(count)) != sizeof(count))
+			continue;
+		turn(&w->d, come_or_answer);
+		wait_for_event(w);
+	}
+	return w->events - was;
+}
+
+/* In an hour: those of the process that no event caused, and those of the module's kthreads. */
+static void wakeups_of(const struct peer *peer, uint32_t n, uint64_t length_ns, bool apart,
+		       const char *metric, const char *kthread_metric)
+{
+	struct wakeups w = {
+		.length_ns = length_ns, .apart = apart, .seed = 7, .next_ns = now_ns() + SEC,
+		.period_ns = SEC / n / (apart ? 2 : 1),
+	};
+	struct meter meter;
+	uint64_t events;
+
+	daemon_open(&w.d, peer, n, length_ns, 0);
+	w.timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (w.timerfd < 0)
+		err(1, "timerfd_create");
+	peer->watch(w.d.run.self, w.timerfd);
+	wait_for_event(&w);
+	wakeups_turns(&w, length_ns + SEC);
+	meter_start(&meter);
+	events = wakeups_turns(&w, WAKEUPS_NS);
+	meter_stop(&meter);
+	if (w.d.timed_out)
+		errx(1, "%s: requests time out", peer->name);
+	result(peer->name, "wakeups", n, metric, IN_HOUR * ((double)meter.wakeups - events));
+	result(peer->name, "wakeups", n, kthread_metric,
+	       IN_HOUR * (double)meter.kthread_wakeups);
+	run_close(&w.d.run);
+}
+
+/*
+ * n requests come in a second, all of which are answered in time: each after five more have
+ * come, or before the next one comes.
+ */
+void run_wakeups(const struct peer *peer, uint32_t n)
+{
+	wakeups_of(peer, n, REQUEST_NS, false, "hour_1s", "kthreads_1s");
+	wakeups_of(peer, n, IDLE_NS, false, "hour_30s", "kthreads_30s");
+	wakeups_of(peer, n, REQUEST_NS, true, "hour_apart", "kthreads_apart");
 }

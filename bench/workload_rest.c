@@ -101,6 +101,52 @@ void run_moved(const struct peer *peer, uint32_t n)
 	measure_memory(peer, "moved", n, move_all_earlier);
 }
 
+/*
+ * n wheels, or whatever has the timers, with ten timers in each.  What the library has taken
+ * counts as far as its pages were touched, and the caller's structs by their size; what the
+ * benchmark keeps beside them does not count.  A structure that is the benchmark's own counts
+ * by the bytes that it asked for, and not by the pages that it got: a program would take them
+ * from malloc().
+ */
+#define IN_WHEEL	10
+
+static void open_wheel_of_ten(const struct peer *peer)
+{
+	const struct setup setup = { .nr = IN_WHEEL };
+	uint64_t deadline_ns[IN_WHEEL];
+	uint32_t who[IN_WHEEL], i;
+	void *self = peer->open(&setup);
+
+	for (i = 0; i < IN_WHEEL; i++) {
+		who[i] = i;
+		deadline_ns[i] = now_ns() + HOUR_NS + i * HOUR_NS / IN_WHEEL;
+	}
+	peer->create(self, 0, IN_WHEEL);
+	peer->arm(self, who, deadline_ns, IN_WHEEL);
+}
+
+void run_wheels(const struct peer *peer, uint32_t n)
+{
+	uint64_t free_before, process_before, bytes_before, pages_before, timers;
+	double process, kernel;
+	uint32_t i;
+
+	free_before = free_bytes();
+	process_before = process_bytes();
+	bytes_before = got_bytes;
+	pages_before = got_page_bytes;
+	for (i = 0; i < n; i++)
+		open_wheel_of_ten(peer);
+	process = process_bytes() - process_before;
+	kernel = (double)free_before - free_bytes() - process;
+	timers = peer->is_structure ? got_bytes - bytes_before :
+		(uint64_t)n * (IN_WHEEL * peer->timer_size + peer->wheel_size);
+	process += (double)timers - (got_page_bytes - pages_before);
+	result(peer->name, "wheels", n, "process", process / n);
+	result(peer->name, "wheels", n, "kernel", kernel / n);
+	result(peer->name, "wheels", n, "timer", peer->timer_size);
+}
+
 /* The one that waits is another process: it is to sleep for as long as we look. */
 static pid_t start_waiting(const struct peer *peer, uint32_t n)
 {

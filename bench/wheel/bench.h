@@ -8,11 +8,13 @@
 #ifndef _WHEEL_BENCH_H
 #define _WHEEL_BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Deadlines are random over this. */
+/* Deadlines are random over this, and for the longest call over an hour. */
 #define SPAN_MS		60000
+#define HOUR_MS		3600000
 
 /* Where simulated time begins, as CLOCK_MONOTONIC. */
 #define START_NS	1000000000000ULL
@@ -27,6 +29,8 @@
  * @settle: do what removals have left to be done, or NULL
  * @move: give pending timers a later deadline
  * @run: let time pass until all have expired; @nr_expired counts them
+ * @step: what a loop does in a turn: let time pass until something may be due, and call what
+ *	is due; returns false if nothing pends; NULL if deadlines cannot be an hour ahead
  */
 struct structure {
 	const char *name;
@@ -37,6 +41,7 @@ struct structure {
 	void (*settle)(void);
 	void (*move)(const uint32_t *who, const uint32_t *due_ms, uint32_t nr);
 	void (*run)(void);
+	bool (*step)(void);
 };
 
 extern const struct structure libtwheel_structure;

@@ -69,19 +69,27 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 		take_out(&timers[who[i]]);
 }
 
-static void run(void)
+static bool step(void)
 {
 	struct timer *timer, *next;
 
-	for (; nr_pending; tick++) {
-		for (timer = slots[tick % SLOTS]; timer; timer = next) {
-			next = timer->next;
-			if (timer->tick == tick) {
-				take_out(timer);
-				timer->expired(timer);
-			}
+	if (!nr_pending)
+		return false;
+	for (timer = slots[tick % SLOTS]; timer; timer = next) {
+		next = timer->next;
+		if (timer->tick == tick) {
+			take_out(timer);
+			timer->expired(timer);
 		}
 	}
+	tick++;
+	return true;
+}
+
+static void run(void)
+{
+	while (step())
+		;
 	clock_ns = tick * NS_PER_MS;
 }
 
@@ -92,4 +100,5 @@ const struct structure callout_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };

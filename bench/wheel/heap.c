@@ -106,16 +106,23 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 		take_out(&timers[who[i]]);
 }
 
-static void run(void)
+static bool step(void)
 {
 	struct timer *timer;
 
-	while (nr_pending) {
-		clock_ns = heap[0].deadline_ns;
-		timer = heap[0].timer;
-		take_out(timer);
-		timer->expired(timer);
-	}
+	if (!nr_pending)
+		return false;
+	clock_ns = heap[0].deadline_ns;
+	timer = heap[0].timer;
+	take_out(timer);
+	timer->expired(timer);
+	return true;
+}
+
+static void run(void)
+{
+	while (step())
+		;
 }
 
 const struct structure heap_structure = {
@@ -125,4 +132,5 @@ const struct structure heap_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };

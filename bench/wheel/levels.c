@@ -121,25 +121,30 @@ static void empty(struct slot *slot)
 	}
 }
 
-static void run(void)
+static bool step(void)
 {
 	unsigned int level, i;
 
-	while (nr_pending) {
-		for (level = 0; level < LEVELS; level++) {
-			uint64_t now = tick >> level * BITS;
-			uint64_t later = occupied[level] & ~1ULL << now % SLOTS;
+	if (!nr_pending)
+		return false;
+	for (level = 0; level < LEVELS; level++) {
+		uint64_t now = tick >> level * BITS;
+		uint64_t later = occupied[level] & ~1ULL << now % SLOTS;
 
-			if (!later)
-				continue;
-			i = __builtin_ctzll(later);
-			tick = ((now & ~(uint64_t)(SLOTS - 1)) + i) << level * BITS;
-			empty(&slots[level * SLOTS + i]);
-			break;
-		}
-		if (level == LEVELS)
-			fail("timers are lost");
+		if (!later)
+			continue;
+		i = __builtin_ctzll(later);
+		tick = ((now & ~(uint64_t)(SLOTS - 1)) + i) << level * BITS;
+		empty(&slots[level * SLOTS + i]);
+		return true;
 	}
+	fail("timers are lost");
+}
+
+static void run(void)
+{
+	while (step())
+		;
 	clock_ns = tick * NS_PER_MS;
 }
 
@@ -150,4 +155,5 @@ const struct structure levels_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };

@@ -73,6 +73,11 @@ static void run(void)
 	ev_now_update(loop);
 }
 
+static bool step(void)
+{
+	return ev_run(loop, EVRUN_ONCE);
+}
+
 const struct structure libev_structure = {
 	.name	= "libev",
 	.make	= make,
@@ -80,4 +85,5 @@ const struct structure libev_structure = {
 	.remove	= remove_timers,
 	.move	= move,
 	.run	= run,
+	.step	= step,
 };

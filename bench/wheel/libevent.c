@@ -72,6 +72,11 @@ static void run(void)
 	event_base_dispatch(base);
 }
 
+static bool step(void)
+{
+	return !event_base_loop(base, EVLOOP_ONCE);
+}
+
 static void make_common(uint32_t nr)
 {
 	uint32_t i;
@@ -106,6 +111,7 @@ const struct structure libevent_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };
 
 const struct structure libevent_common_structure = {

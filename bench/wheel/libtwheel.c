@@ -44,15 +44,22 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 		twheel_stop(w, &timers[who[i]]);
 }
 
+static bool step(void)
+{
+	uint64_t next_ns = twheel_next(w);
+
+	if (next_ns == TWHEEL_NEVER)
+		return false;
+	if (next_ns > clock_ns)
+		clock_ns = next_ns;
+	twheel_dispatch(w, 0);
+	return true;
+}
+
 static void run(void)
 {
-	uint64_t next_ns;
-
-	while ((next_ns = twheel_next(w)) != TWHEEL_NEVER) {
-		if (next_ns > clock_ns)
-			clock_ns = next_ns;
-		twheel_dispatch(w, 0);
-	}
+	while (step())
+		;
 }
 
 const struct structure libtwheel_structure = {
@@ -62,4 +69,5 @@ const struct structure libtwheel_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };

@@ -50,6 +50,11 @@ static void run(void)
 	uv_update_time(&loop);
 }
 
+static bool step(void)
+{
+	return uv_run(&loop, UV_RUN_ONCE);
+}
+
 const struct structure libuv_structure = {
 	.name	= "libuv",
 	.make	= make,
@@ -57,4 +62,5 @@ const struct structure libuv_structure = {
 	.remove	= remove_timers,
 	.move	= insert,
 	.run	= run,
+	.step	= step,
 };

@@ -355,15 +355,23 @@ static void pass(u64 now)
 	deliver();
 }
 
+static bool step(void)
+{
+	u64 next;
+
+	if (!nr_pending)
+		return false;
+	next = twheel_wheel_next(&wheel);
+	if (next * tick_ns > clock_ns)
+		clock_ns = next * tick_ns;
+	pass(clock_ns / tick_ns);
+	return true;
+}
+
 static void run(void)
 {
-	while (nr_pending) {
-		u64 next = twheel_wheel_next(&wheel);
-
-		if (next * tick_ns > clock_ns)
-			clock_ns = next * tick_ns;
-		pass(clock_ns / tick_ns);
-	}
+	while (step())
+		;
 }
 
 const struct structure twheel_structure = {
@@ -374,4 +382,5 @@ const struct structure twheel_structure = {
 	.settle	= settle,
 	.move	= move,
 	.run	= run,
+	.step	= step,
 };

@@ -31,6 +31,9 @@
 
 #define HUGE_BYTES	(2UL << 20)
 
+/* The most turns of a loop in an hour: one for each of ten million timers, and some. */
+#define MAX_STEPS	(16U << 20)
+
 enum operation { INSERT, REMOVE, MOVE, EXPIRE, EXPIRE_MOVED, NR_OPERATIONS };
 
 static const char * const operation_name[NR_OPERATIONS] = {
@@ -64,7 +67,12 @@ static struct {
 /* Shared with the children. */
 static struct {
 	double ns[NR_STRUCTURES][MAX_SIZES][NR_OPERATIONS][MAX_REPEATS];
+	uint32_t step_ns[MAX_STEPS];	/* of one structure: the least of all repeats */
+	uint32_t nr_steps;
 } *result;
+
+/* The longest call: the greatest of step_ns. */
+static uint32_t longest_ns[NR_STRUCTURES][MAX_SIZES];
 
 uint64_t nr_expired;
 
@@ -131,10 +139,10 @@ static void choose(struct work *w, uint32_t nr, uint32_t of)
 	}
 }
 
-static void deadlines(struct work *w, uint32_t first, uint32_t nr)
+static void deadlines(struct work *w, uint32_t first, uint32_t nr, uint32_t span_ms)
 {
 	while (nr--)
-		w->due_ms[first++] = 1 + below(SPAN_MS);
+		w->due_ms[first++] = 1 + below(span_ms);
 }
 
 static void count(struct work *w, enum operation op, uint64_t begin_ns,
@@ -144,10 +152,10 @@ static void count(struct work *w, enum operation op, uint64_t begin_ns,
 	w->times[op] += times;
 }
 
-static void work_fill(struct work *w)
+static void work_fill(struct work *w, uint32_t span_ms)
 {
 	choose(w, w->nr, w->nr);
-	deadlines(w, 0, w->nr);
+	deadlines(w, 0, w->nr, span_ms);
 	w->s->insert(w->who, w->due_ms, w->nr);
 }
 
@@ -156,7 +164,7 @@ static void work_churn(struct work *w, uint32_t nr)
 {
 	uint64_t begin_ns;
 
-	deadlines(w, w->nr, nr);
+	deadlines(w, w->nr, nr, SPAN_MS);
 	begin_ns = cpu_ns();
 	w->s->insert(w->who + w->nr, w->due_ms + w->nr, nr);
 	count(w, INSERT, begin_ns, nr);
@@ -206,7 +214,7 @@ static void work_all(struct work *w)
 	uint64_t begin_ns;
 
 	do {
-		work_fill(w);
+		work_fill(w, SPAN_MS);
 		while (w->times[INSERT] < w->nr || w->times[INSERT] < ENOUGH)
 			work_churn(w, nr_churn);
 		if (w->s->settle) {
@@ -215,30 +223,76 @@ static void work_all(struct work *w)
 			count(w, REMOVE, begin_ns, 0);
 		}
 		work_run(w, EXPIRE);
-		work_fill(w);
+		work_fill(w, SPAN_MS);
 		work_move(w);
 		work_run(w, EXPIRE_MOVED);
 	} while (w->times[EXPIRE] < ENOUGH);
 }
 
-/* In a process of its own. */
+/*
+ * All expire within an hour.  The turns of the loop are the same in each repeat: one that was
+ * disturbed takes longer, so the shortest time of each is noted.
+ */
+static void work_steps(struct work *w, bool first)
+{
+	uint64_t before = nr_expired, begin_ns, end_ns;
+	uint32_t i = 0, ns;
+	bool more;
+
+	work_fill(w, HOUR_MS);
+	begin_ns = cpu_ns();
+	do {
+		more = w->s->step();
+		end_ns = cpu_ns();
+		ns = end_ns - begin_ns;
+		begin_ns = end_ns;
+		if (i == MAX_STEPS)
+			fail("too many turns");
+		if (first || ns < result->step_ns[i])
+			result->step_ns[i] = ns;
+		i++;
+	} while (more);
+	if (nr_expired - before != w->nr)
+		fail("not all expired, or some twice");
+	if (!first && i != result->nr_steps)
+		fail("not the same turns");
+	result->nr_steps = i;
+}
+
+static void work_open(struct work *w, uint32_t nr, uint64_t seed)
+{
+	uint32_t i;
+
+	w->nr = nr;
+	w->room = nr + nr / CHURN_PART;
+	if (w->room < nr + CHURN_MIN)
+		w->room = nr + CHURN_MIN;
+	random_state = seed;
+	w->who = allocate(w->room * sizeof(*w->who));
+	w->due_ms = allocate(w->room * sizeof(*w->due_ms));
+	for (i = 0; i < w->room; i++)
+		w->who[i] = i;
+	choose(w, w->room, w->room);
+	w->s->make(w->room);
+}
+
+/* In a process of its own, as the next one. */
+static void measure_steps(unsigned int structure, unsigned int size, unsigned int repeat)
+{
+	struct work w = { .s = structures[structure] };
+
+	work_open(&w, option.size[size], option.seed);
+	work_steps(&w, !repeat);
+	exit(0);
+}
+
 static void measure(unsigned int structure, unsigned int size,
 		    unsigned int repeat)
 {
 	struct work w = { .s = structures[structure] };
 	uint32_t i;
 
-	w.nr = option.size[size];
-	w.room = w.nr + w.nr / CHURN_PART;
-	if (w.room < w.nr + CHURN_MIN)
-		w.room = w.nr + CHURN_MIN;
-	random_state = option.seed + repeat;
-	w.who = allocate(w.room * sizeof(*w.who));
-	w.due_ms = allocate(w.room * sizeof(*w.due_ms));
-	for (i = 0; i < w.room; i++)
-		w.who[i] = i;
-	choose(&w, w.room, w.room);
-	w.s->make(w.room);
+	work_open(&w, option.size[size], option.seed + repeat);
 	work_all(&w);
 	for (i = 0; i < NR_OPERATIONS; i++)
 		result->ns[structure][size][i][repeat] =
@@ -246,8 +300,9 @@ static void measure(unsigned int structure, unsigned int size,
 	exit(0);
 }
 
-static void measure_apart(unsigned int structure, unsigned int size,
-			  unsigned int repeat)
+static void measure_apart(void (*measure)(unsigned int structure, unsigned int size,
+					  unsigned int repeat),
+			  unsigned int structure, unsigned int size, unsigned int repeat)
 {
 	int status;
 	pid_t pid;
@@ -261,6 +316,20 @@ static void measure_apart(unsigned int structure, unsigned int size,
 			structures[structure]->name, option.size[size]);
 		exit(1);
 	}
+}
+
+static void measure_longest(unsigned int structure, unsigned int size)
+{
+	unsigned int r;
+	uint32_t i;
+
+	if (!structures[structure]->step)
+		return;
+	for (r = 0; r < option.repeats; r++)
+		measure_apart(measure_steps, structure, size, r);
+	for (i = 0; i < result->nr_steps; i++)
+		if (result->step_ns[i] > longest_ns[structure][size])
+			longest_ns[structure][size] = result->step_ns[i];
 }
 
 /* What is printed */
@@ -307,6 +376,24 @@ static void print_table(enum operation op)
 	}
 }
 
+static void print_longest(void)
+{
+	unsigned int s, n;
+
+	printf("\n%-20s", "longest turn, us");
+	for (n = 0; n < option.nr_sizes; n++)
+		printf("%11u", option.size[n]);
+	putchar('\n');
+	for (s = 0; s < NR_STRUCTURES; s++) {
+		if (!is_wanted(s) || !structures[s]->step)
+			continue;
+		printf("  %-18s", structures[s]->name);
+		for (n = 0; n < option.nr_sizes; n++)
+			printf("%11.1f", longest_ns[s][n] / 1000.);
+		putchar('\n');
+	}
+}
+
 static void write_csv(void)
 {
 	FILE *f = fopen(option.csv, "w");
@@ -321,6 +408,10 @@ static void write_csv(void)
 				fprintf(f, "\"%s\",\"%s\",%u,%.1f\n",
 					operation_name[op], structures[s]->name,
 					option.size[n], median(s, n, op));
+	for (s = 0; s < NR_STRUCTURES; s++)
+		for (n = 0; n < option.nr_sizes && is_wanted(s) && structures[s]->step; n++)
+			fprintf(f, "\"longest turn\",\"%s\",%u,%u\n", structures[s]->name,
+				option.size[n], longest_ns[s][n]);
 	if (fclose(f))
 		fail(option.csv);
 }
@@ -421,12 +512,17 @@ int main(int argc, char **argv)
 		for (r = 0; r < option.repeats; r++)
 			for (s = 0; s < NR_STRUCTURES; s++)
 				if (is_wanted(s))
-					measure_apart(s, n, r);
+					measure_apart(measure, s, n, r);
+	for (n = 0; n < option.nr_sizes; n++)
+		for (s = 0; s < NR_STRUCTURES; s++)
+			if (is_wanted(s))
+				measure_longest(s, n);
 
 	printf("nanoseconds per operation, median of %u; deadlines random over %u s\n",
 	       option.repeats, SPAN_MS / 1000);
 	for (op = 0; op < NR_OPERATIONS; op++)
 		print_table(op);
+	print_longest();
 	for (s = 0; s < NR_STRUCTURES; s++)
 		if (structures[s]->why_missing)
 			printf("\nskipped: %s (%s)\n", structures[s]->name,

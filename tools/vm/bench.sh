@@ -6,7 +6,7 @@
 #
 # BENCH='arm cancel'  PEERS='twheel timerfd'  SIZES='1000 10000'
 # MODES='instructions time'
-# RECORD=1: what was counted becomes bench/recorded.csv
+# RECORD=1: what was counted goes into bench/recorded.csv, beside what was counted before
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -146,32 +146,55 @@ count()
 }
 
 # An emulated machine cannot keep up with a million a second where each is a call.
-# Threads want as many processors; all else has two.
+# Threads want as many processors; all else has two. What takes hours is not measured.
 measure_time()
 {
-	local cpus words=" ${BENCH:-arm refresh cancel young expire mix late request restart lengths scale} "
+	local word cpus threads=() others=()
 
+	for word in ${BENCH:-arm refresh cancel young expire mix late request lifo restart lengths \
+		scale shared}; do
+		case $word in
+		scale | shared) threads+=("$word") ;;
+		wakeups | dispatch) ;;
+		*) others+=("$word") ;;
+		esac
+	done
 	say "booting $(cat "$cache/kernels/$series/release") where time is measured"
-	if [ "${words// scale / }" != ' ' ]; then
-		read_rows boot_timing 2 "$(arguments "$(trim "${words// scale / }")" 10000)"
+	if [ "${#others[@]}" -gt 0 ]; then
+		read_rows boot_timing 2 "$(arguments "${others[*]}" 10000)"
 	fi
-	if [[ $words = *' late '* ]]; then
+	if [[ " ${others[*]} " = *' late '* ]]; then
 		read_rows boot_timing 2 "$(arguments late '100000 1000000' \
 			'libtwheel libtwheel-fd twheel heap libev')"
 	fi
-	[[ $words = *' scale '* ]] || return 0
+	[ "${#threads[@]}" -gt 0 ] || return 0
 	for cpus in 1 2 4; do
-		read_rows boot_timing "$cpus" \
-			"$(option sizes "$cpus")$(option workloads scale)$(option peers "${PEERS:-}")"
+		read_rows boot_timing "$cpus" "$(option sizes "$cpus")$(option workloads \
+			"${threads[*]}")$(option peers "${PEERS:-}")"
 	done
 }
 
-trim()
+# merge_rows RECORD ROWS: the record, with what was counted now in place of what was counted
+# before. Rows of another kernel or compiler do not stay.
+merge_rows()
 {
-	local words
+	local old=$1
 
-	read -ra words <<<"$1"
-	echo "${words[*]}"
+	[ -e "$old" ] && cmp -s <(grep -E '^# (kernel|compiler): ' "$old") \
+		<(grep -E '^# (kernel|compiler): ' "$2") || old=/dev/null
+	grep -E '^(#|mode,)' "$2"
+	awk -F, '
+	!/^instructions,/ { next }
+	{
+		key = $1 "," $2 "," $3 "," $4 "," $5
+		if (!(key in row))
+			keys[++nr] = key
+		row[key] = $0
+	}
+	END {
+		for (i = 1; i <= nr; i++)
+			print row[keys[i]]
+	}' "$old" "$2"
 }
 
 lock_cache
@@ -197,6 +220,7 @@ mkdir -p "$files/plots"
 quietly "$build/bench.log" gnuplot -e "csv='$rows'; dir='$files/plots'" "$top/bench/plot.gp"
 say "all figures are in ${rows#"$top/"}, the plots beside it"
 if [ -n "${RECORD:-}" ]; then
-	grep -E '^(#|mode,|instructions,)' "$rows" >"$recorded"
-	say "the counted figures are the new record in bench/recorded.csv"
+	merge_rows "$recorded" "$rows" >"$files/recorded.csv"
+	cp "$files/recorded.csv" "$recorded"
+	say "the counted figures are in the record, bench/recorded.csv"
 fi

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Timeouts by number, of <twheel/table.h>: an array of 256 changes a call, in the process and
+ * on the device.  twheel-keyed makes the same calls of the device by itself.
+ */
+#include "bench.h"
+
+#include <err.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../lib/twheel/table.h"
+
+struct table {
+	struct twheel_table *table;
+	uint32_t nobody;		/* a number for settle() */
+	struct twheel_table_change change[BATCH];
+	uint32_t number[BATCH];
+};
+
+static void *open_table(const struct setup *setup, uint32_t backend)
+{
+	struct table *t = get_memory(1, sizeof(*t));
+	const struct twheel_table_options options = {
+		.size = sizeof(options), .backend = backend,
+	};
+	int error = twheel_table_open(&t->table, setup->nr + 1, &options);
+
+	if (error)
+		errx(1, "twheel_table_open: %s", strerror(-error));
+	t->nobody = setup->nr;
+	return t;
+}
+
+static void *open_in_process(const struct setup *setup)
+{
+	return open_table(setup, TWHEEL_TABLE_PROCESS);
+}
+
+static void *open_on_device(const struct setup *setup)
+{
+	return open_table(setup, TWHEEL_TABLE_DEVICE);
+}
+
+static const char *no_device(void)
+{
+	return access("/dev/twheel", R_OK | W_OK) ? "no /dev/twheel" : NULL;
+}
+
+static void apply(struct table *t, uint32_t nr)
+{
+	if (twheel_table_apply(t->table, t->change, nr, 0) != (int32_t)nr)
+		errx(1, "twheel_table_apply");
+}
+
+static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct table *t = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		t->change[i].number = who[i];
+		t->change[i].deadline_ns = deadline_ns[i];
+	}
+	apply(t, nr);
+}
+
+static void cancel(void *self, const uint32_t *who, uint32_t nr)
+{
+	struct table *t = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		t->change[i].number = who[i];
+		t->change[i].deadline_ns = TWHEEL_TABLE_NEVER;
+	}
+	apply(t, nr);
+}
+
+static void wait(void *self, bool sleep)
+{
+	struct table *t = self;
+	uint64_t timeout_ns = sleep ? TWHEEL_TABLE_NEVER : 0;
+	int32_t got, i;
+
+	do {
+		got = twheel_table_expired(t->table, t->number, BATCH, timeout_ns);
+		if (got < 0)
+			errx(1, "twheel_table_expired: %s", strerror(-got));
+		for (i = 0; i < got; i++)
+			expired(t->number[i]);
+		timeout_ns = 0;
+	} while (got == BATCH);
+}
+
+/* As that of twheel: the kthread has done what it was given before. */
+static void settle(void *self)
+{
+	struct table *t = self;
+
+	if (twheel_table_start(t->table, t->nobody, 0) < 0 ||
+	    twheel_table_expired(t->table, t->number, 1, TWHEEL_TABLE_NEVER) != 1)
+		errx(1, "settle");
+	if (t->number[0] != t->nobody)
+		errx(1, "something expired too soon");
+	sleep_until(now_ns() + 10 * MS);
+}
+
+static void close_table(void *self)
+{
+	twheel_table_close(((struct table *)self)->table);
+}
+
+#define TABLE_PEER							\
+	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES_MEMORY,	\
+	.arm = arm, .refresh = arm, .cancel = cancel, .wait = wait,	\
+	.close = close_table
+
+const struct peer peer_table = {
+	TABLE_PEER,
+	.name = "table",
+	.usage = "numbers of a twheel_table in the process, 256 a call",
+	.open = open_in_process,
+};
+
+const struct peer peer_table_device = {
+	TABLE_PEER,
+	.name = "table-device",
+	.usage = "the same on the device",
+	.absent = no_device,
+	.open = open_on_device,
+	.settle = settle,
+};
