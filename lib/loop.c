@@ -160,7 +160,7 @@ static uint64_t wake_ns(struct twheel *w)
 	uint64_t ns;
 
 	/* The timer that was the first one has been stopped, or none is known. */
-	if (!w->first || is_empty(w, *w->first))
+	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);
 	if (w->head.next <= w->head.base)
 		return passed_ns(w);

@@ -95,6 +95,7 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 	if (key < w->head.next) {
 		w->head.next = key;
 		w->first = slot;
+		w->earliest = *slot;
 	}
 }
 
@@ -267,18 +268,18 @@ void wheel_look_ahead(struct twheel *w)
 }
 
 /*
- * The first deadline in a slot of a level, or one before the next edge; the beginning of the
- * slot, if it has too many timers to look at all; NO_KEY, if no timer is left.  What was
- * restarted for later is moved.
+ * The first deadline in a slot of a level, or one before the next edge, and its timer is the
+ * first one of the slot then; the beginning of the slot, if it has too many timers to look at
+ * all; NO_KEY, if no timer is left.  What was restarted for later is moved.
  */
-static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twheel_timer *t)
+static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twheel_timer **slot)
 {
 	uint64_t begin = w->begin[level], first = NO_KEY, edge = w->target + w->edge_ns;
 	uint64_t length = (((begin >> shift_of(w, level)) + 1) << shift_of(w, level)) - begin;
-	struct twheel_timer *next;
+	struct twheel_timer *t, *next, *earliest = NULL;
 	unsigned int looks;
 
-	for (looks = 0; t != &w->end && first > edge; t = next) {
+	for (looks = 0, t = *slot; t != &w->end && first > edge; t = next) {
 		next = t->next;
 		if (++looks > LOOKS)
 			return begin;
@@ -286,10 +287,15 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 			unlink_timer(t);
 			wheel_place(w, t);
 			w->stats.moved++;
-		} else {
+		} else if (!earliest || key_of(t) < first) {
 			/* Even the end of time is a time. */
-			first = min64(first, min64(key_of(t), NO_KEY - 1));
+			first = min64(key_of(t), NO_KEY - 1);
+			earliest = t;
 		}
+	}
+	if (earliest) {
+		unlink_timer(earliest);
+		push(slot, earliest);
 	}
 	return first;
 }
@@ -298,6 +304,7 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 void wheel_find_next(struct twheel *w)
 {
 	struct twheel_timer *t, **slot = NULL;
+	uint64_t not_before = w->head.next;
 	uint32_t levels = w->levels;
 
 	w->first = NULL;
@@ -308,6 +315,7 @@ void wheel_find_next(struct twheel *w)
 	for (t = w->running; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
 		w->first = &w->running;
+		w->earliest = NULL;
 	}
 	for (; levels; levels &= levels - 1) {
 		unsigned int level = (unsigned int)__builtin_ctz(levels);
@@ -315,10 +323,12 @@ void wheel_find_next(struct twheel *w)
 
 		while (first == NO_KEY && w->begin[level] < w->head.next &&
 		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
-			first = first_in_slot(w, level, *slot);
+			first = first_in_slot(w, level, slot);
+		first = first < not_before ? not_before : first;
 		if (first < w->head.next) {
 			w->head.next = first;
 			w->first = slot;
+			w->earliest = key_of(*slot) == first ? *slot : NULL;
 		}
 	}
 	if (w->head.base < w->target && w->head.next != NO_KEY) {

@@ -396,6 +396,23 @@ TEST_F(lib, restart_to_earlier_expires_earlier_once)
 	ASSERT_EQ(0, lib_step(self->w, 2 * TW_DAY));
 }
 
+/* Both are in one slot, which has another timer left when the first one is stopped. */
+TEST_F(lib, next_is_that_of_the_second_when_the_first_is_stopped)
+{
+	struct twheel_timer *first = &self->mark[0].timer, *second = &self->mark[1].timer;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		twheel_start(self->w, i ? second : first, i ? TW_SEC : 950 * TW_MS);
+		twheel_start(self->w, i ? first : second, i ? 950 * TW_MS : TW_SEC);
+		EXPECT_EQ(950 * TW_MS, twheel_next(self->w));
+		EXPECT_TRUE(twheel_stop(self->w, first));
+		EXPECT_EQ(TW_SEC, twheel_next(self->w));
+		EXPECT_TRUE(twheel_stop(self->w, second));
+		EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	}
+}
+
 TEST_F(lib, start_of_a_periodic_timer_as_a_one_shot_makes_it_one)
 {
 	twheel_start_every(self->w, &self->mark[0].timer, TW_MS);
