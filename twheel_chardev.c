@@ -252,8 +252,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (nonblock)
 			return -EAGAIN;
 		if (wait_event_interruptible(*twheel_wait_queue(tw),
-					     twheel_has_events(tw) ||
-					     twheel_is_asked(tw) ||
+					     twheel_wait_is_over(tw) ||
 					     twheel_is_drained(tw)))
 			return -ERESTARTSYS;
 	}

@@ -451,6 +451,29 @@ bool twheel_has_events(struct twheel *tw)
 }
 
 /**
+ * twheel_wait_is_over() - tell whether a reader that waits has something to do
+ * @tw: the wheel
+ *
+ * If it finds that it is not asked to make a pass, it may have been asked before, and another
+ * thread makes that pass: so it looks for events after that, and not before.  Then either it
+ * sees the events of the pass, or it is seen to have looked, and is woken for them.  In the
+ * other order both would pass over it: to look while a waiter is asked does not count, and
+ * who makes the pass wakes nobody who was asked and has not looked since.
+ * Test: windows.reader_that_was_asked_and_is_late_gets_the_event
+ *
+ * Context: any; no lock is needed.
+ * Return: true if there are events, or twheel_stand_in() is to be called; this may change at
+ * any time.
+ */
+bool twheel_wait_is_over(struct twheel *tw)
+{
+	if (twheel_is_asked(tw))
+		return true;
+	twheel_window(WINDOW_WAIT_UNASKED);
+	return twheel_has_events(tw);
+}
+
+/**
  * twheel_has_room() - tell whether one more timeout would be within max_pending
  * @tw: the wheel
  *

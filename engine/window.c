@@ -82,6 +82,7 @@ static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_READ_COPIED]	= "read_copied",
 	[WINDOW_READ_CHECKED]	= "read_checked",
 	[WINDOW_READ_DRAINED]	= "read_drained",
+	[WINDOW_WAIT_UNASKED]	= "wait_unasked",
 	[WINDOW_READ_TURNED]	= "read_turned",
 	[WINDOW_READ_LEFT]	= "read_left",
 	[WINDOW_POLL_QUEUED]	= "poll_queued",

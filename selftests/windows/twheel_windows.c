@@ -850,6 +850,32 @@ TEST_F(windows, reader_is_woken_when_its_event_is_there)
 	close(fd);
 }
 
+/*
+ * The softirq has woken it to make the pass.  If it is held up, the kthread makes the pass in
+ * its place, and wakes nobody who was asked.
+ */
+TEST_F(windows, reader_that_was_asked_and_is_late_gets_the_event)
+{
+	const struct twheel_setup setup = { .tick_ns = 10 * TW_MS };
+	struct side read = { .fd = tw_open_setup(0, &setup), .run = side_read_directly };
+	int passes = window_see("pass_counted").hits;
+	__u64 id;
+
+	ASSERT_LE(0, read.fd);
+	START_APART(&read);
+	/* It looks before it queues, and once more before it sleeps. */
+	AWAIT_HITS("wait_unasked", 2);
+	AWAIT_ASLEEP(&read);
+	HOLD("wait_unasked");
+	ASSERT_EQ(0, tw_arm_in(read.fd, 20 * TW_MS, &id));
+	AWAIT_HITS("pass_counted", passes + 1);
+	RELEASE("wait_unasked");
+	FINISH(&read);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(id, read.events[0].id);
+	close(read.fd);
+}
+
 TEST_F(windows, calls_that_need_the_lock_go_on_while_waiters_are_woken)
 {
 	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
