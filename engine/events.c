@@ -12,6 +12,9 @@
  * usual case without comparing them.  twheel_events_directly() makes one step of it as long
  * as all is as usual.
  *
+ * Any number of threads read at a time.  One that sleeps in a page fault while it copies has
+ * taken nothing yet, and others go on with the same events.
+ *
  * Locks: events.lock.  No lock is taken under it here; user memory is written under it with
  * page faults disabled.  After it, wake.lock if a periodic timeout goes back to the inbox or
  * memory is to be given back, and keys.lock in a keyed wheel.  Pollers that wait for EPOLLOUT
@@ -132,8 +135,8 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
  * @look: out: their timeouts and states, for twheel_events_commit()
  * @nr: number of events that there is space for, up to TWHEEL_BATCH
  *
- * Context: process; does not sleep.  The caller lets one reader in at a time, or two
- * would copy the same events.
+ * Context: process; does not sleep.  Two readers may find the same events: one of them takes
+ * an event, and the other one has to look again.
  * Return: the number of events found.
  */
 unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
@@ -267,10 +270,9 @@ static unsigned int events_as_seen(struct twheel *tw,
  * @nr: number of events that were copied as a whole
  *
  * G4 nothing lost: only events that the user has are taken.  G3 exactly one outcome: an
- * event that was revoked or has grown since the look is not taken.
+ * event that was revoked, has grown or was taken by another reader since the look is not taken.
  *
- * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
- * held.
+ * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of events taken.  If it is less than @nr, the rest has changed, and
  * the reader has to look again.
  */
@@ -352,8 +354,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
  * event is not that of a one-shot that has expired, or cannot be copied without serving a
  * fault.  G4 nothing lost: an event is taken after the user has all of it.
  *
- * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
- * held.
+ * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of events that the user has and that were taken; the caller goes by
  * look and commit from there.
  */
