@@ -4,9 +4,8 @@
  *
  * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, and write is in twheel_write.c.
  *
- * Locks: twheel_file.read_mutex, held by a reader while it copies events out.  The copy
- * may fault, so mmap_lock is taken under it; and so are the engine's locks that a read
- * needs.  read_mutex itself is taken under no other lock, and by no call but read.
+ * Locks: none.  What an event is copied to may fault, and no lock is held then: a reader that
+ * sleeps in a page fault keeps no other one from the events.
  */
 #include <linux/compat.h>
 #include <linux/err.h>
@@ -14,11 +13,9 @@
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -30,28 +27,12 @@
 #include "twheel_ioctl.h"
 #include "twheel_write.h"
 
-/**
- * struct twheel_file - an open file
- * @tw: its wheel; constant
- * @read_mutex: lets one reader at a time copy events out, so that they come in order and
- *	none comes twice
- * @turned_away: a nonblocking reader has found @read_mutex taken.  Atomic: such a reader
- *	sets it, and the reader that has unlocked @read_mutex clears it, see read_end().
- */
-struct twheel_file {
-	struct twheel *tw;
-	struct mutex read_mutex;	/* one reader at a time */
-	bool turned_away;
-};
-
 /* ioctl */
 
 static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
-	struct twheel_file *tf = file->private_data;
-
-	return twheel_ioctl(tf->tw, cmd, (void __user *)arg);
+	return twheel_ioctl(file->private_data, cmd, (void __user *)arg);
 }
 
 /* read, write and poll */
@@ -184,52 +165,13 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 	return done;
 }
 
-/*
- * Become the one reader.  A nonblocking caller does not wait for another reader, who may
- * be waiting for a page fault.
- */
-static int read_begin(struct twheel_file *tf, bool nonblock)
-{
-	if (!nonblock)
-		return mutex_lock_interruptible(&tf->read_mutex) ?
-		       -ERESTARTSYS : 0;
-	if (likely(mutex_trylock(&tf->read_mutex)))
-		return 0;
-	twheel_window(WINDOW_READ_TURNED);
-	WRITE_ONCE(tf->turned_away, true);
-	/*
-	 * Pairs with read_end(): it sees turned_away, or the mutex is seen unlocked here.
-	 * Test: litmus turned_away
-	 */
-	smp_mb();
-	return mutex_trylock(&tf->read_mutex) ? 0 : -EAGAIN;
-}
-
-/*
- * Let other readers in.  A nonblocking reader that was told EAGAIN meanwhile may wait in
- * an edge-triggered epoll for an edge that is past, while there are events.  So if events
- * are left, pollers are woken once more.
- */
-static void read_end(struct twheel_file *tf)
-{
-	mutex_unlock(&tf->read_mutex);
-	twheel_window(WINDOW_READ_LEFT);
-	/* Pairs with read_begin().  Test: litmus turned_away */
-	smp_mb();
-	if (unlikely(READ_ONCE(tf->turned_away)) &&
-	    xchg(&tf->turned_away, false) && twheel_has_events(tf->tw))
-		wake_up_poll(twheel_wait_queue(tf->tw),
-			     EPOLLIN | EPOLLRDNORM);
-}
-
 static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct twheel_file *tf = iocb->ki_filp->private_data;
+	struct twheel *tw = iocb->ki_filp->private_data;
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
-	struct twheel *tw = tf->tw;
 
-	/* Before another reader is waited for; events_read() knows the size in force. */
+	/* Before a pass is made; events_read() knows the size in force. */
 	if (iov_iter_count(to) < TWHEEL_EVENT_SIZE_MIN)
 		return -EINVAL;
 	for (;;) {
@@ -242,18 +184,13 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		twheel_window(WINDOW_READ_DRAINED);
 		twheel_stand_in(tw);
-		ret = read_begin(tf, nonblock);
-		if (ret)
-			return ret;
 		ret = events_read(tw, to);
-		read_end(tf);
 		if (ret || drained)
 			return ret;
 		if (nonblock)
 			return -EAGAIN;
 		if (wait_event_interruptible(*twheel_wait_queue(tw),
-					     twheel_has_events(tw) ||
-					     twheel_is_asked(tw) ||
+					     twheel_wait_is_over(tw) ||
 					     twheel_is_drained(tw)))
 			return -ERESTARTSYS;
 	}
@@ -261,15 +198,12 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
-	struct twheel_file *tf = iocb->ki_filp->private_data;
-
-	return twheel_write(tf->tw, from, iocb->ki_flags & IOCB_NOWAIT);
+	return twheel_write(iocb->ki_filp->private_data, from, iocb->ki_flags & IOCB_NOWAIT);
 }
 
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 {
-	struct twheel_file *tf = file->private_data;
-	struct twheel *tw = tf->tw;
+	struct twheel *tw = file->private_data;
 	__poll_t events = 0;
 
 	/*
@@ -306,9 +240,7 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
  */
 static vm_fault_t words_fault(struct vm_fault *vmf)
 {
-	struct twheel_file *tf = vmf->vma->vm_file->private_data;
-
-	vmf->page = twheel_words_lock(tf->tw, vmf->pgoff);
+	vmf->page = twheel_words_lock(vmf->vma->vm_file->private_data, vmf->pgoff);
 	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
 }
 
@@ -340,34 +272,26 @@ static int words_check(const struct twheel *tw,
 /* Called with mmap_lock held for writing, under which the engine takes arena.mutex. */
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct twheel_file *tf = file->private_data;
-	int err = words_check(tf->tw, vma);
+	struct twheel *tw = file->private_data;
+	int err = words_check(tw, vma);
 
 	if (err)
 		return err;
 	vm_flags_mod(vma, VM_DONTEXPAND, VM_MAYEXEC);
 	vma->vm_ops = &words_vm_ops;
-	return twheel_map_words(tf->tw);
+	return twheel_map_words(tw);
 }
 
-/* open, release, fdinfo */
+/* open, release, fdinfo.  An open file is a wheel: file->private_data */
 
 static int twheel_fop_open(struct inode *inode, struct file *file)
 {
-	struct twheel_file *tf = kzalloc(sizeof(*tf), GFP_KERNEL_ACCOUNT);
+	struct twheel *tw = twheel_create();
 
-	if (!tf)
-		return -ENOMEM;
-	tf->tw = twheel_create();
-	if (IS_ERR(tf->tw)) {
-		int err = PTR_ERR(tf->tw);
-
-		kfree(tf);
-		return err;
-	}
-	mutex_init(&tf->read_mutex);
-	file->f_mapping = twheel_mapping(tf->tw, inode);
-	file->private_data = tf;
+	if (IS_ERR(tw))
+		return PTR_ERR(tw);
+	file->f_mapping = twheel_mapping(tw, inode);
+	file->private_data = tw;
 	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
@@ -375,10 +299,7 @@ static int twheel_fop_open(struct inode *inode, struct file *file)
 
 static int twheel_fop_release(struct inode *inode, struct file *file)
 {
-	struct twheel_file *tf = file->private_data;
-
-	twheel_destroy(tf->tw);
-	kfree(tf);
+	twheel_destroy(file->private_data);
 	return 0;
 }
 
@@ -420,14 +341,14 @@ static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
 
 static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 {
-	struct twheel_file *tf = file->private_data;
+	struct twheel *tw = file->private_data;
 	struct twheel_info info = {};
 
-	if (twheel_get_info(tf->tw, &info))
+	if (twheel_get_info(tw, &info))
 		return;
-	seq_printf(m, "state:\t%s\n", state_name(tf->tw));
-	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tf->tw) ?: "none");
-	seq_printf(m, "bytes:\t%lu\n", twheel_bytes(tf->tw));
+	seq_printf(m, "state:\t%s\n", state_name(tw));
+	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
+	seq_printf(m, "bytes:\t%lu\n", twheel_bytes(tw));
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
 	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
 	seq_printf(m, "tick_ns:\t%llu\n", info.tick_ns);

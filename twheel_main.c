@@ -126,10 +126,9 @@
  * are plain.
  *
  * Readers and pollers are woken under no lock of the engine: a wake-up runs the callbacks
- * of epoll, which take locks of their own and may take long.  A reader that frees places
- * wakes pollers for EPOLLOUT while it holds the device's read_mutex, which no callback and
- * no poll takes.  A poll may make a pass, with the locks of its caller held, such as
- * epoll's mutex: no such lock is taken under one of the engine's.
+ * of epoll, which take locks of their own and may take long.  A poll may make a pass, with
+ * the locks of its caller held, such as epoll's mutex: no such lock is taken under one of the
+ * engine's.
  *
  *
  * Guarantees, by the names that mark the lines which keep them

@@ -12,6 +12,9 @@
  * usual case without comparing them.  twheel_events_directly() makes one step of it as long
  * as all is as usual.
  *
+ * Any number of threads read at a time.  One that sleeps in a page fault while it copies has
+ * taken nothing yet, and others go on with the same events.
+ *
  * Locks: events.lock.  No lock is taken under it here; user memory is written under it with
  * page faults disabled.  After it, wake.lock if a periodic timeout goes back to the inbox or
  * memory is to be given back, and keys.lock in a keyed wheel.  Pollers that wait for EPOLLOUT
@@ -132,8 +135,8 @@ static void event_look_closely(struct twheel *tw, struct twheel_timeout *t,
  * @look: out: their timeouts and states, for twheel_events_commit()
  * @nr: number of events that there is space for, up to TWHEEL_BATCH
  *
- * Context: process; does not sleep.  The caller lets one reader in at a time, or two
- * would copy the same events.
+ * Context: process; does not sleep.  Two readers may find the same events: one of them takes
+ * an event, and the other one has to look again.
  * Return: the number of events found.
  */
 unsigned int twheel_events_look(struct twheel *tw, struct twheel_event *event,
@@ -230,13 +233,15 @@ static u64 event_periods(const struct twheel_timeout *t, u64 state,
 /*
  * Whether a timeout still has the event that was looked at.  The state alone does not
  * tell: its sequence number may have come round to the same value, and periods that are
- * settled leave it as it is.
+ * settled leave it as it is.  If other readers have taken this event and later ones since,
+ * the next one has a later deadline.
  */
 static bool event_is_same(const struct twheel_timeout *t, u64 state,
 			  const struct twheel_event *event)
 	__must_hold(&tw->events.lock)
 {
 	return atomic64_read(&t->state) == state &&
+	       event->deadline_ns >= min(t->deadline_ns, TWHEEL_TIME_NEVER) &&
 	       periods_count(timeout_count(t, state),
 			     event_periods(t, state, event)) == event->count;
 }
@@ -267,10 +272,9 @@ static unsigned int events_as_seen(struct twheel *tw,
  * @nr: number of events that were copied as a whole
  *
  * G4 nothing lost: only events that the user has are taken.  G3 exactly one outcome: an
- * event that was revoked or has grown since the look is not taken.
+ * event that was revoked, has grown or was taken by another reader since the look is not taken.
  *
- * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
- * held.
+ * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of events taken.  If it is less than @nr, the rest has changed, and
  * the reader has to look again.
  */
@@ -352,8 +356,7 @@ unsigned int twheel_events_commit(struct twheel *tw,
  * event is not that of a one-shot that has expired, or cannot be copied without serving a
  * fault.  G4 nothing lost: an event is taken after the user has all of it.
  *
- * Context: process; does not sleep; one reader at a time, and no lock of the wheel may be
- * held.
+ * Context: process; does not sleep; no lock of the wheel may be held.
  * Return: the number of events that the user has and that were taken; the caller goes by
  * look and commit from there.
  */
@@ -448,6 +451,29 @@ bool twheel_has_events(struct twheel *tw)
 	if (stand_in_matters(&tw->wake))
 		twheel_stand_in_note(&tw->wake);
 	return READ_ONCE(tw->events.nr_unread);
+}
+
+/**
+ * twheel_wait_is_over() - tell whether a reader that waits has something to do
+ * @tw: the wheel
+ *
+ * If it finds that it is not asked to make a pass, it may have been asked before, and another
+ * thread makes that pass: so it looks for events after that, and not before.  Then either it
+ * sees the events of the pass, or it is seen to have looked, and is woken for them.  In the
+ * other order both would pass over it: to look while a waiter is asked does not count, and
+ * who makes the pass wakes nobody who was asked and has not looked since.
+ * Test: windows.reader_that_was_asked_and_is_late_gets_the_event
+ *
+ * Context: any; no lock is needed.
+ * Return: true if there are events, or twheel_stand_in() is to be called; this may change at
+ * any time.
+ */
+bool twheel_wait_is_over(struct twheel *tw)
+{
+	if (twheel_is_asked(tw))
+		return true;
+	twheel_window(WINDOW_WAIT_UNASKED);
+	return twheel_has_events(tw);
 }
 
 /**

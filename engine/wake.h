@@ -125,6 +125,7 @@ void twheel_wake_for(struct twheel *tw, u64 due_ns);
 void twheel_wake_waiters(struct twheel_wake *wake, __poll_t events, unsigned int nr);
 int twheel_pass_wait(struct twheel *tw);
 int twheel_pass_wait_killable(struct twheel *tw);
+bool twheel_is_asked(const struct twheel *tw);
 bool twheel_stand_in_begin(struct twheel *tw);
 void twheel_stand_in_late(struct twheel_wake *wake);
 void twheel_stand_in_end(struct twheel *tw, bool more);

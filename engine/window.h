@@ -59,10 +59,8 @@ enum twheel_window {
 	WINDOW_READ_CHECKED,
 	/* read() has seen whether the wheel is drained, and has yet to see any event. */
 	WINDOW_READ_DRAINED,
-	/* A nonblocking reader has found another one, and has yet to say so. */
-	WINDOW_READ_TURNED,
-	/* A reader has let others in, and has yet to see whether it turned one away. */
-	WINDOW_READ_LEFT,
+	/* A reader that waits has found that it is not asked, and has yet to see any event. */
+	WINDOW_WAIT_UNASKED,
 	/* poll() has queued, and has yet to look. */
 	WINDOW_POLL_QUEUED,
 	/* poll() has seen whether the wheel is drained, and has yet to see any event. */

@@ -41,7 +41,6 @@ static const struct row {
 	const char *once;
 	const char *always;
 } rows[] = {
-	{ "open", "twheel_fop_open()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "open", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
 	{ "open", "user_make()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "SETUP", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },

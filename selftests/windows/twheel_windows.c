@@ -10,7 +10,6 @@
 #include "windows.h"
 
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 
 FIXTURE(windows) {
@@ -113,75 +112,29 @@ TEST_F(windows, nonblocking_read_beside_a_signal_gets_what_is_there)
 	EXPECT_EQ(id, read.events[0].id);
 }
 
-TEST_F(windows, reader_that_is_turned_away_looks_once_more)
+/* A reader that has copied an event, and sleeps in a page fault say, has not taken it yet. */
+TEST_F(windows, event_that_one_reader_has_copied_is_taken_by_another)
 {
-	struct side first = { .fd = self->fd, .run = side_read, .nr = 1 }, second = first;
+	struct side first = { .fd = self->fd, .run = side_read, .nr = 2 };
+	struct twheel_event got;
+	__u64 ids[2];
 
-	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, NULL));
+	ASSERT_EQ(2, arm_many(self->fd, 10 * TW_MS, 2, ids));
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
 	HOLD("read_copied");
 	START(&first);
 	AWAIT_HELD("read_copied");
-	HOLD("read_turned");
-	START(&second);
-	AWAIT_HELD("read_turned");
+	ASSERT_EQ(1, tw_read(self->fd, &got, 1));
 	RELEASE("read_copied");
 	FINISH(&first);
-	RELEASE("read_turned");
-	FINISH(&second);
-	EXPECT_EQ(1, first.ret);
-	EXPECT_EQ(1, second.ret);
-	EXPECT_NE(first.events[0].id, second.events[0].id);
+	ASSERT_EQ(1, first.ret);
+	EXPECT_EQ(ids[0] ^ ids[1], got.id ^ first.events[0].id);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_ACCOUNTS(self->fd);
 }
 
-/*
- * One of two readers is held in a window, and the other one comes meanwhile: what it is told.
- * *woken: whether waiters are woken after that.
- */
-static int read_beside_reader(struct __test_metadata *_metadata, int fd, const char *window,
-			      int (*run)(struct side *side), bool *woken)
-{
-	struct side first = { .fd = fd, .run = run, .nr = 1 };
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	int ret, epoll = epoll_create1(EPOLL_CLOEXEC);
-	struct twheel_event got;
-
-	ASSERT_LE(0, epoll);
-	ASSERT_EQ(2, arm_many(fd, 10 * TW_MS, 2, NULL));
-	ASSERT_EQ(0, tw_advance(fd, 20 * TW_MS));
-	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
-	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	HOLD(window);
-	START(&first);
-	AWAIT_HELD(window);
-	ret = tw_read(fd, &got, 1);
-	RELEASE(window);
-	FINISH(&first);
-	EXPECT_EQ(1, first.ret);
-	*woken = epoll_wait(epoll, &event, 1, ret == 1 ? 0 : LOST_MS) == 1;
-	close(epoll);
-	return ret;
-}
-
-TEST_F(windows, reader_that_leaves_lets_others_in_or_wakes_them)
-{
-	bool woken;
-	int ret = read_beside_reader(_metadata, self->fd, "read_left", side_read_directly, &woken);
-
-	EXPECT_TRUE(ret == 1 || woken);
-}
-
-TEST_F(windows, reader_that_leaves_wakes_whom_it_has_turned_away)
-{
-	bool woken;
-
-	ASSERT_EQ(-EAGAIN,
-		  read_beside_reader(_metadata, self->fd, "read_copied", side_read, &woken));
-	EXPECT_TRUE(woken);
-}
-
-/* Both may wait, and the second one waits for the first. */
-TEST_F(windows, reader_waits_until_another_one_has_taken_what_it_copied)
+/* Both may wait, and the first one does when all is gone that it has copied. */
+TEST_F(windows, reader_waits_whose_events_were_all_taken_by_another)
 {
 	int fd = tw_virtual(0, TW_MS);
 	struct side first = { .fd = fd, .run = side_read, .nr = 2 }, second = first;
@@ -193,13 +146,14 @@ TEST_F(windows, reader_waits_until_another_one_has_taken_what_it_copied)
 	START(&first);
 	AWAIT_HELD("read_copied");
 	START(&second);
-	tw_sleep(A_WHILE);
+	FINISH(&second);
+	EXPECT_EQ(2, second.ret);
 	RELEASE("read_copied");
+	AWAIT_ASLEEP(&first);
 	ASSERT_EQ(0, tw_drain(fd));
 	FINISH(&first);
-	FINISH(&second);
-	EXPECT_EQ(2, first.ret);
-	EXPECT_EQ(0, second.ret);
+	EXPECT_EQ(0, first.ret);
+	EXPECT_ACCOUNTS(fd);
 	close(fd);
 }
 
@@ -848,6 +802,32 @@ TEST_F(windows, reader_is_woken_when_its_event_is_there)
 	FINISH(&read);
 	EXPECT_EQ(1, read.ret);
 	close(fd);
+}
+
+/*
+ * The softirq has woken it to make the pass.  If it is held up, the kthread makes the pass in
+ * its place, and wakes nobody who was asked.
+ */
+TEST_F(windows, reader_that_was_asked_and_is_late_gets_the_event)
+{
+	const struct twheel_setup setup = { .tick_ns = 10 * TW_MS };
+	struct side read = { .fd = tw_open_setup(0, &setup), .run = side_read_directly };
+	int passes = window_see("pass_counted").hits;
+	__u64 id;
+
+	ASSERT_LE(0, read.fd);
+	START_APART(&read);
+	/* It looks before it queues, and once more before it sleeps. */
+	AWAIT_HITS("wait_unasked", 2);
+	AWAIT_ASLEEP(&read);
+	HOLD("wait_unasked");
+	ASSERT_EQ(0, tw_arm_in(read.fd, 20 * TW_MS, &id));
+	AWAIT_HITS("pass_counted", passes + 1);
+	RELEASE("wait_unasked");
+	FINISH(&read);
+	ASSERT_EQ(1, read.ret);
+	EXPECT_EQ(id, read.events[0].id);
+	close(read.fd);
 }
 
 TEST_F(windows, calls_that_need_the_lock_go_on_while_waiters_are_woken)

@@ -559,11 +559,12 @@ struct twheel_advance {
  * EINVAL when the buffer does not hold even one event, and returns 0 when the
  * wheel has been drained and no event is left.  An event that cannot be copied out
  * (EFAULT) stays unread.  With O_NONBLOCK, read() fails with EAGAIN when there is
- * no event, and also while another reader copies events out, which may take long,
- * since that reader may sleep in a page fault.  When that reader leaves events
- * behind, poll() reports them by a new edge.  Between POLLIN and read() another
- * thread may read or revoke the event.  A read() that blocks then waits for the
- * next event, so use O_NONBLOCK with poll().
+ * no event.  Any number of threads may read at a time, and each event is returned to
+ * one of them.  A reader that sleeps in a page fault has got nothing yet, and keeps
+ * no other one from the events.  Between POLLIN and read() another thread may read or
+ * revoke the event.  A read() that blocks then waits for the next event, so use
+ * O_NONBLOCK with poll().  What lies in the buffer beyond the length that read()
+ * returns may have been overwritten.
  *
  * Between read() and the handling of an event the program itself may cancel that
  * timeout: while it handles another event of the same buffer, or in another

@@ -52,6 +52,24 @@ static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
 }
 
+/* G3: it has come round, and the event is a later one: other readers took those before it. */
+static void a_later_event_is_not_taken_whatever_its_state_says(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_event event;
+	struct twheel_look look;
+
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
+	tw->events.changes++;
+	t->deadline_ns += PERIOD_NS;
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
+	t->deadline_ns -= PERIOD_NS;
+	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 1U);
+}
+
 /* G4: the last periods pass while the event is copied, and a drain counts them. */
 static void an_event_that_a_drain_completed_is_looked_at_again(struct kunit *test)
 {
@@ -259,6 +277,7 @@ static struct kunit_case events_cases[] = {
 	KUNIT_CASE_PARAM(read_takes_the_event_and_what_ended_with_it, start_gen_params),
 	KUNIT_CASE_PARAM(a_read_that_was_overtaken_takes_nothing, loss_gen_params),
 	KUNIT_CASE(an_event_that_grew_is_not_taken_whatever_its_state_says),
+	KUNIT_CASE(a_later_event_is_not_taken_whatever_its_state_says),
 	KUNIT_CASE(an_event_that_a_drain_completed_is_looked_at_again),
 	KUNIT_CASE(an_event_says_ended_exactly_if_its_timeout_ends),
 	KUNIT_CASE(a_limit_that_is_reached_while_copying_is_told_by_the_next_event),

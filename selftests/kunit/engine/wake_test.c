@@ -241,11 +241,13 @@ static void a_waiter_is_asked_and_makes_the_pass(struct kunit *test)
 	again_ns = alarm_goes_off(tw);
 	KUNIT_EXPECT_GT(test, again_ns, 0ULL);
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_ASKED);
-	KUNIT_EXPECT_TRUE(test, twheel_is_asked(tw));
+	KUNIT_EXPECT_TRUE(test, twheel_wait_is_over(tw));
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 	KUNIT_EXPECT_FALSE(test, work_take(tw));
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_ASKED);
 	twheel_stand_in(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_wait_is_over(tw));
 	KUNIT_EXPECT_TRUE(test, twheel_has_events(tw));
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
 	/* A second wake-up would be a second edge for epoll. */
@@ -330,6 +332,45 @@ static void a_waiter_that_never_looks_is_relied_on_for_one_pass(struct kunit *te
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_NONE);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
 	waiter_leaves(tw, &waiter);
+}
+
+struct overtaker {
+	struct hrtimer timer;
+	struct twheel_wake *wake;
+};
+
+static enum hrtimer_restart overtaker_begins(struct hrtimer *timer)
+{
+	struct overtaker *overtaker = container_of(timer, struct overtaker, timer);
+
+	twheel_stand_in_late(overtaker->wake);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * G4: nobody who was asked and has not looked is woken for the events of the kthread's pass.
+ * The pass begins anywhere in a look of a reader, here in an interrupt: when the reader goes to
+ * sleep, it has looked.
+ */
+static void a_reader_that_is_overtaken_in_its_look_has_looked(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct overtaker overtaker = { .wake = &tw->wake };
+	unsigned int i, nr_looks = 0, nr_missed = 0;
+
+	hrtimer_setup(&overtaker.timer, overtaker_begins, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_HARD);
+	for (i = 0; i < 300; i++) {
+		KUNIT_ASSERT_TRUE(test, stand_in_change(&tw->wake, STAND_IN_NONE, STAND_IN_ASKED));
+		hrtimer_start(&overtaker.timer, ns_to_ktime(20 * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL_HARD);
+		while (twheel_wait_is_over(tw))
+			nr_looks++;
+		nr_missed += stand_in_change(&tw->wake, STAND_IN_LATE, STAND_IN_NONE);
+		hrtimer_cancel(&overtaker.timer);
+	}
+	KUNIT_EXPECT_GT(test, nr_looks, 0U);
+	KUNIT_EXPECT_EQ(test, nr_missed, 0U);
 }
 
 /* G5: the softirq wakes one waiter, and none where that takes long. */
@@ -522,6 +563,7 @@ static void who_finds_nothing_while_a_waiter_stands_in_is_woken_at_the_end(struc
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
 	KUNIT_EXPECT_EQ(test, stand_in_of(tw), STAND_IN_AWAITED);
 	KUNIT_EXPECT_FALSE(test, twheel_has_events(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_wait_is_over(tw));
 	pass(tw);
 	KUNIT_EXPECT_TRUE(test, twheel_has_events(tw));
 	waiter.nr_woken = 0;
@@ -623,6 +665,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(a_waiter_is_asked_and_makes_the_pass),
 	KUNIT_CASE(the_kthread_makes_the_pass_if_the_waiter_does_not_come),
 	KUNIT_CASE(a_waiter_that_never_looks_is_relied_on_for_one_pass),
+	KUNIT_CASE(a_reader_that_is_overtaken_in_its_look_has_looked),
 	KUNIT_CASE(a_waiter_is_not_asked_who_is_not_alone_or_slow_to_wake),
 	KUNIT_CASE(no_waiter_is_asked_in_a_wheel_with_a_short_tick),
 	KUNIT_CASE(no_waiter_is_asked_in_a_pass_or_a_close),
