@@ -419,10 +419,23 @@ do_uninstall()
 	fi
 }
 
+# Two at a time would take each other's files for those of before.
+wait_for_others()
+{
+	[ -d "$root/" ] && command -v flock >/dev/null || return 0
+	exec 8<"$root/"
+	flock -n 8 || {
+		echo "something else installs or removes twheel in $root/: waiting until it has ended" >&2
+		flock 8
+	}
+}
+
 . tools/dkms.sh
 
 case ${1:-} in
 install | uninstall | dkms-install | up-to-date) find_release ;;&
+install | dkms-install | dkms-source) [ -z "$root" ] || mkdir -p -- "$root" ;;&
+install | uninstall | dkms-install | dkms-remove | dkms-source) wait_for_others ;;&
 install | uninstall | dkms-install | dkms-remove | up-to-date | dkms-source)
 	stays_below_root
 	"do_$1"

@@ -24,7 +24,7 @@ fresh_tree()
 	change
 	# dkms may have its copy of the sources, where no module is built from them.
 	twheel dkms-source >/dev/null
-	for file in uapi/linux/twheel{,_calls}.h tools/60-twheel.rules tools/twheel.{sysusers,modules-load}; do
+	for file in uapi/linux/twheel.h tools/60-twheel.rules tools/twheel.{sysusers,modules-load}; do
 		echo >>"$tree/$file"
 	done
 	before=$(all_files "$root")
@@ -98,8 +98,27 @@ a_folder_in_the_place_of_a_file_is_not_touched()
 	everything_is_as_before
 }
 
+# The second one comes while another holds the lock, and changes nothing before that ends.
+two_at_a_time_go_one_after_the_other()
+{
+	local second
+
+	exec {held}<"$root"
+	flock "$held"
+	(exec {held}<&- && twheel install) >"$work/said" 2>&1 &
+	second=$!
+	until grep 'waiting until it has ended' "$work/said"; do
+		kill -0 $second
+		sleep 0.1
+	done
+	everything_is_as_before
+	exec {held}<&-
+	wait $second
+	all_is_new
+}
+
 echo "TAP version 13"
-echo "1..8"
+echo "1..9"
 holds a_build_that_fails_leaves_the_old_one kernel_fails broken
 holds modules_install_that_fails_leaves_the_old_one kernel_fails broken_install
 holds a_file_that_cannot_be_written_leaves_the_old_ones any_step install fail 6 everything_is_as_before
@@ -110,3 +129,4 @@ holds a_run_that_is_killed_when_it_renames_is_repaired_by_the_next \
 	any_step mv kill 5 repaired_by_the_next_run
 holds a_place_that_is_taken_leaves_the_old_ones a_place_that_is_taken
 holds a_folder_in_the_place_of_a_file_is_not_touched a_folder_in_the_place_of_a_file_is_not_touched
+holds two_at_a_time_go_one_after_the_other two_at_a_time_go_one_after_the_other
