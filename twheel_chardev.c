@@ -129,11 +129,12 @@ static noinline_for_stack int events_read_by_steps(struct twheel *tw, unsigned i
  *
  * No more events are copied than were unread in the beginning.  Otherwise periods could
  * pass faster than their events are copied, and with a large buffer the call would never
- * end.
+ * end.  If another reader takes all that this one copies, it copies fewer at a time.
  */
-static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
+static ssize_t events_read(struct twheel *tw, struct iov_iter *to, bool nonblock)
 {
 	size_t room = iov_iter_count(to), left;
+	unsigned int most = TWHEEL_BATCH;
 	ssize_t done = 0;
 	bool usual;
 	u32 size;
@@ -145,7 +146,7 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		left = room / size;
 	usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
 	while (left) {
-		unsigned int nr = min_t(size_t, left, TWHEEL_BATCH);
+		unsigned int nr = min_t(size_t, left, most);
 		int taken;
 
 		taken = usual ? events_read_directly(tw, nr, to) : 0;
@@ -157,8 +158,14 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 			return done ?: taken;
 		done += (size_t)taken * size;
 		left -= taken;
-		/* Other threads may revoke events faster than this copies them. */
-		if (signal_pending(current))
+		if (!taken)
+			most = max(most / 2, 1U);
+		/*
+		 * Other threads may revoke events faster than this copies them.  A read that
+		 * does not wait is not interrupted, but by a signal that kills.
+		 */
+		if (signal_pending(current) &&
+		    (done || !nonblock || fatal_signal_pending(current)))
 			return done ?: -ERESTARTSYS;
 		cond_resched();
 	}
@@ -184,7 +191,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 		twheel_window(WINDOW_READ_DRAINED);
 		twheel_stand_in(tw);
-		ret = events_read(tw, to);
+		ret = events_read(tw, to, nonblock);
 		if (ret || drained)
 			return ret;
 		if (nonblock)

@@ -12,8 +12,8 @@
  * usual case without comparing them.  twheel_events_directly() makes one step of it as long
  * as all is as usual.
  *
- * Any number of threads read at a time.  One that sleeps in a page fault while it copies has
- * taken nothing yet, and others go on with the same events.
+ * Any number of threads read at a time.  One that sleeps in a page fault has not taken the
+ * events that it copies, and others go on with them.
  *
  * Locks: events.lock.  No lock is taken under it here; user memory is written under it with
  * page faults disabled.  After it, wake.lock if a periodic timeout goes back to the inbox or
@@ -234,16 +234,19 @@ static u64 event_periods(const struct twheel_timeout *t, u64 state,
  * Whether a timeout still has the event that was looked at.  The state alone does not
  * tell: its sequence number may have come round to the same value, and periods that are
  * settled leave it as it is.  If other readers have taken this event and later ones since,
- * the next one has a later deadline.
+ * the next one has another deadline.
  */
 static bool event_is_same(const struct twheel_timeout *t, u64 state,
 			  const struct twheel_event *event)
 	__must_hold(&tw->events.lock)
 {
+	u64 nr = event_periods(t, state, event), deadline_ns = t->deadline_ns;
+
+	if (nr)
+		deadline_ns += nr * timeout_periodic(t)->interval_ns[timeout_slot(t)];
 	return atomic64_read(&t->state) == state &&
-	       event->deadline_ns >= min(t->deadline_ns, TWHEEL_TIME_NEVER) &&
-	       periods_count(timeout_count(t, state),
-			     event_periods(t, state, event)) == event->count;
+	       event->deadline_ns == min(deadline_ns, TWHEEL_TIME_NEVER) &&
+	       periods_count(timeout_count(t, state), nr) == event->count;
 }
 
 /* How many events from the front of the list are still those that were looked at. */
@@ -331,10 +334,11 @@ unsigned int twheel_events_commit(struct twheel *tw,
 			break;
 		}
 	}
-	tw->events.changes++;
-	if (i)
+	if (i) {
+		tw->events.changes++;
 		ready_cut(&tw->events,
 			  i < nr ? look->timeout[i] : ready_at(&tw->arena, next), i);
+	}
 	tw->events.completed += nr_completed;
 	tw->events.delivered += i;
 	due_ns = inbox_add(&tw->inbox, &chain, due_ns);

@@ -416,6 +416,27 @@ TEST_F_TIMEOUT(stuck, it_gets_an_event_that_came_after_those_it_has_seen, 60)
 	EXPECT_NE(event.id, id);
 }
 
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* It has seen an event that is gone now, and does not wait: there is nothing to interrupt. */
+TEST_F_TIMEOUT(stuck, a_signal_does_not_interrupt_a_read_that_does_not_wait, 60)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct twheel_event event;
+
+	if (self->faults < 0)
+		SKIP(return, "there is no userfaultfd");
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	stuck_begin(_metadata, self, 1);
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	ASSERT_EQ(0, pthread_kill(self->thread, SIGUSR1));
+	stuck_end(_metadata, self);
+	EXPECT_EQ(-EAGAIN, self->ret);
+}
+
 TEST_F_TIMEOUT(stuck, a_blocking_read_beside_it_waits_for_nothing, 60)
 {
 	struct twheel_event events[4];

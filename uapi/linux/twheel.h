@@ -560,8 +560,8 @@ struct twheel_advance {
  * wheel has been drained and no event is left.  An event that cannot be copied out
  * (EFAULT) stays unread.  With O_NONBLOCK, read() fails with EAGAIN when there is
  * no event.  Any number of threads may read at a time, and each event is returned to
- * one of them.  A reader that sleeps in a page fault has got nothing yet, and keeps
- * no other one from the events.  Between POLLIN and read() another thread may read or
+ * one of them.  A reader that sleeps in a page fault has not got the events that it
+ * copies then, and keeps no other one from them.  Between POLLIN and read() another thread may read or
  * revoke the event.  A read() that blocks then waits for the next event, so use
  * O_NONBLOCK with poll().  What lies in the buffer beyond the length that read()
  * returns may have been overwritten.
