@@ -411,25 +411,25 @@ static int32_t device_check(const struct twheel_table *table)
 
 static int32_t device_open(struct twheel_table *table, const struct twheel_table_options *o)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
 		.clock = o->clock + TWHEEL_CLOCK_MONOTONIC,
 		.tick_ns = o->tick_ns,
 		.max_pending = table->nr + SPARE,
 		.event_size = sizeof(struct twheel_event),
-		.setup_flags = TWHEEL_SETUP_KEYED,
+		.flags = TWHEEL_SETUP_KEYED,
 	};
 	int32_t fd, ret;
 
 	if (!o->fd) {
-		ret = twheel_device_open(&table->device, &options);
+		ret = twheel_device_open(&table->device, NULL, 0, &setup);
 		return ret < 0 ? ret : device_check(table);
 	}
 	/* If this fails, the descriptor of the caller is as it was. */
 	fd = fcntl(o->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (fd < 0)
 		return -errno;
-	ret = twheel_device_adopt(&table->device, fd, &options);
+	ret = twheel_device_adopt(&table->device, fd, &setup);
 	if (ret < 0)
 		close(fd);
 	else
