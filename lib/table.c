@@ -237,14 +237,15 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 static uint32_t changes_together(const struct twheel_table_change *changes, uint32_t nr)
 {
 	uint32_t mask = UINT32_MAX >> __builtin_clz(2 * nr - 1), i, at;
-	bool starts_first = true, ascending = true;
 	uint32_t stopped[2 * VECTOR];	/* a hash table of numbers plus 1 */
 
-	for (i = 1; i < nr && (starts_first || ascending); i++) {
-		starts_first &= is_stop(&changes[i]) >= is_stop(&changes[i - 1]);
-		ascending &= changes[i].number > changes[i - 1].number;
-	}
-	if (starts_first || ascending)
+	/* If the starts come first anyway, or if no number is there twice, these are all. */
+	for (i = 1; i < nr && is_stop(&changes[i]) >= is_stop(&changes[i - 1]); )
+		i++;
+	if (i < nr)
+		for (i = 1; i < nr && changes[i].number > changes[i - 1].number; )
+			i++;
+	if (i == nr)
 		return nr;
 	memset(stopped, 0, (mask + 1) * sizeof(*stopped));
 	for (i = 0; i < nr; i++) {
