@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 /* A deadline in the past expires at once. */
 void ledger_arm(struct ledger *l, uint64_t key, uint64_t deadline_ns)
@@ -27,21 +26,6 @@ void ledger_cancel(struct ledger *l, uint64_t key)
 	};
 }
 
-static void vector_call(const struct twheel_device *wheel, unsigned long command, void *entries,
-			size_t entry_size, uint32_t nr, uint32_t flags)
-{
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = entry_size,
-		.nr = nr,
-		.flags = flags,
-		.entries = (uintptr_t)entries,
-	};
-
-	if (nr && ioctl(twheel_device_fd(wheel), command, &vector) < 0)
-		die("the wheel refuses a vector");
-}
-
 static void ledger_add(const struct ledger *l, struct accounts *sum)
 {
 	for (uint32_t i = 0; i < l->nr_arm; i++) {
@@ -54,8 +38,12 @@ static void ledger_add(const struct ledger *l, struct accounts *sum)
 	}
 	/* -ENOENT: its event has been read. */
 	for (uint32_t i = 0; i < l->nr_cancel; i++) {
-		sum->cancelled += l->cancel[i].result == TWHEEL_WAS_PENDING;
-		sum->revoked += l->cancel[i].result == TWHEEL_WAS_UNREAD;
+		int result = l->cancel[i].result;
+
+		if (result < 0 && result != -EINPROGRESS && result != -ENOENT)
+			die_plainly("the wheel cancels nothing: %s", strerror(-result));
+		sum->cancelled += result == TWHEEL_WAS_PENDING;
+		sum->revoked += result == TWHEEL_WAS_UNREAD;
 	}
 }
 
@@ -73,9 +61,8 @@ static void ledger_close(struct ledger *l)
 void ledger_submit(struct ledger *l, const struct twheel_device *wheel)
 {
 	STORE(l->state, l->state | LEDGER_OPEN);
-	vector_call(wheel, TWHEEL_IOC_ARM, l->arm, sizeof(l->arm[0]), l->nr_arm, 0);
-	vector_call(wheel, TWHEEL_IOC_CANCEL, l->cancel, sizeof(l->cancel[0]), l->nr_cancel,
-		    TWHEEL_VECTOR_BY_KEY);
+	twheel_device_arm_many(wheel, l->arm, l->nr_arm);
+	twheel_device_cancel_key_many(wheel, l->cancel, l->nr_cancel);
 	ledger_close(l);
 }
 

@@ -15,6 +15,7 @@
 #include "idle-shared.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +46,6 @@ struct death {
 
 struct keeper {
 	struct common common;
-	struct twheel_reader *reader;
 	struct ledger *ledger;		/* the keeper's own */
 	int *fd;			/* of each connection; -1 if it is closed */
 	struct {
@@ -227,18 +227,15 @@ static void event_count(struct server *s, const struct twheel_event *event)
 /* All that one read() has fetched; the vectors hold what follows from it. */
 static void events_read(struct keeper *keeper)
 {
-	struct twheel_event event;
-	int ret;
+	struct twheel_event events[EVENTS];
+	int ret = twheel_device_read(keeper->common.wheel, events, EVENTS);
 
-	do {
-		ret = twheel_reader_next(keeper->reader, &event);
-		if (ret == -EAGAIN || ret == -EINTR)
-			break;
-		if (ret != 1)
-			die_plainly("the wheel cannot be read: %s", strerror(-ret));
-		event_count(server_of(keeper), &event);
-		conn_expired(keeper, &event);
-	} while (twheel_reader_left(keeper->reader));
+	if (ret <= 0 && ret != -EAGAIN && ret != -EINTR)
+		die_plainly("the wheel cannot be read: %s", strerror(-ret));
+	for (int i = 0; i < ret; i++) {
+		event_count(server_of(keeper), &events[i]);
+		conn_expired(keeper, &events[i]);
+	}
 	keeper_submit(keeper);
 }
 
@@ -408,14 +405,14 @@ static void keeper_round(struct keeper *keeper)
 static void wheel_open(struct keeper *keeper)
 {
 	const struct options *opt = server_of(keeper)->opt;
-	struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TWHEEL_CLOCK_MONOTONIC,
 		.tick_ns = opt->tick_ns,
 		.max_pending = opt->connections * NR_TIMEOUTS,
-		.setup_flags = TWHEEL_SETUP_KEYED,
-		.nonblocking = 1,
+		.flags = TWHEEL_SETUP_KEYED,
 	};
-	int ret = twheel_device_open(&keeper->common.wheel, &options);
+	int ret = twheel_device_open(&keeper->common.wheel, NULL, O_NONBLOCK, &setup);
 
 	switch (ret) {
 	case 0:
@@ -428,12 +425,10 @@ static void wheel_open(struct keeper *keeper)
 	case -EPERM:
 		die_plainly("/dev/twheel may not be opened by this user: run this as root, or let a group open it with a udev rule (KERNEL==\"twheel\", GROUP=\"...\", MODE=\"0660\"), or use --local");
 	default:
-		die_plainly("cannot open a wheel for %u timeouts: %s", options.max_pending,
+		die_plainly("cannot open a wheel for %u timeouts: %s", setup.max_pending,
 			    strerror(-ret));
 	}
 	ret = twheel_device_map(keeper->common.wheel, &keeper->common.table, &keeper->common.shift);
-	if (!ret)
-		ret = twheel_reader_open(&keeper->reader, keeper->common.wheel, EVENTS);
 	if (ret)
 		die_plainly("the wheel cannot be used: %s", strerror(-ret));
 }
@@ -490,18 +485,20 @@ static void wheel_drain(struct keeper *keeper)
 {
 	struct server *s = server_of(keeper);
 	uint8_t *idle = calloc(s->opt->connections, 1);
-	struct twheel_event event;
+	struct twheel_event events[EVENTS];
+	int nr;
 
 	if (!idle || twheel_device_drain(keeper->common.wheel))
 		die_plainly("the wheel cannot be drained");
-	while (twheel_reader_next(keeper->reader, &event) == 1) {
-		if (event.flags & TWHEEL_EVENT_DRAINED)
-			s->st.own.left++;
-		else
-			event_count(s, &event);
-		if (event.user_data % NR_TIMEOUTS == IDLE)
-			idle[event.user_data / NR_TIMEOUTS]++;
-	}
+	while ((nr = twheel_device_read(keeper->common.wheel, events, EVENTS)) > 0)
+		for (int i = 0; i < nr; i++) {
+			if (events[i].flags & TWHEEL_EVENT_DRAINED)
+				s->st.own.left++;
+			else
+				event_count(s, &events[i]);
+			if (events[i].user_data % NR_TIMEOUTS == IDLE)
+				idle[events[i].user_data / NR_TIMEOUTS]++;
+		}
 	for (uint32_t number = 0; number < s->st.accepted; number++)
 		s->st.lost += idle[number] != (keeper->fd[number] >= 0);
 	free(idle);
@@ -604,7 +601,6 @@ int shared_run(struct server *s)
 		right = false;
 	}
 	right &= report_verdict(s);
-	twheel_reader_close(keeper.reader);
 	twheel_device_close(keeper.common.wheel);
 	return !right;
 }

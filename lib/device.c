@@ -9,13 +9,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "options.h"
 
 /* The library exports what the header declares. */
 #define _TWHEEL_DEVICE_LIBRARY
@@ -33,10 +32,8 @@ static_assert(sizeof(struct twheel_cancel) == 16, "cancel");
 static_assert(sizeof(struct twheel_status) == 72, "status");
 static_assert(sizeof(struct twheel_event) == 40, "event");
 
-/* The size of the options in the first release. */
-#define OPTIONS_SIZE_FIRST	sizeof(struct twheel_device_options)
-
-#define READER_MAX		65536U
+/* Events in one read. */
+#define EVENTS_MAX		65536U
 
 struct twheel_device {
 	int fd;
@@ -47,7 +44,7 @@ struct twheel_device {
 	twheel_word_t *table;
 };
 
-static int device_ioctl(int fd, unsigned long command, void *argument)
+static int device_ioctl(int fd, unsigned long command, const void *argument)
 {
 	int ret = ioctl(fd, command, argument);
 
@@ -56,33 +53,17 @@ static int device_ioctl(int fd, unsigned long command, void *argument)
 
 /* ---- the device ---------------------------------------------------------- */
 
-static int options_get(struct twheel_device_options *to, const struct twheel_device_options *from)
-{
-	int ret = options_copy(to, sizeof(*to), OPTIONS_SIZE_FIRST, from);
-
-	if (ret)
-		return ret;
-	return to->reserved ? -EINVAL : 0;
-}
-
 /*
  * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
  * what INFO says here is final.
  */
-static int device_learn(struct twheel_device *d, int fd, const struct twheel_device_options *o)
+static int device_learn(struct twheel_device *d, int fd, const struct twheel_setup *setup)
 {
-	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
-	struct twheel_setup setup = {
-		.size = sizeof(setup),
-		.clock = o->clock ? o->clock : TWHEEL_CLOCK_MONOTONIC,
-		.tick_ns = o->tick_ns,
-		.slots = o->slots,
-		.max_pending = o->max_pending,
-		.flags = o->setup_flags,
-		.event_size = o->event_size,
-		.slack_ns = o->slack_ns,
+	const struct twheel_setup usual = {
+		.size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC,
 	};
-	int ret = device_ioctl(fd, TWHEEL_IOC_SETUP, &setup);
+	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
+	int ret = device_ioctl(fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
 
 	if (!ret || ret == -EBUSY || ret == -ESHUTDOWN)
 		ret = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
@@ -103,28 +84,23 @@ static int device_learn(struct twheel_device *d, int fd, const struct twheel_dev
 /* A descriptor that exec closes and that is not 0, 1 or 2, in place of this one. */
 static int descriptor_move(int fd)
 {
-	int moved = fd;
+	int moved;
 
-	if (fd <= STDERR_FILENO) {
-		moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		if (moved >= 0)
-			close(fd);
-	} else if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) {
-		moved = -1;
-	}
-	return moved < 0 ? -errno : moved;
+	if (fd > STDERR_FILENO)
+		return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -errno : fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (moved < 0)
+		return -errno;
+	close(fd);
+	return moved;
 }
 
-int twheel_device_adopt(struct twheel_device **d, int fd,
-			const struct twheel_device_options *options)
+int twheel_device_adopt(struct twheel_device **d, int fd, const struct twheel_setup *setup)
 {
 	struct twheel_device *new = calloc(1, sizeof(*new));
-	struct twheel_device_options o;
-	int ret = new ? options_get(&o, options) : -ENOMEM;
+	int ret = new ? device_learn(new, fd, setup) : -ENOMEM;
 
 	*d = NULL;
-	if (!ret)
-		ret = device_learn(new, fd, &o);
 	if (!ret)
 		ret = descriptor_move(fd);
 	if (ret < 0) {
@@ -136,19 +112,15 @@ int twheel_device_adopt(struct twheel_device **d, int fd,
 	return 0;
 }
 
-int twheel_device_open(struct twheel_device **d, const struct twheel_device_options *options)
+int twheel_device_open(struct twheel_device **d, const char *path, int flags,
+		       const struct twheel_setup *setup)
 {
-	struct twheel_device_options o;
-	int fd, ret = options_get(&o, options);
+	int ret, fd = open(path ? path : "/dev/twheel", O_RDWR | O_CLOEXEC | flags);
 
 	*d = NULL;
-	if (ret < 0)
-		return ret;
-	fd = open(o.path ? o.path : "/dev/twheel",
-		  O_RDWR | O_CLOEXEC | (o.nonblocking ? O_NONBLOCK : 0));
 	if (fd < 0)
 		return -errno;
-	ret = twheel_device_adopt(d, fd, options);
+	ret = twheel_device_adopt(d, fd, setup);
 	if (ret < 0)
 		close(fd);
 	return ret;
@@ -215,154 +187,78 @@ int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns)
 	return device_ioctl(d->fd, TWHEEL_IOC_ADVANCE, &advance);
 }
 
-/* ---- one timeout --------------------------------------------------------- */
+/* ---- timeouts ------------------------------------------------------------ */
 
-/*
- * One call.  @nr_ok: in and out.  Returns how many elements were attempted, 1 at least, or why
- * none was.
- */
-static int device_vector(const struct twheel_device *d, uint32_t command, uint32_t flags,
-			 void *elements, size_t size, uint32_t nr, uint32_t *nr_ok)
+uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, uint32_t flags,
+			       void *elements, size_t size, size_t result, uint32_t nr)
 {
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = (uint32_t)size,
-		.nr = nr,
-		.flags = flags,
-		.entries = (uintptr_t)elements,
-	};
-	int ret = device_ioctl(d->fd, command, &vector);
-
-	if (ret < 0)
-		return ret;
-	/* If the descriptor is something else now, nobody has written it. */
-	if (!vector.nr_done || vector.nr_done > nr)
-		return -EIO;
-	*nr_ok += (uint32_t)ret;
-	return (int)vector.nr_done;
-}
-
-static int device_one(const struct twheel_device *d, uint32_t command, uint32_t flags,
-		      void *element, size_t size, const int32_t *result)
-{
+	unsigned char *element = elements;
 	uint32_t nr_ok = 0;
-	int ret = device_vector(d, command, flags, element, size, 1, &nr_ok);
+	int ret = 0;
 
-	return ret < 0 ? ret : *result;
+	while (nr) {
+		struct twheel_vector vector = {
+			.size = sizeof(vector),
+			.entry_size = (uint32_t)size,
+			.nr = nr < d->max_vector ? nr : d->max_vector,
+			.flags = flags,
+			.entries = (uintptr_t)element,
+		};
+
+		ret = device_ioctl(d->fd, command, &vector);
+		/* If the descriptor is something else now, nobody has written nr_done. */
+		if (ret >= 0 && (!vector.nr_done || vector.nr_done > vector.nr))
+			ret = -EIO;
+		if (ret < 0)
+			break;
+		nr_ok += (uint32_t)ret;
+		nr -= vector.nr_done;
+		element += vector.nr_done * size;
+	}
+	/* A call that was stopped goes on, and says why if it cannot. */
+	for (; nr; nr--, element += size)
+		memcpy(element + result, &ret, sizeof(ret));
+	return nr_ok;
 }
 
-int _twheel_device_arm(const struct twheel_device *d, uint32_t command, uint32_t flags,
-		       struct twheel_arm *arm, size_t size)
-{
-	return device_one(d, command, flags, arm, size, &arm->result);
-}
+/* ---- a batch ------------------------------------------------------------- */
 
-static int device_cancel(const struct twheel_device *d, uint32_t flags, uint64_t id)
-{
-	struct twheel_cancel cancel = { .id = id };
+/* The result of an element is behind its id, whether it is of one structure or the other. */
+static_assert(offsetof(struct twheel_arm, result) == offsetof(struct twheel_arm, id) + 8, "arm");
+static_assert(offsetof(struct twheel_cancel, result) == 8, "cancel");
 
-	return device_one(d, TWHEEL_IOC_CANCEL, flags, &cancel, sizeof(cancel), &cancel.result);
-}
-
-int twheel_device_cancel(const struct twheel_device *d, uint64_t id)
-{
-	return device_cancel(d, 0, id);
-}
-
-int twheel_device_cancel_key(const struct twheel_device *d, uint64_t key)
-{
-	return device_cancel(d, TWHEEL_VECTOR_BY_KEY, key);
-}
-
-int _twheel_device_query(const struct twheel_device *d, uint32_t flags,
-			 struct twheel_status *status, size_t size)
-{
-	return device_one(d, TWHEEL_IOC_QUERY, flags, status, size, &status->result);
-}
-
-/* ---- many timeouts ------------------------------------------------------- */
-
-/* The functions that add an element: a run of one kind is submitted together. */
-enum kind {
-	KIND_ARM,
-	KIND_REARM,
-	KIND_REARM_KEY,
-	KIND_CANCEL,
-	KIND_CANCEL_KEY,
-};
-
-static const struct {
+/* Elements follow one another in memory: a run that takes one call is a vector. */
+struct element {
+	__u64 *id;
+	uint32_t id_offset;
+	uint32_t size;		/* bytes */
 	uint32_t command;
 	uint32_t flags;
-	size_t id;		/* offsets in an element */
-	size_t result;
-} kinds[] = {
-#define BY_KEY		TWHEEL_VECTOR_BY_KEY
-#define ELEMENT(type)	offsetof(struct type, id), offsetof(struct type, result)
-	[KIND_ARM]		= { TWHEEL_IOC_ARM, 0, ELEMENT(twheel_arm) },
-	[KIND_REARM]		= { TWHEEL_IOC_REARM, 0, ELEMENT(twheel_arm) },
-	[KIND_REARM_KEY]	= { TWHEEL_IOC_REARM, BY_KEY, ELEMENT(twheel_arm) },
-	[KIND_CANCEL]		= { TWHEEL_IOC_CANCEL, 0, ELEMENT(twheel_cancel) },
-	[KIND_CANCEL_KEY]	= { TWHEEL_IOC_CANCEL, BY_KEY, ELEMENT(twheel_cancel) },
-};
-
-/* Elements are as long as a multiple of 8: the lowest bits of an offset can be a kind. */
-#define KIND_MASK	7U
+} __attribute__((__aligned__(8)));
 
 struct twheel_batch {
 	const struct twheel_device *device;
-	uint32_t arm_size;	/* of the program's structure, or of ours, if that is longer */
-	uint32_t cancel_size;	/* likewise */
+	size_t size;		/* the longest that an element may be, bytes */
+	unsigned char *end;	/* of the last element in memory */
 	uint32_t capacity;	/* elements */
 	uint32_t nr;		/* how many were added, */
 	uint32_t submitted;	/* and how many of these submitted */
-	uint32_t used;		/* bytes of elements[] */
-	uint32_t *where;	/* of each: its offset in elements[], and its kind */
-	__aligned_u64 elements[];	/* a run of one kind is a vector */
+	struct element elements[];
 };
 
-static enum kind batch_kind(const struct twheel_batch *b, uint32_t index)
-{
-	return b->where[index] & KIND_MASK;
-}
-
-static void *batch_element(struct twheel_batch *b, uint32_t index, size_t offset)
-{
-	return (unsigned char *)b->elements + (b->where[index] & ~KIND_MASK) + offset;
-}
-
-static int32_t *batch_result(struct twheel_batch *b, uint32_t index)
-{
-	return batch_element(b, index, kinds[batch_kind(b, index)].result);
-}
-
-static size_t size_max(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
 int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, uint32_t capacity,
-		       size_t arm_size, size_t cancel_size)
+		       size_t size)
 {
-	const size_t arm = size_max(arm_size, sizeof(struct twheel_arm));
-	const size_t cancel = size_max(cancel_size, sizeof(struct twheel_cancel));
-	const size_t longest = size_max(arm, cancel);
-	struct twheel_batch *new;
+	const size_t each = sizeof(struct element) + size;
 
 	*b = NULL;
-	if (!capacity || capacity > d->max_vector ||
-	    longest + sizeof(*new->where) > INT32_MAX / capacity)
+	if (!capacity || capacity > d->max_vector || each > INT32_MAX / capacity)
 		return -EINVAL;
-	new = malloc(sizeof(*new) + capacity * (longest + sizeof(*new->where)));
-	if (!new)
+	*b = malloc(sizeof(**b) + capacity * each);
+	if (!*b)
 		return -ENOMEM;
-	new->device = d;
-	new->arm_size = (uint32_t)arm;
-	new->cancel_size = (uint32_t)cancel;
-	new->capacity = capacity;
-	new->where = (uint32_t *)((unsigned char *)new->elements + capacity * longest);
-	twheel_batch_reset(new);
-	*b = new;
+	**b = (struct twheel_batch){ .device = d, .size = size, .capacity = capacity };
+	twheel_batch_reset(*b);
 	return 0;
 }
 
@@ -371,99 +267,37 @@ void twheel_batch_close(struct twheel_batch *b)
 	free(b);
 }
 
-static inline void *batch_add(struct twheel_batch *b, enum kind kind, uint32_t size)
+union _twheel_element _twheel_batch_add(struct twheel_batch *b, uint32_t command, uint32_t flags,
+					uint32_t size, uint32_t id_offset, uint64_t id)
 {
-	unsigned char *element = (unsigned char *)b->elements + b->used;
+	unsigned char *element = b->end;
+	__u64 *to;
 
-	if (b->nr == b->capacity)
-		return NULL;
-	b->where[b->nr++] = b->used | kind;
-	b->used += size;
-	return element;
-}
-
-/* Clear what a later header has at the end of an element, and return the element. */
-static __attribute__((noinline, cold)) void *element_clear(void *element, size_t known, size_t size)
-{
-	memset((unsigned char *)element + known, 0, size - known);
-	return element;
-}
-
-static inline struct twheel_arm *batch_add_arm(struct twheel_batch *b, enum kind kind, uint64_t id,
-					       uint64_t user_data, uint64_t expires_ns)
-{
-	struct twheel_arm *arm = batch_add(b, kind, b->arm_size);
-
-	if (!arm)
-		return NULL;
-	*arm = (struct twheel_arm){
-		.expires_ns = expires_ns,
-		.user_data = user_data,
-		.id = id,
-		.result = -EINPROGRESS,
-	};
-	return b->arm_size > sizeof(*arm) ? element_clear(arm, sizeof(*arm), b->arm_size) : arm;
-}
-
-static inline struct twheel_cancel *batch_add_cancel(struct twheel_batch *b, enum kind kind,
-						     uint64_t id)
-{
-	struct twheel_cancel *cancel = batch_add(b, kind, b->cancel_size);
-
-	if (!cancel)
-		return NULL;
-	*cancel = (struct twheel_cancel){ .id = id, .result = -EINPROGRESS };
-	return b->cancel_size > sizeof(*cancel) ?
-		element_clear(cancel, sizeof(*cancel), b->cancel_size) : cancel;
-}
-
-struct twheel_arm *twheel_batch_arm(struct twheel_batch *b, uint64_t user_data,
-				    uint64_t expires_ns)
-{
-	return batch_add_arm(b, KIND_ARM, 0, user_data, expires_ns);
-}
-
-struct twheel_arm *twheel_batch_rearm(struct twheel_batch *b, uint64_t id, uint64_t expires_ns)
-{
-	return batch_add_arm(b, KIND_REARM, id, 0, expires_ns);
-}
-
-struct twheel_arm *twheel_batch_rearm_key(struct twheel_batch *b, uint64_t key,
-					  uint64_t expires_ns)
-{
-	return batch_add_arm(b, KIND_REARM_KEY, key, 0, expires_ns);
-}
-
-struct twheel_cancel *twheel_batch_cancel(struct twheel_batch *b, uint64_t id)
-{
-	return batch_add_cancel(b, KIND_CANCEL, id);
-}
-
-struct twheel_cancel *twheel_batch_cancel_key(struct twheel_batch *b, uint64_t key)
-{
-	return batch_add_cancel(b, KIND_CANCEL_KEY, key);
+	if (b->nr == b->capacity || size > b->size)
+		return (union _twheel_element){ NULL };
+	memset(element, 0, size);
+	to = (__u64 *)(element + id_offset);
+	*to = id;
+	*(__s32 *)(to + 1) = -EINPROGRESS;
+	b->elements[b->nr++] = (struct element){ to, id_offset, size, command, flags };
+	b->end += size;
+	return (union _twheel_element){ (struct twheel_arm *)element };
 }
 
 uint32_t twheel_batch_submit(struct twheel_batch *b)
 {
-	uint32_t end, nr_ok = 0;
+	uint32_t nr_ok = 0;
 
 	while (b->submitted < b->nr) {
-		enum kind kind = batch_kind(b, b->submitted);
-		int done;
+		const struct element *e = &b->elements[b->submitted];
+		uint32_t nr = 1;
 
-		for (end = b->submitted + 1; end < b->nr && batch_kind(b, end) == kind; )
-			end++;
-		done = device_vector(b->device, kinds[kind].command, kinds[kind].flags,
-				     batch_element(b, b->submitted, 0),
-				     kind < KIND_CANCEL ? b->arm_size : b->cancel_size,
-				     end - b->submitted, &nr_ok);
-		/* A call that was stopped goes on, and says why if it cannot. */
-		if (done > 0)
-			b->submitted += (uint32_t)done;
-		else
-			while (b->submitted < end)
-				*batch_result(b, b->submitted++) = done;
+		while (++b->submitted < b->nr && e[nr].command == e->command &&
+		       e[nr].flags == e->flags && e[nr].size == e->size)
+			nr++;
+		nr_ok += _twheel_device_vector(b->device, e->command, e->flags,
+					       (unsigned char *)e->id - e->id_offset, e->size,
+					       e->id_offset + sizeof(*e->id), nr);
 	}
 	return nr_ok;
 }
@@ -472,7 +306,7 @@ void twheel_batch_reset(struct twheel_batch *b)
 {
 	b->nr = 0;
 	b->submitted = 0;
-	b->used = 0;
+	b->end = (unsigned char *)&b->elements[b->capacity];
 }
 
 uint32_t twheel_batch_nr(const struct twheel_batch *b)
@@ -482,45 +316,54 @@ uint32_t twheel_batch_nr(const struct twheel_batch *b)
 
 int twheel_batch_result(struct twheel_batch *b, uint32_t index)
 {
-	return index < b->nr ? *batch_result(b, index) : -EINVAL;
+	return index < b->nr ? *(__s32 *)(b->elements[index].id + 1) : -EINVAL;
 }
 
 uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index)
 {
-	const __u64 *id;
-
-	if (index >= b->nr)
-		return 0;
-	id = batch_element(b, index, kinds[batch_kind(b, index)].id);
-	return *id;
+	return index < b->nr ? *b->elements[index].id : 0;
 }
 
 /* ---- events -------------------------------------------------------------- */
 
+int _twheel_device_read(const struct twheel_device *d, struct twheel_event *events, size_t size,
+			uint32_t nr)
+{
+	const size_t length = d->event_size;
+	unsigned char buffer[2 * TWHEEL_EVENT_SIZE_MAX];
+	const bool fits = size == length;
+	const size_t max = fits ? EVENTS_MAX : sizeof(buffer) / length;
+	ssize_t bytes = read(d->fd, fits ? (void *)events : buffer, (nr < max ? nr : max) * length);
+	size_t i;
+
+	if (bytes < 0)
+		return -errno;
+	/* The descriptor is something else now. */
+	if ((size_t)bytes % length)
+		return -EIO;
+	for (i = 0; !fits && i < (size_t)bytes / length; i++)
+		memcpy(memset((unsigned char *)events + i * size, 0, size), buffer + i * length,
+		       size < length ? size : length);
+	return (int)((size_t)bytes / length);
+}
+
 struct twheel_reader {
 	const struct twheel_device *device;
-	size_t size;		/* of buffer[], bytes */
-	size_t begin;		/* offset of the next event */
-	size_t end;		/* and of the end of the last one */
+	unsigned char *next;	/* event in buffer[], */
+	uint32_t left;		/* and how many there are from there on */
+	uint32_t nr;		/* how many there is room for */
 	__aligned_u64 buffer[];
 };
 
 int twheel_reader_open(struct twheel_reader **r, const struct twheel_device *d, uint32_t nr)
 {
-	size_t size = (size_t)nr * d->event_size;
-	struct twheel_reader *new;
-
 	*r = NULL;
-	if (!nr || nr > READER_MAX)
+	if (!nr || nr > EVENTS_MAX)
 		return -EINVAL;
-	new = malloc(sizeof(*new) + size);
-	if (!new)
+	*r = malloc(sizeof(**r) + (size_t)nr * d->event_size);
+	if (!*r)
 		return -ENOMEM;
-	new->device = d;
-	new->size = size;
-	new->begin = 0;
-	new->end = 0;
-	*r = new;
+	**r = (struct twheel_reader){ .device = d, .nr = nr };
 	return 0;
 }
 
@@ -532,27 +375,24 @@ void twheel_reader_close(struct twheel_reader *r)
 int _twheel_reader_next(struct twheel_reader *r, struct twheel_event *event, size_t size)
 {
 	const size_t length = r->device->event_size;
-	const size_t known = size < length ? size : length;
-	ssize_t bytes;
 
-	if (r->begin == r->end) {
-		bytes = read(r->device->fd, r->buffer, r->size);
-		if (bytes <= 0)
-			return bytes < 0 ? -errno : 0;
-		if ((size_t)bytes % length)
-			return -EIO;
-		r->begin = 0;
-		r->end = (size_t)bytes;
+	if (!r->left) {
+		int ret = _twheel_device_read(r->device, (void *)r->buffer, length, r->nr);
+
+		if (ret <= 0)
+			return ret;
+		r->left = (uint32_t)ret;
+		r->next = (unsigned char *)r->buffer;
 	}
-	memcpy(event, (unsigned char *)r->buffer + r->begin, known);
-	memset((unsigned char *)event + known, 0, size - known);
-	r->begin += length;
+	memcpy(memset(event, 0, size), r->next, size < length ? size : length);
+	r->next += length;
+	r->left--;
 	return 1;
 }
 
 uint32_t twheel_reader_left(const struct twheel_reader *r)
 {
-	return (uint32_t)((r->end - r->begin) / r->device->event_size);
+	return r->left;
 }
 
 /* ---- the refresh table --------------------------------------------------- */
@@ -585,8 +425,8 @@ int twheel_device_map(struct twheel_device *d, twheel_word_t **table, uint32_t *
 
 int twheel_device_refresh(struct twheel_device *d, uint64_t id, uint64_t deadline_ns)
 {
-	twheel_word_t *table;
-	uint32_t shift;
+	twheel_word_t *table = NULL;
+	uint32_t shift = 0;
 	int ret = twheel_device_map(d, &table, &shift);
 
 	if (ret < 0)

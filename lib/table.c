@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +32,11 @@ static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");
 static_assert(TWHEEL_TABLE_REALTIME == TWHEEL_REALTIME, "clocks");
 static_assert(TWHEEL_TABLE_TAI == TWHEEL_TAI, "clocks");
 static_assert(TWHEEL_TABLE_VIRTUAL == TWHEEL_VIRTUAL, "clocks");
+/* The kernel's states are the table's, and its verdicts are TWHEEL_CREATED more. */
+static_assert(TWHEEL_TABLE_PENDING == TWHEEL_STATE_PENDING, "states");
+static_assert(TWHEEL_TABLE_UNREAD == TWHEEL_STATE_EXPIRED, "states");
+static_assert(TWHEEL_TABLE_PENDING + TWHEEL_CREATED == TWHEEL_WAS_PENDING, "verdicts");
+static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdicts");
 
 /* From here on, a deadline is none. */
 #define NONE_NS		((uint64_t)INT64_MAX)
@@ -41,7 +45,7 @@ static_assert(TWHEEL_TABLE_VIRTUAL == TWHEEL_VIRTUAL, "clocks");
 /* Changes ahead of the present one whose timers are fetched into the cache. */
 #define AHEAD		8
 /* Changes and events in one call of the device. */
-#define VECTOR		256
+#define VECTOR		256U
 /*
  * More timeouts than there are numbers: the kernel counts one that has ended a moment longer
  * than its key is taken, and so does each of the threads that end some.
@@ -54,16 +58,15 @@ struct twheel_table {
 
 	/* In the process; what follows is guarded by the lock. */
 	pthread_mutex_t lock;
-	struct twheel *wheel;
 	uint64_t tick_ns;
-	bool watched;			/* the wheel has a descriptor */
+	struct twheel *wheel;
+	struct twheel_timer *timers;
 	uint32_t *fetched;		/* where the callback puts numbers */
-	struct twheel_timer timers[];
 };
 
-static uint64_t add_ns(uint64_t a, uint64_t b)
+static bool is_stop(const struct twheel_table_change *c)
 {
-	return b < NONE_NS - a ? a + b : NONE_NS;
+	return c->deadline_ns >= NONE_NS;
 }
 
 /* ---- in the process ------------------------------------------------------ */
@@ -73,6 +76,21 @@ static void fetch(struct twheel *w, struct twheel_timer *t)
 	struct twheel_table *table = twheel_data(w);
 
 	*table->fetched++ = (uint32_t)(t - table->timers);
+}
+
+static int32_t process_open(struct twheel_table *table, const struct twheel_table_options *o)
+{
+	const struct twheel_options options = {
+		.size = sizeof(options),
+		.clock = o->clock,
+		.tick_ns = o->tick_ns,
+		.data = table,
+	};
+
+	pthread_mutex_init(&table->lock, NULL);
+	table->tick_ns = o->tick_ns;
+	table->timers = calloc(table->nr, sizeof(*table->timers));
+	return table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
 }
 
 /* The last edge of a tick: what had its deadline by then has expired. */
@@ -88,29 +106,12 @@ static int32_t timer_state(const struct twheel_timer *t, uint64_t edge_ns)
 	return key_of(t) <= (edge_ns | KEY) ? TWHEEL_TABLE_UNREAD : TWHEEL_TABLE_PENDING;
 }
 
-/*
- * A deadline that has passed becomes 0: it has expired, though its tick has no edge yet.  What
- * is unread may be in a list of the wheel that does not wait for edges, and has to leave it.
- */
-static inline int32_t process_change(struct twheel_table *table, struct twheel_timer *t,
-				     uint64_t deadline_ns, uint64_t now_ns, uint64_t edge_ns)
-{
-	int32_t was = timer_state(t, edge_ns);
-
-	if (was == TWHEEL_TABLE_UNREAD || deadline_ns == TWHEEL_NEVER)
-		_twheel_stop(table->wheel, t);
-	if (deadline_ns != TWHEEL_NEVER) {
-		t->callback = fetch;
-		_twheel_start_at(table->wheel, t, deadline_ns > now_ns ? deadline_ns : 0);
-	}
-	return was;
-}
-
 static int32_t process_apply(struct twheel_table *table, struct twheel_table_change *changes,
 			     uint32_t nr, uint32_t flags)
 {
-	uint64_t now_ns, edge_ns, from_ns;
+	uint64_t now_ns, edge_ns, from_ns, deadline_ns;
 	int32_t nr_done = 0, ret = 0;
+	struct twheel_timer *t;
 	bool started = false;
 	uint32_t i;
 
@@ -120,21 +121,34 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 	from_ns = flags & TWHEEL_TABLE_AFTER ? now_ns : 0;
 	for (i = 0; i < nr; i++) {
 		struct twheel_table_change *c = &changes[i];
-		uint64_t deadline_ns = c->deadline_ns < NONE_NS ?
-			add_ns(from_ns, c->deadline_ns) : TWHEEL_NEVER;
 
-		if (i + AHEAD < nr && changes[i + AHEAD].number < table->nr)
-			__builtin_prefetch(&table->timers[changes[i + AHEAD].number], 1);
+		if (i + AHEAD < nr && changes[i + AHEAD].number < table->nr) {
+			t = &table->timers[changes[i + AHEAD].number];
+			/* A timer may lie in two lines of the cache. */
+			__builtin_prefetch(t, 1);
+			__builtin_prefetch(&t->deadline, 1);
+		}
 		if (c->number >= table->nr) {
 			c->result = -ERANGE;
 			continue;
 		}
-		c->result = process_change(table, &table->timers[c->number], deadline_ns, now_ns,
-					   edge_ns);
-		started |= deadline_ns != TWHEEL_NEVER;
 		nr_done++;
+		t = &table->timers[c->number];
+		c->result = timer_state(t, edge_ns);
+		/* An unread one may be in a list that does not wait for edges: take it out. */
+		if (c->result == TWHEEL_TABLE_UNREAD || is_stop(c))
+			_twheel_stop(table->wheel, t);
+		if (is_stop(c))
+			continue;
+		deadline_ns = from_ns + c->deadline_ns;
+		if (deadline_ns > NONE_NS)
+			deadline_ns = NONE_NS;
+		t->callback = fetch;
+		/* A deadline that has passed becomes 0, which does not wait for an edge. */
+		_twheel_start_at(table->wheel, t, deadline_ns > now_ns ? deadline_ns : 0);
+		started = true;
 	}
-	if (started && table->watched)
+	if (started)
 		ret = twheel_flush(table->wheel);
 	pthread_mutex_unlock(&table->lock);
 	return ret < 0 ? ret : nr_done;
@@ -144,7 +158,7 @@ static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint
 {
 	const uint32_t *end = numbers + nr;
 	uint64_t now_ns;
-	int32_t ret = 0;
+	int32_t ret;
 
 	pthread_mutex_lock(&table->lock);
 	table->fetched = numbers;
@@ -153,8 +167,7 @@ static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint
 		twheel_dispatch(table->wheel, (uint32_t)(end - table->fetched));
 		now_ns = twheel_now(table->wheel);
 	} while (table->fetched < end && twheel_next(table->wheel) <= now_ns);
-	if (table->watched)
-		ret = twheel_flush(table->wheel);
+	ret = twheel_flush(table->wheel);
 	nr = (uint32_t)(table->fetched - numbers);
 	pthread_mutex_unlock(&table->lock);
 	return nr ? (int32_t)nr : ret;
@@ -167,229 +180,12 @@ static int32_t process_state(struct twheel_table *table, uint32_t number, uint64
 
 	pthread_mutex_lock(&table->lock);
 	state = timer_state(t, last_edge(table, twheel_update(table->wheel)));
-	if (state == TWHEEL_TABLE_PENDING)
-		*deadline_ns = key_of(t) & ~KEY;
+	*deadline_ns = key_of(t) & ~KEY;
 	pthread_mutex_unlock(&table->lock);
 	return state;
 }
 
-static int32_t process_fd(struct twheel_table *table)
-{
-	int32_t fd;
-
-	pthread_mutex_lock(&table->lock);
-	fd = twheel_fd(table->wheel);
-	table->watched = fd >= 0;
-	pthread_mutex_unlock(&table->lock);
-	return fd;
-}
-
 /* ---- on the device ------------------------------------------------------- */
-
-/* Changes that go to the kernel together: the starts in one call, the stops in another. */
-struct call {
-	uint32_t nr_starts;
-	uint32_t nr_stops;
-	uint32_t mask;
-	uint32_t seen[2 * VECTOR];	/* a hash table of their numbers; the mask has its size */
-	struct twheel_arm starts[VECTOR];
-	struct twheel_cancel stops[VECTOR];
-};
-
-/*
- * Note a number, and whether it is stopped.  False if a change of the other kind is there: the
- * order of both must not change.
- */
-static bool call_note(struct call *call, uint32_t number, bool stop)
-{
-	uint32_t mark = (number << 1 | stop) + 1;
-	uint32_t i = (number * 2654435769U) >> 16 & call->mask;
-
-	for (; call->seen[i] && call->seen[i] != mark; i = (i + 1) & call->mask)
-		if ((call->seen[i] - 1) >> 1 == number)
-			return false;
-	call->seen[i] = mark;
-	return true;
-}
-
-static bool is_stop(const struct twheel_table_change *c)
-{
-	return c->deadline_ns >= NONE_NS;
-}
-
-/* Take in changes, as many as can go together.  Returns the first one that cannot. */
-static uint32_t call_fill(struct call *call, const struct twheel_table *table,
-			  const struct twheel_table_change *changes, uint32_t nr, uint32_t flags)
-{
-	uint32_t arm_flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE;
-	uint32_t nr_starts = 0, nr_stops = 0, i;
-
-	if (nr > VECTOR)
-		nr = VECTOR;
-	call->mask = UINT32_MAX >> __builtin_clz(2 * nr - 1);
-	memset(call->seen, 0, (call->mask + 1) * sizeof(*call->seen));
-	for (i = 0; i < nr; i++) {
-		const struct twheel_table_change *c = &changes[i];
-		bool stop = is_stop(c);
-
-		if (c->number >= table->nr)
-			continue;
-		if (!call_note(call, c->number, stop))
-			break;
-		if (stop)
-			call->stops[nr_stops++] = (struct twheel_cancel){ .id = c->number };
-		else
-			call->starts[nr_starts++] = (struct twheel_arm){
-				.expires_ns = c->deadline_ns,
-				.user_data = c->number,
-				.flags = arm_flags,
-			};
-	}
-	call->nr_starts = nr_starts;
-	call->nr_stops = nr_stops;
-	return i;
-}
-
-/* Returns 0, or why the kernel has looked at nothing. */
-static int32_t call_make(const struct twheel_table *table, unsigned long command, uint32_t flags,
-			 void *elements, size_t size, uint32_t nr)
-{
-	struct twheel_vector vector = {
-		.size = sizeof(vector),
-		.entry_size = (uint32_t)size,
-		.nr = nr,
-		.flags = flags,
-		.entries = (uintptr_t)elements,
-	};
-
-	if (nr && ioctl(twheel_device_fd(table->device), command, &vector) < 0)
-		return -errno;
-	return 0;
-}
-
-/* What a change did, as a verdict of the kernel or an error. */
-static int32_t call_result(const struct twheel_table_change *c, int32_t failed, int32_t verdict)
-{
-	if (failed)
-		return failed;
-	if (verdict == -ENOENT && is_stop(c))
-		return TWHEEL_TABLE_IDLE;
-	return verdict > 0 ? verdict - TWHEEL_CREATED + TWHEEL_TABLE_IDLE : verdict;
-}
-
-static int32_t device_apply(struct twheel_table *table, struct twheel_table_change *changes,
-			    uint32_t nr, uint32_t flags)
-{
-	uint32_t begin, end, i;
-	int32_t nr_done = 0;
-	struct call call;
-
-	for (begin = 0; begin < nr; begin = end) {
-		const struct twheel_cancel *stop = call.stops;
-		const struct twheel_arm *start = call.starts;
-		int32_t start_failed, stop_failed;
-
-		end = begin + call_fill(&call, table, changes + begin, nr - begin, flags);
-		start_failed = call_make(table, TWHEEL_IOC_ARM, 0, call.starts,
-					 sizeof(*call.starts), call.nr_starts);
-		stop_failed = call_make(table, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY,
-					call.stops, sizeof(*call.stops), call.nr_stops);
-		for (i = begin; i < end; i++) {
-			struct twheel_table_change *c = &changes[i];
-
-			if (c->number >= table->nr)
-				c->result = -ERANGE;
-			else if (is_stop(c))
-				c->result = call_result(c, stop_failed, stop++->result);
-			else
-				c->result = call_result(c, start_failed, start++->result);
-			nr_done += c->result >= 0;
-		}
-	}
-	return nr_done;
-}
-
-static int32_t device_fetch(struct twheel_table *table, uint32_t *numbers, uint32_t nr)
-{
-	struct twheel_event events[VECTOR];
-	uint32_t nr_events, room, got = 0, i;
-	ssize_t bytes;
-
-	do {
-		room = nr - got < VECTOR ? nr - got : VECTOR;
-		bytes = read(twheel_device_fd(table->device), events, room * sizeof(*events));
-		if (bytes <= 0) {
-			if (got || (bytes < 0 && errno == EAGAIN))
-				break;
-			return bytes < 0 ? -errno : -ESHUTDOWN;
-		}
-		nr_events = (uint32_t)((size_t)bytes / sizeof(*events));
-		for (i = 0; i < nr_events; i++) {
-			/* What was drained has not expired; other keys are not the table's. */
-			if (events[i].count && events[i].user_data < table->nr)
-				numbers[got++] = (uint32_t)events[i].user_data;
-		}
-	} while (got < nr && nr_events == room);
-	return (int32_t)got;
-}
-
-static int32_t device_state(struct twheel_table *table, uint32_t number, uint64_t *deadline_ns)
-{
-	struct twheel_status status = { .id = number };
-	int32_t ret = twheel_device_query_key(table->device, &status);
-
-	if (ret < 0)
-		return ret == -ENOENT ? TWHEEL_TABLE_IDLE : ret;
-	if (status.state == TWHEEL_STATE_EXPIRED)
-		return TWHEEL_TABLE_UNREAD;
-	if (status.state != TWHEEL_STATE_PENDING)
-		return TWHEEL_TABLE_IDLE;
-	*deadline_ns = status.deadline_ns;
-	return TWHEEL_TABLE_PENDING;
-}
-
-static uint64_t device_next(struct twheel_table *table)
-{
-	struct twheel_info info;
-
-	if (twheel_device_info(table->device, &info, 0) < 0 || info.unread)
-		return 0;
-	return info.next_expiry_ns;
-}
-
-/* ---- open and close ------------------------------------------------------ */
-
-static int32_t options_get(struct twheel_table_options *to,
-			   const struct twheel_table_options *from)
-{
-	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
-
-	if (ret)
-		return ret;
-	if (to->backend == TWHEEL_TABLE_AUTO)
-		to->backend = to->flags || to->fd ? TWHEEL_TABLE_DEVICE : TWHEEL_TABLE_PROCESS;
-	if (!to->tick_ns)
-		to->tick_ns = TWHEEL_MSEC;
-	if (to->backend > TWHEEL_TABLE_DEVICE || to->flags & ~TWHEEL_TABLE_PROCESSES ||
-	    to->clock > TWHEEL_TABLE_VIRTUAL || to->reserved || (to->fd && to->fd <= 2) ||
-	    (to->backend == TWHEEL_TABLE_PROCESS && (to->flags || to->fd)))
-		return -EINVAL;
-	return 0;
-}
-
-static int32_t process_open(struct twheel_table *table, const struct twheel_table_options *o)
-{
-	const struct twheel_options options = {
-		.size = sizeof(options),
-		.clock = o->clock,
-		.tick_ns = o->tick_ns,
-		.data = table,
-	};
-
-	table->tick_ns = o->tick_ns;
-	pthread_mutex_init(&table->lock, NULL);
-	return twheel_open(&table->wheel, &options);
-}
 
 /* Whether a wheel is a table of so many numbers; it is made non-blocking then. */
 static int32_t device_check(const struct twheel_table *table)
@@ -400,36 +196,31 @@ static int32_t device_check(const struct twheel_table *table)
 
 	if (ret < 0)
 		return ret;
-	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != table->nr + SPARE ||
-	    info.event_size != sizeof(struct twheel_event))
+	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != table->nr + SPARE)
 		return -EINVAL;
 	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	return 0;
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
 static int32_t device_open(struct twheel_table *table, const struct twheel_table_options *o)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
 		.clock = o->clock + TWHEEL_CLOCK_MONOTONIC,
 		.tick_ns = o->tick_ns,
 		.max_pending = table->nr + SPARE,
 		.event_size = sizeof(struct twheel_event),
-		.setup_flags = TWHEEL_SETUP_KEYED,
+		.flags = TWHEEL_SETUP_KEYED,
 	};
 	int32_t fd, ret;
 
 	if (!o->fd) {
-		ret = twheel_device_open(&table->device, &options);
+		ret = twheel_device_open(&table->device, NULL, 0, &setup);
 		return ret < 0 ? ret : device_check(table);
 	}
 	/* If this fails, the descriptor of the caller is as it was. */
 	fd = fcntl(o->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (fd < 0)
-		return -errno;
-	ret = twheel_device_adopt(&table->device, fd, &options);
+	ret = fd < 0 ? -errno : twheel_device_adopt(&table->device, fd, &setup);
 	if (ret < 0)
 		close(fd);
 	else
@@ -439,22 +230,138 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 	return ret;
 }
 
+/*
+ * How many changes can be made by two calls, all starts by the first one and all stops by the
+ * second: up to a start of a number that is stopped before.
+ */
+static uint32_t changes_together(const struct twheel_table_change *changes, uint32_t nr)
+{
+	uint32_t mask = UINT32_MAX >> __builtin_clz(2 * nr - 1), i, at;
+	uint32_t stopped[2 * VECTOR];	/* a hash table of numbers plus 1 */
+
+	/* If the starts come first anyway, or if no number is there twice, these are all. */
+	for (i = 1; i < nr && is_stop(&changes[i]) >= is_stop(&changes[i - 1]); )
+		i++;
+	if (i < nr)
+		for (i = 1; i < nr && changes[i].number > changes[i - 1].number; )
+			i++;
+	if (i == nr)
+		return nr;
+	memset(stopped, 0, (mask + 1) * sizeof(*stopped));
+	for (i = 0; i < nr; i++) {
+		at = (changes[i].number * 2654435769U) >> 16 & mask;
+		while (stopped[at] && stopped[at] != changes[i].number + 1)
+			at = (at + 1) & mask;
+		if (is_stop(&changes[i]))
+			stopped[at] = changes[i].number + 1;
+		else if (stopped[at])
+			break;
+	}
+	return i;
+}
+
+/* What a change has found, as a verdict of the kernel or an error. */
+static int32_t change_result(int32_t verdict)
+{
+	if (verdict == -ENOENT)
+		return TWHEEL_TABLE_IDLE;
+	return verdict < 0 ? verdict : verdict - TWHEEL_CREATED;
+}
+
+static int32_t device_apply(struct twheel_table *table, struct twheel_table_change *changes,
+			    uint32_t nr, uint32_t flags)
+{
+	uint32_t arm_flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE;
+	struct twheel_cancel stops[VECTOR], *stop;
+	struct twheel_arm starts[VECTOR], *start;
+	struct twheel_table_change *c, *end;
+	int32_t nr_done = 0;
+
+	for (; nr; nr -= (uint32_t)(end - changes), changes = end) {
+		end = changes + changes_together(changes, nr < VECTOR ? nr : VECTOR);
+		start = starts;
+		stop = stops;
+		for (c = changes; c < end; c++) {
+			if (c->number >= table->nr)
+				continue;
+			if (is_stop(c))
+				*stop++ = (struct twheel_cancel){ .id = c->number };
+			else
+				*start++ = (struct twheel_arm){
+					.expires_ns = c->deadline_ns,
+					.user_data = c->number,
+					.flags = arm_flags,
+				};
+		}
+		twheel_device_arm_many(table->device, starts, (uint32_t)(start - starts));
+		twheel_device_cancel_key_many(table->device, stops, (uint32_t)(stop - stops));
+		start = starts;
+		stop = stops;
+		for (c = changes; c < end; c++) {
+			if (c->number >= table->nr)
+				c->result = -ERANGE;
+			else
+				c->result = change_result(is_stop(c) ? stop++->result :
+								       start++->result);
+			nr_done += c->result >= 0;
+		}
+	}
+	return nr_done;
+}
+
+static int32_t device_fetch(struct twheel_table *table, uint32_t *numbers, uint32_t nr)
+{
+	struct twheel_event events[VECTOR];
+	uint32_t room, got = 0;
+	int32_t ret, i;
+
+	do {
+		room = nr - got < VECTOR ? nr - got : VECTOR;
+		ret = twheel_device_read(table->device, events, room);
+		for (i = 0; i < ret; i++) {
+			/* What was drained has not expired; other keys are not the table's. */
+			if (events[i].count && events[i].user_data < table->nr)
+				numbers[got++] = (uint32_t)events[i].user_data;
+		}
+	} while (got < nr && ret == (int32_t)room);
+	if (got || ret > 0 || ret == -EAGAIN)
+		return (int32_t)got;
+	return ret ? ret : -ESHUTDOWN;
+}
+
+static int32_t device_state(struct twheel_table *table, uint32_t number, uint64_t *deadline_ns)
+{
+	struct twheel_status status = { .id = number };
+	int32_t ret = twheel_device_query_key(table->device, &status);
+
+	if (ret < 0)
+		return ret == -ENOENT ? TWHEEL_TABLE_IDLE : ret;
+	*deadline_ns = status.deadline_ns;
+	return status.state == TWHEEL_STATE_DRAINED ? TWHEEL_TABLE_IDLE : (int32_t)status.state;
+}
+
+/* ---- the functions ------------------------------------------------------- */
+
 int32_t twheel_table_open(struct twheel_table **table, uint32_t nr,
 			  const struct twheel_table_options *options)
 {
 	struct twheel_table_options o;
 	struct twheel_table *new;
-	int32_t ret = options_get(&o, options);
-	size_t nr_timers = o.backend == TWHEEL_TABLE_PROCESS ? nr : 0;
+	int32_t ret = options_copy(&o, sizeof(o), sizeof(o), options);
 
 	*table = NULL;
 	if (ret < 0)
 		return ret;
-	if (!nr || nr > NUMBERS_MAX)
+	if (o.backend == TWHEEL_TABLE_AUTO)
+		o.backend = o.flags || o.fd ? TWHEEL_TABLE_DEVICE : TWHEEL_TABLE_PROCESS;
+	if (!nr || nr > NUMBERS_MAX || o.backend > TWHEEL_TABLE_DEVICE || o.reserved ||
+	    o.clock > TWHEEL_TABLE_VIRTUAL || o.flags & ~TWHEEL_TABLE_PROCESSES ||
+	    (o.fd && o.fd <= STDERR_FILENO) ||
+	    (o.backend == TWHEEL_TABLE_PROCESS && (o.flags || o.fd)))
 		return -EINVAL;
-	if (nr_timers > (PTRDIFF_MAX - sizeof(*new)) / sizeof(new->timers[0]))
-		return -ENOMEM;
-	new = calloc(1, sizeof(*new) + nr_timers * sizeof(new->timers[0]));
+	if (!o.tick_ns)
+		o.tick_ns = TWHEEL_MSEC;
+	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
 	new->nr = nr;
@@ -472,6 +379,7 @@ void twheel_table_close(struct twheel_table *table)
 		return;
 	twheel_device_close(table->device);
 	twheel_close(table->wheel);
+	free(table->timers);
 	free(table);
 }
 
@@ -484,8 +392,6 @@ uint32_t twheel_table_backend(const struct twheel_table *table)
 {
 	return table->device ? TWHEEL_TABLE_DEVICE : TWHEEL_TABLE_PROCESS;
 }
-
-/* ---- the functions ------------------------------------------------------- */
 
 int32_t twheel_table_apply(struct twheel_table *table, struct twheel_table_change *changes,
 			   uint32_t nr, uint32_t flags)
@@ -529,26 +435,26 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* Sleep until the descriptor is readable, or the monotonic clock says so. */
-static int32_t sleep_until(int32_t fd, uint64_t now_ns, uint64_t end_ns)
+/* Sleep until the descriptor is readable, or for so long. */
+static int32_t sleep_for(struct twheel_table *table, uint64_t ns)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	uint64_t left_ns = end_ns - now_ns;
 	const struct timespec left = {
-		.tv_sec = (time_t)(left_ns / TWHEEL_SEC),
-		.tv_nsec = (long)(left_ns % TWHEEL_SEC),
+		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
 	};
+	struct pollfd fd = { .fd = twheel_table_fd(table), .events = POLLIN };
 
-	if (ppoll(&poll_fd, 1, end_ns < NONE_NS ? &left : NULL, NULL) < 0)
+	if (fd.fd < 0)
+		return fd.fd;
+	if (ppoll(&fd, 1, &left, NULL) < 0)
 		return -errno;
-	return poll_fd.revents & POLLNVAL ? -EBADF : 0;
+	return fd.revents & POLLNVAL ? -EBADF : 0;
 }
 
 int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint32_t nr,
 			     uint64_t timeout_ns)
 {
-	uint64_t end_ns = timeout_ns ? add_ns(monotonic_ns(), timeout_ns) : 0, now_ns;
-	int32_t fd, ret;
+	uint64_t began_ns = timeout_ns ? monotonic_ns() : 0, slept_ns;
+	int32_t ret;
 
 	if (!nr)
 		return -EINVAL;
@@ -559,11 +465,10 @@ int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint
 				      process_fetch(table, numbers, nr);
 		if (ret || !timeout_ns)
 			return ret;
-		now_ns = monotonic_ns();
-		if (now_ns >= end_ns)
+		slept_ns = monotonic_ns() - began_ns;
+		if (slept_ns >= timeout_ns)
 			return 0;
-		fd = twheel_table_fd(table);
-		ret = fd < 0 ? fd : sleep_until(fd, now_ns, end_ns);
+		ret = sleep_for(table, timeout_ns - slept_ns);
 		if (ret < 0)
 			return ret;
 	}
@@ -572,30 +477,39 @@ int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint
 int32_t twheel_table_state(struct twheel_table *table, uint32_t number, uint64_t *deadline_ns)
 {
 	uint64_t deadline = TWHEEL_TABLE_NEVER;
-	int32_t ret;
+	int32_t state;
 
 	if (number >= table->nr)
-		ret = -ERANGE;
-	else if (table->device)
-		ret = device_state(table, number, &deadline);
-	else
-		ret = process_state(table, number, &deadline);
-	if (deadline_ns && ret >= 0)
-		*deadline_ns = deadline;
-	return ret;
+		return -ERANGE;
+	state = table->device ? device_state(table, number, &deadline) :
+				process_state(table, number, &deadline);
+	if (deadline_ns && state >= 0)
+		*deadline_ns = state == TWHEEL_TABLE_PENDING ? deadline : TWHEEL_TABLE_NEVER;
+	return state;
 }
 
 int32_t twheel_table_fd(struct twheel_table *table)
 {
-	return table->device ? twheel_device_fd(table->device) : process_fd(table);
+	int32_t fd;
+
+	if (table->device)
+		return twheel_device_fd(table->device);
+	pthread_mutex_lock(&table->lock);
+	fd = twheel_fd(table->wheel);
+	pthread_mutex_unlock(&table->lock);
+	return fd;
 }
 
 uint64_t twheel_table_next(struct twheel_table *table)
 {
+	struct twheel_info info;
 	uint64_t next_ns;
 
-	if (table->device)
-		return device_next(table);
+	if (table->device) {
+		if (twheel_device_info(table->device, &info, 0) < 0 || info.unread)
+			return 0;
+		return info.next_expiry_ns;
+	}
 	pthread_mutex_lock(&table->lock);
 	next_ns = twheel_next(table->wheel);
 	pthread_mutex_unlock(&table->lock);
@@ -620,10 +534,12 @@ int32_t twheel_table_advance(struct twheel_table *table, uint64_t to_ns)
 {
 	int32_t ret;
 
+	if (to_ns >= NONE_NS)
+		return -EINVAL;
 	if (table->device)
-		return to_ns < NONE_NS ? twheel_device_advance(table->device, to_ns) : -EINVAL;
+		return twheel_device_advance(table->device, to_ns);
 	pthread_mutex_lock(&table->lock);
-	ret = to_ns < NONE_NS ? twheel_advance(table->wheel, to_ns) : -EINVAL;
+	ret = twheel_advance(table->wheel, to_ns);
 	pthread_mutex_unlock(&table->lock);
 	return ret;
 }

@@ -11,6 +11,7 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,24 +45,21 @@ static int gone(struct twheel_device *device, uint64_t user)
 
 int main(void)
 {
-	struct twheel_device_options options = {
-		.size = sizeof(options),
-		.setup_flags = TWHEEL_SETUP_KEYED,
-		.nonblocking = 1,
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+		.flags = TWHEEL_SETUP_KEYED,
 	};
 	unsigned int signs, online = 0;
 	struct twheel_device *device;
-	struct twheel_reader *reader;
-	struct twheel_event event;
+	struct twheel_event events[64];
 	struct pollfd wheel;
 	uint64_t user;
-	int ret;
+	int ret, i;
 
-	ret = twheel_device_open(&device, &options);
+	ret = twheel_device_open(&device, NULL, O_NONBLOCK, &setup);
 	if (ret < 0)
 		errx(1, "/dev/twheel: %s", strerror(-ret));
-	if (twheel_reader_open(&reader, device, 64) < 0)
-		errx(1, "out of memory");
 	wheel = (struct pollfd){ .fd = twheel_device_fd(device), .events = POLLIN };
 	for (user = 1; user <= USERS; user++)
 		online += seen(device, user);
@@ -72,14 +70,12 @@ int main(void)
 	for (signs = 0; online; ) {
 		if (poll(&wheel, 1, 50) < 0)
 			err(1, "poll");
-		while (twheel_reader_next(reader, &event) == 1) {
-			printf("user %llu is offline\n", (unsigned long long)event.user_data);
-			online--;
-		}
+		ret = twheel_device_read(device, events, 64);
+		for (i = 0; i < ret; i++, online--)
+			printf("user %llu is offline\n", events[i].user_data);
 		if (signs++ < 20)
 			online += seen(device, 1);
 	}
-	twheel_reader_close(reader);
 	twheel_device_close(device);
 	return 0;
 }

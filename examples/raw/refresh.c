@@ -12,6 +12,7 @@
  */
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +30,6 @@ static uint64_t *ids;			/* the timeout of each */
 static twheel_word_t *table;		/* the refresh table */
 static uint32_t shift;			/* for its deadlines */
 static struct twheel_device *device;
-static struct twheel_reader *reader;
 static unsigned int silent_ended, others_ended;
 
 static uint64_t now_ns(void)
@@ -47,28 +47,38 @@ static void check(int ret, const char *what)
 		errx(1, "%s: %s", what, strerror(-ret));
 }
 
-/* One call for all of them. */
-static void arm_all(struct twheel_batch *batch)
+/* One call for up to 65,536 of them. */
+static void arm_all(void)
 {
+	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
 	unsigned int i;
 
-	for (i = 0; i < nr; i++)
-		twheel_batch_arm(batch, i, IDLE_NS);
-	twheel_batch_submit(batch);
+	if (!arms)
+		err(1, "memory");
 	for (i = 0; i < nr; i++) {
-		check(twheel_batch_result(batch, i), "arm");
-		ids[i] = twheel_batch_id(batch, i);
+		arms[i].user_data = i;
+		arms[i].expires_ns = IDLE_NS;
 	}
-	twheel_batch_reset(batch);
+	twheel_device_arm_many(device, arms, nr);
+	for (i = 0; i < nr; i++) {
+		check(arms[i].result, "arm");
+		ids[i] = arms[i].id;
+	}
+	free(arms);
 }
 
-static unsigned int cancel_all(struct twheel_batch *batch)
+static unsigned int cancel_all(void)
 {
-	unsigned int i;
+	struct twheel_cancel *cancels = calloc(nr, sizeof(*cancels));
+	unsigned int i, cancelled;
 
+	if (!cancels)
+		err(1, "memory");
 	for (i = 0; i < nr; i++)
-		twheel_batch_cancel(batch, ids[i]);	/* 0, of those that ended, is ENOENT */
-	return twheel_batch_submit(batch);
+		cancels[i].id = ids[i];		/* 0, of those that ended, is ENOENT */
+	cancelled = twheel_device_cancel_many(device, cancels, nr);
+	free(cancels);
+	return cancelled;
 }
 
 static void connection_ends(const struct twheel_event *event, uint64_t earliest_ns)
@@ -89,11 +99,12 @@ static void connection_ends(const struct twheel_event *event, uint64_t earliest_
 /* All that expired.  A timeout that was moved to earliest_ns must not come before. */
 static void read_events(uint64_t earliest_ns)
 {
-	struct twheel_event event;
-	int ret;
+	struct twheel_event events[64];
+	int ret, i;
 
-	while ((ret = twheel_reader_next(reader, &event)) == 1)
-		connection_ends(&event, earliest_ns);
+	while ((ret = twheel_device_read(device, events, 64)) > 0)
+		for (i = 0; i < ret; i++)
+			connection_ends(&events[i], earliest_ns);
 	/* After POLLIN too: whoever shares the wheel may have been faster. */
 	if (ret != -EAGAIN && ret != -EINTR)
 		check(ret, "read");
@@ -114,24 +125,20 @@ static uint64_t packets_come(void)
 
 int main(int argc, char **argv)
 {
-	struct twheel_device_options options = { .size = sizeof(options), .nonblocking = 1 };
 	struct pollfd wheel = { .events = POLLIN };
 	uint64_t deadline_ns = 0, earliest_ns = 0, end_ns;
 	unsigned int cancelled, turns = 0;
-	struct twheel_batch *batch;
 
 	nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000;
-	if (nr < 1 || nr > 65536)
-		errx(2, "1 to 65536 connections, as many as one call takes");
+	if (nr < 1 || nr > 1000000)
+		errx(2, "1 to 1000000 connections");
 	ids = calloc(nr, sizeof(*ids));
 	if (!ids)
 		err(1, "memory");
-	check(twheel_device_open(&device, &options), "/dev/twheel");
-	check(twheel_batch_open(&batch, device, nr), "batch");
-	check(twheel_reader_open(&reader, device, 64), "reader");
+	check(twheel_device_open(&device, NULL, O_NONBLOCK, NULL), "/dev/twheel");
 	check(twheel_device_map(device, &table, &shift), "map");
 	wheel.fd = twheel_device_fd(device);
-	arm_all(batch);
+	arm_all();
 
 	/* Until the silent one has timed out, and the others would have, twice over. */
 	end_ns = now_ns() + 3 * IDLE_NS;
@@ -146,13 +153,11 @@ int main(int argc, char **argv)
 		turns++;
 	}
 
-	cancelled = cancel_all(batch);
+	cancelled = cancel_all();
 	printf("%u turns: the silent connection timed out, %u others did, %u were cancelled\n",
 	       turns, others_ended, cancelled);
 	if (silent_ended != 1 || silent_ended + others_ended + cancelled != nr)
 		errx(1, "that does not make %u", nr);
-	twheel_reader_close(reader);
-	twheel_batch_close(batch);
 	twheel_device_close(device);
 	free(ids);
 	return 0;

@@ -7,15 +7,26 @@
  * structures, flags, units, ranges and errors.  This header makes its calls from C, C++ and
  * other languages, without vectors by hand.  It needs no other part of the library.
  *
+ *	struct twheel_arm arms[256] = {0};
+ *	struct twheel_event events[64];
  *	struct twheel_device *d;
- *	struct twheel_batch *batch;
- *	struct twheel_reader *reader;
- *	struct twheel_event event;
  *
- *	if (twheel_device_open(&d, NULL) < 0 ||
- *	    twheel_batch_open(&batch, d, 256) < 0 ||
- *	    twheel_reader_open(&reader, d, 64) < 0)
+ *	if (twheel_device_open(&d, NULL, 0, NULL) < 0)
  *		...
+ *	arms[i].user_data = who;				as many as there are
+ *	arms[i].expires_ns = 30 * 1000000000ULL;		from now
+ *	twheel_device_arm_many(d, arms, nr);			one call for all of them
+ *	twheel_device_cancel(d, arms[i].id);
+ *	...
+ *	nr = twheel_device_read(d, events, 64);
+ *	for (i = 0; i < nr; i++)
+ *		...						events[i].user_data is who
+ *
+ * A program that has no array, or timeouts of several kinds, collects them in a batch, and
+ * fetches events by a reader, one after the other:
+ *
+ *	twheel_batch_open(&batch, d, 256);
+ *	twheel_reader_open(&reader, d, 64);
  *	twheel_batch_arm(batch, who, 30 * 1000000000ULL);	as many as there are
  *	twheel_batch_cancel(batch, id);
  *	twheel_batch_submit(batch);				one call for each run of a kind
@@ -76,44 +87,18 @@ struct twheel_reader;
 /* ---- the device ---------------------------------------------------------- */
 
 /**
- * struct twheel_device_options - what a wheel is to be; 0 means the default, but for @size
- * @size: sizeof(struct twheel_device_options)
- * @clock: enum twheel_clock; 0 for TWHEEL_CLOCK_MONOTONIC
- * @tick_ns: granularity, as in struct twheel_setup
- * @slack_ns: how late the kernel may look at the wheel, as in struct twheel_setup
- * @slots: slots of the first level, as in struct twheel_setup
- * @max_pending: how many timeouts may be in use at a time, as in struct twheel_setup
- * @event_size: how long each event is, bytes, as in struct twheel_setup; a program that uses
- *	members of struct twheel_event that a later header adds gives its size
- * @setup_flags: TWHEEL_SETUP_KEYED for a keyed wheel; TWHEEL_SETUP_ONE_LEVEL
- * @nonblocking: not 0: twheel_reader_next() does not wait for an event
- * @reserved: must be 0
- * @path: the device; NULL for /dev/twheel
- */
-struct twheel_device_options {
-	uint32_t size;
-	uint32_t clock;
-	uint64_t tick_ns;
-	uint64_t slack_ns;
-	uint32_t slots;
-	uint32_t max_pending;
-	uint32_t event_size;
-	uint32_t setup_flags;
-	uint32_t nonblocking;
-	uint32_t reserved;
-	const char *path;
-};
-
-/**
  * twheel_device_open() - open the device, and set a new wheel up
  * @d: out: the device; NULL on failure
- * @options: how it is to be; NULL for the defaults
+ * @path: the device; NULL for /dev/twheel
+ * @flags: O_NONBLOCK, so that fetching does not wait for an event, or 0
+ * @setup: how the wheel is to be, see <linux/twheel.h>; NULL for TWHEEL_CLOCK_MONOTONIC and the
+ *	defaults
  *
  * The descriptor is not 0, 1 or 2, and is closed by exec.
  *
  * Return: 0, or:
- *	-EINVAL		an option is outside its range
- *	-E2BIG		an option that this library does not know is not 0
+ *	-EINVAL		a member of @setup is outside its range
+ *	-E2BIG		a member of @setup that the module does not know is not 0
  *	-ENOENT		there is no such device, and the like from open()
  *	-EACCES		the program may not open it
  *	-EMFILE		the process has too many open files; -ENFILE: the system has
@@ -121,15 +106,16 @@ struct twheel_device_options {
  *	-ENOSPC		the module's limit of memory is reached, or the user's share of it
  *	-ENOTTY		@path is something else
  */
-int twheel_device_open(struct twheel_device **d, const struct twheel_device_options *options);
+int twheel_device_open(struct twheel_device **d, const char *path, int flags,
+		       const struct twheel_setup *setup);
 
 /**
  * twheel_device_adopt() - take over a descriptor of the device, and all that pends there
  * @d: out: the device; NULL on failure
  * @fd: the descriptor, inherited, received over a socket, or of the program's own open()
- * @options: how the wheel is to be if nobody has set it up or armed it; NULL for the
+ * @setup: how the wheel is to be if nobody has set it up or armed it; NULL for the
  *	defaults.  Otherwise the wheel stays as it is: twheel_device_info() says how that is,
- *	and twheel_device_list() what pends.  @path and @nonblocking are not looked at.
+ *	and twheel_device_list() what pends.
  *
  * On success the descriptor belongs to @d.  exec closes it from now on, and a descriptor 0, 1
  * or 2 is moved to another number.  On failure it still belongs to the caller.
@@ -139,8 +125,7 @@ int twheel_device_open(struct twheel_device **d, const struct twheel_device_opti
  *	-ENOTTY		@fd is something else
  *	others		-EINVAL, -E2BIG, -EMFILE, -ENOMEM, -ENOSPC, as twheel_device_open()
  */
-int twheel_device_adopt(struct twheel_device **d, int fd,
-			const struct twheel_device_options *options);
+int twheel_device_adopt(struct twheel_device **d, int fd, const struct twheel_setup *setup);
 
 /**
  * twheel_device_close() - close a device
@@ -232,7 +217,7 @@ int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns);
 
 /*
  * A call each.  A program that has several timeouts to arm, to move or to cancel at a time
- * saves most of the cost by a batch.
+ * saves most of the cost by the functions for many, or by a batch, below.
  */
 
 /**
@@ -290,6 +275,7 @@ int twheel_device_rearm_key(const struct twheel_device *d, struct twheel_arm *ar
  * Return: TWHEEL_WAS_PENDING; TWHEEL_WAS_UNREAD, and nobody will read that event; or -ENOENT
  * when its last event has been read, or there never was such a timeout.
  */
+_TWHEEL_DEVICE_INLINE
 int twheel_device_cancel(const struct twheel_device *d, uint64_t id);
 
 /**
@@ -299,6 +285,7 @@ int twheel_device_cancel(const struct twheel_device *d, uint64_t id);
  *
  * Return: as twheel_device_cancel().
  */
+_TWHEEL_DEVICE_INLINE
 int twheel_device_cancel_key(const struct twheel_device *d, uint64_t key);
 
 /**
@@ -324,6 +311,59 @@ int twheel_device_query_key(const struct twheel_device *d, struct twheel_status 
 /* ---- many timeouts ------------------------------------------------------- */
 
 /*
+ * These do what the functions for one timeout do, with all elements of an array, in their
+ * order, by one system call.  An array that is longer than INFO's max_vector takes one for each
+ * max_vector elements.
+ *
+ * They go on past an element that fails.  If a call fails as a whole, all of its elements have
+ * its errno as their result.  So each element has a result when they return.
+ *
+ * Return: how many elements succeeded.
+ */
+
+/**
+ * twheel_device_arm_many() - arm timeouts, as by twheel_device_arm()
+ * @d: the device
+ * @arms: the timeouts, and out: what twheel_device_arm() writes
+ * @nr: how many
+ */
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_arm_many(const struct twheel_device *d, struct twheel_arm *arms,
+				uint32_t nr);
+
+/**
+ * twheel_device_rearm_many() - move timeouts, as by twheel_device_rearm()
+ * @d: the device
+ * @arms: their ids, and the new times; out: the results
+ * @nr: how many
+ */
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_rearm_many(const struct twheel_device *d, struct twheel_arm *arms,
+				  uint32_t nr);
+
+/* twheel_device_rearm_key_many() - the same with keys, as by twheel_device_rearm_key() */
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_rearm_key_many(const struct twheel_device *d, struct twheel_arm *arms,
+				      uint32_t nr);
+
+/**
+ * twheel_device_cancel_many() - cancel timeouts, as by twheel_device_cancel()
+ * @d: the device
+ * @cancels: their ids; out: the results
+ * @nr: how many
+ */
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_cancel_many(const struct twheel_device *d, struct twheel_cancel *cancels,
+				   uint32_t nr);
+
+/* twheel_device_cancel_key_many() - the same with keys, as by twheel_device_cancel_key() */
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_cancel_key_many(const struct twheel_device *d,
+				       struct twheel_cancel *cancels, uint32_t nr);
+
+/* ---- a batch ------------------------------------------------------------- */
+
+/*
  * A batch collects operations, and carries them out in their order.  An element of it is the
  * kernel's own: the functions that add one fill it in and return it, so that the program may
  * set what they do not (flags, interval_ns, repeats, slack_ticks), and may find the result
@@ -340,7 +380,7 @@ int twheel_device_query_key(const struct twheel_device *d, struct twheel_status 
  * @d: the device
  * @capacity: how many elements it holds, 1 to INFO's max_vector
  *
- * All its memory is allocated here, 60 bytes for each element.
+ * All its memory is allocated here, 80 bytes for each element.
  *
  * Return: 0, or -EINVAL for another capacity, or -ENOMEM.
  */
@@ -362,6 +402,7 @@ void twheel_batch_close(struct twheel_batch *b);
  *
  * Return: the element; NULL if the batch is full.  After twheel_batch_submit() it has the id.
  */
+_TWHEEL_DEVICE_INLINE
 struct twheel_arm *twheel_batch_arm(struct twheel_batch *b, uint64_t user_data,
 				    uint64_t expires_ns);
 
@@ -373,6 +414,7 @@ struct twheel_arm *twheel_batch_arm(struct twheel_batch *b, uint64_t user_data,
  *
  * Return: the element; NULL if the batch is full.
  */
+_TWHEEL_DEVICE_INLINE
 struct twheel_arm *twheel_batch_rearm(struct twheel_batch *b, uint64_t id, uint64_t expires_ns);
 
 /**
@@ -383,6 +425,7 @@ struct twheel_arm *twheel_batch_rearm(struct twheel_batch *b, uint64_t id, uint6
  *
  * Return: the element; NULL if the batch is full.
  */
+_TWHEEL_DEVICE_INLINE
 struct twheel_arm *twheel_batch_rearm_key(struct twheel_batch *b, uint64_t key,
 					  uint64_t expires_ns);
 
@@ -393,6 +436,7 @@ struct twheel_arm *twheel_batch_rearm_key(struct twheel_batch *b, uint64_t key,
  *
  * Return: the element; NULL if the batch is full.
  */
+_TWHEEL_DEVICE_INLINE
 struct twheel_cancel *twheel_batch_cancel(struct twheel_batch *b, uint64_t id);
 
 /**
@@ -402,6 +446,7 @@ struct twheel_cancel *twheel_batch_cancel(struct twheel_batch *b, uint64_t id);
  *
  * Return: the element; NULL if the batch is full.
  */
+_TWHEEL_DEVICE_INLINE
 struct twheel_cancel *twheel_batch_cancel_key(struct twheel_batch *b, uint64_t key);
 
 /**
@@ -450,6 +495,32 @@ int twheel_batch_result(struct twheel_batch *b, uint32_t index);
 uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index);
 
 /* ---- events -------------------------------------------------------------- */
+
+/**
+ * twheel_device_read() - fetch events
+ * @d: the device
+ * @events: out; a member that the wheel's event_size does not cover is 0
+ * @nr: how many there is room for, at least 1
+ *
+ * It is one read(), which waits for an event unless the descriptor is non-blocking.  Each event
+ * goes to one reader.
+ *
+ * A program that waits for POLLIN with poll() or a level-triggered epoll may call it once; with
+ * an edge-triggered epoll it calls it until -EAGAIN.
+ *
+ * An event that was fetched has been delivered: twheel_device_cancel() says -ENOENT for a
+ * one-shot from then on.  See struct twheel_event on what that means for user_data.
+ *
+ * Return: how many events were fetched, 65,536 at most, or fewer if the wheel's event_size is
+ * not that of struct twheel_event; 0 when the wheel has been drained and no event is left; or:
+ *	-EAGAIN		there is no event now, and the descriptor is non-blocking
+ *	-EINTR		a signal came while it waited
+ *	-EINVAL		@nr is 0
+ *	-EIO		the descriptor was closed behind the library's back, and is something
+ *			else now
+ */
+_TWHEEL_DEVICE_INLINE
+int twheel_device_read(const struct twheel_device *d, struct twheel_event *events, uint32_t nr);
 
 /**
  * twheel_reader_open() - make a reader of events
@@ -608,12 +679,23 @@ int _twheel_device_info(const struct twheel_device *d, struct twheel_info *info,
 			uint32_t flags);
 int _twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
 			struct twheel_status *rows, size_t size, uint32_t nr);
-int _twheel_device_arm(const struct twheel_device *d, uint32_t command, uint32_t flags,
-		       struct twheel_arm *arm, size_t size);
-int _twheel_device_query(const struct twheel_device *d, uint32_t flags,
-			 struct twheel_status *status, size_t size);
+/* @result: its offset in an element. */
+uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, uint32_t flags,
+			       void *elements, size_t size, size_t result, uint32_t nr);
+/* @size: that of the longest element. */
 int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, uint32_t capacity,
-		       size_t arm_size, size_t cancel_size);
+		       size_t size);
+/* An element of a batch, of either kind. */
+union _twheel_element {
+	struct twheel_arm *arm;
+	struct twheel_cancel *cancel;
+};
+
+/* @size: of the element; @id_offset: of the id in it. */
+union _twheel_element _twheel_batch_add(struct twheel_batch *b, uint32_t command, uint32_t flags,
+					uint32_t size, uint32_t id_offset, uint64_t id);
+int _twheel_device_read(const struct twheel_device *d, struct twheel_event *events, size_t size,
+			uint32_t nr);
 int _twheel_reader_next(struct twheel_reader *r, struct twheel_event *event, size_t size);
 
 #ifndef TWHEEL_NO_INLINE
@@ -632,40 +714,167 @@ int twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
 }
 
 _TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_arm_many(const struct twheel_device *d, struct twheel_arm *arms,
+				uint32_t nr)
+{
+	return _twheel_device_vector(d, TWHEEL_IOC_ARM, 0, arms, sizeof(*arms),
+				     offsetof(struct twheel_arm, result), nr);
+}
+
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_rearm_many(const struct twheel_device *d, struct twheel_arm *arms,
+				  uint32_t nr)
+{
+	return _twheel_device_vector(d, TWHEEL_IOC_REARM, 0, arms, sizeof(*arms),
+				     offsetof(struct twheel_arm, result), nr);
+}
+
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_rearm_key_many(const struct twheel_device *d, struct twheel_arm *arms,
+				      uint32_t nr)
+{
+	return _twheel_device_vector(d, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, arms, sizeof(*arms),
+				     offsetof(struct twheel_arm, result), nr);
+}
+
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_cancel_many(const struct twheel_device *d, struct twheel_cancel *cancels,
+				   uint32_t nr)
+{
+	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, 0, cancels, sizeof(*cancels),
+				     offsetof(struct twheel_cancel, result), nr);
+}
+
+_TWHEEL_DEVICE_INLINE
+uint32_t twheel_device_cancel_key_many(const struct twheel_device *d,
+				       struct twheel_cancel *cancels, uint32_t nr)
+{
+	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, cancels,
+				     sizeof(*cancels), offsetof(struct twheel_cancel, result), nr);
+}
+
+_TWHEEL_DEVICE_INLINE
 int twheel_device_arm(const struct twheel_device *d, struct twheel_arm *arm)
 {
-	return _twheel_device_arm(d, TWHEEL_IOC_ARM, 0, arm, sizeof(*arm));
+	twheel_device_arm_many(d, arm, 1);
+	return arm->result;
 }
 
 _TWHEEL_DEVICE_INLINE
 int twheel_device_rearm(const struct twheel_device *d, struct twheel_arm *arm)
 {
-	return _twheel_device_arm(d, TWHEEL_IOC_REARM, 0, arm, sizeof(*arm));
+	twheel_device_rearm_many(d, arm, 1);
+	return arm->result;
 }
 
 _TWHEEL_DEVICE_INLINE
 int twheel_device_rearm_key(const struct twheel_device *d, struct twheel_arm *arm)
 {
-	return _twheel_device_arm(d, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, arm, sizeof(*arm));
+	twheel_device_rearm_key_many(d, arm, 1);
+	return arm->result;
+}
+
+_TWHEEL_DEVICE_INLINE
+int twheel_device_cancel(const struct twheel_device *d, uint64_t id)
+{
+	struct twheel_cancel cancel = { id, 0, 0 };
+
+	twheel_device_cancel_many(d, &cancel, 1);
+	return cancel.result;
+}
+
+_TWHEEL_DEVICE_INLINE
+int twheel_device_cancel_key(const struct twheel_device *d, uint64_t key)
+{
+	struct twheel_cancel cancel = { key, 0, 0 };
+
+	twheel_device_cancel_key_many(d, &cancel, 1);
+	return cancel.result;
 }
 
 _TWHEEL_DEVICE_INLINE
 int twheel_device_query(const struct twheel_device *d, struct twheel_status *status)
 {
-	return _twheel_device_query(d, 0, status, sizeof(*status));
+	_twheel_device_vector(d, TWHEEL_IOC_QUERY, 0, status, sizeof(*status),
+			      offsetof(struct twheel_status, result), 1);
+	return status->result;
 }
 
 _TWHEEL_DEVICE_INLINE
 int twheel_device_query_key(const struct twheel_device *d, struct twheel_status *status)
 {
-	return _twheel_device_query(d, TWHEEL_VECTOR_BY_KEY, status, sizeof(*status));
+	_twheel_device_vector(d, TWHEEL_IOC_QUERY, TWHEEL_VECTOR_BY_KEY, status, sizeof(*status),
+			      offsetof(struct twheel_status, result), 1);
+	return status->result;
 }
 
 _TWHEEL_DEVICE_INLINE
 int twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, uint32_t capacity)
 {
-	return _twheel_batch_open(b, d, capacity, sizeof(struct twheel_arm),
-				  sizeof(struct twheel_cancel));
+	return _twheel_batch_open(b, d, capacity,
+				  sizeof(struct twheel_arm) > sizeof(struct twheel_cancel) ?
+				  sizeof(struct twheel_arm) : sizeof(struct twheel_cancel));
+}
+
+_TWHEEL_DEVICE_INLINE
+struct twheel_arm *twheel_batch_arm(struct twheel_batch *b, uint64_t user_data,
+				    uint64_t expires_ns)
+{
+	struct twheel_arm *arm =
+		_twheel_batch_add(b, TWHEEL_IOC_ARM, 0, sizeof(*arm),
+				  offsetof(struct twheel_arm, id), 0).arm;
+
+	if (arm) {
+		arm->user_data = user_data;
+		arm->expires_ns = expires_ns;
+	}
+	return arm;
+}
+
+_TWHEEL_DEVICE_INLINE
+struct twheel_arm *twheel_batch_rearm(struct twheel_batch *b, uint64_t id, uint64_t expires_ns)
+{
+	struct twheel_arm *arm =
+		_twheel_batch_add(b, TWHEEL_IOC_REARM, 0, sizeof(*arm),
+				  offsetof(struct twheel_arm, id), id).arm;
+
+	if (arm)
+		arm->expires_ns = expires_ns;
+	return arm;
+}
+
+_TWHEEL_DEVICE_INLINE
+struct twheel_arm *twheel_batch_rearm_key(struct twheel_batch *b, uint64_t key,
+					  uint64_t expires_ns)
+{
+	struct twheel_arm *arm =
+		_twheel_batch_add(b, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, sizeof(*arm),
+				  offsetof(struct twheel_arm, id), key).arm;
+
+	if (arm)
+		arm->expires_ns = expires_ns;
+	return arm;
+}
+
+_TWHEEL_DEVICE_INLINE
+struct twheel_cancel *twheel_batch_cancel(struct twheel_batch *b, uint64_t id)
+{
+	return _twheel_batch_add(b, TWHEEL_IOC_CANCEL, 0, sizeof(struct twheel_cancel),
+				 offsetof(struct twheel_cancel, id), id).cancel;
+}
+
+_TWHEEL_DEVICE_INLINE
+struct twheel_cancel *twheel_batch_cancel_key(struct twheel_batch *b, uint64_t key)
+{
+	return _twheel_batch_add(b, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY,
+				 sizeof(struct twheel_cancel),
+				 offsetof(struct twheel_cancel, id), key).cancel;
+}
+
+_TWHEEL_DEVICE_INLINE
+int twheel_device_read(const struct twheel_device *d, struct twheel_event *events, uint32_t nr)
+{
+	return _twheel_device_read(d, events, sizeof(*events), nr);
 }
 
 _TWHEEL_DEVICE_INLINE

@@ -101,12 +101,12 @@ write_program()
 	/* A device that is not there, and one that is something else. */
 	static int open_error(const char *path)
 	{
-		twheel_device_options options = twheel_device_options();
+		twheel_setup setup = twheel_setup();
 		twheel_device *device;
 
-		options.size = sizeof(options);
-		options.path = path;
-		return twheel_device_open(&device, &options);
+		setup.size = sizeof(setup);
+		setup.clock = TWHEEL_CLOCK_MONOTONIC;
+		return twheel_device_open(&device, path, 0, &setup);
 	}
 
 	int main()

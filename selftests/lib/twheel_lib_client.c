@@ -24,6 +24,7 @@ static struct {
 	unsigned long commands[CALLS];
 	unsigned int nr;		/* of vectors */
 	unsigned int nr_setups;
+	struct twheel_setup setup;	/* the last one */
 	unsigned int memory;		/* allocations until one fails; 0: none does */
 	unsigned int nr_mmaps;
 	int mmap_error;
@@ -31,6 +32,7 @@ static struct {
 	const void *events;
 	ssize_t nr_bytes;
 	unsigned int nr_reads;
+	size_t read_size;
 } fake;
 
 static int fail(int error)
@@ -72,6 +74,7 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	switch (command) {
 	case TWHEEL_IOC_SETUP:
 		fake.nr_setups++;
+		memcpy(&fake.setup, argument, sizeof(fake.setup));
 		return fake.setup_error ? fail(fake.setup_error) : 0;
 	case TWHEEL_IOC_INFO:
 		memcpy(argument, &fake.info, sizeof(fake.info));
@@ -142,6 +145,7 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 {
 	(void)fd;
 	fake.nr_reads++;
+	fake.read_size = size;
 	if (fake.nr_bytes > 0)
 		memcpy(buffer, fake.events, size < (size_t)fake.nr_bytes ? size :
 		       (size_t)fake.nr_bytes);
@@ -150,8 +154,12 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 
 /* ---- */
 
+static int open_fake(struct twheel_device **d)
+{
+	return twheel_device_open(d, "/dev/null", 0, NULL);
+}
+
 FIXTURE(client) {
-	struct twheel_device_options options;
 	struct twheel_device *d;
 	struct twheel_batch *b;
 	int blocks;		/* before: in a static program, those of the C library, too */
@@ -170,10 +178,7 @@ FIXTURE_SETUP(client)
 		.refresh_shift = 19,
 		.now_ns = 42,
 	};
-	self->options = (struct twheel_device_options){
-		.size = sizeof(self->options), .path = "/dev/null",
-	};
-	ASSERT_EQ(0, twheel_device_open(&self->d, &self->options));
+	ASSERT_EQ(0, open_fake(&self->d));
 	ASSERT_EQ(0, twheel_batch_open(&self->b, self->d, 32));
 }
 
@@ -195,7 +200,116 @@ static void expect_call(struct __test_metadata *_metadata, unsigned int call,
 	EXPECT_EQ(0, fake.vectors[call].reserved);
 }
 
-TEST_F(client, a_run_of_one_kind_is_one_call)
+TEST_F(client, an_array_is_one_call)
+{
+	struct twheel_arm arms[4] = {};
+	struct twheel_cancel cancels[2] = {};
+
+	EXPECT_EQ(3, twheel_device_arm_many(self->d, arms, 3));
+	EXPECT_EQ(2, twheel_device_rearm_many(self->d, arms, 2));
+	EXPECT_EQ(4, twheel_device_rearm_key_many(self->d, arms, 4));
+	EXPECT_EQ(1, twheel_device_cancel_many(self->d, cancels, 1));
+	EXPECT_EQ(2, twheel_device_cancel_key_many(self->d, cancels, 2));
+	ASSERT_EQ(5, fake.nr);
+	expect_call(_metadata, 0, TWHEEL_IOC_ARM, 0, 3);
+	expect_call(_metadata, 1, TWHEEL_IOC_REARM, 0, 2);
+	expect_call(_metadata, 2, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, 4);
+	expect_call(_metadata, 3, TWHEEL_IOC_CANCEL, 0, 1);
+	expect_call(_metadata, 4, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, 2);
+}
+
+TEST_F(client, an_empty_array_is_no_call)
+{
+	EXPECT_EQ(0, twheel_device_arm_many(self->d, NULL, 0));
+	EXPECT_EQ(0, twheel_device_cancel_many(self->d, NULL, 0));
+	EXPECT_EQ(0, fake.nr);
+}
+
+TEST_F(client, an_array_that_is_longer_than_a_vector_takes_several_calls)
+{
+	struct twheel_arm arms[7] = {};
+	struct twheel_device *d;
+	int i;
+
+	fake.info.max_vector = 3;
+	ASSERT_EQ(0, open_fake(&d));
+	EXPECT_EQ(7, twheel_device_arm_many(d, arms, 7));
+	ASSERT_EQ(3, fake.nr);
+	for (i = 0; i < 3; i++) {
+		expect_call(_metadata, i, TWHEEL_IOC_ARM, 0, i < 2 ? 3 : 1);
+		EXPECT_EQ((uintptr_t)&arms[3 * i], fake.vectors[i].entries);
+	}
+	twheel_device_close(d);
+}
+
+TEST_F(client, a_call_that_is_stopped_goes_on_with_the_rest)
+{
+	struct twheel_arm arms[7] = {};
+	int i;
+
+	fake.stops[0] = 2;
+	fake.stops[1] = 4;
+	EXPECT_EQ(7, twheel_device_arm_many(self->d, arms, 7));
+	ASSERT_EQ(3, fake.nr);
+	expect_call(_metadata, 0, TWHEEL_IOC_ARM, 0, 7);
+	expect_call(_metadata, 1, TWHEEL_IOC_ARM, 0, 5);
+	expect_call(_metadata, 2, TWHEEL_IOC_ARM, 0, 1);
+	EXPECT_EQ((uintptr_t)&arms[2], fake.vectors[1].entries);
+	EXPECT_EQ((uintptr_t)&arms[6], fake.vectors[2].entries);
+	for (i = 0; i < 7; i++)
+		EXPECT_EQ(TWHEEL_CREATED, arms[i].result);
+}
+
+TEST_F(client, the_rest_of_a_call_that_cannot_go_on_has_its_errno)
+{
+	struct twheel_arm arms[6] = { [5].result = TW_POISON32 };
+	int i;
+
+	fake.stops[0] = 2;
+	fake.vector_errors[1] = ESHUTDOWN;
+	EXPECT_EQ(2, twheel_device_arm_many(self->d, arms, 5));
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(i < 2 ? TWHEEL_CREATED : -ESHUTDOWN, arms[i].result);
+	EXPECT_EQ((__s32)TW_POISON32, arms[5].result);
+	EXPECT_EQ(2, fake.nr);
+}
+
+TEST_F(client, a_driver_that_says_nothing_of_the_vector_ends_the_call)
+{
+	struct twheel_arm arm = {};
+
+	fake.claims = 1 + 0;
+	EXPECT_EQ(0, twheel_device_arm_many(self->d, &arm, 1));
+	EXPECT_EQ(-EIO, arm.result);
+	EXPECT_EQ(-EIO, twheel_device_arm(self->d, &arm));
+	fake.claims = 1 + 2;
+	EXPECT_EQ(0, twheel_device_arm_many(self->d, &arm, 1));
+	EXPECT_EQ(-EIO, arm.result);
+	EXPECT_EQ(-EIO, twheel_device_cancel(self->d, 1));
+	EXPECT_EQ(4, fake.nr);
+}
+
+TEST_F(client, elements_are_as_long_as_those_of_a_program_of_a_later_header)
+{
+	struct { struct twheel_arm known; unsigned char more[16]; } arms[5];
+	int i, k;
+
+	memset(arms, TW_POISON, sizeof(arms));
+	fake.stops[0] = 2;
+	fake.vector_errors[1] = ENOSPC;
+	EXPECT_EQ(2, _twheel_device_vector(self->d, TWHEEL_IOC_ARM, 0, arms, sizeof(arms[0]),
+					   offsetof(struct twheel_arm, result), 4));
+	EXPECT_EQ(sizeof(arms[0]), fake.vectors[1].entry_size);
+	EXPECT_EQ((uintptr_t)&arms[2], fake.vectors[1].entries);
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(i < 2 ? TWHEEL_CREATED : i < 4 ? -ENOSPC : (__s32)TW_POISON32,
+			  arms[i].known.result);
+		for (k = 0; k < 16; k++)
+			EXPECT_EQ(TW_POISON, arms[i].more[k]);
+	}
+}
+
+TEST_F(client, a_run_of_one_kind_in_a_batch_is_one_call)
 {
 	int i;
 
@@ -219,7 +333,7 @@ TEST_F(client, a_run_of_one_kind_is_one_call)
 	expect_call(_metadata, 5, TWHEEL_IOC_ARM, 0, 1);
 }
 
-TEST_F(client, a_call_that_is_stopped_goes_on_with_the_rest)
+TEST_F(client, a_call_of_a_batch_that_is_stopped_goes_on_with_the_rest)
 {
 	int i;
 
@@ -241,7 +355,7 @@ TEST_F(client, a_call_that_is_stopped_goes_on_with_the_rest)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_batch_result(self->b, 7));
 }
 
-TEST_F(client, the_rest_of_a_call_that_cannot_go_on_has_its_errno)
+TEST_F(client, the_rest_of_a_call_of_a_batch_that_cannot_go_on_has_its_errno)
 {
 	int i;
 
@@ -258,7 +372,7 @@ TEST_F(client, the_rest_of_a_call_that_cannot_go_on_has_its_errno)
 	EXPECT_EQ(3, fake.nr);
 }
 
-TEST_F(client, a_driver_that_says_nothing_of_the_vector_ends_the_call)
+TEST_F(client, a_driver_that_says_nothing_of_the_vector_ends_the_call_of_a_batch)
 {
 	struct twheel_arm arm = {};
 
@@ -275,56 +389,141 @@ TEST_F(client, a_driver_that_says_nothing_of_the_vector_ends_the_call)
 }
 
 /* As a program of a later header has it: the rest of each element is zero, also when reused. */
-TEST_F(client, elements_are_as_long_as_those_of_a_program_of_a_later_header)
+TEST_F(client, elements_of_a_batch_are_as_long_as_those_of_a_program_of_a_later_header)
 {
 	struct twheel_batch *b;
-	unsigned char *arm;
+	unsigned char *element;
 	int i, k, round;
 
-	ASSERT_EQ(0, _twheel_batch_open(&b, self->d, 4, 72, 24));
+	ASSERT_EQ(0, _twheel_batch_open(&b, self->d, 4, 72));
 	for (round = 0; round < 2; round++) {
-		for (i = 0; i < 2; i++) {
-			arm = (unsigned char *)twheel_batch_arm(b, i, TW_SEC);
-			for (k = sizeof(struct twheel_arm); k < 72; k++) {
-				EXPECT_EQ(0, arm[k]);
-				arm[k] = TW_POISON;
+		for (i = 0; i < 4; i++) {
+			const int known = i < 2 ? sizeof(struct twheel_arm) :
+						  sizeof(struct twheel_cancel);
+			const int size = i < 2 ? 72 : 24;
+
+			element = (unsigned char *)(i < 2 ?
+				_twheel_batch_add(b, TWHEEL_IOC_ARM, 0, size,
+						  offsetof(struct twheel_arm, id), 0) :
+				_twheel_batch_add(b, TWHEEL_IOC_CANCEL, 0, size,
+						  offsetof(struct twheel_cancel, id), i)).arm;
+			for (k = known; k < size; k++) {
+				EXPECT_EQ(0, element[k]);
+				element[k] = TW_POISON;
 			}
-		}
-		for (i = 0; i < 2; i++) {
-			arm = (unsigned char *)twheel_batch_cancel(b, i);
-			for (k = sizeof(struct twheel_cancel); k < 24; k++) {
-				EXPECT_EQ(0, arm[k]);
-				arm[k] = TW_POISON;
-			}
+			EXPECT_EQ(-EINPROGRESS, twheel_batch_result(b, i));
+			EXPECT_EQ(i < 2 ? 0 : i, twheel_batch_id(b, i));
 		}
 		EXPECT_EQ(NULL, twheel_batch_cancel(b, i));
 		EXPECT_EQ(4, twheel_batch_submit(b));
 		EXPECT_EQ(72, fake.vectors[2 * round].entry_size);
 		EXPECT_EQ(24, fake.vectors[2 * round + 1].entry_size);
+		EXPECT_EQ(TWHEEL_CREATED, twheel_batch_result(b, 1));
 		EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_batch_result(b, 3));
 		twheel_batch_reset(b);
 	}
 	twheel_batch_close(b);
-	EXPECT_EQ(-EINVAL, _twheel_batch_open(&b, self->d, 1000, SIZE_MAX / 1000, 16));
+	EXPECT_EQ(-EINVAL, _twheel_batch_open(&b, self->d, 1000, SIZE_MAX / 1000));
+	EXPECT_EQ(NULL, b);
 }
 
-TEST_F(client, elements_have_room_for_what_the_library_knows)
+TEST_F(client, a_batch_refuses_an_element_that_is_longer_than_it_was_opened_for)
 {
 	struct twheel_batch *b;
-	struct twheel_arm *arm;
 
-	ASSERT_EQ(0, _twheel_batch_open(&b, self->d, 2, 40, 8));
-	ASSERT_NE(NULL, twheel_batch_cancel(b, 2));
-	arm = twheel_batch_arm(b, 1, TW_SEC);
-	ASSERT_NE(NULL, arm);
-	memset(arm, 0, sizeof(*arm));
-	EXPECT_EQ(2, twheel_batch_submit(b));
+	ASSERT_EQ(0, _twheel_batch_open(&b, self->d, 2, sizeof(struct twheel_cancel)));
+	EXPECT_EQ(NULL, twheel_batch_arm(b, 1, TW_SEC));
+	EXPECT_EQ(0, twheel_batch_nr(b));
+	EXPECT_NE(NULL, twheel_batch_cancel(b, 2));
+	EXPECT_EQ(1, twheel_batch_submit(b));
 	EXPECT_EQ(sizeof(struct twheel_cancel), fake.vectors[0].entry_size);
-	EXPECT_EQ(sizeof(struct twheel_arm), fake.vectors[1].entry_size);
+	twheel_batch_close(b);
+}
+
+/* Two parts of a program that were compiled with different headers share a batch. */
+TEST_F(client, elements_of_one_kind_and_two_lengths_are_two_calls)
+{
+	struct twheel_batch *b;
+
+	ASSERT_EQ(0, _twheel_batch_open(&b, self->d, 2, 72));
+	ASSERT_NE(NULL, twheel_batch_arm(b, 1, TW_SEC));
+	ASSERT_NE(NULL, _twheel_batch_add(b, TWHEEL_IOC_ARM, 0, 72,
+					  offsetof(struct twheel_arm, id), 0).arm);
+	EXPECT_EQ(2, twheel_batch_submit(b));
+	ASSERT_EQ(2, fake.nr);
+	EXPECT_EQ(sizeof(struct twheel_arm), fake.vectors[0].entry_size);
+	EXPECT_EQ(72, fake.vectors[1].entry_size);
+	EXPECT_EQ(fake.vectors[0].entries + sizeof(struct twheel_arm), fake.vectors[1].entries);
 	twheel_batch_close(b);
 }
 
 TEST_F(client, an_event_has_the_size_that_the_program_knows)
+{
+	struct later { struct twheel_event known; unsigned char more[24]; } later[3];
+	struct twheel_event events[3] = { { .id = 1, .count = 9 }, { .id = 2 }, { .id = 3 } };
+	struct twheel_event same[3];
+	__u64 old[2 * 3];
+	int i, k;
+
+	fake.events = events;
+	fake.nr_bytes = sizeof(events);
+	memset(later, TW_POISON, sizeof(later));
+	ASSERT_EQ(3, _twheel_device_read(self->d, &later[0].known, sizeof(later[0]), 3));
+	EXPECT_EQ(9, later[0].known.count);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(i + 1, later[i].known.id);
+		for (k = 0; k < 24; k++)
+			EXPECT_EQ(0, later[i].more[k]);
+	}
+	/* One of an older header is not written beyond its end. */
+	memset(old, TW_POISON, sizeof(old));
+	fake.nr_bytes = 2 * sizeof(events[0]);
+	ASSERT_EQ(2, _twheel_device_read(self->d, (struct twheel_event *)old, 16, 3));
+	EXPECT_EQ(1, old[0]);
+	EXPECT_EQ(2, old[2]);
+	EXPECT_EQ(TW_POISON64, old[4]);
+	/* One of this header is written where it belongs at once. */
+	fake.nr_bytes = sizeof(events);
+	memset(same, TW_POISON, sizeof(same));
+	ASSERT_EQ(3, twheel_device_read(self->d, same, 3));
+	EXPECT_EQ(0, memcmp(same, events, sizeof(events)));
+	EXPECT_EQ(3, fake.nr_reads);
+}
+
+TEST_F(client, as_many_events_are_asked_for_as_there_is_room_for)
+{
+	struct twheel_event events[4];
+	struct twheel_device *d;
+
+	EXPECT_EQ(0, twheel_device_read(self->d, events, 4));
+	EXPECT_EQ(4 * sizeof(events[0]), fake.read_size);
+	EXPECT_EQ(0, twheel_device_read(self->d, events, UINT32_MAX));
+	EXPECT_EQ(65536 * sizeof(events[0]), fake.read_size);
+	fake.info.event_size = TWHEEL_EVENT_SIZE_MAX;
+	ASSERT_EQ(0, open_fake(&d));
+	EXPECT_EQ(0, twheel_device_read(d, events, 1));
+	EXPECT_EQ(TWHEEL_EVENT_SIZE_MAX, fake.read_size);
+	EXPECT_EQ(0, twheel_device_read(d, events, 4));
+	EXPECT_EQ(2 * TWHEEL_EVENT_SIZE_MAX, fake.read_size);
+	twheel_device_close(d);
+}
+
+TEST_F(client, read_says_what_the_system_call_says)
+{
+	struct twheel_event event;
+
+	EXPECT_EQ(0, twheel_device_read(self->d, &event, 1));
+	fake.nr_bytes = -EINTR;
+	EXPECT_EQ(-EINTR, twheel_device_read(self->d, &event, 1));
+	fake.nr_bytes = -EAGAIN;
+	EXPECT_EQ(-EAGAIN, twheel_device_read(self->d, &event, 1));
+	fake.events = "ab";
+	fake.nr_bytes = 2;
+	EXPECT_EQ(-EIO, twheel_device_read(self->d, &event, 1));
+	EXPECT_EQ(4, fake.nr_reads);
+}
+
+TEST_F(client, an_event_of_a_reader_has_the_size_that_the_program_knows)
 {
 	struct { struct twheel_event known; unsigned char more[24]; } later, old;
 	struct twheel_event events[3] = { { .id = 1, .count = 9 }, { .id = 2 }, { .id = 3 } };
@@ -369,6 +568,23 @@ TEST_F(client, a_reader_says_what_read_says)
 	twheel_reader_close(r);
 }
 
+TEST_F(client, open_passes_the_setup_on_or_the_usual_one)
+{
+	const struct twheel_setup setup = {
+		.size = sizeof(setup), .clock = TWHEEL_CLOCK_TAI, .tick_ns = TW_SEC, .slots = 64,
+		.max_pending = 1000, .flags = TWHEEL_SETUP_KEYED, .event_size = 48,
+		.slack_ns = 7,
+	}, usual = { .size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC };
+	struct twheel_device *d;
+
+	EXPECT_EQ(0, memcmp(&usual, &fake.setup, sizeof(usual)));
+	ASSERT_EQ(0, twheel_device_open(&d, "/dev/null", O_NONBLOCK, &setup));
+	EXPECT_EQ(0, memcmp(&setup, &fake.setup, sizeof(setup)));
+	EXPECT_EQ(O_NONBLOCK | O_RDWR, fcntl(twheel_device_fd(d), F_GETFL) &
+		  (O_NONBLOCK | O_ACCMODE));
+	twheel_device_close(d);
+}
+
 /* No descriptor is left behind. */
 TEST_F(client, open_says_what_fails)
 {
@@ -380,22 +596,22 @@ TEST_F(client, open_says_what_fails)
 	close(before);
 	for (i = 0; i < ARRAY_SIZE(errors); i++) {
 		fake.setup_error = errors[i];
-		EXPECT_EQ(-errors[i], twheel_device_open(&d, &self->options));
+		EXPECT_EQ(-errors[i], open_fake(&d));
 		EXPECT_EQ(NULL, d);
 	}
 	fake.setup_error = 0;
 	fake.memory = 1;
-	EXPECT_EQ(-ENOMEM, twheel_device_open(&d, &self->options));
+	EXPECT_EQ(-ENOMEM, open_fake(&d));
 	fake.fcntl_error = EMFILE;
-	EXPECT_EQ(-EMFILE, twheel_device_open(&d, &self->options));
+	EXPECT_EQ(-EMFILE, open_fake(&d));
 	fake.fcntl_error = 0;
 	fake.info.max_vector = 0;
-	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
+	EXPECT_EQ(-ENOTTY, open_fake(&d));
 	fake.info.max_vector = 1000;
 	fake.info.event_size = TWHEEL_EVENT_SIZE_MIN - 1;
-	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
+	EXPECT_EQ(-ENOTTY, open_fake(&d));
 	fake.info.event_size = TWHEEL_EVENT_SIZE_MAX + 1;
-	EXPECT_EQ(-ENOTTY, twheel_device_open(&d, &self->options));
+	EXPECT_EQ(-ENOTTY, open_fake(&d));
 	EXPECT_EQ(before, open("/dev/null", O_RDONLY));
 	close(before);
 }
@@ -440,6 +656,18 @@ TEST_F(client, nothing_is_allocated_after_the_batch_was_opened)
 	EXPECT_EQ(1, fake.memory);
 }
 
+TEST_F(client, nothing_is_allocated_after_the_device_was_opened)
+{
+	struct twheel_arm arms[32] = {};
+	struct twheel_event event;
+
+	fake.memory = 1;
+	EXPECT_EQ(32, twheel_device_arm_many(self->d, arms, 32));
+	EXPECT_EQ(TWHEEL_CREATED, twheel_device_rearm(self->d, arms));
+	EXPECT_EQ(0, twheel_device_read(self->d, &event, 1));
+	EXPECT_EQ(1, fake.memory);
+}
+
 TEST_F(client, the_table_is_mapped_once)
 {
 	twheel_word_t *table, *again;
@@ -476,7 +704,7 @@ TEST_F(client, a_module_without_the_table_says_eopnotsupp)
 	uint32_t shift;
 
 	fake.info.features = 0;
-	ASSERT_EQ(0, twheel_device_open(&d, &self->options));
+	ASSERT_EQ(0, open_fake(&d));
 	EXPECT_EQ(-EOPNOTSUPP, twheel_device_map(d, &table, &shift));
 	EXPECT_EQ(-EOPNOTSUPP, twheel_device_refresh(d, 1ULL << 32, TW_SEC));
 	EXPECT_EQ(0, fake.nr_mmaps);

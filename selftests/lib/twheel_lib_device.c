@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define FIRST_SIZE	sizeof(struct twheel_device_options)
+#define SIZE		sizeof(struct twheel_setup)
 
 /* How many descriptors the process has. */
 static int open_descriptors(void)
@@ -48,26 +48,25 @@ static int in_child(int (*function)(void *argument), void *argument)
 
 static int open_virtual(struct twheel_device **d, __u32 setup_flags, __u32 event_size)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
 		.clock = TWHEEL_CLOCK_VIRTUAL,
 		.tick_ns = TW_MS,
-		.setup_flags = setup_flags,
+		.flags = setup_flags,
 		.event_size = event_size,
-		.nonblocking = 1,
 	};
 
-	return twheel_device_open(d, &options);
+	return twheel_device_open(d, NULL, O_NONBLOCK, &setup);
 }
 
 /* ---- opening ------------------------------------------------------------- */
 
-TEST(open_without_options_makes_a_wheel_with_the_defaults)
+TEST(open_without_a_setup_makes_a_wheel_with_the_defaults)
 {
 	struct twheel_device *d;
 	struct twheel_info info;
 
-	ASSERT_EQ(0, twheel_device_open(&d, NULL));
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, NULL));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(twheel_device_fd(d), F_GETFD));
 	EXPECT_EQ(0, fcntl(twheel_device_fd(d), F_GETFL) & O_NONBLOCK);
 	EXPECT_EQ(O_RDWR, fcntl(twheel_device_fd(d), F_GETFL) & O_ACCMODE);
@@ -85,24 +84,22 @@ TEST(open_without_options_makes_a_wheel_with_the_defaults)
 	twheel_device_close(NULL);
 }
 
-TEST(open_passes_each_option_on)
+TEST(open_passes_the_setup_on)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
 		.clock = TWHEEL_CLOCK_BOOTTIME,
 		.tick_ns = 5 * TW_MS,
 		.slack_ns = 7 * TW_MS,
 		.slots = 64,
 		.max_pending = 1000,
 		.event_size = 48,
-		.setup_flags = TWHEEL_SETUP_KEYED,
-		.nonblocking = 1,
-		.path = "/proc/self/root/dev/twheel",
+		.flags = TWHEEL_SETUP_KEYED,
 	};
 	struct twheel_device *d;
 	struct twheel_info info;
 
-	ASSERT_EQ(0, twheel_device_open(&d, &options));
+	ASSERT_EQ(0, twheel_device_open(&d, "/proc/self/root/dev/twheel", O_NONBLOCK, &setup));
 	ASSERT_EQ(0, twheel_device_info(d, &info, TWHEEL_INFO_NO_WALK));
 	EXPECT_EQ(TWHEEL_CLOCK_BOOTTIME, info.clock);
 	EXPECT_EQ(5 * TW_MS, info.tick_ns);
@@ -117,17 +114,16 @@ TEST(open_passes_each_option_on)
 
 TEST(open_refuses_what_setup_refuses_and_leaves_nothing_behind)
 {
-	const struct twheel_device_options bad[] = {
-		{ .size = FIRST_SIZE, .clock = CLOCK_BOOTTIME },
-		{ .size = FIRST_SIZE, .tick_ns = TWHEEL_TICK_MIN_NS - 1 },
-		{ .size = FIRST_SIZE, .slack_ns = TWHEEL_SLACK_MAX_NS + 1 },
-		{ .size = FIRST_SIZE, .slots = TWHEEL_SLOTS_MAX + 1 },
-		{ .size = FIRST_SIZE, .max_pending = UINT32_MAX },
-		{ .size = FIRST_SIZE, .event_size = 44 },
-		{ .size = FIRST_SIZE, .setup_flags = 1U << 31 },
-		{ .size = FIRST_SIZE, .reserved = 1 },
-		{ .size = FIRST_SIZE - 1 },
-		{ .size = 0 },
+	const struct twheel_setup bad[] = {
+		{ .size = SIZE, .clock = TWHEEL_CLOCK_VIRTUAL + 1 },
+		{ .size = SIZE, .clock = 0 },
+		{ .size = SIZE, .clock = 1, .tick_ns = TWHEEL_TICK_MIN_NS - 1 },
+		{ .size = SIZE, .clock = 1, .slack_ns = TWHEEL_SLACK_MAX_NS + 1 },
+		{ .size = SIZE, .clock = 1, .slots = TWHEEL_SLOTS_MAX + 1 },
+		{ .size = SIZE, .clock = 1, .max_pending = UINT32_MAX },
+		{ .size = SIZE, .clock = 1, .event_size = 44 },
+		{ .size = SIZE, .clock = 1, .flags = 1U << 31 },
+		{ .size = 0, .clock = 1 },
 	};
 	int before = open_descriptors();
 	struct twheel_device *d;
@@ -135,25 +131,25 @@ TEST(open_refuses_what_setup_refuses_and_leaves_nothing_behind)
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		d = (void *)1;
-		EXPECT_EQ(-EINVAL, twheel_device_open(&d, &bad[i]))
-			TH_LOG("options %zu", i);
+		EXPECT_EQ(-EINVAL, twheel_device_open(&d, NULL, 0, &bad[i]))
+			TH_LOG("setup %zu", i);
 		EXPECT_EQ(NULL, d);
 	}
 	EXPECT_EQ(before, open_descriptors());
 }
 
-TEST(options_of_a_later_library_must_be_zero)
+TEST(a_setup_of_a_later_header_must_be_zero_in_what_the_module_does_not_know)
 {
 	struct {
-		struct twheel_device_options known;
+		struct twheel_setup known;
 		uint64_t later;
-	} options = { .known.size = sizeof(options) };
+	} setup = { .known = { .size = sizeof(setup), .clock = TWHEEL_CLOCK_MONOTONIC } };
 	struct twheel_device *d;
 
-	ASSERT_EQ(0, twheel_device_open(&d, &options.known));
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, &setup.known));
 	twheel_device_close(d);
-	options.later = 1ULL << 63;
-	EXPECT_EQ(-E2BIG, twheel_device_open(&d, &options.known));
+	setup.later = 1ULL << 63;
+	EXPECT_EQ(-E2BIG, twheel_device_open(&d, NULL, 0, &setup.known));
 	EXPECT_EQ(NULL, d);
 }
 
@@ -169,15 +165,13 @@ TEST(open_says_why_it_cannot_open)
 		{ "/dev/null", -ENOTTY },
 		{ "/proc/self/oom_score_adj", -ENOTTY },
 	};
-	struct twheel_device_options options = { .size = sizeof(options) };
 	int before = open_descriptors();
 	struct rlimit limit, none = {};
 	struct twheel_device *d;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		options.path = cases[i].path;
-		EXPECT_EQ(cases[i].expected, twheel_device_open(&d, &options))
+		EXPECT_EQ(cases[i].expected, twheel_device_open(&d, cases[i].path, 0, NULL))
 			TH_LOG("%s", cases[i].path);
 		EXPECT_EQ(NULL, d);
 	}
@@ -186,7 +180,7 @@ TEST(open_says_why_it_cannot_open)
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
 	none.rlim_max = limit.rlim_max;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
-	EXPECT_EQ(-EMFILE, twheel_device_open(&d, NULL));
+	EXPECT_EQ(-EMFILE, twheel_device_open(&d, NULL, 0, NULL));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 }
 
@@ -198,7 +192,7 @@ static int opens_without_standard_descriptors(void *argument)
 	(void)argument;
 	for (fd = 0; fd <= 2; fd++)
 		close(fd);
-	if (twheel_device_open(&d, NULL) || twheel_device_fd(d) <= 2)
+	if (twheel_device_open(&d, NULL, 0, NULL) || twheel_device_fd(d) <= 2)
 		return 1;
 	for (fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) >= 0)
@@ -241,12 +235,12 @@ TEST(adopt_of_something_else_fails_and_leaves_it_as_it_is)
 
 TEST(adopt_sets_a_new_wheel_up)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options),
+	const struct twheel_setup setup = {
+		.size = sizeof(setup),
 		.clock = TWHEEL_CLOCK_VIRTUAL,
-		.setup_flags = TWHEEL_SETUP_KEYED,
+		.flags = TWHEEL_SETUP_KEYED,
 	};
-	struct twheel_device_options bad = options;
+	struct twheel_setup bad = setup;
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_device *d;
 	struct twheel_info info;
@@ -255,7 +249,7 @@ TEST(adopt_sets_a_new_wheel_up)
 	bad.slots = UINT32_MAX;
 	EXPECT_EQ(-EINVAL, twheel_device_adopt(&d, fd, &bad));
 	EXPECT_EQ(0, fcntl(fd, F_GETFD));
-	ASSERT_EQ(0, twheel_device_adopt(&d, fd, &options));
+	ASSERT_EQ(0, twheel_device_adopt(&d, fd, &setup));
 	EXPECT_EQ(fd, twheel_device_fd(d));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
 	ASSERT_EQ(0, twheel_device_info(d, &info, 0));
@@ -268,8 +262,8 @@ TEST(adopt_sets_a_new_wheel_up)
 
 TEST(adopt_leaves_a_wheel_as_somebody_has_set_it_up)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options), .clock = TWHEEL_CLOCK_VIRTUAL, .slots = 64,
+	const struct twheel_setup setup = {
+		.size = sizeof(setup), .clock = TWHEEL_CLOCK_VIRTUAL, .slots = 64,
 	};
 	struct twheel_device *d;
 	struct twheel_info info;
@@ -278,7 +272,7 @@ TEST(adopt_leaves_a_wheel_as_somebody_has_set_it_up)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	ASSERT_EQ(0, twheel_device_adopt(&d, fd, &options));
+	ASSERT_EQ(0, twheel_device_adopt(&d, fd, &setup));
 	ASSERT_EQ(0, twheel_device_info(d, &info, 0));
 	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
 	EXPECT_NE(64, info.slots);
@@ -336,16 +330,16 @@ static int receive_descriptor(int from)
 static int arms_and_dies(void *argument)
 {
 	const int *socket = argument;
+	struct twheel_arm arms[3] = {
+		{ .user_data = 1, .expires_ns = 10 * TW_MS },
+		{ .user_data = 2, .expires_ns = 20 * TW_MS },
+		{ .user_data = 3, .expires_ns = 30 * TW_MS },
+	};
 	struct twheel_device *d;
-	struct twheel_batch *b;
-	uint64_t key;
 
 	CHILD_NEEDS(!open_virtual(&d, TWHEEL_SETUP_KEYED, 48));
-	CHILD_NEEDS(!twheel_batch_open(&b, d, 3));
-	for (key = 1; key <= 3; key++)
-		twheel_batch_arm(b, key, key * 10 * TW_MS);
-	CHILD_NEEDS(twheel_batch_submit(b) == 3);
-	CHILD_NEEDS(twheel_device_refresh(d, twheel_batch_id(b, 2), TW_SEC) == 1);
+	CHILD_NEEDS(twheel_device_arm_many(d, arms, 3) == 3);
+	CHILD_NEEDS(twheel_device_refresh(d, arms[2].id, TW_SEC) == 1);
 	CHILD_NEEDS(!send_descriptor(*socket, twheel_device_fd(d)));
 	raise(SIGKILL);
 	return 1;
@@ -355,8 +349,7 @@ TEST(a_second_process_takes_over_all_that_pends)
 {
 	struct twheel_status rows[4], row = { .id = 3 };
 	struct twheel_device *d;
-	struct twheel_reader *r;
-	struct twheel_event event;
+	struct twheel_event events[8];
 	__u64 seen = 0;
 	uint64_t cursor = 0;
 	int sockets[2], fd, i;
@@ -378,16 +371,13 @@ TEST(a_second_process_takes_over_all_that_pends)
 
 	EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_device_cancel_key(d, 2));
 	ASSERT_EQ(0, twheel_device_advance(d, 2 * TW_SEC));
-	ASSERT_EQ(0, twheel_reader_open(&r, d, 8));
-	ASSERT_EQ(1, twheel_reader_next(r, &event));
-	EXPECT_EQ(1, event.user_data);
-	EXPECT_EQ(10 * TW_MS, event.deadline_ns);
-	ASSERT_EQ(1, twheel_reader_next(r, &event));
-	EXPECT_EQ(3, event.user_data);
-	EXPECT_EQ(row.deadline_ns, event.deadline_ns);
-	EXPECT_EQ(-EAGAIN, twheel_reader_next(r, &event));
+	ASSERT_EQ(2, twheel_device_read(d, events, 8));
+	EXPECT_EQ(1, events[0].user_data);
+	EXPECT_EQ(10 * TW_MS, events[0].deadline_ns);
+	EXPECT_EQ(3, events[1].user_data);
+	EXPECT_EQ(row.deadline_ns, events[1].deadline_ns);
+	EXPECT_EQ(-EAGAIN, twheel_device_read(d, events, 8));
 	EXPECT_ACCOUNTS(fd);
-	twheel_reader_close(r);
 	twheel_device_close(d);
 	close(sockets[0]);
 	close(sockets[1]);
@@ -426,8 +416,6 @@ TEST(a_child_shares_the_device_and_does_not_close_it_for_its_parent)
 
 FIXTURE(device) {
 	struct twheel_device *d;
-	struct twheel_batch *b;
-	struct twheel_reader *r;
 	struct twheel_arm arm;
 	struct twheel_event event;
 	int fd;
@@ -440,13 +428,9 @@ FIXTURE_VARIANT(device) {
 FIXTURE_VARIANT_ADD(device, by_id) { .setup_flags = 0 };
 FIXTURE_VARIANT_ADD(device, keyed) { .setup_flags = TWHEEL_SETUP_KEYED };
 
-#define CAPACITY	64
-
 FIXTURE_SETUP(device)
 {
 	ASSERT_EQ(0, open_virtual(&self->d, variant->setup_flags, 0));
-	ASSERT_EQ(0, twheel_batch_open(&self->b, self->d, CAPACITY));
-	ASSERT_EQ(0, twheel_reader_open(&self->r, self->d, 4));
 	self->fd = twheel_device_fd(self->d);
 	self->arm = (struct twheel_arm){
 		.expires_ns = 10 * TW_MS, .user_data = 7, .id = TW_POISON64,
@@ -458,8 +442,6 @@ FIXTURE_TEARDOWN(device)
 	if (fcntl(self->fd, F_GETFD) == FD_CLOEXEC) {
 		EXPECT_ACCOUNTS(self->fd);
 	}
-	twheel_reader_close(self->r);
-	twheel_batch_close(self->b);
 	twheel_device_close(self->d);
 }
 
@@ -587,7 +569,7 @@ TEST_F(device, an_operation_that_is_refused_and_a_call_that_fails_look_alike)
 	EXPECT_EQ(-EBADF, twheel_device_drain(self->d));
 	EXPECT_EQ(-EBADF, twheel_device_advance(self->d, 0));
 	EXPECT_EQ(-EBADF, twheel_device_refresh(self->d, 1ULL << 32, 0));
-	EXPECT_EQ(-EBADF, twheel_reader_next(self->r, &self->event));
+	EXPECT_EQ(-EBADF, twheel_device_read(self->d, &self->event, 1));
 }
 
 TEST_F(device, now_is_the_time_of_the_wheel)
@@ -599,13 +581,14 @@ TEST_F(device, now_is_the_time_of_the_wheel)
 	ASSERT_EQ(0, twheel_device_now(self->d, &now_ns));
 	EXPECT_EQ(1234567, now_ns);
 	EXPECT_EQ(-EINVAL, twheel_device_advance(self->d, 1234566));
-	ASSERT_EQ(0, twheel_device_open(&other, NULL));
+	ASSERT_EQ(0, twheel_device_open(&other, NULL, 0, NULL));
 	EXPECT_EQ(-EOPNOTSUPP, twheel_device_advance(other, TW_SEC));
 	twheel_device_close(other);
 }
 
 TEST_F(device, list_walks_by_steps)
 {
+	struct twheel_arm arms[12];
 	struct twheel_status rows[5];
 	struct twheel_info info;
 	uint64_t cursor = 0, seen = 0;
@@ -613,8 +596,8 @@ TEST_F(device, list_walks_by_steps)
 
 	ASSERT_EQ(0, twheel_device_info(self->d, &info, 0));
 	for (i = 0; i < 12; i++)
-		twheel_batch_arm(self->b, i, TW_SEC);
-	ASSERT_EQ(12, twheel_batch_submit(self->b));
+		arms[i] = (struct twheel_arm){ .user_data = i, .expires_ns = TW_SEC };
+	ASSERT_EQ(12, twheel_device_arm_many(self->d, arms, 12));
 	while ((ret = twheel_device_list(self->d, &cursor, rows, 5)) > 0)
 		for (i = 0; i < ret; i++)
 			seen |= 1ULL << rows[i].user_data;
@@ -624,9 +607,243 @@ TEST_F(device, list_walks_by_steps)
 	EXPECT_EQ(-E2BIG, twheel_device_list(self->d, &cursor, rows, info.max_vector + 1));
 }
 
+/* ---- many timeouts ------------------------------------------------------- */
+
+TEST_F(device, many_are_armed_moved_and_cancelled_by_id)
+{
+	struct twheel_arm arms[64] = {};
+	struct twheel_cancel cancels[64] = {};
+	struct twheel_status status = {};
+	int i;
+
+	for (i = 0; i < 64; i++)
+		arms[i] = (struct twheel_arm){ .user_data = i, .expires_ns = TW_SEC };
+	EXPECT_EQ(64, twheel_device_arm_many(self->d, arms, 64));
+	for (i = 0; i < 64; i++) {
+		EXPECT_EQ(TWHEEL_CREATED, arms[i].result);
+		arms[i].expires_ns = 2 * TW_SEC;
+		cancels[i].id = arms[i].id;
+	}
+	EXPECT_EQ(60, twheel_device_rearm_many(self->d, arms, 60));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arms[59].result);
+	status.id = arms[59].id;
+	ASSERT_EQ(0, twheel_device_query(self->d, &status));
+	EXPECT_EQ(2 * TW_SEC, status.deadline_ns);
+	status.id = arms[60].id;
+	ASSERT_EQ(0, twheel_device_query(self->d, &status));
+	EXPECT_EQ(TW_SEC, status.deadline_ns);
+	EXPECT_EQ(64, twheel_device_cancel_many(self->d, cancels, 64));
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[i].result);
+	EXPECT_EQ(0, twheel_device_cancel_many(self->d, cancels, 64));
+	EXPECT_EQ(-ENOENT, cancels[63].result);
+}
+
+TEST_F(device, many_are_moved_and_cancelled_by_key)
+{
+	struct twheel_arm arms[3] = {
+		{ .user_data = 7, .expires_ns = TW_SEC }, { .user_data = 8, .expires_ns = TW_SEC },
+		{ .user_data = 9, .expires_ns = TW_SEC },
+	};
+	struct twheel_cancel cancels[] = { { .id = 8 }, { .id = 10 }, { .id = 7 } };
+	struct twheel_status status = { .id = 9 };
+	int i;
+
+	ASSERT_EQ(3, twheel_device_arm_many(self->d, arms, 3));
+	for (i = 0; i < 3; i++)
+		arms[i] = (struct twheel_arm){ .id = 7 + i, .expires_ns = 2 * TW_SEC };
+	EXPECT_EQ(keyed ? 3 : 0, twheel_device_rearm_key_many(self->d, arms, 3));
+	EXPECT_EQ(keyed ? TWHEEL_WAS_PENDING : -EINVAL, arms[2].result);
+	EXPECT_EQ(keyed ? 2 : 0, twheel_device_cancel_key_many(self->d, cancels, 3));
+	EXPECT_EQ(keyed ? TWHEEL_WAS_PENDING : -EINVAL, cancels[0].result);
+	EXPECT_EQ(keyed ? -ENOENT : -EINVAL, cancels[1].result);
+	EXPECT_EQ(keyed ? TWHEEL_WAS_PENDING : -EINVAL, cancels[2].result);
+	ASSERT_EQ(keyed ? 0 : -EINVAL, twheel_device_query_key(self->d, &status));
+	if (keyed) {
+		EXPECT_EQ(2 * TW_SEC, status.deadline_ns);
+	}
+}
+
+TEST_F(device, operations_on_one_timeout_keep_the_order_of_the_array)
+{
+	const __u64 deadlines[] = { 20 * TW_MS, 50 * TW_MS, 30 * TW_MS };
+	struct twheel_cancel cancels[2] = {};
+	struct twheel_status status = {};
+	struct twheel_arm arms[3];
+	int i;
+
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &self->arm));
+	for (i = 0; i < 3; i++) {
+		arms[i] = self->arm;
+		arms[i].expires_ns = deadlines[i];
+	}
+	EXPECT_EQ(3, twheel_device_rearm_many(self->d, arms, 3));
+	status.id = self->arm.id;
+	ASSERT_EQ(0, twheel_device_query(self->d, &status));
+	EXPECT_EQ(30 * TW_MS, status.deadline_ns);
+	cancels[0].id = self->arm.id;
+	cancels[1].id = self->arm.id;
+	EXPECT_EQ(1, twheel_device_cancel_many(self->d, cancels, 2));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancels[0].result);
+	EXPECT_EQ(-ENOENT, cancels[1].result);
+	EXPECT_EQ(0, twheel_device_rearm_many(self->d, arms, 1));
+	EXPECT_EQ(-ENOENT, arms[0].result);
+}
+
+TEST_F(device, many_go_on_past_elements_that_are_refused)
+{
+	struct twheel_arm arms[30];
+	int i;
+
+	for (i = 0; i < 30; i++)
+		arms[i] = (struct twheel_arm){
+			.user_data = i,
+			.expires_ns = TW_SEC,
+			.id = TW_POISON64,
+			.repeats = i % 3 == 0,	/* of a one-shot: EINVAL */
+		};
+	EXPECT_EQ(20, twheel_device_arm_many(self->d, arms, 30));
+	for (i = 0; i < 30; i++) {
+		EXPECT_EQ(i % 3 ? TWHEEL_CREATED : -EINVAL, arms[i].result);
+		EXPECT_EQ(i % 3 != 0, arms[i].id != 0);
+		EXPECT_NE(TW_POISON64, arms[i].id);
+	}
+}
+
+TEST_F(device, more_than_max_vector_are_as_many_as_they_are)
+{
+	struct twheel_info info;
+	struct twheel_arm *arms;
+	__u32 nr, i;
+
+	ASSERT_EQ(0, twheel_device_info(self->d, &info, 0));
+	nr = 2 * info.max_vector + 1;
+	arms = calloc(nr, sizeof(*arms));
+	ASSERT_NE(NULL, arms);
+	for (i = 0; i < nr; i++)
+		arms[i] = (struct twheel_arm){ .user_data = i, .expires_ns = TW_SEC };
+	EXPECT_EQ(nr, twheel_device_arm_many(self->d, arms, nr));
+	EXPECT_EQ(TWHEEL_CREATED, arms[nr - 1].result);
+	ASSERT_EQ(0, twheel_device_info(self->d, &info, 0));
+	EXPECT_EQ(nr, info.pending);
+	free(arms);
+}
+
+TEST_F(device, an_element_has_all_that_a_timeout_has)
+{
+	struct twheel_arm arms[2] = {
+		{ .user_data = 6, .expires_ns = TW_HOUR },
+		{
+			.user_data = 7, .expires_ns = 20 * TW_MS, .interval_ns = 10 * TW_MS,
+			.flags = TWHEEL_ARM_ABSOLUTE, .repeats = 3,
+		},
+	};
+
+	ASSERT_EQ(0, twheel_device_advance(self->d, 5 * TW_MS));
+	EXPECT_EQ(2, twheel_device_arm_many(self->d, arms, 2));
+	ASSERT_EQ(0, twheel_device_advance(self->d, 100 * TW_MS));
+	ASSERT_EQ(1, twheel_device_read(self->d, &self->event, 1));
+	EXPECT_EQ(arms[1].id, self->event.id);
+	EXPECT_EQ(3, self->event.count);
+	EXPECT_EQ(40 * TW_MS, self->event.deadline_ns);
+}
+
+TEST_F(device, elements_of_a_call_that_fails_have_its_errno)
+{
+	struct twheel_arm arms[2] = { { .user_data = 7 }, { .user_data = 8 } };
+	struct twheel_cancel cancels[2] = { { .id = 7 }, { .id = 8 } };
+
+	EXPECT_EQ(0, twheel_device_cancel_key_many(self->d, cancels, 2));
+	EXPECT_EQ(keyed ? -ENOENT : -EINVAL, cancels[0].result);
+	EXPECT_EQ(keyed ? -ENOENT : -EINVAL, cancels[1].result);
+
+	close(self->fd);
+	EXPECT_EQ(0, twheel_device_arm_many(self->d, arms, 2));
+	EXPECT_EQ(-EBADF, arms[0].result);
+	EXPECT_EQ(-EBADF, arms[1].result);
+	EXPECT_EQ(0, arms[0].id);
+	EXPECT_EQ(0, twheel_device_cancel_many(self->d, cancels, 2));
+	EXPECT_EQ(-EBADF, cancels[1].result);
+}
+
+TEST_F(device, a_drained_wheel_refuses_to_arm_and_still_cancels)
+{
+	struct twheel_arm arms[2] = { { .user_data = 8 }, { .user_data = 9 } };
+	struct twheel_cancel cancel = {};
+
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &self->arm));
+	ASSERT_EQ(0, twheel_device_drain(self->d));
+	EXPECT_EQ(0, twheel_device_arm_many(self->d, arms, 2));
+	EXPECT_EQ(-ESHUTDOWN, arms[0].result);
+	EXPECT_EQ(-ESHUTDOWN, arms[1].result);
+	cancel.id = self->arm.id;
+	EXPECT_EQ(0, twheel_device_rearm_many(self->d, &self->arm, 1));
+	EXPECT_EQ(-ESHUTDOWN, self->arm.result);
+	EXPECT_EQ(1, twheel_device_cancel_many(self->d, &cancel, 1));
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, cancel.result);
+}
+
+TEST(elements_beyond_max_pending_say_eagain)
+{
+	const struct twheel_setup setup = {
+		.size = sizeof(setup), .clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 3,
+	};
+	struct twheel_arm arms[5];
+	struct twheel_device *d;
+	int i;
+
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, &setup));
+	for (i = 0; i < 5; i++)
+		arms[i] = (struct twheel_arm){ .user_data = i, .expires_ns = TW_SEC };
+	EXPECT_EQ(3, twheel_device_arm_many(d, arms, 5));
+	EXPECT_EQ(TWHEEL_CREATED, arms[2].result);
+	EXPECT_EQ(-EAGAIN, arms[3].result);
+	EXPECT_EQ(-EAGAIN, arms[4].result);
+	twheel_device_close(d);
+}
+
 /* ---- batches ------------------------------------------------------------- */
 
-TEST_F(device, a_batch_takes_1_to_max_vector_elements)
+FIXTURE(batch) {
+	struct twheel_device *d;
+	struct twheel_batch *b;
+	struct twheel_reader *r;
+	struct twheel_arm arm;
+	struct twheel_event event;
+	int fd;
+};
+
+FIXTURE_VARIANT(batch) {
+	__u32 setup_flags;
+};
+
+FIXTURE_VARIANT_ADD(batch, by_id) { .setup_flags = 0 };
+FIXTURE_VARIANT_ADD(batch, keyed) { .setup_flags = TWHEEL_SETUP_KEYED };
+
+#define CAPACITY	64
+
+FIXTURE_SETUP(batch)
+{
+	ASSERT_EQ(0, open_virtual(&self->d, variant->setup_flags, 0));
+	ASSERT_EQ(0, twheel_batch_open(&self->b, self->d, CAPACITY));
+	ASSERT_EQ(0, twheel_reader_open(&self->r, self->d, 4));
+	self->fd = twheel_device_fd(self->d);
+	self->arm = (struct twheel_arm){
+		.expires_ns = 10 * TW_MS, .user_data = 7, .id = TW_POISON64,
+	};
+}
+
+FIXTURE_TEARDOWN(batch)
+{
+	if (fcntl(self->fd, F_GETFD) == FD_CLOEXEC) {
+		EXPECT_ACCOUNTS(self->fd);
+	}
+	twheel_reader_close(self->r);
+	twheel_batch_close(self->b);
+	twheel_device_close(self->d);
+}
+
+TEST_F(batch, a_batch_takes_1_to_max_vector_elements)
 {
 	struct twheel_batch *b = (void *)1;
 	struct twheel_info info;
@@ -642,7 +859,7 @@ TEST_F(device, a_batch_takes_1_to_max_vector_elements)
 	twheel_batch_close(NULL);
 }
 
-TEST_F(device, a_full_batch_refuses_each_kind_and_does_the_others)
+TEST_F(batch, a_full_batch_refuses_each_kind_and_does_the_others)
 {
 	int i;
 
@@ -657,7 +874,7 @@ TEST_F(device, a_full_batch_refuses_each_kind_and_does_the_others)
 	EXPECT_EQ(CAPACITY, twheel_batch_submit(self->b));
 }
 
-TEST_F(device, a_batch_keeps_the_order_of_operations_on_one_timeout)
+TEST_F(batch, a_batch_keeps_the_order_of_operations_on_one_timeout)
 {
 	struct twheel_status status = {};
 	struct twheel_arm *last;
@@ -693,7 +910,7 @@ TEST_F(device, a_batch_keeps_the_order_of_operations_on_one_timeout)
 	EXPECT_EQ(0, twheel_batch_id(self->b, twheel_batch_nr(self->b)));
 }
 
-TEST_F(device, a_batch_goes_on_past_elements_that_are_refused)
+TEST_F(batch, a_batch_goes_on_past_elements_that_are_refused)
 {
 	int i, good = 0;
 
@@ -713,7 +930,7 @@ TEST_F(device, a_batch_goes_on_past_elements_that_are_refused)
 	EXPECT_EQ(-ENOENT, twheel_batch_result(self->b, 30));
 }
 
-TEST_F(device, an_element_is_the_programs_to_refine)
+TEST_F(batch, an_element_is_the_programs_to_refine)
 {
 	struct twheel_arm *arm;
 
@@ -731,7 +948,7 @@ TEST_F(device, an_element_is_the_programs_to_refine)
 	EXPECT_EQ(40 * TW_MS, self->event.deadline_ns);
 }
 
-TEST_F(device, a_batch_submits_what_is_new_and_reset_empties_it)
+TEST_F(batch, a_batch_submits_what_is_new_and_reset_empties_it)
 {
 	struct twheel_info info;
 	int round, i;
@@ -755,7 +972,7 @@ TEST_F(device, a_batch_submits_what_is_new_and_reset_empties_it)
 	EXPECT_EQ(15, info.armed);
 }
 
-TEST_F(device, elements_of_a_call_that_fails_have_its_errno)
+TEST_F(batch, elements_of_a_call_that_fails_have_its_errno)
 {
 	twheel_batch_arm(self->b, 7, TW_SEC);
 	twheel_batch_cancel_key(self->b, 7);
@@ -777,7 +994,7 @@ TEST_F(device, elements_of_a_call_that_fails_have_its_errno)
 	EXPECT_EQ(-EBADF, twheel_batch_result(self->b, 1));
 }
 
-TEST_F(device, a_drained_wheel_refuses_to_arm_and_still_cancels)
+TEST_F(batch, a_drained_wheel_refuses_to_arm_and_still_cancels)
 {
 	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &self->arm));
 	ASSERT_EQ(0, twheel_device_drain(self->d));
@@ -792,16 +1009,16 @@ TEST_F(device, a_drained_wheel_refuses_to_arm_and_still_cancels)
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, twheel_batch_result(self->b, 3));
 }
 
-TEST(elements_beyond_max_pending_say_eagain)
+TEST(elements_of_a_batch_beyond_max_pending_say_eagain)
 {
-	const struct twheel_device_options options = {
-		.size = sizeof(options), .clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 3,
+	const struct twheel_setup setup = {
+		.size = sizeof(setup), .clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 3,
 	};
 	struct twheel_device *d;
 	struct twheel_batch *b;
 	int i;
 
-	ASSERT_EQ(0, twheel_device_open(&d, &options));
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, &setup));
 	ASSERT_EQ(0, twheel_batch_open(&b, d, 8));
 	for (i = 0; i < 5; i++)
 		twheel_batch_arm(b, i, TW_SEC);
@@ -817,8 +1034,7 @@ TEST(elements_beyond_max_pending_say_eagain)
 
 FIXTURE(events) {
 	struct twheel_device *d;
-	struct twheel_reader *r;
-	struct twheel_event event;
+	struct twheel_event event[10];
 };
 
 FIXTURE_VARIANT(events) {
@@ -833,17 +1049,148 @@ FIXTURE_VARIANT_ADD(events, of_4096_bytes) { .size = 4096 };
 FIXTURE_SETUP(events)
 {
 	ASSERT_EQ(0, open_virtual(&self->d, 0, variant->size));
-	ASSERT_EQ(0, twheel_reader_open(&self->r, self->d, 4));
 	memset(&self->event, TW_POISON, sizeof(self->event));
 }
 
 FIXTURE_TEARDOWN(events)
 {
+	twheel_device_close(self->d);
+}
+
+/* Arm as many, which expire one after the other, and let them. */
+static void expire(struct __test_metadata *_metadata, struct twheel_device *d, int nr, __u64 *ids)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		struct twheel_arm arm = { .expires_ns = (i + 1) * TW_MS, .user_data = i };
+
+		ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(d, &arm));
+		ids[i] = arm.id;
+	}
+	ASSERT_EQ(0, twheel_device_advance(d, TW_SEC));
+}
+
+TEST_F(events, come_in_the_order_of_their_deadlines_and_as_many_as_there_is_room_for)
+{
+	int i, got = 0, ret;
+	__u64 ids[10];
+
+	expire(_metadata, self->d, 10, ids);
+	/* Of events of 4096 bytes, two are fetched at a time. */
+	while (got < 10) {
+		ret = twheel_device_read(self->d, self->event, 4);
+		ASSERT_EQ(variant->size == 4096 ? 2 : got < 8 ? 4 : 2, ret);
+		for (i = 0; i < ret; i++, got++) {
+			EXPECT_EQ(ids[got], self->event[i].id);
+			EXPECT_EQ(got, self->event[i].user_data);
+			EXPECT_EQ((got + 1) * TW_MS, self->event[i].deadline_ns);
+			EXPECT_EQ(TWHEEL_EVENT_ENDED, self->event[i].flags);
+		}
+	}
+	EXPECT_EQ(-EAGAIN, twheel_device_read(self->d, self->event, 4));
+	for (i = 4; i < 10; i++)
+		EXPECT_EQ(TW_POISON64, self->event[i].id);
+}
+
+TEST_F(events, end_when_the_wheel_was_drained)
+{
+	struct twheel_arm arm = { .expires_ns = TW_SEC, .user_data = 7 };
+
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &arm));
+	ASSERT_EQ(0, twheel_device_drain(self->d));
+	ASSERT_EQ(1, twheel_device_read(self->d, self->event, 4));
+	EXPECT_EQ(TW_DRAINED, self->event[0].flags);
+	EXPECT_EQ(7, self->event[0].user_data);
+	EXPECT_EQ(0, twheel_device_read(self->d, self->event, 4));
+	EXPECT_EQ(0, twheel_device_read(self->d, self->event, 4));
+}
+
+TEST_F(events, come_of_the_wheel_only)
+{
+	int pipes[2];
+
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(3, write(pipes[1], "abc", 3));
+	ASSERT_EQ(twheel_device_fd(self->d), dup2(pipes[0], twheel_device_fd(self->d)));
+	EXPECT_EQ(-EIO, twheel_device_read(self->d, self->event, 4));
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST_F(events, need_room)
+{
+	__u64 ids[2];
+
+	expire(_metadata, self->d, 2, ids);
+	EXPECT_EQ(-EINVAL, twheel_device_read(self->d, self->event, 0));
+	EXPECT_EQ(TW_POISON64, self->event[0].id);
+	EXPECT_EQ(1, twheel_device_read(self->d, self->event, 1));
+	EXPECT_EQ(1, twheel_device_read(self->d, self->event, 1));
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+}
+
+TEST(a_blocking_read_waits_and_a_signal_ends_the_wait)
+{
+	const struct itimerspec often = {
+		.it_value.tv_nsec = 50 * TW_MS, .it_interval.tv_nsec = 50 * TW_MS,
+	};
+	struct sigaction action = { .sa_handler = on_signal };
+	struct sigevent by_signal = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+	struct twheel_arm arm = { .expires_ns = 20 * TW_MS, .user_data = 7 };
+	struct twheel_event event;
+	struct twheel_device *d;
+	timer_t timer;
+
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, NULL));
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(d, &arm));
+	ASSERT_EQ(1, twheel_device_read(d, &event, 1));
+	EXPECT_EQ(7, event.user_data);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, timer_create(CLOCK_MONOTONIC, &by_signal, &timer));
+	ASSERT_EQ(0, timer_settime(timer, 0, &often, NULL));
+	EXPECT_EQ(-EINTR, twheel_device_read(d, &event, 1));
+	timer_delete(timer);
+	twheel_device_close(d);
+}
+
+/* ---- readers ------------------------------------------------------------- */
+
+FIXTURE(reader) {
+	struct twheel_device *d;
+	struct twheel_reader *r;
+	struct twheel_event event;
+};
+
+FIXTURE_VARIANT(reader) {
+	__u32 size;
+};
+
+FIXTURE_VARIANT_ADD(reader, of_the_default) { .size = 0 };
+FIXTURE_VARIANT_ADD(reader, of_40_bytes) { .size = 40 };
+FIXTURE_VARIANT_ADD(reader, of_48_bytes) { .size = 48 };
+FIXTURE_VARIANT_ADD(reader, of_4096_bytes) { .size = 4096 };
+
+FIXTURE_SETUP(reader)
+{
+	ASSERT_EQ(0, open_virtual(&self->d, 0, variant->size));
+	ASSERT_EQ(0, twheel_reader_open(&self->r, self->d, 4));
+	memset(&self->event, TW_POISON, sizeof(self->event));
+}
+
+FIXTURE_TEARDOWN(reader)
+{
 	twheel_reader_close(self->r);
 	twheel_device_close(self->d);
 }
 
-TEST_F(events, come_one_after_the_other)
+TEST_F(reader, come_one_after_the_other)
 {
 	__u64 ids[10];
 	int i;
@@ -868,7 +1215,7 @@ TEST_F(events, come_one_after_the_other)
 	EXPECT_EQ(-EAGAIN, twheel_reader_next(self->r, &self->event));
 }
 
-TEST_F(events, end_when_the_wheel_was_drained)
+TEST_F(reader, end_when_the_wheel_was_drained)
 {
 	struct twheel_arm arm = { .expires_ns = TW_SEC, .user_data = 7 };
 
@@ -882,7 +1229,7 @@ TEST_F(events, end_when_the_wheel_was_drained)
 	EXPECT_EQ(0, twheel_reader_left(self->r));
 }
 
-TEST_F(events, go_to_one_reader_each)
+TEST_F(reader, go_to_one_reader_each)
 {
 	struct twheel_arm arm = { .expires_ns = TW_MS };
 	struct twheel_reader *other;
@@ -900,7 +1247,7 @@ TEST_F(events, go_to_one_reader_each)
 	twheel_reader_close(other);
 }
 
-TEST_F(events, come_of_the_wheel_only)
+TEST_F(reader, come_of_the_wheel_only)
 {
 	int pipes[2];
 
@@ -913,7 +1260,7 @@ TEST_F(events, come_of_the_wheel_only)
 	close(pipes[1]);
 }
 
-TEST_F(events, a_reader_takes_1_to_65536_of_them)
+TEST_F(reader, a_reader_takes_1_to_65536_of_them)
 {
 	struct twheel_reader *r = (void *)1;
 
@@ -924,11 +1271,6 @@ TEST_F(events, a_reader_takes_1_to_65536_of_them)
 	EXPECT_EQ(-EAGAIN, twheel_reader_next(r, &self->event));
 	twheel_reader_close(r);
 	twheel_reader_close(NULL);
-}
-
-static void on_signal(int signal)
-{
-	(void)signal;
 }
 
 TEST(a_blocking_reader_waits_and_a_signal_ends_the_wait)
@@ -944,7 +1286,7 @@ TEST(a_blocking_reader_waits_and_a_signal_ends_the_wait)
 	struct twheel_reader *r;
 	timer_t timer;
 
-	ASSERT_EQ(0, twheel_device_open(&d, NULL));
+	ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, NULL));
 	ASSERT_EQ(0, twheel_reader_open(&r, d, 4));
 	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(d, &arm));
 	ASSERT_EQ(1, twheel_reader_next(r, &event));
@@ -1077,7 +1419,7 @@ TEST(threads_that_map_at_once_get_one_table)
 		struct twheel_device *d;
 		pthread_t thread[3];
 
-		ASSERT_EQ(0, twheel_device_open(&d, NULL));
+		ASSERT_EQ(0, twheel_device_open(&d, NULL, 0, NULL));
 		pthread_barrier_init(&start, NULL, 3);
 		for (i = 0; i < 3; i++) {
 			mapper[i] = (struct mapper){ .d = d, .start = &start };
