@@ -468,20 +468,27 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	struct twheel_timer *end = &w->end, *t;
 	uint64_t deadline;
 
+	/* When none is left, it looks whether more is due. */
+	left++;
 	while ((t = w->due) != end || fill_due(w)) {
 		if (t == end)
 			continue;
-		w->due = t->next;
-		t->next->pprev = &w->due;
 		deadline = t->deadline;
 		/* It has been restarted for later. */
 		if (unlikely((deadline | KEY) > w->due_by)) {
+			unlink_timer(t);
 			w->stats.moved++;
 			wheel_place(w, t);
 			if (--w->budget <= 0)
 				break;
 			continue;
 		}
+		if (unlikely(!--left)) {
+			left = 1;
+			break;
+		}
+		w->due = t->next;
+		t->next->pprev = &w->due;
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
 		if (likely(deadline & KEY) && likely(!(w->flags & CALLS_SPECIALLY))) {
@@ -490,12 +497,10 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		} else {
 			call_specially(w, t);
 		}
-		if (likely(--left) && likely(*in == w))
-			continue;
-		if (!left || !loop_is_inside(w))
+		if (unlikely(*in != w) && !loop_is_inside(w))
 			break;
 	}
-	return left;
+	return left - 1;
 }
 
 /* The clock has come to what the descriptor was set to, or was set. */

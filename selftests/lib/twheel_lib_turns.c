@@ -135,6 +135,18 @@ TEST_F(turns, loop_that_starts_and_stops_100_timers_a_second_never_wakes_up_in_v
 	EXPECT_EQ(0, lib_stats(self->w).dispatches);
 }
 
+TEST_F(turns, next_is_exact_after_a_limit_that_was_just_enough)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 30 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 20 * TW_MS));
+	ASSERT_EQ(1, twheel_dispatch(self->w, 1));
+	EXPECT_EQ(30 * TW_MS, twheel_next(self->w));
+	ASSERT_EQ(0, twheel_advance(self->w, 30 * TW_MS));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(0, lib_stats(self->w).vain);
+}
+
 /* ---- one dispatch ------------------------------------------------------------- */
 
 /* What is not due takes no dispatch long: how many timers it moves is bounded. */
