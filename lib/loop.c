@@ -420,14 +420,15 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 /*
  * A dispatch that begins anew calls what is due by the last edge, and then what was started
  * with a deadline that had passed, in the order of the starts.  If the one before has left
- * something over, it goes on there, so that nothing comes in between.
+ * something over, it goes on there, so that nothing comes in between.  Returns whether it
+ * begins anew.
  */
-static void begin_anew(struct twheel *w)
+static bool begin_anew(struct twheel *w)
 {
 	struct twheel_timer *t, *next;
 
 	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
-		return;
+		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
 	while ((t = w->soon) != &w->end) {
@@ -442,6 +443,7 @@ static void begin_anew(struct twheel *w)
 			push(&w->ready, t);
 		}
 	}
+	return true;
 }
 
 /*
@@ -540,16 +542,19 @@ static bool dispatch(struct twheel *w, unsigned int *left)
 	unsigned int max = *left;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
-	bool outermost = loop_enter(w);
+	bool outermost = loop_enter(w), anew;
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
-	begin_anew(w);
+	anew = begin_anew(w);
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
 	*left = call_due(w, in, *left);
+	/* Nothing was left of the one before, or that has been stopped since. */
+	if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))
+		*left = call_due(w, in, *left);
 	if (!loop_is_inside(w))
 		return false;
 	w->periods = periods;

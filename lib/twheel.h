@@ -404,9 +404,11 @@ void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_
  * It does not sleep.  A timer that is started in a callback never expires in the same call.
  * With a limit, all that is due has its turn before what is started meanwhile: a call that
  * goes on where the limit ended the one before calls what was due then, and the next call
- * what has become due since.  What is not
- * due takes it less than a millisecond: it may return before it has called all that is due,
- * and twheel_next() then returns a time that has passed.
+ * what has become due since.  A call in a callback goes on with what the outer one has left.
+ * If nothing is left, it begins anew, and the outer one goes on with what it leaves.
+ *
+ * What is not due takes it less than a millisecond: it may return before it has called all
+ * that is due, and twheel_next() then returns a time that has passed.
  *
  * Return: how many callbacks were called, or -EBUSY if another thread dispatches a shared
  * wheel.

@@ -212,6 +212,50 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 	free(m);
 }
 
+/* A limit has ended the dispatch before, and nothing is left that it was to call. */
+TEST_F(turns, dispatch_calls_what_is_due_now_if_the_rest_of_the_one_before_was_stopped)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 5 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 20 * TW_MS));
+	ASSERT_EQ(1, twheel_dispatch(self->w, 1));
+	EXPECT_LE(twheel_next(self->w), twheel_now(self->w));
+	twheel_stop(self->w, &self->mark[1].timer);
+	twheel_start(self->w, &self->mark[2].timer, 10 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 30 * TW_MS));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, self->mark[2].called);
+}
+
+static void dispatches(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m->others->timer, 0);
+	m->nr_others = twheel_dispatch(w, 0);
+}
+
+TEST_F(turns, dispatch_in_a_callback_calls_what_is_due_now_if_nothing_is_left)
+{
+	self->mark[0].does = dispatches;
+	self->mark[0].others = &self->mark[1];
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	EXPECT_EQ(1, lib_step(self->w, 20 * TW_MS));
+	EXPECT_EQ(1, self->mark[0].nr_others);
+	EXPECT_EQ(1, self->mark[1].called);
+}
+
+TEST_F(turns, dispatch_in_a_callback_goes_on_with_what_is_left)
+{
+	self->mark[0].does = dispatches;
+	self->mark[0].others = &self->mark[2];
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 5 * TW_MS);
+	EXPECT_EQ(1, lib_step(self->w, 20 * TW_MS));
+	EXPECT_EQ(1, self->mark[0].nr_others);
+	EXPECT_EQ(1, self->mark[1].called);
+	EXPECT_EQ(0, self->mark[2].called);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+}
+
 /* ---- timers that pend ----------------------------------------------------------- */
 
 static void count(struct twheel *w, struct twheel_timer *t, void *arg)
