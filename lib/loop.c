@@ -173,7 +173,8 @@ static uint64_t wake_ns(struct twheel *w)
 		ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
 		ns -= ns % w->edge_ns;
 	}
-	return ns >= END_NS - w->edge_ns ? TWHEEL_NEVER : ns;
+	/* There may be no edge between it and the end of time. */
+	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
 }
 
 #ifdef __linux__
@@ -321,8 +322,10 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
+	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
 		t->deadline = NEVER;
+		ns = END_NS;
+	}
 	if (ns <= w->clock_ns)
 		wheel_place_soon(w, t);
 	else
@@ -348,7 +351,8 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 	}
 	if (now_ns > ns)
 		w->periods += (now_ns - ns) / interval_ns;
-	loop_place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
+	/* Less than 2^64: all periods but the last one are in the past. */
+	loop_place(w, t, time_add(ns, w->periods * interval_ns), true);
 }
 
 /* The timer is the first one of those that run: it may have moved since it was called. */

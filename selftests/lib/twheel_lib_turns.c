@@ -147,6 +147,36 @@ TEST_F(turns, next_is_exact_after_a_limit_that_was_just_enough)
 	EXPECT_EQ(0, lib_stats(self->w).vain);
 }
 
+/* 2^63 ns are no whole number of ticks. */
+TEST_F(turns, next_is_the_last_edge_there_is_and_beyond_it_never)
+{
+	const __u64 last_ns = (1ULL << 63) - (1ULL << 63) % TW_MS;
+
+	twheel_start_at(self->w, &self->mark[0].timer, last_ns + 1);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	twheel_start_at(self->w, &self->mark[1].timer, last_ns);
+	EXPECT_EQ(last_ns, twheel_next(self->w));
+	ASSERT_EQ(0, lib_step(self->w, last_ns - 1));
+	EXPECT_EQ(last_ns, twheel_next(self->w));
+	ASSERT_EQ(1, lib_step(self->w, last_ns));
+	EXPECT_EQ(1, self->mark[1].called);
+	ASSERT_EQ(0, lib_step(self->w, (1ULL << 63) - 1));
+}
+
+TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
+{
+	const __u64 interval_ns = 3ULL << 61;
+
+	twheel_start_periodic(self->w, &self->mark[0].timer, interval_ns, interval_ns, 0);
+	twheel_start_periodic(self->w, &self->mark[1].timer, TW_MS, interval_ns, 0);
+	ASSERT_EQ(2, lib_step(self->w, (1ULL << 63) - 1));
+	EXPECT_EQ(1, self->mark[0].periods);
+	EXPECT_EQ(2, self->mark[1].periods);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&self->mark[0].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&self->mark[1].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
 /* ---- one dispatch ------------------------------------------------------------- */
 
 /* What is not due takes no dispatch long: how many timers it moves is bounded. */
