@@ -442,7 +442,7 @@ static bool begin_anew(struct twheel *w)
 	/* Those whose callbacks have not returned, and will not. */
 	for (t = w->running; t != &w->end; t = next) {
 		next = t->next;
-		if (key_of(t) <= w->ready_by) {
+		if (key_of(t) <= w->target) {
 			unlink_timer(t);
 			push(&w->ready, t);
 		}

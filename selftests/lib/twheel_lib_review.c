@@ -209,6 +209,39 @@ TEST_F(review, a_fixed_delay_that_moves_in_its_callback_counts_from_its_end)
 	EXPECT_FALSE(twheel_timer_pending(&m->timer));
 }
 
+static void dispatches_after_its_delay(struct twheel *w, struct mark *m)
+{
+	m->does = NULL;
+	twheel_start(w, &m->others->timer, 0);
+	twheel_advance(w, (__u64)(uintptr_t)m->data);
+	twheel_dispatch(w, 0);
+	m->nr_others = m->called;
+	twheel_advance(w, 4 * TW_MS);
+}
+
+/* Called at 1 ms, it is due again at 2.5 ms if it has not returned, and the edge is at 3 ms. */
+TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
+{
+	const __u64 ns = TW_MS * 3 / 2;
+	int late;
+
+	for (late = 0; late < 2; late++) {
+		struct mark *m = &self->mark[2 * late];
+
+		ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+		m[0].does = dispatches_after_its_delay;
+		m[0].data = (void *)(uintptr_t)(late ? 3 * TW_MS : TW_MS * 26 / 10);
+		m[0].others = &m[1];
+		twheel_start_periodic(self->w, &m[0].timer, TW_MS, ns, TWHEEL_FIXED_DELAY);
+		ASSERT_EQ(1, lib_step(self->w, TW_MS));
+		EXPECT_EQ(1, m[1].called);
+		EXPECT_EQ(1 + late, m[0].nr_others);
+		EXPECT_EQ((late ? 3 : 4) * TW_MS + ns, twheel_timer_deadline(&m[0].timer));
+		twheel_close(self->w);
+		self->w = NULL;
+	}
+}
+
 /* ---- what is not due ---------------------------------------------------------- */
 
 TEST_F(review, what_was_restarted_for_later_does_not_make_a_dispatch_long)
