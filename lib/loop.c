@@ -250,6 +250,16 @@ static int make_fd(const struct twheel *w)
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
  * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
+static bool may_stay_set(const struct twheel *w, uint64_t ns)
+{
+	if (w->readable || w->set_ns == WOKEN)
+		return !w->readable;
+	if (ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns))
+		return false;
+	/* A callback that dispatches or moves the clock may have made it readable. */
+	return w->set_ns > w->clock_ns || ns <= w->clock_ns;
+}
+
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
@@ -257,10 +267,7 @@ int loop_set_fd(struct twheel *w)
 	if (w->fd < 0)
 		return 0;
 	ns = wake_ns(w);
-	if (!w->readable && (w->set_ns == WOKEN ||
-			     (ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))))
-		return 0;
-	return settime(w, ns);
+	return may_stay_set(w, ns) ? 0 : settime(w, ns);
 }
 
 EXPORT int twheel_fd(struct twheel *w)

@@ -308,6 +308,29 @@ TEST_F(review, a_callback_of_an_immediate_wheel_sets_the_descriptor_once)
 	EXPECT_FALSE(is_readable(fd));
 }
 
+static void moves_the_clock(struct twheel *w, struct mark *m)
+{
+	twheel_advance(w, twheel_now(w) + (__u64)(uintptr_t)m->data);
+}
+
+TEST_F(review, flush_after_a_callback_that_moves_the_clock_leaves_nothing_readable_in_vain)
+{
+	struct mark *m = self->mark;
+	int fd;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	fd = twheel_fd(self->w);
+	ASSERT_LE(3, fd);
+	m->does = moves_the_clock;
+	m->data = (void *)(uintptr_t)TW_MS;
+	twheel_start(self->w, &m[0].timer, TW_MS);
+	twheel_start(self->w, &m[1].timer, 10 * TW_MS);
+	ASSERT_EQ(1, lib_step(self->w, TW_MS));
+	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_FALSE(is_readable(fd));
+	ASSERT_EQ(1, lib_step(self->w, 10 * TW_MS));
+}
+
 TEST_F(review, flush_says_each_time_that_the_descriptor_was_closed)
 {
 	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, 0, TW_MS));
