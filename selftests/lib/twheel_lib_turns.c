@@ -135,6 +135,15 @@ TEST_F(turns, loop_that_starts_and_stops_100_timers_a_second_never_wakes_up_in_v
 	EXPECT_EQ(0, lib_stats(self->w).dispatches);
 }
 
+TEST_F(turns, next_knows_a_timer_that_was_restarted_for_a_nanosecond_earlier)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS + 1);
+	EXPECT_EQ(2 * TW_MS, twheel_next(self->w));
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	EXPECT_EQ(TW_MS, twheel_next(self->w));
+	ASSERT_EQ(1, lib_step(self->w, TW_MS));
+}
+
 TEST_F(turns, next_is_exact_after_a_limit_that_was_just_enough)
 {
 	twheel_start(self->w, &self->mark[0].timer, TW_MS);
@@ -218,6 +227,32 @@ TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100
 	EXPECT_GE(MOVED_IN_A_ROW, worst);
 	EXPECT_GE(2 * TW_MS, late_ns);
 	free(m);
+}
+
+/* They do not go through the slots in between, and wake nobody there. */
+TEST_F(turns, timers_restarted_for_much_later_are_moved_there_at_once)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_SEC);
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_HOUR);
+	for (i = 0; i < 3 && twheel_next(self->w) < 2 * TW_SEC; i++)
+		ASSERT_EQ(0, lib_step(self->w, twheel_next(self->w)));
+	EXPECT_EQ(1, lib_stats(self->w).dispatches);
+	EXPECT_EQ(MANY, lib_stats(self->w).moved);
+}
+
+/* The edge of a tick cuts its slot in two. */
+TEST_F(turns, timer_that_is_not_due_stays_in_a_slot_that_is_called)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, TW_MS + 1);
+	ASSERT_EQ(1, lib_step(self->w, TW_MS));
+	EXPECT_EQ(1, self->mark[0].called);
+	EXPECT_EQ(0, lib_stats(self->w).moved);
+	ASSERT_EQ(1, lib_step(self->w, 2 * TW_MS));
 }
 
 TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
