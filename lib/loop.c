@@ -173,7 +173,8 @@ static uint64_t wake_ns(struct twheel *w)
 		ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
 		ns -= ns % w->edge_ns;
 	}
-	return ns >= END_NS - w->edge_ns ? TWHEEL_NEVER : ns;
+	/* There may be no edge between it and the end of time. */
+	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
 }
 
 #ifdef __linux__
@@ -249,6 +250,16 @@ static int make_fd(const struct twheel *w)
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
  * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
+static bool may_stay_set(const struct twheel *w, uint64_t ns)
+{
+	if (w->readable || w->set_ns == WOKEN)
+		return !w->readable;
+	if (ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns))
+		return false;
+	/* A callback that dispatches or moves the clock may have made it readable. */
+	return w->set_ns > w->clock_ns || ns <= w->clock_ns;
+}
+
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
@@ -256,10 +267,7 @@ int loop_set_fd(struct twheel *w)
 	if (w->fd < 0)
 		return 0;
 	ns = wake_ns(w);
-	if (!w->readable && (w->set_ns == WOKEN ||
-			     (ns >= w->set_ns && (ns != TWHEEL_NEVER || w->set_ns == ns))))
-		return 0;
-	return settime(w, ns);
+	return may_stay_set(w, ns) ? 0 : settime(w, ns);
 }
 
 EXPORT int twheel_fd(struct twheel *w)
@@ -321,8 +329,10 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
+	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
 		t->deadline = NEVER;
+		ns = END_NS;
+	}
 	if (ns <= w->clock_ns)
 		wheel_place_soon(w, t);
 	else
@@ -348,7 +358,8 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 	}
 	if (now_ns > ns)
 		w->periods += (now_ns - ns) / interval_ns;
-	loop_place(w, t, time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns), true);
+	/* Less than 2^64: all periods but the last one are in the past. */
+	loop_place(w, t, time_add(ns, w->periods * interval_ns), true);
 }
 
 /* The timer is the first one of those that run: it may have moved since it was called. */
@@ -420,14 +431,15 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 /*
  * A dispatch that begins anew calls what is due by the last edge, and then what was started
  * with a deadline that had passed, in the order of the starts.  If the one before has left
- * something over, it goes on there, so that nothing comes in between.
+ * something over, it goes on there, so that nothing comes in between.  Returns whether it
+ * begins anew.
  */
-static void begin_anew(struct twheel *w)
+static bool begin_anew(struct twheel *w)
 {
 	struct twheel_timer *t, *next;
 
 	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
-		return;
+		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
 	while ((t = w->soon) != &w->end) {
@@ -437,11 +449,12 @@ static void begin_anew(struct twheel *w)
 	/* Those whose callbacks have not returned, and will not. */
 	for (t = w->running; t != &w->end; t = next) {
 		next = t->next;
-		if (key_of(t) <= w->ready_by) {
+		if (key_of(t) <= w->target) {
 			unlink_timer(t);
 			push(&w->ready, t);
 		}
 	}
+	return true;
 }
 
 /*
@@ -468,20 +481,27 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	struct twheel_timer *end = &w->end, *t;
 	uint64_t deadline;
 
+	/* When none is left, it looks whether more is due. */
+	left++;
 	while ((t = w->due) != end || fill_due(w)) {
 		if (t == end)
 			continue;
-		w->due = t->next;
-		t->next->pprev = &w->due;
 		deadline = t->deadline;
 		/* It has been restarted for later. */
 		if (unlikely((deadline | KEY) > w->due_by)) {
+			unlink_timer(t);
 			w->stats.moved++;
 			wheel_place(w, t);
 			if (--w->budget <= 0)
 				break;
 			continue;
 		}
+		if (unlikely(!--left)) {
+			left = 1;
+			break;
+		}
+		w->due = t->next;
+		t->next->pprev = &w->due;
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
 		if (likely(deadline & KEY) && likely(!(w->flags & CALLS_SPECIALLY))) {
@@ -490,12 +510,10 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		} else {
 			call_specially(w, t);
 		}
-		if (likely(--left) && likely(*in == w))
-			continue;
-		if (!left || !loop_is_inside(w))
+		if (unlikely(*in != w) && !loop_is_inside(w))
 			break;
 	}
-	return left;
+	return left - 1;
 }
 
 /* The clock has come to what the descriptor was set to, or was set. */
@@ -535,16 +553,19 @@ static bool dispatch(struct twheel *w, unsigned int *left)
 	unsigned int max = *left;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
-	bool outermost = loop_enter(w);
+	bool outermost = loop_enter(w), anew;
 
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
-	begin_anew(w);
+	anew = begin_anew(w);
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
 	*left = call_due(w, in, *left);
+	/* Nothing was left of the one before, or that has been stopped since. */
+	if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))
+		*left = call_due(w, in, *left);
 	if (!loop_is_inside(w))
 		return false;
 	w->periods = periods;

@@ -47,11 +47,12 @@
  * - A timer never expires before its deadline.  It expires in the first twheel_dispatch()
  *   after the first edge of a tick at or after its deadline.  So it is at most one tick
  *   late, plus the slack, plus the time that the program takes to call twheel_dispatch().
- *   A deadline that has passed when the timer is started does not wait for an edge, nor
- *   does the next one, if the timer is restarted before it was called.
+ *   A deadline that has passed when the timer is started does not wait for an edge.
  * - If two deadlines are a tick or more apart, the earlier timer is called first.  Nearer
  *   ones have no order.  Timers that were started with a deadline that had passed are called
- *   after all others that are due then, in the order of their starts.
+ *   after all others that are due then, in the order of their starts.  If one of these is
+ *   restarted for later before it was called, it may keep its place among them, and then
+ *   does not wait for an edge either.
  * - A timer that was started has one outcome: its callback is called, or it is stopped, or
  *   it is started again.  When twheel_stop() has returned, the callback is not called.  A
  *   one-shot does not pend in its callback, which may free it.  A periodic timer pends in
@@ -357,7 +358,8 @@ bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t);
  * @fn: called for each when it has been stopped, and may free it; NULL for none
  * @arg: given to @fn
  *
- * What @fn starts pends, and is not stopped again.  @fn must not call twheel_dispatch() or
+ * What @fn starts pends, and is not stopped again.  Meanwhile the deadlines of those that
+ * have not been stopped yet are TWHEEL_NEVER.  @fn must not call twheel_dispatch() or
  * twheel_close().
  *
  * Return: how many have been pending.
@@ -404,9 +406,11 @@ void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_
  * It does not sleep.  A timer that is started in a callback never expires in the same call.
  * With a limit, all that is due has its turn before what is started meanwhile: a call that
  * goes on where the limit ended the one before calls what was due then, and the next call
- * what has become due since.  What is not
- * due takes it less than a millisecond: it may return before it has called all that is due,
- * and twheel_next() then returns a time that has passed.
+ * what has become due since.  A call in a callback goes on with what the outer one has left.
+ * If nothing is left, it begins anew, and the outer one goes on with what it leaves.
+ *
+ * What is not due takes it less than a millisecond: it may return before it has called all
+ * that is due, and twheel_next() then returns a time that has passed.
  *
  * Return: how many callbacks were called, or -EBUSY if another thread dispatches a shared
  * wheel.
@@ -419,7 +423,7 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  *
  * The time is never late.  It is exact if the first slot has 32 timers or fewer, and the timer
  * that was the first one has not been stopped or restarted since.  Otherwise the loop may
- * wake up once to sort them.  If no timer pends any more, it does not wake up.  It takes the
+ * wake up before to sort them.  If no timer pends any more, it does not wake up.  It takes the
  * same time however many timers pend.
  *
  * Return: nanoseconds on the wheel's clock, which have passed if something is due now;

@@ -11,6 +11,7 @@ lib-wrapped := malloc calloc mmap mmap64 munmap close read ppoll timerfd_create 
 lib-wraps := $(lib-wrapped:%=-Wl,--wrap=%)
 
 lib-parts-of-twheel_lib_random := $(addprefix $(LIB_TESTS)/,lib_oracle.c lib_plain.c)
+lib-parts-of-twheel_lib_inputs := $(addprefix $(LIB_TESTS)/,lib_fuzz.c lib_oracle.c lib_plain.c)
 lib-parts-of-twheel_lib_turns := $(LIB_TESTS)/lib_moved.c
 lib-with-calls := twheel_lib twheel_lib_descriptor
 $(foreach program,$(lib-with-calls),\

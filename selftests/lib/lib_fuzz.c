@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "lib_fuzz.h"
 #include "lib_oracle.h"
 #include "../wheel/fuzz_input.h"
 
@@ -38,8 +39,6 @@ void die(const char *fmt, ...)
 	fputc('\n', stderr);
 	abort();
 }
-
-int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {

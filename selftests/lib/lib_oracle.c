@@ -4,8 +4,13 @@
  *
  * A world is a wheel on the virtual clock beside an array of all timers.  All that is asked
  * of the library goes through here, and each callback is compared with what the array says:
- * a timer expires once, not before its deadline, in the first full dispatch at or after the
- * edge of its tick, in the order that the header promises, and not after it was stopped.
+ * a timer expires once, not before its deadline, in the first dispatch at or after the edge
+ * of its tick that is not cut off, in the order that the header promises, and not after it
+ * was stopped.
+ *
+ * Due timers are called in turns of the wheel.  A dispatch begins a turn, unless something
+ * is left of the one before: a limit has ended the dispatch, or it is in a callback.  What
+ * becomes due during a turn has to wait for the next one.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -15,8 +20,8 @@
 
 /* A timerfd that is set to the past becomes readable soon, not at once. */
 #define PATIENCE_MS	15000
-/* Timers that a dispatch may move, before it returns with something left. */
-#define BUDGET		4000
+/* If a dispatch has moved so many timers, it may return with something left. */
+#define BUDGET		4096
 /* In a slot with more timers than this, the first one is not searched for. */
 #define FEW		32
 
@@ -25,7 +30,6 @@
 /* The world whose callbacks are called: one at a time. */
 static struct world *here;
 
-static void random_touch(struct world *world);
 static void dispatch(struct world *world, unsigned int max);
 static void advance(struct world *world, u64 to_ns);
 
@@ -50,7 +54,7 @@ static u64 edge_of(const struct world *world, u64 deadline_ns)
 		return TWHEEL_NEVER;
 	ns = deadline_ns + world->edge_ns - 1;
 	ns -= ns % world->edge_ns;
-	return ns >= END_NS - world->edge_ns ? TWHEEL_NEVER : ns;
+	return ns >= END_NS ? TWHEEL_NEVER : ns;
 }
 
 static bool is_due(const struct world *world, const struct known *k)
@@ -110,14 +114,21 @@ static void thing_free(struct known *k)
 	k->thing = NULL;
 }
 
+static void idle(struct known *k)
+{
+	k->pending = false;
+	k->passed = false;
+	k->loose = false;
+	k->running = false;
+	k->due = 0;
+	k->reached = 0;
+}
+
 /* It does not pend any more: its object is freed, or is there to be started again. */
 static void let_go(struct world *world, struct known *k)
 {
 	world->nr_pending -= k->pending;
-	k->pending = false;
-	k->passed = false;
-	k->loose = false;
-	k->due = 0;
+	idle(k);
 	if (k->thing && below(4) == 0)
 		thing_free(k);
 }
@@ -134,32 +145,50 @@ static void check_timer(const struct known *k)
 	CHECK(twheel_timer_pending(&k->thing->timer) == k->pending, "timer %u: %d",
 	      k->thing->nr, k->pending);
 	ns = k->pending && k->deadline_ns < END_NS ? k->deadline_ns : TWHEEL_NEVER;
-	CHECK(twheel_timer_deadline(&k->thing->timer) == ns ||
-	      (here->in_stop_all && k->start < here->dispatch), "timer %u: %llu, not %llu",
+	/* It waits to be stopped. */
+	if (k->start < here->stopping)
+		ns = TWHEEL_NEVER;
+	CHECK(twheel_timer_deadline(&k->thing->timer) == ns, "timer %u: %llu, not %llu",
 	      k->thing->nr, (unsigned long long)twheel_timer_deadline(&k->thing->timer),
 	      (unsigned long long)ns);
 }
 
 /* ---- start and stop -------------------------------------------------------- */
 
+/* A timer is to be stopped or restarted: what the wheel knows of the first one may be old. */
+static void note_stale(struct world *world, const struct known *k)
+{
+	u32 i;
+
+	if (!k->pending || world->stale)
+		return;
+	for (i = 0; i < world->shape.nr_things; i++)
+		if (world->known[i].pending && world->known[i].deadline_ns < k->deadline_ns)
+			return;
+	world->stale = true;
+}
+
 static void started(struct world *world, struct known *k, u64 deadline_ns, u64 interval_ns)
 {
-	bool was_passed = k->passed || k->loose;
+	bool was_loose = (k->passed || k->loose) && !k->interval_ns;
 
-	world->nr_pending += !k->pending;
-	world->stale |= k->pending;
-	k->pending = true;
-	k->deadline_ns = min64(deadline_ns, END_NS);
+	note_stale(world, k);
+	deadline_ns = min64(deadline_ns, END_NS);
 	/* The last nanosecond of a periodic timer is never. */
 	if (interval_ns && deadline_ns == END_NS - 1)
-		k->deadline_ns = END_NS;
-	k->interval_ns = interval_ns;
-	k->start = ++world->event;
-	k->turn = world->turn;
-	k->passed = k->deadline_ns <= world->now_ns;
-	k->loose = was_passed;
-	k->due = k->passed ? k->start : 0;
+		deadline_ns = END_NS;
+	world->nr_pending += !k->pending;
 	world->starts++;
+	k->start = ++world->event;
+	k->pending = true;
+	k->running = false;
+	k->passed = deadline_ns <= world->now_ns;
+	k->loose = was_loose && !interval_ns && !k->passed && deadline_ns < END_NS &&
+		deadline_ns >= k->deadline_ns;
+	k->due = k->passed ? k->start : 0;
+	k->reached = k->due;
+	k->deadline_ns = deadline_ns;
+	k->interval_ns = interval_ns;
 }
 
 static u64 random_ns(const struct world *world)
@@ -301,7 +330,7 @@ static void stop(struct world *world, u32 nr)
 
 	if (!k->thing)
 		return;
-	world->stale |= k->pending;
+	note_stale(world, k);
 	was = stop_somehow(world, &k->thing->timer);
 	CHECK(was == k->pending, "timer %u: %d", nr, was);
 	CHECK(!stop_somehow(world, &k->thing->timer), "twice");
@@ -339,10 +368,8 @@ static u32 random_thing(const struct world *world)
 	return below(below(2) ? world->shape.nr_things : min64(8, world->shape.nr_things));
 }
 
-static void random_touch(struct world *world)
+static void touch(struct world *world, u32 nr)
 {
-	u32 nr = random_thing(world);
-
 	switch (below(8)) {
 	case 0:
 	case 1:
@@ -381,84 +408,121 @@ static void burst(struct world *world)
 
 /* ---- callbacks ------------------------------------------------------------- */
 
+/* It is to be called in this turn. */
+static bool is_left_one(const struct world *world, const struct known *k)
+{
+	return k->pending && k->due && k->due <= world->turn;
+}
+
+static const struct known *left_one(const struct world *world)
+{
+	u32 i;
+
+	for (i = 0; i < world->shape.nr_things; i++)
+		if (is_left_one(world, &world->known[i]))
+			return &world->known[i];
+	return NULL;
+}
+
+/* Perhaps the dispatch has begun another turn; this callback shows that it has. */
+static void check_turn(struct world *world, const struct known *k)
+{
+	u64 since = k->loose ? k->reached : k->due;
+
+	CHECK(since, "timer %u is called before its edge: %llu, it is %llu", k->thing->nr,
+	      (unsigned long long)k->deadline_ns, (unsigned long long)world->now_ns);
+	if (since <= world->turn)
+		return;
+	CHECK(since <= world->turn_most, "timer %u became due in this turn", k->thing->nr);
+	CHECK(!left_one(world), "timer %u comes before timer %u, which was due before",
+	      k->thing->nr, left_one(world)->thing->nr);
+	world->turn = world->turn_most;
+}
+
 /* Nobody that has to be called first still waits. */
 static void check_order(const struct world *world, const struct known *k)
 {
 	u32 i;
 
+	if (k->loose || k->running)
+		return;
 	for (i = 0; i < world->shape.nr_things; i++) {
 		const struct known *other = &world->known[i];
 
-		if (other == k || !other->pending)
+		if (other == k || !is_left_one(world, other) || other->loose || other->running)
 			continue;
-		CHECK(!other->due || other->due > (k->passed ? k->start : k->turn),
-		      "timer %u was due before timer %u was started", i, k->thing->nr);
-		if (k->passed || k->loose || other->passed || other->loose ||
-		    other->start > world->dispatch)
+		if (!k->passed) {
+			CHECK(other->passed || later(other->deadline_ns,
+						     world->shape.tick_ns) > k->deadline_ns,
+			      "timer %u is earlier than timer %u", i, k->thing->nr);
 			continue;
-		CHECK(later(other->deadline_ns, world->shape.tick_ns) > k->deadline_ns,
-		      "timer %u is earlier than timer %u", i, k->thing->nr);
+		}
+		CHECK(other->passed, "timer %u comes before timer %u, which had not passed",
+		      k->thing->nr, i);
+		CHECK(other->start > k->start, "timer %u had passed before timer %u", i,
+		      k->thing->nr);
 	}
 }
 
-/* How many periods have passed, and when the next one ends. */
-static void expire_periodic(struct world *world, struct known *k)
+/* Returns how many periods have passed; the next one ends later. */
+static u64 expire_periodic(struct world *world, struct known *k)
 {
-	u64 periods = twheel_periods(world->w), count = 1;
+	u64 count;
 
 	if (k->fixed_delay) {
 		started(world, k, min64(later(world->now_ns, k->interval_ns), END_NS - 2),
 			k->interval_ns);
-	} else {
-		count = (world->now_ns - k->deadline_ns) / k->interval_ns + 1;
-		started(world, k, later(k->deadline_ns,
-					count > END_NS / k->interval_ns ? END_NS :
-					count * k->interval_ns), k->interval_ns);
+		k->running = true;
+		/* At the end of time its deadline is before the present. */
+		k->passed = false;
+		k->due = 0;
+		return 1;
 	}
-	k->loose = false;
-	CHECK(periods == count, "timer %u: %llu periods, not %llu", k->thing->nr,
-	      (unsigned long long)periods, (unsigned long long)count);
+	count = (world->now_ns - k->deadline_ns) / k->interval_ns + 1;
+	started(world, k, later(k->deadline_ns, count > END_NS / k->interval_ns ? END_NS :
+				count * k->interval_ns), k->interval_ns);
+	return count;
 }
 
-static void expire(struct world *world, struct known *k)
+/* Returns how many periods it is called for. */
+static u64 expire(struct world *world, struct known *k)
 {
-	/* Nobody wakes up for the last ones before the end of time, but they may be called. */
-	u64 edge_ns = k->deadline_ns + world->edge_ns - 1;
+	u64 late_ns = world->now_ns - k->deadline_ns;
 
-	edge_ns -= edge_ns % world->edge_ns;
 	CHECK(world->depth, "not in a dispatch");
 	CHECK(k->deadline_ns <= world->now_ns, "early: %llu, it is %llu",
 	      (unsigned long long)k->deadline_ns, (unsigned long long)world->now_ns);
-	CHECK(k->passed || k->loose || edge_ns <= world->now_ns,
-	      "before its edge: %llu, it is %llu", (unsigned long long)edge_ns,
-	      (unsigned long long)world->now_ns);
-	CHECK(k->start < world->dispatch, "timer %u was started in this dispatch", k->thing->nr);
+	check_turn(world, k);
 	check_order(world, k);
 	world->called++;
 	world->all_called++;
-	if (k->interval_ns) {
-		expire_periodic(world, k);
+	world->late[late_ns ? 64 - __builtin_clzll(late_ns) : 0]++;
+	if (k->interval_ns)
+		return expire_periodic(world, k);
+	world->nr_pending--;
+	idle(k);
+	return 1;
+}
+
+/*
+ * A fixed delay begins when the callback returns, unless a dispatch in the callback has found
+ * the timer due, and has left it for the next one.
+ */
+static void end_fixed_delay(struct world *world, struct known *k)
+{
+	if (k->due && (k->due <= world->turn ||
+		       (k->due <= world->turn_most &&
+			twheel_timer_deadline(&k->thing->timer) == k->deadline_ns))) {
+		k->running = false;
+		k->loose = true;
 		return;
 	}
-	CHECK(twheel_periods(world->w) == 1, "of a one-shot");
-	world->nr_pending--;
-	k->pending = false;
-	k->passed = false;
-	k->loose = false;
-	k->due = 0;
+	started(world, k, later(world->now_ns, k->interval_ns), k->interval_ns);
 }
 
-/* A fixed delay begins when the callback returns, unless the callback has moved its timer. */
-static void end_fixed_delay(struct world *world, struct known *k, const struct thing *thing)
+static void act(struct world *world, u32 nr)
 {
-	if (k->thing == thing)
-		started(world, k, later(world->now_ns, k->interval_ns), k->interval_ns);
-	k->loose = k->thing != thing;
-}
-
-static void act(struct world *world)
-{
-	switch (below(32)) {
+	switch (below(16)) {
 	case 0:
 		if (world->depth < 4)
 			dispatch(world, below(3));
@@ -467,8 +531,11 @@ static void act(struct world *world)
 		advance(world, min64(later(world->now_ns, below(4 * world->shape.tick_ns)),
 				     END_NS - 1));
 		break;
+	case 2:
+		touch(world, nr);
+		break;
 	default:
-		random_touch(world);
+		touch(world, random_thing(world));
 	}
 }
 
@@ -476,8 +543,8 @@ static void on_expiry(struct twheel *w, struct twheel_timer *t)
 {
 	struct thing *thing = twheel_container_of(t, struct thing, timer);
 	struct world *world = here;
+	u64 start, periods;
 	struct known *k;
-	u64 start;
 	u32 nr;
 
 	CHECK(w == world->w, "another wheel");
@@ -488,12 +555,16 @@ static void on_expiry(struct twheel *w, struct twheel_timer *t)
 	CHECK(k->thing == thing, "an object of the past");
 	CHECK(k->pending, "timer %u does not pend", nr);
 	CHECK(twheel_now(w) == world->now_ns, "the time in a callback");
-	expire(world, k);
+	periods = expire(world, k);
+	CHECK(twheel_periods(w) == periods, "timer %u: %llu periods, not %llu", nr,
+	      (unsigned long long)twheel_periods(w), (unsigned long long)periods);
 	check_timer(k);
 	start = k->start;
 	/* Callbacks touch this timer, others, and those that come next. */
 	while (!world->in_drain && !below(3))
-		act(world);
+		act(world, nr);
+	CHECK(twheel_periods(w) == periods, "timer %u: %llu periods at the end, not %llu", nr,
+	      (unsigned long long)twheel_periods(w), (unsigned long long)periods);
 	if (k->start != start)
 		return;
 	if (!k->pending)
@@ -501,7 +572,7 @@ static void on_expiry(struct twheel *w, struct twheel_timer *t)
 	else if (world->in_drain || !below(3))
 		stop(world, nr);
 	else if (k->fixed_delay)
-		end_fixed_delay(world, k, thing);
+		end_fixed_delay(world, k);
 }
 
 /* ---- calls that call back --------------------------------------------------- */
@@ -515,47 +586,89 @@ static struct twheel_stats stats_of(const struct world *world)
 	return stats;
 }
 
-/* What was due when a dispatch began that nothing has cut off has been called. */
-static void check_complete(const struct world *world, u64 began)
+/*
+ * The turn is over: what had passed before it, and was restarted for later, is a timer like
+ * all others now.
+ */
+static void end_turn(struct world *world)
 {
 	u32 i;
 
 	for (i = 0; i < world->shape.nr_things; i++)
-		CHECK(!world->known[i].due || world->known[i].due > began,
-		      "timer %u has not been called: %llu, it is %llu", i,
-		      (unsigned long long)world->known[i].deadline_ns,
-		      (unsigned long long)world->now_ns);
+		if (world->known[i].start <= world->turn)
+			world->known[i].loose = false;
+	world->turn_most = world->turn;
+}
+
+static bool has_loose_ones(const struct world *world)
+{
+	u32 i;
+
+	for (i = 0; i < world->shape.nr_things; i++)
+		if (world->known[i].loose)
+			return true;
+	return false;
+}
+
+static void check_dispatches(struct world *world, const struct twheel_stats *before,
+			     const struct twheel_stats *after, u32 called)
+{
+	u64 dispatches = after->dispatches - before->dispatches;
+	u64 vain = after->vain - before->vain;
+
+	CHECK(dispatches - world->inner.dispatches <= 1, "%llu more, %llu of them inside",
+	      (unsigned long long)dispatches, (unsigned long long)world->inner.dispatches);
+	CHECK(dispatches > world->inner.dispatches || !called, "not counted");
+	CHECK(vain - world->inner.vain == (dispatches > world->inner.dispatches && !called),
+	      "%llu more in vain, %u callbacks", (unsigned long long)vain, called);
+	/* If it had something to do, it has found out again which timer is the first. */
+	if (dispatches > world->inner.dispatches)
+		world->stale = false;
 }
 
 static void dispatch(struct world *world, unsigned int max)
 {
 	struct twheel_stats before = stats_of(world), after;
-	u64 began = ++world->event;
-	u32 called = world->called, nested = world->nested;
-	bool left_over = world->left_over || world->depth, cut_off;
+	typeof(world->inner) inner = world->inner;
+	const struct known *left = left_one(world);
+	u32 called = world->called;
+	bool may_be_cut_off;
 	int ret;
 
-	world->dispatch = began;
-	if (!left_over)
-		world->turn = began;
+	world->event++;
+	if (!left) {
+		world->turn_most = world->event;
+		if (!world->unfinished && !(world->depth && has_loose_ones(world)))
+			world->turn = world->event;
+	}
 	world->called = 0;
-	world->nested = 0;
+	memset(&world->inner, 0, sizeof(world->inner));
 	world->depth++;
 	ret = twheel_dispatch(world->w, max);
 	world->depth--;
 	CHECK(ret >= 0 && (u32)ret == world->called, "%d, not %u", ret, world->called);
 	CHECK(!max || (u32)ret <= max, "%d, not %u", ret, max);
 	after = stats_of(world);
-	cut_off = (max && (u32)ret == max) || after.moved - before.moved >= BUDGET;
-	/* If it had something to do, it has found out again which timer is the first. */
-	if (after.dispatches > before.dispatches) {
-		world->stale = false;
-		world->left_over = cut_off;
-	}
-	if (!cut_off && !left_over && !world->nested)
-		check_complete(world, began);
+	check_dispatches(world, &before, &after, ret);
+	left = left_one(world);
+	may_be_cut_off = after.moved - before.moved >= BUDGET;
+	CHECK(!left || may_be_cut_off || (max && (u32)ret == max),
+	      "timer %u has not been called: %llu, it is %llu", left->thing->nr,
+	      (unsigned long long)left->deadline_ns, (unsigned long long)world->now_ns);
+	world->unfinished = left || may_be_cut_off ||
+		(max && (u32)ret == max && has_loose_ones(world));
+	if (!world->unfinished)
+		end_turn(world);
 	world->called = called;
-	world->nested = nested + 1;
+	world->inner.dispatches = inner.dispatches + after.dispatches - before.dispatches;
+	world->inner.vain = inner.vain + after.vain - before.vain;
+}
+
+/* Then twheel_next() is, too. */
+static bool is_exact(const struct world *world)
+{
+	return world->shape.nr_things <= FEW && !world->unfinished && !world->stale &&
+		!has_loose_ones(world);
 }
 
 /* It may be early, if there are many timers in a slot, but never late. */
@@ -563,15 +676,10 @@ static u64 next(struct world *world)
 {
 	u64 ns = twheel_next(world->w), first = true_next(world);
 
-	bool exact = world->shape.nr_things <= FEW && !world->left_over && !world->stale;
-	u32 i;
-
-	if (first <= world->now_ns)
-		first = world->now_ns;
-	for (i = 0; i < world->shape.nr_things; i++)
-		exact &= !world->known[i].loose;
+	if (ns >= END_NS)
+		ns = TWHEEL_NEVER;
 	CHECK(ns <= first, "%llu, not %llu", (unsigned long long)ns, (unsigned long long)first);
-	if (exact)
+	if (is_exact(world))
 		CHECK(ns == first || (ns < first && first == world->now_ns),
 		      "%llu, not %llu, it is %llu", (unsigned long long)ns,
 		      (unsigned long long)first, (unsigned long long)world->now_ns);
@@ -589,16 +697,15 @@ static bool is_readable(const struct world *world, int timeout_ms)
 
 static void flush(struct world *world)
 {
-	u64 ns;
-	int ret;
+	int ret = twheel_flush(world->w);
 
-	ret = twheel_flush(world->w);
+	world->may_set = true;
 	CHECK(!ret, "%d", ret);
-	ns = true_next(world);
-	if (ns <= world->now_ns)
+	if (true_next(world) <= world->now_ns)
 		CHECK(is_readable(world, PATIENCE_MS), "something is due");
-	else if (!world->nr_pending)
-		CHECK(!is_readable(world, 0), "nothing pends");
+	else if (world->now_ns && (!world->nr_pending || is_exact(world)))
+		/* The wheel cannot tell a descriptor set to 0 from one set by twheel_wake(). */
+		CHECK(!is_readable(world, 0), "nothing is due");
 }
 
 static void advance(struct world *world, u64 to_ns)
@@ -607,6 +714,7 @@ static void advance(struct world *world, u64 to_ns)
 	int ret;
 
 	ret = twheel_advance(world->w, to_ns);
+	world->may_set = true;
 	CHECK(!ret, "%d", ret);
 	world->now_ns = to_ns;
 	world->event++;
@@ -615,6 +723,8 @@ static void advance(struct world *world, u64 to_ns)
 
 		if (is_due(world, k) && !k->due)
 			k->due = world->event;
+		if (k->pending && k->deadline_ns <= to_ns && !k->reached)
+			k->reached = world->event;
 	}
 	CHECK(twheel_now(world->w) == to_ns, "it is another time");
 	if (to_ns)
@@ -668,35 +778,39 @@ static void on_stop_all(struct twheel *w, struct twheel_timer *t, void *arg)
 	struct world *world = arg;
 
 	CHECK(!twheel_timer_pending(t), "timer %u", k->thing->nr);
-	CHECK(k->start < world->dispatch, "timer %u was started meanwhile", k->thing->nr);
+	CHECK(k->start < world->stopping, "timer %u was started meanwhile", k->thing->nr);
 	world->called++;
-	world->stale = true;
 	let_go(world, k);
 	while (!below(8))
-		random_touch(world);
+		touch(world, random_thing(world));
 }
 
 static void stop_all(struct world *world)
 {
 	bool with_fn = below(4);
+	u64 began = ++world->event;
 	size_t nr;
 	u32 i;
 
-	/* What is started from now on is not stopped. */
-	world->dispatch = ++world->event;
-	world->called = 0;
-	if (!with_fn)
-		world->called = world->nr_pending;
-	world->in_stop_all = true;
+	world->called = with_fn ? 0 : world->nr_pending;
+	world->stale |= world->nr_pending > 0;
+	/* From now on none of them is due, whether it has been stopped or still waits for that. */
+	for (i = 0; i < world->shape.nr_things; i++) {
+		bool pending = world->known[i].pending;
+
+		idle(&world->known[i]);
+		world->known[i].pending = pending;
+	}
+	world->stopping = began;
 	nr = twheel_stop_all(world->w, with_fn ? on_stop_all : NULL, world);
-	world->in_stop_all = false;
+	world->stopping = 0;
 	CHECK(nr == world->called, "%zu, not %u", nr, world->called);
 	for (i = 0; i < world->shape.nr_things; i++) {
 		struct known *k = &world->known[i];
 
 		if (!with_fn)
 			let_go(world, k);
-		CHECK(!k->pending || k->start > world->dispatch, "timer %u pends", i);
+		CHECK(!k->pending || k->start > began, "timer %u pends", i);
 	}
 }
 
@@ -715,6 +829,14 @@ static void check_world(struct world *world)
 	for (i = 0; i < TWHEEL_LATE_BUCKETS; i++)
 		sum += stats.late[i];
 	CHECK(sum == stats.called, "%llu", (unsigned long long)sum);
+	CHECK(!memcmp(stats.late, world->late, sizeof(stats.late)), "lateness");
+	CHECK(!stats.slowest_ns || world->shape.flags & TWHEEL_MEASURE, "%llu",
+	      (unsigned long long)stats.slowest_ns);
+	CHECK(world->may_set || stats.settings == world->settings, "%llu, not %llu",
+	      (unsigned long long)stats.settings, (unsigned long long)world->settings);
+	world->settings = stats.settings;
+	world->may_set = world->shape.flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
+	CHECK(twheel_periods(world->w) == 1, "%llu", (unsigned long long)twheel_periods(world->w));
 	twheel_each(world->w, on_visit, world);
 	check_visits(world);
 	for (i = 0; i < world->shape.nr_things; i++)
@@ -835,7 +957,7 @@ void world_step(struct world *world)
 		CHECK(twheel_update(world->w) == world->now_ns, "the time");
 		break;
 	default:
-		random_touch(world);
+		touch(world, random_thing(world));
 	}
 	check_world(world);
 }

@@ -45,12 +45,14 @@ struct thing {
  * @deadline_ns: as asked for, END_NS at most
  * @interval_ns: as in force, 0 for a one-shot
  * @start: when it was started, as a number that grows with each event
- * @turn: when the last dispatch before that began which did not go on with what was left
  * @due: when it became due, likewise; 0 if it is not due
+ * @reached: when its deadline was reached, which may be before an edge; 0 if it was not
  * @fixed_delay: a periodic timer of this kind
  * @pending: its callback has to be called some day
  * @passed: its deadline had passed when it was started, so it does not wait for an edge
- * @loose: it was @passed before it was restarted for later: it may come between two edges
+ * @loose: it was @passed, and has been restarted for later since; or it has a fixed delay,
+ *	and became due in its callback: it may come among those that have @passed
+ * @running: it has a fixed delay, and its callback has not returned
  * @visited: by twheel_each() or twheel_stop_all()
  */
 struct known {
@@ -58,12 +60,13 @@ struct known {
 	u64 deadline_ns;
 	u64 interval_ns;
 	u64 start;
-	u64 turn;
 	u64 due;
+	u64 reached;
 	bool fixed_delay;
 	bool pending;
 	bool passed;
 	bool loose;
+	bool running;
 	bool visited;
 };
 
@@ -83,23 +86,46 @@ struct shape {
 	u32 exponent;
 };
 
+/**
+ * struct world - a wheel, and what the oracle knows of it
+ * @edge_ns: a tick, or with slack several
+ * @event: the number of the last one: a start, a dispatch, an advance
+ * @turn: the dispatch that began the turn of the wheel: what was due then is called
+ * @turn_most: a later one, if that has perhaps begun another turn; otherwise @turn
+ * @unfinished: the turn may not be over, even if nothing is left of it that is known to be due
+ * @stopping: when twheel_stop_all() began; 0 if it is not under way
+ * @depth: dispatches under way, one in another
+ * @in_drain: callbacks start nothing
+ * @stale: the timer that was the first one may have been stopped or restarted
+ * @may_set: the descriptor may have been set since the last step
+ * @called: in the dispatch under way
+ * @inner: of the statistics, what dispatches have added that began in the one under way
+ * @late: callbacks by their lateness
+ * @settings: of the statistics, after the last step
+ */
 struct world {
 	struct shape shape;
 	struct twheel *w;
 	u64 now_ns;
-	u64 edge_ns;		/* a tick, or with slack several */
+	u64 edge_ns;
 	struct known known[MAX_THINGS];
 	u32 nr_pending;
-	u64 event;		/* the number of the last one: a start, a dispatch, an advance */
-	u64 dispatch;		/* the event with which the last dispatch began */
-	u64 turn;		/* the same, of one that did not go on with what was left */
-	u32 depth;		/* dispatches under way, one in another */
-	u32 nested;		/* dispatches that began in the one under way */
-	bool in_drain;		/* callbacks start nothing */
-	bool in_stop_all;
-	bool left_over;		/* a dispatch was cut off, and has not been finished */
-	bool stale;		/* the first timer may have been stopped or restarted */
-	u32 called;		/* in the dispatch under way */
+	u64 event;
+	u64 turn;
+	u64 turn_most;
+	bool unfinished;
+	u64 stopping;
+	u32 depth;
+	bool in_drain;
+	bool stale;
+	bool may_set;
+	u32 called;
+	struct {
+		u64 dispatches;
+		u64 vain;
+	} inner;
+	u64 late[TWHEEL_LATE_BUCKETS];
+	u64 settings;
 	u64 all_called;
 	u64 steps;
 	u64 starts;

@@ -31,7 +31,7 @@ first_failure()
 	local program what
 
 	for program in twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns \
-		twheel_lib_descriptor twheel_lib_shared twheel_lib_clocks twheel_lib_options; do
+		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks twheel_lib_options; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
 			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} ${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
@@ -39,7 +39,7 @@ first_failure()
 			echo "the compiler"
 			return
 		}
-		what=$(OUTPUT=$output TW_MILLION=20000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=20 \
+		what=$(OUTPUT=$output TW_MILLION=100000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=20 \
 			timeout 30 bash "$here/run.sh" "$program" 2>&1 |
 			sed -n 's/^not ok [0-9]* //p' | head -n 1)
 		if [ -n "$what" ]; then
@@ -77,6 +77,16 @@ mutation()
 	fi
 }
 
+# What is not here, since a program cannot tell the difference but by the time that it takes:
+# - a slot with more than LOOKS timers is not searched for the first one
+# - a dispatch that finds nothing due turns the wheel
+# - _twheel_mark() notes the list of the first timer: in another one it is not the first, so
+#   it would be searched for
+# - the slot of an upper level where base is begins after base: it has LOOKS timers at most,
+#   since a fuller one has a dispatch at its beginning, which moves them down, and of so few
+#   each is looked at
+# - if slots of two levels begin together, the upper one comes first: within a grain, timers
+#   have no order
 echo "TAP version 13"
 
 mutation inline_stop_leaves_the_timer_pending twheel.h \
@@ -85,8 +95,7 @@ mutation inline_stop_leaves_the_timer_pending twheel.h \
 	'	*pprev = next;'
 mutation inline_stop_leaves_a_wrong_link_behind twheel.h \
 	'	*pprev = next;
-	if (next)
-		next->pprev = pprev;' \
+	next->pprev = pprev;' \
 	'	*pprev = next;'
 mutation inline_start_links_the_next_one_wrongly twheel.h \
 	'	next->pprev = &t->next;
@@ -136,76 +145,89 @@ mutation mark_forgets_where_the_level_begins wheel.c \
 mutation mark_forgets_the_first_deadline wheel.c \
 	'		w->head.next = key;
 		w->first = slot;
-	}
-}' \
+		w->earliest = *slot;
+' \
 	'		w->first = slot;
-	}
-}'
-mutation mark_forgets_the_list_of_the_first wheel.c \
+		w->earliest = *slot;
+'
+mutation mark_forgets_the_first_timer wheel.c \
 	'		w->head.next = key;
 		w->first = slot;
-	}
-}' \
+		w->earliest = *slot;
+' \
 	'		w->head.next = key;
-	}
+		w->first = slot;
+'
+mutation mark_gives_a_slot_no_end wheel.c \
+	'		(*slot)->next = &w->end;
+' \
+	''
+mutation timer_that_has_passed_is_put_into_a_slot wheel.c \
+	'	if (key_of(t) <= w->head.base)' \
+	'	if (0)'
+mutation placed_timer_becomes_a_one_shot wheel.c \
+	'	t->deadline = deadline;
+}' \
+	'	(void)deadline;
 }'
-mutation place_in_marks_empty_slots_only wheel.c \
-	'if (push(slot, t) || key_of(t) < w->head.next)' \
-	'if (push(slot, t))'
 mutation move_down_does_not_mark wheel.c \
-	'			_twheel_mark(w, &below[at % SLOTS], key_of(t));' \
+	'			_twheel_mark(w, to, key_of(t));' \
 	'			(void)0;'
 mutation move_down_leaves_the_rest_unlinked wheel.c \
 	'	*slot = t;
-	if (t)
-		t->pprev = slot;
+	t->pprev = slot;
 	w->budget' \
 	'	*slot = t;
 	w->budget'
 mutation move_down_loses_the_rest wheel.c \
 	'	*slot = t;
-	if (t)
-		t->pprev = slot;
+	t->pprev = slot;
 	w->budget' \
-	'	w->budget'
+	'	*slot = &w->end;
+	w->budget'
 mutation move_down_knows_no_limit wheel.c \
-	'for (; t && left > 0; t = next, left--)' \
-	'for (; t; t = next, left--)'
+	'for (; t != &w->end && left; t = next, left--)' \
+	'for (; t != &w->end; t = next, left--)'
+mutation move_down_puts_far_ones_into_the_level_below wheel.c \
+	'		if (unlikely(at - base >= SLOTS)) {' \
+	'		if (0) {'
 mutation ring_of_slots_is_not_closed wheel.c \
-	'for (i = 0; i <= SLOTS / 64; i++) {' \
-	'for (i = 0; i < SLOTS / 64; i++) {'
+	'for (at = end - SLOTS; at < end; ) {' \
+	'for (at = end - SLOTS; at < end - 64; ) {'
 mutation slots_before_base_come_first wheel.c \
-	'			word &= mask;
-		else if' \
-	'			(void)mask;
-		else if'
+	'for (at = end - SLOTS; at < end; ) {' \
+	'for (at = (end - SLOTS) & ~63ULL; at < end; ) {'
 mutation empty_slot_keeps_its_mark wheel.c \
-	'		w->occupied[*slot / 64] &= ~(1ULL << *slot % 64);
-	if' \
-	'		return begin;
-	if'
+	'		slots[at % SLOTS] = NULL;
+		map[at % SLOTS / 64] &= ~(1ULL << at % 64);' \
+	'		at++;'
+mutation empty_slot_keeps_its_end wheel.c \
+	'		slots[at % SLOTS] = NULL;
+		map' \
+	'		map'
 mutation next_slot_does_not_note_the_beginning wheel.c \
-	'	w->begin[level] = begin;
-	return begin;' \
-	'	return begin;'
-mutation of_two_levels_the_lower_one_comes_first wheel.c \
-	'if (w->begin[level] <= w->begin[first])' \
-	'if (w->begin[level] < w->begin[first])'
+	'			w->begin[level] = at << shift > w->head.base ? at << shift :
+				w->head.base + 1;
+' \
+	''
 mutation turn_goes_beyond_the_target wheel.c \
 	'		if (begin > w->target) {' \
 	'		if (begin > w->target + w->edge_ns) {'
 mutation slot_is_called_to_its_end wheel.c \
-	'w->head.base = min64(begin | grain, w->target);' \
-	'w->head.base = begin | grain;'
+	'w->due_by = min64(end, w->target);' \
+	'w->due_by = end;'
 mutation later_ones_of_a_slot_are_called_with_it wheel.c \
-	'w->due_by = w->head.base;' \
-	'w->due_by = w->target;'
+	'	if (end == w->due_by) {' \
+	'	if (1) {'
+mutation timer_at_the_edge_stays_in_its_slot wheel.c \
+	'		if (key_of(t) <= w->due_by) {' \
+	'		if (key_of(t) < w->due_by) {'
 mutation timer_at_the_beginning_of_a_slot_waits wheel.c \
 	'w->head.base = begin - 1;' \
 	'w->head.base = begin;'
 mutation turn_knows_no_budget wheel.c \
-	'move_down(w, level, &w->slot[slot], w->budget);' \
-	'move_down(w, level, &w->slot[slot], 1 << 30);'
+	'move_down(w, level, slot, w->budget);' \
+	'move_down(w, level, slot, 1 << 30);'
 mutation nothing_is_moved_ahead wheel.c \
 	'			move_down(w, level, slot, AHEAD);' \
 	'			(void)slot;'
@@ -216,8 +238,11 @@ mutation first_deadline_is_searched_for_in_no_slot wheel.c \
 	'#define LOOKS		32' \
 	'#define LOOKS		2'
 mutation end_of_time_is_searched_for_ever wheel.c \
-	'first = min64(first, min64(key_of(t), NO_KEY - 1));' \
-	'first = min64(first, key_of(t));'
+	'first = min64(key_of(t), NO_KEY - 1);' \
+	'first = key_of(t);'
+mutation first_timer_is_not_the_first_of_its_slot wheel.c \
+	'		push(slot, earliest);' \
+	'		push(&(*slot)->next, earliest);'
 mutation restarted_timer_counts_as_the_first wheel.c \
 	'			unlink_timer(t);
 			wheel_place(w, t);
@@ -234,8 +259,16 @@ mutation loop_wakes_up_for_nothing_after_a_limit wheel.c \
 	'if (w->head.base < w->target && w->head.next != NO_KEY) {' \
 	'if (w->head.base < w->target) {'
 mutation loop_does_not_wake_up_for_what_a_limit_left wheel.c \
-	'		w->head.next = w->head.base;
-		w->first = NULL;' \
+	'	if (w->head.base < w->target && w->head.next != NO_KEY) {
+		w->head.next = AT_ONCE;
+		w->first = NULL;
+	}
+' \
+	''
+mutation loop_does_not_wake_up_for_what_is_due wheel.c \
+	'	if (w->due != &w->end || w->ready != &w->end || w->soon != &w->end)
+		return;
+' \
 	''
 mutation clock_that_goes_back_leaves_base wheel.c \
 	'	w->head.base = key;
@@ -249,12 +282,22 @@ mutation clock_that_goes_back_calls_what_was_due wheel.c \
 	'	w->due_by = min64(w->due_by, key);
 ' \
 	''
-mutation each_forgets_those_that_are_due wheel.c \
-	'	each_in(w, w->due, fn, arg);
+mutation clock_that_goes_back_leaves_slots wheel.c \
+	'		w->slot[i] = NULL;
+	}
+	forget' \
+	'	}
+	forget'
+mutation clock_that_goes_back_leaves_marks wheel.c \
+	'	forget_slots(w);
+	w->head.base = key;' \
+	'	w->head.base = key;'
+mutation list_that_is_taken_stays wheel.h \
+	'	*from = &w->end;
 ' \
 	''
-mutation each_forgets_those_that_never_expire wheel.c \
-	'	each_in(w, w->never, fn, arg);
+mutation each_forgets_those_that_are_due wheel.c \
+	'	each_in(w, w->due, fn, arg);
 ' \
 	''
 mutation each_forgets_those_that_had_passed wheel.c \
@@ -281,24 +324,37 @@ mutation next_is_a_tick_late loop.c \
 	'	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);' \
 	'	ns = time_add(w->head.next ^ KEY, w->edge_ns);'
 mutation next_says_what_was_stopped loop.c \
-	'	if (!w->first || !*w->first)
+	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);' \
 	''
-mutation next_forgets_what_has_passed loop.c \
-	'	if (something_is_due(w))
-		return passed_ns(w);
-	/* The' \
-	'	/* The'
+mutation next_says_what_was_stopped_beside_others loop.c \
+	'(w->earliest ? *w->first != w->earliest : is_empty(w, *w->first))' \
+	'is_empty(w, *w->first)'
+mutation next_forgets_what_has_passed wheel.c \
+	'	push(&w->soon, t);
+	w->head.next = AT_ONCE;
+	w->first = NULL;' \
+	'	push(&w->soon, t);'
+mutation next_takes_the_last_edge_for_never loop.c \
+	'return ns < (w->head.next ^ KEY) || ns >= END_NS ?' \
+	'return ns >= END_NS - w->edge_ns ?'
+mutation last_nanosecond_of_a_periodic_timer_is_a_time loop.c \
+	'		ns = END_NS;
+	}' \
+	'	}'
 mutation descriptor_forgets_that_setting_failed loop.c \
 	'	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;' \
 	''
 mutation descriptor_is_not_set_for_an_earlier_deadline loop.c \
-	'ns >= w->set_ns && (ns' \
-	'(ns'
+	'	if (ns < w->set_ns || (ns' \
+	'	if ((ns'
 mutation descriptor_stays_set_after_the_last_stop loop.c \
-	' && (ns != TWHEEL_NEVER || w->set_ns == ns)' \
-	' '
+	' || (ns == TWHEEL_NEVER && w->set_ns != ns))' \
+	')'
+mutation descriptor_stays_readable_in_vain loop.c \
+	'return w->set_ns > w->clock_ns || ns <= w->clock_ns;' \
+	'return true;'
 mutation descriptor_may_be_0_to_2 loop.c \
 	'if (fd >= 0 && fd <= 2) {' \
 	'if (0) {'
@@ -325,33 +381,36 @@ mutation wake_does_not_set_the_descriptor loop.c \
 	unlock(w);' \
 	'	unlock(w);'
 mutation lateness_is_a_bit_off loop.c \
-	'late_ns << 1 | 1' \
-	'late_ns | 1'
+	'(w->clock_ns - deadline) << 1 | 1' \
+	'(w->clock_ns - deadline) | 1'
 mutation fixed_delay_counts_from_the_call loop.c \
-	'		if (w->running && w->running != outer)
-			end_period(w);' \
-	'		(void)outer;'
+	'	if (w->running != &w->end && w->running != outer)
+		end_period(w);' \
+	'	(void)outer;'
 mutation fixed_delay_counts_from_its_deadline loop.c \
 	'time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY)' \
 	'time_add(t->deadline, t->interval_ns & ~FIXED_DELAY)'
 mutation phase_is_lost loop.c \
-	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)' \
+	'time_add(ns, w->periods * interval_ns)' \
 	'time_add(now_ns, interval_ns)'
+mutation last_period_is_in_the_past loop.c \
+	'time_add(ns, w->periods * interval_ns)' \
+	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
 	'w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w))' \
 	'w->ready_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
-	'		w->periods = 1;
-		/* Otherwise' \
-	'		/* Otherwise'
+	'	w->periods = 1;
+	/* Otherwise' \
+	'	/* Otherwise'
 mutation periods_stay_after_a_jump loop.c \
 	'	w->periods = 1;
 	w->stats' \
 	'	w->stats'
 mutation callback_is_called_after_close loop.c \
-	'	if (unlikely(*in != w) && !loop_is_inside(w))
-		return false;' \
-	''
+	'		if (unlikely(*in != w) && !loop_is_inside(w))
+			break;' \
+	'		(void)in;'
 mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
 	'	t->callback(w, t);
 	if (!loop_is_inside(w))
@@ -360,36 +419,50 @@ mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
 	'	t->callback(w, t);
 	ns ='
 mutation one_shot_pends_in_its_callback loop.c \
-	'	if (likely(plain)) {
-		t->deadline = 0;' \
-	'	if (likely(plain)) {
-		(void)0;'
+	'			t->deadline = 0;
+			t->callback' \
+	'			t->callback'
 mutation new_starts_come_before_what_was_left loop.c \
-	'	if (w->due || w->ready || w->head.base < w->target)
-		return;
+	'	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
+		return false;
 ' \
 	''
+mutation what_is_due_waits_for_what_was_stopped loop.c \
+	'if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))' \
+	'if (anew && !anew)'
 mutation started_in_this_dispatch_is_called_in_it loop.c \
-	'		} else if (w->ready) {' \
-	'		} else if (begin_anew(w), w->ready) {'
+	'	if (w->head.base < w->target || w->ready == &w->end)
+		return false;' \
+	'	if (w->head.base < w->target || !(begin_anew(w) || 1) || w->ready == &w->end)
+		return false;'
 mutation ready_ones_are_due_by_any_time loop.c \
 	'w->due_by = w->ready_by;' \
 	'w->due_by = NO_KEY;'
 mutation running_timer_is_called_before_its_delay loop.c \
-	'key_of(t) <= w->ready_by)' \
-	'1)'
+	'		if (key_of(t) <= w->target) {' \
+	'		if (1) {'
+mutation running_timer_does_not_wait_for_its_edge loop.c \
+	'		if (key_of(t) <= w->target) {' \
+	'		if (key_of(t) <= w->ready_by) {'
 mutation running_timer_is_never_called loop.c \
-	'		if (key_of(t) <= w->ready_by) {' \
+	'		if (key_of(t) <= w->target) {' \
 	'		if (0) {'
 mutation restarted_timer_is_called_at_once loop.c \
-	'if (unlikely(key_of(t) > w->due_by)) {' \
+	'if (unlikely((deadline | KEY) > w->due_by)) {' \
 	'if (0) {'
 mutation limit_is_off_by_one loop.c \
-	'if (unlikely(*nr == max))' \
-	'if (unlikely(*nr > max))'
+	'	left++;
+	while' \
+	'	left += 2;
+	while'
+mutation limit_that_is_just_enough_leaves_something loop.c \
+	'		if (unlikely(*in != w) && !loop_is_inside(w))
+			break;' \
+	'		if (left == 1 || (unlikely(*in != w) && !loop_is_inside(w)))
+			break;'
 mutation dispatch_returns_at_once_before_a_tick loop.c \
-	'if (last_edge(w) < w->head.next && !something_is_due(w))' \
-	'if (last_edge(w) < w->head.next)'
+	'	if (edge >= w->head.next)' \
+	'	if (edge > w->head.next)'
 mutation wheel_stays_inside loop.c \
 	'	if (outermost)
 		loop_leave(w);
@@ -446,8 +519,7 @@ mutation one_shot_keeps_its_interval timers.c \
 	'	t->interval_ns |= interval_ns;
 '
 mutation immediate_start_sets_nothing timers.c \
-	'	if (unlikely(is_immediate(w)) && !w->readable &&
-	    (w->soon || w->head.next < (w->set_ns | KEY)))
+	'	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
 		loop_set_fd(w);' \
 	''
 mutation periodic_timer_may_begin_at_0 timers.c \
@@ -478,10 +550,9 @@ mutation moved_timer_leaves_its_list timers.c \
 ' \
 	''
 mutation moved_timer_leaves_the_link_of_the_next timers.c \
-	'			to->next->pprev = &to->next;
+	'		to->next->pprev = &to->next;
 		from->deadline' \
-	'			(void)0;
-		from->deadline'
+	'		from->deadline'
 mutation timer_pends_where_it_was_moved_from timers.c \
 	'		from->deadline = 0;
 	}' \
@@ -522,8 +593,12 @@ mutation close_leaves_the_memory timers.c \
 	''
 mutation close_does_not_tell_the_dispatch timers.c \
 	'	loop_leave(w);
-	if (visited' \
-	'	if (visited'
+	if (w->fd >= 0)
+		close(w->fd);
+	munmap' \
+	'	if (w->fd >= 0)
+		close(w->fd);
+	munmap'
 mutation child_keeps_the_parents_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);

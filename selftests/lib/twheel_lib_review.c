@@ -121,6 +121,42 @@ TEST_F(review, what_is_restarted_after_the_clock_was_set_back_is_not_called_at_o
 	EXPECT_EQ(1006 * TW_SEC, twheel_timer_deadline(&m[1].timer));
 }
 
+TEST_F(review, what_a_limit_left_is_not_early_if_the_clock_is_set_back)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_MS));
+	twheel_start(self->w, &m[0].timer, 5 * TW_SEC);
+	twheel_start(self->w, &m[1].timer, 5 * TW_SEC);
+	fake_ns += 10 * TW_SEC;
+	ASSERT_EQ(1, twheel_dispatch(self->w, 1));
+	fake_ns -= 7 * TW_SEC;
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	fake_ns += 2 * TW_SEC;
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+}
+
+/* To a time at which the deadline has passed, but not the edge after it. */
+TEST_F(review, what_has_passed_is_called_and_does_not_spin_though_the_clock_was_set_back)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, 3600 * TW_SEC));
+	twheel_start(self->w, &m[0].timer, 5 * TW_SEC);
+	fake_ns += 20 * TW_SEC;
+	twheel_start(self->w, &m[1].timer, 0);
+	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
+	ASSERT_EQ(1, m[1].called);
+	fake_ns -= 10 * TW_SEC;
+	twheel_dispatch(self->w, 0);
+	EXPECT_LT(fake_ns, twheel_next(self->w));
+	fake_ns = 3600 * TW_SEC;
+	twheel_dispatch(self->w, 0);
+	EXPECT_EQ(1, m[0].called);
+}
+
 TEST_F(review, next_has_passed_though_the_clock_was_set_back)
 {
 	fake_ns = 100000 * TW_SEC;
@@ -209,6 +245,39 @@ TEST_F(review, a_fixed_delay_that_moves_in_its_callback_counts_from_its_end)
 	EXPECT_FALSE(twheel_timer_pending(&m->timer));
 }
 
+static void dispatches_after_its_delay(struct twheel *w, struct mark *m)
+{
+	m->does = NULL;
+	twheel_start(w, &m->others->timer, 0);
+	twheel_advance(w, (__u64)(uintptr_t)m->data);
+	twheel_dispatch(w, 0);
+	m->nr_others = m->called;
+	twheel_advance(w, 4 * TW_MS);
+}
+
+/* Called at 1 ms, it is due again at 2.5 ms if it has not returned, and the edge is at 3 ms. */
+TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
+{
+	const __u64 ns = TW_MS * 3 / 2;
+	int late;
+
+	for (late = 0; late < 2; late++) {
+		struct mark *m = &self->mark[2 * late];
+
+		ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+		m[0].does = dispatches_after_its_delay;
+		m[0].data = (void *)(uintptr_t)(late ? 3 * TW_MS : TW_MS * 26 / 10);
+		m[0].others = &m[1];
+		twheel_start_periodic(self->w, &m[0].timer, TW_MS, ns, TWHEEL_FIXED_DELAY);
+		ASSERT_EQ(1, lib_step(self->w, TW_MS));
+		EXPECT_EQ(1, m[1].called);
+		EXPECT_EQ(1 + late, m[0].nr_others);
+		EXPECT_EQ((late ? 3 : 4) * TW_MS + ns, twheel_timer_deadline(&m[0].timer));
+		twheel_close(self->w);
+		self->w = NULL;
+	}
+}
+
 /* ---- what is not due ---------------------------------------------------------- */
 
 TEST_F(review, what_was_restarted_for_later_does_not_make_a_dispatch_long)
@@ -273,6 +342,33 @@ TEST_F(review, a_callback_of_an_immediate_wheel_sets_the_descriptor_once)
 	ASSERT_EQ(3, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(settings + 1, lib_stats(self->w).settings);
 	EXPECT_FALSE(is_readable(fd));
+}
+
+/* While the other one is due. */
+static void moves_the_clock(struct twheel *w, struct mark *m)
+{
+	if (!m->others->called)
+		twheel_advance(w, twheel_now(w) + TW_MS);
+}
+
+TEST_F(review, flush_after_a_callback_that_moves_the_clock_leaves_nothing_readable_in_vain)
+{
+	struct mark *m = self->mark;
+	int i, fd;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	fd = twheel_fd(self->w);
+	ASSERT_LE(3, fd);
+	for (i = 0; i < 2; i++) {
+		m[i].does = moves_the_clock;
+		m[i].others = &m[1 - i];
+		twheel_start(self->w, &m[i].timer, TW_MS);
+	}
+	twheel_start(self->w, &m[2].timer, 10 * TW_MS);
+	ASSERT_EQ(2, lib_step(self->w, TW_MS));
+	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_FALSE(is_readable(fd));
+	ASSERT_EQ(1, lib_step(self->w, 10 * TW_MS));
 }
 
 TEST_F(review, flush_says_each_time_that_the_descriptor_was_closed)
@@ -446,6 +542,61 @@ TEST_F(review, stop_sync_waits_for_a_callback_that_dispatches)
 	wait_for_stage(1);
 	EXPECT_FALSE(twheel_stop_sync(self->w, &m->timer));
 	EXPECT_EQ(2, atomic_load(&stage));
+	pthread_join(thread, NULL);
+}
+
+static void *dispatches_one_after_the_other(void *arg)
+{
+	struct twheel **w = arg;
+
+	twheel_dispatch(w[0], 0);
+	atomic_store(&stage, 1);
+	wait_for_stage(2);
+	return dispatch_here(w[1]);
+}
+
+TEST_F(review, a_thread_knows_nothing_of_a_wheel_that_another_one_has_closed)
+{
+	struct mark *m = self->mark;
+	struct twheel *w[2];
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, lib_open(&w[i], TWHEEL_VIRTUAL, 0, TW_MS));
+		twheel_start(w[i], &m[i].timer, 0);
+	}
+	atomic_store(&stage, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches_one_after_the_other, w));
+	wait_for_stage(1);
+	twheel_close(w[0]);
+	atomic_store(&stage, 2);
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(1, (long)ret);
+	twheel_close(w[1]);
+}
+
+static void takes_long_and_starts_itself(struct twheel *w, struct mark *m)
+{
+	atomic_store(&stage, 1);
+	usleep(200000);
+	twheel_start(w, &m->timer, 3600 * TW_SEC);
+}
+
+TEST_F(review, stop_sync_stops_what_the_callback_starts_meanwhile)
+{
+	struct mark *m = self->mark;
+	pthread_t thread;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	m->does = takes_long_and_starts_itself;
+	twheel_start(self->w, &m->timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
+	wait_for_stage(1);
+	EXPECT_TRUE(twheel_stop_sync(self->w, &m->timer));
+	EXPECT_FALSE(twheel_timer_pending(&m->timer));
 	pthread_join(thread, NULL);
 }
 

@@ -135,6 +135,57 @@ TEST_F(turns, loop_that_starts_and_stops_100_timers_a_second_never_wakes_up_in_v
 	EXPECT_EQ(0, lib_stats(self->w).dispatches);
 }
 
+TEST_F(turns, next_knows_a_timer_that_was_restarted_for_a_nanosecond_earlier)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS + 1);
+	EXPECT_EQ(2 * TW_MS, twheel_next(self->w));
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	EXPECT_EQ(TW_MS, twheel_next(self->w));
+	ASSERT_EQ(1, lib_step(self->w, TW_MS));
+}
+
+TEST_F(turns, next_is_exact_after_a_limit_that_was_just_enough)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 30 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 20 * TW_MS));
+	ASSERT_EQ(1, twheel_dispatch(self->w, 1));
+	EXPECT_EQ(30 * TW_MS, twheel_next(self->w));
+	ASSERT_EQ(0, twheel_advance(self->w, 30 * TW_MS));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(0, lib_stats(self->w).vain);
+}
+
+/* 2^63 ns are no whole number of ticks. */
+TEST_F(turns, next_is_the_last_edge_there_is_and_beyond_it_never)
+{
+	const __u64 last_ns = (1ULL << 63) - (1ULL << 63) % TW_MS;
+
+	twheel_start_at(self->w, &self->mark[0].timer, last_ns + 1);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+	twheel_start_at(self->w, &self->mark[1].timer, last_ns);
+	EXPECT_EQ(last_ns, twheel_next(self->w));
+	ASSERT_EQ(0, lib_step(self->w, last_ns - 1));
+	EXPECT_EQ(last_ns, twheel_next(self->w));
+	ASSERT_EQ(1, lib_step(self->w, last_ns));
+	EXPECT_EQ(1, self->mark[1].called);
+	ASSERT_EQ(0, lib_step(self->w, (1ULL << 63) - 1));
+}
+
+TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
+{
+	const __u64 interval_ns = 3ULL << 61;
+
+	twheel_start_periodic(self->w, &self->mark[0].timer, interval_ns, interval_ns, 0);
+	twheel_start_periodic(self->w, &self->mark[1].timer, TW_MS, interval_ns, 0);
+	ASSERT_EQ(2, lib_step(self->w, (1ULL << 63) - 1));
+	EXPECT_EQ(1, self->mark[0].periods);
+	EXPECT_EQ(2, self->mark[1].periods);
+	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&self->mark[0].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&self->mark[1].timer));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
 /* ---- one dispatch ------------------------------------------------------------- */
 
 /* What is not due takes no dispatch long: how many timers it moves is bounded. */
@@ -178,6 +229,32 @@ TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100
 	free(m);
 }
 
+/* They do not go through the slots in between, and wake nobody there. */
+TEST_F(turns, timers_restarted_for_much_later_are_moved_there_at_once)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_SEC);
+	for (i = 0; i < MANY; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_HOUR);
+	for (i = 0; i < 3 && twheel_next(self->w) < 2 * TW_SEC; i++)
+		ASSERT_EQ(0, lib_step(self->w, twheel_next(self->w)));
+	EXPECT_EQ(1, lib_stats(self->w).dispatches);
+	EXPECT_EQ(MANY, lib_stats(self->w).moved);
+}
+
+/* The edge of a tick cuts its slot in two. */
+TEST_F(turns, timer_that_is_not_due_stays_in_a_slot_that_is_called)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, TW_MS + 1);
+	ASSERT_EQ(1, lib_step(self->w, TW_MS));
+	EXPECT_EQ(1, self->mark[0].called);
+	EXPECT_EQ(0, lib_stats(self->w).moved);
+	ASSERT_EQ(1, lib_step(self->w, 2 * TW_MS));
+}
+
 TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 {
 	int i, nr = 20000, turns;
@@ -198,6 +275,50 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 	EXPECT_LT(1, turns);
 	EXPECT_EQ(nr, marks_called(m, nr));
 	free(m);
+}
+
+/* A limit has ended the dispatch before, and nothing is left that it was to call. */
+TEST_F(turns, dispatch_calls_what_is_due_now_if_the_rest_of_the_one_before_was_stopped)
+{
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 5 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 20 * TW_MS));
+	ASSERT_EQ(1, twheel_dispatch(self->w, 1));
+	EXPECT_LE(twheel_next(self->w), twheel_now(self->w));
+	twheel_stop(self->w, &self->mark[1].timer);
+	twheel_start(self->w, &self->mark[2].timer, 10 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 30 * TW_MS));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, self->mark[2].called);
+}
+
+static void dispatches(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m->others->timer, 0);
+	m->nr_others = twheel_dispatch(w, 0);
+}
+
+TEST_F(turns, dispatch_in_a_callback_calls_what_is_due_now_if_nothing_is_left)
+{
+	self->mark[0].does = dispatches;
+	self->mark[0].others = &self->mark[1];
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	EXPECT_EQ(1, lib_step(self->w, 20 * TW_MS));
+	EXPECT_EQ(1, self->mark[0].nr_others);
+	EXPECT_EQ(1, self->mark[1].called);
+}
+
+TEST_F(turns, dispatch_in_a_callback_goes_on_with_what_is_left)
+{
+	self->mark[0].does = dispatches;
+	self->mark[0].others = &self->mark[2];
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 5 * TW_MS);
+	EXPECT_EQ(1, lib_step(self->w, 20 * TW_MS));
+	EXPECT_EQ(1, self->mark[0].nr_others);
+	EXPECT_EQ(1, self->mark[1].called);
+	EXPECT_EQ(0, self->mark[2].called);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 }
 
 /* ---- timers that pend ----------------------------------------------------------- */

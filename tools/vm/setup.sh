@@ -242,6 +242,25 @@ get_loops()
 	drop_packages "$cache/loops.packages"
 }
 
+# What makes bindings of libtwheel's headers in a test. It is unpacked, not installed, and
+# goes with the clang of this system. A run without a network goes on without it.
+get_bindgen()
+{
+	local dir=$cache/bindgen tmp=$cache/bindgen.tmp
+
+	[ -e "$dir" ] && return
+	(. /etc/os-release
+	[ "${VERSION_ID:-}" != 13 ] || use_suite trixie
+	get_packages "$cache/bindgen.packages" echo bindgen) || {
+		say "the test of bindings to libtwheel does without bindgen"
+		return 0
+	}
+	rm -rf "$tmp"
+	unpack "$(deb_files "$cache/bindgen.packages")" "$tmp"
+	mv "$tmp" "$dir"
+	drop_packages "$cache/bindgen.packages"
+}
+
 install_tools
 [ "$purpose" != model ] || exit 0
 [ "$purpose" = arm64 ] || get_busybox
@@ -254,6 +273,7 @@ done
 [ "$purpose" != test ] || get_loops
 [[ $purpose != @(test|check) ]] || get_newer_tools
 if [ "$purpose" = test ]; then
+	get_bindgen
 	get_udev bookworm
 	get_udev trixie
 fi

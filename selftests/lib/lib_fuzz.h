@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a fuzzing engine calls. */
+#ifndef LIB_FUZZ_H
+#define LIB_FUZZ_H
+
+#include <stddef.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+#endif /* LIB_FUZZ_H */
