@@ -422,7 +422,7 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  * @w: the wheel
  *
  * The time is never late.  It is exact if the first slot has 32 timers or fewer, and the timer
- * that was the first one has not been stopped or restarted since.  Otherwise the loop may
+ * that is the first one has not been restarted for later.  Otherwise the loop may
  * wake up before to sort them.  If no timer pends any more, it does not wake up.  It takes the
  * same time however many timers pend.
  *
