@@ -51,8 +51,8 @@
 #define DEFAULT_SLOTS		1024
 #define DEFAULT_MAX_PENDING	1048576
 
-/* Bytes charged for a wheel before it is armed; the 512 are for the open file. */
-#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 512)
+/* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
+#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 256)
 
 /* Copies of two module parameters; constant after twheel_control_init(). */
 static u32 tick_us_of_defaults;
