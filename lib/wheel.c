@@ -76,7 +76,11 @@ void wheel_init(struct twheel *w)
 		w->head.level[bit] = &w->slot[level * SLOTS];
 		w->head.shift[bit] = (uint8_t)shift_of(w, level);
 	}
-	w->due = w->soon = w->ready = w->running = w->stopping = &w->end;
+	w->due = &w->end;
+	w->soon = &w->end;
+	w->ready = &w->end;
+	w->running = &w->end;
+	w->stopping = &w->end;
 	forget_slots(w);
 }
 

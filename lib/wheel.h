@@ -37,8 +37,7 @@ struct twheel {
 	struct _twheel_head head;
 	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
-	struct twheel_timer *earliest;	/* that timer: the first one of the list, as long as it is */
-					/* in it; NULL: not known */
+	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
 
 	/* Lists of timers that are in no slot. */

@@ -561,10 +561,10 @@ struct twheel_advance {
  * (EFAULT) stays unread.  With O_NONBLOCK, read() fails with EAGAIN when there is
  * no event.  Any number of threads may read at a time, and each event is returned to
  * one of them.  A reader that sleeps in a page fault has not got the events that it
- * copies then, and keeps no other one from them.  Between POLLIN and read() another thread may read or
- * revoke the event.  A read() that blocks then waits for the next event, so use
- * O_NONBLOCK with poll().  What lies in the buffer beyond the length that read()
- * returns may have been overwritten.
+ * copies then, and keeps no other one from them.  Between POLLIN and read() another
+ * thread may read or revoke the event.  A read() that blocks then waits for the next
+ * event, so use O_NONBLOCK with poll().  What lies in the buffer beyond the length
+ * that read() returns may have been overwritten.
  *
  * Between read() and the handling of an event the program itself may cancel that
  * timeout: while it handles another event of the same buffer, or in another
