@@ -317,8 +317,6 @@ int twheel_device_query_key(const struct twheel_device *d, struct twheel_status 
  *
  * They go on past an element that fails.  If a call fails as a whole, all of its elements have
  * its errno as their result.  So each element has a result when they return.
- *
- * Return: how many elements succeeded.
  */
 
 /**
@@ -326,6 +324,8 @@ int twheel_device_query_key(const struct twheel_device *d, struct twheel_status 
  * @d: the device
  * @arms: the timeouts, and out: what twheel_device_arm() writes
  * @nr: how many
+ *
+ * Return: how many succeeded.
  */
 _TWHEEL_DEVICE_INLINE
 uint32_t twheel_device_arm_many(const struct twheel_device *d, struct twheel_arm *arms,
@@ -336,6 +336,8 @@ uint32_t twheel_device_arm_many(const struct twheel_device *d, struct twheel_arm
  * @d: the device
  * @arms: their ids, and the new times; out: the results
  * @nr: how many
+ *
+ * Return: how many succeeded.
  */
 _TWHEEL_DEVICE_INLINE
 uint32_t twheel_device_rearm_many(const struct twheel_device *d, struct twheel_arm *arms,
@@ -351,6 +353,8 @@ uint32_t twheel_device_rearm_key_many(const struct twheel_device *d, struct twhe
  * @d: the device
  * @cancels: their ids; out: the results
  * @nr: how many
+ *
+ * Return: how many succeeded.
  */
 _TWHEEL_DEVICE_INLINE
 uint32_t twheel_device_cancel_many(const struct twheel_device *d, struct twheel_cancel *cancels,
