@@ -34,18 +34,28 @@ static void a_read_that_was_overtaken_takes_nothing(struct kunit *test)
 	expect_delta(test, before, nothing);
 }
 
+/* A periodic timeout whose event was looked at before others were taken. */
+static struct twheel_timeout *look_at_one(struct kunit *test, struct twheel_event *event,
+					  struct twheel_look *look)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+
+	enter(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, event, look, 1), 1U);
+	tw->events.changes++;
+	return t;
+}
+
 /* G4: the sequence number may have come round since the look; the count has not. */
 static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct twheel_timeout *t = arm_like(test, PE);
 	struct twheel_event event;
 	struct twheel_look look;
+	struct twheel_timeout *t = look_at_one(test, &event, &look);
 
-	enter(tw);
-	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
-	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
-	tw->events.changes++;
 	timeout_periodic(t)->count[timeout_slot(t)]++;
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	timeout_periodic(t)->count[timeout_slot(t)]--;
@@ -56,14 +66,10 @@ static void an_event_that_grew_is_not_taken_whatever_its_state_says(struct kunit
 static void a_later_event_is_not_taken_whatever_its_state_says(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct twheel_timeout *t = arm_like(test, PE);
 	struct twheel_event event;
 	struct twheel_look look;
+	struct twheel_timeout *t = look_at_one(test, &event, &look);
 
-	enter(tw);
-	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
-	KUNIT_ASSERT_EQ(test, twheel_events_look(tw, &event, &look, 1), 1U);
-	tw->events.changes++;
 	t->deadline_ns += PERIOD_NS;
 	KUNIT_EXPECT_EQ(test, twheel_events_commit(tw, &event, &look, 1), 0U);
 	t->deadline_ns -= PERIOD_NS;
