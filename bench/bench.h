@@ -186,7 +186,7 @@ static inline uint32_t random32(uint64_t *seed)
 
 /* Memory that is there: touching it later costs nothing. */
 void *get_memory(size_t nr, size_t size);
-/* What it has given so far: bytes that were asked for, and pages of them. */
+/* It counts the bytes that were asked for, and the pages that these take. */
 extern uint64_t got_bytes, got_page_bytes;
 
 /* One row of the CSV. */

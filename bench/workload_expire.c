@@ -93,8 +93,8 @@ void run_late(const struct peer *peer, uint32_t n)
 
 /*
  * n within an hour, in a loop that turns a hundred times a second: the longest time, or the
- * most instructions, until a call that does not sleep returns.  What else the machine does in
- * it, such as an interrupt, is in it.
+ * most instructions, until a call that does not sleep returns.  If an interrupt comes in
+ * the call, its instructions count as well.
  */
 #define HOUR_NS		(3600 * SEC)
 #define CALL_NS		(10 * MS)

@@ -102,9 +102,9 @@ void run_moved(const struct peer *peer, uint32_t n)
 }
 
 /*
- * n wheels, or whatever has the timers, with ten timers in each.  What the library has taken
- * counts as far as its pages were touched, and the caller's structs by their size; what the
- * benchmark keeps beside them does not count.  A structure that is the benchmark's own counts
+ * n wheels, heaps or loops with ten timers in each.  The library's pages count if they were
+ * touched, and the caller's structs by their size; the benchmark's own data beside them does
+ * not count.  A structure that is the benchmark's own counts
  * by the bytes that it asked for, and not by the pages that it got: a program would take them
  * from malloc().
  */

@@ -3,7 +3,7 @@
  * One structure of timers for several threads, each of which starts and stops timers of its
  * own, one by one.  One that has no lock of its own gets a mutex around each call.  Each start
  * reads the clock, as a start after a delay has to: those that do not do it themselves get
- * their deadline by it.  "empty" is the loop, without either.  Nobody sleeps, so nobody is to
+ * their deadline by it.  "empty" is the loop alone.  Nobody sleeps, so nobody is to
  * be woken for an earlier deadline.
  */
 #include "workload.h"

@@ -260,7 +260,7 @@ static uint32_t changes_together(const struct twheel_table_change *changes, uint
 	return i;
 }
 
-/* What a change has found, as a verdict of the kernel or an error. */
+/* The result of a change, by the verdict of the kernel. */
 static int32_t change_result(int32_t verdict)
 {
 	if (verdict == -ENOENT)
