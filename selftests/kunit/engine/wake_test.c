@@ -355,19 +355,23 @@ static enum hrtimer_restart overtaker_begins(struct hrtimer *timer)
 static void a_reader_that_is_overtaken_in_its_look_has_looked(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct overtaker overtaker = { .wake = &tw->wake };
 	unsigned int i, nr_looks = 0, nr_missed = 0;
+	struct overtaker *overtaker;
 
-	hrtimer_setup(&overtaker.timer, overtaker_begins, CLOCK_MONOTONIC,
+	/* Not on the stack: a kernel that watches timers wants to be told of those there. */
+	overtaker = kunit_kzalloc(test, sizeof(*overtaker), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, overtaker);
+	overtaker->wake = &tw->wake;
+	hrtimer_setup(&overtaker->timer, overtaker_begins, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_HARD);
 	for (i = 0; i < 300; i++) {
 		KUNIT_ASSERT_TRUE(test, stand_in_change(&tw->wake, STAND_IN_NONE, STAND_IN_ASKED));
-		hrtimer_start(&overtaker.timer, ns_to_ktime(20 * NSEC_PER_USEC),
+		hrtimer_start(&overtaker->timer, ns_to_ktime(20 * NSEC_PER_USEC),
 			      HRTIMER_MODE_REL_HARD);
 		while (twheel_wait_is_over(tw))
 			nr_looks++;
 		nr_missed += stand_in_change(&tw->wake, STAND_IN_LATE, STAND_IN_NONE);
-		hrtimer_cancel(&overtaker.timer);
+		hrtimer_cancel(&overtaker->timer);
 	}
 	KUNIT_EXPECT_GT(test, nr_looks, 0U);
 	KUNIT_EXPECT_EQ(test, nr_missed, 0U);
