@@ -4,8 +4,8 @@
  *
  * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, and write is in twheel_write.c.
  *
- * Locks: none.  What an event is copied to may fault, and no lock is held then: a reader that
- * sleeps in a page fault keeps no other one from the events.
+ * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
+ * no other one from the events.
  */
 #include <linux/compat.h>
 #include <linux/err.h>
@@ -38,134 +38,52 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 /* read, write and poll */
 
 /*
- * Copy out events whose size for the user is not that of struct twheel_event: a program of
- * a newer header gets zeroes for the members that this kernel does not know, and one of an
- * older header does not get the members that it does not know.
+ * Have a fault in the next event's space served: what lies there may be overwritten.  Returns false
+ * if it cannot be written.
  */
-static noinline size_t events_copy_odd(const struct twheel_event *event, unsigned int nr,
-				       u32 size, struct iov_iter *to)
+static noinline bool read_serve(struct iov_iter *to, u32 size)
 {
-	u32 known = min_t(u32, size, sizeof(*event));
-	size_t copied = 0;
-	unsigned int i;
+	size_t n = iov_iter_zero(size, to);
 
-	for (i = 0; i < nr; i++) {
-		size_t n = copy_to_iter(&event[i], known, to);
-
-		if (n == known && size > known)
-			n += iov_iter_zero(size - known, to);
-		copied += n;
-		if (n < size)
-			break;
-	}
-	return copied;
+	iov_iter_revert(to, n);
+	return n == size;
 }
 
 /*
- * Copy out events, @size bytes each.  Returns how many were copied as a whole; the iterator
- * then stands behind these.
- */
-static unsigned int events_copy_out(const struct twheel_event *event, unsigned int nr,
-				    u32 size, struct iov_iter *to)
-{
-	size_t copied;
-
-	if (likely(size == sizeof(*event))) {
-		copied = copy_to_iter(event, nr * sizeof(*event), to);
-		if (likely(copied == nr * sizeof(*event)))
-			return nr;
-	} else {
-		copied = events_copy_odd(event, nr, size, to);
-	}
-	iov_iter_revert(to, copied % size);
-	return copied / size;
-}
-
-/*
- * Copy out and take up to @nr events, TWHEEL_BATCH at the most, in one step as long as all is
- * as usual.  The iterator stands behind those that were taken.  Returns how many.
- */
-static unsigned int events_read_directly(struct twheel *tw, unsigned int nr,
-					 struct iov_iter *to)
-{
-	unsigned int taken;
-
-	taken = twheel_events_directly(tw, to->ubuf + to->iov_offset, nr);
-	iov_iter_advance(to, taken * sizeof(struct twheel_event));
-	return taken;
-}
-
-/*
- * Copy out up to @nr events, TWHEEL_BATCH at the most, and then take them.  The iterator
- * stands behind those that were taken.  Returns how many; that may be none, since other
- * threads may revoke events meanwhile.  -ENODATA if there are no events; -EFAULT if not one
- * could be copied.
- */
-static noinline_for_stack int events_read_by_steps(struct twheel *tw, unsigned int nr,
-						   u32 size, struct iov_iter *to)
-{
-	struct twheel_event event[TWHEEL_BATCH] __uninitialized;
-	struct twheel_look look __uninitialized;
-	unsigned int copied, taken;
-
-	nr = twheel_events_look(tw, event, &look, nr);
-	if (!nr)
-		return -ENODATA;
-	copied = events_copy_out(event, nr, size, to);
-	twheel_window(WINDOW_READ_COPIED);
-	taken = twheel_events_commit(tw, event, &look, copied);
-	/*
-	 * Events that were copied but not taken do not count: the next ones overwrite
-	 * them, or lie beyond the length that the call returns.
-	 */
-	iov_iter_revert(to, (size_t)(copied - taken) * size);
-	return copied ? taken : -EFAULT;
-}
-
-/*
- * Copy out the events that are there, as many as fit.  G4 nothing lost: an event is taken
- * off the ready list after the user has it, and an event that cannot be copied stays
- * there.
+ * Copy out the events that are there, as many as fit.
  *
  * No more events are copied than were unread in the beginning.  Otherwise periods could
  * pass faster than their events are copied, and with a large buffer the call would never
- * end.  If another reader takes all that this one copies, it copies fewer at a time.
+ * end.
  */
-static ssize_t events_read(struct twheel *tw, struct iov_iter *to, bool nonblock)
+static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	size_t room = iov_iter_count(to), left;
 	unsigned int most = TWHEEL_BATCH;
 	ssize_t done = 0;
-	bool usual;
 	u32 size;
 
 	left = twheel_nr_events(tw, &size);
 	if (unlikely(room < size))
 		return -EINVAL;
-	if (left * size > room)
-		left = room / size;
-	usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
+	left = min(left, room / size);
 	while (left) {
-		unsigned int nr = min_t(size_t, left, most);
-		int taken;
+		int taken = twheel_read_step(tw, to, size, min_t(size_t, left, most));
 
-		taken = usual ? events_read_directly(tw, nr, to) : 0;
 		if (!taken)
-			taken = events_read_by_steps(tw, nr, size, to);
-		if (taken == -ENODATA)
 			break;
-		if (taken < 0)
+		if (taken > 0) {
+			done += (size_t)taken * size;
+			left -= taken;
+			most = TWHEEL_BATCH;
+		} else if (read_serve(to, size)) {
+			/* This one by itself: the batch may end beyond the user's memory. */
+			most = 1;
+		} else {
 			return done ?: taken;
-		done += (size_t)taken * size;
-		left -= taken;
-		if (!taken)
-			most = max(most / 2, 1U);
-		/*
-		 * Other threads may revoke events faster than this copies them.  A read that
-		 * does not wait is not interrupted, but by a signal that kills.
-		 */
-		if (signal_pending(current) &&
-		    (done || !nonblock || fatal_signal_pending(current)))
+		}
+		/* Memory may be taken away faster than faults are served. */
+		if (signal_pending(current) && (done || fatal_signal_pending(current)))
 			return done ?: -ERESTARTSYS;
 		cond_resched();
 	}
@@ -178,7 +96,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
 
-	/* Before a pass is made; events_read() knows the size in force. */
+	/* events_read() knows the size in force. */
 	if (iov_iter_count(to) < TWHEEL_EVENT_SIZE_MIN)
 		return -EINVAL;
 	for (;;) {
@@ -190,14 +108,13 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		ssize_t ret;
 
 		twheel_window(WINDOW_READ_DRAINED);
-		twheel_stand_in(tw);
-		ret = events_read(tw, to, nonblock);
+		ret = events_read(tw, to);
 		if (ret || drained)
 			return ret;
 		if (nonblock)
 			return -EAGAIN;
 		if (wait_event_interruptible(*twheel_wait_queue(tw),
-					     twheel_wait_is_over(tw) ||
+					     twheel_has_events(tw) ||
 					     twheel_is_drained(tw)))
 			return -ERESTARTSYS;
 	}
@@ -219,8 +136,6 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 	 */
 	poll_wait(file, twheel_wait_queue(tw), wait);
 	twheel_window(WINDOW_POLL_QUEUED);
-	/* The caller may have been woken to let timeouts expire. */
-	twheel_stand_in(tw);
 	/*
 	 * Before the events: HUP without IN has to mean that no event is left.
 	 * Test: windows.poll_beside_drain_tells_no_hup_without_in

@@ -67,106 +67,37 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 	};
 }
 
-/*
- * The functions below return LOOK_AGAIN when another thread has changed what they found,
- * and nothing is done.
- */
-#define LOOK_AGAIN	1
-
-static int record_arm(struct twheel *tw, struct twheel_arm *arm, bool nowait)
+/* Start the wheel for an ARM that can be done. */
+static int record_start(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
 {
-	struct twheel_arming arming __uninitialized;
 	int err;
 
-	arming.nowait = nowait;
-	err = twheel_arm_prepare(tw, arm, 1, &arming);
+	if (likely(twheel_is_started(tw)))
+		return 0;
+	if (twheel_is_draining(tw))
+		return -ESHUTDOWN;
+	err = twheel_arm_check(arm);
 	if (err)
 		return err;
-	/* Another thread has set the wheel up as a keyed one since record_try() looked. */
-	if (unlikely(twheel_is_keyed(tw))) {
-		twheel_arm_commit(tw, &arming, 0);
-		return LOOK_AGAIN;
-	}
-	err = twheel_arm_commit(tw, &arming, arm->result > 0);
-	return err ?: min(arm->result, 0);
+	return nowait ? -EAGAIN : twheel_start_lazily(tw);
 }
 
-static noinline_for_stack int record_rearm(struct twheel *tw, struct twheel_arm *arm,
-					   bool nowait)
+static int record_arm(struct twheel *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_rearming rearming __uninitialized;
-	unsigned int nr_ok = 0;
-	int done;
+	struct twheel_arm arm = record_entry(record);
+	int err = record_start(tw, &arm, nowait);
 
-	rearming.nowait = nowait;
-	done = twheel_rearm_prepare(tw, arm, &rearming, 1);
-	if (!done)
-		done = twheel_rearm_commit(tw, arm, &rearming, 1, &nr_ok);
-	if (!done)
-		return LOOK_AGAIN;
-	return done < 0 ? done : min(arm->result, 0);
-}
-
-static noinline_for_stack int record_cancel(struct twheel *tw, u64 id)
-{
-	struct twheel_cancel cancel = { .id = id };
-	struct twheel_look look __uninitialized;
-	unsigned int nr_ok = 0;
-
-	twheel_cancel_look(tw, &cancel, &look, 1);
-	if (!twheel_cancel_commit(tw, &cancel, &look, 1, &nr_ok))
-		return LOOK_AGAIN;
-	return min(cancel.result, 0);
-}
-
-/* ARM in a keyed wheel, of a key that was not there. */
-static int record_create(struct twheel *tw, struct twheel_arm *arm, bool nowait)
-{
-	struct twheel_arming arming __uninitialized;
-	unsigned int nr_armed;
-	int err;
-
-	arming.nowait = nowait;
-	err = twheel_arm_prepare(tw, arm, 1, &arming);
 	if (err)
 		return err;
-	err = twheel_arm_commit_keyed(tw, &arming, arm->result > 0, &nr_armed);
-	if (err == -EEXIST)
-		return LOOK_AGAIN;
-	return err ?: min(arm->result, 0);
+	return twheel_is_keyed(tw) ? twheel_upsert_one(tw, &arm, nowait) :
+				     twheel_arm_one(tw, &arm, nowait);
 }
 
-/* ARM in a keyed wheel, of a key that was there. */
-static noinline_for_stack int record_replace(struct twheel *tw, struct twheel_arm *arm,
-					     bool nowait)
+static int record_rearm(struct twheel *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_rearming rearming __uninitialized;
-	unsigned int nr_ok = 0;
-	int done;
+	struct twheel_arm arm = record_entry(record);
 
-	rearming.nowait = nowait;
-	done = twheel_upsert_prepare(tw, arm, &rearming, 1);
-	if (done)
-		return done;
-	done = twheel_rearm_commit(tw, arm, &rearming, 1, &nr_ok);
-	/* A timeout that has ended since it was found has given its key up. */
-	if (!done || (done > 0 && arm->result == -ENOENT))
-		return LOOK_AGAIN;
-	return done < 0 ? done : min(arm->result, 0);
-}
-
-static int record_upsert(struct twheel *tw, struct twheel_arm *arm, bool nowait)
-{
-	unsigned int nr = 1;
-
-	switch (twheel_keyed_look(tw, arm, &nr, false)) {
-	case TWHEEL_FOUND_ABSENT:
-		return record_create(tw, arm, nowait);
-	case TWHEEL_FOUND_PRESENT:
-		return record_replace(tw, arm, nowait);
-	default:
-		return twheel_is_draining(tw) ? -ESHUTDOWN : arm->result;
-	}
+	return twheel_rearm_one(tw, &arm, twheel_is_keyed(tw), nowait);
 }
 
 /* Whether a record of CANCEL has fields that CANCEL does not use. */
@@ -176,46 +107,21 @@ static bool cancel_is_odd(const struct twheel_record *record)
 	       record->repeats || record->slack_ticks;
 }
 
-/*
- * Do a record, by the timeouts as they are now.  In a keyed wheel, @key of any record is a
- * key.
- */
-static int record_try(struct twheel *tw, const struct twheel_record *record,
-		      bool nowait)
+/* Do a record.  In a keyed wheel, @key of any record is a key. */
+static int record_do(struct twheel *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_arm arm = record_entry(record);
-	bool keyed = twheel_is_keyed(tw);
-
-	if (keyed && record->op != TWHEEL_OP_ARM)
-		arm.id = twheel_key_id(tw, record->key);
 	switch (record->op) {
 	case TWHEEL_OP_ARM:
-		return keyed ? record_upsert(tw, &arm, nowait) :
-			       record_arm(tw, &arm, nowait);
+		return record_arm(tw, record, nowait);
 	case TWHEEL_OP_REARM:
-		return record_rearm(tw, &arm, nowait);
+		return record_rearm(tw, record, nowait);
 	case TWHEEL_OP_CANCEL:
-		return cancel_is_odd(record) ? -EINVAL : record_cancel(tw, arm.id);
+		return cancel_is_odd(record) ? -EINVAL :
+		       twheel_cancel_one(tw, record->key, twheel_is_keyed(tw));
 	case TWHEEL_OP_SETUP:
 		return record_setup(tw, record, nowait);
 	default:
 		return -EINVAL;
-	}
-}
-
-/* Do a record. */
-static int record_do(struct twheel *tw, const struct twheel_record *record,
-		     bool nowait)
-{
-	for (;;) {
-		int err = record_try(tw, record, nowait);
-
-		if (err != LOOK_AGAIN)
-			return err;
-		/* Other threads may change the timeout faster than this. */
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
 	}
 }
 

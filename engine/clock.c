@@ -6,7 +6,6 @@
  * exception is the time of TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes under
  * control.mutex, and which all other threads read without it.
  */
-#include <linux/math64.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/time_namespace.h>
@@ -61,18 +60,6 @@ u64 twheel_now(const struct twheel_clockwork *clock)
 	default:
 		return ktime_get_ns() + clock->offset_ns;
 	}
-}
-
-/**
- * twheel_edge_ns() - find the edge at which the present tick began
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: nanoseconds on the wheel's clock: the latest edge that has passed.
- */
-u64 twheel_edge_ns(const struct twheel_clockwork *clock)
-{
-	return div64_u64(twheel_now(clock), clock->tick_ns) * clock->tick_ns;
 }
 
 /**

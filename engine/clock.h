@@ -11,8 +11,8 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#define WAKE_NEVER		U64_MAX
-#define WAKE_NOW		0ULL
+/* Later than all times. */
+#define NEVER_NS		U64_MAX
 
 /**
  * struct twheel_clockwork - a wheel's clock and its tick
@@ -23,8 +23,7 @@
  * @slack_ns: how much later than it was set to the hrtimer may fire
  * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
  *	namespace
- * @max_tick: later than any tick that a clock reaches; the tick of a timeout that never
- *	expires
+ * @never_ns: a deadline from here on never expires: no clock reaches the edge of its tick
  * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under &twheel_control.mutex,
  *	read without it
  */
@@ -33,7 +32,7 @@ struct twheel_clockwork {
 	u64 tick_ns;
 	u64 slack_ns;
 	s64 offset_ns;
-	u64 max_tick;
+	u64 never_ns;
 	u64 virtual_now_ns;
 };
 
@@ -46,6 +45,12 @@ static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
 	return ilog2(clock->tick_ns);
 }
 
+/* Whether the clock can be set back. */
+static inline bool clock_can_be_set(const struct twheel_clockwork *clock)
+{
+	return clock->kind == TWHEEL_CLOCK_REALTIME || clock->kind == TWHEEL_CLOCK_TAI;
+}
+
 /* The sum of two times, TWHEEL_TIME_NEVER at most. */
 static inline u64 time_add(u64 a_ns, u64 b_ns)
 {
@@ -55,30 +60,28 @@ static inline u64 time_add(u64 a_ns, u64 b_ns)
 }
 
 /*
- * The tick in which a deadline falls due.  G1 never early: the first tick whose edge is
- * at or after the deadline.  Deadlines are rounded to ticks here and nowhere else; slack.h
- * rounds the ticks of timeouts that have slack.
+ * The tick in which a deadline falls due.  G1 never early: the first tick whose edge is at or after
+ * the deadline.
  */
 static inline u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
 {
-	if (deadline_ns >= TWHEEL_TIME_NEVER)
-		return clock->max_tick;
 	return DIV64_U64_ROUND_UP(deadline_ns, clock->tick_ns);
 }
 
-/*
- * The edge of a tick: the time at which its timeouts expire.  The edge of the last tick
- * may be later than TWHEEL_TIME_NEVER.  No clock reaches that edge, so a timeout that is
- * rounded up to it never expires.
- */
-static inline u64 tick_edge_ns(const struct twheel_clockwork *clock, u64 tick)
+/* The first edge of a tick at or after a time, which is before never_ns. */
+static inline u64 edge_after_ns(const struct twheel_clockwork *clock, u64 ns)
 {
-	return tick >= clock->max_tick - 1 ? WAKE_NEVER : tick * clock->tick_ns;
+	return deadline_tick(clock, ns) * clock->tick_ns;
+}
+
+/* The latest edge of a tick that has passed by a time. */
+static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
+{
+	return div64_u64(ns, clock->tick_ns) * clock->tick_ns;
 }
 
 s64 twheel_namespace_offset_ns(u32 kind);
 u64 twheel_now(const struct twheel_clockwork *clock);
-u64 twheel_edge_ns(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);
 
 #endif /* _TWHEEL_ENGINE_CLOCK_H */

@@ -7,10 +7,8 @@
  *
  * Locks: control.mutex lets SETUP, ADVANCE, DRAIN and the start by an ARM run one at a
  * time.  It is a mutex because SETUP allocates, DRAIN waits for RCU, and ADVANCE and
- * DRAIN wait for a pass of the kthread, all of it under the mutex.  To ask for that pass
- * they take wake.lock under it.  The kthread never takes control.mutex, so the wait
- * cannot deadlock.  Readers and pollers are woken after it is released, or by the
- * kthread.
+ * DRAIN take the steps of a pass, all of it under the mutex.  They take the wheel's lock under it
+ * for each step, and wake readers and pollers.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -31,16 +29,16 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "arena.h"
+#include "alarm.h"
 #include "clock.h"
 #include "control.h"
 #include "engine.h"
 #include "keys.h"
 #include "memory.h"
 #include "pass.h"
+#include "places.h"
 #include "refresh.h"
-#include "room.h"
-#include "shrink.h"
+#include "submit.h"
 #include "twheel.h"
 #include "user.h"
 #include "twheel_wheel.h"
@@ -133,7 +131,7 @@ bool twheel_is_draining(const struct twheel *tw)
 bool twheel_is_drained(const struct twheel *tw)
 {
 	/*
-	 * Pairs with the release in pass_end(): the last events are on the ready list.
+	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
 	 * Test: litmus drained_read, drained_poll
 	 */
 	return smp_load_acquire(&tw->control.drained);
@@ -163,7 +161,7 @@ const char *twheel_kthread_name(const struct twheel *tw)
 {
 	if (!control_is_started(&tw->control))
 		return NULL;
-	return tw->wake.turn.queue->worker->task->comm;
+	return tw->turn.queue->worker->task->comm;
 }
 
 /*
@@ -173,17 +171,15 @@ static int twheel_start(struct twheel *tw)
 	__must_hold(&tw->control.mutex)
 {
 	struct twheel_wheel_config config = {
+		.tick_ns	= tw->clock.tick_ns,
 		.slots		= tw->control.slots,
 		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
-		.rewinds	= tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
-				  tw->clock.kind == TWHEEL_CLOCK_TAI,
 	};
 	int err;
 
 	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
-	/* No clock reaches this tick: it is the one of timeouts that never expire. */
-	tw->clock.max_tick = div64_u64(TWHEEL_TIME_NEVER, tw->clock.tick_ns) + 2;
-	config.max_tick = tw->clock.max_tick;
+	tw->clock.never_ns = min(edge_before_ns(&tw->clock, TWHEEL_TIME_NEVER) + 1,
+				 TWHEEL_TIME_NEVER);
 	tw->words.shift = clock_grain_shift(&tw->clock);
 	tw->slots_size = twheel_wheel_size(&config);
 	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
@@ -195,8 +191,9 @@ static int twheel_start(struct twheel *tw)
 			goto free_slots;
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
-			  div64_u64(twheel_now(&tw->clock), tw->clock.tick_ns));
-	twheel_wake_start(tw);
+			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
+	twheel_alarm_start(tw);
+	tw->turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_window(WINDOW_START);
 	/*
 	 * Pairs with the acquire in control_is_started(): all of the above is seen.
@@ -281,7 +278,7 @@ static void twheel_defaults(struct twheel *tw)
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
 	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
-	WRITE_ONCE(tw->arena.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
+	WRITE_ONCE(tw->places.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
 }
 
 /**
@@ -323,7 +320,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 		if (setup->slots)
 			tw->control.slots = roundup_pow_of_two(setup->slots);
 		if (setup->max_pending)
-			WRITE_ONCE(tw->arena.max_pending, setup->max_pending);
+			WRITE_ONCE(tw->places.max_pending, setup->max_pending);
 		err = twheel_start(tw);
 		if (err)
 			twheel_defaults(tw);
@@ -333,7 +330,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 }
 
 /**
- * twheel_advance() - move the virtual clock, and wait until the kthread has followed
+ * twheel_advance() - move the virtual clock, and let expire what is due
  * @tw: the wheel
  * @to_ns: its new time
  *
@@ -363,7 +360,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 	else
 		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
 	if (!err && tw->control.started)
-		err = twheel_pass_wait(tw);
+		err = twheel_pass_now(tw);
 	mutex_unlock(&tw->control.mutex);
 	return err;
 }
@@ -374,17 +371,16 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  *
  * Draining takes these steps, each of which relies on the one before:
  *
- * 1. Set draining.  ARM, REARM and read test it before they publish a timeout, both
- *    within one RCU read-side section.
- * 2. Wait for a grace period.  After it, every timeout that was accepted is published, and
- *    no other will come (G3, G4).
- * 3. Set drain_wanted, and ask for a pass.
- * 4. That pass empties the inbox, expires the timeouts that are due, and turns those left
- *    into events flagged drained.  Then it sets drained and wakes readers and pollers.
+ * 1. Set draining.  ARM tests it before it submits timeouts, both within one RCU read-side
+ *    section, or under the wheel's lock; REARM and read test it under the lock.
+ * 2. Wait for a grace period.  After it, every timeout that was accepted is in the wheel or in the
+ *    inbox, and no other will come (G3, G4).
+ * 3. Set drains.  From then on a step of a pass expires the timeouts that are due, turns those
+ *    left into events flagged drained, and sets drained in the end.
+ * 4. Take these steps.  Then wake readers and pollers.
  *
- * A later call, or one that is repeated after a signal, does not begin again: while
- * drained is not set, it asks for another pass and waits for that one.  A wheel that has
- * not started has nothing to be drained and no kthread, so drained is set here.
+ * A later call, or one that is repeated after a signal, goes on with step 4, as the kthread does
+ * meanwhile.  A wheel that has not started has nothing to be drained.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: 0 when the events of all timeouts that were left can be read, also when the
@@ -393,35 +389,31 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  */
 int twheel_drain(struct twheel *tw)
 {
-	bool emptied = false;
 	int err = 0;
 
 	if (mutex_lock_interruptible(&tw->control.mutex))
 		return -ERESTARTSYS;
 	if (!tw->control.draining) {
+		twheel_lock(tw);
 		WRITE_ONCE(tw->control.draining, true);
+		twheel_unlock(tw);
 		/*
-		 * G3 exactly one outcome: a caller that did not see draining has put its
-		 * timeouts into the inbox when this returns.  Pairs with the RCU sections
-		 * of arm_commit(), arm_directly(), twheel_rearm_commit() and
-		 * twheel_events_commit(), and with the lock that rearm_directly() holds.
-		 * Test: litmus drain_arm, drain_arm_directly, drain_rearm, drain_read
+		 * G3 exactly one outcome: pairs with the RCU section of arm_submit().
+		 * Test: litmus drain_arm
 		 */
 		synchronize_rcu();
-		spin_lock_bh(&tw->wake.lock);
-		tw->wake.drain_wanted = true;
-		spin_unlock_bh(&tw->wake.lock);
+		twheel_lock(tw);
+		tw->drains = true;
+		twheel_unlock(tw);
 	}
-	if (!tw->control.started) {
-		emptied = true;
+	if (!tw->control.started)
 		/* Pairs with the acquire in twheel_is_drained().  Test: litmus drained_empty */
 		smp_store_release(&tw->control.drained, true);
-	} else if (!twheel_is_drained(tw)) {
-		err = twheel_pass_wait(tw);
-	}
+	else if (!twheel_is_drained(tw))
+		err = twheel_pass_now(tw);
 	mutex_unlock(&tw->control.mutex);
-	if (emptied)
-		twheel_wake_waiters(&tw->wake, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+	if (!err)
+		twheel_wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 	return err;
 }
 
@@ -457,15 +449,15 @@ struct twheel *twheel_create(void)
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
 	mutex_init(&tw->control.mutex);
-	spin_lock_init(&tw->events.lock);
-	init_llist_head(&tw->inbox.list);
-	twheel_arena_init(&tw->arena);
-	twheel_keys_init(&tw->keys, &tw->arena.mutex);
-	twheel_refresh_begin(&tw->words, &tw->arena.mutex);
-	twheel_room_init(&tw->room);
-	twheel_wake_init(&tw->wake);
-	twheel_shrink_init(&tw->shrink);
-	twheel_turn_init(&tw->wake.turn, twheel_pass_turn);
+	spin_lock_init(&tw->lock);
+	init_llist_head(&tw->inbox);
+	init_waitqueue_head(&tw->waiters);
+	events_init(&tw->events);
+	twheel_places_init(tw);
+	twheel_keys_init(&tw->keys, &tw->places.mutex);
+	twheel_refresh_begin(&tw->words, &tw->places.mutex);
+	twheel_alarm_init(tw);
+	twheel_turn_init(&tw->turn, twheel_pass_turn);
 	return tw;
 
 put_user:
@@ -476,34 +468,14 @@ free_wheel:
 }
 
 /*
- * Stop the hrtimer, the shrink work and the turns of a wheel; none of them runs or starts
- * again when this returns.  Three steps:
- *
- * 1. Set closing under wake.lock: neither hrtimer nor work is started after that.
- * 2. Cancel both, and wait for them.  Both request turns.
- * 3. Cancel the turns last, and wait for the kthread.
+ * Stop the hrtimer, the work that gives memory back, and the turns of a wheel; none of them runs or
+ * starts again when this returns.  The first two ask for turns, so these come last.
  */
 static void twheel_stop(struct twheel *tw)
 {
-	spin_lock_bh(&tw->wake.lock);
-	WRITE_ONCE(tw->wake.closing, true);
-	spin_unlock_bh(&tw->wake.lock);
-	hrtimer_cancel(&tw->wake.timer);
-	kthread_cancel_delayed_work_sync(&tw->shrink.work);
-	twheel_turn_cancel(&tw->wake.turn);
-}
-
-/* Free the wheel's chunks and slots; it does not matter which entries they hold. */
-static void wheel_free(struct twheel *tw)
-{
-	struct twheel_chunk_page *page;
-
-	twheel_gifts_accept(tw);
-	while ((page = twheel_wheel_dismantle(&tw->wheel))) {
-		free_page((unsigned long)page);
-		cond_resched();
-	}
-	twheel_area_free(tw->slots_memory, tw->slots_size);
+	twheel_alarm_stop(tw);
+	twheel_places_close(tw);
+	twheel_turn_cancel(&tw->turn);
 }
 
 /**
@@ -516,13 +488,13 @@ static void wheel_free(struct twheel *tw)
  */
 void twheel_destroy(struct twheel *tw)
 {
-	if (tw->control.started) {
+	WRITE_ONCE(tw->control.closing, true);
+	if (tw->control.started)
 		twheel_stop(tw);
-		wheel_free(tw);
-	}
+	twheel_area_free(tw->slots_memory, tw->slots_size);
 	cancel_work_sync(&tw->words.work);
 	twheel_words_free(&tw->words);
-	twheel_arena_free(&tw->arena);
+	twheel_places_free(&tw->places);
 	twheel_keys_free(&tw->keys);
 	twheel_uncharge(tw->memory.user, atomic_long_read(&tw->memory.charged));
 	twheel_user_put(tw->memory.user);

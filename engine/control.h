@@ -27,6 +27,7 @@ struct twheel;
  *	kthread; set once, with release, under @mutex
  * @draining: no timeout is accepted any more; set once under @mutex.  ARM, REARM and read
  *	test it and act on it within one RCU read-side section, and DRAIN waits for these.
+ * @closing: the last close has begun; set once, before anything is freed
  * @drained: every timeout that was left is on the ready list; set once, with release, by
  *	the kthread, or under @mutex in a wheel that was never started
  */
@@ -37,6 +38,7 @@ struct twheel_control {
 	u32 event_size;
 	bool started;
 	bool draining;
+	bool closing;
 	bool drained;
 };
 
@@ -51,6 +53,5 @@ static inline bool control_is_started(const struct twheel_control *control)
 
 void twheel_control_init(u32 default_tick_us, u32 max_pending_limit);
 u32 twheel_max_pending_limit(void);
-int twheel_start_lazily(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_CONTROL_H */

@@ -2,26 +2,28 @@
 /*
  * struct twheel, an open wheel: the data of each part of the engine, side by side
  *
- * Locks: each part declares its own in its header, and names there the members that they
- * guard.  The order among them stands in the banner of twheel_main.c.
+ * Locks: twheel.lock is declared here.  It is a spinlock that the softirq only tries to take, so
+ * that all others need not disable softirqs.  It is held for a batch of entries at a time, and
+ * taken and released by submit.h.  Each part declares its other locks in its header.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
 
+#include <linux/cache.h>
+#include <linux/llist.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 
-#include "arena.h"
+#include "alarm.h"
 #include "clock.h"
 #include "control.h"
 #include "events.h"
-#include "inbox.h"
 #include "keys.h"
 #include "memory.h"
-#include "pass.h"
-#include "room.h"
-#include "shrink.h"
+#include "places.h"
 #include "twheel_wheel.h"
-#include "wake.h"
+#include "user.h"
 #include "words.h"
 
 /**
@@ -30,17 +32,18 @@
  * @control: the configuration, and whether timeouts are accepted
  * @memory: the user who is charged for this wheel
  * @words: the refresh table
- * @arena: the places of timeouts
+ * @places: the places of timeouts
+ * @inbox: timeouts that ARM could not put into the wheel, because another thread had the lock;
+ *	llist: added without a lock, emptied under @lock
+ * @lock: guards the members below but @waiters and @turn, and all timeouts
  * @keys: the index of a keyed wheel
- * @room: the number of entries that the wheel is sure to have chunks for
- * @inbox: timeouts on their way into the wheel
- * @events: the ready list
- * @wake: the time at which the kthread runs next, and the wait queues
- * @shrink: how far giving memory back has come
- * @pass: how far the kthread's pass has come
- * @wheel: the wheel itself.  twheel_start() makes it under &twheel_control.mutex; after
- *	that only the thread that has the wheel's turn changes it, until the last close,
- *	and no lock guards it.  Its number of levels is constant.
+ * @wheel: the wheel
+ * @events: the list of events, and the counters
+ * @alarm: the hrtimer
+ * @drains: DRAIN wants all timeouts to become events
+ * @drain_index: index of the place to look at next for that
+ * @waiters: readers and pollers; guarded by its own lock
+ * @turn: the wheel's turn with the kthread, see struct twheel_turn
  * @slots_memory: memory of the wheel's slots; written under &twheel_control.mutex before
  *	&twheel_control.started is set, constant after that
  * @slots_size: size of @slots_memory in bytes; guarded as @slots_memory
@@ -50,15 +53,17 @@ struct twheel {
 	struct twheel_control control;
 	struct twheel_memory memory;
 	struct twheel_words words;
-	struct twheel_arena arena;
+	struct twheel_places places;
+	struct llist_head inbox ____cacheline_aligned_in_smp;
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* all timeouts */
 	struct twheel_keys keys;
-	struct twheel_room room;
-	struct twheel_inbox inbox;
-	struct twheel_events events;
-	struct twheel_wake wake;
-	struct twheel_shrink shrink;
-	struct twheel_pass pass;
 	struct twheel_wheel wheel;
+	struct twheel_events events;
+	struct twheel_alarm alarm;
+	bool drains;
+	u32 drain_index;
+	wait_queue_head_t waiters ____cacheline_aligned_in_smp;
+	struct twheel_turn turn;
 	void *slots_memory;
 	size_t slots_size;
 };

@@ -2,35 +2,31 @@
 /*
  * The keys of a keyed wheel: an index from user_data to the timeout that has it
  *
- * Locks: keys.lock is declared here.  It is a spinlock, never taken in interrupts; only
- * the hash table's own locks are taken under it.
+ * Locks: none is declared here.  twheel.lock guards the index; the hash table's own locks are taken
+ * under it.
  */
 #ifndef _TWHEEL_ENGINE_KEYS_H
 #define _TWHEEL_ENGINE_KEYS_H
 
 #include <linux/mm.h>
 #include <linux/rhashtable-types.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "pages.h"
 #include "timeout.h"
 
-struct llist_node;
 struct mutex;
 struct twheel;
 
 /**
  * struct twheel_keys - the index of a keyed wheel
  * @used: this is a keyed wheel; constant once the wheel has started
- * @lock: serialises taking keys and giving them up, see keys.c.  Look-ups take no lock.
- * @index: the nodes by key.  Changed under @lock, read under RCU.
+ * @index: the nodes by key; &twheel.lock
  * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages
  *	says
  */
 struct twheel_keys {
 	bool used;
-	spinlock_t lock;	/* taking keys, and giving them up */
 	struct rhashtable index;
 	struct twheel_pages pages;
 };
@@ -38,7 +34,7 @@ struct twheel_keys {
 /**
  * struct twheel_key - the node of a place
  * @node: link in the index
- * @key: the key, which is constant while the node is in the index; &twheel_keys.lock.
+ * @key: the key, which is constant while the node is in the index; &twheel.lock.
  *	It stands here as well as in the timeout, so that a look-up that goes along a chain
  *	reads nothing but nodes.
  */
@@ -58,7 +54,7 @@ static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
  * struct twheel_key_page - a page of nodes
  * @places: the pages of places that the nodes belong to; constant
  * @first_index: index of the place that the first node belongs to; constant
- * @nr_users: how many pages of places have nodes here; &twheel_arena.mutex
+ * @nr_users: how many pages of places have nodes here; &twheel_places.mutex
  * @key: a node for each place; it is in the index while its timeout has a key
  */
 struct twheel_key_page {
@@ -73,14 +69,16 @@ static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
 void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex);
 int twheel_keys_start(struct twheel *tw);
 int twheel_keys_provide(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->arena.mutex);
+	__must_hold(&tw->places.mutex);
 void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
-	__must_hold(&tw->arena.mutex);
+	__must_hold(&tw->places.mutex);
 void twheel_key_page_put(struct twheel *tw, void *page);
-unsigned int twheel_keys_take(struct twheel *tw, struct llist_node *first, unsigned int nr,
-			      int *err)
-	__must_hold(&tw->keys.lock);
-void twheel_keys_give(struct twheel *tw, struct llist_node *first);
+struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
+	__must_hold(&tw->lock);
+int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key)
+	__must_hold(&tw->lock);
+void twheel_key_give(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock);
 void twheel_keys_free(struct twheel_keys *keys);
 
 #endif /* _TWHEEL_ENGINE_KEYS_H */

@@ -22,7 +22,6 @@
 #include "memory.h"
 #include "pages.h"
 #include "twheel_compat.h"
-#include "window.h"
 
 static u32 table_capacity(const struct twheel_table *table)
 {
@@ -56,7 +55,6 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 	table->size = size;
 	if (old)
 		memcpy(table->page, old->page, pages->nr * sizeof(table->page[0]));
-	twheel_window(WINDOW_TABLE_FILLED);
 	rcu_assign_pointer(pages->table, table);
 	if (old) {
 		twheel_memory_uncharge(memory, old->size);
@@ -87,7 +85,7 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, v
 		table = pages_table(pages);
 	}
 	table->page[pages->nr] = page;
-	/* Pairs with the acquire in pages_look().  Test: litmus table_page, table_grown */
+	/* Pairs with the acquire in pages_at().  Test: litmus table_page, table_grown */
 	smp_store_release(&pages->nr, pages->nr + 1);
 	return 0;
 }
@@ -105,7 +103,7 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, v
 void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 	__must_hold(pages->mutex)
 {
-	/* Pairs with the READ_ONCE in table_page().  Test: litmus page_filled */
+	/* Pairs with the READ_ONCE in pages_get().  Test: litmus page_filled */
 	smp_store_release(&pages_table(pages)->page[nr], page);
 }
 

@@ -10,8 +10,6 @@
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
-#include "window.h"
-
 struct mutex;
 struct twheel_memory;
 
@@ -32,7 +30,7 @@ struct twheel_table {
  * struct twheel_pages - pages that are found by number
  * @table: NULL until the first page is added; replaced under @mutex, read under RCU
  * @nr: pages in @table; written under @mutex with a release, read without it
- * @mutex: &twheel_arena.mutex; constant
+ * @mutex: &twheel_places.mutex; constant
  */
 struct twheel_pages {
 	struct twheel_table __rcu *table;
@@ -40,73 +38,35 @@ struct twheel_pages {
 	struct mutex *mutex;	/* changes of the table */
 };
 
-/**
- * struct pages_view - the pages that there are; a local variable, used in one RCU read section
- * @table: NULL if @nr is 0
- * @nr: how many numbers there are
- */
-struct pages_view {
-	struct twheel_table *table;
-	u32 nr;
-};
-
-static __always_inline struct twheel_table *pages_now(const struct twheel_pages *pages)
-{
-	struct twheel_table *table;
-
-	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
-	twheel_window(WINDOW_TABLE_FOUND);
-	return table;
-}
-
-static __always_inline void *table_page(const struct twheel_table *table, u32 nr)
-{
-	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
-	return READ_ONCE(table->page[nr]);
-}
-
 /*
  * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
  * read section.  Test: litmus table_filled, table_freed
  */
 static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
-	struct twheel_table *table = pages_now(pages);
+	struct twheel_table *table;
 
-	return table_page(table, nr);
+	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
+	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
+	return READ_ONCE(table->page[nr]);
 }
 
-/* Look at the pages that there are.  The caller is in an RCU read section. */
-static __always_inline struct pages_view pages_look(const struct twheel_pages *pages)
+/*
+ * Find a page by any number.  Return NULL if there is no such page, or if it was freed.  G7 cost
+ * does not grow: a page is found in two loads, however many there are.  The caller is in an RCU
+ * read section.
+ */
+static __always_inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
-	struct pages_view view;
-
 	/*
 	 * Pairs with the release in twheel_pages_add(): the table has so many pages.
 	 * Test: litmus table_page, table_grown
 	 */
-	view.nr = smp_load_acquire(&pages->nr);
-	view.table = pages_now(pages);
-	return view;
-}
+	u32 end = smp_load_acquire(&pages->nr);
 
-/* Find a page by any number.  Return NULL if there is no such page, or if it was freed. */
-static __always_inline void *view_page(const struct pages_view *view, u32 nr)
-{
-	if (unlikely(nr >= view->nr))
+	if (unlikely(nr >= end))
 		return NULL;
-	return table_page(view->table, array_index_nospec(nr, view->nr));
-}
-
-/*
- * The same for a single page.  G7 cost does not grow: a page is found in two loads, however
- * many there are.  The caller is in an RCU read section.
- */
-static inline void *pages_at(const struct twheel_pages *pages, u32 nr)
-{
-	struct pages_view view = pages_look(pages);
-
-	return view_page(&view, nr);
+	return pages_get(pages, array_index_nospec(nr, end));
 }
 
 int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)

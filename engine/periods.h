@@ -2,7 +2,7 @@
 /*
  * The periods of a periodic timeout: how many have passed, and the count in its event
  *
- * Locks: none is taken here.  Callers that ask about an UNREAD timeout hold events.lock.
+ * Locks: none is taken here; the callers hold the wheel's lock.
  */
 #ifndef _TWHEEL_ENGINE_PERIODS_H
 #define _TWHEEL_ENGINE_PERIODS_H
@@ -36,44 +36,47 @@ static inline u32 periods_count(u32 count, u64 nr)
 	return min(count + nr, (u64)U32_MAX);
 }
 
+/* Whether an UNREAD timeout is periodic, and goes on after its event unless that is the last. */
+static inline bool timeout_goes_on(const struct twheel_timeout *t)
+{
+	return timeout_is_unread(t) && !(t->fired_ns & FIRED_DRAINED) && timeout_is_periodic(t);
+}
+
 /*
  * Whether an UNREAD timeout ends when its event is read, given that @nr more periods have
  * passed since it expired.  One-shots and drained timeouts always end; a periodic timeout
- * ends when its repeat limit is used up.  The caller holds events.lock.
+ * ends when its repeat limit is used up.
  */
-static inline bool timeout_has_ended(const struct twheel_timeout *t, u64 state, u64 nr)
+static inline bool timeout_ends(const struct twheel_timeout *t, u64 nr)
 {
-	if (!state_keeps_room(state))
+	const struct twheel_extra *x;
+
+	if (!timeout_goes_on(t))
 		return true;
-	return state_is_limited(state) &&
-	       timeout_periodic(t)->repeats_left[timeout_slot(t)] == nr;
+	x = timeout_extra(t);
+	return x->flags & EXTRA_LIMITED && x->repeats_left == nr;
 }
 
 /*
  * The expirations that an unread event has counted so far; 0 if there is no such event.
  * A drained one-shot has an event and has not expired.
  */
-static inline u32 timeout_count(const struct twheel_timeout *t, u64 state)
+static inline u32 timeout_count(const struct twheel_timeout *t)
 {
-	if (!state_is_unread(state))
+	if (!timeout_is_unread(t))
 		return 0;
-	if (state_is_periodic(state))
-		return READ_ONCE(timeout_periodic(t)->count[timeout_slot(t)]);
-	return !state_is_drained(state);
+	if (timeout_is_periodic(t))
+		return timeout_extra(t)->count;
+	return !(t->fired_ns & FIRED_DRAINED);
 }
 
 /* When a period that was counted late has expired: at the edge of its tick. */
-static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u64 state,
-				  u64 deadline_ns)
+static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u32 flags, u64 deadline_ns)
 {
-	return timeout_tick(clock, state, deadline_ns) * clock->tick_ns;
+	return edge_after_ns(clock, slack_due_ns(clock, flags, deadline_ns));
 }
 
-u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t,
-			  u64 state)
-	__must_hold(&tw->events.lock);
-void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 state,
-			   u64 nr)
-	__must_hold(&tw->events.lock);
+u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t);
+void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr);
 
 #endif /* _TWHEEL_ENGINE_PERIODS_H */

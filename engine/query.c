@@ -2,11 +2,9 @@
 /*
  * QUERY, LIST and INFO: tell the state of timeouts and of the wheel; nothing is changed
  *
- * Locks: events.lock, so that no timeout is REARMING, and fields agree with each other.
- * It is held for a batch of timeouts or for a page of places at a time, never for all of
+ * Locks: twheel.lock, for a batch of timeouts or for a page of places at a time, never for all of
  * them.  INFO takes control.mutex in a wheel that has not started, since SETUP may be at
- * work there.  The two are not nested.  Holding a spinlock counts as an RCU read-side
- * section: pages that are found under events.lock are not freed before it is released.
+ * work there.  The two are not nested.
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -18,12 +16,14 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "arena.h"
 #include "clock.h"
 #include "control.h"
 #include "engine.h"
+#include "expire.h"
 #include "periods.h"
+#include "places.h"
 #include "slack.h"
+#include "submit.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "words.h"
@@ -33,11 +33,10 @@
  * on while the event is unread, up to the repeat limit; a fixed delay begins when it is
  * read.  @nr is the number of periods that have passed unread.
  */
-static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
-	__must_hold(&tw->events.lock)
+static bool unread_is_pending(const struct twheel_timeout *t, u64 nr)
 {
-	return state_keeps_room(state) && !state_is_fixed_delay(state) &&
-	       !timeout_has_ended(t, state, nr);
+	return timeout_goes_on(t) && !(timeout_extra(t)->flags & EXTRA_FIXED_DELAY) &&
+	       !timeout_ends(t, nr);
 }
 
 /*
@@ -45,72 +44,70 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 state, u64 nr)
  * whether it waits for another one, whose deadline the status then has.
  */
 static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
-				 u64 state, struct twheel_status *status)
-	__must_hold(&tw->events.lock)
+				 struct twheel_status *status)
+	__must_hold(&tw->lock)
 {
-	u64 nr = twheel_periods_unread(&tw->clock, t, state);
-	bool waits = unread_is_pending(t, state, nr);
+	u64 nr = twheel_periods_unread(&tw->clock, t);
+	bool waits = unread_is_pending(t, nr);
 
 	status->count = periods_count(status->count, nr);
-	if (state_is_limited(state))
+	if (status->repeats_left)
 		status->repeats_left -= nr;
 	status->deadline_ns += (nr + waits) * status->interval_ns;
 	return waits;
 }
 
-/* Tell the state of a timeout that is live; false if it was cancelled meanwhile. */
-static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
-			   u64 state, u64 now_ns, struct twheel_status *status)
-	__must_hold(&tw->events.lock)
+/* Tell what a timeout has that is not a plain one. */
+static void status_tell_extra(const struct twheel_timeout *t, struct twheel_status *status)
+{
+	const struct twheel_extra *x = timeout_extra(t);
+
+	status->slack_ticks = slack_ticks(x->flags);
+	if (!x->interval_ns)
+		return;
+	status->interval_ns = x->interval_ns;
+	status->deliveries = x->deliveries;
+	status->repeats_left = x->repeats_left;
+	if (x->flags & EXTRA_FIXED_DELAY)
+		status->flags = TWHEEL_ARM_FIXED_DELAY;
+}
+
+/* Tell the state of a timeout that is live. */
+static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_ns,
+			   struct twheel_status *status)
+	__must_hold(&tw->lock)
 {
 	/* All members are named, or the compiler clears a struct of this size by a loop. */
 	*status = (struct twheel_status){
-		.id		= timeout_id(t, state),
+		.id		= timeout_id(t),
 		.result		= 0,
 		.state		= TWHEEL_STATE_PENDING,
-		.user_data	= READ_ONCE(t->user_data),
-		.deadline_ns	= timeout_deadline_ns(&tw->words, t, timeout_index(t),
-					      state),
+		.user_data	= t->user_data,
+		.deadline_ns	= timeout_deadline_ns(&tw->words, t),
 		.left_ns	= 0,
 		.interval_ns	= 0,
 		.flags		= 0,
 		.repeats_left	= 0,
-		.count		= timeout_count(t, state),
+		.count		= timeout_count(t),
 		.deliveries	= 0,
-		.slack_ticks	= state_slack_ticks(state),
+		.slack_ticks	= 0,
 		.reserved	= 0,
 	};
-	bool waits = state_is_pending(state);
+	bool waits = timeout_is_pending(t);
 
-	if (state_is_drained(state))
+	if (timeout_is_odd(t))
+		status_tell_extra(t, status);
+	if (timeout_is_drained(t))
 		status->state = TWHEEL_STATE_DRAINED;
-	else if (state_is_unread(state))
+	else if (timeout_is_unread(t))
 		status->state = TWHEEL_STATE_EXPIRED;
-	if (state_is_periodic(state)) {
-		struct twheel_periodic *periodic = timeout_periodic(t);
-		u32 slot = timeout_slot(t);
-
-		status->interval_ns = READ_ONCE(periodic->interval_ns[slot]);
-		status->deliveries = READ_ONCE(periodic->deliveries[slot]);
-		status->repeats_left = READ_ONCE(periodic->repeats_left[slot]);
-	}
-	if (state_is_fixed_delay(state))
-		status->flags = TWHEEL_ARM_FIXED_DELAY;
-	if (state_is_unread(state))
-		waits = status_count_periods(tw, t, state, status);
+	if (timeout_is_unread(t))
+		waits = status_count_periods(tw, t, status);
 	status->deadline_ns = min(status->deadline_ns, TWHEEL_TIME_NEVER);
 	if (waits && status->deadline_ns > now_ns)
 		status->left_ns = status->deadline_ns == TWHEEL_TIME_NEVER ?
 				  TWHEEL_TIME_NEVER :
 				  status->deadline_ns - now_ns;
-	/*
-	 * G8 stale ids are harmless: a CANCEL takes no lock, so the place may belong to
-	 * another timeout by now, and the fields read above may be that one's.  The
-	 * barrier orders those reads before the generation is read again.
-	 * Test: litmus query_reused
-	 */
-	smp_rmb();
-	return state_gen(atomic64_read(&t->state)) == state_gen(state);
 }
 
 /**
@@ -119,24 +116,27 @@ static bool timeout_status(struct twheel *tw, struct twheel_timeout *t,
  * @status: the batch; in: ids; out: all else, with -ENOENT as result for an id that names
  *	no timeout
  * @nr: number of ids, up to TWHEEL_BATCH
+ * @by_key: they are keys
  *
  * Context: process; does not sleep.
  */
-void twheel_query(struct twheel *tw, struct twheel_status *status,
-		  unsigned int nr)
+void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
-	u64 state, now_ns = twheel_now(&tw->clock);
+	u64 now_ns = twheel_now(&tw->clock);
 	unsigned int i;
 
-	spin_lock(&tw->events.lock);
+	twheel_lock(tw);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t;
 
-		t = timeout_by_id(&tw->arena, status[i].id, &state);
-		if (!t || !timeout_status(tw, t, state, now_ns, &status[i]))
+		t = by_key ? twheel_key_find(tw, status[i].id) :
+			     timeout_by_id(&tw->places, status[i].id);
+		if (t)
+			timeout_status(tw, t, now_ns, &status[i]);
+		else
 			status[i].result = -ENOENT;
 	}
-	spin_unlock(&tw->events.lock);
+	twheel_unlock(tw);
 }
 
 /**
@@ -162,30 +162,28 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	u32 page_nr, slot;
 	int i = 0;
 
-	if (*cursor >= (u64)READ_ONCE(tw->arena.places.nr) * PLACES_PER_PAGE)
+	if (*cursor >= (u64)READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE)
 		return -1;
 	page_nr = (u32)*cursor / PLACES_PER_PAGE;
 	slot = (u32)*cursor % PLACES_PER_PAGE;
-	spin_lock(&tw->events.lock);
-	page = page_at(&tw->arena, page_nr);
+	twheel_lock(tw);
+	page = pages_at(&tw->places.pages, page_nr);
 	if (!page)
 		slot = PLACES_PER_PAGE;
 	for (; slot < PLACES_PER_PAGE && i < nr; slot++) {
 		struct twheel_timeout *t = &page->timeout[slot];
-		u64 state = timeout_state(t);
 
-		if (state_is_live(state) &&
-		    timeout_status(tw, t, state, now_ns, &status[i]))
-			i++;
+		if (timeout_is_live(t))
+			timeout_status(tw, t, now_ns, &status[i++]);
 	}
-	spin_unlock(&tw->events.lock);
+	twheel_unlock(tw);
 	*cursor = (u64)page_nr * PLACES_PER_PAGE + slot;
 	return i;
 }
 
 /**
  * struct outlook - the part of INFO that takes a walk over all places; a local variable
- * @next_ns: when the first timeout is due, TWHEEL_TIME_NEVER if no timeout is pending
+ * @next_ns: when the first timeout is due, NEVER_NS if none ever is
  * @nr_both: number of timeouts that are pending and have an unread event
  */
 struct outlook {
@@ -194,33 +192,30 @@ struct outlook {
 };
 
 /* Add the timeouts of a page to the outlook. */
-static void page_look(struct twheel *tw, const struct twheel_page *page,
-		      struct outlook *outlook)
-	__must_hold(&tw->events.lock)
+static void page_look(struct twheel *tw, const struct twheel_page *page, struct outlook *outlook)
+	__must_hold(&tw->lock)
 {
 	u32 i;
 
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		const struct twheel_timeout *t = &page->timeout[i];
-		u64 state = timeout_state(t);
-		u64 deadline_ns;
+		const struct twheel_extra *x;
+		u64 nr, due_ns;
 
-		if (state_is_pending(state)) {
-			deadline_ns = timeout_deadline_ns(&tw->words, t, page->first_index + i,
-							  state);
-		} else if (state_keeps_room(state)) {
-			u64 nr = twheel_periods_unread(&tw->clock, t, state);
-
-			if (!unread_is_pending(t, state, nr))
+		if (timeout_is_pending(t)) {
+			due_ns = timeout_due_ns(tw, t);
+		} else if (timeout_goes_on(t)) {
+			x = timeout_extra(t);
+			nr = twheel_periods_unread(&tw->clock, t);
+			if (!unread_is_pending(t, nr))
 				continue;
 			outlook->nr_both++;
-			deadline_ns = t->deadline_ns +
-				      (nr + 1) * page->periodic->interval_ns[i];
+			due_ns = slack_due_ns(&tw->clock, x->flags, timeout_known_ns(t) +
+					      (nr + 1) * x->interval_ns);
 		} else {
 			continue;
 		}
-		outlook->next_ns = min(outlook->next_ns,
-				       timeout_due_ns(&tw->clock, state, deadline_ns));
+		outlook->next_ns = min(outlook->next_ns, due_ns);
 	}
 }
 
@@ -230,17 +225,13 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 	struct twheel_page *page;
 	u32 nr;
 
-	*outlook = (struct outlook){ .next_ns = TWHEEL_TIME_NEVER };
-	for (nr = 0; nr < READ_ONCE(tw->arena.places.nr); nr++) {
-		/*
-		 * Under the lock no timeout is REARMING, a state that would not be
-		 * counted.
-		 */
-		spin_lock(&tw->events.lock);
-		page = page_at(&tw->arena, nr);
+	*outlook = (struct outlook){ .next_ns = NEVER_NS };
+	for (nr = 0; nr < READ_ONCE(tw->places.pages.nr); nr++) {
+		twheel_lock(tw);
+		page = pages_at(&tw->places.pages, nr);
 		if (page)
 			page_look(tw, page, outlook);
-		spin_unlock(&tw->events.lock);
+		twheel_unlock(tw);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -248,15 +239,13 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 	return 0;
 }
 
-static_assert(WAKE_NEVER == TWHEEL_NO_EXPIRY);
-
 /* When the earliest timeout will expire: G1, its deadline is rounded up to a tick. */
 static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 {
 	/* This includes a wheel that was not started: it has no ticks to round to. */
-	if (next_ns >= TWHEEL_TIME_NEVER)
+	if (next_ns == NEVER_NS || next_ns >= tw->clock.never_ns)
 		return TWHEEL_NO_EXPIRY;
-	return tick_edge_ns(&tw->clock, deadline_tick(&tw->clock, next_ns));
+	return edge_after_ns(&tw->clock, next_ns);
 }
 
 /* Fill in the configuration, which is final, or held still by control.mutex. */
@@ -266,7 +255,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->tick_ns = tw->clock.tick_ns;
 	info->slots = tw->control.slots;
 	info->levels = tw->wheel.nr_levels;
-	info->max_pending = tw->arena.max_pending;
+	info->max_pending = tw->places.max_pending;
 	info->setup_flags = tw->control.setup_flags;
 	info->event_size = tw->control.event_size;
 	info->slack_ns = tw->clock.slack_ns;
@@ -291,21 +280,36 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 	return 0;
 }
 
-/* Fill in how late timeouts have expired; the others were in time. */
-static void info_lateness(const struct twheel_events *events, struct twheel_info *info)
-	__must_hold(&events->lock)
+/* Fill in the counters. */
+static void info_counters(struct twheel *tw, const struct outlook *outlook,
+			  struct twheel_info *info)
+	__must_hold(&tw->lock)
 {
+	const struct twheel_events *events = &tw->events;
 	unsigned int i;
 
 	info->max_late_ns = events->max_late_ns;
 	info->late = events->late;
 	info->last_late_ns = events->last_late_ns;
 	info->last_late_at_ns = events->last_late_at_ns;
-	info->late_ticks[0] = events->expired;
-	for (i = 1; i < TWHEEL_LATE_TICKS; i++) {
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
 		info->late_ticks[i] = events->late_ticks[i];
-		info->late_ticks[0] -= events->late_ticks[i];
-	}
+	info->armed = events->armed;
+	info->expirations = events->expirations;
+	info->delivered = events->delivered;
+	info->completed = events->completed;
+	info->cancelled = events->cancelled;
+	info->revoked = events->revoked;
+	info->drained = events->drained;
+	info->rearmed = events->rearmed;
+	info->unread = events->nr_unread;
+	/* G3 exactly one outcome: what was armed and has not ended is live. */
+	info->live = events->armed - events->completed - events->cancelled - events->revoked -
+		     events->drained;
+	/*
+	 * Events may have been read since nr_both was counted: it is at most @unread now.
+	 */
+	info->pending = info->live - info->unread + min_t(u64, outlook->nr_both, info->unread);
 }
 
 /**
@@ -313,9 +317,8 @@ static void info_lateness(const struct twheel_events *events, struct twheel_info
  * @tw: the wheel
  * @info: in: the flags, TWHEEL_INFO_*; out: all else
  *
- * The counters are exact when no other thread uses the wheel.  Otherwise they may
- * disagree by the changes made meanwhile: ARM and CANCEL count without events.lock, and
- * the walk over all places takes the lock page by page.
+ * The counters agree with each other.  What is found by the walk over all places may not, if other
+ * threads use the wheel: the walk takes the lock page by page.
  *
  * Context: process; sleeps.
  * Return: 0, or -EINTR by a fatal signal.
@@ -351,23 +354,8 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	if (walk)
 		info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
 
-	spin_lock(&tw->events.lock);
-	info_lateness(&tw->events, info);
-	info->armed = atomic64_read(&tw->arena.armed);
-	info->live = atomic_read(&tw->arena.live);
-	info->unread = tw->events.nr_unread;
-	/*
-	 * Events may have been read since nr_both was counted: it is at most @unread now.
-	 */
-	info->pending = info->live - info->unread +
-			min_t(u64, outlook.nr_both, info->unread);
-	info->expirations = tw->events.expirations;
-	info->delivered = tw->events.delivered;
-	info->completed = tw->events.completed;
-	info->cancelled = atomic64_read(&tw->arena.cancelled);
-	info->revoked = tw->events.revoked;
-	info->drained = tw->events.drained_out;
-	info->rearmed = tw->events.rearmed;
-	spin_unlock(&tw->events.lock);
+	twheel_lock(tw);
+	info_counters(tw, &outlook, info);
+	twheel_unlock(tw);
 	return 0;
 }

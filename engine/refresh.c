@@ -8,12 +8,12 @@
  * takes the longer the more often users have mapped it, and because a grace period has to
  * pass.
  *
- * Locks: arena.mutex serialises making the table and removing pages of words; words.c
+ * Locks: places.mutex serialises making the table and removing pages of words; words.c
  * names the locks that are taken under it.  mmap() holds mmap_lock when it comes here.  A
  * page fault holds it as well, or the lock of the VMA, and takes nothing but the page
- * lock of the page that it finds.  It must not take arena.mutex under that, since a
- * holder of arena.mutex may wait for the same page lock.  twheel_map_words() queues the
- * work item under arena.mutex when it has failed.  The work item waits for RCU under none
+ * lock of the page that it finds.  It must not take places.mutex under that, since a
+ * holder of places.mutex may wait for the same page lock.  twheel_map_words() queues the
+ * work item under places.mutex when it has failed.  The work item waits for RCU under none
  * of the locks.
  */
 #include <linux/container_of.h>
@@ -29,23 +29,26 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "arena.h"
 #include "engine.h"
-#include "limits.h"
 #include "memory.h"
 #include "pages.h"
+#include "places.h"
 #include "refresh.h"
+#include "submit.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "window.h"
 #include "words.h"
 
 /*
- * Users can map words for this many pages of places beyond arena_limit().  A wheel gets
- * one page more when as many of its places are retired as a page has, each after 2^32
+ * Users can map words for this many pages of places beyond those of max_pending timeouts.  A wheel
+ * gets one page more when as many of its places are retired as a page has, each after 2^32
  * uses.
  */
 #define REFRESH_SLACK_PAGES	4096
+
+/* So many pages of words are looked at under one hold of places.mutex. */
+#define SHRINK_STEP		64
 
 /**
  * twheel_refresh_size() - how large the refresh table may ever become
@@ -56,7 +59,7 @@
  */
 u64 twheel_refresh_size(const struct twheel *tw)
 {
-	u64 nr_pages = DIV_ROUND_UP_ULL(arena_limit(&tw->arena), PLACES_PER_PAGE) +
+	u64 nr_pages = DIV_ROUND_UP_ULL(READ_ONCE(tw->places.max_pending), PLACES_PER_PAGE) +
 		       REFRESH_SLACK_PAGES;
 
 	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
@@ -64,7 +67,7 @@ u64 twheel_refresh_size(const struct twheel *tw)
 
 /* Return whether any page of places has words in a page of words. */
 static bool words_are_wanted(struct twheel *tw, u32 nr)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(&tw->places.mutex)
 {
 	u64 index = (u64)nr * WORDS_PER_PAGE;
 	u32 first = index / PLACES_PER_PAGE;
@@ -73,7 +76,7 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 
 	rcu_read_lock();
 	for (; first <= last && !wanted; first++)
-		wanted = page_at(&tw->arena, first);
+		wanted = pages_at(&tw->places.pages, first);
 	rcu_read_unlock();
 	return wanted;
 }
@@ -91,11 +94,11 @@ static void words_shrink(struct work_struct *work)
 	u32 nr = 0;
 
 	/* The last close need not wait for this: twheel_words_free() frees the rest. */
-	while (more && !READ_ONCE(tw->wake.closing)) {
+	while (more && !READ_ONCE(tw->control.closing)) {
 		unsigned int left = SHRINK_STEP;
 
 		nr_gone = 0;
-		mutex_lock(&tw->arena.mutex);
+		mutex_lock(&tw->places.mutex);
 		for (; left && nr < tw->words.pages.nr; left--, nr++) {
 			void *words = twheel_words_page(&tw->words, nr);
 
@@ -109,7 +112,7 @@ static void words_shrink(struct work_struct *work)
 			gone[nr_gone++] = words;
 		}
 		more = nr < tw->words.pages.nr;
-		mutex_unlock(&tw->arena.mutex);
+		mutex_unlock(&tw->places.mutex);
 		/*
 		 * Threads may still use words that word_at() has found.
 		 * Test: litmus words_freed
@@ -138,30 +141,33 @@ void twheel_refresh_shrink(struct twheel *tw)
  * the generation before that of its place.  Such a word counts for no timeout, and the
  * owner of the timeout may overwrite it, as twheel_refresh() does.
  *
- * Other threads may begin lives in the places at the same time: ARM without any lock.
- * Each write leaves a word that is right, whichever comes last.  Either the word is that
- * of the life, or it has an older generation, for generations only grow.  A thread that
- * does not see the table writes no word, and leaves it with an older generation too.  No
- * store of a user is overwritten: nobody has mapped the table yet.
+ * ARM may begin lives in the places at the same time, without the lock.  Each write leaves a
+ * word that is right, whichever comes last.  Either the word is that of the life, or it has an
+ * older generation, for generations only grow.  An ARM that does not see the table writes no
+ * word, and leaves it with an older generation too.  No store of a user is overwritten: nobody
+ * has mapped the table yet.
  */
-static void words_begin(struct twheel_words *words, struct twheel_page *page)
+static void words_begin(struct twheel *tw, u32 nr)
 {
+	struct twheel_page *page;
 	unsigned int i;
 
-	for (i = 0; i < PLACES_PER_PAGE; i++) {
+	twheel_lock(tw);
+	page = pages_at(&tw->places.pages, nr);
+	for (i = 0; page && i < PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = &page->timeout[i];
-		u64 *word = word_at(words, timeout_index(t));
+		u64 *word = word_at(&tw->words, page->first_index + i);
 
-		WRITE_ONCE(*word, (state_gen(timeout_state(t)) - 1) & TWHEEL_REFRESH_GEN_MASK);
+		WRITE_ONCE(*word, (timeout_gen(t) - 1) & TWHEEL_REFRESH_GEN_MASK);
 	}
+	twheel_unlock(tw);
 }
 
 /* Make the words of all places. */
 static int words_make(struct twheel *tw)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(&tw->places.mutex)
 {
-	u32 nr, end = DIV_ROUND_UP(tw->arena.places.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
-	struct twheel_page *page;
+	u32 nr, end = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
 	int err = 0;
 
 	for (nr = 0; nr < end; nr++) {
@@ -179,12 +185,8 @@ static int words_make(struct twheel *tw)
 			return -EINTR;
 		cond_resched();
 	}
-	for (nr = 0; nr < tw->arena.places.nr; nr++) {
-		rcu_read_lock();
-		page = page_at(&tw->arena, nr);
-		if (page)
-			words_begin(&tw->words, page);
-		rcu_read_unlock();
+	for (nr = 0; nr < tw->places.pages.nr; nr++) {
+		words_begin(tw, nr);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -203,7 +205,7 @@ int twheel_map_words(struct twheel *tw)
 {
 	int err = 0;
 
-	if (mutex_lock_killable(&tw->arena.mutex))
+	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
 	if (!tw->words.hole)
 		err = twheel_page_get(&tw->memory, &tw->words.hole);
@@ -213,7 +215,7 @@ int twheel_map_words(struct twheel *tw)
 		WRITE_ONCE(tw->words.made, true);
 	else if (!tw->words.made)
 		twheel_refresh_shrink(tw);
-	mutex_unlock(&tw->arena.mutex);
+	mutex_unlock(&tw->places.mutex);
 	return err;
 }
 
@@ -290,7 +292,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 /**
  * twheel_refresh_begin() - prepare a wheel without a refresh table
  * @words: the wheel's
- * @mutex: &twheel_arena.mutex
+ * @mutex: &twheel_places.mutex
  *
  * Context: process, before the wheel is published.
  */

@@ -27,11 +27,12 @@
  * Locks: users_mutex serialises opening and closing wheels.  It is a mutex because a
  * struct twheel_user is allocated under it; only the allocator's locks are taken under
  * it.  twheel_queue.lock is a spinlock that disables interrupts, because the softirq
- * takes it to ask for a turn; other threads take it under wake.lock, or under no lock.
+ * takes it to ask for a turn; no other lock of the engine is held then.
  * kthread_queue_work() takes the lock of the kthread's list under it.  A wheel takes its
  * turn under neither of the two.
  */
 #include <linux/atomic.h>
+#include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/hashtable.h>
@@ -46,19 +47,18 @@
 #include <linux/uidgid.h>
 
 #include "user.h"
-#include "window.h"
 
 /* The wheels of one user work for this long before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
 
 /*
- * For so many times as long as it took to wake a waiter in the softirq, no other waiter of
- * the same user is woken there.
+ * For so many times as long as the softirq has worked for a user, divided by the number of
+ * processors, it does not work for that user.
  */
-#define WAKE_PAUSES		10
+#define WORK_PAUSES		10
 
-/* No wake-up takes longer: the processor was taken away from the machine meanwhile. */
-#define WAKE_TOOK_MAX_NS	NSEC_PER_SEC
+/* No work takes longer: the processor was taken away from the machine meanwhile. */
+#define WORK_TOOK_MAX_NS	NSEC_PER_SEC
 
 /**
  * struct twheel_user - a user who has a wheel open
@@ -66,7 +66,7 @@
  * @uid: the user's id; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
- * @no_wake_until_ns: until then (ktime_get_ns()) the softirq wakes no waiter of this user;
+ * @no_work_until_ns: until then (ktime_get_ns()) the softirq does not work for this user;
  *	atomic
  * @queue: one queue for each kthread; each has a lock of its own
  */
@@ -75,7 +75,7 @@ struct twheel_user {
 	kuid_t uid;
 	unsigned long nr_wheels;
 	atomic_long_t charged;
-	atomic64_t no_wake_until_ns;
+	atomic64_t no_work_until_ns;
 	struct twheel_queue queue[];
 };
 
@@ -98,41 +98,18 @@ static long max_total, max_each;
 
 /* Turns */
 
-/* Take a wheel out of its queue, for its turn. */
-static void turn_begin(struct twheel_queue *queue, struct twheel_turn *turn)
-	__must_hold(&queue->lock)
-{
-	lockdep_assert_held(&queue->lock);
-	list_del_init(&turn->node);
-	turn->taken = true;
-}
-
 /*
- * Put a wheel at the end of the queue, unless it is in the queue already or was
- * cancelled.  A wheel whose turn is being taken is put there at the end of its turn.
+ * Put a wheel at the end of the queue, unless it is in the queue already or was cancelled.
  * Return whether it was put there.
  */
 static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	__must_hold(&queue->lock)
 {
 	lockdep_assert_held(&queue->lock);
-	turn->again = turn->taken;
-	if (turn->taken || turn->cancelled || !list_empty(&turn->node))
+	if (turn->cancelled || !list_empty(&turn->node))
 		return false;
 	list_add_tail(&turn->node, &queue->turns);
 	return true;
-}
-
-/*
- * A turn is over.  Put the wheel into its queue if another turn is needed, or was asked
- * for.  Return whether it was put there.
- */
-static bool turn_over(struct twheel_queue *queue, struct twheel_turn *turn, bool more)
-	__must_hold(&queue->lock)
-{
-	lockdep_assert_held(&queue->lock);
-	turn->taken = false;
-	return (more || turn->again) && queue_add(queue, turn);
 }
 
 /* Begin the turn of the first wheel of a queue. */
@@ -143,7 +120,7 @@ static struct twheel_turn *queue_pop(struct twheel_queue *queue)
 	spin_lock_irq(&queue->lock);
 	turn = list_first_entry_or_null(&queue->turns, struct twheel_turn, node);
 	if (turn)
-		turn_begin(queue, turn);
+		list_del_init(&turn->node);
 	spin_unlock_irq(&queue->lock);
 	return turn;
 }
@@ -158,17 +135,16 @@ static void user_turn(struct kthread_work *work)
 	struct twheel_queue *queue = container_of(work, struct twheel_queue, work);
 	u64 end_ns = ktime_get_ns() + TURN_NS;
 	struct twheel_turn *turn;
-	bool more;
 
 	do {
 		turn = queue_pop(queue);
 		if (!turn)
 			return;
-		twheel_window(WINDOW_TURN);
-		more = turn->take(turn, end_ns);
-		spin_lock_irq(&queue->lock);
-		turn_over(queue, turn, more);
-		spin_unlock_irq(&queue->lock);
+		if (turn->take(turn, end_ns)) {
+			spin_lock_irq(&queue->lock);
+			queue_add(queue, turn);
+			spin_unlock_irq(&queue->lock);
+		}
 		cond_resched();
 		if (list_empty(&queue->turns))
 			return;
@@ -197,8 +173,7 @@ void twheel_turn_init(struct twheel_turn *turn,
  *
  * Does nothing when the turn was asked for and has not begun yet.
  *
- * Context: any but hard interrupts; the softirq calls it, and other threads do under
- * &twheel_wake.lock.
+ * Context: any but hard interrupts.
  */
 void twheel_turn_request(struct twheel_turn *turn)
 {
@@ -209,47 +184,6 @@ void twheel_turn_request(struct twheel_turn *turn)
 	if (queue_add(queue, turn))
 		kthread_queue_work(queue->worker, &queue->work);
 	spin_unlock_irqrestore(&queue->lock, flags);
-}
-
-/**
- * twheel_turn_take() - take a wheel's turn in place of the kthread
- * @turn: the turn
- *
- * If it is being taken, another turn is asked for.
- *
- * Context: process.
- * Return: true if the caller has the turn, and has to call twheel_turn_end().
- */
-bool twheel_turn_take(struct twheel_turn *turn)
-{
-	struct twheel_queue *queue = turn->queue;
-	bool taken;
-
-	spin_lock_irq(&queue->lock);
-	taken = turn->taken;
-	if (taken)
-		turn->again = true;
-	else
-		turn_begin(queue, turn);
-	spin_unlock_irq(&queue->lock);
-	return !taken;
-}
-
-/**
- * twheel_turn_end() - end a turn that was taken in place of the kthread
- * @turn: the turn, which the caller has taken
- * @more: the kthread has to go on
- *
- * Context: process.
- */
-void twheel_turn_end(struct twheel_turn *turn, bool more)
-{
-	struct twheel_queue *queue = turn->queue;
-
-	spin_lock_irq(&queue->lock);
-	if (turn_over(queue, turn, more))
-		kthread_queue_work(queue->worker, &queue->work);
-	spin_unlock_irq(&queue->lock);
 }
 
 /**
@@ -270,41 +204,42 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 	kthread_flush_work(&queue->work);
 }
 
-/* Waiters that the softirq wakes */
+/* The softirq */
 
 /**
- * twheel_user_may_wake() - tell whether the softirq may wake a waiter of a user
+ * twheel_user_may_work() - tell whether the softirq may work on a wheel of a user
  * @user: the user
  * @now_ns: ktime_get_ns()
  *
  * Context: any; no lock is needed.
- * Return: true if the user has paid for the wake-ups before, see twheel_user_has_woken().
+ * Return: true if the user has paid for what the softirq did before, see
+ * twheel_user_has_worked().
  */
-bool twheel_user_may_wake(const struct twheel_user *user, u64 now_ns)
+bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns)
 {
-	return now_ns >= (u64)atomic64_read(&user->no_wake_until_ns);
+	return now_ns >= (u64)atomic64_read(&user->no_work_until_ns);
 }
 
 /**
- * twheel_user_has_woken() - charge a user for a wake-up in the softirq
+ * twheel_user_has_worked() - charge a user for work in the softirq
  * @user: the user
  * @begin_ns: when it began, ktime_get_ns()
  * @end_ns: when it ended
  *
- * G5 bounded interrupt work: the wake-ups of a user, by all processors together, take a tenth
- * of the time of one processor, and one wake-up by each processor beyond that.  A user who
- * waits in such a way that a wake-up takes long has the longer to wait for the next one.
+ * G5 bounded interrupt work: the softirq works for a user, on all processors together, for a tenth
+ * of their time, and once on each processor beyond that.  That counts expiring, and waking those
+ * that wait, which may take long: nothing bounds how much waits for an epoll instance.
  *
  * Context: any; no lock is needed.
  */
-void twheel_user_has_woken(struct twheel_user *user, u64 begin_ns, u64 end_ns)
+void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 {
-	u64 took_ns = min(end_ns - begin_ns, (u64)WAKE_TOOK_MAX_NS);
-	s64 until_ns = atomic64_read(&user->no_wake_until_ns);
+	u64 took_ns = min(end_ns - begin_ns, (u64)WORK_TOOK_MAX_NS);
+	s64 until_ns = atomic64_read(&user->no_work_until_ns);
+	u64 pause_ns = took_ns * WORK_PAUSES / num_online_cpus();
 
-	while (!atomic64_try_cmpxchg_relaxed(&user->no_wake_until_ns, &until_ns,
-					     max((u64)until_ns, begin_ns) +
-					     took_ns * WAKE_PAUSES))
+	while (!atomic64_try_cmpxchg_relaxed(&user->no_work_until_ns, &until_ns,
+					     max((u64)until_ns, begin_ns) + pause_ns))
 		;
 }
 

@@ -28,40 +28,33 @@ struct twheel_queue {
 };
 
 /**
- * struct twheel_turn - a wheel's turn with its kthread, or with a waiter that stands in
+ * struct twheel_turn - a wheel's turn with its kthread
  * @node: link in struct twheel_queue.turns, empty while no turn is asked for;
  *	&twheel_queue.lock
  * @queue: the queue; constant once the wheel has started
  * @take: takes the turn: works until nothing is left to do, or until the clock
  *	(ktime_get_ns()) reads @end_ns.  Returns true when more is to be done.
  *	Constant.
- * @taken: somebody takes the turn, the kthread or a waiter (twheel_turn_take());
- *	&twheel_queue.lock
- * @again: another turn was asked for since; &twheel_queue.lock
  * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {
 	struct list_head node;
 	struct twheel_queue *queue;
 	bool (*take)(struct twheel_turn *turn, u64 end_ns);
-	bool taken;
-	bool again;
 	bool cancelled;
 };
 
 void twheel_turn_init(struct twheel_turn *turn,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
-bool twheel_turn_take(struct twheel_turn *turn);
-void twheel_turn_end(struct twheel_turn *turn, bool more);
 void twheel_turn_cancel(struct twheel_turn *turn);
 
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 struct twheel_queue *twheel_user_queue(struct twheel_user *user);
 
-bool twheel_user_may_wake(const struct twheel_user *user, u64 now_ns);
-void twheel_user_has_woken(struct twheel_user *user, u64 begin_ns, u64 end_ns);
+bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns);
+void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);
 
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);

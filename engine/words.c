@@ -2,8 +2,8 @@
 /*
  * The pages of words that make up the refresh table
  *
- * Locks: the caller holds arena.mutex to add, replace or remove a page of words.  It is a
- * mutex because pages are allocated under it.  Under arena.mutex, twheel_words_set()
+ * Locks: the caller holds places.mutex to add, replace or remove a page of words.  It is a
+ * mutex because pages are allocated under it.  Under places.mutex, twheel_words_set()
  * takes the page lock of the page that users saw so far, and, after it has released that,
  * the locks of the mapping and of the page tables.
  */
@@ -25,7 +25,7 @@
  * @words: the refresh table
  * @nr: the page's number
  *
- * Context: process; under &twheel_arena.mutex, so that the page stays.
+ * Context: process; under &twheel_places.mutex, so that the page stays.
  * Return: the page, or NULL if there is none.
  */
 void *twheel_words_page(struct twheel_words *words, u32 nr)
@@ -53,10 +53,10 @@ void *twheel_words_page(struct twheel_words *words, u32 nr)
  * tables after that.  So either the fault finds the new page, or it has mapped the old
  * one before that is removed.
  *
- * Context: process; sleeps; under &twheel_arena.mutex.
+ * Context: process; sleeps; under &twheel_places.mutex.
  */
 void twheel_words_set(struct twheel *tw, u32 nr, void *page)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(&tw->places.mutex)
 {
 	void *old = twheel_words_page(&tw->words, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
@@ -74,11 +74,11 @@ void twheel_words_set(struct twheel *tw, u32 nr, void *page)
  * @tw: the wheel
  * @nr: the page's number, which the table has, or the one after its last
  *
- * Context: process; sleeps; under &twheel_arena.mutex.
+ * Context: process; sleeps; under &twheel_places.mutex.
  * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
 int twheel_words_add(struct twheel *tw, u32 nr)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(&tw->places.mutex)
 {
 	void *words;
 	int err;
@@ -103,11 +103,11 @@ int twheel_words_add(struct twheel *tw, u32 nr)
  * @tw: the wheel
  * @first_index: the index of the page's first place
  *
- * Context: process; sleeps; under &twheel_arena.mutex.
+ * Context: process; sleeps; under &twheel_places.mutex.
  * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
 int twheel_words_provide(struct twheel *tw, u32 first_index)
-	__must_hold(&tw->arena.mutex)
+	__must_hold(&tw->places.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
 	u32 last = (first_index + PLACES_PER_PAGE - 1) / WORDS_PER_PAGE;

@@ -33,10 +33,10 @@ struct twheel;
  *	the first time.  A page of words exists as long as a page of places has its
  *	words in it, and until a work item frees it.  Guarded as struct twheel_pages says.
  * @made: the table was mapped, and from then on each place gets its word before it is
- *	used; written under &twheel_arena.mutex, read without it by the kthread
+ *	used; written under &twheel_places.mutex, read without it by the kthread
  * @hole: the page that users see if @pages has none.  Only the users of this wheel see
  *	it, and the engine never reads it, so a store through a stale id does no harm.
- *	Set under &twheel_arena.mutex when the table is first mapped, constant after
+ *	Set under &twheel_places.mutex when the table is first mapped, constant after
  *	that.
  * @mapping: the address space through which users map the table; constant once the file
  *	is open
@@ -62,14 +62,13 @@ static inline u64 *word_at(struct twheel_words *words, u32 index)
 }
 
 /*
- * The word that leaves a timeout in this state at its deadline.  The deadline is rounded
+ * The word that leaves a timeout with this id at its deadline.  The deadline is rounded
  * down to a grain: a word moves a timeout to whole grains, and only to a later one.
  */
-static inline u64 word_of_deadline(const struct twheel_words *words, u64 state,
-				   u64 deadline_ns)
+static inline u64 word_of_deadline(const struct twheel_words *words, u64 id, u64 deadline_ns)
 {
 	return deadline_ns >> words->shift << TWHEEL_REFRESH_GEN_BITS |
-	       (state_gen(state) & TWHEEL_REFRESH_GEN_MASK);
+	       (id >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK);
 }
 
 /* Return whether lives begin with a word.  If the table is made later, words_begin() does it. */
@@ -82,36 +81,31 @@ static inline bool words_are_there(const struct twheel_words *words)
  * Begin a life with a word that asks for nothing.  A store for an earlier life of the
  * place must not move this one.  G8 stale ids are harmless: the word now has the
  * generation of the new id, so a user who stores through an older id can see that the id
- * is stale.  The caller is in an RCU read section, or holds events.lock, which counts as
+ * is stale.  The caller is in an RCU read section, or holds the wheel's lock, which counts as
  * one.
  */
 static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
-			      u64 state, u64 deadline_ns)
+			      u64 deadline_ns)
 {
 	u64 *word = word_at(words, timeout_index(t));
 
 	if (word)
-		WRITE_ONCE(*word, word_of_deadline(words, state, deadline_ns));
+		WRITE_ONCE(*word, word_of_deadline(words, t->word, deadline_ns));
 }
 
 /*
- * Return the deadline in force of the timeout with this index: the deadline as armed, or a
+ * Return the deadline in force of a timeout: the known one, or if it is a one-shot that pends, a
  * later one that a user has stored.  G8 stale ids are harmless: a store through a stale id
- * has another generation, and is ignored.  The caller holds events.lock, which counts as an
- * RCU read section, and which keeps REARM from writing the word and the deadline meanwhile.
- * A caller that is in an RCU read section without the lock takes the result for a guess.
+ * has another generation, and is ignored.  The caller holds the wheel's lock.
  */
-static inline u64 timeout_deadline_ns(struct twheel_words *words,
-				      const struct twheel_timeout *t,
-				      u32 index, u64 state)
+static inline u64 timeout_deadline_ns(struct twheel_words *words, const struct twheel_timeout *t)
 {
-	u64 grains, ahead, deadline_ns = READ_ONCE(t->deadline_ns);
+	u64 grains, ahead, deadline_ns = timeout_known_ns(t);
 	u64 *word;
 
-	if (!words_are_there(words) || state_is_periodic(state) ||
-	    !state_is_pending(state))
+	if (!words_are_there(words) || !timeout_is_pending(t) || timeout_is_periodic(t))
 		return deadline_ns;
-	word = word_at(words, index);
+	word = word_at(words, timeout_index(t));
 	if (!word)
 		return deadline_ns;
 	/*
@@ -119,7 +113,7 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words,
 	 * and its sign says which deadline is later.  If the generations are equal, the
 	 * lower bits of the difference are 0.
 	 */
-	ahead = READ_ONCE(*word) - word_of_deadline(words, state, deadline_ns);
+	ahead = READ_ONCE(*word) - word_of_deadline(words, t->word, deadline_ns);
 	if ((s64)ahead <= 0 || ahead & TWHEEL_REFRESH_GEN_MASK)
 		return deadline_ns;
 	/*
@@ -134,11 +128,11 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words,
 void *twheel_words_page(struct twheel_words *words, u32 nr)
 	__must_hold(words->pages.mutex);
 void twheel_words_set(struct twheel *tw, u32 nr, void *page)
-	__must_hold(&tw->arena.mutex);
+	__must_hold(&tw->places.mutex);
 int twheel_words_add(struct twheel *tw, u32 nr)
-	__must_hold(&tw->arena.mutex);
+	__must_hold(&tw->places.mutex);
 int twheel_words_provide(struct twheel *tw, u32 first_index)
-	__must_hold(&tw->arena.mutex);
+	__must_hold(&tw->places.mutex);
 void twheel_words_free(struct twheel_words *words);
 
 #endif /* _TWHEEL_ENGINE_WORDS_H */

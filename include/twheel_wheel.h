@@ -1,169 +1,181 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wheel: a hashed timing wheel of levels, as a pure data structure.
+ * The wheel: a hierarchical timing wheel of linked entries, as a pure data structure
  *
- * It knows ticks, not clocks, and entries, not timeouts.  See the banner of
- * twheel_wheel.c for how it works and what it leaves to its caller.
+ * It knows times and ticks, not clocks, and links, not timeouts.  The banner of twheel_wheel.c
+ * says how it works.
  */
 #ifndef _TWHEEL_WHEEL_H
 #define _TWHEEL_WHEEL_H
 
-#include <linux/list.h>
+#include <linux/bitops.h>
+#include <linux/compiler.h>
+#include <linux/minmax.h>
 #include <linux/types.h>
-#include <asm/page.h>
 
-/* As many levels as 2^64 ticks take with the smallest first level. */
-#define TWHEEL_MAX_LEVELS	10
-
-/**
- * struct twheel_entry - a timeout's entry: when it is due, and whose it is
- * @tick: the tick at which it is due
- * @index: the caller's number, which the wheel only carries along
- * @seq: likewise
- */
-struct twheel_entry {
-	u64 tick;
-	u32 index;
-	u32 seq;
-};
-
-#define TWHEEL_CHUNK_ENTRIES	7
+/* As many levels as 2^63 ns take with the smallest tick and the smallest first level. */
+#define TWHEEL_MAX_LEVELS	9
 
 /**
- * struct twheel_chunk - two cache lines of entries of one slot
- * @next: in a bag: the next newer chunk, from the newest round to the oldest;
- *	in the pool: the next free chunk of its page
- * @nr: entries in use, from the front
- * @epoch: value of struct twheel_wheel.epoch when it was put into its slot
- * @entry: the entries
+ * struct twheel_link - the link of an entry, in an object of the caller's
+ * @next: the entry behind it, or the end of its list, which is a link as well
+ * @pprev: what leads to this link: the @next of the one before, or the head of the list
+ *
+ * A list ends in a link, so that an entry leaves it without a look at what follows.
  */
-struct twheel_chunk {
-	struct twheel_chunk *next;
-	u32 nr;
-	u32 epoch;
-	struct twheel_entry entry[TWHEEL_CHUNK_ENTRIES];
+struct twheel_link {
+	struct twheel_link *next;
+	struct twheel_link **pprev;
 };
 
 /**
- * struct twheel_chunk_page - a page of chunks
- * @node: link in one of the wheel's lists of pages
- * @free: its unused chunks, linked by their @next
- * @nr_free: how many chunks are unused
- * @chunk: the chunks, as many as there is space for
- */
-struct twheel_chunk_page {
-	struct list_head node;
-	struct twheel_chunk *free;
-	u32 nr_free;
-	struct twheel_chunk chunk[] __aligned(sizeof(struct twheel_chunk));
-};
-
-#define TWHEEL_CHUNKS_PER_PAGE \
-	((PAGE_SIZE - sizeof(struct twheel_chunk_page)) / \
-	 sizeof(struct twheel_chunk))
-
-/**
- * struct twheel_level - slots of one granularity
- * @slot: the bag of each slot, known by its newest chunk; NULL for an empty slot
- * @occupied: a bit per slot, set while the slot is not empty
- * @next: the first tick of the next occupied slot, U64_MAX if all slots are empty
- * @reach: how many ticks ahead of the present tick an entry may be due that goes to this
- *	level: few enough to leave no doubt about the round, or U64_MAX in the last
- *	level, where no entry is farther or there are rounds
+ * struct twheel_level - the slots of one width
+ * @slot: the list of each slot; NULL for a slot that is not in use
+ * @occupied: a bit for each slot that is in use; its list may have become empty since
+ * @begin_ns: no entry of this level has an earlier key; U64_MAX if no slot is in use
  * @mask: number of slots, a power of two, less one
- * @shift: a slot spans 2^shift ticks
+ * @shift: a slot is 2^@shift ns wide
  */
 struct twheel_level {
-	struct twheel_chunk **slot;
+	struct twheel_link **slot;
 	unsigned long *occupied;
-	u64 next;
-	u64 reach;
+	u64 begin_ns;
 	u32 mask;
 	u32 shift;
 };
 
 /**
  * struct twheel_wheel - a wheel
- * @cur: the next tick to be processed; all ticks before it are done
- * @round_start: with one level: the tick at which the present round began
- * @round_min: with one level: the earliest tick of all entries that were seen or
- *	inserted in this round
- * @cascade_from: the earliest tick at which the wheel begins to move a slot of a coarser
- *	level down, U64_MAX if all of these slots are empty
- * @nr_entries: entries held
- * @nr_moved: how many times the wheel has moved an entry by itself
- * @nr_free: unused chunks
- * @pages: pages of which a chunk is in use; those with unused chunks come first
- * @spare: pages of which no chunk is in use
- * @overdue: entries whose tick was processed already when they were inserted
- * @hand: the rest of the slot of tick @cur - 1, which is being handed out
- * @limbo: entries on their way back into the slots after a rewind; never empty until
- *	all slots have been emptied for it
- * @epoch: the number of the latest sweep, which marks chunks filled since it began
- * @sweep_level: the level that the sweep has come to
- * @sweep_slot: the slot there, from which the sweep has brought up its last chunk
- * @rewind_level: the level that a rewind is emptying, @nr_levels when it has emptied all
- * @rewind_slot: the next slot to be looked at there
- * @nr_levels: levels in use
- * @rewinds: twheel_wheel_rewind() may be called
+ * @base_ns: to where the wheel has been turned: all entries in slots have later keys
+ * @due_by_ns: entries of @coming with this key or an earlier one are due
+ * @edge_ns: the edge of the tick in which they are due
+ * @cascade_ns: by this time a slot of an upper level has to be emptied that was put to use
+ *	since twheel_wheel_first() has looked at that level; U64_MAX if there is none
+ * @tick_ns: length of a tick
+ * @coming: entries of the slot to which the wheel was turned last
+ * @never: entries that never expire
+ * @end: the end of all lists of the wheel
+ * @used: a bit for each level that may have a slot in use
+ * @nr_levels: number of levels
+ * @level_of: the level of an entry, by the highest bit of its distance from @base_ns
  * @level: the levels, finest first
  */
 struct twheel_wheel {
-	u64 cur;
-	u64 round_start;
-	u64 round_min;
-	u64 cascade_from;
-	u64 nr_entries;
-	u64 nr_moved;
-	u64 nr_free;
-	struct list_head pages;
-	struct list_head spare;
-	struct twheel_chunk *overdue;
-	struct twheel_chunk *hand;
-	struct twheel_chunk *limbo;
-	u32 epoch;
-	u32 sweep_level;
-	u32 sweep_slot;
-	u32 rewind_level;
-	u32 rewind_slot;
+	u64 base_ns;
+	u64 due_by_ns;
+	u64 edge_ns;
+	u64 cascade_ns;
+	u64 tick_ns;
+	struct twheel_link *coming;
+	struct twheel_link *never;
+	struct twheel_link end;
+	u32 used;
 	u32 nr_levels;
-	bool rewinds;
+	u8 level_of[64];
 	struct twheel_level level[TWHEEL_MAX_LEVELS];
 };
 
 /**
  * struct twheel_wheel_config - the shape of a wheel
+ * @tick_ns: length of a tick
  * @slots: slots of the first level, a power of two, 4 at least
  * @one_level: a single level, with rounds
- * @rewinds: twheel_wheel_rewind() will be used
- * @max_tick: no entry is due later
  */
 struct twheel_wheel_config {
+	u64 tick_ns;
 	u32 slots;
 	bool one_level;
-	bool rewinds;
-	u64 max_tick;
 };
 
-size_t twheel_wheel_size(const struct twheel_wheel_config *config);
-void twheel_wheel_init(struct twheel_wheel *w,
-		       const struct twheel_wheel_config *config, void *memory,
-		       u64 cur);
-u64 twheel_wheel_pages_for(const struct twheel_wheel *w, u64 nr_entries);
-void twheel_wheel_give(struct twheel_wheel *w, struct twheel_chunk_page *page);
-struct twheel_chunk_page *twheel_wheel_take_back(struct twheel_wheel *w);
-struct twheel_chunk_page *twheel_wheel_dismantle(struct twheel_wheel *w);
+/* Put an entry at the front of a list that is not NULL. */
+static __always_inline void twheel_link_push(struct twheel_link **head, struct twheel_link *link)
+{
+	struct twheel_link *first = *head;
 
-void twheel_wheel_insert(struct twheel_wheel *w, struct twheel_entry entry);
-unsigned int twheel_wheel_advance(struct twheel_wheel *w, u64 now,
-				  struct twheel_entry *due, unsigned int max,
-				  bool *more);
-u64 twheel_wheel_next(const struct twheel_wheel *w);
-const struct twheel_chunk *twheel_wheel_peek(const struct twheel_wheel *w);
-struct twheel_chunk *twheel_wheel_take_out(struct twheel_wheel *w);
-void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_chunk *chunk);
-void twheel_wheel_rewind(struct twheel_wheel *w, u64 tick);
-void twheel_wheel_sweep_begin(struct twheel_wheel *w);
-struct twheel_chunk *twheel_wheel_sweep(struct twheel_wheel *w);
+	link->next = first;
+	link->pprev = head;
+	first->pprev = &link->next;
+	*head = link;
+}
+
+/* Take an entry out of its list, whichever that is. */
+static __always_inline void twheel_link_del(struct twheel_link *link)
+{
+	struct twheel_link *next = link->next, **pprev = link->pprev;
+
+	*pprev = next;
+	next->pprev = pprev;
+}
+
+/* The time at which a slot begins that a key falls into. */
+static inline u64 twheel_slot_begin_ns(const struct twheel_level *level, u64 key_ns)
+{
+	return key_ns >> level->shift << level->shift;
+}
+
+/* A slot of an upper level is emptied before it begins: half of its width before. */
+static inline u64 twheel_slot_lead_ns(const struct twheel_level *level)
+{
+	return 1ULL << level->shift >> 1;
+}
+
+/* Put the first entry into a slot that is not in use. */
+static __always_inline void twheel_slot_use(struct twheel_wheel *w, struct twheel_level *level,
+					    struct twheel_link **slot, u64 key_ns)
+{
+	u64 begin_ns = twheel_slot_begin_ns(level, key_ns);
+	u32 i = slot - level->slot;
+
+	(*slot)->next = &w->end;
+	level->occupied[BIT_WORD(i)] |= BIT_MASK(i);
+	w->used |= BIT(level - w->level);
+	level->begin_ns = min(level->begin_ns, begin_ns);
+	if (level != w->level)
+		w->cascade_ns = min(w->cascade_ns, begin_ns - twheel_slot_lead_ns(level));
+}
+
+static __always_inline void twheel_level_insert(struct twheel_wheel *w,
+						struct twheel_level *level,
+						struct twheel_link *link, u64 key_ns)
+{
+	struct twheel_link **slot = &level->slot[(key_ns >> level->shift) & level->mask];
+	struct twheel_link *first = *slot;
+
+	link->next = first;
+	link->pprev = slot;
+	*slot = link;
+	if (likely(first))
+		first->pprev = &link->next;
+	else
+		twheel_slot_use(w, level, slot, key_ns);
+}
+
+/*
+ * Put an entry into the slot of its key, which is later than base_ns and before 2^63.  G7: that
+ * takes the same time however many entries there are.
+ */
+static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
+						struct twheel_link *link, u64 key_ns)
+{
+	u64 distance_ns = key_ns - w->base_ns;
+
+	twheel_level_insert(w, &w->level[w->level_of[fls64(distance_ns) - 1]], link, key_ns);
+}
+
+/* Whether entries of the slot that the wheel was turned to are still to be worked on. */
+static inline bool twheel_wheel_has_coming(const struct twheel_wheel *w)
+{
+	return w->coming != &w->end;
+}
+
+size_t twheel_wheel_size(const struct twheel_wheel_config *config);
+void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config *config,
+		       void *memory, u64 base_ns);
+struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level);
+bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns);
+struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level);
+void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
+			    u64 key_ns);
+void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns);
 
 #endif /* _TWHEEL_WHEEL_H */

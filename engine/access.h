@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Access to the entries of a user's vector, one after the other
+ *
+ *	access_open()	begin; false if the memory is not the user's
+ *	access_get()	read a member, or go to a label
+ *	access_put()	write a member, or go to a label
+ *	access_close()	end
+ *
+ * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
+ * memory are functions, and so is what a compiler does not inline because it is to save space.  In
+ * such builds each access is opened by itself.
+ *
+ * Under a lock no fault can be served: access_open_locked() has accesses fail that would have to.
+ * The caller then lets go of the lock, has the fault served, and tries the same entry again.
+ */
+#ifndef _TWHEEL_ENGINE_ACCESS_H
+#define _TWHEEL_ENGINE_ACCESS_H
+
+#include <linux/types.h>
+#include <linux/uaccess.h>
+
+#if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU) || defined(CONFIG_KASAN) || \
+	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
+
+#define access_open(user, size)		access_ok(user, size)
+#define access_close()			do { } while (0)
+#define access_get(x, ptr, label)	do { if (__get_user(x, ptr)) goto label; } while (0)
+#define access_put(x, ptr, label)	do { if (__put_user(x, ptr)) goto label; } while (0)
+
+#else
+
+#define access_open(user, size)		user_access_begin(user, size)
+#define access_close()			user_access_end()
+#define access_get(x, ptr, label)	unsafe_get_user(x, ptr, label)
+#define access_put(x, ptr, label)	unsafe_put_user(x, ptr, label)
+
+#endif
+
+/* The next entry of a vector. */
+#define access_next(user, stride)	((typeof(user))((void __user *)(user) + (stride)))
+
+static __always_inline bool access_open_locked(const void __user *user, size_t size)
+{
+	pagefault_disable();
+	if (likely(access_open(user, size)))
+		return true;
+	pagefault_enable();
+	return false;
+}
+
+static __always_inline void access_close_locked(void)
+{
+	access_close();
+	pagefault_enable();
+}
+
+#endif /* _TWHEEL_ENGINE_ACCESS_H */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The alarm: when the softirq runs next
+ */
+#ifndef _TWHEEL_ENGINE_ALARM_H
+#define _TWHEEL_ENGINE_ALARM_H
+
+#include <linux/hrtimer.h>
+#include <linux/types.h>
+
+struct twheel;
+
+/* Of so many timeouts of a slot the first one to expire is searched for. */
+#define ALARM_LOOKS	32
+
+/**
+ * struct twheel_alarm - the hrtimer of a wheel
+ * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do, but
+ *	for timeouts that the kthread has been asked to look after.  NEVER_NS if it does not;
+ *	0 if it never will, because the clock is virtual or the last close has begun.
+ * @nr_new: timeouts that were put into slots since twheel_alarm_next_ns() has looked at those
+ * @nr_missed: how often it has rung in vain, because another thread had the lock
+ * @timer: the hrtimer; started under &twheel.lock, or by its own function
+ *
+ * &twheel.lock guards all members but @nr_missed, which is the softirq's alone.
+ */
+struct twheel_alarm {
+	u64 at_ns;
+	u32 nr_new;
+	u32 nr_missed;
+	struct hrtimer timer;
+};
+
+void twheel_alarm_init(struct twheel *tw);
+void twheel_alarm_start(struct twheel *tw);
+void twheel_alarm_need(struct twheel *tw, u64 first_ns);
+void twheel_alarm_set(struct twheel *tw);
+void twheel_alarm_stop(struct twheel *tw);
+
+#endif /* _TWHEEL_ENGINE_ALARM_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Expiry: timeouts become events
+ *
+ * The wheel is turned slot by slot to the last edge of a tick that has passed.  What comes up and
+ * is due becomes an event; what was moved to later goes to where it belongs.
+ *
+ * Locks: none is taken here; the callers hold twheel.lock for a step of bounded length.
+ */
+#include <linux/bitops.h>
+#include <linux/lockdep.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/prefetch.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "events.h"
+#include "expire.h"
+#include "periods.h"
+#include "places.h"
+#include "slack.h"
+#include "timeout.h"
+#include "twheel_wheel.h"
+#include "words.h"
+
+/*
+ * Count the periods of a timeout that have passed by @until_ns, or up to its repeat limit.  Its
+ * event stands for all of them.
+ */
+static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 until_ns)
+{
+	u64 nr = 1, deadline_ns = timeout_known_ns(t);
+
+	/* A clock that was set back may be before the edge at which the timeout came up. */
+	if (!(x->flags & EXTRA_FIXED_DELAY))
+		nr = periods_passed(deadline_ns, x->interval_ns, max(until_ns, deadline_ns));
+	if (x->flags & EXTRA_LIMITED) {
+		nr = min_t(u64, nr, x->repeats_left);
+		x->repeats_left -= nr;
+	}
+	x->count = periods_count(0, nr);
+	t->deadline_ns += (nr - 1) * x->interval_ns;
+	return nr;
+}
+
+/**
+ * twheel_expire_overdue() - turn a timeout into an event that was due when it was armed
+ * @tw: the wheel
+ * @t: the timeout, which is PENDING and in no list
+ * @now_ns: the clock
+ *
+ * It belongs to no tick, and is not late.
+ *
+ * Context: under &twheel.lock.
+ */
+void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	u64 nr = 1;
+
+	if (timeout_is_periodic(t))
+		nr = periods_expire(t, timeout_extra(t), now_ns);
+	tw->events.expirations += nr;
+	event_add(&tw->events, t, STATE_PENDING, now_ns);
+}
+
+/* Note how late @nr timeouts are (G2), of which the earliest had this deadline. */
+static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_events *events = &tw->events;
+	u64 late_ns = now_ns - min(tw->wheel.edge_ns, now_ns);
+	unsigned int ticks = 0;
+
+	events->max_late_ns = max(events->max_late_ns, now_ns - min(earliest_ns, now_ns));
+	if (unlikely(late_ns >= tw->clock.tick_ns))
+		ticks = min(fls64(div64_u64(late_ns, tw->clock.tick_ns)), TWHEEL_LATE_TICKS - 1);
+	events->late_ticks[ticks] += nr;
+	if (likely(late_ns <= tw->clock.tick_ns + tw->clock.slack_ns))
+		return;
+	events->late += nr;
+	events->last_late_ns = late_ns;
+	events->last_late_at_ns = now_ns;
+}
+
+/*
+ * A timeout that came up is not a plain one that is due: it is odd, or was moved later, or its slot
+ * has another edge.
+ */
+static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
+	__must_hold(&tw->lock)
+{
+	u64 due_ns, deadline_ns = timeout_deadline_ns(&tw->words, t);
+	struct twheel_extra *x;
+	u64 nr = 1;
+
+	twheel_link_del(&t->link);
+	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
+	due_ns = timeout_due_ns(tw, t);
+	if (due_ns == NEVER_NS) {
+		twheel_link_push(&tw->wheel.never, &t->link);
+		return;
+	}
+	/* G1 never early. */
+	if (due_ns > by_ns) {
+		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		return;
+	}
+	if (timeout_is_periodic(t)) {
+		u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
+
+		x = timeout_extra(t);
+		nr = periods_expire(t, x, slack_edge_ns(&tw->clock, x->flags, edge_ns));
+	}
+	tw->events.expirations += nr;
+	event_add(&tw->events, t, STATE_PENDING, now_ns);
+	lateness_note(tw, now_ns, deadline_ns, 1);
+}
+
+/*
+ * Expire coming timeouts, up to @nr, until one comes that is not a plain one that is due by @by_ns;
+ * returns how many.  They stay linked with each other.
+ */
+static __always_inline unsigned int expire_plain(struct twheel *tw, u64 now_ns, u64 by_ns,
+						 unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_link *first = tw->wheel.coming, *end = &tw->wheel.end;
+	struct twheel_link *link = first, *last = NULL;
+	u64 earliest_ns = now_ns;
+	unsigned int i;
+
+	for (i = 0; i < nr && link != end; i++) {
+		struct twheel_timeout *t = link_timeout(link);
+		u64 deadline_ns = t->deadline_ns;
+
+		if (unlikely(deadline_ns > by_ns))
+			break;
+		last = link;
+		link = link->next;
+		prefetchw(link->next);
+		t->fired_ns = now_ns;
+		t->word ^= STATE_PENDING ^ STATE_UNREAD;
+		earliest_ns = min(earliest_ns, deadline_ns);
+	}
+	if (!i)
+		return 0;
+	tw->wheel.coming = link;
+	link->pprev = &tw->wheel.coming;
+	events_append(&tw->events, first, last, i);
+	tw->events.expirations += i;
+	lateness_note(tw, now_ns, earliest_ns, i);
+	return i;
+}
+
+/**
+ * twheel_expire() - expire what is due
+ * @tw: the wheel
+ * @now_ns: the clock
+ * @nr: how many timeouts may be looked at
+ *
+ * Events come in the order of ticks.
+ *
+ * Context: under &twheel.lock.
+ * Return: how many more may be looked at; 0 if there may be more that is due.
+ */
+unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
+
+	while (nr) {
+		unsigned int done = 0;
+		u64 by_ns;
+
+		if (!twheel_wheel_has_coming(&tw->wheel) &&
+		    !twheel_wheel_turn(&tw->wheel, edge_ns))
+			break;
+		/* G1 never early: the clock may have been set back since the slot has come. */
+		by_ns = min(tw->wheel.due_by_ns, edge_ns);
+		/* The end of time is in no tick, though it may be an edge. */
+		by_ns = min(by_ns, tw->clock.never_ns - 1);
+		if (likely(!words_are_there(&tw->words)))
+			done = expire_plain(tw, now_ns, by_ns, nr);
+		if (!done && twheel_wheel_has_coming(&tw->wheel)) {
+			expire_odd(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
+			done = 1;
+		}
+		nr -= done;
+	}
+	return nr;
+}
+
+/*
+ * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  Its place
+ * may also be free, or its event unread: a one-shot's event stays as it is, a periodic
+ * timeout's is flagged unless it was the last one anyway.
+ */
+static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	if (timeout_is_unread(t)) {
+		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
+		if (!timeout_ends(t, 0))
+			t->fired_ns |= FIRED_DRAINED;
+		return;
+	}
+	if (!timeout_is_pending(t))
+		return;
+	t->deadline_ns = timeout_deadline_ns(&tw->words, t) | (t->deadline_ns & DEADLINE_ODD);
+	if (timeout_is_periodic(t))
+		timeout_extra(t)->count = 0;
+	twheel_link_del(&t->link);
+	event_add(&tw->events, t, STATE_PENDING, now_ns | FIRED_DRAINED);
+}
+
+/**
+ * twheel_drain_step() - turn some of the timeouts that are left after DRAIN into events
+ * @tw: the wheel
+ * @now_ns: the clock
+ * @nr: how many places may be looked at
+ *
+ * Context: under &twheel.lock.
+ * Return: how many more may be looked at; 0 if there may be more to do.
+ */
+unsigned int twheel_drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	u32 nr_places = READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE;
+
+	for (; nr && tw->drain_index < nr_places; nr--, tw->drain_index++) {
+		struct twheel_timeout *t = place_at(&tw->places, tw->drain_index);
+
+		if (t)
+			timeout_drain(tw, t, now_ns);
+	}
+	return nr;
+}

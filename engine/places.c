@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The places of timeouts
+ *
+ * The places of a page that are free are in a chain of that page.  ARM takes places from a page
+ * that is partly used as long as there is one, so that others stay unused, and go back to the
+ * kernel after a burst: the kthread frees them when they have been unused for SHRINK_DELAY.
+ *
+ * G4 nothing lost: a place is all that a timeout ever needs, so that nothing but ARM fails for want
+ * of memory (and REARM, where it asks for a first period in a page).
+ *
+ * Locks: places.lock, for a batch of places.  places.mutex serialises adding and removing pages; it
+ * is a mutex because pages are allocated under it.  mmap() takes it under mmap_lock, so nothing
+ * under it may touch user memory.  places.lock is taken under it.  The kthread only tries it, since
+ * a thread that holds it may wait for memory.
+ */
+#include <linux/atomic.h>
+#include <linux/gfp.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/limits.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait_bit.h>
+
+#include "engine.h"
+#include "keys.h"
+#include "memory.h"
+#include "pages.h"
+#include "places.h"
+#include "refresh.h"
+#include "submit.h"
+#include "timeout.h"
+#include "twheel_compat.h"
+#include "wake.h"
+#include "window.h"
+#include "words.h"
+
+/* Pages are given back when they have been unused for this long, jiffies. */
+#define SHRINK_DELAY	HZ
+
+/* The kthread removes so many pages under one hold of places.mutex. */
+#define SHRINK_STEP	16
+
+static_assert(sizeof(struct twheel_page) + 84 * sizeof(struct twheel_timeout) <= 4096);
+
+/*
+ * A stale id may be as many uses of its place away from an id with the same
+ * TWHEEL_REFRESH_GEN_BITS, at least.  A power of two.
+ */
+#define STALE_DISTANCE	65536U
+
+/*
+ * Have each place of a new page begin after the generation that its word has, if that
+ * would soon come round.  G8 stale ids are harmless: that generation may be the one of a
+ * stale id, of a page that was removed.  Users may have stored any generation in the
+ * word, so no place leaves out more than STALE_DISTANCE generations.
+ */
+static void page_pass_stale(struct twheel_words *words, struct twheel_page *page, u32 gen)
+{
+	u32 i, ahead;
+
+	rcu_read_lock();
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		u64 *word = word_at(words, page->first_index + i);
+
+		if (!word)
+			continue;
+		ahead = (READ_ONCE(*word) - gen) & TWHEEL_REFRESH_GEN_MASK;
+		if (ahead < STALE_DISTANCE)
+			page->timeout[i].word += (u64)(ahead + 1) << GEN_SHIFT;
+	}
+	rcu_read_unlock();
+}
+
+/* Link all places of a new page. */
+static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
+{
+	struct twheel_timeout *t = NULL;
+	u32 i;
+
+	page->first_index = first_index;
+	for (i = PLACES_PER_PAGE; i--;) {
+		page->timeout[i].link.next = (struct twheel_link *)t;
+		t = &page->timeout[i];
+		t->word = (u64)gen << GEN_SHIFT | (first_index + i);
+	}
+	page->free = t;
+}
+
+/* Put a new page at its number in the table, and among the unused ones. */
+static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+	__must_hold(&tw->places.mutex)
+{
+	struct twheel_places *places = &tw->places;
+	int err = 0;
+
+	if (nr < places->pages.nr)
+		twheel_pages_set(&places->pages, nr, page);
+	else
+		err = twheel_pages_add(&places->pages, &tw->memory, page);
+	if (err)
+		return err;
+	spin_lock(&places->lock);
+	hlist_add_head(&page->node, &places->unused);
+	places->nr_unused++;
+	places->nr_pages++;
+	spin_unlock(&places->lock);
+	return 0;
+}
+
+/* Add a page of places. */
+static int places_grow(struct twheel *tw)
+	__must_hold(&tw->places.mutex)
+{
+	struct twheel_places *places = &tw->places;
+	struct twheel_page *page;
+	u32 nr, first_index;
+	int err;
+
+	rcu_read_lock();
+	while (places->first_gap < places->pages.nr && pages_at(&places->pages, places->first_gap))
+		places->first_gap++;
+	rcu_read_unlock();
+	nr = places->first_gap;
+	if (nr >= NR_INDICES / PLACES_PER_PAGE)
+		return -ENOSPC;
+	first_index = nr * PLACES_PER_PAGE;
+	if (tw->words.made) {
+		err = twheel_words_provide(tw, first_index);
+		if (err)
+			return err;
+	}
+	if (tw->keys.used) {
+		err = twheel_keys_provide(tw, nr);
+		if (err)
+			return err;
+	}
+	err = twheel_page_get(&tw->memory, (void **)&page);
+	if (err)
+		goto remove_keys;
+	page_fill(page, first_index, places->first_gen);
+	if (tw->words.pages.nr)
+		page_pass_stale(&tw->words, page, places->first_gen);
+	err = page_add(tw, page, nr);
+	if (err)
+		goto put_page;
+	return 0;
+
+put_page:
+	twheel_page_put(&tw->memory, page);
+remove_keys:
+	if (tw->keys.used) {
+		void *unused[KEY_PAGES];
+
+		/* No look-up has reached them: they need no grace period. */
+		twheel_keys_remove(tw, nr, unused);
+		twheel_key_page_put(tw, unused[0]);
+		twheel_key_page_put(tw, unused[1]);
+	}
+	return err;
+}
+
+/* Take places of a page, @nr at most, into a chain that ends at @tail.  Returns how many. */
+static __always_inline unsigned int page_take(struct twheel_places *places,
+					      struct twheel_page *page, unsigned int nr,
+					      struct twheel_link **last)
+	__must_hold(&places->lock)
+{
+	struct twheel_link *link = *last;
+	unsigned int i;
+
+	if (!page->nr_used) {
+		places->nr_unused--;
+		__hlist_del(&page->node);
+		hlist_add_head(&page->node, &places->partly);
+	}
+	link->next = &page->free->link;
+	for (i = 0; i < nr && link->next; i++)
+		link = link->next;
+	*last = link;
+	page->free = (struct twheel_timeout *)link->next;
+	if (!page->free)
+		__hlist_del(&page->node);
+	page->nr_used += i;
+	return i;
+}
+
+/* A page that has a free place. */
+static __always_inline struct twheel_page *page_with_free(struct twheel_places *places)
+	__must_hold(&places->lock)
+{
+	struct hlist_node *node = places->partly.first ?: places->unused.first;
+
+	return node ? hlist_entry(node, struct twheel_page, node) : NULL;
+}
+
+/*
+ * Take up to @nr places, as many as max_pending allows and pages have, behind @last; returns how
+ * many.  @full says whether max_pending is the reason for fewer.
+ */
+static __always_inline unsigned int places_pop(struct twheel_places *places, unsigned int nr,
+					       struct twheel_link **last, bool *full)
+{
+	struct twheel_page *page;
+	unsigned int got = 0;
+	u32 room;
+
+	spin_lock(&places->lock);
+	room = places->max_pending - places->nr_taken;
+	*full = room < nr;
+	nr = min(nr, room);
+	while (got < nr) {
+		page = page_with_free(places);
+		if (unlikely(!page)) {
+			*full = false;
+			break;
+		}
+		got += page_take(places, page, nr - got, last);
+	}
+	(*last)->next = NULL;
+	WRITE_ONCE(places->nr_taken, places->nr_taken + got);
+	spin_unlock(&places->lock);
+	return got;
+}
+
+/**
+ * twheel_places_provide() - add a page of places, unless there are free places by now
+ * @tw: the wheel
+ *
+ * Context: process; sleeps; under none of the engine's locks.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_places_provide(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->places.mutex))
+		return -EINTR;
+	if (!data_race(tw->places.partly.first) && !data_race(tw->places.unused.first))
+		err = places_grow(tw);
+	mutex_unlock(&tw->places.mutex);
+	return err;
+}
+
+/**
+ * twheel_places_take() - take places for timeouts that are to be armed
+ * @tw: the wheel, which has started
+ * @nr: how many
+ * @nowait: do not sleep
+ * @first: out: chain of the places, linked by link.next; NULL for none
+ * @short_of: out: if these are fewer, the reason: -EAGAIN at max_pending, or with @nowait; -ENOMEM,
+ *	-ENOSPC at the limit of memory, or -EINTR by a fatal signal
+ *
+ * They count against max_pending from now on.
+ *
+ * Context: process; sleeps unless @nowait; under none of the engine's locks.
+ * Return: how many were taken.
+ */
+unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
+				struct twheel_timeout **first, int *short_of)
+{
+	struct twheel_link head, *last = &head;
+	unsigned int got = 0;
+	bool full;
+
+	*short_of = -EAGAIN;
+	for (;;) {
+		got += places_pop(&tw->places, nr - got, &last, &full);
+		if (likely(got == nr) || full || nowait)
+			break;
+		*short_of = twheel_places_provide(tw);
+		if (*short_of)
+			break;
+	}
+	*first = (struct twheel_timeout *)head.next;
+	return got;
+}
+
+/**
+ * twheel_place_take_locked() - take a place if one is at hand
+ * @tw: the wheel
+ *
+ * Context: process; does not sleep; under the wheel's lock.
+ * Return: the place, or an ERR_PTR: -EAGAIN at max_pending, -ENOMEM if a page has to be added.
+ */
+struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
+{
+	struct twheel_link head, *last = &head;
+	bool full;
+
+	if (likely(places_pop(&tw->places, 1, &last, &full)))
+		return (struct twheel_timeout *)head.next;
+	return ERR_PTR(full ? -EAGAIN : -ENOMEM);
+}
+
+/**
+ * twheel_places_freed() - do what follows when places were given back
+ * @tw: the wheel
+ * @nr_before: nr_taken before that
+ *
+ * Context: process; under none of the engine's locks.
+ */
+void twheel_places_freed(struct twheel *tw, u32 nr_before)
+{
+	struct twheel_places *places = &tw->places;
+	u32 nr = READ_ONCE(places->nr_taken);
+
+	/* A poller waits for EPOLLOUT only while the wheel is full. */
+	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
+		twheel_wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr_before - nr);
+	if (likely(!data_race(places_are_wasted(places)) || data_race(places->shrinking)))
+		return;
+	spin_lock(&places->lock);
+	if (!places->shrinking && !places->closing && places_are_wasted(places)) {
+		places->shrinking = true;
+		kthread_queue_delayed_work(tw->turn.queue->worker, &places->work, SHRINK_DELAY);
+	}
+	spin_unlock(&places->lock);
+}
+
+/**
+ * twheel_places_give() - give back places that an ARM has taken and not used
+ * @tw: the wheel
+ * @first: chain of the places
+ * @nr_told: the user may have been told the ids of so many of them, from the first one on
+ *
+ * Context: process; under none of the engine's locks.
+ */
+void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told)
+{
+	struct twheel_places *places = &tw->places;
+	struct twheel_timeout *t = first;
+	u32 nr_before;
+
+	if (!first)
+		return;
+	spin_lock(&tw->lock);
+	spin_lock(&places->lock);
+	nr_before = places->nr_taken;
+	while (t) {
+		struct twheel_timeout *next = (struct twheel_timeout *)t->link.next;
+
+		/* G8: an id that was told is not told again. */
+		if (nr_told)
+			nr_told--;
+		else
+			t->word -= GEN_ONE;
+		place_free(places, t);
+		t = next;
+	}
+	spin_unlock(&places->lock);
+	twheel_unlock(tw);
+	twheel_places_freed(tw, nr_before);
+}
+
+/* Periods and slack */
+
+/**
+ * struct extra_page - what odd timeouts of two neighbouring pages of places have
+ * @half: one for the page of places with an even number, one for the page after it
+ * @nr_halves: halves in use; &twheel_places.mutex
+ */
+struct extra_page {
+	struct twheel_extra half[2][PLACES_PER_PAGE];
+	u32 nr_halves;
+};
+
+static_assert(sizeof(struct extra_page) <= PAGE_SIZE);
+
+static inline struct extra_page *extra_page(const struct twheel_extra *extra)
+{
+	return (struct extra_page *)((unsigned long)extra & PAGE_MASK);
+}
+
+/* Let a page use the other half of its neighbour's, or allocate one for both. */
+static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+	__must_hold(&tw->places.mutex)
+{
+	struct extra_page *both = NULL;
+	struct twheel_page *beside;
+	int err;
+
+	rcu_read_lock();
+	beside = pages_at(&tw->places.pages, nr ^ 1);
+	if (beside && beside->extra)
+		both = extra_page(beside->extra);
+	rcu_read_unlock();
+	if (!both) {
+		err = twheel_page_get(&tw->memory, (void **)&both);
+		if (err)
+			return err;
+	}
+	both->nr_halves++;
+	/* Pairs with the acquire in timeout_extra().  Test: litmus extra_filled */
+	smp_store_release(&page->extra, both->half[nr & 1]);
+	return 0;
+}
+
+/* Give up a page's half.  Returns whether the neighbour does not use the other one. */
+static bool extra_remove(struct twheel_page *page)
+{
+	return page->extra && !--extra_page(page->extra)->nr_halves;
+}
+
+/**
+ * twheel_extra_provide() - make sure that the timeout of an index can have a period or slack
+ * @tw: the wheel
+ * @index: the index; its page may have been removed
+ * @nowait: do not sleep
+ *
+ * Context: process; sleeps unless @nowait; in no RCU read section.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or
+ * -EAGAIN if it would have to sleep and may not.
+ */
+int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
+{
+	u32 nr = index / PLACES_PER_PAGE;
+	struct twheel_page *page;
+	bool needed;
+	int err = 0;
+
+	rcu_read_lock();
+	page = pages_at(&tw->places.pages, nr);
+	needed = page && !READ_ONCE(page->extra);
+	rcu_read_unlock();
+	if (!needed)
+		return 0;
+	if (nowait)
+		return -EAGAIN;
+	if (mutex_lock_killable(&tw->places.mutex))
+		return -EINTR;
+	/*
+	 * The page may have been removed or replaced in the meantime.  The mutex keeps it
+	 * from now on.
+	 */
+	rcu_read_lock();
+	page = pages_at(&tw->places.pages, nr);
+	rcu_read_unlock();
+	if (page && !page->extra)
+		err = extra_add(tw, page, nr);
+	mutex_unlock(&tw->places.mutex);
+	return err;
+}
+
+/* Giving memory back */
+
+/*
+ * Take a page out of the unused ones, if there are still more than are worth keeping.  One of
+ * which a place has used more than half of its generations stays, or later pages would have
+ * few left: it counts as partly used from now on.
+ */
+static struct twheel_page *page_pick(struct twheel_places *places)
+	__must_hold(&places->mutex)
+{
+	struct twheel_page *page = NULL;
+	u32 i, gen = places->first_gen;
+
+	spin_lock(&places->lock);
+	while (!page && places_are_wasted(places)) {
+		page = hlist_entry(places->unused.first, struct twheel_page, node);
+		__hlist_del(&page->node);
+		places->nr_unused--;
+		for (i = 0; i < PLACES_PER_PAGE; i++)
+			gen = max(gen, timeout_gen(&page->timeout[i]));
+		if (gen <= S32_MAX) {
+			places->nr_pages--;
+		} else {
+			hlist_add_head(&page->node, &places->partly);
+			gen = places->first_gen;
+			page = NULL;
+		}
+	}
+	spin_unlock(&places->lock);
+	/*
+	 * G8 stale ids are harmless: the page's indices may be used again, and their
+	 * generations go on after the highest one of any removed page.
+	 */
+	places->first_gen = gen;
+	return page;
+}
+
+/*
+ * A page that was removed, and what is freed with it, once RCU has let go of them.  Other threads
+ * may still look at the words of its places: what is kept here lies elsewhere.
+ */
+static_assert(offsetof(struct twheel_timeout, word) >= (KEY_PAGES + 2) * sizeof(void *));
+
+/**
+ * struct page_leaving - what is written into the first place of a page that is freed
+ * @tw: the wheel
+ * @keys: pages of nodes that go with it
+ * @extra: likewise what odd timeouts had; NULL if the neighbour has the other half
+ */
+struct page_leaving {
+	struct twheel *tw;
+	void *keys[KEY_PAGES];
+	void *extra;
+};
+
+/* G5 bounded interrupt work: RCU may call this in softirq. */
+static void page_free_rcu(struct rcu_head *head)
+{
+	struct twheel_page *page = container_of(head, struct twheel_page, rcu);
+	struct page_leaving *leaving = (void *)&page->timeout[0];
+	struct twheel *tw = leaving->tw;
+
+	if (leaving->extra)
+		twheel_page_put(&tw->memory, leaving->extra);
+	twheel_key_page_put(tw, leaving->keys[0]);
+	twheel_key_page_put(tw, leaving->keys[1]);
+	twheel_page_put(&tw->memory, page);
+	/*
+	 * The wheel may be gone after this, see twheel_places_free(): wake_up_var() uses
+	 * the address only.
+	 */
+	if (atomic_dec_and_test(&tw->places.nr_leaving))
+		wake_up_var(&tw->places.nr_leaving);
+}
+
+static void page_remove(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->places.mutex)
+{
+	struct page_leaving *leaving = (void *)&page->timeout[0];
+	u32 nr = page->first_index / PLACES_PER_PAGE;
+
+	twheel_pages_set(&tw->places.pages, nr, NULL);
+	tw->places.first_gap = min(tw->places.first_gap, nr);
+	*leaving = (struct page_leaving){
+		.tw	= tw,
+		.extra	= extra_remove(page) ? extra_page(page->extra) : NULL,
+	};
+	if (tw->keys.used)
+		twheel_keys_remove(tw, nr, leaving->keys);
+	atomic_inc(&tw->places.nr_leaving);
+	call_rcu_hurry(&page->rcu, page_free_rcu);
+}
+
+/* The delayed work: ask for a turn in which memory is given back. */
+static void shrink_due(struct kthread_work *work)
+{
+	struct twheel *tw = container_of(work, struct twheel, places.work.work);
+
+	tw->places.due = true;
+	twheel_turn_request(&tw->turn);
+}
+
+/* Memory was given back; if there is more to give back by now, begin again. */
+static void shrink_end(struct twheel *tw)
+{
+	tw->places.due = false;
+	spin_lock(&tw->places.lock);
+	tw->places.shrinking = false;
+	spin_unlock(&tw->places.lock);
+	twheel_places_freed(tw, 0);
+	/* The removed pages of places may have had words. */
+	if (READ_ONCE(tw->words.made))
+		twheel_refresh_shrink(tw);
+}
+
+/**
+ * twheel_places_shrink() - give back some pages of places, if the time has come
+ * @tw: the wheel
+ *
+ * Context: the kthread; sleeps.
+ * Return: true if there is more to give back at once.
+ */
+bool twheel_places_shrink(struct twheel *tw)
+{
+	unsigned int nr = 0;
+
+	if (!tw->places.due)
+		return false;
+	if (!mutex_trylock(&tw->places.mutex)) {
+		/* Who holds it adds pages, and may sleep: go on in a jiffy. */
+		tw->places.due = false;
+		spin_lock(&tw->places.lock);
+		if (!tw->places.closing)
+			kthread_queue_delayed_work(tw->turn.queue->worker, &tw->places.work, 1);
+		spin_unlock(&tw->places.lock);
+		return false;
+	}
+	for (; nr < SHRINK_STEP; nr++) {
+		struct twheel_page *page = page_pick(&tw->places);
+
+		if (!page)
+			break;
+		page_remove(tw, page);
+	}
+	mutex_unlock(&tw->places.mutex);
+	if (nr < SHRINK_STEP)
+		shrink_end(tw);
+	return nr == SHRINK_STEP;
+}
+
+/**
+ * twheel_places_init() - prepare a wheel without a place
+ * @tw: the wheel
+ *
+ * Context: process, before the wheel is published.
+ */
+void twheel_places_init(struct twheel *tw)
+{
+	struct twheel_places *places = &tw->places;
+
+	mutex_init(&places->mutex);
+	spin_lock_init(&places->lock);
+	places->pages.mutex = &places->mutex;
+	kthread_init_delayed_work(&places->work, shrink_due);
+	/* Generations begin at 1, so that no id is 0. */
+	places->first_gen = 1;
+}
+
+/**
+ * twheel_places_close() - give no memory back any more
+ * @tw: the wheel, which has started; the last close
+ *
+ * Context: process; sleeps.
+ */
+void twheel_places_close(struct twheel *tw)
+{
+	spin_lock(&tw->places.lock);
+	tw->places.closing = true;
+	spin_unlock(&tw->places.lock);
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+}
+
+/**
+ * twheel_places_free() - free all places at the last close
+ * @places: the places, which no other thread uses any more
+ *
+ * The charges remain: twheel_destroy() takes back all of a wheel at once.
+ *
+ * Context: process; sleeps until RCU has freed the pages that were removed.
+ */
+void twheel_places_free(struct twheel_places *places)
+{
+	struct twheel_table *table = rcu_dereference_raw(places->pages.table);
+	u32 nr;
+
+	/*
+	 * page_free_rcu() takes back charges of this wheel.  The acquire pairs with the
+	 * full barrier of its atomic_dec_and_test().  Test: litmus leaving
+	 */
+	wait_var_event(&places->nr_leaving, !atomic_read_acquire(&places->nr_leaving));
+	for (nr = 0; nr < places->pages.nr; nr++) {
+		struct twheel_page *page = table->page[nr];
+
+		if (page && extra_remove(page))
+			free_page((unsigned long)extra_page(page->extra));
+		cond_resched();
+	}
+	twheel_pages_free(&places->pages);
+}

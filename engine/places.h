@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The places of timeouts, in pages that are handed out as a slab is
+ *
+ * Locks: places.lock and places.mutex are declared here.  places.lock is a spinlock that is
+ * taken under the wheel's lock, or under none; no other lock is taken under it.
+ */
+#ifndef _TWHEEL_ENGINE_PLACES_H
+#define _TWHEEL_ENGINE_PLACES_H
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "pages.h"
+#include "timeout.h"
+
+struct twheel;
+
+/**
+ * struct twheel_places - the places of a wheel
+ * @pages: pages of places, by index / PLACES_PER_PAGE; guarded as struct twheel_pages says
+ * @mutex: adding and removing pages
+ * @first_gap: no page is missing in the table before this number; @mutex
+ * @first_gen: generation of the places of a new page: higher than all that removed pages had;
+ *	@mutex
+ * @nr_leaving: RCU callbacks that have yet to free pages; atomic
+ * @max_pending: limit of @nr_taken; written under &twheel_control.mutex, constant once the wheel
+ *	has started
+ * @lock: guards the members below
+ * @partly: pages of which some places are free and some are not; @lock
+ * @unused: pages of which all places are free; @lock
+ * @nr_unused: length of @unused; @lock
+ * @nr_pages: number of pages; @lock
+ * @nr_taken: places that are in use or that an ARM has: what counts against max_pending; written
+ *	under @lock, read without it
+ * @shrinking: @work is queued, or memory is being given back; @lock
+ * @closing: @work is not queued any more; @lock
+ * @due: the kthread has to give memory back; the kthread's alone
+ * @work: begins to give memory back after a delay
+ */
+struct twheel_places {
+	struct twheel_pages pages ____cacheline_aligned_in_smp;
+	struct mutex mutex;	/* adding and removing pages */
+	u32 first_gap;
+	u32 first_gen;
+	atomic_t nr_leaving;
+	u32 max_pending;
+
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* taking places and giving them back */
+	struct hlist_head partly;
+	struct hlist_head unused;
+	u32 nr_unused;
+	u32 nr_pages;
+	u32 nr_taken;
+	bool shrinking;
+	bool closing;
+	bool due;
+	struct kthread_delayed_work work;
+};
+
+/* As many unused pages as this are not worth giving back. */
+#define UNUSED_SLACK	6U
+
+/*
+ * Whether so many pages are unused that some are to be given back: more than half as many as the
+ * others, which may soon be needed.
+ */
+static inline bool places_are_wasted(const struct twheel_places *places)
+{
+	return places->nr_unused > UNUSED_SLACK + (places->nr_pages - places->nr_unused) / 2;
+}
+
+/*
+ * Find the place with this index, whatever is there; NULL if its page does not exist.  The caller
+ * is in an RCU read section, or holds the wheel's lock, which counts as one.
+ */
+static __always_inline struct twheel_timeout *place_at(const struct twheel_places *places,
+						       u32 index)
+{
+	struct twheel_page *page = pages_at(&places->pages, index / PLACES_PER_PAGE);
+
+	return page ? page->timeout + index % PLACES_PER_PAGE : NULL;
+}
+
+/*
+ * Find the live timeout that an id names; NULL if there is none.  G8 stale ids are harmless: the
+ * word of the place has another generation then.  The caller holds the wheel's lock.
+ */
+static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_places *places,
+							    u64 id)
+{
+	struct twheel_timeout *t = place_at(places, id_index(id));
+
+	/* If it is live and has this id, the two differ in the state only. */
+	if (unlikely(!t || (t->word ^ id) & ~STATE_MASK || !timeout_is_live(t)))
+		return NULL;
+	return t;
+}
+
+/*
+ * Give a place back whose timeout has ended, or that an ARM has not used after it has told the id.
+ * G8: from now on the old id names nothing.  A place whose generations are used up is not used
+ * again.
+ */
+static __always_inline void place_free(struct twheel_places *places, struct twheel_timeout *t)
+	__must_hold(&places->lock)
+{
+	struct twheel_page *page = timeout_page(t);
+	u64 word = (t->word & ~STATE_MASK) + GEN_ONE;
+
+	lockdep_assert_held(&places->lock);
+	t->word = word;
+	places->nr_taken--;
+	if (unlikely(word < GEN_ONE))
+		return;
+	if (unlikely(!page->free))
+		hlist_add_head(&page->node, &places->partly);
+	t->link.next = (struct twheel_link *)page->free;
+	page->free = t;
+	if (unlikely(!--page->nr_used)) {
+		__hlist_del(&page->node);
+		hlist_add_head(&page->node, &places->unused);
+		places->nr_unused++;
+	}
+}
+
+void twheel_places_init(struct twheel *tw);
+unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
+				struct twheel_timeout **first, int *short_of);
+int twheel_places_provide(struct twheel *tw);
+struct twheel_timeout *twheel_place_take_locked(struct twheel *tw);
+void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told);
+void twheel_places_freed(struct twheel *tw, u32 nr_before);
+int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait);
+bool twheel_places_shrink(struct twheel *tw);
+void twheel_places_close(struct twheel *tw);
+void twheel_places_free(struct twheel_places *places);
+
+#endif /* _TWHEEL_ENGINE_PLACES_H */

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reading events
+ *
+ * An event is copied out and taken in one step, under the lock.  G4 nothing lost: an event that
+ * cannot be copied stays in the list; the fault is served without the lock, by the caller, and any
+ * other reader goes on meanwhile.
+ *
+ * Locks: twheel.lock, and under it places.lock, for a batch.
+ */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/prefetch.h>
+#include <linux/spinlock.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "access.h"
+#include "clock.h"
+#include "control.h"
+#include "engine.h"
+#include "events.h"
+#include "expire.h"
+#include "keys.h"
+#include "periods.h"
+#include "places.h"
+#include "slack.h"
+#include "submit.h"
+#include "timeout.h"
+#include "twheel.h"
+#include "twheel_wheel.h"
+#include "window.h"
+
+/**
+ * struct reading - a batch that is read; a local variable
+ * @first_ns: when the first timeout is due that goes on
+ * @nr_going_on: how many go on
+ */
+struct reading {
+	u64 first_ns;
+	unsigned int nr_going_on;
+};
+
+/* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */
+static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
+		      struct twheel_event *event)
+	__must_hold(&tw->lock)
+{
+	u64 nr = twheel_periods_unread(&tw->clock, t);
+	bool drained = timeout_is_drained(t);
+	bool ended = timeout_ends(t, nr);
+
+	*event = (struct twheel_event){
+		.id		= timeout_id(t),
+		.user_data	= t->user_data,
+		.deadline_ns	= timeout_known_ns(t),
+		.fired_ns	= t->fired_ns & ~FIRED_DRAINED,
+		.count		= periods_count(timeout_count(t), nr),
+	};
+	if (nr) {
+		const struct twheel_extra *x = timeout_extra(t);
+
+		event->deadline_ns += nr * x->interval_ns;
+		event->fired_ns = period_fired_ns(&tw->clock, x->flags, event->deadline_ns);
+	}
+	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
+	/*
+	 * A periodic timeout whose event is read while the wheel is draining ends with
+	 * this event, so the event says that it was drained.
+	 */
+	if (READ_ONCE(tw->control.draining) && !ended)
+		drained = true;
+	event->flags = drained ? TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED :
+		       ended ? TWHEEL_EVENT_ENDED : 0;
+	return nr;
+}
+
+/* A periodic timeout whose event was taken waits for its next period. */
+static void event_go_on(struct twheel *tw, struct twheel_timeout *t, struct reading *reading)
+	__must_hold(&tw->lock)
+{
+	struct twheel_extra *x = timeout_extra(t);
+	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
+	u64 due_ns, from_ns = x->flags & EXTRA_FIXED_DELAY ? now_ns : timeout_known_ns(t);
+
+	x->count = 0;
+	x->deliveries = periods_count(x->deliveries, 1);
+	t->deadline_ns = time_add(from_ns, x->interval_ns) | DEADLINE_ODD;
+	t->word ^= STATE_UNREAD ^ STATE_PENDING;
+	due_ns = timeout_due_ns(tw, t);
+	if (due_ns == NEVER_NS) {
+		twheel_link_push(&tw->wheel.never, &t->link);
+	} else if (due_ns <= edge_before_ns(&tw->clock, now_ns)) {
+		/* A period has passed while the event was copied: its reader is late, and not it. */
+		twheel_expire_overdue(tw, t, now_ns);
+	} else {
+		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		reading->first_ns = min(reading->first_ns, due_ns);
+		reading->nr_going_on++;
+	}
+}
+
+/* An event was copied out: take it.  @nr is what event_fill() has returned. */
+static void event_take(struct twheel *tw, struct twheel_timeout *t,
+		       const struct twheel_event *event, u64 nr, struct reading *reading)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	twheel_periods_settle(tw, t, nr);
+	event_del(&tw->events, t);
+	tw->events.delivered++;
+	if (!(event->flags & TWHEEL_EVENT_ENDED)) {
+		event_go_on(tw, t, reading);
+		return;
+	}
+	if (event->flags & TWHEEL_EVENT_DRAINED)
+		tw->events.drained++;
+	else
+		tw->events.completed++;
+	if (tw->keys.used)
+		twheel_key_give(tw, t);
+	place_free(&tw->places, t);
+}
+
+/* Copy an event of any kind to where @size bytes are for each; false if it faults. */
+static bool event_copy(const struct twheel_event *event, u32 size, struct iov_iter *to)
+{
+	u32 known = min_t(u32, size, sizeof(*event));
+	size_t copied = copy_to_iter(event, known, to);
+
+	/*
+	 * A program of a newer header gets zeroes for the members that this kernel does not know, and
+	 * one of an older header does not get the members that it does not know.
+	 */
+	if (copied == known && size > known)
+		copied += iov_iter_zero(size - known, to);
+	if (likely(copied == size))
+		return true;
+	iov_iter_revert(to, copied);
+	return false;
+}
+
+/* Copy out and take an event of any kind, the oldest one; false if it faults. */
+static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size,
+			      struct reading *reading)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	struct twheel_timeout *t = link_timeout(tw->events.first);
+	struct twheel_event event;
+	u64 nr = event_fill(tw, t, &event);
+	bool copied;
+
+	pagefault_disable();
+	copied = event_copy(&event, size, to);
+	pagefault_enable();
+	if (copied)
+		event_take(tw, t, &event, nr, reading);
+	return copied;
+}
+
+/*
+ * Copy out and take events of one-shots that have expired, until one is another; returns how many.
+ */
+static __always_inline unsigned int read_plain(struct twheel *tw, struct twheel_event __user *user,
+					       unsigned int nr)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	struct twheel_events *events = &tw->events;
+	struct twheel_link *link = events->first;
+	unsigned int i = 0;
+
+	if (!access_open_locked(user, nr * sizeof(*user)))
+		return 0;
+	for (; i < nr && link != &events->end; i++, user++) {
+		struct twheel_timeout *t = link_timeout(link);
+
+		if (unlikely((t->deadline_ns | t->fired_ns) >> 63))
+			break;
+		access_put(timeout_id(t), &user->id, fault);
+		access_put(t->user_data, &user->user_data, fault);
+		access_put(t->deadline_ns, &user->deadline_ns, fault);
+		access_put(t->fired_ns, &user->fired_ns, fault);
+		access_put(1U, &user->count, fault);
+		access_put(TWHEEL_EVENT_ENDED, &user->flags, fault);
+		link = link->next;
+		prefetchw(link->next);
+		place_free(&tw->places, t);
+	}
+fault:
+	access_close_locked();
+	events->first = link;
+	link->pprev = &events->first;
+	WRITE_ONCE(events->nr_unread, events->nr_unread - i);
+	events->completed += i;
+	events->delivered += i;
+	return i;
+}
+
+/**
+ * twheel_read_step() - copy out and take some events, the oldest ones
+ * @tw: the wheel
+ * @to: where they go; it stands behind those that were taken
+ * @size: how long each is for the user, bytes
+ * @nr: how many there is space for, 1 to TWHEEL_BATCH
+ *
+ * Context: process; does not sleep; no lock of the wheel may be held.
+ * Return: the number of events that were taken; 0 if there is none, and -EFAULT if the first one
+ * cannot be copied: the caller has the fault served, and tries again.
+ */
+int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr)
+{
+	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) && !tw->keys.used;
+	struct reading reading = { .first_ns = NEVER_NS };
+	unsigned int i = 0, n;
+	bool faulted = false;
+	u32 nr_before;
+
+	twheel_lock(tw);
+	spin_lock(&tw->places.lock);
+	nr_before = tw->places.nr_taken;
+	while (i < nr && tw->events.first != &tw->events.end) {
+		if (likely(usual)) {
+			n = read_plain(tw, to->ubuf + to->iov_offset, nr - i);
+			iov_iter_advance(to, n * sizeof(struct twheel_event));
+			i += n;
+			if (i == nr || tw->events.first == &tw->events.end)
+				break;
+		}
+		faulted = !read_any(tw, to, size, &reading);
+		if (faulted)
+			break;
+		i++;
+	}
+	spin_unlock(&tw->places.lock);
+	alarm_need(tw, reading.first_ns, reading.nr_going_on);
+	twheel_unlock(tw);
+	twheel_places_freed(tw, nr_before);
+	return i ?: faulted ? -EFAULT : 0;
+}
+
+/**
+ * twheel_nr_events() - tell how many events can be read
+ * @tw: the wheel
+ * @size: out: how long each of them is for the user, bytes.  Final if there are events;
+ *	otherwise a SETUP may change it.
+ *
+ * Context: any; no lock is needed.
+ * Return: the number of events, which may change at any time.
+ */
+unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
+{
+	unsigned int nr = READ_ONCE(tw->events.nr_unread);
+
+	twheel_window(WINDOW_EVENTS_COUNTED);
+	/*
+	 * Pairs with the release in twheel_start(): an event comes from a timeout that was
+	 * armed after that, so a reader that sees an event sees the size as well.
+	 * Test: litmus event_size
+	 */
+	smp_rmb();
+	*size = READ_ONCE(tw->control.event_size);
+	return nr;
+}
+
+/**
+ * twheel_has_events() - tell whether an event can be read
+ * @tw: the wheel
+ *
+ * A poller reads this without the lock: an ARM may have left timeouts that were due when they were
+ * armed in the inbox.  Who has the lock makes events of these, and wakes the poller.
+ *
+ * Context: any; no lock is needed.
+ * Return: true if one can; this may change at any time.
+ */
+bool twheel_has_events(struct twheel *tw)
+{
+	return READ_ONCE(tw->events.nr_unread);
+}
+
+/**
+ * twheel_has_room() - tell whether one more timeout would be within max_pending
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: true if it would; this may change at any time.
+ */
+bool twheel_has_room(const struct twheel *tw)
+{
+	return READ_ONCE(tw->places.nr_taken) < READ_ONCE(tw->places.max_pending);
+}

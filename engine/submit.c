@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Submission: how timeouts come into the wheel
+ *
+ * Locks: twheel.lock, as submit.h says.
+ */
+#include <linux/llist.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+#include <linux/spinlock.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "events.h"
+#include "expire.h"
+#include "slack.h"
+#include "submit.h"
+#include "timeout.h"
+#include "twheel_wheel.h"
+
+/**
+ * twheel_clock_follow() - find out what has passed when a caller's time is before the wheel's
+ * @tw: the wheel
+ * @now_ns: the clock as the caller has read it, before the time to which the wheel was turned
+ *
+ * The caller may have read it some time ago.  If it is a clock that can be set back, that may have
+ * happened.  G1 never early: the wheel goes back then, too.
+ *
+ * Context: under &twheel.lock.
+ * Return: the time by which all deadlines have passed.
+ */
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	if (!clock_can_be_set(&tw->clock))
+		return tw->wheel.base_ns;
+	twheel_wheel_set_back(&tw->wheel, edge_before_ns(&tw->clock, now_ns));
+	return now_ns;
+}
+
+/**
+ * twheel_pend_odd() - put a timeout to where it belongs that is not a plain one to come
+ * @tw: the wheel
+ * @t: the timeout, which is in no list, and PENDING
+ * @now_ns: what passed_ns() returned
+ * @first_ns: goes down to the time at which the timeout is due
+ *
+ * A timeout whose deadline has passed becomes an event at once, and does not wait for the edge of a
+ * tick.
+ *
+ * Context: under &twheel.lock.
+ */
+void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
+	__must_hold(&tw->lock)
+{
+	u64 due_ns = timeout_known_ns(t);
+
+	if (due_ns <= now_ns && due_ns < TWHEEL_TIME_NEVER) {
+		twheel_expire_overdue(tw, t, now_ns);
+		return;
+	}
+	if (timeout_is_odd(t))
+		due_ns = slack_due_ns(&tw->clock, timeout_extra(t)->flags, due_ns);
+	if (due_ns >= tw->clock.never_ns) {
+		twheel_link_push(&tw->wheel.never, &t->link);
+		return;
+	}
+	twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+	*first_ns = min(*first_ns, due_ns);
+}
+
+/**
+ * twheel_inbox_empty() - put what is in the inbox into the wheel
+ * @tw: the wheel
+ *
+ * Context: under &twheel.lock.
+ */
+void twheel_inbox_empty(struct twheel *tw)
+	__must_hold(&tw->lock)
+{
+	struct llist_node *node = llist_del_all(&tw->inbox);
+	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock)), first_ns = NEVER_NS;
+	unsigned int nr = 0;
+
+	lockdep_assert_held(&tw->lock);
+	while (node) {
+		struct twheel_timeout *t = llist_entry(node, struct twheel_timeout, node);
+
+		/* Read the link first: it is that of a slot from now on. */
+		node = node->next;
+		t->word |= STATE_PENDING;
+		timeout_pend(tw, t, now_ns, &first_ns);
+		nr++;
+	}
+	tw->events.armed += nr;
+	alarm_need(tw, first_ns, nr);
+}
+
+/**
+ * twheel_unlock_inbox() - put what was added to the inbox meanwhile into the wheel
+ * @tw: the wheel, whose lock was released
+ *
+ * If another thread has the lock by now, it does so.
+ *
+ * Context: any but hard interrupts; under none of the engine's locks.
+ */
+void twheel_unlock_inbox(struct twheel *tw)
+{
+	if (!spin_trylock(&tw->lock))
+		return;
+	twheel_inbox_empty(tw);
+	twheel_unlock(tw);
+}

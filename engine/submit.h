@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Submission: how timeouts come into the wheel, and the wheel's lock
+ *
+ * An ARM puts its timeouts into the wheel itself if it gets the lock at once.  If not, it adds them
+ * to the inbox, and goes its way: whoever takes the lock, or releases it, empties the inbox.  So an
+ * ARM waits for nobody, and what it has added is in the wheel before any later call looks.
+ *
+ * Locks: twheel.lock.
+ */
+#ifndef _TWHEEL_ENGINE_SUBMIT_H
+#define _TWHEEL_ENGINE_SUBMIT_H
+
+#include <linux/compiler.h>
+#include <linux/llist.h>
+#include <linux/lockdep.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "timeout.h"
+#include "twheel_wheel.h"
+#include "wake.h"
+
+void twheel_inbox_empty(struct twheel *tw)
+	__must_hold(&tw->lock);
+void twheel_unlock_inbox(struct twheel *tw);
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock);
+void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
+	__must_hold(&tw->lock);
+
+static __always_inline void twheel_lock(struct twheel *tw)
+	__acquires(&tw->lock)
+{
+	spin_lock(&tw->lock);
+	if (unlikely(!llist_empty(&tw->inbox)))
+		twheel_inbox_empty(tw);
+}
+
+/*
+ * Release the lock.  An ARM first adds to the inbox and then tries the lock; here the lock is
+ * released first, and then the inbox is looked at.  So either the ARM gets the lock, or its
+ * timeouts are seen here.  Test: litmus inbox
+ */
+static __always_inline void twheel_unlock_quietly(struct twheel *tw)
+	__releases(&tw->lock)
+{
+	spin_unlock(&tw->lock);
+	smp_mb();
+	if (unlikely(!llist_empty(&tw->inbox)))
+		twheel_unlock_inbox(tw);
+}
+
+/* Release the lock, and wake readers and pollers if events were added. */
+static __always_inline void twheel_unlock(struct twheel *tw)
+	__releases(&tw->lock)
+{
+	u32 nr = tw->events.nr_untold;
+
+	tw->events.nr_untold = 0;
+	twheel_unlock_quietly(tw);
+	if (unlikely(nr))
+		twheel_wake_for_events(tw, nr);
+}
+
+/*
+ * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns,
+ * or to where the wheel was turned since.
+ */
+static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	return likely(now_ns >= tw->wheel.base_ns) ? now_ns : twheel_clock_follow(tw, now_ns);
+}
+
+/*
+ * Put a timeout that is in no list, and is PENDING, to where its deadline says.  @passed_ns is what
+ * passed_ns() returned.  @first_ns goes down to the time at which it is due.
+ */
+static __always_inline void timeout_pend(struct twheel *tw, struct twheel_timeout *t,
+					 u64 passed_ns, u64 *first_ns)
+	__must_hold(&tw->lock)
+{
+	u64 due_ns = t->deadline_ns;
+
+	/* The deadline is to come, and comes, and the timeout is a plain one. */
+	if (likely(due_ns - passed_ns - 1 < tw->clock.never_ns - passed_ns - 1)) {
+		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		*first_ns = min(*first_ns, due_ns);
+	} else {
+		twheel_pend_odd(tw, t, passed_ns, first_ns);
+	}
+}
+
+/* @nr timeouts were put into slots, the first of which is due at @first_ns. */
+static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	tw->alarm.nr_new += nr;
+	if (unlikely(first_ns < tw->alarm.at_ns ||
+		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_LOOKS)))
+		twheel_alarm_need(tw, first_ns);
+}
+
+#endif /* _TWHEEL_ENGINE_SUBMIT_H */

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ARM in a keyed wheel: re-arm the timeout that has the key, or make one
+ *
+ * All of it is one step for each entry, under the lock: the key is looked up, the user is told what
+ * is going to be done, and that is done.  So no other thread can come between (G3).  If there is no
+ * page for a new place, or none for periods, the lock is left, and the entry is tried again.
+ *
+ * Locks: twheel.lock, for a batch; places.lock under it to take a place.  places.mutex to provide
+ * memory, under no other lock.
+ */
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/spinlock.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+#include <linux/uaccess.h>
+
+#include "access.h"
+#include "clock.h"
+#include "control.h"
+#include "engine.h"
+#include "keys.h"
+#include "life.h"
+#include "places.h"
+#include "rearm.h"
+#include "submit.h"
+#include "timeout.h"
+#include "twheel.h"
+#include "words.h"
+
+/**
+ * enum upsert_needs - what an entry needs before it can be tried again
+ * @NEEDS_NOTHING: nothing
+ * @NEEDS_PAGE: a page of places
+ * @NEEDS_EXTRA: a struct twheel_extra for &upserting.index
+ */
+enum upsert_needs {
+	NEEDS_NOTHING,
+	NEEDS_PAGE,
+	NEEDS_EXTRA,
+};
+
+/**
+ * struct upserting - a batch that is done; a local variable
+ * @now_ns: the clock when the batch began
+ * @first_ns: when the first timeout is due that was put into a slot
+ * @nr_ok: entries that succeeded
+ * @needs: what the next entry needs
+ * @index: for what place
+ */
+struct upserting {
+	u64 now_ns;
+	u64 first_ns;
+	unsigned int nr_ok;
+	enum upsert_needs needs;
+	u32 index;
+};
+
+/* Give back a place that a key was taken for, or was about to be. */
+static void place_undo(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock)
+{
+	spin_lock(&tw->places.lock);
+	place_free(&tw->places, t);
+	spin_unlock(&tw->places.lock);
+}
+
+/* Take a place and its key for an entry whose key is absent: TWHEEL_CREATED, or an errno. */
+static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
+		       struct upserting *upserting, struct twheel_timeout **place)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *t = twheel_place_take_locked(tw);
+	int err;
+
+	if (IS_ERR(t)) {
+		if (t == ERR_PTR(-ENOMEM))
+			upserting->needs = NEEDS_PAGE;
+		return PTR_ERR(t);
+	}
+	if (life_is_odd(arm) && !timeout_page(t)->extra) {
+		upserting->needs = NEEDS_EXTRA;
+		upserting->index = timeout_index(t);
+		place_undo(tw, t);
+		return -ENOMEM;
+	}
+	err = twheel_key_take(tw, t, arm->user_data);
+	if (err) {
+		place_undo(tw, t);
+		return err;
+	}
+	*place = t;
+	return TWHEEL_CREATED;
+}
+
+/* Find what is to be done for an entry, and take what it needs: enum twheel_verdict, or an errno. */
+static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct upserting *upserting,
+		       struct twheel_timeout **t)
+	__must_hold(&tw->lock)
+{
+	int result = life_check(arm, ARM_IF | ARM_ONLY);
+
+	arm->was_deadline_ns = 0;
+	if (result)
+		return result;
+	*t = twheel_key_find(tw, arm->user_data);
+	if (!*t)
+		return arm->flags & TWHEEL_ARM_IF_PRESENT ? -ENOENT :
+		       upsert_take(tw, arm, upserting, t);
+	if (arm->flags & TWHEEL_ARM_IF_ABSENT)
+		return -EEXIST;
+	result = twheel_rearm_verdict(tw, arm, *t, upserting->now_ns);
+	if (result == REARM_NEEDS_EXTRA) {
+		upserting->needs = NEEDS_EXTRA;
+		upserting->index = timeout_index(*t);
+		return -ENOMEM;
+	}
+	return result;
+}
+
+/* Do an entry as upsert_look() has said. */
+static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
+		      int result, struct upserting *upserting)
+	__must_hold(&tw->lock)
+{
+	upserting->nr_ok++;
+	if (result != TWHEEL_CREATED) {
+		twheel_rearm_do(tw, t, arm, upserting->now_ns, &upserting->first_ns);
+		return;
+	}
+	life_begin(&tw->clock, t, arm, upserting->now_ns);
+	t->user_data = arm->user_data;
+	if (words_are_there(&tw->words))
+		word_begin(&tw->words, t, timeout_known_ns(t));
+	t->word |= STATE_PENDING;
+	tw->events.armed++;
+	timeout_pend(tw, t, passed_ns(tw, upserting->now_ns), &upserting->first_ns);
+}
+
+static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 was_deadline_ns)
+{
+	if (!access_open_locked(user, sizeof(*user)))
+		return false;
+	access_put(id, &user->id, fault);
+	access_put(was_deadline_ns, &user->was_deadline_ns, fault);
+	access_put(result, &user->result, fault);
+	access_close_locked();
+	return true;
+fault:
+	access_close_locked();
+	return false;
+}
+
+/* Tell and do an entry.  False if it faults, or needs memory. */
+static bool upsert_entry(struct twheel *tw, struct twheel_arm __user *user, struct twheel_arm *arm,
+			 struct upserting *upserting)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *t = NULL;
+	int result = upsert_look(tw, arm, upserting, &t);
+	bool told;
+
+	if (upserting->needs)
+		return false;
+	told = upsert_tell(user, result > 0 ? timeout_id(t) : 0, result,
+			   result > 0 ? arm->was_deadline_ns : 0);
+	if (told && result > 0) {
+		upsert_do(tw, t, arm, result, upserting);
+	} else if (result == TWHEEL_CREATED) {
+		/* G8: the user may have been told the id. */
+		twheel_key_give(tw, t);
+		place_undo(tw, t);
+	}
+	return told;
+}
+
+/* Provide what an entry needs: 0 or an errno. */
+static int upsert_provide(struct twheel *tw, const struct upserting *upserting, bool nowait)
+{
+	if (upserting->needs == NEEDS_EXTRA)
+		return twheel_extra_provide(tw, upserting->index, nowait);
+	return nowait ? -EAGAIN : twheel_places_provide(tw);
+}
+
+/* Copy entries in; returns how many. */
+static unsigned int upsert_copy_in(struct twheel_arm *arm, struct twheel_arm __user *user,
+				   u32 stride, unsigned int nr)
+{
+	size_t known = min_t(size_t, stride, sizeof(*arm));
+	unsigned int i;
+
+	if (likely(stride == sizeof(*arm)) && !copy_from_user(arm, user, nr * sizeof(*arm)))
+		return nr;
+	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
+		arm[i] = (struct twheel_arm){};
+		if (copy_from_user(&arm[i], user, known))
+			break;
+	}
+	return i;
+}
+
+/**
+ * twheel_upsert_step() - do some entries of an ARM in a keyed wheel
+ * @tw: the wheel, which has started, and is keyed
+ * @user: the entries, in the user's memory
+ * @nr: how many, 1 to TWHEEL_BATCH
+ * @call: the call
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: as twheel_rearm_step().
+ */
+int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+		       struct twheel_call *call)
+{
+	struct twheel_arm arm[TWHEEL_BATCH / 2] __uninitialized;
+	struct twheel_arm __user *at;
+
+	nr = upsert_copy_in(arm, user, call->stride, min_t(unsigned int, nr, ARRAY_SIZE(arm)));
+	if (!nr)
+		return -EFAULT;
+	for (;;) {
+		struct upserting upserting = {
+			.now_ns		= twheel_now(&tw->clock),
+			.first_ns	= NEVER_NS,
+		};
+		unsigned int i = 0;
+		int err;
+
+		twheel_lock(tw);
+		if (unlikely(READ_ONCE(tw->control.draining))) {
+			twheel_unlock(tw);
+			return -ESHUTDOWN;
+		}
+		for (at = user; i < nr && upsert_entry(tw, at, &arm[i], &upserting); i++)
+			at = access_next(at, call->stride);
+		alarm_need(tw, upserting.first_ns, upserting.nr_ok);
+		twheel_unlock(tw);
+		call->nr_ok += upserting.nr_ok;
+		if (i || !upserting.needs)
+			return i ?: -EFAULT;
+		err = upsert_provide(tw, &upserting, false);
+		if (err == -EINTR)
+			return err;
+		if (err)
+			return put_user(0ULL, &user->id) || put_user(0ULL, &user->was_deadline_ns) ||
+			       put_user(err, &user->result) ? -EFAULT : 1;
+	}
+}
+
+/**
+ * twheel_upsert_one() - do an ARM in a keyed wheel
+ * @tw: the wheel, which has started, and is keyed
+ * @arm: the entry
+ * @nowait: refuse with -EAGAIN what would have to sleep
+ *
+ * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
+ * Return: 0, or an errno as in the result of an entry.
+ */
+int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
+{
+	for (;;) {
+		struct upserting upserting = {
+			.now_ns		= twheel_now(&tw->clock),
+			.first_ns	= NEVER_NS,
+		};
+		struct twheel_timeout *t = NULL;
+		int err, result = -ESHUTDOWN;
+
+		twheel_lock(tw);
+		if (!READ_ONCE(tw->control.draining))
+			result = upsert_look(tw, arm, &upserting, &t);
+		if (result > 0) {
+			upsert_do(tw, t, arm, result, &upserting);
+			alarm_need(tw, upserting.first_ns, 1);
+		}
+		twheel_unlock(tw);
+		if (!upserting.needs)
+			return min(result, 0);
+		err = upsert_provide(tw, &upserting, nowait);
+		if (err)
+			return err;
+	}
+}
