@@ -236,8 +236,8 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 		if (noted_ns > until_ns)
 			break;
 		slot = twheel_wheel_first(w, level);
-		/* If it begins later than was noted, another level may come first. */
-		if (!slot || l->begin_ns > max(noted_ns, w->base_ns + 1))
+		/* If it begins later than was noted, look again: another level may come first. */
+		if (!slot || l->begin_ns > min(max(noted_ns, w->base_ns + 1), until_ns))
 			continue;
 		end_ns = twheel_slot_begin_ns(l, l->begin_ns) + (1ULL << l->shift) - 1;
 		slot_take(w, l, slot);
