@@ -50,6 +50,22 @@ static noinline bool read_serve(struct iov_iter *to, u32 size)
 }
 
 /*
+ * If the space for the events of a batch lies in two pages of the user's memory, have a fault in the
+ * last one served: so, as a rule, a batch is read as a whole; nothing relies on that.
+ */
+static void read_serve_batch(struct iov_iter *to, size_t size)
+{
+	if (iter_is_ubuf(to)) {
+		char __user *first = to->ubuf + to->iov_offset, *last = first + size - 1;
+
+		if (((unsigned long)first ^ (unsigned long)last) & PAGE_MASK)
+			(void)put_user(0, last);
+	} else {
+		fault_in_iov_iter_writeable(to, size);
+	}
+}
+
+/*
  * Copy out the events that are there, as many as fit.
  *
  * No more events are copied than were unread in the beginning.  Otherwise periods could
@@ -68,8 +84,11 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 		return -EINVAL;
 	left = min(left, room / size);
 	while (left) {
-		int taken = twheel_read_step(tw, to, size, min_t(size_t, left, most));
+		unsigned int nr = min_t(size_t, left, most);
+		int taken;
 
+		read_serve_batch(to, (size_t)nr * size);
+		taken = twheel_read_step(tw, to, size, nr);
 		if (!taken)
 			break;
 		if (taken > 0) {

@@ -160,32 +160,30 @@ static noinline int entry_serve(const struct vector_op *op, void __user *user)
 	return 0;
 }
 
-/* Start the wheel for an ARM, if the entry is one that can be armed: 0, or an errno. */
+/*
+ * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
+ * the result of that entry.
+ *
+ * An ARM without a single valid entry does not start the wheel: SETUP may follow.
+ */
 static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __user *user,
 					u32 stride)
 {
 	struct twheel_arm arm = {};
 	int err;
 
-	if (copy_from_user(&arm, user, min_t(size_t, stride, sizeof(arm))))
+	if (copy_from_user(&arm, user, min_t(size_t, stride, sizeof(arm))) ||
+	    put_user(arm.id, &user->id) || put_user(arm.result, &user->result))
 		return -EFAULT;
-	/*
-	 * An ARM without a single valid entry does not start the wheel: SETUP may follow.  So does
-	 * none whose first result cannot be written.
-	 */
-	err = twheel_arm_check(&arm);
-	if (err)
-		return put_user(0ULL, &user->id) || put_user(err, &user->result) ? -EFAULT : err;
-	if (put_user(arm.id, &user->id) || put_user(arm.result, &user->result))
+	err = twheel_arm_check(&arm) ?: twheel_start_lazily(tw);
+	if (err && (put_user(0ULL, &user->id) || put_user(err, &user->result)))
 		return -EFAULT;
-	return twheel_start_lazily(tw);
+	return err;
 }
 
 static int arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	if (unlikely(twheel_is_draining(tw)))
-		return -ESHUTDOWN;
 	if (unlikely(!twheel_is_started(tw))) {
 		int err = arm_start(tw, user, call->stride);
 
@@ -212,7 +210,7 @@ static int cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
-	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
+	struct twheel_status status[TWHEEL_BATCH * 3 / 4] __uninitialized;
 	size_t known = min_t(size_t, call->stride, sizeof(status[0]));
 	unsigned int i;
 
@@ -234,6 +232,20 @@ static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		call->nr_ok += !status[i].result;
 	}
 	return i ?: -EFAULT;
+}
+
+/*
+ * The results of a batch lie in two pages of the user's memory at most.  If they do lie in two, have
+ * a fault of the last one served: so, as a rule, a batch is done as a whole; nothing relies on that.
+ */
+static __always_inline void batch_serve(const struct vector_op *op, void __user *user, u32 stride,
+					unsigned int nr)
+{
+	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
+	s32 was;
+
+	if (((unsigned long)user ^ (unsigned long)last) & PAGE_MASK && !get_user(was, last))
+		(void)put_user(was, last);
 }
 
 /*
@@ -265,6 +277,7 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 			return done;
 		nr = 1;
 	}
+	batch_serve(op, user, call->stride, nr);
 	done = op->step(tw, user, nr, call);
 	*attempted |= done > 0;
 	return done;

@@ -214,13 +214,64 @@ static void slot_take(struct twheel_wheel *w, struct twheel_level *level,
 	level->occupied[BIT_WORD(i)] &= ~BIT_MASK(i);
 }
 
+/*
+ * With one level: when a round is over in which each slot came up, skip the rounds in which nothing
+ * is due.  All entries were put back with their keys in @round_min_ns, but those that were inserted
+ * meanwhile: their keys are after @round_until_ns.  Returns whether rounds were skipped.
+ */
+static bool rounds_skip(struct twheel_wheel *w, u64 begin_ns, u64 until_ns)
+{
+	u64 base_ns = w->base_ns, span_ns = (w->level[0].mask + 1ULL) << w->level[0].shift;
+
+	if (w->nr_levels > 1 || begin_ns <= w->round_end_ns)
+		return false;
+	w->base_ns = max(base_ns, min(w->round_min_ns - 1, w->round_until_ns));
+	w->round_end_ns = w->base_ns + span_ns;
+	w->round_until_ns = until_ns;
+	w->round_min_ns = U64_MAX;
+	return w->base_ns != base_ns;
+}
+
+/**
+ * twheel_wheel_move_down() - put an entry of an upper level into the level below
+ * @w: the wheel
+ * @level: the level where it was, in the slot of base_ns + 1 or in the one behind that
+ * @link: the entry, which is in no list
+ * @key_ns: its key
+ */
+void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
+			    u64 key_ns)
+{
+	struct twheel_level *below = &w->level[level - 1];
+
+	if ((key_ns >> below->shift) - ((w->base_ns + 1) >> below->shift) <= below->mask)
+		twheel_level_insert(w, below, link, key_ns);
+	else
+		twheel_wheel_insert(w, link, key_ns);
+}
+
+/**
+ * twheel_wheel_put_back() - put an entry that has come up back, as it is not due
+ * @w: the wheel
+ * @link: the entry, which is in no list
+ * @key_ns: its key
+ */
+void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns)
+{
+	w->round_min_ns = min(w->round_min_ns, key_ns);
+	if (w->coming_level)
+		twheel_wheel_move_down(w, w->coming_level, link, key_ns);
+	else
+		twheel_wheel_insert(w, link, key_ns);
+}
+
 /**
  * twheel_wheel_turn() - turn the wheel to the next slot that has an entry
  * @w: the wheel, without coming entries
  * @until_ns: the edge of a tick
  *
  * The entries of the slot come.  Those whose key is not later than due_by_ns are due in the tick
- * that ends at edge_ns.  The caller puts the others back.
+ * that ends at edge_ns.  The caller puts the others back, by twheel_wheel_put_back().
  *
  * Return: true if entries come; false if no entry has a key by @until_ns, to which the wheel has
  * been turned then.
@@ -239,8 +290,11 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 		/* If it begins later than was noted, look again: another level may come first. */
 		if (!slot || l->begin_ns > min(max(noted_ns, w->base_ns + 1), until_ns))
 			continue;
+		if (rounds_skip(w, l->begin_ns, until_ns))
+			continue;
 		end_ns = twheel_slot_begin_ns(l, l->begin_ns) + (1ULL << l->shift) - 1;
 		slot_take(w, l, slot);
+		w->coming_level = level;
 		w->edge_ns = DIV64_U64_ROUND_UP(l->begin_ns, w->tick_ns) * w->tick_ns;
 		w->due_by_ns = level ? l->begin_ns - 1 : min(end_ns, w->edge_ns);
 		w->base_ns = w->due_by_ns;
@@ -274,24 +328,6 @@ struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level)
 		return slot;
 	}
 	return NULL;
-}
-
-/**
- * twheel_wheel_move_down() - put an entry of an upper level into the level below
- * @w: the wheel
- * @level: the level where it was, in the slot that twheel_wheel_ahead() has found
- * @link: the entry, which is in no list
- * @key_ns: its key
- */
-void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
-			    u64 key_ns)
-{
-	struct twheel_level *below = &w->level[level - 1];
-
-	if ((key_ns >> below->shift) - ((w->base_ns + 1) >> below->shift) <= below->mask)
-		twheel_level_insert(w, below, link, key_ns);
-	else
-		twheel_wheel_insert(w, link, key_ns);
 }
 
 /**

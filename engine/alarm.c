@@ -69,14 +69,15 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 }
 
 /*
- * When the first timeout in a slot is due, or a time before.  Timeouts that were moved to later are
- * put where they belong, unless they would move by less than they have to wait: so each is moved
- * twice at most in the time that it is armed for, however often that is refreshed (G7).
+ * When the first timeout in a slot is due, or a time before; NEVER_NS if no timeout is left.
+ * Timeouts that were moved to later are put where they belong, @moves of them at most, unless they
+ * would move by less than they have to wait: so each is moved twice at most in the time that it is
+ * armed for, however often that is refreshed (G7).
  *
- * An upper slot with many timeouts has to be emptied before it begins.  NEVER_NS if no timeout is
- * left.
+ * An upper slot with many timeouts has to be emptied before it begins.
  */
-static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct twheel_link **slot)
+static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct twheel_link **slot,
+			 unsigned int *moves)
 	__must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
@@ -86,34 +87,38 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 	struct twheel_link *link, *next;
 	unsigned int looks = 0;
 
-	for (link = *slot; link != &w->end && first_ns > soonest_ns; link = next) {
-		struct twheel_timeout *t = link_timeout(link);
-		u64 due_ns = timeout_due_ns(tw, t);
+	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
+		u64 due_ns = timeout_due_ns(tw, link_timeout(link));
 
 		next = link->next;
-		if (++looks > ALARM_LOOKS)
-			return level == w->level ? begin_ns :
-			       max(begin_ns - twheel_slot_lead_ns(level), w->base_ns + 1);
-		if (due_ns < end_ns) {
-			first_ns = min(first_ns, due_ns);
-		} else if (due_ns == NEVER_NS) {
+		if (due_ns == NEVER_NS) {
 			twheel_link_del(link);
 			twheel_link_push(&w->never, link);
-		} else if (w->nr_levels > 1 && due_ns - begin_ns >= begin_ns - w->base_ns) {
+			--*moves;
+		} else if (w->nr_levels > 1 && due_ns >= end_ns &&
+			   due_ns - begin_ns >= begin_ns - w->base_ns) {
 			twheel_link_del(link);
 			twheel_wheel_insert(w, link, due_ns);
+			--*moves;
 		} else {
-			first_ns = min(first_ns, begin_ns);
+			first_ns = min(first_ns, due_ns < end_ns ? due_ns : begin_ns);
+			if (++looks > ALARM_LOOKS)
+				return level == w->level ? begin_ns :
+				       max(begin_ns - twheel_slot_lead_ns(level), w->base_ns + 1);
 		}
 	}
 	return first_ns;
 }
 
-/* When the wheel has something to do next: the edge of a tick, or NEVER_NS. */
+/*
+ * When the wheel has something to do next: the edge of a tick, or NEVER_NS.  0 if so many timeouts
+ * had to be moved that it is not known yet.
+ */
 static u64 alarm_next_ns(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
+	unsigned int moves = PASS_STEP;
 	u64 first_ns = NEVER_NS;
 	u32 i;
 
@@ -121,15 +126,17 @@ static u64 alarm_next_ns(struct twheel *tw)
 		struct twheel_level *level = &w->level[i];
 		u64 slot_ns = NEVER_NS;
 
-		while (slot_ns == NEVER_NS && level->begin_ns < first_ns) {
+		while (slot_ns == NEVER_NS && level->begin_ns < first_ns && moves) {
 			struct twheel_link **slot = twheel_wheel_first(w, i);
 
 			if (!slot || level->begin_ns >= first_ns)
 				break;
-			slot_ns = slot_first_ns(tw, level, slot);
+			slot_ns = slot_first_ns(tw, level, slot, &moves);
 		}
 		first_ns = min(first_ns, slot_ns);
 	}
+	if (!moves)
+		return 0;
 	w->cascade_ns = U64_MAX;
 	tw->alarm.nr_new = 0;
 	return first_ns == NEVER_NS ? NEVER_NS : edge_after_ns(&tw->clock, first_ns);
@@ -178,15 +185,18 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
  * @tw: the wheel
  *
  * Context: under &twheel.lock.
+ * Return: false if there is more to do before that is possible.
  */
-void twheel_alarm_set(struct twheel *tw)
+bool twheel_alarm_set(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	u64 at_ns = alarm_next_ns(tw);
 
 	lockdep_assert_held(&tw->lock);
+	if (!at_ns)
+		return false;
 	if (!tw->alarm.at_ns || at_ns == tw->alarm.at_ns)
-		return;
+		return true;
 	if (at_ns != NEVER_NS) {
 		alarm_begin(tw, at_ns);
 	} else {
@@ -194,25 +204,31 @@ void twheel_alarm_set(struct twheel *tw)
 		tw->alarm.at_ns = NEVER_NS;
 		hrtimer_try_to_cancel(&tw->alarm.timer);
 	}
+	return true;
 }
 
-/* Set the alarm in its own function; returns whether that is to ring again. */
-static enum hrtimer_restart alarm_set_again(struct twheel *tw, struct hrtimer *timer)
+/*
+ * Set the alarm in its own function; @restart says whether that is to ring again.  False if there is
+ * more to do before that is possible.
+ */
+static bool alarm_set_again(struct twheel *tw, struct hrtimer *timer,
+			    enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
 	u64 at_ns;
 
 	/* The last close has begun, or an ARM has set the alarm meanwhile. */
-	if (!tw->alarm.at_ns || hrtimer_is_queued(timer)) {
-		twheel_alarm_set(tw);
-		return HRTIMER_NORESTART;
-	}
+	if (!tw->alarm.at_ns || hrtimer_is_queued(timer))
+		return twheel_alarm_set(tw);
 	at_ns = alarm_next_ns(tw);
+	if (!at_ns)
+		return false;
 	tw->alarm.at_ns = at_ns;
 	if (at_ns == NEVER_NS)
-		return HRTIMER_NORESTART;
+		return true;
 	hrtimer_set_expires_range_ns(timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns);
-	return HRTIMER_RESTART;
+	*restart = HRTIMER_RESTART;
+	return true;
 }
 
 /* Another thread has the lock. */
@@ -241,8 +257,13 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 		tw->alarm.at_ns = NEVER_NS;
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
+	if (unlikely(tw->drains)) {
+		/* DRAIN does all, or the kthread. */
+		twheel_unlock(tw);
+		return restart;
+	}
 	for (;;) {
-		more = twheel_pass_step(tw);
+		more = twheel_pass_step(tw) || !alarm_set_again(tw, timer, &restart);
 		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns)
 			break;
 		twheel_unlock_quietly(tw);
@@ -251,8 +272,6 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 			return HRTIMER_NORESTART;
 		}
 	}
-	if (!more)
-		restart = alarm_set_again(tw, timer);
 	twheel_unlock(tw);
 	if (more)
 		twheel_turn_request(&tw->turn);

@@ -34,7 +34,7 @@ struct twheel_alarm {
 void twheel_alarm_init(struct twheel *tw);
 void twheel_alarm_start(struct twheel *tw);
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
-void twheel_alarm_set(struct twheel *tw);
+bool twheel_alarm_set(struct twheel *tw);
 void twheel_alarm_stop(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

@@ -120,7 +120,7 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
 		struct twheel_timeout *t = arming->place;
-		u64 expires_ns, interval_ns, user_data;
+		u64 expires_ns, interval_ns, user_data, last;
 		u32 flags, repeats, slack;
 
 		access_get(expires_ns, &user->expires_ns, fault);
@@ -129,6 +129,9 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 		access_get(flags, &user->flags, fault);
 		access_get(repeats, &user->repeats, fault);
 		access_get(slack, &user->slack_ticks, fault);
+		/* An entry whose end cannot be read is not done. */
+		access_get(last, &user->was_deadline_ns, fault);
+		(void)last;
 		if (unlikely(interval_ns | (flags & ~TWHEEL_ARM_ABSOLUTE) | repeats | slack |
 			     !t)) {
 			access_close();

@@ -106,7 +106,7 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 	}
 	/* G1 never early. */
 	if (due_ns > by_ns) {
-		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		twheel_wheel_put_back(&tw->wheel, &t->link, due_ns);
 		return;
 	}
 	if (timeout_is_periodic(t)) {

@@ -118,9 +118,7 @@ int twheel_pass_now(struct twheel *tw)
 
 	do {
 		twheel_lock(tw);
-		more = twheel_pass_step(tw);
-		if (!more)
-			twheel_alarm_set(tw);
+		more = twheel_pass_step(tw) || !twheel_alarm_set(tw);
 		twheel_unlock(tw);
 		if (more && signal_pending(current)) {
 			twheel_turn_request(&tw->turn);
@@ -150,9 +148,7 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 
 	do {
 		twheel_lock(tw);
-		more = twheel_pass_step(tw);
-		if (!more)
-			twheel_alarm_set(tw);
+		more = twheel_pass_step(tw) || !twheel_alarm_set(tw);
 		ends = !more || ++steps == TURN_STEPS || ktime_get_ns() >= end_ns;
 		if (ends || tw->events.nr_untold >= WAKE_EVERY)
 			twheel_unlock(tw);

@@ -179,7 +179,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 	if (!access_open_locked(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 expires_ns, interval_ns, id, deadline_ns;
+		u64 expires_ns, interval_ns, id, deadline_ns, last;
 		u32 flags, repeats, slack;
 		struct twheel_timeout *t;
 
@@ -189,6 +189,9 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		access_get(flags, &user->flags, fault);
 		access_get(repeats, &user->repeats, fault);
 		access_get(slack, &user->slack_ticks, fault);
+		/* An entry whose end cannot be read is not done. */
+		access_get(last, &user->was_deadline_ns, fault);
+		(void)last;
 		deadline_ns = life_deadline_ns(expires_ns, flags, rearming->now_ns);
 		/* The deadline has to be to come, and to come at all. */
 		if (unlikely(interval_ns | (flags & ~TWHEEL_ARM_ABSOLUTE) | repeats | slack |

@@ -214,10 +214,10 @@ static unsigned int upsert_copy_in(struct twheel_arm *arm, struct twheel_arm __u
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	struct twheel_arm arm[TWHEEL_BATCH / 2] __uninitialized;
+	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
 	struct twheel_arm __user *at;
 
-	nr = upsert_copy_in(arm, user, call->stride, min_t(unsigned int, nr, ARRAY_SIZE(arm)));
+	nr = upsert_copy_in(arm, user, call->stride, nr);
 	if (!nr)
 		return -EFAULT;
 	for (;;) {

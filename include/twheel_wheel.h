@@ -51,8 +51,12 @@ struct twheel_level {
  * @edge_ns: the edge of the tick in which they are due
  * @cascade_ns: by this time a slot of an upper level has to be emptied that was put to use
  *	since twheel_wheel_first() has looked at that level; U64_MAX if there is none
+ * @round_end_ns: with one level: where the present round ends
+ * @round_until_ns: with one level: to where the wheel was to be turned when the round began
+ * @round_min_ns: with one level: the earliest key that was put back in the round
  * @tick_ns: length of a tick
  * @coming: entries of the slot to which the wheel was turned last
+ * @coming_level: the level of that slot
  * @never: entries that never expire
  * @end: the end of all lists of the wheel
  * @used: a bit for each level that may have a slot in use
@@ -65,10 +69,14 @@ struct twheel_wheel {
 	u64 due_by_ns;
 	u64 edge_ns;
 	u64 cascade_ns;
+	u64 round_end_ns;
+	u64 round_until_ns;
+	u64 round_min_ns;
 	u64 tick_ns;
 	struct twheel_link *coming;
 	struct twheel_link *never;
 	struct twheel_link end;
+	u32 coming_level;
 	u32 used;
 	u32 nr_levels;
 	u8 level_of[64];
@@ -174,6 +182,7 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level);
 bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns);
 struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level);
+void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns);
 void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
 			    u64 key_ns);
 void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns);

@@ -365,7 +365,7 @@ VARIANT(rearm_only_earlier, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_EA
 VARIANT(cancel, .cmd = TWHEEL_IOC_CANCEL, .batch = 32);
 VARIANT(query, .cmd = TWHEEL_IOC_QUERY, .batch = 24);
 VARIANT(list, .cmd = TWHEEL_IOC_LIST, .batch = 16);
-VARIANT(read, .cmd = HELD_READ, .batch = 1);
+VARIANT(read, .cmd = HELD_READ, .batch = 32);
 VARIANT(read_into_pieces, .cmd = HELD_READ, .pieces = true, .batch = 32);
 VARIANT(write_that_arms, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .batch = 32);
 VARIANT(write_that_rearms, .cmd = HELD_WRITE, .op = TWHEEL_OP_REARM, .batch = 32);

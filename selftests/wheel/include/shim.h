@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+typedef uint8_t u8;
 typedef uint32_t u32;
 typedef unsigned long long u64;
 
@@ -38,9 +39,26 @@ typedef unsigned long long u64;
 	(b) = _tmp;				\
 } while (0)
 
-static inline int ilog2(u32 n)
+#define BIT(nr)			(1UL << (nr))
+#define BIT_MASK(nr)		(1UL << (nr) % BITS_PER_LONG)
+#define BIT_WORD(nr)		((nr) / BITS_PER_LONG)
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+#define DIV64_U64_ROUND_UP(n, d)	DIV_ROUND_UP(n, d)
+#define __always_inline		inline __attribute__((always_inline))
+
+static inline int ilog2(u64 n)
 {
-	return 31 - __builtin_clz(n);
+	return 63 - __builtin_clzll(n);
+}
+
+static inline unsigned int fls64(u64 n)
+{
+	return n ? 64 - __builtin_clzll(n) : 0;
+}
+
+static inline unsigned int __ffs(unsigned long n)
+{
+	return __builtin_ctzl(n);
 }
 
 #define __aligned(n)		__attribute__((aligned(n)))
