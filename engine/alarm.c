@@ -91,14 +91,14 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 		u64 due_ns = timeout_due_ns(tw, link_timeout(link));
 
 		next = link->next;
-		if (due_ns == NEVER_NS) {
+		if (due_ns == NEVER_NS || (w->nr_levels > 1 && due_ns >= end_ns &&
+					   due_ns - begin_ns >= begin_ns - w->base_ns)) {
+			timeout_take_over(tw, link_timeout(link));
 			twheel_link_del(link);
-			twheel_link_push(&w->never, link);
-			--*moves;
-		} else if (w->nr_levels > 1 && due_ns >= end_ns &&
-			   due_ns - begin_ns >= begin_ns - w->base_ns) {
-			twheel_link_del(link);
-			twheel_wheel_insert(w, link, due_ns);
+			if (due_ns == NEVER_NS)
+				twheel_link_push(&w->never, link);
+			else
+				twheel_wheel_insert(w, link, due_ns);
 			--*moves;
 		} else {
 			first_ns = min(first_ns, due_ns < end_ns ? due_ns : begin_ns);

@@ -93,13 +93,11 @@ static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsign
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
-	u64 due_ns, deadline_ns = timeout_deadline_ns(&tw->words, t);
+	u64 due_ns = timeout_take_over(tw, t), deadline_ns = timeout_known_ns(t);
 	struct twheel_extra *x;
 	u64 nr = 1;
 
 	twheel_link_del(&t->link);
-	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
-	due_ns = timeout_due_ns(tw, t);
 	if (due_ns == NEVER_NS) {
 		twheel_link_push(&tw->wheel.never, &t->link);
 		return;
@@ -210,7 +208,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_n
 	}
 	if (!timeout_is_pending(t))
 		return;
-	t->deadline_ns = timeout_deadline_ns(&tw->words, t) | (t->deadline_ns & DEADLINE_ODD);
+	timeout_take_over(tw, t);
 	if (timeout_is_periodic(t))
 		timeout_extra(t)->count = 0;
 	twheel_link_del(&t->link);

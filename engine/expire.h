@@ -26,6 +26,17 @@ static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout 
 	return due_ns < tw->clock.never_ns ? due_ns : NEVER_NS;
 }
 
+/*
+ * Take over the deadline in force before a PENDING timeout is put elsewhere: it has to come up by the
+ * deadline that is known.  Returns when it is due, as timeout_due_ns() does.
+ */
+static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock)
+{
+	t->deadline_ns = timeout_deadline_ns(&tw->words, t) | (t->deadline_ns & DEADLINE_ODD);
+	return timeout_due_ns(tw, t);
+}
+
 void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)

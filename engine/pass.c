@@ -54,7 +54,7 @@ static bool slots_empty_ahead(struct twheel *tw, unsigned int nr)
 
 		for (; nr && *slot != &w->end; nr--) {
 			struct twheel_timeout *t = link_timeout(*slot);
-			u64 due_ns = timeout_due_ns(tw, t);
+			u64 due_ns = timeout_take_over(tw, t);
 
 			prefetchw(t->link.next);
 			twheel_link_del(&t->link);

@@ -26,7 +26,7 @@
 #define NR_FDS		20000
 
 /* More than go into the limit, at 59 bytes each. */
-#define NR_IDS		(LIMIT_BYTES / 59)
+#define NR_IDS		(LIMIT_BYTES / 48)
 
 /* How long what is held at the end is watched: longer than any of it is kept in reserve. */
 #define WATCH_NS	(2 * TW_SEC)
