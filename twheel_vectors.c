@@ -142,7 +142,7 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
  * Have a fault of an entry served: read all of it, and write the result as it was.  What another
  * thread stores there meanwhile may be lost, but it is about to be overwritten.
  */
-static noinline int entry_serve(const struct vector_op *op, void __user *user)
+static noinline int entry_serve(const struct vector_op *op, void __user *user, u32 stride)
 {
 	s32 __user *result = user + op->result;
 	char entry[STATUS_SIZE_FIRST];
@@ -150,6 +150,9 @@ static noinline int entry_serve(const struct vector_op *op, void __user *user)
 
 	if (copy_from_user(entry, user, op->first_size) || get_user(was, result) ||
 	    put_user(was, result))
+		return -EFAULT;
+	if (stride > op->entry_size &&
+	    check_zeroed_user(user + op->entry_size, stride - op->entry_size) < 0)
 		return -EFAULT;
 	if (op->id) {
 		u64 __user *id = user + op->id, was_id;
@@ -328,7 +331,7 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 			if (done == vector->nr)
 				break;
 			most = TWHEEL_BATCH;
-		} else if (err == -EFAULT && !entry_serve(op, user)) {
+		} else if (err == -EFAULT && !entry_serve(op, user, call.stride)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;
 		} else {
