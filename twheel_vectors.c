@@ -31,6 +31,7 @@
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
  * @was_deadline_ns: with @id, offset of the deadline that goes out in a keyed wheel
  * @by_key: entries may hold keys in place of ids
+ * @changes: a step changes timeouts
  * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
  *	done, or an errno if none is: -EFAULT if a fault of the first one is to be served, and
  *	any other if it cannot be done, nor those after it.
@@ -42,6 +43,7 @@ struct vector_op {
 	u32 id;
 	u32 was_deadline_ns;
 	bool by_key;
+	bool changes;
 	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
@@ -280,7 +282,8 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 			return done;
 		nr = 1;
 	}
-	batch_serve(op, user, call->stride, nr);
+	if (op->changes)
+		batch_serve(op, user, call->stride, nr);
 	done = op->step(tw, user, nr, call);
 	*attempted |= done > 0;
 	return done;
@@ -373,6 +376,7 @@ static const struct vector_op arm_op = {
 	.result		= offsetof(struct twheel_arm, result),
 	.id		= offsetof(struct twheel_arm, id),
 	.was_deadline_ns = offsetof(struct twheel_arm, was_deadline_ns),
+	.changes	= true,
 	.step		= arm_step,
 };
 
@@ -381,6 +385,7 @@ static const struct vector_op rearm_op = {
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
 	.by_key		= true,
+	.changes	= true,
 	.step		= rearm_step,
 };
 
@@ -389,6 +394,7 @@ static const struct vector_op cancel_op = {
 	.first_size	= CANCEL_SIZE_FIRST,
 	.result		= offsetof(struct twheel_cancel, result),
 	.by_key		= true,
+	.changes	= true,
 	.step		= cancel_step,
 };
 
