@@ -31,7 +31,6 @@
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
  * @was_deadline_ns: with @id, offset of the deadline that goes out in a keyed wheel
  * @by_key: entries may hold keys in place of ids
- * @changes: a step changes timeouts
  * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
  *	done, or an errno if none is: -EFAULT if a fault of the first one is to be served, and
  *	any other if it cannot be done, nor those after it.
@@ -43,7 +42,6 @@ struct vector_op {
 	u32 id;
 	u32 was_deadline_ns;
 	bool by_key;
-	bool changes;
 	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
@@ -166,6 +164,19 @@ static noinline int entry_serve(const struct vector_op *op, void __user *user, u
 }
 
 /*
+ * The results of a batch lie in two pages of the user's memory at most.  If they do lie in two, have
+ * a fault of the last one served: so, as a rule, a batch is done as a whole; nothing relies on that.
+ */
+static __always_inline void batch_serve(s32 __user *first, u32 stride, unsigned int nr)
+{
+	s32 __user *last = (void __user *)first + (size_t)(nr - 1) * stride;
+	s32 was;
+
+	if (((unsigned long)first ^ (unsigned long)last) & PAGE_MASK && !get_user(was, last))
+		(void)put_user(was, last);
+}
+
+/*
  * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
  * the result of that entry.
  *
@@ -186,29 +197,38 @@ static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __u
 	return err;
 }
 
-static int arm_step(struct twheel *tw, void __user *user, unsigned int nr,
+static int arm_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		    struct twheel_call *call)
 {
+	struct twheel_arm __user *user = arg;
+
 	if (unlikely(!twheel_is_started(tw))) {
 		int err = arm_start(tw, user, call->stride);
 
 		if (err)
 			return err == -EINVAL ? 1 : err;
 	}
-	if (twheel_is_keyed(tw))
-		return twheel_upsert_step(tw, user, nr, call);
-	return twheel_arm_step(tw, user, nr, call);
+	if (!twheel_is_keyed(tw))
+		return twheel_arm_step(tw, user, nr, call);
+	batch_serve(&user->result, call->stride, nr);
+	return twheel_upsert_step(tw, user, nr, call);
 }
 
-static int rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
+static int rearm_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
+	struct twheel_arm __user *user = arg;
+
+	batch_serve(&user->result, call->stride, nr);
 	return twheel_rearm_step(tw, user, nr, call);
 }
 
-static int cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
+static int cancel_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		       struct twheel_call *call)
 {
+	struct twheel_cancel __user *user = arg;
+
+	batch_serve(&user->result, call->stride, nr);
 	return twheel_cancel_step(tw, user, nr, call);
 }
 
@@ -240,20 +260,6 @@ static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 }
 
 /*
- * The results of a batch lie in two pages of the user's memory at most.  If they do lie in two, have
- * a fault of the last one served: so, as a rule, a batch is done as a whole; nothing relies on that.
- */
-static __always_inline void batch_serve(const struct vector_op *op, void __user *user, u32 stride,
-					unsigned int nr)
-{
-	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
-	s32 was;
-
-	if (((unsigned long)user ^ (unsigned long)last) & PAGE_MASK && !get_user(was, last))
-		(void)put_user(was, last);
-}
-
-/*
  * The entries are longer than this kernel knows.  Returns 1 if the first one was refused because
  * it has a byte there that is not zero, and an errno if it cannot be read; 0 if it is good.
  */
@@ -282,8 +288,6 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 			return done;
 		nr = 1;
 	}
-	if (op->changes)
-		batch_serve(op, user, call->stride, nr);
 	done = op->step(tw, user, nr, call);
 	*attempted |= done > 0;
 	return done;
@@ -376,7 +380,6 @@ static const struct vector_op arm_op = {
 	.result		= offsetof(struct twheel_arm, result),
 	.id		= offsetof(struct twheel_arm, id),
 	.was_deadline_ns = offsetof(struct twheel_arm, was_deadline_ns),
-	.changes	= true,
 	.step		= arm_step,
 };
 
@@ -385,7 +388,6 @@ static const struct vector_op rearm_op = {
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
 	.by_key		= true,
-	.changes	= true,
 	.step		= rearm_step,
 };
 
@@ -394,7 +396,6 @@ static const struct vector_op cancel_op = {
 	.first_size	= CANCEL_SIZE_FIRST,
 	.result		= offsetof(struct twheel_cancel, result),
 	.by_key		= true,
-	.changes	= true,
 	.step		= cancel_step,
 };
 
