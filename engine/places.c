@@ -270,15 +270,12 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 	unsigned int got = 0;
 	bool full;
 
-	*short_of = -EAGAIN;
-	for (;;) {
+	do {
 		got += places_pop(&tw->places, nr - got, &last, &full);
-		if (likely(got == nr) || full || nowait)
+		if (likely(got == nr))
 			break;
-		*short_of = twheel_places_provide(tw);
-		if (*short_of)
-			break;
-	}
+		*short_of = full || nowait ? -EAGAIN : twheel_places_provide(tw);
+	} while (!*short_of);
 	*first = (struct twheel_timeout *)head.next;
 	return got;
 }
