@@ -343,6 +343,8 @@ void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns)
 
 	w->base_ns = base_ns;
 	w->due_by_ns = min(w->due_by_ns, base_ns);
+	w->round_end_ns = 0;
+	w->round_until_ns = 0;
 	for (level = 0; level < w->nr_levels; level++)
 		twheel_wheel_first(w, level);
 }

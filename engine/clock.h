@@ -21,6 +21,7 @@
  *	after that.
  * @tick_ns: length of a tick
  * @slack_ns: how much later than it was set to the hrtimer may fire
+ * @settable: the clock can be set back
  * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
  *	namespace
  * @never_ns: a deadline from here on never expires: no clock reaches the edge of its tick
@@ -31,6 +32,7 @@ struct twheel_clockwork {
 	u32 kind;
 	u64 tick_ns;
 	u64 slack_ns;
+	bool settable;
 	s64 offset_ns;
 	u64 never_ns;
 	u64 virtual_now_ns;
@@ -43,12 +45,6 @@ struct twheel_clockwork {
 static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
 {
 	return ilog2(clock->tick_ns);
-}
-
-/* Whether the clock can be set back. */
-static inline bool clock_can_be_set(const struct twheel_clockwork *clock)
-{
-	return clock->kind == TWHEEL_CLOCK_REALTIME || clock->kind == TWHEEL_CLOCK_TAI;
 }
 
 /* The sum of two times, TWHEEL_TIME_NEVER at most. */

@@ -178,6 +178,8 @@ static int twheel_start(struct twheel *tw)
 	int err;
 
 	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
+	tw->clock.settable = tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
+			     tw->clock.kind == TWHEEL_CLOCK_TAI;
 	tw->clock.never_ns = min(edge_before_ns(&tw->clock, TWHEEL_TIME_NEVER) + 1,
 				 TWHEEL_TIME_NEVER);
 	tw->words.shift = clock_grain_shift(&tw->clock);

@@ -21,22 +21,24 @@
 #include "twheel_wheel.h"
 
 /**
- * twheel_clock_follow() - find out what has passed when a caller's time is before the wheel's
+ * twheel_clock_follow() - read the clock again
  * @tw: the wheel
- * @now_ns: the clock as the caller has read it, before the time to which the wheel was turned
  *
- * The caller may have read it some time ago.  If it is a clock that can be set back, that may have
- * happened.  G1 never early: the wheel goes back then, too.
+ * What a caller has read before it had the lock does not do if the wheel was turned further since.
+ * Nor does it in a wheel of one level, which may skip rounds up to the present time.
+ *
+ * If the clock was set back, be it within a tick, the wheel goes back: G1 never early.
  *
  * Context: under &twheel.lock.
  * Return: the time by which all deadlines have passed.
  */
-u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
+u64 twheel_clock_follow(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
-	if (!clock_can_be_set(&tw->clock))
-		return tw->wheel.base_ns;
-	twheel_wheel_set_back(&tw->wheel, edge_before_ns(&tw->clock, now_ns));
+	u64 now_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, now_ns);
+
+	if (unlikely(edge_ns < tw->wheel.base_ns))
+		twheel_wheel_set_back(&tw->wheel, edge_ns);
 	return now_ns;
 }
 

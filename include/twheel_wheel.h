@@ -129,10 +129,12 @@ static inline u64 twheel_slot_lead_ns(const struct twheel_level *level)
 
 /* Put the first entry into a slot that is not in use. */
 static __always_inline void twheel_slot_use(struct twheel_wheel *w, struct twheel_level *level,
-					    struct twheel_link **slot, u64 key_ns)
+					    struct twheel_link **slot)
 {
-	u64 begin_ns = twheel_slot_begin_ns(level, key_ns);
+	u64 at = (w->base_ns + 1) >> level->shift;
 	u32 i = slot - level->slot;
+	/* With one level, the key may be rounds ahead, and the slot comes up in this one. */
+	u64 begin_ns = (at + ((i - at) & level->mask)) << level->shift;
 
 	(*slot)->next = &w->end;
 	level->occupied[BIT_WORD(i)] |= BIT_MASK(i);
@@ -155,7 +157,7 @@ static __always_inline void twheel_level_insert(struct twheel_wheel *w,
 	if (likely(first))
 		first->pprev = &link->next;
 	else
-		twheel_slot_use(w, level, slot, key_ns);
+		twheel_slot_use(w, level, slot);
 }
 
 /*
