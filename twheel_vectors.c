@@ -31,6 +31,7 @@
  * @id: offset of the id in an entry where ids only go out, 0 otherwise
  * @was_deadline_ns: with @id, offset of the deadline that goes out in a keyed wheel
  * @by_key: entries may hold keys in place of ids
+ * @serves: a step has faults served itself
  * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
  *	done, or an errno if none is: -EFAULT if a fault of the first one is to be served, and
  *	any other if it cannot be done, nor those after it.
@@ -42,6 +43,7 @@ struct vector_op {
 	u32 id;
 	u32 was_deadline_ns;
 	bool by_key;
+	bool serves;
 	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
@@ -138,11 +140,19 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
 	}
 }
 
+static int word_serve(u64 __user *word)
+{
+	u64 was;
+
+	return get_user(was, word) || put_user(was, word) ? -EFAULT : 0;
+}
+
 /*
  * Have a fault of an entry served: read all of it, and write the result as it was.  What another
  * thread stores there meanwhile may be lost, but it is about to be overwritten.
  */
-static noinline int entry_serve(const struct vector_op *op, void __user *user, u32 stride)
+static noinline int entry_serve(const struct twheel *tw, const struct vector_op *op,
+				void __user *user, u32 stride)
 {
 	s32 __user *result = user + op->result;
 	char entry[STATUS_SIZE_FIRST];
@@ -154,13 +164,9 @@ static noinline int entry_serve(const struct vector_op *op, void __user *user, u
 	if (stride > op->entry_size &&
 	    check_zeroed_user(user + op->entry_size, stride - op->entry_size) < 0)
 		return -EFAULT;
-	if (op->id) {
-		u64 __user *id = user + op->id, was_id;
-
-		if (get_user(was_id, id) || put_user(was_id, id))
-			return -EFAULT;
-	}
-	return 0;
+	if (op->id && word_serve(user + op->id))
+		return -EFAULT;
+	return op->id && twheel_is_keyed(tw) ? word_serve(user + op->was_deadline_ns) : 0;
 }
 
 /*
@@ -338,7 +344,8 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 			if (done == vector->nr)
 				break;
 			most = TWHEEL_BATCH;
-		} else if (err == -EFAULT && !entry_serve(op, user, call.stride)) {
+		} else if (err == -EFAULT && !op->serves &&
+			   !entry_serve(tw, op, user, call.stride)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;
 		} else {
@@ -404,6 +411,7 @@ static const struct vector_op query_op = {
 	.first_size	= STATUS_SIZE_FIRST,
 	.result		= offsetof(struct twheel_status, result),
 	.by_key		= true,
+	.serves		= true,
 	.step		= query_step,
 };
 

@@ -250,7 +250,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 	unsigned int steps = 0;
 	bool more;
 
-	if (!spin_trylock(&tw->lock))
+	if (!twheel_trylock(tw))
 		return alarm_missed(tw, timer);
 	tw->alarm.nr_missed = 0;
 	if (tw->alarm.at_ns)
@@ -267,7 +267,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns)
 			break;
 		twheel_unlock_quietly(tw);
-		if (!spin_trylock(&tw->lock)) {
+		if (!twheel_trylock(tw)) {
 			twheel_turn_request(&tw->turn);
 			return HRTIMER_NORESTART;
 		}
@@ -329,8 +329,8 @@ void twheel_alarm_start(struct twheel *tw)
  */
 void twheel_alarm_stop(struct twheel *tw)
 {
-	spin_lock(&tw->lock);
+	twheel_lock(tw);
 	tw->alarm.at_ns = 0;
-	spin_unlock(&tw->lock);
+	twheel_unlock(tw);
 	hrtimer_cancel(&tw->alarm.timer);
 }

@@ -182,11 +182,29 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	alarm_need(tw, first_ns, arming->nr);
 }
 
+/* Put timeouts into the wheel, and release the lock.  False if the wheel is draining. */
+static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct arming *arming)
+	__releases(&tw->lock)
+{
+	bool draining = READ_ONCE(tw->control.draining);
+
+	if (unlikely(!llist_empty(&tw->inbox)))
+		twheel_inbox_empty(tw);
+	if (likely(!draining))
+		arm_insert(tw, arming);
+	twheel_unlock(tw);
+	return !draining;
+}
+
 /* Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining. */
 static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 {
 	bool draining;
 
+	if (!llist_empty(&tw->inbox)) {
+		twheel_lock(tw);
+		return arm_insert_unlock(tw, arming);
+	}
 	/*
 	 * G3 exactly one outcome: synchronize_rcu() in twheel_drain() waits for this section, and
 	 * then empties the inbox.  Test: litmus drain_arm
@@ -210,17 +228,7 @@ static __always_inline bool arm_submit(struct twheel *tw, const struct arming *a
 	if (words_are_there(&tw->words))
 		arm_words(tw, arming->first, arming->nr);
 	twheel_window(WINDOW_ARM_TOLD);
-	if (!spin_trylock(&tw->lock))
-		return arm_queue(tw, arming);
-	if (unlikely(READ_ONCE(tw->control.draining))) {
-		twheel_unlock(tw);
-		return false;
-	}
-	if (unlikely(!llist_empty(&tw->inbox)))
-		twheel_inbox_empty(tw);
-	arm_insert(tw, arming);
-	twheel_unlock(tw);
-	return true;
+	return likely(twheel_trylock(tw)) ? arm_insert_unlock(tw, arming) : arm_queue(tw, arming);
 }
 
 /*

@@ -338,7 +338,7 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 
 	if (!first)
 		return;
-	spin_lock(&tw->lock);
+	twheel_lock(tw);
 	spin_lock(&places->lock);
 	nr_before = places->nr_taken;
 	while (t) {

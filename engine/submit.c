@@ -110,8 +110,20 @@ void twheel_inbox_empty(struct twheel *tw)
  */
 void twheel_unlock_inbox(struct twheel *tw)
 {
-	if (!spin_trylock(&tw->lock))
-		return;
-	twheel_inbox_empty(tw);
-	twheel_unlock(tw);
+	while (!llist_empty(&tw->inbox)) {
+		u32 nr;
+
+		if (!twheel_trylock(tw))
+			return;
+		twheel_inbox_empty(tw);
+		nr = tw->events.nr_untold;
+		tw->events.nr_untold = 0;
+		spin_unlock(&tw->lock);
+		if (!IS_ENABLED(CONFIG_SMP))
+			local_bh_enable();
+		if (nr)
+			twheel_wake_for_events(tw, nr);
+		/* As in twheel_unlock_quietly(). */
+		smp_mb();
+	}
 }

@@ -4,14 +4,18 @@
  *
  * An ARM puts its timeouts into the wheel itself if it gets the lock at once.  If not, it adds them
  * to the inbox, and goes its way: whoever takes the lock, or releases it, empties the inbox.  So an
- * ARM waits for nobody, and what it has added is in the wheel before any later call looks.
+ * ARM does not wait for a pass, and what it has added is in the wheel before any later call looks.
+ * If something is in the inbox already, it waits for the lock: what whoever has the lock does for
+ * others is bounded by a batch for each processor (G5).
  *
  * Locks: twheel.lock.
  */
 #ifndef _TWHEEL_ENGINE_SUBMIT_H
 #define _TWHEEL_ENGINE_SUBMIT_H
 
+#include <linux/bottom_half.h>
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/spinlock.h>
@@ -22,6 +26,7 @@
 #include "timeout.h"
 #include "twheel_wheel.h"
 #include "wake.h"
+#include "window.h"
 
 void twheel_inbox_empty(struct twheel *tw)
 	__must_hold(&tw->lock);
@@ -31,9 +36,26 @@ u64 twheel_clock_follow(struct twheel *tw)
 void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
 	__must_hold(&tw->lock);
 
+/*
+ * Try to take the lock.  On a machine of one processor a spinlock keeps nobody out but by disabling
+ * preemption, and is always free: there, softirqs are disabled as well.
+ */
+static __always_inline bool twheel_trylock(struct twheel *tw)
+{
+	if (!IS_ENABLED(CONFIG_SMP))
+		local_bh_disable();
+	if (likely(spin_trylock(&tw->lock)))
+		return true;
+	if (!IS_ENABLED(CONFIG_SMP))
+		local_bh_enable();
+	return false;
+}
+
 static __always_inline void twheel_lock(struct twheel *tw)
 	__acquires(&tw->lock)
 {
+	if (!IS_ENABLED(CONFIG_SMP))
+		local_bh_disable();
 	spin_lock(&tw->lock);
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
@@ -48,6 +70,9 @@ static __always_inline void twheel_unlock_quietly(struct twheel *tw)
 	__releases(&tw->lock)
 {
 	spin_unlock(&tw->lock);
+	if (!IS_ENABLED(CONFIG_SMP))
+		local_bh_enable();
+	twheel_window(WINDOW_UNLOCKED);
 	smp_mb();
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_unlock_inbox(tw);

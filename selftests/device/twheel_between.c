@@ -2,10 +2,9 @@
 /*
  * What comes in between, while a call has told its caller and has not done it yet.
  *
- * A call does a batch of entries in three steps: it looks, it tells the caller, and it
- * does what it told, see engine/look.h.  Here a call is held in the second step, by a
- * fault in the memory that it writes to (twheel_held.h), and another call comes in
- * between and is over.  G3: each timeout has exactly one outcome, as if one call had
+ * A call tells its caller of an entry, and does what it told.  Here a call is held in between, or
+ * before a batch, by a fault in the memory that it writes to (twheel_held.h), and another call
+ * comes in between and is over.  G3: each timeout has exactly one outcome, as if one call had
  * come after the other.  A model of the wheel says which.
  *
  * So does a call that is held while it copies in, before it has looked at a batch.
@@ -642,7 +641,8 @@ static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct ro
 {
 	struct told told = {};
 
-	if (was_seen(variant, round, i) && !round->first)
+	/* Of those calls, only an ARM without keys tells before it does. */
+	if (was_seen(variant, round, i) && !round->first && is_arm(variant) && !variant->keyed)
 		told = model_held(variant, &round->before, i);
 	else
 		told.nothing = !round->first;
@@ -650,13 +650,6 @@ static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct ro
 		told.result = -ESHUTDOWN;
 	told.was_deadline_ns = 0;
 	return told;
-}
-
-/* Whether the call went by an id that it had found for a key, and another one has it now. */
-static bool key_has_moved(const FIXTURE_VARIANT(held) *variant, const struct round *round, int i)
-{
-	return variant->keyed && !is_arm(variant) && was_seen(variant, round, i) &&
-	       round->before.line[i].id != round->world.line[i].id;
 }
 
 /* The rest of a vector, by the model; QUERY tells what it saw. */
@@ -668,8 +661,6 @@ static void model_rest(const FIXTURE_VARIANT(held) *variant, struct round *round
 	for (i = round->first; i < NR; i++) {
 		if (variant->cmd == TWHEEL_IOC_QUERY && was_seen(variant, round, i))
 			round->told[i] = model_held(variant, &round->before, i);
-		else if (key_has_moved(variant, round, i))
-			round->told[i] = (struct told){ .result = -ENOENT };
 		else if (refused)
 			round->told[i] = told_of_drain(variant, round, i);
 		else

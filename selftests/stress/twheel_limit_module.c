@@ -25,7 +25,7 @@
 #define VECTOR		1024
 #define NR_FDS		20000
 
-/* More than go into the limit, at 59 bytes each. */
+/* More than go into the limit, at 48 bytes each. */
 #define NR_IDS		(LIMIT_BYTES / 48)
 
 /* How long what is held at the end is watched: longer than any of it is kept in reserve. */
