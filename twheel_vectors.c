@@ -282,6 +282,22 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
 /*
  * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an errno.
  */
+/*
+ * How many of up to @nr entries can be read as a whole, if they are not all in one page: all of
+ * them, or the first one, or none.
+ */
+static noinline unsigned int batch_readable(const struct vector_op *op, void __user *user,
+					    u32 stride, unsigned int nr)
+{
+	char entry[STATUS_SIZE_FIRST];
+	char byte;
+
+	if (!get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
+		return nr;
+	(void)byte;
+	return copy_from_user(entry, user, op->first_size) ? 0 : 1;
+}
+
 static __always_inline int vector_step(struct twheel *tw, const struct vector_op *op,
 				       void __user *user, unsigned int nr,
 				       struct twheel_call *call, bool *attempted)
@@ -293,6 +309,12 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 		if (done)
 			return done;
 		nr = 1;
+	}
+	if (((unsigned long)user ^ ((unsigned long)user + (size_t)nr * call->stride - 1)) &
+	    PAGE_MASK) {
+		nr = batch_readable(op, user, call->stride, nr);
+		if (!nr)
+			return -EFAULT;
 	}
 	done = op->step(tw, user, nr, call);
 	*attempted |= done > 0;

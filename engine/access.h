@@ -19,6 +19,7 @@
 
 #include <linux/types.h>
 #include <linux/uaccess.h>
+#include <asm/byteorder.h>
 
 #if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU) || defined(CONFIG_KASAN) || \
 	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
@@ -36,6 +37,19 @@
 #define access_put(x, ptr, label)	unsafe_put_user(x, ptr, label)
 
 #endif
+
+/*
+ * Two neighbouring members of 32 bits are read as one word, which takes half as long: a word with
+ * the first of them, and one with the second.
+ */
+#ifdef __BIG_ENDIAN
+#define PAIR_FIRST(x)	((u64)(x) << 32)
+#define PAIR_SECOND(x)	((u64)(u32)(x))
+#else
+#define PAIR_FIRST(x)	((u64)(u32)(x))
+#define PAIR_SECOND(x)	((u64)(x) << 32)
+#endif
+#define pair_of(ptr)	((u64 __user *)(ptr))
 
 /* The next entry of a vector. */
 #define access_next(user, stride)	((typeof(user))((void __user *)(user) + (stride)))

@@ -114,26 +114,21 @@ static noinline bool arm_odd(struct twheel *tw, struct twheel_arm __user *user, 
 static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_arm __user *user,
 					     u32 stride, unsigned int nr, struct arming *arming)
 {
+	u64 now_ns = arming->now_ns;
 	unsigned int i;
 
 	if (!access_open(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
+		u64 expires_ns, interval_ns, user_data, flags_repeats, result_slack;
 		struct twheel_timeout *t = arming->place;
-		u64 expires_ns, interval_ns, user_data, last;
-		u32 flags, repeats, slack;
 
 		access_get(expires_ns, &user->expires_ns, fault);
 		access_get(interval_ns, &user->interval_ns, fault);
 		access_get(user_data, &user->user_data, fault);
-		access_get(flags, &user->flags, fault);
-		access_get(repeats, &user->repeats, fault);
-		access_get(slack, &user->slack_ticks, fault);
-		/* An entry whose end cannot be read is not done. */
-		access_get(last, &user->was_deadline_ns, fault);
-		(void)last;
-		if (unlikely(interval_ns | (flags & ~TWHEEL_ARM_ABSOLUTE) | repeats | slack |
-			     !t)) {
+		access_get(flags_repeats, pair_of(&user->flags), fault);
+		access_get(result_slack, pair_of(&user->result), fault);
+		if (unlikely(life_oddities(flags_repeats, interval_ns, result_slack) || !t)) {
 			access_close();
 			if (!arm_odd(tw, user, stride, arming))
 				return i;
@@ -141,7 +136,7 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 				return i + 1;
 			continue;
 		}
-		t->deadline_ns = life_deadline_ns(expires_ns, flags, arming->now_ns);
+		t->deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
 		t->user_data = user_data;
 		access_put(timeout_id(t), &user->id, told);
 		access_put(TWHEEL_CREATED, &user->result, told);

@@ -105,13 +105,13 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
 		struct twheel_timeout *t;
-		u32 reserved;
-		u64 id;
+		u64 id, result_reserved;
 
 		access_get(id, &user->id, fault);
-		access_get(reserved, &user->reserved, fault);
-		t = keyed ? NULL : timeout_by_id(&tw->places, id);
-		if (unlikely(!t || reserved || !timeout_is_pending(t))) {
+		access_get(result_reserved, pair_of(&user->result), fault);
+		t = place_at(&tw->places, id_index(id));
+		if (unlikely(!place_has_pending(t, id) || keyed ||
+			     result_reserved & PAIR_SECOND(~0U))) {
 			access_close_locked();
 			if (!cancel_any(tw, user, call))
 				goto out;

@@ -40,13 +40,13 @@ s64 twheel_namespace_offset_ns(u32 kind)
 }
 
 /**
- * twheel_now() - read a wheel's clock
+ * twheel_now_other() - read a wheel's clock that is not CLOCK_MONOTONIC
  * @clock: the wheel's clock
  *
  * Context: any.
  * Return: nanoseconds, in the wheel's time namespace.
  */
-u64 twheel_now(const struct twheel_clockwork *clock)
+u64 twheel_now_other(const struct twheel_clockwork *clock)
 {
 	switch (clock->kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
@@ -55,10 +55,8 @@ u64 twheel_now(const struct twheel_clockwork *clock)
 		return ktime_get_real_ns();
 	case TWHEEL_CLOCK_TAI:
 		return ktime_get_clocktai_ns();
-	case TWHEEL_CLOCK_VIRTUAL:
-		return READ_ONCE(clock->virtual_now_ns);
 	default:
-		return ktime_get_ns() + clock->offset_ns;
+		return READ_ONCE(clock->virtual_now_ns);
 	}
 }
 

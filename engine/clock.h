@@ -8,6 +8,7 @@
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/timekeeping.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 
@@ -77,7 +78,15 @@ static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 }
 
 s64 twheel_namespace_offset_ns(u32 kind);
-u64 twheel_now(const struct twheel_clockwork *clock);
+u64 twheel_now_other(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);
+
+/* Read a wheel's clock: nanoseconds, in the wheel's time namespace. */
+static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)
+{
+	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
+		return ktime_get_ns() + clock->offset_ns;
+	return twheel_now_other(clock);
+}
 
 #endif /* _TWHEEL_ENGINE_CLOCK_H */

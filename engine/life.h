@@ -11,6 +11,7 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
+#include "access.h"
 #include "clock.h"
 #include "slack.h"
 #include "timeout.h"
@@ -47,6 +48,22 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 	if (flags & TWHEEL_ARM_ABSOLUTE)
 		return min(expires_ns, TWHEEL_TIME_NEVER);
 	return time_add(now_ns, expires_ns);
+}
+
+/*
+ * Whether an entry asks for more than a deadline: not 0 then.  @flags_repeats and @result_slack are
+ * two members each, see access.h.
+ */
+static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
+{
+	return (flags_repeats & ~PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | interval_ns |
+	       (result_slack & PAIR_SECOND(~0U));
+}
+
+/* The deadline of an entry without oddities. */
+static __always_inline u64 life_plain_ns(u64 flags_repeats, u64 expires_ns, u64 now_ns)
+{
+	return life_deadline_ns(expires_ns, flags_repeats ? TWHEEL_ARM_ABSOLUTE : 0, now_ns);
 }
 
 /*

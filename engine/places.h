@@ -89,6 +89,15 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 }
 
 /*
+ * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds out
+ * all of it: the words of the two differ in that state only.
+ */
+static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
+{
+	return t && (t->word ^ id) == STATE_PENDING;
+}
+
+/*
  * Find the live timeout that an id names; NULL if there is none.  G8 stale ids are harmless: the
  * word of the place has another generation then.  The caller holds the wheel's lock.
  */

@@ -172,58 +172,62 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 					       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 passed = passed_ns(tw, rearming->now_ns);
+	u64 now_ns = rearming->now_ns, passed = passed_ns(tw, now_ns), first_ns = NEVER_NS;
+	u64 span_ns = tw->clock.never_ns - passed - 1;
+	bool words = words_are_there(&tw->words);
+	unsigned int i, nr_plain = 0;
 	u32 stride = call->stride;
-	unsigned int i;
 
 	if (!access_open_locked(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 expires_ns, interval_ns, id, deadline_ns, last;
-		u32 flags, repeats, slack;
+		u64 expires_ns, interval_ns, id, deadline_ns, flags_repeats, result_slack;
 		struct twheel_timeout *t;
 
 		access_get(id, &user->id, fault);
 		access_get(expires_ns, &user->expires_ns, fault);
 		access_get(interval_ns, &user->interval_ns, fault);
-		access_get(flags, &user->flags, fault);
-		access_get(repeats, &user->repeats, fault);
-		access_get(slack, &user->slack_ticks, fault);
-		/* An entry whose end cannot be read is not done. */
-		access_get(last, &user->was_deadline_ns, fault);
-		(void)last;
-		deadline_ns = life_deadline_ns(expires_ns, flags, rearming->now_ns);
-		/* The deadline has to be to come, and to come at all. */
-		if (unlikely(interval_ns | (flags & ~TWHEEL_ARM_ABSOLUTE) | repeats | slack |
-			     call->by_key) ||
-		    unlikely(deadline_ns - passed - 1 >= tw->clock.never_ns - passed - 1))
+		access_get(flags_repeats, pair_of(&user->flags), fault);
+		access_get(result_slack, pair_of(&user->result), fault);
+		if (unlikely(life_oddities(flags_repeats, interval_ns, result_slack) ||
+			     call->by_key))
 			goto odd;
-		t = timeout_by_id(&tw->places, id);
-		if (unlikely(!t || !timeout_is_pending(t) || timeout_is_odd(t)))
+		/* The deadline has to be to come, and to come at all. */
+		deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
+		if (unlikely(deadline_ns - passed - 1 >= span_ns))
+			goto odd;
+		t = place_at(&tw->places, id_index(id));
+		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t)))
 			goto odd;
 		access_put(TWHEEL_WAS_PENDING, &user->result, fault);
-		if (words_are_there(&tw->words))
+		if (unlikely(words))
 			word_begin(&tw->words, t, deadline_ns);
 		if (deadline_ns < t->deadline_ns) {
 			twheel_link_del(&t->link);
 			twheel_wheel_insert(&tw->wheel, &t->link, deadline_ns);
-			rearming->first_ns = min(rearming->first_ns, deadline_ns);
+			first_ns = min(first_ns, deadline_ns);
 		}
 		t->deadline_ns = deadline_ns;
-		rearming->nr_ok++;
-		tw->events.rearmed++;
+		nr_plain++;
 		continue;
 odd:
 		access_close_locked();
 		if (!rearm_any(tw, user, call, rearming))
-			return i;
+			goto out;
 		/* That may have set the wheel back. */
-		passed = passed_ns(tw, rearming->now_ns);
-		if (!access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
-			return i + 1;
+		passed = passed_ns(tw, now_ns);
+		span_ns = tw->clock.never_ns - passed - 1;
+		if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
+			continue;
+		i++;
+		goto out;
 	}
 fault:
 	access_close_locked();
+out:
+	rearming->first_ns = min(rearming->first_ns, first_ns);
+	rearming->nr_ok += nr_plain;
+	tw->events.rearmed += nr_plain;
 	return i;
 }
 
