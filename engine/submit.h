@@ -31,7 +31,7 @@
 void twheel_inbox_empty(struct twheel *tw)
 	__must_hold(&tw->lock);
 void twheel_unlock_inbox(struct twheel *tw);
-u64 twheel_clock_follow(struct twheel *tw)
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
 	__must_hold(&tw->lock);
 void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
 	__must_hold(&tw->lock);
@@ -99,7 +99,7 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 {
 	if (likely(now_ns >= tw->wheel.base_ns && !tw->clock.settable && tw->wheel.nr_levels > 1))
 		return now_ns;
-	return twheel_clock_follow(tw);
+	return twheel_clock_follow(tw, now_ns);
 }
 
 /*
