@@ -151,6 +151,9 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 	}
 }
 
+/* So many empty slots are put out of use at a time. */
+#define EMPTY_SLOTS	256
+
 /**
  * twheel_wheel_first() - find the first slot of a level that has an entry
  * @w: the wheel
@@ -158,13 +161,14 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
  *
  * Its begin_ns tells then when the slot begins, or that it has begun.
  *
- * Return: the slot, or NULL if there is none.
+ * Return: the slot, or NULL if there is none; NULL as well if there were many empty ones before it,
+ * and the level is still in used then.
  */
 struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level)
 {
 	struct twheel_level *l = &w->level[level];
 	u64 at = (w->base_ns + 1) >> l->shift;
-	u32 nr = l->mask + 1;
+	u32 nr = l->mask + 1, left = EMPTY_SLOTS;
 
 	for (;;) {
 		u32 from = at & l->mask, i = find_next_bit(l->occupied, nr, from);
@@ -182,6 +186,8 @@ struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level)
 		}
 		l->slot[i] = NULL;
 		l->occupied[BIT_WORD(i)] &= ~BIT_MASK(i);
+		if (!--left)
+			return NULL;
 	}
 	w->used &= ~BIT(level);
 	l->begin_ns = U64_MAX;
@@ -273,7 +279,8 @@ void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64
  * The entries of the slot come.  Those whose key is not later than due_by_ns are due in the tick
  * that ends at edge_ns.  The caller puts the others back, by twheel_wheel_put_back().
  *
- * Return: true if entries come; false if no entry has a key by @until_ns, to which the wheel has
+ * Return: true if entries come, or if there were so many empty slots that it has to be called again;
+ * false if no entry has a key by @until_ns, to which the wheel has
  * been turned then.
  */
 bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
@@ -288,6 +295,8 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 			break;
 		slot = twheel_wheel_first(w, level);
 		/* If it begins later than was noted, look again: another level may come first. */
+		if (!slot && w->used & BIT(level))
+			return true;
 		if (!slot || l->begin_ns > min(max(noted_ns, w->base_ns + 1), until_ns))
 			continue;
 		if (rounds_skip(w, l->begin_ns, until_ns))

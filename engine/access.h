@@ -21,7 +21,7 @@
 #include <linux/uaccess.h>
 #include <asm/byteorder.h>
 
-#if defined(TWHEEL_WINDOWS) || defined(CONFIG_PROVE_RCU) || defined(CONFIG_KASAN) || \
+#if defined(TWHEEL_WINDOWS) || defined(CONFIG_LOCKDEP) || defined(CONFIG_KASAN) || \
 	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
 
 #define access_open(user, size)		access_ok(user, size)

@@ -88,12 +88,14 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 	unsigned int looks = 0;
 
 	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
-		u64 due_ns = timeout_due_ns(tw, link_timeout(link));
+		struct twheel_timeout *t = link_timeout(link);
+		u64 due_ns = timeout_due_ns(tw, t);
 
 		next = link->next;
 		if (due_ns == NEVER_NS || (w->nr_levels > 1 && due_ns >= end_ns &&
 					   due_ns - begin_ns >= begin_ns - w->base_ns)) {
-			timeout_take_over(tw, link_timeout(link));
+			/* A store may have changed it meanwhile. */
+			due_ns = timeout_take_over(tw, t);
 			twheel_link_del(link);
 			if (due_ns == NEVER_NS)
 				twheel_link_push(&w->never, link);
@@ -118,8 +120,8 @@ static u64 alarm_next_ns(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
+	u64 first_ns = NEVER_NS, cascade_ns = U64_MAX;
 	unsigned int moves = PASS_STEP;
-	u64 first_ns = NEVER_NS;
 	u32 i;
 
 	for (i = 0; i < w->nr_levels && w->used >> i; i++) {
@@ -129,15 +131,20 @@ static u64 alarm_next_ns(struct twheel *tw)
 		while (slot_ns == NEVER_NS && level->begin_ns < first_ns && moves) {
 			struct twheel_link **slot = twheel_wheel_first(w, i);
 
+			/* There were many empty slots. */
+			if (!slot && w->used & BIT(i))
+				return 0;
 			if (!slot || level->begin_ns >= first_ns)
 				break;
 			slot_ns = slot_first_ns(tw, level, slot, &moves);
 		}
 		first_ns = min(first_ns, slot_ns);
+		if (i && level->begin_ns != U64_MAX)
+			cascade_ns = min(cascade_ns, level->begin_ns - twheel_slot_lead_ns(level));
 	}
 	if (!moves)
 		return 0;
-	w->cascade_ns = U64_MAX;
+	w->cascade_ns = cascade_ns;
 	tw->alarm.nr_new = 0;
 	return first_ns == NEVER_NS ? NEVER_NS : edge_after_ns(&tw->clock, first_ns);
 }
@@ -145,9 +152,7 @@ static u64 alarm_next_ns(struct twheel *tw)
 /* A time on the machine's clock; never negative. */
 static ktime_t alarm_expiry(const struct twheel *tw, u64 at_ns)
 {
-	s64 ns = at_ns - tw->clock.offset_ns;
-
-	return ns_to_ktime(clamp_t(s64, ns, 0, KTIME_MAX));
+	return ns_to_ktime(min_t(u64, at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
 static void alarm_begin(struct twheel *tw, u64 at_ns)
@@ -178,6 +183,8 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 	at_ns = edge_after_ns(&tw->clock, at_ns);
 	if (at_ns < tw->alarm.at_ns)
 		alarm_begin(tw, at_ns);
+	/* What is to be done by then is seen when it rings. */
+	tw->wheel.cascade_ns = U64_MAX;
 }
 
 /**
@@ -195,11 +202,13 @@ bool twheel_alarm_set(struct twheel *tw)
 	lockdep_assert_held(&tw->lock);
 	if (!at_ns)
 		return false;
-	if (!tw->alarm.at_ns || at_ns == tw->alarm.at_ns)
+	if (!tw->alarm.at_ns)
 		return true;
 	if (at_ns != NEVER_NS) {
-		alarm_begin(tw, at_ns);
-	} else {
+		/* It may have rung, and left this to the kthread. */
+		if (at_ns != tw->alarm.at_ns || !hrtimer_is_queued(&tw->alarm.timer))
+			alarm_begin(tw, at_ns);
+	} else if (tw->alarm.at_ns != NEVER_NS) {
 		/* G6 silent when idle. */
 		tw->alarm.at_ns = NEVER_NS;
 		hrtimer_try_to_cancel(&tw->alarm.timer);

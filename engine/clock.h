@@ -49,7 +49,7 @@ static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
 }
 
 /* The sum of two times, TWHEEL_TIME_NEVER at most. */
-static inline u64 time_add(u64 a_ns, u64 b_ns)
+static __always_inline u64 time_add(u64 a_ns, u64 b_ns)
 {
 	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
 		return TWHEEL_TIME_NEVER;

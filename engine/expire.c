@@ -174,16 +174,20 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 		unsigned int done = 0;
 		u64 by_ns;
 
-		if (!twheel_wheel_has_coming(&tw->wheel) &&
-		    !twheel_wheel_turn(&tw->wheel, edge_ns))
-			break;
+		if (!twheel_wheel_has_coming(&tw->wheel)) {
+			if (!twheel_wheel_turn(&tw->wheel, edge_ns))
+				break;
+			/* There were many empty slots. */
+			if (unlikely(!twheel_wheel_has_coming(&tw->wheel)))
+				return 0;
+		}
 		/* G1 never early: the clock may have been set back since the slot has come. */
 		by_ns = min(tw->wheel.due_by_ns, edge_ns);
 		/* The end of time is in no tick, though it may be an edge. */
 		by_ns = min(by_ns, tw->clock.never_ns - 1);
 		if (likely(!words_are_there(&tw->words)))
 			done = expire_plain(tw, now_ns, by_ns, nr);
-		if (!done && twheel_wheel_has_coming(&tw->wheel)) {
+		if (!done) {
 			expire_odd(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
 			done = 1;
 		}

@@ -469,6 +469,8 @@ static struct twheel_page *page_pick(struct twheel_places *places)
 		if (gen <= S32_MAX) {
 			places->nr_pages--;
 		} else {
+			/* It never counts as unused again. */
+			page->nr_used++;
 			hlist_add_head(&page->node, &places->partly);
 			gen = places->first_gen;
 			page = NULL;

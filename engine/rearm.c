@@ -65,7 +65,7 @@ int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twhee
 {
 	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, now_ns);
 
-	if (life_is_odd(arm) && !timeout_page(t)->extra)
+	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
 		return REARM_NEEDS_EXTRA;
 	arm->was_deadline_ns = rearm_was_deadline_ns(tw, t);
 	if (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= arm->was_deadline_ns)
@@ -164,6 +164,16 @@ out:
 }
 
 /*
+ * What passed_ns() says; the end of time in a wheel that has not started: its clock is not known, and
+ * none of its timeouts is found.
+ */
+static __always_inline u64 rearm_passed_ns(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	return likely(control_is_started(&tw->control)) ? passed_ns(tw, now_ns) : NEVER_NS;
+}
+
+/*
  * Tell and re-arm timeouts, entry by entry, until one faults or needs memory; returns how many.
  * Plain ones that pend are done here, others by rearm_any().
  */
@@ -172,8 +182,8 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 					       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 now_ns = rearming->now_ns, passed = passed_ns(tw, now_ns), first_ns = NEVER_NS;
-	u64 span_ns = tw->clock.never_ns - passed - 1;
+	u64 now_ns = rearming->now_ns, passed = rearm_passed_ns(tw, now_ns);
+	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
 	bool words = words_are_there(&tw->words);
 	unsigned int i, nr_plain = 0;
 	u32 stride = call->stride;
@@ -194,7 +204,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 			goto odd;
 		/* The deadline has to be to come, and to come at all. */
 		deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
-		if (unlikely(deadline_ns - passed - 1 >= span_ns))
+		if (unlikely(deadline_ns <= passed || deadline_ns >= never_ns))
 			goto odd;
 		t = place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t)))
@@ -215,8 +225,7 @@ odd:
 		if (!rearm_any(tw, user, call, rearming))
 			goto out;
 		/* That may have set the wheel back. */
-		passed = passed_ns(tw, now_ns);
-		span_ns = tw->clock.never_ns - passed - 1;
+		passed = rearm_passed_ns(tw, now_ns);
 		if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
 			continue;
 		i++;
@@ -233,7 +242,7 @@ out:
 
 /**
  * twheel_rearm_step() - re-arm the timeouts of some entries
- * @tw: the wheel, which has started
+ * @tw: the wheel
  * @user: the entries, in the user's memory
  * @nr: how many, 1 to TWHEEL_BATCH
  * @call: the call
@@ -274,7 +283,7 @@ int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigne
 
 /**
  * twheel_rearm_one() - re-arm a timeout
- * @tw: the wheel, which has started
+ * @tw: the wheel
  * @arm: the entry
  * @by_key: its id is a key
  * @nowait: refuse with -EAGAIN what would have to sleep

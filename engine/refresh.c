@@ -34,7 +34,6 @@
 #include "pages.h"
 #include "places.h"
 #include "refresh.h"
-#include "submit.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "window.h"
@@ -152,15 +151,15 @@ static void words_begin(struct twheel *tw, u32 nr)
 	struct twheel_page *page;
 	unsigned int i;
 
-	twheel_lock(tw);
+	rcu_read_lock();
 	page = pages_at(&tw->places.pages, nr);
 	for (i = 0; page && i < PLACES_PER_PAGE; i++) {
-		struct twheel_timeout *t = &page->timeout[i];
 		u64 *word = word_at(&tw->words, page->first_index + i);
+		u32 gen = READ_ONCE(page->timeout[i].word) >> GEN_SHIFT;
 
-		WRITE_ONCE(*word, (timeout_gen(t) - 1) & TWHEEL_REFRESH_GEN_MASK);
+		WRITE_ONCE(*word, (gen - 1) & TWHEEL_REFRESH_GEN_MASK);
 	}
-	twheel_unlock(tw);
+	rcu_read_unlock();
 }
 
 /* Make the words of all places. */

@@ -113,7 +113,7 @@ static __always_inline void timeout_pend(struct twheel *tw, struct twheel_timeou
 	u64 due_ns = t->deadline_ns;
 
 	/* The deadline is to come, and comes, and the timeout is a plain one. */
-	if (likely(due_ns - passed_ns - 1 < tw->clock.never_ns - passed_ns - 1)) {
+	if (likely(due_ns > passed_ns && due_ns < tw->clock.never_ns)) {
 		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
 		*first_ns = min(*first_ns, due_ns);
 	} else {

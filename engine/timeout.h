@@ -133,22 +133,22 @@ static inline u64 timeout_state(const struct twheel_timeout *t)
 	return t->word & STATE_MASK;
 }
 
-static inline bool timeout_is_pending(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_pending(const struct twheel_timeout *t)
 {
 	return t->word & STATE_PENDING;
 }
 
-static inline bool timeout_is_unread(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_unread(const struct twheel_timeout *t)
 {
 	return t->word & STATE_UNREAD;
 }
 
-static inline bool timeout_is_live(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_live(const struct twheel_timeout *t)
 {
 	return t->word & STATE_MASK;
 }
 
-static inline bool timeout_is_odd(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_odd(const struct twheel_timeout *t)
 {
 	return t->deadline_ns & DEADLINE_ODD;
 }
@@ -164,12 +164,12 @@ static inline u64 timeout_known_ns(const struct twheel_timeout *t)
 	return t->deadline_ns & ~DEADLINE_ODD;
 }
 
-static inline u64 timeout_id(const struct twheel_timeout *t)
+static __always_inline u64 timeout_id(const struct twheel_timeout *t)
 {
 	return t->word & ~STATE_MASK;
 }
 
-static inline u32 timeout_index(const struct twheel_timeout *t)
+static __always_inline u32 timeout_index(const struct twheel_timeout *t)
 {
 	return t->word & (NR_INDICES - 1);
 }
@@ -179,7 +179,7 @@ static inline u32 timeout_gen(const struct twheel_timeout *t)
 	return t->word >> GEN_SHIFT;
 }
 
-static inline struct twheel_page *timeout_page(const struct twheel_timeout *t)
+static __always_inline struct twheel_page *timeout_page(const struct twheel_timeout *t)
 {
 	return (struct twheel_page *)((unsigned long)t & PAGE_MASK);
 }
@@ -197,12 +197,12 @@ static inline bool timeout_is_periodic(const struct twheel_timeout *t)
 	return timeout_is_odd(t) && timeout_extra(t)->interval_ns;
 }
 
-static inline struct twheel_timeout *link_timeout(struct twheel_link *link)
+static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *link)
 {
 	return container_of(link, struct twheel_timeout, link);
 }
 
-static inline u32 id_index(u64 id)
+static __always_inline u32 id_index(u64 id)
 {
 	return id;
 }

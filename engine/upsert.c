@@ -80,7 +80,7 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 			upserting->needs = NEEDS_PAGE;
 		return PTR_ERR(t);
 	}
-	if (life_is_odd(arm) && !timeout_page(t)->extra) {
+	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra)) {
 		upserting->needs = NEEDS_EXTRA;
 		upserting->index = timeout_index(t);
 		place_undo(tw, t);

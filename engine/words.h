@@ -54,7 +54,7 @@ struct twheel_words {
 };
 
 /* Find the word of an index, or NULL.  The caller is in an RCU read section. */
-static inline u64 *word_at(struct twheel_words *words, u32 index)
+static __always_inline u64 *word_at(struct twheel_words *words, u32 index)
 {
 	u64 *word = pages_at(&words->pages, index / WORDS_PER_PAGE);
 
@@ -65,14 +65,14 @@ static inline u64 *word_at(struct twheel_words *words, u32 index)
  * The word that leaves a timeout with this id at its deadline.  The deadline is rounded
  * down to a grain: a word moves a timeout to whole grains, and only to a later one.
  */
-static inline u64 word_of_deadline(const struct twheel_words *words, u64 id, u64 deadline_ns)
+static __always_inline u64 word_of_deadline(const struct twheel_words *words, u64 id, u64 deadline_ns)
 {
 	return deadline_ns >> words->shift << TWHEEL_REFRESH_GEN_BITS |
 	       (id >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK);
 }
 
 /* Return whether lives begin with a word.  If the table is made later, words_begin() does it. */
-static inline bool words_are_there(const struct twheel_words *words)
+static __always_inline bool words_are_there(const struct twheel_words *words)
 {
 	return READ_ONCE(words->pages.nr);
 }
@@ -84,7 +84,7 @@ static inline bool words_are_there(const struct twheel_words *words)
  * is stale.  The caller is in an RCU read section, or holds the wheel's lock, which counts as
  * one.
  */
-static inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
+static __always_inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
 			      u64 deadline_ns)
 {
 	u64 *word = word_at(words, timeout_index(t));

@@ -59,7 +59,7 @@ struct twheel_level {
  * @coming_level: the level of that slot
  * @never: entries that never expire
  * @end: the end of all lists of the wheel
- * @used: a bit for each level that may have a slot in use
+ * @used: a bit for each level that may have a slot in use; all slots of another are not in use
  * @nr_levels: number of levels
  * @level_of: the level of an entry, by the highest bit of its distance from @base_ns
  * @level: the levels, finest first
@@ -167,9 +167,10 @@ static __always_inline void twheel_level_insert(struct twheel_wheel *w,
 static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
 						struct twheel_link *link, u64 key_ns)
 {
-	u64 distance_ns = key_ns - w->base_ns;
+	u32 bit = fls64(key_ns - w->base_ns) - 1;
 
-	twheel_level_insert(w, &w->level[w->level_of[fls64(distance_ns) - 1]], link, key_ns);
+	/* Not as elements of arrays: a sanitizer would put a call there, see engine/access.h. */
+	twheel_level_insert(w, w->level + *(w->level_of + bit), link, key_ns);
 }
 
 /* Whether entries of the slot that the wheel was turned to are still to be worked on. */
