@@ -198,7 +198,7 @@ static int words_check(const struct twheel *tw,
 		       const struct vm_area_struct *vma)
 {
 	/*
-	 * Stores into a private mapping would never reach the kthread.  VM_MAYSHARE is
+	 * Stores into a private mapping would never reach the kernel.  VM_MAYSHARE is
 	 * tested because mmap() clears VM_SHARED if the descriptor is open for reading
 	 * only.
 	 */
@@ -210,7 +210,7 @@ static int words_check(const struct twheel *tw,
 	return 0;
 }
 
-/* Called with mmap_lock held for writing, under which the engine takes arena.mutex. */
+/* Called with mmap_lock held for writing, under which the engine takes places.mutex. */
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct twheel *tw = file->private_data;

@@ -3,8 +3,7 @@
  * The ioctls of /dev/twheel: which there are, and those without a vector
  *
  * An ioctl of this file checks the shape of its argument, copies it in, hands it to the
- * engine, and copies the results out.  It makes no decision about a timeout.  The ioctls
- * with a vector are in twheel_vectors.c, and do make some.
+ * engine, and copies the results out.  The ioctls with a vector are in twheel_vectors.c.
  *
  * Locks: none, and none is held while user memory is copied.
  */

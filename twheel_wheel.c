@@ -294,10 +294,10 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 		if (noted_ns > until_ns)
 			break;
 		slot = twheel_wheel_first(w, level);
-		/* If it begins later than was noted, look again: another level may come first. */
 		if (!slot && w->used & BIT(level))
 			return true;
-		if (!slot || l->begin_ns > min(max(noted_ns, w->base_ns + 1), until_ns))
+		/* If it begins later than was noted, look again: another level may come first. */
+		if (!slot || l->begin_ns > min(noted_ns, until_ns))
 			continue;
 		if (rounds_skip(w, l->begin_ns, until_ns))
 			continue;
@@ -342,7 +342,7 @@ struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level)
 /**
  * twheel_wheel_set_back() - follow a clock that was set back
  * @w: the wheel
- * @base_ns: the new time, before the present one
+ * @base_ns: the new time, before base_ns or round_until_ns
  *
  * Entries stay where they are.  See the banner: they come up in time, or before.
  */
@@ -350,7 +350,7 @@ void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns)
 {
 	u32 level;
 
-	w->base_ns = base_ns;
+	w->base_ns = min(w->base_ns, base_ns);
 	w->due_by_ns = min(w->due_by_ns, base_ns);
 	w->round_end_ns = 0;
 	w->round_until_ns = 0;

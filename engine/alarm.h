@@ -18,9 +18,9 @@ struct twheel;
  * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do, but
  *	for timeouts that the kthread has been asked to look after.  NEVER_NS if it does not;
  *	0 if it never will, because the clock is virtual or the last close has begun.
- * @nr_new: timeouts that were put into slots since twheel_alarm_next_ns() has looked at those
+ * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
  * @nr_missed: how often it has rung in vain, because another thread had the lock
- * @timer: the hrtimer; started under &twheel.lock, or by its own function
+ * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
  *
  * &twheel.lock guards all members but @nr_missed, which is the softirq's alone.
  */
@@ -32,9 +32,9 @@ struct twheel_alarm {
 };
 
 void twheel_alarm_init(struct twheel *tw);
-void twheel_alarm_start(struct twheel *tw);
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
 bool twheel_alarm_set(struct twheel *tw);
+bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart);
 void twheel_alarm_stop(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

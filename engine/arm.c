@@ -170,7 +170,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 
 	for (i = 0; i < arming->nr; i++, t = next) {
 		next = (struct twheel_timeout *)t->link.next;
-		t->word |= STATE_PENDING;
+		timeout_begin(t);
 		timeout_pend(tw, t, now_ns, &first_ns);
 	}
 	tw->events.armed += arming->nr;

@@ -38,6 +38,7 @@
 #include "pass.h"
 #include "places.h"
 #include "refresh.h"
+#include "softirq.h"
 #include "submit.h"
 #include "twheel.h"
 #include "user.h"
@@ -122,22 +123,6 @@ bool twheel_is_draining(const struct twheel *tw)
 }
 
 /**
- * twheel_is_drained() - tell whether the events of all timeouts left can be read
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once the drain is complete; it stays true, and no event is added any more.
- */
-bool twheel_is_drained(const struct twheel *tw)
-{
-	/*
-	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
-	 * Test: litmus drained_read, drained_poll
-	 */
-	return smp_load_acquire(&tw->control.drained);
-}
-
-/**
  * twheel_bytes() - tell how much memory a wheel takes
  * @tw: the wheel
  *
@@ -194,7 +179,7 @@ static int twheel_start(struct twheel *tw)
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
-	twheel_alarm_start(tw);
+	twheel_softirq_start(tw);
 	tw->turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_window(WINDOW_START);
 	/*
@@ -264,7 +249,7 @@ static int setup_check(const struct twheel_setup *setup)
 		return -EINVAL;
 	if (setup->max_pending > most_pending)
 		return -EINVAL;
-	/* G6: with one level, each round wakes the kthread for nothing. */
+	/* G6: with one level, each round takes the softirq for nothing. */
 	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
 	    setup_round_ns(setup) < TWHEEL_ROUND_MIN_NS)
 		return -EINVAL;
@@ -400,7 +385,7 @@ int twheel_drain(struct twheel *tw)
 		WRITE_ONCE(tw->control.draining, true);
 		twheel_unlock(tw);
 		/*
-		 * G3 exactly one outcome: pairs with the RCU section of arm_submit().
+		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
 		 * Test: litmus drain_arm
 		 */
 		synchronize_rcu();

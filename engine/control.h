@@ -3,7 +3,7 @@
  * Control: creating, setting up, starting, advancing, draining and destroying a wheel
  *
  * Locks: control.mutex is declared here.  It is the outermost of the engine's locks: it
- * is held while SETUP allocates and while ADVANCE and DRAIN wait for the kthread, and the
+ * is held while SETUP allocates and while ADVANCE and DRAIN take the steps of a pass, and the
  * kthread never takes it.
  */
 #ifndef _TWHEEL_ENGINE_CONTROL_H
@@ -25,11 +25,11 @@ struct twheel;
  *	without a lock by readers, see twheel_nr_events()
  * @started: the configuration is final, and the wheel has its memory, hrtimer and
  *	kthread; set once, with release, under @mutex
- * @draining: no timeout is accepted any more; set once under @mutex.  ARM, REARM and read
- *	test it and act on it within one RCU read-side section, and DRAIN waits for these.
+ * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
+ *	and read test it and act on it under the latter, or ARM within one RCU read-side section.
  * @closing: the last close has begun; set once, before anything is freed
- * @drained: every timeout that was left is on the ready list; set once, with release, by
- *	the kthread, or under @mutex in a wheel that was never started
+ * @drained: every timeout that was left has become an event; set once, with release, under
+ *	&twheel.lock, or under @mutex in a wheel that was never started
  */
 struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */

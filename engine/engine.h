@@ -35,7 +35,7 @@
  * @places: the places of timeouts
  * @inbox: timeouts that ARM could not put into the wheel, because another thread had the lock;
  *	llist: added without a lock, emptied under @lock
- * @lock: guards the members below but @waiters and @turn, and all timeouts
+ * @lock: guards all timeouts, and the members from @keys to @drain_index
  * @keys: the index of a keyed wheel
  * @wheel: the wheel
  * @events: the list of events, and the counters

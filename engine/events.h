@@ -76,12 +76,11 @@ static __always_inline void events_append(struct twheel_events *events, struct t
 	events->nr_untold += nr;
 }
 
-/* Turn a timeout that is in no list, and has the state @state, into an event. */
+/* Turn a timeout that is PENDING, and in no list, into an event. */
 static __always_inline void event_add(struct twheel_events *events, struct twheel_timeout *t,
-				      u64 state, u64 fired_ns)
+				      u64 fired_ns)
 {
-	t->fired_ns = fired_ns;
-	t->word ^= state ^ STATE_UNREAD;
+	timeout_become_event(t, fired_ns);
 	events_append(events, &t->link, &t->link, 1);
 }
 

@@ -20,7 +20,6 @@
 #include "events.h"
 #include "expire.h"
 #include "periods.h"
-#include "places.h"
 #include "slack.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
@@ -64,7 +63,7 @@ void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_
 	if (timeout_is_periodic(t))
 		nr = periods_expire(t, timeout_extra(t), now_ns);
 	tw->events.expirations += nr;
-	event_add(&tw->events, t, STATE_PENDING, now_ns);
+	event_add(&tw->events, t, now_ns);
 }
 
 /* Note how late @nr timeouts are (G2), of which the earliest had this deadline. */
@@ -114,7 +113,7 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 		nr = periods_expire(t, x, slack_edge_ns(&tw->clock, x->flags, edge_ns));
 	}
 	tw->events.expirations += nr;
-	event_add(&tw->events, t, STATE_PENDING, now_ns);
+	event_add(&tw->events, t, now_ns);
 	lateness_note(tw, now_ns, deadline_ns, 1);
 }
 
@@ -140,8 +139,7 @@ static __always_inline unsigned int expire_plain(struct twheel *tw, u64 now_ns, 
 		last = link;
 		link = link->next;
 		prefetchw(link->next);
-		t->fired_ns = now_ns;
-		t->word ^= STATE_PENDING ^ STATE_UNREAD;
+		timeout_become_event(t, now_ns);
 		earliest_ns = min(earliest_ns, deadline_ns);
 	}
 	if (!i)
@@ -192,52 +190,6 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 			done = 1;
 		}
 		nr -= done;
-	}
-	return nr;
-}
-
-/*
- * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  Its place
- * may also be free, or its event unread: a one-shot's event stays as it is, a periodic
- * timeout's is flagged unless it was the last one anyway.
- */
-static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
-	__must_hold(&tw->lock)
-{
-	if (timeout_is_unread(t)) {
-		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
-		if (!timeout_ends(t, 0))
-			t->fired_ns |= FIRED_DRAINED;
-		return;
-	}
-	if (!timeout_is_pending(t))
-		return;
-	timeout_take_over(tw, t);
-	if (timeout_is_periodic(t))
-		timeout_extra(t)->count = 0;
-	twheel_link_del(&t->link);
-	event_add(&tw->events, t, STATE_PENDING, now_ns | FIRED_DRAINED);
-}
-
-/**
- * twheel_drain_step() - turn some of the timeouts that are left after DRAIN into events
- * @tw: the wheel
- * @now_ns: the clock
- * @nr: how many places may be looked at
- *
- * Context: under &twheel.lock.
- * Return: how many more may be looked at; 0 if there may be more to do.
- */
-unsigned int twheel_drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
-	__must_hold(&tw->lock)
-{
-	u32 nr_places = READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE;
-
-	for (; nr && tw->drain_index < nr_places; nr--, tw->drain_index++) {
-		struct twheel_timeout *t = place_at(&tw->places, tw->drain_index);
-
-		if (t)
-			timeout_drain(tw, t, now_ns);
 	}
 	return nr;
 }

@@ -48,7 +48,5 @@ void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_
 	__must_hold(&tw->lock);
 unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 	__must_hold(&tw->lock);
-unsigned int twheel_drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
-	__must_hold(&tw->lock);
 
 #endif /* _TWHEEL_ENGINE_EXPIRE_H */

@@ -24,6 +24,8 @@
 #include "engine.h"
 #include "expire.h"
 #include "pass.h"
+#include "events.h"
+#include "periods.h"
 #include "places.h"
 #include "submit.h"
 #include "timeout.h"
@@ -70,14 +72,68 @@ static bool slots_empty_ahead(struct twheel *tw, unsigned int nr)
 	return false;
 }
 
+/*
+ * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  Its place
+ * may also be free, or its event unread: a one-shot's event stays as it is, a periodic
+ * timeout's is flagged unless it was the last one anyway.
+ */
+static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	if (timeout_is_unread(t)) {
+		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
+		if (!timeout_ends(t, 0))
+			t->fired_ns |= FIRED_DRAINED;
+		return;
+	}
+	if (!timeout_is_pending(t))
+		return;
+	timeout_take_over(tw, t);
+	if (timeout_is_periodic(t))
+		timeout_extra(t)->count = 0;
+	twheel_link_del(&t->link);
+	event_add(&tw->events, t, now_ns | FIRED_DRAINED);
+}
+
+/*
+ * Turn some of the timeouts that are left after DRAIN into events: @nr places may be looked at.
+ * Returns how many more may be; 0 if there may be more to do.
+ */
+static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	u32 nr_places = READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE;
+
+	for (; nr && tw->drain_index < nr_places; nr--, tw->drain_index++) {
+		struct twheel_timeout *t = place_at(&tw->places, tw->drain_index);
+
+		if (t)
+			timeout_drain(tw, t, now_ns);
+	}
+	return nr;
+}
+
+/**
+ * twheel_is_drained() - tell whether the events of all timeouts left can be read
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: true once the drain is complete; it stays true, and no event is added any more.
+ */
+bool twheel_is_drained(const struct twheel *tw)
+{
+	/*
+	 * Pairs with the release in pass_drained(): the last events are in the list.
+	 * Test: litmus drained_read, drained_poll
+	 */
+	return smp_load_acquire(&tw->control.drained);
+}
+
 /* All timeouts that DRAIN has left are events. */
 static void pass_drained(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
-	/*
-	 * Pairs with the acquire in twheel_is_drained(): a caller that sees this
-	 * also sees all events.  Test: litmus drained_read, drained_poll
-	 */
+	/* Pairs with the acquire in twheel_is_drained(): who sees this sees all events. */
 	smp_store_release(&tw->control.drained, true);
 }
 
@@ -97,7 +153,7 @@ bool twheel_pass_step(struct twheel *tw)
 	if (!left)
 		return true;
 	if (unlikely(tw->drains)) {
-		left = twheel_drain_step(tw, now_ns, left);
+		left = drain_step(tw, now_ns, left);
 		if (left)
 			pass_drained(tw);
 		return !left;

@@ -74,7 +74,7 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 			continue;
 		ahead = (READ_ONCE(*word) - gen) & TWHEEL_REFRESH_GEN_MASK;
 		if (ahead < STALE_DISTANCE)
-			page->timeout[i].word += (u64)(ahead + 1) << GEN_SHIFT;
+			place_skip_gens(&page->timeout[i], ahead + 1);
 	}
 	rcu_read_unlock();
 }
@@ -89,7 +89,7 @@ static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 	for (i = PLACES_PER_PAGE; i--;) {
 		page->timeout[i].link.next = (struct twheel_link *)t;
 		t = &page->timeout[i];
-		t->word = (u64)gen << GEN_SHIFT | (first_index + i);
+		t->word = place_word(gen, first_index + i);
 	}
 	page->free = t;
 }
@@ -348,7 +348,7 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 		if (nr_told)
 			nr_told--;
 		else
-			t->word -= GEN_ONE;
+			place_keep_gen(t);
 		place_free(places, t);
 		t = next;
 	}

@@ -89,15 +89,6 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 }
 
 /*
- * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds out
- * all of it: the words of the two differ in that state only.
- */
-static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
-{
-	return t && (t->word ^ id) == STATE_PENDING;
-}
-
-/*
  * Find the live timeout that an id names; NULL if there is none.  G8 stale ids are harmless: the
  * word of the place has another generation then.  The caller holds the wheel's lock.
  */
@@ -106,10 +97,7 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
 {
 	struct twheel_timeout *t = place_at(places, id_index(id));
 
-	/* If it is live and has this id, the two differ in the state only. */
-	if (unlikely(!t || (t->word ^ id) & ~STATE_MASK || !timeout_is_live(t)))
-		return NULL;
-	return t;
+	return likely(place_has_live(t, id)) ? t : NULL;
 }
 
 /*
@@ -121,12 +109,10 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	__must_hold(&places->lock)
 {
 	struct twheel_page *page = timeout_page(t);
-	u64 word = (t->word & ~STATE_MASK) + GEN_ONE;
 
 	lockdep_assert_held(&places->lock);
-	t->word = word;
 	places->nr_taken--;
-	if (unlikely(word < GEN_ONE))
+	if (unlikely(!timeout_end(t)))
 		return;
 	if (unlikely(!page->free))
 		hlist_add_head(&page->node, &places->partly);

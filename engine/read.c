@@ -88,7 +88,7 @@ static void event_go_on(struct twheel *tw, struct twheel_timeout *t, struct read
 	x->count = 0;
 	x->deliveries = periods_count(x->deliveries, 1);
 	t->deadline_ns = time_add(from_ns, x->interval_ns) | DEADLINE_ODD;
-	t->word ^= STATE_UNREAD ^ STATE_PENDING;
+	timeout_begin_again(t);
 	due_ns = timeout_due_ns(tw, t);
 	if (due_ns == NEVER_NS) {
 		twheel_link_push(&tw->wheel.never, &t->link);

@@ -97,7 +97,7 @@ void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct t
 	} else {
 		twheel_link_del(&t->link);
 	}
-	t->word = (t->word & ~STATE_MASK) | STATE_PENDING;
+	timeout_begin_again(t);
 	life_begin(&tw->clock, t, arm, now_ns);
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));

@@ -39,7 +39,7 @@ u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
 {
 	u64 present_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
 
-	if (unlikely(edge_ns < tw->wheel.base_ns))
+	if (unlikely(edge_ns < max(tw->wheel.base_ns, tw->wheel.round_until_ns)))
 		twheel_wheel_set_back(&tw->wheel, edge_ns);
 	return max(min(now_ns, present_ns), edge_ns);
 }
@@ -94,7 +94,7 @@ void twheel_inbox_empty(struct twheel *tw)
 
 		/* Read the link first: it is that of a slot from now on. */
 		node = node->next;
-		t->word |= STATE_PENDING;
+		timeout_begin(t);
 		timeout_pend(tw, t, now_ns, &first_ns);
 		nr++;
 	}

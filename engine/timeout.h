@@ -30,7 +30,6 @@
  *   UNREAD	it is in the list of events: it has expired, or was drained
  */
 #define STATE_SHIFT	30
-#define STATE_FREE	0ULL
 #define STATE_PENDING	(1ULL << STATE_SHIFT)
 #define STATE_UNREAD	(2ULL << STATE_SHIFT)
 #define STATE_MASK	(3ULL << STATE_SHIFT)
@@ -128,11 +127,6 @@ struct twheel_page {
 
 /* Questions about a timeout; the caller holds the wheel's lock. */
 
-static inline u64 timeout_state(const struct twheel_timeout *t)
-{
-	return t->word & STATE_MASK;
-}
-
 static __always_inline bool timeout_is_pending(const struct twheel_timeout *t)
 {
 	return t->word & STATE_PENDING;
@@ -205,6 +199,69 @@ static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *l
 static __always_inline u32 id_index(u64 id)
 {
 	return id;
+}
+
+/* The transitions.  G3 exactly one outcome: all of them under the wheel's lock. */
+
+/* FREE --> PENDING */
+static __always_inline void timeout_begin(struct twheel_timeout *t)
+{
+	t->word |= STATE_PENDING;
+}
+
+/* PENDING --> UNREAD */
+static __always_inline void timeout_become_event(struct twheel_timeout *t, u64 fired_ns)
+{
+	t->fired_ns = fired_ns;
+	t->word ^= STATE_PENDING ^ STATE_UNREAD;
+}
+
+/* UNREAD --> PENDING, or PENDING as before: a new life, or the next period. */
+static __always_inline void timeout_begin_again(struct twheel_timeout *t)
+{
+	t->word = (t->word & ~STATE_MASK) | STATE_PENDING;
+}
+
+/*
+ * Any --> FREE.  G8 stale ids are harmless: the next generation begins, and the old id names nothing.
+ * False if there is none: then the place is not used again.
+ */
+static __always_inline bool timeout_end(struct twheel_timeout *t)
+{
+	t->word = (t->word & ~STATE_MASK) + GEN_ONE;
+	return t->word >= GEN_ONE;
+}
+
+/* A place that was not used keeps its generation, though timeout_end() will follow. */
+static inline void place_keep_gen(struct twheel_timeout *t)
+{
+	t->word -= GEN_ONE;
+}
+
+/* The first word of a place. */
+static inline u64 place_word(u32 gen, u32 index)
+{
+	return (u64)gen << GEN_SHIFT | index;
+}
+
+static inline void place_skip_gens(struct twheel_timeout *t, u32 nr)
+{
+	t->word += (u64)nr << GEN_SHIFT;
+}
+
+/*
+ * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds out
+ * all of it: the words of the two differ in that state only.
+ */
+static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
+{
+	return t && (t->word ^ id) == STATE_PENDING;
+}
+
+/* Whether an id names a live timeout there. */
+static __always_inline bool place_has_live(const struct twheel_timeout *t, u64 id)
+{
+	return t && !((t->word ^ id) & ~STATE_MASK) && timeout_is_live(t);
 }
 
 #endif /* _TWHEEL_ENGINE_TIMEOUT_H */

@@ -134,7 +134,7 @@ static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct 
 	t->user_data = arm->user_data;
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
-	t->word |= STATE_PENDING;
+	timeout_begin(t);
 	tw->events.armed++;
 	timeout_pend(tw, t, passed_ns(tw, upserting->now_ns), &upserting->first_ns);
 }

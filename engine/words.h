@@ -33,7 +33,7 @@ struct twheel;
  *	the first time.  A page of words exists as long as a page of places has its
  *	words in it, and until a work item frees it.  Guarded as struct twheel_pages says.
  * @made: the table was mapped, and from then on each place gets its word before it is
- *	used; written under &twheel_places.mutex, read without it by the kthread
+ *	used; written under &twheel_places.mutex, read without it by any thread
  * @hole: the page that users see if @pages has none.  Only the users of this wheel see
  *	it, and the engine never reads it, so a store through a stale id does no harm.
  *	Set under &twheel_places.mutex when the table is first mapped, constant after

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The softirq: what is done when the alarm rings
+ *
+ * G5 bounded interrupt work: it looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at most.  All
+ * wheels together take SOFT_NS of a processor in one go, and half of its time after that; and those
+ * of one user a tenth of the time of all processors (user.c).  The kthread does what is left.
+ *
+ * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment, and
+ * if that happens some times, it leaves the wheel to the kthread.
+ *
+ * Locks: twheel.lock.  After it, the lock of the user's queue.
+ */
+#include <linux/container_of.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+#include <linux/percpu.h>
+#include <linux/time64.h>
+#include <linux/twheel.h>
+#include <linux/types.h>
+
+#include "alarm.h"
+#include "clock.h"
+#include "engine.h"
+#include "pass.h"
+#include "softirq.h"
+#include "submit.h"
+#include "twheel_compat.h"
+#include "user.h"
+
+/* So many steps of PASS_STEP timeouts the softirq takes for one wheel. */
+#define SOFT_STEPS	4
+
+/* The softirqs of all wheels take so much of a processor in one go. */
+#define SOFT_NS		(50 * NSEC_PER_USEC)
+
+/* When the lock was not free, the alarm rings again after this time, and so often. */
+#define MISSED_NS	(20 * NSEC_PER_USEC)
+#define MISSED_MAX	3
+
+/*
+ * Until then (ktime_get_ns()) the processor has given as much time to softirqs of this module as
+ * they may take: each takes twice its time of it.
+ */
+static DEFINE_PER_CPU(u64, soft_until_ns);
+
+/* How much time the processor has left for softirqs of this module. */
+static u64 processor_left_ns(u64 now_ns)
+{
+	s64 taken_ns = __this_cpu_read(soft_until_ns) - now_ns;
+
+	return taken_ns <= 0 ? SOFT_NS : SOFT_NS - min_t(u64, taken_ns / 2, SOFT_NS);
+}
+
+static void processor_has_worked(u64 begin_ns, u64 end_ns)
+{
+	u64 until_ns = __this_cpu_read(soft_until_ns);
+
+	if ((s64)(until_ns - begin_ns) < 0)
+		until_ns = begin_ns;
+	__this_cpu_write(soft_until_ns, until_ns + 2 * (end_ns - begin_ns));
+}
+
+/* Another thread has the lock. */
+static enum hrtimer_restart alarm_missed(struct twheel *tw, struct hrtimer *timer)
+{
+	if (++tw->alarm.nr_missed > MISSED_MAX) {
+		tw->alarm.nr_missed = 0;
+		twheel_turn_request(&tw->turn);
+	} else {
+		hrtimer_start(timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
+	}
+	return HRTIMER_NORESTART;
+}
+
+/* Work on a wheel whose alarm has rung.  Returns whether it rings again. */
+static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer, u64 end_ns)
+{
+	enum hrtimer_restart restart = HRTIMER_NORESTART;
+	unsigned int steps = 0;
+	bool more;
+
+	if (!twheel_trylock(tw))
+		return alarm_missed(tw, timer);
+	tw->alarm.nr_missed = 0;
+	if (tw->alarm.at_ns)
+		tw->alarm.at_ns = NEVER_NS;
+	if (unlikely(!llist_empty(&tw->inbox)))
+		twheel_inbox_empty(tw);
+	if (unlikely(tw->drains)) {
+		/* DRAIN does all, or the kthread. */
+		twheel_unlock(tw);
+		return restart;
+	}
+	for (;;) {
+		more = twheel_pass_step(tw) || !twheel_alarm_set_again(tw, &restart);
+		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns)
+			break;
+		twheel_unlock_quietly(tw);
+		if (!twheel_trylock(tw)) {
+			twheel_turn_request(&tw->turn);
+			return HRTIMER_NORESTART;
+		}
+	}
+	twheel_unlock(tw);
+	if (more)
+		twheel_turn_request(&tw->turn);
+	return restart;
+}
+
+static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
+{
+	struct twheel *tw = container_of(timer, struct twheel, alarm.timer);
+	u64 end_ns, begin_ns = ktime_get_ns(), left_ns = processor_left_ns(begin_ns);
+	enum hrtimer_restart restart;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !left_ns ||
+	    !twheel_user_may_work(tw->memory.user, begin_ns)) {
+		twheel_turn_request(&tw->turn);
+		return HRTIMER_NORESTART;
+	}
+	restart = alarm_work(tw, timer, begin_ns + left_ns);
+	end_ns = ktime_get_ns();
+	processor_has_worked(begin_ns, end_ns);
+	twheel_user_has_worked(tw->memory.user, begin_ns, end_ns);
+	return restart;
+}
+
+/**
+ * twheel_softirq_start() - prepare the hrtimer
+ * @tw: the wheel, whose clock is final
+ *
+ * Context: process; under &twheel_control.mutex, before the wheel has started.
+ */
+void twheel_softirq_start(struct twheel *tw)
+{
+	hrtimer_setup(&tw->alarm.timer, alarm_rings, twheel_clock_id(&tw->clock),
+		      HRTIMER_MODE_ABS_SOFT);
+	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
+		tw->alarm.at_ns = NEVER_NS;
+}
