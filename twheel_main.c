@@ -2,142 +2,27 @@
 /*
  * twheel: millions of timeouts behind one file descriptor
  *
- * This file has the map of the design, the module's parameters, its kthreads, and
- * loading and unloading.  Documentation/design.rst explains the design with pictures,
- * the reason for each lock, and a glossary.
+ * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
+ * explains the whole.  An open file is a struct twheel (engine/engine.h):
  *
+ *   ARM --> place --> wheel ------> list of events --> read, poll
+ *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
- * The way of a timeout
- * --------------------
+ * Order of files: a part, X.c and X.h, calls those below it, and none above.
+ *	twheel_main twheel_chardev twheel_write twheel_ioctl twheel_vectors twheel_copy
+ *	arm upsert rearm cancel read query control pass places refresh submit alarm expire
+ *	keys words periods life slack events access wake pages memory user clock timeout window
+ *	twheel_wheel twheel_compat
  *
- *   any thread                        kthread                    any thread
+ * Locks, the outer ones first; each is declared in the header of its part:
+ *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
+ *	places.mutex	pages come and go; mmap() takes it under mmap_lock
+ *	twheel.lock	all timeouts, the wheel, the keys, the events; the softirq only tries it
+ *	places.lock	free places; the innermost but for locks of the kernel
+ *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no other
+ *	users_mutex	the table of users; under no other
  *
- *   ARM, REARM --> inbox (llist) --> wheel --> ready list --> read, poll
- *                       ^              |
- *   CANCEL --> state word              '--> next tick --> hrtimer, softirq
- *
- * An open file is a struct twheel (engine/engine.h).  Its timeouts have places in pages
- * that RCU frees, so a reference to a timeout may be stale but never dangles: an id is a
- * generation and an index, the index leads to the place in two loads, and the generation
- * in the place's state word says whether the id still names the timeout that is there.
- *
- * The wheel (twheel_wheel.c) holds entries, not timeouts: a tick, an index and a sequence
- * number.  Only the kthread touches it, or the waiter that stands in for it when the
- * hrtimer fires (engine/wake.c); comments say "the kthread" for either.  If a timeout is
- * cancelled when its entry is in the wheel, its place is free for reuse at once, and the
- * entry stays behind.  The next timeout in that place may use it.  Otherwise the kthread
- * drops it when it comes up, because the state word has another state or another sequence
- * number.  Sweeps bound the number of stale entries.  When a timeout is moved later, by
- * REARM or by a store into the refresh table that nobody notices, its entry stays where it
- * is as well: it comes up early, and the kthread puts it where the deadline then says.
- *
- * Neither is worth a wake-up.  At the end of a pass the kthread looks ahead: as long as the
- * first entry of the next slot is such an entry, and not one that it would move by little, it
- * drops or moves all of them that stand with it.  Then it sets the alarm for the first slot
- * that is needed.
- *
- *
- * Where to look
- * -------------
- *
- *   twheel_main.c        this file
- *   twheel_chardev.c     open, read, poll, mmap; what POLLIN, POLLOUT and POLLHUP mean
- *   twheel_write.c       write: records, each done as an entry of a vector is
- *   twheel_ioctl.c       the ioctls: which there are, and those without a vector
- *   twheel_vectors.c     those with a vector: ARM, REARM, CANCEL, QUERY.  Batches, in steps
- *                        or at once; and what ARM does in a keyed wheel
- *   twheel_copy.c        copies a structure in whose size the caller names
- *
- *   engine/arm.c, rearm.c, cancel.c, query.c      a file for each call
- *   engine/control.c     create, SETUP, start, ADVANCE, DRAIN, destroy
- *   engine/pass.c        a pass of the kthread: inbox, expiry, drain, looking ahead
- *   engine/events.c      the ready list and reading; periods.c: periods nobody read
- *   engine/look.h        report first, commit second; tell.h: both in one step
- *   engine/ending.c      what follows when timeouts have ended
- *   engine/shrink.c      giving pages of places back; refresh.c: the mapped table
- *   engine/inbox.h       timeouts on their way into the wheel
- *   engine/room.c        room in the wheel, and the sweep; budget.h: how long a turn lasts
- *   engine/arena.c       places, indices and ids; words.c: the words of the table;
- *                        keys.c: the index of a keyed wheel
- *   engine/life.h        times as asked for;
- *                        slack.h: the ticks of timeouts that may be late
- *   engine/wake.c        the hrtimer, and which waiters are woken
- *   engine/pages.c, memory.c, user.c, clock.c     the ground; turns of users
- *   engine/window.c      where tests hold a thread; not in an ordinary build
- *   engine/timeout.h     a timeout and its state word
- *   engine/limits.h      how much the kthread does at a time, how much waits for it, and how much
- *                        waste counts.  Each other measure stands with the code or the structure
- *                        that it belongs to
- *
- *   twheel_wheel.c       the wheel: ticks and entries, no clock, no locks
- *   twheel_compat.h      what an older kernel lacks
- *
- * A file calls those below it in this list, and none above.  What leads up is a function
- * that was handed down: user.c takes a wheel's turn by twheel_pass_turn().
- *
- *
- * States
- * ------
- *
- * One atomic word per timeout decides every race.  The thread that changes it owns what
- * follows, and the loser looks again.
- *
- *   FREE --> NEW --> QUEUED --> ARMED --> UNREAD --> FREE
- *
- *   FREE      no timeout is in the place.  It is on a free list, on its way there, or retired;
- *             or an ARM has taken it, or the kthread keeps it back to free its page
- *   NEW       an ARM prepares the timeout, and no other thread knows it
- *   QUEUED    the timeout pends; it is in the inbox, or on its way there
- *   ARMED     it pends, and an entry in the wheel has its sequence number
- *   UNREAD    it is on the ready list, and its event waits to be read.  It has no entry
- *             in the wheel, but perhaps a stale one.  A periodic timeout gets one again after
- *             its event was read, unless it ends with that event
- *   DEAD      it was cancelled in the inbox, and the kthread frees it from there
- *   REARMING  a holder of events.lock changes its fields.  No other holder of the lock
- *             ever sees this state, and a thread without the lock that wants to change the
- *             timeout waits for its end
- *
- * Documentation/design.rst has the table of transitions, each with its function.
- *
- *
- * Locks
- * -----
- *
- * The banner of each .c file states its part.  An arrow leads from the outer lock to the inner:
- *
- *   mmap_lock --> arena.mutex        mmap() makes the refresh table
- *   arena.mutex --> page lock        a page of words is replaced; a page fault takes the
- *                                    page lock as well, under mmap_lock or the VMA's only
- *   arena.mutex --> i_mmap_rwsem     the replaced page is taken from its users
- *   keys.lock --> the hash table's   a node goes into the index, or out of it
- *   arena.mutex --> the work queue's mmap() has failed: what it made is freed
- *   control.mutex --> wake.lock      ADVANCE and DRAIN ask for a pass and wait for it
- *   wake.lock --> queue.lock         the wheel's turn is asked for (engine/user.c), and
- *                                    queue.lock --> the kthread's list
- *   wake.lock --> hrtimer            the alarm is set
- *   wake.lock --> the kthread's list, and its timer: the work is queued that gives memory back
- *
- * No other two locks of the engine nest.  events.lock, arena.free_lock, room.mutex and
- * users_mutex are innermost, but for the allocator's locks under the mutexes.
- *
- * The mutexes are mutexes because their holders allocate, or wait for the kthread.  The
- * kthread takes none of them: it tries arena.mutex and room.mutex, and comes back later.
- * Of the engine's spinlocks the softirq takes wake.lock and queue.lock, so the other ones
- * are plain.
- *
- * Readers and pollers are woken under no lock of the engine: a wake-up runs the callbacks
- * of epoll, which take locks of their own and may take long.  A poll may make a pass, with
- * the locks of its caller held, such as epoll's mutex: no such lock is taken under one of the
- * engine's.
- *
- *
- * Guarantees, by the names that mark the lines which keep them
- * ------------------------------------------------------------
- *
- *   G1 never early          G5 bounded interrupt work
- *   G2 bounded lateness     G6 silent when idle
- *   G3 exactly one outcome  G7 cost does not grow
- *   G4 nothing lost         G8 stale ids are harmless
+ * The guarantees G1 to G8 stand by name at the lines that enforce them; design.rst lists both.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -32,17 +32,22 @@ documents()
 
 # The functions that the design names are there, with or without the prefix twheel_. If a
 # document names a function with a file, the function is in that file. names_of_files() sees
-# to the files.
+# to the files. A test that a document names, "PROGRAM.TEST", is in that program.
 # shellcheck disable=SC2016 # nothing is to be expanded
 design_names()
 {
-	local name
+	local name program
 
 	while IFS= read -r name; do
 		grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" "${lib_code[@]}" ||
 			echo "Documentation/design.rst names $name, which is not there"
 	done < <(grep -oE '``[a-z0-9_]+\(\)``' Documentation/design.rst | tr -d '`' | sort -u)
 	printf '%s\n' "${files[@]}" | tools/check/named_in.pl "${documents[@]}" README.md
+	while IFS=. read -r program name; do
+		has_test "$program" "$name" ||
+			echo "a document names $program.$name, which is not there"
+	done < <(grep -ohE '``twheel_[a-z0-9_]+\.[a-z0-9_]{4,}``' "${documents[@]}" |
+		tr -d '`' | sort -u)
 }
 
 # licence_of FILE: which one it has to say. What a program copies or links is free for

@@ -639,14 +639,15 @@ enum twheel_op {
  *
  * RWF_NOWAIT and io_uring: read() and write() obey RWF_NOWAIT of preadv2() and
  * pwritev2().  A record then also fails with EAGAIN when it would have to wait or to
- * allocate: SETUP always, the first ARM of a wheel without SETUP, and an ARM or REARM
- * that finds no free memory in the wheel.  io_uring tries each read and write in this
- * way.  After EAGAIN it polls the descriptor, for POLLIN or POLLOUT, and tries again,
- * whether or not the descriptor has O_NONBLOCK; a request with RWF_NOWAIT is completed
- * with -EAGAIN instead.  So a READ and a READ_MULTISHOT wait for events without a
- * thread, and so does a WRITE for a place.  A WRITE that has to allocate is tried again
- * and again, since there is a place, and is then done by a worker thread of io_uring:
- * it is better to set the wheel up, and to arm it, by ioctl.
+ * allocate: SETUP always, the first ARM of a wheel without SETUP, an ARM that finds no
+ * free place in the memory of the wheel, and an ARM or REARM that needs memory for a
+ * period or for slack.  io_uring tries each read and write in this way.  After EAGAIN it
+ * polls the descriptor, for POLLIN or POLLOUT, and tries again, whether or not the
+ * descriptor has O_NONBLOCK; a request with RWF_NOWAIT is completed with -EAGAIN instead.
+ * So a READ and a READ_MULTISHOT wait for events without a thread, and so does a WRITE
+ * for a place.  A WRITE that has to allocate is tried again and again, since there is a
+ * place, and is then done by a worker thread of io_uring: it is better to set the wheel
+ * up, and to arm it, by ioctl.
  */
 struct twheel_record {
 	__u32 op;
