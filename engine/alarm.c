@@ -20,7 +20,6 @@
 #include "engine.h"
 #include "expire.h"
 #include "pass.h"
-#include "submit.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
 
@@ -210,18 +209,4 @@ bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart)
 void twheel_alarm_init(struct twheel *tw)
 {
 	tw->alarm.at_ns = 0;
-}
-
-/**
- * twheel_alarm_stop() - stop the alarm for ever
- * @tw: the wheel, which has started; the last close
- *
- * Context: process; sleeps.
- */
-void twheel_alarm_stop(struct twheel *tw)
-{
-	twheel_lock(tw);
-	tw->alarm.at_ns = 0;
-	twheel_unlock(tw);
-	hrtimer_cancel(&tw->alarm.timer);
 }

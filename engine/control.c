@@ -460,7 +460,7 @@ free_wheel:
  */
 static void twheel_stop(struct twheel *tw)
 {
-	twheel_alarm_stop(tw);
+	twheel_softirq_stop(tw);
 	twheel_places_close(tw);
 	twheel_turn_cancel(&tw->turn);
 }

@@ -140,3 +140,17 @@ void twheel_softirq_start(struct twheel *tw)
 	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
 		tw->alarm.at_ns = NEVER_NS;
 }
+
+/**
+ * twheel_softirq_stop() - stop the alarm for ever
+ * @tw: the wheel, which has started; the last close
+ *
+ * Context: process; sleeps.
+ */
+void twheel_softirq_stop(struct twheel *tw)
+{
+	twheel_lock(tw);
+	tw->alarm.at_ns = 0;
+	twheel_unlock(tw);
+	hrtimer_cancel(&tw->alarm.timer);
+}
