@@ -399,8 +399,10 @@ int twheel_drain(struct twheel *tw)
 	else if (!twheel_is_drained(tw))
 		err = twheel_pass_now(tw);
 	mutex_unlock(&tw->control.mutex);
-	if (!err)
+	if (!err) {
+		twheel_window(WINDOW_DRAINED);
 		twheel_wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+	}
 	return err;
 }
 

@@ -107,6 +107,7 @@ static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 		err = twheel_pages_add(&places->pages, &tw->memory, page);
 	if (err)
 		return err;
+	twheel_window(WINDOW_PAGE_ADDED);
 	spin_lock(&places->lock);
 	hlist_add_head(&page->node, &places->unused);
 	places->nr_unused++;
@@ -307,8 +308,10 @@ struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
 void twheel_places_freed(struct twheel *tw, u32 nr_before)
 {
 	struct twheel_places *places = &tw->places;
-	u32 nr = READ_ONCE(places->nr_taken);
+	u32 nr;
 
+	twheel_window(WINDOW_PLACES_FREED);
+	nr = READ_ONCE(places->nr_taken);
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
 		twheel_wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr_before - nr);
@@ -431,6 +434,7 @@ int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 		return 0;
 	if (nowait)
 		return -EAGAIN;
+	twheel_window(WINDOW_EXTRA_NONE);
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
 	/*
@@ -554,6 +558,7 @@ static void shrink_due(struct kthread_work *work)
 static void shrink_end(struct twheel *tw)
 {
 	tw->places.due = false;
+	twheel_window(WINDOW_SHRINK_ENDS);
 	spin_lock(&tw->places.lock);
 	tw->places.shrinking = false;
 	spin_unlock(&tw->places.lock);

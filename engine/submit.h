@@ -59,6 +59,7 @@ static __always_inline void twheel_lock(struct twheel *tw)
 	spin_lock(&tw->lock);
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
+	twheel_window(WINDOW_LOCKED);
 }
 
 /*
@@ -86,8 +87,10 @@ static __always_inline void twheel_unlock(struct twheel *tw)
 
 	tw->events.nr_untold = 0;
 	twheel_unlock_quietly(tw);
-	if (unlikely(nr))
+	if (unlikely(nr)) {
+		twheel_window(WINDOW_EVENTS_ADDED);
 		twheel_wake_for_events(tw, nr);
+	}
 }
 
 /*

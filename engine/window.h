@@ -23,8 +23,12 @@ enum twheel_window {
 	WINDOW_ARM_CHECKED,
 	/* ARM has added to the inbox, and has yet to try the lock. */
 	WINDOW_ARM_ADDED,
+	/* The lock is taken, and nothing done yet. */
+	WINDOW_LOCKED,
 	/* The lock is released, and the inbox was not looked at yet. */
 	WINDOW_UNLOCKED,
+	/* A new page of places is in the table, and nobody can take its places yet. */
+	WINDOW_PAGE_ADDED,
 	/* A page was found without what odd timeouts need, and places.mutex is not taken yet. */
 	WINDOW_EXTRA_NONE,
 	/* A reader has seen how many events there are, and has yet to read their size. */
@@ -41,6 +45,8 @@ enum twheel_window {
 	WINDOW_DRAINED,
 	/* Places are free, and nobody was woken for EPOLLOUT yet. */
 	WINDOW_PLACES_FREED,
+	/* Memory was given back, and those who free places do not yet know that it is to be again. */
+	WINDOW_SHRINK_ENDS,
 	/* A page of words is in its table, and the old one still mapped. */
 	WINDOW_WORDS_SET,
 	/* A page fault has found a page in the table, and has yet to lock the page. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups are counted, by how often the kthread and those who wait went to sleep: the
- * kthread runs for what is due, and for nothing else (G6); who waits is woken by what it
- * waits for, and by nothing else.
+ * Wake-ups are counted, by how often the kthread and those who wait went to sleep, and by how
+ * often the alarm rang: it rings for what is due, and for nothing else (G6).  The softirq does
+ * what there is to do then, and ADVANCE and DRAIN do what they ask for, so that the kthread
+ * sleeps on; it gives memory back.  Who waits is woken by what it waits for, and by nothing
+ * else.
  *
  * The counts do not depend on how quick the machine is: on the virtual clock they are
  * exact, on a real clock what is late comes together with what is next, so there they are
@@ -15,8 +17,8 @@
 #include <sys/syscall.h>
 
 #define VECTOR		512
-/* The kthread takes in what is armed when there are so many of them. */
-#define WATERMARK	8192
+/* So many leave pages that are worth giving back when they end. */
+#define MANY		16384
 #define PLACES		1048576
 #define FEW		4
 
@@ -105,18 +107,18 @@ FIXTURE_TEARDOWN(turns)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(turns, an_advance_is_one_however_many_expire, 60)
+TEST_F_TIMEOUT(turns, an_advance_takes_none_however_many_expire, 60)
 {
 	const int nr[] = { 0, 1, 2, 64, 65, 1000 };
 	__u64 now_ns = TW_SEC;
 	int i;
 
+	/* What stays keeps so many pages that those of the others are not given back. */
+	arm_many(_metadata, self->fd, TW_HOUR, 2 * nr[ARRAY_SIZE(nr) - 1]);
 	for (i = 0; i < (int)ARRAY_SIZE(nr); i++) {
 		arm_many(_metadata, self->fd, TW_MS, nr[i]);
-		EXPECT_WOKEN(0, &self->kthread);
 		now_ns += TW_MS;
 		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
-		EXPECT_WOKEN(1, &self->kthread);
 		ASSERT_EQ(nr[i], read_all(self->fd));
 		EXPECT_WOKEN(0, &self->kthread);
 	}
@@ -140,133 +142,86 @@ TEST_F_TIMEOUT(turns, what_lies_ahead_takes_none_whatever_is_done_with_it, 60)
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[0]));
 	ASSERT_EQ(-ENOENT, tw_cancel1(self->fd, id[0]));
+	arm_many(_metadata, self->fd, TW_HOUR, MANY);
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* The same of what is in the wheel and no longer in the inbox. */
-TEST_F_TIMEOUT(turns, what_is_in_the_wheel_takes_none_until_it_is_due, 60)
-{
-	__u64 id[3];
-
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MIN, &id[0]));
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MIN, &id[1]));
-	ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_MIN, TW_MIN, 0, &id[2]));
-	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_SEC));
-	EXPECT_WOKEN(1, &self->kthread);
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_HOUR, 0));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[0], 0, TW_MS, 0));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id[2], 0, TW_MS, TW_MS));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[1]));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id[2]));
-	EXPECT_WOKEN(0, &self->kthread);
-	ASSERT_EQ(TWHEEL_WAS_PENDING,
-		  tw_rearm1(self->fd, id[0], TWHEEL_ARM_ABSOLUTE, TW_SEC, 0));
-	EXPECT_WOKEN(1, &self->kthread);
-	ASSERT_EQ(1, read_all(self->fd));
-}
-
-TEST_F_TIMEOUT(turns, what_is_due_takes_one_by_every_way_to_arm_it, 60)
+/* Who arms it makes the event, which can be read at once. */
+TEST_F_TIMEOUT(turns, what_is_due_takes_none_by_any_way_to_arm_it, 60)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = 0 };
 	struct twheel_event event;
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
-	EXPECT_WOKEN(1, &self->kthread);
 	/* It expired, and its event is revoked. */
 	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, id, TWHEEL_ARM_ABSOLUTE, 1, 0));
-	EXPECT_WOKEN(1, &self->kthread);
 	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
-	EXPECT_WOKEN(0, &self->kthread);
 	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
-	EXPECT_WOKEN(1, &self->kthread);
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
-	/* It is in the inbox, which the kthread has not looked at. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, id, 0, 0, 0));
-	EXPECT_WOKEN(1, &self->kthread);
 	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* A period whose event is read goes on without a turn, unless the next one is due. */
-TEST_F_TIMEOUT(turns, reading_a_periodic_one_takes_one_only_when_it_is_due_again, 60)
+/* A period whose event is read goes on, be it due again or not. */
+TEST_F_TIMEOUT(turns, reading_periodic_ones_takes_none, 60)
 {
 	struct twheel_event event;
 	__u64 id, delayed;
 
 	ASSERT_EQ(0, tw_arm1(self->fd, 0, 0, TW_SEC, 0, &id));
 	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_FIXED_DELAY, 0, TW_SEC, 0, &delayed));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
-	count_next(&self->kthread);
 	ASSERT_EQ(2, read_all(self->fd));
-	EXPECT_WOKEN(0, &self->kthread);
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_SEC));
-	EXPECT_WOKEN(1, &self->kthread);
-	/* Periods that pass unread take none of their own. */
+	/* Periods pass unread. */
 	ASSERT_EQ(0, tw_advance(self->fd, 5 * TW_SEC));
-	EXPECT_WOKEN(1, &self->kthread);
 	ASSERT_EQ(2, read_all(self->fd));
-	EXPECT_WOKEN(0, &self->kthread);
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, delayed));
 	ASSERT_EQ(0, tw_advance(self->fd, 6 * TW_SEC));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_WOKEN(0, &self->kthread);
 }
 
-TEST_F_TIMEOUT(turns, a_drain_is_one_and_its_repetition_none, 60)
+TEST_F_TIMEOUT(turns, a_drain_takes_none, 60)
 {
 	struct twheel_event event;
 
-	arm_many(_metadata, self->fd, TW_HOUR, 300);
-	EXPECT_WOKEN(0, &self->kthread);
+	arm_many(_metadata, self->fd, TW_HOUR, MANY);
 	ASSERT_EQ(0, tw_drain(self->fd));
-	EXPECT_WOKEN(1, &self->kthread);
 	ASSERT_EQ(0, tw_drain(self->fd));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 	ASSERT_EQ(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED, event.flags);
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* What waits in the inbox is taken in now and then, not each time. */
-TEST_F_TIMEOUT(turns, arming_far_ahead_takes_one_for_each_8192_of_them, 60)
-{
-	int i;
-
-	for (i = 0; i < 2 * WATERMARK / VECTOR; i++) {
-		arm_many(_metadata, self->fd, TW_HOUR, VECTOR);
-		EXPECT_WOKEN((i + 1) % (WATERMARK / VECTOR) == 0, &self->kthread);
-	}
-}
-
-/* The entries of what is cancelled are swept together, not one by one. */
-TEST_F_TIMEOUT(turns, cancelling_thousands_in_the_wheel_takes_a_few, 60)
+/* All of it together, when it has lain idle for a second. */
+TEST_F_TIMEOUT(turns, giving_memory_back_takes_one_or_two, 60)
 {
 	static struct twheel_cancel cancels[VECTOR];
 	static struct twheel_arm arms[VECTOR];
-	static __u64 id[2 * WATERMARK];
+	static __u64 id[MANY];
 	int i, j;
 
-	for (i = 0; i < 2 * WATERMARK; i += VECTOR) {
+	for (i = 0; i < MANY; i += VECTOR) {
 		for (j = 0; j < VECTOR; j++)
 			arms[j] = (struct twheel_arm){ .expires_ns = TW_MIN + (i + j) * TW_MS };
 		ASSERT_EQ(VECTOR, tw_arm_vec(self->fd, arms, VECTOR));
 		for (j = 0; j < VECTOR; j++)
 			id[i + j] = arms[j].id;
 	}
-	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
-	count_next(&self->kthread);
-	/* Fewer than are worth a sweep. */
-	for (i = 0; i < 2 * WATERMARK; i += VECTOR) {
+	EXPECT_WOKEN(0, &self->kthread);
+	for (i = 0; i < MANY; i += VECTOR) {
 		for (j = 0; j < VECTOR; j++)
 			cancels[j].id = id[i + j];
 		ASSERT_EQ(VECTOR, tw_cancel_vec(self->fd, cancels, VECTOR));
-		if (i + VECTOR < 4096)
-			EXPECT_WOKEN(0, &self->kthread);
 	}
-	/* What is given back after a second is one more, which may have begun. */
-	EXPECT_WOKEN_AT_MOST(2 * WATERMARK / 4096 + 2, &self->kthread);
+	/* One more if the second was over before the last of them was cancelled. */
+	expect_woken(_metadata, &self->kthread, 1, 2, __LINE__);
 }
 
-/* ---- the kthread, on a real clock ---------------------------------------- */
+/* ---- the alarm ------------------------------------------------------------ */
 
 #define DEADLINES	10
 #define LONGEST_LEAD_NS	(4 * TW_SEC)
@@ -280,16 +235,17 @@ FIXTURE(row) {
 	__u64 id[DEADLINES];
 	__u64 end_ns;
 	struct count kthread;
+	bool traced;		/* expiries of hrtimers are counted */
 };
 
 enum deed { NOTHING, CANCELS_ALL, CANCELS_HALF, MOVES_ALL_LATER, DRAINS };
 
 FIXTURE_VARIANT(row) {
 	__u64 apart_ns;
-	bool enters;		/* the row is in the wheel, and no longer in the inbox */
+	bool enters;		/* the alarm has rung since the row was armed */
 	enum deed deed;
-	bool passes;		/* the kthread has passed since then */
-	int wakes;		/* so often at most */
+	bool passes;		/* it has rung since then */
+	int wakes;		/* so often it rings at most */
 	int nr_events;
 };
 
@@ -306,7 +262,7 @@ FIXTURE_VARIANT_ADD(row, of_one_tick) {
 	.deed = NOTHING, .wakes = 1, .nr_events = DEADLINES,
 };
 
-/* The alarm was set for the first of them, and the pass that it makes finds none left. */
+/* The alarm was set for the first of them, and finds none left. */
 FIXTURE_VARIANT_ADD(row, cancelled_before_it_entered) {
 	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .wakes = 1,
 };
@@ -328,7 +284,7 @@ FIXTURE_VARIANT_ADD(row, moved_later_before_it_entered) {
 	.apart_ns = 6 * TW_MS, .deed = MOVES_ALL_LATER, .wakes = 1,
 };
 
-/* The alarm is taken back by a pass that finds nothing to be set for. */
+/* When it rings for another one, it is not set again for these. */
 FIXTURE_VARIANT_ADD(row, cancelled_and_a_pass_since) {
 	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .passes = true, .wakes = 0,
 };
@@ -352,13 +308,13 @@ FIXTURE_TEARDOWN(row)
 	close(self->fd);
 }
 
-/* The kthread takes all that was armed into the wheel when something is due. */
+/* Has the alarm ring before the row is due. */
 static void enter_all(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event event;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
 	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(id, event.id);
 }
@@ -399,59 +355,66 @@ static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
 	if (variant->passes)
 		enter_all(_metadata, self->fd);
 	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));
+	self->traced = !tw_trace_start();
 	if (tw_now(CLOCK_MONOTONIC) >= first_ns && lead_ns < LONGEST_LEAD_NS)
 		return false;
 	ASSERT_EQ(0, nr);
 	return true;
 }
 
-TEST_F_TIMEOUT(row, wakes_as_often_as_there_are_ticks_with_something_due, 60)
+TEST_F_TIMEOUT(row, rings_as_often_as_there_are_ticks_with_something_due, 60)
 {
 	__u64 lead_ns = 100 * TW_MS;
+	int ours, all;
 
 	while (!make_row(_metadata, self, variant, lead_ns)) {
 		close(self->fd);
 		lead_ns *= 2;
 	}
 	tw_sleep_until(self->end_ns);
+	ours = tw_trace_expiries(&all);
+	if (self->traced) {
+		EXPECT_LE(variant->wakes && variant->nr_events, ours);
+		EXPECT_GE(variant->wakes, ours);
+	}
+	/* Where the softirq may not work, it does so each time. */
 	EXPECT_WOKEN_AT_MOST(variant->wakes, &self->kthread);
 	EXPECT_EQ(variant->nr_events, read_all(self->fd));
 }
 
-/* ---- who waits, in place of the kthread ----------------------------------- */
+/* ---- the softirq, in place of the kthread --------------------------------- */
 
 enum way { POLLS, WAITS_FOR_LEVEL, WAITS_FOR_EDGE, READS };
 
-FIXTURE(stand_in) {
+FIXTURE(expiry) {
 	int fd;
 	int ep;
 	struct count kthread;
 };
 
-FIXTURE_VARIANT(stand_in) {
+FIXTURE_VARIANT(expiry) {
 	enum way way;
 };
 
-FIXTURE_VARIANT_ADD(stand_in, polls) {
+FIXTURE_VARIANT_ADD(expiry, polls) {
 	.way = POLLS,
 };
 
-FIXTURE_VARIANT_ADD(stand_in, waits_for_a_level) {
+FIXTURE_VARIANT_ADD(expiry, waits_for_a_level) {
 	.way = WAITS_FOR_LEVEL,
 };
 
-FIXTURE_VARIANT_ADD(stand_in, waits_for_an_edge) {
+FIXTURE_VARIANT_ADD(expiry, waits_for_an_edge) {
 	.way = WAITS_FOR_EDGE,
 };
 
-FIXTURE_VARIANT_ADD(stand_in, reads) {
+FIXTURE_VARIANT_ADD(expiry, reads) {
 	.way = READS,
 };
 
-FIXTURE_SETUP(stand_in)
+FIXTURE_SETUP(expiry)
 {
-	/* The kthread waits for 5 ms, so that a slow machine is quick enough. */
-	const struct twheel_setup setup = { .tick_ns = 20 * TW_MS };
+	const struct twheel_setup setup = { .tick_ns = TW_MS };
 	struct epoll_event interest = { .events = EPOLLIN };
 	__u64 id;
 
@@ -467,18 +430,15 @@ FIXTURE_SETUP(stand_in)
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_DAY, &id));
 }
 
-FIXTURE_TEARDOWN(stand_in)
+FIXTURE_TEARDOWN(expiry)
 {
 	EXPECT_ACCOUNTS(self->fd);
 	close(self->fd);
 	close(self->ep);
 }
 
-/*
- * One timeout, for which the thread waits.  Returns how often the kthread was woken: not at
- * all, unless the machine was so slow that the kthread came first.
- */
-static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(stand_in) *self,
+/* One timeout, for which the thread waits.  Returns how often the kthread was woken. */
+static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(expiry) *self,
 			 enum way way)
 {
 	struct twheel_event event;
@@ -498,26 +458,15 @@ static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(stand_i
 	return count_next(&self->kthread);
 }
 
-TEST_F_TIMEOUT(stand_in, makes_the_pass_and_the_kthread_sleeps, 100)
+TEST_F_TIMEOUT(expiry, is_the_softirqs_and_the_kthread_sleeps, 100)
 {
-	/* After a waiter has come too late, the kthread is woken some times. */
+	/* There a softirq is a thread that anybody may keep waiting: it only wakes the kthread. */
+	if (tw_kernel_is_rt()) {
+		EXPECT_LT(0, wait_for_one(_metadata, self, variant->way));
+		return;
+	}
+	/* Where the machine takes the processor away, the softirq may have had its share. */
 	EXPECT_TRUE(TW_WAIT_FOR(!wait_for_one(_metadata, self, variant->way), 0));
-}
-
-/* Which of two is to come is not known: it is the kthread that is woken. */
-TEST_F_TIMEOUT(stand_in, is_not_asked_where_another_one_waits, 100)
-{
-	struct epoll_event interest = { .events = EPOLLIN };
-	int i, other = epoll_create1(EPOLL_CLOEXEC);
-	long woken = 0;
-
-	ASSERT_LE(0, other);
-	ASSERT_EQ(0, epoll_ctl(other, EPOLL_CTL_ADD, self->fd, &interest));
-	/* Who is slow waits when the time has come, and not before. */
-	for (i = 0; i < FEW; i++)
-		woken += wait_for_one(_metadata, self, variant->way);
-	EXPECT_LT(0, woken);
-	close(other);
 }
 
 /* ---- who waits ----------------------------------------------------------- */
@@ -618,7 +567,7 @@ TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_turn_without_an_event, 60)
 	EXPECT_EQ(POLLIN, wait_end(self));
 }
 
-/* Nor by one in which the entry of a cancelled timeout comes up. */
+/* Nor by one at a deadline that a timeout had. */
 TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_the_tick_of_a_cancelled_one, 60)
 {
 	__u64 id[FEW];

@@ -90,8 +90,8 @@ static int pages_there(void *table, size_t size)
 }
 
 /*
- * Each thing that a thread does: enter, expire, cascade, sweep, shrink, drain, take
- * pages of the refresh table away.
+ * Each thing that a thread does: expire more than the softirq may, empty coarse slots, give pages
+ * of places back, take pages of the refresh table away.
  */
 static void let_them_work(struct __test_metadata *_metadata, const struct twheel_setup *setup)
 {
@@ -107,7 +107,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)
 		arms[i] = (struct twheel_arm){
-			.expires_ns = i % 3 ? TW_HOUR + i * TW_MS : i * TW_MS,
+			.expires_ns = i % 3 ? TW_HOUR + i * TW_MS : i / 2048 * 100 * TW_MS,
 			.interval_ns = i % 5 ? 0 : TW_SEC,
 			.flags = i % 10 ? 0 : TWHEEL_ARM_FIXED_DELAY,
 		};
@@ -119,7 +119,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 		ASSERT_EQ(0, tw_advance(fd, (i + 1) * TW_SEC));
 		ASSERT_LT(0, tw_read(fd, events, ARRAY_SIZE(events) / 2));
 	}
-	/* More that are stale than it keeps. */
+	/* More than half of the pages of places. */
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)
 		if (i % 8)
 			tw_cancel1(fd, arms[i].id);

@@ -180,32 +180,39 @@ TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 100)
 {
 	struct twheel_event event;
 	__u64 before, after, id;
+	bool traced;
+	int all;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
 	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, TW_PATIENCE_MS));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
+	traced = !tw_trace_start();
 	tw_kthreads(&before);
 	tw_sleep(listen_ns() / 3);
 	tw_kthreads(&after);
 	EXPECT_EQ(before, after);
+	EXPECT_EQ(0, tw_trace_expiries(&all));
+	EXPECT_LE(traced, all);
 }
 
 /* A cancelled timeout is no reason to wake up; see twheel_idle_stale.c for many. */
 TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 100)
 {
 	__u64 before, after, id;
-	int i;
+	int i, all;
 
 	for (i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, 2 * TW_SEC, &id));
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 	}
 	tw_sleep(TW_SEC);
+	tw_trace_start();
 	tw_kthreads(&before);
 	tw_sleep(4 * TW_SEC);
 	tw_kthreads(&after);
 	EXPECT_GE(before + 2, after);
+	EXPECT_GE(2, tw_trace_expiries(&all));
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Silence (G6) after timeouts that had entered the wheel were cancelled or moved
- * later: nobody is woken at the deadlines that they had.
+ * Silence (G6) after timeouts were cancelled or moved later: nobody is woken at the
+ * deadlines that they had.
  *
  * Half of all timeouts are an hour ahead and stay as they are.  The others have
  * deadlines each at a tick of its own within the time in which we listen.
@@ -87,10 +87,10 @@ static void arm_half(struct __test_metadata *_metadata, int fd, __u64 first_ns,
 	}
 }
 
-/* The kthread takes all that was armed into the wheel when something is due. */
+/* The alarm is set for the first of them when it has rung for this one. */
 static void enter_all(struct __test_metadata *_metadata, int fd, __u64 *id)
 {
-	ASSERT_EQ(0, tw_arm_in(fd, 0, id));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, id));
 	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
 }
 
@@ -157,7 +157,7 @@ static bool make_half(struct __test_metadata *_metadata, FIXTURE_DATA(half) *sel
 		nr = refresh_all(self->fd, self->id);
 	if (tw_now(CLOCK_MONOTONIC) >= self->first_ns && lead_ns < LONGEST_LEAD_NS)
 		return false;
-	/* What took them into the wheel, and nothing else. */
+	/* That one, and nothing else. */
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	ASSERT_EQ(0, nr);
 	return true;

@@ -6,7 +6,7 @@
  *
  * Two threads arm, each of them first on a wheel that nobody has set up; one cancels and
  * re-arms what they have armed, one reads, and one maps the refresh table and asks for
- * timeouts.  Bursts that end at once make the arena grow and shrink meanwhile.
+ * timeouts.  Bursts that end at once make pages of places come and go meanwhile.
  */
 #include "windows.h"
 

@@ -5,7 +5,6 @@
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
-#include "twheel_keyed.h"
 #include "twheel_test.h"
 
 #include <pthread.h>
@@ -14,9 +13,6 @@
 #include <stddef.h>
 
 #define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
-
-/* As many timeouts as a page of places has. */
-#define PAGE_PLACES	((int)((sysconf(_SC_PAGESIZE) - 16) / 40))
 
 /* Time for another thread to go wrong, if nothing keeps it from that. */
 #define A_WHILE		(150 * TW_MS)
@@ -67,17 +63,13 @@ static inline struct window window_see(const char *window)
 		TH_LOG("no thread came to the window %s", window)
 #define AWAIT_HELD(window)	AWAIT(window, window_see(window).held == 1)
 #define AWAIT_INSIDE(window)	AWAIT(window, window_see(window).inside > 0)
-#define AWAIT_HITS(window, nr)	AWAIT(window, window_see(window).hits >= (nr))
 
 /* A thread that makes one call. */
 struct side {
 	int fd;
 	int (*run)(struct side *side);
 	struct twheel_arm arm;
-	__u64 more;		/* behind arm: makes a larger entry of it */
 	struct twheel_arm *arms;
-	struct twheel_cancel cancel;
-	struct twheel_record record;
 	__u64 id;
 	__u64 at_ns;
 	__u32 nr;
@@ -90,27 +82,7 @@ struct side {
 	pthread_t thread;
 };
 
-/*
- * An entry that is larger than the kernel knows is looked at, told and done in three steps, see
- * engine/look.h.
- */
-static inline int side_large(struct side *side, unsigned long cmd)
-{
-	int ret = tw_vector(side->fd, cmd, &side->arm,
-			    offsetof(struct side, arms) - offsetof(struct side, arm), 1);
-
-	return tw_one_result(ret, side->arm.result);
-}
-
 static inline int side_arm(struct side *side)
-{
-	int ret = side_large(side, TWHEEL_IOC_ARM);
-
-	return ret == TWHEEL_CREATED ? 0 : ret < 0 ? ret : TW_BROKEN;
-}
-
-/* What is usual is told and done in one step, if it is not the wheel's first timeout. */
-static inline int side_arm_directly(struct side *side)
 {
 	return tw_arm_entry(side->fd, &side->arm);
 }
@@ -120,50 +92,14 @@ static inline int side_arm_vec(struct side *side)
 	return tw_arm_vec(side->fd, side->arms, side->nr);
 }
 
-static inline int side_arm_keys(struct side *side)
-{
-	return key_arm_vec(side->fd, side->arms, side->nr);
-}
-
-static inline int side_write(struct side *side)
-{
-	return tw_write(side->fd, &side->record, 1);
-}
-
-/* Likewise for REARM and CANCEL. */
-struct large_rearm {
-	struct twheel_arm arm;
-	__u64 more;
-};
-
-struct large_cancel {
-	struct twheel_cancel cancel;
-	__u64 more;
-};
-
 static inline int side_rearm(struct side *side)
-{
-	return side_large(side, TWHEEL_IOC_REARM);
-}
-
-static inline int side_cancel(struct side *side)
-{
-	struct large_cancel entry = { .cancel.id = side->id };
-	int ret = tw_vector(side->fd, TWHEEL_IOC_CANCEL, &entry, sizeof(entry), 1);
-
-	return tw_one_result(ret, entry.cancel.result);
-}
-
-static inline int side_rearm_directly(struct side *side)
 {
 	return tw_rearm_entry(side->fd, &side->arm);
 }
 
-static inline int side_cancel_directly(struct side *side)
+static inline int side_cancel(struct side *side)
 {
-	int ret = tw_cancel_vec(side->fd, &side->cancel, 1);
-
-	return tw_one_result(ret, side->cancel.result);
+	return tw_cancel1(side->fd, side->id);
 }
 
 static inline int side_query(struct side *side)
@@ -171,16 +107,9 @@ static inline int side_query(struct side *side)
 	return tw_query1(side->fd, side->id, &side->status);
 }
 
-/* A read into more than one piece of memory goes by steps. */
 static inline int side_read(struct side *side)
 {
-	return tw_read_by(tw_read_pieces, side->fd, side->events, side->nr ?: 4);
-}
-
-/* What is usual is told and taken in one step. */
-static inline int side_read_directly(struct side *side)
-{
-	return tw_read(side->fd, side->events, side->nr ?: 4);
+	return tw_read(side->fd, side->events, 4);
 }
 
 /*
@@ -245,9 +174,8 @@ static inline int stay_on_processor(int nr)
 }
 
 /*
- * Starts a thread that is going to spin in a window, on another processor than this one.
- * Where a third thread is held and keeps the other processor from idling, the scheduler may
- * leave the two on one processor until the thread has left the window.
+ * Starts a thread that is going to spin in a window, or to go on while this one does, on another
+ * processor than this one.
  */
 #define START_APART(side) do {						\
 	pthread_attr_t attr = on_processor(1);				\
