@@ -58,12 +58,21 @@ struct arming {
 	bool nowait;
 };
 
+/* @nr more timeouts have got places, up to @last; @place is the next one. */
+static __always_inline void arming_note(struct arming *arming, struct twheel_timeout *place,
+					struct twheel_timeout *last, unsigned int nr)
+{
+	arming->place = place;
+	arming->last = last;
+	arming->nr += nr;
+}
+
 /* A timeout has got the next place. */
 static __always_inline void arming_next(struct arming *arming)
 {
-	arming->last = arming->place;
-	arming->place = (struct twheel_timeout *)arming->place->link.next;
-	arming->nr++;
+	struct twheel_timeout *t = arming->place;
+
+	arming_note(arming, (struct twheel_timeout *)t->link.next, t, 1);
 }
 
 /* Begin a timeout of any kind in the next place, if there is one: 0, or an errno. */
@@ -114,24 +123,29 @@ static noinline bool arm_odd(struct twheel *tw, struct twheel_arm __user *user, 
 static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_arm __user *user,
 					     u32 stride, unsigned int nr, struct arming *arming)
 {
+	struct twheel_timeout *t = arming->place, *last = NULL;
+	unsigned int i, nr_plain = 0;
 	u64 now_ns = arming->now_ns;
-	unsigned int i;
 
 	if (!access_open(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
 		u64 expires_ns, interval_ns, user_data, flags_repeats, result_slack;
-		struct twheel_timeout *t = arming->place;
 
 		access_get(expires_ns, &user->expires_ns, fault);
 		access_get(interval_ns, &user->interval_ns, fault);
 		access_get(user_data, &user->user_data, fault);
 		access_get(flags_repeats, pair_of(&user->flags), fault);
 		access_get(result_slack, pair_of(&user->result), fault);
-		if (unlikely(life_oddities(flags_repeats, interval_ns, result_slack) || !t)) {
+		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
+					   now_ns) || !t)) {
 			access_close();
+			arming_note(arming, t, last, nr_plain);
+			nr_plain = 0;
 			if (!arm_odd(tw, user, stride, arming))
 				return i;
+			t = arming->place;
+			last = arming->last;
 			if (!access_open(access_next(user, stride), (nr - i - 1) * stride))
 				return i + 1;
 			continue;
@@ -140,14 +154,16 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 		t->user_data = user_data;
 		access_put(timeout_id(t), &user->id, told);
 		access_put(TWHEEL_CREATED, &user->result, told);
-		arming_next(arming);
+		last = t;
+		t = (struct twheel_timeout *)t->link.next;
+		nr_plain++;
 	}
-	access_close();
-	return i;
+	goto fault;
 told:
 	arming->nr_told = 1;
 fault:
 	access_close();
+	arming_note(arming, t, last, nr_plain);
 	return i;
 }
 
@@ -171,7 +187,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	for (i = 0; i < arming->nr; i++, t = next) {
 		next = (struct twheel_timeout *)t->link.next;
 		timeout_begin(t);
-		timeout_pend(tw, t, now_ns, &first_ns);
+		first_ns = min(first_ns, timeout_pend(tw, t, now_ns));
 	}
 	tw->events.armed += arming->nr;
 	alarm_need(tw, first_ns, arming->nr);

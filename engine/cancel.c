@@ -90,11 +90,12 @@ out:
 
 /*
  * Tell and cancel timeouts, entry by entry, until one faults; returns how many.  Those that pend in
- * a wheel without keys are done here, others by cancel_any().
+ * a wheel without keys are done here, others by cancel_any().  @place are the places that the ids
+ * lead to, or NULL.
  */
 static __always_inline unsigned int
 cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
-	    struct twheel_call *call)
+	    struct twheel_call *call, struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	unsigned int i, nr_pending = 0;
@@ -109,7 +110,7 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 
 		access_get(id, &user->id, fault);
 		access_get(result_reserved, pair_of(&user->result), fault);
-		t = place_at(&tw->places, id_index(id));
+		t = place ? place[i] : place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) || keyed ||
 			     result_reserved & PAIR_SECOND(~0U))) {
 			access_close_locked();
@@ -133,20 +134,36 @@ out:
 	return i;
 }
 
-/* Find the places of a batch, and fetch them. */
-static __always_inline void cancel_fetch(struct twheel *tw, struct twheel_cancel __user *user,
-					 u32 stride, unsigned int nr)
+/* cancel_fill() under the locks. */
+static __always_inline unsigned int
+cancel_locked(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
+	      struct twheel_call *call, struct twheel_timeout **place)
 {
-	if (!access_open_locked(user, nr * stride))
-		return;
-	for (; nr; nr--, user = access_next(user, stride)) {
-		u64 id;
+	unsigned int i;
+	u32 nr_before;
 
-		access_get(id, &user->id, fault);
-		prefetchw(place_at(&tw->places, id_index(id)));
-	}
-fault:
-	access_close_locked();
+	twheel_lock(tw);
+	spin_lock(&tw->places.lock);
+	nr_before = tw->places.nr_taken;
+	i = cancel_fill(tw, user, nr, call, place);
+	spin_unlock(&tw->places.lock);
+	twheel_unlock(tw);
+	twheel_places_freed(tw, nr_before);
+	return i ?: -EFAULT;
+}
+
+/* Several entries: find their places, and fetch them, before the locks are taken. */
+static noinline_for_stack int cancel_many(struct twheel *tw, struct twheel_cancel __user *user,
+					  unsigned int nr, struct twheel_call *call)
+{
+	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
+	int done;
+
+	rcu_read_lock();
+	nr = places_fetch(&tw->places, &user->id, call->stride, nr, place);
+	done = cancel_locked(tw, user, nr ?: 1, call, nr ? place : NULL);
+	rcu_read_unlock();
+	return done;
 }
 
 /**
@@ -163,22 +180,7 @@ fault:
 int twheel_cancel_step(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	unsigned int i;
-	u32 nr_before;
-
-	if (nr > 1) {
-		rcu_read_lock();
-		cancel_fetch(tw, user, call->stride, nr);
-		rcu_read_unlock();
-	}
-	twheel_lock(tw);
-	spin_lock(&tw->places.lock);
-	nr_before = tw->places.nr_taken;
-	i = cancel_fill(tw, user, nr, call);
-	spin_unlock(&tw->places.lock);
-	twheel_unlock(tw);
-	twheel_places_freed(tw, nr_before);
-	return i ?: -EFAULT;
+	return nr > 1 ? cancel_many(tw, user, nr, call) : cancel_locked(tw, user, nr, call, NULL);
 }
 
 /**

@@ -51,19 +51,20 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * Whether an entry asks for more than a deadline: not 0 then.  @flags_repeats and @result_slack are
- * two members each, see access.h.
+ * Whether an entry asks for more than a deadline that is not near the end of time: not 0 then.
+ * @flags_repeats and @result_slack are two members each, see access.h.
  */
-static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
+static __always_inline u64 life_oddities(u64 flags_repeats, u64 expires_ns, u64 interval_ns,
+					 u64 result_slack, u64 now_ns)
 {
 	return (flags_repeats & ~PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | interval_ns |
-	       (result_slack & PAIR_SECOND(~0U));
+	       (result_slack & PAIR_SECOND(~0U)) | (expires_ns | now_ns) >> 62;
 }
 
-/* The deadline of an entry without oddities. */
+/* The deadline of an entry without oddities: before 2^63. */
 static __always_inline u64 life_plain_ns(u64 flags_repeats, u64 expires_ns, u64 now_ns)
 {
-	return life_deadline_ns(expires_ns, flags_repeats ? TWHEEL_ARM_ABSOLUTE : 0, now_ns);
+	return expires_ns + (flags_repeats ? 0 : now_ns);
 }
 
 /*

@@ -102,7 +102,7 @@ void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct t
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	tw->events.rearmed++;
-	timeout_pend(tw, t, passed_ns(tw, now_ns), first_ns);
+	*first_ns = min(*first_ns, timeout_pend(tw, t, passed_ns(tw, now_ns)));
 }
 
 /* Find the timeout of an entry of any kind, and the verdict on it, as above or another errno. */
@@ -199,8 +199,8 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		access_get(interval_ns, &user->interval_ns, fault);
 		access_get(flags_repeats, pair_of(&user->flags), fault);
 		access_get(result_slack, pair_of(&user->result), fault);
-		if (unlikely(life_oddities(flags_repeats, interval_ns, result_slack) ||
-			     call->by_key))
+		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
+					   now_ns) || call->by_key))
 			goto odd;
 		/* The deadline has to be to come, and to come at all. */
 		deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);

@@ -49,30 +49,30 @@ u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
  * @tw: the wheel
  * @t: the timeout, which is in no list, and PENDING
  * @now_ns: what passed_ns() returned
- * @first_ns: goes down to the time at which the timeout is due
  *
  * A timeout whose deadline has passed becomes an event at once, and does not wait for the edge of a
  * tick.
  *
  * Context: under &twheel.lock.
+ * Return: when it is due; NEVER_NS if no alarm is needed for it.
  */
-void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
+u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = timeout_known_ns(t);
 
 	if (due_ns <= now_ns && due_ns < TWHEEL_TIME_NEVER) {
 		twheel_expire_overdue(tw, t, now_ns);
-		return;
+		return NEVER_NS;
 	}
 	if (timeout_is_odd(t))
 		due_ns = slack_due_ns(&tw->clock, timeout_extra(t)->flags, due_ns);
 	if (due_ns >= tw->clock.never_ns) {
 		twheel_link_push(&tw->wheel.never, &t->link);
-		return;
+		return NEVER_NS;
 	}
 	twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
-	*first_ns = min(*first_ns, due_ns);
+	return due_ns;
 }
 
 /**
@@ -95,7 +95,7 @@ void twheel_inbox_empty(struct twheel *tw)
 		/* Read the link first: it is that of a slot from now on. */
 		node = node->next;
 		timeout_begin(t);
-		timeout_pend(tw, t, now_ns, &first_ns);
+		first_ns = min(first_ns, timeout_pend(tw, t, now_ns));
 		nr++;
 	}
 	tw->events.armed += nr;

@@ -33,7 +33,7 @@ void twheel_inbox_empty(struct twheel *tw)
 void twheel_unlock_inbox(struct twheel *tw);
 u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
 	__must_hold(&tw->lock);
-void twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 *first_ns)
+u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 
 /*
@@ -107,21 +107,18 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 
 /*
  * Put a timeout that is in no list, and is PENDING, to where its deadline says.  @passed_ns is what
- * passed_ns() returned.  @first_ns goes down to the time at which it is due.
+ * passed_ns() returned.  Returns when it is due; NEVER_NS if no alarm is needed for it.
  */
-static __always_inline void timeout_pend(struct twheel *tw, struct twheel_timeout *t,
-					 u64 passed_ns, u64 *first_ns)
+static __always_inline u64 timeout_pend(struct twheel *tw, struct twheel_timeout *t, u64 passed_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = t->deadline_ns;
 
 	/* The deadline is to come, and comes, and the timeout is a plain one. */
-	if (likely(due_ns > passed_ns && due_ns < tw->clock.never_ns)) {
-		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
-		*first_ns = min(*first_ns, due_ns);
-	} else {
-		twheel_pend_odd(tw, t, passed_ns, first_ns);
-	}
+	if (unlikely(due_ns <= passed_ns || due_ns >= tw->clock.never_ns))
+		return twheel_pend_odd(tw, t, passed_ns);
+	twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+	return due_ns;
 }
 
 /* @nr timeouts were put into slots, the first of which is due at @first_ns. */

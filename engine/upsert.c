@@ -136,7 +136,8 @@ static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct 
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	timeout_begin(t);
 	tw->events.armed++;
-	timeout_pend(tw, t, passed_ns(tw, upserting->now_ns), &upserting->first_ns);
+	upserting->first_ns = min(upserting->first_ns,
+				  timeout_pend(tw, t, passed_ns(tw, upserting->now_ns)));
 }
 
 static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 was_deadline_ns)

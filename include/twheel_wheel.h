@@ -167,7 +167,7 @@ static __always_inline void twheel_level_insert(struct twheel_wheel *w,
 static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
 						struct twheel_link *link, u64 key_ns)
 {
-	u32 bit = fls64(key_ns - w->base_ns) - 1;
+	u32 bit = __fls(key_ns - w->base_ns);
 
 	/* Not as elements of arrays: a sanitizer would put a call there, see engine/access.h. */
 	twheel_level_insert(w, w->level + *(w->level_of + bit), link, key_ns);

@@ -56,6 +56,11 @@ static inline unsigned int fls64(u64 n)
 	return n ? 64 - __builtin_clzll(n) : 0;
 }
 
+static inline unsigned int __fls(unsigned long n)
+{
+	return BITS_PER_LONG - 1 - __builtin_clzl(n);
+}
+
 static inline unsigned int __ffs(unsigned long n)
 {
 	return __builtin_ctzl(n);
