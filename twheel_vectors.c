@@ -170,19 +170,6 @@ static noinline int entry_serve(const struct twheel *tw, const struct vector_op 
 }
 
 /*
- * The results of a batch lie in two pages of the user's memory at most.  If they do lie in two, have
- * a fault of the last one served: so, as a rule, a batch is done as a whole; nothing relies on that.
- */
-static __always_inline void batch_serve(s32 __user *first, u32 stride, unsigned int nr)
-{
-	s32 __user *last = (void __user *)first + (size_t)(nr - 1) * stride;
-	s32 was;
-
-	if (((unsigned long)first ^ (unsigned long)last) & PAGE_MASK && !get_user(was, last))
-		(void)put_user(was, last);
-}
-
-/*
  * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
  * the result of that entry.
  *
@@ -214,27 +201,19 @@ static int arm_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		if (err)
 			return err == -EINVAL ? 1 : err;
 	}
-	if (!twheel_is_keyed(tw))
-		return twheel_arm_step(tw, user, nr, call);
-	batch_serve(&user->result, call->stride, nr);
-	return twheel_upsert_step(tw, user, nr, call);
+	return twheel_is_keyed(tw) ? twheel_upsert_step(tw, user, nr, call) :
+				     twheel_arm_step(tw, user, nr, call);
 }
 
-static int rearm_step(struct twheel *tw, void __user *arg, unsigned int nr,
+static int rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
-	struct twheel_arm __user *user = arg;
-
-	batch_serve(&user->result, call->stride, nr);
 	return twheel_rearm_step(tw, user, nr, call);
 }
 
-static int cancel_step(struct twheel *tw, void __user *arg, unsigned int nr,
+static int cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	struct twheel_cancel __user *user = arg;
-
-	batch_serve(&user->result, call->stride, nr);
 	return twheel_cancel_step(tw, user, nr, call);
 }
 
@@ -280,24 +259,33 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
 }
 
 /*
- * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an errno.
+ * Entries that lie in two pages of the user's memory, or more.  Returns how many of up to @nr can be
+ * read as a whole: all of them, or the first one, or none.
+ *
+ * If they are told under the wheel's lock, a fault of the last one's result is served here: so, as
+ * a rule, a batch is done as a whole; nothing relies on that.  What another thread stores there
+ * meanwhile may be lost, but it is about to be overwritten.
  */
-/*
- * How many of up to @nr entries can be read as a whole, if they are not all in one page: all of
- * them, or the first one, or none.
- */
-static noinline unsigned int batch_readable(const struct vector_op *op, void __user *user,
-					    u32 stride, unsigned int nr)
+static noinline unsigned int batch_serve(const struct twheel *tw, const struct vector_op *op,
+					 void __user *user, u32 stride, unsigned int nr)
 {
+	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
 	char entry[STATUS_SIZE_FIRST];
 	char byte;
+	s32 was;
 
-	if (!get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
-		return nr;
+	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
+		return copy_from_user(entry, user, op->first_size) ? 0 : 1;
 	(void)byte;
-	return copy_from_user(entry, user, op->first_size) ? 0 : 1;
+	/* ARM without keys tells under no lock, and QUERY does. */
+	if (!op->serves && (!op->id || twheel_is_keyed(tw)) && !get_user(was, last))
+		(void)put_user(was, last);
+	return nr;
 }
 
+/*
+ * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an errno.
+ */
 static __always_inline int vector_step(struct twheel *tw, const struct vector_op *op,
 				       void __user *user, unsigned int nr,
 				       struct twheel_call *call, bool *attempted)
@@ -312,7 +300,7 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 	}
 	if (((unsigned long)user ^ ((unsigned long)user + (size_t)nr * call->stride - 1)) &
 	    PAGE_MASK) {
-		nr = batch_readable(op, user, call->stride, nr);
+		nr = batch_serve(tw, op, user, call->stride, nr);
 		if (!nr)
 			return -EFAULT;
 	}

@@ -44,7 +44,7 @@
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
  * @nr_told: of @place, the user may have been told the id
- * @now_ns: the clock when the batch began
+ * @now_ns: the clock when the call began
  * @nowait: the call may not sleep
  */
 struct arming {
@@ -293,7 +293,7 @@ int twheel_arm_check(const struct twheel_arm *arm)
 int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	struct arming arming = { .now_ns = twheel_now(&tw->clock) };
+	struct arming arming = { .now_ns = call_now_ns(tw, call) };
 	unsigned int i;
 	int err;
 

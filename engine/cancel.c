@@ -31,6 +31,9 @@
 #include "twheel.h"
 #include "twheel_wheel.h"
 
+/* If there are more pages of places than this, which are 2 MB, those of a batch are fetched. */
+#define FETCH_PAGES	512
+
 static struct twheel_timeout *cancel_find(struct twheel *tw, u64 id, bool by_key)
 	__must_hold(&tw->lock)
 {
@@ -98,8 +101,8 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 	    struct twheel_call *call, struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
+	u64 keyed = tw->keys.used ? ~0ULL : 0;
 	unsigned int i, nr_pending = 0;
-	bool keyed = tw->keys.used;
 	u32 stride = call->stride;
 
 	if (!access_open_locked(user, nr * stride))
@@ -111,8 +114,8 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 		access_get(id, &user->id, fault);
 		access_get(result_reserved, pair_of(&user->result), fault);
 		t = place ? place[i] : place_at(&tw->places, id_index(id));
-		if (unlikely(!place_has_pending(t, id) || keyed ||
-			     result_reserved & PAIR_SECOND(~0U))) {
+		if (unlikely(!place_has_pending(t, id) ||
+			     (result_reserved & PAIR_SECOND(~0U)) | keyed)) {
 			access_close_locked();
 			if (!cancel_any(tw, user, call))
 				goto out;
@@ -180,7 +183,10 @@ static noinline_for_stack int cancel_many(struct twheel *tw, struct twheel_cance
 int twheel_cancel_step(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	return nr > 1 ? cancel_many(tw, user, nr, call) : cancel_locked(tw, user, nr, call, NULL);
+	/* Few places are in the processor's cache anyway. */
+	if (nr > 1 && READ_ONCE(tw->places.pages.nr) > FETCH_PAGES)
+		return cancel_many(tw, user, nr, call);
+	return cancel_locked(tw, user, nr, call, NULL);
 }
 
 /**

@@ -120,7 +120,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, bool by_key, u6
 
 /**
  * struct rearming - a batch that is being re-armed; a local variable
- * @now_ns: the clock when the batch began
+ * @now_ns: the clock when the call began
  * @first_ns: when the first timeout is due that was put into a slot
  * @nr_ok: timeouts that were re-armed
  * @needs_extra: the timeout of the next entry needs a struct twheel_extra
@@ -256,7 +256,7 @@ int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigne
 {
 	for (;;) {
 		struct rearming rearming = {
-			.now_ns		= twheel_now(&tw->clock),
+			.now_ns		= call_now_ns(tw, call),
 			.first_ns	= NEVER_NS,
 		};
 		unsigned int i;

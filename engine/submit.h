@@ -24,6 +24,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "timeout.h"
+#include "twheel.h"
 #include "twheel_wheel.h"
 #include "wake.h"
 #include "window.h"
@@ -91,6 +92,14 @@ static __always_inline void twheel_unlock(struct twheel *tw)
 		twheel_window(WINDOW_EVENTS_ADDED);
 		twheel_wake_for_events(tw, nr);
 	}
+}
+
+/* The clock, as the first step of a call has read it. */
+static __always_inline u64 call_now_ns(struct twheel *tw, struct twheel_call *call)
+{
+	if (likely(!call->now_ns))
+		call->now_ns = twheel_now(&tw->clock);
+	return call->now_ns;
 }
 
 /*

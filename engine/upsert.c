@@ -44,7 +44,7 @@ enum upsert_needs {
 
 /**
  * struct upserting - a batch that is done; a local variable
- * @now_ns: the clock when the batch began
+ * @now_ns: the clock when the call began
  * @first_ns: when the first timeout is due that was put into a slot
  * @nr_ok: entries that succeeded
  * @needs: what the next entry needs
@@ -223,7 +223,7 @@ int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsign
 		return -EFAULT;
 	for (;;) {
 		struct upserting upserting = {
-			.now_ns		= twheel_now(&tw->clock),
+			.now_ns		= call_now_ns(tw, call),
 			.first_ns	= NEVER_NS,
 		};
 		unsigned int i = 0;

@@ -34,11 +34,13 @@ struct wait_queue_head;
 
 /**
  * struct twheel_call - a call that does the entries of a vector; it belongs to its caller
+ * @now_ns: the wheel's clock, from which relative deadlines count; 0 until a step has read it
  * @nr_ok: entries that succeeded so far
  * @stride: how far apart the entries are, and how long each is for the user, bytes
  * @by_key: for REARM and CANCEL: keys stand in place of ids
  */
 struct twheel_call {
+	u64 now_ns;
 	unsigned int nr_ok;
 	u32 stride;
 	bool by_key;
