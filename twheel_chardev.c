@@ -50,8 +50,8 @@ static noinline bool read_serve(struct iov_iter *to, u32 size)
 }
 
 /*
- * If the space for the events of a batch lies in two pages of the user's memory, have a fault in the
- * last one served: so, as a rule, a batch is read as a whole; nothing relies on that.
+ * If the space for the events of a batch lies in two pages of the user's memory, have a fault in
+ * the last one served: so, as a rule, a batch is read as a whole; nothing relies on that.
  */
 static void read_serve_batch(struct iov_iter *to, size_t size)
 {

@@ -259,8 +259,8 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
 }
 
 /*
- * Entries that lie in two pages of the user's memory, or more.  Returns how many of up to @nr can be
- * read as a whole: all of them, or the first one, or none.
+ * Entries that lie in two pages of the user's memory, or more.  Returns how many of up to @nr can
+ * be read as a whole: all of them, or the first one, or none.
  *
  * If they are told under the wheel's lock, a fault of the last one's result is served here: so, as
  * a rule, a batch is done as a whole; nothing relies on that.  What another thread stores there
@@ -284,7 +284,8 @@ static noinline unsigned int batch_serve(const struct twheel *tw, const struct v
 }
 
 /*
- * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an errno.
+ * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an
+ * errno.
  */
 static __always_inline int vector_step(struct twheel *tw, const struct vector_op *op,
 				       void __user *user, unsigned int nr,

@@ -279,8 +279,8 @@ void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64
  * The entries of the slot come.  Those whose key is not later than due_by_ns are due in the tick
  * that ends at edge_ns.  The caller puts the others back, by twheel_wheel_put_back().
  *
- * Return: true if entries come, or if there were so many empty slots that it has to be called again;
- * false if no entry has a key by @until_ns, to which the wheel has
+ * Return: true if entries come, or if there were so many empty slots that it has to be called
+ * again; false if no entry has a key by @until_ns, to which the wheel has
  * been turned then.
  */
 bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)

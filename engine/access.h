@@ -3,9 +3,9 @@
  * Access to the entries of a user's vector, one after the other
  *
  *	access_open()	begin; false if the memory is not the user's
- *	access_get()	read a member, or go to a label
- *	access_put()	write a member, or go to a label
- *	access_close()	end
+ *	access_get()	read a member of 64 bits; false if a fault would have to be served
+ *	access_put()	write one, likewise; access_put_half() one of 32 bits, access_tell() a
+ *	result access_close()	end
  *
  * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
  * memory are functions, and so is what a compiler does not inline because it is to save space.  In
@@ -24,19 +24,73 @@
 #if defined(TWHEEL_WINDOWS) || defined(CONFIG_LOCKDEP) || defined(CONFIG_KASAN) || \
 	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
 
-#define access_open(user, size)		access_ok(user, size)
-#define access_close()			do { } while (0)
-#define access_get(x, ptr, label)	do { if (__get_user(x, ptr)) goto label; } while (0)
-#define access_put(x, ptr, label)	do { if (__put_user(x, ptr)) goto label; } while (0)
+static inline bool access_open(const void __user *user, size_t size)
+{
+	return access_ok(user, size);
+}
+
+static inline void access_close(void)
+{
+}
+
+static inline bool access_get(u64 *x, const u64 __user *from)
+{
+	return !__get_user(*x, from);
+}
+
+static inline bool access_put(u64 x, u64 __user *to)
+{
+	return !__put_user(x, to);
+}
+
+static inline bool access_put_half(u32 x, u32 __user *to)
+{
+	return !__put_user(x, to);
+}
 
 #else
 
-#define access_open(user, size)		user_access_begin(user, size)
-#define access_close()			user_access_end()
-#define access_get(x, ptr, label)	unsafe_get_user(x, ptr, label)
-#define access_put(x, ptr, label)	unsafe_put_user(x, ptr, label)
+static __always_inline bool access_open(const void __user *user, size_t size)
+{
+	return user_access_begin(user, size);
+}
+
+static __always_inline void access_close(void)
+{
+	user_access_end();
+}
+
+static __always_inline bool access_get(u64 *x, const u64 __user *from)
+{
+	unsafe_get_user(*x, from, fault);
+	return true;
+fault:
+	return false;
+}
+
+static __always_inline bool access_put(u64 x, u64 __user *to)
+{
+	unsafe_put_user(x, to, fault);
+	return true;
+fault:
+	return false;
+}
+
+static __always_inline bool access_put_half(u32 x, u32 __user *to)
+{
+	unsafe_put_user(x, to, fault);
+	return true;
+fault:
+	return false;
+}
 
 #endif
+
+/* Tell a result: enum twheel_verdict, or a negative errno. */
+static __always_inline bool access_tell(s32 result, s32 __user *to)
+{
+	return access_put_half(result, (u32 __user *)to);
+}
 
 /*
  * Two neighbouring members of 32 bits are read as one word, which takes half as long: a word with

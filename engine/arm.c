@@ -4,8 +4,8 @@
  *
  * A place is all that a timeout ever needs, so that nothing fails for want of memory once it is
  * taken (G4).  The user's entries are read, and the ids are written, while no lock is held: faults
- * are served as they come.  Then the timeouts go into the wheel, or, if another thread has the lock,
- * into the inbox (submit.h).
+ * are served as they come.  Then the timeouts go into the wheel, or, if another thread has the
+ * lock, into the inbox (submit.h).
  *
  * G7 cost does not grow: no other timeout is looked at.
  *
@@ -132,11 +132,12 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
 		u64 expires_ns, interval_ns, user_data, flags_repeats, result_slack;
 
-		access_get(expires_ns, &user->expires_ns, fault);
-		access_get(interval_ns, &user->interval_ns, fault);
-		access_get(user_data, &user->user_data, fault);
-		access_get(flags_repeats, pair_of(&user->flags), fault);
-		access_get(result_slack, pair_of(&user->result), fault);
+		if (unlikely(!access_get(&expires_ns, &user->expires_ns) ||
+			     !access_get(&interval_ns, &user->interval_ns) ||
+			     !access_get(&user_data, &user->user_data) ||
+			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
+			     !access_get(&result_slack, pair_of(&user->result))))
+			goto fault;
 		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
 					   now_ns) || !t)) {
 			access_close();
@@ -152,8 +153,9 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 		}
 		t->deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
 		t->user_data = user_data;
-		access_put(timeout_id(t), &user->id, told);
-		access_put(TWHEEL_CREATED, &user->result, told);
+		if (unlikely(!access_put(timeout_id(t), &user->id) ||
+			     !access_tell(TWHEEL_CREATED, &user->result)))
+			goto told;
 		last = t;
 		t = (struct twheel_timeout *)t->link.next;
 		nr_plain++;
@@ -243,8 +245,8 @@ static __always_inline bool arm_submit(struct twheel *tw, const struct arming *a
 }
 
 /*
- * Submit the timeouts of a batch, and give back the places that were not used: 0, or -ESHUTDOWN, and
- * none was submitted.
+ * Submit the timeouts of a batch, and give back the places that were not used: 0, or -ESHUTDOWN,
+ * and none was submitted.
  */
 static __always_inline int arm_finish(struct twheel *tw, struct arming *arming)
 {

@@ -2,11 +2,11 @@
 /*
  * CANCEL: tell the user the verdict on a timeout, and end it
  *
- * Both are one step for each entry, under the lock, as in REARM.  G7 cost does not grow: the timeout
- * leaves its list by two stores, and its place is free at once.
+ * Both are one step for each entry, under the lock, as in REARM.  G7 cost does not grow: the
+ * timeout leaves its list by two stores, and its place is free at once.
  *
- * An id is found by tables that are read under RCU, and the generation in the word of its place says,
- * under the lock, whether it still names the timeout that is there.
+ * An id is found by tables that are read under RCU, and the generation in the word of its place
+ * says, under the lock, whether it still names the timeout that is there.
  *
  * Locks: twheel.lock, and under it places.lock, for a batch.  The places are found before that, so
  * that their cache misses overlap.
@@ -111,8 +111,9 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 		struct twheel_timeout *t;
 		u64 id, result_reserved;
 
-		access_get(id, &user->id, fault);
-		access_get(result_reserved, pair_of(&user->result), fault);
+		if (unlikely(!access_get(&id, &user->id) ||
+			     !access_get(&result_reserved, pair_of(&user->result))))
+			goto fault;
 		t = place ? place[i] : place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) ||
 			     (result_reserved & PAIR_SECOND(~0U)) | keyed)) {
@@ -124,7 +125,8 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 			i++;
 			goto out;
 		}
-		access_put(TWHEEL_WAS_PENDING, &user->result, fault);
+		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
+			goto fault;
 		twheel_link_del(&t->link);
 		place_free(&tw->places, t);
 		nr_pending++;

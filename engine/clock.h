@@ -5,10 +5,10 @@
 #ifndef _TWHEEL_ENGINE_CLOCK_H
 #define _TWHEEL_ENGINE_CLOCK_H
 
+#include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/timekeeping.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 

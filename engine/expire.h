@@ -31,9 +31,9 @@ static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout 
 }
 
 /*
- * Take over the deadline in force before a PENDING timeout is put elsewhere: it has to come up by the
- * deadline that is known.  Returns when it is due by that.  The word is read once: a user may store
- * another deadline at any time.
+ * Take over the deadline in force before a PENDING timeout is put elsewhere: it has to come up by
+ * the deadline that is known.  Returns when it is due by that.  The word is read once: a user may
+ * store another deadline at any time.
  */
 static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)

@@ -6,9 +6,9 @@
  * same key.  An index leads from a key to the timeout: a hash table of the kernel, with a
  * node for each place.  The nodes lie in pages of their own, which only a keyed wheel has.
  *
- * A node is in the index while its timeout is live: ARM puts it there, and whatever ends the timeout
- * takes it out, both under the wheel's lock.  So under the lock a key that is found has a live
- * timeout.
+ * A node is in the index while its timeout is live: ARM puts it there, and whatever ends the
+ * timeout takes it out, both under the wheel's lock.  So under the lock a key that is found has a
+ * live timeout.
  *
  * Locks: the callers hold twheel.lock to look keys up, to take them and to give them up.  The hash
  * table takes its own locks under it; when it has grown full, it may allocate atomically there,

@@ -3,8 +3,8 @@
  * A pass: what there is to do on a wheel, step by step
  *
  * The softirq takes steps when the alarm rings (alarm.c), and the kthread does when there is more.
- * ADVANCE and DRAIN take them as well.  Each step is done under one hold of the lock, and leaves the
- * wheel as any other thread may find it: so it does not matter who takes the next one.
+ * ADVANCE and DRAIN take them as well.  Each step is done under one hold of the lock, and leaves
+ * the wheel as any other thread may find it: so it does not matter who takes the next one.
  *
  * Locks: twheel.lock, for a step at a time.
  */

@@ -244,6 +244,7 @@ int twheel_places_provide(struct twheel *tw)
 
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
+	/* The answer may be out of date, as it would be under the lock. */
 	if (!data_race(tw->places.partly.first) && !data_race(tw->places.unused.first))
 		err = places_grow(tw);
 	mutex_unlock(&tw->places.mutex);
@@ -315,6 +316,7 @@ void twheel_places_freed(struct twheel *tw, u32 nr_before)
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
 		twheel_wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr_before - nr);
+	/* It is looked at again under the lock. */
 	if (likely(!data_race(places_are_wasted(places)) || data_race(places->shrinking)))
 		return;
 	spin_lock(&places->lock);

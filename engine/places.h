@@ -91,9 +91,9 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 }
 
 /*
- * Find the places that up to @nr ids in the user's memory lead to, and fetch them: their cache misses
- * overlap if that is done before the first one is read.  Returns how many; an id that cannot be read
- * ends it.  The caller is in an RCU read section until it has used them.
+ * Find the places that up to @nr ids in the user's memory lead to, and fetch them: their cache
+ * misses overlap if that is done before the first one is read.  Returns how many; an id that cannot
+ * be read ends it.  The caller is in an RCU read section until it has used them.
  */
 static __always_inline unsigned int places_fetch(const struct twheel_places *places,
 						 u64 __user *id, u32 stride, unsigned int nr,
@@ -106,7 +106,8 @@ static __always_inline unsigned int places_fetch(const struct twheel_places *pla
 	for (i = 0; i < nr; i++, id = access_next(id, stride)) {
 		u64 this;
 
-		access_get(this, id, fault);
+		if (unlikely(!access_get(&this, id)))
+			goto fault;
 		place[i] = place_at(places, id_index(this));
 		prefetchw(place[i]);
 	}

@@ -93,7 +93,9 @@ static void event_go_on(struct twheel *tw, struct twheel_timeout *t, struct read
 	if (due_ns == NEVER_NS) {
 		twheel_link_push(&tw->wheel.never, &t->link);
 	} else if (due_ns <= edge_before_ns(&tw->clock, now_ns)) {
-		/* A period has passed while the event was copied: its reader is late, and not it. */
+		/*
+		 * A period has passed while the event was copied: its reader is late, and not it.
+		 */
 		twheel_expire_overdue(tw, t, now_ns);
 	} else {
 		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
@@ -130,8 +132,8 @@ static bool event_copy(const struct twheel_event *event, u32 size, struct iov_it
 	size_t copied = copy_to_iter(event, known, to);
 
 	/*
-	 * A program of a newer header gets zeroes for the members that this kernel does not know, and
-	 * one of an older header does not get the members that it does not know.
+	 * A program of a newer header gets zeroes for the members that this kernel does not know,
+	 * and one of an older header does not get the members that it does not know.
 	 */
 	if (copied == known && size > known)
 		copied += iov_iter_zero(size - known, to);
@@ -177,12 +179,13 @@ static __always_inline unsigned int read_plain(struct twheel *tw, struct twheel_
 
 		if (unlikely((t->deadline_ns | t->fired_ns) >> 63))
 			break;
-		access_put(timeout_id(t), &user->id, fault);
-		access_put(t->user_data, &user->user_data, fault);
-		access_put(t->deadline_ns, &user->deadline_ns, fault);
-		access_put(t->fired_ns, &user->fired_ns, fault);
-		access_put(1U, &user->count, fault);
-		access_put(TWHEEL_EVENT_ENDED, &user->flags, fault);
+		if (unlikely(!access_put(timeout_id(t), &user->id) ||
+			     !access_put(t->user_data, &user->user_data) ||
+			     !access_put(t->deadline_ns, &user->deadline_ns) ||
+			     !access_put(t->fired_ns, &user->fired_ns) ||
+			     !access_put_half(1, &user->count) ||
+			     !access_put_half(TWHEEL_EVENT_ENDED, &user->flags)))
+			goto fault;
 		link = link->next;
 		prefetchw(link->next);
 		place_free(&tw->places, t);

@@ -164,8 +164,8 @@ out:
 }
 
 /*
- * What passed_ns() says; the end of time in a wheel that has not started: its clock is not known, and
- * none of its timeouts is found.
+ * What passed_ns() says; the end of time in a wheel that has not started: its clock is not known,
+ * and none of its timeouts is found.
  */
 static __always_inline u64 rearm_passed_ns(struct twheel *tw, u64 now_ns)
 	__must_hold(&tw->lock)
@@ -194,11 +194,12 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		u64 expires_ns, interval_ns, id, deadline_ns, flags_repeats, result_slack;
 		struct twheel_timeout *t;
 
-		access_get(id, &user->id, fault);
-		access_get(expires_ns, &user->expires_ns, fault);
-		access_get(interval_ns, &user->interval_ns, fault);
-		access_get(flags_repeats, pair_of(&user->flags), fault);
-		access_get(result_slack, pair_of(&user->result), fault);
+		if (unlikely(!access_get(&id, &user->id) ||
+			     !access_get(&expires_ns, &user->expires_ns) ||
+			     !access_get(&interval_ns, &user->interval_ns) ||
+			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
+			     !access_get(&result_slack, pair_of(&user->result))))
+			goto fault;
 		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
 					   now_ns) || call->by_key))
 			goto odd;
@@ -209,7 +210,8 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		t = place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t)))
 			goto odd;
-		access_put(TWHEEL_WAS_PENDING, &user->result, fault);
+		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
+			goto fault;
 		if (unlikely(words))
 			word_begin(&tw->words, t, deadline_ns);
 		if (deadline_ns < t->deadline_ns) {

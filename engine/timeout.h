@@ -30,14 +30,14 @@
  *   UNREAD	it is in the list of events: it has expired, or was drained
  */
 #define STATE_SHIFT	30
-#define STATE_PENDING	(1ULL << STATE_SHIFT)
-#define STATE_UNREAD	(2ULL << STATE_SHIFT)
-#define STATE_MASK	(3ULL << STATE_SHIFT)
+#define STATE_PENDING	BIT_ULL(STATE_SHIFT)
+#define STATE_UNREAD	BIT_ULL(STATE_SHIFT + 1)
+#define STATE_MASK	(STATE_PENDING | STATE_UNREAD)
 #define GEN_SHIFT	32
-#define GEN_ONE		(1ULL << GEN_SHIFT)
+#define GEN_ONE		BIT_ULL(GEN_SHIFT)
 
 /* Indices are below this. */
-#define NR_INDICES	(1U << STATE_SHIFT)
+#define NR_INDICES	((u32)STATE_PENDING)
 
 /*
  * The timeout is not a plain one: it has a period or slack, and so a struct twheel_extra.  With
@@ -223,8 +223,8 @@ static __always_inline void timeout_begin_again(struct twheel_timeout *t)
 }
 
 /*
- * Any --> FREE.  G8 stale ids are harmless: the next generation begins, and the old id names nothing.
- * False if there is none: then the place is not used again.
+ * Any --> FREE.  G8 stale ids are harmless: the next generation begins, and the old id names
+ * nothing. False if there is none: then the place is not used again.
  */
 static __always_inline bool timeout_end(struct twheel_timeout *t)
 {
@@ -250,8 +250,8 @@ static inline void place_skip_gens(struct twheel_timeout *t, u32 nr)
 }
 
 /*
- * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds out
- * all of it: the words of the two differ in that state only.
+ * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds
+ * out all of it: the words of the two differ in that state only.
  */
 static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
 {

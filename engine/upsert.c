@@ -95,7 +95,9 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 	return TWHEEL_CREATED;
 }
 
-/* Find what is to be done for an entry, and take what it needs: enum twheel_verdict, or an errno. */
+/*
+ * Find what is to be done for an entry, and take what it needs: enum twheel_verdict, or an errno.
+ */
 static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct upserting *upserting,
 		       struct twheel_timeout **t)
 	__must_hold(&tw->lock)
@@ -144,14 +146,22 @@ static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 
 {
 	if (!access_open_locked(user, sizeof(*user)))
 		return false;
-	access_put(id, &user->id, fault);
-	access_put(was_deadline_ns, &user->was_deadline_ns, fault);
-	access_put(result, &user->result, fault);
+	if (unlikely(!access_put(id, &user->id) ||
+		     !access_put(was_deadline_ns, &user->was_deadline_ns) ||
+		     !access_tell(result, &user->result)))
+		goto fault;
 	access_close_locked();
 	return true;
 fault:
 	access_close_locked();
 	return false;
+}
+
+/* Tell that an entry is refused, under no lock; false if it faults. */
+static bool upsert_refuse(struct twheel_arm __user *user, int err)
+{
+	return !put_user(0ULL, &user->id) && !put_user(0ULL, &user->was_deadline_ns) &&
+	       !put_user(err, &user->result);
 }
 
 /* Tell and do an entry.  False if it faults, or needs memory. */
@@ -245,8 +255,7 @@ int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsign
 		if (err == -EINTR)
 			return err;
 		if (err)
-			return put_user(0ULL, &user->id) || put_user(0ULL, &user->was_deadline_ns) ||
-			       put_user(err, &user->result) ? -EFAULT : 1;
+			return upsert_refuse(user, err) ? 1 : -EFAULT;
 	}
 }
 

@@ -65,7 +65,8 @@ static __always_inline u64 *word_at(struct twheel_words *words, u32 index)
  * The word that leaves a timeout with this id at its deadline.  The deadline is rounded
  * down to a grain: a word moves a timeout to whole grains, and only to a later one.
  */
-static __always_inline u64 word_of_deadline(const struct twheel_words *words, u64 id, u64 deadline_ns)
+static __always_inline u64 word_of_deadline(const struct twheel_words *words, u64 id,
+					    u64 deadline_ns)
 {
 	return deadline_ns >> words->shift << TWHEEL_REFRESH_GEN_BITS |
 	       (id >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK);
@@ -84,8 +85,8 @@ static __always_inline bool words_are_there(const struct twheel_words *words)
  * is stale.  The caller is in an RCU read section, or holds the wheel's lock, which counts as
  * one.
  */
-static __always_inline void word_begin(struct twheel_words *words, const struct twheel_timeout *t,
-			      u64 deadline_ns)
+static __always_inline void word_begin(struct twheel_words *words,
+				       const struct twheel_timeout *t, u64 deadline_ns)
 {
 	u64 *word = word_at(words, timeout_index(t));
 
