@@ -44,7 +44,7 @@
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
  * @nr_told: of @place, the user may have been told the id
- * @now_ns: the clock when the call began
+ * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are absolute
  * @nowait: the call may not sleep
  */
 struct arming {
@@ -73,6 +73,14 @@ static __always_inline void arming_next(struct arming *arming)
 	struct twheel_timeout *t = arming->place;
 
 	arming_note(arming, (struct twheel_timeout *)t->link.next, t, 1);
+}
+
+/* A deadline is relative, or not a plain one. */
+static noinline u64 arming_look_at_clock(struct twheel *tw, struct twheel_call *call,
+					 struct arming *arming)
+{
+	arming->now_ns = call_now_ns(tw, call);
+	return arming->now_ns;
 }
 
 /* Begin a timeout of any kind in the next place, if there is one: 0, or an errno. */
@@ -121,11 +129,14 @@ static noinline bool arm_odd(struct twheel *tw, struct twheel_arm __user *user, 
  * read or written; returns how many.
  */
 static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_arm __user *user,
-					     u32 stride, unsigned int nr, struct arming *arming)
+					     unsigned int nr, struct twheel_call *call,
+					     struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place, *last = NULL;
 	unsigned int i, nr_plain = 0;
 	u64 now_ns = arming->now_ns;
+	u32 stride = call->stride;
+	bool looked = now_ns;
 
 	if (!access_open(user, nr * stride))
 		return 0;
@@ -138,6 +149,13 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
 			     !access_get(&result_slack, pair_of(&user->result))))
 			goto fault;
+		if (unlikely(!looked && flags_repeats != PAIR_FIRST(TWHEEL_ARM_ABSOLUTE))) {
+			access_close();
+			looked = true;
+			now_ns = arming_look_at_clock(tw, call, arming);
+			if (!access_open(user, (nr - i) * stride))
+				goto out;
+		}
 		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
 					   now_ns) || !t)) {
 			access_close();
@@ -165,6 +183,7 @@ told:
 	arming->nr_told = 1;
 fault:
 	access_close();
+out:
 	arming_note(arming, t, last, nr_plain);
 	return i;
 }
@@ -178,18 +197,30 @@ static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsi
 	rcu_read_unlock();
 }
 
-/* Put timeouts into the wheel. */
+/* Put timeouts into the wheel.  The clock is looked at if one is not certain to be to come. */
 static __always_inline void arm_insert(struct twheel *tw, const struct arming *arming)
 	__must_hold(&tw->lock)
 {
-	u64 now_ns = passed_ns(tw, arming->now_ns), first_ns = NEVER_NS;
+	u64 passed = 0, first_ns = NEVER_NS, never_ns = tw->clock.never_ns, from_ns;
 	struct twheel_timeout *next, *t = arming->first;
 	unsigned int i;
 
+	from_ns = certain_ns(tw);
 	for (i = 0; i < arming->nr; i++, t = next) {
+		u64 due_ns = t->deadline_ns;
+
 		next = (struct twheel_timeout *)t->link.next;
 		timeout_begin(t);
-		first_ns = min(first_ns, timeout_pend(tw, t, now_ns));
+		if (likely(due_ns >= from_ns && due_ns < never_ns)) {
+			twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		} else {
+			if (!passed) {
+				passed = passed_ns(tw, arming->now_ns ?: twheel_now(&tw->clock));
+				from_ns = passed + 1;
+			}
+			due_ns = timeout_pend(tw, t, passed);
+		}
+		first_ns = min(first_ns, due_ns);
 	}
 	tw->events.armed += arming->nr;
 	alarm_need(tw, first_ns, arming->nr);
@@ -295,7 +326,7 @@ int twheel_arm_check(const struct twheel_arm *arm)
 int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	struct arming arming = { .now_ns = call_now_ns(tw, call) };
+	struct arming arming = { .now_ns = call->now_ns };
 	unsigned int i;
 	int err;
 
@@ -303,7 +334,7 @@ int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned 
 		return -ESHUTDOWN;
 	twheel_places_take(tw, nr, false, &arming.first, &arming.short_of);
 	arming.place = arming.first;
-	i = arm_fill(tw, user, call->stride, nr, &arming);
+	i = arm_fill(tw, user, nr, call, &arming);
 	err = arm_finish(tw, &arming);
 	if (unlikely(err)) {
 		arm_take_back(user, call->stride, i, err);

@@ -120,7 +120,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, bool by_key, u6
 
 /**
  * struct rearming - a batch that is being re-armed; a local variable
- * @now_ns: the clock when the call began
+ * @now_ns: the clock when the call began, if it was looked at
  * @first_ns: when the first timeout is due that was put into a slot
  * @nr_ok: timeouts that were re-armed
  * @needs_extra: the timeout of the next entry needs a struct twheel_extra
@@ -163,14 +163,15 @@ out:
 	return told;
 }
 
-/*
- * What passed_ns() says; the end of time in a wheel that has not started: its clock is not known,
- * and none of its timeouts is found.
- */
-static __always_inline u64 rearm_passed_ns(struct twheel *tw, u64 now_ns)
+/* Look at the clock.  A plain deadline from then on is to come; in a wheel that has not started, none. */
+static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
+				  struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	return likely(control_is_started(&tw->control)) ? passed_ns(tw, now_ns) : NEVER_NS;
+	if (unlikely(!control_is_started(&tw->control)))
+		return NEVER_NS;
+	rearming->now_ns = call_now_ns(tw, call);
+	return passed_ns(tw, rearming->now_ns) + 1;
 }
 
 /*
@@ -178,14 +179,14 @@ static __always_inline u64 rearm_passed_ns(struct twheel *tw, u64 now_ns)
  * Plain ones that pend are done here, others by rearm_any().
  */
 static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_arm __user *user,
-					       unsigned int nr, const struct twheel_call *call,
+					       unsigned int nr, struct twheel_call *call,
 					       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 now_ns = rearming->now_ns, passed = rearm_passed_ns(tw, now_ns);
-	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
-	bool words = words_are_there(&tw->words);
+	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS, from_ns = certain_ns(tw);
+	bool looked = false, words = words_are_there(&tw->words);
 	unsigned int i, nr_plain = 0;
+	u64 now_ns = 0;
 	u32 stride = call->stride;
 
 	if (!access_open_locked(user, nr * stride))
@@ -200,12 +201,21 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
 			     !access_get(&result_slack, pair_of(&user->result))))
 			goto fault;
+		if (unlikely(!looked && (expires_ns < from_ns ||
+					 flags_repeats != PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)))) {
+			access_close_locked();
+			looked = true;
+			from_ns = rearm_from_ns(tw, call, rearming);
+			now_ns = rearming->now_ns;
+			if (!access_open_locked(user, (nr - i) * stride))
+				goto out;
+		}
 		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
 					   now_ns) || call->by_key))
 			goto odd;
 		/* The deadline has to be to come, and to come at all. */
 		deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
-		if (unlikely(deadline_ns <= passed || deadline_ns >= never_ns))
+		if (unlikely(deadline_ns < from_ns || deadline_ns >= never_ns))
 			goto odd;
 		t = place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t)))
@@ -224,10 +234,12 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		continue;
 odd:
 		access_close_locked();
+		/* What it does is done by the clock, and may set the wheel back. */
+		from_ns = rearm_from_ns(tw, call, rearming);
+		now_ns = rearming->now_ns;
+		looked = true;
 		if (!rearm_any(tw, user, call, rearming))
 			goto out;
-		/* That may have set the wheel back. */
-		passed = rearm_passed_ns(tw, now_ns);
 		if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
 			continue;
 		i++;
@@ -258,7 +270,6 @@ int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigne
 {
 	for (;;) {
 		struct rearming rearming = {
-			.now_ns		= call_now_ns(tw, call),
 			.first_ns	= NEVER_NS,
 		};
 		unsigned int i;

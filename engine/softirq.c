@@ -2,7 +2,7 @@
 /*
  * The softirq: what is done when the alarm rings
  *
- * G5 bounded interrupt work: it looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at most. 
+ * G5 bounded interrupt work: it looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at most.
  * All wheels together take SOFT_NS of a processor in one go, and half of its time after that; and
  * those of one user a tenth of the time of all processors (user.c).  The kthread does what is left.
  *

@@ -116,6 +116,21 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 }
 
 /*
+ * A plain deadline from here on, and before the end of time, is to come: found without a look at the
+ * clock.  If the alarm has rung, and was left to the kthread, a deadline within the present tick may
+ * have passed: then it comes with its tick.  NEVER_NS if the clock has to be looked at.
+ */
+static __always_inline u64 certain_ns(struct twheel *tw)
+	__must_hold(&tw->lock)
+{
+	u64 at_ns = tw->alarm.at_ns;
+
+	if (unlikely(!at_ns || tw->clock.settable || tw->wheel.nr_levels == 1))
+		return NEVER_NS;
+	return max(at_ns, tw->wheel.base_ns + 1);
+}
+
+/*
  * Put a timeout that is in no list, and is PENDING, to where its deadline says.  @passed_ns is what
  * passed_ns() returned.  Returns when it is due; NEVER_NS if no alarm is needed for it.
  */
