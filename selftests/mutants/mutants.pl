@@ -13,10 +13,10 @@
 # has to fail. If that takes several lines, all but the first begin with a tab. The changes
 # follow: a file and a function, the lines out, the lines in.
 #
-#	reach: An entry at the edge of a level comes up a round early. (wheel)
-#	@ twheel_wheel.c entry_file()
-#	-	while (wait > level->reach)
-#	+	while (wait > level->reach + 1)
+#	due_early: A slot in which a tick ends is taken for due as a whole (G1). (wheel)
+#	@ twheel_wheel.c twheel_wheel_turn()
+#	-		w->due_by_ns = level ? l->begin_ns - 1 : min(end_ns, w->edge_ns);
+#	+		w->due_by_ns = level ? l->begin_ns - 1 : end_ns;
 #
 # Empty lines separate entries, and a line that begins with "#" is a comment.
 #

@@ -1,700 +1,838 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * oracle.c - a plain list that knows what the timing wheel has to say
+ * oracle.c - a plain array that knows what the timing wheel has to say
  *
- * A rig is a wheel beside an array of all that it should hold.  Whatever goes
- * into the wheel goes through here, what comes out is compared, and the walker
- * looks at every chunk, bit and entry.  Rigs get exactly the pages of chunks that
- * twheel_wheel_pages_for() promises to be enough.
+ * A rig is a wheel beside an array of all that it should hold.  It does with the wheel what the
+ * engine does, and by the same steps: engine/expire.c, engine/pass.c and engine/alarm.c say why.
+ * What the wheel says is compared with the array after each of them, and the walker looks at every
+ * slot, bit and link.
  */
 #include <stdlib.h>
 
 #include "oracle.h"
 
-/* Where an entry is, if it is not in a level's slot. */
-enum { IN_HAND = TWHEEL_MAX_LEVELS, IN_OVERDUE, IN_LIMBO, NOWHERE };
-
 static u64 steps_nobody_counts;
 u64 *oracle_step = &steps_nobody_counts;
 
 const struct shape shapes[NR_SHAPES] = {
-	{ "tiny",		{ 4, false, false, MAX_TICK } },
-	{ "tiny_rewinds",	{ 4, false, true, MAX_TICK } },
-	{ "tiny_one_level",	{ 4, true, false, MAX_TICK } },
-	{ "tiny_one_rewinds",	{ 4, true, true, MAX_TICK } },
-	{ "tiny_short",		{ 8, false, true, 1024 } },
-	{ "two_levels",		{ 1024, false, true, 100000 } },
-	{ "three_levels",	{ 64, false, false, 1000000 } },
-	{ "usual",		{ 1024, false, false, MAX_TICK } },
-	{ "usual_rewinds",	{ 1024, false, true, MAX_TICK } },
-	{ "usual_one_level",	{ 1024, true, true, MAX_TICK } },
-	{ "huge",		{ 1 << 20, false, true, MAX_TICK } },
-	{ "huge_one_level",	{ 1 << 20, true, false, MAX_TICK } },
+	{ "tiny",		{ 1000, 4, false } },
+	{ "tiny_one_level",	{ 1000, 4, true } },
+	{ "odd_tick",		{ 1234567, 16, false } },
+	{ "odd_one_level",	{ 1234567, 128, true } },
+	{ "power_tick",		{ 1 << 20, 64, false } },
+	{ "power_one_level",	{ 1 << 20, 8, true } },
+	{ "usual",		{ 1000000, 1024, false } },
+	{ "usual_one_level",	{ 1000000, 1024, true } },
+	{ "hour",		{ 3600000000000, 4, false } },
+	{ "hour_one_level",	{ 3600000000000, 4, true } },
+	{ "hour_huge",		{ 3600000000000, 1 << 20, false } },
+	{ "huge",		{ 1000, 1 << 20, false } },
+	{ "huge_one_level",	{ 1000, 1 << 20, true } },
 };
 
+/* Where clocks begin: the last two are a REALTIME clock, and a day before the end of time. */
 const u64 starts[NR_STARTS] = {
-	0, 1, (1ULL << 32) - 2, 1ULL << 32, (1ULL << 36) - 2, (1ULL << 53) - 3,
+	0, 1000, (1ULL << 32) - 1, 1ULL << 53, 1790000000000000000, (1ULL << 63) - 86400000000000,
 };
 
 /* Rigs */
 
-static struct twheel_chunk_page *page_of(const struct rig *r, u32 nr)
-{
-	return (struct twheel_chunk_page *)(r->pages + nr * PAGE_SIZE);
-}
-
-struct rig *rig_make(const struct twheel_wheel_config *config, u64 start,
-		     u32 cap, unsigned int max)
+struct rig *rig_make(const struct twheel_wheel_config *config, u64 start_ns, u32 cap)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	u32 i;
 
 	r->config = *config;
 	r->slots = calloc(1, twheel_wheel_size(config));
-	twheel_wheel_init(&r->w, config, r->slots, start);
+	r->never_ns = min(edge_before(r, END_OF_TIME_NS) + 1, END_OF_TIME_NS);
+	r->now_ns = start_ns;
+	/* What it held before does not matter. */
+	for (i = 0; i < sizeof(r->w); i++)
+		((unsigned char *)&r->w)[i] = 0xa5;
+	twheel_wheel_init(&r->w, config, r->slots, edge_before(r, r->now_ns));
 	r->cap = cap;
-	r->now = start ? start - 1 : 0;
-	r->max = max;
-	r->due = malloc(max * sizeof(*r->due));
-	r->known = calloc(cap, sizeof(*r->known));
-	r->nr_pages = twheel_wheel_pages_for(&r->w, cap) + SPARE_PAGES;
-	r->nr_chunks = r->nr_pages * TWHEEL_CHUNKS_PER_PAGE;
-	r->pages = aligned_alloc(PAGE_SIZE, r->nr_pages * PAGE_SIZE);
-	/* What they held before does not matter. */
-	memset(r->pages, 0xa5, r->nr_pages * PAGE_SIZE);
-	r->walked = calloc(r->nr_chunks + cap, sizeof(*r->walked));
-	for (i = 0; i < r->nr_pages; i++)
-		if (i < SPARE_PAGES)
-			r->outside[r->nr_outside++] = page_of(r, i);
-		else
-			twheel_wheel_give(&r->w, page_of(r, i));
+	r->entry = calloc(cap, sizeof(*r->entry));
+	for (i = 0; i < cap; i++)
+		r->entry[i].level = NOWHERE;
+	r->alarm_ns = NEVER_NS;
+	r->cascade_ns = U64_MAX;
 	return r;
 }
 
-/* The number of a page of the rig's. */
-static u32 page_nr(const struct rig *r, const struct twheel_chunk_page *page)
-{
-	size_t at = (const char *)page - r->pages;
-
-	CHECK(at < r->nr_pages * PAGE_SIZE && !(at % PAGE_SIZE), "wild");
-	return at / PAGE_SIZE;
-}
-
-static void chunk_seen(struct rig *r, const struct twheel_chunk *chunk)
-{
-	u32 nr = ((const char *)chunk - r->pages) / PAGE_SIZE;
-	u32 at;
-
-	CHECK((const char *)chunk >= r->pages && nr < r->nr_pages, "wild");
-	at = chunk - page_of(r, nr)->chunk;
-	CHECK(at < TWHEEL_CHUNKS_PER_PAGE && chunk == &page_of(r, nr)->chunk[at],
-	      "wild");
-	at += nr * TWHEEL_CHUNKS_PER_PAGE;
-	CHECK(r->walked[at] != r->walk, "chunk is there twice");
-	r->walked[at] = r->walk;
-}
-
-/* The free chunks of a list of pages, of which each has so many; returns how many. */
-static u32 walk_pages(struct rig *r, const struct list_head *pages, u32 min_free,
-		      u32 max_free)
-{
-	const struct twheel_chunk *chunk;
-	struct list_head *node;
-	bool full = false;
-	u32 nr, total = 0;
-
-	for (node = pages->next; node != pages; node = node->next) {
-		const struct twheel_chunk_page *page =
-			list_entry(node, struct twheel_chunk_page, node);
-
-		page_nr(r, page);
-		nr = 0;
-		for (chunk = page->free; chunk; chunk = chunk->next, nr++) {
-			chunk_seen(r, chunk);
-			CHECK(chunk - page->chunk < (long)TWHEEL_CHUNKS_PER_PAGE,
-			      "of another page");
-		}
-		CHECK(page->nr_free == nr, "%u, not %u", page->nr_free, nr);
-		CHECK(nr >= min_free && nr <= max_free, "%u in the wrong list", nr);
-		CHECK(!full || !nr, "free ones behind a page that has none");
-		full = !nr;
-		total += nr;
-	}
-	return total;
-}
-
-u32 nr_slots(const struct twheel_wheel *w)
-{
-	u32 l, nr = 0;
-
-	for (l = 0; l < w->nr_levels; l++)
-		nr += w->level[l].mask + 1;
-	return nr;
-}
-
-/* Every page must come back, whatever state the wheel was left in. */
 void rig_free(struct rig *r)
 {
-	struct twheel_chunk_page *page;
-	u32 nr = r->nr_outside;
-
-	r->walk++;
-	while ((page = twheel_wheel_dismantle(&r->w))) {
-		CHECK(r->walked[page_nr(r, page)] != r->walk, "came back twice");
-		r->walked[page_nr(r, page)] = r->walk;
-		nr++;
-	}
-	CHECK(nr == r->nr_pages, "%u of %u came back", nr, r->nr_pages);
-	free(r->walked);
-	free(r->pages);
-	free(r->known);
-	free(r->due);
+	free(r->entry);
 	free(r->slots);
 	free(r);
 }
 
+static bool has_levels(const struct rig *r)
+{
+	return r->w.nr_levels > 1;
+}
+
+static struct entry *entry_of(struct rig *r, struct twheel_link *link)
+{
+	struct entry *e = (struct entry *)((char *)link - offsetof(struct entry, link));
+
+	CHECK(e >= r->entry && e < r->entry + r->cap, "wild");
+	return e;
+}
+
+u64 slot_width(const struct rig *r, u32 level)
+{
+	return 1ULL << r->w.level[level].shift;
+}
+
+u64 edge_before(const struct rig *r, u64 ns)
+{
+	return ns / r->config.tick_ns * r->config.tick_ns;
+}
+
+u64 edge_after(const struct rig *r, u64 ns)
+{
+	return edge_before(r, ns + r->config.tick_ns - 1);
+}
+
+/* The next time at which base_ns + 1 comes to a slot, or the time when it did. */
+static u64 ring_begin(const struct rig *r, u32 l, u32 slot)
+{
+	const struct twheel_level *level = &r->w.level[l];
+	u64 at = (r->w.base_ns + 1) >> level->shift;
+
+	return (at + ((slot - at) & level->mask)) << level->shift;
+}
+
+/* Whether the time from base_ns + 1 is in reach of a level, which has a slot for it then. */
+static bool in_reach(const struct rig *r, u32 l, u64 key_ns)
+{
+	const struct twheel_level *level = &r->w.level[l];
+
+	return (key_ns >> level->shift) - ((r->w.base_ns + 1) >> level->shift) <= level->mask;
+}
+
 /* The walker */
 
-static void walk_entry(struct rig *r, const struct twheel_entry *entry,
-		       u32 l, u32 slot)
+static void walk_entry(struct rig *r, struct entry *e, u32 level, u32 slot)
 {
-	const struct twheel_wheel *w = &r->w;
-	struct known *known = &r->known[entry->index];
-	u64 tick = entry->tick;
+	CHECK(e->walk != r->walk, "twice");
+	e->walk = r->walk;
+	CHECK(e->level == level, "level %u, not %u", level, e->level);
+	if (level == IN_NEVER)
+		return;
+	CHECK(e->slot == slot, "slot %u, not %u", slot, e->slot);
+	CHECK(e->key_ns >= e->placed_ns, "key %llu", e->key_ns);
+	if (level == IN_COMING)
+		return;
+	CHECK(e->placed_ns > r->w.base_ns, "key %llu base %llu", e->placed_ns, r->w.base_ns);
+	CHECK((e->placed_ns >> r->w.level[level].shift & r->w.level[level].mask) == slot,
+	      "key %llu", e->placed_ns);
+	CHECK(e->astray || !has_levels(r) || in_reach(r, level, e->placed_ns), "key %llu base %llu",
+	      e->placed_ns, r->w.base_ns);
+}
 
-	CHECK(entry->index < r->cap, "wild");
-	CHECK(r->walked[r->nr_chunks + entry->index] != r->walk, "twice");
-	r->walked[r->nr_chunks + entry->index] = r->walk;
-	CHECK(known->held && known->seq == entry->seq && known->tick == tick,
-	      "index %u tick %llu", entry->index, tick);
-	if (l == IN_HAND)
-		CHECK(tick == w->cur - 1 ||
-		      (r->config.one_level &&
-		       !((tick - (w->cur - 1)) & w->level[0].mask)), "hand");
-	if (l == IN_OVERDUE)
-		CHECK(tick < w->cur, "tick %llu cur %llu", tick, w->cur);
-	if (l < TWHEEL_MAX_LEVELS) {
-		const struct twheel_level *level = &w->level[l];
+/* Returns how many entries are in the list. */
+static u32 walk_list(struct rig *r, struct twheel_link **head, u32 level, u32 slot)
+{
+	struct twheel_link **pprev, *link;
+	u32 nr = 0;
 
-		CHECK(((tick >> level->shift) & level->mask) == slot, "slot");
-		CHECK(tick >= w->cur, "tick %llu cur %llu", tick, w->cur);
-		CHECK(r->config.one_level || (tick >> level->shift) -
-		      (w->cur >> level->shift) <= level->mask, "reach");
-		CHECK(!l || (tick >> level->shift) << level->shift >= w->cur,
-		      "the slot has begun: level %u", l);
-		/* Nothing moves but to a finer level. */
-		CHECK(known->level >= TWHEEL_MAX_LEVELS || l < known->level ||
-		      (l == known->level && slot == known->slot),
-		      "level %u from level %u", l, known->level);
+	for (pprev = head; (link = *pprev) != &r->w.end; pprev = &link->next, nr++) {
+		CHECK(link->pprev == pprev, "pprev of level %u", level);
+		walk_entry(r, entry_of(r, link), level, slot);
 	}
-	known->level = l;
-	known->slot = slot;
-}
-
-/* Returns how many entries are in the bag. */
-static u32 walk_bag(struct rig *r, const struct twheel_chunk *newest, u32 l,
-		    u32 slot)
-{
-	const struct twheel_chunk *chunk = newest;
-	u32 i, nr = 0;
-
-	if (!chunk)
-		return 0;
-	do {
-		chunk = chunk->next;
-		chunk_seen(r, chunk);
-		CHECK(chunk->nr && chunk->nr <= TWHEEL_CHUNK_ENTRIES, "%u",
-		      chunk->nr);
-		CHECK(chunk->nr == TWHEEL_CHUNK_ENTRIES || chunk == newest ||
-		      chunk == newest->next || l == IN_LIMBO, "partial");
-		CHECK(l >= TWHEEL_MAX_LEVELS || chunk == newest ||
-		      chunk->epoch <= chunk->next->epoch, "epochs");
-		for (i = 0; i < chunk->nr; i++)
-			walk_entry(r, &chunk->entry[i], l, slot);
-		nr += chunk->nr;
-	} while (chunk != newest);
 	return nr;
-}
-
-static bool rewinding(const struct twheel_wheel *w)
-{
-	return w->rewind_level < w->nr_levels;
 }
 
 static u32 walk_level(struct rig *r, u32 l)
 {
-	const struct twheel_wheel *w = &r->w;
-	const struct twheel_level *level = &w->level[l];
-	u32 slot, nr = 0, emptying = 0;
-	/* What a rewind has not come to is where it was, and on its way. */
-	u32 where = rewinding(w) ? IN_LIMBO : l;
+	struct twheel_level *level = &r->w.level[l];
+	bool in_use = false;
+	u32 slot, nr, all = 0;
+	u64 begin_ns;
 
 	for (slot = 0; slot <= level->mask; slot++) {
-		const struct twheel_chunk *bag = level->slot[slot];
-
-		CHECK(!bag == !test_bit(slot, level->occupied), "level %u bit",
-		      l);
-		if (!bag)
+		CHECK(!level->slot[slot] == !test_bit(slot, level->occupied), "level %u bit", l);
+		if (!level->slot[slot])
 			continue;
-		nr += walk_bag(r, bag, where, slot);
-		emptying += bag->next != bag &&
-			    bag->next->nr < TWHEEL_CHUNK_ENTRIES;
-		/* What is behind the sweep was made after it began. */
-		if (l < w->sweep_level ||
-		    (l == w->sweep_level && slot < w->sweep_slot))
-			CHECK(bag->next->epoch == w->epoch, "missed by sweep");
+		in_use = true;
+		nr = walk_list(r, &level->slot[slot], l, slot);
+		all += nr;
+		begin_ns = max(ring_begin(r, l, slot), r->w.base_ns + 1);
+		CHECK(!nr || level->begin_ns <= begin_ns, "begin %llu, not %llu", level->begin_ns,
+		      begin_ns);
 	}
-	CHECK(emptying <= !!l, "%u slots of level %u", emptying, l);
-	return nr;
+	CHECK(!in_use || r->w.used & BIT(l), "level %u", l);
+	CHECK(r->w.used & BIT(l) || level->begin_ns == U64_MAX, "level %u", l);
+	return all;
 }
 
 void walk(struct rig *r)
 {
-	const struct twheel_wheel *w = &r->w;
-	u32 i, j, l, nr;
+	u32 l, nr;
 
-	CHECK(w->limbo || !rewinding(w), "what is inserted goes to slots");
 	r->walk++;
-	nr = walk_bag(r, w->hand, IN_HAND, 0) +
-	     walk_bag(r, w->overdue, IN_OVERDUE, 0) +
-	     walk_bag(r, w->limbo, IN_LIMBO, 0);
-	for (l = 0; l < w->nr_levels; l++)
+	nr = walk_list(r, &r->w.never, IN_NEVER, 0);
+	if (twheel_wheel_has_coming(&r->w))
+		nr += walk_list(r, &r->w.coming, IN_COMING, entry_of(r, r->w.coming)->slot);
+	for (l = 0; l < r->w.nr_levels; l++)
 		nr += walk_level(r, l);
 	CHECK(nr == r->held, "%u entries, not %u", nr, r->held);
-	CHECK(w->nr_entries == r->held, "%llu", w->nr_entries);
-
-	nr = walk_pages(r, &w->pages, 0, TWHEEL_CHUNKS_PER_PAGE - 1) +
-	     walk_pages(r, &w->spare, TWHEEL_CHUNKS_PER_PAGE,
-			TWHEEL_CHUNKS_PER_PAGE);
-	CHECK(w->nr_free == nr, "%llu, not %u", w->nr_free, nr);
-	/* The next insertion or move may need one. */
-	CHECK(nr, "the pool is empty with %u of %u entries", r->held, r->cap);
-	for (i = 0; i < r->nr_outside; i++)
-		for (j = 0; j < TWHEEL_CHUNKS_PER_PAGE; j++)
-			chunk_seen(r, &r->outside[i]->chunk[j]);
-	for (i = 0; i < r->nr_chunks; i++)
-		CHECK(r->walked[i] == r->walk, "a chunk is lost");
+	CHECK(r->w.cascade_ns == r->cascade_ns, "cascade %llu, not %llu", r->w.cascade_ns,
+	      r->cascade_ns);
 }
 
-/* The oracle: a list of all, looked through for what is needed. */
+/* The oracle: an array of all, looked through for what is needed. */
 
+/* The earliest key that is in force; NEVER_NS if no entry ever expires. */
 u64 oracle_first(const struct rig *r)
 {
-	u64 first = U64_MAX;
+	u64 first_ns = NEVER_NS;
 	u32 i;
 
 	for (i = 0; i < r->cap; i++)
-		if (r->known[i].held && r->known[i].tick < first)
-			first = r->known[i].tick;
-	return first;
+		if (r->entry[i].level != NOWHERE && r->entry[i].key_ns < r->never_ns)
+			first_ns = min(first_ns, r->entry[i].key_ns);
+	return first_ns;
 }
 
-/* The wheel is about to get this entry. */
-static struct twheel_entry entry_of(struct rig *r, u32 index)
+struct entry *any_held(struct rig *r)
 {
-	struct known *known = &r->known[index];
+	u32 i = below(r->cap);
 
-	known->level = NOWHERE;
-	known->late = known->tick < r->w.cur;
-	return (struct twheel_entry){ known->tick, index, known->seq };
+	if (!r->held)
+		return NULL;
+	while (r->entry[i].level == NOWHERE)
+		i = (i + 1) % r->cap;
+	return &r->entry[i];
 }
 
-/*
- * The slot where an entry belongs that is neither late nor in limbo, and how often it moves from
- * there.
- */
-static const struct twheel_chunk *slot_of(const struct rig *r, const struct known *known,
-					  u32 *moves)
+/* A bit for each level in which the slot of a key is not in use. */
+static u32 unused_for(const struct rig *r, u64 key_ns)
 {
-	const struct twheel_level *level;
-	u32 l = 0;
+	u32 l, unused = 0;
 
-	/* The first level whose slots, but one, span the distance. */
-	for (level = r->w.level; l + 1 < r->w.nr_levels; l++, level++)
-		if (known->tick - r->w.cur <= (u64)level->mask << level->shift)
+	for (l = 0; l < r->w.nr_levels; l++)
+		if (!r->w.level[l].slot[key_ns >> r->w.level[l].shift & r->w.level[l].mask])
+			unused |= BIT(l);
+	return unused;
+}
+
+/* The wheel has put an entry somewhere: find out where. */
+static void find(struct rig *r, struct entry *e, u32 unused)
+{
+	const struct twheel_level *level = r->w.level;
+	u32 l, slot;
+
+	for (l = 0; l < r->w.nr_levels; l++, level++) {
+		slot = e->key_ns >> level->shift & level->mask;
+		if (e->link.pprev == &level->slot[slot])
 			break;
-	*moves = l;
-	return level->slot[(known->tick >> level->shift) & level->mask];
+	}
+	CHECK(l < r->w.nr_levels && level->slot[slot] == &e->link, "key %llu base %llu: no slot",
+	      e->key_ns, r->w.base_ns);
+	e->level = l;
+	e->slot = slot;
+	e->placed_ns = e->key_ns;
+	e->astray = false;
+	if (l && unused & BIT(l))
+		r->cascade_ns = min(r->cascade_ns, ring_begin(r, l, slot) - slot_width(r, l) / 2);
 }
 
-static bool chunk_has(const struct twheel_chunk *chunk, u32 index)
+/* G7: from level to level, once at each; and once more as the edge of a tick parts its slot. */
+static u32 moves_from(u32 level)
 {
-	u32 i;
-
-	for (i = 0; i < chunk->nr; i++)
-		if (chunk->entry[i].index == index)
-			return true;
-	return false;
+	return level + 2;
 }
 
-static void place(struct rig *r, u32 index)
+/* Insert an entry, which is in no list: by the highest bit of its distance, so ahead of base_ns. */
+static void place(struct rig *r, struct entry *e)
 {
-	struct known *known = &r->known[index];
-	const struct twheel_entry entry = entry_of(r, index);
-	const struct twheel_chunk *newest;
-	u32 moves;
+	u64 distance_ns = e->key_ns - r->w.base_ns;
+	u32 unused = unused_for(r, e->key_ns);
+	const struct twheel_level *level;
 
-	CHECK(r->w.nr_free, "no chunk for entry %u of %u", r->held, r->cap);
-	twheel_wheel_insert(&r->w, entry);
-	if (known->late || r->w.limbo)
+	CHECK(e->key_ns > r->w.base_ns, "the test inserts what has passed");
+	twheel_wheel_insert(&r->w, &e->link, e->key_ns);
+	find(r, e, unused);
+	level = &r->w.level[e->level];
+	if (has_levels(r))
+		CHECK(distance_ns >> level->shift <= level->mask / 2 &&
+		      (!e->level || distance_ns >> level->shift), "%llu is in level %u",
+		      distance_ns, e->level);
+}
+
+/* An entry has been put from one slot into another. */
+static void moved(struct rig *r, struct entry *e, u64 placed_ns)
+{
+	r->moved++;
+	if (!has_levels(r))
 		return;
-	newest = slot_of(r, known, &moves);
-	CHECK(newest && newest->entry[newest->nr - 1].index == index,
-	      "tick %llu at %llu is not in its level", known->tick, r->w.cur);
-	r->may_move += moves;
+	CHECK(e->may_move, "key %llu level %u: too many moves", e->key_ns, e->level);
+	e->may_move--;
+	if (placed_ns != e->key_ns)
+		e->may_move = moves_from(e->level);
 }
 
-/* Put a chunk back; all of its entries are in the slots where they belong then. */
-static void put_back(struct rig *r, struct twheel_chunk *chunk, u32 nr_left)
+static void never(struct rig *r, struct entry *e)
 {
-	struct twheel_entry left[TWHEEL_CHUNK_ENTRIES];
-	u32 i, moves;
-
-	memcpy(left, chunk->entry, sizeof(left));
-	memset(&chunk->entry[nr_left], 0xa5, (TWHEEL_CHUNK_ENTRIES - nr_left) * sizeof(left[0]));
-	chunk->nr = nr_left;
-	twheel_wheel_put_back(&r->w, chunk);
-	for (i = 0; i < nr_left; i++) {
-		const struct known *known = &r->known[left[i].index];
-		const struct twheel_chunk *newest = slot_of(r, known, &moves);
-
-		for (chunk = newest ? newest->next : NULL; chunk; chunk = chunk->next)
-			if (chunk_has(chunk, left[i].index) || chunk == newest)
-				break;
-		CHECK(chunk && chunk_has(chunk, left[i].index),
-		      "tick %llu at %llu is not in its level", known->tick, r->w.cur);
-	}
+	twheel_link_push(&r->w.never, &e->link);
+	e->level = IN_NEVER;
 }
 
-void insert(struct rig *r, u64 tick)
+/* The alarm has to ring for an entry that was inserted. */
+static void need_alarm(struct rig *r, u64 key_ns)
 {
+	u64 at_ns = key_ns;
+
+	if (++r->nr_new > ALARM_LOOKS)
+		at_ns = min(at_ns, max(r->w.cascade_ns, r->w.base_ns + 1));
+	if (at_ns < r->alarm_ns)
+		r->alarm_ns = min(r->alarm_ns, edge_after(r, at_ns));
+}
+
+/* Insert an entry; a key that has passed by now is one that is to come. */
+struct entry *insert(struct rig *r, u64 key_ns)
+{
+	struct entry *e;
+
 	CHECK(r->held < r->cap, "the test inserts too many");
-	while (r->known[r->hint].held)
+	while (r->entry[r->hint].level != NOWHERE)
 		r->hint = (r->hint + 1) % r->cap;
-	r->known[r->hint].tick = min(tick, r->config.max_tick);
-	r->known[r->hint].seq++;
-	r->known[r->hint].held = true;
-	r->known[r->hint].seen = false;
+	e = &r->entry[r->hint];
+	e->key_ns = max(key_ns, max(r->now_ns, r->w.base_ns) + 1);
 	r->held++;
-	place(r, r->hint);
-}
-
-static struct known *known_of(struct rig *r, const struct twheel_entry *entry)
-{
-	struct known *known = &r->known[entry->index];
-
-	CHECK(entry->index < r->cap, "wild");
-	CHECK(known->held, "handed out twice: tick %llu", entry->tick);
-	CHECK(known->seq == entry->seq && known->tick == entry->tick, "garbled");
-	return known;
-}
-
-static void handed_out(struct rig *r, const struct twheel_entry *entry)
-{
-	struct known *known = known_of(r, entry);
-
-	CHECK(entry->tick <= r->now, "early: %llu at %llu", entry->tick, r->now);
-	if (!known->late) {
-		CHECK(entry->tick >= r->last, "%llu after %llu", entry->tick,
-		      r->last);
-		CHECK(!r->exact || entry->tick == r->now, "late: %llu at %llu",
-		      entry->tick, r->now);
-		r->last = entry->tick;
+	if (e->key_ns >= r->never_ns) {
+		never(r, e);
+		return e;
 	}
-	known->held = false;
+	place(r, e);
+	e->may_move = moves_from(e->level);
+	need_alarm(r, e->key_ns);
+	return e;
+}
+
+void delete(struct rig *r, struct entry *e)
+{
+	twheel_link_del(&e->link);
+	e->level = NOWHERE;
 	r->held--;
 }
 
-/* One call, checked; returns whether there is more. */
-bool advance(struct rig *r)
+/* Make the key of an entry later, without the wheel. */
+void make_later(struct rig *r, struct entry *e, u64 key_ns)
 {
-	bool more = below(2), limbo = r->w.limbo, ordered = false;
-	u64 placed = r->w.nr_moved;
-	unsigned int i, nr;
-
-	memset(r->due, 0xa5, r->max * sizeof(*r->due));
-	nr = twheel_wheel_advance(&r->w, r->now, r->due, r->max, &more);
-	placed = r->w.nr_moved - placed;
-	r->moved += placed;
-	CHECK(nr <= r->max, "%u", nr);
-	CHECK(placed <= r->max * MOVES_PER_DUE + (more ? 0 : EARLY_STEP),
-	      "%llu", placed);
-	CHECK(!more || nr || placed || limbo, "more of nothing");
-	for (i = 0; i < nr; i++) {
-		/* What was overdue comes first. */
-		CHECK(!ordered || !r->known[r->due[i].index].late, "overdue");
-		CHECK(!ordered || r->due[i].tick == r->last, "two ticks");
-		ordered = !known_of(r, &r->due[i])->late;
-		handed_out(r, &r->due[i]);
+	CHECK(key_ns >= e->key_ns, "the test makes it earlier");
+	if (e->level != IN_NEVER) {
+		e->key_ns = key_ns;
+		r->may_turn += 3 * (r->held + 1);
 	}
-	if (more)
+}
+
+/*
+ * Set the clock.  As twheel_clock_follow() does, the wheel follows if it was turned, or was to be
+ * turned, to a later time.
+ */
+void set_clock(struct rig *r, u64 now_ns)
+{
+	u64 edge_ns = edge_before(r, now_ns), base_ns = r->w.base_ns;
+	u32 i;
+
+	r->now_ns = now_ns;
+	if (edge_ns >= max(base_ns, r->w.round_until_ns))
+		return;
+	twheel_wheel_set_back(&r->w, edge_ns);
+	CHECK(r->w.base_ns == min(base_ns, edge_ns), "base %llu", r->w.base_ns);
+	CHECK(r->w.due_by_ns <= r->w.base_ns, "due by %llu", r->w.due_by_ns);
+	r->last_ns = 0;
+	r->slot_is_old = true;
+	for (i = 0; i < r->cap; i++) {
+		r->entry[i].astray = true;
+		r->entry[i].may_move = 2 * moves_from(r->w.nr_levels);
+	}
+}
+
+/* Expiry */
+
+/* Of the slot that has come, each entry is there, and of the others none has a key that passed. */
+static void check_coming(struct rig *r, u64 old_base_ns, u64 until_ns)
+{
+	const struct twheel_wheel *w = &r->w;
+	const struct twheel_level *level = &w->level[w->coming_level];
+	u64 begin_ns = (w->coming_level ? w->base_ns + 1 : w->base_ns) >> level->shift;
+	u32 slot = begin_ns & level->mask, i, nr = 0;
+
+	CHECK(w->base_ns == w->due_by_ns && w->base_ns >= old_base_ns && w->base_ns <= until_ns,
+	      "base %llu from %llu", w->base_ns, old_base_ns);
+	CHECK(w->coming_level || w->base_ns > old_base_ns, "base %llu", w->base_ns);
+	CHECK(!(w->edge_ns % w->tick_ns) && w->edge_ns <= until_ns, "edge %llu", w->edge_ns);
+	CHECK(w->edge_ns >= w->base_ns && w->edge_ns - w->base_ns < w->tick_ns + !!w->coming_level,
+	      "edge %llu base %llu", w->edge_ns, w->base_ns);
+	for (i = 0; i < r->cap; i++) {
+		struct entry *e = &r->entry[i];
+
+		if (e->level == w->coming_level && e->slot == slot)
+			e->level = IN_COMING, nr++;
+		else if (e->level < TWHEEL_MAX_LEVELS)
+			CHECK(e->placed_ns > w->base_ns, "%llu of level %u is left behind at %llu by level %u",
+			      e->placed_ns, e->level, w->base_ns, w->coming_level);
+	}
+	i = walk_list(r, &r->w.coming, IN_COMING, slot);
+	CHECK(i == nr, "%u entries of %u come", i, nr);
+}
+
+/* False if it is not turned further; true if entries come, or if it has to be called again. */
+static bool turn(struct rig *r, u64 until_ns)
+{
+	u64 old_base_ns = r->w.base_ns;
+	u32 i;
+
+	CHECK(r->may_turn, "the wheel turns on and on: base %llu until %llu", old_base_ns,
+	      until_ns);
+	r->may_turn--;
+	r->walk++;
+	if (twheel_wheel_turn(&r->w, until_ns)) {
+		if (!twheel_wheel_has_coming(&r->w)) {
+			CHECK(r->w.used && r->w.base_ns == old_base_ns, "base %llu", r->w.base_ns);
+			return true;
+		}
+		r->slot_is_old = false;
+		check_coming(r, old_base_ns, until_ns);
 		return true;
-	CHECK(!r->w.limbo && !r->w.overdue && !r->w.hand, "not all");
-	CHECK(r->w.cur > r->now, "%llu", r->w.cur);
+	}
+	CHECK(!twheel_wheel_has_coming(&r->w), "base %llu", r->w.base_ns);
+	CHECK(r->w.base_ns == max(old_base_ns, until_ns), "base %llu", r->w.base_ns);
+	for (i = 0; i < r->cap; i++)
+		CHECK(r->entry[i].level >= TWHEEL_MAX_LEVELS ||
+		      r->entry[i].placed_ns > r->w.base_ns, "%llu is late at %llu",
+		      r->entry[i].placed_ns, r->w.base_ns);
 	return false;
 }
 
-void advance_to(struct rig *r, u64 now)
+static void has_expired(struct rig *r, struct entry *e)
 {
-	r->now = now;
-	while (advance(r))
-		;
+	u64 edge_ns = edge_after(r, e->key_ns);
+
+	CHECK(edge_ns <= r->now_ns, "early: %llu at %llu", e->key_ns, r->now_ns);
+	CHECK(!r->exact || edge_ns == r->now_ns, "late: %llu at %llu", e->key_ns, r->now_ns);
+	CHECK(edge_ns >= r->last_ns, "%llu after %llu", edge_ns, r->last_ns);
+	CHECK(!r->w.coming_level, "%llu comes in level %u", e->key_ns, r->w.coming_level);
+	CHECK(r->slot_is_old || edge_ns == r->w.edge_ns, "%llu, not in its edge %llu", e->key_ns,
+	      r->w.edge_ns);
+	r->last_ns = edge_ns;
+	r->expired++;
+	r->may_turn += 3 * (r->held + 1);
+	r->held--;
+	e->level = NOWHERE;
 }
 
-void check_next(struct rig *r)
+static void put_back(struct rig *r, struct entry *e)
 {
-	u64 next = twheel_wheel_next(&r->w);
+	u32 unused = unused_for(r, e->key_ns), level = r->w.coming_level;
+	u64 placed_ns = e->placed_ns;
+	bool astray = e->astray;
 
-	CHECK(next <= oracle_first(r), "%llu", next);
-	CHECK(r->held || next == U64_MAX, "%llu of nothing", next);
-	if (!r->w.limbo && !r->w.overdue && !r->w.hand)
-		CHECK(next >= r->w.cur, "%llu", next);
+	twheel_wheel_put_back(&r->w, &e->link, e->key_ns);
+	find(r, e, unused);
+	moved(r, e, placed_ns);
+	if (!astray && placed_ns == e->key_ns)
+		CHECK(e->level == (level ? level - 1 : 0), "level %u from %u", e->level, level);
+}
+
+/* An entry that has come is due, or goes back. */
+static void look_at(struct rig *r, struct entry *e, u64 by_ns)
+{
+	CHECK(e->level == IN_COMING, "level %u", e->level);
+	twheel_link_del(&e->link);
+	if (e->key_ns >= r->never_ns)
+		never(r, e);
+	else if (e->key_ns > by_ns)
+		put_back(r, e);
 	else
-		CHECK(!next, "%llu", next);
+		has_expired(r, e);
 }
 
 /*
- * Come only when the wheel says so, until it is empty: each entry must come in
- * its tick, no call must be in vain, and a call just before must be.
+ * Expire what is due, but look at @nr entries at most.  Returns how many more it might have been; 0
+ * if there may be more that is due.
  */
-void drive_by_next(struct rig *r)
+unsigned int expire(struct rig *r, unsigned int nr)
 {
-	u32 held;
-	u64 next, moved;
+	u64 edge_ns = edge_before(r, r->now_ns);
+
+	r->may_turn += 4 * 3 * (r->held + 1);
+	for (; nr; nr--) {
+		if (!twheel_wheel_has_coming(&r->w)) {
+			if (!turn(r, edge_ns))
+				break;
+			if (!twheel_wheel_has_coming(&r->w))
+				return 0;
+		}
+		look_at(r, entry_of(r, r->w.coming), min(r->w.due_by_ns, edge_ns));
+	}
+	if (nr) {
+		CHECK(oracle_first(r) > edge_ns, "%llu is late at %llu", oracle_first(r), edge_ns);
+		CHECK(r->w.base_ns >= edge_ns, "base %llu", r->w.base_ns);
+	}
+	return nr;
+}
+
+/* Looking ahead */
+
+static void move_down(struct rig *r, u32 level, struct entry *e)
+{
+	u32 slot = e->slot, unused;
+	u64 placed_ns = e->placed_ns;
+	bool astray = e->astray;
+
+	CHECK(e->level == level, "level %u", e->level);
+	twheel_link_del(&e->link);
+	if (e->key_ns >= r->never_ns) {
+		never(r, e);
+		return;
+	}
+	unused = unused_for(r, e->key_ns);
+	twheel_wheel_move_down(&r->w, level, &e->link, e->key_ns);
+	find(r, e, unused);
+	moved(r, e, placed_ns);
+	CHECK(e->level != level || e->slot != slot, "%llu stays in level %u", e->key_ns, level);
+	CHECK(astray || placed_ns != e->key_ns || e->level == level - 1, "level %u from %u",
+	      e->level, level);
+}
+
+static struct twheel_link **ahead(struct rig *r, u32 *level)
+{
+	struct twheel_link **slot = twheel_wheel_ahead(&r->w, level);
+	u32 i;
+
+	for (i = 1; i < r->w.nr_levels; i++) {
+		const struct twheel_level *l = &r->w.level[i];
+		u64 at = (r->w.base_ns + slot_width(r, i) + 1) >> l->shift & l->mask;
+
+		if (slot == &l->slot[at]) {
+			CHECK(*level == i && *slot && *slot != &r->w.end, "level %u", *level);
+			return slot;
+		}
+		CHECK(slot || !l->slot[at] || l->slot[at] == &r->w.end, "level %u slot %llu", i,
+		      at);
+	}
+	CHECK(!slot, "a slot of another time");
+	return NULL;
+}
+
+/* Empty upper slots ahead, @nr entries; returns whether one is left whose time has come. */
+bool empty_ahead(struct rig *r, unsigned int nr)
+{
+	struct twheel_wheel *w = &r->w;
+	struct twheel_link **slot;
+	u32 l;
+
+	while ((slot = ahead(r, &l))) {
+		for (; nr && *slot != &w->end; nr--)
+			move_down(r, l, entry_of(r, *slot));
+		if (!nr)
+			return *slot != &w->end && (w->base_ns & (slot_width(r, l) - 1)) >=
+						   twheel_slot_lead_ns(&w->level[l]);
+	}
+	return false;
+}
+
+/* The alarm */
+
+/* The first slot of a level is that to which the wheel comes next. */
+void check_first(struct rig *r, u32 level)
+{
+	const struct twheel_level *l = &r->w.level[level];
+	struct twheel_link **slot;
+	u64 begin_ns = U64_MAX;
+	u32 i, calls = 0;
+
+	/* It puts so many empty slots out of use at a time. */
+	do
+		CHECK(calls++ <= l->mask / 256 + 1, "level %u", level);
+	while (!(slot = twheel_wheel_first(&r->w, level)) && r->w.used & BIT(level));
+	for (i = 0; i < r->cap; i++)
+		if (r->entry[i].level == level)
+			begin_ns = min(begin_ns, ring_begin(r, level, r->entry[i].slot));
+	if (begin_ns == U64_MAX) {
+		CHECK(!slot && l->begin_ns == U64_MAX && !(r->w.used & BIT(level)), "level %u",
+		      level);
+		return;
+	}
+	CHECK(slot == &l->slot[begin_ns >> l->shift & l->mask], "level %u: not %llu", level,
+	      begin_ns);
+	CHECK(l->begin_ns == max(begin_ns, r->w.base_ns + 1), "level %u begin %llu, not %llu",
+	      level, l->begin_ns, begin_ns);
+	CHECK(r->w.used & BIT(level), "level %u", level);
+}
+
+static void move_later(struct rig *r, struct entry *e)
+{
+	u64 placed_ns = e->placed_ns;
+
+	twheel_link_del(&e->link);
+	if (e->key_ns >= r->never_ns) {
+		never(r, e);
+		return;
+	}
+	place(r, e);
+	moved(r, e, placed_ns);
+}
+
+/* As slot_first_ns() of engine/alarm.c. */
+static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsigned int *moves)
+{
+	struct twheel_wheel *w = &r->w;
+	struct twheel_level *level = &w->level[l];
+	u64 begin_ns = level->begin_ns, first_ns = NEVER_NS;
+	u64 end_ns = twheel_slot_begin_ns(level, begin_ns) + slot_width(r, l);
+	struct twheel_link *link, *next;
+	unsigned int looks = 0;
+
+	for (link = *slot; link != &w->end && first_ns > edge_after(r, begin_ns) && *moves;
+	     link = next) {
+		struct entry *e = entry_of(r, link);
+		u64 key_ns = e->key_ns;
+
+		next = link->next;
+		if (key_ns >= r->never_ns || (w->nr_levels > 1 && key_ns >= end_ns &&
+					      key_ns - begin_ns >= begin_ns - w->base_ns)) {
+			move_later(r, e);
+			--*moves;
+			continue;
+		}
+		first_ns = min(first_ns, key_ns < end_ns ? key_ns : begin_ns);
+		if (++looks > ALARM_LOOKS)
+			return l ? max(begin_ns - twheel_slot_lead_ns(level), w->base_ns + 1) :
+				   begin_ns;
+	}
+	return first_ns;
+}
+
+/* Set the alarm, when nothing is left to do now.  False if there is more to do before. */
+bool set_alarm(struct rig *r)
+{
+	struct twheel_wheel *w = &r->w;
+	u64 first_ns = NEVER_NS, cascade_ns = U64_MAX;
+	unsigned int moves = PASS_STEP;
+	u32 i;
+
+	for (i = 0; i < w->nr_levels && w->used >> i; i++) {
+		u64 slot_ns = NEVER_NS;
+
+		while (slot_ns == NEVER_NS && w->level[i].begin_ns < first_ns && moves) {
+			struct twheel_link **slot;
+
+			check_first(r, i);
+			slot = twheel_wheel_first(w, i);
+			if (!slot || w->level[i].begin_ns >= first_ns)
+				break;
+			slot_ns = first_in_slot(r, i, slot, &moves);
+		}
+		first_ns = min(first_ns, slot_ns);
+		if (i && w->level[i].begin_ns != U64_MAX)
+			cascade_ns = min(cascade_ns, w->level[i].begin_ns -
+						     twheel_slot_lead_ns(&w->level[i]));
+	}
+	if (!moves)
+		return false;
+	w->cascade_ns = cascade_ns;
+	r->cascade_ns = cascade_ns;
+	r->nr_new = 0;
+	r->alarm_ns = first_ns == NEVER_NS ? NEVER_NS : edge_after(r, first_ns);
+	first_ns = oracle_first(r);
+	CHECK(first_ns == NEVER_NS ? r->alarm_ns == NEVER_NS :
+				     r->alarm_ns <= edge_after(r, first_ns),
+	      "alarm at %llu, first at %llu", r->alarm_ns, first_ns);
+	return true;
+}
+
+/* All that there is to do by the clock, @nr entries a step. */
+void pass(struct rig *r, unsigned int nr)
+{
+	unsigned int left;
+	bool more;
+
+	do {
+		++*oracle_step;
+		left = expire(r, nr);
+		more = !left || empty_ahead(r, left) || !set_alarm(r);
+	} while (more);
+}
+
+void pass_at(struct rig *r, u64 now_ns)
+{
+	set_clock(r, now_ns);
+	pass(r, PASS_STEP);
+}
+
+/* Come when the alarm rings alone, until nothing is left: each entry has to come in its tick. */
+void drive_by_alarm(struct rig *r)
+{
+	u64 moved_before, expired_before;
 
 	r->exact = true;
-	while (r->held) {
-		++*oracle_step;
-		next = twheel_wheel_next(&r->w);
-		CHECK(next != U64_MAX, "%u are held", r->held);
-		held = r->held;
-		moved = r->moved;
-		if (next > r->w.cur) {
-			advance_to(r, next - 1);
-			CHECK(held == r->held && moved == r->moved,
-			      "needed before %llu", next);
-		}
-		advance_to(r, max(next, r->now));
-		/* One level looks at a slot once a round, or knows better. */
-		CHECK(held > r->held || moved < r->moved ||
-		      r->config.one_level, "idle at %llu", next);
+	while (!set_alarm(r))
+		;
+	while (r->alarm_ns != NEVER_NS) {
+		CHECK(r->alarm_ns > r->now_ns, "alarm at %llu", r->alarm_ns);
+		moved_before = r->moved;
+		expired_before = r->expired;
+		pass_at(r, r->alarm_ns);
+		/* With one level, a slot comes up once a round. */
+		CHECK(r->moved > moved_before || r->expired > expired_before || !has_levels(r),
+		      "idle at %llu", r->now_ns);
 		if (r->cap < 500 && r->config.slots < 4096)
 			walk(r);
 	}
-	CHECK(twheel_wheel_next(&r->w) == U64_MAX, "empty");
-	if (!r->config.one_level)
-		CHECK(r->moved <= r->may_move, "%llu moves", r->moved);
-}
-
-unsigned int sweep(struct rig *r, unsigned int drop_one_in)
-{
-	struct twheel_chunk *chunk = twheel_wheel_sweep(&r->w);
-	unsigned int i, nr = chunk ? chunk->nr : 0, nr_left = 0;
-
-	CHECK(nr <= TWHEEL_CHUNK_ENTRIES && (nr || !chunk), "%u", nr);
-	for (i = 0; i < nr; i++) {
-		struct known *known = known_of(r, &chunk->entry[i]);
-
-		known->seen = true;
-		if (!drop_one_in || below(drop_one_in)) {
-			chunk->entry[nr_left++] = chunk->entry[i];
-		} else {
-			known->held = false;
-			r->held--;
-		}
-	}
-	if (chunk)
-		put_back(r, chunk, nr_left);
-	return nr;
-}
-
-/*
- * Look at the oldest entries of the slot that is next, and drop them, move them or leave them,
- * or do not touch the chunk.  Returns how many.
- */
-unsigned int look_ahead(struct rig *r, unsigned int drop_one_in)
-{
-	const struct twheel_chunk *next = twheel_wheel_peek(&r->w);
-	bool at_once = r->w.limbo || r->w.overdue || r->w.hand;
-	u64 tick = twheel_wheel_next(&r->w);
-	struct twheel_chunk *chunk, seen;
-	unsigned int i, nr, nr_left = 0;
-	u32 moves;
-
-	CHECK(!next == (at_once || tick == U64_MAX), "%llu", tick);
-	if (!next)
-		return 0;
-	CHECK(next->nr && next->nr <= TWHEEL_CHUNK_ENTRIES, "%u", next->nr);
-	nr = next->nr;
-	seen = *next;
-	for (i = 0; i < nr; i++) {
-		known_of(r, &seen.entry[i]);
-		CHECK(seen.entry[i].tick >= tick, "due before %llu", tick);
-	}
-	if (!drop_one_in)
-		return 0;
-	chunk = twheel_wheel_take_out(&r->w);
-	CHECK(chunk == next, "another chunk than was shown");
-	for (i = 0; i < nr; i++) {
-		u32 index = seen.entry[i].index;
-		struct known *known = &r->known[index];
-
-		if (!below(drop_one_in)) {
-			known->held = false;
-			r->held--;
-			continue;
-		}
-		if (below(2)) {
-			chunk->entry[nr_left++] = seen.entry[i];
-			continue;
-		}
-		known->tick += min(random_distance(r),
-				   r->config.max_tick - known->tick);
-		known->seen = false;
-		chunk->entry[nr_left++] = entry_of(r, index);
-		slot_of(r, known, &moves);
-		r->may_move += moves;
-	}
-	put_back(r, chunk, nr_left);
-	return nr;
-}
-
-void rewind_to(struct rig *r, u64 tick)
-{
-	u32 i;
-
-	twheel_wheel_rewind(&r->w, tick);
-	r->now = tick ? tick - 1 : 0;
-	r->last = 0;
-	for (i = 0; i < r->cap; i++) {
-		r->known[i].level = NOWHERE;
-		r->known[i].late = r->known[i].tick < tick;
-	}
+	CHECK(oracle_first(r) == NEVER_NS, "%u are held", r->held);
+	r->exact = false;
 }
 
 /* The random driver */
 
-/* -1, 0 or 1: to be added to a tick that is not 0. */
+/* -1, 0 or 1: to be added to a time that is not 0. */
 static u64 around(void)
 {
 	return below(3) - 1;
 }
 
-/* Distances that are on the edges of slots and levels, or anywhere. */
-/* Where all are in use, in part at least, there is none. */
-static void page_take_back(struct rig *r)
-{
-	struct twheel_chunk_page *page = twheel_wheel_take_back(&r->w);
-
-	if (page)
-		r->outside[r->nr_outside++] = page;
-}
-
+/* Distances that are on the edges of ticks, slots and levels, or anywhere. */
 u64 random_distance(const struct rig *r)
 {
-	const struct twheel_level *level =
-		&r->w.level[below(below(r->w.nr_levels) + 1)];
-	u64 span = 1ULL << level->shift;
-	u64 to_edge = span - (r->w.cur & (span - 1));
+	u32 l = below(below(r->w.nr_levels) + 1);
+	u64 span = slot_width(r, l), nr = r->w.level[l].mask + 1ULL;
+	u64 to_edge = span - (r->w.base_ns & (span - 1));
+	u64 to_tick = r->config.tick_ns - r->w.base_ns % r->config.tick_ns;
 
-	switch (below(8)) {
+	switch (below(9)) {
 	case 0:
-		return 0;
-	case 1:
 		return below(4);
-	case 2:
+	case 1:
 		return span + around();
+	case 2:
+		return to_edge + span * below(2 * nr) + around();
 	case 3:
-		return to_edge + span * below(2 * level->mask) + around();
+		return span * nr + around();
 	case 4:
-		return span * (level->mask + 1) + around();
+		return to_edge + span * (nr - 1) + around();
 	case 5:
-		return to_edge + span * level->mask + around();
+		return to_tick + r->config.tick_ns * below(r->config.slots) + around();
 	case 6:
-		return below(r->config.slots);
+		return to_tick + r->config.tick_ns * below(4) + around();
+	case 7:
+		return below(span) + span * below(nr / 2);
 	default:
-		/* Rounds are gone through one by one: not too many. */
-		return r->config.one_level ? below(r->config.slots * 8) :
-					     rnd() >> below(64);
+		return rnd() >> below(64);
 	}
 }
 
-u64 random_tick(const struct rig *r)
+/* A later time, up to the end of time. */
+u64 later_by(u64 ns, u64 by_ns)
 {
-	u64 far = MAX_TICK - r->w.cur;
+	return by_ns < END_OF_TIME_NS - ns ? ns + by_ns : max(ns, END_OF_TIME_NS - below(2));
+}
 
-	switch (below(12)) {
+u64 random_key(const struct rig *r)
+{
+	switch (below(40)) {
 	case 0:
-		return r->w.cur - min(r->w.cur, 1 + below(16));
-	case 1:
-		return r->w.cur - min(r->w.cur, 1ULL);
-	case 2:
-		return r->last;
-	case 3:
-		return below(20) ? r->w.cur : r->config.max_tick;
+		return r->never_ns - 2 + below(3);
+	case 1 ... 4:
+		return r->last_ns;
+	case 5 ... 10:
+		return later_by(r->now_ns, random_distance(r));
 	default:
-		return r->w.cur + min(random_distance(r), far);
+		return later_by(r->w.base_ns, random_distance(r));
 	}
+}
+
+static void random_deletions(struct rig *r, u32 nr)
+{
+	while (nr-- && r->held) {
+		struct entry *e = any_held(r);
+		u64 key_ns = e->key_ns;
+
+		delete(r, e);
+		/* Earlier, as REARM does. */
+		if (below(2))
+			insert(r, key_ns - min(key_ns, random_distance(r)));
+	}
+}
+
+static void random_delays(struct rig *r, u32 nr)
+{
+	while (nr-- && r->held) {
+		struct entry *e = any_held(r);
+
+		make_later(r, e, below(40) ? later_by(e->key_ns, random_distance(r)) :
+					     max(r->never_ns, e->key_ns));
+	}
+}
+
+/* The clock goes on, by far sometimes, or to where it is up to the alarm. */
+static void random_clock(struct rig *r)
+{
+	u64 to_ns;
+
+	if (below(3))
+		to_ns = later_by(r->now_ns, below(8) ? random_distance(r) : below(1000));
+	else
+		to_ns = r->alarm_ns;
+	if (to_ns > r->now_ns && to_ns < r->never_ns)
+		set_clock(r, to_ns);
+}
+
+/* A caller may ask for a time to which the wheel was turned before: that changes nothing. */
+static void turn_to_the_past(struct rig *r)
+{
+	u64 base_ns = r->w.base_ns;
+
+	if (twheel_wheel_has_coming(&r->w))
+		return;
+	r->may_turn++;
+	turn(r, edge_before(r, base_ns - min(base_ns, random_distance(r))));
+	CHECK(!twheel_wheel_has_coming(&r->w) && r->w.base_ns == base_ns, "base %llu from %llu",
+	      r->w.base_ns, base_ns);
 }
 
 void random_step(struct rig *r)
 {
 	u32 i, nr = 1 + below(below(4) ? 4 : r->cap);
-	u64 next;
 
-	switch (below(17)) {
-	case 0 ... 4:
+	switch (below(16)) {
+	case 0 ... 3:
 		for (i = 0; i < nr && r->held < r->cap; i++)
-			insert(r, random_tick(r));
+			insert(r, random_key(r));
 		break;
-	case 5 ... 8:
-		if (r->now < r->config.max_tick)
-			r->now += min(below(4) ? below(4) : below(16) ?
-				      random_distance(r) : rnd() >> below(64),
-				      r->config.max_tick - r->now);
-		for (i = below(3) ? UINT_MAX : below(3); i && advance(r); i--)
-			;
-		if (i && r->held)
-			CHECK(oracle_first(r) > r->now, "late");
+	case 4:
+		random_deletions(r, nr);
 		break;
-	case 9 ... 10:
-		next = twheel_wheel_next(&r->w);
-		if (next > r->now && next <= r->config.max_tick)
-			r->now = next;
-		for (i = 1 + below(8); i && advance(r); i--)
-			;
+	case 5 ... 6:
+		random_delays(r, nr);
 		break;
-	case 11:
-		if (below(2)) {
-			twheel_wheel_sweep_begin(&r->w);
-		} else if (!r->w.limbo && !r->w.overdue && !r->w.hand &&
-			   r->w.cur > r->now) {
-			/* A clock that goes back without a rewind. */
-			next = r->w.cur;
-			nr = r->held;
-			advance_to(r, below(r->now + 1));
-			CHECK(r->w.cur == next && r->held == nr, "%llu", next);
-			r->now = next - 1;
-		}
+	case 7 ... 10:
+		random_clock(r);
+		pass(r, below(2) ? PASS_STEP : 1 + below(8));
 		break;
-	case 12 ... 13:
-		while (nr-- && sweep(r, 8))
-			;
+	case 11 ... 12:
+		random_clock(r);
+		/* Between two steps all the others come. */
+		if (expire(r, nr) && below(2))
+			empty_ahead(r, 1 + below(8));
+		break;
+	case 13:
+		empty_ahead(r, nr);
 		break;
 	case 14:
-		if (r->config.rewinds)
-			rewind_to(r, r->w.cur - min(r->w.cur,
-						    random_distance(r)));
+		turn_to_the_past(r);
+		if (below(2) && !twheel_wheel_has_coming(&r->w))
+			set_alarm(r);
+		else
+			check_first(r, below(r->w.nr_levels));
 		break;
 	case 15:
-		if (r->nr_outside && below(2))
-			twheel_wheel_give(&r->w, r->outside[--r->nr_outside]);
-		else if (r->nr_outside < SPARE_PAGES)
-			page_take_back(r);
-		break;
-	case 16:
-		while (nr-- && look_ahead(r, below(4)))
-			;
+		set_clock(r, r->now_ns - min(r->now_ns, random_distance(r)));
 		break;
 	}
 }

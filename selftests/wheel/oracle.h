@@ -2,8 +2,8 @@
 /*
  * oracle.h - the judge of the timing wheel, shared by its test and its fuzzer
  *
- * Where randomness comes from, and what becomes of a failure, is the program's:
- * rnd(), below() and die() are its own.
+ * Where randomness comes from, and what becomes of a failure, is the program's: rnd(), below() and
+ * die() are its own.
  */
 #ifndef _WHEEL_ORACLE_H
 #define _WHEEL_ORACLE_H
@@ -16,15 +16,14 @@
 #define __noreturn		__attribute__((noreturn))
 #endif
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define NEVER_NS	U64_MAX
+#define END_OF_TIME_NS	((1ULL << 63) - 1)
 
-#define EARLY_STEP	4096	/* what the wheel's banner promises */
-#define MOVES_PER_DUE	4	/* likewise */
+/* As the engine has them. */
+#define PASS_STEP	64
+#define ALARM_LOOKS	32
 
-#define MAX_TICK	((1ULL << 63) / 1000)
-#define SPARE_PAGES	8	/* given and taken back at random */
-
-#define NR_SHAPES	12
+#define NR_SHAPES	13
 #define NR_STARTS	6
 
 struct shape {
@@ -35,39 +34,73 @@ struct shape {
 extern const struct shape shapes[NR_SHAPES];
 extern const u64 starts[NR_STARTS];
 
-/* The oracle's knowledge of one entry; its index is the place in the array. */
-struct known {
-	u64 tick;
-	u32 seq;
-	u32 level;	/* where it was when last seen */
+/* Where an entry is that is in no slot. */
+enum { IN_COMING = TWHEEL_MAX_LEVELS, IN_NEVER, NOWHERE };
+
+/**
+ * struct entry - an entry, and what the oracle knows of it
+ * @link: what the wheel has of it
+ * @key_ns: its key, which may have been made later without the wheel
+ * @placed_ns: its key when the wheel was told last
+ * @level: the level that it is in, or IN_COMING, IN_NEVER, NOWHERE
+ * @slot: the slot of that level, or of the level from which it comes
+ * @may_move: how often it may be put from slot to slot before it is due (G7)
+ * @astray: the clock was set back since it was placed
+ * @walk: the last walk that met it
+ */
+struct entry {
+	struct twheel_link link;
+	u64 key_ns;
+	u64 placed_ns;
+	u32 level;
 	u32 slot;
-	bool held;
-	bool late;	/* its tick was done when it came: it has no order */
-	bool seen;	/* by a sweep */
+	u32 may_move;
+	bool astray;
+	u32 walk;
 };
 
+/**
+ * struct rig - a wheel beside the array of all that it should hold
+ * @w: the wheel
+ * @config: its shape
+ * @slots: its memory
+ * @entry: the entries
+ * @cap: how many there are
+ * @held: how many of them the wheel has
+ * @hint: where to look for one that it has not
+ * @walk: the number of the last walk
+ * @never_ns: entries with this key or a later one never expire
+ * @now_ns: the clock
+ * @last_ns: the edge of the tick in which the last entry has expired
+ * @alarm_ns: when to come again; NEVER_NS if there is no need to
+ * @nr_new: how many entries were inserted since the alarm was set
+ * @cascade_ns: what the wheel has to say as its cascade_ns
+ * @expired: entries that have expired
+ * @moved: entries that were put from slot to slot
+ * @may_turn: how often the wheel may be turned before something is wrong
+ * @exact: entries have to come at the very edge of their tick
+ * @slot_is_old: the clock was set back since the slot has come
+ */
 struct rig {
 	struct twheel_wheel w;
 	struct twheel_wheel_config config;
 	void *slots;
-	char *pages;
-	u32 *walked;	/* per chunk and per entry: the last walk that met it */
-	u32 walk;
-	u32 nr_pages;
-	u32 nr_chunks;
-	struct twheel_chunk_page *outside[SPARE_PAGES];
-	u32 nr_outside;
-	struct known *known;
+	struct entry *entry;
 	u32 cap;
 	u32 held;
-	u32 hint;	/* where to look for an index not in use */
-	u64 now;	/* what the wheel was told last */
-	u64 last;	/* the last tick that was handed out in order */
-	u64 moved;	/* entries put from slot to slot */
-	u64 may_move;	/* how many that may be, if each level is left once */
-	bool exact;	/* entries must come in their very tick */
-	struct twheel_entry *due;
-	unsigned int max;
+	u32 hint;
+	u32 walk;
+	u64 never_ns;
+	u64 now_ns;
+	u64 last_ns;
+	u64 alarm_ns;
+	u32 nr_new;
+	u64 cascade_ns;
+	u64 expired;
+	u64 moved;
+	u64 may_turn;
+	bool exact;
+	bool slot_is_old;
 };
 
 /* Given by the program. */
@@ -84,24 +117,31 @@ __printf(1, 2) __noreturn void die(const char *fmt, ...);
 /* Counted up by what takes long, so that a report can say where it was. */
 extern u64 *oracle_step;
 
-struct rig *rig_make(const struct twheel_wheel_config *config, u64 start,
-		     u32 cap, unsigned int max);
+struct rig *rig_make(const struct twheel_wheel_config *config, u64 start_ns, u32 cap);
 void rig_free(struct rig *r);
-u32 nr_slots(const struct twheel_wheel *w);
 void walk(struct rig *r);
+u64 slot_width(const struct rig *r, u32 level);
+u64 edge_before(const struct rig *r, u64 ns);
+u64 edge_after(const struct rig *r, u64 ns);
 u64 oracle_first(const struct rig *r);
+struct entry *any_held(struct rig *r);
 
-void insert(struct rig *r, u64 tick);
-bool advance(struct rig *r);
-void advance_to(struct rig *r, u64 now);
-void check_next(struct rig *r);
-void drive_by_next(struct rig *r);
-unsigned int sweep(struct rig *r, unsigned int drop_one_in);
-unsigned int look_ahead(struct rig *r, unsigned int drop_one_in);
-void rewind_to(struct rig *r, u64 tick);
+struct entry *insert(struct rig *r, u64 key_ns);
+void delete(struct rig *r, struct entry *e);
+void make_later(struct rig *r, struct entry *e, u64 key_ns);
+void set_clock(struct rig *r, u64 now_ns);
 
+unsigned int expire(struct rig *r, unsigned int nr);
+bool empty_ahead(struct rig *r, unsigned int nr);
+void check_first(struct rig *r, u32 level);
+bool set_alarm(struct rig *r);
+void pass(struct rig *r, unsigned int nr);
+void pass_at(struct rig *r, u64 now_ns);
+void drive_by_alarm(struct rig *r);
+
+u64 later_by(u64 ns, u64 by_ns);
 u64 random_distance(const struct rig *r);
-u64 random_tick(const struct rig *r);
+u64 random_key(const struct rig *r);
 void random_step(struct rig *r);
 
 #endif /* _WHEEL_ORACLE_H */

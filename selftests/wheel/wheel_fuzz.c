@@ -2,13 +2,11 @@
 /*
  * wheel_fuzz.c - the timing wheel under libFuzzer, with the oracle as its judge
  *
- * An input is the randomness that the oracle's driver asks for: its bytes say
- * which wheel, which steps, and how far each of them goes, until there are no
- * more.  So whatever the fuzzer thinks of is a correct use of the wheel, and a
- * byte changed is one decision changed.
+ * An input is the randomness that the oracle's driver asks for: its bytes say which wheel, which
+ * steps, and how far each of them goes, until there are no more.  So whatever the fuzzer thinks of
+ * is a correct use of the wheel, and a byte changed is one decision changed.
  *
- * A failure stops the fuzzer, which keeps the input; the program given that file
- * shows it again.
+ * A failure stops the fuzzer, which keeps the input; the program given that file shows it again.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,13 +46,10 @@ static const struct shape *choose_shape(void)
 static struct rig *choose_rig(void)
 {
 	static const u32 caps[] = { 1, 8, 60, 150, 400 };
-	static const unsigned int maxes[] = { 1, 2, 7, 64 };
 	const struct shape *shape = choose_shape();
-	u64 start = starts[below(NR_STARTS)];
-	u32 cap = caps[below(ARRAY_SIZE(caps))];
+	u64 start_ns = starts[below(NR_STARTS)];
 
-	return rig_make(&shape->config, min(start, shape->config.max_tick / 2),
-			cap, maxes[below(ARRAY_SIZE(maxes))]);
+	return rig_make(&shape->config, start_ns, caps[below(ARRAY_SIZE(caps))]);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -68,12 +63,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	r = choose_rig();
 	while (input_left) {
 		random_step(r);
-		check_next(r);
 		walk(r);
 	}
 	/* Nothing that was put in may stay behind. */
-	advance_to(r, r->config.max_tick);
-	CHECK(!r->held, "%u are left", r->held);
+	pass_at(r, r->never_ns - 1);
+	CHECK(oracle_first(r) == NEVER_NS, "%u are left", r->held);
 	walk(r);
 	rig_free(r);
 	return 0;

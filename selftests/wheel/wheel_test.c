@@ -2,8 +2,8 @@
 /*
  * wheel_test.c - the timing wheel against a plain list
  *
- * The wheel is compiled as it is; oracle.c judges what it hands out, and looks at
- * every chunk, bit and entry after each step.
+ * The wheel is compiled as it is; oracle.c judges what comes of it, and looks at every slot, bit
+ * and link after each step.
  *
  * All is random but replayable.  The environment may say
  *
@@ -20,13 +20,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "oracle.h"
-#define BYTES_PER_ENTRY	18.3	/* what the wheel's banner promises */
+
 #define TEST_SECONDS	60
+#define MANY		200000
+#define YEAR_NS		(365 * 86400000000000ULL)
 
 /* Shared with the parent, which reports it. */
 static struct {
@@ -65,34 +68,6 @@ u64 below(u64 n)
 	return rnd() % n;
 }
 
-/* The random driver: whole rounds of it */
-
-static void random_round(const struct shape *shape)
-{
-	static const u32 caps[] = { 1, 8, 60, 150, 400 };
-	static const unsigned int maxes[] = { 1, 2, 7, 64 };
-	u64 start = starts[below(ARRAY_SIZE(starts))];
-	u32 steps = 100 + below(200);
-	u32 every = 1 + shape->config.slots / 4096;
-	struct rig *r;
-
-	r = rig_make(&shape->config, min(start, shape->config.max_tick / 2),
-		     caps[below(ARRAY_SIZE(caps))],
-		     maxes[below(ARRAY_SIZE(maxes))]);
-	for (note->step = 0; note->step < steps; note->step++) {
-		random_step(r);
-		check_next(r);
-		if (!((note->step + 1) % every))
-			walk(r);
-	}
-	if (below(2)) {
-		advance_to(r, r->config.max_tick);
-		CHECK(!r->held, "%u are left", r->held);
-		walk(r);
-	}
-	rig_free(r);
-}
-
 /* Tests: each is given a shape. */
 
 static u64 env(const char *name, u64 otherwise)
@@ -102,10 +77,59 @@ static u64 env(const char *name, u64 otherwise)
 	return value && *value ? strtoull(value, NULL, 0) : otherwise;
 }
 
+static struct rig *rig_of(const struct shape *shape, u64 start_ns, u32 cap)
+{
+	return rig_make(&shape->config, start_ns, cap);
+}
+
+static u64 nr_slots(const struct rig *r, u32 level)
+{
+	return r->w.level[level].mask + 1ULL;
+}
+
+/* With one level, each round is gone through, slot by slot, when the alarm alone says so. */
+static u64 round_ns(const struct rig *r)
+{
+	return slot_width(r, 0) * nr_slots(r, 0);
+}
+
+/* A distance from base_ns that takes no more than a few rounds. */
+static u64 some_distance(const struct rig *r)
+{
+	u64 ns = random_distance(r);
+
+	return r->w.nr_levels > 1 ? ns : ns % (3 * round_ns(r));
+}
+
+static u64 some_key(const struct rig *r)
+{
+	return later_by(r->w.base_ns, some_distance(r));
+}
+
+static void random_round(const struct shape *shape)
+{
+	static const u32 caps[] = { 1, 8, 60, 150, 400 };
+	struct rig *r = rig_of(shape, starts[below(NR_STARTS)], caps[below(ARRAY_SIZE(caps))]);
+	u32 steps = 100 + below(200);
+	u32 every = 1 + shape->config.slots / 4096;
+
+	for (note->step = 0; note->step < steps; note->step++) {
+		random_step(r);
+		if (!((note->step + 1) % every))
+			walk(r);
+	}
+	if (below(2)) {
+		pass_at(r, r->never_ns - 1);
+		CHECK(oracle_first(r) == NEVER_NS, "%u are left", r->held);
+		walk(r);
+	}
+	rig_free(r);
+}
+
 static void random_use_agrees_with_a_plain_list(const struct shape *shape)
 {
 	u64 first = env("FIRST", 0);
-	u64 rounds = env("ROUNDS", shape->config.slots > 4096 ? 15 : 150);
+	u64 rounds = env("ROUNDS", shape->config.slots > 4096 ? 15 : 300);
 
 	for (note->first = first; note->first < first + rounds; note->first++) {
 		rnd_state = note->seed + note->first;
@@ -114,409 +138,462 @@ static void random_use_agrees_with_a_plain_list(const struct shape *shape)
 	}
 }
 
-static void deadlines_on_every_edge_come_in_their_tick(const struct shape *shape)
+/* As the banner of twheel_wheel.c has it. */
+static void slots_are_as_wide_as_the_level_below_reaches_twice(const struct shape *shape)
 {
-	u32 s, l, k;
+	struct rig *r = rig_of(shape, 0, 1);
+	u64 size = 0;
+	u32 l;
 
-	for (s = 0; s < ARRAY_SIZE(starts); s++) {
-		u64 cur = min(starts[s], shape->config.max_tick / 2);
-		struct rig *r = rig_make(&shape->config, cur, 400, 7);
+	CHECK(slot_width(r, 0) <= r->config.tick_ns && 2 * slot_width(r, 0) > r->config.tick_ns,
+	      "%llu", slot_width(r, 0));
+	CHECK(nr_slots(r, 0) == r->config.slots, "%llu", nr_slots(r, 0));
+	for (l = 0; l < r->w.nr_levels; l++) {
+		CHECK(!l || slot_width(r, l) == nr_slots(r, l - 1) / 2 * slot_width(r, l - 1),
+		      "level %u", l);
+		CHECK(!l || nr_slots(r, l) == 256, "level %u", l);
+		size += nr_slots(r, l) * sizeof(void *) +
+			BITS_TO_LONGS(nr_slots(r, l)) * sizeof(long);
+	}
+	CHECK(twheel_wheel_size(&r->config) == size, "%llu", size);
+	CHECK(r->w.nr_levels <= TWHEEL_MAX_LEVELS, "%u", r->w.nr_levels);
+	CHECK((r->w.nr_levels == 1) == shape->config.one_level, "%u", r->w.nr_levels);
+	/* The last level is there for the last bit of a key, and no level behind that. */
+	l = r->w.nr_levels - 1;
+	if (l)
+		CHECK(r->w.level[l].shift < 63 && r->w.level[l].shift + 7 >= 63, "%u", l);
+	rig_free(r);
+}
 
-		insert(r, cur);
-		insert(r, shape->config.one_level ? cur : r->config.max_tick);
-		for (l = 0; l < r->w.nr_levels; l++) {
-			const struct twheel_level *level = &r->w.level[l];
-			const u64 slots[] = { 1, 2, level->mask, level->mask + 1,
-				level->mask + 2, 2 * level->mask + 2 };
+static void empty_wheel_never_asks_to_be_turned(const struct shape *shape)
+{
+	struct rig *r = rig_of(shape, 7, 1);
+	u32 i, l;
 
-			for (k = 0; k < ARRAY_SIZE(slots) * 6; k++) {
-				u64 span = slots[k / 6] << level->shift;
-				u64 from = k % 2 ? cur : cur >> level->shift
-							 << level->shift;
+	for (i = 0; i < 100; i++) {
+		u64 at_ns = r->now_ns + below(1 + random_distance(r) / 256);
 
-				insert(r, from + span + k / 2 % 3 - 1);
-			}
-		}
-		drive_by_next(r);
+		if (at_ns < r->never_ns)
+			pass_at(r, at_ns);
+		for (l = 0; l < r->w.nr_levels; l++)
+			check_first(r, l);
+		CHECK(!twheel_wheel_ahead(&r->w, &l), "level %u", l);
+		CHECK(r->alarm_ns == NEVER_NS && !r->w.used, "%llu", r->alarm_ns);
+	}
+	/* What has left the wheel without its knowledge does not matter either. */
+	delete(r, insert(r, r->now_ns + 3 * r->config.tick_ns));
+	pass(r, 1);
+	CHECK(r->alarm_ns == NEVER_NS && !r->moved, "%llu", r->alarm_ns);
+	walk(r);
+	rig_free(r);
+}
+
+/* Insert entries on the edges of slots of a level, and beside them, by base_ns and by its slot. */
+static void insert_on_edges(struct rig *r, u32 level)
+{
+	u64 width_ns = slot_width(r, level), nr = nr_slots(r, level), base_ns = r->w.base_ns;
+	const u64 slots[] = { 1, 2, nr / 2 - 1, nr / 2, nr - 1, nr, nr + 1, 2 * nr };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(slots) * 6; i++) {
+		u64 ahead = slots[i / 6], ns = base_ns + i / 2 % 3 - 1;
+
+		if (i % 2)
+			ns -= base_ns % width_ns;
+		/* Some are beyond the end of time. */
+		if (ahead <= (END_OF_TIME_NS - base_ns) / width_ns)
+			insert(r, ns + ahead * width_ns);
+	}
+}
+
+static void keys_on_every_edge_come_in_their_tick(const struct shape *shape)
+{
+	u32 s, l, i;
+
+	for (s = 0; s < NR_STARTS; s++) {
+		struct rig *r = rig_of(shape, starts[s], 500);
+
+		insert(r, r->w.base_ns + 1);
+		if (r->w.nr_levels > 1)
+			insert(r, r->never_ns - 1);
+		for (i = 0; i < 9; i++)
+			insert(r, r->w.base_ns + i / 3 * r->config.tick_ns + i % 3 - 1);
+		for (l = 0; l < r->w.nr_levels; l++)
+			insert_on_edges(r, l);
+		walk(r);
+		drive_by_alarm(r);
 		rig_free(r);
 	}
 }
 
-/* Three quarters of a slot's span are for moving it down. */
-static void coarse_slots_begin_ahead_of_time(const struct shape *shape)
+/* Half of a slot's width is for moving it down. */
+static void cascade_begins_ahead_of_a_slot(const struct shape *shape)
 {
-	u64 first, next;
 	u32 l;
 
 	for (l = 1;; l++) {
-		struct rig *r = rig_make(&shape->config, 0, 1, 1);
-		const struct twheel_level *level = &r->w.level[l];
+		struct rig *r = rig_of(shape, 0, 3);
+		u64 width_ns;
 
 		if (l >= r->w.nr_levels) {
 			rig_free(r);
 			return;
 		}
-		insert(r, (level[-1].mask + 1ULL) << level[-1].shift);
-		first = r->known[0].tick >> level->shift << level->shift;
-		next = twheel_wheel_next(&r->w);
-		CHECK(next == first - (1ULL << level->shift) * 3 / 4,
-		      "level %u slot %llu next %llu", l, first, next);
+		width_ns = slot_width(r, l);
+		CHECK(r->w.cascade_ns == U64_MAX, "%llu", r->w.cascade_ns);
+		insert(r, min(3 * width_ns, r->never_ns - 1));
+		CHECK(r->w.cascade_ns == r->entry[0].key_ns / width_ns * width_ns - width_ns / 2,
+		      "level %u cascade %llu", l, r->w.cascade_ns);
+		insert(r, width_ns);
+		CHECK(r->w.cascade_ns == width_ns / 2, "level %u cascade %llu", l, r->w.cascade_ns);
+		/* It has been noted, and an entry more makes no difference. */
+		set_alarm(r);
+		r->w.cascade_ns = U64_MAX;
+		r->cascade_ns = U64_MAX;
+		insert(r, width_ns);
+		CHECK(r->w.cascade_ns == U64_MAX, "level %u cascade %llu", l, r->w.cascade_ns);
 		rig_free(r);
 	}
 }
 
-static void next_alone_is_enough(const struct shape *shape)
+static void alarm_alone_is_enough(const struct shape *shape)
 {
-	u32 i, round;
+	u32 i, s;
 
-	for (round = 0; round < 6; round++) {
-		u64 start = min(starts[round], shape->config.max_tick / 2);
-		struct rig *r = rig_make(&shape->config, start, 200, 64);
+	for (s = 0; s < NR_STARTS; s++) {
+		struct rig *r = rig_of(shape, starts[s], 300);
 
 		for (i = 0; i < r->cap; i++)
-			insert(r, start + min(random_distance(r),
-					      MAX_TICK - start));
-		drive_by_next(r);
+			insert(r, some_key(r));
+		/* So many in a slot that the alarm does not look at all. */
+		while (r->held > 200)
+			delete(r, any_held(r));
+		for (i = 0; i < 60; i++)
+			insert(r, r->entry[0].key_ns + i % 3);
+		drive_by_alarm(r);
 		rig_free(r);
 	}
 }
 
 static void stall_longer_than_the_wheel_loses_nothing(const struct shape *shape)
 {
-	u64 start = min(1ULL << 32, shape->config.max_tick / 2);
-	struct rig *r = rig_make(&shape->config, start, 400, 7);
+	struct rig *r = rig_of(shape, 1ULL << 32, 400);
 	u32 i;
 
 	for (i = 0; i < r->cap; i++)
-		insert(r, start + min(below(2) ? random_distance(r) :
-				      rnd() >> below(64), MAX_TICK - start));
-	advance_to(r, r->config.max_tick);
-	CHECK(!r->held, "%u", r->held);
-	/* With one level, some rounds for each entry, but not all the rounds. */
-	CHECK(r->moved <= 3ULL * r->cap * r->cap, "%llu", r->moved);
+		insert(r, r->now_ns + (below(2) ? random_distance(r) : rnd() >> (1 + below(63))));
+	pass_at(r, r->never_ns - 1);
+	CHECK(oracle_first(r) == NEVER_NS, "%u", r->held);
+	walk(r);
 	rig_free(r);
 }
 
-static void arming_into_the_tick_at_hand_is_not_lost(const struct shape *shape)
+static void keys_made_later_come_in_their_tick(const struct shape *shape)
 {
-	struct rig *r = rig_make(&shape->config, 100, 64, 2);
-	u32 i;
+	struct rig *r = rig_of(shape, 1ULL << 32, 100);
+	u32 i, k;
 
-	for (i = 0; i < 30; i++)
-		insert(r, 102 + (i >= 20));
-	r->now = 102;
-	for (i = 0; i < 5; i++) {
-		CHECK(advance(r), "20 entries, 2 a call");
-		walk(r);
-		insert(r, 102);		/* cur - 1, being handed out */
-		insert(r, 103);		/* cur */
-		insert(r, 101 - i);
-		insert(r, 103 + r->config.slots);
-		walk(r);
-	}
-	while (advance(r))
-		walk(r);
-	CHECK(r->held == 20 && oracle_first(r) == 103, "%u", r->held);
-	insert(r, r->w.cur);		/* no distance at all */
-	advance_to(r, 103);
-	CHECK(r->held == 5, "%u", r->held);
-	drive_by_next(r);
-	rig_free(r);
-}
+	for (i = 0; i < r->cap; i++)
+		insert(r, some_key(r));
+	r->exact = true;
+	set_alarm(r);
+	for (i = 0; i < 300 && r->alarm_ns != NEVER_NS; i++) {
+		for (k = 0; k < 10 && r->held; k++) {
+			struct entry *e = any_held(r);
 
-/* Even where its tick has gone by as well: nobody may end the pass before. */
-static void what_is_put_back_is_asked_for_at_once(const struct shape *shape)
-{
-	struct rig *r = rig_make(&shape->config, 100, 8, 7);
-
-	advance_to(r, 110);
-	insert(r, 105);
-	CHECK(advance(r) && !r->held, "%u", r->held);
-	insert(r, 107);
-	CHECK(advance(r) && !r->held, "%u", r->held);
-	CHECK(!advance(r), "more of nothing");
-	rig_free(r);
-}
-
-/* Insert @per_slot entries into each slot: one more than is full wastes most. */
-static void fill_slots(struct rig *r, u32 per_slot)
-{
-	u64 slot;
-	u32 l, i;
-
-	for (l = 0; l < r->w.nr_levels; l++)
-		for (slot = 0; slot <= r->w.level[l].mask; slot++)
-			for (i = 0; i < per_slot && r->held < r->cap; i++)
-				insert(r, (slot << r->w.level[l].shift) +
-				       r->w.cur);
-}
-
-/* A rig that starts at 0 and has room for @per_slot entries a slot. */
-static struct rig *rig_per_slot(const struct shape *shape, u32 per_slot)
-{
-	struct rig *r = rig_make(&shape->config, 0, 1, 1);
-	u32 cap = nr_slots(&r->w) * per_slot;
-
-	rig_free(r);
-	return rig_make(&shape->config, 0, cap, 1);
-}
-
-static void chunks_promised_are_enough(const struct shape *shape)
-{
-	u32 per_slot, i;
-
-	if (shape->config.slots > 4096)
-		return;
-	for (per_slot = 1; per_slot <= 15; per_slot += 7) {
-		struct rig *r = rig_per_slot(shape, per_slot);
-
-		fill_slots(r, per_slot);
-		walk(r);
-		for (i = 0; i < 40; i++) {
-			r->now = min(r->now + below(r->config.slots),
-				     r->config.max_tick - 1);
-			advance(r);	/* leaves slots half emptied */
-			while (r->held < r->cap && below(16))
-				insert(r, random_tick(r));
-			twheel_wheel_sweep_begin(&r->w);
-			sweep(r, 0);
-			if (r->config.rewinds && i % 8 == 7)
-				rewind_to(r, 0);
-			walk(r);
+			make_later(r, e, later_by(e->key_ns, some_distance(r)));
 		}
+		pass_at(r, r->alarm_ns);
+		if (r->config.slots <= 4096)
+			walk(r);
+	}
+	walk(r);
+	if (r->w.nr_levels > 1)
+		drive_by_alarm(r);
+	rig_free(r);
+}
+
+/* The nearer one goes to a slot that is in use for a later round, and the other way round. */
+static void entry_of_a_later_round_delays_no_other(const struct shape *shape)
+{
+	u32 i, k;
+
+	for (i = 0; i < 100; i++) {
+		struct rig *r = rig_of(shape, starts[below(NR_STARTS - 1)], 8);
+		u64 near_ns = r->w.base_ns + 1 + below(round_ns(r));
+
+		for (k = 0; k < 4; k++)
+			insert(r, near_ns + below(5) * round_ns(r));
+		insert(r, near_ns);
+		walk(r);
+		/* Nobody has looked for the first one: the alarm is that of the insertions. */
+		r->exact = true;
+		pass_at(r, r->alarm_ns);
+		walk(r);
+		drive_by_alarm(r);
 		rig_free(r);
 	}
 }
 
-/* What is in limbo when the clock is set back once more must not add up. */
-static void rewinds_in_a_row_need_no_more_chunks(const struct shape *shape)
+/* A wheel that has gone on for some time, amid a pass, with an entry in each of some slots. */
+static struct rig *rig_amid_a_pass(const struct shape *shape, u64 now_ns)
 {
-	u32 per_slot, again, i;
+	struct rig *r = rig_of(shape, now_ns - min(now_ns, YEAR_NS), 64);
+	u32 i;
 
-	if (!shape->config.rewinds || shape->config.slots > 4096)
-		return;
-	for (per_slot = 1; per_slot <= 7; per_slot += 3) {
-		struct rig *r = rig_per_slot(shape, 6 * per_slot);
+	for (i = 0; i < 20; i++)
+		insert(r, now_ns + (1 + i) * YEAR_NS / 4);
+	pass(r, PASS_STEP);
+	for (i = 0; i < 20; i++)
+		insert(r, r->now_ns + below(YEAR_NS));
+	set_clock(r, now_ns);
+	expire(r, 1 + below(60));
+	return r;
+}
 
-		for (again = 0; again < 40; again++) {
-			fill_slots(r, per_slot);
-			rewind_to(r, 0);
-			walk(r);
-			for (i = below(2) * below(r->cap / 8 + 2); i; i--)
-				advance(r);
-			walk(r);
+/* A clock that was wrong by a year is set back, and some time later forward. */
+static void clock_set_back_and_forward_makes_no_rounds(const struct shape *shape)
+{
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		struct rig *r = rig_amid_a_pass(shape, starts[4]);
+		u64 now_ns = r->now_ns;
+
+		set_clock(r, now_ns - YEAR_NS / 2 - below(YEAR_NS));
+		walk(r);
+		pass(r, 1 + below(PASS_STEP));
+		insert(r, r->now_ns + below(YEAR_NS));
+		pass_at(r, r->now_ns + 1 + below(round_ns(r)));
+		walk(r);
+		/* oracle.c counts how often the wheel is turned. */
+		pass_at(r, now_ns - YEAR_NS / 4);
+		pass_at(r, now_ns + 9 * YEAR_NS);
+		CHECK(!r->held, "%u", r->held);
+		walk(r);
+		rig_free(r);
+	}
+}
+
+/* What is armed by the new time comes in its tick, whatever the wheel was about. */
+static void key_after_the_clock_was_set_back_comes_in_its_tick(const struct shape *shape)
+{
+	u32 i, k;
+
+	for (i = 0; i < 40; i++) {
+		struct rig *r = rig_amid_a_pass(shape, starts[4]);
+
+		set_clock(r, r->now_ns - YEAR_NS / 2);
+		pass(r, PASS_STEP);
+		r->exact = true;
+		for (k = 0; k < 20; k++) {
+			u64 end_ns = r->now_ns + 1 + below(2 * round_ns(r));
+
+			while (r->alarm_ns <= end_ns)
+				pass_at(r, r->alarm_ns);
+			set_clock(r, end_ns);
+			if (r->held < r->cap)
+				insert(r, r->now_ns + 1 + below(2 * round_ns(r)));
 		}
+		walk(r);
 		rig_free(r);
 	}
 }
 
 /*
- * Back by one tick while a full coarse slot can be spread over level 0 already,
- * but is not: a chunk for each of its entries, before level 0 is out of limbo.
+ * A slot of an upper level with as many entries as there are ticks in the slot before: one moves in
+ * each tick, and when the time of the slot comes it is empty.
  */
-static void rewind_that_spreads_a_slot_has_chunks(const struct shape *shape)
+static void slot_emptied_ahead_is_empty_when_it_begins(const struct shape *shape)
 {
-	u32 slots = shape->config.slots, i;
-	struct rig *r;
-	u64 cur;
+	u32 l;
 
-	if (shape->config.one_level || !shape->config.rewinds || slots > 4096)
-		return;
-	r = rig_make(&shape->config, 0, 1, 1);
-	i = nr_slots(&r->w) + slots / 2;
-	rig_free(r);
-	r = rig_make(&shape->config, 0, i, 1);
-	for (i = 0; i < slots / 2; i++)
-		insert(r, slots + i);
-	cur = slots / 2 + slots / 16;
-	advance_to(r, cur - 1);
-	fill_slots(r, 1);
-	rewind_to(r, cur - 1);
-	do
-		walk(r);
-	while (r->w.limbo && advance(r));
-	rig_free(r);
+	for (l = 1; l < 3; l++) {
+		struct rig *r = rig_of(shape, 0, 2000);
+		u64 width_ns = slot_width(r, min(l, r->w.nr_levels - 1)), ticks, i;
+
+		ticks = width_ns / r->config.tick_ns;
+		if (l >= r->w.nr_levels || ticks < 8 || ticks > r->cap) {
+			rig_free(r);
+			return;
+		}
+		for (i = 0; i < ticks; i++)
+			insert(r, 5 * width_ns + below(width_ns));
+		pass_at(r, 4 * width_ns - 1);
+		CHECK(r->entry[0].level == l, "level %u", r->entry[0].level);
+		while (r->held) {
+			set_clock(r, edge_before(r, r->now_ns) + r->config.tick_ns);
+			expire(r, UINT_MAX);
+			CHECK(!r->expired || !r->w.coming_level, "a slot of level %u at %llu",
+			      r->w.coming_level, r->now_ns);
+			empty_ahead(r, 1 + (l > 1));
+		}
+		rig_free(r);
+	}
 }
 
-static u32 nr_occupied(const struct twheel_wheel *w)
+static u32 nr_in_use(const struct rig *r)
 {
 	u32 l, slot, nr = 0;
 
-	for (l = 0; l < w->nr_levels; l++)
-		for_each_set_bit(slot, w->level[l].occupied, w->level[l].mask + 1)
-			nr++;
+	for (l = 0; l < r->w.nr_levels; l++)
+		for (slot = 0; slot <= r->w.level[l].mask; slot++)
+			nr += test_bit(slot, r->w.level[l].occupied);
 	return nr;
 }
 
-/* Neither the call itself nor one that follows empties more than a few slots. */
-static void rewind_is_done_in_steps_of_bounded_work(const struct shape *shape)
+/* A rig that has had entries in many slots, of which few are left. */
+static struct rig *rig_of_empty_slots(const struct shape *shape)
 {
-	const unsigned int max = 256;	/* so that it takes some hundred steps */
-	u32 before, cap, steps = 0;
-	struct rig *r;
+	struct rig *r = rig_of(shape, starts[4], 1000 + 256 * TWHEEL_MAX_LEVELS);
+	u32 l, i;
 
-	if (!shape->config.rewinds)
-		return;
-	r = rig_make(&shape->config, 0, 1, 1);
-	cap = nr_slots(&r->w);
-	rig_free(r);
-	r = rig_make(&shape->config, 0, cap, max);
-	fill_slots(r, 1);
-	CHECK(nr_occupied(&r->w) >= shape->config.slots, "%u", nr_occupied(&r->w));
-	/* Once more when it has begun to empty them, and to fill them. */
-	for (steps = 0; steps < 5; steps++) {
-		before = nr_occupied(&r->w);
-		rewind_to(r, 0);
-		CHECK(before - nr_occupied(&r->w) <= 1, "%u at once", before);
-		advance(r);
+	for (l = 0; l < r->w.nr_levels; l++)
+		for (i = 0; i < min(nr_slots(r, l), 1000ULL); i++)
+			insert(r, later_by(r->w.base_ns + 1, i * slot_width(r, l)));
+	pass_at(r, r->now_ns + below(round_ns(r) / 2));
+	for (i = 0; i < r->cap; i++)
+		if (r->entry[i].level != NOWHERE && below(200))
+			delete(r, &r->entry[i]);
+	return r;
+}
+
+/* G5: whoever cancels many makes nobody else pay for that at once. */
+static void empty_slots_are_left_in_steps(const struct shape *shape)
+{
+	struct rig *r = rig_of_empty_slots(shape);
+	u32 l, nr = nr_in_use(r);
+
+	for (l = 0; l < r->w.nr_levels; l++) {
+		do {
+			twheel_wheel_first(&r->w, l);
+			CHECK(nr - nr_in_use(r) <= 256, "%u of %u", nr_in_use(r), nr);
+			nr = nr_in_use(r);
+		} while (r->w.used & BIT(l) && r->w.level[l].begin_ns <= r->w.base_ns);
+		check_first(r, l);
 	}
-	do {
-		before = nr_occupied(&r->w);
-		if (!r->w.limbo)
-			break;
-		advance(r);
-		CHECK(nr_occupied(&r->w) + max * MOVES_PER_DUE >= before,
-		      "%u of %u at once", before - nr_occupied(&r->w), before);
-	} while (++steps < 3 * cap / max);
-	CHECK(!r->w.limbo, "%u in %u steps", r->held, steps);
 	walk(r);
 	rig_free(r);
 }
 
-/* Dropping whatever is next, to the end, drops all, and wastes no chunk. */
-static void what_is_next_can_be_dropped_until_nothing_is(const struct shape *shape)
+static void empty_slots_delay_nothing(const struct shape *shape)
 {
-	struct rig *r = rig_make(&shape->config, 5, 400, 7);
-	u32 round, i;
+	u32 i, calls;
 
-	for (round = 0; round < 20; round++) {
-		while (r->held < r->cap)
-			insert(r, 5 + (below(2) ? below(8) : random_distance(r)));
-		for (i = below(60); i; i--)
-			look_ahead(r, below(4));
+	for (i = 0; i < 5; i++) {
+		struct rig *r = rig_of_empty_slots(shape);
+
+		/* Nobody has looked for the first slot since most became empty. */
+		set_clock(r, r->now_ns + round_ns(r) / 4 + below(round_ns(r)));
+		for (calls = 0; !expire(r, r->cap); calls++)
+			CHECK(calls <= nr_slots(r, 0) / 256 + r->w.nr_levels, "base %llu",
+			      r->w.base_ns);
 		walk(r);
+		rig_free(r);
 	}
-	while (look_ahead(r, 1))
-		check_next(r);
-	CHECK(!r->held && twheel_wheel_next(&r->w) == U64_MAX, "%u", r->held);
-	walk(r);
-	rig_free(r);
 }
 
-static void quiet_sweep_brings_up_every_entry(const struct shape *shape)
+static void clock_set_back_amid_empty_slots_delays_nothing(const struct shape *shape)
 {
-	struct rig *r = rig_make(&shape->config, 5, 400, 7);
-	u32 i, calls = 0;
+	u32 i, k;
 
-	for (i = 0; i < r->cap; i++)
-		insert(r, 5 + (below(2) ? below(8) : random_distance(r)));
-	twheel_wheel_sweep_begin(&r->w);
-	while (sweep(r, 0))
-		CHECK(++calls <= r->cap, "no end");
-	for (i = 0; i < r->cap; i++)
-		CHECK(r->known[i].seen, "tick %llu", r->known[i].tick);
-	walk(r);
-	twheel_wheel_sweep_begin(&r->w);
-	while (sweep(r, 1))
-		;
-	CHECK(!r->held && twheel_wheel_next(&r->w) == U64_MAX, "%u", r->held);
-	walk(r);
-	rig_free(r);
-}
+	for (i = 0; i < 20; i++) {
+		struct rig *r = rig_of_empty_slots(shape);
 
-static void empty_wheel_never_asks_to_be_called(const struct shape *shape)
-{
-	struct rig *r = rig_make(&shape->config, 7, 1, 1);
-	u32 i;
-
-	for (i = 0; i < 100; i++) {
-		check_next(r);
-		advance_to(r, r->now + random_distance(r) / 256);
+		set_clock(r, r->now_ns - round_ns(r) + below(round_ns(r) / 4));
+		walk(r);
+		for (k = 0; k < 100; k++)
+			insert(r, r->now_ns + 1 + below(round_ns(r)));
+		walk(r);
+		for (k = 0; k < 50; k++)
+			pass_at(r, r->now_ns + below(r->config.tick_ns * 20));
+		walk(r);
+		rig_free(r);
 	}
-	CHECK(!r->moved, "%llu", r->moved);
-	rig_free(r);
 }
 
-/* Tests with many entries, for which some shapes are enough. */
-
-#define MANY	1000000
-
-/*
- * Through @nr entries due evenly in @from ... @from + @span - 1, coming when the
- * wheel says so, which is each tick in the end.
- */
-static void no_burst(u32 slots, u64 from, u64 span, u32 nr)
+/* G7: among 200,000, and each of them moves no more than among ten. */
+static void cost_does_not_grow_with_entries(const struct shape *shape)
 {
-	const struct twheel_wheel_config config = { slots, false, false, MAX_TICK };
-	struct rig *r = rig_make(&config, 0, nr, 64);
-	u64 moved;
-	u32 i;
+	struct twheel_wheel_config config = shape->config;
+	struct twheel_link *link = calloc(MANY, sizeof(*link));
+	u64 *key_ns = calloc(MANY, sizeof(*key_ns)), moves = 0, turns = 0, until_ns, last_ns = 0;
+	struct twheel_wheel *w = calloc(1, sizeof(*w));
+	void *slots = calloc(1, twheel_wheel_size(&config));
+	u32 i, held = MANY;
 
-	for (i = 0; i < nr; i++)
-		insert(r, from + i % span);
-	r->exact = true;
-	while (r->held) {
-		moved = r->moved;
-		advance_to(r, twheel_wheel_next(&r->w));
-		CHECK(r->moved - moved <= EARLY_STEP, "%llu in tick %llu",
-		      r->moved - moved, r->now);
+	twheel_wheel_init(w, &config, slots, 0);
+	for (i = 0; i < MANY; i++) {
+		key_ns[i] = 1 + below(3600000 * config.tick_ns);
+		twheel_wheel_insert(w, &link[i], key_ns[i]);
 	}
-	CHECK(r->now == from + span - 1, "%llu", r->now);
-	rig_free(r);
-}
-
-static void coarse_slot_of_a_million_makes_no_burst(const struct shape *shape)
-{
-	(void)shape;
-	no_burst(1024, 1024, 512, MANY);	/* all of a slot of level 1 */
-	no_burst(64, 8192, 8192, MANY);		/* two of level 2 */
-}
-
-static void million_entries_take_18_bytes_each(const struct shape *shape)
-{
-	struct rig *r = rig_make(&shape->config, 1 << 20, MANY, 64);
-	u64 bytes;
-	u32 i;
-
-	for (i = 0; i < MANY; i++)
-		insert(r, (1 << 20) + below(3600000));
-	walk(r);
-	bytes = (r->nr_chunks - r->nr_outside * TWHEEL_CHUNKS_PER_PAGE -
-		 r->w.nr_free) * sizeof(struct twheel_chunk);
-	/* Of the table, each slot has a pointer, a bit, and half a chunk. */
-	CHECK(bytes <= BYTES_PER_ENTRY * MANY +
-	      nr_slots(&r->w) * sizeof(struct twheel_chunk) / 2, "%llu", bytes);
-	rig_free(r);
+	until_ns = 3600001 * config.tick_ns;
+	while (twheel_wheel_turn(w, until_ns)) {
+		CHECK(++turns <= 3 * MANY, "%llu turns", turns);
+		while (twheel_wheel_has_coming(w)) {
+			i = w->coming - link;
+			twheel_link_del(&link[i]);
+			if (key_ns[i] > w->due_by_ns) {
+				twheel_wheel_put_back(w, &link[i], key_ns[i]);
+				moves++;
+				continue;
+			}
+			CHECK(w->edge_ns >= last_ns && w->edge_ns - key_ns[i] < config.tick_ns,
+			      "%llu in %llu", key_ns[i], w->edge_ns);
+			last_ns = w->edge_ns;
+			held--;
+		}
+	}
+	CHECK(!held, "%u", held);
+	/* An hour of ticks of a ms is within three levels; and a slot may have an edge in it. */
+	CHECK(moves <= 4ULL * MANY, "%llu moves", moves);
+	free(slots);
+	free(w);
+	free(key_ns);
+	free(link);
 }
 
 /* The runner */
 
-#define EACH	NR_SHAPES	/* a test of each shape */
-#define USUAL	7			/* of one */
+enum { EACH, WITH_LEVELS, WITH_ROUNDS, USUAL };
 
 static const struct {
 	const char *name;
 	void (*run)(const struct shape *shape);
-	size_t shape;
+	int shapes;
 } tests[] = {
-#define TEST(name, shape)	{ #name, name, shape }
-	TEST(empty_wheel_never_asks_to_be_called, EACH),
-	TEST(arming_into_the_tick_at_hand_is_not_lost, EACH),
-	TEST(what_is_put_back_is_asked_for_at_once, EACH),
-	TEST(deadlines_on_every_edge_come_in_their_tick, EACH),
-	TEST(coarse_slots_begin_ahead_of_time, EACH),
-	TEST(next_alone_is_enough, EACH),
+#define TEST(name, shapes)	{ #name, name, shapes }
+	TEST(slots_are_as_wide_as_the_level_below_reaches_twice, EACH),
+	TEST(empty_wheel_never_asks_to_be_turned, EACH),
+	TEST(keys_on_every_edge_come_in_their_tick, EACH),
+	TEST(cascade_begins_ahead_of_a_slot, WITH_LEVELS),
+	TEST(alarm_alone_is_enough, EACH),
 	TEST(stall_longer_than_the_wheel_loses_nothing, EACH),
-	TEST(quiet_sweep_brings_up_every_entry, EACH),
-	TEST(chunks_promised_are_enough, EACH),
-	TEST(rewinds_in_a_row_need_no_more_chunks, EACH),
-	TEST(rewind_that_spreads_a_slot_has_chunks, EACH),
-	TEST(rewind_is_done_in_steps_of_bounded_work, EACH),
-	TEST(what_is_next_can_be_dropped_until_nothing_is, EACH),
+	TEST(keys_made_later_come_in_their_tick, EACH),
+	TEST(entry_of_a_later_round_delays_no_other, WITH_ROUNDS),
+	TEST(clock_set_back_and_forward_makes_no_rounds, EACH),
+	TEST(key_after_the_clock_was_set_back_comes_in_its_tick, EACH),
+	TEST(slot_emptied_ahead_is_empty_when_it_begins, WITH_LEVELS),
+	TEST(empty_slots_are_left_in_steps, EACH),
+	TEST(empty_slots_delay_nothing, EACH),
+	TEST(clock_set_back_amid_empty_slots_delays_nothing, EACH),
 	TEST(random_use_agrees_with_a_plain_list, EACH),
-	TEST(coarse_slot_of_a_million_makes_no_burst, USUAL),
-	TEST(million_entries_take_18_bytes_each, USUAL),
+	TEST(cost_does_not_grow_with_entries, USUAL),
 };
+
+static bool is_for(size_t test, const struct shape *shape)
+{
+	switch (tests[test].shapes) {
+	case WITH_LEVELS:
+		return !shape->config.one_level;
+	case WITH_ROUNDS:
+		return shape->config.one_level;
+	case USUAL:
+		return !strcmp(shape->name, "usual");
+	default:
+		return true;
+	}
+}
 
 /* Returns whether it failed. */
 static bool run(size_t test, const struct shape *shape, int nr)
@@ -565,8 +642,8 @@ int main(void)
 		if (pass)
 			printf("TAP version 13\n1..%d\n", nr);
 		for (t = 0, nr = 0; t < ARRAY_SIZE(tests); t++)
-			for (s = 0; s < EACH; s++) {
-				if (tests[t].shape != EACH && tests[t].shape != s)
+			for (s = 0; s < NR_SHAPES; s++) {
+				if (!is_for(t, &shapes[s]))
 					continue;
 				if (only && *only && strcmp(only, shapes[s].name))
 					continue;
