@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of the engine, compiled into one file as they are: their transitions are
- * static.
+ * The parts of the engine, compiled into one file as they are: much of them is static.
  */
 #ifdef TWHEEL_WINDOWS
 #include "../../engine/window.c"
@@ -12,18 +11,22 @@
 #include "../../engine/clock.c"
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
-#include "../../engine/arena.c"
 #include "../../engine/keys.c"
-#include "../../engine/room.c"
 #include "../../engine/refresh.c"
-#include "../../engine/shrink.c"
-#include "../../engine/ending.c"
+/* Two files have a constant of this name. */
+#undef SHRINK_STEP
+#include "../../engine/places.c"
 #include "../../engine/periods.c"
-#include "../../engine/events.c"
+#include "../../engine/expire.c"
+#include "../../engine/submit.c"
+#include "../../engine/alarm.c"
 #include "../../engine/pass.c"
+#include "../../engine/softirq.c"
 #include "../../engine/control.c"
 #include "../../engine/arm.c"
 #include "../../engine/cancel.c"
 #include "../../engine/rearm.c"
+#include "../../engine/upsert.c"
+#include "../../engine/read.c"
 #include "../../engine/query.c"
 #include "../../twheel_main.c"

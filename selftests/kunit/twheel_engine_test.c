@@ -4,15 +4,16 @@
  *
  * The cases for engine/X.c and engine/X.h are in engine/X_test.c beside this file, and
  * their suite is called twheel_X. Those for twheel_main.c are in main_test.c. Some parts
- * have no file of their own: budget.h and inbox.h are tested with the pass, ending.c with
- * the ways to end (cancel, rearm, events), pages.c with the arena and the refresh table,
- * the memory of user.c with that of wheels, and words.c with the refresh table.
+ * have no file of their own: upsert.c is tested with the keys, events.h with reading,
+ * access.h with the calls that go through it, and words.c with the refresh table.
  *
- * The engine is compiled into this file as it is, see engine_parts.h: its transitions are
+ * The engine is compiled into this file as it is, see engine_parts.h: much of it is
  * static. So are the suites, which are included after it. This file answers for the rest
  * of the module. The device is a stub, so that nothing is registered. A wheel is served by
  * a worker without a thread: its work stays queued, and a pass takes place when the
- * test makes one, and only then. The clock is the virtual one.
+ * test makes one, and only then. The clock is the virtual one. The memory of users, the
+ * hrtimer, and some of the clocks of the machine are those of engine/stubs.h: a case says
+ * when an access faults, and when an alarm rings.
  *
  * Each case has a wheel of its own, and when the case ends audit() counts all that must
  * agree in a wheel at rest. G1 to G8 stand at the cases that fail when the guarantee of
@@ -22,11 +23,73 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <kunit/test.h>
+/* All headers that the engine includes: stubs.h is about what they declare. */
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
+#include <linux/compiler.h>
+#include <linux/compiler_types.h>
 #include <linux/completion.h>
+#include <linux/container_of.h>
+#include <linux/cpumask.h>
+#include <linux/cred.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/fs.h>
+#include <linux/gfp.h>
+#include <linux/hashtable.h>
+#include <linux/hrtimer.h>
 #include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/jiffies.h>
+#include <linux/kmemleak.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/lockdep.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/nospec.h>
+#include <linux/nsproxy.h>
+#include <linux/overflow.h>
+#include <linux/pagemap.h>
+#include <linux/percpu.h>
+#include <linux/poll.h>
+#include <linux/preempt.h>
+#include <linux/prefetch.h>
+#include <linux/processor.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/rhashtable-types.h>
+#include <linux/rhashtable.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/stddef.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/time_namespace.h>
+#include <linux/timekeeping.h>
+#include <linux/types.h>
+#include <linux/uaccess.h>
+#include <linux/uidgid.h>
+#include <linux/uio.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 
 /*
  * The suites call the module's init and exit functions, and may be run again long after
@@ -47,42 +110,7 @@
 #undef MODULE_VERSION
 #define MODULE_VERSION(...)	static_assert(true)
 
-/* A case sets it to have every page refused. */
-static bool no_memory;
-
-static unsigned long page_alloc(gfp_t flags)
-{
-	return no_memory ? 0 : __get_free_page(flags | __GFP_ZERO);
-}
-
-#undef get_zeroed_page
-#define get_zeroed_page	page_alloc
-
-/* The address of the object that was freed last. */
-static unsigned long freed;
-
-static void object_free(const void *object)
-{
-	freed = (unsigned long)object;
-	kfree(object);
-}
-
-#define kfree(object)	object_free(object)
-
-/* Entries that were put into a wheel: new ones, and those that moved. */
-static u64 nr_inserted;
-
-#include "twheel_wheel.h"
-#define twheel_wheel_insert(w, entry) \
-	(nr_inserted++, twheel_wheel_insert(w, entry))
-
-static inline void put_back(struct twheel_wheel *w, struct twheel_chunk *chunk)
-{
-	nr_inserted += chunk->nr;
-	twheel_wheel_put_back(w, chunk);
-}
-
-#define twheel_wheel_put_back	put_back
+#include "engine/stubs.h"
 
 #include "engine_parts.h"
 
@@ -107,32 +135,33 @@ void twheel_chardev_unregister(void)
 #include "engine/fixture.c"
 #include "engine/transitions.c"
 
-#include "engine/arena_test.c"
+#include "engine/timeout_test.c"
+#include "engine/life_test.c"
+#include "engine/clock_test.c"
+#include "engine/slack_test.c"
+#include "engine/periods_test.c"
+#include "engine/wake_test.c"
+#include "engine/submit_test.c"
 #include "engine/arm_test.c"
 #include "engine/cancel_test.c"
-#include "engine/clock_test.c"
-#include "engine/control_test.c"
-#include "engine/events_test.c"
-#include "engine/keys_test.c"
-#include "engine/life_test.c"
-#include "engine/look_test.c"
-#include "engine/main_test.c"
-#include "engine/memory_test.c"
-#include "engine/pages_test.c"
-#include "engine/pass_test.c"
-#include "engine/periods_test.c"
-#include "engine/query_test.c"
 #include "engine/rearm_test.c"
+#include "engine/read_test.c"
+#include "engine/query_test.c"
+#include "engine/expire_test.c"
+#include "engine/pass_test.c"
+#include "engine/alarm_test.c"
+#include "engine/softirq_test.c"
+#include "engine/places_test.c"
+#include "engine/pages_test.c"
+#include "engine/memory_test.c"
+#include "engine/keys_test.c"
 #include "engine/refresh_test.c"
-#include "engine/room_test.c"
-#include "engine/shrink_test.c"
-#include "engine/slack_test.c"
-#include "engine/timeout_test.c"
 #include "engine/user_test.c"
-#include "engine/wake_test.c"
+#include "engine/control_test.c"
+#include "engine/main_test.c"
 
-kunit_test_suites(&arena_suite, &arm_suite, &cancel_suite, &clock_suite, &control_suite,
-		  &events_suite, &keys_suite, &life_suite, &look_suite, &main_suite, &memory_suite,
-		  &pages_suite, &pass_suite, &periods_suite, &query_suite, &rearm_suite,
-		  &refresh_suite, &room_suite, &shrink_suite, &slack_suite, &timeout_suite,
-		  &user_suite, &wake_suite);
+kunit_test_suites(&timeout_suite, &life_suite, &clock_suite, &slack_suite, &periods_suite,
+		  &wake_suite, &submit_suite, &arm_suite, &cancel_suite, &rearm_suite,
+		  &read_suite, &query_suite, &expire_suite, &pass_suite, &alarm_suite,
+		  &softirq_suite, &places_suite, &pages_suite, &memory_suite, &keys_suite, &refresh_suite,
+		  &user_suite, &control_suite, &main_suite);

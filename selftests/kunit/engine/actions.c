@@ -7,46 +7,47 @@
 
 #define TICK_NS		1000000ULL
 #define START_NS	(1000 * TICK_NS)
-/* A deadline that is on no edge. */
-#define DELAY_NS	(5 * TICK_NS + 1)
+/* A deadline that is on no edge; from START_NS on, it is in a slot of the wheel that has none. */
+#define DELAY_NS	(5 * TICK_NS + 100001)
 #define PERIOD_NS	(10 * TICK_NS)
-#define MAX_PENDING	20000
+#define MAX_PENDING	20000U
+
+/* Kinds of timeouts; 0 for a plain one-shot. */
+#define PE		BIT(0)			/* periodic */
+#define FD		(BIT(1) | PE)		/* with a fixed delay */
+#define LI		(BIT(2) | PE)		/* with a limit of repeats */
+#define SL		BIT(3)			/* with a slack of one tick */
+#define OV		BIT(4)			/* due when it is armed */
+#define IS_LIMITED	BIT(2)
+#define IS_FIXED_DELAY	BIT(1)
+
+/* The state of a timeout; 0 if it is FREE. */
+#define STATE_FREE	0ULL
+
+static u64 state_of(const struct twheel_timeout *t)
+{
+	return t->word & STATE_MASK;
+}
 
 /* The worker without a thread, and the queue for it. */
 static struct kthread_worker nobody;
-/* In place of its task: it has a priority, and is not woken, since it is always at work. */
+/* In place of its task, which is not woken, since it is always at work. */
 static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
 static struct kthread_work nobodys_occupation;
 static struct twheel_queue nobodys;
 
-/* Every combination of flags: STATE_FLAGS is nine bits side by side, four of them slack. */
-#define FLAGS_SHIFT	3
-#define NR_FLAGS	512
-
-static_assert(STATE_FLAGS == (NR_FLAGS - 1) << FLAGS_SHIFT);
-
-static u64 shape_of(u64 state)
-{
-	return state & (STATE_PHASE | STATE_FLAGS);
-}
-
-static u64 state_of(u32 gen, u32 seq, u64 shape)
-{
-	return (u64)gen << 32 | (u64)seq << 12 | shape;
-}
-
-/* The engine does the following within RCU. Here nothing is freed in between. */
-static struct twheel_page *look_at_page(struct twheel *tw, u32 nr)
+/* The engine does the following within RCU.  Here nothing is freed in between. */
+static struct twheel_page *page_of_nr(struct twheel *tw, u32 nr)
 {
 	struct twheel_page *page;
 
 	rcu_read_lock();
-	page = page_at(&tw->arena, nr);
+	page = pages_at(&tw->places.pages, nr);
 	rcu_read_unlock();
 	return page;
 }
 
-static void *look_at_words(struct twheel *tw, u32 nr)
+static void *words_of_nr(struct twheel *tw, u32 nr)
 {
 	void *words;
 
@@ -66,34 +67,35 @@ static u64 *word_of(struct twheel *tw, u64 id)
 	return word;
 }
 
-static struct twheel_timeout *look_at(struct twheel *tw, u32 index)
+static struct twheel_timeout *place_of(struct twheel *tw, u32 index)
 {
 	struct twheel_timeout *t;
 
 	rcu_read_lock();
-	t = timeout_at(&tw->arena, index);
+	t = place_at(&tw->places, index);
 	rcu_read_unlock();
 	return t;
 }
 
-static struct twheel_timeout *look_by_id(struct twheel *tw, u64 id, u64 *state)
+/* The live timeout with an id, or NULL. */
+static struct twheel_timeout *find(struct twheel *tw, u64 id)
 {
 	struct twheel_timeout *t;
 
-	rcu_read_lock();
-	t = timeout_by_id(&tw->arena, id, state);
-	rcu_read_unlock();
+	twheel_lock(tw);
+	t = timeout_by_id(&tw->places, id);
+	twheel_unlock(tw);
 	return t;
 }
 
 /* Says whether the kthread was asked for a turn, and takes the request away. */
-static bool work_take(struct twheel *tw)
+static bool turn_take(struct twheel *tw)
 {
 	bool queued;
 
 	spin_lock_irq(&nobodys.lock);
-	queued = !list_empty(&tw->wake.turn.node);
-	list_del_init(&tw->wake.turn.node);
+	queued = !list_empty(&tw->turn.node);
+	list_del_init(&tw->turn.node);
 	raw_spin_lock(&nobody.lock);
 	list_del_init(&nobodys.work.node);
 	raw_spin_unlock(&nobody.lock);
@@ -101,112 +103,142 @@ static bool work_take(struct twheel *tw)
 	return queued;
 }
 
-/* Makes a whole pass, and returns how many turns it took. */
+/* Does all that there is to do, and returns how many turns that took. */
 static unsigned int pass(struct twheel *tw)
 {
 	unsigned int turns = 0;
 
 	do {
-		work_take(tw);
+		turn_take(tw);
 		turns++;
-	} while (twheel_pass_turn(&tw->wake.turn, U64_MAX));
+	} while (twheel_pass_turn(&tw->turn, U64_MAX));
 	return turns;
+}
+
+/* Sets the wheel's clock, virtual or not. */
+static void time_set(struct twheel *tw, u64 now_ns)
+{
+	tw->clock.virtual_now_ns = now_ns;
+	machine_real_ns = now_ns;
+}
+
+static u64 time_of(struct twheel *tw)
+{
+	return twheel_now(&tw->clock);
+}
+
+/* Lets expire what is due at a time, and does nothing else. */
+static void expire_at(struct twheel *tw, u64 now_ns)
+{
+	time_set(tw, max(time_of(tw), now_ns));
+	twheel_lock(tw);
+	while (!twheel_expire(tw, time_of(tw), UINT_MAX))
+		;
+	twheel_unlock(tw);
 }
 
 /* Makes passes, tick by tick, until the timeout expires; returns in which tick. */
 static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
 {
 	struct twheel *tw = test->priv;
-	u64 tick = tw->clock.virtual_now_ns / TICK_NS;
+	u64 tick = time_of(tw) / TICK_NS;
 
-	for (pass(tw); !state_is_unread(timeout_state(t)); pass(tw))
-		tw->clock.virtual_now_ns = ++tick * TICK_NS;
-	work_take(tw);
+	for (pass(tw); !timeout_is_unread(t); pass(tw))
+		time_set(tw, ++tick * TICK_NS);
 	return tick;
-}
-
-/* Makes the first step of a pass only: timeouts in the inbox enter the wheel. */
-static void enter(struct twheel *tw)
-{
-	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
-
-	pass_begin(tw);
-	inbox_drain(tw, &budget);
-	spin_lock_bh(&tw->wake.lock);
-	tw->wake.passing = false;
-	spin_unlock_bh(&tw->wake.lock);
-	tw->pass.begun = false;
-}
-
-/* Makes the next step only: timeouts that are due at @now_ns expire. */
-static void expire_at(struct twheel *tw, u64 now_ns)
-{
-	struct budget budget = { .entries = INT_MAX, .end_ns = U64_MAX };
-
-	tw->clock.virtual_now_ns = max(tw->clock.virtual_now_ns, now_ns);
-	tw->pass.now_ns = tw->clock.virtual_now_ns;
-	expire(tw, &budget);
 }
 
 /* Does what DRAIN does, except for waiting. */
 static void drain(struct twheel *tw)
 {
 	WRITE_ONCE(tw->control.draining, true);
-	tw->wake.drain_wanted = true;
+	tw->drains = true;
 	pass(tw);
 }
 
-static struct twheel_arm arm_of(u64 state, u32 repeats)
+static struct twheel_arm arm_of(u32 kind, u32 repeats)
 {
-	return (struct twheel_arm) {
-		.expires_ns	= state & STATE_OVERDUE ? 0 : DELAY_NS,
-		.interval_ns	= state & STATE_PERIODIC ? PERIOD_NS : 0,
+	return (struct twheel_arm){
+		.expires_ns	= kind & OV ? 0 : DELAY_NS,
+		.interval_ns	= kind & PE ? PERIOD_NS : 0,
 		.user_data	= 0x1122334455667788ULL,
-		.flags		= state & STATE_FIXED_DELAY ?
-				  TWHEEL_ARM_FIXED_DELAY : 0,
-		.repeats	= state & STATE_LIMITED ? repeats : 0,
-		.slack_ticks	= state_slack_ticks(state),
+		.flags		= kind & IS_FIXED_DELAY ? TWHEEL_ARM_FIXED_DELAY : 0,
+		.repeats	= kind & IS_LIMITED ? repeats : 0,
+		.slack_ticks	= kind & SL ? 1 : 0,
 	};
 }
 
-static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *arm)
-{
-	struct twheel *tw = test->priv;
-	struct twheel_arming arming = {};
+#define to_user(object)		((typeof(object) __user __force *)&(object))
 
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, arm, 1, &arming), 0);
-	KUNIT_ASSERT_EQ(test, arm->result, TWHEEL_CREATED);
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
-	return look_at(tw, (u32)arm->id);
+/* Arms @nr timeouts in one step.  Returns what that returns. */
+static int arm_some(struct twheel *tw, struct twheel_arm *how, unsigned int nr)
+{
+	struct twheel_call call = { .stride = sizeof(*how) };
+	struct twheel_arm __user *user = (struct twheel_arm __user __force *)how;
+
+	if (tw->keys.used)
+		return twheel_upsert_step(tw, user, nr, &call);
+	return twheel_arm_step(tw, user, nr, &call);
 }
 
-static struct twheel_timeout *arm_like(struct kunit *test, u64 state)
+/* Arms one timeout.  Returns the result of the entry, or the error of the call. */
+static int arm_result(struct twheel *tw, struct twheel_arm *how)
 {
-	struct twheel_arm how = arm_of(state, 2);
+	int done;
+
+	how->result = 0;
+	done = arm_some(tw, how, 1);
+	return done == 1 ? how->result : done;
+}
+
+static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *how)
+{
+	struct twheel *tw = test->priv;
+
+	KUNIT_ASSERT_EQ(test, arm_result(tw, how), TWHEEL_CREATED);
+	return place_of(tw, (u32)how->id);
+}
+
+static struct twheel_timeout *arm_like(struct kunit *test, u32 kind)
+{
+	struct twheel_arm how = arm_of(kind, 2);
 
 	return arm(test, &how);
 }
 
-/* Arms @nr timeouts in batches. @ids, if given, has room for as many ids. */
+/* Arms a plain one-shot; returns 0 or what is wrong. */
+static int arm_plain(struct twheel *tw, u64 *id)
+{
+	struct twheel_arm how = arm_of(0, 0);
+	int result = arm_result(tw, &how);
+
+	*id = how.id;
+	return min(result, 0);
+}
+
+/* Arms @nr timeouts in batches.  @ids, if given, has room for as many ids. */
 static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 {
-	struct twheel_arm how[TWHEEL_BATCH];
+	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
-	struct twheel_arming arming = {};
 	unsigned int i, n;
 
+	KUNIT_ASSERT_NOT_NULL(test, how);
 	for (; nr; nr -= n) {
 		n = min(nr, TWHEEL_BATCH);
 		for (i = 0; i < n; i++)
 			how[i] = arm_of(0, 0);
-		KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, n, &arming), 0);
-		KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, n), 0);
-		for (i = 0; ids && i < n; i++)
-			*ids++ = how[i].id;
+		KUNIT_ASSERT_EQ(test, arm_some(tw, how, n), (int)n);
+		for (i = 0; i < n; i++) {
+			KUNIT_ASSERT_EQ(test, how[i].result, TWHEEL_CREATED);
+			if (ids)
+				*ids++ = how[i].id;
+		}
 	}
+	kunit_kfree(test, how);
 }
 
-/* Arms MAX_PENDING timeouts. The caller may free the ids by kunit_kfree(). */
+/* Arms MAX_PENDING timeouts. */
 static u64 *arm_all(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, MAX_PENDING, sizeof(*ids), GFP_KERNEL);
@@ -216,74 +248,77 @@ static u64 *arm_all(struct kunit *test)
 	return ids;
 }
 
-/* Arms one timeout.  Returns 0, or the error of the call or of the entry. */
-static int arm_result(struct twheel *tw, u64 *id)
-{
-	struct twheel_arm how = arm_of(0, 0);
-	struct twheel_arming arming = {};
-	int err;
-
-	err = twheel_arm_prepare(tw, &how, 1, &arming);
-	if (!err && how.result > 0)
-		err = twheel_arm_commit(tw, &arming, 1);
-	*id = how.id;
-	return err ?: min(how.result, 0);
-}
-
-static u64 id_of(const struct twheel_timeout *t)
-{
-	return timeout_id(t, timeout_state(t));
-}
-
-/* Returns the verdict, or -EBUSY when commit found the timeout changed. */
+/* Returns the verdict, or an error. */
 static int cancel(struct twheel *tw, u64 id)
 {
-	struct twheel_cancel cancel = { .id = id };
-	unsigned int nr_ok = 0;
-	struct twheel_look look;
+	struct twheel_cancel how = { .id = id };
+	struct twheel_call call = { .stride = sizeof(how) };
+	int done = twheel_cancel_step(tw, to_user(how), 1, &call);
 
-	twheel_cancel_look(tw, &cancel, &look, 1);
-	if (cancel.result > 0 &&
-	    twheel_cancel_commit(tw, &cancel, &look, 1, &nr_ok) != 1)
-		return -EBUSY;
-	return cancel.result;
+	return done == 1 ? how.result : done;
 }
 
-/* Returns the verdict or an error, -EBUSY when commit found the timeout changed. */
-static int rearm(struct twheel *tw, u64 id, struct twheel_arm *arm)
+static void cancel_ids(struct twheel *tw, const u64 *ids, unsigned int nr)
 {
-	struct twheel_rearming rearming = {};
-	unsigned int nr_ok = 0;
-	int err;
+	while (nr--)
+		cancel(tw, *ids++);
+}
 
-	arm->id = id;
-	arm->result = 0;
-	err = twheel_rearm_prepare(tw, arm, &rearming, 1);
-	if (err)
-		return err;
-	err = twheel_rearm_commit(tw, arm, &rearming, 1, &nr_ok);
-	return err == 1 ? arm->result : -EBUSY;
+/* The last one first.  A page that becomes unused late is given back early. */
+static void cancel_backwards(struct twheel *tw, const u64 *ids, unsigned int nr)
+{
+	while (nr--)
+		cancel(tw, ids[nr]);
+}
+
+/* Likewise. */
+static int rearm(struct twheel *tw, u64 id, struct twheel_arm *how)
+{
+	struct twheel_call call = { .stride = sizeof(*how) };
+	int done;
+
+	how->id = id;
+	how->result = 0;
+	done = twheel_rearm_step(tw, to_user(*how), 1, &call);
+	return done == 1 ? how->result : done;
+}
+
+#define rearm_to(tw, id, ...) rearm(tw, id, &(struct twheel_arm){ __VA_ARGS__ })
+
+/* Reads events to where @size bytes are for each.  Returns how many, or an error. */
+static int read_some(struct twheel *tw, void *to, u32 size, unsigned int nr)
+{
+	struct iov_iter iter;
+
+	iov_iter_ubuf(&iter, READ, (void __user __force *)to, nr * size);
+	return twheel_read_step(tw, &iter, size, nr);
 }
 
 /* Returns the number of events read, which is 0 or 1. */
 static int read_one(struct twheel *tw, struct twheel_event *event)
 {
 	struct twheel_event ignored;
-	struct twheel_look look;
-	int nr = twheel_events_look(tw, event ?: &ignored, &look, 1);
 
-	return nr ? twheel_events_commit(tw, event ?: &ignored, &look, nr) : 0;
+	return read_some(tw, event ?: &ignored, sizeof(ignored), 1);
 }
 
-/* Makes a part of twheel_arena_shrink(). Returns false when that is over. */
-static bool shrink_some(struct twheel *tw)
+static u32 nr_unread(const struct twheel *tw)
 {
-	struct budget budget = { .entries = 20 * SHRINK_STEP, .end_ns = U64_MAX };
+	return tw->events.nr_unread;
+}
 
-	twheel_arena_shrink(tw, &budget);
-	/* It would go on by itself later. */
-	kthread_cancel_delayed_work_sync(&tw->shrink.work);
-	return tw->shrink.running;
+/* From now on the accesses of the engine to user memory fault, when @nr have succeeded. */
+static void faults_begin(int nr)
+{
+	user_memory.left = nr;
+	user_memory.faulted = false;
+}
+
+/* Says whether one has faulted. */
+static bool faults_end(void)
+{
+	user_memory.left = -1;
+	return user_memory.faulted;
 }
 
 /* Gives back all pages that nobody needs, in as many turns as that takes. */
@@ -291,27 +326,63 @@ static void shrink(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
-	tw->shrink.due = true;
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+	tw->places.due = true;
 	pass(tw);
-	KUNIT_EXPECT_FALSE(test, tw->shrink.running);
+	KUNIT_EXPECT_FALSE(test, tw->places.due);
 	rcu_barrier();
 }
 
 /* From now on a thread does not sleep: a killable wait ends with -EINTR. */
-static void fatal_signal_send_to(struct task_struct *task)
-{
-	spin_lock_irq(&task->sighand->siglock);
-	sigaddset(&task->pending.signal, SIGKILL);
-	set_tsk_thread_flag(task, TIF_SIGPENDING);
-	spin_unlock_irq(&task->sighand->siglock);
-}
-
 static void fatal_signal_send(void)
 {
-	fatal_signal_send_to(current);
+	spin_lock_irq(&current->sighand->siglock);
+	sigaddset(&current->pending.signal, SIGKILL);
+	set_tsk_thread_flag(current, TIF_SIGPENDING);
+	spin_unlock_irq(&current->sighand->siglock);
 }
 
 static void fatal_signal_forget(void)
 {
 	flush_signals(current);
+}
+
+/* The wheel sets alarms from now on; none rings by itself. */
+static void alarms_begin(struct twheel *tw)
+{
+	machine_alarm = (struct machine_alarm){ .used = true };
+	tw->alarm.at_ns = NEVER_NS;
+	twheel_lock(tw);
+	twheel_alarm_set(tw);
+	twheel_unlock(tw);
+}
+
+/* The softirq may work. */
+static void work_is_paid(struct twheel *tw)
+{
+	int cpu;
+
+	atomic64_set(&tw->memory.user->no_work_until_ns, 0);
+	for_each_possible_cpu(cpu)
+		per_cpu(soft_until_ns, cpu) = 0;
+}
+
+/* The alarm rings.  Says whether it is to ring again by what its function has returned. */
+static bool alarm_rings_now(struct twheel *tw)
+{
+	enum hrtimer_restart restart;
+
+	local_bh_disable();
+	machine_alarm.is_on = false;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		/* There the kthread does this. */
+		restart = alarm_work(tw, &tw->alarm.timer, machine_now() + SOFT_NS);
+	else
+		restart = alarm_rings(&tw->alarm.timer);
+	local_bh_enable();
+	if (restart != HRTIMER_RESTART)
+		return false;
+	machine_alarm.is_on = true;
+	machine_alarm.at_ns = ktime_to_ns(hrtimer_get_softexpires(&tw->alarm.timer));
+	return true;
 }

@@ -3,118 +3,205 @@
  * engine/arm.c: ARM
  */
 
-static void over_the_limit_an_entry_says_eagain_and_nothing_is_taken(struct kunit *test)
+static void beyond_max_pending_an_entry_says_eagain_and_takes_nothing(struct kunit *test)
 {
+	struct twheel_arm *how = kunit_kcalloc(test, 5, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = wheel_with(test, max_pending, 3);
-	struct twheel_arm how[5] = {};
-	struct twheel_arming arming = {};
 	s64 before[NR_TALLIES];
 	unsigned int i;
 
+	KUNIT_ASSERT_NOT_NULL(test, how);
 	for (i = 0; i < 5; i++)
-		how[i].expires_ns = DELAY_NS;
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 5, &arming), 0);
-	for (i = 0; i < 5; i++)
+		how[i] = arm_of(0, 0);
+	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 5), 5);
+	for (i = 0; i < 5; i++) {
 		KUNIT_EXPECT_EQ(test, how[i].result, i < 3 ? TWHEEL_CREATED : -EAGAIN);
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
+		KUNIT_EXPECT_EQ(test, !how[i].id, i >= 3);
+	}
 	audit(test);
 	tally_take(tw, before);
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 5, &arming), 0);
+	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 5), 5);
 	for (i = 0; i < 5; i++)
 		KUNIT_EXPECT_EQ(test, how[i].result, -EAGAIN);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 0), 0);
-	expect_delta(test, before, (s8[NR_TALLIES]) {});
-}
-
-/* G4, G8: a call that faults arms nothing, and its ids are not given out again. */
-static void what_is_prepared_and_not_committed_leaves_no_trace(struct kunit *test)
-{
-	struct twheel *tw = test->priv;
-	struct twheel_arm how[4];
-	struct twheel_arming arming = {};
-	s64 before[NR_TALLIES];
-	unsigned int i;
-	u64 seen;
-
-	arm_like(test, 0);
-	tally_take(tw, before);
-	for (i = 0; i < 4; i++)
-		how[i] = arm_of(PE, 0);
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 4, &arming), 0);
-	for (i = 0; i < 4; i++) {
-		struct twheel_timeout *t = look_at(tw, (u32)how[i].id);
-
-		KUNIT_EXPECT_EQ(test, shape_of(timeout_state(t)), PHASE_NEW | PE);
-		KUNIT_EXPECT_EQ(test, cancel(tw, how[i].id), -ENOENT);
-	}
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
-	expect_delta(test, before, (s8[NR_TALLIES]) {
-		[LIVE] = 1, [PENDING] = 1, [ACCEPTED] = 1, [INBOX] = 1,
-		[ROOM] = 1, [PLACES] = -1 });
-	/* The ids that were reported are not given out again. */
-	for (i = 1; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, state_gen(timeout_state(look_at(tw, (u32)how[i].id))),
-				(u32)(how[i].id >> 32) + 1);
-	KUNIT_EXPECT_NOT_NULL(test, look_by_id(tw, how[0].id, &seen));
+	expect_delta(test, before, nothing);
 }
 
 static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
 {
+	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
-	struct twheel_arm how[6];
-	struct twheel_arming arming = {};
 	unsigned int i;
 
+	KUNIT_ASSERT_NOT_NULL(test, how);
 	for (i = 0; i < 6; i++) {
 		how[i] = arm_of(0, 0);
 		how[i].user_data = i;
 		how[i].repeats = i % 2;
 	}
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 6, &arming), 0);
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 3), 0);
+	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 6), 6);
 	for (i = 0; i < 6; i++) {
 		KUNIT_EXPECT_EQ(test, how[i].result, i % 2 ? -EINVAL : TWHEEL_CREATED);
-		if (!(i % 2))
-			KUNIT_EXPECT_EQ(test, look_at(tw, (u32)how[i].id)->user_data,
-					(u64)i);
+		if (i % 2)
+			KUNIT_EXPECT_EQ(test, how[i].id, 0ULL);
+		else
+			KUNIT_EXPECT_EQ(test, find(tw, how[i].id)->user_data, (u64)i);
 	}
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 3);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 3U);
 }
 
-/* G3: DRAIN came between prepare and commit. The call says so, and arms nothing. */
-static void what_is_armed_beside_a_drain_is_given_back(struct kunit *test)
+/*
+ * G3, G4, G8: whichever access faults, what is told is armed, and an id that may have been told of
+ * a timeout that is not is never given out again.
+ */
+static void an_arm_that_faults_anywhere_has_armed_what_it_has_told(struct kunit *test)
 {
+	static const u32 kinds[] = { 0, PE, 0, OV, SL, 0 };
+	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
-	struct twheel_arm how[3];
-	struct twheel_arming arming = {};
-	struct twheel_rearming rearming = {};
+	bool faulted = true;
+	u64 armed, told, id;
+	int nr, done, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	/* So that there is memory, and there are places. */
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
+	for (nr = 0; faulted; nr++) {
+		for (i = 0; i < 6; i++)
+			how[i] = arm_of(kinds[i], 0);
+		armed = tw->events.armed;
+		faults_begin(nr);
+		done = max(arm_some(tw, how, 6), 0);
+		faulted = faults_end();
+		audit(test);
+		KUNIT_ASSERT_EQ(test, faulted, done < 6);
+		KUNIT_ASSERT_EQ(test, tw->events.armed - armed, (u64)done);
+		KUNIT_ASSERT_EQ(test, tw->places.nr_taken, (u32)done);
+		for (i = 0; i < done; i++) {
+			KUNIT_ASSERT_EQ(test, how[i].result, TWHEEL_CREATED);
+			KUNIT_ASSERT_GT(test, cancel(tw, how[i].id), 0);
+		}
+		told = done < 6 ? how[done].id : 0;
+		for (; i < 6; i++)
+			KUNIT_ASSERT_EQ(test, cancel(tw, how[i].id), -ENOENT);
+		for (i = 0; told && i < 6; i++) {
+			KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+			KUNIT_ASSERT_NE(test, id, told);
+			how[i].id = id;
+		}
+		while (told && i--)
+			cancel(tw, how[i].id);
+	}
+	KUNIT_EXPECT_GT(test, nr, 6 * 5);
+}
+
+/* G7: a place whose id was not told keeps its generation: none is used up for nothing. */
+static void a_place_that_was_not_used_keeps_its_generation(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	u64 id, next;
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+	for (i = 0; i < 4; i++)
+		how[i].repeats = 1;
+	for (i = 0; i < 10; i++)
+		KUNIT_ASSERT_EQ(test, arm_some(tw, how, 4), 4);
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		KUNIT_ASSERT_EQ(test, timeout_gen(place_of(tw, i)), i == (u32)id ? 2U : 1U);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &next), 0);
+}
+
+static void drain_begins(void)
+{
+	struct twheel *tw = container_of(user_memory.lock, struct twheel, lock);
+
+	WRITE_ONCE(tw->control.draining, true);
+}
+
+/* G3: DRAIN comes when ids are told.  The call takes them back, and arms nothing. */
+static void an_arm_that_a_drain_overtakes_takes_back_what_it_has_told(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, 3, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = test->priv;
 	s64 before[NR_TALLIES];
-	unsigned int nr_ok = 0;
 	int i;
 
-	how[0] = arm_of(0, 0);
-	arm(test, &how[0]);
-	enter(tw);
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, 0))), TWHEEL_WAS_PENDING);
 	tally_take(tw, before);
-	for (i = 1; i < 3; i++)
-		how[i] = arm_of(PE, 0);
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how + 1, 2, &arming), 0);
-	KUNIT_ASSERT_EQ(test, twheel_rearm_prepare(tw, how, &rearming, 1), 0);
-	WRITE_ONCE(tw->control.draining, true);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit(tw, &arming, 2), -ESHUTDOWN);
-	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 1, &nr_ok),
-			-ESHUTDOWN);
+	for (i = 0; i < 3; i++)
+		how[i] = arm_of(i == 1 ? SL : 0, 0);
+	user_memory.call_at = user_memory.nr + 9;
+	user_memory.call = drain_begins;
+	KUNIT_EXPECT_EQ(test, arm_some(tw, how, 3), -ESHUTDOWN);
+	user_memory.call = NULL;
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, how[i].result, -ESHUTDOWN);
+		KUNIT_EXPECT_EQ(test, how[i].id, 0ULL);
+	}
 	expect_delta(test, before, nothing);
-	KUNIT_EXPECT_EQ(test, twheel_arm_prepare(tw, how + 1, 2, &arming),
-			-ESHUTDOWN);
+	/* The next one says so at once. */
+	how[0] = arm_of(0, 0);
+	KUNIT_EXPECT_EQ(test, arm_some(tw, how, 1), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, how[0].result, 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, how, false), -ESHUTDOWN);
 	expect_delta(test, before, nothing);
+}
+
+static void without_waiting_an_arm_takes_what_is_at_hand(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm plain = arm_of(0, 0), periodic = arm_of(PE, 0), bad = { .repeats = 1 };
+	unsigned int i;
+
+	/* There is no page yet, and none for periods. */
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &plain, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &plain, false), 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &plain, true), 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &periodic, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &periodic, false), 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &periodic, true), 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &bad, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 4U);
+	for (i = 4; i < PLACES_PER_PAGE; i++)
+		KUNIT_ASSERT_EQ(test, twheel_arm_one(tw, &plain, true), 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &plain, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, PLACES_PER_PAGE);
+}
+
+/* G2: a deadline that has passed waits for no tick, and is not late. */
+static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *test)
+{
+	static const u64 ahead_ns[] = { START_NS, 1, 0 };
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+	unsigned int i;
+
+	time_set(tw, START_NS + 7);
+	for (i = 0; i < ARRAY_SIZE(ahead_ns); i++) {
+		arm(test, &(struct twheel_arm) {
+			.flags = TWHEEL_ARM_ABSOLUTE, .slack_ticks = i,
+			.expires_ns = START_NS + 7 - ahead_ns[i] });
+		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+		KUNIT_EXPECT_EQ(test, event.fired_ns, START_NS + 7);
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 7 - ahead_ns[i]);
+	}
+	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.late_ticks[0], 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 3ULL);
 }
 
 static struct kunit_case arm_cases[] = {
-	KUNIT_CASE(over_the_limit_an_entry_says_eagain_and_nothing_is_taken),
-	KUNIT_CASE(what_is_prepared_and_not_committed_leaves_no_trace),
+	KUNIT_CASE(beyond_max_pending_an_entry_says_eagain_and_takes_nothing),
 	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
-	KUNIT_CASE(what_is_armed_beside_a_drain_is_given_back),
+	KUNIT_CASE(an_arm_that_faults_anywhere_has_armed_what_it_has_told),
+	KUNIT_CASE(a_place_that_was_not_used_keeps_its_generation),
+	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_what_it_has_told),
+	KUNIT_CASE(without_waiting_an_arm_takes_what_is_at_hand),
+	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),
 	{}
 };
 

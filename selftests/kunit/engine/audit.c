@@ -4,26 +4,16 @@
  */
 
 enum tally {
-	LIVE, PENDING, UNREAD, INBOX, ROOM, PLACES, RETIRED, ACCEPTED, CANCELLED,
-	REVOKED, COMPLETED, DRAINED, DELIVERED, EXPIRATIONS, REARMED, NR_TALLIES,
+	LIVE, PENDING, UNREAD, PLACES, ARMED, CANCELLED, REVOKED, COMPLETED, DRAINED, DELIVERED,
+	EXPIRATIONS, REARMED, NR_TALLIES,
 };
 
 static const char * const tally_name[] = {
-	"live", "pending", "unread", "inbox", "room", "free places", "retired",
-	"armed", "cancelled", "revoked", "completed", "drained", "delivered",
-	"expirations", "rearmed",
+	"live", "pending", "unread", "places taken", "armed", "cancelled", "revoked",
+	"completed", "drained", "delivered", "expirations", "rearmed",
 };
 
 static_assert(ARRAY_SIZE(tally_name) == NR_TALLIES);
-
-static int llist_length(const struct llist_node *node)
-{
-	int nr = 0;
-
-	for (; node; node = node->next)
-		nr++;
-	return nr;
-}
 
 static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 {
@@ -33,11 +23,8 @@ static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 	tally[LIVE] = info.live;
 	tally[PENDING] = info.pending;
 	tally[UNREAD] = info.unread;
-	tally[INBOX] = atomic_read(&tw->inbox.len);
-	tally[ROOM] = atomic_long_read(&tw->room.used);
-	tally[PLACES] = llist_length(tw->arena.free) + llist_length(tw->arena.freed.first);
-	tally[RETIRED] = atomic_read(&tw->arena.nr_retired);
-	tally[ACCEPTED] = info.armed;
+	tally[PLACES] = tw->places.nr_taken;
+	tally[ARMED] = info.armed;
 	tally[CANCELLED] = info.cancelled;
 	tally[REVOKED] = info.revoked;
 	tally[COMPLETED] = info.completed;
@@ -58,71 +45,136 @@ static void expect_delta(struct kunit *test, const s64 before[NR_TALLIES],
 
 	tally_take(test->priv, after);
 	for (i = 0; i < NR_TALLIES; i++)
-		KUNIT_EXPECT_EQ_MSG(test, after[i] - before[i], (s64)delta[i],
-				    "%s", tally_name[i]);
+		KUNIT_EXPECT_EQ_MSG(test, after[i] - before[i], (s64)delta[i], "%s",
+				    tally_name[i]);
 }
 
 /**
- * struct census - how many places of a wheel are in which state
- * @phase: how many are in each phase
- * @live: pending or to be read
- * @keeping: not in the wheel, but with room there
- * @retired: free, their generations used up
+ * struct census - what is in the pages of a wheel
+ * @pending: timeouts that pend
+ * @unread: timeouts with an event
+ * @retired: places whose generations are used up
+ * @pages: pages
+ * @partly: pages of which some places are free and some are not
+ * @unused: pages of which all places are free
  */
 struct census {
-	int phase[STATE_PHASE + 1];
-	int live;
-	int keeping;
-	int retired;
+	u32 pending;
+	u32 unread;
+	u32 retired;
+	u32 pages;
+	u32 partly;
+	u32 unused;
 };
 
-static void census_count(struct census *census, u64 state)
+/* Counts a page, and expects its chain of free places to have what is free. */
+static void census_count(struct kunit *test, struct census *census, struct twheel_page *page)
 {
-	enum twheel_phase phase = state_phase(state);
+	u32 i, nr_live = 0, nr_retired = 0, nr_free = 0;
+	const struct twheel_timeout *t;
+	bool stays = false;
 
-	census->phase[phase]++;
-	census->live += phase == PHASE_QUEUED || phase == PHASE_ARMED ||
-			phase == PHASE_UNREAD;
-	census->keeping += phase == PHASE_UNREAD && state & STATE_PERIODIC &&
-			   !(state & STATE_DRAINED);
-	census->retired += phase == PHASE_FREE && !state_gen(state);
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		t = &page->timeout[i];
+		stays |= timeout_gen(t) > S32_MAX;
+		census->pending += timeout_is_pending(t);
+		census->unread += timeout_is_unread(t);
+		nr_live += timeout_is_live(t);
+		nr_retired += !timeout_is_live(t) && !timeout_gen(t);
+		KUNIT_ASSERT_EQ(test, timeout_index(t), page->first_index + i);
+	}
+	for (t = page->free; t; t = (const struct twheel_timeout *)t->link.next) {
+		KUNIT_ASSERT_FALSE(test, timeout_is_live(t));
+		KUNIT_ASSERT_NE(test, timeout_gen(t), 0U);
+		KUNIT_ASSERT_PTR_EQ(test, timeout_page(t), page);
+		KUNIT_ASSERT_LE(test, ++nr_free, PLACES_PER_PAGE);
+	}
+	KUNIT_EXPECT_EQ(test, nr_free, PLACES_PER_PAGE - nr_live - nr_retired);
+	/* One that has few generations left may count as used for ever. */
+	stays &= page->nr_used == nr_live + nr_retired + 1;
+	KUNIT_EXPECT_EQ(test, page->nr_used - stays, nr_live + nr_retired);
+	census->retired += nr_retired;
+	census->pages++;
+	census->unused += !page->nr_used;
+	census->partly += page->nr_used && page->free;
 }
 
-static struct census census_take(struct twheel *tw)
+static struct census census_take(struct kunit *test)
 {
+	struct twheel *tw = test->priv;
 	struct census census = {};
 	struct twheel_page *page;
-	u32 nr, i;
+	u32 nr;
 
-	for (nr = 0; nr < tw->arena.places.nr; nr++) {
-		page = look_at_page(tw, nr);
-		for (i = 0; page && i < PLACES_PER_PAGE; i++)
-			census_count(&census, timeout_state(&page->timeout[i]));
+	for (nr = 0; nr < tw->places.pages.nr; nr++) {
+		page = page_of_nr(tw, nr);
+		if (page)
+			census_count(test, &census, page);
 	}
 	return census;
 }
 
-/* Follows the ready list both ways, and returns its length. */
-static int audit_ready(struct kunit *test)
+/* Follows a list by both links, and returns its length. */
+static u32 audit_list(struct kunit *test, struct twheel_link **head,
+		      const struct twheel_link *end, u64 state)
+{
+	struct twheel_link *link, **pprev = head;
+	u32 nr = 0;
+
+	for (link = *head; link != end; link = link->next) {
+		KUNIT_ASSERT_PTR_EQ(test, link->pprev, pprev);
+		KUNIT_ASSERT_EQ(test, state_of(link_timeout(link)), state);
+		KUNIT_ASSERT_LE(test, ++nr, 10 * MAX_PENDING);
+		pprev = &link->next;
+	}
+	return nr;
+}
+
+/* Expects of a level what its members say of its slots; returns how many entries it has. */
+static u32 audit_level(struct kunit *test, struct twheel_wheel *w, u32 nr)
+{
+	struct twheel_level *level = &w->level[nr];
+	u32 i, nr_in_slot, nr_entries = 0;
+	bool used = false;
+
+	for (i = 0; i <= level->mask; i++) {
+		KUNIT_ASSERT_EQ(test, !!level->slot[i], !!test_bit(i, level->occupied));
+		if (!level->slot[i])
+			continue;
+		used = true;
+		nr_in_slot = audit_list(test, &level->slot[i], &w->end, STATE_PENDING);
+		nr_entries += nr_in_slot;
+	}
+	if (used) {
+		KUNIT_EXPECT_TRUE(test, w->used & BIT(nr));
+		KUNIT_EXPECT_NE(test, level->begin_ns, U64_MAX);
+	}
+	return nr_entries;
+}
+
+static u32 audit_wheel(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	u32 link, prev = 0;
-	int nr = 0;
+	struct twheel_wheel *w = &tw->wheel;
+	u32 i, nr;
 
-	link = tw->events.first ? timeout_index(tw->events.first) + 1 : 0;
-	for (; link; nr++) {
-		struct twheel_timeout *t = look_at(tw, link - 1);
+	nr = audit_list(test, &w->coming, &w->end, STATE_PENDING) +
+	     audit_list(test, &w->never, &w->end, STATE_PENDING);
+	for (i = 0; i < w->nr_levels; i++)
+		nr += audit_level(test, w, i);
+	return nr;
+}
 
-		KUNIT_ASSERT_NOT_NULL(test, t);
-		KUNIT_ASSERT_TRUE(test, state_is_unread(timeout_state(t)));
-		KUNIT_ASSERT_EQ(test, t->prev, prev);
-		KUNIT_ASSERT_LT(test, nr, 100000);
-		prev = link;
-		link = t->next;
+static u32 audit_pages(struct kunit *test, struct hlist_head *head, bool used)
+{
+	struct twheel_page *page;
+	u32 nr = 0;
+
+	hlist_for_each_entry(page, head, node) {
+		KUNIT_ASSERT_EQ(test, !!page->nr_used, used);
+		KUNIT_ASSERT_NOT_NULL(test, page->free);
+		nr++;
 	}
-	KUNIT_EXPECT_EQ(test, tw->events.last_link, prev);
-	KUNIT_EXPECT_PTR_EQ(test, tw->events.last,
-			    prev ? look_at(tw, prev - 1) : NULL);
 	return nr;
 }
 
@@ -130,35 +182,33 @@ static int audit_ready(struct kunit *test)
 static void audit(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct census census = census_take(tw);
+	struct twheel_places *places = &tw->places;
+	struct census census;
 	s64 tally[NR_TALLIES];
-	int nr_ready = audit_ready(test);
 
-	tally_take(tw, tally);
-	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)nr_ready);
-	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.phase[PHASE_UNREAD]);
-	KUNIT_EXPECT_EQ(test, tally[LIVE], (s64)census.live);
-	/* G3: whatever was armed lives, or has ended in one way. */
-	KUNIT_EXPECT_EQ(test, tally[ACCEPTED],
-			tally[LIVE] + tally[COMPLETED] + tally[CANCELLED] +
-			tally[REVOKED] + tally[DRAINED]);
-	KUNIT_EXPECT_EQ(test, tally[INBOX],
-			(s64)llist_length(tw->inbox.list.first));
-	KUNIT_EXPECT_EQ(test, tally[INBOX], (s64)census.phase[PHASE_QUEUED] +
-			census.phase[PHASE_DEAD]);
-	/* G4: each is of an entry in the wheel or on its way there, or promised. */
-	KUNIT_EXPECT_EQ(test, tally[ROOM], (s64)tw->wheel.nr_entries +
-			tally[INBOX] + census.keeping);
-	KUNIT_EXPECT_LE(test, tally[ROOM], (s64)tw->room.provided);
-	KUNIT_EXPECT_EQ(test, tally[RETIRED], (s64)census.retired);
-	KUNIT_EXPECT_EQ(test, tally[PLACES], (s64)census.phase[PHASE_FREE] -
-			census.retired);
-	if (!tw->keys.used)
+	if (!tw->control.started)
 		return;
-	/* Each that lives has a node in the index, and those that are dead may. */
-	KUNIT_EXPECT_GE(test, atomic_read(&tw->keys.index.nelems), census.live);
-	KUNIT_EXPECT_LE(test, atomic_read(&tw->keys.index.nelems),
-			census.live + census.phase[PHASE_DEAD]);
+	census = census_take(test);
+	tally_take(tw, tally);
+	/* G3 exactly one outcome: whatever was armed lives, or has ended in one way. */
+	KUNIT_EXPECT_EQ(test, tally[LIVE], (s64)census.pending + census.unread);
+	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.unread);
+	/* G4 nothing lost: what pends is in the wheel, and an event is in the list. */
+	KUNIT_EXPECT_EQ(test, audit_wheel(test), census.pending);
+	KUNIT_EXPECT_EQ(test, audit_list(test, &tw->events.first, &tw->events.end, STATE_UNREAD),
+			census.unread);
+	KUNIT_EXPECT_TRUE(test, llist_empty(&tw->inbox));
+	KUNIT_EXPECT_EQ(test, tw->events.nr_untold, 0U);
+	KUNIT_EXPECT_EQ(test, places->nr_taken, census.pending + census.unread);
+	KUNIT_EXPECT_EQ(test, places->nr_pages, census.pages);
+	KUNIT_EXPECT_EQ(test, places->nr_unused, census.unused);
+	KUNIT_EXPECT_EQ(test, audit_pages(test, &places->unused, false), census.unused);
+	KUNIT_EXPECT_EQ(test, audit_pages(test, &places->partly, true), census.partly);
+	if (tw->keys.used)
+		KUNIT_EXPECT_EQ(test, (u32)atomic_read(&tw->keys.index.nelems),
+				census.pending + census.unread);
+	/* No fault is served under the lock. */
+	KUNIT_EXPECT_EQ(test, user_memory.nr_unserved, 0U);
 }
 
 static size_t table_bytes(const struct twheel_pages *pages)
@@ -184,29 +234,23 @@ static int nr_key_pages(struct twheel *tw)
 static void expect_charged_for_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	size_t slots = 0, bytes = WHEEL_SIZE + tw->room.nr_chunk_pages * PAGE_SIZE;
+	size_t bytes = WHEEL_SIZE + PAGE_ALIGN(tw->slots_size) +
+		       table_bytes(&tw->places.pages) + table_bytes(&tw->words.pages) +
+		       (tw->words.hole ? PAGE_SIZE : 0);
 	u32 nr;
 
-	for (nr = 0; nr < tw->wheel.nr_levels; nr++) {
-		u32 nr_slots = tw->wheel.level[nr].mask + 1;
-
-		slots += nr_slots * sizeof(void *) +
-			 BITS_TO_LONGS(nr_slots) * sizeof(long);
-	}
-	bytes += PAGE_ALIGN(slots) + table_bytes(&tw->arena.places) +
-		 table_bytes(&tw->words.pages) + (tw->words.hole ? PAGE_SIZE : 0);
 	for (nr = 0; nr < tw->words.pages.nr; nr++)
-		if (look_at_words(tw, nr))
+		if (words_of_nr(tw, nr))
 			bytes += PAGE_SIZE;
-	for (nr = 0; nr < tw->arena.places.nr; nr++) {
-		struct twheel_page *page = look_at_page(tw, nr);
-		struct twheel_page *beside = look_at_page(tw, nr ^ 1);
+	for (nr = 0; nr < tw->places.pages.nr; nr++) {
+		struct twheel_page *page = page_of_nr(tw, nr);
+		struct twheel_page *beside = page_of_nr(tw, nr ^ 1);
 
 		if (!page)
 			continue;
 		bytes += PAGE_SIZE;
 		/* Of two pages that share one, the first is charged for it. */
-		if (page->periodic && !(nr & 1 && beside && beside->periodic))
+		if (page->extra && !(nr & 1 && beside && beside->extra))
 			bytes += PAGE_SIZE;
 	}
 	if (tw->keys.used)

@@ -4,67 +4,120 @@
  */
 
 /* G3: a cancelled timeout has no other outcome. */
-static void cancel_ends_what_lives_and_says_what_it_was(struct kunit *test)
+static void cancel_ends_a_live_timeout_and_says_what_it_was(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 
-	expect_outcome(test, deed_cancel, start->to.cancel, 0);
+	expect_outcome(test, deed_cancel, start->to.cancel);
 }
 
-/* G3: of two that end a timeout, the one that comes second does nothing. */
-static void a_cancel_that_was_overtaken_touches_nothing(struct kunit *test)
+/* G8: neither an id that has ended, nor one with any bit of its generation changed. */
+static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *test)
 {
-	const struct loss *loss = test->param_value;
 	struct twheel *tw = test->priv;
-	struct twheel_cancel cancel = {};
 	s64 before[NR_TALLIES];
-	struct twheel_timeout *t;
-	struct twheel_look look;
-	unsigned int nr_ok = 0;
-	u64 state;
+	unsigned int bit;
+	u64 id, next;
 
-	t = bring(test, &loss->start, &cancel.id);
-	twheel_cancel_look(tw, &cancel, &look, 1);
-	KUNIT_ASSERT_GT(test, cancel.result, 0);
-	state = lose(test, t, cancel.id, before);
-	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, &cancel, &look, 1, &nr_ok),
-			0U);
-	KUNIT_EXPECT_EQ(test, nr_ok, 0U);
-	KUNIT_EXPECT_EQ(test, (u64)timeout_state(t), state);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	tally_take(tw, before);
+	for (bit = 32; bit < 64; bit++)
+		KUNIT_ASSERT_EQ(test, cancel(tw, id ^ BIT_ULL(bit)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id | STATE_PENDING), -ENOENT);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id + 1000 * PLACES_PER_PAGE), -ENOENT);
+	KUNIT_EXPECT_EQ(test, cancel(tw, 0), -ENOENT);
+	KUNIT_EXPECT_EQ(test, cancel(tw, U64_MAX), -ENOENT);
 	expect_delta(test, before, nothing);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
+	/* Nor when the place has another timeout. */
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &next), 0);
+	KUNIT_EXPECT_EQ(test, (u32)next, (u32)id);
+	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
+	KUNIT_EXPECT_EQ(test, cancel(tw, next), TWHEEL_WAS_PENDING);
 }
 
-/* G3: of four pending timeouts the third is gone before commit. */
-static void a_batch_of_cancels_stops_at_the_first_that_was_overtaken(struct kunit *test)
+/*
+ * G3, G4: whichever access faults, the entries that are done are told and ended, and the others
+ * are as before: the same call can be made again from there.
+ */
+static void a_cancel_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *test)
+{
+	struct twheel_cancel *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	int nr, done, more, i;
+	bool faulted = true;
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	for (nr = 0; faulted; nr++) {
+		struct twheel_cancel __user *user = (struct twheel_cancel __user __force *)how;
+		struct twheel_call call = { .stride = sizeof(*how) };
+		u64 cancelled = tw->events.cancelled, revoked = tw->events.revoked;
+
+		for (i = 0; i < 6; i++) {
+			struct twheel_arm arming = arm_of(i == 3 ? OV : i == 1 ? PE : 0, 0);
+
+			arm(test, &arming);
+			how[i] = (struct twheel_cancel){ .id = arming.id, .result = 77 };
+		}
+		how[4].id ^= BIT_ULL(40);
+		faults_begin(nr);
+		done = twheel_cancel_step(tw, user, 6, &call);
+		faulted = faults_end();
+		audit(test);
+		if (done < 0) {
+			KUNIT_ASSERT_EQ(test, done, -EFAULT);
+			done = 0;
+		}
+		KUNIT_ASSERT_TRUE(test, faulted == (done < 6));
+		for (i = 0; i < 6; i++) {
+			KUNIT_ASSERT_EQ(test, how[i].result == 77, i >= done);
+			KUNIT_ASSERT_EQ(test, !!find(tw, how[i].id), i >= done && i != 4);
+		}
+		more = done < 6 ? twheel_cancel_step(tw, user + done, 6 - done, &call) : 0;
+		KUNIT_ASSERT_EQ(test, done + more, 6);
+		for (i = 0; i < 6; i++)
+			KUNIT_ASSERT_EQ(test, how[i].result, i == 4 ? -ENOENT :
+					i == 3 ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING);
+		KUNIT_ASSERT_EQ(test, call.nr_ok, 5U);
+		KUNIT_ASSERT_EQ(test, tw->events.cancelled - cancelled, 4ULL);
+		KUNIT_ASSERT_EQ(test, tw->events.revoked - revoked, 1ULL);
+		cancel(tw, how[4].id ^ BIT_ULL(40));
+	}
+	KUNIT_EXPECT_GT(test, nr, 18);
+}
+
+static void an_entry_with_a_reserved_member_set_says_einval(struct kunit *test)
+{
+	struct twheel_cancel how = { .reserved = 1 };
+	struct twheel_call call = { .stride = sizeof(how) };
+	struct twheel *tw = test->priv;
+
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &how.id), 0);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_step(tw, to_user(how), 1, &call), 1);
+	KUNIT_EXPECT_EQ(test, how.result, -EINVAL);
+	KUNIT_EXPECT_EQ(test, call.nr_ok, 0U);
+	KUNIT_EXPECT_NOT_NULL(test, find(tw, how.id));
+}
+
+static void cancel_one_says_0_or_enoent(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	struct twheel_cancel cancels[4] = {};
-	struct twheel_look look;
-	unsigned int nr_ok = 0;
-	int i;
+	u64 id;
 
-	for (i = 0; i < 4; i++)
-		cancels[i].id = id_of(arm_like(test, 0));
-	enter(tw);
-	twheel_cancel_look(tw, cancels, &look, 4);
-	cancel(tw, cancels[2].id);
-	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels, &look, 4, &nr_ok),
-			2U);
-	KUNIT_EXPECT_EQ(test, nr_ok, 2U);
-	audit(test);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 1);
-	twheel_cancel_look(tw, cancels + 2, &look, 2);
-	KUNIT_EXPECT_EQ(test, cancels[2].result, -ENOENT);
-	KUNIT_EXPECT_EQ(test, twheel_cancel_commit(tw, cancels + 2, &look, 2,
-						   &nr_ok), 2U);
-	KUNIT_EXPECT_EQ(test, nr_ok, 3U);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->arena.live), 0);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, id ^ BIT_ULL(32), false), -ENOENT);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, id, false), 0);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, id, false), -ENOENT);
+	KUNIT_EXPECT_EQ(test, tw->events.cancelled, 1ULL);
 }
 
 static struct kunit_case cancel_cases[] = {
-	KUNIT_CASE_PARAM(cancel_ends_what_lives_and_says_what_it_was, start_gen_params),
-	KUNIT_CASE_PARAM(a_cancel_that_was_overtaken_touches_nothing, loss_gen_params),
-	KUNIT_CASE(a_batch_of_cancels_stops_at_the_first_that_was_overtaken),
+	KUNIT_CASE_PARAM(cancel_ends_a_live_timeout_and_says_what_it_was, start_gen_params),
+	KUNIT_CASE(cancel_of_any_other_id_says_enoent_and_changes_nothing),
+	KUNIT_CASE(a_cancel_that_faults_anywhere_goes_on_where_it_stopped),
+	KUNIT_CASE(an_entry_with_a_reserved_member_set_says_einval),
+	KUNIT_CASE(cancel_one_says_0_or_enoent),
 	{}
 };
 

@@ -60,48 +60,64 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 			-EBUSY);
 }
 
-/* The wheel goes back with a clock that can be set back, and needs twice the chunks for it. */
-static void a_wheel_rewinds_if_its_clock_can_be_set_back(struct kunit *test)
+/* A SETUP that fails leaves no memory behind, and may be tried again. */
+static void a_start_that_fails_takes_nothing(struct kunit *test)
 {
-	static const struct { u32 clock; bool rewinds; } rows[] = {
-		{ TWHEEL_CLOCK_MONOTONIC, false },
-		{ TWHEEL_CLOCK_BOOTTIME, false },
-		{ TWHEEL_CLOCK_REALTIME, true },
-		{ TWHEEL_CLOCK_TAI, true },
-		{ TWHEEL_CLOCK_VIRTUAL, false },
-	};
-	unsigned int i;
+	struct twheel_setup setup = usual_setup;
+	struct twheel_info info = {};
+	struct twheel *tw;
+	long charged;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct twheel *tw = wheel_with(test, clock, rows[i].clock);
-
-		KUNIT_EXPECT_EQ_MSG(test, tw->wheel.rewinds, rows[i].rewinds, "row %u", i);
-	}
+	engine_case_exit(test);
+	tw = twheel_create();
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
+	test->priv = tw;
+	charged = twheel_charged();
+	setup.flags = TWHEEL_SETUP_KEYED;
+	setup.event_size = TWHEEL_EVENT_SIZE_MAX;
+	/* The slots are there, and there is no memory for the keys. */
+	twheel_limit_memory(charged + FIRST_CHARGE, LONG_MAX);
+	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_is_keyed(tw));
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
+	KUNIT_EXPECT_EQ(test, info.clock, (u32)TWHEEL_CLOCK_MONOTONIC);
+	limits_init();
+	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), 0);
+	KUNIT_EXPECT_TRUE(test, twheel_is_keyed(tw));
 }
 
-/* G3, G4: with the thread of a real worker. */
-static void advance_and_drain_return_when_it_can_all_be_read(struct kunit *test)
+/* G3, G4 */
+static void advance_and_drain_return_when_all_events_can_be_read(struct kunit *test)
 {
 	struct twheel *tw = wheel_remake(test, &usual_setup);
 	unsigned int i;
 
-	tw->wake.turn.queue = twheel_user_queue(tw->memory.user);
 	for (i = 0; i < 100; i++)
 		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
-	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 50U);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 50U);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 48 * TICK_NS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, BIT_ULL(63)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, tw->clock.virtual_now_ns, 49 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
-	KUNIT_EXPECT_EQ(test, tw->events.nr_unread, 100U);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 100U);
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
 	for (i = 0; i < 100; i++)
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 50ULL);
-	KUNIT_EXPECT_EQ(test, tw->events.drained_out, 50ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.drained, 50ULL);
+}
+
+static void only_a_virtual_clock_can_be_advanced(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, TWHEEL_TIME_NEVER), -EOPNOTSUPP);
 }
 
 /* G3: a first ARM that has found the wheel in use may come here when DRAIN is over. */
@@ -139,6 +155,43 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 	KUNIT_EXPECT_FALSE(test, twheel_is_draining(tw));
 }
 
+/* It can be repeated, and the kthread does the rest meanwhile. */
+static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		arm_many(test, PASS_STEP, NULL);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), -ERESTARTSYS);
+	fatal_signal_forget();
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+	KUNIT_EXPECT_TRUE(test, twheel_is_draining(tw));
+	KUNIT_EXPECT_FALSE(test, twheel_is_drained(tw));
+	pass(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 10U * PASS_STEP);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+}
+
+/* Likewise: the clock has moved. */
+static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, 4 * PASS_STEP, NULL);
+	time_set(tw, START_NS + 10 * TICK_NS);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, twheel_pass_now(tw), -ERESTARTSYS);
+	fatal_signal_forget();
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 4U * PASS_STEP);
+	KUNIT_EXPECT_EQ(test, twheel_advance(tw, time_of(tw)), 0);
+}
+
 /*
  * The last close: nothing may run when the wheel's memory belongs to others.  What a test
  * finds there is taken away, so that it does no harm.
@@ -146,40 +199,49 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	struct twheel_arm how = { .expires_ns = 3600 * NSEC_PER_SEC };
+	u64 *ids = kunit_kcalloc(test, 2000, sizeof(*ids), GFP_KERNEL);
 	unsigned int i;
 
-	arm(test, &(struct twheel_arm) { .expires_ns = 3600 * NSEC_PER_SEC });
-	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->wake.timer));
-	twheel_shrink_request(tw);
-	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->shrink.work.timer));
-	twheel_turn_request(&tw->wake.turn);
-	KUNIT_EXPECT_FALSE(test, list_empty(&tw->wake.turn.node));
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	for (i = 0; i < 2000; i++) {
+		arm(test, &how);
+		ids[i] = how.id;
+	}
+	cancel_ids(tw, ids + 1, 1999);
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->alarm.timer));
+	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->places.work.timer));
+	twheel_turn_request(&tw->turn);
+	KUNIT_EXPECT_FALSE(test, list_empty(&tw->turn.node));
 	/* No thread would take the turn, and the stop would wait for it. */
 	raw_spin_lock_irq(&nobody.lock);
 	list_del_init(&nobodys.work.node);
 	raw_spin_unlock_irq(&nobody.lock);
 	twheel_stop(tw);
 	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_FALSE(test, hrtimer_cancel(&tw->wake.timer));
-		KUNIT_EXPECT_FALSE(test, kthread_cancel_delayed_work_sync(&tw->shrink.work));
-		KUNIT_EXPECT_FALSE(test, work_take(tw));
+		KUNIT_EXPECT_FALSE(test, hrtimer_cancel(&tw->alarm.timer));
+		KUNIT_EXPECT_FALSE(test, kthread_cancel_delayed_work_sync(&tw->places.work));
+		KUNIT_EXPECT_FALSE(test, turn_take(tw));
 		/* Nor does anything begin again. */
-		tw->shrink.wanted = false;
-		tw->wake.at_ns = WAKE_NEVER;
-		twheel_shrink_request(tw);
-		shrink_later(tw);
-		twheel_wake_at(tw, twheel_now(&tw->clock) + 3600 * NSEC_PER_SEC);
-		twheel_wake_at(tw, WAKE_NOW);
-		twheel_turn_request(&tw->wake.turn);
+		tw->places.shrinking = false;
+		twheel_places_freed(tw, 0);
+		twheel_lock(tw);
+		twheel_alarm_need(tw, 1);
+		KUNIT_EXPECT_TRUE(test, twheel_alarm_set(tw));
+		twheel_unlock(tw);
+		twheel_turn_request(&tw->turn);
 	}
 }
 
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
-	KUNIT_CASE(a_wheel_rewinds_if_its_clock_can_be_set_back),
-	KUNIT_CASE(advance_and_drain_return_when_it_can_all_be_read),
+	KUNIT_CASE(a_start_that_fails_takes_nothing),
+	KUNIT_CASE(advance_and_drain_return_when_all_events_can_be_read),
+	KUNIT_CASE(only_a_virtual_clock_can_be_advanced),
 	KUNIT_CASE(a_wheel_that_was_drained_before_it_started_never_does),
 	KUNIT_CASE(a_drain_that_waits_for_another_call_ends_with_a_signal),
+	KUNIT_CASE(a_drain_that_a_signal_ends_is_completed_by_the_kthread),
+	KUNIT_CASE(an_advance_that_a_signal_ends_is_completed_by_the_kthread),
 	KUNIT_CASE(nothing_runs_in_a_wheel_that_was_stopped),
 	{}
 };

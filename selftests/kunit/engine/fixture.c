@@ -8,15 +8,15 @@ static const struct twheel_setup usual_setup = {
 	.max_pending = MAX_PENDING,
 };
 
-static struct twheel *wheel_make(struct kunit *test,
-				 const struct twheel_setup *setup)
+static struct twheel *wheel_make(struct kunit *test, const struct twheel_setup *setup)
 {
 	struct twheel *tw = twheel_create();
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
 	test->priv = tw;
 	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
-	tw->wake.turn.queue = &nobodys;
+	tw->turn.queue = &nobodys;
+	user_memory = (struct user_memory){ .left = -1, .lock = &tw->lock };
 	return tw;
 }
 
@@ -24,9 +24,8 @@ static int engine_case_init(struct kunit *test)
 {
 	struct twheel *tw = wheel_make(test, &usual_setup);
 
-	tw->clock.virtual_now_ns = START_NS;
+	time_set(tw, START_NS);
 	pass(tw);
-	work_take(tw);
 	return 0;
 }
 
@@ -34,20 +33,26 @@ static void engine_case_exit(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
+	machine_ns = 0;
+	no_memory = false;
+	limits_init();
 	if (!tw)
 		return;
+	user_memory.left = -1;
+	user_memory.call = NULL;
 	audit(test);
 	/* Destroying waits for a turn that is queued, and nobody would take it. */
-	work_take(tw);
+	turn_take(tw);
 	twheel_destroy(tw);
+	machine_alarm.used = false;
+	machine_real_ns = 0;
 	test->priv = NULL;
 	/* It was the only wheel, and nobody is charged for anything any more. */
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
 
 /* Makes another wheel in place of the one that every case is given. */
-static struct twheel *wheel_remake(struct kunit *test,
-				   const struct twheel_setup *setup)
+static struct twheel *wheel_remake(struct kunit *test, const struct twheel_setup *setup)
 {
 	engine_case_exit(test);
 	return wheel_make(test, setup);
@@ -62,15 +67,16 @@ static struct twheel *wheel_remake(struct kunit *test,
 	wheel_remake(test, &__setup);					\
 })
 
-/* Arms a timeout whose state the case changes; @rest is what to put back at its end. */
-static struct twheel_timeout *some_place(struct kunit *test, u64 *rest)
+/* Makes a wheel whose clock can be set back. */
+static struct twheel *wheel_whose_clock_goes_back(struct kunit *test)
 {
-	struct twheel_timeout *t = arm_like(test, 0);
-	struct twheel *tw = test->priv;
+	struct twheel_setup setup = usual_setup;
 
-	enter(tw);
-	*rest = timeout_state(t);
-	return t;
+	engine_case_exit(test);
+	setup.clock = TWHEEL_CLOCK_REALTIME;
+	machine_real_ns = START_NS;
+	machine_alarm = (struct machine_alarm){ .used = true };
+	return wheel_make(test, &setup);
 }
 
 struct other_thread {

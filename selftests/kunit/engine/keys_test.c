@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/keys.c: the keys of a keyed wheel
+ * engine/keys.c and upsert.c: the keys of a keyed wheel, and ARM there
  */
 
 #define KEY	42ULL
@@ -12,22 +12,34 @@ static struct twheel *keyed_wheel(struct kunit *test)
 
 static struct twheel_arm arm_of_key(u64 key)
 {
-	return (struct twheel_arm) { .user_data = key, .expires_ns = DELAY_NS };
+	return (struct twheel_arm){ .user_data = key, .expires_ns = DELAY_NS };
 }
 
 /* Arms a timeout whose key is free, and returns it. */
 static struct twheel_timeout *arm_key(struct kunit *test, u64 key)
 {
 	struct twheel_arm how = arm_of_key(key);
-	struct twheel *tw = test->priv;
-	struct twheel_arming arming;
-	unsigned int nr_armed = 0;
 
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
-	KUNIT_ASSERT_EQ(test, how.result, TWHEEL_CREATED);
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 1, &nr_armed), 0);
-	KUNIT_ASSERT_EQ(test, nr_armed, 1U);
-	return look_at(tw, (u32)how.id);
+	return arm(test, &how);
+}
+
+static struct twheel_timeout *find_key(struct twheel *tw, u64 key)
+{
+	struct twheel_timeout *t;
+
+	twheel_lock(tw);
+	t = twheel_key_find(tw, key);
+	twheel_unlock(tw);
+	return t;
+}
+
+static int cancel_key(struct twheel *tw, u64 key)
+{
+	struct twheel_cancel how = { .id = key };
+	struct twheel_call call = { .stride = sizeof(how), .by_key = true };
+	int done = twheel_cancel_step(tw, to_user(how), 1, &call);
+
+	return done == 1 ? how.result : done;
 }
 
 static int nr_nodes(const struct twheel *tw)
@@ -38,216 +50,251 @@ static int nr_nodes(const struct twheel *tw)
 static void a_key_leads_to_its_timeout_until_that_ends(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
-	struct twheel_timeout *t = arm_key(test, KEY);
-	u64 id = id_of(t);
+	int way;
 
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id);
-	enter(tw);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id);
-	expire_at(tw, START_NS);
-	KUNIT_EXPECT_TRUE(test, state_is_unread(timeout_state(t)));
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id);
-	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), 0ULL);
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
-}
+	for (way = 0; way < 4; way++) {
+		struct twheel_timeout *t = arm_key(test, KEY);
 
-/* G3: two ARMs have found the key free, and one of them is first. */
-static void of_two_arms_that_were_prepared_one_is_published(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	struct twheel_arm first = arm_of_key(KEY), second = arm_of_key(KEY);
-	struct twheel_arming arming, other;
-	unsigned int nr_armed = 7;
-	s64 before[NR_TALLIES];
-
-	/* So that there are places. */
-	KUNIT_ASSERT_EQ(test, cancel(tw, id_of(arm_key(test, KEY))), TWHEEL_WAS_PENDING);
-	pass(tw);
-	tally_take(tw, before);
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &first, 1, &arming), 0);
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &second, 1, &other), 0);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &other, 1, &nr_armed), 0);
-	KUNIT_EXPECT_EQ(test, nr_armed, 1U);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 1, &nr_armed), -EEXIST);
-	KUNIT_EXPECT_EQ(test, nr_armed, 0U);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), second.id);
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-	expect_delta(test, before, (s8[NR_TALLIES]) {
-		[LIVE] = 1, [PENDING] = 1, [ACCEPTED] = 1, [INBOX] = 1,
-		[ROOM] = 1, [PLACES] = -1 });
-}
-
-/* The first of a batch is not published yet when the second is looked at. */
-static void of_two_in_a_batch_the_second_finds_the_first(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	struct twheel_arm how[3] = { arm_of_key(1), arm_of_key(1), arm_of_key(2) };
-	struct twheel_arming arming;
-	unsigned int nr_armed = 7;
-
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 3, &arming), 0);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 3, &nr_armed), -EEXIST);
-	KUNIT_EXPECT_EQ(test, nr_armed, 1U);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, 1), how[0].id);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, 2), 0ULL);
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-}
-
-/* Its node stays in the index until the kthread comes by, and stands in nobody's way. */
-static void the_key_of_a_timeout_that_is_dead_in_the_inbox_is_free(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	struct twheel_timeout *dead = arm_key(test, KEY), *t;
-
-	KUNIT_ASSERT_EQ(test, cancel(tw, id_of(dead)), TWHEEL_WAS_PENDING);
-	KUNIT_ASSERT_EQ(test, state_phase(timeout_state(dead)), PHASE_DEAD);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), 0ULL);
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-	t = arm_key(test, KEY);
-	KUNIT_EXPECT_PTR_NE(test, t, dead);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-	/* The kthread gives the place of the dead one up, and leaves the key where it is. */
-	pass(tw);
-	KUNIT_EXPECT_TRUE(test, state_is_free(timeout_state(dead)));
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-}
-
-/* The thread that ended it has changed its state, and waits for keys.lock. */
-static void the_key_of_a_timeout_that_is_being_ended_is_free(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	struct twheel_timeout *ended = arm_key(test, KEY), *t;
-	u64 state;
-
-	enter(tw);
-	state = timeout_state(ended);
-	atomic64_set(&ended->state, state_freed(state));
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), 0ULL);
-	t = arm_key(test, KEY);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-	/* It comes by: what it gives up is its own node, which is out already. */
-	atomic64_set(&ended->state, state);
-	KUNIT_EXPECT_EQ(test, cancel(tw, id_of(ended)), TWHEEL_WAS_PENDING);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
-}
-
-static void a_live_timeout_keeps_its_key_in_each_of_its_states(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	struct twheel_timeout *t = arm_key(test, KEY);
-	struct twheel_arming arming;
-	unsigned int i, nr_armed;
-	u64 rest, id = id_of(t);
-
-	enter(tw);
-	rest = timeout_state(t);
-	for (i = 0; i < 3; i++) {
-		struct twheel_arm how = arm_of_key(KEY);
-		u64 states[] = { rest, state_rearming(rest), state_next(rest, PHASE_UNREAD, 0) };
-
-		atomic64_set(&t->state, states[i]);
-		KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), id);
-		KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
-		KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 1, &nr_armed), -EEXIST);
-		KUNIT_EXPECT_EQ(test, nr_armed, 0U);
-		atomic64_set(&t->state, rest);
+		KUNIT_EXPECT_PTR_EQ(test, find_key(tw, KEY), t);
+		KUNIT_EXPECT_NULL(test, find_key(tw, KEY + 1));
+		if (way >= 2) {
+			expire_at(tw, time_of(tw) + DELAY_NS + TICK_NS);
+			KUNIT_EXPECT_TRUE(test, timeout_is_unread(t));
+			KUNIT_EXPECT_PTR_EQ(test, find_key(tw, KEY), t);
+		}
+		if (way == 0)
+			KUNIT_EXPECT_EQ(test, cancel(tw, timeout_id(t)), TWHEEL_WAS_PENDING);
+		else if (way == 1)
+			KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY), TWHEEL_WAS_PENDING);
+		else if (way == 2)
+			KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY), TWHEEL_WAS_UNREAD);
+		else
+			KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+		KUNIT_EXPECT_NULL(test, find_key(tw, KEY));
+		KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
+		KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY), -ENOENT);
 	}
-	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
 }
 
-/* A look-up that has found the node of a key may come to the place when that is another's. */
-static void a_place_with_another_key_is_not_what_was_looked_for(struct kunit *test)
+static void arm_makes_a_timeout_or_rearms_the_one_with_the_key(struct kunit *test)
 {
+	static const struct { bool present; u32 flags; int says; } rows[] = {
+		{ false, 0, TWHEEL_CREATED },
+		{ true, 0, TWHEEL_WAS_PENDING },
+		{ false, TWHEEL_ARM_IF_ABSENT, TWHEEL_CREATED },
+		{ true, TWHEEL_ARM_IF_ABSENT, -EEXIST },
+		{ false, TWHEEL_ARM_IF_PRESENT, -ENOENT },
+		{ true, TWHEEL_ARM_IF_PRESENT, TWHEEL_WAS_PENDING },
+		{ false, TWHEEL_ARM_ONLY_LATER, TWHEEL_CREATED },
+		{ true, TWHEEL_ARM_ONLY_LATER, TWHEEL_WAS_PENDING },
+		{ true, TWHEEL_ARM_ONLY_EARLIER, -ERANGE },
+		{ true, ARM_IF, -EINVAL },
+	};
 	struct twheel *tw = keyed_wheel(test);
-	struct twheel_timeout *t = arm_key(test, KEY);
+	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, live_id(t, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, live_id(t, KEY + 1), 0ULL);
-	enter(tw);
-	KUNIT_EXPECT_EQ(test, live_id(t, KEY), id_of(t));
-	KUNIT_EXPECT_EQ(test, live_id(t, KEY - 1), 0ULL);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_arm how = arm_of_key(KEY);
+		struct twheel_timeout *t = rows[i].present ? arm_key(test, KEY) : NULL;
+		u64 was_ns = t ? t->deadline_ns : 0;
+
+		how.flags = rows[i].flags;
+		how.expires_ns = 2 * DELAY_NS;
+		how.was_deadline_ns = 77;
+		how.id = 77;
+		KUNIT_EXPECT_EQ_MSG(test, arm_result(tw, &how), rows[i].says, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, how.was_deadline_ns,
+				    rows[i].says == TWHEEL_WAS_PENDING ? was_ns : 0ULL,
+				    "row %u", i);
+		if (rows[i].says < 0) {
+			KUNIT_EXPECT_EQ_MSG(test, how.id, 0ULL, "row %u", i);
+			KUNIT_EXPECT_PTR_EQ(test, find_key(tw, KEY), t);
+			if (t)
+				KUNIT_EXPECT_EQ_MSG(test, t->deadline_ns, was_ns, "row %u", i);
+		} else {
+			KUNIT_EXPECT_PTR_EQ(test, find_key(tw, KEY), find(tw, how.id));
+			KUNIT_EXPECT_EQ_MSG(test, find(tw, how.id)->deadline_ns, 2 * DELAY_NS,
+					    "row %u", i);
+			if (t)
+				KUNIT_EXPECT_PTR_EQ(test, find_key(tw, KEY), t);
+		}
+		audit(test);
+		cancel_key(tw, KEY);
+	}
 }
 
-/* G4: the places go back, and the keys are free. */
+/* G3: the first of a batch is there when the second is looked at. */
+static void of_two_entries_with_one_key_the_second_finds_the_first(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = keyed_wheel(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	how[0] = arm_of_key(1);
+	how[1] = arm_of_key(1);
+	how[1].expires_ns = DELAY_NS + 7;
+	how[2] = arm_of_key(2);
+	how[3] = arm_of_key(1);
+	how[3].flags = TWHEEL_ARM_ONLY_LATER;
+	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 4), 4);
+	KUNIT_EXPECT_EQ(test, how[0].result, TWHEEL_CREATED);
+	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, how[1].id, how[0].id);
+	KUNIT_EXPECT_EQ(test, how[1].was_deadline_ns, DELAY_NS);
+	KUNIT_EXPECT_EQ(test, how[2].result, TWHEEL_CREATED);
+	KUNIT_EXPECT_EQ(test, how[3].result, -ERANGE);
+	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
+}
+
+/*
+ * G3, G4, G8: whichever access faults, what is told is done and nothing else, and an id that may
+ * have been told for nothing is never given out again.
+ */
+static void an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = keyed_wheel(test);
+	bool faulted = true;
+	int nr, done, i;
+	u64 told, id[4];
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
+	for (nr = 0; faulted; nr++) {
+		struct twheel_timeout *second = arm_key(test, 1);
+
+		for (i = 0; i < 4; i++) {
+			how[i] = arm_of_key(i);
+			how[i].expires_ns = 2 * DELAY_NS;
+		}
+		how[2].interval_ns = PERIOD_NS;
+		faults_begin(nr);
+		done = max(arm_some(tw, how, 4), 0);
+		faulted = faults_end();
+		audit(test);
+		KUNIT_ASSERT_EQ(test, faulted, done < 4);
+		KUNIT_ASSERT_EQ(test, nr_nodes(tw), done + (done < 2));
+		KUNIT_ASSERT_EQ(test, second->deadline_ns, done < 2 ? DELAY_NS : 2 * DELAY_NS);
+		for (i = 0; i < 4; i++)
+			KUNIT_ASSERT_EQ(test, !!find_key(tw, i), i < done || i == 1);
+		told = done < 4 && done != 1 ? how[done].id : 0;
+		if (told)
+			KUNIT_ASSERT_EQ(test, cancel(tw, told), -ENOENT);
+		for (i = 0; i < 4; i++)
+			cancel_key(tw, i);
+		for (i = 0; told && i < 4; i++) {
+			id[i] = timeout_id(arm_key(test, i));
+			KUNIT_ASSERT_NE(test, id[i], told);
+		}
+		for (i = 0; i < 4; i++)
+			cancel_key(tw, i);
+	}
+	KUNIT_EXPECT_GT(test, nr, 3 * 4);
+}
+
+/* A page of places, and one for periods, are made outside the lock. */
+static void an_arm_by_key_that_needs_memory_gets_it_and_goes_on(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = keyed_wheel(test);
+	struct twheel_arm one = arm_of_key(1000);
+	unsigned int i, j;
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	KUNIT_EXPECT_EQ(test, twheel_upsert_one(tw, &one, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
+	KUNIT_EXPECT_EQ(test, twheel_upsert_one(tw, &one, false), 0);
+	one.interval_ns = PERIOD_NS;
+	KUNIT_EXPECT_EQ(test, twheel_upsert_one(tw, &one, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_upsert_one(tw, &one, false), 0);
+	KUNIT_EXPECT_TRUE(test, timeout_is_periodic(find_key(tw, 1000)));
+	for (i = 0; i < 5; i++) {
+		int done = 0;
+
+		for (j = 0; j < TWHEEL_BATCH; j++) {
+			how[j] = arm_of_key(i * TWHEEL_BATCH + j);
+			how[j].slack_ticks = j % 7 == 0;
+		}
+		while (done < TWHEEL_BATCH) {
+			int more = arm_some(tw, how + done, TWHEEL_BATCH - done);
+
+			KUNIT_ASSERT_GT(test, more, 0);
+			done += more;
+		}
+		for (j = 0; j < TWHEEL_BATCH; j++)
+			KUNIT_ASSERT_EQ(test, how[j].result, TWHEEL_CREATED);
+	}
+	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 5 * (int)TWHEEL_BATCH + 1);
+	expect_charged_for_all(test);
+}
+
+/* G4: the place goes back, and the key is free. */
 static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
-	struct twheel_arm how[2] = { arm_of_key(1), arm_of_key(2) };
-	unsigned int nr_armed = 7, most = tw->keys.index.max_elems;
-	struct twheel_arming arming;
+	unsigned int most = tw->keys.index.max_elems;
+	struct twheel_arm how = arm_of_key(2);
 
+	arm_key(test, 1);
 	tw->keys.index.max_elems = 1;
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, how, 2, &arming), 0);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 2, &nr_armed), -ENOMEM);
-	KUNIT_EXPECT_EQ(test, nr_armed, 1U);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, 1), how[0].id);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, 2), 0ULL);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, how.id, 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 1U);
+	KUNIT_EXPECT_NULL(test, find_key(tw, 2));
+	audit(test);
 	tw->keys.index.max_elems = most;
 	arm_key(test, 2);
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
-static void an_arm_that_drain_has_overtaken_takes_no_key(struct kunit *test)
+static void at_max_pending_a_key_that_is_there_can_still_be_rearmed(struct kunit *test)
+{
+	struct twheel_setup setup = usual_setup;
+	struct twheel_arm how = arm_of_key(2);
+	struct twheel *tw;
+
+	setup.flags = TWHEEL_SETUP_KEYED;
+	setup.max_pending = 1;
+	tw = wheel_remake(test, &setup);
+	arm_key(test, 1);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -EAGAIN);
+	how.user_data = 1;
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_WAS_PENDING);
+	cancel_key(tw, 1);
+	how.user_data = 2;
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
+}
+
+static void an_arm_by_key_in_a_draining_wheel_takes_no_key(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
 	struct twheel_arm how = arm_of_key(KEY);
-	struct twheel_arming arming;
-	unsigned int nr_armed = 7;
 
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	arm_key(test, 1);
 	drain(tw);
-	KUNIT_EXPECT_EQ(test, twheel_arm_commit_keyed(tw, &arming, 1, &nr_armed), -ESHUTDOWN);
-	KUNIT_EXPECT_EQ(test, nr_armed, 0U);
-	KUNIT_EXPECT_EQ(test, twheel_key_id(tw, KEY), 0ULL);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, twheel_upsert_one(tw, &how, false), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 1);
+	KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
 }
 
-/* An entry may be refused for a deadline that the one before it has just replaced. */
-static void a_bound_that_the_entry_before_has_moved_is_looked_at_again(struct kunit *test)
-{
-	struct twheel *tw = keyed_wheel(test);
-	u64 id = id_of(arm_key(test, KEY));
-	struct twheel_arm how[2] = {
-		{ .id = id, .expires_ns = TICK_NS },
-		{ .id = id, .expires_ns = 2 * TICK_NS, .flags = TWHEEL_ARM_ONLY_LATER },
-	};
-	struct twheel_rearming rearming;
-	unsigned int nr_ok = 0;
-
-	KUNIT_ASSERT_EQ(test, twheel_upsert_prepare(tw, how, &rearming, 2), 0);
-	KUNIT_EXPECT_EQ(test, how[1].result, -ERANGE);
-	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, how, &rearming, 2, &nr_ok), 1);
-	KUNIT_EXPECT_EQ(test, nr_ok, 1U);
-	KUNIT_ASSERT_EQ(test, twheel_upsert_prepare(tw, &how[1], &rearming, 1), 0);
-	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
-	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how[1], &rearming, 1, &nr_ok), 1);
-}
-
-/* Its event was revoked meanwhile, and one of another deadline waits, in the same state. */
-static void an_event_that_was_replaced_by_one_that_looks_the_same_is_told_apart(struct kunit *test)
+static void rearm_and_query_find_a_timeout_by_its_key(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
 	struct twheel_timeout *t = arm_key(test, KEY);
-	struct twheel_arm how = { .id = id_of(t), .expires_ns = DELAY_NS };
-	struct twheel_rearming rearming;
-	unsigned int nr_ok = 0;
+	struct twheel_status status = { .id = KEY };
+	struct twheel_arm how = { .id = KEY, .expires_ns = 9 * TICK_NS };
 
-	enter(tw);
-	expire_at(tw, START_NS);
-	KUNIT_ASSERT_EQ(test, twheel_upsert_prepare(tw, &how, &rearming, 1), 0);
-	KUNIT_EXPECT_EQ(test, how.result, TWHEEL_WAS_UNREAD);
-	KUNIT_EXPECT_EQ(test, how.was_deadline_ns, DELAY_NS);
-	t->deadline_ns += TICK_NS;
-	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok), 0);
-	KUNIT_EXPECT_EQ(test, nr_ok, 0U);
-	KUNIT_ASSERT_EQ(test, twheel_upsert_prepare(tw, &how, &rearming, 1), 0);
-	KUNIT_EXPECT_EQ(test, how.was_deadline_ns, DELAY_NS + TICK_NS);
-	KUNIT_EXPECT_EQ(test, twheel_rearm_commit(tw, &how, &rearming, 1, &nr_ok), 1);
+	KUNIT_EXPECT_EQ(test, twheel_rearm_one(tw, &how, true, false), 0);
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, 9 * TICK_NS);
+	how.id = KEY + 1;
+	KUNIT_EXPECT_EQ(test, twheel_rearm_one(tw, &how, true, false), -ENOENT);
+	twheel_query(tw, &status, 1, true);
+	KUNIT_EXPECT_EQ(test, status.result, 0);
+	KUNIT_EXPECT_EQ(test, status.id, timeout_id(t));
+	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, KEY + 1, true), -ENOENT);
+	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, KEY, true), 0);
 }
 
 /*
@@ -257,29 +304,27 @@ static void an_event_that_was_replaced_by_one_that_looks_the_same_is_told_apart(
 static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
+	struct twheel_timeout *t;
 	int round, most = 0;
-	u64 key, id;
+	u64 key;
 
 	for (round = 0; round < 3; round++) {
 		for (key = 0; key < MAX_PENDING; key++)
 			arm_key(test, key * 4096 + round);
-		KUNIT_EXPECT_EQ(test, nr_nodes(tw), MAX_PENDING);
-		pass(tw);
+		KUNIT_EXPECT_EQ(test, nr_nodes(tw), (int)MAX_PENDING);
 		most = max(most, nr_key_pages(tw));
 		KUNIT_EXPECT_EQ(test, nr_key_pages(tw), most);
 		expect_charged_for_all(test);
 		for (key = 0; key < MAX_PENDING; key++) {
-			id = twheel_key_id(tw, key * 4096 + round);
-			if ((u32)id % (2 * PLACES_PER_PAGE))
-				KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+			t = find_key(tw, key * 4096 + round);
+			KUNIT_ASSERT_NOT_NULL(test, t);
+			if (timeout_index(t) % (2 * PLACES_PER_PAGE))
+				cancel(tw, timeout_id(t));
 		}
 		shrink(test);
 		expect_charged_for_all(test);
-		for (key = 0; key < MAX_PENDING; key++) {
-			id = twheel_key_id(tw, key * 4096 + round);
-			if (id)
-				KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
-		}
+		for (key = 0; key < MAX_PENDING; key++)
+			cancel_key(tw, key * 4096 + round);
 		KUNIT_EXPECT_EQ(test, nr_nodes(tw), 0);
 		shrink(test);
 		KUNIT_EXPECT_LT(test, nr_key_pages(tw), most / 2);
@@ -289,16 +334,14 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 
 static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(a_key_leads_to_its_timeout_until_that_ends),
-	KUNIT_CASE(of_two_arms_that_were_prepared_one_is_published),
-	KUNIT_CASE(of_two_in_a_batch_the_second_finds_the_first),
-	KUNIT_CASE(the_key_of_a_timeout_that_is_dead_in_the_inbox_is_free),
-	KUNIT_CASE(the_key_of_a_timeout_that_is_being_ended_is_free),
-	KUNIT_CASE(a_live_timeout_keeps_its_key_in_each_of_its_states),
-	KUNIT_CASE(a_place_with_another_key_is_not_what_was_looked_for),
+	KUNIT_CASE(arm_makes_a_timeout_or_rearms_the_one_with_the_key),
+	KUNIT_CASE(of_two_entries_with_one_key_the_second_finds_the_first),
+	KUNIT_CASE(an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told),
+	KUNIT_CASE(an_arm_by_key_that_needs_memory_gets_it_and_goes_on),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
-	KUNIT_CASE(an_arm_that_drain_has_overtaken_takes_no_key),
-	KUNIT_CASE(a_bound_that_the_entry_before_has_moved_is_looked_at_again),
-	KUNIT_CASE(an_event_that_was_replaced_by_one_that_looks_the_same_is_told_apart),
+	KUNIT_CASE(at_max_pending_a_key_that_is_there_can_still_be_rearmed),
+	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
+	KUNIT_CASE(rearm_and_query_find_a_timeout_by_its_key),
 	KUNIT_CASE(pages_of_nodes_come_and_go_with_pages_of_places),
 	{}
 };

@@ -3,32 +3,43 @@
  * engine/life.h: what ARM and REARM make of the times that are asked for
  */
 
-static void what_is_malformed_is_refused(struct kunit *test)
+static void a_malformed_entry_is_refused(struct kunit *test)
 {
-	static const struct { struct twheel_arm arm; int says; } rows[] = {
-		{ {}, 0 },
+	static const struct { struct twheel_arm arm; u32 conditions; int says; } rows[] = {
+		{ {}, 0, 0 },
 		{ { .expires_ns = U64_MAX, .interval_ns = U64_MAX,
-		    .flags = 3, .repeats = U32_MAX }, 0 },
-		{ { .interval_ns = 1 }, 0 },
-		{ { .flags = TWHEEL_ARM_ABSOLUTE }, 0 },
-		{ { .flags = TWHEEL_ARM_FIXED_DELAY }, -EINVAL },
-		{ { .flags = TWHEEL_ARM_FIXED_DELAY, .interval_ns = 1 }, 0 },
-		{ { .repeats = 1 }, -EINVAL },
-		{ { .repeats = 1, .interval_ns = 1 }, 0 },
-		{ { .slack_ticks = 1 }, 0 },
-		{ { .slack_ticks = U32_MAX, .interval_ns = 1 }, 0 },
-		{ { .slack_ticks = 1, .repeats = 1 }, -EINVAL },
-		{ { .slack_ticks = 1, .flags = TWHEEL_ARM_FIXED_DELAY }, -EINVAL },
+		    .flags = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY,
+		    .repeats = U32_MAX }, 0, 0 },
+		{ { .interval_ns = 1 }, 0, 0 },
+		{ { .flags = TWHEEL_ARM_ABSOLUTE }, 0, 0 },
+		{ { .flags = TWHEEL_ARM_FIXED_DELAY }, 0, -EINVAL },
+		{ { .flags = TWHEEL_ARM_FIXED_DELAY, .interval_ns = 1 }, 0, 0 },
+		{ { .repeats = 1 }, 0, -EINVAL },
+		{ { .repeats = 1, .interval_ns = 1 }, 0, 0 },
+		{ { .slack_ticks = 1 }, 0, 0 },
+		{ { .slack_ticks = U32_MAX, .interval_ns = 1 }, 0, 0 },
+		{ { .slack_ticks = 1, .repeats = 1 }, 0, -EINVAL },
+		{ { .flags = TWHEEL_ARM_ONLY_LATER }, 0, -EINVAL },
+		{ { .flags = TWHEEL_ARM_ONLY_LATER }, ARM_IF, -EINVAL },
+		{ { .flags = TWHEEL_ARM_ONLY_LATER }, ARM_ONLY, 0 },
+		{ { .flags = TWHEEL_ARM_ONLY_EARLIER }, ARM_ONLY, 0 },
+		{ { .flags = ARM_ONLY }, ARM_ONLY, -EINVAL },
+		{ { .flags = TWHEEL_ARM_IF_ABSENT }, ARM_ONLY, -EINVAL },
+		{ { .flags = TWHEEL_ARM_IF_ABSENT }, ARM_IF | ARM_ONLY, 0 },
+		{ { .flags = TWHEEL_ARM_IF_PRESENT }, ARM_IF | ARM_ONLY, 0 },
+		{ { .flags = ARM_IF }, ARM_IF | ARM_ONLY, -EINVAL },
 	};
+	const u32 known = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | ARM_IF | ARM_ONLY;
 	struct twheel_arm unknown = { .interval_ns = 1 };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, 0),
+		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, rows[i].conditions),
 				    rows[i].says, "row %u", i);
-	for (i = 2; i < 32; i++) {
+	for (i = 0; i < 32; i++) {
 		unknown.flags = BIT(i);
-		KUNIT_EXPECT_EQ(test, life_check(&unknown, 0), -EINVAL);
+		if (!(unknown.flags & known))
+			KUNIT_EXPECT_EQ(test, life_check(&unknown, ARM_IF | ARM_ONLY), -EINVAL);
 	}
 }
 
@@ -38,56 +49,72 @@ static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
 	struct twheel *tw = test->priv;
 	static const struct {
 		struct twheel_arm arm;
-		struct life life;
+		u64 deadline_ns;
+		struct twheel_extra extra;
 	} rows[] = {
-		{ { .expires_ns = 5 }, { 0, now + 5, 0, 0 } },
-		{ { .expires_ns = 0 }, { STATE_OVERDUE, now, 0, 0 } },
-		{ { .expires_ns = end - now - 1 }, { 0, end - 1, 0, 0 } },
-		{ { .expires_ns = end - now }, { 0, end, 0, 0 } },
-		{ { .expires_ns = U64_MAX }, { 0, end, 0, 0 } },
-		{ { .flags = 1 }, { STATE_OVERDUE, 0, 0, 0 } },
-		{ { .flags = 1, .expires_ns = now }, { STATE_OVERDUE, now, 0, 0 } },
-		{ { .flags = 1, .expires_ns = now + 1 }, { 0, now + 1, 0, 0 } },
-		{ { .flags = 1, .expires_ns = end }, { 0, end, 0, 0 } },
-		{ { .flags = 1, .expires_ns = U64_MAX }, { 0, end, 0, 0 } },
-		{ { .expires_ns = 5, .interval_ns = 1 },
-		  { PE, now + 5, TICK_NS, 0 } },
-		{ { .expires_ns = 5, .interval_ns = TICK_NS },
-		  { PE, now + 5, TICK_NS, 0 } },
-		{ { .expires_ns = 5, .interval_ns = TICK_NS + 1 },
-		  { PE, now + 5, TICK_NS + 1, 0 } },
-		{ { .expires_ns = 5, .interval_ns = U64_MAX },
-		  { PE, now + 5, end, 0 } },
-		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .flags = 2 },
-		  { FD, now + 5, PERIOD_NS, 0 } },
-		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .repeats = 7 },
-		  { LI, now + 5, PERIOD_NS, 7 } },
-		{ { .flags = 3, .interval_ns = 1, .repeats = U32_MAX },
-		  { FL | OV, 0, TICK_NS, U32_MAX } },
-		{ { .expires_ns = 5, .slack_ticks = 1 }, { BIT(8), now + 5, 0, 0 } },
-		{ { .flags = 1, .slack_ticks = 3 }, { BIT(9) | OV, 0, 0, 0 } },
-		{ { .flags = 3, .interval_ns = 1, .repeats = 7, .slack_ticks = U32_MAX },
-		  { FL | OV | GENMASK(11, 8), 0, TICK_NS, 7 } },
+		{ { .expires_ns = 5 }, now + 5 },
+		{ { .expires_ns = 0 }, now },
+		{ { .expires_ns = end - now - 1 }, end - 1 },
+		{ { .expires_ns = end - now }, end },
+		{ { .expires_ns = U64_MAX }, end },
+		{ { .flags = 1 }, 0 },
+		{ { .flags = 1, .expires_ns = now + 1 }, now + 1 },
+		{ { .flags = 1, .expires_ns = end }, end },
+		{ { .flags = 1, .expires_ns = U64_MAX }, end },
+		{ { .expires_ns = 5, .interval_ns = 1 }, now + 5, { .interval_ns = TICK_NS } },
+		{ { .expires_ns = 5, .interval_ns = TICK_NS + 1 }, now + 5,
+		  { .interval_ns = TICK_NS + 1 } },
+		{ { .expires_ns = 5, .interval_ns = U64_MAX }, now + 5, { .interval_ns = end } },
+		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .flags = 2 }, now + 5,
+		  { .interval_ns = PERIOD_NS, .flags = EXTRA_FIXED_DELAY } },
+		{ { .expires_ns = 5, .interval_ns = PERIOD_NS, .repeats = 7 }, now + 5,
+		  { .interval_ns = PERIOD_NS, .repeats_left = 7, .flags = EXTRA_LIMITED } },
+		{ { .expires_ns = 5, .slack_ticks = 1 }, now + 5, { .flags = 1 << 8 } },
+		{ { .flags = 3, .interval_ns = 1, .repeats = U32_MAX, .slack_ticks = U32_MAX }, 0,
+		  { .interval_ns = TICK_NS, .repeats_left = U32_MAX,
+		    .flags = EXTRA_LIMITED | EXTRA_FIXED_DELAY | 15 << 8 } },
+	};
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_timeout rest = *t;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool odd = rows[i].arm.interval_ns || rows[i].arm.slack_ticks;
+		struct twheel_extra *x = timeout_extra(t);
+
+		*x = (struct twheel_extra){ .deliveries = 9, .count = 9 };
+		life_begin(&tw->clock, t, &rows[i].arm, now);
+		KUNIT_EXPECT_EQ_MSG(test, timeout_known_ns(t), rows[i].deadline_ns, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, timeout_is_odd(t), odd, "row %u", i);
+		if (odd)
+			KUNIT_EXPECT_EQ_MSG(test, memcmp(x, &rows[i].extra, sizeof(*x)), 0,
+					    "row %u", i);
+	}
+	t->deadline_ns = rest.deadline_ns;
+}
+
+/* The slack is 2^k - 1 ticks, the most that is within what was asked for. */
+static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
+{
+	static const struct { u32 asked, k; } rows[] = {
+		{ 0, 0 }, { 1, 1 }, { 2, 1 }, { 3, 2 }, { 6, 2 }, { 7, 3 },
+		{ 16382, 13 }, { 16383, 14 }, { 32766, 14 }, { 32767, 15 }, { 32768, 15 },
+		{ 65535, 15 }, { 0x7fffffff, 15 }, { 0x80000000, 15 }, { U32_MAX, 15 },
 	};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct life life = life_of(&tw->clock, &rows[i].arm, now);
+		u32 flags = slack_flags(rows[i].asked);
 
-		KUNIT_EXPECT_EQ_MSG(test, life.flags, rows[i].life.flags,
-				    "row %u", i);
-		KUNIT_EXPECT_EQ_MSG(test, life.deadline_ns,
-				    rows[i].life.deadline_ns, "row %u", i);
-		KUNIT_EXPECT_EQ_MSG(test, life.interval_ns,
-				    rows[i].life.interval_ns, "row %u", i);
-		KUNIT_EXPECT_EQ_MSG(test, life.repeats, rows[i].life.repeats,
-				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, flags, rows[i].k << 8, "row %u", i);
+		KUNIT_EXPECT_EQ(test, slack_ticks(flags), (1ULL << rows[i].k) - 1);
 	}
 }
 
 static struct kunit_case life_cases[] = {
-	KUNIT_CASE(what_is_malformed_is_refused),
+	KUNIT_CASE(a_malformed_entry_is_refused),
 	KUNIT_CASE(a_life_is_what_was_asked_for_within_bounds),
+	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
 	{}
 };
 

@@ -6,7 +6,8 @@
 /* The word of a life that begins when there are words. */
 static u64 fresh_word(struct twheel *tw, u64 id)
 {
-	return look_at(tw, (u32)id)->deadline_ns >> tw->words.shift << TWHEEL_REFRESH_GEN_BITS |
+	return timeout_known_ns(place_of(tw, (u32)id)) >> tw->words.shift <<
+	       TWHEEL_REFRESH_GEN_BITS |
 	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
@@ -18,12 +19,11 @@ static u64 late_word(u64 id)
 
 static u64 deadline_in_force(struct twheel *tw, u64 id)
 {
-	struct twheel_timeout *t = look_at(tw, (u32)id);
 	u64 deadline_ns;
 
-	spin_lock(&tw->events.lock);
-	deadline_ns = timeout_deadline_ns(&tw->words, t, timeout_index(t), timeout_state(t));
-	spin_unlock(&tw->events.lock);
+	twheel_lock(tw);
+	deadline_ns = timeout_deadline_ns(&tw->words, place_of(tw, (u32)id));
+	twheel_unlock(tw);
 	return deadline_ns;
 }
 
@@ -50,7 +50,7 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tw->words.made);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
-	nr = DIV_ROUND_UP(arena_size(&tw->arena), WORDS_PER_PAGE);
+	nr = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
 	KUNIT_EXPECT_EQ(test, tw->words.pages.nr, nr);
 	for (i = 0; i < MAX_PENDING; i++) {
 		u64 word;
@@ -92,21 +92,19 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	KUNIT_ASSERT_GT(test, nr_pages, 3U);
 	for (nr = 0; nr < nr_pages; nr++)
 		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
-				    look_at_words(tw, nr));
+				    words_of_nr(tw, nr));
 	KUNIT_EXPECT_NULL(test, words_seen_by_users(tw, nr_pages));
 	KUNIT_EXPECT_NULL(test, words_seen_by_users(tw, ULONG_MAX));
-	for (i = 0; i < MAX_PENDING; i++)
-		cancel(tw, ids[i]);
-	pass(tw);
+	cancel_ids(tw, ids, MAX_PENDING);
 	shrink(test);
 	flush_work(&tw->words.work);
 	for (nr = 0; nr < nr_pages; nr++) {
 		bool wanted;
 
-		mutex_lock(&tw->arena.mutex);
+		mutex_lock(&tw->places.mutex);
 		wanted = words_are_wanted(tw, nr);
-		mutex_unlock(&tw->arena.mutex);
-		KUNIT_EXPECT_EQ(test, wanted, !!look_at_words(tw, nr));
+		mutex_unlock(&tw->places.mutex);
+		KUNIT_EXPECT_EQ(test, wanted, !!words_of_nr(tw, nr));
 		left += wanted;
 		if (!wanted)
 			KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
@@ -119,9 +117,9 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 
 	arm_many(test, MAX_PENDING, ids);
 	for (nr = 0; nr < nr_pages; nr++) {
-		KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, nr));
+		KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, nr));
 		KUNIT_EXPECT_PTR_EQ(test, words_seen_by_users(tw, nr),
-				    look_at_words(tw, nr));
+				    words_of_nr(tw, nr));
 	}
 	for (i = 0; i < MAX_PENDING; i++)
 		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
@@ -140,17 +138,16 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	KUNIT_ASSERT_LT(test, first / WORDS_PER_PAGE, last / WORDS_PER_PAGE);
 	ids = arm_all(test);
-	for (i = 0; i < MAX_PENDING; i++)
+	for (i = MAX_PENDING; i--;)
 		if ((u32)ids[i] < first || (u32)ids[i] > last)
 			cancel(tw, ids[i]);
-	pass(tw);
 	shrink(test);
 	flush_work(&tw->words.work);
 	for (i = 0; i <= 2 * nr; i++)
-		KUNIT_EXPECT_EQ(test, !!look_at_page(tw, i), i == nr);
-	KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, first / WORDS_PER_PAGE));
-	KUNIT_EXPECT_NOT_NULL(test, look_at_words(tw, last / WORDS_PER_PAGE));
-	KUNIT_EXPECT_NULL(test, look_at_words(tw, last / WORDS_PER_PAGE + 1));
+		KUNIT_EXPECT_EQ(test, !!page_of_nr(tw, i), i == nr);
+	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, first / WORDS_PER_PAGE));
+	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, last / WORDS_PER_PAGE));
+	KUNIT_EXPECT_NULL(test, words_of_nr(tw, last / WORDS_PER_PAGE + 1));
 	for (i = 0; i < MAX_PENDING; i++)
 		if ((u32)ids[i] >= first && (u32)ids[i] <= last && word_of(tw, ids[i]))
 			KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
@@ -165,9 +162,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	u64 *ids;
 
 	ids = arm_all(test);
-	for (i = 0; i < MAX_PENDING; i++)
-		cancel(tw, ids[i]);
-	pass(tw);
+	cancel_ids(tw, ids, MAX_PENDING);
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	/* As if the signal had come at the last page. */
@@ -207,21 +202,26 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
  */
 static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *test)
 {
+	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
 	struct twheel *tw = test->priv;
-	struct twheel_arming arming;
-	u64 deadline_ns;
+	u64 id, deadline_ns = START_NS + DELAY_NS;
 
-	KUNIT_ASSERT_EQ(test, twheel_arm_prepare(tw, &how, 1, &arming), 0);
+	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
+			1U);
+	arming.place = arming.first;
+	id = timeout_id(arming.first);
+	KUNIT_ASSERT_EQ(test, arm_begin(tw, &how, &arming), 0);
+	arming_next(&arming);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
-	KUNIT_ASSERT_EQ(test, twheel_arm_commit(tw, &arming, 1), 0);
-	deadline_ns = look_at(tw, (u32)how.id)->deadline_ns;
-	KUNIT_EXPECT_EQ(test, *word_of(tw, how.id), late_word(how.id));
-	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id), deadline_ns);
-	store(tw, how.id, deadline_ns + PERIOD_NS);
-	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id),
+	twheel_lock(tw);
+	arm_insert(tw, &arming);
+	twheel_unlock(tw);
+	KUNIT_EXPECT_EQ(test, *word_of(tw, id), late_word(id));
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id), deadline_ns);
+	store(tw, id, deadline_ns + PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id),
 			round_up(deadline_ns + PERIOD_NS, 1ULL << tw->words.shift));
-	pass(tw);
 }
 
 /*
@@ -230,25 +230,23 @@ static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *
  */
 static void a_life_beside_the_making_of_the_table_keeps_its_deadline(struct kunit *test)
 {
-	static const u32 gens[] = {
+	static const u32 lives[] = {
 		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
 	};
 	struct twheel *tw = test->priv;
 	unsigned int i;
-	u64 ids[ARRAY_SIZE(gens)];
+	u64 ids[ARRAY_SIZE(lives)];
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
-	arm_many(test, ARRAY_SIZE(gens), ids);
-	for (i = 0; i < ARRAY_SIZE(gens); i++)
-		cancel(tw, ids[i]);
-	pass(tw);
-	for (i = 0; i < ARRAY_SIZE(gens); i++)
-		atomic64_set(&look_at(tw, (u32)ids[i])->state, state_unused(gens[i]));
-	arm_many(test, ARRAY_SIZE(gens), ids);
+	arm_many(test, ARRAY_SIZE(lives), ids);
+	cancel_ids(tw, ids, ARRAY_SIZE(lives));
+	for (i = 0; i < ARRAY_SIZE(lives); i++)
+		place_of(tw, (u32)ids[i])->word = (u64)lives[i] << GEN_SHIFT | (u32)ids[i];
+	arm_many(test, ARRAY_SIZE(lives), ids);
 	tw->words.made = false;
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
-	for (i = 0; i < ARRAY_SIZE(gens); i++) {
-		u64 deadline_ns = look_at(tw, (u32)ids[i])->deadline_ns;
+	for (i = 0; i < ARRAY_SIZE(lives); i++) {
+		u64 deadline_ns = place_of(tw, (u32)ids[i])->deadline_ns;
 
 		KUNIT_EXPECT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
 		KUNIT_EXPECT_EQ(test, deadline_in_force(tw, ids[i]), deadline_ns);
@@ -276,10 +274,10 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 	u64 *ids;
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
-	mutex_lock(&tw->arena.mutex);
+	mutex_lock(&tw->places.mutex);
 	KUNIT_EXPECT_EQ(test, twheel_words_add(tw, 0), 0);
-	tw->arena.first_gen = gen;
-	mutex_unlock(&tw->arena.mutex);
+	tw->places.first_gen = gen;
+	mutex_unlock(&tw->places.mutex);
 	for (i = 0; i < PLACES_PER_PAGE; i++)
 		*word_of(tw, i) = 77ULL << TWHEEL_REFRESH_GEN_BITS |
 				  ((gen + cases[i % ARRAY_SIZE(cases)].ahead) &
@@ -294,26 +292,120 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
 	}
 	/* The pages that come after these begin where the highest of these ended. */
-	for (i = 0; i < MAX_PENDING; i++) {
+	for (i = 0; i < MAX_PENDING; i++)
 		highest = max(highest, (u32)(ids[i] >> 32));
-		cancel(tw, ids[i]);
-	}
-	pass(tw);
+	cancel_backwards(tw, ids, MAX_PENDING);
 	shrink(test);
-	KUNIT_EXPECT_EQ(test, tw->arena.first_gen, highest + 1);
+	KUNIT_EXPECT_EQ(test, tw->places.first_gen, highest + 1);
 }
 
 /* Places that have retired need others in their stead, and those have words as well. */
 static void users_can_map_the_words_of_more_places_than_there_may_be(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
+	u32 i, nr = DIV_ROUND_UP(MAX_PENDING, PLACES_PER_PAGE) + 10;
 
-	mutex_lock(&tw->arena.mutex);
-	while (arena_size(&tw->arena) < arena_limit(&tw->arena) + 10 * PLACES_PER_PAGE)
-		KUNIT_EXPECT_EQ(test, arena_grow(tw), 0);
-	mutex_unlock(&tw->arena.mutex);
+	mutex_lock(&tw->places.mutex);
+	for (i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ(test, places_grow(tw), 0);
+	mutex_unlock(&tw->places.mutex);
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	KUNIT_EXPECT_LE(test, (u64)tw->words.pages.nr * PAGE_SIZE, twheel_refresh_size(tw));
+}
+
+/* G1, G8: a store counts if it is for this timeout, and if it is later than what is known. */
+static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 id, deadline_ns, grain_ns, ns;
+	unsigned int bit;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	grain_ns = 1ULL << tw->words.shift;
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	deadline_ns = START_NS + DELAY_NS;
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id), deadline_ns);
+	for (ns = deadline_ns - 3 * grain_ns; ns < deadline_ns + 5 * grain_ns; ns += grain_ns / 3) {
+		store(tw, id, ns);
+		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, id),
+				max(deadline_ns, round_up(ns, grain_ns)));
+		KUNIT_ASSERT_GE(test, deadline_in_force(tw, id), ns);
+	}
+	for (bit = 0; bit < TWHEEL_REFRESH_GEN_BITS; bit++) {
+		store(tw, id, deadline_ns + PERIOD_NS);
+		*word_of(tw, id) ^= BIT_ULL(bit);
+		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, id), deadline_ns);
+	}
+	/* The end of time is what is beyond it. */
+	*word_of(tw, id) = fresh_word(tw, id) + (BIT_ULL(35) - 1) * BIT_ULL(TWHEEL_REFRESH_GEN_BITS);
+	KUNIT_EXPECT_LE(test, deadline_in_force(tw, id), TWHEEL_TIME_NEVER);
+	KUNIT_EXPECT_GT(test, deadline_in_force(tw, id), deadline_ns);
+	/* The event has the deadline that was in force. */
+	store(tw, id, deadline_ns + PERIOD_NS);
+	expire_at(tw, deadline_ns + PERIOD_NS - TICK_NS);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+	expire_at(tw, deadline_ns + PERIOD_NS + 2 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+	KUNIT_EXPECT_EQ(test, place_of(tw, (u32)id)->deadline_ns,
+			round_up(deadline_ns + PERIOD_NS, grain_ns));
+}
+
+/* Each call that looks at a deadline finds the one that was stored. */
+static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
+{
+	struct twheel_arm how = { .expires_ns = 15 * TICK_NS };
+	struct twheel_status status = {};
+	struct twheel *tw = test->priv;
+	struct twheel_info info = {};
+	struct twheel_event event;
+	u64 id;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	store(tw, id, START_NS + 20 * TICK_NS);
+	status.id = id;
+	twheel_query(tw, &status, 1, false);
+	KUNIT_EXPECT_EQ(test, status.deadline_ns, deadline_in_force(tw, id));
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
+			edge_after_ns(&tw->clock, deadline_in_force(tw, id)));
+	how.flags = TWHEEL_ARM_ONLY_LATER;
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), -ERANGE);
+	how.flags = TWHEEL_ARM_ONLY_EARLIER;
+	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, *word_of(tw, id), fresh_word(tw, id));
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id), START_NS + 15 * TICK_NS);
+	store(tw, id, START_NS + 20 * TICK_NS);
+	drain(tw);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_GE(test, event.deadline_ns, START_NS + 20 * TICK_NS);
+	KUNIT_EXPECT_LT(test, event.deadline_ns, START_NS + 21 * TICK_NS);
+}
+
+/* A refresh is found late, and the slack is still there. */
+static void a_refresh_keeps_the_slack(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 to;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	for (to = 2; to < 40; to++) {
+		u64 base = round_up(time_of(tw) / TICK_NS, 16);
+		struct twheel_arm how = {
+			.flags = TWHEEL_ARM_ABSOLUTE, .slack_ticks = 15,
+			.expires_ns = base * TICK_NS + 1,
+		};
+		struct twheel_timeout *t;
+
+		time_set(tw, base * TICK_NS);
+		t = arm(test, &how);
+		store(tw, how.id, (base + to) * TICK_NS);
+		/* It is rounded up to a grain, which may be in the next tick. */
+		KUNIT_ASSERT_EQ(test, tick_of_expiry(test, t),
+				round_up(DIV_ROUND_UP_ULL(deadline_in_force(tw, how.id), TICK_NS),
+					 16));
+		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	}
 }
 
 static struct kunit_case refresh_cases[] = {
@@ -326,6 +418,9 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_life_beside_the_making_of_the_table_keeps_its_deadline),
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
+	KUNIT_CASE(a_store_counts_for_its_generation_and_only_to_later),
+	KUNIT_CASE(every_call_goes_by_the_deadline_that_was_stored),
+	KUNIT_CASE(a_refresh_keeps_the_slack),
 	{}
 };
 

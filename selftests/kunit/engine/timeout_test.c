@@ -1,219 +1,101 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/timeout.h: the state word
+ * engine/timeout.h: the word of a timeout, and what follows from it
  */
 
-/* Generations and sequence numbers, some of which are about to carry. */
-static const u32 gens[] = { 0, 1, 2, 0x7fffffff, 0x80000000, U32_MAX - 1, U32_MAX };
-static const u32 seqs[] = { 0, 1, 0x7ffff, 0x80000, 0xffffe, 0xfffff };
-/* Likewise for the slack, which is the rest of the flags. */
-static const u32 slacks[] = { 0, 1, 8, 15 };
+/* Generations and indices, some of which are about to carry. */
+static const u32 gens[] = { 0, 1, 2, S32_MAX, BIT(31), U32_MAX - 1, U32_MAX };
+static const u32 indices[] = { 0, 1, 83, 84, NR_INDICES / 2, NR_INDICES - 1 };
+static const u64 states[] = { STATE_FREE, STATE_PENDING, STATE_UNREAD };
 
-typedef void (*state_check)(struct kunit *test, u64 state, u32 gen, u32 seq);
-
-/* Calls @check with every shape of the state word, beside some gens, seqs and slacks. */
-static void check_all_states(struct kunit *test, state_check check)
+static void fields_of_the_word_stand_apart(struct kunit *test)
 {
-	unsigned int g, s, shape, slack;
+	unsigned int g, i, s;
 
-	for (g = 0; g < ARRAY_SIZE(gens); g++)
-		for (s = 0; s < ARRAY_SIZE(seqs); s++)
-			for (shape = 0; shape < BIT(8); shape++)
-				for (slack = 0; slack < ARRAY_SIZE(slacks); slack++)
-					check(test, state_of(gens[g], seqs[s],
-							     slacks[slack] << 8 | shape),
-					      gens[g], seqs[s]);
+	for (g = 0; g < ARRAY_SIZE(gens); g++) {
+		for (i = 0; i < ARRAY_SIZE(indices); i++) {
+			u64 id = (u64)gens[g] << 32 | indices[i];
+
+			for (s = 0; s < ARRAY_SIZE(states); s++) {
+				struct twheel_timeout t = { .word = id | states[s] };
+
+				KUNIT_ASSERT_EQ(test, timeout_gen(&t), gens[g]);
+				KUNIT_ASSERT_EQ(test, timeout_index(&t), indices[i]);
+				KUNIT_ASSERT_EQ(test, state_of(&t), states[s]);
+				KUNIT_ASSERT_EQ(test, timeout_id(&t), id);
+				KUNIT_ASSERT_EQ(test, id_index(timeout_id(&t)), indices[i]);
+			}
+		}
+	}
 }
 
-static void check_fields(struct kunit *test, u64 state, u32 gen, u32 seq)
+static void predicates_agree_with_the_states(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, state_gen(state), gen);
-	KUNIT_ASSERT_EQ(test, state_seq(state), seq);
-	KUNIT_ASSERT_EQ(test, (u64)state_phase(state), state & 7);
+	unsigned int s, drained;
+
+	for (s = 0; s < ARRAY_SIZE(states); s++) {
+		for (drained = 0; drained < 2; drained++) {
+			struct twheel_timeout t = {
+				.word		= 77ULL << 32 | states[s] | 5,
+				.fired_ns	= drained ? START_NS | FIRED_DRAINED : START_NS,
+			};
+			bool unread = states[s] == STATE_UNREAD;
+
+			KUNIT_EXPECT_EQ(test, timeout_is_pending(&t), states[s] == STATE_PENDING);
+			KUNIT_EXPECT_EQ(test, timeout_is_unread(&t), unread);
+			KUNIT_EXPECT_EQ(test, timeout_is_live(&t), states[s] != STATE_FREE);
+			KUNIT_EXPECT_EQ(test, timeout_is_drained(&t), unread && drained);
+			KUNIT_EXPECT_EQ(test, timeout_count(&t), (u32)(unread && !drained));
+			KUNIT_EXPECT_TRUE(test, timeout_ends(&t, 0));
+		}
+	}
 }
 
-static void the_fields_of_the_state_word_stand_apart(struct kunit *test)
+/* One comparison with a time that has come finds out what is odd, and what has yet to come. */
+static void an_odd_deadline_is_later_than_all_times(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, STATE_PHASE & STATE_FLAGS, 0ULL);
-	KUNIT_EXPECT_EQ(test, (STATE_PHASE | STATE_FLAGS) & STATE_SEQ, 0ULL);
-	KUNIT_EXPECT_EQ(test, STATE_SEQ & STATE_GEN, 0ULL);
-	KUNIT_EXPECT_EQ(test, hweight64(STATE_SEQ), 20UL);
-	check_all_states(test, check_fields);
-}
-
-static void check_next(struct kunit *test, u64 state, u32 gen, u32 seq)
-{
-	u64 flags = (state * 5) & STATE_FLAGS;
-
-	KUNIT_ASSERT_EQ(test, state_next(state, PHASE_UNREAD, flags),
-			state_of(gen, seq, PHASE_UNREAD | flags));
-	KUNIT_ASSERT_EQ(test, state_new(state, flags),
-			state_of(gen, seq, PHASE_NEW | flags));
-	KUNIT_ASSERT_EQ(test, state_published(state),
-			state_of(gen, seq, PHASE_QUEUED | (state & STATE_FLAGS)));
-	KUNIT_ASSERT_EQ(test, state_requeued(state, flags),
-			state_of(gen, seq, PHASE_QUEUED | flags));
-	KUNIT_ASSERT_EQ(test, state_deferred(state, flags),
-			state_of(gen, seq, PHASE_ARMED | flags));
-	KUNIT_ASSERT_EQ(test, state_rearming(state),
-			state_of(gen, seq, PHASE_REARMING));
-	KUNIT_ASSERT_EQ(test, state_dead(state), state_of(gen, seq, PHASE_DEAD));
-}
-
-static void the_next_state_is_of_the_same_life(struct kunit *test)
-{
-	check_all_states(test, check_next);
-}
-
-/* Flags that outlive a change of phase, and those that do not. */
-static void check_life(struct kunit *test, u64 state, u32 gen, u32 seq)
-{
-	u64 life = state & (BIT(4) | BIT(5) | BIT(6) | GENMASK(11, 8));
-
-	KUNIT_ASSERT_EQ(test, state_unread(state),
-			state_of(gen, seq, PHASE_UNREAD | life));
-	KUNIT_ASSERT_EQ(test, state_drained(state),
-			state_of(gen, seq, PHASE_UNREAD | life | BIT(3)));
-	KUNIT_ASSERT_EQ(test, state_continued(state, false),
-			state_of(gen, seq, PHASE_QUEUED | life));
-	KUNIT_ASSERT_EQ(test, state_continued(state, true),
-			state_of(gen, seq, PHASE_QUEUED | life | BIT(7)));
-	KUNIT_ASSERT_EQ(test, state_not_overdue(state), state & ~BIT_ULL(7));
-}
-
-static void the_flags_of_a_life_last_as_long_as_it(struct kunit *test)
-{
-	check_all_states(test, check_life);
-	KUNIT_EXPECT_EQ(test, flags_once(false), 0ULL);
-	KUNIT_EXPECT_EQ(test, flags_once(true), BIT_ULL(7));
-	KUNIT_EXPECT_EQ(test, flags_periodic(false, false, false), BIT_ULL(4));
-	KUNIT_EXPECT_EQ(test, flags_periodic(true, false, false), BIT_ULL(4) | BIT_ULL(7));
-	KUNIT_EXPECT_EQ(test, flags_periodic(false, true, false), BIT_ULL(4) | BIT_ULL(5));
-	KUNIT_EXPECT_EQ(test, flags_periodic(false, false, true), BIT_ULL(4) | BIT_ULL(6));
-}
-
-/* The slack is 2^k - 1 ticks, the most that is within what was asked for. */
-static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
-{
-	static const struct { u32 asked, k; } rows[] = {
-		{ 0, 0 }, { 1, 1 }, { 2, 1 }, { 3, 2 }, { 6, 2 }, { 7, 3 },
-		{ 16382, 13 }, { 16383, 14 }, { 32766, 14 }, { 32767, 15 }, { 32768, 15 },
-		{ 65535, 15 }, { 0x7fffffff, 15 }, { 0x80000000, 15 }, { U32_MAX, 15 },
-	};
+	static const u64 deadlines_ns[] = { 0, 1, START_NS, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER };
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		u64 flags = flags_slack(rows[i].asked);
+	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {
+		struct twheel_timeout t = { .deadline_ns = deadlines_ns[i] };
 
-		KUNIT_EXPECT_EQ_MSG(test, flags, (u64)rows[i].k << 8, "row %u", i);
-		KUNIT_EXPECT_EQ(test, state_slack_ticks(flags), (1ULL << rows[i].k) - 1);
+		KUNIT_EXPECT_FALSE(test, timeout_is_odd(&t));
+		KUNIT_EXPECT_EQ(test, timeout_known_ns(&t), deadlines_ns[i]);
+		t.deadline_ns |= DEADLINE_ODD;
+		KUNIT_EXPECT_TRUE(test, timeout_is_odd(&t));
+		KUNIT_EXPECT_EQ(test, timeout_known_ns(&t), deadlines_ns[i]);
+		KUNIT_EXPECT_GT(test, t.deadline_ns, TWHEEL_TIME_NEVER);
 	}
 }
 
-static void check_placed(struct kunit *test, u64 state, u32 gen, u32 seq)
+/* Each kind is told by its deadline and its struct twheel_extra. */
+static void a_kind_of_timeout_is_found_again(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, state_placed(state),
-			state_of(gen, seq == 0xfffff ? 0 : seq + 1,
-				 PHASE_ARMED | (state & STATE_FLAGS)));
-}
+	static const u32 kinds[] = { 0, SL, PE, LI, FD, FD | LI, PE | SL, FD | LI | SL };
+	unsigned int i;
 
-static void a_place_in_the_wheel_counts_the_sequence_number_up(struct kunit *test)
-{
-	check_all_states(test, check_placed);
-}
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct twheel_timeout *t = arm_like(test, kinds[i]);
+		const struct twheel_extra *x = &timeout_page(t)->extra[t - timeout_page(t)->timeout];
 
-static void check_freed(struct kunit *test, u64 state, u32 gen, u32 seq)
-{
-	KUNIT_ASSERT_EQ(test, state_freed(state),
-			state_of(gen == U32_MAX ? 0 : gen + 1, seq, PHASE_FREE));
-}
-
-/* G8: the old id names nothing any more. */
-static void freeing_counts_the_generation_up_and_clears_the_flags(struct kunit *test)
-{
-	check_all_states(test, check_freed);
-}
-
-static void check_cancelled(struct kunit *test, u64 state, u32 gen, u32 seq)
-{
-	u64 cancelled = state_cancelled(state);
-
-	KUNIT_ASSERT_EQ(test, cancelled, state_of(gen == U32_MAX ? 0 : gen + 1, seq,
-						  PHASE_FREE | BIT(3)));
-	KUNIT_ASSERT_TRUE(test, state_has_entry(cancelled));
-	KUNIT_ASSERT_EQ(test, state_without_entry(cancelled), state_freed(state));
-}
-
-static void cancelling_leaves_the_entry_to_the_place(struct kunit *test)
-{
-	check_all_states(test, check_cancelled);
-}
-
-static void check_predicates(struct kunit *test, u64 state, u32 gen, u32 seq)
-{
-	bool queued = (state & 7) == PHASE_QUEUED;
-	bool armed = (state & 7) == PHASE_ARMED;
-	bool unread = (state & 7) == PHASE_UNREAD;
-	bool periodic = state & BIT(4), drained = state & BIT(3);
-
-	KUNIT_ASSERT_EQ(test, state_is_pending(state), queued || armed);
-	KUNIT_ASSERT_EQ(test, state_is_live(state), queued || armed || unread);
-	KUNIT_ASSERT_EQ(test, state_is_free(state), (state & 7) == PHASE_FREE);
-	KUNIT_ASSERT_EQ(test, state_is_new(state), (state & 7) == PHASE_NEW);
-	KUNIT_ASSERT_EQ(test, state_has_entry(state), (state & 7) <= PHASE_NEW && drained);
-	KUNIT_ASSERT_EQ(test, state_is_queued(state), queued);
-	KUNIT_ASSERT_EQ(test, state_is_armed(state), armed);
-	KUNIT_ASSERT_EQ(test, state_is_unread(state), unread);
-	KUNIT_ASSERT_EQ(test, state_is_rearming(state), (state & 7) == PHASE_REARMING);
-	KUNIT_ASSERT_EQ(test, state_is_plain_unread(state), unread && !periodic && !drained);
-	KUNIT_ASSERT_EQ(test, state_is_periodic(state), periodic);
-	KUNIT_ASSERT_EQ(test, state_is_fixed_delay(state), !!(state & BIT(5)));
-	KUNIT_ASSERT_EQ(test, state_is_limited(state), !!(state & BIT(6)));
-	KUNIT_ASSERT_EQ(test, state_is_overdue(state), !!(state & BIT(7)));
-	KUNIT_ASSERT_EQ(test, state_is_drained(state), drained);
-	KUNIT_ASSERT_EQ(test, state_has_slack(state), !!(state & GENMASK(11, 8)));
-	KUNIT_ASSERT_EQ(test, state_slack_ticks(state), (1ULL << (state >> 8 & 15)) - 1);
-	KUNIT_ASSERT_EQ(test, state_is_plain(state),
-			!periodic && !(state & GENMASK(11, 8)));
-	KUNIT_ASSERT_EQ(test, state_keeps_room(state),
-			unread && periodic && !drained);
-	KUNIT_ASSERT_EQ(test, state_verdict(state) == TWHEEL_WAS_UNREAD,
-			unread);
-}
-
-static void the_predicates_agree_with_the_banner(struct kunit *test)
-{
-	check_all_states(test, check_predicates);
-}
-
-/* G3: of two threads that saw the same state, one changes it. */
-static void a_change_is_made_from_the_state_seen_and_no_other(struct kunit *test)
-{
-	struct twheel_timeout t = {};
-	u64 seen = state_of(5, 9, PHASE_ARMED | STATE_PERIODIC);
-	unsigned int bit;
-
-	for (bit = 0; bit < 64; bit++) {
-		atomic64_set(&t.state, seen ^ BIT_ULL(bit));
-		KUNIT_ASSERT_FALSE(test, state_change(&t, seen, 1));
-		KUNIT_ASSERT_EQ(test, (u64)atomic64_read(&t.state),
-				seen ^ BIT_ULL(bit));
+		KUNIT_EXPECT_EQ(test, timeout_is_odd(t), !!kinds[i]);
+		KUNIT_EXPECT_EQ(test, timeout_is_periodic(t), !!(kinds[i] & PE));
+		if (!kinds[i])
+			continue;
+		KUNIT_EXPECT_PTR_EQ(test, timeout_extra(t), x);
+		KUNIT_EXPECT_EQ(test, !!(x->flags & EXTRA_FIXED_DELAY),
+				!!(kinds[i] & IS_FIXED_DELAY));
+		KUNIT_EXPECT_EQ(test, !!(x->flags & EXTRA_LIMITED), !!(kinds[i] & IS_LIMITED));
+		KUNIT_EXPECT_EQ(test, slack_ticks(x->flags), kinds[i] & SL ? 1ULL : 0ULL);
 	}
-	atomic64_set(&t.state, seen);
-	KUNIT_ASSERT_TRUE(test, state_change(&t, seen, 1));
-	KUNIT_ASSERT_EQ(test, (u64)atomic64_read(&t.state), 1ULL);
 }
 
 static struct kunit_case timeout_cases[] = {
-	KUNIT_CASE(the_fields_of_the_state_word_stand_apart),
-	KUNIT_CASE(the_next_state_is_of_the_same_life),
-	KUNIT_CASE(the_flags_of_a_life_last_as_long_as_it),
-	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
-	KUNIT_CASE(a_place_in_the_wheel_counts_the_sequence_number_up),
-	KUNIT_CASE(freeing_counts_the_generation_up_and_clears_the_flags),
-	KUNIT_CASE(cancelling_leaves_the_entry_to_the_place),
-	KUNIT_CASE(the_predicates_agree_with_the_banner),
-	KUNIT_CASE(a_change_is_made_from_the_state_seen_and_no_other),
+	KUNIT_CASE(fields_of_the_word_stand_apart),
+	KUNIT_CASE(predicates_agree_with_the_states),
+	KUNIT_CASE(an_odd_deadline_is_later_than_all_times),
+	KUNIT_CASE(a_kind_of_timeout_is_found_again),
 	{}
 };
 

@@ -47,10 +47,10 @@ static bool user_turn_once(struct kunit *test)
 {
 	bool again;
 
-	work_take(test->priv);
+	turn_take(test->priv);
 	user_turn(&nobodys.work);
 	again = !list_empty(&nobodys.work.node);
-	work_take(test->priv);
+	turn_take(test->priv);
 	return again;
 }
 
@@ -110,52 +110,6 @@ static bool turn_is_asked_for(struct stand_in *wheel)
 	return asked;
 }
 
-/* Two threads must never have the same wheel. */
-static void a_turn_that_is_taken_is_nobody_elses(struct kunit *test)
-{
-	struct stand_in wheel = {};
-
-	stand_ins_begin(&wheel, 1);
-	KUNIT_EXPECT_TRUE(test, twheel_turn_take(&wheel.turn));
-	KUNIT_EXPECT_FALSE(test, user_turn_once(test));
-	KUNIT_EXPECT_EQ(test, wheel.nr, 0U);
-	/* Who comes too late has the next turn asked for. */
-	KUNIT_EXPECT_FALSE(test, twheel_turn_take(&wheel.turn));
-	KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
-	twheel_turn_end(&wheel.turn, false);
-	KUNIT_EXPECT_FALSE(test, list_empty(&nobodys.work.node));
-	KUNIT_EXPECT_FALSE(test, user_turn_once(test));
-	KUNIT_EXPECT_EQ(test, wheel.nr, 1U);
-	KUNIT_EXPECT_TRUE(test, twheel_turn_take(&wheel.turn));
-	twheel_turn_end(&wheel.turn, false);
-	KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
-}
-
-/* G2: nothing is forgotten that is asked for, or left to do, while a turn is taken. */
-static void a_turn_that_is_asked_for_in_a_turn_comes_after_it(struct kunit *test)
-{
-	static const struct { bool asked, more; } rows[] = {
-		{ false, false }, { true, false }, { false, true }, { true, true },
-	};
-	struct stand_in wheel = {};
-	unsigned int i;
-
-	stand_ins_begin(&wheel, 1);
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		work_take(test->priv);
-		KUNIT_ASSERT_TRUE(test, twheel_turn_take(&wheel.turn));
-		if (rows[i].asked)
-			twheel_turn_request(&wheel.turn);
-		KUNIT_EXPECT_FALSE(test, turn_is_asked_for(&wheel));
-		KUNIT_EXPECT_TRUE(test, list_empty(&nobodys.work.node));
-		twheel_turn_end(&wheel.turn, rows[i].more);
-		KUNIT_EXPECT_EQ(test, !list_empty(&nobodys.work.node),
-				rows[i].asked || rows[i].more);
-		KUNIT_EXPECT_EQ(test, turn_is_asked_for(&wheel), rows[i].asked || rows[i].more);
-	}
-	work_take(test->priv);
-}
-
 static bool asks_again_take(struct twheel_turn *turn, u64 end_ns)
 {
 	struct stand_in *wheel = container_of(turn, struct stand_in, turn);
@@ -165,8 +119,8 @@ static bool asks_again_take(struct twheel_turn *turn, u64 end_ns)
 	return stand_in_take(turn, end_ns);
 }
 
-/* Likewise where the kthread takes it. */
-static void a_turn_that_is_asked_for_in_one_of_the_kthread_comes_after_it(struct kunit *test)
+/* G2: nothing is forgotten that is asked for while a turn is taken. */
+static void a_turn_that_is_asked_for_in_a_turn_comes_after_it(struct kunit *test)
 {
 	struct stand_in wheel = {};
 
@@ -197,19 +151,20 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 {
 	struct kthread_worker *worker;
 	struct twheel_user *user;
-	struct busy_work busy;
+	struct busy_work *busy = kunit_kzalloc(test, sizeof(*busy), GFP_KERNEL);
 	bool left;
 
+	KUNIT_ASSERT_NOT_NULL(test, busy);
 	engine_case_exit(test);
 	user = twheel_user_get();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	KUNIT_EXPECT_EQ(test, user->nr_wheels, 1UL);
 	worker = user->queue[0].worker;
-	kthread_init_work(&busy.work, busy_work_does);
-	init_completion(&busy.begins);
-	init_completion(&busy.may_end);
-	kthread_queue_work(worker, &busy.work);
-	wait_for_completion(&busy.begins);
+	kthread_init_work(&busy->work, busy_work_does);
+	init_completion(&busy->begins);
+	init_completion(&busy->may_end);
+	kthread_queue_work(worker, &busy->work);
+	wait_for_completion(&busy->begins);
 	kthread_queue_work(worker, &user->queue[0].work);
 	twheel_user_put(user);
 	/* What is left there is in memory that was freed: nobody may do it. */
@@ -217,8 +172,8 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 	left = !list_empty(&worker->work_list);
 	INIT_LIST_HEAD(&worker->work_list);
 	raw_spin_unlock_irq(&worker->lock);
-	complete(&busy.may_end);
-	kthread_flush_work(&busy.work);
+	complete(&busy->may_end);
+	kthread_flush_work(&busy->work);
 	KUNIT_EXPECT_FALSE(test, left);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
@@ -240,40 +195,55 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freed, address);
 }
 
-/* G5: a tenth of a processor's time, whoever of the user's wheels wakes, and wherever. */
-static void wake_ups_take_a_tenth_of_a_processor(struct kunit *test)
+/* G5: a tenth of the processors' time, whoever of the user's wheels rings, and wherever. */
+static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_user *user = tw->memory.user;
-	const u64 begin_ns = 1000 * NSEC_PER_SEC;
+	const u64 begin_ns = 1000 * NSEC_PER_SEC, took_ns = 1000 * num_online_cpus();
 
-	atomic64_set(&user->no_wake_until_ns, 0);
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns));
-	twheel_user_has_woken(user, begin_ns, begin_ns + 1000);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, begin_ns + 9999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns + 10000));
+	atomic64_set(&user->no_work_until_ns, 0);
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns));
+	twheel_user_has_worked(user, begin_ns, begin_ns + took_ns);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns + 10000));
 	/* Another processor began at the same time: both count. */
-	twheel_user_has_woken(user, begin_ns, begin_ns + 2000);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, begin_ns + 29999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, begin_ns + 30000));
+	twheel_user_has_worked(user, begin_ns, begin_ns + 2 * took_ns);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, begin_ns + 29999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns + 30000));
 	/* What was paid long ago is no credit. */
-	twheel_user_has_woken(user, 2 * begin_ns, 2 * begin_ns + 1000);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_wake(user, 2 * begin_ns + 9999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, 2 * begin_ns + 10000));
+	twheel_user_has_worked(user, 2 * begin_ns, 2 * begin_ns + took_ns);
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, 2 * begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, 2 * begin_ns + 10000));
 	/* A machine that stood still for an hour is not the user's fault. */
-	twheel_user_has_woken(user, 3 * begin_ns, 3 * begin_ns + 3600 * NSEC_PER_SEC);
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_wake(user, 3 * begin_ns + 10 * NSEC_PER_SEC));
-	atomic64_set(&user->no_wake_until_ns, 0);
+	twheel_user_has_worked(user, 3 * begin_ns, 3 * begin_ns + 3600 * NSEC_PER_SEC);
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, 3 * begin_ns + 10 * NSEC_PER_SEC));
+	atomic64_set(&user->no_work_until_ns, 0);
+}
+
+/* Each kthread gets a wheel in turn. */
+static void wheels_are_spread_over_the_kthreads(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_user *user = tw->memory.user;
+	unsigned int i, j;
+
+	for (i = 0; i < nr_workers; i++) {
+		struct twheel_queue *first = twheel_user_queue(user);
+
+		KUNIT_EXPECT_PTR_EQ(test, first->worker, workers[first - user->queue]);
+		for (j = 1; j < nr_workers; j++)
+			KUNIT_EXPECT_PTR_NE(test, twheel_user_queue(user), first);
+	}
 }
 
 static struct kunit_case user_cases[] = {
-	KUNIT_CASE(wake_ups_take_a_tenth_of_a_processor),
+	KUNIT_CASE(the_softirq_works_for_a_user_a_tenth_of_the_time),
+	KUNIT_CASE(wheels_are_spread_over_the_kthreads),
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
 	KUNIT_CASE(wheel_with_more_to_do_comes_last),
-	KUNIT_CASE(a_turn_that_is_taken_is_nobody_elses),
 	KUNIT_CASE(a_turn_that_is_asked_for_in_a_turn_comes_after_it),
-	KUNIT_CASE(a_turn_that_is_asked_for_in_one_of_the_kthread_comes_after_it),
 	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
 	KUNIT_CASE(last_close_of_a_user_frees_the_user),
 	{}

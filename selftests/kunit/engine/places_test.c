@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/places.c: ids, places, and their pages
+ */
+
+/* G8: an id names a live timeout or nothing. */
+static void an_id_names_a_live_timeout_or_nothing(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, 0);
+	u64 rest = t->word, id = timeout_id(t);
+	struct twheel_timeout *found;
+	unsigned int bit, s;
+
+	for (s = 0; s < ARRAY_SIZE(states); s++) {
+		t->word = id | states[s];
+		twheel_lock(tw);
+		found = timeout_by_id(&tw->places, id);
+		twheel_unlock(tw);
+		KUNIT_EXPECT_PTR_EQ(test, found, states[s] == STATE_FREE ? NULL : t);
+	}
+	t->word = rest;
+	for (bit = 0; bit < 64; bit++)
+		KUNIT_ASSERT_NULL(test, find(tw, id ^ BIT_ULL(bit)));
+	KUNIT_EXPECT_PTR_EQ(test, find(tw, id), t);
+}
+
+/* G7: an index leads to its place, however many there are, without a search. */
+static void an_index_and_its_place_name_each_other(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 index;
+
+	arm_many(test, 3 * PLACES_PER_PAGE + 1, NULL);
+	KUNIT_ASSERT_EQ(test, tw->places.pages.nr, 4U);
+	for (index = 0; index < 4 * PLACES_PER_PAGE; index++) {
+		struct twheel_timeout *t = place_of(tw, index);
+
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_ASSERT_EQ(test, timeout_index(t), index);
+		KUNIT_ASSERT_EQ(test, (u32)(t - timeout_page(t)->timeout),
+				index % PLACES_PER_PAGE);
+		/* No id is 0. */
+		KUNIT_ASSERT_EQ(test, timeout_gen(t), 1U);
+	}
+	KUNIT_EXPECT_NULL(test, place_of(tw, 4 * PLACES_PER_PAGE));
+	KUNIT_EXPECT_NULL(test, place_of(tw, U32_MAX));
+	KUNIT_EXPECT_NULL(test, find(tw, U64_MAX));
+	KUNIT_EXPECT_NULL(test, find(tw, 0));
+}
+
+static void places_are_counted_exactly(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 10);
+	struct twheel_timeout *held, *first;
+	unsigned int i, nr, got;
+	int short_of;
+
+	for (i = 0; i <= 10; i++) {
+		KUNIT_ASSERT_EQ(test, twheel_places_take(tw, i, false, &held, &short_of), i);
+		for (nr = 1; nr < 15; nr++) {
+			got = twheel_places_take(tw, nr, false, &first, &short_of);
+			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - i));
+			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i + got);
+			KUNIT_ASSERT_EQ(test, twheel_has_room(tw), i + got < 10);
+			KUNIT_ASSERT_EQ(test, !first, !got);
+			if (got < nr)
+				KUNIT_ASSERT_EQ(test, short_of, -EAGAIN);
+			twheel_places_give(tw, first, 0);
+			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i);
+		}
+		twheel_places_give(tw, held, 0);
+	}
+}
+
+/* As if 2^30 - 40 places were in use: no memory, but the same sums. */
+static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 limit = tw->places.max_pending;
+	struct twheel_timeout *first[2], *none;
+	int short_of;
+
+	tw->places.max_pending = BIT(30);
+	tw->places.nr_taken = BIT(30) - 40;
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[0], &short_of), 32U);
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[1], &short_of), 8U);
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 1, false, &none, &short_of), 0U);
+	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
+	twheel_places_give(tw, first[1], 0);
+	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
+	twheel_places_give(tw, first[0], 0);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, (u32)BIT(30) - 40);
+	tw->places.nr_taken = 0;
+	tw->places.max_pending = limit;
+}
+
+/* Under the lock of the wheel no page is added. */
+static void a_place_that_is_not_at_hand_under_the_lock_says_why(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 1);
+	struct twheel_timeout *t, *full;
+	struct twheel_timeout *none = twheel_place_take_locked(tw);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(none), (long)-ENOMEM);
+	KUNIT_ASSERT_EQ(test, twheel_places_provide(tw), 0);
+	KUNIT_ASSERT_EQ(test, twheel_places_provide(tw), 0);
+	/* One page is enough. */
+	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 1U);
+	t = twheel_place_take_locked(tw);
+	full = twheel_place_take_locked(tw);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(full), (long)-EAGAIN);
+	t->link.next = NULL;
+	twheel_places_give(tw, t, 1);
+	KUNIT_EXPECT_EQ(test, timeout_gen(t), 2U);
+}
+
+/* The ways in which a place becomes free. */
+enum ending_way { CANCEL, CANCEL_ONE, REVOKE, READ_IT, READ_ODD, READ_DRAINED, NR_WAYS };
+
+static void end_it(struct twheel *tw, u64 id, enum ending_way way)
+{
+	if (way == REVOKE || way == READ_IT || way == READ_ODD)
+		expire_at(tw, START_NS + DELAY_NS + 2 * TICK_NS);
+	if (way == READ_DRAINED)
+		drain(tw);
+	if (way == READ_IT || way == READ_ODD || way == READ_DRAINED)
+		read_one(tw, NULL);
+	else if (way == CANCEL_ONE)
+		twheel_cancel_one(tw, id, false);
+	else
+		cancel(tw, id);
+}
+
+/* G8: after 2^32 timeouts a place could give out an old id again.  It is not used. */
+static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
+{
+	enum ending_way way;
+
+	for (way = 0; way < NR_WAYS; way++) {
+		struct twheel *tw = wheel_remake(test, &usual_setup);
+		u64 *ids = kunit_kcalloc(test, 200, sizeof(*ids), GFP_KERNEL);
+		struct twheel_timeout *t;
+		unsigned int i;
+		u32 index;
+
+		KUNIT_ASSERT_NOT_NULL(test, ids);
+		time_set(tw, START_NS);
+		pass(tw);
+		t = arm_like(test, way == READ_ODD ? SL : 0);
+		index = timeout_index(t);
+		t->word |= (u64)U32_MAX << GEN_SHIFT;
+		end_it(tw, timeout_id(t), way);
+		/* No id has generation 0. */
+		KUNIT_EXPECT_EQ(test, timeout_gen(t), 0U);
+		KUNIT_EXPECT_FALSE(test, timeout_is_live(t));
+		KUNIT_EXPECT_EQ_MSG(test, census_take(test).retired, 1U, "way %d", way);
+		/* It does not count against max_pending. */
+		KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 0U);
+		audit(test);
+		if (way == READ_DRAINED)
+			continue;
+		arm_many(test, 200, ids);
+		for (i = 0; i < 200; i++)
+			KUNIT_ASSERT_NE(test, (u32)ids[i], index);
+		cancel_ids(tw, ids, 200);
+	}
+}
+
+/* G8: the last generations of all places of a page, one by one. */
+static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, max_pending, 1);
+	u32 *gen = kunit_kcalloc(test, PLACES_PER_PAGE, sizeof(*gen), GFP_KERNEL);
+	unsigned int i;
+	u32 index;
+	u64 id;
+
+	KUNIT_ASSERT_NOT_NULL(test, gen);
+	/* One page, each place of which has four generations left. */
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, 0))), TWHEEL_WAS_PENDING);
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		place_of(tw, i)->word = (u64)(U32_MAX - 3) << GEN_SHIFT | i;
+	for (i = 0; i < 4 * PLACES_PER_PAGE; i++) {
+		KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+		index = (u32)id;
+		KUNIT_ASSERT_LT(test, index, PLACES_PER_PAGE);
+		KUNIT_ASSERT_GT(test, (u32)(id >> 32), gen[index]);
+		gen[index] = id >> 32;
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
+		KUNIT_ASSERT_EQ(test, cancel(tw, id), -ENOENT);
+	}
+	/* All have retired, and the limit is still one: another page is made. */
+	KUNIT_EXPECT_EQ(test, census_take(test).retired, PLACES_PER_PAGE);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	KUNIT_EXPECT_GE(test, (u32)id, PLACES_PER_PAGE);
+	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 2U);
+}
+
+/* So that others stay unused, and go. */
+static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i, nr = 0;
+	u64 id;
+
+	for (i = 0; i < MAX_PENDING; i++)
+		if ((u32)ids[i] / PLACES_PER_PAGE != 7 || (u32)ids[i] % 2)
+			nr += cancel(tw, ids[i]) > 0;
+	KUNIT_EXPECT_EQ(test, tw->places.nr_unused, tw->places.nr_pages - 1);
+	for (i = 0; i < PLACES_PER_PAGE / 2; i++) {
+		KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+		KUNIT_ASSERT_EQ(test, (u32)id / PLACES_PER_PAGE, 7U);
+	}
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	KUNIT_EXPECT_NE(test, (u32)id / PLACES_PER_PAGE, 7U);
+}
+
+/* G8: pages come again where others were, and all their ids are new. */
+static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 *gen = kunit_kcalloc(test, MAX_PENDING + PLACES_PER_PAGE, sizeof(*gen), GFP_KERNEL);
+	u64 *ids = arm_all(test);
+	u32 nr_pages = tw->places.nr_pages;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, gen);
+
+	for (i = 0; i < 5; i++) {
+		cancel_ids(tw, ids, MAX_PENDING);
+		arm_many(test, MAX_PENDING, ids);
+	}
+	cancel_ids(tw, ids, MAX_PENDING);
+	for (i = 0; i < nr_pages * PLACES_PER_PAGE; i++)
+		gen[i] = timeout_gen(place_of(tw, i));
+	KUNIT_EXPECT_TRUE(test, tw->places.shrinking);
+	shrink(test);
+	KUNIT_EXPECT_LE(test, tw->places.nr_pages, UNUSED_SLACK);
+	audit(test);
+	expect_charged_for_all(test);
+	arm_many(test, MAX_PENDING, ids);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
+	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, nr_pages);
+	/* Generations go on where they were in this place, or after all that were removed. */
+	for (i = 0; i < MAX_PENDING; i++)
+		KUNIT_ASSERT_GE(test, (u32)(ids[i] >> GEN_SHIFT), gen[(u32)ids[i]]);
+	cancel_ids(tw, ids, MAX_PENDING);
+}
+
+/* Half as many as there are others are kept, and a few. */
+static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 used, nr_pages = tw->places.nr_pages;
+	unsigned int i;
+
+	for (i = 0; i < MAX_PENDING; i++)
+		if ((u32)ids[i] / PLACES_PER_PAGE % 4)
+			cancel(tw, ids[i]);
+	used = DIV_ROUND_UP(nr_pages, 4);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_unused, nr_pages - used);
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, used + UNUSED_SLACK + used / 2);
+	KUNIT_EXPECT_FALSE(test, tw->places.shrinking);
+	/* One page more, and memory is given back again, after a while. */
+	for (i = 0; i < MAX_PENDING && tw->places.nr_unused <= UNUSED_SLACK + used / 2; i++)
+		cancel(tw, ids[i]);
+	KUNIT_EXPECT_TRUE(test, tw->places.shrinking);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->places.work.timer));
+}
+
+/* G2: the kthread removes so many pages at a time, and has other wheels' turns in between. */
+static void pages_are_given_back_by_steps(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 nr_pages = tw->places.nr_pages;
+	unsigned int turns;
+
+	cancel_ids(tw, ids, MAX_PENDING);
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+	KUNIT_EXPECT_FALSE(test, twheel_places_shrink(tw));
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
+	tw->places.due = true;
+	for (turns = 1; twheel_places_shrink(tw); turns++)
+		KUNIT_ASSERT_EQ(test, tw->places.nr_pages, nr_pages - turns * 16);
+	KUNIT_EXPECT_EQ(test, turns, (nr_pages - tw->places.nr_pages) / 16 + 1);
+	rcu_barrier();
+}
+
+/* G8: few generations would be left for later pages. */
+static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		place_of(tw, i * 2 * PLACES_PER_PAGE)->word |= BIT_ULL(63);
+	for (i = MAX_PENDING; i--;)
+		cancel(tw, timeout_id(place_of(tw, (u32)ids[i])));
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+	tw->places.due = true;
+	while (twheel_places_shrink(tw))
+		;
+	rcu_barrier();
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_NOT_NULL(test, page_of_nr(tw, 2 * i));
+	KUNIT_EXPECT_LE(test, tw->places.first_gen, (u32)S32_MAX);
+	/* They count as partly used, so that they are used first. */
+	KUNIT_EXPECT_FALSE(test, hlist_empty(&tw->places.partly));
+	arm_many(test, 3 * PLACES_PER_PAGE, ids);
+	for (i = 0; i < 3 * PLACES_PER_PAGE; i++)
+		KUNIT_ASSERT_EQ(test, (u32)ids[i] / PLACES_PER_PAGE % 2, 0U);
+}
+
+/* A caller that adds places holds the mutex, perhaps for long: the kthread tries again. */
+static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 nr_pages = tw->places.nr_pages;
+
+	cancel_ids(tw, ids, MAX_PENDING);
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+	tw->places.due = true;
+	mutex_lock(&tw->places.mutex);
+	KUNIT_EXPECT_FALSE(test, twheel_places_shrink(tw));
+	KUNIT_EXPECT_FALSE(test, tw->places.due);
+	KUNIT_EXPECT_TRUE(test, kthread_cancel_delayed_work_sync(&tw->places.work));
+	mutex_unlock(&tw->places.mutex);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
+	shrink(test);
+	KUNIT_EXPECT_LE(test, tw->places.nr_pages, UNUSED_SLACK);
+}
+
+/* Memory that RCU has yet to free is still there, and counts. */
+static void memory_is_charged_until_it_is_free(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	long charged;
+
+	cancel_ids(tw, ids, MAX_PENDING);
+	kthread_cancel_delayed_work_sync(&tw->places.work);
+	charged = atomic_long_read(&tw->memory.charged);
+	tw->places.due = true;
+	rcu_read_lock();
+	/* One step; it takes no mutex that is not free. */
+	KUNIT_EXPECT_TRUE(test, twheel_places_shrink(tw));
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->places.nr_leaving), 16);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), charged);
+	rcu_read_unlock();
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, atomic_read(&tw->places.nr_leaving), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
+			charged - 16 * (long)PAGE_SIZE);
+	shrink(test);
+	expect_charged_for_all(test);
+}
+
+struct late_page {
+	struct delayed_work work;
+	struct twheel_page *page;
+};
+
+static void late_page_frees(struct work_struct *work)
+{
+	struct late_page *late = container_of(to_delayed_work(work), struct late_page, work);
+
+	page_free_rcu(&late->page->rcu);
+}
+
+/* The last close waits for a page that RCU still has, and takes its charge back once. */
+static void a_last_close_waits_for_pages_that_rcu_has(struct kunit *test)
+{
+	struct late_page *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, late);
+	KUNIT_ASSERT_EQ(test, twheel_page_get(&tw->memory, (void **)&late->page), 0);
+	*(struct page_leaving *)&late->page->timeout[0] = (struct page_leaving){ .tw = tw };
+	atomic_inc(&tw->places.nr_leaving);
+	INIT_DELAYED_WORK(&late->work, late_page_frees);
+	schedule_delayed_work(&late->work, HZ / 5);
+	wheel_remake(test, &usual_setup);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&late->work));
+	flush_delayed_work(&late->work);
+}
+
+/* Two pages of places side by side share one page for their odd timeouts. */
+static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_page *page[2];
+	struct extra_page *both;
+	u64 *ids = arm_all(test);
+	long charged;
+	u32 i;
+
+	charged = atomic_long_read(&tw->memory.charged);
+	for (i = 0; i < 2; i++) {
+		page[i] = page_of_nr(tw, i);
+		KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, i * PLACES_PER_PAGE, true),
+				-EAGAIN);
+		KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, i * PLACES_PER_PAGE, false), 0);
+		KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, i * PLACES_PER_PAGE, true), 0);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
+				charged + (long)PAGE_SIZE);
+	}
+	both = extra_page(page[0]->extra);
+	KUNIT_EXPECT_PTR_EQ(test, page[0]->extra, &both->half[0][0]);
+	KUNIT_EXPECT_PTR_EQ(test, page[1]->extra, &both->half[1][0]);
+	/* A page of places that is far from them has its own. */
+	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 5 * PLACES_PER_PAGE, false), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
+			charged + 2 * (long)PAGE_SIZE);
+	KUNIT_EXPECT_FALSE(test, extra_remove(page[1]));
+	KUNIT_EXPECT_TRUE(test, extra_remove(page[0]));
+	both->nr_halves = 2;
+	/* One that does not exist needs none. */
+	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
+	cancel_ids(tw, ids, MAX_PENDING);
+	shrink(test);
+	expect_charged_for_all(test);
+}
+
+/* Whatever it is that finds no more memory: what was taken before it is given back. */
+static void at_any_limit_of_memory_all_that_is_charged_is_there(struct kunit *test)
+{
+	unsigned int pages, keyed, i;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		for (pages = 1; pages < 24; pages++) {
+			struct twheel *tw = wheel_with(test, flags,
+						       keyed ? TWHEEL_SETUP_KEYED : 0);
+			struct twheel_arm how = arm_of(PE, 0);
+
+			/* A table of pages takes less than a page at first. */
+			twheel_limit_memory(twheel_charged() + pages * PAGE_SIZE + pages % 2 * 16,
+					    LONG_MAX);
+			for (i = 0; i < MAX_PENDING; i++) {
+				how = arm_of(i % PLACES_PER_PAGE ? 0 : PE, 0);
+				how.user_data = i;
+				if (arm_result(tw, &how) < 0)
+					break;
+			}
+			KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
+			KUNIT_EXPECT_EQ(test, how.id, 0ULL);
+			limits_init();
+			expect_charged_for_all(test);
+			audit(test);
+		}
+	}
+}
+
+/**
+ * struct holder - a thread that holds a mutex
+ * @work: runs hold()
+ * @mutex: the mutex, any of a wheel's
+ * @holds: the thread has the mutex
+ * @done: the thread may unlock it
+ */
+struct holder {
+	struct kthread_work work;
+	struct mutex *mutex;	/* any of a wheel's */
+	struct completion holds;
+	struct completion done;
+};
+
+static void hold(struct kthread_work *work)
+{
+	struct holder *holder = container_of(work, struct holder, work);
+
+	mutex_lock(holder->mutex);
+	complete(&holder->holds);
+	/* For ever, as far as the waiting caller can tell. */
+	wait_for_completion_timeout(&holder->done, 3 * HZ);
+	mutex_unlock(holder->mutex);
+}
+
+/* ARM and REARM wait in vain for another caller that adds places. */
+static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
+{
+	struct holder *holder = kunit_kzalloc(test, sizeof(*holder), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	struct twheel_arm how = arm_of(0, 0), periodic = arm_of(PE, 0);
+	u64 *ids = kunit_kcalloc(test, PLACES_PER_PAGE, sizeof(*ids), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, holder);
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	arm_many(test, PLACES_PER_PAGE, ids);
+	holder->mutex = &tw->places.mutex;
+	init_completion(&holder->holds);
+	init_completion(&holder->done);
+	kthread_init_work(&holder->work, hold);
+	kthread_queue_work(workers[0], &holder->work);
+	wait_for_completion(&holder->holds);
+	fatal_signal_send();
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -EINTR);
+	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), -EINTR);
+	fatal_signal_forget();
+	complete(&holder->done);
+	kthread_flush_worker(workers[0]);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
+	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), TWHEEL_WAS_PENDING);
+}
+
+static struct kunit_case places_cases[] = {
+	KUNIT_CASE(an_id_names_a_live_timeout_or_nothing),
+	KUNIT_CASE(an_index_and_its_place_name_each_other),
+	KUNIT_CASE(places_are_counted_exactly),
+	KUNIT_CASE(the_last_places_of_the_largest_wheel_are_counted_exactly),
+	KUNIT_CASE(a_place_that_is_not_at_hand_under_the_lock_says_why),
+	KUNIT_CASE(a_place_whose_generations_are_used_up_retires),
+	KUNIT_CASE(no_id_is_given_out_twice_not_even_the_last_ones),
+	KUNIT_CASE(a_page_that_is_in_use_is_filled_before_another_is_begun),
+	KUNIT_CASE(pages_of_a_burst_are_given_back_and_come_again_with_new_ids),
+	KUNIT_CASE(pages_that_may_soon_be_needed_are_kept),
+	KUNIT_CASE(pages_are_given_back_by_steps),
+	KUNIT_CASE(a_page_that_has_used_half_of_its_generations_stays),
+	KUNIT_CASE(pages_are_given_back_when_nobody_is_adding_any_more),
+	KUNIT_CASE(memory_is_charged_until_it_is_free),
+	KUNIT_CASE(a_last_close_waits_for_pages_that_rcu_has),
+	KUNIT_CASE(the_page_for_periods_goes_with_the_last_page_that_needs_it),
+	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
+	KUNIT_CASE(a_fatal_signal_ends_waiting_for_memory),
+	{}
+};
+
+ENGINE_SUITE(places);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/softirq.c: what the softirq does when the alarm rings
+ */
+
+/* G2: it makes the events, wakes the reader, and rings again for the next one. */
+static void the_softirq_expires_what_is_due_and_sets_the_next_alarm(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	arm_like(test, PE);
+	arm(test, &(struct twheel_arm) { .expires_ns = 50 * TICK_NS });
+	waiter_queues(tw, &waiter);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, START_NS + 50 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, START_NS + 50 * TICK_NS);
+	KUNIT_EXPECT_FALSE(test, turn_take(tw));
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3U);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
+	waiter_leaves(tw, &waiter);
+}
+
+/* G5: so many steps, and the kthread does the rest. */
+static void the_softirq_takes_so_many_steps_for_a_wheel(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	machine_ns = NSEC_PER_SEC;
+	machine_step_ns = 0;
+	arm_many(test, (SOFT_STEPS + 2) * PASS_STEP, NULL);
+	arm(test, &(struct twheel_arm) { .expires_ns = 50 * TICK_NS });
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)SOFT_STEPS * PASS_STEP);
+	KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)(SOFT_STEPS + 2) * PASS_STEP);
+	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, START_NS + 50 * TICK_NS);
+	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+}
+
+/* G5: so much time. */
+static void the_softirq_ends_with_its_time(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_many(test, SOFT_STEPS * PASS_STEP, NULL);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	machine_ns = NSEC_PER_SEC;
+	machine_step_ns = SOFT_NS / 2;
+	KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U * PASS_STEP);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+}
+
+/* G5: all wheels together have one go, and half of the processor's time after that. */
+static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
+{
+	const u64 begin_ns = 1000 * NSEC_PER_SEC;
+	struct twheel *tw = test->priv;
+	u64 left_ns[6];
+
+	work_is_paid(tw);
+	preempt_disable();
+	left_ns[0] = processor_left_ns(begin_ns);
+	processor_has_worked(begin_ns, begin_ns + 20000);
+	left_ns[1] = processor_left_ns(begin_ns + 20000);
+	processor_has_worked(begin_ns + 20000, begin_ns + 50000);
+	left_ns[2] = processor_left_ns(begin_ns + 50000);
+	left_ns[3] = processor_left_ns(begin_ns + 60000);
+	/* What was not used long ago is no credit. */
+	processor_has_worked(2 * begin_ns, 2 * begin_ns + 100000);
+	left_ns[4] = processor_left_ns(2 * begin_ns + 100000);
+	left_ns[5] = processor_left_ns(2 * begin_ns + 200000);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, left_ns[0], (u64)SOFT_NS);
+	KUNIT_EXPECT_EQ(test, left_ns[1], (u64)SOFT_NS - 10000);
+	KUNIT_EXPECT_EQ(test, left_ns[2], (u64)SOFT_NS - 25000);
+	KUNIT_EXPECT_EQ(test, left_ns[3], (u64)SOFT_NS - 20000);
+	KUNIT_EXPECT_EQ(test, left_ns[4], 0ULL);
+	KUNIT_EXPECT_EQ(test, left_ns[5], (u64)SOFT_NS);
+	work_is_paid(tw);
+}
+
+/* G5: neither for a user who has had a share, nor on a processor that has; the kthread does it. */
+static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	int i;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	alarms_begin(tw);
+	machine_ns = 1000 * NSEC_PER_SEC;
+	machine_step_ns = 0;
+	for (i = 0; i < 2; i++) {
+		int cpu;
+
+		arm_like(test, 0);
+		time_set(tw, tw->alarm.at_ns);
+		work_is_paid(tw);
+		if (i)
+			twheel_user_has_worked(tw->memory.user, machine_ns, machine_ns + 1000);
+		else
+			for_each_possible_cpu(cpu)
+				per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
+		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+		KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+		KUNIT_EXPECT_TRUE(test, turn_take(tw));
+		pass(tw);
+		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+	}
+	work_is_paid(tw);
+}
+
+/* G5: all that the softirq does is charged, to its processor and to the user. */
+static void the_time_of_the_softirq_is_charged(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 until_ns = 0;
+	int cpu;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	machine_ns = 1000 * NSEC_PER_SEC;
+	machine_step_ns = 1000 * num_online_cpus();
+	alarm_rings_now(tw);
+	machine_step_ns = 0;
+	for_each_possible_cpu(cpu)
+		until_ns = max(until_ns, per_cpu(soft_until_ns, cpu));
+	KUNIT_EXPECT_GE(test, until_ns, 1000 * NSEC_PER_SEC + 2000 * num_online_cpus());
+	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(tw->memory.user,
+						      1000 * NSEC_PER_SEC + 9999));
+	work_is_paid(tw);
+}
+
+/* G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread does. */
+static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i, round;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < MISSED_MAX; i++) {
+			bool again;
+
+			work_is_paid(tw);
+			spin_lock(&tw->lock);
+			again = alarm_rings_now(tw);
+			spin_unlock(&tw->lock);
+			KUNIT_EXPECT_FALSE(test, again);
+			KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+			KUNIT_EXPECT_TRUE(test, machine_alarm.relative);
+			KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, (u64)MISSED_NS);
+			KUNIT_EXPECT_FALSE(test, turn_take(tw));
+		}
+		work_is_paid(tw);
+		if (!round) {
+			spin_lock(&tw->lock);
+			alarm_rings_now(tw);
+			spin_unlock(&tw->lock);
+			KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
+			KUNIT_EXPECT_TRUE(test, turn_take(tw));
+		} else {
+			/* It gets the lock, and has all its tries again. */
+			KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+			KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+			KUNIT_EXPECT_EQ(test, tw->alarm.nr_missed, 0U);
+		}
+	}
+}
+
+/* DRAIN takes its steps itself, and the kthread does if a signal ends it. */
+static void the_softirq_leaves_a_drain_alone(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	WRITE_ONCE(tw->control.draining, true);
+	tw->drains = true;
+	work_is_paid(tw);
+	KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+	KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
+	pass(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
+/* G4: an ARM that had not got the lock is in the wheel before the next alarm is set. */
+static void the_softirq_empties_the_inbox(struct kunit *test)
+{
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_beside_the_lock(test, &how, 1);
+	spin_unlock(&tw->lock);
+	work_is_paid(tw);
+	KUNIT_EXPECT_FALSE(test, llist_empty(&tw->inbox));
+	alarm_rings_now(tw);
+	KUNIT_EXPECT_TRUE(test, llist_empty(&tw->inbox));
+	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, START_NS + 6 * TICK_NS);
+}
+
+/* The hrtimer is not to be set by its function when it is set already. */
+static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	enum hrtimer_restart restart;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	arm(test, &(struct twheel_arm) { .expires_ns = 50 * TICK_NS });
+	time_set(tw, tw->alarm.at_ns);
+	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+	local_bh_disable();
+	restart = alarm_work(tw, &tw->alarm.timer, U64_MAX);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, (int)restart, (int)HRTIMER_NORESTART);
+	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, START_NS + 50 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, START_NS + 50 * TICK_NS);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
+static struct kunit_case softirq_cases[] = {
+	KUNIT_CASE(the_softirq_expires_what_is_due_and_sets_the_next_alarm),
+	KUNIT_CASE(the_softirq_takes_so_many_steps_for_a_wheel),
+	KUNIT_CASE(the_softirq_ends_with_its_time),
+	KUNIT_CASE(the_softirqs_of_a_processor_share_its_time),
+	KUNIT_CASE(a_share_that_is_used_up_leaves_the_work_to_the_kthread),
+	KUNIT_CASE(the_time_of_the_softirq_is_charged),
+	KUNIT_CASE(an_alarm_that_finds_the_lock_taken_rings_again),
+	KUNIT_CASE(the_softirq_leaves_a_drain_alone),
+	KUNIT_CASE(the_softirq_empties_the_inbox),
+	KUNIT_CASE(an_alarm_that_an_arm_has_set_meanwhile_is_kept),
+	{}
+};
+
+ENGINE_SUITE(softirq);

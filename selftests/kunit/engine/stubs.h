@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the engine calls in the kernel, where a case has to have a say in it: the memory of users,
+ * the clock of the machine, the hrtimer, and the allocation of pages
+ *
+ * This comes after the kernel's headers, and before the engine.
+ */
+
+/* Pages */
+
+/* A case sets it to have every page refused. */
+static bool no_memory;
+
+static unsigned long page_alloc(gfp_t flags)
+{
+	return no_memory ? 0 : __get_free_page(flags | __GFP_ZERO);
+}
+
+#undef get_zeroed_page
+#define get_zeroed_page	page_alloc
+
+/* The address of the object that was freed last. */
+static unsigned long freed;
+
+static void object_free(const void *object)
+{
+	freed = (unsigned long)object;
+	kfree(object);
+}
+
+#define kfree(object)	object_free(object)
+
+/* The memory of users */
+
+/**
+ * struct user_memory - what happens when the engine accesses the memory of a user, which is the
+ *	kernel's here
+ * @left: so many accesses succeed before all fault; negative if none does
+ * @faulted: an access has faulted
+ * @nr: accesses so far, those that have faulted included
+ * @call_at: @call is called before the access of this number
+ * @call: what another thread does at that time
+ * @lock: the spinlock of the wheel
+ * @nr_unserved: accesses under that lock that a fault would have put to sleep
+ */
+static struct user_memory {
+	int left;
+	bool faulted;
+	unsigned int nr;
+	unsigned int call_at;
+	void (*call)(void);
+	spinlock_t *lock;
+	unsigned int nr_unserved;
+} user_memory = { .left = -1 };
+
+static noinline bool user_access(void)
+{
+	if (user_memory.call && user_memory.nr == user_memory.call_at)
+		user_memory.call();
+	user_memory.nr++;
+	if (user_memory.lock && spin_is_locked(user_memory.lock) && !pagefault_disabled())
+		user_memory.nr_unserved++;
+	if (user_memory.left < 0)
+		return true;
+	user_memory.faulted |= !user_memory.left;
+	return user_memory.left && user_memory.left--;
+}
+
+static unsigned long user_copy(void *to, const void *from, size_t n)
+{
+	if (!user_access())
+		return n;
+	memcpy(to, from, n);
+	return 0;
+}
+
+#define user_load(x, ptr)							\
+({										\
+	bool __ok = user_access();						\
+										\
+	if (__ok)								\
+		(x) = *(const typeof(*(ptr)) __force *)(ptr);			\
+	__ok;									\
+})
+
+#define user_store(x, ptr)							\
+({										\
+	bool __ok = user_access();						\
+										\
+	if (__ok)								\
+		*(typeof(*(ptr)) __force *)(ptr) = (x);				\
+	__ok;									\
+})
+
+#undef access_ok
+#undef user_access_begin
+#undef user_access_end
+#undef unsafe_get_user
+#undef unsafe_put_user
+#undef get_user
+#undef put_user
+#undef __get_user
+#undef __put_user
+#define access_ok(ptr, size)		((void)(ptr), (void)(size), true)
+#define user_access_begin(ptr, size)	access_ok(ptr, size)
+#define user_access_end()		do { } while (0)
+#define unsafe_get_user(x, ptr, label)	do { if (!user_load(x, ptr)) goto label; } while (0)
+#define unsafe_put_user(x, ptr, label)	do { if (!user_store(x, ptr)) goto label; } while (0)
+#define get_user(x, ptr)		(user_load(x, ptr) ? 0 : -EFAULT)
+#define put_user(x, ptr)		(user_store(x, ptr) ? 0 : -EFAULT)
+#define __get_user(x, ptr)		get_user(x, ptr)
+#define __put_user(x, ptr)		put_user(x, ptr)
+#define copy_from_user(to, from, n)	user_copy(to, (const void __force *)(from), n)
+#define __copy_from_user_inatomic(to, from, n) copy_from_user(to, from, n)
+
+static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
+{
+	void *at = (void __force *)to->ubuf + to->iov_offset;
+
+	if (!user_access())
+		return 0;
+	if (from)
+		memcpy(at, from, n);
+	else
+		memset(at, 0, n);
+	iov_iter_advance(to, n);
+	return n;
+}
+
+#undef copy_to_iter
+#undef iov_iter_zero
+#define copy_to_iter(from, n, to)	iter_write(from, n, to)
+#define iov_iter_zero(n, to)		iter_write(NULL, n, to)
+
+/* The clock of the machine */
+
+/* Where the engine's clock for its own work stands, if it is not 0; and its step at each look. */
+static u64 machine_ns, machine_step_ns;
+
+static u64 machine_now(void)
+{
+	u64 now_ns = machine_ns;
+
+	if (!now_ns)
+		return ktime_get_ns();
+	machine_ns += machine_step_ns;
+	return now_ns;
+}
+
+/* What a wall clock shows, if it is not 0. */
+static u64 machine_real_ns;
+
+#define ktime_get_ns()			machine_now()
+#define ktime_get_real_ns()		(machine_real_ns ?: ktime_get_real_ns())
+
+/* The hrtimer */
+
+/**
+ * struct machine_alarm - the hrtimers of wheels with a virtual clock, none of which ever rings
+ * @used: there are these in place of the kernel's
+ * @is_on: it was set, and not cancelled
+ * @at_ns: when it was to ring; after what time, if @relative
+ * @range_ns: how much later it might
+ * @relative: @at_ns is a time from then on
+ * @nr_set: how often it was set
+ */
+static struct machine_alarm {
+	bool used;
+	bool is_on;
+	u64 at_ns;
+	u64 range_ns;
+	bool relative;
+	unsigned int nr_set;
+} machine_alarm;
+
+static void machine_alarm_set(struct hrtimer *timer, ktime_t at, u64 range_ns, enum hrtimer_mode mode)
+{
+	if (!machine_alarm.used) {
+		hrtimer_start_range_ns(timer, at, range_ns, mode);
+		return;
+	}
+	machine_alarm.is_on = true;
+	machine_alarm.at_ns = ktime_to_ns(at);
+	machine_alarm.range_ns = range_ns;
+	machine_alarm.relative = mode & HRTIMER_MODE_REL;
+	machine_alarm.nr_set++;
+}
+
+static int machine_alarm_cancel(struct hrtimer *timer)
+{
+	int was_on = machine_alarm.is_on;
+
+	if (!machine_alarm.used)
+		return hrtimer_try_to_cancel(timer);
+	machine_alarm.is_on = false;
+	return was_on;
+}
+
+static bool machine_alarm_is_queued(struct hrtimer *timer)
+{
+	return machine_alarm.used ? machine_alarm.is_on : hrtimer_is_queued(timer);
+}
+
+#define hrtimer_start_range_ns(timer, at, range_ns, mode) machine_alarm_set(timer, at, range_ns, mode)
+#define hrtimer_start(timer, at, mode)	machine_alarm_set(timer, at, 0, mode)
+#define hrtimer_try_to_cancel(timer)	machine_alarm_cancel(timer)
+#define hrtimer_is_queued(timer)	machine_alarm_is_queued(timer)
+
+/* The wheel */
+
+/* Entries that were put into a slot, be they new ones or such as moved. */
+static u64 nr_inserted;
+
+#include "twheel_wheel.h"
+
+static inline void wheel_insert(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns)
+{
+	nr_inserted++;
+	twheel_wheel_insert(w, link, key_ns);
+}
+
+static inline void wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns)
+{
+	nr_inserted++;
+	twheel_wheel_put_back(w, link, key_ns);
+}
+
+static inline void wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
+				   u64 key_ns)
+{
+	nr_inserted++;
+	twheel_wheel_move_down(w, level, link, key_ns);
+}
+
+#define twheel_wheel_insert		wheel_insert
+#define twheel_wheel_put_back		wheel_put_back
+#define twheel_wheel_move_down		wheel_move_down
