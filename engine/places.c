@@ -544,6 +544,7 @@ static void page_remove(struct twheel *tw, struct twheel_page *page)
 	if (tw->keys.used)
 		twheel_keys_remove(tw, nr, leaving->keys);
 	atomic_inc(&tw->places.nr_leaving);
+	/* Threads may still look at places that place_at() has found.  Test: litmus page_freed */
 	call_rcu_hurry(&page->rcu, page_free_rcu);
 }
 

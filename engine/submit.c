@@ -84,6 +84,7 @@ u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 void twheel_inbox_empty(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
+	/* Pairs with llist_add_batch() in arm_queue().  Test: litmus inbox_filled */
 	struct llist_node *node = llist_del_all(&tw->inbox);
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock)), first_ns = NEVER_NS;
 	unsigned int nr = 0;

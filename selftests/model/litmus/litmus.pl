@@ -79,7 +79,7 @@ sub put_in
 	for my $depth (1 .. 6) {
 		my $more;
 
-		for my $name (@inline, 'state_change', 'timeout_state') {
+		for my $name (@inline) {
 			if (!defined $text{$name}) {
 				problem("$pairing: there is no function $name()");
 				return $body;
