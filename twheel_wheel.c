@@ -355,5 +355,6 @@ void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns)
 	w->round_end_ns = 0;
 	w->round_until_ns = 0;
 	for (level = 0; level < w->nr_levels; level++)
-		twheel_wheel_first(w, level);
+		if (w->used & BIT(level))
+			w->level[level].begin_ns = w->base_ns + 1;
 }

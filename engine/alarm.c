@@ -131,15 +131,16 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 	u64 at_ns = first_ns;
 
 	lockdep_assert_held(&tw->lock);
-	if (tw->alarm.nr_new > ALARM_LOOKS)
+	if (tw->alarm.nr_new > ALARM_LOOKS) {
 		at_ns = min(at_ns, max(tw->wheel.cascade_ns, tw->wheel.base_ns + 1));
+		/* What is to be done by then is seen when it rings. */
+		tw->wheel.cascade_ns = U64_MAX;
+	}
 	if (at_ns >= tw->alarm.at_ns)
 		return;
 	at_ns = edge_after_ns(&tw->clock, at_ns);
 	if (at_ns < tw->alarm.at_ns)
 		alarm_begin(tw, at_ns);
-	/* What is to be done by then is seen when it rings. */
-	tw->wheel.cascade_ns = U64_MAX;
 }
 
 /**

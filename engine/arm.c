@@ -75,14 +75,6 @@ static __always_inline void arming_next(struct arming *arming)
 	arming_note(arming, (struct twheel_timeout *)t->link.next, t, 1);
 }
 
-/* A deadline is relative, or not a plain one. */
-static noinline u64 arming_look_at_clock(struct twheel *tw, struct twheel_call *call,
-					 struct arming *arming)
-{
-	arming->now_ns = call_now_ns(tw, call);
-	return arming->now_ns;
-}
-
 /* Begin a timeout of any kind in the next place, if there is one: 0, or an errno. */
 static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arming *arming)
 {
@@ -134,42 +126,41 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 {
 	struct twheel_timeout *t = arming->place, *last = NULL;
 	unsigned int i, nr_plain = 0;
-	u64 now_ns = arming->now_ns;
 	u32 stride = call->stride;
-	bool looked = now_ns;
 
 	if (!access_open(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 expires_ns, interval_ns, user_data, flags_repeats, result_slack;
+		u64 deadline_ns, interval_ns, user_data, flags_repeats, result_slack, oddities;
 
-		if (unlikely(!access_get(&expires_ns, &user->expires_ns) ||
+		if (unlikely(!access_get(&deadline_ns, &user->expires_ns) ||
 			     !access_get(&interval_ns, &user->interval_ns) ||
 			     !access_get(&user_data, &user->user_data) ||
 			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
 			     !access_get(&result_slack, pair_of(&user->result))))
 			goto fault;
-		if (unlikely(!looked && flags_repeats != PAIR_FIRST(TWHEEL_ARM_ABSOLUTE))) {
+		oddities = life_oddities(flags_repeats, interval_ns, result_slack);
+		if (oddities == LIFE_RELATIVE && arming->now_ns && t) {
+			deadline_ns = time_add(arming->now_ns, deadline_ns);
+		} else if (unlikely(oddities || deadline_ns >= TWHEEL_TIME_NEVER || !t)) {
 			access_close();
-			looked = true;
-			now_ns = arming_look_at_clock(tw, call, arming);
+			arming->now_ns = call_now_ns(tw, call);
+			if (oddities != LIFE_RELATIVE || !t) {
+				arming_note(arming, t, last, nr_plain);
+				nr_plain = 0;
+				if (!arm_odd(tw, user, stride, arming))
+					return i;
+				t = arming->place;
+				last = arming->last;
+				if (!access_open(access_next(user, stride), (nr - i - 1) * stride))
+					return i + 1;
+				continue;
+			}
+			deadline_ns = time_add(arming->now_ns, deadline_ns);
 			if (!access_open(user, (nr - i) * stride))
 				goto out;
 		}
-		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
-					   now_ns) || !t)) {
-			access_close();
-			arming_note(arming, t, last, nr_plain);
-			nr_plain = 0;
-			if (!arm_odd(tw, user, stride, arming))
-				return i;
-			t = arming->place;
-			last = arming->last;
-			if (!access_open(access_next(user, stride), (nr - i - 1) * stride))
-				return i + 1;
-			continue;
-		}
-		t->deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
+		t->deadline_ns = deadline_ns;
 		t->user_data = user_data;
 		if (unlikely(!access_put(timeout_id(t), &user->id) ||
 			     !access_tell(TWHEEL_CREATED, &user->result)))

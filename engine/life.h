@@ -51,21 +51,17 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * Whether an entry asks for more than a deadline that is not near the end of time: not 0 then.
- * @flags_repeats and @result_slack are two members each, see access.h.
+ * Whether an entry asks for more than an absolute deadline, or than one: not 0 then.  @flags_repeats
+ * and @result_slack are two members each, see access.h.
  */
-static __always_inline u64 life_oddities(u64 flags_repeats, u64 expires_ns, u64 interval_ns,
-					 u64 result_slack, u64 now_ns)
+static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
 {
-	return (flags_repeats & ~PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | interval_ns |
-	       (result_slack & PAIR_SECOND(~0U)) | (expires_ns | now_ns) >> 62;
+	return (flags_repeats ^ PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | interval_ns |
+	       (result_slack & PAIR_SECOND(~0U));
 }
 
-/* The deadline of an entry without oddities: before 2^63. */
-static __always_inline u64 life_plain_ns(u64 flags_repeats, u64 expires_ns, u64 now_ns)
-{
-	return expires_ns + (flags_repeats ? 0 : now_ns);
-}
+/* If a relative deadline is all that an entry asks for, that is what life_oddities() says. */
+#define LIFE_RELATIVE	PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)
 
 /*
  * Write what an entry asks for into a timeout.  The caller overwrites its word in the refresh

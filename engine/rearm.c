@@ -183,43 +183,48 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 					       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS, from_ns = certain_ns(tw);
-	bool looked = false, words = words_are_there(&tw->words);
+	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
+	u64 from_ns = call->by_key ? NEVER_NS : certain_ns(tw);
+	bool words = words_are_there(&tw->words);
 	unsigned int i, nr_plain = 0;
-	u64 now_ns = 0;
 	u32 stride = call->stride;
 
 	if (!access_open_locked(user, nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 expires_ns, interval_ns, id, deadline_ns, flags_repeats, result_slack;
+		u64 deadline_ns, interval_ns, id, flags_repeats, result_slack, oddities;
 		struct twheel_timeout *t;
 
 		if (unlikely(!access_get(&id, &user->id) ||
-			     !access_get(&expires_ns, &user->expires_ns) ||
+			     !access_get(&deadline_ns, &user->expires_ns) ||
 			     !access_get(&interval_ns, &user->interval_ns) ||
 			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
 			     !access_get(&result_slack, pair_of(&user->result))))
 			goto fault;
-		if (unlikely(!looked && (expires_ns < from_ns ||
-					 flags_repeats != PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)))) {
+		oddities = life_oddities(flags_repeats, interval_ns, result_slack);
+		if (oddities == LIFE_RELATIVE && rearming->now_ns) {
+			deadline_ns = time_add(rearming->now_ns, deadline_ns);
+			oddities = 0;
+		}
+		/* The deadline has to be to come, and to come at all. */
+		if (unlikely(oddities || deadline_ns < from_ns || deadline_ns >= never_ns)) {
 			access_close_locked();
-			looked = true;
 			from_ns = rearm_from_ns(tw, call, rearming);
-			now_ns = rearming->now_ns;
+			if (oddities == LIFE_RELATIVE) {
+				deadline_ns = time_add(rearming->now_ns, deadline_ns);
+				oddities = 0;
+			}
+			if (oddities || call->by_key || deadline_ns < from_ns ||
+			    deadline_ns >= never_ns)
+				goto odd;
 			if (!access_open_locked(user, (nr - i) * stride))
 				goto out;
 		}
-		if (unlikely(life_oddities(flags_repeats, expires_ns, interval_ns, result_slack,
-					   now_ns) || call->by_key))
-			goto odd;
-		/* The deadline has to be to come, and to come at all. */
-		deadline_ns = life_plain_ns(flags_repeats, expires_ns, now_ns);
-		if (unlikely(deadline_ns < from_ns || deadline_ns >= never_ns))
-			goto odd;
 		t = place_at(&tw->places, id_index(id));
-		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t)))
+		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t))) {
+			access_close_locked();
 			goto odd;
+		}
 		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
 			goto fault;
 		if (unlikely(words))
@@ -233,11 +238,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		nr_plain++;
 		continue;
 odd:
-		access_close_locked();
-		/* What it does is done by the clock, and may set the wheel back. */
 		from_ns = rearm_from_ns(tw, call, rearming);
-		now_ns = rearming->now_ns;
-		looked = true;
 		if (!rearm_any(tw, user, call, rearming))
 			goto out;
 		if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
