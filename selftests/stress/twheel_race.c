@@ -826,8 +826,8 @@ RACE_OF(rearm_of_many_against_cancel_against_drain,
 	.must_see = { REARMED_PENDING, REARM_CUT_SHORT, REARM_REFUSED, CANCELLED, REVOKED,
 		      CANCEL_BEATEN, DRAINED })
 
-RACE_OF(two_readers_against_two_armers,
-	.roles = { armer, armer, reader, slow_reader }, .spread_ns = 2 * TW_MS,
+RACE_OF(three_readers_against_two_armers,
+	.roles = { armer, armer, reader, reader, slow_reader }, .spread_ns = 2 * TW_MS,
 	.must_see = { DELIVERED, READ_BEATEN })
 
 RACE_OF(periodic_against_cancel_against_read,
