@@ -44,7 +44,8 @@
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
  * @nr_told: of @place, the user may have been told the id
- * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are absolute
+ * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are
+ * absolute
  * @nowait: the call may not sleep
  */
 struct arming {

@@ -51,8 +51,8 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * Whether an entry asks for more than an absolute deadline, or than one: not 0 then.  @flags_repeats
- * and @result_slack are two members each, see access.h.
+ * Whether an entry asks for more than an absolute deadline, or than one: not 0 then. 
+ * @flags_repeats and @result_slack are two members each, see access.h.
  */
 static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
 {

@@ -163,7 +163,10 @@ out:
 	return told;
 }
 
-/* Look at the clock.  A plain deadline from then on is to come; in a wheel that has not started, none. */
+/*
+ * Look at the clock.  A plain deadline from then on is to come; in a wheel that has not started,
+ * none.
+ */
 static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
 				  struct rearming *rearming)
 	__must_hold(&tw->lock)

@@ -116,9 +116,9 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 }
 
 /*
- * A plain deadline from here on, and before the end of time, is to come: found without a look at the
- * clock.  If the alarm has rung, and was left to the kthread, a deadline within the present tick may
- * have passed: then it comes with its tick.  NEVER_NS if the clock has to be looked at.
+ * A plain deadline from here on, and before the end of time, is to come: found without a look at
+ * the clock.  If the alarm has rung, and was left to the kthread, a deadline within the present
+ * tick may have passed: then it comes with its tick.  NEVER_NS if the clock has to be looked at.
  */
 static __always_inline u64 certain_ns(struct twheel *tw)
 	__must_hold(&tw->lock)

@@ -366,8 +366,8 @@ static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u
 }
 
 /*
- * Read into more than one piece of memory: events are looked at, copied and taken in three
- * steps, see engine/look.h, and not in one.  Returns what readv() does.
+ * Read into more than one piece of memory: each event is copied by an iterator, see engine/read.c.
+ * Returns what readv() does.
  */
 static inline ssize_t tw_read_pieces(int fd, void *bytes, size_t size)
 {
