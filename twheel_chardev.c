@@ -75,7 +75,7 @@ static void read_serve_batch(struct iov_iter *to, size_t size)
 static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 {
 	size_t room = iov_iter_count(to), left;
-	unsigned int most = TWHEEL_BATCH;
+	unsigned int most = TWHEEL_BATCH, tries = 0;
 	ssize_t done = 0;
 	u32 size;
 
@@ -95,7 +95,8 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 			done += (size_t)taken * size;
 			left -= taken;
 			most = TWHEEL_BATCH;
-		} else if (read_serve(to, size)) {
+			tries = 0;
+		} else if (++tries < TWHEEL_TRIES && read_serve(to, size)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;
 		} else {

@@ -341,7 +341,7 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 		.stride	= vector->entry_size,
 		.by_key	= op->by_key && vector->flags,
 	};
-	unsigned int done = 0, most = TWHEEL_BATCH;
+	unsigned int done = 0, most = TWHEEL_BATCH, tries = 0;
 	bool attempted = false;
 	int err;
 
@@ -355,7 +355,8 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 			if (done == vector->nr)
 				break;
 			most = TWHEEL_BATCH;
-		} else if (err == -EFAULT && !op->serves &&
+			tries = 0;
+		} else if (err == -EFAULT && !op->serves && ++tries < TWHEEL_TRIES &&
 			   !entry_serve(tw, op, user, call.stride)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;

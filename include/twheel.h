@@ -29,6 +29,12 @@ struct wait_queue_head;
 /* The greatest number of entries that the device hands to the engine at a time. */
 #define TWHEEL_BATCH		32
 
+/*
+ * So often a fault of one entry is served.  The memory may have been taken away again by the time
+ * that the entry is done; whose is taken away faster than that, time after time, gets EFAULT.
+ */
+#define TWHEEL_TRIES		1000
+
 /* The greatest number of entries in the vector of one call. */
 #define TWHEEL_MAX_VECTOR	65536
 
