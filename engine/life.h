@@ -51,12 +51,13 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * Whether an entry asks for more than an absolute deadline, or than one: not 0 then. 
+ * Whether an entry asks for more than an absolute deadline, or than one: not 0 then.
  * @flags_repeats and @result_slack are two members each, see access.h.
  */
 static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
 {
-	return (flags_repeats ^ PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | interval_ns |
+	/* An interval sets all bits, so that none is mistaken for LIFE_RELATIVE. */
+	return (flags_repeats ^ PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | -(u64)!!interval_ns |
 	       (result_slack & PAIR_SECOND(~0U));
 }
 
