@@ -123,7 +123,8 @@ static void open_wheel_of_ten(const struct peer *peer)
 		who[i] = i;
 		deadline_ns[i] = now_ns() + (i + 1) * STEP_NS;
 	}
-	peer->create(self, 0, IN_WHEEL);
+	if (peer->create)
+		peer->create(self, 0, IN_WHEEL);
 	peer->arm(self, who, deadline_ns, IN_WHEEL);
 }
 
