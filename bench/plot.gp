@@ -31,8 +31,8 @@ set linetype 19 linecolor rgb "#d00000" linewidth 1.5 pointtype 4  pointsize 0.7
 set linetype 20 linecolor rgb "#202020" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
 style_of(peer) = sum [i = 1:words(peers)] (word(peers, i) eq peer ? i : 0)
 
-set terminal svg noenhanced size 760,480 font "sans,13" background "white"
-set key outside right top Left reverse samplen 2.5 spacing 1.2
+set terminal svg noenhanced size 760,540 font "sans,13" background "white"
+set key outside right top Left reverse samplen 2.5 spacing 1.05
 set grid linecolor rgb "#d8d8d8"
 set border 3 linecolor rgb "#606060"
 set tics nomirror
