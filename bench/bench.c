@@ -55,7 +55,8 @@ const struct peer *const peers[] = {
 	&peer_twheel_single, &peer_twheel_keyed_single,
 	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,
 	&peer_timerfd_slack, &peer_posix, &peer_io_uring, &peer_bpf_timer, &peer_bpf_1ms,
-	&peer_bpf_store, &peer_heap, &peer_callout, &peer_libev, &peer_libuv, &peer_libevent, NULL
+	&peer_bpf_store, &peer_heap, &peer_callout, &peer_levels, &peer_libev, &peer_libuv,
+	&peer_libevent, NULL
 };
 
 /* Some share a process, and so a function. */

@@ -122,7 +122,7 @@ extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_fd,
 	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
 	peer_twheel_10ms, peer_timerfd, peer_timerfd_1ms, peer_posix, peer_io_uring,
 	peer_table, peer_table_device, peer_libev, peer_libuv, peer_libevent, peer_heap,
-	peer_callout, peer_bpf_timer, peer_bpf_1ms, peer_bpf_store;
+	peer_callout, peer_levels, peer_bpf_timer, peer_bpf_1ms, peer_bpf_store;
 extern const struct peer *const peers[];
 
 /* Those that have expired since the caller last set nr_expired to 0. */

@@ -12,6 +12,7 @@
 #include <err.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -272,6 +273,16 @@ static void wait_program(void *self, bool sleep)
 		errx(1, "ring_buffer__poll: %s", strerror(-got));
 }
 
+/* To its epoll set; by data.fd it knows a ring, here its only one. */
+static void watch(void *self, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = 0 };
+	struct bpf_timers *t = self;
+
+	if (epoll_ctl(ring_buffer__epoll_fd(t->ring), EPOLL_CTL_ADD, fd, &event))
+		err(1, "epoll_ctl");
+}
+
 #define BPF_PEER							\
 	.absent = absent, .create = create, .arm = arm, .cancel = cancel,\
 	.wait = wait_program
@@ -280,9 +291,10 @@ const struct peer peer_bpf_timer = {
 	BPF_PEER,
 	.name = "bpf-timer",
 	.usage = "bpf_timer in an array, 256 a run of the program; events by a ring",
-	.workloads = DOES_ALL,
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
 	.open = open_exact,
 	.refresh = arm,
+	.watch = watch,
 };
 
 const struct peer peer_bpf_1ms = {

@@ -74,7 +74,7 @@ static void *open_libevent(const struct setup *setup)
 	struct libevent *l = get_memory(1, sizeof(*l));
 	struct event_config *config = event_config_new();
 
-	/* Only one thread: no locks. */
+	/* Only one thread, or a lock of ours: none of its own. */
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
 	l->base = event_base_new_with_config(config);
 	if (!l->base)
@@ -201,8 +201,9 @@ static void watch(void *self, int fd)
 const struct peer peer_libevent = {
 	.name = "libevent",
 	.usage = "event_add() from a callback; the same distance is a common timeout",
-	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
 	.timer_size = sizeof(struct event),
+	.reads_clock = true,
 	.open = open_libevent,
 	.create = create,
 	.arm = arm,

@@ -15,6 +15,7 @@ struct libuv {
 	uv_poll_t watched;
 	uint32_t nr;
 	bool turns;
+	bool shared;
 };
 
 static void *open_libuv(const struct setup *setup)
@@ -25,6 +26,7 @@ static void *open_libuv(const struct setup *setup)
 		errx(1, "uv_loop_init");
 	l->nr = setup->nr;
 	l->turns = setup->turns;
+	l->shared = setup->shared;
 	return l;
 }
 
@@ -53,9 +55,9 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 	uint32_t i;
 
 	/* Its time is CLOCK_MONOTONIC, cut to milliseconds; it is up to date in turns. */
-	if (!l->turns)
+	if (!l->turns || l->shared)
 		uv_update_time(&l->loop);
-	now_ms = uv_now(&l->loop);
+	now_ms = l->shared ? 0 : uv_now(&l->loop);
 	for (i = 0; i < nr; i++) {
 		uint64_t ms = (deadline_ns[i] + MS - 1) / MS;
 
@@ -96,9 +98,10 @@ static void watch(void *self, int fd)
 const struct peer peer_libuv = {
 	.name = "libuv",
 	.usage = "uv_timer_start(), the loop's cached time",
-	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS),
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
 	.timer_size = sizeof(uv_timer_t),
 	.wheel_size = sizeof(uv_loop_t),
+	.reads_clock = true,
 	.open = open_libuv,
 	.create = create,
 	.arm = arm,

@@ -14,6 +14,8 @@
 
 struct posix {
 	int fd;
+	int watched;		/* or -1 */
+	uint32_t nr;		/* of timers that were made */
 	timer_t *timer;
 	struct signalfd_siginfo info[BATCH];
 };
@@ -29,6 +31,7 @@ static void *open_posix(const struct setup *setup)
 	p->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (p->fd < 0)
 		err(1, "signalfd");
+	p->watched = -1;
 	p->timer = get_memory(setup->nr, sizeof(*p->timer));
 	return p;
 }
@@ -48,6 +51,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 		if (timer_create(CLOCK_MONOTONIC, &event, &p->timer[i]))
 			err(1, "timer %u", i);
 	}
+	p->nr = first + nr;
 }
 
 static void set(timer_t timer, uint64_t deadline_ns)
@@ -81,10 +85,14 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 static void wait(void *self, bool sleep)
 {
 	struct posix *p = self;
-	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
+	struct pollfd pfd[2] = {
+		{ .fd = p->fd, .events = POLLIN },
+		{ .fd = p->watched, .events = POLLIN },
+	};
+	nfds_t nr = p->watched < 0 ? 1 : 2;
 	ssize_t got, i;
 
-	if (sleep && poll(&pfd, 1, -1) < 0)
+	if (sleep && poll(pfd, nr, -1) < 0)
 		err(1, "poll");
 	do {
 		got = read(p->fd, p->info, sizeof(p->info));
@@ -95,22 +103,35 @@ static void wait(void *self, bool sleep)
 	} while (got == sizeof(p->info));
 }
 
+static void watch(void *self, int fd)
+{
+	((struct posix *)self)->watched = fd;
+}
+
+/* The next one in this process is to have no signals of these. */
 static void close_posix(void *self)
 {
-	close(((struct posix *)self)->fd);
+	struct posix *p = self;
+	uint32_t i;
+
+	for (i = 0; i < p->nr; i++)
+		timer_delete(p->timer[i]);
+	close(p->fd);
 }
 
 const struct peer peer_posix = {
 	.name = "posix-timer",
 	.usage = "one each, made once; signalfd, 256 a read",
-	.workloads = DOES_ALL & ~DOES_DAEMON,
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
 	/* Each is looked up in a list that is longer the more there are. */
 	.max = 100000,
+	.has_lock = true,
 	.open = open_posix,
 	.create = create,
 	.arm = arm,
 	.refresh = arm,
 	.cancel = cancel,
 	.wait = wait,
+	.watch = watch,
 	.close = close_posix,
 };

@@ -15,6 +15,8 @@
 struct table {
 	struct twheel_table *table;
 	uint32_t nobody;		/* a number for settle() */
+	int watched;			/* or -1 */
+	bool shared;
 	struct twheel_table_change change[BATCH];
 	uint32_t number[BATCH];
 };
@@ -30,6 +32,8 @@ static void *open_table(const struct setup *setup, uint32_t backend)
 	if (error)
 		errx(1, "twheel_table_open: %s", strerror(-error));
 	t->nobody = setup->nr;
+	t->watched = -1;
+	t->shared = setup->shared;
 	return t;
 }
 
@@ -54,11 +58,40 @@ static void apply(struct table *t, uint32_t nr)
 		errx(1, "twheel_table_apply");
 }
 
+/* Threads have no array in common. */
+static void start_one(struct table *t, uint32_t who, uint64_t delay_ns)
+{
+	if (twheel_table_start_after(t->table, who, delay_ns) < 0)
+		errx(1, "twheel_table_start_after");
+}
+
+static void stop_one(struct table *t, uint32_t who)
+{
+	if (twheel_table_stop(t->table, who) < 0)
+		errx(1, "twheel_table_stop");
+}
+
+/* The memory of a number is there when it has been used once. */
+static void create(void *self, uint32_t first, uint32_t nr)
+{
+	struct table *t = self;
+	uint32_t i;
+
+	for (i = first; i < first + nr; i++) {
+		start_one(t, i, 3600 * SEC);
+		stop_one(t, i);
+	}
+}
+
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct table *t = self;
 	uint32_t i;
 
+	if (t->shared) {
+		start_one(t, who[0], deadline_ns[0]);
+		return;
+	}
 	for (i = 0; i < nr; i++) {
 		t->change[i].number = who[i];
 		t->change[i].deadline_ns = deadline_ns[i];
@@ -71,11 +104,27 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	struct table *t = self;
 	uint32_t i;
 
+	if (t->shared) {
+		stop_one(t, who[0]);
+		return;
+	}
 	for (i = 0; i < nr; i++) {
 		t->change[i].number = who[i];
 		t->change[i].deadline_ns = TWHEEL_TABLE_NEVER;
 	}
 	apply(t, nr);
+}
+
+/* Until a number has expired, or the descriptor that is watched is readable. */
+static void sleep_in_poll(struct table *t)
+{
+	struct pollfd pfd[2] = {
+		{ .fd = twheel_table_fd(t->table), .events = POLLIN },
+		{ .fd = t->watched, .events = POLLIN },
+	};
+
+	if (pfd[0].fd < 0 || poll(pfd, 2, -1) < 0)
+		err(1, "poll");
 }
 
 static void wait(void *self, bool sleep)
@@ -84,6 +133,10 @@ static void wait(void *self, bool sleep)
 	uint64_t timeout_ns = sleep ? TWHEEL_TABLE_NEVER : 0;
 	int32_t got, i;
 
+	if (sleep && t->watched >= 0) {
+		sleep_in_poll(t);
+		timeout_ns = 0;
+	}
 	do {
 		got = twheel_table_expired(t->table, t->number, BATCH, timeout_ns);
 		if (got < 0)
@@ -92,6 +145,11 @@ static void wait(void *self, bool sleep)
 			expired(t->number[i]);
 		timeout_ns = 0;
 	} while (got == BATCH);
+}
+
+static void watch(void *self, int fd)
+{
+	((struct table *)self)->watched = fd;
 }
 
 /* As that of twheel: the kthread has done what it was given before. */
@@ -113,15 +171,18 @@ static void close_table(void *self)
 }
 
 #define TABLE_PEER							\
-	.workloads = DOES_OPS | DOES(EXPIRE) | DOES(MIX) | DOES_MEMORY,	\
+	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED), \
+	.reads_clock = true,						\
+	.has_lock = true,						\
 	.arm = arm, .refresh = arm, .cancel = cancel, .wait = wait,	\
-	.close = close_table
+	.watch = watch, .close = close_table
 
 const struct peer peer_table = {
 	TABLE_PEER,
 	.name = "table",
 	.usage = "numbers of a twheel_table in the process, 256 a call",
 	.open = open_in_process,
+	.create = create,
 };
 
 const struct peer peer_table_device = {

@@ -24,6 +24,7 @@ struct twheel {
 	__u64 *id;
 	void *table;		/* refresh by store */
 	uint32_t shift;		/* likewise */
+	bool shared;
 	struct twheel_arm arm[BATCH];
 	struct twheel_cancel cancel[BATCH];
 	struct twheel_event event[BATCH];
@@ -71,6 +72,7 @@ static struct twheel *open_wheel(const struct setup *setup, uint64_t tick_ns, __
 	if (tw->fd < 0 || ioctl(tw->fd, TWHEEL_IOC_SETUP, &wheel))
 		err(1, DEVICE);
 	tw->watched = -1;
+	tw->shared = setup->shared;
 	tw->id = get_memory(setup->nr, sizeof(*tw->id));
 	for (i = 0; i < BATCH; i++)
 		tw->arm[i].flags = TWHEEL_ARM_ABSOLUTE;
@@ -114,11 +116,31 @@ static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_n
 	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
 }
 
+/* Threads have no vector in common. */
+static void arm_one(struct twheel *tw, uint32_t who, uint64_t delay_ns)
+{
+	struct twheel_arm arm = { .expires_ns = delay_ns, .user_data = who };
+
+	call(tw, TWHEEL_IOC_ARM, &arm, sizeof(arm), 1);
+	tw->id[who] = arm.id;
+}
+
+static void cancel_one(struct twheel *tw, uint32_t who)
+{
+	struct twheel_cancel cancel = { .id = tw->id[who] };
+
+	call(tw, TWHEEL_IOC_CANCEL, &cancel, sizeof(cancel), 1);
+}
+
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct twheel *tw = self;
 	uint32_t i;
 
+	if (tw->shared) {
+		arm_one(tw, who[0], deadline_ns[0]);
+		return;
+	}
 	arm_keys(self, who, deadline_ns, nr);
 	for (i = 0; i < nr; i++)
 		tw->id[who[i]] = tw->arm[i].id;
@@ -141,6 +163,10 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	struct twheel *tw = self;
 	uint32_t i;
 
+	if (tw->shared) {
+		cancel_one(tw, who[0]);
+		return;
+	}
 	for (i = 0; i < nr; i++)
 		tw->cancel[i].id = tw->id[who[i]];
 	call(tw, TWHEEL_IOC_CANCEL, tw->cancel, sizeof(tw->cancel[0]), nr);
@@ -319,7 +345,9 @@ const struct peer peer_twheel = {
 	.name = "twheel",
 	.usage = "tick 1 ms, 256 a call",
 	.workloads = DOES_ALL | DOES(CALLS) | DOES(SCALE) | DOES(HUGE) | DOES(WAKEUPS) |
-		     DOES(DISPATCH),
+		     DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
+	.reads_clock = true,
+	.has_lock = true,
 	.absent = absent,
 	.open = open_1ms,
 	.refresh = rearm,

@@ -8,7 +8,7 @@
 # comes first, and heavier, libtwheel before it. Peers of the kernel have filled points,
 # those that are a process's own open ones.
 
-peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store table table-device"
+peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store table table-device levels"
 set linetype  1 linecolor rgb "#f08000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
 set linetype  2 linecolor rgb "#f08000" linewidth 4   pointtype 6  pointsize 0.8 dashtype 2
 set linetype  3 linecolor rgb "#d00000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
@@ -28,10 +28,11 @@ set linetype 16 linecolor rgb "#809000" linewidth 1.5 pointtype 11 pointsize 0.7
 set linetype 17 linecolor rgb "#809000" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 2
 set linetype 18 linecolor rgb "#f08000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 3
 set linetype 19 linecolor rgb "#d00000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 4
+set linetype 20 linecolor rgb "#202020" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
 style_of(peer) = sum [i = 1:words(peers)] (word(peers, i) eq peer ? i : 0)
 
-set terminal svg noenhanced size 760,480 font "sans,13" background "white"
-set key outside right top Left reverse samplen 2.5 spacing 1.2
+set terminal svg noenhanced size 760,540 font "sans,13" background "white"
+set key outside right top Left reverse samplen 2.5 spacing 1.05
 set grid linecolor rgb "#d8d8d8"
 set border 3 linecolor rgb "#606060"
 set tics nomirror
