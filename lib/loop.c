@@ -128,22 +128,14 @@ void loop_end_turn(struct twheel *w)
 
 EXPORT uint64_t twheel_update(struct twheel *w)
 {
-	uint64_t ns;
-
-	lock(w);
-	ns = loop_update(w);
-	unlock(w);
-	return ns;
+	LOCKED(w);
+	return loop_update(w);
 }
 
 EXPORT uint64_t twheel_now(struct twheel *w)
 {
-	uint64_t ns;
-
-	lock(w);
-	ns = loop_turn_ns(w);
-	unlock(w);
-	return ns;
+	LOCKED(w);
+	return loop_turn_ns(w);
 }
 
 /* ---- the descriptor -------------------------------------------------------- */
@@ -272,34 +264,25 @@ int loop_set_fd(struct twheel *w)
 
 EXPORT int twheel_fd(struct twheel *w)
 {
-	int fd;
-
-	lock(w);
-	if (w->fd < 0) {
-		fd = make_fd(w);
-		if (fd >= 0) {
-			w->fd = fd;
-			w->set_ns = TWHEEL_NEVER;
-			if (w->woken)
-				settime(w, WOKEN);
-			else
-				loop_set_fd(w);
-		}
-	} else {
-		fd = w->fd;
-	}
-	unlock(w);
-	return fd;
+	LOCKED(w);
+	if (w->fd >= 0)
+		return w->fd;
+	w->fd = make_fd(w);
+	w->set_ns = TWHEEL_NEVER;
+	if (w->fd >= 0 && w->woken)
+		settime(w, WOKEN);
+	else
+		loop_set_fd(w);
+	return w->fd;
 }
 
 EXPORT int twheel_flush(struct twheel *w)
 {
 	int ret;
 
-	lock(w);
+	LOCKED(w);
 	ret = loop_set_fd(w);
 	loop_end_turn(w);
-	unlock(w);
 	return ret;
 }
 
@@ -307,20 +290,18 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 {
 	uint64_t ns;
 
-	lock(w);
+	LOCKED(w);
 	ns = wake_ns(w);
 	loop_end_turn(w);
-	unlock(w);
 	return ns;
 }
 
 EXPORT void twheel_wake(struct twheel *w)
 {
-	lock(w);
+	LOCKED(w);
 	w->woken = true;
 	if (w->fd >= 0)
 		settime(w, WOKEN);
-	unlock(w);
 }
 
 /* ---- dispatch -------------------------------------------------------------- */
@@ -655,10 +636,9 @@ static bool take_wake(struct twheel *w)
 {
 	bool woken;
 
-	lock(w);
+	LOCKED(w);
 	woken = w->woken;
 	w->woken = false;
-	unlock(w);
 	return woken;
 }
 
@@ -685,20 +665,13 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 
 EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
-	int ret = 0;
-
+	LOCKED(w);
 	if (w->clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
-	lock(w);
-	if (to_ns < w->clock_ns || to_ns >= END_NS) {
-		ret = -EINVAL;
-	} else {
-		w->clock_ns = to_ns;
-		loop_update(w);
-		if (w->fd >= 0)
-			ret = settime(w, wake_ns(w));
-	}
-	unlock(w);
-	return ret;
+	if (to_ns < w->clock_ns || to_ns >= END_NS)
+		return -EINVAL;
+	w->clock_ns = to_ns;
+	loop_update(w);
+	return w->fd < 0 ? 0 : settime(w, wake_ns(w));
 }
 

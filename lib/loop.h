@@ -9,10 +9,11 @@
 
 #define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
 
-static inline void lock(struct twheel *w)
+static inline struct twheel *lock(struct twheel *w)
 {
 	if (unlikely(w->head.shared))
 		pthread_mutex_lock(&w->lock);
+	return w;
 }
 
 static inline void unlock(struct twheel *w)
@@ -20,6 +21,15 @@ static inline void unlock(struct twheel *w)
 	if (unlikely(w->head.shared))
 		pthread_mutex_unlock(&w->lock);
 }
+
+static inline void unlock_held(struct twheel **w)
+{
+	unlock(*w);
+}
+
+/* Hold the lock to the end of the block. */
+#define LOCKED(w) \
+	struct twheel *held __attribute__((__cleanup__(unlock_held), __unused__)) = lock(w)
 
 /* There are no turns: each start reads the clock and sets the descriptor. */
 static bool is_immediate(const struct twheel *w)

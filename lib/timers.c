@@ -45,17 +45,15 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	lock(w);
+	LOCKED(w);
 	start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
-	unlock(w);
 }
 
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 {
-	lock(w);
+	LOCKED(w);
 	loop_turn_ns(w);
 	start(w, t, min64(deadline_ns, END_NS), 0);
-	unlock(w);
 }
 
 /* A timer that pends is to expire earlier, or it is periodic. */
@@ -74,10 +72,9 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 		deadline_ns = 1;
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
-	lock(w);
+	LOCKED(w);
 	loop_turn_ns(w);
 	start(w, t, min64(deadline_ns, END_NS), interval_ns);
-	unlock(w);
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
@@ -98,12 +95,8 @@ static bool stop(struct twheel_timer *t)
 
 EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
-	bool was_pending;
-
-	lock(w);
-	was_pending = stop(t);
-	unlock(w);
-	return was_pending;
+	LOCKED(w);
+	return stop(t);
 }
 
 /* Where a timer is noted as one whose callback has not returned; NULL if it has. */
@@ -121,7 +114,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
 
-	lock(w);
+	LOCKED(w);
 	was_pending = stop(t);
 	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
 		w->waiting++;
@@ -131,7 +124,6 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 		/* It may be periodic, or have started itself. */
 		was_pending |= stop(t);
 	}
-	unlock(w);
 	return was_pending;
 }
 
@@ -180,7 +172,7 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 {
 	struct twheel_timer **callback;
 
-	lock(w);
+	LOCKED(w);
 	*to = *from;
 	while (to != from && (callback = callback_of(w, from)))
 		*callback = to;
@@ -189,14 +181,12 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 		to->next->pprev = &to->next;
 		from->deadline = 0;
 	}
-	unlock(w);
 }
 
 EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	lock(w);
+	LOCKED(w);
 	wheel_each(w, fn, arg);
-	unlock(w);
 }
 
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
@@ -244,12 +234,11 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 	struct twheel_stats now;
 	unsigned int i;
 
-	lock(w);
+	LOCKED(w);
 	now = w->stats;
 	for (i = 0; i < TWHEEL_LATE_BUCKETS; i++)
 		now.called += now.late[i];
 	wheel_each(w, count, &now.pending);
-	unlock(w);
 	memset(stats, 0, size);
 	memcpy(stats, &now, min64(size, sizeof(now)));
 }

@@ -59,7 +59,7 @@ struct twheel {
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	uint32_t clock;
 	uint32_t flags;
-	int fd;				/* -1: none */
+	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
 	bool woken;			/* by twheel_wake() */
