@@ -32,31 +32,25 @@
 /* The wheels whose callbacks this thread is in. */
 static _Thread_local struct twheel *inside;
 
-bool loop_is_inside(const struct twheel *w)
-{
-	const struct twheel *in = inside;
-
-	while (in && in != w)
-		in = in->outer;
-	return in;
-}
-
-/* Returns whether this thread was not in a callback of this wheel. */
-bool loop_enter(struct twheel *w)
-{
-	if (loop_is_inside(w))
-		return false;
-	w->outer = inside;
-	inside = w;
-	return true;
-}
-
-void loop_leave(struct twheel *w)
+/* The link of that list that leads to a wheel, or its end. */
+static struct twheel **find_inside(const struct twheel *w)
 {
 	struct twheel **in = &inside;
 
 	while (*in && *in != w)
 		in = &(*in)->outer;
+	return in;
+}
+
+bool loop_is_inside(const struct twheel *w)
+{
+	return *find_inside(w);
+}
+
+void loop_leave(struct twheel *w)
+{
+	struct twheel **in = find_inside(w);
+
 	if (*in)
 		*in = w->outer;
 }
@@ -534,8 +528,12 @@ static bool dispatch(struct twheel *w, unsigned int *left)
 	unsigned int max = *left;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
-	bool outermost = loop_enter(w), anew;
+	bool outermost = !loop_is_inside(w), anew;
 
+	if (outermost) {
+		w->outer = inside;
+		inside = w;
+	}
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
 	anew = begin_anew(w);
@@ -560,37 +558,21 @@ static bool dispatch(struct twheel *w, unsigned int *left)
 	return true;
 }
 
-static COLD int dispatch_shared(struct twheel *w, unsigned int max)
-{
-	unsigned int left = max;
-	bool nested;
-
-	lock(w);
-	nested = w->dispatching;
-	if (nested && !pthread_equal(w->dispatcher, pthread_self())) {
-		unlock(w);
-		return -EBUSY;
-	}
-	w->dispatching = true;
-	w->dispatcher = pthread_self();
-	if (!is_anything_due(w) || dispatch(w, &left)) {
-		w->dispatching = nested;
-		unlock(w);
-	}
-	return (int)(max - left);
-}
-
 EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 {
 	unsigned int left;
 
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
-	if (unlikely(w->head.shared))
-		return dispatch_shared(w, max);
 	left = max;
-	if (is_anything_due(w))
-		dispatch(w, &left);
+	lock(w);
+	/* Another thread dispatches: only its callbacks are called without the lock. */
+	if (unlikely(w->callbacks) && !loop_is_inside(w)) {
+		unlock(w);
+		return -EBUSY;
+	}
+	if (!is_anything_due(w) || dispatch(w, &left))
+		unlock(w);
 	return (int)(max - left);
 }
 

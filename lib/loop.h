@@ -43,7 +43,6 @@ void loop_end_turn(struct twheel *w);
 int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
 bool loop_is_inside(const struct twheel *w);
-bool loop_enter(struct twheel *w);
 void loop_leave(struct twheel *w);
 
 #endif /* _TWHEEL_LOOP_H */

@@ -116,7 +116,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 
 	LOCKED(w);
 	was_pending = stop(t);
-	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
+	if (w->callbacks && !loop_is_inside(w)) {
 		w->waiting++;
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
@@ -324,8 +324,8 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->fd = -1;
 	w->woken = false;
 	w->waiting = 0;
-	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
-	if (!w->dispatching)
+	/* Those of another thread are not called here. */
+	if (!loop_is_inside(w))
 		w->callbacks = 0;
 	make_locks(w);
 }

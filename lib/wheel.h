@@ -71,9 +71,7 @@ struct twheel {
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
-	pthread_t dispatcher;
-	bool dispatching;
-	uint32_t callbacks;		/* that the dispatcher is in: those in calling */
+	uint32_t callbacks;		/* that the dispatching thread is in: those in calling */
 	uint32_t waiting;
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
