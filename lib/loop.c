@@ -411,24 +411,13 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
  */
 static bool begin_anew(struct twheel *w)
 {
-	struct twheel_timer *t, *next;
-
 	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
 		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
-	while ((t = w->soon) != &w->end) {
-		unlink_timer(t);
-		push(&w->ready, t);
-	}
+	move_by(w, &w->soon, &w->ready, NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
-	for (t = w->running; t != &w->end; t = next) {
-		next = t->next;
-		if (key_of(t) <= w->target) {
-			unlink_timer(t);
-			push(&w->ready, t);
-		}
-	}
+	move_by(w, &w->running, &w->ready, w->target);
 	return true;
 }
 

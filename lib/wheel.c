@@ -209,22 +209,13 @@ static unsigned int first_level(const struct twheel *w)
 /* What is in a slot of level 0 that ends with this key, and is due by the target. */
 static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
 {
-	struct twheel_timer *t = *slot, *next;
-
 	w->due_by = min64(end, w->target);
 	w->head.base = w->due_by;
 	w->begin[0] = w->due_by + 1;
-	if (end == w->due_by) {
+	if (end == w->due_by)
 		take_list(w, &w->due, slot);
-		return;
-	}
-	for (; t != &w->end; t = next) {
-		next = t->next;
-		if (key_of(t) <= w->due_by) {
-			unlink_timer(t);
-			push(&w->due, t);
-		}
-	}
+	else
+		move_by(w, slot, &w->due, w->due_by);
 }
 
 /*
@@ -351,10 +342,7 @@ COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 		/* A store would take a page where no slot is used. */
 		if (!w->slot[i])
 			continue;
-		while ((t = w->slot[i]) != &w->end) {
-			unlink_timer(t);
-			push(&all, t);
-		}
+		move_by(w, &w->slot[i], &all, NO_KEY);
 		w->slot[i] = NULL;
 	}
 	forget_slots(w);

@@ -117,6 +117,21 @@ static inline void unlink_timer(struct twheel_timer *t)
 	t->next->pprev = t->pprev;
 }
 
+/* Move timers of a list to the head of another, those whose keys are not after this one. */
+static inline void move_by(struct twheel *w, struct twheel_timer **from,
+			   struct twheel_timer **to, uint64_t by)
+{
+	struct twheel_timer *t, *next;
+
+	for (t = *from; t != &w->end; t = next) {
+		next = t->next;
+		if (key_of(t) <= by) {
+			unlink_timer(t);
+			push(to, t);
+		}
+	}
+}
+
 /* Make a list that of another head; the other one is empty then. */
 static inline void take_list(struct twheel *w, struct twheel_timer **to,
 			     struct twheel_timer **from)
