@@ -59,7 +59,7 @@ void loop_leave(struct twheel *w)
 
 static clockid_t clock_id(const struct twheel *w)
 {
-	switch (w->clock) {
+	switch (w->options.clock) {
 #ifdef __linux__
 	case TWHEEL_BOOTTIME:
 		return CLOCK_BOOTTIME;
@@ -83,7 +83,7 @@ static uint64_t read_clock(clockid_t id)
 
 static bool clock_can_be_set(const struct twheel *w)
 {
-	return w->clock == TWHEEL_REALTIME || w->clock == TWHEEL_TAI;
+	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
 }
 
 /* The key of the last edge of a tick. */
@@ -98,7 +98,7 @@ static uint64_t last_edge(const struct twheel *w)
 
 uint64_t loop_update(struct twheel *w)
 {
-	if (likely(w->clock != TWHEEL_VIRTUAL)) {
+	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = read_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->ready_by))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
@@ -116,7 +116,7 @@ uint64_t loop_turn_ns(struct twheel *w)
 void loop_end_turn(struct twheel *w)
 {
 	/* It is 0 for ever in a wheel that threads share, who read it without the lock. */
-	if (w->head.now && w->clock != TWHEEL_VIRTUAL)
+	if (w->head.now && w->options.clock != TWHEEL_VIRTUAL)
 		w->head.now = 0;
 }
 
@@ -169,7 +169,7 @@ static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
 {
 	uint64_t ahead;
 
-	if (w->clock == TWHEEL_TAI) {
+	if (w->options.clock == TWHEEL_TAI) {
 		ahead = read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
 		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
 	}
@@ -185,10 +185,10 @@ static int settime(struct twheel *w, uint64_t ns)
 	w->set_ns = ns;
 	w->readable = false;
 	/* The virtual clock: at once, or not. */
-	if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
+	if (w->options.clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
 		ns = TWHEEL_NEVER;
 	if (ns != TWHEEL_NEVER) {
-		ns = to_timerfd(w, w->clock == TWHEEL_VIRTUAL ? 0 : ns);
+		ns = to_timerfd(w, w->options.clock == TWHEEL_VIRTUAL ? 0 : ns);
 		when.it_value.tv_sec = (time_t)(ns / TWHEEL_SEC);
 		when.it_value.tv_nsec = (long)(ns % TWHEEL_SEC);
 	}
@@ -206,7 +206,7 @@ static int settime(struct twheel *w, uint64_t ns)
 
 static int make_fd(const struct twheel *w)
 {
-	clockid_t id = w->clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
+	clockid_t id = w->options.clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
 	int low, fd = timerfd_create(id, TFD_NONBLOCK | TFD_CLOEXEC);
 
 	/* A daemon gives 0 to 2 to others. */
@@ -323,7 +323,7 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
-	uint64_t now_ns = w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w));
+	uint64_t now_ns = w->options.clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w));
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
@@ -369,7 +369,7 @@ static void call_unlocked(struct twheel *w, struct twheel_timer *t)
 	w->calling[nr] = t;
 	w->callbacks = nr + 1;
 	unlock(w);
-	if (w->flags & TWHEEL_MEASURE)
+	if (w->options.flags & TWHEEL_MEASURE)
 		call_measured(w, t);
 	else
 		t->callback(w, t);
@@ -391,7 +391,7 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 		begin_period(w, t);
 	else
 		t->deadline = 0;
-	if (w->flags & CALLS_SPECIALLY)
+	if (w->options.flags & CALLS_SPECIALLY)
 		call_unlocked(w, t);
 	else
 		t->callback(w, t);
@@ -468,7 +468,7 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		t->next->pprev = &w->due;
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
-		if (likely(deadline & KEY) && likely(!(w->flags & CALLS_SPECIALLY))) {
+		if (likely(deadline & KEY) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
 			t->deadline = 0;
 			t->callback(w, t);
 		} else {
@@ -580,7 +580,7 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	struct timespec until;
 
 	/* The virtual clock stands still: now, or at the end. */
-	if (w->clock == TWHEEL_VIRTUAL)
+	if (w->options.clock == TWHEEL_VIRTUAL)
 		ns = ns > w->clock_ns ? TWHEEL_NEVER : 0;
 	until = to_timespec(min64(ns, end_ns));
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
@@ -637,7 +637,7 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
 	LOCKED(w);
-	if (w->clock != TWHEEL_VIRTUAL)
+	if (w->options.clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
 	if (to_ns < w->clock_ns || to_ns >= END_NS)
 		return -EINVAL;

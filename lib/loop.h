@@ -34,7 +34,7 @@ static inline void unlock_held(struct twheel **w)
 /* There are no turns: each start reads the clock and sets the descriptor. */
 static bool is_immediate(const struct twheel *w)
 {
-	return w->flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
+	return w->options.flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
 }
 
 uint64_t loop_update(struct twheel *w);

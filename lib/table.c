@@ -347,7 +347,7 @@ int32_t twheel_table_open(struct twheel_table **table, uint32_t nr,
 {
 	struct twheel_table_options o;
 	struct twheel_table *new;
-	int32_t ret = options_copy(&o, sizeof(o), sizeof(o), options);
+	int32_t ret = options_copy(&o, sizeof(o), options);
 
 	*table = NULL;
 	if (ret < 0)

@@ -66,7 +66,7 @@ EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t k
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
-	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1);
+	interval_ns = min64(interval_ns < w->options.tick_ns ? w->options.tick_ns : interval_ns, NEVER - 1);
 	/* 0 is for a timer that does not pend. */
 	if (!deadline_ns)
 		deadline_ns = 1;
@@ -79,8 +79,8 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
 {
-	if (interval_ns < w->tick_ns)
-		interval_ns = w->tick_ns;
+	if (interval_ns < w->options.tick_ns)
+		interval_ns = w->options.tick_ns;
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
 }
 
@@ -247,7 +247,7 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 
 static int options_get(struct twheel_options *to, const struct twheel_options *from)
 {
-	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
+	int ret = options_copy(to, sizeof(*to), from);
 
 	if (ret)
 		return ret;
@@ -280,10 +280,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED)
 		return -ENOMEM;
-	w->clock = o.clock;
-	w->flags = o.flags;
-	w->data = o.data;
-	w->tick_ns = o.tick_ns;
+	w->options = o;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
 	w->periods = 1;
@@ -332,5 +329,5 @@ EXPORT void twheel_after_fork(struct twheel *w)
 
 EXPORT void *twheel_data(const struct twheel *w)
 {
-	return w->data;
+	return w->options.data;
 }

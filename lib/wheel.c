@@ -70,7 +70,7 @@ void wheel_init(struct twheel *w)
 {
 	unsigned int bit, level;
 
-	w->grain_shift = _TWHEEL_BIT(w->tick_ns);
+	w->grain_shift = _TWHEEL_BIT(w->options.tick_ns);
 	for (bit = 0; bit < 64; bit++) {
 		level = bit < w->grain_shift ? 0 : (bit - w->grain_shift) / LEVEL_BITS;
 		w->head.level[bit] = &w->slot[level * SLOTS];

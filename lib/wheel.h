@@ -52,19 +52,16 @@ struct twheel {
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
-	uint64_t tick_ns;
 	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
 	uint64_t begin[LEVELS_MAX];	/* of each level, no slot before this one has a timer */
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
-	uint32_t clock;
-	uint32_t flags;
 	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
 	bool woken;			/* by twheel_wake() */
 	uint64_t periods;
-	void *data;
+	struct twheel_options options;	/* with a tick */
 	struct twheel_stats stats;	/* without pending and called */
 
 	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
