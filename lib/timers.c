@@ -296,18 +296,11 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	return 0;
 }
 
-static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	(void)w;
-	(void)arg;
-	t->deadline = 0;
-}
-
 EXPORT void twheel_close(struct twheel *w)
 {
 	if (!w)
 		return;
-	wheel_each(w, make_idle, NULL);
+	twheel_stop_all(w, NULL, NULL);
 	loop_leave(w);
 	if (w->fd >= 0)
 		close(w->fd);
