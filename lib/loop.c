@@ -346,56 +346,41 @@ static COLD void end_period(struct twheel *w)
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
 
-static void call_measured(struct twheel *w, struct twheel_timer *t)
+/*
+ * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
+ * lock.  Then the wheel may be gone.
+ */
+static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	uint64_t began_ns = read_clock(CLOCK_MONOTONIC), ns;
-
-	t->callback(w, t);
-	if (!loop_is_inside(w))
-		return;
-	ns = read_clock(CLOCK_MONOTONIC) - began_ns;
-	if (ns > w->stats.slowest_ns)
-		w->stats.slowest_ns = ns;
-}
-
-/* Call back with a stop watch, and without the lock. */
-static void call_unlocked(struct twheel *w, struct twheel_timer *t)
-{
+	bool periodic = !(t->deadline & KEY), measured = w->options.flags & TWHEEL_MEASURE;
+	struct twheel_timer *outer = w->running;
+	uint64_t began_ns = 0, ns = 0;
 	uint32_t nr = w->callbacks;
 
+	if (periodic)
+		begin_period(w, t);
+	else
+		t->deadline = 0;
 	/* If callbacks have left by longjmp(), the first ones are of those. */
 	if (nr == CALLBACKS_MAX)
 		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
 	w->calling[nr] = t;
 	w->callbacks = nr + 1;
 	unlock(w);
-	if (w->options.flags & TWHEEL_MEASURE)
-		call_measured(w, t);
-	else
-		t->callback(w, t);
+	if (measured)
+		began_ns = read_clock(CLOCK_MONOTONIC);
+	t->callback(w, t);
 	if (!loop_is_inside(w))
 		return;
+	if (measured)
+		ns = read_clock(CLOCK_MONOTONIC) - began_ns;
 	lock(w);
+	if (ns > w->stats.slowest_ns)
+		w->stats.slowest_ns = ns;
 	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
-}
-
-/* Call a timer that is periodic, or of a wheel with flags. */
-static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
-{
-	struct twheel_timer *outer = w->running;
-	bool periodic = !(t->deadline & KEY);
-
-	if (periodic)
-		begin_period(w, t);
-	else
-		t->deadline = 0;
-	if (w->options.flags & CALLS_SPECIALLY)
-		call_unlocked(w, t);
-	else
-		t->callback(w, t);
-	if (!periodic || !loop_is_inside(w))
+	if (!periodic)
 		return;
 	w->periods = 1;
 	/* Otherwise it was stopped or restarted, or has no fixed delay. */
