@@ -15,11 +15,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/timerfd.h>
-#endif
 
 #include "loop.h"
 
@@ -57,20 +55,16 @@ void loop_leave(struct twheel *w)
 
 /* ---- the clock ------------------------------------------------------------ */
 
+/* The clock that is read; one that is virtual has real time only where it waits. */
 static clockid_t clock_id(const struct twheel *w)
 {
-	switch (w->options.clock) {
-#ifdef __linux__
-	case TWHEEL_BOOTTIME:
-		return CLOCK_BOOTTIME;
-	case TWHEEL_TAI:
-		return CLOCK_TAI;
-#endif
-	case TWHEEL_REALTIME:
-		return CLOCK_REALTIME;
-	default:
-		return CLOCK_MONOTONIC;
-	}
+	static const clockid_t ids[] = {
+		[TWHEEL_MONOTONIC] = CLOCK_MONOTONIC, [TWHEEL_BOOTTIME] = CLOCK_BOOTTIME,
+		[TWHEEL_REALTIME] = CLOCK_REALTIME, [TWHEEL_TAI] = CLOCK_TAI,
+		[TWHEEL_VIRTUAL] = CLOCK_MONOTONIC,
+	};
+
+	return ids[w->options.clock];
 }
 
 static uint64_t read_clock(clockid_t id)
@@ -163,7 +157,6 @@ static uint64_t wake_ns(struct twheel *w)
 	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
 }
 
-#ifdef __linux__
 /* timerfd knows no TAI, which is whole seconds ahead of the real time. */
 static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
 {
@@ -217,20 +210,6 @@ static int make_fd(const struct twheel *w)
 	}
 	return fd < 0 ? -errno : fd;
 }
-#else
-static int settime(struct twheel *w, uint64_t ns)
-{
-	(void)w;
-	(void)ns;
-	return 0;
-}
-
-static int make_fd(const struct twheel *w)
-{
-	(void)w;
-	return -EOPNOTSUPP;
-}
-#endif
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program

@@ -439,7 +439,7 @@ uint64_t twheel_next(struct twheel *w);
  * twheel_dispatch() has something to do; level triggered is best.  It is not to be read
  * from, and twheel_close() closes it.
  *
- * Return: the descriptor, -EMFILE, -ENFILE, -ENOMEM, or -EOPNOTSUPP if the system has none.
+ * Return: the descriptor, -EMFILE, -ENFILE or -ENOMEM.
  */
 int twheel_fd(struct twheel *w);
 
