@@ -75,6 +75,13 @@ static uint64_t read_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
+static struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
+	};
+}
+
 static bool clock_can_be_set(const struct twheel *w)
 {
 	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
@@ -128,12 +135,6 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 
 /* ---- the descriptor -------------------------------------------------------- */
 
-/* A time that has passed, even if the clock was set back since it was read. */
-static uint64_t passed_ns(const struct twheel *w)
-{
-	return clock_can_be_set(w) ? 1 : w->clock_ns;
-}
-
 /* When to wake up: at the edge of a tick. */
 static uint64_t wake_ns(struct twheel *w)
 {
@@ -142,8 +143,9 @@ static uint64_t wake_ns(struct twheel *w)
 	/* The timer that was the first one has been stopped, or none is known. */
 	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);
+	/* A time that has passed, even if the clock was set back since it was read. */
 	if (w->head.next <= w->head.base)
-		return passed_ns(w);
+		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
 	/* Usually it is the next edge, and there is no need to divide. */
@@ -157,11 +159,18 @@ static uint64_t wake_ns(struct twheel *w)
 	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
 }
 
-/* timerfd knows no TAI, which is whole seconds ahead of the real time. */
-static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
+/*
+ * What a timerfd is set to; 0: it is not set.  The virtual clock stands still: at once, or not.
+ * timerfd knows no TAI, which is whole seconds ahead of the real time.
+ */
+static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 {
 	uint64_t ahead;
 
+	if (ns == TWHEEL_NEVER)
+		return 0;
+	if (w->options.clock == TWHEEL_VIRTUAL)
+		return ns <= w->clock_ns;
 	if (w->options.clock == TWHEEL_TAI) {
 		ahead = read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
 		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
@@ -172,25 +181,13 @@ static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
 static int settime(struct twheel *w, uint64_t ns)
 {
 	int flags = TFD_TIMER_ABSTIME | (clock_can_be_set(w) ? TFD_TIMER_CANCEL_ON_SET : 0);
-	struct itimerspec when = { .it_value.tv_sec = 0 };
-	int ret;
+	struct itimerspec when = { .it_value = to_timespec(timerfd_ns(w, ns)) };
 
 	w->set_ns = ns;
 	w->readable = false;
-	/* The virtual clock: at once, or not. */
-	if (w->options.clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
-		ns = TWHEEL_NEVER;
-	if (ns != TWHEEL_NEVER) {
-		ns = to_timerfd(w, w->options.clock == TWHEEL_VIRTUAL ? 0 : ns);
-		when.it_value.tv_sec = (time_t)(ns / TWHEEL_SEC);
-		when.it_value.tv_nsec = (long)(ns % TWHEEL_SEC);
-	}
 	w->stats.settings++;
-	ret = timerfd_settime(w->fd, flags, &when, NULL);
-	/* It is set, and says that the clock was set since it was set before. */
-	if (ret < 0 && errno == ECANCELED)
-		ret = timerfd_settime(w->fd, flags, &when, NULL);
-	if (ret == 0)
+	/* ECANCELED: it is set, and the clock was set since it was set before. */
+	if (timerfd_settime(w->fd, flags, &when, NULL) == 0 || errno == ECANCELED)
 		return 0;
 	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;
@@ -530,13 +527,6 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 }
 
 /* ---- a loop for a program that has none ------------------------------------- */
-
-static struct timespec to_timespec(uint64_t ns)
-{
-	return (struct timespec){
-		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
-	};
-}
 
 static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 {
