@@ -67,7 +67,7 @@ static clockid_t clock_id(const struct twheel *w)
 	return ids[w->options.clock];
 }
 
-static uint64_t read_clock(clockid_t id)
+uint64_t loop_clock(clockid_t id)
 {
 	struct timespec now;
 
@@ -87,20 +87,10 @@ static bool clock_can_be_set(const struct twheel *w)
 	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
 }
 
-/* The key of the last edge of a tick. */
-static uint64_t last_edge(const struct twheel *w)
-{
-	uint64_t passed = (w->clock_ns | KEY) - w->target;
-
-	if (likely(passed < 2 * w->edge_ns))
-		return passed < w->edge_ns ? w->target : w->target + w->edge_ns;
-	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
-}
-
 uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
-		w->clock_ns = read_clock(clock_id(w));
+		w->clock_ns = loop_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->ready_by))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
@@ -136,7 +126,7 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 /* ---- the descriptor -------------------------------------------------------- */
 
 /* When to wake up: at the edge of a tick. */
-static uint64_t wake_ns(struct twheel *w)
+uint64_t loop_wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
@@ -172,10 +162,10 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 	if (w->options.clock == TWHEEL_VIRTUAL)
 		return ns <= w->clock_ns;
 	if (w->options.clock == TWHEEL_TAI) {
-		ahead = read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
+		ahead = loop_clock(CLOCK_TAI) - loop_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
 		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
 	}
-	return ns ? ns : 1;
+	return max64(ns, 1);
 }
 
 static int settime(struct twheel *w, uint64_t ns)
@@ -228,7 +218,7 @@ int loop_set_fd(struct twheel *w)
 
 	if (w->fd < 0)
 		return 0;
-	ns = wake_ns(w);
+	ns = loop_wake_ns(w);
 	return may_stay_set(w, ns) ? 0 : settime(w, ns);
 }
 
@@ -261,7 +251,7 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 	uint64_t ns;
 
 	LOCKED(w);
-	ns = wake_ns(w);
+	ns = loop_wake_ns(w);
 	loop_end_turn(w);
 	return ns;
 }
@@ -299,7 +289,8 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
-	uint64_t now_ns = w->options.clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w));
+	bool is_virtual = w->options.clock == TWHEEL_VIRTUAL;
+	uint64_t now_ns = is_virtual ? w->clock_ns : loop_clock(clock_id(w));
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
@@ -344,15 +335,14 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
 	w->callbacks = nr + 1;
 	unlock(w);
 	if (measured)
-		began_ns = read_clock(CLOCK_MONOTONIC);
+		began_ns = loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
 	if (!loop_is_inside(w))
 		return;
 	if (measured)
-		ns = read_clock(CLOCK_MONOTONIC) - began_ns;
+		ns = loop_clock(CLOCK_MONOTONIC) - began_ns;
 	lock(w);
-	if (ns > w->stats.slowest_ns)
-		w->stats.slowest_ns = ns;
+	w->stats.slowest_ns = max64(w->stats.slowest_ns, ns);
 	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
@@ -453,8 +443,11 @@ static void note_readable(struct twheel *w)
 		 (read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED));
 }
 
-/* Read the clock.  If nothing is due, the wheel is turned to the last edge by that. */
-static bool is_anything_due(struct twheel *w)
+/*
+ * Read the clock, and say whether anything may be due.  If nothing is, the wheel is turned to
+ * the last edge by that.
+ */
+bool loop_is_due(struct twheel *w)
 {
 	uint64_t edge;
 
@@ -473,7 +466,7 @@ static bool is_anything_due(struct twheel *w)
 }
 
 /* Returns whether the wheel is still there. */
-static bool dispatch(struct twheel *w, unsigned int *left)
+bool loop_dispatch(struct twheel *w, unsigned int *left)
 {
 	unsigned int max = *left;
 	struct twheel **in = &inside;
@@ -521,7 +514,7 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 		unlock(w);
 		return -EBUSY;
 	}
-	if (!is_anything_due(w) || dispatch(w, &left))
+	if (!loop_is_due(w) || loop_dispatch(w, &left))
 		unlock(w);
 	return (int)(max - left);
 }
@@ -540,21 +533,26 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
 }
 
+/* Sleep until a descriptor is readable, or a clock has come to a time. */
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	uint64_t now_ns = loop_clock(id);
+	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
+
+	if (fd < 0)
+		return fd;
+	if (ppoll(&pollfd, 1, end_ns < END_NS ? &left : NULL, NULL) < 0)
+		return -errno;
+	return pollfd.revents & POLLNVAL ? -EBADF : 0;
+}
+
 /* Other threads set the descriptor. */
 static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
 {
-	struct pollfd fd = { .fd = twheel_fd(w), .events = POLLIN };
-	uint64_t now_ns = read_clock(id);
-	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
-	int ret;
+	int fd = twheel_fd(w), ret = twheel_flush(w);
 
-	if (fd.fd < 0)
-		return fd.fd;
-	ret = twheel_flush(w);
-	if (ret < 0)
-		return ret;
-	ret = ppoll(&fd, 1, end_ns < END_NS ? &left : NULL, NULL);
-	return ret < 0 ? -errno : 0;
+	return ret < 0 ? ret : loop_sleep(fd, id, end_ns);
 }
 
 static bool take_wake(struct twheel *w)
@@ -570,7 +568,7 @@ static bool take_wake(struct twheel *w)
 EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 {
 	clockid_t id = clock_id(w);
-	uint64_t end_ns = time_add(read_clock(id), timeout_ns);
+	uint64_t end_ns = time_add(loop_clock(id), timeout_ns);
 	bool woken = false;
 	int ret;
 
@@ -584,7 +582,7 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 		}
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
-	} while (!ret && !woken && read_clock(id) < end_ns);
+	} while (!ret && !woken && loop_clock(id) < end_ns);
 	return ret;
 }
 
@@ -597,6 +595,6 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 		return -EINVAL;
 	w->clock_ns = to_ns;
 	loop_update(w);
-	return w->fd < 0 ? 0 : settime(w, wake_ns(w));
+	return w->fd < 0 ? 0 : settime(w, loop_wake_ns(w));
 }
 

@@ -25,7 +25,7 @@ EXPORT const char *twheel_version(void)
 
 /* ---- start and stop -------------------------------------------------------- */
 
-static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
+void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
 	uint64_t key = ns | KEY;
 
@@ -46,14 +46,14 @@ static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
 	LOCKED(w);
-	start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
 }
 
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 {
 	LOCKED(w);
 	loop_turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), 0);
+	timers_start(w, t, min64(deadline_ns, END_NS), 0);
 }
 
 /* A timer that pends is to expire earlier, or it is periodic. */
@@ -66,37 +66,25 @@ EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t k
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
-	interval_ns = min64(interval_ns < w->options.tick_ns ? w->options.tick_ns : interval_ns, NEVER - 1);
-	/* 0 is for a timer that does not pend. */
-	if (!deadline_ns)
-		deadline_ns = 1;
+	interval_ns = min64(max64(interval_ns, w->options.tick_ns), NEVER - 1);
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
 	LOCKED(w);
 	loop_turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), interval_ns);
+	/* 0 is for a timer that does not pend. */
+	timers_start(w, t, min64(max64(deadline_ns, 1), END_NS), interval_ns);
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
 {
-	if (interval_ns < w->options.tick_ns)
-		interval_ns = w->options.tick_ns;
+	interval_ns = max64(interval_ns, w->options.tick_ns);
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
-}
-
-static bool stop(struct twheel_timer *t)
-{
-	if (!t->deadline)
-		return false;
-	unlink_timer(t);
-	t->deadline = 0;
-	return true;
 }
 
 EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
 	LOCKED(w);
-	return stop(t);
+	return stop_timer(t);
 }
 
 /* Where a timer is noted as one whose callback has not returned; NULL if it has. */
@@ -115,14 +103,14 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	bool was_pending;
 
 	LOCKED(w);
-	was_pending = stop(t);
+	was_pending = stop_timer(t);
 	if (w->callbacks && !loop_is_inside(w)) {
 		w->waiting++;
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
-		was_pending |= stop(t);
+		was_pending |= stop_timer(t);
 	}
 	return was_pending;
 }
@@ -210,7 +198,7 @@ EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 	wheel_each(w, gather, &all);
 	take_list(w, &w->stopping, &all);
 	while ((t = w->stopping) != &w->end) {
-		stop(t);
+		stop_timer(t);
 		nr++;
 		if (!fn)
 			continue;
@@ -300,6 +288,8 @@ EXPORT void twheel_close(struct twheel *w)
 {
 	if (!w)
 		return;
+	/* Nobody else uses it; in the child after fork() its lock may be held for ever. */
+	w->head.shared = false;
 	twheel_stop_all(w, NULL, NULL);
 	loop_leave(w);
 	if (w->fd >= 0)

@@ -180,8 +180,7 @@ static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 			break;
 		if (!is_empty(w, slots[at % SLOTS])) {
 			/* In the slot where base is, all are later. */
-			w->begin[level] = at << shift > w->head.base ? at << shift :
-				w->head.base + 1;
+			w->begin[level] = max64(at << shift, w->head.base + 1);
 			return &slots[at % SLOTS];
 		}
 		slots[at % SLOTS] = NULL;
@@ -319,7 +318,7 @@ void wheel_find_next(struct twheel *w)
 		while (first == NO_KEY && w->begin[level] < w->head.next &&
 		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
 			first = first_in_slot(w, level, slot);
-		first = first < not_before ? not_before : first;
+		first = max64(first, not_before);
 		if (first < w->head.next) {
 			w->head.next = first;
 			w->first = slot;

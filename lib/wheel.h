@@ -80,6 +80,11 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static inline uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t time_add(uint64_t a, uint64_t b)
 {
 	return b >= END_NS - a ? END_NS : a + b;
@@ -112,6 +117,16 @@ static inline void unlink_timer(struct twheel_timer *t)
 {
 	*t->pprev = t->next;
 	t->next->pprev = t->pprev;
+}
+
+/* Returns whether it was pending. */
+static inline bool stop_timer(struct twheel_timer *t)
+{
+	if (!t->deadline)
+		return false;
+	unlink_timer(t);
+	t->deadline = 0;
+	return true;
 }
 
 /* Move timers of a list to the head of another, those whose keys are not after this one. */
