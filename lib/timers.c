@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The functions that are inline in programs are made here, for other languages. */
+#define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
 #include "loop.h"
 #include "options.h"
 
@@ -113,30 +115,6 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 		was_pending |= stop_timer(t);
 	}
 	return was_pending;
-}
-
-/* The functions that are inline, for other languages. */
-
-EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
-{
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
-
-	*t = timer;
-}
-
-EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	_twheel_start(w, t, delay_ns);
-}
-
-EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
-{
-	_twheel_start_at(w, t, deadline_ns);
-}
-
-EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
-{
-	return _twheel_stop(w, t);
 }
 
 /* ---- timers that pend ------------------------------------------------------ */

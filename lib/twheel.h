@@ -84,6 +84,14 @@
 extern "C" {
 #endif
 
+/* Of four functions, the library makes functions as well, and says here how. */
+#define _TWHEEL_INLINE	static inline __attribute__((__always_inline__, __unused__))
+#ifdef TWHEEL_NO_INLINE
+#define _TWHEEL_FUNCTION
+#elif !defined(_TWHEEL_FUNCTION)
+#define _TWHEEL_FUNCTION	_TWHEEL_INLINE
+#endif
+
 /* The version of this header; twheel_version() says that of the library. */
 #define TWHEEL_VERSION_MAJOR	0
 #define TWHEEL_VERSION_MINOR	1
@@ -256,9 +264,8 @@ void *twheel_data(const struct twheel *w);
  * @t: the timer
  * @callback: what it calls
  */
-#ifdef TWHEEL_NO_INLINE
+_TWHEEL_FUNCTION
 void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
-#endif
 
 /* sizeof(struct twheel_timer), for other languages. */
 size_t twheel_timer_size(void);
@@ -272,9 +279,8 @@ size_t twheel_timer_size(void);
  *
  * It is a one-shot from now on.
  */
-#ifdef TWHEEL_NO_INLINE
+_TWHEEL_FUNCTION
 void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
-#endif
 
 /**
  * twheel_start_at() - the same, by the deadline
@@ -282,9 +288,8 @@ void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
  * @t: the timer
  * @deadline_ns: on the wheel's clock; one that has passed is as a delay of 0
  */
-#ifdef TWHEEL_NO_INLINE
+_TWHEEL_FUNCTION
 void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
-#endif
 
 /**
  * twheel_start_every() - start a timer that expires again and again, at a fixed rate
@@ -334,9 +339,8 @@ uint64_t twheel_periods(const struct twheel *w);
  *
  * Return: whether it was pending.
  */
-#ifdef TWHEEL_NO_INLINE
+_TWHEEL_FUNCTION
 bool twheel_stop(struct twheel *w, struct twheel_timer *t);
-#endif
 
 /**
  * twheel_stop_sync() - stop a timer, and wait until its callback has returned
@@ -535,7 +539,6 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
  * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
  * with the deadline of a timer: so 0, of a timer that does not pend, is later than all keys.
  */
-#define _TWHEEL_INLINE	static inline __attribute__((__always_inline__, __unused__))
 #define _TWHEEL_UNLIKELY(x)	__builtin_expect(!!(x), 0)
 #define _TWHEEL_KEY	(1ULL << 63)
 #define _TWHEEL_SLOTS	256
@@ -566,6 +569,14 @@ void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t de
 void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key);
 bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
 void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key);
+
+_TWHEEL_FUNCTION
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+{
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+
+	*t = timer;
+}
 
 /* Link a timer into its slot; the key is after base. */
 _TWHEEL_INLINE void _twheel_insert(struct twheel *wheel, struct twheel_timer *t, uint64_t key)
@@ -599,7 +610,8 @@ _TWHEEL_INLINE void _twheel_start_key(struct twheel *w, struct twheel_timer *t, 
 		_twheel_insert(w, t, key);
 }
 
-_TWHEEL_INLINE void _twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+_TWHEEL_FUNCTION
+void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
 	uint64_t key = _TWHEEL_HEAD(w)->now + delay_ns;
 
@@ -610,8 +622,8 @@ _TWHEEL_INLINE void _twheel_start(struct twheel *w, struct twheel_timer *t, uint
 		_twheel_start_key(w, t, key);
 }
 
-_TWHEEL_INLINE void _twheel_start_at(struct twheel *w, struct twheel_timer *t,
-				     uint64_t deadline_ns)
+_TWHEEL_FUNCTION
+void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 {
 	uint64_t key = deadline_ns ^ _TWHEEL_KEY;
 
@@ -622,7 +634,8 @@ _TWHEEL_INLINE void _twheel_start_at(struct twheel *w, struct twheel_timer *t,
 		_twheel_start_key(w, t, key);
 }
 
-_TWHEEL_INLINE bool _twheel_stop(struct twheel *w, struct twheel_timer *t)
+_TWHEEL_FUNCTION
+bool twheel_stop(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_timer *next, **pprev;
 
@@ -637,36 +650,6 @@ _TWHEEL_INLINE bool _twheel_stop(struct twheel *w, struct twheel_timer *t)
 	next->pprev = pprev;
 	return true;
 }
-
-#ifdef _TWHEEL_LIBRARY
-void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
-void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
-void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
-bool twheel_stop(struct twheel *w, struct twheel_timer *t);
-#else
-_TWHEEL_INLINE void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
-{
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
-
-	*t = timer;
-}
-
-_TWHEEL_INLINE void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	_twheel_start(w, t, delay_ns);
-}
-
-_TWHEEL_INLINE void twheel_start_at(struct twheel *w, struct twheel_timer *t,
-				    uint64_t deadline_ns)
-{
-	_twheel_start_at(w, t, deadline_ns);
-}
-
-_TWHEEL_INLINE bool twheel_stop(struct twheel *w, struct twheel_timer *t)
-{
-	return _twheel_stop(w, t);
-}
-#endif
 
 #endif /* TWHEEL_NO_INLINE */
 

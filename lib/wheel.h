@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 
-#define _TWHEEL_LIBRARY
 #include "twheel.h"
 
 #define likely(x)	__builtin_expect(!!(x), 1)
