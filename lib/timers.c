@@ -29,19 +29,17 @@ EXPORT const char *twheel_version(void)
 
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
-	uint64_t key = ns | KEY;
+	uint64_t next = w->head.next;
 
-	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
-	    ns > w->clock_ns) {
-		t->deadline = key;
-		return;
+	if (!interval_ns && ns > w->clock_ns && ns < END_NS) {
+		_twheel_start_key(w, t, ns | KEY);
+	} else {
+		stop_timer(t);
+		t->interval_ns = interval_ns;
+		loop_place(w, t, ns, interval_ns);
 	}
-	if (t->deadline)
-		unlink_timer(t);
-	t->interval_ns = interval_ns;
-	loop_place(w, t, ns, interval_ns);
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
-	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
+	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);
 }
 
