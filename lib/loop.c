@@ -286,7 +286,7 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 }
 
 /* A periodic timer, which has left its list, on its way to its callback. */
-static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
+static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
 	bool is_virtual = w->options.clock == TWHEEL_VIRTUAL;
@@ -305,7 +305,7 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 }
 
 /* The timer is the first one of those that run: it may have moved since it was called. */
-static COLD void end_period(struct twheel *w)
+static void end_period(struct twheel *w)
 {
 	struct twheel_timer *t = w->running;
 
@@ -317,36 +317,38 @@ static COLD void end_period(struct twheel *w)
  * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
  * lock.  Then the wheel may be gone.
  */
-static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
+static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	bool periodic = !(t->deadline & KEY), measured = w->options.flags & TWHEEL_MEASURE;
-	struct twheel_timer *outer = w->running;
-	uint64_t began_ns = 0, ns = 0;
+	struct twheel_timer *outer = NULL;
 	uint32_t nr = w->callbacks;
+	uint64_t took_ns = 0;
 
-	if (periodic)
+	if (!(t->deadline & KEY)) {
+		outer = w->running;
 		begin_period(w, t);
-	else
+	} else {
 		t->deadline = 0;
+	}
 	/* If callbacks have left by longjmp(), the first ones are of those. */
 	if (nr == CALLBACKS_MAX)
 		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
 	w->calling[nr] = t;
 	w->callbacks = nr + 1;
 	unlock(w);
-	if (measured)
-		began_ns = loop_clock(CLOCK_MONOTONIC);
+	if (w->options.flags & TWHEEL_MEASURE)
+		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
 	if (!loop_is_inside(w))
 		return;
-	if (measured)
-		ns = loop_clock(CLOCK_MONOTONIC) - began_ns;
+	if (w->options.flags & TWHEEL_MEASURE)
+		took_ns += loop_clock(CLOCK_MONOTONIC);
 	lock(w);
-	w->stats.slowest_ns = max64(w->stats.slowest_ns, ns);
+	if (unlikely(took_ns > w->stats.slowest_ns))
+		w->stats.slowest_ns = took_ns;
 	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
-	if (!periodic)
+	if (!outer)
 		return;
 	w->periods = 1;
 	/* Otherwise it was stopped or restarted, or has no fixed delay. */

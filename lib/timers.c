@@ -81,7 +81,7 @@ EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
 }
 
-EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+EXPORT APART bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
 	LOCKED(w);
 	return stop_timer(t);

@@ -332,7 +332,7 @@ void wheel_find_next(struct twheel *w)
 }
 
 /* The clock was set back: put all timers to where they belong now. */
-COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
+APART void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 {
 	struct twheel_timer *all = &w->end, *t;
 	size_t i;

@@ -12,7 +12,7 @@
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define EXPORT		__attribute__((visibility("default")))
-#define COLD		__attribute__((noinline, cold))
+#define APART		__attribute__((noinline))
 
 #define KEY		_TWHEEL_KEY
 #define NO_KEY		UINT64_MAX
