@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
@@ -44,6 +45,8 @@ static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdic
 #define AHEAD		8
 /* Changes and events in one call of the device. */
 #define VECTOR		256U
+/* Bits for the numbers of a call that are stopped. */
+#define FILTER		16384
 /*
  * More timeouts than there are numbers: the kernel counts one that has ended a moment longer
  * than its key is taken, and so does each of the threads that end some.
@@ -180,21 +183,6 @@ static int32_t process_state(struct twheel_table *table, uint32_t number, uint64
 
 /* ---- on the device ------------------------------------------------------- */
 
-/* Whether a wheel is a table of so many numbers; it is made non-blocking then. */
-static int32_t device_check(const struct twheel_table *table)
-{
-	int fd = twheel_device_fd(table->device), flags;
-	struct twheel_info info;
-	int32_t ret = twheel_device_info(table->device, &info, TWHEEL_INFO_NO_WALK);
-
-	if (ret < 0)
-		return ret;
-	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != table->nr + SPARE)
-		return -EINVAL;
-	flags = fcntl(fd, F_GETFL);
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
-}
-
 static int32_t device_open(struct twheel_table *table, const struct twheel_table_options *o)
 {
 	const struct twheel_setup setup = {
@@ -205,49 +193,51 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 		.event_size = sizeof(struct twheel_event),
 		.flags = TWHEEL_SETUP_KEYED,
 	};
+	struct twheel_info info;
 	int32_t fd, ret;
 
-	if (!o->fd) {
-		ret = twheel_device_open(&table->device, NULL, 0, &setup);
-		return ret < 0 ? ret : device_check(table);
-	}
+	if (!o->fd)
+		return twheel_device_open(&table->device, NULL, O_NONBLOCK, &setup);
 	/* If this fails, the descriptor of the caller is as it was. */
 	fd = fcntl(o->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	ret = fd < 0 ? -errno : twheel_device_adopt(&table->device, fd, &setup);
+	if (fd < 0)
+		return -errno;
+	ret = twheel_device_adopt(&table->device, fd, &setup);
 	if (ret < 0)
 		close(fd);
 	else
-		ret = device_check(table);
-	if (ret == 0)
-		close(o->fd);
-	return ret;
+		ret = twheel_device_info(table->device, &info, TWHEEL_INFO_NO_WALK);
+	if (ret < 0)
+		return ret;
+	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != setup.max_pending)
+		return -EINVAL;
+	if (ioctl(fd, FIONBIO, &(int){ 1 }) < 0)
+		return -errno;
+	close(o->fd);
+	return 0;
 }
 
 /*
  * How many changes can be made by two calls, all starts by the first one and all stops by the
- * second: up to a start of a number that is stopped before.
+ * second: up to a start of a number that is stopped before, or of one with the same bit.
  */
 static uint32_t changes_together(const struct twheel_table_change *changes, uint32_t nr)
 {
-	uint32_t mask = UINT32_MAX >> __builtin_clz(2 * nr - 1), i, at;
-	uint32_t stopped[2 * VECTOR];	/* a hash table of numbers plus 1 */
+	uint64_t stopped[FILTER / 64], *word, bit;
+	uint32_t i;
 
-	/* If the starts come first anyway, or if no number is there twice, these are all. */
+	/* If the starts come first anyway, these are all. */
 	for (i = 1; i < nr && is_stop(&changes[i]) >= is_stop(&changes[i - 1]); )
 		i++;
-	if (i < nr)
-		for (i = 1; i < nr && changes[i].number > changes[i - 1].number; )
-			i++;
 	if (i == nr)
 		return nr;
-	memset(stopped, 0, (mask + 1) * sizeof(*stopped));
+	memset(stopped, 0, sizeof(stopped));
 	for (i = 0; i < nr; i++) {
-		at = (changes[i].number * 2654435769U) >> 16 & mask;
-		while (stopped[at] && stopped[at] != changes[i].number + 1)
-			at = (at + 1) & mask;
+		word = &stopped[changes[i].number % FILTER / 64];
+		bit = 1ULL << changes[i].number % 64;
 		if (is_stop(&changes[i]))
-			stopped[at] = changes[i].number + 1;
-		else if (stopped[at])
+			*word |= bit;
+		else if (*word & bit)
 			break;
 	}
 	return i;
@@ -267,16 +257,21 @@ static int32_t device_apply(struct twheel_table *table, struct twheel_table_chan
 	uint32_t arm_flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE;
 	struct twheel_cancel stops[VECTOR], *stop;
 	struct twheel_arm starts[VECTOR], *start;
-	struct twheel_table_change *c, *end;
+	const int32_t no_number = -ERANGE, *result[VECTOR];
+	struct twheel_table_change *c;
 	int32_t nr_done = 0;
+	uint32_t i, together;
 
-	for (; nr; nr -= (uint32_t)(end - changes), changes = end) {
-		end = changes + changes_together(changes, nr < VECTOR ? nr : VECTOR);
+	for (; nr; nr -= together, changes += together) {
+		together = changes_together(changes, nr < VECTOR ? nr : VECTOR);
 		start = starts;
 		stop = stops;
-		for (c = changes; c < end; c++) {
+		for (i = 0; i < together; i++) {
+			c = &changes[i];
+			result[i] = &no_number;
 			if (c->number >= table->nr)
 				continue;
+			result[i] = is_stop(c) ? &stop->result : &start->result;
 			if (is_stop(c))
 				*stop++ = (struct twheel_cancel){ .id = c->number };
 			else
@@ -288,15 +283,9 @@ static int32_t device_apply(struct twheel_table *table, struct twheel_table_chan
 		}
 		twheel_device_arm_many(table->device, starts, (uint32_t)(start - starts));
 		twheel_device_cancel_key_many(table->device, stops, (uint32_t)(stop - stops));
-		start = starts;
-		stop = stops;
-		for (c = changes; c < end; c++) {
-			if (c->number >= table->nr)
-				c->result = -ERANGE;
-			else
-				c->result = change_result(is_stop(c) ? stop++->result :
-								       start++->result);
-			nr_done += c->result >= 0;
+		for (i = 0; i < together; i++) {
+			changes[i].result = change_result(*result[i]);
+			nr_done += changes[i].result >= 0;
 		}
 	}
 	return nr_done;
@@ -423,15 +412,13 @@ int32_t twheel_table_stop(struct twheel_table *table, uint32_t number)
 int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint32_t nr,
 			     uint64_t timeout_ns)
 {
-	uint64_t end_ns = 0;
+	uint64_t end_ns = timeout_ns ? time_add(loop_clock(CLOCK_MONOTONIC), timeout_ns) : 0;
 	int32_t ret;
 
 	if (!nr)
 		return -EINVAL;
 	if (nr > INT32_MAX)
 		nr = INT32_MAX;
-	if (timeout_ns)
-		end_ns = time_add(loop_clock(CLOCK_MONOTONIC), timeout_ns);
 	for (;;) {
 		ret = table->device ? device_fetch(table, numbers, nr) :
 				      process_fetch(table, numbers, nr);
