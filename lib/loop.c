@@ -107,7 +107,7 @@ uint64_t loop_turn_ns(struct twheel *w)
 void loop_end_turn(struct twheel *w)
 {
 	/* It is 0 for ever in a wheel that threads share, who read it without the lock. */
-	if (w->head.now && w->options.clock != TWHEEL_VIRTUAL)
+	if (w->head.now)
 		w->head.now = 0;
 }
 
@@ -238,22 +238,16 @@ EXPORT int twheel_fd(struct twheel *w)
 
 EXPORT int twheel_flush(struct twheel *w)
 {
-	int ret;
-
 	LOCKED(w);
-	ret = loop_set_fd(w);
 	loop_end_turn(w);
-	return ret;
+	return loop_set_fd(w);
 }
 
 EXPORT uint64_t twheel_next(struct twheel *w)
 {
-	uint64_t ns;
-
 	LOCKED(w);
-	ns = loop_wake_ns(w);
 	loop_end_turn(w);
-	return ns;
+	return loop_wake_ns(w);
 }
 
 EXPORT void twheel_wake(struct twheel *w)
@@ -270,11 +264,9 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
+	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
-		ns = END_NS;
-	}
-	if (ns <= w->clock_ns)
+	if (ns <= w->clock_ns && t->deadline != NEVER)
 		wheel_place_soon(w, t);
 	else
 		wheel_place(w, t);
@@ -399,7 +391,6 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	uint64_t deadline;
 
 	/* When none is left, it looks whether more is due. */
-	left++;
 	while ((t = w->due) != end || fill_due(w)) {
 		if (t == end)
 			continue;
@@ -413,10 +404,9 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 				break;
 			continue;
 		}
-		if (unlikely(!--left)) {
-			left = 1;
+		if (unlikely(!left))
 			break;
-		}
+		left--;
 		w->due = t->next;
 		t->next->pprev = &w->due;
 		/* The bucket is the number of bits of the lateness. */
@@ -430,19 +420,7 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		if (unlikely(*in != w) && !loop_is_inside(w))
 			break;
 	}
-	return left - 1;
-}
-
-/* The clock has come to what the descriptor was set to, or was set. */
-static void note_readable(struct twheel *w)
-{
-	uint64_t expirations;
-
-	if (w->fd < 0 || w->readable)
-		return;
-	w->readable = w->clock_ns >= w->set_ns ||
-		(clock_can_be_set(w) &&
-		 (read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED));
+	return left;
 }
 
 /*
@@ -451,10 +429,15 @@ static void note_readable(struct twheel *w)
  */
 bool loop_is_due(struct twheel *w)
 {
-	uint64_t edge;
+	uint64_t edge, expirations;
 
 	loop_update(w);
-	note_readable(w);
+	/* The clock has come to what the descriptor was set to, or was set. */
+	if (w->fd >= 0 && !w->readable)
+		w->readable = w->clock_ns >= w->set_ns ||
+			(clock_can_be_set(w) &&
+			 (read(w->fd, &expirations, sizeof(expirations)) >= 0 ||
+			  errno == ECANCELED));
 	edge = last_edge(w);
 	if (edge >= w->head.next)
 		return true;

@@ -147,9 +147,9 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 			timers_start(w, t, 0, 0);
 		started = true;
 	}
+	loop_end_turn(w);
 	if (started)
 		ret = loop_set_fd(w);
-	loop_end_turn(w);
 	return ret < 0 ? ret : nr_done;
 }
 

@@ -56,11 +56,9 @@ static struct twheel_timer **slot_at(struct twheel *w, unsigned int level, uint6
 /* All slots are NULL. */
 static void forget_slots(struct twheel *w)
 {
-	unsigned int level;
-
 	memset(w->occupied, 0, sizeof(w->occupied));
-	for (level = 0; level < LEVELS_MAX; level++)
-		w->begin[level] = NO_KEY;
+	/* NO_KEY */
+	memset(w->begin, 0xff, sizeof(w->begin));
 	w->levels = 0;
 	w->head.next = NO_KEY;
 	w->first = NULL;
@@ -169,10 +167,10 @@ static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 	unsigned int shift = shift_of(w, level);
 	uint64_t end = (w->head.base >> shift) + SLOTS;
 
-	for (at = end - SLOTS; at < end; ) {
+	for (at = end - SLOTS; at < end; at++) {
 		word = map[at % SLOTS / 64] >> at % 64;
 		if (!word) {
-			at = (at | 63) + 1;
+			at |= 63;
 			continue;
 		}
 		at += (unsigned int)__builtin_ctzll(word);
@@ -339,10 +337,10 @@ APART void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++) {
 		/* A store would take a page where no slot is used. */
-		if (!w->slot[i])
-			continue;
-		move_by(w, &w->slot[i], &all, NO_KEY);
-		w->slot[i] = NULL;
+		if (w->slot[i]) {
+			move_by(w, &w->slot[i], &all, NO_KEY);
+			w->slot[i] = NULL;
+		}
 	}
 	forget_slots(w);
 	w->head.base = key;
