@@ -229,7 +229,7 @@ EXPORT int twheel_fd(struct twheel *w)
 		return w->fd;
 	w->fd = make_fd(w);
 	w->set_ns = TWHEEL_NEVER;
-	if (w->fd >= 0 && w->woken)
+	if (w->fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 		settime(w, WOKEN);
 	else
 		loop_set_fd(w);
@@ -253,7 +253,7 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 EXPORT void twheel_wake(struct twheel *w)
 {
 	LOCKED(w);
-	w->woken = true;
+	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
 	if (w->fd >= 0)
 		settime(w, WOKEN);
 }
@@ -287,7 +287,7 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
 		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
-		push(&w->running, t);
+		push(&w->list[RUNNING], t);
 		return;
 	}
 	if (now_ns > ns)
@@ -299,7 +299,7 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 /* The timer is the first one of those that run: it may have moved since it was called. */
 static void end_period(struct twheel *w)
 {
-	struct twheel_timer *t = w->running;
+	struct twheel_timer *t = w->list[RUNNING];
 
 	unlink_timer(t);
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
@@ -316,7 +316,7 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 	uint64_t took_ns = 0;
 
 	if (!(t->deadline & KEY)) {
-		outer = w->running;
+		outer = w->list[RUNNING];
 		begin_period(w, t);
 	} else {
 		t->deadline = 0;
@@ -344,7 +344,7 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 		return;
 	w->periods = 1;
 	/* Otherwise it was stopped or restarted, or has no fixed delay. */
-	if (w->running != &w->end && w->running != outer)
+	if (w->list[RUNNING] != &w->end && w->list[RUNNING] != outer)
 		end_period(w);
 }
 
@@ -356,28 +356,13 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
  */
 static bool begin_anew(struct twheel *w)
 {
-	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
+	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target)
 		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
-	move_by(w, &w->soon, &w->ready, NO_KEY);
+	move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
-	move_by(w, &w->running, &w->ready, w->target);
-	return true;
-}
-
-/*
- * When no timer is left in the list of those that are due: a turn of the wheel goes to the
- * target, and then those have their turn that were ready.  Returns whether it goes on.
- */
-static bool fill_due(struct twheel *w)
-{
-	if (wheel_turn(w))
-		return true;
-	if (w->head.base < w->target || w->ready == &w->end)
-		return false;
-	take_list(w, &w->due, &w->ready);
-	w->due_by = w->ready_by;
+	move_by(w, &w->list[RUNNING], &w->list[READY], w->target);
 	return true;
 }
 
@@ -390,8 +375,8 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	struct twheel_timer *end = &w->end, *t;
 	uint64_t deadline;
 
-	/* When none is left, it looks whether more is due. */
-	while ((t = w->due) != end || fill_due(w)) {
+	/* If none is left, it looks whether more is due. */
+	while ((t = w->list[DUE]) != end || wheel_turn(w)) {
 		if (t == end)
 			continue;
 		deadline = t->deadline;
@@ -407,8 +392,8 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		if (unlikely(!left))
 			break;
 		left--;
-		w->due = t->next;
-		t->next->pprev = &w->due;
+		w->list[DUE] = t->next;
+		t->next->pprev = &w->list[DUE];
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
 		if (likely(deadline & KEY) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
@@ -542,12 +527,7 @@ static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
 
 static bool take_wake(struct twheel *w)
 {
-	bool woken;
-
-	LOCKED(w);
-	woken = w->woken;
-	w->woken = false;
-	return woken;
+	return __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
 }
 
 EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)

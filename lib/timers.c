@@ -155,10 +155,10 @@ EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
-	(void)w;
+	(void)arg;
 	unlink_timer(t);
 	t->deadline = NEVER;
-	push(arg, t);
+	push(&w->list[STOPPING], t);
 }
 
 /*
@@ -167,13 +167,13 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	struct twheel_timer *all = &w->end, *t;
+	struct twheel_timer *t;
 	size_t nr = 0;
 
 	lock(w);
-	wheel_each(w, gather, &all);
-	take_list(w, &w->stopping, &all);
-	while ((t = w->stopping) != &w->end) {
+	/* This list is looked through first, and is empty then. */
+	wheel_each(w, gather, NULL);
+	while ((t = w->list[STOPPING]) != &w->end) {
 		stop_timer(t);
 		nr++;
 		if (!fn)

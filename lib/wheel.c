@@ -66,7 +66,7 @@ static void forget_slots(struct twheel *w)
 
 void wheel_init(struct twheel *w)
 {
-	unsigned int bit, level;
+	unsigned int bit, i, level;
 
 	w->grain_shift = _TWHEEL_BIT(w->options.tick_ns);
 	for (bit = 0; bit < 64; bit++) {
@@ -74,11 +74,8 @@ void wheel_init(struct twheel *w)
 		w->head.level[bit] = &w->slot[level * SLOTS];
 		w->head.shift[bit] = (uint8_t)shift_of(w, level);
 	}
-	w->due = &w->end;
-	w->soon = &w->end;
-	w->ready = &w->end;
-	w->running = &w->end;
-	w->stopping = &w->end;
+	for (i = 0; i < LISTS; i++)
+		w->list[i] = &w->end;
 	forget_slots(w);
 }
 
@@ -104,7 +101,7 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 /* Put a timer that is in no list to those that have passed. */
 void wheel_place_soon(struct twheel *w, struct twheel_timer *t)
 {
-	push(&w->soon, t);
+	push(&w->list[SOON], t);
 	w->head.next = AT_ONCE;
 	w->first = NULL;
 }
@@ -210,14 +207,15 @@ static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
 	w->head.base = w->due_by;
 	w->begin[0] = w->due_by + 1;
 	if (end == w->due_by)
-		take_list(w, &w->due, slot);
+		take_list(w, &w->list[DUE], slot);
 	else
-		move_by(w, slot, &w->due, w->due_by);
+		move_by(w, slot, &w->list[DUE], w->due_by);
 }
 
 /*
  * Turn the wheel until there is something due, or it has come to the target, or the budget is
- * used up.  Returns whether something may be due: then it is in the list due.
+ * used up.  At the target those have their turn that are ready.  Returns whether something may
+ * be due: then it is in the list DUE.
  */
 bool wheel_turn(struct twheel *w)
 {
@@ -241,7 +239,11 @@ bool wheel_turn(struct twheel *w)
 			return true;
 		}
 	}
-	return false;
+	if (w->head.base < w->target || w->list[READY] == &w->end)
+		return false;
+	take_list(w, &w->list[DUE], &w->list[READY]);
+	w->due_by = w->ready_by;
+	return true;
 }
 
 /* Move some timers of the slots to which base will come next. */
@@ -301,12 +303,12 @@ void wheel_find_next(struct twheel *w)
 
 	w->first = NULL;
 	w->head.next = AT_ONCE;
-	if (w->due != &w->end || w->ready != &w->end || w->soon != &w->end)
+	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->list[SOON] != &w->end)
 		return;
 	w->head.next = NO_KEY;
-	for (t = w->running; t != &w->end; t = t->next) {
+	for (t = w->list[RUNNING]; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
-		w->first = &w->running;
+		w->first = &w->list[RUNNING];
 		w->earliest = NULL;
 	}
 	for (; levels; levels &= levels - 1) {
@@ -368,11 +370,8 @@ void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
 	size_t i;
 
-	each_in(w, w->due, fn, arg);
-	each_in(w, w->ready, fn, arg);
-	each_in(w, w->soon, fn, arg);
-	each_in(w, w->running, fn, arg);
-	each_in(w, w->stopping, fn, arg);
+	for (i = 0; i < LISTS; i++)
+		each_in(w, w->list[i], fn, arg);
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
 		if (w->occupied[i / 64] >> i % 64 & 1)
 			each_in(w, w->slot[i], fn, arg);

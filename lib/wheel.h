@@ -32,20 +32,23 @@
 /* Timers that one dispatch moves to other slots at most. */
 #define WHEEL_BUDGET	4096
 
+/*
+ * Lists of timers that are in no slot:
+ * - those that twheel_stop_all() stops
+ * - those to be called, if by now they are due by due_by
+ * - those that had passed when they were started, the last one first
+ * - those that had when a dispatch began, the first one first
+ * - those of a fixed delay whose callbacks have not returned
+ */
+enum { STOPPING, DUE, SOON, READY, RUNNING, LISTS };
+
 struct twheel {
 	struct _twheel_head head;
 	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
-
-	/* Lists of timers that are in no slot. */
-	struct twheel_timer *due;	/* to be called, if by now they are due by due_by */
-	struct twheel_timer *soon;	/* passed when they were started; the last one first */
-	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
-	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
-	struct twheel_timer *stopping;	/* by twheel_stop_all() */
-
+	struct twheel_timer *list[LISTS];
 	uint64_t due_by;		/* a key */
 	uint64_t ready_by;		/* of ready; not before due_by, base and target */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
@@ -58,12 +61,12 @@ struct twheel {
 	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
-	bool woken;			/* by twheel_wake() */
+	bool woken;			/* by twheel_wake(); atomic, so not guarded */
 	uint64_t periods;
 	struct twheel_options options;	/* with a tick */
 	struct twheel_stats stats;	/* without pending and called */
 
-	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
+	/* If shared, lock guards the others above but what is fixed by twheel_open(). */
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
