@@ -9,7 +9,7 @@
  * callback has returned, whether the wheel is still there.
  *
  * In a shared wheel each function takes the lock, and a dispatch drops it for each callback.
- * The functions that are inline leave shared wheels to the _slow ones: now is always 0 there.
+ * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -101,14 +101,14 @@ uint64_t loop_update(struct twheel *w)
 
 uint64_t loop_turn_ns(struct twheel *w)
 {
-	return w->head.now ? w->clock_ns : loop_update(w);
+	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);
 }
 
 void loop_end_turn(struct twheel *w)
 {
-	/* It is 0 for ever in a wheel that threads share, who read it without the lock. */
-	if (w->head.now)
-		w->head.now = 0;
+	/* It stays so in a wheel that threads share, who read it without the lock. */
+	if (w->head.now != NO_KEY)
+		w->head.now = NO_KEY;
 }
 
 EXPORT uint64_t twheel_update(struct twheel *w)

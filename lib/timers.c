@@ -49,11 +49,11 @@ EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_
 	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
 }
 
-EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
 	LOCKED(w);
 	loop_turn_ns(w);
-	timers_start(w, t, min64(deadline_ns, END_NS), 0);
+	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
 }
 
 /* A timer that pends is to expire earlier, or it is periodic. */

@@ -3,7 +3,7 @@
  * libtwheel: timers for a program with an event loop, as many as it likes.
  *
  * A timer is a struct in an object of the caller's.  It is linked into a slot of a timing
- * wheel in the process.  To start it takes some 30 instructions, to restart it for later 8,
+ * wheel in the process.  To start it takes some 27 instructions, to restart it for later 10,
  * to stop it 9, however many pend.  None of these allocates memory or can fail.
  *
  *	static void on_idle(struct twheel *w, struct twheel_timer *t)
@@ -555,7 +555,7 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 
 /* How struct twheel begins. */
 struct _twheel_head {
-	uint64_t now;		/* the key of the turn's time; 0: the clock has to be read */
+	uint64_t now;		/* the key of the turn's time, or UINT64_MAX: not known */
 	uint64_t base;		/* the wheel has been turned to this key */
 	uint64_t next;		/* nothing is to be done before this key */
 	uint64_t shared;
@@ -565,7 +565,7 @@ struct _twheel_head {
 };
 
 void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
-void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);
+void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key);
 void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key);
 bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
 void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key);
@@ -602,12 +602,12 @@ _TWHEEL_INLINE void _twheel_insert(struct twheel *wheel, struct twheel_timer *t,
 /* Start a timer by its key, which is after the present. */
 _TWHEEL_INLINE void _twheel_start_key(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
-	if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
-		t->deadline = key;
-	else if (t->deadline)
-		_twheel_restart(w, t, key);
-	else
+	if (!t->deadline)
 		_twheel_insert(w, t, key);
+	else if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
+		t->deadline = key;
+	else
+		_twheel_restart(w, t, key);
 }
 
 _TWHEEL_FUNCTION
@@ -616,7 +616,7 @@ void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 	uint64_t key = _TWHEEL_HEAD(w)->now + delay_ns;
 
 	/* The clock has to be read, the end of time is reached, or it is due now. */
-	if (_TWHEEL_UNLIKELY(_TWHEEL_SIGNED(key) >= 0 || _TWHEEL_SIGNED(delay_ns) <= 0))
+	if (_TWHEEL_UNLIKELY(key <= _TWHEEL_HEAD(w)->now))
 		_twheel_start_slow(w, t, delay_ns);
 	else
 		_twheel_start_key(w, t, key);
@@ -627,9 +627,8 @@ void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline
 {
 	uint64_t key = deadline_ns ^ _TWHEEL_KEY;
 
-	if (_TWHEEL_UNLIKELY(_TWHEEL_SIGNED(key) >= 0 ||
-			     _TWHEEL_SIGNED(key) <= _TWHEEL_SIGNED(_TWHEEL_HEAD(w)->now)))
-		_twheel_start_at_slow(w, t, deadline_ns);
+	if (_TWHEEL_UNLIKELY(key <= _TWHEEL_HEAD(w)->now))
+		_twheel_start_at_slow(w, t, key);
 	else
 		_twheel_start_key(w, t, key);
 }
