@@ -202,24 +202,18 @@ static int make_fd(const struct twheel *w)
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
  * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
-static bool may_stay_set(const struct twheel *w, uint64_t ns)
-{
-	if (w->readable || w->set_ns == WOKEN)
-		return !w->readable;
-	if (ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns))
-		return false;
-	/* A callback that dispatches or moves the clock may have made it readable. */
-	return w->set_ns > w->clock_ns || ns <= w->clock_ns;
-}
-
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
 
-	if (w->fd < 0)
+	if (w->fd < 0 || (w->set_ns == WOKEN && !w->readable))
 		return 0;
 	ns = loop_wake_ns(w);
-	return may_stay_set(w, ns) ? 0 : settime(w, ns);
+	/* A callback that dispatches or moves the clock may have made it readable. */
+	if (w->readable || ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns) ||
+	    (ns > w->clock_ns && w->set_ns <= w->clock_ns))
+		return settime(w, ns);
+	return 0;
 }
 
 EXPORT int twheel_fd(struct twheel *w)

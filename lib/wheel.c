@@ -200,18 +200,6 @@ static unsigned int first_level(const struct twheel *w)
 	return first;
 }
 
-/* What is in a slot of level 0 that ends with this key, and is due by the target. */
-static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
-{
-	w->due_by = min64(end, w->target);
-	w->head.base = w->due_by;
-	w->begin[0] = w->due_by + 1;
-	if (end == w->due_by)
-		take_list(w, &w->list[DUE], slot);
-	else
-		move_by(w, slot, &w->list[DUE], w->due_by);
-}
-
 /*
  * Turn the wheel until there is something due, or it has come to the target, or the budget is
  * used up.  At the target those have their turn that are ready.  Returns whether something may
@@ -219,11 +207,9 @@ static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
  */
 bool wheel_turn(struct twheel *w)
 {
-	uint64_t grain = (1ULL << w->grain_shift) - 1;
-
 	while (w->head.base < w->target && w->budget > 0) {
 		unsigned int level = first_level(w);
-		uint64_t begin = w->begin[level];
+		uint64_t begin = w->begin[level], end;
 		struct twheel_timer **slot = slot_at(w, level, begin);
 
 		if (begin > w->target) {
@@ -235,7 +221,14 @@ bool wheel_turn(struct twheel *w)
 			w->head.base = begin - 1;
 			move_down(w, level, slot, w->budget);
 		} else {
-			take_due(w, slot, begin | grain);
+			end = begin | ((1ULL << w->grain_shift) - 1);
+			w->due_by = min64(end, w->target);
+			w->head.base = w->due_by;
+			w->begin[0] = w->due_by + 1;
+			if (end <= w->target)
+				take_list(w, &w->list[DUE], slot);
+			else
+				move_by(w, slot, &w->list[DUE], w->target);
 			return true;
 		}
 	}
