@@ -528,17 +528,15 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 {
 	clockid_t id = clock_id(w);
 	uint64_t end_ns = time_add(loop_clock(id), timeout_ns);
-	bool woken = false;
-	int ret;
+	bool woken;
+	int ret = 0;
 
 	do {
-		if (w->head.shared) {
-			woken = take_wake(w);
-			ret = woken ? 0 : sleep_shared(w, id, end_ns);
-			woken = take_wake(w) || woken;
-		} else {
-			ret = sleep_until(w, id, end_ns);
-		}
+		woken = take_wake(w);
+		if (!woken)
+			ret = w->head.shared ? sleep_shared(w, id, end_ns) :
+					       sleep_until(w, id, end_ns);
+		woken |= take_wake(w);
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
 	} while (!ret && !woken && loop_clock(id) < end_ns);
