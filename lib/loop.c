@@ -87,7 +87,7 @@ static bool clock_can_be_set(const struct twheel *w)
 	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
 }
 
-uint64_t loop_update(struct twheel *w)
+inline uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = loop_clock(clock_id(w));
@@ -126,7 +126,7 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 /* ---- the descriptor -------------------------------------------------------- */
 
 /* When to wake up: at the edge of a tick. */
-uint64_t loop_wake_ns(struct twheel *w)
+inline uint64_t loop_wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
@@ -142,11 +142,11 @@ uint64_t loop_wake_ns(struct twheel *w)
 	if (w->head.next - w->target <= w->edge_ns) {
 		ns = (w->target + w->edge_ns) ^ KEY;
 	} else {
-		ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
+		ns = (w->head.next ^ KEY) + w->edge_ns - 1;
 		ns -= ns % w->edge_ns;
 	}
 	/* There may be no edge between it and the end of time. */
-	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
+	return ns < END_NS ? ns : TWHEEL_NEVER;
 }
 
 /*
@@ -406,7 +406,7 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
  * Read the clock, and say whether anything may be due.  If nothing is, the wheel is turned to
  * the last edge by that.
  */
-bool loop_is_due(struct twheel *w)
+inline bool loop_is_due(struct twheel *w)
 {
 	uint64_t edge, expirations;
 
@@ -474,7 +474,7 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 	left = max;
 	lock(w);
 	/* Another thread dispatches: only its callbacks are called without the lock. */
-	if (unlikely(w->callbacks) && !loop_is_inside(w)) {
+	if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {
 		unlock(w);
 		return -EBUSY;
 	}

@@ -31,7 +31,8 @@ first_failure()
 	local program what
 
 	for program in twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns \
-		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks twheel_lib_options; do
+		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks \
+		twheel_lib_options twheel_lib_shared_tsan; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
 			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} ${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
@@ -138,8 +139,11 @@ mutation inline_start_takes_the_end_of_time_for_a_time twheel.h \
 	if (_TWHEEL_HEAD(w)->now == UINT64_MAX || !delay_ns)
 '
 mutation inline_stop_takes_no_lock twheel.h \
-	'(t->deadline & _TWHEEL_HEAD(w)->alone)' \
-	't->deadline'
+	'	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+		return _twheel_stop_slow(w, t);
+' \
+	'	(void)w;
+'
 mutation mark_forgets_the_slot wheel.c \
 	'	w->occupied[i / 64] |= 1ULL << i % 64;
 ' \
@@ -334,8 +338,8 @@ mutation last_edge_is_the_next loop.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
 mutation next_is_a_tick_late loop.c \
-	'	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);' \
-	'	ns = time_add(w->head.next ^ KEY, w->edge_ns);'
+	'		ns = (w->head.next ^ KEY) + w->edge_ns - 1;' \
+	'		ns = (w->head.next ^ KEY) + w->edge_ns;'
 mutation next_says_what_was_stopped loop.c \
 	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);' \
@@ -349,8 +353,8 @@ mutation next_forgets_what_has_passed wheel.c \
 	w->first = NULL;' \
 	'	push(&w->list[SOON], t);'
 mutation next_takes_the_last_edge_for_never loop.c \
-	'return ns < (w->head.next ^ KEY) || ns >= END_NS ?' \
-	'return ns >= END_NS - w->edge_ns ?'
+	'return ns < END_NS ?' \
+	'return ns < END_NS - w->edge_ns ?'
 mutation last_nanosecond_of_a_periodic_timer_is_a_time loop.c \
 	'ns <= w->clock_ns && t->deadline != NEVER' \
 	'ns <= w->clock_ns'
@@ -411,7 +415,7 @@ mutation last_period_is_in_the_past loop.c \
 	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
 	'is_virtual ? w->clock_ns : loop_clock(clock_id(w))' \
-	'is_virtual ? w->clock_ns : w->ready_by ^ KEY'
+	'w->ready_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;
 	/* Otherwise' \
@@ -502,7 +506,7 @@ mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	return true;' \
 	'	return true;'
 mutation two_threads_dispatch loop.c \
-	'if (unlikely(w->callbacks) && !loop_is_inside(w)) {' \
+	'if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {' \
 	'if (0) {'
 mutation shared_wheel_stays_busy loop.c \
 	'	w->callbacks = nr;
