@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Have spin prove the model of the state word, in parts that fit into memory,
+# Have spin prove the model of the lock and what goes on beside it, in parts that fit into memory,
 # and have it find each of the mistakes that the model can be built with. TAP.
 #
 #	OUTPUT  where the products go, and stay; otherwise a scratch directory
@@ -17,22 +17,9 @@ model=$(dirname "$(readlink -f "$0")")/twheel.pml
 proofs()
 {
 	cat <<-END
-	fixed_rate  | CANCEL REARM FIXED_RATE OPS=3 DELAY_MAX=1
-	fixed_delay | CANCEL REARM FIXED_DELAY OPS=3 DELAY_MAX=1
-	one_shot    | CANCEL REARM FAULTS ONE_SHOT OPS=3
-	drain_rate  | CANCEL REARM DRAIN FIXED_RATE OPS=2 DELAY_MAX=1
-	drain_delay | CANCEL REARM DRAIN FIXED_DELAY OPS=2 DELAY_MAX=1
-	drain_once  | CANCEL REARM FAULTS DRAIN ONE_SHOT OPS=2
-	close       | CANCEL REARM CLOSE ONE_SHOT FIXED_RATE FIXED_DELAY OPS=2
-	query       | CANCEL QUERY ONE_SHOT OPS=4 TIME_END=1 DELAY_MAX=1
-	query_rate  | CANCEL QUERY FIXED_RATE LIMITED_RATE OPS=2 TIME_END=3 DELAY_MAX=1
-	two_places  | CANCEL REARM ONE_SHOT PLACES=2 OPS=3 TIME_END=1 DELAY_MAX=1
-	sweep       | REARM SWEEP ONE_SHOT PLACES=2 OPS=3 TIME_END=1 DELAY_MAX=1
-	entries     | CANCEL SWEEP ONE_SHOT PLACES=2 OPS=4 TIME_END=1
-	limited     | CANCEL REARM LIMITED_RATE LIMITED_DELAY OPS=2 TIME_END=3
-	drain_limit | CANCEL DRAIN LIMITED_RATE LIMITED_DELAY OPS=2 TIME_END=3 DELAY_MAX=1
-	periods     | CANCEL FIXED_RATE LIMITED_RATE OPS=2 TIME_END=5 REPEATS=3 DELAY_MAX=1
-	mixed       | CANCEL REARM ONE_SHOT FIXED_RATE FIXED_DELAY LIMITED_RATE LIMITED_DELAY OPS=2
+	two     | NR=2
+	drain   | NR=1 HOLDER DRAIN
+	holder  | NR=1 HOLDER
 	END
 }
 
@@ -40,51 +27,16 @@ proofs()
 breaks()
 {
 	cat <<-END
-	EXPIRE_STORE | a store instead of compare-and-swap in timeout_expire_once() | CANCEL ONE_SHOT OPS=2
-	ENTER_STORE | a store instead of compare-and-swap in timeout_enter() | CANCEL ONE_SHOT OPS=2
-	DRAIN_STORE | a store instead of compare-and-swap in timeout_drain() | CANCEL DRAIN ONE_SHOT OPS=2
-	NO_REARMING | a comparison and a later store, without REARMING, in timeout_rearm() | CANCEL REARM ONE_SHOT OPS=3 TIME_END=1
-	REARM_UNLOCKED | timeout_rearm() without the lock | CANCEL REARM ONE_SHOT OPS=2
-	LOOK_REARMING | timeout_look() not waiting for what is REARMING | CANCEL REARM ONE_SHOT OPS=3 TIME_END=1
-	CANCEL_UNREAD_UNLOCKED | cancel_unread() without the lock | CANCEL REARM ONE_SHOT OPS=2
-	CANCEL_UNREAD_UNCHECKED | cancel_unread() not comparing the state | CANCEL REARM ONE_SHOT OPS=2
-	FREE_QUEUED | cancel_pending() freeing what is QUEUED instead of making it DEAD | CANCEL ONE_SHOT OPS=2
-	GENERATION_STUCK | state_freed() keeping the generation | CANCEL ONE_SHOT OPS=2
-	QUERY_UNCHECKED | timeout_status() not looking at the generation again | CANCEL QUERY ONE_SHOT OPS=4 TIME_END=1 DELAY_MAX=1
-	SEQ_STUCK | state_placed() keeping the sequence number | REARM FIXED_RATE OPS=2
-	ENTRY_SEQ | timeout_expire() not comparing the sequence number | REARM FIXED_RATE OPS=3 DELAY_MAX=1
-	MOVED_LATER | timeout_expire() not looking whether the timeout was moved later | REARM ONE_SHOT OPS=2
-	STALE_ROOM | entry_expire() keeping the room of what is stale | REARM ONE_SHOT PLACES=2 OPS=3
-	KEEP_ROOM | timeout_expire() giving back the room of a fixed rate | FIXED_RATE OPS=1
-	UNREAD_IN_WHEEL | timeout_expire_periodic() leaving a fixed rate in the wheel | FIXED_RATE OPS=1
-	READ_UNSETTLED | twheel_events_commit() not settling the periods that were read | FIXED_RATE OPS=1
-	SETTLE_NOW | twheel_events_commit() settling periods that passed since they were looked at | FIXED_RATE OPS=1
-	PHASE_LOST | event_continue() going on from now with a fixed rate | FIXED_RATE OPS=1
-	EVENT_COUNT | event_is_same() not comparing the count | DRAIN LIMITED_RATE OPS=1
-	SETTLE_UNCOUNTED | periods_settle() not counting it in ready_changes | DRAIN LIMITED_RATE OPS=1
-	DRAIN_UNSETTLED | timeout_drain() not settling the periods that have passed | DRAIN FIXED_RATE OPS=1
-	TAKE_FIRST | an event taken before it is copied to the user | ONE_SHOT OPS=1
-	READ_UNCHECKED | twheel_events_commit() not looking at ready_changes | CANCEL FIXED_RATE OPS=2
-	READ_DRAINING | twheel_events_commit() re-arming a fixed delay while draining | DRAIN FIXED_DELAY OPS=1
-	NO_REQUEUED | twheel_arm_commit() not looking at nr_requeued | REARM ONE_SHOT OPS=2
-	DEFER_EARLIER | timeout_move() that keeps an entry that comes up too late | REARM ONE_SHOT PLACES=2 OPS=3
-	INBOX_UNLOCKED | twheel_rearm_commit() adding to the inbox after the lock | REARM ONE_SHOT OPS=3 TIME_END=1
-	KEEP_EARLIER | entry_will_do() not comparing the times | CANCEL ONE_SHOT PLACES=2 OPS=4 TIME_END=1
-	POSTPONE_UNTOLD | timeout_postpone() not telling the timeout of its entry | CANCEL REARM ONE_SHOT OPS=3
-	POSTPONE_UNCHECKED | timeout_postpone() of a timeout that was cancelled | CANCEL REARM ONE_SHOT OPS=4
-	KEEP_STORE | a store instead of compare-and-swap in arm_publish(), of a place with an entry | CANCEL ONE_SHOT OPS=3
-	KEEP_ROOM_TWICE | arm_commit() keeping the room of what has an entry | CANCEL ONE_SHOT OPS=3
-	CLAIM_FORGETS | entry_claim() not telling the place | CANCEL ONE_SHOT OPS=3
-	EXPIRE_ONE_LOOK | entry_expire() dropping what another thread has changed | CANCEL ONE_SHOT OPS=3
-	WAKE_ORDER | pass_begin() taking the inbox before it sets wake_ns | CANCEL REARM ONE_SHOT OPS=2
-	PASS_END | pass_end() forgetting the wake_ns that was set meanwhile | ONE_SHOT OPS=2 PLACES=2
-	PASSES_DONE | pass_end() finishing what was asked for during the pass | DRAIN ONE_SHOT OPS=1
-	NO_GRACE | twheel_drain() without synchronize_rcu() | DRAIN ONE_SHOT OPS=1
-	DRAINED_EARLY | drained set before drain_pages() | DRAIN ONE_SHOT OPS=1
-	DRAINED_LATE | twheel_fop_read_iter() looking at drained after the events | CANCEL REARM DRAIN ONE_SHOT OPS=2
-	SWEEP_UNLOCKED | sweep() looking at states without the lock | REARM SWEEP ONE_SHOT PLACES=2 OPS=3
-	CLOSING | twheel_stop() not setting closing | CLOSE FIXED_RATE OPS=1
-	CANCEL_WORK | twheel_stop() not waiting for the turn in hand | CLOSE FIXED_RATE OPS=1
+	LOOK_FIRST | twheel_unlock_quietly() looking at the inbox before it releases the lock | NR=1 HOLDER
+	TRY_FIRST | arm_queue() trying the lock before it adds to the inbox | NR=1 HOLDER
+	MISSED | alarm_missed() neither ringing again nor asking the kthread | NR=1 HOLDER
+	LOOK_UNQUEUED | a waiter looking before it queues | NR=1
+	NO_GRACE | twheel_drain() without synchronize_rcu() | NR=1 HOLDER DRAIN
+	DRAIN_UNSEEN | arm_insert_unlock() not looking whether the wheel is draining | NR=1 DRAIN
+	DRAINED_LATE | twheel_fop_read_iter() looking at drained after the events | NR=1 DRAIN
+	LOST_LOCK | alarm_work() not asking the kthread when it loses the lock | NR=2
+	REST_LEFT | alarm_work() not asking the kthread to do the rest | NR=2
+	UNTOLD_LOST | alarm_work() forgetting nr_untold between two steps | NR=2
 	END
 }
 
@@ -102,8 +54,7 @@ build()
 	mkdir -p "$OUTPUT/$1" && cd "$OUTPUT/$1" || return
 	rm -f pan ./*.trail
 	echo "cd '$PWD' && spin -p -g -k twheel.pml.trail ${defs[*]} '$model'" > replay
-	# COLLAPSE takes a third of the memory.  With one place, gcc warns of the code
-	# for a second one.
+	# COLLAPSE takes a third of the memory.
 	spin "${defs[@]}" -a "$model" > log 2>&1 &&
 		${CC:-cc} -w -O2 -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3500 -o pan pan.c >> log 2>&1
 }
@@ -142,7 +93,7 @@ prove()
 
 	build "$1" "$2" && search && is_proved && verdict=ok
 	states=$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' log)
-	report "$verdict" "$1: exactly one outcome, nothing lost, stale ids harmless (${states:-no} states)"
+	report "$verdict" "$1: exactly one outcome, nothing lost (${states:-no} states)"
 }
 
 find_break()
