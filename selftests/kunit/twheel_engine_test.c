@@ -163,5 +163,5 @@ void twheel_chardev_unregister(void)
 kunit_test_suites(&timeout_suite, &life_suite, &clock_suite, &slack_suite, &periods_suite,
 		  &wake_suite, &submit_suite, &arm_suite, &cancel_suite, &rearm_suite,
 		  &read_suite, &query_suite, &expire_suite, &pass_suite, &alarm_suite,
-		  &softirq_suite, &places_suite, &pages_suite, &memory_suite, &keys_suite, &refresh_suite,
-		  &user_suite, &control_suite, &main_suite);
+		  &softirq_suite, &places_suite, &pages_suite, &memory_suite, &keys_suite,
+		  &refresh_suite, &user_suite, &control_suite, &main_suite);

@@ -115,7 +115,7 @@ static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 }
 
 /* G6, G7: nor for timeouts that were moved later; these are put where they belong, by steps. */
-static void timeouts_that_were_moved_later_are_moved_by_steps_when_the_alarm_is_set(struct kunit *test)
+static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong(struct kunit *test)
 {
 	const unsigned int nr = 3 * PASS_STEP;
 	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
@@ -242,7 +242,7 @@ static struct kunit_case alarm_cases[] = {
 	KUNIT_CASE(whatever_makes_a_timeout_pend_sets_the_alarm),
 	KUNIT_CASE(the_alarm_is_off_when_nothing_pends),
 	KUNIT_CASE(the_alarm_is_not_set_for_slots_that_are_empty),
-	KUNIT_CASE(timeouts_that_were_moved_later_are_moved_by_steps_when_the_alarm_is_set),
+	KUNIT_CASE(the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong),
 	KUNIT_CASE(the_alarm_comes_before_an_upper_slot_with_many_timeouts),
 	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
 	KUNIT_CASE(an_alarm_has_the_slack_of_the_wheel_as_its_range),

@@ -116,9 +116,7 @@ static void a_place_that_was_not_used_keeps_its_generation(struct kunit *test)
 
 static void drain_begins(void)
 {
-	struct twheel *tw = container_of(user_memory.lock, struct twheel, lock);
-
-	WRITE_ONCE(tw->control.draining, true);
+	WRITE_ONCE(user_memory.tw->control.draining, true);
 }
 
 /* G3: DRAIN comes when ids are told.  The call takes them back, and arms nothing. */
@@ -194,6 +192,101 @@ static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *t
 	KUNIT_EXPECT_EQ(test, tw->events.expirations, 3ULL);
 }
 
+/*
+ * G1, G2: an absolute deadline may be found to be to come by the alarm, without a look at the
+ * clock.  It is met in its tick, be the alarm off, set to before it, or to after it.
+ */
+static void an_absolute_deadline_is_met_whatever_the_alarm_is_set_to(struct kunit *test)
+{
+	static const u64 others_ns[] = { 0, TICK_NS, 3 * TICK_NS, 50 * TICK_NS };
+	struct twheel *tw = test->priv;
+	unsigned int i;
+	int half;
+
+	alarms_begin(tw);
+	for (i = 0; i < ARRAY_SIZE(others_ns); i++) {
+		for (half = -4; half < 12; half++) {
+			u64 now_ns = time_of(tw), edge_ns;
+			u64 deadline_ns = now_ns + half * (s64)TICK_NS / 2;
+			struct twheel_arm other = { .expires_ns = others_ns[i] };
+			struct twheel_arm how = {
+				.expires_ns = deadline_ns, .flags = TWHEEL_ARM_ABSOLUTE,
+			};
+			struct twheel_timeout *t;
+
+			if (other.expires_ns)
+				arm(test, &other);
+			t = arm(test, &how);
+			KUNIT_ASSERT_EQ(test, timeout_is_unread(t), half <= 0);
+			edge_ns = edge_after_ns(&tw->clock, deadline_ns);
+			if (half > 0) {
+				KUNIT_ASSERT_LE(test, tw->alarm.at_ns, edge_ns);
+				time_set(tw, edge_ns - 1);
+				pass(tw);
+				KUNIT_ASSERT_FALSE(test, timeout_is_unread(t));
+				time_set(tw, edge_ns);
+				pass(tw);
+				KUNIT_ASSERT_TRUE(test, timeout_is_unread(t));
+			}
+			cancel(tw, how.id);
+			if (other.expires_ns)
+				cancel(tw, other.id);
+			time_set(tw, edge_after_ns(&tw->clock, max(now_ns, edge_ns)) + TICK_NS);
+			pass(tw);
+		}
+	}
+}
+
+/* G4: the alarm has rung, and was left to the kthread; a deadline since then is not forgotten. */
+static void a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost(struct kunit *test)
+{
+	struct twheel_arm how = {
+		.expires_ns = START_NS + 7 * TICK_NS, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, START_NS + 8 * TICK_NS);
+	arm(test, &how);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U);
+}
+
+/* Relative and absolute ones, with and without periods, before and after another. */
+static void entries_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
+{
+	struct twheel_arm *how = kunit_kcalloc(test, 16, sizeof(*how), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, how);
+	for (i = 0; i < 16; i++) {
+		how[i].expires_ns = (10 + i) * TICK_NS;
+		how[i].slack_ticks = i & 2 ? 1 : 0;
+		how[i].user_data = i;
+		if (i & 1) {
+			how[i].expires_ns += START_NS;
+			how[i].flags = TWHEEL_ARM_ABSOLUTE;
+		}
+		if (i & 4)
+			how[i].interval_ns = PERIOD_NS;
+		if (i == 8 || i == 11)
+			how[i].expires_ns = U64_MAX - i;
+	}
+	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 16), 16);
+	for (i = 0; i < 16; i++) {
+		struct twheel_timeout *t = find(tw, how[i].id);
+
+		KUNIT_ASSERT_EQ(test, how[i].result, TWHEEL_CREATED);
+		KUNIT_ASSERT_NOT_NULL(test, t);
+		KUNIT_EXPECT_EQ(test, t->user_data, (u64)i);
+		KUNIT_EXPECT_EQ(test, timeout_known_ns(t), i == 8 || i == 11 ? TWHEEL_TIME_NEVER :
+				START_NS + (10 + i) * TICK_NS);
+		KUNIT_EXPECT_EQ(test, timeout_is_odd(t), !!(i & 6));
+	}
+}
+
 static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(beyond_max_pending_an_entry_says_eagain_and_takes_nothing),
 	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
@@ -202,6 +295,9 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_what_it_has_told),
 	KUNIT_CASE(without_waiting_an_arm_takes_what_is_at_hand),
 	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),
+	KUNIT_CASE(an_absolute_deadline_is_met_whatever_the_alarm_is_set_to),
+	KUNIT_CASE(a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost),
+	KUNIT_CASE(entries_of_all_kinds_stand_side_by_side_in_a_batch),
 	{}
 };
 

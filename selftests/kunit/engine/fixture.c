@@ -16,7 +16,7 @@ static struct twheel *wheel_make(struct kunit *test, const struct twheel_setup *
 	test->priv = tw;
 	KUNIT_ASSERT_EQ(test, twheel_configure(tw, setup), 0);
 	tw->turn.queue = &nobodys;
-	user_memory = (struct user_memory){ .left = -1, .lock = &tw->lock };
+	user_memory = (struct user_memory){ .left = -1, .tw = tw };
 	return tw;
 }
 

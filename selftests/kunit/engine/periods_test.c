@@ -49,7 +49,7 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + 2 * nr * TICK_NS);
 }
 
-/* G4: a period that passes between the copy of its event and its taking is neither lost nor late. */
+/* G4: a period that passes while an event is copied is neither lost nor late. */
 static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(struct kunit *test)
 {
 	struct reading reading = { .first_ns = NEVER_NS };

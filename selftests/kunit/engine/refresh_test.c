@@ -337,7 +337,8 @@ static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *te
 		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, id), deadline_ns);
 	}
 	/* The end of time is what is beyond it. */
-	*word_of(tw, id) = fresh_word(tw, id) + (BIT_ULL(35) - 1) * BIT_ULL(TWHEEL_REFRESH_GEN_BITS);
+	*word_of(tw, id) = fresh_word(tw, id) +
+			   (BIT_ULL(35) - 1) * BIT_ULL(TWHEEL_REFRESH_GEN_BITS);
 	KUNIT_EXPECT_LE(test, deadline_in_force(tw, id), TWHEEL_TIME_NEVER);
 	KUNIT_EXPECT_GT(test, deadline_in_force(tw, id), deadline_ns);
 	/* The event has the deadline that was in force. */

@@ -40,8 +40,9 @@ static void object_free(const void *object)
  * @nr: accesses so far, those that have faulted included
  * @call_at: @call is called before the access of this number
  * @call: what another thread does at that time
- * @lock: the spinlock of the wheel
- * @nr_unserved: accesses under that lock that a fault would have put to sleep
+ * @tw: the wheel
+ * @under_lock: the case has the lock of the wheel itself
+ * @nr_unserved: accesses under a lock that a fault would have put to sleep
  */
 static struct user_memory {
 	int left;
@@ -49,7 +50,8 @@ static struct user_memory {
 	unsigned int nr;
 	unsigned int call_at;
 	void (*call)(void);
-	spinlock_t *lock;
+	struct twheel *tw;
+	bool under_lock;
 	unsigned int nr_unserved;
 } user_memory = { .left = -1 };
 
@@ -58,7 +60,7 @@ static noinline bool user_access(void)
 	if (user_memory.call && user_memory.nr == user_memory.call_at)
 		user_memory.call();
 	user_memory.nr++;
-	if (user_memory.lock && spin_is_locked(user_memory.lock) && !pagefault_disabled())
+	if (preempt_count() && !pagefault_disabled() && !user_memory.under_lock)
 		user_memory.nr_unserved++;
 	if (user_memory.left < 0)
 		return true;
@@ -76,42 +78,43 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 
 #define user_load(x, ptr)							\
 ({										\
+	__auto_type __from = (ptr);						\
 	bool __ok = user_access();						\
 										\
 	if (__ok)								\
-		(x) = *(const typeof(*(ptr)) __force *)(ptr);			\
+		(x) = *(const typeof(*__from) __force *)__from;			\
 	__ok;									\
 })
 
 #define user_store(x, ptr)							\
 ({										\
+	__auto_type __to = (ptr);						\
 	bool __ok = user_access();						\
 										\
 	if (__ok)								\
-		*(typeof(*(ptr)) __force *)(ptr) = (x);				\
+		*(typeof(*__to) __force *)__to = (x);				\
 	__ok;									\
 })
 
 #undef access_ok
-#undef user_access_begin
-#undef user_access_end
-#undef unsafe_get_user
-#undef unsafe_put_user
 #undef get_user
 #undef put_user
 #undef __get_user
 #undef __put_user
 #define access_ok(ptr, size)		((void)(ptr), (void)(size), true)
-#define user_access_begin(ptr, size)	access_ok(ptr, size)
-#define user_access_end()		do { } while (0)
-#define unsafe_get_user(x, ptr, label)	do { if (!user_load(x, ptr)) goto label; } while (0)
-#define unsafe_put_user(x, ptr, label)	do { if (!user_store(x, ptr)) goto label; } while (0)
 #define get_user(x, ptr)		(user_load(x, ptr) ? 0 : -EFAULT)
 #define put_user(x, ptr)		(user_store(x, ptr) ? 0 : -EFAULT)
 #define __get_user(x, ptr)		get_user(x, ptr)
 #define __put_user(x, ptr)		put_user(x, ptr)
 #define copy_from_user(to, from, n)	user_copy(to, (const void __force *)(from), n)
 #define __copy_from_user_inatomic(to, from, n) copy_from_user(to, from, n)
+
+/* With windows, and so here, each access is opened by itself. */
+#ifndef TWHEEL_WINDOWS
+#define TWHEEL_WINDOWS
+#include "../../../engine/access.h"
+#undef TWHEEL_WINDOWS
+#endif
 
 static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
 {
@@ -173,7 +176,8 @@ static struct machine_alarm {
 	unsigned int nr_set;
 } machine_alarm;
 
-static void machine_alarm_set(struct hrtimer *timer, ktime_t at, u64 range_ns, enum hrtimer_mode mode)
+static void machine_alarm_set(struct hrtimer *timer, ktime_t at, u64 range_ns,
+			      enum hrtimer_mode mode)
 {
 	if (!machine_alarm.used) {
 		hrtimer_start_range_ns(timer, at, range_ns, mode);
@@ -201,10 +205,10 @@ static bool machine_alarm_is_queued(struct hrtimer *timer)
 	return machine_alarm.used ? machine_alarm.is_on : hrtimer_is_queued(timer);
 }
 
-#define hrtimer_start_range_ns(timer, at, range_ns, mode) machine_alarm_set(timer, at, range_ns, mode)
+#define hrtimer_start_range_ns		machine_alarm_set
 #define hrtimer_start(timer, at, mode)	machine_alarm_set(timer, at, 0, mode)
-#define hrtimer_try_to_cancel(timer)	machine_alarm_cancel(timer)
-#define hrtimer_is_queued(timer)	machine_alarm_is_queued(timer)
+#define hrtimer_try_to_cancel		machine_alarm_cancel
+#define hrtimer_is_queued		machine_alarm_is_queued
 
 /* The wheel */
 

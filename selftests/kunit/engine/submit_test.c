@@ -16,9 +16,9 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 	/* No memory may be allocated under the lock: there are places. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	twheel_lock(tw);
-	user_memory.lock = NULL;
+	user_memory.under_lock = true;
 	done = arm_some(tw, how, nr);
-	user_memory.lock = &tw->lock;
+	user_memory.under_lock = false;
 	if (done != nr)
 		twheel_unlock(tw);
 	KUNIT_ASSERT_EQ(test, done, (int)nr);

@@ -54,7 +54,9 @@ static void predicates_agree_with_the_states(struct kunit *test)
 /* One comparison with a time that has come finds out what is odd, and what has yet to come. */
 static void an_odd_deadline_is_later_than_all_times(struct kunit *test)
 {
-	static const u64 deadlines_ns[] = { 0, 1, START_NS, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER };
+	static const u64 deadlines_ns[] = {
+		0, 1, START_NS, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER,
+	};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {
@@ -77,7 +79,8 @@ static void a_kind_of_timeout_is_found_again(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct twheel_timeout *t = arm_like(test, kinds[i]);
-		const struct twheel_extra *x = &timeout_page(t)->extra[t - timeout_page(t)->timeout];
+		struct twheel_page *page = timeout_page(t);
+		const struct twheel_extra *x = &page->extra[t - page->timeout];
 
 		KUNIT_EXPECT_EQ(test, timeout_is_odd(t), !!kinds[i]);
 		KUNIT_EXPECT_EQ(test, timeout_is_periodic(t), !!(kinds[i] & PE));
