@@ -14,6 +14,7 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/twheel.h>
@@ -155,10 +156,9 @@ static noinline int entry_serve(const struct twheel *tw, const struct vector_op 
 				void __user *user, u32 stride)
 {
 	s32 __user *result = user + op->result;
-	char entry[STATUS_SIZE_FIRST];
 	s32 was;
 
-	if (copy_from_user(entry, user, op->first_size) || get_user(was, result) ||
+	if (fault_in_readable(user, op->first_size) || get_user(was, result) ||
 	    put_user(was, result))
 		return -EFAULT;
 	if (stride > op->entry_size &&
@@ -270,12 +270,11 @@ static noinline unsigned int batch_serve(const struct twheel *tw, const struct v
 					 void __user *user, u32 stride, unsigned int nr)
 {
 	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
-	char entry[STATUS_SIZE_FIRST];
 	char byte;
 	s32 was;
 
 	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
-		return copy_from_user(entry, user, op->first_size) ? 0 : 1;
+		return fault_in_readable(user, op->first_size) ? 0 : 1;
 	(void)byte;
 	/* ARM without keys tells under no lock, and QUERY does. */
 	if (!op->serves && (!op->id || twheel_is_keyed(tw)) && !get_user(was, last))

@@ -292,18 +292,17 @@ static inline void prepare_arm_keyed(struct __test_metadata *_metadata, struct w
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
 }
 
-/* Entries with a tail that this version does not know: each is copied alone. */
+/* Entries with a tail that this version does not know: in a keyed wheel each is copied alone. */
 static inline void prepare_arm_wide(struct __test_metadata *_metadata, struct world *w)
 {
-	make_usual(_metadata, w);
+	make_with(_metadata, w, TWHEEL_SETUP_KEYED, 0);
 	arm_entries(w, 5, 64, 0);
 }
 
-/* A page has 102 places. */
 static inline void prepare_arm_page(struct __test_metadata *_metadata, struct world *w)
 {
 	make_usual(_metadata, w);
-	world_fill(_metadata, w, 102 - 3 - 2);
+	world_fill(_metadata, w, PAGE_PLACES - 3 - 2);
 	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
 }
 
@@ -323,7 +322,7 @@ static inline void prepare_arm_words(struct __test_metadata *_metadata, struct w
 {
 	make_usual(_metadata, w);
 	ASSERT_EQ(0, run_map(w));
-	world_fill(_metadata, w, 5 * 102 - 3 - 2);
+	world_fill(_metadata, w, 5 * PAGE_PLACES - 3 - 2);
 	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
 }
 
@@ -522,7 +521,7 @@ static const struct op case_arm = {
 };
 
 static const struct op case_arm_wide = {
-	.name = "ARM, wide entries", .nr = 5, .compat = true,
+	.name = "ARM of new keys, wide entries", .nr = 5, .compat = true,
 	.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm,
 };
 

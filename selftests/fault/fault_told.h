@@ -82,11 +82,14 @@ static inline void told_by_rearm(struct __test_metadata *_metadata, struct world
 	}
 }
 
+/* Places of a page. */
+#define PAGE_PLACES	101
+
 /*
  * The table of pages begins with a page, which has room for the numbers of 509.  All
  * their places have to be in use, by timeouts that go before anything is compared.
  */
-#define BALLAST		(509 * 102 - 3 - 2)
+#define BALLAST		(509 * PAGE_PLACES - 3 - 2)
 
 static struct twheel_arm ballast[BALLAST];
 
