@@ -315,6 +315,9 @@ static void the_greatest_lateness_is_from_the_earliest_deadline(struct kunit *te
 		arm(test, &(struct twheel_arm) { .expires_ns = DELAY_NS + (i + 3) % 10 });
 	expire_at(tw, START_NS + DELAY_NS + 3 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 3 * TICK_NS);
+	/* Each of them counts. */
+	KUNIT_EXPECT_EQ(test, tw->events.late, 10ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.late_ticks[2], 10ULL);
 	arm(test, &(struct twheel_arm) { .expires_ns = 5, .flags = TWHEEL_ARM_ABSOLUTE });
 	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 3 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 11U);
