@@ -36,7 +36,6 @@ breaks()
 	DRAINED_LATE | twheel_fop_read_iter() looking at drained after the events | NR=1 DRAIN
 	LOST_LOCK | alarm_work() not asking the kthread when it loses the lock | NR=2
 	REST_LEFT | alarm_work() not asking the kthread to do the rest | NR=2
-	UNTOLD_LOST | alarm_work() forgetting nr_untold between two steps | NR=2
 	END
 }
 

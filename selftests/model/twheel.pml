@@ -388,9 +388,6 @@ inline alarm_work()
 	:: !more -> break
 	:: more -> break		/* SOFT_STEPS, or SOFT_NS */
 	:: more ->
-#ifdef BREAK_UNTOLD_LOST
-	   nr_untold = 0;
-#endif
 	   twheel_unlock_quietly(got, nr2);
 	   d_step {
 		twheel_trylock(got);
