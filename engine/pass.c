@@ -133,7 +133,10 @@ bool twheel_is_drained(const struct twheel *tw)
 static void pass_drained(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
-	/* Pairs with the acquire in twheel_is_drained(): who sees this sees all events. */
+	/*
+	 * Pairs with the acquire in twheel_is_drained(): who sees this sees all events.
+	 * Test: litmus drained_read, drained_poll
+	 */
 	smp_store_release(&tw->control.drained, true);
 }
 

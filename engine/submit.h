@@ -75,7 +75,10 @@ static __always_inline void twheel_unlock_quietly(struct twheel *tw)
 	if (!IS_ENABLED(CONFIG_SMP))
 		local_bh_enable();
 	twheel_window(WINDOW_UNLOCKED);
-	/* Pairs with llist_add_batch() in arm_queue(), after which that tries the lock. */
+	/*
+	 * Pairs with llist_add_batch() in arm_queue(), after which that tries the lock.
+	 * Test: litmus inbox
+	 */
 	smp_mb();
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_unlock_inbox(tw);

@@ -157,7 +157,8 @@ static void look_ahead(u32 nr)
 
 			__builtin_prefetch(link->next, 1);
 			twheel_link_del(link);
-			twheel_wheel_move_down(&wheel, level, link, link_timeout(link)->deadline_ns);
+			twheel_wheel_move_down(&wheel, level, link,
+					       link_timeout(link)->deadline_ns);
 		}
 }
 

@@ -44,7 +44,7 @@ static void object_free(const void *object)
  * @under_lock: the case has the lock of the wheel itself
  * @nr_unserved: accesses under a lock that a fault would have put to sleep
  */
-static struct user_memory {
+struct user_memory {
 	int left;
 	bool faulted;
 	unsigned int nr;
@@ -53,7 +53,9 @@ static struct user_memory {
 	struct twheel *tw;
 	bool under_lock;
 	unsigned int nr_unserved;
-} user_memory = { .left = -1 };
+};
+
+static struct user_memory user_memory = { .left = -1 };
 
 static noinline bool user_access(void)
 {
