@@ -322,7 +322,7 @@ static inline void prepare_arm_words(struct __test_metadata *_metadata, struct w
 {
 	make_usual(_metadata, w);
 	ASSERT_EQ(0, run_map(w));
-	world_fill(_metadata, w, 5 * PAGE_PLACES - 3 - 2);
+	world_fill(_metadata, w, 6 * PAGE_PLACES - 3 - 2);
 	arm_entries(w, 4, sizeof(struct twheel_arm), 0);
 }
 

@@ -83,7 +83,7 @@ static inline void told_by_rearm(struct __test_metadata *_metadata, struct world
 }
 
 /* Places of a page. */
-#define PAGE_PLACES	101
+#define PAGE_PLACES	84
 
 /*
  * The table of pages begins with a page, which has room for the numbers of 509.  All

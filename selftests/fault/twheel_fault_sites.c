@@ -47,100 +47,56 @@ static const struct row {
 	{ "SETUP", "twheel_start()", "pages", "done", "ENOMEM" },
 	{ "SETUP of 2^14 slots", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP of 2^14 slots", "twheel_start()", "pages", "ENOMEM", "ENOMEM" },
-	{
-		"ARM, the first", "entries_copy_in()", "copy_from_user",
-		"done", "done"
-	},
+	{ "ARM, the first", "arm_start()", "copy_from_user", "done", "EFAULT" },
 	{ "ARM, the first", "twheel_start()", "pages", "done", "ENOMEM" },
-	{
-		"ARM, the first", "chunks_add()", "pages", "done", "0 of 40, 40 ENOMEM"
-	},
-	{
-		"ARM, the first", "arena_grow()", "pages",
-		"done", "0 of 40, 40 ENOMEM"
-	},
-	{ "ARM, the first", "table_grow()", "pages", "done", "0 of 40, 40 ENOMEM" },
-	{ "ARM of new keys", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"ARM of new keys", "chunks_add()", "pages",
-		"done", "0 of 40, 40 ENOMEM"
-	},
+	{ "ARM, the first", "table_grow()", "pages", "8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM" },
+	{ "ARM, the first", "places_grow()", "pages", "8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM" },
+	{ "ARM of new keys", "upsert_copy_in()", "copy_from_user", "done", "done" },
 	{
 		"ARM of new keys", "key_page_add()", "pages",
-		"done", "0 of 40, 40 ENOMEM"
+		"39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM"
+	},
+	{ "ARM of new keys", "table_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
+	{ "ARM of new keys", "places_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
+	{ "ARM of new keys, wide entries", "upsert_copy_in()", "copy_from_user", "done", "EFAULT" },
+	{
+		"ARM of new keys, wide entries", "key_page_add()", "pages",
+		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
 	},
 	{
-		"ARM of new keys", "table_grow()", "pages",
-		"done", "0 of 40, 40 ENOMEM"
+		"ARM of new keys, wide entries", "table_grow()", "pages",
+		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
 	},
 	{
-		"ARM of new keys", "arena_grow()", "pages",
-		"done", "0 of 40, 40 ENOMEM"
+		"ARM of new keys, wide entries", "places_grow()", "pages",
+		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
 	},
-	{ "ARM", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"ARM", "chunks_add()", "pages", "done", "32 of 40, 8 ENOMEM"
-	},
-	{
-		"ARM, wide entries", "twheel_struct_copy_in()", "copy_from_user",
-		"EFAULT; done", "EFAULT"
-	},
-	{ "ARM into a new page", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"ARM into a new page", "arena_grow()", "pages",
-		"done", "2 of 4, 2 ENOMEM"
-	},
-	{ "ARM into a new table", "table_grow()", "pages", "done", "2 of 4, 2 ENOMEM" },
-	{
-		"ARM into a new page of words", "entries_copy_in()", "copy_from_user",
-		"done", "done"
-	},
+	{ "ARM into a new page", "places_grow()", "pages", "2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM" },
+	{ "ARM into a new table", "table_grow()", "pages", "2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM" },
 	{
 		"ARM into a new page of words", "twheel_words_add()", "pages",
-		"done", "2 of 4, 2 ENOMEM"
+		"2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM"
 	},
 	{
-		"ARM into a new page of words", "arena_grow()", "pages",
-		"done", "2 of 4, 2 ENOMEM"
+		"ARM into a new page of words", "places_grow()", "pages",
+		"2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM"
 	},
 	{ "mmap", "twheel_map_words()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "twheel_words_add()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "table_grow()", "pages", "ENOMEM", "ENOMEM" },
-	{ "ARM, periodic", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"ARM, periodic", "periodic_add()", "pages",
-		"3 of 4, 1 ENOMEM", "0 of 4, 4 ENOMEM"
-	},
-	{ "REARM", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"REARM", "chunks_add()", "pages", "done", "29 of 40, 11 ENOMEM"
-	},
-	{ "REARM, now periodic", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{
-		"REARM, now periodic", "periodic_add()", "pages",
-		"7 of 8, 1 ENOMEM", "0 of 8, 8 ENOMEM"
-	},
-	{ "CANCEL", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{ "QUERY", "entries_copy_in()", "copy_from_user", "done", "done" },
-	{ "QUERY", "status_report()", "copy_to_user", "EFAULT; done; 24 of 40; done", "EFAULT" },
+	{ "ARM, periodic", "arm_odd()", "copy_from_user", "done", "EFAULT" },
+	{ "ARM, periodic", "extra_add()", "pages", "3 of 4, 1 ENOMEM", "0 of 4, 4 ENOMEM" },
+	{ "REARM, now periodic", "extra_add()", "pages", "7 of 8, 1 ENOMEM", "0 of 8, 8 ENOMEM" },
+	{ "QUERY", "query_step()", "copy_to_user", "EFAULT; done; 24 of 40; done", "EFAULT" },
 	{ "LIST", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "LIST", "rows_report()", "copy_to_user", "done", "done" },
 	{ "LIST of wide rows", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
-	{
-		"LIST of wide rows", "rows_report()", "copy_to_user",
-		"EFAULT; 1 to 39 of 40", "EFAULT"
-	},
+	{ "LIST of wide rows", "rows_report()", "copy_to_user", "EFAULT; 1 to 39 of 40", "EFAULT" },
 	{ "INFO", "info_ioctl()", "copy_to_user", "EFAULT", "EFAULT" },
 	{ "ADVANCE", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
-	{ "read", "events_copy_out()", "copy_to_iter", "EFAULT", "EFAULT" },
-	{
-		"read of wide events", "events_copy_odd()", "copy_to_iter",
-		"EFAULT; done; 32 of 40; done", "EFAULT"
-	},
-	{
-		"readv", "events_copy_out()", "copy_to_iter",
-		"EFAULT; done; 32 of 40; done", "EFAULT"
-	},
+	{ "read", "event_copy()", "copy_to_iter", "done", "EFAULT" },
+	{ "read of wide events", "event_copy()", "copy_to_iter", "done", "EFAULT" },
+	{ "readv", "event_copy()", "copy_to_iter", "done", "EFAULT" },
 	{ "write", "records_copy_in()", "copy_from_iter", "done", "EFAULT" },
 	{ "poll of many", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 	{ "epoll_ctl", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
