@@ -139,7 +139,7 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	struct twheel_page *page = timeout_page(t);
 
 	lockdep_assert_held(&places->lock);
-	places->nr_taken--;
+	WRITE_ONCE(places->nr_taken, places->nr_taken - 1);
 	if (unlikely(!timeout_end(t)))
 		return;
 	if (unlikely(!page->free))
