@@ -9,8 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The functions that are inline in programs are made here, for other languages. */
-#define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
 #include "loop.h"
 #include "options.h"
 
@@ -27,33 +25,37 @@ EXPORT const char *twheel_version(void)
 
 /* ---- start and stop -------------------------------------------------------- */
 
-void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
+static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
-	uint64_t next = w->head.next;
+	uint64_t key = ns | KEY;
 
-	if (!interval_ns && ns > w->clock_ns && ns < END_NS) {
-		_twheel_start_key(w, t, ns | KEY);
-	} else {
-		stop_timer(t);
-		t->interval_ns = interval_ns;
-		loop_place(w, t, ns, interval_ns);
+	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
+	    ns > w->clock_ns) {
+		t->deadline = key;
+		return;
 	}
+	if (t->deadline)
+		unlink_timer(t);
+	t->interval_ns = interval_ns;
+	loop_place(w, t, ns, interval_ns);
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
-	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
+	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
 		loop_set_fd(w);
 }
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	LOCKED(w);
-	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	lock(w);
+	start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	unlock(w);
 }
 
-EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
 {
-	LOCKED(w);
+	lock(w);
 	loop_turn_ns(w);
-	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
+	start(w, t, min64(deadline_ns, END_NS), 0);
+	unlock(w);
 }
 
 /* A timer that pends is to expire earlier, or it is periodic. */
@@ -66,25 +68,42 @@ EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t k
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
-	interval_ns = min64(max64(interval_ns, w->options.tick_ns), NEVER - 1);
+	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1);
+	/* 0 is for a timer that does not pend. */
+	if (!deadline_ns)
+		deadline_ns = 1;
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
-	LOCKED(w);
+	lock(w);
 	loop_turn_ns(w);
-	/* 0 is for a timer that does not pend. */
-	timers_start(w, t, min64(max64(deadline_ns, 1), END_NS), interval_ns);
+	start(w, t, min64(deadline_ns, END_NS), interval_ns);
+	unlock(w);
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
 {
-	interval_ns = max64(interval_ns, w->options.tick_ns);
+	if (interval_ns < w->tick_ns)
+		interval_ns = w->tick_ns;
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
 }
 
-EXPORT APART bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+static bool stop(struct twheel_timer *t)
 {
-	LOCKED(w);
-	return stop_timer(t);
+	if (!t->deadline)
+		return false;
+	unlink_timer(t);
+	t->deadline = 0;
+	return true;
+}
+
+EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+{
+	bool was_pending;
+
+	lock(w);
+	was_pending = stop(t);
+	unlock(w);
+	return was_pending;
 }
 
 /* Where a timer is noted as one whose callback has not returned; NULL if it has. */
@@ -102,17 +121,42 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
 
-	LOCKED(w);
-	was_pending = stop_timer(t);
-	if (w->callbacks && !loop_is_inside(w)) {
+	lock(w);
+	was_pending = stop(t);
+	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
 		w->waiting++;
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
-		was_pending |= stop_timer(t);
+		was_pending |= stop(t);
 	}
+	unlock(w);
 	return was_pending;
+}
+
+/* The functions that are inline, for other languages. */
+
+EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+{
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+
+	*t = timer;
+}
+
+EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
+{
+	_twheel_start(w, t, delay_ns);
+}
+
+EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+{
+	_twheel_start_at(w, t, deadline_ns);
+}
+
+EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
+{
+	return _twheel_stop(w, t);
 }
 
 /* ---- timers that pend ------------------------------------------------------ */
@@ -136,7 +180,7 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 {
 	struct twheel_timer **callback;
 
-	LOCKED(w);
+	lock(w);
 	*to = *from;
 	while (to != from && (callback = callback_of(w, from)))
 		*callback = to;
@@ -145,20 +189,22 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 		to->next->pprev = &to->next;
 		from->deadline = 0;
 	}
+	unlock(w);
 }
 
 EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	LOCKED(w);
+	lock(w);
 	wheel_each(w, fn, arg);
+	unlock(w);
 }
 
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
-	(void)arg;
+	(void)w;
 	unlink_timer(t);
 	t->deadline = NEVER;
-	push(&w->list[STOPPING], t);
+	push(arg, t);
 }
 
 /*
@@ -167,14 +213,14 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	struct twheel_timer *t;
+	struct twheel_timer *all = &w->end, *t;
 	size_t nr = 0;
 
 	lock(w);
-	/* This list is looked through first, and is empty then. */
-	wheel_each(w, gather, NULL);
-	while ((t = w->list[STOPPING]) != &w->end) {
-		stop_timer(t);
+	wheel_each(w, gather, &all);
+	take_list(w, &w->stopping, &all);
+	while ((t = w->stopping) != &w->end) {
+		stop(t);
 		nr++;
 		if (!fn)
 			continue;
@@ -198,11 +244,12 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 	struct twheel_stats now;
 	unsigned int i;
 
-	LOCKED(w);
+	lock(w);
 	now = w->stats;
 	for (i = 0; i < TWHEEL_LATE_BUCKETS; i++)
 		now.called += now.late[i];
 	wheel_each(w, count, &now.pending);
+	unlock(w);
 	memset(stats, 0, size);
 	memcpy(stats, &now, min64(size, sizeof(now)));
 }
@@ -211,7 +258,7 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 
 static int options_get(struct twheel_options *to, const struct twheel_options *from)
 {
-	int ret = options_copy(to, sizeof(*to), from);
+	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
 
 	if (ret)
 		return ret;
@@ -244,7 +291,10 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED)
 		return -ENOMEM;
-	w->options = o;
+	w->clock = o.clock;
+	w->flags = o.flags;
+	w->data = o.data;
+	w->tick_ns = o.tick_ns;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
 	w->periods = 1;
@@ -260,13 +310,18 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	return 0;
 }
 
+static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)arg;
+	t->deadline = 0;
+}
+
 EXPORT void twheel_close(struct twheel *w)
 {
 	if (!w)
 		return;
-	/* Nobody else uses it; in the child after fork() its lock may be held for ever. */
-	w->head.shared = false;
-	twheel_stop_all(w, NULL, NULL);
+	wheel_each(w, make_idle, NULL);
 	loop_leave(w);
 	if (w->fd >= 0)
 		close(w->fd);
@@ -280,13 +335,13 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->fd = -1;
 	w->woken = false;
 	w->waiting = 0;
-	/* Those of another thread are not called here. */
-	if (!loop_is_inside(w))
+	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
+	if (!w->dispatching)
 		w->callbacks = 0;
 	make_locks(w);
 }
 
 EXPORT void *twheel_data(const struct twheel *w)
 {
-	return w->options.data;
+	return w->data;
 }
