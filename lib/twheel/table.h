@@ -270,7 +270,8 @@ int32_t twheel_table_fd(struct twheel_table *table);
  * @table: the table
  *
  * On the device the kernel looks at all numbers for that: a loop does better by
- * twheel_table_fd().
+ * twheel_table_fd().  In the process the time may be too early, but never too late: where many
+ * numbers come near each other, the loop wakes up before the first of them, and asks again.
  *
  * Return: nanoseconds on the table's clock; a time that has passed if something has expired;
  * TWHEEL_TABLE_NEVER if nothing will.
