@@ -40,6 +40,8 @@
  * @wheel: the wheel
  * @events: the list of events, and the counters
  * @alarm: the hrtimer
+ * @nr_ahead: so many timeouts of upper slots are to be moved down now
+ * @ahead_ns: the tick for which that was made AHEAD_TICK
  * @drains: DRAIN wants all timeouts to become events
  * @drain_index: index of the place to look at next for that
  * @waiters: readers and pollers; guarded by its own lock
@@ -60,6 +62,8 @@ struct twheel {
 	struct twheel_wheel wheel;
 	struct twheel_events events;
 	struct twheel_alarm alarm;
+	u64 ahead_ns;
+	u32 nr_ahead;
 	bool drains;
 	u32 drain_index;
 	wait_queue_head_t waiters ____cacheline_aligned_in_smp;

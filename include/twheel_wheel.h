@@ -121,10 +121,19 @@ static inline u64 twheel_slot_begin_ns(const struct twheel_level *level, u64 key
 	return key_ns >> level->shift << level->shift;
 }
 
-/* A slot of an upper level is emptied before it begins: half of its width before. */
+/* A slot of an upper level is emptied before it begins: a quarter of its width before. */
 static inline u64 twheel_slot_lead_ns(const struct twheel_level *level)
 {
-	return 1ULL << level->shift >> 1;
+	return 1ULL << level->shift >> 2;
+}
+
+/* How long it takes until the slot of base_ns + 1 ends. */
+static inline u64 twheel_slot_left_ns(const struct twheel_wheel *w,
+				      const struct twheel_level *level)
+{
+	u64 width_ns = 1ULL << level->shift;
+
+	return width_ns - ((w->base_ns + 1) & (width_ns - 1));
 }
 
 /* Put the first entry into a slot that is not in use. */

@@ -236,7 +236,7 @@ static void find(struct rig *r, struct entry *e, u32 unused)
 	e->placed_ns = e->key_ns;
 	e->astray = false;
 	if (l && unused & BIT(l))
-		r->cascade_ns = min(r->cascade_ns, ring_begin(r, l, slot) - slot_width(r, l) / 2);
+		r->cascade_ns = min(r->cascade_ns, ring_begin(r, l, slot) - slot_width(r, l) / 4);
 }
 
 /* G7: from level to level, once at each; and once more as the edge of a tick parts its slot. */
@@ -531,7 +531,7 @@ bool empty_ahead(struct rig *r, unsigned int nr)
 		for (; nr && *slot != &w->end; nr--)
 			move_down(r, l, entry_of(r, *slot));
 		if (!nr)
-			return *slot != &w->end && (w->base_ns & (slot_width(r, l) - 1)) >=
+			return *slot != &w->end && twheel_slot_left_ns(w, &w->level[l]) <=
 						   twheel_slot_lead_ns(&w->level[l]);
 	}
 	return false;

@@ -87,35 +87,47 @@ static u32 level_entries(struct kunit *test, u32 level)
 	return audit_level(test, &tw->wheel, level);
 }
 
+/* Arms a number of timeouts that are due at the same time. */
+static void arm_same(struct kunit *test, unsigned int nr, u64 expires_ns)
+{
+	while (nr--)
+		arm(test, &(struct twheel_arm) { .expires_ns = expires_ns });
+}
+
 /* G2: a slot of an upper level is empty when its time comes, by steps of bounded length. */
 static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit *test)
 {
-	const unsigned int nr = 5 * PASS_STEP;
+	const unsigned int nr = 2 * AHEAD_TICK;
 	struct twheel *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns, width_ns = 1ULL << upper->shift;
-	unsigned int i;
+	unsigned int left = nr;
 
-	for (i = 0; i < nr; i++)
-		arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS + i % 7 });
+	arm_same(test, nr, 100 * TICK_NS);
 	KUNIT_ASSERT_EQ(test, level_entries(test, 1), nr);
 	begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
 	/* Not before the wheel is in the slot before that. */
 	time_set(tw, begin_ns - width_ns - TICK_NS);
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), nr);
-	/* There is no hurry in the first half of it, so that a step is what there is. */
+	/* There is no hurry at first, so that a step is what there is. */
 	time_set(tw, begin_ns - width_ns + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, step(tw));
-	KUNIT_EXPECT_EQ(test, level_entries(test, 1), nr - PASS_STEP);
+	left -= PASS_STEP;
+	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
 	KUNIT_EXPECT_EQ(test, level_entries(test, 0), (u32)PASS_STEP);
 	audit(test);
-	/* In the second half it is emptied as a whole. */
-	time_set(tw, begin_ns - width_ns / 2 + TICK_NS);
-	for (i = 2; i <= 4; i++) {
-		KUNIT_EXPECT_TRUE(test, step(tw));
-		KUNIT_EXPECT_EQ(test, level_entries(test, 1), nr - i * PASS_STEP);
-	}
+	/* A quarter before it begins, so many in a tick. */
+	time_set(tw, begin_ns - width_ns / 4 + TICK_NS);
+	while (step(tw))
+		;
+	left -= AHEAD_TICK;
+	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
+	KUNIT_EXPECT_FALSE(test, step(tw));
+	left -= PASS_STEP;
+	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
+	/* An eighth before, all. */
+	time_set(tw, begin_ns - width_ns / 8 + TICK_NS);
 	while (step(tw))
 		;
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), 0U);
@@ -124,6 +136,28 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), nr);
 	KUNIT_EXPECT_EQ(test, tw->events.late, 0ULL);
+}
+
+/* G2: three timeouts go down for two that expire, so that a busy slot is empty in time. */
+static void what_expires_makes_others_go_down(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_level *upper = &tw->wheel.level[1];
+	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
+	u64 now_ns = begin_ns - (1ULL << upper->shift) + TICK_NS;
+
+	arm_same(test, 1000, 100 * TICK_NS);
+	time_set(tw, now_ns);
+	KUNIT_EXPECT_FALSE(test, step(tw));
+	KUNIT_EXPECT_EQ(test, level_entries(test, 1), 1000U - PASS_STEP);
+	arm_same(test, 100, TICK_NS);
+	time_set(tw, now_ns + 2 * TICK_NS);
+	while (step(tw))
+		;
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 100U);
+	KUNIT_EXPECT_LE(test, level_entries(test, 1), 1000U - PASS_STEP - 150);
+	KUNIT_EXPECT_GT(test, level_entries(test, 1), 1000U - 2 * PASS_STEP - 150);
+	KUNIT_EXPECT_EQ(test, tw->nr_ahead, 0U);
 }
 
 /* What has moved to later goes to where it belongs, and not down. */
@@ -281,6 +315,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(a_turn_ends_with_its_time),
 	KUNIT_CASE(the_kthread_wakes_a_waiter_once_for_a_thousand_events),
 	KUNIT_CASE(an_upper_slot_is_emptied_step_by_step_before_it_begins),
+	KUNIT_CASE(what_expires_makes_others_go_down),
 	KUNIT_CASE(a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own),
 	KUNIT_CASE(a_drain_goes_by_turns),
 	KUNIT_CASE(a_drain_lets_expire_what_is_due),
