@@ -172,6 +172,25 @@ bool twheel_alarm_set(struct twheel *tw)
 	return true;
 }
 
+/* Whether the last close has begun, or an ARM has set the alarm while its function runs. */
+static bool alarm_is_set(struct twheel *tw)
+	__must_hold(&tw->lock)
+{
+	return !tw->alarm.at_ns || hrtimer_is_queued(&tw->alarm.timer);
+}
+
+/* Set the alarm in its own function, by what that returns. */
+static enum hrtimer_restart alarm_ring_at(struct twheel *tw, u64 at_ns)
+	__must_hold(&tw->lock)
+{
+	tw->alarm.at_ns = at_ns;
+	if (at_ns == NEVER_NS)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires_range_ns(&tw->alarm.timer, alarm_expiry(tw, at_ns),
+				     tw->clock.slack_ns);
+	return HRTIMER_RESTART;
+}
+
 /**
  * twheel_alarm_set_again() - set the alarm in its own function, when nothing is left to do now
  * @tw: the wheel
@@ -183,22 +202,34 @@ bool twheel_alarm_set(struct twheel *tw)
 bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	struct hrtimer *timer = &tw->alarm.timer;
 	u64 at_ns;
 
 	*restart = HRTIMER_NORESTART;
-	/* The last close has begun, or an ARM has set the alarm meanwhile. */
-	if (!tw->alarm.at_ns || hrtimer_is_queued(timer))
+	if (alarm_is_set(tw))
 		return twheel_alarm_set(tw);
 	at_ns = alarm_next_ns(tw);
 	if (!at_ns)
 		return false;
-	tw->alarm.at_ns = at_ns;
-	if (at_ns == NEVER_NS)
-		return true;
-	hrtimer_set_expires_range_ns(timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns);
-	*restart = HRTIMER_RESTART;
+	*restart = alarm_ring_at(tw, at_ns);
 	return true;
+}
+
+/**
+ * twheel_alarm_set_next() - set the alarm in its own function for the next tick
+ * @tw: the wheel
+ *
+ * G2 bounded lateness: more is left to do than the softirq may do at a time.  The kthread does it,
+ * and sets the alarm then.  If it has not done so by the next tick, the softirq goes on.
+ *
+ * Context: the alarm's function; under &twheel.lock.
+ * Return: whether it is to ring again.
+ */
+enum hrtimer_restart twheel_alarm_set_next(struct twheel *tw)
+	__must_hold(&tw->lock)
+{
+	if (alarm_is_set(tw))
+		return HRTIMER_NORESTART;
+	return alarm_ring_at(tw, edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1));
 }
 
 /**

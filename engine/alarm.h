@@ -35,5 +35,6 @@ void twheel_alarm_init(struct twheel *tw);
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
 bool twheel_alarm_set(struct twheel *tw);
 bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart);
+enum hrtimer_restart twheel_alarm_set_next(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

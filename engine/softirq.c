@@ -30,7 +30,7 @@
 #include "user.h"
 
 /* So many steps of PASS_STEP timeouts the softirq takes for one wheel. */
-#define SOFT_STEPS	4
+#define SOFT_STEPS	8
 
 /* The softirqs of all wheels take so much of a processor in one go. */
 #define SOFT_NS		(50 * NSEC_PER_USEC)
@@ -103,6 +103,9 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 			return HRTIMER_NORESTART;
 		}
 	}
+	/* It rings at the next tick as well, should the kthread not get a processor by then. */
+	if (more)
+		restart = twheel_alarm_set_next(tw);
 	twheel_unlock(tw);
 	if (more)
 		twheel_turn_request(&tw->turn);
