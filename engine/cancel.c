@@ -61,8 +61,9 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 		tw->events.cancelled++;
 	}
 	if (tw->keys.used)
-		twheel_key_give(tw, t);
-	place_free(&tw->places, t);
+		place_free_keyed(&tw->places, t);
+	else
+		place_free(&tw->places, t);
 }
 
 /* Tell the verdict on an entry of any kind, and do it.  False if it faults. */

@@ -6,9 +6,10 @@
  * same key.  An index leads from a key to the timeout: a hash table of the kernel, with a
  * node for each place.  The nodes lie in pages of their own, which only a keyed wheel has.
  *
- * A node is in the index while its timeout is live: ARM puts it there, and whatever ends the
- * timeout takes it out, both under the wheel's lock.  So under the lock a key that is found has a
- * live timeout.
+ * ARM puts a node into the index.  When the timeout ends, its node stays there with its key: a key
+ * that is armed again finds the place that it had, which is free, and takes it, and the index does
+ * not change.  A node leaves the index when its place is taken for another key, or its page is
+ * removed.
  *
  * Locks: the callers hold twheel.lock to look keys up, to take them and to give them up.  The hash
  * table takes its own locks under it; when it has grown full, it may allocate atomically there,
@@ -246,15 +247,21 @@ void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
 	unused[1] = last != first ? key_page_leave(tw, last) : NULL;
 }
 
+/* Whether a node is in the index: the last one of a chain does not lead to NULL either. */
+static inline bool key_is_used(const struct twheel_key *node)
+{
+	return rcu_access_pointer(node->node.next);
+}
+
 /**
- * twheel_key_find() - find the live timeout that has a key
+ * twheel_key_place() - find the place that has a key, or had it last
  * @tw: the wheel, which is keyed
  * @key: the key
  *
  * Context: under &twheel.lock.
- * Return: the timeout, or NULL.
+ * Return: the place, or NULL.
  */
-struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
+struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)
 	__must_hold(&tw->lock)
 {
 	const struct twheel_key *found;
@@ -266,10 +273,35 @@ struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
 }
 
 /**
- * twheel_key_take() - take a key for a timeout that is about to pend
+ * twheel_key_find() - find the live timeout that has a key
  * @tw: the wheel, which is keyed
- * @t: its place, which is FREE
- * @key: the key, which no live timeout has
+ * @key: the key
+ *
+ * Context: under &twheel.lock.
+ * Return: the timeout, or NULL.
+ */
+struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *t = twheel_key_place(tw, key);
+
+	return t && timeout_is_live(t) ? t : NULL;
+}
+
+/* Take a node out of the index, if it is there. */
+static void key_remove(struct twheel_keys *keys, struct twheel_key *node)
+{
+	if (!key_is_used(node))
+		return;
+	rhashtable_remove_fast(&keys->index, &node->node, index_params);
+	RCU_INIT_POINTER(node->node.next, NULL);
+}
+
+/**
+ * twheel_key_take() - give a place that was taken a key which no other place has
+ * @tw: the wheel, which is keyed
+ * @t: the place
+ * @key: the key
  *
  * Context: under &twheel.lock; does not sleep.
  * Return: 0, or -ENOMEM.
@@ -279,24 +311,27 @@ int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key)
 {
 	struct twheel_key *node = timeout_key(&tw->keys, t);
 
-	lockdep_assert_held(&tw->lock);
+	key_remove(&tw->keys, node);
 	node->key = key;
 	/* It fails if the table is full of long chains, and cannot be made larger. */
-	return rhashtable_insert_fast(&tw->keys.index, &node->node, index_params) ? -ENOMEM : 0;
+	if (likely(!rhashtable_insert_fast(&tw->keys.index, &node->node, index_params)))
+		return 0;
+	RCU_INIT_POINTER(node->node.next, NULL);
+	return -ENOMEM;
 }
 
 /**
- * twheel_key_give() - give up the key of a timeout that ends
+ * twheel_key_drop() - take the node of a place out of the index, if it is there
  * @tw: the wheel, which is keyed
- * @t: the timeout
+ * @t: the place, whose timeout has ended
  *
  * Context: under &twheel.lock; does not sleep.
  */
-void twheel_key_give(struct twheel *tw, struct twheel_timeout *t)
+void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	lockdep_assert_held(&tw->lock);
-	rhashtable_remove_fast(&tw->keys.index, &timeout_key(&tw->keys, t)->node, index_params);
+	key_remove(&tw->keys, timeout_key(&tw->keys, t));
 }
 
 /**

@@ -33,7 +33,7 @@ struct twheel_keys {
 
 /**
  * struct twheel_key - the node of a place
- * @node: link in the index
+ * @node: link in the index; @node.next is NULL if it is not there
  * @key: the key, which is constant while the node is in the index; &twheel.lock.
  *	It stands here as well as in the timeout, so that a look-up that goes along a chain
  *	reads nothing but nodes.
@@ -55,7 +55,7 @@ static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
  * @places: the pages of places that the nodes belong to; constant
  * @first_index: index of the place that the first node belongs to; constant
  * @nr_users: how many pages of places have nodes here; &twheel_places.mutex
- * @key: a node for each place; it is in the index while its timeout has a key
+ * @key: a node for each place
  */
 struct twheel_key_page {
 	const struct twheel_pages *places;
@@ -75,9 +75,11 @@ void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
 void twheel_key_page_put(struct twheel *tw, void *page);
 struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
 	__must_hold(&tw->lock);
+struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)
+	__must_hold(&tw->lock);
 int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key)
 	__must_hold(&tw->lock);
-void twheel_key_give(struct twheel *tw, struct twheel_timeout *t)
+void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock);
 void twheel_keys_free(struct twheel_keys *keys);
 

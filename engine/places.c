@@ -168,6 +168,21 @@ remove_keys:
 	return err;
 }
 
+/* So many places of a page were taken out of its chain. */
+static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
+				     unsigned int nr)
+	__must_hold(&places->lock)
+{
+	if (!page->nr_used) {
+		places->nr_unused--;
+		__hlist_del(&page->node);
+		hlist_add_head(&page->node, &places->partly);
+	}
+	if (!page->free)
+		__hlist_del(&page->node);
+	page->nr_used += nr;
+}
+
 /* Take places of a page, @nr at most, into a chain that ends at @tail.  Returns how many. */
 static __always_inline unsigned int page_take(struct twheel_places *places,
 					      struct twheel_page *page, unsigned int nr,
@@ -177,19 +192,12 @@ static __always_inline unsigned int page_take(struct twheel_places *places,
 	struct twheel_link *link = *last;
 	unsigned int i;
 
-	if (!page->nr_used) {
-		places->nr_unused--;
-		__hlist_del(&page->node);
-		hlist_add_head(&page->node, &places->partly);
-	}
 	link->next = &page->free->link;
 	for (i = 0; i < nr && link->next; i++)
 		link = link->next;
 	*last = link;
 	page->free = (struct twheel_timeout *)link->next;
-	if (!page->free)
-		__hlist_del(&page->node);
-	page->nr_used += i;
+	page_use(places, page, i);
 	return i;
 }
 
@@ -284,7 +292,7 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 
 /**
  * twheel_place_take_locked() - take a place if one is at hand
- * @tw: the wheel
+ * @tw: the wheel, which is keyed
  *
  * Context: process; does not sleep; under the wheel's lock.
  * Return: the place, or an ERR_PTR: -EAGAIN at max_pending, -ENOMEM if a page has to be added.
@@ -292,11 +300,48 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
 {
 	struct twheel_link head, *last = &head;
+	struct twheel_timeout *t;
+	struct twheel_page *page;
 	bool full;
 
-	if (likely(places_pop(&tw->places, 1, &last, &full)))
-		return (struct twheel_timeout *)head.next;
-	return ERR_PTR(full ? -EAGAIN : -ENOMEM);
+	if (unlikely(!places_pop(&tw->places, 1, &last, &full)))
+		return ERR_PTR(full ? -EAGAIN : -ENOMEM);
+	t = (struct twheel_timeout *)head.next;
+	page = timeout_page(t);
+	if (page->free)
+		page->free->link.pprev = (struct twheel_link **)&page->free;
+	return t;
+}
+
+/**
+ * twheel_place_take_again() - take the place that a key had before
+ * @tw: the wheel, which is keyed
+ * @t: the place, whose timeout has ended, and to which the key still leads
+ *
+ * Context: process; does not sleep; under the wheel's lock.
+ * Return: 0; -EAGAIN at max_pending, or -ENOENT if its page is being removed, or its generations
+ * are used up.
+ */
+int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
+{
+	struct twheel_places *places = &tw->places;
+	struct twheel_page *page = timeout_page(t);
+	int err = 0;
+
+	spin_lock(&places->lock);
+	if (places->nr_taken >= places->max_pending) {
+		err = -EAGAIN;
+	} else if (unlikely(!page->free || !timeout_gen(t))) {
+		err = -ENOENT;
+	} else {
+		*t->link.pprev = t->link.next;
+		if (t->link.next)
+			t->link.next->pprev = t->link.pprev;
+		page_use(places, page, 1);
+		WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
+	}
+	spin_unlock(&places->lock);
+	return err;
 }
 
 /**
@@ -474,6 +519,8 @@ static struct twheel_page *page_pick(struct twheel_places *places)
 			gen = max(gen, timeout_gen(&page->timeout[i]));
 		if (gen <= S32_MAX) {
 			places->nr_pages--;
+			/* A key may lead here: see twheel_place_take_again(). */
+			page->free = NULL;
 		} else {
 			/* It never counts as unused again. */
 			page->nr_used++;
@@ -529,12 +576,26 @@ static void page_free_rcu(struct rcu_head *head)
 		wake_up_var(&tw->places.nr_leaving);
 }
 
+/* No key is to lead to a page that is removed. */
+static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
+	__must_hold(&tw->places.mutex)
+{
+	u32 i;
+
+	twheel_lock(tw);
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		twheel_key_drop(tw, &page->timeout[i]);
+	twheel_unlock(tw);
+}
+
 static void page_remove(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
 {
 	struct page_leaving *leaving = (void *)&page->timeout[0];
 	u32 nr = page->first_index / PLACES_PER_PAGE;
 
+	if (tw->keys.used)
+		page_drop_keys(tw, page);
 	twheel_pages_set(&tw->places.pages, nr, NULL);
 	tw->places.first_gap = min(tw->places.first_gap, nr);
 	*leaving = (struct page_leaving){

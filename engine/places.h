@@ -153,11 +153,29 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	}
 }
 
+/*
+ * place_free() in a keyed wheel: the place stays the one that its key leads to, and can be taken
+ * out of the middle of its page's chain, by twheel_place_take_again().
+ */
+static inline void place_free_keyed(struct twheel_places *places, struct twheel_timeout *t)
+	__must_hold(&places->lock)
+{
+	struct twheel_page *page = timeout_page(t);
+
+	place_free(places, t);
+	if (unlikely(page->free != t))
+		return;
+	t->link.pprev = (struct twheel_link **)&page->free;
+	if (t->link.next)
+		t->link.next->pprev = &t->link.next;
+}
+
 void twheel_places_init(struct twheel *tw);
 unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of);
 int twheel_places_provide(struct twheel *tw);
 struct twheel_timeout *twheel_place_take_locked(struct twheel *tw);
+int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t);
 void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told);
 void twheel_places_freed(struct twheel *tw, u32 nr_before);
 int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait);

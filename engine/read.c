@@ -121,8 +121,9 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 	else
 		tw->events.completed++;
 	if (tw->keys.used)
-		twheel_key_give(tw, t);
-	place_free(&tw->places, t);
+		place_free_keyed(&tw->places, t);
+	else
+		place_free(&tw->places, t);
 }
 
 /* Copy an event of any kind to where @size bytes are for each; false if it faults. */

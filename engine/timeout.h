@@ -52,7 +52,8 @@
  * struct twheel_timeout - a timeout, or the place for one
  * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  Of a FREE place,
  *	@link.next leads to the next one in a chain, which belongs to whoever has it: the page's
- *	under &twheel_places.lock, or that of an ARM.
+ *	under &twheel_places.lock, or that of an ARM.  In a keyed wheel, @link.pprev of a place
+ *	that was in use is what leads to it in the page's chain, under &twheel.lock as well.
  * @node: @link.next of a timeout that ARM has put into the inbox
  * @deadline_ns: as asked for, or as found in the refresh table; with DEADLINE_ODD.  The wheel has
  *	the timeout in a slot that comes up by then.  While UNREAD: the deadline that has

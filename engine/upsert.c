@@ -63,17 +63,36 @@ static void place_undo(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	spin_lock(&tw->places.lock);
-	place_free(&tw->places, t);
+	place_free_keyed(&tw->places, t);
 	spin_unlock(&tw->places.lock);
 }
 
-/* Take a place and its key for an entry whose key is absent: TWHEEL_CREATED, or an errno. */
+/* Take the place that a key had before, or if that is NULL, or has to go, any place. */
+static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeout *before)
+	__must_hold(&tw->lock)
+{
+	if (before) {
+		int err = twheel_place_take_again(tw, before);
+
+		if (likely(!err))
+			return before;
+		if (err == -EAGAIN)
+			return ERR_PTR(err);
+		twheel_key_drop(tw, before);
+	}
+	return twheel_place_take_locked(tw);
+}
+
+/*
+ * Take a place and its key for an entry whose key is absent: TWHEEL_CREATED, or an errno.  @place
+ * is the place that the key had before, or NULL.
+ */
 static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 		       struct upserting *upserting, struct twheel_timeout **place)
 	__must_hold(&tw->lock)
 {
-	struct twheel_timeout *t = twheel_place_take_locked(tw);
-	int err;
+	struct twheel_timeout *before = *place, *t = place_take(tw, before);
+	int err = 0;
 
 	if (IS_ERR(t)) {
 		if (t == ERR_PTR(-ENOMEM))
@@ -86,7 +105,8 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 		place_undo(tw, t);
 		return -ENOMEM;
 	}
-	err = twheel_key_take(tw, t, arm->user_data);
+	if (t != before)
+		err = twheel_key_take(tw, t, arm->user_data);
 	if (err) {
 		place_undo(tw, t);
 		return err;
@@ -107,8 +127,8 @@ static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct upserti
 	arm->was_deadline_ns = 0;
 	if (result)
 		return result;
-	*t = twheel_key_find(tw, arm->user_data);
-	if (!*t)
+	*t = twheel_key_place(tw, arm->user_data);
+	if (!*t || !timeout_is_live(*t))
 		return arm->flags & TWHEEL_ARM_IF_PRESENT ? -ENOENT :
 		       upsert_take(tw, arm, upserting, t);
 	if (arm->flags & TWHEEL_ARM_IF_ABSENT)
@@ -181,7 +201,6 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm __user *user, stru
 		upsert_do(tw, t, arm, result, upserting);
 	} else if (result == TWHEEL_CREATED) {
 		/* G8: the user may have been told the id. */
-		twheel_key_give(tw, t);
 		place_undo(tw, t);
 	}
 	return told;
