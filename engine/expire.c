@@ -86,8 +86,8 @@ static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsign
 }
 
 /*
- * A timeout that came up is not a plain one that is due: it is odd, or was moved later, or its slot
- * has another edge.
+ * A timeout that came up is not a one-shot that is due: it is periodic, or was moved later, or its
+ * slot has another edge.
  */
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
@@ -117,12 +117,20 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 	lateness_note(tw, now_ns, deadline_ns, 1);
 }
 
+/* Whether a timeout that seems to be due later is a one-shot with slack that is due by @by_ns. */
+static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64 by_ns)
+	__must_hold(&tw->lock)
+{
+	return timeout_is_odd(t) && !timeout_is_periodic(t) &&
+	       timeout_due_by_ns(tw, t, timeout_known_ns(t)) <= by_ns;
+}
+
 /*
- * Expire coming timeouts, up to @nr, until one comes that is not a plain one that is due by @by_ns;
- * returns how many.  They stay linked with each other.
+ * Expire coming timeouts, up to @nr, until one comes that is not a one-shot that is due by @by_ns;
+ * returns how many.  They stay linked with each other.  One with slack counts only with @slack.
  */
-static __always_inline unsigned int expire_plain(struct twheel *tw, u64 now_ns, u64 by_ns,
-						 unsigned int nr)
+static __always_inline unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns,
+						    unsigned int nr, bool slack)
 	__must_hold(&tw->lock)
 {
 	struct twheel_link *first = tw->wheel.coming, *end = &tw->wheel.end;
@@ -134,8 +142,11 @@ static __always_inline unsigned int expire_plain(struct twheel *tw, u64 now_ns, 
 		struct twheel_timeout *t = link_timeout(link);
 		u64 deadline_ns = t->deadline_ns;
 
-		if (unlikely(deadline_ns > by_ns))
-			break;
+		if (unlikely(deadline_ns > by_ns)) {
+			if (!slack || !slack_is_over(tw, t, by_ns))
+				break;
+			deadline_ns = timeout_known_ns(t);
+		}
 		last = link;
 		link = link->next;
 		prefetchw(link->next);
@@ -150,6 +161,13 @@ static __always_inline unsigned int expire_plain(struct twheel *tw, u64 now_ns, 
 	tw->events.expirations += i;
 	lateness_note(tw, now_ns, earliest_ns, i);
 	return i;
+}
+
+static noinline unsigned int expire_slack(struct twheel *tw, u64 now_ns, u64 by_ns,
+					  unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	return expire_oneshots(tw, now_ns, by_ns, nr, true);
 }
 
 /**
@@ -183,8 +201,11 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 		by_ns = min(tw->wheel.due_by_ns, edge_ns);
 		/* The end of time is in no tick, though it may be an edge. */
 		by_ns = min(by_ns, tw->clock.never_ns - 1);
-		if (likely(!words_are_there(&tw->words)))
-			done = expire_plain(tw, now_ns, by_ns, nr);
+		if (likely(!words_are_there(&tw->words))) {
+			done = expire_oneshots(tw, now_ns, by_ns, nr, false);
+			if (unlikely(!done && timeout_is_odd(link_timeout(tw->wheel.coming))))
+				done = expire_slack(tw, now_ns, by_ns, nr);
+		}
 		if (!done) {
 			expire_odd(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
 			done = 1;

@@ -162,11 +162,19 @@ static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size,
 	return copied;
 }
 
+/* Whether an event is that of a one-shot that has expired: one with slack is. */
+static bool event_is_plain(const struct twheel_timeout *t)
+{
+	return !timeout_is_drained(t) && !timeout_is_periodic(t);
+}
+
 /*
  * Copy out and take events of one-shots that have expired, until one is another; returns how many.
+ * Unless @any, the wheel has no keys, and one with slack counts as another.
  */
-static __always_inline unsigned int read_plain(struct twheel *tw, struct twheel_event __user *user,
-					       unsigned int nr)
+static __always_inline unsigned int read_expired(struct twheel *tw,
+						 struct twheel_event __user *user,
+						 unsigned int nr, bool any)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_events *events = &tw->events;
@@ -177,19 +185,26 @@ static __always_inline unsigned int read_plain(struct twheel *tw, struct twheel_
 		return 0;
 	for (; i < nr && link != &events->end; i++, user++) {
 		struct twheel_timeout *t = link_timeout(link);
+		u64 deadline_ns = t->deadline_ns;
 
-		if (unlikely((t->deadline_ns | t->fired_ns) >> 63))
-			break;
+		if (unlikely((deadline_ns | t->fired_ns) >> 63)) {
+			if (!any || !event_is_plain(t))
+				break;
+			deadline_ns = timeout_known_ns(t);
+		}
 		if (unlikely(!access_put(timeout_id(t), &user->id) ||
 			     !access_put(t->user_data, &user->user_data) ||
-			     !access_put(t->deadline_ns, &user->deadline_ns) ||
+			     !access_put(deadline_ns, &user->deadline_ns) ||
 			     !access_put(t->fired_ns, &user->fired_ns) ||
 			     !access_put_half(1, &user->count) ||
 			     !access_put_half(TWHEEL_EVENT_ENDED, &user->flags)))
 			goto fault;
 		link = link->next;
 		prefetchw(link->next);
-		place_free(&tw->places, t);
+		if (any && tw->keys.used)
+			place_free_keyed(&tw->places, t);
+		else
+			place_free(&tw->places, t);
 	}
 fault:
 	access_close_locked();
@@ -199,6 +214,27 @@ fault:
 	events->completed += i;
 	events->delivered += i;
 	return i;
+}
+
+static noinline unsigned int read_any_expired(struct twheel *tw, struct twheel_event __user *user,
+					      unsigned int nr)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	return read_expired(tw, user, nr, true);
+}
+
+/* Copy out and take events of a usual size, up to @nr, until one is of another kind. */
+static __always_inline unsigned int read_usual(struct twheel *tw, struct iov_iter *to,
+					       unsigned int nr)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	struct twheel_event __user *user = to->ubuf + to->iov_offset;
+	unsigned int n = tw->keys.used ? 0 : read_expired(tw, user, nr, false);
+
+	if (unlikely(n < nr && tw->events.first != &tw->events.end))
+		n += read_any_expired(tw, user + n, nr - n);
+	iov_iter_advance(to, n * sizeof(*user));
+	return n;
 }
 
 /**
@@ -214,9 +250,9 @@ fault:
  */
 int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr)
 {
-	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) && !tw->keys.used;
+	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
 	struct reading reading = { .first_ns = NEVER_NS };
-	unsigned int i = 0, n;
+	unsigned int i = 0;
 	bool faulted = false;
 	u32 nr_before;
 
@@ -225,9 +261,7 @@ int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned 
 	nr_before = tw->places.nr_taken;
 	while (i < nr && tw->events.first != &tw->events.end) {
 		if (likely(usual)) {
-			n = read_plain(tw, to->ubuf + to->iov_offset, nr - i);
-			iov_iter_advance(to, n * sizeof(struct twheel_event));
-			i += n;
+			i += read_usual(tw, to, nr - i);
 			if (i == nr || tw->events.first == &tw->events.end)
 				break;
 		}
