@@ -6,6 +6,8 @@
  * exception is the time of TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes under
  * control.mutex, and which all other threads read without it.
  */
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 #include <linux/time_namespace.h>
@@ -14,6 +16,8 @@
 #include <linux/types.h>
 
 #include "clock.h"
+#include "engine.h"
+#include "twheel_wheel.h"
 
 /**
  * twheel_namespace_offset_ns() - the offset of a clock in the caller's time namespace
@@ -79,4 +83,28 @@ clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
 	default:
 		return CLOCK_MONOTONIC;	/* a virtual clock starts no hrtimer */
 	}
+}
+
+/**
+ * twheel_clock_follow() - read the clock again
+ * @tw: the wheel
+ * @now_ns: what the caller has read before it had the lock
+ *
+ * That does not do if the wheel was turned further since.  Nor does it in a wheel of one level,
+ * which may skip rounds up to the present time.
+ *
+ * If the clock was set back, be it within a tick, the wheel goes back: G1 never early.
+ *
+ * Context: under &twheel.lock.
+ * Return: the time by which all deadlines have passed: that which the caller has read, or a later
+ * edge of a tick.
+ */
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	u64 present_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
+
+	if (unlikely(edge_ns < max(tw->wheel.base_ns, tw->wheel.round_until_ns)))
+		twheel_wheel_set_back(&tw->wheel, edge_ns);
+	return max(min(now_ns, present_ns), edge_ns);
 }

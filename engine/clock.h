@@ -12,6 +12,8 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
+struct twheel;
+
 /* Later than all times. */
 #define NEVER_NS		U64_MAX
 
@@ -80,6 +82,7 @@ static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 s64 twheel_namespace_offset_ns(u32 kind);
 u64 twheel_now_other(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns);
 
 /* Read a wheel's clock: nanoseconds, in the wheel's time namespace. */
 static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)

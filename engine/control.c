@@ -21,7 +21,6 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
-#include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -401,7 +400,7 @@ int twheel_drain(struct twheel *tw)
 	mutex_unlock(&tw->control.mutex);
 	if (!err) {
 		twheel_window(WINDOW_DRAINED);
-		twheel_wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		twheel_wake_for_end(tw);
 	}
 	return err;
 }

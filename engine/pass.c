@@ -12,7 +12,6 @@
 #include <linux/ktime.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
-#include <linux/poll.h>
 #include <linux/prefetch.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -273,6 +272,6 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 	if (more)
 		pass_stop(tw);
 	if (!drained && twheel_is_drained(tw))
-		twheel_wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
+		twheel_wake_for_end(tw);
 	return more || twheel_places_shrink(tw);
 }

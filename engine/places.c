@@ -360,7 +360,7 @@ void twheel_places_freed(struct twheel *tw, u32 nr_before)
 	nr = READ_ONCE(places->nr_taken);
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
-		twheel_wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr_before - nr);
+		twheel_wake_for_room(tw, nr_before - nr);
 	/* It is looked at again under the lock. */
 	if (likely(!data_race(places_are_wasted(places)) || data_race(places->shrinking)))
 		return;

@@ -32,8 +32,6 @@
 void twheel_inbox_empty(struct twheel *tw)
 	__must_hold(&tw->lock);
 void twheel_unlock_inbox(struct twheel *tw);
-u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
-	__must_hold(&tw->lock);
 u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 

@@ -15,17 +15,8 @@
 #include "twheel.h"
 #include "wake.h"
 
-/**
- * twheel_wake_waiters() - wake readers and pollers
- * @tw: the wheel
- * @events: EPOLL* bits that have become true
- * @nr: how many events or places there are; 0 to wake all
- *
- * Only @nr of the exclusive waiters (EPOLLEXCLUSIVE) are woken.
- *
- * Context: any but hard interrupts; under none of the engine's locks.
- */
-void twheel_wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
+/* Wake readers and pollers: @nr of those that are exclusive (EPOLLEXCLUSIVE), or all if it is 0. */
+static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 {
 	/*
 	 * Pairs with poll_wait() and wait_event(): a waiter queues first, and looks after
@@ -47,7 +38,30 @@ void twheel_wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 {
 	if (READ_ONCE(tw->events.nr_unread))
-		twheel_wake_waiters(tw, EPOLLIN | EPOLLRDNORM, nr);
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM, nr);
+}
+
+/**
+ * twheel_wake_for_room() - wake pollers, since a wheel that was full is not full any more
+ * @tw: the wheel
+ * @nr: how many more timeouts there is room for
+ *
+ * Context: any but hard interrupts; under none of the engine's locks.
+ */
+void twheel_wake_for_room(struct twheel *tw, unsigned int nr)
+{
+	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
+}
+
+/**
+ * twheel_wake_for_end() - wake all readers and pollers, since DRAIN is complete
+ * @tw: the wheel
+ *
+ * Context: any but hard interrupts; under none of the engine's locks.
+ */
+void twheel_wake_for_end(struct twheel *tw)
+{
+	wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 }
 
 /**

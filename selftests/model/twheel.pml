@@ -178,7 +178,7 @@ inline alarm_set_again(restart)
 /* ---- the lock and the inbox ------------------------------------------------ */
 
 /* Under none of the engine's locks. */
-inline twheel_wake_waiters()
+inline wake_waiters()
 {
 	d_step {
 		if
@@ -474,7 +474,7 @@ active proctype kthread()
 	:: d_step { turn -> turn = false; before = drained }
 	   pass_steps();
 	   if
-	   :: !before && drained -> twheel_wake_waiters()
+	   :: !before && drained -> wake_waiters()
 	   :: else
 	   fi;
 	   before = false
@@ -498,7 +498,7 @@ proctype drainer()
 	d_step { twheel_lock(); drains = true }
 	twheel_unlock(got, nr, nr2);
 	if
-	:: pass_steps(); twheel_wake_waiters()
+	:: pass_steps(); wake_waiters()
 	:: twheel_turn_request()		/* a signal */
 	fi;
 	drain_ended = true
