@@ -175,6 +175,18 @@ inline alarm_set_again(restart)
 	fi
 }
 
+/* More is left: it rings at the next tick, too. */
+inline alarm_set_next(restart)
+{
+	if
+	:: queued
+	:: else ->
+		at_ns = now + 1;
+		expires = now + 1;
+		restart = true
+	fi
+}
+
 /* ---- the lock and the inbox ------------------------------------------------ */
 
 /* Under none of the engine's locks. */
@@ -407,6 +419,12 @@ inline alarm_work()
 	   fi
 	od;
 	skip;
+	d_step {
+		if
+		:: more -> alarm_set_next(restart)
+		:: else
+		fi
+	}
 	twheel_unlock(got, nr, nr2);
 #ifndef BREAK_REST_LEFT
 	if

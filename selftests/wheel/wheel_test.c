@@ -245,7 +245,8 @@ static void cascade_begins_ahead_of_a_slot(const struct shape *shape)
 		CHECK(r->w.cascade_ns == r->entry[0].key_ns / width_ns * width_ns - width_ns / 4,
 		      "level %u cascade %llu", l, r->w.cascade_ns);
 		insert(r, width_ns);
-		CHECK(r->w.cascade_ns == width_ns - width_ns / 4, "level %u cascade %llu", l, r->w.cascade_ns);
+		CHECK(r->w.cascade_ns == width_ns - width_ns / 4, "level %u cascade %llu", l,
+		      r->w.cascade_ns);
 		/* It has been noted, and an entry more makes no difference. */
 		set_alarm(r);
 		r->w.cascade_ns = U64_MAX;

@@ -79,7 +79,9 @@ static void a_key_leads_to_its_timeout_until_that_ends(struct kunit *test)
 /* A key that is armed again takes the place that it had, from anywhere among the free ones. */
 static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 {
-	static const unsigned int orders[][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 } };
+	static const unsigned int orders[][3] = {
+		{ 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 },
+	};
 	struct twheel *tw = keyed_wheel(test);
 	struct twheel_timeout *t[3];
 	unsigned int order, i;
