@@ -35,6 +35,24 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 	return twheel_ioctl(file->private_data, cmd, (void __user *)arg);
 }
 
+/*
+ * An ioctl as a submission of io_uring.  ARM, REARM, CANCEL and what only looks are done at once, in
+ * the thread that submits; those that may wait for more than memory, by a worker thread of io_uring.
+ */
+static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	const u64 *words = uring_cmd_words(cmd);
+	u64 arg = READ_ONCE(words[0]);
+
+	if (READ_ONCE(words[1]))
+		return -EINVAL;
+	if (issue_flags & IO_URING_F_NONBLOCK && twheel_ioctl_waits(cmd->cmd_op))
+		return -EAGAIN;
+	return uring_cmd_result(cmd, twheel_fop_ioctl(cmd->file, cmd->cmd_op,
+						      (unsigned long)u64_to_user_ptr(arg)),
+				issue_flags);
+}
+
 /* read, write and poll */
 
 /*
@@ -323,6 +341,7 @@ static const struct file_operations twheel_fops = {
 	.release	= twheel_fop_release,
 	.unlocked_ioctl	= twheel_fop_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
+	.uring_cmd	= twheel_fop_uring_cmd,
 	.read_iter	= twheel_fop_read_iter,
 	.write_iter	= twheel_fop_write_iter,
 	.poll		= twheel_fop_poll,

@@ -333,7 +333,8 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 		.size		= sizeof(*info),
 		.flags		= info->flags,
 		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED |
-				  TWHEEL_FEATURE_WRITE | TWHEEL_FEATURE_SLACK,
+				  TWHEEL_FEATURE_WRITE | TWHEEL_FEATURE_SLACK |
+				  (IS_ENABLED(CONFIG_IO_URING) ? TWHEEL_FEATURE_URING_CMD : 0),
 	};
 	info->max_pending_limit = twheel_max_pending_limit();
 	info->max_vector = TWHEEL_MAX_VECTOR;

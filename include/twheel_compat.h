@@ -10,6 +10,11 @@
 #define _TWHEEL_COMPAT_H
 
 #include <linux/hrtimer.h>
+#ifdef TWHEEL_HAVE_IO_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
 #include <linux/kthread.h>
 #include <linux/mm.h>
 
@@ -49,5 +54,32 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 	vma->vm_flags &= ~clear;
 }
 #endif
+
+/*
+ * Where the 16 bytes are that a submission of io_uring has for its command.  Who reads them twice
+ * may read two things: the program may write there meanwhile.
+ */
+static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
+{
+#ifdef TWHEEL_HAVE_IO_URING_CMD_H
+	return (const u64 *)cmd->sqe->cmd;
+#else
+	return cmd->cmd;
+#endif
+}
+
+/*
+ * What uring_cmd() returns when a command is done.  In older kernels, a worker thread of io_uring
+ * loses a submission whose result is not 0 or an error, and one that is linked to it is cancelled.
+ */
+static inline int uring_cmd_result(struct io_uring_cmd *cmd, long result, unsigned int issue_flags)
+{
+#ifdef TWHEEL_HAVE_IO_URING_CMD_H
+	return result;
+#else
+	io_uring_cmd_done(cmd, result, 0, issue_flags);
+	return -EIOCBQUEUED;
+#endif
+}
 
 #endif /* _TWHEEL_COMPAT_H */

@@ -34,7 +34,7 @@ TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
 	EXPECT_EQ(0, i.levels);
 	EXPECT_EQ(0, i.setup_flags);
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
-		  TWHEEL_FEATURE_SLACK,
+		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
 		  i.features);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, i.next_expiry_ns);
 	EXPECT_EQ(0, i.max_late_ns);

@@ -13,6 +13,10 @@
 /* Since Linux 6.7; the number is that of the ABI, whatever liburing is there. */
 #define OP_READ_MULTISHOT	49
 
+/* The number of IORING_OP_URING_CMD, and where its cmd is in a submission. */
+#define OP_URING_CMD		46
+#define CMD_OFFSET		48
+
 #define EVENT_BYTES	((int)sizeof(struct twheel_event))
 #define RECORD_BYTES	((int)sizeof(struct twheel_record))
 #define ENTRIES		64
@@ -132,6 +136,130 @@ static void put_cancel(struct io_uring *ring, __u64 whose, __u64 its)
 
 	io_uring_prep_cancel64(sqe, whose, 0);
 	sqe->user_data = its;
+}
+
+/* An ioctl as a submission; the words go where any liburing has them. */
+static struct io_uring_sqe *put_ioctl(struct io_uring *ring, int fd, __u32 cmd, const void *arg,
+				      __u64 its)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->off = cmd;
+	memcpy((char *)sqe + CMD_OFFSET, &arg, sizeof(arg));
+	sqe->user_data = its;
+	return sqe;
+}
+
+/* ---- ioctls -------------------------------------------------------------- */
+
+#define VECTOR_OF(entry, nr_of_them) {						\
+	.size = sizeof(struct twheel_vector), .entry_size = sizeof(*(entry)),	\
+	.nr = nr_of_them, .entries = (uintptr_t)(entry),			\
+}
+
+TEST_F(ring, a_submission_arms_moves_and_cancels)
+{
+	struct twheel_arm arm[2] = {
+		{ .expires_ns = TW_MS, .user_data = 1 }, { .expires_ns = TW_MS, .repeats = 7 },
+	};
+	struct twheel_vector arms = VECTOR_OF(arm, 2), moves = VECTOR_OF(arm, 1);
+	struct twheel_cancel cancel[1] = {};
+	struct twheel_vector cancels = VECTOR_OF(cancel, 1);
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ARM, &arms, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 1);
+	EXPECT_EQ(2, arms.nr_done);
+	EXPECT_EQ(TWHEEL_CREATED, arm[0].result);
+	EXPECT_EQ(-EINVAL, arm[1].result);
+
+	arm[0].expires_ns = 5 * TW_MS;
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_REARM, &moves, 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 2);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arm[0].result);
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+
+	cancel[0].id = arm[0].id;
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_CANCEL, &cancels, 3);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 3);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel[0].result);
+	ASSERT_NO_WORKER();
+}
+
+/* The links of a ring order them: what was armed is asked for by its key. */
+TEST_F(ring, submissions_go_in_their_order)
+{
+	struct twheel_arm arm[1] = { { .expires_ns = 3600 * TW_SEC, .user_data = 5 } };
+	struct twheel_vector arms = VECTOR_OF(arm, 1);
+	struct twheel_cancel cancel[1] = { { .id = 5 } };
+	struct twheel_vector cancels = VECTOR_OF(cancel, 1);
+	int fd = tw_open_setup(0, &(struct twheel_setup){ .flags = TWHEEL_SETUP_KEYED });
+
+	ASSERT_LE(0, fd);
+	cancels.flags = TWHEEL_VECTOR_BY_KEY;
+	put_ioctl(&self->ring, fd, TWHEEL_IOC_ARM, &arms, 1)->flags |= IOSQE_IO_LINK;
+	put_ioctl(&self->ring, fd, TWHEEL_IOC_CANCEL, &cancels, 2);
+	ASSERT_EQ(2, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 1);
+	EXPECT_RESULT(&self->ring, 1, 2);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, cancel[0].result);
+	ASSERT_NO_WORKER();
+	close(fd);
+}
+
+TEST_F(ring, a_submission_that_is_not_an_ioctl_says_so)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+	struct io_uring_sqe *sqe;
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO + 100, &info, 1);
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, NULL, 2);
+	sqe = put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, &info, 3);
+	((char *)sqe)[CMD_OFFSET + 8] = 1;
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, &info, 4);
+	ASSERT_EQ(4, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -ENOTTY, 1);
+	EXPECT_RESULT(&self->ring, -EFAULT, 2);
+	EXPECT_RESULT(&self->ring, -EINVAL, 3);
+	EXPECT_RESULT(&self->ring, 0, 4);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	ASSERT_NO_WORKER();
+}
+
+/* Such as may wait for other threads do not keep the one that submits. */
+TEST_F(ring, a_worker_does_what_may_wait)
+{
+	struct twheel_advance advance = { .size = sizeof(advance), .to_ns = TW_MS };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ADVANCE, &advance, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	ASSERT_LT(0, nr_workers());
+	EXPECT_EQ(1, tw_read(self->fd, self->events, 1));
+	EXPECT_EQ(id, self->events[0].id);
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_DRAIN, NULL, 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 2);
+	EXPECT_EQ(-ESHUTDOWN, tw_arm_in(self->fd, TW_MS, &id));
+}
+
+TEST_F(ring, a_submission_may_be_left_to_a_worker)
+{
+	struct twheel_arm arm[1] = { { .expires_ns = TW_MS } };
+	struct twheel_vector arms = VECTOR_OF(arm, 1);
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ARM, &arms, 1)->flags |= IOSQE_ASYNC;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 1);
+	EXPECT_EQ(TWHEEL_CREATED, arm[0].result);
 }
 
 /* ---- reads --------------------------------------------------------------- */

@@ -188,6 +188,16 @@ struct twheel_setup {
  * have expired.
  */
 #define TWHEEL_FEATURE_SLACK	(1ULL << 3)
+/*
+ * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
+ * cmd_op, and in the first 8 bytes of cmd the pointer to its argument.  The next 8 bytes must be 0.
+ * The completion has the result of the ioctl, or minus an errno.  The argument, and a vector that
+ * it leads to, must stay where they are until then.
+ *
+ * ARM, REARM, CANCEL, QUERY, LIST and INFO are done in the call that submits; SETUP, DRAIN and
+ * ADVANCE by a worker thread of io_uring.
+ */
+#define TWHEEL_FEATURE_URING_CMD	(1ULL << 4)
 
 /* The length of INFO's late_ticks. */
 #define TWHEEL_LATE_TICKS	32
