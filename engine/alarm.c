@@ -38,7 +38,8 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 	struct twheel_wheel *w = &tw->wheel;
 	u64 begin_ns = level->begin_ns, first_ns = NEVER_NS;
 	u64 end_ns = twheel_slot_begin_ns(level, begin_ns) + (1ULL << level->shift);
-	u64 soonest_ns = edge_after_ns(&tw->clock, begin_ns);
+	/* None is due sooner; but an upper slot with many comes before that. */
+	u64 soonest_ns = level == w->level ? edge_after_ns(&tw->clock, begin_ns) : 0;
 	struct twheel_link *link, *next;
 	unsigned int looks = 0;
 
@@ -61,10 +62,23 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 			first_ns = min(first_ns, due_ns < end_ns ? due_ns : begin_ns);
 			if (++looks > ALARM_LOOKS)
 				return level == w->level ? begin_ns :
-				       max(begin_ns - twheel_slot_lead_ns(level), w->base_ns + 1);
+				       max(twheel_slot_ahead_ns(level, begin_ns), w->base_ns + 1);
 		}
 	}
 	return first_ns;
+}
+
+/*
+ * By when the first slot of a level has to be looked at, as far as noted: before the first of its
+ * timeouts is due.
+ */
+static u64 level_look_ns(const struct twheel_wheel *w, u32 i)
+{
+	const struct twheel_level *level = &w->level[i];
+
+	if (!i || level->begin_ns == U64_MAX)
+		return level->begin_ns;
+	return twheel_slot_ahead_ns(level, level->begin_ns);
 }
 
 /*
@@ -83,19 +97,19 @@ static u64 alarm_next_ns(struct twheel *tw)
 		struct twheel_level *level = &w->level[i];
 		u64 slot_ns = NEVER_NS;
 
-		while (slot_ns == NEVER_NS && level->begin_ns < first_ns && moves) {
+		while (slot_ns == NEVER_NS && level_look_ns(w, i) < first_ns && moves) {
 			struct twheel_link **slot = twheel_wheel_first(w, i);
 
 			/* There were many empty slots. */
 			if (!slot && w->used & BIT(i))
 				return 0;
-			if (!slot || level->begin_ns >= first_ns)
+			if (!slot || level_look_ns(w, i) >= first_ns)
 				break;
 			slot_ns = slot_first_ns(tw, level, slot, &moves);
 		}
 		first_ns = min(first_ns, slot_ns);
-		if (i && level->begin_ns != U64_MAX)
-			cascade_ns = min(cascade_ns, level->begin_ns - twheel_slot_lead_ns(level));
+		if (i)
+			cascade_ns = min(cascade_ns, level_look_ns(w, i));
 	}
 	if (!moves)
 		return 0;

@@ -43,8 +43,8 @@
 /*
  * Upper slots are emptied ahead, evenly: for two timeouts that expire, three are moved down.  Where
  * as many come in each tick, the slot that comes next is empty in time then, and nobody waits for
- * a pass that has nothing else to do.  What is left of it a quarter of its width before it begins
- * goes by AHEAD_TICK in a tick, and an eighth before, at once.
+ * a pass that has nothing else to do.  What is left of it half of its width before it begins goes
+ * by AHEAD_TICK in a tick, and a quarter before, at once.
  */
 #define AHEAD_TICK	4096
 

@@ -121,10 +121,16 @@ static inline u64 twheel_slot_begin_ns(const struct twheel_level *level, u64 key
 	return key_ns >> level->shift << level->shift;
 }
 
-/* A slot of an upper level is emptied before it begins: a quarter of its width before. */
+/* A slot of an upper level is emptied before it begins: half of its width before. */
 static inline u64 twheel_slot_lead_ns(const struct twheel_level *level)
 {
-	return 1ULL << level->shift >> 2;
+	return 1ULL << level->shift >> 1;
+}
+
+/* The time for that of a slot that begins at @begin_ns. */
+static inline u64 twheel_slot_ahead_ns(const struct twheel_level *level, u64 begin_ns)
+{
+	return begin_ns - min(begin_ns, twheel_slot_lead_ns(level));
 }
 
 /* How long it takes until the slot of base_ns + 1 ends. */
@@ -150,7 +156,7 @@ static __always_inline void twheel_slot_use(struct twheel_wheel *w, struct twhee
 	w->used |= BIT(level - w->level);
 	level->begin_ns = min(level->begin_ns, begin_ns);
 	if (level != w->level)
-		w->cascade_ns = min(w->cascade_ns, begin_ns - twheel_slot_lead_ns(level));
+		w->cascade_ns = min(w->cascade_ns, twheel_slot_ahead_ns(level, begin_ns));
 }
 
 static __always_inline void twheel_level_insert(struct twheel_wheel *w,

@@ -84,6 +84,12 @@ u64 slot_width(const struct rig *r, u32 level)
 	return 1ULL << r->w.level[level].shift;
 }
 
+/* When a slot of an upper level that begins then has to be looked at: half of its width before. */
+static u64 ahead_ns(const struct rig *r, u32 level, u64 begin_ns)
+{
+	return begin_ns - min(begin_ns, slot_width(r, level) / 2);
+}
+
 u64 edge_before(const struct rig *r, u64 ns)
 {
 	return ns / r->config.tick_ns * r->config.tick_ns;
@@ -236,7 +242,7 @@ static void find(struct rig *r, struct entry *e, u32 unused)
 	e->placed_ns = e->key_ns;
 	e->astray = false;
 	if (l && unused & BIT(l))
-		r->cascade_ns = min(r->cascade_ns, ring_begin(r, l, slot) - slot_width(r, l) / 4);
+		r->cascade_ns = min(r->cascade_ns, ahead_ns(r, l, ring_begin(r, l, slot)));
 }
 
 /* G7: from level to level, once at each; and once more as the edge of a tick parts its slot. */
@@ -586,11 +592,11 @@ static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsign
 	struct twheel_level *level = &w->level[l];
 	u64 begin_ns = level->begin_ns, first_ns = NEVER_NS;
 	u64 end_ns = twheel_slot_begin_ns(level, begin_ns) + slot_width(r, l);
+	u64 soonest_ns = l ? 0 : edge_after(r, begin_ns);
 	struct twheel_link *link, *next;
 	unsigned int looks = 0;
 
-	for (link = *slot; link != &w->end && first_ns > edge_after(r, begin_ns) && *moves;
-	     link = next) {
+	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
 		struct entry *e = entry_of(r, link);
 		u64 key_ns = e->key_ns;
 
@@ -603,10 +609,18 @@ static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsign
 		}
 		first_ns = min(first_ns, key_ns < end_ns ? key_ns : begin_ns);
 		if (++looks > ALARM_LOOKS)
-			return l ? max(begin_ns - twheel_slot_lead_ns(level), w->base_ns + 1) :
+			return l ? max(ahead_ns(r, l, begin_ns), w->base_ns + 1) :
 				   begin_ns;
 	}
 	return first_ns;
+}
+
+/* As level_look_ns() there. */
+static u64 look_ns(const struct rig *r, u32 l)
+{
+	u64 begin_ns = r->w.level[l].begin_ns;
+
+	return l && begin_ns != U64_MAX ? ahead_ns(r, l, begin_ns) : begin_ns;
 }
 
 /* Set the alarm, when nothing is left to do now.  False if there is more to do before. */
@@ -620,19 +634,18 @@ bool set_alarm(struct rig *r)
 	for (i = 0; i < w->nr_levels && w->used >> i; i++) {
 		u64 slot_ns = NEVER_NS;
 
-		while (slot_ns == NEVER_NS && w->level[i].begin_ns < first_ns && moves) {
+		while (slot_ns == NEVER_NS && look_ns(r, i) < first_ns && moves) {
 			struct twheel_link **slot;
 
 			check_first(r, i);
 			slot = twheel_wheel_first(w, i);
-			if (!slot || w->level[i].begin_ns >= first_ns)
+			if (!slot || look_ns(r, i) >= first_ns)
 				break;
 			slot_ns = first_in_slot(r, i, slot, &moves);
 		}
 		first_ns = min(first_ns, slot_ns);
-		if (i && w->level[i].begin_ns != U64_MAX)
-			cascade_ns = min(cascade_ns, w->level[i].begin_ns -
-						     twheel_slot_lead_ns(&w->level[i]));
+		if (i)
+			cascade_ns = min(cascade_ns, look_ns(r, i));
 	}
 	if (!moves)
 		return false;

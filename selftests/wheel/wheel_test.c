@@ -242,11 +242,10 @@ static void cascade_begins_ahead_of_a_slot(const struct shape *shape)
 		width_ns = slot_width(r, l);
 		CHECK(r->w.cascade_ns == U64_MAX, "%llu", r->w.cascade_ns);
 		insert(r, min(3 * width_ns, r->never_ns - 1));
-		CHECK(r->w.cascade_ns == r->entry[0].key_ns / width_ns * width_ns - width_ns / 4,
+		CHECK(r->w.cascade_ns == r->entry[0].key_ns / width_ns * width_ns - width_ns / 2,
 		      "level %u cascade %llu", l, r->w.cascade_ns);
 		insert(r, width_ns);
-		CHECK(r->w.cascade_ns == width_ns - width_ns / 4, "level %u cascade %llu", l,
-		      r->w.cascade_ns);
+		CHECK(r->w.cascade_ns == width_ns / 2, "level %u cascade %llu", l, r->w.cascade_ns);
 		/* It has been noted, and an entry more makes no difference. */
 		set_alarm(r);
 		r->w.cascade_ns = U64_MAX;

@@ -238,6 +238,13 @@ static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 	kunit_kfree(test, how);
 }
 
+/* Arms a number of timeouts that are due at the same time. */
+static void arm_same(struct kunit *test, unsigned int nr, u64 expires_ns)
+{
+	while (nr--)
+		arm(test, &(struct twheel_arm) { .expires_ns = expires_ns });
+}
+
 /* Arms MAX_PENDING timeouts. */
 static u64 *arm_all(struct kunit *test)
 {

@@ -171,6 +171,30 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, START_NS + 100 * TICK_NS);
 }
 
+/*
+ * G2: it rings with each tick until the slot is empty, though some that have moved down, and those
+ * that are left, are due as soon as the slot begins.
+ */
+static void the_alarm_comes_until_an_upper_slot_is_empty(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_level *upper = &tw->wheel.level[1];
+	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
+	u64 ahead_ns = edge_after_ns(&tw->clock, begin_ns - twheel_slot_lead_ns(upper));
+
+	alarms_begin(tw);
+	arm_same(test, AHEAD_TICK + PASS_STEP + 1, begin_ns - START_NS + 1);
+	KUNIT_ASSERT_EQ(test, tw->alarm.at_ns, ahead_ns);
+	time_set(tw, ahead_ns);
+	pass(tw);
+	KUNIT_EXPECT_GT(test, level_entries(test, 1), 0U);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, ahead_ns + TICK_NS);
+	time_set(tw, ahead_ns + TICK_NS);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, level_entries(test, 1), 0U);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, edge_after_ns(&tw->clock, begin_ns + 1));
+}
+
 /* G1, G2: a time namespace sets the wheel's clock ahead of the machine's, or behind it. */
 static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 {
@@ -244,6 +268,7 @@ static struct kunit_case alarm_cases[] = {
 	KUNIT_CASE(the_alarm_is_not_set_for_slots_that_are_empty),
 	KUNIT_CASE(the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong),
 	KUNIT_CASE(the_alarm_comes_before_an_upper_slot_with_many_timeouts),
+	KUNIT_CASE(the_alarm_comes_until_an_upper_slot_is_empty),
 	KUNIT_CASE(an_alarm_is_set_on_the_clock_of_the_machine),
 	KUNIT_CASE(an_alarm_has_the_slack_of_the_wheel_as_its_range),
 	KUNIT_CASE(a_real_clock_has_an_hrtimer_while_a_timeout_pends),

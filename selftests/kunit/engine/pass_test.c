@@ -87,13 +87,6 @@ static u32 level_entries(struct kunit *test, u32 level)
 	return audit_level(test, &tw->wheel, level);
 }
 
-/* Arms a number of timeouts that are due at the same time. */
-static void arm_same(struct kunit *test, unsigned int nr, u64 expires_ns)
-{
-	while (nr--)
-		arm(test, &(struct twheel_arm) { .expires_ns = expires_ns });
-}
-
 /* G2: a slot of an upper level is empty when its time comes, by steps of bounded length. */
 static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit *test)
 {
@@ -117,8 +110,8 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
 	KUNIT_EXPECT_EQ(test, level_entries(test, 0), (u32)PASS_STEP);
 	audit(test);
-	/* A quarter before it begins, so many in a tick. */
-	time_set(tw, begin_ns - width_ns / 4 + TICK_NS);
+	/* In the second half, so many in a tick. */
+	time_set(tw, begin_ns - width_ns / 2 + TICK_NS);
 	while (step(tw))
 		;
 	left -= AHEAD_TICK;
@@ -126,8 +119,8 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	left -= PASS_STEP;
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
-	/* An eighth before, all. */
-	time_set(tw, begin_ns - width_ns / 8 + TICK_NS);
+	/* In the last quarter, all. */
+	time_set(tw, begin_ns - width_ns / 4 + TICK_NS);
 	while (step(tw))
 		;
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), 0U);
