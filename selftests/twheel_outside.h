@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/utsname.h>
 
 /* Open wheels: each holds the module.  -errno when it is not loaded. */
 static inline int tw_wheels_open(void)
@@ -220,7 +221,9 @@ static inline long tw_settled_switches(pid_t tid)
 /* On such a kernel a thread sleeps when it waits for a spinlock, too. */
 static inline bool tw_kernel_is_rt(void)
 {
-	return !access("/sys/kernel/realtime", F_OK);
+	struct utsname names;
+
+	return !uname(&names) && strstr(names.version, "PREEMPT_RT");
 }
 
 /* ---- files of the kernel ------------------------------------------------- */
