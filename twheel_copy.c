@@ -5,7 +5,7 @@
  * Locks: none, and none is held while user memory is copied.
  */
 #include <linux/errno.h>
-#include <linux/mm.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -20,15 +20,15 @@
  * @size: its size for the user
  *
  * Context: process; sleeps.
- * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond a page and
- * when the caller sets members that this kernel does not know.
+ * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond TWHEEL_SIZE_MAX
+ * and when the caller sets members that this kernel does not know.
  */
 int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
 			  u32 size)
 {
 	if (size < first)
 		return -EINVAL;
-	if (size > PAGE_SIZE)
+	if (size > TWHEEL_SIZE_MAX)
 		return -E2BIG;
 	return copy_struct_from_user(to, known, from, size);
 }

@@ -11,7 +11,6 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -44,7 +43,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 		return -EFAULT;
 	if (size < INFO_SIZE_FIRST)
 		return -EINVAL;
-	if (size > PAGE_SIZE)
+	if (size > TWHEEL_SIZE_MAX)
 		return -E2BIG;
 	if (get_user(info.flags, &user->flags))
 		return -EFAULT;
@@ -104,10 +103,10 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	err = twheel_arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	if (err)
 		return err;
-	if (list.flags || !list.nr ||
-	    list.entry_size < STATUS_SIZE_FIRST)
+	if (list.flags || !list.nr || list.entry_size < STATUS_SIZE_FIRST ||
+	    (list.entry_size | list.entries) % sizeof(u64))
 		return -EINVAL;
-	if (list.entry_size > PAGE_SIZE || list.nr > TWHEEL_MAX_VECTOR)
+	if (list.entry_size > TWHEEL_SIZE_MAX || list.nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
 
 	rows = u64_to_user_ptr(list.entries);

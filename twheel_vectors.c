@@ -53,9 +53,10 @@ struct vector_op {
 static __always_inline int vector_check(const struct twheel_vector *vector,
 					const struct vector_op *op)
 {
-	if (vector->reserved || vector->entry_size < op->first_size)
+	if (vector->reserved || vector->entry_size < op->first_size ||
+	    (vector->entry_size | vector->entries) % sizeof(u64))
 		return -EINVAL;
-	if (vector->entry_size > PAGE_SIZE || vector->nr > TWHEEL_MAX_VECTOR)
+	if (vector->entry_size > TWHEEL_SIZE_MAX || vector->nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
 	return 0;
 }

@@ -220,6 +220,7 @@ TEST(constants_have_their_numbers)
 {
 	NUMBER(0x7fffffffffffffffULL, TWHEEL_TIME_NEVER);
 	NUMBER(0xffffffffffffffffULL, TWHEEL_NO_EXPIRY);
+	NUMBER(4096U, TWHEEL_SIZE_MAX);
 	NUMBER(0x101, TWHEEL_CLOCK_MONOTONIC);
 	NUMBER(0x102, TWHEEL_CLOCK_BOOTTIME);
 	NUMBER(0x103, TWHEEL_CLOCK_REALTIME);
@@ -457,6 +458,28 @@ TEST_F(abi, list_shows_the_row_and_ends)
 	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_LIST, &list));
 }
 
+/* A 32-bit program may have words that are not aligned to 8 bytes. */
+TEST_F(abi, elements_are_at_a_multiple_of_8_and_the_vector_is_anywhere)
+{
+	struct twheel_status rows[2] = {};
+	unsigned char bytes[sizeof(struct twheel_vector) + 4];
+	struct twheel_vector vec = {
+		.size = sizeof(vec),
+		.entry_size = sizeof(rows[0]),
+		.nr = 1,
+		.entries = (__u64)(uintptr_t)rows,
+	};
+
+	rows[0].id = arm(self->fd);
+	ASSERT_NE(0, rows[0].id);
+	memcpy(bytes + 4, &vec, sizeof(vec));
+	EXPECT_EQ(1, ioctl(self->fd, TWHEEL_IOC_QUERY, bytes + 4));
+	EXPECT_EQ(COOKIE, rows[0].user_data);
+	vec.entries += 4;
+	EXPECT_EQ(-1, ioctl(self->fd, TWHEEL_IOC_QUERY, &vec));
+	EXPECT_EQ(EINVAL, errno);
+}
+
 TEST_F(abi, a_record_arms)
 {
 	const struct twheel_record record = {
@@ -472,6 +495,27 @@ TEST_F(abi, a_record_arms)
 	ASSERT_EQ(sizeof(event), read(self->fd, &event, sizeof(event)));
 	EXPECT_EQ(COOKIE, event.user_data);
 	EXPECT_EQ(5000 * MS, event.deadline_ns);
+}
+
+TEST_F(abi, a_record_and_an_event_lie_at_any_address)
+{
+	struct twheel_record record = { .op = TWHEEL_OP_ARM, .flags = TWHEEL_ARM_ABSOLUTE };
+	unsigned char bytes[sizeof(record) + 8];
+	struct twheel_event event;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		record.key = COOKIE + i;
+		record.expires_ns = (i + 1) * MS;
+		memcpy(bytes + i, &record, sizeof(record));
+		ASSERT_EQ(sizeof(record), write(self->fd, bytes + i, sizeof(record)));
+		ASSERT_EQ(0, advance(self->fd, record.expires_ns));
+		memset(bytes, 0x5a, sizeof(bytes));
+		ASSERT_EQ(sizeof(event), read(self->fd, bytes + i, sizeof(event)));
+		memcpy(&event, bytes + i, sizeof(event));
+		EXPECT_EQ(COOKIE + i, event.user_data);
+		EXPECT_EQ(record.expires_ns, event.deadline_ns);
+	}
 }
 
 TEST_F(abi, drain_hands_out_what_was_left)

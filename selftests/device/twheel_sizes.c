@@ -137,18 +137,19 @@ TEST_F(sizes, tail_of_a_larger_info_is_zeroed)
 	EXPECT_EQ(sizeof(argument.info) + TW_GROWN, argument.info.size);
 }
 
-/* Two pages of zeroes, but for what is copied to their front. */
-static unsigned char *two_pages(const void *front, size_t size)
+/* More zeroes than a structure may be long, but for what is copied to their front. */
+#define LARGE	(2 * TWHEEL_SIZE_MAX)
+
+static unsigned char *make_large(const void *front, size_t size)
 {
-	unsigned char *bytes = mmap(NULL, 2 * sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+	unsigned char *bytes = mmap(NULL, LARGE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return bytes == MAP_FAILED ? NULL : memcpy(bytes, front, size);
 }
 
-TEST_F(sizes, argument_of_a_page_is_taken_and_one_byte_more_says_e2big)
+TEST_F(sizes, argument_of_4096_bytes_is_taken_and_one_byte_more_says_e2big)
 {
-	const __u32 page = sysconf(_SC_PAGESIZE);
 	union tw_argument argument, *large;
 	union tw_element element;
 	__u64 pending = 0;
@@ -158,15 +159,15 @@ TEST_F(sizes, argument_of_a_page_is_taken_and_one_byte_more_says_e2big)
 		fd = open_for(&tw_commands[i], &pending);
 		ASSERT_LE(0, fd);
 		tw_make_good(&tw_commands[i], pending, &argument, &element);
-		large = (void *)two_pages(&argument, tw_commands[i].size);
+		large = (void *)make_large(&argument, tw_commands[i].size);
 		ASSERT_NE(NULL, large);
-		large->info.size = page + 1;
+		large->info.size = TWHEEL_SIZE_MAX + 1;
 		EXPECT_EQ(-E2BIG, tw_ioctl(fd, tw_commands[i].cmd, large))
 			TH_LOG("%s", tw_commands[i].name);
-		large->info.size = page;
+		large->info.size = TWHEEL_SIZE_MAX;
 		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, large))
 			TH_LOG("%s", tw_commands[i].name);
-		munmap(large, 2 * page);
+		munmap(large, LARGE);
 		close(fd);
 	}
 }
@@ -185,7 +186,76 @@ TEST_F(sizes, absurdly_large_argument_is_refused)
 	}
 }
 
+/* An interpreter copies it to where it likes. */
+TEST_F(sizes, argument_at_any_address_is_taken)
+{
+	unsigned char bytes[sizeof(union tw_argument) + 8];
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending = 0;
+	int i, k, fd;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		for (k = 0; k < 8; k++) {
+			fd = open_for(&tw_commands[i], &pending);
+			ASSERT_LE(0, fd);
+			tw_make_good(&tw_commands[i], pending, &argument, &element);
+			memcpy(bytes + k, &argument, sizeof(argument));
+			EXPECT_EQ(tw_commands[i].good,
+				  tw_ioctl(fd, tw_commands[i].cmd, bytes + k))
+				TH_LOG("%s, %d bytes behind a multiple of 8",
+				       tw_commands[i].name, k);
+			close(fd);
+		}
+	}
+}
+
 /* ---- of an element ------------------------------------------------------- */
+
+/* The vector and the list begin alike, and have their entries elsewhere. */
+static __u64 *entries_of(const struct tw_command *command, union tw_argument *argument)
+{
+	return command->cmd == TWHEEL_IOC_LIST ? (__u64 *)&argument->list.entries :
+						 (__u64 *)&argument->vector.entries;
+}
+
+TEST_F(sizes, element_size_that_is_no_multiple_of_8_says_einval)
+{
+	union tw_argument argument;
+	union tw_element element;
+	int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		for (k = 1; tw_commands[i].entry_size && k < 8; k++) {
+			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
+			argument.vector.entry_size += k;
+			EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+				TH_LOG("%s, entry_size + %d", tw_commands[i].name, k);
+		}
+	}
+}
+
+TEST_F(sizes, elements_at_an_address_that_is_no_multiple_of_8_say_einval)
+{
+	union tw_argument argument;
+	union tw_element elements[2] = {};
+	int i, k, nr;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		for (k = 1; tw_commands[i].entry_size && k < 8; k++) {
+			for (nr = 0; nr < 2; nr++) {
+				tw_make_good(&tw_commands[i], self->pending, &argument, elements);
+				memmove(elements->bytes + k, elements, sizeof(elements[0]));
+				*entries_of(&tw_commands[i], &argument) += k;
+				argument.vector.nr = nr;
+				EXPECT_EQ(-EINVAL,
+					  tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
+					TH_LOG("%s of %d at an address + %d", tw_commands[i].name,
+					       nr, k);
+			}
+		}
+	}
+}
 
 TEST_F(sizes, larger_element_with_a_tail_of_zeroes_is_taken)
 {
@@ -226,9 +296,8 @@ TEST_F(sizes, element_smaller_than_the_first_version_is_refused)
 	}
 }
 
-TEST_F(sizes, element_of_a_page_is_taken_and_one_byte_more_says_e2big)
+TEST_F(sizes, element_of_4096_bytes_is_taken_and_a_longer_one_says_e2big)
 {
-	const __u32 page = sysconf(_SC_PAGESIZE);
 	union tw_argument argument;
 	union tw_element element;
 	unsigned char *large;
@@ -241,19 +310,16 @@ TEST_F(sizes, element_of_a_page_is_taken_and_one_byte_more_says_e2big)
 		fd = open_for(&tw_commands[i], &pending);
 		ASSERT_LE(0, fd);
 		tw_make_good(&tw_commands[i], pending, &argument, &element);
-		large = two_pages(&element, tw_commands[i].entry_size);
+		large = make_large(&element, tw_commands[i].entry_size);
 		ASSERT_NE(NULL, large);
-		argument.vector.entry_size = page + 1;
-		if (tw_commands[i].cmd == TWHEEL_IOC_LIST)
-			argument.list.entries = (uintptr_t)large;
-		else
-			argument.vector.entries = (uintptr_t)large;
+		argument.vector.entry_size = TWHEEL_SIZE_MAX + 8;
+		*entries_of(&tw_commands[i], &argument) = (uintptr_t)large;
 		EXPECT_EQ(-E2BIG, tw_ioctl(fd, tw_commands[i].cmd, &argument))
 			TH_LOG("%s", tw_commands[i].name);
-		argument.vector.entry_size = page;
+		argument.vector.entry_size = TWHEEL_SIZE_MAX;
 		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
 			TH_LOG("%s", tw_commands[i].name);
-		munmap(large, 2 * page);
+		munmap(large, LARGE);
 		close(fd);
 	}
 }

@@ -120,8 +120,8 @@ static struct place at_address(struct thread *t, __u64 seed)
 }
 
 /*
- * Room for @len bytes.  On a strict wheel never where other threads write: what
- * became of the call would not be known.
+ * Room for @len bytes, mostly at a multiple of 8.  On a strict wheel never where other
+ * threads write: what became of the call would not be known.
  */
 struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, bool strict)
 {
@@ -129,6 +129,8 @@ struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, b
 	size_t end = VIEW_PAGES * PAGE;
 	struct place place;
 
+	if (!one_in(&seed, 8))
+		cut &= ~7UL;
 	if (!kind || len > HOSTILE_MAX)
 		return at_view(t, 0);
 	switch (kind % 8) {

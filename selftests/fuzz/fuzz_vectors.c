@@ -14,8 +14,8 @@
 /* What may be wrong with the structure before the vector, from 1 on. */
 enum spoil {
 	GOOD, SIZE_0, SIZE_SHORT, SIZE_LONG, SIZE_LONG_UNKNOWN, SIZE_PAGE, SIZE_OVER, SIZE_MAX_,
-	ENTRY_0, ENTRY_SHORT, ENTRY_LONG, ENTRY_LONG_UNKNOWN, ENTRY_PAGE, ENTRY_OVER, ENTRY_MAX,
-	RESERVED, NR_OVER, NR_MAX, NR_SPOILS
+	ENTRY_0, ENTRY_SHORT, ENTRY_LONG, ENTRY_LONG_UNKNOWN, ENTRY_PAGE, ENTRY_OVER, ENTRY_ODD,
+	ENTRY_MAX, RESERVED, NR_OVER, NR_MAX, NR_SPOILS
 };
 
 struct kind {
@@ -204,7 +204,7 @@ static __u32 spoil_size(enum spoil spoil, __u32 size, bool *refused)
 	static const __s8 refuses[NR_SPOILS] = {
 		[SIZE_0] = 1, [SIZE_SHORT] = 1, [SIZE_LONG_UNKNOWN] = 1, [SIZE_OVER] = 1,
 		[SIZE_MAX_] = 1, [ENTRY_0] = 1, [ENTRY_SHORT] = 1, [ENTRY_OVER] = 1,
-		[ENTRY_MAX] = 1, [RESERVED] = 1, [NR_OVER] = 1, [NR_MAX] = 1,
+		[ENTRY_ODD] = 1, [ENTRY_MAX] = 1, [RESERVED] = 1, [NR_OVER] = 1, [NR_MAX] = 1,
 	};
 
 	*refused = refuses[spoil];
@@ -216,9 +216,13 @@ static __u32 spoil_size(enum spoil spoil, __u32 size, bool *refused)
 	case SIZE_LONG: case SIZE_LONG_UNKNOWN: case ENTRY_LONG: case ENTRY_LONG_UNKNOWN:
 		return size + 8;
 	case SIZE_PAGE: case ENTRY_PAGE:
-		return 4096;
-	case SIZE_OVER: case ENTRY_OVER:
-		return 4097;
+		return TWHEEL_SIZE_MAX;
+	case SIZE_OVER:
+		return TWHEEL_SIZE_MAX + 1;
+	case ENTRY_OVER:
+		return TWHEEL_SIZE_MAX + 8;
+	case ENTRY_ODD:
+		return size + 4;
 	case SIZE_MAX_: case ENTRY_MAX:
 		return ~0U;
 	default:
@@ -229,7 +233,7 @@ static __u32 spoil_size(enum spoil spoil, __u32 size, bool *refused)
 /* How many of its elements are filled: few of those that will be refused. */
 static __u32 vector_room(const struct vector *v)
 {
-	if (!v->entry_size || v->entry_size > 4096)
+	if (!v->entry_size || v->entry_size > TWHEEL_SIZE_MAX)
 		return 0;
 	if (v->refused)
 		return min(v->nr, 64U);
@@ -284,9 +288,10 @@ static struct vector vector_make(struct thread *t, const struct step *step,
 	v.body = place_choose(t, step->place, step->seed, (size_t)v.nr * v.entry_size,
 			      v.wheel->strict);
 	header.entries = v.body.user;
+	v.refused |= v.body.user % 8;
 	memset(v.head.mine, 0, sizeof(header) + 8);
-	if (header.size == 4096)
-		memset(v.head.mine, 0, 4096);
+	if (header.size == TWHEEL_SIZE_MAX)
+		memset(v.head.mine, 0, TWHEEL_SIZE_MAX);
 	memcpy(v.head.mine, &header, sizeof(header));
 	if (spoil == SIZE_LONG_UNKNOWN)
 		v.head.mine[sizeof(header) + 7] = 1;
@@ -423,7 +428,7 @@ static struct twheel_list list_header(const struct step *step, bool *refused)
 		list.nr = spoil == NR_OVER ? 65537 : ~0U;
 	else if (list.nr > 1024)
 		list.nr = 1024;
-	if (list.entry_size > 4096)
+	if (list.entry_size > TWHEEL_SIZE_MAX)
 		list.nr = min(list.nr, 64U);
 	*refused |= !list.nr;
 	if (one_in(&seed, 4))
@@ -459,7 +464,8 @@ void run_list(struct thread *t, const struct step *step)
 	int i, ret;
 
 	list.entries = rows.user;
-	memset(head.mine, 0, list.size == 4096 ? 4096 : 48);
+	refused |= rows.user % 8;
+	memset(head.mine, 0, list.size == TWHEEL_SIZE_MAX ? TWHEEL_SIZE_MAX : 48);
 	memcpy(head.mine, &list, sizeof(list));
 	if (step->spoil % NR_SPOILS == SIZE_LONG_UNKNOWN)
 		head.mine[sizeof(list) + 7] = 1;

@@ -26,7 +26,11 @@
  *   LIST carry nothing in: when these are larger, the kernel fills the rest with
  *   zeroes.
  * - A vector names the size of its elements in ``entry_size``, which is also
- *   their stride, under the same rule.
+ *   their stride, under the same rule.  ``entry_size`` and the address in
+ *   ``entries`` have to be multiples of 8, for 32-bit programs, too; EINVAL
+ *   otherwise, even if ``nr`` is 0.  The structure that a command points to, the
+ *   records of write() and the buffer of read() may lie at any address: interpreters
+ *   copy them, and a program cannot choose where.
  * - A call does the entries of a vector in order and goes on past an entry that
  *   fails: each entry carries its own ``result``, and the ioctl returns how many
  *   succeeded.  The ioctl fails as a whole only when no entry could be attempted.
@@ -47,8 +51,9 @@
  *			wait for memory, so the caller should wait before it tries
  *			again.  For EAGAIN of read(), see struct twheel_event.
  *	E2BIG		a byte that this kernel does not know is not zero, a
- *			structure or an element is larger than a page, or a
- *			vector is longer than INFO's max_vector
+ *			structure or an element is larger than
+ *			TWHEEL_SIZE_MAX, or a vector is longer than INFO's
+ *			max_vector
  *	EBUSY		SETUP after SETUP or after the first ARM
  *	EEXIST		TWHEEL_ARM_IF_ABSENT, and the key is there
  *	EFAULT		the caller's memory cannot be read or written
@@ -76,6 +81,9 @@
 
 /* ``next_expiry_ns`` when no timeout is going to expire. */
 #define TWHEEL_NO_EXPIRY	0xffffffffffffffffULL
+
+/* The largest ``size`` and ``entry_size``, bytes; above it E2BIG. */
+#define TWHEEL_SIZE_MAX		4096U
 
 /**
  * enum twheel_clock - the clock of a wheel
@@ -320,11 +328,11 @@ struct twheel_info {
 /**
  * struct twheel_vector - argument of ARM, REARM, CANCEL and QUERY
  * @size: sizeof(struct twheel_vector)
- * @entry_size: sizeof() of one element
+ * @entry_size: sizeof() of one element, a multiple of 8
  * @nr: how many elements, 0 to INFO's max_vector
  * @flags: TWHEEL_VECTOR_*
- * @entries: pointer to the elements: struct twheel_arm for ARM and REARM,
- *	struct twheel_cancel for CANCEL, struct twheel_status for QUERY
+ * @entries: pointer to the elements, a multiple of 8: struct twheel_arm for ARM and
+ *	REARM, struct twheel_cancel for CANCEL, struct twheel_status for QUERY
  * @nr_done: out: how many elements were attempted, from the first one on: all @nr
  *	of them, unless DRAIN, a fault or a signal that kills the caller ended the
  *	call early.  Each attempted element has its result.  The call did nothing
@@ -490,11 +498,11 @@ struct twheel_status {
 /**
  * struct twheel_list - argument of TWHEEL_IOC_LIST
  * @size: sizeof(struct twheel_list)
- * @entry_size: sizeof(struct twheel_status)
+ * @entry_size: sizeof(struct twheel_status), a multiple of 8
  * @nr: room at @entries, rows, 1 to INFO's max_vector
  * @flags: must be 0
  * @cursor: 0 to begin; moved on by each call
- * @entries: pointer to rows of struct twheel_status
+ * @entries: pointer to rows of struct twheel_status, a multiple of 8
  *
  * LIST returns how many rows it wrote; 0 at the end.  Beside concurrent changes, a
  * timeout that nobody touches during the walk appears exactly once, and one that
