@@ -80,7 +80,7 @@ static __always_inline void arming_next(struct arming *arming)
 static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
-	int err = life_check(arm, 0);
+	int err = life_check(arm, 0, tw->clock.settable);
 
 	if (err)
 		return err;
@@ -145,8 +145,10 @@ static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_ar
 			deadline_ns = time_add(arming->now_ns, deadline_ns);
 		} else if (unlikely(oddities || deadline_ns >= TWHEEL_TIME_NEVER || !t)) {
 			access_close();
-			arming->now_ns = call_now_ns(tw, call);
-			if (oddities != LIFE_RELATIVE || !t) {
+			/* If the clock can be set, arm_odd() refuses each relative deadline. */
+			if (!tw->clock.settable)
+				arming->now_ns = call_now_ns(tw, call);
+			if (oddities != LIFE_RELATIVE || !t || tw->clock.settable) {
 				arming_note(arming, t, last, nr_plain);
 				nr_plain = 0;
 				if (!arm_odd(tw, user, stride, arming))
@@ -294,15 +296,17 @@ static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, u
 }
 
 /**
- * twheel_arm_check() - tell whether an entry of an ARM is well-formed, in a wheel without keys
+ * twheel_arm_check() - tell whether an entry of an ARM can start a wheel
  * @arm: the entry
+ *
+ * A wheel that is started by ARM has no keys, and CLOCK_MONOTONIC.
  *
  * Context: any.
  * Return: 0 or -EINVAL.
  */
 int twheel_arm_check(const struct twheel_arm *arm)
 {
-	return life_check(arm, 0);
+	return life_check(arm, 0, false);
 }
 
 /**

@@ -22,11 +22,14 @@
 
 /*
  * Whether an entry is well-formed: 0, or -EINVAL.  Of the flags above, it may have those
- * in @conditions.
+ * in @conditions.  If the clock is @settable, the deadline has to be absolute: a relative one
+ * would move when the clock is set.
  */
-static inline int life_check(const struct twheel_arm *arm, u32 conditions)
+static inline int life_check(const struct twheel_arm *arm, u32 conditions, bool settable)
 {
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
+		return -EINVAL;
+	if (settable && !(arm->flags & TWHEEL_ARM_ABSOLUTE))
 		return -EINVAL;
 	if ((arm->flags & ARM_IF) == ARM_IF || (arm->flags & ARM_ONLY) == ARM_ONLY)
 		return -EINVAL;

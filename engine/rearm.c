@@ -110,7 +110,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, bool by_key, u6
 		      struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
-	int err = life_check(arm, ARM_ONLY);
+	int err = life_check(arm, ARM_ONLY, tw->clock.settable);
 
 	if (err)
 		return err;
@@ -197,6 +197,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
 		u64 deadline_ns, interval_ns, id, flags_repeats, result_slack, oddities;
 		struct twheel_timeout *t;
+		bool relative;
 
 		if (unlikely(!access_get(&id, &user->id) ||
 			     !access_get(&deadline_ns, &user->expires_ns) ||
@@ -205,7 +206,8 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 			     !access_get(&result_slack, pair_of(&user->result))))
 			goto fault;
 		oddities = life_oddities(flags_repeats, interval_ns, result_slack);
-		if (oddities == LIFE_RELATIVE && rearming->now_ns) {
+		relative = oddities == LIFE_RELATIVE && !tw->clock.settable;
+		if (relative && rearming->now_ns) {
 			deadline_ns = time_add(rearming->now_ns, deadline_ns);
 			oddities = 0;
 		}
@@ -213,7 +215,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 		if (unlikely(oddities || deadline_ns < from_ns || deadline_ns >= never_ns)) {
 			access_close_locked();
 			from_ns = rearm_from_ns(tw, call, rearming);
-			if (oddities == LIFE_RELATIVE) {
+			if (relative && oddities) {
 				deadline_ns = time_add(rearming->now_ns, deadline_ns);
 				oddities = 0;
 			}

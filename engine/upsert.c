@@ -122,7 +122,7 @@ static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct upserti
 		       struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
-	int result = life_check(arm, ARM_IF | ARM_ONLY);
+	int result = life_check(arm, ARM_IF | ARM_ONLY, tw->clock.settable);
 
 	arm->was_deadline_ns = 0;
 	if (result)

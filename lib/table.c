@@ -55,6 +55,7 @@ static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdic
 struct twheel_table {
 	struct twheel_device *device;	/* NULL: in the process */
 	uint32_t nr;
+	bool settable;			/* the clock can be set */
 
 	/* In the process; what follows is guarded by the lock. */
 	pthread_mutex_t lock;
@@ -67,6 +68,11 @@ struct twheel_table {
 static bool is_stop(const struct twheel_table_change *c)
 {
 	return c->deadline_ns >= NONE_NS;
+}
+
+static bool is_settable(uint32_t clock)
+{
+	return clock == TWHEEL_TABLE_REALTIME || clock == TWHEEL_TABLE_TAI;
 }
 
 /* ---- in the process ------------------------------------------------------ */
@@ -88,6 +94,7 @@ static int32_t process_open(struct twheel_table *table, const struct twheel_tabl
 	};
 
 	pthread_mutex_init(&table->lock, NULL);
+	table->settable = is_settable(o->clock);
 	table->tick_ns = o->tick_ns;
 	table->timers = calloc(table->nr, sizeof(*table->timers));
 	return table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
@@ -188,7 +195,7 @@ static int32_t process_state(struct twheel_table *table, uint32_t number, uint64
 /* ---- on the device ------------------------------------------------------- */
 
 /* Whether a wheel is a table of so many numbers; it is made non-blocking then. */
-static int32_t device_check(const struct twheel_table *table)
+static int32_t device_check(struct twheel_table *table)
 {
 	int fd = twheel_device_fd(table->device), flags;
 	struct twheel_info info;
@@ -198,6 +205,7 @@ static int32_t device_check(const struct twheel_table *table)
 		return ret;
 	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != table->nr + SPARE)
 		return -EINVAL;
+	table->settable = is_settable(info.clock - TWHEEL_CLOCK_MONOTONIC);
 	flags = fcntl(fd, F_GETFL);
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
@@ -396,7 +404,8 @@ uint32_t twheel_table_backend(const struct twheel_table *table)
 int32_t twheel_table_apply(struct twheel_table *table, struct twheel_table_change *changes,
 			   uint32_t nr, uint32_t flags)
 {
-	if (flags & ~TWHEEL_TABLE_AFTER || nr > INT32_MAX)
+	/* A deadline that counts from now on would move when the clock is set. */
+	if (flags & ~TWHEEL_TABLE_AFTER || nr > INT32_MAX || (flags && table->settable))
 		return -EINVAL;
 	if (table->device)
 		return device_apply(table, changes, nr, flags);

@@ -599,6 +599,12 @@ static inline int tw_arm_in(int fd, __u64 distance_ns, __u64 *id)
 	return tw_arm1(fd, 0, distance_ns, 0, 0, id);
 }
 
+/* Likewise on a clock that can be set, where a relative time is refused. */
+static inline int tw_arm_ahead(int fd, clockid_t clockid, __u64 distance_ns, __u64 *id)
+{
+	return tw_arm_at(fd, tw_now(clockid) + distance_ns, id);
+}
+
 /* REARM of one entry with every field as given. */
 static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
 {

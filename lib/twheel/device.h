@@ -230,7 +230,8 @@ int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns);
  * _ONLY_EARLIER in its flags make it depend on what is there.
  *
  * Return: enum twheel_verdict, or:
- *	-EINVAL		a member is outside its range
+ *	-EINVAL		a member is outside its range, or the time is relative and the clock can
+ *			be set
  *	-EAGAIN		max_pending timeouts are in use; poll() says POLLOUT when one may be
  *			armed again
  *	-EEXIST		TWHEEL_ARM_IF_ABSENT, and the key is there

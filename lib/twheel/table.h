@@ -124,7 +124,10 @@ struct twheel_table_change {
 #define TWHEEL_TABLE_PENDING	1
 #define TWHEEL_TABLE_UNREAD	2	/* it has expired, and nobody has fetched it */
 
-/* A flag of twheel_table_apply(): each deadline_ns counts from now on. */
+/*
+ * A flag of twheel_table_apply(): each deadline_ns counts from now on.  Not for a clock that
+ * can be set: TWHEEL_TABLE_REALTIME and TWHEEL_TABLE_TAI.
+ */
 #define TWHEEL_TABLE_AFTER	(1U << 0)
 
 /**
@@ -188,7 +191,8 @@ int32_t twheel_table_start(struct twheel_table *table, uint32_t number, uint64_t
  * @number: the number
  * @delay_ns: how long from now
  *
- * Return: as twheel_table_start().
+ * Return: as twheel_table_start(), or -EINVAL if the clock is TWHEEL_TABLE_REALTIME or
+ * TWHEEL_TABLE_TAI, which can be set.
  */
 int32_t twheel_table_start_after(struct twheel_table *table, uint32_t number, uint64_t delay_ns);
 
@@ -215,7 +219,8 @@ int32_t twheel_table_stop(struct twheel_table *table, uint32_t number);
  * over.
  *
  * Return: how many changes were made, or, if no change was looked at:
- *	-EINVAL		@flags has an unknown flag, or @nr is above INT32_MAX
+ *	-EINVAL		@flags has an unknown flag, or TWHEEL_TABLE_AFTER and the clock can be
+ *			set, or @nr is above INT32_MAX
  *	-EBADF		in the process: the changes were made, but the descriptor of the table
  *			was closed by somebody else, so a sleeper may not know
  */

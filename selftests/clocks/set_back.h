@@ -18,7 +18,7 @@ static inline void expect_two_in_their_time(struct __test_metadata *_metadata, i
 	int i;
 
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, tw_arm_in(fd, distances_ns[i], &ids[i]));
+		ASSERT_EQ(0, tw_arm_ahead(fd, clock, distances_ns[i], &ids[i]));
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 		EXPECT_EQ(ids[i], event.id);

@@ -53,8 +53,8 @@ TEST_F(realtime_step, forwards_expires_what_is_now_due)
 	struct twheel_event event;
 	__u64 due, later;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &due));
-	ASSERT_EQ(0, tw_arm_in(self->fd, 3 * TW_HOUR, &later));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, TW_HOUR, &due));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, 3 * TW_HOUR, &later));
 	ASSERT_EQ(0, step_realtime(2 * TW_HOUR));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(due, event.id);
@@ -83,7 +83,7 @@ TEST_F(realtime_step, backwards_expires_nothing_early)
 	struct twheel_event event;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 3 * TW_SEC, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, 3 * TW_SEC, &id));
 	ASSERT_EQ(0, step_realtime(-(__s64)TW_HOUR));
 	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 4000));
 	ASSERT_EQ(0, step_realtime(TW_HOUR));
@@ -97,9 +97,10 @@ TEST_F(realtime_step, backwards_expires_nothing_twice)
 	struct twheel_event event;
 	__u64 one_shot, periodic;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &one_shot));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, 0, &one_shot));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	ASSERT_EQ(0, tw_arm1(self->fd, 0, 0, TW_MIN, 0, &periodic));
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, tw_now(CLOCK_REALTIME), TW_MIN, 0,
+			     &periodic));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(0, step_realtime(-(__s64)(10 * TW_SEC)));
 	/* Both deadlines lie ahead again, and are not waited for. */
@@ -114,9 +115,9 @@ TEST_F(realtime_step, backwards_what_is_armed_next_expires_in_its_time)
 	struct twheel_event event;
 	__u64 id, far;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, 0, &id));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_DAY, &far));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, TW_DAY, &far));
 	ASSERT_EQ(0, step_realtime(-(__s64)TW_HOUR));
 	expect_two_in_their_time(_metadata, self->fd, CLOCK_REALTIME);
 	ASSERT_EQ(0, tw_arm_at(self->fd, 1, &id));
@@ -130,7 +131,7 @@ TEST_F(realtime_step, wakes_a_sleeping_poller)
 	pid_t pid;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_REALTIME, TW_HOUR, &id));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -163,7 +164,7 @@ TEST_F(realtime_step, moves_a_tai_wheel_too)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_TAI, TW_MS, 0));
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_arm_ahead(fd, CLOCK_TAI, TW_HOUR, &id));
 	ASSERT_EQ(0, step_realtime(2 * TW_HOUR));
 	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);
@@ -180,7 +181,7 @@ TEST_F(realtime_step, change_of_the_tai_offset_expires_what_is_now_due)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_TAI, TW_MS, 0));
-	ASSERT_EQ(0, tw_arm_in(fd, 500 * TW_SEC, &id));
+	ASSERT_EQ(0, tw_arm_ahead(fd, CLOCK_TAI, 500 * TW_SEC, &id));
 	ASSERT_LE(0, adjtimex(&tai));
 	EXPECT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 	tai.constant = 0;
@@ -200,7 +201,8 @@ TEST_F(realtime_step, many_steps_lose_nothing_and_fire_nothing_twice)
 	for (i = 0; i < 200; i++) {
 		__u64 distance_ns = tw_random(&seed) % (4 * TW_SEC);
 
-		ASSERT_EQ(0, tw_arm1(self->fd, 0, distance_ns, 0, i, &id));
+		ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE,
+				     tw_now(CLOCK_REALTIME) + distance_ns, 0, i, &id));
 		if (i % 10 == 9) {
 			ASSERT_EQ(0, step_realtime((i / 10 % 2 ? -1 : 1) * (__s64)TW_SEC));
 		}
@@ -240,15 +242,16 @@ static struct contest {
 /* What a REARM may be like; each is right for a REALTIME clock. */
 static const struct {
 	__u32 flags;
+	bool ahead;		/* its deadline is so far from now */
 	__u64 expires_ns;
 	__u64 interval_ns;
 } kinds[] = {
-	{ 0, TW_HOUR, 0 },
-	{ TWHEEL_ARM_ABSOLUTE, TWHEEL_TIME_NEVER, 0 },
-	{ 0, 0, 0 },
-	{ 0, TW_MS, TW_MS },
-	{ TWHEEL_ARM_FIXED_DELAY, 0, TW_HOUR },
-	{ TWHEEL_ARM_ABSOLUTE, 1, TW_DAY },
+	{ 0, true, TW_HOUR, 0 },
+	{ 0, false, TWHEEL_TIME_NEVER, 0 },
+	{ 0, true, 0, 0 },
+	{ 0, true, TW_MS, TW_MS },
+	{ TWHEEL_ARM_FIXED_DELAY, true, 0, TW_HOUR },
+	{ 0, false, 1, TW_DAY },
 };
 
 static void *change_kind(void *arg)
@@ -257,8 +260,9 @@ static void *change_kind(void *arg)
 
 	while (!contest.stop) {
 		int i = tw_random(&seed) % ARRAY_SIZE(kinds);
-		int ret = tw_rearm1(contest.fd, contest.id, kinds[i].flags, kinds[i].expires_ns,
-				    kinds[i].interval_ns);
+		__u64 from_ns = kinds[i].ahead ? tw_now(CLOCK_REALTIME) : 0;
+		int ret = tw_rearm1(contest.fd, contest.id, TWHEEL_ARM_ABSOLUTE | kinds[i].flags,
+				    from_ns + kinds[i].expires_ns, kinds[i].interval_ns);
 
 		/* Nobody reads, so it never ends. */
 		if (ret == TWHEEL_WAS_PENDING)
@@ -287,7 +291,7 @@ TEST(changes_of_kind_against_each_other_and_the_clock_leave_one_timeout)
 	contest.fd = tw_open(O_NONBLOCK);
 	ASSERT_LE(0, contest.fd);
 	ASSERT_EQ(0, tw_setup(contest.fd, TWHEEL_CLOCK_REALTIME, TW_MS, 0));
-	ASSERT_EQ(0, tw_arm_in(contest.fd, TW_HOUR, &contest.id));
+	ASSERT_EQ(0, tw_arm_ahead(contest.fd, CLOCK_REALTIME, TW_HOUR, &contest.id));
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, change_kind, (void *)(i + 1L)));
 	while (tw_race_goes_on(&race)) {
@@ -307,7 +311,7 @@ TEST(changes_of_kind_against_each_other_and_the_clock_leave_one_timeout)
 	EXPECT_EQ(outcomes[WAS_PENDING].count + outcomes[WAS_UNREAD].count, info.rearmed);
 	EXPECT_RACE(&race);
 	/* It still does what it is told. */
-	ASSERT_LT(0, tw_rearm1(contest.fd, contest.id, 0, TW_MS, 0));
+	ASSERT_LT(0, tw_rearm1(contest.fd, contest.id, TWHEEL_ARM_ABSOLUTE, 1, 0));
 	EXPECT_EQ(POLLIN, tw_poll(contest.fd, POLLIN, TW_PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(contest.fd, contest.id));
 	EXPECT_EQ(0, tw_poll(contest.fd, POLLIN, 20));
@@ -387,7 +391,7 @@ static void expect_on_no_clock_early(struct __test_metadata *_metadata)
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, tw_setup(fd, clocks[i].clock, TW_MS, 0));
 		for (j = 1; j <= 10; j++)
-			ASSERT_EQ(0, tw_arm_in(fd, j * 5 * TW_MS, &id));
+			ASSERT_EQ(0, tw_arm_ahead(fd, clocks[i].clockid, j * 5 * TW_MS, &id));
 		for (j = 1; j <= 10; j++) {
 			ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 			EXPECT_LE(event.deadline_ns, event.fired_ns);

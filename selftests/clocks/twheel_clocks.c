@@ -72,23 +72,6 @@ static void expect_not_early(struct __test_metadata *_metadata, int fd, clockid_
 	TH_LOG("late by %llu us", (event->fired_ns - event->deadline_ns) / TW_US);
 }
 
-TEST_F(clock, relative_deadline_is_never_early)
-{
-	const __u64 distances_ns[] = { TW_US, TW_MS, 5 * TW_MS + 1, 30 * TW_MS, 300 * TW_MS };
-	struct twheel_event event;
-	__u64 id, before_ns, after_ns;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(distances_ns); i++) {
-		before_ns = tw_now(variant->clockid);
-		ASSERT_EQ(0, tw_arm_in(self->fd, distances_ns[i], &id));
-		after_ns = tw_now(variant->clockid);
-		expect_not_early(_metadata, self->fd, variant->clockid, id, &event);
-		EXPECT_LE(before_ns + distances_ns[i], event.deadline_ns);
-		EXPECT_GE(after_ns + distances_ns[i], event.deadline_ns);
-	}
-}
-
 TEST_F(clock, absolute_deadline_is_never_early)
 {
 	const __u64 distances_ns[] = { 2 * TW_MS, 5 * TW_MS + 1, 30 * TW_MS, 300 * TW_MS };
@@ -119,17 +102,6 @@ TEST_F(clock, deadline_in_the_past_expires_at_once)
 	EXPECT_EQ(1, event.count);
 }
 
-TEST_F(clock, relative_zero_expires_at_once)
-{
-	struct twheel_event event;
-	__u64 id;
-
-	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
-	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	EXPECT_EQ(id, event.id);
-	EXPECT_EQ(1, event.count);
-}
-
 /* Also after a wait in which the clock itself may have gone further than any. */
 TEST_F(clock, periods_are_never_early_and_none_is_lost)
 {
@@ -153,30 +125,31 @@ TEST_F(clock, nearer_one_armed_later_expires_first)
 	struct twheel_event event;
 	__u64 far, near;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &far));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, TW_HOUR, &far));
 	/* By then the wheel has been told of the far one and sleeps. */
 	tw_sleep(50 * TW_MS);
-	ASSERT_EQ(0, tw_arm_in(self->fd, 20 * TW_MS, &near));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, 20 * TW_MS, &near));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(near, event.id);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, far));
 }
 
 /* The traps of re-arming: the clock must be set anew, and the poller woken. */
-static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, __u32 flags,
-				    __u64 expires_ns)
+static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, clockid_t clockid,
+				    __s64 distance_ns)
 {
 	struct twheel_event event;
 	pid_t pid;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_arm_ahead(fd, clockid, TW_HOUR, &id));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
 		_exit(tw_poll(fd, POLLIN, -1) == POLLIN ? 0 : 1);
 	ASSERT_EQ(0, tw_wait_asleep(pid));
-	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, flags, expires_ns, 0));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, TWHEEL_ARM_ABSOLUTE,
+						tw_now(clockid) + distance_ns, 0));
 	EXPECT_EQ(0, tw_reap(pid));
 	ASSERT_ONE_EVENT(fd, &event, id);
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
@@ -184,12 +157,12 @@ static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, _
 
 TEST_F(clock, rearming_earlier_wakes_a_sleeping_poller)
 {
-	rearm_and_expect_wakeup(_metadata, self->fd, 0, 20 * TW_MS);
+	rearm_and_expect_wakeup(_metadata, self->fd, variant->clockid, 20 * TW_MS);
 }
 
 TEST_F(clock, rearming_into_the_past_wakes_a_sleeping_poller)
 {
-	rearm_and_expect_wakeup(_metadata, self->fd, TWHEEL_ARM_ABSOLUTE, 1);
+	rearm_and_expect_wakeup(_metadata, self->fd, variant->clockid, -(__s64)TW_SEC);
 }
 
 TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
@@ -200,8 +173,9 @@ TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
 
 	/* On a busy machine half a second may pass between the two calls. */
 	do {
-		ASSERT_EQ(0, tw_arm_in(self->fd, 500 * TW_MS, &id));
-		was = tw_rearm1(self->fd, id, 0, TW_HOUR, 0);
+		ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, 500 * TW_MS, &id));
+		was = tw_rearm1(self->fd, id, TWHEEL_ARM_ABSOLUTE,
+				tw_now(variant->clockid) + TW_HOUR, 0);
 		if (was == TWHEEL_WAS_UNREAD)
 			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 	} while (was == TWHEEL_WAS_UNREAD);
@@ -210,8 +184,69 @@ TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
+/* ---- relative times ------------------------------------------------------ */
+
+/* On a clock that nobody can set. */
+FIXTURE(relative) {
+	int fd;
+};
+
+FIXTURE_VARIANT(relative) {
+	__u32 clock;
+	clockid_t clockid;
+};
+
+FIXTURE_VARIANT_ADD(relative, monotonic) {
+	.clock = TWHEEL_CLOCK_MONOTONIC, .clockid = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(relative, boottime) {
+	.clock = TWHEEL_CLOCK_BOOTTIME, .clockid = CLOCK_BOOTTIME,
+};
+
+FIXTURE_SETUP(relative)
+{
+	self->fd = tw_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_setup(self->fd, variant->clock, TW_MS, 0));
+}
+
+FIXTURE_TEARDOWN(relative)
+{
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+TEST_F(relative, relative_deadline_is_never_early)
+{
+	const __u64 distances_ns[] = { TW_US, TW_MS, 5 * TW_MS + 1, 30 * TW_MS, 300 * TW_MS };
+	struct twheel_event event;
+	__u64 id, before_ns, after_ns;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(distances_ns); i++) {
+		before_ns = tw_now(variant->clockid);
+		ASSERT_EQ(0, tw_arm_in(self->fd, distances_ns[i], &id));
+		after_ns = tw_now(variant->clockid);
+		expect_not_early(_metadata, self->fd, variant->clockid, id, &event);
+		EXPECT_LE(before_ns + distances_ns[i], event.deadline_ns);
+		EXPECT_GE(after_ns + distances_ns[i], event.deadline_ns);
+	}
+}
+
+TEST_F(relative, relative_zero_expires_at_once)
+{
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_EQ(1, event.count);
+}
+
 /* A sum that does not fit is the end of time. */
-TEST_F(clock, longest_delays_overflow_into_the_end_of_time)
+TEST_F(relative, longest_delays_overflow_into_the_end_of_time)
 {
 	const __u64 delays_ns[] = {
 		~0ULL, TWHEEL_TIME_NEVER + 1, TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - TW_SEC,
@@ -230,6 +265,108 @@ TEST_F(clock, longest_delays_overflow_into_the_end_of_time)
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
 		EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
 	}
+}
+
+/* It would move when the clock is set. */
+FIXTURE(settable) {
+	int fd;
+	__u64 id;
+};
+
+FIXTURE_VARIANT(settable) {
+	__u32 clock;
+	clockid_t clockid;
+	__u32 flags;
+};
+
+FIXTURE_VARIANT_ADD(settable, realtime) {
+	.clock = TWHEEL_CLOCK_REALTIME, .clockid = CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(settable, tai) {
+	.clock = TWHEEL_CLOCK_TAI, .clockid = CLOCK_TAI,
+};
+
+FIXTURE_VARIANT_ADD(settable, keyed) {
+	.clock = TWHEEL_CLOCK_REALTIME, .clockid = CLOCK_REALTIME, .flags = TWHEEL_SETUP_KEYED,
+};
+
+FIXTURE_SETUP(settable)
+{
+	const struct twheel_setup setup = {
+		.clock = variant->clock, .tick_ns = TW_MS, .flags = variant->flags,
+	};
+
+	self->fd = tw_open_setup(O_NONBLOCK, &setup);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, TW_HOUR, &self->id));
+}
+
+FIXTURE_TEARDOWN(settable)
+{
+	struct twheel_status status;
+
+	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
+	EXPECT_LT(TW_HOUR - TW_MIN, status.left_ns);
+	EXPECT_EQ(0, status.interval_ns);
+	EXPECT_ACCOUNTS(self->fd);
+	close(self->fd);
+}
+
+/* Plain entries and others, behind one that is right, and behind one another. */
+static int fill_relative(struct twheel_arm arms[5], clockid_t clockid, __u64 id)
+{
+	const struct twheel_arm all[5] = {
+		{ .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = tw_now(clockid) + TW_HOUR },
+		{ .expires_ns = TW_HOUR }, { .expires_ns = TW_HOUR, .interval_ns = TW_HOUR },
+		{ .expires_ns = TWHEEL_TIME_NEVER }, { .expires_ns = 0 },
+	};
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		arms[i] = all[i];
+		arms[i].id = id;
+		arms[i].user_data = i;
+	}
+	return 5;
+}
+
+TEST_F(settable, relative_arm_says_einval)
+{
+	struct twheel_arm arms[5];
+	int i, nr = fill_relative(arms, variant->clockid, 0);
+
+	EXPECT_EQ(1, tw_arm_vec(self->fd, arms, nr));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(i ? -EINVAL : variant->flags ? TWHEEL_WAS_PENDING : TWHEEL_CREATED,
+			  arms[i].result)
+			TH_LOG("entry %d", i);
+	}
+}
+
+TEST_F(settable, relative_rearm_says_einval)
+{
+	struct twheel_arm arms[5];
+	int i, nr = fill_relative(arms, variant->clockid, self->id);
+
+	EXPECT_EQ(1, tw_rearm_vec(self->fd, arms, nr));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(i ? -EINVAL : TWHEEL_WAS_PENDING, arms[i].result)
+			TH_LOG("entry %d", i);
+	}
+}
+
+TEST_F(settable, relative_records_say_einval)
+{
+	struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
+
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	record.op = TWHEEL_OP_REARM;
+	record.key = variant->flags ? 0 : self->id;
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	record.flags = TWHEEL_ARM_ABSOLUTE;
+	record.expires_ns += tw_now(variant->clockid);
+	EXPECT_EQ(1, tw_write(self->fd, &record, 1));
 }
 
 /* ---- without SETUP ------------------------------------------------------- */

@@ -133,7 +133,7 @@ TEST_F_TIMEOUT(suspend, what_is_due_asleep_expires_on_waking, 60)
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		fds[i] = open_wheel(clocks[i]);
 		ASSERT_LE(0, fds[i]);
-		ASSERT_EQ(0, tw_arm_in(fds[i], ASLEEP_NS, &ids[i]));
+		ASSERT_EQ(0, tw_arm_ahead(fds[i], clockids[i], ASLEEP_NS, &ids[i]));
 	}
 	sleep_now(_metadata, self);
 	if (tw_now(CLOCK_MONOTONIC) - self->awake_ns >= ASLEEP_NS)

@@ -77,8 +77,8 @@ TEST_F(tai, offset_forwards_expires_what_is_now_due_and_no_more)
 	struct twheel_event event;
 	__u64 due, later;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 500 * TW_SEC, &due));
-	ASSERT_EQ(0, tw_arm_in(self->fd, 5000 * TW_SEC, &later));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 500 * TW_SEC, &due));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 5000 * TW_SEC, &later));
 	ASSERT_EQ(0, set_tai_offset(2 * LONG_AGO_S));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(due, event.id);
@@ -95,7 +95,7 @@ TEST_F(tai, offset_backwards_expires_nothing_early)
 	struct twheel_event event;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 3 * TW_SEC, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 3 * TW_SEC, &id));
 	ASSERT_EQ(0, set_tai_offset(0));
 	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 4000));
 	ASSERT_EQ(0, set_tai_offset(LONG_AGO_S));
@@ -110,11 +110,12 @@ TEST_F(tai, offset_backwards_expires_nothing_twice)
 	struct twheel_event event;
 	__u64 one_shot, periodic, far;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &one_shot));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 0, &one_shot));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	ASSERT_EQ(0, tw_arm1(self->fd, 0, 0, TW_HOUR, 0, &periodic));
+	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, tw_now(CLOCK_TAI), TW_HOUR, 0,
+			     &periodic));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_DAY, &far));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, TW_DAY, &far));
 	/* Both deadlines lie a second ahead again, and are not waited for. */
 	ASSERT_EQ(0, set_tai_offset(LONG_AGO_S - 1));
 	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 2000));
@@ -129,7 +130,7 @@ TEST_F(tai, offset_backwards_what_is_armed_next_expires_in_its_time)
 	struct twheel_event event;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 0, &id));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(0, set_tai_offset(0));
 	expect_two_in_their_time(_metadata, self->fd, CLOCK_TAI);
@@ -155,13 +156,14 @@ TEST_F(tai, offset_does_not_touch_the_other_clocks)
 	const __u32 clocks[] = {
 		TWHEEL_CLOCK_REALTIME, TWHEEL_CLOCK_MONOTONIC, TWHEEL_CLOCK_BOOTTIME,
 	};
+	const clockid_t clockids[] = { CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME };
 	__u64 ids[ARRAY_SIZE(clocks)];
 	int i, fds[ARRAY_SIZE(clocks)];
 
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		fds[i] = open_wheel(clocks[i]);
 		ASSERT_LE(0, fds[i]);
-		ASSERT_EQ(0, tw_arm_in(fds[i], 500 * TW_SEC, &ids[i]));
+		ASSERT_EQ(0, tw_arm_ahead(fds[i], clockids[i], 500 * TW_SEC, &ids[i]));
 	}
 	ASSERT_EQ(0, set_tai_offset(2 * LONG_AGO_S));
 	tw_sleep(300 * TW_MS);
@@ -179,7 +181,7 @@ TEST_F(tai, offset_forwards_wakes_a_sleeping_poller)
 	pid_t pid;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, 500 * TW_SEC, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, 500 * TW_SEC, &id));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
@@ -252,7 +254,7 @@ static void read_all(struct __test_metadata *_metadata, int fd, struct crowd *cr
 		ASSERT_GT(until_ns, tw_now(CLOCK_MONOTONIC))
 			TH_LOG("%d did not come", crowd->left);
 		if (crowd->left) {
-			ASSERT_EQ(0, tw_arm1(fd, 0, 0, 0, NUDGE, &id));
+			ASSERT_EQ(0, tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, 1, 0, NUDGE, &id));
 			crowd->nudges++;
 		}
 		ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
@@ -416,7 +418,7 @@ TEST_F_TIMEOUT(leap, tai_wheel_goes_on_without_a_gap, 60)
 	EXPECT_TRUE(is_stepped(before_ns, variant->step_ns))
 		TH_LOG("the leap second did not come");
 	/* Nor does what is armed after it. */
-	ASSERT_EQ(0, tw_arm_in(self->tai, 20 * TW_MS, &id));
+	ASSERT_EQ(0, tw_arm_ahead(self->tai, CLOCK_TAI, 20 * TW_MS, &id));
 	ASSERT_EQ(1, tw_wait_event(self->tai, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);
 	EXPECT_ACCOUNTS(self->tai);

@@ -100,16 +100,19 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 	int i, fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, setup);
 	const size_t size = ARRAY_SIZE(arms) * sizeof(__u64);
 	const int nr_pages = size / sysconf(_SC_PAGESIZE);
-	__u64 *table;
+	const bool settable = setup->clock == TWHEEL_CLOCK_REALTIME;
+	__u64 *table, from_ns = settable ? tw_now(CLOCK_REALTIME) : 0;
 
 	ASSERT_LE(0, fd);
 	table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)
 		arms[i] = (struct twheel_arm){
-			.expires_ns = i % 3 ? TW_HOUR + i * TW_MS : i / 2048 * 100 * TW_MS,
+			.expires_ns = from_ns + (i % 3 ? TW_HOUR + i * TW_MS :
+							 i / 2048 * 100 * TW_MS),
 			.interval_ns = i % 5 ? 0 : TW_SEC,
-			.flags = i % 10 ? 0 : TWHEEL_ARM_FIXED_DELAY,
+			.flags = (settable ? TWHEEL_ARM_ABSOLUTE : 0) |
+				 (i % 10 ? 0 : TWHEEL_ARM_FIXED_DELAY),
 		};
 	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(fd, arms, ARRAY_SIZE(arms)));
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)

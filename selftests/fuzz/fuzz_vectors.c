@@ -124,7 +124,9 @@ static __u64 some_interval(struct wheel *w, __u64 *seed)
 static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, __u64 *seed)
 {
 	static const __u32 repeats[] = { 1, 1, 2, 3, 100, 0xffffffff };
-	bool absolute = random_below(seed, 2);
+	bool settable = w->clock == TWHEEL_CLOCK_REALTIME || w->clock == TWHEEL_CLOCK_TAI;
+	/* A clock that can be set has no relative times. */
+	bool absolute = settable ? !one_in(seed, 16) : random_below(seed, 2);
 
 	arm->expires_ns = some_deadline(w, seed, absolute);
 	arm->interval_ns = some_interval(w, seed);

@@ -66,6 +66,26 @@ TEST_F(table, number_expires_once_at_its_tick)
 	EXPECT_EQ(IDLE, twheel_table_stop(self->t, 7));
 }
 
+TEST_F(table, deadline_from_now_on_is_refused_if_the_clock_can_be_set)
+{
+	const __u32 clocks[] = { TWHEEL_TABLE_REALTIME, TWHEEL_TABLE_TAI };
+	const clockid_t clockids[] = { CLOCK_REALTIME, CLOCK_TAI };
+	struct twheel_table_change changes[1];
+	struct twheel_table *t;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		ASSERT_EQ(0, table_open(&t, NR, variant->backend, clocks[i]));
+		changes[0] = change(7, TW_HOUR);
+		EXPECT_EQ(-EINVAL, twheel_table_apply(t, changes, 1, TWHEEL_TABLE_AFTER));
+		EXPECT_EQ(-EINVAL, twheel_table_start_after(t, 7, TW_HOUR));
+		EXPECT_EQ(IDLE, twheel_table_state(t, 7, NULL));
+		EXPECT_EQ(IDLE, twheel_table_start(t, 7, tw_now(clockids[i]) + TW_HOUR));
+		EXPECT_EQ(PENDING, twheel_table_stop(t, 7));
+		twheel_table_close(t);
+	}
+}
+
 TEST_F(table, first_and_last_number_are_numbers)
 {
 	ASSERT_EQ(IDLE, twheel_table_start(self->t, 0, TW_MS));

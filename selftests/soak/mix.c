@@ -89,6 +89,12 @@ static __u64 heartbeat_interval_ns(__u32 index)
 	return random_scale(TW_HOUR, 12 * TW_HOUR);
 }
 
+/* Then a relative time is refused. */
+static bool is_settable(const struct oracle *o)
+{
+	return o->setup.clock == TWHEEL_CLOCK_REALTIME || o->setup.clock == TWHEEL_CLOCK_TAI;
+}
+
 static struct twheel_arm plan_request(const struct oracle *o)
 {
 	struct twheel_arm arm = { .flags = TWHEEL_ARM_ABSOLUTE };
@@ -101,7 +107,7 @@ static struct twheel_arm plan_request(const struct oracle *o)
 		arm.expires_ns = o->now_ns - random_scale(1, o->now_ns < TW_HOUR ? 2 : TW_HOUR);
 	} else if (lot == 2) {
 		arm.expires_ns = 0;
-		arm.flags = 0;
+		arm.flags = is_settable(o) ? TWHEEL_ARM_ABSOLUTE : 0;
 	}
 	if (lot == 1 || lot == 3 || lot == 4) {
 		arm.interval_ns = random_scale(TW_US, TW_SEC);
@@ -136,7 +142,7 @@ static struct twheel_arm plan(const struct oracle *o, __u32 index)
 	case REQUEST:
 		return plan_request(o);
 	}
-	if (random_below(8)) {
+	if (is_settable(o) || random_below(8)) {
 		arm.expires_ns += o->now_ns;
 		arm.flags |= TWHEEL_ARM_ABSOLUTE;
 	}

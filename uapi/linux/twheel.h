@@ -91,8 +91,10 @@
  * @TWHEEL_CLOCK_BOOTTIME: CLOCK_BOOTTIME; goes on while suspended
  * @TWHEEL_CLOCK_REALTIME: CLOCK_REALTIME.  When it is set forwards, all timeouts
  *	that are due by the new time expire.  When it is set backwards, no timeout
- *	expires twice, and none early.
- * @TWHEEL_CLOCK_TAI: CLOCK_TAI
+ *	expires twice, and none early.  Deadlines are absolute: see
+ *	TWHEEL_ARM_ABSOLUTE.
+ * @TWHEEL_CLOCK_TAI: CLOCK_TAI; set as CLOCK_REALTIME is, and by its own offset.
+ *	Deadlines are absolute.
  * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only
  *
  * The values are different from those of all CLOCK_* constants, and 0 is none of them:
@@ -352,7 +354,11 @@ struct twheel_vector {
 };
 
 /* Flags of struct twheel_arm */
-/* expires_ns is a point on the wheel's clock, not a distance from now. */
+/*
+ * expires_ns is a point on the wheel's clock, not a distance from now.  On a clock that can
+ * be set, TWHEEL_CLOCK_REALTIME or _TAI, ARM and REARM without this flag are EINVAL: a
+ * relative deadline would move when the clock is set.
+ */
 #define TWHEEL_ARM_ABSOLUTE	(1U << 0)
 /*
  * The next period begins when the event is read, instead of keeping its phase.
@@ -372,11 +378,13 @@ struct twheel_vector {
 
 /**
  * struct twheel_arm - one element of ARM and of REARM
- * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE a
- *	point on the wheel's clock.  A deadline that has passed is accepted; the
- *	timeout then expires as soon as it can, and does not wait for a tick.
+ * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE, which
+ *	clocks that can be set need, a point on the wheel's clock.  A deadline that
+ *	has passed is accepted; the timeout then expires as soon as it can, and does
+ *	not wait for a tick.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
- *	to one tick
+ *	to one tick.  Periods go by the wheel's clock: if that is set forwards, those
+ *	that are skipped have passed; if it is set back, the next one waits for it.
  * @user_data: handed back in events; the key in a keyed wheel; ignored by REARM
  * @flags: TWHEEL_ARM_*
  * @repeats: how many times a periodic timeout expires before it ends; 0 for no

@@ -202,7 +202,12 @@ static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *how)
 static struct twheel_timeout *arm_like(struct kunit *test, u32 kind)
 {
 	struct twheel_arm how = arm_of(kind, 2);
+	struct twheel *tw = test->priv;
 
+	if (tw->clock.settable) {
+		how.flags |= TWHEEL_ARM_ABSOLUTE;
+		how.expires_ns += time_of(tw);
+	}
 	return arm(test, &how);
 }
 

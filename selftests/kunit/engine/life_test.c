@@ -34,13 +34,24 @@ static void a_malformed_entry_is_refused(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, rows[i].conditions),
+		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, rows[i].conditions, false),
 				    rows[i].says, "row %u", i);
 	for (i = 0; i < 32; i++) {
 		unknown.flags = BIT(i);
 		if (!(unknown.flags & known))
-			KUNIT_EXPECT_EQ(test, life_check(&unknown, ARM_IF | ARM_ONLY), -EINVAL);
+			KUNIT_EXPECT_EQ(test, life_check(&unknown, ARM_IF | ARM_ONLY, false),
+					-EINVAL);
 	}
+}
+
+static void a_relative_deadline_is_refused_if_the_clock_can_be_set(struct kunit *test)
+{
+	struct twheel_arm arm = { .interval_ns = 1 };
+
+	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, false), 0);
+	arm.flags = TWHEEL_ARM_ABSOLUTE;
+	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, true), 0);
 }
 
 static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
@@ -113,6 +124,7 @@ static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
 
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(a_malformed_entry_is_refused),
+	KUNIT_CASE(a_relative_deadline_is_refused_if_the_clock_can_be_set),
 	KUNIT_CASE(a_life_is_what_was_asked_for_within_bounds),
 	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
 	{}
