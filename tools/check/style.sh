@@ -116,6 +116,17 @@ kernel_doc()
 		"${uapi_code[@]}" "${module_code[@]}" "${lib_code[@]}"
 }
 
+# As sphinx would read them. rst2html5 knows none of sphinx' directives and roles for C.
+# shellcheck disable=SC2016 # nothing is to be expanded
+kernel_doc_text()
+{
+	perl "$cache/source/scripts/kernel-doc" -sphinx-version 4.0 -rst -Wall -Werror \
+		"${uapi_code[@]}" >"$work/kernel_doc.rst" || return
+	sed -E 's/^( *)\.\. c:[a-z]+:: .*/\1.. note::/; s/:c:[a-z]+:`([^`]*)`/``\1``/g' \
+		"$work/kernel_doc.rst" |
+		rst2html5 --exit-status=warning --syntax-highlight=none >/dev/null
+}
+
 uapi_includes()
 {
 	! grep -nHE '^[[:space:]]*#[[:space:]]*include' uapi/linux/twheel.h |

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/*
- * twheel: millions of timeouts behind one file descriptor.
+/**
+ * DOC: twheel
+ *
+ * Millions of timeouts behind one file descriptor.
  *
  * Each open of /dev/twheel makes a wheel of its own.  dup, fork, exec and passing
  * the descriptor over a socket share it; the last close destroys it.  Opening
  * /proc/self/fd/N opens /dev/twheel again, and makes a new wheel.  Any thread of
  * any process that holds the descriptor may use it at any time.
+ */
+
+/**
+ * DOC: Conventions
  *
- * Conventions that hold for every call:
+ * These hold for every call:
  *
  * - Times are nanoseconds of the wheel's own clock, 64 bits, unsigned.
  *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: a deadline of that value or
@@ -41,9 +47,13 @@
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.  Only ADVANCE and
  *   DRAIN have begun if a signal interrupts them.
+ */
+
+/**
+ * DOC: Errors
  *
- * Errors, the same for all commands (as errno of the call, or negated in the
- * ``result`` of an entry):
+ * They are the same for all commands, as errno of the call, or negated in the
+ * ``result`` of an entry::
  *
  *	EAGAIN		max_pending places are in use; poll says POLLOUT when
  *			one is free again.  POLLOUT says nothing about memory:
@@ -54,12 +64,16 @@
  *			structure or an element is larger than
  *			TWHEEL_SIZE_MAX, or a vector is longer than INFO's
  *			max_vector
+ *	EBADF		the descriptor is not open, or not for what the call does:
+ *			for reading by read(), for writing by write()
  *	EBUSY		SETUP after SETUP or after the first ARM
  *	EEXIST		TWHEEL_ARM_IF_ABSENT, and the key is there
  *	EFAULT		the caller's memory cannot be read or written
  *	EINTR		a signal came while ADVANCE, DRAIN or a blocking read()
  *			waited, and its handler does not restart system calls
- *	EINVAL		a field has a value outside its range
+ *	EINVAL		a field has a value outside its range, ``size`` or
+ *			``entry_size`` is below that of the first release, or entries
+ *			are not at multiples of 8
  *	ENOENT		no such timeout: its last event was read, it was
  *			cancelled, or there never was one; or no timeout has the key
  *	ENOMEM		out of memory, or the memory cgroup is at its limit
@@ -649,9 +663,9 @@ enum twheel_op {
  * of the records that were done, which is a multiple of sizeof(struct twheel_record).
  * When it returns less than it was given, the next record was refused, is not whole,
  * or cannot be read; the same write() from there on fails with the reason.  It fails
- * only when the first record is not done, and then nothing has changed:
+ * only when the first record is not done, and then nothing has changed::
  *
- *	EINVAL		the buffer is shorter than a record, @op is unknown, a field
+ *	EINVAL		the buffer is shorter than a record, op is unknown, a field
  *			that the operation does not use is not 0, or as the ioctl
  *	EFAULT		the record cannot be read
  *	EAGAIN		max_pending places are in use; or see RWF_NOWAIT below
@@ -709,8 +723,8 @@ struct twheel_setup_record {
 	__u32 max_pending;
 };
 
-/*
- * The refresh table
+/**
+ * DOC: The refresh table
  *
  * The refresh table holds one 64-bit word for each timeout.  A program maps it by
  * mmap() of the descriptor, with MAP_SHARED and offset 0; the word of a timeout has
@@ -793,6 +807,7 @@ struct twheel_setup_record {
 #define TWHEEL_REFRESH_GEN_BITS	28
 #define TWHEEL_REFRESH_GEN_MASK	0x0fffffffU
 
+/* Numbers 00 to 1f of this are twheel's. */
 #define TWHEEL_IOC_MAGIC	0xf7
 
 /**
