@@ -366,6 +366,56 @@ TEST_F(reader, does_not_get_an_event_that_is_revoked_meanwhile)
 }
 
 /* Or a call with a large buffer might never end. */
+struct arm_call {
+	int fd;
+	struct twheel_vector *vector;
+	int ret;
+};
+
+static void *arm_run(void *arg)
+{
+	struct arm_call *call = arg;
+
+	call->ret = tw_ioctl(call->fd, TWHEEL_IOC_ARM, call->vector);
+	return NULL;
+}
+
+/* Only then does a call fail that has done something. */
+TEST_F(holding, arm_whose_vector_cannot_be_written_any_more_says_efault)
+{
+	struct arm_call call = { .fd = self->fd };
+	struct twheel_arm arms[BATCH] = {}, *at;
+	struct twheel_info info;
+	pthread_t thread;
+	int i;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	for (i = 0; i < BATCH; i++)
+		arms[i].expires_ns = TW_HOUR;
+	at = held_lay(&self->memory, arms, sizeof(arms), 10 * sizeof(arms[0]));
+	ASSERT_NE(NULL, at);
+	call.vector = mmap(NULL, self->memory.page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)call.vector);
+	*call.vector = (struct twheel_vector){
+		.size = sizeof(*call.vector), .entry_size = sizeof(arms[0]), .nr = BATCH,
+		.entries = (uintptr_t)at,
+	};
+	ASSERT_EQ(0, pthread_create(&thread, NULL, arm_run, &call));
+	ASSERT_EQ(0, held_wait(&self->memory));
+	ASSERT_EQ(0, mprotect(call.vector, self->memory.page, PROT_READ));
+	ASSERT_EQ(0, mprotect(self->memory.edge, self->memory.page, PROT_NONE));
+	ASSERT_EQ(0, held_release(&self->memory));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-EFAULT, call.ret);
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(TWHEEL_CREATED, at[i].result);
+	}
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(10, info.live);
+	munmap(call.vector, self->memory.page);
+}
+
 TEST_F(holding, read_takes_no_more_events_than_there_were)
 {
 	struct twheel_event events[8] = {};

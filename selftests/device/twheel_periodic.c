@@ -232,6 +232,36 @@ TEST_F(periodic, expirations_are_counted_beyond_what_an_event_can_say)
 	EXPECT_EQ(periods, info.expirations);
 }
 
+TEST_F(periodic, expirations_leave_out_what_passes_unread_until_it_is_read)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
+	struct twheel_event event;
+	struct twheel_info info;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
+	ASSERT_EQ(0, tw_advance(self->fd, 70 * TW_MS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.expirations);
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(7, info.expirations);
+}
+
+/* Nothing ran there. */
+TEST_F(periodic, event_tells_the_edge_of_the_latest_period_that_passed_unread)
+{
+	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
+	struct twheel_event event;
+
+	ASSERT_EQ(0, tw_advance(self->fd, 2 * TW_MS));
+	/* The edge of 4.5 is 5; 6.0 is yet to come. */
+	ASSERT_EQ(0, tw_advance(self->fd, 5900 * TW_US));
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(3, event.count);
+	EXPECT_EQ(4500 * TW_US, event.deadline_ns);
+	EXPECT_EQ(5 * TW_MS, event.fired_ns);
+}
+
 /* The event never comes, but the timeout has expired so often. */
 TEST_F(periodic, periods_of_an_event_that_is_revoked_are_counted)
 {

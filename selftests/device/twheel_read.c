@@ -136,6 +136,33 @@ TEST_F(read, only_whole_events_are_written)
 	expect_row(_metadata, self->fd, 2, 3);
 }
 
+/* Other kinds, and flags that change what a program does, have to be asked for. */
+TEST_F(read, an_event_has_no_flag_but_those_of_the_header)
+{
+	const __u32 known = TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED;
+	struct twheel_arm arms[] = {
+		{ .expires_ns = TW_MS },
+		{ .expires_ns = TW_MS, .slack_ticks = 3 },
+		{ .expires_ns = TW_MS, .interval_ns = TW_MS },
+		{ .expires_ns = TW_MS, .interval_ns = TW_MS, .flags = TWHEEL_ARM_FIXED_DELAY },
+		{ .expires_ns = TW_MS, .interval_ns = TW_MS, .repeats = 2 },
+		{ .expires_ns = TW_HOUR },
+	};
+	struct twheel_event events[ARRAY_SIZE(arms)];
+	int i, nr, round;
+
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(self->fd, arms, ARRAY_SIZE(arms)));
+	for (round = 1; round <= 3; round++) {
+		ASSERT_EQ(0, round < 3 ? tw_advance(self->fd, round * 4 * TW_MS) :
+					 tw_drain(self->fd));
+		nr = tw_read(self->fd, events, ARRAY_SIZE(events));
+		ASSERT_LT(0, nr);
+		for (i = 0; i < nr; i++) {
+			EXPECT_EQ(0, events[i].flags & ~known);
+		}
+	}
+}
+
 TEST_F(read, an_event_says_what_was_asked_for)
 {
 	struct twheel_event event;

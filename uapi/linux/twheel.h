@@ -43,7 +43,10 @@
  *   A fault in the caller's memory, DRAIN, and a signal that kills the caller
  *   stop the call.  All entries before that point have been done, reported and
  *   counted; no entry from there on has been done; ``nr_done`` says where the
- *   point is.
+ *   point is.  If another thread has taken the memory of the vector itself away
+ *   meanwhile, so that ``nr_done`` cannot be written, the ioctl says EFAULT although
+ *   entries may have been done; their results say which.  LIST, which writes
+ *   ``cursor`` at its end, does the same.
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.  Only ADVANCE and
  *   DRAIN have begun if a signal interrupts them.
@@ -272,7 +275,7 @@ struct twheel_setup {
  * @unread: events that wait to be read
  * @live: places in use: pending, or with an unread event
  * @expirations: expirations so far, one for each period of a periodic timeout.
- *	The periods that pass while its event is unread are counted when that event
+ *	The periods that pass while its event is unread are left out until that event
  *	is read, revoked or drained.
  * @delivered: events read, those flagged TWHEEL_EVENT_DRAINED as well
  * @completed: timeouts that ended because their last event was read
@@ -380,10 +383,12 @@ struct twheel_vector {
  */
 #define TWHEEL_ARM_FIXED_DELAY	(1U << 1)
 /*
- * Conditions, as Redis' EXPIRE has them.  The first two are for ARM in a keyed wheel.  The
- * last two are for REARM, too, in any wheel; they compare the new deadline with the one in
- * force, or, where the event is unread, with the one that has expired.  They do not keep
- * an ARM from creating a timeout whose key is not there.
+ * Conditions, as Redis' EXPIRE has them.  All are for ARM in a keyed wheel; in a wheel
+ * without keys, ARM with any of them is EINVAL.  The last two are for REARM, too, in any
+ * wheel; the first two are EINVAL there.  The last two compare the new deadline with the one
+ * in force, or, where the event is unread, with the one that has expired.  They do not keep
+ * an ARM from creating a timeout whose key is not there.  The first two contradict each
+ * other, and so do the last two: both at once are EINVAL.
  */
 #define TWHEEL_ARM_IF_ABSENT	(1U << 2)	/* EEXIST if the key is there */
 #define TWHEEL_ARM_IF_PRESENT	(1U << 3)	/* ENOENT if the key is not there */
@@ -557,7 +562,11 @@ struct twheel_advance {
 	__aligned_u64 to_ns;
 };
 
-/* Flags of struct twheel_event; a program ignores those that it does not know */
+/*
+ * Flags of struct twheel_event.  A program ignores those that it does not know: a flag that
+ * changes what it has to do, or an event of another kind, will come only for timeouts whose
+ * ARM or REARM has asked for it, by a flag that this header does not have yet.
+ */
 /* The wheel was drained, and this timeout with it; TWHEEL_EVENT_ENDED is set, too. */
 #define TWHEEL_EVENT_DRAINED	(1U << 0)
 /*
@@ -578,7 +587,7 @@ struct twheel_advance {
  * @fired_ns: the wheel's clock when the timeout expired or was drained;
  *	fired_ns - deadline_ns is the lateness.  When further periods passed while
  *	the event was unread: the edge of the tick at which the latest of these
- *	counts, since no code runs for them when they pass.
+ *	counts.  Nothing ran at that edge: no code runs for these when they pass.
  * @count: expirations in this event, saturating at 2^32-1; 0 only in an event
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
