@@ -18,6 +18,7 @@
 #include <linux/seq_file.h>
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
+#include <linux/uidgid.h>
 #include <linux/uio.h>
 #include <linux/wait.h>
 
@@ -299,6 +300,7 @@ static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
 	seq_putc(m, '\n');
 }
 
+/* Monitors read it, so it costs the same however many timeouts there are (G7): no walk. */
 static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct twheel *tw = file->private_data;
@@ -308,6 +310,7 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 		return;
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
+	seq_printf(m, "uid:\t%u\n", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
 	seq_printf(m, "bytes:\t%lu\n", twheel_bytes(tw));
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
 	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
@@ -315,8 +318,10 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "slots:\t%u\n", info.slots);
 	seq_printf(m, "levels:\t%u\n", info.levels);
 	seq_printf(m, "max_pending:\t%u\n", info.max_pending);
+	seq_printf(m, "setup_flags:\t%u\n", info.setup_flags);
+	seq_printf(m, "event_size:\t%u\n", info.event_size);
 	seq_printf(m, "slack_ns:\t%llu\n", info.slack_ns);
-	seq_printf(m, "next_expiry_ns:\t%llu\n", info.next_expiry_ns);
+	seq_printf(m, "alarm_ns:\t%llu\n", info.alarm_ns);
 	seq_printf(m, "max_late_ns:\t%llu\n", info.max_late_ns);
 	seq_printf(m, "late:\t%llu\n", info.late);
 	seq_printf(m, "last_late_ns:\t%llu\n", info.last_late_ns);

@@ -47,7 +47,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 		return -E2BIG;
 	if (get_user(info.flags, &user->flags))
 		return -EFAULT;
-	if (info.flags & ~TWHEEL_INFO_NO_WALK)
+	if (info.flags & ~TWHEEL_INFO_WALK)
 		return -EINVAL;
 	err = twheel_get_info(tw, &info);
 	if (err)

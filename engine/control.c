@@ -27,6 +27,7 @@
 #include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
 #include "alarm.h"
 #include "clock.h"
@@ -119,6 +120,18 @@ bool twheel_is_keyed(const struct twheel *tw)
 bool twheel_is_draining(const struct twheel *tw)
 {
 	return READ_ONCE(tw->control.draining);
+}
+
+/**
+ * twheel_uid() - tell which user is charged for a wheel
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: the real user id of the process that has opened it.
+ */
+kuid_t twheel_uid(const struct twheel *tw)
+{
+	return twheel_user_uid(tw->memory.user);
 }
 
 /**

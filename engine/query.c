@@ -28,6 +28,9 @@
 #include "twheel.h"
 #include "words.h"
 
+/* An alarm that does not ring, and a next expiry that does not come, are the same number. */
+static_assert(NEVER_NS == TWHEEL_NO_EXPIRY);
+
 /*
  * Whether an UNREAD timeout waits for another period at the same time.  A fixed rate goes
  * on while the event is unread, up to the repeat limit; a fixed delay begins when it is
@@ -310,6 +313,8 @@ static void info_counters(struct twheel *tw, const struct outlook *outlook,
 	 * Events may have been read since nr_both was counted: it is at most @unread now.
 	 */
 	info->pending = info->live - info->unread + min_t(u64, outlook->nr_both, info->unread);
+	/* 0 is that of a virtual clock, or of a wheel that has not started. */
+	info->alarm_ns = tw->alarm.at_ns ?: TWHEEL_NO_EXPIRY;
 }
 
 /**
@@ -325,7 +330,7 @@ static void info_counters(struct twheel *tw, const struct outlook *outlook,
  */
 int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
-	bool walk = !(info->flags & TWHEEL_INFO_NO_WALK);
+	bool walk = info->flags & TWHEEL_INFO_WALK;
 	struct outlook outlook = {};
 	int err = 0;
 

@@ -402,6 +402,18 @@ void twheel_user_put(struct twheel_user *user)
 }
 
 /**
+ * twheel_user_uid() - tell who a user is
+ * @user: the user
+ *
+ * Context: any; no lock is needed.
+ * Return: the real user id.
+ */
+kuid_t twheel_user_uid(const struct twheel_user *user)
+{
+	return user->uid;
+}
+
+/**
  * twheel_user_queue() - choose the queue of a wheel
  * @user: the user of the wheel
  *

@@ -589,7 +589,7 @@ int shared_run(struct server *s)
 	s->st.kthreads_cpu_ns = kthreads_cpu_ns() - kthreads_before_ns;
 	wheel_drain(&keeper);
 	accounts_close(&keeper);
-	if (twheel_device_info(keeper.common.wheel, &info, TWHEEL_INFO_NO_WALK))
+	if (twheel_device_info(keeper.common.wheel, &info, 0))
 		die_plainly("the wheel does not tell its counters");
 	report_server(s);
 	report_death(&keeper.death, s);

@@ -13,6 +13,7 @@
 #define _TWHEEL_H
 
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
 struct address_space;
 struct inode;
@@ -87,6 +88,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
+kuid_t twheel_uid(const struct twheel *tw);
 unsigned long twheel_bytes(const struct twheel *tw);
 const char *twheel_kthread_name(const struct twheel *tw);
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size);

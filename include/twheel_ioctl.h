@@ -16,7 +16,7 @@ struct twheel;
  * here; only the assertion below gets the new one.
  */
 #define SETUP_SIZE_FIRST	40
-#define INFO_SIZE_FIRST		472
+#define INFO_SIZE_FIRST		480
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16

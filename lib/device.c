@@ -26,7 +26,7 @@
  * The functions that are not inline go by the sizes that these have here.  If one grows, the
  * present symbols have to keep the old size, for programs that have the old structure.
  */
-static_assert(sizeof(struct twheel_info) == 472, "info");
+static_assert(sizeof(struct twheel_info) == 480, "info");
 static_assert(sizeof(struct twheel_arm) == 56, "arm");
 static_assert(sizeof(struct twheel_cancel) == 16, "cancel");
 static_assert(sizeof(struct twheel_status) == 72, "status");
@@ -62,7 +62,7 @@ static int device_learn(struct twheel_device *d, int fd, const struct twheel_set
 	const struct twheel_setup usual = {
 		.size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC,
 	};
-	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
+	struct twheel_info info = { .size = sizeof(info) };
 	int ret = device_ioctl(fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
 
 	if (!ret || ret == -EBUSY || ret == -ESHUTDOWN)
@@ -152,7 +152,7 @@ int _twheel_device_info(const struct twheel_device *d, struct twheel_info *info,
 int twheel_device_now(const struct twheel_device *d, uint64_t *now_ns)
 {
 	struct twheel_info info;
-	int ret = twheel_device_info(d, &info, TWHEEL_INFO_NO_WALK);
+	int ret = twheel_device_info(d, &info, 0);
 
 	if (!ret)
 		*now_ns = info.now_ns;

@@ -199,7 +199,7 @@ static int32_t device_check(struct twheel_table *table)
 {
 	int fd = twheel_device_fd(table->device), flags;
 	struct twheel_info info;
-	int32_t ret = twheel_device_info(table->device, &info, TWHEEL_INFO_NO_WALK);
+	int32_t ret = twheel_device_info(table->device, &info, 0);
 
 	if (ret < 0)
 		return ret;
@@ -515,7 +515,7 @@ uint64_t twheel_table_next(struct twheel_table *table)
 	uint64_t next_ns;
 
 	if (table->device) {
-		if (twheel_device_info(table->device, &info, 0) < 0 || info.unread)
+		if (twheel_device_info(table->device, &info, TWHEEL_INFO_WALK) < 0 || info.unread)
 			return 0;
 		return info.next_expiry_ns;
 	}

@@ -278,11 +278,12 @@ static inline int tw_virtual_for(int flags, __u32 max_pending)
 	return tw_open_setup(flags, &setup);
 }
 
+/* INFO with all that it tells. */
 static inline int tw_info(int fd, struct twheel_info *info)
 {
 	memset(info, TW_POISON, sizeof(*info));
 	info->size = sizeof(*info);
-	info->flags = 0;
+	info->flags = TWHEEL_INFO_WALK;
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
@@ -423,7 +424,7 @@ static bool tw_settles;
 /* A pass of the kthread at the time that it is; 0 or -errno: only for the virtual clock. */
 static inline int tw_pass(int fd)
 {
-	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
+	struct twheel_info info = { .size = sizeof(info) };
 
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, &info) ?: tw_advance(fd, info.now_ns);
 }
@@ -721,7 +722,8 @@ static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
 
 /*
  * The two are the same, but for the time that has passed meanwhile on a real
- * clock.  Rows are compared in the order in which LIST gives them.
+ * clock, and what the kernel has set the alarm to there.  Rows are compared in
+ * the order in which LIST gives them.
  */
 static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd,
 				       const struct tw_snapshot *before, int line)
@@ -735,6 +737,7 @@ static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd
 		TH_LOG("asked for in line %d", line);
 	if (before->info.clock != TWHEEL_CLOCK_VIRTUAL) {
 		after.info.now_ns = before->info.now_ns;
+		after.info.alarm_ns = before->info.alarm_ns;
 		for (i = 0; i < after.nr && i < before->nr; i++)
 			after.rows[i].left_ns = before->rows[i].left_ns;
 	}

@@ -151,7 +151,7 @@ int twheel_device_fd(const struct twheel_device *d);
  * twheel_device_info() - get limits, configuration and counters
  * @d: the device
  * @info: out; a member that the module does not know is 0
- * @flags: TWHEEL_INFO_*: with TWHEEL_INFO_NO_WALK it takes no longer for many timeouts
+ * @flags: TWHEEL_INFO_*: with TWHEEL_INFO_WALK it takes longer for many timeouts
  *
  * Return: 0, or -EINVAL for other flags.
  */

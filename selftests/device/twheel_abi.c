@@ -59,7 +59,7 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 472);
+	SIZE(twheel_info, 480);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -94,6 +94,7 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, last_late_ns, 200, 8);
 	FIELD(twheel_info, last_late_at_ns, 208, 8);
 	FIELD(twheel_info, late_ticks, 216, 256);
+	FIELD(twheel_info, alarm_ns, 472, 8);
 }
 
 TEST(vector_has_its_layout)
@@ -233,7 +234,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(100000000ULL, TWHEEL_ROUND_MIN_NS);
 	NUMBER(40U, TWHEEL_EVENT_SIZE_MIN);
 	NUMBER(4096U, TWHEEL_EVENT_SIZE_MAX);
-	NUMBER(1U, TWHEEL_INFO_NO_WALK);
+	NUMBER(1U, TWHEEL_INFO_WALK);
 	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
 	NUMBER(2U, TWHEEL_SETUP_KEYED);
 	NUMBER(1U, TWHEEL_VECTOR_BY_KEY);
@@ -328,7 +329,7 @@ TEST_F(abi, info_reads_back_the_setup)
 
 	memset(&info, 0x5a, sizeof(info));
 	info.size = sizeof(info);
-	info.flags = 0;
+	info.flags = TWHEEL_INFO_WALK;
 	ASSERT_EQ(0, ioctl(self->fd, TWHEEL_IOC_INFO, &info));
 	EXPECT_EQ(sizeof(info), info.size);
 	EXPECT_EQ(TWHEEL_CLOCK_VIRTUAL, info.clock);
@@ -357,6 +358,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.revoked);
 	EXPECT_EQ(0, info.drained);
 	EXPECT_EQ(0, info.rearmed);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
 }
 
 TEST_F(abi, what_is_armed_is_read_whole)

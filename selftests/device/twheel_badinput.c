@@ -59,7 +59,7 @@ static const struct bad_field bad_fields[] = {
 	{ "INFO.flags", TWHEEL_IOC_INFO, FIELD(twheel_info, flags), 1U << 31, -EINVAL },
 	{
 		"INFO.flags", TWHEEL_IOC_INFO, FIELD(twheel_info, flags),
-		TWHEEL_INFO_NO_WALK | 1U << 7, -EINVAL
+		TWHEEL_INFO_WALK | 1U << 7, -EINVAL
 	},
 	{ "ARM.flags", TWHEEL_IOC_ARM, FIELD(twheel_vector, flags), 1, -EINVAL },
 	{ "REARM.flags", TWHEEL_IOC_REARM, FIELD(twheel_vector, flags), 1, -EINVAL },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/PID/fdinfo: one "key:\tvalue" a line, and the same numbers as INFO.
+ * /proc/PID/fdinfo: one "key:\tvalue" a line, and the same numbers as INFO without its walk.
  */
 #include "twheel_test.h"
 
@@ -112,13 +112,13 @@ TEST_F(fdinfo, every_line_is_a_key_and_a_value)
 
 TEST_F(fdinfo, tells_the_numbers_of_info)
 {
-	const int first = 10;	/* of the counters */
-	struct twheel_info i;
+	const int first = 12;	/* of the counters */
+	struct twheel_info i = { .size = sizeof(i) };
 	const char *late;
 	int k, other;
 
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
-	ASSERT_EQ(0, tw_info(self->fd, &i));
+	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &i));
 
 	const struct {
 		const char *key;
@@ -126,7 +126,8 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 	} numbers[] = {
 		{ "tick_ns", i.tick_ns }, { "slots", i.slots }, { "levels", i.levels },
 		{ "now_ns", i.now_ns }, { "max_pending", i.max_pending },
-		{ "next_expiry_ns", i.next_expiry_ns }, { "max_late_ns", i.max_late_ns },
+		{ "setup_flags", i.setup_flags }, { "event_size", i.event_size },
+		{ "alarm_ns", i.alarm_ns }, { "max_late_ns", i.max_late_ns },
 		{ "slack_ns", i.slack_ns }, { "last_late_ns", i.last_late_ns },
 		{ "last_late_at_ns", i.last_late_at_ns },
 		{ "armed", i.armed }, { "pending", i.pending }, { "unread", i.unread },
@@ -281,16 +282,62 @@ TEST_F(fdinfo, names_the_clock)
 	}
 }
 
-TEST_F(fdinfo, of_a_wheel_that_was_never_set_up_shows_no_expiry)
+TEST_F(fdinfo, shows_the_configuration)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL,
+		.flags = TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED,
+		.event_size = 48,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "setup_flags", "3"));
+	EXPECT_TRUE(has_value(self->text, "event_size", "48"));
+	close(fd);
+}
+
+#define NOBODY_UID	65534
+#define NOBODY_TEXT	"65534"
+
+/* The one who has opened the wheel pays for it, whoever has the descriptor now. */
+TEST_F(fdinfo, shows_the_user_who_pays)
+{
+	char own[16];
+	int fd;
+
+	snprintf(own, sizeof(own), "%u", getuid());
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "uid", own));
+	if (getuid())
+		SKIP(return, "only root can open a wheel as another user");
+	ASSERT_EQ(0, setresuid(NOBODY_UID, 0, 0));
+	fd = tw_open(O_NONBLOCK);
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	ASSERT_LE(0, fd);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_value(self->text, "uid", NOBODY_TEXT));
+	close(fd);
+}
+
+TEST_F(fdinfo, shows_when_the_kernel_looks_at_the_wheel_next)
 {
 	int fd = tw_open(O_NONBLOCK);
+	__u64 id, now_ns, alarm_ns;
 	const char *value;
 
 	ASSERT_LE(0, fd);
 	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
-	value = value_of(self->text, "next_expiry_ns");
+	EXPECT_TRUE(has_value(self->text, "alarm_ns", "18446744073709551615"));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	now_ns = tw_now(CLOCK_MONOTONIC);
+	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
+	value = value_of(self->text, "alarm_ns");
 	ASSERT_NE(NULL, value);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, strtoull(value, NULL, 10));
+	alarm_ns = strtoull(value, NULL, 10);
+	EXPECT_LT(now_ns, alarm_ns);
+	EXPECT_GT(now_ns + 2 * TW_HOUR, alarm_ns);
 	close(fd);
 }
 

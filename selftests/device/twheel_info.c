@@ -203,7 +203,7 @@ static int info_without_walk(int fd, struct twheel_info *info)
 {
 	memset(info, TW_POISON, sizeof(*info));
 	info->size = sizeof(*info);
-	info->flags = TWHEEL_INFO_NO_WALK;
+	info->flags = 0;
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
@@ -214,13 +214,13 @@ TEST_F(info, without_the_walk_tells_all_but_what_takes_one)
 
 	tw_arm_each_kind(_metadata, self->fd, ids);
 	ASSERT_EQ(0, tw_info(self->fd, &walk));
-	EXPECT_EQ(0, walk.flags);
+	EXPECT_EQ(TWHEEL_INFO_WALK, walk.flags);
 	/* One of them is pending and has an unread event. */
 	EXPECT_EQ(3, walk.pending);
 	EXPECT_EQ(3, walk.unread);
 	EXPECT_EQ(5, walk.live);
 	ASSERT_EQ(0, info_without_walk(self->fd, &info));
-	EXPECT_EQ(TWHEEL_INFO_NO_WALK, info.flags);
+	EXPECT_EQ(0, info.flags);
 	EXPECT_EQ(0, info.next_expiry_ns);
 	EXPECT_EQ(2, info.pending);
 	info.flags = walk.flags;
@@ -238,8 +238,65 @@ TEST_F(info, without_the_walk_of_a_new_wheel_tells_its_defaults)
 	ASSERT_EQ(0, info_without_walk(fd, &info));
 	EXPECT_EQ(0, info.next_expiry_ns);
 	EXPECT_EQ(0, info.pending | info.live);
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
 	EXPECT_EQ(TW_MS, info.tick_ns);
 	close(fd);
+}
+
+/* ---- the alarm ------------------------------------------------------------- */
+
+static __u64 alarm_of(int fd)
+{
+	struct twheel_info info;
+
+	return info_without_walk(fd, &info) ? TW_POISON64 : info.alarm_ns;
+}
+
+TEST_F(info, alarm_is_set_to_the_next_expiry_or_before)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_info info;
+	__u64 far, near, now_ns;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_DAY, &far));
+	now_ns = tw_now(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_LT(now_ns, info.alarm_ns);
+	EXPECT_GE(info.next_expiry_ns, info.alarm_ns);
+	/* A new first timeout has it set at once. */
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &near));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_GT(now_ns + 2 * TW_HOUR, info.alarm_ns);
+	EXPECT_GE(info.next_expiry_ns, info.alarm_ns);
+	EXPECT_EQ(0, info.alarm_ns % info.tick_ns);
+	close(fd);
+}
+
+TEST_F(info, alarm_is_not_set_when_nothing_will_expire)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_event event;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TWHEEL_TIME_NEVER, &id));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(fd));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
+	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+	ASSERT_ONE_EVENT(fd, &event, id);
+	EXPECT_TRUE(TW_WAIT_FOR(alarm_of(fd) == TWHEEL_NO_EXPIRY, TW_MS));
+	close(fd);
+}
+
+TEST_F(info, alarm_of_a_virtual_clock_is_never_set)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &id));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(self->fd));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(self->fd));
 }
 
 /* ---- the next expiry, wherever it waits ---------------------------------- */

@@ -425,7 +425,8 @@ static inline void prepare_info(struct __test_metadata *_metadata, struct world 
 {
 	make_usual(_metadata, w);
 	*(struct twheel_info *)w->arena = (struct twheel_info){
-		.size = sizeof(struct twheel_info), .armed = TW_POISON64,
+		.size = sizeof(struct twheel_info), .flags = TWHEEL_INFO_WALK,
+		.armed = TW_POISON64,
 	};
 }
 

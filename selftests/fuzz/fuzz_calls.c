@@ -147,7 +147,7 @@ static void run_info(struct thread *t, const struct step *step)
 	memcpy(head.mine, words, sizeof(words));
 	ret = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_INFO, head.user);
 	answered(t, ret, allowed, size < sizeof(struct twheel_info) || size > 4096 ||
-		 words[1] & ~TWHEEL_INFO_NO_WALK);
+		 words[1] & ~TWHEEL_INFO_WALK);
 }
 
 static struct twheel_setup some_setup(__u64 *seed)

@@ -85,7 +85,7 @@ static void arm_wheels(struct __test_metadata *_metadata, __u64 deadline_ns)
 
 static bool all_unread(int fd)
 {
-	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_NO_WALK };
+	struct twheel_info info = { .size = sizeof(info) };
 
 	return !tw_ioctl(fd, TWHEEL_IOC_INFO, &info) && info.unread == NR;
 }

@@ -3,10 +3,10 @@
  * What things cost, compared with themselves in the same run.
  *
  * G7: arming, moving and cancelling cost the same with a million pending as
- * with a thousand.  G5: the softirq callback takes no longer when a hundred
- * thousand are due than when one is.  The limits are wide, since the machine
- * may be an emulator under load; what they are to catch is a factor of
- * hundreds.
+ * with a thousand, and so do INFO, unless it is asked to walk, and fdinfo.
+ * G5: the softirq callback takes no longer when a hundred thousand are due
+ * than when one is.  The limits are wide, since the machine may be an emulator
+ * under load; what they are to catch is a factor of hundreds.
  */
 #include "twheel_outside.h"
 
@@ -137,6 +137,58 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 	m = median(many.cancel_ns, SAMPLES);
 	TH_LOG("cancel: %llu and %llu ns each", f / VECTOR, m / VECTOR);
 	EXPECT_GT(MAX_RATIO * f, m);
+}
+
+#define NR_LOOKS	20
+#define FDINFO_KEY	"alarm_ns:\t"
+
+/* Time of some calls of INFO, or of as many reads of fdinfo. */
+static __u64 look_ns(struct __test_metadata *_metadata, int fd, int fdinfo)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+	__u64 samples[SAMPLES], t0;
+	char text[4096];
+	int i, s;
+
+	for (s = 0; s < SAMPLES; s++) {
+		t0 = tw_now(CLOCK_MONOTONIC);
+		for (i = 0; i < NR_LOOKS; i++) {
+			int ret = fdinfo < 0 ? tw_ioctl(fd, TWHEEL_IOC_INFO, &info) :
+					       pread(fdinfo, text, sizeof(text), 0);
+
+			ASSERT_LE(0, ret);
+		}
+		samples[s] = tw_now(CLOCK_MONOTONIC) - t0;
+	}
+	return median(samples, SAMPLES);
+}
+
+/* A hundred times as many timeouts: a walk over them would take a hundred times as long. */
+TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
+{
+	char path[64], text[4096] = "";
+	__u64 few_ns[2], many_ns[2];
+	int i, fdinfo[2] = { -1 };
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
+	fdinfo[1] = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fdinfo[1]);
+	fill(_metadata, self->fd, &self->seed, FEW);
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
+	for (i = 0; i < 2; i++)
+		few_ns[i] = look_ns(_metadata, self->fd, fdinfo[i]);
+	fill(_metadata, self->fd, &self->seed, 99 * FEW);
+	ASSERT_EQ(0, tw_wait_kthreads_quiet());
+	for (i = 0; i < 2; i++) {
+		many_ns[i] = look_ns(_metadata, self->fd, fdinfo[i]);
+		TH_LOG("%s: %llu and %llu ns", i ? "fdinfo" : "INFO", few_ns[i] / NR_LOOKS,
+		       many_ns[i] / NR_LOOKS);
+		EXPECT_GT(MAX_RATIO * few_ns[i], many_ns[i]);
+	}
+	/* It was this wheel's. */
+	ASSERT_LT(0, pread(fdinfo[1], text, sizeof(text) - 1, 0));
+	EXPECT_NE(NULL, strstr(text, FDINFO_KEY));
+	close(fdinfo[1]);
 }
 
 /* ---- G5 ------------------------------------------------------------------ */

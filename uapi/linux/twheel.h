@@ -231,11 +231,11 @@ struct twheel_setup {
 
 /* Flags of struct twheel_info */
 /*
- * Leave out the walk over all timeouts, which takes long when there are many:
- * ``next_expiry_ns`` is 0 then, and ``pending`` leaves out periodic timeouts that have
- * an unread event.
+ * Walk over all timeouts, for ``next_expiry_ns`` and an exact ``pending``.  That takes long
+ * when there are many: some 16 ms for a million.  INFO without this flag takes as long for
+ * ten million as for one.
  */
-#define TWHEEL_INFO_NO_WALK	(1U << 0)
+#define TWHEEL_INFO_WALK	(1U << 0)
 
 /**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
@@ -263,15 +263,14 @@ struct twheel_setup {
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick, which its
  *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_NO_EXPIRY when none
- *	will.  INFO walks all timeouts to find it, unless TWHEEL_INFO_NO_WALK is given;
- *	0 then
+ *	will.  Only with TWHEEL_INFO_WALK; 0 otherwise.
  * @max_late_ns: the greatest lateness of an expiration so far, counted from the
  *	deadline, so that slack is part of it; timeouts that were already due when
  *	armed are not counted
  * @armed: timeouts accepted
  * @pending: timeouts that wait for an expiry.  A periodic one stays pending
- *	while it has an unread event, unless its delay is fixed; those are left out
- *	with TWHEEL_INFO_NO_WALK
+ *	while it has an unread event, unless its delay is fixed.  Exact only with
+ *	TWHEEL_INFO_WALK; otherwise it is @live - @unread, which leaves those out.
  * @unread: events that wait to be read
  * @live: places in use: pending, or with an unread event
  * @expirations: expirations so far, one for each period of a periodic timeout.
@@ -295,6 +294,17 @@ struct twheel_setup {
  * @late_ticks: [0]: how often a timeout expired less than a tick after the edge of its
  *	tick; [i]: 2^(i-1) to 2^i - 1 ticks after it; the last one takes all that were
  *	later.  The sum is how often a timeout expired that is counted here, see @late.
+ * @alarm_ns: when the kernel looks at the wheel next, on the wheel's clock: at the next
+ *	expiry, or before.  Timeouts that the kernel is at work on do not count; a time that
+ *	has passed means that it is.  TWHEEL_NO_EXPIRY when it need not look, and on the
+ *	virtual clock.  slack_ns is not added.
+ *
+ * To find @next_expiry_ns and @pending takes a walk over all timeouts, see
+ * TWHEEL_INFO_WALK.  All other members are exact with and without it.  The counters, from
+ * @max_late_ns to @alarm_ns, are those of one moment.  While other threads use the wheel,
+ * the walk may see a timeout before or after a change.
+ *
+ * /proc/PID/fdinfo/FD shows the same, without the walk: one "key:\tvalue" a line.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -335,6 +345,7 @@ struct twheel_info {
 	__aligned_u64 last_late_ns;
 	__aligned_u64 last_late_at_ns;
 	__aligned_u64 late_ticks[TWHEEL_LATE_TICKS];
+	__aligned_u64 alarm_ns;
 };
 
 /* Flags of struct twheel_vector */

@@ -17,7 +17,7 @@ static_assert(ARRAY_SIZE(tally_name) == NR_TALLIES);
 
 static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 {
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 
 	twheel_get_info(tw, &info);
 	tally[LIVE] = info.live;

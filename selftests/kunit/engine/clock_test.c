@@ -97,7 +97,7 @@ static void the_next_expiry_is_one_that_comes(struct kunit *test)
 		TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - 1, last_ns + 1, last_ns,
 		last_ns - 1, last_ns - *tick_ns,
 	};
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {

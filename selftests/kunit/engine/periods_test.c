@@ -82,7 +82,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 {
 	struct twheel *tw = test->priv;
 	struct twheel_status status = {};
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_arm how = arm_of(PE, 0);
 	u64 at_ns = START_NS + DELAY_NS;
 
@@ -114,7 +114,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	struct twheel_arm how = arm_of(LI, 2);
 	struct twheel_timeout *t = arm(test, &how);
 	struct twheel_status status = { .id = how.id };
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_event event;
 
 	expire_at(tw, START_NS + DELAY_NS + TICK_NS);

@@ -81,7 +81,7 @@ static void list_goes_by_pages_and_finds_each_timeout_once(struct kunit *test)
 /* INFO looks at slack, at the words, and at periods of unread events. */
 static void info_tells_when_the_next_timeout_expires(struct kunit *test)
 {
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel *tw = test->priv;
 	struct twheel_timeout *t;
 
@@ -106,14 +106,14 @@ static void info_tells_when_the_next_timeout_expires(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, info.unread, 1ULL);
 	KUNIT_EXPECT_EQ(test, info.live, 4ULL);
 	cancel(tw, timeout_id(t));
-	info.flags = TWHEEL_INFO_NO_WALK;
+	info.flags = 0;
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, 0ULL);
 }
 
 static int info_in_another_thread(struct twheel *tw)
 {
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 
 	return twheel_get_info(tw, &info);
 }

@@ -357,7 +357,7 @@ static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 	struct twheel_arm how = { .expires_ns = 15 * TICK_NS };
 	struct twheel_status status = {};
 	struct twheel *tw = test->priv;
-	struct twheel_info info = {};
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_event event;
 	u64 id;
 
