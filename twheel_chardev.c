@@ -308,6 +308,8 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 
 	if (twheel_get_info(tw, &info))
 		return;
+	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
+	seq_printf(m, "name:\t%s\n", info.name);
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
 	seq_printf(m, "uid:\t%u\n", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));

@@ -24,6 +24,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -240,6 +241,18 @@ static u64 setup_round_ns(const struct twheel_setup *setup)
 	return tick_ns * roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
 }
 
+/* Whether a line of text and JSON can have a name as it is, and only zeroes follow it. */
+static bool name_is_valid(const char name[TWHEEL_NAME_SIZE])
+{
+	unsigned int i;
+
+	for (i = 0; name[i]; i++)
+		if (i == TWHEEL_NAME_SIZE - 1 || name[i] <= ' ' || name[i] > '~' ||
+		    name[i] == '"' || name[i] == '\\')
+			return false;
+	return !memchr_inv(name + i, 0, TWHEEL_NAME_SIZE - i);
+}
+
 /* Whether SETUP's values are within their limits: 0, or -EINVAL. */
 static int setup_check(const struct twheel_setup *setup)
 {
@@ -250,6 +263,8 @@ static int setup_check(const struct twheel_setup *setup)
 	if (setup->event_size && (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
 				  setup->event_size > TWHEEL_EVENT_SIZE_MAX ||
 				  setup->event_size % sizeof(u64)))
+		return -EINVAL;
+	if (!name_is_valid(setup->name))
 		return -EINVAL;
 	if (setup->clock < TWHEEL_CLOCK_MONOTONIC || setup->clock > TWHEEL_CLOCK_VIRTUAL)
 		return -EINVAL;
@@ -276,6 +291,7 @@ static void twheel_defaults(struct twheel *tw)
 	tw->clock.slack_ns = 0;
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
+	memset(tw->control.name, 0, sizeof(tw->control.name));
 	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
 	WRITE_ONCE(tw->places.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
 }
@@ -312,6 +328,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 		tw->clock.kind = setup->clock;
 		tw->clock.slack_ns = setup->slack_ns;
 		tw->control.setup_flags = setup->flags;
+		memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
 		if (setup->event_size)
 			WRITE_ONCE(tw->control.event_size, setup->event_size);
 		if (setup->tick_ns)

@@ -11,6 +11,7 @@
 
 #include <linux/atomic.h>
 #include <linux/mutex.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 
 struct twheel;
@@ -23,6 +24,7 @@ struct twheel;
  * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
  * @event_size: how long each event of read() is, bytes; guarded as @slots, and read
  *	without a lock by readers, see twheel_nr_events()
+ * @name: the name, for people, with a NUL at its end; guarded as @slots
  * @started: the configuration is final, and the wheel has its memory, hrtimer and
  *	kthread; set once, with release, under @mutex
  * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
@@ -36,6 +38,7 @@ struct twheel_control {
 	u32 slots;
 	u32 setup_flags;
 	u32 event_size;
+	char name[TWHEEL_NAME_SIZE];
 	bool started;
 	bool draining;
 	bool closing;

@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 
@@ -262,6 +263,7 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->setup_flags = tw->control.setup_flags;
 	info->event_size = tw->control.event_size;
 	info->slack_ns = tw->clock.slack_ns;
+	memcpy(info->name, tw->control.name, sizeof(info->name));
 	info->refresh_size = twheel_refresh_size(tw);
 	info->refresh_shift = clock_grain_shift(&tw->clock);
 	info->now_ns = twheel_now(&tw->clock);

@@ -15,8 +15,8 @@ struct twheel;
  * that release leaves out counts as zero.  A structure that grows keeps its first size
  * here; only the assertion below gets the new one.
  */
-#define SETUP_SIZE_FIRST	40
-#define INFO_SIZE_FIRST		480
+#define SETUP_SIZE_FIRST	56
+#define INFO_SIZE_FIRST		496
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16

@@ -46,7 +46,7 @@
 
 TEST(setup_has_its_layout)
 {
-	SIZE(twheel_setup, 40);
+	SIZE(twheel_setup, 56);
 	FIELD(twheel_setup, size, 0, 4);
 	FIELD(twheel_setup, clock, 4, 4);
 	FIELD(twheel_setup, tick_ns, 8, 8);
@@ -55,11 +55,12 @@ TEST(setup_has_its_layout)
 	FIELD(twheel_setup, flags, 24, 4);
 	FIELD(twheel_setup, event_size, 28, 4);
 	FIELD(twheel_setup, slack_ns, 32, 8);
+	FIELD(twheel_setup, name, 40, 16);
 }
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 480);
+	SIZE(twheel_info, 496);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -95,6 +96,7 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, last_late_at_ns, 208, 8);
 	FIELD(twheel_info, late_ticks, 216, 256);
 	FIELD(twheel_info, alarm_ns, 472, 8);
+	FIELD(twheel_info, name, 480, 16);
 }
 
 TEST(vector_has_its_layout)
@@ -234,6 +236,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(100000000ULL, TWHEEL_ROUND_MIN_NS);
 	NUMBER(40U, TWHEEL_EVENT_SIZE_MIN);
 	NUMBER(4096U, TWHEEL_EVENT_SIZE_MAX);
+	NUMBER(16U, TWHEEL_NAME_SIZE);
 	NUMBER(1U, TWHEEL_INFO_WALK);
 	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
 	NUMBER(2U, TWHEEL_SETUP_KEYED);
@@ -274,6 +277,7 @@ FIXTURE_SETUP(abi)
 		.tick_ns = MS,
 		.slots = 256,
 		.max_pending = 16,
+		.name = "fifteen-letters",
 	};
 
 	self->fd = open("/dev/twheel", O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -359,6 +363,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.drained);
 	EXPECT_EQ(0, info.rearmed);
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
+	EXPECT_EQ(0, memcmp("fifteen-letters", info.name, TWHEEL_NAME_SIZE));
 }
 
 TEST_F(abi, what_is_armed_is_read_whole)

@@ -177,6 +177,76 @@ TEST_F(setup, round_of_one_level_lasts_100_ms_at_least)
 	EXPECT_EQ(-EINVAL, setup_one_level(TWHEEL_TICK_MIN_NS, 0, &info));
 }
 
+static int setup_named(int fd, const void *name, size_t size)
+{
+	struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL };
+
+	memcpy(setup.name, name, size);
+	return tw_setup_full(fd, &setup);
+}
+
+TEST_F(setup, name_of_up_to_15_characters_is_shown_by_info)
+{
+	static const char * const names[] = {
+		"", "x", "sessions", "none", "123456789abcdef", "!#$%&'()*+,-./",
+		":;<=>?@[]^_`{|}", "~",
+	};
+	struct twheel_info info;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		char shown[TWHEEL_NAME_SIZE] = {};
+
+		fd = tw_open(O_NONBLOCK);
+		ASSERT_EQ(0, setup_named(fd, names[i], strlen(names[i])));
+		ASSERT_EQ(0, tw_info(fd, &info));
+		memcpy(shown, names[i], strlen(names[i]));
+		EXPECT_EQ(0, memcmp(shown, info.name, sizeof(shown)))
+			TH_LOG("%s, and not %.16s", names[i], info.name);
+		close(fd);
+	}
+}
+
+TEST_F(setup, name_with_a_character_that_needs_a_quote_or_an_escape_says_einval)
+{
+	struct tw_snapshot before;
+	int c;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	for (c = 1; c < 256; c++) {
+		const unsigned char name[] = { 'a', c, 'z' };
+
+		if (c > ' ' && c < 127 && c != '"' && c != '\\')
+			continue;
+		EXPECT_EQ(-EINVAL, setup_named(self->fd, name, sizeof(name)))
+			TH_LOG("0x%02x", c);
+		EXPECT_EQ(-EINVAL, setup_named(self->fd, name + 1, 1))
+			TH_LOG("0x%02x", c);
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(setup, name_without_a_nul_or_with_bytes_behind_it_says_einval)
+{
+	struct tw_snapshot before;
+	char name[TWHEEL_NAME_SIZE];
+	int i, length;
+
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	memset(name, 'n', sizeof(name));
+	EXPECT_EQ(-EINVAL, setup_named(self->fd, name, sizeof(name)));
+	for (length = 0; length < TWHEEL_NAME_SIZE - 1; length++) {
+		for (i = length + 1; i < TWHEEL_NAME_SIZE; i++) {
+			memset(name, 0, sizeof(name));
+			memset(name, 'n', length);
+			name[i] = 'n';
+			EXPECT_EQ(-EINVAL, setup_named(self->fd, name, sizeof(name)))
+				TH_LOG("%d characters, and byte %d", length, i);
+		}
+	}
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
 TEST_F(setup, twice_says_ebusy_and_the_first_holds)
 {
 	struct tw_snapshot before;

@@ -244,6 +244,7 @@ TEST(a_record_sets_a_wheel_up)
 	EXPECT_EQ(128, info.slots);
 	EXPECT_EQ(33, info.max_pending);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
+	EXPECT_EQ('\0', info.name[0]);
 	EXPECT_EQ(-EBUSY, tw_write(fd, record, 1));
 	close(fd);
 }

@@ -177,6 +177,9 @@ static struct twheel_setup some_setup(__u64 *seed)
 		setup.flags |= TWHEEL_SETUP_KEYED;
 	if (one_in(seed, 4))
 		setup.slack_ns = random32(seed) >> random_below(seed, 32);
+	if (one_in(seed, 2))
+		memset(setup.name, '#' + random_below(seed, '\\' - '#'),
+		       random_below(seed, TWHEEL_NAME_SIZE));
 	return setup;
 }
 
@@ -210,6 +213,10 @@ static void run_setup(struct thread *t, const struct step *step)
 		else if (one_in(&seed, 4))
 			setup.event_size = (40U << random_below(&seed, 16)) + 1 +
 					   random_below(&seed, 7);
+		else if (one_in(&seed, 4))
+			/* Within the name, or behind it. */
+			setup.name[random_below(&seed, TWHEEL_NAME_SIZE)] =
+				one_in(&seed, 2) ? 1 + random_below(&seed, ' ') : 127;
 		else
 			setup.flags |= 4U << random_below(&seed, 30);
 	}

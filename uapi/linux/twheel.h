@@ -139,6 +139,7 @@ enum twheel_clock {
 #define TWHEEL_EVENT_SIZE_MIN	40U
 #define TWHEEL_EVENT_SIZE_MAX	4096U
 #define TWHEEL_SLACK_MAX_NS	3600000000000ULL	/* 1 h */
+#define TWHEEL_NAME_SIZE	16U			/* with the NUL */
 
 /* SETUP flags */
 /*
@@ -184,6 +185,10 @@ enum twheel_clock {
  *	wheel, 0 to TWHEEL_SLACK_MAX_NS.  The kernel then looks when another timer
  *	of the processor fires anyway, as with PR_SET_TIMERSLACK.  ADVANCE does not
  *	wait for it.
+ * @name: the name of the wheel, which INFO and fdinfo show: up to 15 characters of
+ *	printable ASCII, but no blank, no quotation mark (0x22) and no backslash, so that
+ *	it stands in a line of text, or in JSON, as it is.  All bytes behind it are 0.
+ *	Empty for none.  Several wheels may have the same name.
  *
  * SETUP is allowed once, and only before the first ARM (EBUSY after).  A wheel
  * that is armed without SETUP has CLOCK_MONOTONIC, the defaults and no flags.
@@ -198,6 +203,7 @@ struct twheel_setup {
 	__u32 flags;
 	__u32 event_size;
 	__aligned_u64 slack_ns;
+	char name[TWHEEL_NAME_SIZE];
 };
 
 /* Features of struct twheel_info */
@@ -298,6 +304,7 @@ struct twheel_setup {
  *	expiry, or before.  Timeouts that the kernel is at work on do not count; a time that
  *	has passed means that it is.  TWHEEL_NO_EXPIRY when it need not look, and on the
  *	virtual clock.  slack_ns is not added.
+ * @name: the name of the wheel, with a NUL at its end; empty when it has none
  *
  * To find @next_expiry_ns and @pending takes a walk over all timeouts, see
  * TWHEEL_INFO_WALK.  All other members are exact with and without it.  The counters, from
@@ -346,6 +353,7 @@ struct twheel_info {
 	__aligned_u64 last_late_at_ns;
 	__aligned_u64 late_ticks[TWHEEL_LATE_TICKS];
 	__aligned_u64 alarm_ns;
+	char name[TWHEEL_NAME_SIZE];
 };
 
 /* Flags of struct twheel_vector */
@@ -730,7 +738,8 @@ struct twheel_record {
  * @slots: as in struct twheel_setup
  * @max_pending: as in struct twheel_setup
  *
- * It is as long as struct twheel_record, and stands in the same array.
+ * It is as long as struct twheel_record, and stands in the same array.  So there is no
+ * room in it for a name: a wheel that is set up by it has none.
  */
 struct twheel_setup_record {
 	__u32 op;

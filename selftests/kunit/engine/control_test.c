@@ -50,6 +50,11 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 		{ MONOTONIC_WITH(.event_size = TWHEEL_EVENT_SIZE_MAX + 8), -EINVAL },
 		{ MONOTONIC_WITH(.slack_ns = TWHEEL_SLACK_MAX_NS), 0 },
 		{ MONOTONIC_WITH(.slack_ns = TWHEEL_SLACK_MAX_NS + 1), -EINVAL },
+		{ MONOTONIC_WITH(.name = "!#0Az[]~"), 0 },
+		{ MONOTONIC_WITH(.name = "123456789abcdef"), 0 },
+		{ MONOTONIC_WITH(.name = "a b"), -EINVAL },
+		{ MONOTONIC_WITH(.name = "\x7f"), -EINVAL },
+		{ MONOTONIC_WITH(.name = "a\0b"), -EINVAL },
 	};
 	unsigned int i;
 
@@ -75,6 +80,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	charged = twheel_charged();
 	setup.flags = TWHEEL_SETUP_KEYED;
 	setup.event_size = TWHEEL_EVENT_SIZE_MAX;
+	setup.name[0] = 'n';
 	/* The slots are there, and there is no memory for the keys. */
 	twheel_limit_memory(charged + FIRST_CHARGE, LONG_MAX);
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
@@ -84,6 +90,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, info.clock, (u32)TWHEEL_CLOCK_MONOTONIC);
+	KUNIT_EXPECT_EQ(test, info.name[0], '\0');
 	limits_init();
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), 0);
 	KUNIT_EXPECT_TRUE(test, twheel_is_keyed(tw));
