@@ -29,14 +29,17 @@
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
+#include <linux/kstrtox.h>
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 #include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -48,27 +51,113 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 
-/* Module parameters */
+/*
+ * Parameters that are limits: they may be written at any time.  What is asked for from then on
+ * goes by the new limit, and what was given stays.  The kernel calls one of these functions at a
+ * time.
+ */
 
-static unsigned int default_tick_us = 1000;
-module_param(default_tick_us, uint, 0444);
-MODULE_PARM_DESC(default_tick_us,
-		 "tick of a wheel that does not choose one, microseconds (1 to 3600000000, default 1000)");
+static int max_pending_limit_set(const char *text, const struct kernel_param *parameter)
+{
+	u32 limit;
 
-static unsigned int max_pending_limit = 16777216;
-module_param(max_pending_limit, uint, 0444);
+	if (kstrtou32(text, 0, &limit) || limit < 1 || limit > 1U << 30)
+		return -EINVAL;
+	twheel_limit_pending(limit);
+	return 0;
+}
+
+static int max_pending_limit_get(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%u\n", twheel_max_pending_limit());
+}
+
+static const struct kernel_param_ops max_pending_limit_ops = {
+	.set = max_pending_limit_set,
+	.get = max_pending_limit_get,
+};
+module_param_cb(max_pending_limit, &max_pending_limit_ops, NULL, 0644);
+__MODULE_PARM_TYPE(max_pending_limit, "uint");
 MODULE_PARM_DESC(max_pending_limit,
 		 "greatest max_pending that one wheel may ask for, timeouts (1 to 1073741824, default 16777216)");
 
-static unsigned long max_memory_kb;
-module_param(max_memory_kb, ulong, 0444);
+/* As they were written: 0 stands for the default. */
+static unsigned long max_memory_kb, max_user_memory_kb;
+
+/*
+ * By default, all wheels may take a quarter of the machine's memory, and the wheels of one user
+ * half of what all may take (fs/eventpoll.c gives each user a twenty-fifth).
+ */
+static unsigned long memory_kb(void)
+{
+	return max_memory_kb ?: max(totalram_pages() >> 2, 64UL) << (PAGE_SHIFT - 10);
+}
+
+static unsigned long user_memory_kb(void)
+{
+	return max_user_memory_kb ?: memory_kb() / 2;
+}
+
+static void limits_apply(void)
+{
+	const unsigned long most_kb = LONG_MAX >> 10;
+
+	twheel_limit_memory(min(memory_kb(), most_kb) << 10, min(user_memory_kb(), most_kb) << 10);
+}
+
+static int memory_set(const char *text, unsigned long *limit_kb, unsigned long least_kb)
+{
+	unsigned long kb;
+
+	if (kstrtoul(text, 0, &kb) || (kb && kb < least_kb))
+		return -EINVAL;
+	*limit_kb = kb;
+	limits_apply();
+	return 0;
+}
+
+static int max_memory_kb_set(const char *text, const struct kernel_param *parameter)
+{
+	return memory_set(text, &max_memory_kb, 256);
+}
+
+static int max_memory_kb_get(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%lu\n", memory_kb());
+}
+
+static const struct kernel_param_ops max_memory_kb_ops = {
+	.set = max_memory_kb_set,
+	.get = max_memory_kb_get,
+};
+module_param_cb(max_memory_kb, &max_memory_kb_ops, NULL, 0644);
+__MODULE_PARM_TYPE(max_memory_kb, "ulong");
 MODULE_PARM_DESC(max_memory_kb,
 		 "memory that all wheels together may take, kB (256 and up; default 0: a quarter of the machine's)");
 
-static unsigned long max_user_memory_kb;
-module_param(max_user_memory_kb, ulong, 0444);
+static int max_user_memory_kb_set(const char *text, const struct kernel_param *parameter)
+{
+	return memory_set(text, &max_user_memory_kb, 128);
+}
+
+static int max_user_memory_kb_get(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%lu\n", user_memory_kb());
+}
+
+static const struct kernel_param_ops max_user_memory_kb_ops = {
+	.set = max_user_memory_kb_set,
+	.get = max_user_memory_kb_get,
+};
+module_param_cb(max_user_memory_kb, &max_user_memory_kb_ops, NULL, 0644);
+__MODULE_PARM_TYPE(max_user_memory_kb, "ulong");
 MODULE_PARM_DESC(max_user_memory_kb,
 		 "memory that the wheels of one user may take, kB (128 and up; default 0: half of max_memory_kb)");
+
+/*
+ * Parameters of the threads: they cannot be written, since the threads are made when the module is
+ * loaded, and a wheel stays with its thread.  renice(1) and chrt(1) change threads that run.
+ */
 
 static unsigned int kthreads;
 module_param(kthreads, uint, 0444);
@@ -127,36 +216,10 @@ static int workers_start(void)
 	return 0;
 }
 
-/*
- * Unless the parameters say otherwise, all wheels may take a quarter of the machine's
- * memory, and the wheels of one user half of that (fs/eventpoll.c gives each user a
- * twenty-fifth).  The parameters then show the limits in force.
- */
-static void limits_init(void)
-{
-	const unsigned long most_kb = LONG_MAX >> 10;
-
-	if (!max_memory_kb)
-		max_memory_kb = max(totalram_pages() >> 2, 64UL) <<
-				(PAGE_SHIFT - 10);
-	if (!max_user_memory_kb)
-		max_user_memory_kb = max_memory_kb / 2;
-	twheel_limit_memory(min(max_memory_kb, most_kb) << 10,
-			    min(max_user_memory_kb, most_kb) << 10);
-}
-
+/* Those of the threads; the others are checked when they are written. */
 static int parameters_check(void)
 {
-	if (default_tick_us < 1 ||
-	    default_tick_us > TWHEEL_TICK_MAX_NS / NSEC_PER_USEC)
-		pr_err("default_tick_us is not 1 to 3600000000\n");
-	else if (max_pending_limit < 1 || max_pending_limit > 1U << 30)
-		pr_err("max_pending_limit is not 1 to 1073741824\n");
-	else if (max_memory_kb && max_memory_kb < 256)
-		pr_err("max_memory_kb is below 256\n");
-	else if (max_user_memory_kb && max_user_memory_kb < 128)
-		pr_err("max_user_memory_kb is below 128\n");
-	else if (kthreads > 64)
+	if (kthreads > 64)
 		pr_err("kthreads is not 0 to 64\n");
 	else if (kthread_nice < MIN_NICE || kthread_nice > MAX_NICE)
 		pr_err("kthread_nice is not -20 to 19\n");
@@ -179,9 +242,8 @@ static int __init twheel_module_init(void)
 
 	if (err)
 		return err;
-	limits_init();
+	limits_apply();
 	twheel_windows_init();
-	twheel_control_init(default_tick_us, max_pending_limit);
 	err = twheel_refresh_init();
 	if (err)
 		goto exit_windows;

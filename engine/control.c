@@ -25,7 +25,6 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -54,21 +53,20 @@
 /* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
 #define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 256)
 
-/* Copies of two module parameters; constant after twheel_control_init(). */
-static u32 tick_us_of_defaults;
-static u32 most_pending;
+/* The module's parameter max_pending_limit; read and written without a lock. */
+static u32 most_pending = 16777216;
 
 /**
- * twheel_control_init() - take over the module's parameters for wheels
- * @default_tick_us: the tick of a wheel that does not choose one, microseconds
- * @max_pending_limit: the greatest max_pending that a wheel may ask for
+ * twheel_limit_pending() - set the greatest max_pending that a wheel may ask for
+ * @max_pending_limit: the limit, a number of timeouts
  *
- * Context: process, before the first wheel is made.
+ * A wheel that has started keeps its max_pending.
+ *
+ * Context: any.
  */
-void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
+void twheel_limit_pending(u32 max_pending_limit)
 {
-	tick_us_of_defaults = default_tick_us;
-	most_pending = max_pending_limit;
+	WRITE_ONCE(most_pending, max_pending_limit);
 }
 
 /**
@@ -79,7 +77,21 @@ void twheel_control_init(u32 default_tick_us, u32 max_pending_limit)
  */
 u32 twheel_max_pending_limit(void)
 {
-	return most_pending;
+	return READ_ONCE(most_pending);
+}
+
+/**
+ * twheel_default_pending() - give a wheel the max_pending that it has if it chooses none
+ * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
+ *
+ * The module's limit may have changed since the wheel was made.
+ *
+ * Context: process.
+ */
+void twheel_default_pending(struct twheel *tw)
+{
+	WRITE_ONCE(tw->places.max_pending,
+		   min_t(u32, twheel_max_pending_limit(), DEFAULT_MAX_PENDING));
 }
 
 /**
@@ -225,10 +237,12 @@ int twheel_start_lazily(struct twheel *tw)
 
 	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
-	if (tw->control.draining)
+	if (tw->control.draining) {
 		err = -ESHUTDOWN;
-	else if (!tw->control.started)
+	} else if (!tw->control.started) {
+		twheel_default_pending(tw);
 		err = twheel_start(tw);
+	}
 	mutex_unlock(&tw->control.mutex);
 	return err;
 }
@@ -236,7 +250,7 @@ int twheel_start_lazily(struct twheel *tw)
 /* How long it takes to go once through the slots of the first level, nanoseconds. */
 static u64 setup_round_ns(const struct twheel_setup *setup)
 {
-	u64 tick_ns = setup->tick_ns ?: (u64)tick_us_of_defaults * NSEC_PER_USEC;
+	u64 tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;
 
 	return tick_ns * roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
 }
@@ -274,7 +288,7 @@ static int setup_check(const struct twheel_setup *setup)
 	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
 			     setup->slots > TWHEEL_SLOTS_MAX))
 		return -EINVAL;
-	if (setup->max_pending > most_pending)
+	if (setup->max_pending > twheel_max_pending_limit())
 		return -EINVAL;
 	/* G6: with one level, each round takes the softirq for nothing. */
 	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
@@ -287,13 +301,13 @@ static int setup_check(const struct twheel_setup *setup)
 static void twheel_defaults(struct twheel *tw)
 {
 	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
-	tw->clock.tick_ns = (u64)tick_us_of_defaults * NSEC_PER_USEC;
+	tw->clock.tick_ns = TWHEEL_TICK_DEFAULT_NS;
 	tw->clock.slack_ns = 0;
 	tw->control.slots = DEFAULT_SLOTS;
 	tw->control.setup_flags = 0;
 	memset(tw->control.name, 0, sizeof(tw->control.name));
 	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
-	WRITE_ONCE(tw->places.max_pending, min(most_pending, DEFAULT_MAX_PENDING));
+	twheel_default_pending(tw);
 }
 
 /**
@@ -335,6 +349,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 			tw->clock.tick_ns = setup->tick_ns;
 		if (setup->slots)
 			tw->control.slots = roundup_pow_of_two(setup->slots);
+		twheel_default_pending(tw);
 		if (setup->max_pending)
 			WRITE_ONCE(tw->places.max_pending, setup->max_pending);
 		err = twheel_start(tw);

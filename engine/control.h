@@ -54,7 +54,8 @@ static inline bool control_is_started(const struct twheel_control *control)
 	return smp_load_acquire(&control->started);
 }
 
-void twheel_control_init(u32 default_tick_us, u32 max_pending_limit);
+void twheel_limit_pending(u32 max_pending_limit);
 u32 twheel_max_pending_limit(void);
+void twheel_default_pending(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_CONTROL_H */

@@ -90,8 +90,8 @@ static unsigned int nr_kthread_workers;
 static atomic_t nr_queued;
 
 /*
- * Bytes that the wheels of all users take; atomic.  The limits are constant while there
- * are users.
+ * Bytes that the wheels of all users take; atomic.  The limits may change at any time, and
+ * are read and written without a lock.
  */
 static atomic_long_t charged_total;
 static long max_total, max_each;
@@ -256,8 +256,8 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
  */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
-	if (atomic_long_add_return(bytes, &user->charged) <= max_each) {
-		if (atomic_long_add_return(bytes, &charged_total) <= max_total)
+	if (atomic_long_add_return(bytes, &user->charged) <= READ_ONCE(max_each)) {
+		if (atomic_long_add_return(bytes, &charged_total) <= READ_ONCE(max_total))
 			return 0;
 		atomic_long_sub(bytes, &charged_total);
 	}
@@ -294,12 +294,14 @@ long twheel_charged(void)
  * @all: for all users together, bytes
  * @each: for each of them, bytes
  *
- * Context: process, while there are no users.
+ * If more is charged already, that stays, and nothing is added until it is below the limit.
+ *
+ * Context: any.
  */
 void twheel_limit_memory(long all, long each)
 {
-	max_total = all;
-	max_each = each;
+	WRITE_ONCE(max_total, all);
+	WRITE_ONCE(max_each, each);
 }
 
 /* Users */

@@ -51,6 +51,38 @@ static inline int tw_unload_soon(void)
 	return TW_WAIT_FOR((ret = tw_unload()) != -EWOULDBLOCK, TW_MS) ? ret : -ETIMEDOUT;
 }
 
+/* 0, or -errno. */
+static inline int tw_write_parameter(const char *name, const char *value)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), TW_PARAMETERS "/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* Of a parameter that is a number; 0 if it cannot be read. */
+static inline unsigned long tw_read_parameter(const char *name)
+{
+	unsigned long value = 0;
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), TW_PARAMETERS "/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lu", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value;
+}
+
 static inline bool tw_is_loaded(void)
 {
 	return !access("/sys/module/twheel", F_OK);

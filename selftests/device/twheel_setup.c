@@ -28,7 +28,7 @@ TEST_F(setup, reads_back_the_defaults_for_zeroes)
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_BOOTTIME, 0, 0));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TWHEEL_CLOCK_BOOTTIME, info.clock);
-	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_EQ(TWHEEL_TICK_DEFAULT_NS, info.tick_ns);
 	EXPECT_LE(TWHEEL_SLOTS_MIN, info.slots);
 	EXPECT_GE(TWHEEL_SLOTS_MAX, info.slots);
 	EXPECT_EQ(0, info.slots & (info.slots - 1));

@@ -274,6 +274,41 @@ TEST_F(enospc, cancelled_timeouts_make_room_again)
 	close(fd);
 }
 
+/* More than the limit that comes. */
+#define MANY		12000
+
+TEST_F(enospc, lowered_limit_takes_nothing_away_and_gives_no_more)
+{
+	static const char * const limits[] = { "max_memory_kb", "max_user_memory_kb" };
+	static struct twheel_event events[MANY + 1000];
+	int i, k, fd, nr;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=8192 max_user_memory_kb=8192"));
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		fd = open_virtual(_metadata);
+		for (nr = 0; nr < MANY; nr++)
+			ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+		ASSERT_EQ(0, tw_write_parameter(limits[i], "256"));
+		EXPECT_EQ(-ENOSPC, tw_open(O_NONBLOCK));
+		/* The places that there are belong to the wheel. */
+		for (k = -1; nr < MANY + 1000; nr++) {
+			k = tw_arm_in(fd, TW_HOUR, &id);
+			if (k)
+				break;
+		}
+		EXPECT_EQ(-ENOSPC, k);
+		ASSERT_EQ(0, tw_advance(fd, TW_HOUR));
+		EXPECT_EQ(nr, tw_read(fd, events, MANY + 1000));
+		/* They are free again, and still the wheel's. */
+		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+		ASSERT_EQ(0, tw_write_parameter(limits[i], "8192"));
+		for (nr = 1; nr < MANY + 1000; nr++)
+			ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+		close(fd);
+	}
+}
+
 TEST_F(enospc, read_events_make_room_again)
 {
 	struct twheel_event events[TIMEOUTS];

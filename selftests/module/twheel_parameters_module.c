@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The module's parameters: each is in force, and a value outside its range is
- * refused when the module is loaded.  (What the limits of memory do to callers is in
- * twheel_enospc_module.c.)
+ * refused, when the module is loaded and later.  (What the limits of memory do to callers
+ * is in twheel_enospc_module.c.)
  *
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
@@ -31,7 +31,6 @@ FIXTURE_TEARDOWN(parameters)
 TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 {
 	static const char * const bad[] = {
-		"default_tick_us=0", "default_tick_us=3600000001", "default_tick_us=x",
 		"max_pending_limit=0", "max_pending_limit=1073741825",
 		"max_memory_kb=255", "max_memory_kb=x", "max_user_memory_kb=127",
 		"kthreads=65", "kthread_nice=20", "kthread_nice=-21", "kthread_fifo=7",
@@ -48,8 +47,8 @@ TEST_F(parameters, value_outside_its_range_is_refused_when_loading)
 TEST_F(parameters, both_ends_of_each_range_are_taken)
 {
 	static const char * const good[] = {
-		"default_tick_us=1 max_pending_limit=1 max_memory_kb=256 kthreads=1 kthread_nice=-20",
-		"default_tick_us=3600000000 max_pending_limit=1073741824 kthreads=64 kthread_nice=19",
+		"max_pending_limit=1 max_memory_kb=256 kthreads=1 kthread_nice=-20",
+		"max_pending_limit=1073741824 kthreads=64 kthread_nice=19",
 		"kthread_fifo=1",
 	};
 	struct twheel_event event;
@@ -108,20 +107,6 @@ TEST_F(parameters, max_pending_limit_of_info_is_the_parameter_of_that_name)
 	EXPECT_EQ(info.max_pending_limit, parameter);
 }
 
-TEST_F(parameters, default_tick_is_that_of_a_wheel_that_does_not_choose)
-{
-	struct twheel_info info;
-	__u64 id;
-	int fd;
-
-	ASSERT_EQ(0, tw_load_and_wait("default_tick_us=250"));
-	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(250 * TW_US, info.tick_ns);
-	close(fd);
-}
-
 TEST_F(parameters, max_pending_limit_bounds_what_a_wheel_may_ask_for)
 {
 	struct twheel_arm arms[101] = {};
@@ -153,6 +138,87 @@ TEST_F(parameters, max_pending_limit_bounds_also_the_default)
 	EXPECT_EQ(100, info.max_pending);
 	close(fd);
 }
+
+/* ---- while the module is loaded ------------------------------------------- */
+
+TEST_F(parameters, value_outside_its_range_is_refused_later_and_the_old_one_stays)
+{
+	static const struct {
+		const char *name, *good, *bad[5];
+	} limits[] = {
+		{ "max_pending_limit", "500", { "0", "-1", "1073741825", "4294967297", "x" } },
+		{ "max_memory_kb", "1000", { "255", "1", "-1", "18446744073709551616", "9x" } },
+		{ "max_user_memory_kb", "300", { "127", "1", "-1", "18446744073709551616", "400 1" } },
+	};
+	int i, k;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		ASSERT_EQ(0, tw_write_parameter(limits[i].name, limits[i].good));
+		for (k = 0; k < ARRAY_SIZE(limits[i].bad); k++) {
+			EXPECT_EQ(-EINVAL, tw_write_parameter(limits[i].name, limits[i].bad[k]))
+				TH_LOG("%s of %s", limits[i].name, limits[i].bad[k]);
+		}
+		EXPECT_EQ(strtoull(limits[i].good, NULL, 10), tw_read_parameter(limits[i].name))
+			TH_LOG("%s", limits[i].name);
+	}
+}
+
+/* Each limit of memory that is written as 0 is the default again. */
+TEST_F(parameters, share_of_a_user_is_half_of_all_unless_it_was_chosen)
+{
+	unsigned long usual;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_user_memory_kb=0"));
+	usual = tw_read_parameter("max_memory_kb");
+	ASSERT_EQ(0, tw_write_parameter("max_memory_kb", "1000"));
+	EXPECT_EQ(1000, tw_read_parameter("max_memory_kb"));
+	EXPECT_EQ(500, tw_read_parameter("max_user_memory_kb"));
+	ASSERT_EQ(0, tw_write_parameter("max_user_memory_kb", "700"));
+	ASSERT_EQ(0, tw_write_parameter("max_memory_kb", "0"));
+	EXPECT_EQ(usual, tw_read_parameter("max_memory_kb"));
+	EXPECT_EQ(700, tw_read_parameter("max_user_memory_kb"));
+	ASSERT_EQ(0, tw_write_parameter("max_user_memory_kb", "0"));
+	EXPECT_EQ(usual / 2, tw_read_parameter("max_user_memory_kb"));
+}
+
+TEST_F(parameters, max_pending_limit_of_a_loaded_module_is_for_wheels_that_start_later)
+{
+	struct twheel_arm arms[101] = {};
+	struct twheel_info info;
+	int i, started, lazy, fd;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_pending_limit=100"));
+	started = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	lazy = tw_open(O_NONBLOCK | O_CLOEXEC);
+	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+	ASSERT_EQ(0, tw_write_parameter("max_pending_limit", "50"));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(50, info.max_pending_limit);
+	EXPECT_EQ(50, info.max_pending);
+	EXPECT_EQ(-EINVAL, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 51));
+	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 0));
+	ASSERT_EQ(0, tw_arm_in(lazy, TW_HOUR, &id));
+	/* These go by it, and stay so. */
+	ASSERT_EQ(0, tw_write_parameter("max_pending_limit", "200"));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(200, info.max_pending_limit);
+	EXPECT_EQ(50, info.max_pending);
+	ASSERT_EQ(0, tw_info(lazy, &info));
+	EXPECT_EQ(50, info.max_pending);
+	/* What was given is not taken away. */
+	ASSERT_EQ(0, tw_write_parameter("max_pending_limit", "1"));
+	for (i = 0; i < 101; i++)
+		arms[i].expires_ns = TW_HOUR;
+	EXPECT_EQ(100, tw_arm_vec(started, arms, 101));
+	EXPECT_EQ(-EAGAIN, arms[100].result);
+	close(started);
+	close(lazy);
+	close(fd);
+}
+
+/* ---- the threads ----------------------------------------------------------- */
 
 TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 {

@@ -133,6 +133,7 @@ enum twheel_clock {
 /* Ranges of SETUP; a value outside its range is EINVAL. */
 #define TWHEEL_TICK_MIN_NS	1000ULL			/* 1 us */
 #define TWHEEL_TICK_MAX_NS	3600000000000ULL	/* 1 h */
+#define TWHEEL_TICK_DEFAULT_NS	1000000ULL		/* 1 ms */
 #define TWHEEL_SLOTS_MIN	4U
 #define TWHEEL_SLOTS_MAX	1048576U		/* 2^20 */
 #define TWHEEL_ROUND_MIN_NS	100000000ULL		/* 100 ms, one level only */
@@ -167,8 +168,7 @@ enum twheel_clock {
  * @size: sizeof(struct twheel_setup)
  * @clock: enum twheel_clock
  * @tick_ns: granularity, TWHEEL_TICK_MIN_NS to TWHEEL_TICK_MAX_NS; 0 for the
- *	default: 1 ms, unless the module's parameter default_tick_us says
- *	otherwise.  A timeout expires at the first multiple of tick_ns at
+ *	default, TWHEEL_TICK_DEFAULT_NS.  A timeout expires at the first multiple of tick_ns at
  *	or after its deadline, counted from the clock's own zero, so that wheels
  *	with the same tick share their wake-ups; with slack at a later one, see
  *	slack_ticks of struct twheel_arm.
@@ -254,7 +254,8 @@ struct twheel_setup {
  * @levels: levels of slots; 0 until the wheel has been set up or armed
  * @max_pending: limit in force
  * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
- *	parameter of that name, 16,777,216 (2^24) by default
+ *	parameter of that name, 16,777,216 (2^24) by default.  It may change at any
+ *	time; a wheel that has been set up or armed keeps its max_pending.
  * @max_vector: the longest vector one call takes, entries
  * @event_size: how long each event of read() is, bytes
  * @slack_ns: the wheel's slack in force

@@ -91,7 +91,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, info.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, info.clock, (u32)TWHEEL_CLOCK_MONOTONIC);
 	KUNIT_EXPECT_EQ(test, info.name[0], '\0');
-	limits_init();
+	limits_apply();
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), 0);
 	KUNIT_EXPECT_TRUE(test, twheel_is_keyed(tw));
 }

@@ -35,7 +35,7 @@ static void engine_case_exit(struct kunit *test)
 
 	machine_ns = 0;
 	no_memory = false;
-	limits_init();
+	limits_apply();
 	if (!tw)
 		return;
 	user_memory.left = -1;

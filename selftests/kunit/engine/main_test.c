@@ -15,24 +15,39 @@ do {									\
 
 static void module_parameters_outside_their_range_are_refused(struct kunit *test)
 {
-	EXPECT_PARAMETER(test, default_tick_us, 0, false);
-	EXPECT_PARAMETER(test, default_tick_us, 1, true);
-	EXPECT_PARAMETER(test, default_tick_us, 3600000000U, true);
-	EXPECT_PARAMETER(test, default_tick_us, 3600000001U, false);
-	EXPECT_PARAMETER(test, max_pending_limit, 0, false);
-	EXPECT_PARAMETER(test, max_pending_limit, BIT(30), true);
-	EXPECT_PARAMETER(test, max_pending_limit, BIT(30) + 1, false);
-	EXPECT_PARAMETER(test, max_memory_kb, 255, false);
-	EXPECT_PARAMETER(test, max_memory_kb, 256, true);
-	EXPECT_PARAMETER(test, max_memory_kb, ULONG_MAX, true);
-	EXPECT_PARAMETER(test, max_user_memory_kb, 127, false);
-	EXPECT_PARAMETER(test, max_user_memory_kb, 128, true);
-	EXPECT_PARAMETER(test, max_user_memory_kb, ULONG_MAX, true);
 	EXPECT_PARAMETER(test, kthreads, 64, true);
 	EXPECT_PARAMETER(test, kthreads, 65, false);
 	EXPECT_PARAMETER(test, kthread_nice, -21, false);
 	EXPECT_PARAMETER(test, kthread_nice, 19, true);
 	EXPECT_PARAMETER(test, kthread_nice, 20, false);
+}
+
+/* A value that is refused leaves the old one. */
+static void limits_outside_their_range_are_refused(struct kunit *test)
+{
+	static const struct {
+		int (*set)(const char *text, const struct kernel_param *parameter);
+		const char *good[3], *bad[5];
+	} limits[] = {
+		{ max_pending_limit_set, { "1", "1073741824", "16777216" },
+		  { "0", "1073741825", "4294967297", "x", "-1" } },
+		{ max_memory_kb_set, { "256", "18446744073709551615", "0" },
+		  { "255", "1", "18446744073709551616", "", "-1" } },
+		{ max_user_memory_kb_set, { "128", "18446744073709551615", "0" },
+		  { "127", "1", "18446744073709551616", "1 2", "-1" } },
+	};
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		for (k = 0; k < ARRAY_SIZE(limits[i].bad); k++)
+			KUNIT_EXPECT_EQ_MSG(test, limits[i].set(limits[i].bad[k], NULL), -EINVAL,
+					    "limit %u: %s", i, limits[i].bad[k]);
+		/* The last one is the default. */
+		for (k = 0; k < ARRAY_SIZE(limits[i].good); k++)
+			KUNIT_EXPECT_EQ_MSG(test, limits[i].set(limits[i].good[k], NULL), 0,
+					    "limit %u: %s", i, limits[i].good[k]);
+	}
+	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit(), 16777216U);
 }
 
 /* The suite loads the module again; no wheel is open then. */
@@ -104,6 +119,7 @@ static void unloading_waits_for_callbacks_of_rcu(struct kunit *test)
 
 static struct kunit_case main_cases[] = {
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
+	KUNIT_CASE(limits_outside_their_range_are_refused),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
 	KUNIT_CASE(unloading_waits_for_callbacks_of_rcu),
 	{}

@@ -451,7 +451,7 @@ static void at_any_limit_of_memory_all_that_is_charged_is_there(struct kunit *te
 			}
 			KUNIT_EXPECT_EQ(test, how.result, -ENOSPC);
 			KUNIT_EXPECT_EQ(test, how.id, 0ULL);
-			limits_init();
+			limits_apply();
 			expect_charged_for_all(test);
 			audit(test);
 		}

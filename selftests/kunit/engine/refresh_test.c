@@ -189,7 +189,7 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
 	expect_charged_for_all(test);
-	limits_init();
+	limits_apply();
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < MAX_PENDING; i++)
 		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
