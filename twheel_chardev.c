@@ -290,13 +290,20 @@ static const char *state_name(const struct twheel *tw)
 	return twheel_is_started(tw) ? "running" : "new";
 }
 
+/* seq_printf() would take most of the time of reading fdinfo. */
+static void number_show(struct seq_file *m, const char *key, u64 number)
+{
+	seq_put_decimal_ull(m, key, number);
+	seq_putc(m, '\n');
+}
+
 static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
 {
 	unsigned int i;
 
-	seq_printf(m, "late_ticks:\t%llu", info->late_ticks[0]);
+	seq_put_decimal_ull(m, "late_ticks:\t", info->late_ticks[0]);
 	for (i = 1; i < TWHEEL_LATE_TICKS; i++)
-		seq_printf(m, " %llu", info->late_ticks[i]);
+		seq_put_decimal_ull(m, " ", info->late_ticks[i]);
 	seq_putc(m, '\n');
 }
 
@@ -312,34 +319,34 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "name:\t%s\n", info.name);
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
-	seq_printf(m, "uid:\t%u\n", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
-	seq_printf(m, "bytes:\t%lu\n", twheel_bytes(tw));
+	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
+	number_show(m, "bytes:\t", twheel_bytes(tw));
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
-	seq_printf(m, "now_ns:\t%llu\n", info.now_ns);
-	seq_printf(m, "tick_ns:\t%llu\n", info.tick_ns);
-	seq_printf(m, "slots:\t%u\n", info.slots);
-	seq_printf(m, "levels:\t%u\n", info.levels);
-	seq_printf(m, "max_pending:\t%u\n", info.max_pending);
-	seq_printf(m, "setup_flags:\t%u\n", info.setup_flags);
-	seq_printf(m, "event_size:\t%u\n", info.event_size);
-	seq_printf(m, "slack_ns:\t%llu\n", info.slack_ns);
-	seq_printf(m, "alarm_ns:\t%llu\n", info.alarm_ns);
-	seq_printf(m, "max_late_ns:\t%llu\n", info.max_late_ns);
-	seq_printf(m, "late:\t%llu\n", info.late);
-	seq_printf(m, "last_late_ns:\t%llu\n", info.last_late_ns);
-	seq_printf(m, "last_late_at_ns:\t%llu\n", info.last_late_at_ns);
+	number_show(m, "now_ns:\t", info.now_ns);
+	number_show(m, "tick_ns:\t", info.tick_ns);
+	number_show(m, "slots:\t", info.slots);
+	number_show(m, "levels:\t", info.levels);
+	number_show(m, "max_pending:\t", info.max_pending);
+	number_show(m, "setup_flags:\t", info.setup_flags);
+	number_show(m, "event_size:\t", info.event_size);
+	number_show(m, "slack_ns:\t", info.slack_ns);
+	number_show(m, "alarm_ns:\t", info.alarm_ns);
+	number_show(m, "max_late_ns:\t", info.max_late_ns);
+	number_show(m, "late:\t", info.late);
+	number_show(m, "last_late_ns:\t", info.last_late_ns);
+	number_show(m, "last_late_at_ns:\t", info.last_late_at_ns);
 	late_ticks_show(m, &info);
-	seq_printf(m, "armed:\t%llu\n", info.armed);
-	seq_printf(m, "pending:\t%llu\n", info.pending);
-	seq_printf(m, "unread:\t%llu\n", info.unread);
-	seq_printf(m, "live:\t%llu\n", info.live);
-	seq_printf(m, "expirations:\t%llu\n", info.expirations);
-	seq_printf(m, "delivered:\t%llu\n", info.delivered);
-	seq_printf(m, "completed:\t%llu\n", info.completed);
-	seq_printf(m, "cancelled:\t%llu\n", info.cancelled);
-	seq_printf(m, "revoked:\t%llu\n", info.revoked);
-	seq_printf(m, "drained:\t%llu\n", info.drained);
-	seq_printf(m, "rearmed:\t%llu\n", info.rearmed);
+	number_show(m, "armed:\t", info.armed);
+	number_show(m, "pending:\t", info.pending);
+	number_show(m, "unread:\t", info.unread);
+	number_show(m, "live:\t", info.live);
+	number_show(m, "expirations:\t", info.expirations);
+	number_show(m, "delivered:\t", info.delivered);
+	number_show(m, "completed:\t", info.completed);
+	number_show(m, "cancelled:\t", info.cancelled);
+	number_show(m, "revoked:\t", info.revoked);
+	number_show(m, "drained:\t", info.drained);
+	number_show(m, "rearmed:\t", info.rearmed);
 }
 
 static const struct file_operations twheel_fops = {
