@@ -7,8 +7,11 @@
  * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
  * no other one from the events.
  */
+#include <linux/anon_inodes.h>
 #include <linux/compat.h>
 #include <linux/err.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -28,11 +31,68 @@
 #include "twheel_ioctl.h"
 #include "twheel_write.h"
 
+/* open */
+
+/* One more open file has a wheel.  Any of them has it as its private_data. */
+static int file_begin(struct file *file, struct twheel *tw, struct address_space *mapping)
+{
+	file->f_mapping = mapping;
+	file->private_data = tw;
+	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
+	file->f_mode |= FMODE_NOWAIT;
+	return stream_open(file_inode(file), file);
+}
+
+static int twheel_fop_open(struct inode *inode, struct file *file)
+{
+	struct twheel *tw = twheel_create();
+
+	if (IS_ERR(tw))
+		return PTR_ERR(tw);
+	return file_begin(file, tw, twheel_mapping(tw, file));
+}
+
+static int twheel_fop_release(struct inode *inode, struct file *file)
+{
+	twheel_put(file->private_data);
+	return 0;
+}
+
+/*
+ * Open the wheel of a file once more.  To open the device, be it through /proc/self/fd, makes a
+ * new wheel, and each duplicate of a descriptor has the mode of the first: so a descriptor with
+ * fewer rights can be had here only.
+ */
+static noinline long file_reopen(struct file *file, unsigned long flags)
+{
+	struct file *again;
+	int fd;
+
+	if (flags & ~(unsigned long)(O_ACCMODE | O_NONBLOCK | O_CLOEXEC))
+		return -EINVAL;
+	if (OPEN_FMODE(flags) & ~file->f_mode)
+		return -EBADF;
+	fd = get_unused_fd_flags(flags);
+	if (fd < 0)
+		return fd;
+	again = anon_inode_getfile("[twheel]", file->f_op, NULL, flags);
+	if (IS_ERR(again)) {
+		put_unused_fd(fd);
+		return PTR_ERR(again);
+	}
+	twheel_get(file->private_data);
+	(void)file_begin(again, file->private_data, file->f_mapping);
+	fd_install(fd, again);
+	return fd;
+}
+
 /* ioctl */
 
 static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
+	if (cmd == TWHEEL_IOC_REOPEN)
+		return file_reopen(file, arg);
 	return twheel_ioctl(file->private_data, cmd, (void __user *)arg);
 }
 
@@ -243,26 +303,7 @@ static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 	return twheel_map_words(tw);
 }
 
-/* open, release, fdinfo.  An open file is a wheel: file->private_data */
-
-static int twheel_fop_open(struct inode *inode, struct file *file)
-{
-	struct twheel *tw = twheel_create();
-
-	if (IS_ERR(tw))
-		return PTR_ERR(tw);
-	file->f_mapping = twheel_mapping(tw, inode);
-	file->private_data = tw;
-	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
-	file->f_mode |= FMODE_NOWAIT;
-	return stream_open(inode, file);
-}
-
-static int twheel_fop_release(struct inode *inode, struct file *file)
-{
-	twheel_destroy(file->private_data);
-	return 0;
-}
+/* fdinfo */
 
 static const char *clock_name(u32 clock)
 {

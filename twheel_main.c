@@ -3,7 +3,7 @@
  * twheel: millions of timeouts behind one file descriptor
  *
  * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
- * explains the whole.  An open file is a struct twheel (engine/engine.h):
+ * explains the whole.  An open file has a struct twheel (engine/engine.h):
  *
  *   ARM --> place --> wheel ------> list of events --> read, poll
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN

@@ -22,6 +22,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -453,8 +454,8 @@ int twheel_drain(struct twheel *tw)
 /**
  * twheel_create() - make a wheel, charged to the calling user
  *
- * The wheel has the default configuration.  It takes the memory of its slots when it
- * starts.
+ * One open file has it.  The wheel has the default configuration.  It takes the memory of
+ * its slots when it starts.
  *
  * Context: process; sleeps.
  * Return: the wheel, or an ERR_PTR: -ENOMEM, or -ENOSPC at the limit of memory.
@@ -482,6 +483,7 @@ struct twheel *twheel_create(void)
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
 	twheel_defaults(tw);
 	mutex_init(&tw->control.mutex);
+	refcount_set(&tw->control.nr_files, 1);
 	spin_lock_init(&tw->lock);
 	init_llist_head(&tw->inbox);
 	init_waitqueue_head(&tw->waiters);
@@ -511,15 +513,11 @@ static void twheel_stop(struct twheel *tw)
 	twheel_turn_cancel(&tw->turn);
 }
 
-/**
- * twheel_destroy() - destroy a wheel and all timeouts in it
- * @tw: the wheel; the last close: no other thread has the file
- *
- * G3: timeouts that are left, and events that nobody has read, end here.
- *
- * Context: process; sleeps.
+/*
+ * Destroy a wheel and all timeouts in it.  G3: timeouts that are left, and events that nobody has
+ * read, end here.
  */
-void twheel_destroy(struct twheel *tw)
+static void twheel_destroy(struct twheel *tw)
 {
 	WRITE_ONCE(tw->control.closing, true);
 	if (tw->control.started)
@@ -534,4 +532,27 @@ void twheel_destroy(struct twheel *tw)
 	if (!is_vmalloc_addr(tw))
 		kmemleak_free(tw);
 	twheel_area_free(tw, sizeof(*tw));
+}
+
+/**
+ * twheel_get() - note that one more open file has a wheel
+ * @tw: the wheel; the caller has an open file of it
+ *
+ * Context: any.
+ */
+void twheel_get(struct twheel *tw)
+{
+	refcount_inc(&tw->control.nr_files);
+}
+
+/**
+ * twheel_put() - note that an open file of a wheel is closed, and destroy the wheel with the last
+ * @tw: the wheel
+ *
+ * Context: process; sleeps.
+ */
+void twheel_put(struct twheel *tw)
+{
+	if (refcount_dec_and_test(&tw->control.nr_files))
+		twheel_destroy(tw);
 }

@@ -11,6 +11,7 @@
 
 #include <linux/atomic.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 
@@ -32,6 +33,7 @@ struct twheel;
  * @closing: the last close has begun; set once, before anything is freed
  * @drained: every timeout that was left has become an event; set once, with release, under
  *	&twheel.lock, or under @mutex in a wheel that was never started
+ * @nr_files: open files of the wheel; the close of the last one destroys it
  */
 struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
@@ -43,6 +45,7 @@ struct twheel_control {
 	bool draining;
 	bool closing;
 	bool drained;
+	refcount_t nr_files;
 };
 
 /*

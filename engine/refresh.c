@@ -221,7 +221,10 @@ int twheel_map_words(struct twheel *tw)
 /**
  * twheel_mapping() - the address space through which users map the refresh table
  * @tw: the wheel
- * @inode: the device's
+ * @file: the file that was opened, which the wheel is made for
+ *
+ * The wheel may outlive this file, if others have been opened by REOPEN, and then still needs the
+ * inode: so it keeps the path.
  *
  * All open files of the device share the inode's address space.  Each wheel has an
  * address space of its own, so that unmap_mapping_range() finds the users of this wheel
@@ -230,9 +233,11 @@ int twheel_map_words(struct twheel *tw)
  * Context: process, while the file is being opened.
  * Return: the address space, which lives until twheel_destroy().
  */
-struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode)
+struct address_space *twheel_mapping(struct twheel *tw, struct file *file)
 {
-	tw->words.mapping.host = inode;
+	tw->words.path = file->f_path;
+	path_get(&tw->words.path);
+	tw->words.mapping.host = file_inode(file);
 	tw->words.mapping.a_ops = &empty_aops;
 	return &tw->words.mapping;
 }

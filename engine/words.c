@@ -130,4 +130,5 @@ void twheel_words_free(struct twheel_words *words)
 {
 	twheel_pages_free(&words->pages);
 	free_page((unsigned long)words->hole);
+	path_put(&words->path);
 }

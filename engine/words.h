@@ -7,6 +7,7 @@
 
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/path.h>
 #include <linux/rcupdate.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -40,6 +41,8 @@ struct twheel;
  *	that.
  * @mapping: the address space through which users map the table; constant once the file
  *	is open
+ * @path: that of the device, so that the inode stays which is the host of @mapping; constant
+ *	likewise
  * @work: frees the pages of words that no place needs; queued by twheel_refresh_shrink()
  * @shift: a grain is 2^@shift ns, see struct twheel_info; written under
  *	&twheel_control.mutex before &twheel_control.started is set, constant after that
@@ -50,6 +53,7 @@ struct twheel_words {
 	bool made;
 	void *hole;
 	struct address_space mapping;
+	struct path path;
 	struct work_struct work;
 };
 

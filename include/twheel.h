@@ -16,7 +16,7 @@
 #include <linux/uidgid.h>
 
 struct address_space;
-struct inode;
+struct file;
 struct iov_iter;
 struct page;
 struct twheel;
@@ -54,7 +54,8 @@ struct twheel_call {
 };
 
 struct twheel *twheel_create(void);
-void twheel_destroy(struct twheel *tw);
+void twheel_get(struct twheel *tw);
+void twheel_put(struct twheel *tw);
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup);
 int twheel_start_lazily(struct twheel *tw);
 int twheel_get_info(struct twheel *tw, struct twheel_info *info);
@@ -79,7 +80,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 
 u64 twheel_refresh_size(const struct twheel *tw);
-struct address_space *twheel_mapping(struct twheel *tw, struct inode *inode);
+struct address_space *twheel_mapping(struct twheel *tw, struct file *file);
 int twheel_map_words(struct twheel *tw);
 struct page *twheel_words_lock(struct twheel *tw, unsigned long nr);
 

@@ -324,6 +324,14 @@ static inline int tw_drain(int fd)
 	return tw_ioctl(fd, TWHEEL_IOC_DRAIN, NULL);
 }
 
+/* Another descriptor of the same wheel, or -errno. */
+static inline int tw_reopen(int fd, unsigned long flags)
+{
+	int ret = ioctl(fd, TWHEEL_IOC_REOPEN, flags);
+
+	return ret < 0 ? -errno : ret;
+}
+
 /* One LIST call.  Rows written, or -errno. */
 static inline int tw_list(int fd, __u64 *cursor, struct twheel_status *rows, __u32 nr)
 {

@@ -217,6 +217,7 @@ TEST(commands_have_their_numbers)
 	NUMBER(0xf706, TWHEEL_IOC_LIST);
 	NUMBER(0xf707, TWHEEL_IOC_DRAIN);
 	NUMBER(0xf708, TWHEEL_IOC_ADVANCE);
+	NUMBER(0xf709, TWHEEL_IOC_REOPEN);
 }
 
 TEST(constants_have_their_numbers)

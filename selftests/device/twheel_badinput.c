@@ -353,7 +353,7 @@ TEST_F(bad, unknown_command_says_enotty)
 	union tw_argument argument = {};
 	int nr;
 
-	for (nr = TWHEEL_IOC_ADVANCE - TWHEEL_IOC_INFO + 1; nr < 256; nr++) {
+	for (nr = TWHEEL_IOC_REOPEN - TWHEEL_IOC_INFO + 1; nr < 256; nr++) {
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IO(TWHEEL_IOC_MAGIC, nr), &argument))
 			TH_LOG("number %d", nr);
 	}
@@ -365,7 +365,7 @@ TEST_F(bad, known_number_with_a_size_or_a_direction_says_enotty)
 	union tw_argument argument = {};
 	int nr;
 
-	for (nr = 0; nr <= TWHEEL_IOC_ADVANCE - TWHEEL_IOC_INFO; nr++) {
+	for (nr = 0; nr <= TWHEEL_IOC_REOPEN - TWHEEL_IOC_INFO; nr++) {
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IOWR(TWHEEL_IOC_MAGIC, nr, __u64),
 					    &argument));
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IOW(TWHEEL_IOC_MAGIC, nr, __u32),

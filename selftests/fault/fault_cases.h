@@ -164,6 +164,18 @@ static inline int run_map(struct world *w)
 	return table == MAP_FAILED ? -errno : munmap(table, size);
 }
 
+/* The wheel goes on with the new one. */
+static inline int run_reopen(struct world *w)
+{
+	int fd = tw_reopen(w->fd, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return fd;
+	close(w->fd);
+	w->fd = fd;
+	return 0;
+}
+
 static inline int run_close(struct world *w)
 {
 	return close(w->fd) ? -errno : 0;
@@ -636,6 +648,11 @@ static const struct op case_fdinfo = {
 	.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing,
 };
 
+static const struct op case_reopen = {
+	.name = "REOPEN",
+	.prepare = make_usual, .run = run_reopen, .told = told_nothing,
+};
+
 static const struct op case_close = {
 	.name = "close",
 	.prepare = make_usual, .run = run_close, .told = told_by_close,
@@ -675,6 +692,7 @@ static const struct op case_close = {
 	X(poll_of_many) between \
 	X(epoll_ctl) between \
 	X(fdinfo) between \
+	X(reopen) between \
 	X(close)
 
 #define FAULT_CASE_IS_ONE(name)	(sizeof(case_##name) > 0)

@@ -100,6 +100,7 @@ static const struct row {
 	{ "write", "records_copy_in()", "copy_from_iter", "done", "EFAULT" },
 	{ "poll of many", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 	{ "epoll_ctl", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
+	{ "REOPEN", "file_reopen()", "open file", "ENOMEM", "ENOMEM" },
 };
 
 /* Outcomes of one case. */

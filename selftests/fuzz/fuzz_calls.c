@@ -298,11 +298,11 @@ static void run_unknown(struct thread *t, const struct step *step)
 {
 	static const int allowed[] = { ENOTTY, EBADF, 0 };
 	__u64 seed = step->seed;
-	unsigned long cmd = TWHEEL_IOC_INFO + 9 + random_below(&seed, 247);
+	unsigned long cmd = TWHEEL_IOC_INFO + 10 + random_below(&seed, 246);
 
 	switch (step->kind % 4) {
 	case 0:		/* a known one, with a size */
-		cmd = _IOWR(TWHEEL_IOC_MAGIC, random_below(&seed, 9), struct twheel_info);
+		cmd = _IOWR(TWHEEL_IOC_MAGIC, random_below(&seed, 10), struct twheel_info);
 		break;
 	case 1:
 		cmd = (__u32)random32(&seed) | 0x80000000U;
@@ -503,11 +503,25 @@ static void run_flags(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
+/* Or one with another mode, and flags that may be anything. */
 static void run_dup(struct thread *t, const struct step *step)
 {
-	call_begin(t);
-	dup3(fd_of(step->wheel, 0), fd_of(step->wheel, 1 + step->kind % (ALIASES - 1)), O_CLOEXEC);
-	call_end(t);
+	static const int allowed[] = { EBADF, EINVAL, EMFILE, ENFILE, ENOMEM, 0 };
+	int to = fd_of(step->wheel, 1 + step->kind % (ALIASES - 1)), fd;
+	__u32 flags = step->spoil ? step->seed : step->nr % 4 | O_NONBLOCK | O_CLOEXEC;
+
+	if (step->spare % 4) {
+		call_begin(t);
+		dup3(fd_of(step->wheel, 0), to, O_CLOEXEC);
+		call_end(t);
+		return;
+	}
+	fd = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_REOPEN, flags);
+	answered(t, fd, allowed, flags & ~(O_ACCMODE | O_NONBLOCK | O_CLOEXEC));
+	if (fd < 0)
+		return;
+	dup3(fd, to, O_CLOEXEC);
+	close(fd);
 }
 
 /* While others use it, as like as not. */

@@ -6,8 +6,9 @@
  *
  * Each open of /dev/twheel makes a wheel of its own.  dup, fork, exec and passing
  * the descriptor over a socket share it; the last close destroys it.  Opening
- * /proc/self/fd/N opens /dev/twheel again, and makes a new wheel.  Any thread of
- * any process that holds the descriptor may use it at any time.
+ * /proc/self/fd/N opens /dev/twheel again, and makes a new wheel: TWHEEL_IOC_REOPEN
+ * opens the same wheel again.  Any thread of any process that holds the descriptor may
+ * use it at any time.
  */
 
 /**
@@ -859,6 +860,13 @@ struct twheel_setup_record {
  *	descriptor for a restart drops it then (systemd does, unless it was told
  *	FDPOLL=0).
  * @TWHEEL_IOC_ADVANCE: moves the virtual clock: struct twheel_advance
+ * @TWHEEL_IOC_REOPEN: returns a new descriptor of the same wheel, with a mode and flags of
+ *	its own, as if the wheel had been opened again.  Its argument is as the flags of
+ *	open(): O_RDONLY, O_WRONLY, O_RDWR or 3, which is for neither reading nor writing,
+ *	with O_NONBLOCK and O_CLOEXEC; any other bit is EINVAL.  A mode that the descriptor
+ *	itself does not have is EBADF, so whoever is given one that is open for reading only
+ *	gets no other here.  It also fails as open() does, with EMFILE, ENFILE and ENOMEM.
+ *	The wheel lives until the last of its descriptors is closed, whichever that is.
  *
  * The command numbers carry no size: structures may grow, and the first field of
  * each says how large the caller's structure is.
@@ -876,6 +884,7 @@ enum twheel_command {
 	TWHEEL_IOC_LIST		= _IO(TWHEEL_IOC_MAGIC, 0x06),
 	TWHEEL_IOC_DRAIN	= _IO(TWHEEL_IOC_MAGIC, 0x07),
 	TWHEEL_IOC_ADVANCE	= _IO(TWHEEL_IOC_MAGIC, 0x08),
+	TWHEEL_IOC_REOPEN	= _IO(TWHEEL_IOC_MAGIC, 0x09),
 };
 
 #define TWHEEL_IOC_INFO		TWHEEL_IOC_INFO
@@ -887,5 +896,6 @@ enum twheel_command {
 #define TWHEEL_IOC_LIST		TWHEEL_IOC_LIST
 #define TWHEEL_IOC_DRAIN	TWHEEL_IOC_DRAIN
 #define TWHEEL_IOC_ADVANCE	TWHEEL_IOC_ADVANCE
+#define TWHEEL_IOC_REOPEN	TWHEEL_IOC_REOPEN
 
 #endif /* _UAPI_LINUX_TWHEEL_H */

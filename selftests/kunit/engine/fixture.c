@@ -43,7 +43,7 @@ static void engine_case_exit(struct kunit *test)
 	audit(test);
 	/* Destroying waits for a turn that is queued, and nobody would take it. */
 	turn_take(tw);
-	twheel_destroy(tw);
+	twheel_put(tw);
 	machine_alarm.used = false;
 	machine_real_ns = 0;
 	test->priv = NULL;

@@ -46,7 +46,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		other = twheel_create();
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(other), -ENOSPC);
 		if (!IS_ERR(other))
-			twheel_destroy(other);
+			twheel_put(other);
 		KUNIT_EXPECT_EQ(test, tw->memory.user->nr_wheels, 1UL);
 		/* A user that is never freed would have what follows wait for ever. */
 		tw->memory.user->nr_wheels = 1;

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * REOPEN: another descriptor of the same wheel, with a mode and flags of its own.
+ */
+#include "twheel_outside.h"
+#include "twheel_test.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+
+#define TABLE_BYTES	((size_t)sysconf(_SC_PAGESIZE))
+
+/* For neither reading nor writing. */
+#define O_NEITHER	3
+
+FIXTURE(reopen) {
+	int base;			/* descriptors that are not the test's */
+	int fd;
+	int again;
+};
+
+FIXTURE_SETUP(reopen)
+{
+	self->base = tw_wheels_open();
+	ASSERT_LE(0, self->base);
+	self->fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, self->fd);
+	self->again = tw_reopen(self->fd, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->again);
+}
+
+FIXTURE_TEARDOWN(reopen)
+{
+	close(self->fd);
+	close(self->again);
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+TEST_F(reopen, gives_the_same_wheel)
+{
+	struct twheel_event event;
+	struct twheel_info info;
+	__u64 ids[2];
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &ids[0]));
+	ASSERT_EQ(0, tw_arm_in(self->again, TW_HOUR, &ids[1]));
+	ASSERT_EQ(0, tw_advance(self->again, TW_MS));
+	ASSERT_ONE_EVENT(self->again, &event, ids[0]);
+	EXPECT_NO_EVENT(self->fd);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[1]));
+	ASSERT_EQ(0, tw_info(self->again, &info));
+	EXPECT_EQ(TWHEEL_CLOCK_VIRTUAL, info.clock);
+	EXPECT_EQ(2, info.armed);
+	EXPECT_EQ(0, info.live);
+	EXPECT_ACCOUNTS(self->again);
+}
+
+TEST_F(reopen, gives_the_mode_and_the_flags_that_were_asked_for)
+{
+	static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_NEITHER };
+	static const int flags[] = { 0, O_CLOEXEC, O_NONBLOCK, O_CLOEXEC | O_NONBLOCK };
+	int i, j, fd;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		for (j = 0; j < ARRAY_SIZE(flags); j++) {
+			fd = tw_reopen(self->fd, modes[i] | flags[j]);
+			ASSERT_LE(0, fd);
+			EXPECT_EQ(modes[i] | (flags[j] & O_NONBLOCK),
+				  fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK));
+			EXPECT_EQ(flags[j] & O_CLOEXEC ? FD_CLOEXEC : 0, fcntl(fd, F_GETFD));
+			close(fd);
+		}
+	}
+}
+
+TEST_F(reopen, gives_flags_that_others_do_not_change)
+{
+	ASSERT_EQ(0, fcntl(self->again, F_SETFL, 0));
+	EXPECT_EQ(O_NONBLOCK, fcntl(self->fd, F_GETFL) & O_NONBLOCK);
+	EXPECT_EQ(0, fcntl(self->again, F_GETFL) & O_NONBLOCK);
+}
+
+TEST_F(reopen, with_an_unknown_flag_says_einval)
+{
+	const unsigned long known = O_ACCMODE | O_NONBLOCK | O_CLOEXEC;
+	unsigned int bit;
+
+	for (bit = 0; bit < 8 * sizeof(known); bit++) {
+		if (known >> bit & 1)
+			continue;
+		EXPECT_EQ(-EINVAL, tw_reopen(self->fd, O_RDWR | 1UL << bit))
+			TH_LOG("bit %u", bit);
+	}
+	EXPECT_EQ(self->base + 2, tw_wheels_open());
+}
+
+/* 0, or -errno; whatever there is to be closed is closed. */
+static int reopen_and_close(int fd, int flags)
+{
+	int again = tw_reopen(fd, flags);
+
+	return again < 0 ? again : close(again);
+}
+
+TEST_F(reopen, gives_no_mode_that_the_descriptor_does_not_have)
+{
+	static const struct {
+		int has, wants, err;
+	} cases[] = {
+		{ O_RDONLY, O_RDONLY, 0 }, { O_RDONLY, O_WRONLY, -EBADF },
+		{ O_RDONLY, O_RDWR, -EBADF }, { O_RDONLY, O_NEITHER, 0 },
+		{ O_WRONLY, O_RDONLY, -EBADF }, { O_WRONLY, O_WRONLY, 0 },
+		{ O_WRONLY, O_RDWR, -EBADF }, { O_WRONLY, O_NEITHER, 0 },
+		{ O_NEITHER, O_RDONLY, -EBADF }, { O_NEITHER, O_WRONLY, -EBADF },
+		{ O_NEITHER, O_RDWR, -EBADF }, { O_NEITHER, O_NEITHER, 0 },
+	};
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		fd = tw_reopen(self->fd, cases[i].has);
+		ASSERT_LE(0, fd);
+		EXPECT_EQ(cases[i].err, reopen_and_close(fd, cases[i].wants))
+			TH_LOG("case %d", i);
+		close(fd);
+	}
+}
+
+/* As of the device itself: the mode that it was opened with is what counts. */
+TEST(a_device_opened_for_reading_is_not_reopened_for_writing)
+{
+	int fd = open(TW_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EBADF, tw_reopen(fd, O_RDWR));
+	EXPECT_EQ(-EBADF, tw_reopen(fd, O_WRONLY));
+	close(fd);
+}
+
+TEST_F(reopen, without_a_free_descriptor_says_emfile)
+{
+	const struct rlimit none = { 3, 3 };
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (setrlimit(RLIMIT_NOFILE, &none))
+			_exit(2);
+		_exit(tw_reopen(self->fd, O_RDWR) == -EMFILE ? 0 : 1);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+	EXPECT_EQ(self->base + 2, tw_wheels_open());
+}
+
+/* Nor would it be the same wheel. */
+TEST_F(reopen, gives_a_descriptor_that_proc_self_fd_does_not_open)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", self->again);
+	EXPECT_EQ(-1, open(path, O_RDWR | O_CLOEXEC));
+	EXPECT_EQ(ENXIO, errno);
+}
+
+/* ---- the last close ------------------------------------------------------ */
+
+TEST_F(reopen, keeps_the_wheel_when_the_first_descriptor_is_closed)
+{
+	struct twheel_event event;
+	__u64 ids[2];
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &ids[0]));
+	close(self->fd);
+	EXPECT_EQ(self->base + 1, tw_wait_wheels_open(self->base + 1));
+	self->fd = tw_reopen(self->again, O_RDWR | O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &ids[1]));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->again, ids[1]));
+	ASSERT_EQ(0, tw_advance(self->again, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, ids[0]);
+	EXPECT_ACCOUNTS(self->again);
+}
+
+TEST_F(reopen, leaves_epoll_to_each_descriptor)
+{
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = self->fd }, events[3];
+	__u64 id;
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
+	event.data.fd = self->again;
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->again, &event));
+	ASSERT_EQ(0, tw_arm_in(self->again, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->again, 0));
+	EXPECT_EQ(2, epoll_wait(epoll, events, 3, 0));
+	/* With a duplicate it would go on, and nobody could end it. */
+	close(self->fd);
+	self->fd = -1;
+	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	EXPECT_EQ(self->again, event.data.fd);
+	close(epoll);
+}
+
+TEST_F(reopen, maps_the_same_table_when_the_first_descriptor_is_closed)
+{
+	__u64 *first, *table, id, deadline_ns = 5 * TW_MS;
+	struct twheel_event event;
+
+	first = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)first);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, self->again, 0);
+	ASSERT_NE(MAP_FAILED, (void *)table);
+	EXPECT_EQ(first[(__u32)id], table[(__u32)id]);
+	munmap(first, TABLE_BYTES);
+	close(self->fd);
+	self->fd = -1;
+	ASSERT_EQ(1, tw_refresh(table, id, deadline_ns, tw_shift(TW_MS)));
+	ASSERT_EQ(0, tw_advance(self->again, 5 * TW_MS - 1));
+	EXPECT_NO_EVENT(self->again);
+	ASSERT_EQ(0, tw_advance(self->again, 6 * TW_MS));
+	ASSERT_ONE_EVENT(self->again, &event, id);
+	munmap(table, TABLE_BYTES);
+}
+
+TEST_F(reopen, keeps_the_wheel_as_long_as_it_is_mapped)
+{
+	__u64 *table, id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, self->again, 0);
+	ASSERT_NE(MAP_FAILED, (void *)table);
+	close(self->fd);
+	close(self->again);
+	self->fd = -1;
+	self->again = -1;
+	EXPECT_EQ(self->base + 1, tw_wait_wheels_open(self->base + 1));
+	*(volatile __u64 *)table = 7;
+	munmap(table, TABLE_BYTES);
+	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
+}
+
+/* The kernel would say so in its log if an inode were left when its file system goes. */
+TEST(a_wheel_keeps_the_file_system_of_its_device)
+{
+	char folder[] = "/tmp/twheel-XXXXXX", path[64];
+	struct stat st;
+	int fd, again;
+	__u64 *table;
+
+	ASSERT_EQ(0, stat(TW_DEVICE, &st));
+	ASSERT_NE(NULL, mkdtemp(folder));
+	ASSERT_EQ(0, mount("none", folder, "tmpfs", 0, NULL));
+	snprintf(path, sizeof(path), "%s/twheel", folder);
+	ASSERT_EQ(0, mknod(path, S_IFCHR | 0600, st.st_rdev));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	again = tw_reopen(fd, O_RDWR);
+	ASSERT_LE(0, again);
+	close(fd);
+	EXPECT_EQ(0, unlink(path));
+	EXPECT_EQ(-1, umount(folder));
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_EQ(0, umount2(folder, MNT_DETACH));
+	table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
+	ASSERT_NE(MAP_FAILED, (void *)table);
+	*(volatile __u64 *)table = 7;
+	munmap(table, TABLE_BYTES);
+	close(again);
+	EXPECT_EQ(0, rmdir(folder));
+}
+
+static void *reopen_often(void *arg)
+{
+	int fd = *(int *)arg, again, i;
+
+	for (i = 0; i < 2000; i++) {
+		again = tw_reopen(fd, O_RDWR | O_CLOEXEC);
+		/* Of the turns, some are the only one that has the wheel. */
+		close(fd);
+		if (again < 0)
+			return (void *)(long)again;
+		fd = again;
+	}
+	close(fd);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(reopen, beside_other_closes_leaves_nothing, 60)
+{
+	enum { THREADS = 4 };
+	pthread_t threads[THREADS];
+	int i, fds[THREADS];
+	void *ret;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	for (i = 0; i < THREADS; i++) {
+		fds[i] = tw_reopen(self->fd, O_RDWR | O_CLOEXEC);
+		ASSERT_LE(0, fds[i]);
+	}
+	close(self->fd);
+	close(self->again);
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, reopen_often, &fds[i]));
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &ret));
+		EXPECT_EQ(NULL, ret);
+	}
+	self->fd = -1;
+	self->again = -1;
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+TEST_F_TIMEOUT(reopen, wakes_readers_and_pollers_of_each_descriptor, 60)
+{
+	struct twheel_event event;
+	pid_t reader = fork(), poller;
+	__u64 id;
+
+	ASSERT_LE(0, reader);
+	if (!reader) {
+		fcntl(self->again, F_SETFL, 0);
+		_exit(tw_read(self->again, &event, 1) == 1 ? 0 : 1);
+	}
+	ASSERT_EQ(0, tw_wait_asleep(reader));
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	EXPECT_EQ(0, tw_reap(reader));
+	poller = fork();
+	ASSERT_LE(0, poller);
+	if (!poller)
+		_exit(tw_poll(self->again, POLLIN, TW_PATIENCE_MS) == POLLHUP ? 0 : 1);
+	ASSERT_EQ(0, tw_wait_asleep(poller));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(0, tw_reap(poller));
+	EXPECT_EQ(0, tw_read(self->again, &event, 1));
+}
+
+TEST_HARNESS_MAIN
