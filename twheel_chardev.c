@@ -93,7 +93,7 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 {
 	if (cmd == TWHEEL_IOC_REOPEN)
 		return file_reopen(file, arg);
-	return twheel_ioctl(file->private_data, cmd, (void __user *)arg);
+	return twheel_ioctl(file->private_data, file->f_mode, cmd, (void __user *)arg);
 }
 
 /*

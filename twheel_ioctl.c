@@ -7,8 +7,10 @@
  *
  * Locks: none, and none is held while user memory is copied.
  */
+#include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/errno.h>
+#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/nospec.h>
@@ -170,6 +172,10 @@ static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,
 };
 
+/* The commands that change nothing.  Any other needs a descriptor that is open for writing. */
+#define CHANGE_NOTHING	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)) | \
+			 BIT(_IOC_NR(TWHEEL_IOC_LIST)))
+
 /**
  * twheel_ioctl_waits() - tell whether an ioctl may wait for other threads
  * @cmd: TWHEEL_IOC_*
@@ -185,19 +191,22 @@ bool twheel_ioctl_waits(unsigned int cmd)
 /**
  * twheel_ioctl() - carry out an ioctl
  * @tw: the wheel
+ * @mode: FMODE_* of the open file
  * @cmd: TWHEEL_IOC_*
  * @arg: the user's pointer to the argument
  *
  * Context: process; sleeps.
  * Return: what the call returns to the user, see <linux/twheel.h>; -ENOTTY for a @cmd
- * that is not known.
+ * that is not known, -EBADF for one that @mode does not allow.
  */
-long twheel_ioctl(struct twheel *tw, unsigned int cmd, void __user *arg)
+long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg)
 {
 	unsigned int nr = _IOC_NR(cmd);
 
 	if (nr >= ARRAY_SIZE(twheel_ioctls) || cmd != _IO(TWHEEL_IOC_MAGIC, nr))
 		return -ENOTTY;
+	if (!(mode & FMODE_WRITE) && !(CHANGE_NOTHING & BIT(nr)))
+		return -EBADF;
 	nr = array_index_nospec(nr, ARRAY_SIZE(twheel_ioctls));
 	return twheel_ioctls[nr](tw, arg);
 }

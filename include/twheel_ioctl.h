@@ -37,6 +37,6 @@ long twheel_query_ioctl(struct twheel *tw, void __user *arg);
 
 /* twheel_ioctl.c */
 bool twheel_ioctl_waits(unsigned int cmd);
-long twheel_ioctl(struct twheel *tw, unsigned int cmd, void __user *arg);
+long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg);
 
 #endif /* _TWHEEL_IOCTL_H */

@@ -55,7 +55,7 @@ static int device_ioctl(int fd, unsigned long command, const void *argument)
 
 /*
  * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
- * what INFO says here is final.
+ * what INFO says here is final.  A descriptor that is open for reading only cannot do it.
  */
 static int device_learn(struct twheel_device *d, int fd, const struct twheel_setup *setup)
 {
@@ -63,11 +63,14 @@ static int device_learn(struct twheel_device *d, int fd, const struct twheel_set
 		.size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC,
 	};
 	struct twheel_info info = { .size = sizeof(info) };
-	int ret = device_ioctl(fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
+	int told, ret = device_ioctl(fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
 
-	if (!ret || ret == -EBUSY || ret == -ESHUTDOWN)
-		ret = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
-	if (ret < 0)
+	if (ret && ret != -EBUSY && ret != -ESHUTDOWN && ret != -EBADF)
+		return ret;
+	told = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
+	if (told < 0)
+		return told;
+	if (ret == -EBADF && !info.levels)
 		return ret;
 	/* Another driver may have commands of these numbers. */
 	if (!info.max_vector || info.event_size < TWHEEL_EVENT_SIZE_MIN ||
@@ -173,6 +176,13 @@ int _twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
 
 	*cursor = list.cursor;
 	return ret;
+}
+
+int twheel_device_reopen(const struct twheel_device *d, int flags)
+{
+	int fd = ioctl(d->fd, TWHEEL_IOC_REOPEN, (unsigned long)flags);
+
+	return fd < 0 ? -errno : fd;
 }
 
 int twheel_device_drain(const struct twheel_device *d)

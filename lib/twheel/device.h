@@ -121,7 +121,8 @@ int twheel_device_open(struct twheel_device **d, const char *path, int flags,
  * or 2 is moved to another number.  On failure it still belongs to the caller.
  *
  * Return: 0, or:
- *	-EBADF		@fd is not open
+ *	-EBADF		@fd is not open, or it is not open for writing, and nobody has set the
+ *			wheel up
  *	-ENOTTY		@fd is something else
  *	others		-EINVAL, -E2BIG, -EMFILE, -ENOMEM, -ENOSPC, as twheel_device_open()
  */
@@ -146,6 +147,22 @@ void twheel_device_close(struct twheel_device *d);
  * Return: the descriptor, which belongs to @d.
  */
 int twheel_device_fd(const struct twheel_device *d);
+
+/**
+ * twheel_device_reopen() - open the wheel of a device once more, with a mode of its own
+ * @d: the device
+ * @flags: O_RDONLY, O_WRONLY or O_RDWR, with O_NONBLOCK and O_CLOEXEC, as for open()
+ *
+ * A process that is given a descriptor which is open for reading only may fetch events, look,
+ * and nothing else.  It makes a device of it by twheel_device_adopt().
+ *
+ * Return: a descriptor, which belongs to the caller, or:
+ *	-EBADF		the device itself does not have that mode
+ *	-EINVAL		another flag
+ *	-EMFILE		the process has too many open files; -ENFILE: the system has
+ *	-ENOMEM		out of memory, or the memory cgroup is at its limit
+ */
+int twheel_device_reopen(const struct twheel_device *d, int flags);
 
 /**
  * twheel_device_info() - get limits, configuration and counters

@@ -594,6 +594,40 @@ TEST_F(full, a_write_that_waits_is_cancelled)
 	ASSERT_NO_WORKER();
 }
 
+TEST_F(ring, who_may_only_read_has_nothing_written)
+{
+	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_MS };
+	int fd = tw_reopen(self->fd, O_RDONLY);
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	put_write(&self->ring, fd, &record, 1, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 1);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.armed);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	put_read(&self->ring, fd, &self->events[0], 2);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_RESULT(&self->ring, EVENT_BYTES, 2);
+	EXPECT_EQ(id, self->events[0].id);
+	ASSERT_NO_WORKER();
+	close(fd);
+}
+
+TEST_F(ring, who_may_only_write_is_told_no_event)
+{
+	int fd = tw_reopen(self->fd, O_WRONLY);
+
+	ASSERT_LE(0, fd);
+	put_read(&self->ring, fd, &self->events[0], 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 1);
+	close(fd);
+}
+
 /* ---- the end of a ring --------------------------------------------------- */
 
 /*

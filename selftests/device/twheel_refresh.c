@@ -831,14 +831,14 @@ TEST_F(table, who_may_not_write_the_descriptor_may_not_map_it_for_writing)
 TEST_F(table, who_may_only_read_the_descriptor_may_map_it_for_reading)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	int fd = open(TW_DEVICE, O_RDONLY);
+	int fd = tw_reopen(self->fd, O_RDONLY);
 	const __u64 *table;
 	__u64 id;
 
 	ASSERT_LE(0, fd);
 	table = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, (void *)table);
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	EXPECT_EQ(id >> 32, table[(__u32)id] & TWHEEL_REFRESH_GEN_MASK);
 	errno = 0;
 	EXPECT_EQ(-1, mprotect((void *)table, page, PROT_READ | PROT_WRITE));

@@ -249,8 +249,8 @@ TEST(a_wheel_keeps_the_file_system_of_its_device)
 {
 	char folder[] = "/tmp/twheel-XXXXXX", path[64];
 	struct stat st;
+	__u64 *table, id;
 	int fd, again;
-	__u64 *table;
 
 	ASSERT_EQ(0, stat(TW_DEVICE, &st));
 	ASSERT_NE(NULL, mkdtemp(folder));
@@ -266,6 +266,7 @@ TEST(a_wheel_keeps_the_file_system_of_its_device)
 	EXPECT_EQ(-1, umount(folder));
 	EXPECT_EQ(EBUSY, errno);
 	EXPECT_EQ(0, umount2(folder, MNT_DETACH));
+	ASSERT_EQ(0, tw_arm_in(again, TW_HOUR, &id));
 	table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	*(volatile __u64 *)table = 7;

@@ -1436,18 +1436,59 @@ TEST(threads_that_map_at_once_get_one_table)
 	}
 }
 
-TEST(a_descriptor_for_reading_only_cannot_be_mapped_for_stores)
+/* ---- who may only listen ------------------------------------------------- */
+
+TEST(a_descriptor_for_reading_only_is_adopted_when_the_wheel_is_set_up)
+{
+	struct twheel_device *owner, *d;
+	struct twheel_event event;
+	struct twheel_info info;
+	int fd;
+
+	ASSERT_EQ(0, open_virtual(&owner, 0, 48));
+	fd = twheel_device_reopen(owner, O_RDONLY | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(O_RDONLY | O_NONBLOCK, fcntl(fd, F_GETFL) & (O_ACCMODE | O_NONBLOCK));
+	ASSERT_EQ(0, twheel_device_adopt(&d, fd, NULL));
+	ASSERT_EQ(0, twheel_device_info(d, &info, 0));
+	EXPECT_EQ(TWHEEL_CLOCK_VIRTUAL, info.clock);
+	ASSERT_EQ(1, twheel_device_arm_many(owner, &(struct twheel_arm){ .user_data = 7 }, 1));
+	ASSERT_EQ(0, twheel_device_advance(owner, 0));
+	ASSERT_EQ(1, twheel_device_read(d, &event, 1));
+	EXPECT_EQ(7, event.user_data);
+	EXPECT_EQ(-EBADF, twheel_device_cancel(d, event.id));
+	EXPECT_EQ(-EBADF, twheel_device_advance(d, TW_SEC));
+	EXPECT_EQ(-EBADF, twheel_device_drain(d));
+	EXPECT_EQ(-EBADF, twheel_device_reopen(d, O_RDWR));
+	EXPECT_EQ(-EINVAL, twheel_device_reopen(d, O_APPEND));
+	twheel_device_close(d);
+	twheel_device_close(owner);
+}
+
+/* Its configuration would not be final. */
+TEST(a_descriptor_for_reading_only_of_a_new_wheel_is_not_adopted)
 {
 	int fd = open(TW_DEVICE, O_RDONLY);
 	struct twheel_device *d;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EBADF, twheel_device_adopt(&d, fd, NULL));
+	EXPECT_EQ(NULL, d);
+	EXPECT_EQ(0, close(fd));
+}
+
+TEST(a_descriptor_for_reading_only_cannot_be_mapped_for_stores)
+{
+	struct twheel_device *owner, *d;
 	twheel_word_t *table;
 	uint32_t shift;
 
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, twheel_device_adopt(&d, fd, NULL));
+	ASSERT_EQ(0, open_virtual(&owner, 0, 48));
+	ASSERT_EQ(0, twheel_device_adopt(&d, twheel_device_reopen(owner, O_RDONLY), NULL));
 	EXPECT_EQ(-EACCES, twheel_device_map(d, &table, &shift));
 	EXPECT_EQ(-EACCES, twheel_device_refresh(d, 1ULL << 32, TW_SEC));
 	twheel_device_close(d);
+	twheel_device_close(owner);
 }
 
 TEST_HARNESS_MAIN

@@ -51,6 +51,10 @@
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.  Only ADVANCE and
  *   DRAIN have begun if a signal interrupts them.
+ * - What changes the wheel needs a descriptor that is open for writing: SETUP, ARM, REARM,
+ *   CANCEL, DRAIN, ADVANCE, write() and stores into the refresh table.  read() needs one that
+ *   is open for reading.  INFO, QUERY, LIST and poll() need neither.  TWHEEL_IOC_REOPEN makes
+ *   one to be given to somebody who may only listen.
  */
 
 /**
@@ -68,8 +72,8 @@
  *			structure or an element is larger than
  *			TWHEEL_SIZE_MAX, or a vector is longer than INFO's
  *			max_vector
- *	EBADF		the descriptor is not open, or not for what the call does:
- *			for reading by read(), for writing by write()
+ *	EBADF		the descriptor is not open for writing, or not for reading, and
+ *			the call needs that
  *	EBUSY		SETUP after SETUP or after the first ARM
  *	EEXIST		TWHEEL_ARM_IF_ABSENT, and the key is there
  *	EFAULT		the caller's memory cannot be read or written
@@ -704,8 +708,7 @@ enum twheel_op {
  *			ESHUTDOWN
  *
  * write() never waits for a place: O_NONBLOCK makes no difference.  poll() says POLLOUT
- * when there is one.  A descriptor that was opened for reading only cannot be written
- * to (EBADF).
+ * when there is one.
  *
  * RWF_NOWAIT and io_uring: read() and write() obey RWF_NOWAIT of preadv2() and
  * pwritev2().  A record then also fails with EAGAIN when it would have to wait or to
@@ -826,7 +829,8 @@ struct twheel_setup_record {
  * - INFO's refresh_size is the length to map.  mmap() fails with EINVAL for another
  *   offset, for a greater length, and for a private or executable mapping.  A
  *   mapping cannot be made longer.  A descriptor that was opened for reading only
- *   can be mapped for reading only.
+ *   can be mapped for reading only, and one that was opened for writing only cannot be mapped
+ *   (EACCES).
  * - A page of the table takes memory from the time when the first timeout has its
  *   word there.  An access before that time raises SIGBUS.
  * - When no timeout has its word in a page any more, the kernel takes the memory
