@@ -53,6 +53,12 @@ static int record_setup(struct twheel *tw, const struct twheel_record *record,
 	return nowait ? -EAGAIN : twheel_configure(tw, &setup);
 }
 
+/* Whether a record counts as done if its timeout is not there. */
+static bool record_forgives(const struct twheel_record *record)
+{
+	return record->flags & TWHEEL_RECORD_ABSENT_OK;
+}
+
 /* The entry of ARM or REARM that a record stands for. */
 static struct twheel_arm record_entry(const struct twheel_record *record)
 {
@@ -60,7 +66,7 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 		.expires_ns	= record->expires_ns,
 		.interval_ns	= record->interval_ns,
 		.user_data	= record->key,
-		.flags		= record->flags,
+		.flags		= record->flags & ~TWHEEL_RECORD_ABSENT_OK,
 		.repeats	= record->repeats,
 		.id		= record->key,
 		.slack_ticks	= record->slack_ticks,
@@ -85,8 +91,12 @@ static int record_start(struct twheel *tw, const struct twheel_arm *arm, bool no
 static int record_arm(struct twheel *tw, const struct twheel_record *record, bool nowait)
 {
 	struct twheel_arm arm = record_entry(record);
-	int err = record_start(tw, &arm, nowait);
+	int err;
 
+	/* Any other ARM makes the timeout that is not there. */
+	if (record_forgives(record) && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
+		return -EINVAL;
+	err = record_start(tw, &arm, nowait);
 	if (err)
 		return err;
 	return twheel_is_keyed(tw) ? twheel_upsert_one(tw, &arm, nowait) :
@@ -103,8 +113,8 @@ static int record_rearm(struct twheel *tw, const struct twheel_record *record, b
 /* Whether a record of CANCEL has fields that CANCEL does not use. */
 static bool cancel_is_odd(const struct twheel_record *record)
 {
-	return record->flags || record->expires_ns || record->interval_ns ||
-	       record->repeats || record->slack_ticks;
+	return record->flags & ~TWHEEL_RECORD_ABSENT_OK || record->expires_ns ||
+	       record->interval_ns || record->repeats || record->slack_ticks;
 }
 
 /* Do a record.  In a keyed wheel, @key of any record is a key. */
@@ -133,6 +143,8 @@ static unsigned int records_do(struct twheel *tw, const struct twheel_record *re
 
 	for (i = 0; i < nr; i++) {
 		*err = record_do(tw, &record[i], nowait);
+		if (*err == -ENOENT && record_forgives(&record[i]))
+			*err = 0;
 		if (*err)
 			break;
 		cond_resched();

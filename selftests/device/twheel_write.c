@@ -420,6 +420,125 @@ TEST_F(write, it_stops_at_the_first_that_is_refused)
 	EXPECT_EQ(4, tw_read(self->fd, events, 5));
 }
 
+/* ---- records that forgive ------------------------------------------------ */
+
+static struct twheel_record forgiving(struct twheel_record record)
+{
+	record.flags |= TWHEEL_RECORD_ABSENT_OK;
+	return record;
+}
+
+/* Every third is there. */
+TEST_F(write, absent_timeouts_do_not_end_a_write_that_forgives)
+{
+	struct twheel_record records[MAX_RECORDS], plain;
+	int i, there = 0, first_absent = 1;
+	struct twheel_info info;
+	__u64 id;
+
+	for (i = 0; i < MAX_RECORDS; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+		if (i % 3) {
+			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
+		}
+		there += !(i % 3);
+		records[i] = forgiving(i % 2 ? cancel_of(id) : rearm_in(id, TW_MS));
+	}
+	plain = records[first_absent];
+	plain.flags = 0;
+	EXPECT_EQ(-ENOENT, tw_write(self->fd, &plain, 1));
+	EXPECT_EQ(MAX_RECORDS, tw_write(self->fd, records, MAX_RECORDS));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(there / 2, info.rearmed);
+	EXPECT_EQ(there / 2, info.pending);
+	/* Without the flag it ends there, as ever. */
+	records[first_absent] = plain;
+	EXPECT_EQ(first_absent, tw_write(self->fd, records, MAX_RECORDS));
+}
+
+TEST_F(write, a_record_that_forgives_changes_nothing_if_its_timeout_is_absent)
+{
+	struct twheel_record records[2];
+	struct tw_snapshot before;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	records[0] = forgiving(cancel_of(id + (1ULL << 32)));
+	records[1] = forgiving(rearm_in(id + (1ULL << 32), TW_MS));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(2, tw_write(self->fd, records, 2));
+	EXPECT_EQ(2, write_nowait(self->fd, records, 2));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+TEST_F(write, a_record_that_forgives_does_what_it_says_if_its_timeout_is_there)
+{
+	struct twheel_record records[2];
+	struct twheel_event event;
+	__u64 ids[2];
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[0]));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[1]));
+	records[0] = forgiving(rearm_in(ids[0], TW_MS));
+	records[1] = forgiving(cancel_of(ids[1]));
+	EXPECT_EQ(2, tw_write(self->fd, records, 2));
+	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, ids[1]));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, ids[0]);
+}
+
+/* An ARM makes what is not there, unless it says IF_PRESENT; and SETUP has no timeout. */
+TEST_F(write, other_records_that_forgive_say_einval)
+{
+	const struct twheel_setup_record setup = {
+		.op = TWHEEL_OP_SETUP, .flags = TWHEEL_RECORD_ABSENT_OK,
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+	};
+	struct twheel_record record = forgiving(arm_in(1, TW_MS));
+	struct tw_snapshot before;
+	int fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, tw_write(fd, (const void *)&setup, 1));
+	EXPECT_EQ(-EINVAL, tw_write(fd, &record, 1));
+	close(fd);
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	EXPECT_EQ(-EINVAL, write_nowait(self->fd, &record, 1));
+	/* Conditions on keys need keys. */
+	record.flags |= TWHEEL_ARM_IF_PRESENT;
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	record = forgiving(cancel_of(1));
+	record.expires_ns = 1;
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
+/* Each element has a result of its own. */
+TEST_F(write, an_element_of_a_vector_that_forgives_says_einval)
+{
+	struct twheel_arm arm = { .expires_ns = TW_MS, .flags = TWHEEL_RECORD_ABSENT_OK };
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_vec(self->fd, &arm, 1));
+	EXPECT_EQ(-EINVAL, arm.result);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	arm.id = id;
+	ASSERT_EQ(0, tw_rearm_vec(self->fd, &arm, 1));
+	EXPECT_EQ(-EINVAL, arm.result);
+}
+
+TEST_F(write, a_record_that_forgives_says_eshutdown_in_a_drained_wheel)
+{
+	const struct twheel_record records[2] = {
+		forgiving(cancel_of(1)), forgiving(rearm_in(1, TW_MS)),
+	};
+
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(1, tw_write(self->fd, records, 2));
+	EXPECT_EQ(-ESHUTDOWN, tw_write(self->fd, records + 1, 1));
+}
+
 /* The batches in which records are copied in cannot be seen. */
 TEST_F(write, it_stops_at_any_record_of_a_long_write)
 {
@@ -677,6 +796,57 @@ TEST_F(keyed_write, a_condition_that_is_not_met_ends_the_write)
 	}
 }
 
+TEST_F(keyed_write, keys_that_are_gone_do_not_end_a_write_that_forgives)
+{
+	enum { KEYS = MAX_RECORDS };
+	struct twheel_record records[KEYS];
+	struct twheel_status rows[KEYS];
+	int i, there = 0;
+
+	for (i = 0; i < KEYS; i++) {
+		const struct twheel_record arm = arm_in(i, TW_HOUR);
+
+		if (i % 3)
+			continue;
+		ASSERT_EQ(1, tw_write(self->fd, &arm, 1));
+		there += i % 2;
+	}
+	for (i = 0; i < KEYS; i++) {
+		records[i] = forgiving(arm_in(i, 2 * TW_HOUR));
+		records[i].flags |= TWHEEL_ARM_IF_PRESENT;
+		if (!(i % 2))
+			records[i] = forgiving(cancel_of(i));
+	}
+	EXPECT_EQ(KEYS, write_nowait(self->fd, records, KEYS));
+	EXPECT_EQ(KEYS, tw_write(self->fd, records, KEYS));
+	ASSERT_EQ(there, tw_list_all(self->fd, rows, KEYS, KEYS));
+	for (i = 0; i < there; i++) {
+		EXPECT_EQ(2 * TW_HOUR, rows[i].deadline_ns);
+		EXPECT_EQ(3, rows[i].user_data % 6);
+	}
+}
+
+/* Only that its timeout is absent. */
+TEST_F(keyed_write, a_record_that_forgives_forgives_nothing_else)
+{
+	const struct twheel_record first = arm_in(7, 5 * TW_MS);
+	struct twheel_record record = forgiving(arm_in(7, 5 * TW_MS));
+	struct tw_snapshot before;
+
+	ASSERT_EQ(1, tw_write(self->fd, &first, 1));
+	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
+	record.flags |= TWHEEL_ARM_IF_PRESENT | TWHEEL_ARM_ONLY_LATER;
+	EXPECT_EQ(-ERANGE, tw_write(self->fd, &record, 1));
+	record.flags = TWHEEL_RECORD_ABSENT_OK | TWHEEL_ARM_IF_ABSENT;
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	record.flags |= TWHEEL_ARM_IF_PRESENT;
+	EXPECT_EQ(-EINVAL, tw_write(self->fd, &record, 1));
+	record = forgiving(rearm_in(7, 5 * TW_MS));
+	record.flags |= TWHEEL_ARM_ONLY_EARLIER;
+	EXPECT_EQ(-ERANGE, tw_write(self->fd, &record, 1));
+	EXPECT_UNCHANGED(self->fd, &before);
+}
+
 TEST(one_write_does_it_all)
 {
 	const struct twheel_setup_record setup = {
@@ -701,7 +871,7 @@ TEST(one_write_does_it_all)
 	close(fd);
 }
 
-/* Whoever is first: no write fails but for a key that is not there. */
+/* Whoever is first: no write fails, since those that a key may be absent for forgive that. */
 TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 {
 	enum { WRITERS = 4, ROUNDS = 3000, KEYS = 8 };
@@ -725,14 +895,15 @@ TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 
 			switch (tw_random(&seed) % 4) {
 			case 0:
-				record = cancel_of(key);
+				record = forgiving(cancel_of(key));
 				break;
 			case 1:
 				record.op = TWHEEL_OP_REARM;
+				record = forgiving(record);
 				break;
 			}
 			ret = tw_write(self->fd, &record, 1);
-			if (ret != 1 && (ret != -ENOENT || record.op == TWHEEL_OP_ARM))
+			if (ret != 1)
 				_exit(1);
 		}
 		_exit(0);

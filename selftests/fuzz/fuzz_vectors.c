@@ -517,9 +517,14 @@ static void fill_record(struct thread *t, struct wheel *w, struct twheel_record 
 	if (w->strict && w->may_be_keyed)
 		record->op = 0;
 	record->key = record->op == TWHEEL_OP_ARM || w->may_be_keyed ? arm.user_data : arm.id;
+	if (!w->strict && one_in(seed, 2))
+		record->flags = TWHEEL_RECORD_ABSENT_OK;
 	if (record->op == TWHEEL_OP_CANCEL && random_below(seed, 16))
 		return;
-	record->flags = arm.flags;
+	record->flags |= arm.flags;
+	/* The ledger takes what is done for something that was there. */
+	if (w->strict)
+		record->flags &= ~TWHEEL_RECORD_ABSENT_OK;
 	record->expires_ns = arm.expires_ns;
 	record->interval_ns = arm.interval_ns;
 	record->repeats = arm.repeats;

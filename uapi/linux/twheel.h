@@ -671,10 +671,19 @@ enum twheel_op {
 	TWHEEL_OP_SETUP		= 4,
 };
 
+/* Flags of struct twheel_record, besides TWHEEL_ARM_* */
+/*
+ * If the timeout is not there, the record counts as done, and changes nothing.  Without this
+ * flag it is refused with ENOENT, and ends the write.  For CANCEL, REARM, and ARM with
+ * TWHEEL_ARM_IF_PRESENT; EINVAL with any other record, and in struct twheel_arm, where each
+ * element has a result of its own.
+ */
+#define TWHEEL_RECORD_ABSENT_OK	(1U << 16)
+
 /**
  * struct twheel_record - a record; write() takes an array of these
  * @op: enum twheel_op
- * @flags: TWHEEL_ARM_*
+ * @flags: TWHEEL_ARM_*, TWHEEL_RECORD_*
  * @key: in a keyed wheel the key; in any other user_data for ARM, and the id for REARM
  *	and CANCEL
  * @expires_ns: the deadline, as in struct twheel_arm
@@ -682,15 +691,17 @@ enum twheel_op {
  * @repeats: limit of expirations, as in struct twheel_arm
  * @slack_ticks: as in struct twheel_arm
  *
- * CANCEL uses @key only; the other fields must be 0.
+ * CANCEL uses @key, and of @flags TWHEEL_RECORD_ABSENT_OK; the rest must be 0.
  *
  * write() is for programs that have no ioctl: a shell script does all with printf and
  * dd.  A record is in the byte order of the machine, and has no padding and no pointer.
  * All of its bytes have to come by one write(): a stream that flushes at each byte 10, as
  * the printf of bash does, cuts a record in two.
- * ARM returns no id here, and REARM and CANCEL no verdict.  In a keyed wheel no id is
- * needed: ARM of a key that is there moves that timeout.  In any other wheel, a program
- * without ioctl learns the id of a timeout from its first event.
+ * ARM returns no id here, and REARM and CANCEL no verdict.  A timeout may expire, and its
+ * event be read by another thread, at any time: TWHEEL_RECORD_ABSENT_OK keeps that from
+ * ending a write of many records.  In a keyed wheel no id is needed: ARM of a key that
+ * is there moves that timeout.  In any other wheel, a program without ioctl learns the id
+ * of a timeout from its first event.
  *
  * write() does the records in order, each as the ioctl of that name does a vector of
  * one entry, and stops at the first that is refused.  It returns the number of bytes
