@@ -97,8 +97,8 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 }
 
 /*
- * An ioctl as a submission of io_uring.  ARM, REARM, CANCEL and what only looks are done at once, in
- * the thread that submits; those that may wait for more than memory, by a worker thread of io_uring.
+ * An ioctl as a submission of io_uring.  ARM, REARM, CANCEL and what only looks are done at once,
+ * in the thread that submits; those that may wait for more than memory, by a worker of io_uring.
  */
 static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

@@ -148,7 +148,8 @@ TEST_F(parameters, value_outside_its_range_is_refused_later_and_the_old_one_stay
 	} limits[] = {
 		{ "max_pending_limit", "500", { "0", "-1", "1073741825", "4294967297", "x" } },
 		{ "max_memory_kb", "1000", { "255", "1", "-1", "18446744073709551616", "9x" } },
-		{ "max_user_memory_kb", "300", { "127", "1", "-1", "18446744073709551616", "400 1" } },
+		{ "max_user_memory_kb", "300",
+		  { "127", "1", "-1", "18446744073709551616", "400 1" } },
 	};
 	int i, k;
 
