@@ -37,10 +37,7 @@ static_assert(sizeof(struct twheel_event) == 40, "event");
 
 struct twheel_device {
 	int fd;
-	uint32_t event_size;
-	uint32_t max_vector;
-	uint32_t refresh_shift;
-	uint64_t refresh_size;
+	struct twheel_info info;	/* of which only what never changes is used */
 	twheel_word_t *table;
 };
 
@@ -57,30 +54,24 @@ static int device_ioctl(int fd, unsigned long command, const void *argument)
  * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
  * what INFO says here is final.  A descriptor that is open for reading only cannot do it.
  */
-static int device_learn(struct twheel_device *d, int fd, const struct twheel_setup *setup)
+static int device_learn(struct twheel_device *d, const struct twheel_setup *setup)
 {
 	const struct twheel_setup usual = {
 		.size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC,
 	};
-	struct twheel_info info = { .size = sizeof(info) };
-	int told, ret = device_ioctl(fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
+	int told, ret = device_ioctl(d->fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
 
 	if (ret && ret != -EBUSY && ret != -ESHUTDOWN && ret != -EBADF)
 		return ret;
-	told = device_ioctl(fd, TWHEEL_IOC_INFO, &info);
+	told = twheel_device_info(d, &d->info, 0);
 	if (told < 0)
 		return told;
-	if (ret == -EBADF && !info.levels)
+	if (ret == -EBADF && !d->info.levels)
 		return ret;
 	/* Another driver may have commands of these numbers. */
-	if (!info.max_vector || info.event_size < TWHEEL_EVENT_SIZE_MIN ||
-	    info.event_size > TWHEEL_EVENT_SIZE_MAX)
+	if (!d->info.max_vector || d->info.event_size < TWHEEL_EVENT_SIZE_MIN ||
+	    d->info.event_size > TWHEEL_EVENT_SIZE_MAX)
 		return -ENOTTY;
-	d->event_size = info.event_size;
-	d->max_vector = info.max_vector;
-	d->refresh_shift = info.refresh_shift;
-	if (info.features & TWHEEL_FEATURE_REFRESH)
-		d->refresh_size = info.refresh_size;
 	return 0;
 }
 
@@ -101,9 +92,13 @@ static int descriptor_move(int fd)
 int twheel_device_adopt(struct twheel_device **d, int fd, const struct twheel_setup *setup)
 {
 	struct twheel_device *new = calloc(1, sizeof(*new));
-	int ret = new ? device_learn(new, fd, setup) : -ENOMEM;
+	int ret;
 
 	*d = NULL;
+	if (!new)
+		return -ENOMEM;
+	new->fd = fd;
+	ret = device_learn(new, setup);
 	if (!ret)
 		ret = descriptor_move(fd);
 	if (ret < 0) {
@@ -134,7 +129,7 @@ void twheel_device_close(struct twheel_device *d)
 	if (!d)
 		return;
 	if (d->table)
-		munmap(d->table, (size_t)d->refresh_size);
+		munmap(d->table, (size_t)d->info.refresh_size);
 	close(d->fd);
 	free(d);
 }
@@ -210,7 +205,7 @@ uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, 
 		struct twheel_vector vector = {
 			.size = sizeof(vector),
 			.entry_size = (uint32_t)size,
-			.nr = nr < d->max_vector ? nr : d->max_vector,
+			.nr = nr < d->info.max_vector ? nr : d->info.max_vector,
 			.flags = flags,
 			.entries = (uintptr_t)element,
 		};
@@ -262,7 +257,7 @@ int _twheel_batch_open(struct twheel_batch **b, const struct twheel_device *d, u
 	const size_t each = sizeof(struct element) + size;
 
 	*b = NULL;
-	if (!capacity || capacity > d->max_vector || each > INT32_MAX / capacity)
+	if (!capacity || capacity > d->info.max_vector || each > INT32_MAX / capacity)
 		return -EINVAL;
 	*b = malloc(sizeof(**b) + capacity * each);
 	if (!*b)
@@ -339,7 +334,7 @@ uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index)
 int _twheel_device_read(const struct twheel_device *d, struct twheel_event *events, size_t size,
 			uint32_t nr)
 {
-	const size_t length = d->event_size;
+	const size_t length = d->info.event_size;
 	unsigned char buffer[2 * TWHEEL_EVENT_SIZE_MAX];
 	const bool fits = size == length;
 	const size_t max = fits ? EVENTS_MAX : sizeof(buffer) / length;
@@ -370,7 +365,7 @@ int twheel_reader_open(struct twheel_reader **r, const struct twheel_device *d, 
 	*r = NULL;
 	if (!nr || nr > EVENTS_MAX)
 		return -EINVAL;
-	*r = malloc(sizeof(**r) + (size_t)nr * d->event_size);
+	*r = malloc(sizeof(**r) + (size_t)nr * d->info.event_size);
 	if (!*r)
 		return -ENOMEM;
 	**r = (struct twheel_reader){ .device = d, .nr = nr };
@@ -384,7 +379,7 @@ void twheel_reader_close(struct twheel_reader *r)
 
 int _twheel_reader_next(struct twheel_reader *r, struct twheel_event *event, size_t size)
 {
-	const size_t length = r->device->event_size;
+	const size_t length = r->device->info.event_size;
 
 	if (!r->left) {
 		int ret = _twheel_device_read(r->device, (void *)r->buffer, length, r->nr);
@@ -412,13 +407,13 @@ int twheel_device_map(struct twheel_device *d, twheel_word_t **table, uint32_t *
 	twheel_word_t *known = __atomic_load_n(&d->table, __ATOMIC_ACQUIRE);
 	void *mapped;
 
-	if (!_TWHEEL_ATOMIC_WORDS || !d->refresh_size)
+	if (!_TWHEEL_ATOMIC_WORDS || !(d->info.features & TWHEEL_FEATURE_REFRESH))
 		return -EOPNOTSUPP;
-	if (d->refresh_size > SIZE_MAX)
+	if (d->info.refresh_size > SIZE_MAX)
 		return -ENOMEM;
 	if (!known) {
-		mapped = mmap(NULL, (size_t)d->refresh_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			      d->fd, 0);
+		mapped = mmap(NULL, (size_t)d->info.refresh_size, PROT_READ | PROT_WRITE,
+			      MAP_SHARED, d->fd, 0);
 		if (mapped == MAP_FAILED)
 			return -errno;
 		/* If another thread was faster, its table is the one. */
@@ -426,10 +421,10 @@ int twheel_device_map(struct twheel_device *d, twheel_word_t **table, uint32_t *
 						__ATOMIC_ACQUIRE))
 			known = mapped;
 		else
-			munmap(mapped, (size_t)d->refresh_size);
+			munmap(mapped, (size_t)d->info.refresh_size);
 	}
 	*table = known;
-	*shift = d->refresh_shift;
+	*shift = d->info.refresh_shift;
 	return 0;
 }
 
@@ -441,7 +436,7 @@ int twheel_device_refresh(struct twheel_device *d, uint64_t id, uint64_t deadlin
 
 	if (ret < 0)
 		return ret;
-	if (!id || (id & UINT32_MAX) >= d->refresh_size / sizeof(*table))
+	if (!id || (id & UINT32_MAX) >= d->info.refresh_size / sizeof(*table))
 		return -EINVAL;
 	return twheel_refresh(table, id, twheel_refresh_deadline(deadline_ns, shift));
 }

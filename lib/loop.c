@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * loop.c - what a program does with a wheel: start and stop, clock, dispatch, sleep
+ * loop.c - the clock, the descriptor, dispatch, sleep
  *
  * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
  * is in the wheel, and a timer has left the list of those that are due before it is called.
@@ -9,17 +9,15 @@
  * callback has returned, whether the wheel is still there.
  *
  * In a shared wheel each function takes the lock, and a dispatch drops it for each callback.
- * The functions that are inline leave shared wheels to the _slow ones: now is always 0 there.
+ * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/timerfd.h>
-#endif
 
 #include "loop.h"
 
@@ -32,54 +30,44 @@
 /* The wheels whose callbacks this thread is in. */
 static _Thread_local struct twheel *inside;
 
-bool loop_is_inside(const struct twheel *w)
-{
-	const struct twheel *in = inside;
-
-	while (in && in != w)
-		in = in->outer;
-	return in;
-}
-
-/* Returns whether this thread was not in a callback of this wheel. */
-bool loop_enter(struct twheel *w)
-{
-	if (loop_is_inside(w))
-		return false;
-	w->outer = inside;
-	inside = w;
-	return true;
-}
-
-void loop_leave(struct twheel *w)
+/* The link of that list that leads to a wheel, or its end. */
+static struct twheel **find_inside(const struct twheel *w)
 {
 	struct twheel **in = &inside;
 
 	while (*in && *in != w)
 		in = &(*in)->outer;
+	return in;
+}
+
+bool loop_is_inside(const struct twheel *w)
+{
+	return *find_inside(w);
+}
+
+void loop_leave(struct twheel *w)
+{
+	struct twheel **in = find_inside(w);
+
 	if (*in)
 		*in = w->outer;
 }
 
 /* ---- the clock ------------------------------------------------------------ */
 
+/* The clock that is read; one that is virtual has real time only where it waits. */
 static clockid_t clock_id(const struct twheel *w)
 {
-	switch (w->clock) {
-#ifdef __linux__
-	case TWHEEL_BOOTTIME:
-		return CLOCK_BOOTTIME;
-	case TWHEEL_TAI:
-		return CLOCK_TAI;
-#endif
-	case TWHEEL_REALTIME:
-		return CLOCK_REALTIME;
-	default:
-		return CLOCK_MONOTONIC;
-	}
+	static const clockid_t ids[] = {
+		[TWHEEL_MONOTONIC] = CLOCK_MONOTONIC, [TWHEEL_BOOTTIME] = CLOCK_BOOTTIME,
+		[TWHEEL_REALTIME] = CLOCK_REALTIME, [TWHEEL_TAI] = CLOCK_TAI,
+		[TWHEEL_VIRTUAL] = CLOCK_MONOTONIC,
+	};
+
+	return ids[w->options.clock];
 }
 
-static uint64_t read_clock(clockid_t id)
+uint64_t loop_clock(clockid_t id)
 {
 	struct timespec now;
 
@@ -87,25 +75,22 @@ static uint64_t read_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
+static struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
+	};
+}
+
 static bool clock_can_be_set(const struct twheel *w)
 {
-	return w->clock == TWHEEL_REALTIME || w->clock == TWHEEL_TAI;
+	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
 }
 
-/* The key of the last edge of a tick. */
-static uint64_t last_edge(const struct twheel *w)
+inline uint64_t loop_update(struct twheel *w)
 {
-	uint64_t passed = (w->clock_ns | KEY) - w->target;
-
-	if (likely(passed < 2 * w->edge_ns))
-		return passed < w->edge_ns ? w->target : w->target + w->edge_ns;
-	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
-}
-
-uint64_t loop_update(struct twheel *w)
-{
-	if (likely(w->clock != TWHEEL_VIRTUAL)) {
-		w->clock_ns = read_clock(clock_id(w));
+	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
+		w->clock_ns = loop_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->ready_by))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
@@ -116,14 +101,14 @@ uint64_t loop_update(struct twheel *w)
 
 uint64_t loop_turn_ns(struct twheel *w)
 {
-	return w->head.now ? w->clock_ns : loop_update(w);
+	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);
 }
 
 void loop_end_turn(struct twheel *w)
 {
-	/* It is 0 for ever in a wheel that threads share, who read it without the lock. */
-	if (w->head.now && w->clock != TWHEEL_VIRTUAL)
-		w->head.now = 0;
+	/* It stays so in a wheel that threads share, who read it without the lock. */
+	if (w->head.now != NO_KEY)
+		w->head.now = NO_KEY;
 }
 
 EXPORT uint64_t twheel_update(struct twheel *w)
@@ -148,70 +133,59 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 
 /* ---- the descriptor -------------------------------------------------------- */
 
-/* A time that has passed, even if the clock was set back since it was read. */
-static uint64_t passed_ns(const struct twheel *w)
-{
-	return clock_can_be_set(w) ? 1 : w->clock_ns;
-}
-
 /* When to wake up: at the edge of a tick. */
-static uint64_t wake_ns(struct twheel *w)
+inline uint64_t loop_wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
 	/* The timer that was the first one has been stopped, or none is known. */
 	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);
+	/* A time that has passed, even if the clock was set back since it was read. */
 	if (w->head.next <= w->head.base)
-		return passed_ns(w);
+		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
 	/* Usually it is the next edge, and there is no need to divide. */
 	if (w->head.next - w->target <= w->edge_ns) {
 		ns = (w->target + w->edge_ns) ^ KEY;
 	} else {
-		ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);
+		ns = (w->head.next ^ KEY) + w->edge_ns - 1;
 		ns -= ns % w->edge_ns;
 	}
 	/* There may be no edge between it and the end of time. */
-	return ns < (w->head.next ^ KEY) || ns >= END_NS ? TWHEEL_NEVER : ns;
+	return ns < END_NS ? ns : TWHEEL_NEVER;
 }
 
-#ifdef __linux__
-/* timerfd knows no TAI, which is whole seconds ahead of the real time. */
-static uint64_t to_timerfd(const struct twheel *w, uint64_t ns)
+/*
+ * What a timerfd is set to; 0: it is not set.  The virtual clock stands still: at once, or not.
+ * timerfd knows no TAI, which is whole seconds ahead of the real time.
+ */
+static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 {
 	uint64_t ahead;
 
-	if (w->clock == TWHEEL_TAI) {
-		ahead = read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
+	if (ns == TWHEEL_NEVER)
+		return 0;
+	if (w->options.clock == TWHEEL_VIRTUAL)
+		return ns <= w->clock_ns;
+	if (w->options.clock == TWHEEL_TAI) {
+		ahead = loop_clock(CLOCK_TAI) - loop_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
 		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
 	}
-	return ns ? ns : 1;
+	return max64(ns, 1);
 }
 
 static int settime(struct twheel *w, uint64_t ns)
 {
 	int flags = TFD_TIMER_ABSTIME | (clock_can_be_set(w) ? TFD_TIMER_CANCEL_ON_SET : 0);
-	struct itimerspec when = { .it_value.tv_sec = 0 };
-	int ret;
+	struct itimerspec when = { .it_value = to_timespec(timerfd_ns(w, ns)) };
 
 	w->set_ns = ns;
 	w->readable = false;
-	/* The virtual clock: at once, or not. */
-	if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
-		ns = TWHEEL_NEVER;
-	if (ns != TWHEEL_NEVER) {
-		ns = to_timerfd(w, w->clock == TWHEEL_VIRTUAL ? 0 : ns);
-		when.it_value.tv_sec = (time_t)(ns / TWHEEL_SEC);
-		when.it_value.tv_nsec = (long)(ns % TWHEEL_SEC);
-	}
 	w->stats.settings++;
-	ret = timerfd_settime(w->fd, flags, &when, NULL);
-	/* It is set, and says that the clock was set since it was set before. */
-	if (ret < 0 && errno == ECANCELED)
-		ret = timerfd_settime(w->fd, flags, &when, NULL);
-	if (ret == 0)
+	/* ECANCELED: it is set, and the clock was set since it was set before. */
+	if (timerfd_settime(w->fd, flags, &when, NULL) == 0 || errno == ECANCELED)
 		return 0;
 	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;
@@ -220,7 +194,7 @@ static int settime(struct twheel *w, uint64_t ns)
 
 static int make_fd(const struct twheel *w)
 {
-	clockid_t id = w->clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
+	clockid_t id = w->options.clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
 	int low, fd = timerfd_create(id, TFD_NONBLOCK | TFD_CLOEXEC);
 
 	/* A daemon gives 0 to 2 to others. */
@@ -231,43 +205,23 @@ static int make_fd(const struct twheel *w)
 	}
 	return fd < 0 ? -errno : fd;
 }
-#else
-static int settime(struct twheel *w, uint64_t ns)
-{
-	(void)w;
-	(void)ns;
-	return 0;
-}
-
-static int make_fd(const struct twheel *w)
-{
-	(void)w;
-	return -EOPNOTSUPP;
-}
-#endif
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
  * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
  */
-static bool may_stay_set(const struct twheel *w, uint64_t ns)
-{
-	if (w->readable || w->set_ns == WOKEN)
-		return !w->readable;
-	if (ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns))
-		return false;
-	/* A callback that dispatches or moves the clock may have made it readable. */
-	return w->set_ns > w->clock_ns || ns <= w->clock_ns;
-}
-
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
 
-	if (w->fd < 0)
+	if (w->fd < 0 || (w->set_ns == WOKEN && !w->readable))
 		return 0;
-	ns = wake_ns(w);
-	return may_stay_set(w, ns) ? 0 : settime(w, ns);
+	ns = loop_wake_ns(w);
+	/* A callback that dispatches or moves the clock may have made it readable. */
+	if (w->readable || ns < w->set_ns || (ns == TWHEEL_NEVER && w->set_ns != ns) ||
+	    (ns > w->clock_ns && w->set_ns <= w->clock_ns))
+		return settime(w, ns);
+	return 0;
 }
 
 EXPORT int twheel_fd(struct twheel *w)
@@ -276,18 +230,14 @@ EXPORT int twheel_fd(struct twheel *w)
 
 	lock(w);
 	if (w->fd < 0) {
-		fd = make_fd(w);
-		if (fd >= 0) {
-			w->fd = fd;
-			w->set_ns = TWHEEL_NEVER;
-			if (w->woken)
-				settime(w, WOKEN);
-			else
-				loop_set_fd(w);
-		}
-	} else {
-		fd = w->fd;
+		w->fd = make_fd(w);
+		w->set_ns = TWHEEL_NEVER;
+		if (w->fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_RELAXED))
+			settime(w, WOKEN);
+		else
+			loop_set_fd(w);
 	}
+	fd = w->fd;
 	unlock(w);
 	return fd;
 }
@@ -297,8 +247,8 @@ EXPORT int twheel_flush(struct twheel *w)
 	int ret;
 
 	lock(w);
-	ret = loop_set_fd(w);
 	loop_end_turn(w);
+	ret = loop_set_fd(w);
 	unlock(w);
 	return ret;
 }
@@ -308,8 +258,8 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 	uint64_t ns;
 
 	lock(w);
-	ns = wake_ns(w);
 	loop_end_turn(w);
+	ns = loop_wake_ns(w);
 	unlock(w);
 	return ns;
 }
@@ -317,7 +267,7 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 EXPORT void twheel_wake(struct twheel *w)
 {
 	lock(w);
-	w->woken = true;
+	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
 	if (w->fd >= 0)
 		settime(w, WOKEN);
 	unlock(w);
@@ -329,11 +279,9 @@ EXPORT void twheel_wake(struct twheel *w)
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
 	t->deadline = ns | (periodic ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS))) {
+	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
-		ns = END_NS;
-	}
-	if (ns <= w->clock_ns)
+	if (ns <= w->clock_ns && t->deadline != NEVER)
 		wheel_place_soon(w, t);
 	else
 		wheel_place(w, t);
@@ -345,15 +293,16 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 }
 
 /* A periodic timer, which has left its list, on its way to its callback. */
-static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
+static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
-	uint64_t now_ns = w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w));
+	bool is_virtual = w->options.clock == TWHEEL_VIRTUAL;
+	uint64_t now_ns = is_virtual ? w->clock_ns : loop_clock(clock_id(w));
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
 		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
-		push(&w->running, t);
+		push(&w->list[RUNNING], t);
 		return;
 	}
 	if (now_ns > ns)
@@ -363,68 +312,54 @@ static COLD void begin_period(struct twheel *w, struct twheel_timer *t)
 }
 
 /* The timer is the first one of those that run: it may have moved since it was called. */
-static COLD void end_period(struct twheel *w)
+static void end_period(struct twheel *w)
 {
-	struct twheel_timer *t = w->running;
+	struct twheel_timer *t = w->list[RUNNING];
 
 	unlink_timer(t);
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
 
-static void call_measured(struct twheel *w, struct twheel_timer *t)
+/*
+ * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
+ * lock.  Then the wheel may be gone.
+ */
+static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	uint64_t began_ns = read_clock(CLOCK_MONOTONIC), ns;
-
-	t->callback(w, t);
-	if (!loop_is_inside(w))
-		return;
-	ns = read_clock(CLOCK_MONOTONIC) - began_ns;
-	if (ns > w->stats.slowest_ns)
-		w->stats.slowest_ns = ns;
-}
-
-/* Call back with a stop watch, and without the lock. */
-static void call_unlocked(struct twheel *w, struct twheel_timer *t)
-{
+	struct twheel_timer *outer = NULL;
 	uint32_t nr = w->callbacks;
+	uint64_t took_ns = 0;
 
+	if (!(t->deadline & KEY)) {
+		outer = w->list[RUNNING];
+		begin_period(w, t);
+	} else {
+		t->deadline = 0;
+	}
 	/* If callbacks have left by longjmp(), the first ones are of those. */
 	if (nr == CALLBACKS_MAX)
 		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
 	w->calling[nr] = t;
 	w->callbacks = nr + 1;
 	unlock(w);
-	if (w->flags & TWHEEL_MEASURE)
-		call_measured(w, t);
-	else
-		t->callback(w, t);
+	if (w->options.flags & TWHEEL_MEASURE)
+		took_ns -= loop_clock(CLOCK_MONOTONIC);
+	t->callback(w, t);
 	if (!loop_is_inside(w))
 		return;
+	if (w->options.flags & TWHEEL_MEASURE)
+		took_ns += loop_clock(CLOCK_MONOTONIC);
 	lock(w);
+	if (unlikely(took_ns > w->stats.slowest_ns))
+		w->stats.slowest_ns = took_ns;
 	w->callbacks = nr;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
-}
-
-/* Call a timer that is periodic, or of a wheel with flags. */
-static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
-{
-	struct twheel_timer *outer = w->running;
-	bool periodic = !(t->deadline & KEY);
-
-	if (periodic)
-		begin_period(w, t);
-	else
-		t->deadline = 0;
-	if (w->flags & CALLS_SPECIALLY)
-		call_unlocked(w, t);
-	else
-		t->callback(w, t);
-	if (!periodic || !loop_is_inside(w))
+	if (!outer)
 		return;
 	w->periods = 1;
 	/* Otherwise it was stopped or restarted, or has no fixed delay. */
-	if (w->running != &w->end && w->running != outer)
+	if (w->list[RUNNING] != &w->end && w->list[RUNNING] != outer)
 		end_period(w);
 }
 
@@ -436,39 +371,13 @@ static COLD void call_specially(struct twheel *w, struct twheel_timer *t)
  */
 static bool begin_anew(struct twheel *w)
 {
-	struct twheel_timer *t, *next;
-
-	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
+	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target)
 		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
-	while ((t = w->soon) != &w->end) {
-		unlink_timer(t);
-		push(&w->ready, t);
-	}
+	move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
-	for (t = w->running; t != &w->end; t = next) {
-		next = t->next;
-		if (key_of(t) <= w->target) {
-			unlink_timer(t);
-			push(&w->ready, t);
-		}
-	}
-	return true;
-}
-
-/*
- * When no timer is left in the list of those that are due: a turn of the wheel goes to the
- * target, and then those have their turn that were ready.  Returns whether it goes on.
- */
-static bool fill_due(struct twheel *w)
-{
-	if (wheel_turn(w))
-		return true;
-	if (w->head.base < w->target || w->ready == &w->end)
-		return false;
-	take_list(w, &w->due, &w->ready);
-	w->due_by = w->ready_by;
+	move_by(w, &w->list[RUNNING], &w->list[READY], w->target);
 	return true;
 }
 
@@ -481,9 +390,8 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	struct twheel_timer *end = &w->end, *t;
 	uint64_t deadline;
 
-	/* When none is left, it looks whether more is due. */
-	left++;
-	while ((t = w->due) != end || fill_due(w)) {
+	/* If none is left, it looks whether more is due. */
+	while ((t = w->list[DUE]) != end || wheel_turn(w)) {
 		if (t == end)
 			continue;
 		deadline = t->deadline;
@@ -496,15 +404,14 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 				break;
 			continue;
 		}
-		if (unlikely(!--left)) {
-			left = 1;
+		if (unlikely(!left))
 			break;
-		}
-		w->due = t->next;
-		t->next->pprev = &w->due;
+		left--;
+		w->list[DUE] = t->next;
+		t->next->pprev = &w->list[DUE];
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
-		if (likely(deadline & KEY) && likely(!(w->flags & CALLS_SPECIALLY))) {
+		if (likely(deadline & KEY) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
 			t->deadline = 0;
 			t->callback(w, t);
 		} else {
@@ -513,28 +420,24 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		if (unlikely(*in != w) && !loop_is_inside(w))
 			break;
 	}
-	return left - 1;
+	return left;
 }
 
-/* The clock has come to what the descriptor was set to, or was set. */
-static void note_readable(struct twheel *w)
+/*
+ * Read the clock, and say whether anything may be due.  If nothing is, the wheel is turned to
+ * the last edge by that.
+ */
+inline bool loop_is_due(struct twheel *w)
 {
-	uint64_t expirations;
-
-	if (w->fd < 0 || w->readable)
-		return;
-	w->readable = w->clock_ns >= w->set_ns ||
-		(clock_can_be_set(w) &&
-		 (read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED));
-}
-
-/* Read the clock.  If nothing is due, the wheel is turned to the last edge by that. */
-static bool is_anything_due(struct twheel *w)
-{
-	uint64_t edge;
+	uint64_t edge, expirations;
 
 	loop_update(w);
-	note_readable(w);
+	/* The clock has come to what the descriptor was set to, or was set. */
+	if (w->fd >= 0 && !w->readable)
+		w->readable = w->clock_ns >= w->set_ns ||
+			(clock_can_be_set(w) &&
+			 (read(w->fd, &expirations, sizeof(expirations)) >= 0 ||
+			  errno == ECANCELED));
 	edge = last_edge(w);
 	if (edge >= w->head.next)
 		return true;
@@ -548,13 +451,17 @@ static bool is_anything_due(struct twheel *w)
 }
 
 /* Returns whether the wheel is still there. */
-static bool dispatch(struct twheel *w, unsigned int *left)
+bool loop_dispatch(struct twheel *w, unsigned int *left)
 {
 	unsigned int max = *left;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
-	bool outermost = loop_enter(w), anew;
+	bool outermost = !loop_is_inside(w), anew;
 
+	if (outermost) {
+		w->outer = inside;
+		inside = w;
+	}
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
 	anew = begin_anew(w);
@@ -579,48 +486,25 @@ static bool dispatch(struct twheel *w, unsigned int *left)
 	return true;
 }
 
-static COLD int dispatch_shared(struct twheel *w, unsigned int max)
-{
-	unsigned int left = max;
-	bool nested;
-
-	lock(w);
-	nested = w->dispatching;
-	if (nested && !pthread_equal(w->dispatcher, pthread_self())) {
-		unlock(w);
-		return -EBUSY;
-	}
-	w->dispatching = true;
-	w->dispatcher = pthread_self();
-	if (!is_anything_due(w) || dispatch(w, &left)) {
-		w->dispatching = nested;
-		unlock(w);
-	}
-	return (int)(max - left);
-}
-
 EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 {
 	unsigned int left;
 
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
-	if (unlikely(w->head.shared))
-		return dispatch_shared(w, max);
 	left = max;
-	if (is_anything_due(w))
-		dispatch(w, &left);
+	lock(w);
+	/* Another thread dispatches: only its callbacks are called without the lock. */
+	if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {
+		unlock(w);
+		return -EBUSY;
+	}
+	if (!loop_is_due(w) || loop_dispatch(w, &left))
+		unlock(w);
 	return (int)(max - left);
 }
 
 /* ---- a loop for a program that has none ------------------------------------- */
-
-static struct timespec to_timespec(uint64_t ns)
-{
-	return (struct timespec){
-		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
-	};
-}
 
 static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 {
@@ -628,58 +512,55 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	struct timespec until;
 
 	/* The virtual clock stands still: now, or at the end. */
-	if (w->clock == TWHEEL_VIRTUAL)
+	if (w->options.clock == TWHEEL_VIRTUAL)
 		ns = ns > w->clock_ns ? TWHEEL_NEVER : 0;
 	until = to_timespec(min64(ns, end_ns));
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
 }
 
+/* Sleep until a descriptor is readable, or a clock has come to a time. */
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	uint64_t now_ns = loop_clock(id);
+	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
+
+	if (fd < 0)
+		return fd;
+	if (ppoll(&pollfd, 1, end_ns < END_NS ? &left : NULL, NULL) < 0)
+		return -errno;
+	return pollfd.revents & POLLNVAL ? -EBADF : 0;
+}
+
 /* Other threads set the descriptor. */
 static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
 {
-	struct pollfd fd = { .fd = twheel_fd(w), .events = POLLIN };
-	uint64_t now_ns = read_clock(id);
-	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
-	int ret;
+	int fd = twheel_fd(w), ret = twheel_flush(w);
 
-	if (fd.fd < 0)
-		return fd.fd;
-	ret = twheel_flush(w);
-	if (ret < 0)
-		return ret;
-	ret = ppoll(&fd, 1, end_ns < END_NS ? &left : NULL, NULL);
-	return ret < 0 ? -errno : 0;
+	return ret < 0 ? ret : loop_sleep(fd, id, end_ns);
 }
 
 static bool take_wake(struct twheel *w)
 {
-	bool woken;
-
-	lock(w);
-	woken = w->woken;
-	w->woken = false;
-	unlock(w);
-	return woken;
+	return __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
 }
 
 EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 {
 	clockid_t id = clock_id(w);
-	uint64_t end_ns = time_add(read_clock(id), timeout_ns);
-	bool woken = false;
-	int ret;
+	uint64_t end_ns = time_add(loop_clock(id), timeout_ns);
+	bool woken;
+	int ret = 0;
 
 	do {
-		if (w->head.shared) {
-			woken = take_wake(w);
-			ret = woken ? 0 : sleep_shared(w, id, end_ns);
-			woken = take_wake(w) || woken;
-		} else {
-			ret = sleep_until(w, id, end_ns);
-		}
+		woken = take_wake(w);
+		if (!woken)
+			ret = w->head.shared ? sleep_shared(w, id, end_ns) :
+					       sleep_until(w, id, end_ns);
+		woken |= take_wake(w);
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
-	} while (!ret && !woken && read_clock(id) < end_ns);
+	} while (!ret && !woken && loop_clock(id) < end_ns);
 	return ret;
 }
 
@@ -687,7 +568,7 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
 	int ret = 0;
 
-	if (w->clock != TWHEEL_VIRTUAL)
+	if (w->options.clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
 	lock(w);
 	if (to_ns < w->clock_ns || to_ns >= END_NS) {
@@ -696,7 +577,7 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 		w->clock_ns = to_ns;
 		loop_update(w);
 		if (w->fd >= 0)
-			ret = settime(w, wake_ns(w));
+			ret = settime(w, loop_wake_ns(w));
 	}
 	unlock(w);
 	return ret;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * loop.h - the clock, the descriptor and the lock of a wheel, and where its timers go
+ *
+ * These functions do not take the lock.  Callers of all but loop_clock() and loop_sleep() hold it.
  */
 #ifndef _TWHEEL_LOOP_H
 #define _TWHEEL_LOOP_H
+
+#include <time.h>
 
 #include "wheel.h"
 
@@ -22,18 +26,33 @@ static inline void unlock(struct twheel *w)
 }
 
 /* There are no turns: each start reads the clock and sets the descriptor. */
-static bool is_immediate(const struct twheel *w)
+static inline bool is_immediate(const struct twheel *w)
 {
-	return w->flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
+	return w->options.flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
 }
 
+/* The key of the last edge of a tick. */
+static inline uint64_t last_edge(const struct twheel *w)
+{
+	uint64_t passed = (w->clock_ns | KEY) - w->target;
+
+	if (likely(passed < 2 * w->edge_ns))
+		return passed < w->edge_ns ? w->target : w->target + w->edge_ns;
+	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
+}
+
+uint64_t loop_clock(clockid_t id);
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns);
 uint64_t loop_update(struct twheel *w);
 uint64_t loop_turn_ns(struct twheel *w);
 void loop_end_turn(struct twheel *w);
+uint64_t loop_wake_ns(struct twheel *w);
 int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
 bool loop_is_inside(const struct twheel *w);
-bool loop_enter(struct twheel *w);
 void loop_leave(struct twheel *w);
+bool loop_is_due(struct twheel *w);
+bool loop_dispatch(struct twheel *w, unsigned int *left);
+void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 
 #endif /* _TWHEEL_LOOP_H */

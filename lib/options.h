@@ -11,10 +11,10 @@
 #include <string.h>
 
 /*
- * Copy what both sides know of the options; what the caller knows beyond that has to be 0.
- * @known: the size here; @first: the size in the first release; @from: NULL for all 0.
+ * Copy the options; what the caller knows beyond their size here has to be 0.
+ * @known: that size, which is the one of the first release; @from: NULL for all 0.
  */
-static inline int options_copy(void *to, size_t known, size_t first, const void *from)
+static inline int options_copy(void *to, size_t known, const void *from)
 {
 	const unsigned char *bytes = (const unsigned char *)from;
 	uint32_t size, i;
@@ -23,12 +23,12 @@ static inline int options_copy(void *to, size_t known, size_t first, const void 
 	if (!from)
 		return 0;
 	memcpy(&size, from, sizeof(size));
-	if (size < first)
+	if (size < known)
 		return -EINVAL;
 	for (i = (uint32_t)known; i < size; i++)
 		if (bytes[i])
 			return -E2BIG;
-	memcpy(to, from, size < known ? size : known);
+	memcpy(to, from, known);
 	return 0;
 }
 

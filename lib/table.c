@@ -2,11 +2,11 @@
 /*
  * Timeouts by number: what <twheel/table.h> offers
  *
- * In the process, a table is an array of timers on a wheel, under a lock that each call takes
- * once.  A timer is unread if the clock has come to the edge of its tick: this is seen by its
- * deadline, and nothing is stored for it.  When numbers are fetched, the wheel is turned, and
- * its callback puts them into the caller's array.  Sleepers poll the descriptor of the wheel,
- * which does not exist before the first of them comes.
+ * In the process, a table is an array of timers on a wheel, under the wheel's lock, which each
+ * call takes once.  A timer is unread if the clock has come to the edge of its tick: this is
+ * seen by its deadline, and nothing is stored for it.  When numbers are fetched, the wheel is
+ * turned, and its callback puts them into the caller's array.  Sleepers poll the descriptor of
+ * the wheel, which does not exist before the first of them comes.
  *
  * On the device, a table is a keyed wheel: the number is the key.  The kernel keeps all that
  * there is to keep, and this makes one call of each array.
@@ -14,18 +14,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #pragma GCC visibility push(default)
 #include "twheel/table.h"
 #pragma GCC visibility pop
 #include "twheel/device.h"
+#include "loop.h"
 #include "options.h"
-#include "wheel.h"
 
 static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");
 static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");
@@ -46,6 +45,8 @@ static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdic
 #define AHEAD		8
 /* Changes and events in one call of the device. */
 #define VECTOR		256U
+/* Bits for the numbers of a call that are stopped. */
+#define FILTER		16384
 /*
  * More timeouts than there are numbers: the kernel counts one that has ended a moment longer
  * than its key is taken, and so does each of the threads that end some.
@@ -57,9 +58,7 @@ struct twheel_table {
 	uint32_t nr;
 	bool settable;			/* the clock can be set */
 
-	/* In the process; what follows is guarded by the lock. */
-	pthread_mutex_t lock;
-	uint64_t tick_ns;
+	/* In the process; what follows is guarded by the lock of the wheel. */
 	struct twheel *wheel;
 	struct twheel_timer *timers;
 	uint32_t *fetched;		/* where the callback puts numbers */
@@ -92,39 +91,38 @@ static int32_t process_open(struct twheel_table *table, const struct twheel_tabl
 		.tick_ns = o->tick_ns,
 		.data = table,
 	};
+	int32_t ret;
 
-	pthread_mutex_init(&table->lock, NULL);
 	table->settable = is_settable(o->clock);
-	table->tick_ns = o->tick_ns;
 	table->timers = calloc(table->nr, sizeof(*table->timers));
-	return table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
+	ret = table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
+	/* Its functions take the lock now, and call fetch() under it. */
+	if (ret == 0)
+		table->wheel->head.shared = true;
+	return ret;
 }
 
-/* The last edge of a tick: what had its deadline by then has expired. */
-static uint64_t last_edge(const struct twheel_table *table, uint64_t now_ns)
-{
-	return now_ns - now_ns % table->tick_ns;
-}
-
-static int32_t timer_state(const struct twheel_timer *t, uint64_t edge_ns)
+/* What had its deadline by the last edge of a tick has expired. */
+static int32_t timer_state(const struct twheel_timer *t, uint64_t edge)
 {
 	if (!t->deadline)
 		return TWHEEL_TABLE_IDLE;
-	return key_of(t) <= (edge_ns | KEY) ? TWHEEL_TABLE_UNREAD : TWHEEL_TABLE_PENDING;
+	return key_of(t) <= edge ? TWHEEL_TABLE_UNREAD : TWHEEL_TABLE_PENDING;
 }
 
 static int32_t process_apply(struct twheel_table *table, struct twheel_table_change *changes,
 			     uint32_t nr, uint32_t flags)
 {
-	uint64_t now_ns, edge_ns, from_ns, deadline_ns;
+	uint64_t now_ns, edge, from_ns, deadline_ns;
 	int32_t nr_done = 0, ret = 0;
+	struct twheel *w = table->wheel;
 	struct twheel_timer *t;
 	bool started = false;
 	uint32_t i;
 
-	pthread_mutex_lock(&table->lock);
-	now_ns = twheel_update(table->wheel);
-	edge_ns = last_edge(table, now_ns);
+	lock(w);
+	now_ns = loop_update(w);
+	edge = last_edge(w);
 	from_ns = flags & TWHEEL_TABLE_AFTER ? now_ns : 0;
 	for (i = 0; i < nr; i++) {
 		struct twheel_table_change *c = &changes[i];
@@ -141,74 +139,62 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 		}
 		nr_done++;
 		t = &table->timers[c->number];
-		c->result = timer_state(t, edge_ns);
+		c->result = timer_state(t, edge);
 		/* An unread one may be in a list that does not wait for edges: take it out. */
 		if (c->result == TWHEEL_TABLE_UNREAD || is_stop(c))
-			_twheel_stop(table->wheel, t);
+			stop_timer(t);
 		if (is_stop(c))
 			continue;
-		deadline_ns = from_ns + c->deadline_ns;
-		if (deadline_ns > NONE_NS)
-			deadline_ns = NONE_NS;
+		deadline_ns = min64(from_ns + c->deadline_ns, NONE_NS);
 		t->callback = fetch;
 		/* A deadline that has passed becomes 0, which does not wait for an edge. */
-		_twheel_start_at(table->wheel, t, deadline_ns > now_ns ? deadline_ns : 0);
+		if (deadline_ns > now_ns)
+			_twheel_start_key(w, t, deadline_ns | KEY);
+		else
+			timers_start(w, t, 0, 0);
 		started = true;
 	}
+	loop_end_turn(w);
 	if (started)
-		ret = twheel_flush(table->wheel);
-	pthread_mutex_unlock(&table->lock);
+		ret = loop_set_fd(w);
+	unlock(w);
 	return ret < 0 ? ret : nr_done;
 }
 
 static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint32_t nr)
 {
-	const uint32_t *end = numbers + nr;
-	uint64_t now_ns;
+	struct twheel *w = table->wheel;
+	uint32_t left = nr;
 	int32_t ret;
 
-	pthread_mutex_lock(&table->lock);
+	lock(w);
 	table->fetched = numbers;
 	/* A dispatch may end before it has called all that is due. */
 	do {
-		twheel_dispatch(table->wheel, (uint32_t)(end - table->fetched));
-		now_ns = twheel_now(table->wheel);
-	} while (table->fetched < end && twheel_next(table->wheel) <= now_ns);
-	ret = twheel_flush(table->wheel);
-	nr = (uint32_t)(table->fetched - numbers);
-	pthread_mutex_unlock(&table->lock);
-	return nr ? (int32_t)nr : ret;
+		if (loop_is_due(w))
+			loop_dispatch(w, &left);
+	} while (left && loop_wake_ns(w) <= w->clock_ns);
+	ret = loop_set_fd(w);
+	loop_end_turn(w);
+	unlock(w);
+	return left < nr ? (int32_t)(nr - left) : ret;
 }
 
 static int32_t process_state(struct twheel_table *table, uint32_t number, uint64_t *deadline_ns)
 {
 	const struct twheel_timer *t = &table->timers[number];
+	struct twheel *w = table->wheel;
 	int32_t state;
 
-	pthread_mutex_lock(&table->lock);
-	state = timer_state(t, last_edge(table, twheel_update(table->wheel)));
+	lock(w);
+	loop_update(w);
 	*deadline_ns = key_of(t) & ~KEY;
-	pthread_mutex_unlock(&table->lock);
+	state = timer_state(t, last_edge(w));
+	unlock(w);
 	return state;
 }
 
 /* ---- on the device ------------------------------------------------------- */
-
-/* Whether a wheel is a table of so many numbers; it is made non-blocking then. */
-static int32_t device_check(struct twheel_table *table)
-{
-	int fd = twheel_device_fd(table->device), flags;
-	struct twheel_info info;
-	int32_t ret = twheel_device_info(table->device, &info, 0);
-
-	if (ret < 0)
-		return ret;
-	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != table->nr + SPARE)
-		return -EINVAL;
-	table->settable = is_settable(info.clock - TWHEEL_CLOCK_MONOTONIC);
-	flags = fcntl(fd, F_GETFL);
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
-}
 
 static int32_t device_open(struct twheel_table *table, const struct twheel_table_options *o)
 {
@@ -220,49 +206,53 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 		.event_size = sizeof(struct twheel_event),
 		.flags = TWHEEL_SETUP_KEYED,
 	};
+	struct twheel_info info;
 	int32_t fd, ret;
 
-	if (!o->fd) {
-		ret = twheel_device_open(&table->device, NULL, 0, &setup);
-		return ret < 0 ? ret : device_check(table);
-	}
+	table->settable = is_settable(o->clock);
+	if (!o->fd)
+		return twheel_device_open(&table->device, NULL, O_NONBLOCK, &setup);
 	/* If this fails, the descriptor of the caller is as it was. */
 	fd = fcntl(o->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	ret = fd < 0 ? -errno : twheel_device_adopt(&table->device, fd, &setup);
+	if (fd < 0)
+		return -errno;
+	ret = twheel_device_adopt(&table->device, fd, &setup);
 	if (ret < 0)
 		close(fd);
 	else
-		ret = device_check(table);
-	if (ret == 0)
-		close(o->fd);
-	return ret;
+		ret = twheel_device_info(table->device, &info, 0);
+	if (ret < 0)
+		return ret;
+	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != setup.max_pending)
+		return -EINVAL;
+	table->settable = is_settable(info.clock - TWHEEL_CLOCK_MONOTONIC);
+	if (ioctl(fd, FIONBIO, &(int){ 1 }) < 0)
+		return -errno;
+	close(o->fd);
+	return 0;
 }
 
 /*
  * How many changes can be made by two calls, all starts by the first one and all stops by the
- * second: up to a start of a number that is stopped before.
+ * second: up to a start of a number that is stopped before, or of one with the same bit.
  */
 static uint32_t changes_together(const struct twheel_table_change *changes, uint32_t nr)
 {
-	uint32_t mask = UINT32_MAX >> __builtin_clz(2 * nr - 1), i, at;
-	uint32_t stopped[2 * VECTOR];	/* a hash table of numbers plus 1 */
+	uint64_t stopped[FILTER / 64], *word, bit;
+	uint32_t i;
 
-	/* If the starts come first anyway, or if no number is there twice, these are all. */
+	/* If the starts come first anyway, these are all. */
 	for (i = 1; i < nr && is_stop(&changes[i]) >= is_stop(&changes[i - 1]); )
 		i++;
-	if (i < nr)
-		for (i = 1; i < nr && changes[i].number > changes[i - 1].number; )
-			i++;
 	if (i == nr)
 		return nr;
-	memset(stopped, 0, (mask + 1) * sizeof(*stopped));
+	memset(stopped, 0, sizeof(stopped));
 	for (i = 0; i < nr; i++) {
-		at = (changes[i].number * 2654435769U) >> 16 & mask;
-		while (stopped[at] && stopped[at] != changes[i].number + 1)
-			at = (at + 1) & mask;
+		word = &stopped[changes[i].number % FILTER / 64];
+		bit = 1ULL << changes[i].number % 64;
 		if (is_stop(&changes[i]))
-			stopped[at] = changes[i].number + 1;
-		else if (stopped[at])
+			*word |= bit;
+		else if (*word & bit)
 			break;
 	}
 	return i;
@@ -282,16 +272,21 @@ static int32_t device_apply(struct twheel_table *table, struct twheel_table_chan
 	uint32_t arm_flags = flags & TWHEEL_TABLE_AFTER ? 0 : TWHEEL_ARM_ABSOLUTE;
 	struct twheel_cancel stops[VECTOR], *stop;
 	struct twheel_arm starts[VECTOR], *start;
-	struct twheel_table_change *c, *end;
+	const int32_t no_number = -ERANGE, *result[VECTOR];
+	struct twheel_table_change *c;
 	int32_t nr_done = 0;
+	uint32_t i, together;
 
-	for (; nr; nr -= (uint32_t)(end - changes), changes = end) {
-		end = changes + changes_together(changes, nr < VECTOR ? nr : VECTOR);
+	for (; nr; nr -= together, changes += together) {
+		together = changes_together(changes, nr < VECTOR ? nr : VECTOR);
 		start = starts;
 		stop = stops;
-		for (c = changes; c < end; c++) {
+		for (i = 0; i < together; i++) {
+			c = &changes[i];
+			result[i] = &no_number;
 			if (c->number >= table->nr)
 				continue;
+			result[i] = is_stop(c) ? &stop->result : &start->result;
 			if (is_stop(c))
 				*stop++ = (struct twheel_cancel){ .id = c->number };
 			else
@@ -303,15 +298,9 @@ static int32_t device_apply(struct twheel_table *table, struct twheel_table_chan
 		}
 		twheel_device_arm_many(table->device, starts, (uint32_t)(start - starts));
 		twheel_device_cancel_key_many(table->device, stops, (uint32_t)(stop - stops));
-		start = starts;
-		stop = stops;
-		for (c = changes; c < end; c++) {
-			if (c->number >= table->nr)
-				c->result = -ERANGE;
-			else
-				c->result = change_result(is_stop(c) ? stop++->result :
-								       start++->result);
-			nr_done += c->result >= 0;
+		for (i = 0; i < together; i++) {
+			changes[i].result = change_result(*result[i]);
+			nr_done += changes[i].result >= 0;
 		}
 	}
 	return nr_done;
@@ -355,7 +344,7 @@ int32_t twheel_table_open(struct twheel_table **table, uint32_t nr,
 {
 	struct twheel_table_options o;
 	struct twheel_table *new;
-	int32_t ret = options_copy(&o, sizeof(o), sizeof(o), options);
+	int32_t ret = options_copy(&o, sizeof(o), options);
 
 	*table = NULL;
 	if (ret < 0)
@@ -436,33 +425,10 @@ int32_t twheel_table_stop(struct twheel_table *table, uint32_t number)
 	return apply_one(table, number, TWHEEL_TABLE_NEVER, 0);
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
-}
-
-/* Sleep until the descriptor is readable, or for so long. */
-static int32_t sleep_for(struct twheel_table *table, uint64_t ns)
-{
-	const struct timespec left = {
-		.tv_sec = (time_t)(ns / TWHEEL_SEC), .tv_nsec = (long)(ns % TWHEEL_SEC),
-	};
-	struct pollfd fd = { .fd = twheel_table_fd(table), .events = POLLIN };
-
-	if (fd.fd < 0)
-		return fd.fd;
-	if (ppoll(&fd, 1, &left, NULL) < 0)
-		return -errno;
-	return fd.revents & POLLNVAL ? -EBADF : 0;
-}
-
 int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint32_t nr,
 			     uint64_t timeout_ns)
 {
-	uint64_t began_ns = timeout_ns ? monotonic_ns() : 0, slept_ns;
+	uint64_t end_ns = timeout_ns ? time_add(loop_clock(CLOCK_MONOTONIC), timeout_ns) : 0;
 	int32_t ret;
 
 	if (!nr)
@@ -472,12 +438,9 @@ int32_t twheel_table_expired(struct twheel_table *table, uint32_t *numbers, uint
 	for (;;) {
 		ret = table->device ? device_fetch(table, numbers, nr) :
 				      process_fetch(table, numbers, nr);
-		if (ret || !timeout_ns)
+		if (ret || !timeout_ns || loop_clock(CLOCK_MONOTONIC) >= end_ns)
 			return ret;
-		slept_ns = monotonic_ns() - began_ns;
-		if (slept_ns >= timeout_ns)
-			return 0;
-		ret = sleep_for(table, timeout_ns - slept_ns);
+		ret = loop_sleep(twheel_table_fd(table), CLOCK_MONOTONIC, end_ns);
 		if (ret < 0)
 			return ret;
 	}
@@ -499,56 +462,34 @@ int32_t twheel_table_state(struct twheel_table *table, uint32_t number, uint64_t
 
 int32_t twheel_table_fd(struct twheel_table *table)
 {
-	int32_t fd;
-
-	if (table->device)
-		return twheel_device_fd(table->device);
-	pthread_mutex_lock(&table->lock);
-	fd = twheel_fd(table->wheel);
-	pthread_mutex_unlock(&table->lock);
-	return fd;
+	return table->device ? twheel_device_fd(table->device) : twheel_fd(table->wheel);
 }
 
 uint64_t twheel_table_next(struct twheel_table *table)
 {
 	struct twheel_info info;
-	uint64_t next_ns;
 
-	if (table->device) {
-		if (twheel_device_info(table->device, &info, TWHEEL_INFO_WALK) < 0 || info.unread)
-			return 0;
-		return info.next_expiry_ns;
-	}
-	pthread_mutex_lock(&table->lock);
-	next_ns = twheel_next(table->wheel);
-	pthread_mutex_unlock(&table->lock);
-	return next_ns;
+	if (!table->device)
+		return twheel_next(table->wheel);
+	if (twheel_device_info(table->device, &info, TWHEEL_INFO_WALK) < 0 || info.unread)
+		return 0;
+	return info.next_expiry_ns;
 }
 
 uint64_t twheel_table_now(struct twheel_table *table)
 {
 	uint64_t now_ns = 0;
 
-	if (table->device) {
-		twheel_device_now(table->device, &now_ns);
-		return now_ns;
-	}
-	pthread_mutex_lock(&table->lock);
-	now_ns = twheel_update(table->wheel);
-	pthread_mutex_unlock(&table->lock);
+	if (!table->device)
+		return twheel_update(table->wheel);
+	twheel_device_now(table->device, &now_ns);
 	return now_ns;
 }
 
 int32_t twheel_table_advance(struct twheel_table *table, uint64_t to_ns)
 {
-	int32_t ret;
-
 	if (to_ns >= NONE_NS)
 		return -EINVAL;
-	if (table->device)
-		return twheel_device_advance(table->device, to_ns);
-	pthread_mutex_lock(&table->lock);
-	ret = twheel_advance(table->wheel, to_ns);
-	pthread_mutex_unlock(&table->lock);
-	return ret;
+	return table->device ? twheel_device_advance(table->device, to_ns) :
+			       twheel_advance(table->wheel, to_ns);
 }

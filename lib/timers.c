@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The functions that are inline in programs are made here, for other languages. */
+#define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
 #include "loop.h"
 #include "options.h"
 
@@ -25,36 +27,34 @@ EXPORT const char *twheel_version(void)
 
 /* ---- start and stop -------------------------------------------------------- */
 
-static void start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
+void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
-	uint64_t key = ns | KEY;
+	uint64_t next = w->head.next;
 
-	if (!interval_ns && ns < END_NS && _TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline) &&
-	    ns > w->clock_ns) {
-		t->deadline = key;
-		return;
+	if (!interval_ns && ns > w->clock_ns && ns < END_NS) {
+		_twheel_start_key(w, t, ns | KEY);
+	} else {
+		stop_timer(t);
+		t->interval_ns = interval_ns;
+		loop_place(w, t, ns, interval_ns);
 	}
-	if (t->deadline)
-		unlink_timer(t);
-	t->interval_ns = interval_ns;
-	loop_place(w, t, ns, interval_ns);
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
-	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
+	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);
 }
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
 	lock(w);
-	start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
 	unlock(w);
 }
 
-EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
+EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
 	lock(w);
 	loop_turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), 0);
+	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
 	unlock(w);
 }
 
@@ -68,40 +68,28 @@ EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t k
 EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns,
 				  uint64_t interval_ns, unsigned int flags)
 {
-	interval_ns = min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1);
-	/* 0 is for a timer that does not pend. */
-	if (!deadline_ns)
-		deadline_ns = 1;
+	interval_ns = min64(max64(interval_ns, w->options.tick_ns), NEVER - 1);
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
 	lock(w);
 	loop_turn_ns(w);
-	start(w, t, min64(deadline_ns, END_NS), interval_ns);
+	/* 0 is for a timer that does not pend. */
+	timers_start(w, t, min64(max64(deadline_ns, 1), END_NS), interval_ns);
 	unlock(w);
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
 {
-	if (interval_ns < w->tick_ns)
-		interval_ns = w->tick_ns;
+	interval_ns = max64(interval_ns, w->options.tick_ns);
 	twheel_start_periodic(w, t, time_add(twheel_now(w), interval_ns), interval_ns, 0);
 }
 
-static bool stop(struct twheel_timer *t)
-{
-	if (!t->deadline)
-		return false;
-	unlink_timer(t);
-	t->deadline = 0;
-	return true;
-}
-
-EXPORT COLD bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
+EXPORT APART bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
 
 	lock(w);
-	was_pending = stop(t);
+	was_pending = stop_timer(t);
 	unlock(w);
 	return was_pending;
 }
@@ -122,41 +110,17 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	bool was_pending;
 
 	lock(w);
-	was_pending = stop(t);
-	if (w->dispatching && !pthread_equal(w->dispatcher, pthread_self())) {
+	was_pending = stop_timer(t);
+	if (w->callbacks && !loop_is_inside(w)) {
 		w->waiting++;
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
-		was_pending |= stop(t);
+		was_pending |= stop_timer(t);
 	}
 	unlock(w);
 	return was_pending;
-}
-
-/* The functions that are inline, for other languages. */
-
-EXPORT void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
-{
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
-
-	*t = timer;
-}
-
-EXPORT void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
-{
-	_twheel_start(w, t, delay_ns);
-}
-
-EXPORT void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns)
-{
-	_twheel_start_at(w, t, deadline_ns);
-}
-
-EXPORT bool twheel_stop(struct twheel *w, struct twheel_timer *t)
-{
-	return _twheel_stop(w, t);
 }
 
 /* ---- timers that pend ------------------------------------------------------ */
@@ -201,10 +165,10 @@ EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 {
-	(void)w;
+	(void)arg;
 	unlink_timer(t);
 	t->deadline = NEVER;
-	push(arg, t);
+	push(&w->list[STOPPING], t);
 }
 
 /*
@@ -213,14 +177,14 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
  */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	struct twheel_timer *all = &w->end, *t;
+	struct twheel_timer *t;
 	size_t nr = 0;
 
 	lock(w);
-	wheel_each(w, gather, &all);
-	take_list(w, &w->stopping, &all);
-	while ((t = w->stopping) != &w->end) {
-		stop(t);
+	/* This list is looked through first, and is empty then. */
+	wheel_each(w, gather, NULL);
+	while ((t = w->list[STOPPING]) != &w->end) {
+		stop_timer(t);
 		nr++;
 		if (!fn)
 			continue;
@@ -258,7 +222,7 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 
 static int options_get(struct twheel_options *to, const struct twheel_options *from)
 {
-	int ret = options_copy(to, sizeof(*to), sizeof(*to), from);
+	int ret = options_copy(to, sizeof(*to), from);
 
 	if (ret)
 		return ret;
@@ -291,10 +255,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED)
 		return -ENOMEM;
-	w->clock = o.clock;
-	w->flags = o.flags;
-	w->data = o.data;
-	w->tick_ns = o.tick_ns;
+	w->options = o;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
 	w->periods = 1;
@@ -310,18 +271,13 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	return 0;
 }
 
-static void make_idle(struct twheel *w, struct twheel_timer *t, void *arg)
-{
-	(void)w;
-	(void)arg;
-	t->deadline = 0;
-}
-
 EXPORT void twheel_close(struct twheel *w)
 {
 	if (!w)
 		return;
-	wheel_each(w, make_idle, NULL);
+	/* Nobody else uses it; in the child after fork() its lock may be held for ever. */
+	w->head.shared = false;
+	twheel_stop_all(w, NULL, NULL);
 	loop_leave(w);
 	if (w->fd >= 0)
 		close(w->fd);
@@ -335,13 +291,13 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->fd = -1;
 	w->woken = false;
 	w->waiting = 0;
-	w->dispatching = w->dispatching && pthread_equal(w->dispatcher, pthread_self());
-	if (!w->dispatching)
+	/* Those of another thread are not called here. */
+	if (!loop_is_inside(w))
 		w->callbacks = 0;
 	make_locks(w);
 }
 
 EXPORT void *twheel_data(const struct twheel *w)
 {
-	return w->data;
+	return w->options.data;
 }

@@ -56,11 +56,9 @@ static struct twheel_timer **slot_at(struct twheel *w, unsigned int level, uint6
 /* All slots are NULL. */
 static void forget_slots(struct twheel *w)
 {
-	unsigned int level;
-
 	memset(w->occupied, 0, sizeof(w->occupied));
-	for (level = 0; level < LEVELS_MAX; level++)
-		w->begin[level] = NO_KEY;
+	/* NO_KEY */
+	memset(w->begin, 0xff, sizeof(w->begin));
 	w->levels = 0;
 	w->head.next = NO_KEY;
 	w->first = NULL;
@@ -68,19 +66,16 @@ static void forget_slots(struct twheel *w)
 
 void wheel_init(struct twheel *w)
 {
-	unsigned int bit, level;
+	unsigned int bit, i, level;
 
-	w->grain_shift = _TWHEEL_BIT(w->tick_ns);
+	w->grain_shift = _TWHEEL_BIT(w->options.tick_ns);
 	for (bit = 0; bit < 64; bit++) {
 		level = bit < w->grain_shift ? 0 : (bit - w->grain_shift) / LEVEL_BITS;
 		w->head.level[bit] = &w->slot[level * SLOTS];
 		w->head.shift[bit] = (uint8_t)shift_of(w, level);
 	}
-	w->due = &w->end;
-	w->soon = &w->end;
-	w->ready = &w->end;
-	w->running = &w->end;
-	w->stopping = &w->end;
+	for (i = 0; i < LISTS; i++)
+		w->list[i] = &w->end;
 	forget_slots(w);
 }
 
@@ -106,7 +101,7 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 /* Put a timer that is in no list to those that have passed. */
 void wheel_place_soon(struct twheel *w, struct twheel_timer *t)
 {
-	push(&w->soon, t);
+	push(&w->list[SOON], t);
 	w->head.next = AT_ONCE;
 	w->first = NULL;
 }
@@ -169,10 +164,10 @@ static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 	unsigned int shift = shift_of(w, level);
 	uint64_t end = (w->head.base >> shift) + SLOTS;
 
-	for (at = end - SLOTS; at < end; ) {
+	for (at = end - SLOTS; at < end; at++) {
 		word = map[at % SLOTS / 64] >> at % 64;
 		if (!word) {
-			at = (at | 63) + 1;
+			at |= 63;
 			continue;
 		}
 		at += (unsigned int)__builtin_ctzll(word);
@@ -180,8 +175,7 @@ static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 			break;
 		if (!is_empty(w, slots[at % SLOTS])) {
 			/* In the slot where base is, all are later. */
-			w->begin[level] = at << shift > w->head.base ? at << shift :
-				w->head.base + 1;
+			w->begin[level] = max64(at << shift, w->head.base + 1);
 			return &slots[at % SLOTS];
 		}
 		slots[at % SLOTS] = NULL;
@@ -206,38 +200,16 @@ static unsigned int first_level(const struct twheel *w)
 	return first;
 }
 
-/* What is in a slot of level 0 that ends with this key, and is due by the target. */
-static void take_due(struct twheel *w, struct twheel_timer **slot, uint64_t end)
-{
-	struct twheel_timer *t = *slot, *next;
-
-	w->due_by = min64(end, w->target);
-	w->head.base = w->due_by;
-	w->begin[0] = w->due_by + 1;
-	if (end == w->due_by) {
-		take_list(w, &w->due, slot);
-		return;
-	}
-	for (; t != &w->end; t = next) {
-		next = t->next;
-		if (key_of(t) <= w->due_by) {
-			unlink_timer(t);
-			push(&w->due, t);
-		}
-	}
-}
-
 /*
  * Turn the wheel until there is something due, or it has come to the target, or the budget is
- * used up.  Returns whether something may be due: then it is in the list due.
+ * used up.  At the target those have their turn that are ready.  Returns whether something may
+ * be due: then it is in the list DUE.
  */
 bool wheel_turn(struct twheel *w)
 {
-	uint64_t grain = (1ULL << w->grain_shift) - 1;
-
 	while (w->head.base < w->target && w->budget > 0) {
 		unsigned int level = first_level(w);
-		uint64_t begin = w->begin[level];
+		uint64_t begin = w->begin[level], end;
 		struct twheel_timer **slot = slot_at(w, level, begin);
 
 		if (begin > w->target) {
@@ -249,11 +221,22 @@ bool wheel_turn(struct twheel *w)
 			w->head.base = begin - 1;
 			move_down(w, level, slot, w->budget);
 		} else {
-			take_due(w, slot, begin | grain);
+			end = begin | ((1ULL << w->grain_shift) - 1);
+			w->due_by = min64(end, w->target);
+			w->head.base = w->due_by;
+			w->begin[0] = w->due_by + 1;
+			if (end <= w->target)
+				take_list(w, &w->list[DUE], slot);
+			else
+				move_by(w, slot, &w->list[DUE], w->target);
 			return true;
 		}
 	}
-	return false;
+	if (w->head.base < w->target || w->list[READY] == &w->end)
+		return false;
+	take_list(w, &w->list[DUE], &w->list[READY]);
+	w->due_by = w->ready_by;
+	return true;
 }
 
 /* Move some timers of the slots to which base will come next. */
@@ -313,12 +296,12 @@ void wheel_find_next(struct twheel *w)
 
 	w->first = NULL;
 	w->head.next = AT_ONCE;
-	if (w->due != &w->end || w->ready != &w->end || w->soon != &w->end)
+	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->list[SOON] != &w->end)
 		return;
 	w->head.next = NO_KEY;
-	for (t = w->running; t != &w->end; t = t->next) {
+	for (t = w->list[RUNNING]; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
-		w->first = &w->running;
+		w->first = &w->list[RUNNING];
 		w->earliest = NULL;
 	}
 	for (; levels; levels &= levels - 1) {
@@ -328,7 +311,7 @@ void wheel_find_next(struct twheel *w)
 		while (first == NO_KEY && w->begin[level] < w->head.next &&
 		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
 			first = first_in_slot(w, level, slot);
-		first = first < not_before ? not_before : first;
+		first = max64(first, not_before);
 		if (first < w->head.next) {
 			w->head.next = first;
 			w->first = slot;
@@ -342,20 +325,17 @@ void wheel_find_next(struct twheel *w)
 }
 
 /* The clock was set back: put all timers to where they belong now. */
-COLD void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
+APART void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 {
 	struct twheel_timer *all = &w->end, *t;
 	size_t i;
 
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++) {
 		/* A store would take a page where no slot is used. */
-		if (!w->slot[i])
-			continue;
-		while ((t = w->slot[i]) != &w->end) {
-			unlink_timer(t);
-			push(&all, t);
+		if (w->slot[i]) {
+			move_by(w, &w->slot[i], &all, NO_KEY);
+			w->slot[i] = NULL;
 		}
-		w->slot[i] = NULL;
 	}
 	forget_slots(w);
 	w->head.base = key;
@@ -383,11 +363,8 @@ void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
 	size_t i;
 
-	each_in(w, w->due, fn, arg);
-	each_in(w, w->ready, fn, arg);
-	each_in(w, w->soon, fn, arg);
-	each_in(w, w->running, fn, arg);
-	each_in(w, w->stopping, fn, arg);
+	for (i = 0; i < LISTS; i++)
+		each_in(w, w->list[i], fn, arg);
 	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
 		if (w->occupied[i / 64] >> i % 64 & 1)
 			each_in(w, w->slot[i], fn, arg);

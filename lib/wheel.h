@@ -7,13 +7,12 @@
 
 #include <pthread.h>
 
-#define _TWHEEL_LIBRARY
 #include "twheel.h"
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define EXPORT		__attribute__((visibility("default")))
-#define COLD		__attribute__((noinline, cold))
+#define APART		__attribute__((noinline))
 
 #define KEY		_TWHEEL_KEY
 #define NO_KEY		UINT64_MAX
@@ -33,47 +32,45 @@
 /* Timers that one dispatch moves to other slots at most. */
 #define WHEEL_BUDGET	4096
 
+/*
+ * Lists of timers that are in no slot:
+ * - those that twheel_stop_all() stops
+ * - those to be called, if by now they are due by due_by
+ * - those that had passed when they were started, the last one first
+ * - those that had when a dispatch began, the first one first
+ * - those of a fixed delay whose callbacks have not returned
+ */
+enum { STOPPING, DUE, SOON, READY, RUNNING, LISTS };
+
 struct twheel {
 	struct _twheel_head head;
 	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
-
-	/* Lists of timers that are in no slot. */
-	struct twheel_timer *due;	/* to be called, if by now they are due by due_by */
-	struct twheel_timer *soon;	/* passed when they were started; the last one first */
-	struct twheel_timer *ready;	/* soon, when a dispatch began; the first one first */
-	struct twheel_timer *running;	/* of a fixed delay, whose callback has not returned */
-	struct twheel_timer *stopping;	/* by twheel_stop_all() */
-
+	struct twheel_timer *list[LISTS];
 	uint64_t due_by;		/* a key */
 	uint64_t ready_by;		/* of ready; not before due_by, base and target */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
-	uint64_t tick_ns;
 	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
 	uint64_t begin[LEVELS_MAX];	/* of each level, no slot before this one has a timer */
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
-	uint32_t clock;
-	uint32_t flags;
-	int fd;				/* -1: none */
+	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
-	bool woken;			/* by twheel_wake() */
+	bool woken;			/* by twheel_wake(); atomic, so not guarded */
 	uint64_t periods;
-	void *data;
+	struct twheel_options options;	/* with a tick */
 	struct twheel_stats stats;	/* without pending and called */
 
-	/* If shared, lock guards all of the above but what is fixed by twheel_open(). */
+	/* If shared, lock guards the others above but what is fixed by twheel_open(). */
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
-	pthread_t dispatcher;
-	bool dispatching;
-	uint32_t callbacks;		/* that the dispatcher is in: those in calling */
+	uint32_t callbacks;		/* that the dispatching thread is in: those in calling */
 	uint32_t waiting;
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
@@ -83,6 +80,11 @@ struct twheel {
 static inline uint64_t min64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static inline uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 static inline uint64_t time_add(uint64_t a, uint64_t b)
@@ -117,6 +119,31 @@ static inline void unlink_timer(struct twheel_timer *t)
 {
 	*t->pprev = t->next;
 	t->next->pprev = t->pprev;
+}
+
+/* Returns whether it was pending. */
+static inline bool stop_timer(struct twheel_timer *t)
+{
+	if (!t->deadline)
+		return false;
+	unlink_timer(t);
+	t->deadline = 0;
+	return true;
+}
+
+/* Move timers of a list to the head of another, those whose keys are not after this one. */
+static inline void move_by(struct twheel *w, struct twheel_timer **from,
+			   struct twheel_timer **to, uint64_t by)
+{
+	struct twheel_timer *t, *next;
+
+	for (t = *from; t != &w->end; t = next) {
+		next = t->next;
+		if (key_of(t) <= by) {
+			unlink_timer(t);
+			push(to, t);
+		}
+	}
 }
 
 /* Make a list that of another head; the other one is empty then. */

@@ -40,7 +40,7 @@ header()
 		if (text ~ /\(/ && text !~ /^typedef/) {
 			if (sub(/^static inline /, "", text))
 				print "static " text ";"
-			else if (how == ";" && sub(/^(_TWHEEL_(DEVICE_)?INLINE )?/, "", text))
+			else if (how == ";" && sub(/^(_TWHEEL_((DEVICE_)?INLINE|FUNCTION) )?/, "", text))
 				print "extern " text ";"
 		} else if (sub(/^extern /, "", text)) {
 			print "data " text ";"

@@ -31,7 +31,8 @@ first_failure()
 	local program what
 
 	for program in twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns \
-		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks twheel_lib_options; do
+		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks \
+		twheel_lib_options twheel_lib_shared_tsan; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
 			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} ${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
@@ -110,26 +111,39 @@ mutation inline_start_does_not_mark_a_slot twheel.h \
 		return;' \
 	'		return;'
 mutation inline_restart_to_earlier_is_a_store twheel.h \
-	'	if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
-		t->deadline = key;' \
-	'	if (t->deadline && _TWHEEL_SIGNED(key) + 1000 >= _TWHEEL_SIGNED(t->deadline))
-		t->deadline = key;'
+	'	else if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
+' \
+	'	else if (_TWHEEL_SIGNED(key) + 1000 >= _TWHEEL_SIGNED(t->deadline))
+'
 mutation restart_of_a_pending_timer_links_it_twice twheel.h \
-	'	else if (t->deadline)
+	'	else
 		_twheel_restart(w, t, key);
 ' \
-	''
+	'	else
+		_twheel_insert(w, t, key);
+'
 mutation inline_start_at_takes_the_past_for_the_future twheel.h \
-	'			     _TWHEEL_SIGNED(key) <= _TWHEEL_SIGNED(_TWHEEL_HEAD(w)->now)))' \
-	'			     !_TWHEEL_HEAD(w)->now))'
+	'	uint64_t key = deadline_ns ^ _TWHEEL_KEY;
+
+	if (_TWHEEL_UNLIKELY(key <= _TWHEEL_HEAD(w)->now))
+' \
+	'	uint64_t key = deadline_ns ^ _TWHEEL_KEY;
+
+	if (_TWHEEL_HEAD(w)->now == UINT64_MAX)
+'
 mutation inline_start_takes_the_end_of_time_for_a_time twheel.h \
-	'_TWHEEL_SIGNED(key) >= 0 || _TWHEEL_SIGNED(delay_ns) <= 0' \
-	'!_TWHEEL_HEAD(w)->now || !delay_ns'
+	'it is due now. */
+	if (_TWHEEL_UNLIKELY(key <= _TWHEEL_HEAD(w)->now))
+' \
+	'it is due now. */
+	if (_TWHEEL_HEAD(w)->now == UINT64_MAX || !delay_ns)
+'
 mutation inline_stop_takes_no_lock twheel.h \
 	'	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
 		return _twheel_stop_slow(w, t);
 ' \
-	''
+	'	(void)w;
+'
 mutation mark_forgets_the_slot wheel.c \
 	'	w->occupied[i / 64] |= 1ULL << i % 64;
 ' \
@@ -192,22 +206,21 @@ mutation move_down_puts_far_ones_into_the_level_below wheel.c \
 	'		if (unlikely(at - base >= SLOTS)) {' \
 	'		if (0) {'
 mutation ring_of_slots_is_not_closed wheel.c \
-	'for (at = end - SLOTS; at < end; ) {' \
-	'for (at = end - SLOTS; at < end - 64; ) {'
+	'for (at = end - SLOTS; at < end; at++) {' \
+	'for (at = end - SLOTS; at < end - 64; at++) {'
 mutation slots_before_base_come_first wheel.c \
-	'for (at = end - SLOTS; at < end; ) {' \
-	'for (at = (end - SLOTS) & ~63ULL; at < end; ) {'
+	'for (at = end - SLOTS; at < end; at++) {' \
+	'for (at = (end - SLOTS) & ~63ULL; at < end; at++) {'
 mutation empty_slot_keeps_its_mark wheel.c \
-	'		slots[at % SLOTS] = NULL;
-		map[at % SLOTS / 64] &= ~(1ULL << at % 64);' \
-	'		at++;'
+	'		map[at % SLOTS / 64] &= ~(1ULL << at % 64);
+' \
+	''
 mutation empty_slot_keeps_its_end wheel.c \
 	'		slots[at % SLOTS] = NULL;
 		map' \
 	'		map'
 mutation next_slot_does_not_note_the_beginning wheel.c \
-	'			w->begin[level] = at << shift > w->head.base ? at << shift :
-				w->head.base + 1;
+	'			w->begin[level] = max64(at << shift, w->head.base + 1);
 ' \
 	''
 mutation turn_goes_beyond_the_target wheel.c \
@@ -217,11 +230,13 @@ mutation slot_is_called_to_its_end wheel.c \
 	'w->due_by = min64(end, w->target);' \
 	'w->due_by = end;'
 mutation later_ones_of_a_slot_are_called_with_it wheel.c \
-	'	if (end == w->due_by) {' \
-	'	if (1) {'
+	'			if (end <= w->target)
+' \
+	'			if (1)
+'
 mutation timer_at_the_edge_stays_in_its_slot wheel.c \
-	'		if (key_of(t) <= w->due_by) {' \
-	'		if (key_of(t) < w->due_by) {'
+	'move_by(w, slot, &w->list[DUE], w->target);' \
+	'move_by(w, slot, &w->list[DUE], w->target - 1);'
 mutation timer_at_the_beginning_of_a_slot_waits wheel.c \
 	'w->head.base = begin - 1;' \
 	'w->head.base = begin;'
@@ -253,8 +268,8 @@ mutation any_deadline_before_the_next_edge_but_one_is_the_first wheel.c \
 	'edge = w->target + 2 * w->edge_ns;'
 mutation fixed_delay_that_does_not_return_wakes_nobody wheel.c \
 	'		w->head.next = min64(w->head.next, key_of(t));
-		w->first = &w->running;' \
-	'		w->first = &w->running;'
+		w->first = &w->list[RUNNING];' \
+	'		w->first = &w->list[RUNNING];'
 mutation loop_wakes_up_for_nothing_after_a_limit wheel.c \
 	'if (w->head.base < w->target && w->head.next != NO_KEY) {' \
 	'if (w->head.base < w->target) {'
@@ -266,7 +281,7 @@ mutation loop_does_not_wake_up_for_what_a_limit_left wheel.c \
 ' \
 	''
 mutation loop_does_not_wake_up_for_what_is_due wheel.c \
-	'	if (w->due != &w->end || w->ready != &w->end || w->soon != &w->end)
+	'	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->list[SOON] != &w->end)
 		return;
 ' \
 	''
@@ -283,10 +298,12 @@ mutation clock_that_goes_back_calls_what_was_due wheel.c \
 ' \
 	''
 mutation clock_that_goes_back_leaves_slots wheel.c \
-	'		w->slot[i] = NULL;
+	'			w->slot[i] = NULL;
+		}
 	}
 	forget' \
-	'	}
+	'		}
+	}
 	forget'
 mutation clock_that_goes_back_leaves_marks wheel.c \
 	'	forget_slots(w);
@@ -297,32 +314,32 @@ mutation list_that_is_taken_stays wheel.h \
 ' \
 	''
 mutation each_forgets_those_that_are_due wheel.c \
-	'	each_in(w, w->due, fn, arg);
-' \
-	''
+	'		each_in(w, w->list[i], fn, arg);' \
+	'		if (i != DUE)
+			each_in(w, w->list[i], fn, arg);'
 mutation each_forgets_those_that_had_passed wheel.c \
-	'	each_in(w, w->soon, fn, arg);
-' \
-	''
+	'		each_in(w, w->list[i], fn, arg);' \
+	'		if (i != SOON)
+			each_in(w, w->list[i], fn, arg);'
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
 	'#define WHEEL_BUDGET	(1 << 30)'
 mutation clock_is_read_at_each_start loop.c \
-	'	return w->head.now ? w->clock_ns : loop_update(w);' \
+	'	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);' \
 	'	return loop_update(w);'
 mutation clock_is_read_once_for_ever loop.c \
-	'	if (w->head.now && w->clock != TWHEEL_VIRTUAL)
-		w->head.now = 0;' \
+	'	if (w->head.now != NO_KEY)
+		w->head.now = NO_KEY;' \
 	''
 mutation clock_that_goes_back_is_not_seen loop.c \
 	'if (unlikely((w->clock_ns | KEY) < w->ready_by))' \
 	'if (0)'
-mutation last_edge_is_the_next loop.c \
+mutation last_edge_is_the_next loop.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
 mutation next_is_a_tick_late loop.c \
-	'	ns = time_add(w->head.next ^ KEY, w->edge_ns - 1);' \
-	'	ns = time_add(w->head.next ^ KEY, w->edge_ns);'
+	'		ns = (w->head.next ^ KEY) + w->edge_ns - 1;' \
+	'		ns = (w->head.next ^ KEY) + w->edge_ns;'
 mutation next_says_what_was_stopped loop.c \
 	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);' \
@@ -331,30 +348,30 @@ mutation next_says_what_was_stopped_beside_others loop.c \
 	'(w->earliest ? *w->first != w->earliest : is_empty(w, *w->first))' \
 	'is_empty(w, *w->first)'
 mutation next_forgets_what_has_passed wheel.c \
-	'	push(&w->soon, t);
+	'	push(&w->list[SOON], t);
 	w->head.next = AT_ONCE;
 	w->first = NULL;' \
-	'	push(&w->soon, t);'
+	'	push(&w->list[SOON], t);'
 mutation next_takes_the_last_edge_for_never loop.c \
-	'return ns < (w->head.next ^ KEY) || ns >= END_NS ?' \
-	'return ns >= END_NS - w->edge_ns ?'
+	'return ns < END_NS ?' \
+	'return ns < END_NS - w->edge_ns ?'
 mutation last_nanosecond_of_a_periodic_timer_is_a_time loop.c \
-	'		ns = END_NS;
-	}' \
-	'	}'
+	'ns <= w->clock_ns && t->deadline != NEVER' \
+	'ns <= w->clock_ns'
 mutation descriptor_forgets_that_setting_failed loop.c \
 	'	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;' \
 	''
 mutation descriptor_is_not_set_for_an_earlier_deadline loop.c \
-	'	if (ns < w->set_ns || (ns' \
-	'	if ((ns'
+	'w->readable || ns < w->set_ns || (ns' \
+	'w->readable || (ns'
 mutation descriptor_stays_set_after_the_last_stop loop.c \
-	' || (ns == TWHEEL_NEVER && w->set_ns != ns))' \
-	')'
+	' || (ns == TWHEEL_NEVER && w->set_ns != ns) ||' \
+	' ||'
 mutation descriptor_stays_readable_in_vain loop.c \
-	'return w->set_ns > w->clock_ns || ns <= w->clock_ns;' \
-	'return true;'
+	' ||
+	    (ns > w->clock_ns && w->set_ns <= w->clock_ns))' \
+	')'
 mutation descriptor_may_be_0_to_2 loop.c \
 	'if (fd >= 0 && fd <= 2) {' \
 	'if (0) {'
@@ -362,17 +379,17 @@ mutation descriptor_goes_through_exec loop.c \
 	'TFD_NONBLOCK | TFD_CLOEXEC' \
 	'TFD_NONBLOCK'
 mutation descriptor_is_not_set_when_it_is_made loop.c \
-	'			else
-				loop_set_fd(w);
-		}' \
-	'		}'
+	'		else
+			loop_set_fd(w);
+	}' \
+	'	}'
 mutation virtual_clock_sets_the_descriptor_by_time loop.c \
-	'if (w->clock == TWHEEL_VIRTUAL && ns > w->clock_ns)
-		ns = TWHEEL_NEVER;
-	if (ns' \
-	'if (ns'
+	'		return ns <= w->clock_ns;
+' \
+	'		return max64(ns, 1);
+'
 mutation wake_is_forgotten_if_nobody_waits loop.c \
-	'	w->woken = true;
+	'	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
 ' \
 	''
 mutation wake_does_not_set_the_descriptor loop.c \
@@ -384,9 +401,9 @@ mutation lateness_is_a_bit_off loop.c \
 	'(w->clock_ns - deadline) << 1 | 1' \
 	'(w->clock_ns - deadline) | 1'
 mutation fixed_delay_counts_from_the_call loop.c \
-	'	if (w->running != &w->end && w->running != outer)
+	'	if (w->list[RUNNING] != &w->end && w->list[RUNNING] != outer)
 		end_period(w);' \
-	'	(void)outer;'
+	'	(void)end_period;'
 mutation fixed_delay_counts_from_its_deadline loop.c \
 	'time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY)' \
 	'time_add(t->deadline, t->interval_ns & ~FIXED_DELAY)'
@@ -397,7 +414,7 @@ mutation last_period_is_in_the_past loop.c \
 	'time_add(ns, w->periods * interval_ns)' \
 	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
-	'w->clock == TWHEEL_VIRTUAL ? w->clock_ns : read_clock(clock_id(w))' \
+	'is_virtual ? w->clock_ns : loop_clock(clock_id(w))' \
 	'w->ready_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;
@@ -415,50 +432,53 @@ mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
 	'	t->callback(w, t);
 	if (!loop_is_inside(w))
 		return;
-	ns =' \
+' \
 	'	t->callback(w, t);
-	ns ='
+'
 mutation one_shot_pends_in_its_callback loop.c \
 	'			t->deadline = 0;
 			t->callback' \
 	'			t->callback'
 mutation new_starts_come_before_what_was_left loop.c \
-	'	if (w->due != &w->end || w->ready != &w->end || w->head.base < w->target)
+	'	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target)
 		return false;
 ' \
 	''
 mutation what_is_due_waits_for_what_was_stopped loop.c \
 	'if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))' \
 	'if (anew && !anew)'
-mutation started_in_this_dispatch_is_called_in_it loop.c \
-	'	if (w->head.base < w->target || w->ready == &w->end)
+mutation started_in_this_dispatch_is_called_in_it wheel.c \
+	'	if (w->head.base < w->target || w->list[READY] == &w->end)
 		return false;' \
-	'	if (w->head.base < w->target || !(begin_anew(w) || 1) || w->ready == &w->end)
+	'	if (w->head.base >= w->target)
+		move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
+	if (w->head.base < w->target || w->list[READY] == &w->end)
 		return false;'
-mutation ready_ones_are_due_by_any_time loop.c \
+mutation ready_ones_are_due_by_any_time wheel.c \
 	'w->due_by = w->ready_by;' \
 	'w->due_by = NO_KEY;'
 mutation running_timer_is_called_before_its_delay loop.c \
-	'		if (key_of(t) <= w->target) {' \
-	'		if (1) {'
+	'&w->list[READY], w->target);' \
+	'&w->list[READY], NO_KEY);'
 mutation running_timer_does_not_wait_for_its_edge loop.c \
-	'		if (key_of(t) <= w->target) {' \
-	'		if (key_of(t) <= w->ready_by) {'
+	'&w->list[READY], w->target);' \
+	'&w->list[READY], w->ready_by);'
 mutation running_timer_is_never_called loop.c \
-	'		if (key_of(t) <= w->target) {' \
-	'		if (0) {'
+	'&w->list[READY], w->target);' \
+	'&w->list[READY], 0);'
 mutation restarted_timer_is_called_at_once loop.c \
 	'if (unlikely((deadline | KEY) > w->due_by)) {' \
 	'if (0) {'
 mutation limit_is_off_by_one loop.c \
-	'	left++;
-	while' \
-	'	left += 2;
-	while'
+	'		if (unlikely(!left))
+			break;
+		left--;' \
+	'		if (unlikely(left-- == (unsigned int)-1))
+			break;'
 mutation limit_that_is_just_enough_leaves_something loop.c \
 	'		if (unlikely(*in != w) && !loop_is_inside(w))
 			break;' \
-	'		if (left == 1 || (unlikely(*in != w) && !loop_is_inside(w)))
+	'		if (!left || (unlikely(*in != w) && !loop_is_inside(w)))
 			break;'
 mutation dispatch_returns_at_once_before_a_tick loop.c \
 	'	if (edge >= w->head.next)' \
@@ -486,62 +506,54 @@ mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	return true;' \
 	'	return true;'
 mutation two_threads_dispatch loop.c \
-	'	if (nested && !pthread_equal(w->dispatcher, pthread_self())) {' \
-	'	if (0) {'
+	'if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {' \
+	'if (0) {'
 mutation shared_wheel_stays_busy loop.c \
-	'	w->dispatching = nested;
+	'	w->callbacks = nr;
 ' \
 	''
 mutation wait_goes_on_after_a_wake loop.c \
-	'} while (!ret && !woken && read' \
-	'} while (!ret && read'
+	'} while (!ret && !woken && loop' \
+	'} while (!ret && loop'
 mutation wait_never_ends loop.c \
-	'!woken && read_clock(id) < end_ns)' \
+	'!woken && loop_clock(id) < end_ns)' \
 	'!woken)'
 mutation advance_goes_back loop.c \
 	'if (to_ns < w->clock_ns || to_ns >= END_NS) {' \
 	'if (to_ns >= END_NS) {'
 mutation advance_does_not_set_the_descriptor loop.c \
-	'		if (w->fd >= 0)
-			ret = settime(w, wake_ns(w));' \
-	''
-mutation restart_of_a_periodic_timer_is_a_store timers.c \
-	'if (!interval_ns && ns < END_NS && _TWHEEL' \
-	'if (ns < END_NS && _TWHEEL'
-mutation restart_into_the_past_is_a_store timers.c \
-	'	    ns > w->clock_ns) {
-		t->deadline = key;' \
-	'	    1) {
-		t->deadline = key;'
-mutation one_shot_keeps_its_interval timers.c \
-	'	t->interval_ns = interval_ns;
+	'			ret = settime(w, loop_wake_ns(w));' \
+	'			ret = 0;'
+mutation restart_of_a_periodic_timer_is_a_store twheel.h \
+	'	else if (_TWHEEL_SIGNED(key) >= _TWHEEL_SIGNED(t->deadline))
 ' \
-	'	t->interval_ns |= interval_ns;
+	'	else if ((key | _TWHEEL_KEY) >= (t->deadline | _TWHEEL_KEY))
 '
+mutation restart_into_the_past_is_a_store timers.c \
+	'if (!interval_ns && ns > w->clock_ns && ns < END_NS) {' \
+	'if (!interval_ns && (t->deadline || ns > w->clock_ns) && ns < END_NS) {'
 mutation immediate_start_sets_nothing timers.c \
-	'	if (unlikely(is_immediate(w)) && !w->readable && w->head.next < (w->set_ns | KEY))
+	'	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);' \
-	''
+	'	(void)next;'
 mutation periodic_timer_may_begin_at_0 timers.c \
-	'	if (!deadline_ns)
-		deadline_ns = 1;
-' \
-	''
+	'max64(deadline_ns, 1)' \
+	'deadline_ns'
 mutation interval_may_be_below_a_tick timers.c \
-	'min64(interval_ns < w->tick_ns ? w->tick_ns : interval_ns, NEVER - 1)' \
-	'min64(interval_ns ? interval_ns : 1, NEVER - 1)'
+	'min64(max64(interval_ns, w->options.tick_ns), NEVER - 1)' \
+	'min64(max64(interval_ns, 1), NEVER - 1)'
 mutation stop_sync_does_not_wait timers.c \
 	'		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 ' \
 	''
 mutation stop_sync_leaves_a_periodic_timer timers.c \
-	'		was_pending |= stop(t);
+	'		was_pending |= stop_timer(t);
 ' \
 	''
 mutation stop_sync_waits_for_any_callback timers.c \
 	'while (callback_of(w, t))' \
-	'while (w->dispatching)'
+	'while (w->callbacks)'
 mutation nobody_tells_who_waits_in_stop_sync loop.c \
 	'		pthread_cond_broadcast(&w->returned);' \
 	'		(void)0;'
@@ -562,8 +574,8 @@ mutation move_onto_itself_ends_the_timer timers.c \
 	'if (to->deadline) {'
 mutation stop_all_keeps_the_deadlines timers.c \
 	'	t->deadline = NEVER;
-	push(arg, t);' \
-	'	push(arg, t);'
+	push(&w->list[STOPPING], t);' \
+	'	push(&w->list[STOPPING], t);'
 mutation stats_write_beyond_what_they_may timers.c \
 	'	memset(stats, 0, size);
 ' \
@@ -579,7 +591,7 @@ mutation slack_is_rounded_up timers.c \
 	'(1 + o.slack_ns / o.tick_ns)' \
 	'(1 + (o.slack_ns + o.tick_ns - 1) / o.tick_ns)'
 mutation close_leaves_timers_pending timers.c \
-	'	wheel_each(w, make_idle, NULL);
+	'	twheel_stop_all(w, NULL, NULL);
 ' \
 	''
 mutation close_leaves_the_descriptor timers.c \

@@ -71,6 +71,9 @@ static void *starts_and_stops(void *arg)
 			struct item *item = &work->items[i];
 			__u64 delay_ns = tw_random(&work->seed) % (10 * TW_MS);
 
+			if (twheel_stop(work->w, &item->timer))
+				work->stopped++;
+			/* The callback may be under way. */
 			if (twheel_stop_sync(work->w, &item->timer))
 				work->stopped++;
 			item->deadline_ns = tw_now(CLOCK_MONOTONIC) + delay_ns;
