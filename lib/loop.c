@@ -146,15 +146,16 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
-	/* Usually it is the next edge, and there is no need to divide. */
+	/* Usually it is the next edge, or that of the sleep before: there is no need to divide. */
+	ns = w->head.next ^ KEY;
 	if (w->head.next - w->target <= w->edge_ns) {
-		ns = (w->target + w->edge_ns) ^ KEY;
-	} else {
-		ns = (w->head.next ^ KEY) + w->edge_ns - 1;
-		ns -= ns % w->edge_ns;
+		w->wake_ns = (w->target + w->edge_ns) ^ KEY;
+	} else if (w->wake_ns - ns >= w->edge_ns) {
+		ns += w->edge_ns - 1;
+		w->wake_ns = ns - ns % w->edge_ns;
 	}
 	/* There may be no edge between it and the end of time. */
-	return ns < END_NS ? ns : TWHEEL_NEVER;
+	return w->wake_ns < END_NS ? w->wake_ns : TWHEEL_NEVER;
 }
 
 /*
@@ -363,22 +364,23 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 		end_period(w);
 }
 
+/* Whether the dispatch before has left something over, or the one that is under way has. */
+static bool is_left(const struct twheel *w)
+{
+	return w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target;
+}
+
 /*
  * A dispatch that begins anew calls what is due by the last edge, and then what was started
- * with a deadline that had passed, in the order of the starts.  If the one before has left
- * something over, it goes on there, so that nothing comes in between.  Returns whether it
- * begins anew.
+ * with a deadline that had passed, in the order of the starts.
  */
-static bool begin_anew(struct twheel *w)
+static void begin_anew(struct twheel *w)
 {
-	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target)
-		return false;
 	w->target = last_edge(w);
 	w->ready_by = w->clock_ns | KEY;
 	move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
 	move_by(w, &w->list[RUNNING], &w->list[READY], w->target);
-	return true;
 }
 
 /*
@@ -450,7 +452,10 @@ inline bool loop_is_due(struct twheel *w)
 	return false;
 }
 
-/* Returns whether the wheel is still there. */
+/*
+ * If the dispatch before has left something over, go on there, so that nothing comes in between.
+ * Returns whether the wheel is still there.
+ */
 bool loop_dispatch(struct twheel *w, unsigned int *left)
 {
 	unsigned int max = *left;
@@ -464,17 +469,19 @@ bool loop_dispatch(struct twheel *w, unsigned int *left)
 	}
 	/* Otherwise compilers find out the address anew after each callback. */
 	__asm__("" : "+r" (in));
-	anew = begin_anew(w);
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
 	w->budget = WHEEL_BUDGET;
-	*left = call_due(w, in, *left);
-	/* Nothing was left of the one before, or that has been stopped since. */
-	if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))
+	do {
+		anew = !is_left(w);
+		if (anew)
+			begin_anew(w);
 		*left = call_due(w, in, *left);
-	if (!loop_is_inside(w))
-		return false;
+		if (!loop_is_inside(w))
+			return false;
+		/* What was left of the one before has been stopped or restarted since. */
+	} while (!anew && *left == max && !is_left(w));
 	w->periods = periods;
 	if (outermost)
 		loop_leave(w);

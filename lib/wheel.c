@@ -154,17 +154,18 @@ static void move_down(struct twheel *w, unsigned int level, struct twheel_timer 
 }
 
 /*
- * The next slot of a level that is not empty, from base on; NULL if there is none.  Notes
- * where it begins, if base is before that.
+ * The next slot of a level that is not empty, from base and the noted begin on; NULL if there
+ * is none.  Notes where it begins, if base is before that.
  */
 static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 {
 	struct twheel_timer **slots = &w->slot[level * SLOTS];
-	uint64_t *map = &w->occupied[level * SLOTS / 64], word, at;
+	uint64_t *map = &w->occupied[level * SLOTS / 64], word;
 	unsigned int shift = shift_of(w, level);
-	uint64_t end = (w->head.base >> shift) + SLOTS;
+	uint64_t at = max64(w->head.base, w->begin[level]) >> shift, end = at + SLOTS;
 
-	for (at = end - SLOTS; at < end; at++) {
+	/* All of the ring, and so the slot where base is, which may have been emptied. */
+	for (; at < end; at++) {
 		word = map[at % SLOTS / 64] >> at % 64;
 		if (!word) {
 			at |= 63;
@@ -308,6 +309,8 @@ void wheel_find_next(struct twheel *w)
 		unsigned int level = (unsigned int)__builtin_ctz(levels);
 		uint64_t first = NO_KEY;
 
+		if (w->begin[level] >= w->head.next)
+			continue;
 		while (first == NO_KEY && w->begin[level] < w->head.next &&
 		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
 			first = first_in_slot(w, level, slot);

@@ -206,11 +206,14 @@ mutation move_down_puts_far_ones_into_the_level_below wheel.c \
 	'		if (unlikely(at - base >= SLOTS)) {' \
 	'		if (0) {'
 mutation ring_of_slots_is_not_closed wheel.c \
-	'for (at = end - SLOTS; at < end; at++) {' \
-	'for (at = end - SLOTS; at < end - 64; at++) {'
+	'	for (; at < end; at++) {' \
+	'	for (; at < end - 64; at++) {'
+mutation slot_where_base_is_keeps_its_mark wheel.c \
+	'end = at + SLOTS;' \
+	'end = (w->head.base >> shift) + SLOTS;'
 mutation slots_before_base_come_first wheel.c \
-	'for (at = end - SLOTS; at < end; at++) {' \
-	'for (at = (end - SLOTS) & ~63ULL; at < end; at++) {'
+	'	for (; at < end; at++) {' \
+	'	for (at &= ~63ULL; at < end; at++) {'
 mutation empty_slot_keeps_its_mark wheel.c \
 	'		map[at % SLOTS / 64] &= ~(1ULL << at % 64);
 ' \
@@ -338,8 +341,14 @@ mutation last_edge_is_the_next loop.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
 mutation next_is_a_tick_late loop.c \
-	'		ns = (w->head.next ^ KEY) + w->edge_ns - 1;' \
-	'		ns = (w->head.next ^ KEY) + w->edge_ns;'
+	'		ns += w->edge_ns - 1;' \
+	'		ns += w->edge_ns;'
+mutation edge_of_the_sleep_before_is_taken_for_a_later_one loop.c \
+	'	} else if (w->wake_ns - ns >= w->edge_ns) {' \
+	'	} else if (w->wake_ns < w->clock_ns) {'
+mutation edge_of_the_sleep_is_the_last_one_for_ever loop.h \
+	'	if (w->clock_ns - w->wake_ns < w->edge_ns)' \
+	'	if (w->clock_ns >= w->wake_ns)'
 mutation next_says_what_was_stopped loop.c \
 	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);' \
@@ -353,8 +362,8 @@ mutation next_forgets_what_has_passed wheel.c \
 	w->first = NULL;' \
 	'	push(&w->list[SOON], t);'
 mutation next_takes_the_last_edge_for_never loop.c \
-	'return ns < END_NS ?' \
-	'return ns < END_NS - w->edge_ns ?'
+	'return w->wake_ns < END_NS ?' \
+	'return w->wake_ns < END_NS - w->edge_ns ?'
 mutation last_nanosecond_of_a_periodic_timer_is_a_time loop.c \
 	'ns <= w->clock_ns && t->deadline != NEVER' \
 	'ns <= w->clock_ns'
@@ -440,13 +449,11 @@ mutation one_shot_pends_in_its_callback loop.c \
 			t->callback' \
 	'			t->callback'
 mutation new_starts_come_before_what_was_left loop.c \
-	'	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target)
-		return false;
-' \
-	''
+	'		anew = !is_left(w);' \
+	'		anew = true;'
 mutation what_is_due_waits_for_what_was_stopped loop.c \
-	'if (!anew && *left == max && loop_is_inside(w) && begin_anew(w))' \
-	'if (anew && !anew)'
+	'	} while (!anew && *left == max && !is_left(w));' \
+	'	} while (0);'
 mutation started_in_this_dispatch_is_called_in_it wheel.c \
 	'	if (w->head.base < w->target || w->list[READY] == &w->end)
 		return false;' \

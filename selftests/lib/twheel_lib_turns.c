@@ -172,6 +172,19 @@ TEST_F(turns, next_is_the_last_edge_there_is_and_beyond_it_never)
 	ASSERT_EQ(0, lib_step(self->w, (1ULL << 63) - 1));
 }
 
+/* A ring of 256 slots of half a tick: the third one ends before the second tick. */
+TEST_F(turns, slot_that_was_called_is_seen_when_it_comes_round_again)
+{
+	const __u64 grain_ns = 1 << 19, in_slot_ns = 2 * grain_ns + 1;
+
+	twheel_start_at(self->w, &self->mark[0].timer, in_slot_ns);
+	ASSERT_EQ(1, lib_step(self->w, 2 * TW_MS));
+	ASSERT_EQ(0, lib_step(self->w, 200 * grain_ns));
+	twheel_start_at(self->w, &self->mark[0].timer, in_slot_ns + 256 * grain_ns);
+	twheel_start_at(self->w, &self->mark[1].timer, in_slot_ns + 256 * grain_ns);
+	ASSERT_EQ(2, lib_step(self->w, 260 * grain_ns));
+}
+
 TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
 {
 	const __u64 interval_ns = 3ULL << 61;
