@@ -278,8 +278,8 @@ int32_t twheel_table_fd(struct twheel_table *table);
  * twheel_table_fd().  In the process the time may be too early, but never too late: where many
  * numbers come near each other, the loop wakes up before the first of them, and asks again.
  *
- * Return: nanoseconds on the table's clock; a time that has passed if something has expired;
- * TWHEEL_TABLE_NEVER if nothing will.
+ * Return: nanoseconds on the table's clock; a time that has passed if something has expired, or
+ * if it was too early; TWHEEL_TABLE_NEVER if nothing will expire.
  */
 uint64_t twheel_table_next(struct twheel_table *table);
 

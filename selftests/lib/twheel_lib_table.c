@@ -529,9 +529,11 @@ static void compare_states(struct __test_metadata *_metadata, struct twheel_tabl
 	} else if (twheel_table_backend(t) == TWHEEL_TABLE_DEVICE) {
 		ASSERT_EQ(next_ns, got_ns);
 	} else {
-		/* Of many numbers in a slot, the wheel does not look for the first one. */
+		/*
+		 * Of many numbers in a slot, the wheel does not look for the first one: the time
+		 * may have passed.
+		 */
 		ASSERT_GE(next_ns, got_ns);
-		ASSERT_LT(m->now_ns, got_ns);
 	}
 }
 
