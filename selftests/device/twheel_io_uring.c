@@ -229,6 +229,7 @@ TEST_F(ring, a_submission_that_is_not_an_ioctl_says_so)
 	EXPECT_RESULT(&self->ring, -EINVAL, 3);
 	EXPECT_RESULT(&self->ring, 0, 4);
 	EXPECT_EQ(TW_MS, info.tick_ns);
+	EXPECT_TRUE(info.features & TWHEEL_FEATURE_URING_CMD);
 	ASSERT_NO_WORKER();
 }
 
