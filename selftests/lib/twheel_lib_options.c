@@ -249,8 +249,11 @@ TEST_F(options, wheel_in_locked_memory_takes_20_kb)
 	mark_init(&m);
 	if (mlockall(MCL_FUTURE))
 		SKIP(return, "no mlockall");
-	/* All else that is to be had has been had. */
-	ASSERT_EQ(0, try_open(NULL));
+	/* All else that is to be had has been had: an emulator translates what runs first. */
+	ASSERT_EQ(0, twheel_open(&w, &self->options));
+	twheel_start(w, &m.timer, TW_SEC);
+	twheel_close(w);
+	mark_init(&m);
 	memory_kb();
 	before_kb = memory_kb();
 	ASSERT_EQ(0, twheel_open(&w, &self->options));
