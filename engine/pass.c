@@ -41,10 +41,10 @@
 #define TURN_STEPS	64
 
 /*
- * Upper slots are emptied ahead, evenly: for two timeouts that expire, three are moved down.  Where
- * as many come in each tick, the slot that comes next is empty in time then, and nobody waits for
- * a pass that has nothing else to do.  What is left of it half of its width before it begins goes
- * by AHEAD_TICK in a tick, and a quarter before, at once.
+ * Upper slots are emptied ahead, evenly: for two timeouts that expire, three are moved down.  If as
+ * many come in each tick, the slot that comes next is empty in time, and nobody waits for a pass
+ * that does nothing else.  If timeouts are left in it half of its width before it begins, the wheel
+ * moves AHEAD_TICK of them in a tick; if a quarter of its width before, all at once.
  */
 #define AHEAD_TICK	4096
 

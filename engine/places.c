@@ -168,7 +168,7 @@ remove_keys:
 	return err;
 }
 
-/* So many places of a page were taken out of its chain. */
+/* The caller has taken @nr places of a page out of its chain. */
 static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
 				     unsigned int nr)
 	__must_hold(&places->lock)
