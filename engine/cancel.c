@@ -60,10 +60,7 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 		twheel_link_del(&t->link);
 		tw->events.cancelled++;
 	}
-	if (tw->keys.used)
-		place_free_keyed(&tw->places, t);
-	else
-		place_free(&tw->places, t);
+	place_give_back(&tw->places, t, tw->keys.used);
 }
 
 /* Tell the verdict on an entry of any kind, and do it.  False if it faults. */

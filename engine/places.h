@@ -170,6 +170,17 @@ static inline void place_free_keyed(struct twheel_places *places, struct twheel_
 		t->link.next->pprev = &t->link.next;
 }
 
+/* Give a place back, in a wheel that has keys or not. */
+static __always_inline void place_give_back(struct twheel_places *places, struct twheel_timeout *t,
+					    bool keyed)
+	__must_hold(&places->lock)
+{
+	if (keyed)
+		place_free_keyed(places, t);
+	else
+		place_free(places, t);
+}
+
 void twheel_places_init(struct twheel *tw);
 unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of);

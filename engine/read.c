@@ -120,10 +120,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 		tw->events.drained++;
 	else
 		tw->events.completed++;
-	if (tw->keys.used)
-		place_free_keyed(&tw->places, t);
-	else
-		place_free(&tw->places, t);
+	place_give_back(&tw->places, t, tw->keys.used);
 }
 
 /* Copy an event of any kind to where @size bytes are for each; false if it faults. */
@@ -201,10 +198,7 @@ static __always_inline unsigned int read_expired(struct twheel *tw,
 			goto fault;
 		link = link->next;
 		prefetchw(link->next);
-		if (any && tw->keys.used)
-			place_free_keyed(&tw->places, t);
-		else
-			place_free(&tw->places, t);
+		place_give_back(&tw->places, t, any && tw->keys.used);
 	}
 fault:
 	access_close_locked();
