@@ -361,6 +361,7 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
 	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
+	number_show(m, "userns:\t", twheel_userns(tw));
 	number_show(m, "bytes:\t", twheel_bytes(tw));
 	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
 	number_show(m, "now_ns:\t", info.now_ns);

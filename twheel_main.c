@@ -152,7 +152,7 @@ static const struct kernel_param_ops max_user_memory_kb_ops = {
 module_param_cb(max_user_memory_kb, &max_user_memory_kb_ops, NULL, 0644);
 __MODULE_PARM_TYPE(max_user_memory_kb, "ulong");
 MODULE_PARM_DESC(max_user_memory_kb,
-		 "memory that the wheels of one user may take, kB (128 and up; default 0: half of max_memory_kb)");
+		 "memory that the wheels of one user or container may take, kB (128 and up; default 0: half of max_memory_kb)");
 
 /*
  * Parameters of the threads: they cannot be written, since the threads are made when the module is

@@ -141,11 +141,23 @@ bool twheel_is_draining(const struct twheel *tw)
  * @tw: the wheel
  *
  * Context: any; no lock is needed.
- * Return: the real user id of the process that has opened it.
+ * Return: the id, see twheel_user_uid().
  */
 kuid_t twheel_uid(const struct twheel *tw)
 {
 	return twheel_user_uid(tw->memory.user);
+}
+
+/**
+ * twheel_userns() - tell the user namespace of the user who is charged for a wheel
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: the number of the namespace, see twheel_user_ns().
+ */
+unsigned int twheel_userns(const struct twheel *tw)
+{
+	return twheel_user_ns(tw->memory.user);
 }
 
 /**

@@ -21,8 +21,10 @@
  * The memory of wheels is counted in bytes, for each user and for all of them.  A user
  * may have a part of the module's memory only, so that no user can take it all.
  *
- * A user is a real user id of the initial user namespace, as in fs/eventpoll.c.  Its
- * struct twheel_user lives as long as it has an open wheel.
+ * A user is a real user id, as in fs/eventpoll.c, or a container: a user namespace that root has
+ * made, with all who are in it.  Whoever is in a namespace that somebody else has made counts as
+ * that one, since anybody may make any number of them.  A struct twheel_user lives as long as it
+ * has an open wheel.
  *
  * Locks: users_mutex serialises opening and closing wheels.  It is a mutex because a
  * struct twheel_user is allocated under it; only the allocator's locks are taken under
@@ -45,6 +47,7 @@
 #include <linux/slab.h>
 #include <linux/time64.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "user.h"
 
@@ -63,7 +66,8 @@
 /**
  * struct twheel_user - a user who has a wheel open
  * @node: link in the table of users; users_mutex
- * @uid: the user's id; constant
+ * @ns: the initial user namespace, or that of a container; the user has a reference; constant
+ * @uid: the user's id; the id of root if @ns is that of a container; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
  * @no_work_until_ns: until then (ktime_get_ns()) the softirq does not work for this user;
@@ -72,6 +76,7 @@
  */
 struct twheel_user {
 	struct hlist_node node;
+	struct user_namespace *ns;
 	kuid_t uid;
 	unsigned long nr_wheels;
 	atomic_long_t charged;
@@ -313,18 +318,32 @@ static size_t user_size(void)
 					      nr_kthread_workers));
 }
 
-static struct twheel_user *user_find(kuid_t uid)
+/* The namespace and the id of the user that the calling process counts as. */
+static struct user_namespace *user_current(kuid_t *uid)
+{
+	struct user_namespace *ns = current_user_ns();
+
+	*uid = current_uid();
+	if (ns == &init_user_ns)
+		return ns;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	*uid = ns->owner;
+	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : &init_user_ns;
+}
+
+static struct twheel_user *user_find(struct user_namespace *ns, kuid_t uid)
 {
 	struct twheel_user *user;
 
 	lockdep_assert_held(&users_mutex);
 	hash_for_each_possible(users, user, node, __kuid_val(uid))
-		if (uid_eq(user->uid, uid))
+		if (user->ns == ns && uid_eq(user->uid, uid))
 			return user;
 	return NULL;
 }
 
-static struct twheel_user *user_make(kuid_t uid)
+static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 {
 	struct twheel_user *user;
 	unsigned int i;
@@ -339,6 +358,7 @@ static struct twheel_user *user_make(kuid_t uid)
 		kfree(user);
 		return ERR_PTR(err);
 	}
+	user->ns = get_user_ns(ns);
 	user->uid = uid;
 	for (i = 0; i < nr_kthread_workers; i++) {
 		struct twheel_queue *queue = &user->queue[i];
@@ -352,7 +372,7 @@ static struct twheel_user *user_make(kuid_t uid)
 	return user;
 }
 
-/* From now on, an open makes another user of this uid. */
+/* From now on, an open makes another user in place of this one. */
 static void user_unhash(struct twheel_user *user)
 {
 	lockdep_assert_held(&users_mutex);
@@ -368,11 +388,13 @@ static void user_unhash(struct twheel_user *user)
  */
 struct twheel_user *twheel_user_get(void)
 {
-	kuid_t uid = current_uid();
+	struct user_namespace *ns;
 	struct twheel_user *user;
+	kuid_t uid;
 
+	ns = user_current(&uid);
 	mutex_lock(&users_mutex);
-	user = user_find(uid) ?: user_make(uid);
+	user = user_find(ns, uid) ?: user_make(ns, uid);
 	if (!IS_ERR(user))
 		user->nr_wheels++;
 	mutex_unlock(&users_mutex);
@@ -400,6 +422,7 @@ void twheel_user_put(struct twheel_user *user)
 	for (i = 0; i < nr_kthread_workers; i++)
 		kthread_cancel_work_sync(&user->queue[i].work);
 	twheel_uncharge(user, user_size());
+	put_user_ns(user->ns);
 	kfree(user);
 }
 
@@ -408,11 +431,24 @@ void twheel_user_put(struct twheel_user *user)
  * @user: the user
  *
  * Context: any; no lock is needed.
- * Return: the real user id.
+ * Return: the real user id; of a container the id that root has there, INVALID_UID if it has none.
  */
 kuid_t twheel_user_uid(const struct twheel_user *user)
 {
-	return user->uid;
+	return user->ns == &init_user_ns ? user->uid : make_kuid(user->ns, 0);
+}
+
+/**
+ * twheel_user_ns() - tell the user namespace of a user
+ * @user: the user
+ *
+ * Context: any; no lock is needed.
+ * Return: the number of the namespace, as /proc/PID/ns/user shows it: that of the container, or
+ * the initial one if the user is none.
+ */
+unsigned int twheel_user_ns(const struct twheel_user *user)
+{
+	return user->ns->ns.inum;
 }
 
 /**

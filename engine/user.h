@@ -53,6 +53,7 @@ void twheel_turn_cancel(struct twheel_turn *turn);
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 kuid_t twheel_user_uid(const struct twheel_user *user);
+unsigned int twheel_user_ns(const struct twheel_user *user);
 struct twheel_queue *twheel_user_queue(struct twheel_user *user);
 
 bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns);

@@ -90,6 +90,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
 kuid_t twheel_uid(const struct twheel *tw);
+unsigned int twheel_userns(const struct twheel *tw);
 unsigned long twheel_bytes(const struct twheel *tw);
 const char *twheel_kthread_name(const struct twheel *tw);
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size);

@@ -2,7 +2,9 @@
 /*
  * /proc/PID/fdinfo: one "key:\tvalue" a line, and the same numbers as INFO without its walk.
  */
-#include "twheel_test.h"
+#include "twheel_namespace.h"
+
+#include <sys/stat.h>
 
 FIXTURE(fdinfo) {
 	int fd;
@@ -63,13 +65,13 @@ FIXTURE_TEARDOWN(fdinfo)
 }
 
 /* All of it, as a string; how long it is, or -errno. */
-static int read_fdinfo(int fd, char *text, size_t size)
+static int read_fdinfo_of(pid_t pid, int fd, char *text, size_t size)
 {
 	char path[64];
 	ssize_t len;
 	int info;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
 	info = open(path, O_RDONLY | O_CLOEXEC);
 	if (info < 0)
 		return -errno;
@@ -77,6 +79,11 @@ static int read_fdinfo(int fd, char *text, size_t size)
 	close(info);
 	text[len < 0 ? 0 : len] = '\0';
 	return len < 0 ? -EIO : (int)len;
+}
+
+static int read_fdinfo(int fd, char *text, size_t size)
+{
+	return read_fdinfo_of(getpid(), fd, text, size);
 }
 
 /* The value of a key as text; NULL if there is no line of it. */
@@ -322,6 +329,62 @@ TEST_F(fdinfo, shows_the_user_who_pays)
 	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
 	EXPECT_TRUE(has_value(self->text, "uid", NOBODY_TEXT));
 	close(fd);
+}
+
+/* The number in a link such as "user:[4026531837]"; 0 if there is none. */
+static unsigned long namespace_of(pid_t pid)
+{
+	char path[64], link[64] = "";
+	unsigned long nr = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	if (readlink(path, link, sizeof(link) - 1) < 0 || sscanf(link, "user:[%lu]", &nr) != 1)
+		return 0;
+	return nr;
+}
+
+static bool has_number(const char *text, const char *key, unsigned long number)
+{
+	char value[32];
+
+	snprintf(value, sizeof(value), "%lu", number);
+	return has_value(text, key, value);
+}
+
+#define CONTAINER_FD	100
+
+static bool container_opens(char fd)
+{
+	return dup2(tw_open(O_NONBLOCK), fd) == fd;
+}
+
+/* A namespace that root has made counts as a user of its own, one of another user as that user. */
+TEST_F(fdinfo, shows_the_container_that_pays)
+{
+	struct tw_container box;
+	struct stat device;
+
+	if (getuid())
+		SKIP(return, "only root can make a namespace as another user");
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_number(self->text, "userns", namespace_of(getpid())));
+	ASSERT_EQ(0, stat(TW_DEVICE, &device));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	ASSERT_EQ(0, tw_container_start(&box, 0, container_opens));
+	ASSERT_TRUE(tw_container_step(&box, CONTAINER_FD));
+	ASSERT_LT(0, read_fdinfo_of(box.pid, CONTAINER_FD, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_number(self->text, "uid", TW_CONTAINER_UID));
+	EXPECT_NE(namespace_of(getpid()), namespace_of(box.pid));
+	EXPECT_TRUE(has_number(self->text, "userns", namespace_of(box.pid)));
+	EXPECT_EQ(0, tw_container_end(&box));
+
+	ASSERT_EQ(0, tw_container_start(&box, NOBODY_UID, container_opens));
+	ASSERT_TRUE(tw_container_step(&box, CONTAINER_FD));
+	ASSERT_LT(0, read_fdinfo_of(box.pid, CONTAINER_FD, self->text, sizeof(self->text)));
+	EXPECT_TRUE(has_number(self->text, "uid", NOBODY_UID));
+	EXPECT_TRUE(has_number(self->text, "userns", namespace_of(getpid())));
+	EXPECT_EQ(0, tw_container_end(&box));
+	ASSERT_EQ(0, chmod(TW_DEVICE, device.st_mode & 07777));
 }
 
 TEST_F(fdinfo, shows_when_the_kernel_looks_at_the_wheel_next)

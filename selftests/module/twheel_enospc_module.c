@@ -197,10 +197,36 @@ TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 
 #define OTHER_UID	12345
 
+/* Opens wheels and arms, until it is refused; how many timeouts, or -errno, but for ENOSPC. */
+static int take(void)
+{
+	int fd, nr = 0;
+	__u64 id;
+
+	while ((fd = tw_open(O_NONBLOCK | O_CLOEXEC)) >= 0) {
+		while (!tw_arm_in(fd, TW_HOUR, &id))
+			nr++;
+	}
+	return fd == -ENOSPC ? nr : fd;
+}
+
+/* Takes the share of a user, and what rests for a grace period, too. */
+static bool take_all(void)
+{
+	int nr, total = 0;
+
+	do {
+		nr = take();
+		total += nr;
+		tw_sleep(100 * TW_MS);
+	} while (nr > 0);
+	return !nr && total >= 900;
+}
+
 /* What a user who takes all that there is leaves to another: the other half. */
 TEST_F(enospc, share_of_one_user_leaves_enough_for_another)
 {
-	__u64 ids[TIMEOUTS + 1], id;
+	__u64 ids[TIMEOUTS + 1];
 	int hold[2], done[2], fd;
 	char c = 0;
 	pid_t pid;
@@ -214,15 +240,7 @@ TEST_F(enospc, share_of_one_user_leaves_enough_for_another)
 	if (!pid) {
 		if (setgid(OTHER_UID) || setuid(OTHER_UID))
 			_exit(1);
-		/* Wheels, until there is no more. */
-		for (;;) {
-			fd = tw_open(O_NONBLOCK);
-			if (fd < 0)
-				break;
-			while (!tw_arm_in(fd, TW_HOUR, &id))
-				;
-		}
-		c = fd == -ENOSPC;
+		c = take_all();
 		if (write(done[1], &c, 1) != 1 || read(hold[0], &c, 1) != 1)
 			_exit(1);
 		_exit(0);
@@ -236,23 +254,100 @@ TEST_F(enospc, share_of_one_user_leaves_enough_for_another)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
+static bool gets_nothing(void)
+{
+	int fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOSPC;
+}
+
+enum { TAKE_ALL, GET_NOTHING, GET_NOTHING_OTHERWISE };
+
+/* As another user of the container, or in a namespace within. */
+static bool gets_nothing_otherwise(void)
+{
+	uid_t uid;
+
+	for (uid = 1; uid < 10; uid++) {
+		if (setresuid(uid, 0, 0) || !gets_nothing())
+			return false;
+	}
+	return !setresuid(0, 0, 0) && !unshare(CLONE_NEWUSER) && gets_nothing();
+}
+
+static bool container_step(char what)
+{
+	switch (what) {
+	case TAKE_ALL:
+		return take_all();
+	case GET_NOTHING:
+		return gets_nothing();
+	default:
+		return gets_nothing_otherwise();
+	}
+}
+
+/* What one takes, with whatever users it has, is not taken from the other, nor from root. */
+TEST_F(enospc, containers_of_root_have_a_share_each)
+{
+	struct tw_container one, two;
+	__u64 ids[TIMEOUTS + 1];
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=1024 max_user_memory_kb=256"));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	ASSERT_EQ(0, tw_container_start(&one, 0, container_step));
+	ASSERT_EQ(0, tw_container_start(&two, 0, container_step));
+	EXPECT_TRUE(tw_container_step(&one, TAKE_ALL));
+	EXPECT_TRUE(tw_container_step(&one, GET_NOTHING_OTHERWISE));
+	EXPECT_TRUE(tw_container_step(&two, TAKE_ALL));
+	fd = open_virtual(_metadata);
+	EXPECT_LE(900, fill(_metadata, fd, ids));
+	close(fd);
+	EXPECT_EQ(0, tw_container_end(&one));
+	EXPECT_EQ(0, tw_container_end(&two));
+}
+
+/* Anybody may make namespaces: they are no way around the limit. */
+TEST_F(enospc, namespaces_of_one_user_have_one_share)
+{
+	struct tw_container one, two, another;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=1024 max_user_memory_kb=256"));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	ASSERT_EQ(0, tw_container_start(&one, OTHER_UID, container_step));
+	EXPECT_TRUE(tw_container_step(&one, TAKE_ALL));
+	EXPECT_TRUE(tw_container_step(&one, GET_NOTHING));
+	ASSERT_EQ(0, tw_container_start(&two, OTHER_UID, container_step));
+	EXPECT_TRUE(tw_container_step(&two, GET_NOTHING));
+	ASSERT_EQ(0, setresuid(OTHER_UID, 0, 0));
+	EXPECT_TRUE(gets_nothing());
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	ASSERT_EQ(0, tw_container_start(&another, OTHER_UID + 1, container_step));
+	EXPECT_TRUE(tw_container_step(&another, TAKE_ALL));
+	EXPECT_EQ(0, tw_container_end(&one));
+	EXPECT_EQ(0, tw_container_end(&two));
+	EXPECT_EQ(0, tw_container_end(&another));
+}
+
 /* More users than there is memory for, one after the other.  A user is whoever opens. */
 TEST_F(enospc, users_who_have_gone_take_no_memory)
 {
 	int i, fd;
 
 	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
-	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
 	for (i = 1; i <= 2000; i++) {
-		ASSERT_EQ(0, seteuid(OTHER_UID + i));
+		ASSERT_EQ(0, setresuid(OTHER_UID + i, 0, 0));
 		TW_WAIT_FOR((fd = tw_open(O_NONBLOCK)) != -ENOSPC, TW_MS);
 		EXPECT_LE(0, fd)
 			TH_LOG("user %d", i);
 		close(fd);
-		ASSERT_EQ(0, seteuid(0));
 		if (fd < 0)
 			break;
 	}
+	ASSERT_EQ(0, setresuid(0, 0, 0));
 }
 
 /* Not reached any more: neither what was cancelled nor what was read counts. */

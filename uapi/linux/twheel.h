@@ -85,8 +85,10 @@
  *	ENOENT		no such timeout: its last event was read, it was
  *			cancelled, or there never was one; or no timeout has the key
  *	ENOMEM		out of memory, or the memory cgroup is at its limit
- *	ENOSPC		the module's limit of memory is reached, or the user's share
- *			of it; open() and mmap() say so, too
+ *	ENOSPC		the module's limit of memory is reached, or the share of the user
+ *			who opened the wheel; open() and mmap() say so, too.  A user
+ *			namespace that root has made counts as a user; in one that another
+ *			user has made, one counts as that user
  *	ENOTTY		unknown command
  *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL
  *	ERANGE		TWHEEL_ARM_ONLY_LATER or _EARLIER, and the deadline is not
