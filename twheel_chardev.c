@@ -389,6 +389,7 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 	number_show(m, "revoked:\t", info.revoked);
 	number_show(m, "drained:\t", info.drained);
 	number_show(m, "rearmed:\t", info.rearmed);
+	number_show(m, "changes:\t", info.changes);
 }
 
 static const struct file_operations twheel_fops = {

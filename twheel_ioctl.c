@@ -97,6 +97,7 @@ static unsigned int rows_report(void __user *user, u32 stride,
 static long list_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
+	struct twheel_list __user *user = arg;
 	struct twheel_list list;
 	unsigned int done = 0;
 	void __user *rows;
@@ -111,6 +112,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	if (list.entry_size > TWHEEL_SIZE_MAX || list.nr > TWHEEL_MAX_VECTOR)
 		return -E2BIG;
 
+	list.changes = twheel_changes(tw);
 	rows = u64_to_user_ptr(list.entries);
 	while (done < list.nr) {
 		u64 cursor = list.cursor;
@@ -138,7 +140,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 		}
 		cond_resched();
 	}
-	if (put_user(list.cursor, &((struct twheel_list __user *)arg)->cursor))
+	if (put_user(list.cursor, &user->cursor) || put_user(list.changes, &user->changes))
 		return -EFAULT;
 	return done ? (long)done : err;
 }

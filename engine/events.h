@@ -59,6 +59,13 @@ static inline void events_init(struct twheel_events *events)
 	events->end.pprev = &events->first;
 }
 
+/* How many changes there were; see struct twheel_info. */
+static inline u64 events_changes(const struct twheel_events *events)
+{
+	return events->armed + events->rearmed + events->cancelled + events->revoked +
+	       events->delivered;
+}
+
 /*
  * Append @nr timeouts to the list, which are linked with each other by both links, and whose
  * words and times are those of events already.

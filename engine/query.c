@@ -44,8 +44,9 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 nr)
 }
 
 /*
- * Add the periods that have passed unread to the status of an UNREAD timeout.  Returns
- * whether it waits for another one, whose deadline the status then has.
+ * Add the periods that have passed unread to the status of an UNREAD timeout, and tell whether the
+ * event is its last.  Returns whether it waits for another period, whose deadline the status then
+ * has.
  */
 static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
 				 struct twheel_status *status)
@@ -54,6 +55,8 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 	u64 nr = twheel_periods_unread(&tw->clock, t);
 	bool waits = unread_is_pending(t, nr);
 
+	if (timeout_ends(t, nr))
+		status->flags |= TWHEEL_STATUS_LAST_EVENT;
 	status->count = periods_count(status->count, nr);
 	if (status->repeats_left)
 		status->repeats_left -= nr;
@@ -141,6 +144,23 @@ void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int 
 			status[i].result = -ENOENT;
 	}
 	twheel_unlock(tw);
+}
+
+/**
+ * twheel_changes() - tell the number of changes
+ * @tw: the wheel
+ *
+ * Context: process; does not sleep.
+ * Return: see struct twheel_info.
+ */
+u64 twheel_changes(struct twheel *tw)
+{
+	u64 changes;
+
+	twheel_lock(tw);
+	changes = events_changes(&tw->events);
+	twheel_unlock(tw);
+	return changes;
 }
 
 /**
@@ -309,6 +329,7 @@ static void info_counters(struct twheel *tw, const struct outlook *outlook,
 	info->revoked = events->revoked;
 	info->drained = events->drained;
 	info->rearmed = events->rearmed;
+	info->changes = events_changes(events);
 	info->unread = events->nr_unread;
 	/* G3 exactly one outcome: what was armed and has not ended is live. */
 	info->live = events->armed - events->completed - events->cancelled - events->revoked -

@@ -76,6 +76,7 @@ int twheel_cancel_one(struct twheel *tw, u64 id, bool by_key);
 int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr);
 
 void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int nr, bool by_key);
+u64 twheel_changes(struct twheel *tw);
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 

@@ -16,12 +16,12 @@ struct twheel;
  * here; only the assertion below gets the new one.
  */
 #define SETUP_SIZE_FIRST	56
-#define INFO_SIZE_FIRST		496
+#define INFO_SIZE_FIRST		504
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16
 #define STATUS_SIZE_FIRST	72
-#define LIST_SIZE_FIRST		32
+#define LIST_SIZE_FIRST		40
 #define ADVANCE_SIZE_FIRST	16
 
 /* twheel_copy.c */

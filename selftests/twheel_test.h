@@ -681,6 +681,8 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 	}
 	EXPECT_LE(i.live, i.max_pending)
 		TH_LOG("line %d", line);
+	EXPECT_EQ(i.armed + i.rearmed + i.cancelled + i.revoked + i.delivered, i.changes)
+		TH_LOG("line %d", line);
 	/* Each ending by an event is an event that was read. */
 	EXPECT_LE(i.completed + i.drained, i.delivered)
 		TH_LOG("line %d", line);

@@ -60,7 +60,7 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 496);
+	SIZE(twheel_info, 504);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -91,12 +91,13 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, revoked, 168, 8);
 	FIELD(twheel_info, drained, 176, 8);
 	FIELD(twheel_info, rearmed, 184, 8);
-	FIELD(twheel_info, late, 192, 8);
-	FIELD(twheel_info, last_late_ns, 200, 8);
-	FIELD(twheel_info, last_late_at_ns, 208, 8);
-	FIELD(twheel_info, late_ticks, 216, 256);
-	FIELD(twheel_info, alarm_ns, 472, 8);
-	FIELD(twheel_info, name, 480, 16);
+	FIELD(twheel_info, changes, 192, 8);
+	FIELD(twheel_info, late, 200, 8);
+	FIELD(twheel_info, last_late_ns, 208, 8);
+	FIELD(twheel_info, last_late_at_ns, 216, 8);
+	FIELD(twheel_info, late_ticks, 224, 256);
+	FIELD(twheel_info, alarm_ns, 480, 8);
+	FIELD(twheel_info, name, 488, 16);
 }
 
 TEST(vector_has_its_layout)
@@ -153,13 +154,14 @@ TEST(status_has_its_layout)
 
 TEST(list_has_its_layout)
 {
-	SIZE(twheel_list, 32);
+	SIZE(twheel_list, 40);
 	FIELD(twheel_list, size, 0, 4);
 	FIELD(twheel_list, entry_size, 4, 4);
 	FIELD(twheel_list, nr, 8, 4);
 	FIELD(twheel_list, flags, 12, 4);
 	FIELD(twheel_list, cursor, 16, 8);
 	FIELD(twheel_list, entries, 24, 8);
+	FIELD(twheel_list, changes, 32, 8);
 }
 
 TEST(record_has_its_layout)
@@ -261,6 +263,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(1U, TWHEEL_EVENT_DRAINED);
 	NUMBER(2U, TWHEEL_EVENT_ENDED);
 	NUMBER(65536U, TWHEEL_RECORD_ABSENT_OK);
+	NUMBER(65536U, TWHEEL_STATUS_LAST_EVENT);
 	NUMBER(1, TWHEEL_OP_ARM);
 	NUMBER(2, TWHEEL_OP_REARM);
 	NUMBER(3, TWHEEL_OP_CANCEL);

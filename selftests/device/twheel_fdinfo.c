@@ -142,7 +142,8 @@ TEST_F(fdinfo, tells_the_numbers_of_info)
 		{ "live", i.live }, { "expirations", i.expirations },
 		{ "delivered", i.delivered }, { "completed", i.completed },
 		{ "cancelled", i.cancelled }, { "revoked", i.revoked },
-		{ "drained", i.drained }, { "rearmed", i.rearmed }, { "late", i.late },
+		{ "drained", i.drained }, { "rearmed", i.rearmed },
+		{ "changes", i.changes }, { "late", i.late },
 	};
 
 	for (k = 0; k < ARRAY_SIZE(numbers); k++) {

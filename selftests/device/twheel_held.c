@@ -433,6 +433,23 @@ TEST_F(holding, read_takes_no_more_events_than_there_were)
 	EXPECT_EQ(id, events[0].id);
 }
 
+/* A row that was written before a change does not show it: the number has to be the one before. */
+TEST_F(holding, list_tells_the_number_of_changes_at_its_beginning)
+{
+	struct twheel_status rows[3] = {};
+	__u64 ids[3];
+	int i;
+
+	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &ids[i]));
+	hold(_metadata, self, TWHEEL_IOC_LIST, rows, sizeof(rows[0]), 3, 1);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, ids[0], 0, TW_HOUR, 0));
+	EXPECT_EQ(3, let_go(_metadata, self, rows));
+	EXPECT_EQ(TW_MS, rows[0].deadline_ns);
+	EXPECT_EQ(3, self->call.list.changes);
+}
+
 /* ---- the last close ------------------------------------------------------------ */
 
 /* The wheel is there until the call is over, and no longer. */

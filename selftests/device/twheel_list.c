@@ -3,7 +3,9 @@
  * LIST: all timeouts of a wheel, each once, however many rows are asked for at a
  * time and whatever happens between.
  */
-#include "twheel_test.h"
+#include "twheel_chance.h"
+
+#include <pthread.h>
 
 FIXTURE(list) {
 	int fd;
@@ -219,6 +221,246 @@ TEST_F(list, shows_what_is_not_touched_exactly_once_beside_changes)
 				TH_LOG("timeout %d, which was re-armed", i);
 		}
 	}
+}
+
+/* What pends in a wheel that was taken over pends in another one, in the same way. */
+TEST_F(list, tells_all_that_is_needed_to_arm_again_elsewhere)
+{
+	struct twheel_arm arms[] = {
+		{ .expires_ns = TW_SEC + 1, .user_data = 1 },
+		{ .expires_ns = TWHEEL_TIME_NEVER, .user_data = 2 },
+		{ .expires_ns = TW_SEC, .slack_ticks = 100, .user_data = 3 },
+		{ .expires_ns = 5 * TW_MS, .interval_ns = 6 * TW_MS, .user_data = 4 },
+		{
+			.expires_ns = 5 * TW_MS, .interval_ns = 7 * TW_MS + 1, .repeats = 9,
+			.flags = TWHEEL_ARM_FIXED_DELAY, .slack_ticks = 3, .user_data = 5,
+		},
+	};
+	struct twheel_status rows[ARRAY_SIZE(arms)], copies[ARRAY_SIZE(arms)];
+	struct twheel_arm again[ARRAY_SIZE(arms)] = {};
+	struct twheel_event events[2];
+	unsigned int i;
+	int fd;
+
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(self->fd, arms, ARRAY_SIZE(arms)));
+	ASSERT_EQ(0, tw_advance(self->fd, 9 * TW_MS));
+	ASSERT_EQ(2, tw_read(self->fd, events, 2));
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_list_all(self->fd, rows, ARRAY_SIZE(arms), 2));
+
+	fd = tw_virtual(O_NONBLOCK, TW_MS);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_advance(fd, 9 * TW_MS));
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		ASSERT_EQ(TWHEEL_STATE_PENDING, rows[i].state);
+		again[i].expires_ns = rows[i].deadline_ns;
+		again[i].interval_ns = rows[i].interval_ns;
+		again[i].user_data = rows[i].user_data;
+		again[i].flags = TWHEEL_ARM_ABSOLUTE | rows[i].flags;
+		again[i].repeats = rows[i].repeats_left;
+		again[i].slack_ticks = rows[i].slack_ticks;
+	}
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(fd, again, ARRAY_SIZE(arms)));
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_list_all(fd, copies, ARRAY_SIZE(arms), 2));
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		copies[i].id = rows[i].id;
+		copies[i].deliveries = rows[i].deliveries;
+		EXPECT_EQ(0, memcmp(&rows[i], &copies[i], sizeof(rows[i])))
+			TH_LOG("timeout %llu", rows[i].user_data);
+	}
+	close(fd);
+}
+
+/* The number of changes that LIST tells, or -errno. */
+static __s64 changes_of(int fd)
+{
+	struct twheel_status row;
+	struct twheel_list list = {
+		.size = sizeof(list), .entry_size = sizeof(row), .nr = 1,
+		.entries = (uintptr_t)&row, .changes = 12345,
+	};
+	int ret = tw_ioctl(fd, TWHEEL_IOC_LIST, &list);
+
+	return ret < 0 ? ret : (__s64)list.changes;
+}
+
+TEST_F(list, counts_changes_and_nothing_else)
+{
+	struct twheel_arm arms[3] = {
+		{ .expires_ns = TW_MS }, { .expires_ns = TW_MS, .repeats = 7 },
+		{ .expires_ns = TW_MS, .interval_ns = TW_MS },
+	};
+	struct twheel_cancel cancels[2] = {};
+	struct twheel_status status;
+	struct twheel_event events[2];
+	struct twheel_info info;
+
+	EXPECT_EQ(0, changes_of(self->fd));
+	/* The second has no interval: it is refused. */
+	ASSERT_EQ(2, tw_arm_vec(self->fd, arms, 3));
+	EXPECT_EQ(2, changes_of(self->fd));
+	ASSERT_EQ(0, tw_query1(self->fd, arms[0].id, &status));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(2, info.changes);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, arms[0].id, 0, 2 * TW_MS, 0));
+	EXPECT_EQ(3, changes_of(self->fd));
+	EXPECT_EQ(-ENOENT, tw_rearm1(self->fd, arms[0].id + (1ULL << 32), 0, 2 * TW_MS, 0));
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * TW_MS));
+	EXPECT_EQ(3, changes_of(self->fd));
+	ASSERT_EQ(2, tw_read(self->fd, events, 2));
+	EXPECT_EQ(5, changes_of(self->fd));
+	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
+	cancels[0].id = arms[0].id;
+	cancels[1].id = arms[2].id;
+	/* The first has ended; of the second an event is revoked. */
+	ASSERT_EQ(1, tw_cancel_vec(self->fd, cancels, 2));
+	EXPECT_EQ(6, changes_of(self->fd));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	EXPECT_EQ(6, changes_of(self->fd));
+}
+
+/*
+ * A copy of a wheel that changes all the time: by a walk in small steps, and by the log of whoever
+ * changes it, from the number on that the first step has told.
+ */
+#define COPIED		2000
+#define LOGGED		60000
+
+struct logged {
+	__u64 id;
+	__u64 deadline_ns;	/* 0: it has ended */
+};
+
+static struct {
+	int fd;
+	__u64 seed;
+	struct logged log[LOGGED];
+	_Atomic int nr;
+	_Atomic int failed;
+	pthread_mutex_t mutex;
+} writer = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void writer_log(__u64 id, __u64 deadline_ns)
+{
+	writer.log[writer.nr].id = id;
+	writer.log[writer.nr].deadline_ns = deadline_ns;
+	writer.nr++;
+}
+
+/* Arms one if *id is 0, and moves or cancels it otherwise. */
+static void writer_change(__u64 *id)
+{
+	__u64 deadline_ns = TW_HOUR + tw_random(&writer.seed) % TW_HOUR;
+	int ret;
+
+	if (!*id) {
+		ret = tw_arm1(writer.fd, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0, 0, id);
+		writer_log(*id, deadline_ns);
+		writer.failed += ret != 0;
+	} else if (tw_random(&writer.seed) % 3) {
+		ret = tw_rearm1(writer.fd, *id, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0);
+		writer_log(*id, deadline_ns);
+		writer.failed += ret < 0;
+	} else {
+		ret = tw_cancel1(writer.fd, *id);
+		writer_log(*id, 0);
+		*id = 0;
+		writer.failed += ret < 0;
+	}
+}
+
+/* False if the log is full. */
+static bool writer_step(__u64 *id)
+{
+	bool room;
+
+	pthread_mutex_lock(&writer.mutex);
+	room = writer.nr < LOGGED;
+	if (room)
+		writer_change(id);
+	pthread_mutex_unlock(&writer.mutex);
+	return room;
+}
+
+/* The order of the log is that of the mutex, and not of one thread. */
+static void *writer_run(void *ids)
+{
+	__u64 *id = ids;
+	__u64 chance = (uintptr_t)ids;
+
+	while (writer_step(&id[tw_random(&chance) % (COPIED / 2)]))
+		;
+	return NULL;
+}
+
+/* What is at a place: of a row, and then of the log, the last one counts. */
+#define PLACES	(2 * COPIED)
+
+struct copy {
+	__s64 changes;
+	struct logged at[PLACES];
+};
+
+static void copy_put(struct copy *copy, __u64 id, __u64 deadline_ns)
+{
+	if ((__u32)id < PLACES)
+		copy->at[(__u32)id] = (struct logged){ deadline_ns ? id : 0, deadline_ns };
+	else
+		writer.failed++;
+}
+
+/* By a walk, between the steps of which this thread changes something, too.  0, or -errno. */
+static int copy_take(int fd, struct copy *copy, __u32 step)
+{
+	static struct twheel_status rows[PLACES];
+	static __u64 ids[16];
+	struct twheel_list list = {
+		.size = sizeof(list), .entry_size = sizeof(rows[0]), .nr = step,
+		.entries = (uintptr_t)rows,
+	};
+	int i, nr;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->changes = -1;
+	while ((nr = tw_ioctl(fd, TWHEEL_IOC_LIST, &list)) > 0) {
+		if (copy->changes < 0)
+			copy->changes = list.changes;
+		for (i = 0; i < nr; i++)
+			copy_put(copy, rows[i].id, rows[i].deadline_ns);
+		writer_step(&ids[i % ARRAY_SIZE(ids)]);
+	}
+	return nr;
+}
+
+TEST_F(list, walk_and_the_log_from_its_number_on_are_an_exact_copy)
+{
+	static __u64 ids[2][COPIED / 2];
+	static struct copy copies[8], end;
+	pthread_t threads[2];
+	int i, k;
+
+	writer.fd = self->fd;
+	seed_begin(_metadata);
+	writer.seed = seed;
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, writer_run, ids[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(copies); i++) {
+		while (writer.nr < (i + 1) * LOGGED / 10)
+			sched_yield();
+		EXPECT_EQ(0, copy_take(self->fd, &copies[i], i % 2 ? 16 : PLACES));
+	}
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(0, copy_take(self->fd, &end, PLACES));
+	EXPECT_EQ(LOGGED, end.changes);
+	for (i = 0; i < ARRAY_SIZE(copies); i++) {
+		EXPECT_NE(0, memcmp(end.at, copies[i].at, sizeof(end.at)));
+		for (k = copies[i].changes; k < writer.nr; k++)
+			copy_put(&copies[i], writer.log[k].id, writer.log[k].deadline_ns);
+		EXPECT_EQ(0, memcmp(end.at, copies[i].at, sizeof(end.at)))
+			TH_LOG("copy %d, from change %lld on", i, copies[i].changes);
+	}
+	EXPECT_EQ(0, writer.failed);
 }
 
 TEST_HARNESS_MAIN

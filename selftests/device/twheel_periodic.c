@@ -519,6 +519,7 @@ TEST_F(periodic, spent_one_is_unread_and_no_longer_pending)
 	EXPECT_EQ(TWHEEL_STATE_EXPIRED, status.state);
 	EXPECT_EQ(2, status.count);
 	EXPECT_EQ(0, status.repeats_left);
+	EXPECT_EQ(TWHEEL_STATUS_LAST_EVENT, status.flags);
 	EXPECT_EQ(20 * TW_MS, status.deadline_ns);
 	EXPECT_EQ(0, status.left_ns);
 }

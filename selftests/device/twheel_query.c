@@ -93,6 +93,74 @@ TEST_F(query, expired_one_tells_the_deadline_that_passed)
 	EXPECT_EQ(0, status.deliveries);
 }
 
+struct ending {
+	const char *what;
+	struct twheel_arm arm;
+	/* By 10 ms, 20 ms and 30 ms. */
+	bool last[3];
+};
+
+/* With repeats_left, which is 0 for each of these at 30 ms: whether another event will follow. */
+TEST_F(query, event_that_ends_a_timeout_is_told_from_others)
+{
+	const struct ending endings[] = {
+		{ "one-shot", { .expires_ns = 10 * TW_MS }, { true, true, true } },
+		{ "one-shot to come", { .expires_ns = 30 * TW_MS }, { false, false, true } },
+		{
+			"without a limit", {
+				.expires_ns = 10 * TW_MS, .interval_ns = 10 * TW_MS,
+			}, { false, false, false },
+		}, {
+			"limit of 3", {
+				.expires_ns = 10 * TW_MS, .interval_ns = 10 * TW_MS, .repeats = 3,
+			}, { false, false, true },
+		}, {
+			"limit of 1", {
+				.expires_ns = 10 * TW_MS, .interval_ns = 10 * TW_MS, .repeats = 1,
+			}, { true, true, true },
+		}, {
+			"fixed delay", {
+				.expires_ns = 10 * TW_MS, .interval_ns = 10 * TW_MS,
+				.flags = TWHEEL_ARM_FIXED_DELAY,
+			}, { false, false, false },
+		}, {
+			"fixed delay, limit of 1", {
+				.expires_ns = 20 * TW_MS, .interval_ns = 10 * TW_MS, .repeats = 1,
+				.flags = TWHEEL_ARM_FIXED_DELAY,
+			}, { false, true, true },
+		},
+	};
+	struct twheel_status status;
+	struct twheel_arm arms[ARRAY_SIZE(endings)];
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(arms); i++)
+		arms[i] = endings[i].arm;
+	ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(self->fd, arms, ARRAY_SIZE(arms)));
+	for (k = 0; k < 3; k++) {
+		ASSERT_EQ(0, tw_advance(self->fd, (k + 1) * 10 * TW_MS));
+		for (i = 0; i < ARRAY_SIZE(arms); i++) {
+			ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
+			EXPECT_EQ(arms[i].flags |
+				  (endings[i].last[k] ? TWHEEL_STATUS_LAST_EVENT : 0),
+				  status.flags)
+				TH_LOG("%s, step %u", endings[i].what, k);
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
+		EXPECT_EQ(0, status.repeats_left)
+			TH_LOG("%s", endings[i].what);
+	}
+	/* Each has an event, and then none: that is what the flag has told. */
+	ASSERT_EQ(0, tw_drain(self->fd));
+	for (i = 0; i < ARRAY_SIZE(arms); i++) {
+		ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
+		EXPECT_TRUE(status.flags & TWHEEL_STATUS_LAST_EVENT)
+			TH_LOG("%s, drained", endings[i].what);
+	}
+}
+
 /* It waits for its edge: pending still, with nothing left. */
 TEST_F(query, between_the_deadline_and_its_edge_nothing_is_left)
 {

@@ -513,7 +513,8 @@ static void expect_status(struct __test_metadata *_metadata, const struct item *
 	ASSERT_EQ(t->deadline_ns, row->deadline_ns);
 	ASSERT_EQ(ahead ? t->deadline_ns - model.now_ns : 0, row->left_ns);
 	ASSERT_EQ(t->interval_ns, row->interval_ns);
-	ASSERT_EQ(t->flags, row->flags);
+	ASSERT_EQ(t->flags | (t->count && item_is_over(t) ? TWHEEL_STATUS_LAST_EVENT : 0),
+		  row->flags);
 	ASSERT_EQ(t->repeats_left, row->repeats_left);
 	ASSERT_EQ(t->count, row->count);
 	ASSERT_EQ(t->deliveries, row->deliveries);

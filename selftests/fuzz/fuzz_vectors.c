@@ -335,9 +335,13 @@ static void note_success(struct thread *t, struct vector *v, int wheel,
 
 static void check_status(const struct twheel_status *s)
 {
+	__u32 fixed = s->flags & TWHEEL_ARM_FIXED_DELAY, last = s->flags & TWHEEL_STATUS_LAST_EVENT;
+
 	if (s->state < TWHEEL_STATE_PENDING || s->state > TWHEEL_STATE_DRAINED ||
 	    s->deadline_ns > TWHEEL_TIME_NEVER || s->left_ns > TWHEEL_TIME_NEVER ||
-	    (s->flags & ~TWHEEL_ARM_FIXED_DELAY) || (s->flags && !s->interval_ns) || !s->id)
+	    s->flags != (fixed | last) || (fixed && !s->interval_ns) ||
+	    (last && (s->state == TWHEEL_STATE_PENDING || s->left_ns)) ||
+	    (s->state == TWHEEL_STATE_DRAINED && !last) || !s->id)
 		wrong(CHECK_ANSWERS,
 		      "id %#llx: state %u deadline %llu left %llu interval %llu flags %#x",
 		      s->id, s->state, s->deadline_ns, s->left_ns, s->interval_ns, s->flags);

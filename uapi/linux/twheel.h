@@ -47,7 +47,7 @@
  *   point is.  If another thread has taken the memory of the vector itself away
  *   meanwhile, so that ``nr_done`` cannot be written, the ioctl says EFAULT although
  *   entries may have been done; their results say which.  LIST, which writes
- *   ``cursor`` at its end, does the same.
+ *   ``cursor`` and ``changes`` at its end, does the same.
  * - Unknown flags and non-zero reserved fields are EINVAL, an unknown command
  *   is ENOTTY, and a call or an entry that fails changes nothing.  Only ADVANCE and
  *   DRAIN have begun if a signal interrupts them.
@@ -298,6 +298,8 @@ struct twheel_setup {
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
+ * @changes: the number of changes: @armed + @rearmed + @cancelled + @revoked + @delivered.
+ *	See struct twheel_list.
  * @late: how often a timeout expired later than one tick plus slack_ns after the edge
  *	of its tick.  This and the three below do not count timeouts that were already
  *	due when armed, nor the slack_ticks of a timeout, nor the periods that pass
@@ -356,6 +358,7 @@ struct twheel_info {
 	__aligned_u64 revoked;
 	__aligned_u64 drained;
 	__aligned_u64 rearmed;
+	__aligned_u64 changes;
 	__aligned_u64 late;
 	__aligned_u64 last_late_ns;
 	__aligned_u64 last_late_at_ns;
@@ -511,6 +514,13 @@ enum twheel_state {
 	TWHEEL_STATE_DRAINED	= 3,
 };
 
+/* Flags of struct twheel_status, besides TWHEEL_ARM_FIXED_DELAY */
+/*
+ * The event that waits to be read is the last one of the timeout: it will have
+ * TWHEEL_EVENT_ENDED, if it is read now.
+ */
+#define TWHEEL_STATUS_LAST_EVENT	(1U << 16)
+
 /**
  * struct twheel_status - one element of QUERY, one row of LIST
  * @id: the timeout; in for QUERY, out for LIST
@@ -523,15 +533,19 @@ enum twheel_state {
  * @left_ns: out: time until deadline_ns; 0 when deadline_ns has passed or the
  *	timeout does not wait for it
  * @interval_ns: out: the period in force, 0 for a one-shot
- * @flags: out: TWHEEL_ARM_FIXED_DELAY where it applies
- * @repeats_left: out: expirations still to come; 0 when there is no limit, or
- *	none is left
+ * @flags: out: TWHEEL_ARM_FIXED_DELAY where it applies, TWHEEL_STATUS_*
+ * @repeats_left: out: expirations still to come; 0 when there is no limit, or, with
+ *	TWHEEL_STATUS_LAST_EVENT, none is left
  * @count: out: expirations in the unread event; 0 when there is none
  * @deliveries: out: events of this life that were read
  * @slack_ticks: out: the slack in force, 2^k - 1 ticks
  * @reserved: out: 0
  *
  * On failure only @result is written.
+ *
+ * A program that takes a wheel over finds here all that it needs to arm the timeout again
+ * elsewhere: @deadline_ns, with TWHEEL_ARM_ABSOLUTE, @interval_ns, @flags without
+ * TWHEEL_STATUS_*, @repeats_left as repeats, @slack_ticks and @user_data.
  */
 struct twheel_status {
 	__aligned_u64 id;
@@ -557,10 +571,18 @@ struct twheel_status {
  * @flags: must be 0
  * @cursor: 0 to begin; moved on by each call
  * @entries: pointer to rows of struct twheel_status, a multiple of 8
+ * @changes: out: INFO's @changes when this call began
  *
  * LIST returns how many rows it wrote; 0 at the end.  Beside concurrent changes, a
  * timeout that nobody touches during the walk appears exactly once, and one that
  * is re-armed at least once.
+ *
+ * To keep a copy of a wheel, a program logs its changes in their order: timeouts armed,
+ * moved and cancelled, and events read.  It then walks by LIST, and notes @changes of the
+ * first call.  The rows of that walk, and after them the changes of the log from that number
+ * on, of which the rows show some already, make an exact copy.  When @changes is the same at
+ * the end of a walk, the rows alone are one.  ADVANCE, DRAIN, expirations, and stores into the
+ * refresh table do not count.
  */
 struct twheel_list {
 	__u32 size;
@@ -569,6 +591,7 @@ struct twheel_list {
 	__u32 flags;
 	__aligned_u64 cursor;
 	__aligned_u64 entries;
+	__aligned_u64 changes;
 };
 
 /**

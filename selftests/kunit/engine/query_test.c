@@ -22,8 +22,11 @@ static void query_tells_what_a_timeout_is_doing(struct kunit *test)
 					      status.deadline_ns - time_of(tw));
 	KUNIT_EXPECT_EQ(test, status.user_data, 0x1122334455667788ULL);
 	KUNIT_EXPECT_EQ(test, status.interval_ns, start->kind & PE ? PERIOD_NS : 0);
-	KUNIT_EXPECT_EQ(test, status.flags,
+	KUNIT_EXPECT_EQ(test, status.flags & TWHEEL_ARM_FIXED_DELAY,
 			start->kind & IS_FIXED_DELAY ? TWHEEL_ARM_FIXED_DELAY : 0);
+	KUNIT_EXPECT_EQ(test, status.flags & ~TWHEEL_ARM_FIXED_DELAY,
+			start->to.read == COMPLETES || start->to.read == OUT ?
+			TWHEEL_STATUS_LAST_EVENT : 0);
 	/* On the way to its state no timeout has expired more than once. */
 	KUNIT_EXPECT_EQ(test, status.count, (u32)start->fires);
 	KUNIT_EXPECT_EQ(test, status.slack_ticks, start->kind & SL ? 1U : 0U);
