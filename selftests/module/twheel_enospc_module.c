@@ -10,6 +10,8 @@
 #include "twheel_module.h"
 #include "twheel_namespace.h"
 
+#include <pthread.h>
+
 FIXTURE(enospc) {
 };
 
@@ -402,6 +404,84 @@ TEST_F(enospc, lowered_limit_takes_nothing_away_and_gives_no_more)
 			ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 		close(fd);
 	}
+}
+
+static struct {
+	_Atomic bool ends;
+	_Atomic int taken, refused, wrong;
+} crowd;
+
+/* Wheels that come, fill, empty and go. */
+static void *crowd_run(void *unused)
+{
+	static const int some = 2000;
+	__u64 ids[some];
+	int fd, i, nr, ret;
+
+	while (!crowd.ends) {
+		fd = tw_open(O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0) {
+			crowd.refused++;
+			crowd.wrong += fd != -ENOSPC;
+			continue;
+		}
+		for (nr = 0; nr < some; nr++) {
+			ret = tw_arm_in(fd, TW_HOUR, &ids[nr]);
+			if (ret) {
+				crowd.refused++;
+				crowd.wrong += ret != -ENOSPC;
+				break;
+			}
+		}
+		crowd.taken += nr;
+		for (i = 0; i < nr; i++)
+			crowd.wrong += tw_cancel1(fd, ids[i]) != TWHEEL_WAS_PENDING;
+		close(fd);
+	}
+	return unused;
+}
+
+/* How many timeouts one wheel can hold now. */
+static int room(void)
+{
+	int fd = tw_open(O_NONBLOCK | O_CLOEXEC), nr = 0;
+	__u64 id;
+
+	while (fd >= 0 && !tw_arm_in(fd, TW_HOUR, &id))
+		nr++;
+	if (fd >= 0)
+		close(fd);
+	return nr;
+}
+
+/* What is charged is given back, whatever the limits are at that time. */
+TEST_F(enospc, limits_may_be_written_while_wheels_come_and_go)
+{
+	static const char * const limits[] = { "max_memory_kb", "max_user_memory_kb" };
+	pthread_t threads[3];
+	int i, nr;
+	__u64 end;
+
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	nr = room();
+	EXPECT_LE(900, nr);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, crowd_run, NULL));
+	end = tw_now(CLOCK_MONOTONIC) + TW_SEC / 2;
+	for (i = 0; tw_now(CLOCK_MONOTONIC) < end; i++) {
+		EXPECT_EQ(0, tw_write_parameter(limits[i % 2], i % 3 ? "256" : "8192"));
+		tw_sleep(TW_MS);
+	}
+	crowd.ends = true;
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_LT(0, crowd.taken);
+	EXPECT_LT(0, crowd.refused);
+	EXPECT_EQ(0, crowd.wrong);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, tw_write_parameter(limits[i], "256"));
+	/* As much as before, once grace periods are over. */
+	EXPECT_TRUE(TW_WAIT_FOR(room() == nr, 10 * TW_MS));
 }
 
 TEST_F(enospc, read_events_make_room_again)
