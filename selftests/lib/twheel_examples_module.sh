@@ -32,8 +32,28 @@ runs()
 	esac
 }
 
+# Jobs are written when it is told to end, and done by the next one: those that fell due late.
+saves_jobs()
+{
+	local pid
+
+	rm -f /tmp/jobs
+	save /tmp/jobs >/tmp/first &
+	pid=$!
+	# 5 comes each 250 ms, ten times, and 1 to 4 each 500 ms.
+	sleep 0.6
+	kill "$pid" && wait "$pid" && [ "$(wc -l </tmp/jobs)" = 4 ] || return
+	sleep 1
+	save /tmp/jobs >/tmp/second || return
+	cat /tmp/first /tmp/second
+	[ "$(grep -c '^job 1' /tmp/first)" = 1 ] && [ "$(head -n 1 /tmp/second)" = "4 jobs of before" ] &&
+		[ "$(sed -n 's/^job 5, count //p' /tmp/first /tmp/second | awk '{ n += $1 } END { print n }')" = 10 ] &&
+		grep -q '^job 2, count 1, [0-9]* ms late$' /tmp/second &&
+		grep -q '^job 4, count 1$' /tmp/second && [ ! -e /tmp/jobs ]
+}
+
 echo "TAP version 13"
-echo 1..18
+echo 1..20
 where="without the module"
 runs hello
 runs requests
@@ -63,4 +83,7 @@ runs raw-hello
 runs raw-refresh
 runs raw-online
 runs twheel.sh
+runs saves_jobs
+# The daemon is killed a hundred times: each timeout has one outcome.
+runs outlive /tmp/journal 100
 rmmod twheel
