@@ -164,8 +164,8 @@ out:
 }
 
 /*
- * Look at the clock.  A plain deadline from then on is to come; in a wheel that has not started,
- * none.
+ * Look at the clock.  A plain deadline from then on is to come; none, if the wheel has not started,
+ * or entries go by keys.
  */
 static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
 				  struct rearming *rearming)
@@ -174,7 +174,7 @@ static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
 	if (unlikely(!control_is_started(&tw->control)))
 		return NEVER_NS;
 	rearming->now_ns = call_now_ns(tw, call);
-	return passed_ns(tw, rearming->now_ns) + 1;
+	return call->by_key ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
 }
 
 /*
@@ -219,8 +219,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 				deadline_ns = time_add(rearming->now_ns, deadline_ns);
 				oddities = 0;
 			}
-			if (oddities || call->by_key || deadline_ns < from_ns ||
-			    deadline_ns >= never_ns)
+			if (oddities || deadline_ns < from_ns || deadline_ns >= never_ns)
 				goto odd;
 			if (!access_open_locked(user, (nr - i) * stride))
 				goto out;

@@ -724,6 +724,26 @@ TEST_F(keyed, rearm_by_key_begins_a_new_life)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
+/* The key of the second entry has the value of an id, that of the first one's timeout. */
+TEST_F(keyed, rearm_by_key_goes_by_the_key_in_each_entry)
+{
+	struct twheel_arm first, second, rearms[3];
+	int i;
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(self->fd, KEY, 10 * TW_MS, 0, &first));
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(self->fd, first.id, 20 * TW_MS, 0, &second));
+	for (i = 0; i < 3; i++) {
+		rearms[i] = (struct twheel_arm){
+			.id = i == 1 ? first.id : KEY,
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.expires_ns = (30 + i) * TW_MS,
+		};
+	}
+	ASSERT_EQ(3, key_rearm_vec(self->fd, rearms, 3));
+	EXPECT_EQ(first.id, EXPECT_PENDING(self->fd, KEY, 32 * TW_MS));
+	EXPECT_EQ(second.id, EXPECT_PENDING(self->fd, first.id, 31 * TW_MS));
+}
+
 TEST_F(keyed, rearm_of_an_absent_key_says_enoent_and_creates_nothing)
 {
 	struct tw_snapshot before;
