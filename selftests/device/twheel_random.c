@@ -250,9 +250,12 @@ static void random_arm(struct twheel_arm *arm)
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
 }
 
+/* Every other one has the value of an id, which names another timeout sooner or later. */
 static __u64 key_of(int place)
 {
-	return place * 0x9e3779b97f4a7c15ULL;
+	if (place % 2)
+		return (place * 0x9e3779b97f4a7c15ULL) | 1ULL << 63;
+	return (__u64)(1 + place / 2 % 4) << 32 | (PLACES - place);
 }
 
 static __u64 arm_deadline_ns(const struct twheel_arm *arm)

@@ -96,8 +96,11 @@ __u64 wheel_some_key(__u64 *seed)
 		return ~0ULL - random_below(seed, 2);
 	case 1:
 		return random64(seed) >> random_below(seed, 64);
-	case 2: case 3: case 4:
+	case 2: case 3:
 		return (__u64)random_below(seed, 16) << 32;
+	case 4: case 5:
+		/* As an id is. */
+		return (__u64)(1 + random_below(seed, 4)) << 32 | random_below(seed, 64);
 	default:
 		return random_below(seed, one_in(seed, 2) ? 8 : 200);
 	}
