@@ -29,6 +29,7 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_ioctl.h"
+#include "twheel_stat.h"
 #include "twheel_write.h"
 
 /* open */
@@ -358,6 +359,7 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 		return;
 	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
 	seq_printf(m, "name:\t%s\n", info.name);
+	number_show(m, "wheel:\t", twheel_nr(tw));
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
 	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
@@ -415,6 +417,7 @@ static struct miscdevice twheel_misc = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
+	.groups	= twheel_attribute_groups,
 };
 
 /**
@@ -425,7 +428,11 @@ static struct miscdevice twheel_misc = {
  */
 int twheel_chardev_register(void)
 {
-	return misc_register(&twheel_misc);
+	int err = misc_register(&twheel_misc);
+
+	if (!err)
+		twheel_stat_init();
+	return err;
 }
 
 /**
@@ -435,5 +442,6 @@ int twheel_chardev_register(void)
  */
 void twheel_chardev_unregister(void)
 {
+	twheel_stat_exit();
 	misc_deregister(&twheel_misc);
 }

@@ -9,10 +9,10 @@
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
- *	twheel_main twheel_chardev twheel_write twheel_ioctl twheel_vectors twheel_copy
- *	arm upsert rearm cancel read query control softirq pass places refresh submit alarm
- *	expire keys words periods life slack events access wake pages memory user clock
- *	timeout window twheel_wheel twheel_compat
+ *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors
+ *	twheel_copy arm upsert rearm cancel read query control softirq pass places refresh
+ *	submit alarm expire keys words periods life slack events access wake pages memory user
+ *	counters clock timeout window twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
@@ -21,6 +21,7 @@
  *	places.lock	free places; the innermost but for locks of the kernel
  *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no other
  *	users_mutex	the table of users; under no other
+ *	wheels_mutex	the list of wheels; likewise
  *
  * The guarantees G1 to G8 stand by name at the lines that enforce them; design.rst lists both.
  */

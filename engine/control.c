@@ -8,7 +8,8 @@
  * Locks: control.mutex lets SETUP, ADVANCE, DRAIN and the start by an ARM run one at a
  * time.  It is a mutex because SETUP allocates, DRAIN waits for RCU, and ADVANCE and
  * DRAIN take the steps of a pass, all of it under the mutex.  They take the wheel's lock under it
- * for each step, and wake readers and pollers.
+ * for each step, and wake readers and pollers.  wheels_mutex guards the list of wheels; it is
+ * taken under none, and none is taken under it.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -16,6 +17,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kmemleak.h>
 #include <linux/kthread.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -56,6 +58,52 @@
 
 /* The module's parameter max_pending_limit; read and written without a lock. */
 static u32 most_pending = 16777216;
+
+/* The wheels that are open, how many they are, and how many were opened; wheels_mutex. */
+static DEFINE_MUTEX(wheels_mutex);
+static LIST_HEAD(wheels);
+static u64 nr_wheels, nr_opened;
+
+static void wheels_add(struct twheel *tw)
+{
+	mutex_lock(&wheels_mutex);
+	tw->control.nr = ++nr_opened;
+	list_add_tail(&tw->control.node, &wheels);
+	nr_wheels++;
+	mutex_unlock(&wheels_mutex);
+}
+
+static void wheels_del(struct twheel *tw)
+{
+	mutex_lock(&wheels_mutex);
+	list_del(&tw->control.node);
+	nr_wheels--;
+	mutex_unlock(&wheels_mutex);
+}
+
+/**
+ * twheel_count() - count the wheels that are open, and their timeouts
+ * @timeouts: out: places that are in use; NULL if nobody wants to know.  It takes a walk over all
+ *	wheels, and nobody can open or close one meanwhile.
+ *
+ * Context: process; sleeps.
+ * Return: the number of wheels.
+ */
+u64 twheel_count(u64 *timeouts)
+{
+	const struct twheel *tw;
+	u64 nr, sum = 0;
+
+	mutex_lock(&wheels_mutex);
+	nr = nr_wheels;
+	if (timeouts) {
+		list_for_each_entry(tw, &wheels, control.node)
+			sum += READ_ONCE(tw->places.nr_taken);
+		*timeouts = sum;
+	}
+	mutex_unlock(&wheels_mutex);
+	return nr;
+}
 
 /**
  * twheel_limit_pending() - set the greatest max_pending that a wheel may ask for
@@ -134,6 +182,18 @@ bool twheel_is_keyed(const struct twheel *tw)
 bool twheel_is_draining(const struct twheel *tw)
 {
 	return READ_ONCE(tw->control.draining);
+}
+
+/**
+ * twheel_nr() - tell the number of a wheel
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: the number, by which fdinfo names the wheel.
+ */
+u64 twheel_nr(const struct twheel *tw)
+{
+	return tw->control.nr;
 }
 
 /**
@@ -505,6 +565,7 @@ struct twheel *twheel_create(void)
 	twheel_refresh_begin(&tw->words, &tw->places.mutex);
 	twheel_alarm_init(tw);
 	twheel_turn_init(&tw->turn, twheel_pass_turn);
+	wheels_add(tw);
 	return tw;
 
 put_user:
@@ -532,6 +593,7 @@ static void twheel_stop(struct twheel *tw)
 static void twheel_destroy(struct twheel *tw)
 {
 	WRITE_ONCE(tw->control.closing, true);
+	wheels_del(tw);
 	if (tw->control.started)
 		twheel_stop(tw);
 	twheel_area_free(tw->slots_memory, tw->slots_size);

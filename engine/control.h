@@ -10,6 +10,7 @@
 #define _TWHEEL_ENGINE_CONTROL_H
 
 #include <linux/atomic.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/twheel.h>
@@ -34,6 +35,8 @@ struct twheel;
  * @drained: every timeout that was left has become an event; set once, with release, under
  *	&twheel.lock, or under @mutex in a wheel that was never started
  * @nr_files: open files of the wheel; the close of the last one destroys it
+ * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
+ * @node: link in the list of wheels; wheels_mutex in control.c
  */
 struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
@@ -46,6 +49,8 @@ struct twheel_control {
 	bool closing;
 	bool drained;
 	refcount_t nr_files;
+	u64 nr;
+	struct list_head node;
 };
 
 /*

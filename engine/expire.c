@@ -16,6 +16,7 @@
 #include <linux/types.h>
 
 #include "clock.h"
+#include "counters.h"
 #include "engine.h"
 #include "events.h"
 #include "expire.h"
@@ -83,6 +84,7 @@ static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsign
 	events->late += nr;
 	events->last_late_ns = late_ns;
 	events->last_late_at_ns = now_ns;
+	counter_add(COUNTER_LATE, nr);
 }
 
 /*

@@ -21,6 +21,7 @@
 
 #include "alarm.h"
 #include "clock.h"
+#include "counters.h"
 #include "engine.h"
 #include "expire.h"
 #include "pass.h"
@@ -190,6 +191,7 @@ bool twheel_pass_step(struct twheel *tw)
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
 	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP);
 
+	counter_add(counter_of_pass(), 1);
 	ahead_add(tw, PASS_STEP - left);
 	if (!left)
 		return true;

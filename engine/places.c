@@ -29,6 +29,7 @@
 #include <linux/types.h>
 #include <linux/wait_bit.h>
 
+#include "counters.h"
 #include "engine.h"
 #include "keys.h"
 #include "memory.h"
@@ -38,6 +39,7 @@
 #include "submit.h"
 #include "timeout.h"
 #include "twheel_compat.h"
+#include "user.h"
 #include "wake.h"
 #include "window.h"
 #include "words.h"
@@ -260,6 +262,19 @@ int twheel_places_provide(struct twheel *tw)
 }
 
 /**
+ * twheel_place_refused() - note that max_pending has refused places
+ * @tw: the wheel
+ * @nr: how many
+ *
+ * Context: process; does not sleep.
+ */
+void twheel_place_refused(struct twheel *tw, unsigned int nr)
+{
+	twheel_refused(tw, twheel_user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
+		       READ_ONCE(tw->places.nr_taken), nr, READ_ONCE(tw->places.max_pending));
+}
+
+/**
  * twheel_places_take() - take places for timeouts that are to be armed
  * @tw: the wheel, which has started
  * @nr: how many
@@ -284,6 +299,8 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 		got += places_pop(&tw->places, nr - got, &last, &full);
 		if (likely(got == nr))
 			break;
+		if (full)
+			twheel_place_refused(tw, nr - got);
 		*short_of = full || nowait ? -EAGAIN : twheel_places_provide(tw);
 	} while (!*short_of);
 	*first = (struct twheel_timeout *)head.next;

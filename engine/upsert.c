@@ -97,6 +97,8 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 	if (IS_ERR(t)) {
 		if (t == ERR_PTR(-ENOMEM))
 			upserting->needs = NEEDS_PAGE;
+		else
+			twheel_place_refused(tw, 1);
 		return PTR_ERR(t);
 	}
 	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra)) {

@@ -44,11 +44,13 @@
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/time64.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
+#include "counters.h"
 #include "user.h"
 
 /* The wheels of one user work for this long before another user has a turn. */
@@ -261,11 +263,21 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
  */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
-	if (atomic_long_add_return(bytes, &user->charged) <= READ_ONCE(max_each)) {
-		if (atomic_long_add_return(bytes, &charged_total) <= READ_ONCE(max_total))
-			return 0;
-		atomic_long_sub(bytes, &charged_total);
+	long each = READ_ONCE(max_each), total = READ_ONCE(max_total), charged;
+
+	charged = atomic_long_add_return(bytes, &user->charged);
+	if (charged > each) {
+		twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_USER_MEMORY,
+			       charged - bytes, bytes, each);
+		goto uncharge;
 	}
+	charged = atomic_long_add_return(bytes, &charged_total);
+	if (likely(charged <= total))
+		return 0;
+	atomic_long_sub(bytes, &charged_total);
+	twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_MEMORY, charged - bytes, bytes,
+		       total);
+uncharge:
 	atomic_long_sub(bytes, &user->charged);
 	return -ENOSPC;
 }
@@ -353,13 +365,14 @@ static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 	user = kzalloc(user_size(), GFP_KERNEL_ACCOUNT);
 	if (!user)
 		return ERR_PTR(-ENOMEM);
+	user->ns = ns;
+	user->uid = uid;
 	err = twheel_charge(user, user_size());
 	if (err) {
 		kfree(user);
 		return ERR_PTR(err);
 	}
-	user->ns = get_user_ns(ns);
-	user->uid = uid;
+	get_user_ns(ns);
 	for (i = 0; i < nr_kthread_workers; i++) {
 		struct twheel_queue *queue = &user->queue[i];
 
@@ -424,6 +437,26 @@ void twheel_user_put(struct twheel_user *user)
 	twheel_uncharge(user, user_size());
 	put_user_ns(user->ns);
 	kfree(user);
+}
+
+/**
+ * twheel_users_show() - show each user, with the number of wheels and the bytes charged
+ * @m: the file, which gets a line for each
+ *
+ * Context: process; sleeps.
+ */
+void twheel_users_show(struct seq_file *m)
+{
+	const struct twheel_user *user;
+	int i;
+
+	mutex_lock(&users_mutex);
+	hash_for_each(users, i, user, node)
+		seq_printf(m, "%u %u %lu %ld\n",
+			   from_kuid_munged(seq_user_ns(m), twheel_user_uid(user)),
+			   twheel_user_ns(user), user->nr_wheels,
+			   atomic_long_read(&user->charged));
+	mutex_unlock(&users_mutex);
 }
 
 /**

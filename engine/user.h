@@ -11,6 +11,7 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
+struct seq_file;
 struct twheel_user;
 
 /**
@@ -52,6 +53,7 @@ void twheel_turn_cancel(struct twheel_turn *turn);
 
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
+void twheel_users_show(struct seq_file *m);
 kuid_t twheel_user_uid(const struct twheel_user *user);
 unsigned int twheel_user_ns(const struct twheel_user *user);
 struct twheel_queue *twheel_user_queue(struct twheel_user *user);

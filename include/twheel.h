@@ -90,6 +90,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
+u64 twheel_nr(const struct twheel *tw);
 kuid_t twheel_uid(const struct twheel *tw);
 unsigned int twheel_userns(const struct twheel *tw);
 unsigned long twheel_bytes(const struct twheel *tw);
@@ -100,6 +101,8 @@ bool twheel_has_room(const struct twheel *tw);
 bool twheel_is_draining(const struct twheel *tw);
 bool twheel_is_drained(const struct twheel *tw);
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw);
+
+u64 twheel_count(u64 *timeouts);
 
 /* twheel_chardev.c */
 int twheel_chardev_register(void);

@@ -270,6 +270,30 @@ TEST_F(fdinfo, shows_the_slack_of_the_wheel)
 	close(fd);
 }
 
+TEST_F(fdinfo, shows_a_number_that_no_other_wheel_has)
+{
+	int i, again = tw_reopen(self->fd, O_RDONLY), other;
+	__u64 first, nr;
+
+	ASSERT_LE(0, again);
+	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
+	first = strtoull(value_of(self->text, "wheel") ?: "0", NULL, 10);
+	EXPECT_NE(0, first);
+	ASSERT_LT(0, read_fdinfo(again, self->text, sizeof(self->text)));
+	EXPECT_EQ(first, strtoull(value_of(self->text, "wheel"), NULL, 10));
+	close(again);
+	/* Also not when it is closed. */
+	for (i = 0; i < 3; i++) {
+		other = tw_open(O_CLOEXEC);
+		ASSERT_LE(0, other);
+		ASSERT_LT(0, read_fdinfo(other, self->text, sizeof(self->text)));
+		nr = strtoull(value_of(self->text, "wheel"), NULL, 10);
+		EXPECT_LT(first, nr);
+		first = nr;
+		close(other);
+	}
+}
+
 TEST_F(fdinfo, names_the_clock)
 {
 	static const char * const names[] = {

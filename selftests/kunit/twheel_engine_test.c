@@ -19,7 +19,7 @@
  * agree in a wheel at rest. G1 to G8 stand at the cases that fail when the guarantee of
  * that name is broken; the banner of twheel_main.c lists them.
  */
-/* It must precede the headers; twheel_main.c defines it again. */
+/* It must precede the headers; twheel_main.c and counters.c define it again. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <kunit/test.h>
@@ -41,6 +41,7 @@
 #include <linux/errno.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
+#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -67,8 +68,10 @@
 #include <linux/poll.h>
 #include <linux/preempt.h>
 #include <linux/prefetch.h>
+#include <linux/printk.h>
 #include <linux/processor.h>
 #include <linux/random.h>
+#include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
 #include <linux/rhashtable-types.h>
 #include <linux/rhashtable.h>

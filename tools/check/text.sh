@@ -50,6 +50,17 @@ design_names()
 		tr -d '`' | sort -u)
 }
 
+# The counters in sysfs are in the document for those who read them.
+operating()
+{
+	local name
+
+	while IFS= read -r name; do
+		grep -qF "\`\`$name\`\`" Documentation/operating.rst ||
+			echo "Documentation/operating.rst does not describe $name"
+	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c)
+}
+
 # licence_of FILE: which one it has to say. What a program copies or links is free for
 # programs of any licence.
 licence_of()

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The counters of the module in sysfs, its users in debugfs, and what the log says of a user who is
+ * refused memory.
+ *
+ * The program loads the module itself, so that all counters are 0 in the beginning; TWHEEL_KO names
+ * the file.
+ */
+#include "twheel_keyed.h"
+#include "twheel_module.h"
+#include "twheel_outside.h"
+
+#define COUNTERS	"/sys/class/misc/twheel/counters"
+#define USERS		"/sys/kernel/debug/twheel/users"
+#define OTHER_UID	12345
+#define MANY_WHEELS	100
+
+/* Each limit is one that a test reaches. */
+#define LIMITED		"max_memory_kb=512 max_user_memory_kb=256"
+
+FIXTURE(counters) {
+	int fd;
+	int log;
+};
+
+FIXTURE_SETUP(counters)
+{
+	/* Left by a test that failed. */
+	tw_unload_soon();
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	self->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_LE(0, self->log);
+	ASSERT_LE(0, lseek(self->log, 0, SEEK_END));
+	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(counters)
+{
+	close(self->fd);
+	close(self->log);
+	EXPECT_EQ(0, tw_unload_soon());
+}
+
+/* The value of a counter; -errno if it cannot be read, and TW_BROKEN if that is not all. */
+static long counter(const char *name)
+{
+	char path[128], end;
+	long value;
+	FILE *file;
+
+	snprintf(path, sizeof(path), COUNTERS "/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%ld%c", &value, &end) != 2 || end != '\n' || fgetc(file) != EOF)
+		value = TW_BROKEN;
+	fclose(file);
+	return value;
+}
+
+/* The line of a user: 0, or -ENOENT if there is none. */
+static int user_line(unsigned int uid, long *wheels, long *bytes)
+{
+	FILE *file = fopen(USERS, "re");
+	int err = -ENOENT;
+	unsigned int this;
+	char line[128];
+
+	if (!file)
+		return -errno;
+	if (!fgets(line, sizeof(line), file) || strcmp(line, "uid userns wheels bytes\n"))
+		err = TW_BROKEN;
+	while (err == -ENOENT && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%u %*u %ld %ld\n", &this, wheels, bytes) == 3 && this == uid)
+			err = 0;
+	fclose(file);
+	return err;
+}
+
+/* Lines of the module's in the log since this was asked last; the last one is in @text. */
+static int log_lines(int log, char *text, size_t size)
+{
+	char record[1024], *line;
+	int nr = 0;
+	ssize_t n;
+
+	while ((n = read(log, record, sizeof(record) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+		record[n < 0 ? 0 : n] = '\0';
+		line = strstr(record, ";twheel: ");
+		if (!line)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(text, size, "%s", line + 1);
+		nr++;
+	}
+	return nr;
+}
+
+TEST_F(counters, wheels_are_those_that_are_open)
+{
+	int again, other;
+
+	EXPECT_EQ(1, counter("wheels"));
+	other = tw_open(O_CLOEXEC);
+	ASSERT_LE(0, other);
+	EXPECT_EQ(2, counter("wheels"));
+	/* One more open file of a wheel is no wheel. */
+	again = tw_reopen(other, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, again);
+	EXPECT_EQ(2, counter("wheels"));
+	close(other);
+	EXPECT_EQ(2, counter("wheels"));
+	close(again);
+	EXPECT_EQ(1, counter("wheels"));
+}
+
+TEST_F(counters, timeouts_are_the_live_ones_of_all_wheels)
+{
+	struct twheel_event event;
+	int i, other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
+	__u64 ids[10];
+
+	ASSERT_LE(0, other);
+	EXPECT_EQ(0, counter("timeouts"));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, tw_arm_in(i < 4 ? other : self->fd, TW_MS, &ids[i]));
+	}
+	EXPECT_EQ(10, counter("timeouts"));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(other, ids[0]));
+	EXPECT_EQ(9, counter("timeouts"));
+	/* An unread event is one, too. */
+	ASSERT_EQ(0, tw_advance(other, TW_MS));
+	EXPECT_EQ(9, counter("timeouts"));
+	ASSERT_EQ(1, tw_read(other, &event, 1));
+	EXPECT_EQ(8, counter("timeouts"));
+	close(other);
+	EXPECT_EQ(6, counter("timeouts"));
+}
+
+TEST_F(counters, bytes_are_those_that_fdinfo_shows_and_the_users)
+{
+	long wheels, before = counter("bytes"), bytes, user_bytes;
+	char path[64];
+	int other;
+
+	ASSERT_EQ(0, user_line(0, &wheels, &user_bytes));
+	EXPECT_EQ(1, wheels);
+	EXPECT_EQ(before, user_bytes);
+	other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
+	ASSERT_LE(0, other);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", other);
+	bytes = tw_sum_of(path, "bytes:");
+	EXPECT_LT(4096, bytes);
+	EXPECT_EQ(before + bytes, counter("bytes"));
+	close(other);
+	EXPECT_TRUE(TW_WAIT_FOR(counter("bytes") == before, TW_MS));
+}
+
+TEST_F(counters, users_have_a_line_each_as_long_as_they_have_a_wheel)
+{
+	long wheels, bytes, all;
+	int other;
+
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	EXPECT_EQ(-ENOENT, user_line(OTHER_UID, &wheels, &bytes));
+	ASSERT_EQ(0, setresuid(OTHER_UID, 0, 0));
+	other = tw_open(O_CLOEXEC);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	ASSERT_EQ(0, user_line(OTHER_UID, &wheels, &bytes));
+	EXPECT_EQ(1, wheels);
+	all = bytes;
+	ASSERT_EQ(0, user_line(0, &wheels, &bytes));
+	EXPECT_EQ(1, wheels);
+	EXPECT_EQ(counter("bytes"), all + bytes);
+	close(other);
+	EXPECT_EQ(-ENOENT, user_line(OTHER_UID, &wheels, &bytes));
+}
+
+TEST_F(counters, others_than_root_see_neither_users_nor_timeouts)
+{
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (setgid(OTHER_UID) || setuid(OTHER_UID))
+			_exit(1);
+		if (counter("wheels") != 1 || counter("late") || counter("bytes") <= 0)
+			_exit(2);
+		if (counter("timeouts") != -EACCES || !access(USERS, R_OK))
+			_exit(3);
+		_exit(0);
+	}
+	EXPECT_EQ(0, tw_reap(pid));
+}
+
+TEST_F(counters, passes_are_counted_by_who_makes_them)
+{
+	long kthread, softirq = counter("passes_softirq");
+	struct twheel_event event;
+	int real = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &(struct twheel_setup){
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+	});
+	__u64 id;
+
+	ASSERT_LE(0, real);
+	EXPECT_EQ(0, counter("passes_call"));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(1, counter("passes_call"));
+	kthread = counter("passes_kthread");
+	ASSERT_EQ(0, tw_arm_in(real, TW_MS, &id));
+	ASSERT_EQ(1, tw_wait_event(real, &event, TW_PATIENCE_MS));
+	EXPECT_LT(softirq + kthread, counter("passes_softirq") + counter("passes_kthread"));
+	if (tw_kernel_is_rt())
+		EXPECT_EQ(0, counter("passes_softirq"));
+	EXPECT_EQ(1, counter("passes_call"));
+	close(real);
+}
+
+TEST_F(counters, late_ones_are_those_of_all_wheels)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+	int i, other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
+	__u64 id;
+
+	ASSERT_LE(0, other);
+	for (i = 0; i < 5; i++)
+		ASSERT_EQ(0, tw_arm_in(i < 2 ? other : self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(0, counter("late"));
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
+	ASSERT_EQ(0, tw_advance(other, TW_SEC));
+	EXPECT_EQ(3, counter("late"));
+	ASSERT_EQ(0, tw_ioctl(other, TWHEEL_IOC_INFO, &info));
+	EXPECT_EQ(2, info.late);
+	close(other);
+	EXPECT_EQ(3, counter("late"));
+}
+
+TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
+{
+	struct twheel_arm arms[110] = {}, arm;
+	char text[256];
+	int i, keyed;
+
+	for (i = 0; i < 110; i++)
+		arms[i].expires_ns = TW_HOUR;
+	ASSERT_EQ(100, tw_arm_vec(self->fd, arms, 110));
+	EXPECT_EQ(10, counter("refused_pending"));
+	keyed = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &(struct twheel_setup){
+		.clock = TWHEEL_CLOCK_VIRTUAL, .flags = TWHEEL_SETUP_KEYED, .max_pending = 1,
+	});
+	ASSERT_LE(0, keyed);
+	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(keyed, 1, TW_HOUR, 0, &arm));
+	EXPECT_EQ(-EAGAIN, key_arm_at(keyed, 2, TW_HOUR, 0, &arm));
+	EXPECT_EQ(11, counter("refused_pending"));
+	EXPECT_EQ(0, counter("refused_user_memory") + counter("refused_memory"));
+	/* That is the business of the program alone. */
+	EXPECT_EQ(0, log_lines(self->log, text, sizeof(text)));
+	close(keyed);
+}
+
+/* Until the limit of this user's memory. */
+static void fill(struct __test_metadata *_metadata, int *fd)
+{
+	int err;
+	__u64 id;
+
+	*fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_LE(0, *fd);
+	while (!(err = tw_arm_in(*fd, TW_HOUR, &id)))
+		;
+	EXPECT_EQ(-ENOSPC, err);
+}
+
+/* Open wheels until there is no memory for one: a negative number ends their list. */
+static void use_up(struct __test_metadata *_metadata, int fds[MANY_WHEELS])
+{
+	int i = 0;
+
+	while ((fds[i] = tw_open(O_CLOEXEC)) >= 0)
+		ASSERT_GT(MANY_WHEELS, ++i);
+	EXPECT_EQ(-ENOSPC, fds[i]);
+}
+
+TEST_F(counters, refused_memory_is_one_line_in_the_log_for_a_user_and_names_the_parameter)
+{
+	char text[256] = "";
+	int i, full;
+	__u64 id;
+
+	fill(_metadata, &full);
+	EXPECT_EQ(1, counter("refused_user_memory"));
+	EXPECT_EQ(1, log_lines(self->log, text, sizeof(text)));
+	EXPECT_STREQ("twheel: user 0 is refused memory by max_user_memory_kb, which is 256", text);
+	for (i = 0; i < 1000; i++) {
+		ASSERT_EQ(-ENOSPC, tw_arm_in(full, TW_HOUR, &id));
+	}
+	EXPECT_EQ(1001, counter("refused_user_memory"));
+	/* A wheel that is closed takes the user along. */
+	close(full);
+	fill(_metadata, &full);
+	EXPECT_EQ(1002, counter("refused_user_memory"));
+	EXPECT_EQ(0, log_lines(self->log, text, sizeof(text)));
+	EXPECT_EQ(0, counter("refused_memory"));
+	close(full);
+}
+
+TEST_F(counters, each_user_and_each_limit_are_told_of)
+{
+	char text[256] = "";
+	int i, full, other, rest[MANY_WHEELS];
+
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	fill(_metadata, &full);
+	EXPECT_EQ(1, log_lines(self->log, text, sizeof(text)));
+	ASSERT_EQ(0, setresuid(OTHER_UID, 0, 0));
+	fill(_metadata, &other);
+	ASSERT_EQ(1, log_lines(self->log, text, sizeof(text)));
+	EXPECT_STREQ("twheel: user 12345 is refused memory by max_user_memory_kb, which is 256",
+		     text);
+	ASSERT_EQ(0, setresuid(OTHER_UID + 1, 0, 0));
+	use_up(_metadata, rest);
+	ASSERT_EQ(1, log_lines(self->log, text, sizeof(text)));
+	EXPECT_STREQ("twheel: user 12346 is refused memory by max_memory_kb, which is 512", text);
+	EXPECT_EQ(1, counter("refused_memory"));
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	for (i = 0; rest[i] >= 0; i++)
+		close(rest[i]);
+	close(full);
+	close(other);
+}
+
+/* As many users as there are: the log tells of some. */
+TEST_F(counters, many_users_who_are_refused_are_no_flood)
+{
+	char text[256];
+	int i, full, other, rest[MANY_WHEELS];
+
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	fill(_metadata, &full);
+	ASSERT_EQ(0, setresuid(OTHER_UID, 0, 0));
+	fill(_metadata, &other);
+	ASSERT_EQ(0, setresuid(OTHER_UID + 1, 0, 0));
+	use_up(_metadata, rest);
+	for (i = 2; i <= 1000; i++) {
+		ASSERT_EQ(0, setresuid(OTHER_UID + i, 0, 0));
+		EXPECT_EQ(-ENOSPC, tw_open(O_CLOEXEC));
+	}
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	EXPECT_GE(32, log_lines(self->log, text, sizeof(text)));
+	EXPECT_EQ(1000, counter("refused_memory"));
+	for (i = 0; rest[i] >= 0; i++)
+		close(rest[i]);
+	close(full);
+	close(other);
+}
+
+TEST_HARNESS_MAIN
