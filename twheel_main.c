@@ -12,7 +12,7 @@
  *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors
  *	twheel_copy arm upsert rearm cancel read query control softirq pass places refresh
  *	submit alarm expire keys words periods life slack events access wake pages memory user
- *	counters clock timeout window twheel_wheel twheel_compat
+ *	counters trace clock timeout window twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time

@@ -32,6 +32,7 @@
 #include "places.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "window.h"
 #include "words.h"
@@ -191,7 +192,10 @@ static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsi
 	rcu_read_unlock();
 }
 
-/* Put timeouts into the wheel.  The clock is looked at if one is not certain to be to come. */
+/*
+ * Put timeouts into the wheel.  The clock is looked at if one is not certain to be to come.  While
+ * they are traced, none is.
+ */
 static __always_inline void arm_insert(struct twheel *tw, const struct arming *arming)
 	__must_hold(&tw->lock)
 {
@@ -199,7 +203,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	struct twheel_timeout *next, *t = arming->first;
 	unsigned int i;
 
-	from_ns = certain_ns(tw);
+	from_ns = trace_twheel_arm_enabled() ? NEVER_NS : certain_ns(tw);
 	for (i = 0; i < arming->nr; i++, t = next) {
 		u64 due_ns = t->deadline_ns;
 
@@ -208,9 +212,11 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 		if (likely(due_ns >= from_ns && due_ns < never_ns)) {
 			twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
 		} else {
+			trace_twheel_arm(tw, t);
 			if (!passed) {
 				passed = passed_ns(tw, arming->now_ns ?: twheel_now(&tw->clock));
-				from_ns = passed + 1;
+				if (!trace_twheel_arm_enabled())
+					from_ns = passed + 1;
 			}
 			due_ns = timeout_pend(tw, t, passed);
 		}

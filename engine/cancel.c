@@ -28,6 +28,7 @@
 #include "places.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
 
@@ -52,6 +53,7 @@ static int cancel_verdict(const struct twheel_timeout *t)
 static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
+	trace_twheel_cancel(tw, t);
 	if (timeout_is_unread(t)) {
 		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
 		event_del(&tw->events, t);
@@ -91,15 +93,15 @@ out:
 
 /*
  * Tell and cancel timeouts, entry by entry, until one faults; returns how many.  Those that pend in
- * a wheel without keys are done here, others by cancel_any().  @place are the places that the ids
- * lead to, or NULL.
+ * a wheel without keys are done here, others by cancel_any(), and all while they are traced.
+ * @place are the places that the ids lead to, or NULL.
  */
 static __always_inline unsigned int
 cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
 	    struct twheel_call *call, struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	u64 keyed = tw->keys.used ? ~0ULL : 0;
+	u64 any = tw->keys.used || trace_twheel_cancel_enabled() ? ~0ULL : 0;
 	unsigned int i, nr_pending = 0;
 	u32 stride = call->stride;
 
@@ -114,7 +116,7 @@ cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int n
 			goto fault;
 		t = place ? place[i] : place_at(&tw->places, id_index(id));
 		if (unlikely(!place_has_pending(t, id) ||
-			     (result_reserved & PAIR_SECOND(~0U)) | keyed)) {
+			     (result_reserved & PAIR_SECOND(~0U)) | any)) {
 			access_close_locked();
 			if (!cancel_any(tw, user, call))
 				goto out;

@@ -189,7 +189,7 @@ bool twheel_is_draining(const struct twheel *tw)
  * @tw: the wheel
  *
  * Context: any; no lock is needed.
- * Return: the number, by which fdinfo names the wheel.
+ * Return: the number, by which tracepoints and fdinfo name the wheel.
  */
 u64 twheel_nr(const struct twheel *tw)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counters of the module, and what limits refuse: counted, and told in the log
+ * The counters of the module, and what limits refuse: counted, traced, and told in the log
  *
  * Locks: told_lock guards the table of users who were told of; no other lock is taken under it.
  */
@@ -20,6 +20,7 @@
 #include <linux/uidgid.h>
 
 #include "counters.h"
+#include "trace.h"
 
 /*
  * The log tells of a user who is refused memory once in this time, jiffies, and of so many users at
@@ -73,6 +74,7 @@ void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter lim
 {
 	u32 number = from_kuid(&init_user_ns, uid);
 
+	trace_twheel_limit(tw, number, limit, used, wanted, most);
 	if (limit == COUNTER_REFUSED_PENDING) {
 		counter_add(limit, wanted);
 		return;

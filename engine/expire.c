@@ -23,6 +23,7 @@
 #include "periods.h"
 #include "slack.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel_wheel.h"
 #include "words.h"
 
@@ -65,10 +66,14 @@ void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_
 		nr = periods_expire(t, timeout_extra(t), now_ns);
 	tw->events.expirations += nr;
 	event_add(&tw->events, t, now_ns);
+	trace_twheel_expire(tw, t, 0, nr);
 }
 
-/* Note how late @nr timeouts are (G2), of which the earliest had this deadline. */
-static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
+/*
+ * Note how late @nr timeouts are (G2), of which the earliest had this deadline.  Returns how long
+ * ago the edge was at which they were due.
+ */
+static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	struct twheel_events *events = &tw->events;
@@ -79,24 +84,25 @@ static void lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsign
 	if (unlikely(late_ns >= tw->clock.tick_ns))
 		ticks = min(fls64(div64_u64(late_ns, tw->clock.tick_ns)), TWHEEL_LATE_TICKS - 1);
 	events->late_ticks[ticks] += nr;
-	if (likely(late_ns <= tw->clock.tick_ns + tw->clock.slack_ns))
-		return;
-	events->late += nr;
-	events->last_late_ns = late_ns;
-	events->last_late_at_ns = now_ns;
-	counter_add(COUNTER_LATE, nr);
+	if (unlikely(late_ns > tw->clock.tick_ns + tw->clock.slack_ns)) {
+		events->late += nr;
+		events->last_late_ns = late_ns;
+		events->last_late_at_ns = now_ns;
+		counter_add(COUNTER_LATE, nr);
+	}
+	return late_ns;
 }
 
 /*
  * A timeout that came up is not a one-shot that is due: it is periodic, or was moved later, or its
- * slot has another edge.
+ * slot has another edge.  Or it is one, and is traced.
  */
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = timeout_take_over(tw, t), deadline_ns = timeout_known_ns(t);
 	struct twheel_extra *x;
-	u64 nr = 1;
+	u64 late_ns, nr = 1;
 
 	twheel_link_del(&t->link);
 	if (due_ns == NEVER_NS) {
@@ -116,7 +122,8 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 	}
 	tw->events.expirations += nr;
 	event_add(&tw->events, t, now_ns);
-	lateness_note(tw, now_ns, deadline_ns, 1);
+	late_ns = lateness_note(tw, now_ns, deadline_ns, 1);
+	trace_twheel_expire(tw, t, late_ns, nr);
 }
 
 /* Whether a timeout that seems to be due later is a one-shot with slack that is due by @by_ns. */
@@ -203,7 +210,7 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 		by_ns = min(tw->wheel.due_by_ns, edge_ns);
 		/* The end of time is in no tick, though it may be an edge. */
 		by_ns = min(by_ns, tw->clock.never_ns - 1);
-		if (likely(!words_are_there(&tw->words))) {
+		if (likely(!words_are_there(&tw->words) && !trace_twheel_expire_enabled())) {
 			done = expire_oneshots(tw, now_ns, by_ns, nr, false);
 			if (unlikely(!done && timeout_is_odd(link_timeout(tw->wheel.coming))))
 				done = expire_slack(tw, now_ns, by_ns, nr);

@@ -30,6 +30,7 @@
 #include "places.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
 #include "user.h"
@@ -189,19 +190,22 @@ bool twheel_pass_step(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
-	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP);
+	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), looked = PASS_STEP - left;
+	enum twheel_counter by = counter_of_pass();
+	bool more = true;
 
-	counter_add(counter_of_pass(), 1);
-	ahead_add(tw, PASS_STEP - left);
-	if (!left)
-		return true;
-	if (unlikely(tw->drains)) {
+	ahead_add(tw, looked);
+	if (left && unlikely(tw->drains)) {
 		left = drain_step(tw, now_ns, left);
 		if (left)
 			pass_drained(tw);
-		return !left;
+		more = !left;
+	} else if (left) {
+		more = slots_empty_ahead(tw, left);
 	}
-	return slots_empty_ahead(tw, left);
+	counter_add(by, 1);
+	trace_twheel_pass(tw, by, now_ns, looked, more);
+	return more;
 }
 
 /* Take a step under one hold of the lock.  Returns whether there is more to do now. */

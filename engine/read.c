@@ -29,6 +29,7 @@
 #include "slack.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
 #include "window.h"
@@ -109,6 +110,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 		       const struct twheel_event *event, u64 nr, struct reading *reading)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
+	trace_twheel_read(tw, event);
 	twheel_periods_settle(tw, t, nr);
 	event_del(&tw->events, t);
 	tw->events.delivered++;
@@ -244,7 +246,8 @@ static __always_inline unsigned int read_usual(struct twheel *tw, struct iov_ite
  */
 int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr)
 {
-	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to);
+	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
+		     !trace_twheel_read_enabled();
 	struct reading reading = { .first_ns = NEVER_NS };
 	unsigned int i = 0;
 	bool faulted = false;

@@ -30,6 +30,7 @@
 #include "rearm.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
 #include "words.h"
@@ -91,7 +92,9 @@ void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct t
 		     u64 now_ns, u64 *first_ns)
 	__must_hold(&tw->lock)
 {
-	if (timeout_is_unread(t)) {
+	bool was_unread = timeout_is_unread(t);
+
+	if (was_unread) {
 		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
 		event_del(&tw->events, t);
 	} else {
@@ -99,6 +102,7 @@ void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct t
 	}
 	timeout_begin_again(t);
 	life_begin(&tw->clock, t, arm, now_ns);
+	trace_twheel_move(tw, t, arm->was_deadline_ns, was_unread);
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	tw->events.rearmed++;
@@ -163,9 +167,15 @@ out:
 	return told;
 }
 
+/* Whether all entries are left to rearm_any(). */
+static bool rearm_is_any(const struct twheel_call *call)
+{
+	return call->by_key || trace_twheel_move_enabled();
+}
+
 /*
- * Look at the clock.  A plain deadline from then on is to come; none, if the wheel has not started,
- * or entries go by keys.
+ * Look at the clock.  A plain deadline from then on is to come, and can be done in rearm_fill(); in
+ * a wheel that has not started, none.
  */
 static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
 				  struct rearming *rearming)
@@ -174,7 +184,7 @@ static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
 	if (unlikely(!control_is_started(&tw->control)))
 		return NEVER_NS;
 	rearming->now_ns = call_now_ns(tw, call);
-	return call->by_key ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
+	return rearm_is_any(call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
 }
 
 /*
@@ -187,7 +197,7 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 	__must_hold(&tw->lock)
 {
 	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
-	u64 from_ns = call->by_key ? NEVER_NS : certain_ns(tw);
+	u64 from_ns = rearm_is_any(call) ? NEVER_NS : certain_ns(tw);
 	bool words = words_are_there(&tw->words);
 	unsigned int i, nr_plain = 0;
 	u32 stride = call->stride;

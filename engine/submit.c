@@ -18,6 +18,7 @@
 #include "slack.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel_wheel.h"
 
 /**
@@ -72,6 +73,7 @@ void twheel_inbox_empty(struct twheel *tw)
 		/* Read the link first: it is that of a slot from now on. */
 		node = node->next;
 		timeout_begin(t);
+		trace_twheel_arm(tw, t);
 		first_ns = min(first_ns, timeout_pend(tw, t, now_ns));
 		nr++;
 	}

@@ -27,6 +27,7 @@
 #include "rearm.h"
 #include "submit.h"
 #include "timeout.h"
+#include "trace.h"
 #include "twheel.h"
 #include "words.h"
 
@@ -159,6 +160,7 @@ static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct 
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	timeout_begin(t);
+	trace_twheel_arm(tw, t);
 	tw->events.armed++;
 	upserting->first_ns = min(upserting->first_ns,
 				  timeout_pend(tw, t, passed_ns(tw, upserting->now_ns)));

@@ -5,6 +5,7 @@
 #ifdef TWHEEL_WINDOWS
 #include "../../engine/window.c"
 #endif
+#include "../../engine/trace.c"
 #include "../../engine/counters.c"
 #include "../../engine/user.c"
 #include "../../engine/memory.c"

@@ -21,6 +21,8 @@
  */
 /* It must precede the headers; twheel_main.c and counters.c define it again. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+/* No tracepoints: twheel.ko may be loaded, which has these events. */
+#define NOTRACE
 
 #include <kunit/test.h>
 /* All headers that the engine includes: stubs.h is about what they declare. */

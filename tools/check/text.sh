@@ -50,7 +50,8 @@ design_names()
 		tr -d '`' | sort -u)
 }
 
-# The counters in sysfs are in the document for those who read them.
+# The counters in sysfs, and the fields and events of tracepoints, are in the document for those
+# who read them.
 operating()
 {
 	local name
@@ -58,7 +59,9 @@ operating()
 	while IFS= read -r name; do
 		grep -qF "\`\`$name\`\`" Documentation/operating.rst ||
 			echo "Documentation/operating.rst does not describe $name"
-	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c)
+	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c
+		sed -nE 's/^TRACE_EVENT\((\w+),$/\1/p; s/^\t+__field\(\w+, (\w+)\).*/\1/p
+			s/^\t+__array\(\w+, (\w+),.*/\1/p' engine/trace.h)
 }
 
 # licence_of FILE: which one it has to say. What a program copies or links is free for
