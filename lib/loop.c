@@ -446,6 +446,7 @@ inline bool loop_is_due(struct twheel *w)
 	if (edge > w->head.base) {
 		w->head.base = edge;
 		w->target = edge;
+		w->ready_by = edge;
 	}
 	if (unlikely(w->readable) && is_immediate(w))
 		loop_set_fd(w);

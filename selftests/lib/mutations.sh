@@ -337,6 +337,10 @@ mutation clock_is_read_once_for_ever loop.c \
 mutation clock_that_goes_back_is_not_seen loop.c \
 	'if (unlikely((w->clock_ns | KEY) < w->ready_by))' \
 	'if (0)'
+mutation clock_that_is_set_back_after_a_dispatch_in_vain_goes_unseen loop.c \
+	'		w->ready_by = edge;
+' \
+	''
 mutation last_edge_is_the_next loop.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'

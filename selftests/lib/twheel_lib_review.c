@@ -157,6 +157,27 @@ TEST_F(review, what_has_passed_is_called_and_does_not_spin_though_the_clock_was_
 	EXPECT_EQ(1, m[0].called);
 }
 
+/* The time to which it was turned was seen by a dispatch that had nothing to do. */
+TEST_F(review, timer_is_in_time_if_the_clock_was_set_back_after_a_dispatch_in_vain)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_MS));
+	twheel_start_at(self->w, &m[0].timer, 10000 * TW_SEC);
+	twheel_next(self->w);
+	fake_ns = 2000 * TW_SEC;
+	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	twheel_next(self->w);
+	fake_ns = 1500 * TW_SEC;
+	twheel_start(self->w, &m[1].timer, 10 * TW_SEC);
+	EXPECT_EQ(1510 * TW_SEC, twheel_next(self->w));
+	fake_ns = 1510 * TW_SEC;
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, m[1].called);
+	EXPECT_EQ(10000 * TW_SEC, twheel_next(self->w));
+}
+
 TEST_F(review, next_has_passed_though_the_clock_was_set_back)
 {
 	fake_ns = 100000 * TW_SEC;
