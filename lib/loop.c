@@ -579,7 +579,7 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 	if (w->options.clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
 	lock(w);
-	if (to_ns < w->clock_ns || to_ns >= END_NS) {
+	if (to_ns < w->clock_ns || to_ns >= NEVER) {
 		ret = -EINVAL;
 	} else {
 		w->clock_ns = to_ns;

@@ -489,7 +489,7 @@ uint64_t twheel_update(struct twheel *w);
 /**
  * twheel_advance() - move the virtual clock
  * @w: a wheel with TWHEEL_VIRTUAL
- * @to_ns: the new time, not before the present one, and below 2^63
+ * @to_ns: the new time, not before the present one, and below 2^63 - 1
  *
  * What is due by @to_ns is for the next twheel_dispatch().
  *

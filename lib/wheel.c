@@ -267,7 +267,7 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 	struct twheel_timer *t, *next, *earliest = NULL;
 	unsigned int looks;
 
-	for (looks = 0, t = *slot; t != &w->end && first > edge; t = next) {
+	for (looks = 0, t = *slot; t != &w->end && (!earliest || first > edge); t = next) {
 		next = t->next;
 		if (++looks > LOOKS)
 			return begin;

@@ -529,7 +529,7 @@ static void act(struct world *world, u32 nr)
 		break;
 	case 1:
 		advance(world, min64(later(world->now_ns, below(4 * world->shape.tick_ns)),
-				     END_NS - 1));
+				     END_NS - 2));
 		break;
 	case 2:
 		touch(world, nr);
@@ -729,7 +729,7 @@ static void advance(struct world *world, u64 to_ns)
 	CHECK(twheel_now(world->w) == to_ns, "it is another time");
 	if (to_ns)
 		CHECK(twheel_advance(world->w, to_ns - 1) == -EINVAL, "back");
-	CHECK(twheel_advance(world->w, END_NS + below(2)) == -EINVAL, "to the end of time");
+	CHECK(twheel_advance(world->w, END_NS - 1 + below(3)) == -EINVAL, "to the end of time");
 }
 
 static struct known *visited(struct twheel *w, struct twheel_timer *t, void *arg)
@@ -919,7 +919,7 @@ static void random_advance(struct world *world)
 		to_ns = first - below(2);
 	if (to_ns < world->now_ns || !below(8))
 		to_ns = world->now_ns;
-	advance(world, min64(to_ns, END_NS - 1));
+	advance(world, min64(to_ns, END_NS - 2));
 }
 
 void world_step(struct world *world)

@@ -169,7 +169,24 @@ TEST_F(turns, next_is_the_last_edge_there_is_and_beyond_it_never)
 	EXPECT_EQ(last_ns, twheel_next(self->w));
 	ASSERT_EQ(1, lib_step(self->w, last_ns));
 	EXPECT_EQ(1, self->mark[1].called);
-	ASSERT_EQ(0, lib_step(self->w, (1ULL << 63) - 1));
+	ASSERT_EQ(0, lib_step(self->w, (1ULL << 63) - 2));
+}
+
+/* 3577 ns divide 2^63 - 1. */
+TEST_F(turns, dispatch_ends_just_before_the_end_of_time_though_that_is_an_edge)
+{
+	const __u64 end_ns = (1ULL << 63) - 1;
+	struct twheel *w;
+
+	ASSERT_EQ(0, end_ns % 3577);
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, 3577));
+	EXPECT_EQ(-EINVAL, twheel_advance(w, end_ns));
+	EXPECT_EQ(0, lib_step(w, end_ns - 1));
+	twheel_start_at(w, &self->mark[0].timer, end_ns);
+	twheel_start_at(w, &self->mark[1].timer, TWHEEL_NEVER);
+	EXPECT_EQ(0, twheel_dispatch(w, 0));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_next(w));
+	twheel_close(w);
 }
 
 /* A ring of 256 slots of half a tick: the third one ends before the second tick. */
@@ -191,7 +208,7 @@ TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
 
 	twheel_start_periodic(self->w, &self->mark[0].timer, interval_ns, interval_ns, 0);
 	twheel_start_periodic(self->w, &self->mark[1].timer, TW_MS, interval_ns, 0);
-	ASSERT_EQ(2, lib_step(self->w, (1ULL << 63) - 1));
+	ASSERT_EQ(2, lib_step(self->w, (1ULL << 63) - 2));
 	EXPECT_EQ(1, self->mark[0].periods);
 	EXPECT_EQ(2, self->mark[1].periods);
 	EXPECT_EQ(TWHEEL_NEVER, twheel_timer_deadline(&self->mark[0].timer));
@@ -539,6 +556,7 @@ TEST_F(turns, advance_to_the_past_or_beyond_all_time_is_einval_and_moves_nothing
 	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
 	ASSERT_EQ(0, twheel_advance(self->w, TW_MS));
 	EXPECT_EQ(-EINVAL, twheel_advance(self->w, TW_MS - 1));
+	EXPECT_EQ(-EINVAL, twheel_advance(self->w, (1ULL << 63) - 1));
 	EXPECT_EQ(-EINVAL, twheel_advance(self->w, 1ULL << 63));
 	EXPECT_EQ(-EINVAL, twheel_advance(self->w, TWHEEL_NEVER));
 	EXPECT_EQ(TW_MS, twheel_now(self->w));
