@@ -227,11 +227,13 @@ int loop_set_fd(struct twheel *w)
 
 EXPORT int twheel_fd(struct twheel *w)
 {
-	int fd;
+	int fd, state;
 
 	lock(w);
 	if (w->fd < 0) {
+		state = cancel_disable();
 		w->fd = make_fd(w);
+		cancel_restore(state);
 		w->set_ns = TWHEEL_NEVER;
 		if (w->fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 			settime(w, WOKEN);
@@ -425,21 +427,30 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 	return left;
 }
 
+/* The clock was set, or the descriptor is readable. */
+static bool clock_was_set(const struct twheel *w)
+{
+	int state = cancel_disable();
+	uint64_t expirations;
+	bool was_set = read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED;
+
+	cancel_restore(state);
+	return was_set;
+}
+
 /*
  * Read the clock, and say whether anything may be due.  If nothing is, the wheel is turned to
  * the last edge by that.
  */
 inline bool loop_is_due(struct twheel *w)
 {
-	uint64_t edge, expirations;
+	uint64_t edge;
 
 	loop_update(w);
 	/* The clock has come to what the descriptor was set to, or was set. */
 	if (w->fd >= 0 && !w->readable)
 		w->readable = w->clock_ns >= w->set_ns ||
-			(clock_can_be_set(w) &&
-			 (read(w->fd, &expirations, sizeof(expirations)) >= 0 ||
-			  errno == ECANCELED));
+			(clock_can_be_set(w) && clock_was_set(w));
 	edge = last_edge(w);
 	if (edge >= w->head.next)
 		return true;

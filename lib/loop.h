@@ -25,6 +25,20 @@ static inline void unlock(struct twheel *w)
 		pthread_mutex_unlock(&w->lock);
 }
 
+/* If a thread were cancelled in a call that it makes under the lock, the lock would stay taken. */
+static inline int cancel_disable(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
 /* There are no turns: each start reads the clock and sets the descriptor. */
 static inline bool is_immediate(const struct twheel *w)
 {

@@ -108,13 +108,16 @@ static struct twheel_timer **callback_of(struct twheel *w, const struct twheel_t
 EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
 	bool was_pending;
+	int state;
 
 	lock(w);
 	was_pending = stop_timer(t);
 	if (w->callbacks && !loop_is_inside(w)) {
 		w->waiting++;
+		state = cancel_disable();
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
+		cancel_restore(state);
 		w->waiting--;
 		/* It may be periodic, or have started itself. */
 		was_pending |= stop_timer(t);

@@ -331,6 +331,60 @@ TEST_F(shared, stop_sync_leaves_a_periodic_timer_idle)
 	EXPECT_EQ(1, item->called);
 }
 
+static void *stops_sync(void *arg)
+{
+	struct work *work = arg;
+
+	twheel_stop_sync(work->w, &work->items->timer);
+	return arg;
+}
+
+TEST_F(shared, thread_that_is_cancelled_in_stop_sync_does_not_take_the_lock_along)
+{
+	struct item *item = &self->item[0][0];
+	pthread_t thread, other;
+	struct work work;
+	void *ret;
+
+	enter_callback(_metadata, self->w, &work, item, false, &thread);
+	work.items = item;
+	ASSERT_EQ(0, pthread_create(&other, NULL, stops_sync, &work));
+	tw_sleep(50 * TW_MS);
+	ASSERT_EQ(0, pthread_cancel(other));
+	tw_sleep(50 * TW_MS);
+	may_return = 1;
+	pthread_join(other, &ret);
+	EXPECT_EQ(&work, ret);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+}
+
+static void *dispatches_once(void *arg)
+{
+	struct work *work = arg;
+
+	pthread_cancel(pthread_self());
+	twheel_dispatch(work->w, 0);
+	return arg;
+}
+
+/* If the clock can be set, a dispatch reads the descriptor. */
+TEST_F(shared, thread_that_is_cancelled_in_dispatch_does_not_take_the_lock_along)
+{
+	struct work work = { .w = NULL };
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, lib_open(&work.w, TWHEEL_REALTIME, TWHEEL_SHARED, TW_MS));
+	ASSERT_LE(0, twheel_fd(work.w));
+	twheel_start(work.w, &self->item[0][0].timer, TW_HOUR);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches_once, &work));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(&work, ret);
+	EXPECT_EQ(0, twheel_dispatch(work.w, 0));
+	twheel_close(work.w);
+}
+
 static void stops_itself(struct twheel *w, struct twheel_timer *t)
 {
 	struct item *item = twheel_container_of(t, struct item, timer);
