@@ -204,14 +204,15 @@ TEST_F(shared, wake_before_a_wait_ends_that_one_and_no_other)
 	EXPECT_LE(before_ns + 20 * TW_MS, tw_now(CLOCK_MONOTONIC));
 }
 
-TEST_F(shared, wake_makes_the_descriptor_readable_until_the_next_flush)
+TEST_F(shared, wake_makes_the_descriptor_readable_until_the_next_dispatch)
 {
 	ASSERT_LE(0, twheel_fd(self->w));
 	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 10));
 	twheel_wake(self->w);
 	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
-	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 10));
 }
 
