@@ -4,8 +4,8 @@
  *
  * Millions of timeouts behind one file descriptor.
  *
- * Each open of /dev/twheel makes a wheel of its own.  dup, fork, exec and passing
- * the descriptor over a socket share it; the last close destroys it.  Opening
+ * Each open of /dev/twheel makes a wheel of its own.  Whoever has the descriptor by dup,
+ * fork, exec or over a socket shares it; the last close destroys it.  Opening
  * /proc/self/fd/N opens /dev/twheel again, and makes a new wheel: TWHEEL_IOC_REOPEN
  * opens the same wheel again.  Any thread of any process that holds the descriptor may
  * use it at any time.
@@ -158,15 +158,16 @@ enum twheel_clock {
  *
  * What it costs: in each round the kernel wakes up for each slot that holds a
  * timeout, and looks at each timeout, however far the deadlines are.  So a single
- * timeout an hour ahead takes a wake-up per round.  A round, that is slots * tick_ns
- * as in force, lasts TWHEEL_ROUND_MIN_NS at least; EINVAL otherwise.
+ * timeout an hour ahead takes a wake-up per round, from the first wake-up of the wheel on.
+ * A round, that is slots * tick_ns as in force, lasts TWHEEL_ROUND_MIN_NS at least; EINVAL
+ * otherwise.
  */
 #define TWHEEL_SETUP_ONE_LEVEL	(1U << 0)
 /*
  * The wheel is keyed: ``user_data`` is the key of a timeout, and no two live timeouts
  * (pending, or with an unread event) have the same key.  Any 64-bit value is a key.  ARM
  * of a key that is there re-arms that timeout, see struct twheel_arm.  A keyed wheel
- * takes some 24 bytes more for each timeout.
+ * takes 24 to 40 bytes more for each timeout.
  */
 #define TWHEEL_SETUP_KEYED	(1U << 1)
 
@@ -230,12 +231,13 @@ struct twheel_setup {
 #define TWHEEL_FEATURE_SLACK	(1ULL << 3)
 /*
  * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
- * cmd_op, and in the first 8 bytes of cmd the pointer to its argument.  The next 8 bytes must be 0.
- * The completion has the result of the ioctl, or minus an errno.  The argument, and a vector that
- * it leads to, must stay where they are until then.
+ * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN and
+ * REOPEN.  The next 8 bytes must be 0.  The completion has the result of the ioctl, or minus an
+ * errno.  What the argument points to, and a vector that this leads to, must stay where they are
+ * until then.
  *
- * ARM, REARM, CANCEL, QUERY, LIST and INFO are done in the call that submits; SETUP, DRAIN and
- * ADVANCE by a worker thread of io_uring.
+ * ARM, REARM, CANCEL, QUERY, LIST, INFO and REOPEN are done in the call that submits; SETUP,
+ * DRAIN and ADVANCE by a worker thread of io_uring.
  */
 #define TWHEEL_FEATURE_URING_CMD	(1ULL << 4)
 
@@ -623,7 +625,7 @@ struct twheel_advance {
  * This is the last event of the timeout: a one-shot has expired, a periodic timeout
  * has reached its limit of repeats, or the wheel was drained.  The id names nothing
  * any more.  An event without this flag is followed by another one, unless the
- * timeout is cancelled or re-armed first.
+ * timeout is cancelled or re-armed first, or its next deadline is after the end of time.
  */
 #define TWHEEL_EVENT_ENDED	(1U << 1)
 
@@ -825,8 +827,8 @@ struct twheel_setup_record {
  *   a grain, which moves nothing.  Where the table is mapped for the first time,
  *   the words of the timeouts that are there have an older generation.
  * - A program rounds a deadline up to a grain, so that the timeout does not expire before
- *   it.  The rounded deadline is the one in force: QUERY, LIST, INFO and fdinfo show it at
- *   once, and the event carries it in ``deadline_ns``.
+ *   it.  The rounded deadline is the one in force: QUERY, LIST and ``next_expiry_ns`` of INFO
+ *   go by it at once, and the event carries it in ``deadline_ns``.
  *
  * How far a store reaches: the kernel takes the grains for those of the time nearest
  * to the known deadline, so the stored deadline must be within 2^35 grains of that,
