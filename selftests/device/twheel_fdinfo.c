@@ -215,6 +215,35 @@ TEST_F(fdinfo, bytes_do_not_grow_while_timeouts_come_and_go)
 	EXPECT_GT(2 * bytes, bytes_of(_metadata, self->fd));
 }
 
+/* The figures of the header: for the nodes of the index, and its buckets. */
+TEST_F(fdinfo, bytes_of_a_keyed_wheel_are_24_to_40_more_for_each_timeout)
+{
+	enum { NR = 20 * CROWD };
+	static struct twheel_arm arms[CROWD];
+	struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
+	__u64 bytes[2];
+	int i, fd, keyed;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		setup.flags = keyed * TWHEEL_SETUP_KEYED;
+		fd = tw_open_setup(O_NONBLOCK, &setup);
+		ASSERT_LE(0, fd);
+		for (i = 0; i < NR; i++) {
+			arms[i % CROWD] = (struct twheel_arm){
+				.expires_ns = TW_HOUR, .user_data = i,
+			};
+			if (i % CROWD == CROWD - 1) {
+				ASSERT_EQ(CROWD, tw_arm_vec(fd, arms, CROWD));
+			}
+		}
+		bytes[keyed] = bytes_of(_metadata, fd);
+		close(fd);
+	}
+	EXPECT_LE(24 * NR, bytes[1] - bytes[0]);
+	EXPECT_GE(40 * NR, bytes[1] - bytes[0])
+		TH_LOG("%.1f bytes", (double)(bytes[1] - bytes[0]) / NR);
+}
+
 TEST_F(fdinfo, tells_the_state_and_who_serves_the_wheel)
 {
 	int fd = tw_open(O_NONBLOCK);

@@ -300,6 +300,90 @@ TEST_F(info, alarm_of_a_virtual_clock_is_never_set)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(self->fd));
 }
 
+TEST_F(info, alarm_does_not_have_the_slack_of_the_wheel_in_it)
+{
+	const struct twheel_setup setup = { .tick_ns = TW_MS, .slack_ns = TWHEEL_SLACK_MAX_NS };
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_info info;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_MIN, &id));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_GT(tw_now(CLOCK_MONOTONIC) + 2 * TW_MIN, info.next_expiry_ns);
+	EXPECT_GE(info.next_expiry_ns, info.alarm_ns);
+	close(fd);
+}
+
+/* Nobody reads: the periods cost nothing, and are counted by whoever asks. */
+TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_status status;
+	__u64 id, alarm_ns;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm1(fd, 0, TW_MS, TW_MS, 0, &id));
+	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+	EXPECT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) == TWHEEL_NO_EXPIRY, TW_MS))
+		TH_LOG("the alarm is set to %llu", alarm_ns);
+	EXPECT_TRUE(TW_WAIT_FOR(!tw_query1(fd, id, &status) && status.count > 20, 10 * TW_MS));
+	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(fd));
+	close(fd);
+}
+
+#define ROUND_NS	TWHEEL_ROUND_MIN_NS
+
+/* A wheel of 100 ms a round with a timeout an hour ahead, which has a slot by now. */
+static int open_for_an_hour(__u32 flags)
+{
+	const struct twheel_setup setup = {
+		.tick_ns = ROUND_NS / TWHEEL_SLOTS_MIN, .slots = TWHEEL_SLOTS_MIN, .flags = flags,
+	};
+	int fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_event event;
+	__u64 id;
+
+	if (fd < 0 || tw_arm_in(fd, TW_HOUR, &id) || tw_arm_in(fd, TW_MS, &id) ||
+	    tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1)
+		return TW_BROKEN;
+	return fd;
+}
+
+/* It looks at the timeout, however far the deadline is, and sets the alarm a round ahead. */
+TEST_F(info, alarm_of_one_level_comes_in_each_round)
+{
+	int round, fd = open_for_an_hour(TWHEEL_SETUP_ONE_LEVEL);
+	__u64 before_ns, alarm_ns, now_ns;
+
+	ASSERT_LE(0, fd);
+	before_ns = alarm_of(fd);
+	EXPECT_GE(tw_now(CLOCK_MONOTONIC) + ROUND_NS, before_ns);
+	for (round = 0; round < 5; round++) {
+		ASSERT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) > before_ns &&
+					alarm_ns != TWHEEL_NO_EXPIRY, TW_MS));
+		now_ns = tw_now(CLOCK_MONOTONIC);
+		EXPECT_GE(now_ns + ROUND_NS, alarm_ns)
+			TH_LOG("%llu ns ahead", alarm_ns - now_ns);
+		before_ns = alarm_ns;
+	}
+	EXPECT_NO_EVENT(fd);
+	close(fd);
+}
+
+TEST_F(info, alarm_of_coarser_levels_comes_in_no_round_in_vain)
+{
+	int fd = open_for_an_hour(0);
+	__u64 alarm_ns;
+
+	ASSERT_LE(0, fd);
+	alarm_ns = alarm_of(fd);
+	EXPECT_LT(tw_now(CLOCK_MONOTONIC) + TW_MIN, alarm_ns);
+	tw_sleep(3 * ROUND_NS);
+	EXPECT_EQ(alarm_ns, alarm_of(fd));
+	close(fd);
+}
+
 /* ---- the next expiry, wherever it waits ---------------------------------- */
 
 FIXTURE(next_expiry) {
@@ -489,6 +573,58 @@ static void *look_at_time(void *arg)
 			;
 	}
 	return NULL;
+}
+
+/* ---- of one moment ---------------------------------------------------------- */
+
+static struct tw_outcome moved[] = {
+	TW_OUTCOME("counters that had moved", TW_A_FEW),
+};
+
+/* One-shots come and go: some expire and are read, some are cancelled. */
+static void *arm_and_end(void *arg)
+{
+	const int fd = *(int *)arg;
+	__u64 ids[4], now_ns = 0;
+	struct twheel_event event;
+	int i;
+
+	while (!shown.stop) {
+		for (i = 0; i < 4; i++)
+			tw_arm_in(fd, i < 2 ? TW_MS : TW_HOUR, &ids[i]);
+		tw_advance(fd, now_ns += TW_MS);
+		tw_read(fd, &event, 1);
+		for (i = 0; i < 4; i++)
+			tw_cancel1(fd, ids[i]);
+	}
+	return NULL;
+}
+
+/* Sums that hold whenever all are of the same moment, and seldom if they are not. */
+TEST_F_TIMEOUT(info, counters_are_those_of_one_moment, 60)
+{
+	struct tw_race race = TW_RACE(moved, 0);
+	struct twheel_info i;
+	pthread_t thread;
+	__u64 sum, armed = 0;
+	int k;
+
+	race.usual_rounds = 3000;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, arm_and_end, &self->fd));
+	while (tw_race_goes_on(&race)) {
+		ASSERT_EQ(0, info_without_walk(self->fd, &i));
+		tw_saw(&moved[0], i.armed != armed);
+		armed = i.armed;
+		for (k = sum = 0; k < TWHEEL_LATE_TICKS; k++)
+			sum += i.late_ticks[k];
+		ASSERT_EQ(i.expirations, sum);
+		ASSERT_EQ(i.expirations, i.unread + i.completed + i.revoked);
+		ASSERT_EQ(i.armed, i.live + i.completed + i.cancelled + i.revoked);
+		ASSERT_EQ(i.completed, i.delivered);
+	}
+	shown.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_RACE(&race);
 }
 
 FIXTURE(time) {

@@ -1168,6 +1168,32 @@ TEST_F(unkeyed, values_of_user_data_may_be_the_same)
 	EXPECT_EQ(TWHEEL_FEATURE_KEYED, info.features & TWHEEL_FEATURE_KEYED);
 }
 
+TEST_F(unkeyed, the_deadline_that_was_replaced_is_not_written)
+{
+	struct twheel_arm arm = { .expires_ns = TW_MS, .was_deadline_ns = TW_POISON64 };
+
+	ASSERT_EQ(0, tw_arm_entry(self->fd, &arm));
+	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &arm));
+	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
+}
+
+/* Nor by REARM, be it by key. */
+TEST_F(keyed, the_deadline_that_was_replaced_is_not_written_by_rearm)
+{
+	struct twheel_arm arm = {
+		.id = KEY, .expires_ns = TW_MS, .was_deadline_ns = TW_POISON64,
+	};
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
+	ASSERT_EQ(1, key_vector(self->fd, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, &arm,
+				sizeof(arm), 1));
+	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
+	arm.id = key_id(self->fd, KEY);
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &arm));
+	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
+}
+
 TEST_F(keyed, by_key_is_einval_for_arm_and_unknown_flags_for_all)
 {
 	struct twheel_arm arm = { .user_data = KEY, .id = KEY, .expires_ns = TW_MS };

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include <sys/mman.h>
+
 FIXTURE(list) {
 	int fd;
 };
@@ -181,6 +183,30 @@ TEST_F(list, does_not_write_beyond_the_rows_it_returns)
 	ASSERT_EQ(0, tw_arm_at(self->fd, TW_SEC, &id));
 	ASSERT_EQ(1, tw_list(self->fd, &cursor, rows, 4));
 	EXPECT_EQ(0, memcmp(&poison, &rows[1], sizeof(poison)));
+}
+
+/* The rows that it wrote are right, and the walk begins anew. */
+TEST_F(list, whose_cursor_cannot_be_written_says_efault)
+{
+	struct twheel_status rows[2], expected;
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct twheel_list *list = mmap(NULL, page, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	__u64 id, cursor = 0;
+
+	ASSERT_NE(MAP_FAILED, (void *)list);
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_SEC, &id));
+	ASSERT_EQ(1, tw_list(self->fd, &cursor, &expected, 1));
+	*list = (struct twheel_list){
+		.size = sizeof(*list), .entry_size = sizeof(rows[0]), .nr = 2,
+		.entries = (uintptr_t)rows,
+	};
+	ASSERT_EQ(0, mprotect(list, page, PROT_READ));
+	memset(rows, TW_POISON, sizeof(rows));
+	EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, TWHEEL_IOC_LIST, list));
+	EXPECT_EQ(0, memcmp(&expected, &rows[0], sizeof(expected)));
+	EXPECT_EQ(0, list->cursor);
+	munmap(list, page);
 }
 
 /* Between the steps of a walk a third is cancelled, a third re-armed, and new ones come. */

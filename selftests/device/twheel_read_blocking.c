@@ -264,6 +264,22 @@ TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 100)
 	EXPECT_RACE(&race);
 }
 
+/* A caller that polls first has to have O_NONBLOCK. */
+TEST_F_TIMEOUT(blocking_read, waits_for_the_next_event_if_the_one_that_poll_told_of_is_gone, 60)
+{
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 0));
+	ASSERT_EQ(POLLIN, tw_poll(self->fd, POLLIN, 0));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
+	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
+	ASSERT_EQ(0, make_event(self->fd));
+	ASSERT_EQ(0, reader_join(&readers[0]));
+	EXPECT_EQ(1, readers[0].got);
+	EXPECT_NE(id, readers[0].events[0].id);
+}
+
 TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
 {
 	struct twheel_event event;

@@ -524,6 +524,33 @@ TEST_F(table, info_says_how_much_to_map)
 	close(fd);
 }
 
+/* However many places it has used, and whether or not it is mapped. */
+TEST(what_info_says_of_the_table_stays_as_it_is)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = 3 * TW_MS, .max_pending = 3000,
+	};
+	int i, fd = tw_open_setup(O_NONBLOCK, &setup);
+	struct twheel_info before, after;
+	__u64 ids[3000], *table;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &before));
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &ids[i]));
+	for (i = 0; i < ARRAY_SIZE(ids) / 2; i++) {
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[i]));
+		ASSERT_EQ(0, tw_arm_in(fd, TW_SEC, &ids[i]));
+	}
+	table = map_table(fd);
+	ASSERT_NE(NULL, table);
+	ASSERT_EQ(0, tw_info(fd, &after));
+	EXPECT_EQ(before.refresh_size, after.refresh_size);
+	EXPECT_EQ(before.refresh_shift, after.refresh_shift);
+	munmap(table, TABLE_BYTES);
+	close(fd);
+}
+
 /* Arms, after *old was cancelled, until the place of *old comes round. */
 static int arm_successor(int fd, __u64 old, __u64 *new)
 {

@@ -155,6 +155,35 @@ TEST_F(reopen, without_a_free_descriptor_says_emfile)
 	EXPECT_EQ(self->base + 2, tw_wheels_open());
 }
 
+#define FILE_MAX	"/proc/sys/fs/file-max"
+#define NOBODY		65534
+
+/* Root may have more files than there may be. */
+TEST_F(reopen, without_a_free_file_says_enfile)
+{
+	char max[32] = {};
+	int i, len, ret = 0, file = open(FILE_MAX, O_RDWR | O_CLOEXEC);
+	pid_t pid;
+
+	ASSERT_LE(0, file);
+	len = read(file, max, sizeof(max) - 1);
+	ASSERT_LT(0, len);
+	ASSERT_EQ(1, pwrite(file, "1", 1, 0));
+	pid = fork();
+	if (!pid) {
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(2);
+		/* Each processor counts some files for itself before all are counted. */
+		for (i = 0; i < 1000 && ret >= 0; i++)
+			ret = tw_reopen(self->fd, O_RDWR);
+		_exit(ret == -ENFILE ? 0 : ret == -EMFILE ? 3 : 1);
+	}
+	ret = tw_reap(pid);
+	EXPECT_EQ(len, pwrite(file, max, len, 0));
+	EXPECT_EQ(0, ret);
+	close(file);
+}
+
 /* Nor would it be the same wheel. */
 TEST_F(reopen, gives_a_descriptor_that_proc_self_fd_does_not_open)
 {

@@ -207,6 +207,19 @@ TEST_F(setup, name_of_up_to_15_characters_is_shown_by_info)
 	}
 }
 
+TEST_F(setup, name_may_be_that_of_another_wheel)
+{
+	int fd = tw_open(O_NONBLOCK);
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, setup_named(self->fd, "same", 4));
+	EXPECT_EQ(0, setup_named(fd, "same", 4));
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(0, strcmp("same", info.name));
+	close(fd);
+}
+
 TEST_F(setup, name_with_a_character_that_needs_a_quote_or_an_escape_says_einval)
 {
 	struct tw_snapshot before;

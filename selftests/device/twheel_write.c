@@ -219,6 +219,37 @@ TEST_F(write, writev_lays_a_record_across_two_pieces)
 	EXPECT_EQ(2, events[1].user_data);
 }
 
+/* There is no id and no verdict in them: those come by ioctl, and the id by the first event. */
+TEST_F(write, records_are_read_only)
+{
+	struct twheel_record *records = (void *)(self->bad - sysconf(_SC_PAGESIZE));
+	__u64 id;
+
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
+	records[0] = arm_in(1, TW_MS);
+	records[1] = rearm_in(id, TW_MS);
+	records[2] = cancel_of(id);
+	ASSERT_EQ(0, mprotect(records, sysconf(_SC_PAGESIZE), PROT_READ));
+	EXPECT_EQ(3, tw_write(self->fd, records, 3));
+}
+
+TEST_F(write, the_first_event_tells_the_id_for_further_records)
+{
+	struct twheel_record record = arm_in(7, TW_MS);
+	struct twheel_event event;
+
+	record.interval_ns = TW_MS;
+	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	record = rearm_in(event.id, 5 * TW_MS);
+	ASSERT_EQ(1, tw_write(self->fd, &record, 1));
+	ASSERT_EQ(0, tw_advance(self->fd, 6 * TW_MS));
+	ASSERT_ONE_EVENT(self->fd, &event, event.id);
+	EXPECT_EQ(7, event.user_data);
+	EXPECT_EQ(6 * TW_MS, event.deadline_ns);
+}
+
 /* ---- SETUP --------------------------------------------------------------- */
 
 TEST(a_record_sets_a_wheel_up)
@@ -227,7 +258,9 @@ TEST(a_record_sets_a_wheel_up)
 		.op = TWHEEL_OP_SETUP,
 		.flags = TWHEEL_SETUP_ONE_LEVEL,
 		.clock = TWHEEL_CLOCK_BOOTTIME,
+		.event_size = TWHEEL_EVENT_SIZE_MIN + 8,
 		.tick_ns = 7 * TW_MS,
+		.slack_ns = 9 * TW_MS,
 		.slots = 100,
 		.max_pending = 33,
 	};
@@ -243,7 +276,8 @@ TEST(a_record_sets_a_wheel_up)
 	EXPECT_EQ(7 * TW_MS, info.tick_ns);
 	EXPECT_EQ(128, info.slots);
 	EXPECT_EQ(33, info.max_pending);
-	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
+	EXPECT_EQ(TWHEEL_EVENT_SIZE_MIN + 8, info.event_size);
+	EXPECT_EQ(9 * TW_MS, info.slack_ns);
 	EXPECT_EQ('\0', info.name[0]);
 	EXPECT_EQ(-EBUSY, tw_write(fd, record, 1));
 	close(fd);
@@ -987,25 +1021,38 @@ TEST_F(write, pwritev2_nowait_takes_what_is_at_hand_and_allocates_nothing)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-/* The first periodic timeout of a page needs memory that one-shots do not. */
-TEST_F(write, pwritev2_nowait_allocates_nothing_for_periods)
+/* The first odd timeout of a page needs memory that plain one-shots do not. */
+static void expect_no_memory_for(struct __test_metadata *_metadata, int fd, __u64 interval_ns,
+				 __u32 slack_ticks)
 {
 	struct twheel_record records[2] = { arm_in(1, TW_MS), arm_in(2, TW_MS) };
 	struct tw_snapshot before;
 	__u64 id;
 
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
-	records[1].interval_ns = TW_MS;
-	EXPECT_EQ(1, write_nowait(self->fd, records, 2));
-	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
-	EXPECT_EQ(-EAGAIN, write_nowait(self->fd, records + 1, 1));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	records[1].interval_ns = interval_ns;
+	records[1].slack_ticks = slack_ticks;
+	EXPECT_EQ(1, write_nowait(fd, records, 2));
+	ASSERT_EQ(0, tw_snapshot(fd, &before));
+	EXPECT_EQ(-EAGAIN, write_nowait(fd, records + 1, 1));
 	records[0] = rearm_in(id, TW_MS);
-	records[0].interval_ns = TW_MS;
-	EXPECT_EQ(-EAGAIN, write_nowait(self->fd, records, 1));
-	EXPECT_UNCHANGED(self->fd, &before);
-	EXPECT_EQ(1, tw_write(self->fd, records + 1, 1));
-	EXPECT_EQ(1, write_nowait(self->fd, records, 1));
-	EXPECT_EQ(1, write_nowait(self->fd, records + 1, 1));
+	records[0].interval_ns = interval_ns;
+	records[0].slack_ticks = slack_ticks;
+	EXPECT_EQ(-EAGAIN, write_nowait(fd, records, 1));
+	EXPECT_UNCHANGED(fd, &before);
+	EXPECT_EQ(1, tw_write(fd, records + 1, 1));
+	EXPECT_EQ(1, write_nowait(fd, records, 1));
+	EXPECT_EQ(1, write_nowait(fd, records + 1, 1));
+}
+
+TEST_F(write, pwritev2_nowait_allocates_nothing_for_periods)
+{
+	expect_no_memory_for(_metadata, self->fd, TW_MS, 0);
+}
+
+TEST_F(write, pwritev2_nowait_allocates_nothing_for_slack)
+{
+	expect_no_memory_for(_metadata, self->fd, 0, 3);
 }
 
 TEST_F(write, pwritev2_nowait_rearms_and_cancels)
