@@ -6,6 +6,8 @@
  */
 #include "twheel_namespace.h"
 
+#include <sys/mman.h>
+
 /* ---- what holds on each clock -------------------------------------------- */
 
 FIXTURE(clock) {
@@ -514,6 +516,35 @@ TEST_F(namespace, times_are_those_of_who_set_it_up)
 	if (!pid)
 		_exit(tw_clock_is_ours(self->fd, variant->clockid));
 	EXPECT_EQ(0, tw_reap(pid));
+}
+
+/* A deadline that is stored counts by the clock of the wheel, whoever stores it. */
+TEST_F(namespace, deadlines_that_are_stored_are_times_of_who_set_it_up)
+{
+	struct twheel_event event;
+	struct twheel_info info;
+	__u64 id, deadline_ns;
+	__u64 *table;
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(tw_setup(self->fd, variant->clock, TW_MS, 0) ? 1 : 0);
+	EXPECT_EQ(0, tw_reap(pid));
+	table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)table);
+	ASSERT_EQ(0, tw_arm_in(self->fd, 200 * TW_MS, &id));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	deadline_ns = info.now_ns + 500 * TW_MS;
+	ASSERT_EQ(1, tw_refresh(table, id, deadline_ns, info.refresh_shift));
+	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
+	EXPECT_EQ(id, event.id);
+	EXPECT_LE(event.deadline_ns, event.fired_ns);
+	/* Unless it had expired before the store. */
+	if (event.fired_ns > info.now_ns + 300 * TW_MS) {
+		EXPECT_EQ(tw_refreshed_ns(deadline_ns, info.refresh_shift), event.deadline_ns);
+	}
+	munmap(table, sysconf(_SC_PAGESIZE));
 }
 
 TEST_F(no_setup, the_clock_is_that_of_who_asks_until_somebody_arms)

@@ -11,6 +11,7 @@
 #include "twheel_namespace.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 FIXTURE(enospc) {
 };
@@ -78,6 +79,7 @@ TEST_F(enospc, wheels_together_take_max_memory_and_then_say_enospc)
 
 TEST_F(enospc, refused_one_changes_nothing)
 {
+	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
 	struct twheel_info before, after;
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd;
@@ -89,8 +91,29 @@ TEST_F(enospc, refused_one_changes_nothing)
 	EXPECT_EQ(-ENOSPC, tw_arm_in(fd, TW_HOUR, &id));
 	ASSERT_EQ(0, tw_info(fd, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	EXPECT_EQ(-ENOSPC, tw_write(fd, &record, 1));
+	/* There is a place, and no memory for it: poll() says nothing about that. */
+	EXPECT_EQ(POLLOUT, tw_poll(fd, POLLOUT, 0));
 	/* What is there is no worse for it. */
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, 2 * TW_HOUR, 0));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
+	close(fd);
+}
+
+TEST_F(enospc, refresh_table_for_which_there_is_no_memory_says_enospc)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	__u64 ids[TIMEOUTS + 1];
+	void *table;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	fd = open_virtual(_metadata);
+	fill(_metadata, fd, ids);
+	errno = 0;
+	table = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	EXPECT_EQ(MAP_FAILED, table);
+	EXPECT_EQ(ENOSPC, errno);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
 	close(fd);
 }

@@ -142,10 +142,10 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 #define NR_LOOKS	20
 #define FDINFO_KEY	"alarm_ns:\t"
 
-/* Time of some calls of INFO, or of as many reads of fdinfo. */
-static __u64 look_ns(struct __test_metadata *_metadata, int fd, int fdinfo)
+/* Time of some calls of INFO with these flags, or of as many reads of fdinfo. */
+static __u64 look_ns(struct __test_metadata *_metadata, int fd, __u32 flags, int fdinfo)
 {
-	struct twheel_info info = { .size = sizeof(info) };
+	struct twheel_info info = { .size = sizeof(info), .flags = flags };
 	__u64 samples[SAMPLES], t0;
 	char text[4096];
 	int i, s;
@@ -167,7 +167,7 @@ static __u64 look_ns(struct __test_metadata *_metadata, int fd, int fdinfo)
 TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
 {
 	char path[64], text[4096] = "";
-	__u64 few_ns[2], many_ns[2];
+	__u64 few_ns[2], many_ns[2], walk_ns[2];
 	int i, fdinfo[2] = { -1 };
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
@@ -176,15 +176,21 @@ TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
 	fill(_metadata, self->fd, &self->seed, FEW);
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	for (i = 0; i < 2; i++)
-		few_ns[i] = look_ns(_metadata, self->fd, fdinfo[i]);
+		few_ns[i] = look_ns(_metadata, self->fd, 0, fdinfo[i]);
+	walk_ns[0] = look_ns(_metadata, self->fd, TWHEEL_INFO_WALK, -1);
 	fill(_metadata, self->fd, &self->seed, 99 * FEW);
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	for (i = 0; i < 2; i++) {
-		many_ns[i] = look_ns(_metadata, self->fd, fdinfo[i]);
+		many_ns[i] = look_ns(_metadata, self->fd, 0, fdinfo[i]);
 		TH_LOG("%s: %llu and %llu ns", i ? "fdinfo" : "INFO", few_ns[i] / NR_LOOKS,
 		       many_ns[i] / NR_LOOKS);
 		EXPECT_GT(MAX_RATIO * few_ns[i], many_ns[i]);
 	}
+	/* Here is that walk. */
+	walk_ns[1] = look_ns(_metadata, self->fd, TWHEEL_INFO_WALK, -1);
+	TH_LOG("INFO with the walk: %llu and %llu ns", walk_ns[0] / NR_LOOKS,
+	       walk_ns[1] / NR_LOOKS);
+	EXPECT_LT(MAX_RATIO * walk_ns[0], walk_ns[1]);
 	/* It was this wheel's. */
 	ASSERT_LT(0, pread(fdinfo[1], text, sizeof(text) - 1, 0));
 	EXPECT_NE(NULL, strstr(text, FDINFO_KEY));

@@ -351,6 +351,26 @@ static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *te
 			round_up(deadline_ns + PERIOD_NS, grain_ns));
 }
 
+/* Of a generation, a word has 28 bits. */
+static void a_store_counts_for_each_generation_that_has_the_same_28_bits(struct kunit *test)
+{
+	const u64 wrap = BIT_ULL(GEN_SHIFT + TWHEEL_REFRESH_GEN_BITS);
+	u64 id, deadline_ns = START_NS + DELAY_NS;
+	struct twheel *tw = test->priv;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	cancel(tw, id);
+	place_of(tw, (u32)id)->word = 3 * wrap + GEN_ONE | (u32)id;
+	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
+	KUNIT_ASSERT_GT(test, id, 3 * wrap);
+	store(tw, id - wrap - GEN_ONE, deadline_ns + PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id), deadline_ns);
+	store(tw, id - wrap, deadline_ns + PERIOD_NS);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, id),
+			round_up(deadline_ns + PERIOD_NS, 1ULL << tw->words.shift));
+}
+
 /* Each call that looks at a deadline finds the one that was stored. */
 static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 {
@@ -420,6 +440,7 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
 	KUNIT_CASE(a_store_counts_for_its_generation_and_only_to_later),
+	KUNIT_CASE(a_store_counts_for_each_generation_that_has_the_same_28_bits),
 	KUNIT_CASE(every_call_goes_by_the_deadline_that_was_stored),
 	KUNIT_CASE(a_refresh_keeps_the_slack),
 	{}

@@ -124,6 +124,8 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 				per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
 		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
 		KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+		/* INFO shows a time that has passed. */
+		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw));
 		KUNIT_EXPECT_TRUE(test, turn_take(tw));
 		pass(tw);
 		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
