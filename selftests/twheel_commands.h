@@ -109,13 +109,38 @@ static inline void tw_make_good(const struct tw_command *command, __u64 id,
 	}
 }
 
+/* NULL for DRAIN and REOPEN, which take no pointer, and for what is no command. */
 static inline const struct tw_command *tw_find_command(unsigned long cmd)
 {
 	const struct tw_command *command = tw_commands;
 
-	while (command->cmd != cmd)
+	while (command < tw_commands + ARRAY_SIZE(tw_commands) && command->cmd != cmd)
 		command++;
-	return command;
+	return command < tw_commands + ARRAY_SIZE(tw_commands) ? command : NULL;
+}
+
+/*
+ * What the good call says to somebody whose descriptor is open for reading only; what is
+ * not here is no command, or it is REOPEN.
+ */
+static inline int tw_listener_expects(unsigned long cmd)
+{
+	switch (cmd) {
+	case TWHEEL_IOC_INFO:
+		return 0;
+	case TWHEEL_IOC_QUERY:
+	case TWHEEL_IOC_LIST:
+		return 1;
+	case TWHEEL_IOC_SETUP:
+	case TWHEEL_IOC_ARM:
+	case TWHEEL_IOC_REARM:
+	case TWHEEL_IOC_CANCEL:
+	case TWHEEL_IOC_DRAIN:
+	case TWHEEL_IOC_ADVANCE:
+		return -EBADF;
+	default:
+		return -ENOTTY;
+	}
 }
 
 static inline __s32 tw_result_of(const struct tw_command *command, const union tw_element *element)

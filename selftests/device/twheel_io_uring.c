@@ -3,6 +3,7 @@
  * io_uring: reads wait for events, and writes for places, without a worker thread of
  * io_uring (iou-wrk-*); and no ring hinders its process or its wheel from ending.
  */
+#include "twheel_commands.h"
 #include "twheel_test.h"
 
 #include <dirent.h>
@@ -252,6 +253,64 @@ TEST_F(ring, a_worker_does_what_may_wait)
 	EXPECT_EQ(-ESHUTDOWN, tw_arm_in(self->fd, TW_MS, &id));
 }
 
+/* The good call of each command, on a wheel that has nothing to do. */
+TEST_F(ring, a_command_is_done_in_the_call_that_submits_unless_it_may_wait)
+{
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending, whose;
+	int i, fd, again;
+
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
+		const struct tw_command *command = &tw_commands[i];
+		bool waits = command->cmd == TWHEEL_IOC_SETUP ||
+			     command->cmd == TWHEEL_IOC_ADVANCE;
+
+		/* Once there is a worker, it stays for a while. */
+		if (waits)
+			continue;
+		fd = tw_make_wheel(&pending);
+		ASSERT_LE(0, fd);
+		tw_make_good(command, pending, &argument, &element);
+		put_ioctl(&self->ring, fd, command->cmd, &argument, i);
+		ASSERT_EQ(1, io_uring_submit(&self->ring));
+		ASSERT_EQ(1, io_uring_cq_ready(&self->ring))
+			TH_LOG("%s", command->name);
+		EXPECT_RESULT(&self->ring, command->good, i);
+		ASSERT_NO_WORKER();
+		close(fd);
+	}
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_REOPEN, (void *)(long)O_RDONLY, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
+	again = next_result(&self->ring, TW_PATIENCE_MS, &whose, NULL);
+	ASSERT_LE(0, again);
+	EXPECT_EQ(O_RDONLY, fcntl(again, F_GETFL) & O_ACCMODE);
+	close(again);
+	ASSERT_NO_WORKER();
+}
+
+TEST_F(ring, a_worker_does_a_setup)
+{
+	struct twheel_setup setup = { .size = sizeof(setup), .clock = TWHEEL_CLOCK_VIRTUAL };
+	int fd = tw_open(0);
+
+	ASSERT_LE(0, fd);
+	put_ioctl(&self->ring, fd, TWHEEL_IOC_SETUP, &setup, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	EXPECT_LT(0, nr_workers());
+	close(fd);
+}
+
+TEST_F(ring, a_worker_does_a_drain)
+{
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_DRAIN, NULL, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	EXPECT_LT(0, nr_workers());
+}
+
 TEST_F(ring, a_submission_may_be_left_to_a_worker)
 {
 	struct twheel_arm arm[1] = { { .expires_ns = TW_MS } };
@@ -485,6 +544,7 @@ TEST_F(ring, a_write_that_has_to_allocate_is_done_all_the_same)
 	EXPECT_RESULT(&self->ring, ENTRIES * RECORD_BYTES, 1);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(ENTRIES, info.armed);
+	EXPECT_LT(0, nr_workers());
 }
 
 TEST_F(ring, a_write_and_a_read_are_linked)
@@ -616,6 +676,69 @@ TEST_F(ring, who_may_only_read_has_nothing_written)
 	EXPECT_EQ(id, self->events[0].id);
 	ASSERT_NO_WORKER();
 	close(fd);
+}
+
+/* Each number as a command, done at once and by a worker; and each way to write. */
+TEST_F(ring, who_may_only_read_changes_nothing)
+{
+	struct twheel_record record = { .op = TWHEEL_OP_CANCEL };
+	struct iovec iov = { &record, sizeof(record) };
+	union tw_argument argument;
+	union tw_element element;
+	struct tw_snapshot before;
+	struct io_uring_sqe *sqe;
+	int owner, fd, nr, flags, pipes[2];
+	__u64 pending;
+
+	owner = tw_make_wheel(&pending);
+	ASSERT_LE(0, owner);
+	fd = tw_reopen(owner, O_RDONLY | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_snapshot(owner, &before));
+	for (flags = 0; flags <= IOSQE_ASYNC; flags += IOSQE_ASYNC) {
+		for (nr = 0; nr < 256; nr++) {
+			unsigned long cmd = _IO(TWHEEL_IOC_MAGIC, nr);
+			const struct tw_command *command = tw_find_command(cmd);
+			bool reopens = cmd == TWHEEL_IOC_REOPEN;
+			const void *arg = command ? (void *)&argument :
+					  reopens ? (void *)(long)O_RDWR : NULL;
+
+			if (command)
+				tw_make_good(command, pending, &argument, &element);
+			put_ioctl(&self->ring, fd, cmd, arg, nr)->flags |= flags;
+			ASSERT_EQ(1, io_uring_submit(&self->ring));
+			EXPECT_RESULT(&self->ring, reopens ? -EBADF : tw_listener_expects(cmd),
+				      nr);
+		}
+	}
+
+	record.key = pending;
+	put_write(&self->ring, fd, &record, 1, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 1);
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_writev(sqe, fd, &iov, 1, -1);
+	sqe->user_data = 2;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 2);
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &iov, 1));
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_write_fixed(sqe, fd, &record, sizeof(record), -1, 0);
+	sqe->user_data = 3;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 3);
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(sizeof(record), write(pipes[1], &record, sizeof(record)));
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_splice(sqe, pipes[0], -1, fd, -1, sizeof(record), 0);
+	sqe->user_data = 4;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EBADF, 4);
+	EXPECT_UNCHANGED(owner, &before);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(fd);
+	close(owner);
 }
 
 TEST_F(ring, who_may_only_write_is_told_no_event)

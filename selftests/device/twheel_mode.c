@@ -212,63 +212,50 @@ FIXTURE_TEARDOWN(listener)
 	close(self->owner);
 }
 
-/* What a call says to a listener; a command that is not here is not known. */
-static int listener_expects(unsigned long cmd)
-{
-	switch (cmd) {
-	case TWHEEL_IOC_INFO:
-		return 0;
-	case TWHEEL_IOC_QUERY:
-	case TWHEEL_IOC_LIST:
-		return 1;
-	case TWHEEL_IOC_SETUP:
-	case TWHEEL_IOC_ARM:
-	case TWHEEL_IOC_REARM:
-	case TWHEEL_IOC_CANCEL:
-	case TWHEEL_IOC_DRAIN:
-	case TWHEEL_IOC_ADVANCE:
-		return -EBADF;
-	default:
-		return -ENOTTY;
-	}
-}
-
-static int call_any(int fd, unsigned long cmd, __u64 pending)
-{
-	switch (cmd) {
-	case TWHEEL_IOC_INFO ... TWHEEL_IOC_LIST:
-	case TWHEEL_IOC_ADVANCE:
-		return call(fd, cmd, pending);
-	default:
-		return tw_ioctl(fd, cmd, NULL);
-	}
-}
-
+/* REOPEN has a test of its own. */
 TEST_F(listener, gets_no_command_done_that_changes_the_wheel)
 {
 	int nr;
 
 	for (nr = 0; nr < 256; nr++) {
 		unsigned long cmd = _IO(TWHEEL_IOC_MAGIC, nr);
+		const struct tw_command *command = tw_find_command(cmd);
+		union tw_argument argument;
+		union tw_element element;
 
 		if (cmd == TWHEEL_IOC_REOPEN)
 			continue;
-		EXPECT_EQ(listener_expects(cmd), call_any(self->fd, cmd, self->pending))
+		if (command)
+			tw_make_good(command, self->pending, &argument, &element);
+		EXPECT_EQ(tw_listener_expects(cmd),
+			  tw_ioctl(self->fd, cmd, command ? &argument : NULL))
 			TH_LOG("number %d", nr);
 	}
 }
 
+/* By each of its ways: from each that it may have, and of what that may have. */
 TEST_F(listener, gets_no_descriptor_that_may_write)
 {
+	const int more[] = { 0, O_NONBLOCK, O_CLOEXEC, O_NONBLOCK | O_CLOEXEC };
+	const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_NEITHER };
 	char path[32];
-	int fd;
+	int i, k, fd;
 
-	EXPECT_EQ(-EBADF, tw_reopen(self->fd, O_RDWR));
-	EXPECT_EQ(-EBADF, tw_reopen(self->fd, O_WRONLY));
-	fd = tw_reopen(self->fd, O_RDONLY);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EBADF, call(fd, TWHEEL_IOC_CANCEL, self->pending));
-	close(fd);
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		bool may = modes[i] == O_RDONLY || modes[i] == O_NEITHER;
+
+		for (k = 0; k < ARRAY_SIZE(more); k++) {
+			fd = tw_reopen(self->fd, modes[i] | more[k]);
+			ASSERT_EQ(may ? fd : -EBADF, fd)
+				TH_LOG("mode %d", modes[i]);
+			if (!may)
+				continue;
+			EXPECT_EQ(-EBADF, call(fd, TWHEEL_IOC_CANCEL, self->pending));
+			EXPECT_EQ(-EBADF, tw_reopen(fd, O_RDWR));
+			EXPECT_EQ(-EBADF, tw_reopen(fd, O_WRONLY));
+			close(fd);
+		}
+	}
 	fd = dup(self->fd);
 	EXPECT_EQ(-EBADF, call(fd, TWHEEL_IOC_CANCEL, self->pending));
 	close(fd);
