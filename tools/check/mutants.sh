@@ -13,14 +13,26 @@ has_test()
 		"${sources[@]}"
 }
 
+# What a test can be named by, one a line: its program, or the step of make check that it is.
+test_programs()
+{
+	local kind
+
+	echo kunit
+	host_names
+	check_names
+	for kind in usual debug windows; do
+		guest_names $kind
+	done
+}
+
 # Each can be made in the sources, and names a test that is there.
 mutants()
 {
 	local name program programs test
 
 	perl selftests/mutants/mutants.pl check
-	programs=" kunit $({ host_names; check_names
-		for kind in usual debug windows; do guest_names $kind; done; } | xargs) "
+	programs=" $(test_programs | xargs) "
 	while read -r name program _ test; do
 		[ "$program" != equivalent ] || continue
 		[[ $programs = *" $program "* ]] || echo "$name: there is no test called $program"

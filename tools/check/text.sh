@@ -132,6 +132,12 @@ names_of_files()
 		done
 }
 
+# Each sentence of the uapi header has a test that is there.
+sentences()
+{
+	test_programs | tools/check/sentences.pl uapi/linux/twheel.h selftests/sentences.txt
+}
+
 # The tables in the document are those that the tests go by.
 fault_sites()
 {

@@ -1,0 +1,169 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0
+#
+# sentences.pl [update] HEADER LIST: is each sentence of the header in the list, with a test that
+# is there? The names of the programs come on standard input, and their sources are in
+# selftests/*. It prints a line for each fault. See the top of the list for its form.
+#
+# With "update" it writes the list anew instead: in the order of the header, each sentence with
+# the tests that the list has for it. A sentence that is new, or was changed, has none then.
+#
+# A sentence ends with a full stop or a question mark and a blank, or with its paragraph. The
+# line of a member ("@NAME: ..."), of an errno and of a list begins a paragraph. A comment
+# belongs to the structure, the enum, the macro or the DOC: line that it stands with.
+
+use strict;
+use warnings;
+
+my $update = @ARGV && $ARGV[0] eq 'update' ? shift : '';
+my ($header, $list) = @ARGV;
+die "usage: sentences.pl [update] HEADER LIST\n" if !$list;
+
+sub slurp
+{
+	my ($path) = @_;
+
+	open(my $in, '<', $path) or die "$path: $!\n";
+	local $/;
+	return <$in>;
+}
+
+# The sentences of a text, which may have several paragraphs.
+sub sentences
+{
+	my ($text) = @_;
+	my @sentences;
+
+	for my $paragraph (split /\n\s*\n|\n(?=- |@\w+: |\t(?:E[A-Z0-9]+|others)\t)/, $text) {
+		$paragraph =~ s/\s+/ /g;
+		$paragraph =~ s/^ ?(?:- )?| $//g;
+		push @sentences, split /(?<=[.?]) (?=[A-Z@"`0-9\/]|[a-z]+(?:\(\)|_))/, $paragraph;
+	}
+	return grep { /\w/ } @sentences;
+}
+
+# [SECTION, SENTENCE...]... of the header.
+sub read_header
+{
+	my $text = slurp($header);
+	my @sections;
+
+	while ($text =~ m{^([^\n]*?)/(\*\*?)(?!\*)(.*?)\*/}msg) {
+		my ($before, $kind, $body, $after) = ($1, $2, $3, substr($text, pos $text));
+		my $name;
+
+		next if $before =~ /^#(?!define)/;
+		$body =~ s/^ \* ?//mg;
+		$body =~ s/^\s+//;
+		if ($before =~ /^(?:#define)?\s*(\w+)/) {
+			$name = $1;
+		} elsif ($kind eq '**') {
+			$body =~ s/^(DOC: [^\n]+|(?:enum|struct) \w+)[^\n]*\n//;
+			$name = $1;
+		} else {
+			# A heading is not a sentence.
+			next if $body !~ /\.\s*$/;
+			($name) = $after =~ m{\A(?:\s*/\*.*?\*/)*\s*(?:#define )?((?:enum |struct )?\w+)}s;
+		}
+		if (@sections && $sections[-1][0] eq $name) {
+			push @{$sections[-1]}, sentences($body);
+		} else {
+			push @sections, [$name, sentences($body)];
+		}
+	}
+	# Without a sentence all would be well.
+	die "no sentences found in $header\n" if !@sections;
+	return @sections;
+}
+
+# What stands before the first section, and {SECTION}{SENTENCE} = [LINE, TEST...].
+sub read_list
+{
+	my ($intro, $section, $tests, @order, %tests_of) = ('');
+
+	open(my $in, '<', $list) or die "$list: $!\n";
+	while (<$in>) {
+		chomp;
+		if (/^\[(.*)\]$/) {
+			$section = $1;
+		} elsif (!defined $section) {
+			$intro .= "$_\n";
+		} elsif (/^\t(.*\S)$/ && $tests) {
+			push @$tests, $1;
+		} elsif (/\S/) {
+			$tests = $tests_of{$section}{$_} = [$.];
+			push @order, [$section, $_];
+		}
+	}
+	return ($intro, \@order, \%tests_of);
+}
+
+# {PROGRAM}{TEST} of the sources. A program may include others as they are. "kunit" is the module
+# with the suites of KUnit, and "wheel" a program of this machine.
+sub read_tests
+{
+	my %tests;
+
+	for my $path (glob 'selftests/*/*.c selftests/kunit/engine/*.c') {
+		my ($folder, $program) = $path =~ m{^(.*)/([^/]+)\.c$};
+		my $text = slurp($path);
+
+		$text .= slurp("$folder/$_") for $text =~ m{^#include "(\.\./\w+/\w+\.c)"}mg;
+		$program = 'kunit' if $folder =~ /kunit/;
+		$program = 'wheel' if $path =~ /\/wheel_test\.c$/;
+		$tests{$program}{$1} = 1
+			while $text =~ /^(?:[A-Z][A-Z_]*\((?:\w+,\s+)?|\s+(?:KUNIT_CASE(?:_PARAM)?|TEST)\()([a-z]\w+)[,)]/mg;
+	}
+	return \%tests;
+}
+
+my @sections = read_header();
+my ($intro, $order, $tests_of) = read_list();
+
+if ($update) {
+	open(my $out, '>', $list) or die "$list: $!\n";
+	print $out $intro;
+	for my $section (@sections) {
+		my ($name, @sentences) = @$section;
+		my $blank = "\n";
+
+		print $out "[$name]\n";
+		for my $sentence (@sentences) {
+			my ($line, @tests) = @{$tests_of->{$name}{$sentence} || [0]};
+
+			print $out "$sentence\n", map { "\t$_\n" } @tests;
+		}
+		print $out "\n" if $section != $sections[-1];
+	}
+	close($out) or die "$list: $!\n";
+	exit;
+}
+
+my %programs = map { chomp; $_ => 1 } <STDIN>;
+my $tests = read_tests();
+my @expected = map { my ($name, @sentences) = @$_; map { [$name, $_] } @sentences } @sections;
+my $hint = "run \"$0 update $header $list\", and write the tests beneath each new sentence";
+
+for my $i (0 .. ($#expected > $#$order ? $#expected : $#$order)) {
+	my ($wanted, $found) = ($expected[$i] || ['', 'the end'], $order->[$i] || ['', 'the end']);
+
+	next if "@$wanted" eq "@$found";
+	print "$list has \"$found->[1]\" where $header says \"$wanted->[1]\": $hint\n";
+	exit;
+}
+for my $pair (@$order) {
+	my ($section, $sentence) = @$pair;
+	my ($line, @entries) = @{$tests_of->{$section}{$sentence}};
+
+	print "$list:$line: no test fails if this is untrue: write one, and name it here\n" if !@entries;
+	for my $entry (@entries) {
+		next if $entry =~ /^none: \S/ && @entries == 1;
+		my ($program, $test) = $programs{$entry} ? $entry : split /\./, $entry;
+
+		if (!$programs{$program}) {
+			print "$list:$line: there is no test program \"$entry\": see \"make list\"\n";
+		} elsif ($test ? !$tests->{$program}{$test} : $tests->{$program}) {
+			print "$list:$line: $program has no test \"", $test // '', "\": name one that it has\n";
+		}
+	}
+}
