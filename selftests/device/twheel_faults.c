@@ -502,6 +502,31 @@ TEST_F(faults, single_entry_that_faults_fails_the_call)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
+/* The memory behind the fault is good again, and nothing is written there. */
+TEST_F(faults, results_behind_the_fault_are_as_they_were)
+{
+	const int per_page = self->page / sizeof(struct twheel_arm), nr = 3 * per_page;
+	struct twheel_arm *arms = mmap(NULL, 4 * self->page, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	__u32 nr_done;
+	int i;
+
+	ASSERT_NE(MAP_FAILED, (void *)arms);
+	for (i = 0; i < nr; i++)
+		arms[i] = (struct twheel_arm){
+			.expires_ns = TW_HOUR, .id = TW_POISON64, .result = TW_POISON32,
+		};
+	ASSERT_EQ(0, mprotect((char *)arms + self->page, self->page, variant->protection));
+	EXPECT_EQ(per_page, tw_vector_done(self->fd, TWHEEL_IOC_ARM, arms, sizeof(*arms), nr,
+					   &nr_done));
+	EXPECT_EQ(per_page, nr_done);
+	for (i = 2 * per_page + 2; i < nr; i++) {
+		EXPECT_EQ((__s32)TW_POISON32, arms[i].result);
+		EXPECT_EQ(TW_POISON64, arms[i].id);
+	}
+	EXPECT_EQ(per_page, live(self->fd));
+}
+
 /* A wheel that nobody set up: what failed as a whole was not the first ARM. */
 TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 {

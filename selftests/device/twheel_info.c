@@ -334,46 +334,52 @@ TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
 
 #define ROUND_NS	TWHEEL_ROUND_MIN_NS
 
-/* A wheel of 100 ms a round with a timeout an hour ahead, which has a slot by now. */
-static int open_for_an_hour(__u32 flags)
+/* A wheel of 100 ms a round, with timeouts an hour ahead that have slots of their own by now. */
+static int open_for_an_hour(__u32 flags, int nr)
 {
 	const struct twheel_setup setup = {
 		.tick_ns = ROUND_NS / TWHEEL_SLOTS_MIN, .slots = TWHEEL_SLOTS_MIN, .flags = flags,
 	};
+	__u64 id, first_ns = tw_now(CLOCK_MONOTONIC) + TW_HOUR;
 	int fd = tw_open_setup(O_NONBLOCK, &setup);
 	struct twheel_event event;
-	__u64 id;
 
-	if (fd < 0 || tw_arm_in(fd, TW_HOUR, &id) || tw_arm_in(fd, TW_MS, &id) ||
-	    tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1)
+	while (fd >= 0 && nr--)
+		if (tw_arm_at(fd, first_ns + nr * setup.tick_ns, &id))
+			return TW_BROKEN;
+	if (fd < 0 || tw_arm_in(fd, TW_MS, &id) || tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1)
 		return TW_BROKEN;
 	return fd;
 }
 
-/* It looks at the timeout, however far the deadline is, and sets the alarm a round ahead. */
+/* It looks at each slot that holds a timeout, however far the deadline is, again and again. */
 TEST_F(info, alarm_of_one_level_comes_in_each_round)
 {
-	int round, fd = open_for_an_hour(TWHEEL_SETUP_ONE_LEVEL);
 	__u64 before_ns, alarm_ns, now_ns;
+	int nr, turn;
 
-	ASSERT_LE(0, fd);
-	before_ns = alarm_of(fd);
-	EXPECT_GE(tw_now(CLOCK_MONOTONIC) + ROUND_NS, before_ns);
-	for (round = 0; round < 5; round++) {
-		ASSERT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) > before_ns &&
-					alarm_ns != TWHEEL_NO_EXPIRY, TW_MS));
-		now_ns = tw_now(CLOCK_MONOTONIC);
-		EXPECT_GE(now_ns + ROUND_NS, alarm_ns)
-			TH_LOG("%llu ns ahead", alarm_ns - now_ns);
-		before_ns = alarm_ns;
+	for (nr = 1; nr <= TWHEEL_SLOTS_MIN; nr *= TWHEEL_SLOTS_MIN) {
+		int fd = open_for_an_hour(TWHEEL_SETUP_ONE_LEVEL, nr);
+
+		ASSERT_LE(0, fd);
+		before_ns = alarm_of(fd);
+		EXPECT_GE(tw_now(CLOCK_MONOTONIC) + ROUND_NS / nr, before_ns);
+		for (turn = 0; turn < 5; turn++) {
+			ASSERT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) > before_ns &&
+						alarm_ns != TWHEEL_NO_EXPIRY, TW_MS));
+			now_ns = tw_now(CLOCK_MONOTONIC);
+			EXPECT_GE(now_ns + ROUND_NS / nr, alarm_ns)
+				TH_LOG("%d timeouts: %llu ns ahead", nr, alarm_ns - now_ns);
+			before_ns = alarm_ns;
+		}
+		EXPECT_NO_EVENT(fd);
+		close(fd);
 	}
-	EXPECT_NO_EVENT(fd);
-	close(fd);
 }
 
 TEST_F(info, alarm_of_coarser_levels_comes_in_no_round_in_vain)
 {
-	int fd = open_for_an_hour(0);
+	int fd = open_for_an_hour(0, 1);
 	__u64 alarm_ns;
 
 	ASSERT_LE(0, fd);

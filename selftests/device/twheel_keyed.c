@@ -1176,6 +1176,9 @@ TEST_F(unkeyed, the_deadline_that_was_replaced_is_not_written)
 	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm_entry(self->fd, &arm));
 	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
+	arm.flags = 1U << 31;
+	ASSERT_EQ(-EINVAL, tw_arm_entry(self->fd, &arm));
+	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
 }
 
 /* Nor by REARM, be it by key. */

@@ -105,6 +105,13 @@ TEST_F(refresh, a_far_deadline_is_the_one_it_expires_at)
 {
 	__u64 deadline_ns = latest_ns(self->deadline_ns, self->shift);
 
+	/* The figures of the header. */
+	if (self->tick_ns == TW_MS) {
+		EXPECT_EQ(208, (deadline_ns - self->deadline_ns) / TW_DAY);
+	}
+	if (self->tick_ns == TW_US) {
+		EXPECT_EQ(48, (deadline_ns - self->deadline_ns) / (TW_HOUR / 10));
+	}
 	/* A year goes by in steps of ADVANCE, and thousands are as good as one. */
 	if (deadline_ns > self->deadline_ns + 400 * TW_DAY)
 		deadline_ns = tw_refreshed_ns(self->deadline_ns + 400 * TW_DAY, self->shift);

@@ -33,6 +33,7 @@ struct found {
 	__u32 armed;
 	__u32 moved;
 	__u32 cancelled;
+	int written;			/* what write() says at the limit */
 	bool measured;
 };
 
@@ -261,6 +262,7 @@ static void touch_stack(void)
 /* A wheel that takes what its cgroup has, and a little more. */
 static void exhaust(struct found *found)
 {
+	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
 	struct twheel_cancel cancel;
 	int fd;
 	__u32 i;
@@ -273,6 +275,7 @@ static void exhaust(struct found *found)
 	CHILD_DO(tw_setup(fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, NR_MAX));
 	CHILD_DO(tw_write_text(CHILD "/memory.max", "32M"));
 	found->armed = arm_all(fd, NR_MAX, &found->error);
+	found->written = tw_write(fd, &record, 1);
 	/* To move what is there later takes no memory. */
 	if (!rearm_all(fd, found->armed))
 		found->moved = found->armed;
@@ -418,6 +421,7 @@ TEST_F_TIMEOUT(cgroup, at_its_limit_arm_says_enomem_and_what_is_there_can_be_mov
 	ASSERT_EQ(0, in_child(exhaust, found));
 	ASSERT_EQ(0, found->line);
 	EXPECT_EQ(-ENOMEM, found->error);
+	EXPECT_EQ(-ENOMEM, found->written);
 	EXPECT_LT(0, found->armed);
 	EXPECT_EQ(found->armed, found->moved);
 	EXPECT_EQ(found->armed, found->cancelled);

@@ -323,7 +323,8 @@ struct twheel_setup {
  * @max_late_ns to @alarm_ns, are those of one moment.  While other threads use the wheel,
  * the walk may see a timeout before or after a change.
  *
- * /proc/PID/fdinfo/FD shows the same, without the walk: one "key:\tvalue" a line.
+ * /proc/PID/fdinfo/FD shows configuration and counters as INFO does without the walk: one
+ * "key:\tvalue" a line.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
