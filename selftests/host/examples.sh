@@ -55,14 +55,10 @@ shows_what_is_there()
 	[ $nr -gt 0 ] && [ "$(shown_lines examples/hello.c)" = "$(<"$top/examples/hello.c")" ]
 }
 
-# sent_by SHELL...: what the example in shell writes to descriptor 3, with this shell: a line
-# in hex for each write(). A socket that keeps the bounds of what is written stands in for the
-# device. The records have bytes 10, 0, 13 and 37.
-sent_by()
+# written_by COMMAND...: what it writes to descriptor 3, a line in hex for each write(). A
+# socket that keeps the bounds of what is written stands in for the device.
+written_by()
 {
-	local functions
-
-	functions=$(sed '/^exec 3/,$d' "$top/examples/raw/twheel.sh")
 	perl -MPOSIX -MSocket -e '
 		$^F = 9;	# nothing is closed by exec
 		socketpair(my $ours, my $theirs, AF_UNIX, SOCK_SEQPACKET, 0) or die;
@@ -79,7 +75,17 @@ sent_by()
 		}
 		waitpid($pid, 0);
 		exit($? ? 1 : 0);
-	' "$@" -c "$functions
+	' "$@"
+}
+
+# sent_by SHELL...: what the example in shell writes there, with this shell. The records have
+# bytes 10, 0, 13 and 37.
+sent_by()
+{
+	local functions
+
+	functions=$(sed '/^exec 3/,$d' "$top/examples/raw/twheel.sh")
+	written_by "$@" -c "$functions
 		send 1 10 168626701 2570
 		send 3 0 $((0x250a0d000a0a0d0a)) 0"
 }
@@ -96,6 +102,12 @@ one_write_is_one_record()
 		sent=$(sent_by $shell)
 		[ "$sent" = "$expected" ] || { echo "$shell wrote: $sent"; return 1; }
 	done
+}
+
+# As the uapi header says, which is why the example does not leave it to printf alone.
+printf_of_bash_cuts_a_record()
+{
+	[ "$(written_by bash -c 'printf "\1\n\2" >&3')" = $'010a\n02' ]
 }
 
 table_runs()
@@ -135,12 +147,13 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..16"
+echo "1..17"
 holds "the examples compile with gcc" compile gcc
 holds "the examples compile with clang" compile clang
 holds "README.md shows what is in the examples" shows_what_is_there
 holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record
+holds "the printf of bash writes up to each byte 10" printf_of_bash_cuts_a_record
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
 holds "table runs" table_runs
