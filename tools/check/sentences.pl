@@ -8,9 +8,10 @@
 # With "update" it writes the list anew instead: in the order of the header, each sentence with
 # the tests that the list has for it. A sentence that is new, or was changed, has none then.
 #
-# A sentence ends with a full stop or a question mark and a blank, or with its paragraph. The
-# line of a member ("@NAME: ..."), of an errno and of a list begins a paragraph. A comment
-# belongs to the structure, the enum, the macro or the DOC: line that it stands with.
+# A sentence ends with its paragraph, or with a full stop or a question mark if no small letter
+# follows but a name. The line of a member ("@NAME: ..."), of an errno and of a list begins a
+# paragraph. A comment belongs to the structure, the enum, the macro or the DOC: line that it
+# stands with; a plain one in lines of its own that ends without a full stop is a heading.
 
 use strict;
 use warnings;
@@ -50,7 +51,7 @@ sub read_header
 
 	while ($text =~ m{^([^\n]*?)/(\*\*?)(?!\*)(.*?)\*/}msg) {
 		my ($before, $kind, $body, $after) = ($1, $2, $3, substr($text, pos $text));
-		my $name;
+		my $name = '';
 
 		next if $before =~ /^#(?!define)/;
 		$body =~ s/^ \* ?//mg;
@@ -58,13 +59,14 @@ sub read_header
 		if ($before =~ /^(?:#define)?\s*(\w+)/) {
 			$name = $1;
 		} elsif ($kind eq '**') {
-			$body =~ s/^(DOC: [^\n]+|(?:enum|struct) \w+)[^\n]*\n//;
-			$name = $1;
+			($name) = $body =~ /^(DOC: [^\n]+|(?:enum|struct) \w+)/;
+			$body =~ s/^[^\n]*\n//;
 		} else {
 			# A heading is not a sentence.
 			next if $body !~ /\.\s*$/;
 			($name) = $after =~ m{\A(?:\s*/\*.*?\*/)*\s*(?:#define )?((?:enum |struct )?\w+)}s;
 		}
+		die "$header: what does this belong to: $body\n" if !$name;
 		if (@sections && $sections[-1][0] eq $name) {
 			push @{$sections[-1]}, sentences($body);
 		} else {
@@ -102,6 +104,7 @@ sub read_list
 # with the suites of KUnit, and "wheel" a program of this machine.
 sub read_tests
 {
+	my $begin = qr/^(?!FIXTURE|TW_)[A-Z][A-Z_]*\((?:\w+,\s+)?|^\s+(?:KUNIT_CASE(?:_PARAM)?|TEST)\(/m;
 	my %tests;
 
 	for my $path (glob 'selftests/*/*.c selftests/kunit/engine/*.c') {
@@ -111,8 +114,7 @@ sub read_tests
 		$text .= slurp("$folder/$_") for $text =~ m{^#include "(\.\./\w+/\w+\.c)"}mg;
 		$program = 'kunit' if $folder =~ /kunit/;
 		$program = 'wheel' if $path =~ /\/wheel_test\.c$/;
-		$tests{$program}{$1} = 1
-			while $text =~ /^(?:[A-Z][A-Z_]*\((?:\w+,\s+)?|\s+(?:KUNIT_CASE(?:_PARAM)?|TEST)\()([a-z]\w+)[,)]/mg;
+		$tests{$program}{$1} = 1 while $text =~ /$begin([a-z]\w+)[,)]/g;
 	}
 	return \%tests;
 }
@@ -125,11 +127,10 @@ if ($update) {
 	print $out $intro;
 	for my $section (@sections) {
 		my ($name, @sentences) = @$section;
-		my $blank = "\n";
 
 		print $out "[$name]\n";
 		for my $sentence (@sentences) {
-			my ($line, @tests) = @{$tests_of->{$name}{$sentence} || [0]};
+			my (undef, @tests) = @{$tests_of->{$name}{$sentence} || []};
 
 			print $out "$sentence\n", map { "\t$_\n" } @tests;
 		}
