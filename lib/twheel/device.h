@@ -65,6 +65,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <linux/twheel.h>
 
@@ -799,8 +800,11 @@ int twheel_device_rearm_key(const struct twheel_device *d, struct twheel_arm *ar
 _TWHEEL_DEVICE_INLINE
 int twheel_device_cancel(const struct twheel_device *d, uint64_t id)
 {
-	struct twheel_cancel cancel = { id, 0, 0 };
+	struct twheel_cancel cancel;
 
+	/* All of it, whatever <linux/twheel.h> is installed. */
+	memset(&cancel, 0, sizeof(cancel));
+	cancel.id = id;
 	twheel_device_cancel_many(d, &cancel, 1);
 	return cancel.result;
 }
@@ -808,8 +812,10 @@ int twheel_device_cancel(const struct twheel_device *d, uint64_t id)
 _TWHEEL_DEVICE_INLINE
 int twheel_device_cancel_key(const struct twheel_device *d, uint64_t key)
 {
-	struct twheel_cancel cancel = { key, 0, 0 };
+	struct twheel_cancel cancel;
 
+	memset(&cancel, 0, sizeof(cancel));
+	cancel.id = key;
 	twheel_device_cancel_key_many(d, &cancel, 1);
 	return cancel.result;
 }
