@@ -8,10 +8,12 @@
  *
  * Locks: twheel.lock, and under it places.lock, for a batch.
  */
+#include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
 #include <linux/prefetch.h>
 #include <linux/spinlock.h>
+#include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
@@ -166,6 +168,9 @@ static bool event_is_plain(const struct twheel_timeout *t)
 {
 	return !timeout_is_drained(t) && !timeout_is_periodic(t);
 }
+
+/* read_expired() writes each member by itself, so a new one needs a value there, too. */
+static_assert(offsetofend(struct twheel_event, flags) == sizeof(struct twheel_event));
 
 /*
  * Copy out and take events of one-shots that have expired, until one is another; returns how many.

@@ -61,7 +61,10 @@ build_grown()
 		{ print }' "$top/uapi/linux/twheel.h" >"$dir/uapi/linux/twheel.h"
 	# The sizes of the first release stay; and what is new has a value.
 	sed -i '/^static_assert(sizeof(struct twheel_/s/ == / >= /' "$dir/twheel_ioctl.c"
-	sed -i '/struct twheel_event event\[/s/ __uninitialized;/ = {};/' "$dir/twheel_chardev.c"
+	sed -i '/^static_assert(offsetofend(struct twheel_event, flags)/d
+		s/!access_put_half(TWHEEL_EVENT_ENDED, &user->flags)/& ||\
+			!access_put(0, \&user->grown[0]) || !access_put(0, \&user->grown[1])/' \
+		"$dir/engine/read.c"
 	quietly "$dir/build.log" make -C "$dir" -j"$(nproc)" KDIR="$(kernel_headers "$series")" \
 		"${no_debug_info[@]}" modules
 	mv "$dir/twheel.ko" "$dir/twheel_grown.ko"
