@@ -165,7 +165,7 @@ the_static_library_exports_the_same()
 	diff <(symbols) "$work/symbols"
 }
 
-# What programs have compiled in: a change needs another soname, see CONTRIBUTING.rst.
+# What programs have compiled in: a change needs another soname, see Documentation/stability.rst.
 the_layout_is_that_of_soname_1()
 {
 	cat >"$work/layout.c" <<-'EOT'

@@ -57,6 +57,7 @@ list_files
 echo "TAP version 13"
 host_test build_matrix bash "$top/tools/check/build_matrix.sh"
 host_test uapi_header bash "$top/tools/check/uapi_header.sh"
+host_test stability bash "$top/tools/check/stability.sh"
 host_test litmus bash "$top/selftests/model/litmus/run.sh" "$top" "$work/litmus"
 host_test model_ties perl "$top/selftests/model/ties.pl" "$top"
 host_test big_endian bash "$top/tools/check/big_endian.sh"

@@ -25,8 +25,9 @@ in_git()
 	git -c safe.directory="$top" ls-files "$@"
 }
 
-# Fills the arrays; those of code hold .c and .h alone. KUnit suites are kernel
-# code, whatever folder they are in; selftests/wheel/include has macros of the kernel, for tests too.
+# Fills the arrays; those of code hold .c and .h alone, and no copies of what was released.
+# KUnit suites are kernel code, whatever folder they are in; selftests/wheel/include has macros
+# of the kernel, for tests too.
 list_files()
 {
 	local file line
@@ -40,6 +41,7 @@ list_files()
 		bench/wheel/*.[ch]) test_code+=("$file") ;;
 		bench/idle/*.[ch]) module_code+=("$file") ;;
 		bench/*.[ch]) bench_code+=("$file") ;;
+		selftests/releases/*/*.h) ;;
 		selftests/*.[ch]) test_code+=("$file") ;;
 		uapi/*.[ch]) uapi_code+=("$file") ;;
 		lib/*.[ch]) lib_code+=("$file") ;;

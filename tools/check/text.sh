@@ -69,6 +69,8 @@ operating()
 licence_of()
 {
 	case $1 in
+	selftests/releases/*/linux/*.h) licence_of uapi/ ;;
+	selftests/releases/*/*.h) licence_of lib/ ;;
 	lib/*) echo MIT ;;
 	examples/*) echo 0BSD ;;
 	uapi/*) echo GPL-2.0 WITH Linux-syscall-note ;;

@@ -56,9 +56,8 @@ build_grown()
 
 	say "building a module with larger structures"
 	copy_module_sources "$dir"
-	awk '/^struct twheel_/ && !/_record {$/ { inside = 1 }
-		inside && /^};/ { print "\t__aligned_u64 grown[2];"; inside = 0 }
-		{ print }' "$top/uapi/linux/twheel.h" >"$dir/uapi/linux/twheel.h"
+	awk -f "$top/selftests/releases/later.awk" "$top/uapi/linux/twheel.h" \
+		>"$dir/uapi/linux/twheel.h"
 	# The sizes of the first release stay; and what is new has a value.
 	sed -i '/^static_assert(sizeof(struct twheel_/s/ == / >= /' "$dir/twheel_ioctl.c"
 	sed -i '/^static_assert(offsetofend(struct twheel_event, flags)/d
@@ -205,6 +204,13 @@ selftest_programs()
 		*) echo "$programs/$kind/$name" ;;
 		esac
 	done
+}
+
+# What twheel_versions_module.sh runs, and what it compares the module with.
+version_files()
+{
+	sort -u "$top"/selftests/releases/*/names >"$build/promised"
+	printf '%s\n' "$build/promised" "$programs"/usual/versions_*
 }
 
 # pack_root FOLDER FILE: into an initramfs; the folder goes.

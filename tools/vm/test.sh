@@ -105,7 +105,7 @@ guest_kernel()
 		module_compiles build_kunit "$series" || return 0
 		more_modules+=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
 	fi
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_grown_module '* ]]; then
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_'@(grown_module|versions_module.sh)' '* ]]; then
 		module_compiles build_grown "$series" || return 0
 		more_modules+=("$build/$series/grown/twheel_grown.ko")
 	fi
@@ -114,6 +114,9 @@ guest_kernel()
 		build_examples || true
 		mapfile -t more_files < <(example_programs)
 		more_files+=("$top/examples/raw/twheel.sh")
+	fi
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_versions_module.sh '* ]]; then
+		mapfile -t -O "${#more_files[@]}" more_files < <(version_files)
 	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
