@@ -72,7 +72,7 @@ kdir:
 		echo "or say KDIR=...; \`make demo' and \`make test' need neither." >&2; \
 		exit 1; }
 
-test demo shell model mutants soak bench:
+test demo shell languages model mutants soak bench:
 	@$(bash) tools/vm/$@.sh
 
 test-debug test-race test-rt test-arm64:
@@ -112,7 +112,7 @@ clean:
 # What the scripts in tools/vm keep in .cache, and nothing else: clangd has its index there.
 # A link leads to a folder that somebody else has made.
 cached := accelerator.* apt apt-* arm64* build busybox* cross debs kernels kselftest lock loops* \
-	probe.* run seconds source* trixie*
+	probe.* python* run seconds source* trixie*
 
 distclean: clean
 	@if [ -L .cache ]; then \
@@ -140,6 +140,8 @@ help:
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
+	@echo '  make languages      the smallest program in each of nine languages in that machine, of'
+	@echo '                      those whose compilers are here'
 	@echo '  make test           all tests; the last line is "N passed, N failed"'
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
 	@echo '      TESTS="twheel_arm *race*"  only these, see make list; EXCEPT="...": all but these'
@@ -170,5 +172,5 @@ help:
 
 .PHONY: all modules install uninstall lib install-lib uninstall-lib kdir dkms-source \
 	dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
-	mutants soak \
+	mutants soak languages \
 	bench demo shell clean distclean help

@@ -20,7 +20,7 @@ fresh_tree()
 
 compile()
 {
-	make_examples "$work/$1" CC="$1"
+	make_examples "$work/$1" CC="$1" CXX="$2"
 }
 
 # The files that README.md shows lines of.
@@ -148,8 +148,8 @@ mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
 echo "1..17"
-holds "the examples compile with gcc" compile gcc
-holds "the examples compile with clang" compile clang
+holds "the examples compile with gcc" compile gcc g++
+holds "the examples compile with clang" compile clang clang++
 holds "README.md shows what is in the examples" shows_what_is_there
 holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record

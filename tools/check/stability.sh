@@ -160,6 +160,6 @@ for release in "$releases"/*/; do
 		programs_compile "$release" "selftests/$folder" "$top/selftests/$folder"/twheel_*.c
 	done
 	programs_compile "$release" selftests/fuzz "$top"/selftests/fuzz/*.c
-	programs_compile "$release" examples "$top"/examples/{,raw/}*.c
+	programs_compile "$release" examples "$top"/examples/{,raw/,languages/}*.c
 done
 echo "1..$number"

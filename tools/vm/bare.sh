@@ -41,7 +41,7 @@ bare=$cache/bare
 # README names these, and they need certificates to fetch a clone.
 packages=git,make,ca-certificates
 # What may be copied from CACHE.
-parts=(apt apt-trixie busybox kselftest loops trixie kernels/6.1 kernels/6.12 kernels/7.3)
+parts=(apt apt-trixie busybox kselftest loops python trixie kernels/6.1 kernels/6.12 kernels/7.3)
 
 # This runs as PID 1 in namespaces of its own, so that no mount and no process outlives it:
 # $1 is the system, $2 the packages, and the rest is the command. It does not use chroot,

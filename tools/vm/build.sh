@@ -237,12 +237,14 @@ copy_libraries()
 }
 
 # make_initramfs FILE MODULE PROGRAM...: packs the guest; `more_modules' go to
-# where the module goes, `more_files' to the programs.
+# where the module goes, `more_files' to the programs. `more_folders' become parts of its root:
+# "FOLDER=PATH", where PATH is where it goes.
 more_modules=()
 more_files=()
+more_folders=()
 make_initramfs()
 {
-	local file=$1 module=$2 root=$1.root
+	local file=$1 module=$2 root=$1.root folder
 	shift 2
 
 	rm -rf "$root"
@@ -255,6 +257,10 @@ make_initramfs()
 		cp "$@" "$root/programs/"
 		copy_libraries "$root" "$@"
 	fi
+	for folder in "${more_folders[@]}"; do
+		mkdir -p "$root${folder#*=}"
+		cp -a "${folder%%=*}/." "$root${folder#*=}/"
+	done
 	# An archive of the tree may have lost them.
 	chmod -R a+x "$root/bin" "$root/programs"
 	ln -s bin/init "$root/init"

@@ -10,6 +10,7 @@
 # .cache/kselftest    kselftest_harness.h, lib.mk and what they need
 # .cache/busybox      a static busybox for the guest
 # .cache/bindgen      makes bindings of the library's headers
+# .cache/python       a small Python for the guest
 # .cache/udev         roots of Debian 12 and 13 with their udev, see udev.sh, systemd.sh
 # .cache/build        products: modules, test programs, guest trees
 # .cache/accelerator.6.12  whether kvm boots that kernel here, see boot.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|test|check|arm64|build|fuzz|model|bench: gets what is missing for
+# setup.sh demo|shell|languages|test|check|arm64|build|fuzz|model|bench: gets what is missing for
 # the make target of that name; `build' is for those that build a kernel. Every step
 # leaves a file when it is complete, so that an interrupted set-up goes on where it
 # stopped, and a complete one takes no time.
@@ -104,7 +104,7 @@ install_tools()
 {
 	local list=$tools_demo package why missing=()
 
-	[ "$purpose" = demo ] || list+=$tools_shell
+	[[ $purpose = @(demo|languages) ]] || list+=$tools_shell
 	[[ $purpose != @(test|check) ]] || list+=$tools_test
 	[ "$purpose" != check ] || list+=$tools_check
 	[ "$purpose" != arm64 ] || list+=$tools_arm64
@@ -242,6 +242,26 @@ get_loops()
 	drop_packages "$cache/loops.packages"
 }
 
+# The Python for an example in the guest: as much of it as Debian has in its smallest package.
+get_python()
+{
+	local dir=$cache/python tmp=$cache/python.tmp deb
+
+	[ -e "$dir" ] && return
+	(get_packages "$cache/python.packages" printf '%s\n' python3.11-minimal \
+		libpython3.11-minimal libc6 libexpat1 zlib1g) || {
+		say "the example in Python is not run"
+		return 0
+	}
+	rm -rf "$tmp"
+	while read -r deb; do
+		unpack "$deb" "$tmp" --exclude='./usr/share' --exclude='*/gconv/*'
+	done < <(deb_files "$cache/python.packages")
+	ln -s python3.11 "$tmp/usr/bin/python3"
+	mv "$tmp" "$dir"
+	drop_packages "$cache/python.packages"
+}
+
 # What makes bindings of libtwheel's headers in a test. It is unpacked, not installed, and
 # goes with the clang of this system. A run without a network goes on without it.
 get_bindgen()
@@ -268,10 +288,11 @@ install_tools
 for series in "${kernels[@]}"; do
 	get_kernel "$series"
 done
-[[ $purpose = @(demo|bench) ]] || get_kselftest
+[[ $purpose = @(demo|bench|languages) ]] || get_kselftest
 [ "$purpose" != check ] || get_cross s390x
 [ "$purpose" != test ] || get_loops
 [[ $purpose != @(test|check) ]] || get_newer_tools
+[[ $purpose != @(test|languages) ]] || get_python
 if [ "$purpose" = test ]; then
 	get_bindgen
 	get_udev bookworm

@@ -89,7 +89,7 @@ module_compiles()
 # Makes all that a kernel's machines need.
 guest_kernel()
 {
-	local series=$1 origin=make module more_modules=() more_files=()
+	local series=$1 origin=make module more_modules=() more_files=() more_folders=()
 
 	rm -rf "${run:?}/$series"
 	mkdir -p "$run/$series"
@@ -113,7 +113,11 @@ guest_kernel()
 	if [[ " ${guest_programs[*]##*/} " = *' twheel_'@(examples_module.sh|parameters_module)' '* ]]; then
 		build_examples || true
 		mapfile -t more_files < <(example_programs)
-		more_files+=("$top/examples/raw/twheel.sh")
+		more_files+=("$top/examples/raw/twheel.sh" "$top"/examples/languages/{run,hello}.sh
+			"$top/examples/languages/hello.py")
+		if [ -d "$cache/python" ] && [ "$tier" != arm64 ]; then
+			more_folders+=("$cache/python/usr=/usr")
+		fi
 	fi
 	if [[ " ${guest_programs[*]##*/} " = *' twheel_versions_module.sh '* ]]; then
 		mapfile -t -O "${#more_files[@]}" more_files < <(version_files)

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make languages: the smallest program in each of nine languages, examples/languages, in a
+# virtual machine. Those whose compiler or interpreter this machine has are built here and run
+# there; the others are skipped, and counted as that. make test runs those that need nothing of
+# the kind: C, C++, shell and Python.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/boot.sh"
+. "$(dirname "$0")/tap.sh"
+
+series=${kernels[-1]}
+files=$run/languages
+
+have()
+{
+	[[ $(type -P "$1") ]]
+}
+
+# bring FOLDER PATH PROGRAM...: the folder goes to that place in the guest, and its programs are
+# found there; what libraries they need goes with them.
+bring()
+{
+	local folder=$1 path=$2 program
+	shift 2
+
+	more_folders+=("$folder=$path")
+	for program; do
+		ln -s "$path/bin/$program" "$files/links/$program"
+	done
+	find "$folder" -type f -size +4k \( -name '*.so' -o -perm -u+x \) >"$files/list"
+	mapfile -t programs <"$files/list"
+	copy_libraries "$files/libraries" "${programs[@]}"
+	# Those of its own are where it looks for them.
+	find "$folder" -name '*.so' -printf '%f\n' |
+		(cd "$files/libraries/lib/x86_64-linux-gnu" && xargs rm -f)
+}
+
+# The runtimes, by what each of them has for that.
+bring_runtimes()
+{
+	local root
+
+	more_folders+=("$cache/python/usr=/usr")
+	! have node || more_files+=("$(readlink -f "$(type -P node)")")
+	if have javac; then
+		"$(dirname "$(readlink -f "$(type -P javac)")")/jlink" --add-modules java.base \
+			--no-header-files --no-man-pages --output "$files/java"
+		bring "$files/java" /usr/lib/java java
+	fi
+	if have erl; then
+		root=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')
+		bring "$root" "$root" erl escript
+	fi
+	more_folders+=("$files/links=/programs" "$files/libraries=/"
+		"$files/programs=/programs/languages")
+}
+
+# What the programs print, as TAP.
+in_the_machine()
+{
+	local console=$files/console.log
+
+	hear "$console" @end "$series" "$files/initramfs" \
+		"vm_mode=demo vm_demo=run.sh;run;/programs/languages,echo;@end" || tail -n 40 "$console"
+	printf '%s\n' "${said[@]}"
+}
+
+lock_cache
+KERNELS=$series bash "$top/tools/vm/setup.sh" languages
+rm -rf "$files"
+mkdir -p "$files"/{links,libraries/lib/x86_64-linux-gnu}
+build_module "$series"
+say "building the programs"
+quietly "$build/languages.log" bash "$top/examples/languages/run.sh" build "$files/programs"
+bring_runtimes
+make_initramfs "$files/initramfs" "$(module_tree "$series")/twheel.ko" "$files/programs/run.sh"
+echo "TAP version 13"
+host_test languages in_the_machine
+tap_summary
