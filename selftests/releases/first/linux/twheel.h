@@ -86,6 +86,7 @@ struct twheel_info {
 	__aligned_u64 revoked;
 	__aligned_u64 drained;
 	__aligned_u64 rearmed;
+	__aligned_u64 changes;
 	__aligned_u64 late;
 	__aligned_u64 last_late_ns;
 	__aligned_u64 last_late_at_ns;
@@ -143,6 +144,8 @@ enum twheel_state {
 	TWHEEL_STATE_DRAINED	= 3,
 };
 
+#define TWHEEL_STATUS_LAST_EVENT	(1U << 16)
+
 struct twheel_status {
 	__aligned_u64 id;
 	__s32 result;
@@ -166,6 +169,7 @@ struct twheel_list {
 	__u32 flags;
 	__aligned_u64 cursor;
 	__aligned_u64 entries;
+	__aligned_u64 changes;
 };
 
 struct twheel_advance {
