@@ -3,7 +3,7 @@
 #
 # mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
 # that a test fails. It prints TAP; if none fails, the tests have a gap.
-# OUTPUT says where to build, 1 GB at most; KSFT_DIR and SANITIZE as in the Makefile. Without
+# OUTPUT says where to build, 1 GB at most; SANITIZE as in the Makefile. Without
 # sanitizers it is faster, and a few need them.
 
 unset CDPATH
@@ -34,7 +34,7 @@ first_failure()
 		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks \
 		twheel_lib_options twheel_lib_shared_tsan; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
-			${KSFT_DIR:+KSFT_DIR="$KSFT_DIR"} ${SANITIZE+SANITIZE="$SANITIZE"} \
+			${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
 			>"$output/build.log" 2>&1 || {
 			echo "the compiler"

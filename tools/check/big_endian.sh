@@ -53,7 +53,7 @@ use_cross s390x
 echo "TAP version 13"
 numbered wheel < <(on_s390x wheel 2>&1)
 wait $! || status=1
-numbered lib < <(on_s390x lib KSFT_DIR="$ksft" 2>&1)
+numbered lib < <(on_s390x lib 2>&1)
 wait $! || status=1
 echo "1..$nr"
 exit $status

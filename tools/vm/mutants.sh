@@ -109,7 +109,7 @@ host_verdict()
 
 	case $program in
 	wheel | lib)
-		script=(make -C "selftests/$program" OUTPUT="$dir.$program" KSFT_DIR="$ksft" run)
+		script=(make -C "selftests/$program" OUTPUT="$dir.$program" run)
 		;;
 	*)
 		[[ " $(check_names | xargs) " != *" $program "* ]] ||

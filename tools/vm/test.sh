@@ -52,7 +52,7 @@ host_tests()
 	local script name
 
 	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
-	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" KSFT_DIR="$ksft" run
+	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" run
 	while read -r name; do
 		script=$top/selftests/host/$name.sh
 		[[ ! -e $script || $name = dkms ]] || host_test "$name" bash "$script"
