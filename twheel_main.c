@@ -279,6 +279,7 @@ static void __exit twheel_module_exit(void)
 module_init(twheel_module_init);
 module_exit(twheel_module_exit);
 
+MODULE_AUTHOR("The twheel authors");
 MODULE_DESCRIPTION("millions of timeouts behind one file descriptor");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(TWHEEL_VERSION);

@@ -36,9 +36,9 @@ top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 # Debian has modinfo and dkms in sbin, which the path of a user without root lacks.
 export PATH=$PATH:/usr/sbin:/sbin
 
-# make's flags, and the kernel and folder that it installs for, are meant for the make that
+# make's flags, and what it installs, for which kernel, and where, are meant for the make that
 # started us, not for those we start.
-unset MAKEFLAGS MFLAGS MAKELEVEL KDIR DESTDIR
+unset MAKEFLAGS MFLAGS MAKELEVEL KDIR DESTDIR TWHEEL_VERSION PREFIX includedir
 
 # We read what apt, compilers and others say: they are to say it in English.
 unset LANGUAGE
