@@ -11,7 +11,17 @@ unexport CDPATH
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # Scripts read these themselves, whatever characters are in them.
 export KDIR DESTDIR
-version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"$$/\1/p' dkms.conf)
+
+# Kbuild and the scripts go by it. A packager says it, whose repository has no tags of ours;
+# dkms' copy of the sources has it in dkms.conf alone.
+ifeq ($(TWHEEL_VERSION)$(wildcard tools/version.sh),tools/version.sh)
+export TWHEEL_VERSION := $(shell sh tools/version.sh)
+endif
+
+# Where headers, library, man pages and tools go.
+PREFIX ?= /usr/local
+includedir ?= $(PREFIX)/include
+export PREFIX includedir
 
 # What the virtual machine targets listen to. The costs on record are those of 6.12.
 ifeq ($(origin KERNELS),undefined)
@@ -41,7 +51,7 @@ modules: kdir
 	$(MAKE) -C "$(KDIR)" M="$(CURDIR)" $(compiler) modules
 
 # What is removed needs no headers. Who installs may not be able to write here.
-install: kdir
+install install-module: kdir
 	@if [ -w . ]; then $(MAKE) modules; else $(bash) tools/install.sh up-to-date; fi
 	@KBUILD_OPTIONS='$(compiler)'; export KBUILD_OPTIONS; $(bash) tools/install.sh $@
 
@@ -49,13 +59,27 @@ dkms-install: kdir
 dkms-install dkms-source dkms-remove uninstall:
 	@$(bash) tools/install.sh $@
 
-# The library for programs needs no kernel. A relative DESTDIR is seen from here.
+# Each file has one target that installs it; `install' and dkms-install call on several. Only
+# the module needs a kernel.
+install-headers uninstall-headers install-udev:
+	@$(bash) tools/install.sh $@
+
 lib:
 	@$(MAKE) -C lib
 
-install-lib uninstall-lib:
-	@case $$DESTDIR in '' | /*) ;; *) DESTDIR=$$(pwd)/$$DESTDIR ;; esac; \
-		$(MAKE) -C lib $(@:-lib=) DESTDIR="$$DESTDIR"
+# A relative DESTDIR is seen from here.
+below = case $$DESTDIR in '' | /*) ;; *) DESTDIR=$$(pwd)/$$DESTDIR ;; esac; \
+	$(MAKE) -C $(1) DESTDIR="$$DESTDIR"
+
+install-lib uninstall-lib install-man uninstall-man:
+	@$(call below,lib) $@
+
+install-tools:
+	@if [ -d tools/twheelctl ]; then $(call below,tools/twheelctl) install; fi
+
+# Debian's compiler has no sanitizers for some machines: SANITIZE= does without.
+check-lib:
+	@$(MAKE) -C selftests/lib run
 
 # kbuild quotes no path.
 kdir:
@@ -124,7 +148,7 @@ distclean: clean
 	fi
 
 help:
-	@echo 'twheel $(version)'
+	@echo 'twheel $(TWHEEL_VERSION)'
 	@echo
 	@echo '  make                builds twheel.ko for the running kernel, or for KDIR=...'
 	@echo '  make install        installs it, its headers and a udev rule, runs depmod'
@@ -135,8 +159,12 @@ help:
 	@echo
 	@echo '  make lib            builds libtwheel, the library for programs: lib/libtwheel.a and'
 	@echo '                      lib/libtwheel.so; it needs neither the module nor a kernel'
-	@echo '  make install-lib    installs it, its header and man pages below PREFIX=/usr/local;'
-	@echo '                      libdir=... and DESTDIR=... as usual; uninstall-lib undoes it'
+	@echo '  make check-lib      runs its tests, which need nothing else either'
+	@echo '  make install-lib install-headers install-man'
+	@echo '                      installs it, <linux/twheel.h> and the man pages below'
+	@echo '                      PREFIX=/usr/local; libdir=..., mandir=... and DESTDIR=... as'
+	@echo '                      usual; uninstall-lib and its like undo it'
+	@echo '    For packages there are install-module, install-udev and install-tools as well.'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -170,7 +198,8 @@ help:
 	@echo
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
-.PHONY: all modules install uninstall lib install-lib uninstall-lib kdir dkms-source \
-	dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
+.PHONY: all modules install uninstall install-module install-headers uninstall-headers \
+	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools check-lib \
+	kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
 	mutants soak languages \
 	bench demo shell clean distclean help

@@ -22,8 +22,8 @@ run_dkms()
 {
 	local trees=(--sourcetree "$1" --dkmstree "$2")
 
-	[ -z "$root" ] || trees+=(--installtree "$root/lib/modules" --no-depmod)
-	env -u CC -u LD -u LLVM -u LLVM_IAS -u KDIR -u DESTDIR dkms "${@:3}" -m twheel "${trees[@]}"
+	[ -z "$root" ] || trees+=(--installtree "$modules" --no-depmod)
+	env -u CC -u LD -u LLVM -u LLVM_IAS -u KDIR -u DESTDIR -u TWHEEL_VERSION dkms "${@:3}" -m twheel "${trees[@]}"
 }
 
 the_dkms()
@@ -79,8 +79,8 @@ kernel_dir()
 {
 	if [ "$1" = "$release" ]; then
 		printf '%s\n' "$KDIR"
-	elif [ -n "$root" ] && [ -e "$root/lib/modules/$1/build" ]; then
-		printf '%s\n' "$root/lib/modules/$1/build"
+	elif [ -n "$root" ] && [ -e "$modules/$1/build" ]; then
+		printf '%s\n' "$modules/$1/build"
 	else
 		printf '%s\n' "/lib/modules/$1/build"
 	fi
@@ -143,7 +143,7 @@ save()
 	local link=$dkms_tree/kernel-$1-$2 built=$dkms_tree/$version/$1/$2
 
 	mkdir -p "$old/modules" &&
-		{ [ ! -d "$root/lib/modules/$1" ] || (cd -- "$root/lib/modules/$1" &&
+		{ [ ! -d "$modules/$1" ] || (cd -- "$modules/$1" &&
 			find . ! -type d -name 'twheel.ko*' -exec cp -a --parents -t "$old/modules" {} +); } &&
 		{ [ ! -L "$link" ] || cp -a -- "$link" "$old/link"; } &&
 		{ [ ! -d "$built" ] || cp -a -- "$built" "$old/built"; }
@@ -157,9 +157,9 @@ put_back()
 	rm -rf -- "$built" "$link"
 	[ ! -d "$old/built" ] || { mkdir -p "${built%/*}" && cp -a -- "$old/built" "$built"; }
 	[ ! -L "$old/link" ] || cp -a -- "$old/link" "$link"
-	[ -d "$root/lib/modules/$1" ] || return 0
+	[ -d "$modules/$1" ] || return 0
 	remove_modules "$1"
-	cp -a -- "$old/modules/." "$root/lib/modules/$1/" && run_depmod "$1"
+	cp -a -- "$old/modules/." "$modules/$1/" && run_depmod "$1"
 }
 
 # remove_modules KERNEL: those of both ways.
@@ -175,8 +175,8 @@ remove_modules()
 # it comes.
 dkms_installs()
 {
-	if [ ! -d "$root/lib/modules/$1" ]; then
-		outcome[$1]="twheel $version is built; dkms installs it when there is $root/lib/modules/$1"
+	if [ ! -d "$modules/$1" ]; then
+		outcome[$1]="twheel $version is built; dkms installs it when there is $modules/$1"
 		return
 	fi
 	the_dkms install -v "$version" -k "$1" -a "$2" --force \
@@ -215,11 +215,11 @@ forget_others()
 	local other kernel link
 
 	while read -r kernel link; do
-		[ -d "$root/lib/modules/$kernel" ] || rm -f -- "$link"
+		[ -d "$modules/$kernel" ] || rm -f -- "$link"
 	done < <(dkms_links)
 	while IFS= read -r other; do
 		while IFS= read -r kernel; do
-			if [ ! -d "$root/lib/modules/$kernel" ] && [ "$kernel" != "$release" ] ||
+			if [ ! -d "$modules/$kernel" ] && [ "$kernel" != "$release" ] ||
 				[[ $other != "$version" && ${replaced[$kernel]:-} ]]; then
 				rm -rf -- "${dkms_tree:?}/$other/$kernel"
 			fi
@@ -261,7 +261,7 @@ remove_like()
 		done < <(find "$2" -name "${file##*/}" 2>/dev/null)
 		[[ $file != */updates/dkms/* ]] || rm -fv -- "$file"
 	done < <(installed_in "$1")
-	[ ! -d "$root/lib/modules/$1" ] || run_depmod "$1"
+	[ ! -d "$modules/$1" ] || run_depmod "$1"
 }
 
 # All that dkms has of us, and its copies of the sources.
@@ -277,7 +277,7 @@ leave_dkms()
 		rm -f -- "$link"
 	done < <(dkms_links)
 	while IFS= read -r file; do
-		kernel=${file#"$root/lib/modules/"}
+		kernel=${file#"$modules/"}
 		remove_like "${kernel%%/*}" "$dkms_tree"
 	done < <(installed_in | grep '/updates/dkms/[^/]*$')
 	if [ -L "$dkms_tree" ]; then
@@ -323,7 +323,7 @@ do_dkms-install()
 	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
 	while IFS= read -r kernel; do
 		# Of a kernel that is gone, dkms has the module still.
-		[ "$kernel" != "$release" ] && [ ! -d "$root/lib/modules/$kernel" ] || kernels+=("$kernel")
+		[ "$kernel" != "$release" ] && [ ! -d "$modules/$kernel" ] || kernels+=("$kernel")
 	done < <(kernels_to_build)
 	mkdir "$work/dkms"
 	copy_sources "$work/usr/src/twheel-$version"

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# install.sh install|uninstall|dkms-install|dkms-remove|dkms-source: what the make targets
-# of these names do, when the module is built. KDIR, DESTDIR and INSTALL_MOD_PATH are
-# make's; KBUILD_OPTIONS are words for the make of modules_install.
+# install.sh install|uninstall|dkms-install|dkms-remove|dkms-source|install-module|
+#	install-headers|uninstall-headers|install-udev: what the make targets
+# of these names do, when the module is built. KDIR, DESTDIR, INSTALL_MOD_PATH, includedir and
+# TWHEEL_VERSION are make's; KBUILD_OPTIONS are words for the make of modules_install.
 #
 # There are two ways to install the module: `make install' puts it into updates/ of
 # one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
 # So each way takes back what the other one has installed, and removes nothing else
-# of it. Headers, udev rule, group and boot entry come with both.
+# of it. The header, udev rule, group and boot entry come with both. install-module,
+# install-headers and install-udev do a part of `make install' each, for packages.
 #
 # The new module is built first, and replaces the old one then. A file is written beside
 # its place and renamed. If a step fails, the files of before are put back.
@@ -43,6 +45,9 @@ root=$(absolute "${DESTDIR:-}")
 while [[ $root = */ ]]; do root=${root%/}; done
 # Below, paths are listed one a line.
 [[ $root != *$'\n'* ]] || die "DESTDIR has two lines"
+# A package for a system of today has nothing in /lib, which is a link there.
+modules=$root/lib/modules
+[ -d "$root/lib" ] || modules=$root/usr/lib/modules
 KDIR=$(absolute "${KDIR:-}")
 
 cd -- "$(dirname -- "$0")/.."
@@ -53,15 +58,21 @@ overrides=
 [[ " ${MAKEFLAGS:-}" != *' -- '* ]] || overrides=" -- ${MAKEFLAGS#*-- }"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
-# Set by find_release.
+version=${TWHEEL_VERSION:-$(sh tools/version.sh)}
+# dkms, and kbuild, read it with a shell and with sed.
+[[ ! $version =~ [^A-Za-z0-9.+~_] ]] || die "no version has characters as those of $version"
+# Set by find_release and stage_module.
 release=
-# What comes beside the module: FILE, and the folder and name it gets.
-rest=(
-	uapi/linux/twheel.h usr/include/linux/twheel.h
-	tools/60-twheel.rules usr/lib/udev/rules.d/60-twheel.rules
-	tools/twheel.sysusers usr/lib/sysusers.d/twheel.conf
-	tools/twheel.modules-load usr/lib/modules-load.d/twheel.conf
+module=
+includedir=${includedir:-/usr/local/include}
+[[ $includedir = /* && $includedir != *$'\n'* ]] ||
+	die "PREFIX and includedir begin with a slash; \"$includedir\" does not"
+# What comes beside the module: FILE, and where it goes.
+headers=(uapi/linux/twheel.h "$includedir/linux/twheel.h")
+device=(
+	tools/60-twheel.rules /usr/lib/udev/rules.d/60-twheel.rules
+	tools/twheel.sysusers /usr/lib/sysusers.d/twheel.conf
+	tools/twheel.modules-load /usr/lib/modules-load.d/twheel.conf
 )
 
 # A folder of our own. dkms quotes nothing.
@@ -193,8 +204,8 @@ stays_below_root()
 
 	[ -n "$root" ] || return 0
 	top=$(realpath -m -- "$root")
-	for dir in "$root"/usr/{include/linux,lib/{udev/rules,sysusers,modules-load}.d,src} \
-		"$root/var/lib/dkms/twheel" "$root"/lib/modules/{,*,*/{updates,extra}}; do
+	for dir in "$root$includedir/linux" "$root"/usr/{lib/{udev/rules,sysusers,modules-load}.d,src} \
+		"$root/var/lib/dkms/twheel" "$modules"/{,*,*/{updates,extra}}; do
 		real=$(realpath -m -- "$dir")
 		[[ $real = "${top%/}"/* ]] || die "$dir leads out of DESTDIR, to $real: nothing is done"
 	done
@@ -203,7 +214,7 @@ stays_below_root()
 # installed_in [KERNEL]: the files, of both ways.
 installed_in()
 {
-	local dir=$root/lib/modules/${1:-}
+	local dir=$modules/${1:-}
 
 	[ ! -d "$dir" ] || find "${dir%/}/" ! -type d \( -name twheel.ko -o -name 'twheel.ko.[gxz]*' \)
 }
@@ -215,7 +226,7 @@ those_of_make()
 
 	for dir in "${INSTALL_MOD_DIR:-updates}" updates extra; do
 		for suffix in '' .gz .xz .zst; do
-			printf '%s\n' "$root/lib/modules/$1/$dir/twheel.ko$suffix"
+			printf '%s\n' "$modules/$1/$dir/twheel.ko$suffix"
 		done
 	done | sort -u
 }
@@ -255,8 +266,11 @@ copy_sources()
 {
 	local file
 
+	mkdir -p -- "$1"
+	sed "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$version\"/" dkms.conf >"$1/dkms.conf"
+	touch -r dkms.conf -- "$1/dkms.conf"
 	{
-		printf '%s\n' dkms.conf Kbuild Makefile COPYING LICENSES/*.txt twheel_*.c
+		printf '%s\n' Kbuild Makefile COPYING LICENSES/*.txt twheel_*.c
 		find engine include uapi -name '*.[ch]'
 	} | while IFS= read -r file; do
 		install -D -p -m 644 -T -- "$file" "$1/$file"
@@ -325,14 +339,19 @@ tell_loaded()
 	echo "(fuser -v /dev/twheel shows them), then: modprobe -r twheel && modprobe twheel"
 }
 
+# stage_all FILE DEST...
+stage_all()
+{
+	for (( ; $# > 0; )); do
+		stage "$1" "$root$2"
+		shift 2
+	done
+}
+
 install_rest()
 {
-	local i
-
 	[ -n "$root" ] || make_group
-	for ((i = 0; i < ${#rest[@]}; i += 2)); do
-		stage "${rest[i]}" "$root/${rest[i + 1]}"
-	done
+	stage_all "${headers[@]}" "${device[@]}"
 	commit
 }
 
@@ -348,18 +367,18 @@ tell_system()
 # is there, for any kernel, the rest is in use.
 remove_rest()
 {
-	local i file left
+	local i left
 
 	left=$(installed_in | head -n 1)
 	if [ -n "$left" ]; then
 		echo "$left stays (\`make uninstall' removes the module of one kernel)," \
-			"and so do headers, udev rule and boot entry"
+			"and so do header, udev rule and boot entry"
 		return
 	fi
-	for ((i = 0; i < ${#rest[@]}; i += 2)); do
-		file=$root/${rest[i + 1]}
-		[[ $file = */linux/twheel.h && -e $root/usr/include/twheel.h ]] || rm -fv -- "$file"
+	for ((i = 1; i < ${#device[@]}; i += 2)); do
+		rm -fv -- "$root${device[i]}"
 	done
+	[ -e "$root$includedir/twheel.h" ] || do_uninstall-headers
 	[ -n "$root" ] || ! has_group || echo "the group twheel stays (groupdel twheel removes it)"
 	[ -n "$root" ] || tell_udev
 }
@@ -381,9 +400,9 @@ do_up-to-date()
 }
 
 # kbuild says in which folder of the kernel the module belongs, and compresses and signs it.
-do_install()
+stage_module()
 {
-	local file files dest options
+	local file files options
 
 	read -ra options <<<"${KBUILD_OPTIONS:-}"
 	MAKEFLAGS=$overrides make -C "$KDIR" M="$PWD" "${options[@]}" INSTALL_MOD_PATH="$work/root" \
@@ -391,18 +410,58 @@ do_install()
 	mapfile -t files < <(find "$work/root" -name 'twheel.ko*' ! -type d)
 	[ ${#files[@]} = 1 ] || die "modules_install of $KDIR has put twheel.ko nowhere"
 	file=${files[0]}
-	dest=$root${file#"$work/root"}
-	release=${file#"$work"/root*/lib/modules/}
+	module=$modules/${file#"$work"/root*/lib/modules/}
+	release=${module#"$modules"/}
 	release=${release%%/*}
-	stage "$file" "$dest"
-	install_rest
-	mapfile -t files < <(those_of_make "$release" | grep -vxF -- "$dest")
+	stage "$file" "$module"
+}
+
+# What `make install' has put elsewhere goes when the new one is in its place.
+replace_module()
+{
+	local files
+
+	mapfile -t files < <(those_of_make "$release" | grep -vxF -- "$module")
 	drop "${files[@]}"
 	run_depmod "$release"
 	# It is installed: from here on nothing is undone.
 	kept=()
+}
+
+do_install()
+{
+	stage_module
+	install_rest
+	replace_module
 	leave_dkms
 	tell_system
+}
+
+do_install-module()
+{
+	stage_module
+	commit
+	replace_module
+	[ -n "$root" ] || tell_loaded
+}
+
+do_install-headers()
+{
+	stage_all "${headers[@]}"
+	commit
+}
+
+do_uninstall-headers()
+{
+	rm -fv -- "$root${headers[1]}"
+}
+
+do_install-udev()
+{
+	[ -n "$root" ] || make_group
+	stage_all "${device[@]}"
+	commit
+	[ -n "$root" ] || tell_udev
 }
 
 do_uninstall()
@@ -433,10 +492,11 @@ wait_for_others()
 . tools/dkms.sh
 
 case ${1:-} in
-install | uninstall | dkms-install | up-to-date) find_release ;;&
-install | dkms-install | dkms-source) [ -z "$root" ] || mkdir -p -- "$root" ;;&
-install | uninstall | dkms-install | dkms-remove | dkms-source) wait_for_others ;;&
-install | uninstall | dkms-install | dkms-remove | up-to-date | dkms-source)
+install | install-module | uninstall | dkms-install | up-to-date) find_release ;;&
+install | install-* | dkms-install | dkms-source) [ -z "$root" ] || mkdir -p -- "$root" ;;&
+install | install-* | uninstall* | dkms-install | dkms-remove | dkms-source) wait_for_others ;;&
+install | install-module | install-headers | install-udev | uninstall | uninstall-headers | \
+	dkms-install | dkms-remove | up-to-date | dkms-source)
 	stays_below_root
 	"do_$1"
 	;;

@@ -19,7 +19,7 @@ fresh_tree() { fresh_stage; }
 installed()
 {
 	[ "$(modules | sed 's/\.[xg]z$//; s/\.zst$//' | tr '\n' ' ')" = "$(printf '%s ' "$@")" ]
-	cmp "$tree/uapi/linux/twheel.h" "$work/root/usr/include/linux/twheel.h"
+	cmp "$tree/uapi/linux/twheel.h" "$work/root/usr/local/include/linux/twheel.h"
 	cmp "$tree/tools/60-twheel.rules" "$work/root/usr/lib/udev/rules.d/60-twheel.rules"
 	cmp "$tree/tools/twheel.sysusers" "$work/root/usr/lib/sysusers.d/twheel.conf"
 	cmp "$tree/tools/twheel.modules-load" "$work/root/usr/lib/modules-load.d/twheel.conf"
@@ -88,10 +88,10 @@ removing_leaves_the_header_that_libtwheel_needs()
 
 	for way in install/uninstall dkms-install/dkms-remove; do
 		twheel "${way%/*}"
-		touch "$work/root/usr/include/twheel.h"
+		touch "$work/root/usr/local/include/twheel.h"
 		twheel "${way#*/}"
-		[ "$(ls "$work/root/usr/include/linux")" = twheel.h ]
-		rm "$work/root/usr/include/twheel.h"
+		[ "$(ls "$work/root/usr/local/include/linux")" = twheel.h ]
+		rm "$work/root/usr/local/include/twheel.h"
 		twheel "${way#*/}"
 		nothing_is_left
 	done

@@ -69,7 +69,7 @@ a_relative_destdir_is_seen_from_where_make_is_started()
 	mv "$tree/stage" "$work/d"
 	[ -e "$work/d/usr/local/include/twheel.h" ]
 	[ -e "$work/d/usr/src/twheel-$version/dkms.conf" ]
-	[ -e "$work/d/usr/include/linux/twheel.h" ]
+	[ -e "$work/d/usr/local/include/linux/twheel.h" ]
 	[ "$(find "$work/new" "$tree" -name 'twheel.ko*')" = "$tree/twheel.ko" ]
 }
 
@@ -88,7 +88,7 @@ install_mod_path_stages_everything()
 {
 	in_tree install KDIR="$work/new" INSTALL_MOD_PATH="$root" DESTDIR=
 	[ "$(modules)" = updates/twheel.ko ]
-	cmp "$tree/uapi/linux/twheel.h" "$root/usr/include/linux/twheel.h"
+	cmp "$tree/uapi/linux/twheel.h" "$root/usr/local/include/linux/twheel.h"
 	before=$(all_files "$root")
 	fails in_tree install KDIR="$work/new" INSTALL_MOD_PATH="$root" DESTDIR="$work/elsewhere"
 	grep 'error: DESTDIR and INSTALL_MOD_PATH name two folders' "$work/said"
@@ -112,12 +112,12 @@ a_destdir_of_two_lines_is_refused()
 	done
 }
 
-# As in the tree of another machine, where /usr/include is a link to /somewhere.
+# As in the tree of another machine, where /usr/local/include is a link to /somewhere.
 nothing_is_done_if_a_link_leads_out_of_destdir()
 {
 	local link target
 
-	for link in usr/include usr/src "lib/modules/$new" var/lib/dkms usr/lib/udev; do
+	for link in usr/local/include usr/src "lib/modules/$new" var/lib/dkms usr/lib/udev; do
 		rm -rf "$root" "$work/outside"
 		mkdir -p "$work/outside" "$root/${link%/*}" "$root/lib/modules"
 		ln -s "$work/outside" "$root/$link"
@@ -144,22 +144,22 @@ links_within_destdir_are_followed()
 # A file of ours may be a link, whose target is somebody's.
 a_link_in_the_place_of_a_file_is_replaced()
 {
-	mkdir -p "$root/usr/include/linux"
+	mkdir -p "$root/usr/local/include/linux"
 	echo precious >"$work/thesis"
-	ln -s "$work/thesis" "$root/usr/include/linux/twheel.h"
+	ln -s "$work/thesis" "$root/usr/local/include/linux/twheel.h"
 	twheel install
 	[ "$(<"$work/thesis")" = precious ]
-	cmp "$tree/uapi/linux/twheel.h" "$root/usr/include/linux/twheel.h"
+	cmp "$tree/uapi/linux/twheel.h" "$root/usr/local/include/linux/twheel.h"
 }
 
 # mkdir -p would not, and `install -d' would.
 the_mode_of_a_folder_that_is_there_stays()
 {
-	mkdir -p "$root/usr/local/lib" "$root/usr/include"
-	chmod 2775 "$root/usr/local/lib" "$root/usr/include"
+	mkdir -p "$root/usr/local/lib" "$root/usr/local/include"
+	chmod 2775 "$root/usr/local/lib" "$root/usr/local/include"
 	twheel install-lib
 	twheel install
-	[ "$(stat -c %a "$root/usr/local/lib" "$root/usr/include" | sort -u)" = 2775 ]
+	[ "$(stat -c %a "$root/usr/local/lib" "$root/usr/local/include" | sort -u)" = 2775 ]
 }
 
 a_prefix_has_to_be_absolute()

@@ -38,9 +38,9 @@ fresh_tree()
 {
 	fresh_stage
 	rm -r "${root:?}"
-	mkdir -p "$work/bin" "$root"/{host,tmp,etc,usr/{include,src},var/tmp,sys/module} "$root/var/lib/dkms"
+	mkdir -p "$work/bin" "$root"/{host,tmp,etc,usr/{local/include,src},var/tmp,sys/module} "$root/var/lib/dkms"
 	links '' host tmp etc usr var sys lib work root home
-	links /usr include src lib
+	links /usr local src lib
 	links /usr/lib modules udev sysusers.d modules-load.d
 	links /etc group
 	ln -sfn usr/lib "$root/lib"
@@ -121,13 +121,13 @@ without_systemd_and_udev_it_is_installed_all_the_same()
 if_depmod_fails_the_old_module_is_put_back()
 {
 	system install
-	before=$(all_files "$root/usr/include")$(all_files "$root/lib/modules/")
+	before=$(all_files "$root/usr/local/include")$(all_files "$root/lib/modules/")
 	change
 	echo >>"$tree/uapi/linux/twheel.h"
 	touch "$work/depmod_fails"
 	! system install || return
 	grep 'these files are as they were: ' "$work/said"
-	[ "$before" = "$(all_files "$root/usr/include")$(all_files "$root/lib/modules/")" ]
+	[ "$before" = "$(all_files "$root/usr/local/include")$(all_files "$root/lib/modules/")" ]
 }
 
 # loaded SUM: by insmod, or since the machine has started.

@@ -38,7 +38,7 @@ everything_is_as_before()
 all_is_new()
 {
 	of_sources "$(sum_of_sources)"
-	cmp "$tree/uapi/linux/twheel.h" "$root/usr/include/linux/twheel.h"
+	cmp "$tree/uapi/linux/twheel.h" "$root/usr/local/include/linux/twheel.h"
 	cmp "$tree/tools/60-twheel.rules" "$root/usr/lib/udev/rules.d/60-twheel.rules"
 	cmp "$tree/tools/twheel.sysusers" "$root/usr/lib/sysusers.d/twheel.conf"
 	cmp "$tree/tools/twheel.modules-load" "$root/usr/lib/modules-load.d/twheel.conf"
@@ -90,11 +90,11 @@ a_place_that_is_taken()
 
 a_folder_in_the_place_of_a_file_is_not_touched()
 {
-	rm "$root/usr/include/linux/twheel.h"
-	mkdir "$root/usr/include/linux/twheel.h"
+	rm "$root/usr/local/include/linux/twheel.h"
+	mkdir "$root/usr/local/include/linux/twheel.h"
 	before=$(all_files "$root")
 	fails twheel install
-	grep "error: $root/usr/include/linux/twheel.h is a folder" "$work/said"
+	grep "error: $root/usr/local/include/linux/twheel.h is a folder" "$work/said"
 	everything_is_as_before
 }
 

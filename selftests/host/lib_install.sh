@@ -21,12 +21,14 @@ strict=(-Wall -Wextra -pedantic -Wshadow -Wconversion -Werror)
 # The cases build on each other.
 fresh_tree() { :; }
 
-# twheel TARGET VARIABLE...: make, as somebody would who makes a package. The library
+installs=(install-lib install-headers install-man)
+uninstalls=(uninstall-lib uninstall-headers uninstall-man)
+
+# twheel TARGET... VARIABLE...: make, as somebody would who makes a package. The library
 # needs no kernel.
 twheel()
 {
-	make -C "$top" "$1" KDIR=/nonexistent PREFIX=$prefix DESTDIR="$root" \
-		OUTPUT="$work/gcc" "${@:2}"
+	make -C "$top" KDIR=/nonexistent PREFIX=$prefix DESTDIR="$root" OUTPUT="$work/gcc" "$@"
 }
 
 # What the header declares, one line each: "static", "extern" or "data", and the declaration.
@@ -134,7 +136,7 @@ installed_files()
 
 install_brings_libraries_headers_and_pages()
 {
-	twheel install-lib
+	twheel "${installs[@]}"
 	diff <(expected_files) <(installed_files)
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
 	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
@@ -340,24 +342,18 @@ the_example_in_the_page_compiles_and_runs()
 uninstall_removes_that_and_nothing_else()
 {
 	touch "$there/lib/libmine.a" "$there/include/linux/mine.h" "$there/share/man/man3/mine.3"
-	twheel uninstall-lib
+	twheel "${uninstalls[@]}"
 	diff <(printf '%s\n' $prefix/{include/linux/mine.h,lib/libmine.a,share/man/man3/mine.3}) \
 		<(installed_files)
 }
 
-uninstall_leaves_the_header_of_an_installed_module()
+# The module's programs need it, too.
+uninstall_of_the_library_leaves_the_header_of_the_module()
 {
-	local rule=/usr/lib/udev/rules.d/60-twheel.rules
-
 	rm -rf "$root"
-	mkdir -p "$root${rule%/*}"
-	touch "$root$rule"
-	twheel install-lib PREFIX=/usr
-	twheel uninstall-lib PREFIX=/usr
-	diff <(printf '%s\n' /usr/include/linux/twheel.h $rule) <(installed_files)
-	twheel install-lib
-	twheel uninstall-lib
-	diff <(printf '%s\n' /usr/include/linux/twheel.h $rule) <(installed_files)
+	twheel "${installs[@]}"
+	twheel uninstall-lib uninstall-man
+	diff <(echo $prefix/include/linux/twheel.h) <(installed_files)
 }
 
 it_goes_to_the_folders_that_were_told()
@@ -365,18 +361,18 @@ it_goes_to_the_folders_that_were_told()
 	local told=(libdir=/usr/lib/some-triplet mandir=/usr/man)
 
 	rm -rf "$root"
-	twheel install-lib PREFIX=/usr "${told[@]}"
+	twheel "${installs[@]}" PREFIX=/usr "${told[@]}"
 	[ -e "$root/usr/lib/some-triplet/libtwheel.so.1" ]
 	[ -e "$root/usr/man/man7/libtwheel.7" ]
 	PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig pkg-config --libs libtwheel |
 		grep -F -- "-L$root/usr/lib/some-triplet -ltwheel"
 	[ "$(PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig \
 		pkg-config --modversion libtwheel)" = "$version" ]
-	twheel uninstall-lib PREFIX=/usr "${told[@]}"
+	twheel "${uninstalls[@]}" PREFIX=/usr "${told[@]}"
 	[ -z "$(installed_files)" ]
 }
 
-version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
+version=$(sed -n 's/^PACKAGE_VERSION="\([0-9.]*\).*"$/\1/p' "$top/dkms.conf")
 rm -rf "$work"
 mkdir -p "$work"
 write_program >"$work/program.c"
@@ -401,6 +397,6 @@ holds "a program finds it by pkg-config and runs: g++, C++17" runs c++ g++ -std=
 holds "a program finds it by pkg-config and runs: clang++, C++17" runs c++ clang++ -std=c++17
 for case in each_function_has_a_page_with_its_declaration links_lead_to_the_page_that_names_them \
 	the_example_in_the_page_compiles_and_runs uninstall_removes_that_and_nothing_else \
-	uninstall_leaves_the_header_of_an_installed_module it_goes_to_the_folders_that_were_told; do
+	uninstall_of_the_library_leaves_the_header_of_the_module it_goes_to_the_folders_that_were_told; do
 	holds $case $case
 done

@@ -95,7 +95,10 @@ lacks()
 # modules [KERNEL]: all that are installed, by the path below its folder.
 modules()
 {
-	(cd "$root/lib/modules/${1:-6.99.0-new}" && find . -name 'twheel.ko*' -printf '%P\n')
+	local dir=$root/lib
+
+	[ -d "$dir" ] || dir=$root/usr/lib
+	(cd "$dir/modules/${1:-6.99.0-new}" && find . -name 'twheel.ko*' -printf '%P\n')
 }
 
 # sum_of MODULE: of the sources that it was built from.

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What each target installs for a package is listed in install_lists.txt: no more, no less, with
+# the mode that it is to have, and no file has two owners. `install-module' alone needs a kernel,
+# and what needs none leaves no trace of this machine.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/cases.sh"
+
+work=$build/install_lists
+. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+lists=$top/selftests/host/install_lists.txt
+case_options=-ex
+folders=(PREFIX=/usr libdir=/usr/lib/triplet)
+fresh_tree() { rm -rf "${work:?}/stage"; }
+
+# listed TARGET: its part of the list.
+listed()
+{
+	sed -n "/^$1:/,/^\$/p" "$lists" | sed "1d; /^\$/d; s/@VERSION@/${version%%[~+]*}/" | sort
+}
+
+# staged TARGET VARIABLE...: what it installs, "MODE PATH". An umask is none of its business.
+staged()
+{
+	(umask 077; make -C "$tree" "$1" DESTDIR="$work/stage" "${folders[@]}" "${@:2}" >&2)
+	(cd "$work/stage" 2>/dev/null && find . -type l -printf 'link %P -> %l\n' -o \
+		! -type d -printf '%m %P\n' | sort)
+}
+
+installs_what_is_listed()
+{
+	diff <(listed "$1") <(staged "$@")
+	[ -z "$(find "$work/stage" -type d ! -perm 755 ! -path "$work/stage")" ]
+}
+
+no_file_has_two_owners()
+{
+	local twice
+
+	twice=$(sed -n 's/^\([0-9]*\|link\) //; / ->/s/ ->.*//; /\//p' "$lists" | sort | uniq -d)
+	[ -z "$twice" ]
+}
+
+# A tree that has none yet.
+tools_are_installed_by_their_own_makefile()
+{
+	rm -rf "$tree/tools/twheelctl"
+	[ -z "$(staged install-tools KDIR=/nonexistent)" ]
+	mkdir "$tree/tools/twheelctl"
+	printf 'install:\n\tinstall -D Makefile $(DESTDIR)$(PREFIX)/bin/twheelctl\n' \
+		>"$tree/tools/twheelctl/Makefile"
+	[ "$(staged install-tools KDIR=/nonexistent)" = '755 usr/bin/twheelctl' ]
+}
+
+fresh_stage
+targets=(headers lib man udev)
+
+echo "TAP version 13"
+echo "1..$((${#targets[@]} + 4))"
+for target in "${targets[@]}"; do
+	holds "install-$target installs what is listed, without a kernel" \
+		installs_what_is_listed "install-$target" KDIR=/nonexistent
+done
+holds "install-module installs what is listed" installs_what_is_listed install-module KDIR="$work/new"
+holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-module \
+	KDIR="$work/new" DESTDIR= INSTALL_MOD_PATH="$work/stage"
+holds "no file has two owners" no_file_has_two_owners
+holds "install-tools calls the makefile of the tools" tools_are_installed_by_their_own_makefile
