@@ -47,8 +47,12 @@ compiler = $(if $(LLVM)$(filter-out default,$(origin CC)),,$(if $(call has,CC_IS
 
 all: modules
 
+# The module is the same, whatever folder it is built in. Kbuild would not reach the file that
+# modpost makes.
+nowhere = $(foreach what,debug macro,-f$(what)-prefix-map=$(CURDIR)=.)
+
 modules: kdir
-	$(MAKE) -C "$(KDIR)" M="$(CURDIR)" $(compiler) modules
+	$(MAKE) -C "$(KDIR)" M="$(CURDIR)" KCFLAGS="$(strip $(KCFLAGS) $(nowhere))" $(compiler) modules
 
 # What is removed needs no headers. Who installs may not be able to write here.
 install install-module: kdir
