@@ -59,6 +59,7 @@ shellcheck       reads the shell scripts
 codespell        reads everything else
 python3-docutils reads the documents
 mandoc           reads the man pages
+rpm              reads twheel.spec
 perl             runs checkpatch and kernel-doc
 spin             searches what a machine that reorders may do
 qemu-user        runs programs of a big-endian machine
