@@ -85,6 +85,10 @@ install-tools:
 check-lib:
 	@$(MAKE) -C selftests/lib run
 
+# A tar of the last commit, the same wherever it is made.
+dist:
+	@$(bash) tools/dist.sh
+
 # kbuild quotes no path.
 kdir:
 	@for path in "$$(pwd -P)" "$$KDIR"; do \
@@ -168,7 +172,8 @@ help:
 	@echo '                      installs it, <linux/twheel.h> and the man pages below'
 	@echo '                      PREFIX=/usr/local; libdir=..., mandir=... and DESTDIR=... as'
 	@echo '                      usual; uninstall-lib and its like undo it'
-	@echo '    For packages there are install-module, install-udev and install-tools as well.'
+	@echo '    For packages there are install-module, install-udev and install-tools as well;'
+	@echo '    make dist makes a tar of the last commit.'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -204,6 +209,6 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools check-lib \
-	kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
+	dist kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
 	mutants soak languages \
 	bench demo shell clean distclean help
