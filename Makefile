@@ -113,6 +113,9 @@ test-debug test-race test-rt test-arm64:
 test-bare:
 	@$(bash) tools/vm/bare.sh
 
+test-packages:
+	@$(bash) tools/vm/packages.sh
+
 fuzz:
 	@$(bash) tools/vm/test.sh $@
 
@@ -172,8 +175,8 @@ help:
 	@echo '                      installs it, <linux/twheel.h> and the man pages below'
 	@echo '                      PREFIX=/usr/local; libdir=..., mandir=... and DESTDIR=... as'
 	@echo '                      usual; uninstall-lib and its like undo it'
-	@echo '    For packages there are install-module, install-udev and install-tools as well;'
-	@echo '    make dist makes a tar of the last commit.'
+	@echo '    For packages there are install-module, install-udev and install-tools as well,'
+	@echo '    see Documentation/packaging.rst; make dist makes a tar of the last commit.'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -195,6 +198,7 @@ help:
 	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernels'
 	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
 	@echo '  make test-bare      make demo and make test in a bare Debian 12 and a bare Debian 13'
+	@echo '  make test-packages  Debian packages: made, installed, upgraded, purged in bare systems'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'
 	@echo '  make mutants        breaks the module on purpose, in one place at a time: a test has to'
@@ -209,6 +213,6 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools check-lib \
-	dist kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
+	dist test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
 	mutants soak languages \
 	bench demo shell clean distclean help

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * twheel: millions of timeouts behind one file descriptor
+ * Copyright (c) 2026 The twheel authors
  *
  * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
  * explains the whole.  An open file has a struct twheel (engine/engine.h):

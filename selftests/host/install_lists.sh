@@ -50,6 +50,7 @@ tools_are_installed_by_their_own_makefile()
 	rm -rf "$tree/tools/twheelctl"
 	[ -z "$(staged install-tools KDIR=/nonexistent)" ]
 	mkdir "$tree/tools/twheelctl"
+	# shellcheck disable=SC2016 # that is for make
 	printf 'install:\n\tinstall -D Makefile $(DESTDIR)$(PREFIX)/bin/twheelctl\n' \
 		>"$tree/tools/twheelctl/Makefile"
 	[ "$(staged install-tools KDIR=/nonexistent)" = '755 usr/bin/twheelctl' ]

@@ -15,9 +15,6 @@
 # For a user without root, root runs the command that make names, and the user then calls
 # make again.
 #
-# .cache/bare/SUITE     as debootstrap made it; never entered
-# .cache/bare/debs      packages that apt has downloaded in the systems
-# .cache/bare/run.*     a copy of SUITE while it is used
 # .cache/bare/logs      SUITE-USER-LOCALE-TARGET.log
 # shellcheck source-path=SCRIPTDIR
 
@@ -30,52 +27,14 @@ unset TESTS EXCEPT
 
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/system.sh"
 
 read -ra suites <<<"${SUITES:-bookworm trixie}"
 read -ra users <<<"${USERS:-root user}"
 read -ra locales <<<"${LOCALES:-C de_DE.UTF-8}"
 read -ra targets <<<"${TARGETS:-demo test}"
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
-bare=$cache/bare
-
-# README names these, and they need certificates to fetch a clone.
-packages=git,make,ca-certificates
 # What may be copied from CACHE.
 parts=(apt apt-trixie busybox kselftest loops python trixie kernels/6.1 kernels/6.12 kernels/7.3)
-
-# This runs as PID 1 in namespaces of its own, so that no mount and no process outlives it:
-# $1 is the system, $2 the packages, and the rest is the command. It does not use chroot,
-# under which the kernel refuses a user namespace, and the test of dkms makes one.
-# shellcheck disable=SC2016 # that shell expands it
-inside='
-set -e
-mount --bind "$1" "$1"
-mount -t proc proc "$1/proc"
-mount -t sysfs -o ro sysfs "$1/sys"
-mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
-mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
-mount --bind "$2" "$1/var/cache/apt/archives"
-[ ! -e /dev/kvm ] || { touch "$1/dev/kvm" && mount --bind /dev/kvm "$1/dev/kvm"; }
-cd "$1"
-pivot_root . .
-umount -l .
-cd /
-shift 2
-exec "$@"'
-
-# enter ROOT COMMAND...: while it runs, $bare/running has the process to be killed.
-enter()
-{
-	local status=0
-
-	mkdir -p "$bare/debs/partial"
-	unshare --mount --pid --fork --kill-child --propagation private -- \
-		bash -c "$inside" bash "$1" "$bare/debs" "${@:2}" &
-	echo $! >"$bare/running"
-	wait $! || status=$?
-	rm "$bare/running"
-	return $status
-}
 
 # as USER LOCALE COMMAND...: in $root, with an environment as after login.
 as()
@@ -94,19 +53,6 @@ as()
 		"${handed_on[@]}" "${@:3}" </dev/null
 }
 
-# make_suite SUITE: once.
-make_suite()
-{
-	local dir=$bare/$1
-
-	[ -e "$dir" ] && return
-	say "making a bare Debian $1"
-	rm -rf --one-file-system "$dir.tmp"
-	quietly "$bare/logs/$1.log" debootstrap --variant=minbase --include=$packages \
-		"$1" "$dir.tmp" "$mirror/debian"
-	mv "$dir.tmp" "$dir"
-}
-
 # Without the package, programs would go on in English.
 add_locale()
 {
@@ -121,9 +67,7 @@ make_system()
 	local suite=$1 user=$2 home=/root part copied
 
 	[ "$user" = root ] || home=/home/$user
-	root=$(mktemp -d "$bare/run.XXXXXX")
-	cp -a "$bare/$suite/." "$root/"
-	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+	copy_suite "$suite"
 	[ "$user" = root ] || as root C useradd -m -s /bin/bash "$user"
 	quietly "$bare/logs/locale.log" add_locale "$3"
 	git clone -q --no-hardlinks "$top" "$root$home/twheel"
@@ -134,19 +78,6 @@ make_system()
 		cp -a "$CACHE/$part" "$copied"
 	done
 	as root C chown -R "$user:$user" "$home/twheel"
-}
-
-# The mounts of the system are gone with its last process.
-remove_system()
-{
-	local running
-
-	if running=$(cat "$bare/running" 2>/dev/null); then
-		kill -KILL "$running" && tail --pid="$running" -f /dev/null
-		rm -f "$bare/running"
-	fi
-	[ -z "$root" ] || rm -rf --one-file-system "$root"
-	root=
 }
 
 # run_target USER LOCALE TARGET LOG: a command that make wants to be run as root is run
@@ -178,14 +109,8 @@ as_tap()
 	return $status
 }
 
-[ "$(id -u)" = 0 ] || die "a bare system is made as root"
-[ -n "$(type -P debootstrap)" ] || die "as root, run: apt-get install debootstrap"
 [ -z "${CACHE:-}" ] || CACHE=$(realpath -e "$CACHE")
-mkdir -p "$bare/logs"
-exec 9>"$bare/lock"
-flock -n 9 || die "another run of this is under way"
-rm -f "$bare/running"
-root=
+lock_systems
 trap 'remove_system' EXIT
 
 echo "TAP version 13"

@@ -1,0 +1,276 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make test-packages: the Debian packages of the last commit, on Debian 12 and 13: they are built
+# there, twice and for arm64 as well, lintian reads them, and they are installed, downgraded,
+# upgraded and purged in a system that had nothing of twheel before. The module is built by dkms
+# for the kernel of that Debian, whose headers alone are installed; it is not loaded.
+#
+# SUITES='bookworm trixie'; KEEP=1 leaves the system that a test has failed in.
+#
+# .cache/bare/tools-SUITE   a system that has the tools to build packages
+# .cache/bare/packages      what was built, by SUITE
+# .cache/bare/logs          packages-SUITE.log
+# shellcheck source-path=SCRIPTDIR
+# shellcheck disable=SC2016 # what is in single quotes is for another shell
+
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/cases.sh"
+. "$(dirname "$0")/system.sh"
+
+read -ra suites <<<"${SUITES:-bookworm trixie}"
+work=$bare/packages
+case_options=-ex
+fresh_tree() { :; }
+version=$(sh "$top/tools/version.sh")
+# An older release, which is the same but for its number.
+old_version=0.0.9
+
+# In $root, by a shell. The rest are its arguments.
+run_as()
+{
+	enter "$root" chroot --userspec="$1:$1" / env -i HOME=/tmp LC_ALL=C.UTF-8 TERM=dumb \
+		DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+		bash -exc "${@:2}" </dev/null
+}
+
+as_root() { run_as root "$@"; }
+as_builder() { run_as builder "$@"; }
+
+# make_tools SUITE: once. $root is that system.
+make_tools()
+{
+	root=$bare/tools-$1
+	[ ! -e "$root" ] || return 0
+	say "installing what builds packages in a Debian $1"
+	rm -rf --one-file-system "$root.tmp"
+	cp -a "$bare/$1" "$root.tmp"
+	cp -L /etc/resolv.conf "$root.tmp/etc/resolv.conf"
+	root=$root.tmp
+	quietly "$bare/logs/tools-$1.log" as_root '
+		dpkg --add-architecture arm64
+		apt-get update
+		apt-get install -y --no-install-recommends build-essential debhelper dh-dkms lintian \
+			crossbuild-essential-arm64 libc6-dev:arm64 makepkg
+		useradd -m builder'
+	root=${root%.tmp}
+	mv "$root.tmp" "$root"
+}
+
+# build FOLDER VERSION OPTIONS ARGUMENT...: packages of that version, built in that folder. They
+# are in $debs.
+build()
+{
+	rm -rf "${root:?}/build"
+	mkdir -p "$root/build/$1"
+	tar -xzf "$work/twheel-$2.tar.gz" -C "$root/build/$1"
+	as_root 'chown -R builder: /build'
+	as_builder 'cd "/build/$1" && shift && export DEB_BUILD_OPTIONS=$1 && shift && dpkg-buildpackage -us -uc "$@"' \
+		bash "$1/twheel-$2" "$3" "${@:4}"
+	debs=$root/build/$1
+}
+
+# keep NAME: what was built, below $results.
+keep()
+{
+	rm -rf "${results:?}/$1"
+	mkdir -p "$results/$1"
+	cp "$debs"/*.deb "$results/$1/"
+}
+
+they_are_built_and_their_tests_pass()
+{
+	build one "$version" ''
+	keep new
+}
+
+lintian_has_nothing_to_say()
+{
+	local said
+
+	said=$(as_builder 'cd /build/one && lintian --fail-on none *.changes')
+	[ -z "$said" ] || { echo "$said"; return 1; }
+}
+
+# Without the tests, which put nothing into a package.
+another_build_in_another_folder_is_equal()
+{
+	local deb
+
+	build another/deeper "$version" nocheck
+	for deb in "$results"/new/*.deb; do
+		cmp "$deb" "$debs/${deb##*/}"
+	done
+}
+
+makepkg_reads_its_recipe()
+{
+	as_builder 'cd "/build/another/deeper/twheel-$1/packaging" && PACMAN=true makepkg --printsrcinfo' bash "$version" \
+		>"$work/srcinfo"
+	grep 'pkgname = twheel-dkms' "$work/srcinfo"
+	grep "pkgver = ${version/\~/}" "$work/srcinfo"
+}
+
+an_older_one_is_built()
+{
+	build old $old_version nocheck
+	keep old
+}
+
+they_are_built_for_arm64()
+{
+	build cross "$version" nocheck -aarm64 -B
+	dpkg-deb -x "$debs"/libtwheel1_*_arm64.deb "$root/build/unpacked"
+	readelf -h "$root"/build/unpacked/usr/lib/aarch64-linux-gnu/libtwheel.so.1 | grep 'Machine:.*AArch64'
+}
+
+# unpack NAME: one of the new packages, below $work/unpacked.
+unpack()
+{
+	rm -rf "$work/unpacked"
+	dpkg-deb -x "$results"/new/"$1"_*.deb "$work/unpacked"
+}
+
+the_library_is_hardened()
+{
+	local library debug
+
+	unpack libtwheel1
+	library=$work/unpacked/usr/lib/x86_64-linux-gnu/libtwheel.so.1
+	readelf -d "$library" | grep 'FLAGS.*BIND_NOW'
+	readelf -lW "$library" | grep GNU_RELRO
+	unpack libtwheel1-dbgsym
+	debug=$(find "$work/unpacked" -name '*.debug')
+	readelf --debug-dump=info "$debug" | grep DW_AT_producer >"$work/producers"
+	! grep -v -e '-fstack-protector-strong' "$work/producers" || return
+}
+
+# All files, but for what apt, dpkg and dkms note about themselves, and groups, which stay.
+all_files()
+{
+	(cd "$root" && find . -xdev \( -path ./packages -o -path ./tmp -o -path ./proc -o -path ./sys -o \
+		-path ./var/cache -o -path ./var/log -o -path ./var/lib/apt -o -path ./dev \) -prune -o \
+		! -path './var/lib/dpkg/*' ! -path './var/lib/dkms/mok.*' ! -path './etc/g*' \
+		-printf '%y %m %p %l\n' | sort)
+}
+
+# installed NEW|OLD VERSION: and dpkg has nothing to complain of.
+is_installed()
+{
+	local files
+
+	as_root 'test -z "$(dpkg --audit)" &&
+		for name in libtwheel1 libtwheel-dev twheel-dkms twheel-tools twheel-doc; do
+			test "$(dpkg-query -W -f "\${db:Status-Abbrev}\${Version}" $name)" = "ii $1"
+		done
+		grep "^twheel:" /etc/group' bash "$1"
+	mapfile -t files < <(find "$root"/usr/lib/modules -name 'twheel.ko*' ! -type d)
+	[ ${#files[@]} = 1 ]
+	[ "$(modinfo -F version "${files[0]}")" = "$1" ]
+	[ "$(ls -d "$root"/usr/src/twheel-*)" = "$root/usr/src/twheel-$1" ]
+	[ "$(find "$root/var/lib/dkms/twheel" -mindepth 1 -maxdepth 1 -type d -printf '%f\n')" = "$1" ]
+}
+
+# put NAME: those packages take the place of what is there.
+put()
+{
+	rm -rf "${root:?}/packages"
+	cp -r "$results/$1" "$root/packages"
+	rm -f "$root"/packages/*dbgsym*
+	as_root 'apt-get install -y --no-install-recommends --allow-downgrades --reinstall /packages/*.deb'
+}
+
+they_are_installed()
+{
+	put new
+	is_installed "$version"
+}
+
+a_program_is_built_and_runs()
+{
+	cp "$top/debian/tests/program" "$root/tmp/program"
+	as_root 'sh /tmp/program'
+}
+
+they_are_downgraded()
+{
+	put old
+	is_installed $old_version
+}
+
+they_are_upgraded()
+{
+	put new
+	is_installed "$version"
+}
+
+# As if somebody had installed the headers of a kernel that is too new.
+if_the_module_does_not_build_for_a_kernel_dpkg_goes_on()
+{
+	local headers=$root/usr/lib/modules/99.9.9-broken/build
+
+	mkdir -p "$headers/include"
+	echo CONFIG_64BIT=y >"$headers/.config"
+	printf '%%:\n\t@echo "this kernel is too new" >&2; false\n' >"$headers/Makefile"
+	put new
+	is_installed "$version"
+	as_root 'dpkg --configure -a'
+	rm -r "${headers%/build}"
+}
+
+a_kernel_that_is_too_old_is_left_out()
+{
+	local headers=$root/usr/lib/modules/5.10.0-old/build
+
+	mkdir -p "$headers/include"
+	echo CONFIG_64BIT=y >"$headers/.config"
+	put new
+	is_installed "$version"
+	rm -r "${headers%/build}"
+}
+
+purged_they_leave_nothing()
+{
+	as_root 'apt-get purge -y libtwheel1 twheel-dkms twheel-tools twheel-doc'
+	as_root 'test -z "$(dpkg --audit)" && ! dpkg-query -W "*twheel*" | grep .'
+	diff "$work/before" <(all_files)
+}
+
+# suite_tests SUITE
+suite_tests()
+{
+	local case
+
+	echo 1..14
+	for case in they_are_built_and_their_tests_pass lintian_has_nothing_to_say \
+		another_build_in_another_folder_is_equal makepkg_reads_its_recipe an_older_one_is_built they_are_built_for_arm64 \
+		the_library_is_hardened; do
+		holds "$case" "$case"
+	done
+	trap remove_system EXIT
+	copy_suite "$1"
+	as_root 'apt-get update && apt-get install -y --no-install-recommends linux-headers-amd64 dkms gcc \
+		libc6-dev pkgconf systemd-standalone-sysusers' >"$bare/logs/packages-$1.log" 2>&1
+	all_files >"$work/before"
+	for case in they_are_installed a_program_is_built_and_runs they_are_downgraded they_are_upgraded \
+		if_the_module_does_not_build_for_a_kernel_dpkg_goes_on a_kernel_that_is_too_old_is_left_out \
+		purged_they_leave_nothing; do
+		holds "$case" "$case"
+	done
+	[ -z "${KEEP:-}" ] || { say "left: $root"; root=; }
+}
+
+lock_systems
+mkdir -p "$work"
+OUTPUT=$work bash "$top/tools/dist.sh" >/dev/null
+TWHEEL_VERSION=$old_version OUTPUT=$work bash "$top/tools/dist.sh" >/dev/null
+
+echo "TAP version 13"
+for suite in "${suites[@]}"; do
+	make_suite "$suite"
+	make_tools "$suite"
+	results=$work/$suite
+	host_test "packages-$suite" suite_tests "$suite"
+done
+tap_summary
