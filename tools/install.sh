@@ -35,8 +35,8 @@ absolute()
 	esac
 }
 
-# INSTALL_MOD_PATH is kbuild's word for a staging folder. The module is never staged
-# alone: its headers and rules would go into the running system.
+# INSTALL_MOD_PATH is kbuild's word for a staging folder. `make install' does not stage the module
+# alone: header and rules would go into the running system.
 if [ -n "${INSTALL_MOD_PATH:-}" ] && [ "${DESTDIR:=$INSTALL_MOD_PATH}" != "$INSTALL_MOD_PATH" ]; then
 	die "DESTDIR and INSTALL_MOD_PATH name two folders; everything goes into one: say DESTDIR alone"
 fi
@@ -442,6 +442,7 @@ do_install-module()
 	stage_module
 	commit
 	replace_module
+	leave_dkms
 	[ -n "$root" ] || tell_loaded
 }
 

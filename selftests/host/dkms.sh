@@ -59,7 +59,7 @@ build_with_dkms()
 
 rm -rf "$trees"
 mkdir -p "$trees"/{usr/src,dkms,modules}
-version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
+version=$(sh "$top/tools/version.sh")
 
 echo "TAP version 13"
 echo "1..$((3 + 3 * ${#kernels[@]}))"

@@ -75,6 +75,14 @@ each_way_takes_the_place_of_the_other()
 	done
 }
 
+install_module_takes_the_place_of_dkms()
+{
+	twheel dkms-install
+	twheel install-module
+	installed updates/twheel.ko
+	[ -z "$(ls -A "$work/root/usr/src")" ]
+}
+
 uninstall_leaves_what_dkms_installed()
 {
 	twheel dkms-install
@@ -135,6 +143,7 @@ cases=(
 	dkms_install_after_a_change_installs_what_changed
 	dkms_install_of_a_new_version_replaces_the_old_one
 	each_way_takes_the_place_of_the_other
+	install_module_takes_the_place_of_dkms
 	uninstall_leaves_what_dkms_installed
 	removing_leaves_the_header_that_libtwheel_needs
 	removing_twice_is_no_error

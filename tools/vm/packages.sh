@@ -146,12 +146,13 @@ the_library_is_hardened()
 	! grep -v -e '-fstack-protector-strong' "$work/producers" || return
 }
 
-# All files, but for what apt, dpkg and dkms note about themselves, and groups, which stay.
+# All files, but for what apt, dpkg, dkms and depmod note about themselves, and groups, which stay.
 all_files()
 {
 	(cd "$root" && find . -xdev \( -path ./packages -o -path ./tmp -o -path ./proc -o -path ./sys -o \
 		-path ./var/cache -o -path ./var/log -o -path ./var/lib/apt -o -path ./dev \) -prune -o \
 		! -path './var/lib/dpkg/*' ! -path './var/lib/dkms/mok.*' ! -path './etc/g*' \
+		! -path './usr/lib/modules/*/modules.*' \
 		-printf '%y %m %p %l\n' | sort)
 }
 
