@@ -140,7 +140,7 @@ clean:
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
 	@rm -fv $(call made-objects,selftests/kunit/shim,kunit.o)
 	@rm -fv $(call made,bench/idle,bench_idle)
-	@for dir in selftests/wheel selftests/lib selftests/soak bench bench/wheel examples lib; do \
+	@for dir in selftests/wheel selftests/lib selftests/soak bench bench/wheel examples lib tools/twheelctl; do \
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 

@@ -34,6 +34,7 @@ list_files()
 
 	files=() scripts=() documents=()
 	uapi_code=() lib_code=() module_code=() test_code=() example_code=() bench_code=()
+	tool_code=()
 	while IFS= read -r file; do
 		files+=("$file")
 		case $file in
@@ -46,9 +47,10 @@ list_files()
 		uapi/*.[ch]) uapi_code+=("$file") ;;
 		lib/*.[ch]) lib_code+=("$file") ;;
 		examples/*.[ch]) example_code+=("$file") ;;
+		tools/*.[ch]) tool_code+=("$file") ;;
 		*.[ch]) module_code+=("$file") ;;
 		*.rst) documents+=("$file") ;;
-		*.sh) scripts+=("$file") ;;
+		*.sh | *.bash) scripts+=("$file") ;;
 		*)
 			IFS= read -r line <"$file" || true
 			[[ ! $line =~ ^#!.*[/\ ](ba|da|)sh ]] || scripts+=("$file")

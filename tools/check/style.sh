@@ -123,11 +123,17 @@ checkpatch_bench()
 		"${bench_code[@]}"
 }
 
+checkpatch_tools()
+{
+	kernel_shaped_tree
+	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]}")" "${tool_code[@]}"
+}
+
 # -Wall: a missing `Return:' too.
 kernel_doc()
 {
 	perl "$cache/source/scripts/kernel-doc" -none -Wall -Werror \
-		"${uapi_code[@]}" "${module_code[@]}" "${lib_code[@]}"
+		"${uapi_code[@]}" "${module_code[@]}" "${lib_code[@]}" "${tool_code[@]}"
 }
 
 # As sphinx would read them. rst2html5 knows none of sphinx' directives and roles for C.
@@ -164,7 +170,7 @@ function_length()
 			printf "%s:%d: a function of %d lines\n", FILENAME, start, FNR - start + 1
 		start = 0
 	}' "${module_code[@]}" "${lib_code[@]}" "${test_code[@]}" "${example_code[@]}" \
-		"${bench_code[@]}"
+		"${bench_code[@]}" "${tool_code[@]}"
 }
 
 # No test may take longer than its program, see selftests/twheel_test.h.

@@ -16,7 +16,7 @@ spelling()
 
 man_pages()
 {
-	mandoc -Tlint -Wstyle lib/man/*.[37]
+	mandoc -Tlint -Wstyle lib/man/*.[37] tools/twheelctl/*.8
 }
 
 # As `make dist' leaves them. makepkg reads its own in make test-packages.
