@@ -169,6 +169,16 @@ example_programs()
 	find "$build/examples" -type f -perm -u+x ! -name '*.so*'
 }
 
+# The program that shows wheels, where its libraries are for the guest's machine.
+build_twheelctl()
+{
+	say "building twheelctl"
+	mkdir -p "$build/twheelctl"
+	rm -f "$build/twheelctl/twheelctl"
+	quietly "$build/twheelctl.log" make -C "$top/tools/twheelctl" \
+		OUTPUT="$build/twheelctl" CFLAGS='-O2 -g -Werror'
+}
+
 # selftests_make KIND ARGUMENT...: the test programs for any kernel, or for the debug
 # kernel, see selftests/Makefile.
 selftests_make()

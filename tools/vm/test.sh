@@ -122,6 +122,15 @@ guest_kernel()
 	if [[ " ${guest_programs[*]##*/} " = *' twheel_versions_module.sh '* ]]; then
 		mapfile -t -O "${#more_files[@]}" more_files < <(version_files)
 	fi
+	# These test twheelctl, which is for this machine. One of them installs a module.
+	if [[ " ${guest_programs[*]##*/} " = *' twheel_ctl'*'_module '* && ${#compiler[@]} = 0 ]]; then
+		build_twheelctl || {
+			stream_begin twheelctl
+			stream_note 'not ok' "it compiles"
+			return 0
+		}
+		more_files+=("$build/twheelctl/twheelctl" "$(type -P depmod)")
+	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
 }

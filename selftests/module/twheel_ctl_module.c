@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * `twheelctl check' names each cause for which a program does not get the device.
+ *
+ * The causes are prepared one at a time.  (A kernel that refuses the module, and one without
+ * high-resolution timers, are booted by host/low_resolution.sh.)  The program loads and unloads the
+ * module itself; TWHEEL_KO names the file.
+ */
+#include "twheel_ctl.h"
+
+#include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+
+FIXTURE(check) {
+	char modules[128];		/* where modprobe looks */
+};
+
+FIXTURE_SETUP(check)
+{
+	struct utsname kernel;
+
+	if (!ctl_is_there())
+		SKIP(return, "there is no twheelctl here: it was not built");
+	/* Left by a test that failed. */
+	tw_unload_soon();
+	ASSERT_FALSE(tw_is_loaded());
+	ASSERT_EQ(0, uname(&kernel));
+	mkdir("/lib/modules", 0755);
+	snprintf(self->modules, sizeof(self->modules), "/lib/modules/%s", kernel.release);
+	ASSERT_EQ(0, mkdir(self->modules, 0755));
+}
+
+FIXTURE_TEARDOWN(check)
+{
+	char command[256];
+
+	tw_unload_soon();
+	snprintf(command, sizeof(command), "rm -rf %s", self->modules);
+	EXPECT_EQ(0, system(command));
+}
+
+static char *read_module(struct __test_metadata *_metadata, size_t *size)
+{
+	FILE *file = fopen(tw_module_path(), "re");
+	char *bytes;
+
+	ASSERT_NE(NULL, file);
+	ASSERT_EQ(0, fseek(file, 0, SEEK_END));
+	*size = ftell(file);
+	rewind(file);
+	bytes = malloc(*size);
+	ASSERT_NE(NULL, bytes);
+	ASSERT_EQ(*size, fread(bytes, 1, *size, file));
+	fclose(file);
+	return bytes;
+}
+
+/* Installs the module, or one of other sources. */
+static void install(struct __test_metadata *_metadata, const char *modules, bool other)
+{
+	char path[256], command[256], *bytes, *sources;
+	size_t size;
+	FILE *file;
+
+	bytes = read_module(_metadata, &size);
+	sources = memmem(bytes, size, "srcversion=", 11);
+	ASSERT_NE(NULL, sources);
+	if (other)
+		sources[11] = sources[11] == '0' ? '1' : '0';
+	snprintf(path, sizeof(path), "%s/twheel.ko", modules);
+	file = fopen(path, "we");
+	ASSERT_NE(NULL, file);
+	ASSERT_EQ(size, fwrite(bytes, 1, size, file));
+	fclose(file);
+	free(bytes);
+	snprintf(command, sizeof(command), "/programs/depmod 2>/dev/null");
+	ASSERT_EQ(0, system(command));
+}
+
+TEST_F(check, module_that_is_not_installed_is_named)
+{
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("not-installed");
+	EXPECT_SAYS("\"verdict\": \"problem\"");
+	EXPECT_EQ(CTL_PROBLEM, CTL("check"));
+	EXPECT_SAYS("problem: not-installed: modprobe finds no module twheel");
+}
+
+TEST_F(check, module_that_is_not_loaded_is_named)
+{
+	install(_metadata, self->modules, false);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("not-loaded");
+	EXPECT_SAYS("modprobe twheel");
+}
+
+TEST_F(check, device_that_can_be_used_is_ok)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_DONE, CTL("check"));
+	EXPECT_SAYS("ok: ");
+	install(_metadata, self->modules, false);
+	EXPECT_EQ(CTL_DONE, CTL("check", "--json"));
+	EXPECT_SAYS("\"verdict\": \"ok\"");
+	EXPECT_EQ(0, ctl_findings(NULL));
+}
+
+TEST_F(check, another_version_loaded_than_installed_is_named)
+{
+	install(_metadata, self->modules, true);
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("other-version");
+}
+
+TEST_F(check, node_that_was_removed_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	ASSERT_EQ(0, unlink(TW_DEVICE));
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("no-node");
+}
+
+TEST_F(check, user_outside_the_group_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(ctl_become_nobody, "check", "--json"));
+	EXPECT_ONLY("no-permission");
+	EXPECT_SAYS("open to root only");
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0660));
+	ASSERT_EQ(0, chown(TW_DEVICE, 0, 777));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(ctl_become_nobody, "check", "--json"));
+	EXPECT_ONLY("no-permission");
+	EXPECT_SAYS("is not in that group");
+}
+
+/* What a container has at /dev. */
+static void get_own_dev(void)
+{
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("dev", "/dev", "tmpfs", 0, NULL) ||
+	    mknod("/dev/null", S_IFCHR | 0666, makedev(1, 3)))
+		_exit(126);
+}
+
+TEST_F(check, container_without_the_node_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(get_own_dev, "check", "--json"));
+	EXPECT_ONLY("container-without-node");
+}
+
+/* The number is another one each time that the module is loaded. */
+static void get_stale_node(void)
+{
+	get_own_dev();
+	if (mknod(TW_DEVICE, S_IFCHR | 0666, makedev(10, 254)))
+		_exit(126);
+}
+
+TEST_F(check, node_with_an_old_number_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(get_stale_node, "check", "--json"));
+	EXPECT_ONLY("stale-node");
+}
+
+static void forbid_devices(void)
+{
+	struct stat node;
+
+	if (stat(TW_DEVICE, &node))
+		_exit(126);
+	get_own_dev();
+	if (mount(NULL, "/dev", NULL, MS_REMOUNT | MS_NODEV, NULL) ||
+	    mknod(TW_DEVICE, S_IFCHR | 0666, node.st_rdev))
+		_exit(126);
+}
+
+TEST_F(check, file_system_without_devices_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(forbid_devices, "check", "--json"));
+	EXPECT_ONLY("nodev");
+}
+
+#define CGROUP		"/sys/fs/cgroup/ctl"
+
+/* A program that lets nobody in this cgroup open a device of major number 10; 0, or -errno. */
+static int cgroup_refuse(int cgroup)
+{
+	const struct bpf_insn refuse[] = {
+		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = 2, .src_reg = 1,
+		  .off = offsetof(struct bpf_cgroup_dev_ctx, major) },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 2, .imm = 10, .off = 1 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr load = {
+		.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE,
+		.insns = (unsigned long)refuse,
+		.insn_cnt = ARRAY_SIZE(refuse),
+		.license = (unsigned long)"GPL",
+	};
+	union bpf_attr attach = {
+		.target_fd = cgroup,
+		.attach_type = BPF_CGROUP_DEVICE,
+	};
+	int program = syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof(load));
+
+	if (program < 0)
+		return -errno;
+	attach.attach_bpf_fd = program;
+	return syscall(SYS_bpf, BPF_PROG_ATTACH, &attach, sizeof(attach)) ? -errno : 0;
+}
+
+static void join_cgroup(void)
+{
+	int fd = open(CGROUP "/cgroup.procs", O_WRONLY);
+
+	if (write(fd, "0", 1) != 1)
+		_exit(126);
+	close(fd);
+}
+
+TEST_F(check, cgroup_without_the_device_is_named)
+{
+	int cgroup, ret;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	rmdir(CGROUP);
+	ASSERT_EQ(0, mkdir(CGROUP, 0755));
+	cgroup = open(CGROUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ASSERT_LE(0, cgroup);
+	ret = cgroup_refuse(cgroup);
+	close(cgroup);
+	if (ret) {
+		rmdir(CGROUP);
+		SKIP(return, "this kernel has no BPF for cgroups (%s)", strerror(-ret));
+	}
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(join_cgroup, "check", "--json"));
+	EXPECT_ONLY("cgroup");
+	EXPECT_EQ(0, rmdir(CGROUP));
+}
+
+/* From here on, what `action' says comes of a call with any of these bits in its argument `nr'. */
+static void filter_calls(__u32 call, int nr, __u32 mask, __u32 bits, __u32 action)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[nr])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(126);
+}
+
+static void refuse_our_ioctls(void)
+{
+	filter_calls(SYS_ioctl, 1, 0xff00, TWHEEL_IOC_MAGIC << 8, SECCOMP_RET_ERRNO | EPERM);
+}
+
+static void kill_at_our_ioctls(void)
+{
+	filter_calls(SYS_ioctl, 1, 0xff00, TWHEEL_IOC_MAGIC << 8, SECCOMP_RET_KILL_PROCESS);
+}
+
+static void refuse_open_for_writing(void)
+{
+	filter_calls(SYS_openat, 2, O_ACCMODE, O_RDWR, SECCOMP_RET_ERRNO | EPERM);
+}
+
+TEST_F(check, seccomp_that_refuses_ioctl_or_open_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(refuse_our_ioctls, "check", "--json"));
+	EXPECT_ONLY("seccomp");
+	EXPECT_SAYS("an ioctl fails");
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(kill_at_our_ioctls, "check", "--json"));
+	EXPECT_ONLY("seccomp");
+	EXPECT_SAYS("an ioctl kills the process");
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(refuse_open_for_writing, "check", "--json"));
+	EXPECT_ONLY("seccomp");
+	EXPECT_SAYS("opening any device is refused");
+}
+
+TEST_F(check, limit_of_memory_that_is_reached_is_named)
+{
+	int fds[64], nr = 0;
+
+	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=256 max_user_memory_kb=128"));
+	while (nr < ARRAY_SIZE(fds) && (fds[nr] = tw_open(O_CLOEXEC)) >= 0)
+		nr++;
+	ASSERT_GT(ARRAY_SIZE(fds), nr);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("memory-limit");
+	EXPECT_SAYS("max_user_memory_kb (128 kB");
+	while (nr)
+		close(fds[--nr]);
+}
+
+static int use_up_descriptors(void)
+{
+	const struct rlimit limit = { .rlim_cur = 32, .rlim_max = 32 };
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		return -1;
+	while (dup(STDERR_FILENO) >= 0)
+		;
+	return 0;
+}
+
+TEST_F(check, process_that_has_no_descriptor_left_is_named)
+{
+	char pid[16];
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(use_up_descriptors);
+	ASSERT_LT(0, child);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
+	EXPECT_ONLY("descriptors");
+	ctl_end(child);
+}
+
+static int live_in_a_container(void)
+{
+	get_own_dev();
+	ctl_become_nobody();
+	return 0;
+}
+
+static int live_as_nobody(void)
+{
+	ctl_become_nobody();
+	return 0;
+}
+
+/* By its PID: what it sees, not what root sees. */
+TEST_F(check, process_is_asked_for_as_it_is)
+{
+	char pid[16];
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(live_in_a_container);
+	ASSERT_LT(0, child);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
+	EXPECT_ONLY("container-without-node");
+	ctl_end(child);
+	child = ctl_child(live_as_nobody);
+	ASSERT_LT(0, child);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
+	EXPECT_ONLY("no-permission");
+	ctl_end(child);
+	EXPECT_EQ(CTL_UNKNOWN, CTL("check", "--json", "999999"));
+	EXPECT_ONLY("no-process");
+}
+
+TEST_F(check, wrong_command_line_says_usage)
+{
+	EXPECT_EQ(64, CTL("open"));
+	EXPECT_SAYS("there is no command \"open\"");
+	EXPECT_EQ(64, CTL("check", "--interval=1"));
+	EXPECT_EQ(64, CTL("check", "x"));
+	EXPECT_EQ(64, CTL("show", "1"));
+	EXPECT_EQ(0, CTL("late", "--help"));
+	EXPECT_SAYS("--interval");
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * `twheelctl ps' and `show' show wheels as they are, and `late' names why one is late or stuck.
+ *
+ * The program loads and unloads the module itself; TWHEEL_KO names the file.
+ */
+#include "twheel_ctl.h"
+#include "twheel_outside.h"
+
+#include <sched.h>
+
+FIXTURE(wheels) {
+};
+
+FIXTURE_SETUP(wheels)
+{
+	if (!ctl_is_there())
+		SKIP(return, "there is no twheelctl here: it was not built");
+	/* Left by a test that failed. */
+	tw_unload_soon();
+	ASSERT_FALSE(tw_is_loaded());
+}
+
+FIXTURE_TEARDOWN(wheels)
+{
+	tw_unload_soon();
+}
+
+static int open_named(const char *name, __u32 max_pending)
+{
+	struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_MONOTONIC, .max_pending = max_pending,
+	};
+
+	snprintf(setup.name, sizeof(setup.name), "%s", name);
+	return tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
+}
+
+/* How often a text stands in what twheelctl says. */
+static int times_said(const char *text)
+{
+	const char *at = ctl_said;
+	int nr = 0;
+
+	while ((at = strstr(at, text))) {
+		at++;
+		nr++;
+	}
+	return nr;
+}
+
+static bool is_holder(pid_t pid, int fd)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "\"pid\": %d,\n          \"fd\": %d\n", pid, fd);
+	return strstr(ctl_said, text);
+}
+
+/* ---- ps and show --------------------------------------------------------- */
+
+TEST_F(wheels, ps_shows_a_wheel_once_with_all_who_hold_it)
+{
+	char holder[64];
+	int fd, again, copy;
+	pid_t child;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	/* Digits are a name, too. */
+	fd = open_named("12", 5);
+	again = tw_reopen(fd, O_RDONLY | O_CLOEXEC);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	child = fork();
+	if (!child) {
+		close(fd);
+		close(copy);
+		for (;;)
+			pause();
+	}
+	ASSERT_TRUE(TW_WAIT_FOR(!tw_wait_asleep(child), 0));
+	EXPECT_EQ(CTL_DONE, CTL("ps", "--json"));
+	EXPECT_EQ(1, times_said("\"wheel\": "))
+		TH_LOG("%s", ctl_said);
+	EXPECT_EQ(4, times_said("\"pid\": "))
+		TH_LOG("%s", ctl_said);
+	EXPECT_TRUE(is_holder(getpid(), fd));
+	EXPECT_TRUE(is_holder(getpid(), copy));
+	EXPECT_TRUE(is_holder(child, again));
+	EXPECT_FALSE(is_holder(child, fd));
+	EXPECT_SAYS("\"complete\": true");
+	EXPECT_SAYS("\"name\": \"12\"");
+	EXPECT_SAYS("\"pending\": 1,");
+	EXPECT_SAYS("\"max_pending\": 5,");
+	EXPECT_SAYS("\"uid\": 0,");
+	EXPECT_SAYS("\"kthread\": \"twheel/");
+	EXPECT_EQ(0, times_said("\"mnt_id\""));
+	snprintf(holder, sizeof(holder), "%d:%d,%d", getpid(), fd, again);
+	EXPECT_EQ(CTL_DONE, CTL("ps"));
+	EXPECT_SAYS(holder);
+	ctl_end(child);
+	close(again);
+	close(copy);
+	close(fd);
+	EXPECT_EQ(CTL_DONE, CTL("ps", "--json"));
+	EXPECT_EQ(0, times_said("\"wheel\": "));
+}
+
+TEST_F(wheels, ps_shows_a_user_only_what_the_user_may_see)
+{
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("roots", 5);
+	EXPECT_EQ(CTL_DONE, CTL_AFTER(ctl_become_nobody, "ps", "--json"));
+	EXPECT_SAYS("\"complete\": false");
+	EXPECT_EQ(0, times_said("\"wheel\": "));
+	close(fd);
+}
+
+/* For ctl_child(): a wheel from which ten timeouts expire, and are read, in a second. */
+static int read_ten_a_second(void)
+{
+	int fd = open_named("ten", 0);
+	struct twheel_event event;
+	__u64 id;
+
+	if (fd < 0 || tw_arm1(fd, 0, TW_SEC / 10, TW_SEC / 10, 0, &id) || fork())
+		return fd < 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		if (tw_poll(fd, POLLIN, -1) < 0 || tw_read(fd, &event, 1) < 0)
+			_exit(1);
+}
+
+TEST_F(wheels, ps_with_an_interval_shows_rates)
+{
+	double per_second;
+	const char *at;
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(read_ten_a_second);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(CTL_DONE, CTL("ps", "--json", "--interval=1"));
+	at = strstr(ctl_said, "\"per_second\":");
+	ASSERT_NE(NULL, at);
+	at = strstr(at, "\"expirations\": ");
+	ASSERT_NE(NULL, at);
+	/* Some may come late together, on a busy machine. */
+	per_second = strtod(at + strlen("\"expirations\": "), NULL);
+	EXPECT_LT(2, per_second);
+	EXPECT_GT(30, per_second);
+	ctl_end(child);
+}
+
+TEST_F(wheels, show_tells_info_and_the_nearest_timeouts)
+{
+	char pid[16], number[16], text[64];
+	const char *first, *second;
+	__u64 ids[3];
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
+	ASSERT_EQ(0, tw_arm1(fd, 0, 3 * TW_HOUR, 0, 3, &ids[0]));
+	ASSERT_EQ(0, tw_arm1(fd, 0, TW_HOUR, TW_MIN, 1, &ids[1]));
+	ASSERT_EQ(0, tw_arm1(fd, 0, 2 * TW_HOUR, 0, ~0ULL, &ids[2]));
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	snprintf(number, sizeof(number), "%d", fd);
+	EXPECT_EQ(CTL_DONE, CTL("show", "--json", "--nearest=2", pid, number));
+	EXPECT_SAYS("\"next_expiry_ns\": 3600000000000,");
+	EXPECT_SAYS("\"armed\": 3,");
+	EXPECT_SAYS("\"alarm_ns\": null,");
+	EXPECT_SAYS("\"clock\": \"virtual\"");
+	snprintf(text, sizeof(text), "\"id\": \"0x%llx\"", ids[1]);
+	first = strstr(ctl_said, text);
+	second = strstr(ctl_said, "\"user_data\": \"0xffffffffffffffff\"");
+	ASSERT_NE(NULL, first);
+	EXPECT_LT(first, second);
+	EXPECT_EQ(2, times_said("\"user_data\""));
+	EXPECT_SAYS("\"interval_ns\": 60000000000,");
+	EXPECT_EQ(CTL_DONE, CTL("show", pid, number));
+	EXPECT_SAYS("in 1 h, every 1 min\n");
+	EXPECT_EQ(CTL_DONE, CTL("show", "--nearest=0", "--json", pid, number));
+	EXPECT_SAYS("\"next_expiry_ns\": null,");
+	EXPECT_SAYS("\"nearest\": []");
+	EXPECT_EQ(CTL_UNKNOWN, CTL("show", pid, "0"));
+	EXPECT_SAYS("descriptor 0 of process");
+	EXPECT_EQ(CTL_UNKNOWN, CTL("show", pid, "999"));
+	EXPECT_SAYS("descriptor 999 of process");
+	EXPECT_EQ(CTL_UNKNOWN, CTL_AFTER(ctl_become_nobody, "show", pid, number));
+	EXPECT_SAYS("run twheelctl as root");
+	close(fd);
+}
+
+/* ---- late ---------------------------------------------------------------- */
+
+TEST_F(wheels, wheel_that_is_read_in_time_is_ok)
+{
+	pid_t child;
+	int fd;
+	__u64 id;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("quiet", 5);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.2"));
+	EXPECT_EQ(0, ctl_findings(NULL))
+		TH_LOG("%s", ctl_said);
+	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
+	EXPECT_SAYS("ok: 1 wheels were watched");
+	close(fd);
+	child = fork();
+	if (!child)
+		for (;;)
+			pause();
+	EXPECT_EQ(CTL_UNKNOWN, CTL("late", "--interval=0.2", "999999"));
+	EXPECT_SAYS("no-wheel");
+	ctl_end(child);
+}
+
+/* For ctl_child(): three events, and nobody who reads. */
+static int leave_unread(void)
+{
+	int fd = open_named("left", 0), i;
+	__u64 id;
+
+	for (i = 0; i < 3; i++)
+		if (tw_arm_in(fd, TW_MS, &id))
+			return -1;
+	return tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN;
+}
+
+TEST_F(wheels, reader_that_sleeps_is_named)
+{
+	char pid[16], text[64];
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(leave_unread);
+	ASSERT_LT(0, child);
+	snprintf(pid, sizeof(pid), "%d", child);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.3", pid));
+	EXPECT_EQ(1, ctl_findings("reader-sleeps"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_SAYS("3 events wait to be read");
+	ASSERT_EQ(0, kill(child, SIGSTOP));
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--interval=0.3"));
+	snprintf(text, sizeof(text), "(process %d, twheel_ctl_whee, is stopped)", child);
+	EXPECT_SAYS(text);
+	ctl_end(child);
+}
+
+TEST_F(wheels, wheel_that_is_full_is_named)
+{
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("full", 2);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.1"));
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.1"));
+	EXPECT_ONLY("full");
+	close(fd);
+}
+
+TEST_F(wheels, user_whose_memory_is_used_up_is_named)
+{
+	__u64 id;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 max_memory_kb=1024 max_user_memory_kb=512"));
+	fd = open_named("greedy", 0);
+	while (!tw_arm_in(fd, TW_HOUR, &id))
+		;
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.1"));
+	EXPECT_ONLY("user-memory-limit");
+	close(fd);
+}
+
+#define CROWD_MAX	20000
+
+/* Lets a child have so many timeouts expire at once, again and again. */
+static int expire_crowds(const char *name, int nr)
+{
+	static struct twheel_event events[CROWD_MAX];
+	static struct twheel_arm arms[CROWD_MAX];
+	int fd = open_named(name, 0), i, n;
+
+	if (fd < 0 || fork())
+		return fd < 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		for (i = 0; i < nr; i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = 2 * TW_MS };
+		if (tw_arm_vec(fd, arms, nr) != nr)
+			_exit(1);
+		for (n = 0; n < nr; n += i) {
+			i = tw_read(fd, events, nr);
+			if (i < 0 && i != -EAGAIN)
+				_exit(1);
+			if (i < 0)
+				tw_poll(fd, POLLIN, -1);
+			i = i < 0 ? 0 : i;
+		}
+	}
+}
+
+/* For ctl_child(): more than the softirq takes at a time. */
+static int expire_some(void)
+{
+	return expire_crowds("some", 4000);
+}
+
+static void run_on(pid_t pid, int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	sched_setaffinity(pid, sizeof(cpus), &cpus);
+}
+
+/* For ctl_child(): runs on the first processor, and leaves it to no ordinary thread. */
+static int hog_a_processor(void)
+{
+	const struct sched_param fifo = { .sched_priority = 42 };
+
+	run_on(0, 0);
+	if (fork())
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "hog");
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		_exit(1);
+	for (;;)
+		;
+}
+
+TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
+{
+	pid_t kthread, crowd, hog;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "a second processor has to run the test");
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1"));
+	kthread = tw_thread_named("twheel/0");
+	ASSERT_LT(0, kthread);
+	run_on(kthread, 0);
+	run_on(0, 1);
+	crowd = ctl_child(expire_some);
+	ASSERT_LT(0, crowd);
+	hog = ctl_child(hog_a_processor);
+	ASSERT_LT(0, hog);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1"));
+	EXPECT_EQ(1, ctl_findings("kthread-waits"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_SAYS("(hog) runs with real-time priority 42");
+	ctl_end(hog);
+	ctl_end(crowd);
+}
+
+/* For ctl_child(): another user gives the kthread more to do. */
+static int flood(void)
+{
+	int i;
+
+	if (chmod(TW_DEVICE, 0666))
+		return -1;
+	ctl_become_nobody();
+	for (i = 0; i < 2; i++)
+		if (expire_crowds("flood", 20000))
+			return -1;
+	return 0;
+}
+
+TEST_F(wheels, flood_of_another_user_is_named)
+{
+	pid_t crowd, other;
+	char pid[16];
+
+	/* The kthread itself does not wait for a processor. */
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 kthread_fifo=1"));
+	crowd = ctl_child(expire_some);
+	ASSERT_LT(0, crowd);
+	other = ctl_child(flood);
+	ASSERT_LT(0, other);
+	snprintf(pid, sizeof(pid), "%d", crowd);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1", pid));
+	EXPECT_EQ(1, ctl_findings("flood"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_SAYS("\\\"flood\\\" of user 1001");
+	ctl_end(other);
+	ctl_end(crowd);
+}
+
+TEST_HARNESS_MAIN
