@@ -195,6 +195,30 @@ TEST_F(wheels, show_tells_info_and_the_nearest_timeouts)
 	close(fd);
 }
 
+#define COUNTERS	"/sys/class/misc/twheel/counters"
+
+/* A module may be older than its counters. */
+TEST_F(wheels, stat_shows_the_counters_of_the_module)
+{
+	int fd;
+
+	EXPECT_EQ(CTL_UNKNOWN, CTL("stat"));
+	EXPECT_SAYS("the module is not loaded");
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("counted", 0);
+	if (access(COUNTERS, F_OK)) {
+		EXPECT_EQ(CTL_UNKNOWN, CTL("stat", "--json"));
+		EXPECT_SAYS("is older than they are");
+	} else {
+		EXPECT_EQ(CTL_DONE, CTL("stat", "--json", "--interval=0.1"));
+		EXPECT_SAYS("\"wheels\": 1\n");
+		EXPECT_SAYS("\"wheels\": 0.0\n");
+		EXPECT_EQ(CTL_DONE, CTL_AFTER(ctl_become_nobody, "stat"));
+		EXPECT_SAYS("is shown to root");
+	}
+	close(fd);
+}
+
 /* ---- late ---------------------------------------------------------------- */
 
 TEST_F(wheels, wheel_that_is_read_in_time_is_ok)

@@ -15,8 +15,8 @@
 #include "twheelctl.h"
 
 /*
- * From these shares of the interval on, a kthread waits, or has something to do.  The softirq
- * expires as well, and nothing shows for how long.
+ * From these shares of the interval on, a kthread waits for a processor, or has work to do, for
+ * which it runs or waits.  The softirq expires as well, and nothing shows for how long.
  */
 #define WAITS_SHARE	0.2
 #define BUSY_SHARE	0.1
@@ -297,26 +297,26 @@ static bool kthread_is_busy(struct looks *looks, const struct kthread *was,
 			    const struct kthread *kthread, const char *who,
 			    const struct wheel *wheel)
 {
-	__u64 ran_ns = kthread->run_ns - was->run_ns, most, own;
+	__u64 worked_ns = kthread->run_ns - was->run_ns + kthread_waited(was, kthread), most, own;
 	const struct wheel *busy = busiest(looks, kthread->task.comm, &most);
-	char ran[TEXT_SIZE], all[TEXT_SIZE], flooder[SUBJECT_SIZE];
+	char worked[TEXT_SIZE], all[TEXT_SIZE], flooder[SUBJECT_SIZE];
 
-	if (ran_ns < BUSY_SHARE * looks->ns || !busy)
+	if (worked_ns < BUSY_SHARE * looks->ns || !busy)
 		return false;
-	time_text(ran, ran_ns);
+	time_text(worked, worked_ns);
 	time_text(all, looks->ns);
 	own = expired_of(looks, kthread->task.comm, figure(wheel, "uid"));
 	if (figure(busy, "uid") != figure(wheel, "uid"))
 		report_add(&looks->report, PROBLEM, "flood", about(wheel),
 			   "Have that user's program arm less, or lower max_user_memory_kb; or load the module with more kthreads (kthreads=).",
-			   "%s: another user's timeouts keep %s busy, which serves it and ran for %s of %s: %llu of user %llu expired there meanwhile, and %llu of this one. %s is one of that user's.",
-			   who, kthread->task.comm, ran, all, most, figure(busy, "uid"), own,
+			   "%s: another user's timeouts keep %s busy, which serves it and had work to do for %s of %s: %llu of user %llu expired there meanwhile, and %llu of this one. %s is one of that user's.",
+			   who, kthread->task.comm, worked, all, most, figure(busy, "uid"), own,
 			   subject(flooder, busy));
 	else
 		report_add(&looks->report, PROBLEM, "overload", about(wheel),
 			   "Let timeouts expire together (slack), use a longer tick, or share the load among several wheels.",
-			   "%s: the same user's timeouts keep %s busy, which serves it and ran for %s of %s: %llu expired there meanwhile.",
-			   who, kthread->task.comm, ran, all, own);
+			   "%s: the same user's timeouts keep %s busy, which serves it and had work to do for %s of %s: %llu expired there meanwhile.",
+			   who, kthread->task.comm, worked, all, own);
 	return true;
 }
 

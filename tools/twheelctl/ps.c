@@ -77,6 +77,7 @@ static void print_wheel(const struct wheel *wheel, bool with_rates)
 
 static void print_text(const struct wheels *wheels, bool with_rates)
 {
+	__u64 open;
 	size_t i;
 
 	printf("WHEEL NAME              UID CLOCK     STATE      PENDING  UNREAD %s   LATE MAX-LATE      KB KTHREAD   PID:FD\n",
@@ -85,6 +86,9 @@ static void print_text(const struct wheels *wheels, bool with_rates)
 		print_wheel(&wheels->wheels[i], with_rates);
 	if (!wheels->complete)
 		puts("Processes of other users are left out: as root, you see the wheels of all.");
+	else if (read_number(COUNTERS "/wheels", &open) && open > wheels->nr)
+		printf("%llu more are open, which no process has as a descriptor.\n",
+		       open - wheels->nr);
 }
 
 static void print_all_json(const struct wheels *wheels)

@@ -37,6 +37,10 @@ static const struct argp_option ps_options[] = {
 	OPTION_INTERVAL("Look twice, so far apart, and show rates"), OPTION_JSON, {}
 };
 
+static const struct argp_option stat_options[] = {
+	OPTION_INTERVAL("Look twice, so far apart, and show rates"), OPTION_JSON, {}
+};
+
 static const struct argp_option show_options[] = { OPTION_NEAREST, OPTION_JSON, {} };
 
 /*
@@ -68,6 +72,8 @@ static const struct command {
 	  "Show the wheels of all processes that you may look into" },
 	{ "show", show_run, show_options, "PID FD", 2, 2, 0,
 	  "Show all about one wheel, and the timeouts that expire next" },
+	{ "stat", stat_run, stat_options, "", 0, 0, 0,
+	  "Show the counters of the module, and what its users have" },
 };
 
 /* What the parser of a command's line works on. */

@@ -46,6 +46,10 @@ int check_run(const struct options *options);
 int late_run(const struct options *options);
 int ps_run(const struct options *options);
 int show_run(const struct options *options);
+int stat_run(const struct options *options);
+
+/* The counters of the module, each a number in a file. */
+#define COUNTERS	"/sys/class/misc/twheel/counters"
 
 /* wheels.c: the wheels that the caller may see */
 

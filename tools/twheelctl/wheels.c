@@ -59,7 +59,7 @@ json_t *fdinfo_read(int pid, int fd)
 {
 	json_t *info = json_object();
 	char path[64], text[4096], *rest = text, *line, *value;
-	bool ours = false;
+	bool ours = false;	/* the key, and not one that the kernel shows of any file */
 
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
 	if (read_text(path, text, sizeof(text)) < 0) {
@@ -71,7 +71,7 @@ json_t *fdinfo_read(int pid, int fd)
 		if (!value)
 			continue;
 		*value = '\0';
-		ours |= !strcmp(line, "wheel");
+		ours |= !strcmp(line, "wheel") || !strcmp(line, "name");
 		if (ours)
 			json_object_set_new(info, line, value_json(line, value + 2));
 	}
