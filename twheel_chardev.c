@@ -357,9 +357,10 @@ static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
 
 	if (twheel_get_info(tw, &info))
 		return;
+	/* Several descriptors, of several processes, may be of one wheel. */
+	number_show(m, "wheel:\t", twheel_nr(tw));
 	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
 	seq_printf(m, "name:\t%s\n", info.name);
-	number_show(m, "wheel:\t", twheel_nr(tw));
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
 	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));

@@ -308,6 +308,8 @@ TEST_F(fdinfo, shows_a_number_that_no_other_wheel_has)
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
 	first = strtoull(value_of(self->text, "wheel") ?: "0", NULL, 10);
 	EXPECT_NE(0, first);
+	/* What stands before it is the kernel's. */
+	EXPECT_EQ(0, strncmp(strchr(value_of(self->text, "wheel"), '\n'), "\nname:\t", 7));
 	ASSERT_LT(0, read_fdinfo(again, self->text, sizeof(self->text)));
 	EXPECT_EQ(first, strtoull(value_of(self->text, "wheel"), NULL, 10));
 	close(again);

@@ -324,7 +324,9 @@ struct twheel_setup {
  * the walk may see a timeout before or after a change.
  *
  * /proc/PID/fdinfo/FD shows configuration and counters as INFO does without the walk: one
- * "key:\tvalue" a line.
+ * "key:\tvalue" a line, after the lines that the kernel shows of any file.  The first key,
+ * ``wheel``, is a number that no other wheel has or had since the module was loaded: all
+ * descriptors of a wheel show the same one, whichever processes hold them.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
