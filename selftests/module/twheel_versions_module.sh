@@ -54,7 +54,8 @@ run_programs()
 	done
 }
 
-# all_there KIND FUNCTION: it succeeds for each name of that kind, one at least.
+# all_there KIND FUNCTION SENTENCE: the function succeeds for each name of that kind, one at
+# least.
 all_there()
 {
 	local kind name rest nr=0 status=0

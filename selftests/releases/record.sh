@@ -4,7 +4,7 @@
 # record.sh write NAME: writes down what this tree promises, as the release NAME, into the
 # folder NAME beside this file: the headers of programs, without their comments, and the
 # names by which administrators know the module and linkers know the library. Once a version
-# is tagged, the folders that are there stay as they are (Documentation/stability.rst).
+# is tagged, the folders that it has stay as they are (Documentation/stability.rst).
 #
 # What tests compare (tools/check/stability.sh), where RELEASE is the name of a record, or
 # "present" for this tree, and CC... a compiler with its options:
@@ -137,12 +137,14 @@ functions()
 
 write()
 {
-	local folder=$releases/$1 file
+	local folder=$releases/$1 file tag
 
-	if [ -e "$folder" ] && [ -n "$(git -C "$top" tag --list 'v*')" ]; then
-		echo "$folder is the record of a version that has been released, and stays" >&2
-		exit 1
-	fi
+	for tag in $(git -C "$top" tag --list 'v*'); do
+		if git -C "$top" cat-file -e "$tag:selftests/releases/$1" 2>/dev/null; then
+			echo "$tag has been released with the record $1, which stays as it is" >&2
+			exit 1
+		fi
+	done
 	rm -rf "$folder"
 	for file in $headers; do
 		mkdir -p "$(dirname "$folder/$file")"
