@@ -20,13 +20,14 @@ result()
 	if [ "$1" = 0 ]; then verdict ok "$2"; else verdict 'not ok' "$2"; fi
 }
 
-# run_tests PROGRAM SENTENCE: a result for each of its tests. One that did not come to its plan
-# has failed.
+# run_tests PROGRAM SENTENCE: a result for each of its tests, and what it said if one has failed.
+# One that did not come to its plan has failed. The line to the host is slow: nothing is said
+# about tests that pass.
 run_tests()
 {
 	local line planned=none seen=0
 
-	"$1" >/tmp/said 2>&1
+	"$1" >/tmp/said 2>&1 || sed '/^ok /d; s/^/# /' /tmp/said
 	while read -r line; do
 		case $line in
 		'ok '* | 'not ok '*)
@@ -34,8 +35,6 @@ run_tests()
 			verdict "${line%%ok *}ok" "$2: ${line#*ok [0-9]* }"
 			;;
 		1..*) planned=${line#1..} ;;
-		TAP*) ;;
-		*) echo "# $line" ;;
 		esac
 	done </tmp/said
 	[ "$seen" = "$planned" ] || verdict 'not ok' "$2: reaches its plan ($planned, seen $seen)"
