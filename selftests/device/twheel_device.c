@@ -152,20 +152,18 @@ TEST(info_tells_what_the_parameters_say)
 /* selftests/host/low_resolution.sh runs this where the resolution is low. */
 TEST(the_kernel_log_tells_of_a_low_resolution_of_timers_and_of_no_high_one)
 {
-	static const char warning[] = "twheel: no high-resolution timers: each wake-up may be %ld us";
+	static const char warning[] = "twheel: no high-resolution timers: each wake-up may be ";
 	char *log = calloc(1, KLOG_SIZE), *warned;
 	struct timespec resolution;
-	long late_us = 0;
 
 	ASSERT_NE(NULL, log);
 	ASSERT_LT(0, klogctl(KLOG_READ_ALL, log, KLOG_SIZE - 1));
 	ASSERT_EQ(0, clock_getres(CLOCK_MONOTONIC, &resolution));
-	warned = strstr(log, "twheel: no high-resolution timers: ");
+	warned = strstr(log, warning);
 	EXPECT_EQ(resolution.tv_nsec > 1, !!warned)
 		TH_LOG("the resolution is %ld ns", resolution.tv_nsec);
 	if (warned) {
-		EXPECT_EQ(1, sscanf(warned, warning, &late_us));
-		EXPECT_EQ(resolution.tv_nsec / 1000, late_us);
+		EXPECT_EQ(resolution.tv_nsec / 1000, atol(warned + strlen(warning)));
 	}
 	free(log);
 }

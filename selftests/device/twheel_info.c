@@ -609,13 +609,12 @@ static void *arm_and_end(void *arg)
 /* Sums that hold whenever all are of the same moment, and seldom if they are not. */
 TEST_F_TIMEOUT(info, counters_are_those_of_one_moment, 60)
 {
-	struct tw_race race = TW_RACE(moved, 0);
+	struct tw_race race = TW_RACE(moved, 1);
 	struct twheel_info i;
 	pthread_t thread;
 	__u64 sum, armed = 0;
 	int k;
 
-	race.usual_rounds = 3000;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, arm_and_end, &self->fd));
 	while (tw_race_goes_on(&race)) {
 		ASSERT_EQ(0, info_without_walk(self->fd, &i));
