@@ -314,11 +314,19 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 	loop_place(w, t, time_add(ns, w->periods * interval_ns), true);
 }
 
-/* The timer is the first one of those that run: it may have moved since it was called. */
-static void end_period(struct twheel *w)
+/*
+ * The timer was called at one address, and may have moved to the other.  If it was stopped or
+ * restarted in its callback, it runs no more, and may be gone.
+ */
+static void end_period(struct twheel *w, const struct twheel_timer *called,
+		       const struct twheel_timer *moved)
 {
 	struct twheel_timer *t = w->list[RUNNING];
 
+	while (t != called && t != moved && t != &w->end)
+		t = t->next;
+	if (t == &w->end)
+		return;
 	unlink_timer(t);
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
@@ -329,19 +337,19 @@ static void end_period(struct twheel *w)
  */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	struct twheel_timer *outer = NULL;
-	uint32_t nr = w->callbacks;
+	bool periodic = !(t->deadline & KEY), full = w->callbacks == CALLBACKS_MAX;
+	const size_t others = (CALLBACKS_MAX - 1) * sizeof(w->calling[0]);
+	uint32_t nr = w->callbacks - full;
+	struct twheel_timer *moved;
 	uint64_t took_ns = 0;
 
-	if (!(t->deadline & KEY)) {
-		outer = w->list[RUNNING];
+	if (periodic)
 		begin_period(w, t);
-	} else {
+	else
 		t->deadline = 0;
-	}
 	/* If callbacks have left by longjmp(), the first ones are of those. */
-	if (nr == CALLBACKS_MAX)
-		memmove(w->calling, w->calling + 1, --nr * sizeof(w->calling[0]));
+	if (full)
+		memmove(w->calling, w->calling + 1, others);
 	w->calling[nr] = t;
 	w->callbacks = nr + 1;
 	unlock(w);
@@ -355,15 +363,16 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 	lock(w);
 	if (unlikely(took_ns > w->stats.slowest_ns))
 		w->stats.slowest_ns = took_ns;
-	w->callbacks = nr;
+	moved = w->calling[nr];
+	if (full)
+		memmove(w->calling + 1, w->calling, others);
+	w->callbacks = nr + full;
 	if (w->waiting)
 		pthread_cond_broadcast(&w->returned);
-	if (!outer)
+	if (!periodic)
 		return;
 	w->periods = 1;
-	/* Otherwise it was stopped or restarted, or has no fixed delay. */
-	if (w->list[RUNNING] != &w->end && w->list[RUNNING] != outer)
-		end_period(w);
+	end_period(w, t, moved);
 }
 
 /* Whether the dispatch before has left something over, or the one that is under way has. */

@@ -266,6 +266,71 @@ TEST_F(review, a_fixed_delay_that_moves_in_its_callback_counts_from_its_end)
 	EXPECT_FALSE(twheel_timer_pending(&m->timer));
 }
 
+static void starts_and_dispatches(struct twheel *w, struct mark *m)
+{
+	m->does = NULL;
+	twheel_start_periodic(w, &m->others->timer, 1, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	if (!twheel_dispatch(w, 0))
+		twheel_dispatch(w, 0);
+	twheel_advance(w, twheel_now(w) + 5 * TW_MS);
+}
+
+/* The one that is called around this one. */
+static void stops_itself_and_moves_the_outer_one(struct twheel *w, struct mark *m)
+{
+	struct mark *outer = m->others, *to = outer + 2;
+
+	twheel_stop(w, &m->timer);
+	*to = *outer;
+	twheel_timer_move(w, &to->timer, &outer->timer);
+}
+
+TEST_F(review, a_fixed_delay_that_an_inner_one_moves_counts_from_the_end_of_its_own_callback)
+{
+	struct mark *m = self->mark;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	m[0].does = starts_and_dispatches;
+	m[0].others = &m[1];
+	m[1].does = stops_itself_and_moves_the_outer_one;
+	m[1].others = &m[0];
+	twheel_start_periodic(self->w, &m[0].timer, 10 * TW_MS, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	lib_step(self->w, 10 * TW_MS);
+	ASSERT_EQ(1, m[1].called);
+	EXPECT_EQ(25 * TW_MS, twheel_timer_deadline(&m[2].timer));
+}
+
+static void dispatches_deeper(struct twheel *w, struct mark *m)
+{
+	if (m->others) {
+		twheel_start_periodic(w, &m->others->timer, 1, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+		if (!twheel_dispatch(w, 0))
+			twheel_dispatch(w, 0);
+	}
+	m->does = NULL;
+	twheel_advance(w, twheel_now(w) + TW_MS / 100);
+}
+
+TEST_F(review, fixed_delays_count_from_their_ends_however_deep_they_are_nested)
+{
+	struct mark *m = self->mark;
+	const int deep = 40;
+	int i;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	for (i = 0; i < deep; i++) {
+		m[i].does = dispatches_deeper;
+		m[i].others = i + 1 < deep ? &m[i + 1] : NULL;
+	}
+	twheel_start_periodic(self->w, &m[0].timer, TW_MS, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	lib_step(self->w, TW_MS);
+	for (i = 0; i < deep; i++) {
+		EXPECT_EQ(1, m[i].called);
+		EXPECT_EQ(11 * TW_MS + (deep - i) * TW_MS / 100,
+			  twheel_timer_deadline(&m[i].timer));
+	}
+}
+
 static void dispatches_after_its_delay(struct twheel *w, struct mark *m)
 {
 	m->does = NULL;
