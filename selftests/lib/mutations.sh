@@ -414,9 +414,11 @@ mutation lateness_is_a_bit_off loop.c \
 	'(w->clock_ns - deadline) << 1 | 1' \
 	'(w->clock_ns - deadline) | 1'
 mutation fixed_delay_counts_from_the_call loop.c \
-	'	if (w->list[RUNNING] != &w->end && w->list[RUNNING] != outer)
-		end_period(w);' \
-	'	(void)end_period;'
+	'	end_period(w, t, moved);' \
+	'	(void)end_period; (void)moved;'
+mutation fixed_delay_is_forgotten_if_it_moves loop.c \
+	't != called && t != moved' \
+	't != called && (void *)moved != w'
 mutation fixed_delay_counts_from_its_deadline loop.c \
 	'time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY)' \
 	'time_add(t->deadline, t->interval_ns & ~FIXED_DELAY)'
@@ -431,8 +433,8 @@ mutation periods_are_counted_from_the_dispatch loop.c \
 	'w->ready_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;
-	/* Otherwise' \
-	'	/* Otherwise'
+	end_period' \
+	'	end_period'
 mutation periods_stay_after_a_jump loop.c \
 	'	w->periods = 1;
 	w->stats' \
@@ -520,7 +522,7 @@ mutation two_threads_dispatch loop.c \
 	'if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {' \
 	'if (0) {'
 mutation shared_wheel_stays_busy loop.c \
-	'	w->callbacks = nr;
+	'	w->callbacks = nr + full;
 ' \
 	''
 mutation wait_goes_on_after_a_wake loop.c \
@@ -530,8 +532,17 @@ mutation wait_never_ends loop.c \
 	'!woken && loop_clock(id) < end_ns)' \
 	'!woken)'
 mutation advance_goes_back loop.c \
-	'if (to_ns < w->clock_ns || to_ns >= END_NS) {' \
-	'if (to_ns >= END_NS) {'
+	'if (to_ns < w->clock_ns || to_ns >= NEVER) {' \
+	'if (to_ns >= NEVER) {'
+mutation advance_goes_to_the_end_of_time loop.c \
+	'to_ns >= NEVER)' \
+	'to_ns >= END_NS)'
+mutation first_of_a_slot_is_not_looked_at wheel.c \
+	'(!earliest || first > edge)' \
+	'first > edge'
+mutation cancelled_thread_takes_the_lock_along loop.h \
+	'PTHREAD_CANCEL_DISABLE' \
+	'PTHREAD_CANCEL_ENABLE'
 mutation advance_does_not_set_the_descriptor loop.c \
 	'			ret = settime(w, loop_wake_ns(w));' \
 	'			ret = 0;'
