@@ -45,13 +45,15 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 
 	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
 		struct twheel_timeout *t = link_timeout(link);
-		u64 due_ns = timeout_due_ns(tw, t);
+		/*
+		 * If the alarm is set for a deadline that was stored, that is the known one: a
+		 * REARM to an earlier one sets the alarm anew, and such a store does not count.
+		 */
+		u64 due_ns = timeout_take_over(tw, t);
 
 		next = link->next;
 		if (due_ns == NEVER_NS || (w->nr_levels > 1 && due_ns >= end_ns &&
 					   due_ns - begin_ns >= begin_ns - w->base_ns)) {
-			/* A store may have changed it meanwhile. */
-			due_ns = timeout_take_over(tw, t);
 			twheel_link_del(link);
 			if (due_ns == NEVER_NS)
 				twheel_link_push(&w->never, link);

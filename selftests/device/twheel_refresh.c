@@ -987,4 +987,70 @@ TEST(refreshed_on_a_real_clock_it_is_never_early)
 	close(fd);
 }
 
+/*
+ * The slots of the second level are 2^28 ns wide in a wheel that nobody has set up.  Arms a timeout
+ * early in one of them that is far away, has it moved to the end of that slot by a store, and lets
+ * the kernel look at it: it sets the alarm when another timeout has expired.
+ */
+static int arm_and_look(int fd, __u64 *table, __u64 begin_ns, __u64 *id)
+{
+	struct twheel_event event;
+	__u64 other;
+	int ret = tw_arm_at(fd, begin_ns + 10 * TW_MS, id);
+
+	if (ret)
+		return ret;
+	tw_refresh(table, *id, begin_ns + 250 * TW_MS, tw_shift(TW_MS));
+	return tw_arm_in(fd, TW_MS, &other) ?: tw_wait_event(fd, &event, TW_PATIENCE_MS) - 1;
+}
+
+static __u64 far_slot(void)
+{
+	return ((tw_now(CLOCK_MONOTONIC) >> 28) + 100) << 28;
+}
+
+/* The kernel looks at the wheel by then. */
+#define EXPECT_ALARM_BY(fd, by_ns) do {					\
+	struct twheel_info __info;					\
+	ASSERT_EQ(0, tw_info(fd, &__info));				\
+	EXPECT_GE(by_ns, __info.alarm_ns);				\
+	EXPECT_GE(__info.next_expiry_ns, __info.alarm_ns);		\
+} while (0)
+
+TEST(rearm_to_earlier_than_what_was_found_sets_the_alarm)
+{
+	__u64 id, *table, begin_ns = far_slot();
+	int fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	table = map_table(fd);
+	ASSERT_NE(NULL, table);
+	ASSERT_EQ(0, arm_and_look(fd, table, begin_ns, &id));
+	/* Later than it was armed for, and earlier than it was moved to. */
+	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, TWHEEL_ARM_ABSOLUTE,
+						begin_ns + 50 * TW_MS, 0));
+	EXPECT_ALARM_BY(fd, tw_round_up(begin_ns + 50 * TW_MS, TW_MS));
+	munmap(table, TABLE_BYTES);
+	close(fd);
+}
+
+TEST(store_of_an_earlier_deadline_than_was_found_does_not_count)
+{
+	__u64 id, deadline_ns, *table, begin_ns = far_slot();
+	struct twheel_status status;
+	int fd = tw_open(O_NONBLOCK);
+
+	ASSERT_LE(0, fd);
+	table = map_table(fd);
+	ASSERT_NE(NULL, table);
+	ASSERT_EQ(0, arm_and_look(fd, table, begin_ns, &id));
+	deadline_ns = tw_refreshed_ns(begin_ns + 250 * TW_MS, tw_shift(TW_MS));
+	tw_refresh_blind(table, id, begin_ns + 50 * TW_MS, tw_shift(TW_MS));
+	ASSERT_EQ(0, tw_query1(fd, id, &status));
+	EXPECT_EQ(deadline_ns, status.deadline_ns);
+	EXPECT_ALARM_BY(fd, tw_round_up(deadline_ns, TW_MS));
+	munmap(table, TABLE_BYTES);
+	close(fd);
+}
+
 TEST_HARNESS_MAIN
