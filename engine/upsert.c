@@ -48,6 +48,7 @@ enum upsert_needs {
  * @now_ns: the clock when the call began
  * @first_ns: when the first timeout is due that was put into a slot
  * @nr_ok: entries that succeeded
+ * @nr_before: places in use before one was given back; 0 if none was
  * @needs: what the next entry needs
  * @index: for what place
  */
@@ -55,15 +56,17 @@ struct upserting {
 	u64 now_ns;
 	u64 first_ns;
 	unsigned int nr_ok;
+	u32 nr_before;
 	enum upsert_needs needs;
 	u32 index;
 };
 
 /* Give back a place that a key was taken for, or was about to be. */
-static void place_undo(struct twheel *tw, struct twheel_timeout *t)
+static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct upserting *upserting)
 	__must_hold(&tw->lock)
 {
 	spin_lock(&tw->places.lock);
+	upserting->nr_before = max(upserting->nr_before, tw->places.nr_taken);
 	place_free_keyed(&tw->places, t);
 	spin_unlock(&tw->places.lock);
 }
@@ -105,13 +108,13 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra)) {
 		upserting->needs = NEEDS_EXTRA;
 		upserting->index = timeout_index(t);
-		place_undo(tw, t);
+		place_undo(tw, t, upserting);
 		return -ENOMEM;
 	}
 	if (t != before)
 		err = twheel_key_take(tw, t, arm->user_data);
 	if (err) {
-		place_undo(tw, t);
+		place_undo(tw, t, upserting);
 		return err;
 	}
 	*place = t;
@@ -205,9 +208,18 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm __user *user, stru
 		upsert_do(tw, t, arm, result, upserting);
 	} else if (result == TWHEEL_CREATED) {
 		/* G8: the user may have been told the id. */
-		place_undo(tw, t);
+		place_undo(tw, t, upserting);
 	}
 	return told;
+}
+
+/* Release the lock.  A poller may have seen the wheel full while places were taken. */
+static void upsert_unlock(struct twheel *tw, const struct upserting *upserting)
+	__releases(&tw->lock)
+{
+	twheel_unlock(tw);
+	if (unlikely(upserting->nr_before))
+		twheel_places_freed(tw, upserting->nr_before);
 }
 
 /* Provide what an entry needs: 0 or an errno. */
@@ -270,7 +282,7 @@ int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsign
 		for (at = user; i < nr && upsert_entry(tw, at, &arm[i], &upserting); i++)
 			at = access_next(at, call->stride);
 		alarm_need(tw, upserting.first_ns, upserting.nr_ok);
-		twheel_unlock(tw);
+		upsert_unlock(tw, &upserting);
 		call->nr_ok += upserting.nr_ok;
 		if (i || !upserting.needs)
 			return i ?: -EFAULT;
@@ -308,7 +320,7 @@ int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 			upsert_do(tw, t, arm, result, &upserting);
 			alarm_need(tw, upserting.first_ns, 1);
 		}
-		twheel_unlock(tw);
+		upsert_unlock(tw, &upserting);
 		if (!upserting.needs)
 			return min(result, 0);
 		err = upsert_provide(tw, &upserting, nowait);

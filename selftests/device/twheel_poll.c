@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -505,6 +506,54 @@ TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 100)
 	EXPECT_EQ(race.rounds, outcomes[BY_POLLER].count + outcomes[BY_THIEF].count);
 	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 0));
 	EXPECT_RACE(&race);
+}
+
+/* ---- beside a key that is refused ----------------------------------------- */
+
+struct refuser {
+	int fd;
+	struct twheel_arm *arm;		/* can be read, and not written */
+	_Atomic bool stop;
+	unsigned long refused;
+};
+
+/* For a moment, each of these ARMs has the only place. */
+static void *refuser_run(void *arg)
+{
+	struct refuser *r = arg;
+
+	while (!r->stop && tw_vector(r->fd, TWHEEL_IOC_ARM, r->arm, sizeof(*r->arm), 1) == -EFAULT)
+		r->refused++;
+	return NULL;
+}
+
+TEST_F_TIMEOUT(poll, a_key_that_is_refused_wakes_who_has_seen_its_place_taken, 60)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 1, .flags = TWHEEL_SETUP_KEYED,
+	};
+	struct refuser refuser = { .fd = tw_open_setup(O_NONBLOCK, &setup) };
+	int ret = POLLOUT, nr = 0;
+	pthread_t thread;
+	__u64 end_ns;
+
+	ASSERT_LE(0, refuser.fd);
+	refuser.arm = mmap(NULL, sizeof(*refuser.arm), PROT_READ,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)refuser.arm);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, refuser_run, &refuser));
+	end_ns = tw_now(CLOCK_MONOTONIC) + TW_SEC;
+	while (ret == POLLOUT && tw_now(CLOCK_MONOTONIC) < end_ns) {
+		ret = tw_poll(refuser.fd, POLLOUT, TW_PATIENCE_MS);
+		nr++;
+	}
+	EXPECT_EQ(POLLOUT, ret)
+		TH_LOG("after %d polls", nr);
+	refuser.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_LT(1000, refuser.refused);
+	munmap(refuser.arm, sizeof(*refuser.arm));
+	close(refuser.fd);
 }
 
 TEST_HARNESS_MAIN
