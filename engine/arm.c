@@ -203,7 +203,9 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	struct twheel_timeout *next, *t = arming->first;
 	unsigned int i;
 
-	from_ns = trace_twheel_arm_enabled() ? NEVER_NS : certain_ns(tw);
+	/* If the clock was looked at, what has passed by then waits for no alarm. */
+	from_ns = trace_twheel_arm_enabled() ? NEVER_NS :
+		  max(certain_ns(tw), arming->now_ns + 1);
 	for (i = 0; i < arming->nr; i++, t = next) {
 		u64 due_ns = t->deadline_ns;
 

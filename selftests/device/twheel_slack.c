@@ -421,4 +421,65 @@ TEST(slack_of_a_wheel_does_not_delay_advance)
 	close(fd);
 }
 
+/*
+ * Arms a timeout of a wheel with slack, and waits until its time has passed.  The kernel looks at
+ * the wheel when another timer fires: if one has by then, again.  0, or -errno.
+ */
+static int pass_unseen(int fd)
+{
+	struct twheel_event event;
+	struct twheel_info info;
+	int tries, ret;
+	__u64 id, end_ns;
+
+	for (tries = 0; tries < 1000; tries++) {
+		end_ns = tw_now(CLOCK_MONOTONIC) + 100 * TW_US;
+		ret = tw_arm_at(fd, end_ns, &id);
+		if (ret)
+			return ret;
+		while (tw_now(CLOCK_MONOTONIC) < end_ns + 10 * TW_US)
+			;
+		ret = tw_info(fd, &info);
+		if (ret)
+			return ret;
+		if (!info.unread && info.alarm_ns < info.now_ns)
+			return 0;
+		tw_cancel1(fd, id);
+		tw_read(fd, &event, 1);
+	}
+	return -ETIME;
+}
+
+TEST(slack_of_a_wheel_does_not_delay_what_is_due_when_armed)
+{
+	const struct twheel_setup setup = {
+		.clock = TWHEEL_CLOCK_MONOTONIC,
+		.tick_ns = TW_US,
+		.slack_ns = TWHEEL_SLACK_MAX_NS,
+	};
+	struct twheel_event event;
+	__u64 id;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		int fd = tw_open_setup(O_NONBLOCK, &setup);
+
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, pass_unseen(fd));
+		ASSERT_EQ(0, tw_arm_in(fd, 0, &id));
+		ASSERT_LE(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(id, event.id);
+		close(fd);
+
+		fd = tw_open_setup(O_NONBLOCK, &setup);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+		ASSERT_EQ(0, pass_unseen(fd));
+		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, 0, 0, 0));
+		ASSERT_LE(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(id, event.id);
+		close(fd);
+	}
+}
+
 TEST_HARNESS_MAIN

@@ -253,6 +253,33 @@ static void a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost(s
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U);
 }
 
+/* G2: while an alarm is left to the kthread, a deadline that has passed waits for no tick. */
+static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
+{
+	struct twheel_arm how = {
+		.expires_ns = START_NS + 7 * TICK_NS + TICK_NS / 4, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm(test, &(struct twheel_arm){ .expires_ns = 5 * TICK_NS });
+	time_set(tw, START_NS + 7 * TICK_NS + TICK_NS / 2);
+	machine_alarm.is_on = false;
+	KUNIT_EXPECT_TRUE(test, timeout_is_unread(arm(test, &how)));
+}
+
+/* Likewise if the clock was looked at before the alarm could ring. */
+static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
+{
+	struct twheel_arm how = {};
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm(test, &(struct twheel_arm){ .expires_ns = 5 * TICK_NS });
+	time_set(tw, START_NS + 7 * TICK_NS + TICK_NS / 2);
+	KUNIT_EXPECT_TRUE(test, timeout_is_unread(arm(test, &how)));
+}
+
 /* Relative and absolute ones, with and without periods, before and after another. */
 static void entries_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
 {
@@ -297,6 +324,8 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),
 	KUNIT_CASE(an_absolute_deadline_is_met_whatever_the_alarm_is_set_to),
 	KUNIT_CASE(a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost),
+	KUNIT_CASE(a_timeout_that_is_due_waits_for_no_kthread),
+	KUNIT_CASE(a_timeout_for_now_waits_for_no_alarm),
 	KUNIT_CASE(entries_of_all_kinds_stand_side_by_side_in_a_batch),
 	{}
 };
