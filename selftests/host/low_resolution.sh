@@ -3,7 +3,8 @@
 #
 # A machine without high-resolution timers (highres=off): no timeout is early there, and the
 # kernel's log says once what this means, whenever the module is loaded. The programs are
-# those of the other machines.
+# those of the other machines. twheelctl names that cause, and in the end also that the kernel
+# refuses a module without a signature: the kernel of a machine that does so takes none any more.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -18,6 +19,39 @@ series=${kernels[-1]}
 names=(twheel_device twheel_clocks)
 warning='no high-resolution timers: each wake-up may be 4000 us late'
 
+# What it does in the guest, after the programs.
+ask_twheelctl()
+{
+	cat <<-'EOT'
+	#!/bin/busybox sh
+	# names CAUSE: twheelctl check finds a problem, which is this one.
+	names()
+	{
+		twheelctl check --json >/tmp/said
+		[ $? = 1 ] && grep -q "\"cause\": \"$1\"" /tmp/said &&
+			[ "$(grep -c '"cause":' /tmp/said)" = 1 ] && return
+		sed 's/^/# /' /tmp/said
+		printf 'not '
+		failed=1
+	}
+	failed=0
+	echo 1..2
+	insmod $TWHEEL_KO
+	names low-resolution
+	echo "ok 1 twheelctl names a kernel without high-resolution timers"
+	rmmod twheel
+	modules=/lib/modules/$(uname -r)
+	mkdir -p $modules
+	cp $TWHEEL_KO $modules
+	/programs/depmod 2>/dev/null	# not the one of busybox
+	echo Y >/sys/module/module/parameters/sig_enforce
+	insmod $TWHEEL_KO 2>/dev/null && echo "not ok the kernel refuses the module"
+	names refused
+	echo "ok 2 twheelctl names a kernel that refuses a module without a signature"
+	exit $failed
+	EOT
+}
+
 build_guest()
 {
 	local dir=$work/programs
@@ -25,8 +59,12 @@ build_guest()
 
 	mkdir -p "$dir"
 	quietly "$work/selftests.log" selftests_make usual OUTPUT="$dir" "${paths[@]}"
+	ask_twheelctl >"$dir/ask_twheelctl_module.sh"
+	build_twheelctl
+	more_files=("$build/twheelctl/twheelctl" "$(type -P depmod)")
 	build_quickly "$series" "$work/module"
-	make_initramfs "$work/initramfs" "$work/module/twheel.ko" "${paths[@]}"
+	make_initramfs "$work/initramfs" "$work/module/twheel.ko" "${paths[@]}" \
+		"$dir/ask_twheelctl_module.sh"
 }
 
 # The lines in `said' are those of tools/vm/guest/run-tests.
@@ -63,7 +101,7 @@ ends=false
 
 echo "TAP version 13"
 if hear "$work/console.log" @done "$series" "$work/initramfs" \
-	"highres=off vm_mode=test vm_timeout=$program_limit vm_tests=$(IFS=,; echo "${names[*]}")"; then
+	"highres=off vm_mode=test vm_timeout=$program_limit vm_tests=$(IFS=,; echo "${names[*]},ask_twheelctl_module.sh")"; then
 	ends=true
 else
 	tail -n 60 "$work/console.log"
@@ -71,6 +109,6 @@ fi
 tell_results
 check "the machine comes to its end" $ends
 check "the kernel's log says once for each time the module is loaded that the resolution is low" \
-	[ $nr_warnings = ${#names[@]} ]
+	[ $nr_warnings = $((${#names[@]} + 1)) ]
 check "the kernel does not complain" no_complaint
 echo "1..$number"
