@@ -16,7 +16,7 @@ spelling()
 
 man_pages()
 {
-	mandoc -Tlint -Wstyle lib/man/*.[37] tools/twheelctl/*.8
+	mandoc -Tlint -Wstyle lib/man/*.[347] tools/twheelctl/*.8
 }
 
 # As `make dist' leaves them. makepkg reads its own in make test-packages.
@@ -26,6 +26,12 @@ recipes()
 	rpmspec -P "$work/twheel.spec" >/dev/null
 	bash -n packaging/PKGBUILD
 	shellcheck packaging/PKGBUILD
+}
+
+# The man page of the device is complete.
+device_page()
+{
+	perl tools/check/device_page.pl
 }
 
 documents()
