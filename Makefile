@@ -122,6 +122,15 @@ fuzz:
 check:
 	@$(bash) tools/check/check.sh
 
+# The documents as pages, and their drawings, which graphviz makes of their sources.
+docs:
+	@sphinx-build -W --keep-going -q -b html Documentation .cache/docs || { \
+		command -v sphinx-build >/dev/null || echo "Debian: apt install python3-sphinx" >&2; exit 1; }
+	@echo .cache/docs/index.html
+
+drawings:
+	@$(bash) tools/drawings.sh
+
 # The names that tests go by, for TESTS=...
 list:
 	@$(bash) tools/vm/list.sh
@@ -146,7 +155,7 @@ clean:
 
 # What the scripts in tools/vm keep in .cache, and nothing else: clangd has its index there.
 # A link leads to a folder that somebody else has made.
-cached := accelerator.* apt apt-* arm64* build busybox* cross debs kernels kselftest lock loops* \
+cached := accelerator.* apt apt-* arm64* build busybox* cross debs docs kernels kselftest lock loops* \
 	probe.* python* run seconds source* trixie*
 
 distclean: clean
@@ -193,6 +202,8 @@ help:
 	@echo '    is installed, and no module is loaded into the running kernel.'
 	@echo
 	@echo '  make check          checks the sources with tools, without running them'
+	@echo '  make docs           pages of Documentation/ in .cache/docs, by sphinx'
+	@echo '  make drawings       makes their drawings anew, by graphviz'
 	@echo '  make test-debug     the tests on a kernel with KASAN, lockdep and their like,'
 	@echo '  make test-race      on one with KCSAN, and'
 	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernels'
@@ -213,6 +224,7 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools check-lib \
-	dist test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare check fuzz model \
+	dist test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
+	check docs drawings fuzz model \
 	mutants soak languages \
 	bench demo shell clean distclean help

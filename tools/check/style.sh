@@ -136,15 +136,16 @@ kernel_doc()
 		"${uapi_code[@]}" "${module_code[@]}" "${lib_code[@]}" "${tool_code[@]}"
 }
 
-# As sphinx would read them. rst2html5 knows none of sphinx' directives and roles for C.
-# shellcheck disable=SC2016 # nothing is to be expanded
 kernel_doc_text()
 {
+	local page=$work/kernel_doc
+
+	mkdir -p "$page"
 	perl "$cache/source/scripts/kernel-doc" -sphinx-version 4.0 -rst -Wall -Werror \
-		"${uapi_code[@]}" >"$work/kernel_doc.rst" || return
-	sed -E 's/^( *)\.\. c:[a-z]+:: .*/\1.. note::/; s/:c:[a-z]+:`([^`]*)`/``\1``/g' \
-		"$work/kernel_doc.rst" |
-		rst2html5 --exit-status=warning --syntax-highlight=none >/dev/null
+		"${uapi_code[@]}" >"$page/text" || return
+	# A page has a title, and the sections of DOC: comments are below it.
+	{ printf '%s\n' Header ====== '' && cat "$page/text"; } >"$page/index.rst"
+	sphinx-build -C -W --keep-going -q -b html "$page" "$page/html"
 }
 
 uapi_includes()

@@ -34,15 +34,16 @@ device_page()
 	perl tools/check/device_page.pl
 }
 
+# All of them are pages: those in other folders are included by one in Documentation.
 documents()
 {
-	local file status=0
+	local file
 
+	sphinx-build -W --keep-going -q -b html Documentation "$work/documents" || return
 	for file in "${documents[@]}"; do
-		rst2html5 --exit-status=warning --syntax-highlight=none \
-			"$file" >/dev/null || status=$?
+		[[ $file = Documentation/* ]] || grep -qxF ".. include:: ../$file" Documentation/*.rst ||
+			echo "$file is not among the documents"
 	done
-	return $status
 }
 
 # The functions that the design names are there, with or without the prefix twheel_. If a
@@ -77,6 +78,12 @@ operating()
 	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c
 		sed -nE 's/^TRACE_EVENT\((\w+),$/\1/p; s/^\t+__field\(\w+, (\w+)\).*/\1/p
 			s/^\t+__array\(\w+, (\w+),.*/\1/p' engine/trace.h)
+}
+
+# Each drawing is made from its source.
+drawings()
+{
+	bash tools/drawings.sh check
 }
 
 # licence_of FILE: which one it has to say. What a program copies or links is free for

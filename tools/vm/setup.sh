@@ -59,7 +59,7 @@ coccinelle       runs the rules that the kernel has for it,
 libpython3-dev   some of which are in Python
 shellcheck       reads the shell scripts
 codespell        reads everything else
-python3-docutils reads the documents
+python3-sphinx   makes pages of the documents
 mandoc           reads the man pages
 rpm              reads twheel.spec
 perl             runs checkpatch and kernel-doc
