@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The examples compile, and those that need no module run here; selftests/lib runs all of
-# them in the guest. What README.md shows of them, in the block after <!-- test: FILE -->,
-# is as it stands in that file.
+# them in the guest.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -21,38 +20,6 @@ fresh_tree()
 compile()
 {
 	make_examples "$work/$1" CC="$1" CXX="$2"
-}
-
-# The files that README.md shows lines of.
-shown_files()
-{
-	sed -n 's/^<!-- test: \(.*\) -->$/\1/p' "$top/README.md"
-}
-
-# shown_lines FILE
-shown_lines()
-{
-	awk -v mark="<!-- test: $1 -->" '
-	$0 == mark              { armed = 1 }
-	/^```/ && inside        { exit }
-	inside
-	/^```(c|sh)$/ && armed  { inside = 1 }' "$top/README.md"
-}
-
-shows_what_is_there()
-{
-	local file lines text nr=0
-
-	for file in $(shown_files); do
-		lines=$(shown_lines "$file")
-		text=$(<"$top/$file")
-		nr=$((nr + 1))
-		if [ -z "$lines" ] || [[ $'\n'$text$'\n' != *$'\n'"$lines"$'\n'* ]]; then
-			echo "the lines in README.md are not in $file"
-			return 1
-		fi
-	done
-	[ $nr -gt 0 ] && [ "$(shown_lines examples/hello.c)" = "$(<"$top/examples/hello.c")" ]
 }
 
 # written_by COMMAND...: what it writes to descriptor 3, a line in hex for each write(). A
@@ -147,16 +114,18 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..17"
+echo "1..19"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
-holds "README.md shows what is in the examples" shows_what_is_there
 holds "a record of the example in shell is one write, whatever its bytes are" \
 	one_write_is_one_record
 holds "the printf of bash writes up to each byte 10" printf_of_bash_cuts_a_record
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
 holds "table runs" table_runs
+for origin in posix libevent netty; do
+	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
+done
 if command -v python3 >/dev/null; then
 	holds "table.py runs" python_runs
 else

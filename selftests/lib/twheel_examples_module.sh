@@ -53,11 +53,14 @@ saves_jobs()
 }
 
 echo "TAP version 13"
-echo 1..24
+echo 1..30
 where="without the module"
 runs hello
 runs requests
 runs table
+for origin in posix libevent netty; do
+	runs coming-from "$origin"
+done
 for loop in $loops; do
 	runs loops "$loop"
 done
@@ -79,6 +82,9 @@ where="with the module"
 # shellcheck disable=SC2086
 runs idle-server $idle
 runs table --processes
+for origin in timerfd kqueue redis; do
+	runs coming-from "$origin"
+done
 runs raw-hello
 runs raw-refresh
 runs raw-online

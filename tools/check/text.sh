@@ -80,6 +80,12 @@ operating()
 			s/^\t+__array\(\w+, (\w+),.*/\1/p' engine/trace.h)
 }
 
+# What the documents show of the examples is as it stands there.
+shown()
+{
+	perl tools/check/shown.pl README.md "${documents[@]}"
+}
+
 # Each drawing is made from its source.
 drawings()
 {

@@ -1,0 +1,44 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0
+#
+# shown.pl DOCUMENT...: does each document show of a file what is there? In the block after
+# "<!-- test: FILE -->", or in reStructuredText after ".. test: FILE", stand lines of that file,
+# one after the other, which are compiled or run by a test. It prints those that are not there.
+
+use strict;
+use warnings;
+
+my %blocks = (
+	md => qr/^<!-- test: (\S+) -->\n```\w+\n(.*?)^```$/ms,
+	# A block is indented by a tab, so that tabs in it stay where they are.
+	rst => qr/^\.\. test: (\S+)\n\n\.\. code-block:: \w+\n\n((?:\t.*\n|\n(?=\n*\t))+)/m,
+);
+my $shown = 0;
+
+sub slurp
+{
+	my ($path) = @_;
+
+	open(my $in, '<', $path) or die "$path: $!\n";
+	local $/;
+	return <$in>;
+}
+
+for my $document (@ARGV) {
+	my ($kind) = $document =~ /\.(md|rst)$/ or die "$document is neither .md nor .rst\n";
+	my $text = slurp($document);
+	my $marks = () = $text =~ /^(?:<!--|\.\.) test: /mg;
+
+	while ($text =~ /$blocks{$kind}/g) {
+		my ($file, $lines) = ($1, $2);
+
+		$lines =~ s/^\t//mg if $kind eq 'rst';
+		print "$document shows lines that are not in $file:\n$lines"
+			if index("\n" . slurp($file), "\n$lines") < 0;
+		$marks--;
+		$shown++;
+	}
+	print "$document: $marks marks have no block behind them\n" if $marks;
+}
+# Without a block all would be well.
+die "no document shows lines of a file\n" if !$shown;
