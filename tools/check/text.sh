@@ -86,6 +86,12 @@ shown()
 	perl tools/check/shown.pl README.md "${documents[@]}"
 }
 
+# For bindings that are made by hand.
+layouts()
+{
+	perl tools/check/layouts.pl
+}
+
 # Each drawing is made from its source.
 drawings()
 {
