@@ -68,7 +68,7 @@ TEST_F(parameters, both_ends_of_each_range_are_taken)
 	}
 }
 
-/* These figures stand in the header and in the README. */
+/* These figures stand in the header and in Documentation/device.rst. */
 TEST_F(parameters, the_defaults_are_those_that_are_documented)
 {
 	struct twheel_info info;
