@@ -86,6 +86,17 @@ shown()
 	perl tools/check/shown.pl README.md "${documents[@]}"
 }
 
+# Each command in the documents is run by a test, or is one that cannot be. The documents about the
+# code, and how it is tested, show those of tests.
+commands()
+{
+	local documents
+
+	mapfile -t documents < <(printf '%s\n' README.md Documentation/*.rst |
+		grep -vE '/(design|testing|performance|peers|fault-sites|contributing)\.rst$')
+	perl tools/check/commands.pl "${documents[@]}"
+}
+
 # For bindings that are made by hand.
 layouts()
 {

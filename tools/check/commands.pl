@@ -1,0 +1,66 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0
+#
+# commands.pl DOCUMENT...: is each command that the documents show run by a test? The list
+# selftests/commands.txt says of each which file runs it, and by which text. It prints
+# commands that are not in the list, lines of the list that no document needs, and lines whose
+# text is not in their file.
+#
+# Commands are in lines that are indented by four blanks, and in quotes if they begin with a
+# program that is named below. What runs tests or asks for their names is none.
+
+use strict;
+use warnings;
+
+my $list = 'selftests/commands.txt';
+my $programs = qr/(?:sudo|make|apt|cat|modinfo|modprobe|systemctl|udevadm|fuser|twheelctl|perf|bpftrace|trace-cmd)/;
+my $tests = qr/^make (?:-C bench|bench|check|demo|docs|drawings|fuzz|help|list|model|mutants|shell|soak|test)/;
+my (%shown, %listed);
+
+sub slurp
+{
+	my ($path) = @_;
+
+	open(my $in, '<', $path) or die "$path: $!\n";
+	local $/;
+	return <$in>;
+}
+
+sub show
+{
+	my ($document, $line) = @_;
+
+	$line =~ s/\s+/ /g;
+	for my $command (split / && /, $line) {
+		$command =~ s/ # .*//;
+		$command =~ s/\bsudo //g;
+		$shown{$command} = $document if $command !~ $tests;
+	}
+}
+
+for my $document (@ARGV) {
+	my $text = slurp($document);
+
+	$text =~ s/^```.*?^```$//msg;
+	if ($document =~ /\.rst$/) {
+		while ($text =~ /::\n\n((?: {4}.*\n|\n)+)/g) {
+			show($document, $_) for $1 =~ /^ {4}(\S.*)/mg;
+		}
+	} else {
+		show($document, $_) for $text =~ /^ {4}([^#\s].*)/mg;
+	}
+	show($document, $_) for $text =~ /(?<!`)``?($programs [^`]+)`/g;
+}
+# Without a command all would be well.
+die "no commands found\n" if !%shown;
+
+for my $line (split /\n/, slurp($list)) {
+	next if $line =~ /^#/;
+	my ($command, $file, $text) = split /\t+/, $line;
+
+	$listed{$command} = 1;
+	print "$list: no document shows \"$command\"\n" if !$shown{$command};
+	next if $file eq 'by hand';
+	print "$list: $file does not run \"$text\"\n" if index(slurp($file), $text // $command) < 0;
+}
+print "$shown{$_} shows \"$_\", which $list does not have\n" for grep { !$listed{$_} } sort keys %shown;
