@@ -79,7 +79,7 @@ install-lib uninstall-lib install-man uninstall-man:
 	@$(call below,lib) $@
 
 install-tools:
-	@if [ -d tools/twheelctl ]; then $(call below,tools/twheelctl) install; fi
+	@$(call below,tools/twheelctl) install
 
 # Debian's compiler has no sanitizers for some machines: SANITIZE= does without.
 check-lib:

@@ -44,23 +44,11 @@ no_file_has_two_owners()
 	[ -z "$twice" ]
 }
 
-# A tree that has none yet.
-tools_are_installed_by_their_own_makefile()
-{
-	rm -rf "$tree/tools/twheelctl"
-	[ -z "$(staged install-tools KDIR=/nonexistent)" ]
-	mkdir "$tree/tools/twheelctl"
-	# shellcheck disable=SC2016 # that is for make
-	printf 'install:\n\tinstall -D Makefile $(DESTDIR)$(PREFIX)/bin/twheelctl\n' \
-		>"$tree/tools/twheelctl/Makefile"
-	[ "$(staged install-tools KDIR=/nonexistent)" = '755 usr/bin/twheelctl' ]
-}
-
 fresh_stage
-targets=(headers lib man udev)
+targets=(headers lib man udev tools)
 
 echo "TAP version 13"
-echo "1..$((${#targets[@]} + 4))"
+echo "1..$((${#targets[@]} + 3))"
 for target in "${targets[@]}"; do
 	holds "install-$target installs what is listed, without a kernel" \
 		installs_what_is_listed "install-$target" KDIR=/nonexistent
@@ -69,4 +57,3 @@ holds "install-module installs what is listed" installs_what_is_listed install-m
 holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-module \
 	KDIR="$work/new" DESTDIR= INSTALL_MOD_PATH="$work/stage"
 holds "no file has two owners" no_file_has_two_owners
-holds "install-tools calls the makefile of the tools" tools_are_installed_by_their_own_makefile
