@@ -41,6 +41,8 @@
  *   fetched it.  To start or to stop an unread number revokes the expiry, which nobody
  *   fetches then.  So each start has exactly one outcome: the number is fetched once, or it is
  *   stopped, or it is started again.
+ * - If the clock is set back, an unread number whose deadline is ahead again is pending again in
+ *   the process.  On the device it stays unread.  Nowhere is it fetched twice.
  * - Numbers are fetched in the order of their ticks, and in any order within a tick.
  * - Any thread may call any function at any time, but for twheel_table_close(), which must be
  *   the last call.  On the device so may any process that has the descriptor.  Several threads

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <twheel/table.h>
 
 #define MANY	20000
 
@@ -185,6 +186,32 @@ TEST_F(review, next_has_passed_though_the_clock_was_set_back)
 	twheel_start(self->w, &self->mark->timer, 0);
 	fake_ns -= 3600 * TW_SEC;
 	EXPECT_GE(fake_ns, twheel_next(self->w));
+}
+
+TEST_F(review, unread_number_is_pending_again_if_the_clock_is_set_back)
+{
+	const struct twheel_table_options options = {
+		.size = sizeof(options), .clock = TWHEEL_TABLE_REALTIME,
+	};
+	struct twheel_table *table;
+	uint64_t deadline_ns = TW_POISON64;
+	uint32_t number = UINT32_MAX;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, twheel_table_open(&table, 1, &options));
+	ASSERT_EQ(TWHEEL_TABLE_IDLE, twheel_table_start(table, 0, 1010 * TW_SEC));
+	fake_ns = 1020 * TW_SEC;
+	EXPECT_EQ(TWHEEL_TABLE_UNREAD, twheel_table_state(table, 0, NULL));
+	fake_ns = 1005 * TW_SEC;
+	EXPECT_EQ(TWHEEL_TABLE_PENDING, twheel_table_state(table, 0, &deadline_ns));
+	EXPECT_EQ(1010 * TW_SEC, deadline_ns);
+	EXPECT_EQ(0, twheel_table_expired(table, &number, 1, 0));
+	fake_ns = 1010 * TW_SEC;
+	EXPECT_EQ(1, twheel_table_expired(table, &number, 1, 0));
+	EXPECT_EQ(0, number);
+	fake_ns = 1005 * TW_SEC;
+	EXPECT_EQ(0, twheel_table_expired(table, &number, 1, 0));
+	twheel_table_close(table);
 }
 
 /* ---- callbacks that leave, or dispatch ------------------------------------------ */
