@@ -138,9 +138,9 @@ struct twheel_timer {
 #ifdef __cplusplus
 /* offsetof() is for classes of standard layout; compilers warn of others. */
 #define twheel_container_of(t, type, member)						\
-	(reinterpret_cast<type *>(reinterpret_cast<char *>(t) -				\
+	(static_cast<type *>(static_cast<void *>(reinterpret_cast<char *>(t) -		\
 		(reinterpret_cast<size_t>(&reinterpret_cast<const volatile char &>(	\
-			reinterpret_cast<type *>(4096)->member)) - 4096)))
+			reinterpret_cast<type *>(4096)->member)) - 4096))))
 #else
 #define twheel_container_of(t, type, member) \
 	((type *)(void *)((char *)(t) - offsetof(type, member)))
