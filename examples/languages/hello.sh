@@ -5,6 +5,8 @@
 # little-endian machines. ../raw/twheel.sh makes records of any numbers.
 set -eu
 
+# Without the module, root would make a file of that name.
+[ -c /dev/twheel ] || { echo "there is no /dev/twheel: load the module" >&2; exit 1; }
 exec 3<>/dev/twheel
 
 # struct twheel_setup_record: TWHEEL_OP_SETUP, TWHEEL_CLOCK_MONOTONIC, a tick of 1000000 ns.

@@ -50,6 +50,8 @@ receive()
 	key=$2 deadline=$3 fired=$4
 }
 
+# Without the module, root would make a file of that name.
+[ -c /dev/twheel ] || { echo "there is no /dev/twheel: load the module" >&2; exit 1; }
 exec 3<>/dev/twheel
 send $SETUP $KEYED $CLOCK_MONOTONIC 1000000	# a tick of 1 ms
 

@@ -51,7 +51,7 @@ sent_by()
 {
 	local functions
 
-	functions=$(sed '/^exec 3/,$d' "$top/examples/raw/twheel.sh")
+	functions=$(sed '/^# Without the module/,$d' "$top/examples/raw/twheel.sh")
 	written_by "$@" -c "$functions
 		send 1 10 168626701 2570
 		send 3 0 $((0x250a0d000a0a0d0a)) 0"
