@@ -105,14 +105,17 @@ static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_fla
 {
 	const u64 *words = uring_cmd_words(cmd);
 	u64 arg = READ_ONCE(words[0]);
+	long result;
 
 	if (READ_ONCE(words[1]))
 		return -EINVAL;
 	if (issue_flags & IO_URING_F_NONBLOCK && twheel_ioctl_waits(cmd->cmd_op))
 		return -EAGAIN;
-	return uring_cmd_result(cmd, twheel_fop_ioctl(cmd->file, cmd->cmd_op,
-						      (unsigned long)u64_to_user_ptr(arg)),
-				issue_flags);
+	result = twheel_fop_ioctl(cmd->file, cmd->cmd_op, (unsigned long)u64_to_user_ptr(arg));
+	/* A worker gets a signal when it is cancelled, and older kernels tell its result as it is. */
+	if (result == -ERESTARTSYS)
+		result = -EINTR;
+	return uring_cmd_result(cmd, result, issue_flags);
 }
 
 /* read, write and poll */

@@ -311,6 +311,44 @@ TEST_F(ring, a_worker_does_a_drain)
 	EXPECT_LT(0, nr_workers());
 }
 
+/* What an ADVANCE of many says that is cancelled is an errno that programs know. */
+TEST_F(ring, an_advance_that_is_cancelled_says_eintr)
+{
+	struct twheel_advance advance = { .size = sizeof(advance) };
+	struct twheel_info info = { .size = sizeof(info) };
+	static struct twheel_event events[8192];
+	static struct twheel_arm arm[65536];
+	int i, nr, tries, result = 0;
+	__u64 whose;
+
+	/* It may be done by the time that it is cancelled: then again. */
+	for (tries = 0; tries < 10 && !result; tries++) {
+		for (i = 0; i < ARRAY_SIZE(arm); i++)
+			arm[i] = (struct twheel_arm){ .expires_ns = TW_MS };
+		ASSERT_EQ(ARRAY_SIZE(arm), tw_arm_vec(self->fd, arm, ARRAY_SIZE(arm)));
+		advance.to_ns += 2 * TW_MS;
+		put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ADVANCE, &advance, 1);
+		ASSERT_EQ(1, io_uring_submit(&self->ring));
+		do {
+			ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &info));
+		} while (info.now_ns < advance.to_ns);
+		put_cancel(&self->ring, 1, 2);
+		ASSERT_EQ(1, io_uring_submit(&self->ring));
+		for (i = 0; i < 2; i++) {
+			nr = next_result(&self->ring, TW_PATIENCE_MS, &whose, NULL);
+			if (whose == 1)
+				result = nr;
+		}
+		ASSERT_EQ(0, tw_advance(self->fd, advance.to_ns));
+		for (i = 0; i < ARRAY_SIZE(arm); i += nr) {
+			nr = tw_read(self->fd, events, ARRAY_SIZE(events));
+			ASSERT_LT(0, nr);
+		}
+	}
+	EXPECT_TRUE(!result || result == -EINTR)
+		TH_LOG("it says %d", result);
+}
+
 TEST_F(ring, a_submission_may_be_left_to_a_worker)
 {
 	struct twheel_arm arm[1] = { { .expires_ns = TW_MS } };
