@@ -35,21 +35,26 @@ runs()
 # Jobs are written when it is told to end, and done by the next one: those that fell due late.
 saves_jobs()
 {
-	local pid
+	local pid nr job
 
 	rm -f /tmp/jobs
 	save /tmp/jobs >/tmp/first &
 	pid=$!
-	# 5 comes each 250 ms, ten times, and 1 to 4 each 500 ms.
-	sleep 0.6
-	kill "$pid" && wait "$pid" && [ "$(wc -l </tmp/jobs)" = 4 ] || return
-	sleep 1
+	until grep -q '^job 1' /tmp/first; do
+		sleep 0.1
+	done
+	kill "$pid" && wait "$pid" && [ -s /tmp/jobs ] || return
+	nr=$(wc -l </tmp/jobs)
+	sleep 1.2
 	save /tmp/jobs >/tmp/second || return
 	cat /tmp/first /tmp/second
-	[ "$(grep -c '^job 1' /tmp/first)" = 1 ] && [ "$(head -n 1 /tmp/second)" = "4 jobs of before" ] &&
-		[ "$(sed -n 's/^job 5, count //p' /tmp/first /tmp/second | awk '{ n += $1 } END { print n }')" = 10 ] &&
-		grep -q '^job 2, count 1, [0-9]* ms late$' /tmp/second &&
-		grep -q '^job 4, count 1$' /tmp/second && [ ! -e /tmp/jobs ]
+	[ "$(head -n 1 /tmp/second)" = "$nr jobs of before" ] && [ ! -e /tmp/jobs ] || return
+	for job in 1 2 3 4; do
+		[ "$(cat /tmp/first /tmp/second | grep -c "^job $job, count 1")" = 1 ] || return
+	done
+	# This one is periodic, and comes ten times.
+	[ "$(sed -n 's/^job 5, count //p' /tmp/first /tmp/second |
+		awk '{ n += $1 } END { print n }')" = 10 ] && grep -q '^job .* ms late$' /tmp/second
 }
 
 echo "TAP version 13"
