@@ -36,6 +36,11 @@ static inline bool tw_clock_is_ours(int fd, clockid_t clockid)
 	return !tw_info(fd, &info) && before_ns <= info.now_ns && info.now_ns <= tw_now(clockid);
 }
 
+static inline bool tw_has_user_namespaces(void)
+{
+	return !access("/proc/self/ns/user", F_OK);
+}
+
 /* A process that does what it is asked for, and then says so. */
 struct tw_container {
 	pid_t pid;

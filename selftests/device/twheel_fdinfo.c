@@ -422,6 +422,8 @@ TEST_F(fdinfo, shows_the_container_that_pays)
 
 	if (getuid())
 		SKIP(return, "only root can make a namespace as another user");
+	if (!tw_has_user_namespaces())
+		SKIP(return, "no user namespaces");
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
 	EXPECT_TRUE(has_number(self->text, "userns", namespace_of(getpid())));
 	ASSERT_EQ(0, stat(TW_DEVICE, &device));

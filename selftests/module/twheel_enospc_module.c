@@ -321,6 +321,8 @@ TEST_F(enospc, containers_of_root_have_a_share_each)
 	__u64 ids[TIMEOUTS + 1];
 	int fd;
 
+	if (!tw_has_user_namespaces())
+		SKIP(return, "no user namespaces");
 	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=1024 max_user_memory_kb=256"));
 	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
 	ASSERT_EQ(0, tw_container_start(&one, 0, container_step));
@@ -340,6 +342,8 @@ TEST_F(enospc, namespaces_of_one_user_have_one_share)
 {
 	struct tw_container one, two, another;
 
+	if (!tw_has_user_namespaces())
+		SKIP(return, "no user namespaces");
 	ASSERT_EQ(0, tw_load_and_wait("max_memory_kb=1024 max_user_memory_kb=256"));
 	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
 	ASSERT_EQ(0, tw_container_start(&one, OTHER_UID, container_step));
