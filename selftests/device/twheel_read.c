@@ -513,7 +513,7 @@ TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 
 	for (i = 0; i < nr; i += MAX_EVENTS)
 		make_events(_metadata, self->fd, MAX_EVENTS);
-	/* Written to first, so that no page fault comes between read and kill. */
+	/* Written to first, so that few page faults come between read and kill. */
 	log = mmap(NULL, (nr + 1) * EVENT_BYTES, PROT_READ | PROT_WRITE,
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, log);
@@ -529,7 +529,8 @@ TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 	TW_WAIT_FOR(log[100].id != TW_POISON64, TW_MS);
 	kill(child, SIGKILL);
 	ASSERT_EQ(child, waitpid(child, NULL, 0));
-	for (taken = 0; log[taken].id != TW_POISON64; taken++)
+	/* If it was killed at a fault, there may be zeroes where the next event would be. */
+	for (taken = 0; log[taken].id && log[taken].id != TW_POISON64; taken++)
 		ASSERT_EQ(taken % MAX_EVENTS, log[taken].user_data);
 	ASSERT_LT(100, taken);
 	TH_LOG("killed after %d of %d events", taken, nr);
