@@ -325,18 +325,24 @@ static int use_up_descriptors(void)
 	return 0;
 }
 
-TEST_F(check, process_that_has_no_descriptor_left_is_named)
+/* The only thing that check finds about a process that lives in this way. */
+static void expect_of_child(struct __test_metadata *_metadata, int (*live)(void),
+			    const char *cause)
 {
+	pid_t child = ctl_child(live);
 	char pid[16];
-	pid_t child;
 
-	ASSERT_EQ(0, tw_load_and_wait(""));
-	child = ctl_child(use_up_descriptors);
 	ASSERT_LT(0, child);
 	snprintf(pid, sizeof(pid), "%d", child);
 	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
-	EXPECT_ONLY("descriptors");
+	EXPECT_ONLY(cause);
 	ctl_end(child);
+}
+
+TEST_F(check, process_that_has_no_descriptor_left_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	expect_of_child(_metadata, use_up_descriptors, "descriptors");
 }
 
 static int live_in_a_container(void)
@@ -355,22 +361,9 @@ static int live_as_nobody(void)
 /* By its PID: what it sees, not what root sees. */
 TEST_F(check, process_is_asked_for_as_it_is)
 {
-	char pid[16];
-	pid_t child;
-
 	ASSERT_EQ(0, tw_load_and_wait(""));
-	child = ctl_child(live_in_a_container);
-	ASSERT_LT(0, child);
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
-	EXPECT_ONLY("container-without-node");
-	ctl_end(child);
-	child = ctl_child(live_as_nobody);
-	ASSERT_LT(0, child);
-	snprintf(pid, sizeof(pid), "%d", child);
-	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json", pid));
-	EXPECT_ONLY("no-permission");
-	ctl_end(child);
+	expect_of_child(_metadata, live_in_a_container, "container-without-node");
+	expect_of_child(_metadata, live_as_nobody, "no-permission");
 	EXPECT_EQ(CTL_UNKNOWN, CTL("check", "--json", "999999"));
 	EXPECT_ONLY("no-process");
 }
