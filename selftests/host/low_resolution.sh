@@ -61,7 +61,7 @@ build_guest()
 	quietly "$work/selftests.log" selftests_make usual OUTPUT="$dir" "${paths[@]}"
 	ask_twheelctl >"$dir/ask_twheelctl_module.sh"
 	build_twheelctl
-	more_files=("$build/twheelctl/twheelctl" "$(type -P depmod)")
+	more_files=("$build/twheelctl/twheelctl" "$(type -P depmod)" "$(type -P modinfo)")
 	build_quickly "$series" "$work/module"
 	make_initramfs "$work/initramfs" "$work/module/twheel.ko" "${paths[@]}" \
 		"$dir/ask_twheelctl_module.sh"

@@ -1,54 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * twheelctl check: the module that is installed for the running kernel
+ *
+ * modinfo is asked.  With libkmod and what that brings, such as libcrypto, each command would start
+ * with 3.7 million instructions instead of 0.15 million.
  */
+#include <fcntl.h>
 #include <string.h>
-
-#include <libkmod.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 
-static void info_take(struct installed *installed, const char *key, const char *value)
+/*
+ * What modinfo says of the module that modprobe would load.  No shell is between: that of busybox
+ * takes a modinfo of its own, which tells of no signature.
+ */
+static FILE *modinfo_start(pid_t *child)
 {
-	if (!strcmp(key, "version"))
-		snprintf(installed->version, sizeof(installed->version), "%s", value);
-	else if (!strcmp(key, "srcversion"))
-		snprintf(installed->srcversion, sizeof(installed->srcversion), "%s", value);
-	else if (!strcmp(key, "sig_id"))
-		installed->is_signed = true;
+	int pipes[2];
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return NULL;
+	*child = fork();
+	if (!*child) {
+		dup2(pipes[1], STDOUT_FILENO);
+		/* That there is no module is nothing to be said there. */
+		close(STDERR_FILENO);
+		execlp("modinfo", "modinfo", "twheel", NULL);
+		/* Users without root lack this folder in their path. */
+		execl("/sbin/modinfo", "modinfo", "twheel", NULL);
+		_exit(1);
+	}
+	close(pipes[1]);
+	return fdopen(pipes[0], "r");
 }
 
-static void module_look(struct installed *installed, const struct kmod_module *module)
-{
-	struct kmod_list *info = NULL, *entry;
-
-	/* A built-in one has no file. */
-	if (!kmod_module_get_path(module) || kmod_module_get_info(module, &info) < 0)
-		return;
-	installed->found = true;
-	kmod_list_foreach(entry, info)
-		info_take(installed, kmod_module_info_get_key(entry),
-			  kmod_module_info_get_value(entry));
-	kmod_module_info_free_list(info);
-}
-
-/* As modprobe finds it: by the index that depmod has made. */
 void installed_look(struct installed *installed)
 {
-	struct kmod_ctx *context = kmod_new(NULL, NULL);
-	struct kmod_list *list = NULL;
-	struct kmod_module *module;
+	char line[512], first;
+	pid_t child = -1;
+	FILE *modinfo = modinfo_start(&child);
 
 	*installed = (struct installed){};
-	if (!context)
-		return;
-	/* That there is no index is nothing to be said on stderr. */
-	kmod_set_log_priority(context, 0);
-	if (!kmod_module_new_from_lookup(context, "twheel", &list) && list) {
-		module = kmod_module_get_module(list);
-		module_look(installed, module);
-		kmod_module_unref(module);
-		kmod_module_unref_list(list);
+	while (modinfo && fgets(line, sizeof(line), modinfo)) {
+		/* A built-in one has no file. */
+		if (sscanf(line, "filename: /%c", &first) == 1)
+			installed->found = true;
+		else if (!strncmp(line, "sig_id:", 7))
+			installed->is_signed = true;
+		else if (sscanf(line, "version: %63s", installed->version) != 1)
+			sscanf(line, "srcversion: %63s", installed->srcversion);
 	}
-	kmod_unref(context);
+	if (modinfo)
+		fclose(modinfo);
+	if (child > 0)
+		waitpid(child, NULL, 0);
 }

@@ -43,7 +43,6 @@ tools_shell="
 gcc-$(. /etc/os-release && [ "${VERSION_ID:-}" != 13 ] && echo 12 || echo 14)-multilib  compiles a test program for 32 bits
 liburing-dev     drives io_uring in another
 libjansson-dev   writes what twheelctl shows as JSON
-libkmod-dev      tells twheelctl of the module that is installed
 xz-utils         unpacks the kernel source, for its test harness
 "
 tools_test='

@@ -129,7 +129,7 @@ guest_kernel()
 			stream_note 'not ok' "it compiles"
 			return 0
 		}
-		more_files+=("$build/twheelctl/twheelctl" "$(type -P depmod)")
+		more_files+=("$build/twheelctl/twheelctl" "$(type -P depmod)" "$(type -P modinfo)")
 	fi
 	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
 	guest_kernels+=("$series $origin $module")
