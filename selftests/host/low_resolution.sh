@@ -4,7 +4,8 @@
 # A machine without high-resolution timers (highres=off): no timeout is early there, and the
 # kernel's log says once what this means, whenever the module is loaded. The programs are
 # those of the other machines. twheelctl names that cause, and in the end also that the kernel
-# refuses a module without a signature: the kernel of a machine that does so takes none any more.
+# refuses a module, which then takes none any more: in lockdown, and by module.sig_enforce, one that is
+# not signed, and one that is signed with a key of our own.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -34,22 +35,42 @@ ask_twheelctl()
 		printf 'not '
 		failed=1
 	}
+	# refuses MODULE NR WHY: to load it, and twheelctl names that. modprobe finds it, too.
+	refuses()
+	{
+		mkdir -p $modules
+		cp $1 $modules/twheel.ko
+		/programs/depmod 2>/dev/null	# not the one of busybox
+		! insmod $1 2>/dev/null && names refused && grep -q "$said" /tmp/said || failed=1
+		[ $failed = 0 ] || printf 'not '
+		echo "ok $2 twheelctl names a kernel that refuses a module $3"
+	}
 	failed=0
-	echo 1..2
+	echo 1..5
 	insmod $TWHEEL_KO
 	names low-resolution
 	echo "ok 1 twheelctl names a kernel without high-resolution timers"
 	rmmod twheel
 	modules=/lib/modules/$(uname -r)
-	mkdir -p $modules
-	cp $TWHEEL_KO $modules
-	/programs/depmod 2>/dev/null	# not the one of busybox
+	mount -t securityfs security /sys/kernel/security
+	echo integrity >/sys/kernel/security/lockdown
+	said='has no signature'
+	refuses $TWHEEL_KO 2 "without a signature in lockdown"
+	said='has refused one'
+	refuses /programs/signed.ko 3 "with a signature of an unknown key in lockdown"
 	echo Y >/sys/module/module/parameters/sig_enforce
-	insmod $TWHEEL_KO 2>/dev/null && echo "not ok the kernel refuses the module"
-	names refused
-	echo "ok 2 twheelctl names a kernel that refuses a module without a signature"
+	refuses /programs/signed.ko 4 "with a signature of an unknown key by sig_enforce"
+	said='has no signature'
+	refuses $TWHEEL_KO 5 "without a signature by sig_enforce"
 	exit $failed
 	EOT
+}
+
+# sign_module MODULE: as dkms does, with a key that no kernel knows; the copy is in $work/signed.ko.
+sign_module()
+{
+	openssl req -new -x509 -newkey rsa:2048 -nodes -subj /CN=twheel -keyout "$work/key" -out "$work/cert"
+	"$(kernel_headers "$series")/scripts/sign-file" sha256 "$work/key" "$work/cert" "$1" "$work/signed.ko"
 }
 
 build_guest()
@@ -61,8 +82,9 @@ build_guest()
 	quietly "$work/selftests.log" selftests_make usual OUTPUT="$dir" "${paths[@]}"
 	ask_twheelctl >"$dir/ask_twheelctl_module.sh"
 	build_twheelctl
-	more_files=("$build/twheelctl/twheelctl" "$(type -P depmod)" "$(type -P modinfo)")
 	build_quickly "$series" "$work/module"
+	quietly "$work/sign.log" sign_module "$work/module/twheel.ko"
+	more_files=("$build/twheelctl/twheelctl" "$(type -P depmod)" "$(type -P modinfo)" "$work/signed.ko")
 	make_initramfs "$work/initramfs" "$work/module/twheel.ko" "${paths[@]}" \
 		"$dir/ask_twheelctl_module.sh"
 }

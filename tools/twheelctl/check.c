@@ -33,8 +33,8 @@ static bool signatures_enforced(void)
 	       (strstr(text, "[integrity]") || strstr(text, "[confidentiality]"));
 }
 
-/* Whether the kernel's log says that it did not trust the signature of some module. */
-static bool key_was_rejected(void)
+/* Whether the kernel's log says that it has refused some module for its signature. */
+static bool module_was_refused(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	char record[8192];
@@ -45,7 +45,8 @@ static bool key_was_rejected(void)
 	while (fd >= 0 && !found &&
 	       ((length = read(fd, record, sizeof(record) - 1)) > 0 || errno == EPIPE)) {
 		record[length > 0 ? length : 0] = '\0';
-		found = strstr(record, "Loading of module with unavailable key is rejected");
+		found = strstr(record, "Loading of module with unavailable key is rejected") ||
+			strstr(record, "unsigned module loading is restricted");
 	}
 	if (fd >= 0)
 		close(fd);
@@ -68,9 +69,9 @@ static void not_loaded(struct report *report, const struct installed *installed)
 	else if (signatures_enforced() && !installed->is_signed)
 		report_add(report, PROBLEM, "refused", NULL, SIGN,
 			   "The module is installed, but has no signature, and this kernel (Secure Boot, lockdown or module.sig_enforce) loads none without.");
-	else if (signatures_enforced() && key_was_rejected())
+	else if (signatures_enforced() && module_was_refused())
 		report_add(report, PROBLEM, "refused", NULL, SIGN,
-			   "The module is installed, but this kernel (Secure Boot, lockdown or module.sig_enforce) loads only modules with a signature that it trusts, and its log says that it has rejected a key.");
+			   "The module is installed, but this kernel (Secure Boot, lockdown or module.sig_enforce) loads only modules with a signature that it trusts, and its log says that it has refused one.");
 	else
 		report_add(report, PROBLEM, "not-loaded", NULL,
 			   "As root, run `modprobe twheel'. A file in /etc/modules-load.d with the line \"twheel\" loads it at each boot. In a container, do so on the host.",
