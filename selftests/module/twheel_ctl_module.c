@@ -2,11 +2,12 @@
 /*
  * `twheelctl check' names each cause for which a program does not get the device.
  *
- * The causes are prepared one at a time.  (A kernel that refuses the module, and one without
+ * The causes are prepared one at a time.  (Kernels that refuse the module, and one without
  * high-resolution timers, are booted by host/low_resolution.sh.)  The program loads and unloads the
  * module itself; TWHEEL_KO names the file.
  */
 #include "twheel_ctl.h"
+#include "twheel_outside.h"
 
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -314,6 +315,19 @@ TEST_F(check, limit_of_memory_that_is_reached_is_named)
 		close(fds[--nr]);
 }
 
+/* For what a memory cgroup at its limit does, which may end the process as well. */
+static void refuse_memory_at_open(void)
+{
+	filter_calls(SYS_openat, 2, O_ACCMODE, O_RDWR, SECCOMP_RET_ERRNO | ENOMEM);
+}
+
+TEST_F(check, machine_without_memory_is_named)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(refuse_memory_at_open, "check", "--json"));
+	EXPECT_ONLY("no-memory");
+}
+
 static int use_up_descriptors(void)
 {
 	const struct rlimit limit = { .rlim_cur = 32, .rlim_max = 32 };
@@ -345,6 +359,8 @@ TEST_F(check, process_that_has_no_descriptor_left_is_named)
 	expect_of_child(_metadata, use_up_descriptors, "descriptors");
 }
 
+#define FILE_MAX	"/proc/sys/fs/file-max"
+
 static int live_in_a_container(void)
 {
 	get_own_dev();
@@ -356,6 +372,24 @@ static int live_as_nobody(void)
 {
 	ctl_become_nobody();
 	return 0;
+}
+
+/* Root may go beyond the limit, and so does twheelctl, till it opens the device as that user. */
+TEST_F(check, system_that_has_no_open_file_left_is_named)
+{
+	char most[32] = "";
+	FILE *file;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
+	file = fopen(FILE_MAX, "re");
+	ASSERT_NE(NULL, file);
+	ASSERT_NE(NULL, fgets(most, sizeof(most), file));
+	fclose(file);
+	ASSERT_EQ(0, tw_write_text(FILE_MAX, "1"));
+	expect_of_child(_metadata, live_as_nobody, "descriptors");
+	EXPECT_SAYS("in the whole system");
+	EXPECT_EQ(0, tw_write_text(FILE_MAX, most));
 }
 
 /* By its PID: what it sees, not what root sees. */

@@ -277,6 +277,42 @@ TEST_F(wheels, reader_that_sleeps_is_named)
 	ctl_end(child);
 }
 
+/* For ctl_child(): twenty events at a time, of which five are read. */
+static int read_too_few(void)
+{
+	struct twheel_event events[5];
+	struct twheel_arm arms[20];
+	int fd = open_named("slow", 0);
+
+	if (fd < 0 || fork())
+		return fd < 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		memset(arms, 0, sizeof(arms));
+		if (tw_arm_vec(fd, arms, ARRAY_SIZE(arms)) != ARRAY_SIZE(arms) ||
+		    tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN ||
+		    tw_read(fd, events, ARRAY_SIZE(events)) < 0)
+			_exit(1);
+		tw_sleep(5 * TW_MS);
+	}
+}
+
+TEST_F(wheels, reader_that_falls_behind_is_named)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(read_too_few);
+	ASSERT_LT(0, child);
+	/* It has read some, and some are left. */
+	tw_sleep(TW_SEC / 10);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.5"));
+	EXPECT_EQ(1, ctl_findings("reader-slow"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_SAYS("events come faster than they are read");
+	ctl_end(child);
+}
+
 TEST_F(wheels, wheel_that_is_full_is_named)
 {
 	__u64 id;
@@ -292,17 +328,53 @@ TEST_F(wheels, wheel_that_is_full_is_named)
 	close(fd);
 }
 
+/* A wheel to which no timeout can be added, as a limit of memory is reached. */
+static int use_up_memory(const char *name)
+{
+	int fd = open_named(name, 0);
+	__u64 id;
+
+	while (!tw_arm_in(fd, TW_HOUR, &id))
+		;
+	return fd;
+}
+
 TEST_F(wheels, user_whose_memory_is_used_up_is_named)
 {
-	__u64 id;
 	int fd;
 
 	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 max_memory_kb=1024 max_user_memory_kb=512"));
-	fd = open_named("greedy", 0);
-	while (!tw_arm_in(fd, TW_HOUR, &id))
-		;
+	fd = use_up_memory("greedy");
 	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.1"));
 	EXPECT_ONLY("user-memory-limit");
+	close(fd);
+}
+
+/* For ctl_child(): the wheel of another user gets what is left. */
+static int take_the_rest(void)
+{
+	if (chmod(TW_DEVICE, 0666))
+		return -1;
+	ctl_become_nobody();
+	return use_up_memory("rest") < 0;
+}
+
+/* No user has reached a limit of its own. */
+TEST_F(wheels, memory_of_all_wheels_that_is_used_up_is_named)
+{
+	pid_t child;
+	__u64 id;
+	int fd, i;
+
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 max_memory_kb=1024 max_user_memory_kb=1024"));
+	fd = open_named("half", 0);
+	for (i = 0; i < 8000; i++)
+		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	child = ctl_child(take_the_rest);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.1"));
+	EXPECT_ONLY("memory-limit");
+	ctl_end(child);
 	close(fd);
 }
 
@@ -419,6 +491,26 @@ TEST_F(wheels, flood_of_another_user_is_named)
 		TH_LOG("%s", ctl_said);
 	EXPECT_SAYS("\\\"flood\\\" of user 1001");
 	ctl_end(other);
+	ctl_end(crowd);
+}
+
+/* For ctl_child(): more than is expired within a tick. */
+static int expire_many(void)
+{
+	return expire_crowds("many", 20000);
+}
+
+TEST_F(wheels, user_with_too_many_timeouts_is_named)
+{
+	pid_t crowd;
+
+	/* The kthread itself does not wait for a processor. */
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 kthread_fifo=1"));
+	crowd = ctl_child(expire_many);
+	ASSERT_LT(0, crowd);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1"));
+	EXPECT_EQ(1, ctl_findings("overload"))
+		TH_LOG("%s", ctl_said);
 	ctl_end(crowd);
 }
 
