@@ -8,6 +8,7 @@
 #include "twheel_outside.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 FIXTURE(wheels) {
 };
@@ -132,6 +133,52 @@ static int read_ten_a_second(void)
 	for (;;)
 		if (tw_poll(fd, POLLIN, -1) < 0 || tw_read(fd, &event, 1) < 0)
 			_exit(1);
+}
+
+static __u64 timeval_ns(const struct timeval *time)
+{
+	return time->tv_sec * TW_SEC + time->tv_usec * TW_US;
+}
+
+/* The processor time of `twheelctl ps', ns: the least of several, which others disturb least. */
+static __u64 ps_cost_ns(struct __test_metadata *_metadata)
+{
+	struct rusage before, after;
+	__u64 cost_ns, least_ns = ~0ULL;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, getrusage(RUSAGE_CHILDREN, &before));
+		ASSERT_EQ(CTL_DONE, CTL("ps"));
+		ASSERT_EQ(0, getrusage(RUSAGE_CHILDREN, &after));
+		cost_ns = timeval_ns(&after.ru_utime) + timeval_ns(&after.ru_stime) -
+			  timeval_ns(&before.ru_utime) - timeval_ns(&before.ru_stime);
+		least_ns = cost_ns < least_ns ? cost_ns : least_ns;
+	}
+	return least_ns;
+}
+
+/* A walk over them takes as long as all else that ps does, or longer. */
+TEST_F_TIMEOUT(wheels, ps_costs_the_same_for_any_number_of_timeouts, 100)
+{
+	static struct twheel_arm arms[10000];
+	const int million = tw_setting("TW_MILLION", 1000000);
+	__u64 empty_ns, full_ns;
+	int fd, nr, i;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("many", 0);
+	empty_ns = ps_cost_ns(_metadata);
+	for (nr = 0; nr < million; nr += ARRAY_SIZE(arms)) {
+		for (i = 0; i < ARRAY_SIZE(arms); i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = TW_HOUR + (nr + i) * TW_MS };
+		ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(fd, arms, ARRAY_SIZE(arms)));
+	}
+	full_ns = ps_cost_ns(_metadata);
+	TH_LOG("an empty wheel: %llu us; %d timeouts: %llu us", empty_ns / TW_US, nr,
+	       full_ns / TW_US);
+	EXPECT_LT(full_ns, empty_ns + empty_ns / 2);
+	close(fd);
 }
 
 TEST_F(wheels, ps_with_an_interval_shows_rates)
