@@ -2,17 +2,16 @@
 /*
  * twheelctl check: why a program does not get the device, and what to do
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -265,19 +264,11 @@ static void device_failed(struct report *report, const struct attempt *attempt, 
 
 static void process_check(struct report *report, int pid, bool filtered)
 {
-	char path[64], line[256];
-	unsigned long most = 0;
+	struct rlimit most;
+	char path[64];
 	__u64 nr = 0;
-	FILE *file;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/limits", pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Max open files %lu", &most) == 1)
-			break;
-	if (file)
-		fclose(file);
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
 	/* The folder has two entries that are no descriptors. */
@@ -285,11 +276,11 @@ static void process_check(struct report *report, int pid, bool filtered)
 		nr++;
 	if (dir)
 		closedir(dir);
-	if (most && nr >= most + 2)
+	if (!prlimit(pid, RLIMIT_NOFILE, NULL, &most) && nr >= most.rlim_cur + 2)
 		report_add(report, PROBLEM, "descriptors", NULL,
 			   "Raise the limit: `prlimit --nofile=NUMBER --pid PID', or LimitNOFILE= in a unit.",
-			   "Process %d has %llu descriptors open, and may have %lu (RLIMIT_NOFILE).",
-			   pid, nr - 2, most);
+			   "Process %d has %llu descriptors open, and may have %llu (RLIMIT_NOFILE).",
+			   pid, nr - 2, (__u64)most.rlim_cur);
 	if (filtered)
 		report_add(report, UNKNOWN, "seccomp", NULL,
 			   "Run `twheelctl check' as a child of the process, or in its container.",
@@ -299,15 +290,14 @@ static void process_check(struct report *report, int pid, bool filtered)
 
 static void resolution_check(struct report *report)
 {
-	struct timespec resolution;
 	char text[TEXT_SIZE];
 
-	if (clock_getres(CLOCK_MONOTONIC, &resolution) || resolution.tv_nsec <= 1)
+	if (resolution_ns() <= 1)
 		return;
 	report_add(report, PROBLEM, "low-resolution", NULL,
 		   "Boot without highres=off and nohz=off, and with a clock source that is good enough (/sys/devices/system/clocksource).",
 		   "The kernel has no high-resolution timers, so each timeout may come %s late.",
-		   time_text(text, resolution.tv_nsec));
+		   time_text(text, resolution_ns()));
 }
 
 int check_run(const struct options *options)

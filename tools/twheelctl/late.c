@@ -7,10 +7,8 @@
  * whether it is full.  Of the kthreads: how long they ran, and how long they waited for a
  * processor.
  */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "twheelctl.h"
 
@@ -48,13 +46,11 @@ struct kthread {
 
 /**
  * struct look - what is to be seen at a time
- * @at_ns: the time, CLOCK_MONOTONIC
  * @wheels: the wheels
  * @kthreads: the threads of the module
  * @nr_kthreads: how many
  */
 struct look {
-	__u64 at_ns;
 	struct wheels wheels;
 	struct kthread kthreads[KTHREADS_MAX];
 	size_t nr_kthreads;
@@ -223,39 +219,26 @@ static __u64 kthread_waited(const struct kthread *was, const struct kthread *kth
 	return waited_ns > kthread->stuck_ns ? waited_ns : kthread->stuck_ns;
 }
 
-static bool waits_for_hog(struct looks *looks, const struct kthread *was,
-			  const struct kthread *kthread, const char *who, const struct wheel *wheel)
+/* The kthread waited for a processor, where `hog' runs, or threads that have no such priority. */
+static void waits_add(struct looks *looks, const struct kthread *kthread, __u64 waited_ns,
+		      const char *who, const struct wheel *wheel, const struct task *hog)
 {
-	__u64 waited_ns = kthread_waited(was, kthread);
-	char waited[TEXT_SIZE], all[TEXT_SIZE];
-	struct task hog;
+	const char *advice =
+		"Give the kthread a higher priority (`renice', `chrt', or load the module with kthread_nice=-20), or the machine less to do.";
+	char waited[TEXT_SIZE], all[TEXT_SIZE], there[128] =
+		"and no real-time thread is seen there: too many threads want to run";
 
-	if (waited_ns < WAITS_SHARE * looks->ns || !hog_find(kthread->task.processor, &hog))
-		return false;
-	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel),
-		   "Give the kthread a higher priority (`chrt -f -p PRIORITY PID', or load the module with kthread_fifo=1), or keep that thread off its processor.",
-		   "%s: %s (thread %d), which serves it, waited %s of %s for processor %d, where thread %d (%s) runs with real-time priority %u.",
+	if (hog) {
+		advice =
+			"Give the kthread a higher priority (`chrt -f -p PRIORITY PID', or load the module with kthread_fifo=1), or keep that thread off its processor.";
+		snprintf(there, sizeof(there),
+			 "where thread %d (%s) runs with real-time priority %u", hog->pid,
+			 hog->comm, hog->rt_priority);
+	}
+	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel), advice,
+		   "%s: %s (thread %d), which serves it, waited %s of %s for processor %d, %s.",
 		   who, kthread->task.comm, kthread->task.pid, time_text(waited, waited_ns),
-		   time_text(all, looks->ns), kthread->task.processor, hog.pid, hog.comm,
-		   hog.rt_priority);
-	return true;
-}
-
-static bool waits_for_others(struct looks *looks, const struct kthread *was,
-			     const struct kthread *kthread, const char *who,
-			     const struct wheel *wheel)
-{
-	__u64 waited_ns = kthread_waited(was, kthread);
-	char waited[TEXT_SIZE], all[TEXT_SIZE];
-
-	if (waited_ns < WAITS_SHARE * looks->ns)
-		return false;
-	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel),
-		   "Give the kthread a higher priority (`renice', `chrt', or load the module with kthread_nice=-20), or the machine less to do.",
-		   "%s: %s (thread %d), which serves it, waited %s of %s for processor %d, and no real-time thread is seen there: too many threads want to run.",
-		   who, kthread->task.comm, kthread->task.pid, time_text(waited, waited_ns),
-		   time_text(all, looks->ns), kthread->task.processor);
-	return true;
+		   time_text(all, looks->ns), kthread->task.processor, there);
 }
 
 /* How many timeouts of a user's wheels expired at a kthread; each of these wheels is one. */
@@ -336,7 +319,9 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 	const struct kthread *was = kthread_find(&looks->before, word(wheel, "kthread"));
 	const struct kthread *kthread = kthread_find(&looks->now, word(wheel, "kthread"));
 	char ran[TEXT_SIZE], waited[TEXT_SIZE], all[TEXT_SIZE];
-	struct timespec resolution;
+	__u64 waited_ns;
+	struct task hog;
+	bool waits;
 
 	if (!was || !kthread || !was->has_times || !kthread->has_times) {
 		report_add(&looks->report, UNKNOWN, "late", about(wheel),
@@ -345,11 +330,17 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 			   who);
 		return;
 	}
-	if (waits_for_hog(looks, was, kthread, who, wheel) ||
-	    kthread_is_busy(looks, was, kthread, who, wheel) ||
-	    waits_for_others(looks, was, kthread, who, wheel))
+	waited_ns = kthread_waited(was, kthread);
+	waits = waited_ns >= WAITS_SHARE * looks->ns;
+	if (waits && hog_find(kthread->task.processor, &hog)) {
+		waits_add(looks, kthread, waited_ns, who, wheel, &hog);
 		return;
-	if (!clock_getres(CLOCK_MONOTONIC, &resolution) && resolution.tv_nsec > 1)
+	}
+	if (kthread_is_busy(looks, was, kthread, who, wheel))
+		return;
+	if (waits)
+		waits_add(looks, kthread, waited_ns, who, wheel, NULL);
+	else if (resolution_ns() > 1)
 		report_add(&looks->report, PROBLEM, "low-resolution", about(wheel),
 			   "`twheelctl check' says what to do.",
 			   "%s: the kernel has no high-resolution timers.", who);
@@ -359,7 +350,7 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 			   "%s: why it is late cannot be told: in %s, %s ran for %s, and waited for a processor for %s.",
 			   who, time_text(all, looks->ns), kthread->task.comm,
 			   time_text(ran, kthread->run_ns - was->run_ns),
-			   time_text(waited, kthread_waited(was, kthread)));
+			   time_text(waited, waited_ns));
 }
 
 static void expiry_check(struct looks *looks, const struct wheel *was, const struct wheel *wheel)
@@ -465,19 +456,18 @@ int late_run(const struct options *options)
 {
 	static struct looks looks;
 	char sentence[128];
+	__u64 began_ns = now_ns();
 	size_t i, nr = 0;
 
 	report_begin(&looks.report, options->json);
-	looks.before.at_ns = now_ns();
 	wheels_look(&looks.before.wheels);
 	kthreads_look(&looks.before);
 	memcpy(looks.now.kthreads, looks.before.kthreads, sizeof(looks.now.kthreads));
 	looks.now.nr_kthreads = looks.before.nr_kthreads;
 	for (i = 0; i < STEPS; i++)
 		kthreads_watch(&looks.now, options->interval_ns / STEPS);
-	looks.now.at_ns = now_ns();
+	looks.ns = now_ns() - began_ns;
 	wheels_look(&looks.now.wheels);
-	looks.ns = looks.now.at_ns - looks.before.at_ns;
 	for (i = 0; i < looks.now.wheels.nr; i++) {
 		const struct wheel *wheel = &looks.now.wheels.wheels[i];
 		const struct wheel *was = wheels_find(&looks.before.wheels, wheel->number);

@@ -2,8 +2,6 @@
 /*
  * twheelctl: files of the kernel, in /proc and /sys
  */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 /* PF_KTHREAD of the kernel's <linux/sched.h>, in the flags that /proc/PID/stat shows. */
 #define FLAG_KTHREAD	0x00200000
 
-/* Read a small file; without the newline at its end.  Return its length, or -1 with errno. */
+/* Read a small file; without the newline at its end.  Return its length, or -1. */
 ssize_t read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -26,14 +24,9 @@ ssize_t read_text(const char *path, char *text, size_t size)
 		return -1;
 	while ((got = read(fd, text + length, size - 1 - length)) > 0)
 		length += got;
-	if (got < 0) {
-		int error = errno;
-
-		close(fd);
-		errno = error;
-		return -1;
-	}
 	close(fd);
+	if (got < 0)
+		return -1;
 	if (length && text[length - 1] == '\n')
 		length--;
 	text[length] = '\0';
@@ -75,7 +68,7 @@ bool task_read(const char *path, struct task *task)
 }
 
 /* The next process of a DIR of /proc, or the next thread of a DIR of /proc/PID/task. */
-bool tasks_next(void *dir, struct task *task)
+bool tasks_next(DIR *dir, struct task *task)
 {
 	struct dirent *entry;
 	char path[64];

@@ -97,6 +97,15 @@ __u64 now_ns(void)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+/* How exactly the kernel's timers keep time: 1 with high-resolution timers. */
+__u64 resolution_ns(void)
+{
+	struct timespec resolution = {};
+
+	clock_getres(CLOCK_MONOTONIC, &resolution);
+	return resolution.tv_nsec;
+}
+
 void sleep_ns(__u64 ns)
 {
 	struct timespec left = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };

@@ -163,8 +163,8 @@ static json_t *nearest_json(const struct twheel_status *nearest, size_t nr)
 	return list;
 }
 
-/* What only fdinfo has, and the members of INFO; without the walk two of them are not known. */
-static json_t *info_json(const struct twheel_info *info, json_t *fdinfo)
+/* To what only fdinfo has, add the members of INFO; one of them is known after a walk only. */
+static void info_json(const struct twheel_info *info, json_t *fdinfo)
 {
 	size_t i;
 
@@ -177,7 +177,6 @@ static json_t *info_json(const struct twheel_info *info, json_t *fdinfo)
 		json_object_set_new(fdinfo, members[i].name,
 				    known ? json_integer(value) : json_null());
 	}
-	return fdinfo;
 }
 
 static void print_member(const struct twheel_info *info, const json_t *json, size_t i)

@@ -5,7 +5,6 @@
  * Whatever files the module has for its counters are shown, each with a number: a newer module may
  * have more.
  */
-#include <dirent.h>
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>

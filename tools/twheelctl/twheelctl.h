@@ -5,6 +5,7 @@
 #ifndef TWHEELCTL_H
 #define TWHEELCTL_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ struct task {
 ssize_t read_text(const char *path, char *text, size_t size);
 bool read_number(const char *path, __u64 *number);
 bool task_read(const char *path, struct task *task);
-bool tasks_next(void *dir, struct task *task);
+bool tasks_next(DIR *dir, struct task *task);
 bool status_number(int pid, const char *key, int base, __u64 *number);
 
 /* report.c: findings, and how figures are written */
@@ -145,6 +146,7 @@ void print_json(json_t *json);
 const char *time_text(char text[TEXT_SIZE], __u64 ns);
 
 __u64 now_ns(void);
+__u64 resolution_ns(void);
 void sleep_ns(__u64 ns);
 
 #endif /* TWHEELCTL_H */

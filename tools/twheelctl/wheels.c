@@ -6,7 +6,6 @@
  * and in whichever mount namespace it was opened, or if TWHEEL_IOC_REOPEN has made it.  Its
  * fdinfo has the number of the wheel.
  */
-#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
