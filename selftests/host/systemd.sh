@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Timeouts outlive their daemon: examples/outlive.c as a service of the real systemd of Debian
-# 12, and of Debian 13, which keeps the descriptor of the wheel. tools/vm/guest/systemd-outlive
-# kills the daemon there again and again.
+# The real systemd of Debian 12, and of Debian 13: it loads the module at boot, and the device gets
+# its group, by what install-udev installs. Timeouts outlive their daemon: examples/outlive.c is a
+# service there, of which systemd keeps the descriptor of the wheel, and which is killed again and
+# again. Of a drained wheel, it keeps the descriptor only with FDPOLL=0. tools/vm/guest/systemd-test
+# runs in the machine.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -15,25 +17,107 @@
 
 work=$build/systemd
 series=${kernels[-1]}
+release=$(cat "$cache/kernels/$series/release")
+
+# A service that gives systemd two drained wheels to keep, and when it is started anew, with those
+# that were kept, only lives.
+compile_drained()
+{
+	gcc -x c -std=gnu11 -O2 -Wall -Wextra -static -I"$top/uapi" -o "$work/drained" - <<-'EOT'
+	#include <fcntl.h>
+	#include <stddef.h>
+	#include <stdlib.h>
+	#include <string.h>
+	#include <sys/ioctl.h>
+	#include <sys/socket.h>
+	#include <sys/un.h>
+	#include <unistd.h>
+	#include <linux/twheel.h>
+
+	static void notify(int to, const char *text, int fd)
+	{
+		struct iovec iov = { (void *)text, strlen(text) };
+		char control[CMSG_SPACE(sizeof(int))] = "";
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		struct cmsghdr *header;
+
+		if (fd >= 0) {
+			message.msg_control = control;
+			message.msg_controllen = sizeof(control);
+			header = CMSG_FIRSTHDR(&message);
+			header->cmsg_level = SOL_SOCKET;
+			header->cmsg_type = SCM_RIGHTS;
+			header->cmsg_len = CMSG_LEN(sizeof(int));
+			memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+		}
+		if (sendmsg(to, &message, 0) < 0)
+			exit(1);
+	}
+
+	static int drained(void)
+	{
+		int fd = open("/dev/twheel", O_RDWR | O_CLOEXEC);
+
+		if (fd < 0 || ioctl(fd, TWHEEL_IOC_DRAIN))
+			exit(1);
+		return fd;
+	}
+
+	int main(void)
+	{
+		struct sockaddr_un address = { .sun_family = AF_UNIX };
+		const char *path = getenv("NOTIFY_SOCKET");
+		int to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+		if (address.sun_path[0] == '@')
+			address.sun_path[0] = 0;
+		if (connect(to, (struct sockaddr *)&address,
+			    offsetof(struct sockaddr_un, sun_path) + strlen(path)))
+			return 1;
+		if (!getenv("LISTEN_FDS")) {
+			notify(to, "FDSTORE=1\nFDNAME=polled", drained());
+			notify(to, "FDSTORE=1\nFDNAME=unpolled\nFDPOLL=0", drained());
+		}
+		notify(to, "READY=1", -1);
+		for (;;)
+			pause();
+	}
+	EOT
+}
 
 # make_root ROOT SUITE
 make_root()
 {
-	local root=$1 units=$1/etc/systemd/system
+	local root=$1 units=$1/etc/systemd/system updates=$1/usr/lib/modules/$release/updates
 
 	cp -a "$cache/udev/$2" "$root"
 	mkdir -p "$root"/{proc,sys,dev,tmp,run,root,var/tmp} "$units/outlive.service.d"
-	cp "$busybox" "$top/tools/vm/guest/systemd-outlive" "$work/examples/outlive" "$root/usr/bin/"
-	cp "$work/src/twheel.ko" "$root/"
+	cp "$busybox" "$top/tools/vm/guest/systemd-test" "$work/examples/outlive" "$work/drained" "$root/usr/bin/"
+	install -D -m 644 -t "$updates" "$work/src/twheel.ko"
+	depmod -b "$root" "$release" 2>"$work/depmod.log"
+	quietly "$work/install.log" make -C "$top" install-udev DESTDIR="$root"
 	cp "$top/examples/outlive.service" "$units/"
 	# systemd gives up a service that is killed all the time.
 	printf '[Unit]\nStartLimitIntervalSec=0\n' >"$units/outlive.service.d/kills.conf"
 	cat >"$units/test.service" <<-EOT
 	[Unit]
 	DefaultDependencies=no
+	Wants=systemd-modules-load.service systemd-sysusers.service systemd-udev-trigger.service
+	After=systemd-modules-load.service systemd-sysusers.service systemd-udev-trigger.service
 	[Service]
 	Type=oneshot
-	ExecStart=/usr/bin/systemd-outlive
+	ExecStart=/usr/bin/systemd-test
+	EOT
+	cat >"$units/drained.service" <<-EOT
+	[Unit]
+	DefaultDependencies=no
+	[Service]
+	Type=notify
+	ExecStart=/usr/bin/drained
+	FileDescriptorStoreMax=2
+	Restart=on-failure
+	RestartSec=0
 	EOT
 	sed -i '/^\[Unit\]/a DefaultDependencies=no' "$units/outlive.service"
 	pack_root "$root" "$root.initramfs"
@@ -72,6 +156,7 @@ mkdir -p "$work"
 build_quickly "$series" "$work/src"
 quietly "$work/examples.log" make -C "$top/examples" OUTPUT="$work/examples" LDFLAGS=-static \
 	"$work/examples/outlive"
+compile_drained
 
 echo "TAP version 13"
 make_root "$work/bookworm" bookworm
