@@ -52,6 +52,9 @@ sparse           checks the annotations of the module
 dkms             is tested with the module
 musl-tools       has another C library for libtwheel
 pkgconf|pkg-config  tells programs where libtwheel is
+bpftrace         runs the script that tells who is late,
+linux-perf       shows tracepoints,
+trace-cmd        as does this
 '
 tools_check='
 coccinelle       runs the rules that the kernel has for it,
