@@ -78,8 +78,8 @@ below = case $$DESTDIR in '' | /*) ;; *) DESTDIR=$$(pwd)/$$DESTDIR ;; esac; \
 install-lib uninstall-lib install-man uninstall-man:
 	@$(call below,lib) $@
 
-install-tools:
-	@$(call below,tools/twheelctl) install
+install-tools uninstall-tools:
+	@$(call below,tools/twheelctl) $(@:%-tools=%)
 
 # Debian's compiler has no sanitizers for some machines: SANITIZE= does without.
 check-lib:
@@ -184,8 +184,9 @@ help:
 	@echo '                      installs it, <linux/twheel.h> and the man pages below'
 	@echo '                      PREFIX=/usr/local; libdir=..., mandir=... and DESTDIR=... as'
 	@echo '                      usual; uninstall-lib and its like undo it'
-	@echo '    For packages there are install-module, install-udev and install-tools as well,'
-	@echo '    see Documentation/packaging.rst; make dist makes a tar of the last commit.'
+	@echo '  make install-tools  builds and installs twheelctl; uninstall-tools undoes it'
+	@echo '    For packages there are install-module and install-udev as well, see'
+	@echo '    Documentation/packaging.rst; make dist makes a tar of the last commit.'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -223,7 +224,7 @@ help:
 	@echo '  make clean          removes build products; distclean .cache/ also'
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
-	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools check-lib \
+	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools uninstall-tools check-lib \
 	dist test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \

@@ -36,6 +36,18 @@ installs_what_is_listed()
 	[ -z "$(find "$work/stage" -type d ! -perm 755 ! -path "$work/stage")" ]
 }
 
+uninstall_leaves_no_file()
+{
+	local target
+
+	for target in "${both[@]}"; do
+		make -C "$tree" "install-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
+		[ -n "$(find "$work/stage" ! -type d)" ]
+		make -C "$tree" "uninstall-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
+		[ -z "$(find "$work/stage" ! -type d)" ]
+	done
+}
+
 no_file_has_two_owners()
 {
 	local twice
@@ -46,9 +58,11 @@ no_file_has_two_owners()
 
 fresh_stage
 targets=(headers lib man udev tools)
+# `make uninstall' removes the udev rule with the module.
+both=(headers lib man tools)
 
 echo "TAP version 13"
-echo "1..$((${#targets[@]} + 3))"
+echo "1..$((${#targets[@]} + 4))"
 for target in "${targets[@]}"; do
 	holds "install-$target installs what is listed, without a kernel" \
 		installs_what_is_listed "install-$target" KDIR=/nonexistent
@@ -56,4 +70,5 @@ done
 holds "install-module installs what is listed" installs_what_is_listed install-module KDIR="$work/new"
 holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-module \
 	KDIR="$work/new" DESTDIR= INSTALL_MOD_PATH="$work/stage"
+holds "what they install, uninstall-${both[0]} and its like remove" uninstall_leaves_no_file
 holds "no file has two owners" no_file_has_two_owners
