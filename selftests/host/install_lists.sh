@@ -48,6 +48,14 @@ uninstall_leaves_no_file()
 	done
 }
 
+without_its_libraries_twheelctl_names_them()
+{
+	local said
+
+	! said=$(make -C "$tree/tools/twheelctl" OUTPUT="$work/stage" CPPFLAGS=-nostdinc 2>&1) || return
+	grep 'apt install libjansson-dev libkmod-dev' <<<"$said"
+}
+
 no_file_has_two_owners()
 {
 	local twice
@@ -62,7 +70,7 @@ targets=(headers lib man udev tools)
 both=(headers lib man tools)
 
 echo "TAP version 13"
-echo "1..$((${#targets[@]} + 4))"
+echo "1..$((${#targets[@]} + 5))"
 for target in "${targets[@]}"; do
 	holds "install-$target installs what is listed, without a kernel" \
 		installs_what_is_listed "install-$target" KDIR=/nonexistent
@@ -71,4 +79,6 @@ holds "install-module installs what is listed" installs_what_is_listed install-m
 holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-module \
 	KDIR="$work/new" DESTDIR= INSTALL_MOD_PATH="$work/stage"
 holds "what they install, uninstall-${both[0]} and its like remove" uninstall_leaves_no_file
+holds "without the headers of its libraries, twheelctl names them" \
+	without_its_libraries_twheelctl_names_them
 holds "no file has two owners" no_file_has_two_owners
