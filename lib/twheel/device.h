@@ -213,8 +213,8 @@ int twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
  * Each timeout that is left becomes an event with the flag TWHEEL_EVENT_DRAINED.  From now on
  * nothing can be armed.
  *
- * Return: 0, also when it was drained before, or -EINTR: a signal came while it waited, and the
- * call may be repeated.
+ * Return: 0, also when it was drained before; -EINTR: a signal came while it waited, and the
+ * call may be repeated; or -EBADF if the descriptor is not open for writing.
  */
 int twheel_device_drain(const struct twheel_device *d);
 
@@ -228,6 +228,7 @@ int twheel_device_drain(const struct twheel_device *d);
  *	-EINVAL		@to_ns is outside its range
  *	-EINTR		a signal came while it waited; the call may be repeated
  *	-ESHUTDOWN	the wheel has been drained
+ *	-EBADF		the descriptor is not open for writing
  */
 int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns);
 
@@ -258,6 +259,7 @@ int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns);
  *	-ENOMEM		out of memory, or the memory cgroup is at its limit
  *	-ENOSPC		the module's limit of memory is reached, or the user's share of it
  *	-ESHUTDOWN	the wheel has been drained
+ *	-EBADF		the descriptor is not open for writing
  */
 _TWHEEL_DEVICE_INLINE
 int twheel_device_arm(const struct twheel_device *d, struct twheel_arm *arm);
@@ -271,7 +273,8 @@ int twheel_device_arm(const struct twheel_device *d, struct twheel_arm *arm);
  *
  * Return: TWHEEL_WAS_PENDING or TWHEEL_WAS_UNREAD, or:
  *	-ENOENT		there is no such timeout: its last event was read, or it was cancelled
- *	others		-EINVAL, -ENOMEM, -ENOSPC, -ERANGE, -ESHUTDOWN, as twheel_device_arm()
+ *	others		-EBADF, -EINVAL, -ENOMEM, -ENOSPC, -ERANGE, -ESHUTDOWN, as
+ *			twheel_device_arm()
  */
 _TWHEEL_DEVICE_INLINE
 int twheel_device_rearm(const struct twheel_device *d, struct twheel_arm *arm);
@@ -291,8 +294,9 @@ int twheel_device_rearm_key(const struct twheel_device *d, struct twheel_arm *ar
  * @d: the device
  * @id: the timeout
  *
- * Return: TWHEEL_WAS_PENDING; TWHEEL_WAS_UNREAD, and nobody will read that event; or -ENOENT
- * when its last event has been read, or there never was such a timeout.
+ * Return: TWHEEL_WAS_PENDING; TWHEEL_WAS_UNREAD, and nobody will read that event; -ENOENT
+ * when its last event has been read, or there never was such a timeout; or -EBADF if the
+ * descriptor is not open for writing.
  */
 _TWHEEL_DEVICE_INLINE
 int twheel_device_cancel(const struct twheel_device *d, uint64_t id);
@@ -539,6 +543,7 @@ uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index);
  *	-EAGAIN		there is no event now, and the descriptor is non-blocking
  *	-EINTR		a signal came while it waited
  *	-EINVAL		@nr is 0
+ *	-EBADF		the descriptor is not open for reading
  *	-EIO		the descriptor was closed behind the library's back, and is something
  *			else now
  */
@@ -583,6 +588,7 @@ void twheel_reader_close(struct twheel_reader *r);
  * Return: 1 with an event; 0 when the wheel has been drained and no event is left; or:
  *	-EAGAIN		there is no event now, and the descriptor is non-blocking
  *	-EINTR		a signal came while it waited
+ *	-EBADF		the descriptor is not open for reading
  *	-EIO		the descriptor was closed behind the library's back, and is something
  *			else now
  */

@@ -572,6 +572,45 @@ TEST_F(device, an_operation_that_is_refused_and_a_call_that_fails_look_alike)
 	EXPECT_EQ(-EBADF, twheel_device_read(self->d, &self->event, 1));
 }
 
+TEST_F(device, descriptor_for_reading_only_changes_nothing_and_says_ebadf)
+{
+	int fd = twheel_device_reopen(self->d, O_RDONLY | O_NONBLOCK);
+	struct twheel_status status = {};
+	struct twheel_device *d;
+
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &self->arm));
+	ASSERT_EQ(0, twheel_device_adopt(&d, fd, NULL));
+	EXPECT_EQ(-EBADF, twheel_device_rearm(d, &self->arm));
+	EXPECT_EQ(-EBADF, twheel_device_rearm_key(d, &self->arm));
+	EXPECT_EQ(-EBADF, twheel_device_cancel(d, self->arm.id));
+	EXPECT_EQ(-EBADF, twheel_device_cancel_key(d, self->arm.user_data));
+	EXPECT_EQ(-EBADF, twheel_device_drain(d));
+	EXPECT_EQ(-EBADF, twheel_device_advance(d, TW_SEC));
+	status.id = self->arm.id;
+	EXPECT_EQ(-EBADF, twheel_device_arm(d, &self->arm));
+	EXPECT_EQ(0, twheel_device_query(d, &status));
+	EXPECT_EQ(TWHEEL_STATE_PENDING, status.state);
+	EXPECT_EQ(-EAGAIN, twheel_device_read(d, &self->event, 1));
+	twheel_device_close(d);
+}
+
+TEST_F(device, descriptor_for_writing_only_fetches_nothing_and_says_ebadf)
+{
+	int fd = twheel_device_reopen(self->d, O_WRONLY | O_NONBLOCK);
+	struct twheel_reader *r;
+	struct twheel_device *d;
+
+	ASSERT_EQ(0, twheel_device_adopt(&d, fd, NULL));
+	ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(d, &self->arm));
+	ASSERT_EQ(0, twheel_device_advance(d, TW_HOUR));
+	EXPECT_EQ(-EBADF, twheel_device_read(d, &self->event, 1));
+	ASSERT_EQ(0, twheel_reader_open(&r, d, 1));
+	EXPECT_EQ(-EBADF, twheel_reader_next(r, &self->event));
+	twheel_reader_close(r);
+	EXPECT_EQ(TWHEEL_WAS_UNREAD, twheel_device_cancel(d, self->arm.id));
+	twheel_device_close(d);
+}
+
 TEST_F(device, now_is_the_time_of_the_wheel)
 {
 	uint64_t now_ns = TW_POISON64;
