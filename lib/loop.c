@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -337,21 +336,17 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
  */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 {
-	bool periodic = !(t->deadline & KEY), full = w->callbacks == CALLBACKS_MAX;
-	const size_t others = (CALLBACKS_MAX - 1) * sizeof(w->calling[0]);
-	uint32_t nr = w->callbacks - full;
-	struct twheel_timer *moved;
+	bool periodic = !(t->deadline & KEY);
+	uint32_t nr = w->callbacks++;
+	struct twheel_timer **calling = &w->calling[nr % CALLBACKS_MAX], *outer = *calling, *moved;
 	uint64_t took_ns = 0;
 
 	if (periodic)
 		begin_period(w, t);
 	else
 		t->deadline = 0;
-	/* If callbacks have left by longjmp(), the first ones are of those. */
-	if (full)
-		memmove(w->calling, w->calling + 1, others);
-	w->calling[nr] = t;
-	w->callbacks = nr + 1;
+	/* The place may be that of a callback around this one, or of one that left by longjmp(). */
+	*calling = t;
 	unlock(w);
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
@@ -363,12 +358,10 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 	lock(w);
 	if (unlikely(took_ns > w->stats.slowest_ns))
 		w->stats.slowest_ns = took_ns;
-	moved = w->calling[nr];
-	if (full)
-		memmove(w->calling + 1, w->calling, others);
-	w->callbacks = nr + full;
-	if (w->waiting)
-		pthread_cond_broadcast(&w->returned);
+	moved = *calling;
+	*calling = outer;
+	w->callbacks = nr;
+	pthread_cond_broadcast(&w->returned);
 	if (!periodic)
 		return;
 	w->periods = 1;
@@ -385,9 +378,9 @@ static bool is_left(const struct twheel *w)
  * A dispatch that begins anew calls what is due by the last edge, and then what was started
  * with a deadline that had passed, in the order of the starts.
  */
-static void begin_anew(struct twheel *w)
+static void begin_anew(struct twheel *w, uint64_t edge)
 {
-	w->target = last_edge(w);
+	w->target = edge;
 	w->ready_by = w->clock_ns | KEY;
 	move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
@@ -437,7 +430,7 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 }
 
 /* The clock was set, or the descriptor is readable. */
-static bool clock_was_set(const struct twheel *w)
+static APART bool clock_was_set(const struct twheel *w)
 {
 	int state = cancel_disable();
 	uint64_t expirations;
@@ -448,21 +441,21 @@ static bool clock_was_set(const struct twheel *w)
 }
 
 /*
- * Read the clock, and say whether anything may be due.  If nothing is, the wheel is turned to
- * the last edge by that.
+ * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
+ * wheel is turned to the last edge by that.
  */
-inline bool loop_is_due(struct twheel *w)
+inline uint64_t loop_due_by(struct twheel *w)
 {
 	uint64_t edge;
 
 	loop_update(w);
 	/* The clock has come to what the descriptor was set to, or was set. */
-	if (w->fd >= 0 && !w->readable)
-		w->readable = w->clock_ns >= w->set_ns ||
-			(clock_can_be_set(w) && clock_was_set(w));
+	if (w->fd >= 0 && (w->clock_ns >= w->set_ns ||
+			   (clock_can_be_set(w) && !w->readable && clock_was_set(w))))
+		w->readable = true;
 	edge = last_edge(w);
 	if (edge >= w->head.next)
-		return true;
+		return edge;
 	if (edge > w->head.base) {
 		w->head.base = edge;
 		w->target = edge;
@@ -470,16 +463,17 @@ inline bool loop_is_due(struct twheel *w)
 	}
 	if (unlikely(w->readable) && is_immediate(w))
 		loop_set_fd(w);
-	return false;
+	return 0;
 }
 
 /*
- * If the dispatch before has left something over, go on there, so that nothing comes in between.
- * Returns whether the wheel is still there.
+ * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
+ * go on there, so that nothing comes in between.  Returns how many were called; if the wheel is
+ * gone, the complement of that.
  */
-bool loop_dispatch(struct twheel *w, unsigned int *left)
+int loop_dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
-	unsigned int max = *left;
+	unsigned int left = max;
 	struct twheel **in = &inside;
 	uint64_t periods = w->periods;
 	bool outermost = !loop_is_inside(w), anew;
@@ -497,39 +491,43 @@ bool loop_dispatch(struct twheel *w, unsigned int *left)
 	do {
 		anew = !is_left(w);
 		if (anew)
-			begin_anew(w);
-		*left = call_due(w, in, *left);
+			begin_anew(w, edge);
+		left = call_due(w, in, left);
 		if (!loop_is_inside(w))
-			return false;
+			return ~(int)(max - left);
 		/* What was left of the one before has been stopped or restarted since. */
-	} while (!anew && *left == max && !is_left(w));
+	} while (!anew && left == max && !is_left(w));
 	w->periods = periods;
 	if (outermost)
 		loop_leave(w);
-	w->stats.vain += *left == max;
+	w->stats.vain += left == max;
 	wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);
-	return true;
+	return (int)(max - left);
 }
 
 EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 {
-	unsigned int left;
+	uint64_t edge;
+	int called = 0;
 
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
-	left = max;
 	lock(w);
 	/* Another thread dispatches: only its callbacks are called without the lock. */
 	if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {
 		unlock(w);
 		return -EBUSY;
 	}
-	if (!loop_is_due(w) || loop_dispatch(w, &left))
-		unlock(w);
-	return (int)(max - left);
+	edge = loop_due_by(w);
+	if (edge)
+		called = loop_dispatch(w, edge, max);
+	if (unlikely(called < 0))
+		return ~called;
+	unlock(w);
+	return called;
 }
 
 /* ---- a loop for a program that has none ------------------------------------- */
@@ -568,11 +566,6 @@ static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
 	return ret < 0 ? ret : loop_sleep(fd, id, end_ns);
 }
 
-static bool take_wake(struct twheel *w)
-{
-	return __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
-}
-
 EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 {
 	clockid_t id = clock_id(w);
@@ -581,11 +574,10 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 	int ret = 0;
 
 	do {
-		woken = take_wake(w);
-		if (!woken)
+		if (!__atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 			ret = w->head.shared ? sleep_shared(w, id, end_ns) :
 					       sleep_until(w, id, end_ns);
-		woken |= take_wake(w);
+		woken = __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
 	} while (!ret && !woken && loop_clock(id) < end_ns);

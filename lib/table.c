@@ -164,20 +164,21 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint32_t nr)
 {
 	struct twheel *w = table->wheel;
-	uint32_t left = nr;
-	int32_t ret;
+	int32_t got = 0, ret;
+	uint64_t edge;
 
 	lock(w);
 	table->fetched = numbers;
 	/* A dispatch may end before it has called all that is due. */
 	do {
-		if (loop_is_due(w))
-			loop_dispatch(w, &left);
-	} while (left && loop_wake_ns(w) <= w->clock_ns);
+		edge = loop_due_by(w);
+		if (edge)
+			got += loop_dispatch(w, edge, nr - (uint32_t)got);
+	} while ((uint32_t)got < nr && loop_wake_ns(w) <= w->clock_ns);
 	ret = loop_set_fd(w);
 	loop_end_turn(w);
 	unlock(w);
-	return left < nr ? (int32_t)(nr - left) : ret;
+	return got ? got : ret;
 }
 
 static int32_t process_state(struct twheel_table *table, uint32_t number, uint64_t *deadline_ns)
@@ -241,11 +242,6 @@ static uint32_t changes_together(const struct twheel_table_change *changes, uint
 	uint64_t stopped[FILTER / 64], *word, bit;
 	uint32_t i;
 
-	/* If the starts come first anyway, these are all. */
-	for (i = 1; i < nr && is_stop(&changes[i]) >= is_stop(&changes[i - 1]); )
-		i++;
-	if (i == nr)
-		return nr;
 	memset(stopped, 0, sizeof(stopped));
 	for (i = 0; i < nr; i++) {
 		word = &stopped[changes[i].number % FILTER / 64];

@@ -99,9 +99,9 @@ static struct twheel_timer **callback_of(struct twheel *w, const struct twheel_t
 {
 	uint32_t i;
 
-	for (i = 0; i < w->callbacks; i++)
-		if (w->calling[i] == t)
-			return &w->calling[i];
+	for (i = w->callbacks; i-- && w->callbacks - i <= CALLBACKS_MAX;)
+		if (w->calling[i % CALLBACKS_MAX] == t)
+			return &w->calling[i % CALLBACKS_MAX];
 	return NULL;
 }
 
@@ -113,12 +113,10 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	lock(w);
 	was_pending = stop_timer(t);
 	if (w->callbacks && !loop_is_inside(w)) {
-		w->waiting++;
 		state = cancel_disable();
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
 		cancel_restore(state);
-		w->waiting--;
 		/* It may be periodic, or have started itself. */
 		was_pending |= stop_timer(t);
 	}
@@ -293,7 +291,6 @@ EXPORT void twheel_after_fork(struct twheel *w)
 		close(w->fd);
 	w->fd = -1;
 	w->woken = false;
-	w->waiting = 0;
 	/* Those of another thread are not called here. */
 	if (!loop_is_inside(w))
 		w->callbacks = 0;

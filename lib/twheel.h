@@ -350,7 +350,8 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t);
  * After it the timer may be freed, if nobody starts it again.  It does not wait in the
  * thread that dispatches, so a callback may call it for its own timer.  The caller must hold
  * no lock that the callback takes.  It waits without end for a callback that has left by
- * longjmp() or an exception.
+ * longjmp() or an exception.  If the dispatching thread is in more than 16 callbacks, each in a
+ * twheel_dispatch() in the one before, or some of them have left, it knows the last 16 only.
  *
  * Return: whether it was pending.
  */

@@ -26,7 +26,7 @@
 #define LEVEL_BITS	7
 #define LEVELS_MAX	8
 
-/* Nested callbacks of a shared wheel that twheel_stop_sync() knows. */
+/* Callbacks that are known by their timers: the innermost ones. */
 #define CALLBACKS_MAX	16
 
 /* Timers that one dispatch moves to other slots at most. */
@@ -71,8 +71,7 @@ struct twheel {
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
-	uint32_t callbacks;		/* that the dispatching thread is in: those in calling */
-	uint32_t waiting;
+	uint32_t callbacks;		/* that the dispatching thread is in, or has left by longjmp() */
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
 	struct twheel_timer *slot[LEVELS_MAX * SLOTS];

@@ -458,7 +458,7 @@ mutation new_starts_come_before_what_was_left loop.c \
 	'		anew = !is_left(w);' \
 	'		anew = true;'
 mutation what_is_due_waits_for_what_was_stopped loop.c \
-	'	} while (!anew && *left == max && !is_left(w));' \
+	'	} while (!anew && left == max && !is_left(w));' \
 	'	} while (0);'
 mutation started_in_this_dispatch_is_called_in_it wheel.c \
 	'	if (w->head.base < w->target || w->list[READY] == &w->end)
@@ -516,15 +516,40 @@ mutation first_is_not_found_after_a_dispatch loop.c \
 mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	'	if (is_immediate(w))
 		loop_set_fd(w);
-	return true;' \
-	'	return true;'
+	return (int)(max - left);' \
+	'	return (int)(max - left);'
 mutation two_threads_dispatch loop.c \
 	'if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {' \
 	'if (0) {'
 mutation shared_wheel_stays_busy loop.c \
-	'	w->callbacks = nr + full;
+	'	w->callbacks = nr;
 ' \
 	''
+mutation callback_beyond_the_sixteenth_is_unknown loop.c \
+	'	*calling = t;' \
+	'	if (nr < CALLBACKS_MAX)
+		*calling = t;'
+mutation callback_is_unknown_after_those_in_it loop.c \
+	'	*calling = outer;' \
+	'	*calling = NULL; (void)outer;'
+mutation callback_that_has_returned_is_known loop.c \
+	'	*calling = outer;
+	w->callbacks = nr;' \
+	'	(void)outer;'
+mutation wheel_that_is_gone_is_unlocked loop.c \
+	'	if (unlikely(called < 0))
+		return ~called;
+' \
+	''
+mutation dispatch_calls_what_is_due_by_the_clock loop.c \
+	'	w->target = edge;
+	w->ready_by = w->clock_ns' \
+	'	w->target = w->clock_ns | KEY;
+	(void)edge;
+	w->ready_by = w->clock_ns'
+mutation wake_before_a_dispatch_is_slept_over loop.c \
+	'if (!__atomic_load_n(&w->woken, __ATOMIC_RELAXED))' \
+	'if (1)'
 mutation wait_goes_on_after_a_wake loop.c \
 	'} while (!ret && !woken && loop' \
 	'} while (!ret && loop'
@@ -577,8 +602,8 @@ mutation stop_sync_waits_for_any_callback timers.c \
 	'while (callback_of(w, t))' \
 	'while (w->callbacks)'
 mutation nobody_tells_who_waits_in_stop_sync loop.c \
-	'		pthread_cond_broadcast(&w->returned);' \
-	'		(void)0;'
+	'	pthread_cond_broadcast(&w->returned);' \
+	''
 mutation moved_timer_leaves_its_list timers.c \
 	'		*to->pprev = to;
 ' \

@@ -179,6 +179,42 @@ TEST_F(review, timer_is_in_time_if_the_clock_was_set_back_after_a_dispatch_in_va
 	EXPECT_EQ(10000 * TW_SEC, twheel_next(self->w));
 }
 
+/* The timerfd has fired by a clock that the program reads a moment behind. */
+TEST_F(review, descriptor_that_fired_before_the_clock_says_so_is_not_readable_for_long)
+{
+	struct mark *m = self->mark;
+	struct pollfd p = { .events = POLLIN };
+	int i;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, 0, TW_MS));
+	p.fd = twheel_fd(self->w);
+	ASSERT_LE(3, p.fd);
+	for (i = 0; i < 3; i++) {
+		__u64 start_ns = twheel_update(self->w);
+
+		twheel_start(self->w, &m->timer, 2 * TW_MS);
+		ASSERT_EQ(0, twheel_flush(self->w));
+		ASSERT_EQ(1, poll(&p, 1, 10000));
+		fake_ns = start_ns + TW_MS;
+		EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+		if (i == 0) {
+			/* Nothing is left to wake up for. */
+			twheel_stop(self->w, &m->timer);
+			ASSERT_EQ(0, twheel_flush(self->w));
+			EXPECT_FALSE(is_readable(p.fd));
+		} else if (i == 1) {
+			twheel_start(self->w, &m->timer, 3600 * TW_SEC);
+			ASSERT_EQ(0, twheel_flush(self->w));
+		}
+		/* It is not behind any more. */
+		fake_ns = 0;
+		EXPECT_EQ(i == 2, twheel_dispatch(self->w, 0));
+		ASSERT_EQ(0, twheel_flush(self->w));
+		EXPECT_FALSE(is_readable(p.fd));
+	}
+	EXPECT_EQ(1, m->called);
+}
+
 TEST_F(review, next_has_passed_though_the_clock_was_set_back)
 {
 	fake_ns = 100000 * TW_SEC;
@@ -511,6 +547,20 @@ TEST_F(review, a_wake_just_before_the_sleep_is_not_lost)
 	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
 }
 
+TEST_F(review, a_wake_before_a_dispatch_ends_the_next_wait)
+{
+	__u64 start_ns;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	ASSERT_LE(3, twheel_fd(self->w));
+	twheel_wake(self->w);
+	start_ns = twheel_update(self->w);
+	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(0, twheel_wait(self->w, 5 * TW_SEC));
+	EXPECT_GT(start_ns + 4 * TW_SEC, twheel_update(self->w));
+}
+
 TEST_F(review, a_wake_before_there_is_a_descriptor_is_not_lost)
 {
 	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
@@ -634,6 +684,50 @@ TEST_F(review, stop_sync_waits_for_a_callback_that_has_dispatched)
 	pthread_join(thread, NULL);
 }
 
+static void takes_long_to_the_end(struct twheel *w, struct mark *m)
+{
+	takes_long_with_others(w, m);
+	atomic_store(&stage, 2);
+}
+
+static void *dispatches_what_leaves(void *arg)
+{
+	volatile long nr_left = 0;
+
+	while (setjmp(back))
+		nr_left++;
+	twheel_dispatch(arg, 0);
+	return (void *)nr_left;
+}
+
+TEST_F(review, stop_sync_knows_the_callback_under_way_after_many_that_have_left)
+{
+	const int nr = 40;
+	struct mark *m = self->mark, *last = &m[nr], *other = &m[nr + 1];
+	pthread_t thread;
+	void *nr_left;
+	int i;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	for (i = 0; i < nr; i++) {
+		m[i].does = leaves;
+		twheel_start(self->w, &m[i].timer, 0);
+	}
+	last->does = takes_long_to_the_end;
+	twheel_start(self->w, &last->timer, 0);
+	twheel_start(self->w, &other->timer, 3600 * TW_SEC);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches_what_leaves, self->w));
+	wait_for_stage(1);
+	EXPECT_TRUE(twheel_stop_sync(self->w, &other->timer));
+	EXPECT_EQ(1, atomic_load(&stage));
+	EXPECT_FALSE(twheel_stop_sync(self->w, &last->timer));
+	EXPECT_EQ(2, atomic_load(&stage));
+	ASSERT_EQ(0, pthread_join(thread, &nr_left));
+	EXPECT_EQ(nr, (long)nr_left);
+	EXPECT_FALSE(twheel_stop_sync(self->w, &last->timer));
+}
+
 static void dispatches_to_the_end(struct twheel *w, struct mark *m)
 {
 	dispatches(w, m);
@@ -653,6 +747,40 @@ TEST_F(review, stop_sync_waits_for_a_callback_that_dispatches)
 	twheel_start(self->w, &m->timer, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
 	wait_for_stage(1);
+	EXPECT_FALSE(twheel_stop_sync(self->w, &m->timer));
+	EXPECT_EQ(2, atomic_load(&stage));
+	pthread_join(thread, NULL);
+}
+
+static void dispatches_the_next(struct twheel *w, struct mark *m)
+{
+	twheel_start(w, &m[1].timer, 0);
+	if (!twheel_dispatch(w, 0))
+		twheel_dispatch(w, 0);
+}
+
+static void dispatches_many_and_takes_long(struct twheel *w, struct mark *m)
+{
+	dispatches_the_next(w, m);
+	takes_long_to_the_end(w, m);
+}
+
+TEST_F(review, stop_sync_knows_a_callback_again_in_which_many_have_returned)
+{
+	struct mark *m = self->mark;
+	const int deep = 40;
+	pthread_t thread;
+	int i;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	atomic_store(&stage, 0);
+	m->does = dispatches_many_and_takes_long;
+	for (i = 1; i < deep; i++)
+		m[i].does = dispatches_the_next;
+	twheel_start(self->w, &m->timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatch_here, self->w));
+	wait_for_stage(1);
+	EXPECT_EQ(1, m[deep].called);
 	EXPECT_FALSE(twheel_stop_sync(self->w, &m->timer));
 	EXPECT_EQ(2, atomic_load(&stage));
 	pthread_join(thread, NULL);
