@@ -93,7 +93,7 @@ inline uint64_t loop_update(struct twheel *w)
 		if (unlikely((w->clock_ns | KEY) < w->ready_by))
 			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
 	}
-	if (!is_immediate(w))
+	if (likely(!is_immediate(w)))
 		w->head.now = w->clock_ns | KEY;
 	return w->clock_ns;
 }
