@@ -260,6 +260,26 @@ TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100
 }
 
 /* They do not go through the slots in between, and wake nobody there. */
+/* Both would have one place in the ring of slots, but the first is too far away for it. */
+TEST_F(turns, timer_is_in_time_beside_one_that_was_restarted_for_much_later)
+{
+	const __u64 ring_ns = 256ULL << 19;
+	struct mark *m = self->mark;
+	int i;
+
+	for (i = 1; i < 200; i += 11) {
+		__u64 now_ns = twheel_now(self->w), early_ns = now_ns + TW_SEC + 30 * TW_MS;
+
+		twheel_start_at(self->w, &m[0].timer, now_ns + TW_SEC);
+		twheel_start_at(self->w, &m[0].timer, early_ns + i * ring_ns);
+		ASSERT_EQ(0, lib_step(self->w, now_ns + TW_SEC));
+		twheel_start_at(self->w, &m[1].timer, early_ns);
+		EXPECT_EQ(tw_round_up(early_ns, TW_MS), twheel_next(self->w));
+		EXPECT_EQ(1, lib_step(self->w, tw_round_up(early_ns, TW_MS)));
+		EXPECT_TRUE(twheel_stop(self->w, &m[0].timer));
+	}
+}
+
 TEST_F(turns, timers_restarted_for_much_later_are_moved_there_at_once)
 {
 	int i;
