@@ -71,7 +71,7 @@ struct twheel {
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
-	uint32_t callbacks;		/* that the dispatching thread is in, or has left by longjmp() */
+	uint32_t callbacks;		/* that a thread is in, or has left by longjmp() */
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
 	struct twheel_timer *slot[LEVELS_MAX * SLOTS];
