@@ -283,7 +283,7 @@ void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool peri
 	t->deadline = ns | (periodic ? 0 : KEY);
 	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
-	if (ns <= w->clock_ns && t->deadline != NEVER)
+	if (ns <= w->clock_ns)
 		wheel_place_soon(w, t);
 	else
 		wheel_place(w, t);

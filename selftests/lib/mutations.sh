@@ -368,9 +368,6 @@ mutation next_forgets_what_has_passed wheel.c \
 mutation next_takes_the_last_edge_for_never loop.c \
 	'return w->wake_ns < END_NS ?' \
 	'return w->wake_ns < END_NS - w->edge_ns ?'
-mutation last_nanosecond_of_a_periodic_timer_is_a_time loop.c \
-	'ns <= w->clock_ns && t->deadline != NEVER' \
-	'ns <= w->clock_ns'
 mutation descriptor_forgets_that_setting_failed loop.c \
 	'	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;' \
