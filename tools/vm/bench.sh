@@ -6,7 +6,8 @@
 #
 # BENCH='arm cancel'  PEERS='twheel timerfd'  SIZES='1000 10000'
 # MODES='instructions time'
-# RECORD=1: what was counted goes into bench/recorded.csv, beside what was counted before
+# RECORD=1: what was counted goes into the record of this kernel, bench/recorded-6.12.csv or
+#           -7.3.csv, beside what was counted before
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/common.sh"
@@ -19,7 +20,7 @@ files=$run/bench
 console=$files/console.log
 program=$build/bench/twheel-bench
 rows=$files/bench.csv
-recorded=$top/bench/recorded.csv
+recorded=$top/bench/recorded-$series.csv
 
 # Longer than the longest single measurement.
 silence_limit=${TEST_TIMEOUT:-600}
@@ -222,5 +223,5 @@ say "all figures are in ${rows#"$top/"}, the plots beside it"
 if [ -n "${RECORD:-}" ]; then
 	merge_rows "$recorded" "$rows" >"$files/recorded.csv"
 	cp "$files/recorded.csv" "$recorded"
-	say "the counted figures are in the record, bench/recorded.csv"
+	say "the counted figures are in the record, ${recorded#"$top/"}"
 fi
