@@ -86,6 +86,13 @@ shown()
 	perl tools/check/shown.pl README.md "${documents[@]}"
 }
 
+# `make -C bench tables' puts them there.
+tables()
+{
+	perl bench/tables.pl Documentation/performance.rst bench |
+		diff Documentation/performance.rst -
+}
+
 # Each command in the documents is run by a test, or is one that cannot be. The documents about the
 # code, and how it is tested, show those of tests.
 commands()
