@@ -4,10 +4,11 @@
 # tables.pl DOCUMENT FOLDER: the document with the figures of its tables taken from the records,
 # FOLDER/recorded-*.csv, on standard output.
 #
-# The comment before a table says which figures it has: WORKLOAD.METRIC@N of the record, or
-# WORKLOAD@N if the metric is "cost". "-empty" behind it takes the loop's figure away.
+# The comment before a table says which figures it has: WORKLOAD.METRIC@N of the record of 6.12, or
+# WORKLOAD@N if the metric is "cost". "-empty" behind it takes the loop's figure away, and %7.3
+# behind that is the record of another kernel. What is behind | goes in brackets.
 #
-#	.. counted: arm@10000 - cancel.later@10000-empty
+#	.. counted: arm@10000%7.3|arm@10000 - cancel.later@10000-empty
 #
 # This table begins with a column for each word, but for "-", and has a row for each peer, whose
 # name the row begins with.
@@ -17,11 +18,10 @@
 #		twheel-keyed:arm|twheel:arm
 #		twheel:slow@10000-empty
 #
-# This table has a row for each line and a column for each word. What is behind | goes in
-# brackets. An @N of the line has precedence, and ? in the line is what the column has before @.
+# This table has a row for each line and a column for each word. An @N of the line has precedence,
+# and ? in the line is what the column has before its @.
 #
-# %7.3 at the end of the first line chooses another record than that of 6.12. A cell whose figure
-# the record lacks stays as it is.
+# A cell whose figure the record lacks stays as it is.
 
 use strict;
 use warnings;
@@ -61,22 +61,28 @@ sub written
 # undef if the record lacks it.
 sub figure
 {
-	my ($formula, $n, $record) = @_;
+	my ($formula, $default_n) = @_;
+	my $record = record($formula =~ s/%(\S+)$// ? $1 : '6.12');
 	my $above = $formula =~ s/-empty$//;
-	my ($peer, $what, $size) = split /[:\@]/, $formula;
-	my $at = ($what =~ /\./ ? $what : "$what.cost") . '@' . ($size // $n);
-	my $value = $record->{"$peer:$at"} // return;
+	my ($peer, $what, $n) = split /[:\@]/, $formula;
+	my $at = ($what =~ /\./ ? $what : "$what.cost") . '@' . ($n // $default_n);
+	my $value = $record->{"$peer:$at"};
+	my $loop = $above ? $record->{"empty:$at"} : 0;
 
-	return $value if !$above;
-	return $value - ($record->{"empty:$at"} // return);
+	return defined $value && defined $loop ? $value - $loop : undef;
 }
 
+# One of a row of the table; undef if a record lacks one of its figures.
 sub cell
 {
-	my ($formula, $n, $record) = @_;
-	my @values = map { figure($_, $n, $record) } split /\|/, $formula;
+	my ($column, $line, $peer) = @_;
 
-	return '' if !@values || @values != 1 + ($formula =~ tr/|//);
+	return if $column eq '-';
+	my ($what, $n) = split /\@/, $column;
+	my @formulas = split /\|/, defined $line ? $line =~ s/\?/$what/gr : $column;
+	my @values = map { figure(defined $line ? $_ : "$peer:$_", $n) } @formulas;
+
+	return if grep { !defined } @values;
 	return written($values[0]) . (@values > 1 ? ' (' . written($values[1]) . ')' : '');
 }
 
@@ -95,10 +101,9 @@ sub cells
 
 sub table
 {
-	my ($columns, $formulas, $text) = @_;
-	my ($series) = $columns =~ s/\s*%(\S+)$// ? $1 : '6.12';
+	my ($columns, $of, $text) = @_;
 	my @columns = split ' ', $columns;
-	my @formulas = split ' ', $formulas;
+	my @of = split ' ', $of;
 	my @lines = split /\n/, $text;
 	my @widths = map { length } split ' ', $lines[0];
 	my @wide = ($widths[0]);
@@ -109,16 +114,11 @@ sub table
 		my @cells = cells($_, @widths);
 
 		if ($borders == 2) {
-			my $formula = @formulas ? $formulas[$row++] : undef;
+			my $line = @of ? $of[$row++] : undef;
 
 			for my $i (1 .. @columns) {
-				my ($of, $n) = split /\@/, $columns[$i - 1];
+				my $value = cell($columns[$i - 1], $line, $cells[0]) // next;
 
-				next if $of eq '-';
-				my $value = cell(defined $formula ? $formula =~ s/\?/$of/gr :
-						"$cells[0]:$of", $n, record($series));
-
-				next if $value eq '';
 				$cells[$i] = $value;
 				$seen++;
 			}
@@ -128,7 +128,7 @@ sub table
 		}
 		push @rows, \@cells;
 	}
-	die "the record $series has nothing of this table: $columns\n" if !$seen;
+	die "no record has anything of this table: $columns\n" if !$seen;
 	return join '', map {
 		my $cells = $_;
 
