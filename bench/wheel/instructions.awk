@@ -13,6 +13,9 @@ function name(said,	number)
 	return names[number]
 }
 
+# Each process has a file, and numbers of its own.
+FNR == 1 { delete names }
+
 /^fn=/ { name($0) }
 /^cfn=/ { callee = name($0) }
 /^calls=/ {
@@ -25,6 +28,6 @@ function name(said,	number)
 END {
 	printf "%-24s%12s%16s%12s\n", "function", "calls", "instructions", "per call"
 	for (f in calls)
-		if (f ~ /^twheel_wheel_(insert|advance|next|sweep)$/)
+		if (f ~ /^twheel_wheel_/)
 			printf "%-24s%12d%16d%12.1f\n", f, calls[f], instructions[f], instructions[f] / calls[f] | "sort"
 }
