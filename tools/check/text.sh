@@ -89,8 +89,11 @@ shown()
 # `make -C bench tables' puts them there.
 tables()
 {
-	perl bench/tables.pl Documentation/performance.rst bench |
-		diff Documentation/performance.rst -
+	local document
+
+	while IFS= read -r document; do
+		perl bench/tables.pl "$document" bench | diff "$document" -
+	done < <(grep -l '^\.\. counted: ' Documentation/*.rst)
 }
 
 # Each command in the documents is run by a test, or is one that cannot be. The documents about the
