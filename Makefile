@@ -23,7 +23,7 @@ PREFIX ?= /usr/local
 includedir ?= $(PREFIX)/include
 export PREFIX includedir
 
-# What the virtual machine targets listen to. The costs on record are those of 6.12.
+# What the virtual machine targets listen to. Costs are those of 6.12, if nothing else is said.
 ifeq ($(origin KERNELS),undefined)
 bench: KERNELS := 6.12
 endif
