@@ -5,21 +5,25 @@
 # FOLDER/recorded-*.csv, on standard output.
 #
 # The comment before a table says which figures it has: WORKLOAD.METRIC@N of the record of 6.12, or
-# WORKLOAD@N if the metric is "cost". "-empty" behind it takes the loop's figure away, and %7.3
-# behind that is the record of another kernel. What is behind | goes in brackets.
+# WORKLOAD@N if the metric is "cost". "-empty" behind it takes the loop's figure away.
 #
-#	.. counted: arm@10000%7.3|arm@10000 - cancel.later@10000-empty
+#	.. counted: arm@10000 - cancel.later@10000-empty
 #
 # This table begins with a column for each word, but for "-", and has a row for each peer, whose
 # name the row begins with.
 #
+#	.. counted: arm@10000 young@10000
+#		twheel:?
+#		twheel-keyed:?|twheel:?
+#		twheel:?%7.3
+#
 #	.. counted: @10000 @100000
 #		twheel:arm
-#		twheel-keyed:arm|twheel:arm
 #		twheel:slow@10000-empty
 #
-# This table has a row for each line and a column for each word. An @N of the line has precedence,
-# and ? in the line is what the column has before its @.
+# These have a row for each line and a column for each word: ? is what the column has before its @,
+# and an @N of the line has precedence. What is behind | goes in brackets, and %7.3 is the record of
+# another kernel.
 #
 # A cell whose figure the record lacks stays as it is.
 
