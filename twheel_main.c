@@ -47,7 +47,7 @@
 #include <linux/types.h>
 
 #include "engine/control.h"
-#include "engine/refresh.h"
+#include "engine/memory.h"
 #include "engine/user.h"
 #include "engine/window.h"
 #include "twheel.h"
@@ -246,12 +246,12 @@ static int __init twheel_module_init(void)
 		return err;
 	limits_apply();
 	twheel_windows_init();
-	err = twheel_refresh_init();
+	err = twheel_memory_init();
 	if (err)
 		goto exit_windows;
 	err = workers_start();
 	if (err)
-		goto exit_refresh;
+		goto exit_memory;
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
@@ -260,8 +260,8 @@ static int __init twheel_module_init(void)
 
 stop_workers:
 	workers_stop();
-exit_refresh:
-	twheel_refresh_exit();
+exit_memory:
+	twheel_memory_exit();
 exit_windows:
 	twheel_windows_exit();
 	return err;
@@ -271,8 +271,8 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
-	twheel_refresh_exit();
-	/* table_free_rcu() is a function of this module, and may still have to run. */
+	twheel_memory_exit();
+	/* RCU may still have to free pages and tables, by functions of this module. */
 	rcu_barrier();
 	twheel_windows_exit();
 }

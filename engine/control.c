@@ -576,13 +576,12 @@ free_wheel:
 }
 
 /*
- * Stop the hrtimer, the work that gives memory back, and the turns of a wheel; none of them runs or
- * starts again when this returns.  The first two ask for turns, so these come last.
+ * Stop the hrtimer and the turns of a wheel; none of them runs or starts again when this returns.
+ * The hrtimer asks for turns, so these come last.
  */
 static void twheel_stop(struct twheel *tw)
 {
 	twheel_softirq_stop(tw);
-	twheel_places_close(tw);
 	twheel_turn_cancel(&tw->turn);
 }
 
@@ -592,12 +591,11 @@ static void twheel_stop(struct twheel *tw)
  */
 static void twheel_destroy(struct twheel *tw)
 {
-	WRITE_ONCE(tw->control.closing, true);
 	wheels_del(tw);
 	if (tw->control.started)
 		twheel_stop(tw);
 	twheel_area_free(tw->slots_memory, tw->slots_size);
-	cancel_work_sync(&tw->words.work);
+	cancel_delayed_work_sync(&tw->memory.shrink);
 	twheel_words_free(&tw->words);
 	twheel_places_free(&tw->places);
 	twheel_keys_free(&tw->keys);

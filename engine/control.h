@@ -31,10 +31,9 @@ struct twheel;
  *	kthread; set once, with release, under @mutex
  * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
  *	and read test it and act on it under the latter, or ARM within one RCU read-side section.
- * @closing: the last close has begun; set once, before anything is freed
  * @drained: every timeout that was left has become an event; set once, with release, under
  *	&twheel.lock, or under @mutex in a wheel that was never started
- * @nr_files: open files of the wheel; the close of the last one destroys it
+ * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
  * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
  * @node: link in the list of wheels; wheels_mutex in control.c
  */
@@ -46,7 +45,6 @@ struct twheel_control {
 	char name[TWHEEL_NAME_SIZE];
 	bool started;
 	bool draining;
-	bool closing;
 	bool drained;
 	refcount_t nr_files;
 	u64 nr;

@@ -169,31 +169,17 @@ uncharge:
 	return err;
 }
 
-/**
- * twheel_key_page_put() - free a page that twheel_keys_remove() has returned
- * @tw: the wheel
- * @page: the page, which no look-up can reach any more; NULL for none
- *
- * Context: any.
- */
-void twheel_key_page_put(struct twheel *tw, void *page)
-{
-	if (!page)
-		return;
-	twheel_page_put(&tw->memory, page);
-	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
-}
-
-/* Count a page of places less at a page of nodes; returns that if it was the last one. */
-static struct twheel_key_page *key_page_leave(struct twheel *tw, u32 nr)
+/* Count a page of places less at a page of nodes, and free that with the last one. */
+static void key_page_leave(struct twheel *tw, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
 	struct twheel_key_page *page = key_page(&tw->keys, nr);
 
 	if (--page->nr_users)
-		return NULL;
+		return;
 	twheel_pages_set(&tw->keys.pages, nr, NULL);
-	return page;
+	twheel_page_put_rcu(&tw->memory, page);
+	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
 }
 
 /**
@@ -224,7 +210,7 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 
 undo:
 	while (nr-- > first)
-		twheel_key_page_put(tw, key_page_leave(tw, nr));
+		key_page_leave(tw, nr);
 	return err;
 }
 
@@ -232,19 +218,18 @@ undo:
  * twheel_keys_remove() - give up the nodes of a page of places
  * @tw: the wheel, which is keyed
  * @page_nr: number of the page of places; all its nodes are out of the index
- * @unused: out: pages of nodes that no page of places needs any more, NULL for none.  The
- *	caller frees them by twheel_key_page_put() when a grace period has passed.
  *
- * Context: process or kthread; under &twheel_places.mutex.
+ * Context: process; under &twheel_places.mutex.
  */
-void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
+void twheel_keys_remove(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex)
 {
 	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
 	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
 
-	unused[0] = key_page_leave(tw, first);
-	unused[1] = last != first ? key_page_leave(tw, last) : NULL;
+	key_page_leave(tw, first);
+	if (last != first)
+		key_page_leave(tw, last);
 }
 
 /* Whether a node is in the index: the last one of a chain does not lead to NULL either. */

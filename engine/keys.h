@@ -45,9 +45,7 @@ struct twheel_key {
 
 #define KEYS_PER_PAGE	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_key))
 
-/* A page of places has its nodes in so many pages at most. */
-#define KEY_PAGES	2
-
+/* So a page of places has its nodes in two pages at most. */
 static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
 
 /**
@@ -70,9 +68,8 @@ void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex);
 int twheel_keys_start(struct twheel *tw);
 int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex);
-void twheel_keys_remove(struct twheel *tw, u32 page_nr, void *unused[KEY_PAGES])
+void twheel_keys_remove(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex);
-void twheel_key_page_put(struct twheel *tw, void *page);
 struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
 	__must_hold(&tw->lock);
 struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)

@@ -13,11 +13,16 @@
  * Locks: none.  The counters are atomic.
  */
 #include <linux/atomic.h>
+#include <linux/container_of.h>
+#include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 #include "memory.h"
+#include "twheel_compat.h"
 #include "user.h"
 
 /*
@@ -25,6 +30,8 @@
  * call the OOM killer fails, and the caller gets -ENOMEM.
  */
 #define GFP_TWHEEL	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+struct workqueue_struct *twheel_memory_queue;
 
 /**
  * twheel_memory_charge() - charge memory before a wheel allocates it
@@ -90,6 +97,24 @@ void twheel_page_put(struct twheel_memory *memory, void *page)
 	twheel_memory_uncharge(memory, PAGE_SIZE);
 }
 
+static void page_free_rcu(struct rcu_head *head)
+{
+	__free_page(container_of(head, struct page, rcu_head));
+}
+
+/**
+ * twheel_page_put_rcu() - free a page after a grace period, and take back its charge now
+ * @memory: the account that was charged
+ * @page: the page, which users have never mapped; no look-up finds it any more
+ *
+ * Context: any.
+ */
+void twheel_page_put_rcu(struct twheel_memory *memory, void *page)
+{
+	twheel_memory_uncharge(memory, PAGE_SIZE);
+	call_rcu_hurry(&virt_to_page(page)->rcu_head, page_free_rcu);
+}
+
 /* Up to this size, try contiguous pages first: they need no mapping of their own. */
 #define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
 
@@ -149,4 +174,30 @@ int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
 		return 0;
 	twheel_memory_uncharge(memory, PAGE_ALIGN(size));
 	return -ENOMEM;
+}
+
+/**
+ * twheel_memory_init() - make the work queue when the module is loaded
+ *
+ * Context: process; sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int twheel_memory_init(void)
+{
+	/*
+	 * One work item runs at a time, because each may wait for grace periods, and users may
+	 * have many wheels.  None of them is in a hurry.
+	 */
+	twheel_memory_queue = alloc_workqueue("twheel", WQ_UNBOUND, 1);
+	return twheel_memory_queue ? 0 : -ENOMEM;
+}
+
+/**
+ * twheel_memory_exit() - destroy the work queue when the module is unloaded
+ *
+ * Context: process; sleeps; there are no wheels any more.
+ */
+void twheel_memory_exit(void)
+{
+	destroy_workqueue(twheel_memory_queue);
 }

@@ -279,5 +279,5 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 		pass_stop(tw);
 	if (!drained && twheel_is_drained(tw))
 		twheel_wake_for_end(tw);
-	return more || twheel_places_shrink(tw);
+	return more;
 }

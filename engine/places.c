@@ -4,30 +4,30 @@
  *
  * The places of a page that are free are in a chain of that page.  ARM takes places from a page
  * that is partly used as long as there is one, so that others stay unused, and go back to the
- * kernel after a burst: the kthread frees them when they have been unused for SHRINK_DELAY.
+ * kernel after a burst: a work item removes them when SHRINK_DELAY has passed.
  *
  * G4 nothing lost: a place is all that a timeout ever needs, so that nothing but ARM fails for want
  * of memory (and REARM, where it asks for a first period in a page).
  *
  * Locks: places.lock, for a batch of places.  places.mutex serialises adding and removing pages; it
  * is a mutex because pages are allocated under it.  mmap() takes it under mmap_lock, so nothing
- * under it may touch user memory.  places.lock is taken under it.  The kthread only tries it, since
- * a thread that holds it may wait for memory.
+ * under it may touch user memory.  twheel.lock and places.lock are taken under it.
  */
 #include <linux/atomic.h>
+#include <linux/container_of.h>
 #include <linux/gfp.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
-#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 
 #include "counters.h"
 #include "engine.h"
@@ -44,11 +44,8 @@
 #include "window.h"
 #include "words.h"
 
-/* Pages are given back when they have been unused for this long, jiffies. */
+/* So long after many pages have become unused, they are given back, jiffies. */
 #define SHRINK_DELAY	HZ
-
-/* The kthread removes so many pages under one hold of places.mutex. */
-#define SHRINK_STEP	16
 
 static_assert(sizeof(struct twheel_page) + 84 * sizeof(struct twheel_timeout) <= 4096);
 
@@ -159,14 +156,8 @@ static int places_grow(struct twheel *tw)
 put_page:
 	twheel_page_put(&tw->memory, page);
 remove_keys:
-	if (tw->keys.used) {
-		void *unused[KEY_PAGES];
-
-		/* No look-up has reached them: they need no grace period. */
-		twheel_keys_remove(tw, nr, unused);
-		twheel_key_page_put(tw, unused[0]);
-		twheel_key_page_put(tw, unused[1]);
-	}
+	if (tw->keys.used)
+		twheel_keys_remove(tw, nr);
 	return err;
 }
 
@@ -378,15 +369,10 @@ void twheel_places_freed(struct twheel *tw, u32 nr_before)
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
 		twheel_wake_for_room(tw, nr_before - nr);
-	/* It is looked at again under the lock. */
-	if (likely(!data_race(places_are_wasted(places)) || data_race(places->shrinking)))
-		return;
-	spin_lock(&places->lock);
-	if (!places->shrinking && !places->closing && places_are_wasted(places)) {
-		places->shrinking = true;
-		kthread_queue_delayed_work(tw->turn.queue->worker, &places->work, SHRINK_DELAY);
-	}
-	spin_unlock(&places->lock);
+	/* places_shrink() looks at it again under the lock. */
+	if (unlikely(data_race(places_are_wasted(places)) &&
+		     !delayed_work_pending(&tw->memory.shrink)))
+		queue_delayed_work(twheel_memory_queue, &tw->memory.shrink, SHRINK_DELAY);
 }
 
 /**
@@ -555,44 +541,6 @@ static struct twheel_page *page_pick(struct twheel_places *places)
 	return page;
 }
 
-/*
- * A page that was removed, and what is freed with it, once RCU has let go of them.  Other threads
- * may still look at the words of its places: what is kept here lies elsewhere.
- */
-static_assert(offsetof(struct twheel_timeout, word) >= (KEY_PAGES + 2) * sizeof(void *));
-
-/**
- * struct page_leaving - what is written into the first place of a page that is freed
- * @tw: the wheel
- * @keys: pages of nodes that go with it
- * @extra: likewise what odd timeouts had; NULL if the neighbour has the other half
- */
-struct page_leaving {
-	struct twheel *tw;
-	void *keys[KEY_PAGES];
-	void *extra;
-};
-
-/* G5 bounded interrupt work: RCU may call this in softirq. */
-static void page_free_rcu(struct rcu_head *head)
-{
-	struct twheel_page *page = container_of(head, struct twheel_page, rcu);
-	struct page_leaving *leaving = (void *)&page->timeout[0];
-	struct twheel *tw = leaving->tw;
-
-	if (leaving->extra)
-		twheel_page_put(&tw->memory, leaving->extra);
-	twheel_key_page_put(tw, leaving->keys[0]);
-	twheel_key_page_put(tw, leaving->keys[1]);
-	twheel_page_put(&tw->memory, page);
-	/*
-	 * The wheel may be gone after this, see twheel_places_free(): wake_up_var() uses
-	 * the address only.
-	 */
-	if (atomic_dec_and_test(&tw->places.nr_leaving))
-		wake_up_var(&tw->places.nr_leaving);
-}
-
 /* No key is to lead to a page that is removed. */
 static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
@@ -608,80 +556,38 @@ static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
 static void page_remove(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
 {
-	struct page_leaving *leaving = (void *)&page->timeout[0];
 	u32 nr = page->first_index / PLACES_PER_PAGE;
 
 	if (tw->keys.used)
 		page_drop_keys(tw, page);
 	twheel_pages_set(&tw->places.pages, nr, NULL);
 	tw->places.first_gap = min(tw->places.first_gap, nr);
-	*leaving = (struct page_leaving){
-		.tw	= tw,
-		.extra	= extra_remove(page) ? extra_page(page->extra) : NULL,
-	};
-	if (tw->keys.used)
-		twheel_keys_remove(tw, nr, leaving->keys);
-	atomic_inc(&tw->places.nr_leaving);
 	/* Threads may still look at places that place_at() has found.  Test: litmus page_freed */
-	call_rcu_hurry(&page->rcu, page_free_rcu);
+	if (extra_remove(page))
+		twheel_page_put_rcu(&tw->memory, extra_page(page->extra));
+	if (tw->keys.used)
+		twheel_keys_remove(tw, nr);
+	twheel_page_put_rcu(&tw->memory, page);
 }
 
-/* The delayed work: ask for a turn in which memory is given back. */
-static void shrink_due(struct kthread_work *work)
-{
-	struct twheel *tw = container_of(work, struct twheel, places.work.work);
-
-	tw->places.due = true;
-	twheel_turn_request(&tw->turn);
-}
-
-/* Memory was given back; if there is more to give back by now, begin again. */
-static void shrink_end(struct twheel *tw)
-{
-	tw->places.due = false;
-	twheel_window(WINDOW_SHRINK_ENDS);
-	spin_lock(&tw->places.lock);
-	tw->places.shrinking = false;
-	spin_unlock(&tw->places.lock);
-	twheel_places_freed(tw, 0);
-	/* The removed pages of places may have had words. */
-	if (READ_ONCE(tw->words.made))
-		twheel_refresh_shrink(tw);
-}
-
-/**
- * twheel_places_shrink() - give back some pages of places, if the time has come
- * @tw: the wheel
- *
- * Context: the kthread; sleeps.
- * Return: true if there is more to give back at once.
+/*
+ * The work item: remove pages one by one, so that an ARM does not wait for long that adds one, and
+ * then the words that they had.  The last close need not wait for all of them.
  */
-bool twheel_places_shrink(struct twheel *tw)
+static void places_shrink(struct work_struct *work)
 {
-	unsigned int nr = 0;
+	struct twheel *tw = container_of(to_delayed_work(work), struct twheel, memory.shrink);
+	struct twheel_page *page;
 
-	if (!tw->places.due)
-		return false;
-	if (!mutex_trylock(&tw->places.mutex)) {
-		/* Who holds it adds pages, and may sleep: go on in a jiffy. */
-		tw->places.due = false;
-		spin_lock(&tw->places.lock);
-		if (!tw->places.closing)
-			kthread_queue_delayed_work(tw->turn.queue->worker, &tw->places.work, 1);
-		spin_unlock(&tw->places.lock);
-		return false;
-	}
-	for (; nr < SHRINK_STEP; nr++) {
-		struct twheel_page *page = page_pick(&tw->places);
-
-		if (!page)
-			break;
-		page_remove(tw, page);
-	}
-	mutex_unlock(&tw->places.mutex);
-	if (nr < SHRINK_STEP)
-		shrink_end(tw);
-	return nr == SHRINK_STEP;
+	do {
+		mutex_lock(&tw->places.mutex);
+		page = page_pick(&tw->places);
+		if (page)
+			page_remove(tw, page);
+		mutex_unlock(&tw->places.mutex);
+		cond_resched();
+	} while (page && refcount_read(&tw->control.nr_files));
+	twheel_refresh_shrink(tw);
 }
 
 /**
@@ -697,23 +603,9 @@ void twheel_places_init(struct twheel *tw)
 	mutex_init(&places->mutex);
 	spin_lock_init(&places->lock);
 	places->pages.mutex = &places->mutex;
-	kthread_init_delayed_work(&places->work, shrink_due);
+	INIT_DELAYED_WORK(&tw->memory.shrink, places_shrink);
 	/* Generations begin at 1, so that no id is 0. */
 	places->first_gen = 1;
-}
-
-/**
- * twheel_places_close() - give no memory back any more
- * @tw: the wheel, which has started; the last close
- *
- * Context: process; sleeps.
- */
-void twheel_places_close(struct twheel *tw)
-{
-	spin_lock(&tw->places.lock);
-	tw->places.closing = true;
-	spin_unlock(&tw->places.lock);
-	kthread_cancel_delayed_work_sync(&tw->places.work);
 }
 
 /**
@@ -722,18 +614,13 @@ void twheel_places_close(struct twheel *tw)
  *
  * The charges remain: twheel_destroy() takes back all of a wheel at once.
  *
- * Context: process; sleeps until RCU has freed the pages that were removed.
+ * Context: process; sleeps.
  */
 void twheel_places_free(struct twheel_places *places)
 {
 	struct twheel_table *table = rcu_dereference_raw(places->pages.table);
 	u32 nr;
 
-	/*
-	 * page_free_rcu() takes back charges of this wheel.  The acquire pairs with the
-	 * full barrier of its atomic_dec_and_test().  Test: litmus leaving
-	 */
-	wait_var_event(&places->nr_leaving, !atomic_read_acquire(&places->nr_leaving));
 	for (nr = 0; nr < places->pages.nr; nr++) {
 		struct twheel_page *page = table->page[nr];
 

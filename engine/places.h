@@ -8,9 +8,7 @@
 #ifndef _TWHEEL_ENGINE_PLACES_H
 #define _TWHEEL_ENGINE_PLACES_H
 
-#include <linux/atomic.h>
 #include <linux/cache.h>
-#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
@@ -31,7 +29,6 @@ struct twheel;
  * @first_gap: no page is missing in the table before this number; @mutex
  * @first_gen: generation of the places of a new page: higher than all that removed pages had;
  *	@mutex
- * @nr_leaving: RCU callbacks that have yet to free pages; atomic
  * @max_pending: limit of @nr_taken; written under &twheel_control.mutex, constant once the wheel
  *	has started
  * @lock: guards the members below
@@ -41,17 +38,12 @@ struct twheel;
  * @nr_pages: number of pages; @lock
  * @nr_taken: places that are in use or that an ARM has: what counts against max_pending; written
  *	under @lock, read without it
- * @shrinking: @work is queued, or memory is being given back; @lock
- * @closing: @work is not queued any more; @lock
- * @due: the kthread has to give memory back; the kthread's alone
- * @work: begins to give memory back after a delay
  */
 struct twheel_places {
 	struct twheel_pages pages ____cacheline_aligned_in_smp;
 	struct mutex mutex;	/* adding and removing pages */
 	u32 first_gap;
 	u32 first_gen;
-	atomic_t nr_leaving;
 	u32 max_pending;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* taking places and giving them back */
@@ -60,10 +52,6 @@ struct twheel_places {
 	u32 nr_unused;
 	u32 nr_pages;
 	u32 nr_taken;
-	bool shrinking;
-	bool closing;
-	bool due;
-	struct kthread_delayed_work work;
 };
 
 /* As many unused pages as this are not worth giving back. */
@@ -191,8 +179,6 @@ int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t);
 void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told);
 void twheel_places_freed(struct twheel *tw, u32 nr_before);
 int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait);
-bool twheel_places_shrink(struct twheel *tw);
-void twheel_places_close(struct twheel *tw);
 void twheel_places_free(struct twheel_places *places);
 
 #endif /* _TWHEEL_ENGINE_PLACES_H */

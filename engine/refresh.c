@@ -3,10 +3,8 @@
  * The refresh table as users map it
  *
  * The table is made when it is mapped for the first time.  After that, a page of words
- * exists as long as a page of places has its words in it.  A work item frees the other
- * pages of words.  The kthread does not do it, because removing a page from page tables
- * takes the longer the more often users have mapped it, and because a grace period has to
- * pass.
+ * exists as long as a page of places has its words in it.  The work item that removes pages
+ * of places (places.c) frees the other pages of words after that.
  *
  * Locks: places.mutex serialises making the table and removing pages of words; words.c
  * names the locks that are taken under it.  mmap() holds mmap_lock when it comes here.  A
@@ -16,13 +14,13 @@
  * work item under places.mutex when it has failed.  The work item waits for RCU under none
  * of the locks.
  */
-#include <linux/container_of.h>
 #include <linux/fs.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/twheel.h>
@@ -80,20 +78,21 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 	return wanted;
 }
 
-/* Runs the work items of all wheels.  No wheel is in a hurry to free its words. */
-static struct workqueue_struct *words_workers;
-
-/* Free the pages of words that no place needs. */
-static void words_shrink(struct work_struct *work)
+/**
+ * twheel_refresh_shrink() - free the pages of words that no place needs
+ * @tw: the wheel
+ *
+ * Context: the work item; sleeps.
+ */
+void twheel_refresh_shrink(struct twheel *tw)
 {
-	struct twheel *tw = container_of(work, struct twheel, words.work);
 	void *gone[SHRINK_STEP];
 	unsigned int i, nr_gone;
 	bool more = true;
 	u32 nr = 0;
 
 	/* The last close need not wait for this: twheel_words_free() frees the rest. */
-	while (more && !READ_ONCE(tw->control.closing)) {
+	while (more && refcount_read(&tw->control.nr_files)) {
 		unsigned int left = SHRINK_STEP;
 
 		nr_gone = 0;
@@ -122,17 +121,6 @@ static void words_shrink(struct work_struct *work)
 			twheel_page_put(&tw->memory, gone[i]);
 		cond_resched();
 	}
-}
-
-/**
- * twheel_refresh_shrink() - have the pages of words freed that no place needs
- * @tw: the wheel
- *
- * Context: any.
- */
-void twheel_refresh_shrink(struct twheel *tw)
-{
-	queue_work(words_workers, &tw->words.work);
 }
 
 /*
@@ -213,7 +201,7 @@ int twheel_map_words(struct twheel *tw)
 	if (!err)
 		WRITE_ONCE(tw->words.made, true);
 	else if (!tw->words.made)
-		twheel_refresh_shrink(tw);
+		mod_delayed_work(twheel_memory_queue, &tw->memory.shrink, 0);
 	mutex_unlock(&tw->places.mutex);
 	return err;
 }
@@ -303,32 +291,5 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 void twheel_refresh_begin(struct twheel_words *words, struct mutex *mutex)
 {
 	words->pages.mutex = mutex;
-	INIT_WORK(&words->work, words_shrink);
 	address_space_init_once(&words->mapping);
-}
-
-/**
- * twheel_refresh_init() - make the work queue when the module is loaded
- *
- * Context: process; sleeps.
- * Return: 0 or -ENOMEM.
- */
-int twheel_refresh_init(void)
-{
-	/*
-	 * The queue runs one work item at a time, because each waits for grace periods,
-	 * and users may have many wheels.
-	 */
-	words_workers = alloc_workqueue("twheel", WQ_UNBOUND, 1);
-	return words_workers ? 0 : -ENOMEM;
-}
-
-/**
- * twheel_refresh_exit() - destroy the work queue when the module is unloaded
- *
- * Context: process; sleeps; there are no wheels any more.
- */
-void twheel_refresh_exit(void)
-{
-	destroy_workqueue(words_workers);
 }

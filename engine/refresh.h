@@ -9,8 +9,6 @@ struct mutex;
 struct twheel;
 struct twheel_words;
 
-int twheel_refresh_init(void);
-void twheel_refresh_exit(void);
 void twheel_refresh_shrink(struct twheel *tw);
 void twheel_refresh_begin(struct twheel_words *words, struct mutex *mutex);
 

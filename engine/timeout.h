@@ -108,7 +108,6 @@ struct twheel_extra {
  *	&twheel_places.mutex; NULL until a timeout needs it
  * @free: chain of the places that are FREE and that no ARM has; &twheel_places.lock
  * @node: link in a list of struct twheel_places, while a place is free; &twheel_places.lock
- * @rcu: for freeing the page
  * @first_index: index of the first place; constant
  * @nr_used: places that are not in @free; &twheel_places.lock
  * @timeout: the places
@@ -117,7 +116,6 @@ struct twheel_page {
 	struct twheel_extra *extra;
 	struct twheel_timeout *free;
 	struct hlist_node node;
-	struct rcu_head rcu;
 	u32 first_index;
 	u32 nr_used;
 	struct twheel_timeout timeout[] __aligned(8);

@@ -75,7 +75,6 @@ static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_EVENTS_ADDED]	= "events_added",
 	[WINDOW_DRAINED]	= "drained",
 	[WINDOW_PLACES_FREED]	= "places_freed",
-	[WINDOW_SHRINK_ENDS]	= "shrink_ends",
 	[WINDOW_WORDS_SET]	= "words_set",
 	[WINDOW_WORDS_FOUND]	= "words_found",
 	[WINDOW_WORDS_LOCKED]	= "words_locked",

@@ -45,10 +45,6 @@ enum twheel_window {
 	WINDOW_DRAINED,
 	/* Places are free, and nobody was woken for EPOLLOUT yet. */
 	WINDOW_PLACES_FREED,
-	/*
-	 * Memory was given back, and those who free places do not yet know that it is to be again.
-	 */
-	WINDOW_SHRINK_ENDS,
 	/* A page of words is in its table, and the old one still mapped. */
 	WINDOW_WORDS_SET,
 	/* A page fault has found a page in the table, and has yet to lock the page. */

@@ -11,7 +11,6 @@
 #include <linux/rcupdate.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
-#include <linux/workqueue.h>
 
 #include "pages.h"
 #include "timeout.h"
@@ -43,7 +42,6 @@ struct twheel;
  *	is open
  * @path: that of the device, so that the inode stays which is the host of @mapping; constant
  *	likewise
- * @work: frees the pages of words that no place needs; queued by twheel_refresh_shrink()
  * @shift: a grain is 2^@shift ns, see struct twheel_info; written under
  *	&twheel_control.mutex before &twheel_control.started is set, constant after that
  */
@@ -54,7 +52,6 @@ struct twheel_words {
 	void *hole;
 	struct address_space mapping;
 	struct path path;
-	struct work_struct work;
 };
 
 /* Find the word of an index, or NULL.  The caller is in an RCU read section. */

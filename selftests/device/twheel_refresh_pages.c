@@ -303,8 +303,8 @@ static long faults(void)
 }
 
 /*
- * Pages are given back after a second, in the kthread's own time, though what is seen
- * then is touched, too.  Whether that was so before long.
+ * Pages are given back after a second, by a work item, though what is seen then
+ * is touched, too.  Whether that was so before long.
  */
 static bool pages_went(void)
 {

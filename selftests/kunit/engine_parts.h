@@ -15,8 +15,6 @@
 #include "../../engine/words.c"
 #include "../../engine/keys.c"
 #include "../../engine/refresh.c"
-/* Two files have a constant of this name. */
-#undef SHRINK_STEP
 #include "../../engine/places.c"
 #include "../../engine/periods.c"
 #include "../../engine/expire.c"

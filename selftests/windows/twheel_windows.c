@@ -610,25 +610,6 @@ TEST_F(windows, page_freed_while_rearm_provides_for_periods_is_noticed)
 	free(ids);
 }
 
-#define MORE	12000
-
-TEST_F(windows, memory_wasted_as_shrinking_ends_is_given_back)
-{
-	long long bytes = fdinfo_number(self->fd, "bytes");
-	__u64 *ids = calloc(MORE, sizeof(*ids));
-
-	ASSERT_EQ(MORE, arm_many(self->fd, TW_HOUR, MORE, ids));
-	HOLD("shrink_ends");
-	ASSERT_EQ(8000, cancel_many(self->fd, ids, 8000));
-	AWAIT_HELD("shrink_ends");
-	ASSERT_EQ(MORE - 8010, cancel_many(self->fd, ids + 8000, MORE - 8010));
-	RELEASE("shrink_ends");
-	EXPECT_TRUE(TW_WAIT_FOR(fdinfo_number(self->fd, "bytes") < bytes + 120000, 20 * TW_MS)) {
-		TH_LOG("bytes: %lld, then %lld", bytes, fdinfo_number(self->fd, "bytes"));
-	}
-	free(ids);
-}
-
 /* A table whose first page of words was given back: its user sees a hole there. */
 static __u64 *table_with_hole(struct __test_metadata *_metadata, int fd)
 {

@@ -333,15 +333,13 @@ static bool faults_end(void)
 	return user_memory.faulted;
 }
 
-/* Gives back all pages that nobody needs, in as many turns as that takes. */
+/* Gives back all pages that nobody needs. */
 static void shrink(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
-	kthread_cancel_delayed_work_sync(&tw->places.work);
-	tw->places.due = true;
-	pass(tw);
-	KUNIT_EXPECT_FALSE(test, tw->places.due);
+	cancel_delayed_work_sync(&tw->memory.shrink);
+	places_shrink(&tw->memory.shrink.work);
 	rcu_barrier();
 }
 

@@ -217,7 +217,6 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	}
 	cancel_ids(tw, ids + 1, 1999);
 	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->alarm.timer));
-	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->places.work.timer));
 	twheel_turn_request(&tw->turn);
 	KUNIT_EXPECT_FALSE(test, list_empty(&tw->turn.node));
 	/* No thread would take the turn, and the stop would wait for it. */
@@ -227,11 +226,8 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	twheel_stop(tw);
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_FALSE(test, hrtimer_cancel(&tw->alarm.timer));
-		KUNIT_EXPECT_FALSE(test, kthread_cancel_delayed_work_sync(&tw->places.work));
 		KUNIT_EXPECT_FALSE(test, turn_take(tw));
 		/* Nor does anything begin again. */
-		tw->places.shrinking = false;
-		twheel_places_freed(tw, 0);
 		twheel_lock(tw);
 		twheel_alarm_need(tw, 1);
 		KUNIT_EXPECT_TRUE(test, twheel_alarm_set(tw));

@@ -44,6 +44,7 @@ static void engine_case_exit(struct kunit *test)
 	/* Destroying waits for a turn that is queued, and nobody would take it. */
 	turn_take(tw);
 	twheel_put(tw);
+	KUNIT_EXPECT_NULL(test, work_waiting);
 	machine_alarm.used = false;
 	machine_real_ns = 0;
 	test->priv = NULL;

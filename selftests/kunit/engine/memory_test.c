@@ -20,7 +20,6 @@ static void all_memory_is_charged_and_given_back(struct kunit *test)
 	expect_charged_for_all(test);
 	cancel_ids(tw, ids, MAX_PENDING);
 	shrink(test);
-	flush_work(&tw->words.work);
 	expect_charged_for_all(test);
 	KUNIT_EXPECT_EQ(test, twheel_charged() - atomic_long_read(&tw->memory.charged), beside);
 }

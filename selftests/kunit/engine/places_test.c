@@ -236,7 +236,7 @@ static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct k
 	cancel_ids(tw, ids, MAX_PENDING);
 	for (i = 0; i < nr_pages * PLACES_PER_PAGE; i++)
 		gen[i] = timeout_gen(place_of(tw, i));
-	KUNIT_EXPECT_TRUE(test, tw->places.shrinking);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
 	shrink(test);
 	KUNIT_EXPECT_LE(test, tw->places.nr_pages, UNUSED_SLACK);
 	audit(test);
@@ -265,31 +265,12 @@ static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.nr_unused, nr_pages - used);
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, used + UNUSED_SLACK + used / 2);
-	KUNIT_EXPECT_FALSE(test, tw->places.shrinking);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&tw->memory.shrink));
 	/* One page more, and memory is given back again, after a while. */
 	for (i = 0; i < MAX_PENDING && tw->places.nr_unused <= UNUSED_SLACK + used / 2; i++)
 		cancel(tw, ids[i]);
-	KUNIT_EXPECT_TRUE(test, tw->places.shrinking);
-	KUNIT_EXPECT_TRUE(test, timer_pending(&tw->places.work.timer));
-}
-
-/* G2: the kthread removes so many pages at a time, and has other wheels' turns in between. */
-static void pages_are_given_back_by_steps(struct kunit *test)
-{
-	struct twheel *tw = test->priv;
-	u64 *ids = arm_all(test);
-	u32 nr_pages = tw->places.nr_pages;
-	unsigned int turns;
-
-	cancel_ids(tw, ids, MAX_PENDING);
-	kthread_cancel_delayed_work_sync(&tw->places.work);
-	KUNIT_EXPECT_FALSE(test, twheel_places_shrink(tw));
-	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
-	tw->places.due = true;
-	for (turns = 1; twheel_places_shrink(tw); turns++)
-		KUNIT_ASSERT_EQ(test, tw->places.nr_pages, nr_pages - turns * 16);
-	KUNIT_EXPECT_EQ(test, turns, (nr_pages - tw->places.nr_pages) / 16 + 1);
-	rcu_barrier();
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
+	KUNIT_EXPECT_EQ(test, work_delay, (unsigned long)HZ);
 }
 
 /* G8: few generations would be left for later pages. */
@@ -303,11 +284,7 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 		place_of(tw, i * 2 * PLACES_PER_PAGE)->word |= BIT_ULL(63);
 	for (i = MAX_PENDING; i--;)
 		cancel(tw, timeout_id(place_of(tw, (u32)ids[i])));
-	kthread_cancel_delayed_work_sync(&tw->places.work);
-	tw->places.due = true;
-	while (twheel_places_shrink(tw))
-		;
-	rcu_barrier();
+	shrink(test);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_NOT_NULL(test, page_of_nr(tw, 2 * i));
 	KUNIT_EXPECT_LE(test, tw->places.first_gen, (u32)S32_MAX);
@@ -318,78 +295,34 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 		KUNIT_ASSERT_EQ(test, (u32)ids[i] / PLACES_PER_PAGE % 2, 0U);
 }
 
-/* A caller that adds places holds the mutex, perhaps for long: the kthread tries again. */
-static void pages_are_given_back_when_nobody_is_adding_any_more(struct kunit *test)
+/* G8: a look-up may have found one of its places just now. */
+static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	u64 *ids = arm_all(test);
-	u32 nr_pages = tw->places.nr_pages;
-
-	cancel_ids(tw, ids, MAX_PENDING);
-	kthread_cancel_delayed_work_sync(&tw->places.work);
-	tw->places.due = true;
-	mutex_lock(&tw->places.mutex);
-	KUNIT_EXPECT_FALSE(test, twheel_places_shrink(tw));
-	KUNIT_EXPECT_FALSE(test, tw->places.due);
-	KUNIT_EXPECT_TRUE(test, kthread_cancel_delayed_work_sync(&tw->places.work));
-	mutex_unlock(&tw->places.mutex);
-	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
-	shrink(test);
-	KUNIT_EXPECT_LE(test, tw->places.nr_pages, UNUSED_SLACK);
-}
-
-/* Memory that RCU has yet to free is still there, and counts. */
-static void memory_is_charged_until_it_is_free(struct kunit *test)
-{
-	struct twheel *tw = test->priv;
-	u64 *ids = arm_all(test);
+	struct twheel_page *page;
+	struct page *memory;
+	int nr_users;
 	long charged;
 
 	cancel_ids(tw, ids, MAX_PENDING);
-	kthread_cancel_delayed_work_sync(&tw->places.work);
 	charged = atomic_long_read(&tw->memory.charged);
-	tw->places.due = true;
+	mutex_lock(&tw->places.mutex);
+	page = page_pick(&tw->places);
+	memory = virt_to_page(page);
+	get_page(memory);
 	rcu_read_lock();
-	/* One step; it takes no mutex that is not free. */
-	KUNIT_EXPECT_TRUE(test, twheel_places_shrink(tw));
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->places.nr_leaving), 16);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), charged);
+	page_remove(tw, page);
+	nr_users = page_count(memory);
 	rcu_read_unlock();
+	mutex_unlock(&tw->places.mutex);
+	KUNIT_EXPECT_EQ(test, nr_users, 2);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), charged - (long)PAGE_SIZE);
 	rcu_barrier();
-	KUNIT_EXPECT_EQ(test, atomic_read(&tw->places.nr_leaving), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
-			charged - 16 * (long)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, page_count(memory), 1);
+	put_page(memory);
 	shrink(test);
 	expect_charged_for_all(test);
-}
-
-struct late_page {
-	struct delayed_work work;
-	struct twheel_page *page;
-};
-
-static void late_page_frees(struct work_struct *work)
-{
-	struct late_page *late = container_of(to_delayed_work(work), struct late_page, work);
-
-	page_free_rcu(&late->page->rcu);
-}
-
-/* The last close waits for a page that RCU still has, and takes its charge back once. */
-static void a_last_close_waits_for_pages_that_rcu_has(struct kunit *test)
-{
-	struct late_page *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct twheel *tw = test->priv;
-
-	KUNIT_ASSERT_NOT_NULL(test, late);
-	KUNIT_ASSERT_EQ(test, twheel_page_get(&tw->memory, (void **)&late->page), 0);
-	*(struct page_leaving *)&late->page->timeout[0] = (struct page_leaving){ .tw = tw };
-	atomic_inc(&tw->places.nr_leaving);
-	INIT_DELAYED_WORK(&late->work, late_page_frees);
-	schedule_delayed_work(&late->work, HZ / 5);
-	wheel_remake(test, &usual_setup);
-	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&late->work));
-	flush_delayed_work(&late->work);
 }
 
 /* Two pages of places side by side share one page for their odd timeouts. */
@@ -521,11 +454,8 @@ static struct kunit_case places_cases[] = {
 	KUNIT_CASE(a_page_that_is_in_use_is_filled_before_another_is_begun),
 	KUNIT_CASE(pages_of_a_burst_are_given_back_and_come_again_with_new_ids),
 	KUNIT_CASE(pages_that_may_soon_be_needed_are_kept),
-	KUNIT_CASE(pages_are_given_back_by_steps),
 	KUNIT_CASE(a_page_that_has_used_half_of_its_generations_stays),
-	KUNIT_CASE(pages_are_given_back_when_nobody_is_adding_any_more),
-	KUNIT_CASE(memory_is_charged_until_it_is_free),
-	KUNIT_CASE(a_last_close_waits_for_pages_that_rcu_has),
+	KUNIT_CASE(a_page_that_was_removed_stays_until_rcu_lets_go_of_it),
 	KUNIT_CASE(the_page_for_periods_goes_with_the_last_page_that_needs_it),
 	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
 	KUNIT_CASE(a_fatal_signal_ends_waiting_for_memory),

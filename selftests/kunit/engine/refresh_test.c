@@ -97,7 +97,6 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, words_seen_by_users(tw, ULONG_MAX));
 	cancel_ids(tw, ids, MAX_PENDING);
 	shrink(test);
-	flush_work(&tw->words.work);
 	for (nr = 0; nr < nr_pages; nr++) {
 		bool wanted;
 
@@ -142,7 +141,6 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 		if ((u32)ids[i] < first || (u32)ids[i] > last)
 			cancel(tw, ids[i]);
 	shrink(test);
-	flush_work(&tw->words.work);
 	for (i = 0; i <= 2 * nr; i++)
 		KUNIT_EXPECT_EQ(test, !!page_of_nr(tw, i), i == nr);
 	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, first / WORDS_PER_PAGE));
@@ -184,7 +182,9 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	twheel_limit_memory(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
 	KUNIT_EXPECT_GT(test, tw->words.pages.nr, 2U);
-	flush_work(&tw->words.work);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
+	KUNIT_EXPECT_EQ(test, work_delay, 0UL);
+	shrink(test);
 	/* The table of pages stays, and the page that users see in place of these. */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);

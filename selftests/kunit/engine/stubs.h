@@ -30,6 +30,30 @@ static void object_free(const void *object)
 
 #define kfree(object)	object_free(object)
 
+/* The work queue */
+
+/* The work that waits, and for how long, jiffies.  No case takes an hour: none is ever begun. */
+static struct delayed_work *work_waiting;
+static unsigned long work_delay;
+
+static bool work_queue(struct workqueue_struct *queue, struct delayed_work *work,
+		       unsigned long delay)
+{
+	work_waiting = work;
+	work_delay = delay;
+	return mod_delayed_work(queue, work, delay + 3600 * HZ);
+}
+
+static bool work_cancel(struct delayed_work *work)
+{
+	work_waiting = NULL;
+	return cancel_delayed_work_sync(work);
+}
+
+#define queue_delayed_work		work_queue
+#define mod_delayed_work		work_queue
+#define cancel_delayed_work_sync	work_cancel
+
 /* The memory of users */
 
 /**
