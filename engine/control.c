@@ -130,20 +130,6 @@ u32 twheel_max_pending_limit(void)
 }
 
 /**
- * twheel_default_pending() - give a wheel the max_pending that it has if it chooses none
- * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
- *
- * The module's limit may have changed since the wheel was made.
- *
- * Context: process.
- */
-void twheel_default_pending(struct twheel *tw)
-{
-	WRITE_ONCE(tw->places.max_pending,
-		   min_t(u32, twheel_max_pending_limit(), DEFAULT_MAX_PENDING));
-}
-
-/**
  * twheel_is_started() - tell whether a wheel's configuration is final
  * @tw: the wheel
  *
@@ -296,30 +282,6 @@ undo_offset:
 	return err;
 }
 
-/**
- * twheel_start_lazily() - start a wheel that is armed without SETUP, with the defaults
- * @tw: the wheel
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the wheel has started, be it by another thread; -ESHUTDOWN when it was
- * drained, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
- */
-int twheel_start_lazily(struct twheel *tw)
-{
-	int err = 0;
-
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	if (tw->control.draining) {
-		err = -ESHUTDOWN;
-	} else if (!tw->control.started) {
-		twheel_default_pending(tw);
-		err = twheel_start(tw);
-	}
-	mutex_unlock(&tw->control.mutex);
-	return err;
-}
-
 /* How long it takes to go once through the slots of the first level, nanoseconds. */
 static u64 setup_round_ns(const struct twheel_setup *setup)
 {
@@ -370,23 +332,62 @@ static int setup_check(const struct twheel_setup *setup)
 	return 0;
 }
 
-/* Give a wheel the configuration that it has without SETUP. */
-static void twheel_defaults(struct twheel *tw)
+/* The configuration of a wheel without SETUP. */
+static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
+
+/* Configure a wheel that has not started.  0 stands for a default, see struct twheel_setup. */
+static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
 {
-	tw->clock.kind = TWHEEL_CLOCK_MONOTONIC;
-	tw->clock.tick_ns = TWHEEL_TICK_DEFAULT_NS;
-	tw->clock.slack_ns = 0;
-	tw->control.slots = DEFAULT_SLOTS;
-	tw->control.setup_flags = 0;
-	memset(tw->control.name, 0, sizeof(tw->control.name));
-	WRITE_ONCE(tw->control.event_size, TWHEEL_EVENT_SIZE_MIN);
-	twheel_default_pending(tw);
+	u32 max_pending = min_t(u32, twheel_max_pending_limit(), DEFAULT_MAX_PENDING);
+
+	tw->clock.kind = setup->clock;
+	tw->clock.tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;
+	tw->clock.slack_ns = setup->slack_ns;
+	tw->control.slots = roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
+	tw->control.setup_flags = setup->flags;
+	memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
+	WRITE_ONCE(tw->control.event_size, setup->event_size ?: TWHEEL_EVENT_SIZE_MIN);
+	WRITE_ONCE(tw->places.max_pending, setup->max_pending ?: max_pending);
+}
+
+/**
+ * twheel_set_defaults() - give a wheel the configuration that it has without SETUP
+ * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
+ *
+ * The limit of the module, by which max_pending goes, may have changed since the last call.
+ *
+ * Context: process.
+ */
+void twheel_set_defaults(struct twheel *tw)
+{
+	setup_apply(tw, &defaults);
+}
+
+/* Configure a wheel and start it, unless it has started: 0, or what twheel_configure() returns. */
+static int control_start(struct twheel *tw, const struct twheel_setup *setup)
+{
+	int err;
+
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (tw->control.draining) {
+		err = -ESHUTDOWN;
+	} else if (tw->control.started) {
+		err = -EBUSY;
+	} else {
+		setup_apply(tw, setup);
+		err = twheel_start(tw);
+		if (err)
+			twheel_set_defaults(tw);
+	}
+	mutex_unlock(&tw->control.mutex);
+	return err;
 }
 
 /**
  * twheel_configure() - configure a wheel and start it
  * @tw: the wheel
- * @setup: the configuration; 0 stands for a default, see struct twheel_setup
+ * @setup: the configuration
  *
  * A call that fails leaves the wheel with the defaults, and SETUP may be tried again.
  *
@@ -401,36 +402,21 @@ static void twheel_defaults(struct twheel *tw)
  */
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 {
-	int err = setup_check(setup);
+	return setup_check(setup) ?: control_start(tw, setup);
+}
 
-	if (err)
-		return err;
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	if (tw->control.draining) {
-		err = -ESHUTDOWN;
-	} else if (tw->control.started) {
-		err = -EBUSY;
-	} else {
-		tw->clock.kind = setup->clock;
-		tw->clock.slack_ns = setup->slack_ns;
-		tw->control.setup_flags = setup->flags;
-		memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
-		if (setup->event_size)
-			WRITE_ONCE(tw->control.event_size, setup->event_size);
-		if (setup->tick_ns)
-			tw->clock.tick_ns = setup->tick_ns;
-		if (setup->slots)
-			tw->control.slots = roundup_pow_of_two(setup->slots);
-		twheel_default_pending(tw);
-		if (setup->max_pending)
-			WRITE_ONCE(tw->places.max_pending, setup->max_pending);
-		err = twheel_start(tw);
-		if (err)
-			twheel_defaults(tw);
-	}
-	mutex_unlock(&tw->control.mutex);
-	return err;
+/**
+ * twheel_start_lazily() - start a wheel that is armed without SETUP, with the defaults
+ * @tw: the wheel
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0 when the wheel has started, be it by another thread; else as twheel_configure().
+ */
+int twheel_start_lazily(struct twheel *tw)
+{
+	int err = control_start(tw, &defaults);
+
+	return err == -EBUSY ? 0 : err;
 }
 
 /**
@@ -553,7 +539,7 @@ struct twheel *twheel_create(void)
 	 */
 	if (!is_vmalloc_addr(tw))
 		kmemleak_alloc(tw, sizeof(*tw), 1, GFP_KERNEL);
-	twheel_defaults(tw);
+	twheel_set_defaults(tw);
 	mutex_init(&tw->control.mutex);
 	refcount_set(&tw->control.nr_files, 1);
 	spin_lock_init(&tw->lock);

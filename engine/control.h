@@ -62,6 +62,6 @@ static inline bool control_is_started(const struct twheel_control *control)
 
 void twheel_limit_pending(u32 max_pending_limit);
 u32 twheel_max_pending_limit(void);
-void twheel_default_pending(struct twheel *tw);
+void twheel_set_defaults(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_CONTROL_H */

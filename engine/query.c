@@ -295,7 +295,7 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 	if (mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;
 	if (!tw->control.started)
-		twheel_default_pending(tw);
+		twheel_set_defaults(tw);
 	info_configuration(tw, info);
 	/*
 	 * If the caller started the wheel now, it would live in the caller's time
