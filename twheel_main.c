@@ -61,24 +61,14 @@
 
 static int max_pending_limit_set(const char *text, const struct kernel_param *parameter)
 {
-	u32 limit;
-
-	if (kstrtou32(text, 0, &limit) || limit < 1 || limit > 1U << 30)
-		return -EINVAL;
-	twheel_limit_pending(limit);
-	return 0;
-}
-
-static int max_pending_limit_get(char *text, const struct kernel_param *parameter)
-{
-	return sysfs_emit(text, "%u\n", twheel_max_pending_limit());
+	return param_set_uint_minmax(text, parameter, 1, 1U << 30) ? -EINVAL : 0;
 }
 
 static const struct kernel_param_ops max_pending_limit_ops = {
 	.set = max_pending_limit_set,
-	.get = max_pending_limit_get,
+	.get = param_get_uint,
 };
-module_param_cb(max_pending_limit, &max_pending_limit_ops, NULL, 0644);
+module_param_cb(max_pending_limit, &max_pending_limit_ops, &twheel_max_pending_limit, 0644);
 __MODULE_PARM_TYPE(max_pending_limit, "uint");
 MODULE_PARM_DESC(max_pending_limit,
 		 "greatest max_pending that one wheel may ask for, timeouts (1 to 1073741824, default 16777216)");
@@ -107,51 +97,34 @@ static void limits_apply(void)
 	twheel_limit_memory(min(memory_kb(), most_kb) << 10, min(user_memory_kb(), most_kb) << 10);
 }
 
-static int memory_set(const char *text, unsigned long *limit_kb, unsigned long least_kb)
+static int memory_set(const char *text, const struct kernel_param *parameter)
 {
-	unsigned long kb;
+	unsigned long kb, least_kb = parameter->arg == &max_memory_kb ? 256 : 128;
 
 	if (kstrtoul(text, 0, &kb) || (kb && kb < least_kb))
 		return -EINVAL;
-	*limit_kb = kb;
+	*(unsigned long *)parameter->arg = kb;
 	limits_apply();
 	return 0;
 }
 
-static int max_memory_kb_set(const char *text, const struct kernel_param *parameter)
+static int memory_get(char *text, const struct kernel_param *parameter)
 {
-	return memory_set(text, &max_memory_kb, 256);
+	return sysfs_emit(text, "%lu\n",
+			  parameter->arg == &max_memory_kb ? memory_kb() : user_memory_kb());
 }
 
-static int max_memory_kb_get(char *text, const struct kernel_param *parameter)
-{
-	return sysfs_emit(text, "%lu\n", memory_kb());
-}
-
-static const struct kernel_param_ops max_memory_kb_ops = {
-	.set = max_memory_kb_set,
-	.get = max_memory_kb_get,
+static const struct kernel_param_ops memory_ops = {
+	.set = memory_set,
+	.get = memory_get,
 };
-module_param_cb(max_memory_kb, &max_memory_kb_ops, NULL, 0644);
+
+module_param_cb(max_memory_kb, &memory_ops, &max_memory_kb, 0644);
 __MODULE_PARM_TYPE(max_memory_kb, "ulong");
 MODULE_PARM_DESC(max_memory_kb,
 		 "memory that all wheels together may take, kB (256 and up; default 0: a quarter of the machine's)");
 
-static int max_user_memory_kb_set(const char *text, const struct kernel_param *parameter)
-{
-	return memory_set(text, &max_user_memory_kb, 128);
-}
-
-static int max_user_memory_kb_get(char *text, const struct kernel_param *parameter)
-{
-	return sysfs_emit(text, "%lu\n", user_memory_kb());
-}
-
-static const struct kernel_param_ops max_user_memory_kb_ops = {
-	.set = max_user_memory_kb_set,
-	.get = max_user_memory_kb_get,
-};
-module_param_cb(max_user_memory_kb, &max_user_memory_kb_ops, NULL, 0644);
+module_param_cb(max_user_memory_kb, &memory_ops, &max_user_memory_kb, 0644);
 __MODULE_PARM_TYPE(max_user_memory_kb, "ulong");
 MODULE_PARM_DESC(max_user_memory_kb,
 		 "memory that the wheels of one user or container may take, kB (128 and up; default 0: half of max_memory_kb)");

@@ -56,8 +56,7 @@
 /* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
 #define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 256)
 
-/* The module's parameter max_pending_limit; read and written without a lock. */
-static u32 most_pending = 16777216;
+unsigned int twheel_max_pending_limit = 16777216;
 
 /* The wheels that are open, how many they are, and how many were opened; wheels_mutex. */
 static DEFINE_MUTEX(wheels_mutex);
@@ -103,30 +102,6 @@ u64 twheel_count(u64 *timeouts)
 	}
 	mutex_unlock(&wheels_mutex);
 	return nr;
-}
-
-/**
- * twheel_limit_pending() - set the greatest max_pending that a wheel may ask for
- * @max_pending_limit: the limit, a number of timeouts
- *
- * A wheel that has started keeps its max_pending.
- *
- * Context: any.
- */
-void twheel_limit_pending(u32 max_pending_limit)
-{
-	WRITE_ONCE(most_pending, max_pending_limit);
-}
-
-/**
- * twheel_max_pending_limit() - the greatest max_pending that a wheel may ask for
- *
- * Context: any.
- * Return: the limit, a number of timeouts.
- */
-u32 twheel_max_pending_limit(void)
-{
-	return READ_ONCE(most_pending);
 }
 
 /**
@@ -323,7 +298,7 @@ static int setup_check(const struct twheel_setup *setup)
 	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
 			     setup->slots > TWHEEL_SLOTS_MAX))
 		return -EINVAL;
-	if (setup->max_pending > twheel_max_pending_limit())
+	if (setup->max_pending > READ_ONCE(twheel_max_pending_limit))
 		return -EINVAL;
 	/* G6: with one level, each round takes the softirq for nothing. */
 	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
@@ -338,7 +313,7 @@ static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
 /* Configure a wheel that has not started.  0 stands for a default, see struct twheel_setup. */
 static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
 {
-	u32 max_pending = min_t(u32, twheel_max_pending_limit(), DEFAULT_MAX_PENDING);
+	u32 max_pending = min_t(u32, READ_ONCE(twheel_max_pending_limit), DEFAULT_MAX_PENDING);
 
 	tw->clock.kind = setup->clock;
 	tw->clock.tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;

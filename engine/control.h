@@ -60,8 +60,12 @@ static inline bool control_is_started(const struct twheel_control *control)
 	return smp_load_acquire(&control->started);
 }
 
-void twheel_limit_pending(u32 max_pending_limit);
-u32 twheel_max_pending_limit(void);
+/*
+ * The parameter of the module, which may be written at any time: no wheel may ask for a greater
+ * max_pending.  A wheel that has started keeps its own.
+ */
+extern unsigned int twheel_max_pending_limit;
+
 void twheel_set_defaults(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_CONTROL_H */

@@ -366,7 +366,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 				  TWHEEL_FEATURE_WRITE | TWHEEL_FEATURE_SLACK |
 				  (IS_ENABLED(CONFIG_IO_URING) ? TWHEEL_FEATURE_URING_CMD : 0),
 	};
-	info->max_pending_limit = twheel_max_pending_limit();
+	info->max_pending_limit = READ_ONCE(twheel_max_pending_limit);
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	if (walk)
 		err = twheel_look_out(tw, &outlook);

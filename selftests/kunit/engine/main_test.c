@@ -26,28 +26,33 @@ static void module_parameters_outside_their_range_are_refused(struct kunit *test
 static void limits_outside_their_range_are_refused(struct kunit *test)
 {
 	static const struct {
-		int (*set)(const char *text, const struct kernel_param *parameter);
+		struct kernel_param parameter;
 		const char *good[3], *bad[5];
 	} limits[] = {
-		{ max_pending_limit_set, { "1", "1073741824", "16777216" },
+		{ { .ops = &max_pending_limit_ops, .arg = &twheel_max_pending_limit },
+		  { "1", "1073741824", "16777216" },
 		  { "0", "1073741825", "4294967297", "x", "-1" } },
-		{ max_memory_kb_set, { "256", "18446744073709551615", "0" },
+		{ { .ops = &memory_ops, .arg = &max_memory_kb },
+		  { "256", "18446744073709551615", "0" },
 		  { "255", "1", "18446744073709551616", "", "-1" } },
-		{ max_user_memory_kb_set, { "128", "18446744073709551615", "0" },
+		{ { .ops = &memory_ops, .arg = &max_user_memory_kb },
+		  { "128", "18446744073709551615", "0" },
 		  { "127", "1", "18446744073709551616", "1 2", "-1" } },
 	};
 	unsigned int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		const struct kernel_param *limit = &limits[i].parameter;
+
 		for (k = 0; k < ARRAY_SIZE(limits[i].bad); k++)
-			KUNIT_EXPECT_EQ_MSG(test, limits[i].set(limits[i].bad[k], NULL), -EINVAL,
+			KUNIT_EXPECT_EQ_MSG(test, limit->ops->set(limits[i].bad[k], limit), -EINVAL,
 					    "limit %u: %s", i, limits[i].bad[k]);
 		/* The last one is the default. */
 		for (k = 0; k < ARRAY_SIZE(limits[i].good); k++)
-			KUNIT_EXPECT_EQ_MSG(test, limits[i].set(limits[i].good[k], NULL), 0,
+			KUNIT_EXPECT_EQ_MSG(test, limit->ops->set(limits[i].good[k], limit), 0,
 					    "limit %u: %s", i, limits[i].good[k]);
 	}
-	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit(), 16777216U);
+	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit, 16777216U);
 }
 
 /* The suite loads the module again; no wheel is open then. */
