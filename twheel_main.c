@@ -22,7 +22,6 @@
  *	places.lock	free places; the innermost but for locks of the kernel
  *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no other
  *	users_mutex	the table of users; under no other
- *	wheels_mutex	the list of wheels; likewise
  *
  * The guarantees G1 to G8 stand by name at the lines that enforce them; design.rst lists both.
  */

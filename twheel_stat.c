@@ -25,17 +25,9 @@ static ssize_t _name##_show(struct device *device, struct device_attribute *attr
 }											\
 static DEVICE_ATTR(_name, _mode, _name##_show, NULL)
 
-static u64 timeouts(void)
-{
-	u64 nr;
-
-	twheel_count(&nr);
-	return nr;
-}
-
-ATTRIBUTE_RO(wheels, 0444, twheel_count(NULL));
-/* It takes a walk over all wheels, and to open and to close one waits for that: for root only. */
-ATTRIBUTE_RO(timeouts, 0400, timeouts());
+ATTRIBUTE_RO(wheels, 0444, twheel_counter(COUNTER_WHEELS));
+/* As the users in debugfs: for root only. */
+ATTRIBUTE_RO(timeouts, 0400, twheel_counter(COUNTER_TIMEOUTS));
 ATTRIBUTE_RO(bytes, 0444, twheel_charged());
 ATTRIBUTE_RO(late, 0444, twheel_counter(COUNTER_LATE));
 ATTRIBUTE_RO(passes_softirq, 0444, twheel_counter(COUNTER_PASSES_SOFTIRQ));

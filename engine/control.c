@@ -8,8 +8,7 @@
  * Locks: control.mutex lets SETUP, ADVANCE, DRAIN and the start by an ARM run one at a
  * time.  It is a mutex because SETUP allocates, DRAIN waits for RCU, and ADVANCE and
  * DRAIN take the steps of a pass, all of it under the mutex.  They take the wheel's lock under it
- * for each step, and wake readers and pollers.  wheels_mutex guards the list of wheels; it is
- * taken under none, and none is taken under it.
+ * for each step, and wake readers and pollers.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -17,7 +16,6 @@
 #include <linux/hrtimer.h>
 #include <linux/kmemleak.h>
 #include <linux/kthread.h>
-#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -35,6 +33,7 @@
 #include "alarm.h"
 #include "clock.h"
 #include "control.h"
+#include "counters.h"
 #include "engine.h"
 #include "keys.h"
 #include "memory.h"
@@ -58,51 +57,8 @@
 
 unsigned int twheel_max_pending_limit = 16777216;
 
-/* The wheels that are open, how many they are, and how many were opened; wheels_mutex. */
-static DEFINE_MUTEX(wheels_mutex);
-static LIST_HEAD(wheels);
-static u64 nr_wheels, nr_opened;
-
-static void wheels_add(struct twheel *tw)
-{
-	mutex_lock(&wheels_mutex);
-	tw->control.nr = ++nr_opened;
-	list_add_tail(&tw->control.node, &wheels);
-	nr_wheels++;
-	mutex_unlock(&wheels_mutex);
-}
-
-static void wheels_del(struct twheel *tw)
-{
-	mutex_lock(&wheels_mutex);
-	list_del(&tw->control.node);
-	nr_wheels--;
-	mutex_unlock(&wheels_mutex);
-}
-
-/**
- * twheel_count() - count the wheels that are open, and their timeouts
- * @timeouts: out: places that are in use; NULL if nobody wants to know.  It takes a walk over all
- *	wheels, and nobody can open or close one meanwhile.
- *
- * Context: process; sleeps.
- * Return: the number of wheels.
- */
-u64 twheel_count(u64 *timeouts)
-{
-	const struct twheel *tw;
-	u64 nr, sum = 0;
-
-	mutex_lock(&wheels_mutex);
-	nr = nr_wheels;
-	if (timeouts) {
-		list_for_each_entry(tw, &wheels, control.node)
-			sum += READ_ONCE(tw->places.nr_taken);
-		*timeouts = sum;
-	}
-	mutex_unlock(&wheels_mutex);
-	return nr;
-}
+/* How many wheels were opened. */
+static atomic64_t nr_opened;
 
 /**
  * twheel_is_started() - tell whether a wheel's configuration is final
@@ -526,7 +482,8 @@ struct twheel *twheel_create(void)
 	twheel_refresh_begin(&tw->words, &tw->places.mutex);
 	twheel_alarm_init(tw);
 	twheel_turn_init(&tw->turn, twheel_pass_turn);
-	wheels_add(tw);
+	tw->control.nr = atomic64_inc_return(&nr_opened);
+	counter_add(COUNTER_WHEELS, 1);
 	return tw;
 
 put_user:
@@ -552,7 +509,7 @@ static void twheel_stop(struct twheel *tw)
  */
 static void twheel_destroy(struct twheel *tw)
 {
-	wheels_del(tw);
+	counter_add(COUNTER_WHEELS, -1);
 	if (tw->control.started)
 		twheel_stop(tw);
 	twheel_area_free(tw->slots_memory, tw->slots_size);

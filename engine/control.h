@@ -10,7 +10,6 @@
 #define _TWHEEL_ENGINE_CONTROL_H
 
 #include <linux/atomic.h>
-#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/twheel.h>
@@ -35,7 +34,6 @@ struct twheel;
  *	&twheel.lock, or under @mutex in a wheel that was never started
  * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
  * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
- * @node: link in the list of wheels; wheels_mutex in control.c
  */
 struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
@@ -48,7 +46,6 @@ struct twheel_control {
 	bool drained;
 	refcount_t nr_files;
 	u64 nr;
-	struct list_head node;
 };
 
 /*

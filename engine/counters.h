@@ -28,6 +28,8 @@ struct twheel;
  *	that it has refused
  * @COUNTER_REFUSED_USER_MEMORY: how often max_user_memory_kb has refused memory
  * @COUNTER_REFUSED_MEMORY: how often max_memory_kb has
+ * @COUNTER_WHEELS: wheels that are open
+ * @COUNTER_TIMEOUTS: places in use, &twheel_places.nr_taken of each wheel
  * @NR_COUNTERS: how many counters there are
  */
 enum twheel_counter {
@@ -38,6 +40,8 @@ enum twheel_counter {
 	COUNTER_REFUSED_PENDING,
 	COUNTER_REFUSED_USER_MEMORY,
 	COUNTER_REFUSED_MEMORY,
+	COUNTER_WHEELS,
+	COUNTER_TIMEOUTS,
 	NR_COUNTERS,
 };
 

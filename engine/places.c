@@ -228,6 +228,7 @@ static __always_inline unsigned int places_pop(struct twheel_places *places, uns
 	}
 	(*last)->next = NULL;
 	WRITE_ONCE(places->nr_taken, places->nr_taken + got);
+	counter_add(COUNTER_TIMEOUTS, got);
 	spin_unlock(&places->lock);
 	return got;
 }
@@ -347,6 +348,7 @@ int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
 			t->link.next->pprev = t->link.pprev;
 		page_use(places, page, 1);
 		WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
+		counter_add(COUNTER_TIMEOUTS, 1);
 	}
 	spin_unlock(&places->lock);
 	return err;
@@ -621,6 +623,7 @@ void twheel_places_free(struct twheel_places *places)
 	struct twheel_table *table = rcu_dereference_raw(places->pages.table);
 	u32 nr;
 
+	counter_add(COUNTER_TIMEOUTS, -(u64)places->nr_taken);
 	for (nr = 0; nr < places->pages.nr; nr++) {
 		struct twheel_page *page = table->page[nr];
 

@@ -17,6 +17,7 @@
 #include <linux/types.h>
 
 #include "access.h"
+#include "counters.h"
 #include "pages.h"
 #include "timeout.h"
 
@@ -128,6 +129,7 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 
 	lockdep_assert_held(&places->lock);
 	WRITE_ONCE(places->nr_taken, places->nr_taken - 1);
+	counter_add(COUNTER_TIMEOUTS, -1);
 	if (unlikely(!timeout_end(t)))
 		return;
 	if (unlikely(!page->free))

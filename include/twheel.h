@@ -102,8 +102,6 @@ bool twheel_is_draining(const struct twheel *tw);
 bool twheel_is_drained(const struct twheel *tw);
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw);
 
-u64 twheel_count(u64 *timeouts);
-
 /* twheel_chardev.c */
 int twheel_chardev_register(void);
 void twheel_chardev_unregister(void);
