@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device of twheel: open, read, poll, mmap and fdinfo of /dev/twheel
+ * The device of twheel: open, read, poll and mmap of /dev/twheel
  *
- * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, and write is in twheel_write.c.
+ * Its ioctls are in twheel_ioctl.c and twheel_vectors.c, write is in twheel_write.c, and fdinfo in
+ * twheel_stat.c.
  *
  * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
  * no other one from the events.
@@ -18,10 +19,8 @@
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
-#include <linux/seq_file.h>
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
-#include <linux/uidgid.h>
 #include <linux/uio.h>
 #include <linux/wait.h>
 
@@ -199,9 +198,6 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
 
-	/* events_read() knows the size in force. */
-	if (iov_iter_count(to) < TWHEEL_EVENT_SIZE_MIN)
-		return -EINVAL;
 	for (;;) {
 		/*
 		 * Before reading: once drained is seen, no event is added any more.
@@ -307,97 +303,6 @@ static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 	return twheel_map_words(tw);
 }
 
-/* fdinfo */
-
-static const char *clock_name(u32 clock)
-{
-	switch (clock) {
-	case TWHEEL_CLOCK_BOOTTIME:
-		return "boottime";
-	case TWHEEL_CLOCK_REALTIME:
-		return "realtime";
-	case TWHEEL_CLOCK_TAI:
-		return "tai";
-	case TWHEEL_CLOCK_VIRTUAL:
-		return "virtual";
-	default:
-		return "monotonic";
-	}
-}
-
-static const char *state_name(const struct twheel *tw)
-{
-	/* The last state first: a wheel goes from each to those above it only. */
-	if (twheel_is_drained(tw))
-		return "drained";
-	if (twheel_is_draining(tw))
-		return "draining";
-	return twheel_is_started(tw) ? "running" : "new";
-}
-
-/* seq_printf() would take most of the time of reading fdinfo. */
-static void number_show(struct seq_file *m, const char *key, u64 number)
-{
-	seq_put_decimal_ull(m, key, number);
-	seq_putc(m, '\n');
-}
-
-static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
-{
-	unsigned int i;
-
-	seq_put_decimal_ull(m, "late_ticks:\t", info->late_ticks[0]);
-	for (i = 1; i < TWHEEL_LATE_TICKS; i++)
-		seq_put_decimal_ull(m, " ", info->late_ticks[i]);
-	seq_putc(m, '\n');
-}
-
-/* Monitors read it, so it costs the same however many timeouts there are (G7): no walk. */
-static void twheel_fop_show_fdinfo(struct seq_file *m, struct file *file)
-{
-	struct twheel *tw = file->private_data;
-	struct twheel_info info = {};
-
-	if (twheel_get_info(tw, &info))
-		return;
-	/* Several descriptors, of several processes, may be of one wheel. */
-	number_show(m, "wheel:\t", twheel_nr(tw));
-	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
-	seq_printf(m, "name:\t%s\n", info.name);
-	seq_printf(m, "state:\t%s\n", state_name(tw));
-	seq_printf(m, "kthread:\t%s\n", twheel_kthread_name(tw) ?: "none");
-	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_uid(tw)));
-	number_show(m, "userns:\t", twheel_userns(tw));
-	number_show(m, "bytes:\t", twheel_bytes(tw));
-	seq_printf(m, "clock:\t%s\n", clock_name(info.clock));
-	number_show(m, "now_ns:\t", info.now_ns);
-	number_show(m, "tick_ns:\t", info.tick_ns);
-	number_show(m, "slots:\t", info.slots);
-	number_show(m, "levels:\t", info.levels);
-	number_show(m, "max_pending:\t", info.max_pending);
-	number_show(m, "setup_flags:\t", info.setup_flags);
-	number_show(m, "event_size:\t", info.event_size);
-	number_show(m, "slack_ns:\t", info.slack_ns);
-	number_show(m, "alarm_ns:\t", info.alarm_ns);
-	number_show(m, "max_late_ns:\t", info.max_late_ns);
-	number_show(m, "late:\t", info.late);
-	number_show(m, "last_late_ns:\t", info.last_late_ns);
-	number_show(m, "last_late_at_ns:\t", info.last_late_at_ns);
-	late_ticks_show(m, &info);
-	number_show(m, "armed:\t", info.armed);
-	number_show(m, "pending:\t", info.pending);
-	number_show(m, "unread:\t", info.unread);
-	number_show(m, "live:\t", info.live);
-	number_show(m, "expirations:\t", info.expirations);
-	number_show(m, "delivered:\t", info.delivered);
-	number_show(m, "completed:\t", info.completed);
-	number_show(m, "cancelled:\t", info.cancelled);
-	number_show(m, "revoked:\t", info.revoked);
-	number_show(m, "drained:\t", info.drained);
-	number_show(m, "rearmed:\t", info.rearmed);
-	number_show(m, "changes:\t", info.changes);
-}
-
 static const struct file_operations twheel_fops = {
 	.owner		= THIS_MODULE,
 	.open		= twheel_fop_open,
@@ -409,7 +314,7 @@ static const struct file_operations twheel_fops = {
 	.write_iter	= twheel_fop_write_iter,
 	.poll		= twheel_fop_poll,
 	.mmap		= twheel_fop_mmap,
-	.show_fdinfo	= twheel_fop_show_fdinfo,
+	.show_fdinfo	= twheel_show_fdinfo,
 };
 
 /*

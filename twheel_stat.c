@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an administrator reads: the counters of the module, beside the device in sysfs, and its
- * users, in debugfs.  Documentation/operating.rst says what each number means.
+ * What an administrator reads: the counters of the module, beside the device in sysfs; its users, in
+ * debugfs; and each wheel, in fdinfo.  Documentation/operating.rst and twheel(4) say what each number
+ * means.
  *
  * Locks: none.
  */
+#include <linux/atomic.h>
 #include <linux/debugfs.h>
 #include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/sysfs.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 
+#include "engine/control.h"
 #include "engine/counters.h"
+#include "engine/engine.h"
 #include "engine/user.h"
 #include "twheel.h"
 #include "twheel_stat.h"
@@ -97,4 +106,99 @@ void twheel_stat_init(void)
 void twheel_stat_exit(void)
 {
 	debugfs_remove(folder);
+}
+
+/* fdinfo */
+
+/* By enum twheel_clock. */
+static const char * const clock_names[] = {
+	"monotonic", "boottime", "realtime", "tai", "virtual",
+};
+
+static const char *state_name(const struct twheel *tw)
+{
+	/* The last state first: a wheel goes from each to those above it only. */
+	if (twheel_is_drained(tw))
+		return "drained";
+	if (twheel_is_draining(tw))
+		return "draining";
+	return twheel_is_started(tw) ? "running" : "new";
+}
+
+/* The kthread, which lives as long as the module, is chosen when the wheel starts. */
+static const char *kthread_name(const struct twheel *tw)
+{
+	return twheel_is_started(tw) ? tw->turn.queue->worker->task->comm : "none";
+}
+
+/* seq_printf() would take most of the time of reading fdinfo. */
+static void number_show(struct seq_file *m, const char *key, u64 number)
+{
+	seq_put_decimal_ull(m, key, number);
+	seq_putc(m, '\n');
+}
+
+static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
+{
+	unsigned int i;
+
+	seq_put_decimal_ull(m, "late_ticks:\t", info->late_ticks[0]);
+	for (i = 1; i < TWHEEL_LATE_TICKS; i++)
+		seq_put_decimal_ull(m, " ", info->late_ticks[i]);
+	seq_putc(m, '\n');
+}
+
+/**
+ * twheel_show_fdinfo() - show the configuration and the counters of a wheel
+ * @m: the file /proc/PID/fdinfo/FD
+ * @file: an open file of the wheel
+ *
+ * Monitors read it, so it costs the same however many timeouts there are (G7): no walk.
+ *
+ * Context: process; sleeps.
+ */
+void twheel_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct twheel *tw = file->private_data;
+	const struct twheel_user *user = tw->memory.user;
+	struct twheel_info info = {};
+
+	if (twheel_get_info(tw, &info))
+		return;
+	/* Several descriptors, of several processes, may be of one wheel. */
+	number_show(m, "wheel:\t", tw->control.nr);
+	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
+	seq_printf(m, "name:\t%s\n", info.name);
+	seq_printf(m, "state:\t%s\n", state_name(tw));
+	seq_printf(m, "kthread:\t%s\n", kthread_name(tw));
+	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_user_uid(user)));
+	number_show(m, "userns:\t", twheel_user_ns(user));
+	number_show(m, "bytes:\t", atomic_long_read(&tw->memory.charged));
+	seq_printf(m, "clock:\t%s\n", clock_names[info.clock - TWHEEL_CLOCK_MONOTONIC]);
+	number_show(m, "now_ns:\t", info.now_ns);
+	number_show(m, "tick_ns:\t", info.tick_ns);
+	number_show(m, "slots:\t", info.slots);
+	number_show(m, "levels:\t", info.levels);
+	number_show(m, "max_pending:\t", info.max_pending);
+	number_show(m, "setup_flags:\t", info.setup_flags);
+	number_show(m, "event_size:\t", info.event_size);
+	number_show(m, "slack_ns:\t", info.slack_ns);
+	number_show(m, "alarm_ns:\t", info.alarm_ns);
+	number_show(m, "max_late_ns:\t", info.max_late_ns);
+	number_show(m, "late:\t", info.late);
+	number_show(m, "last_late_ns:\t", info.last_late_ns);
+	number_show(m, "last_late_at_ns:\t", info.last_late_at_ns);
+	late_ticks_show(m, &info);
+	number_show(m, "armed:\t", info.armed);
+	number_show(m, "pending:\t", info.pending);
+	number_show(m, "unread:\t", info.unread);
+	number_show(m, "live:\t", info.live);
+	number_show(m, "expirations:\t", info.expirations);
+	number_show(m, "delivered:\t", info.delivered);
+	number_show(m, "completed:\t", info.completed);
+	number_show(m, "cancelled:\t", info.cancelled);
+	number_show(m, "revoked:\t", info.revoked);
+	number_show(m, "drained:\t", info.drained);
+	number_show(m, "rearmed:\t", info.rearmed);
+	number_show(m, "changes:\t", info.changes);
 }

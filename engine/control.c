@@ -15,7 +15,6 @@
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/kmemleak.h>
-#include <linux/kthread.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -28,7 +27,6 @@
 #include <linux/string.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
-#include <linux/uidgid.h>
 
 #include "alarm.h"
 #include "clock.h"
@@ -99,69 +97,6 @@ bool twheel_is_keyed(const struct twheel *tw)
 bool twheel_is_draining(const struct twheel *tw)
 {
 	return READ_ONCE(tw->control.draining);
-}
-
-/**
- * twheel_nr() - tell the number of a wheel
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: the number, by which tracepoints and fdinfo name the wheel.
- */
-u64 twheel_nr(const struct twheel *tw)
-{
-	return tw->control.nr;
-}
-
-/**
- * twheel_uid() - tell which user is charged for a wheel
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: the id, see twheel_user_uid().
- */
-kuid_t twheel_uid(const struct twheel *tw)
-{
-	return twheel_user_uid(tw->memory.user);
-}
-
-/**
- * twheel_userns() - tell the user namespace of the user who is charged for a wheel
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: the number of the namespace, see twheel_user_ns().
- */
-unsigned int twheel_userns(const struct twheel *tw)
-{
-	return twheel_user_ns(tw->memory.user);
-}
-
-/**
- * twheel_bytes() - tell how much memory a wheel takes
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: the bytes that are charged to its user; this may change at any time.
- */
-unsigned long twheel_bytes(const struct twheel *tw)
-{
-	return atomic_long_read(&tw->memory.charged);
-}
-
-/**
- * twheel_kthread_name() - tell which kthread serves a wheel
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: the kthread's name, which lives as long as the module, or NULL before the wheel
- * has started.
- */
-const char *twheel_kthread_name(const struct twheel *tw)
-{
-	if (!control_is_started(&tw->control))
-		return NULL;
-	return tw->turn.queue->worker->task->comm;
 }
 
 /*

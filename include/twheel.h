@@ -13,7 +13,6 @@
 #define _TWHEEL_H
 
 #include <linux/types.h>
-#include <linux/uidgid.h>
 
 struct address_space;
 struct file;
@@ -90,11 +89,6 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
-u64 twheel_nr(const struct twheel *tw);
-kuid_t twheel_uid(const struct twheel *tw);
-unsigned int twheel_userns(const struct twheel *tw);
-unsigned long twheel_bytes(const struct twheel *tw);
-const char *twheel_kthread_name(const struct twheel *tw);
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size);
 bool twheel_has_events(struct twheel *tw);
 bool twheel_has_room(const struct twheel *tw);

@@ -62,7 +62,7 @@ names()
 {
 	cd "$top"
 	sed -n 's/^\t\.name\t= "\(.*\)",$/device \1/p' twheel_chardev.c
-	sed -n 's/.*"\([a-z_]*\):\\t.*/fdinfo \1/p' twheel_chardev.c | sort
+	sed -n 's/.*"\([a-z_]*\):\\t.*/fdinfo \1/p' twheel_stat.c | sort
 	sed -nE 's/^module_param\((\w+), (\w+), 0(\w+)\);$/parameter \1 \2 \3/p' twheel_main.c
 	sed -nE '/^module_param_cb\(/{N;s/^module_param_cb\((\w+), [^,]*, [^,]*, 0(\w+)\);\n__MODULE_PARM_TYPE\(\w+, "(\w+)"\);$/parameter \1 \3 \2/p}' twheel_main.c
 	sed -n 's/^abi := \([0-9]*\)$/soname libtwheel.so.\1/p' lib/Makefile

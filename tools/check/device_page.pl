@@ -67,6 +67,6 @@ for my $name (sort keys %structures) {
 
 compare('name', [$header =~ /^(?:#define\s+|\t)(TWHEEL_\w+)/mg], [$page =~ /\b(TWHEEL_\w+)/g]);
 compare('errno', [$header =~ /^ \*\t(E[A-Z0-9]{3,})\t/mg], [tags(section('ERRORS'))]);
-compare('key of fdinfo', [slurp('twheel_chardev.c') =~ /"(\w+):\\t/g], [tags(section('FDINFO'))]);
+compare('key of fdinfo', [slurp('twheel_stat.c') =~ /"(\w+):\\t/g], [tags(section('FDINFO'))]);
 compare('module parameter', [slurp('twheel_main.c') =~ /^module_param(?:_cb)?\((\w+),/mg],
 	[tags(section('MODULE PARAMETERS'))]);
