@@ -131,17 +131,6 @@ int twheel_keys_start(struct twheel *tw)
 	return 0;
 }
 
-/* Find a page of nodes by its number, under &twheel_places.mutex, so that it stays. */
-static struct twheel_key_page *key_page(struct twheel_keys *keys, u32 nr)
-{
-	struct twheel_key_page *page;
-
-	rcu_read_lock();
-	page = pages_at(&keys->pages, nr);
-	rcu_read_unlock();
-	return page;
-}
-
 /* Make the page of nodes of this number. */
 static int key_page_add(struct twheel *tw, u32 nr)
 	__must_hold(&tw->places.mutex)
@@ -173,7 +162,7 @@ uncharge:
 static void key_page_leave(struct twheel *tw, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
-	struct twheel_key_page *page = key_page(&tw->keys, nr);
+	struct twheel_key_page *page = pages_at(&tw->keys.pages, nr);
 
 	if (--page->nr_users)
 		return;
@@ -195,16 +184,18 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 {
 	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
 	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
+	struct twheel_key_page *page;
 	u32 nr;
 	int err;
 
 	for (nr = first; nr <= last; nr++) {
-		if (!key_page(&tw->keys, nr)) {
+		if (!pages_at(&tw->keys.pages, nr)) {
 			err = key_page_add(tw, nr);
 			if (err)
 				goto undo;
 		}
-		key_page(&tw->keys, nr)->nr_users++;
+		page = pages_at(&tw->keys.pages, nr);
+		page->nr_users++;
 	}
 	return 0;
 

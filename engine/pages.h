@@ -6,11 +6,12 @@
 #define _TWHEEL_ENGINE_PAGES_H
 
 #include <linux/atomic.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
-struct mutex;
 struct twheel_memory;
 
 /**
@@ -40,13 +41,14 @@ struct twheel_pages {
 
 /*
  * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
- * read section.  Test: litmus table_filled, table_freed
+ * read section, or holds pages->mutex.  Test: litmus table_filled, table_freed
  */
 static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
 	struct twheel_table *table;
 
-	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held());
+	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held() ||
+				      lockdep_is_held(pages->mutex));
 	/* Pairs with the release in twheel_pages_set().  Test: litmus page_filled */
 	return READ_ONCE(table->page[nr]);
 }
@@ -54,7 +56,7 @@ static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 /*
  * Find a page by any number.  Return NULL if there is no such page, or if it was freed.  G7 cost
  * does not grow: a page is found in two loads, however many there are.  The caller is in an RCU
- * read section.
+ * read section, or holds pages->mutex.
  */
 static __always_inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {

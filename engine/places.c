@@ -65,7 +65,6 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 {
 	u32 i, ahead;
 
-	rcu_read_lock();
 	for (i = 0; i < PLACES_PER_PAGE; i++) {
 		u64 *word = word_at(words, page->first_index + i);
 
@@ -75,7 +74,6 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 		if (ahead < STALE_DISTANCE)
 			place_skip_gens(&page->timeout[i], ahead + 1);
 	}
-	rcu_read_unlock();
 }
 
 /* Link all places of a new page. */
@@ -124,10 +122,8 @@ static int places_grow(struct twheel *tw)
 	u32 nr, first_index;
 	int err;
 
-	rcu_read_lock();
-	while (places->first_gap < places->pages.nr && pages_at(&places->pages, places->first_gap))
+	while (pages_at(&places->pages, places->first_gap))
 		places->first_gap++;
-	rcu_read_unlock();
 	nr = places->first_gap;
 	if (nr >= NR_INDICES / PLACES_PER_PAGE)
 		return -ENOSPC;
@@ -435,17 +431,14 @@ static inline struct extra_page *extra_page(const struct twheel_extra *extra)
 static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
-	struct extra_page *both = NULL;
-	struct twheel_page *beside;
-	int err;
+	struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
+	struct extra_page *both;
 
-	rcu_read_lock();
-	beside = pages_at(&tw->places.pages, nr ^ 1);
-	if (beside && beside->extra)
+	if (beside && beside->extra) {
 		both = extra_page(beside->extra);
-	rcu_read_unlock();
-	if (!both) {
-		err = twheel_page_get(&tw->memory, (void **)&both);
+	} else {
+		int err = twheel_page_get(&tw->memory, (void **)&both);
+
 		if (err)
 			return err;
 	}
@@ -493,9 +486,7 @@ int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 	 * The page may have been removed or replaced in the meantime.  The mutex keeps it
 	 * from now on.
 	 */
-	rcu_read_lock();
 	page = pages_at(&tw->places.pages, nr);
-	rcu_read_unlock();
 	if (page && !page->extra)
 		err = extra_add(tw, page, nr);
 	mutex_unlock(&tw->places.mutex);

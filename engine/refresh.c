@@ -69,13 +69,10 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 	u64 index = (u64)nr * WORDS_PER_PAGE;
 	u32 first = index / PLACES_PER_PAGE;
 	u32 last = (index + WORDS_PER_PAGE - 1) / PLACES_PER_PAGE;
-	bool wanted = false;
 
-	rcu_read_lock();
-	for (; first <= last && !wanted; first++)
-		wanted = pages_at(&tw->places.pages, first);
-	rcu_read_unlock();
-	return wanted;
+	while (first <= last && !pages_at(&tw->places.pages, first))
+		first++;
+	return first <= last;
 }
 
 /**
@@ -98,7 +95,7 @@ void twheel_refresh_shrink(struct twheel *tw)
 		nr_gone = 0;
 		mutex_lock(&tw->places.mutex);
 		for (; left && nr < tw->words.pages.nr; left--, nr++) {
-			void *words = twheel_words_page(&tw->words, nr);
+			void *words = pages_at(&tw->words.pages, nr);
 
 			/*
 			 * If the table could not be made, no user has mapped it, and all
@@ -135,19 +132,17 @@ void twheel_refresh_shrink(struct twheel *tw)
  * has mapped the table yet.
  */
 static void words_begin(struct twheel *tw, u32 nr)
+	__must_hold(&tw->places.mutex)
 {
-	struct twheel_page *page;
+	struct twheel_page *page = pages_at(&tw->places.pages, nr);
 	unsigned int i;
 
-	rcu_read_lock();
-	page = pages_at(&tw->places.pages, nr);
 	for (i = 0; page && i < PLACES_PER_PAGE; i++) {
 		u64 *word = word_at(&tw->words, page->first_index + i);
 		u32 gen = READ_ONCE(page->timeout[i].word) >> GEN_SHIFT;
 
 		WRITE_ONCE(*word, (gen - 1) & TWHEEL_REFRESH_GEN_MASK);
 	}
-	rcu_read_unlock();
 }
 
 /* Make the words of all places. */

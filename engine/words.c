@@ -21,25 +21,6 @@
 #include "words.h"
 
 /**
- * twheel_words_page() - find a page of words
- * @words: the refresh table
- * @nr: the page's number
- *
- * Context: process; under &twheel_places.mutex, so that the page stays.
- * Return: the page, or NULL if there is none.
- */
-void *twheel_words_page(struct twheel_words *words, u32 nr)
-	__must_hold(words->pages.mutex)
-{
-	void *page;
-
-	rcu_read_lock();
-	page = pages_at(&words->pages, nr);
-	rcu_read_unlock();
-	return page;
-}
-
-/**
  * twheel_words_set() - put a page of words at a number, or take the page away
  * @tw: the wheel
  * @nr: the page's number, which the table has
@@ -58,7 +39,7 @@ void *twheel_words_page(struct twheel_words *words, u32 nr)
 void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	__must_hold(&tw->places.mutex)
 {
-	void *old = twheel_words_page(&tw->words, nr) ?: tw->words.hole;
+	void *old = pages_at(&tw->words.pages, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
 
 	lock_page(seen);
@@ -83,7 +64,7 @@ int twheel_words_add(struct twheel *tw, u32 nr)
 	void *words;
 	int err;
 
-	if (twheel_words_page(&tw->words, nr))
+	if (pages_at(&tw->words.pages, nr))
 		return 0;
 	err = twheel_page_get(&tw->memory, &words);
 	if (err)

@@ -127,8 +127,6 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words, const struct t
 							    grains << words->shift;
 }
 
-void *twheel_words_page(struct twheel_words *words, u32 nr)
-	__must_hold(words->pages.mutex);
 void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	__must_hold(&tw->places.mutex);
 int twheel_words_add(struct twheel *tw, u32 nr)
