@@ -126,7 +126,6 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 
 	*w = (struct twheel_wheel){
 		.base_ns	= base_ns,
-		.due_by_ns	= base_ns,
 		.cascade_ns	= U64_MAX,
 		.tick_ns	= config->tick_ns,
 		.coming		= &w->end,
@@ -276,8 +275,8 @@ void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64
  * @w: the wheel, without coming entries
  * @until_ns: the edge of a tick
  *
- * The entries of the slot come.  Those whose key is not later than due_by_ns are due in the tick
- * that ends at edge_ns.  The caller puts the others back, by twheel_wheel_put_back().
+ * The entries of the slot come.  Those whose key is not later than base_ns are due, at the first
+ * edge that is not before base_ns.  The caller puts the others back, by twheel_wheel_put_back().
  *
  * Return: true if entries come, or if there were so many empty slots that it has to be called
  * again; false if no entry has a key by @until_ns, to which the wheel has
@@ -288,7 +287,7 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 	for (;;) {
 		u32 level = wheel_first_level(w);
 		struct twheel_level *l = &w->level[level];
-		u64 noted_ns = l->begin_ns, end_ns;
+		u64 noted_ns = l->begin_ns, end_ns, edge_ns;
 		struct twheel_link **slot;
 
 		if (noted_ns > until_ns)
@@ -304,9 +303,8 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 		end_ns = twheel_slot_begin_ns(l, l->begin_ns) + (1ULL << l->shift) - 1;
 		slot_take(w, l, slot);
 		w->coming_level = level;
-		w->edge_ns = DIV64_U64_ROUND_UP(l->begin_ns, w->tick_ns) * w->tick_ns;
-		w->due_by_ns = level ? l->begin_ns - 1 : min(end_ns, w->edge_ns);
-		w->base_ns = w->due_by_ns;
+		edge_ns = DIV64_U64_ROUND_UP(l->begin_ns, w->tick_ns) * w->tick_ns;
+		w->base_ns = level ? l->begin_ns - 1 : min(end_ns, edge_ns);
 		return true;
 	}
 	w->base_ns = max(w->base_ns, until_ns);
@@ -351,7 +349,6 @@ void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns)
 	u32 level;
 
 	w->base_ns = min(w->base_ns, base_ns);
-	w->due_by_ns = min(w->due_by_ns, base_ns);
 	w->round_end_ns = 0;
 	w->round_until_ns = 0;
 	for (level = 0; level < w->nr_levels; level++)

@@ -77,7 +77,7 @@ static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigne
 	__must_hold(&tw->lock)
 {
 	struct twheel_events *events = &tw->events;
-	u64 late_ns = now_ns - min(tw->wheel.edge_ns, now_ns);
+	u64 late_ns = now_ns - min(edge_after_ns(&tw->clock, tw->wheel.base_ns), now_ns);
 	unsigned int ticks = 0;
 
 	events->max_late_ns = max(events->max_late_ns, now_ns - min(earliest_ns, now_ns));
@@ -136,10 +136,9 @@ static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64
 
 /*
  * Expire coming timeouts, up to @nr, until one comes that is not a one-shot that is due by @by_ns;
- * returns how many.  They stay linked with each other.  One with slack counts only with @slack.
+ * returns how many.  They stay linked with each other.
  */
-static __always_inline unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns,
-						    unsigned int nr, bool slack)
+static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	struct twheel_link *first = tw->wheel.coming, *end = &tw->wheel.end;
@@ -152,7 +151,7 @@ static __always_inline unsigned int expire_oneshots(struct twheel *tw, u64 now_n
 		u64 deadline_ns = t->deadline_ns;
 
 		if (unlikely(deadline_ns > by_ns)) {
-			if (!slack || !slack_is_over(tw, t, by_ns))
+			if (!slack_is_over(tw, t, by_ns))
 				break;
 			deadline_ns = timeout_known_ns(t);
 		}
@@ -170,13 +169,6 @@ static __always_inline unsigned int expire_oneshots(struct twheel *tw, u64 now_n
 	tw->events.expirations += i;
 	lateness_note(tw, now_ns, earliest_ns, i);
 	return i;
-}
-
-static noinline unsigned int expire_slack(struct twheel *tw, u64 now_ns, u64 by_ns,
-					  unsigned int nr)
-	__must_hold(&tw->lock)
-{
-	return expire_oneshots(tw, now_ns, by_ns, nr, true);
 }
 
 /**
@@ -206,15 +198,10 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 			if (unlikely(!twheel_wheel_has_coming(&tw->wheel)))
 				return 0;
 		}
-		/* G1 never early: the clock may have been set back since the slot has come. */
-		by_ns = min(tw->wheel.due_by_ns, edge_ns);
-		/* The end of time is in no tick, though it may be an edge. */
-		by_ns = min(by_ns, tw->clock.never_ns - 1);
-		if (likely(!words_are_there(&tw->words) && !trace_twheel_expire_enabled())) {
-			done = expire_oneshots(tw, now_ns, by_ns, nr, false);
-			if (unlikely(!done && timeout_is_odd(link_timeout(tw->wheel.coming))))
-				done = expire_slack(tw, now_ns, by_ns, nr);
-		}
+		/* G1 never early.  The end of time is in no tick, though it may be an edge. */
+		by_ns = min(tw->wheel.base_ns, tw->clock.never_ns - 1);
+		if (likely(!words_are_there(&tw->words) && !trace_twheel_expire_enabled()))
+			done = expire_oneshots(tw, now_ns, by_ns, nr);
 		if (!done) {
 			expire_odd(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
 			done = 1;

@@ -46,9 +46,8 @@ struct twheel_level {
 
 /**
  * struct twheel_wheel - a wheel
- * @base_ns: to where the wheel has been turned: all entries in slots have later keys
- * @due_by_ns: entries of @coming with this key or an earlier one are due
- * @edge_ns: the edge of the tick in which they are due
+ * @base_ns: to where the wheel has been turned: all entries in slots have later keys, and those
+ *	of @coming with this key or an earlier one are due
  * @cascade_ns: by this time a slot of an upper level has to be emptied that was put to use
  *	since twheel_wheel_first() has looked at that level; U64_MAX if there is none
  * @round_end_ns: with one level: where the present round ends
@@ -66,8 +65,6 @@ struct twheel_level {
  */
 struct twheel_wheel {
 	u64 base_ns;
-	u64 due_by_ns;
-	u64 edge_ns;
 	u64 cascade_ns;
 	u64 round_end_ns;
 	u64 round_until_ns;

@@ -174,7 +174,7 @@ static void pass(u64 now_ns)
 			continue;
 		__builtin_prefetch(link->next, 1);
 		twheel_link_del(link);
-		if (t->deadline_ns > wheel.due_by_ns) {
+		if (t->deadline_ns > wheel.base_ns) {
 			twheel_wheel_put_back(&wheel, link, t->deadline_ns);
 			continue;
 		}

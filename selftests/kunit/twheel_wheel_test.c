@@ -107,6 +107,11 @@ static void insert(struct rig *r, unsigned int i, u64 key_ns)
 	twheel_wheel_insert(&r->w, &r->entry[i].link, key_ns);
 }
 
+static u64 edge_of(const struct rig *r, u64 key_ns)
+{
+	return DIV64_U64_ROUND_UP(key_ns, r->w.tick_ns) * r->w.tick_ns;
+}
+
 /* Turns the wheel, and notes what comes.  Returns how many entries were looked at. */
 static unsigned int turn(struct kunit *test, struct rig *r, u64 until_ns)
 {
@@ -119,9 +124,9 @@ static unsigned int turn(struct kunit *test, struct rig *r, u64 until_ns)
 
 			looks++;
 			twheel_link_del(&e->link);
-			if (e->key_ns <= min(w->due_by_ns, until_ns)) {
+			if (e->key_ns <= w->base_ns) {
 				KUNIT_ASSERT_EQ(test, e->came_ns, 0ULL);
-				e->came_ns = w->edge_ns;
+				e->came_ns = edge_of(r, w->base_ns);
 			} else {
 				twheel_wheel_put_back(w, &e->link, e->key_ns);
 			}
@@ -129,11 +134,6 @@ static unsigned int turn(struct kunit *test, struct rig *r, u64 until_ns)
 	}
 	KUNIT_ASSERT_GE(test, w->base_ns, until_ns);
 	return looks;
-}
-
-static u64 edge_of(const struct rig *r, u64 key_ns)
-{
-	return DIV64_U64_ROUND_UP(key_ns, r->w.tick_ns) * r->w.tick_ns;
 }
 
 static void slots_fill_their_memory_exactly(struct kunit *test)

@@ -15,8 +15,8 @@
 #
 #	due_early: A slot in which a tick ends is taken for due as a whole (G1). (wheel)
 #	@ twheel_wheel.c twheel_wheel_turn()
-#	-		w->due_by_ns = level ? l->begin_ns - 1 : min(end_ns, w->edge_ns);
-#	+		w->due_by_ns = level ? l->begin_ns - 1 : end_ns;
+#	-		w->base_ns = level ? l->begin_ns - 1 : min(end_ns, edge_ns);
+#	+		w->base_ns = level ? l->begin_ns - 1 : end_ns;
 #
 # Empty lines separate entries, and a line that begins with "#" is a comment.
 #

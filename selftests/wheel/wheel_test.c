@@ -529,18 +529,20 @@ static void cost_does_not_grow_with_entries(const struct shape *shape)
 	}
 	until_ns = 3600001 * config.tick_ns;
 	while (twheel_wheel_turn(w, until_ns)) {
+		u64 edge_ns = DIV64_U64_ROUND_UP(w->base_ns, config.tick_ns) * config.tick_ns;
+
 		CHECK(++turns <= 3 * MANY, "%llu turns", turns);
 		while (twheel_wheel_has_coming(w)) {
 			i = w->coming - link;
 			twheel_link_del(&link[i]);
-			if (key_ns[i] > w->due_by_ns) {
+			if (key_ns[i] > w->base_ns) {
 				twheel_wheel_put_back(w, &link[i], key_ns[i]);
 				moves++;
 				continue;
 			}
-			CHECK(w->edge_ns >= last_ns && w->edge_ns - key_ns[i] < config.tick_ns,
-			      "%llu in %llu", key_ns[i], w->edge_ns);
-			last_ns = w->edge_ns;
+			CHECK(edge_ns >= last_ns && edge_ns - key_ns[i] < config.tick_ns,
+			      "%llu in %llu", key_ns[i], edge_ns);
+			last_ns = edge_ns;
 			held--;
 		}
 	}
