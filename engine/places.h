@@ -3,7 +3,7 @@
  * The places of timeouts, in pages that are handed out as a slab is
  *
  * Locks: places.lock and places.mutex are declared here.  places.lock is a spinlock that is
- * taken under the wheel's lock, or under none; no other lock is taken under it.
+ * taken under the wheel's lock, or under none; no other lock of the engine is taken under it.
  */
 #ifndef _TWHEEL_ENGINE_PLACES_H
 #define _TWHEEL_ENGINE_PLACES_H

@@ -36,16 +36,6 @@
 #include "twheel_wheel.h"
 #include "window.h"
 
-/**
- * struct reading - a batch that is read; a local variable
- * @first_ns: when the first timeout is due that goes on
- * @nr_going_on: how many go on
- */
-struct reading {
-	u64 first_ns;
-	unsigned int nr_going_on;
-};
-
 /* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */
 static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 		      struct twheel_event *event)
@@ -81,7 +71,7 @@ static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 }
 
 /* A periodic timeout whose event was taken waits for its next period. */
-static void event_go_on(struct twheel *tw, struct twheel_timeout *t, struct reading *reading)
+static void event_go_on(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	struct twheel_extra *x = timeout_extra(t);
@@ -102,14 +92,13 @@ static void event_go_on(struct twheel *tw, struct twheel_timeout *t, struct read
 		twheel_expire_overdue(tw, t, now_ns);
 	} else {
 		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
-		reading->first_ns = min(reading->first_ns, due_ns);
-		reading->nr_going_on++;
+		alarm_need(tw, due_ns, 1);
 	}
 }
 
 /* An event was copied out: take it.  @nr is what event_fill() has returned. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t,
-		       const struct twheel_event *event, u64 nr, struct reading *reading)
+		       const struct twheel_event *event, u64 nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	trace_twheel_read(tw, event);
@@ -117,7 +106,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 	event_del(&tw->events, t);
 	tw->events.delivered++;
 	if (!(event->flags & TWHEEL_EVENT_ENDED)) {
-		event_go_on(tw, t, reading);
+		event_go_on(tw, t);
 		return;
 	}
 	if (event->flags & TWHEEL_EVENT_DRAINED)
@@ -146,8 +135,7 @@ static bool event_copy(const struct twheel_event *event, u32 size, struct iov_it
 }
 
 /* Copy out and take an event of any kind, the oldest one; false if it faults. */
-static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size,
-			      struct reading *reading)
+static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = link_timeout(tw->events.first);
@@ -159,7 +147,7 @@ static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size,
 	copied = event_copy(&event, size, to);
 	pagefault_enable();
 	if (copied)
-		event_take(tw, t, &event, nr, reading);
+		event_take(tw, t, &event, nr);
 	return copied;
 }
 
@@ -173,14 +161,14 @@ static bool event_is_plain(const struct twheel_timeout *t)
 static_assert(offsetofend(struct twheel_event, flags) == sizeof(struct twheel_event));
 
 /*
- * Copy out and take events of one-shots that have expired, until one is another; returns how many.
- * Unless @any, the wheel has no keys, and one with slack counts as another.
+ * Copy out and take events of one-shots that have expired, up to @nr, until one is another; returns
+ * how many.
  */
-static __always_inline unsigned int read_expired(struct twheel *tw,
-						 struct twheel_event __user *user,
-						 unsigned int nr, bool any)
+static __always_inline unsigned int read_expired(struct twheel *tw, struct iov_iter *to,
+						 unsigned int nr, bool keyed)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
+	struct twheel_event __user *user = to->ubuf + to->iov_offset;
 	struct twheel_events *events = &tw->events;
 	struct twheel_link *link = events->first;
 	unsigned int i = 0;
@@ -189,23 +177,23 @@ static __always_inline unsigned int read_expired(struct twheel *tw,
 		return 0;
 	for (; i < nr && link != &events->end; i++, user++) {
 		struct twheel_timeout *t = link_timeout(link);
-		u64 deadline_ns = t->deadline_ns;
+		u64 deadline_ns = t->deadline_ns, fired_ns = t->fired_ns;
 
-		if (unlikely((deadline_ns | t->fired_ns) >> 63)) {
-			if (!any || !event_is_plain(t))
+		if (unlikely((deadline_ns | fired_ns) >> 63)) {
+			if (!event_is_plain(t))
 				break;
 			deadline_ns = timeout_known_ns(t);
 		}
 		if (unlikely(!access_put(timeout_id(t), &user->id) ||
 			     !access_put(t->user_data, &user->user_data) ||
 			     !access_put(deadline_ns, &user->deadline_ns) ||
-			     !access_put(t->fired_ns, &user->fired_ns) ||
+			     !access_put(fired_ns, &user->fired_ns) ||
 			     !access_put_half(1, &user->count) ||
 			     !access_put_half(TWHEEL_EVENT_ENDED, &user->flags)))
 			goto fault;
 		link = link->next;
 		prefetchw(link->next);
-		place_give_back(&tw->places, t, any && tw->keys.used);
+		place_give_back(&tw->places, t, keyed);
 	}
 fault:
 	access_close_locked();
@@ -214,28 +202,15 @@ fault:
 	WRITE_ONCE(events->nr_unread, events->nr_unread - i);
 	events->completed += i;
 	events->delivered += i;
+	iov_iter_advance(to, i * sizeof(*user));
 	return i;
 }
 
-static noinline unsigned int read_any_expired(struct twheel *tw, struct twheel_event __user *user,
-					      unsigned int nr)
+static noinline unsigned int read_expired_keyed(struct twheel *tw, struct iov_iter *to,
+						unsigned int nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	return read_expired(tw, user, nr, true);
-}
-
-/* Copy out and take events of a usual size, up to @nr, until one is of another kind. */
-static __always_inline unsigned int read_usual(struct twheel *tw, struct iov_iter *to,
-					       unsigned int nr)
-	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
-{
-	struct twheel_event __user *user = to->ubuf + to->iov_offset;
-	unsigned int n = tw->keys.used ? 0 : read_expired(tw, user, nr, false);
-
-	if (unlikely(n < nr && tw->events.first != &tw->events.end))
-		n += read_any_expired(tw, user + n, nr - n);
-	iov_iter_advance(to, n * sizeof(*user));
-	return n;
+	return read_expired(tw, to, nr, true);
 }
 
 /**
@@ -253,7 +228,6 @@ int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned 
 {
 	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
 		     !trace_twheel_read_enabled();
-	struct reading reading = { .first_ns = NEVER_NS };
 	unsigned int i = 0;
 	bool faulted = false;
 	u32 nr_before;
@@ -263,17 +237,17 @@ int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned 
 	nr_before = tw->places.nr_taken;
 	while (i < nr && tw->events.first != &tw->events.end) {
 		if (likely(usual)) {
-			i += read_usual(tw, to, nr - i);
+			i += tw->keys.used ? read_expired_keyed(tw, to, nr - i) :
+					     read_expired(tw, to, nr - i, false);
 			if (i == nr || tw->events.first == &tw->events.end)
 				break;
 		}
-		faulted = !read_any(tw, to, size, &reading);
+		faulted = !read_any(tw, to, size);
 		if (faulted)
 			break;
 		i++;
 	}
 	spin_unlock(&tw->places.lock);
-	alarm_need(tw, reading.first_ns, reading.nr_going_on);
 	twheel_unlock(tw);
 	twheel_places_freed(tw, nr_before);
 	return i ?: faulted ? -EFAULT : 0;

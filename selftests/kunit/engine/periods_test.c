@@ -52,11 +52,11 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 /* G4: a period that passes while an event is copied is neither lost nor late. */
 static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(struct kunit *test)
 {
-	struct reading reading = { .first_ns = NEVER_NS };
 	struct twheel_timeout *t = arm_like(test, PE);
 	struct twheel *tw = test->priv;
 	struct twheel_event event;
 	u64 nr, late_ns;
+	u32 nr_new;
 
 	expire_at(tw, START_NS + DELAY_NS + PERIOD_NS + TICK_NS);
 	late_ns = tw->events.max_late_ns;
@@ -64,11 +64,12 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 	spin_lock(&tw->places.lock);
 	nr = event_fill(tw, t, &event);
 	time_set(tw, time_of(tw) + 3 * PERIOD_NS);
-	event_take(tw, t, &event, nr, &reading);
+	nr_new = tw->alarm.nr_new;
+	event_take(tw, t, &event, nr);
 	spin_unlock(&tw->places.lock);
 	twheel_unlock(tw);
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
-	KUNIT_EXPECT_EQ(test, reading.nr_going_on, 0U);
+	KUNIT_EXPECT_EQ(test, tw->alarm.nr_new, nr_new);
 	KUNIT_EXPECT_TRUE(test, timeout_is_unread(t));
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 3U);
