@@ -126,12 +126,28 @@ static ktime_t alarm_expiry(const struct twheel *tw, u64 at_ns)
 	return ns_to_ktime(min_t(u64, at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
-static void alarm_begin(struct twheel *tw, u64 at_ns)
+/*
+ * Set the alarm: with @restart in its own function, by what that returns, unless an ARM has set it
+ * meanwhile.
+ *
+ * This is not hrtimer_start_range_ns_user() of Linux 7.1, which refuses a time that has passed, so
+ * that a program that sets its timer to such a time in a loop does not keep the interrupt from
+ * coming.  No program can do that here: a deadline that has passed sets no alarm, and until the
+ * alarm has rung, only an earlier time sets it anew.
+ */
+static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
+	struct hrtimer *timer = &tw->alarm.timer;
+
 	tw->alarm.at_ns = at_ns;
-	hrtimer_start_range_ns(&tw->alarm.timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns,
-			       HRTIMER_MODE_ABS_SOFT);
+	if (restart && !hrtimer_is_queued(timer)) {
+		hrtimer_set_expires_range_ns(timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns);
+		*restart = HRTIMER_RESTART;
+	} else {
+		hrtimer_start_range_ns(timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns,
+				       HRTIMER_MODE_ABS_SOFT);
+	}
 }
 
 /**
@@ -156,17 +172,18 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 		return;
 	at_ns = edge_after_ns(&tw->clock, at_ns);
 	if (at_ns < tw->alarm.at_ns)
-		alarm_begin(tw, at_ns);
+		alarm_begin(tw, at_ns, NULL);
 }
 
 /**
  * twheel_alarm_set() - set the alarm, when nothing is left to do now
  * @tw: the wheel
+ * @restart: out: whether it is to ring again, if it is not queued; NULL but in its own function
  *
  * Context: under &twheel.lock.
  * Return: false if there is more to do before that is possible.
  */
-bool twheel_alarm_set(struct twheel *tw)
+bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
 	u64 at_ns = alarm_next_ns(tw);
@@ -179,7 +196,7 @@ bool twheel_alarm_set(struct twheel *tw)
 	if (at_ns != NEVER_NS) {
 		/* It may have rung, and left this to the kthread. */
 		if (at_ns != tw->alarm.at_ns || !hrtimer_is_queued(&tw->alarm.timer))
-			alarm_begin(tw, at_ns);
+			alarm_begin(tw, at_ns, restart);
 	} else if (tw->alarm.at_ns != NEVER_NS) {
 		/* G6 silent when idle. */
 		tw->alarm.at_ns = NEVER_NS;
@@ -188,73 +205,19 @@ bool twheel_alarm_set(struct twheel *tw)
 	return true;
 }
 
-/* Whether the last close has begun, or an ARM has set the alarm while its function runs. */
-static bool alarm_is_set(struct twheel *tw)
-	__must_hold(&tw->lock)
-{
-	return !tw->alarm.at_ns || hrtimer_is_queued(&tw->alarm.timer);
-}
-
-/* Set the alarm in its own function, by what that returns. */
-static enum hrtimer_restart alarm_ring_at(struct twheel *tw, u64 at_ns)
-	__must_hold(&tw->lock)
-{
-	tw->alarm.at_ns = at_ns;
-	if (at_ns == NEVER_NS)
-		return HRTIMER_NORESTART;
-	hrtimer_set_expires_range_ns(&tw->alarm.timer, alarm_expiry(tw, at_ns),
-				     tw->clock.slack_ns);
-	return HRTIMER_RESTART;
-}
-
-/**
- * twheel_alarm_set_again() - set the alarm in its own function, when nothing is left to do now
- * @tw: the wheel
- * @restart: out: whether it is to ring again
- *
- * Context: the alarm's function; under &twheel.lock.
- * Return: false if there is more to do before that is possible.
- */
-bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart)
-	__must_hold(&tw->lock)
-{
-	u64 at_ns;
-
-	*restart = HRTIMER_NORESTART;
-	if (alarm_is_set(tw))
-		return twheel_alarm_set(tw);
-	at_ns = alarm_next_ns(tw);
-	if (!at_ns)
-		return false;
-	*restart = alarm_ring_at(tw, at_ns);
-	return true;
-}
-
 /**
  * twheel_alarm_set_next() - set the alarm in its own function for the next tick
  * @tw: the wheel
+ * @restart: out: whether it is to ring again
  *
  * G2 bounded lateness: more is left to do than the softirq may do at a time.  The kthread does it,
  * and sets the alarm then.  If it has not done so by the next tick, the softirq goes on.
  *
  * Context: the alarm's function; under &twheel.lock.
- * Return: whether it is to ring again.
  */
-enum hrtimer_restart twheel_alarm_set_next(struct twheel *tw)
+void twheel_alarm_set_next(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	if (alarm_is_set(tw))
-		return HRTIMER_NORESTART;
-	return alarm_ring_at(tw, edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1));
-}
-
-/**
- * twheel_alarm_init() - prepare a wheel whose alarm never rings
- * @tw: the wheel
- *
- * Context: process, before the wheel is published.
- */
-void twheel_alarm_init(struct twheel *tw)
-{
-	tw->alarm.at_ns = 0;
+	if (tw->alarm.at_ns && !hrtimer_is_queued(&tw->alarm.timer))
+		alarm_begin(tw, edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1), restart);
 }

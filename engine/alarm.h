@@ -31,10 +31,8 @@ struct twheel_alarm {
 	struct hrtimer timer;
 };
 
-void twheel_alarm_init(struct twheel *tw);
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
-bool twheel_alarm_set(struct twheel *tw);
-bool twheel_alarm_set_again(struct twheel *tw, enum hrtimer_restart *restart);
-enum hrtimer_restart twheel_alarm_set_next(struct twheel *tw);
+bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct twheel *tw, enum hrtimer_restart *restart);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

@@ -415,7 +415,6 @@ struct twheel *twheel_create(void)
 	twheel_places_init(tw);
 	twheel_keys_init(&tw->keys, &tw->places.mutex);
 	twheel_refresh_begin(&tw->words, &tw->places.mutex);
-	twheel_alarm_init(tw);
 	twheel_turn_init(&tw->turn, twheel_pass_turn);
 	tw->control.nr = atomic64_inc_return(&nr_opened);
 	counter_add(COUNTER_WHEELS, 1);

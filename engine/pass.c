@@ -216,7 +216,7 @@ static bool pass_step_locked(struct twheel *tw)
 
 	twheel_lock(tw);
 	nr_before = tw->events.nr_untold;
-	more = twheel_pass_step(tw) || !twheel_alarm_set(tw);
+	more = twheel_pass_step(tw) || !twheel_alarm_set(tw, NULL);
 	if (!more || tw->events.nr_untold == nr_before || tw->events.nr_untold >= WAKE_EVERY)
 		twheel_unlock(tw);
 	else

@@ -63,26 +63,30 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 }
 
 /* Another thread has the lock. */
-static enum hrtimer_restart alarm_missed(struct twheel *tw, struct hrtimer *timer)
+static void alarm_missed(struct twheel *tw)
 {
-	if (++tw->alarm.nr_missed > MISSED_MAX) {
-		tw->alarm.nr_missed = 0;
+	u32 nr = tw->alarm.nr_missed + 1;
+
+	if (nr > MISSED_MAX)
+		nr = 0;
+	tw->alarm.nr_missed = nr;
+	if (nr)
+		hrtimer_start(&tw->alarm.timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
+	else
 		twheel_turn_request(&tw->turn);
-	} else {
-		hrtimer_start(timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
-	}
-	return HRTIMER_NORESTART;
 }
 
 /* Work on a wheel whose alarm has rung.  Returns whether it rings again. */
-static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer, u64 end_ns)
+static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned int steps = 0;
 	bool more;
 
-	if (!twheel_trylock(tw))
-		return alarm_missed(tw, timer);
+	if (!twheel_trylock(tw)) {
+		alarm_missed(tw);
+		return restart;
+	}
 	tw->alarm.nr_missed = 0;
 	if (tw->alarm.at_ns)
 		tw->alarm.at_ns = NEVER_NS;
@@ -94,18 +98,18 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, struct hrtimer *timer,
 		return restart;
 	}
 	for (;;) {
-		more = twheel_pass_step(tw) || !twheel_alarm_set_again(tw, &restart);
+		more = twheel_pass_step(tw) || !twheel_alarm_set(tw, &restart);
 		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns)
 			break;
 		twheel_unlock_quietly(tw);
 		if (!twheel_trylock(tw)) {
 			twheel_turn_request(&tw->turn);
-			return HRTIMER_NORESTART;
+			return restart;
 		}
 	}
 	/* It rings at the next tick as well, should the kthread not get a processor by then. */
 	if (more)
-		restart = twheel_alarm_set_next(tw);
+		twheel_alarm_set_next(tw, &restart);
 	twheel_unlock(tw);
 	if (more)
 		twheel_turn_request(&tw->turn);
@@ -123,7 +127,7 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 		twheel_turn_request(&tw->turn);
 		return HRTIMER_NORESTART;
 	}
-	restart = alarm_work(tw, timer, begin_ns + left_ns);
+	restart = alarm_work(tw, begin_ns + left_ns);
 	end_ns = ktime_get_ns();
 	processor_has_worked(begin_ns, end_ns);
 	twheel_user_has_worked(tw->memory.user, begin_ns, end_ns);

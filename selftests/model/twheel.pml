@@ -161,18 +161,25 @@ inline twheel_alarm_set()
 	next_ = 0
 }
 
-/* The hrtimer is queued again when its function has returned. */
+/* In the hrtimer's own function: it is queued again when that has returned. */
 inline alarm_set_again(restart)
 {
+	alarm_next_ns();
 	if
-	:: queued -> twheel_alarm_set()
-	:: else ->
-		alarm_next_ns();
+	:: next_ != NEVER && (next_ != at_ns || !queued) ->
 		at_ns = next_;
 		expires = next_;
-		restart = (next_ != NEVER);
-		next_ = 0
-	fi
+		if
+		:: queued -> skip
+		:: else -> restart = true
+		fi
+	:: next_ == NEVER && at_ns != NEVER ->
+		at_ns = NEVER;
+		expires = NEVER;
+		queued = false
+	:: else
+	fi;
+	next_ = 0
 }
 
 /* More is left: it rings at the next tick, too. */

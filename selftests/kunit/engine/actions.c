@@ -363,7 +363,7 @@ static void alarms_begin(struct twheel *tw)
 	machine_alarm = (struct machine_alarm){ .used = true };
 	tw->alarm.at_ns = NEVER_NS;
 	twheel_lock(tw);
-	twheel_alarm_set(tw);
+	twheel_alarm_set(tw, NULL);
 	twheel_unlock(tw);
 }
 
@@ -386,7 +386,7 @@ static bool alarm_rings_now(struct twheel *tw)
 	machine_alarm.is_on = false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		/* There the kthread does this. */
-		restart = alarm_work(tw, &tw->alarm.timer, machine_now() + SOFT_NS);
+		restart = alarm_work(tw, machine_now() + SOFT_NS);
 	else
 		restart = alarm_rings(&tw->alarm.timer);
 	local_bh_enable();

@@ -132,7 +132,7 @@ static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong
 		u64 inserted = nr_inserted;
 
 		twheel_lock(tw);
-		set = twheel_alarm_set(tw);
+		set = twheel_alarm_set(tw, NULL);
 		twheel_unlock(tw);
 		KUNIT_EXPECT_LE(test, nr_inserted - inserted, (u64)PASS_STEP);
 		KUNIT_ASSERT_LT(test, ++steps, 10U);

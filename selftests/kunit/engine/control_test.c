@@ -230,7 +230,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 		/* Nor does anything begin again. */
 		twheel_lock(tw);
 		twheel_alarm_need(tw, 1);
-		KUNIT_EXPECT_TRUE(test, twheel_alarm_set(tw));
+		KUNIT_EXPECT_TRUE(test, twheel_alarm_set(tw, NULL));
 		twheel_unlock(tw);
 		twheel_turn_request(&tw->turn);
 	}

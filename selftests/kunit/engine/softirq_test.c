@@ -245,7 +245,7 @@ static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
 	time_set(tw, tw->alarm.at_ns);
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 	local_bh_disable();
-	restart = alarm_work(tw, &tw->alarm.timer, U64_MAX);
+	restart = alarm_work(tw, U64_MAX);
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, (int)restart, (int)HRTIMER_NORESTART);
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
