@@ -50,13 +50,6 @@
  */
 #define AHEAD_TICK	4096
 
-/* The wheel has expired so many timeouts. */
-static void ahead_add(struct twheel *tw, u32 nr_expired)
-	__must_hold(&tw->lock)
-{
-	tw->nr_ahead += nr_expired + nr_expired / 2;
-}
-
 /*
  * How many timeouts of a slot of this level, which comes next, are to be moved down now, besides
  * those for which there is time in this step.
@@ -162,21 +155,10 @@ static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
 bool twheel_is_drained(const struct twheel *tw)
 {
 	/*
-	 * Pairs with the release in pass_drained(): the last events are in the list.
+	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
 	 * Test: litmus drained_read, drained_poll
 	 */
 	return smp_load_acquire(&tw->control.drained);
-}
-
-/* All timeouts that DRAIN has left are events. */
-static void pass_drained(struct twheel *tw)
-	__must_hold(&tw->lock)
-{
-	/*
-	 * Pairs with the acquire in twheel_is_drained(): who sees this sees all events.
-	 * Test: litmus drained_read, drained_poll
-	 */
-	smp_store_release(&tw->control.drained, true);
 }
 
 /**
@@ -194,12 +176,17 @@ bool twheel_pass_step(struct twheel *tw)
 	enum twheel_counter by = counter_of_pass();
 	bool more = true;
 
-	ahead_add(tw, looked);
+	/* Three are moved ahead for two that were looked at. */
+	tw->nr_ahead += looked + looked / 2;
 	if (left && unlikely(tw->drains)) {
 		left = drain_step(tw, now_ns, left);
-		if (left)
-			pass_drained(tw);
 		more = !left;
+		if (!more)
+			/*
+			 * Pairs with the acquire in twheel_is_drained(): who sees this sees all
+			 * events.  Test: litmus drained_read, drained_poll
+			 */
+			smp_store_release(&tw->control.drained, true);
 	} else if (left) {
 		more = slots_empty_ahead(tw, left);
 	}
