@@ -19,10 +19,11 @@ struct twheel;
  *	for timeouts that the kthread has been asked to look after.  NEVER_NS if it does not;
  *	0 if it never will, because the clock is virtual or the last close has begun.
  * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
- * @nr_missed: how often it has rung in vain, because another thread had the lock
+ * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
+ *	queued again, for a time after @at_ns; the softirq writes it, and others read it
  * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
  *
- * &twheel.lock guards all members but @nr_missed, which is the softirq's alone.
+ * &twheel.lock guards all members but @nr_missed.
  */
 struct twheel_alarm {
 	u64 at_ns;

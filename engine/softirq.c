@@ -69,7 +69,7 @@ static void alarm_missed(struct twheel *tw)
 
 	if (nr > MISSED_MAX)
 		nr = 0;
-	tw->alarm.nr_missed = nr;
+	WRITE_ONCE(tw->alarm.nr_missed, nr);
 	if (nr)
 		hrtimer_start(&tw->alarm.timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
 	else
@@ -87,7 +87,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 		alarm_missed(tw);
 		return restart;
 	}
-	tw->alarm.nr_missed = 0;
+	WRITE_ONCE(tw->alarm.nr_missed, 0);
 	if (tw->alarm.at_ns)
 		tw->alarm.at_ns = NEVER_NS;
 	if (unlikely(!llist_empty(&tw->inbox)))

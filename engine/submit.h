@@ -120,16 +120,16 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 /*
  * A plain deadline from here on, and before the end of time, is to come: found without a look at
  * the clock, as long as the alarm has yet to ring.  NEVER_NS if the clock has to be looked at: if
- * the alarm has rung, and was left to the kthread, or may ring later than it was set to, a deadline
- * from there on may have passed.
+ * the alarm has rung in vain, or was left to the kthread, or may ring later than it was set to, a
+ * deadline from there on may have passed.
  */
 static __always_inline u64 certain_ns(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	u64 at_ns = tw->alarm.at_ns;
 
-	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || tw->clock.slack_ns ||
-		     tw->clock.settable || tw->wheel.nr_levels == 1))
+	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || READ_ONCE(tw->alarm.nr_missed) ||
+		     tw->clock.slack_ns || tw->clock.settable || tw->wheel.nr_levels == 1))
 		return NEVER_NS;
 	return max(at_ns, tw->wheel.base_ns + 1);
 }

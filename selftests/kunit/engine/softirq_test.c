@@ -197,6 +197,29 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 	}
 }
 
+/* The alarm that was missed rings in a moment; what is due when it is armed waits for no edge. */
+static void a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once(struct kunit *test)
+{
+	struct twheel_arm how = { .flags = TWHEEL_ARM_ABSOLUTE };
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	spin_lock(&tw->lock);
+	alarm_rings_now(tw);
+	spin_unlock(&tw->lock);
+	KUNIT_ASSERT_TRUE(test, machine_alarm.is_on);
+	how.expires_ns = time_of(tw) + 1;
+	time_set(tw, time_of(tw) + 2);
+	arm(test, &how);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+	KUNIT_EXPECT_EQ(test, rearm_to(tw, how.id, .flags = TWHEEL_ARM_ABSOLUTE,
+				       .expires_ns = time_of(tw) - 1), TWHEEL_WAS_UNREAD);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
 /* DRAIN takes its steps itself, and the kthread does if a signal ends it. */
 static void the_softirq_leaves_a_drain_alone(struct kunit *test)
 {
@@ -262,6 +285,7 @@ static struct kunit_case softirq_cases[] = {
 	KUNIT_CASE(a_share_that_is_used_up_leaves_the_work_to_the_kthread),
 	KUNIT_CASE(the_time_of_the_softirq_is_charged),
 	KUNIT_CASE(an_alarm_that_finds_the_lock_taken_rings_again),
+	KUNIT_CASE(a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once),
 	KUNIT_CASE(the_softirq_leaves_a_drain_alone),
 	KUNIT_CASE(the_softirq_empties_the_inbox),
 	KUNIT_CASE(an_alarm_that_an_arm_has_set_meanwhile_is_kept),
