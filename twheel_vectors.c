@@ -2,10 +2,10 @@
 /*
  * The ioctls that carry a vector: ARM, REARM, CANCEL and QUERY
  *
- * A vector is checked here, and its entries are handed to the engine in batches.  The engine reads
- * an entry from the user's memory, reports on it there, and does it, in one step, so a bad pointer,
- * wherever in a vector, leaves nothing half done.  If a fault has to be served for that, it is
- * served here, and the entry tried again.
+ * A vector is checked here, and its entries are handed to the engine in batches.  The engine copies
+ * a batch in; then it reports on each entry in the user's memory, and does it, in one step, so a
+ * bad pointer, wherever in a vector, leaves nothing half done.  If a fault has to be served for
+ * that, it is served here, and the entry tried again.
  *
  * Locks: none, and none is held while a fault is served.
  */
@@ -206,18 +206,6 @@ static int arm_step(struct twheel *tw, void __user *arg, unsigned int nr,
 				     twheel_arm_step(tw, user, nr, call);
 }
 
-static int rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
-		      struct twheel_call *call)
-{
-	return twheel_rearm_step(tw, user, nr, call);
-}
-
-static int cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
-		       struct twheel_call *call)
-{
-	return twheel_cancel_step(tw, user, nr, call);
-}
-
 static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
@@ -407,7 +395,7 @@ static const struct vector_op rearm_op = {
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
 	.by_key		= true,
-	.step		= rearm_step,
+	.step		= twheel_rearm_step,
 };
 
 static const struct vector_op cancel_op = {
@@ -415,7 +403,7 @@ static const struct vector_op cancel_op = {
 	.first_size	= CANCEL_SIZE_FIRST,
 	.result		= offsetof(struct twheel_cancel, result),
 	.by_key		= true,
-	.step		= cancel_step,
+	.step		= twheel_cancel_step,
 };
 
 static const struct vector_op query_op = {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Access to the entries of a user's vector, one after the other
+ * Access to the entries of a user's vector
+ *
+ * access_copy_in() copies a batch of them in.  What the user is told of them is written member by
+ * member:
  *
  *	access_open()	begin; false if the memory is not the user's
- *	access_get()	read a member of 64 bits; false if a fault would have to be served
- *	access_put()	write one, likewise; access_put_half() one of 32 bits, access_tell() a
- *	result access_close()	end
+ *	access_get()	read a member of 64 bits; false if it faults
+ *	access_put()	write a member of 64 bits; false if a fault would have to be served
+ *			access_put_half() one of 32 bits, access_tell() a result
+ *	access_close()	end
  *
  * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
  * memory are functions, and so is what a compiler does not inline because it is to save space.  In
@@ -17,9 +21,9 @@
 #ifndef _TWHEEL_ENGINE_ACCESS_H
 #define _TWHEEL_ENGINE_ACCESS_H
 
+#include <linux/build_bug.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
-#include <asm/byteorder.h>
 
 #if defined(TWHEEL_WINDOWS) || defined(CONFIG_LOCKDEP) || defined(CONFIG_KASAN) || \
 	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
@@ -92,21 +96,10 @@ static __always_inline bool access_tell(s32 result, s32 __user *to)
 	return access_put_half(result, (u32 __user *)to);
 }
 
-/*
- * Two neighbouring members of 32 bits are read as one word, which takes half as long: a word with
- * the first of them, and one with the second.
- */
-#ifdef __BIG_ENDIAN
-#define PAIR_FIRST(x)	((u64)(x) << 32)
-#define PAIR_SECOND(x)	((u64)(u32)(x))
-#else
-#define PAIR_FIRST(x)	((u64)(u32)(x))
-#define PAIR_SECOND(x)	((u64)(x) << 32)
-#endif
-#define pair_of(ptr)	((u64 __user *)(ptr))
-
-/* The next entry of a vector. */
-#define access_next(user, stride)	((typeof(user))((void __user *)(user) + (stride)))
+/* The entry of a vector that comes @i entries after another one, and the next one. */
+#define access_at(user, i, stride) \
+	((typeof(user))((void __user *)(user) + (size_t)(i) * (stride)))
+#define access_next(user, stride)	access_at(user, 1, stride)
 
 static __always_inline bool access_open_locked(const void __user *user, size_t size)
 {
@@ -121,6 +114,55 @@ static __always_inline void access_close_locked(void)
 {
 	access_close();
 	pagefault_enable();
+}
+
+/* Tell a result under a lock; false if that faults. */
+static inline bool access_tell_locked(s32 result, s32 __user *to)
+{
+	bool told;
+
+	pagefault_disable();
+	told = !put_user(result, to);
+	pagefault_enable();
+	return told;
+}
+
+/*
+ * Copy an entry in by single loads: for so few bytes they are quicker than a function.  An entry
+ * that grows needs more of them.
+ */
+static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 __user *user)
+{
+	bool got;
+
+	BUILD_BUG_ON(size != 2 * sizeof(*entry) && size != 7 * sizeof(*entry));
+	if (!access_open(user, size))
+		return false;
+	got = access_get(&entry[0], &user[0]) && access_get(&entry[1], &user[1]);
+	if (size > 2 * sizeof(*entry))
+		got = got && access_get(&entry[2], &user[2]) && access_get(&entry[3], &user[3]) &&
+		      access_get(&entry[4], &user[4]) && access_get(&entry[5], &user[5]) &&
+		      access_get(&entry[6], &user[6]);
+	access_close();
+	return got;
+}
+
+unsigned int twheel_access_copy_in(void *entries, size_t size, const void __user *user,
+				   u32 stride, unsigned int nr);
+
+/*
+ * Copy entries in that have @size bytes here, until one cannot be read; returns how many.  What a
+ * shorter entry leaves out is zero.  Sleeps.
+ */
+static __always_inline unsigned int access_copy_in(void *entries, size_t size,
+						   const void __user *user, u32 stride,
+						   unsigned int nr)
+{
+	if (likely(stride == size) &&
+	    likely(nr == 1 ? access_copy_one(entries, size, user) :
+			     !copy_from_user(entries, user, nr * size)))
+		return nr;
+	return twheel_access_copy_in(entries, size, user, stride, nr);
 }
 
 #endif /* _TWHEEL_ENGINE_ACCESS_H */

@@ -41,7 +41,6 @@
  * struct arming - a batch that is being armed; a local variable
  * @first: the first place of the chain
  * @place: the next place to be used; NULL if none is left
- * @last: the place that was used last; valid with @nr
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
  * @nr_told: of @place, the user may have been told the id
@@ -52,7 +51,6 @@
 struct arming {
 	struct twheel_timeout *first;
 	struct twheel_timeout *place;
-	struct twheel_timeout *last;
 	unsigned int nr;
 	int short_of;
 	unsigned int nr_told;
@@ -60,21 +58,11 @@ struct arming {
 	bool nowait;
 };
 
-/* @nr more timeouts have got places, up to @last; @place is the next one. */
-static __always_inline void arming_note(struct arming *arming, struct twheel_timeout *place,
-					struct twheel_timeout *last, unsigned int nr)
-{
-	arming->place = place;
-	arming->last = last;
-	arming->nr += nr;
-}
-
 /* A timeout has got the next place. */
-static __always_inline void arming_next(struct arming *arming)
+static void arming_next(struct arming *arming)
 {
-	struct twheel_timeout *t = arming->place;
-
-	arming_note(arming, (struct twheel_timeout *)t->link.next, t, 1);
+	arming->place = place_next(arming->place);
+	arming->nr++;
 }
 
 /* Begin a timeout of any kind in the next place, if there is one: 0, or an errno. */
@@ -97,97 +85,83 @@ static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arm
 	return 0;
 }
 
-/* Do an entry that is not a plain one, or for which there is no place; false if it faults. */
-static noinline bool arm_odd(struct twheel *tw, struct twheel_arm __user *user, u32 stride,
+/*
+ * Tell and begin a timeout of any kind, or tell why there is none; false if that cannot be told.
+ * If the clock can be set, each relative deadline is refused.
+ */
+static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
+			     struct twheel_arm __user *user, struct twheel_call *call,
 			     struct arming *arming)
 {
-	struct twheel_arm arm = {};
 	int err;
 
-	if (copy_from_user(&arm, user, min_t(size_t, stride, sizeof(arm))))
-		return false;
-	err = arm_begin(tw, &arm, arming);
-	if (err)
-		return !put_user(0ULL, &user->id) && !put_user(err, &user->result);
-	arming->nr_told = 1;
-	if (put_user(timeout_id(arming->place), &user->id) ||
-	    put_user((s32)TWHEEL_CREATED, &user->result))
+	if (!tw->clock.settable)
+		arming->now_ns = call_now_ns(tw, call);
+	err = arm_begin(tw, arm, arming);
+	arming->nr_told = !err;
+	if (put_user(err ? 0 : timeout_id(arming->place), &user->id) ||
+	    put_user(err ?: (s32)TWHEEL_CREATED, &user->result))
 		return false;
 	arming->nr_told = 0;
-	arming_next(arming);
+	if (!err)
+		arming_next(arming);
 	return true;
 }
 
 /*
- * Begin timeouts in their places and tell the user the ids, entry by entry, until one cannot be
- * read or written; returns how many.
+ * Begin plain timeouts in their places and tell the user the ids, up to an entry that is not a
+ * plain one, or has no place, or cannot be told; returns how many.
  */
-static __always_inline unsigned int arm_fill(struct twheel *tw, struct twheel_arm __user *user,
-					     unsigned int nr, struct twheel_call *call,
-					     struct arming *arming)
+static __always_inline unsigned int arm_run(const struct twheel_arm *arm,
+					    struct twheel_arm __user *user, unsigned int nr,
+					    u32 stride, struct arming *arming)
 {
-	struct twheel_timeout *t = arming->place, *last = NULL;
-	unsigned int i, nr_plain = 0;
-	u32 stride = call->stride;
+	struct twheel_timeout *t = arming->place;
+	unsigned int i;
 
 	if (!access_open(user, nr * stride))
 		return 0;
-	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 deadline_ns, interval_ns, user_data, flags_repeats, result_slack, oddities;
+	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
+		u64 deadline_ns = life_plain_ns(arm, arming->now_ns);
 
-		if (unlikely(!access_get(&deadline_ns, &user->expires_ns) ||
-			     !access_get(&interval_ns, &user->interval_ns) ||
-			     !access_get(&user_data, &user->user_data) ||
-			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
-			     !access_get(&result_slack, pair_of(&user->result))))
-			goto fault;
-		oddities = life_oddities(flags_repeats, interval_ns, result_slack);
-		if (oddities == LIFE_RELATIVE && arming->now_ns && t) {
-			deadline_ns = time_add(arming->now_ns, deadline_ns);
-		} else if (unlikely(oddities || deadline_ns >= TWHEEL_TIME_NEVER || !t)) {
-			access_close();
-			/* If the clock can be set, arm_odd() refuses each relative deadline. */
-			if (!tw->clock.settable)
-				arming->now_ns = call_now_ns(tw, call);
-			if (oddities != LIFE_RELATIVE || !t || tw->clock.settable) {
-				arming_note(arming, t, last, nr_plain);
-				nr_plain = 0;
-				if (!arm_odd(tw, user, stride, arming))
-					return i;
-				t = arming->place;
-				last = arming->last;
-				if (!access_open(access_next(user, stride), (nr - i - 1) * stride))
-					return i + 1;
-				continue;
-			}
-			deadline_ns = time_add(arming->now_ns, deadline_ns);
-			if (!access_open(user, (nr - i) * stride))
-				goto out;
-		}
+		if (unlikely(deadline_ns >= TWHEEL_TIME_NEVER || !t))
+			break;
 		t->deadline_ns = deadline_ns;
-		t->user_data = user_data;
+		t->user_data = arm->user_data;
 		if (unlikely(!access_put(timeout_id(t), &user->id) ||
 			     !access_tell(TWHEEL_CREATED, &user->result)))
-			goto told;
-		last = t;
-		t = (struct twheel_timeout *)t->link.next;
-		nr_plain++;
+			break;
+		t = place_next(t);
 	}
-	goto fault;
-told:
-	arming->nr_told = 1;
-fault:
 	access_close();
-out:
-	arming_note(arming, t, last, nr_plain);
+	arming->place = t;
+	arming->nr += i;
 	return i;
+}
+
+/* Begin timeouts and tell the user the ids, until one cannot be told; returns how many entries. */
+static __always_inline unsigned int arm_fill(struct twheel *tw, const struct twheel_arm *arm,
+					     struct twheel_arm __user *user, unsigned int nr,
+					     struct twheel_call *call, struct arming *arming)
+{
+	unsigned int i = 0;
+
+	for (;;) {
+		i += arm_run(arm + i, access_at(user, i, call->stride), nr - i, call->stride,
+			     arming);
+		if (likely(i == nr) ||
+		    !arm_any(tw, arm + i, access_at(user, i, call->stride), call, arming))
+			return i;
+		if (++i == nr)
+			return i;
+	}
 }
 
 /* Write the words of timeouts that are about to be submitted. */
 static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsigned int nr)
 {
 	rcu_read_lock();
-	for (; nr; nr--, t = (struct twheel_timeout *)t->link.next)
+	for (; nr; nr--, t = place_next(t))
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	rcu_read_unlock();
 }
@@ -209,7 +183,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	for (i = 0; i < arming->nr; i++, t = next) {
 		u64 due_ns = t->deadline_ns;
 
-		next = (struct twheel_timeout *)t->link.next;
+		next = place_next(t);
 		timeout_begin(t);
 		if (likely(due_ns >= from_ns && due_ns < never_ns)) {
 			twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
@@ -245,12 +219,16 @@ static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct ar
 /* Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining. */
 static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 {
+	struct twheel_timeout *last = arming->first;
+	unsigned int nr = arming->nr;
 	bool draining;
 
 	if (!llist_empty(&tw->inbox)) {
 		twheel_lock(tw);
 		return arm_insert_unlock(tw, arming);
 	}
+	while (--nr)
+		last = place_next(last);
 	/*
 	 * G3 exactly one outcome: synchronize_rcu() in twheel_drain() waits for this section, and
 	 * then empties the inbox.  Test: litmus drain_arm
@@ -259,7 +237,7 @@ static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 	draining = READ_ONCE(tw->control.draining);
 	twheel_window(WINDOW_ARM_CHECKED);
 	if (!draining)
-		llist_add_batch(&arming->first->node, &arming->last->node, &tw->inbox);
+		llist_add_batch(&arming->first->node, &last->node, &tw->inbox);
 	rcu_read_unlock();
 	if (draining)
 		return false;
@@ -330,15 +308,21 @@ int twheel_arm_check(const struct twheel_arm *arm)
 int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	struct arming arming = { .now_ns = call->now_ns };
+	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
+	struct arming arming = {};
 	unsigned int i;
 	int err;
 
 	if (unlikely(READ_ONCE(tw->control.draining)))
 		return -ESHUTDOWN;
+	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
+	if (!nr)
+		return -EFAULT;
+	if (!(arm[0].flags & TWHEEL_ARM_ABSOLUTE) && !tw->clock.settable)
+		arming.now_ns = call_now_ns(tw, call);
 	twheel_places_take(tw, nr, false, &arming.first, &arming.short_of);
 	arming.place = arming.first;
-	i = arm_fill(tw, user, nr, call, &arming);
+	i = arm_fill(tw, arm, user, nr, call, &arming);
 	err = arm_finish(tw, &arming);
 	if (unlikely(err)) {
 		arm_take_back(user, call->stride, i, err);

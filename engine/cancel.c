@@ -8,12 +8,10 @@
  * An id is found by tables that are read under RCU, and the generation in the word of its place
  * says, under the lock, whether it still names the timeout that is there.
  *
- * Locks: twheel.lock, and under it places.lock, for a batch.  The places are found before that, so
- * that their cache misses overlap.
+ * Locks: twheel.lock, and under it places.lock, for a batch.
  */
 #include <linux/errno.h>
 #include <linux/prefetch.h>
-#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -66,109 +64,84 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 }
 
 /* Tell the verdict on an entry of any kind, and do it.  False if it faults. */
-static noinline bool cancel_any(struct twheel *tw, struct twheel_cancel __user *user,
-				struct twheel_call *call)
+static noinline bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
+				struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	struct twheel_cancel cancel = {};
-	struct twheel_timeout *t;
-	bool told = false;
-	int result;
+	struct twheel_timeout *t = cancel_find(tw, cancel->id, call->by_key);
+	int result = cancel->reserved ? -EINVAL : cancel_verdict(t);
 
-	pagefault_disable();
-	if (__copy_from_user_inatomic(&cancel, user,
-				      min_t(size_t, call->stride, sizeof(cancel))))
-		goto out;
-	t = cancel_find(tw, cancel.id, call->by_key);
-	result = cancel.reserved ? -EINVAL : cancel_verdict(t);
-	told = !__put_user(result, &user->result);
-	if (told && result > 0) {
+	if (!access_tell_locked(result, &user->result))
+		return false;
+	if (result > 0) {
 		cancel_do(tw, t);
 		call->nr_ok++;
 	}
-out:
-	pagefault_enable();
-	return told;
+	return true;
 }
 
 /*
- * Tell and cancel timeouts, entry by entry, until one faults; returns how many.  Those that pend in
- * a wheel without keys are done here, others by cancel_any(), and all while they are traced.
- * @place are the places that the ids lead to, or NULL.
+ * Tell and cancel timeouts, up to an entry that faults, or whose timeout does not pend; returns how
+ * many.  @place are the places that the ids lead to, or NULL.
  */
 static __always_inline unsigned int
-cancel_fill(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
-	    struct twheel_call *call, struct twheel_timeout **place)
+cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
+	   struct twheel_cancel __user *user, unsigned int nr, u32 stride,
+	   struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	u64 any = tw->keys.used || trace_twheel_cancel_enabled() ? ~0ULL : 0;
-	unsigned int i, nr_pending = 0;
-	u32 stride = call->stride;
+	unsigned int i;
 
 	if (!access_open_locked(user, nr * stride))
 		return 0;
-	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		struct twheel_timeout *t;
-		u64 id, result_reserved;
+	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
+		struct twheel_timeout *t = place ? place[i] :
+						   place_at(&tw->places, id_index(cancel->id));
 
-		if (unlikely(!access_get(&id, &user->id) ||
-			     !access_get(&result_reserved, pair_of(&user->result))))
-			goto fault;
-		t = place ? place[i] : place_at(&tw->places, id_index(id));
-		if (unlikely(!place_has_pending(t, id) ||
-			     (result_reserved & PAIR_SECOND(~0U)) | any)) {
-			access_close_locked();
-			if (!cancel_any(tw, user, call))
-				goto out;
-			if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
-				continue;
-			i++;
-			goto out;
-		}
+		if (unlikely(!place_has_pending(t, cancel->id) || cancel->reserved))
+			break;
 		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
-			goto fault;
+			break;
 		twheel_link_del(&t->link);
 		place_free(&tw->places, t);
-		nr_pending++;
 	}
-fault:
 	access_close_locked();
-out:
-	tw->events.cancelled += nr_pending;
-	call->nr_ok += nr_pending;
+	tw->events.cancelled += i;
 	return i;
 }
 
-/* cancel_fill() under the locks. */
+/*
+ * Tell and cancel timeouts, until one faults; returns how many entries.  In a keyed wheel all are
+ * done by cancel_any(), and while they are traced.
+ */
 static __always_inline unsigned int
-cancel_locked(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
-	      struct twheel_call *call, struct twheel_timeout **place)
+cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
+	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	unsigned int i;
-	u32 nr_before;
-
-	twheel_lock(tw);
-	spin_lock(&tw->places.lock);
-	nr_before = tw->places.nr_taken;
-	i = cancel_fill(tw, user, nr, call, place);
-	spin_unlock(&tw->places.lock);
-	twheel_unlock(tw);
-	twheel_places_freed(tw, nr_before);
-	return i ?: -EFAULT;
-}
-
-/* Several entries: find their places, and fetch them, before the locks are taken. */
-static noinline_for_stack int cancel_many(struct twheel *tw, struct twheel_cancel __user *user,
-					  unsigned int nr, struct twheel_call *call)
-{
+	bool any = tw->keys.used || trace_twheel_cancel_enabled();
+	bool fetch = nr > 1 && READ_ONCE(tw->places.pages.nr) > FETCH_PAGES && !any;
 	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
-	int done;
+	unsigned int i, nr_run;
 
-	rcu_read_lock();
-	nr = places_fetch(&tw->places, &user->id, call->stride, nr, place);
-	done = cancel_locked(tw, user, nr ?: 1, call, nr ? place : NULL);
-	rcu_read_unlock();
-	return done;
+	/* The cache misses of the places overlap, if all are fetched before one is read. */
+	for (i = 0; i < nr && fetch; i++) {
+		place[i] = place_at(&tw->places, id_index(cancel[i].id));
+		prefetchw(place[i]);
+	}
+	for (i = 0; i < nr; i++) {
+		if (likely(!any)) {
+			nr_run = cancel_run(tw, cancel + i, access_at(user, i, call->stride),
+					    nr - i, call->stride, fetch ? place + i : NULL);
+			call->nr_ok += nr_run;
+			i += nr_run;
+			if (likely(i == nr))
+				break;
+		}
+		if (!cancel_any(tw, cancel + i, access_at(user, i, call->stride), call))
+			break;
+	}
+	return i;
 }
 
 /**
@@ -178,17 +151,28 @@ static noinline_for_stack int cancel_many(struct twheel *tw, struct twheel_cance
  * @nr: how many, 1 to TWHEEL_BATCH
  * @call: the call
  *
- * Context: process; does not sleep; no lock of the wheel may be held.
+ * Context: process; sleeps; no lock of the wheel may be held.
  * Return: the number of entries that are done.  If it is none, -EFAULT: the caller has a fault of
  * the first entry served, and tries again.
  */
-int twheel_cancel_step(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
+int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	/* Few places are in the processor's cache anyway. */
-	if (nr > 1 && READ_ONCE(tw->places.pages.nr) > FETCH_PAGES)
-		return cancel_many(tw, user, nr, call);
-	return cancel_locked(tw, user, nr, call, NULL);
+	struct twheel_cancel cancel[TWHEEL_BATCH] __uninitialized;
+	unsigned int i;
+	u32 nr_before;
+
+	nr = access_copy_in(cancel, sizeof(cancel[0]), user, call->stride, nr);
+	if (!nr)
+		return -EFAULT;
+	twheel_lock(tw);
+	spin_lock(&tw->places.lock);
+	nr_before = tw->places.nr_taken;
+	i = cancel_fill(tw, cancel, user, nr, call);
+	spin_unlock(&tw->places.lock);
+	twheel_unlock(tw);
+	twheel_places_freed(tw, nr_before);
+	return i ?: -EFAULT;
 }
 
 /**

@@ -11,7 +11,6 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "access.h"
 #include "clock.h"
 #include "slack.h"
 #include "timeout.h"
@@ -54,18 +53,17 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * Whether an entry asks for more than an absolute deadline, or than one: not 0 then.
- * @flags_repeats and @result_slack are two members each, see access.h.
+ * The deadline of an entry that asks for nothing else, as an absolute time; NEVER_NS if it asks for
+ * more, or if the deadline is relative and @now_ns is 0: the clock was not looked at.
  */
-static __always_inline u64 life_oddities(u64 flags_repeats, u64 interval_ns, u64 result_slack)
+static __always_inline u64 life_plain_ns(const struct twheel_arm *arm, u64 now_ns)
 {
-	/* An interval sets all bits, so that none is mistaken for LIFE_RELATIVE. */
-	return (flags_repeats ^ PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)) | -(u64)!!interval_ns |
-	       (result_slack & PAIR_SECOND(~0U));
+	if (unlikely(arm->interval_ns | arm->repeats | arm->slack_ticks))
+		return NEVER_NS;
+	if (likely(arm->flags == TWHEEL_ARM_ABSOLUTE))
+		return arm->expires_ns;
+	return !arm->flags && now_ns ? time_add(now_ns, arm->expires_ns) : NEVER_NS;
 }
-
-/* If a relative deadline is all that an entry asks for, that is what life_oddities() says. */
-#define LIFE_RELATIVE	PAIR_FIRST(TWHEEL_ARM_ABSOLUTE)
 
 /*
  * Write what an entry asks for into a timeout.  The caller overwrites its word in the refresh

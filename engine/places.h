@@ -12,11 +12,9 @@
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>
-#include <linux/prefetch.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-#include "access.h"
 #include "counters.h"
 #include "pages.h"
 #include "timeout.h"
@@ -77,32 +75,6 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 	struct twheel_page *page = pages_at(&places->pages, index / PLACES_PER_PAGE);
 
 	return page ? page->timeout + index % PLACES_PER_PAGE : NULL;
-}
-
-/*
- * Find the places that up to @nr ids in the user's memory lead to, and fetch them: their cache
- * misses overlap if that is done before the first one is read.  Returns how many; an id that cannot
- * be read ends it.  The caller is in an RCU read section until it has used them.
- */
-static __always_inline unsigned int places_fetch(const struct twheel_places *places,
-						 u64 __user *id, u32 stride, unsigned int nr,
-						 struct twheel_timeout **place)
-{
-	unsigned int i;
-
-	if (!access_open_locked(id, (nr - 1) * stride + sizeof(*id)))
-		return 0;
-	for (i = 0; i < nr; i++, id = access_next(id, stride)) {
-		u64 this;
-
-		if (unlikely(!access_get(&this, id)))
-			goto fault;
-		place[i] = place_at(places, id_index(this));
-		prefetchw(place[i]);
-	}
-fault:
-	access_close_locked();
-	return i;
 }
 
 /*

@@ -3,7 +3,9 @@
  * REARM: tell the user the verdict on a timeout, and begin a new life for it
  *
  * Both are one step for each entry, under the lock: an entry that cannot be told is not done, and
- * nothing changes in between (G3).  A fault is served without the lock, by the caller.
+ * nothing changes in between (G3).  A fault is served without the lock, by the caller; and if an
+ * entry needs memory, the lock is left, and the entry is tried again.  ARM in a keyed wheel is done
+ * by the same batches (upsert.c).
  *
  * G7 cost does not grow: a plain timeout that moves to later only gets another deadline.  The wheel
  * puts it where it belongs when its slot comes up.
@@ -12,7 +14,6 @@
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
-#include <linux/prefetch.h>
 #include <linux/rcupdate.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -55,19 +56,19 @@ static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout 
  * @tw: the wheel
  * @arm: a well-formed entry; out: was_deadline_ns
  * @t: the timeout, which is live
- * @now_ns: the clock
+ * @rearming: the batch
  *
  * Context: under &twheel.lock.
- * Return: TWHEEL_WAS_*, or -ERANGE, or REARM_NEEDS_EXTRA.
+ * Return: TWHEEL_WAS_*, or -ERANGE, or what rearm_needs() returns.
  */
 int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twheel_timeout *t,
-			 u64 now_ns)
+			 struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, now_ns);
+	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, rearming->now_ns);
 
 	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
-		return REARM_NEEDS_EXTRA;
+		return rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
 	arm->was_deadline_ns = rearm_was_deadline_ns(tw, t);
 	if (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= arm->was_deadline_ns)
 		return -ERANGE;
@@ -81,18 +82,18 @@ int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twhee
  * @tw: the wheel
  * @t: the timeout, which is live
  * @arm: the entry, on which twheel_rearm_verdict() had a verdict
- * @now_ns: the clock
- * @first_ns: goes down to the time at which the timeout is due
+ * @rearming: the batch
  *
  * An event that is unread is revoked; periods that have passed unread are counted first.
  *
  * Context: under &twheel.lock.
  */
 void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
-		     u64 now_ns, u64 *first_ns)
+		     struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	bool was_unread = timeout_is_unread(t);
+	u64 now_ns = rearming->now_ns;
 
 	if (was_unread) {
 		twheel_periods_settle(tw, t, twheel_periods_unread(&tw->clock, t));
@@ -106,11 +107,11 @@ void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct t
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
 	tw->events.rearmed++;
-	*first_ns = min(*first_ns, timeout_pend(tw, t, passed_ns(tw, now_ns)));
+	rearming->first_ns = min(rearming->first_ns, timeout_pend(tw, t, passed_ns(tw, now_ns)));
 }
 
-/* Find the timeout of an entry of any kind, and the verdict on it, as above or another errno. */
-static int rearm_look(struct twheel *tw, struct twheel_arm *arm, bool by_key, u64 now_ns,
+/* Find the timeout of an entry, and the verdict on it, as above or another errno. */
+static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
 		      struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
@@ -118,129 +119,78 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, bool by_key, u6
 
 	if (err)
 		return err;
-	*t = by_key ? twheel_key_find(tw, arm->id) : timeout_by_id(&tw->places, arm->id);
-	return *t ? twheel_rearm_verdict(tw, arm, *t, now_ns) : -ENOENT;
+	*t = rearming->call->by_key ? twheel_key_find(tw, arm->id) :
+				      timeout_by_id(&tw->places, arm->id);
+	return *t ? twheel_rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
-/**
- * struct rearming - a batch that is being re-armed; a local variable
- * @now_ns: the clock when the call began, if it was looked at
- * @first_ns: when the first timeout is due that was put into a slot
- * @nr_ok: timeouts that were re-armed
- * @needs_extra: the timeout of the next entry needs a struct twheel_extra
- * @index: its index
- */
-struct rearming {
-	u64 now_ns;
-	u64 first_ns;
-	unsigned int nr_ok;
-	bool needs_extra;
-	u32 index;
-};
-
-/* Tell the verdict on an entry of any kind, and do it.  False if it faults, or needs memory. */
-static noinline bool rearm_any(struct twheel *tw, struct twheel_arm __user *user,
-			       const struct twheel_call *call, struct rearming *rearming)
+/* Tell the verdict on an entry of any kind, and do it: a rearm_entry_fn. */
+static bool rearm_any(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+		      struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;
-	struct twheel_arm arm = {};
-	bool told = false;
-	int result;
+	int result = rearm_look(tw, arm, rearming, &t);
 
-	pagefault_disable();
-	if (__copy_from_user_inatomic(&arm, user, min_t(size_t, call->stride, sizeof(arm))))
-		goto out;
-	result = rearm_look(tw, &arm, call->by_key, rearming->now_ns, &t);
-	if (result == REARM_NEEDS_EXTRA) {
-		rearming->needs_extra = true;
-		rearming->index = timeout_index(t);
-		goto out;
-	}
-	told = !__put_user(result, &user->result);
-	if (told && result > 0) {
-		twheel_rearm_do(tw, t, &arm, rearming->now_ns, &rearming->first_ns);
+	rearming->result = result;
+	if (rearming->needs || (user && !access_tell_locked(result, &user->result)))
+		return false;
+	if (result > 0) {
+		twheel_rearm_do(tw, t, arm, rearming);
 		rearming->nr_ok++;
 	}
-out:
-	pagefault_enable();
-	return told;
+	return true;
 }
 
-/* Whether all entries are left to rearm_any(). */
+/* Whether no entry is done in rearm_run(). */
 static bool rearm_is_any(const struct twheel_call *call)
 {
 	return call->by_key || trace_twheel_move_enabled();
 }
 
 /*
- * Look at the clock.  A plain deadline from then on is to come, and can be done in rearm_fill(); in
+ * Look at the clock.  A plain deadline from then on is to come, and can be done in rearm_run(); in
  * a wheel that has not started, none.
  */
-static noinline u64 rearm_from_ns(struct twheel *tw, struct twheel_call *call,
-				  struct rearming *rearming)
+static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	if (unlikely(!control_is_started(&tw->control)))
 		return NEVER_NS;
-	rearming->now_ns = call_now_ns(tw, call);
-	return rearm_is_any(call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
+	rearming->now_ns = call_now_ns(tw, rearming->call);
+	return rearm_is_any(rearming->call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
 }
 
 /*
- * Tell and re-arm timeouts, entry by entry, until one faults or needs memory; returns how many.
- * Plain ones that pend are done here, others by rearm_any().
+ * Tell and re-arm timeouts, up to an entry that faults, or that is not a plain one whose deadline
+ * is from @from_ns on, or whose timeout does not pend; returns how many.
  */
-static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_arm __user *user,
-					       unsigned int nr, struct twheel_call *call,
-					       struct rearming *rearming)
+static __always_inline unsigned int rearm_run(struct twheel *tw, const struct twheel_arm *arm,
+					      struct twheel_arm __user *user, unsigned int nr,
+					      u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
-	u64 from_ns = rearm_is_any(call) ? NEVER_NS : certain_ns(tw);
+	/* If the clock can be set, each relative deadline is refused. */
+	u64 now_ns = tw->clock.settable ? 0 : rearming->now_ns;
 	bool words = words_are_there(&tw->words);
-	unsigned int i, nr_plain = 0;
-	u32 stride = call->stride;
+	u32 stride = rearming->call->stride;
+	unsigned int i;
 
 	if (!access_open_locked(user, nr * stride))
 		return 0;
-	for (i = 0; i < nr; i++, user = access_next(user, stride)) {
-		u64 deadline_ns, interval_ns, id, flags_repeats, result_slack, oddities;
+	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
+		u64 deadline_ns = life_plain_ns(arm, now_ns);
 		struct twheel_timeout *t;
-		bool relative;
 
-		if (unlikely(!access_get(&id, &user->id) ||
-			     !access_get(&deadline_ns, &user->expires_ns) ||
-			     !access_get(&interval_ns, &user->interval_ns) ||
-			     !access_get(&flags_repeats, pair_of(&user->flags)) ||
-			     !access_get(&result_slack, pair_of(&user->result))))
-			goto fault;
-		oddities = life_oddities(flags_repeats, interval_ns, result_slack);
-		relative = oddities == LIFE_RELATIVE && !tw->clock.settable;
-		if (relative && rearming->now_ns) {
-			deadline_ns = time_add(rearming->now_ns, deadline_ns);
-			oddities = 0;
-		}
 		/* The deadline has to be to come, and to come at all. */
-		if (unlikely(oddities || deadline_ns < from_ns || deadline_ns >= never_ns)) {
-			access_close_locked();
-			from_ns = rearm_from_ns(tw, call, rearming);
-			if (relative && oddities) {
-				deadline_ns = time_add(rearming->now_ns, deadline_ns);
-				oddities = 0;
-			}
-			if (oddities || deadline_ns < from_ns || deadline_ns >= never_ns)
-				goto odd;
-			if (!access_open_locked(user, (nr - i) * stride))
-				goto out;
-		}
-		t = place_at(&tw->places, id_index(id));
-		if (unlikely(!place_has_pending(t, id) || timeout_is_odd(t))) {
-			access_close_locked();
-			goto odd;
-		}
+		if (unlikely(deadline_ns < from_ns || deadline_ns >= never_ns))
+			break;
+		t = place_at(&tw->places, id_index(arm->id));
+		if (unlikely(!place_has_pending(t, arm->id) || timeout_is_odd(t)))
+			break;
 		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
-			goto fault;
+			break;
 		if (unlikely(words))
 			word_begin(&tw->words, t, deadline_ns);
 		if (deadline_ns < t->deadline_ns) {
@@ -249,24 +199,141 @@ static __always_inline unsigned int rearm_fill(struct twheel *tw, struct twheel_
 			first_ns = min(first_ns, deadline_ns);
 		}
 		t->deadline_ns = deadline_ns;
-		nr_plain++;
-		continue;
-odd:
-		from_ns = rearm_from_ns(tw, call, rearming);
-		if (!rearm_any(tw, user, call, rearming))
-			goto out;
-		if (access_open_locked(access_next(user, stride), (nr - i - 1) * stride))
-			continue;
-		i++;
-		goto out;
 	}
-fault:
 	access_close_locked();
-out:
 	rearming->first_ns = min(rearming->first_ns, first_ns);
-	rearming->nr_ok += nr_plain;
-	tw->events.rearmed += nr_plain;
+	rearming->nr_ok += i;
+	tw->events.rearmed += i;
 	return i;
+}
+
+/* Tell and re-arm timeouts, until one faults or needs memory; returns how many. */
+static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
+			       struct twheel_arm __user *user, unsigned int nr,
+			       struct rearming *rearming, rearm_entry_fn entry)
+	__must_hold(&tw->lock)
+{
+	u32 stride = rearming->call->stride;
+	u64 from_ns = certain_ns(tw);
+	unsigned int i;
+
+	if (from_ns == NEVER_NS || !(arm->flags & TWHEEL_ARM_ABSOLUTE) ||
+	    rearm_is_any(rearming->call))
+		from_ns = rearm_from_ns(tw, rearming);
+	for (i = 0; i < nr; i++) {
+		if (from_ns != NEVER_NS)
+			i += rearm_run(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
+				       rearming);
+		if (likely(i == nr))
+			break;
+		/* It is not a plain one, or is not certain to be to come. */
+		if (!rearming->now_ns)
+			from_ns = rearm_from_ns(tw, rearming);
+		if (!entry(tw, arm + i, access_at(user, i, stride), rearming))
+			break;
+		rearming->refused = 0;
+	}
+	return i;
+}
+
+/* Release the lock.  A poller may have seen the wheel full while places were taken. */
+static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
+	__releases(&tw->lock)
+{
+	twheel_unlock(tw);
+	if (unlikely(rearming->nr_before))
+		twheel_places_freed(tw, rearming->nr_before);
+}
+
+/* Provide what an entry needs: 0 or an errno. */
+static int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
+{
+	if (rearming->needs == NEEDS_EXTRA)
+		return twheel_extra_provide(tw, rearming->index, nowait);
+	return nowait ? -EAGAIN : twheel_places_provide(tw);
+}
+
+/**
+ * twheel_rearm_batch() - do some entries under the lock
+ * @tw: the wheel
+ * @user: the entries, in the user's memory
+ * @nr: how many, 1 to TWHEEL_BATCH
+ * @call: the call
+ * @entry: does an entry that is not a plain one
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  If it is none: -EFAULT, and the caller has a fault
+ * of the first entry served, and tries again; -ESHUTDOWN, or -EINTR by a fatal signal.
+ */
+int twheel_rearm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+		       struct twheel_call *call, rearm_entry_fn entry)
+{
+	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
+	int err = 0;
+
+	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
+	if (!nr)
+		return -EFAULT;
+	do {
+		struct rearming rearming = {
+			.call		= call,
+			.first_ns	= NEVER_NS,
+			.refused	= err,
+		};
+		unsigned int i;
+
+		twheel_lock(tw);
+		if (unlikely(READ_ONCE(tw->control.draining))) {
+			twheel_unlock(tw);
+			return -ESHUTDOWN;
+		}
+		i = rearm_fill(tw, arm, user, nr, &rearming, entry);
+		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
+		rearm_unlock(tw, &rearming);
+		call->nr_ok += rearming.nr_ok;
+		if (likely(i || !rearming.needs))
+			return i ?: -EFAULT;
+		err = rearm_provide(tw, &rearming, false);
+	} while (err != -EINTR);
+	return err;
+}
+
+/**
+ * twheel_rearm_alone() - do an entry that the device has
+ * @tw: the wheel
+ * @arm: the entry
+ * @by_key: its id is a key
+ * @nowait: refuse with -EAGAIN what would have to sleep
+ * @entry: does it
+ *
+ * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
+ * Return: 0, or an errno as in the result of an entry.
+ */
+int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
+		       rearm_entry_fn entry)
+{
+	struct twheel_call call = { .by_key = by_key };
+	int err;
+
+	do {
+		struct rearming rearming = {
+			.call		= &call,
+			.now_ns		= call_now_ns(tw, &call),
+			.first_ns	= NEVER_NS,
+			.result		= -ESHUTDOWN,
+		};
+
+		twheel_lock(tw);
+		if (!READ_ONCE(tw->control.draining)) {
+			entry(tw, arm, NULL, &rearming);
+			alarm_need(tw, rearming.first_ns, rearming.nr_ok);
+		}
+		rearm_unlock(tw, &rearming);
+		if (!rearming.needs)
+			return min(rearming.result, 0);
+		err = rearm_provide(tw, &rearming, nowait);
+	} while (!err);
+	return err;
 }
 
 /**
@@ -277,36 +344,12 @@ out:
  * @call: the call
  *
  * Context: process; sleeps; no lock of the wheel may be held.
- * Return: the number of entries that are done.  If it is none: -EFAULT, and the caller has a fault
- * of the first entry served, and tries again; -ESHUTDOWN, or -EINTR by a fatal signal.
+ * Return: as twheel_rearm_batch().
  */
-int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
-	for (;;) {
-		struct rearming rearming = {
-			.first_ns	= NEVER_NS,
-		};
-		unsigned int i;
-		int err;
-
-		twheel_lock(tw);
-		if (unlikely(READ_ONCE(tw->control.draining))) {
-			twheel_unlock(tw);
-			return -ESHUTDOWN;
-		}
-		i = rearm_fill(tw, user, nr, call, &rearming);
-		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
-		twheel_unlock(tw);
-		call->nr_ok += rearming.nr_ok;
-		if (likely(i || !rearming.needs_extra))
-			return i ?: -EFAULT;
-		err = twheel_extra_provide(tw, rearming.index, false);
-		if (err == -EINTR)
-			return err;
-		if (err)
-			return put_user(err, &user->result) ? -EFAULT : 1;
-	}
+	return twheel_rearm_batch(tw, user, nr, call, rearm_any);
 }
 
 /**
@@ -321,27 +364,5 @@ int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigne
  */
 int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
-	u64 now_ns = twheel_now(&tw->clock), first_ns = NEVER_NS;
-
-	for (;;) {
-		struct twheel_timeout *t = NULL;
-		int err, result = -ESHUTDOWN;
-		u32 index = 0;
-
-		twheel_lock(tw);
-		if (!READ_ONCE(tw->control.draining))
-			result = rearm_look(tw, arm, by_key, now_ns, &t);
-		if (result > 0) {
-			twheel_rearm_do(tw, t, arm, now_ns, &first_ns);
-			alarm_need(tw, first_ns, 1);
-		} else if (result == REARM_NEEDS_EXTRA) {
-			index = timeout_index(t);
-		}
-		twheel_unlock(tw);
-		if (result != REARM_NEEDS_EXTRA)
-			return min(result, 0);
-		err = twheel_extra_provide(tw, index, nowait);
-		if (err)
-			return err;
-	}
+	return twheel_rearm_alone(tw, arm, by_key, nowait, rearm_any);
 }

@@ -195,6 +195,12 @@ static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *l
 	return container_of(link, struct twheel_timeout, link);
 }
 
+/* The next place of a chain of places that are FREE. */
+static __always_inline struct twheel_timeout *place_next(const struct twheel_timeout *t)
+{
+	return (struct twheel_timeout *)t->link.next;
+}
+
 static __always_inline u32 id_index(u64 id)
 {
 	return id;

@@ -20,7 +20,6 @@ struct iov_iter;
 struct page;
 struct twheel;
 struct twheel_arm;
-struct twheel_cancel;
 struct twheel_info;
 struct twheel_setup;
 struct twheel_status;
@@ -66,10 +65,10 @@ int twheel_arm_one(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
-int twheel_rearm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call);
 int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait);
-int twheel_cancel_step(struct twheel *tw, struct twheel_cancel __user *user, unsigned int nr,
+int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_cancel_one(struct twheel *tw, u64 id, bool by_key);
 int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr);

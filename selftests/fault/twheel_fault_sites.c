@@ -48,17 +48,22 @@ static const struct row {
 	{ "SETUP of 2^14 slots", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP of 2^14 slots", "twheel_start()", "pages", "ENOMEM", "ENOMEM" },
 	{ "ARM, the first", "arm_start()", "copy_from_user", "done", "EFAULT" },
+	{ "ARM, the first", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "ARM, the first", "twheel_start()", "pages", "done", "ENOMEM" },
 	{ "ARM, the first", "table_grow()", "pages", "8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM" },
 	{ "ARM, the first", "places_grow()", "pages", "8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM" },
-	{ "ARM of new keys", "upsert_copy_in()", "copy_from_user", "done", "done" },
+	{ "ARM of new keys", "access_copy_in()", "copy_from_user", "done", "done" },
 	{
 		"ARM of new keys", "key_page_add()", "pages",
 		"39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM"
 	},
 	{ "ARM of new keys", "table_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
 	{ "ARM of new keys", "places_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
-	{ "ARM of new keys, wide entries", "upsert_copy_in()", "copy_from_user", "done", "EFAULT" },
+	{ "ARM", "access_copy_in()", "copy_from_user", "done", "done" },
+	{
+		"ARM of new keys, wide entries", "twheel_access_copy_in()", "copy_from_user",
+		"done", "EFAULT"
+	},
 	{
 		"ARM of new keys, wide entries", "key_page_add()", "pages",
 		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
@@ -71,8 +76,10 @@ static const struct row {
 		"ARM of new keys, wide entries", "places_grow()", "pages",
 		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
 	},
+	{ "ARM into a new page", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "ARM into a new page", "places_grow()", "pages", "2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM" },
 	{ "ARM into a new table", "table_grow()", "pages", "done", "2 of 4, 2 ENOMEM" },
+	{ "ARM into a new page of words", "access_copy_in()", "copy_from_user", "done", "done" },
 	{
 		"ARM into a new page of words", "twheel_words_add()", "pages",
 		"2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM"
@@ -84,9 +91,12 @@ static const struct row {
 	{ "mmap", "twheel_map_words()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "twheel_words_add()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "table_grow()", "pages", "ENOMEM", "ENOMEM" },
-	{ "ARM, periodic", "arm_odd()", "copy_from_user", "done", "EFAULT" },
+	{ "ARM, periodic", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "ARM, periodic", "extra_add()", "pages", "3 of 4, 1 ENOMEM", "0 of 4, 4 ENOMEM" },
+	{ "REARM", "access_copy_in()", "copy_from_user", "done", "done" },
+	{ "REARM, now periodic", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "REARM, now periodic", "extra_add()", "pages", "7 of 8, 1 ENOMEM", "0 of 8, 8 ENOMEM" },
+	{ "CANCEL", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "QUERY", "query_step()", "copy_to_user", "EFAULT; done; 24 of 40; done", "EFAULT" },
 	{ "LIST", "twheel_struct_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "LIST", "rows_report()", "copy_to_user", "done", "done" },

@@ -6,6 +6,7 @@
 #include "../../engine/window.c"
 #endif
 #include "../../engine/trace.c"
+#include "../../engine/access.c"
 #include "../../engine/counters.c"
 #include "../../engine/user.c"
 #include "../../engine/memory.c"

@@ -91,7 +91,7 @@ static void an_arm_that_faults_anywhere_has_armed_what_it_has_told(struct kunit 
 		while (told && i--)
 			cancel(tw, how[i].id);
 	}
-	KUNIT_EXPECT_GT(test, nr, 6 * 5);
+	KUNIT_EXPECT_GT(test, nr, 6 * 2);
 }
 
 /* G7: a place whose id was not told keeps its generation: none is used up for nothing. */
@@ -132,7 +132,8 @@ static void an_arm_that_a_drain_overtakes_takes_back_what_it_has_told(struct kun
 	tally_take(tw, before);
 	for (i = 0; i < 3; i++)
 		how[i] = arm_of(i == 1 ? SL : 0, 0);
-	user_memory.call_at = user_memory.nr + 9;
+	/* The entries are copied in, and two of them were told. */
+	user_memory.call_at = user_memory.nr + 1 + 2 * 2;
 	user_memory.call = drain_begins;
 	KUNIT_EXPECT_EQ(test, arm_some(tw, how, 3), -ESHUTDOWN);
 	user_memory.call = NULL;
