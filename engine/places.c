@@ -360,13 +360,12 @@ int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
 void twheel_places_freed(struct twheel *tw, u32 nr_before)
 {
 	struct twheel_places *places = &tw->places;
-	u32 nr;
 
 	twheel_window(WINDOW_PLACES_FREED);
-	nr = READ_ONCE(places->nr_taken);
 	/* A poller waits for EPOLLOUT only while the wheel is full. */
-	if (unlikely(nr_before >= places->max_pending && nr < places->max_pending))
-		twheel_wake_for_room(tw, nr_before - nr);
+	if (unlikely(nr_before >= places->max_pending &&
+		     READ_ONCE(places->nr_taken) < places->max_pending))
+		twheel_wake_for_room(tw);
 	/* places_shrink() looks at it again under the lock. */
 	if (unlikely(data_race(places_are_wasted(places)) &&
 		     !delayed_work_pending(&tw->memory.shrink)))

@@ -42,15 +42,16 @@ void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 }
 
 /**
- * twheel_wake_for_room() - wake pollers, since a wheel that was full is not full any more
+ * twheel_wake_for_room() - wake all pollers, since a wheel that was full is not full any more
  * @tw: the wheel
- * @nr: how many more timeouts there is room for
+ *
+ * Nobody is woken for the places that get free after the first one, so that one has to wake all.
  *
  * Context: any but hard interrupts; under none of the engine's locks.
  */
-void twheel_wake_for_room(struct twheel *tw, unsigned int nr)
+void twheel_wake_for_room(struct twheel *tw)
 {
-	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, nr);
+	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, 0);
 }
 
 /**
