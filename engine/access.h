@@ -128,15 +128,14 @@ static inline bool access_tell_locked(s32 result, s32 __user *to)
 }
 
 /*
- * Copy an entry in by single loads: for so few bytes they are quicker than a function.  An entry
- * that grows needs more of them.
+ * Copy an entry of @size bytes in by single loads: for so few they are quicker than a function.
+ * False if that faults, or if an entry is as long as no entry was when this was written.
  */
 static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 __user *user)
 {
 	bool got;
 
-	BUILD_BUG_ON(size != 2 * sizeof(*entry) && size != 7 * sizeof(*entry));
-	if (!access_open(user, size))
+	if ((size != 2 * sizeof(*entry) && size != 7 * sizeof(*entry)) || !access_open(user, size))
 		return false;
 	got = access_get(&entry[0], &user[0]) && access_get(&entry[1], &user[1]);
 	if (size > 2 * sizeof(*entry))

@@ -210,7 +210,7 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 /* Tell and re-arm timeouts, until one faults or needs memory; returns how many. */
 static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, unsigned int nr,
-			       struct rearming *rearming, rearm_entry_fn entry)
+			       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u32 stride = rearming->call->stride;
@@ -229,73 +229,28 @@ static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 		/* It is not a plain one, or is not certain to be to come. */
 		if (!rearming->now_ns)
 			from_ns = rearm_from_ns(tw, rearming);
-		if (!entry(tw, arm + i, access_at(user, i, stride), rearming))
+		if (!rearm_any(tw, arm + i, access_at(user, i, stride), rearming))
 			break;
 		rearming->refused = 0;
 	}
 	return i;
 }
 
-/* Release the lock.  A poller may have seen the wheel full while places were taken. */
-static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
-	__releases(&tw->lock)
-{
-	twheel_unlock(tw);
-	if (unlikely(rearming->nr_before))
-		twheel_places_freed(tw, rearming->nr_before);
-}
-
-/* Provide what an entry needs: 0 or an errno. */
-static int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
+/**
+ * twheel_rearm_provide() - provide what an entry needs
+ * @tw: the wheel
+ * @rearming: the batch, which the entry has ended
+ * @nowait: do not sleep
+ *
+ * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or -EAGAIN if it
+ * would have to sleep and may not.
+ */
+int twheel_rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
 {
 	if (rearming->needs == NEEDS_EXTRA)
 		return twheel_extra_provide(tw, rearming->index, nowait);
 	return nowait ? -EAGAIN : twheel_places_provide(tw);
-}
-
-/**
- * twheel_rearm_batch() - do some entries under the lock
- * @tw: the wheel
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- * @entry: does an entry that is not a plain one
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: the number of entries that are done.  If it is none: -EFAULT, and the caller has a fault
- * of the first entry served, and tries again; -ESHUTDOWN, or -EINTR by a fatal signal.
- */
-int twheel_rearm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
-		       struct twheel_call *call, rearm_entry_fn entry)
-{
-	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
-	int err = 0;
-
-	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
-	if (!nr)
-		return -EFAULT;
-	do {
-		struct rearming rearming = {
-			.call		= call,
-			.first_ns	= NEVER_NS,
-			.refused	= err,
-		};
-		unsigned int i;
-
-		twheel_lock(tw);
-		if (unlikely(READ_ONCE(tw->control.draining))) {
-			twheel_unlock(tw);
-			return -ESHUTDOWN;
-		}
-		i = rearm_fill(tw, arm, user, nr, &rearming, entry);
-		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
-		rearm_unlock(tw, &rearming);
-		call->nr_ok += rearming.nr_ok;
-		if (likely(i || !rearming.needs))
-			return i ?: -EFAULT;
-		err = rearm_provide(tw, &rearming, false);
-	} while (err != -EINTR);
-	return err;
 }
 
 /**
@@ -331,7 +286,7 @@ int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, b
 		rearm_unlock(tw, &rearming);
 		if (!rearming.needs)
 			return min(rearming.result, 0);
-		err = rearm_provide(tw, &rearming, nowait);
+		err = twheel_rearm_provide(tw, &rearming, nowait);
 	} while (!err);
 	return err;
 }
@@ -344,12 +299,12 @@ int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, b
  * @call: the call
  *
  * Context: process; sleeps; no lock of the wheel may be held.
- * Return: as twheel_rearm_batch().
+ * Return: as rearm_batch().
  */
 int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
-	return twheel_rearm_batch(tw, user, nr, call, rearm_any);
+	return rearm_batch(tw, user, nr, call, rearm_fill);
 }
 
 /**

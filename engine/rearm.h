@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A timeout begins a new life, by REARM or by ARM in a keyed wheel
+ *
+ * Locks: twheel.lock, for a batch.
  */
 #ifndef _TWHEEL_ENGINE_REARM_H
 #define _TWHEEL_ENGINE_REARM_H
 
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/lockdep.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 
-struct twheel;
-struct twheel_arm;
-struct twheel_call;
-struct twheel_timeout;
+#include "access.h"
+#include "clock.h"
+#include "control.h"
+#include "engine.h"
+#include "places.h"
+#include "submit.h"
+#include "twheel.h"
 
 /**
  * enum rearm_needs - what an entry needs before it can be tried again
@@ -76,9 +83,63 @@ int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twhee
 void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		     struct rearming *rearming)
 	__must_hold(&tw->lock);
-int twheel_rearm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
-		       struct twheel_call *call, rearm_entry_fn entry);
+int twheel_rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait);
 int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
 		       rearm_entry_fn entry);
+
+/* Release the lock.  A poller may have seen the wheel full while places were taken. */
+static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
+	__releases(&tw->lock)
+{
+	twheel_unlock(tw);
+	if (unlikely(rearming->nr_before))
+		twheel_places_freed(tw, rearming->nr_before);
+}
+
+/* Tells and does entries, until one faults or needs memory; returns how many. */
+typedef unsigned int (*rearm_fill_fn)(struct twheel *tw, struct twheel_arm *arm,
+				      struct twheel_arm __user *user, unsigned int nr,
+				      struct rearming *rearming);
+
+/*
+ * Do up to @nr entries under the lock, by @fill.  Returns the number of entries that are done.  If
+ * it is none: -EFAULT, and the caller has a fault of the first entry served, and tries again;
+ * -ESHUTDOWN, or -EINTR by a fatal signal.
+ */
+static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __user *user,
+				       unsigned int nr, struct twheel_call *call,
+				       rearm_fill_fn fill)
+{
+	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
+	int err = 0;
+
+	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
+	if (unlikely(!nr))
+		return -EFAULT;
+	do {
+		struct rearming rearming = {
+			.call		= call,
+			.first_ns	= NEVER_NS,
+			.refused	= err,
+		};
+		unsigned int i;
+
+		twheel_lock(tw);
+		if (unlikely(READ_ONCE(tw->control.draining))) {
+			twheel_unlock(tw);
+			return -ESHUTDOWN;
+		}
+		i = fill(tw, arm, user, nr, &rearming);
+		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
+		rearm_unlock(tw, &rearming);
+		call->nr_ok += rearming.nr_ok;
+		if (likely(i))
+			return i;
+		if (!rearming.needs)
+			return -EFAULT;
+		err = twheel_rearm_provide(tw, &rearming, false);
+	} while (err != -EINTR);
+	return err;
+}
 
 #endif /* _TWHEEL_ENGINE_REARM_H */

@@ -164,6 +164,24 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
 	return told;
 }
 
+/* Do entries: a rearm_fill_fn. */
+static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
+				struct twheel_arm __user *user, unsigned int nr,
+				struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	u32 stride = rearming->call->stride;
+	unsigned int i;
+
+	rearming->now_ns = call_now_ns(tw, rearming->call);
+	for (i = 0; i < nr; i++) {
+		if (!upsert_entry(tw, arm + i, access_at(user, i, stride), rearming))
+			break;
+		rearming->refused = 0;
+	}
+	return i;
+}
+
 /**
  * twheel_upsert_step() - do some entries of an ARM in a keyed wheel
  * @tw: the wheel, which has started, and is keyed
@@ -172,14 +190,12 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
  * @call: the call
  *
  * Context: process; sleeps; no lock of the wheel may be held.
- * Return: as twheel_rearm_batch().
+ * Return: as rearm_batch().
  */
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	/* None is a plain entry of REARM. */
-	call->by_key = true;
-	return twheel_rearm_batch(tw, user, nr, call, upsert_entry);
+	return rearm_batch(tw, user, nr, call, upsert_fill);
 }
 
 /**
