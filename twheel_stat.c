@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an administrator reads: the counters of the module, beside the device in sysfs; its users, in
- * debugfs; and each wheel, in fdinfo.  Documentation/operating.rst and twheel(4) say what each number
- * means.
+ * What an administrator reads: the counters of the module, beside the device in sysfs; its users,
+ * in debugfs; and each wheel, in fdinfo.  Documentation/operating.rst and twheel(4) say what each
+ * number means.
  *
  * Locks: none.
  */

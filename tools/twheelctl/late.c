@@ -223,19 +223,19 @@ static __u64 kthread_waited(const struct kthread *was, const struct kthread *kth
 static void waits_add(struct looks *looks, const struct kthread *kthread, __u64 waited_ns,
 		      const char *who, const struct wheel *wheel, const struct task *hog)
 {
-	const char *advice =
-		"Give the kthread a higher priority (`renice', `chrt', or load the module with kthread_nice=-20), or the machine less to do.";
+	/* Where no real-time thread is seen, and where one is */
+	static const char *const advice[] = {
+		"Give the kthread a higher priority (`renice', `chrt', or load the module with kthread_nice=-20), or the machine less to do.",
+		"Give the kthread a higher priority (`chrt -f -p PRIORITY PID', or load the module with kthread_fifo=1), or keep that thread off its processor.",
+	};
 	char waited[TEXT_SIZE], all[TEXT_SIZE], there[128] =
 		"and no real-time thread is seen there: too many threads want to run";
 
-	if (hog) {
-		advice =
-			"Give the kthread a higher priority (`chrt -f -p PRIORITY PID', or load the module with kthread_fifo=1), or keep that thread off its processor.";
+	if (hog)
 		snprintf(there, sizeof(there),
 			 "where thread %d (%s) runs with real-time priority %u", hog->pid,
 			 hog->comm, hog->rt_priority);
-	}
-	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel), advice,
+	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel), advice[!!hog],
 		   "%s: %s (thread %d), which serves it, waited %s of %s for processor %d, %s.",
 		   who, kthread->task.comm, kthread->task.pid, time_text(waited, waited_ns),
 		   time_text(all, looks->ns), kthread->task.processor, there);
