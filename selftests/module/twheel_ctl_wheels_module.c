@@ -541,10 +541,15 @@ TEST_F(wheels, flood_of_another_user_is_named)
 	ctl_end(crowd);
 }
 
-/* For ctl_child(): more than is expired within a tick. */
+/* For ctl_child(): more than the kthread can expire, besides what the softirq does. */
 static int expire_many(void)
 {
-	return expire_crowds("many", 20000);
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (expire_crowds("many", 20000))
+			return -1;
+	return 0;
 }
 
 TEST_F(wheels, user_with_too_many_timeouts_is_named)
@@ -556,7 +561,7 @@ TEST_F(wheels, user_with_too_many_timeouts_is_named)
 	crowd = ctl_child(expire_many);
 	ASSERT_LT(0, crowd);
 	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1"));
-	EXPECT_EQ(1, ctl_findings("overload"))
+	EXPECT_LE(1, ctl_findings("overload"))
 		TH_LOG("%s", ctl_said);
 	ctl_end(crowd);
 }
