@@ -242,6 +242,18 @@ TEST_F(wheels, show_tells_info_and_the_nearest_timeouts)
 	close(fd);
 }
 
+/* The descriptor may be there, and the caller without rights to it: the module is the matter. */
+TEST_F(wheels, show_says_that_the_module_is_not_loaded)
+{
+	char pid[16];
+
+	sprintf(pid, "%d", getpid());
+	EXPECT_EQ(CTL_UNKNOWN, CTL("show", pid, "0"));
+	EXPECT_SAYS("the module is not loaded");
+	EXPECT_EQ(CTL_UNKNOWN, CTL_AFTER(ctl_become_nobody, "show", "1", "0"));
+	EXPECT_SAYS("the module is not loaded");
+}
+
 #define COUNTERS	"/sys/class/misc/twheel/counters"
 
 /* A module may be older than its counters. */

@@ -82,7 +82,9 @@ static __u64 member_value(const struct twheel_info *info, size_t i)
 static int descriptor_get(int pid, int fd)
 {
 	int process, copy;
+	dev_t device;
 
+	device_number_or_exit(&device);
 	process = pidfd_open(pid, 0);
 	if (process < 0)
 		err(UNKNOWN, "process %d; `twheelctl ps' lists wheels", pid);

@@ -88,6 +88,7 @@ __u64 figure(const struct wheel *wheel, const char *key);
 const char *word(const struct wheel *wheel, const char *key);
 bool is_held_by(const struct wheel *wheel, int pid);
 bool device_number(dev_t *device);
+void device_number_or_exit(dev_t *device);
 
 /* proc.c: files of the kernel */
 

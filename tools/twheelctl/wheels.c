@@ -199,6 +199,13 @@ static void wheels_merge(struct wheels *wheels)
 	wheels->nr = nr;
 }
 
+/* Without the module there are no wheels, whatever rights the caller has. */
+void device_number_or_exit(dev_t *device)
+{
+	if (!device_number(device))
+		errx(UNKNOWN, "the module is not loaded, or /sys is not mounted; run `twheelctl check'");
+}
+
 void wheels_look(struct wheels *wheels)
 {
 	DIR *proc = opendir("/proc");
@@ -208,8 +215,7 @@ void wheels_look(struct wheels *wheels)
 	*wheels = (struct wheels){ .complete = true };
 	if (!proc)
 		err(UNKNOWN, "/proc cannot be read; mount it (mount -t proc none /proc)");
-	if (!device_number(&device))
-		errx(UNKNOWN, "the module is not loaded, or /sys is not mounted; run `twheelctl check'");
+	device_number_or_exit(&device);
 	while ((entry = readdir(proc)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
 			process_look(wheels, atoi(entry->d_name), device);
