@@ -205,18 +205,11 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 	return i;
 }
 
-/**
- * struct outlook - the part of INFO that takes a walk over all places; a local variable
- * @next_ns: when the first timeout is due, NEVER_NS if none ever is
- * @nr_both: number of timeouts that are pending and have an unread event
+/*
+ * Add the timeouts of a page: next_expiry_ns is when the first one is due, and pending the number
+ * of those that also have an unread event.
  */
-struct outlook {
-	u64 next_ns;
-	u32 nr_both;
-};
-
-/* Add the timeouts of a page to the outlook. */
-static void page_look(struct twheel *tw, const struct twheel_page *page, struct outlook *outlook)
+static void page_look(struct twheel *tw, const struct twheel_page *page, struct twheel_info *info)
 	__must_hold(&tw->lock)
 {
 	u32 i;
@@ -233,28 +226,28 @@ static void page_look(struct twheel *tw, const struct twheel_page *page, struct 
 			nr = twheel_periods_unread(&tw->clock, t);
 			if (!unread_is_pending(t, nr))
 				continue;
-			outlook->nr_both++;
+			info->pending++;
 			due_ns = slack_due_ns(&tw->clock, x->flags, timeout_known_ns(t) +
 					      (nr + 1) * x->interval_ns);
 		} else {
 			continue;
 		}
-		outlook->next_ns = min(outlook->next_ns, due_ns);
+		info->next_expiry_ns = min(info->next_expiry_ns, due_ns);
 	}
 }
 
 /* Walk over all places; 0, or -EINTR by a fatal signal. */
-static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
+static int places_look(struct twheel *tw, struct twheel_info *info)
 {
 	struct twheel_page *page;
 	u32 nr;
 
-	*outlook = (struct outlook){ .next_ns = NEVER_NS };
+	info->next_expiry_ns = NEVER_NS;
 	for (nr = 0; nr < READ_ONCE(tw->places.pages.nr); nr++) {
 		twheel_lock(tw);
 		page = pages_at(&tw->places.pages, nr);
 		if (page)
-			page_look(tw, page, outlook);
+			page_look(tw, page, info);
 		twheel_unlock(tw);
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -266,8 +259,8 @@ static int twheel_look_out(struct twheel *tw, struct outlook *outlook)
 /* When the earliest timeout will expire: G1, its deadline is rounded up to a tick. */
 static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 {
-	/* This includes a wheel that was not started: it has no ticks to round to. */
-	if (next_ns == NEVER_NS || next_ns >= tw->clock.never_ns)
+	/* never_ns of a wheel that was not started is 0: it has no ticks to round to. */
+	if (next_ns >= tw->clock.never_ns)
 		return TWHEEL_NO_EXPIRY;
 	return edge_after_ns(&tw->clock, next_ns);
 }
@@ -308,8 +301,7 @@ static int info_configuration_locked(struct twheel *tw, struct twheel_info *info
 }
 
 /* Fill in the counters. */
-static void info_counters(struct twheel *tw, const struct outlook *outlook,
-			  struct twheel_info *info)
+static void info_counters(struct twheel *tw, struct twheel_info *info)
 	__must_hold(&tw->lock)
 {
 	const struct twheel_events *events = &tw->events;
@@ -334,10 +326,8 @@ static void info_counters(struct twheel *tw, const struct outlook *outlook,
 	/* G3 exactly one outcome: what was armed and has not ended is live. */
 	info->live = events->armed - events->completed - events->cancelled - events->revoked -
 		     events->drained;
-	/*
-	 * Events may have been read since nr_both was counted: it is at most @unread now.
-	 */
-	info->pending = info->live - info->unread + min_t(u64, outlook->nr_both, info->unread);
+	/* Events may have been read since page_look() has counted, so there are @unread at most. */
+	info->pending = info->live - info->unread + min(info->pending, info->unread);
 	/* 0 is that of a virtual clock, or of a wheel that has not started. */
 	info->alarm_ns = tw->alarm.at_ns ?: TWHEEL_NO_EXPIRY;
 }
@@ -356,7 +346,6 @@ static void info_counters(struct twheel *tw, const struct outlook *outlook,
 int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
 	bool walk = info->flags & TWHEEL_INFO_WALK;
-	struct outlook outlook = {};
 	int err = 0;
 
 	*info = (struct twheel_info){
@@ -369,7 +358,7 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	info->max_pending_limit = READ_ONCE(twheel_max_pending_limit);
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	if (walk)
-		err = twheel_look_out(tw, &outlook);
+		err = places_look(tw, info);
 	if (err)
 		return err;
 	/*
@@ -383,10 +372,10 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	if (err)
 		return err;
 	if (walk)
-		info->next_expiry_ns = next_expiry_ns(tw, outlook.next_ns);
+		info->next_expiry_ns = next_expiry_ns(tw, info->next_expiry_ns);
 
 	twheel_lock(tw);
-	info_counters(tw, &outlook, info);
+	info_counters(tw, info);
 	twheel_unlock(tw);
 	return 0;
 }
