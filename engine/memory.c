@@ -73,15 +73,7 @@ void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes)
  */
 int twheel_page_get(struct twheel_memory *memory, void **page)
 {
-	int err = twheel_memory_charge(memory, PAGE_SIZE);
-
-	if (err)
-		return err;
-	*page = (void *)get_zeroed_page(GFP_TWHEEL);
-	if (*page)
-		return 0;
-	twheel_memory_uncharge(memory, PAGE_SIZE);
-	return -ENOMEM;
+	return twheel_area_get(memory, PAGE_SIZE, page);
 }
 
 /**
