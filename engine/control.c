@@ -12,6 +12,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/kmemleak.h>
@@ -37,7 +38,6 @@
 #include "memory.h"
 #include "pass.h"
 #include "places.h"
-#include "refresh.h"
 #include "softirq.h"
 #include "submit.h"
 #include "twheel.h"
@@ -413,8 +413,7 @@ struct twheel *twheel_create(void)
 	init_waitqueue_head(&tw->waiters);
 	events_init(&tw->events);
 	twheel_places_init(tw);
-	twheel_keys_init(&tw->keys, &tw->places.mutex);
-	twheel_refresh_begin(&tw->words, &tw->places.mutex);
+	address_space_init_once(&tw->words.mapping);
 	twheel_turn_init(&tw->turn, twheel_pass_turn);
 	tw->control.nr = atomic64_inc_return(&nr_opened);
 	counter_add(COUNTER_WHEELS, 1);

@@ -88,18 +88,6 @@ static const struct rhashtable_params index_params = {
 };
 
 /**
- * twheel_keys_init() - prepare a wheel without keys
- * @keys: the wheel's
- * @mutex: &twheel_places.mutex
- *
- * Context: process, before the wheel is published.
- */
-void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex)
-{
-	keys->pages.mutex = mutex;
-}
-
-/**
  * twheel_keys_start() - make the index of a keyed wheel
  * @tw: the wheel, whose max_pending is final
  *

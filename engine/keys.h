@@ -15,7 +15,6 @@
 #include "pages.h"
 #include "timeout.h"
 
-struct mutex;
 struct twheel;
 
 /**
@@ -64,7 +63,6 @@ struct twheel_key_page {
 
 static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
 
-void twheel_keys_init(struct twheel_keys *keys, struct mutex *mutex);
 int twheel_keys_start(struct twheel *tw);
 int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex);

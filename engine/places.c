@@ -595,6 +595,8 @@ void twheel_places_init(struct twheel *tw)
 	mutex_init(&places->mutex);
 	spin_lock_init(&places->lock);
 	places->pages.mutex = &places->mutex;
+	tw->keys.pages.mutex = &places->mutex;
+	tw->words.pages.mutex = &places->mutex;
 	INIT_DELAYED_WORK(&tw->memory.shrink, places_shrink);
 	/* Generations begin at 1, so that no id is 0. */
 	places->first_gen = 1;

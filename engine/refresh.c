@@ -275,16 +275,3 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		put_page(page);
 	}
 }
-
-/**
- * twheel_refresh_begin() - prepare a wheel without a refresh table
- * @words: the wheel's
- * @mutex: &twheel_places.mutex
- *
- * Context: process, before the wheel is published.
- */
-void twheel_refresh_begin(struct twheel_words *words, struct mutex *mutex)
-{
-	words->pages.mutex = mutex;
-	address_space_init_once(&words->mapping);
-}
