@@ -361,7 +361,7 @@ static void a_store_counts_for_each_generation_that_has_the_same_28_bits(struct 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	cancel(tw, id);
-	place_of(tw, (u32)id)->word = 3 * wrap + GEN_ONE | (u32)id;
+	place_of(tw, (u32)id)->word = (3 * wrap + GEN_ONE) | (u32)id;
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	KUNIT_ASSERT_GT(test, id, 3 * wrap);
 	store(tw, id - wrap - GEN_ONE, deadline_ns + PERIOD_NS);
