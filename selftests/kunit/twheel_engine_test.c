@@ -4,8 +4,8 @@
  *
  * The cases for engine/X.c and engine/X.h are in engine/X_test.c beside this file, and
  * their suite is called twheel_X. Those for twheel_main.c are in main_test.c. Some parts
- * have no file of their own: upsert.c is tested with the keys, events.h with reading,
- * access.h with the calls that go through it, and words.c with the refresh table.
+ * have no file of their own: upsert.c is tested with the keys, events.h with reading, and
+ * words.c with the refresh table.
  *
  * The engine is compiled into this file as it is, see engine_parts.h: much of it is
  * static. So are the suites, which are included after it. This file answers for the rest
@@ -140,6 +140,7 @@ void twheel_chardev_unregister(void)
 #include "engine/fixture.c"
 #include "engine/transitions.c"
 
+#include "engine/access_test.c"
 #include "engine/timeout_test.c"
 #include "engine/life_test.c"
 #include "engine/clock_test.c"
@@ -165,8 +166,9 @@ void twheel_chardev_unregister(void)
 #include "engine/control_test.c"
 #include "engine/main_test.c"
 
-kunit_test_suites(&timeout_suite, &life_suite, &clock_suite, &slack_suite, &periods_suite,
-		  &wake_suite, &submit_suite, &arm_suite, &cancel_suite, &rearm_suite,
-		  &read_suite, &query_suite, &expire_suite, &pass_suite, &alarm_suite,
-		  &softirq_suite, &places_suite, &pages_suite, &memory_suite, &keys_suite,
-		  &refresh_suite, &user_suite, &control_suite, &main_suite);
+kunit_test_suites(&access_suite, &timeout_suite, &life_suite, &clock_suite, &slack_suite,
+		  &periods_suite, &wake_suite, &submit_suite, &arm_suite,
+		  &cancel_suite, &rearm_suite, &read_suite, &query_suite, &expire_suite,
+		  &pass_suite, &alarm_suite, &softirq_suite, &places_suite, &pages_suite,
+		  &memory_suite, &keys_suite, &refresh_suite, &user_suite, &control_suite,
+		  &main_suite);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/access.c and access.h: entries that are copied in
+ *
+ * How they are told is tested with the calls.
+ */
+
+/* An entry here has so many members of 64 bits, and so many entries are copied in at most. */
+#define NR_MEMBERS	(sizeof(struct twheel_arm) / sizeof(u64))
+#define NR_ENTRIES	5
+/* The longest entry of a user. */
+#define MOST_MEMBERS	(NR_MEMBERS + 3)
+
+/**
+ * struct entries - entries in the memory of a user, and here
+ * @user: there each member is another number, and none is 0
+ * @here: U64_MAX where nothing was copied to
+ */
+struct entries {
+	u64 user[NR_ENTRIES * MOST_MEMBERS];
+	u64 here[NR_ENTRIES * NR_MEMBERS];
+};
+
+/* Copies @nr entries in of @stride members each.  Returns how many could be read. */
+static unsigned int entries_copy_in(struct kunit *test, struct entries *entries, u32 stride,
+				    unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(entries->user); i++)
+		entries->user[i] = i + 1;
+	for (i = 0; i < ARRAY_SIZE(entries->here); i++)
+		entries->here[i] = U64_MAX;
+	return access_copy_in(entries->here, sizeof(struct twheel_arm),
+			      (u64 __user __force *)entries->user, stride * sizeof(u64), nr);
+}
+
+/* The first @nr are here, and what a shorter one leaves out is zero. */
+static void expect_entries(struct kunit *test, const struct entries *entries, u32 stride,
+			   unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr * NR_MEMBERS; i++) {
+		unsigned int member = i % NR_MEMBERS;
+
+		KUNIT_ASSERT_EQ_MSG(test, entries->here[i], member < stride ?
+				    entries->user[i / NR_MEMBERS * stride + member] : 0,
+				    "member %u of entry %zu, with %u of them", member,
+				    i / NR_MEMBERS, stride);
+	}
+}
+
+static void entries_of_any_length_are_copied_in(struct kunit *test)
+{
+	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	unsigned int stride, nr, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, entries);
+	for (stride = 1; stride <= MOST_MEMBERS; stride++) {
+		for (nr = 1; nr <= NR_ENTRIES; nr++) {
+			KUNIT_ASSERT_EQ(test, entries_copy_in(test, entries, stride, nr), nr);
+			expect_entries(test, entries, stride, nr);
+			for (i = nr * NR_MEMBERS; i < ARRAY_SIZE(entries->here); i++)
+				KUNIT_ASSERT_EQ(test, entries->here[i], U64_MAX);
+		}
+	}
+}
+
+/* They are copied one by one. */
+static void those_before_one_that_faults_are_copied_in(struct kunit *test)
+{
+	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	unsigned int nr, got;
+
+	KUNIT_ASSERT_NOT_NULL(test, entries);
+	for (nr = 0; nr < NR_ENTRIES; nr++) {
+		faults_begin(nr);
+		got = entries_copy_in(test, entries, NR_MEMBERS + 1, NR_ENTRIES);
+		KUNIT_EXPECT_TRUE(test, faults_end());
+		KUNIT_ASSERT_EQ(test, got, nr);
+		expect_entries(test, entries, NR_MEMBERS + 1, nr);
+	}
+}
+
+static void two_can_be_read(void)
+{
+	user_memory.left = 2;
+}
+
+/* As when another thread unmaps the memory behind it: what can be read is copied one by one. */
+static void a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault(struct kunit *test)
+{
+	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	unsigned int got;
+
+	KUNIT_ASSERT_NOT_NULL(test, entries);
+	faults_begin(0);
+	user_memory.call_at = user_memory.nr + 1;
+	user_memory.call = two_can_be_read;
+	got = entries_copy_in(test, entries, NR_MEMBERS, NR_ENTRIES);
+	user_memory.call = NULL;
+	KUNIT_EXPECT_TRUE(test, faults_end());
+	KUNIT_ASSERT_EQ(test, got, 2U);
+	expect_entries(test, entries, NR_MEMBERS, got);
+}
+
+static struct kunit_case access_cases[] = {
+	KUNIT_CASE(entries_of_any_length_are_copied_in),
+	KUNIT_CASE(those_before_one_that_faults_are_copied_in),
+	KUNIT_CASE(a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault),
+	{}
+};
+
+ENGINE_SUITE(access);
