@@ -141,6 +141,7 @@ void twheel_chardev_unregister(void)
 #include "engine/transitions.c"
 
 #include "engine/access_test.c"
+#include "engine/counters_test.c"
 #include "engine/timeout_test.c"
 #include "engine/life_test.c"
 #include "engine/clock_test.c"
@@ -166,8 +167,8 @@ void twheel_chardev_unregister(void)
 #include "engine/control_test.c"
 #include "engine/main_test.c"
 
-kunit_test_suites(&access_suite, &timeout_suite, &life_suite, &clock_suite, &slack_suite,
-		  &periods_suite, &wake_suite, &submit_suite, &arm_suite,
+kunit_test_suites(&access_suite, &counters_suite, &timeout_suite, &life_suite, &clock_suite,
+		  &slack_suite, &periods_suite, &wake_suite, &submit_suite, &arm_suite,
 		  &cancel_suite, &rearm_suite, &read_suite, &query_suite, &expire_suite,
 		  &pass_suite, &alarm_suite, &softirq_suite, &places_suite, &pages_suite,
 		  &memory_suite, &keys_suite, &refresh_suite, &user_suite, &control_suite,

@@ -50,6 +50,8 @@ static void engine_case_exit(struct kunit *test)
 	test->priv = NULL;
 	/* It was the only wheel, and nobody is charged for anything any more. */
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
+	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_WHEELS), 0ULL);
+	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_TIMEOUTS), 0ULL);
 }
 
 /* Makes another wheel in place of the one that every case is given. */

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * engine/counters.c: the counters of the module
+ *
+ * Whether each of them is right is tested with what it counts.
+ */
+
+/* A thread may end on another processor what it has begun on this one. */
+static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
+{
+	u64 sum = twheel_counter(COUNTER_LATE);
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		per_cpu(twheel_counters, cpu)[COUNTER_LATE] += 1000 + cpu;
+		sum += 1000 + cpu;
+		KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_LATE), sum);
+	}
+	for_each_possible_cpu(cpu)
+		per_cpu(twheel_counters, cpu)[COUNTER_LATE] -= 1000 + cpu;
+}
+
+static struct kunit_case counters_cases[] = {
+	KUNIT_CASE(a_counter_is_the_sum_of_all_processors),
+	{}
+};
+
+ENGINE_SUITE(counters);
