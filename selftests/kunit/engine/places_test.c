@@ -325,6 +325,42 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	expect_charged_for_all(test);
 }
 
+/* The work may have looked at the pages of places for the last time. */
+static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct work_struct *work = &tw->memory.shrink.work;
+	unsigned long end = jiffies + 3 * HZ;
+	u64 *ids = arm_all(test);
+
+	/* It waits for the mutex. */
+	mutex_lock(&tw->places.mutex);
+	queue_work(twheel_memory_queue, work);
+	while (!(work_busy(work) & WORK_BUSY_RUNNING) && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_TRUE(test, work_busy(work) & WORK_BUSY_RUNNING);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&tw->memory.shrink));
+	cancel_ids(tw, ids, MAX_PENDING);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
+	mutex_unlock(&tw->places.mutex);
+	cancel_delayed_work_sync(&tw->memory.shrink);
+}
+
+/* The last close waits for one page at most. */
+static void giving_memory_back_ends_when_no_file_is_left(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 nr_pages = tw->places.nr_pages;
+
+	cancel_ids(tw, ids, MAX_PENDING);
+	cancel_delayed_work_sync(&tw->memory.shrink);
+	refcount_set(&tw->control.nr_files, 0);
+	places_shrink(&tw->memory.shrink.work);
+	refcount_set(&tw->control.nr_files, 1);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages - 1);
+}
+
 /* Two pages of places side by side share one page for their odd timeouts. */
 static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct kunit *test)
 {
@@ -456,6 +492,8 @@ static struct kunit_case places_cases[] = {
 	KUNIT_CASE(pages_that_may_soon_be_needed_are_kept),
 	KUNIT_CASE(a_page_that_has_used_half_of_its_generations_stays),
 	KUNIT_CASE(a_page_that_was_removed_stays_until_rcu_lets_go_of_it),
+	KUNIT_CASE(places_that_are_freed_while_memory_is_given_back_have_it_begin_again),
+	KUNIT_CASE(giving_memory_back_ends_when_no_file_is_left),
 	KUNIT_CASE(the_page_for_periods_goes_with_the_last_page_that_needs_it),
 	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
 	KUNIT_CASE(a_fatal_signal_ends_waiting_for_memory),
