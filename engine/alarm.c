@@ -218,6 +218,6 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 void twheel_alarm_set_next(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	if (tw->alarm.at_ns && !hrtimer_is_queued(&tw->alarm.timer))
+	if (!hrtimer_is_queued(&tw->alarm.timer))
 		alarm_begin(tw, edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1), restart);
 }

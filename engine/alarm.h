@@ -17,7 +17,7 @@ struct twheel;
  * struct twheel_alarm - the hrtimer of a wheel
  * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do, but
  *	for timeouts that the kthread has been asked to look after.  NEVER_NS if it does not;
- *	0 if it never will, because the clock is virtual or the last close has begun.
+ *	0 if the clock is virtual, or the wheel has not started: then it never does.
  * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
  *	queued again, for a time after @at_ns; the softirq writes it, and others read it

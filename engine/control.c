@@ -427,13 +427,17 @@ free_wheel:
 }
 
 /*
- * Stop the hrtimer and the turns of a wheel; none of them runs or starts again when this returns.
- * The hrtimer asks for turns, so these come last.
+ * Stop what may run in a wheel without a call.  Whoever releases the lock may insert what a call
+ * has left in the inbox, and set the alarm: so the hrtimer comes last, when nobody but its own
+ * function takes the lock.  That asks for turns in vain.
  */
-static void twheel_stop(struct twheel *tw)
+static void wheel_stop(struct twheel *tw)
 {
-	twheel_softirq_stop(tw);
+	cancel_delayed_work_sync(&tw->memory.shrink);
+	if (!tw->control.started)
+		return;
 	twheel_turn_cancel(&tw->turn);
+	hrtimer_cancel(&tw->alarm.timer);
 }
 
 /*
@@ -443,10 +447,8 @@ static void twheel_stop(struct twheel *tw)
 static void twheel_destroy(struct twheel *tw)
 {
 	counter_add(COUNTER_WHEELS, -1);
-	if (tw->control.started)
-		twheel_stop(tw);
+	wheel_stop(tw);
 	twheel_area_free(tw->slots_memory, tw->slots_size);
-	cancel_delayed_work_sync(&tw->memory.shrink);
 	twheel_words_free(&tw->words);
 	twheel_places_free(&tw->places);
 	twheel_keys_free(&tw->keys);

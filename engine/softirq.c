@@ -88,8 +88,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 		return restart;
 	}
 	WRITE_ONCE(tw->alarm.nr_missed, 0);
-	if (tw->alarm.at_ns)
-		tw->alarm.at_ns = NEVER_NS;
+	tw->alarm.at_ns = NEVER_NS;
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
@@ -146,18 +145,4 @@ void twheel_softirq_start(struct twheel *tw)
 		      HRTIMER_MODE_ABS_SOFT);
 	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
 		tw->alarm.at_ns = NEVER_NS;
-}
-
-/**
- * twheel_softirq_stop() - stop the alarm for ever
- * @tw: the wheel, which has started; the last close
- *
- * Context: process; sleeps.
- */
-void twheel_softirq_stop(struct twheel *tw)
-{
-	twheel_lock(tw);
-	tw->alarm.at_ns = 0;
-	twheel_unlock(tw);
-	hrtimer_cancel(&tw->alarm.timer);
 }

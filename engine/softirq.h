@@ -8,6 +8,5 @@
 struct twheel;
 
 void twheel_softirq_start(struct twheel *tw);
-void twheel_softirq_stop(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_SOFTIRQ_H */
