@@ -119,13 +119,24 @@ int twheel_keys_start(struct twheel *tw)
 	return 0;
 }
 
-/* Make the page of nodes of this number. */
-static int key_page_add(struct twheel *tw, u32 nr)
+/**
+ * twheel_keys_provide() - make sure that the places of a page have nodes
+ * @tw: the wheel, which is keyed
+ * @page_nr: number of the page of places, which is about to be added
+ *
+ * Context: process; sleeps; under &twheel_places.mutex.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex)
 {
+	u32 nr = page_nr / PAGES_PER_KEY_PAGE;
 	struct twheel_key_page *page;
-	int err = twheel_memory_charge(&tw->memory, INDEX_CHARGE);
+	int err;
 
+	if (pages_at(&tw->keys.pages, nr))
+		return 0;
+	err = twheel_memory_charge(&tw->memory, INDEX_CHARGE);
 	if (err)
 		return err;
 	err = twheel_page_get(&tw->memory, (void **)&page);
@@ -146,69 +157,26 @@ uncharge:
 	return err;
 }
 
-/* Count a page of places less at a page of nodes, and free that with the last one. */
-static void key_page_leave(struct twheel *tw, u32 nr)
-	__must_hold(&tw->places.mutex)
-{
-	struct twheel_key_page *page = pages_at(&tw->keys.pages, nr);
-
-	if (--page->nr_users)
-		return;
-	twheel_pages_set(&tw->keys.pages, nr, NULL);
-	twheel_page_put_rcu(&tw->memory, page);
-	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
-}
-
-/**
- * twheel_keys_provide() - make sure that the places of a page have nodes
- * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places, which is about to be added
- *
- * Context: process; sleeps; under &twheel_places.mutex.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
- */
-int twheel_keys_provide(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->places.mutex)
-{
-	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
-	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
-	struct twheel_key_page *page;
-	u32 nr;
-	int err;
-
-	for (nr = first; nr <= last; nr++) {
-		if (!pages_at(&tw->keys.pages, nr)) {
-			err = key_page_add(tw, nr);
-			if (err)
-				goto undo;
-		}
-		page = pages_at(&tw->keys.pages, nr);
-		page->nr_users++;
-	}
-	return 0;
-
-undo:
-	while (nr-- > first)
-		key_page_leave(tw, nr);
-	return err;
-}
-
 /**
  * twheel_keys_remove() - give up the nodes of a page of places
  * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places; all its nodes are out of the index
+ * @page_nr: number of the page of places, which is not in the table; all its nodes are out of the
+ *	index
  *
  * Context: process; under &twheel_places.mutex.
  */
 void twheel_keys_remove(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex)
 {
-	u32 first = page_nr * PLACES_PER_PAGE / KEYS_PER_PAGE;
-	u32 last = (page_nr * PLACES_PER_PAGE + PLACES_PER_PAGE - 1) / KEYS_PER_PAGE;
+	u32 i, nr = page_nr / PAGES_PER_KEY_PAGE;
+	struct twheel_key_page *page = pages_at(&tw->keys.pages, nr);
 
-	key_page_leave(tw, first);
-	if (last != first)
-		key_page_leave(tw, last);
+	for (i = 0; i < PAGES_PER_KEY_PAGE; i++)
+		if (pages_at(&tw->places.pages, nr * PAGES_PER_KEY_PAGE + i))
+			return;
+	twheel_pages_set(&tw->keys.pages, nr, NULL);
+	twheel_page_put_rcu(&tw->memory, page);
+	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
 }
 
 /* Whether a node is in the index: the last one of a chain does not lead to NULL either. */

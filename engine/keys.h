@@ -42,22 +42,19 @@ struct twheel_key {
 	u64 key;
 };
 
-#define KEYS_PER_PAGE	((PAGE_SIZE - 2 * sizeof(u64)) / sizeof(struct twheel_key))
-
-/* So a page of places has its nodes in two pages at most. */
-static_assert(PLACES_PER_PAGE <= KEYS_PER_PAGE);
+/* A page of nodes has those of so many pages of places, side by side. */
+#define PAGES_PER_KEY_PAGE	3U
+#define KEYS_PER_PAGE		(PAGES_PER_KEY_PAGE * PLACES_PER_PAGE)
 
 /**
  * struct twheel_key_page - a page of nodes
  * @places: the pages of places that the nodes belong to; constant
  * @first_index: index of the place that the first node belongs to; constant
- * @nr_users: how many pages of places have nodes here; &twheel_places.mutex
  * @key: a node for each place
  */
 struct twheel_key_page {
 	const struct twheel_pages *places;
 	u32 first_index;
-	u32 nr_users;
 	struct twheel_key key[KEYS_PER_PAGE];
 };
 

@@ -54,7 +54,7 @@ static const struct row {
 	{ "ARM, the first", "places_grow()", "pages", "8 of 40, 32 ENOMEM", "0 of 40, 40 ENOMEM" },
 	{ "ARM of new keys", "access_copy_in()", "copy_from_user", "done", "done" },
 	{
-		"ARM of new keys", "key_page_add()", "pages",
+		"ARM of new keys", "twheel_keys_provide()", "pages",
 		"39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM"
 	},
 	{ "ARM of new keys", "table_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
@@ -65,7 +65,7 @@ static const struct row {
 		"done", "EFAULT"
 	},
 	{
-		"ARM of new keys, wide entries", "key_page_add()", "pages",
+		"ARM of new keys, wide entries", "twheel_keys_provide()", "pages",
 		"4 of 5, 1 ENOMEM", "0 of 5, 5 ENOMEM"
 	},
 	{

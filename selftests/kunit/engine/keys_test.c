@@ -389,8 +389,8 @@ static void rearm_and_query_find_a_timeout_by_its_key(struct kunit *test)
 }
 
 /*
- * Pages of nodes go with their pages of places, and come again; all are accounted for.  A
- * page of places goes before or after the one behind it, with which it shares nodes.
+ * Pages of nodes go with the last of their pages of places, and come again; all are accounted
+ * for.
  */
 static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
