@@ -44,6 +44,7 @@
 #include <linux/time64.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "engine/control.h"
 #include "engine/memory.h"
@@ -93,7 +94,8 @@ static void limits_apply(void)
 {
 	const unsigned long most_kb = LONG_MAX >> 10;
 
-	twheel_limit_memory(min(memory_kb(), most_kb) << 10, min(user_memory_kb(), most_kb) << 10);
+	WRITE_ONCE(twheel_max_memory, min(memory_kb(), most_kb) << 10);
+	WRITE_ONCE(twheel_max_user_memory, min(user_memory_kb(), most_kb) << 10);
 }
 
 static int memory_set(const char *text, const struct kernel_param *parameter)
@@ -148,15 +150,11 @@ module_param(kthread_fifo, bool, 0444);
 MODULE_PARM_DESC(kthread_fifo,
 		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
 
-/* The threads that serve the wheels. */
-static struct kthread_worker **workers;
-static unsigned int nr_workers;
-
 static void workers_stop(void)
 {
-	while (nr_workers)
-		kthread_destroy_worker(workers[--nr_workers]);
-	kfree(workers);
+	while (twheel_nr_workers)
+		kthread_destroy_worker(twheel_workers[--twheel_nr_workers]);
+	kfree(twheel_workers);
 }
 
 static void worker_prioritize(struct task_struct *task)
@@ -171,22 +169,21 @@ static int workers_start(void)
 {
 	unsigned int nr = kthreads ?: min(num_online_cpus(), 4U);
 
-	workers = kcalloc(nr, sizeof(*workers), GFP_KERNEL);
-	if (!workers)
+	twheel_workers = kcalloc(nr, sizeof(*twheel_workers), GFP_KERNEL);
+	if (!twheel_workers)
 		return -ENOMEM;
-	while (nr_workers < nr) {
+	while (twheel_nr_workers < nr) {
 		struct kthread_worker *worker;
 
-		worker = kthread_run_worker(0, "twheel/%u", nr_workers);
+		worker = kthread_run_worker(0, "twheel/%u", twheel_nr_workers);
 		if (IS_ERR(worker)) {
 			workers_stop();
 			return PTR_ERR(worker);
 		}
 		/* The new thread may be writing worker->task: the same value again. */
 		worker_prioritize(data_race(worker->task));
-		workers[nr_workers++] = worker;
+		twheel_workers[twheel_nr_workers++] = worker;
 	}
-	twheel_users_init(workers, nr_workers);
 	return 0;
 }
 
@@ -218,12 +215,14 @@ static int __init twheel_module_init(void)
 		return err;
 	limits_apply();
 	twheel_windows_init();
-	err = twheel_memory_init();
-	if (err)
+	twheel_memory_queue = alloc_workqueue("twheel", WQ_UNBOUND, 1);
+	if (!twheel_memory_queue) {
+		err = -ENOMEM;
 		goto exit_windows;
+	}
 	err = workers_start();
 	if (err)
-		goto exit_memory;
+		goto destroy_queue;
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
@@ -232,8 +231,8 @@ static int __init twheel_module_init(void)
 
 stop_workers:
 	workers_stop();
-exit_memory:
-	twheel_memory_exit();
+destroy_queue:
+	destroy_workqueue(twheel_memory_queue);
 exit_windows:
 	twheel_windows_exit();
 	return err;
@@ -243,7 +242,7 @@ static void __exit twheel_module_exit(void)
 {
 	twheel_chardev_unregister();
 	workers_stop();
-	twheel_memory_exit();
+	destroy_workqueue(twheel_memory_queue);
 	/* RCU may still have to free pages and tables, by functions of this module. */
 	rcu_barrier();
 	twheel_windows_exit();

@@ -19,7 +19,6 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/vmalloc.h>
-#include <linux/workqueue.h>
 
 #include "memory.h"
 #include "twheel_compat.h"
@@ -166,30 +165,4 @@ int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
 		return 0;
 	twheel_memory_uncharge(memory, PAGE_ALIGN(size));
 	return -ENOMEM;
-}
-
-/**
- * twheel_memory_init() - make the work queue when the module is loaded
- *
- * Context: process; sleeps.
- * Return: 0 or -ENOMEM.
- */
-int twheel_memory_init(void)
-{
-	/*
-	 * One work item runs at a time, because each may wait for grace periods, and users may
-	 * have many wheels.  None of them is in a hurry.
-	 */
-	twheel_memory_queue = alloc_workqueue("twheel", WQ_UNBOUND, 1);
-	return twheel_memory_queue ? 0 : -ENOMEM;
-}
-
-/**
- * twheel_memory_exit() - destroy the work queue when the module is unloaded
- *
- * Context: process; sleeps; there are no wheels any more.
- */
-void twheel_memory_exit(void)
-{
-	destroy_workqueue(twheel_memory_queue);
 }

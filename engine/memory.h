@@ -22,7 +22,10 @@ struct twheel_memory {
 	struct delayed_work shrink;
 };
 
-/* Runs @shrink of all wheels. */
+/*
+ * Runs @shrink of all wheels: one work item at a time, because each may wait for grace periods, and
+ * users may have many wheels.  None of them is in a hurry.
+ */
 extern struct workqueue_struct *twheel_memory_queue;
 
 int twheel_memory_charge(struct twheel_memory *memory, size_t bytes);
@@ -33,7 +36,5 @@ void twheel_page_put_rcu(struct twheel_memory *memory, void *page);
 void *twheel_area_alloc(size_t size);
 void twheel_area_free(void *area, size_t size);
 int twheel_area_get(struct twheel_memory *memory, size_t size, void **area);
-int twheel_memory_init(void);
-void twheel_memory_exit(void);
 
 #endif /* _TWHEEL_ENGINE_MEMORY_H */

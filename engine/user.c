@@ -89,19 +89,15 @@ struct twheel_user {
 static DEFINE_MUTEX(users_mutex);
 static DEFINE_HASHTABLE(users, 6);
 
-/* The kthreads; constant while there are users. */
-static struct kthread_worker **kthread_workers;
-static unsigned int nr_kthread_workers;
+struct kthread_worker **twheel_workers;
+unsigned int twheel_nr_workers;
 
 /* Counts the wheels that were given a queue, so that each kthread gets as many. */
 static atomic_t nr_queued;
 
-/*
- * Bytes that the wheels of all users take; atomic.  The limits may change at any time, and
- * are read and written without a lock.
- */
+/* Bytes that the wheels of all users take; atomic. */
 static atomic_long_t charged_total;
-static long max_total, max_each;
+long twheel_max_memory, twheel_max_user_memory;
 
 /* Turns */
 
@@ -263,7 +259,8 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
  */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
-	long each = READ_ONCE(max_each), total = READ_ONCE(max_total), charged;
+	long each = READ_ONCE(twheel_max_user_memory), total = READ_ONCE(twheel_max_memory);
+	long charged;
 
 	charged = atomic_long_add_return(bytes, &user->charged);
 	if (charged > each) {
@@ -306,28 +303,13 @@ long twheel_charged(void)
 	return atomic_long_read(&charged_total);
 }
 
-/**
- * twheel_limit_memory() - set the limits of memory
- * @all: for all users together, bytes
- * @each: for each of them, bytes
- *
- * If more is charged already, that stays, and nothing is added until it is below the limit.
- *
- * Context: any.
- */
-void twheel_limit_memory(long all, long each)
-{
-	WRITE_ONCE(max_total, all);
-	WRITE_ONCE(max_each, each);
-}
-
 /* Users */
 
 /* The size of a struct twheel_user, rounded as kmalloc() rounds it. */
 static size_t user_size(void)
 {
 	return roundup_pow_of_two(struct_size((struct twheel_user *)NULL, queue,
-					      nr_kthread_workers));
+					      twheel_nr_workers));
 }
 
 /* The namespace and the id of the user that the calling process counts as. */
@@ -373,23 +355,16 @@ static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 		return ERR_PTR(err);
 	}
 	get_user_ns(ns);
-	for (i = 0; i < nr_kthread_workers; i++) {
+	for (i = 0; i < twheel_nr_workers; i++) {
 		struct twheel_queue *queue = &user->queue[i];
 
 		spin_lock_init(&queue->lock);
 		INIT_LIST_HEAD(&queue->turns);
-		queue->worker = kthread_workers[i];
+		queue->worker = twheel_workers[i];
 		kthread_init_work(&queue->work, user_turn);
 	}
 	hash_add(users, &user->node, __kuid_val(uid));
 	return user;
-}
-
-/* From now on, an open makes another user in place of this one. */
-static void user_unhash(struct twheel_user *user)
-{
-	lockdep_assert_held(&users_mutex);
-	hash_del(&user->node);
 }
 
 /**
@@ -429,10 +404,10 @@ void twheel_user_put(struct twheel_user *user)
 		mutex_unlock(&users_mutex);
 		return;
 	}
-	user_unhash(user);
+	hash_del(&user->node);
 	mutex_unlock(&users_mutex);
 	/* The queues are empty, but a work may be queued that has yet to find out. */
-	for (i = 0; i < nr_kthread_workers; i++)
+	for (i = 0; i < twheel_nr_workers; i++)
 		kthread_cancel_work_sync(&user->queue[i].work);
 	twheel_uncharge(user, user_size());
 	put_user_ns(user->ns);
@@ -495,18 +470,5 @@ struct twheel_queue *twheel_user_queue(struct twheel_user *user)
 {
 	u32 nr = atomic_inc_return(&nr_queued);
 
-	return &user->queue[nr % nr_kthread_workers];
-}
-
-/**
- * twheel_users_init() - set the kthreads that serve the wheels
- * @workers: the kthreads
- * @nr_workers: how many
- *
- * Context: process, while there are no users.
- */
-void twheel_users_init(struct kthread_worker **workers, unsigned int nr_workers)
-{
-	kthread_workers = workers;
-	nr_kthread_workers = nr_workers;
+	return &user->queue[nr % twheel_nr_workers];
 }

@@ -46,6 +46,16 @@ struct twheel_turn {
 	bool cancelled;
 };
 
+/* The kthreads that serve the wheels; constant while there are users. */
+extern struct kthread_worker **twheel_workers;
+extern unsigned int twheel_nr_workers;
+
+/*
+ * The limits of memory for all users together, and for each of them, bytes.  They may change at any
+ * time: if more is charged already, that stays, and nothing is added until it is below the limit.
+ */
+extern long twheel_max_memory, twheel_max_user_memory;
+
 void twheel_turn_init(struct twheel_turn *turn,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
@@ -64,8 +74,5 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);
 long twheel_charged(void);
-void twheel_limit_memory(long all, long each);
-
-void twheel_users_init(struct kthread_worker **workers, unsigned int nr_workers);
 
 #endif /* _TWHEEL_ENGINE_USER_H */

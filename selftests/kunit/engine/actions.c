@@ -115,6 +115,13 @@ static unsigned int pass(struct twheel *tw)
 	return turns;
 }
 
+/* Limits the memory of all users together and of each of them, bytes. */
+static void memory_limit(long all, long each)
+{
+	twheel_max_memory = all;
+	twheel_max_user_memory = each;
+}
+
 /* Sets the wheel's clock, virtual or not. */
 static void time_set(struct twheel *tw, u64 now_ns)
 {

@@ -81,7 +81,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	setup.event_size = TWHEEL_EVENT_SIZE_MAX;
 	setup.name[0] = 'n';
 	/* The slots are there, and there is no memory for the keys. */
-	twheel_limit_memory(charged + FIRST_CHARGE, LONG_MAX);
+	memory_limit(charged + FIRST_CHARGE, LONG_MAX);
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));

@@ -66,9 +66,9 @@ static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test
 	chardev_errno = -EBUSY;
 	KUNIT_EXPECT_EQ(test, twheel_module_init(), -EBUSY);
 	chardev_errno = 0;
-	KUNIT_EXPECT_EQ(test, nr_workers, 0U);
+	KUNIT_EXPECT_EQ(test, twheel_nr_workers, 0U);
 	KUNIT_ASSERT_EQ(test, twheel_module_init(), 0);
-	KUNIT_EXPECT_EQ(test, nr_workers, min(num_online_cpus(), 4U));
+	KUNIT_EXPECT_EQ(test, twheel_nr_workers, min(num_online_cpus(), 4U));
 	KUNIT_EXPECT_EQ(test, chardev_registered, 1);
 }
 

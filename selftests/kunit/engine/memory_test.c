@@ -40,7 +40,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		all = i ? charged + big : charged;
 		each = i ? charged : charged + big;
 		tally_take(tw, before);
-		twheel_limit_memory(all, each);
+		memory_limit(all, each);
 		KUNIT_EXPECT_EQ(test, arm_plain(tw, &id), -ENOSPC);
 		other = twheel_create();
 		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(other), -ENOSPC);
@@ -53,11 +53,11 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 0U);
 		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	}
-	twheel_limit_memory(charged + big, charged + big);
+	memory_limit(charged + big, charged + big);
 	KUNIT_EXPECT_EQ(test, arm_plain(tw, &id), 0);
 
 	charged = twheel_charged();
-	twheel_limit_memory(charged, charged + big);
+	memory_limit(charged, charged + big);
 	how = arm_of(PE, 0);
 	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);

@@ -410,8 +410,8 @@ static void at_any_limit_of_memory_all_that_is_charged_is_there(struct kunit *te
 			struct twheel_arm how = arm_of(PE, 0);
 
 			/* A table of pages takes less than a page at first. */
-			twheel_limit_memory(twheel_charged() + pages * PAGE_SIZE + pages % 2 * 16,
-					    LONG_MAX);
+			memory_limit(twheel_charged() + pages * PAGE_SIZE + pages % 2 * 16,
+				     LONG_MAX);
 			for (i = 0; i < MAX_PENDING; i++) {
 				how = arm_of(i % PLACES_PER_PAGE ? 0 : PE, 0);
 				how.user_data = i;
@@ -467,14 +467,14 @@ static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 	init_completion(&holder->holds);
 	init_completion(&holder->done);
 	kthread_init_work(&holder->work, hold);
-	kthread_queue_work(workers[0], &holder->work);
+	kthread_queue_work(twheel_workers[0], &holder->work);
 	wait_for_completion(&holder->holds);
 	fatal_signal_send();
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -EINTR);
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), -EINTR);
 	fatal_signal_forget();
 	complete(&holder->done);
-	kthread_flush_worker(workers[0]);
+	kthread_flush_worker(twheel_workers[0]);
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), TWHEEL_WAS_PENDING);
 }

@@ -179,7 +179,7 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	long charged;
 
 	charged = atomic_long_read(&tw->memory.charged);
-	twheel_limit_memory(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
+	memory_limit(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
 	KUNIT_EXPECT_GT(test, tw->words.pages.nr, 2U);
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));

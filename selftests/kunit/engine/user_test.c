@@ -228,11 +228,11 @@ static void wheels_are_spread_over_the_kthreads(struct kunit *test)
 	struct twheel_user *user = tw->memory.user;
 	unsigned int i, j;
 
-	for (i = 0; i < nr_workers; i++) {
+	for (i = 0; i < twheel_nr_workers; i++) {
 		struct twheel_queue *first = twheel_user_queue(user);
 
-		KUNIT_EXPECT_PTR_EQ(test, first->worker, workers[first - user->queue]);
-		for (j = 1; j < nr_workers; j++)
+		KUNIT_EXPECT_PTR_EQ(test, first->worker, twheel_workers[first - user->queue]);
+		for (j = 1; j < twheel_nr_workers; j++)
 			KUNIT_EXPECT_PTR_NE(test, twheel_user_queue(user), first);
 	}
 }
