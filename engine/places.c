@@ -35,7 +35,6 @@
 #include "memory.h"
 #include "pages.h"
 #include "places.h"
-#include "refresh.h"
 #include "submit.h"
 #include "timeout.h"
 #include "twheel_compat.h"

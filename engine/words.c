@@ -1,30 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pages of words that make up the refresh table
+ * The refresh table: the pages of words, and how users map them
  *
- * Locks: the caller holds places.mutex to add, replace or remove a page of words.  It is a
- * mutex because pages are allocated under it.  Under places.mutex, twheel_words_set()
- * takes the page lock of the page that users saw so far, and, after it has released that,
- * the locks of the mapping and of the page tables.
+ * The table is made when it is mapped for the first time.  After that, a page of words
+ * exists as long as a page of places has its words in it.  The work item that removes pages
+ * of places (places.c) frees the other pages of words after that.
+ *
+ * Locks: places.mutex serialises making the table, and adding, replacing and removing pages of
+ * words.  It is a mutex because pages are allocated under it.  Under it, words_set() takes the page
+ * lock of the page that users saw so far, and, after it has released that, the locks of the mapping
+ * and of the page tables.  mmap() holds mmap_lock when it comes here.  A page fault holds it as
+ * well, or the lock of the VMA, and takes nothing but the page lock of the page that it finds.  It
+ * must not take places.mutex under that, since a holder of places.mutex may wait for the same page
+ * lock.  twheel_map_words() queues the work item under places.mutex when it has failed.  The work
+ * item waits for RCU under none of the locks.
  */
+#include <linux/fs.h>
 #include <linux/gfp.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "engine.h"
 #include "memory.h"
 #include "pages.h"
 #include "timeout.h"
+#include "twheel.h"
 #include "window.h"
 #include "words.h"
 
-/**
- * twheel_words_set() - put a page of words at a number, or take the page away
- * @tw: the wheel
- * @nr: the page's number, which the table has
- * @page: the new page; NULL for none
+/*
+ * Users can map words for this many pages of places beyond those of max_pending timeouts.  A wheel
+ * gets one page more when as many of its places are retired as a page has, each after 2^32
+ * uses.
+ */
+#define REFRESH_SLACK_PAGES	4096
+
+/* So many pages of words are looked at under one hold of places.mutex. */
+#define SHRINK_STEP		64
+
+/*
+ * Put a page of words at a number that the table has, or take the page away if @page is NULL.
  *
  * From then on users see the new page, or the hole if @page is NULL.  The old page must
  * not stay in any page table.  A page fault may have found the old page just now, and be
@@ -33,10 +57,8 @@
  * changes the table under the same page lock, and removes the old page from all page
  * tables after that.  So either the fault finds the new page, or it has mapped the old
  * one before that is removed.
- *
- * Context: process; sleeps; under &twheel_places.mutex.
  */
-void twheel_words_set(struct twheel *tw, u32 nr, void *page)
+static void words_set(struct twheel *tw, u32 nr, void *page)
 	__must_hold(&tw->places.mutex)
 {
 	void *old = pages_at(&tw->words.pages, nr) ?: tw->words.hole;
@@ -50,15 +72,11 @@ void twheel_words_set(struct twheel *tw, u32 nr, void *page)
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 
-/**
- * twheel_words_add() - make sure that there is a page of words at a number
- * @tw: the wheel
- * @nr: the page's number, which the table has, or the one after its last
- *
- * Context: process; sleeps; under &twheel_places.mutex.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Make sure that there is a page of words at a number that the table has, or at the one after its
+ * last: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
-int twheel_words_add(struct twheel *tw, u32 nr)
+static int words_add(struct twheel *tw, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
 	void *words;
@@ -70,7 +88,7 @@ int twheel_words_add(struct twheel *tw, u32 nr)
 	if (err)
 		return err;
 	if (nr < tw->words.pages.nr) {
-		twheel_words_set(tw, nr, words);
+		words_set(tw, nr, words);
 		return 0;
 	}
 	err = twheel_pages_add(&tw->words.pages, &tw->memory, words);
@@ -95,8 +113,237 @@ int twheel_words_provide(struct twheel *tw, u32 first_index)
 	int err = 0;
 
 	for (; nr <= last && !err; nr++)
-		err = twheel_words_add(tw, nr);
+		err = words_add(tw, nr);
 	return err;
+}
+
+/**
+ * twheel_refresh_size() - how large the refresh table may ever become
+ * @tw: the wheel
+ *
+ * Context: any.
+ * Return: bytes, a multiple of a page; final once the wheel was set up or armed.
+ */
+u64 twheel_refresh_size(const struct twheel *tw)
+{
+	u64 nr_pages = DIV_ROUND_UP_ULL(READ_ONCE(tw->places.max_pending), PLACES_PER_PAGE) +
+		       REFRESH_SLACK_PAGES;
+
+	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
+}
+
+/* Return whether any page of places has words in a page of words. */
+static bool words_are_wanted(struct twheel *tw, u32 nr)
+	__must_hold(&tw->places.mutex)
+{
+	u64 index = (u64)nr * WORDS_PER_PAGE;
+	u32 first = index / PLACES_PER_PAGE;
+	u32 last = (index + WORDS_PER_PAGE - 1) / PLACES_PER_PAGE;
+
+	while (first <= last && !pages_at(&tw->places.pages, first))
+		first++;
+	return first <= last;
+}
+
+/**
+ * twheel_refresh_shrink() - free the pages of words that no place needs
+ * @tw: the wheel
+ *
+ * Context: the work item; sleeps.
+ */
+void twheel_refresh_shrink(struct twheel *tw)
+{
+	void *gone[SHRINK_STEP];
+	unsigned int i, nr_gone;
+	bool more = true;
+	u32 nr = 0;
+
+	/* The last close need not wait for this: twheel_words_free() frees the rest. */
+	while (more && refcount_read(&tw->control.nr_files)) {
+		unsigned int left = SHRINK_STEP;
+
+		nr_gone = 0;
+		mutex_lock(&tw->places.mutex);
+		for (; left && nr < tw->words.pages.nr; left--, nr++) {
+			void *words = pages_at(&tw->words.pages, nr);
+
+			/*
+			 * If the table could not be made, no user has mapped it, and all
+			 * its pages go.
+			 */
+			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
+				continue;
+			words_set(tw, nr, NULL);
+			gone[nr_gone++] = words;
+		}
+		more = nr < tw->words.pages.nr;
+		mutex_unlock(&tw->places.mutex);
+		/*
+		 * Threads may still use words that word_at() has found.
+		 * Test: litmus words_freed
+		 */
+		if (nr_gone)
+			synchronize_rcu();
+		for (i = 0; i < nr_gone; i++)
+			twheel_page_put(&tw->memory, gone[i]);
+		cond_resched();
+	}
+}
+
+/*
+ * Write the words of a page of places that was in use before there were words.  Each gets
+ * the generation before that of its place.  Such a word counts for no timeout, and the
+ * owner of the timeout may overwrite it, as twheel_refresh() does.
+ *
+ * ARM may begin lives in the places at the same time, without the lock.  Each write leaves a
+ * word that is right, whichever comes last.  Either the word is that of the life, or it has an
+ * older generation, for generations only grow.  An ARM that does not see the table writes no
+ * word, and leaves it with an older generation too.  No store of a user is overwritten: nobody
+ * has mapped the table yet.
+ */
+static void words_begin(struct twheel *tw, u32 nr)
+	__must_hold(&tw->places.mutex)
+{
+	struct twheel_page *page = pages_at(&tw->places.pages, nr);
+	unsigned int i;
+
+	for (i = 0; page && i < PLACES_PER_PAGE; i++) {
+		u64 *word = word_at(&tw->words, page->first_index + i);
+		u32 gen = READ_ONCE(page->timeout[i].word) >> GEN_SHIFT;
+
+		WRITE_ONCE(*word, (gen - 1) & TWHEEL_REFRESH_GEN_MASK);
+	}
+}
+
+/* Make the words of all places. */
+static int words_make(struct twheel *tw)
+	__must_hold(&tw->places.mutex)
+{
+	u32 nr, end = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
+	int err = 0;
+
+	for (nr = 0; nr < end; nr++) {
+		if (words_are_wanted(tw, nr))
+			err = words_add(tw, nr);
+		else if (nr == tw->words.pages.nr)
+			err = twheel_pages_add(&tw->words.pages, &tw->memory, NULL);
+		if (err)
+			return err;
+		/*
+		 * A million timeouts have 2,000 pages of words: let a fatal signal end
+		 * this.
+		 */
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	for (nr = 0; nr < tw->places.pages.nr; nr++) {
+		words_begin(tw, nr);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * twheel_map_words() - make the refresh table before it is mapped
+ * @tw: the wheel
+ *
+ * Context: process, under mmap_lock; sleeps.
+ * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ */
+int twheel_map_words(struct twheel *tw)
+{
+	int err = 0;
+
+	if (mutex_lock_killable(&tw->places.mutex))
+		return -EINTR;
+	if (!tw->words.hole)
+		err = twheel_page_get(&tw->memory, &tw->words.hole);
+	if (!err && !tw->words.made)
+		err = words_make(tw);
+	if (!err)
+		WRITE_ONCE(tw->words.made, true);
+	else if (!tw->words.made)
+		mod_delayed_work(twheel_memory_queue, &tw->memory.shrink, 0);
+	mutex_unlock(&tw->places.mutex);
+	return err;
+}
+
+/**
+ * twheel_mapping() - the address space through which users map the refresh table
+ * @tw: the wheel
+ * @file: the file that was opened, which the wheel is made for
+ *
+ * The wheel may outlive this file, if others have been opened by REOPEN, and then still needs the
+ * inode: so it keeps the path.
+ *
+ * All open files of the device share the inode's address space.  Each wheel has an
+ * address space of its own, so that unmap_mapping_range() finds the users of this wheel
+ * only.
+ *
+ * Context: process, while the file is being opened.
+ * Return: the address space, which lives until twheel_destroy().
+ */
+struct address_space *twheel_mapping(struct twheel *tw, struct file *file)
+{
+	tw->words.path = file->f_path;
+	path_get(&tw->words.path);
+	tw->words.mapping.host = file_inode(file);
+	tw->words.mapping.a_ops = &empty_aops;
+	return &tw->words.mapping;
+}
+
+/*
+ * Return the page that users see at a number: the page of words, or the hole if there is
+ * none; NULL beyond the end of the table.  The caller is in an RCU read section.
+ */
+static void *words_seen(struct twheel_words *words, unsigned long nr)
+{
+	if (nr >= READ_ONCE(words->pages.nr))
+		return NULL;
+	return pages_at(&words->pages, nr) ?: words->hole;
+}
+
+/**
+ * twheel_words_lock() - find and lock the page that a page fault maps
+ * @tw: the wheel; its table was mapped
+ * @nr: the page's number
+ *
+ * Context: process, under mmap_lock or the lock of the VMA; sleeps.
+ * Return: the page, locked and referenced, or NULL if no timeout has ever had its word
+ * there.
+ */
+struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
+{
+	for (;;) {
+		struct page *page;
+		void *words;
+
+		rcu_read_lock();
+		words = words_seen(&tw->words, nr);
+		page = words ? virt_to_page(words) : NULL;
+		if (page)
+			get_page(page);
+		rcu_read_unlock();
+		if (!page)
+			return NULL;
+		twheel_window(WINDOW_WORDS_FOUND);
+		lock_page(page);
+		rcu_read_lock();
+		words = words_seen(&tw->words, nr);
+		rcu_read_unlock();
+		twheel_window(WINDOW_WORDS_LOCKED);
+		/*
+		 * Pairs with the page lock in words_set(): the table keeps this
+		 * page as long as it is locked.  Test: litmus words_mapped
+		 */
+		if (words == page_address(page))
+			return page;
+		unlock_page(page);
+		put_page(page);
+	}
 }
 
 /**

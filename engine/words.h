@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The words of the refresh table, by which users move deadlines with a store
+ * The refresh table, by whose words users move deadlines with a store
  */
 #ifndef _TWHEEL_ENGINE_WORDS_H
 #define _TWHEEL_ENGINE_WORDS_H
@@ -127,12 +127,9 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words, const struct t
 							    grains << words->shift;
 }
 
-void twheel_words_set(struct twheel *tw, u32 nr, void *page)
-	__must_hold(&tw->places.mutex);
-int twheel_words_add(struct twheel *tw, u32 nr)
-	__must_hold(&tw->places.mutex);
 int twheel_words_provide(struct twheel *tw, u32 first_index)
 	__must_hold(&tw->places.mutex);
+void twheel_refresh_shrink(struct twheel *tw);
 void twheel_words_free(struct twheel_words *words);
 
 #endif /* _TWHEEL_ENGINE_WORDS_H */

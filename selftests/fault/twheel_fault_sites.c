@@ -81,7 +81,7 @@ static const struct row {
 	{ "ARM into a new table", "table_grow()", "pages", "done", "2 of 4, 2 ENOMEM" },
 	{ "ARM into a new page of words", "access_copy_in()", "copy_from_user", "done", "done" },
 	{
-		"ARM into a new page of words", "twheel_words_add()", "pages",
+		"ARM into a new page of words", "words_add()", "pages",
 		"2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM"
 	},
 	{
@@ -89,7 +89,7 @@ static const struct row {
 		"2 of 4, 2 ENOMEM", "2 of 4, 2 ENOMEM"
 	},
 	{ "mmap", "twheel_map_words()", "pages", "ENOMEM", "ENOMEM" },
-	{ "mmap", "twheel_words_add()", "pages", "ENOMEM", "ENOMEM" },
+	{ "mmap", "words_add()", "pages", "ENOMEM", "ENOMEM" },
 	{ "mmap", "table_grow()", "pages", "ENOMEM", "ENOMEM" },
 	{ "ARM, periodic", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "ARM, periodic", "extra_add()", "pages", "3 of 4, 1 ENOMEM", "0 of 4, 4 ENOMEM" },

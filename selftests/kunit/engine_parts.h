@@ -15,7 +15,6 @@
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
 #include "../../engine/keys.c"
-#include "../../engine/refresh.c"
 #include "../../engine/places.c"
 #include "../../engine/periods.c"
 #include "../../engine/expire.c"

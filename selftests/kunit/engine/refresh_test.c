@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/refresh.c: the pages of the refresh table
+ * engine/words.c: the pages of the refresh table
  */
 
 /* The word of a life that begins when there are words. */
@@ -275,7 +275,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	mutex_lock(&tw->places.mutex);
-	KUNIT_EXPECT_EQ(test, twheel_words_add(tw, 0), 0);
+	KUNIT_EXPECT_EQ(test, words_add(tw, 0), 0);
 	tw->places.first_gen = gen;
 	mutex_unlock(&tw->places.mutex);
 	for (i = 0; i < PLACES_PER_PAGE; i++)
