@@ -43,7 +43,6 @@
 #include "twheel.h"
 #include "user.h"
 #include "twheel_wheel.h"
-#include "wake.h"
 #include "window.h"
 #include "words.h"
 
@@ -332,8 +331,9 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  * 2. Wait for a grace period.  After it, every timeout that was accepted is in the wheel or in the
  *    inbox, and no other will come (G3, G4).
  * 3. Set drains.  From then on a step of a pass expires the timeouts that are due, turns those
- *    left into events flagged drained, and sets drained in the end.
- * 4. Take these steps.  Then wake readers and pollers.
+ *    left into events flagged drained, and sets drained in the end.  Whoever takes the last one
+ *    has all readers and pollers woken.
+ * 4. Take these steps.
  *
  * A later call, or one that is repeated after a signal, goes on with step 4, as the kthread does
  * meanwhile.  A wheel that has not started has nothing to be drained.
@@ -359,19 +359,21 @@ int twheel_drain(struct twheel *tw)
 		 */
 		synchronize_rcu();
 		twheel_lock(tw);
-		tw->drains = true;
+		if (tw->control.started) {
+			tw->drains = true;
+		} else {
+			/*
+			 * Pairs with the acquire in twheel_is_drained().
+			 * Test: litmus drained_empty
+			 */
+			smp_store_release(&tw->control.drained, true);
+			tw->events.nr_untold++;
+		}
 		twheel_unlock(tw);
 	}
-	if (!tw->control.started)
-		/* Pairs with the acquire in twheel_is_drained().  Test: litmus drained_empty */
-		smp_store_release(&tw->control.drained, true);
-	else if (!twheel_is_drained(tw))
+	if (!twheel_is_drained(tw))
 		err = twheel_pass_now(tw);
 	mutex_unlock(&tw->control.mutex);
-	if (!err) {
-		twheel_window(WINDOW_DRAINED);
-		twheel_wake_for_end(tw);
-	}
 	return err;
 }
 

@@ -31,7 +31,7 @@ struct twheel;
  * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
  *	and read test it and act on it under the latter, or ARM within one RCU read-side section.
  * @drained: every timeout that was left has become an event; set once, with release, under
- *	&twheel.lock, or under @mutex in a wheel that was never started
+ *	&twheel.lock
  * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
  * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
  */

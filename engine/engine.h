@@ -42,7 +42,7 @@
  * @alarm: the hrtimer
  * @nr_ahead: so many timeouts of upper slots are to be moved down now
  * @ahead_ns: the tick for which that was made AHEAD_TICK
- * @drains: DRAIN wants all timeouts to become events
+ * @drains: DRAIN wants all timeouts to become events, and some may be left
  * @drain_index: index of the place to look at next for that
  * @waiters: readers and pollers; guarded by its own lock
  * @turn: the wheel's turn with the kthread, see struct twheel_turn

@@ -16,7 +16,7 @@
  * @first: the oldest event
  * @end: the end of the list; @end.pprev leads to it
  * @nr_unread: length of the list; read without the lock by any thread
- * @nr_untold: events that were added, and for which waiters have yet to be woken
+ * @nr_untold: events that were added, and the end of DRAIN, for which waiters have yet to be woken
  * @armed: see struct twheel_info, as are the following
  * @expirations: expirations so far
  * @delivered: events read

@@ -34,7 +34,6 @@
 #include "twheel.h"
 #include "twheel_wheel.h"
 #include "user.h"
-#include "wake.h"
 
 /* Readers and pollers are woken once for so many events, as long as more of them come. */
 #define WAKE_EVERY	1024
@@ -181,12 +180,15 @@ bool twheel_pass_step(struct twheel *tw)
 	if (left && unlikely(tw->drains)) {
 		left = drain_step(tw, now_ns, left);
 		more = !left;
-		if (!more)
+		if (!more) {
+			tw->drains = false;
 			/*
 			 * Pairs with the acquire in twheel_is_drained(): who sees this sees all
 			 * events.  Test: litmus drained_read, drained_poll
 			 */
 			smp_store_release(&tw->control.drained, true);
+			tw->events.nr_untold++;
+		}
 	} else if (left) {
 		more = slots_empty_ahead(tw, left);
 	}
@@ -255,8 +257,8 @@ int twheel_pass_now(struct twheel *tw)
 bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 {
 	struct twheel *tw = container_of(turn, struct twheel, turn);
-	bool more, drained = twheel_is_drained(tw);
 	unsigned int steps = 0;
+	bool more;
 
 	do {
 		more = pass_step_locked(tw);
@@ -264,7 +266,5 @@ bool twheel_pass_turn(struct twheel_turn *turn, u64 end_ns)
 	} while (more && ++steps < TURN_STEPS && ktime_get_ns() < end_ns);
 	if (more)
 		pass_stop(tw);
-	if (!drained && twheel_is_drained(tw))
-		twheel_wake_for_end(tw);
 	return more;
 }

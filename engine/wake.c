@@ -31,14 +31,18 @@ static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
  * @tw: the wheel
  * @nr: how many
  *
- * Nobody is woken if all events have been read meanwhile.
+ * Nobody is woken if all events have been read meanwhile; all are, if the wheel is drained: no
+ * event will come for those that go on sleeping.
  *
  * Context: any but hard interrupts; under none of the engine's locks.
  */
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 {
-	if (READ_ONCE(tw->events.nr_unread))
-		wake_waiters(tw, EPOLLIN | EPOLLRDNORM, nr);
+	bool drained = READ_ONCE(tw->control.drained);
+
+	if (drained || READ_ONCE(tw->events.nr_unread))
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | (drained ? EPOLLHUP : 0),
+			     drained ? 0 : nr);
 }
 
 /**
@@ -52,17 +56,6 @@ void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 void twheel_wake_for_room(struct twheel *tw)
 {
 	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, 0);
-}
-
-/**
- * twheel_wake_for_end() - wake all readers and pollers, since DRAIN is complete
- * @tw: the wheel
- *
- * Context: any but hard interrupts; under none of the engine's locks.
- */
-void twheel_wake_for_end(struct twheel *tw)
-{
-	wake_waiters(tw, EPOLLIN | EPOLLRDNORM | EPOLLHUP, 0);
 }
 
 /**

@@ -12,6 +12,5 @@ struct twheel;
 
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
 void twheel_wake_for_room(struct twheel *tw);
-void twheel_wake_for_end(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_WAKE_H */

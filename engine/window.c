@@ -73,7 +73,6 @@ static const char * const window_names[NR_WINDOWS] = {
 	[WINDOW_POLL_QUEUED]	= "poll_queued",
 	[WINDOW_POLL_DRAINED]	= "poll_drained",
 	[WINDOW_EVENTS_ADDED]	= "events_added",
-	[WINDOW_DRAINED]	= "drained",
 	[WINDOW_PLACES_FREED]	= "places_freed",
 	[WINDOW_WORDS_SET]	= "words_set",
 	[WINDOW_WORDS_FOUND]	= "words_found",

@@ -41,8 +41,6 @@ enum twheel_window {
 	WINDOW_POLL_DRAINED,
 	/* Events were added, and waiters were not woken yet. */
 	WINDOW_EVENTS_ADDED,
-	/* The wheel is drained, and waiters were not woken yet. */
-	WINDOW_DRAINED,
 	/* Places are free, and nobody was woken for EPOLLOUT yet. */
 	WINDOW_PLACES_FREED,
 	/* A page of words is in its table, and the old one still mapped. */

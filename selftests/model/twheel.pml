@@ -120,7 +120,9 @@ inline twheel_pass_step(more)
 		:: i_ < NR && where[i_] == PENDING -> event_add(i_); more = true; break
 		:: i_ >= NR ->
 			more = false;
+			drains = false;
 			drained = true;
+			nr_untold++;
 			break
 		od
 	:: i_ < NR && drains -> more = true
@@ -196,25 +198,14 @@ inline alarm_set_next(restart)
 
 /* ---- the lock and the inbox ------------------------------------------------ */
 
-/* Under none of the engine's locks. */
-inline wake_waiters()
-{
-	d_step {
-		if
-		:: waits -> woken = true
-		:: else
-		fi
-	}
-}
-
-/* If all events have been read meanwhile, waking does no more than no good. */
+/* Under none of the engine's locks.  If all events have been read meanwhile, waking does no more than no good. */
 inline twheel_wake_for_events(nr)
 {
 	if
 	:: nr ->
 		d_step {
 			if
-			:: nr_unread && waits -> woken = true
+			:: (nr_unread || drained) && waits -> woken = true
 			:: else
 			fi;
 			nr = 0
@@ -492,17 +483,12 @@ inline pass_steps()
 
 active proctype kthread()
 {
-	bool got, more, before;
+	bool got, more;
 	byte nr, nr2;
 
 	do
-	:: d_step { turn -> turn = false; before = drained }
-	   pass_steps();
-	   if
-	   :: !before && drained -> wake_waiters()
-	   :: else
-	   fi;
-	   before = false
+	:: d_step { turn -> turn = false }
+	   pass_steps()
 	od
 }
 
@@ -523,7 +509,7 @@ proctype drainer()
 	d_step { twheel_lock(); drains = true }
 	twheel_unlock(got, nr, nr2);
 	if
-	:: pass_steps(); wake_waiters()
+	:: pass_steps()
 	:: twheel_turn_request()		/* a signal */
 	fi;
 	drain_ended = true
