@@ -265,9 +265,18 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 	return edge_after_ns(&tw->clock, next_ns);
 }
 
-/* Fill in the configuration, which is final, or held still by control.mutex. */
-static void info_configuration(struct twheel *tw, struct twheel_info *info)
+/*
+ * Fill in the configuration: 0, or -EINTR by a fatal signal.  Before a wheel has started, SETUP may
+ * be changing it.  A started one is read without the mutex: ADVANCE and DRAIN may hold it for long.
+ */
+static int info_configuration(struct twheel *tw, struct twheel_info *info)
 {
+	bool final = twheel_is_started(tw);
+
+	if (!final && mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (!tw->control.started)
+		twheel_set_defaults(tw);
 	info->clock = tw->clock.kind;
 	info->tick_ns = tw->clock.tick_ns;
 	info->slots = tw->control.slots;
@@ -280,23 +289,11 @@ static void info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->refresh_size = twheel_refresh_size(tw);
 	info->refresh_shift = clock_grain_shift(&tw->clock);
 	info->now_ns = twheel_now(&tw->clock);
-}
-
-/* Fill in the configuration of a wheel that has not started; SETUP may be changing it. */
-static int info_configuration_locked(struct twheel *tw, struct twheel_info *info)
-{
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	if (!tw->control.started)
-		twheel_set_defaults(tw);
-	info_configuration(tw, info);
-	/*
-	 * If the caller started the wheel now, it would live in the caller's time
-	 * namespace.
-	 */
+	/* If the caller started the wheel now, it would live in the caller's time namespace. */
 	if (!tw->control.started)
 		info->now_ns += twheel_namespace_offset_ns(tw->clock.kind);
-	mutex_unlock(&tw->control.mutex);
+	if (!final)
+		mutex_unlock(&tw->control.mutex);
 	return 0;
 }
 
@@ -359,16 +356,8 @@ int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	if (walk)
 		err = places_look(tw, info);
-	if (err)
-		return err;
-	/*
-	 * A started wheel is read without the mutex: ADVANCE and DRAIN may hold it for
-	 * long.
-	 */
-	if (control_is_started(&tw->control))
-		info_configuration(tw, info);
-	else
-		err = info_configuration_locked(tw, info);
+	if (!err)
+		err = info_configuration(tw, info);
 	if (err)
 		return err;
 	if (walk)
