@@ -62,11 +62,13 @@ static atomic64_t nr_opened;
  * @tw: the wheel
  *
  * Context: any; no lock is needed.
- * Return: true once SETUP or a first ARM has started the wheel; it stays true.
+ * Return: true once SETUP or a first ARM has started the wheel; it stays true, and the caller may
+ * read all of the configuration without a lock.
  */
 bool twheel_is_started(const struct twheel *tw)
 {
-	return control_is_started(&tw->control);
+	/* Pairs with the release in twheel_start().  Test: litmus started */
+	return smp_load_acquire(&tw->control.started);
 }
 
 /**
@@ -132,7 +134,7 @@ static int twheel_start(struct twheel *tw)
 	tw->turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_window(WINDOW_START);
 	/*
-	 * Pairs with the acquire in control_is_started(): all of the above is seen.
+	 * Pairs with the acquire in twheel_is_started(): all of the above is seen.
 	 * Test: litmus started
 	 */
 	smp_store_release(&tw->control.started, true);

@@ -49,15 +49,6 @@ struct twheel_control {
 };
 
 /*
- * Whether the configuration is final: the caller may then read all of it without a lock.
- */
-static inline bool control_is_started(const struct twheel_control *control)
-{
-	/* Pairs with the release in twheel_start().  Test: litmus started */
-	return smp_load_acquire(&control->started);
-}
-
-/*
  * The parameter of the module, which may be written at any time: no wheel may ask for a greater
  * max_pending.  A wheel that has started keeps its own.
  */
