@@ -12,36 +12,15 @@
 #include "twheel_ioctl.h"
 
 /**
- * twheel_struct_copy_in() - copy a struct in whose size the caller names
- * @to: out: the struct; members that the caller does not know are zero
+ * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size
+ * @to: out: the argument; members that the caller does not know are zero
  * @known: its size in this kernel, bytes
  * @first: its size in the first release, the smallest that was ever published
- * @from: the user's pointer to it
- * @size: its size for the user
+ * @arg: the user's pointer to it
  *
  * Context: process; sleeps.
  * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond TWHEEL_SIZE_MAX
  * and when the caller sets members that this kernel does not know.
- */
-int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
-			  u32 size)
-{
-	if (size < first)
-		return -EINVAL;
-	if (size > TWHEEL_SIZE_MAX)
-		return -E2BIG;
-	return copy_struct_from_user(to, known, from, size);
-}
-
-/**
- * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size
- * @to: out: the argument
- * @known: its size in this kernel, bytes
- * @first: its size in the first release
- * @arg: the user's pointer to it
- *
- * Context: process; sleeps.
- * Return: as twheel_struct_copy_in().
  */
 int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
 {
@@ -49,5 +28,9 @@ int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *
 
 	if (get_user(size, (const u32 __user *)arg))
 		return -EFAULT;
-	return twheel_struct_copy_in(to, known, first, arg, size);
+	if (size < first)
+		return -EINVAL;
+	if (size > TWHEEL_SIZE_MAX)
+		return -E2BIG;
+	return copy_struct_from_user(to, known, arg, size);
 }

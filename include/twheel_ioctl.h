@@ -25,8 +25,6 @@ struct twheel;
 #define ADVANCE_SIZE_FIRST	16
 
 /* twheel_copy.c */
-int twheel_struct_copy_in(void *to, size_t known, size_t first, const void __user *from,
-			  u32 size);
 int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
 
 /* twheel_vectors.c */
