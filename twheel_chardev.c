@@ -27,9 +27,6 @@
 #include "engine/window.h"
 #include "twheel.h"
 #include "twheel_compat.h"
-#include "twheel_ioctl.h"
-#include "twheel_stat.h"
-#include "twheel_write.h"
 
 /* open */
 

@@ -9,7 +9,7 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#include "twheel_ioctl.h"
+#include "twheel.h"
 
 /**
  * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size

@@ -21,7 +21,6 @@
 #include <linux/uaccess.h>
 
 #include "twheel.h"
-#include "twheel_ioctl.h"
 
 /* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
 static_assert(sizeof(struct twheel_setup) == SETUP_SIZE_FIRST);

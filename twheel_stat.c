@@ -24,7 +24,6 @@
 #include "engine/engine.h"
 #include "engine/user.h"
 #include "twheel.h"
-#include "twheel_stat.h"
 
 #define ATTRIBUTE_RO(_name, _mode, _value)						\
 static ssize_t _name##_show(struct device *device, struct device_attribute *attribute,	\

@@ -22,7 +22,6 @@
 #include <linux/uaccess.h>
 
 #include "twheel.h"
-#include "twheel_ioctl.h"
 
 /**
  * struct vector_op - how the entries of one kind of vector are done; constant

@@ -26,7 +26,6 @@
 #include <linux/uio.h>
 
 #include "twheel.h"
-#include "twheel_write.h"
 
 /* The ABI is for ever. */
 static_assert(sizeof(struct twheel_record) == 40);

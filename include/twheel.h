@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The interface between the engine (engine/) and the device (twheel_chardev.c,
- * twheel_ioctl.c, twheel_vectors.c, twheel_write.c)
+ * twheel_ioctl.c, twheel_vectors.c, twheel_write.c), and what the files of the device share
  *
  * The engine's functions are described where they are defined.  Those named step do up to
  * TWHEEL_BATCH entries of a call, which they read from the user's memory and report there.  If a
@@ -12,12 +12,15 @@
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
 
+#include <linux/compiler_types.h>
 #include <linux/types.h>
 
 struct address_space;
+struct attribute_group;
 struct file;
 struct iov_iter;
 struct page;
+struct seq_file;
 struct twheel;
 struct twheel_arm;
 struct twheel_info;
@@ -94,6 +97,42 @@ bool twheel_has_room(const struct twheel *tw);
 bool twheel_is_draining(const struct twheel *tw);
 bool twheel_is_drained(const struct twheel *tw);
 struct wait_queue_head *twheel_wait_queue(struct twheel *tw);
+
+/*
+ * The sizes of the first release.  They are accepted for ever, and whatever a caller of
+ * that release leaves out counts as zero.  A structure that grows keeps its first size
+ * here; only the assertion in twheel_ioctl.c gets the new one.
+ */
+#define SETUP_SIZE_FIRST	56
+#define INFO_SIZE_FIRST		504
+#define VECTOR_SIZE_FIRST	32
+#define ARM_SIZE_FIRST		56
+#define CANCEL_SIZE_FIRST	16
+#define STATUS_SIZE_FIRST	72
+#define LIST_SIZE_FIRST		40
+#define ADVANCE_SIZE_FIRST	16
+
+/* twheel_copy.c */
+int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
+
+/* twheel_vectors.c */
+long twheel_arm_ioctl(struct twheel *tw, void __user *arg);
+long twheel_rearm_ioctl(struct twheel *tw, void __user *arg);
+long twheel_cancel_ioctl(struct twheel *tw, void __user *arg);
+long twheel_query_ioctl(struct twheel *tw, void __user *arg);
+
+/* twheel_ioctl.c */
+bool twheel_ioctl_waits(unsigned int cmd);
+long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg);
+
+/* twheel_write.c */
+ssize_t twheel_write(struct twheel *tw, struct iov_iter *from, bool nowait);
+
+/* twheel_stat.c */
+extern const struct attribute_group *twheel_attribute_groups[];
+void twheel_stat_init(void);
+void twheel_stat_exit(void);
+void twheel_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* twheel_chardev.c */
 int twheel_chardev_register(void);

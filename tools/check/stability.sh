@@ -72,7 +72,7 @@ first_sizes_stay()
 {
 	record numbers first gcc >"$work/first"
 	diff <(sed -nE 's/^#define (\w+)_SIZE_FIRST\s+([0-9]+)$/twheel_\L\1 \2/p' \
-			"$top/include/twheel_ioctl.h" | sort) \
+			"$top/include/twheel.h" | sort) \
 		<(growing "$work/first" | grep -vE '_(event|options|stats|table_options) ')
 }
 
