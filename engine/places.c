@@ -408,21 +408,12 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 
 /* Periods and slack */
 
-/**
- * struct extra_page - what odd timeouts of two neighbouring pages of places have
- * @half: one for the page of places with an even number, one for the page after it
- * @nr_halves: halves in use; &twheel_places.mutex
- */
-struct extra_page {
-	struct twheel_extra half[2][PLACES_PER_PAGE];
-	u32 nr_halves;
-};
+/* Two neighbouring pages of places share a page for these: the even one has the first half. */
+static_assert(2 * PLACES_PER_PAGE * sizeof(struct twheel_extra) <= PAGE_SIZE);
 
-static_assert(sizeof(struct extra_page) <= PAGE_SIZE);
-
-static inline struct extra_page *extra_page(const struct twheel_extra *extra)
+static inline struct twheel_extra *extra_page(const struct twheel_extra *extra)
 {
-	return (struct extra_page *)((unsigned long)extra & PAGE_MASK);
+	return (struct twheel_extra *)((unsigned long)extra & PAGE_MASK);
 }
 
 /* Let a page use the other half of its neighbour's, or allocate one for both. */
@@ -430,7 +421,7 @@ static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
 	struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
-	struct extra_page *both;
+	struct twheel_extra *both;
 
 	if (beside && beside->extra) {
 		both = extra_page(beside->extra);
@@ -440,16 +431,9 @@ static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 		if (err)
 			return err;
 	}
-	both->nr_halves++;
 	/* Pairs with the acquire in timeout_extra().  Test: litmus extra_filled */
-	smp_store_release(&page->extra, both->half[nr & 1]);
+	smp_store_release(&page->extra, both + (nr & 1) * PLACES_PER_PAGE);
 	return 0;
-}
-
-/* Give up a page's half.  Returns whether the neighbour does not use the other one. */
-static bool extra_remove(struct twheel_page *page)
-{
-	return page->extra && !--extra_page(page->extra)->nr_halves;
 }
 
 /**
@@ -548,13 +532,14 @@ static void page_remove(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
+	const struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
 
 	if (tw->keys.used)
 		page_drop_keys(tw, page);
 	twheel_pages_set(&tw->places.pages, nr, NULL);
 	tw->places.first_gap = min(tw->places.first_gap, nr);
 	/* Threads may still look at places that place_at() has found.  Test: litmus page_freed */
-	if (extra_remove(page))
+	if (page->extra && !(beside && beside->extra))
 		twheel_page_put_rcu(&tw->memory, extra_page(page->extra));
 	if (tw->keys.used)
 		twheel_keys_remove(tw, nr);
@@ -616,9 +601,10 @@ void twheel_places_free(struct twheel_places *places)
 
 	counter_add(COUNTER_TIMEOUTS, -(u64)places->nr_taken);
 	for (nr = 0; nr < places->pages.nr; nr++) {
-		struct twheel_page *page = table->page[nr];
+		const struct twheel_page *page = table->page[nr];
+		const struct twheel_page *before = nr & 1 ? table->page[nr - 1] : NULL;
 
-		if (page && extra_remove(page))
+		if (page && page->extra && !(before && before->extra))
 			free_page((unsigned long)extra_page(page->extra));
 		cond_resched();
 	}

@@ -366,7 +366,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 {
 	struct twheel *tw = test->priv;
 	struct twheel_page *page[2];
-	struct extra_page *both;
+	struct twheel_extra *both;
 	u64 *ids = arm_all(test);
 	long charged;
 	u32 i;
@@ -382,15 +382,12 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 				charged + (long)PAGE_SIZE);
 	}
 	both = extra_page(page[0]->extra);
-	KUNIT_EXPECT_PTR_EQ(test, page[0]->extra, &both->half[0][0]);
-	KUNIT_EXPECT_PTR_EQ(test, page[1]->extra, &both->half[1][0]);
+	KUNIT_EXPECT_PTR_EQ(test, page[0]->extra, &both[0]);
+	KUNIT_EXPECT_PTR_EQ(test, page[1]->extra, &both[PLACES_PER_PAGE]);
 	/* A page of places that is far from them has its own. */
 	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 5 * PLACES_PER_PAGE, false), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
-	KUNIT_EXPECT_FALSE(test, extra_remove(page[1]));
-	KUNIT_EXPECT_TRUE(test, extra_remove(page[0]));
-	both->nr_halves = 2;
 	/* One that does not exist needs none. */
 	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
 	cancel_ids(tw, ids, MAX_PENDING);
