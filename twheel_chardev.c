@@ -22,7 +22,6 @@
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
-#include <linux/wait.h>
 
 #include "engine/window.h"
 #include "twheel.h"
@@ -209,9 +208,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			return ret;
 		if (nonblock)
 			return -EAGAIN;
-		if (wait_event_interruptible(*twheel_wait_queue(tw),
-					     twheel_has_events(tw) ||
-					     twheel_is_drained(tw)))
+		if (twheel_wait(tw))
 			return -ERESTARTSYS;
 	}
 }
@@ -223,27 +220,7 @@ static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 {
-	struct twheel *tw = file->private_data;
-	__poll_t events = 0;
-
-	/*
-	 * Queue first, look second: an event that comes in between wakes the poller.
-	 * Test: windows.event_between_queueing_and_looking_ends_poll
-	 */
-	poll_wait(file, twheel_wait_queue(tw), wait);
-	twheel_window(WINDOW_POLL_QUEUED);
-	/*
-	 * Before the events: HUP without IN has to mean that no event is left.
-	 * Test: windows.poll_beside_drain_tells_no_hup_without_in
-	 */
-	if (twheel_is_drained(tw))
-		events |= EPOLLHUP;
-	else if (!twheel_is_draining(tw) && twheel_has_room(tw))
-		events |= EPOLLOUT | EPOLLWRNORM;
-	twheel_window(WINDOW_POLL_DRAINED);
-	if (twheel_has_events(tw))
-		events |= EPOLLIN | EPOLLRDNORM;
-	return events;
+	return twheel_poll(file->private_data, file, wait);
 }
 
 /* mmap: the refresh table */

@@ -145,22 +145,6 @@ static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
 }
 
 /**
- * twheel_is_drained() - tell whether the events of all timeouts left can be read
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once the drain is complete; it stays true, and no event is added any more.
- */
-bool twheel_is_drained(const struct twheel *tw)
-{
-	/*
-	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
-	 * Test: litmus drained_read, drained_poll
-	 */
-	return smp_load_acquire(&tw->control.drained);
-}
-
-/**
  * twheel_pass_step() - take a step
  * @tw: the wheel
  *

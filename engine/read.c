@@ -276,30 +276,3 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 	*size = READ_ONCE(tw->control.event_size);
 	return nr;
 }
-
-/**
- * twheel_has_events() - tell whether an event can be read
- * @tw: the wheel
- *
- * A poller reads this without the lock: an ARM may have left timeouts that were due when they were
- * armed in the inbox.  Who has the lock makes events of these, and wakes the poller.
- *
- * Context: any; no lock is needed.
- * Return: true if one can; this may change at any time.
- */
-bool twheel_has_events(struct twheel *tw)
-{
-	return READ_ONCE(tw->events.nr_unread);
-}
-
-/**
- * twheel_has_room() - tell whether one more timeout would be within max_pending
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true if it would; this may change at any time.
- */
-bool twheel_has_room(const struct twheel *tw)
-{
-	return READ_ONCE(tw->places.nr_taken) < READ_ONCE(tw->places.max_pending);
-}

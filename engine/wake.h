@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waking readers and pollers
+ * Readers and pollers wait, and are woken
  */
 #ifndef _TWHEEL_ENGINE_WAKE_H
 #define _TWHEEL_ENGINE_WAKE_H

@@ -20,13 +20,13 @@ struct attribute_group;
 struct file;
 struct iov_iter;
 struct page;
+struct poll_table_struct;
 struct seq_file;
 struct twheel;
 struct twheel_arm;
 struct twheel_info;
 struct twheel_setup;
 struct twheel_status;
-struct wait_queue_head;
 
 /* The greatest number of entries that the device hands to the engine at a time. */
 #define TWHEEL_BATCH		32
@@ -92,11 +92,10 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 bool twheel_is_started(const struct twheel *tw);
 bool twheel_is_keyed(const struct twheel *tw);
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size);
-bool twheel_has_events(struct twheel *tw);
-bool twheel_has_room(const struct twheel *tw);
 bool twheel_is_draining(const struct twheel *tw);
 bool twheel_is_drained(const struct twheel *tw);
-struct wait_queue_head *twheel_wait_queue(struct twheel *tw);
+int twheel_wait(struct twheel *tw);
+__poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait);
 
 /*
  * The sizes of the first release.  They are accepted for ever, and whatever a caller of

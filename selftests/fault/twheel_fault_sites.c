@@ -108,8 +108,8 @@ static const struct row {
 	{ "read of wide events", "event_copy()", "copy_to_iter", "done", "EFAULT" },
 	{ "readv", "event_copy()", "copy_to_iter", "done", "EFAULT" },
 	{ "write", "records_copy_in()", "copy_from_iter", "done", "EFAULT" },
-	{ "poll of many", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
-	{ "epoll_ctl", "twheel_fop_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
+	{ "poll of many", "twheel_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
+	{ "epoll_ctl", "twheel_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 	{ "REOPEN", "file_reopen()", "open file", "ENOMEM", "ENOMEM" },
 };
 
@@ -333,7 +333,7 @@ static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) *sel
 	if (op->indirect) {
 		struct shot shot = { FI_ALL, module->code, 0 };
 
-		shoot_site(_metadata, &self->world, op, "poll_wait", "twheel_fop_poll", shot,
+		shoot_site(_metadata, &self->world, op, "poll_wait", "twheel_poll", shot,
 			   &self->outcomes);
 	}
 }

@@ -31,7 +31,7 @@ sub read_module
 		}
 		$source = join "\n", @lines;
 		# A body stands between braces in the first column.
-		while ($source =~ /^([a-z](?:[^;{}=#\n]|\n\s|\n(?=[a-z_0-9]+\())*\([^;{}]*?)\n\{\n(.*?)\n\}/gms) {
+		while ($source =~ /^([a-z_](?:[^;{}=#\n]|\n\s|\n(?=[a-z_0-9]+\())*\([^;{}]*?)\n\{\n(.*?)\n\}/gms) {
 			my ($head, $body) = ($1, $2);
 
 			$head =~ s/\x01[^\x02]*\x02|__must_hold\(.*//gs;

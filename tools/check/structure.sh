@@ -78,7 +78,7 @@ call_pairs()
 		gsub(/\/\*([^*]|\*[^\/])*\*\//, "")
 		comment = sub(/\/\*.*/, "")
 	}
-	/^[a-z].*\(/ { head = $0; sub(/\(.*/, "", head); sub(/.*[ *]/, "", head)
+	/^[a-z_].*\(/ { head = $0; sub(/\(.*/, "", head); sub(/.*[ *]/, "", head)
 		       own = /^static / && FILENAME ~ /\.c$/ }
 	/^\{/ { inside = 1; if (reading == 1 && !own) home[head] = part }
 	/^[a-z].*= \{$/ { inside = 1 }

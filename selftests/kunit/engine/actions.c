@@ -115,6 +115,12 @@ static unsigned int pass(struct twheel *tw)
 	return turns;
 }
 
+/* Whether a poller is told that one more timeout can be armed. */
+static bool has_room(struct twheel *tw)
+{
+	return twheel_poll(tw, NULL, NULL) & EPOLLOUT;
+}
+
 /* Limits the memory of all users together and of each of them, bytes. */
 static void memory_limit(long all, long each)
 {

@@ -62,7 +62,7 @@ static void places_are_counted_exactly(struct kunit *test)
 			got = twheel_places_take(tw, nr, false, &first, &short_of);
 			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - i));
 			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i + got);
-			KUNIT_ASSERT_EQ(test, twheel_has_room(tw), i + got < 10);
+			KUNIT_ASSERT_EQ(test, has_room(tw), i + got < 10);
 			KUNIT_ASSERT_EQ(test, !first, !got);
 			if (got < nr)
 				KUNIT_ASSERT_EQ(test, short_of, -EAGAIN);
@@ -86,9 +86,9 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[0], &short_of), 32U);
 	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[1], &short_of), 8U);
 	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 1, false, &none, &short_of), 0U);
-	KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
+	KUNIT_EXPECT_FALSE(test, has_room(tw));
 	twheel_places_give(tw, first[1], 0);
-	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
+	KUNIT_EXPECT_TRUE(test, has_room(tw));
 	twheel_places_give(tw, first[0], 0);
 	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, (u32)BIT(30) - 40);
 	tw->places.nr_taken = 0;

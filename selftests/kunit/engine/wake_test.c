@@ -21,7 +21,7 @@ static int waiter_wakes(struct wait_queue_entry *entry, unsigned int mode, int f
 static void waiter_queues(struct twheel *tw, struct waiter *waiter)
 {
 	init_waitqueue_func_entry(&waiter->entry, waiter_wakes);
-	add_wait_queue(twheel_wait_queue(tw), &waiter->entry);
+	add_wait_queue(&tw->waiters, &waiter->entry);
 }
 
 static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
@@ -107,13 +107,13 @@ static void who_waits_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(s
 	waiter_queues(tw, &waiter);
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id[0]), 0);
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id[1]), 0);
-	KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
+	KUNIT_EXPECT_TRUE(test, has_room(tw));
 	cancel(tw, id[1]);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, arm_plain(tw, &id[1]), 0);
 		KUNIT_ASSERT_EQ(test, arm_plain(tw, &id[2]), 0);
-		KUNIT_EXPECT_FALSE(test, twheel_has_room(tw));
+		KUNIT_EXPECT_FALSE(test, has_room(tw));
 		waiter = (struct waiter){ .entry = waiter.entry };
 		if (i == 0) {
 			cancel(tw, id[1]);
@@ -130,7 +130,7 @@ static void who_waits_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(s
 		}
 		KUNIT_EXPECT_EQ_MSG(test, waiter.nr_woken, 1U, "way %d", i);
 		KUNIT_EXPECT_EQ(test, (u32)waiter.events, (u32)(EPOLLOUT | EPOLLWRNORM));
-		KUNIT_EXPECT_TRUE(test, twheel_has_room(tw));
+		KUNIT_EXPECT_TRUE(test, has_room(tw));
 	}
 	waiter_leaves(tw, &waiter);
 }
