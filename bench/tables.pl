@@ -30,6 +30,10 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib "$FindBin::Bin/../tools/check";
+use Slurp;
+
 my ($document, $folder) = @ARGV;
 my %records;
 
@@ -140,15 +144,6 @@ sub table
 				0 .. $#$cells) =~ s/\s+$//r :
 			join('  ', map { '=' x $_ } @wide)) . "\n"
 	} @rows;
-}
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
 }
 
 my $text = slurp($document);

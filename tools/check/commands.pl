@@ -12,19 +12,14 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my $list = 'selftests/commands.txt';
 my $programs = qr/(?:sudo|make|apt|cat|modinfo|modprobe|systemctl|udevadm|fuser|twheelctl|perf|bpftrace|trace-cmd)/;
 my $tests = qr/^make (?:-C bench|bench|check|demo|docs|drawings|fuzz|help|list|model|mutants|shell|soak|test)/;
 my (%shown, %listed);
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 sub show
 {

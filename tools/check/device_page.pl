@@ -9,18 +9,13 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my $page_name = 'lib/man/twheel.4';
 my $header_name = 'uapi/linux/twheel.h';
 my ($page, $header) = map { slurp($_) } $page_name, $header_name;
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 # Prints what is in one list and not in the other.
 sub compare

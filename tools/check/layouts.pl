@@ -8,17 +8,12 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my @headers = ('uapi/linux/twheel.h', 'lib/twheel/table.h');
 my $document = 'Documentation/bindings.rst';
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 my $text = slurp($document);
 my $source = "#include <stddef.h>\n#include <linux/twheel.h>\n#include <twheel/table.h>\n";

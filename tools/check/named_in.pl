@@ -12,16 +12,11 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my (%paths, %homes);
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 while (my $path = <STDIN>) {
 	chomp $path;

@@ -16,18 +16,13 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my $update = @ARGV && $ARGV[0] eq 'update' ? shift : '';
 my ($header, $list) = @ARGV;
 die "usage: sentences.pl [update] HEADER LIST\n" if !$list;
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 # The sentences of a text, which may have several paragraphs.
 sub sentences

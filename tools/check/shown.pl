@@ -8,21 +8,16 @@
 use strict;
 use warnings;
 
+use FindBin;
+use lib $FindBin::Bin;
+use Slurp;
+
 my %blocks = (
 	md => qr/^<!-- test: (\S+) -->\n```\w+\n(.*?)^```$/ms,
 	# A block is indented by a tab, so that tabs in it stay where they are.
 	rst => qr/^\.\. test: (\S+)\n\n\.\. code-block:: \w+\n\n((?:\t.*\n|\n(?=\n*\t))+)/m,
 );
 my $shown = 0;
-
-sub slurp
-{
-	my ($path) = @_;
-
-	open(my $in, '<', $path) or die "$path: $!\n";
-	local $/;
-	return <$in>;
-}
 
 for my $document (@ARGV) {
 	my ($kind) = $document =~ /\.(md|rst)$/ or die "$document is neither .md nor .rst\n";

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# slurp(PATH): all of a file, for the scripts that compare documents with the sources.
+
+package Slurp;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+our @EXPORT = ('slurp');
+
+sub slurp
+{
+	my ($path) = @_;
+
+	open(my $in, '<', $path) or die "$path: $!\n";
+	local $/;
+	return <$in>;
+}
+
+1;
