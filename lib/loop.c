@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "loop.h"
+#include "probes.h"
 
 /* Flags of wheels whose callbacks need more than a call. */
 #define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)
@@ -417,6 +418,7 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 		t->next->pprev = &w->list[DUE];
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
+		PROBE(expire, w, t, deadline & ~KEY, w->clock_ns - (deadline & ~KEY));
 		if (likely(deadline & KEY) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
 			t->deadline = 0;
 			t->callback(w, t);
@@ -501,6 +503,7 @@ int loop_dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	if (outermost)
 		loop_leave(w);
 	w->stats.vain += left == max;
+	PROBE(pass, w, max - left);
 	wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))

@@ -25,6 +25,7 @@
 #include "twheel/device.h"
 #include "loop.h"
 #include "options.h"
+#include "probes.h"
 
 static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");
 static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");
@@ -80,6 +81,7 @@ static void fetch(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_table *table = twheel_data(w);
 
+	PROBE(read, table, (uint32_t)(t - table->timers));
 	*table->fetched++ = (uint32_t)(t - table->timers);
 }
 
@@ -143,8 +145,11 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 		/* An unread one may be in a list that does not wait for edges: take it out. */
 		if (c->result == TWHEEL_TABLE_UNREAD || is_stop(c))
 			stop_timer(t);
-		if (is_stop(c))
+		if (is_stop(c)) {
+			if (c->result)
+				PROBE(cancel, table, c->number);
 			continue;
+		}
 		deadline_ns = min64(from_ns + c->deadline_ns, NONE_NS);
 		t->callback = fetch;
 		/* A deadline that has passed becomes 0, which does not wait for an edge. */
@@ -152,6 +157,10 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 			_twheel_start_key(w, t, deadline_ns | KEY);
 		else
 			timers_start(w, t, 0, 0);
+		if (c->result)
+			PROBE(move, table, c->number, deadline_ns);
+		else
+			PROBE(arm, table, c->number, deadline_ns);
 		started = true;
 	}
 	loop_end_turn(w);

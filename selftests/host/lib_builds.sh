@@ -164,6 +164,17 @@ where()
 	fi
 }
 
+# Where sys/sdt.h is not, the compiler says so. Without USDT=1 there is no probe, wherever it is.
+has_its_probes()
+{
+	library probes USDT=1
+	library no_probes
+	diff <(readelf -nW "$work/probes/libtwheel.so.1" | sed -n 's/^ *Name: //p' | sort) \
+		<(sed -nE 's/^ \*\t([a-z, ]+)\t.*/\1/p' "$top/lib/probes.h" | tr -s ', ' '\n' | sort)
+	diff /dev/null <(readelf -nW "$work/no_probes/libtwheel.so.1" | grep stapsdt)
+	runs probes gcc -O2
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 echo "TAP version 13"
@@ -183,6 +194,7 @@ where "clang -flto -fuse-ld=lld" "library and program are optimized by the link:
 where "musl-gcc" "library and program by musl" with_musl
 where "gcc ${for_32[*]}" "library and program of 32 bits" with_32_bits
 holds "a distribution's hardening" hardened
+where "gcc -include sys/sdt.h" "with USDT=1 the library has its probes" has_its_probes
 where "clang -fsanitize=memory" "a program runs with the sanitizer of memory" with_sanitizer_of_memory
 if command -v valgrind >/dev/null; then
 	holds "a program runs under valgrind" under_valgrind

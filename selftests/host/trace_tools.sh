@@ -4,7 +4,7 @@
 # The tools that read tracepoints, in a machine with each kernel: trace-cmd and perf show all events
 # with their fields, which they read by the formats that the module gives them; and
 # tools/twheel-late.bt shows a reader that comes a second late as such, and the kernel as in time.
-# The tools are this system's.
+# With the newest kernel, bpftrace shows the probes of the library. The tools are this system's.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -59,6 +59,45 @@ run_tools()
 	wait $!
 	echo "bpftrace ended with $?"
 	cat said
+	[ ! -e /programs/probed ] || bpftrace -c /programs/probed -e '
+		usdt:/programs/probed:twheel:arm { printf("probe arm %d\n", arg1); }
+		usdt:/programs/probed:twheel:move { printf("probe move %d, %d\n", arg1, arg2 > 1000000); }
+		usdt:/programs/probed:twheel:cancel { printf("probe cancel %d\n", arg1); }
+		usdt:/programs/probed:twheel:read { printf("probe read %d\n", arg1); }
+		usdt:/programs/probed:twheel:pass { @called = sum(arg1); }
+		usdt:/programs/probed:twheel:expire { @library_late_us = hist(arg3 / 1000); }' 2>&1
+	EOT
+}
+
+# What it shows of the program below. The timer's deadline is an edge, or up to a tick before one.
+all_probes()
+{
+	printf 'probe %s\n' 'arm 3' 'move 3, 1' 'arm 4' 'cancel 4' 'read 3'
+	echo '@called: 1'
+}
+
+# A table in the process, with the library and its probes in the program.
+compile_probed()
+{
+	make -s -C "$top/lib" OUTPUT="$work/lib" USDT=1
+	gcc -std=c11 -O2 -Wall -Wextra -static -I"$top/lib" -o "$programs/probed" -x c - \
+		-x none "$work/lib/libtwheel.a" -pthread <<-'EOT'
+	#include <stddef.h>
+	#include <twheel/table.h>
+
+	int main(void)
+	{
+		struct twheel_table *table;
+		uint32_t number;
+
+		if (twheel_table_open(&table, 10, NULL) < 0)
+			return 1;
+		twheel_table_start_after(table, 3, 60000000000);
+		twheel_table_start_after(table, 3, 10000000);
+		twheel_table_start_after(table, 4, 10000000);
+		twheel_table_stop(table, 4);
+		return twheel_table_expired(table, &number, 1, 10000000000) != 1;
+	}
 	EOT
 }
 
@@ -94,10 +133,11 @@ bucket()
 # try_kernel SERIES
 try_kernel()
 {
-	local files=$work/$1
+	local files=$work/$1 probed=()
 
 	build_quickly "$1" "$files/module"
-	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" \
+	[ "$1" != "${kernels[-1]}" ] || probed=("$programs/probed")
+	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" "${probed[@]}" \
 		"$work/tools_module.sh" "$top/tools/twheel-late.bt"
 	hear "$files/console.log" @done "$1" "$files/initramfs" \
 		"vm_mode=test vm_timeout=300 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
@@ -112,6 +152,13 @@ try_kernel()
 		grep -qE '^\[(512K|1M|2M|4M|8M|16M)$' <(bucket reader_late_us)
 	check "$1: the kernel is not late by that" grep -qE '^\[([0-9]+|[0-9]{1,2}K|128K)\]?$' \
 		<(bucket kernel_late_us)
+	[ ${#probed[@]} = 0 ] || check "$1: bpftrace shows the probes of the library" probes_are_shown
+}
+
+probes_are_shown()
+{
+	diff <(all_probes) <(printf '%s\n' "${said[@]}" | grep -oE '^(probe .*|@called: .*[0-9])') &&
+		printf '%s\n' "${said[@]}" | grep -A 1 -F '@library_late_us:' | grep -q '^\['
 }
 
 rm -rf "$work"
@@ -119,6 +166,7 @@ mkdir -p "$work" "$programs/usual"
 paths=("${names[@]/#/$programs/usual/}")
 quietly "$work/selftests.log" selftests_make usual "${paths[@]}"
 run_tools >"$work/tools_module.sh"
+compile_probed
 more_files=("$(type -P perf)" "$(type -P trace-cmd)" "$(type -P bpftrace)")
 
 echo "TAP version 13"

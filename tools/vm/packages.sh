@@ -53,7 +53,7 @@ make_tools()
 		apt-get update
 		apt-get install -y --no-install-recommends build-essential debhelper dh-dkms lintian \
 			crossbuild-essential-arm64 libc6-dev:arm64 makepkg \
-			libjansson-dev libjansson-dev:arm64
+			libjansson-dev libjansson-dev:arm64 systemtap-sdt-dev systemtap-sdt-dev:arm64
 		useradd -m builder'
 	root=${root%.tmp}
 	mv "$root.tmp" "$root"

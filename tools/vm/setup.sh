@@ -52,6 +52,7 @@ sparse           checks the annotations of the module
 dkms             is tested with the module
 musl-tools       has another C library for libtwheel
 pkgconf|pkg-config  tells programs where libtwheel is
+systemtap-sdt-dev  has what makes the probes of libtwheel
 bpftrace         runs the script that tells who is late,
 linux-perf       shows tracepoints,
 trace-cmd        as does this
