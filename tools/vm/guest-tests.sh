@@ -256,25 +256,24 @@ programs_for()
 
 # start_lanes NAME...: as many machines run at once as LANES says, since a machine waits for
 # half of the time. Each kernel has one machine where they come out even so; otherwise its
-# programs are shared out to LANES of them. What runs on the host itself is a lane of its
+# programs are shared out to LANES of them. What runs on the host itself has lanes of its
 # own, beside all of them.
 start_lanes()
 {
-	local lane=0 host='' share kernel words shares=() programs=() per_kernel=$lanes
+	local lane=0 hosts=() share kernel words shares=() programs=() per_kernel=$lanes
 
 	[ $((${#guest_kernels[@]} % lanes)) != 0 ] || per_kernel=1
-	if [ -n "$host_lane" ]; then
-		in_a_lane "$lane" "$host_lane" &
-		host=$!
-		lane=1
-	fi
+	for ((; lane < ${#host_lanes[@]}; lane++)); do
+		in_a_lane "$lane" "${host_lanes[lane]}" &
+		hosts+=($!)
+	done
 	for kernel in "${guest_kernels[@]}"; do
 		read -ra words <<<"$kernel"
 		programs_for "${words[0]}" "$@"
 		share_out "$per_kernel" < <(by_length "${words[0]}" "${programs[@]}")
 		for share in "${shares[@]}"; do
 			[ -n "$share" ] || continue
-			while [ "$(jobs -pr | grep -vcx "${host:-none}")" -ge "$lanes" ]; do
+			while [ "$(jobs -pr | grep -vcxF "$(printf '%s\n' none "${hosts[@]}")")" -ge "$lanes" ]; do
 				wait -n || true
 			done
 			# shellcheck disable=SC2086 # words
@@ -286,9 +285,9 @@ start_lanes()
 	echo "- @lanes $lane"
 }
 
-# run_lanes NAME...: runs these programs on all kernels, and the function `host_lane'
+# run_lanes NAME...: runs these programs on all kernels, and the functions `host_lanes'
 # beside them. Results are counted here, and what is shown of a failure stays together.
-host_lane=
+host_lanes=()
 run_lanes()
 {
 	local lanes=${LANES:-3} lane line fd ended=0 started=none

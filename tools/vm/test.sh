@@ -46,17 +46,28 @@ esac
 . "$(dirname "$0")/coverage.sh"
 
 # What runs on this machine, beside the virtual ones; dkms has run by then, and made a
-# module for them.
+# module for them. It is as long again as these: so it has two lanes.
 host_tests()
 {
-	local script name
-
 	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
 	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" run
-	while read -r name; do
-		script=$top/selftests/host/$name.sh
-		[[ ! -e $script || $name = dkms ]] || host_test "$name" bash "$script"
-	done < <(host_names)
+	host_scripts -L
+}
+
+# Those that have machines of their own.
+host_machines()
+{
+	host_scripts -l
+}
+
+# host_scripts -l|-L: those that boot machines, or that do not.
+host_scripts()
+{
+	local script
+
+	while IFS= read -r script; do
+		[[ $script = */dkms.sh ]] || host_test "$(basename "$script" .sh)" bash "$script"
+	done < <(grep "$1" -F vm/boot.sh "$top"/selftests/host/*.sh)
 }
 
 # guest_kind KIND: builds its programs, and has them run where wanted.
@@ -152,7 +163,7 @@ echo "TAP version 13"
 case $tier in
 test)
 	host_test dkms bash "$top/selftests/host/dkms.sh"
-	host_lane=host_tests
+	host_lanes=(host_tests host_machines)
 	;;
 fuzz)
 	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
@@ -176,6 +187,6 @@ if [ ${#guest_programs[@]} -gt 0 ]; then
 	done
 	took_since "$built_from" "building modules and test programs"
 fi
-[ -z "$host_lane${guest_programs[*]}" ] || run_lanes "${guest_programs[@]##*/}"
+[ -z "${host_lanes[*]}${guest_programs[*]}" ] || run_lanes "${guest_programs[@]##*/}"
 [[ $tier != @(debug|fuzz) ]] || coverage_report 6.12-debug
 tap_summary
