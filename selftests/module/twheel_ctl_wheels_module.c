@@ -372,6 +372,210 @@ TEST_F(wheels, reader_that_falls_behind_is_named)
 	ctl_end(child);
 }
 
+/* Lets a child read at once what expires each 10 ms, and have a nap after each second of that. */
+static int read_between_naps(const char *name, void (*nap)(void))
+{
+	int fd = open_named(name, 0), i;
+	struct twheel_event events[3];
+	__u64 id, awake_ns;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		if (tw_arm1(fd, 0, TW_SEC / 100, TW_SEC / 100, 0, &id))
+			return -1;
+	if (fork())
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (awake_ns = tw_now(CLOCK_MONOTONIC);;) {
+		if (tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN ||
+		    tw_read(fd, events, ARRAY_SIZE(events)) < 0)
+			_exit(1);
+		if (tw_now(CLOCK_MONOTONIC) < awake_ns + TW_SEC)
+			continue;
+		nap();
+		awake_ns = tw_now(CLOCK_MONOTONIC);
+	}
+}
+
+#define NAP	(300 * TW_MS)
+
+static void sleep_for_a_nap(void)
+{
+	tw_sleep(NAP);
+}
+
+static void be_busy_for_a_nap(void)
+{
+	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + NAP;
+
+	while (tw_now(CLOCK_MONOTONIC) < end_ns)
+		;
+}
+
+static void go_on(void)
+{
+}
+
+/* For ctl_child() */
+static int read_and_sleep(void)
+{
+	return read_between_naps("asleep", sleep_for_a_nap);
+}
+
+static int read_and_be_busy(void)
+{
+	return read_between_naps("busy", be_busy_for_a_nap);
+}
+
+static int read_at_once(void)
+{
+	return read_between_naps("awake", go_on);
+}
+
+/* A number of the first finding that has it. */
+static __u64 number_said(const char *key)
+{
+	const char *at = strstr(ctl_said, key);
+
+	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+/* On a busy machine, twheelctl itself may come too seldom to see any. */
+static int look_for_naps(void)
+{
+	int tries = 5, status;
+
+	do
+		status = CTL("late", "--json", "--interval=3");
+	while (!ctl_findings("reader-naps") && --tries);
+	return status;
+}
+
+static void expect_nap(struct __test_metadata *_metadata, int (*read)(void))
+{
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(read);
+	ASSERT_LT(0, child);
+	EXPECT_EQ(CTL_PROBLEM, look_for_naps());
+	EXPECT_EQ(1, ctl_findings("reader-naps"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_EQ(0, ctl_findings("reader-sleeps"));
+	EXPECT_SAYS("up to 3 of them");
+	EXPECT_LE(1, number_said("\"times\": "));
+	EXPECT_LE(TW_SEC / 10, number_said("\"longest_ns\": "));
+	ctl_end(child);
+}
+
+TEST_F(wheels, reader_that_sleeps_now_and_then_is_named)
+{
+	expect_nap(_metadata, read_and_sleep);
+}
+
+TEST_F(wheels, reader_that_does_something_else_now_and_then_is_named)
+{
+	expect_nap(_metadata, read_and_be_busy);
+}
+
+/* The processor is taken from it again and again. */
+static int read_beside_others(void)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (fork())
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
+	return read_at_once();
+}
+
+TEST_F(wheels, reader_that_never_naps_is_not_named)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(read_at_once);
+	ASSERT_LT(0, child);
+	CTL("late", "--json", "--interval=2");
+	EXPECT_EQ(0, ctl_findings("reader-naps"))
+		TH_LOG("%s", ctl_said);
+	ctl_end(child);
+	child = ctl_child(read_beside_others);
+	ASSERT_LT(0, child);
+	CTL("late", "--json", "--interval=3");
+	EXPECT_EQ(0, ctl_findings("reader-naps"))
+		TH_LOG("%s", ctl_said);
+	ctl_end(child);
+}
+
+TEST_F(wheels, shorter_nap_than_the_caller_asks_for_is_not_named)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	child = ctl_child(read_and_sleep);
+	ASSERT_LT(0, child);
+	CTL("late", "--json", "--interval=6", "--nap=20");
+	EXPECT_EQ(0, ctl_findings("reader-naps"))
+		TH_LOG("%s", ctl_said);
+	ctl_end(child);
+}
+
+static void run_on(pid_t pid, int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	sched_setaffinity(pid, sizeof(cpus), &cpus);
+}
+
+/* For ctl_child(): runs on the first processor, and leaves it to no ordinary thread. */
+static int hog_a_processor(void)
+{
+	const struct sched_param fifo = { .sched_priority = 42 };
+
+	run_on(0, 0);
+	if (fork())
+		return 0;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "hog");
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		_exit(1);
+	for (;;)
+		;
+}
+
+static int read_on_the_first_processor(void)
+{
+	run_on(0, 0);
+	return read_at_once();
+}
+
+TEST_F(wheels, reader_behind_a_real_time_thread_is_named)
+{
+	pid_t reader, hog;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "a second processor has to run the test");
+	ASSERT_EQ(0, tw_load_and_wait("kthread_fifo=1"));
+	run_on(0, 1);
+	reader = ctl_child(read_on_the_first_processor);
+	ASSERT_LT(0, reader);
+	hog = ctl_child(hog_a_processor);
+	ASSERT_LT(0, hog);
+	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=3"));
+	EXPECT_EQ(1, ctl_findings("reader-waits"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_EQ(0, ctl_findings("reader-naps"));
+	EXPECT_SAYS("(hog) runs with real-time priority 42");
+	ctl_end(hog);
+	ctl_end(reader);
+}
+
 TEST_F(wheels, wheel_that_is_full_is_named)
 {
 	__u64 id;
@@ -469,31 +673,6 @@ static int expire_crowds(const char *name, int nr)
 static int expire_some(void)
 {
 	return expire_crowds("some", 4000);
-}
-
-static void run_on(pid_t pid, int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	sched_setaffinity(pid, sizeof(cpus), &cpus);
-}
-
-/* For ctl_child(): runs on the first processor, and leaves it to no ordinary thread. */
-static int hog_a_processor(void)
-{
-	const struct sched_param fifo = { .sched_priority = 42 };
-
-	run_on(0, 0);
-	if (fork())
-		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "hog");
-	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
-		_exit(1);
-	for (;;)
-		;
 }
 
 TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)

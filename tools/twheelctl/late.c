@@ -2,15 +2,17 @@
 /*
  * twheelctl late: which wheels are late or stuck, and why
  *
- * All is drawn from two looks at fdinfo, an interval apart, in which the kthreads are watched.  Of
- * a wheel: unread and delivered tell how it is read, late and alarm_ns how it is expired, live
- * whether it is full.  Of the kthreads: how long they ran, and how long they waited for a
- * processor.
+ * All is drawn from two looks at fdinfo, an interval apart, in which the kthreads and the readers
+ * are watched.  Of a wheel: unread and delivered tell how it is read, late and alarm_ns how it is
+ * expired, live whether it is full.  Of the kthreads: how long they ran, and how long they waited
+ * for a processor.
  */
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "twheelctl.h"
+#include "late.h"
 
 /*
  * From these shares of the interval on, a kthread waits for a processor, or has work to do, for
@@ -24,129 +26,81 @@
 
 #define KTHREADS_MAX	64
 
-/* Into so many steps the interval is divided, to see how the kthreads fare in each. */
-#define STEPS		20
+/* What happens now and then may be missed in a shorter interval. */
+#define SHORT_NS	(10 * NS_PER_S)
 
-/**
- * struct kthread - a thread of the module that serves wheels
- * @task: how it looks
- * @has_times: the kernel keeps the times below
- * @run_ns: how long it has run
- * @waited_ns: how long it has waited for a processor, without the present wait
- * @stuck_ns: how long it was ready since the first look, and did not run, as far as that
- *	was watched
+/*
+ * How often kthreads and readers are looked at.  The kernel brings up to date how long a thread has
+ * run in each tick of its scheduler, which lasts 10 ms at most.
  */
-struct kthread {
-	struct task task;
-	bool has_times;
-	__u64 run_ns;
-	__u64 waited_ns;
-	__u64 stuck_ns;
-};
+#define STEP_NS		(20 * NS_PER_MS)
+
+/* With many wheels and threads, looking takes this share of a processor, and steps are longer. */
+#define WATCH_SHARE	0.1
 
 /**
- * struct look - what is to be seen at a time
- * @wheels: the wheels
- * @kthreads: the threads of the module
+ * struct looks - two looks at the wheels, what is seen between them, and the findings
+ * @before: the wheels at the first
+ * @now: and at the second
+ * @kthreads: the threads of the module that serve wheels
  * @nr_kthreads: how many
- */
-struct look {
-	struct wheels wheels;
-	struct kthread kthreads[KTHREADS_MAX];
-	size_t nr_kthreads;
-};
-
-/**
- * struct looks - two of them, and what is made of them
- * @before: the first
- * @now: the second
- * @ns: the time between them
+ * @readers: who reads the wheels that are asked for
+ * @nr_readers: how many
+ * @watched_at_ns: when the kthreads were looked at last
+ * @watched_ns: how long they were watched
+ * @ns: the time between the looks, which is longer
  * @report: the findings
  */
 struct looks {
-	struct look before;
-	struct look now;
+	struct wheels before;
+	struct wheels now;
+	struct thread kthreads[KTHREADS_MAX];
+	size_t nr_kthreads;
+	struct reader *readers;
+	size_t nr_readers;
+	__u64 watched_at_ns;
+	__u64 watched_ns;
 	__u64 ns;
 	struct report report;
 };
 
-static void times_read(struct kthread *kthread)
-{
-	char path[64], text[128];
-
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", kthread->task.pid);
-	kthread->has_times = read_text(path, text, sizeof(text)) > 0 &&
-			     sscanf(text, "%llu %llu", &kthread->run_ns,
-				    &kthread->waited_ns) == 2;
-}
-
-static void kthreads_look(struct look *look)
+static void kthreads_look(struct looks *looks)
 {
 	DIR *proc = opendir("/proc");
 	struct task task;
 
-	while (proc && look->nr_kthreads < KTHREADS_MAX && tasks_next(proc, &task)) {
-		struct kthread *kthread = &look->kthreads[look->nr_kthreads];
-
-		if (!task.kthread || strncmp(task.comm, "twheel/", 7))
-			continue;
-		*kthread = (struct kthread){ .task = task };
-		times_read(kthread);
-		look->nr_kthreads++;
-	}
+	while (proc && looks->nr_kthreads < KTHREADS_MAX && tasks_next(proc, &task))
+		if (task.kthread && !strncmp(task.comm, "twheel/", 7))
+			thread_begin(&looks->kthreads[looks->nr_kthreads++], &task);
 	if (proc)
 		closedir(proc);
 }
 
-/* Let a step of the interval pass, and note which kthreads were ready and did not run in it. */
-static void kthreads_watch(struct look *look, __u64 step_ns)
-{
-	__u64 begin_ns = now_ns();
-	char path[64];
-	size_t i;
-
-	sleep_ns(step_ns);
-	for (i = 0; i < look->nr_kthreads; i++) {
-		struct kthread *kthread = &look->kthreads[i];
-		struct kthread was = *kthread;
-
-		snprintf(path, sizeof(path), "/proc/%d/stat", was.task.pid);
-		if (!task_read(path, &kthread->task))
-			continue;
-		times_read(kthread);
-		if (was.task.state == 'R' && kthread->task.state == 'R' &&
-		    was.run_ns == kthread->run_ns)
-			kthread->stuck_ns += now_ns() - begin_ns;
-	}
-}
-
-static const struct kthread *kthread_find(const struct look *look, const char *name)
+static const struct thread *kthread_find(const struct looks *looks, const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < look->nr_kthreads; i++)
-		if (!strcmp(look->kthreads[i].task.comm, name))
-			return &look->kthreads[i];
+	for (i = 0; i < looks->nr_kthreads; i++)
+		if (!strcmp(looks->kthreads[i].task.comm, name))
+			return &looks->kthreads[i];
 	return NULL;
 }
 
-static __u64 growth(const struct wheel *before, const struct wheel *now, const char *key)
+__u64 growth(const struct wheel *before, const struct wheel *now, const char *key)
 {
 	return figure(now, key) - figure(before, key);
 }
 
 /* What each finding about a wheel has in JSON; in text it begins with the same. */
-static json_t *about(const struct wheel *wheel)
+json_t *about(const struct wheel *wheel)
 {
 	return json_pack("{s:I,s:s,s:I,s:O}", "wheel", (json_int_t)wheel->number, "name",
 			 word(wheel, "name"), "uid", (json_int_t)figure(wheel, "uid"),
 			 "holders", json_object_get(wheel->info, "holders"));
 }
 
-#define SUBJECT_SIZE	192
-
 /* "Wheel 3 "sessions" of user 1000 (process 812, daemon, is stopped)" */
-static const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
+const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 {
 	const json_t *holder = json_array_get(json_object_get(wheel->info, "holders"), 0);
 	struct task task;
@@ -163,64 +117,10 @@ static const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 	return text;
 }
 
-/* How it is read */
-
-static void reader_check(struct looks *looks, const struct wheel *was, const struct wheel *wheel)
-{
-	__u64 unread = figure(wheel, "unread"), unread_before = figure(was, "unread");
-	__u64 read = growth(was, wheel, "delivered");
-	char who[SUBJECT_SIZE], text[TEXT_SIZE];
-
-	if (!unread || !unread_before)
-		return;
-	time_text(text, looks->ns);
-	if (!read)
-		report_add(&looks->report, PROBLEM, "reader-sleeps", about(wheel),
-			   "Look at what the process waits for (its stack, a debugger), and continue it if it is stopped (SIGCONT). Events are not lost meanwhile.",
-			   "%s: %llu events wait to be read, and none was read in %s.",
-			   subject(who, wheel), unread, text);
-	else if (unread > unread_before && unread - unread_before > read / 10)
-		report_add(&looks->report, PROBLEM, "reader-slow", about(wheel),
-			   "Read more events at a time, do less for each, or read with more threads.",
-			   "%s: events come faster than they are read: in %s %llu were read, and %llu more wait now, %llu in all.",
-			   subject(who, wheel), text, read, unread - unread_before, unread);
-}
-
 /* How it is expired */
 
-/* The thread of highest priority among those that run, or could, where the kthread waits. */
-static bool hog_find(int processor, struct task *hog)
-{
-	DIR *proc = opendir("/proc"), *threads;
-	struct task task, thread;
-	char path[64];
-
-	*hog = (struct task){};
-	while (proc && tasks_next(proc, &task)) {
-		snprintf(path, sizeof(path), "/proc/%d/task", task.pid);
-		threads = opendir(path);
-		while (threads && tasks_next(threads, &thread))
-			if (thread.state == 'R' && thread.processor == processor &&
-			    thread.rt_priority > hog->rt_priority)
-				*hog = thread;
-		if (threads)
-			closedir(threads);
-	}
-	if (proc)
-		closedir(proc);
-	return hog->rt_priority;
-}
-
-/* The kernel counts a wait when it is over: one that goes on was watched. */
-static __u64 kthread_waited(const struct kthread *was, const struct kthread *kthread)
-{
-	__u64 waited_ns = kthread->waited_ns - was->waited_ns;
-
-	return waited_ns > kthread->stuck_ns ? waited_ns : kthread->stuck_ns;
-}
-
 /* The kthread waited for a processor, where `hog' runs, or threads that have no such priority. */
-static void waits_add(struct looks *looks, const struct kthread *kthread, __u64 waited_ns,
+static void waits_add(struct looks *looks, const struct thread *kthread, __u64 waited_ns,
 		      const char *who, const struct wheel *wheel, const struct task *hog)
 {
 	/* Where no real-time thread is seen, and where one is */
@@ -238,7 +138,7 @@ static void waits_add(struct looks *looks, const struct kthread *kthread, __u64 
 	report_add(&looks->report, PROBLEM, "kthread-waits", about(wheel), advice[!!hog],
 		   "%s: %s (thread %d), which serves it, waited %s of %s for processor %d, %s.",
 		   who, kthread->task.comm, kthread->task.pid, time_text(waited, waited_ns),
-		   time_text(all, looks->ns), kthread->task.processor, there);
+		   time_text(all, looks->watched_ns), kthread->task.processor, there);
 }
 
 /* How many timeouts of a user's wheels expired at a kthread; each of these wheels is one. */
@@ -247,9 +147,9 @@ static __u64 expired_of(const struct looks *looks, const char *kthread, __u64 ui
 	__u64 expired = 0;
 	size_t i;
 
-	for (i = 0; i < looks->now.wheels.nr; i++) {
-		const struct wheel *wheel = &looks->now.wheels.wheels[i];
-		const struct wheel *was = wheels_find(&looks->before.wheels, wheel->number);
+	for (i = 0; i < looks->now.nr; i++) {
+		const struct wheel *wheel = &looks->now.wheels[i];
+		const struct wheel *was = wheels_find(&looks->before, wheel->number);
 
 		if (was && figure(wheel, "uid") == uid && !strcmp(word(wheel, "kthread"), kthread))
 			expired += growth(was, wheel, "expirations");
@@ -264,8 +164,8 @@ static const struct wheel *busiest(const struct looks *looks, const char *kthrea
 	size_t i;
 
 	*most = 0;
-	for (i = 0; i < looks->now.wheels.nr; i++) {
-		const struct wheel *wheel = &looks->now.wheels.wheels[i];
+	for (i = 0; i < looks->now.nr; i++) {
+		const struct wheel *wheel = &looks->now.wheels[i];
 		__u64 expired = expired_of(looks, kthread, figure(wheel, "uid"));
 
 		if (expired <= *most || strcmp(word(wheel, "kthread"), kthread))
@@ -276,18 +176,17 @@ static const struct wheel *busiest(const struct looks *looks, const char *kthrea
 	return busy;
 }
 
-static bool kthread_is_busy(struct looks *looks, const struct kthread *was,
-			    const struct kthread *kthread, const char *who,
+static bool kthread_is_busy(struct looks *looks, const struct thread *kthread, const char *who,
 			    const struct wheel *wheel)
 {
-	__u64 worked_ns = kthread->run_ns - was->run_ns + kthread_waited(was, kthread), most, own;
+	__u64 worked_ns = thread_ran(kthread) + thread_waited(kthread), most, own;
 	const struct wheel *busy = busiest(looks, kthread->task.comm, &most);
 	char worked[TEXT_SIZE], all[TEXT_SIZE], flooder[SUBJECT_SIZE];
 
-	if (worked_ns < BUSY_SHARE * looks->ns || !busy)
+	if (worked_ns < BUSY_SHARE * looks->watched_ns || !busy)
 		return false;
 	time_text(worked, worked_ns);
-	time_text(all, looks->ns);
+	time_text(all, looks->watched_ns);
 	own = expired_of(looks, kthread->task.comm, figure(wheel, "uid"));
 	if (figure(busy, "uid") != figure(wheel, "uid"))
 		report_add(&looks->report, PROBLEM, "flood", about(wheel),
@@ -316,27 +215,26 @@ static __u64 overdue_ns(const struct wheel *wheel)
 
 static void expiry_explain(struct looks *looks, const struct wheel *wheel, const char *who)
 {
-	const struct kthread *was = kthread_find(&looks->before, word(wheel, "kthread"));
-	const struct kthread *kthread = kthread_find(&looks->now, word(wheel, "kthread"));
+	const struct thread *kthread = kthread_find(looks, word(wheel, "kthread"));
 	char ran[TEXT_SIZE], waited[TEXT_SIZE], all[TEXT_SIZE];
 	__u64 waited_ns;
 	struct task hog;
 	bool waits;
 
-	if (!was || !kthread || !was->has_times || !kthread->has_times) {
+	if (!kthread || !kthread->has_times) {
 		report_add(&looks->report, UNKNOWN, "late", about(wheel),
 			   "Run twheelctl on the host, outside of a container.",
 			   "%s: why it is late cannot be told: the threads of the module, or their times, are not seen here.",
 			   who);
 		return;
 	}
-	waited_ns = kthread_waited(was, kthread);
-	waits = waited_ns >= WAITS_SHARE * looks->ns;
+	waited_ns = thread_waited(kthread);
+	waits = waited_ns >= WAITS_SHARE * looks->watched_ns;
 	if (waits && hog_find(kthread->task.processor, &hog)) {
 		waits_add(looks, kthread, waited_ns, who, wheel, &hog);
 		return;
 	}
-	if (kthread_is_busy(looks, was, kthread, who, wheel))
+	if (kthread_is_busy(looks, kthread, who, wheel))
 		return;
 	if (waits)
 		waits_add(looks, kthread, waited_ns, who, wheel, NULL);
@@ -348,8 +246,8 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 		report_add(&looks->report, UNKNOWN, "late", about(wheel),
 			   "Interrupts may have been off, or the host of a virtual machine has taken a processor away: trace it (perf, trace-cmd).",
 			   "%s: why it is late cannot be told: in %s, %s ran for %s, and waited for a processor for %s.",
-			   who, time_text(all, looks->ns), kthread->task.comm,
-			   time_text(ran, kthread->run_ns - was->run_ns),
+			   who, time_text(all, looks->watched_ns), kthread->task.comm,
+			   time_text(ran, thread_ran(kthread)),
 			   time_text(waited, waited_ns));
 }
 
@@ -413,7 +311,7 @@ static __u64 bytes_of(const struct wheels *wheels, const __u64 *uid)
 /* Each user once: at the first wheel that is the user's. */
 static void memory_check(struct looks *looks)
 {
-	const struct wheels *wheels = &looks->now.wheels;
+	const struct wheels *wheels = &looks->now;
 	__u64 all_kb = 0, user_kb = 0, kb, uid;
 	size_t i, k;
 
@@ -452,30 +350,91 @@ static bool is_asked_for(const struct wheel *wheel, const struct options *option
 	return !options->nr;
 }
 
+static void readers_begin(struct looks *looks, const struct options *options)
+{
+	size_t i;
+
+	looks->readers = calloc(looks->before.nr ?: 1, sizeof(*looks->readers));
+	if (!looks->readers)
+		err(UNKNOWN, "watching the readers");
+	for (i = 0; i < looks->before.nr; i++)
+		if (is_asked_for(&looks->before.wheels[i], options))
+			reader_begin(&looks->readers[looks->nr_readers++],
+				     &looks->before.wheels[i], options->nap_ns);
+}
+
+static const struct reader *reader_find(const struct looks *looks, __u64 number)
+{
+	size_t i;
+
+	for (i = 0; i < looks->nr_readers; i++)
+		if (looks->readers[i].wheel->number == number)
+			return &looks->readers[i];
+	return NULL;
+}
+
+/* How much time of a processor this program has taken. */
+static __u64 taken_ns(void)
+{
+	struct timespec taken;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &taken);
+	return taken.tv_sec * NS_PER_S + taken.tv_nsec;
+}
+
+static void watch_step(struct looks *looks, __u64 step_ns)
+{
+	__u64 was_ns = looks->watched_at_ns;
+	size_t i;
+
+	sleep_ns(step_ns);
+	looks->watched_at_ns = now_ns();
+	looks->watched_ns += looks->watched_at_ns - was_ns;
+	for (i = 0; i < looks->nr_kthreads; i++)
+		thread_watch(&looks->kthreads[i], looks->watched_at_ns - was_ns);
+	for (i = 0; i < looks->nr_readers; i++)
+		reader_watch(&looks->readers[i], step_ns);
+}
+
+static void watch(struct looks *looks, __u64 interval_ns)
+{
+	__u64 now = now_ns(), end_ns = now + interval_ns, step_ns = STEP_NS;
+	__u64 before_ns = taken_ns(), steps = 0;
+	size_t i;
+
+	for (looks->watched_at_ns = now; now < end_ns; now = now_ns()) {
+		watch_step(looks, step_ns < end_ns - now ? step_ns : end_ns - now);
+		step_ns = (taken_ns() - before_ns) / WATCH_SHARE / ++steps;
+		step_ns = step_ns > STEP_NS ? step_ns : STEP_NS;
+	}
+	for (i = 0; i < looks->nr_readers; i++)
+		reader_end(&looks->readers[i]);
+}
+
 int late_run(const struct options *options)
 {
+	char sentence[256], all[TEXT_SIZE];
 	static struct looks looks;
-	char sentence[128];
 	__u64 began_ns = now_ns();
 	size_t i, nr = 0;
 
 	report_begin(&looks.report, options->json);
-	wheels_look(&looks.before.wheels);
-	kthreads_look(&looks.before);
-	memcpy(looks.now.kthreads, looks.before.kthreads, sizeof(looks.now.kthreads));
-	looks.now.nr_kthreads = looks.before.nr_kthreads;
-	for (i = 0; i < STEPS; i++)
-		kthreads_watch(&looks.now, options->interval_ns / STEPS);
+	wheels_look(&looks.before);
+	kthreads_look(&looks);
+	readers_begin(&looks, options);
+	watch(&looks, options->interval_ns);
 	looks.ns = now_ns() - began_ns;
-	wheels_look(&looks.now.wheels);
-	for (i = 0; i < looks.now.wheels.nr; i++) {
-		const struct wheel *wheel = &looks.now.wheels.wheels[i];
-		const struct wheel *was = wheels_find(&looks.before.wheels, wheel->number);
+	wheels_look(&looks.now);
+	for (i = 0; i < looks.now.nr; i++) {
+		const struct wheel *wheel = &looks.now.wheels[i];
+		const struct wheel *was = wheels_find(&looks.before, wheel->number);
+		const struct reader *reader = reader_find(&looks, wheel->number);
 
 		if (!was || !is_asked_for(wheel, options))
 			continue;
 		nr++;
-		reader_check(&looks, was, wheel);
+		if (reader)
+			reader_report(reader, wheel, looks.ns, &looks.report);
 		expiry_check(&looks, was, wheel);
 		room_check(&looks, wheel);
 	}
@@ -485,9 +444,13 @@ int late_run(const struct options *options)
 			   "Run twheelctl as root, which sees the wheels of all users.",
 			   "No wheel of these processes is seen.");
 	snprintf(sentence, sizeof(sentence),
-		 "%zu wheels were watched, and none is late, full or left unread.%s", nr,
-		 looks.now.wheels.complete ? "" : " Those of other users were left out.");
-	wheels_free(&looks.before.wheels);
-	wheels_free(&looks.now.wheels);
+		 "%zu wheels were watched for %s, and none is late, full or left unread.%s%s", nr,
+		 time_text(all, looks.ns),
+		 options->interval_ns < SHORT_NS ?
+		 " To see what happens only now and then, watch for longer (--interval=60)." : "",
+		 looks.now.complete ? "" : " Those of other users were left out.");
+	free(looks.readers);
+	wheels_free(&looks.before);
+	wheels_free(&looks.now);
 	return report_end(&looks.report, sentence);
 }

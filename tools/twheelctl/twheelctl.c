@@ -17,6 +17,7 @@ const char *argp_program_version = "twheelctl " TWHEEL_VERSION;
 
 #define KEY_INTERVAL	'i'
 #define KEY_JSON	'j'
+#define KEY_NAP		0x100	/* no letter */
 #define KEY_NEAREST	'n'
 
 #define OPTION_JSON \
@@ -30,7 +31,11 @@ const char *argp_program_version = "twheelctl " TWHEEL_VERSION;
 static const struct argp_option check_options[] = { OPTION_JSON, {} };
 
 static const struct argp_option late_options[] = {
-	OPTION_INTERVAL("Look twice, so far apart (default 1)"), OPTION_JSON, {}
+	OPTION_INTERVAL("Watch for so long (default 1)"),
+	{ "nap", KEY_NAP, "SECONDS", 0,
+	  "Name a reader that leaves events unread for so long (default 0.1, or a tick and the slack if that is longer)",
+	  0 },
+	OPTION_JSON, {}
 };
 
 static const struct argp_option ps_options[] = {
@@ -94,6 +99,15 @@ static double parse_number(struct argp_state *state, const char *text, double mo
 	return number;
 }
 
+static __u64 parse_seconds(struct argp_state *state, const char *text)
+{
+	__u64 ns = parse_number(state, text, 86400) * NS_PER_S;
+
+	if (!ns)
+		argp_error(state, "a length of time is longer than 0");
+	return ns;
+}
+
 static int parse_whole(struct argp_state *state, const char *text)
 {
 	double number = parse_number(state, text, INT_MAX);
@@ -113,9 +127,10 @@ static error_t parse_command(int key, char *argument, struct argp_state *state)
 		options->json = true;
 		return 0;
 	case KEY_INTERVAL:
-		options->interval_ns = parse_number(state, argument, 86400) * NS_PER_S;
-		if (!options->interval_ns)
-			argp_error(state, "an interval is longer than 0");
+		options->interval_ns = parse_seconds(state, argument);
+		return 0;
+	case KEY_NAP:
+		options->nap_ns = parse_seconds(state, argument);
 		return 0;
 	case KEY_NEAREST:
 		options->nearest = parse_whole(state, argument);

@@ -31,6 +31,7 @@ enum {
  * struct options - the command line behind the name of the command
  * @json: print JSON instead of text
  * @interval_ns: between two looks; 0: look once
+ * @nap_ns: a reader that leaves events unread for as long naps; 0: the default
  * @nearest: how many timeouts to show
  * @numbers: arguments, each a number, such as a PID
  * @nr: how many
@@ -38,6 +39,7 @@ enum {
 struct options {
 	bool json;
 	__u64 interval_ns;
+	__u64 nap_ns;
 	unsigned int nearest;
 	int *numbers;
 	int nr;
