@@ -252,8 +252,11 @@ TEST_F(check, cgroup_without_the_device_is_named)
 	EXPECT_EQ(0, rmdir(CGROUP));
 }
 
-/* From here on, what `action' says comes of a call with any of these bits in its argument `nr'. */
-static void filter_calls(__u32 call, int nr, __u32 mask, __u32 bits, __u32 action)
+/*
+ * From here on, what `action' says comes of a call with any of these bits in its argument `nr'.
+ * What seccomp() returns.
+ */
+static int install_filter(__u32 call, int nr, __u32 mask, __u32 bits, __u32 action, int flags)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -265,10 +268,19 @@ static void filter_calls(__u32 call, int nr, __u32 mask, __u32 bits, __u32 actio
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
+	int ret;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		_exit(126);
+	ret = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	if (ret < 0)
+		_exit(126);
+	return ret;
+}
+
+static void filter_calls(__u32 call, int nr, __u32 mask, __u32 bits, __u32 action)
+{
+	install_filter(call, nr, mask, bits, action, 0);
 }
 
 static void refuse_our_ioctls(void)
@@ -298,6 +310,46 @@ TEST_F(check, seccomp_that_refuses_ioctl_or_open_is_named)
 	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(refuse_open_for_writing, "check", "--json"));
 	EXPECT_ONLY("seccomp");
 	EXPECT_SAYS("opening any device is refused");
+}
+
+/* Another process waits for the first one that opens a file for writing, and ends it. */
+static void end_who_opens_for_writing(int signal)
+{
+	int listener = install_filter(SYS_openat, 2, O_ACCMODE, O_RDWR, SECCOMP_RET_USER_NOTIF,
+				      SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	struct seccomp_notif opening = {};
+
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Whoever reads what twheelctl says waits for its end. */
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	_exit(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &opening) || kill(opening.pid, signal));
+}
+
+static void terminate_who_opens_for_writing(void)
+{
+	end_who_opens_for_writing(SIGTERM);
+}
+
+static void kill_who_opens_for_writing(void)
+{
+	end_who_opens_for_writing(SIGKILL);
+}
+
+/* Though there is a filter. */
+TEST_F(check, signal_that_ends_the_attempt_is_named_and_is_not_called_seccomp)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	EXPECT_EQ(CTL_UNKNOWN, CTL_AFTER(terminate_who_opens_for_writing, "check", "--json"));
+	EXPECT_ONLY("killed");
+	EXPECT_SAYS("Signal 15 (Terminated)");
+	EXPECT_SAYS("when it opened /dev/null and /dev/twheel");
+	EXPECT_EQ(CTL_UNKNOWN, CTL_AFTER(kill_who_opens_for_writing, "check", "--json"));
+	EXPECT_ONLY("killed");
+	EXPECT_SAYS("Signal 9 (Killed)");
+	EXPECT_SAYS("OOM killer");
 }
 
 TEST_F(check, limit_of_memory_that_is_reached_is_named)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -230,14 +231,40 @@ static void open_failed(struct report *report, const struct attempt *attempt, ui
 	}
 }
 
+/* A seccomp filter that kills does so by SIGSYS, and no other signal comes from one. */
+static void attempt_killed(struct report *report, const struct attempt *attempt)
+{
+	static const char *const tried[] = {
+		[STEP_ENTER] = "took the place of the other one",
+		[STEP_NODE] = "looked for " DEVICE,
+		[STEP_OPEN] = "opened /dev/null and " DEVICE,
+		[STEP_INFO] = "asked the wheel for INFO",
+		[STEP_DONE] = "had succeeded",
+	};
+	/* For other signals, and for SIGKILL */
+	static const char *const advice[] = {
+		"Try again. If it happens again, `strace -f twheelctl check' shows by whom the signal was sent.",
+		"Look into the kernel's log: if the machine or the memory cgroup had no memory left, the OOM killer has done so; else somebody has, so try again.",
+	};
+
+	if (attempt->signal == SIGSYS)
+		seccomp_refuses(report,
+				attempt->step == STEP_INFO ? "an ioctl" : "opening a file",
+				"kills the process");
+	else
+		report_add(report, UNKNOWN, "killed", NULL,
+			   advice[attempt->signal == SIGKILL],
+			   "Signal %d (%s) has ended the process that tried the device, when it %s.",
+			   attempt->signal, strsignal(attempt->signal), tried[attempt->step]);
+}
+
 static void device_failed(struct report *report, const struct attempt *attempt, uid_t uid,
 			  bool filtered)
 {
 	dev_t device;
 
 	if (attempt->signal) {
-		seccomp_refuses(report, attempt->step == STEP_INFO ? "an ioctl" : "opening a file",
-				"kills the process");
+		attempt_killed(report, attempt);
 	} else if (attempt->step == STEP_ENTER) {
 		report_add(report, UNKNOWN, "not-root", NULL,
 			   "Run twheelctl as root, or as the user of the process and without PID.",
@@ -330,7 +357,7 @@ int check_run(const struct options *options)
 	}
 	other_version(&report, &installed);
 	attempt_make(&attempt, pid);
-	if (attempt.step != STEP_DONE)
+	if (attempt.step != STEP_DONE || attempt.signal)
 		device_failed(&report, &attempt, uid, seccomp);
 	if (pid && attempt.step != STEP_ENTER)
 		process_check(&report, pid, seccomp);
