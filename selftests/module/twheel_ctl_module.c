@@ -454,6 +454,40 @@ TEST_F(check, process_is_asked_for_as_it_is)
 	EXPECT_ONLY("no-process");
 }
 
+#define LDCONFIG	"/sbin/ldconfig"
+
+/* A command that says what ldconfig does on a machine with such libraries. */
+static void install_ldconfig(struct __test_metadata *_metadata, const char *says)
+{
+	FILE *file;
+
+	mkdir("/sbin", 0755);
+	file = fopen(LDCONFIG, "we");
+	ASSERT_NE(NULL, file);
+	fprintf(file, "#!/bin/busybox sh\n/bin/busybox cat <<EOT\n2 libs found in cache\n%sEOT\n",
+		says);
+	ASSERT_EQ(0, fclose(file));
+	ASSERT_EQ(0, chmod(LDCONFIG, 0755));
+}
+
+TEST_F(check, library_that_hides_another_version_is_named)
+{
+	ASSERT_NE(0, access(LDCONFIG, F_OK));
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	install_ldconfig(_metadata,
+			 "\tlibtwheel.so.1 (libc6,x86-64) => /usr/local/lib/libtwheel.so.1.1\n"
+			 "\tlibtwheel.so.1 (libc6) => /usr/lib/i386-linux-gnu/libtwheel.so.1.0\n"
+			 "\tlibtwheel.so.1 (libc6,x86-64) => /usr/lib/libtwheel.so.1.1\n");
+	EXPECT_EQ(CTL_DONE, CTL("check", "--json"));
+	install_ldconfig(_metadata,
+			 "\tlibtwheel.so.1 (libc6,x86-64) => /usr/local/lib/libtwheel.so.1.1\n"
+			 "\tlibtwheel.so.1 (libc6,x86-64) => /usr/lib/libtwheel.so.1.0\n");
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("two-libraries");
+	EXPECT_SAYS("the library /usr/local/lib/libtwheel.so.1.1, which hides /usr/lib/libtwheel.so.1.0");
+	EXPECT_EQ(0, unlink(LDCONFIG));
+}
+
 TEST_F(check, wrong_command_line_says_usage)
 {
 	EXPECT_EQ(64, CTL("open"));

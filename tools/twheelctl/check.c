@@ -347,6 +347,8 @@ int check_run(const struct options *options)
 	if (pid)
 		uid = status.st_uid;
 	status_number(pid ?: getpid(), "Seccomp:", 10, &seccomp);
+	if (!pid)
+		libraries_check(&report);
 	installed_look(&installed);
 	if (access("/sys/module", F_OK)) {
 		report_add(&report, UNKNOWN, "no-sysfs", NULL, "Mount it: mount -t sysfs sys /sys",

@@ -61,4 +61,6 @@ struct attempt {
 
 void attempt_make(struct attempt *attempt, int pid);
 
+void libraries_check(struct report *report);
+
 #endif /* TWHEELCTL_CHECK_H */
