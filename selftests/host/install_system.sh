@@ -58,8 +58,8 @@ fresh_tree()
 	command_is groupadd <<<'[ "$1" = --system ] && echo "$2:x:998:" >>/etc/group'
 }
 
-# system TARGET...: make in it, as root. What it said is in $work/said.
-system()
+# in_system COMMAND...: in it, as root. What it said is in $work/said.
+in_system()
 {
 	local namespace=(unshare -m)
 
@@ -67,9 +67,15 @@ system()
 	root=$root here=$here "${namespace[@]}" bash -ec '
 		mount --rbind / "$root/host"
 		export PATH=$here/bin:/usr/sbin:/usr/bin:/sbin:/bin sign_file=/nonexistent
-		exec chroot "$root" make -C "$here/tree" "$@"' bash "$@" >"$work/said" 2>&1 ||
+		exec chroot "$root" "$@"' bash "$@" >"$work/said" 2>&1 ||
 		{ cat "$work/said"; return 1; }
 	cat "$work/said"
+}
+
+# system TARGET...: make in it.
+system()
+{
+	in_system make -C "$here/tree" "$@"
 }
 
 group()
@@ -148,6 +154,38 @@ a_module_that_is_still_loaded_is_told()
 	grep 'modprobe -r twheel && modprobe twheel' "$work/said"
 }
 
+# configure: as dpkg does. modinfo would go by the kernel of this machine.
+configure()
+{
+	command_is modinfo <<-'EOT'
+	file=$(find /lib/modules/ -name twheel.ko)
+	[ "$file" ] && exec /usr/sbin/modinfo "${@:1:$#-1}" "$file"
+	EOT
+	in_system sh "/host$top/debian/twheel-dkms.postinst" configure
+}
+
+the_package_says_what_is_to_be_done_next()
+{
+	configure
+	grep 'no module for the running kernel' "$work/said"
+	grep 'apt install linux-headers-6.99.0-new' "$work/said"
+	system dkms-install
+	configure
+	grep -x 'modprobe twheel' "$work/said"
+	lacks 'no module|still the old one' "$work/said"
+	loaded "$(sum_of_sources)"
+	configure
+	[ ! -s "$work/said" ]
+	loaded another
+	configure
+	grep 'still the old one' "$work/said"
+	grep -x 'modprobe -r twheel && modprobe twheel' "$work/said"
+	# As in an image that is being made.
+	rm -r "$root/sys/module"
+	configure
+	[ ! -s "$work/said" ]
+}
+
 what_is_staged_tells_the_running_system_nothing()
 {
 	local target
@@ -173,6 +211,7 @@ cases=(
 	without_systemd_groupadd_makes_the_group
 	without_systemd_and_udev_it_is_installed_all_the_same
 	if_depmod_fails_the_old_module_is_put_back
+	the_package_says_what_is_to_be_done_next
 	what_is_staged_tells_the_running_system_nothing
 	a_destdir_of_a_slash_is_the_running_system
 )
