@@ -439,14 +439,20 @@ static __u64 number_said(const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* On a busy machine, twheelctl itself may come too seldom to see any. */
-static int look_for_naps(void)
+/*
+ * Look for so long, in seconds, at all wheels or those of a process, till this cause is named: on a
+ * busy host, twheelctl itself may come too seldom, or a thread wait for a processor that the
+ * emulator does not run.
+ */
+static int look_for(const char *cause, const char *interval, const char *pid)
 {
+	char option[32];
 	int tries = 5, status;
 
+	snprintf(option, sizeof(option), "--interval=%s", interval);
 	do
-		status = CTL("late", "--json", "--interval=3");
-	while (!ctl_findings("reader-naps") && --tries);
+		status = CTL("late", "--json", option, pid);
+	while (!ctl_findings(cause) && --tries);
 	return status;
 }
 
@@ -457,7 +463,7 @@ static void expect_nap(struct __test_metadata *_metadata, int (*read)(void))
 	ASSERT_EQ(0, tw_load_and_wait(""));
 	child = ctl_child(read);
 	ASSERT_LT(0, child);
-	EXPECT_EQ(CTL_PROBLEM, look_for_naps());
+	EXPECT_EQ(CTL_PROBLEM, look_for("reader-naps", "3", NULL));
 	EXPECT_EQ(1, ctl_findings("reader-naps"))
 		TH_LOG("%s", ctl_said);
 	EXPECT_EQ(0, ctl_findings("reader-sleeps"));
@@ -477,19 +483,27 @@ TEST_F(wheels, reader_that_does_something_else_now_and_then_is_named)
 	expect_nap(_metadata, read_and_be_busy);
 }
 
-/* The processor is taken from it again and again. */
-static int read_beside_others(void)
+/* So many children, which do nothing but run. */
+static int be_busy_beside(int nr)
 {
-	int i;
+	while (nr--) {
+		pid_t child = fork();
 
-	for (i = 0; i < 4; i++) {
-		if (fork())
+		if (child < 0)
+			return -1;
+		if (child)
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			;
 	}
-	return read_at_once();
+	return 0;
+}
+
+/* The processor is taken from it again and again. */
+static int read_beside_others(void)
+{
+	return be_busy_beside(4) ?: read_at_once();
 }
 
 TEST_F(wheels, reader_that_never_naps_is_not_named)
@@ -698,6 +712,37 @@ TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
 	ctl_end(crowd);
 }
 
+/* For ctl_child(): many ordinary threads want to run on the first processor. */
+static int crowd_a_processor(void)
+{
+	run_on(0, 0);
+	return be_busy_beside(8);
+}
+
+TEST_F(wheels, kthread_among_many_threads_is_named)
+{
+	pid_t kthread, crowd, others;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "a second processor has to run the test");
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 kthread_nice=19"));
+	kthread = tw_thread_named("twheel/0");
+	ASSERT_LT(0, kthread);
+	run_on(kthread, 0);
+	run_on(0, 1);
+	crowd = ctl_child(expire_some);
+	ASSERT_LT(0, crowd);
+	others = ctl_child(crowd_a_processor);
+	ASSERT_LT(0, others);
+	EXPECT_EQ(CTL_PROBLEM, look_for("kthread-waits", "1", NULL));
+	EXPECT_EQ(1, ctl_findings("kthread-waits"))
+		TH_LOG("%s", ctl_said);
+	EXPECT_EQ(0, ctl_findings("overload"));
+	EXPECT_SAYS("too many threads want to run");
+	ctl_end(others);
+	ctl_end(crowd);
+}
+
 /* Lets a child have more periods in a tick than can expire in one, however quick they are read. */
 static int expire_periods(const char *name)
 {
@@ -736,7 +781,7 @@ TEST_F(wheels, flood_of_another_user_is_named)
 	other = ctl_child(flood);
 	ASSERT_LT(0, other);
 	snprintf(pid, sizeof(pid), "%d", crowd);
-	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1", pid));
+	EXPECT_EQ(CTL_PROBLEM, look_for("flood", "1", pid));
 	EXPECT_EQ(1, ctl_findings("flood"))
 		TH_LOG("%s", ctl_said);
 	EXPECT_SAYS("\\\"flood\\\" of user 1001");
@@ -758,7 +803,7 @@ TEST_F(wheels, user_with_too_many_timeouts_is_named)
 	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 kthread_fifo=1"));
 	crowd = ctl_child(expire_many);
 	ASSERT_LT(0, crowd);
-	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1"));
+	EXPECT_EQ(CTL_PROBLEM, look_for("overload", "1", NULL));
 	EXPECT_EQ(1, ctl_findings("overload"))
 		TH_LOG("%s", ctl_said);
 	ctl_end(crowd);

@@ -21,6 +21,9 @@
 #define WAITS_SHARE	0.2
 #define BUSY_SHARE	0.1
 
+/* If it waits so many times as long as it runs, that is why it has work to do. */
+#define WAITS_TIMES	2
+
 /* A user who takes this share of a limit of memory can hardly arm more. */
 #define MEMORY_SHARE	0.95
 
@@ -232,6 +235,11 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 	waits = waited_ns >= WAITS_SHARE * looks->watched_ns;
 	if (waits && hog_find(kthread->task.processor, &hog)) {
 		waits_add(looks, kthread, waited_ns, who, wheel, &hog);
+		return;
+	}
+	/* It is not the work that takes so long, if it waits for most of that. */
+	if (waits && waited_ns > WAITS_TIMES * thread_ran(kthread)) {
+		waits_add(looks, kthread, waited_ns, who, wheel, NULL);
 		return;
 	}
 	if (kthread_is_busy(looks, kthread, who, wheel))
