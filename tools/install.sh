@@ -336,7 +336,7 @@ tell_loaded()
 	file=$(installed_in "$release" | head -n 1)
 	[ "$(cat $loaded/srcversion 2>/dev/null)" != "$(modinfo -F srcversion "$file")" ] || return 0
 	echo "The module that is loaded is still the old one. To replace it, end the programs that use it"
-	echo "(fuser -v /dev/twheel shows them), then: modprobe -r twheel && modprobe twheel"
+	echo "(twheelctl ps shows them, or fuser -v /dev/twheel), then: modprobe -r twheel && modprobe twheel"
 }
 
 # stage_all FILE DEST...
