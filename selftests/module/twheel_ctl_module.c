@@ -140,6 +140,7 @@ TEST_F(check, user_outside_the_group_is_named)
 	EXPECT_EQ(CTL_PROBLEM, CTL_AFTER(ctl_become_nobody, "check", "--json"));
 	EXPECT_ONLY("no-permission");
 	EXPECT_SAYS("is not in that group");
+	EXPECT_SAYS("usermod -aG ? ");
 }
 
 /* What a container has at /dev. */

@@ -129,6 +129,8 @@ static void no_permission(struct report *report, const struct attempt *attempt, 
 {
 	struct group *group = getgrgid(attempt->gid);
 	struct passwd *user = getpwuid(uid);
+	const char *group_name = group ? group->gr_name : "?";
+	char advice[256];
 
 	if (attempt->nodev) {
 		report_add(report, PROBLEM, "nodev", NULL,
@@ -138,17 +140,19 @@ static void no_permission(struct report *report, const struct attempt *attempt, 
 		report_add(report, PROBLEM, "no-permission", NULL,
 			   "Install the udev rule and the group (`make install' and the packages do), and load the module again.",
 			   DEVICE " has the mode 0%o and the group %s, so it is open to root only: no udev rule has given it to the group twheel.",
-			   attempt->mode & 0777, group ? group->gr_name : "?");
+			   attempt->mode & 0777, group_name);
 	} else if (is_member(uid, attempt->gid)) {
 		report_add(report, PROBLEM, "no-permission", NULL,
 			   "Log in again, or restart the service: a process gets its groups when it starts.",
 			   "The user %s is in the group %s of " DEVICE ", but this process began before that.",
-			   user->pw_name, group ? group->gr_name : "?");
+			   user->pw_name, group_name);
 	} else {
-		report_add(report, PROBLEM, "no-permission", NULL,
-			   "As root, run `usermod -aG GROUP USER' with that group and user, and log in again; in a unit, SupplementaryGroups=.",
+		snprintf(advice, sizeof(advice),
+			 "As root, run `usermod -aG %s %s', and log in again; in a unit, SupplementaryGroups=%s.",
+			 group_name, user ? user->pw_name : "USER", group_name);
+		report_add(report, PROBLEM, "no-permission", NULL, advice,
 			   DEVICE " has the mode 0%o and the group %s, and the user %s is not in that group.",
-			   attempt->mode & 0777, group ? group->gr_name : "?",
+			   attempt->mode & 0777, group_name,
 			   user ? user->pw_name : "of this process");
 	}
 }

@@ -102,7 +102,10 @@ json_t *about(const struct wheel *wheel)
 			 "holders", json_object_get(wheel->info, "holders"));
 }
 
-/* "Wheel 3 "sessions" of user 1000 (process 812, daemon, is stopped)" */
+/*
+ * "Wheel 3 "sessions" of user 1000 (process 812, daemon, is stopped)".  That a process runs or
+ * sleeps says nothing: one that waits for events sleeps.
+ */
 const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 {
 	const json_t *holder = json_array_get(json_object_get(wheel->info, "holders"), 0);
@@ -113,10 +116,10 @@ const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 		 (int)json_integer_value(json_object_get(holder, "pid")));
 	if (!task_read(path, &task))
 		task = (struct task){ .comm = "?" };
-	snprintf(text, SUBJECT_SIZE, "Wheel %llu \"%s\" of user %llu (process %d, %s, %s)",
+	snprintf(text, SUBJECT_SIZE, "Wheel %llu \"%s\" of user %llu (process %d, %s%s)",
 		 wheel->number, word(wheel, "name"), figure(wheel, "uid"), task.pid, task.comm,
-		 task.state == 'T' || task.state == 't' ? "is stopped" :
-		 task.state == 'R' ? "runs" : task.state == 'D' ? "waits for the kernel" : "sleeps");
+		 task.state == 'T' || task.state == 't' ? ", is stopped" :
+		 task.state == 'D' ? ", waits for the kernel" : "");
 	return text;
 }
 

@@ -186,7 +186,7 @@ static void print_member(const struct twheel_info *info, const json_t *json, siz
 	__u64 value = member_value(info, i);
 	char text[TEXT_SIZE], ahead[TEXT_SIZE];
 
-	printf("%-45s ", members[i].says);
+	printf("%-15s %-45s ", members[i].name, members[i].says);
 	if (json_is_null(json_object_get(json, members[i].name)))
 		puts("never");
 	else if (members[i].unit == SPAN)
