@@ -171,22 +171,23 @@ static __always_inline void page_use(struct twheel_places *places, struct twheel
 	page->nr_used += nr;
 }
 
-/* Take places of a page, @nr at most, into a chain that ends at @tail.  Returns how many. */
-static __always_inline unsigned int page_take(struct twheel_places *places,
-					      struct twheel_page *page, unsigned int nr,
-					      struct twheel_link **last)
+/* Take places of a page, *@nr at most, and put them before @chain; *@nr are left to be taken. */
+static __always_inline struct twheel_timeout *page_take(struct twheel_places *places,
+							struct twheel_page *page,
+							unsigned int *nr,
+							struct twheel_timeout *chain)
 	__must_hold(&places->lock)
 {
-	struct twheel_link *link = *last;
+	struct twheel_timeout *first = page->free, *last = first;
 	unsigned int i;
 
-	link->next = &page->free->link;
-	for (i = 0; i < nr && link->next; i++)
-		link = link->next;
-	*last = link;
-	page->free = (struct twheel_timeout *)link->next;
+	for (i = 1; i < *nr && place_next(last); i++)
+		last = place_next(last);
+	page->free = place_next(last);
+	last->link.next = (struct twheel_link *)chain;
 	page_use(places, page, i);
-	return i;
+	*nr -= i;
+	return first;
 }
 
 /* A page that has a free place. */
@@ -199,33 +200,35 @@ static __always_inline struct twheel_page *page_with_free(struct twheel_places *
 }
 
 /*
- * Take up to @nr places, as many as max_pending allows and pages have, behind @last; returns how
- * many.  @full says whether max_pending is the reason for fewer.
+ * Take up to *@nr places, as many as max_pending allows and pages have, and put them before @chain;
+ * *@nr are left to be taken.  @full says whether max_pending is the reason.
  */
-static __always_inline unsigned int places_pop(struct twheel_places *places, unsigned int nr,
-					       struct twheel_link **last, bool *full)
+static __always_inline struct twheel_timeout *places_pop(struct twheel_places *places,
+							 unsigned int *nr, bool *full,
+							 struct twheel_timeout *chain)
 {
 	struct twheel_page *page;
-	unsigned int got = 0;
+	unsigned int got, left;
 	u32 room;
 
 	spin_lock(&places->lock);
 	room = places->max_pending - places->nr_taken;
-	*full = room < nr;
-	nr = min(nr, room);
-	while (got < nr) {
+	*full = room < *nr;
+	got = left = min(*nr, room);
+	while (left) {
 		page = page_with_free(places);
 		if (unlikely(!page)) {
 			*full = false;
 			break;
 		}
-		got += page_take(places, page, nr - got, last);
+		chain = page_take(places, page, &left, chain);
 	}
-	(*last)->next = NULL;
+	got -= left;
+	*nr -= got;
 	WRITE_ONCE(places->nr_taken, places->nr_taken + got);
 	counter_add(COUNTER_TIMEOUTS, got);
 	spin_unlock(&places->lock);
-	return got;
+	return chain;
 }
 
 /**
@@ -278,20 +281,22 @@ void twheel_place_refused(struct twheel *tw, unsigned int nr)
 unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of)
 {
-	struct twheel_link head, *last = &head;
-	unsigned int got = 0;
+	struct twheel_timeout *chain = NULL;
+	unsigned int left = nr;
 	bool full;
 
-	do {
-		got += places_pop(&tw->places, nr - got, &last, &full);
-		if (likely(got == nr))
+	for (;;) {
+		chain = places_pop(&tw->places, &left, &full, chain);
+		if (likely(!left))
 			break;
 		if (full)
-			twheel_place_refused(tw, nr - got);
+			twheel_place_refused(tw, left);
 		*short_of = full || nowait ? -EAGAIN : twheel_places_provide(tw);
-	} while (!*short_of);
-	*first = (struct twheel_timeout *)head.next;
-	return got;
+		if (*short_of)
+			break;
+	}
+	*first = chain;
+	return nr - left;
 }
 
 /**
@@ -303,14 +308,14 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
  */
 struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
 {
-	struct twheel_link head, *last = &head;
 	struct twheel_timeout *t;
 	struct twheel_page *page;
+	unsigned int nr = 1;
 	bool full;
 
-	if (unlikely(!places_pop(&tw->places, 1, &last, &full)))
+	t = places_pop(&tw->places, &nr, &full, NULL);
+	if (unlikely(!t))
 		return ERR_PTR(full ? -EAGAIN : -ENOMEM);
-	t = (struct twheel_timeout *)head.next;
 	page = timeout_page(t);
 	if (page->free)
 		page->free->link.pprev = (struct twheel_link **)&page->free;
