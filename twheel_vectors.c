@@ -61,10 +61,10 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
 }
 
 /*
- * Copy in a vector whose size is the one that this kernel knows, as nearly all are.  For
- * so few bytes, single loads are quicker than any copying function.  False for a vector
- * of another size or with flags, for one that is not well-formed, and if the copy faults:
- * vector_copy_odd() then finds out which.
+ * Copy in a vector whose size is the one that this kernel knows, as nearly all are, and
+ * that of its entries.  For so few bytes, single loads are quicker than any copying function.
+ * False for a vector of other sizes or without entries, for one that is not well-formed, and if
+ * the copy faults: vector_copy_odd() then finds out which, as it does if a vector has grown.
  *
  * Nearly all calls attempt all entries, so nr_done says so from the start; here that
  * costs one store.  vector_stop() corrects it where a call ends early.
@@ -73,18 +73,20 @@ static __always_inline bool
 vector_copy_usual(struct twheel_vector *vector,
 		  struct twheel_vector __user *user, const struct vector_op *op)
 {
-	if (!user_access_begin(user, sizeof(*user)))
+	const u64 __user *from = (const u64 __user *)user;
+	u64 *to = (u64 *)vector;
+
+	if (sizeof(*vector) != 4 * sizeof(*to) || !user_access_begin(user, sizeof(*user)))
 		return false;
-	unsafe_get_user(vector->size, &user->size, fault);
-	unsafe_get_user(vector->nr, &user->nr, fault);
-	unsafe_get_user(vector->entry_size, &user->entry_size, fault);
-	unsafe_get_user(vector->flags, &user->flags, fault);
-	unsafe_get_user(vector->entries, &user->entries, fault);
-	unsafe_get_user(vector->reserved, &user->reserved, fault);
-	if (unlikely(vector->size != sizeof(*vector) || vector->flags ||
-		     vector_check(vector, op)))
+	unsafe_get_user(to[0], &from[0], fault);
+	unsafe_get_user(to[1], &from[1], fault);
+	unsafe_get_user(to[2], &from[2], fault);
+	unsafe_get_user(to[3], &from[3], fault);
+	if (unlikely(vector->size != sizeof(*vector) || vector->entry_size != op->entry_size ||
+		     !vector->nr || vector_check(vector, op)))
 		goto fault;
-	unsafe_put_user(vector->nr, &user->nr_done, fault);
+	if (likely(!vector->flags))
+		unsafe_put_user(vector->nr, &user->nr_done, fault);
 	user_access_end();
 	return true;
 fault:
@@ -103,12 +105,13 @@ static int vector_check_flags(const struct twheel *tw, const struct twheel_vecto
 	return 0;
 }
 
-/* Copy in a vector of any size; 0, or the error that is wrong with it. */
+/* Copy in a vector of any size, unless it is @copied; 0, or the error that is wrong with it. */
 static noinline_for_stack int
 vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
-		struct twheel_vector __user *user, const struct vector_op *op)
+		struct twheel_vector __user *user, const struct vector_op *op, bool copied)
 {
-	int err = twheel_arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
+	int err = copied ? 0 :
+		  twheel_arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
 
 	if (!err)
 		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
@@ -270,13 +273,25 @@ static noinline unsigned int batch_serve(const struct twheel *tw, const struct v
 	return nr;
 }
 
+/* Do up to @nr entries at @user; returns how many are done, or an errno. */
+static __always_inline int vector_batch(struct twheel *tw, const struct vector_op *op,
+					void __user *user, u32 stride, unsigned int nr,
+					struct twheel_call *call)
+{
+	if (((unsigned long)user ^ ((unsigned long)user + (size_t)nr * stride - 1)) & PAGE_MASK) {
+		nr = batch_serve(tw, op, user, stride, nr);
+		if (!nr)
+			return -EFAULT;
+	}
+	return op->step(tw, user, nr, call);
+}
+
 /*
  * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an
  * errno.
  */
-static __always_inline int vector_step(struct twheel *tw, const struct vector_op *op,
-				       void __user *user, unsigned int nr,
-				       struct twheel_call *call, bool *attempted)
+static int vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+		       unsigned int nr, struct twheel_call *call, bool *attempted)
 {
 	int done;
 
@@ -286,13 +301,7 @@ static __always_inline int vector_step(struct twheel *tw, const struct vector_op
 			return done;
 		nr = 1;
 	}
-	if (((unsigned long)user ^ ((unsigned long)user + (size_t)nr * call->stride - 1)) &
-	    PAGE_MASK) {
-		nr = batch_serve(tw, op, user, call->stride, nr);
-		if (!nr)
-			return -EFAULT;
-	}
-	done = op->step(tw, user, nr, call);
+	done = vector_batch(tw, op, user, call->stride, nr, call);
 	*attempted |= done > 0;
 	return done;
 }
@@ -319,24 +328,20 @@ static long vector_stop(const struct twheel *tw, const struct vector_op *op,
 	return done ? (long)nr_ok : err;
 }
 
-/* Do a vector that was copied in. */
-static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
-				      const struct twheel_vector *vector,
-				      const struct vector_op *op)
+/* Do a vector that was copied in, but for the first @done entries. */
+static noinline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
+			       const struct twheel_vector *vector, const struct vector_op *op,
+			       struct twheel_call *call, unsigned int done)
 {
-	struct twheel_call call = {
-		.stride	= vector->entry_size,
-		.by_key	= op->by_key && vector->flags,
-	};
-	unsigned int done = 0, most = TWHEEL_BATCH, tries = 0;
-	bool attempted = false;
+	unsigned int most = TWHEEL_BATCH, tries = 0;
+	bool attempted = done;
 	int err;
 
 	while (done < vector->nr) {
 		void __user *user = u64_to_user_ptr(vector->entries) +
-				    (size_t)done * vector->entry_size;
+				    (size_t)done * call->stride;
 
-		err = vector_step(tw, op, user, min(vector->nr - done, most), &call, &attempted);
+		err = vector_step(tw, op, user, min(vector->nr - done, most), call, &attempted);
 		if (likely(err > 0)) {
 			done += err;
 			if (done == vector->nr)
@@ -344,7 +349,7 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 			most = TWHEEL_BATCH;
 			tries = 0;
 		} else if (err == -EFAULT && !op->serves && ++tries < TWHEEL_TRIES &&
-			   !entry_serve(tw, op, user, call.stride)) {
+			   !entry_serve(tw, op, user, call->stride)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;
 		} else {
@@ -355,29 +360,40 @@ static __always_inline long vector_do(struct twheel *tw, struct twheel_vector __
 			goto stop;
 		cond_resched();
 	}
-	return call.nr_ok;
+	return call->nr_ok;
 stop:
-	return vector_stop(tw, op, arg, vector, done, attempted, call.nr_ok, err);
+	return vector_stop(tw, op, arg, vector, done, attempted, call->nr_ok, err);
 }
 
 /*
  * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it makes
- * calls quicker.
+ * calls of one batch quicker.  If the first batch is not done as a whole, it is tried again with
+ * what follows it.
  */
 static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 					 const struct vector_op *op)
 {
+	struct twheel_call call = { .stride = op->entry_size };
 	struct twheel_vector vector __uninitialized;
+	bool usual = vector_copy_usual(&vector, arg, op);
+	int done = 0;
 
-	if (unlikely(!vector_copy_usual(&vector, arg, op))) {
-		struct twheel_vector odd;	/* so @vector can live in registers */
-		int err = vector_copy_odd(tw, &odd, arg, op);
+	if (unlikely(!usual || vector.flags)) {
+		int err = vector_copy_odd(tw, &vector, arg, op, usual);
 
 		if (err)
 			return err;
-		vector = odd;
+		call.by_key = vector.flags;
 	}
-	return vector_do(tw, arg, &vector, op);
+	if (likely(usual)) {
+		done = vector_batch(tw, op, u64_to_user_ptr(vector.entries), op->entry_size,
+				    min_t(unsigned int, vector.nr, TWHEEL_BATCH), &call);
+		if (likely(done == vector.nr))
+			return call.nr_ok;
+	} else {
+		call.stride = vector.entry_size;
+	}
+	return vector_do(tw, arg, &vector, op, &call, max(done, 0));
 }
 
 static const struct vector_op arm_op = {
