@@ -172,42 +172,6 @@ static noinline int entry_serve(const struct twheel *tw, const struct vector_op 
 	return op->id && twheel_is_keyed(tw) ? word_serve(user + op->was_deadline_ns) : 0;
 }
 
-/*
- * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
- * the result of that entry.
- *
- * An ARM without a single valid entry does not start the wheel: SETUP may follow.
- */
-static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __user *user,
-					u32 stride)
-{
-	struct twheel_arm arm = {};
-	int err;
-
-	if (copy_from_user(&arm, user, min_t(size_t, stride, sizeof(arm))) ||
-	    put_user(arm.id, &user->id) || put_user(arm.result, &user->result))
-		return -EFAULT;
-	err = twheel_arm_check(&arm) ?: twheel_start_lazily(tw);
-	if (err && (put_user(0ULL, &user->id) || put_user(err, &user->result)))
-		return -EFAULT;
-	return err;
-}
-
-static int arm_step(struct twheel *tw, void __user *arg, unsigned int nr,
-		    struct twheel_call *call)
-{
-	struct twheel_arm __user *user = arg;
-
-	if (unlikely(!twheel_is_started(tw))) {
-		int err = arm_start(tw, user, call->stride);
-
-		if (err)
-			return err == -EINVAL ? 1 : err;
-	}
-	return twheel_is_keyed(tw) ? twheel_upsert_step(tw, user, nr, call) :
-				     twheel_arm_step(tw, user, nr, call);
-}
-
 static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
@@ -402,7 +366,7 @@ static const struct vector_op arm_op = {
 	.result		= offsetof(struct twheel_arm, result),
 	.id		= offsetof(struct twheel_arm, id),
 	.was_deadline_ns = offsetof(struct twheel_arm, was_deadline_ns),
-	.step		= arm_step,
+	.step		= twheel_arm_step,
 };
 
 static const struct vector_op rearm_op = {

@@ -72,34 +72,14 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 	};
 }
 
-/* Start the wheel for an ARM that can be done. */
-static int record_start(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
-{
-	int err;
-
-	if (likely(twheel_is_started(tw)))
-		return 0;
-	if (twheel_is_draining(tw))
-		return -ESHUTDOWN;
-	err = twheel_arm_check(arm);
-	if (err)
-		return err;
-	return nowait ? -EAGAIN : twheel_start_lazily(tw);
-}
-
 static int record_arm(struct twheel *tw, const struct twheel_record *record, bool nowait)
 {
 	struct twheel_arm arm = record_entry(record);
-	int err;
 
 	/* Any other ARM makes the timeout that is not there. */
 	if (record_forgives(record) && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
 		return -EINVAL;
-	err = record_start(tw, &arm, nowait);
-	if (err)
-		return err;
-	return twheel_is_keyed(tw) ? twheel_upsert_one(tw, &arm, nowait) :
-				     twheel_arm_one(tw, &arm, nowait);
+	return twheel_arm_one(tw, &arm, nowait);
 }
 
 static int record_rearm(struct twheel *tw, const struct twheel_record *record, bool nowait)

@@ -9,7 +9,7 @@
  *
  * G7 cost does not grow: no other timeout is looked at.
  *
- * In a keyed wheel, see upsert.c.
+ * An ARM in a keyed wheel is handed to upsert.c.
  *
  * Locks: places.lock to take places, once a batch; then twheel.lock, which is only tried.  When
  * memory has to be allocated, places.mutex; in a wheel that nobody has set up, control.mutex.  Each
@@ -30,6 +30,7 @@
 #include "engine.h"
 #include "life.h"
 #include "places.h"
+#include "rearm.h"
 #include "submit.h"
 #include "timeout.h"
 #include "trace.h"
@@ -44,9 +45,9 @@
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
  * @nr_told: of @place, the user may have been told the id
- * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are
- * absolute
  * @nowait: the call may not sleep
+ * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are
+ *	absolute
  */
 struct arming {
 	struct twheel_timeout *first;
@@ -54,8 +55,8 @@ struct arming {
 	unsigned int nr;
 	int short_of;
 	unsigned int nr_told;
-	u64 now_ns;
 	bool nowait;
+	u64 now_ns;
 };
 
 /* A timeout has got the next place. */
@@ -281,32 +282,9 @@ static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, u
 			break;
 }
 
-/**
- * twheel_arm_check() - tell whether an entry of an ARM can start a wheel
- * @arm: the entry
- *
- * A wheel that is started by ARM has no keys, and CLOCK_MONOTONIC.
- *
- * Context: any.
- * Return: 0 or -EINVAL.
- */
-int twheel_arm_check(const struct twheel_arm *arm)
-{
-	return life_check(arm, 0, false);
-}
-
-/**
- * twheel_arm_step() - arm the timeouts of some entries
- * @tw: the wheel, which has started, and is not keyed
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: the number of entries that are done.  If it is none, -EFAULT or -ESHUTDOWN.
- */
-int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
-		    struct twheel_call *call)
+/* Arm the timeouts of some entries in a wheel that has started, and is not keyed. */
+static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+			      struct twheel_call *call)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
 	struct arming arming = {};
@@ -332,20 +310,82 @@ int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned 
 	return i ?: -EFAULT;
 }
 
+/*
+ * Start the wheel for an entry that can be armed.  An ARM without a single valid entry does not:
+ * SETUP may follow.  A wheel that is started by ARM has no keys, and CLOCK_MONOTONIC.
+ */
+static int arm_start_for(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
+{
+	int err = READ_ONCE(tw->control.draining) ? -ESHUTDOWN : life_check(arm, 0, false);
+
+	if (err)
+		return err;
+	return nowait ? -EAGAIN : twheel_start_lazily(tw);
+}
+
+/*
+ * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
+ * the result of that entry.
+ */
+static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __user *user,
+					u32 stride)
+{
+	struct twheel_arm arm = {};
+	int err;
+
+	if (copy_from_user(&arm, user, min_t(size_t, stride, sizeof(arm))) ||
+	    put_user(arm.id, &user->id) || put_user(arm.result, &user->result))
+		return -EFAULT;
+	err = arm_start_for(tw, &arm, false);
+	if (err && (put_user(0ULL, &user->id) || put_user(err, &user->result)))
+		return -EFAULT;
+	return err;
+}
+
+/**
+ * twheel_arm_step() - arm the timeouts of some entries
+ * @tw: the wheel
+ * @user: the entries, in the user's memory
+ * @nr: how many, 1 to TWHEEL_BATCH
+ * @call: the call
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: the number of entries that are done.  If it is none, -EFAULT, -ESHUTDOWN or -EINTR, or
+ * why the wheel cannot be started.
+ */
+int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
+		    struct twheel_call *call)
+{
+	/* Pairs with the release in twheel_start().  Test: litmus started */
+	if (unlikely(!smp_load_acquire(&tw->control.started))) {
+		int err = arm_start(tw, user, call->stride);
+
+		if (err)
+			return err == -EINVAL ? 1 : err;
+	}
+	return tw->keys.used ? twheel_upsert_step(tw, user, nr, call) :
+			       arm_batch(tw, user, nr, call);
+}
+
 /**
  * twheel_arm_one() - arm a timeout
- * @tw: the wheel, which has started, and is not keyed
+ * @tw: the wheel
  * @arm: the entry
  * @nowait: refuse with -EAGAIN what would have to sleep
  *
  * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
  * Return: 0, or an errno as in the result of an entry.
  */
-int twheel_arm_one(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
+int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 {
-	struct arming arming = { .now_ns = twheel_now(&tw->clock), .nowait = nowait };
-	int err;
+	struct arming arming = { .nowait = nowait };
+	int err = twheel_is_started(tw) ? 0 : arm_start_for(tw, arm, nowait);
 
+	if (err)
+		return err;
+	if (tw->keys.used)
+		return twheel_upsert_one(tw, arm, nowait);
+	arming.now_ns = twheel_now(&tw->clock);
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	twheel_places_take(tw, 1, nowait, &arming.first, &arming.short_of);

@@ -55,5 +55,6 @@ struct twheel_control {
 extern unsigned int twheel_max_pending_limit;
 
 void twheel_set_defaults(struct twheel *tw);
+int twheel_start_lazily(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_CONTROL_H */

@@ -87,6 +87,11 @@ int twheel_rearm_provide(struct twheel *tw, const struct rearming *rearming, boo
 int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
 		       rearm_entry_fn entry);
 
+/* An ARM in a keyed wheel, see upsert.c. */
+int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+		       struct twheel_call *call);
+int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
+
 /* Release the lock.  A poller may have seen the wheel full while places were taken. */
 static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
 	__releases(&tw->lock)

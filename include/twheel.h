@@ -58,16 +58,11 @@ struct twheel *twheel_create(void);
 void twheel_get(struct twheel *tw);
 void twheel_put(struct twheel *tw);
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup);
-int twheel_start_lazily(struct twheel *tw);
 int twheel_get_info(struct twheel *tw, struct twheel_info *info);
 
-int twheel_arm_check(const struct twheel_arm *arm);
-int twheel_arm_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
-int twheel_arm_one(struct twheel *tw, const struct twheel_arm *arm, bool nowait);
-int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
-		       struct twheel_call *call);
-int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
+int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
 int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call);
 int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait);
