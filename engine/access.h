@@ -135,6 +135,8 @@ static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 _
 {
 	bool got;
 
+	/* The caller has it in memory, and it would be read from there each time. */
+	OPTIMIZER_HIDE_VAR(user);
 	if ((size != 2 * sizeof(*entry) && size != 7 * sizeof(*entry)) || !access_open(user, size))
 		return false;
 	got = access_get(&entry[0], &user[0]) && access_get(&entry[1], &user[1]);

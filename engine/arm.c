@@ -86,18 +86,14 @@ static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arm
 	return 0;
 }
 
-/*
- * Tell and begin a timeout of any kind, or tell why there is none; false if that cannot be told.
- * If the clock can be set, each relative deadline is refused.
- */
+/* Tell and begin a timeout of any kind, or tell why there is none; false if that cannot be told. */
 static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
 			     struct twheel_arm __user *user, struct twheel_call *call,
 			     struct arming *arming)
 {
 	int err;
 
-	if (!tw->clock.settable)
-		arming->now_ns = call_now_ns(tw, call);
+	arming->now_ns = call_now_ns(tw, call);
 	err = arm_begin(tw, arm, arming);
 	arming->nr_told = !err;
 	if (put_user(err ? 0 : timeout_id(arming->place), &user->id) ||
@@ -113,17 +109,19 @@ static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
  * Begin plain timeouts in their places and tell the user the ids, up to an entry that is not a
  * plain one, or has no place, or cannot be told; returns how many.
  */
-static __always_inline unsigned int arm_run(const struct twheel_arm *arm,
+static __always_inline unsigned int arm_run(struct twheel *tw, const struct twheel_arm *arm,
 					    struct twheel_arm __user *user, unsigned int nr,
 					    u32 stride, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
+	u64 now_ns = arming->now_ns;
 	unsigned int i;
 
-	if (!access_open(user, nr * stride))
+	/* All of them were copied in. */
+	if (!access_open(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
-		u64 deadline_ns = life_plain_ns(arm, arming->now_ns);
+		u64 deadline_ns = life_plain_ns(&tw->clock, arm, now_ns);
 
 		if (unlikely(deadline_ns >= TWHEEL_TIME_NEVER || !t))
 			break;
@@ -140,22 +138,19 @@ static __always_inline unsigned int arm_run(const struct twheel_arm *arm,
 	return i;
 }
 
-/* Begin timeouts and tell the user the ids, until one cannot be told; returns how many entries. */
-static __always_inline unsigned int arm_fill(struct twheel *tw, const struct twheel_arm *arm,
-					     struct twheel_arm __user *user, unsigned int nr,
-					     struct twheel_call *call, struct arming *arming)
+/* Go on with a batch at an entry that is not a plain one, until one cannot be told. */
+static noinline unsigned int arm_go_on(struct twheel *tw, const struct twheel_arm *arm,
+				       struct twheel_arm __user *user, unsigned int nr,
+				       struct twheel_call *call, struct arming *arming)
 {
+	u32 stride = call->stride;
 	unsigned int i = 0;
 
-	for (;;) {
-		i += arm_run(arm + i, access_at(user, i, call->stride), nr - i, call->stride,
-			     arming);
-		if (likely(i == nr) ||
-		    !arm_any(tw, arm + i, access_at(user, i, call->stride), call, arming))
-			return i;
-		if (++i == nr)
-			return i;
+	while (i < nr && arm_any(tw, arm + i, access_at(user, i, stride), call, arming)) {
+		i++;
+		i += arm_run(tw, arm + i, access_at(user, i, stride), nr - i, stride, arming);
 	}
+	return i;
 }
 
 /* Write the words of timeouts that are about to be submitted. */
@@ -296,11 +291,14 @@ static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user,
 	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
 	if (!nr)
 		return -EFAULT;
-	if (!(arm[0].flags & TWHEEL_ARM_ABSOLUTE) && !tw->clock.settable)
+	if (!(arm[0].flags & TWHEEL_ARM_ABSOLUTE))
 		arming.now_ns = call_now_ns(tw, call);
 	twheel_places_take(tw, nr, false, &arming.first, &arming.short_of);
 	arming.place = arming.first;
-	i = arm_fill(tw, arm, user, nr, call, &arming);
+	i = arm_run(tw, arm, user, nr, call->stride, &arming);
+	if (unlikely(i < nr))
+		i += arm_go_on(tw, arm + i, access_at(user, i, call->stride), nr - i, call,
+			       &arming);
 	err = arm_finish(tw, &arming);
 	if (unlikely(err)) {
 		arm_take_back(user, call->stride, i, err);

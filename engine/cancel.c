@@ -64,8 +64,8 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 }
 
 /* Tell the verdict on an entry of any kind, and do it.  False if it faults. */
-static noinline bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
-				struct twheel_cancel __user *user, struct twheel_call *call)
+static bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
+		       struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = cancel_find(tw, cancel->id, call->by_key);
@@ -86,13 +86,15 @@ static noinline bool cancel_any(struct twheel *tw, const struct twheel_cancel *c
  */
 static __always_inline unsigned int
 cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
-	   struct twheel_cancel __user *user, unsigned int nr, u32 stride,
+	   struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
 	   struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
+	u32 stride = call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, nr * stride))
+	/* All of them were copied in. */
+	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
 		struct twheel_timeout *t = place ? place[i] :
@@ -107,6 +109,25 @@ cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
 	}
 	access_close_locked();
 	tw->events.cancelled += i;
+	call->nr_ok += i;
+	return i;
+}
+
+/* Go on with a batch at an entry that is not done in cancel_run(), as all are if @any. */
+static noinline unsigned int
+cancel_go_on(struct twheel *tw, const struct twheel_cancel *cancel,
+	     struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	u32 stride = call->stride;
+	unsigned int i = 0;
+
+	while (i < nr && cancel_any(tw, cancel + i, access_at(user, i, stride), call)) {
+		i++;
+		if (!any)
+			i += cancel_run(tw, cancel + i, access_at(user, i, stride), nr - i, call,
+					NULL);
+	}
 	return i;
 }
 
@@ -122,25 +143,17 @@ cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
 	bool any = tw->keys.used || trace_twheel_cancel_enabled();
 	bool fetch = nr > 1 && READ_ONCE(tw->places.pages.nr) > FETCH_PAGES && !any;
 	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
-	unsigned int i, nr_run;
+	unsigned int i;
 
 	/* The cache misses of the places overlap, if all are fetched before one is read. */
 	for (i = 0; i < nr && fetch; i++) {
 		place[i] = place_at(&tw->places, id_index(cancel[i].id));
 		prefetchw(place[i]);
 	}
-	for (i = 0; i < nr; i++) {
-		if (likely(!any)) {
-			nr_run = cancel_run(tw, cancel + i, access_at(user, i, call->stride),
-					    nr - i, call->stride, fetch ? place + i : NULL);
-			call->nr_ok += nr_run;
-			i += nr_run;
-			if (likely(i == nr))
-				break;
-		}
-		if (!cancel_any(tw, cancel + i, access_at(user, i, call->stride), call))
-			break;
-	}
+	i = any ? 0 : cancel_run(tw, cancel, user, nr, call, fetch ? place : NULL);
+	if (unlikely(i < nr))
+		i += cancel_go_on(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
+				  any);
 	return i;
 }
 

@@ -25,6 +25,8 @@ struct twheel;
  * @tick_ns: length of a tick
  * @slack_ns: how much later than it was set to the hrtimer may fire
  * @settable: the clock can be set back
+ * @steady: it cannot, the hrtimer does not fire later than it was set to, and the wheel has levels:
+ *	where the wheel was turned to, and what is due, need no look at the clock
  * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
  *	namespace
  * @never_ns: a deadline from here on never expires: no clock reaches the edge of its tick
@@ -36,6 +38,7 @@ struct twheel_clockwork {
 	u64 tick_ns;
 	u64 slack_ns;
 	bool settable;
+	bool steady;
 	s64 offset_ns;
 	u64 never_ns;
 	u64 virtual_now_ns;

@@ -130,6 +130,7 @@ static int twheel_start(struct twheel *tw)
 	}
 	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
 			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
+	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
 	twheel_softirq_start(tw);
 	tw->turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_window(WINDOW_START);

@@ -54,15 +54,18 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 
 /*
  * The deadline of an entry that asks for nothing else, as an absolute time; NEVER_NS if it asks for
- * more, or if the deadline is relative and @now_ns is 0: the clock was not looked at.
+ * more, or if the deadline is relative and @now_ns is 0: the clock was not looked at.  If the clock
+ * can be set, each relative deadline is refused.
  */
-static __always_inline u64 life_plain_ns(const struct twheel_arm *arm, u64 now_ns)
+static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
+					 const struct twheel_arm *arm, u64 now_ns)
 {
 	if (unlikely(arm->interval_ns | arm->repeats | arm->slack_ticks))
 		return NEVER_NS;
 	if (likely(arm->flags == TWHEEL_ARM_ABSOLUTE))
 		return arm->expires_ns;
-	return !arm->flags && now_ns ? time_add(now_ns, arm->expires_ns) : NEVER_NS;
+	return !arm->flags && now_ns && !clock->settable ? time_add(now_ns, arm->expires_ns) :
+							   NEVER_NS;
 }
 
 /*

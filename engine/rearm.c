@@ -170,17 +170,16 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 					      u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
-	/* If the clock can be set, each relative deadline is refused. */
-	u64 now_ns = tw->clock.settable ? 0 : rearming->now_ns;
+	u64 now_ns = rearming->now_ns, never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
 	bool words = words_are_there(&tw->words);
 	u32 stride = rearming->call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, nr * stride))
+	/* All of them were copied in. */
+	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
-		u64 deadline_ns = life_plain_ns(arm, now_ns);
+		u64 deadline_ns = life_plain_ns(&tw->clock, arm, now_ns);
 		struct twheel_timeout *t;
 
 		/* The deadline has to be to come, and to come at all. */
@@ -207,32 +206,44 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 	return i;
 }
 
+/* Go on with a batch at an entry that is not a plain one, or is not certain to be to come. */
+static noinline unsigned int rearm_go_on(struct twheel *tw, struct twheel_arm *arm,
+					 struct twheel_arm __user *user, unsigned int nr,
+					 u64 from_ns, struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	u32 stride = rearming->call->stride;
+	unsigned int i = 0;
+
+	if (!rearming->now_ns)
+		from_ns = rearm_from_ns(tw, rearming);
+	while (i < nr && rearm_any(tw, arm + i, access_at(user, i, stride), rearming)) {
+		rearming->refused = 0;
+		i++;
+		if (from_ns != NEVER_NS)
+			i += rearm_run(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
+				       rearming);
+	}
+	return i;
+}
+
 /* Tell and re-arm timeouts, until one faults or needs memory; returns how many. */
 static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, unsigned int nr,
 			       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u32 stride = rearming->call->stride;
 	u64 from_ns = certain_ns(tw);
-	unsigned int i;
+	unsigned int i = 0;
 
 	if (from_ns == NEVER_NS || !(arm->flags & TWHEEL_ARM_ABSOLUTE) ||
 	    rearm_is_any(rearming->call))
 		from_ns = rearm_from_ns(tw, rearming);
-	for (i = 0; i < nr; i++) {
-		if (from_ns != NEVER_NS)
-			i += rearm_run(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
-				       rearming);
-		if (likely(i == nr))
-			break;
-		/* It is not a plain one, or is not certain to be to come. */
-		if (!rearming->now_ns)
-			from_ns = rearm_from_ns(tw, rearming);
-		if (!rearm_any(tw, arm + i, access_at(user, i, stride), rearming))
-			break;
-		rearming->refused = 0;
-	}
+	if (likely(from_ns != NEVER_NS))
+		i = rearm_run(tw, arm, user, nr, from_ns, rearming);
+	if (unlikely(i < nr))
+		i += rearm_go_on(tw, arm + i, access_at(user, i, rearming->call->stride), nr - i,
+				 from_ns, rearming);
 	return i;
 }
 

@@ -112,7 +112,7 @@ static __always_inline u64 call_now_ns(struct twheel *tw, struct twheel_call *ca
 static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 	__must_hold(&tw->lock)
 {
-	if (likely(now_ns >= tw->wheel.base_ns && !tw->clock.settable && tw->wheel.nr_levels > 1))
+	if (likely(now_ns >= tw->wheel.base_ns && tw->clock.steady))
 		return now_ns;
 	return twheel_clock_follow(tw, now_ns);
 }
@@ -129,7 +129,7 @@ static __always_inline u64 certain_ns(struct twheel *tw)
 	u64 at_ns = tw->alarm.at_ns;
 
 	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || READ_ONCE(tw->alarm.nr_missed) ||
-		     tw->clock.slack_ns || tw->clock.settable || tw->wheel.nr_levels == 1))
+		     !tw->clock.steady))
 		return NEVER_NS;
 	return max(at_ns, tw->wheel.base_ns + 1);
 }
