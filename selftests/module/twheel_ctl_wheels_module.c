@@ -298,7 +298,7 @@ TEST_F(wheels, wheel_that_is_read_in_time_is_ok)
 	EXPECT_EQ(0, ctl_findings(NULL))
 		TH_LOG("%s", ctl_said);
 	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
-	EXPECT_SAYS("ok: 1 wheels were watched");
+	EXPECT_SAYS("ok: 1 wheel was watched");
 	close(fd);
 	child = fork();
 	if (!child)

@@ -187,24 +187,25 @@ static bool kthread_is_busy(struct looks *looks, const struct thread *kthread, c
 {
 	__u64 worked_ns = thread_ran(kthread) + thread_waited(kthread), most, own;
 	const struct wheel *busy = busiest(looks, kthread->task.comm, &most);
-	char worked[TEXT_SIZE], all[TEXT_SIZE], flooder[SUBJECT_SIZE];
+	char ran[TEXT_SIZE], waited[TEXT_SIZE], all[TEXT_SIZE], flooder[SUBJECT_SIZE];
 
 	if (worked_ns < BUSY_SHARE * looks->watched_ns || !busy)
 		return false;
-	time_text(worked, worked_ns);
+	time_text(ran, thread_ran(kthread));
+	time_text(waited, thread_waited(kthread));
 	time_text(all, looks->watched_ns);
 	own = expired_of(looks, kthread->task.comm, figure(wheel, "uid"));
 	if (figure(busy, "uid") != figure(wheel, "uid"))
 		report_add(&looks->report, PROBLEM, "flood", about(wheel),
 			   "Have that user's program arm less, or lower max_user_memory_kb; or load the module with more kthreads (kthreads=).",
-			   "%s: another user's timeouts keep %s busy, which serves it and had work to do for %s of %s: %llu of user %llu expired there meanwhile, and %llu of this one. %s is one of that user's.",
-			   who, kthread->task.comm, worked, all, most, figure(busy, "uid"), own,
+			   "%s: another user's timeouts keep %s busy, which serves it: in %s it ran for %s, and waited for a processor for %s; %llu of user %llu expired there meanwhile, and %llu of this one. %s is one of that user's.",
+			   who, kthread->task.comm, all, ran, waited, most, figure(busy, "uid"), own,
 			   subject(flooder, busy));
 	else
 		report_add(&looks->report, PROBLEM, "overload", about(wheel),
-			   "Let timeouts expire together (slack), use a longer tick, or share the load among several wheels.",
-			   "%s: the same user's timeouts keep %s busy, which serves it and had work to do for %s of %s: %llu expired there meanwhile.",
-			   who, kthread->task.comm, worked, all, own);
+			   "If it waited for longer than it ran, the processors are busy with something else (top). Otherwise let timeouts expire together (slack), use a longer tick, or share the load among several wheels.",
+			   "%s: the same user's timeouts keep %s busy, which serves it: in %s it ran for %s, and waited for a processor for %s; %llu expired there meanwhile.",
+			   who, kthread->task.comm, all, ran, waited, own);
 	return true;
 }
 
@@ -255,7 +256,7 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 			   "%s: the kernel has no high-resolution timers.", who);
 	else
 		report_add(&looks->report, UNKNOWN, "late", about(wheel),
-			   "Interrupts may have been off, or the host of a virtual machine has taken a processor away: trace it (perf, trace-cmd).",
+			   "The processors may be busy (top, /proc/pressure/cpu), interrupts may have been off, or the host of a virtual machine has taken a processor away: trace it (twheel-late.bt, perf, trace-cmd).",
 			   "%s: why it is late cannot be told: in %s, %s ran for %s, and waited for a processor for %s.",
 			   who, time_text(all, looks->watched_ns), kthread->task.comm,
 			   time_text(ran, thread_ran(kthread)),
@@ -455,8 +456,8 @@ int late_run(const struct options *options)
 			   "Run twheelctl as root, which sees the wheels of all users.",
 			   "No wheel of these processes is seen.");
 	snprintf(sentence, sizeof(sentence),
-		 "%zu wheels were watched for %s, and none is late, full or left unread.%s%s", nr,
-		 time_text(all, looks.ns),
+		 "%zu wheel%s watched for %s, and none is late, full or left unread.%s%s", nr,
+		 nr == 1 ? " was" : "s were", time_text(all, looks.ns),
 		 options->interval_ns < SHORT_NS ?
 		 " To see what happens only now and then, watch for longer (--interval=60)." : "",
 		 looks.now.complete ? "" : " Those of other users were left out.");
