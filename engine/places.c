@@ -214,7 +214,8 @@ static __always_inline struct twheel_timeout *places_pop(struct twheel_places *p
 	spin_lock(&places->lock);
 	room = places->max_pending - places->nr_taken;
 	*full = room < *nr;
-	got = left = min(*nr, room);
+	got = min(*nr, room);
+	left = got;
 	while (left) {
 		page = page_with_free(places);
 		if (unlikely(!page)) {
