@@ -45,7 +45,7 @@ run_tools()
 
 	# One record arms a timeout for in 10 ms, and its event is read a second later.
 	bpftrace /programs/twheel-late.bt >said 2>&1 &
-	tries=60
+	tries=240
 	until grep -q Tracing said || [ $tries = 0 ]; do
 		sleep 1
 		tries=$((tries - 1))
@@ -140,7 +140,7 @@ try_kernel()
 	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" "${probed[@]}" \
 		"$work/tools_module.sh" "$top/tools/twheel-late.bt"
 	hear "$files/console.log" @done "$1" "$files/initramfs" \
-		"vm_mode=test vm_timeout=300 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
+		"vm_mode=test vm_timeout=600 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
 	rm "$files/initramfs"
 	printf '# %s\n' "${said[@]}"
 	check "$1: trace-cmd shows all events with all fields" diff <(all_kinds) <(told trace-cmd)
