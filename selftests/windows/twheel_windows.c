@@ -232,11 +232,11 @@ TEST_F(windows, reader_is_woken_when_the_wheel_is_drained)
 	ASSERT_LE(0, fd);
 	START(&read);
 	AWAIT_ASLEEP(&read);
-	HOLD("drained");
+	HOLD("events_added");
 	START(&drain);
-	AWAIT_HELD("drained");
+	AWAIT_HELD("events_added");
 	tw_sleep(A_WHILE);
-	RELEASE("drained");
+	RELEASE("events_added");
 	FINISH(&drain);
 	FINISH(&read);
 	EXPECT_EQ(0, read.ret);
