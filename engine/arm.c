@@ -354,8 +354,7 @@ static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __u
 int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	/* Pairs with the release in twheel_start().  Test: litmus started */
-	if (unlikely(!smp_load_acquire(&tw->control.started))) {
+	if (unlikely(!twheel_is_started(tw))) {
 		int err = arm_start(tw, user, call->stride);
 
 		if (err)

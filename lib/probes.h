@@ -19,7 +19,7 @@
 #include <sys/sdt.h>
 #define PROBE(name, ...)	STAP_PROBEV(twheel, name, __VA_ARGS__)
 #else
-#define PROBE(name, ...)	do { } while (0)
+#define PROBE(...)		do { } while (0)
 #endif
 
 #endif /* _TWHEEL_PROBES_H */

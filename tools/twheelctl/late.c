@@ -199,8 +199,8 @@ static bool kthread_is_busy(struct looks *looks, const struct thread *kthread, c
 		report_add(&looks->report, PROBLEM, "flood", about(wheel),
 			   "Have that user's program arm less, or lower max_user_memory_kb; or load the module with more kthreads (kthreads=).",
 			   "%s: another user's timeouts keep %s busy, which serves it: in %s it ran for %s, and waited for a processor for %s; %llu of user %llu expired there meanwhile, and %llu of this one. %s is one of that user's.",
-			   who, kthread->task.comm, all, ran, waited, most, figure(busy, "uid"), own,
-			   subject(flooder, busy));
+			   who, kthread->task.comm, all, ran, waited, most,
+			   figure(busy, "uid"), own, subject(flooder, busy));
 	else
 		report_add(&looks->report, PROBLEM, "overload", about(wheel),
 			   "If it waited for longer than it ran, the processors are busy with something else (top). Otherwise let timeouts expire together (slack), use a longer tick, or share the load among several wheels.",
