@@ -694,21 +694,30 @@ static int expire_some(void)
 	return expire_crowds("some", 4000);
 }
 
-TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
+/* The only kthread has a crowd to expire on the first processor, where `run_other' runs as well. */
+static void crowd_beside(struct __test_metadata *_metadata, const char *parameters,
+			 int (*run_other)(void), pid_t *crowd, pid_t *other)
 {
-	pid_t kthread, crowd, hog;
+	pid_t kthread;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "a second processor has to run the test");
-	ASSERT_EQ(0, tw_load_and_wait("kthreads=1"));
+	ASSERT_EQ(0, tw_load_and_wait(parameters));
 	kthread = tw_thread_named("twheel/0");
 	ASSERT_LT(0, kthread);
 	run_on(kthread, 0);
 	run_on(0, 1);
-	crowd = ctl_child(expire_some);
-	ASSERT_LT(0, crowd);
-	hog = ctl_child(hog_a_processor);
-	ASSERT_LT(0, hog);
+	*crowd = ctl_child(expire_some);
+	ASSERT_LT(0, *crowd);
+	*other = ctl_child(run_other);
+	ASSERT_LT(0, *other);
+}
+
+TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
+{
+	pid_t crowd, hog;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "a second processor has to run the test");
+	crowd_beside(_metadata, "kthreads=1", hog_a_processor, &crowd, &hog);
 	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=1"));
 	EXPECT_EQ(1, ctl_findings("kthread-waits"))
 		TH_LOG("%s", ctl_said);
@@ -726,19 +735,11 @@ static int crowd_a_processor(void)
 
 TEST_F(wheels, kthread_among_many_threads_is_named)
 {
-	pid_t kthread, crowd, others;
+	pid_t crowd, others;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "a second processor has to run the test");
-	ASSERT_EQ(0, tw_load_and_wait("kthreads=1 kthread_nice=19"));
-	kthread = tw_thread_named("twheel/0");
-	ASSERT_LT(0, kthread);
-	run_on(kthread, 0);
-	run_on(0, 1);
-	crowd = ctl_child(expire_some);
-	ASSERT_LT(0, crowd);
-	others = ctl_child(crowd_a_processor);
-	ASSERT_LT(0, others);
+	crowd_beside(_metadata, "kthreads=1 kthread_nice=19", crowd_a_processor, &crowd, &others);
 	EXPECT_EQ(CTL_PROBLEM, look_for("kthread-waits", "1", NULL));
 	EXPECT_EQ(1, ctl_findings("kthread-waits"))
 		TH_LOG("%s", ctl_said);
