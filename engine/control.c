@@ -334,8 +334,8 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
  * 2. Wait for a grace period.  After it, every timeout that was accepted is in the wheel or in the
  *    inbox, and no other will come (G3, G4).
  * 3. Set drains.  From then on a step of a pass expires the timeouts that are due, turns those
- *    left into events flagged drained, and sets drained in the end.  Whoever takes the last one
- *    has all readers and pollers woken.
+ *    left into events flagged drained, and sets drained in the end.  The last one has all readers
+ *    and pollers woken.
  * 4. Take these steps.
  *
  * A later call, or one that is repeated after a signal, goes on with step 4, as the kthread does
@@ -432,8 +432,8 @@ free_wheel:
 }
 
 /*
- * Stop what may run in a wheel without a call.  Whoever releases the lock may insert what a call
- * has left in the inbox, and set the alarm: so the hrtimer comes last, when nobody but its own
+ * Stop what may run in a wheel without a call.  A thread that releases the lock may insert what a
+ * call has left in the inbox, and set the alarm: so the hrtimer comes last, when nobody but its own
  * function takes the lock.  That asks for turns in vain.
  */
 static void wheel_stop(struct twheel *tw)

@@ -2,8 +2,8 @@
 /*
  * Readers and pollers wait, and are woken
  *
- * A waiter queues first, and looks at the wheel after that.  Who changes the wheel does so first,
- * and looks for waiters after that.
+ * A waiter queues first, and looks at the wheel after that.  A thread that changes the wheel does
+ * so first, and looks for waiters after that.
  *
  * Locks: that of the wait queue.  The callers hold none of the engine's locks, since a wake-up
  * runs the callbacks of epoll, which take locks of their own and may take long.
@@ -37,7 +37,7 @@ static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
  * @tw: the wheel
  * @nr: how many
  *
- * Nobody is woken if all events have been read meanwhile; all are, if the wheel is drained: no
+ * If all events have been read meanwhile, nobody is woken.  If the wheel is drained, all are: no
  * event will come for those that go on sleeping.
  *
  * Context: any but hard interrupts; under none of the engine's locks.
@@ -100,7 +100,7 @@ int twheel_wait(struct twheel *tw)
  * @wait: the poller
  *
  * It looks without the lock: an ARM may have left timeouts that were due when they were armed in
- * the inbox.  Who has the lock makes events of these, and wakes the poller.
+ * the inbox.  The thread that has the lock makes events of these, and wakes the poller.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: EPOLL*, which may change at any time.
