@@ -46,8 +46,8 @@ documents()
 	done
 }
 
-# The functions that the design names are there, with or without the prefix twheel_. If a
-# document names a function with a file, the function is in that file. names_of_files() sees
+# The functions that these two documents name are there, with or without the prefix twheel_. If
+# any document names a function with a file, the function is in that file. names_of_files() sees
 # to the files. A test that a document names, "PROGRAM.TEST", is in that program.
 # shellcheck disable=SC2016 # nothing is to be expanded
 design_names()
@@ -56,8 +56,9 @@ design_names()
 
 	while IFS= read -r name; do
 		grep -qE "\b(twheel_)?${name%??}\(" "${module_code[@]}" "${lib_code[@]}" ||
-			echo "Documentation/design.rst names $name, which is not there"
-	done < <(grep -oE '``[a-z0-9_]+\(\)``' Documentation/design.rst | tr -d '`' | sort -u)
+			echo "a document names $name, which is not there"
+	done < <(grep -ohE '``[a-z0-9_]+\(\)``' Documentation/{design,interface}.rst |
+		tr -d '`' | sort -u)
 	printf '%s\n' "${files[@]}" | tools/check/named_in.pl "${documents[@]}" README.md
 	while IFS=. read -r program name; do
 		has_test "$program" "$name" ||
@@ -103,7 +104,7 @@ commands()
 	local documents
 
 	mapfile -t documents < <(printf '%s\n' README.md Documentation/*.rst |
-		grep -vE '/(design|testing|performance|peers|fault-sites|contributing)\.rst$')
+		grep -vE '/(design|interface|testing|performance|peers|fault-sites|contributing)\.rst$')
 	perl tools/check/commands.pl "${documents[@]}"
 }
 
