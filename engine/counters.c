@@ -2,7 +2,7 @@
 /*
  * The counters of the module, and what limits refuse: counted, traced, and told in the log
  *
- * Locks: told_lock guards the table of users who were told of; no other lock is taken under it.
+ * Locks: none; that of a ratelimit is the kernel's business.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -10,53 +10,28 @@
 #include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/hash.h>
-#include <linux/jiffies.h>
-#include <linux/log2.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
 #include "counters.h"
 #include "trace.h"
 
-/*
- * The log tells of a user who is refused memory once in this time, jiffies, and of so many users at
- * most.  A power of two.
- */
-#define TELL_EVERY	(60 * HZ)
-#define TELL_USERS	16
-
 DEFINE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
 
 /*
- * By a hash of the uid, of whom the log has told last, and until when that is enough; 0 for nobody.
- * Not in struct twheel_user: that goes with the user's last wheel, and opening one that is refused
- * would be a line each time.
+ * The log tells once a minute of a user who is refused memory.  Users are told apart by a hash of
+ * the uid, so that one who asks in a loop hides few others.  This is not in struct twheel_user,
+ * which goes with the user's last wheel: opening one that is refused would be a line each time.
  */
-static struct told {
-	kuid_t uid;
-	unsigned long until;
-} told[TELL_USERS];
+#define TOLD_BITS	5
 
-static DEFINE_SPINLOCK(told_lock);
-
-/* Whether the log is to tell of a user now. */
-static bool refused_tells(kuid_t uid)
-{
-	static DEFINE_RATELIMIT_STATE(all_users, TELL_EVERY, TELL_USERS);
-	struct told *last = &told[hash_32(__kuid_val(uid), ilog2(TELL_USERS))];
-	bool tells;
-
-	spin_lock(&told_lock);
-	tells = !last->until || !uid_eq(last->uid, uid) || time_after(jiffies, last->until);
-	if (tells)
-		*last = (struct told){ .uid = uid, .until = (jiffies + TELL_EVERY) ?: 1 };
-	spin_unlock(&told_lock);
-	return tells && __ratelimit(&all_users);
-}
+static struct ratelimit_state told[1 << TOLD_BITS] = {
+	[0 ... (1 << TOLD_BITS) - 1] =
+		RATELIMIT_STATE_INIT_FLAGS(told[0], 60 * HZ, 1, RATELIMIT_MSG_ON_RELEASE),
+};
 
 /**
  * twheel_refused() - note that a limit has refused something
@@ -80,7 +55,7 @@ void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter lim
 		return;
 	}
 	counter_add(limit, 1);
-	if (refused_tells(uid))
+	if (__ratelimit(&told[hash_32(__kuid_val(uid), TOLD_BITS)]))
 		pr_notice("user %u is refused memory by %s, which is %llu\n", number,
 			  limit == COUNTER_REFUSED_MEMORY ? "max_memory_kb" : "max_user_memory_kb",
 			  most >> 10);
