@@ -73,6 +73,32 @@ static void words_set(struct twheel *tw, u32 nr, void *page)
 }
 
 /*
+ * Fill a page of words that nobody sees yet, for the places that were in use before there were words.
+ * Each gets the generation before that of its place.  Such a word counts for no timeout, and the
+ * owner of the timeout may overwrite it, as twheel_refresh() does.
+ *
+ * ARM may begin lives in the places at the same time, without the lock.  It does not see the page,
+ * and writes no word: the one that is written here has an older generation then, and counts for no
+ * timeout either.
+ */
+static void words_fill(struct twheel *tw, u32 nr, u64 *words)
+	__must_hold(&tw->places.mutex)
+{
+	u32 i, index = nr * WORDS_PER_PAGE;
+
+	for (i = 0; i < WORDS_PER_PAGE; i++, index++) {
+		const struct twheel_page *page = pages_at(&tw->places.pages,
+							  index / PLACES_PER_PAGE);
+		u32 gen;
+
+		if (!page)
+			continue;
+		gen = READ_ONCE(page->timeout[index % PLACES_PER_PAGE].word) >> GEN_SHIFT;
+		words[i] = (gen - 1) & TWHEEL_REFRESH_GEN_MASK;
+	}
+}
+
+/*
  * Make sure that there is a page of words at a number that the table has, or at the one after its
  * last: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
@@ -87,6 +113,8 @@ static int words_add(struct twheel *tw, u32 nr)
 	err = twheel_page_get(&tw->memory, &words);
 	if (err)
 		return err;
+	if (!tw->words.made)
+		words_fill(tw, nr, words);
 	if (nr < tw->words.pages.nr) {
 		words_set(tw, nr, words);
 		return 0;
@@ -190,31 +218,6 @@ void twheel_refresh_shrink(struct twheel *tw)
 	}
 }
 
-/*
- * Write the words of a page of places that was in use before there were words.  Each gets
- * the generation before that of its place.  Such a word counts for no timeout, and the
- * owner of the timeout may overwrite it, as twheel_refresh() does.
- *
- * ARM may begin lives in the places at the same time, without the lock.  Each write leaves a
- * word that is right, whichever comes last.  Either the word is that of the life, or it has an
- * older generation, for generations only grow.  An ARM that does not see the table writes no
- * word, and leaves it with an older generation too.  No store of a user is overwritten: nobody
- * has mapped the table yet.
- */
-static void words_begin(struct twheel *tw, u32 nr)
-	__must_hold(&tw->places.mutex)
-{
-	struct twheel_page *page = pages_at(&tw->places.pages, nr);
-	unsigned int i;
-
-	for (i = 0; page && i < PLACES_PER_PAGE; i++) {
-		u64 *word = word_at(&tw->words, page->first_index + i);
-		u32 gen = READ_ONCE(page->timeout[i].word) >> GEN_SHIFT;
-
-		WRITE_ONCE(*word, (gen - 1) & TWHEEL_REFRESH_GEN_MASK);
-	}
-}
-
 /* Make the words of all places. */
 static int words_make(struct twheel *tw)
 	__must_hold(&tw->places.mutex)
@@ -233,12 +236,6 @@ static int words_make(struct twheel *tw)
 		 * A million timeouts have 2,000 pages of words: let a fatal signal end
 		 * this.
 		 */
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	for (nr = 0; nr < tw->places.pages.nr; nr++) {
-		words_begin(tw, nr);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();

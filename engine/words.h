@@ -73,7 +73,7 @@ static __always_inline u64 word_of_deadline(const struct twheel_words *words, u6
 	       (id >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK);
 }
 
-/* Return whether lives begin with a word.  If the table is made later, words_begin() does it. */
+/* Return whether lives begin with a word.  If the table is made later, words_fill() does it. */
 static __always_inline bool words_are_there(const struct twheel_words *words)
 {
 	return READ_ONCE(words->pages.nr);

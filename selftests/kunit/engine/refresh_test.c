@@ -167,8 +167,45 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	tw->words.made = false;
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
+	for (i = 0; i < MAX_PENDING; i++) {
+		KUNIT_ASSERT_NOT_NULL(test, word_of(tw, ids[i]));
+		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, ids[i]),
+				timeout_known_ns(place_of(tw, (u32)ids[i])));
+	}
+}
+
+/* Let the place of a timeout have been used so often; returns the timeout's id then. */
+static u64 generation_set(struct twheel *tw, u64 id, u32 gen)
+{
+	struct twheel_timeout *t = place_of(tw, (u32)id);
+
+	t->word = (u64)gen << GEN_SHIFT | (u32)t->word;
+	return timeout_id(t);
+}
+
+/*
+ * A word of zeroes has the generation 0, which is that of a place after 2^28 uses.  And its
+ * deadline, in 36 bits, is later than one that is more than half of their range ahead of it.
+ */
+static void a_table_that_is_not_finished_moves_nothing(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+
 	for (i = 0; i < MAX_PENDING; i++)
-		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
+		ids[i] = generation_set(tw, ids[i], BIT(28));
+	memory_limit(LONG_MAX, twheel_charged() + 8 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
+	KUNIT_EXPECT_GT(test, tw->words.pages.nr, 2U);
+	for (i = 0; i < MAX_PENDING; i++) {
+		struct twheel_timeout *t = place_of(tw, (u32)ids[i]);
+		u64 deadline_ns = (BIT_ULL(35) + 1) << tw->words.shift;
+
+		swap(t->deadline_ns, deadline_ns);
+		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, ids[i]), t->deadline_ns);
+		t->deadline_ns = deadline_ns;
+	}
 }
 
 static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
@@ -225,10 +262,9 @@ static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *
 }
 
 /*
- * As if the table were made while ARM writes a word: ARM comes first.  Lives of all kinds
- * of generations, those with which the 28 bits of a word begin anew too.
+ * Lives of all kinds of generations, those with which the 28 bits of a word begin anew too.
  */
-static void a_life_beside_the_making_of_the_table_keeps_its_deadline(struct kunit *test)
+static void a_life_of_any_generation_keeps_its_deadline_when_the_table_is_made(struct kunit *test)
 {
 	static const u32 lives[] = {
 		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
@@ -237,13 +273,9 @@ static void a_life_beside_the_making_of_the_table_keeps_its_deadline(struct kuni
 	unsigned int i;
 	u64 ids[ARRAY_SIZE(lives)];
 
-	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	arm_many(test, ARRAY_SIZE(lives), ids);
-	cancel_ids(tw, ids, ARRAY_SIZE(lives));
 	for (i = 0; i < ARRAY_SIZE(lives); i++)
-		place_of(tw, (u32)ids[i])->word = (u64)lives[i] << GEN_SHIFT | (u32)ids[i];
-	arm_many(test, ARRAY_SIZE(lives), ids);
-	tw->words.made = false;
+		ids[i] = generation_set(tw, ids[i], lives[i]);
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	for (i = 0; i < ARRAY_SIZE(lives); i++) {
 		u64 deadline_ns = place_of(tw, (u32)ids[i])->deadline_ns;
@@ -434,9 +466,10 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
 	KUNIT_CASE(words_stay_with_the_only_page_of_places_that_has_any_there),
 	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
+	KUNIT_CASE(a_table_that_is_not_finished_moves_nothing),
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
 	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
-	KUNIT_CASE(a_life_beside_the_making_of_the_table_keeps_its_deadline),
+	KUNIT_CASE(a_life_of_any_generation_keeps_its_deadline_when_the_table_is_made),
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
 	KUNIT_CASE(a_store_counts_for_its_generation_and_only_to_later),
