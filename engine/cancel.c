@@ -60,6 +60,7 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 		twheel_link_del(&t->link);
 		tw->events.cancelled++;
 	}
+	places_count_free(&tw->places, 1);
 	place_give_back(&tw->places, t, tw->keys.used);
 }
 
@@ -108,6 +109,7 @@ cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
 		place_free(&tw->places, t);
 	}
 	access_close_locked();
+	places_count_free(&tw->places, i);
 	tw->events.cancelled += i;
 	call->nr_ok += i;
 	return i;

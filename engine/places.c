@@ -404,6 +404,7 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 			nr_told--;
 		else
 			place_keep_gen(t);
+		places_count_free(places, 1);
 		place_free(places, t);
 		t = next;
 	}

@@ -89,10 +89,18 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
 	return likely(place_has_live(t, id)) ? t : NULL;
 }
 
+/* So many places are given back, by place_free() or place_give_back(). */
+static __always_inline void places_count_free(struct twheel_places *places, unsigned int nr)
+	__must_hold(&places->lock)
+{
+	WRITE_ONCE(places->nr_taken, places->nr_taken - nr);
+	counter_add(COUNTER_TIMEOUTS, -(u64)nr);
+}
+
 /*
- * Give a place back whose timeout has ended, or that an ARM has not used after it has told the id.
- * G8: from now on the old id names nothing.  A place whose generations are used up is not used
- * again.
+ * Give a place back whose timeout has ended, or that an ARM has not used after it has told the id;
+ * the caller counts it.  G8: from now on the old id names nothing.  A place whose generations are
+ * used up is not used again.
  */
 static __always_inline void place_free(struct twheel_places *places, struct twheel_timeout *t)
 	__must_hold(&places->lock)
@@ -100,8 +108,6 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	struct twheel_page *page = timeout_page(t);
 
 	lockdep_assert_held(&places->lock);
-	WRITE_ONCE(places->nr_taken, places->nr_taken - 1);
-	counter_add(COUNTER_TIMEOUTS, -1);
 	if (unlikely(!timeout_end(t)))
 		return;
 	if (unlikely(!page->free))

@@ -113,6 +113,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 		tw->events.drained++;
 	else
 		tw->events.completed++;
+	places_count_free(&tw->places, 1);
 	place_give_back(&tw->places, t, tw->keys.used);
 }
 
@@ -200,6 +201,7 @@ fault:
 	events->first = link;
 	link->pprev = &events->first;
 	WRITE_ONCE(events->nr_unread, events->nr_unread - i);
+	places_count_free(&tw->places, i);
 	events->completed += i;
 	events->delivered += i;
 	iov_iter_advance(to, i * sizeof(*user));

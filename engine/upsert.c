@@ -35,6 +35,7 @@ static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearm
 {
 	spin_lock(&tw->places.lock);
 	rearming->nr_before = max(rearming->nr_before, tw->places.nr_taken);
+	places_count_free(&tw->places, 1);
 	place_free_keyed(&tw->places, t);
 	spin_unlock(&tw->places.lock);
 }
