@@ -94,8 +94,8 @@ static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigne
 }
 
 /*
- * A timeout that came up is not a one-shot that is due: it is periodic, or was moved later, or its
- * slot has another edge.  Or it is one, and is traced.
+ * Look at a coming timeout of any kind: one that expire_oneshots() leaves, or all of them if words
+ * may have moved them, or if they are traced.
  */
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
@@ -135,40 +135,49 @@ static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64
 }
 
 /*
- * Expire coming timeouts, up to @nr, until one comes that is not a one-shot that is due by @by_ns;
- * returns how many.  They stay linked with each other.
+ * Look at coming timeouts, up to @nr, until one comes that is not a one-shot, or has slack and is
+ * not due; returns how many.  Those that are due by @by_ns expire, and stay linked with each other.
+ * The others go back: their slot has another edge, or they were moved to later.
  */
 static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
-	struct twheel_link *first = tw->wheel.coming, *end = &tw->wheel.end;
-	struct twheel_link *link = first, *last = NULL;
+	struct twheel_wheel *w = &tw->wheel;
+	struct twheel_link *link = w->coming, *first, *last = NULL, *next;
+	unsigned int nr_looked, nr_due = 0;
 	u64 earliest_ns = now_ns;
-	unsigned int i;
 
-	for (i = 0; i < nr && link != end; i++) {
+	for (nr_looked = 0; nr_looked < nr && link != &w->end; nr_looked++, link = next) {
 		struct twheel_timeout *t = link_timeout(link);
 		u64 deadline_ns = t->deadline_ns;
 
+		next = link->next;
+		prefetchw(next->next);
 		if (unlikely(deadline_ns > by_ns)) {
+			/* G1 never early. */
+			if (deadline_ns < tw->clock.never_ns) {
+				twheel_link_del(link);
+				twheel_wheel_put_back(w, link, deadline_ns);
+				continue;
+			}
 			if (!slack_is_over(tw, t, by_ns))
 				break;
 			deadline_ns = timeout_known_ns(t);
 		}
 		last = link;
-		link = link->next;
-		prefetchw(link->next);
 		timeout_become_event(t, now_ns);
 		earliest_ns = min(earliest_ns, deadline_ns);
+		nr_due++;
 	}
-	if (!i)
-		return 0;
-	tw->wheel.coming = link;
-	link->pprev = &tw->wheel.coming;
-	events_append(&tw->events, first, last, i);
-	tw->events.expirations += i;
-	lateness_note(tw, now_ns, earliest_ns, i);
-	return i;
+	if (!nr_due)
+		return nr_looked;
+	first = w->coming;
+	w->coming = link;
+	link->pprev = &w->coming;
+	events_append(&tw->events, first, last, nr_due);
+	tw->events.expirations += nr_due;
+	lateness_note(tw, now_ns, earliest_ns, nr_due);
+	return nr_looked;
 }
 
 /**
