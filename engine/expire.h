@@ -5,6 +5,7 @@
 #ifndef _TWHEEL_ENGINE_EXPIRE_H
 #define _TWHEEL_ENGINE_EXPIRE_H
 
+#include <linux/compiler.h>
 #include <linux/lockdep.h>
 #include <linux/types.h>
 
@@ -38,8 +39,12 @@ static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout 
 static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
-	u64 deadline_ns = timeout_deadline_ns(&tw->words, t);
+	u64 deadline_ns = t->deadline_ns;
 
+	/* A plain one, as in the loop of slots_empty_ahead(). */
+	if (likely(deadline_ns < tw->clock.never_ns && !words_are_there(&tw->words)))
+		return deadline_ns;
+	deadline_ns = timeout_deadline_ns(&tw->words, t);
 	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
 	return timeout_due_by_ns(tw, t, deadline_ns);
 }
