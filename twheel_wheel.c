@@ -238,24 +238,6 @@ static bool rounds_skip(struct twheel_wheel *w, u64 begin_ns, u64 until_ns)
 }
 
 /**
- * twheel_wheel_move_down() - put an entry of an upper level into the level below
- * @w: the wheel
- * @level: the level where it was, in the slot of base_ns + 1 or in the one behind that
- * @link: the entry, which is in no list
- * @key_ns: its key
- */
-void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
-			    u64 key_ns)
-{
-	struct twheel_level *below = &w->level[level - 1];
-
-	if ((key_ns >> below->shift) - ((w->base_ns + 1) >> below->shift) <= below->mask)
-		twheel_level_insert(w, below, link, key_ns);
-	else
-		twheel_wheel_insert(w, link, key_ns);
-}
-
-/**
  * twheel_wheel_put_back() - put an entry that has come up back, as it is not due
  * @w: the wheel
  * @link: the entry, which is in no list

@@ -185,6 +185,24 @@ static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
 	twheel_level_insert(w, w->level + *(w->level_of + bit), link, key_ns);
 }
 
+/**
+ * twheel_wheel_move_down() - put an entry of an upper level into the level below
+ * @w: the wheel
+ * @level: the level where it was, in the slot of base_ns + 1 or in the one behind that
+ * @link: the entry, which is in no list
+ * @key_ns: its key
+ */
+static __always_inline void twheel_wheel_move_down(struct twheel_wheel *w, u32 level,
+						   struct twheel_link *link, u64 key_ns)
+{
+	struct twheel_level *below = &w->level[level - 1];
+
+	if ((key_ns >> below->shift) - ((w->base_ns + 1) >> below->shift) <= below->mask)
+		twheel_level_insert(w, below, link, key_ns);
+	else
+		twheel_wheel_insert(w, link, key_ns);
+}
+
 /* Whether entries of the slot that the wheel was turned to are still to be worked on. */
 static inline bool twheel_wheel_has_coming(const struct twheel_wheel *w)
 {
@@ -198,8 +216,6 @@ struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level);
 bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns);
 struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level);
 void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns);
-void twheel_wheel_move_down(struct twheel_wheel *w, u32 level, struct twheel_link *link,
-			    u64 key_ns);
 void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns);
 
 #endif /* _TWHEEL_WHEEL_H */
