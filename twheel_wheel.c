@@ -277,8 +277,10 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 		slot = twheel_wheel_first(w, level);
 		if (!slot && w->used & BIT(level))
 			return true;
-		/* If it begins later than was noted, look again: another level may come first. */
-		if (!slot || l->begin_ns > min(noted_ns, until_ns))
+		if (!slot || l->begin_ns > until_ns)
+			continue;
+		/* If it begins later than was noted, another level may come first. */
+		if (l->begin_ns > noted_ns && wheel_first_level(w) != level)
 			continue;
 		if (rounds_skip(w, l->begin_ns, until_ns))
 			continue;
