@@ -390,8 +390,13 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 			charged + 2 * (long)PAGE_SIZE);
 	/* One that does not exist needs none. */
 	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
-	cancel_ids(tw, ids, MAX_PENDING);
+	/* What was unused last goes first. */
+	cancel_ids(tw, ids + 2 * PLACES_PER_PAGE, MAX_PENDING - 2 * PLACES_PER_PAGE);
+	cancel_ids(tw, ids + PLACES_PER_PAGE, PLACES_PER_PAGE);
+	cancel_ids(tw, ids, PLACES_PER_PAGE);
 	shrink(test);
+	KUNIT_EXPECT_NULL(test, page_of_nr(tw, 0));
+	KUNIT_EXPECT_NULL(test, page_of_nr(tw, 1));
 	expect_charged_for_all(test);
 }
 

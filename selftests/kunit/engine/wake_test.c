@@ -153,12 +153,27 @@ static void the_end_of_a_drain_wakes_all(struct kunit *test)
 	waiter_leaves(tw, &waiter);
 }
 
+/* Of a wheel without timeouts, too: there is no event to wake for. */
+static void the_end_of_a_drain_without_events_wakes_all(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	waiter_queues(tw, &waiter);
+	drain(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	KUNIT_EXPECT_TRUE(test, waiter.events & EPOLLHUP);
+	waiter_leaves(tw, &waiter);
+}
+
 static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(a_waiter_is_woken_once_for_the_events_of_a_step),
 	KUNIT_CASE(as_many_exclusive_waiters_are_woken_as_there_are_events),
 	KUNIT_CASE(nobody_is_woken_for_events_that_were_read_meanwhile),
 	KUNIT_CASE(who_waits_for_room_is_woken_when_a_full_wheel_is_not_full_any_more),
 	KUNIT_CASE(the_end_of_a_drain_wakes_all),
+	KUNIT_CASE(the_end_of_a_drain_without_events_wakes_all),
 	{}
 };
 
