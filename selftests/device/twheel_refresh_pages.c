@@ -146,7 +146,7 @@ TEST_F(refresh_pages, go_when_no_timeout_needs_them)
 TEST_F(refresh_pages, of_the_only_timeouts_that_have_words_there_stay)
 {
 	const __u32 words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
-	const __u32 places = (sysconf(_SC_PAGESIZE) - 16) / 40;
+	const __u32 places = (sysconf(_SC_PAGESIZE) - 64) / 48;
 	const __u32 first = words / places * places;
 	struct twheel_status status;
 	int i, nr = 0;

@@ -471,6 +471,15 @@ TEST(slack_of_a_wheel_does_not_delay_what_is_due_when_armed)
 		EXPECT_EQ(id, event.id);
 		close(fd);
 
+		/* After the time of the alarm, and in the past all the same. */
+		fd = tw_open_setup(O_NONBLOCK, &setup);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, pass_unseen(fd));
+		ASSERT_EQ(0, tw_arm_at(fd, tw_now(CLOCK_MONOTONIC), &id));
+		ASSERT_LE(1, tw_read(fd, &event, 1));
+		EXPECT_EQ(id, event.id);
+		close(fd);
+
 		fd = tw_open_setup(O_NONBLOCK, &setup);
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
