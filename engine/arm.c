@@ -354,7 +354,7 @@ static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __u
 int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
-	if (unlikely(!twheel_is_started(tw))) {
+	if (unlikely(!control_is_started(&tw->control))) {
 		int err = arm_start(tw, user, call->stride);
 
 		if (err)
@@ -376,7 +376,7 @@ int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 {
 	struct arming arming = { .nowait = nowait };
-	int err = twheel_is_started(tw) ? 0 : arm_start_for(tw, arm, nowait);
+	int err = control_is_started(&tw->control) ? 0 : arm_start_for(tw, arm, nowait);
 
 	if (err)
 		return err;

@@ -67,8 +67,7 @@ static atomic64_t nr_opened;
  */
 bool twheel_is_started(const struct twheel *tw)
 {
-	/* Pairs with the release in twheel_start().  Test: litmus started */
-	return smp_load_acquire(&tw->control.started);
+	return control_is_started(&tw->control);
 }
 
 /**
@@ -135,7 +134,7 @@ static int twheel_start(struct twheel *tw)
 	tw->turn.queue = twheel_user_queue(tw->memory.user);
 	twheel_window(WINDOW_START);
 	/*
-	 * Pairs with the acquire in twheel_is_started(): all of the above is seen.
+	 * Pairs with the acquire in control_is_started(): all of the above is seen.
 	 * Test: litmus started
 	 */
 	smp_store_release(&tw->control.started, true);

@@ -54,6 +54,13 @@ struct twheel_control {
  */
 extern unsigned int twheel_max_pending_limit;
 
+/* Whether the configuration is final: twheel_is_started(), for the callers that are called often. */
+static inline bool control_is_started(const struct twheel_control *control)
+{
+	/* Pairs with the release in twheel_start().  Test: litmus started */
+	return smp_load_acquire(&control->started);
+}
+
 void twheel_set_defaults(struct twheel *tw);
 int twheel_start_lazily(struct twheel *tw);
 

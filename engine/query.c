@@ -271,7 +271,7 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
  */
 static int info_configuration(struct twheel *tw, struct twheel_info *info)
 {
-	bool final = twheel_is_started(tw);
+	bool final = control_is_started(&tw->control);
 
 	if (!final && mutex_lock_killable(&tw->control.mutex))
 		return -EINTR;

@@ -155,7 +155,7 @@ static bool rearm_is_any(const struct twheel_call *call)
 static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	if (unlikely(!twheel_is_started(tw)))
+	if (unlikely(!control_is_started(&tw->control)))
 		return NEVER_NS;
 	rearming->now_ns = call_now_ns(tw, rearming->call);
 	return rearm_is_any(rearming->call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
