@@ -461,8 +461,8 @@ TEST_F(list, walk_and_the_log_from_its_number_on_are_an_exact_copy)
 {
 	static __u64 ids[2][COPIED / 2];
 	static struct copy copies[8], end;
+	int i, k, nr_early = 0;
 	pthread_t threads[2];
-	int i, k;
 
 	writer.fd = self->fd;
 	seed_begin(_metadata);
@@ -480,12 +480,14 @@ TEST_F(list, walk_and_the_log_from_its_number_on_are_an_exact_copy)
 	EXPECT_EQ(0, copy_take(self->fd, &end, PLACES));
 	EXPECT_EQ(LOGGED, end.changes);
 	for (i = 0; i < ARRAY_SIZE(copies); i++) {
-		EXPECT_NE(0, memcmp(end.at, copies[i].at, sizeof(end.at)));
+		/* On a busy machine, the writers may have come to their end before the last ones. */
+		nr_early += !!memcmp(end.at, copies[i].at, sizeof(end.at));
 		for (k = copies[i].changes; k < writer.nr; k++)
 			copy_put(&copies[i], writer.log[k].id, writer.log[k].deadline_ns);
 		EXPECT_EQ(0, memcmp(end.at, copies[i].at, sizeof(end.at)))
 			TH_LOG("copy %d, from change %lld on", i, copies[i].changes);
 	}
+	EXPECT_LT(0, nr_early);
 	EXPECT_EQ(0, writer.failed);
 }
 
