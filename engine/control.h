@@ -54,7 +54,7 @@ struct twheel_control {
  */
 extern unsigned int twheel_max_pending_limit;
 
-/* Whether the configuration is final: twheel_is_started(), for the callers that are called often. */
+/* Whether the configuration is final: twheel_is_started(), inline. */
 static inline bool control_is_started(const struct twheel_control *control)
 {
 	/* Pairs with the release in twheel_start().  Test: litmus started */

@@ -73,9 +73,9 @@ static void words_set(struct twheel *tw, u32 nr, void *page)
 }
 
 /*
- * Fill a page of words that nobody sees yet, for the places that were in use before there were words.
- * Each gets the generation before that of its place.  Such a word counts for no timeout, and the
- * owner of the timeout may overwrite it, as twheel_refresh() does.
+ * Fill a page of words that nobody sees yet, for the places that were in use before there were
+ * words.  Each gets the generation before that of its place.  Such a word counts for no timeout,
+ * and the owner of the timeout may overwrite it, as twheel_refresh() does.
  *
  * ARM may begin lives in the places at the same time, without the lock.  It does not see the page,
  * and writes no word: the one that is written here has an older generation then, and counts for no
