@@ -334,7 +334,8 @@ tell_loaded()
 
 	[ -e $loaded ] && [ "$release" = "$(uname -r)" ] || return 0
 	file=$(installed_in "$release" | head -n 1)
-	[ "$(cat $loaded/srcversion 2>/dev/null)" != "$(modinfo -F srcversion "$file")" ] || return 0
+	[ "$(cat $loaded/version $loaded/srcversion 2>/dev/null)" != \
+	  "$(modinfo -F version "$file"; modinfo -F srcversion "$file")" ] || return 0
 	echo "The module that is loaded is still the old one. To replace it, end the programs that use it"
 	echo "(twheelctl ps shows them, or fuser -v /dev/twheel), then: modprobe -r twheel && modprobe twheel"
 }

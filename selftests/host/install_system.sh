@@ -136,11 +136,12 @@ if_depmod_fails_the_old_module_is_put_back()
 	[ "$before" = "$(all_files "$root/usr/local/include")$(all_files "$root/lib/modules/")" ]
 }
 
-# loaded SUM: by insmod, or since the machine has started.
+# loaded SUM [VERSION]: by insmod, or since the machine has started.
 loaded()
 {
 	mkdir -p "$root/sys/module/twheel"
 	echo "$1" >"$root/sys/module/twheel/srcversion"
+	echo "${2:-$version}" >"$root/sys/module/twheel/version"
 }
 
 a_module_that_is_still_loaded_is_told()
@@ -148,6 +149,10 @@ a_module_that_is_still_loaded_is_told()
 	loaded "$(sum_of_sources)"
 	system "$1"
 	lacks 'still the old one' "$work/said"
+	loaded "$(sum_of_sources)" 0.0.1
+	system "$1"
+	grep 'still the old one' "$work/said"
+	loaded "$(sum_of_sources)"
 	change
 	system "$1"
 	grep 'The module that is loaded is still the old one' "$work/said"

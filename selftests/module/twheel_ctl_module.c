@@ -63,18 +63,19 @@ static char *read_module(struct __test_metadata *_metadata, size_t *size)
 	return bytes;
 }
 
-/* Installs the module, or one of other sources. */
-static void install(struct __test_metadata *_metadata, const char *modules, bool other)
+/* Installs the module, or one that differs in a number, which stands behind `key'. */
+static void install_other(struct __test_metadata *_metadata, const char *modules, const char *key,
+			  size_t length)
 {
-	char path[256], command[256], *bytes, *sources;
+	char path[256], command[256], *bytes, *number;
 	size_t size;
 	FILE *file;
 
 	bytes = read_module(_metadata, &size);
-	sources = memmem(bytes, size, "srcversion=", 11);
-	ASSERT_NE(NULL, sources);
-	if (other)
-		sources[11] = sources[11] == '0' ? '1' : '0';
+	number = length ? memmem(bytes, size, key, length) : NULL;
+	ASSERT_EQ(!length, !number);
+	if (number)
+		number[length] = number[length] == '0' ? '1' : '0';
 	snprintf(path, sizeof(path), "%s/twheel.ko", modules);
 	file = fopen(path, "we");
 	ASSERT_NE(NULL, file);
@@ -83,6 +84,11 @@ static void install(struct __test_metadata *_metadata, const char *modules, bool
 	free(bytes);
 	snprintf(command, sizeof(command), "/programs/depmod 2>/dev/null");
 	ASSERT_EQ(0, system(command));
+}
+
+static void install(struct __test_metadata *_metadata, const char *modules)
+{
+	install_other(_metadata, modules, NULL, 0);
 }
 
 TEST_F(check, module_that_is_not_installed_is_named)
@@ -96,7 +102,7 @@ TEST_F(check, module_that_is_not_installed_is_named)
 
 TEST_F(check, module_that_is_not_loaded_is_named)
 {
-	install(_metadata, self->modules, false);
+	install(_metadata, self->modules);
 	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
 	EXPECT_ONLY("not-loaded");
 	EXPECT_SAYS("modprobe twheel");
@@ -107,16 +113,22 @@ TEST_F(check, device_that_can_be_used_is_ok)
 	ASSERT_EQ(0, tw_load_and_wait(""));
 	EXPECT_EQ(CTL_DONE, CTL("check"));
 	EXPECT_SAYS("ok: ");
-	install(_metadata, self->modules, false);
+	install(_metadata, self->modules);
 	EXPECT_EQ(CTL_DONE, CTL("check", "--json"));
 	EXPECT_SAYS("\"verdict\": \"ok\"");
 	EXPECT_EQ(0, ctl_findings(NULL));
 }
 
+/* A release of which only the library is new has the same sources of the module. */
 TEST_F(check, another_version_loaded_than_installed_is_named)
 {
-	install(_metadata, self->modules, true);
+	static const char sources[] = "srcversion=", version[] = "\0version=";
+
 	ASSERT_EQ(0, tw_load_and_wait(""));
+	install_other(_metadata, self->modules, sources, sizeof(sources) - 1);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("other-version");
+	install_other(_metadata, self->modules, version, sizeof(version) - 1);
 	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
 	EXPECT_ONLY("other-version");
 }

@@ -84,10 +84,10 @@ static void other_version(struct report *report, const struct installed *install
 	char version[64], srcversion[64];
 
 	if (!installed->found ||
+	    read_text(MODULE "/version", version, sizeof(version)) < 0 ||
 	    read_text(MODULE "/srcversion", srcversion, sizeof(srcversion)) < 0 ||
-	    !strcmp(srcversion, installed->srcversion))
+	    (!strcmp(version, installed->version) && !strcmp(srcversion, installed->srcversion)))
 		return;
-	read_text(MODULE "/version", version, sizeof(version));
 	report_add(report, PROBLEM, "other-version", NULL,
 		   "End the programs that `twheelctl ps' shows, as root run `modprobe -r twheel && modprobe twheel', and start them again; or reboot.",
 		   "Another module is loaded than is installed: version %s (sources %s) is loaded, %s (sources %s) is installed.",
