@@ -8,6 +8,7 @@
 #include "twheel_outside.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 FIXTURE(wheels) {
@@ -106,6 +107,30 @@ TEST_F(wheels, ps_shows_a_wheel_once_with_all_who_hold_it)
 	close(fd);
 	EXPECT_EQ(CTL_DONE, CTL("ps", "--json"));
 	EXPECT_EQ(0, times_said("\"wheel\": "));
+}
+
+TEST_F(wheels, ps_says_how_to_find_a_wheel_that_is_held_by_a_mapping)
+{
+	char line[512];
+	bool there = false;
+	void *words;
+	FILE *maps;
+	int fd;
+
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	fd = open_named("mapped", 5);
+	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, words);
+	close(fd);
+	EXPECT_EQ(CTL_DONE, CTL("ps"));
+	EXPECT_SAYS("1 more are open, which no process has as a descriptor: mapped");
+	maps = fopen("/proc/self/maps", "re");
+	ASSERT_NE(NULL, maps);
+	while (fgets(line, sizeof(line), maps))
+		there |= !!strstr(line, TW_DEVICE);
+	fclose(maps);
+	EXPECT_TRUE(there);
+	munmap(words, 4096);
 }
 
 TEST_F(wheels, ps_shows_a_user_only_what_the_user_may_see)

@@ -87,7 +87,7 @@ static void print_text(const struct wheels *wheels, bool with_rates)
 	if (!wheels->complete)
 		puts("Processes of other users are left out: as root, you see the wheels of all.");
 	else if (read_number(COUNTERS "/wheels", &open) && open > wheels->nr)
-		printf("%llu more are open, which no process has as a descriptor.\n",
+		printf("%llu more are open, which no process has as a descriptor: mapped (as root, `grep -l /dev/twheel /proc/*/maps' finds that), or under way over a socket.\n",
 		       open - wheels->nr);
 }
 
