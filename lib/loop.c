@@ -446,7 +446,7 @@ static APART bool clock_was_set(const struct twheel *w)
  * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
  * wheel is turned to the last edge by that.
  */
-inline uint64_t loop_due_by(struct twheel *w)
+static inline uint64_t due_by(struct twheel *w)
 {
 	uint64_t edge;
 
@@ -473,7 +473,7 @@ inline uint64_t loop_due_by(struct twheel *w)
  * go on there, so that nothing comes in between.  Returns how many were called; if the wheel is
  * gone, the complement of that.
  */
-int loop_dispatch(struct twheel *w, uint64_t edge, unsigned int max)
+static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
 	unsigned int left = max;
 	struct twheel **in = &inside;
@@ -511,10 +511,16 @@ int loop_dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	return (int)(max - left);
 }
 
+inline int loop_dispatch(struct twheel *w, unsigned int max)
+{
+	uint64_t edge = due_by(w);
+
+	return edge ? dispatch(w, edge, max) : 0;
+}
+
 EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 {
-	uint64_t edge;
-	int called = 0;
+	int called;
 
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
@@ -524,9 +530,7 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 		unlock(w);
 		return -EBUSY;
 	}
-	edge = loop_due_by(w);
-	if (edge)
-		called = loop_dispatch(w, edge, max);
+	called = loop_dispatch(w, max);
 	if (unlikely(called < 0))
 		return ~called;
 	unlock(w);

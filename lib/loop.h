@@ -68,8 +68,7 @@ int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
 bool loop_is_inside(const struct twheel *w);
 void loop_leave(struct twheel *w);
-uint64_t loop_due_by(struct twheel *w);
-int loop_dispatch(struct twheel *w, uint64_t edge, unsigned int max);
+int loop_dispatch(struct twheel *w, unsigned int max);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 
 #endif /* _TWHEEL_LOOP_H */

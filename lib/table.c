@@ -174,15 +174,12 @@ static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint
 {
 	struct twheel *w = table->wheel;
 	int32_t got = 0, ret;
-	uint64_t edge;
 
 	lock(w);
 	table->fetched = numbers;
 	/* A dispatch may end before it has called all that is due. */
 	do {
-		edge = loop_due_by(w);
-		if (edge)
-			got += loop_dispatch(w, edge, nr - (uint32_t)got);
+		got += loop_dispatch(w, nr - (uint32_t)got);
 	} while ((uint32_t)got < nr && loop_wake_ns(w) <= w->clock_ns);
 	ret = loop_set_fd(w);
 	loop_end_turn(w);
