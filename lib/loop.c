@@ -146,16 +146,10 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
-	/* Usually it is the next edge, or that of the sleep before: there is no need to divide. */
-	ns = w->head.next ^ KEY;
-	if (w->head.next - w->target <= w->edge_ns) {
-		w->wake_ns = (w->target + w->edge_ns) ^ KEY;
-	} else if (w->wake_ns - ns >= w->edge_ns) {
-		ns += w->edge_ns - 1;
-		w->wake_ns = ns - ns % w->edge_ns;
-	}
+	ns = (w->head.next ^ KEY) + w->edge_ns - 1;
+	ns -= ns % w->edge_ns;
 	/* There may be no edge between it and the end of time. */
-	return w->wake_ns < END_NS ? w->wake_ns : TWHEEL_NEVER;
+	return ns < END_NS ? ns : TWHEEL_NEVER;
 }
 
 /*

@@ -52,9 +52,6 @@ static inline uint64_t last_edge(const struct twheel *w)
 
 	if (likely(passed < 2 * w->edge_ns))
 		return passed < w->edge_ns ? w->target : w->target + w->edge_ns;
-	/* It has woken up when it wanted to. */
-	if (w->clock_ns - w->wake_ns < w->edge_ns)
-		return w->wake_ns | KEY;
 	return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
 }
 

@@ -54,7 +54,6 @@ struct twheel {
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
-	uint64_t wake_ns;		/* the edge that was found last for a sleep */
 	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
 	uint64_t begin[LEVELS_MAX];	/* of each level, no slot before this one has a timer */
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
