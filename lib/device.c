@@ -175,9 +175,7 @@ int _twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
 
 int twheel_device_reopen(const struct twheel_device *d, int flags)
 {
-	int fd = ioctl(d->fd, TWHEEL_IOC_REOPEN, (unsigned long)flags);
-
-	return fd < 0 ? -errno : fd;
+	return device_ioctl(d->fd, TWHEEL_IOC_REOPEN, (void *)(uintptr_t)flags);
 }
 
 int twheel_device_drain(const struct twheel_device *d)
