@@ -339,6 +339,14 @@ the_example_in_the_page_compiles_and_runs()
 	diff <(printf 'request %d has timed out\n' 1 3) <("$work/example")
 }
 
+a_newer_release_takes_the_place_of_the_older_one()
+{
+	mv "$there/lib/libtwheel.so.$version" "$there/lib/libtwheel.so.0.0.9"
+	ln -sf libtwheel.so.0.0.9 "$there/lib/libtwheel.so.1"
+	twheel "${installs[@]}"
+	diff <(expected_files) <(installed_files)
+}
+
 uninstall_removes_that_and_nothing_else()
 {
 	touch "$there/lib/libmine.a" "$there/include/linux/mine.h" "$there/share/man/man3/mine.3"
@@ -378,7 +386,7 @@ mkdir -p "$work"
 write_program >"$work/program.c"
 
 echo "TAP version 13"
-echo "1..19"
+echo "1..20"
 holds "it builds without a warning: gcc" builds_by gcc ar gcc
 holds "it builds without a warning: clang" builds_by clang ar clang
 where_there_is aarch64-linux-gnu-gcc "it builds without a warning: gcc for aarch64" \
@@ -396,7 +404,8 @@ holds "a program finds it by pkg-config and runs: clang, C11" runs c clang -std=
 holds "a program finds it by pkg-config and runs: g++, C++17" runs c++ g++ -std=c++17
 holds "a program finds it by pkg-config and runs: clang++, C++17" runs c++ clang++ -std=c++17
 for case in each_function_has_a_page_with_its_declaration links_lead_to_the_page_that_names_them \
-	the_example_in_the_page_compiles_and_runs uninstall_removes_that_and_nothing_else \
+	the_example_in_the_page_compiles_and_runs a_newer_release_takes_the_place_of_the_older_one \
+	uninstall_removes_that_and_nothing_else \
 	uninstall_of_the_library_leaves_the_header_of_the_module it_goes_to_the_folders_that_were_told; do
 	holds $case $case
 done
