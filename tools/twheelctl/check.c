@@ -74,7 +74,7 @@ static void not_loaded(struct report *report, const struct installed *installed)
 			   "The module is installed, but this kernel (Secure Boot, lockdown or module.sig_enforce) loads only modules with a signature that it trusts, and its log says that it has refused one.");
 	else
 		report_add(report, PROBLEM, "not-loaded", NULL,
-			   "As root, run `modprobe twheel'. A file in /etc/modules-load.d with the line \"twheel\" loads it at each boot. In a container, do so on the host.",
+			   "As root, run `modprobe twheel'; if that fails, the end of `dmesg' says why, for example that a value in /etc/modprobe.d is wrong. A file in /etc/modules-load.d with the line \"twheel\" loads it at each boot. In a container, do so on the host.",
 			   "The module is installed, but not loaded.");
 }
 
