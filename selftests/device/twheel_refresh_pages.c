@@ -148,26 +148,28 @@ TEST_F(refresh_pages, of_the_only_timeouts_that_have_words_there_stay)
 	const __u32 words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
 	const __u32 places = (sysconf(_SC_PAGESIZE) - 64) / 48;
 	const __u32 first = words / places * places;
+	static __u64 ids[NR];
 	struct twheel_status status;
 	int i, nr = 0;
 
 	ASSERT_LT(first / words, (first + places - 1) / words);
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
 	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
-	for (i = 0; i < NR; i++) {
+	/* The pages that are unused last go first: so none before these stays. */
+	for (i = NR; i--;) {
 		if ((__u32)wheel.ids[i] >= first && (__u32)wheel.ids[i] < first + places)
-			wheel.ids[nr++] = wheel.ids[i];
+			ids[nr++] = wheel.ids[i];
 		else
 			ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(wheel.fd, wheel.ids[i]));
 	}
 	ASSERT_EQ(places, nr);
 	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(0, tw_query1(wheel.fd, wheel.ids[i], &status));
+		ASSERT_EQ(0, tw_query1(wheel.fd, ids[i], &status));
 		ASSERT_EQ(tw_refreshed_ns(2 * TW_HOUR, tw_shift(TW_MS)), status.deadline_ns)
-			TH_LOG("place %u", (__u32)wheel.ids[i] - first);
-		ASSERT_EQ(1, tw_refresh(wheel.table, wheel.ids[i], 3 * TW_HOUR, tw_shift(TW_MS)));
-		ASSERT_EQ(0, tw_query1(wheel.fd, wheel.ids[i], &status));
+			TH_LOG("place %u", (__u32)ids[i] - first);
+		ASSERT_EQ(1, tw_refresh(wheel.table, ids[i], 3 * TW_HOUR, tw_shift(TW_MS)));
+		ASSERT_EQ(0, tw_query1(wheel.fd, ids[i], &status));
 		ASSERT_EQ(tw_refreshed_ns(3 * TW_HOUR, tw_shift(TW_MS)), status.deadline_ns);
 	}
 	ASSERT_EQ(0, tw_advance(wheel.fd, 3 * TW_HOUR - TW_SEC));
