@@ -480,7 +480,7 @@ TEST_F(list, walk_and_the_log_from_its_number_on_are_an_exact_copy)
 	EXPECT_EQ(0, copy_take(self->fd, &end, PLACES));
 	EXPECT_EQ(LOGGED, end.changes);
 	for (i = 0; i < ARRAY_SIZE(copies); i++) {
-		/* On a busy machine, the writers may have come to their end before the last ones. */
+		/* On a busy machine, the writers may have ended before the last ones. */
 		nr_early += !!memcmp(end.at, copies[i].at, sizeof(end.at));
 		for (k = copies[i].changes; k < writer.nr; k++)
 			copy_put(&copies[i], writer.log[k].id, writer.log[k].deadline_ns);

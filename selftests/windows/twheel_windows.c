@@ -806,8 +806,8 @@ TEST_F(windows, alarm_is_not_set_after_the_last_close)
 	ASSERT_EQ(0, tw_arm_in(fd, 3 * TW_SEC, &id));
 	ASSERT_EQ(0, tw_arm_in(fd, 300 * TW_MS, &id));
 	/*
-	 * QUERY has the lock when the alarm rings, so the kthread has it next: in a step after which
-	 * it sets the alarm.
+	 * QUERY has the lock when the alarm rings, so the kthread has it next: in a step after
+	 * which it sets the alarm.
 	 */
 	ASSERT_EQ(0, window_say("locked", A_BIT));
 	ASSERT_EQ(-ENOENT, tw_query1(fd, 1, &status));
