@@ -908,7 +908,7 @@ TEST(one_write_does_it_all)
 /* Whoever is first: no write fails, since those that a key may be absent for forgive that. */
 TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 {
-	enum { WRITERS = 4, ROUNDS = 3000, KEYS = 8 };
+	enum { WRITERS = 4, ROUNDS = 2000, KEYS = 8 };
 	struct twheel_event events[KEYS];
 	struct twheel_status rows[KEYS + 1];
 	pid_t pids[WRITERS];
