@@ -770,10 +770,10 @@ TEST_F(windows, wheel_stays_while_its_words_are_freed)
 /* ---- the last close ------------------------------------------------------ */
 
 /*
- * Has the kthread make a pass, since the lock is taken when the alarm rings.  Its user's end would
- * wait for that as well; but another wheel of the user is open.
+ * The kthread makes the pass, since the lock is taken when the alarm rings.  The end of its user
+ * would wait for that as well; but another wheel of the user is open.
  */
-static int begin_turn(struct __test_metadata *_metadata, const char *window, const char *delay)
+TEST_F(windows, wheel_stays_until_its_turn_is_over)
 {
 	int fd = real_wheel();
 	__u64 id, now_ns = tw_now(CLOCK_MONOTONIC);
@@ -781,16 +781,9 @@ static int begin_turn(struct __test_metadata *_metadata, const char *window, con
 	EXPECT_LE(0, fd);
 	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 2 * TW_SEC, &id));
 	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 50 * TW_MS, CROWD, NULL));
-	EXPECT_EQ(0, window_say(window, delay));
+	EXPECT_EQ(0, window_say("events_added", A_BIT));
 	hold_lock(_metadata, fd, A_BIT);
-	EXPECT_TRUE(TW_WAIT_FOR(window_see(window).inside > 0, 2 * TW_MS));
-	return fd;
-}
-
-TEST_F(windows, wheel_stays_until_its_turn_is_over)
-{
-	int fd = begin_turn(_metadata, "events_added", A_BIT);
-
+	EXPECT_TRUE(TW_WAIT_FOR(window_see("events_added").inside > 0, 2 * TW_MS));
 	close(fd);
 	EXPECT_EQ(0, window_see("events_added").inside);
 }
