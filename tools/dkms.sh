@@ -109,7 +109,7 @@ build_for()
 		outcome[$1]="there are no kernel headers in $headers; $(stays "$1")"
 		return 1
 	fi
-	echo "building twheel $version for $1"
+	echo "building twheel $version for $1; a slow machine takes some minutes"
 	run_dkms "$work/usr/src" "$work/dkms" build -v "$version" -k "$1" \
 		--kernelsourcedir "$headers" >"$work/log" 2>&1 || status=$?
 	[ $status != 0 ] || return 0

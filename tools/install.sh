@@ -380,8 +380,11 @@ remove_rest()
 		rm -fv -- "$root${device[i]}"
 	done
 	[ -e "$root$includedir/twheel.h" ] || do_uninstall-headers
-	[ -n "$root" ] || ! has_group || echo "the group twheel stays (groupdel twheel removes it)"
-	[ -n "$root" ] || tell_udev
+	[ -z "$root" ] || return 0
+	! has_group || echo "the group twheel stays (groupdel twheel removes it)"
+	[ ! -e /sys/module/twheel ] || echo "the module stays loaded until the machine is started again" \
+		"(rmmod twheel unloads it, when no program uses it)"
+	tell_udev
 }
 
 # For somebody who cannot write here, as root on a network file system: says why that is not
