@@ -204,6 +204,8 @@ static void print_late_ticks(const struct twheel_info *info)
 	char text[TEXT_SIZE];
 	unsigned int i;
 
+	if (info->expirations)
+		puts("how late timeouts expired, up to:");
 	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
 		if (!info->late_ticks[i])
 			continue;
@@ -229,7 +231,6 @@ static void print_text(const struct twheel_info *info, const json_t *json,
 		if (members[i].offset != offsetof(struct twheel_info, next_expiry_ns) ||
 		    info->flags & TWHEEL_INFO_WALK)
 			print_member(info, json, i);
-	puts("how late timeouts expired, up to:");
 	print_late_ticks(info);
 	if (!nr)
 		return;
