@@ -165,7 +165,7 @@ static void limit_reached(struct report *report, int error)
 	read_number(MODULE "/parameters/max_user_memory_kb", &user_kb);
 	if (error == ENOSPC)
 		report_add(report, PROBLEM, "memory-limit", NULL,
-			   "See with `twheelctl ps', as root, whose wheels take the memory, and close them; or raise the limit: write it, in kB, to /sys/module/twheel/parameters/max_user_memory_kb or max_memory_kb.",
+			   "See with `twheelctl ps', as root, whose wheels take the memory, and close them; or raise the limit: write it, in kB, to /sys/module/twheel/parameters/max_user_memory_kb or max_memory_kb, and for the next start into /etc/modprobe.d/twheel.conf, as `options twheel max_user_memory_kb=...'.",
 			   "A limit of memory is reached: max_user_memory_kb (%llu kB for the wheels of one user) or max_memory_kb (%llu kB for all wheels).",
 			   user_kb, all_kb);
 	else if (error == ENOMEM)
