@@ -751,6 +751,42 @@ TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
 	ctl_end(crowd);
 }
 
+/* A monitor that runs `late' does not hear for ever of what is over. */
+TEST_F(wheels, wheel_that_was_late_before_is_ok)
+{
+	static struct twheel_event events[CROWD_MAX];
+	static struct twheel_arm arms[CROWD_MAX];
+	int fd, i, nr = 0;
+	pid_t hog;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "a second processor has to run the test");
+	ASSERT_EQ(0, tw_load_and_wait("kthreads=1"));
+	ASSERT_LT(0, tw_thread_named("twheel/0"));
+	run_on(tw_thread_named("twheel/0"), 0);
+	run_on(0, 1);
+	hog = ctl_child(hog_a_processor);
+	ASSERT_LT(0, hog);
+	fd = open_named("once", 0);
+	for (i = 0; i < CROWD_MAX; i++)
+		arms[i] = (struct twheel_arm){ .expires_ns = 2 * TW_MS };
+	ASSERT_EQ(CROWD_MAX, tw_arm_vec(fd, arms, CROWD_MAX));
+	tw_sleep(TW_SEC / 10);
+	ctl_end(hog);
+	while (nr < CROWD_MAX) {
+		ASSERT_EQ(POLLIN, POLLIN & tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+		i = tw_read(fd, events, CROWD_MAX);
+		ASSERT_LT(0, i);
+		nr += i;
+	}
+	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.2"));
+	EXPECT_ONLY("was-late");
+	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
+	EXPECT_SAYS("ok: was-late: Wheel ");
+	EXPECT_SAYS("ok: 1 wheel was watched");
+	close(fd);
+}
+
 /* For ctl_child(): many ordinary threads want to run on the first processor. */
 static int crowd_a_processor(void)
 {

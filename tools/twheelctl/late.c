@@ -281,7 +281,7 @@ static void expiry_check(struct looks *looks, const struct wheel *was, const str
 			 who, time_text(ago, overdue));
 		expiry_explain(looks, wheel, text);
 	} else if (figure(wheel, "late")) {
-		report_add(&looks->report, UNKNOWN, "was-late", about(wheel),
+		report_add(&looks->report, DONE, "was-late", about(wheel),
 			   "Run `twheelctl late' again when it happens, with --interval to cover it.",
 			   "%s: %llu timeouts were late before, the last one by %s, %s ago; nothing was late in this interval, so why cannot be told.",
 			   who, figure(wheel, "late"),

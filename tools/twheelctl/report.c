@@ -32,7 +32,7 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 	if (vasprintf(&sentence, format, args) < 0)
 		abort();
 	va_end(args);
-	if (report->status != PROBLEM)
+	if (status == PROBLEM || report->status == DONE)
 		report->status = status;
 	if (report->json) {
 		json_object_set_new(finding, "status", json_string(status_names[status]));
