@@ -43,7 +43,8 @@
  * - A turn of the loop begins with twheel_dispatch() and ends with twheel_next() or
  *   twheel_flush().  The clock is read once in each turn: by twheel_dispatch(), or by the
  *   first start after the end of a turn.  Relative times count from there.  A turn that
- *   takes long calls twheel_update().
+ *   takes long calls twheel_update().  After each callback with a fixed delay, the clock is
+ *   read again, since the delay begins then.
  * - A timer never expires before its deadline.  It expires in the first twheel_dispatch()
  *   after the first edge of a tick at or after its deadline.  So it is at most one tick
  *   late, plus the slack, plus the time that the program takes to call twheel_dispatch().
