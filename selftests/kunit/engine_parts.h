@@ -3,7 +3,7 @@
  * The parts of the engine, compiled into one file as they are: much of them is static.
  */
 #ifdef TWHEEL_WINDOWS
-#include "../../engine/window.c"
+#include "../windows/window.c"
 #endif
 #include "../../engine/trace.c"
 #include "../../engine/access.c"

@@ -17,7 +17,8 @@ copy_module_sources()
 
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi "$dir/")
+	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi "$dir/" &&
+		cp -p --parents selftests/windows/window.c "$dir/")
 }
 
 # module_tree SERIES: where the module for that kernel is built.
@@ -135,7 +136,7 @@ build_kunit()
 
 	say "building twheel_kunit.ko"
 	copy_module_sources "$dir"
-	mkdir "$dir/selftests"
+	mkdir -p "$dir/selftests"
 	cp -r "$top/selftests/kunit" "$dir/selftests/"
 	quietly "$dir/build.log" make -C "$(kernel_headers "$series")" -j"$(nproc)" \
 		M="$dir/selftests/kunit" "${no_debug_info[@]}" modules

@@ -196,7 +196,7 @@ kind_of()
 # What a product depends on: equal keys, equal products.
 sources_key()
 {
-	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* \
+	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* selftests/windows/window.c \
 		"$(realpath uapi)"/linux/*.h
 	[ "$2" = module ] || find selftests/kunit -type f -exec cat {} +
 	cat "$cache/kernels/$1/release") | sha256sum | cut -c 1-16
@@ -224,7 +224,7 @@ build_lane()
 			rm -rf "$dir"
 			mkdir -p "$dir"
 			copy_module_sources "$tree"
-			mkdir "$tree/selftests"
+			mkdir -p "$tree/selftests"
 			cp -pr "$top/selftests/kunit" "$tree/selftests/"
 			quietly "$dir/build.log" make_module "$series" "$kind" "$tree" || return
 			mv "$tree" "$base"
