@@ -17,6 +17,7 @@
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
@@ -172,6 +173,22 @@ static noinline int entry_serve(const struct twheel *tw, const struct vector_op 
 	return op->id && twheel_is_keyed(tw) ? word_serve(user + op->was_deadline_ns) : 0;
 }
 
+/*
+ * Write a row of @size bytes: 0 or -EFAULT.  The id and the result come last: if the row cannot be
+ * written as a whole, they are as they were, and the same can be asked for again.
+ */
+static int row_tell(struct twheel_status __user *user, const struct twheel_status *status,
+		    size_t size)
+{
+	const size_t first = offsetof(struct twheel_status, state);
+
+	if (!status->result &&
+	    (copy_to_user(&user->state, &status->state, size - first) ||
+	     put_user(status->id, &user->id)))
+		return -EFAULT;
+	return put_user(status->result, &user->result);
+}
+
 static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
@@ -191,8 +208,7 @@ static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 	for (i = 0; i < nr; i++) {
 		struct twheel_status __user *user = arg + (size_t)i * call->stride;
 
-		if (status[i].result ? put_user(status[i].result, &user->result) :
-				       copy_to_user(user, &status[i], known))
+		if (row_tell(user, &status[i], known))
 			break;
 		call->nr_ok += !status[i].result;
 	}

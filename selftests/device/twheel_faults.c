@@ -502,6 +502,38 @@ TEST_F(faults, single_entry_that_faults_fails_the_call)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
+/* QUERY tells a row as a whole or not at all: the key stands there still, to be asked for again. */
+TEST_F(faults, query_by_key_leaves_key_and_result_of_the_row_that_faults)
+{
+	struct twheel_status rows[BAD], *at;
+	__u32 inside, nr_done;
+	int i;
+
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->keyed, TW_POISON64, TW_HOUR, 0));
+	memset(rows, TW_POISON, sizeof(rows));
+	for (inside = 0; inside < sizeof(*rows); inside += sizeof(__u64)) {
+		char *map = mmap(NULL, 2 * self->page, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		ASSERT_NE(MAP_FAILED, (void *)map);
+		at = (void *)(map + self->page - inside);
+		memcpy(at, rows, sizeof(rows));
+		ASSERT_EQ(0, mprotect(map + self->page, self->page, variant->protection));
+		EXPECT_EQ(-EFAULT, key_vector_done(self->keyed, TWHEEL_IOC_QUERY,
+						   TWHEEL_VECTOR_BY_KEY, at, sizeof(*at), BAD,
+						   &nr_done));
+		EXPECT_EQ(0, nr_done);
+		ASSERT_EQ(0, mprotect(map + self->page, self->page, PROT_READ));
+		for (i = 0; i < BAD; i++) {
+			EXPECT_EQ(TW_POISON64, at[i].id)
+				TH_LOG("row %d, %u bytes are good", i, inside);
+			EXPECT_EQ((__s32)TW_POISON32, at[i].result)
+				TH_LOG("row %d, %u bytes are good", i, inside);
+		}
+		munmap(map, 2 * self->page);
+	}
+}
+
 /* The memory behind the fault is good again, and nothing is written there. */
 TEST_F(faults, results_behind_the_fault_are_as_they_were)
 {
