@@ -75,7 +75,7 @@ static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arm
 	if (err)
 		return err;
 	if (!t)
-		return arming->short_of;
+		return arming->nowait ? -EAGAIN : arming->short_of;
 	if (life_is_odd(arm)) {
 		err = twheel_extra_provide(tw, timeout_index(t), arming->nowait);
 		if (err)
@@ -102,6 +102,8 @@ static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
 	arming->nr_told = 0;
 	if (!err)
 		arming_next(arming);
+	else if (err == -EAGAIN)
+		twheel_place_refused(tw);
 	return true;
 }
 
@@ -390,5 +392,7 @@ int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 	err = arm_begin(tw, arm, &arming);
 	if (!err)
 		arming_next(&arming);
+	else if (err == -EAGAIN && arming.short_of == -EAGAIN)
+		twheel_place_refused(tw);
 	return arm_finish(tw, &arming) ?: err;
 }

@@ -50,11 +50,9 @@ void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter lim
 	u32 number = from_kuid(&init_user_ns, uid);
 
 	trace_twheel_limit(tw, number, limit, used, wanted, most);
-	if (limit == COUNTER_REFUSED_PENDING) {
-		counter_add(limit, wanted);
-		return;
-	}
 	counter_add(limit, 1);
+	if (limit == COUNTER_REFUSED_PENDING)
+		return;
 	if (__ratelimit(&told[hash_32(__kuid_val(uid), TOLD_BITS)]))
 		pr_notice("user %u is refused memory by %s, which is %llu\n", number,
 			  limit == COUNTER_REFUSED_MEMORY ? "max_memory_kb" : "max_user_memory_kb",

@@ -24,8 +24,7 @@ struct twheel;
  * @COUNTER_PASSES_KTHREAD: those that a kthread has taken
  * @COUNTER_PASSES_CALL: those that ADVANCE or DRAIN has taken
  * @COUNTER_LATE: timeouts that were late, as &twheel_events.late of each wheel
- * @COUNTER_REFUSED_PENDING: how often max_pending of a wheel has refused a timeout: those
- *	that it has refused
+ * @COUNTER_REFUSED_PENDING: how often max_pending of a wheel has refused a timeout
  * @COUNTER_REFUSED_USER_MEMORY: how often max_user_memory_kb has refused memory
  * @COUNTER_REFUSED_MEMORY: how often max_memory_kb has
  * @COUNTER_WHEELS: wheels that are open

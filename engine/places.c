@@ -253,16 +253,15 @@ int twheel_places_provide(struct twheel *tw)
 }
 
 /**
- * twheel_place_refused() - note that max_pending has refused places
+ * twheel_place_refused() - note that max_pending has refused a timeout
  * @tw: the wheel
- * @nr: how many
  *
  * Context: process; does not sleep.
  */
-void twheel_place_refused(struct twheel *tw, unsigned int nr)
+void twheel_place_refused(struct twheel *tw)
 {
 	twheel_refused(tw, twheel_user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
-		       READ_ONCE(tw->places.nr_taken), nr, READ_ONCE(tw->places.max_pending));
+		       READ_ONCE(tw->places.nr_taken), 1, READ_ONCE(tw->places.max_pending));
 }
 
 /**
@@ -271,8 +270,8 @@ void twheel_place_refused(struct twheel *tw, unsigned int nr)
  * @nr: how many
  * @nowait: do not sleep
  * @first: out: chain of the places, linked by link.next; NULL for none
- * @short_of: out: if these are fewer, the reason: -EAGAIN at max_pending, or with @nowait; -ENOMEM,
- *	-ENOSPC at the limit of memory, or -EINTR by a fatal signal
+ * @short_of: out: if these are fewer, the reason: -EAGAIN at max_pending; -ENOMEM, also if a page
+ *	has to be added with @nowait; -ENOSPC at the limit of memory, or -EINTR by a fatal signal
  *
  * They count against max_pending from now on.
  *
@@ -290,9 +289,7 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 		chain = places_pop(&tw->places, &left, &full, chain);
 		if (likely(!left))
 			break;
-		if (full)
-			twheel_place_refused(tw, left);
-		*short_of = full || nowait ? -EAGAIN : twheel_places_provide(tw);
+		*short_of = full ? -EAGAIN : nowait ? -ENOMEM : twheel_places_provide(tw);
 		if (*short_of)
 			break;
 	}

@@ -152,7 +152,7 @@ static __always_inline void place_give_back(struct twheel_places *places, struct
 void twheel_places_init(struct twheel *tw);
 unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of);
-void twheel_place_refused(struct twheel *tw, unsigned int nr);
+void twheel_place_refused(struct twheel *tw);
 int twheel_places_provide(struct twheel *tw);
 struct twheel_timeout *twheel_place_take_locked(struct twheel *tw);
 int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t);

@@ -67,17 +67,11 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 	struct twheel_timeout *before = *place, *t = place_take(tw, before);
 	int err = 0;
 
-	if (IS_ERR(t)) {
-		if (t == ERR_PTR(-ENOMEM))
-			return rearm_needs(rearming, NEEDS_PAGE, 0);
-		twheel_place_refused(tw, 1);
-		return PTR_ERR(t);
-	}
-	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra)) {
-		place_undo(tw, t, rearming);
-		return rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
-	}
-	if (t != before)
+	if (IS_ERR(t))
+		return t == ERR_PTR(-ENOMEM) ? rearm_needs(rearming, NEEDS_PAGE, 0) : PTR_ERR(t);
+	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
+		err = rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
+	else if (t != before)
 		err = twheel_key_take(tw, t, arm->user_data);
 	if (err) {
 		place_undo(tw, t, rearming);
@@ -161,6 +155,8 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
 	} else if (result == TWHEEL_CREATED) {
 		/* G8: the user may have been told the id. */
 		place_undo(tw, t, rearming);
+	} else if (told && result == -EAGAIN) {
+		twheel_place_refused(tw);
 	}
 	return told;
 }

@@ -10,6 +10,8 @@
 #include "twheel_module.h"
 #include "twheel_outside.h"
 
+#include <sys/mman.h>
+
 #define COUNTERS	"/sys/class/misc/twheel/counters"
 #define USERS		"/sys/kernel/debug/twheel/users"
 #define OTHER_UID	12345
@@ -242,13 +244,18 @@ TEST_F(counters, late_ones_are_those_of_all_wheels)
 
 TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
 {
-	struct twheel_arm arms[110] = {}, arm;
+	struct twheel_arm arms[110] = {}, arm, *fresh;
 	char text[256];
 	int i, keyed;
 
 	for (i = 0; i < 110; i++)
 		arms[i].expires_ns = TW_HOUR;
 	ASSERT_EQ(100, tw_arm_vec(self->fd, arms, 110));
+	EXPECT_EQ(10, counter("refused_pending"));
+	/* Those that are malformed ask for no place. */
+	for (i = 0; i < 110; i++)
+		arms[i].flags = 1U << 31;
+	ASSERT_EQ(0, tw_arm_vec(self->fd, arms, 110));
 	EXPECT_EQ(10, counter("refused_pending"));
 	keyed = tw_open_setup(O_NONBLOCK | O_CLOEXEC, &(struct twheel_setup){
 		.clock = TWHEEL_CLOCK_VIRTUAL, .flags = TWHEEL_SETUP_KEYED, .max_pending = 1,
@@ -257,6 +264,13 @@ TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
 	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(keyed, 1, TW_HOUR, 0, &arm));
 	EXPECT_EQ(-EAGAIN, key_arm_at(keyed, 2, TW_HOUR, 0, &arm));
 	EXPECT_EQ(11, counter("refused_pending"));
+	/* Its result cannot be told before a fault is served. */
+	fresh = mmap(NULL, sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)fresh);
+	EXPECT_EQ(0, tw_vector(keyed, TWHEEL_IOC_ARM, fresh, sizeof(*fresh), 1));
+	EXPECT_EQ(-EAGAIN, fresh->result);
+	EXPECT_EQ(12, counter("refused_pending"));
 	EXPECT_EQ(0, counter("refused_user_memory") + counter("refused_memory"));
 	/* That is the business of the program alone. */
 	EXPECT_EQ(0, log_lines(self->log, text, sizeof(text)));
