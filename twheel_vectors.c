@@ -29,8 +29,7 @@
  * @entry_size: size of an entry, as this kernel knows it
  * @first_size: its size in the first release
  * @result: offset of the result in an entry
- * @id: offset of the id in an entry where ids only go out, 0 otherwise
- * @was_deadline_ns: with @id, offset of the deadline that goes out in a keyed wheel
+ * @arms: entries are struct twheel_arm, whose id goes out, and in a keyed wheel was_deadline_ns
  * @by_key: entries may hold keys in place of ids
  * @serves: a step has faults served itself
  * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
@@ -41,8 +40,7 @@ struct vector_op {
 	u32 entry_size;
 	u32 first_size;
 	u32 result;
-	u32 id;
-	u32 was_deadline_ns;
+	bool arms;
 	bool by_key;
 	bool serves;
 	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
@@ -125,10 +123,10 @@ vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
 			void __user *user, int err)
 {
-	if (op->id && put_user(0ULL, (u64 __user *)(user + op->id)))
-		return -EFAULT;
-	if (op->id && twheel_is_keyed(tw) &&
-	    put_user(0ULL, (u64 __user *)(user + op->was_deadline_ns)))
+	struct twheel_arm __user *arm = user;
+
+	if (op->arms && (put_user(0ULL, &arm->id) ||
+			 (twheel_is_keyed(tw) && put_user(0ULL, &arm->was_deadline_ns))))
 		return -EFAULT;
 	return put_user(err, (s32 __user *)(user + op->result));
 }
@@ -145,32 +143,33 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
 	}
 }
 
-static int word_serve(u64 __user *word)
-{
-	u64 was;
-
-	return get_user(was, word) || put_user(was, word) ? -EFAULT : 0;
-}
-
 /*
- * Have a fault of an entry served: read all of it, and write the result as it was.  What another
+ * Have a fault served that a member would raise when it is told: write it as it was.  What another
  * thread stores there meanwhile may be lost, but it is about to be overwritten.
  */
+#define member_serve(member) ({						\
+	typeof(member) __member = (member);				\
+	typeof(*__member) __was;					\
+									\
+	get_user(__was, __member) || put_user(__was, __member);		\
+})
+
+/* Have a fault of an entry served: read all of it, and write what is going to be told. */
 static noinline int entry_serve(const struct twheel *tw, const struct vector_op *op,
 				void __user *user, u32 stride)
 {
-	s32 __user *result = user + op->result;
-	s32 was;
+	struct twheel_arm __user *arm = user;
 
-	if (fault_in_readable(user, op->first_size) || get_user(was, result) ||
-	    put_user(was, result))
+	if (fault_in_readable(user, op->first_size) ||
+	    member_serve((s32 __user *)(user + op->result)))
 		return -EFAULT;
 	if (stride > op->entry_size &&
 	    check_zeroed_user(user + op->entry_size, stride - op->entry_size) < 0)
 		return -EFAULT;
-	if (op->id && word_serve(user + op->id))
+	if (op->arms && (member_serve(&arm->id) ||
+			 (twheel_is_keyed(tw) && member_serve(&arm->was_deadline_ns))))
 		return -EFAULT;
-	return op->id && twheel_is_keyed(tw) ? word_serve(user + op->was_deadline_ns) : 0;
+	return 0;
 }
 
 /*
@@ -234,22 +233,20 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
  * be read as a whole: all of them, or the first one, or none.
  *
  * If they are told under the wheel's lock, a fault of the last one's result is served here: so, as
- * a rule, a batch is done as a whole; nothing relies on that.  What another thread stores there
- * meanwhile may be lost, but it is about to be overwritten.
+ * a rule, a batch is done as a whole; nothing relies on that.
  */
 static noinline unsigned int batch_serve(const struct twheel *tw, const struct vector_op *op,
 					 void __user *user, u32 stride, unsigned int nr)
 {
 	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
 	char byte;
-	s32 was;
 
 	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
 		return fault_in_readable(user, op->first_size) ? 0 : 1;
 	(void)byte;
 	/* ARM without keys tells under no lock, and QUERY does. */
-	if (!op->serves && (!op->id || twheel_is_keyed(tw)) && !get_user(was, last))
-		(void)put_user(was, last);
+	if (!op->serves && (!op->arms || twheel_is_keyed(tw)))
+		(void)member_serve(last);
 	return nr;
 }
 
@@ -380,8 +377,7 @@ static const struct vector_op arm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
-	.id		= offsetof(struct twheel_arm, id),
-	.was_deadline_ns = offsetof(struct twheel_arm, was_deadline_ns),
+	.arms		= true,
 	.step		= twheel_arm_step,
 };
 
