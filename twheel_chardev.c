@@ -92,6 +92,12 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 	return twheel_ioctl(file->private_data, file->f_mode, cmd, (void __user *)arg);
 }
 
+/* Whether an ioctl may wait for other threads: it holds &twheel_control.mutex while it works. */
+static bool ioctl_waits(unsigned int cmd)
+{
+	return cmd == TWHEEL_IOC_SETUP || cmd == TWHEEL_IOC_DRAIN || cmd == TWHEEL_IOC_ADVANCE;
+}
+
 /*
  * An ioctl as a submission of io_uring.  ARM, REARM, CANCEL and what only looks are done at once,
  * in the thread that submits; those that may wait for more than memory, by a worker of io_uring.
@@ -104,7 +110,7 @@ static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_fla
 
 	if (READ_ONCE(words[1]))
 		return -EINVAL;
-	if (issue_flags & IO_URING_F_NONBLOCK && twheel_ioctl_waits(cmd->cmd_op))
+	if (issue_flags & IO_URING_F_NONBLOCK && ioctl_waits(cmd->cmd_op))
 		return -EAGAIN;
 	result = twheel_fop_ioctl(cmd->file, cmd->cmd_op, (unsigned long)u64_to_user_ptr(arg));
 	/* A worker gets a signal if it is cancelled, and older kernels tell its result as it is. */

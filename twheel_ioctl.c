@@ -178,18 +178,6 @@ static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
 			 BIT(_IOC_NR(TWHEEL_IOC_LIST)))
 
 /**
- * twheel_ioctl_waits() - tell whether an ioctl may wait for other threads
- * @cmd: TWHEEL_IOC_*
- *
- * Context: any.
- * Return: true for those that hold &twheel_control.mutex while they work.
- */
-bool twheel_ioctl_waits(unsigned int cmd)
-{
-	return cmd == TWHEEL_IOC_SETUP || cmd == TWHEEL_IOC_DRAIN || cmd == TWHEEL_IOC_ADVANCE;
-}
-
-/**
  * twheel_ioctl() - carry out an ioctl
  * @tw: the wheel
  * @mode: FMODE_* of the open file

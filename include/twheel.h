@@ -116,7 +116,6 @@ long twheel_cancel_ioctl(struct twheel *tw, void __user *arg);
 long twheel_query_ioctl(struct twheel *tw, void __user *arg);
 
 /* twheel_ioctl.c */
-bool twheel_ioctl_waits(unsigned int cmd);
 long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg);
 
 /* twheel_write.c */
