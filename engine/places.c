@@ -119,7 +119,7 @@ static int places_grow(struct twheel *tw)
 	struct twheel_places *places = &tw->places;
 	struct twheel_page *page;
 	u32 nr, first_index;
-	int err;
+	int err = 0;
 
 	while (pages_at(&places->pages, places->first_gap))
 		places->first_gap++;
@@ -127,16 +127,12 @@ static int places_grow(struct twheel *tw)
 	if (nr >= NR_INDICES / PLACES_PER_PAGE)
 		return -ENOSPC;
 	first_index = nr * PLACES_PER_PAGE;
-	if (tw->words.made) {
+	if (tw->words.made)
 		err = twheel_words_provide(tw, first_index);
-		if (err)
-			return err;
-	}
-	if (tw->keys.used) {
+	if (!err && tw->keys.used)
 		err = twheel_keys_provide(tw, nr);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		goto remove_keys;
@@ -144,11 +140,8 @@ static int places_grow(struct twheel *tw)
 	if (tw->words.pages.nr)
 		page_pass_stale(&tw->words, page, places->first_gen);
 	err = page_add(tw, page, nr);
-	if (err)
-		goto put_page;
-	return 0;
-
-put_page:
+	if (!err)
+		return 0;
 	twheel_page_put(&tw->memory, page);
 remove_keys:
 	if (tw->keys.used)
@@ -385,17 +378,14 @@ void twheel_places_freed(struct twheel *tw, u32 nr_before)
 void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told)
 {
 	struct twheel_places *places = &tw->places;
-	struct twheel_timeout *t = first;
+	struct twheel_timeout *t, *next;
 	u32 nr_before;
 
-	if (!first)
-		return;
 	twheel_lock(tw);
 	spin_lock(&places->lock);
 	nr_before = places->nr_taken;
-	while (t) {
-		struct twheel_timeout *next = (struct twheel_timeout *)t->link.next;
-
+	for (t = first; t; t = next) {
+		next = place_next(t);
 		/* G8: an id that was told is not told again. */
 		if (nr_told)
 			nr_told--;
@@ -403,7 +393,6 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 			place_keep_gen(t);
 		places_count_free(places, 1);
 		place_free(places, t);
-		t = next;
 	}
 	spin_unlock(&places->lock);
 	twheel_unlock(tw);

@@ -18,6 +18,7 @@
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
@@ -184,15 +185,14 @@ void twheel_refresh_shrink(struct twheel *tw)
 	void *gone[SHRINK_STEP];
 	unsigned int i, nr_gone;
 	bool more = true;
-	u32 nr = 0;
+	u32 end, nr = 0;
 
 	/* The last close need not wait for this: twheel_words_free() frees the rest. */
 	while (more && refcount_read(&tw->control.nr_files)) {
-		unsigned int left = SHRINK_STEP;
-
 		nr_gone = 0;
 		mutex_lock(&tw->places.mutex);
-		for (; left && nr < tw->words.pages.nr; left--, nr++) {
+		end = min(nr + SHRINK_STEP, tw->words.pages.nr);
+		for (; nr < end; nr++) {
 			void *words = pages_at(&tw->words.pages, nr);
 
 			/*
