@@ -248,23 +248,6 @@ static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /**
- * twheel_rearm_provide() - provide what an entry needs
- * @tw: the wheel
- * @rearming: the batch, which the entry has ended
- * @nowait: do not sleep
- *
- * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
- * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or -EAGAIN if it
- * would have to sleep and may not.
- */
-int twheel_rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
-{
-	if (rearming->needs == NEEDS_EXTRA)
-		return twheel_extra_provide(tw, rearming->index, nowait);
-	return nowait ? -EAGAIN : twheel_places_provide(tw);
-}
-
-/**
  * twheel_rearm_alone() - do an entry that the device has
  * @tw: the wheel
  * @arm: the entry
@@ -297,7 +280,7 @@ int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, b
 		rearm_unlock(tw, &rearming);
 		if (!rearming.needs)
 			return min(rearming.result, 0);
-		err = twheel_rearm_provide(tw, &rearming, nowait);
+		err = rearm_provide(tw, &rearming, nowait);
 	} while (!err);
 	return err;
 }

@@ -70,6 +70,14 @@ static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs,
 	return -ENOMEM;
 }
 
+/* The lock was left: provide that; 0, or an errno, -EAGAIN if that would sleep and is not to. */
+static inline int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
+{
+	if (rearming->needs == NEEDS_EXTRA)
+		return twheel_extra_provide(tw, rearming->index, nowait);
+	return nowait ? -EAGAIN : twheel_places_provide(tw);
+}
+
 /*
  * Does an entry of any kind, and tells the result, unless @user is NULL.  False if it faults or
  * needs memory.
@@ -83,7 +91,6 @@ int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twhee
 void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		     struct rearming *rearming)
 	__must_hold(&tw->lock);
-int twheel_rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait);
 int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
 		       rearm_entry_fn entry);
 
@@ -142,7 +149,7 @@ static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __us
 			return i;
 		if (!rearming.needs)
 			return -EFAULT;
-		err = twheel_rearm_provide(tw, &rearming, false);
+		err = rearm_provide(tw, &rearming, false);
 	} while (err != -EINTR);
 	return err;
 }
