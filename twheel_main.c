@@ -11,7 +11,7 @@
  *
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors
- *	twheel_copy arm upsert rearm cancel read query control softirq pass places
+ *	arm upsert rearm cancel read query control softirq pass places
  *	submit alarm expire keys words periods life slack events access wake pages memory user
  *	counters trace clock timeout window twheel_wheel twheel_compat
  *

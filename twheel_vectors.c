@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls that carry a vector: ARM, REARM, CANCEL and QUERY
+ * The ioctls that carry a vector: ARM, REARM, CANCEL and QUERY; and the arguments of all that name
+ * their size
  *
  * A vector is checked here, and its entries are handed to the engine in batches.  The engine copies
  * a batch in; then it reports on each entry in the user's memory, and does it, in one step, so a
@@ -46,6 +47,30 @@ struct vector_op {
 	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
+
+/**
+ * twheel_arg_copy_in() - copy the argument of an ioctl in, whose first member is its size
+ * @to: out: the argument; members that the caller does not know are zero
+ * @known: its size in this kernel, bytes
+ * @first: its size in the first release, the smallest that was ever published
+ * @arg: the user's pointer to it
+ *
+ * Context: process; sleeps.
+ * Return: 0, -EINVAL for too small a size, -EFAULT, or -E2BIG for a size beyond TWHEEL_SIZE_MAX
+ * and when the caller sets members that this kernel does not know.
+ */
+noinline int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)arg))
+		return -EFAULT;
+	if (size < first)
+		return -EINVAL;
+	if (size > TWHEEL_SIZE_MAX)
+		return -E2BIG;
+	return copy_struct_from_user(to, known, arg, size);
+}
 
 /* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
 static __always_inline int vector_check(const struct twheel_vector *vector,

@@ -106,10 +106,8 @@ __poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_str
 #define LIST_SIZE_FIRST		40
 #define ADVANCE_SIZE_FIRST	16
 
-/* twheel_copy.c */
-int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
-
 /* twheel_vectors.c */
+int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
 long twheel_arm_ioctl(struct twheel *tw, void __user *arg);
 long twheel_rearm_ioctl(struct twheel *tw, void __user *arg);
 long twheel_cancel_ioctl(struct twheel *tw, void __user *arg);
