@@ -10,7 +10,6 @@
  *
  * Locks: none, and none is held while a fault is served.
  */
-#include <linux/build_bug.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>

@@ -20,7 +20,6 @@
 #include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uio.h>

@@ -19,7 +19,6 @@
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
-#include <linux/spinlock.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>

@@ -24,7 +24,6 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/rhashtable.h>
-#include <linux/spinlock.h>
 #include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>

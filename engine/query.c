@@ -6,13 +6,11 @@
  * them.  INFO takes control.mutex in a wheel that has not started, since SETUP may be at
  * work there.  The two are not nested.
  */
-#include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/twheel.h>
 #include <linux/types.h>

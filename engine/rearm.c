@@ -14,7 +14,6 @@
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
-#include <linux/rcupdate.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
