@@ -82,6 +82,8 @@ static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_
 			   struct twheel_status *status)
 	__must_hold(&tw->lock)
 {
+	bool waits = timeout_is_pending(t);
+
 	/* All members are named, or the compiler clears a struct of this size by a loop. */
 	*status = (struct twheel_status){
 		.id		= timeout_id(t),
@@ -98,16 +100,13 @@ static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_
 		.slack_ticks	= 0,
 		.reserved	= 0,
 	};
-	bool waits = timeout_is_pending(t);
-
 	if (timeout_is_odd(t))
 		status_tell_extra(t, status);
-	if (timeout_is_drained(t))
-		status->state = TWHEEL_STATE_DRAINED;
-	else if (timeout_is_unread(t))
-		status->state = TWHEEL_STATE_EXPIRED;
-	if (timeout_is_unread(t))
+	if (timeout_is_unread(t)) {
+		status->state = timeout_is_drained(t) ? TWHEEL_STATE_DRAINED :
+							TWHEEL_STATE_EXPIRED;
 		waits = status_count_periods(tw, t, status);
+	}
 	status->deadline_ns = min(status->deadline_ns, TWHEEL_TIME_NEVER);
 	if (waits && status->deadline_ns > now_ns)
 		status->left_ns = status->deadline_ns == TWHEEL_TIME_NEVER ?
@@ -219,16 +218,14 @@ static void page_look(struct twheel *tw, const struct twheel_page *page, struct 
 
 		if (timeout_is_pending(t)) {
 			due_ns = timeout_due_ns(tw, t);
-		} else if (timeout_goes_on(t)) {
-			x = timeout_extra(t);
+		} else {
 			nr = twheel_periods_unread(&tw->clock, t);
 			if (!unread_is_pending(t, nr))
 				continue;
+			x = timeout_extra(t);
 			info->pending++;
 			due_ns = slack_due_ns(&tw->clock, x->flags, timeout_known_ns(t) +
 					      (nr + 1) * x->interval_ns);
-		} else {
-			continue;
 		}
 		info->next_expiry_ns = min(info->next_expiry_ns, due_ns);
 	}
