@@ -5,9 +5,6 @@
  * Both are one step for each entry, under the lock, as in REARM.  G7 cost does not grow: the
  * timeout leaves its list by two stores, and its place is free at once.
  *
- * An id is found by tables that are read under RCU, and the generation in the word of its place
- * says, under the lock, whether it still names the timeout that is there.
- *
  * Locks: twheel.lock, and under it places.lock, for a batch.
  */
 #include <linux/errno.h>

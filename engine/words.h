@@ -29,9 +29,8 @@ struct twheel;
 
 /**
  * struct twheel_words - the refresh table
- * @pages: pages of words, by index / WORDS_PER_PAGE; empty until the table is mapped for
- *	the first time.  A page of words exists as long as a page of places has its
- *	words in it, and until a work item frees it.  Guarded as struct twheel_pages says.
+ * @pages: pages of words, by index / WORDS_PER_PAGE; words.c says when there is one.  Guarded as
+ *	struct twheel_pages says.
  * @made: the table was mapped, and from then on each place gets its word before it is
  *	used; written under &twheel_places.mutex, read without it by any thread
  * @hole: the page that users see if @pages has none.  Only the users of this wheel see
