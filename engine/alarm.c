@@ -178,7 +178,7 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 /**
  * twheel_alarm_set() - set the alarm, when nothing is left to do now
  * @tw: the wheel
- * @restart: out: whether it is to ring again, if it is not queued; NULL but in its own function
+ * @restart: in its own function: whether it is to ring again, if it is not queued; otherwise NULL
  *
  * Context: under &twheel.lock.
  * Return: false if there is more to do before that is possible.
@@ -201,6 +201,8 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 		/* G6 silent when idle. */
 		tw->alarm.at_ns = NEVER_NS;
 		hrtimer_try_to_cancel(&tw->alarm.timer);
+		if (restart)
+			*restart = HRTIMER_NORESTART;
 	}
 	return true;
 }
@@ -208,16 +210,19 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 /**
  * twheel_alarm_set_next() - set the alarm in its own function for the next tick
  * @tw: the wheel
- * @restart: out: whether it is to ring again
+ * @restart: as in twheel_alarm_set()
  *
- * G2 bounded lateness: more is left to do than the softirq may do at a time.  The kthread does it,
- * and sets the alarm then.  If it has not done so by the next tick, the softirq goes on.
+ * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
+ * which sets the alarm then.  If it has not done so by the next tick, the softirq goes on.  What an
+ * ARM has set the alarm for may be later.
  *
  * Context: the alarm's function; under &twheel.lock.
  */
 void twheel_alarm_set_next(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	if (!hrtimer_is_queued(&tw->alarm.timer))
-		alarm_begin(tw, edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1), restart);
+	u64 next_ns = edge_after_ns(&tw->clock, twheel_now(&tw->clock) + 1);
+
+	if (next_ns < tw->alarm.at_ns)
+		alarm_begin(tw, next_ns, restart);
 }

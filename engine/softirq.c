@@ -96,20 +96,17 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 		twheel_unlock(tw);
 		return restart;
 	}
-	for (;;) {
+	do {
 		more = twheel_pass_step(tw) || !twheel_alarm_set(tw, &restart);
-		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns)
+		/* It rings at the next tick, should the kthread not get a processor by then. */
+		if (more)
+			twheel_alarm_set_next(tw, &restart);
+		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns) {
+			twheel_unlock(tw);
 			break;
-		twheel_unlock_quietly(tw);
-		if (!twheel_trylock(tw)) {
-			twheel_turn_request(&tw->turn);
-			return restart;
 		}
-	}
-	/* It rings at the next tick as well, should the kthread not get a processor by then. */
-	if (more)
-		twheel_alarm_set_next(tw, &restart);
-	twheel_unlock(tw);
+		twheel_unlock_quietly(tw);
+	} while (twheel_trylock(tw));
 	if (more)
 		twheel_turn_request(&tw->turn);
 	return restart;

@@ -178,7 +178,8 @@ inline alarm_set_again(restart)
 	:: next_ == NEVER && at_ns != NEVER ->
 		at_ns = NEVER;
 		expires = NEVER;
-		queued = false
+		queued = false;
+		restart = false
 	:: else
 	fi;
 	next_ = 0
@@ -188,11 +189,14 @@ inline alarm_set_again(restart)
 inline alarm_set_next(restart)
 {
 	if
-	:: queued
-	:: else ->
+	:: now + 1 < at_ns ->
 		at_ns = now + 1;
 		expires = now + 1;
-		restart = true
+		if
+		:: queued -> skip
+		:: else -> restart = true
+		fi
+	:: else
 	fi
 }
 
@@ -371,7 +375,7 @@ inline alarm_step()
 	twheel_pass_step(more);
 	if
 	:: !more -> alarm_set_again(restart)
-	:: else
+	:: else -> alarm_set_next(restart)
 	fi
 }
 
@@ -408,22 +412,15 @@ inline alarm_work()
 	   }
 	   if
 	   :: !got ->
-#ifndef BREAK_LOST_LOCK
-		twheel_turn_request();
-#endif
+#ifdef BREAK_LOST_LOCK
 		more = false;
-		goto returned
+#endif
+		goto left
 	   :: else -> got = false
 	   fi
 	od;
-	skip;
-	d_step {
-		if
-		:: more -> alarm_set_next(restart)
-		:: else
-		fi
-	}
 	twheel_unlock(got, nr, nr2);
+left:
 #ifndef BREAK_REST_LEFT
 	if
 	:: more -> twheel_turn_request(); more = false

@@ -55,6 +55,46 @@ static void the_softirq_takes_so_many_steps_for_a_wheel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 }
 
+/* G2: nor does the rest wait for a later alarm, which an ARM has set meanwhile. */
+static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit *test)
+{
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	machine_ns = NSEC_PER_SEC;
+	machine_step_ns = 0;
+	arm_many(test, (SOFT_STEPS + 1) * PASS_STEP, NULL);
+	time_set(tw, tw->alarm.at_ns);
+	how.expires_ns = 50 * TICK_NS;
+	arm_beside_the_lock(test, &how, 1);
+	spin_unlock(&tw->lock);
+	work_is_paid(tw);
+	alarm_rings_now(tw);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)SOFT_STEPS * PASS_STEP);
+	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + TICK_NS);
+	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, time_of(tw) + TICK_NS);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+}
+
+/* G6: after several steps with which all is done, it rings no more. */
+static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	machine_ns = NSEC_PER_SEC;
+	machine_step_ns = 0;
+	arm_many(test, 2 * PASS_STEP, NULL);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U * PASS_STEP);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
+	KUNIT_EXPECT_FALSE(test, turn_take(tw));
+}
+
 /* G5: so much time. */
 static void the_softirq_ends_with_its_time(struct kunit *test)
 {
@@ -280,6 +320,8 @@ static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
 static struct kunit_case softirq_cases[] = {
 	KUNIT_CASE(the_softirq_expires_what_is_due_and_sets_the_next_alarm),
 	KUNIT_CASE(the_softirq_takes_so_many_steps_for_a_wheel),
+	KUNIT_CASE(the_softirq_goes_on_before_an_alarm_that_an_arm_has_set),
+	KUNIT_CASE(the_softirq_that_has_done_all_does_not_ring_again),
 	KUNIT_CASE(the_softirq_ends_with_its_time),
 	KUNIT_CASE(the_softirqs_of_a_processor_share_its_time),
 	KUNIT_CASE(a_share_that_is_used_up_leaves_the_work_to_the_kthread),
