@@ -35,6 +35,9 @@
 /* The softirqs of all wheels take so much of a processor in one go. */
 #define SOFT_NS		(50 * NSEC_PER_USEC)
 
+/* No softirq takes longer: the machine stood still meanwhile, and nobody is charged for that. */
+#define SOFT_TOOK_MAX_NS	NSEC_PER_SEC
+
 /* When the lock was not free, the alarm rings again after this time, and so often. */
 #define MISSED_NS	(20 * NSEC_PER_USEC)
 #define MISSED_MAX	3
@@ -124,7 +127,7 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 	}
 	restart = alarm_work(tw, begin_ns + left_ns);
-	end_ns = ktime_get_ns();
+	end_ns = min(ktime_get_ns(), begin_ns + SOFT_TOOK_MAX_NS);
 	processor_has_worked(begin_ns, end_ns);
 	twheel_user_has_worked(tw->memory.user, begin_ns, end_ns);
 	return restart;

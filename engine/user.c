@@ -62,9 +62,6 @@
  */
 #define WORK_PAUSES		10
 
-/* No work takes longer: the processor was taken away from the machine meanwhile. */
-#define WORK_TOOK_MAX_NS	NSEC_PER_SEC
-
 /**
  * struct twheel_user - a user who has a wheel open
  * @node: link in the table of users; users_mutex
@@ -237,9 +234,8 @@ bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns)
  */
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 {
-	u64 took_ns = min(end_ns - begin_ns, (u64)WORK_TOOK_MAX_NS);
 	s64 until_ns = atomic64_read(&user->no_work_until_ns);
-	u64 pause_ns = took_ns * WORK_PAUSES / num_online_cpus();
+	u64 pause_ns = (end_ns - begin_ns) * WORK_PAUSES / num_online_cpus();
 
 	while (!atomic64_try_cmpxchg_relaxed(&user->no_work_until_ns, &until_ns,
 					     max((u64)until_ns, begin_ns) + pause_ns))

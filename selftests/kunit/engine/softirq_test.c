@@ -198,6 +198,30 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 	work_is_paid(tw);
 }
 
+/* A machine that stood still for an hour is neither the processor's fault nor the user's. */
+static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struct kunit *test)
+{
+	const u64 begin_ns = 1000 * NSEC_PER_SEC;
+	struct twheel *tw = test->priv;
+	int cpu;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	machine_ns = begin_ns;
+	machine_step_ns = 3600 * NSEC_PER_SEC;
+	alarm_rings_now(tw);
+	machine_step_ns = 0;
+	for_each_possible_cpu(cpu)
+		KUNIT_EXPECT_LE(test, per_cpu(soft_until_ns, cpu), begin_ns + 2 * NSEC_PER_SEC);
+	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(tw->memory.user,
+						     begin_ns + 10 * NSEC_PER_SEC));
+	work_is_paid(tw);
+}
+
 /* G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread does. */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
@@ -326,6 +350,7 @@ static struct kunit_case softirq_cases[] = {
 	KUNIT_CASE(the_softirqs_of_a_processor_share_its_time),
 	KUNIT_CASE(a_share_that_is_used_up_leaves_the_work_to_the_kthread),
 	KUNIT_CASE(the_time_of_the_softirq_is_charged),
+	KUNIT_CASE(an_hour_for_which_the_machine_stood_still_is_charged_to_nobody),
 	KUNIT_CASE(an_alarm_that_finds_the_lock_taken_rings_again),
 	KUNIT_CASE(a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once),
 	KUNIT_CASE(the_softirq_leaves_a_drain_alone),
