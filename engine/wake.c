@@ -18,6 +18,7 @@
 
 #include "engine.h"
 #include "twheel.h"
+#include "twheel_compat.h"
 #include "wake.h"
 #include "window.h"
 

@@ -17,6 +17,7 @@
 #endif
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/poll.h>
 
 /* Older kernels initialise an hrtimer and its callback in two steps. */
 #ifndef TWHEEL_HAVE_HRTIMER_SETUP
@@ -41,6 +42,21 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #ifndef TWHEEL_HAVE_KTHREAD_RUN_WORKER
 #define kthread_run_worker(flags, namefmt, ...) \
 	kthread_create_worker(flags, namefmt, ##__VA_ARGS__)
+#endif
+
+/*
+ * In older kernels, a poller may look before those that wake see it in the queue: then neither of
+ * the two sees the other.
+ */
+#ifndef TWHEEL_HAVE_POLL_WAIT_BARRIER
+static inline void poll_wait_barrier(struct file *file, wait_queue_head_t *queue,
+				     struct poll_table_struct *wait)
+{
+	poll_wait(file, queue, wait);
+	smp_mb();	/* pairs with wq_has_sleeper() */
+}
+
+#define poll_wait poll_wait_barrier
 #endif
 
 /*
