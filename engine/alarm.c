@@ -186,13 +186,14 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	u64 at_ns = alarm_next_ns(tw);
+	u64 at_ns;
 
 	lockdep_assert_held(&tw->lock);
-	if (!at_ns)
-		return false;
 	if (!tw->alarm.at_ns)
 		return true;
+	at_ns = alarm_next_ns(tw);
+	if (!at_ns)
+		return false;
 	if (at_ns != NEVER_NS) {
 		/* It may have rung, and left this to the kthread. */
 		if (at_ns != tw->alarm.at_ns || !hrtimer_is_queued(&tw->alarm.timer))
