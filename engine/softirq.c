@@ -68,10 +68,8 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 /* Another thread has the lock. */
 static void alarm_missed(struct twheel *tw)
 {
-	u32 nr = tw->alarm.nr_missed + 1;
+	u32 nr = (tw->alarm.nr_missed + 1) % (MISSED_MAX + 1);
 
-	if (nr > MISSED_MAX)
-		nr = 0;
 	WRITE_ONCE(tw->alarm.nr_missed, nr);
 	if (nr)
 		hrtimer_start(&tw->alarm.timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
