@@ -15,7 +15,6 @@
 #include "engine.h"
 #include "events.h"
 #include "expire.h"
-#include "slack.h"
 #include "submit.h"
 #include "timeout.h"
 #include "trace.h"
@@ -36,19 +35,17 @@
 u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
 {
-	u64 due_ns = timeout_known_ns(t);
+	u64 deadline_ns = timeout_known_ns(t), due_ns;
 
-	if (due_ns <= now_ns && due_ns < TWHEEL_TIME_NEVER) {
+	if (deadline_ns <= now_ns && deadline_ns < TWHEEL_TIME_NEVER) {
 		twheel_expire_overdue(tw, t, now_ns);
 		return NEVER_NS;
 	}
-	if (timeout_is_odd(t))
-		due_ns = slack_due_ns(&tw->clock, timeout_extra(t)->flags, due_ns);
-	if (due_ns >= tw->clock.never_ns) {
+	due_ns = timeout_due_by_ns(tw, t, deadline_ns);
+	if (due_ns != NEVER_NS)
+		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+	else
 		twheel_link_push(&tw->wheel.never, &t->link);
-		return NEVER_NS;
-	}
-	twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
 	return due_ns;
 }
 
@@ -91,11 +88,9 @@ void twheel_inbox_empty(struct twheel *tw)
  */
 void twheel_unlock_inbox(struct twheel *tw)
 {
-	while (!llist_empty(&tw->inbox)) {
+	while (!llist_empty(&tw->inbox) && twheel_trylock(tw)) {
 		u32 nr;
 
-		if (!twheel_trylock(tw))
-			return;
 		twheel_inbox_empty(tw);
 		nr = tw->events.nr_untold;
 		tw->events.nr_untold = 0;
