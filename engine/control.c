@@ -316,7 +316,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 		err = -EINVAL;
 	else
 		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
-	if (!err && tw->control.started)
+	if (!err)
 		err = twheel_pass_now(tw);
 	mutex_unlock(&tw->control.mutex);
 	return err;

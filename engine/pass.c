@@ -213,17 +213,14 @@ static void pass_stop(struct twheel *tw)
  */
 int twheel_pass_now(struct twheel *tw)
 {
-	bool more;
-
-	do {
-		more = pass_step_locked(tw);
-		if (more && signal_pending(current)) {
+	while (pass_step_locked(tw)) {
+		if (signal_pending(current)) {
 			pass_stop(tw);
 			twheel_turn_request(&tw->turn);
 			return -ERESTARTSYS;
 		}
 		cond_resched();
-	} while (more);
+	}
 	return 0;
 }
 
