@@ -47,6 +47,18 @@ static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 
 	return nr;
 }
 
+/* A timeout that is PENDING, and in no list, has expired, and its periods up to @until_ns. */
+static void timeout_expire(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 until_ns,
+			   u64 late_ns)
+	__must_hold(&tw->lock)
+{
+	u64 nr = timeout_is_periodic(t) ? periods_expire(t, timeout_extra(t), until_ns) : 1;
+
+	tw->events.expirations += nr;
+	event_add(&tw->events, t, now_ns);
+	trace_twheel_expire(tw, t, late_ns, nr);
+}
+
 /**
  * twheel_expire_overdue() - turn a timeout into an event that was due when it was armed
  * @tw: the wheel
@@ -60,13 +72,7 @@ static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 
 void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
 {
-	u64 nr = 1;
-
-	if (timeout_is_periodic(t))
-		nr = periods_expire(t, timeout_extra(t), now_ns);
-	tw->events.expirations += nr;
-	event_add(&tw->events, t, now_ns);
-	trace_twheel_expire(tw, t, 0, nr);
+	timeout_expire(tw, t, now_ns, now_ns, 0);
 }
 
 /*
@@ -100,9 +106,7 @@ static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigne
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
-	u64 due_ns = timeout_take_over(tw, t), deadline_ns = timeout_known_ns(t);
-	struct twheel_extra *x;
-	u64 late_ns, nr = 1;
+	u64 due_ns = timeout_take_over(tw, t), until_ns = 0, late_ns;
 
 	twheel_link_del(&t->link);
 	if (due_ns == NEVER_NS) {
@@ -114,16 +118,10 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 		twheel_wheel_put_back(&tw->wheel, &t->link, due_ns);
 		return;
 	}
-	if (timeout_is_periodic(t)) {
-		u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
-
-		x = timeout_extra(t);
-		nr = periods_expire(t, x, slack_edge_ns(&tw->clock, x->flags, edge_ns));
-	}
-	tw->events.expirations += nr;
-	event_add(&tw->events, t, now_ns);
-	late_ns = lateness_note(tw, now_ns, deadline_ns, 1);
-	trace_twheel_expire(tw, t, late_ns, nr);
+	if (timeout_is_periodic(t))
+		until_ns = slack_edge_ns(&tw->clock, timeout_extra(t)->flags, now_ns);
+	late_ns = lateness_note(tw, now_ns, timeout_known_ns(t), 1);
+	timeout_expire(tw, t, now_ns, until_ns, late_ns);
 }
 
 /* Whether a timeout that seems to be due later is a one-shot with slack that is due by @by_ns. */

@@ -40,7 +40,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 	if (x->flags & EXTRA_FIXED_DELAY)
 		return 0;
 	next_ns = timeout_known_ns(t) + x->interval_ns;
-	edge_ns = slack_edge_ns(clock, x->flags, edge_before_ns(clock, twheel_now(clock)));
+	edge_ns = slack_edge_ns(clock, x->flags, twheel_now(clock));
 	if (next_ns > edge_ns)
 		return 0;
 	nr = periods_passed(next_ns, x->interval_ns, edge_ns);

@@ -49,15 +49,10 @@ static inline u64 slack_due_ns(const struct twheel_clockwork *clock, u32 flags, 
 	return ((deadline_tick(clock, deadline_ns) + slack) & ~slack) * clock->tick_ns;
 }
 
-/*
- * The latest time by which a timeout with these flags has expired, if its deadline is not later
- * than that and @edge_ns was the latest edge of a tick.
- */
-static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags, u64 edge_ns)
+/* The latest edge by @now_ns at which timeouts with these flags expire. */
+static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags, u64 now_ns)
 {
-	u64 slack = slack_ticks(flags);
-
-	return slack ? (div64_u64(edge_ns, clock->tick_ns) & ~slack) * clock->tick_ns : edge_ns;
+	return (div64_u64(now_ns, clock->tick_ns) & ~slack_ticks(flags)) * clock->tick_ns;
 }
 
 #endif /* _TWHEEL_ENGINE_SLACK_H */
