@@ -244,6 +244,20 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 
 /* Memory */
 
+/*
+ * Add to an account, unless it would be above @most then.  What is refused is not added for a
+ * moment either: another thread may ask for less meanwhile, and that may fit.
+ */
+static bool account_add(atomic_long_t *account, size_t bytes, long most, long *charged)
+{
+	*charged = atomic_long_read(account);
+	do {
+		if ((long)bytes > most - *charged)
+			return false;
+	} while (!atomic_long_try_cmpxchg_relaxed(account, charged, *charged + bytes));
+	return true;
+}
+
 /**
  * twheel_charge() - charge memory to a user before it is allocated
  * @user: the user
@@ -258,20 +272,15 @@ int twheel_charge(struct twheel_user *user, size_t bytes)
 	long each = READ_ONCE(twheel_max_user_memory), total = READ_ONCE(twheel_max_memory);
 	long charged;
 
-	charged = atomic_long_add_return(bytes, &user->charged);
-	if (charged > each) {
-		twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_USER_MEMORY,
-			       charged - bytes, bytes, each);
-		goto uncharge;
+	if (!account_add(&user->charged, bytes, each, &charged)) {
+		twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_USER_MEMORY, charged,
+			       bytes, each);
+		return -ENOSPC;
 	}
-	charged = atomic_long_add_return(bytes, &charged_total);
-	if (likely(charged <= total))
+	if (likely(account_add(&charged_total, bytes, total, &charged)))
 		return 0;
-	atomic_long_sub(bytes, &charged_total);
-	twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_MEMORY, charged - bytes, bytes,
-		       total);
-uncharge:
 	atomic_long_sub(bytes, &user->charged);
+	twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_MEMORY, charged, bytes, total);
 	return -ENOSPC;
 }
 

@@ -67,6 +67,38 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 }
 
+/* What another thread charges while a charge is refused, and what it is told. */
+static struct twheel_memory *beside;
+static int beside_says;
+
+static void charge_beside(void)
+{
+	log_call = NULL;
+	beside_says = twheel_memory_charge(beside, PAGE_SIZE);
+	if (!beside_says)
+		twheel_memory_uncharge(beside, PAGE_SIZE);
+}
+
+/* Or an ARM for which there is memory would fail beside a SETUP for which there is none. */
+static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	long charged = twheel_charged(), room = charged + PAGE_SIZE;
+	int i;
+
+	beside = &tw->memory;
+	for (i = 0; i < 2; i++) {
+		/* The limit of the user, and that of all users. */
+		memory_limit(i ? room : LONG_MAX, i ? room + PAGE_SIZE : room);
+		beside_says = 1;
+		log_call = charge_beside;
+		KUNIT_EXPECT_EQ(test, twheel_memory_charge(beside, 2 * PAGE_SIZE), -ENOSPC);
+		log_call = NULL;
+		KUNIT_EXPECT_EQ(test, beside_says, 0);
+		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	}
+}
+
 /* Or each ENOMEM would take from the limits for ever. */
 static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 {
@@ -86,6 +118,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(all_memory_is_charged_and_given_back),
 	KUNIT_CASE(memory_that_is_not_to_be_had_is_not_charged),
 	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
+	KUNIT_CASE(a_charge_that_is_refused_is_in_nobodys_way),
 	{}
 };
 

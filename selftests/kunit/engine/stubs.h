@@ -54,6 +54,21 @@ static bool work_cancel(struct delayed_work *work)
 #define mod_delayed_work		work_queue
 #define cancel_delayed_work_sync	work_cancel
 
+/* The log */
+
+/* What another thread does while a limit refuses memory, and it is asked whether the log tells. */
+static void (*log_call)(void);
+
+static bool log_may_tell(struct ratelimit_state *state)
+{
+	if (log_call)
+		log_call();
+	return __ratelimit(state);
+}
+
+#undef __ratelimit
+#define __ratelimit(state)		log_may_tell(state)
+
 /* The memory of users */
 
 /**
