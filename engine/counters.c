@@ -10,6 +10,7 @@
 #include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/hash.h>
+#include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
@@ -64,14 +65,15 @@ void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter lim
  * @counter: which one
  *
  * Context: any; no lock is needed.
- * Return: the sum of all processors, which may change at any time.
+ * Return: the sum of all processors, which may change at any time.  It is not below 0: what begins
+ * on a processor that was looked at already may end on one that is looked at later.
  */
 u64 twheel_counter(enum twheel_counter counter)
 {
 	unsigned int cpu;
-	u64 sum = 0;
+	s64 sum = 0;
 
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(per_cpu(twheel_counters, cpu)[counter]);
-	return sum;
+	return max(sum, 0LL);
 }

@@ -20,8 +20,20 @@ static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
 		per_cpu(twheel_counters, cpu)[COUNTER_LATE] -= 1000 + cpu;
 }
 
+/* It may end on one processor before that is read, and have begun on another after that. */
+static void what_begins_and_ends_while_a_level_is_read_does_not_wrap_it(struct kunit *test)
+{
+	s64 open = twheel_counter(COUNTER_WHEELS);
+
+	counter_add(COUNTER_WHEELS, -(u64)open - 1);
+	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_WHEELS), 0ULL);
+	counter_add(COUNTER_WHEELS, open + 1);
+	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_WHEELS), (u64)open);
+}
+
 static struct kunit_case counters_cases[] = {
 	KUNIT_CASE(a_counter_is_the_sum_of_all_processors),
+	KUNIT_CASE(what_begins_and_ends_while_a_level_is_read_does_not_wrap_it),
 	{}
 };
 
