@@ -80,22 +80,15 @@ static unsigned long max_memory_kb, max_user_memory_kb;
  * By default, all wheels may take a quarter of the machine's memory, and the wheels of one user
  * half of what all may take (fs/eventpoll.c gives each user a twenty-fifth).
  */
-static unsigned long memory_kb(void)
-{
-	return max_memory_kb ?: max(totalram_pages() >> 2, 64UL) << (PAGE_SHIFT - 10);
-}
-
-static unsigned long user_memory_kb(void)
-{
-	return max_user_memory_kb ?: memory_kb() / 2;
-}
-
 static void limits_apply(void)
 {
 	const unsigned long most_kb = LONG_MAX >> 10;
+	unsigned long quarter_kb = max(totalram_pages() >> 2, 64UL) << (PAGE_SHIFT - 10);
+	unsigned long all_kb = max_memory_kb ?: quarter_kb;
+	unsigned long user_kb = max_user_memory_kb ?: all_kb / 2;
 
-	WRITE_ONCE(twheel_max_memory, min(memory_kb(), most_kb) << 10);
-	WRITE_ONCE(twheel_max_user_memory, min(user_memory_kb(), most_kb) << 10);
+	WRITE_ONCE(twheel_max_memory, min(all_kb, most_kb) << 10);
+	WRITE_ONCE(twheel_max_user_memory, min(user_kb, most_kb) << 10);
 }
 
 static int memory_set(const char *text, const struct kernel_param *parameter)
@@ -109,10 +102,12 @@ static int memory_set(const char *text, const struct kernel_param *parameter)
 	return 0;
 }
 
+/* What is in force: memory may have come to the machine since, or have been taken away. */
 static int memory_get(char *text, const struct kernel_param *parameter)
 {
-	return sysfs_emit(text, "%lu\n",
-			  parameter->arg == &max_memory_kb ? memory_kb() : user_memory_kb());
+	long bytes = parameter->arg == &max_memory_kb ? twheel_max_memory : twheel_max_user_memory;
+
+	return sysfs_emit(text, "%ld\n", bytes >> 10);
 }
 
 static const struct kernel_param_ops memory_ops = {

@@ -55,6 +55,29 @@ static void limits_outside_their_range_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit, 16777216U);
 }
 
+/* The machine gets more memory, and the limits are not set anew. */
+static void a_limit_of_memory_is_shown_as_it_is_in_force(struct kunit *test)
+{
+	const struct kernel_param limits[] = {
+		{ .ops = &memory_ops, .arg = &max_memory_kb },
+		{ .ops = &memory_ops, .arg = &max_user_memory_kb },
+	};
+	char *text = (char *)get_zeroed_page(GFP_KERNEL);
+	unsigned long kb = 0;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	limits_apply();
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		totalram_pages_add(1024);
+		limits[i].ops->get(text, &limits[i]);
+		totalram_pages_add(-1024);
+		KUNIT_EXPECT_EQ(test, kstrtoul(text, 0, &kb), 0);
+		KUNIT_EXPECT_EQ(test, kb, (i ? twheel_max_user_memory : twheel_max_memory) >> 10);
+	}
+	free_page((unsigned long)text);
+}
+
 /* The suite loads the module again; no wheel is open then. */
 static void a_device_that_cannot_be_registered_leaves_nothing(struct kunit *test)
 {
@@ -125,6 +148,7 @@ static void unloading_waits_for_callbacks_of_rcu(struct kunit *test)
 static struct kunit_case main_cases[] = {
 	KUNIT_CASE(module_parameters_outside_their_range_are_refused),
 	KUNIT_CASE(limits_outside_their_range_are_refused),
+	KUNIT_CASE(a_limit_of_memory_is_shown_as_it_is_in_force),
 	KUNIT_CASE(a_device_that_cannot_be_registered_leaves_nothing),
 	KUNIT_CASE(unloading_waits_for_callbacks_of_rcu),
 	{}
