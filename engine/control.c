@@ -47,7 +47,7 @@
 #include "words.h"
 
 #define DEFAULT_SLOTS		1024
-#define DEFAULT_MAX_PENDING	1048576
+#define DEFAULT_MAX_PENDING	1048576U
 
 /* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
 #define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 256)
@@ -99,35 +99,121 @@ bool twheel_is_draining(const struct twheel *tw)
 	return READ_ONCE(tw->control.draining);
 }
 
+/* Whether a line of text and JSON can have a name as it is, and only zeroes follow it. */
+static bool name_is_valid(const char name[TWHEEL_NAME_SIZE])
+{
+	unsigned int i;
+
+	for (i = 0; name[i]; i++)
+		if (i == TWHEEL_NAME_SIZE - 1 || name[i] <= ' ' || name[i] > '~' ||
+		    name[i] == '"' || name[i] == '\\')
+			return false;
+	return !memchr_inv(name + i, 0, TWHEEL_NAME_SIZE - i);
+}
+
 /*
- * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.
+ * Put a default where 0 stands for it, see struct twheel_setup, and round @slots up: 0, or -EINVAL
+ * if a value is not within its limits.
  */
-static int twheel_start(struct twheel *tw)
+static int setup_complete(struct twheel_setup *setup)
+{
+	u32 max_pending_limit = READ_ONCE(twheel_max_pending_limit);
+
+	setup->tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;
+	setup->slots = setup->slots ?: DEFAULT_SLOTS;
+	setup->max_pending = setup->max_pending ?: min(max_pending_limit, DEFAULT_MAX_PENDING);
+	setup->event_size = setup->event_size ?: TWHEEL_EVENT_SIZE_MIN;
+	if (setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
+		return -EINVAL;
+	if (setup->slack_ns > TWHEEL_SLACK_MAX_NS)
+		return -EINVAL;
+	if (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
+	    setup->event_size > TWHEEL_EVENT_SIZE_MAX || setup->event_size % sizeof(u64))
+		return -EINVAL;
+	if (!name_is_valid(setup->name))
+		return -EINVAL;
+	if (setup->clock < TWHEEL_CLOCK_MONOTONIC || setup->clock > TWHEEL_CLOCK_VIRTUAL)
+		return -EINVAL;
+	if (setup->tick_ns < TWHEEL_TICK_MIN_NS || setup->tick_ns > TWHEEL_TICK_MAX_NS)
+		return -EINVAL;
+	if (setup->slots < TWHEEL_SLOTS_MIN || setup->slots > TWHEEL_SLOTS_MAX)
+		return -EINVAL;
+	if (setup->max_pending > max_pending_limit)
+		return -EINVAL;
+	setup->slots = roundup_pow_of_two(setup->slots);
+	/* G6: with one level, each round takes the softirq for nothing. */
+	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
+	    setup->tick_ns * setup->slots < TWHEEL_ROUND_MIN_NS)
+		return -EINVAL;
+	return 0;
+}
+
+/* The configuration of a wheel without SETUP. */
+static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
+
+/* Configure a wheel that has not started. */
+static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
+{
+	tw->clock.kind = setup->clock;
+	tw->clock.tick_ns = setup->tick_ns;
+	tw->clock.slack_ns = setup->slack_ns;
+	tw->control.slots = setup->slots;
+	tw->control.setup_flags = setup->flags;
+	memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
+	WRITE_ONCE(tw->control.event_size, setup->event_size);
+	WRITE_ONCE(tw->places.max_pending, setup->max_pending);
+}
+
+/**
+ * twheel_set_defaults() - give a wheel the configuration that it has without SETUP
+ * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
+ *
+ * The limit of the module, by which max_pending goes, may have changed since the last call.
+ *
+ * Context: process.
+ */
+void twheel_set_defaults(struct twheel *tw)
+{
+	struct twheel_setup setup = defaults;
+
+	(void)setup_complete(&setup);
+	setup_apply(tw, &setup);
+}
+
+/*
+ * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.  All memory
+ * comes first, so that a wheel which gets none is as it was.
+ */
+static int twheel_start(struct twheel *tw, const struct twheel_setup *setup)
 	__must_hold(&tw->control.mutex)
 {
 	struct twheel_wheel_config config = {
-		.tick_ns	= tw->clock.tick_ns,
-		.slots		= tw->control.slots,
-		.one_level	= tw->control.setup_flags & TWHEEL_SETUP_ONE_LEVEL,
+		.tick_ns	= setup->tick_ns,
+		.slots		= setup->slots,
+		.one_level	= setup->flags & TWHEEL_SETUP_ONE_LEVEL,
 	};
+	size_t size = twheel_wheel_size(&config);
+	void *memory;
 	int err;
 
+	err = twheel_area_get(&tw->memory, size, &memory);
+	if (err)
+		return err;
+	if (setup->flags & TWHEEL_SETUP_KEYED) {
+		err = twheel_keys_start(tw, setup->max_pending);
+		if (err)
+			goto free_slots;
+	}
+	setup_apply(tw, setup);
+	tw->slots_memory = memory;
+	tw->slots_size = size;
 	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
 	tw->clock.settable = tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
 			     tw->clock.kind == TWHEEL_CLOCK_TAI;
 	tw->clock.never_ns = min(edge_before_ns(&tw->clock, TWHEEL_TIME_NEVER) + 1,
 				 TWHEEL_TIME_NEVER);
 	tw->words.shift = clock_grain_shift(&tw->clock);
-	tw->slots_size = twheel_wheel_size(&config);
-	err = twheel_area_get(&tw->memory, tw->slots_size, &tw->slots_memory);
-	if (err)
-		goto undo_offset;
-	if (tw->control.setup_flags & TWHEEL_SETUP_KEYED) {
-		err = twheel_keys_start(tw);
-		if (err)
-			goto free_slots;
-	}
-	twheel_wheel_init(&tw->wheel, &config, tw->slots_memory,
+	twheel_wheel_init(&tw->wheel, &config, memory,
 			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
 	twheel_softirq_start(tw);
@@ -141,113 +227,8 @@ static int twheel_start(struct twheel *tw)
 	return 0;
 
 free_slots:
-	twheel_area_free(tw->slots_memory, tw->slots_size);
-	tw->slots_memory = NULL;
-	twheel_memory_uncharge(&tw->memory, PAGE_ALIGN(tw->slots_size));
-undo_offset:
-	tw->clock.offset_ns = 0;
-	return err;
-}
-
-/* How long it takes to go once through the slots of the first level, nanoseconds. */
-static u64 setup_round_ns(const struct twheel_setup *setup)
-{
-	u64 tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;
-
-	return tick_ns * roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
-}
-
-/* Whether a line of text and JSON can have a name as it is, and only zeroes follow it. */
-static bool name_is_valid(const char name[TWHEEL_NAME_SIZE])
-{
-	unsigned int i;
-
-	for (i = 0; name[i]; i++)
-		if (i == TWHEEL_NAME_SIZE - 1 || name[i] <= ' ' || name[i] > '~' ||
-		    name[i] == '"' || name[i] == '\\')
-			return false;
-	return !memchr_inv(name + i, 0, TWHEEL_NAME_SIZE - i);
-}
-
-/* Whether SETUP's values are within their limits: 0, or -EINVAL. */
-static int setup_check(const struct twheel_setup *setup)
-{
-	if (setup->flags & ~(TWHEEL_SETUP_ONE_LEVEL | TWHEEL_SETUP_KEYED))
-		return -EINVAL;
-	if (setup->slack_ns > TWHEEL_SLACK_MAX_NS)
-		return -EINVAL;
-	if (setup->event_size && (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
-				  setup->event_size > TWHEEL_EVENT_SIZE_MAX ||
-				  setup->event_size % sizeof(u64)))
-		return -EINVAL;
-	if (!name_is_valid(setup->name))
-		return -EINVAL;
-	if (setup->clock < TWHEEL_CLOCK_MONOTONIC || setup->clock > TWHEEL_CLOCK_VIRTUAL)
-		return -EINVAL;
-	if (setup->tick_ns && (setup->tick_ns < TWHEEL_TICK_MIN_NS ||
-			       setup->tick_ns > TWHEEL_TICK_MAX_NS))
-		return -EINVAL;
-	if (setup->slots && (setup->slots < TWHEEL_SLOTS_MIN ||
-			     setup->slots > TWHEEL_SLOTS_MAX))
-		return -EINVAL;
-	if (setup->max_pending > READ_ONCE(twheel_max_pending_limit))
-		return -EINVAL;
-	/* G6: with one level, each round takes the softirq for nothing. */
-	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
-	    setup_round_ns(setup) < TWHEEL_ROUND_MIN_NS)
-		return -EINVAL;
-	return 0;
-}
-
-/* The configuration of a wheel without SETUP. */
-static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
-
-/* Configure a wheel that has not started.  0 stands for a default, see struct twheel_setup. */
-static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
-{
-	u32 max_pending = min_t(u32, READ_ONCE(twheel_max_pending_limit), DEFAULT_MAX_PENDING);
-
-	tw->clock.kind = setup->clock;
-	tw->clock.tick_ns = setup->tick_ns ?: TWHEEL_TICK_DEFAULT_NS;
-	tw->clock.slack_ns = setup->slack_ns;
-	tw->control.slots = roundup_pow_of_two(setup->slots ?: DEFAULT_SLOTS);
-	tw->control.setup_flags = setup->flags;
-	memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
-	WRITE_ONCE(tw->control.event_size, setup->event_size ?: TWHEEL_EVENT_SIZE_MIN);
-	WRITE_ONCE(tw->places.max_pending, setup->max_pending ?: max_pending);
-}
-
-/**
- * twheel_set_defaults() - give a wheel the configuration that it has without SETUP
- * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
- *
- * The limit of the module, by which max_pending goes, may have changed since the last call.
- *
- * Context: process.
- */
-void twheel_set_defaults(struct twheel *tw)
-{
-	setup_apply(tw, &defaults);
-}
-
-/* Configure a wheel and start it, unless it has started: 0, or what twheel_configure() returns. */
-static int control_start(struct twheel *tw, const struct twheel_setup *setup)
-{
-	int err;
-
-	if (mutex_lock_killable(&tw->control.mutex))
-		return -EINTR;
-	if (tw->control.draining) {
-		err = -ESHUTDOWN;
-	} else if (tw->control.started) {
-		err = -EBUSY;
-	} else {
-		setup_apply(tw, setup);
-		err = twheel_start(tw);
-		if (err)
-			twheel_set_defaults(tw);
-	}
-	mutex_unlock(&tw->control.mutex);
+	twheel_area_free(memory, size);
+	twheel_memory_uncharge(&tw->memory, PAGE_ALIGN(size));
 	return err;
 }
 
@@ -256,7 +237,7 @@ static int control_start(struct twheel *tw, const struct twheel_setup *setup)
  * @tw: the wheel
  * @setup: the configuration
  *
- * A call that fails leaves the wheel with the defaults, and SETUP may be tried again.
+ * A call that fails leaves the wheel as it was, and SETUP may be tried again.
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: 0, or
@@ -269,7 +250,21 @@ static int control_start(struct twheel *tw, const struct twheel_setup *setup)
  */
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 {
-	return setup_check(setup) ?: control_start(tw, setup);
+	struct twheel_setup complete = *setup;
+	int err = setup_complete(&complete);
+
+	if (err)
+		return err;
+	if (mutex_lock_killable(&tw->control.mutex))
+		return -EINTR;
+	if (tw->control.draining)
+		err = -ESHUTDOWN;
+	else if (tw->control.started)
+		err = -EBUSY;
+	else
+		err = twheel_start(tw, &complete);
+	mutex_unlock(&tw->control.mutex);
+	return err;
 }
 
 /**
@@ -281,7 +276,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
  */
 int twheel_start_lazily(struct twheel *tw)
 {
-	int err = control_start(tw, &defaults);
+	int err = twheel_configure(tw, &defaults);
 
 	return err == -EBUSY ? 0 : err;
 }

@@ -88,12 +88,13 @@ static const struct rhashtable_params index_params = {
 
 /**
  * twheel_keys_start() - make the index of a keyed wheel
- * @tw: the wheel, whose max_pending is final
+ * @tw: the wheel
+ * @max_pending: its limit of timeouts
  *
  * Context: process; sleeps; under &twheel_control.mutex, before the wheel has started.
  * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
-int twheel_keys_start(struct twheel *tw)
+int twheel_keys_start(struct twheel *tw, u32 max_pending)
 {
 	struct rhashtable_params params = index_params;
 	int err = twheel_memory_charge(&tw->memory, FIRST_CHARGE);
@@ -104,8 +105,8 @@ int twheel_keys_start(struct twheel *tw)
 	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
 	 * the first, and the table takes less memory and moves less often.
 	 */
-	params.nelem_hint = min(tw->places.max_pending / 2, FIRST_KEYS);
-	params.max_size = max(roundup_pow_of_two(tw->places.max_pending) / 2, 4UL);
+	params.nelem_hint = min(max_pending / 2, FIRST_KEYS);
+	params.max_size = max(roundup_pow_of_two(max_pending) / 2, 4UL);
 	err = rhashtable_init(&tw->keys.index, &params);
 	if (err) {
 		twheel_memory_uncharge(&tw->memory, FIRST_CHARGE);

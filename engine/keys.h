@@ -60,7 +60,7 @@ struct twheel_key_page {
 
 static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
 
-int twheel_keys_start(struct twheel *tw);
+int twheel_keys_start(struct twheel *tw, u32 max_pending);
 int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex);
 void twheel_keys_remove(struct twheel *tw, u32 page_nr)

@@ -58,11 +58,22 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 	};
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, setup_check(&rows[i].setup),
-				    rows[i].says, "row %u", i);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_setup setup = rows[i].setup;
+
+		KUNIT_EXPECT_EQ_MSG(test, setup_complete(&setup), rows[i].says, "row %u", i);
+	}
 	KUNIT_EXPECT_EQ(test, twheel_configure(test->priv, &rows[0].setup),
 			-EBUSY);
+}
+
+/* What another thread sees of a SETUP that is about to fail. */
+static struct twheel *failing;
+static u32 failing_event_size;
+
+static void look_beside_a_failure(void)
+{
+	failing_event_size = failing->control.event_size;
 }
 
 /* A SETUP that fails leaves no memory behind, and may be tried again. */
@@ -82,7 +93,12 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	setup.name[0] = 'n';
 	/* The slots are there, and there is no memory for the keys. */
 	memory_limit(charged + FIRST_CHARGE, LONG_MAX);
+	failing = tw;
+	log_call = look_beside_a_failure;
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
+	log_call = NULL;
+	/* A read() beside it would have no room for an event as long as that. */
+	KUNIT_EXPECT_EQ(test, failing_event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
 	KUNIT_EXPECT_FALSE(test, twheel_is_keyed(tw));
