@@ -217,7 +217,7 @@ static int twheel_start(struct twheel *tw, const struct twheel_setup *setup)
 			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
 	twheel_softirq_start(tw);
-	tw->turn.queue = twheel_user_queue(tw->memory.user);
+	twheel_turn_init(&tw->turn, tw->memory.user, twheel_pass_turn);
 	twheel_window(WINDOW_START);
 	/*
 	 * Pairs with the acquire in control_is_started(): all of the above is seen.
@@ -413,7 +413,6 @@ struct twheel *twheel_create(void)
 	events_init(&tw->events);
 	twheel_places_init(tw);
 	address_space_init_once(&tw->words.mapping);
-	twheel_turn_init(&tw->turn, twheel_pass_turn);
 	tw->control.nr = atomic64_inc_return(&nr_opened);
 	counter_add(COUNTER_WHEELS, 1);
 	return tw;

@@ -45,7 +45,7 @@
  * @drains: DRAIN wants all timeouts to become events, and some may be left
  * @drain_index: index of the place to look at next for that
  * @waiters: readers and pollers; guarded by its own lock
- * @turn: the wheel's turn with the kthread, see struct twheel_turn
+ * @turn: the wheel's turn with the kthread, see struct twheel_turn; written as @slots_memory
  * @slots_memory: memory of the wheel's slots; written under &twheel_control.mutex before
  *	&twheel_control.started is set, constant after that
  * @slots_size: size of @slots_memory in bytes; guarded as @slots_memory

@@ -156,15 +156,21 @@ static void user_turn(struct kthread_work *work)
 /**
  * twheel_turn_init() - prepare a turn that is not asked for yet
  * @turn: the turn
+ * @user: the user of the wheel.  Its kthreads get a wheel each in turn.
  * @take: see struct twheel_turn
  *
- * Context: process.  The caller sets @turn->queue before it asks for the turn.
+ * Context: process; before the wheel has started.
  */
-void twheel_turn_init(struct twheel_turn *turn,
+void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns))
 {
-	*turn = (struct twheel_turn){ .take = take };
-	INIT_LIST_HEAD(&turn->node);
+	u32 nr = atomic_inc_return(&nr_queued);
+
+	*turn = (struct twheel_turn){
+		.node = LIST_HEAD_INIT(turn->node),
+		.queue = &user->queue[nr % twheel_nr_workers],
+		.take = take,
+	};
 }
 
 /**
@@ -462,18 +468,4 @@ kuid_t twheel_user_uid(const struct twheel_user *user)
 unsigned int twheel_user_ns(const struct twheel_user *user)
 {
 	return user->ns->ns.inum;
-}
-
-/**
- * twheel_user_queue() - choose the queue of a wheel
- * @user: the user of the wheel
- *
- * Context: any.
- * Return: the queue.  The kthreads get a wheel each in turn.
- */
-struct twheel_queue *twheel_user_queue(struct twheel_user *user)
-{
-	u32 nr = atomic_inc_return(&nr_queued);
-
-	return &user->queue[nr % twheel_nr_workers];
 }

@@ -33,7 +33,7 @@ struct twheel_queue {
  * struct twheel_turn - a wheel's turn with its kthread
  * @node: link in struct twheel_queue.turns, empty while no turn is asked for;
  *	&twheel_queue.lock
- * @queue: the queue; constant once the wheel has started
+ * @queue: the queue; constant
  * @take: takes the turn: works until nothing is left to do, or until the clock
  *	(ktime_get_ns()) reads @end_ns.  Returns true when more is to be done.
  *	Constant.
@@ -56,7 +56,7 @@ extern unsigned int twheel_nr_workers;
  */
 extern long twheel_max_memory, twheel_max_user_memory;
 
-void twheel_turn_init(struct twheel_turn *turn,
+void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
 void twheel_turn_cancel(struct twheel_turn *turn);
@@ -66,7 +66,6 @@ void twheel_user_put(struct twheel_user *user);
 void twheel_users_show(struct seq_file *m);
 kuid_t twheel_user_uid(const struct twheel_user *user);
 unsigned int twheel_user_ns(const struct twheel_user *user);
-struct twheel_queue *twheel_user_queue(struct twheel_user *user);
 
 bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns);
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);

@@ -94,8 +94,9 @@ static bool turn_take(struct twheel *tw)
 	bool queued;
 
 	spin_lock_irq(&nobodys.lock);
-	queued = !list_empty(&tw->turn.node);
-	list_del_init(&tw->turn.node);
+	queued = twheel_is_started(tw) && !list_empty(&tw->turn.node);
+	if (queued)
+		list_del_init(&tw->turn.node);
 	raw_spin_lock(&nobody.lock);
 	list_del_init(&nobodys.work.node);
 	raw_spin_unlock(&nobody.lock);

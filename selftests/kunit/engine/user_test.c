@@ -29,13 +29,14 @@ static bool stand_in_take(struct twheel_turn *turn, u64 end_ns)
 }
 
 /* All of them want a turn. */
-static void stand_ins_begin(struct stand_in *wheel, unsigned int nr)
+static void stand_ins_begin(struct kunit *test, struct stand_in *wheel, unsigned int nr)
 {
+	struct twheel_user *user = ((struct twheel *)test->priv)->memory.user;
 	unsigned int i;
 
 	nr_turns = 0;
 	for (i = 0; i < nr; i++) {
-		twheel_turn_init(&wheel[i].turn, stand_in_take);
+		twheel_turn_init(&wheel[i].turn, user, stand_in_take);
 		wheel[i].turn.queue = &nobodys;
 		wheel[i].nr = 0;
 		twheel_turn_request(&wheel[i].turn);
@@ -62,7 +63,7 @@ static void wheels_of_a_user_share_one_turn(struct kunit *test)
 
 	/* The processor may stand still for so long that the first wheel has it all. */
 	for (tries = 0; tries < 100 && !wheel[1].nr; tries++) {
-		stand_ins_begin(wheel, 2);
+		stand_ins_begin(test, wheel, 2);
 		if (user_turn_once(test) && !wheel[1].nr) {
 			user_turn_once(test);
 			wheel[1].nr = 0;
@@ -77,7 +78,7 @@ static void turn_of_a_user_ends_with_its_time(struct kunit *test)
 {
 	struct stand_in wheel[2] = { { .takes_all = true } };
 
-	stand_ins_begin(wheel, 2);
+	stand_ins_begin(test, wheel, 2);
 	KUNIT_EXPECT_TRUE(test, user_turn_once(test));
 	KUNIT_EXPECT_EQ(test, wheel[0].nr, 1U);
 	KUNIT_EXPECT_EQ(test, wheel[1].nr, 0U);
@@ -92,7 +93,7 @@ static void wheel_with_more_to_do_comes_last(struct kunit *test)
 {
 	struct stand_in wheel[3] = { { .more = 1 } };
 
-	stand_ins_begin(wheel, 3);
+	stand_ins_begin(test, wheel, 3);
 	while (user_turn_once(test))
 		;
 	KUNIT_EXPECT_EQ(test, wheel[1].last, 2U);
@@ -124,7 +125,7 @@ static void a_turn_that_is_asked_for_in_a_turn_comes_after_it(struct kunit *test
 {
 	struct stand_in wheel = {};
 
-	stand_ins_begin(&wheel, 1);
+	stand_ins_begin(test, &wheel, 1);
 	wheel.turn.take = asks_again_take;
 	while (user_turn_once(test))
 		;
@@ -223,14 +224,18 @@ static void wheels_are_spread_over_the_kthreads(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_user *user = tw->memory.user;
+	struct twheel_queue *first;
+	struct stand_in wheel;
 	unsigned int i, j;
 
 	for (i = 0; i < twheel_nr_workers; i++) {
-		struct twheel_queue *first = twheel_user_queue(user);
-
+		twheel_turn_init(&wheel.turn, user, stand_in_take);
+		first = wheel.turn.queue;
 		KUNIT_EXPECT_PTR_EQ(test, first->worker, twheel_workers[first - user->queue]);
-		for (j = 1; j < twheel_nr_workers; j++)
-			KUNIT_EXPECT_PTR_NE(test, twheel_user_queue(user), first);
+		for (j = 1; j < twheel_nr_workers; j++) {
+			twheel_turn_init(&wheel.turn, user, stand_in_take);
+			KUNIT_EXPECT_PTR_NE(test, wheel.turn.queue, first);
+		}
 	}
 }
 
