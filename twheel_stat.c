@@ -7,6 +7,7 @@
  * Locks: none.
  */
 #include <linux/atomic.h>
+#include <linux/compiler.h>
 #include <linux/debugfs.h>
 #include <linux/device.h>
 #include <linux/fs.h>
@@ -119,15 +120,15 @@ static const char *state_name(const struct twheel *tw)
 	/* The last state first: a wheel goes from each to those above it only. */
 	if (twheel_is_drained(tw))
 		return "drained";
-	if (twheel_is_draining(tw))
+	if (READ_ONCE(tw->control.draining))
 		return "draining";
-	return twheel_is_started(tw) ? "running" : "new";
+	return control_is_started(&tw->control) ? "running" : "new";
 }
 
 /* The kthread, which lives as long as the module, is chosen when the wheel starts. */
 static const char *kthread_name(const struct twheel *tw)
 {
-	return twheel_is_started(tw) ? tw->turn.queue->worker->task->comm : "none";
+	return control_is_started(&tw->control) ? tw->turn.queue->worker->task->comm : "none";
 }
 
 /* seq_printf() would take most of the time of reading fdinfo. */

@@ -58,19 +58,6 @@ unsigned int twheel_max_pending_limit = 16777216;
 static atomic64_t nr_opened;
 
 /**
- * twheel_is_started() - tell whether a wheel's configuration is final
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once SETUP or a first ARM has started the wheel; it stays true, and the caller may
- * read all of the configuration without a lock.
- */
-bool twheel_is_started(const struct twheel *tw)
-{
-	return control_is_started(&tw->control);
-}
-
-/**
  * twheel_is_keyed() - tell whether user_data is the key of a timeout
  * @tw: the wheel
  *
@@ -85,18 +72,6 @@ bool twheel_is_keyed(const struct twheel *tw)
 	 * index.  Test: litmus keyed
 	 */
 	return smp_load_acquire(&tw->keys.used);
-}
-
-/**
- * twheel_is_draining() - tell whether a wheel has stopped accepting timeouts
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once DRAIN was called; it stays true.
- */
-bool twheel_is_draining(const struct twheel *tw)
-{
-	return READ_ONCE(tw->control.draining);
 }
 
 /* Whether a line of text and JSON can have a name as it is, and only zeroes follow it. */

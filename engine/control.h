@@ -54,7 +54,10 @@ struct twheel_control {
  */
 extern unsigned int twheel_max_pending_limit;
 
-/* Whether the configuration is final: twheel_is_started(), inline. */
+/*
+ * Whether the configuration is final: once it is, it stays so, and the caller may read all of it
+ * without a lock.
+ */
 static inline bool control_is_started(const struct twheel_control *control)
 {
 	/* Pairs with the release in twheel_start().  Test: litmus started */

@@ -94,7 +94,7 @@ static bool turn_take(struct twheel *tw)
 	bool queued;
 
 	spin_lock_irq(&nobodys.lock);
-	queued = twheel_is_started(tw) && !list_empty(&tw->turn.node);
+	queued = control_is_started(&tw->control) && !list_empty(&tw->turn.node);
 	if (queued)
 		list_del_init(&tw->turn.node);
 	raw_spin_lock(&nobody.lock);

@@ -100,7 +100,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	/* A read() beside it would have no room for an event as long as that. */
 	KUNIT_EXPECT_EQ(test, failing_event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
-	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
+	KUNIT_EXPECT_FALSE(test, control_is_started(&tw->control));
 	KUNIT_EXPECT_FALSE(test, twheel_is_keyed(tw));
 	/* Not by INFO, which gives a wheel that has not started the defaults of the moment. */
 	KUNIT_EXPECT_EQ(test, tw->control.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
@@ -155,7 +155,7 @@ static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
 	KUNIT_EXPECT_EQ(test, twheel_start_lazily(tw), -ESHUTDOWN);
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &usual_setup), -ESHUTDOWN);
-	KUNIT_EXPECT_FALSE(test, twheel_is_started(tw));
+	KUNIT_EXPECT_FALSE(test, control_is_started(&tw->control));
 }
 
 static int drain_amid_a_signal(struct twheel *tw)
@@ -174,7 +174,7 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 	struct twheel *tw = test->priv;
 
 	expect_no_wait(test, &tw->control.mutex, drain_amid_a_signal, -ERESTARTSYS);
-	KUNIT_EXPECT_FALSE(test, twheel_is_draining(tw));
+	KUNIT_EXPECT_FALSE(test, tw->control.draining);
 }
 
 /* It can be repeated, and the kthread does the rest meanwhile. */
@@ -189,7 +189,7 @@ static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit 
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), -ERESTARTSYS);
 	fatal_signal_forget();
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
-	KUNIT_EXPECT_TRUE(test, twheel_is_draining(tw));
+	KUNIT_EXPECT_TRUE(test, tw->control.draining);
 	KUNIT_EXPECT_FALSE(test, twheel_is_drained(tw));
 	pass(tw);
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
