@@ -171,8 +171,8 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "name:\t%s\n", info.name);
 	seq_printf(m, "state:\t%s\n", state_name(tw));
 	seq_printf(m, "kthread:\t%s\n", kthread_name(tw));
-	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), twheel_user_uid(user)));
-	number_show(m, "userns:\t", twheel_user_ns(user));
+	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), user_uid(user)));
+	number_show(m, "userns:\t", user->ns->ns.inum);
 	number_show(m, "bytes:\t", atomic_long_read(&tw->memory.charged));
 	seq_printf(m, "clock:\t%s\n", clock_names[info.clock - TWHEEL_CLOCK_MONOTONIC]);
 	number_show(m, "now_ns:\t", info.now_ns);

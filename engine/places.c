@@ -253,7 +253,7 @@ int twheel_places_provide(struct twheel *tw)
  */
 void twheel_place_refused(struct twheel *tw)
 {
-	twheel_refused(tw, twheel_user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
+	twheel_refused(tw, user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
 		       READ_ONCE(tw->places.nr_taken), 1, READ_ONCE(tw->places.max_pending));
 }
 

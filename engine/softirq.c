@@ -120,7 +120,7 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 	enum hrtimer_restart restart;
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !left_ns ||
-	    !twheel_user_may_work(tw->memory.user, begin_ns)) {
+	    !user_may_work(tw->memory.user, begin_ns)) {
 		twheel_turn_request(&tw->turn);
 		return HRTIMER_NORESTART;
 	}

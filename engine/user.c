@@ -62,27 +62,6 @@
  */
 #define WORK_PAUSES		10
 
-/**
- * struct twheel_user - a user who has a wheel open
- * @node: link in the table of users; users_mutex
- * @ns: the initial user namespace, or that of a container; the user has a reference; constant
- * @uid: the user's id; the id of root if @ns is that of a container; constant
- * @nr_wheels: wheels that are open; users_mutex
- * @charged: bytes that the user's wheels take, and this structure; atomic
- * @no_work_until_ns: until then (ktime_get_ns()) the softirq does not work for this user;
- *	atomic
- * @queue: one queue for each kthread; each has a lock of its own
- */
-struct twheel_user {
-	struct hlist_node node;
-	struct user_namespace *ns;
-	kuid_t uid;
-	unsigned long nr_wheels;
-	atomic_long_t charged;
-	atomic64_t no_work_until_ns;
-	struct twheel_queue queue[];
-};
-
 static DEFINE_MUTEX(users_mutex);
 static DEFINE_HASHTABLE(users, 6);
 
@@ -92,8 +71,7 @@ unsigned int twheel_nr_workers;
 /* Counts the wheels that were given a queue, so that each kthread gets as many. */
 static atomic_t nr_queued;
 
-/* Bytes that the wheels of all users take; atomic. */
-static atomic_long_t charged_total;
+atomic_long_t twheel_all_charged;
 long twheel_max_memory, twheel_max_user_memory;
 
 /* Turns */
@@ -213,20 +191,6 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 /* The softirq */
 
 /**
- * twheel_user_may_work() - tell whether the softirq may work on a wheel of a user
- * @user: the user
- * @now_ns: ktime_get_ns()
- *
- * Context: any; no lock is needed.
- * Return: true if the user has paid for what the softirq did before, see
- * twheel_user_has_worked().
- */
-bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns)
-{
-	return now_ns >= (u64)atomic64_read(&user->no_work_until_ns);
-}
-
-/**
  * twheel_user_has_worked() - charge a user for work in the softirq
  * @user: the user
  * @begin_ns: when it began, ktime_get_ns()
@@ -279,14 +243,14 @@ int twheel_charge(struct twheel_user *user, size_t bytes)
 	long charged;
 
 	if (!account_add(&user->charged, bytes, each, &charged)) {
-		twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_USER_MEMORY, charged,
-			       bytes, each);
+		twheel_refused(NULL, user_uid(user), COUNTER_REFUSED_USER_MEMORY, charged, bytes,
+			       each);
 		return -ENOSPC;
 	}
-	if (likely(account_add(&charged_total, bytes, total, &charged)))
+	if (likely(account_add(&twheel_all_charged, bytes, total, &charged)))
 		return 0;
 	atomic_long_sub(bytes, &user->charged);
-	twheel_refused(NULL, twheel_user_uid(user), COUNTER_REFUSED_MEMORY, charged, bytes, total);
+	twheel_refused(NULL, user_uid(user), COUNTER_REFUSED_MEMORY, charged, bytes, total);
 	return -ENOSPC;
 }
 
@@ -299,19 +263,8 @@ int twheel_charge(struct twheel_user *user, size_t bytes)
  */
 void twheel_uncharge(struct twheel_user *user, size_t bytes)
 {
-	atomic_long_sub(bytes, &charged_total);
+	atomic_long_sub(bytes, &twheel_all_charged);
 	atomic_long_sub(bytes, &user->charged);
-}
-
-/**
- * twheel_charged() - the memory that is charged to all users
- *
- * Context: any.
- * Return: bytes.
- */
-long twheel_charged(void)
-{
-	return atomic_long_read(&charged_total);
 }
 
 /* Users */
@@ -439,33 +392,8 @@ void twheel_users_show(struct seq_file *m)
 	mutex_lock(&users_mutex);
 	hash_for_each(users, i, user, node)
 		seq_printf(m, "%u %u %lu %ld\n",
-			   from_kuid_munged(seq_user_ns(m), twheel_user_uid(user)),
-			   twheel_user_ns(user), user->nr_wheels,
+			   from_kuid_munged(seq_user_ns(m), user_uid(user)),
+			   user->ns->ns.inum, user->nr_wheels,
 			   atomic_long_read(&user->charged));
 	mutex_unlock(&users_mutex);
-}
-
-/**
- * twheel_user_uid() - tell who a user is
- * @user: the user
- *
- * Context: any; no lock is needed.
- * Return: the real user id; of a container the id that root has there, INVALID_UID if it has none.
- */
-kuid_t twheel_user_uid(const struct twheel_user *user)
-{
-	return user->ns == &init_user_ns ? user->uid : make_kuid(user->ns, 0);
-}
-
-/**
- * twheel_user_ns() - tell the user namespace of a user
- * @user: the user
- *
- * Context: any; no lock is needed.
- * Return: the number of the namespace, as /proc/PID/ns/user shows it: that of the container, or
- * the initial one if the user is none.
- */
-unsigned int twheel_user_ns(const struct twheel_user *user)
-{
-	return user->ns->ns.inum;
 }

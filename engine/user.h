@@ -5,14 +5,15 @@
 #ifndef _TWHEEL_ENGINE_USER_H
 #define _TWHEEL_ENGINE_USER_H
 
+#include <linux/atomic.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 struct seq_file;
-struct twheel_user;
 
 /**
  * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
@@ -46,6 +47,27 @@ struct twheel_turn {
 	bool cancelled;
 };
 
+/**
+ * struct twheel_user - a user who has a wheel open
+ * @node: link in the table of users; users_mutex
+ * @ns: the initial user namespace, or that of a container; the user has a reference; constant
+ * @uid: the user's id; the id of root if @ns is that of a container; constant
+ * @nr_wheels: wheels that are open; users_mutex
+ * @charged: bytes that the user's wheels take, and this structure; atomic
+ * @no_work_until_ns: until then (ktime_get_ns()) the softirq does not work for this user;
+ *	atomic
+ * @queue: one queue for each kthread; each has a lock of its own
+ */
+struct twheel_user {
+	struct hlist_node node;
+	struct user_namespace *ns;
+	kuid_t uid;
+	unsigned long nr_wheels;
+	atomic_long_t charged;
+	atomic64_t no_work_until_ns;
+	struct twheel_queue queue[];
+};
+
 /* The kthreads that serve the wheels; constant while there are users. */
 extern struct kthread_worker **twheel_workers;
 extern unsigned int twheel_nr_workers;
@@ -56,6 +78,29 @@ extern unsigned int twheel_nr_workers;
  */
 extern long twheel_max_memory, twheel_max_user_memory;
 
+/* Bytes that are charged to all users together. */
+extern atomic_long_t twheel_all_charged;
+
+static inline long twheel_charged(void)
+{
+	return atomic_long_read(&twheel_all_charged);
+}
+
+/* The real user id; of a container the id that root has there, INVALID_UID if it has none. */
+static inline kuid_t user_uid(const struct twheel_user *user)
+{
+	return user->ns == &init_user_ns ? user->uid : make_kuid(user->ns, 0);
+}
+
+/*
+ * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): the user has paid
+ * for what it did before, see twheel_user_has_worked().
+ */
+static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
+{
+	return now_ns >= (u64)atomic64_read(&user->no_work_until_ns);
+}
+
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
@@ -64,14 +109,10 @@ void twheel_turn_cancel(struct twheel_turn *turn);
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 void twheel_users_show(struct seq_file *m);
-kuid_t twheel_user_uid(const struct twheel_user *user);
-unsigned int twheel_user_ns(const struct twheel_user *user);
 
-bool twheel_user_may_work(const struct twheel_user *user, u64 now_ns);
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);
 
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);
-long twheel_charged(void);
 
 #endif /* _TWHEEL_ENGINE_USER_H */

@@ -193,8 +193,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 	for_each_possible_cpu(cpu)
 		until_ns = max(until_ns, per_cpu(soft_until_ns, cpu));
 	KUNIT_EXPECT_GE(test, until_ns, 1000 * NSEC_PER_SEC + 2000 * num_online_cpus());
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(tw->memory.user,
-						      1000 * NSEC_PER_SEC + 9999));
+	KUNIT_EXPECT_FALSE(test, user_may_work(tw->memory.user, 1000 * NSEC_PER_SEC + 9999));
 	work_is_paid(tw);
 }
 
@@ -217,8 +216,7 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 	machine_step_ns = 0;
 	for_each_possible_cpu(cpu)
 		KUNIT_EXPECT_LE(test, per_cpu(soft_until_ns, cpu), begin_ns + 2 * NSEC_PER_SEC);
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(tw->memory.user,
-						     begin_ns + 10 * NSEC_PER_SEC));
+	KUNIT_EXPECT_TRUE(test, user_may_work(tw->memory.user, begin_ns + 10 * NSEC_PER_SEC));
 	work_is_paid(tw);
 }
 

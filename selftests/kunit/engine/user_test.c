@@ -204,18 +204,18 @@ static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 	const u64 begin_ns = 1000 * NSEC_PER_SEC, took_ns = 1000 * num_online_cpus();
 
 	atomic64_set(&user->no_work_until_ns, 0);
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns));
+	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns));
 	twheel_user_has_worked(user, begin_ns, begin_ns + took_ns);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, begin_ns + 9999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns + 10000));
+	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 10000));
 	/* Another processor began at the same time: both count. */
 	twheel_user_has_worked(user, begin_ns, begin_ns + 2 * took_ns);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, begin_ns + 29999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, begin_ns + 30000));
+	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 29999));
+	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 30000));
 	/* What was paid long ago is no credit. */
 	twheel_user_has_worked(user, 2 * begin_ns, 2 * begin_ns + took_ns);
-	KUNIT_EXPECT_FALSE(test, twheel_user_may_work(user, 2 * begin_ns + 9999));
-	KUNIT_EXPECT_TRUE(test, twheel_user_may_work(user, 2 * begin_ns + 10000));
+	KUNIT_EXPECT_FALSE(test, user_may_work(user, 2 * begin_ns + 9999));
+	KUNIT_EXPECT_TRUE(test, user_may_work(user, 2 * begin_ns + 10000));
 	atomic64_set(&user->no_work_until_ns, 0);
 }
 
