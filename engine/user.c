@@ -90,45 +90,31 @@ static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	return true;
 }
 
-/* Begin the turn of the first wheel of a queue. */
-static struct twheel_turn *queue_pop(struct twheel_queue *queue)
-{
-	struct twheel_turn *turn;
-
-	spin_lock_irq(&queue->lock);
-	turn = list_first_entry_or_null(&queue->turns, struct twheel_turn, node);
-	if (turn)
-		list_del_init(&turn->node);
-	spin_unlock_irq(&queue->lock);
-	return turn;
-}
-
-/*
- * The turn of a user: its wheels have turns until TURN_NS have passed.  A wheel may be
- * added just after the queue was found empty here.  twheel_turn_request() has then queued
- * the work once more.
- */
+/* The turn of a user: its wheels have turns until TURN_NS have passed. */
 static void user_turn(struct kthread_work *work)
 {
 	struct twheel_queue *queue = container_of(work, struct twheel_queue, work);
 	u64 end_ns = ktime_get_ns() + TURN_NS;
 	struct twheel_turn *turn;
+	bool more;
 
-	do {
-		turn = queue_pop(queue);
-		if (!turn)
-			return;
-		if (turn->take(turn, end_ns)) {
-			spin_lock_irq(&queue->lock);
-			queue_add(queue, turn);
-			spin_unlock_irq(&queue->lock);
-		}
+	spin_lock_irq(&queue->lock);
+	while ((turn = list_first_entry_or_null(&queue->turns, struct twheel_turn, node))) {
+		list_del_init(&turn->node);
+		spin_unlock_irq(&queue->lock);
+		more = turn->take(turn, end_ns);
 		cond_resched();
-		if (list_empty(&queue->turns))
-			return;
-	} while (ktime_get_ns() < end_ns);
-	/* The next turn comes after those of the other users. */
-	kthread_queue_work(queue->worker, work);
+		spin_lock_irq(&queue->lock);
+		if (more)
+			queue_add(queue, turn);
+		if (ktime_get_ns() >= end_ns) {
+			/* The next turn comes after those of the other users. */
+			if (!list_empty(&queue->turns))
+				kthread_queue_work(queue->worker, work);
+			break;
+		}
+	}
+	spin_unlock_irq(&queue->lock);
 }
 
 /**
