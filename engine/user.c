@@ -26,9 +26,9 @@
  * that one, since anybody may make any number of them.  A struct twheel_user lives as long as it
  * has an open wheel.
  *
- * Locks: users_mutex serialises opening and closing wheels.  It is a mutex because a
- * struct twheel_user is allocated under it; only the allocator's locks are taken under
- * it.  twheel_queue.lock is a spinlock that disables interrupts, because the softirq
+ * Locks: users_mutex guards the table of users.  It is a mutex because root may look at all of
+ * them.  No user is allocated under it: nobody waits while another one is short of memory.
+ * twheel_queue.lock is a spinlock that disables interrupts, because the softirq
  * takes it to ask for a turn; no other lock of the engine is held then.
  * kthread_queue_work() takes the lock of the kthread's list under it.  A wheel takes its
  * turn under neither of the two.
@@ -276,15 +276,27 @@ static struct user_namespace *user_current(kuid_t *uid)
 	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : &init_user_ns;
 }
 
-static struct twheel_user *user_find(struct user_namespace *ns, kuid_t uid)
+/*
+ * Find a user, who opens one more wheel.  If there is none, @made becomes that user, unless it is
+ * NULL.
+ */
+static struct twheel_user *user_find(struct user_namespace *ns, kuid_t uid,
+				     struct twheel_user *made)
 {
 	struct twheel_user *user;
 
-	lockdep_assert_held(&users_mutex);
+	mutex_lock(&users_mutex);
 	hash_for_each_possible(users, user, node, __kuid_val(uid))
 		if (user->ns == ns && uid_eq(user->uid, uid))
-			return user;
-	return NULL;
+			goto found;
+	user = made;
+	if (user)
+		hash_add(users, &user->node, __kuid_val(uid));
+found:
+	if (user)
+		user->nr_wheels++;
+	mutex_unlock(&users_mutex);
+	return user;
 }
 
 static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
@@ -293,7 +305,6 @@ static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 	unsigned int i;
 	int err;
 
-	lockdep_assert_held(&users_mutex);
 	user = kzalloc(user_size(), GFP_KERNEL_ACCOUNT);
 	if (!user)
 		return ERR_PTR(-ENOMEM);
@@ -313,8 +324,14 @@ static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 		queue->worker = twheel_workers[i];
 		kthread_init_work(&queue->work, user_turn);
 	}
-	hash_add(users, &user->node, __kuid_val(uid));
 	return user;
+}
+
+static void user_free(struct twheel_user *user)
+{
+	twheel_uncharge(user, user_size());
+	put_user_ns(user->ns);
+	kfree(user);
 }
 
 /**
@@ -326,16 +343,20 @@ static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
  */
 struct twheel_user *twheel_user_get(void)
 {
+	struct twheel_user *user, *made;
 	struct user_namespace *ns;
-	struct twheel_user *user;
 	kuid_t uid;
 
 	ns = user_current(&uid);
-	mutex_lock(&users_mutex);
-	user = user_find(ns, uid) ?: user_make(ns, uid);
-	if (!IS_ERR(user))
-		user->nr_wheels++;
-	mutex_unlock(&users_mutex);
+	user = user_find(ns, uid, NULL);
+	if (user)
+		return user;
+	made = user_make(ns, uid);
+	if (IS_ERR(made))
+		return made;
+	user = user_find(ns, uid, made);
+	if (user != made)
+		user_free(made);
 	return user;
 }
 
@@ -359,9 +380,7 @@ void twheel_user_put(struct twheel_user *user)
 	/* The queues are empty, but a work may be queued that has yet to find out. */
 	for (i = 0; i < twheel_nr_workers; i++)
 		kthread_cancel_work_sync(&user->queue[i].work);
-	twheel_uncharge(user, user_size());
-	put_user_ns(user->ns);
-	kfree(user);
+	user_free(user);
 }
 
 /**

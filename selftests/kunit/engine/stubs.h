@@ -19,6 +19,19 @@ static unsigned long page_alloc(gfp_t flags)
 #undef get_zeroed_page
 #define get_zeroed_page	page_alloc
 
+/* What another thread does while a user is allocated. */
+static void (*alloc_call)(void);
+
+static void *object_alloc(size_t size, gfp_t flags)
+{
+	if (alloc_call)
+		alloc_call();
+	return kzalloc(size, flags);
+}
+
+#undef kzalloc
+#define kzalloc(size, flags)	object_alloc(size, flags)
+
 /* The address of the object that was freed last. */
 static unsigned long freed;
 

@@ -196,6 +196,37 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freed, address);
 }
 
+/* What an open by another thread of the same user does meanwhile. */
+static struct twheel_user *user_beside;
+static bool user_waits;
+
+static void open_beside(void)
+{
+	alloc_call = NULL;
+	user_waits = mutex_is_locked(&users_mutex);
+	if (!user_waits)
+		user_beside = twheel_user_get();
+}
+
+/* Memory may be short for one user, in its memory cgroup, and nobody else is to wait for that. */
+static void two_who_make_a_user_at_a_time_are_one_and_wait_for_nobody(struct kunit *test)
+{
+	struct twheel_user *user;
+
+	engine_case_exit(test);
+	alloc_call = open_beside;
+	user = twheel_user_get();
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	KUNIT_EXPECT_FALSE(test, user_waits);
+	if (!user_waits) {
+		KUNIT_EXPECT_PTR_EQ(test, user_beside, user);
+		KUNIT_EXPECT_EQ(test, user->nr_wheels, 2UL);
+		twheel_user_put(user);
+	}
+	twheel_user_put(user);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
+}
+
 /* G5: a tenth of the processors' time, whoever of the user's wheels rings, and wherever. */
 static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 {
@@ -248,6 +279,7 @@ static struct kunit_case user_cases[] = {
 	KUNIT_CASE(a_turn_that_is_asked_for_in_a_turn_comes_after_it),
 	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
 	KUNIT_CASE(last_close_of_a_user_frees_the_user),
+	KUNIT_CASE(two_who_make_a_user_at_a_time_are_one_and_wait_for_nobody),
 	{}
 };
 
