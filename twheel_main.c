@@ -28,7 +28,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
-#include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/kstrtox.h>
 #include <linux/kthread.h>
@@ -39,7 +38,6 @@
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/sysfs.h>
 #include <linux/time64.h>
 #include <linux/twheel.h>
@@ -149,7 +147,6 @@ static void workers_stop(void)
 {
 	while (twheel_nr_workers)
 		kthread_destroy_worker(twheel_workers[--twheel_nr_workers]);
-	kfree(twheel_workers);
 }
 
 static void worker_prioritize(struct task_struct *task)
@@ -164,9 +161,6 @@ static int workers_start(void)
 {
 	unsigned int nr = kthreads ?: min(num_online_cpus(), 4U);
 
-	twheel_workers = kcalloc(nr, sizeof(*twheel_workers), GFP_KERNEL);
-	if (!twheel_workers)
-		return -ENOMEM;
 	while (twheel_nr_workers < nr) {
 		struct kthread_worker *worker;
 
@@ -185,7 +179,7 @@ static int workers_start(void)
 /* Those of the threads; the others are checked when they are written. */
 static int parameters_check(void)
 {
-	if (kthreads > 64)
+	if (kthreads > TWHEEL_WORKERS_MAX)
 		pr_err("kthreads is not 0 to 64\n");
 	else if (kthread_nice < MIN_NICE || kthread_nice > MAX_NICE)
 		pr_err("kthread_nice is not -20 to 19\n");

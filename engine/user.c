@@ -65,7 +65,7 @@
 static DEFINE_MUTEX(users_mutex);
 static DEFINE_HASHTABLE(users, 6);
 
-struct kthread_worker **twheel_workers;
+struct kthread_worker *twheel_workers[TWHEEL_WORKERS_MAX];
 unsigned int twheel_nr_workers;
 
 /* Counts the wheels that were given a queue, so that each kthread gets as many. */

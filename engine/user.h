@@ -68,8 +68,10 @@ struct twheel_user {
 	struct twheel_queue queue[];
 };
 
+#define TWHEEL_WORKERS_MAX	64U
+
 /* The kthreads that serve the wheels; constant while there are users. */
-extern struct kthread_worker **twheel_workers;
+extern struct kthread_worker *twheel_workers[TWHEEL_WORKERS_MAX];
 extern unsigned int twheel_nr_workers;
 
 /*
