@@ -207,7 +207,7 @@ TRACE_EVENT(twheel_limit,
 	),
 	TP_fast_assign(
 		__entry->wheel = tw ? tw->control.nr : 0;
-		memcpy(__entry->name, tw ? tw->control.name : "", tw ? TWHEEL_NAME_SIZE : 1);
+		strscpy_pad(__entry->name, tw ? tw->control.name : "", TWHEEL_NAME_SIZE);
 		__entry->uid = uid;
 		__entry->limit = limit;
 		__entry->used = used;
