@@ -142,7 +142,7 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);
 	/* A time that has passed, even if the clock was set back since it was read. */
-	if (w->head.next <= w->head.base)
+	if (w->head.next <= w->target)
 		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;

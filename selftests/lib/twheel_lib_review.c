@@ -282,6 +282,32 @@ TEST_F(review, a_fixed_delay_whose_callback_left_does_not_wait_for_a_longer_one)
 	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
 }
 
+/* It is due between two edges, and the clock comes there for a second time. */
+TEST_F(review, a_fixed_delay_whose_callback_left_wakes_nobody_before_its_edge)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_SEC));
+	m->does = leaves;
+	twheel_start_periodic(self->w, &m[0].timer, 1001 * TW_SEC, 1300 * TW_MS,
+			      TWHEEL_FIXED_DELAY);
+	fake_ns = 1001 * TW_SEC;
+	if (!setjmp(back))
+		twheel_dispatch(self->w, 0);
+	ASSERT_EQ(1, m[0].called);
+	m->does = NULL;
+	fake_ns = 1002800 * TW_MS;
+	twheel_start_at(self->w, &m[1].timer, 0);
+	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
+	fake_ns = 1002600 * TW_MS;
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1003 * TW_SEC, twheel_next(self->w));
+	fake_ns = 1003 * TW_SEC;
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(2, m[0].called);
+}
+
 static void dispatches(struct twheel *w, struct mark *m)
 {
 	twheel_start(w, &m->others->timer, 0);
