@@ -231,8 +231,7 @@ EXPORT int twheel_fd(struct twheel *w)
 		w->set_ns = TWHEEL_NEVER;
 		if (w->fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 			settime(w, WOKEN);
-		else
-			loop_set_fd(w);
+		loop_set_fd(w);
 	}
 	fd = w->fd;
 	unlock(w);
@@ -578,7 +577,8 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 		if (!__atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 			ret = w->head.shared ? sleep_shared(w, id, end_ns) :
 					       sleep_until(w, id, end_ns);
-		woken = __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
+		/* After an error, it is for the next wait. */
+		woken = !ret && __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
 	} while (!ret && !woken && loop_clock(id) < end_ns);
@@ -587,20 +587,19 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 
 EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
-	int ret = 0;
+	int ret = -EINVAL;
 
 	if (w->options.clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
 	lock(w);
-	if (to_ns < w->clock_ns || to_ns >= NEVER) {
-		ret = -EINVAL;
-	} else {
+	if (to_ns >= w->clock_ns && to_ns < NEVER) {
 		w->clock_ns = to_ns;
 		loop_update(w);
-		if (w->fd >= 0)
+		ret = 0;
+		/* As in loop_set_fd(): after twheel_wake() it stays readable. */
+		if (w->fd >= 0 && (w->set_ns != WOKEN || w->readable))
 			ret = settime(w, loop_wake_ns(w));
 	}
 	unlock(w);
 	return ret;
 }
-

@@ -554,11 +554,17 @@ mutation wait_never_ends loop.c \
 	'!woken && loop_clock(id) < end_ns)' \
 	'!woken)'
 mutation advance_goes_back loop.c \
-	'if (to_ns < w->clock_ns || to_ns >= NEVER) {' \
-	'if (to_ns >= NEVER) {'
+	'if (to_ns >= w->clock_ns && to_ns < NEVER) {' \
+	'if (to_ns < NEVER) {'
 mutation advance_goes_to_the_end_of_time loop.c \
-	'to_ns >= NEVER)' \
-	'to_ns >= END_NS)'
+	'to_ns < NEVER)' \
+	'to_ns < END_NS)'
+mutation advance_forgets_a_wake loop.c \
+	'if (w->fd >= 0 && (w->set_ns != WOKEN || w->readable))' \
+	'if (w->fd >= 0)'
+mutation wait_that_fails_takes_a_wake_along loop.c \
+	'woken = !ret && __atomic' \
+	'woken = __atomic'
 mutation first_of_a_slot_is_not_looked_at wheel.c \
 	'(!earliest || first > edge)' \
 	'first > edge'

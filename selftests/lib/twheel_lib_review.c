@@ -9,7 +9,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
 #include <twheel/table.h>
 
 #define MANY	20000
@@ -596,6 +599,41 @@ TEST_F(review, a_wake_before_there_is_a_descriptor_is_not_lost)
 	EXPECT_TRUE(TW_WAIT_FOR(is_readable(twheel_fd(self->w)), TW_MS));
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
+}
+
+TEST_F(review, a_wake_is_not_lost_if_the_virtual_clock_is_moved)
+{
+	int moved;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+	for (moved = 0; moved < 2; moved++) {
+		twheel_wake(self->w);
+		EXPECT_EQ(0, twheel_advance(self->w, twheel_now(self->w) + TW_MS));
+		EXPECT_TRUE(TW_WAIT_FOR(is_readable(twheel_fd(self->w)), TW_MS));
+		EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+		EXPECT_FALSE(is_readable(twheel_fd(self->w)));
+	}
+}
+
+static void wakes(int signal)
+{
+	(void)signal;
+	twheel_wake(hooked);
+}
+
+TEST_F(review, a_wake_that_comes_with_a_signal_ends_the_next_wait)
+{
+	const struct itimerval soon = { .it_value = { .tv_usec = 20000 } };
+	__u64 start_ns;
+
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, TWHEEL_SHARED, TW_MS));
+	hooked = self->w;
+	signal(SIGALRM, wakes);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	ASSERT_EQ(-EINTR, twheel_wait(self->w, 5 * TW_SEC));
+	start_ns = twheel_update(self->w);
+	EXPECT_EQ(0, twheel_wait(self->w, 5 * TW_SEC));
+	EXPECT_GT(start_ns + 4 * TW_SEC, twheel_update(self->w));
 }
 
 static void *dispatch_here(void *w)
