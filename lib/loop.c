@@ -165,7 +165,9 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 	if (w->options.clock == TWHEEL_VIRTUAL)
 		return ns <= w->clock_ns;
 	if (w->options.clock == TWHEEL_TAI) {
-		ahead = loop_clock(CLOCK_TAI) - loop_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;
+		/* A thread that is held up between the two is too early, not too late. */
+		ahead = loop_clock(CLOCK_REALTIME);
+		ahead = loop_clock(CLOCK_TAI) - ahead;
 		ns -= min64(ns, ahead - ahead % TWHEEL_SEC);
 	}
 	return max64(ns, 1);

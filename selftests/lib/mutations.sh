@@ -344,15 +344,15 @@ mutation clock_that_is_set_back_after_a_dispatch_in_vain_goes_unseen loop.c \
 mutation last_edge_is_the_next loop.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
+mutation edge_before_is_taken_for_the_last_one loop.h \
+	'return passed < w->edge_ns ?' \
+	'return passed < 2 * w->edge_ns ?'
+mutation edge_after_the_target_is_the_last_one_for_ever loop.h \
+	'likely(passed < 2 * w->edge_ns)' \
+	'passed < END_NS'
 mutation next_is_a_tick_late loop.c \
-	'		ns += w->edge_ns - 1;' \
-	'		ns += w->edge_ns;'
-mutation edge_of_the_sleep_before_is_taken_for_a_later_one loop.c \
-	'	} else if (w->wake_ns - ns >= w->edge_ns) {' \
-	'	} else if (w->wake_ns < w->clock_ns) {'
-mutation edge_of_the_sleep_is_the_last_one_for_ever loop.h \
-	'	if (w->clock_ns - w->wake_ns < w->edge_ns)' \
-	'	if (w->clock_ns >= w->wake_ns)'
+	'^ KEY) + w->edge_ns - 1;' \
+	'^ KEY) + w->edge_ns;'
 mutation next_says_what_was_stopped loop.c \
 	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);' \
@@ -366,8 +366,11 @@ mutation next_forgets_what_has_passed wheel.c \
 	w->first = NULL;' \
 	'	push(&w->list[SOON], t);'
 mutation next_takes_the_last_edge_for_never loop.c \
-	'return w->wake_ns < END_NS ?' \
-	'return w->wake_ns < END_NS - w->edge_ns ?'
+	'return ns < END_NS ?' \
+	'return ns < END_NS - w->edge_ns ?'
+mutation next_spins_until_the_edge_of_a_running_timer loop.c \
+	'if (w->head.next <= w->target)' \
+	'if (w->head.next <= w->head.base)'
 mutation descriptor_forgets_that_setting_failed loop.c \
 	'	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;' \
@@ -389,10 +392,14 @@ mutation descriptor_goes_through_exec loop.c \
 	'TFD_NONBLOCK | TFD_CLOEXEC' \
 	'TFD_NONBLOCK'
 mutation descriptor_is_not_set_when_it_is_made loop.c \
-	'		else
-			loop_set_fd(w);
-	}' \
-	'	}'
+	'			settime(w, WOKEN);
+		loop_set_fd(w);' \
+	'			settime(w, WOKEN);'
+mutation clock_that_is_ahead_is_read_first loop.c \
+	'		ahead = loop_clock(CLOCK_REALTIME);
+		ahead = loop_clock(CLOCK_TAI) - ahead;' \
+	'		ahead = loop_clock(CLOCK_TAI);
+		ahead = ahead - loop_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;'
 mutation virtual_clock_sets_the_descriptor_by_time loop.c \
 	'		return ns <= w->clock_ns;
 ' \

@@ -20,17 +20,23 @@
 /* ---- the clock of the library ------------------------------------------------- */
 
 static _Thread_local __u64 fake_ns;	/* 0: the true one */
+static _Thread_local __u64 fake_tai_ns;	/* by how much TAI is ahead */
+static _Thread_local __u64 read_ns;	/* how long it takes to read the clock */
 static _Thread_local int reads_until_hook;
 static struct twheel *hooked;
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
+	__u64 ns;
+
 	if (reads_until_hook && !--reads_until_hook)
 		twheel_wake(hooked);
 	if (!fake_ns)
 		return __real_clock_gettime(id, ts);
-	ts->tv_sec = fake_ns / TW_SEC;
-	ts->tv_nsec = fake_ns % TW_SEC;
+	ns = fake_ns + (id == CLOCK_TAI ? fake_tai_ns : 0);
+	ts->tv_sec = ns / TW_SEC;
+	ts->tv_nsec = ns % TW_SEC;
+	fake_ns += read_ns;
 	return 0;
 }
 
@@ -60,6 +66,8 @@ FIXTURE_SETUP(review)
 FIXTURE_TEARDOWN(review)
 {
 	fake_ns = 0;
+	fake_tai_ns = 0;
+	read_ns = 0;
 	reads_until_hook = 0;
 	twheel_close(self->w);
 	free(self->mark);
@@ -251,6 +259,25 @@ TEST_F(review, unread_number_is_pending_again_if_the_clock_is_set_back)
 	fake_ns = 1005 * TW_SEC;
 	EXPECT_EQ(0, twheel_table_expired(table, &number, 1, 0));
 	twheel_table_close(table);
+}
+
+/* It is set by the real time, which is read together with TAI. */
+TEST_F(review, descriptor_of_tai_is_in_time_if_the_thread_is_held_up_between_two_clocks)
+{
+	struct itimerspec left;
+	__u64 now_ns = tw_now(CLOCK_REALTIME);
+
+	fake_ns = now_ns;
+	fake_tai_ns = 37 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_TAI, 0, TW_MS));
+	twheel_start_at(self->w, &self->mark->timer, now_ns + 137 * TW_SEC);
+	ASSERT_LE(3, twheel_fd(self->w));
+	read_ns = 600 * TW_MS;
+	twheel_start_at(self->w, &self->mark->timer, now_ns + 136 * TW_SEC);
+	ASSERT_EQ(0, twheel_flush(self->w));
+	ASSERT_EQ(0, timerfd_gettime(twheel_fd(self->w), &left));
+	EXPECT_GE(99, left.it_value.tv_sec);
+	EXPECT_LE(96, left.it_value.tv_sec);
 }
 
 /* ---- callbacks that leave, or dispatch ------------------------------------------ */
