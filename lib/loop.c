@@ -92,7 +92,7 @@ inline uint64_t loop_update(struct twheel *w)
 	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = loop_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->ready_by))
-			wheel_rewind(w, w->clock_ns | KEY, last_edge(w));
+			wheel_rewind(w, last_edge(w));
 	}
 	if (likely(!is_immediate(w)))
 		w->head.now = w->clock_ns | KEY;
@@ -142,7 +142,7 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
 		wheel_find_next(w);
 	/* A time that has passed, even if the clock was set back since it was read. */
-	if (w->head.next <= w->target)
+	if (w->head.next <= w->head.base)
 		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;

@@ -327,8 +327,8 @@ void wheel_find_next(struct twheel *w)
 	}
 }
 
-/* The clock was set back: put all timers to where they belong now. */
-APART void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
+/* The clock was set back: put all timers to where they belong now, at the last edge. */
+APART void wheel_rewind(struct twheel *w, uint64_t edge)
 {
 	struct twheel_timer *all = &w->end, *t;
 	size_t i;
@@ -341,10 +341,10 @@ APART void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge)
 		}
 	}
 	forget_slots(w);
-	w->head.base = key;
+	w->head.base = edge;
 	w->target = edge;
-	w->due_by = min64(w->due_by, key);
-	w->ready_by = key;
+	w->due_by = min64(w->due_by, edge);
+	w->ready_by = edge;
 	while ((t = all) != &w->end) {
 		unlink_timer(t);
 		wheel_place(w, t);

@@ -160,7 +160,7 @@ void wheel_place_soon(struct twheel *w, struct twheel_timer *t);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w);
 void wheel_find_next(struct twheel *w);
-void wheel_rewind(struct twheel *w, uint64_t key, uint64_t edge);
+void wheel_rewind(struct twheel *w, uint64_t edge);
 void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
 
 #endif /* _TWHEEL_WHEEL_H */

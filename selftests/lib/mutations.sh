@@ -289,15 +289,25 @@ mutation loop_does_not_wake_up_for_what_is_due wheel.c \
 ' \
 	''
 mutation clock_that_goes_back_leaves_base wheel.c \
-	'	w->head.base = key;
+	'	w->head.base = edge;
 ' \
 	''
+mutation clock_that_goes_back_leaves_base_between_two_edges wheel.c \
+	'	w->head.base = edge;
+' \
+	'	w->head.base = w->clock_ns | KEY;
+'
+mutation clock_that_goes_back_leaves_what_was_due_before_its_edge wheel.c \
+	'	w->due_by = min64(w->due_by, edge);
+' \
+	'	w->due_by = min64(w->due_by, w->clock_ns | KEY);
+'
 mutation clock_that_goes_back_leaves_the_target wheel.c \
 	'	w->target = edge;
 ' \
 	''
 mutation clock_that_goes_back_calls_what_was_due wheel.c \
-	'	w->due_by = min64(w->due_by, key);
+	'	w->due_by = min64(w->due_by, edge);
 ' \
 	''
 mutation clock_that_goes_back_leaves_slots wheel.c \
@@ -310,8 +320,8 @@ mutation clock_that_goes_back_leaves_slots wheel.c \
 	forget'
 mutation clock_that_goes_back_leaves_marks wheel.c \
 	'	forget_slots(w);
-	w->head.base = key;' \
-	'	w->head.base = key;'
+	w->head.base = edge;' \
+	'	w->head.base = edge;'
 mutation list_that_is_taken_stays wheel.h \
 	'	*from = &w->end;
 ' \
@@ -368,9 +378,6 @@ mutation next_forgets_what_has_passed wheel.c \
 mutation next_takes_the_last_edge_for_never loop.c \
 	'return ns < END_NS ?' \
 	'return ns < END_NS - w->edge_ns ?'
-mutation next_spins_until_the_edge_of_a_running_timer loop.c \
-	'if (w->head.next <= w->target)' \
-	'if (w->head.next <= w->head.base)'
 mutation descriptor_forgets_that_setting_failed loop.c \
 	'	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;' \

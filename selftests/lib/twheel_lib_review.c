@@ -261,6 +261,56 @@ TEST_F(review, unread_number_is_pending_again_if_the_clock_is_set_back)
 	twheel_table_close(table);
 }
 
+TEST_F(review, timer_waits_for_its_edge_though_the_clock_was_set_back_to_before_it)
+{
+	struct mark *m = self->mark;
+
+	fake_ns = 1000 * TW_SEC;
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_SEC));
+	twheel_start_at(self->w, &m[0].timer, 1002400 * TW_MS);
+	fake_ns = 1002800 * TW_MS;
+	twheel_start_at(self->w, &m[1].timer, 0);
+	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
+	fake_ns = 1002600 * TW_MS;
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1003 * TW_SEC, twheel_next(self->w));
+	fake_ns = 1003 * TW_SEC;
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, m[0].called);
+}
+
+/* The first is in the wheel, the second was due when a limit ended the fetch. */
+TEST_F(review, number_that_pends_is_not_fetched_though_the_clock_was_set_back)
+{
+	const struct twheel_table_options options = {
+		.size = sizeof(options),
+		.clock = TWHEEL_TABLE_REALTIME,
+		.tick_ns = TW_SEC,
+	};
+	struct twheel_table *table;
+	__u32 numbers[3];
+	int due;
+
+	for (due = 0; due < 2; due++) {
+		fake_ns = 1000 * TW_SEC;
+		ASSERT_EQ(0, twheel_table_open(&table, 3, &options));
+		ASSERT_EQ(0, twheel_table_start(table, 1, 1002400 * TW_MS));
+		ASSERT_EQ(0, twheel_table_start(table, 2, 1002400 * TW_MS));
+		fake_ns = (due ? 1003000 : 1002800) * TW_MS;
+		if (!due)
+			ASSERT_EQ(0, twheel_table_start(table, 0, 0));
+		ASSERT_EQ(1, twheel_table_expired(table, numbers, 1, 0));
+		fake_ns = 1002600 * TW_MS;
+		/* Each that pends counts 1. */
+		EXPECT_EQ(2 - due, twheel_table_state(table, 1, NULL) +
+				   twheel_table_state(table, 2, NULL));
+		EXPECT_EQ(0, twheel_table_expired(table, numbers, 3, 0));
+		fake_ns = 1003 * TW_SEC;
+		EXPECT_EQ(2 - due, twheel_table_expired(table, numbers, 3, 0));
+		twheel_table_close(table);
+	}
+}
+
 /* It is set by the real time, which is read together with TAI. */
 TEST_F(review, descriptor_of_tai_is_in_time_if_the_thread_is_held_up_between_two_clocks)
 {
