@@ -34,6 +34,6 @@ struct twheel_alarm {
 
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
 bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart);
-void twheel_alarm_set_next(struct twheel *tw, enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, enum hrtimer_restart *restart);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

@@ -95,4 +95,12 @@ static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)
 	return twheel_now_other(clock);
 }
 
+/* The same, just after ktime_get_ns() has returned @machine_ns. */
+static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64 machine_ns)
+{
+	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
+		return machine_ns + clock->offset_ns;
+	return twheel_now_other(clock);
+}
+
 #endif /* _TWHEEL_ENGINE_CLOCK_H */

@@ -82,7 +82,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned int steps = 0;
-	bool more;
+	u64 now_ns;
 
 	if (!twheel_trylock(tw)) {
 		alarm_missed(tw);
@@ -98,18 +98,20 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 		return restart;
 	}
 	do {
-		more = twheel_pass_step(tw) || !twheel_alarm_set(tw, &restart);
+		if (!twheel_pass_step(tw) && twheel_alarm_set(tw, &restart)) {
+			twheel_unlock(tw);
+			return restart;
+		}
 		/* It rings at the next tick, should the kthread not get a processor by then. */
-		if (more)
-			twheel_alarm_set_next(tw, &restart);
-		if (!more || ++steps == SOFT_STEPS || ktime_get_ns() >= end_ns) {
+		now_ns = ktime_get_ns();
+		twheel_alarm_set_next(tw, now_ns, &restart);
+		if (++steps == SOFT_STEPS || now_ns >= end_ns) {
 			twheel_unlock(tw);
 			break;
 		}
 		twheel_unlock_quietly(tw);
 	} while (twheel_trylock(tw));
-	if (more)
-		twheel_turn_request(&tw->turn);
+	twheel_turn_request(&tw->turn);
 	return restart;
 }
 
