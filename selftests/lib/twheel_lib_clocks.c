@@ -322,7 +322,7 @@ TEST_F(loops, child_goes_on_with_all_timers_after_after_fork)
 	pid_t pid;
 
 	for (i = 0; i < 100; i++)
-		twheel_start(self->w, &self->seen[i].timer, 100 * TW_MS);
+		twheel_start(self->w, &self->seen[i].timer, 400 * TW_MS);
 	twheel_flush(self->w);
 	lib_stats(self->w);
 	pid = fork();
