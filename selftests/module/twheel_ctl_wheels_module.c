@@ -611,7 +611,7 @@ TEST_F(wheels, reader_behind_a_real_time_thread_is_named)
 	ASSERT_LT(0, reader);
 	hog = ctl_child(hog_a_processor);
 	ASSERT_LT(0, hog);
-	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=3"));
+	EXPECT_EQ(CTL_PROBLEM, look_for("reader-waits", "3", NULL));
 	EXPECT_EQ(1, ctl_findings("reader-waits"))
 		TH_LOG("%s", ctl_said);
 	EXPECT_EQ(0, ctl_findings("reader-naps"));
