@@ -63,7 +63,20 @@ void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes)
 }
 
 /**
- * twheel_page_put() - free a page of twheel_page_get(), and take back its charge
+ * twheel_page_get() - allocate a zeroed page and charge it
+ * @memory: the account to charge
+ * @page: out: the page
+ *
+ * Context: process; sleeps.
+ * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ */
+int twheel_page_get(struct twheel_memory *memory, void **page)
+{
+	return twheel_area_get(memory, PAGE_SIZE, page);
+}
+
+/**
+ * twheel_page_put() - free a page of twheel_page_get() and take back its charge
  * @memory: the account that was charged
  * @page: the page
  *

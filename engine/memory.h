@@ -6,7 +6,6 @@
 #define _TWHEEL_ENGINE_MEMORY_H
 
 #include <linux/atomic.h>
-#include <linux/mm.h>
 #include <linux/workqueue.h>
 
 struct twheel_user;
@@ -31,16 +30,11 @@ extern struct workqueue_struct *twheel_memory_queue;
 
 int twheel_memory_charge(struct twheel_memory *memory, size_t bytes);
 void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes);
+int twheel_page_get(struct twheel_memory *memory, void **page);
 void twheel_page_put(struct twheel_memory *memory, void *page);
 void twheel_page_put_rcu(struct twheel_memory *memory, void *page);
 void *twheel_area_alloc(size_t size);
 void twheel_area_free(void *area, size_t size);
 int twheel_area_get(struct twheel_memory *memory, size_t size, void **area);
-
-/* Allocate a zeroed page and charge it: 0, -ENOMEM, or -ENOSPC at the limit of memory. */
-static inline int twheel_page_get(struct twheel_memory *memory, void **page)
-{
-	return twheel_area_get(memory, PAGE_SIZE, page);
-}
 
 #endif /* _TWHEEL_ENGINE_MEMORY_H */

@@ -391,7 +391,7 @@ static inline const char *fi_map(const char *path)
 static inline const char *fi_allocator(const char *function)
 {
 	static const char * const names[] = {
-		"twheel_area_get", "twheel_area_alloc",
+		"twheel_page_get", "twheel_area_get", "twheel_area_alloc",
 	};
 	size_t i, len = strcspn(function, ".");
 
@@ -408,6 +408,7 @@ static inline const char *fi_callee_name(const char *callee)
 		const char *start;
 		const char *name;
 	} names[] = {
+		{ "twheel_page_get", "pages" },
 		{ "twheel_area_get", "pages" },
 		{ "twheel_area_alloc", "pages" },
 		{ "__vmalloc", "pages" },
