@@ -173,6 +173,21 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 	work_is_paid(tw);
 }
 
+/* The alarm of a timeout rings at @begin_ns; each look at the machine's clock takes @step_ns. */
+static void alarm_takes(struct kunit *test, u64 begin_ns, u64 step_ns)
+{
+	struct twheel *tw = test->priv;
+
+	alarms_begin(tw);
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	work_is_paid(tw);
+	machine_ns = begin_ns;
+	machine_step_ns = step_ns;
+	alarm_rings_now(tw);
+	machine_step_ns = 0;
+}
+
 /* G5: all that the softirq does is charged, to its processor and to the user. */
 static void the_time_of_the_softirq_is_charged(struct kunit *test)
 {
@@ -182,14 +197,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		return;
-	alarms_begin(tw);
-	arm_like(test, 0);
-	time_set(tw, tw->alarm.at_ns);
-	work_is_paid(tw);
-	machine_ns = 1000 * NSEC_PER_SEC;
-	machine_step_ns = 1000 * num_online_cpus();
-	alarm_rings_now(tw);
-	machine_step_ns = 0;
+	alarm_takes(test, 1000 * NSEC_PER_SEC, 1000 * num_online_cpus());
 	for_each_possible_cpu(cpu)
 		until_ns = max(until_ns, per_cpu(soft_until_ns, cpu));
 	KUNIT_EXPECT_GE(test, until_ns, 1000 * NSEC_PER_SEC + 2000 * num_online_cpus());
@@ -206,14 +214,7 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		return;
-	alarms_begin(tw);
-	arm_like(test, 0);
-	time_set(tw, tw->alarm.at_ns);
-	work_is_paid(tw);
-	machine_ns = begin_ns;
-	machine_step_ns = 3600 * NSEC_PER_SEC;
-	alarm_rings_now(tw);
-	machine_step_ns = 0;
+	alarm_takes(test, begin_ns, 3600 * NSEC_PER_SEC);
 	for_each_possible_cpu(cpu)
 		KUNIT_EXPECT_LE(test, per_cpu(soft_until_ns, cpu), begin_ns + 2 * NSEC_PER_SEC);
 	KUNIT_EXPECT_TRUE(test, user_may_work(tw->memory.user, begin_ns + 10 * NSEC_PER_SEC));
