@@ -261,6 +261,23 @@ TEST_F(review, unread_number_is_pending_again_if_the_clock_is_set_back)
 	twheel_table_close(table);
 }
 
+/*
+ * The clock is set back between two edges: a timer that is due in between waits for the later one.
+ * Another one, @other, has the wheel look at the clock before that.
+ */
+static void expect_the_next_edge(struct __test_metadata *_metadata, struct twheel *w,
+				 struct mark *other)
+{
+	fake_ns = 1002800 * TW_MS;
+	twheel_start_at(w, &other->timer, 0);
+	ASSERT_EQ(1, twheel_dispatch(w, 0));
+	fake_ns = 1002600 * TW_MS;
+	EXPECT_EQ(0, twheel_dispatch(w, 0));
+	EXPECT_EQ(1003 * TW_SEC, twheel_next(w));
+	fake_ns = 1003 * TW_SEC;
+	EXPECT_EQ(1, twheel_dispatch(w, 0));
+}
+
 TEST_F(review, timer_waits_for_its_edge_though_the_clock_was_set_back_to_before_it)
 {
 	struct mark *m = self->mark;
@@ -268,14 +285,7 @@ TEST_F(review, timer_waits_for_its_edge_though_the_clock_was_set_back_to_before_
 	fake_ns = 1000 * TW_SEC;
 	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_REALTIME, 0, TW_SEC));
 	twheel_start_at(self->w, &m[0].timer, 1002400 * TW_MS);
-	fake_ns = 1002800 * TW_MS;
-	twheel_start_at(self->w, &m[1].timer, 0);
-	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
-	fake_ns = 1002600 * TW_MS;
-	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
-	EXPECT_EQ(1003 * TW_SEC, twheel_next(self->w));
-	fake_ns = 1003 * TW_SEC;
-	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	expect_the_next_edge(_metadata, self->w, &m[1]);
 	EXPECT_EQ(1, m[0].called);
 }
 
@@ -377,14 +387,7 @@ TEST_F(review, a_fixed_delay_whose_callback_left_wakes_nobody_before_its_edge)
 		twheel_dispatch(self->w, 0);
 	ASSERT_EQ(1, m[0].called);
 	m->does = NULL;
-	fake_ns = 1002800 * TW_MS;
-	twheel_start_at(self->w, &m[1].timer, 0);
-	ASSERT_EQ(1, twheel_dispatch(self->w, 0));
-	fake_ns = 1002600 * TW_MS;
-	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
-	EXPECT_EQ(1003 * TW_SEC, twheel_next(self->w));
-	fake_ns = 1003 * TW_SEC;
-	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	expect_the_next_edge(_metadata, self->w, &m[1]);
 	EXPECT_EQ(2, m[0].called);
 }
 
