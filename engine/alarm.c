@@ -215,8 +215,8 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
  * @restart: as in twheel_alarm_set()
  *
  * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
- * which sets the alarm then.  If it has not done so by the next tick, the softirq goes on.  What an
- * ARM has set the alarm for may be later.
+ * which sets the alarm then.  If it has not done so by the next tick, the softirq goes on.  An
+ * ARM may have set the alarm meanwhile, for a later time.
  *
  * Context: the alarm's function; under &twheel.lock.
  */

@@ -201,8 +201,8 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 /* Memory */
 
 /*
- * Add to an account, unless it would be above @most then.  What is refused is not added for a
- * moment either: another thread may ask for less meanwhile, and that may fit.
+ * Add to an account, unless it would be above @most then.  Bytes that are refused are not
+ * added for a moment either: another thread may ask for less meanwhile, and that may fit.
  */
 static bool account_add(atomic_long_t *account, size_t bytes, long most, long *charged)
 {

@@ -67,7 +67,7 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 			-EBUSY);
 }
 
-/* What another thread sees of a SETUP that is about to fail. */
+/* Another thread looks at a SETUP that is about to fail. */
 static struct twheel *failing;
 static u32 failing_event_size;
 

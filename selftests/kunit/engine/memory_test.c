@@ -67,7 +67,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 }
 
-/* What another thread charges while a charge is refused, and what it is told. */
+/* Another thread charges memory while a charge is refused, and this is its result. */
 static struct twheel_memory *beside;
 static int beside_says;
 

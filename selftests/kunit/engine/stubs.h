@@ -19,7 +19,7 @@ static unsigned long page_alloc(gfp_t flags)
 #undef get_zeroed_page
 #define get_zeroed_page	page_alloc
 
-/* What another thread does while a user is allocated. */
+/* Another thread does this while a user is allocated. */
 static void (*alloc_call)(void);
 
 static void *object_alloc(size_t size, gfp_t flags)
@@ -69,7 +69,7 @@ static bool work_cancel(struct delayed_work *work)
 
 /* The log */
 
-/* What another thread does while a limit refuses memory, and it is asked whether the log tells. */
+/* Another thread does this while a limit refuses memory, before the log tells of it. */
 static void (*log_call)(void);
 
 static bool log_may_tell(struct ratelimit_state *state)
