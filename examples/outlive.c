@@ -163,9 +163,14 @@ static int receive_descriptor(int from)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
+	ssize_t ret;
 	int fd = -1;
 
-	if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) <= 0 || !CMSG_FIRSTHDR(&message))
+	/* SIGTERM may come first: what pends is then still waited for. */
+	do {
+		ret = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	} while (ret < 0 && errno == EINTR);
+	if (ret <= 0 || !CMSG_FIRSTHDR(&message))
 		errx(1, "no descriptor comes");
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
 	return fd;

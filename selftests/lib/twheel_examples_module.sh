@@ -25,9 +25,9 @@ runs()
 	0) echo "ok $number $where: $*" ;;
 	77) echo "ok $number $where: $* # SKIP $(cat /tmp/said)" ;;
 	*)
-		echo "not ok $number $where: $*"
 		sed 's/^/# /' /tmp/said
 		echo "# status $status"
+		echo "not ok $number $where: $*"
 		;;
 	esac
 }
