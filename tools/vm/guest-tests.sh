@@ -141,9 +141,9 @@ boot_and_read()
 	if [ ${#left[@]} -eq 0 ] && [ -z "$current" ]; then
 		return
 	fi
-	if [ "$slips" -lt 3 ] && emulator_slipped "$console"; then
+	if [ "$slips" -lt 3 ] && emulator_slipped "$console" "$log"; then
 		slips=$((slips + 1))
-		echo "# $stream: the emulator failed (int3 oops, see boot.sh), not the module: trying again"
+		echo "# $stream: the emulator failed (see emulator_slipped() in boot.sh), not the module: trying again"
 		left=(${current:+"$current"} "${left[@]}")
 	elif [ -n "$current" ]; then
 		machine_died "$why (the emulator's status is $status)" "$console" "$log"
