@@ -102,7 +102,7 @@ static bool kqueue(void)
 		.clock = TWHEEL_CLOCK_MONOTONIC,
 		.flags = TWHEEL_SETUP_KEYED,
 	};
-	struct twheel_arm once = { .user_data = 7, .expires_ns = 50 * MS };
+	struct twheel_arm once = { .user_data = 7, .expires_ns = 3600000 * MS };
 	struct twheel_arm again = { .user_data = 7, .expires_ns = 20 * MS };
 	struct twheel_device *device;
 	struct twheel_event event;
@@ -160,7 +160,7 @@ static bool netty(void)
 
 	must(twheel_table_open(&table, 1000, NULL), "open");		/* new HashedWheelTimer() */
 	twheel_table_start_after(table, 0, 20 * MS);			/* newTimeout() */
-	twheel_table_start_after(table, 1, 30 * MS);
+	twheel_table_start_after(table, 1, 3600000 * MS);
 	if (twheel_table_stop(table, 1) != TWHEEL_TABLE_PENDING)	/* Timeout.cancel() */
 		return false;
 	if (twheel_table_expired(table, expired, 2, TWHEEL_TABLE_NEVER) != 1)
