@@ -37,7 +37,11 @@ void conn_hand_over(int control, uint32_t number, int fd)
 	struct handover handover = { number };
 	struct iovec iov = { &handover, sizeof(handover) };
 	union control c = {
-		.header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS },
+		.header = {
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+		},
 	};
 	struct msghdr message = {
 		.msg_iov = &iov,

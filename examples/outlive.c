@@ -137,7 +137,11 @@ static int send_descriptor(int to, const struct sockaddr_un *address, socklen_t 
 {
 	struct iovec iov = { (char *)text, strlen(text) };
 	union control control = {
-		.header = { CMSG_LEN(sizeof(fd)), SOL_SOCKET, SCM_RIGHTS },
+		.header = {
+			.cmsg_len = CMSG_LEN(sizeof(fd)),
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+		},
 	};
 	struct msghdr message = {
 		.msg_name = (void *)address,

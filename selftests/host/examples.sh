@@ -108,6 +108,29 @@ late_stops_are_right()
 	[ "$(timeout 60 "$work/late-table" | tail -n 1)" = "5 requests got an answer, 5 expired" ]
 }
 
+# passes_a_descriptor COMPILER...: one program does, to itself; the C library has its own struct
+# cmsghdr.
+passes_a_descriptor()
+{
+	"$@" -std=gnu11 -static -I"$top/lib" -I"$top/uapi" -I"$top/examples" -o "$work/passes" \
+		-x c - -x none "$top/lib/device.c" <<-'EOT'
+	#define main daemon_main
+	#include "outlive.c"
+	#undef main
+
+	int main(void)
+	{
+		int ends[2];
+
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) ||
+		    send_descriptor(ends[0], NULL, 0, "wheel", STDERR_FILENO))
+			err(1, "a descriptor cannot be sent");
+		return receive_descriptor(ends[1]) < 0;
+	}
+	EOT
+	"$work/passes"
+}
+
 # What other languages load is the shared library.
 python_runs()
 {
@@ -140,7 +163,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..20"
+echo "1..22"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -153,6 +176,13 @@ for origin in posix libevent netty; do
 	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
 done
 holds "what is stopped late counts as stopped" late_stops_are_right
+holds "outlive passes a descriptor: gcc" passes_a_descriptor gcc
+if command -v musl-gcc >/dev/null; then
+	holds "outlive passes a descriptor: musl" passes_a_descriptor musl-gcc \
+		-idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu"
+else
+	verdict ok "outlive passes a descriptor: musl # SKIP there is no musl-gcc"
+fi
 if command -v python3 >/dev/null; then
 	holds "table.py runs" python_runs
 else
