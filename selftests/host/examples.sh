@@ -139,6 +139,18 @@ python_runs()
 		"expired: 0 1 4 6 7 8 9" ]
 }
 
+# Signals interrupt each sleep.
+python_with_signals_runs()
+{
+	[ "$(python3 -c '
+import runpy, signal, sys
+signal.signal(signal.SIGALRM, lambda *arguments: None)
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0])' "$top/examples/table.py" "$work/lib/libtwheel.so.1")" = \
+		"expired: 0 1 4 6 7 8 9" ]
+}
+
 server_runs()
 {
 	"$work/gcc/idle-server" --local --connections=50 --seconds=6 --idle=2 --request=1
@@ -163,7 +175,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..22"
+echo "1..23"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -185,8 +197,10 @@ else
 fi
 if command -v python3 >/dev/null; then
 	holds "table.py runs" python_runs
+	holds "table.py runs beside signals" python_with_signals_runs
 else
 	verdict ok "table.py runs # SKIP there is no python3"
+	verdict ok "table.py runs beside signals # SKIP there is no python3"
 fi
 holds "idle-server runs in one process" server_runs
 for loop in $loops; do
