@@ -579,10 +579,12 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 		if (!__atomic_load_n(&w->woken, __ATOMIC_RELAXED))
 			ret = w->head.shared ? sleep_shared(w, id, end_ns) :
 					       sleep_until(w, id, end_ns);
-		/* After an error, it is for the next wait. */
-		woken = !ret && __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
+		woken = __atomic_exchange_n(&w->woken, false, __ATOMIC_RELAXED);
 		if (!ret)
 			ret = twheel_dispatch(w, 0);
+		/* After an error, it is for the next wait; else the wheel may be gone. */
+		if (woken && ret < 0)
+			__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
 	} while (!ret && !woken && loop_clock(id) < end_ns);
 	return ret;
 }

@@ -577,8 +577,10 @@ mutation advance_forgets_a_wake loop.c \
 	'if (w->fd >= 0 && (w->set_ns != WOKEN || w->readable))' \
 	'if (w->fd >= 0)'
 mutation wait_that_fails_takes_a_wake_along loop.c \
-	'woken = !ret && __atomic' \
-	'woken = __atomic'
+	'		if (woken && ret < 0)
+			__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
+' \
+	''
 mutation first_of_a_slot_is_not_looked_at wheel.c \
 	'(!earliest || first > edge)' \
 	'first > edge'

@@ -282,6 +282,24 @@ TEST_F(shared, dispatch_while_another_thread_dispatches_is_ebusy)
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 }
 
+/* Who cannot dispatch does not take it from the thread that it is meant for. */
+TEST_F(shared, wake_that_a_wait_finds_while_another_thread_dispatches_ends_the_next_one)
+{
+	struct item *item = &self->item[0][0];
+	__u64 before_ns;
+	pthread_t thread;
+	struct work work;
+
+	enter_callback(_metadata, self->w, &work, item, false, &thread);
+	twheel_wake(self->w);
+	EXPECT_EQ(-EBUSY, twheel_wait(self->w, TW_MIN));
+	may_return = 1;
+	pthread_join(thread, NULL);
+	before_ns = tw_now(CLOCK_MONOTONIC);
+	EXPECT_EQ(0, twheel_wait(self->w, 5 * TW_SEC));
+	EXPECT_GT(before_ns + 4 * TW_SEC, tw_now(CLOCK_MONOTONIC));
+}
+
 TEST_F(shared, stop_sync_returns_after_the_callback_has)
 {
 	struct item *item = &self->item[0][0];
