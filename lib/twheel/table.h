@@ -281,11 +281,15 @@ int32_t twheel_table_fd(struct twheel_table *table);
  * numbers come near each other, the loop wakes up before the first of them, and asks again.
  *
  * Return: nanoseconds on the table's clock; a time that has passed if something has expired, or
- * if it was too early; TWHEEL_TABLE_NEVER if nothing will expire.
+ * if it was too early; TWHEEL_TABLE_NEVER if nothing will expire.  On the device it is 0 if the
+ * descriptor was closed by somebody else: twheel_table_expired() then says -EBADF.
  */
 uint64_t twheel_table_next(struct twheel_table *table);
 
-/* The time of a table, in nanoseconds. */
+/*
+ * The time of a table, in nanoseconds; on the device 0 if the descriptor was closed by somebody
+ * else.
+ */
 uint64_t twheel_table_now(struct twheel_table *table);
 
 /**
