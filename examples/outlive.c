@@ -283,25 +283,35 @@ static pid_t worker_start(int fd, struct journal *journal)
 	return pid;
 }
 
-/* It has the descriptor, and does nothing with it. */
+static int worker_end(pid_t pid, int signal)
+{
+	int status;
+
+	kill(pid, signal);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			err(1, "waitpid");
+	return status;
+}
+
+/* It has the descriptor, and does nothing with it.  SIGTERM spares the kills that are left. */
 static void keep(struct journal *journal, int kills)
 {
 	struct twheel_device *device = wheel_open();
 	int fd = twheel_device_fd(device), status;
 	pid_t pid;
 
-	while (pid = worker_start(fd, journal), kills--) {
+	while (pid = worker_start(fd, journal), !stops && kills--) {
 		usleep(rand() % 10000);
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
+		status = worker_end(pid, SIGKILL);
 		if (!WIFSIGNALED(status))
 			errx(1, "the daemon has ended by itself: %#x", status);
 	}
 	do {
 		usleep(10000);
-	} while (!journal->first);
-	kill(pid, SIGTERM);
-	if (waitpid(pid, &status, 0) != pid || status)
+	} while (!journal->first && !stops);
+	status = worker_end(pid, SIGTERM);
+	if (status)
 		errx(1, "the daemon has ended with %#x", status);
 	twheel_device_close(device);
 }

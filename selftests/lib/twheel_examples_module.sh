@@ -57,8 +57,23 @@ saves_jobs()
 		awk '{ n += $1 } END { print n }')" = 10 ] && grep -q '^job .* ms late$' /tmp/second
 }
 
+# The keeper is told to end while it kills: what pends is waited for.
+keeper_ends()
+{
+	local pid
+
+	outlive /tmp/kept 0 || return
+	outlive /tmp/kept 1000000000 &
+	pid=$!
+	until grep -qs ^wheel: "/proc/$pid/fdinfo/"*; do
+		sleep 0.1
+	done
+	sleep 0.5
+	kill "$pid" && wait "$pid"
+}
+
 echo "TAP version 13"
-echo 1..30
+echo 1..31
 where="without the module"
 runs hello
 runs requests
@@ -97,6 +112,7 @@ runs twheel.sh
 runs saves_jobs
 # The daemon is killed a hundred times: each timeout has one outcome.
 runs outlive /tmp/journal 100
+runs keeper_ends
 # In other languages than these they need compilers that are not here.
 while read -r line; do
 	case $line in
