@@ -158,7 +158,8 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
  * @w: the wheel
  * @level: the level
  *
- * Its begin_ns tells then when the slot begins, or that it has begun.
+ * Its begin_ns tells then when the slot begins, or that it has begun.  G5: the search begins where
+ * the last one has ended, and looks at no word of the bitmap again for each empty slot.
  *
  * Return: the slot, or NULL if there is none; NULL as well if there were many empty ones before it,
  * and the level is still in used then.
@@ -166,7 +167,8 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level)
 {
 	struct twheel_level *l = &w->level[level];
-	u64 at = (w->base_ns + 1) >> l->shift;
+	/* No slot before these two is in use. */
+	u64 at = max(l->begin_ns, w->base_ns + 1) >> l->shift;
 	u32 nr = l->mask + 1, left = EMPTY_SLOTS;
 
 	for (;;) {
@@ -178,11 +180,10 @@ struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level)
 			from = nr;
 		if (i >= from)
 			break;
-		if (l->slot[i] != &w->end) {
-			at += (i - at) & l->mask;
-			l->begin_ns = max(at << l->shift, w->base_ns + 1);
+		at += (i - at) & l->mask;
+		l->begin_ns = max(at << l->shift, w->base_ns + 1);
+		if (l->slot[i] != &w->end)
 			return &l->slot[i];
-		}
 		l->slot[i] = NULL;
 		l->occupied[BIT_WORD(i)] &= ~BIT_MASK(i);
 		if (!--left)

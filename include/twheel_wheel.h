@@ -32,7 +32,8 @@ struct twheel_link {
  * struct twheel_level - the slots of one width
  * @slot: the list of each slot; NULL for a slot that is not in use
  * @occupied: a bit for each slot that is in use; its list may have become empty since
- * @begin_ns: no entry of this level has an earlier key; U64_MAX if no slot is in use
+ * @begin_ns: no slot that is in use comes up earlier, and no entry has an earlier key; U64_MAX if
+ *	no slot is in use
  * @mask: number of slots, a power of two, less one
  * @shift: a slot is 2^@shift ns wide
  */

@@ -14,6 +14,8 @@
 static u64 steps_nobody_counts;
 u64 *oracle_step = &steps_nobody_counts;
 
+u64 shim_words;
+
 const struct shape shapes[NR_SHAPES] = {
 	{ "tiny",		{ 1000, 4, false } },
 	{ "tiny_one_level",	{ 1000, 4, true } },
@@ -165,7 +167,7 @@ static u32 walk_level(struct rig *r, u32 l)
 		nr = walk_list(r, &level->slot[slot], l, slot);
 		all += nr;
 		begin_ns = max(ring_begin(r, l, slot), r->w.base_ns + 1);
-		CHECK(!nr || level->begin_ns <= begin_ns, "begin %llu, not %llu", level->begin_ns,
+		CHECK(level->begin_ns <= begin_ns, "begin %llu, not %llu", level->begin_ns,
 		      begin_ns);
 	}
 	CHECK(!in_use || r->w.used & BIT(l), "level %u", l);

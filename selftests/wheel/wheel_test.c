@@ -476,6 +476,36 @@ static void empty_slots_are_left_in_steps(const struct shape *shape)
 	rig_free(r);
 }
 
+/*
+ * G5: to find the first slot takes a look at each word of the bitmap, however many empty slots are
+ * in the way, and whether they were left before or as they are found.
+ */
+static void search_looks_at_each_word_once(const struct shape *shape)
+{
+	u32 i, k;
+
+	for (k = 0; k < 2; k++) {
+		struct rig *r = rig_of(shape, 0, 600);
+		u64 half = nr_slots(r, 0) / 2, nr = min(half, 600ULL), calls = 0;
+
+		for (i = 0; i < nr; i++)
+			insert(r, 1 + (half - nr + i) * slot_width(r, 0));
+		for (i = 0; i < nr - 1 && k; i++)
+			delete(r, &r->entry[i]);
+		shim_words = 0;
+		for (i = k ? nr - 1 : 0; i < nr; i++) {
+			struct twheel_link **slot;
+
+			while (!(slot = twheel_wheel_first(&r->w, 0)))
+				CHECK(++calls <= nr / 256, "%llu calls", calls);
+			CHECK(slot == &r->w.level[0].slot[r->entry[i].slot], "%u", i);
+			delete(r, &r->entry[i]);
+		}
+		CHECK(shim_words <= nr_slots(r, 0) / 64 + 4 * nr, "%llu words", shim_words);
+		rig_free(r);
+	}
+}
+
 static void empty_slots_delay_nothing(const struct shape *shape)
 {
 	u32 i, calls;
@@ -577,6 +607,7 @@ static const struct {
 	TEST(key_after_the_clock_was_set_back_comes_in_its_tick, EACH),
 	TEST(slot_emptied_ahead_is_empty_when_it_begins, WITH_LEVELS),
 	TEST(empty_slots_are_left_in_steps, EACH),
+	TEST(search_looks_at_each_word_once, EACH),
 	TEST(empty_slots_delay_nothing, EACH),
 	TEST(clock_set_back_amid_empty_slots_delays_nothing, EACH),
 	TEST(random_use_agrees_with_a_plain_list, EACH),

@@ -64,12 +64,21 @@ static inline bool test_bit(unsigned long nr, const unsigned long *addr)
 	return addr[BIT_WORD(nr)] & BIT_MASK(nr);
 }
 
+#ifdef SHIM_COUNTS_WORDS
+/* How many words of bitmaps were looked at. */
+extern u64 shim_words;
+#define shim_count_word()	(shim_words++)
+#else
+#define shim_count_word()	((void)0)
+#endif
+
 static inline unsigned long find_next_bit(const unsigned long *addr, unsigned long size,
 					  unsigned long from)
 {
 	while (from < size) {
 		unsigned long word = addr[BIT_WORD(from)] >> from % BITS_PER_LONG;
 
+		shim_count_word();
 		if (word) {
 			from += __builtin_ctzl(word);
 			return from < size ? from : size;
