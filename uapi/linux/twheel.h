@@ -912,6 +912,7 @@ struct twheel_setup_record {
  *	itself does not have is EBADF, so whoever is given one that is open for reading only
  *	gets no other here.  It also fails as open() does, with EMFILE, ENFILE and ENOMEM.
  *	The wheel lives until the last of its descriptors is closed, whichever that is.
+ *	To open /proc/self/fd/N of the new one, which is no device file, says ENXIO.
  *
  * The command numbers carry no size: structures may grow, and the first field of
  * each says how large the caller's structure is.
