@@ -22,8 +22,11 @@
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/pgtable.h>
 #include <linux/rcupdate.h>
 #include <linux/rhashtable.h>
+#include <linux/slab.h>
 #include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
@@ -34,20 +37,56 @@
 #include "pages.h"
 #include "timeout.h"
 
-/*
- * Charged for the hash table with each page of nodes.  The table has up to 2.7 buckets of
- * 8 bytes for each node in it when it has grown, 3.3 before it shrinks, and for a moment 4
- * while it grows, but not more than twheel_keys_start() allows; and pages of places stay until
- * half of them are free.
- */
-#define INDEX_CHARGE	PAGE_SIZE
+/* The hash table is made for so many keys, or half of max_pending: it need not grow for these. */
+#define FIRST_KEYS	3000U
+
+/* No hash table has fewer buckets. */
+#define BUCKETS_MIN	4UL
 
 /*
- * The hash table is made for so many keys, or for half of max_pending.  It need not grow
- * for the first ones then, and takes FIRST_CHARGE bytes at most.
+ * Bytes of a hash table with so many buckets, as far as it may have as many, but not fewer than it
+ * begins with.  kvmalloc() tries contiguous pages first, and takes a power of two of these: since a
+ * table has a header, that is nearly twice its size.  Beyond that it may take huge pages.
  */
-#define FIRST_KEYS	3000U
-#define FIRST_CHARGE	(8 * PAGE_SIZE)
+static size_t index_bytes(const struct rhashtable_params *params, unsigned long nr_buckets)
+{
+	unsigned long first = roundup_pow_of_two(params->nelem_hint * 4 / 3);
+	size_t size;
+
+	nr_buckets = max3(min_t(unsigned long, nr_buckets, params->max_size), first, BUCKETS_MIN);
+	size = struct_size((struct bucket_table *)NULL, buckets, nr_buckets);
+	return size <= KMALLOC_MAX_SIZE ? PAGE_SIZE << get_order(size) : ALIGN(size, PMD_SIZE);
+}
+
+/* A table doubles when more than three quarters as many nodes as it has buckets are in it. */
+static size_t index_bytes_grown(const struct twheel_keys *keys, unsigned long nr_nodes)
+{
+	return index_bytes(&keys->index.p, roundup_pow_of_two(nr_nodes + nr_nodes / 3 + 1));
+}
+
+/* It shrinks when less than three tenths as many are left. */
+static size_t index_bytes_shrunk(const struct twheel_keys *keys, unsigned long nr_nodes)
+{
+	return index_bytes(&keys->index.p, rounddown_pow_of_two(nr_nodes * 10 / 3 + 1));
+}
+
+/* Charge so much for the hash table: 0, or -ENOSPC at the limit of memory, if that is more. */
+static int index_charge(struct twheel *tw, size_t bytes)
+	__must_hold(&tw->places.mutex)
+{
+	struct twheel_keys *keys = &tw->keys;
+
+	if (bytes > keys->charged) {
+		int err = twheel_memory_charge(&tw->memory, bytes - keys->charged);
+
+		if (err)
+			return err;
+	} else {
+		twheel_memory_uncharge(&tw->memory, keys->charged - bytes);
+	}
+	keys->charged = bytes;
+	return 0;
+}
 
 /* Find the place that a node belongs to. */
 static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
@@ -97,21 +136,25 @@ static const struct rhashtable_params index_params = {
 int twheel_keys_start(struct twheel *tw, u32 max_pending)
 {
 	struct rhashtable_params params = index_params;
-	int err = twheel_memory_charge(&tw->memory, FIRST_CHARGE);
+	size_t bytes;
+	int err;
 
-	if (err)
-		return err;
 	/*
 	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
 	 * the first, and the table takes less memory and moves less often.
 	 */
-	params.nelem_hint = min(max_pending / 2, FIRST_KEYS);
-	params.max_size = max(roundup_pow_of_two(max_pending) / 2, 4UL);
+	params.nelem_hint = clamp(max_pending / 2, 1U, FIRST_KEYS);
+	params.max_size = max(roundup_pow_of_two(max_pending) / 2, BUCKETS_MIN);
+	bytes = index_bytes(&params, 0);
+	err = twheel_memory_charge(&tw->memory, bytes);
+	if (err)
+		return err;
 	err = rhashtable_init(&tw->keys.index, &params);
 	if (err) {
-		twheel_memory_uncharge(&tw->memory, FIRST_CHARGE);
+		twheel_memory_uncharge(&tw->memory, bytes);
 		return err;
 	}
+	tw->keys.charged = bytes;
 	/* No number of keys is too many for the table. */
 	tw->keys.index.max_elems = U32_MAX;
 	/* Pairs with the acquire in twheel_is_keyed().  Test: litmus keyed */
@@ -131,30 +174,31 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex)
 {
 	u32 nr = page_nr / PAGES_PER_KEY_PAGE;
+	struct twheel_keys *keys = &tw->keys;
 	struct twheel_key_page *page;
-	int err;
+	size_t bytes;
+	int err = 0;
 
-	if (pages_at(&tw->keys.pages, nr))
+	if (pages_at(&keys->pages, nr))
 		return 0;
-	err = twheel_memory_charge(&tw->memory, INDEX_CHARGE);
+	if (nr == keys->pages.nr)
+		err = twheel_pages_add(&keys->pages, &tw->memory, NULL);
+	if (!err)
+		err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		return err;
-	err = twheel_page_get(&tw->memory, (void **)&page);
-	if (err)
-		goto uncharge;
+	/* Before there are as many nodes: the table grows by a work item, which cannot refuse. */
+	bytes = index_bytes_grown(keys, (keys->nr_pages + 1UL) * KEYS_PER_PAGE);
+	err = index_charge(tw, max(keys->charged, bytes));
+	if (err) {
+		twheel_page_put(&tw->memory, page);
+		return err;
+	}
 	page->places = &tw->places.pages;
 	page->first_index = nr * KEYS_PER_PAGE;
-	if (nr < tw->keys.pages.nr) {
-		twheel_pages_set(&tw->keys.pages, nr, page);
-		return 0;
-	}
-	err = twheel_pages_add(&tw->keys.pages, &tw->memory, page);
-	if (!err)
-		return 0;
-	twheel_page_put(&tw->memory, page);
-uncharge:
-	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
-	return err;
+	twheel_pages_set(&keys->pages, nr, page);
+	keys->nr_pages++;
+	return 0;
 }
 
 /**
@@ -169,14 +213,18 @@ void twheel_keys_remove(struct twheel *tw, u32 page_nr)
 	__must_hold(&tw->places.mutex)
 {
 	u32 i, nr = page_nr / PAGES_PER_KEY_PAGE;
-	struct twheel_key_page *page = pages_at(&tw->keys.pages, nr);
+	struct twheel_keys *keys = &tw->keys;
+	struct twheel_key_page *page = pages_at(&keys->pages, nr);
+	size_t bytes;
 
 	for (i = 0; i < PAGES_PER_KEY_PAGE; i++)
 		if (pages_at(&tw->places.pages, nr * PAGES_PER_KEY_PAGE + i))
 			return;
-	twheel_pages_set(&tw->keys.pages, nr, NULL);
+	twheel_pages_set(&keys->pages, nr, NULL);
 	twheel_page_put_rcu(&tw->memory, page);
-	twheel_memory_uncharge(&tw->memory, INDEX_CHARGE);
+	keys->nr_pages--;
+	bytes = index_bytes_shrunk(keys, (unsigned long)keys->nr_pages * KEYS_PER_PAGE);
+	index_charge(tw, min(keys->charged, bytes));
 }
 
 /* Whether a node is in the index: the last one of a chain does not lead to NULL either. */

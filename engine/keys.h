@@ -23,11 +23,15 @@ struct twheel;
  * @index: the nodes by key; &twheel.lock
  * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages
  *	says
+ * @nr_pages: number of these; &twheel_places.mutex
+ * @charged: bytes that are charged for the hash table; &twheel_places.mutex
  */
 struct twheel_keys {
 	bool used;
 	struct rhashtable index;
 	struct twheel_pages pages;
+	u32 nr_pages;
+	size_t charged;
 };
 
 /**

@@ -248,6 +248,18 @@ static void sets_wide_wheels_up(void)
 	fill_up();
 }
 
+static const struct twheel_setup keyed = {
+	.tick_ns = TW_MS,
+	.max_pending = 4000000,
+	.flags = TWHEEL_SETUP_KEYED,
+};
+
+/* Each has a hash table from the beginning. */
+static void sets_keyed_wheels_up(void)
+{
+	opens(&keyed);
+}
+
 /* Of what lies side by side, most is given back and used for something else. */
 static void closes_all_but_one_in_16(void)
 {
@@ -324,6 +336,45 @@ static void maps_tables_and_goes_on(void)
 	fill_up();
 }
 
+/*
+ * Wheels of keys, each with just so many that the hash table of its index has grown, which had so
+ * many buckets: it grows when three quarters as many keys are in it.
+ */
+static void arm_keys_beyond(__u32 nr_buckets)
+{
+	const __u32 grows_at = nr_buckets / 4 * 3 + 1;
+	__u32 j, n, done;
+	bool full = false;
+	int fd;
+
+	while (!full && (fd = wheel(&keyed)) >= 0) {
+		for (done = 0; done < grows_at && !full; done += n) {
+			n = grows_at - done < VECTOR ? grows_at - done : VECTOR;
+			for (j = 0; j < n; j++)
+				arms[j] = (struct twheel_arm){
+					.expires_ns = TW_HOUR,
+					.user_data = done + j,
+				};
+			MUST(tw_arm_vec(fd, arms, n) >= 0);
+			for (j = 0; j < n; j++) {
+				MUST(arms[j].result > 0 || arms[j].result == -ENOSPC);
+				full |= arms[j].result < 0;
+			}
+		}
+	}
+}
+
+/* The larger one is too large for contiguous pages. */
+static void arms_keys_until_each_index_grows(void)
+{
+	arm_keys_beyond(1 << 17);
+}
+
+static void arms_keys_until_each_large_index_grows(void)
+{
+	arm_keys_beyond(1 << 18);
+}
+
 static void user(void (*greed)(void))
 {
 	const struct rlimit files = { NR_FDS + 64, NR_FDS + 64 };
@@ -365,12 +416,15 @@ GREED(arms_periodic_ones);
 GREED(moves_earlier_and_earlier);
 GREED(opens_wheels);
 GREED(sets_wheels_up);
+GREED(sets_keyed_wheels_up);
 GREED(sets_wide_wheels_up);
 GREED(closes_all_but_one_in_16);
 GREED(arms_once_in_each_of_many);
 GREED(cancels_all_but_one_in_a_page);
 GREED(cancels_most_periodic_ones);
 GREED(maps_tables_and_goes_on);
+GREED(arms_keys_until_each_index_grows);
+GREED(arms_keys_until_each_large_index_grows);
 
 FIXTURE_SETUP(limit)
 {

@@ -167,7 +167,7 @@ enum twheel_clock {
  * The wheel is keyed: ``user_data`` is the key of a timeout, and no two live timeouts
  * (pending, or with an unread event) have the same key.  Any 64-bit value is a key.  ARM
  * of a key that is there re-arms that timeout, see struct twheel_arm.  A keyed wheel
- * takes 24 to 40 bytes more for each timeout.
+ * takes 20 to 60 bytes more for each timeout.
  */
 #define TWHEEL_SETUP_KEYED	(1U << 1)
 

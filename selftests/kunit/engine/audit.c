@@ -289,8 +289,15 @@ static void expect_charged_for_all(struct kunit *test)
 		if (page->extra && !(nr & 1 && beside && beside->extra))
 			bytes += PAGE_SIZE;
 	}
-	if (tw->keys.used)
-		bytes += FIRST_CHARGE + table_bytes(&tw->keys.pages) +
-			 nr_key_pages(tw) * (PAGE_SIZE + INDEX_CHARGE);
+	if (tw->keys.used) {
+		const struct rhashtable *index = &tw->keys.index;
+
+		bytes += tw->keys.charged + table_bytes(&tw->keys.pages) +
+			 nr_key_pages(tw) * PAGE_SIZE;
+		rcu_read_lock();
+		KUNIT_EXPECT_LE(test, index_bytes(&index->p, rcu_dereference(index->tbl)->size),
+				tw->keys.charged);
+		rcu_read_unlock();
+	}
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), (long)bytes);
 }

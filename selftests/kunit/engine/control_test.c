@@ -92,7 +92,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	setup.event_size = TWHEEL_EVENT_SIZE_MAX;
 	setup.name[0] = 'n';
 	/* The slots are there, and there is no memory for the keys. */
-	memory_limit(charged + FIRST_CHARGE, LONG_MAX);
+	memory_limit(charged + 8 * PAGE_SIZE, LONG_MAX);
 	failing = tw;
 	log_call = look_beside_a_failure;
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);

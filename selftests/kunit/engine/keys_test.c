@@ -396,6 +396,7 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
 	struct twheel_timeout *t;
+	size_t charged_first = tw->keys.charged;
 	int round, most = 0;
 	u64 key;
 
@@ -405,6 +406,7 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nr_nodes(tw), (int)MAX_PENDING);
 		most = max(most, nr_key_pages(tw));
 		KUNIT_EXPECT_EQ(test, nr_key_pages(tw), most);
+		KUNIT_EXPECT_GT(test, tw->keys.charged, charged_first);
 		expect_charged_for_all(test);
 		for (key = 0; key < MAX_PENDING; key++) {
 			t = find_key(tw, key * 4096 + round);
@@ -419,8 +421,29 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 		shrink(test);
 		KUNIT_EXPECT_LE(test, nr_nodes(tw), (int)(UNUSED_SLACK * PLACES_PER_PAGE));
 		KUNIT_EXPECT_LT(test, nr_key_pages(tw), most / 2);
+		KUNIT_EXPECT_EQ(test, tw->keys.charged, charged_first);
 		expect_charged_for_all(test);
 	}
+}
+
+/* The hash table doubles with the key after these; it is charged before that. */
+static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct kunit *test)
+{
+	const u32 nr = rounddown(roundup_pow_of_two(FIRST_KEYS) / 4 * 3, KEYS_PER_PAGE);
+	struct twheel *tw = keyed_wheel(test);
+	struct twheel_arm how = arm_of_key(nr);
+	u64 key;
+
+	for (key = 0; key < nr; key++)
+		arm_key(test, key);
+	memory_limit(twheel_charged() + 8 * PAGE_SIZE, LONG_MAX);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -ENOSPC);
+	limits_apply();
+	expect_charged_for_all(test);
+	audit(test);
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
+	expect_charged_for_all(test);
 }
 
 static struct kunit_case keys_cases[] = {
@@ -434,6 +457,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told),
 	KUNIT_CASE(an_arm_by_key_that_needs_memory_gets_it_and_goes_on),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
+	KUNIT_CASE(an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing),
 	KUNIT_CASE(at_max_pending_a_key_that_is_there_can_still_be_rearmed),
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
 	KUNIT_CASE(rearm_and_query_find_a_timeout_by_its_key),
