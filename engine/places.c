@@ -471,42 +471,45 @@ int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 /* Giving memory back */
 
 /*
- * Take a page out of the unused ones, if there are still more than are worth keeping.  One of
- * which a place has used more than half of its generations stays, or later pages would have
- * few left: it counts as partly used from now on.
+ * Take a page out of the unused ones, if there are still more than are worth keeping; false if not.
+ * One of which a place has used more than half of its generations stays, or later pages would have
+ * few left: it counts as partly used from now on, and *@gone is NULL.  There may be many of these
+ * side by side, so it is one page for each hold of the lock.
  */
-static struct twheel_page *page_pick(struct twheel_places *places)
+static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 	__must_hold(&places->mutex)
 {
-	struct twheel_page *page = NULL;
+	struct twheel_page *page;
 	u32 i, gen = places->first_gen;
 
+	*gone = NULL;
 	spin_lock(&places->lock);
-	while (!page && places_are_wasted(places)) {
-		page = hlist_entry(places->unused.first, struct twheel_page, node);
-		__hlist_del(&page->node);
-		places->nr_unused--;
-		for (i = 0; i < PLACES_PER_PAGE; i++)
-			gen = max(gen, timeout_gen(&page->timeout[i]));
-		if (gen <= S32_MAX) {
-			places->nr_pages--;
-			/* A key may lead here: see twheel_place_take_again(). */
-			page->free = NULL;
-		} else {
-			/* It never counts as unused again. */
-			page->nr_used++;
-			hlist_add_head(&page->node, &places->partly);
-			gen = places->first_gen;
-			page = NULL;
-		}
+	if (!places_are_wasted(places)) {
+		spin_unlock(&places->lock);
+		return false;
+	}
+	page = hlist_entry(places->unused.first, struct twheel_page, node);
+	__hlist_del(&page->node);
+	places->nr_unused--;
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		gen = max(gen, timeout_gen(&page->timeout[i]));
+	if (gen <= S32_MAX) {
+		places->nr_pages--;
+		/* A key may lead here: see twheel_place_take_again(). */
+		page->free = NULL;
+		/*
+		 * G8 stale ids are harmless: the page's indices may be used again, and their
+		 * generations go on after the highest one of any removed page.
+		 */
+		places->first_gen = gen;
+		*gone = page;
+	} else {
+		/* It never counts as unused again. */
+		page->nr_used++;
+		hlist_add_head(&page->node, &places->partly);
 	}
 	spin_unlock(&places->lock);
-	/*
-	 * G8 stale ids are harmless: the page's indices may be used again, and their
-	 * generations go on after the highest one of any removed page.
-	 */
-	places->first_gen = gen;
-	return page;
+	return true;
 }
 
 /* No key is to lead to a page that is removed. */
@@ -547,15 +550,16 @@ static void places_shrink(struct work_struct *work)
 {
 	struct twheel *tw = container_of(to_delayed_work(work), struct twheel, memory.shrink);
 	struct twheel_page *page;
+	bool picked;
 
 	do {
 		mutex_lock(&tw->places.mutex);
-		page = page_pick(&tw->places);
+		picked = page_pick(&tw->places, &page);
 		if (page)
 			page_remove(tw, page);
 		mutex_unlock(&tw->places.mutex);
 		cond_resched();
-	} while (page && refcount_read(&tw->control.nr_files));
+	} while (picked && refcount_read(&tw->control.nr_files));
 	twheel_refresh_shrink(tw);
 }
 

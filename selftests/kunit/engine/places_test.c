@@ -295,6 +295,29 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 		KUNIT_ASSERT_EQ(test, (u32)ids[i] / PLACES_PER_PAGE % 2, 0U);
 }
 
+/* However many stay side by side: each has its own hold of the lock. */
+static void a_page_that_stays_is_all_that_is_looked_at_under_the_lock(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	u32 i, nr_pages = tw->places.nr_pages;
+	struct twheel_page *page;
+
+	for (i = 0; i < nr_pages; i++)
+		place_of(tw, i * PLACES_PER_PAGE)->word |= BIT_ULL(63);
+	for (i = 0; i < MAX_PENDING; i++)
+		cancel(tw, timeout_id(place_of(tw, (u32)ids[i])));
+	mutex_lock(&tw->places.mutex);
+	KUNIT_ASSERT_EQ(test, tw->places.nr_unused, nr_pages);
+	KUNIT_EXPECT_TRUE(test, page_pick(&tw->places, &page));
+	KUNIT_EXPECT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_unused, nr_pages - 1);
+	mutex_unlock(&tw->places.mutex);
+	shrink(test);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
+	audit(test);
+}
+
 /* G8: a look-up may have found one of its places just now. */
 static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *test)
 {
@@ -308,7 +331,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	cancel_ids(tw, ids, MAX_PENDING);
 	charged = atomic_long_read(&tw->memory.charged);
 	mutex_lock(&tw->places.mutex);
-	page = page_pick(&tw->places);
+	KUNIT_EXPECT_TRUE(test, page_pick(&tw->places, &page));
 	memory = virt_to_page(page);
 	get_page(memory);
 	rcu_read_lock();
@@ -493,6 +516,7 @@ static struct kunit_case places_cases[] = {
 	KUNIT_CASE(pages_of_a_burst_are_given_back_and_come_again_with_new_ids),
 	KUNIT_CASE(pages_that_may_soon_be_needed_are_kept),
 	KUNIT_CASE(a_page_that_has_used_half_of_its_generations_stays),
+	KUNIT_CASE(a_page_that_stays_is_all_that_is_looked_at_under_the_lock),
 	KUNIT_CASE(a_page_that_was_removed_stays_until_rcu_lets_go_of_it),
 	KUNIT_CASE(places_that_are_freed_while_memory_is_given_back_have_it_begin_again),
 	KUNIT_CASE(giving_memory_back_ends_when_no_file_is_left),
