@@ -16,6 +16,7 @@
  * is taken while no other is held.
  */
 #include <linux/errno.h>
+#include <linux/kconfig.h>
 #include <linux/llist.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
@@ -213,14 +214,17 @@ static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct ar
 	return !draining;
 }
 
-/* Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining. */
+/*
+ * Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining.  With
+ * PREEMPT_RT that thread may be preempted, and has the processor again if somebody waits for it.
+ */
 static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 {
 	struct twheel_timeout *last = arming->first;
 	unsigned int nr = arming->nr;
 	bool draining;
 
-	if (!llist_empty(&tw->inbox)) {
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !llist_empty(&tw->inbox)) {
 		twheel_lock(tw);
 		return arm_insert_unlock(tw, arming);
 	}

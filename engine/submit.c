@@ -88,6 +88,7 @@ void twheel_inbox_empty(struct twheel *tw)
  */
 void twheel_unlock_inbox(struct twheel *tw)
 {
+	unlock_begin();
 	while (!llist_empty(&tw->inbox) && twheel_trylock(tw)) {
 		u32 nr;
 
@@ -99,7 +100,8 @@ void twheel_unlock_inbox(struct twheel *tw)
 			local_bh_enable();
 		if (nr)
 			twheel_wake_for_events(tw, nr);
-		/* As in twheel_unlock_quietly(). */
+		/* As in unlock_and_look(). */
 		smp_mb();
 	}
+	unlock_end();
 }

@@ -19,6 +19,7 @@
 #include <linux/kconfig.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
+#include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -63,11 +64,29 @@ static __always_inline void twheel_lock(struct twheel *tw)
 }
 
 /*
- * Release the lock.  An ARM first adds to the inbox and then tries the lock; here the lock is
- * released first, and then the inbox is looked at.  So either the ARM gets the lock, or its
- * timeouts are seen here.  Test: litmus inbox
+ * Whoever releases the lock does the work of others after that: it empties the inbox, and wakes
+ * waiters.  It is not preempted before that is done (G2): others would wait until it has a
+ * processor again, which may be long if it is of SCHED_IDLE.  With PREEMPT_RT a wake-up may sleep;
+ * there is nothing in the inbox there, see arm_queue().
  */
-static __always_inline void twheel_unlock_quietly(struct twheel *tw)
+static __always_inline void unlock_begin(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static __always_inline void unlock_end(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
+/*
+ * An ARM first adds to the inbox and then tries the lock; here the lock is released first, and then
+ * the inbox is looked at.  So either the ARM gets the lock, or its timeouts are seen here.
+ * Test: litmus inbox
+ */
+static __always_inline void unlock_and_look(struct twheel *tw)
 	__releases(&tw->lock)
 {
 	spin_unlock(&tw->lock);
@@ -83,6 +102,15 @@ static __always_inline void twheel_unlock_quietly(struct twheel *tw)
 		twheel_unlock_inbox(tw);
 }
 
+/* Release the lock. */
+static __always_inline void twheel_unlock_quietly(struct twheel *tw)
+	__releases(&tw->lock)
+{
+	unlock_begin();
+	unlock_and_look(tw);
+	unlock_end();
+}
+
 /* Release the lock, and wake readers and pollers if events were added. */
 static __always_inline void twheel_unlock(struct twheel *tw)
 	__releases(&tw->lock)
@@ -90,11 +118,13 @@ static __always_inline void twheel_unlock(struct twheel *tw)
 	u32 nr = tw->events.nr_untold;
 
 	tw->events.nr_untold = 0;
-	twheel_unlock_quietly(tw);
+	unlock_begin();
+	unlock_and_look(tw);
 	if (unlikely(nr)) {
 		twheel_window(WINDOW_EVENTS_ADDED);
 		twheel_wake_for_events(tw, nr);
 	}
+	unlock_end();
 }
 
 /* The clock, as the first step of a call has read it. */

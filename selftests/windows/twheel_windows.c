@@ -7,6 +7,7 @@
  * The names of tests say what must hold.  An order that is wrong in the module is seen in
  * each run, and not by luck.
  */
+#include "twheel_outside.h"
 #include "windows.h"
 
 #include <signal.h>
@@ -309,6 +310,63 @@ TEST_F(windows, timeout_armed_before_the_inbox_is_looked_at_expires)
 	FINISH(&query);
 	EXPECT_EQ(0, query.ret);
 	EXPECT_TRUE(event_comes(fd));
+	close(fd);
+}
+
+/* Ordinary threads have no share of processor 1 beside one of SCHED_FIFO. */
+static int let_fifo_starve_others(bool starve)
+{
+	/* 50 ms are what the kernel has by itself. */
+	int ret = tw_write_text("/sys/kernel/debug/sched/fair_server/cpu1/runtime",
+				starve ? "0" : "50000000");
+
+	return ret ? ret : tw_write_text("/proc/sys/kernel/sched_rt_runtime_us",
+					 starve ? "-1" : "950000");
+}
+
+/* Never leaves the processor by itself, until that is asked for. */
+static int side_hog(struct side *side)
+{
+	const struct sched_param fifo = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		return -errno;
+	side->has_begun = 1;
+	if (stay_on_processor(1))
+		return -errno;
+	while (!side->may_end)
+		;
+	return 0;
+}
+
+/* G2: a thread that another one has taken the processor from keeps no timeout back. */
+TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
+{
+	int fd = real_wheel();
+	struct side query = { .fd = fd, .run = side_query };
+	struct side hog = { .run = side_hog };
+	bool comes;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &query.id));
+	ASSERT_EQ(0, let_fifo_starve_others(true));
+	HOLD("locked");
+	START_APART(&query);
+	AWAIT_HELD("locked");
+	START(&hog);
+	ASSERT_TRUE(TW_WAIT_FOR(hog.has_begun, TW_MS));
+	tw_sleep(A_WHILE);
+	ASSERT_EQ(0, tw_arm_in(fd, 20 * TW_MS, &id));
+	RELEASE("locked");
+	comes = event_comes(fd);
+	hog.may_end = 1;
+	FINISH(&hog);
+	FINISH(&query);
+	ASSERT_EQ(0, let_fifo_starve_others(false));
+	EXPECT_EQ(0, hog.ret);
+	EXPECT_EQ(0, query.ret);
+	EXPECT_TRUE(comes);
 	close(fd);
 }
 

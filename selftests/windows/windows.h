@@ -78,6 +78,8 @@ struct side {
 	struct twheel_event events[4];
 	int ret;
 	atomic_int tid;
+	atomic_int has_begun;
+	atomic_int may_end;
 	atomic_int done;
 	pthread_t thread;
 };
