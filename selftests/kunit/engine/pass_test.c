@@ -50,11 +50,16 @@ static void a_turn_ends_after_so_many_steps(struct kunit *test)
 static void a_turn_ends_with_its_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
 
 	arm_many(test, 10 * PASS_STEP, NULL);
+	waiter_queues(tw, &waiter);
 	time_set(tw, START_NS + 10 * TICK_NS);
 	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, 0));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
+	/* A reader does not wait for the next turn. */
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	waiter_leaves(tw, &waiter);
 	machine_ns = 1000;
 	machine_step_ns = 10;
 	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, 1030));
@@ -79,6 +84,27 @@ static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *
 	waiter_leaves(tw, &waiter);
 }
 
+/* Nor for steps that only move timeouts. */
+static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_level *upper = &tw->wheel.level[1];
+	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
+	u64 due_ns = begin_ns - twheel_slot_lead_ns(upper) / 4;
+	struct waiter waiter = {};
+
+	arm_same(test, 3 * PASS_STEP, begin_ns - START_NS);
+	arm(test, &(struct twheel_arm) { .expires_ns = due_ns - START_NS });
+	waiter_queues(tw, &waiter);
+	time_set(tw, edge_after_ns(&tw->clock, due_ns));
+	KUNIT_EXPECT_TRUE(test, pass_step_locked(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	KUNIT_EXPECT_TRUE(test, pass_step_locked(tw));
+	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	waiter_leaves(tw, &waiter);
+}
+
 /* How many entries a level has. */
 static u32 level_entries(struct kunit *test, u32 level)
 {
@@ -90,7 +116,7 @@ static u32 level_entries(struct kunit *test, u32 level)
 /* G2: a slot of an upper level is empty when its time comes, by steps of bounded length. */
 static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit *test)
 {
-	const unsigned int nr = 2 * AHEAD_TICK;
+	const unsigned int nr = 3 * AHEAD_TICK;
 	struct twheel *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns, width_ns = 1ULL << upper->shift;
@@ -307,6 +333,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(a_turn_ends_after_so_many_steps),
 	KUNIT_CASE(a_turn_ends_with_its_time),
 	KUNIT_CASE(the_kthread_wakes_a_waiter_once_for_a_thousand_events),
+	KUNIT_CASE(a_reader_does_not_wait_for_slots_that_are_emptied_ahead),
 	KUNIT_CASE(an_upper_slot_is_emptied_step_by_step_before_it_begins),
 	KUNIT_CASE(what_expires_makes_others_go_down),
 	KUNIT_CASE(a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own),
