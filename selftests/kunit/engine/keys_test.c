@@ -338,6 +338,33 @@ static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
+/* Wherever the limit of memory lies, what was there for the first part goes back. */
+static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *test)
+{
+	const u64 nr = (u64)PAGES_PER_KEY_PAGE * PLACES_PER_PAGE;
+	struct twheel *tw = keyed_wheel(test);
+	struct twheel_arm how = arm_of_key(nr);
+	long charged, room;
+	int err;
+	u64 key;
+
+	/* The next one needs a page of nodes, and one of places. */
+	for (key = 0; key < nr; key++)
+		arm_key(test, key);
+	charged = twheel_charged();
+	for (room = 0; ; room += PAGE_SIZE) {
+		memory_limit(charged + room, charged + room);
+		err = arm_result(tw, &how);
+		if (err != -ENOSPC)
+			break;
+		KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
+	}
+	KUNIT_EXPECT_EQ(test, err, TWHEEL_CREATED);
+	KUNIT_EXPECT_GE(test, room, 2 * (long)PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, twheel_charged(), charged + room);
+	audit(test);
+}
+
 static void at_max_pending_a_key_that_is_there_can_still_be_rearmed(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
@@ -457,6 +484,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told),
 	KUNIT_CASE(an_arm_by_key_that_needs_memory_gets_it_and_goes_on),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
+	KUNIT_CASE(a_key_for_which_there_is_not_all_memory_keeps_nothing),
 	KUNIT_CASE(an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing),
 	KUNIT_CASE(at_max_pending_a_key_that_is_there_can_still_be_rearmed),
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
