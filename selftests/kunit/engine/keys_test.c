@@ -76,6 +76,31 @@ static void a_key_leads_to_its_timeout_until_that_ends(struct kunit *test)
 	}
 }
 
+enum keys_way {
+	KEYS_CANCELLED,
+	KEYS_READ,
+	KEYS_READ_LARGER,
+	NR_KEYS_WAYS,
+};
+
+/* Ends the timeouts of so many keys. */
+static void end_keys(struct kunit *test, enum keys_way way, unsigned int nr)
+{
+	u32 size = sizeof(struct twheel_event) + (way == KEYS_READ_LARGER ? 8 : 0);
+	u8 *events = kunit_kzalloc(test, nr * size, GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, events);
+	if (way == KEYS_CANCELLED) {
+		for (i = 0; i < nr; i++)
+			KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY + i), TWHEEL_WAS_PENDING);
+		return;
+	}
+	expire_at(tw, time_of(tw) + DELAY_NS + TICK_NS);
+	KUNIT_EXPECT_EQ(test, read_some(tw, events, size, nr), (int)nr);
+}
+
 /* A key that is armed again takes the place that it had, from anywhere among the free ones. */
 static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 {
@@ -84,18 +109,17 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 	};
 	struct twheel *tw = keyed_wheel(test);
 	struct twheel_timeout *t[3];
-	unsigned int order, i;
+	unsigned int round, i;
 
 	for (i = 0; i < ARRAY_SIZE(t); i++)
 		t[i] = arm_key(test, KEY + i);
-	for (order = 0; order < ARRAY_SIZE(orders); order++) {
+	for (round = 0; round < NR_KEYS_WAYS * ARRAY_SIZE(orders); round++) {
 		u64 id = timeout_id(t[0]);
 
-		for (i = 0; i < ARRAY_SIZE(t); i++)
-			KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY + i), TWHEEL_WAS_PENDING);
+		end_keys(test, round % NR_KEYS_WAYS, ARRAY_SIZE(t));
 		audit(test);
 		for (i = 0; i < ARRAY_SIZE(t); i++) {
-			unsigned int which = orders[order][i];
+			unsigned int which = orders[round / NR_KEYS_WAYS][i];
 
 			KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + which), t[which]);
 			audit(test);
