@@ -405,6 +405,13 @@ static void at_max_pending_a_key_that_is_there_can_still_be_rearmed(struct kunit
 	cancel_key(tw, 1);
 	how.user_data = 2;
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
+	/* The place that a key had is one more, too. */
+	tw->places.max_pending = 2;
+	arm_key(test, 3);
+	cancel_key(tw, 3);
+	tw->places.max_pending = 1;
+	how.user_data = 3;
+	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), -EAGAIN);
 }
 
 static void an_arm_by_key_in_a_draining_wheel_takes_no_key(struct kunit *test)

@@ -332,6 +332,9 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	charged = atomic_long_read(&tw->memory.charged);
 	mutex_lock(&tw->places.mutex);
 	KUNIT_EXPECT_TRUE(test, page_pick(&tw->places, &page));
+	/* No key takes a place of it again. */
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_NULL(test, page->free);
 	memory = virt_to_page(page);
 	get_page(memory);
 	rcu_read_lock();
