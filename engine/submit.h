@@ -64,8 +64,8 @@ static __always_inline void twheel_lock(struct twheel *tw)
 }
 
 /*
- * Whoever releases the lock does the work of others after that: it empties the inbox, and wakes
- * waiters.  It is not preempted before that is done (G2): others would wait until it has a
+ * A thread that releases the lock does the work of others after that: it empties the inbox, and
+ * wakes waiters.  It is not preempted before that is done (G2): others would wait until it has a
  * processor again, which may be long if it is of SCHED_IDLE.  With PREEMPT_RT a wake-up may sleep;
  * there is nothing in the inbox there, see arm_queue().
  */
