@@ -610,6 +610,23 @@ TEST_F(keyed, key_is_free_again_and_again_at_once)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
+/* Their places may be others than those that are free. */
+TEST_F(keyed, keys_that_have_ended_leave_room_for_as_many_as_may_pend)
+{
+	int fd = key_virtual(O_NONBLOCK, 100);
+	__u64 key;
+
+	ASSERT_LE(0, fd);
+	for (key = 0; key < 100; key++)
+		ASSERT_EQ(TWHEEL_CREATED, key_arm(fd, key, TW_DAY, 0));
+	for (key = 0; key < 90; key++)
+		ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(fd, key));
+	for (key = 100; key < 190; key++)
+		ASSERT_EQ(TWHEEL_CREATED, key_arm(fd, key, TW_DAY, 0));
+	EXPECT_ACCOUNTS(fd);
+	close(fd);
+}
+
 TEST_F(keyed, event_that_could_not_be_copied_keeps_its_key)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
