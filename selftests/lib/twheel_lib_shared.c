@@ -282,7 +282,7 @@ TEST_F(shared, dispatch_while_another_thread_dispatches_is_ebusy)
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 }
 
-/* Who cannot dispatch does not take it from the thread that it is meant for. */
+/* A thread that cannot dispatch leaves the wake to the thread that it is meant for. */
 TEST_F(shared, wake_that_a_wait_finds_while_another_thread_dispatches_ends_the_next_one)
 {
 	struct item *item = &self->item[0][0];

@@ -126,7 +126,7 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 	processor_has_worked(begin_ns + 20000, begin_ns + 50000);
 	left_ns[2] = processor_left_ns(begin_ns + 50000);
 	left_ns[3] = processor_left_ns(begin_ns + 60000);
-	/* What was not used long ago is no credit.  One that takes too long has none left. */
+	/* Time not used long ago is no credit.  A softirq that takes too long has none left. */
 	processor_has_worked(2 * begin_ns, 2 * begin_ns + 150000);
 	left_ns[4] = processor_left_ns(2 * begin_ns + 150000);
 	left_ns[5] = processor_left_ns(2 * begin_ns + 300000);
