@@ -56,12 +56,6 @@
 /* The wheels of one user work for this long before another user has a turn. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
 
-/*
- * For so many times as long as the softirq has worked for a user, divided by the number of
- * processors, it does not work for that user.
- */
-#define WORK_PAUSES		10
-
 static DEFINE_MUTEX(users_mutex);
 static DEFINE_HASHTABLE(users, 6);
 
@@ -183,18 +177,20 @@ void twheel_turn_cancel(struct twheel_turn *turn)
  * @end_ns: when it ended
  *
  * G5 bounded interrupt work: the softirq works for a user, on all processors together, for a tenth
- * of their time, and once on each processor beyond that.  That counts expiring, and waking those
- * that wait, which may take long: nothing bounds how much waits for an epoll instance.
+ * of their time; beyond that for USER_BURST_NS, and once on each processor.  The burst is for the
+ * wheels of a user that are due at the same edge: ticks begin together, so this is common.  The time
+ * includes expiring, and waking waiters, which may take long: nothing bounds how much waits for an
+ * epoll instance.
  *
  * Context: any; no lock is needed.
  */
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 {
-	s64 until_ns = atomic64_read(&user->no_work_until_ns);
-	u64 pause_ns = (end_ns - begin_ns) * WORK_PAUSES / num_online_cpus();
+	s64 paid_ns = atomic64_read(&user->paid_ns);
+	u64 pause_ns = (end_ns - begin_ns) * USER_PAUSES / num_online_cpus();
 
-	while (!atomic64_try_cmpxchg_relaxed(&user->no_work_until_ns, &until_ns,
-					     max((u64)until_ns, begin_ns) + pause_ns))
+	while (!atomic64_try_cmpxchg_relaxed(&user->paid_ns, &paid_ns,
+					     max((u64)paid_ns, begin_ns) + pause_ns))
 		;
 }
 

@@ -6,9 +6,11 @@
 #define _TWHEEL_ENGINE_USER_H
 
 #include <linux/atomic.h>
+#include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
@@ -54,8 +56,8 @@ struct twheel_turn {
  * @uid: the user's id; the id of root if @ns is that of a container; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
- * @no_work_until_ns: until then (ktime_get_ns()) the softirq does not work for this user;
- *	atomic
+ * @paid_ns: by then (ktime_get_ns()) the user's share of the softirq has paid for all that the
+ *	softirq did for this user; atomic
  * @queue: one queue for each kthread; each has a lock of its own
  */
 struct twheel_user {
@@ -64,7 +66,7 @@ struct twheel_user {
 	kuid_t uid;
 	unsigned long nr_wheels;
 	atomic_long_t charged;
-	atomic64_t no_work_until_ns;
+	atomic64_t paid_ns;
 	struct twheel_queue queue[];
 };
 
@@ -95,12 +97,23 @@ static inline kuid_t user_uid(const struct twheel_user *user)
 }
 
 /*
- * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): the user has paid
- * for what it did before, see twheel_user_has_worked().
+ * After the softirq has worked for a user, it takes this many times as long, divided by the number
+ * of processors, until the user's share has paid for it.
+ */
+#define USER_PAUSES	10
+
+/* The softirq may have worked for a user for this long before it waits until that is paid. */
+#define USER_BURST_NS	(500 * NSEC_PER_USEC)
+
+/*
+ * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): all that it did for
+ * the user before, except for a burst, is paid.  See twheel_user_has_worked().
  */
 static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 {
-	return now_ns >= (u64)atomic64_read(&user->no_work_until_ns);
+	s64 owed_ns = atomic64_read(&user->paid_ns) - now_ns;
+
+	return owed_ns * num_online_cpus() <= (s64)(USER_BURST_NS * USER_PAUSES);
 }
 
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,

@@ -386,7 +386,7 @@ static void work_is_paid(struct twheel *tw)
 {
 	int cpu;
 
-	atomic64_set(&tw->memory.user->no_work_until_ns, 0);
+	atomic64_set(&tw->memory.user->paid_ns, 0);
 	for_each_possible_cpu(cpu)
 		per_cpu(soft_until_ns, cpu) = 0;
 }

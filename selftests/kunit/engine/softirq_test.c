@@ -158,7 +158,8 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 		time_set(tw, tw->alarm.at_ns);
 		work_is_paid(tw);
 		if (i)
-			twheel_user_has_worked(tw->memory.user, machine_ns, machine_ns + 1000);
+			twheel_user_has_worked(tw->memory.user, machine_ns,
+					       machine_ns + 2 * USER_BURST_NS);
 		else
 			for_each_possible_cpu(cpu)
 				per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
@@ -197,7 +198,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		return;
-	alarm_takes(test, 1000 * NSEC_PER_SEC, 1000 * num_online_cpus());
+	alarm_takes(test, 1000 * NSEC_PER_SEC, USER_BURST_NS + 1000 * num_online_cpus());
 	for_each_possible_cpu(cpu)
 		until_ns = max(until_ns, per_cpu(soft_until_ns, cpu));
 	KUNIT_EXPECT_GE(test, until_ns, 1000 * NSEC_PER_SEC + 2000 * num_online_cpus());

@@ -227,27 +227,47 @@ static void two_who_make_a_user_at_a_time_are_one_and_wait_for_nobody(struct kun
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
 
-/* G5: a tenth of the processors' time, whoever of the user's wheels rings, and wherever. */
+/* G5: a tenth of the processors' time, whichever of the user's wheels rings, and wherever. */
 static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_user *user = tw->memory.user;
 	const u64 begin_ns = 1000 * NSEC_PER_SEC, took_ns = 1000 * num_online_cpus();
 
-	atomic64_set(&user->no_work_until_ns, 0);
+	atomic64_set(&user->paid_ns, 0);
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns));
-	twheel_user_has_worked(user, begin_ns, begin_ns + took_ns);
+	twheel_user_has_worked(user, begin_ns, begin_ns + USER_BURST_NS + took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 9999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 10000));
 	/* Another processor began at the same time: both count. */
 	twheel_user_has_worked(user, begin_ns, begin_ns + 2 * took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 29999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 30000));
-	/* What was paid long ago is no credit. */
-	twheel_user_has_worked(user, 2 * begin_ns, 2 * begin_ns + took_ns);
+	/* Time that passes without work is no credit. */
+	twheel_user_has_worked(user, 2 * begin_ns, 2 * begin_ns + USER_BURST_NS + took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, 2 * begin_ns + 9999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, 2 * begin_ns + 10000));
-	atomic64_set(&user->no_work_until_ns, 0);
+	atomic64_set(&user->paid_ns, 0);
+}
+
+/* G2: ticks begin together, so the wheels of a user are due together: a little work bars none. */
+static void wheels_of_a_user_that_are_due_together_have_the_softirq(struct kunit *test)
+{
+	struct twheel_user *user = ((struct twheel *)test->priv)->memory.user;
+	u64 now_ns = 1000 * NSEC_PER_SEC, took_ns = 2 * NSEC_PER_USEC;
+	unsigned int edge, i, nr_barred = 0;
+
+	atomic64_set(&user->paid_ns, 0);
+	for (edge = 0; edge < 100; edge++, now_ns += 10 * NSEC_PER_MSEC) {
+		for (i = 0; i < 64; i++) {
+			u64 begin_ns = now_ns + i * took_ns;
+
+			nr_barred += !user_may_work(user, begin_ns);
+			twheel_user_has_worked(user, begin_ns, begin_ns + took_ns);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, nr_barred, 0U);
+	atomic64_set(&user->paid_ns, 0);
 }
 
 /* Each kthread gets a wheel in turn. */
@@ -272,6 +292,7 @@ static void wheels_are_spread_over_the_kthreads(struct kunit *test)
 
 static struct kunit_case user_cases[] = {
 	KUNIT_CASE(the_softirq_works_for_a_user_a_tenth_of_the_time),
+	KUNIT_CASE(wheels_of_a_user_that_are_due_together_have_the_softirq),
 	KUNIT_CASE(wheels_are_spread_over_the_kthreads),
 	KUNIT_CASE(wheels_of_a_user_share_one_turn),
 	KUNIT_CASE(turn_of_a_user_ends_with_its_time),
