@@ -212,18 +212,20 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
  * twheel_alarm_set_next() - set the alarm in its own function for the next tick
  * @tw: the wheel
  * @machine_ns: what ktime_get_ns() has just returned
+ * @pause_ns: no tick that begins sooner than this after that time; 1 at least
  * @restart: as in twheel_alarm_set()
  *
  * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
- * which sets the alarm then.  If it has not done so by the next tick, the softirq goes on.  An
- * ARM may have set the alarm meanwhile, for a later time.
+ * which sets the alarm then.  If it has not done so by this tick, the softirq goes on.  An ARM may
+ * have set the alarm meanwhile, for a later time.
  *
  * Context: the alarm's function; under &twheel.lock.
  */
-void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, enum hrtimer_restart *restart)
+void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
+			   enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
-	u64 next_ns = edge_after_ns(&tw->clock, clock_at_ns(&tw->clock, machine_ns) + 1);
+	u64 next_ns = edge_after_ns(&tw->clock, clock_at_ns(&tw->clock, machine_ns) + pause_ns);
 
 	if (next_ns < tw->alarm.at_ns)
 		alarm_begin(tw, next_ns, restart);

@@ -15,12 +15,12 @@ struct twheel;
 
 /**
  * struct twheel_alarm - the hrtimer of a wheel
- * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do, but
- *	for timeouts that the kthread has been asked to look after.  NEVER_NS if it does not;
+ * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do; with
+ *	PREEMPT_RT, a time that has passed while the kthread is asked for.  NEVER_NS if it does not;
  *	0 if the clock is virtual, or the wheel has not started: then it never does.
  * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
- *	queued again, for a time after @at_ns; the softirq writes it, and others read it
+ *	queued again, for a time after @at_ns; only the softirq looks at it
  * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
  *
  * &twheel.lock guards all members but @nr_missed.
@@ -34,6 +34,7 @@ struct twheel_alarm {
 
 void twheel_alarm_need(struct twheel *tw, u64 first_ns);
 bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart);
-void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
+			   enum hrtimer_restart *restart);
 
 #endif /* _TWHEEL_ENGINE_ALARM_H */

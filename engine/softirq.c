@@ -7,7 +7,11 @@
  * those of one user a tenth of the time of all processors, after a burst (user.c).  The kthread does what is left.
  *
  * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment,
- * and if that happens some times, it leaves the wheel to the kthread.
+ * and if that happens some times, the kthread is asked as well.
+ *
+ * G2 bounded lateness: whatever the softirq leaves to the kthread, the alarm is set again: if the
+ * kthread gets no processor, because realtime tasks have it, the softirq goes on.  Not so with
+ * PREEMPT_RT, where only the kthread works.
  *
  * Locks: twheel.lock.  After it, the lock of the user's queue.
  */
@@ -38,9 +42,16 @@
 /* No softirq takes longer: the machine stood still meanwhile, and nobody is charged for that. */
 #define SOFT_TOOK_MAX_NS	NSEC_PER_SEC
 
-/* When the lock was not free, the alarm rings again after this time, and so often. */
+/*
+ * If the lock is not free, the alarm rings again after MISSED_NS, and that MISSED_MAX times; then
+ * after MISSED_LONG_NS, until it is free.
+ */
 #define MISSED_NS	(20 * NSEC_PER_USEC)
 #define MISSED_MAX	3
+#define MISSED_LONG_NS	NSEC_PER_MSEC
+
+/* Without a share, the alarm rings again at the first edge that is not before this time is over. */
+#define BARRED_NS	(100 * NSEC_PER_USEC)
 
 /*
  * Until then (ktime_get_ns()) the processor has given as much time to softirqs of this module as
@@ -65,16 +76,47 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 	__this_cpu_write(soft_until_ns, until_ns + 2 * (end_ns - begin_ns));
 }
 
-/* Another thread has the lock. */
+/*
+ * Another thread has the lock.  If it sets the alarm at this very moment, the alarm may ring later
+ * than that, by the time that it is set for here.
+ */
 static void alarm_missed(struct twheel *tw)
 {
-	u32 nr = (tw->alarm.nr_missed + 1) % (MISSED_MAX + 1);
+	bool often = tw->alarm.nr_missed == MISSED_MAX;
 
-	WRITE_ONCE(tw->alarm.nr_missed, nr);
-	if (nr)
-		hrtimer_start(&tw->alarm.timer, ns_to_ktime(MISSED_NS), HRTIMER_MODE_REL_SOFT);
-	else
+	tw->alarm.nr_missed += !often;
+	hrtimer_start(&tw->alarm.timer, ns_to_ktime(often ? MISSED_LONG_NS : MISSED_NS),
+		      HRTIMER_MODE_REL_SOFT);
+	if (often)
 		twheel_turn_request(&tw->turn);
+}
+
+/* Try the lock for a wheel whose alarm has rung, which is not set any more then. */
+static bool alarm_trylock(struct twheel *tw)
+{
+	if (!twheel_trylock(tw)) {
+		alarm_missed(tw);
+		return false;
+	}
+	tw->alarm.nr_missed = 0;
+	tw->alarm.at_ns = NEVER_NS;
+	return true;
+}
+
+/*
+ * Leave a wheel whose alarm has rung to the kthread, since the processor or the user has no share
+ * of the softirq left.  Returns whether the alarm rings again.
+ */
+static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
+{
+	enum hrtimer_restart restart = HRTIMER_NORESTART;
+
+	if (alarm_trylock(tw)) {
+		twheel_alarm_set_next(tw, now_ns, BARRED_NS, &restart);
+		twheel_unlock_quietly(tw);
+	}
+	twheel_turn_request(&tw->turn);
+	return restart;
 }
 
 /* Work on a wheel whose alarm has rung.  Returns whether it rings again. */
@@ -84,12 +126,8 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 	unsigned int steps = 0;
 	u64 now_ns;
 
-	if (!twheel_trylock(tw)) {
-		alarm_missed(tw);
+	if (!alarm_trylock(tw))
 		return restart;
-	}
-	WRITE_ONCE(tw->alarm.nr_missed, 0);
-	tw->alarm.at_ns = NEVER_NS;
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
@@ -104,7 +142,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 		}
 		/* It rings at the next tick, should the kthread not get a processor by then. */
 		now_ns = ktime_get_ns();
-		twheel_alarm_set_next(tw, now_ns, &restart);
+		twheel_alarm_set_next(tw, now_ns, 1, &restart);
 		if (++steps == SOFT_STEPS || now_ns >= end_ns) {
 			twheel_unlock(tw);
 			break;
@@ -121,11 +159,12 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 	u64 end_ns, begin_ns = ktime_get_ns(), left_ns = processor_left_ns(begin_ns);
 	enum hrtimer_restart restart;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !left_ns ||
-	    !user_may_work(tw->memory.user, begin_ns)) {
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		twheel_turn_request(&tw->turn);
 		return HRTIMER_NORESTART;
 	}
+	if (!left_ns || !user_may_work(tw->memory.user, begin_ns))
+		return alarm_leave(tw, begin_ns);
 	restart = alarm_work(tw, begin_ns + left_ns);
 	end_ns = min(ktime_get_ns(), begin_ns + SOFT_TOOK_MAX_NS);
 	processor_has_worked(begin_ns, end_ns);

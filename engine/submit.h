@@ -21,6 +21,8 @@
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/spinlock.h>
+#include <linux/time64.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 
 #include "clock.h"
@@ -147,21 +149,24 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 	return twheel_clock_follow(tw, now_ns);
 }
 
+/* The softirq is not later than this with an alarm, unless the machine stands still. */
+#define ALARM_LATE_NS	NSEC_PER_SEC
+
 /*
  * A plain deadline from here on, and before the end of time, is to come: found without a look at
- * the clock, as long as the alarm has yet to ring.  NEVER_NS if the clock has to be looked at: if
- * the alarm has rung in vain, or was left to the kthread, or may ring later than it was set to, a
- * deadline from there on may have passed.
+ * the clock, as long as the alarm has yet to ring.  It may be late, or have rung in vain: so nothing
+ * is certain of a deadline shortly after it.  NEVER_NS if the clock has to be looked at: if the
+ * alarm is not set, was left to the kthread, or may ring later than it was set to.
  */
 static __always_inline u64 certain_ns(struct twheel *tw)
 	__must_hold(&tw->lock)
 {
 	u64 at_ns = tw->alarm.at_ns;
 
-	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || READ_ONCE(tw->alarm.nr_missed) ||
+	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || at_ns >= TWHEEL_TIME_NEVER ||
 		     !tw->clock.steady))
 		return NEVER_NS;
-	return max(at_ns, tw->wheel.base_ns + 1);
+	return max(at_ns + ALARM_LATE_NS, tw->wheel.base_ns + 1);
 }
 
 /*

@@ -140,37 +140,106 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 	work_is_paid(tw);
 }
 
+/* Neither the user nor the processor has a share of the softirq: @user says which. */
+static void share_is_used_up(struct twheel *tw, bool user)
+{
+	int cpu;
+
+	work_is_paid(tw);
+	if (user)
+		twheel_user_has_worked(tw->memory.user, machine_ns, machine_ns + 2 * USER_BURST_NS);
+	else
+		for_each_possible_cpu(cpu)
+			per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
+}
+
+/* A timeout whose alarm rings when the share is used up: nothing is done but for the alarm. */
+static void rings_without_a_share(struct kunit *test, bool user)
+{
+	struct twheel *tw = test->priv;
+
+	arm_like(test, 0);
+	time_set(tw, tw->alarm.at_ns);
+	share_is_used_up(tw, user);
+	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + TICK_NS);
+	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, time_of(tw) + TICK_NS);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
+}
+
 /* G5: neither for a user who has had a share, nor on a processor that has; the kthread does it. */
 static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	int i;
+	int user;
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		return;
 	alarms_begin(tw);
 	machine_ns = 1000 * NSEC_PER_SEC;
 	machine_step_ns = 0;
-	for (i = 0; i < 2; i++) {
-		int cpu;
-
-		arm_like(test, 0);
-		time_set(tw, tw->alarm.at_ns);
-		work_is_paid(tw);
-		if (i)
-			twheel_user_has_worked(tw->memory.user, machine_ns,
-					       machine_ns + 2 * USER_BURST_NS);
-		else
-			for_each_possible_cpu(cpu)
-				per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
-		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
-		KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
-		/* INFO shows a time that has passed. */
-		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw));
-		KUNIT_EXPECT_TRUE(test, turn_take(tw));
+	for (user = 0; user < 2; user++) {
+		rings_without_a_share(test, user);
 		pass(tw);
+		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
+		KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
 		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
 	}
+	work_is_paid(tw);
+}
+
+/* G2: if the kthread gets no processor, the softirq does it as soon as there is a share again. */
+static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	int user, i;
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	alarms_begin(tw);
+	machine_ns = 1000 * NSEC_PER_SEC;
+	machine_step_ns = 0;
+	for (user = 0; user < 2; user++) {
+		struct twheel_arm later = { .expires_ns = 50 * TICK_NS };
+
+		rings_without_a_share(test, user);
+		/* An ARM that comes meanwhile finds the alarm set. */
+		arm(test, &later);
+		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + TICK_NS);
+		for (i = 0; i < 3; i++) {
+			time_set(tw, tw->alarm.at_ns);
+			KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
+			KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+		}
+		time_set(tw, tw->alarm.at_ns);
+		work_is_paid(tw);
+		KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
+		KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
+		KUNIT_EXPECT_TRUE(test, turn_take(tw));
+		KUNIT_EXPECT_EQ(test, cancel(tw, later.id), TWHEEL_WAS_PENDING);
+		pass(tw);
+	}
+	work_is_paid(tw);
+}
+
+/* G5: with short ticks, an alarm that rings at each of them would be work as well. */
+static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct kunit *test)
+{
+	struct twheel *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
+
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		return;
+	alarms_begin(tw);
+	machine_ns = 1000 * NSEC_PER_SEC;
+	machine_step_ns = 0;
+	arm(test, &(struct twheel_arm) { .expires_ns = NSEC_PER_MSEC });
+	time_set(tw, tw->alarm.at_ns);
+	share_is_used_up(tw, true);
+	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
+	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + BARRED_NS);
+	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 	work_is_paid(tw);
 }
 
@@ -222,7 +291,10 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 	work_is_paid(tw);
 }
 
-/* G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread does. */
+/*
+ * G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread is asked,
+ * and it goes on to come.
+ */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -247,33 +319,45 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 		}
 		work_is_paid(tw);
 		if (!round) {
-			spin_lock(&tw->lock);
-			alarm_rings_now(tw);
-			spin_unlock(&tw->lock);
-			KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
-			KUNIT_EXPECT_TRUE(test, turn_take(tw));
-		} else {
-			/* It gets the lock, and has all its tries again. */
-			KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
-			KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
-			KUNIT_EXPECT_EQ(test, tw->alarm.nr_missed, 0U);
+			unsigned int late;
+
+			for (late = 0; late < 3; late++) {
+				spin_lock(&tw->lock);
+				alarm_rings_now(tw);
+				spin_unlock(&tw->lock);
+				KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
+				KUNIT_EXPECT_TRUE(test, machine_alarm.relative);
+				KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, (u64)MISSED_LONG_NS);
+				KUNIT_EXPECT_TRUE(test, turn_take(tw));
+			}
 		}
+		/* It gets the lock, and has all its tries again. */
+		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
+		KUNIT_EXPECT_EQ(test, nr_unread(tw), round + 1);
+		KUNIT_EXPECT_EQ(test, tw->alarm.nr_missed, 0U);
+		arm_like(test, 0);
+		time_set(tw, tw->alarm.at_ns);
 	}
 }
 
-/* The alarm that was missed rings in a moment; what is due when it is armed waits for no edge. */
-static void a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once(struct kunit *test)
+/* The softirq is late, or has @missed the lock; what is due when it is armed waits for no edge. */
+static void arm_what_is_due_beside_an_alarm(struct kunit *test, bool missed)
 {
 	struct twheel_arm how = { .flags = TWHEEL_ARM_ABSOLUTE };
+	struct twheel_arm later = { .flags = TWHEEL_ARM_ABSOLUTE };
 	struct twheel *tw = test->priv;
 
 	alarms_begin(tw);
+	later.expires_ns = time_of(tw) + NSEC_PER_SEC;
+	arm(test, &later);
 	arm_like(test, 0);
 	time_set(tw, tw->alarm.at_ns);
-	work_is_paid(tw);
-	spin_lock(&tw->lock);
-	alarm_rings_now(tw);
-	spin_unlock(&tw->lock);
+	if (missed) {
+		work_is_paid(tw);
+		spin_lock(&tw->lock);
+		alarm_rings_now(tw);
+		spin_unlock(&tw->lock);
+	}
 	KUNIT_ASSERT_TRUE(test, machine_alarm.is_on);
 	how.expires_ns = time_of(tw) + 1;
 	time_set(tw, time_of(tw) + 2);
@@ -282,6 +366,19 @@ static void a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once(struc
 	KUNIT_EXPECT_EQ(test, rearm_to(tw, how.id, .flags = TWHEEL_ARM_ABSOLUTE,
 				       .expires_ns = time_of(tw) - 1), TWHEEL_WAS_UNREAD);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+	KUNIT_EXPECT_EQ(test, rearm_to(tw, later.id, .flags = TWHEEL_ARM_ABSOLUTE,
+				       .expires_ns = time_of(tw) - 1), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U);
+}
+
+static void a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once(struct kunit *test)
+{
+	arm_what_is_due_beside_an_alarm(test, true);
+}
+
+static void a_timeout_that_is_due_while_the_softirq_is_late_is_an_event_at_once(struct kunit *test)
+{
+	arm_what_is_due_beside_an_alarm(test, false);
 }
 
 /* DRAIN takes its steps itself, and the kthread does if a signal ends it. */
@@ -349,10 +446,13 @@ static struct kunit_case softirq_cases[] = {
 	KUNIT_CASE(the_softirq_ends_with_its_time),
 	KUNIT_CASE(the_softirqs_of_a_processor_share_its_time),
 	KUNIT_CASE(a_share_that_is_used_up_leaves_the_work_to_the_kthread),
+	KUNIT_CASE(the_softirq_goes_on_when_there_is_a_share_again),
+	KUNIT_CASE(a_share_that_is_used_up_does_not_ring_with_each_short_tick),
 	KUNIT_CASE(the_time_of_the_softirq_is_charged),
 	KUNIT_CASE(an_hour_for_which_the_machine_stood_still_is_charged_to_nobody),
 	KUNIT_CASE(an_alarm_that_finds_the_lock_taken_rings_again),
 	KUNIT_CASE(a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once),
+	KUNIT_CASE(a_timeout_that_is_due_while_the_softirq_is_late_is_an_event_at_once),
 	KUNIT_CASE(the_softirq_leaves_a_drain_alone),
 	KUNIT_CASE(the_softirq_empties_the_inbox),
 	KUNIT_CASE(an_alarm_that_an_arm_has_set_meanwhile_is_kept),
