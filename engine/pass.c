@@ -9,6 +9,7 @@
  * Locks: twheel.lock, for a step at a time.
  */
 #include <linux/container_of.h>
+#include <linux/kconfig.h>
 #include <linux/ktime.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
@@ -35,8 +36,12 @@
 #include "twheel_wheel.h"
 #include "user.h"
 
-/* Readers and pollers are woken once for so many events, as long as more of them come. */
-#define WAKE_EVERY	1024
+/*
+ * Readers and pollers are woken once for so many events, as long as more of them come.  If another
+ * thread has the lock meanwhile, it wakes them.  With PREEMPT_RT, they are woken after each step
+ * (G2): that thread may have a low priority, and be preempted before it wakes them.
+ */
+#define WAKE_EVERY	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 1 : 1024)
 
 /* After so many steps for one wheel, other wheels have a turn (G2): see user.c. */
 #define TURN_STEPS	64

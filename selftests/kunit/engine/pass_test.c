@@ -72,15 +72,40 @@ static void a_turn_ends_with_its_time(struct kunit *test)
 /* A million events a second do not mean a wake-up for each step. */
 static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *test)
 {
+	const unsigned int nr = 3 * max(WAKE_EVERY, PASS_STEP) + 1;
 	struct twheel *tw = test->priv;
 	struct waiter waiter = {};
 
-	arm_many(test, 3 * WAKE_EVERY + 1, NULL);
+	arm_many(test, nr, NULL);
 	waiter_queues(tw, &waiter);
 	time_set(tw, START_NS + 10 * TICK_NS);
 	pass(tw);
-	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3U * WAKE_EVERY + 1);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), nr);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 4U);
+	waiter_leaves(tw, &waiter);
+}
+
+/*
+ * G2: with PREEMPT_RT, no step leaves it to another thread to wake for its events: that thread may
+ * have a low priority.
+ */
+static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct waiter waiter = {};
+
+	arm_many(test, 2 * PASS_STEP, NULL);
+	waiter_queues(tw, &waiter);
+	time_set(tw, START_NS + 10 * TICK_NS);
+	KUNIT_EXPECT_TRUE(test, pass_step_locked(tw));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		KUNIT_EXPECT_EQ(test, tw->events.nr_untold, 0U);
+		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
+	} else {
+		KUNIT_EXPECT_EQ(test, tw->events.nr_untold, (u32)PASS_STEP);
+		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
+	}
 	waiter_leaves(tw, &waiter);
 }
 
@@ -333,6 +358,7 @@ static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(a_turn_ends_after_so_many_steps),
 	KUNIT_CASE(a_turn_ends_with_its_time),
 	KUNIT_CASE(the_kthread_wakes_a_waiter_once_for_a_thousand_events),
+	KUNIT_CASE(a_step_leaves_waking_only_to_a_thread_that_is_not_preempted),
 	KUNIT_CASE(a_reader_does_not_wait_for_slots_that_are_emptied_ahead),
 	KUNIT_CASE(an_upper_slot_is_emptied_step_by_step_before_it_begins),
 	KUNIT_CASE(what_expires_makes_others_go_down),
