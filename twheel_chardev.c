@@ -200,6 +200,9 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
 
+	/* The caller may have armed a deadline in the past: this read has to find the event. */
+	if (nonblock)
+		twheel_inbox_wait(tw);
 	for (;;) {
 		/*
 		 * Before reading: once drained is seen, no event is added any more.

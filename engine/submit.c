@@ -79,6 +79,23 @@ void twheel_inbox_empty(struct twheel *tw)
 }
 
 /**
+ * twheel_inbox_wait() - wait until the timeouts are in the wheel that were armed before
+ * @tw: the wheel
+ *
+ * An ARM that has not got the lock leaves its timeouts to the thread that has it, which may not
+ * have inserted them yet.  If there is an event, the caller finds it without the lock.
+ *
+ * Context: process; no lock of the wheel may be held.
+ */
+void twheel_inbox_wait(struct twheel *tw)
+{
+	if (READ_ONCE(tw->events.nr_unread))
+		return;
+	twheel_lock(tw);
+	twheel_unlock(tw);
+}
+
+/**
  * twheel_unlock_inbox() - put what was added to the inbox meanwhile into the wheel
  * @tw: the wheel, whose lock was released
  *

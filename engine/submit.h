@@ -4,7 +4,8 @@
  *
  * An ARM puts its timeouts into the wheel itself if it gets the lock at once.  If not, it adds them
  * to the inbox, and goes its way: whoever takes the lock, or releases it, empties the inbox.  So an
- * ARM does not wait for a pass, and what it has added is in the wheel before any later call looks.
+ * ARM does not wait for a pass, and its timeouts are in the wheel before a later call takes the
+ * lock.  poll() does not take it, and may find an event of these later, by a wake-up.
  * If something is in the inbox already, it waits for the lock: what whoever has the lock does for
  * others is bounded by a batch for each processor (G5).
  *
@@ -154,9 +155,9 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 
 /*
  * A plain deadline from here on, and before the end of time, is to come: found without a look at
- * the clock, as long as the alarm has yet to ring.  It may be late, or have rung in vain: so nothing
- * is certain of a deadline shortly after it.  NEVER_NS if the clock has to be looked at: if the
- * alarm is not set, was left to the kthread, or may ring later than it was set to.
+ * the clock, as long as the alarm has yet to ring.  It may be late, or have rung in vain: so
+ * nothing is certain of a deadline shortly after it.  NEVER_NS if the clock has to be looked at: if
+ * the alarm is not set, was left to the kthread, or may ring later than it was set to.
  */
 static __always_inline u64 certain_ns(struct twheel *tw)
 	__must_hold(&tw->lock)

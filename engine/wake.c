@@ -101,7 +101,8 @@ int twheel_wait(struct twheel *tw)
  * @wait: the poller
  *
  * It looks without the lock: an ARM may have left timeouts that were due when they were armed in
- * the inbox.  The thread that has the lock makes events of these, and wakes the poller.
+ * the inbox.  The thread that has the lock makes events of these, and wakes the poller.  A read
+ * that does not wait takes the lock, see twheel_inbox_wait().
  *
  * Context: process; sleeps; no lock of the wheel may be held.
  * Return: EPOLL*, which may change at any time.

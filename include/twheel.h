@@ -87,6 +87,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns);
 bool twheel_is_keyed(const struct twheel *tw);
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size);
 bool twheel_is_drained(const struct twheel *tw);
+void twheel_inbox_wait(struct twheel *tw);
 int twheel_wait(struct twheel *tw);
 __poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait);
 
