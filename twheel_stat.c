@@ -26,25 +26,28 @@
 #include "engine/user.h"
 #include "twheel.h"
 
-#define ATTRIBUTE_RO(_name, _mode, _value)						\
+/*
+ * For root only, as the users in debugfs: each of them changes when a wheel of any user is used,
+ * and so would tell the other users when its timeouts expire.
+ */
+#define ATTRIBUTE_RO(_name, _value)							\
 static ssize_t _name##_show(struct device *device, struct device_attribute *attribute,	\
 			    char *text)							\
 {											\
 	return sysfs_emit(text, "%llu\n", (u64)(_value));				\
 }											\
-static DEVICE_ATTR(_name, _mode, _name##_show, NULL)
+static DEVICE_ATTR(_name, 0400, _name##_show, NULL)
 
-ATTRIBUTE_RO(wheels, 0444, twheel_counter(COUNTER_WHEELS));
-/* As the users in debugfs: for root only. */
-ATTRIBUTE_RO(timeouts, 0400, twheel_counter(COUNTER_TIMEOUTS));
-ATTRIBUTE_RO(bytes, 0444, twheel_charged());
-ATTRIBUTE_RO(late, 0444, twheel_counter(COUNTER_LATE));
-ATTRIBUTE_RO(passes_softirq, 0444, twheel_counter(COUNTER_PASSES_SOFTIRQ));
-ATTRIBUTE_RO(passes_kthread, 0444, twheel_counter(COUNTER_PASSES_KTHREAD));
-ATTRIBUTE_RO(passes_call, 0444, twheel_counter(COUNTER_PASSES_CALL));
-ATTRIBUTE_RO(refused_pending, 0444, twheel_counter(COUNTER_REFUSED_PENDING));
-ATTRIBUTE_RO(refused_user_memory, 0444, twheel_counter(COUNTER_REFUSED_USER_MEMORY));
-ATTRIBUTE_RO(refused_memory, 0444, twheel_counter(COUNTER_REFUSED_MEMORY));
+ATTRIBUTE_RO(wheels, twheel_counter(COUNTER_WHEELS));
+ATTRIBUTE_RO(timeouts, twheel_counter(COUNTER_TIMEOUTS));
+ATTRIBUTE_RO(bytes, twheel_charged());
+ATTRIBUTE_RO(late, twheel_counter(COUNTER_LATE));
+ATTRIBUTE_RO(passes_softirq, twheel_counter(COUNTER_PASSES_SOFTIRQ));
+ATTRIBUTE_RO(passes_kthread, twheel_counter(COUNTER_PASSES_KTHREAD));
+ATTRIBUTE_RO(passes_call, twheel_counter(COUNTER_PASSES_CALL));
+ATTRIBUTE_RO(refused_pending, twheel_counter(COUNTER_REFUSED_PENDING));
+ATTRIBUTE_RO(refused_user_memory, twheel_counter(COUNTER_REFUSED_USER_MEMORY));
+ATTRIBUTE_RO(refused_memory, twheel_counter(COUNTER_REFUSED_MEMORY));
 
 static struct attribute *counters[] = {
 	&dev_attr_wheels.attr,

@@ -178,9 +178,9 @@ void twheel_turn_cancel(struct twheel_turn *turn)
  *
  * G5 bounded interrupt work: the softirq works for a user, on all processors together, for a tenth
  * of their time; beyond that for USER_BURST_NS, and once on each processor.  The burst is for the
- * wheels of a user that are due at the same edge: ticks begin together, so this is common.  The time
- * includes expiring, and waking waiters, which may take long: nothing bounds how much waits for an
- * epoll instance.
+ * wheels of a user that are due at the same edge: ticks begin together, so this is common.  The
+ * time includes expiring, and waking waiters, which may take long: nothing bounds how much waits
+ * for an epoll instance.
  *
  * Context: any; no lock is needed.
  */

@@ -106,8 +106,8 @@ static inline kuid_t user_uid(const struct twheel_user *user)
 #define USER_BURST_NS	(500 * NSEC_PER_USEC)
 
 /*
- * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): all that it did for
- * the user before, except for a burst, is paid.  See twheel_user_has_worked().
+ * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): all that it did
+ * for the user before, except for a burst, is paid.  See twheel_user_has_worked().
  */
 static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 {

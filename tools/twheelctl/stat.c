@@ -13,7 +13,7 @@
 
 #define USERS	"/sys/kernel/debug/twheel/users"
 
-/* The counters that the caller may read, as an object. */
+/* The counters, as an object. */
 static json_t *counters_read(void)
 {
 	json_t *counters = json_object();
@@ -32,6 +32,8 @@ static json_t *counters_read(void)
 		free(names[i]);
 	}
 	free(names);
+	if (!json_object_size(counters))
+		errx(UNKNOWN, "only root can read the counters in " COUNTERS);
 	return counters;
 }
 
@@ -91,7 +93,7 @@ static void print_text(json_t *counters, json_t *per_second, json_t *users)
 		putchar('\n');
 	}
 	if (!users)
-		puts("What each user has is shown to root, if debugfs is mounted.");
+		puts("What each user has is shown if debugfs is mounted.");
 	json_array_foreach(users, i, value) {
 		const char *between = "";
 		json_t *number;

@@ -326,7 +326,10 @@ struct twheel_setup {
  * /proc/PID/fdinfo/FD shows configuration and counters as INFO does without the walk: one
  * "key:\tvalue" a line, after the lines that the kernel shows of any file.  The first key,
  * ``wheel``, is a number that no other wheel has or had since the module was loaded: all
- * descriptors of a wheel show the same one, whichever processes hold them.
+ * descriptors of a wheel show the same one, whichever processes hold them.  Wheels are
+ * numbered in the order in which they are opened, as processes are: the number tells how
+ * many were opened before, by all users.  The value of ``name`` is empty if the wheel has
+ * no name: then there is nothing behind the tab.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -435,7 +438,8 @@ struct twheel_vector {
  * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE, which
  *	clocks that can be set need, a point on the wheel's clock.  A deadline that
  *	has passed is accepted; the timeout then expires as soon as it can, and does
- *	not wait for a tick.
+ *	not wait for a tick.  A read() after the call finds its event; a poll() may find
+ *	it a moment later.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
  *	to one tick.  Periods go by the wheel's clock: if that is set forwards, those
  *	that are skipped have passed; if it is set back, the next one waits for it.

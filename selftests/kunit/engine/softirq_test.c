@@ -292,8 +292,8 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 }
 
 /*
- * G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread is asked,
- * and it goes on to come.
+ * G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread is
+ * asked, and it goes on to come.
  */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
