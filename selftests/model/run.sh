@@ -20,6 +20,7 @@ proofs()
 	two     | NR=2
 	drain   | NR=1 HOLDER DRAIN
 	holder  | NR=1 HOLDER
+	hogs    | NR=1 HOLDER HOGS
 	END
 }
 
@@ -29,7 +30,8 @@ breaks()
 	cat <<-END
 	LOOK_FIRST | twheel_unlock_quietly() looking at the inbox before it releases the lock | NR=1 HOLDER
 	TRY_FIRST | arm_queue() trying the lock before it adds to the inbox | NR=1 HOLDER
-	MISSED | alarm_missed() neither ringing again nor asking the kthread | NR=1 HOLDER
+	MISSED | alarm_missed() asking the kthread only | NR=1 HOLDER HOGS
+	BARRED | alarm_leave() asking the kthread only | NR=1 HOGS
 	LOOK_UNQUEUED | a waiter looking before it queues | NR=1
 	NO_GRACE | twheel_drain() without synchronize_rcu() | NR=1 HOLDER DRAIN
 	DRAIN_UNSEEN | arm_insert_unlock() not looking whether the wheel is draining | NR=1 DRAIN

@@ -18,10 +18,13 @@
  *	NR		how many ARMs of one timeout each (2)
  *	WITH_HOLDER	a thread takes and releases the lock: QUERY, or CANCEL that finds nothing
  *	WITH_DRAIN	a DRAIN comes, and may leave the rest to the kthread, at a signal
+ *	WITH_HOGS	realtime threads have the processors: the kthread never runs
  *	BREAK_*		mistakes that are to be found, see run.sh
  *
- * Left out: what a hold does to a wheel (KUnit, the differential test), memory, users and their
- * shares, the refresh table, and orders of loads and stores (litmus).
+ * The processor or the user may have no share of the softirq left, now and then: twice at most.
+ *
+ * Left out: what a hold does to a wheel (KUnit, the differential test), memory, how shares are
+ * counted, the refresh table, and orders of loads and stores (litmus).
  */
 
 #ifndef NR
@@ -52,6 +55,7 @@ byte expires = NEVER;	/* when it rings then */
 bool turn;		/* the kthread was asked for one */
 bool waits, woken;	/* a waiter is in the queue; it was woken */
 byte nr_ended;		/* armers that have ended */
+byte nr_barred;		/* how often there was no share for the softirq */
 byte i_;		/* in a d_step only */
 
 #define first_in(place)	(where[0] == place || (NR > 1 && where[NR > 1] == place) || \
@@ -185,19 +189,28 @@ inline alarm_set_again(restart)
 	next_ = 0
 }
 
-/* More is left: it rings at the next tick, too. */
+/*
+ * More is left: it rings at the next tick, too.  That is not seen after the last tick, except where
+ * nobody else does the rest: there, the last tick does not end.
+ */
 inline alarm_set_next(restart)
 {
+#ifdef WITH_HOGS
+	next_ = (now < TIME_END -> now + 1 : now);
+#else
+	next_ = now + 1;
+#endif
 	if
-	:: now + 1 < at_ns ->
-		at_ns = now + 1;
-		expires = now + 1;
+	:: next_ < at_ns ->
+		at_ns = next_;
+		expires = next_;
 		if
 		:: queued -> skip
 		:: else -> restart = true
 		fi
 	:: else
-	fi
+	fi;
+	next_ = 0
 }
 
 /* ---- the lock and the inbox ------------------------------------------------ */
@@ -357,17 +370,40 @@ inline twheel_turn_request()
 	turn = true
 }
 
+/* It rings in a moment; or later, and then the kthread is asked as well. */
 inline alarm_missed()
 {
 #ifndef BREAK_MISSED
+	d_step { expires = 0; queued = true }
 	if
-	:: d_step { !queued -> expires = 0; queued = true }	/* it rings in a moment */
-	:: queued
+	:: true
 	:: twheel_turn_request()
 	fi
 #else
-	skip
+	twheel_turn_request()
 #endif
+}
+
+/* There is no share: the kthread is asked, and it rings at the next tick. */
+inline alarm_leave()
+{
+	d_step {
+		nr_barred++;
+		twheel_trylock(got);
+		if
+		:: got ->
+			at_ns = NEVER;
+#ifndef BREAK_BARRED
+			alarm_set_next(restart)
+#endif
+		:: else
+		fi
+	}
+	if
+	:: got -> got = false; twheel_unlock_quietly(got, nr2)
+	:: else -> alarm_missed()
+	fi;
+	twheel_turn_request()
 }
 
 inline alarm_step()
@@ -438,7 +474,10 @@ active proctype softirq()
 
 	do
 	:: d_step { queued && now >= expires -> queued = false }
-	   alarm_work();
+	   if
+	   :: nr_barred < 2 -> alarm_leave()
+	   :: alarm_work()
+	   fi;
 returned: skip;
 	   /* The hrtimer's core. */
 	   d_step {
@@ -483,10 +522,12 @@ active proctype kthread()
 	bool got, more;
 	byte nr, nr2;
 
+#ifndef WITH_HOGS
 	do
 	:: d_step { turn -> turn = false }
 	   pass_steps()
 	od
+#endif
 }
 
 /* ---- DRAIN ------------------------------------------------------------------ */
@@ -608,7 +649,10 @@ init
 #endif
 	}
 	timeout ->
-	assert(!lock && !turn && now == TIME_END && nr_ended == NR);
+	assert(!lock && now == TIME_END && nr_ended == NR);
+#ifndef WITH_HOGS
+	assert(!turn);
+#endif
 	for (i : 0 .. NR - 1) {
 #ifdef WITH_DRAIN
 		assert(where[i] == READ || where[i] == REFUSED)

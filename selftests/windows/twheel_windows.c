@@ -313,9 +313,9 @@ TEST_F(windows, timeout_armed_before_the_inbox_is_looked_at_expires)
 	close(fd);
 }
 
-static int side_arm_past_and_read(struct side *side)
+static int side_arm_beside_lock_and_read(struct side *side)
 {
-	int ret = side_arm(side);
+	int ret = side_arm_beside_lock(side);
 
 	return ret ? ret : side_read(side);
 }
@@ -324,23 +324,17 @@ static int side_arm_past_and_read(struct side *side)
 TEST_F(windows, read_after_an_arm_of_a_past_deadline_beside_the_lock_finds_its_event)
 {
 	int fd = real_wheel();
-	struct side query = { .fd = fd, .run = side_query };
 	struct side arm = {
-		.fd = fd, .run = side_arm_past_and_read,
+		.fd = fd, .run = side_arm_beside_lock_and_read,
 		.arm = { .expires_ns = 1, .flags = TWHEEL_ARM_ABSOLUTE },
 	};
+	__u64 id;
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &query.id));
-	HOLD("locked");
-	START_APART(&query);
-	AWAIT_HELD("locked");
-	START(&arm);
-	tw_sleep(A_WHILE);
-	RELEASE("locked");
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
+	START_APART(&arm);
+	hold_lock(_metadata, fd, A_BIT);
 	FINISH(&arm);
-	FINISH(&query);
-	EXPECT_EQ(0, query.ret);
 	EXPECT_EQ(1, arm.ret);
 	EXPECT_EQ(1, arm.events[0].deadline_ns);
 	close(fd);
