@@ -82,6 +82,13 @@ static struct twheel *wheel_whose_clock_goes_back(struct kunit *test)
 	return wheel_make(test, &setup);
 }
 
+/* With PREEMPT_RT, the softirq leaves all to the kthread, and ARM waits for the lock. */
+static void skip_with_preempt_rt(struct kunit *test)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		kunit_skip(test, "a kernel with PREEMPT_RT");
+}
+
 struct other_thread {
 	struct completion done;
 	struct twheel *tw;

@@ -174,8 +174,7 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 	struct twheel *tw = test->priv;
 	int user;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
+	skip_with_preempt_rt(test);
 	alarms_begin(tw);
 	machine_ns = 1000 * NSEC_PER_SEC;
 	machine_step_ns = 0;
@@ -195,8 +194,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 	struct twheel *tw = test->priv;
 	int user, i;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
+	skip_with_preempt_rt(test);
 	alarms_begin(tw);
 	machine_ns = 1000 * NSEC_PER_SEC;
 	machine_step_ns = 0;
@@ -229,8 +227,7 @@ static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct ku
 {
 	struct twheel *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
+	skip_with_preempt_rt(test);
 	alarms_begin(tw);
 	machine_ns = 1000 * NSEC_PER_SEC;
 	machine_step_ns = 0;
@@ -265,8 +262,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 	u64 until_ns = 0;
 	int cpu;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
+	skip_with_preempt_rt(test);
 	alarm_takes(test, 1000 * NSEC_PER_SEC, USER_BURST_NS + 1000 * num_online_cpus());
 	for_each_possible_cpu(cpu)
 		until_ns = max(until_ns, per_cpu(soft_until_ns, cpu));
@@ -282,8 +278,7 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 	struct twheel *tw = test->priv;
 	int cpu;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		return;
+	skip_with_preempt_rt(test);
 	alarm_takes(test, begin_ns, 3600 * NSEC_PER_SEC);
 	for_each_possible_cpu(cpu)
 		KUNIT_EXPECT_LE(test, per_cpu(soft_until_ns, cpu), begin_ns + 2 * NSEC_PER_SEC);

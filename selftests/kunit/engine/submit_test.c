@@ -13,6 +13,7 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 	struct twheel *tw = test->priv;
 	int done;
 
+	skip_with_preempt_rt(test);
 	/* No memory may be allocated under the lock: there are places. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	twheel_lock(tw);
@@ -106,6 +107,7 @@ static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test
 	struct twheel_arm how = arm_of(0, 0);
 	bool queued;
 
+	skip_with_preempt_rt(test);
 	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
 			1U);
 	arming.place = arming.first;

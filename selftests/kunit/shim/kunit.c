@@ -162,6 +162,9 @@ static void run_step(struct kunit *test, int (*step)(void *data))
 	__module_get(THIS_MODULE);
 }
 
+/* Why the last case that ran could not; NULL if it could. */
+static const char *skipped;
+
 /* Runs a case with one parameter, or without any.  Returns whether it passed. */
 static bool run_once(const struct kunit_suite *suite, const struct kunit_case *one,
 		     const void *param)
@@ -182,6 +185,7 @@ static bool run_once(const struct kunit_suite *suite, const struct kunit_case *o
 	if (test.nr_failures > MOST_FAILURES)
 		log_add("    # %s: and %u times more\n", one->name,
 			test.nr_failures - MOST_FAILURES);
+	skipped = test.skipped;
 	return !test.nr_failures;
 }
 
@@ -227,7 +231,8 @@ static bool run_cases(struct kunit_suite *suite)
 		ms = ktime_ms_delta(ktime_get(), began);
 		if (ms >= SLOW_MS)
 			log_add("    # %s: takes %lld ms\n", one->name, ms);
-		log_add("    %sok %u %s\n", ok ? "" : "not ", ++nr, one->name);
+		log_add("    %sok %u %s%s%s\n", ok ? "" : "not ", ++nr, one->name,
+			ok && skipped ? " # SKIP " : "", ok && skipped ? skipped : "");
 		passed &= ok;
 	}
 	if (suite->suite_exit && !err && !hangs)

@@ -37,6 +37,7 @@ struct kunit_suite;
  * @running: what it is
  * @done: when its thread has ended
  * @nr_failures: expectations and assertions that did not hold
+ * @skipped: why the case cannot run here; NULL if it can
  * @memory: what kunit_kzalloc() gave out
  */
 struct kunit {
@@ -47,6 +48,7 @@ struct kunit {
 	const struct kunit_case *running;
 	struct completion *done;
 	unsigned int nr_failures;
+	const char *skipped;
 	struct list_head memory;
 };
 
@@ -128,6 +130,12 @@ static __always_inline void __noreturn kunit_abort(struct kunit *test)
 {
 	kthread_complete_and_exit(test->done, 0);
 }
+
+/* Ends a case that cannot run here. */
+#define kunit_skip(test, reason) do {					\
+	(test)->skipped = reason;					\
+	kunit_abort(test);						\
+} while (0)
 
 #define KUNIT_WHERE	__FILE__ ":" __stringify(__LINE__)
 
