@@ -199,10 +199,8 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct twheel *tw = iocb->ki_filp->private_data;
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
+	bool waited = false;
 
-	/* The caller may have armed a deadline in the past: this read has to find the event. */
-	if (nonblock)
-		twheel_inbox_wait(tw);
 	for (;;) {
 		/*
 		 * Before reading: once drained is seen, no event is added any more.
@@ -215,8 +213,14 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		ret = events_read(tw, to);
 		if (ret || drained)
 			return ret;
-		if (nonblock)
+		if (nonblock && waited)
 			return -EAGAIN;
+		if (nonblock) {
+			/* The caller may have armed a deadline in the past: it gets that event. */
+			twheel_inbox_wait(tw);
+			waited = true;
+			continue;
+		}
 		if (twheel_wait(tw))
 			return -ERESTARTSYS;
 	}

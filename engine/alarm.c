@@ -141,6 +141,7 @@ static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *rest
 	struct hrtimer *timer = &tw->alarm.timer;
 
 	tw->alarm.at_ns = at_ns;
+	tw->alarm.paid = false;
 	if (restart && !hrtimer_is_queued(timer)) {
 		hrtimer_set_expires_range_ns(timer, alarm_expiry(tw, at_ns), tw->clock.slack_ns);
 		*restart = HRTIMER_RESTART;

@@ -15,10 +15,12 @@ struct twheel;
 
 /**
  * struct twheel_alarm - the hrtimer of a wheel
- * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do; with
- *	PREEMPT_RT, a time that has passed while the kthread is asked for.  NEVER_NS if it does not;
+ * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do; a
+ *	time that has passed while it rings in vain and, with PREEMPT_RT, while the kthread is
+ *	asked for.  NEVER_NS if it does not;
  *	0 if the clock is virtual, or the wheel has not started: then it never does.
  * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
+ * @paid: it is set for a time by which the user's share has paid for what the softirq did before
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
  *	queued again, for a time after @at_ns; only the softirq looks at it
  * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
@@ -29,6 +31,7 @@ struct twheel_alarm {
 	u64 at_ns;
 	u32 nr_new;
 	u32 nr_missed;
+	bool paid;
 	struct hrtimer timer;
 };
 

@@ -51,7 +51,7 @@
 #define MISSED_MAX	3
 #define MISSED_LONG_NS	NSEC_PER_MSEC
 
-/* Without a share, the alarm rings again at the first edge that is not before this time is over. */
+/* Without a share, the alarm rings again at an edge that is not before this time is over. */
 #define BARRED_NS	(100 * NSEC_PER_USEC)
 
 /*
@@ -77,17 +77,15 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 	__this_cpu_write(soft_until_ns, until_ns + 2 * (end_ns - begin_ns));
 }
 
-/*
- * Another thread has the lock.  If it sets the alarm at this very moment, the alarm may ring later
- * than that, by the time that it is set for here.
- */
+/* Another thread has the lock.  If it has set the alarm meanwhile, that is the right time. */
 static void alarm_missed(struct twheel *tw)
 {
 	bool often = tw->alarm.nr_missed == MISSED_MAX;
 
 	tw->alarm.nr_missed += !often;
-	hrtimer_start(&tw->alarm.timer, ns_to_ktime(often ? MISSED_LONG_NS : MISSED_NS),
-		      HRTIMER_MODE_REL_SOFT);
+	if (!hrtimer_is_queued(&tw->alarm.timer))
+		hrtimer_start(&tw->alarm.timer, ns_to_ktime(often ? MISSED_LONG_NS : MISSED_NS),
+			      HRTIMER_MODE_REL_SOFT);
 	if (often)
 		twheel_turn_request(&tw->turn);
 }
@@ -104,16 +102,28 @@ static bool alarm_trylock(struct twheel *tw)
 	return true;
 }
 
+/* How long it takes until the processor and the user have a share of the softirq. */
+static u64 share_pause_ns(const struct twheel *tw, u64 now_ns)
+{
+	s64 processor_ns = __this_cpu_read(soft_until_ns) - now_ns;
+
+	return max3((s64)BARRED_NS, processor_ns, user_pause_ns(tw->memory.user, now_ns));
+}
+
 /*
  * Leave a wheel whose alarm has rung to the kthread, since the processor or the user has no share
  * of the softirq left.  Returns whether the alarm rings again.
+ *
+ * It rings when there is a share again, and the user may have its work done then, whatever other
+ * wheels of the user have taken meanwhile: each of them rings in vain once only.
  */
 static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 
 	if (alarm_trylock(tw)) {
-		twheel_alarm_set_next(tw, now_ns, BARRED_NS, &restart);
+		twheel_alarm_set_next(tw, now_ns, share_pause_ns(tw, now_ns), &restart);
+		tw->alarm.paid = true;
 		twheel_unlock_quietly(tw);
 	}
 	twheel_turn_request(&tw->turn);
@@ -132,7 +142,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
-		/* DRAIN does all, or the kthread. */
+		/* DRAIN does all, or the kthread, for however long that takes. */
 		twheel_unlock(tw);
 		return restart;
 	}
@@ -159,16 +169,18 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 	struct twheel *tw = container_of(timer, struct twheel, alarm.timer);
 	u64 end_ns, begin_ns = ktime_get_ns(), left_ns = processor_left_ns(begin_ns);
 	enum hrtimer_restart restart;
+	bool works;
 
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		twheel_turn_request(&tw->turn);
 		return HRTIMER_NORESTART;
 	}
-	if (!left_ns || !user_may_work(tw->memory.user, begin_ns))
-		return alarm_leave(tw, begin_ns);
-	restart = alarm_work(tw, begin_ns + left_ns);
+	works = left_ns && (user_may_work(tw->memory.user, begin_ns) || READ_ONCE(tw->alarm.paid));
+	restart = works ? alarm_work(tw, begin_ns + left_ns) : alarm_leave(tw, begin_ns);
 	end_ns = min(ktime_get_ns(), begin_ns + SOFT_TOOK_MAX_NS);
-	processor_has_worked(begin_ns, end_ns);
+	if (works)
+		processor_has_worked(begin_ns, end_ns);
+	/* To ring in vain counts as well, or many wheels with short ticks would do little else. */
 	twheel_user_has_worked(tw->memory.user, begin_ns, end_ns);
 	return restart;
 }

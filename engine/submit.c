@@ -83,14 +83,12 @@ void twheel_inbox_empty(struct twheel *tw)
  * @tw: the wheel
  *
  * An ARM that has not got the lock leaves its timeouts to the thread that has it, which may not
- * have inserted them yet.  If there is an event, the caller finds it without the lock.
+ * have inserted them yet.
  *
  * Context: process; no lock of the wheel may be held.
  */
 void twheel_inbox_wait(struct twheel *tw)
 {
-	if (READ_ONCE(tw->events.nr_unread))
-		return;
 	twheel_lock(tw);
 	twheel_unlock(tw);
 }

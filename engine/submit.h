@@ -157,7 +157,7 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
  * A plain deadline from here on, and before the end of time, is to come: found without a look at
  * the clock, as long as the alarm has yet to ring.  It may be late, or have rung in vain: so
  * nothing is certain of a deadline shortly after it.  NEVER_NS if the clock has to be looked at: if
- * the alarm is not set, was left to the kthread, or may ring later than it was set to.
+ * the alarm is not set, or may ring later than it was set to.
  */
 static __always_inline u64 certain_ns(struct twheel *tw)
 	__must_hold(&tw->lock)

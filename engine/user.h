@@ -105,15 +105,21 @@ static inline kuid_t user_uid(const struct twheel_user *user)
 /* The softirq may have worked for a user for this long before it waits until that is paid. */
 #define USER_BURST_NS	(500 * NSEC_PER_USEC)
 
+/* How long it takes from @now_ns on until a user owes no more than a burst; may be negative. */
+static inline s64 user_pause_ns(const struct twheel_user *user, u64 now_ns)
+{
+	s64 owed_ns = atomic64_read(&user->paid_ns) - now_ns;
+
+	return owed_ns - (s64)(USER_BURST_NS * USER_PAUSES / num_online_cpus());
+}
+
 /*
  * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): all that it did
  * for the user before, except for a burst, is paid.  See twheel_user_has_worked().
  */
 static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 {
-	s64 owed_ns = atomic64_read(&user->paid_ns) - now_ns;
-
-	return owed_ns * num_online_cpus() <= (s64)(USER_BURST_NS * USER_PAUSES);
+	return user_pause_ns(user, now_ns) <= 0;
 }
 
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,

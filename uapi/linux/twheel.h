@@ -438,8 +438,8 @@ struct twheel_vector {
  * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE, which
  *	clocks that can be set need, a point on the wheel's clock.  A deadline that
  *	has passed is accepted; the timeout then expires as soon as it can, and does
- *	not wait for a tick.  A read() after the call finds its event; a poll() may find
- *	it a moment later.
+ *	not wait for a tick.  Who reads until EAGAIN after the call gets its event; a
+ *	poll() may find it a moment later.
  * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
  *	to one tick.  Periods go by the wheel's clock: if that is set forwards, those
  *	that are skipped have passed; if it is set back, the next one waits for it.
