@@ -247,6 +247,72 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	}
 }
 
+/* A timeout of an ARM that has found the wheel to be accepting, and has yet to add to the inbox. */
+static struct twheel *graced;
+static struct llist_node *graced_node;
+
+/* The kthread has a turn before that, in the grace period of DRAIN. */
+static void arm_in_the_grace_period(void)
+{
+	pass(graced);
+	llist_add(graced_node, &graced->inbox);
+}
+
+/* G3, G4: the wheel is not drained before each ARM that has begun has submitted its timeouts. */
+static void a_turn_in_the_grace_period_of_a_drain_drains_nothing(struct kunit *test)
+{
+	struct arming arming = { .now_ns = START_NS };
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+
+	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
+			1U);
+	arming.place = arming.first;
+	KUNIT_ASSERT_EQ(test, arm_begin(tw, &how, &arming), 0);
+	graced = tw;
+	graced_node = &arming.first->node;
+	grace_call = arm_in_the_grace_period;
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED);
+	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 0);
+}
+
+/* G3, G4: each page is in use as a whole. */
+static void a_drain_comes_to_the_last_place(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	arm_many(test, 3 * PLACES_PER_PAGE, NULL);
+	KUNIT_ASSERT_EQ(test, tw->places.nr_pages, 3U);
+	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3 * PLACES_PER_PAGE);
+}
+
+/* The last close comes while the kthread has a turn, in which it does not get to its end. */
+static bool turn_that_is_cancelled(struct twheel_turn *turn, u64 end_ns)
+{
+	twheel_turn_cancel(turn);
+	return true;
+}
+
+static void a_turn_that_is_cancelled_while_it_is_taken_is_the_last_one(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+
+	tw->turn.take = turn_that_is_cancelled;
+	twheel_turn_request(&tw->turn);
+	raw_spin_lock_irq(&nobody.lock);
+	list_del_init(&nobodys.work.node);
+	raw_spin_unlock_irq(&nobody.lock);
+	user_turn(&nobodys.work);
+	KUNIT_EXPECT_TRUE(test, list_empty(&tw->turn.node));
+	KUNIT_EXPECT_TRUE(test, list_empty(&nobodys.turns));
+	turn_take(tw);
+}
+
 static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_set_up_outside_the_limits_is_refused),
 	KUNIT_CASE(a_start_that_fails_takes_nothing),
@@ -257,6 +323,9 @@ static struct kunit_case control_cases[] = {
 	KUNIT_CASE(a_drain_that_a_signal_ends_is_completed_by_the_kthread),
 	KUNIT_CASE(an_advance_that_a_signal_ends_is_completed_by_the_kthread),
 	KUNIT_CASE(nothing_runs_in_a_wheel_that_was_stopped),
+	KUNIT_CASE(a_turn_in_the_grace_period_of_a_drain_drains_nothing),
+	KUNIT_CASE(a_drain_comes_to_the_last_place),
+	KUNIT_CASE(a_turn_that_is_cancelled_while_it_is_taken_is_the_last_one),
 	{}
 };
 

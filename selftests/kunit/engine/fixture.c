@@ -48,6 +48,13 @@ static void engine_case_exit(struct kunit *test)
 	machine_alarm.used = false;
 	machine_real_ns = 0;
 	test->priv = NULL;
+	/* RCU may have some of it. */
+	if (atomic_read(&machine_memory.nr))
+		rcu_barrier();
+	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr_unaccounted), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr_shared), 0);
+	machine_memory = (struct machine_memory){};
 	/* It was the only wheel, and nobody is charged for anything any more. */
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_WHEELS), 0ULL);

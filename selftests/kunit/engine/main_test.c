@@ -62,7 +62,7 @@ static void a_limit_of_memory_is_shown_as_it_is_in_force(struct kunit *test)
 		{ .ops = &memory_ops, .arg = &max_memory_kb },
 		{ .ops = &memory_ops, .arg = &max_user_memory_kb },
 	};
-	char *text = (char *)get_zeroed_page(GFP_KERNEL);
+	char *text = (char *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	unsigned long kb = 0;
 	unsigned int i;
 

@@ -109,9 +109,27 @@ static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 	no_memory = true;
 	KUNIT_EXPECT_EQ(test, twheel_page_get(&tw->memory, &memory), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, twheel_area_get(&tw->memory, PAGE_SIZE, &memory), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, twheel_area_get(&tw->memory, PAGE_SIZE + 1, &memory), -ENOMEM);
 	no_memory = false;
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), of_wheel);
+}
+
+/* From one page to more than are to be had side by side; the case's exit looks for the cgroup. */
+static void memory_of_any_size_is_cleared(struct kunit *test)
+{
+	static const size_t sizes[] = {
+		1, PAGE_SIZE, PAGE_SIZE + 1, AREA_CONTIGUOUS, AREA_CONTIGUOUS + 1, 100 * PAGE_SIZE,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		void *area = twheel_area_alloc(sizes[i]);
+
+		KUNIT_ASSERT_NOT_NULL(test, area);
+		KUNIT_EXPECT_NULL(test, memchr_inv(area, 0, sizes[i]));
+		twheel_area_free(area, sizes[i]);
+	}
 }
 
 static struct kunit_case memory_cases[] = {
@@ -119,6 +137,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_that_is_not_to_be_had_is_not_charged),
 	KUNIT_CASE(a_limit_of_memory_says_enospc_and_takes_nothing),
 	KUNIT_CASE(a_charge_that_is_refused_is_in_nobodys_way),
+	KUNIT_CASE(memory_of_any_size_is_cleared),
 	{}
 };
 

@@ -347,6 +347,8 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, page_count(memory), 1);
 	put_page(memory);
+	/* It was freed beside the reference of this case. */
+	KUNIT_EXPECT_EQ(test, atomic_xchg(&machine_memory.nr_shared, 0), 1);
 	shrink(test);
 	expect_charged_for_all(test);
 }
@@ -507,6 +509,72 @@ static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), TWHEEL_WAS_PENDING);
 }
 
+/* Cancels those of the timeouts that are in some pages of places. */
+static void cancel_in_pages(struct twheel *tw, const u64 *ids, u32 first, u32 last)
+{
+	unsigned int i;
+
+	for (i = 0; i < MAX_PENDING; i++)
+		if ((u32)ids[i] / PLACES_PER_PAGE >= first && (u32)ids[i] / PLACES_PER_PAGE <= last)
+			cancel(tw, ids[i]);
+}
+
+/* Whichever of the two has had a period, and whichever of them goes, while the other stays. */
+static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(struct kunit *test)
+{
+	unsigned int had, goes, i;
+
+	for (had = 1; had < 4; had++) {
+		for (goes = 0; goes < 2; goes++) {
+			struct twheel *tw = wheel_remake(test, &usual_setup);
+			u64 *ids = arm_all(test);
+
+			for (i = 0; i < 2; i++)
+				if (had & BIT(i))
+					twheel_extra_provide(tw, i * PLACES_PER_PAGE, false);
+			expect_charged_for_all(test);
+			/* What was unused last goes first. */
+			cancel_in_pages(tw, ids, 2, U32_MAX);
+			cancel_in_pages(tw, ids, goes, goes);
+			shrink(test);
+			KUNIT_EXPECT_NULL(test, page_of_nr(tw, goes));
+			KUNIT_ASSERT_NOT_NULL(test, page_of_nr(tw, !goes));
+			KUNIT_EXPECT_EQ(test, !!page_of_nr(tw, !goes)->extra, !!(had & BIT(!goes)));
+			expect_charged_for_all(test);
+		}
+	}
+}
+
+/* Whichever of two pages side by side has had a period: the case's exit counts what is left. */
+static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
+{
+	unsigned int had, i;
+
+	for (had = 1; had < 4; had++) {
+		struct twheel *tw = wheel_remake(test, &usual_setup);
+
+		arm_all(test);
+		for (i = 0; i < 2; i++)
+			if (had & BIT(i))
+				KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, i * PLACES_PER_PAGE,
+									   false), 0);
+	}
+}
+
+/* The bits behind an index are the state. */
+static void an_arm_that_would_have_an_index_too_many_says_enospc(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u32 first_gap = tw->places.first_gap;
+	u64 id;
+
+	tw->places.first_gap = NR_INDICES / PLACES_PER_PAGE;
+	KUNIT_EXPECT_EQ(test, arm_plain(tw, &id), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, 0U);
+	tw->places.first_gap = first_gap;
+	KUNIT_EXPECT_EQ(test, arm_plain(tw, &id), 0);
+}
+
 static struct kunit_case places_cases[] = {
 	KUNIT_CASE(an_id_names_a_live_timeout_or_nothing),
 	KUNIT_CASE(an_index_and_its_place_name_each_other),
@@ -526,6 +594,9 @@ static struct kunit_case places_cases[] = {
 	KUNIT_CASE(the_page_for_periods_goes_with_the_last_page_that_needs_it),
 	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
 	KUNIT_CASE(a_fatal_signal_ends_waiting_for_memory),
+	KUNIT_CASE(the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it),
+	KUNIT_CASE(the_page_for_periods_goes_with_the_last_close),
+	KUNIT_CASE(an_arm_that_would_have_an_index_too_many_says_enospc),
 	{}
 };
 

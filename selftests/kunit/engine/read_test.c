@@ -231,6 +231,81 @@ static void read_takes_no_more_events_than_it_has_room_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 56ULL);
 }
 
+/*
+ * G4: whichever access faults, and wherever in an event, the events that follow come where they
+ * belong: the caller has the fault served, and goes on with the same iterator.
+ */
+static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
+{
+	static const u32 kinds[] = { 0, PE, 0 };
+	u32 size = sizeof(struct twheel_event);
+	u8 *to = kunit_kzalloc(test, 4 * (size + 16), GFP_KERNEL);
+	struct twheel *tw = test->priv;
+	struct iov_iter iter;
+	unsigned int longer, i;
+	bool faulted;
+	int nr, done;
+	u64 ids[3];
+
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	for (longer = 0; longer < 2; longer++, size += 16) {
+		for (nr = 0, faulted = true; faulted; nr++) {
+			for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+				ids[i] = timeout_id(arm_like(test, kinds[i]));
+				expire_at(tw, time_of(tw) + DELAY_NS + 2 * TICK_NS);
+			}
+			iov_iter_ubuf(&iter, READ, (void __user __force *)to, 3 * size);
+			faults_begin(nr);
+			done = twheel_read_step(tw, &iter, size, 3);
+			faulted = faults_end();
+			done = max(done, 0);
+			KUNIT_ASSERT_EQ(test, iov_iter_count(&iter), (size_t)(3 - done) * size);
+			if (faulted)
+				KUNIT_ASSERT_EQ(test, twheel_read_step(tw, &iter, size, 3),
+						3 - done);
+			for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+				struct twheel_event event;
+
+				memcpy(&event, to + i * size, sizeof(event));
+				KUNIT_ASSERT_EQ(test, event.id, ids[i]);
+				cancel(tw, ids[i]);
+			}
+		}
+		KUNIT_EXPECT_GT(test, nr, 3);
+	}
+}
+
+/* G1: a period whose deadline has passed, and whose tick has not ended, is neither told nor due. */
+static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, PE);
+	struct twheel_event event;
+
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	time_set(tw, START_NS + DELAY_NS + PERIOD_NS + 1);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 1U);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t),
+			deadline_tick(&tw->clock, START_NS + DELAY_NS + PERIOD_NS));
+}
+
+/* The period after the last one that comes is in no slot: no pass looks at it. */
+static void a_period_that_never_comes_is_put_aside(struct kunit *test)
+{
+	struct twheel_arm how = { .expires_ns = DELAY_NS, .interval_ns = TWHEEL_TIME_NEVER };
+	struct twheel *tw = test->priv;
+	struct twheel_timeout *t = arm(test, &how);
+
+	alarms_begin(tw);
+	expire_at(tw, START_NS + DELAY_NS + TICK_NS);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	KUNIT_EXPECT_PTR_EQ(test, tw->wheel.never, &t->link);
+	pass(tw);
+	KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
+}
+
 static struct kunit_case read_cases[] = {
 	KUNIT_CASE_PARAM(read_takes_the_event_and_the_timeout_that_ended_with_it,
 			 start_gen_params),
@@ -242,6 +317,9 @@ static struct kunit_case read_cases[] = {
 	KUNIT_CASE(a_read_that_faults_anywhere_loses_no_event),
 	KUNIT_CASE(an_event_is_as_long_as_the_reader_wants_it),
 	KUNIT_CASE(read_takes_no_more_events_than_it_has_room_for),
+	KUNIT_CASE(an_event_that_faults_shifts_none_behind_it),
+	KUNIT_CASE(a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read),
+	KUNIT_CASE(a_period_that_never_comes_is_put_aside),
 	{}
 };
 

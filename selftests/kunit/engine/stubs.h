@@ -8,16 +8,93 @@
 
 /* Pages */
 
-/* A case sets it to have every page refused. */
+/* A case sets it to have all pages and areas refused. */
 static bool no_memory;
+
+/**
+ * struct machine_memory - what the engine has allocated
+ * @nr: pages, areas and objects that it has
+ * @nr_unaccounted: allocations for which no memory cgroup was charged
+ * @nr_shared: pages that were freed while somebody else had a reference
+ */
+struct machine_memory {
+	atomic_t nr;
+	atomic_t nr_unaccounted;
+	atomic_t nr_shared;
+};
+
+static struct machine_memory machine_memory;
+
+/* Notes an allocation.  What was not to be cleared does not happen to be. */
+static void *memory_note(void *memory, size_t size, gfp_t flags)
+{
+	if (!(flags & __GFP_ACCOUNT))
+		atomic_inc(&machine_memory.nr_unaccounted);
+	if (!memory)
+		return NULL;
+	atomic_inc(&machine_memory.nr);
+	if (!(flags & __GFP_ZERO))
+		memset(memory, 0xa5, size);
+	return memory;
+}
 
 static unsigned long page_alloc(gfp_t flags)
 {
-	return no_memory ? 0 : __get_free_page(flags | __GFP_ZERO);
+	void *page;
+
+	flags |= __GFP_ZERO;
+	page = no_memory ? NULL : (void *)__get_free_page(flags);
+	return (unsigned long)memory_note(page, PAGE_SIZE, flags);
+}
+
+static void page_put(struct page *page)
+{
+	if (page_count(page) != 1)
+		atomic_inc(&machine_memory.nr_shared);
+	atomic_dec(&machine_memory.nr);
+	__free_page(page);
+}
+
+static void page_free(unsigned long page)
+{
+	if (page)
+		page_put(virt_to_page(page));
+}
+
+static void *exact_alloc(size_t size, gfp_t flags)
+{
+	return memory_note(no_memory ? NULL : alloc_pages_exact(size, flags), size, flags);
+}
+
+static void exact_free(void *area, size_t size)
+{
+	atomic_dec(&machine_memory.nr);
+	free_pages_exact(area, size);
+}
+
+static void *area_alloc(unsigned long size, gfp_t flags)
+{
+	return memory_note(no_memory ? NULL : __vmalloc(size, flags), size, flags);
+}
+
+static void area_free(const void *area)
+{
+	atomic_dec(&machine_memory.nr);
+	vfree(area);
 }
 
 #undef get_zeroed_page
+#undef free_page
+#undef __free_page
+#undef alloc_pages_exact
+#undef __vmalloc
 #define get_zeroed_page	page_alloc
+#define free_page	page_free
+#define __free_page	page_put
+#define alloc_pages_exact	exact_alloc
+#define free_pages_exact	exact_free
+#define __vmalloc	area_alloc
+#define vfree		area_free
 
 /* Another thread does this while a user is allocated. */
 static void (*alloc_call)(void);
@@ -26,7 +103,8 @@ static void *object_alloc(size_t size, gfp_t flags)
 {
 	if (alloc_call)
 		alloc_call();
-	return kzalloc(size, flags);
+	flags |= __GFP_ZERO;
+	return memory_note(kmalloc(size, flags), size, flags);
 }
 
 #undef kzalloc
@@ -38,10 +116,42 @@ static unsigned long freed;
 static void object_free(const void *object)
 {
 	freed = (unsigned long)object;
+	if (object)
+		atomic_dec(&machine_memory.nr);
 	kfree(object);
 }
 
 #define kfree(object)	object_free(object)
+
+/* Another thread does this before a page is locked, once. */
+static void (*lock_page_call)(void);
+
+static void page_lock(struct page *page)
+{
+	void (*call)(void) = lock_page_call;
+
+	lock_page_call = NULL;
+	if (call)
+		call();
+	lock_page(page);
+}
+
+#define lock_page(page)	page_lock(page)
+
+/* Other threads do this in a grace period, once. */
+static void (*grace_call)(void);
+
+static void grace_wait(void)
+{
+	void (*call)(void) = grace_call;
+
+	synchronize_rcu();
+	grace_call = NULL;
+	if (call)
+		call();
+}
+
+#define synchronize_rcu()	grace_wait()
 
 /* The work queue */
 
@@ -170,12 +280,13 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 #undef TWHEEL_WINDOWS
 #endif
 
+/* An access that faults has written half, as at the end of a page. */
 static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
 {
 	void *at = (void __force *)to->ubuf + to->iov_offset;
 
 	if (!user_access())
-		return 0;
+		n /= 2;
 	if (from)
 		memcpy(at, from, n);
 	else
