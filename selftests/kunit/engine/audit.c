@@ -130,11 +130,29 @@ static u32 audit_list(struct kunit *test, struct twheel_link **head,
 	return nr;
 }
 
+/*
+ * Expects that all timeouts of a list that comes up at a time are due by then or later, by the
+ * deadline that is known: a REARM to a time from that on leaves them where they are.
+ */
+static void audit_due(struct kunit *test, struct twheel_link *link, u64 comes_ns)
+{
+	struct twheel *tw = test->priv;
+	unsigned int nr_late = 0;
+
+	for (; link != &tw->wheel.end; link = link->next) {
+		struct twheel_timeout *t = link_timeout(link);
+
+		nr_late += timeout_due_by_ns(tw, t, timeout_known_ns(t)) < comes_ns;
+	}
+	KUNIT_EXPECT_EQ(test, nr_late, 0U);
+}
+
 /* Expects of a level what its members say of its slots; returns how many entries it has. */
 static u32 audit_level(struct kunit *test, struct twheel_wheel *w, u32 nr)
 {
 	struct twheel_level *level = &w->level[nr];
 	u32 i, nr_in_slot, nr_entries = 0;
+	u64 at = (w->base_ns + 1) >> level->shift, comes_ns;
 	bool used = false;
 
 	for (i = 0; i <= level->mask; i++) {
@@ -144,6 +162,9 @@ static u32 audit_level(struct kunit *test, struct twheel_wheel *w, u32 nr)
 		used = true;
 		nr_in_slot = audit_list(test, &level->slot[i], &w->end, STATE_PENDING);
 		nr_entries += nr_in_slot;
+		comes_ns = max((at + ((i - at) & level->mask)) << level->shift, w->base_ns + 1);
+		KUNIT_EXPECT_LE(test, level->begin_ns, comes_ns);
+		audit_due(test, level->slot[i], comes_ns);
 	}
 	if (used) {
 		KUNIT_EXPECT_TRUE(test, w->used & BIT(nr));
@@ -160,9 +181,19 @@ static u32 audit_wheel(struct kunit *test)
 
 	nr = audit_list(test, &w->coming, &w->end, STATE_PENDING) +
 	     audit_list(test, &w->never, &w->end, STATE_PENDING);
+	audit_due(test, w->never, NEVER_NS);
 	for (i = 0; i < w->nr_levels; i++)
 		nr += audit_level(test, w, i);
 	return nr;
+}
+
+/* Expects that a table has the memory for as many pages as it says. */
+static void audit_table(struct kunit *test, const struct twheel_pages *pages)
+{
+	struct twheel_table *table = rcu_dereference_raw(pages->table);
+
+	if (table)
+		KUNIT_EXPECT_LE(test, struct_size(table, page, pages->nr), table->size);
 }
 
 static u32 audit_pages(struct kunit *test, struct hlist_head *head, bool used)
@@ -179,8 +210,8 @@ static u32 audit_pages(struct kunit *test, struct hlist_head *head, bool used)
 }
 
 /*
- * Expects of a keyed wheel that the key of each live timeout leads to it, and that all nodes in the
- * index are those of places.
+ * Expects of a keyed wheel that each place has a node, that the key of each live timeout leads to
+ * it, and that all nodes in the index are those of places.
  */
 static void audit_keys(struct kunit *test)
 {
@@ -203,6 +234,8 @@ static void audit_keys(struct kunit *test)
 	for (i = 0; i < tw->places.pages.nr * PLACES_PER_PAGE; i++) {
 		struct twheel_timeout *t = place_at(&tw->places, i);
 
+		if (t)
+			KUNIT_EXPECT_NOT_NULL(test, pages_at(&tw->keys.pages, i / KEYS_PER_PAGE));
 		if (t && timeout_is_live(t))
 			KUNIT_EXPECT_PTR_EQ(test, twheel_key_find(tw, t->user_data), t);
 	}
@@ -238,6 +271,9 @@ static void audit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, places->nr_unused, census.unused);
 	KUNIT_EXPECT_EQ(test, audit_pages(test, &places->unused, false), census.unused);
 	KUNIT_EXPECT_EQ(test, audit_pages(test, &places->partly, true), census.partly);
+	audit_table(test, &places->pages);
+	audit_table(test, &tw->words.pages);
+	audit_table(test, &tw->keys.pages);
 	if (tw->keys.used) {
 		twheel_lock(tw);
 		audit_keys(test);

@@ -504,6 +504,93 @@ static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct ku
 	expect_charged_for_all(test);
 }
 
+/* Another key takes the first free place of a page, and then the next one is taken again. */
+static void a_key_takes_its_place_again_that_has_come_to_be_the_first(struct kunit *test)
+{
+	struct twheel_timeout *t[3];
+	struct twheel_link **first;
+	unsigned int i;
+
+	keyed_wheel(test);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i] = arm_key(test, KEY + i);
+	end_keys(test, KEYS_CANCELLED, ARRAY_SIZE(t));
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 3), t[2]);
+	first = (struct twheel_link **)&timeout_page(t[1])->free;
+	KUNIT_EXPECT_PTR_EQ(test, t[1]->link.pprev, first);
+	/* If not, that is put right, so that the case ends. */
+	t[1]->link.pprev = first;
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 1), t[1]);
+	audit(test);
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY), t[0]);
+}
+
+/* A place whose generations are used up is in no chain, and writes to nobody. */
+static void a_place_of_a_key_that_retires_leaves_all_others_alone(struct kunit *test)
+{
+	struct twheel *tw = keyed_wheel(test);
+	struct twheel_timeout *t[3];
+	unsigned int i;
+
+	/* The last one is the first in their slot. */
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i] = arm_key(test, KEY + i);
+	t[1]->word |= (u64)U32_MAX << GEN_SHIFT;
+	KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY + 1), TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_PTR_EQ(test, t[0]->link.pprev, &t[2]->link.next);
+	/* If not, that is put right, so that the case ends. */
+	t[0]->link.pprev = &t[2]->link.next;
+	audit(test);
+}
+
+/* A page of nodes has those of three pages of places: any of these may be the last that is left. */
+static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
+{
+	unsigned int stays, i;
+
+	for (stays = 0; stays < PAGES_PER_KEY_PAGE; stays++) {
+		struct twheel *tw = keyed_wheel(test);
+
+		for (i = 0; i < MAX_PENDING; i++)
+			arm_key(test, KEY + i);
+		for (i = MAX_PENDING; i--;)
+			if (i != stays * PLACES_PER_PAGE)
+				cancel_key(tw, KEY + i);
+		shrink(test);
+		for (i = 0; i < PAGES_PER_KEY_PAGE; i++)
+			KUNIT_EXPECT_EQ(test, !!page_of_nr(tw, i), i == stays);
+		audit(test);
+		expect_charged_for_all(test);
+	}
+}
+
+/* As a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs(), with keys. */
+static void an_arm_without_memory_for_one_key_finds_what_the_next_one_needs(struct kunit *test)
+{
+	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
+	struct twheel *tw = keyed_wheel(test);
+	unsigned int i;
+	int done;
+
+	for (i = 0; i < 4 * PLACES_PER_PAGE; i++) {
+		struct twheel_timeout *t = arm_key(test, KEY + i);
+		u32 nr = timeout_index(t) / PLACES_PER_PAGE;
+
+		if (nr == 1)
+			how[1].user_data = KEY + i;
+		else if (nr == 2)
+			how[0].user_data = KEY + i;
+	}
+	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 0, false), 0);
+	memory_limit(twheel_charged(), LONG_MAX);
+	done = arm_some(tw, how, 2);
+	KUNIT_ASSERT_GT(test, done, 0);
+	if (done == 1)
+		KUNIT_ASSERT_EQ(test, arm_some(tw, how + 1, 1), 1);
+	KUNIT_EXPECT_EQ(test, how[0].result, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
+}
+
 static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(a_key_leads_to_its_timeout_until_that_ends),
 	KUNIT_CASE(a_key_that_is_armed_again_takes_its_place_again),
@@ -521,6 +608,10 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
 	KUNIT_CASE(rearm_and_query_find_a_timeout_by_its_key),
 	KUNIT_CASE(pages_of_nodes_come_and_go_with_pages_of_places),
+	KUNIT_CASE(a_key_takes_its_place_again_that_has_come_to_be_the_first),
+	KUNIT_CASE(a_place_of_a_key_that_retires_leaves_all_others_alone),
+	KUNIT_CASE(a_page_of_nodes_stays_with_any_page_of_places),
+	KUNIT_CASE(an_arm_without_memory_for_one_key_finds_what_the_next_one_needs),
 	{}
 };
 

@@ -12,8 +12,10 @@ static void a_table_is_charged_for_once_however_often_it_grows(struct kunit *tes
 	unsigned int i;
 
 	mutex_lock(&tw->places.mutex);
-	for (i = 0; i < 5 * PAGE_SIZE / sizeof(void *); i++)
+	for (i = 0; i < 5 * PAGE_SIZE / sizeof(void *); i++) {
 		KUNIT_EXPECT_EQ(test, twheel_pages_add(&pages, &tw->memory, NULL), 0);
+		audit_table(test, &pages);
+	}
 	KUNIT_EXPECT_GE(test, table_bytes(&pages), i * sizeof(void *));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged) - before,
 			(long)table_bytes(&pages));

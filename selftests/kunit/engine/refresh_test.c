@@ -461,6 +461,101 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 	}
 }
 
+/*
+ * G2: the slot of a timeout was emptied ahead, by a deadline that a user has stored.  A REARM to a
+ * time before that finds the timeout.
+ */
+static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct kunit *test)
+{
+	struct twheel_arm how = { .expires_ns = 100 * TICK_NS };
+	struct twheel *tw = test->priv;
+	struct twheel_level *upper = &tw->wheel.level[1];
+	struct twheel_timeout *t;
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	t = arm(test, &how);
+	store(tw, how.id, START_NS + 5000 * TICK_NS);
+	time_set(tw, twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS) - TICK_NS);
+	step(tw);
+	KUNIT_EXPECT_EQ(test, level_entries(test, 2), 1U);
+	audit(test);
+	rearm_to(tw, how.id, .expires_ns = START_NS + 200 * TICK_NS, .flags = TWHEEL_ARM_ABSOLUTE);
+	audit(test);
+	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 200);
+}
+
+/* It is a deadline as any other, and what is beyond it never comes. */
+static void the_last_grain_of_time_can_be_stored(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 grain_ns = 1ULL << tw->words.shift, last_ns = TWHEEL_TIME_NEVER & ~(grain_ns - 1);
+	struct twheel_arm how = {
+		.expires_ns = last_ns - 10 * grain_ns, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	arm(test, &how);
+	store(tw, how.id, last_ns);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id), last_ns);
+	store(tw, how.id, last_ns + grain_ns);
+	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id), TWHEEL_TIME_NEVER);
+}
+
+/* Another thread adds the first page of words to this wheel. */
+static struct twheel *words_wheel;
+static int words_say;
+
+static void words_come(void)
+{
+	mutex_lock(&words_wheel->places.mutex);
+	words_say = words_add(words_wheel, 0);
+	mutex_unlock(&words_wheel->places.mutex);
+}
+
+/* It has found the hole, and a page of words comes.  The case's exit looks for the reference. */
+static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	cancel_ids(tw, ids, MAX_PENDING);
+	tw->words.made = false;
+	shrink(test);
+	tw->words.made = true;
+	KUNIT_ASSERT_NULL(test, words_of_nr(tw, 0));
+	words_wheel = tw;
+	words_say = 1;
+	lock_page_call = words_come;
+	KUNIT_EXPECT_NOT_NULL(test, words_seen_by_users(tw, 0));
+	KUNIT_EXPECT_EQ(test, words_say, 0);
+	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, 0));
+}
+
+/* Of however many pages, all go that no place needs. */
+static void words_of_a_large_burst_go(struct kunit *test)
+{
+	const unsigned int nr = (SHRINK_STEP + 6) * WORDS_PER_PAGE;
+	struct twheel *tw = wheel_with(test, max_pending, nr);
+	u64 *ids = kvcalloc(nr, sizeof(*ids), GFP_KERNEL);
+	u32 i, nr_unwanted = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, ids);
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	arm_many(test, nr, ids);
+	KUNIT_EXPECT_GT(test, tw->words.pages.nr, (u32)SHRINK_STEP);
+	cancel_ids(tw, ids, nr);
+	kvfree(ids);
+	shrink(test);
+	for (i = 0; i < tw->words.pages.nr; i++) {
+		mutex_lock(&tw->places.mutex);
+		nr_unwanted += words_of_nr(tw, i) && !words_are_wanted(tw, i);
+		mutex_unlock(&tw->places.mutex);
+	}
+	KUNIT_EXPECT_EQ(test, nr_unwanted, 0U);
+	expect_charged_for_all(test);
+}
+
 static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
@@ -476,6 +571,10 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_store_counts_for_each_generation_that_has_the_same_28_bits),
 	KUNIT_CASE(every_call_goes_by_the_deadline_that_was_stored),
 	KUNIT_CASE(a_refresh_keeps_the_slack),
+	KUNIT_CASE(a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere),
+	KUNIT_CASE(the_last_grain_of_time_can_be_stored),
+	KUNIT_CASE(a_fault_that_finds_another_page_lets_go_of_the_first),
+	KUNIT_CASE(words_of_a_large_burst_go),
 	{}
 };
 
