@@ -315,6 +315,84 @@ static void entries_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *tes
 	}
 }
 
+/* All of a vector that is due when it is armed expires at once. */
+static void a_vector_for_now_makes_events_at_once(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_arm how[3];
+	unsigned int i;
+
+	time_set(tw, START_NS + TICK_NS / 2);
+	for (i = 0; i < ARRAY_SIZE(how); i++)
+		how[i] = (struct twheel_arm){
+			.expires_ns = time_of(tw), .flags = TWHEEL_ARM_ABSOLUTE,
+		};
+	KUNIT_EXPECT_EQ(test, arm_some(tw, how, ARRAY_SIZE(how)), (int)ARRAY_SIZE(how));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)ARRAY_SIZE(how));
+}
+
+/* What must not sleep says EAGAIN as a full wheel does, and is not counted as one. */
+static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct kunit *test)
+{
+	u64 before = twheel_counter(COUNTER_REFUSED_PENDING);
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+
+	/* For a page of places, and then for what a period needs. */
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, false), 0);
+	how = arm_of(PE, 0);
+	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_REFUSED_PENDING), before);
+}
+
+/* ARM in another thread, which begins when this one has the lock. */
+static bool others_may_arm;
+
+static int arm_when_others_may(struct twheel *tw)
+{
+	u64 id;
+
+	while (!READ_ONCE(others_may_arm))
+		cond_resched();
+	return arm_plain(tw, &id);
+}
+
+/* G5: whoever has the lock does a batch for another thread, and not all that this one arms. */
+static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct kunit *test)
+{
+	struct other_thread other = { .tw = test->priv, .run = arm_when_others_may };
+	struct arming arming = { .now_ns = START_NS };
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel *tw = test->priv;
+	struct task_struct *kthread;
+	bool is_over, is_alone;
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
+			1U);
+	arming.place = arming.first;
+	KUNIT_ASSERT_EQ(test, arm_begin(tw, &how, &arming), 0);
+	init_completion(&other.done);
+	WRITE_ONCE(others_may_arm, false);
+	kthread = kthread_run(other_thread_runs, &other, "twheel_other");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread));
+	twheel_lock(tw);
+	llist_add(&arming.first->node, &tw->inbox);
+	WRITE_ONCE(others_may_arm, true);
+	/* If it does not wait, it is over soon. */
+	for (i = 0; i < 100 && !completion_done(&other.done); i++)
+		udelay(100);
+	is_over = completion_done(&other.done);
+	is_alone = !READ_ONCE(tw->inbox.first->next);
+	twheel_unlock(tw);
+	wait_for_completion(&other.done);
+	KUNIT_EXPECT_FALSE(test, is_over);
+	KUNIT_EXPECT_TRUE(test, is_alone);
+	KUNIT_EXPECT_EQ(test, other.says, 0);
+	KUNIT_EXPECT_EQ(test, tw->events.armed, 2ULL);
+}
+
 static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(beyond_max_pending_an_entry_says_eagain_and_takes_nothing),
 	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
@@ -328,6 +406,9 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(a_timeout_that_is_due_waits_for_no_kthread),
 	KUNIT_CASE(a_timeout_for_now_waits_for_no_alarm),
 	KUNIT_CASE(entries_of_all_kinds_stand_side_by_side_in_a_batch),
+	KUNIT_CASE(a_vector_for_now_makes_events_at_once),
+	KUNIT_CASE(an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending),
+	KUNIT_CASE(an_arm_that_finds_something_in_the_inbox_waits_for_the_lock),
 	{}
 };
 

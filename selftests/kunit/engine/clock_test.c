@@ -149,6 +149,74 @@ static void a_grain_of_a_word_is_at_most_a_tick_and_more_than_half_of_one(struct
 	}
 }
 
+/* G1: a caller has read the clock, and when it has the lock, the clock was set back. */
+static void a_time_from_before_the_clock_was_set_back_has_not_passed(struct kunit *test)
+{
+	struct twheel *tw = wheel_whose_clock_goes_back(test);
+	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
+	struct twheel_arm how = {
+		.expires_ns = START_NS + 1000 * TICK_NS, .flags = TWHEEL_ARM_ABSOLUTE,
+	};
+
+	arm(test, &how);
+	call.now_ns = START_NS + 8 * TICK_NS;
+	time_set(tw, START_NS + 3 * TICK_NS);
+	how.expires_ns = START_NS + 5 * TICK_NS;
+	KUNIT_EXPECT_EQ(test, twheel_rearm_step(tw, to_user(how), 1, &call), 1);
+	KUNIT_EXPECT_EQ(test, how.result, TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
+	time_set(tw, START_NS + 5 * TICK_NS);
+	pass(tw);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
+/*
+ * G2: a wheel of one level goes through a round, after which it would skip others.  The clock is
+ * set back, and not behind where the wheel is: the rounds that come again are not skipped.
+ */
+static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *test)
+{
+	struct twheel_setup setup = usual_setup;
+	struct twheel_timeout *t;
+	u64 base_ns, round_ns, due_ns;
+	struct twheel *tw;
+	unsigned int i;
+
+	engine_case_exit(test);
+	setup.clock = TWHEEL_CLOCK_REALTIME;
+	setup.flags = TWHEEL_SETUP_ONE_LEVEL;
+	setup.slots = 128;
+	machine_real_ns = START_NS;
+	machine_alarm = (struct machine_alarm){ .used = true };
+	tw = wheel_make(test, &setup);
+	round_ns = (tw->wheel.level[0].mask + 1ULL) << tw->wheel.level[0].shift;
+	for (i = 0; i < 300; i++)
+		arm(test, &(struct twheel_arm) {
+			.expires_ns = START_NS + (3000 + i) * TICK_NS,
+			.flags = TWHEEL_ARM_ABSOLUTE });
+	time_set(tw, START_NS + 2000 * TICK_NS);
+	/* One step, which is less than a round. */
+	twheel_lock(tw);
+	KUNIT_EXPECT_TRUE(test, twheel_pass_step(tw));
+	twheel_unlock(tw);
+	base_ns = tw->wheel.base_ns;
+	KUNIT_ASSERT_GT(test, base_ns, START_NS + 5 * TICK_NS);
+	KUNIT_ASSERT_LT(test, base_ns, START_NS + 100 * TICK_NS);
+	time_set(tw, base_ns + 2 * TICK_NS);
+	pass(tw);
+	/* Its slot has come up in this round, and comes again some rounds later. */
+	due_ns = base_ns + 7 * round_ns - 5 * TICK_NS;
+	t = arm(test, &(struct twheel_arm) {
+		.expires_ns = due_ns, .flags = TWHEEL_ARM_ABSOLUTE });
+	for (i = 0; i < 1000 && !timeout_is_unread(t); i++) {
+		KUNIT_ASSERT_TRUE(test, machine_alarm.is_on);
+		time_set(tw, max(time_of(tw), machine_alarm.at_ns));
+		pass(tw);
+	}
+	KUNIT_EXPECT_EQ(test, time_of(tw), edge_after_ns(&tw->clock, due_ns));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
 static struct kunit_case clock_cases[] = {
 	KUNIT_CASE_PARAM(a_deadline_is_rounded_up_to_the_edge_of_its_tick, tick_gen_params),
 	KUNIT_CASE_PARAM(the_last_deadline_is_that_of_the_last_edge, tick_gen_params),
@@ -156,6 +224,8 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE_PARAM(the_next_expiry_is_one_that_comes, tick_gen_params),
 	KUNIT_CASE(times_add_up_to_the_end_of_time_at_the_most),
 	KUNIT_CASE(a_grain_of_a_word_is_at_most_a_tick_and_more_than_half_of_one),
+	KUNIT_CASE(a_time_from_before_the_clock_was_set_back_has_not_passed),
+	KUNIT_CASE(a_clock_that_is_set_back_within_a_round_is_followed),
 	{}
 };
 

@@ -323,6 +323,31 @@ static void the_greatest_lateness_is_from_the_earliest_deadline(struct kunit *te
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 11U);
 }
 
+/* Likewise, if few of those that come are due. */
+static void expiry_counts_timeouts_that_were_moved_among_those_that_are_due(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	unsigned int i, left, nr = 0;
+	u64 ids[100];
+
+	arm_many(test, 100, ids);
+	for (i = 0; i < 100; i++)
+		if (i % 20)
+			rearm_to(tw, ids[i], .expires_ns = 100 * TICK_NS);
+	time_set(tw, START_NS + DELAY_NS + TICK_NS);
+	do {
+		u64 before = nr_inserted + nr_unread(tw);
+
+		twheel_lock(tw);
+		left = twheel_expire(tw, time_of(tw), 30);
+		twheel_unlock(tw);
+		KUNIT_EXPECT_EQ(test, nr_inserted + nr_unread(tw) - before, 30ULL - left);
+		audit(test);
+	} while (!left && ++nr < 10);
+	KUNIT_EXPECT_EQ(test, nr, 3U);
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 5U);
+}
+
 static struct kunit_case expire_cases[] = {
 	KUNIT_CASE_PARAM(expiry_makes_one_event_of_a_timeout_that_is_due, start_gen_params),
 	KUNIT_CASE_PARAM(drain_makes_an_event_of_a_timeout_that_is_left, start_gen_params),
@@ -337,6 +362,7 @@ static struct kunit_case expire_cases[] = {
 	KUNIT_CASE(a_drain_goes_by_steps),
 	KUNIT_CASE(lateness_is_counted_in_powers_of_two_of_ticks),
 	KUNIT_CASE(the_greatest_lateness_is_from_the_earliest_deadline),
+	KUNIT_CASE(expiry_counts_timeouts_that_were_moved_among_those_that_are_due),
 	{}
 };
 

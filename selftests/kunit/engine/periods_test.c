@@ -142,6 +142,7 @@ static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *
 {
 	struct twheel *tw = test->priv;
 	struct twheel_event event;
+	u64 deadline_ns;
 	int i;
 
 	arm_like(test, PE);
@@ -154,6 +155,9 @@ static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 		KUNIT_EXPECT_EQ(test, event.count,
 				event.flags & TWHEEL_EVENT_DRAINED ? 5U : 2U);
+		/* The latest of them has expired at the edge of its tick. */
+		deadline_ns = START_NS + DELAY_NS + (event.count - 1) * PERIOD_NS;
+		KUNIT_EXPECT_EQ(test, event.fired_ns, edge_after_ns(&tw->clock, deadline_ns));
 	}
 	KUNIT_EXPECT_EQ(test, tw->events.drained, 1ULL);
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 1ULL);
@@ -216,6 +220,23 @@ static void a_fixed_rate_does_not_drift(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, timeout_extra(t)->deliveries, 10U);
 }
 
+/* What was due when it was armed belongs to no tick: its periods count up to now. */
+static void periods_of_an_overdue_timeout_count_within_the_present_tick(struct kunit *test)
+{
+	struct twheel_arm how = {
+		.expires_ns = START_NS, .interval_ns = 3 * TICK_NS / 2,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+
+	time_set(tw, START_NS + how.interval_ns + 1);
+	arm(test, &how);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 2U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + how.interval_ns);
+}
+
 static struct kunit_case periods_cases[] = {
 	KUNIT_CASE(periods_are_counted_as_if_one_by_one),
 	KUNIT_CASE(any_number_of_periods_passes_at_once),
@@ -226,6 +247,7 @@ static struct kunit_case periods_cases[] = {
 	KUNIT_CASE(a_limit_bounds_the_periods_that_pass_at_once),
 	KUNIT_CASE(a_fixed_delay_begins_with_the_read),
 	KUNIT_CASE(a_fixed_rate_does_not_drift),
+	KUNIT_CASE(periods_of_an_overdue_timeout_count_within_the_present_tick),
 	{}
 };
 

@@ -129,12 +129,33 @@ static void info_of_a_started_wheel_does_not_wait_for_advance(struct kunit *test
 	expect_no_wait(test, &tw->control.mutex, info_in_another_thread, 0);
 }
 
+/* Of each page that is looked at. */
+static void info_looks_at_the_last_place_of_a_page(struct kunit *test)
+{
+	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
+	struct twheel_arm how = { .expires_ns = 7 * TICK_NS };
+	struct twheel *tw = test->priv;
+	u64 ids[PLACES_PER_PAGE];
+	unsigned int i;
+
+	arm_many(test, PLACES_PER_PAGE, ids);
+	for (i = 0; i < PLACES_PER_PAGE; i++) {
+		if ((u32)ids[i] == PLACES_PER_PAGE - 1)
+			rearm(tw, ids[i], &how);
+		else
+			cancel(tw, ids[i]);
+	}
+	twheel_get_info(tw, &info);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, START_NS + 7 * TICK_NS);
+}
+
 static struct kunit_case query_cases[] = {
 	KUNIT_CASE_PARAM(query_tells_what_a_timeout_is_doing, start_gen_params),
 	KUNIT_CASE(query_of_an_id_that_names_nothing_says_enoent),
 	KUNIT_CASE(list_goes_by_pages_and_finds_each_timeout_once),
 	KUNIT_CASE(info_tells_when_the_next_timeout_expires),
 	KUNIT_CASE(info_of_a_started_wheel_does_not_wait_for_advance),
+	KUNIT_CASE(info_looks_at_the_last_place_of_a_page),
 	{}
 };
 

@@ -189,6 +189,61 @@ static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct
 	expect_charged_for_all(test);
 }
 
+/* It does not wait for the edge of its tick, wherever in a vector it stands. */
+static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
+{
+	struct twheel *tw = test->priv;
+	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
+	struct twheel_arm how[3] = {};
+	u64 now_ns = START_NS + TICK_NS / 2;
+	unsigned int i;
+	u64 ids[3];
+
+	arm_many(test, ARRAY_SIZE(ids), ids);
+	time_set(tw, now_ns);
+	for (i = 0; i < ARRAY_SIZE(how); i++)
+		how[i] = (struct twheel_arm){
+			.id = ids[i], .expires_ns = now_ns, .flags = TWHEEL_ARM_ABSOLUTE,
+		};
+	KUNIT_EXPECT_EQ(test, twheel_rearm_step(tw, (struct twheel_arm __user __force *)how,
+						ARRAY_SIZE(how), &call), (int)ARRAY_SIZE(how));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)ARRAY_SIZE(how));
+}
+
+/*
+ * There is no memory for the first entry, and that counts for the first alone: the second one needs
+ * none, since the page beside its own has it already.
+ */
+static void a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs(struct kunit *test)
+{
+	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
+	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
+	struct twheel *tw = test->priv;
+	u64 *ids = arm_all(test);
+	unsigned int i;
+
+	for (i = 0; i < MAX_PENDING; i++) {
+		u32 nr = (u32)ids[i] / PLACES_PER_PAGE;
+
+		if (nr == 1)
+			how[1].id = ids[i];
+		else if (nr == 2)
+			how[0].id = ids[i];
+	}
+	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 0, false), 0);
+	memory_limit(twheel_charged(), LONG_MAX);
+	i = 0;
+	while (i < 2) {
+		int done = twheel_rearm_step(tw, (struct twheel_arm __user __force *)&how[i],
+					     2 - i, &call);
+
+		KUNIT_ASSERT_GT(test, done, 0);
+		i += done;
+	}
+	KUNIT_EXPECT_EQ(test, how[0].result, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
+}
+
 static struct kunit_case rearm_cases[] = {
 	KUNIT_CASE_PARAM(rearm_to_a_later_time_begins_a_new_life, start_gen_params),
 	KUNIT_CASE_PARAM(rearm_to_the_past_makes_an_event_at_once, start_gen_params),
@@ -198,6 +253,8 @@ static struct kunit_case rearm_cases[] = {
 	KUNIT_CASE(a_rearm_that_faults_anywhere_goes_on_where_it_stopped),
 	KUNIT_CASE(a_rearm_that_needs_a_page_gets_it_and_goes_on),
 	KUNIT_CASE(a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone),
+	KUNIT_CASE(a_rearm_to_now_makes_an_event_at_once),
+	KUNIT_CASE(a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs),
 	{}
 };
 

@@ -128,12 +128,33 @@ static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, 1152 * TICK_NS);
 }
 
+/* A stall ends within the ticks that the slack leaves out: the periods since the last edge wait. */
+static void periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves(struct kunit *test)
+{
+	u64 tick = round_up(START_NS / TICK_NS, 8) + 1;
+	struct twheel_arm how = {
+		.expires_ns = tick * TICK_NS, .interval_ns = TICK_NS, .slack_ticks = 7,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct twheel *tw = test->priv;
+	struct twheel_event event;
+
+	arm(test, &how);
+	/* It comes up at the next multiple of 8, and the pass is 5 ticks late. */
+	expire_at(tw, (tick + 7 + 5) * TICK_NS);
+	KUNIT_EXPECT_EQ(test, tw->events.expirations, 8ULL);
+	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
+	KUNIT_EXPECT_EQ(test, event.count, 8U);
+	KUNIT_EXPECT_EQ(test, event.deadline_ns, (tick + 7) * TICK_NS);
+}
+
 static struct kunit_case slack_cases[] = {
 	KUNIT_CASE(a_timeout_is_due_in_the_first_tick_that_its_slack_leaves),
 	KUNIT_CASE(slack_does_not_lead_past_the_end_of_time),
 	KUNIT_CASE(periods_count_from_the_edges_of_their_ticks),
 	KUNIT_CASE(a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life),
 	KUNIT_CASE(a_timeout_with_slack_sets_the_alarm_to_its_tick),
+	KUNIT_CASE(periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves),
 	{}
 };
 
