@@ -4,7 +4,7 @@
 # ties.pl [TOP]: does twheel.pml still do what the module does? TAP.
 #
 # For each line of the table, ties, the steps that it names stand in the same order in the
-# module's functions and in the model's.
+# module's functions and in the model's; and no function stores to a member that is not to.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ use lib $FindBin::RealBin;
 use source;
 
 my $top = $ARGV[0] // "$FindBin::RealBin/../..";
-my (%text, %homes, @comments, %model, @tokens, @ties, $nr, $failed);
+my (%text, %homes, @comments, %model, @tokens, @stores, @ties, $nr, $failed);
 
 source::read_module($top, \%text, \%homes, \@comments);
 
@@ -67,12 +67,36 @@ sub steps
 	return join ' ', map { $_->[1] } sort { $a->[0] <=> $b->[0] } @found;
 }
 
+# Any store to a member of that name, by a pattern.
+sub store_to
+{
+	my ($member) = @_;
+	my $what = qr/(?:->|\.)$member\b/;
+
+	return qr/$what\s*(?:[-+*\/%|&^]|<<|>>)?=(?!=)|$what(?:\+\+|--)|(?:\+\+|--)[\w>.-]*$what|
+		  \b(?:WRITE_ONCE\(|smp_store_\w+\(&|\w*xchg\w*\(&|(?:set|clear|change)_bit\([^;]*&)
+		  [\w>.-]*$what|\bmem(?:set|cpy)\([^,]*$what/x;
+}
+
+# judge NAME, SENTENCE, what is wrong with it or nothing
+sub judge
+{
+	my ($name, $says, $wrong) = @_;
+
+	print $wrong ? 'not ok ' : 'ok ', ++$nr, " - $name: $says\n";
+	print $wrong =~ s/^/# /mgr if $wrong;
+	$failed ||= $wrong;
+}
+
 open(my $in, '<', "$FindBin::RealBin/ties") or die;
 while (<$in>) {
 	next if /^\s*(#|$)/;
 	chomp;
 	if (/^token (\S+)\s+\| (.*?)\s+\| (.*)$/) {
 		push @tokens, { name => $1, code => qr/$2/, model => qr/$3/ };
+	} elsif (/^store (\S+)\s+\| (\w+)\s+\| (.*?)\s+\| (.*)$/) {
+		push @tokens, { name => $1, code => store_to($2), model => qr/$3/ };
+		push @stores, { member => $2, code => $tokens[-1]{code}, functions => $4 };
 	} elsif (/^(\w+): (.*)/) {
 		push @ties, { name => $1, says => $2 };
 	} elsif (/^\t(code|model) ([^|]*)(?:\|(.*))?/) {
@@ -91,11 +115,14 @@ for my $tie (@ties) {
 		map { steps($_ eq 'code' ? \%text : \%model, $_, $tie->{tokens}, @{$tie->{$_}}) }
 		    qw(code model);
 	};
-	my $said = $@ || (!$code ? "none of its steps is there\n" : $code eq $model ? '' :
-			  "the module: $code\nthe model: $model\n");
+	judge($tie->{name}, $tie->{says}, $@ || (!$code ? "none of its steps is there\n" :
+		$code eq $model ? '' : "the module: $code\nthe model: $model\n"));
+}
+for my $store (@stores) {
+	my @found = grep { $text{$_} =~ $store->{code} } sort keys %text;
 
-	print $said ? 'not ok ' : 'ok ', ++$nr, " - $tie->{name}: $tie->{says}\n", $said ? $said =~ s/^/# /mgr : '';
-	$failed ||= $said;
+	judge($store->{member}, "is stored to by $store->{functions}",
+	      "@found" eq $store->{functions} ? '' : "the module: @found\n");
 }
 print "1..$nr\n";
 exit($failed ? 1 : 0);
