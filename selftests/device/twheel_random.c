@@ -3,6 +3,7 @@
  * Random calls of every kind, in vectors, on timeouts of every kind, against an
  * array that is kept sorted and knows what each call has to say, what INFO counts,
  * and which events come, in which order.  On a keyed wheel, the array is a map of keys.
+ * Half of the runs store deadlines into the refresh table as well.
  *
  * All on the virtual clock.  Each run has a seed of its own, which it prints;
  * TW_SEED=number in the environment runs that one again.
@@ -10,13 +11,17 @@
 #include "twheel_chance.h"
 #include "twheel_keyed.h"
 
+#include <sys/mman.h>
+
 #define PLACES		1500
 #define STEPS		400
 #define MIXTURE		96
+#define TABLE_BYTES	(64 * sysconf(_SC_PAGESIZE))
 
 /* What the device is to know of one timeout. */
 struct item {
 	__u64 id;			/* 0: nobody lives here */
+	__u64 stale_id;			/* of who lived here before, if anybody */
 	__u64 user_data;
 	__u64 deadline_ns;		/* to come, or when spent the last one */
 	__u64 interval_ns;
@@ -42,6 +47,7 @@ static struct model {
 	__u64 tick_ns;
 	__u64 now_ns;
 	bool keyed;			/* item[i] is the one with the key key_of(i) */
+	void *table;			/* the refresh table, if deadlines are stored there */
 	int max_pending;
 	int max_exponent;		/* deadlines and steps are up to 2^ that */
 	__u64 serial;
@@ -121,6 +127,7 @@ static void item_end(struct item *t)
 	if (t->pending)
 		sorted_del(t);
 	model.info.live--;
+	t->stale_id = t->id;
 	t->id = 0;
 }
 
@@ -547,6 +554,33 @@ static void do_query(struct __test_metadata *_metadata)
 	model.ops += nr;
 }
 
+/*
+ * Each store is of a deadline later than the one in force, since an earlier one counts or not by
+ * when the kernel has looked.  It moves a one-shot that pends, and nobody through a stale id.
+ */
+static void do_store(struct __test_metadata *_metadata)
+{
+	__u32 shift = tw_shift(model.tick_ns);
+	int i, nr = random_below(MIXTURE + 1);
+
+	for (i = 0; i < nr; i++) {
+		struct item *t = item_any();
+		__u64 deadline_ns = t->deadline_ns + random_distance_ns();
+
+		if (t->stale_id && !random_below(4))
+			ASSERT_LE(0, tw_refresh(model.table, t->stale_id, deadline_ns, shift));
+		if (!t->id || tw_refreshed_ns(deadline_ns, shift) <= t->deadline_ns)
+			continue;
+		ASSERT_EQ(1, tw_refresh(model.table, t->id, deadline_ns, shift));
+		if (!t->pending || t->interval_ns)
+			continue;
+		sorted_del(t);
+		t->deadline_ns = tw_refreshed_ns(deadline_ns, shift);
+		sorted_add(t);
+	}
+	model.ops += nr;
+}
+
 /* Somewhere, or just before or just at the next edge there is. */
 static void do_advance(struct __test_metadata *_metadata)
 {
@@ -639,6 +673,8 @@ FIXTURE_SETUP(random_calls)
 FIXTURE_TEARDOWN(random_calls)
 {
 	EXPECT_ACCOUNTS(model.fd);
+	if (model.table)
+		munmap(model.table, TABLE_BYTES);
 	close(model.fd);
 }
 
@@ -658,6 +694,13 @@ static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
 			     setup.tick_ns == TWHEEL_TICK_MAX_NS ? 12 : 20;
 	for (i = 0; i < PLACES && model.keyed; i++)
 		model.item[i].user_data = key_of(i);
+}
+
+/* The table may come when timeouts are there; here it comes before them. */
+static void begin_storing(struct __test_metadata *_metadata)
+{
+	model.table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, model.fd, 0);
+	ASSERT_NE(MAP_FAILED, model.table);
 }
 
 static void run(struct __test_metadata *_metadata,
@@ -688,6 +731,20 @@ TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
 	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
+/* Each deadline that was stored is in force until there is a later one, or another life. */
+TEST_F_TIMEOUT(random_calls, and_stores_agree_with_a_sorted_array, 120)
+{
+	void (* const calls[])(struct __test_metadata *_metadata) = {
+		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
+		do_advance, do_advance, do_read, do_read, do_store, do_store, do_store,
+	};
+
+	model.max_pending = PLACES;
+	begin(_metadata, variant->setup);
+	begin_storing(_metadata);
+	run(_metadata, calls, ARRAY_SIZE(calls));
+}
+
 /* And one that is nothing but a map beside it; a quarter of the keys find room. */
 TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
 {
@@ -701,6 +758,23 @@ TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
 	model.max_pending = PLACES / 4;
 	setup.flags |= TWHEEL_SETUP_KEYED;
 	begin(_metadata, setup);
+	run(_metadata, calls, ARRAY_SIZE(calls));
+}
+
+/* Likewise, with stores. */
+TEST_F_TIMEOUT(random_calls, by_key_and_by_id_and_stores_agree_with_a_map, 120)
+{
+	void (* const calls[])(struct __test_metadata *_metadata) = {
+		do_upsert, do_upsert, do_upsert, do_rearm, do_cancel, do_query,
+		do_advance, do_advance, do_read, do_read, do_store, do_store, do_store,
+	};
+	struct twheel_setup setup = variant->setup;
+
+	model.keyed = true;
+	model.max_pending = PLACES / 4;
+	setup.flags |= TWHEEL_SETUP_KEYED;
+	begin(_metadata, setup);
+	begin_storing(_metadata);
 	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
