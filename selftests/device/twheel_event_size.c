@@ -6,6 +6,7 @@
  */
 #include "twheel_test.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #define KNOWN	((int)sizeof(struct twheel_event))
@@ -169,6 +170,48 @@ TEST_F(event_size, an_event_cut_by_a_fault_stays)
 		ASSERT_EQ(self->size, read_bytes(self->fd, self->room, 3 * self->size));
 		expect_events(_metadata, self->room, self->size, 2, 1);
 	}
+}
+
+/* Memory that nobody has touched, with pages of the usual size; its first use faults. */
+static char *fresh_memory(size_t length)
+{
+	void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* Without huge pages there are none. */
+	(void)madvise(memory, length, MADV_NOHUGEPAGE);
+	return memory;
+}
+
+/* G4: an event that faults in its middle is copied again, to where it belongs. */
+TEST_F(event_size, a_read_into_fresh_memory_shifts_no_event)
+{
+	const size_t length = EVENTS * self->size;
+	char *memory = fresh_memory(length + 12);
+
+	ASSERT_NE(NULL, memory);
+	make_events(_metadata, self->fd, 0, EVENTS);
+	ASSERT_EQ((ssize_t)length, read_bytes(self->fd, memory + 12, length));
+	expect_events(_metadata, memory + 12, self->size, 0, EVENTS);
+	munmap(memory, length + 12);
+}
+
+/* However many pages of it have to be found for a single call. */
+TEST(a_read_into_much_fresh_memory_gets_all_events)
+{
+	const int nr = 1100, size = TWHEEL_EVENT_SIZE_MAX;
+	int fd = wheel_of(size, O_NONBLOCK);
+	char *memory = fresh_memory(nr * size + 12);
+
+	ASSERT_LE(0, fd);
+	ASSERT_NE(NULL, memory);
+	make_events(_metadata, fd, 0, nr);
+	ASSERT_EQ(nr * size, read_bytes(fd, memory + 12, nr * size));
+	expect_events(_metadata, memory + 12, size, 0, nr);
+	munmap(memory, nr * size + 12);
+	close(fd);
 }
 
 TEST_F(event_size, an_event_may_lie_across_the_pieces_of_readv)

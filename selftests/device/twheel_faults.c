@@ -759,6 +759,75 @@ TEST_F_TIMEOUT(top, vector_of_keys_of_a_killed_process_says_where_it_stopped, 10
 	kill_some(_metadata, TWHEEL_SETUP_KEYED);
 }
 
+/* ---- memory that nobody has touched ------------------------------------------- */
+
+/* With pages of the usual size.  Its first use faults, first for who reads, then for who writes. */
+static void *fresh_memory(size_t length)
+{
+	void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* Without huge pages there are none. */
+	(void)madvise(memory, length, MADV_NOHUGEPAGE);
+	return memory;
+}
+
+/* However many pages of it have to be found for a single call: each entry has its own. */
+TEST(vector_in_much_fresh_memory_is_done_to_its_end)
+{
+	static const unsigned long cmds[] = { TWHEEL_IOC_CANCEL, TWHEEL_IOC_REARM };
+	const __u32 nr = 1100, entry_size = TWHEEL_SIZE_MAX;
+	int fd = tw_virtual(O_NONBLOCK, TW_MS);
+	__u32 i, k, nr_done;
+
+	ASSERT_LE(0, fd);
+	for (k = 0; k < ARRAY_SIZE(cmds); k++) {
+		char *entries = fresh_memory((size_t)nr * entry_size);
+
+		ASSERT_NE(NULL, entries);
+		EXPECT_EQ(0, tw_vector_done(fd, cmds[k], entries, entry_size, nr, &nr_done));
+		EXPECT_EQ(nr, nr_done);
+		for (i = 0; i < nr; i++) {
+			const void *entry = entries + (size_t)i * entry_size;
+			const struct twheel_cancel *cancel = entry;
+			const struct twheel_arm *arm = entry;
+
+			ASSERT_EQ(-ENOENT, k ? arm->result : cancel->result);
+		}
+		munmap(entries, (size_t)nr * entry_size);
+	}
+	close(fd);
+}
+
+/* Any of its members may lie in the page that is fresh; what is read there is zero. */
+TEST(entry_of_a_key_that_ends_in_a_fresh_page_is_done)
+{
+	const struct twheel_arm arm = {
+		.expires_ns = TW_HOUR,
+		.interval_ns = TW_MIN,
+		.user_data = 42,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	size_t page = sysconf(_SC_PAGESIZE), inside;
+	int fd = key_virtual(O_NONBLOCK, 0);
+
+	ASSERT_LE(0, fd);
+	for (inside = 0; inside < sizeof(arm); inside += 8) {
+		char *memory = fresh_memory(2 * page);
+		struct twheel_arm *at = (void *)(memory + page - inside);
+
+		ASSERT_NE(NULL, memory);
+		memcpy(at, &arm, inside);
+		EXPECT_EQ(1, tw_vector(fd, TWHEEL_IOC_ARM, at, sizeof(*at), 1))
+			TH_LOG("%zu bytes", inside);
+		EXPECT_LT(0, at->result);
+		munmap(memory, 2 * page);
+	}
+	close(fd);
+}
+
 /* ---- memory that ends ---------------------------------------------------- */
 
 /*
