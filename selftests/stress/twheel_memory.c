@@ -414,6 +414,30 @@ FIXTURE_TEARDOWN(cgroup)
 	rmdir(CHILD);
 }
 
+/* Large areas are charged as pages are. */
+static void set_up_large(struct found *found)
+{
+	const struct twheel_setup setup = { .slots = TWHEEL_SLOTS_MAX };
+	int fd;
+
+	CHILD_DO(tw_write_text(CHILD "/cgroup.procs", "0"));
+	CHILD_DO(fd = tw_open(O_NONBLOCK | O_CLOEXEC));
+	found->charge_before = charged_bytes();
+	CHILD_DO(tw_setup_full(fd, &setup));
+	found->charge_armed = charged_bytes();
+	close(fd);
+}
+
+TEST_F(cgroup, slots_of_a_large_wheel_are_charged_to_it)
+{
+	struct found *found = &shared[1];
+
+	ASSERT_EQ(0, in_child(set_up_large, found));
+	ASSERT_EQ(0, found->line);
+	EXPECT_LE(TWHEEL_SLOTS_MAX * (long)sizeof(void *) * 9 / 10,
+		  found->charge_armed - found->charge_before);
+}
+
 TEST_F_TIMEOUT(cgroup, at_its_limit_arm_says_enomem_and_what_is_there_can_be_moved, 100)
 {
 	struct found *found = &shared[1];
