@@ -403,14 +403,38 @@ do_up-to-date()
 		"twheel.ko is not for $release: run \`make KDIR=...' first, as somebody who can"
 }
 
+# Whether kbuild has a key to sign with. If the caller says how to sign, or if the key is on a token,
+# kbuild decides.
+has_key()
+{
+	local key
+
+	[[ $overrides != *' CONFIG_MODULE_SIG_'* ]] || return 0
+	key=$(sed -n 's/^CONFIG_MODULE_SIG_KEY="\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' \
+		"$KDIR/include/config/auto.conf" 2>/dev/null)
+	[[ $key = pkcs11:* ]] || { [ -n "$key" ] && { [[ $key = /* && -e $key ]] || [ -e "$KDIR/$key" ]; }; }
+}
+
+# The last line of an install.
+tell_installed()
+{
+	local signed="it is signed"
+
+	[ -n "$(modinfo -F sig_id "$module")" ] ||
+		signed="it is not signed, so Secure Boot would refuse it"
+	echo "twheel $(modinfo -F version "$module") is installed for $release as $module; $signed"
+}
+
 # kbuild says in which folder of the kernel the module belongs, and compresses and signs it.
 stage_module()
 {
 	local file files options
 
 	read -ra options <<<"${KBUILD_OPTIONS:-}"
+	# sign-file would print an error if there is no key, and depmod.sh a warning.
+	has_key || options+=(CONFIG_MODULE_SIG_ALL=)
 	MAKEFLAGS=$overrides make -C "$KDIR" M="$PWD" "${options[@]}" INSTALL_MOD_PATH="$work/root" \
-		DEPMOD=true modules_install
+		quiet_cmd_depmod= cmd_depmod=true modules_install
 	mapfile -t files < <(find "$work/root" -name 'twheel.ko*' ! -type d)
 	[ ${#files[@]} = 1 ] || die "modules_install of $KDIR has put twheel.ko nowhere"
 	file=${files[0]}
@@ -439,6 +463,7 @@ do_install()
 	replace_module
 	leave_dkms
 	tell_system
+	tell_installed
 }
 
 do_install-module()
@@ -448,6 +473,7 @@ do_install-module()
 	replace_module
 	leave_dkms
 	[ -n "$root" ] || tell_loaded
+	tell_installed
 }
 
 do_install-headers()
