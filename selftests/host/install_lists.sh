@@ -44,7 +44,7 @@ uninstall_leaves_no_file()
 		make -C "$tree" "install-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
 		[ -n "$(find "$work/stage" ! -type d)" ]
 		make -C "$tree" "uninstall-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
-		[ -z "$(find "$work/stage" ! -type d)" ]
+		[ -z "$(find "$work/stage" ! -type d -o -name twheel)" ]
 	done
 }
 
@@ -54,6 +54,17 @@ without_its_libraries_twheelctl_names_them()
 
 	! said=$(make -C "$tree/tools/twheelctl" OUTPUT="$work/stage" CPPFLAGS=-nostdinc 2>&1) || return
 	grep 'apt install libjansson-dev)' <<<"$said"
+}
+
+without_a_compiler_both_name_the_package()
+{
+	local dir said
+
+	for dir in lib tools/twheelctl; do
+		! said=$(make -C "$tree/$dir" OUTPUT="$work/stage" CC=no-compiler 2>&1) || return
+		grep 'apt install build-essential)' <<<"$said"
+		lacks libjansson - <<<"$said"
+	done
 }
 
 no_file_has_two_owners()
@@ -70,7 +81,7 @@ targets=(headers lib man udev tools)
 both=(headers lib man tools)
 
 echo "TAP version 13"
-echo "1..$((${#targets[@]} + 5))"
+echo "1..$((${#targets[@]} + 6))"
 for target in "${targets[@]}"; do
 	holds "install-$target installs what is listed, without a kernel" \
 		installs_what_is_listed "install-$target" KDIR=/nonexistent
@@ -81,4 +92,6 @@ holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-mo
 holds "what they install, uninstall-${both[0]} and its like remove" uninstall_leaves_no_file
 holds "without the headers of its libraries, twheelctl names them" \
 	without_its_libraries_twheelctl_names_them
+holds "without a compiler, the library and twheelctl name its package" \
+	without_a_compiler_both_name_the_package
 holds "no file has two owners" no_file_has_two_owners
