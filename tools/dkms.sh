@@ -17,12 +17,13 @@ dkms_tree=$root/var/lib/dkms/twheel
 declare -A outcome=() replaced=()
 
 # run_dkms SOURCES TREE ARGUMENT...: make's variables are not meant for it: it builds for
-# several kernels.
+# several kernels. If it installs, install_tree says where.
 run_dkms()
 {
 	local trees=(--sourcetree "$1" --dkmstree "$2")
 
-	[ -z "$root" ] || trees+=(--installtree "$modules" --no-depmod)
+	[ -z "$root" ] && [ -z "${install_tree:-}" ] ||
+		trees+=(--installtree "${install_tree:-$modules}" --no-depmod)
 	env -u CC -u LD -u LLVM -u LLVM_IAS -u KDIR -u DESTDIR -u TWHEEL_VERSION dkms "${@:3}" -m twheel "${trees[@]}"
 }
 
@@ -157,35 +158,49 @@ put_back()
 	rm -rf -- "$built" "$link"
 	[ ! -d "$old/built" ] || { mkdir -p "${built%/*}" && cp -a -- "$old/built" "$built"; }
 	[ ! -L "$old/link" ] || cp -a -- "$old/link" "$link"
-	[ -d "$modules/$1" ] || return 0
-	remove_modules "$1"
-	cp -a -- "$old/modules/." "$modules/$1/" && run_depmod "$1"
+	[ ! -d "$modules/$1" ] || take_places "$old/modules" "$1"
 }
 
-# remove_modules KERNEL: those of both ways.
-remove_modules()
+# take_places FOLDER KERNEL: the modules below FOLDER take their places in those of the kernel, each by
+# a rename, so that there is a module at any time. Then all others go, of both ways.
+take_places()
 {
-	local files
+	local file files dest new
 
-	mapfile -t files < <(installed_in "$1")
-	[ ${#files[@]} = 0 ] || rm -f -- "${files[@]}"
+	mapfile -t files < <(find "$1/" ! -type d -name 'twheel.ko*')
+	for file in "${files[@]}"; do
+		dest=$modules/$2/${file#"$1/"}
+		new=$(beside "$dest")
+		mkdir -p -- "${dest%/*}" && cp -a -- "$file" "$new" && sync -- "$new" &&
+			mv -fT -- "$new" "$dest" || { rm -f -- "$new"; return 1; }
+	done
+	mapfile -t files < <(installed_in "$2")
+	for file in "${files[@]}"; do
+		[ -e "$1/${file#"$modules/$2/"}" ] || rm -f -- "$file" || return
+	done
+	run_depmod "$2"
 }
 
-# dkms_installs KERNEL ARCH: what it finds built. If the kernel is not there, dkms does so when
-# it comes.
+# dkms_installs KERNEL ARCH: what it finds built. dkms would write over the old module, and keep
+# another one that it finds: so it installs into a folder of our own, which says as the kernel's
+# does how modules are compressed. If the kernel is not there, dkms installs it when it comes.
 dkms_installs()
 {
+	local install_tree=$work/modules
+
 	if [ ! -d "$modules/$1" ]; then
 		outcome[$1]="twheel $version is built; dkms installs it when there is $modules/$1"
 		return
 	fi
+	mkdir -p "$install_tree/$1" || return
+	[ ! -e "$modules/$1/modules.dep" ] || cp -- "$modules/$1/modules.dep" "$install_tree/$1/" || return
 	the_dkms install -v "$version" -k "$1" -a "$2" --force \
 		--kernelsourcedir "$(kernel_dir "$1")" || return
+	take_places "$install_tree/$1" "$1" || return
 	outcome[$1]="twheel $version is installed"
 }
 
-# replace KERNEL: by what was built for it. A module that stands in its way dkms would keep, and
-# put back some day.
+# replace KERNEL: by what was built for it.
 replace()
 {
 	local kernel=$1 new arch at
@@ -198,7 +213,7 @@ replace()
 	saved=$kernel saved_arch=$arch
 	if rm -rf -- "$at" "$dkms_tree/original_module" && mkdir -p "${at%/*}" &&
 		mv -- "$new" "$at" && rm -f -- "$dkms_tree/kernel-$kernel-$arch" &&
-		remove_modules "$kernel" && dkms_installs "$kernel" "$arch"; then
+		dkms_installs "$kernel" "$arch"; then
 		saved=
 		replaced[$kernel]=1
 		return
@@ -207,6 +222,18 @@ replace()
 	saved=
 	outcome[$kernel]="dkms cannot install it; $(stays "$kernel")"
 	return 1
+}
+
+# Copies that a run has left which was killed before dkms knew them.
+sweep_orphans()
+{
+	local dir name
+
+	for dir in "$root"/usr/src/twheel-*; do
+		name=${dir##*/twheel-}
+		[ "$name" = "$version" ] || [ -e "$dkms_tree/$name" ] || ! is_ours "$dir" ||
+			remove_sources "$dir"
+	done
 }
 
 # What other versions have for kernels that have the new one, or are gone.
@@ -320,6 +347,9 @@ do_dkms-install()
 	local kernel kernels=() built=()
 
 	check_dkms
+	sweep_modules
+	sweep_copies
+	sweep_orphans
 	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
 	while IFS= read -r kernel; do
 		# Of a kernel that is gone, dkms has the module still.
@@ -347,6 +377,7 @@ do_dkms-install()
 		kept=()
 		tell_system
 	fi
+	sweep_orphans
 	tell_outcome "${kernels[@]}"
 }
 
@@ -355,8 +386,10 @@ do_dkms-remove()
 	local dir
 
 	leave_dkms
+	sweep_modules
 	# Copies that dkms does not know, and those of a run that was killed.
-	for dir in "$root"/usr/src/{,.}twheel-*; do
+	sweep_copies
+	for dir in "$root"/usr/src/twheel-*; do
 		! is_ours "$dir" || remove_sources "$dir"
 	done
 	remove_rest

@@ -6,8 +6,8 @@
 # of these names do, when the module is built. KDIR, DESTDIR, INSTALL_MOD_PATH, includedir and
 # TWHEEL_VERSION are make's; KBUILD_OPTIONS are words for the make of modules_install.
 #
-# There are two ways to install the module: `make install' puts it into updates/ of
-# one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
+# There are two ways to install the module: `make install' puts it into updates/ (6.1:
+# extra/) of one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
 # So each way takes back what the other one has installed, and removes nothing else
 # of it. The header, udev rule, group and boot entry come with both. install-module,
 # install-headers and install-udev do a part of `make install' each, for packages.
@@ -85,6 +85,8 @@ staged=()
 kept=()
 # The kernel, and its architecture, that dkms is about to install for.
 saved='' saved_arch=''
+# Not empty as long as a copy of the sources is half done.
+copying=
 
 beside()
 {
@@ -166,6 +168,7 @@ ends()
 
 	set +e
 	trap '' INT TERM HUP
+	[ -z "$copying" ] || sweep_copies
 	[ -z "$saved" ] || put_back "$saved" "$saved_arch"
 	if [ $status != 0 ] && [ ${#kept[@]} -gt 0 ]; then
 		undo
@@ -219,6 +222,12 @@ installed_in()
 	[ ! -d "$dir" ] || find "${dir%/}/" ! -type d \( -name twheel.ko -o -name 'twheel.ko.[gxz]*' \)
 }
 
+# Modules that a run has left beside their places which was killed before it renamed them.
+sweep_modules()
+{
+	[ ! -d "$modules" ] || find "$modules/" ! -type d -name '.twheel.ko*.new' -delete
+}
+
 # those_of_make KERNEL: what `make install' may have put there.
 those_of_make()
 {
@@ -260,6 +269,22 @@ remove_sources()
 	fi
 }
 
+# Halves of copies that a run has left which was killed, or had no room. If it was killed between
+# two renames, the copy of before takes its place again.
+sweep_copies()
+{
+	local dir place
+
+	for dir in "$root"/usr/src/.twheel-*.old; do
+		place=${dir%/*}/${dir##*/.}
+		place=${place%.old}
+		! is_ours "$dir" || [ -e "$place" ] || mv -T -- "$dir" "$place"
+	done
+	for dir in "$root"/usr/src/.twheel-*.{new,old}; do
+		[ ! -d "$dir" ] || [ -L "$dir" ] || [ -e "$dir/tools" ] || rm -rf -- "$dir"
+	done
+}
+
 # copy_sources FOLDER: what the module is built from: what dkms gets, and nothing else.
 # dkms.conf comes first, since it says whose folder that is.
 copy_sources()
@@ -289,13 +314,14 @@ do_dkms-source()
 	local dir=$root/usr/src/twheel-$version hidden=$root/usr/src/.twheel-$version
 
 	check_place "$dir"
-	remove_sources "$hidden.new"
+	sweep_copies
+	copying=1
 	copy_sources "$hidden.new"
-	remove_sources "$hidden.old"
 	[ -L "$dir" ] || [ ! -e "$dir" ] || mv -T -- "$dir" "$hidden.old"
 	rm -f -- "$dir"
 	mv -T -- "$hidden.new" "$dir"
 	remove_sources "$hidden.old"
+	copying=
 }
 
 has_group()
@@ -377,6 +403,7 @@ remove_rest()
 		return
 	fi
 	for ((i = 1; i < ${#device[@]}; i += 2)); do
+		rm -f -- "$(beside "$root${device[i]}")"
 		rm -fv -- "$root${device[i]}"
 	done
 	[ -e "$root$includedir/twheel.h" ] || do_uninstall-headers
@@ -451,6 +478,7 @@ replace_module()
 
 	mapfile -t files < <(those_of_make "$release" | grep -vxF -- "$module")
 	drop "${files[@]}"
+	sweep_modules
 	run_depmod "$release"
 	# It is installed: from here on nothing is undone.
 	kept=()
@@ -484,6 +512,7 @@ do_install-headers()
 
 do_uninstall-headers()
 {
+	rm -f -- "$(beside "$root${headers[1]}")"
 	rm -fv -- "$root${headers[1]}"
 }
 
@@ -501,6 +530,7 @@ do_uninstall()
 
 	mapfile -t files < <(those_of_make "$release")
 	rm -fv -- "${files[@]}"
+	sweep_modules
 	run_depmod "$release"
 	if [ -n "$(dkms_versions)" ]; then
 		echo "dkms keeps its copy of twheel: \`make dkms-remove' removes that"

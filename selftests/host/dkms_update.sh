@@ -88,7 +88,7 @@ a_kernel_that_is_gone_is_forgotten()
 	dkms_has $new
 }
 
-# What dkms itself does when it fails: the old one is gone by then.
+# dkms itself fails.
 dkms_cannot_install()
 {
 	install_old $new
@@ -105,18 +105,21 @@ dkms_cannot_install()
 	dkms_has $new
 }
 
-# Each time dkms is started, and each time something is moved.
-a_run_that_is_killed_is_repaired_by_the_next()
+# Each time dkms is started, and each time something is moved: there is a module, the old one or the
+# new one, and the next run leaves no half of anything.
+a_run_that_is_killed_leaves_a_module_and_is_repaired_by_the_next()
 {
-	local what
+	local what sum
 
 	install_old $new
-	for what in 'dkms 2' 'dkms 3' 'mv 2' 'mv 3'; do
+	for what in 'dkms 2' 'dkms 3' 'mv 2' 'mv 3' 'mv 4' 'mv 5'; do
+		sum=$(sum_of_sources)
 		new_version "9.${what//[^0-9]/}.${#what}"
 		# shellcheck disable=SC2086 # two words
 		at_step $what kill
 		fails twheel dkms-install
 		no_step
+		of_sources "$sum" || of_sources "$(sum_of_sources)"
 		twheel dkms-install
 		of_sources "$(sum_of_sources)"
 		dkms_has $new
@@ -139,7 +142,7 @@ a_module_is_built_for_a_kernel_that_comes_later()
 
 cases=(
 	a_kernel_that_is_gone_is_forgotten
-	a_run_that_is_killed_is_repaired_by_the_next
+	a_run_that_is_killed_leaves_a_module_and_is_repaired_by_the_next
 	a_module_is_built_for_a_kernel_that_comes_later
 )
 

@@ -137,7 +137,28 @@ a_new_kernel_gets_a_module_and_an_old_one_none()
 	[ -z "$(find "$work/root/lib/modules/5.10.0-old/" -name 'twheel.ko*')" ]
 }
 
+kbuild_signs_if_it_has_a_key_and_runs_no_depmod()
+{
+	twheel install >"$work/said"
+	grep -x ',true' "$work/new/signs"
+	grep -E '^twheel [^ ]+ is installed for 6.99.0-new as .*; it is not signed,' "$work/said"
+	echo 'CONFIG_MODULE_SIG_KEY="output/key.pem"' >"$work/new/include/config/auto.conf"
+	twheel install
+	grep -x ',true' "$work/new/signs"
+	mkdir "$work/new/output"
+	touch "$work/new/output/key.pem"
+	twheel install
+	grep -x 'y,true' "$work/new/signs"
+	echo 'CONFIG_MODULE_SIG_KEY="pkcs11:token"' >"$work/new/include/config/auto.conf"
+	twheel install
+	grep -x 'y,true' "$work/new/signs"
+	rm "$work/new/include/config/auto.conf"
+	twheel install new CONFIG_MODULE_SIG_KEY=/key
+	grep -x 'y,true' "$work/new/signs"
+}
+
 cases=(
+	kbuild_signs_if_it_has_a_key_and_runs_no_depmod
 	install_brings_module_header_and_rule
 	dkms_install_brings_module_header_and_rule
 	dkms_install_after_a_change_installs_what_changed

@@ -16,7 +16,8 @@ dkms=$root/var/lib/dkms/twheel
 
 # stub_kernel FOLDER RELEASE: headers of a kernel. Its modules hold what dkms compares:
 # version, and a sum of the sources. A file `broken' or `broken_install' there has the build
-# or modules_install fail; `compiler' tells what it was built with.
+# or modules_install fail; `compiler' tells what it was built with, `signs'
+# whether modules_install would sign and what it would do as depmod.
 stub_kernel()
 {
 	mkdir -p "$1/include/config" "$1/include/generated"
@@ -29,6 +30,7 @@ stub_kernel()
 	release := $(shell cut -d '"' -f 2 include/generated/utsrelease.h)
 	version := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' $(M)/dkms.conf)
 	sum := $(shell cat $(M)/twheel_*.c $(M)/engine/*.[ch] | md5sum | cut -c 1-24)
+	CONFIG_MODULE_SIG_ALL = y
 	modules:
 	> echo CC=$(CC) LD=$(LD) LLVM=$(LLVM) LLVM_IAS=$(LLVM_IAS) >compiler
 	> $(if $(wildcard broken),false)
@@ -37,6 +39,7 @@ stub_kernel()
 		gcc -c -x assembler -o $(M)/twheel.ko -
 	modules_install:
 	> echo CC=$(CC) LD=$(LD) LLVM=$(LLVM) LLVM_IAS=$(LLVM_IAS) >compiler.install
+	> echo $(CONFIG_MODULE_SIG_ALL),$(cmd_depmod) >signs
 	> $(if $(wildcard broken_install),false)
 	> install -D -m 644 $(M)/twheel.ko \
 		$(INSTALL_MOD_PATH)/lib/modules/$(release)/updates/twheel.ko
