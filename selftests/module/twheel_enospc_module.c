@@ -77,6 +77,22 @@ TEST_F(enospc, wheels_together_take_max_memory_and_then_say_enospc)
 	}
 }
 
+/* Four kilobytes each, so that some sixty fill the limit. */
+TEST_F(enospc, wheel_that_is_never_armed_takes_memory_of_its_user)
+{
+	int i, fds[200];
+
+	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
+	for (i = 0; i < (int)ARRAY_SIZE(fds) && (fds[i] = tw_open(O_CLOEXEC)) >= 0; i++)
+		;
+	ASSERT_GT(ARRAY_SIZE(fds), i)
+		TH_LOG("%d wheels were opened", i);
+	EXPECT_EQ(-ENOSPC, fds[i]);
+	EXPECT_LT(10, i);
+	while (i--)
+		close(fds[i]);
+}
+
 TEST_F(enospc, refused_one_changes_nothing)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };

@@ -484,6 +484,22 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 	}
 }
 
+/* As kvmalloc() gets it, unless memory is in pieces: then pages of its own take less. */
+static void an_index_is_charged_for_all_the_memory_that_it_takes(struct kunit *test)
+{
+	struct rhashtable_params params = { .nelem_hint = 1, .max_size = 1 << 18 };
+	unsigned long nr;
+	void *table;
+
+	for (nr = BUCKETS_MIN; nr <= params.max_size; nr *= 2) {
+		table = kvmalloc(struct_size((struct bucket_table *)NULL, buckets, nr), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, table);
+		if (!is_vmalloc_addr(table))
+			KUNIT_EXPECT_GE(test, index_bytes(&params, nr), ksize(table));
+		kvfree(table);
+	}
+}
+
 /* The hash table doubles with the key after these; it is charged before that. */
 static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct kunit *test)
 {
@@ -603,6 +619,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(an_arm_by_key_that_needs_memory_gets_it_and_goes_on),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
 	KUNIT_CASE(a_key_for_which_there_is_not_all_memory_keeps_nothing),
+	KUNIT_CASE(an_index_is_charged_for_all_the_memory_that_it_takes),
 	KUNIT_CASE(an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing),
 	KUNIT_CASE(at_max_pending_a_key_that_is_there_can_still_be_rearmed),
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
