@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
-# that a test fails. It prints TAP; if none fails, the tests have a gap.
+# that a test fails, as `make mutants' does with the module, of which this is a part. It prints
+# TAP; if none fails, the tests have a gap. A program that runs out of time is no verdict.
+# `list' instead of names prints all of them, and `check' those that cannot be made.
 # OUTPUT says where to build, 1 GB at most; SANITIZE as in the Makefile. Without
 # sanitizers it is faster, and a few need them.
 
@@ -13,6 +15,15 @@ output=${OUTPUT:-$here/build/mutations}
 nr=0
 failed=0
 names=("$@")
+
+# How long a program may take, in seconds. A test that hangs is ended by its own limit, which
+# is a quarter of $test_limits: no test begins so late that the program's end shortens it.
+limit=90
+test_limits=120
+
+programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns
+	twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks
+	twheel_lib_options twheel_lib_shared_tsan)
 
 asked_for()
 {
@@ -25,57 +36,121 @@ asked_for()
 	return 1
 }
 
-# The first test that fails, or nothing. A crash or a hang of a program is one, too.
+# run_program PROGRAM: adds to `what' the first of its tests that fails, or sets `late'. A crash
+# is a failure, too: the program does not reach its plan.
+run_program()
+{
+	local line fd pid status=0
+
+	exec {fd}< <(OUTPUT=$output TW_MILLION=100000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=$test_limits \
+		exec timeout $limit bash "$here/run.sh" "$1" 2>&1)
+	pid=$!
+	while IFS= read -r line <&"$fd"; do
+		[[ $line =~ ^not\ ok\ [0-9]+\ (.*)$ ]] || continue
+		what=${BASH_REMATCH[1]}
+		# The rest does not matter. timeout passes it on.
+		kill $pid 2>/dev/null
+		break
+	done
+	exec {fd}<&-
+	wait $pid || status=$?
+	[ -n "$what" ] || [ $status != 124 ] || late=$1
+}
+
+# Sets `what' to the first test that fails, if one does, and `late' to a program that had not
+# enough time.
 first_failure()
 {
-	local program what
+	local program
 
-	for program in twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns \
-		twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks \
-		twheel_lib_options twheel_lib_shared_tsan; do
+	what='' late=''
+	for program in "${programs[@]}"; do
 		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
 			${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
 			>"$output/build.log" 2>&1 || {
-			echo "the compiler"
+			what="the compiler"
 			return
 		}
-		what=$(OUTPUT=$output TW_MILLION=100000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=20 \
-			timeout 30 bash "$here/run.sh" "$program" 2>&1 |
-			sed -n 's/^not ok [0-9]* //p' | head -n 1)
-		if [ -n "$what" ]; then
-			echo "$what"
-			return
-		fi
+		run_program "$program"
+		[ -z "$what" ] || return
 	done
+}
+
+# A copy of the library that can be broken.
+copy_library()
+{
+	rm -rf "$output"
+	mkdir -p "$output/tree"
+	cp -pr "$top/lib" "$top/uapi" "$top/dkms.conf" "$output/tree/"
+}
+
+# times FILE TEXT: how often it stands there.
+times()
+{
+	TEXT=$2 perl -0ne '$n += () = /\Q$ENV{TEXT}\E/g; END { print $n }' "$1"
+}
+
+# verdict ok|'not ok' TEXT
+verdict()
+{
+	nr=$((nr + 1))
+	[ "$1" = ok ] || failed=1
+	echo "$1 $nr $2"
 }
 
 # mutation NAME FILE FROM TO: FROM stands once in the file, and TO stands there then.
 mutation()
 {
-	local name=$1 file=$output/tree/lib/$2 what
+	local name=$1 file=$output/tree/lib/$2 what late nr_times
 
+	case ${names[0]:-} in
+	list)
+		echo "$name"
+		return
+		;;
+	check)
+		nr_times=$(times "$top/lib/$2" "$3")
+		[ "$nr_times" = 1 ] || {
+			failed=1
+			echo "$name: its text is in lib/$2 $nr_times times, not once"
+		}
+		return
+		;;
+	esac
 	asked_for "$name" || return 0
-	rm -rf "$output"
-	mkdir -p "$output/tree"
-	cp -pr "$top/lib" "$top/uapi" "$top/dkms.conf" "$output/tree/"
-	nr=$((nr + 1))
-	if ! FROM=$3 TO=$4 perl -0pi -e '
-		$n += () = /\Q$ENV{FROM}\E/g;
-		s/\Q$ENV{FROM}\E/$ENV{TO}/;
-		END { die "not there once, but $n times\n" if $n != 1; }' \
-		"$file" 2>"$output/perl.log" || [ -s "$output/perl.log" ]; then
-		failed=1
-		echo "not ok $nr $name: $(<"$output/perl.log")"
+	copy_library
+	nr_times=$(times "$file" "$3")
+	if [ "$nr_times" != 1 ]; then
+		verdict 'not ok' "$name: its text is in lib/$2 $nr_times times, not once"
 		return
 	fi
-	what=$(first_failure)
+	FROM=$3 TO=$4 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$file"
+	first_failure
 	if [ -n "$what" ]; then
-		echo "ok $nr $name: found by $what"
+		verdict ok "$name: found by $what"
+	elif [ -n "$late" ]; then
+		verdict 'not ok' "$name: no verdict: $late takes more than $limit s"
 	else
-		failed=1
-		echo "not ok $nr $name: no test fails"
+		verdict 'not ok' "$name: no test fails"
 	fi
+}
+
+# The tests pass on the library as it is, or none of them finds a mistake.
+begin()
+{
+	local what late
+
+	[[ ${names[0]:-} != @(list|check) ]] || return 0
+	echo "TAP version 13"
+	copy_library
+	first_failure
+	[ -z "$what$late" ] || {
+		verdict 'not ok' "the library as it is: ${what:-$late takes more than $limit s}"
+		echo "1..$nr"
+		exit 1
+	}
+	verdict ok "the library as it is: all tests pass"
 }
 
 # What is not here, since a program cannot tell the difference but by the time that it takes:
@@ -88,7 +163,7 @@ mutation()
 #   each is looked at
 # - if slots of two levels begin together, the upper one comes first: within a grain, timers
 #   have no order
-echo "TAP version 13"
+begin
 
 mutation inline_stop_leaves_the_timer_pending twheel.h \
 	'	t->deadline = 0;
@@ -413,9 +488,11 @@ mutation virtual_clock_sets_the_descriptor_by_time loop.c \
 	'		return max64(ns, 1);
 '
 mutation wake_is_forgotten_if_nobody_waits loop.c \
-	'	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
+	'	lock(w);
+	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
 ' \
-	''
+	'	lock(w);
+'
 mutation wake_does_not_set_the_descriptor loop.c \
 	'	if (w->fd >= 0)
 		settime(w, WOKEN);
@@ -684,5 +761,5 @@ mutation child_keeps_the_parents_descriptor timers.c \
 	w->woken' \
 	'	w->woken'
 
-echo "1..$nr"
+[[ ${names[0]:-} = @(list|check) ]] || echo "1..$nr"
 exit $failed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Sourced by check.sh: the mistakes of selftests/mutants, which `make mutants' puts into the
-# module.
+# module, and those of the library.
 
 # has_test PROGRAM TEST
 has_test()
@@ -32,6 +32,7 @@ mutants()
 	local name program programs test
 
 	perl selftests/mutants/mutants.pl check
+	bash selftests/lib/mutations.sh check
 	programs=" $(test_programs | xargs) "
 	while read -r name program _ test; do
 		[ "$program" != equivalent ] || continue

@@ -5,7 +5,11 @@
 # shows that the program nearest to it fails. One machine has many of these modules: each
 # is loaded for its program, which first has to pass on the module as it is.
 #
-# selftests/mutants/mutants.pl says how a mutant is written.
+# selftests/mutants/mutants.pl says how a mutant is written. Those of the library are the area
+# `lib': selftests/lib/mutations.sh makes them, and runs its tests on this machine.
+#
+# A mutant is caught or survives. A program that runs out of time says neither: the mutant has no
+# verdict, and the run fails.
 #
 # MUTANTS="pattern ..." chooses among AREA/NAME; a pattern without a slash is an area's.
 # shellcheck source-path=SCRIPTDIR
@@ -21,10 +25,12 @@ work=$build/mutants
 lanes=${LANES:-3}
 read -ra chosen <<<"${MUTANTS:-*}"
 
-# How long a program may take. A mistake that makes it hang shows by the limits of its
-# tests, which are shorter.
+# How long a program may take. A mistake that makes it hang shows by the limit of that test,
+# which is a quarter of this; the limits of those that begin late are shorter, so what fails in the
+# last seconds (TW_LAST_WORDS_S in selftests/twheel_test.h) may only have been late.
 export TEST_TIMEOUT=${TEST_TIMEOUT:-90}
 program_limit=$TEST_TIMEOUT
+late_after=$((program_limit - 5))
 silence_limit=$((program_limit + 60))
 # On this machine there is more that has to be compiled before.
 host_limit=$((2 * program_limit))
@@ -32,6 +38,12 @@ host_limit=$((2 * program_limit))
 mutants()
 {
 	perl "$top/selftests/mutants/mutants.pl" "$@"
+}
+
+# Those of the library, as `list' prints the others.
+lib_mutants()
+{
+	bash "$top/selftests/lib/mutations.sh" list | sed 's,.*,lib/& lib lib,'
 }
 
 # chosen AREA/NAME
@@ -54,7 +66,7 @@ list_mutants()
 {
 	local list name program kernel test
 
-	list=$(mutants list) || die "selftests/mutants: not all of it can be read"
+	list=$(mutants list && lib_mutants) || die "selftests/mutants: not all of it can be read"
 	while read -r name program kernel test; do
 		chosen "$name" || continue
 		names+=("$name")
@@ -65,7 +77,7 @@ list_mutants()
 		program_of[$name]=$program
 		kernel_of[$name]=$kernel
 		test_of[$name]=$test
-		! is_host_program "$program" || kernel_of[$name]=host
+		[ "$kernel" = lib ] || ! is_host_program "$program" || kernel_of[$name]=host
 	done <<<"$list"
 	[ ${#names[@]} -gt 0 ] || die "MUTANTS: there is no such mutant"
 }
@@ -100,10 +112,10 @@ copy_tree()
 	done
 }
 
-# host_verdict PROGRAM DIR: "passed", or what failed.
+# host_verdict PROGRAM DIR: "passed", "late", or what failed.
 host_verdict()
 {
-	local program=$1 dir=$2 found script=(bash tools/vm/test.sh)
+	local program=$1 dir=$2 found status=0 script=(bash tools/vm/test.sh)
 
 	rm -rf "$dir.$program"
 
@@ -116,8 +128,12 @@ host_verdict()
 			script=(bash tools/check/check.sh)
 		;;
 	esac
-	(cd "$dir" && TESTS=$program timeout "$host_limit" "${script[@]}") >"$dir.log" 2>&1 </dev/null &&
-		echo passed && return
+	(cd "$dir" && TESTS=$program timeout "$host_limit" "${script[@]}") >"$dir.log" 2>&1 </dev/null ||
+		status=$?
+	case $status in
+	0) echo passed; return ;;
+	124) echo late; return ;;
+	esac
 	found=$(sed -nE 's/^not ok [0-9]+ (- )?//p' "$dir.log" | head -n 1)
 	echo "${found:-it ends badly}"
 }
@@ -147,11 +163,52 @@ run_host()
 			judge "$name" broken 0 "$program fails on the unbroken module"
 		elif [ "$what" = passed ]; then
 			judge "$name" survived $((SECONDS - began)) "$program"
+		elif [ "$what" = late ]; then
+			judge "$name" late $((SECONDS - began)) "$program"
 		else
 			judge "$name" caught $((SECONDS - began)) "$program's \"${what#"$program: "}\""
 		fi
 	done
 	rm -rf "$dir"
+}
+
+# The library's
+# -------------
+
+# run_lib_lane LANE NAME...
+run_lib_lane()
+{
+	local lane=$1 line name began=$SECONDS
+	shift
+
+	while IFS= read -r line; do
+		[[ $line =~ ^(ok|not\ ok)\ [0-9]+\ ([^:]*):\ (.*)$ ]] || continue
+		name=lib/${BASH_REMATCH[2]}
+		case ${BASH_REMATCH[1]}:${BASH_REMATCH[3]} in
+		'ok:all tests pass') judge_unbroken lib "lane-$lane" passed $((SECONDS - began)) ;;
+		'ok:found by '*) judge "$name" caught $((SECONDS - began)) "${BASH_REMATCH[3]#found by }" ;;
+		'not ok:no test fails') judge "$name" survived $((SECONDS - began)) "all programs" ;;
+		'not ok:no verdict: '*) judge "$name" late $((SECONDS - began)) "${BASH_REMATCH[3]#no verdict: }" ;;
+		*) judge "$name" broken $((SECONDS - began)) "${BASH_REMATCH[3]}" ;;
+		esac
+		began=$SECONDS
+	done < <(OUTPUT=$work/lib.$lane bash "$top/selftests/lib/mutations.sh" "${@#lib/}" </dev/null 2>&1)
+	rm -rf "$work/lib.$lane"
+}
+
+# run_lib NAME...
+run_lib()
+{
+	local lane i share
+
+	for ((lane = 0; lane < lanes; lane++)); do
+		share=()
+		for ((i = lane + 1; i <= $#; i += lanes)); do
+			share+=("${!i}")
+		done
+		[ ${#share[@]} = 0 ] || run_lib_lane $lane "${share[@]}" &
+	done
+	wait
 }
 
 # Building modules
@@ -299,7 +356,7 @@ add_line()
 	echo "$name $ko $(guest_program "$program") ${test_of[$name]:-}" >>"$root/list"
 }
 
-# The line that is being run.
+# The line that is being run. `late' says that the program ran out of time.
 at=0
 
 line_log=()
@@ -307,13 +364,22 @@ line_failed=
 line_planned=
 line_seen=0
 line_began=
+line_late=
 # What the kernel complained of.
 complaint=
 line_begin()
 {
 	at=$1
-	line_log=() line_failed='' line_planned='' line_seen=0
+	line_log=() line_failed='' line_planned='' line_seen=0 line_late=''
 	line_began=$EPOCHSECONDS
+}
+
+# line_fails WHAT: unless something failed before. A test may fail by its program's end only.
+line_fails()
+{
+	[ -z "$line_failed" ] || return 0
+	line_failed=$1
+	[ $((EPOCHSECONDS - line_began)) -lt $late_after ] || line_late=1
 }
 
 # line_judge WHAT: what failed first, or nothing.
@@ -327,6 +393,8 @@ line_judge()
 		judge_unbroken "$series" "$program" "${what:-passed}" $seconds
 	elif [ "${unbroken[$program]:-}" != passed ]; then
 		judge "$name" broken $seconds "$program fails on the unbroken module"
+	elif [ -n "$line_late" ]; then
+		judge "$name" late $seconds "$program"
 	elif [ -n "$what" ]; then
 		judge "$name" caught $seconds "$program's \"$what\""
 	else
@@ -339,8 +407,9 @@ line_end()
 	local status=$1
 
 	complaint=$(printf '%s\n' "${line_log[@]}" | find_complaints | head -n 1) || true
-	if [ -z "$line_failed" ] && [ -n "$complaint" ]; then
+	if [ -n "$complaint" ] && [[ -z $line_failed || -n $line_late ]]; then
 		line_failed="kernel log is clean: ${complaint#*] }"
+		line_late=
 	elif [ -z "$line_failed" ] && [ "$line_seen" != "${line_planned:-none}" ]; then
 		line_failed="reaches its plan"
 	elif [ -z "$line_failed" ] && [ "$status" != 0 ]; then
@@ -350,8 +419,8 @@ line_end()
 }
 
 # machine_runs LANE FROM: boots, and reads. `at' is the line where the machine ended, `ended'
-# says how: "all"; "stopped" after a line, on purpose or not; "died" within one. A machine
-# whose kernel has complained is ended.
+# says how: "all"; "stopped" after a line, on purpose or not; "died" within one, `silent' if it said
+# nothing any more. A machine whose kernel has complained is ended.
 machine_runs()
 {
 	local lane=$1 from=$2 line fd pid status=0 in_line=
@@ -359,6 +428,7 @@ machine_runs()
 
 	at=$((from - 1))
 	ended=died
+	silent=
 	exec {fd}< <(boot "$series" "$work/$series.initramfs.$lane" \
 		"vm_mode=mutants vm_timeout=$program_limit vm_from=$from" \
 		-serial "file:$console" -serial file:/dev/stdout -serial null 2>&1 </dev/null)
@@ -370,7 +440,7 @@ machine_runs()
 		case $line in
 		'@mutant '*) line_begin "${line#@mutant }"; in_line=1 ;;
 		'@log '*) line_log+=("${line#@log }") ;;
-		'@not ok '*) line_failed=${line_failed:-${line#@not ok }} ;;
+		'@not ok '*) line_fails "${line#@not ok }" ;;
 		'@end '*)
 			line_end "${line#@end }"
 			in_line=''
@@ -383,11 +453,11 @@ machine_runs()
 		'ok '*) line_seen=$((line_seen + 1)) ;;
 		'not ok '*)
 			line_seen=$((line_seen + 1))
-			[ -n "$line_failed" ] || line_failed=$(sed -E 's/^not ok +[0-9]* *(- )?//' <<<"$line")
+			line_fails "$(sed -E 's/^not ok +[0-9]* *(- )?//' <<<"$line")"
 			;;
 		esac
 	done
-	[ "$status" -le 128 ] || kill $pid
+	[ "$status" -le 128 ] || { kill $pid; silent=1; }
 	exec {fd}<&-
 	wait $pid 2>/dev/null || true
 	trap - EXIT
@@ -408,7 +478,7 @@ last_words()
 # so manieth of them.
 run_lane()
 {
-	local series=$1 lane=$2 program name root=$work/$1.more.$2 from=1 slips=0 ended first
+	local series=$1 lane=$2 program name root=$work/$1.more.$2 from=1 slips=0 ended silent first
 	local part parts nr programs=()
 	local -A unbroken=()
 	shift 2
@@ -449,6 +519,9 @@ run_lane()
 			from=$at
 		elif [ "$ended" = died ]; then
 			[ "$at" -ge "$first" ] || line_begin "$first"
+			# A machine that has become silent is late, unless its kernel says why.
+			line_late=$silent
+			! find_complaints <"$work/$series.console.$lane.log" >/dev/null || line_late=''
 			line_judge "the machine lives: $(last_words "$work/$series.console.$lane.log")"
 			from=$((at + 1))
 		else
@@ -507,7 +580,7 @@ run_guests()
 }
 
 # Verdicts go through a pipe to the process that counts them.
-# judge NAME caught|survived|broken SECONDS TEXT
+# judge NAME caught|survived|late|broken SECONDS TEXT
 judge()
 {
 	echo "@verdict $1 $2 $3 $4"
@@ -525,12 +598,14 @@ judge_unbroken()
 
 run_all()
 {
-	local series name of_host=() of_series programs
+	local series name of_host=() of_lib=() of_series programs
 
 	for name in "${names[@]}"; do
 		[ "${kernel_of[$name]:-}" != host ] || of_host+=("$name")
+		[ "${kernel_of[$name]:-}" != lib ] || of_lib+=("$name")
 	done
 	[ ${#of_host[@]} = 0 ] || run_host "${of_host[@]}"
+	[ ${#of_lib[@]} = 0 ] || run_lib "${of_lib[@]}"
 	for series in "${series_used[@]}"; do
 		of_series=() programs=()
 		for name in "${names[@]}"; do
@@ -552,7 +627,7 @@ build_programs()
 	local kind name wanted
 
 	wanted=" $(for name in "${!program_of[@]}"; do
-		[ "${kernel_of[$name]}" = host ] || echo "${program_of[$name]}"
+		[[ ${kernel_of[$name]} = @(host|lib) ]] || echo "${program_of[$name]}"
 	done | sort -u | xargs) "
 	for kind in usual debug windows; do
 		local targets=()
@@ -572,17 +647,17 @@ tell_areas()
 {
 	local name
 
-	echo "# area          caught  survived  equivalent  seconds"
+	echo "# area          caught  survived  no verdict  equivalent  seconds"
 	for name in "${names[@]}"; do
 		echo "${name%%/*} ${verdict_of[$name]:-lost} ${taken[$name]:-0}"
 	done | awk '{ areas[$1]; nr[$1, $2]++; seconds[$1] += $3 }
-		END { for (a in areas) printf "# %-12s %7d %9d %11d %8d\n", a, nr[a, "caught"],
-			nr[a, "survived"] + nr[a, "broken"] + nr[a, "lost"],
+		END { for (a in areas) printf "# %-12s %7d %9d %11d %11d %8d\n", a, nr[a, "caught"],
+			nr[a, "survived"], nr[a, "late"] + nr[a, "broken"] + nr[a, "lost"],
 			nr[a, "equivalent"], seconds[a] }' | sort
 }
 
 list_mutants
-mapfile -t series_used < <(printf '%s\n' "${kernel_of[@]}" | grep -vx host | sort -u)
+mapfile -t series_used < <(printf '%s\n' "${kernel_of[@]}" | grep -vxE 'host|lib' | sort -u)
 lock_cache
 purpose=shell
 [[ " ${series_used[*]} " != *-@(debug|race)' '* ]] || purpose=build
@@ -602,6 +677,7 @@ while read -r word name verdict seconds what <&"$verdicts"; do
 		case $verdict in
 		caught) result ok "$name: caught by $what, $seconds s" ;;
 		survived) result 'not ok' "$name: survived $what, $seconds s" ;;
+		late) result 'not ok' "$name: no verdict: $what ran out of time, $seconds s" ;;
 		*) result 'not ok' "$name: $what" ;;
 		esac
 		;;
