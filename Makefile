@@ -197,7 +197,7 @@ help:
 	@echo '      KERNELS="$(KERNELS)"  Debian kernels to boot; demo and shell take the last'
 	@echo '      TESTS="twheel_arm *race*"  only these, see make list; EXCEPT="...": all but these'
 	@echo '      SMP=$(SMP)  virtual CPUs   V=1  say more'
-	@echo '      TEST_TIMEOUT=120  seconds that each program may take in the machine'
+	@echo '      TEST_TIMEOUT=1200  seconds that each program may take in the machine'
 	@echo '      LANES=$(LANES)  virtual machines at a time'
 	@echo '    They need Debian 12 or 13 on amd64. They fetch what is missing by themselves:'
 	@echo '    tools from apt (as root), all else into .cache/ (about 600 MB). No kernel'

@@ -30,8 +30,8 @@
 #define TW_A_FEW		3
 
 /*
- * How long a race goes on beyond its usual time, seconds, while an outcome is missing.
- * It grows with the program's limit as the limits of single tests do.
+ * How long a race goes on beyond its usual time, seconds, while an outcome is missing, in
+ * a program of TW_USUAL_LIMIT_S.  It grows as the limits of single tests do.
  */
 #define TW_RACE_PATIENCE_S	30
 
@@ -101,7 +101,7 @@ static inline bool tw_race_goes_on(struct tw_race *race)
 	spent_ns = now_ns - race->begin_ns;
 	if (spent_ns < race->usual_ns || race->rounds <= race->usual_rounds)
 		return true;
-	patience_ns = TW_RACE_PATIENCE_S * TW_SEC * tw_program_limit_s() / TW_PROGRAM_LIMIT_S;
+	patience_ns = TW_RACE_PATIENCE_S * TW_SEC * tw_program_limit_s() / TW_USUAL_LIMIT_S;
 	if (!tw_race_has_seen_all(race) && spent_ns < race->usual_ns + patience_ns &&
 	    tw_program_left_s() > TW_RACE_LEAVES_S)
 		return true;

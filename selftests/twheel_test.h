@@ -29,12 +29,15 @@
 /*
  * How long a program may take, all its tests together, seconds: tools/vm reads
  * this, and kills the program then.  TEST_TIMEOUT says otherwise, and reaches us as
- * vm_timeout.  The limits of single tests (TEST_F_TIMEOUT) are meant for this one
- * and never above it; where there is more time, on slow kernels, they grow by as
- * much.  No test gets more than is left, so that one which hangs is told by its
- * name before the program is killed.
+ * vm_timeout.  A limit is for what hangs: it is ten times what the longest program
+ * takes without hardware virtualisation, and so are those below.
+ *
+ * The limits of single tests (TEST_F_TIMEOUT) are what one may take in a program of
+ * TW_USUAL_LIMIT_S.  They grow with the program's limit.  No test gets more than is
+ * left, so that one which hangs is told by its name before the program is killed.
  */
-#define TW_PROGRAM_LIMIT_S	120
+#define TW_PROGRAM_LIMIT_S	1200
+#define TW_USUAL_LIMIT_S	120
 #define TW_LAST_WORDS_S		3
 
 /* When the program began: its tests are its children, and know it too. */
@@ -67,7 +70,7 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 
 	if (!limit_s)
 		return 0;
-	limit_s = (unsigned long long)limit_s * tw_program_limit_s() / TW_PROGRAM_LIMIT_S;
+	limit_s = (unsigned long long)limit_s * tw_program_limit_s() / TW_USUAL_LIMIT_S;
 	if (left_s < 1)
 		left_s = 1;
 	return limit_s < 1 ? 1 : (int)limit_s < left_s ? limit_s : (unsigned int)left_s;
@@ -116,10 +119,11 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 #define TW_BROKEN	(-EPROTO)
 
 /*
- * How long a test waits for what should come at once.  The machine may be an
- * emulator under load: late is no error, never is.
+ * How long a test waits for what should come at once: half of what a test may take, if
+ * it has no limit of its own.  The machine may be an emulator under load: late is no
+ * error, never is.
  */
-#define TW_PATIENCE_MS	15000
+#define TW_PATIENCE_MS	(15000 / TW_USUAL_LIMIT_S * tw_program_limit_s())
 
 /* ---- settings ------------------------------------------------------------ */
 

@@ -174,11 +174,11 @@ function_length()
 		"${bench_code[@]}" "${tool_code[@]}"
 }
 
-# No test may take longer than its program, see selftests/twheel_test.h.
+# No test may take longer than a program, see selftests/twheel_test.h.
 test_limits()
 {
 	awk '
-	$1 == "#define" && $2 == "TW_PROGRAM_LIMIT_S" { limit = $3 }
+	$1 == "#define" && $2 == "TW_USUAL_LIMIT_S" { limit = $3 }
 	match($0, /^[^#]*TEST_F_TIMEOUT\(.*, *[0-9]+\)/) {
 		seconds = substr($0, 1, RLENGTH)
 		sub(/\)$/, "", seconds)

@@ -103,7 +103,7 @@ firmware_slipped()
 
 # hear CONSOLE LAST SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...: boots a machine with
 # its console in that file, and leaves in `said' the lines that come on its second serial line.
-# True if it says LAST. A machine that is silent for three minutes is ended, and one that
+# True if it says LAST. A machine that is silent for ten minutes is ended, and one that
 # the emulator killed is booted again.
 said=()
 hear()
@@ -116,7 +116,7 @@ hear()
 		exec {fd}< <(boot "${@:1:3}" -serial "file:$console" -serial file:/dev/stdout \
 			"${@:4}" </dev/null 2>&1)
 		pid=$!
-		while IFS= read -r -t 180 line <&"$fd"; do
+		while IFS= read -r -t 600 line <&"$fd"; do
 			line=${line%$'\r'}
 			[ "$line" != "$last" ] || ended=1
 			said+=("$line")

@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR
 
 tier=${1:-test}
-# What watches every access is slow: less of what is repeated, and more time.
+# What watches every access is slow: less of what is repeated.
 case $tier in
 fuzz)
 	TESTS='wheel_fuzz lib_fuzz uml_fuzz twheel_fuzz'
@@ -15,14 +15,12 @@ fuzz)
 	;;&
 debug | fuzz)
 	KERNELS=6.12-debug
-	export MEMORY=${MEMORY:-3G} TEST_TIMEOUT=${TEST_TIMEOUT:-900} \
-		TW_ROUNDS=${TW_ROUNDS:-10} TW_MILLION=${TW_MILLION:-100000} \
+	export MEMORY=${MEMORY:-3G} TW_ROUNDS=${TW_ROUNDS:-10} TW_MILLION=${TW_MILLION:-100000} \
 		TW_SLOWDOWN=${TW_SLOWDOWN:-10} TW_IDLE_SECONDS=${TW_IDLE_SECONDS:-2}
 	;;
 race)
 	KERNELS=6.12-race
-	export TEST_TIMEOUT=${TEST_TIMEOUT:-1200} TW_ROUNDS=${TW_ROUNDS:-10} \
-		TW_MILLION=${TW_MILLION:-100000} TW_SLOWDOWN=${TW_SLOWDOWN:-10} \
+	export TW_ROUNDS=${TW_ROUNDS:-10} TW_MILLION=${TW_MILLION:-100000} TW_SLOWDOWN=${TW_SLOWDOWN:-10} \
 		TW_RACE_SECONDS=${TW_RACE_SECONDS:-60}
 	;;
 rt)
@@ -30,7 +28,6 @@ rt)
 	;;
 arm64)
 	[[ ${KERNELS:-} = *-arm64* ]] || KERNELS=6.12-arm64
-	export TEST_TIMEOUT=${TEST_TIMEOUT:-300}
 	;;
 esac
 
