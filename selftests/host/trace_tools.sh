@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The tools that read tracepoints, in a machine with each kernel: trace-cmd and perf show all events
-# with their fields, which they read by the formats that the module gives them; and
-# tools/twheel-late.bt shows a reader that comes a second late as such, and the kernel as in time.
-# With the newest kernel, bpftrace shows the probes of the library. The tools are this system's.
+# with their fields, which they read by the formats that the module gives them. With the newest
+# kernel, tools/twheel-late.bt shows a reader that comes a second late as such, and the kernel as in
+# time; and bpftrace shows the probes of the library. The emulator takes a minute to compile a
+# script, and what the script reads does not depend on the kernel. The tools are this system's.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/common.sh"
@@ -33,19 +34,31 @@ run_tools()
 	{
 		sed -E "s/.*(twheel_[a-z]+): +/\1: /; s/=(0x[0-9a-f]+|[0-9]+)/=N/g" | sort -u | sed "s/^/$1 /"
 	}
+	# On a busy machine perf reads too late at times: what it has lost then is no fault of ours.
+	perf_loses_nothing()
+	{
+		perf record -q -a -m 1024 -e 'twheel:*' -o perf.data $0 events 2>&1
+		perf script -i perf.data >events 2>errors
+		! grep ' lost ' errors
+	}
 	insmod $TWHEEL_KO
 	trace-cmd record -q -e twheel -o trace.dat $0 events 2>&1
 	trace-cmd report -q -i trace.dat 2>&1 | grep -v ^cpus= | kinds trace-cmd
-	perf record -q -a -e 'twheel:*' -o perf.data $0 events 2>&1
-	perf script -i perf.data 2>&1 | kinds perf
+	tries=5
+	until perf_loses_nothing || [ $tries = 0 ]; do
+		tries=$((tries - 1))
+	done
+	kinds perf <events
+	grep -v ' lost \|overload' errors
 	perf stat -x ' ' -a -e 'twheel:*' $0 events 2>&1 |
 		while read -r nr event _; do
 			[ "$nr" -gt 0 ] && echo "stat $event"
 		done
 
+	[ -e /programs/twheel-late.bt ] || exit 0
 	# One record arms a timeout for in 10 ms, and its event is read a second later.
 	bpftrace /programs/twheel-late.bt >said 2>&1 &
-	tries=240
+	tries=900
 	until grep -q Tracing said || [ $tries = 0 ]; do
 		sleep 1
 		tries=$((tries - 1))
@@ -59,7 +72,7 @@ run_tools()
 	wait $!
 	echo "bpftrace ended with $?"
 	cat said
-	[ ! -e /programs/probed ] || bpftrace -c /programs/probed -e '
+	bpftrace -c /programs/probed -e '
 		usdt:/programs/probed:twheel:arm { printf("probe arm %d\n", arg1); }
 		usdt:/programs/probed:twheel:move { printf("probe move %d, %d\n", arg1, arg2 > 1000000); }
 		usdt:/programs/probed:twheel:cancel { printf("probe cancel %d\n", arg1); }
@@ -133,26 +146,31 @@ bucket()
 # try_kernel SERIES
 try_kernel()
 {
-	local files=$work/$1 probed=()
+	local files=$work/$1 scripts=()
 
 	build_quickly "$1" "$files/module"
-	[ "$1" != "${kernels[-1]}" ] || probed=("$programs/probed")
-	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" "${probed[@]}" \
-		"$work/tools_module.sh" "$top/tools/twheel-late.bt"
+	more_files=("$(type -P perf)" "$(type -P trace-cmd)")
+	if [ "$1" = "${kernels[-1]}" ]; then
+		scripts=("$programs/probed" "$top/tools/twheel-late.bt")
+		more_files+=("$(type -P bpftrace)")
+	fi
+	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" "${scripts[@]}" \
+		"$work/tools_module.sh"
 	hear "$files/console.log" @done "$1" "$files/initramfs" \
-		"vm_mode=test vm_timeout=600 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
+		"vm_mode=test vm_timeout=1200 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
 	rm "$files/initramfs"
 	printf '# %s\n' "${said[@]}"
 	check "$1: trace-cmd shows all events with all fields" diff <(all_kinds) <(told trace-cmd)
 	check "$1: perf record and perf script do" diff <(all_kinds) <(told perf)
 	check "$1: perf stat counts all events" \
 		diff <(all_kinds | sed 's/:.*//; s/^/twheel:/') <(told stat | sort)
+	[ ${#scripts[@]} -gt 0 ] || return 0
 	check "$1: bpftrace runs the script" grep -qx 'bpftrace ended with 0' <(printf '%s\n' "${said[@]}")
 	check "$1: a reader that comes a second late is late" \
 		grep -qE '^\[(512K|1M|2M|4M|8M|16M)$' <(bucket reader_late_us)
 	check "$1: the kernel is not late by that" grep -qE '^\[([0-9]+|[0-9]{1,2}K|128K)\]?$' \
 		<(bucket kernel_late_us)
-	[ ${#probed[@]} = 0 ] || check "$1: bpftrace shows the probes of the library" probes_are_shown
+	check "$1: bpftrace shows the probes of the library" probes_are_shown
 }
 
 probes_are_shown()
@@ -167,8 +185,6 @@ paths=("${names[@]/#/$programs/usual/}")
 quietly "$work/selftests.log" selftests_make usual "${paths[@]}"
 run_tools >"$work/tools_module.sh"
 compile_probed
-more_files=("$(type -P perf)" "$(type -P trace-cmd)" "$(type -P bpftrace)")
-
 echo "TAP version 13"
 for series in "${kernels[@]}"; do
 	try_kernel "$series"
