@@ -162,5 +162,5 @@ echo "TAP version 13"
 make_root "$work/bookworm" bookworm
 boot_root bookworm 10
 make_root "$work/trixie" trixie
-boot_root trixie 100
+boot_root trixie 30
 echo "1..$number"
