@@ -4,7 +4,7 @@
  * io_uring (iou-wrk-*); and no ring hinders its process or its wheel from ending.
  */
 #include "twheel_commands.h"
-#include "twheel_test.h"
+#include "twheel_outside.h"
 
 #include <dirent.h>
 #include <liburing.h>
@@ -793,10 +793,43 @@ TEST_F(ring, who_may_only_write_is_told_no_event)
 /* ---- the end of a ring --------------------------------------------------- */
 
 /*
- * A child with a ring of its own, in which reads of the wheel wait.  With async they
- * begin in workers (IOSQE_ASYNC).  It says that they do, and waits to be killed.
+ * How many requests of a ring of that process wait by poll, as fdinfo tells, and how many have
+ * completed; -1 if it does not tell.
  */
-static pid_t fork_reader(int fd, int reads, bool async, int *told)
+static int nr_waiting(pid_t pid, int ring_fd, unsigned int *nr_completed)
+{
+	bool is_listed = false;
+	char line[256];
+	int nr = 0;
+	FILE *file;
+
+	snprintf(line, sizeof(line), "/proc/%d/fdinfo/%d", pid, ring_fd);
+	file = fopen(line, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "CqTail: %u", nr_completed) == 1)
+			continue;
+		is_listed |= !strncmp(line, "PollList:", 9);
+		nr += is_listed && !strncmp(line, "  op=", 5);
+	}
+	if (file)
+		fclose(file);
+	return is_listed ? nr : -1;
+}
+
+/* The reads of a ring wait, all but those that have got an event. */
+static bool reads_wait(pid_t pid, int ring_fd, int reads, unsigned int nr_events)
+{
+	unsigned int nr_completed = 0;
+
+	return nr_waiting(pid, ring_fd, &nr_completed) == reads - (int)nr_events &&
+	       nr_completed == nr_events;
+}
+
+/*
+ * A child with a ring of its own, in which reads of the wheel wait.  With async they
+ * begin in workers (IOSQE_ASYNC).  It says which ring that is, and waits to be killed.
+ */
+static pid_t fork_reader(int fd, int reads, bool async, int *ring_fd)
 {
 	static struct twheel_event events[ENTRIES];
 	struct io_uring ring;
@@ -805,10 +838,12 @@ static pid_t fork_reader(int fd, int reads, bool async, int *told)
 
 	if (pipe(pipe_fds))
 		return -errno;
-	*told = pipe_fds[0];
 	pid = fork();
 	if (pid) {
 		close(pipe_fds[1]);
+		if (read(pipe_fds[0], ring_fd, sizeof(*ring_fd)) != sizeof(*ring_fd))
+			*ring_fd = -1;
+		close(pipe_fds[0]);
 		return pid < 0 ? -errno : pid;
 	}
 	if (io_uring_queue_init(ENTRIES, &ring, 0))
@@ -817,8 +852,7 @@ static pid_t fork_reader(int fd, int reads, bool async, int *told)
 		put_read(&ring, fd, &events[i], i)->flags |= async ? IOSQE_ASYNC : 0;
 	if (io_uring_submit(&ring) != reads)
 		_exit(2);
-	tw_sleep(200 * TW_MS);
-	if (write(pipe_fds[1], "", 1) != 1)
+	if (write(pipe_fds[1], &ring.ring_fd, sizeof(ring.ring_fd)) != sizeof(ring.ring_fd))
 		_exit(3);
 	for (;;)
 		pause();
@@ -828,21 +862,30 @@ TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
 {
 	struct twheel_event event;
 	struct io_uring ring;
-	__u64 id;
-	int i;
+	__u64 id, now_ns = 0;
+	int i, nr = 0;
 
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, 0));
 	for (i = 0; i < 8; i++)
 		put_read(&ring, self->fd, &self->events[i], i);
 	ASSERT_EQ(8, io_uring_submit(&ring));
 	io_uring_queue_exit(&ring);
-	/* The kernel ends them a moment later; until then one may take an event. */
-	tw_sleep(200 * TW_MS);
-	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	/* The kernel ends them a moment later; until then each may take an event. */
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	for (i = 0; i <= 8 && nr != 1; i++) {
+		now_ns += TW_MS;
+		ASSERT_EQ(0, tw_arm_at(self->fd, now_ns, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		nr = tw_read(self->fd, &event, 1);
+	}
+	ASSERT_EQ(1, nr);
 	EXPECT_EQ(id, event.id);
 	ASSERT_NO_WORKER();
+	EXPECT_ACCOUNTS(self->fd);
+	/* A read that goes on would hold the file, and so the module. */
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(0, tw_wait_wheels_open(0));
 }
 
 FIXTURE(killed) {
@@ -885,23 +928,21 @@ FIXTURE_TEARDOWN(killed)
  */
 TEST_F(killed, a_process_with_eight_reads_ends)
 {
-	int told = -1, i, round;
+	int ring_fd = -1, i, round;
 	pid_t pid;
-	char byte;
 	__u64 id;
 
 	for (round = 1; round <= 8; round++) {
-		pid = fork_reader(self->fd, 8, variant->async, &told);
+		pid = fork_reader(self->fd, 8, variant->async, &ring_fd);
 		ASSERT_LT(0, pid);
-		ASSERT_EQ(1, read(told, &byte, 1));
+		ASSERT_TRUE(TW_WAIT_FOR(reads_wait(pid, ring_fd, 8, 0), TW_MS));
 		for (i = 0; i < variant->nr_events; i++) {
 			ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
 			ASSERT_EQ(0, tw_advance(self->fd, round * TW_MS));
-			tw_sleep(50 * TW_MS);
+			ASSERT_TRUE(TW_WAIT_FOR(reads_wait(pid, ring_fd, 8, i + 1), TW_MS));
 		}
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		ASSERT_EQ(128 + SIGKILL, tw_reap(pid));
-		close(told);
 	}
 }
 
