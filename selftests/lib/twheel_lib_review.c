@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -789,11 +790,17 @@ TEST_F(review, stop_all_leaves_alone_where_the_other_thread_is)
 
 static atomic_int stage;
 
+/* Until the first thread, which has been waiting for stage 1, sleeps in twheel_stop_sync(). */
+static void take_long(void)
+{
+	atomic_store(&stage, 1);
+	tw_wait_asleep(getpid());
+}
+
 static void dispatches_and_takes_long(struct twheel *w, struct mark *m)
 {
 	dispatches(w, m);
-	atomic_store(&stage, 1);
-	usleep(200000);
+	take_long();
 	atomic_store(&stage, 2);
 }
 
@@ -801,14 +808,14 @@ static void takes_long_with_others(struct twheel *w, struct mark *m)
 {
 	(void)w;
 	(void)m;
-	atomic_store(&stage, 1);
-	usleep(200000);
+	take_long();
 }
 
+/* It does not sleep. */
 static void wait_for_stage(int nr)
 {
 	while (atomic_load(&stage) < nr)
-		usleep(1000);
+		sched_yield();
 }
 
 TEST_F(review, stop_sync_waits_for_a_callback_that_has_dispatched)
@@ -964,8 +971,7 @@ TEST_F(review, a_thread_knows_nothing_of_a_wheel_that_another_one_has_closed)
 
 static void takes_long_and_starts_itself(struct twheel *w, struct mark *m)
 {
-	atomic_store(&stage, 1);
-	usleep(200000);
+	take_long();
 	twheel_start(w, &m->timer, 3600 * TW_SEC);
 }
 
@@ -988,8 +994,7 @@ TEST_F(review, stop_sync_stops_what_the_callback_starts_meanwhile)
 static void moves_and_takes_long(struct twheel *w, struct mark *m)
 {
 	twheel_timer_move(w, &m->others->timer, &m->timer);
-	atomic_store(&stage, 1);
-	usleep(200000);
+	take_long();
 	atomic_store(&stage, 2);
 }
 

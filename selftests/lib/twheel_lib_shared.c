@@ -134,12 +134,12 @@ TEST_F(shared, every_start_by_any_thread_has_one_outcome)
 	EXPECT_EQ(called, lib_stats(self->w).called);
 }
 
-/* It sleeps for an hour, and another thread starts a timer of 5 ms. */
+/* The first thread sleeps for an hour, and another one starts a timer of 5 ms. */
 static void *starts_the_earliest(void *arg)
 {
 	struct work *work = arg;
 
-	tw_sleep(20 * TW_MS);
+	tw_wait_asleep(getpid());
 	twheel_start(work->w, &work->items[1].timer, 5 * TW_MS);
 	return NULL;
 }
@@ -175,7 +175,7 @@ static void *wakes(void *arg)
 {
 	struct work *work = arg;
 
-	tw_sleep(20 * TW_MS);
+	tw_wait_asleep(getpid());
 	twheel_wake(work->w);
 	return NULL;
 }
@@ -241,10 +241,11 @@ static void *dispatches(void *arg)
 	return NULL;
 }
 
+/* As soon as the first thread sleeps in twheel_stop_sync(). */
 static void *returns_soon(void *arg)
 {
 	(void)arg;
-	tw_sleep(50 * TW_MS);
+	tw_wait_asleep(getpid());
 	may_return = 1;
 	return NULL;
 }
@@ -350,10 +351,13 @@ TEST_F(shared, stop_sync_leaves_a_periodic_timer_idle)
 	EXPECT_EQ(1, item->called);
 }
 
+static _Atomic pid_t stopping;
+
 static void *stops_sync(void *arg)
 {
 	struct work *work = arg;
 
+	stopping = gettid();
 	twheel_stop_sync(work->w, &work->items->timer);
 	return arg;
 }
@@ -368,9 +372,10 @@ TEST_F(shared, thread_that_is_cancelled_in_stop_sync_does_not_take_the_lock_alon
 	enter_callback(_metadata, self->w, &work, item, false, &thread);
 	work.items = item;
 	ASSERT_EQ(0, pthread_create(&other, NULL, stops_sync, &work));
-	tw_sleep(50 * TW_MS);
+	ASSERT_TRUE(TW_WAIT_FOR(stopping, TW_MS));
+	ASSERT_EQ(0, tw_wait_asleep(stopping));
 	ASSERT_EQ(0, pthread_cancel(other));
-	tw_sleep(50 * TW_MS);
+	ASSERT_EQ(0, tw_wait_asleep(stopping));
 	may_return = 1;
 	pthread_join(other, &ret);
 	EXPECT_EQ(&work, ret);

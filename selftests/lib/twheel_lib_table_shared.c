@@ -230,10 +230,18 @@ TEST_F(shared, descriptor_that_somebody_closed_is_ebadf)
 	}
 }
 
+static _Atomic pid_t sleeper_tid;
+
+static int sleeper_wait_asleep(void)
+{
+	return TW_WAIT_FOR(sleeper_tid, TW_MS) ? tw_wait_asleep(sleeper_tid) : -ETIMEDOUT;
+}
+
 static void *sleeper(void *arg)
 {
 	FIXTURE_DATA(shared) *self = arg;
 
+	sleeper_tid = gettid();
 	self->got = twheel_table_expired(self->t, &self->number, 1, NEVER);
 	self->woke_ns = now_ns();
 	return NULL;
@@ -246,7 +254,7 @@ TEST_F(shared, sleeper_wakes_for_an_earlier_deadline_of_another_thread)
 
 	ASSERT_EQ(IDLE, twheel_table_start_after(self->t, 1, TW_HOUR));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, sleeper, self));
-	tw_sleep(50 * TW_MS);
+	ASSERT_EQ(0, sleeper_wait_asleep());
 	deadline_ns = now_ns() + 5 * TW_MS;
 	ASSERT_EQ(IDLE, twheel_table_start(self->t, 2, deadline_ns));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
@@ -260,7 +268,7 @@ TEST_F(shared, sleeper_wakes_for_a_deadline_that_has_passed)
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, sleeper, self));
-	tw_sleep(50 * TW_MS);
+	ASSERT_EQ(0, sleeper_wait_asleep());
 	ASSERT_EQ(IDLE, twheel_table_start(self->t, 3, 0));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(1, self->got);
