@@ -239,7 +239,7 @@ TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
 	struct tw_race race = TW_RACE(looks, 0);
 	pthread_t threads[2];
 
-	race.usual_rounds = tw_setting("TW_ROUNDS", 20) / 2;
+	race.usual_rounds = tw_setting("TW_ROUNDS", 20) / 4;
 	beside.fd = self->fd;
 	beside.stop = false;
 	beside.wrong = 0;
