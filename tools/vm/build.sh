@@ -121,12 +121,28 @@ name_calls()
 	strip --strip-debug "$ko"
 }
 
-# build_quickly SERIES FOLDER: the module, in a tree of a test on the host.
+# build_quickly SERIES FOLDER: the module, in a tree of a test on the host. They share one, which
+# stays until the sources change.
 build_quickly()
 {
-	copy_module_sources "$2"
-	quietly "$2/build.log" make -C "$2" -j"$(nproc)" KDIR="$(kernel_headers "$1")" \
-		"${no_debug_info[@]}" modules
+	local tree=$build/$1/quick key
+
+	mkdir -p "$build/$1"
+	key=$(cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/windows \
+		"$cache/kernels/$1/release" -type f -exec cat {} + | sha256sum)
+	(
+		flock 8
+		if [ "$key" != "$(cat "$tree.key" 2>/dev/null)" ]; then
+			rm -f "$tree.key"
+			copy_module_sources "$tree"
+			quietly "$tree.log" make -C "$tree" -j"$(nproc)" KDIR="$(kernel_headers "$1")" \
+				"${no_debug_info[@]}" modules
+			echo "$key" >"$tree.key"
+		fi
+		rm -rf "$2"
+		mkdir -p "$2"
+		cp -a "$tree/." "$2/"
+	) 8>"$tree.lock"
 }
 
 # The module with the KUnit suites, which include the module's sources.
@@ -159,11 +175,15 @@ make_examples()
 	make -C "$top/examples" OUTPUT="$dir" LDFLAGS=-static "$@"
 }
 
+# Once: they are the same for each kernel.
+examples_are_built=
 build_examples()
 {
+	[ -z "$examples_are_built" ] || return 0
 	say "building the examples"
 	rm -rf "$build/examples"
 	quietly "$build/examples.log" make_examples "$build/examples" "${compiler[@]}"
+	examples_are_built=1
 }
 
 example_programs()

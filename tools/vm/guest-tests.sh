@@ -223,34 +223,64 @@ in_a_lane()
 }
 
 # Programs of these folders take long, or test less of what a kernel does than of what we
-# do: of several kernels one runs each, in turn, unless TESTS names programs.
-on_one_kernel=(stress lib peers)
+# do: of several kernels one runs each, unless TESTS names programs.
+on_one_kernel=(stress lib peers clocks module)
 
-# on_which_kernel NAME NR: sets `which' to "all", or to the kernel that runs the program, the
-# NRth of those folders.
-on_which_kernel()
+# is_for_one_kernel NAME
+is_for_one_kernel()
 {
-	local folder
+	local folder name=${1%_functions}
 
-	which=all
-	[ -z "${TESTS:-}" ] || return 0
+	[ -z "${TESTS:-}" ] || return
 	for folder in "${on_one_kernel[@]}"; do
-		[[ -e $top/selftests/$folder/$1.c || -e $top/selftests/$folder/$1 ]] || continue
-		which=${guest_kernels[$2 % ${#guest_kernels[@]}]%% *}
+		[[ ! -e $top/selftests/$folder/$name.c && ! -e $top/selftests/$folder/$name ]] || return 0
 	done
+	return 1
 }
 
-# programs_for SERIES NAME...: sets `programs' to those of these that this kernel runs.
+# Which kernel runs a program, or "all".
+declare -A which=()
+
+# choose_kernels NAME...: sets `which', so that all kernels have about the same to do. Programs
+# that one kernel runs go from the longest to the shortest to where there is least.
+choose_kernels()
+{
+	local name series least seconds most
+	local -A load=()
+
+	for series in "${kernels[@]}"; do
+		load[$series]=0
+	done
+	for name; do
+		which[$name]=all
+		! is_for_one_kernel "$name" || which[$name]=
+		most=0
+		for series in "${kernels[@]}"; do
+			estimate "$series/$name"
+			most=$((seconds > most ? seconds : most))
+			[ -z "${which[$name]}" ] || load[$series]=$((load[$series] + seconds))
+		done
+		[ -n "${which[$name]}" ] || echo "$most $name"
+	done >"$run/rotated"
+	while read -r seconds name; do
+		least=${kernels[0]}
+		for series in "${kernels[@]}"; do
+			[ "${load[$series]}" -ge "${load[$least]}" ] || least=$series
+		done
+		which[$name]=$least
+		load[$least]=$((load[$least] + seconds))
+	done < <(sort -s -k 1,1nr "$run/rotated")
+}
+
+# programs_for SERIES NAME...: sets `mine' to those of these that this kernel runs.
 programs_for()
 {
-	local series=$1 name which nr=0
+	local series=$1 name
 	shift
 
-	programs=()
+	mine=()
 	for name; do
-		on_which_kernel "$name" $nr
-		[ "$which" = all ] || nr=$((nr + 1))
-		[[ $which != @(all|"$series") ]] || programs+=("$name")
+		[[ ${which[$name]:-all} != @(all|"$series") ]] || mine+=("$name")
 	done
 }
 
@@ -260,7 +290,7 @@ programs_for()
 # own, beside all of them.
 start_lanes()
 {
-	local lane=0 hosts=() share kernel words shares=() programs=() per_kernel=$lanes
+	local lane=0 hosts=() share kernel words shares=() mine=() per_kernel=$lanes
 
 	[ $((${#guest_kernels[@]} % lanes)) != 0 ] || per_kernel=1
 	for ((; lane < ${#host_lanes[@]}; lane++)); do
@@ -270,7 +300,7 @@ start_lanes()
 	for kernel in "${guest_kernels[@]}"; do
 		read -ra words <<<"$kernel"
 		programs_for "${words[0]}" "$@"
-		share_out "$per_kernel" < <(by_length "${words[0]}" "${programs[@]}")
+		share_out "$per_kernel" < <(by_length "${words[0]}" "${mine[@]}")
 		for share in "${shares[@]}"; do
 			[ -n "$share" ] || continue
 			while [ "$(jobs -pr | grep -vcxF "$(printf '%s\n' none "${hosts[@]}")")" -ge "$lanes" ]; do
@@ -291,13 +321,13 @@ host_lanes=()
 run_lanes()
 {
 	local lanes=${LANES:-3} lane line fd ended=0 started=none
-	local kernel programs=() all=()
+	local kernel mine=() all=()
 	local -A block=() because=()
 	local reasons
 
 	for kernel in "${guest_kernels[@]}"; do
 		programs_for "${kernel%% *}" "$@"
-		all+=("${programs[@]/#/${kernel%% *}/}")
+		all+=("${mine[@]/#/${kernel%% *}/}")
 	done
 	progress_begin "$lanes" "${all[@]}"
 	exec {fd}< <(start_lanes "$@")
@@ -316,6 +346,8 @@ run_lanes()
 			progress_ended "${line#@ended }"
 		elif [[ $line = '@took '* ]]; then
 			durations+=("${line#@took }")
+			# shellcheck disable=SC2086 # words
+			progress_host ${line#@took }
 		elif [[ $line = '@lanes '* ]]; then
 			started=${line#@lanes }
 		elif [[ -n ${block[$lane]:-} || $line = '# ---- '* ]]; then

@@ -3,10 +3,11 @@
 # shellcheck disable=SC2154 # common.sh sets what is not set here
 # Sourced by test.sh: how far a run has come, and how long the rest may take.
 #
-# .cache/seconds  how long each program took when it ran last: SERIES/NAME SECONDS
+# .cache/seconds  how long each program took when it ran last: SERIES/NAME SECONDS; those that
+#                 run on the host have the series `host'
 
-# Where they have never run: how long the longest take on the debug kernel. All
-# others take ten seconds, let us say.
+# Where they have never run: how long the longest take on the debug kernel, on any other one, and
+# on the host. All others take ten seconds, let us say.
 declare -A usually=(
 	[debug/twheel_hostile]=105
 	[debug/twheel_fault_load_module]=90
@@ -39,28 +40,78 @@ declare -A usually=(
 	[debug/twheel_idle]=20
 	[debug/twheel_poll]=20
 	[debug/twheel_advance]=20
+	[twheel_ctl_wheels_module]=65
+	[twheel_limit_module]=75
+	[twheel_load_module]=75
+	[twheel_examples_module.sh]=45
+	[twheel_hostile]=45
+	[twheel_race]=40
+	[twheel_suspend]=40
+	[twheel_million]=38
+	[twheel_idle_stale]=38
+	[twheel_tai]=34
+	[twheel_burst]=30
+	[twheel_clock_steps]=27
+	[twheel_idle]=27
+	[twheel_memory]=26
+	[twheel_ctl_module]=23
+	[twheel_between]=20
+	[twheel_parameters_module]=20
+	[twheel_lib_table_shared]=20
+	[twheel_kunit_module.sh]=16
+	[twheel_refresh_pages]=16
+	[twheel_keyed]=15
+	[twheel_refresh]=15
+	[host/udev]=200
+	[host/systemd]=130
+	[host/trace_tools]=130
+	[host/install_paths]=120
+	[host/install_machines]=110
+	[host/clean]=90
+	[host/dkms_update]=90
+	[host/low_resolution]=70
+	[host/lib]=70
+	[host/examples]=65
+	[host/install]=60
+	[host/first_run]=55
+	[host/dkms_repair]=50
+	[host/install_system]=50
+	[host/install_undo]=50
+	[host/lib_builds]=43
+	[host/wheel]=37
+	[host/install_lists]=20
 )
 declare -A took=() began=()
 progress_names=()
 progress_lanes=1
 
-# progress_begin LANES NAME...: that many at a time.
-progress_begin()
+progress_load()
 {
 	local name seconds
 
-	progress_lanes=$1
-	shift
-	progress_names=("$@")
 	[ ! -e "$cache/seconds" ] || while read -r name seconds; do
 		took[$name]=$seconds
 	done <"$cache/seconds"
 }
 
-# estimate SERIES/NAME: sets `seconds' to what it may take.
+# progress_begin LANES NAME...: that many at a time.
+progress_begin()
+{
+	progress_lanes=$1
+	shift
+	progress_names=("$@")
+}
+
+# estimate SERIES/NAME: sets `seconds' to what it may take, by other kernels if need be.
 estimate()
 {
-	seconds=${took[$1]:-${usually[${1#*-}]:-10}}
+	local series name=${1#*/}
+
+	seconds=${took[$1]:-${usually[${1#*-}]:-}}
+	for series in "${kernels[@]}"; do
+		seconds=${seconds:-${took[$series/$name]:-}}
+	done
+	seconds=${seconds:-${usually[$name]:-10}}
 }
 
 minutes_left()
@@ -83,6 +134,12 @@ progress_program()
 	[ -z "${began[$name]:-}" ] || return 0
 	began[$name]=$SECONDS
 	echo "# program ${#began[@]} of ${#progress_names[@]}: $name, about $(minutes_left) min left after it"
+}
+
+# progress_host SECONDS NAME: it is a test on the host.
+progress_host()
+{
+	took[host/$2]=$1
 }
 
 progress_ended()

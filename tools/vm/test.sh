@@ -42,29 +42,33 @@ esac
 . "$(dirname "$0")/guest-tests.sh"
 . "$(dirname "$0")/coverage.sh"
 
-# What runs on this machine, beside the virtual ones; dkms has run by then, and made a
-# module for them. It is as long again as these: so it has two lanes.
+# What runs on this machine, beside the virtual ones, the longest first; dkms has run by then, and
+# made a module for them.
+host_queue()
+{
+	local name
+
+	host_queue=()
+	while read -r _ name; do
+		[ "$name" = dkms ] || ! wanted "$name" || host_queue+=("$name")
+	done < <(mapfile -t names < <(host_names); by_length host "${names[@]}")
+	rm -rf "$run/host"
+	mkdir -p "$run/host"
+}
+
+# It is as much again as in the virtual machines, so it has two lanes: each takes the next
+# that the other has not taken.
 host_tests()
 {
-	host_test wheel make -C "$top/selftests/wheel" OUTPUT="$build/wheel" run
-	host_test lib make -C "$top/selftests/lib" OUTPUT="$build/lib" run
-	host_scripts -L
-}
+	local name
 
-# Those that have machines of their own.
-host_machines()
-{
-	host_scripts -l
-}
-
-# host_scripts -l|-L: those that boot machines, or that do not.
-host_scripts()
-{
-	local script
-
-	while IFS= read -r script; do
-		[[ $script = */dkms.sh ]] || host_test "$(basename "$script" .sh)" bash "$script"
-	done < <(grep "$1" -F vm/boot.sh "$top"/selftests/host/*.sh)
+	for name in "${host_queue[@]}"; do
+		mkdir "$run/host/$name" 2>/dev/null || continue
+		case $name in
+		wheel | lib) host_test "$name" make -C "$top/selftests/$name" OUTPUT="$build/$name" run ;;
+		*) host_test "$name" bash "$top/selftests/host/$name.sh" ;;
+		esac
+	done
 }
 
 # guest_kind KIND: builds its programs, and has them run where wanted.
@@ -73,6 +77,7 @@ guest_kind()
 {
 	local program
 
+	any_wanted "$1" || return 0
 	build_selftests "$1" || true
 	while read -r program; do
 		wanted "${program##*/}" || continue
@@ -85,6 +90,17 @@ guest_kind()
 	done < <(selftest_programs "$1")
 }
 
+# any_wanted KIND: are there programs to be built?
+any_wanted()
+{
+	local name
+
+	for name in $(guest_names "$1"); do
+		! wanted "$name" || return 0
+	done
+	return 1
+}
+
 # module_compiles COMMAND...: complains where it does not.
 module_compiles()
 {
@@ -94,31 +110,33 @@ module_compiles()
 	return 1
 }
 
-# Makes all that a kernel's machines need.
+# Makes all that a kernel's machines need for the programs that it runs.
 guest_kernel()
 {
-	local series=$1 origin=make module more_modules=() more_files=() more_folders=()
+	local series=$1 origin=make module mine=() paths=() more_modules=() more_files=() more_folders=()
 
 	rm -rf "${run:?}/$series"
 	mkdir -p "$run/$series"
-	module_compiles build_module "$series" || return 0
-	module=$(module_tree "$series")/twheel.ko
+	programs_for "$series" "${guest_programs[@]##*/}"
 	# The newest kernel gets what dkms built: that is what most people load.
 	if [ -e "$build/$series/dkms.ko" ] && [ "$series" = "${kernels[-1]}" ]; then
 		origin=dkms
 		module=$build/$series/dkms.ko
+	else
+		module_compiles build_module "$series" || return 0
+		module=$(module_tree "$series")/twheel.ko
 	fi
 	[[ $series != *-debug ]] || more_modules=("$(module_tree "$series")/twheel.calls")
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_kunit_module.sh '* ]]; then
+	if [[ " ${mine[*]} " = *' twheel_kunit_module.sh '* ]]; then
 		module_compiles build_kunit "$series" || return 0
 		more_modules+=("$build/$series/kunit/selftests/kunit/twheel_kunit.ko")
 	fi
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_'@(grown_module|versions_module.sh)' '* ]]; then
+	if [[ " ${mine[*]} " = *' twheel_'@(grown_module|versions_module.sh)' '* ]]; then
 		module_compiles build_grown "$series" || return 0
 		more_modules+=("$build/$series/grown/twheel_grown.ko")
 	fi
 	# These run them.
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_'@(examples_module.sh|parameters_module)' '* ]]; then
+	if [[ " ${mine[*]} " = *' twheel_'@(examples_module.sh|parameters_module)' '* ]]; then
 		build_examples || true
 		mapfile -t more_files < <(example_programs)
 		more_files+=("$top/examples/raw/twheel.sh" "$top"/examples/languages/{run,hello}.sh
@@ -127,11 +145,11 @@ guest_kernel()
 			more_folders+=("$cache/python/usr=/usr")
 		fi
 	fi
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_versions_module.sh '* ]]; then
+	if [[ " ${mine[*]} " = *' twheel_versions_module.sh '* ]]; then
 		mapfile -t -O "${#more_files[@]}" more_files < <(version_files)
 	fi
 	# These test twheelctl, which is for this machine. One of them installs a module.
-	if [[ " ${guest_programs[*]##*/} " = *' twheel_ctl'*'_module '* && ${#compiler[@]} = 0 ]]; then
+	if [[ " ${mine[*]} " = *' twheel_ctl'*'_module '* && ${#compiler[@]} = 0 ]]; then
 		build_twheelctl || {
 			stream_begin twheelctl
 			stream_note 'not ok' "it compiles"
@@ -139,7 +157,9 @@ guest_kernel()
 		}
 		more_files+=("$build/twheelctl/twheelctl" "$(type -P depmod)" "$(type -P modinfo)")
 	fi
-	make_initramfs "$run/$series/initramfs" "$module" "${guest_programs[@]}"
+	mapfile -t paths < <(printf '%s\n' "${guest_programs[@]}" |
+		grep -E "/($(IFS='|'; echo "${mine[*]}"))$")
+	make_initramfs "$run/$series/initramfs" "$module" "${paths[@]}"
 	guest_kernels+=("$series $origin $module")
 }
 
@@ -157,10 +177,12 @@ mkdir -p "$build" "$run"
 rm -f "$build"/*/dkms.ko
 
 echo "TAP version 13"
+progress_load
 case $tier in
 test)
 	host_test dkms bash "$top/selftests/host/dkms.sh"
-	host_lanes=(host_tests host_machines)
+	host_queue
+	[ ${#host_queue[@]} = 0 ] || host_lanes=(host_tests host_tests)
 	;;
 fuzz)
 	host_test wheel_fuzz make -C "$top/selftests/wheel" OUTPUT="$build/wheel" RUNS=-1 \
@@ -179,6 +201,7 @@ debug | fuzz) guest_kind debug ;;&
 debug | race) guest_kind windows ;;
 esac
 if [ ${#guest_programs[@]} -gt 0 ]; then
+	choose_kernels "${guest_programs[@]##*/}"
 	for series in "${kernels[@]}"; do
 		guest_kernel "$series"
 	done
