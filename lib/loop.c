@@ -4,9 +4,9 @@
  *
  * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
  * is in the wheel, and a timer has left the list of those that are due before it is called.
- * Each thread has a list of the wheels whose callbacks it is in, innermost first, linked in
- * the wheels.  twheel_close() takes a wheel out of it: thereby the dispatch knows, when a
- * callback has returned, whether the wheel is still there.
+ * When a callback has returned, the dispatch asks the stub whether the wheel is still there.
+ * Nothing is known by thread: another copy of the library may have closed the wheel, and a
+ * callback that is a coroutine may return on another thread.
  *
  * In a shared wheel each function takes the lock, and a dispatch drops it for each callback.
  * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
@@ -26,32 +26,6 @@
 
 /* What twheel_wake() sets the descriptor to. */
 #define WOKEN	0
-
-/* The wheels whose callbacks this thread is in. */
-static _Thread_local struct twheel *inside;
-
-/* The link of that list that leads to a wheel, or its end. */
-static struct twheel **find_inside(const struct twheel *w)
-{
-	struct twheel **in = &inside;
-
-	while (*in && *in != w)
-		in = &(*in)->outer;
-	return in;
-}
-
-bool loop_is_inside(const struct twheel *w)
-{
-	return *find_inside(w);
-}
-
-void loop_leave(struct twheel *w)
-{
-	struct twheel **in = find_inside(w);
-
-	if (*in)
-		*in = w->outer;
-}
 
 /* ---- the clock ------------------------------------------------------------ */
 
@@ -273,6 +247,12 @@ EXPORT void twheel_wake(struct twheel *w)
 
 /* ---- dispatch -------------------------------------------------------------- */
 
+/* Whether a wheel was closed since this count of its stub. */
+static inline bool is_closed(const struct stub *stub, uint32_t closed)
+{
+	return unlikely(__atomic_load_n(&stub->closed, __ATOMIC_RELAXED) != closed);
+}
+
 /* A timer that is in no list; its deadline, and whether it is periodic. */
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
@@ -330,8 +310,9 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
  * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
  * lock.  Then the wheel may be gone.
  */
-static APART void call_specially(struct twheel *w, struct twheel_timer *t)
+static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint32_t closed)
 {
+	const struct stub *stub = w->stub;
 	bool periodic = !(t->deadline & KEY);
 	uint32_t nr = w->callbacks++;
 	struct twheel_timer **calling = &w->calling[nr % CALLBACKS_MAX], *outer = *calling, *moved;
@@ -343,11 +324,13 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t)
 		t->deadline = 0;
 	/* The place may be that of a callback around this one, or of one that left by longjmp(). */
 	*calling = t;
+	if (unlikely(w->head.shared))
+		w->thread = pthread_self();
 	unlock(w);
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
-	if (!loop_is_inside(w))
+	if (is_closed(stub, closed))
 		return;
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns += loop_clock(CLOCK_MONOTONIC);
@@ -387,9 +370,10 @@ static void begin_anew(struct twheel *w, uint64_t edge)
  * Call what is due, so many at most; the next dispatch goes on there.  Returns how many are
  * left of these.  Then the wheel may be gone.
  */
-static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int left)
+static unsigned int call_due(struct twheel *w, uint32_t closed, unsigned int left)
 {
 	struct twheel_timer *end = &w->end, *t;
+	const struct stub *stub = w->stub;
 	uint64_t deadline;
 
 	/* If none is left, it looks whether more is due. */
@@ -418,9 +402,9 @@ static unsigned int call_due(struct twheel *w, struct twheel **in, unsigned int 
 			t->deadline = 0;
 			t->callback(w, t);
 		} else {
-			call_specially(w, t);
+			call_specially(w, t, closed);
 		}
-		if (unlikely(*in != w) && !loop_is_inside(w))
+		if (is_closed(stub, closed))
 			break;
 	}
 	return left;
@@ -470,17 +454,13 @@ static inline uint64_t due_by(struct twheel *w)
  */
 static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
-	unsigned int left = max;
-	struct twheel **in = &inside;
+	const struct stub *stub = w->stub;
+	uint32_t closed = __atomic_load_n(&stub->closed, __ATOMIC_RELAXED);
+	bool dispatched = w->dispatched, anew;
 	uint64_t periods = w->periods;
-	bool outermost = !loop_is_inside(w), anew;
+	unsigned int left = max;
 
-	if (outermost) {
-		w->outer = inside;
-		inside = w;
-	}
-	/* Otherwise compilers find out the address anew after each callback. */
-	__asm__("" : "+r" (in));
+	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
@@ -489,14 +469,13 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 		anew = !is_left(w);
 		if (anew)
 			begin_anew(w, edge);
-		left = call_due(w, in, left);
-		if (!loop_is_inside(w))
+		left = call_due(w, closed, left);
+		if (is_closed(stub, closed))
 			return ~(int)(max - left);
 		/* What was left of the one before has been stopped or restarted since. */
 	} while (!anew && left == max && !is_left(w));
 	w->periods = periods;
-	if (outermost)
-		loop_leave(w);
+	w->dispatched = dispatched;
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
 	wheel_look_ahead(w);
@@ -520,8 +499,7 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
 	lock(w);
-	/* Another thread dispatches: only its callbacks are called without the lock. */
-	if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {
+	if (is_elsewhere(w)) {
 		unlock(w);
 		return -EBUSY;
 	}

@@ -45,6 +45,13 @@ static inline bool is_immediate(const struct twheel *w)
 	return w->options.flags & (TWHEEL_SHARED | TWHEEL_IMMEDIATE);
 }
 
+/* Another thread is in a callback: only its callbacks are called without the lock. */
+static inline bool is_elsewhere(const struct twheel *w)
+{
+	return unlikely(w->head.shared) && w->callbacks &&
+		!pthread_equal(w->thread, pthread_self());
+}
+
 /* The key of the last edge of a tick. */
 static inline uint64_t last_edge(const struct twheel *w)
 {
@@ -63,8 +70,6 @@ void loop_end_turn(struct twheel *w);
 uint64_t loop_wake_ns(struct twheel *w);
 int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
-bool loop_is_inside(const struct twheel *w);
-void loop_leave(struct twheel *w);
 int loop_dispatch(struct twheel *w, unsigned int max);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 

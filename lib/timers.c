@@ -5,8 +5,8 @@
  * The functions that are inline leave shared wheels to the _slow ones.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* The functions that are inline in programs are made here, for other languages. */
@@ -112,7 +112,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 
 	lock(w);
 	was_pending = stop_timer(t);
-	if (w->callbacks && !loop_is_inside(w)) {
+	if (is_elsewhere(w)) {
 		state = cancel_disable();
 		while (callback_of(w, t))
 			pthread_cond_wait(&w->returned, &w->lock);
@@ -242,7 +242,37 @@ static void make_locks(struct twheel *w)
 	pthread_cond_init(&w->returned, NULL);
 }
 
-/* Memory from mmap() costs nothing before it is used. */
+/*
+ * Stubs of wheels that were closed while they were dispatched: a dispatch asks its stub later,
+ * unless its callback has left.  They are for the next wheels.
+ */
+static struct stub *stubs;
+/* Only one thread at a time takes a stub out, so that the first one stays the first one. */
+static bool is_taken;
+
+static void stub_put(struct stub *stub)
+{
+	stub->next = __atomic_load_n(&stubs, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&stubs, &stub->next, stub, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+/* If another thread takes one, this one gets a new one: nobody waits, not even after fork(). */
+static struct stub *stub_get(void)
+{
+	struct stub *stub = NULL;
+
+	if (!__atomic_test_and_set(&is_taken, __ATOMIC_ACQUIRE)) {
+		stub = __atomic_load_n(&stubs, __ATOMIC_ACQUIRE);
+		while (stub && !__atomic_compare_exchange_n(&stubs, &stub, stub->next, true,
+							    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			;
+		__atomic_clear(&is_taken, __ATOMIC_RELEASE);
+	}
+	return stub ? stub : calloc(1, sizeof(*stub));
+}
+
 EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options)
 {
 	struct twheel_options o;
@@ -253,9 +283,14 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	ret = options_get(&o, options);
 	if (ret)
 		return ret;
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w == MAP_FAILED)
+	w = calloc(1, sizeof(*w));
+	if (!w)
 		return -ENOMEM;
+	w->stub = stub_get();
+	if (!w->stub) {
+		free(w);
+		return -ENOMEM;
+	}
 	w->options = o;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
@@ -274,15 +309,22 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 
 EXPORT void twheel_close(struct twheel *w)
 {
+	struct stub *stub;
+
 	if (!w)
 		return;
 	/* Nobody else uses it; in the child after fork() its lock may be held for ever. */
 	w->head.shared = false;
 	twheel_stop_all(w, NULL, NULL);
-	loop_leave(w);
 	if (w->fd >= 0)
 		close(w->fd);
-	munmap(w, sizeof(*w));
+	stub = w->stub;
+	__atomic_fetch_add(&stub->closed, 1, __ATOMIC_RELAXED);
+	if (w->dispatched)
+		stub_put(stub);
+	else
+		free(stub);
+	free(w);
 }
 
 EXPORT void twheel_after_fork(struct twheel *w)
@@ -292,7 +334,7 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->fd = -1;
 	w->woken = false;
 	/* Those of another thread are not called here. */
-	if (!loop_is_inside(w))
+	if (is_elsewhere(w))
 		w->callbacks = 0;
 	make_locks(w);
 }

@@ -237,8 +237,8 @@ const char *twheel_version(void);
  * @w: out: the wheel; NULL on failure
  * @options: how it is to be; NULL for the defaults
  *
- * A wheel takes 8 kB with a few timers in it, and 20 kB at most.  It has no descriptor
- * before twheel_fd() is called.
+ * A wheel takes 20 kB of memory from calloc().  It has no descriptor before twheel_fd() is
+ * called.
  *
  * Return: 0, or:
  *	-EINVAL		an option is outside its range, or @size is too small

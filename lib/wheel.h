@@ -42,9 +42,18 @@
  */
 enum { STOPPING, DUE, SOON, READY, RUNNING, LISTS };
 
+/*
+ * A callback may close its wheel.  The dispatch, whose frame a longjmp() may have taken away, is
+ * not known then: so it asks the stub, which stays.
+ */
+struct stub {
+	uint32_t closed;		/* wheels that had this stub; atomic */
+	struct stub *next;		/* in a list of those that no wheel has */
+};
+
 struct twheel {
 	struct _twheel_head head;
-	struct twheel *outer;		/* of the wheels whose callbacks a thread is in */
+	struct stub *stub;
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
@@ -62,6 +71,7 @@ struct twheel {
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
 	bool woken;			/* by twheel_wake(); atomic, so not guarded */
+	bool dispatched;		/* a dispatch is under way, or was left by longjmp() */
 	uint64_t periods;
 	struct twheel_options options;	/* with a tick */
 	struct twheel_stats stats;	/* without pending and called */
@@ -71,6 +81,7 @@ struct twheel {
 	pthread_cond_t returned;	/* a callback for which somebody waits */
 	struct twheel_timer *calling[CALLBACKS_MAX];
 	uint32_t callbacks;		/* that a thread is in, or has left by longjmp() */
+	pthread_t thread;		/* if callbacks is not 0: that thread */
 
 	uint64_t occupied[LEVELS_MAX * SLOTS / 64];	/* bits: slots that are not NULL */
 	struct twheel_timer *slot[LEVELS_MAX * SLOTS];

@@ -114,6 +114,15 @@ by_names()
 	timeout 60 "$work/functions" "$work/$1/libtwheel.so"
 }
 
+# A plugin has a copy of the library of its own, and gets a wheel of its host's.
+two_copies()
+{
+	library plain
+	gcc -O2 -Wall "${includes[@]}" "$programs/two_copies.c" "$work/plain/libtwheel.a" -pthread -ldl \
+		-o "$work/two_copies"
+	timeout 60 "$work/two_copies" "$work/plain/libtwheel.so"
+}
+
 all_headers()
 {
 	printf '#include <%s>\n' twheel.h twheel/device.h twheel/table.h
@@ -188,6 +197,7 @@ for compiler in gcc clang; do
 	holds "functions are found by their names, and the library is unloaded: $compiler" \
 		by_names $compiler
 done
+holds "two copies of the library are in one process" two_copies
 holds "library and program are optimized by the link: gcc" by_the_link_itself
 where "clang -flto -fuse-ld=lld" "library and program are optimized by the link: clang" \
 	by_the_link_itself_with_clang

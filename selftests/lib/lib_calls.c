@@ -25,7 +25,7 @@ static struct {
 
 static bool refused(const char *name, int err)
 {
-	if (!lib_calls.refuse || strcmp(lib_calls.refuse, name))
+	if (!lib_calls.refuse || strcmp(lib_calls.refuse, name) || lib_calls.granted-- > 0)
 		return false;
 	errno = err;
 	return true;
@@ -55,7 +55,7 @@ void *__wrap_malloc(size_t size)
 void *__wrap_calloc(size_t nr, size_t size)
 {
 	lib_calls.memory++;
-	return __real_calloc(nr, size);
+	return refused("calloc", ENOMEM) ? NULL : __real_calloc(nr, size);
 }
 
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)

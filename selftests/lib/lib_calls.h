@@ -20,6 +20,7 @@
  * @clock: how often a clock was read
  * @memory: of the system calls, those that get or return memory
  * @refuse: the function that fails, or NULL
+ * @granted: how many calls of it succeed before
  * @offset_ns: by how much a clock is ahead of the system's
  */
 struct lib_calls {
@@ -28,6 +29,7 @@ struct lib_calls {
 	unsigned long clock;
 	unsigned long memory;
 	const char *refuse;
+	int granted;
 	int64_t offset_ns[LIB_CLOCKS];
 };
 

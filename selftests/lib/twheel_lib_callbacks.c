@@ -5,8 +5,10 @@
  */
 #include "twheel_lib_test.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #define MANY	100
 
@@ -405,6 +407,67 @@ TEST_F(callbacks, may_leave_two_dispatches_at_once_by_longjmp)
 	self->other = NULL;
 	EXPECT_EQ(1, m[2].called);
 	EXPECT_EQ(2, m[3].called);
+}
+
+/* ---- coroutines ----------------------------------------------------------------------- */
+
+static ucontext_t coroutine, resumer;
+
+static void yields(struct twheel *w, struct mark *m)
+{
+	(void)w;
+	m->nr_others++;
+	swapcontext(&coroutine, &resumer);
+}
+
+static struct twheel *its_wheel;
+static int its_ret;
+
+static void dispatches_in_a_coroutine(void)
+{
+	its_ret = twheel_dispatch(its_wheel, 0);
+}
+
+static void *goes_on(void *arg)
+{
+	(void)arg;
+	swapcontext(&resumer, &coroutine);
+	twheel_close(its_wheel);
+	return NULL;
+}
+
+/* A plain wheel is for one thread at a time, but not for one and the same. */
+TEST_F(callbacks, may_return_on_another_thread)
+{
+	struct mark *m = self->mark;
+	pthread_t thread;
+	void *stack = malloc(1 << 18);
+
+	ASSERT_NE(NULL, stack);
+	m[0].does = yields;
+	twheel_start(self->w, &m[0].timer, TW_MS);
+	twheel_start(self->w, &m[1].timer, 2 * TW_MS);
+	twheel_start_every(self->w, &m[2].timer, 2 * TW_MS);
+	ASSERT_EQ(0, twheel_advance(self->w, 3 * TW_MS));
+	its_wheel = self->w;
+	its_ret = TW_POISON;
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = 1 << 18;
+	coroutine.uc_link = &resumer;
+	makecontext(&coroutine, dispatches_in_a_coroutine, 0);
+	swapcontext(&resumer, &coroutine);
+	EXPECT_EQ(1, m[0].nr_others);
+	EXPECT_EQ(TW_POISON, its_ret);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, goes_on, NULL));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(3, its_ret);
+	EXPECT_EQ(3, marks_called(m, 3));
+	/* The other thread has closed it, and nothing of it is left in this one. */
+	self->w = NULL;
+	twheel_start(self->other, &m[3].timer, TW_MS);
+	EXPECT_EQ(1, lib_step(self->other, TW_SEC));
+	free(stack);
 }
 
 /* ---- fork() ---------------------------------------------------------------------------- */
