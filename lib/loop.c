@@ -306,16 +306,77 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
 
+/* Where a timer is noted as one whose callback has not returned; NULL if it has. */
+struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t)
+{
+	uint32_t i;
+
+	for (i = w->callbacks; i-- && w->callbacks - i <= CALLBACKS_MAX;)
+		if (w->calling[i % CALLBACKS_MAX] == t)
+			return &w->calling[i % CALLBACKS_MAX];
+	return NULL;
+}
+
+/* A callback that a thread is in, on its stack. */
+struct call {
+	struct twheel *w;
+	const struct stub *stub;
+	uint32_t closed;
+	uint32_t nr;			/* of callbacks around it */
+	struct twheel_timer **calling;	/* where its timer is noted */
+	struct twheel_timer *outer;	/* the timer that was noted there before */
+	bool has_returned;
+};
+
+/*
+ * A callback is over.  Stop its timer for those who wait for that: if they had to do it
+ * themselves, the timer might be called again before each of them has the lock.
+ */
+static void call_is_over(const struct call *call)
+{
+	struct twheel *w = call->w;
+	struct twheel_timer *t = *call->calling;
+	struct waiter **link = &w->waiters, *waiter;
+
+	*call->calling = call->outer;
+	w->callbacks = call->nr;
+	while (unlikely(waiter = *link)) {
+		if (waiter->t == t)
+			waiter->was_pending |= stop_timer(t);
+		if (waiter->t == t && !loop_callback_of(w, t)) {
+			*link = waiter->next;
+			waiter->is_over = true;
+			pthread_cond_broadcast(&w->returned);
+		} else {
+			link = &waiter->next;
+		}
+	}
+}
+
+/* The callback has thrown, or its thread was cancelled in it. */
+static void call_was_left(struct call *call)
+{
+	if (likely(call->has_returned) || is_closed(call->stub, call->closed))
+		return;
+	lock(call->w);
+	call_is_over(call);
+	unlock(call->w);
+}
+
 /*
  * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
  * lock.  Then the wheel may be gone.
  */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint32_t closed)
 {
-	const struct stub *stub = w->stub;
+	struct call call __attribute__((__cleanup__(call_was_left))) = {
+		.w = w,
+		.stub = w->stub,
+		.closed = closed,
+		.nr = w->callbacks++,
+	};
 	bool periodic = !(t->deadline & KEY);
-	uint32_t nr = w->callbacks++;
-	struct twheel_timer **calling = &w->calling[nr % CALLBACKS_MAX], *outer = *calling, *moved;
+	struct twheel_timer *moved;
 	uint64_t took_ns = 0;
 
 	if (periodic)
@@ -323,24 +384,25 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint3
 	else
 		t->deadline = 0;
 	/* The place may be that of a callback around this one, or of one that left by longjmp(). */
-	*calling = t;
+	call.calling = &w->calling[call.nr % CALLBACKS_MAX];
+	call.outer = *call.calling;
+	*call.calling = t;
 	if (unlikely(w->head.shared))
 		w->thread = pthread_self();
 	unlock(w);
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
-	if (is_closed(stub, closed))
+	call.has_returned = true;
+	if (is_closed(call.stub, closed))
 		return;
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns += loop_clock(CLOCK_MONOTONIC);
 	lock(w);
 	if (unlikely(took_ns > w->stats.slowest_ns))
 		w->stats.slowest_ns = took_ns;
-	moved = *calling;
-	*calling = outer;
-	w->callbacks = nr;
-	pthread_cond_broadcast(&w->returned);
+	moved = *call.calling;
+	call_is_over(&call);
 	if (!periodic)
 		return;
 	w->periods = 1;

@@ -70,6 +70,7 @@ void loop_end_turn(struct twheel *w);
 uint64_t loop_wake_ns(struct twheel *w);
 int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
+struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t);
 int loop_dispatch(struct twheel *w, unsigned int max);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 

@@ -94,34 +94,23 @@ EXPORT APART bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 	return was_pending;
 }
 
-/* Where a timer is noted as one whose callback has not returned; NULL if it has. */
-static struct twheel_timer **callback_of(struct twheel *w, const struct twheel_timer *t)
-{
-	uint32_t i;
-
-	for (i = w->callbacks; i-- && w->callbacks - i <= CALLBACKS_MAX;)
-		if (w->calling[i % CALLBACKS_MAX] == t)
-			return &w->calling[i % CALLBACKS_MAX];
-	return NULL;
-}
-
 EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 {
-	bool was_pending;
+	struct waiter waiter = { .t = t };
 	int state;
 
 	lock(w);
-	was_pending = stop_timer(t);
-	if (is_elsewhere(w)) {
+	waiter.was_pending = stop_timer(t);
+	if (is_elsewhere(w) && loop_callback_of(w, t)) {
 		state = cancel_disable();
-		while (callback_of(w, t))
+		waiter.next = w->waiters;
+		w->waiters = &waiter;
+		while (!waiter.is_over)
 			pthread_cond_wait(&w->returned, &w->lock);
 		cancel_restore(state);
-		/* It may be periodic, or have started itself. */
-		was_pending |= stop_timer(t);
 	}
 	unlock(w);
-	return was_pending;
+	return waiter.was_pending;
 }
 
 /* ---- timers that pend ------------------------------------------------------ */
@@ -144,11 +133,15 @@ EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
 EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
 	struct twheel_timer **callback;
+	struct waiter *waiter;
 
 	lock(w);
 	*to = *from;
-	while (to != from && (callback = callback_of(w, from)))
+	while (to != from && (callback = loop_callback_of(w, from)))
 		*callback = to;
+	for (waiter = w->waiters; waiter; waiter = waiter->next)
+		if (waiter->t == from)
+			waiter->t = to;
 	if (to->deadline && to != from) {
 		*to->pprev = to;
 		to->next->pprev = &to->next;
@@ -336,6 +329,7 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	/* Those of another thread are not called here. */
 	if (is_elsewhere(w))
 		w->callbacks = 0;
+	w->waiters = NULL;
 	make_locks(w);
 }
 

@@ -64,9 +64,13 @@
  * - A timer of zeros does not pend: it may be stopped, asked, moved, and started once it has
  *   got a callback by twheel_timer_init().
  * - A callback may start and stop any timer of the wheel, call twheel_dispatch(), close the
- *   wheel, fork, throw a C++ exception, and leave by longjmp().  What is due and was not
- *   called then is called by the next twheel_dispatch().  After a callback has thrown or has
- *   left by longjmp(), only its thread may dispatch or close the wheel.
+ *   wheel, fork, throw a C++ exception, and leave by longjmp(), and its thread may be
+ *   cancelled in it.  What is due and was not called then is called by the next
+ *   twheel_dispatch().  If a callback of a shared wheel has left by longjmp(), only its thread
+ *   may dispatch or close the wheel after that.
+ * - In a plain wheel, a callback may return on another thread than the one that it was called
+ *   on, as a coroutine does.  In a shared wheel it may not call twheel_dispatch() or
+ *   twheel_stop_sync() on the other thread.
  * - A wheel and its timers are for one thread at a time, unless it is TWHEEL_SHARED.  The
  *   library has no threads.
  * - Functions that can fail return a negative errno, and do not use errno itself.
@@ -350,9 +354,11 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t);
  *
  * After it the timer may be freed, if nobody starts it again.  It does not wait in the
  * thread that dispatches, so a callback may call it for its own timer.  The caller must hold
- * no lock that the callback takes.  It waits without end for a callback that has left by
- * longjmp() or an exception.  If the dispatching thread is in more than 16 callbacks, each in a
- * twheel_dispatch() in the one before, or some of them have left, it knows the last 16 only.
+ * no lock that the callback takes.  If the callback restarts the timer, it is not called
+ * again: the thread that dispatches stops it.  It waits without end for a callback that has
+ * left by longjmp().  If the dispatching thread is in more than 16 callbacks, each in a
+ * twheel_dispatch() in the one before, or some of them have left by longjmp(), it knows the
+ * last 16 only.
  *
  * Return: whether it was pending.
  */

@@ -51,6 +51,14 @@ struct stub {
 	struct stub *next;		/* in a list of those that no wheel has */
 };
 
+/* A thread in twheel_stop_sync(), on its stack. */
+struct waiter {
+	struct waiter *next;
+	struct twheel_timer *t;
+	bool was_pending;
+	bool is_over;			/* the callback has returned */
+};
+
 struct twheel {
 	struct _twheel_head head;
 	struct stub *stub;
@@ -79,6 +87,7 @@ struct twheel {
 	/* If shared, lock guards the others above but what is fixed by twheel_open(). */
 	pthread_mutex_t lock;
 	pthread_cond_t returned;	/* a callback for which somebody waits */
+	struct waiter *waiters;
 	struct twheel_timer *calling[CALLBACKS_MAX];
 	uint32_t callbacks;		/* that a thread is in, or has left by longjmp() */
 	pthread_t thread;		/* if callbacks is not 0: that thread */

@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #define THREADS	3
 #define MANY	200
@@ -428,6 +430,164 @@ TEST_F(shared, stop_sync_in_the_timers_own_callback_does_not_wait)
 	EXPECT_EQ(1, twheel_wait(self->w, TW_SEC));
 	EXPECT_EQ(3, item->called);
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
+}
+
+static pid_t waiting;
+
+/* Until the thread that stops the timer sleeps: it waits for the callback then. */
+static void *returns_when_awaited(void *arg)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", waiting);
+	while (state != 'S') {
+		FILE *file = fopen(path, "r");
+
+		if (!file || fscanf(file, "%*d %*s %c", &state) != 1)
+			return arg;
+		fclose(file);
+		tw_sleep(TW_MS);
+	}
+	may_return = 1;
+	return NULL;
+}
+
+static void stays_and_restarts_itself(struct twheel *w, struct twheel_timer *t)
+{
+	stays(w, t);
+	twheel_start(w, t, 0);
+}
+
+static void *dispatches_all(void *arg)
+{
+	struct work *work = arg;
+
+	while (!*work->end)
+		twheel_wait(work->w, 10 * TW_MS);
+	return NULL;
+}
+
+TEST_F(shared, stop_sync_is_not_overtaken_by_a_callback_that_restarts_itself)
+{
+	struct item *item = &self->item[0][0];
+	atomic_bool end = false;
+	struct work work = { .w = self->w, .end = &end };
+	pthread_t thread, other;
+	void *failed;
+	int i;
+
+	waiting = (pid_t)syscall(SYS_gettid);
+	twheel_timer_init(&item->timer, stays_and_restarts_itself);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches_all, &work));
+	for (i = 0; i < 20; i++) {
+		item->called = 0;
+		entered = 0;
+		may_return = 0;
+		twheel_start(self->w, &item->timer, 0);
+		TW_WAIT_FOR(entered, TW_MS);
+		ASSERT_EQ(0, pthread_create(&other, NULL, returns_when_awaited, &work));
+		EXPECT_TRUE(twheel_stop_sync(self->w, &item->timer));
+		EXPECT_FALSE(twheel_timer_pending(&item->timer));
+		EXPECT_EQ(1, item->called);
+		pthread_join(other, &failed);
+		EXPECT_EQ(NULL, failed);
+	}
+	end = true;
+	pthread_join(thread, NULL);
+}
+
+static struct twheel_timer moved;
+
+static void stays_moves_and_restarts_itself(struct twheel *w, struct twheel_timer *t)
+{
+	stays(w, t);
+	twheel_start(w, t, 0);
+	twheel_timer_move(w, &moved, t);
+}
+
+TEST_F(shared, stop_sync_stops_a_timer_that_has_moved_in_its_callback)
+{
+	struct item *item = &self->item[0][0];
+	pthread_t thread, other;
+	struct work work;
+
+	enter_callback(_metadata, self->w, &work, item, false, &thread);
+	item->timer.callback = stays_moves_and_restarts_itself;
+	may_return = 1;
+	pthread_join(thread, NULL);
+	waiting = (pid_t)syscall(SYS_gettid);
+	entered = 0;
+	may_return = 0;
+	twheel_start(self->w, &item->timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches, &work));
+	TW_WAIT_FOR(entered, TW_MS);
+	ASSERT_EQ(0, pthread_create(&other, NULL, returns_when_awaited, &work));
+	EXPECT_TRUE(twheel_stop_sync(self->w, &item->timer));
+	EXPECT_FALSE(twheel_timer_pending(&moved));
+	pthread_join(other, NULL);
+	pthread_join(thread, NULL);
+}
+
+/* ---- threads that end in a callback ------------------------------------------- */
+
+static void is_cancelled(struct twheel *w, struct twheel_timer *t)
+{
+	(void)w;
+	(void)t;
+	entered = 1;
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+TEST_F(shared, thread_that_is_cancelled_in_a_callback_leaves_the_wheel_to_others)
+{
+	struct item *item = self->item[0];
+	struct work work = { .w = self->w };
+	pthread_t thread;
+	void *ret;
+
+	entered = 0;
+	twheel_timer_init(&item[0].timer, is_cancelled);
+	twheel_start(self->w, &item[0].timer, 0);
+	twheel_start(self->w, &item[1].timer, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, dispatches, &work));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(PTHREAD_CANCELED, ret);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, item[1].called);
+	/* It does not wait for a callback that is over. */
+	twheel_start(self->w, &item[0].timer, TW_HOUR);
+	work.items = item;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, stops_sync, &work));
+	pthread_join(thread, NULL);
+	EXPECT_FALSE(twheel_timer_pending(&item[0].timer));
+}
+
+/* ---- fork() ------------------------------------------------------------------- */
+
+/* The thread that is in the callback is not in the child: nobody returns from it there. */
+TEST_F(shared, child_of_a_fork_while_another_thread_is_in_a_callback_goes_on)
+{
+	struct item *item = &self->item[0][0];
+	pthread_t thread;
+	struct work work;
+	int status;
+	pid_t pid;
+
+	enter_callback(_metadata, self->w, &work, item, false, &thread);
+	twheel_start(self->w, &self->item[0][1].timer, 0);
+	pid = fork();
+	if (!pid) {
+		twheel_after_fork(self->w);
+		if (twheel_dispatch(self->w, 0) != 1 || self->item[0][1].called != 1)
+			_exit(1);
+		twheel_start(self->w, &item->timer, TW_HOUR);
+		_exit(twheel_stop_sync(self->w, &item->timer) ? 0 : 2);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	may_return = 1;
+	pthread_join(thread, NULL);
 }
 
 /* ---- the clock ---------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  */
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <twheel.h>
 
 /* No class of standard layout: it has virtual functions, a base, and two kinds of access. */
@@ -81,9 +82,44 @@ static int on_a_wheel(uint32_t flags)
 	return twheel_timer_pending(&connection[4].timer) ? 6 : 0;
 }
 
+/* The thread that has thrown is not the only one that goes on with the wheel. */
+static int on_two_threads()
+{
+	struct twheel_options options = {};
+	Connection connection[3];
+	struct twheel *w;
+	int exceptions = 0, called = 0, i;
+
+	options.size = sizeof(options);
+	options.clock = TWHEEL_VIRTUAL;
+	options.flags = TWHEEL_SHARED;
+	if (twheel_open(&w, &options) < 0)
+		return 1;
+	for (i = 0; i < 3; i++) {
+		connection[i].throws = i != 2;
+		connection[i].name = "connection";
+		twheel_start(w, &connection[i].timer, static_cast<uint64_t>(i + 1) * TWHEEL_MSEC);
+	}
+	twheel_advance(w, TWHEEL_SEC);
+	std::thread([&] { exceptions = thrown(w); }).join();
+	exceptions += thrown(w);
+	std::thread([&] { called = twheel_dispatch(w, 0); }).join();
+	if (exceptions != 2 || called != 1)
+		return 2;
+	/* It would wait for a callback that is noted as not over. */
+	twheel_start(w, &connection[0].timer, TWHEEL_SEC);
+	std::thread([&] { called = twheel_stop_sync(w, &connection[0].timer); }).join();
+	twheel_close(w);
+	return called ? 0 : 3;
+}
+
 int main()
 {
 	int ret = on_a_wheel(0);
 
-	return ret ? ret : on_a_wheel(TWHEEL_MEASURE) ? 10 : on_a_wheel(TWHEEL_SHARED);
+	if (!ret && on_a_wheel(TWHEEL_MEASURE))
+		ret = 10;
+	if (!ret && on_a_wheel(TWHEEL_SHARED))
+		ret = 11;
+	return ret ? ret : on_two_threads();
 }
