@@ -24,9 +24,6 @@
 /* Flags of wheels whose callbacks need more than a call. */
 #define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)
 
-/* What twheel_wake() sets the descriptor to. */
-#define WOKEN	0
-
 /* ---- the clock ------------------------------------------------------------ */
 
 /* The clock that is read; one that is virtual has real time only where it waits. */
@@ -147,20 +144,36 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 	return max64(ns, 1);
 }
 
-static int settime(struct twheel *w, uint64_t ns)
+static int set_timerfd(const struct twheel *w, int fd, uint64_t ns)
 {
 	int flags = TFD_TIMER_ABSTIME | (clock_can_be_set(w) ? TFD_TIMER_CANCEL_ON_SET : 0);
-	struct itimerspec when = { .it_value = to_timespec(timerfd_ns(w, ns)) };
+	struct itimerspec when = { .it_value = to_timespec(ns) };
+
+	return timerfd_settime(fd, flags, &when, NULL);
+}
+
+/* Make the descriptor readable.  It has no lock: a signal handler may do it at any time. */
+static void ring(const struct twheel *w, int fd)
+{
+	set_timerfd(w, fd, 1);
+}
+
+static int settime(struct twheel *w, uint64_t ns)
+{
+	int ret = set_timerfd(w, w->fd, timerfd_ns(w, ns)) < 0 ? -errno : 0;
 
 	w->set_ns = ns;
 	w->readable = false;
 	w->stats.settings++;
+	/* It may have been rung before; pairs with twheel_wake(), which notes it before it rings. */
+	if (unlikely(__atomic_load_n(&w->rung, __ATOMIC_SEQ_CST)))
+		ring(w, w->fd);
 	/* ECANCELED: it is set, and the clock was set since it was set before. */
-	if (timerfd_settime(w->fd, flags, &when, NULL) == 0 || errno == ECANCELED)
+	if (ret == 0 || ret == -ECANCELED)
 		return 0;
 	/* So that the next flush tries again. */
 	w->set_ns = TWHEEL_NEVER;
-	return -errno;
+	return ret;
 }
 
 static int make_fd(const struct twheel *w)
@@ -179,13 +192,13 @@ static int make_fd(const struct twheel *w)
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
- * wakes up once.  After twheel_wake() it stays readable until a dispatch has noted it.
+ * wakes up once.
  */
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
 
-	if (w->fd < 0 || (w->set_ns == WOKEN && !w->readable))
+	if (w->fd < 0)
 		return 0;
 	ns = loop_wake_ns(w);
 	/* A callback that dispatches or moves the clock may have made it readable. */
@@ -202,12 +215,16 @@ EXPORT int twheel_fd(struct twheel *w)
 	lock(w);
 	if (w->fd < 0) {
 		state = cancel_disable();
-		w->fd = make_fd(w);
+		fd = make_fd(w);
 		cancel_restore(state);
 		w->set_ns = TWHEEL_NEVER;
-		if (w->fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_RELAXED))
-			settime(w, WOKEN);
+		__atomic_store_n(&w->fd, fd, __ATOMIC_SEQ_CST);
 		loop_set_fd(w);
+		/* As if it had been there then. */
+		if (fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_SEQ_CST)) {
+			__atomic_store_n(&w->rung, true, __ATOMIC_SEQ_CST);
+			ring(w, fd);
+		}
 	}
 	fd = w->fd;
 	unlock(w);
@@ -236,13 +253,23 @@ EXPORT uint64_t twheel_next(struct twheel *w)
 	return ns;
 }
 
+/*
+ * Signal handlers may call this, so it takes no lock.  If another thread sets the descriptor
+ * after it was rung here, it rings again in settime().  If another thread dispatches between
+ * the first note and the ring, the second note makes the next dispatch set the descriptor anew.
+ */
 EXPORT void twheel_wake(struct twheel *w)
 {
-	lock(w);
-	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
-	if (w->fd >= 0)
-		settime(w, WOKEN);
-	unlock(w);
+	int fd, error = errno;
+
+	__atomic_store_n(&w->woken, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&w->rung, true, __ATOMIC_SEQ_CST);
+	fd = __atomic_load_n(&w->fd, __ATOMIC_SEQ_CST);
+	if (fd >= 0) {
+		ring(w, fd);
+		__atomic_store_n(&w->rung, true, __ATOMIC_SEQ_CST);
+	}
+	errno = error;
 }
 
 /* ---- dispatch -------------------------------------------------------------- */
@@ -483,6 +510,13 @@ static APART bool clock_was_set(const struct twheel *w)
 	return was_set;
 }
 
+/* A dispatch takes note of twheel_wake(). */
+static bool was_rung(struct twheel *w)
+{
+	return unlikely(__atomic_load_n(&w->rung, __ATOMIC_RELAXED)) &&
+		__atomic_exchange_n(&w->rung, false, __ATOMIC_SEQ_CST);
+}
+
 /*
  * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
  * wheel is turned to the last edge by that.
@@ -492,7 +526,9 @@ static inline uint64_t due_by(struct twheel *w)
 	uint64_t edge;
 
 	loop_update(w);
-	/* The clock has come to what the descriptor was set to, or was set. */
+	/* It was rung, or the clock has come to what it was set to, or was set. */
+	if (was_rung(w) && w->fd >= 0)
+		w->readable = true;
 	if (w->fd >= 0 && (w->clock_ns >= w->set_ns ||
 			   (clock_can_be_set(w) && !w->readable && clock_was_set(w))))
 		w->readable = true;
@@ -640,8 +676,7 @@ EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 		w->clock_ns = to_ns;
 		loop_update(w);
 		ret = 0;
-		/* As in loop_set_fd(): after twheel_wake() it stays readable. */
-		if (w->fd >= 0 && (w->set_ns != WOKEN || w->readable))
+		if (w->fd >= 0)
 			ret = settime(w, loop_wake_ns(w));
 	}
 	unlock(w);

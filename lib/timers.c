@@ -326,6 +326,7 @@ EXPORT void twheel_after_fork(struct twheel *w)
 		close(w->fd);
 	w->fd = -1;
 	w->woken = false;
+	w->rung = false;
 	/* Those of another thread are not called here. */
 	if (is_elsewhere(w))
 		w->callbacks = 0;

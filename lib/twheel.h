@@ -35,16 +35,21 @@
  * twheel_dispatch(w, 0) when the descriptor is readable.  twheel_wait(w, timeout_ns) is a
  * loop for a program that has none.
  *
+ * If the clock is TWHEEL_REALTIME or TWHEEL_TAI, use the descriptor: a loop with a timeout sleeps
+ * on when the clock is set, and is late by as much as the clock was set forward.  The descriptor
+ * becomes readable when the clock is set.
+ *
  * Rules that hold for all functions:
  *
  * - Times are nanoseconds, unsigned, on the wheel's clock.  TWHEEL_NEVER is later than all
  *   of them.  Every time from 2^63 on stands for it: a timer with that deadline pends, and
  *   never expires.
  * - A turn of the loop begins with twheel_dispatch() and ends with twheel_next() or
- *   twheel_flush().  The clock is read once in each turn: by twheel_dispatch(), or by the
- *   first start after the end of a turn.  Relative times count from there.  A turn that
- *   takes long calls twheel_update().  After each callback with a fixed delay, the clock is
- *   read again, since the delay begins then.
+ *   twheel_flush().  The clock is read by twheel_dispatch(), or by the first start after the
+ *   end of a turn.  Relative times count from there.  A turn that takes long calls
+ *   twheel_update().  After each callback with a fixed delay, twheel_now() is a new time, since
+ *   the delay begins then.  Before each callback of a periodic timer the clock is read to count
+ *   the periods, and twheel_now() stays.
  * - A timer never expires before its deadline.  It expires in the first twheel_dispatch()
  *   after the first edge of a tick at or after its deadline.  So it is at most one tick
  *   late, plus the slack, plus the time that the program takes to call twheel_dispatch().
@@ -73,7 +78,8 @@
  *   twheel_stop_sync() on the other thread.
  * - A wheel and its timers are for one thread at a time, unless it is TWHEEL_SHARED.  The
  *   library has no threads.
- * - Functions that can fail return a negative errno, and do not use errno itself.
+ * - Functions that can fail return a negative errno.  errno itself may have another value
+ *   after any call but twheel_wake().
  *
  * All functions can be called from other languages: if TWHEEL_NO_INLINE is defined, this
  * header has declarations only.
@@ -208,7 +214,7 @@ struct twheel_options {
  * @dispatches: calls of twheel_dispatch() in which the clock had reached something
  * @vain: of these, those that called no callback: the timers had been stopped or restarted,
  *	or had to be sorted
- * @settings: calls of timerfd_settime()
+ * @settings: calls of timerfd_settime(), but for those of twheel_wake()
  * @moved: timers that were moved to a finer slot, or after a restart to another one
  * @slowest_ns: the longest callback; with TWHEEL_MEASURE
  * @late: how late callbacks were called, counted from their deadlines: @late[0] at once,
@@ -371,8 +377,9 @@ bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t);
  * @arg: given to @fn
  *
  * What @fn starts pends, and is not stopped again.  Meanwhile the deadlines of those that
- * have not been stopped yet are TWHEEL_NEVER.  @fn must not call twheel_dispatch() or
- * twheel_close().
+ * have not been stopped yet are TWHEEL_NEVER.  If @fn throws a C++ exception, these pend and
+ * never expire, until the next twheel_stop_all() or a restart.  @fn must not call
+ * twheel_dispatch() or twheel_close().
  *
  * Return: how many have been pending.
  */
@@ -475,7 +482,8 @@ int twheel_flush(struct twheel *w);
  * @timeout_ns: how long it sleeps at most, on the wheel's clock, or CLOCK_MONOTONIC if that
  *	is virtual; TWHEEL_NEVER for no limit
  *
- * Return: how many callbacks were called; 0 if time was up or twheel_wake() was called;
+ * Return: how many callbacks were called; 0 if time was up, or if twheel_wake() was called and
+ * nothing was due;
  * -EINTR if a signal came; in a shared wheel the errors of twheel_fd(), twheel_flush() and
  * twheel_dispatch().
  */
@@ -486,7 +494,12 @@ int twheel_wait(struct twheel *w, uint64_t timeout_ns);
  * @w: a shared wheel
  *
  * twheel_wait() returns, and the descriptor is readable until the next twheel_dispatch().  If
- * nobody waits, the next twheel_wait() returns at once.
+ * nobody waits, the next twheel_wait() returns at once.  A wake ends one twheel_wait(), also
+ * one that returns how many callbacks were called: so a thread that is to end asks a variable
+ * of the program's after each.
+ *
+ * It takes no lock, and leaves errno alone: a signal handler may call it at any time.  No other
+ * function may be called by a signal handler.
  */
 void twheel_wake(struct twheel *w);
 

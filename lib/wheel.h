@@ -78,7 +78,9 @@ struct twheel {
 	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
-	bool woken;			/* by twheel_wake(); atomic, so not guarded */
+	/* By twheel_wake(), which takes no lock; atomic: it is for the next ... */
+	bool woken;			/* twheel_wait() */
+	bool rung;			/* dispatch; until then the timerfd is readable */
 	bool dispatched;		/* a dispatch is under way, or was left by longjmp() */
 	uint64_t periods;
 	struct twheel_options options;	/* with a tick */

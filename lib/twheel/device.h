@@ -37,7 +37,7 @@
  * Rules that hold for all functions:
  *
  * - Times are nanoseconds of the wheel's own clock, as in <linux/twheel.h>.
- * - A function that can fail returns a negative errno, and does not use errno itself.  A
+ * - A function that can fail returns a negative errno.  errno itself may change as well.  A
  *   function that carries out one operation returns the result of that operation.  If the
  *   call itself fails, it returns the errno of the call.
  * - Any thread may use a device at any time, but for twheel_device_close(), which must be the

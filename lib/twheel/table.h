@@ -53,7 +53,7 @@
  *   the device both go on with the same table, and both may close it.
  * - If a process dies in the middle of a call, each change of its array has been made or has
  *   not been made.  A number that it has fetched is idle.
- * - Functions that can fail return a negative errno, and do not use errno itself.
+ * - Functions that can fail return a negative errno.  errno itself may change as well.
  */
 #ifndef _TWHEEL_TABLE_H
 #define _TWHEEL_TABLE_H

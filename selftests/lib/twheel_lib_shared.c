@@ -6,8 +6,10 @@
 #include "twheel_lib_test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #define THREADS	3
@@ -214,6 +216,95 @@ TEST_F(shared, wake_makes_the_descriptor_readable_until_the_next_dispatch)
 	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
 	EXPECT_EQ(0, twheel_flush(self->w));
 	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
+	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 10));
+}
+
+/* ---- in a signal handler ------------------------------------------------------- */
+
+static struct twheel *signalled;
+static atomic_int signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals++;
+	twheel_wake(signalled);
+}
+
+TEST_F(shared, wake_in_a_signal_handler_takes_no_lock_and_leaves_errno)
+{
+	const struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { };
+	struct item *item = &self->item[0][0];
+
+	signalled = self->w;
+	signals = 0;
+	ASSERT_LE(0, twheel_fd(self->w));
+	signal(SIGALRM, on_signal);
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
+	while (signals < 300) {
+		/* The first one to expire sets the descriptor, under the lock. */
+		twheel_start(self->w, &item->timer, TW_HOUR);
+		twheel_stop(self->w, &item->timer);
+		twheel_dispatch(self->w, 0);
+	}
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &never, NULL));
+	close(twheel_fd(self->w));
+	errno = 0;
+	twheel_wake(self->w);
+	EXPECT_EQ(0, errno);
+	/* What twheel_close() closes. */
+	ASSERT_EQ(twheel_fd(self->w), dup(0));
+}
+
+TEST_F(shared, wake_in_a_signal_handler_ends_the_wait_that_it_interrupts)
+{
+	const struct itimerval soon = { { 0, 0 }, { 0, 20000 } };
+	__u64 before_ns = tw_now(CLOCK_MONOTONIC);
+	int ret;
+
+	signalled = self->w;
+	signal(SIGALRM, on_signal);
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	ret = twheel_wait(self->w, TW_MIN);
+	/* The next one ends at once then. */
+	if (ret == -EINTR)
+		ret = twheel_wait(self->w, TW_MIN);
+	EXPECT_EQ(0, ret);
+	EXPECT_GT(before_ns + TW_PATIENCE_MS * TW_MS, tw_now(CLOCK_MONOTONIC));
+}
+
+static void *starts_and_stops_the_earliest(void *arg)
+{
+	struct work *work = arg;
+	int i;
+
+	for (i = 0; !*work->end; i++) {
+		twheel_start(work->w, &work->items->timer, TW_HOUR - i % 1000 * TW_US);
+		if (i % 3 == 2)
+			twheel_stop(work->w, &work->items->timer);
+	}
+	return NULL;
+}
+
+/* They set it to later times, also just after it was rung. */
+TEST_F(shared, each_wake_makes_the_descriptor_readable_beside_starts_of_other_threads)
+{
+	atomic_bool end = false;
+	struct work work = { .w = self->w, .items = self->item[0], .end = &end };
+	pthread_t thread;
+	int i;
+
+	ASSERT_LE(0, twheel_fd(self->w));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, starts_and_stops_the_earliest, &work));
+	for (i = 0; i < 1000; i++) {
+		twheel_wake(self->w);
+		ASSERT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
+		EXPECT_EQ(0, twheel_dispatch(self->w, 0));
+	}
+	end = true;
+	pthread_join(thread, NULL);
+	/* And it is not readable for ever. */
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 10));
 }
