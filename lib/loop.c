@@ -283,7 +283,8 @@ static inline bool is_closed(const struct stub *stub, uint32_t closed)
 /* A timer that is in no list; its deadline, and whether it is periodic. */
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
-	t->deadline = ns | (periodic ? 0 : KEY);
+	/* 0 is for a timer that does not pend. */
+	t->deadline = ns | (periodic && ns ? 0 : KEY);
 	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
 	if (ns <= w->clock_ns)
@@ -300,7 +301,7 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 /* A periodic timer, which has left its list, on its way to its callback. */
 static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
-	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline;
+	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline & ~KEY;
 	bool is_virtual = w->options.clock == TWHEEL_VIRTUAL;
 	uint64_t now_ns = is_virtual ? w->clock_ns : loop_clock(clock_id(w));
 
@@ -402,7 +403,7 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint3
 		.closed = closed,
 		.nr = w->callbacks++,
 	};
-	bool periodic = !(t->deadline & KEY);
+	bool periodic = is_periodic(t);
 	struct twheel_timer *moved;
 	uint64_t took_ns = 0;
 
@@ -487,7 +488,7 @@ static unsigned int call_due(struct twheel *w, uint32_t closed, unsigned int lef
 		/* The bucket is the number of bits of the lateness. */
 		w->stats.late[_TWHEEL_BIT((w->clock_ns - deadline) << 1 | 1)]++;
 		PROBE(expire, w, t, deadline & ~KEY, w->clock_ns - (deadline & ~KEY));
-		if (likely(deadline & KEY) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
+		if (likely(!is_periodic(t)) && likely(!(w->options.flags & CALLS_SPECIALLY))) {
 			t->deadline = 0;
 			t->callback(w, t);
 		} else {

@@ -73,8 +73,7 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 		interval_ns |= FIXED_DELAY;
 	lock(w);
 	loop_turn_ns(w);
-	/* 0 is for a timer that does not pend. */
-	timers_start(w, t, min64(max64(deadline_ns, 1), END_NS), interval_ns);
+	timers_start(w, t, min64(deadline_ns, END_NS), interval_ns);
 	unlock(w);
 }
 

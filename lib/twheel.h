@@ -138,7 +138,8 @@ struct twheel_timer {
 	uint64_t interval_ns;		/* of a periodic timer, with a flag on top */
 	/*
 	 * 0 if the timer does not pend.  Of a one-shot that pends, the deadline with the highest
-	 * bit set.  Of a periodic timer, or one that never expires, the deadline without it.
+	 * bit set.  Of a periodic timer, or one that never expires, the deadline without it; but a
+	 * periodic timer whose first deadline is 0 has that of a one-shot.
 	 */
 	uint64_t deadline;
 };

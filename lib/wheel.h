@@ -118,6 +118,12 @@ static inline uint64_t key_of(const struct twheel_timer *t)
 	return t->deadline | KEY;
 }
 
+/* A timer that pends.  The first deadline of a periodic one may be 0. */
+static inline bool is_periodic(const struct twheel_timer *t)
+{
+	return t->deadline <= KEY && (likely(t->deadline != KEY) || t->interval_ns);
+}
+
 /* By its first timer; a slot that is not used has none. */
 static inline bool is_empty(const struct twheel *w, const struct twheel_timer *first)
 {

@@ -466,6 +466,38 @@ TEST_F(lib, periodic_timer_counts_every_period_since_a_deadline_in_the_past)
 	EXPECT_EQ(1005 * TW_MS, twheel_timer_deadline(&m->timer));
 }
 
+TEST_F(lib, periodic_timer_from_0_on_keeps_the_phase_of_0)
+{
+	struct mark *m = &self->mark[0];
+
+	/* It has come to 0, and does not wait for an edge. */
+	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, 0);
+	EXPECT_TRUE(twheel_timer_pending(&m->timer));
+	EXPECT_EQ(0, twheel_timer_deadline(&m->timer));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, m->periods);
+	EXPECT_EQ(10 * TW_MS, twheel_timer_deadline(&m->timer));
+	EXPECT_EQ(10 * TW_MS, twheel_next(self->w));
+	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
+	/* From a time on that is no multiple of the interval, by the way of each list. */
+	ASSERT_EQ(0, lib_step(self->w, 25 * TW_MS));
+	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, 0);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(3, m->periods);
+	EXPECT_EQ(30 * TW_MS, twheel_timer_deadline(&m->timer));
+	EXPECT_EQ(0, lib_step(self->w, 29 * TW_MS));
+	EXPECT_EQ(1, lib_step(self->w, 30 * TW_MS));
+	/* A one-shot of 0 after it is none that repeats, nor is one that was periodic before. */
+	twheel_start_at(self->w, &m->timer, 0);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_FALSE(twheel_timer_pending(&m->timer));
+	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, 0);
+	twheel_start(self->w, &m->timer, TW_MS);
+	EXPECT_EQ(31 * TW_MS, twheel_timer_deadline(&m->timer));
+	EXPECT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_FALSE(twheel_timer_pending(&m->timer));
+}
+
 TEST_F(lib, periodic_timer_may_begin_at_0)
 {
 	struct mark *m = &self->mark[0];
