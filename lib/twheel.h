@@ -92,6 +92,28 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+/*
+ * For twheel_container_of(): the object that a member is in.  offsetof() is for classes of
+ * standard layout only.  The pointer to a member is its offset, by the ABI of all compilers here.
+ */
+template <typename Type>
+struct _twheel_same {
+	typedef Type self;
+};
+
+template <typename Type, typename Class, typename Member>
+inline Type *_twheel_container_of(Member *t, Member Class::*member)
+{
+	/* It may be a member of a base class. */
+	Member Type::*own = member;
+	ptrdiff_t offset = 0;
+
+	static_assert(sizeof(offset) == sizeof(own), "a pointer to a member is an offset");
+	__builtin_memcpy(&offset, &own, sizeof(offset));
+	return static_cast<Type *>(static_cast<void *>(
+		static_cast<char *>(static_cast<void *>(t)) - offset));
+}
+
 extern "C" {
 #endif
 
@@ -146,13 +168,13 @@ struct twheel_timer {
 
 #define TWHEEL_TIMER_INIT(its_callback)	{ NULL, (its_callback), NULL, 0, 0 }
 
-/* The object that a timer is in. */
+/*
+ * The object that a timer is in, of this type, by the name of the member.  In C++ it may be a
+ * member of a base class, but of no virtual one, and no member of a member.
+ */
 #ifdef __cplusplus
-/* offsetof() is for classes of standard layout; compilers warn of others. */
 #define twheel_container_of(t, type, member)						\
-	(static_cast<type *>(static_cast<void *>(reinterpret_cast<char *>(t) -		\
-		(reinterpret_cast<size_t>(&reinterpret_cast<const volatile char &>(	\
-			reinterpret_cast<type *>(4096)->member)) - 4096))))
+	_twheel_container_of<type>(t, &_twheel_same<type>::self::member)
 #else
 #define twheel_container_of(t, type, member) \
 	((type *)(void *)((char *)(t) - offsetof(type, member)))
@@ -274,10 +296,10 @@ void *twheel_data(const struct twheel *w);
 /**
  * twheel_timer_init() - make a timer, which does not pend
  * @t: the timer
- * @callback: what it calls
+ * @its_callback: what it calls
  */
 _TWHEEL_FUNCTION
-void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *its_callback);
 
 /* sizeof(struct twheel_timer), for other languages. */
 size_t twheel_timer_size(void);
@@ -595,9 +617,9 @@ bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
 void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key);
 
 _TWHEEL_FUNCTION
-void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *its_callback)
 {
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(its_callback);
 
 	*t = timer;
 }

@@ -66,7 +66,7 @@ by_the_link_itself_with_clang()
 
 with_musl()
 {
-	library musl CC=musl-gcc CPPFLAGS="${kernel_headers[*]}" CFLAGS="-O2 -Werror"
+	library musl CC=musl-gcc CPPFLAGS="${kernel_headers[*]}" CFLAGS="-O2 -Werror -fno-exceptions"
 	runs musl musl-gcc -static "${kernel_headers[@]}"
 }
 
@@ -173,6 +173,17 @@ where()
 	fi
 }
 
+# Those of the uapi header are not the library's.
+comments_are_right()
+{
+	local source
+
+	for source in "$top"/lib/*.c; do
+		clang -std=gnu11 -D_GNU_SOURCE -I"$top/lib" -isystem "$top/uapi" -fsyntax-only -Werror \
+			-Wdocumentation "$source"
+	done
+}
+
 # Where sys/sdt.h is not, the compiler says so. Without USDT=1 there is no probe, wherever it is.
 has_its_probes()
 {
@@ -224,6 +235,7 @@ for standard in c++11 c++14 c++17 c++20 c++23; do
 	holds "the header has no warning for others: clang++, $standard" header c++ clang++ \
 		-std=${standard/c++23/c++2b} "${cxx[@]}"
 done
+holds "clang has no warning for the comments of the headers" comments_are_right
 holds "without inline functions, the headers only declare" headers_only_declare
 if [ -n "$bindgen" ]; then
 	holds "bindgen makes bindings to all functions of the library" bindings_name_all_functions
@@ -233,5 +245,7 @@ fi
 for compiler in g++ clang++; do
 	holds "exceptions leave callbacks, and nothing is lost: $compiler, C++11" throws $compiler -std=c++11
 	holds "exceptions leave callbacks, and nothing is lost: $compiler, C++20" throws $compiler -std=c++20
+	holds "exceptions leave callbacks, with the sanitizer of undefined behaviour: $compiler" throws \
+		$compiler -std=c++17 -fsanitize=undefined -fno-sanitize-recover=all
 done
 echo "1..$number"

@@ -82,6 +82,23 @@ static int on_a_wheel(uint32_t flags)
 	return twheel_timer_pending(&connection[4].timer) ? 6 : 0;
 }
 
+/* Two bases with timers of their own, the second of which is not at the beginning. */
+struct Other {
+	virtual ~Other() {}
+	struct twheel_timer other;
+};
+
+class Two : public Connection, public Other {
+};
+
+static bool finds_its_object()
+{
+	Two two;
+
+	return twheel_container_of(&two.timer, Two, timer) == &two &&
+		twheel_container_of(&two.other, Two, other) == &two;
+}
+
 /* The thread that has thrown is not the only one that goes on with the wheel. */
 static int on_two_threads()
 {
@@ -121,5 +138,7 @@ int main()
 		ret = 10;
 	if (!ret && on_a_wheel(TWHEEL_SHARED))
 		ret = 11;
+	if (!ret && !finds_its_object())
+		ret = 20;
 	return ret ? ret : on_two_threads();
 }
