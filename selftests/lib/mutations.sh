@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# mutations.sh [NAME...]: breaks the library on purpose, in one place at a time, and shows
+# mutations.sh [PATTERN...]: breaks the library on purpose, in one place at a time, and shows
 # that a test fails, as `make mutants' does with the module, of which this is a part. It prints
 # TAP; if none fails, the tests have a gap. A program that runs out of time is no verdict.
-# `list' instead of names prints all of them, and `check' those that cannot be made.
+# PATTERN is of names, as of files. `list' in its place prints all of them, and `check' those that cannot be made.
 # OUTPUT says where to build, 1 GB at most; SANITIZE as in the Makefile. Without
 # sanitizers it is faster, and a few need them.
 
@@ -15,15 +15,15 @@ output=${OUTPUT:-$here/build/mutations}
 nr=0
 failed=0
 names=("$@")
-
 # How long a program may take, in seconds. A test that hangs is ended by its own limit, which
 # is a quarter of $test_limits: no test begins so late that the program's end shortens it.
 limit=90
 test_limits=120
 
-programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns
+wheel_programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns
 	twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks
 	twheel_lib_options twheel_lib_shared_tsan)
+table_programs=(twheel_lib_table twheel_lib_table_shared)
 
 asked_for()
 {
@@ -31,7 +31,8 @@ asked_for()
 
 	[ ${#names[@]} != 0 ] || return 0
 	for name in "${names[@]}"; do
-		[ "$name" != "$1" ] || return 0
+		# shellcheck disable=SC2053 # it is a pattern
+		[[ $1 != $name ]] || return 0
 	done
 	return 1
 }
@@ -57,15 +58,15 @@ run_program()
 	[ -n "$what" ] || [ $status != 124 ] || late=$1
 }
 
-# Sets `what' to the first test that fails, if one does, and `late' to a program that had not
-# enough time.
+# first_failure PROGRAM...: sets `what' to the first test that fails, if one does, and `late' to a
+# program that had not enough time.
 first_failure()
 {
 	local program
 
 	what='' late=''
-	for program in "${programs[@]}"; do
-		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O0' \
+	for program; do
+		make -s -C "$here" LIB="$output/tree/lib" OUTPUT="$output" CFLAGS='-O1' \
 			${SANITIZE+SANITIZE="$SANITIZE"} \
 			"$output/$program" \
 			>"$output/build.log" 2>&1 || {
@@ -102,7 +103,9 @@ verdict()
 # mutation NAME FILE FROM TO: FROM stands once in the file, and TO stands there then.
 mutation()
 {
-	local name=$1 file=$output/tree/lib/$2 what late nr_times
+	local name=$1 file=$output/tree/lib/$2 what late nr_times programs=("${wheel_programs[@]}")
+
+	[[ $2 != @(table.c|twheel/table.h) ]] || programs=("${table_programs[@]}")
 
 	case ${names[0]:-} in
 	list)
@@ -126,7 +129,7 @@ mutation()
 		return
 	fi
 	FROM=$3 TO=$4 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$file"
-	first_failure
+	first_failure "${programs[@]}"
 	if [ -n "$what" ]; then
 		verdict ok "$name: found by $what"
 	elif [ -n "$late" ]; then
@@ -144,7 +147,7 @@ begin()
 	[[ ${names[0]:-} != @(list|check) ]] || return 0
 	echo "TAP version 13"
 	copy_library
-	first_failure
+	first_failure "${wheel_programs[@]}" "${table_programs[@]}"
 	[ -z "$what$late" ] || {
 		verdict 'not ok' "the library as it is: ${what:-$late takes more than $limit s}"
 		echo "1..$nr"
@@ -474,9 +477,9 @@ mutation descriptor_goes_through_exec loop.c \
 	'TFD_NONBLOCK | TFD_CLOEXEC' \
 	'TFD_NONBLOCK'
 mutation descriptor_is_not_set_when_it_is_made loop.c \
-	'			settime(w, WOKEN);
-		loop_set_fd(w);' \
-	'			settime(w, WOKEN);'
+	'		loop_set_fd(w);
+		/* As if' \
+	'		/* As if'
 mutation clock_that_is_ahead_is_read_first loop.c \
 	'		ahead = loop_clock(CLOCK_REALTIME);
 		ahead = loop_clock(CLOCK_TAI) - ahead;' \
@@ -488,16 +491,40 @@ mutation virtual_clock_sets_the_descriptor_by_time loop.c \
 	'		return max64(ns, 1);
 '
 mutation wake_is_forgotten_if_nobody_waits loop.c \
-	'	lock(w);
-	__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
+	'	__atomic_store_n(&w->woken, true, __ATOMIC_SEQ_CST);
+' \
+	''
+mutation wake_does_not_set_the_descriptor loop.c \
+	'		ring(w, fd);
+		__atomic_store_n(&w->rung, true, __ATOMIC_SEQ_CST);
+' \
+	'		__atomic_store_n(&w->rung, true, __ATOMIC_SEQ_CST);
+'
+mutation wake_takes_the_lock loop.c \
+	'	__atomic_store_n(&w->woken, true, __ATOMIC_SEQ_CST);
 ' \
 	'	lock(w);
+	__atomic_store_n(&w->woken, true, __ATOMIC_SEQ_CST);
+	unlock(w);
 '
-mutation wake_does_not_set_the_descriptor loop.c \
-	'	if (w->fd >= 0)
-		settime(w, WOKEN);
-	unlock(w);' \
-	'	unlock(w);'
+mutation wake_changes_errno loop.c \
+	'	errno = error;
+' \
+	'	(void)error;
+'
+mutation start_after_a_wake_takes_it_back loop.c \
+	'	if (unlikely(__atomic_load_n(&w->rung, __ATOMIC_SEQ_CST)))
+		ring(w, w->fd);
+' \
+	''
+mutation wake_before_the_descriptor_is_not_seen_by_it loop.c \
+	'		if (fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_SEQ_CST)) {' \
+	'		if (0) {'
+mutation wake_makes_the_descriptor_readable_for_ever loop.c \
+	'	if (was_rung(w) && w->fd >= 0)
+		w->readable = true;
+' \
+	''
 mutation lateness_is_a_bit_off loop.c \
 	'(w->clock_ns - deadline) << 1 | 1' \
 	'(w->clock_ns - deadline) | 1'
@@ -528,15 +555,54 @@ mutation periods_stay_after_a_jump loop.c \
 	w->stats' \
 	'	w->stats'
 mutation callback_is_called_after_close loop.c \
-	'		if (unlikely(*in != w) && !loop_is_inside(w))
+	'		if (is_closed(stub, closed))
 			break;' \
-	'		(void)in;'
+	'		(void)stub;'
+mutation stub_of_a_wheel_that_is_dispatched_is_freed timers.c \
+	'	if (w->dispatched)
+' \
+	'	if (0)
+'
+mutation stub_does_not_know_of_the_close timers.c \
+	'	__atomic_fetch_add(&stub->closed, 1, __ATOMIC_RELAXED);
+' \
+	''
+mutation stub_is_lost timers.c \
+	'		stub_put(stub);
+' \
+	'		;
+'
+mutation callback_that_is_left_is_never_over loop.c \
+	'	if (likely(call->has_returned) || is' \
+	'	if (1 || is'
+mutation callback_that_is_left_takes_the_lock_along loop.c \
+	'	call_is_over(call);
+	unlock(call->w);
+' \
+	'	call_is_over(call);
+'
+mutation waiter_stops_its_timer_too_late loop.c \
+	'			waiter->was_pending |= stop_timer(t);
+' \
+	'			(void)stop_timer;
+'
+mutation waiter_loses_a_timer_that_moves timers.c \
+	'			waiter->t = to;
+' \
+	'			;
+'
+mutation periodic_timer_from_0_on_is_a_one_shot wheel.h \
+	'(likely(t->deadline != KEY) || t->interval_ns)' \
+	'likely(t->deadline != KEY)'
+mutation one_shot_of_0_is_periodic wheel.h \
+	'(likely(t->deadline != KEY) || t->interval_ns)' \
+	'1'
 mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
-	'	t->callback(w, t);
-	if (!loop_is_inside(w))
+	'	call.has_returned = true;
+	if (is_closed(call.stub, closed))
 		return;
 ' \
-	'	t->callback(w, t);
+	'	call.has_returned = true;
 '
 mutation one_shot_pends_in_its_callback loop.c \
 	'			t->deadline = 0;
@@ -577,26 +643,18 @@ mutation limit_is_off_by_one loop.c \
 	'		if (unlikely(left-- == (unsigned int)-1))
 			break;'
 mutation limit_that_is_just_enough_leaves_something loop.c \
-	'		if (unlikely(*in != w) && !loop_is_inside(w))
+	'		if (is_closed(stub, closed))
 			break;' \
-	'		if (!left || (unlikely(*in != w) && !loop_is_inside(w)))
+	'		if (!left || is_closed(stub, closed))
 			break;'
 mutation dispatch_returns_at_once_before_a_tick loop.c \
 	'	if (edge >= w->head.next)' \
 	'	if (edge > w->head.next)'
-mutation wheel_stays_inside loop.c \
-	'	if (outermost)
-		loop_leave(w);
-	w->stats.vain' \
-	'	(void)outermost;
-	w->stats.vain'
-mutation wheel_leaves_in_a_nested_dispatch loop.c \
-	'	if (outermost)
-		loop_leave(w);
-	w->stats.vain' \
-	'	(void)outermost;
-	loop_leave(w);
-	w->stats.vain'
+mutation wheel_is_not_dispatched_after_a_nested_dispatch loop.c \
+	'	w->dispatched = dispatched;
+' \
+	'	w->dispatched = dispatched && 0;
+'
 mutation first_is_not_found_after_a_dispatch loop.c \
 	'	wheel_look_ahead(w);
 	wheel_find_next(w);' \
@@ -607,23 +665,23 @@ mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	return (int)(max - left);' \
 	'	return (int)(max - left);'
 mutation two_threads_dispatch loop.c \
-	'if (unlikely(w->head.shared) && w->callbacks && !loop_is_inside(w)) {' \
-	'if (0) {'
+	'	if (is_elsewhere(w)) {' \
+	'	if (0) {'
 mutation shared_wheel_stays_busy loop.c \
-	'	w->callbacks = nr;
+	'	w->callbacks = call->nr;
 ' \
 	''
 mutation callback_beyond_the_sixteenth_is_unknown loop.c \
-	'	*calling = t;' \
-	'	if (nr < CALLBACKS_MAX)
-		*calling = t;'
+	'	*call.calling = t;' \
+	'	if (call.nr < CALLBACKS_MAX)
+		*call.calling = t;'
 mutation callback_is_unknown_after_those_in_it loop.c \
-	'	*calling = outer;' \
-	'	*calling = NULL; (void)outer;'
+	'	*call->calling = call->outer;' \
+	'	*call->calling = NULL;'
 mutation callback_that_has_returned_is_known loop.c \
-	'	*calling = outer;
-	w->callbacks = nr;' \
-	'	(void)outer;'
+	'	*call->calling = call->outer;
+	w->callbacks = call->nr;' \
+	''
 mutation wheel_that_is_gone_is_unlocked loop.c \
 	'	if (unlikely(called < 0))
 		return ~called;
@@ -650,9 +708,6 @@ mutation advance_goes_back loop.c \
 mutation advance_goes_to_the_end_of_time loop.c \
 	'to_ns < NEVER)' \
 	'to_ns < END_NS)'
-mutation advance_forgets_a_wake loop.c \
-	'if (w->fd >= 0 && (w->set_ns != WOKEN || w->readable))' \
-	'if (w->fd >= 0)'
 mutation wait_that_fails_takes_a_wake_along loop.c \
 	'		if (woken && ret < 0)
 			__atomic_store_n(&w->woken, true, __ATOMIC_RELAXED);
@@ -679,27 +734,21 @@ mutation immediate_start_sets_nothing timers.c \
 	'	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);' \
 	'	(void)next;'
-mutation periodic_timer_may_begin_at_0 timers.c \
-	'max64(deadline_ns, 1)' \
-	'deadline_ns'
+mutation periodic_timer_from_0_on_begins_at_1 timers.c \
+	'min64(deadline_ns, END_NS)' \
+	'min64(max64(deadline_ns, 1), END_NS)'
 mutation interval_may_be_below_a_tick timers.c \
 	'min64(max64(interval_ns, w->options.tick_ns), NEVER - 1)' \
 	'min64(max64(interval_ns, 1), NEVER - 1)'
 mutation stop_sync_does_not_wait timers.c \
-	'		while (callback_of(w, t))
-			pthread_cond_wait(&w->returned, &w->lock);
-' \
-	''
-mutation stop_sync_leaves_a_periodic_timer timers.c \
-	'		was_pending |= stop_timer(t);
-' \
-	''
+	'is_elsewhere(w) && loop_callback_of(w, t)' \
+	'0'
 mutation stop_sync_waits_for_any_callback timers.c \
-	'while (callback_of(w, t))' \
-	'while (w->callbacks)'
+	'is_elsewhere(w) && loop_callback_of(w, t)' \
+	'is_elsewhere(w)'
 mutation nobody_tells_who_waits_in_stop_sync loop.c \
-	'	pthread_cond_broadcast(&w->returned);' \
-	''
+	'			pthread_cond_broadcast(&w->returned);' \
+	'			;'
 mutation moved_timer_leaves_its_list timers.c \
 	'		*to->pprev = to;
 ' \
@@ -740,20 +789,40 @@ mutation close_leaves_timers_pending timers.c \
 mutation close_leaves_the_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);
-	munmap' \
-	'	munmap'
+	stub' \
+	'	stub'
 mutation close_leaves_the_memory timers.c \
-	'	munmap(w, sizeof(*w));
+	'		free(stub);
+	free(w);
+' \
+	'		free(stub);
+'
+mutation child_waits_for_the_callback_of_another_thread timers.c \
+	'	if (is_elsewhere(w))
+		w->callbacks = 0;
 ' \
 	''
-mutation close_does_not_tell_the_dispatch timers.c \
-	'	loop_leave(w);
-	if (w->fd >= 0)
-		close(w->fd);
-	munmap' \
-	'	if (w->fd >= 0)
-		close(w->fd);
-	munmap'
+mutation change_beyond_the_last_number_is_made table.c \
+	'		if (c->number >= table->nr) {
+			c->result = -ERANGE;' \
+	'		if (c->number > table->nr) {
+			c->result = -ERANGE;'
+mutation deadline_from_now_on_counts_from_0 table.c \
+	'flags & TWHEEL_TABLE_AFTER ? now_ns : 0;' \
+	'0 * now_ns;'
+mutation start_wakes_no_sleeper table.c \
+	'		ret = loop_set_fd(w);
+	unlock(w);
+	return ret < 0' \
+	'		ret = 0;
+	unlock(w);
+	return ret < 0'
+mutation any_flags_of_a_call_are_taken table.c \
+	'flags & ~TWHEEL_TABLE_AFTER ||' \
+	''
+mutation deadline_of_an_unread_number_is_said table.c \
+	'state == TWHEEL_TABLE_PENDING ? deadline : TWHEEL_TABLE_NEVER;' \
+	'deadline;'
 mutation child_keeps_the_parents_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);
