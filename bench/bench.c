@@ -53,7 +53,8 @@ const struct peer *const peers[] = {
 	&peer_empty, &peer_libtwheel, &peer_libtwheel_fd, &peer_table, &peer_table_device,
 	&peer_twheel, &peer_twheel_store, &peer_twheel_checked, &peer_twheel_keyed,
 	&peer_twheel_single, &peer_twheel_keyed_single,
-	&peer_twheel_10ms, &peer_twheel_slack, &peer_timerfd, &peer_timerfd_1ms,
+	&peer_twheel_10ms, &peer_twheel_2_wheels, &peer_twheel_8_wheels, &peer_twheel_slack,
+	&peer_timerfd, &peer_timerfd_1ms,
 	&peer_timerfd_slack, &peer_posix, &peer_io_uring, &peer_bpf_timer, &peer_bpf_1ms,
 	&peer_bpf_store, &peer_heap, &peer_callout, &peer_levels, &peer_libev, &peer_libuv,
 	&peer_libevent, NULL
@@ -80,7 +81,7 @@ static const struct {
 	[CHURN] = { "churn", run_churn, { 1000000 } },
 	[MOVED] = { "moved", run_moved, { 1000000 } },
 	[IDLE] = { "idle", run_idle, { 1000000 } },
-	[LATE] = { "late", run_late, { 100000, 1000000 } },
+	[LATE] = { "late", run_late, { 10000, 100000, 1000000 } },
 	[REQUEST] = { "request", run_request, { 100, 10000, 1000000 } },
 	[SLOW] = { "slow", run_slow, { 10000 } },
 	[LIFO] = { "lifo", run_lifo, { 100, 10000, 100000 } },

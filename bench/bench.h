@@ -120,7 +120,8 @@ struct peer {
 extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_fd,
 	peer_twheel, peer_twheel_store, peer_twheel_checked, peer_twheel_keyed,
 	peer_twheel_single, peer_twheel_keyed_single, peer_twheel_slack, peer_timerfd_slack,
-	peer_twheel_10ms, peer_timerfd, peer_timerfd_1ms, peer_posix, peer_io_uring,
+	peer_twheel_10ms, peer_twheel_2_wheels, peer_twheel_8_wheels,
+	peer_timerfd, peer_timerfd_1ms, peer_posix, peer_io_uring,
 	peer_table, peer_table_device, peer_libev, peer_libuv, peer_libevent, peer_heap,
 	peer_callout, peer_levels, peer_bpf_timer, peer_bpf_1ms, peer_bpf_store;
 extern const struct peer *const peers[];

@@ -173,6 +173,19 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 }
 
 /* A short read has taken all there was. */
+static void take_events(struct twheel *tw)
+{
+	ssize_t got, i;
+
+	do {
+		got = read(tw->fd, tw->event, sizeof(tw->event));
+		if (got < 0 && errno != EAGAIN)
+			err(1, "read");
+		for (i = 0; i < got / (ssize_t)sizeof(tw->event[0]); i++)
+			expired(tw->event[i].user_data);
+	} while (got == sizeof(tw->event));
+}
+
 static void wait(void *self, bool sleep)
 {
 	struct twheel *tw = self;
@@ -181,17 +194,10 @@ static void wait(void *self, bool sleep)
 		{ .fd = tw->watched, .events = POLLIN },
 	};
 	nfds_t nr = tw->watched < 0 ? 1 : 2;
-	ssize_t got, i;
 
 	if (sleep && poll(pfd, nr, -1) < 0)
 		err(1, "poll");
-	do {
-		got = read(tw->fd, tw->event, sizeof(tw->event));
-		if (got < 0 && errno != EAGAIN)
-			err(1, "read");
-		for (i = 0; i < got / (ssize_t)sizeof(tw->event[0]); i++)
-			expired(tw->event[i].user_data);
-	} while (got == sizeof(tw->event));
+	take_events(tw);
 }
 
 static void watch(void *self, int fd)
@@ -305,6 +311,88 @@ static void cancel_keys(void *self, const uint32_t *who, uint32_t nr)
 		tw->cancel[i].id = who[i];
 	call_with(tw, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, tw->cancel,
 		  sizeof(tw->cancel[0]), nr);
+}
+
+/* ---- several wheels of one user ------------------------------------------- */
+
+#define WHEELS_MAX	8
+
+/* Each timeout is in the wheel of its number, modulo their number: they share all due ticks. */
+struct wheels {
+	uint32_t nr;
+	struct twheel *wheel[WHEELS_MAX];
+	struct pollfd pfd[WHEELS_MAX];
+};
+
+static void *open_wheels(const struct setup *setup, uint32_t nr)
+{
+	struct wheels *wheels = get_memory(1, sizeof(*wheels));
+	uint32_t i;
+
+	wheels->nr = nr;
+	for (i = 0; i < nr; i++) {
+		wheels->wheel[i] = open_1ms(setup);
+		wheels->pfd[i] = (struct pollfd){ .fd = wheels->wheel[i]->fd, .events = POLLIN };
+	}
+	return wheels;
+}
+
+static void *open_2_wheels(const struct setup *setup)
+{
+	return open_wheels(setup, 2);
+}
+
+static void *open_8_wheels(const struct setup *setup)
+{
+	return open_wheels(setup, 8);
+}
+
+static void arm_wheels(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct wheels *wheels = self;
+	uint64_t its_deadline_ns[BATCH];
+	uint32_t its_who[BATCH], i, j, its_nr;
+
+	for (i = 0; i < wheels->nr; i++) {
+		for (j = 0, its_nr = 0; j < nr; j++) {
+			if (who[j] % wheels->nr != i)
+				continue;
+			its_who[its_nr] = who[j];
+			its_deadline_ns[its_nr++] = deadline_ns[j];
+		}
+		if (its_nr)
+			arm(wheels->wheel[i], its_who, its_deadline_ns, its_nr);
+	}
+}
+
+static void wait_wheels(void *self, bool sleep)
+{
+	struct wheels *wheels = self;
+	uint32_t i;
+
+	if (poll(wheels->pfd, wheels->nr, sleep ? -1 : 0) < 0)
+		err(1, "poll");
+	for (i = 0; i < wheels->nr; i++)
+		if (wheels->pfd[i].revents)
+			take_events(wheels->wheel[i]);
+}
+
+static void settle_wheels(void *self)
+{
+	struct wheels *wheels = self;
+	uint32_t i;
+
+	for (i = 0; i < wheels->nr; i++)
+		settle(wheels->wheel[i]);
+}
+
+static void close_wheels(void *self)
+{
+	struct wheels *wheels = self;
+	uint32_t i;
+
+	for (i = 0; i < wheels->nr; i++)
+		close_wheel(wheels->wheel[i]);
 }
 
 /* ---- what only twheel does ----------------------------------------------- */
@@ -425,4 +513,22 @@ const struct peer peer_twheel_slack = {
 	.absent = absent,
 	.open = open_slack,
 	.refresh = rearm,
+};
+
+#define TWHEEL_WHEELS_PEER						\
+	.workloads = DOES(EXPIRE) | DOES(LATE), .absent = absent,	\
+	.arm = arm_wheels, .wait = wait_wheels, .settle = settle_wheels, .close = close_wheels
+
+const struct peer peer_twheel_2_wheels = {
+	TWHEEL_WHEELS_PEER,
+	.name = "twheel-2-wheels",
+	.usage = "two wheels of one user, tick 1 ms, up to 256 a call",
+	.open = open_2_wheels,
+};
+
+const struct peer peer_twheel_8_wheels = {
+	TWHEEL_WHEELS_PEER,
+	.name = "twheel-8-wheels",
+	.usage = "the same with eight wheels",
+	.open = open_8_wheels,
 };
