@@ -91,7 +91,7 @@ static void alarm_missed(struct twheel *tw)
 }
 
 /* Try the lock for a wheel whose alarm has rung, which is not set any more then. */
-static bool alarm_trylock(struct twheel *tw)
+static __always_inline bool alarm_trylock(struct twheel *tw)
 {
 	if (!twheel_trylock(tw)) {
 		alarm_missed(tw);

@@ -97,7 +97,8 @@
  * standard layout only.  The pointer to a member is its offset, by the ABI of all compilers here.
  */
 template <typename Type>
-struct _twheel_same {
+class _twheel_same {
+public:
 	typedef Type self;
 };
 
