@@ -4,8 +4,8 @@
  *
  * G5 bounded interrupt work: it looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at most.
  * All wheels together take SOFT_NS of a processor in one go, and half of its time after that; and
- * those of one user a tenth of the time of all processors, after a burst (user.c).  The kthread does
- * what is left.
+ * those of one user a tenth of the time of all processors, after a burst (user.c).  The kthread
+ * does what is left.
  *
  * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment,
  * and if that happens some times, the kthread is asked as well.

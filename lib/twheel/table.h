@@ -112,11 +112,12 @@ struct twheel_table_options {
 /**
  * struct twheel_table_change - a number to start or to stop; 16 bytes
  * @number: the number
+ * @result: out: what it was before, TWHEEL_TABLE_IDLE and its like, or a negative errno
  * @deadline_ns: when it is to expire; TWHEEL_TABLE_NEVER to stop it
  */
 struct twheel_table_change {
 	uint32_t number;
-	int32_t result;	/* out: what it was before, TWHEEL_TABLE_IDLE and its like, or -errno */
+	int32_t result;
 	uint64_t deadline_ns;
 };
 

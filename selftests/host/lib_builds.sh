@@ -179,9 +179,16 @@ comments_are_right()
 	local source
 
 	for source in "$top"/lib/*.c; do
-		clang -std=gnu11 -D_GNU_SOURCE -I"$top/lib" -isystem "$top/uapi" -fsyntax-only -Werror \
+		clang -std=gnu11 -D_GNU_SOURCE -I"$top/lib" -isystem "$top/uapi" -fsyntax-only \
 			-Wdocumentation "$source"
-	done
+	done 2>"$work/said"
+	# kernel-doc names a member so, and clang has a command of that name.
+	lacks_other_warnings "$work/said"
+}
+
+lacks_other_warnings()
+{
+	sed "/'@result' command used in a comment/d" "$1" | { ! grep 'warning:\|error:'; }
 }
 
 # Where sys/sdt.h is not, the compiler says so. Without USDT=1 there is no probe, wherever it is.

@@ -16,7 +16,7 @@
 #define NR		5000
 #define VECTOR		500
 /* One is the rule, two or three are seen; once a second would be more. */
-#define A_HANDFUL	5
+#define A_HANDFUL	8
 /* With one level, all are looked at once a round; if the kthread gets no processor, by so many. */
 #define AT_A_RING	512
 #define LONGEST_LEAD_NS	(32 * TW_SEC)

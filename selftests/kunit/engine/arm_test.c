@@ -381,8 +381,8 @@ static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct k
 	llist_add(&arming.first->node, &tw->inbox);
 	WRITE_ONCE(others_may_arm, true);
 	/* If it does not wait, it is over soon. */
-	for (i = 0; i < 100 && !completion_done(&other.done); i++)
-		udelay(100);
+	for (i = 0; i < 1000 && !completion_done(&other.done); i++)
+		udelay(9);
 	is_over = completion_done(&other.done);
 	is_alone = !READ_ONCE(tw->inbox.first->next);
 	twheel_unlock(tw);

@@ -220,7 +220,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
 		}
 		time_set(tw, tw->alarm.at_ns);
-		/* What other wheels of the user have taken meanwhile does not bar this one again. */
+		/* What other wheels of the user have taken does not bar this one again. */
 		if (!user)
 			work_is_paid(tw);
 		KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));

@@ -132,10 +132,11 @@ static __always_inline void __noreturn kunit_abort(struct kunit *test)
 }
 
 /* Ends a case that cannot run here. */
-#define kunit_skip(test, reason) do {					\
-	(test)->skipped = reason;					\
-	kunit_abort(test);						\
-} while (0)
+static __always_inline void __noreturn kunit_skip(struct kunit *test, const char *reason)
+{
+	test->skipped = reason;
+	kunit_abort(test);
+}
 
 #define KUNIT_WHERE	__FILE__ ":" __stringify(__LINE__)
 
