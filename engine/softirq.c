@@ -90,16 +90,12 @@ static void alarm_missed(struct twheel *tw)
 		twheel_turn_request(&tw->turn);
 }
 
-/* Try the lock for a wheel whose alarm has rung, which is not set any more then. */
-static __always_inline bool alarm_trylock(struct twheel *tw)
+/* The alarm has rung, and the lock is taken: it is not set any more. */
+static void alarm_is_over(struct twheel *tw)
+	__must_hold(&tw->lock)
 {
-	if (!twheel_trylock(tw)) {
-		alarm_missed(tw);
-		return false;
-	}
 	tw->alarm.nr_missed = 0;
 	tw->alarm.at_ns = NEVER_NS;
-	return true;
 }
 
 /* How long it takes until the processor and the user have a share of the softirq. */
@@ -121,10 +117,13 @@ static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 
-	if (alarm_trylock(tw)) {
+	if (twheel_trylock(tw)) {
+		alarm_is_over(tw);
 		twheel_alarm_set_next(tw, now_ns, share_pause_ns(tw, now_ns), &restart);
 		tw->alarm.paid = true;
 		twheel_unlock_quietly(tw);
+	} else {
+		alarm_missed(tw);
 	}
 	twheel_turn_request(&tw->turn);
 	return restart;
@@ -137,8 +136,11 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 	unsigned int steps = 0;
 	u64 now_ns;
 
-	if (!alarm_trylock(tw))
+	if (!twheel_trylock(tw)) {
+		alarm_missed(tw);
 		return restart;
+	}
+	alarm_is_over(tw);
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {

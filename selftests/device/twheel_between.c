@@ -762,10 +762,11 @@ static void expect_read(struct __test_metadata *_metadata, struct round *round)
 		}
 	}
 	/* If it finds none, it looks again, and the wheel may be drained by then. */
-	if (!nr && round->world.drained)
+	if (!nr && round->world.drained) {
 		EXPECT_EQ(0, round->call.ret);
-	else
+	} else {
 		EXPECT_EQ(nr ? nr * (int)round->size : -EAGAIN, round->call.ret);
+	}
 }
 
 /* It ends with the first record that is refused. */
