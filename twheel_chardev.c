@@ -213,16 +213,15 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		ret = events_read(tw, to);
 		if (ret || drained)
 			return ret;
-		if (nonblock && waited)
-			return -EAGAIN;
 		if (nonblock) {
+			if (waited)
+				return -EAGAIN;
 			/* The caller may have armed a deadline in the past: it gets that event. */
 			twheel_inbox_wait(tw);
 			waited = true;
-			continue;
-		}
-		if (twheel_wait(tw))
+		} else if (twheel_wait(tw)) {
 			return -ERESTARTSYS;
+		}
 	}
 }
 

@@ -144,7 +144,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
-		/* DRAIN does all, or the kthread, for however long that takes. */
+		/* DRAIN does all, or the kthread. */
 		twheel_unlock(tw);
 		return restart;
 	}

@@ -237,7 +237,6 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
-	int cpu;
 
 	skip_with_preempt_rt(test);
 	alarms_begin(tw);
@@ -245,9 +244,7 @@ static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct ku
 	machine_step_ns = 0;
 	arm(test, &(struct twheel_arm) { .expires_ns = NSEC_PER_MSEC });
 	time_set(tw, tw->alarm.at_ns);
-	work_is_paid(tw);
-	for_each_possible_cpu(cpu)
-		per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
+	share_is_used_up(tw, false);
 	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + BARRED_NS);
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
