@@ -84,6 +84,7 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -190,6 +191,22 @@ static inline void tw_sleep_until(__u64 ns)
 	}									\
 	tw_holds;								\
 })
+
+/*
+ * Memory that nobody has touched, with pages of the usual size: its first use faults, first for who
+ * reads, then for who writes.  NULL if there is none.
+ */
+static inline void *tw_fresh_memory(size_t length)
+{
+	void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* Without huge pages there are none. */
+	(void)madvise(memory, length, MADV_NOHUGEPAGE);
+	return memory;
+}
 
 /* Numbers that look random and are the same in each run. */
 static inline __u32 tw_random(__u64 *seed)

@@ -172,24 +172,11 @@ TEST_F(event_size, an_event_cut_by_a_fault_stays)
 	}
 }
 
-/* Memory that nobody has touched, with pages of the usual size; its first use faults. */
-static char *fresh_memory(size_t length)
-{
-	void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	/* Without huge pages there are none. */
-	(void)madvise(memory, length, MADV_NOHUGEPAGE);
-	return memory;
-}
-
 /* G4: an event that faults in its middle is copied again, to where it belongs. */
 TEST_F(event_size, a_read_into_fresh_memory_shifts_no_event)
 {
 	const size_t length = EVENTS * self->size;
-	char *memory = fresh_memory(length + 12);
+	char *memory = tw_fresh_memory(length + 12);
 
 	ASSERT_NE(NULL, memory);
 	make_events(_metadata, self->fd, 0, EVENTS);
@@ -203,7 +190,7 @@ TEST(a_read_into_much_fresh_memory_gets_all_events)
 {
 	const int nr = 1100, size = TWHEEL_EVENT_SIZE_MAX;
 	int fd = wheel_of(size, O_NONBLOCK);
-	char *memory = fresh_memory(nr * size + 12);
+	char *memory = tw_fresh_memory(nr * size + 12);
 
 	ASSERT_LE(0, fd);
 	ASSERT_NE(NULL, memory);

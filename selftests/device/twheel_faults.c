@@ -761,19 +761,6 @@ TEST_F_TIMEOUT(top, vector_of_keys_of_a_killed_process_says_where_it_stopped, 10
 
 /* ---- memory that nobody has touched ------------------------------------------- */
 
-/* With pages of the usual size.  Its first use faults, first for who reads, then for who writes. */
-static void *fresh_memory(size_t length)
-{
-	void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	/* Without huge pages there are none. */
-	(void)madvise(memory, length, MADV_NOHUGEPAGE);
-	return memory;
-}
-
 /* However many pages of it have to be found for a single call: each entry has its own. */
 TEST(vector_in_much_fresh_memory_is_done_to_its_end)
 {
@@ -784,7 +771,7 @@ TEST(vector_in_much_fresh_memory_is_done_to_its_end)
 
 	ASSERT_LE(0, fd);
 	for (k = 0; k < ARRAY_SIZE(cmds); k++) {
-		char *entries = fresh_memory((size_t)nr * entry_size);
+		char *entries = tw_fresh_memory((size_t)nr * entry_size);
 
 		ASSERT_NE(NULL, entries);
 		EXPECT_EQ(0, tw_vector_done(fd, cmds[k], entries, entry_size, nr, &nr_done));
@@ -815,7 +802,7 @@ TEST(entry_of_a_key_that_ends_in_a_fresh_page_is_done)
 
 	ASSERT_LE(0, fd);
 	for (inside = 0; inside < sizeof(arm); inside += 8) {
-		char *memory = fresh_memory(2 * page);
+		char *memory = tw_fresh_memory(2 * page);
 		struct twheel_arm *at = (void *)(memory + page - inside);
 
 		ASSERT_NE(NULL, memory);
