@@ -334,7 +334,7 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
 }
 
-/* Where a timer is noted as one whose callback has not returned; NULL if it has. */
+/* The note that a timer's callback has not returned; NULL if there is none. */
 struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t)
 {
 	uint32_t i;

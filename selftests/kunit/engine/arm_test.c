@@ -331,7 +331,7 @@ static void a_vector_for_now_makes_events_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)ARRAY_SIZE(how));
 }
 
-/* What must not sleep says EAGAIN as a full wheel does, and is not counted as one. */
+/* If an ARM must not sleep, it says EAGAIN as at a full wheel, and is not counted as refused. */
 static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct kunit *test)
 {
 	u64 before = twheel_counter(COUNTER_REFUSED_PENDING);
