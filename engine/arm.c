@@ -204,14 +204,15 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct arming *arming)
 	__releases(&tw->lock)
 {
-	bool draining = READ_ONCE(tw->control.draining);
-
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
-	if (likely(!draining))
-		arm_insert(tw, arming);
+	if (unlikely(READ_ONCE(tw->control.draining))) {
+		twheel_unlock(tw);
+		return false;
+	}
+	arm_insert(tw, arming);
 	twheel_unlock(tw);
-	return !draining;
+	return true;
 }
 
 /*
