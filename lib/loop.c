@@ -165,7 +165,7 @@ static int settime(struct twheel *w, uint64_t ns)
 	w->set_ns = ns;
 	w->readable = false;
 	w->stats.settings++;
-	/* It may have been rung before; pairs with twheel_wake(), which notes it before it rings. */
+	/* A wake may have come before this.  Pairs with twheel_wake(), which notes it first. */
 	if (unlikely(__atomic_load_n(&w->rung, __ATOMIC_SEQ_CST)))
 		ring(w, w->fd);
 	/* ECANCELED: it is set, and the clock was set since it was set before. */

@@ -99,7 +99,7 @@
 template <typename Type>
 class _twheel_same {
 public:
-	typedef Type self;
+	using self = Type;
 };
 
 template <typename Type, typename Class, typename Member>
@@ -111,8 +111,10 @@ inline Type *_twheel_container_of(Member *t, Member Class::*member)
 
 	static_assert(sizeof(offset) == sizeof(own), "a pointer to a member is an offset");
 	__builtin_memcpy(&offset, &own, sizeof(offset));
-	return static_cast<Type *>(static_cast<void *>(
-		static_cast<char *>(static_cast<void *>(t)) - offset));
+
+	void *type = static_cast<char *>(static_cast<void *>(t)) - offset;
+
+	return static_cast<Type *>(type);
 }
 
 extern "C" {
