@@ -171,8 +171,11 @@ take_places()
 	for file in "${files[@]}"; do
 		dest=$modules/$2/${file#"$1/"}
 		new=$(beside "$dest")
-		mkdir -p -- "${dest%/*}" && cp -a -- "$file" "$new" && sync -- "$new" &&
-			mv -fT -- "$new" "$dest" || { rm -f -- "$new"; return 1; }
+		if ! { mkdir -p -- "${dest%/*}" && cp -a -- "$file" "$new" && sync -- "$new" &&
+			mv -fT -- "$new" "$dest"; }; then
+			rm -f -- "$new"
+			return 1
+		fi
 	done
 	mapfile -t files < <(installed_in "$2")
 	for file in "${files[@]}"; do
