@@ -854,12 +854,13 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 
 static inline bool tw_is_asleep(pid_t pid)
 {
-	char path[32], stat[256];
+	char path[48], stat[256];
 	const char *paren;
 	ssize_t len;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	/* As a task: what qemu-user says in place of /proc/self/stat is always "running". */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
