@@ -114,6 +114,14 @@ static inline int side_read(struct side *side)
 	return tw_read(side->fd, side->events, 4);
 }
 
+/* Events of any size: how many bytes. */
+static inline int side_read_bytes(struct side *side)
+{
+	ssize_t bytes = read(side->fd, side->events, sizeof(side->events));
+
+	return bytes < 0 ? -errno : bytes;
+}
+
 /*
  * The bits that poll() tells.  When its time is up it looks once more; what it finds only
  * then has woken nobody.
