@@ -16,10 +16,10 @@
 #include <linux/types.h>
 
 #include "alarm.h"
-#include "clock.h"
 #include "engine.h"
 #include "expire.h"
 #include "pass.h"
+#include "time.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
 

@@ -25,13 +25,12 @@
 #include <linux/uaccess.h>
 
 #include "access.h"
-#include "clock.h"
 #include "control.h"
 #include "engine.h"
-#include "life.h"
 #include "places.h"
 #include "rearm.h"
 #include "submit.h"
+#include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"

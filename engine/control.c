@@ -30,7 +30,6 @@
 #include <linux/types.h>
 
 #include "alarm.h"
-#include "clock.h"
 #include "control.h"
 #include "counters.h"
 #include "engine.h"
@@ -40,9 +39,10 @@
 #include "places.h"
 #include "softirq.h"
 #include "submit.h"
+#include "time.h"
 #include "twheel.h"
-#include "user.h"
 #include "twheel_wheel.h"
+#include "user.h"
 #include "window.h"
 #include "words.h"
 

@@ -16,12 +16,12 @@
 #include <linux/wait.h>
 
 #include "alarm.h"
-#include "clock.h"
 #include "control.h"
 #include "events.h"
 #include "keys.h"
 #include "memory.h"
 #include "places.h"
+#include "time.h"
 #include "twheel_wheel.h"
 #include "user.h"
 #include "words.h"

@@ -15,13 +15,12 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "counters.h"
 #include "engine.h"
 #include "events.h"
 #include "expire.h"
 #include "periods.h"
-#include "slack.h"
+#include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel_wheel.h"

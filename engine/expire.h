@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 #include "engine.h"
-#include "slack.h"
+#include "time.h"
 #include "timeout.h"
 #include "words.h"
 

@@ -21,15 +21,15 @@
 #include <linux/types.h>
 
 #include "alarm.h"
-#include "clock.h"
 #include "counters.h"
 #include "engine.h"
+#include "events.h"
 #include "expire.h"
 #include "pass.h"
-#include "events.h"
 #include "periods.h"
 #include "places.h"
 #include "submit.h"
+#include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"

@@ -11,10 +11,9 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "engine.h"
 #include "periods.h"
-#include "slack.h"
+#include "time.h"
 #include "timeout.h"
 
 /**

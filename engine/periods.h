@@ -12,8 +12,7 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-#include "clock.h"
-#include "slack.h"
+#include "time.h"
 #include "timeout.h"
 
 struct twheel;

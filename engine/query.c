@@ -15,14 +15,13 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "control.h"
 #include "engine.h"
 #include "expire.h"
 #include "periods.h"
 #include "places.h"
-#include "slack.h"
 #include "submit.h"
+#include "time.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "words.h"

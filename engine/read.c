@@ -20,7 +20,6 @@
 #include <linux/uio.h>
 
 #include "access.h"
-#include "clock.h"
 #include "control.h"
 #include "engine.h"
 #include "events.h"
@@ -28,8 +27,8 @@
 #include "keys.h"
 #include "periods.h"
 #include "places.h"
-#include "slack.h"
 #include "submit.h"
+#include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"

@@ -14,11 +14,11 @@
 #include <linux/types.h>
 
 #include "access.h"
-#include "clock.h"
 #include "control.h"
 #include "engine.h"
 #include "places.h"
 #include "submit.h"
+#include "time.h"
 #include "twheel.h"
 
 /**

@@ -26,11 +26,11 @@
 #include <linux/types.h>
 
 #include "alarm.h"
-#include "clock.h"
 #include "engine.h"
 #include "pass.h"
 #include "softirq.h"
 #include "submit.h"
+#include "time.h"
 #include "twheel_compat.h"
 #include "user.h"
 

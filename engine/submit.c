@@ -11,11 +11,11 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "engine.h"
 #include "events.h"
 #include "expire.h"
 #include "submit.h"
+#include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel_wheel.h"

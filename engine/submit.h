@@ -26,8 +26,8 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "engine.h"
+#include "time.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "twheel_wheel.h"

@@ -23,9 +23,9 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "counters.h"
 #include "engine.h"
+#include "time.h"
 #include "timeout.h"
 
 TRACE_DEFINE_ENUM(COUNTER_PASSES_SOFTIRQ);

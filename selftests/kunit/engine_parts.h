@@ -11,7 +11,7 @@
 #include "../../engine/user.c"
 #include "../../engine/memory.c"
 #include "../../engine/pages.c"
-#include "../../engine/clock.c"
+#include "../../engine/time.c"
 #include "../../engine/wake.c"
 #include "../../engine/words.c"
 #include "../../engine/keys.c"

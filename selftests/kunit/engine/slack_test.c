@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/slack.h: the ticks of timeouts with slack, in all that a life goes through
+ * engine/time.h: the ticks of timeouts with slack, in all that a life goes through
  */
 
 /* G1, G2: against a loop that goes on from the deadline, tick by tick. */

@@ -15,8 +15,8 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "clock.h"
 #include "engine.h"
+#include "time.h"
 #include "twheel_wheel.h"
 
 /**
