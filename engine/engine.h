@@ -19,7 +19,7 @@
 
 #include "alarm.h"
 #include "control.h"
-#include "events.h"
+#include "expire.h"
 #include "keys.h"
 #include "memory.h"
 #include "places.h"

@@ -18,7 +18,6 @@
 #include "control.h"
 #include "engine.h"
 #include "expire.h"
-#include "periods.h"
 #include "places.h"
 #include "submit.h"
 #include "time.h"

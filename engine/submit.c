@@ -12,7 +12,6 @@
 #include <linux/types.h>
 
 #include "engine.h"
-#include "events.h"
 #include "expire.h"
 #include "submit.h"
 #include "time.h"

@@ -16,7 +16,6 @@
 #include "../../engine/words.c"
 #include "../../engine/keys.c"
 #include "../../engine/places.c"
-#include "../../engine/periods.c"
 #include "../../engine/expire.c"
 #include "../../engine/submit.c"
 #include "../../engine/alarm.c"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/periods.c: periods that pass while an event is unread, and limits of repeats
+ * engine/expire.c: periods that pass while an event is unread, and limits of repeats
  */
 
 static void periods_are_counted_as_if_one_by_one(struct kunit *test)
