@@ -12,7 +12,7 @@
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors arm
  *	upsert rearm cancel read query control softirq pass places submit alarm expire keys
- *	words access wake pages memory user counters trace time timeout window twheel_wheel
+ *	words access wake pages user counters trace time timeout window twheel_wheel
  *	twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
@@ -45,7 +45,7 @@
 #include <linux/workqueue.h>
 
 #include "engine/control.h"
-#include "engine/memory.h"
+#include "engine/pages.h"
 #include "engine/user.h"
 #include "engine/window.h"
 #include "twheel.h"

@@ -34,7 +34,7 @@
 #include "counters.h"
 #include "engine.h"
 #include "keys.h"
-#include "memory.h"
+#include "pages.h"
 #include "pass.h"
 #include "places.h"
 #include "softirq.h"

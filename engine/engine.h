@@ -21,7 +21,7 @@
 #include "control.h"
 #include "expire.h"
 #include "keys.h"
-#include "memory.h"
+#include "pages.h"
 #include "places.h"
 #include "time.h"
 #include "twheel_wheel.h"

@@ -33,7 +33,6 @@
 
 #include "engine.h"
 #include "keys.h"
-#include "memory.h"
 #include "pages.h"
 #include "timeout.h"
 

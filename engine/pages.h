@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pages that are found by their number, in two loads
+ * Pages that a wheel allocates, and tables in which they are found by their number, in two loads
  */
 #ifndef _TWHEEL_ENGINE_PAGES_H
 #define _TWHEEL_ENGINE_PAGES_H
@@ -11,8 +11,27 @@
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
-struct twheel_memory;
+struct twheel_user;
+
+/**
+ * struct twheel_memory - the account of a wheel's memory
+ * @user: the user who opened the wheel and is charged; constant
+ * @charged: bytes charged to @user for this wheel; atomic
+ * @shrink: gives memory back that the wheel does not need; see places.c
+ */
+struct twheel_memory {
+	struct twheel_user *user;
+	atomic_long_t charged;
+	struct delayed_work shrink;
+};
+
+/*
+ * Runs @shrink of all wheels: one work item at a time, because each may wait for grace periods, and
+ * users may have many wheels.  None of them is in a hurry.
+ */
+extern struct workqueue_struct *twheel_memory_queue;
 
 /**
  * struct twheel_table - the pages by number
@@ -76,5 +95,13 @@ int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, v
 void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
 	__must_hold(pages->mutex);
 void twheel_pages_free(struct twheel_pages *pages);
+int twheel_memory_charge(struct twheel_memory *memory, size_t bytes);
+void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes);
+int twheel_page_get(struct twheel_memory *memory, void **page);
+void twheel_page_put(struct twheel_memory *memory, void *page);
+void twheel_page_put_rcu(struct twheel_memory *memory, void *page);
+void *twheel_area_alloc(size_t size);
+void twheel_area_free(void *area, size_t size);
+int twheel_area_get(struct twheel_memory *memory, size_t size, void **area);
 
 #endif /* _TWHEEL_ENGINE_PAGES_H */

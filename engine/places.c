@@ -32,7 +32,6 @@
 #include "counters.h"
 #include "engine.h"
 #include "keys.h"
-#include "memory.h"
 #include "pages.h"
 #include "places.h"
 #include "submit.h"

@@ -31,7 +31,6 @@
 #include <linux/workqueue.h>
 
 #include "engine.h"
-#include "memory.h"
 #include "pages.h"
 #include "timeout.h"
 #include "twheel.h"

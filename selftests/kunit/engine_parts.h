@@ -9,7 +9,6 @@
 #include "../../engine/access.c"
 #include "../../engine/counters.c"
 #include "../../engine/user.c"
-#include "../../engine/memory.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"
 #include "../../engine/wake.c"
