@@ -12,8 +12,7 @@
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors arm
  *	upsert rearm cancel read query control softirq pass places submit alarm expire keys
- *	words access wake pages user counters trace time timeout window twheel_wheel
- *	twheel_compat
+ *	words access wake pages account trace time timeout window twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
@@ -44,9 +43,9 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "engine/account.h"
 #include "engine/control.h"
 #include "engine/pages.h"
-#include "engine/user.h"
 #include "engine/window.h"
 #include "twheel.h"
 #include "twheel_compat.h"

@@ -20,10 +20,9 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
+#include "engine/account.h"
 #include "engine/control.h"
-#include "engine/counters.h"
 #include "engine/engine.h"
-#include "engine/user.h"
 #include "twheel.h"
 
 /*

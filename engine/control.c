@@ -29,9 +29,9 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
+#include "account.h"
 #include "alarm.h"
 #include "control.h"
-#include "counters.h"
 #include "engine.h"
 #include "keys.h"
 #include "pages.h"
@@ -42,7 +42,6 @@
 #include "time.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
-#include "user.h"
 #include "window.h"
 #include "words.h"
 

@@ -17,6 +17,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+#include "account.h"
 #include "alarm.h"
 #include "control.h"
 #include "expire.h"
@@ -25,7 +26,6 @@
 #include "places.h"
 #include "time.h"
 #include "twheel_wheel.h"
-#include "user.h"
 #include "words.h"
 
 /**

@@ -15,7 +15,7 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "counters.h"
+#include "account.h"
 #include "engine.h"
 #include "expire.h"
 #include "time.h"

@@ -28,9 +28,9 @@
 #include <linux/types.h>
 #include <linux/vmalloc.h>
 
+#include "account.h"
 #include "pages.h"
 #include "twheel_compat.h"
-#include "user.h"
 
 /*
  * The memory cgroup of the caller is charged as well.  An allocation that would otherwise

@@ -20,8 +20,8 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
+#include "account.h"
 #include "alarm.h"
-#include "counters.h"
 #include "engine.h"
 #include "expire.h"
 #include "pass.h"
@@ -32,7 +32,6 @@
 #include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
-#include "user.h"
 
 /*
  * Readers and pollers are woken once for so many events, as long as more of them come.  If another
@@ -41,7 +40,7 @@
  */
 #define WAKE_EVERY	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 1 : 1024)
 
-/* After so many steps for one wheel, other wheels have a turn (G2): see user.c. */
+/* After so many steps for one wheel, other wheels have a turn (G2): see account.c. */
 #define TURN_STEPS	64
 
 /*

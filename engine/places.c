@@ -29,7 +29,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "counters.h"
+#include "account.h"
 #include "engine.h"
 #include "keys.h"
 #include "pages.h"
@@ -37,7 +37,6 @@
 #include "submit.h"
 #include "timeout.h"
 #include "twheel_compat.h"
-#include "user.h"
 #include "wake.h"
 #include "window.h"
 #include "words.h"

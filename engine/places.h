@@ -15,7 +15,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-#include "counters.h"
+#include "account.h"
 #include "pages.h"
 #include "timeout.h"
 

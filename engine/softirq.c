@@ -4,7 +4,7 @@
  *
  * G5 bounded interrupt work: it looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at most.
  * All wheels together take SOFT_NS of a processor in one go, and half of its time after that; and
- * those of one user a tenth of the time of all processors, after a burst (user.c).  The kthread
+ * those of one user a tenth of the time of all processors, after a burst (account.c).  The kthread
  * does what is left.
  *
  * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment,
@@ -25,6 +25,7 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
+#include "account.h"
 #include "alarm.h"
 #include "engine.h"
 #include "pass.h"
@@ -32,7 +33,6 @@
 #include "submit.h"
 #include "time.h"
 #include "twheel_compat.h"
-#include "user.h"
 
 /* So many steps of PASS_STEP timeouts the softirq takes for one wheel. */
 #define SOFT_STEPS	8

@@ -23,7 +23,7 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "counters.h"
+#include "account.h"
 #include "engine.h"
 #include "time.h"
 #include "timeout.h"

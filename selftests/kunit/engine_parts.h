@@ -7,8 +7,7 @@
 #endif
 #include "../../engine/trace.c"
 #include "../../engine/access.c"
-#include "../../engine/counters.c"
-#include "../../engine/user.c"
+#include "../../engine/account.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"
 #include "../../engine/wake.c"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/counters.c: the counters of the module
+ * engine/account.c: the counters of the module
  *
  * Whether each of them is right is tested with what it counts.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/user.c: the turns of a user's wheels.  (Its memory is in memory_test.c.)
+ * engine/account.c: the turns of a user's wheels.  (Its memory is in memory_test.c.)
  */
 
 /* In place of a wheel: what its turns are like, and what it was told. */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The users of twheel: their turns with the kthreads, and their shares of memory
+ * Users: their turns with the kthreads, their shares of the softirq and of memory; and the counters
+ * of the module
  */
-#ifndef _TWHEEL_ENGINE_USER_H
-#define _TWHEEL_ENGINE_USER_H
+#ifndef _TWHEEL_ENGINE_ACCOUNT_H
+#define _TWHEEL_ENGINE_ACCOUNT_H
 
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
 #include <linux/types.h>
@@ -16,6 +20,7 @@
 #include <linux/user_namespace.h>
 
 struct seq_file;
+struct twheel;
 
 /**
  * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
@@ -122,18 +127,64 @@ static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 	return user_pause_ns(user, now_ns) <= 0;
 }
 
+/*
+ * Counters: each processor has its own, and they are added up when they are read.  So counting costs
+ * an instruction, and no cache line is shared.
+ */
+
+/**
+ * enum twheel_counter - what is counted
+ * @COUNTER_PASSES_SOFTIRQ: steps of passes that the softirq has taken
+ * @COUNTER_PASSES_KTHREAD: those that a kthread has taken
+ * @COUNTER_PASSES_CALL: those that ADVANCE or DRAIN has taken
+ * @COUNTER_LATE: timeouts that were late, as &twheel_events.late of each wheel
+ * @COUNTER_REFUSED_PENDING: how often max_pending of a wheel has refused a timeout
+ * @COUNTER_REFUSED_USER_MEMORY: how often max_user_memory_kb has refused memory
+ * @COUNTER_REFUSED_MEMORY: how often max_memory_kb has
+ * @COUNTER_WHEELS: wheels that are open
+ * @COUNTER_TIMEOUTS: places in use, &twheel_places.nr_taken of each wheel
+ * @NR_COUNTERS: how many counters there are
+ */
+enum twheel_counter {
+	COUNTER_PASSES_SOFTIRQ,
+	COUNTER_PASSES_KTHREAD,
+	COUNTER_PASSES_CALL,
+	COUNTER_LATE,
+	COUNTER_REFUSED_PENDING,
+	COUNTER_REFUSED_USER_MEMORY,
+	COUNTER_REFUSED_MEMORY,
+	COUNTER_WHEELS,
+	COUNTER_TIMEOUTS,
+	NR_COUNTERS,
+};
+
+DECLARE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
+
+static inline void counter_add(enum twheel_counter counter, u64 nr)
+{
+	this_cpu_add(twheel_counters[counter], nr);
+}
+
+/* The counter of passes for whoever takes a step. */
+static inline enum twheel_counter counter_of_pass(void)
+{
+	if (in_serving_softirq())
+		return COUNTER_PASSES_SOFTIRQ;
+	return current->flags & PF_KTHREAD ? COUNTER_PASSES_KTHREAD : COUNTER_PASSES_CALL;
+}
+
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns));
 void twheel_turn_request(struct twheel_turn *turn);
 void twheel_turn_cancel(struct twheel_turn *turn);
-
 struct twheel_user *twheel_user_get(void);
 void twheel_user_put(struct twheel_user *user);
 void twheel_users_show(struct seq_file *m);
-
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);
-
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);
+void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter limit, u64 used,
+		    u64 wanted, u64 most);
+u64 twheel_counter(enum twheel_counter counter);
 
-#endif /* _TWHEEL_ENGINE_USER_H */
+#endif /* _TWHEEL_ENGINE_ACCOUNT_H */
