@@ -9,7 +9,7 @@
  *
  * G7 cost does not grow: no other timeout is looked at.
  *
- * An ARM in a keyed wheel is handed to upsert.c.
+ * An ARM in a keyed wheel is handed to rearm.c.
  *
  * Locks: places.lock to take places, once a batch; then twheel.lock, which is only tried.  When
  * memory has to be allocated, places.mutex; in a wheel that nobody has set up, control.mutex.  Each
@@ -28,7 +28,6 @@
 #include "control.h"
 #include "engine.h"
 #include "places.h"
-#include "rearm.h"
 #include "submit.h"
 #include "time.h"
 #include "timeout.h"

@@ -28,6 +28,9 @@
 #include "twheel_wheel.h"
 #include "words.h"
 
+struct twheel_arm;
+struct twheel_call;
+
 /**
  * struct twheel - an open wheel
  * @clock: the clock and the tick
@@ -108,5 +111,10 @@ static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
 	return timeout_due_by_ns(tw, t, deadline_ns);
 }
+
+/* An ARM in a keyed wheel, see rearm.c. */
+int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+		       struct twheel_call *call);
+int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
 
 #endif /* _TWHEEL_ENGINE_H */

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REARM: tell the user the verdict on a timeout, and begin a new life for it
+ * REARM, and ARM in a keyed wheel, which re-arms the timeout that has the key, or makes one
  *
- * Both are one step for each entry, under the lock: an entry that cannot be told is not done, and
- * nothing changes in between (G3).  A fault is served without the lock, by the caller; and if an
- * entry needs memory, the lock is left, and the entry is tried again.  ARM in a keyed wheel is done
- * by the same batches (upsert.c).
+ * Finding the timeout, reporting the result and doing it are one step for each element, under the
+ * lock: nothing changes in between, and an element whose result cannot be copied out is not done
+ * (G3).  The caller serves a fault without the lock.  If an element needs memory, the lock is
+ * released, and the element is tried again.
  *
  * G7 cost does not grow: a plain timeout that moves to later only gets another deadline.  The wheel
  * puts it where it belongs when its slot comes up.
  *
- * Locks: twheel.lock, for a batch.  places.mutex to provide for periods, under no other lock.
+ * Locks: twheel.lock, for a batch.  places.lock under it, to take a place for a key.
+ * places.mutex to provide memory, under no other lock.
  */
+#include <linux/compiler.h>
+#include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
+#include <linux/spinlock.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
@@ -24,7 +29,6 @@
 #include "expire.h"
 #include "keys.h"
 #include "places.h"
-#include "rearm.h"
 #include "submit.h"
 #include "time.h"
 #include "timeout.h"
@@ -32,6 +36,125 @@
 #include "twheel.h"
 #include "twheel_wheel.h"
 #include "words.h"
+
+/**
+ * enum rearm_needs - what an entry needs before it can be tried again
+ * @NEEDS_NOTHING: nothing
+ * @NEEDS_PAGE: a page of places
+ * @NEEDS_EXTRA: a struct twheel_extra for the place of &rearming.index
+ */
+enum rearm_needs {
+	NEEDS_NOTHING,
+	NEEDS_PAGE,
+	NEEDS_EXTRA,
+};
+
+/**
+ * struct rearming - a batch that is done under the lock; a local variable
+ * @call: the call
+ * @now_ns: the clock when the call began; REARM looks at it only if it has to
+ * @first_ns: when the first timeout is due that was put into a slot
+ * @nr_ok: entries that succeeded
+ * @nr_before: places in use before one was given back; 0 if none was
+ * @result: of the entry that was tried last
+ * @needs: what that entry needs
+ * @index: for what place
+ * @refused: why there is no memory for the first entry, an errno; 0 until that was asked for
+ */
+struct rearming {
+	struct twheel_call *call;
+	u64 now_ns;
+	u64 first_ns;
+	unsigned int nr_ok;
+	u32 nr_before;
+	int result;
+	enum rearm_needs needs;
+	u32 index;
+	int refused;
+};
+
+/*
+ * An entry needs memory.  Return an errno, which is told only if there is none: if not, the lock is
+ * left, and the entry is tried again.
+ */
+static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs, u32 index)
+{
+	if (rearming->refused)
+		return rearming->refused;
+	rearming->needs = needs;
+	rearming->index = index;
+	return -ENOMEM;
+}
+
+/* The lock was left: provide that; 0, or an errno, -EAGAIN if that would sleep and is not to. */
+static inline int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
+{
+	if (rearming->needs == NEEDS_EXTRA)
+		return twheel_extra_provide(tw, rearming->index, nowait);
+	return nowait ? -EAGAIN : twheel_places_provide(tw);
+}
+
+/*
+ * Does an entry of any kind, and tells the result, unless @user is NULL.  False if it faults or
+ * needs memory.
+ */
+typedef bool (*rearm_entry_fn)(struct twheel *tw, struct twheel_arm *arm,
+			       struct twheel_arm __user *user, struct rearming *rearming);
+
+/* Release the lock.  A poller may have seen the wheel full while places were taken. */
+static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
+	__releases(&tw->lock)
+{
+	twheel_unlock(tw);
+	if (unlikely(rearming->nr_before))
+		twheel_places_freed(tw, rearming->nr_before);
+}
+
+/* Tells and does entries, until one faults or needs memory; returns how many. */
+typedef unsigned int (*rearm_fill_fn)(struct twheel *tw, struct twheel_arm *arm,
+				      struct twheel_arm __user *user, unsigned int nr,
+				      struct rearming *rearming);
+
+/*
+ * Do up to @nr entries under the lock, by @fill.  Returns the number of entries that are done.  If
+ * it is none: -EFAULT, and the caller has a fault of the first entry served, and tries again;
+ * -ESHUTDOWN, or -EINTR by a fatal signal.
+ */
+static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __user *user,
+				       unsigned int nr, struct twheel_call *call,
+				       rearm_fill_fn fill)
+{
+	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
+	int err = 0;
+
+	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
+	if (unlikely(!nr))
+		return -EFAULT;
+	do {
+		struct rearming rearming = {
+			.call		= call,
+			.first_ns	= NEVER_NS,
+			.refused	= err,
+		};
+		unsigned int i;
+
+		twheel_lock(tw);
+		if (unlikely(READ_ONCE(tw->control.draining))) {
+			twheel_unlock(tw);
+			return -ESHUTDOWN;
+		}
+		i = fill(tw, arm, user, nr, &rearming);
+		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
+		rearm_unlock(tw, &rearming);
+		call->nr_ok += rearming.nr_ok;
+		if (likely(i))
+			return i;
+		if (!rearming.needs)
+			return -EFAULT;
+		err = rearm_provide(tw, &rearming, false);
+	} while (err != -EINTR);
+	return err;
+}
 
 /*
  * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel tells: the
@@ -48,18 +171,12 @@ static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout 
 	return min(deadline_ns, TWHEEL_TIME_NEVER);
 }
 
-/**
- * twheel_rearm_verdict() - find the outcome of re-arming a timeout, before that is done
- * @tw: the wheel
- * @arm: a well-formed entry; out: was_deadline_ns
- * @t: the timeout, which is live
- * @rearming: the batch
- *
- * Context: under &twheel.lock.
- * Return: TWHEEL_WAS_*, or -ERANGE, or what rearm_needs() returns.
+/*
+ * Find the outcome of re-arming a live timeout, before that is done, and set @arm->was_deadline_ns.
+ * Return TWHEEL_WAS_*, or -ERANGE, or what rearm_needs() returns.
  */
-int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twheel_timeout *t,
-			 struct rearming *rearming)
+static noinline int rearm_verdict(struct twheel *tw, struct twheel_arm *arm,
+				  struct twheel_timeout *t, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, rearming->now_ns);
@@ -74,19 +191,12 @@ int twheel_rearm_verdict(struct twheel *tw, struct twheel_arm *arm, struct twhee
 	return timeout_is_unread(t) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
 }
 
-/**
- * twheel_rearm_do() - begin a new life for a timeout
- * @tw: the wheel
- * @t: the timeout, which is live
- * @arm: the entry, on which twheel_rearm_verdict() had a verdict
- * @rearming: the batch
- *
- * An event that is unread is revoked; periods that have passed unread are counted first.
- *
- * Context: under &twheel.lock.
+/*
+ * Re-arm a live timeout, for which rearm_verdict() has found the outcome.  An unread event is
+ * revoked; periods that have passed unread are counted first.
  */
-void twheel_rearm_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
-		     struct rearming *rearming)
+static noinline void rearm_do(struct twheel *tw, struct twheel_timeout *t,
+			      const struct twheel_arm *arm, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	bool was_unread = timeout_is_unread(t);
@@ -118,7 +228,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming
 		return err;
 	*t = rearming->call->by_key ? twheel_key_find(tw, arm->id) :
 				      timeout_by_id(&tw->places, arm->id);
-	return *t ? twheel_rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
+	return *t ? rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
 /* Tell the verdict on an entry of any kind, and do it: a rearm_entry_fn. */
@@ -133,7 +243,7 @@ static bool rearm_any(struct twheel *tw, struct twheel_arm *arm, struct twheel_a
 	if (rearming->needs || (user && !access_tell_locked(result, &user->result)))
 		return false;
 	if (result > 0) {
-		twheel_rearm_do(tw, t, arm, rearming);
+		rearm_do(tw, t, arm, rearming);
 		rearming->nr_ok++;
 	}
 	return true;
@@ -244,18 +354,11 @@ static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 	return i;
 }
 
-/**
- * twheel_rearm_alone() - do an entry that the device has
- * @tw: the wheel
- * @arm: the entry
- * @by_key: its id is a key
- * @nowait: refuse with -EAGAIN what would have to sleep
- * @entry: does it
- *
- * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
- * Return: 0, or an errno as in the result of an entry.
+/*
+ * Do an element that the device has, by @entry: 0, or an errno as in the result of an element.  If
+ * @nowait, refuse with -EAGAIN what would have to sleep.
  */
-int twheel_rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
+static int rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
 		       rearm_entry_fn entry)
 {
 	struct twheel_call call = { .by_key = by_key };
@@ -310,5 +413,187 @@ int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
  */
 int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
-	return twheel_rearm_alone(tw, arm, by_key, nowait, rearm_any);
+	return rearm_alone(tw, arm, by_key, nowait, rearm_any);
+}
+
+/* ARM in a keyed wheel */
+
+/* Give back a place that a key was taken for, or was about to be. */
+static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	spin_lock(&tw->places.lock);
+	rearming->nr_before = max(rearming->nr_before, tw->places.nr_taken);
+	places_count_free(&tw->places, 1);
+	place_free_keyed(&tw->places, t);
+	spin_unlock(&tw->places.lock);
+}
+
+/* Take the place that a key had before, or if that is NULL, or has to go, any place. */
+static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeout *before)
+	__must_hold(&tw->lock)
+{
+	if (before) {
+		int err = twheel_place_take_again(tw, before);
+
+		if (likely(!err))
+			return before;
+		if (err == -EAGAIN)
+			return ERR_PTR(err);
+		twheel_key_drop(tw, before);
+	}
+	return twheel_place_take_locked(tw);
+}
+
+/*
+ * Take a place and its key for an entry whose key is absent: TWHEEL_CREATED, or an errno.  @place
+ * is the place that the key had before, or NULL.
+ */
+static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
+		       struct rearming *rearming, struct twheel_timeout **place)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *before = *place, *t = place_take(tw, before);
+	int err = 0;
+
+	if (IS_ERR(t))
+		return t == ERR_PTR(-ENOMEM) ? rearm_needs(rearming, NEEDS_PAGE, 0) : PTR_ERR(t);
+	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
+		err = rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
+	else if (t != before)
+		err = twheel_key_take(tw, t, arm->user_data);
+	if (err) {
+		place_undo(tw, t, rearming);
+		return err;
+	}
+	*place = t;
+	return TWHEEL_CREATED;
+}
+
+/*
+ * Find what is to be done for an entry, and take what it needs: enum twheel_verdict, or an errno.
+ */
+static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
+		       struct twheel_timeout **t)
+	__must_hold(&tw->lock)
+{
+	int err = life_check(arm, ARM_IF | ARM_ONLY, tw->clock.settable);
+
+	arm->was_deadline_ns = 0;
+	if (err)
+		return err;
+	*t = twheel_key_place(tw, arm->user_data);
+	if (!*t || !timeout_is_live(*t))
+		return arm->flags & TWHEEL_ARM_IF_PRESENT ? -ENOENT :
+		       upsert_take(tw, arm, rearming, t);
+	if (arm->flags & TWHEEL_ARM_IF_ABSENT)
+		return -EEXIST;
+	return rearm_verdict(tw, arm, *t, rearming);
+}
+
+/* Do an entry as upsert_look() has said. */
+static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
+		      int result, struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	rearming->nr_ok++;
+	if (result != TWHEEL_CREATED) {
+		rearm_do(tw, t, arm, rearming);
+		return;
+	}
+	life_begin(&tw->clock, t, arm, rearming->now_ns);
+	t->user_data = arm->user_data;
+	if (words_are_there(&tw->words))
+		word_begin(&tw->words, t, timeout_known_ns(t));
+	timeout_begin(t);
+	trace_twheel_arm(tw, t);
+	tw->events.armed++;
+	rearming->first_ns = min(rearming->first_ns,
+				 timeout_pend(tw, t, passed_ns(tw, rearming->now_ns)));
+}
+
+static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 was_deadline_ns)
+{
+	bool told;
+
+	if (!access_open_locked(user, sizeof(*user)))
+		return false;
+	told = access_put(id, &user->id) &&
+	       access_put(was_deadline_ns, &user->was_deadline_ns) &&
+	       access_tell(result, &user->result);
+	access_close_locked();
+	return told;
+}
+
+/* Tell what is done for an entry, and do it: a rearm_entry_fn. */
+static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+			 struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	struct twheel_timeout *t = NULL;
+	int result = upsert_look(tw, arm, rearming, &t);
+	bool told;
+
+	rearming->result = result;
+	if (rearming->needs)
+		return false;
+	told = !user || upsert_tell(user, result > 0 ? timeout_id(t) : 0, result,
+				    result > 0 ? arm->was_deadline_ns : 0);
+	if (told && result > 0) {
+		upsert_do(tw, t, arm, result, rearming);
+	} else if (result == TWHEEL_CREATED) {
+		/* G8: the user may have been told the id. */
+		place_undo(tw, t, rearming);
+	} else if (told && result == -EAGAIN) {
+		twheel_place_refused(tw);
+	}
+	return told;
+}
+
+/* Do entries: a rearm_fill_fn. */
+static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
+				struct twheel_arm __user *user, unsigned int nr,
+				struct rearming *rearming)
+	__must_hold(&tw->lock)
+{
+	u32 stride = rearming->call->stride;
+	unsigned int i;
+
+	rearming->now_ns = call_now_ns(tw, rearming->call);
+	for (i = 0; i < nr; i++) {
+		if (!upsert_entry(tw, arm + i, access_at(user, i, stride), rearming))
+			break;
+		rearming->refused = 0;
+	}
+	return i;
+}
+
+/**
+ * twheel_upsert_step() - do some entries of an ARM in a keyed wheel
+ * @tw: the wheel, which has started, and is keyed
+ * @user: the entries, in the user's memory
+ * @nr: how many, 1 to TWHEEL_BATCH
+ * @call: the call
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: as rearm_batch().
+ */
+int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+		       struct twheel_call *call)
+{
+	return rearm_batch(tw, user, nr, call, upsert_fill);
+}
+
+/**
+ * twheel_upsert_one() - do an ARM in a keyed wheel
+ * @tw: the wheel, which has started, and is keyed
+ * @arm: the entry
+ * @nowait: refuse with -EAGAIN what would have to sleep
+ *
+ * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
+ * Return: 0, or an errno as in the result of an entry.
+ */
+int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
+{
+	return rearm_alone(tw, arm, true, nowait, upsert_entry);
 }

@@ -23,7 +23,6 @@
 #include "../../engine/arm.c"
 #include "../../engine/cancel.c"
 #include "../../engine/rearm.c"
-#include "../../engine/upsert.c"
 #include "../../engine/read.c"
 #include "../../engine/query.c"
 #include "../../twheel_main.c"
