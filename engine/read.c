@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading events
+ * Reading events, and waiting for them
  *
  * An event is copied out and taken in one step, under the lock.  G4 nothing lost: an event that
  * cannot be copied stays in the list; the fault is served without the lock, by the caller, and any
  * other reader goes on meanwhile.
  *
- * Locks: twheel.lock, and under it places.lock, for a batch.
+ * A waiter queues first, and looks at the wheel after that.  A thread that changes the wheel does
+ * so first, and looks for waiters after that (lock.c).
+ *
+ * Locks: twheel.lock, and under it places.lock, for a batch.  Waiters take that of the wait queue.
  */
+#include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/errno.h>
+#include <linux/fs.h>
 #include <linux/minmax.h>
+#include <linux/poll.h>
 #include <linux/prefetch.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
 
 #include "access.h"
 #include "control.h"
@@ -30,6 +38,7 @@
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"
+#include "twheel_compat.h"
 #include "twheel_wheel.h"
 #include "window.h"
 
@@ -274,4 +283,71 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 	smp_rmb();
 	*size = READ_ONCE(tw->control.event_size);
 	return nr;
+}
+
+/**
+ * twheel_is_drained() - tell whether the events of all timeouts left can be read
+ * @tw: the wheel
+ *
+ * Context: any; no lock is needed.
+ * Return: true once the drain is complete; it stays true, and no event is added any more.
+ */
+bool twheel_is_drained(const struct twheel *tw)
+{
+	/*
+	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
+	 * Test: litmus drained_read, drained_poll
+	 */
+	return smp_load_acquire(&tw->control.drained);
+}
+
+/**
+ * twheel_wait() - wait for an event, or for the end of DRAIN
+ * @tw: the wheel
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: 0, or -ERESTARTSYS by a signal.
+ */
+int twheel_wait(struct twheel *tw)
+{
+	return wait_event_interruptible(tw->waiters, READ_ONCE(tw->events.nr_unread) ||
+					twheel_is_drained(tw));
+}
+
+/**
+ * twheel_poll() - queue a poller, and tell what can be done now
+ * @tw: the wheel
+ * @file: an open file of the wheel
+ * @wait: the poller
+ *
+ * It looks without the lock: an ARM may have left timeouts that were due when they were armed in
+ * the inbox.  The thread that has the lock makes events of these, and wakes the poller.  A read
+ * that does not wait takes the lock, see twheel_inbox_wait().
+ *
+ * Context: process; sleeps; no lock of the wheel may be held.
+ * Return: EPOLL*, which may change at any time.
+ */
+__poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait)
+{
+	__poll_t events = 0;
+
+	/*
+	 * Queue first, look second: an event that comes in between wakes the poller.
+	 * Test: windows.event_between_queueing_and_looking_ends_poll
+	 */
+	poll_wait(file, &tw->waiters, wait);
+	twheel_window(WINDOW_POLL_QUEUED);
+	/*
+	 * Before the events: HUP without IN has to mean that no event is left.
+	 * Test: windows.poll_beside_drain_tells_no_hup_without_in
+	 */
+	if (twheel_is_drained(tw))
+		events |= EPOLLHUP;
+	else if (!READ_ONCE(tw->control.draining) &&
+		 READ_ONCE(tw->places.nr_taken) < READ_ONCE(tw->places.max_pending))
+		events |= EPOLLOUT | EPOLLWRNORM;
+	twheel_window(WINDOW_POLL_DRAINED);
+	if (READ_ONCE(tw->events.nr_unread))
+		events |= EPOLLIN | EPOLLRDNORM;
+	return events;
 }
