@@ -5,7 +5,7 @@
  * A place is all that a timeout ever needs, so that nothing fails for want of memory once it is
  * taken (G4).  The user's entries are read, and the ids are written, while no lock is held: faults
  * are served as they come.  Then the timeouts go into the wheel, or, if another thread has the
- * lock, into the inbox (submit.h).
+ * lock, into the inbox (lock.h).
  *
  * G7 cost does not grow: no other timeout is looked at.
  *
@@ -27,8 +27,8 @@
 #include "access.h"
 #include "control.h"
 #include "engine.h"
+#include "lock.h"
 #include "places.h"
-#include "submit.h"
 #include "time.h"
 #include "timeout.h"
 #include "trace.h"

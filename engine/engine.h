@@ -4,7 +4,7 @@
  *
  * Locks: twheel.lock is declared here.  It is a spinlock that the softirq only tries to take, so
  * that all others need not disable softirqs.  It is held for a batch of entries at a time, and
- * taken and released by submit.h.  Each part declares its other locks in its header.
+ * taken and released by lock.h.  Each part declares its other locks in its header.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -110,6 +110,28 @@ static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 	deadline_ns = timeout_deadline_ns(&tw->words, t);
 	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
 	return timeout_due_by_ns(tw, t, deadline_ns);
+}
+
+/*
+ * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns,
+ * or to where the wheel was turned since.
+ */
+static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	if (likely(now_ns >= tw->wheel.base_ns && tw->clock.steady))
+		return now_ns;
+	return twheel_clock_follow(tw, now_ns);
+}
+
+/* @nr timeouts were put into slots, the first of which is due at @first_ns. */
+static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	tw->alarm.nr_new += nr;
+	if (unlikely(first_ns < tw->alarm.at_ns ||
+		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_LOOKS)))
+		twheel_alarm_need(tw, first_ns);
 }
 
 /* An ARM in a keyed wheel, see rearm.c. */

@@ -32,12 +32,11 @@
 #include "account.h"
 #include "engine.h"
 #include "keys.h"
+#include "lock.h"
 #include "pages.h"
 #include "places.h"
-#include "submit.h"
 #include "timeout.h"
 #include "twheel_compat.h"
-#include "wake.h"
 #include "window.h"
 #include "words.h"
 

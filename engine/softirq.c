@@ -28,9 +28,9 @@
 #include "account.h"
 #include "alarm.h"
 #include "engine.h"
+#include "lock.h"
 #include "pass.h"
 #include "softirq.h"
-#include "submit.h"
 #include "time.h"
 #include "twheel_compat.h"
 

@@ -1,23 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Submission: how timeouts come into the wheel
+ * The inbox, insertion into the wheel, and waking
  *
- * Locks: twheel.lock, as submit.h says.
+ * Locks: twheel.lock, as lock.h says.  Who wakes holds none of the engine's locks, since a wake-up
+ * runs the callbacks of epoll, which take locks of their own and may take long.
  */
+#include <linux/atomic.h>
+#include <linux/fs.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 
 #include "engine.h"
 #include "expire.h"
-#include "submit.h"
+#include "lock.h"
 #include "time.h"
 #include "timeout.h"
 #include "trace.h"
+#include "twheel.h"
+#include "twheel_compat.h"
 #include "twheel_wheel.h"
+#include "window.h"
+
+/* Wake readers and pollers: @nr of those that are exclusive (EPOLLEXCLUSIVE), or all if it is 0. */
+static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
+{
+	/*
+	 * Pairs with poll_wait() and wait_event_interruptible(): a waiter queues first, and looks
+	 * after that.  Test: litmus waiters_poll, waiters_read, waiters_room, waiters_drained
+	 */
+	if (wq_has_sleeper(&tw->waiters))
+		__wake_up(&tw->waiters, TASK_NORMAL, nr, poll_to_key(events));
+}
+
+/**
+ * twheel_wake_for_events() - wake readers and pollers for events that were added
+ * @tw: the wheel
+ * @nr: how many
+ *
+ * If all events have been read meanwhile, nobody is woken.  If the wheel is drained, all are: no
+ * event will come for those that go on sleeping.
+ *
+ * Context: any but hard interrupts; under none of the engine's locks.
+ */
+void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
+{
+	bool drained = READ_ONCE(tw->control.drained);
+
+	if (drained || READ_ONCE(tw->events.nr_unread))
+		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | (drained ? EPOLLHUP : 0),
+			     drained ? 0 : nr);
+}
+
+/**
+ * twheel_wake_for_room() - wake all pollers, since a wheel that was full is not full any more
+ * @tw: the wheel
+ *
+ * Nobody is woken for the places that get free after the first one, so that one has to wake all.
+ *
+ * Context: any but hard interrupts; under none of the engine's locks.
+ */
+void twheel_wake_for_room(struct twheel *tw)
+{
+	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, 0);
+}
 
 /**
  * twheel_pend_odd() - put a timeout to where it belongs that is not a plain one to come

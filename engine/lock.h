@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Submission: how timeouts come into the wheel, and the wheel's lock
+ * The wheel's lock, the inbox of who does not get it, and how timeouts come into the wheel
  *
  * An ARM puts its timeouts into the wheel itself if it gets the lock at once.  If not, it adds them
  * to the inbox, and goes its way: whoever takes the lock, or releases it, empties the inbox.  So an
@@ -11,8 +11,8 @@
  *
  * Locks: twheel.lock.
  */
-#ifndef _TWHEEL_ENGINE_SUBMIT_H
-#define _TWHEEL_ENGINE_SUBMIT_H
+#ifndef _TWHEEL_ENGINE_LOCK_H
+#define _TWHEEL_ENGINE_LOCK_H
 
 #include <linux/bottom_half.h>
 #include <linux/compiler.h>
@@ -20,6 +20,7 @@
 #include <linux/kconfig.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
+#include <linux/poll.h>
 #include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
@@ -31,9 +32,10 @@
 #include "timeout.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
-#include "wake.h"
 #include "window.h"
 
+void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
+void twheel_wake_for_room(struct twheel *tw);
 void twheel_inbox_empty(struct twheel *tw)
 	__must_hold(&tw->lock);
 void twheel_unlock_inbox(struct twheel *tw);
@@ -138,18 +140,6 @@ static __always_inline u64 call_now_ns(struct twheel *tw, struct twheel_call *ca
 	return call->now_ns;
 }
 
-/*
- * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns,
- * or to where the wheel was turned since.
- */
-static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
-	__must_hold(&tw->lock)
-{
-	if (likely(now_ns >= tw->wheel.base_ns && tw->clock.steady))
-		return now_ns;
-	return twheel_clock_follow(tw, now_ns);
-}
-
 /* The softirq is not later than this with an alarm, unless the machine stands still. */
 #define ALARM_LATE_NS	NSEC_PER_SEC
 
@@ -186,14 +176,4 @@ static __always_inline u64 timeout_pend(struct twheel *tw, struct twheel_timeout
 	return due_ns;
 }
 
-/* @nr timeouts were put into slots, the first of which is due at @first_ns. */
-static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned int nr)
-	__must_hold(&tw->lock)
-{
-	tw->alarm.nr_new += nr;
-	if (unlikely(first_ns < tw->alarm.at_ns ||
-		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_LOOKS)))
-		twheel_alarm_need(tw, first_ns);
-}
-
-#endif /* _TWHEEL_ENGINE_SUBMIT_H */
+#endif /* _TWHEEL_ENGINE_LOCK_H */
