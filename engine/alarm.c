@@ -3,7 +3,7 @@
  * The alarm: when the softirq runs
  *
  * The hrtimer rings at the edge of the tick in which the first timeout is due (G6: there is no
- * other tick), or when a slot of an upper level has to be emptied.  softirq.c has its function.
+ * other tick), or when a slot of an upper level has to be emptied.  run.c has its function.
  *
  * Locks: the callers hold twheel.lock; under it the lock of the hrtimer's base is taken.
  */
@@ -18,7 +18,6 @@
 #include "alarm.h"
 #include "engine.h"
 #include "expire.h"
-#include "pass.h"
 #include "time.h"
 #include "timeout.h"
 #include "twheel_wheel.h"

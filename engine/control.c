@@ -36,9 +36,7 @@
 #include "keys.h"
 #include "lock.h"
 #include "pages.h"
-#include "pass.h"
 #include "places.h"
-#include "softirq.h"
 #include "time.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
@@ -190,8 +188,8 @@ static int twheel_start(struct twheel *tw, const struct twheel_setup *setup)
 	twheel_wheel_init(&tw->wheel, &config, memory,
 			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
-	twheel_softirq_start(tw);
-	twheel_turn_init(&tw->turn, tw->memory.user, twheel_pass_turn);
+	twheel_alarm_init(tw);
+	twheel_turn_init(&tw->turn, tw->memory.user, twheel_run_turn);
 	twheel_window(WINDOW_START);
 	/*
 	 * Pairs with the acquire in control_is_started(): all of the above is seen.
@@ -253,99 +251,6 @@ int twheel_start_lazily(struct twheel *tw)
 	int err = twheel_configure(tw, &defaults);
 
 	return err == -EBUSY ? 0 : err;
-}
-
-/**
- * twheel_advance() - move the virtual clock, and let expire what is due
- * @tw: the wheel
- * @to_ns: its new time
- *
- * A signal may end the wait when the clock has moved already.  The call can be repeated
- * with the same time.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the events of all timeouts that are due by @to_ns can be read, or
- *
- * * -EOPNOTSUPP when the wheel has another clock
- * * -ESHUTDOWN when it was drained
- * * -EINVAL when @to_ns is in the past or after the end of time
- * * -ERESTARTSYS by a signal
- */
-int twheel_advance(struct twheel *tw, u64 to_ns)
-{
-	int err = 0;
-
-	if (mutex_lock_interruptible(&tw->control.mutex))
-		return -ERESTARTSYS;
-	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
-		err = -EOPNOTSUPP;
-	else if (tw->control.draining)
-		err = -ESHUTDOWN;
-	else if (to_ns < tw->clock.virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
-		err = -EINVAL;
-	else
-		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
-	if (!err)
-		err = twheel_pass_now(tw);
-	mutex_unlock(&tw->control.mutex);
-	return err;
-}
-
-/**
- * twheel_drain() - stop a wheel, and turn each timeout that is left into an event
- * @tw: the wheel
- *
- * Draining takes these steps, each of which relies on the one before:
- *
- * 1. Set draining.  ARM tests it before it submits timeouts, both within one RCU read-side
- *    section, or under the wheel's lock; REARM and read test it under the lock.
- * 2. Wait for a grace period.  After it, every timeout that was accepted is in the wheel or in the
- *    inbox, and no other will come (G3, G4).
- * 3. Set drains.  From then on a step of a pass expires the timeouts that are due, turns those
- *    left into events flagged drained, and sets drained in the end.  The last one has all readers
- *    and pollers woken.
- * 4. Take these steps.
- *
- * A later call, or one that is repeated after a signal, goes on with step 4, as the kthread does
- * meanwhile.  A wheel that has not started has nothing to be drained.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the events of all timeouts that were left can be read, also when the
- * wheel was drained before; -ERESTARTSYS by a signal, after which the call is to be
- * repeated.
- */
-int twheel_drain(struct twheel *tw)
-{
-	int err = 0;
-
-	if (mutex_lock_interruptible(&tw->control.mutex))
-		return -ERESTARTSYS;
-	if (!tw->control.draining) {
-		twheel_lock(tw);
-		WRITE_ONCE(tw->control.draining, true);
-		twheel_unlock(tw);
-		/*
-		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
-		 * Test: litmus drain_arm
-		 */
-		synchronize_rcu();
-		twheel_lock(tw);
-		if (tw->control.started) {
-			tw->drains = true;
-		} else {
-			/*
-			 * Pairs with the acquire in twheel_is_drained().
-			 * Test: litmus drained_empty
-			 */
-			smp_store_release(&tw->control.drained, true);
-			tw->events.nr_untold++;
-		}
-		twheel_unlock(tw);
-	}
-	if (!twheel_is_drained(tw))
-		err = twheel_pass_now(tw);
-	mutex_unlock(&tw->control.mutex);
-	return err;
 }
 
 /**

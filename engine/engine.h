@@ -31,6 +31,9 @@
 struct twheel_arm;
 struct twheel_call;
 
+/* A step looks at this many timeouts, under one hold of the wheel's lock. */
+#define PASS_STEP	64
+
 /**
  * struct twheel - an open wheel
  * @clock: the clock and the tick
@@ -138,5 +141,9 @@ static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
+
+/* run.c */
+bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns);
+void twheel_alarm_init(struct twheel *tw);
 
 #endif /* _TWHEEL_ENGINE_H */

@@ -286,22 +286,6 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 }
 
 /**
- * twheel_is_drained() - tell whether the events of all timeouts left can be read
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once the drain is complete; it stays true, and no event is added any more.
- */
-bool twheel_is_drained(const struct twheel *tw)
-{
-	/*
-	 * Pairs with the release in twheel_pass_step(): the last events are in the list.
-	 * Test: litmus drained_read, drained_poll
-	 */
-	return smp_load_acquire(&tw->control.drained);
-}
-
-/**
  * twheel_wait() - wait for an event, or for the end of DRAIN
  * @tw: the wheel
  *

@@ -107,7 +107,7 @@ inline twheel_inbox_empty()
 }
 
 /* A step looks at one timeout: those that are due come first, then those that DRAIN has left. */
-inline twheel_pass_step(more)
+inline pass_step(more)
 {
 	i_ = 0;
 	do
@@ -408,7 +408,7 @@ inline alarm_leave()
 
 inline alarm_step()
 {
-	twheel_pass_step(more);
+	pass_step(more);
 	if
 	:: !more -> alarm_set_again(restart)
 	:: else -> alarm_set_next(restart)
@@ -499,7 +499,7 @@ inline pass_steps()
 	do
 	:: d_step {
 		twheel_lock();
-		twheel_pass_step(more);
+		pass_step(more);
 		if
 		:: !more -> twheel_alarm_set()
 		:: else

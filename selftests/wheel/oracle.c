@@ -3,7 +3,7 @@
  * oracle.c - a plain array that knows what the timing wheel has to say
  *
  * A rig is a wheel beside an array of all that it should hold.  It does with the wheel what the
- * engine does, and by the same steps: engine/expire.c, engine/pass.c and engine/alarm.c say why.
+ * engine does, and by the same steps: engine/expire.c, engine/run.c and engine/alarm.c say why.
  * What the wheel says is compared with the array after each of them, and the walker looks at every
  * slot, bit and link.
  */

@@ -118,7 +118,7 @@ design_order()
 }
 
 # A file calls those below it in the banner's list, and none above. The list has each part once,
-# and no other. The drawing shows the same.
+# and no other. The drawing shows the same. engine.h has what every part includes.
 order()
 {
 	local list name
@@ -141,7 +141,7 @@ order()
 		rank[$1] = FNR
 		next
 	}
-	rank[$1] > rank[$2] {
+	$1 != "engine" && $2 != "engine" && rank[$1] > rank[$2] {
 		print $1 " calls " $2 ", which stands above it in the banner of twheel_main.c"
 	}' "$work/banner_order" "$work/calls" | sort -u
 }

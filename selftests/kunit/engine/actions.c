@@ -112,7 +112,7 @@ static unsigned int pass(struct twheel *tw)
 	do {
 		turn_take(tw);
 		turns++;
-	} while (twheel_pass_turn(&tw->turn, U64_MAX));
+	} while (twheel_run_turn(&tw->turn, U64_MAX));
 	return turns;
 }
 

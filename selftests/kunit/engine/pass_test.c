@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/pass.c: steps, turns, and slots that are emptied ahead
+ * engine/run.c: steps, turns, and slots that are emptied ahead
  */
 
 /* Takes a step.  Says whether there is more to do. */
@@ -9,7 +9,7 @@ static bool step(struct twheel *tw)
 	bool more;
 
 	twheel_lock(tw);
-	more = twheel_pass_step(tw);
+	more = pass_step(tw);
 	twheel_unlock(tw);
 	return more;
 }
@@ -39,10 +39,10 @@ static void a_turn_ends_after_so_many_steps(struct kunit *test)
 
 	arm_many(test, (TURN_STEPS + 1) * PASS_STEP, NULL);
 	time_set(tw, START_NS + 10 * TICK_NS);
-	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, U64_MAX));
+	KUNIT_EXPECT_TRUE(test, twheel_run_turn(&tw->turn, U64_MAX));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)TURN_STEPS * PASS_STEP);
 	audit(test);
-	KUNIT_EXPECT_FALSE(test, twheel_pass_turn(&tw->turn, U64_MAX));
+	KUNIT_EXPECT_FALSE(test, twheel_run_turn(&tw->turn, U64_MAX));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)(TURN_STEPS + 1) * PASS_STEP);
 }
 
@@ -55,14 +55,14 @@ static void a_turn_ends_with_its_time(struct kunit *test)
 	arm_many(test, 10 * PASS_STEP, NULL);
 	waiter_queues(tw, &waiter);
 	time_set(tw, START_NS + 10 * TICK_NS);
-	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, 0));
+	KUNIT_EXPECT_TRUE(test, twheel_run_turn(&tw->turn, 0));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
 	/* A reader does not wait for the next turn. */
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 	waiter_leaves(tw, &waiter);
 	machine_ns = 1000;
 	machine_step_ns = 10;
-	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, 1030));
+	KUNIT_EXPECT_TRUE(test, twheel_run_turn(&tw->turn, 1030));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 5U * PASS_STEP);
 	machine_ns = 0;
 	KUNIT_EXPECT_EQ(test, pass(tw), 1U);
@@ -229,7 +229,7 @@ static void a_drain_goes_by_turns(struct kunit *test)
 	arm_many(test, nr, NULL);
 	WRITE_ONCE(tw->control.draining, true);
 	tw->drains = true;
-	KUNIT_EXPECT_TRUE(test, twheel_pass_turn(&tw->turn, U64_MAX));
+	KUNIT_EXPECT_TRUE(test, twheel_run_turn(&tw->turn, U64_MAX));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)TURN_STEPS * PASS_STEP);
 	KUNIT_EXPECT_FALSE(test, twheel_is_drained(tw));
 	audit(test);
