@@ -44,7 +44,7 @@
 #include <linux/workqueue.h>
 
 #include "engine/account.h"
-#include "engine/control.h"
+#include "engine/engine.h"
 #include "engine/pages.h"
 #include "engine/window.h"
 #include "twheel.h"

@@ -21,7 +21,6 @@
 #include <linux/uidgid.h>
 
 #include "engine/account.h"
-#include "engine/control.h"
 #include "engine/engine.h"
 #include "twheel.h"
 

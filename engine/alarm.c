@@ -15,7 +15,6 @@
 #include <linux/twheel.h>
 #include <linux/types.h>
 
-#include "alarm.h"
 #include "engine.h"
 #include "expire.h"
 #include "time.h"

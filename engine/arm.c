@@ -25,7 +25,6 @@
 #include <linux/uaccess.h>
 
 #include "access.h"
-#include "control.h"
 #include "engine.h"
 #include "lock.h"
 #include "places.h"

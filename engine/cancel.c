@@ -15,7 +15,6 @@
 #include <linux/uaccess.h>
 
 #include "access.h"
-#include "control.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"

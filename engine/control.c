@@ -30,8 +30,6 @@
 #include <linux/types.h>
 
 #include "account.h"
-#include "alarm.h"
-#include "control.h"
 #include "engine.h"
 #include "keys.h"
 #include "lock.h"

@@ -4,22 +4,27 @@
  *
  * Locks: twheel.lock is declared here.  It is a spinlock that the softirq only tries to take, so
  * that all others need not disable softirqs.  It is held for a batch of entries at a time, and
- * taken and released by lock.h.  Each part declares its other locks in its header.
+ * taken and released by lock.h.  control.mutex is declared here as well.  It is the outermost of the
+ * engine's locks: it is held while SETUP allocates and while ADVANCE and DRAIN take steps, and the
+ * kthread never takes it.  Each part declares its other locks in its header.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
 
+#include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/hrtimer.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
 #include "account.h"
-#include "alarm.h"
-#include "control.h"
 #include "expire.h"
 #include "keys.h"
 #include "pages.h"
@@ -33,6 +38,78 @@ struct twheel_call;
 
 /* A step looks at this many timeouts, under one hold of the wheel's lock. */
 #define PASS_STEP	64
+
+/* Of so many timeouts of a slot the first one to expire is searched for. */
+#define ALARM_LOOKS	32
+
+/**
+ * struct twheel_alarm - the hrtimer of a wheel
+ * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do; a
+ *	time that has passed while it rings in vain and, with PREEMPT_RT, while the kthread is
+ *	asked for.  NEVER_NS if it does not;
+ *	0 if the clock is virtual, or the wheel has not started: then it never does.
+ * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
+ * @paid: it is set for a time by which the user's share has paid for what the softirq did before
+ * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
+ *	queued again, for a time after @at_ns; only the softirq looks at it
+ * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
+ *
+ * &twheel.lock guards all members but @nr_missed.
+ */
+struct twheel_alarm {
+	u64 at_ns;
+	u32 nr_new;
+	u32 nr_missed;
+	bool paid;
+	struct hrtimer timer;
+};
+
+/**
+ * struct twheel_control - how a wheel was set up, and whether it accepts timeouts
+ * @mutex: lets SETUP, ADVANCE, DRAIN and the start by the first ARM run one at a time
+ * @slots: slots of the finest level; written under @mutex before @started is set,
+ *	constant after that
+ * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
+ * @event_size: how long each event of read() is, bytes; guarded as @slots, and read
+ *	without a lock by readers, see twheel_nr_events()
+ * @name: the name, for people, with a NUL at its end; guarded as @slots
+ * @started: the configuration is final, and the wheel has its memory, hrtimer and
+ *	kthread; set once, with release, under @mutex
+ * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
+ *	and read test it and act on it under the latter, or ARM within one RCU read-side section.
+ * @drained: every timeout that was left has become an event; set once, with release, under
+ *	&twheel.lock
+ * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
+ * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
+ */
+struct twheel_control {
+	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
+	u32 slots;
+	u32 setup_flags;
+	u32 event_size;
+	char name[TWHEEL_NAME_SIZE];
+	bool started;
+	bool draining;
+	bool drained;
+	refcount_t nr_files;
+	u64 nr;
+};
+
+/*
+ * The parameter of the module, which may be written at any time: no wheel may ask for a greater
+ * max_pending.  A wheel that has started keeps its own.
+ */
+extern unsigned int twheel_max_pending_limit;
+
+/*
+ * Whether the configuration is final: once it is, it stays so, and the caller may read all of it
+ * without a lock.
+ */
+static inline bool control_is_started(const struct twheel_control *control)
+{
+	/* Pairs with the release in twheel_start().  Test: litmus started */
+	return smp_load_acquire(&control->started);
+}
 
 /**
  * struct twheel - an open wheel
@@ -127,6 +204,8 @@ static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
 	return twheel_clock_follow(tw, now_ns);
 }
 
+void twheel_alarm_need(struct twheel *tw, u64 first_ns);
+
 /* @nr timeouts were put into slots, the first of which is due at @first_ns. */
 static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned int nr)
 	__must_hold(&tw->lock)
@@ -141,6 +220,15 @@ static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
+
+/* alarm.c */
+bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
+			   enum hrtimer_restart *restart);
+
+/* control.c */
+void twheel_set_defaults(struct twheel *tw);
+int twheel_start_lazily(struct twheel *tw);
 
 /* run.c */
 bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns);

@@ -28,7 +28,6 @@
 #include <linux/wait.h>
 
 #include "access.h"
-#include "control.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"

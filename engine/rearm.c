@@ -24,7 +24,6 @@
 #include <linux/uaccess.h>
 
 #include "access.h"
-#include "control.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"

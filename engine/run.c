@@ -37,7 +37,6 @@
 #include <linux/types.h>
 
 #include "account.h"
-#include "alarm.h"
 #include "engine.h"
 #include "expire.h"
 #include "lock.h"
