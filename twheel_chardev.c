@@ -23,7 +23,7 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "engine/window.h"
+#include "engine/syncpoint.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 

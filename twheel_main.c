@@ -11,8 +11,8 @@
  *
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors arm
- *	rearm cancel read query control run places lock alarm expire keys words access pages
- *	account trace time timeout window twheel_wheel twheel_compat
+ *	rearm cancel read query control run places lock alarm expire keys words user_access
+ *	pages account trace time timeout syncpoint twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
@@ -46,7 +46,7 @@
 #include "engine/account.h"
 #include "engine/engine.h"
 #include "engine/pages.h"
-#include "engine/window.h"
+#include "engine/syncpoint.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 

@@ -24,15 +24,15 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#include "access.h"
 #include "engine.h"
 #include "lock.h"
 #include "places.h"
+#include "syncpoint.h"
 #include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"
-#include "window.h"
+#include "user_access.h"
 #include "words.h"
 
 /**

@@ -14,7 +14,6 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#include "access.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"
@@ -24,6 +23,7 @@
 #include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
+#include "user_access.h"
 
 /* If there are more pages of places than this, which are 2 MB, those of a batch are fetched. */
 #define FETCH_PAGES	512

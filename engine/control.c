@@ -35,10 +35,10 @@
 #include "lock.h"
 #include "pages.h"
 #include "places.h"
+#include "syncpoint.h"
 #include "time.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
-#include "window.h"
 #include "words.h"
 
 #define DEFAULT_SLOTS		1024

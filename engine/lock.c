@@ -20,13 +20,13 @@
 #include "engine.h"
 #include "expire.h"
 #include "lock.h"
+#include "syncpoint.h"
 #include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_wheel.h"
-#include "window.h"
 
 /* Wake readers and pollers: @nr of those that are exclusive (EPOLLEXCLUSIVE), or all if it is 0. */
 static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)

@@ -28,11 +28,11 @@
 #include <linux/types.h>
 
 #include "engine.h"
+#include "syncpoint.h"
 #include "time.h"
 #include "timeout.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
-#include "window.h"
 
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
 void twheel_wake_for_room(struct twheel *tw);

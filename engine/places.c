@@ -35,9 +35,9 @@
 #include "lock.h"
 #include "pages.h"
 #include "places.h"
+#include "syncpoint.h"
 #include "timeout.h"
 #include "twheel_compat.h"
-#include "window.h"
 #include "words.h"
 
 /* So long after many pages have become unused, they are given back, jiffies. */

@@ -27,19 +27,19 @@
 #include <linux/uio.h>
 #include <linux/wait.h>
 
-#include "access.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"
 #include "lock.h"
 #include "places.h"
+#include "syncpoint.h"
 #include "time.h"
 #include "timeout.h"
 #include "trace.h"
 #include "twheel.h"
 #include "twheel_compat.h"
 #include "twheel_wheel.h"
-#include "window.h"
+#include "user_access.h"
 
 /* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */
 static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,

@@ -23,7 +23,6 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#include "access.h"
 #include "engine.h"
 #include "expire.h"
 #include "keys.h"
@@ -34,6 +33,7 @@
 #include "trace.h"
 #include "twheel.h"
 #include "twheel_wheel.h"
+#include "user_access.h"
 #include "words.h"
 
 /**

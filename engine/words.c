@@ -32,9 +32,9 @@
 
 #include "engine.h"
 #include "pages.h"
+#include "syncpoint.h"
 #include "timeout.h"
 #include "twheel.h"
-#include "window.h"
 #include "words.h"
 
 /*

@@ -65,7 +65,7 @@ static const struct row {
 		"EFAULT", "EFAULT"
 	},
 	{
-		"ARM of new keys, wide entries", "twheel_access_copy_in()", "copy_from_user",
+		"ARM of new keys, wide entries", "access_copy_each()", "copy_from_user",
 		"done", "EFAULT"
 	},
 	{
@@ -398,7 +398,7 @@ TEST_F(all, calls_that_can_fail_have_failed)
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
 
-		/* What controls the windows of engine/window.h is for tests alone. */
+		/* What controls the windows of engine/syncpoint.h is for tests alone. */
 		if (!fi_callee_name(site->callee) ||
 		    !strncmp(site->function, "windows_", strlen("windows_")))
 			continue;

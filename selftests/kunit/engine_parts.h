@@ -6,7 +6,6 @@
 #include "../windows/window.c"
 #endif
 #include "../../engine/trace.c"
-#include "../../engine/access.c"
 #include "../../engine/account.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What happens between two steps of one thread, done wholly by another: a test holds a
- * thread in a window of the module (engine/window.h), has another one do its part, and
+ * thread in a window of the module (engine/syncpoint.h), has another one do its part, and
  * lets the first one go on.
  *
  * The names of tests say what must hold.  An order that is wrong in the module is seen in

@@ -30,7 +30,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "../../engine/window.h"
+#include "../../engine/syncpoint.h"
 
 /* Nothing hangs for ever: this is how long a thread is held at most, nanoseconds. */
 #define HELD_MAX_NS	(20 * (u64)NSEC_PER_SEC)

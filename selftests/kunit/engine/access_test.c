@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/access.c and access.h: entries that are copied in
+ * engine/user_access.h and access.h: entries that are copied in
  *
  * How they are told is tested with the calls.
  */

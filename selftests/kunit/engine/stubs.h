@@ -276,7 +276,7 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 /* With windows, and so here, each access is opened by itself. */
 #ifndef TWHEEL_WINDOWS
 #define TWHEEL_WINDOWS
-#include "../../../engine/access.h"
+#include "../../../engine/user_access.h"
 #undef TWHEEL_WINDOWS
 #endif
 

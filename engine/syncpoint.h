@@ -13,8 +13,8 @@
  * Locks: none is taken here.  A window may be open under any lock and in any context but
  * hard interrupts.
  */
-#ifndef _TWHEEL_ENGINE_WINDOW_H
-#define _TWHEEL_ENGINE_WINDOW_H
+#ifndef _TWHEEL_ENGINE_SYNCPOINT_H
+#define _TWHEEL_ENGINE_SYNCPOINT_H
 
 enum twheel_window {
 	/* ARM has told the user of its timeouts, and has yet to submit them. */
@@ -72,4 +72,4 @@ static inline void twheel_windows_exit(void)
 }
 #endif
 
-#endif /* _TWHEEL_ENGINE_WINDOW_H */
+#endif /* _TWHEEL_ENGINE_SYNCPOINT_H */

@@ -18,10 +18,12 @@
  * Under a lock no fault can be served: access_open_locked() has accesses fail that would have to.
  * The caller then lets go of the lock, has the fault served, and tries the same entry again.
  */
-#ifndef _TWHEEL_ENGINE_ACCESS_H
-#define _TWHEEL_ENGINE_ACCESS_H
+#ifndef _TWHEEL_ENGINE_USER_ACCESS_H
+#define _TWHEEL_ENGINE_USER_ACCESS_H
 
 #include <linux/build_bug.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -148,8 +150,20 @@ static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 _
 	return got;
 }
 
-unsigned int twheel_access_copy_in(void *entries, size_t size, const void __user *user,
-				   u32 stride, unsigned int nr);
+/* Copy entries in one by one; what a shorter entry leaves out is zero. */
+static noinline unsigned int access_copy_each(void *entries, size_t size, const void __user *user,
+					      u32 stride, unsigned int nr)
+{
+	size_t known = min_t(size_t, stride, size);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, entries += size, user += stride) {
+		memset(entries + known, 0, size - known);
+		if (copy_from_user(entries, user, known))
+			break;
+	}
+	return i;
+}
 
 /*
  * Copy entries in that have @size bytes here, until one cannot be read; returns how many.  What a
@@ -163,7 +177,7 @@ static __always_inline unsigned int access_copy_in(void *entries, size_t size,
 	    likely(nr == 1 ? access_copy_one(entries, size, user) :
 			     !copy_from_user(entries, user, nr * size)))
 		return nr;
-	return twheel_access_copy_in(entries, size, user, stride, nr);
+	return access_copy_each(entries, size, user, stride, nr);
 }
 
-#endif /* _TWHEEL_ENGINE_ACCESS_H */
+#endif /* _TWHEEL_ENGINE_USER_ACCESS_H */
