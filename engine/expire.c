@@ -277,3 +277,35 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr)
 	t->deadline_ns += nr * x->interval_ns;
 	t->fired_ns = period_fired_ns(&tw->clock, x->flags, timeout_known_ns(t));
 }
+
+/**
+ * twheel_period_begin() - begin the next period of a timeout whose event was taken
+ * @tw: the wheel
+ * @t: the timeout, which is periodic
+ *
+ * Context: under &twheel.lock.
+ */
+void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock)
+{
+	struct twheel_extra *x = timeout_extra(t);
+	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
+	u64 due_ns, from_ns = x->flags & EXTRA_FIXED_DELAY ? now_ns : timeout_known_ns(t);
+
+	x->count = 0;
+	x->deliveries = periods_count(x->deliveries, 1);
+	t->deadline_ns = time_add(from_ns, x->interval_ns) | DEADLINE_ODD;
+	timeout_begin_again(t);
+	due_ns = timeout_due_ns(tw, t);
+	if (due_ns == NEVER_NS) {
+		twheel_link_push(&tw->wheel.never, &t->link);
+	} else if (due_ns <= edge_before_ns(&tw->clock, now_ns)) {
+		/*
+		 * A period has passed while the event was copied: its reader is late, and not it.
+		 */
+		twheel_expire_overdue(tw, t, now_ns);
+	} else {
+		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
+		alarm_need(tw, due_ns, 1);
+	}
+}

@@ -173,5 +173,7 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 	__must_hold(&tw->lock);
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t);
 void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr);
+void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t)
+	__must_hold(&tw->lock);
 
 #endif /* _TWHEEL_ENGINE_EXPIRE_H */

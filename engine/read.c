@@ -75,32 +75,6 @@ static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 	return nr;
 }
 
-/* A periodic timeout whose event was taken waits for its next period. */
-static void event_go_on(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock)
-{
-	struct twheel_extra *x = timeout_extra(t);
-	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
-	u64 due_ns, from_ns = x->flags & EXTRA_FIXED_DELAY ? now_ns : timeout_known_ns(t);
-
-	x->count = 0;
-	x->deliveries = periods_count(x->deliveries, 1);
-	t->deadline_ns = time_add(from_ns, x->interval_ns) | DEADLINE_ODD;
-	timeout_begin_again(t);
-	due_ns = timeout_due_ns(tw, t);
-	if (due_ns == NEVER_NS) {
-		twheel_link_push(&tw->wheel.never, &t->link);
-	} else if (due_ns <= edge_before_ns(&tw->clock, now_ns)) {
-		/*
-		 * A period has passed while the event was copied: its reader is late, and not it.
-		 */
-		twheel_expire_overdue(tw, t, now_ns);
-	} else {
-		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
-		alarm_need(tw, due_ns, 1);
-	}
-}
-
 /* An event was copied out: take it.  @nr is what event_fill() has returned. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t,
 		       const struct twheel_event *event, u64 nr)
@@ -111,7 +85,7 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 	event_del(&tw->events, t);
 	tw->events.delivered++;
 	if (!(event->flags & TWHEEL_EVENT_ENDED)) {
-		event_go_on(tw, t);
+		twheel_period_begin(tw, t);
 		return;
 	}
 	if (event->flags & TWHEEL_EVENT_DRAINED)
@@ -158,7 +132,7 @@ static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size)
 }
 
 /* Whether an event is that of a one-shot that has expired: one with slack is. */
-static bool event_is_plain(const struct twheel_timeout *t)
+static __always_inline bool event_is_plain(const struct twheel_timeout *t)
 {
 	return !timeout_is_drained(t) && !timeout_is_periodic(t);
 }

@@ -146,13 +146,13 @@ static __always_inline bool timeout_is_odd(const struct twheel_timeout *t)
 	return t->deadline_ns & DEADLINE_ODD;
 }
 
-static inline bool timeout_is_drained(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_drained(const struct twheel_timeout *t)
 {
 	return timeout_is_unread(t) && t->fired_ns & FIRED_DRAINED;
 }
 
 /* The deadline that the engine knows: the refresh table may have a later one. */
-static inline u64 timeout_known_ns(const struct twheel_timeout *t)
+static __always_inline u64 timeout_known_ns(const struct twheel_timeout *t)
 {
 	return t->deadline_ns & ~DEADLINE_ODD;
 }
@@ -177,7 +177,7 @@ static __always_inline struct twheel_page *timeout_page(const struct twheel_time
 	return (struct twheel_page *)((unsigned long)t & PAGE_MASK);
 }
 
-static inline struct twheel_extra *timeout_extra(const struct twheel_timeout *t)
+static __always_inline struct twheel_extra *timeout_extra(const struct twheel_timeout *t)
 {
 	struct twheel_page *page = timeout_page(t);
 
@@ -185,7 +185,7 @@ static inline struct twheel_extra *timeout_extra(const struct twheel_timeout *t)
 	return &smp_load_acquire(&page->extra)[t - page->timeout];
 }
 
-static inline bool timeout_is_periodic(const struct twheel_timeout *t)
+static __always_inline bool timeout_is_periodic(const struct twheel_timeout *t)
 {
 	return timeout_is_odd(t) && timeout_extra(t)->interval_ns;
 }
