@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls of /dev/twheel: which there are, and those without a vector
+ * The ioctls of /dev/twheel
  *
- * An ioctl of this file checks the shape of its argument, copies it in, hands it to the
- * engine, and copies the results out.  The ioctls with a vector are in twheel_vectors.c.
+ * An ioctl is done here but for its work: the shape of its argument is checked, the argument copied
+ * in, handed to the engine, and the results are copied out.
  *
- * Locks: none, and none is held while user memory is copied.
+ * ARM, REARM, CANCEL and QUERY carry a vector, whose elements are handed to the engine in batches.
+ * The engine copies a batch in; then it reports on each element in the user's memory, and does it,
+ * in one step, so a bad pointer, wherever in a vector, leaves nothing half done.  If a fault has to
+ * be served for that, it is served here, and the element tried again.
+ *
+ * Locks: none, and none is held while user memory is copied or a fault is served.
  */
 #include <linux/bits.h>
 #include <linux/build_bug.h>
@@ -13,9 +18,12 @@
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/nospec.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/stddef.h>
 #include <linux/twheel.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
@@ -32,6 +40,25 @@ static_assert(sizeof(struct twheel_status) == STATUS_SIZE_FIRST);
 static_assert(sizeof(struct twheel_list) == LIST_SIZE_FIRST);
 static_assert(sizeof(struct twheel_advance) == ADVANCE_SIZE_FIRST);
 static_assert(sizeof(struct twheel_event) == TWHEEL_EVENT_SIZE_MIN);
+
+/*
+ * Copy the argument of an ioctl in, whose first member is its size.  @known is its size in this
+ * kernel, and @first the size of the first release, the smallest that was ever published.  Members
+ * that the caller does not know are zero.  Returns -EINVAL if the size is below @first, and -E2BIG
+ * if it is above TWHEEL_SIZE_MAX or the caller sets members that this kernel does not know.
+ */
+static noinline int arg_copy_in(void *to, size_t known, size_t first, const void __user *arg)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)arg))
+		return -EFAULT;
+	if (size < first)
+		return -EINVAL;
+	if (size > TWHEEL_SIZE_MAX)
+		return -E2BIG;
+	return copy_struct_from_user(to, known, arg, size);
+}
 
 static long info_ioctl(struct twheel *tw, void __user *arg)
 {
@@ -64,7 +91,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 static long setup_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_setup setup;
-	int err = twheel_arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
+	int err = arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
 
 	return err ?: twheel_configure(tw, &setup);
 }
@@ -102,7 +129,7 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	void __user *rows;
 	int err;
 
-	err = twheel_arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
+	err = arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	if (err)
 		return err;
 	if (list.flags || !list.nr || list.entry_size < STATUS_SIZE_FIRST ||
@@ -152,7 +179,7 @@ static long drain_ioctl(struct twheel *tw, void __user *arg)
 static long advance_ioctl(struct twheel *tw, void __user *arg)
 {
 	struct twheel_advance advance;
-	int err = twheel_arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
+	int err = arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
 
 	if (err)
 		return err;
@@ -161,13 +188,417 @@ static long advance_ioctl(struct twheel *tw, void __user *arg)
 	return twheel_advance(tw, advance.to_ns);
 }
 
+/* Vectors */
+
+/**
+ * struct vector_op - how the entries of one kind of vector are done; constant
+ * @entry_size: size of an entry, as this kernel knows it
+ * @first_size: its size in the first release
+ * @result: offset of the result in an entry
+ * @arms: entries are struct twheel_arm, whose id goes out, and in a keyed wheel was_deadline_ns
+ * @by_key: entries may hold keys in place of ids
+ * @serves: a step has faults served itself
+ * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
+ *	done, or an errno if none is: -EFAULT if a fault of the first one is to be served, and
+ *	any other if it cannot be done, nor those after it.
+ */
+struct vector_op {
+	u32 entry_size;
+	u32 first_size;
+	u32 result;
+	bool arms;
+	bool by_key;
+	bool serves;
+	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
+		    struct twheel_call *call);
+};
+
+/* Whether a vector is well-formed but for its flags: 0, -EINVAL or -E2BIG. */
+static __always_inline int vector_check(const struct twheel_vector *vector,
+					const struct vector_op *op)
+{
+	if (vector->reserved || vector->entry_size < op->first_size ||
+	    (vector->entry_size | vector->entries) % sizeof(u64))
+		return -EINVAL;
+	if (vector->entry_size > TWHEEL_SIZE_MAX || vector->nr > TWHEEL_MAX_VECTOR)
+		return -E2BIG;
+	return 0;
+}
+
+/*
+ * Copy in a vector whose size is the one that this kernel knows, as nearly all are, and
+ * that of its entries.  For so few bytes, single loads are quicker than any copying function.
+ * False for a vector of other sizes or without entries, for one that is not well-formed, and if
+ * the copy faults: vector_copy_odd() then finds out which, as it does if a vector has grown.
+ *
+ * Nearly all calls attempt all entries, so nr_done says so from the start; here that
+ * costs one store.  vector_stop() corrects it where a call ends early.
+ */
+static __always_inline bool
+vector_copy_usual(struct twheel_vector *vector,
+		  struct twheel_vector __user *user, const struct vector_op *op)
+{
+	const u64 __user *from = (const u64 __user *)user;
+	u64 *to = (u64 *)vector;
+
+	if (sizeof(*vector) != 4 * sizeof(*to) || !user_access_begin(user, sizeof(*user)))
+		return false;
+	unsafe_get_user(to[0], &from[0], fault);
+	unsafe_get_user(to[1], &from[1], fault);
+	unsafe_get_user(to[2], &from[2], fault);
+	unsafe_get_user(to[3], &from[3], fault);
+	if (unlikely(vector->size != sizeof(*vector) || vector->entry_size != op->entry_size ||
+		     !vector->nr || vector_check(vector, op)))
+		goto fault;
+	if (likely(!vector->flags))
+		unsafe_put_user(vector->nr, &user->nr_done, fault);
+	user_access_end();
+	return true;
+fault:
+	user_access_end();
+	return false;
+}
+
+/* Whether the flags of a vector fit its command and the wheel: 0 or -EINVAL. */
+static int vector_check_flags(const struct twheel *tw, const struct twheel_vector *vector,
+			      const struct vector_op *op)
+{
+	if (vector->flags & ~TWHEEL_VECTOR_BY_KEY)
+		return -EINVAL;
+	if (vector->flags && !(op->by_key && twheel_is_keyed(tw)))
+		return -EINVAL;
+	return 0;
+}
+
+/* Copy in a vector of any size, unless it is @copied; 0, or the error that is wrong with it. */
+static noinline_for_stack int
+vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
+		struct twheel_vector __user *user, const struct vector_op *op, bool copied)
+{
+	int err = copied ? 0 :
+		  arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
+
+	if (!err)
+		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
+	if (!err && put_user(vector->nr, &user->nr_done))
+		err = -EFAULT;
+	return err;
+}
+
+/* Write into an entry that it is not done, and why; 0 or -EFAULT. */
+static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
+			void __user *user, int err)
+{
+	struct twheel_arm __user *arm = user;
+
+	if (op->arms && (put_user(0ULL, &arm->id) ||
+			 (twheel_is_keyed(tw) && put_user(0ULL, &arm->was_deadline_ns))))
+		return -EFAULT;
+	return put_user(err, (s32 __user *)(user + op->result));
+}
+
+/* Write into entries that they are not done, until one faults or a fatal signal comes. */
+static noinline void entries_refuse(const struct twheel *tw, const struct vector_op *op,
+				    void __user *user, u32 stride,
+				    unsigned int nr, int err)
+{
+	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
+		if (entry_refuse(tw, op, user, err))
+			break;
+		cond_resched();
+	}
+}
+
+/*
+ * Have a fault served that a member would raise when it is told: write it as it was.  What another
+ * thread stores there meanwhile may be lost, but it is about to be overwritten.
+ */
+#define member_serve(member) ({						\
+	typeof(member) __member = (member);				\
+	typeof(*__member) __was;					\
+									\
+	get_user(__was, __member) || put_user(__was, __member);		\
+})
+
+/* Have a fault of an entry served: read all of it, and write what is going to be told. */
+static noinline int entry_serve(const struct twheel *tw, const struct vector_op *op,
+				void __user *user, u32 stride)
+{
+	struct twheel_arm __user *arm = user;
+
+	if (fault_in_readable(user, op->first_size) ||
+	    member_serve((s32 __user *)(user + op->result)))
+		return -EFAULT;
+	if (stride > op->entry_size &&
+	    check_zeroed_user(user + op->entry_size, stride - op->entry_size) < 0)
+		return -EFAULT;
+	if (op->arms && (member_serve(&arm->id) ||
+			 (twheel_is_keyed(tw) && member_serve(&arm->was_deadline_ns))))
+		return -EFAULT;
+	return 0;
+}
+
+/*
+ * Write a row of @size bytes: 0 or -EFAULT.  The id and the result come last: if the row cannot be
+ * written as a whole, they are as they were, and the same can be asked for again.
+ */
+static int row_tell(struct twheel_status __user *user, const struct twheel_status *status,
+		    size_t size)
+{
+	const size_t first = offsetof(struct twheel_status, state);
+
+	if (!status->result &&
+	    (copy_to_user(&user->state, &status->state, size - first) ||
+	     put_user(status->id, &user->id)))
+		return -EFAULT;
+	return put_user(status->result, &user->result);
+}
+
+static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
+		      struct twheel_call *call)
+{
+	struct twheel_status status[TWHEEL_BATCH * 3 / 4] __uninitialized;
+	size_t known = min_t(size_t, call->stride, sizeof(status[0]));
+	unsigned int i;
+
+	nr = min_t(unsigned int, nr, ARRAY_SIZE(status));
+	for (i = 0; i < nr; i++) {
+		struct twheel_status __user *user = arg + (size_t)i * call->stride;
+
+		if (get_user(status[i].id, &user->id))
+			break;
+	}
+	nr = i;
+	twheel_query(tw, status, nr, call->by_key);
+	for (i = 0; i < nr; i++) {
+		struct twheel_status __user *user = arg + (size_t)i * call->stride;
+
+		if (row_tell(user, &status[i], known))
+			break;
+		call->nr_ok += !status[i].result;
+	}
+	return i ?: -EFAULT;
+}
+
+/*
+ * The entries are longer than this kernel knows.  Returns 1 if the first one was refused because
+ * it has a byte there that is not zero, and an errno if it cannot be read; 0 if it is good.
+ */
+static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
+			    void __user *user, u32 stride)
+{
+	int zero = check_zeroed_user(user + op->entry_size, stride - op->entry_size);
+
+	if (zero < 0)
+		return zero;
+	return zero ? 0 : entry_refuse(tw, op, user, -E2BIG) ?: 1;
+}
+
+/*
+ * Entries that lie in two pages of the user's memory, or more.  Returns how many of up to @nr can
+ * be read as a whole: all of them, or the first one, or none.
+ *
+ * If they are told under the wheel's lock, a fault of the last one's result is served here: so, as
+ * a rule, a batch is done as a whole; nothing relies on that.
+ */
+static noinline unsigned int batch_serve(const struct twheel *tw, const struct vector_op *op,
+					 void __user *user, u32 stride, unsigned int nr)
+{
+	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
+	char byte;
+
+	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
+		return fault_in_readable(user, op->first_size) ? 0 : 1;
+	(void)byte;
+	/* ARM without keys tells under no lock, and QUERY does. */
+	if (!op->serves && (!op->arms || twheel_is_keyed(tw)))
+		(void)member_serve(last);
+	return nr;
+}
+
+/* Do up to @nr entries at @user; returns how many are done, or an errno. */
+static __always_inline int vector_batch(struct twheel *tw, const struct vector_op *op,
+					void __user *user, u32 stride, unsigned int nr,
+					struct twheel_call *call)
+{
+	if (((unsigned long)user ^ ((unsigned long)user + (size_t)nr * stride - 1)) & PAGE_MASK) {
+		nr = batch_serve(tw, op, user, stride, nr);
+		if (!nr)
+			return -EFAULT;
+	}
+	return op->step(tw, user, nr, call);
+}
+
+/*
+ * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an
+ * errno.
+ */
+static int vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+		       unsigned int nr, struct twheel_call *call, bool *attempted)
+{
+	int done;
+
+	if (unlikely(call->stride > op->entry_size)) {
+		done = entry_check_tail(tw, op, user, call->stride);
+		if (done)
+			return done;
+		nr = 1;
+	}
+	done = vector_batch(tw, op, user, call->stride, nr, call);
+	*attempted |= done > 0;
+	return done;
+}
+
+/*
+ * End a call early, after @done entries.  After -EFAULT and -EINTR the other entries are
+ * left as they are; any other @err is written into them.  The call fails as a whole only
+ * if the engine has attempted no entry; entries that are too long do not count.
+ */
+static long vector_stop(const struct twheel *tw, const struct vector_op *op,
+			struct twheel_vector __user *arg, const struct twheel_vector *vector,
+			unsigned int done, bool attempted, unsigned int nr_ok, int err)
+{
+	if (err != -EFAULT && err != -EINTR) {
+		if (attempted)
+			entries_refuse(tw, op, u64_to_user_ptr(vector->entries) +
+				       (size_t)done * vector->entry_size,
+				       vector->entry_size, vector->nr - done, err);
+		else
+			done = 0;
+	}
+	if (put_user(done, &arg->nr_done))
+		return -EFAULT;
+	return done ? (long)nr_ok : err;
+}
+
+/* Do a vector that was copied in, but for the first @done entries. */
+static noinline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
+			       const struct twheel_vector *vector, const struct vector_op *op,
+			       struct twheel_call *call, unsigned int done)
+{
+	unsigned int most = TWHEEL_BATCH, tries = 0;
+	bool attempted = done;
+	int err;
+
+	while (done < vector->nr) {
+		void __user *user = u64_to_user_ptr(vector->entries) +
+				    (size_t)done * call->stride;
+
+		err = vector_step(tw, op, user, min(vector->nr - done, most), call, &attempted);
+		if (likely(err > 0)) {
+			done += err;
+			if (done == vector->nr)
+				break;
+			most = TWHEEL_BATCH;
+			tries = 0;
+		} else if (err == -EFAULT && !op->serves && ++tries < TWHEEL_TRIES &&
+			   !entry_serve(tw, op, user, call->stride)) {
+			/* This one by itself: the batch may end beyond the user's memory. */
+			most = 1;
+		} else {
+			goto stop;
+		}
+		err = -EINTR;
+		if (unlikely(fatal_signal_pending(current)))
+			goto stop;
+		cond_resched();
+	}
+	return call->nr_ok;
+stop:
+	return vector_stop(tw, op, arg, vector, done, attempted, call->nr_ok, err);
+}
+
+/*
+ * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it makes
+ * calls of one batch quicker.  If the first batch is not done as a whole, it is tried again with
+ * what follows it.
+ */
+static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+					 const struct vector_op *op)
+{
+	struct twheel_call call = { .stride = op->entry_size };
+	struct twheel_vector vector __uninitialized;
+	bool usual = vector_copy_usual(&vector, arg, op);
+	int done = 0;
+
+	if (unlikely(!usual || vector.flags)) {
+		int err = vector_copy_odd(tw, &vector, arg, op, usual);
+
+		if (err)
+			return err;
+		call.by_key = vector.flags;
+	}
+	if (likely(usual)) {
+		done = vector_batch(tw, op, u64_to_user_ptr(vector.entries), op->entry_size,
+				    min_t(unsigned int, vector.nr, TWHEEL_BATCH), &call);
+		if (likely(done == vector.nr))
+			return call.nr_ok;
+	} else {
+		call.stride = vector.entry_size;
+	}
+	return vector_do(tw, arg, &vector, op, &call, max(done, 0));
+}
+
+static const struct vector_op arm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.first_size	= ARM_SIZE_FIRST,
+	.result		= offsetof(struct twheel_arm, result),
+	.arms		= true,
+	.step		= twheel_arm_step,
+};
+
+static const struct vector_op rearm_op = {
+	.entry_size	= sizeof(struct twheel_arm),
+	.first_size	= ARM_SIZE_FIRST,
+	.result		= offsetof(struct twheel_arm, result),
+	.by_key		= true,
+	.step		= twheel_rearm_step,
+};
+
+static const struct vector_op cancel_op = {
+	.entry_size	= sizeof(struct twheel_cancel),
+	.first_size	= CANCEL_SIZE_FIRST,
+	.result		= offsetof(struct twheel_cancel, result),
+	.by_key		= true,
+	.step		= twheel_cancel_step,
+};
+
+static const struct vector_op query_op = {
+	.entry_size	= sizeof(struct twheel_status),
+	.first_size	= STATUS_SIZE_FIRST,
+	.result		= offsetof(struct twheel_status, result),
+	.by_key		= true,
+	.serves		= true,
+	.step		= query_step,
+};
+
+static long arm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &arm_op);
+}
+
+static long rearm_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &rearm_op);
+}
+
+static long cancel_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &cancel_op);
+}
+
+static long query_ioctl(struct twheel *tw, void __user *arg)
+{
+	return vector_ioctl(tw, arg, &query_op);
+}
+
 static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
-	[_IOC_NR(TWHEEL_IOC_ARM)]	= twheel_arm_ioctl,
-	[_IOC_NR(TWHEEL_IOC_REARM)]	= twheel_rearm_ioctl,
-	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= twheel_cancel_ioctl,
-	[_IOC_NR(TWHEEL_IOC_QUERY)]	= twheel_query_ioctl,
+	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_REARM)]	= rearm_ioctl,
+	[_IOC_NR(TWHEEL_IOC_CANCEL)]	= cancel_ioctl,
+	[_IOC_NR(TWHEEL_IOC_QUERY)]	= query_ioctl,
 	[_IOC_NR(TWHEEL_IOC_LIST)]	= list_ioctl,
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= drain_ioctl,
 	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,

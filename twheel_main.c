@@ -10,9 +10,9 @@
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
  * Order of files: a part, X.c and X.h, calls those below it, and none above.
- *	twheel_main twheel_chardev twheel_stat twheel_write twheel_ioctl twheel_vectors arm
- *	rearm cancel read query control run places lock alarm expire keys words user_access
- *	pages account trace time timeout syncpoint twheel_wheel twheel_compat
+ *	twheel_main twheel_chardev twheel_stat twheel_ioctl arm rearm cancel read query control
+ *	run places lock alarm expire keys words user_access pages account trace time timeout
+ *	syncpoint twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The interface between the engine (engine/) and the device (twheel_chardev.c,
- * twheel_ioctl.c, twheel_vectors.c, twheel_write.c), and what the files of the device share
+ * twheel_ioctl.c), and what the files of the device share
  *
  * The engine's functions are described where they are defined.  Those named step do up to
  * TWHEEL_BATCH entries of a call, which they read from the user's memory and report there.  If a
@@ -105,18 +105,8 @@ __poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_str
 #define LIST_SIZE_FIRST		40
 #define ADVANCE_SIZE_FIRST	16
 
-/* twheel_vectors.c */
-int twheel_arg_copy_in(void *to, size_t known, size_t first, const void __user *arg);
-long twheel_arm_ioctl(struct twheel *tw, void __user *arg);
-long twheel_rearm_ioctl(struct twheel *tw, void __user *arg);
-long twheel_cancel_ioctl(struct twheel *tw, void __user *arg);
-long twheel_query_ioctl(struct twheel *tw, void __user *arg);
-
 /* twheel_ioctl.c */
 long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg);
-
-/* twheel_write.c */
-ssize_t twheel_write(struct twheel *tw, struct iov_iter *from, bool nowait);
 
 /* twheel_stat.c */
 extern const struct attribute_group *twheel_attribute_groups[];

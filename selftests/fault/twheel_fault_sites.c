@@ -43,9 +43,9 @@ static const struct row {
 } rows[] = {
 	{ "open", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
 	{ "open", "user_make()", "kmalloc", "ENOMEM", "ENOMEM" },
-	{ "SETUP", "twheel_arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{ "SETUP", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP", "twheel_start()", "pages", "done", "ENOMEM" },
-	{ "SETUP of 2^14 slots", "twheel_arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{ "SETUP of 2^14 slots", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "SETUP of 2^14 slots", "twheel_start()", "pages", "ENOMEM", "ENOMEM" },
 	{ "ARM, the first", "arm_start()", "copy_from_user", "done", "EFAULT" },
 	{ "ARM, the first", "access_copy_in()", "copy_from_user", "done", "done" },
@@ -61,7 +61,7 @@ static const struct row {
 	{ "ARM of new keys", "places_grow()", "pages", "39 of 40, 1 ENOMEM", "0 of 40, 40 ENOMEM" },
 	{ "ARM", "access_copy_in()", "copy_from_user", "done", "done" },
 	{
-		"ARM of new keys, wide entries", "twheel_arg_copy_in()", "copy_from_user",
+		"ARM of new keys, wide entries", "arg_copy_in()", "copy_from_user",
 		"EFAULT", "EFAULT"
 	},
 	{
@@ -102,12 +102,12 @@ static const struct row {
 	{ "REARM, now periodic", "extra_add()", "pages", "7 of 8, 1 ENOMEM", "0 of 8, 8 ENOMEM" },
 	{ "CANCEL", "access_copy_in()", "copy_from_user", "done", "done" },
 	{ "QUERY", "row_tell()", "copy_to_user", "done; 24 of 40; done", "EFAULT" },
-	{ "LIST", "twheel_arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{ "LIST", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "LIST", "rows_report()", "copy_to_user", "done", "done" },
-	{ "LIST of wide rows", "twheel_arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{ "LIST of wide rows", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "LIST of wide rows", "rows_report()", "copy_to_user", "EFAULT; 1 to 39 of 40", "EFAULT" },
 	{ "INFO", "info_ioctl()", "copy_to_user", "EFAULT", "EFAULT" },
-	{ "ADVANCE", "twheel_arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
+	{ "ADVANCE", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "read", "event_copy()", "copy_to_iter", "done", "EFAULT" },
 	{ "read of wide events", "event_copy()", "copy_to_iter", "done", "EFAULT" },
 	{ "readv", "event_copy()", "copy_to_iter", "done", "EFAULT" },
