@@ -24,7 +24,6 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/twheel.h>
-#include <linux/types.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 

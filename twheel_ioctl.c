@@ -25,7 +25,6 @@
 #include <linux/sched/signal.h>
 #include <linux/stddef.h>
 #include <linux/twheel.h>
-#include <linux/types.h>
 #include <linux/uaccess.h>
 
 #include "twheel.h"

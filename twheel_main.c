@@ -27,25 +27,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
-#include <linux/hrtimer.h>
 #include <linux/kstrtox.h>
-#include <linux/kthread.h>
-#include <linux/limits.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/rcupdate.h>
-#include <linux/sched.h>
 #include <linux/sysfs.h>
-#include <linux/time64.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/workqueue.h>
 
-#include "engine/account.h"
 #include "engine/engine.h"
-#include "engine/pages.h"
 #include "engine/syncpoint.h"
 #include "twheel.h"
 #include "twheel_compat.h"

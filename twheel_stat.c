@@ -6,21 +6,12 @@
  *
  * Locks: none.
  */
-#include <linux/atomic.h>
-#include <linux/compiler.h>
 #include <linux/debugfs.h>
 #include <linux/device.h>
-#include <linux/fs.h>
-#include <linux/kthread.h>
 #include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/sysfs.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/uidgid.h>
 
-#include "engine/account.h"
 #include "engine/engine.h"
 #include "twheel.h"
 

@@ -36,9 +36,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/atomic.h>
 #include <linux/compiler.h>
-#include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/hash.h>
@@ -48,16 +46,10 @@
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
-#include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
-#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/time64.h>
-#include <linux/types.h>
-#include <linux/uidgid.h>
-#include <linux/user_namespace.h>
 
 #include "account.h"
 #include "trace.h"

@@ -128,8 +128,8 @@ static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 }
 
 /*
- * Counters: each processor has its own, and they are added up when they are read.  So counting costs
- * an instruction, and no cache line is shared.
+ * Counters: each processor has its own, and they are added up when they are read.  So counting
+ * costs an instruction, and no cache line is shared.
  */
 
 /**

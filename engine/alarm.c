@@ -7,19 +7,7 @@
  *
  * Locks: the callers hold twheel.lock; under it the lock of the hrtimer's base is taken.
  */
-#include <linux/hrtimer.h>
-#include <linux/ktime.h>
-#include <linux/limits.h>
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-
 #include "engine.h"
-#include "expire.h"
-#include "time.h"
-#include "timeout.h"
-#include "twheel_wheel.h"
 
 /*
  * When the first timeout in a slot is due, or a time before; NEVER_NS if no timeout is left.

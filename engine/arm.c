@@ -16,24 +16,10 @@
  * is taken while no other is held.
  */
 #include <linux/errno.h>
-#include <linux/kconfig.h>
-#include <linux/llist.h>
-#include <linux/minmax.h>
-#include <linux/rcupdate.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/uaccess.h>
 
-#include "engine.h"
 #include "lock.h"
-#include "places.h"
-#include "syncpoint.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
 #include "user_access.h"
-#include "words.h"
 
 /**
  * struct arming - a batch that is being armed; a local variable

@@ -9,20 +9,9 @@
  */
 #include <linux/errno.h>
 #include <linux/prefetch.h>
-#include <linux/spinlock.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/uaccess.h>
 
-#include "engine.h"
-#include "expire.h"
-#include "keys.h"
 #include "lock.h"
-#include "places.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
-#include "twheel_wheel.h"
 #include "user_access.h"
 
 /* If there are more pages of places than this, which are 2 MB, those of a batch are fetched. */

@@ -10,36 +10,12 @@
  * DRAIN take the steps of a pass, all of it under the mutex.  They take the wheel's lock under it
  * for each step, and wake readers and pollers.
  */
-#include <linux/atomic.h>
 #include <linux/err.h>
-#include <linux/fs.h>
 #include <linux/gfp.h>
-#include <linux/hrtimer.h>
 #include <linux/kmemleak.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
-#include <linux/mutex.h>
-#include <linux/rcupdate.h>
-#include <linux/refcount.h>
-#include <linux/sched.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
-#include "account.h"
-#include "engine.h"
-#include "keys.h"
 #include "lock.h"
-#include "pages.h"
-#include "places.h"
-#include "syncpoint.h"
-#include "time.h"
-#include "twheel.h"
-#include "twheel_wheel.h"
-#include "words.h"
 
 #define DEFAULT_SLOTS		1024
 #define DEFAULT_MAX_PENDING	1048576U

@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct twheel, an open wheel: the data of each part of the engine, side by side
+ * struct twheel, an open wheel: the data of each part of the engine, side by side; and what every
+ * part includes
  *
- * Locks: twheel.lock is declared here.  It is a spinlock that the softirq only tries to take, so
- * that all others need not disable softirqs.  It is held for a batch of entries at a time, and
- * taken and released by lock.h.  control.mutex is declared here as well.  It is the outermost of the
- * engine's locks: it is held while SETUP allocates and while ADVANCE and DRAIN take steps, and the
- * kthread never takes it.  Each part declares its other locks in its header.
+ * Locks: two are declared here, and each part declares its others in its header.
+ *
+ * twheel.lock is a spinlock that the softirq only tries to take, so that all others need not
+ * disable softirqs.  It is held for a batch of elements at a time.  lock.h takes and releases it.
+ *
+ * control.mutex is the outermost of the engine's locks: it is held while SETUP allocates and while
+ * ADVANCE and DRAIN take steps, and the kthread never takes it.
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
 
-#include <linux/atomic.h>
-#include <linux/cache.h>
-#include <linux/compiler.h>
 #include <linux/hrtimer.h>
-#include <linux/llist.h>
-#include <linux/lockdep.h>
-#include <linux/mutex.h>
 #include <linux/refcount.h>
-#include <linux/spinlock.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 #include <linux/wait.h>
 
 #include "account.h"
@@ -30,6 +24,7 @@
 #include "pages.h"
 #include "places.h"
 #include "time.h"
+#include "timeout.h"
 #include "twheel_wheel.h"
 #include "words.h"
 

@@ -7,22 +7,10 @@
  *
  * Locks: none is taken here; the callers hold twheel.lock for a step of bounded length.
  */
-#include <linux/bitops.h>
-#include <linux/lockdep.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
 #include <linux/prefetch.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
-#include "account.h"
 #include "engine.h"
-#include "expire.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel_wheel.h"
-#include "words.h"
 
 /*
  * Count the periods of a timeout that have passed by @until_ns, or up to its repeat limit.  Its

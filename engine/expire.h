@@ -7,16 +7,9 @@
 #ifndef _TWHEEL_ENGINE_EXPIRE_H
 #define _TWHEEL_ENGINE_EXPIRE_H
 
-#include <linux/limits.h>
 #include <linux/lockdep.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "time.h"
-#include "timeout.h"
-#include "twheel_wheel.h"
 
 struct twheel;
 

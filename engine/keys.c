@@ -15,26 +15,14 @@
  * table takes its own locks under it; when it has grown full, it may allocate atomically there,
  * and grows by a work item otherwise.  Pages of nodes are added and removed under places.mutex.
  */
-#include <linux/atomic.h>
 #include <linux/errno.h>
-#include <linux/limits.h>
-#include <linux/lockdep.h>
-#include <linux/log2.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/pgtable.h>
-#include <linux/rcupdate.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/stddef.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "engine.h"
-#include "keys.h"
-#include "pages.h"
-#include "timeout.h"
 
 /* The hash table is made for so many keys, or half of max_pending: it need not grow for these. */
 #define FIRST_KEYS	3000U

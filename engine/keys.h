@@ -8,9 +8,7 @@
 #ifndef _TWHEEL_ENGINE_KEYS_H
 #define _TWHEEL_ENGINE_KEYS_H
 
-#include <linux/mm.h>
 #include <linux/rhashtable-types.h>
-#include <linux/types.h>
 
 #include "pages.h"
 #include "timeout.h"

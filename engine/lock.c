@@ -5,28 +5,9 @@
  * Locks: twheel.lock, as lock.h says.  Who wakes holds none of the engine's locks, since a wake-up
  * runs the callbacks of epoll, which take locks of their own and may take long.
  */
-#include <linux/atomic.h>
-#include <linux/fs.h>
-#include <linux/llist.h>
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
-#include <linux/poll.h>
-#include <linux/sched.h>
-#include <linux/spinlock.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/wait.h>
-
-#include "engine.h"
-#include "expire.h"
 #include "lock.h"
-#include "syncpoint.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
 #include "twheel_compat.h"
-#include "twheel_wheel.h"
 
 /* Wake readers and pollers: @nr of those that are exclusive (EPOLLEXCLUSIVE), or all if it is 0. */
 static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)

@@ -15,24 +15,11 @@
 #define _TWHEEL_ENGINE_LOCK_H
 
 #include <linux/bottom_half.h>
-#include <linux/compiler.h>
-#include <linux/hrtimer.h>
 #include <linux/kconfig.h>
-#include <linux/llist.h>
-#include <linux/lockdep.h>
-#include <linux/poll.h>
-#include <linux/preempt.h>
-#include <linux/spinlock.h>
-#include <linux/time64.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "engine.h"
 #include "syncpoint.h"
-#include "time.h"
-#include "timeout.h"
 #include "twheel.h"
-#include "twheel_wheel.h"
 
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
 void twheel_wake_for_room(struct twheel *tw);

@@ -15,17 +15,12 @@
  *
  * Locks: &twheel_pages.mutex, which the caller holds to change a table.  The counters are atomic.
  */
-#include <linux/atomic.h>
 #include <linux/container_of.h>
 #include <linux/errno.h>
 #include <linux/gfp.h>
-#include <linux/lockdep.h>
 #include <linux/mm.h>
-#include <linux/rcupdate.h>
-#include <linux/sched.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
-#include <linux/types.h>
 #include <linux/vmalloc.h>
 
 #include "account.h"

@@ -13,32 +13,12 @@
  * is a mutex because pages are allocated under it.  mmap() takes it under mmap_lock, so nothing
  * under it may touch user memory.  twheel.lock and places.lock are taken under it.
  */
-#include <linux/atomic.h>
 #include <linux/container_of.h>
 #include <linux/gfp.h>
 #include <linux/jiffies.h>
-#include <linux/limits.h>
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
-#include <linux/mutex.h>
-#include <linux/poll.h>
-#include <linux/rcupdate.h>
-#include <linux/refcount.h>
-#include <linux/sched.h>
-#include <linux/spinlock.h>
-#include <linux/types.h>
-#include <linux/workqueue.h>
 
-#include "account.h"
-#include "engine.h"
-#include "keys.h"
 #include "lock.h"
-#include "pages.h"
-#include "places.h"
-#include "syncpoint.h"
-#include "timeout.h"
 #include "twheel_compat.h"
-#include "words.h"
 
 /* So long after many pages have become unused, they are given back, jiffies. */
 #define SHRINK_DELAY	HZ

@@ -9,11 +9,6 @@
 #define _TWHEEL_ENGINE_PLACES_H
 
 #include <linux/cache.h>
-#include <linux/list.h>
-#include <linux/lockdep.h>
-#include <linux/mutex.h>
-#include <linux/spinlock.h>
-#include <linux/types.h>
 
 #include "account.h"
 #include "pages.h"

@@ -6,23 +6,10 @@
  * them.  INFO takes control.mutex in a wheel that has not started, since SETUP may be at
  * work there.  The two are not nested.
  */
-#include <linux/build_bug.h>
-#include <linux/minmax.h>
-#include <linux/mutex.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/string.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
-#include "engine.h"
-#include "expire.h"
 #include "lock.h"
-#include "places.h"
-#include "time.h"
-#include "timeout.h"
-#include "twheel.h"
-#include "words.h"
 
 /* An alarm that does not ring, and a next expiry that does not come, are the same number. */
 static_assert(NEVER_NS == TWHEEL_NO_EXPIRY);

@@ -11,34 +11,14 @@
  *
  * Locks: twheel.lock, and under it places.lock, for a batch.  Waiters take that of the wait queue.
  */
-#include <linux/atomic.h>
-#include <linux/build_bug.h>
 #include <linux/errno.h>
-#include <linux/fs.h>
-#include <linux/minmax.h>
-#include <linux/poll.h>
 #include <linux/prefetch.h>
-#include <linux/sched.h>
-#include <linux/spinlock.h>
 #include <linux/stddef.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/uaccess.h>
 #include <linux/uio.h>
-#include <linux/wait.h>
 
-#include "engine.h"
-#include "expire.h"
-#include "keys.h"
 #include "lock.h"
-#include "places.h"
-#include "syncpoint.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
 #include "twheel_compat.h"
-#include "twheel_wheel.h"
 #include "user_access.h"
 
 /* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */

@@ -13,28 +13,12 @@
  * Locks: twheel.lock, for a batch.  places.lock under it, to take a place for a key.
  * places.mutex to provide memory, under no other lock.
  */
-#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/errno.h>
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
-#include <linux/spinlock.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/uaccess.h>
 
-#include "engine.h"
-#include "expire.h"
-#include "keys.h"
 #include "lock.h"
-#include "places.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
-#include "twheel_wheel.h"
 #include "user_access.h"
-#include "words.h"
 
 /**
  * enum rearm_needs - what an entry needs before it can be tried again

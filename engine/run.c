@@ -7,9 +7,9 @@
  * as any other thread may find it: so it does not matter who takes the next one.
  *
  * G5 bounded interrupt work: the softirq looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at
- * most.  All wheels together take SOFT_NS of a processor in one go, and half of its time after that;
- * and those of one user a tenth of the time of all processors, after a burst (account.c).  The
- * kthread does what is left.
+ * most.  All wheels together take SOFT_NS of a processor in one go, and half of its time after
+ * that; and those of one user a tenth of the time of all processors, after a burst (account.c).
+ * The kthread does what is left.
  *
  * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment,
  * and if that happens some times, the kthread is asked as well.
@@ -22,31 +22,12 @@
  * DRAIN hold control.mutex meanwhile.
  */
 #include <linux/container_of.h>
-#include <linux/hrtimer.h>
-#include <linux/kconfig.h>
-#include <linux/ktime.h>
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
-#include <linux/percpu.h>
 #include <linux/prefetch.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/spinlock.h>
-#include <linux/time64.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
-#include "account.h"
-#include "engine.h"
-#include "expire.h"
 #include "lock.h"
-#include "places.h"
-#include "time.h"
-#include "timeout.h"
 #include "trace.h"
-#include "twheel.h"
 #include "twheel_compat.h"
-#include "twheel_wheel.h"
 
 /*
  * Readers and pollers are woken once for so many events, as long as more of them come.  If another

@@ -6,18 +6,11 @@
  * exception is the time of TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes under
  * control.mutex, and which all other threads read without it.
  */
-#include <linux/lockdep.h>
-#include <linux/minmax.h>
 #include <linux/nsproxy.h>
-#include <linux/sched.h>
 #include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "engine.h"
-#include "time.h"
-#include "twheel_wheel.h"
 
 /**
  * twheel_namespace_offset_ns() - the offset of a clock in the caller's time namespace

@@ -8,12 +8,9 @@
 #define _TWHEEL_ENGINE_TIME_H
 
 #include <linux/ktime.h>
-#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/minmax.h>
 #include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "timeout.h"
 

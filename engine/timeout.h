@@ -9,12 +9,10 @@
 
 #include <linux/bits.h>
 #include <linux/build_bug.h>
-#include <linux/compiler.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
-#include <linux/types.h>
 
 #include "twheel_wheel.h"
 

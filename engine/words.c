@@ -15,27 +15,13 @@
  * lock.  twheel_map_words() queues the work item under places.mutex when it has failed.  The work
  * item waits for RCU under none of the locks.
  */
-#include <linux/fs.h>
 #include <linux/gfp.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
-#include <linux/mutex.h>
 #include <linux/pagemap.h>
-#include <linux/rcupdate.h>
-#include <linux/refcount.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
-#include <linux/workqueue.h>
 
 #include "engine.h"
-#include "pages.h"
 #include "syncpoint.h"
-#include "timeout.h"
 #include "twheel.h"
-#include "words.h"
 
 /*
  * Users can map words for this many pages of places beyond those of max_pending timeouts.  A wheel

@@ -6,11 +6,8 @@
 #define _TWHEEL_ENGINE_WORDS_H
 
 #include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/path.h>
-#include <linux/rcupdate.h>
 #include <linux/twheel.h>
-#include <linux/types.h>
 
 #include "pages.h"
 #include "timeout.h"
