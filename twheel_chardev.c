@@ -232,15 +232,14 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 /*
  * write
  *
- * A record is a fixed number of bytes without a pointer, so a program needs no ioctl.  The records of
- * a call are done one after the other, each as the ioctl of its kind does a single element.  A call
- * has no place where it could report results: it ends at the first record that is refused, and the
- * number of bytes that it returns says which one that is.  So records are copied in by batches, but
- * what is copied and not done does not count: the iov_iter goes back to the first record that is not
- * done.
+ * A record is a fixed number of bytes without a pointer, so a program needs no ioctl.  The records
+ * of a call are done one after the other, each as the ioctl of its kind does a single element.  A
+ * call has no place where it could report results: it ends at the first record that is refused, and
+ * the number of bytes that it returns says which one that is.  So records are copied in by batches,
+ * but if one is copied and not done, it does not count: the iov_iter goes back to it.
  *
- * With IOCB_NOWAIT (RWF_NOWAIT, io_uring) a record that would have to wait or to allocate is refused
- * with -EAGAIN.
+ * With IOCB_NOWAIT (RWF_NOWAIT, io_uring) a record that would have to wait or to allocate is
+ * refused with -EAGAIN.
  */
 
 /* The ABI is for ever. */
@@ -377,8 +376,9 @@ static unsigned int records_copy_in(struct twheel_record *record, unsigned int n
 }
 
 /*
- * Do the records of a write.  Returns the bytes of those that were done; if it is none, why the first
- * one was not: -EINVAL if it is not whole, -EFAULT, or an errno of SETUP, ARM, REARM or CANCEL.
+ * Do the records of a write.  Returns the bytes of those that were done; if it is none, why the
+ * first one was not: -EINVAL if it is not whole, -EFAULT, or an errno of SETUP, ARM, REARM or
+ * CANCEL.
  */
 static ssize_t records_write(struct twheel *tw, struct iov_iter *from, bool nowait)
 {
