@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ARM: take places, tell the user the ids, and submit the timeouts
+ * ARM: take places, copy the ids out, and submit the timeouts
  *
  * A place is all that a timeout ever needs, so that nothing fails for want of memory once it is
- * taken (G4).  The user's entries are read, and the ids are written, while no lock is held: faults
- * are served as they come.  Then the timeouts go into the wheel, or, if another thread has the
- * lock, into the inbox (lock.h).
+ * taken (G4).  The elements are copied in, and the ids copied out, while no lock is held: faults
+ * are served as they come.  Then the timeouts go into the wheel; if another thread has the lock,
+ * into the inbox (lock.h).
  *
- * G7 cost does not grow: no other timeout is looked at.
+ * G7 cost does not grow: no other timeout is touched.
  *
- * An ARM in a keyed wheel is handed to rearm.c.
+ * An ARM in a keyed wheel is in rearm.c.
  *
- * Locks: places.lock to take places, once a batch; then twheel.lock, which is only tried.  When
- * memory has to be allocated, places.mutex; in a wheel that nobody has set up, control.mutex.  Each
- * is taken while no other is held.
+ * Locks, each while no other is held: places.lock to take places, once a batch; twheel.lock, which
+ * is only tried; places.mutex to allocate memory; control.mutex to start a wheel without SETUP.
  */
 #include <linux/errno.h>
 
@@ -27,10 +26,9 @@
  * @place: the next place to be used; NULL if none is left
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
- * @nr_told: of @place, the user may have been told the id
+ * @nr_told: 1 if the user may have the id of @place
  * @nowait: the call may not sleep
- * @now_ns: the clock when the call began; 0 if it was not looked at, since all deadlines are
- *	absolute
+ * @now_ns: the clock when the call began; 0 if it was not read, since all deadlines are absolute
  */
 struct arming {
 	struct twheel_timeout *first;
@@ -42,14 +40,14 @@ struct arming {
 	u64 now_ns;
 };
 
-/* A timeout has got the next place. */
+/* The next place is used. */
 static void arming_next(struct arming *arming)
 {
 	arming->place = place_next(arming->place);
 	arming->nr++;
 }
 
-/* Begin a timeout of any kind in the next place, if there is one: 0, or an errno. */
+/* Prepare a timeout in the next place: 0, or an errno. */
 static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
@@ -69,7 +67,7 @@ static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arm
 	return 0;
 }
 
-/* Tell and begin a timeout of any kind, or tell why there is none; false if that cannot be told. */
+/* Do an element in the slow path.  False if copying its id and result out faults. */
 static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
 			     struct twheel_arm __user *user, struct twheel_call *call,
 			     struct arming *arming)
@@ -91,8 +89,8 @@ static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
 }
 
 /*
- * Begin plain timeouts in their places and tell the user the ids, up to an entry that is not a
- * plain one, or has no place, or cannot be told; returns how many.
+ * The fast path: prepare plain timeouts in their places and copy the ids out, up to an element that
+ * faults, has no place or needs the slow path; returns how many.
  */
 static __always_inline unsigned int arm_run(struct twheel *tw, const struct twheel_arm *arm,
 					    struct twheel_arm __user *user, unsigned int nr,
@@ -102,7 +100,6 @@ static __always_inline unsigned int arm_run(struct twheel *tw, const struct twhe
 	u64 now_ns = arming->now_ns;
 	unsigned int i;
 
-	/* All of them were copied in. */
 	if (!access_open(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
@@ -123,7 +120,7 @@ static __always_inline unsigned int arm_run(struct twheel *tw, const struct twhe
 	return i;
 }
 
-/* Go on with a batch at an entry that is not a plain one, until one cannot be told. */
+/* Do the rest of a batch, the next element in the slow path, until one faults. */
 static noinline unsigned int arm_go_on(struct twheel *tw, const struct twheel_arm *arm,
 				       struct twheel_arm __user *user, unsigned int nr,
 				       struct twheel_call *call, struct arming *arming)
@@ -138,7 +135,7 @@ static noinline unsigned int arm_go_on(struct twheel *tw, const struct twheel_ar
 	return i;
 }
 
-/* Write the words of timeouts that are about to be submitted. */
+/* Write the words of timeouts before they are submitted. */
 static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsigned int nr)
 {
 	rcu_read_lock();
@@ -148,8 +145,8 @@ static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsi
 }
 
 /*
- * Put timeouts into the wheel.  The clock is looked at if one is not certain to be to come.  While
- * they are traced, none is.
+ * Put timeouts into the wheel.  The clock is read if a deadline may have passed, or if the
+ * tracepoint is on.
  */
 static __always_inline void arm_insert(struct twheel *tw, const struct arming *arming)
 	__must_hold(&tw->lock)
@@ -158,7 +155,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 	struct twheel_timeout *next, *t = arming->first;
 	unsigned int i;
 
-	/* If the clock was looked at, what has passed by then waits for no alarm. */
+	/* If the clock was read, a deadline that has passed waits for no alarm. */
 	from_ns = trace_twheel_arm_enabled() ? NEVER_NS :
 		  max(certain_ns(tw), arming->now_ns + 1);
 	for (i = 0; i < arming->nr; i++, t = next) {
@@ -200,7 +197,7 @@ static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct ar
 
 /*
  * Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining.  With
- * PREEMPT_RT that thread may be preempted, and has the processor again if somebody waits for it.
+ * PREEMPT_RT, wait for the lock, so that a holder that was preempted inherits the priority.
  */
 static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 {
@@ -231,7 +228,7 @@ static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 	return true;
 }
 
-/* Submit timeouts whose ids the user was told.  False if the wheel is draining. */
+/* Submit timeouts whose ids were copied out.  False if the wheel is draining. */
 static __always_inline bool arm_submit(struct twheel *tw, const struct arming *arming)
 {
 	if (words_are_there(&tw->words))
@@ -241,8 +238,8 @@ static __always_inline bool arm_submit(struct twheel *tw, const struct arming *a
 }
 
 /*
- * Submit the timeouts of a batch, and give back the places that were not used: 0, or -ESHUTDOWN,
- * and none was submitted.
+ * Submit the timeouts of a batch, and give back the places that were not used: 0; or -ESHUTDOWN if
+ * none was submitted.
  */
 static __always_inline int arm_finish(struct twheel *tw, struct arming *arming)
 {
@@ -257,7 +254,7 @@ static __always_inline int arm_finish(struct twheel *tw, struct arming *arming)
 	return 0;
 }
 
-/* A DRAIN came after ids were told: correct what was told. */
+/* A DRAIN came after ids were copied out: overwrite these results. */
 static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, unsigned int nr,
 				   int err)
 {
@@ -266,7 +263,7 @@ static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, u
 			break;
 }
 
-/* Arm the timeouts of some entries in a wheel that has started, and is not keyed. */
+/* Arm timeouts in a wheel that has started and is not keyed. */
 static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 			      struct twheel_call *call)
 {
@@ -298,8 +295,8 @@ static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user,
 }
 
 /*
- * Start the wheel for an entry that can be armed.  An ARM without a single valid entry does not:
- * SETUP may follow.  A wheel that is started by ARM has no keys, and CLOCK_MONOTONIC.
+ * Start the wheel for an element that can be armed.  An ARM without a valid element does not, so
+ * that SETUP may follow.  A wheel that ARM starts has no keys, and CLOCK_MONOTONIC.
  */
 static int arm_start_for(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
 {
@@ -311,8 +308,8 @@ static int arm_start_for(struct twheel *tw, const struct twheel_arm *arm, bool n
 }
 
 /*
- * Start the wheel for an ARM, if the first entry can be armed and told so: 0, or an errno, which is
- * the result of that entry.
+ * Start the wheel for an ARM, if the first element can be armed and its result copied out: 0, or an
+ * errno, which is the result of that element.
  */
 static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __user *user,
 					u32 stride)
@@ -329,16 +326,9 @@ static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __u
 	return err;
 }
 
-/**
- * twheel_arm_step() - arm the timeouts of some entries
- * @tw: the wheel
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: the number of entries that are done.  If it is none, -EFAULT, -ESHUTDOWN or -EINTR, or
- * why the wheel cannot be started.
+/*
+ * Arm up to TWHEEL_BATCH timeouts.  Returns how many elements are done.  If none is: -EFAULT,
+ * -ESHUTDOWN, -EINTR, or why the wheel cannot be started.
  */
 int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call)
@@ -353,14 +343,9 @@ int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
 			       arm_batch(tw, user, nr, call);
 }
 
-/**
- * twheel_arm_one() - arm a timeout
- * @tw: the wheel
- * @arm: the entry
- * @nowait: refuse with -EAGAIN what would have to sleep
- *
- * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
- * Return: 0, or an errno as in the result of an entry.
+/*
+ * Arm a timeout: 0, or an errno as in the result of an element.  If @nowait, refuse with -EAGAIN
+ * what would have to sleep.
  */
 int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CANCEL: tell the user the verdict on a timeout, and end it
+ * CANCEL: copy the result for a timeout out, and end the timeout
  *
- * Both are one step for each entry, under the lock, as in REARM.  G7 cost does not grow: the
+ * Both are one step for each element, under the lock, as in REARM.  G7 cost does not grow: the
  * timeout leaves its list by two stores, and its place is free at once.
  *
  * Locks: twheel.lock, and under it places.lock, for a batch.
@@ -14,7 +14,7 @@
 #include "trace.h"
 #include "user_access.h"
 
-/* If there are more pages of places than this, which are 2 MB, those of a batch are fetched. */
+/* If the places take more pages than this, 2 MB, prefetch those of a batch. */
 #define FETCH_PAGES	512
 
 static struct twheel_timeout *cancel_find(struct twheel *tw, u64 id, bool by_key)
@@ -23,7 +23,7 @@ static struct twheel_timeout *cancel_find(struct twheel *tw, u64 id, bool by_key
 	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
 }
 
-/* What CANCEL says of a timeout, which is NULL if there is none. */
+/* The result for a timeout, which is NULL if there is none. */
 static int cancel_verdict(const struct twheel_timeout *t)
 {
 	if (!t)
@@ -31,7 +31,7 @@ static int cancel_verdict(const struct twheel_timeout *t)
 	return timeout_is_unread(t) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
 }
 
-/* End a timeout of any kind. */
+/* End a timeout: the slow path. */
 static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -48,7 +48,7 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 	place_give_back(&tw->places, t, tw->keys.used);
 }
 
-/* Tell the verdict on an entry of any kind, and do it.  False if it faults. */
+/* Do an element in the slow path.  False if copying the result out faults. */
 static bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
 		       struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
@@ -66,8 +66,8 @@ static bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
 }
 
 /*
- * Tell and cancel timeouts, up to an entry that faults, or whose timeout does not pend; returns how
- * many.  @place are the places that the ids lead to, or NULL.
+ * The fast path: cancel timeouts that pend, up to an element that faults or needs the slow path;
+ * returns how many.  @place has the places that the ids lead to, or is NULL.
  */
 static __always_inline unsigned int
 cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
@@ -78,7 +78,6 @@ cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
 	u32 stride = call->stride;
 	unsigned int i;
 
-	/* All of them were copied in. */
 	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
@@ -99,7 +98,7 @@ cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
 	return i;
 }
 
-/* Go on with a batch at an entry that is not done in cancel_run(), as all are if @any. */
+/* Do the rest of a batch: the next element in the slow path, and if @any, all of them. */
 static noinline unsigned int
 cancel_go_on(struct twheel *tw, const struct twheel_cancel *cancel,
 	     struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
@@ -118,8 +117,8 @@ cancel_go_on(struct twheel *tw, const struct twheel_cancel *cancel,
 }
 
 /*
- * Tell and cancel timeouts, until one faults; returns how many entries.  In a keyed wheel all are
- * done by cancel_any(), and while they are traced.
+ * Do the elements of a batch, until one faults; returns how many.  If the wheel is keyed, or the
+ * tracepoint is on, all take the slow path.
  */
 static __always_inline unsigned int
 cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
@@ -131,7 +130,7 @@ cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
 	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
 	unsigned int i;
 
-	/* The cache misses of the places overlap, if all are fetched before one is read. */
+	/* If all places are prefetched before one is read, their cache misses overlap. */
 	for (i = 0; i < nr && fetch; i++) {
 		place[i] = place_at(&tw->places, id_index(cancel[i].id));
 		prefetchw(place[i]);
@@ -143,16 +142,9 @@ cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
 	return i;
 }
 
-/**
- * twheel_cancel_step() - cancel the timeouts of some entries
- * @tw: the wheel
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: the number of entries that are done.  If it is none, -EFAULT: the caller has a fault of
- * the first entry served, and tries again.
+/*
+ * Cancel up to TWHEEL_BATCH timeouts.  Returns how many elements are done, or -EFAULT: the caller
+ * has a fault of the first one served, and tries again.
  */
 int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call)
@@ -174,15 +166,7 @@ int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 	return i ?: -EFAULT;
 }
 
-/**
- * twheel_cancel_one() - cancel a timeout
- * @tw: the wheel
- * @id: its id
- * @by_key: it is a key
- *
- * Context: process; does not sleep; no lock of the wheel may be held.
- * Return: 0 or -ENOENT.
- */
+/* Cancel a timeout by its id or key: 0 or -ENOENT. */
 int twheel_cancel_one(struct twheel *tw, u64 id, bool by_key)
 {
 	struct twheel_timeout *t;

@@ -21,7 +21,7 @@
 #include "user_access.h"
 
 /**
- * enum rearm_needs - what an entry needs before it can be tried again
+ * enum rearm_needs - what an element needs before it can be tried again
  * @NEEDS_NOTHING: nothing
  * @NEEDS_PAGE: a page of places
  * @NEEDS_EXTRA: a struct twheel_extra for the place of &rearming.index
@@ -35,14 +35,14 @@ enum rearm_needs {
 /**
  * struct rearming - a batch that is done under the lock; a local variable
  * @call: the call
- * @now_ns: the clock when the call began; REARM looks at it only if it has to
+ * @now_ns: the clock when the call began; REARM reads it only if it has to
  * @first_ns: when the first timeout is due that was put into a slot
- * @nr_ok: entries that succeeded
+ * @nr_ok: elements that succeeded
  * @nr_before: places in use before one was given back; 0 if none was
- * @result: of the entry that was tried last
- * @needs: what that entry needs
- * @index: for what place
- * @refused: why there is no memory for the first entry, an errno; 0 until that was asked for
+ * @result: result of the last element
+ * @needs: what that element needs
+ * @index: of the place that needs it
+ * @refused: errno of allocating it for the first element; 0 until that was tried
  */
 struct rearming {
 	struct twheel_call *call;
@@ -57,8 +57,8 @@ struct rearming {
 };
 
 /*
- * An entry needs memory.  Return an errno, which is told only if there is none: if not, the lock is
- * left, and the entry is tried again.
+ * Note what an element needs.  The caller drops the lock, provides it and tries again; it reports
+ * the errno only if that has failed.
  */
 static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs, u32 index)
 {
@@ -69,7 +69,7 @@ static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs,
 	return -ENOMEM;
 }
 
-/* The lock was left: provide that; 0, or an errno, -EAGAIN if that would sleep and is not to. */
+/* Provide it, without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
 static inline int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
 {
 	if (rearming->needs == NEEDS_EXTRA)
@@ -78,8 +78,8 @@ static inline int rearm_provide(struct twheel *tw, const struct rearming *rearmi
 }
 
 /*
- * Does an entry of any kind, and tells the result, unless @user is NULL.  False if it faults or
- * needs memory.
+ * Does an element and copies its result out, unless @user is NULL.  False if that faults, or if the
+ * element needs memory.
  */
 typedef bool (*rearm_entry_fn)(struct twheel *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, struct rearming *rearming);
@@ -93,15 +93,15 @@ static __always_inline void rearm_unlock(struct twheel *tw, const struct rearmin
 		twheel_places_freed(tw, rearming->nr_before);
 }
 
-/* Tells and does entries, until one faults or needs memory; returns how many. */
+/* Does elements, until one faults or needs memory; returns how many. */
 typedef unsigned int (*rearm_fill_fn)(struct twheel *tw, struct twheel_arm *arm,
 				      struct twheel_arm __user *user, unsigned int nr,
 				      struct rearming *rearming);
 
 /*
- * Do up to @nr entries under the lock, by @fill.  Returns the number of entries that are done.  If
- * it is none: -EFAULT, and the caller has a fault of the first entry served, and tries again;
- * -ESHUTDOWN, or -EINTR by a fatal signal.
+ * Do up to @nr elements under the lock, by @fill.  Returns how many are done.  If none is: -EFAULT,
+ * and the caller has a fault of the first one served and tries again; -ESHUTDOWN; or -EINTR by a
+ * fatal signal.
  */
 static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __user *user,
 				       unsigned int nr, struct twheel_call *call,
@@ -140,8 +140,8 @@ static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __us
 }
 
 /*
- * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel tells: the
- * one in force, or the latest one that has expired where the event is unread.
+ * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel reports: the one in
+ * force; if the event is unread, the latest one that has expired.
  */
 static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t)
 	__must_hold(&tw->lock)
@@ -200,7 +200,7 @@ static noinline void rearm_do(struct twheel *tw, struct twheel_timeout *t,
 	rearming->first_ns = min(rearming->first_ns, timeout_pend(tw, t, passed_ns(tw, now_ns)));
 }
 
-/* Find the timeout of an entry, and the verdict on it, as above or another errno. */
+/* Find the timeout of an element, and its result: as rearm_verdict(), or another errno. */
 static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
 		      struct twheel_timeout **t)
 	__must_hold(&tw->lock)
@@ -214,7 +214,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming
 	return *t ? rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
-/* Tell the verdict on an entry of any kind, and do it: a rearm_entry_fn. */
+/* Do an element in the slow path: a rearm_entry_fn. */
 static bool rearm_any(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 		      struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -232,15 +232,15 @@ static bool rearm_any(struct twheel *tw, struct twheel_arm *arm, struct twheel_a
 	return true;
 }
 
-/* Whether no entry is done in rearm_run(). */
+/* Whether all elements take the slow path. */
 static bool rearm_is_any(const struct twheel_call *call)
 {
 	return call->by_key || trace_twheel_move_enabled();
 }
 
 /*
- * Look at the clock.  A plain deadline from then on is to come, and can be done in rearm_run(); in
- * a wheel that has not started, none.
+ * Read the clock, and return from when on a plain deadline has not passed, so that the fast path
+ * can take it; NEVER_NS if no element can take that, as in a wheel that has not started.
  */
 static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -252,8 +252,8 @@ static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
 }
 
 /*
- * Tell and re-arm timeouts, up to an entry that faults, or that is not a plain one whose deadline
- * is from @from_ns on, or whose timeout does not pend; returns how many.
+ * The fast path: re-arm plain timeouts that pend for deadlines from @from_ns on, up to an element
+ * that faults or needs the slow path; returns how many.
  */
 static __always_inline unsigned int rearm_run(struct twheel *tw, const struct twheel_arm *arm,
 					      struct twheel_arm __user *user, unsigned int nr,
@@ -265,14 +265,12 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 	u32 stride = rearming->call->stride;
 	unsigned int i;
 
-	/* All of them were copied in. */
 	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
 		u64 deadline_ns = life_plain_ns(&tw->clock, arm, now_ns);
 		struct twheel_timeout *t;
 
-		/* The deadline has to be to come, and to come at all. */
 		if (unlikely(deadline_ns < from_ns || deadline_ns >= never_ns))
 			break;
 		t = place_at(&tw->places, id_index(arm->id));
@@ -296,7 +294,7 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 	return i;
 }
 
-/* Go on with a batch at an entry that is not a plain one, or is not certain to be to come. */
+/* Do the rest of a batch: the next element in the slow path. */
 static noinline unsigned int rearm_go_on(struct twheel *tw, struct twheel_arm *arm,
 					 struct twheel_arm __user *user, unsigned int nr,
 					 u64 from_ns, struct rearming *rearming)
@@ -317,7 +315,7 @@ static noinline unsigned int rearm_go_on(struct twheel *tw, struct twheel_arm *a
 	return i;
 }
 
-/* Tell and re-arm timeouts, until one faults or needs memory; returns how many. */
+/* Do the elements of a REARM: a rearm_fill_fn. */
 static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, unsigned int nr,
 			       struct rearming *rearming)
@@ -368,32 +366,14 @@ static int rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, b
 	return err;
 }
 
-/**
- * twheel_rearm_step() - re-arm the timeouts of some entries
- * @tw: the wheel
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: as rearm_batch().
- */
+/* Re-arm up to TWHEEL_BATCH timeouts; returns what rearm_batch() does. */
 int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
 	return rearm_batch(tw, user, nr, call, rearm_fill);
 }
 
-/**
- * twheel_rearm_one() - re-arm a timeout
- * @tw: the wheel
- * @arm: the entry
- * @by_key: its id is a key
- * @nowait: refuse with -EAGAIN what would have to sleep
- *
- * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
- * Return: 0, or an errno as in the result of an entry.
- */
+/* Re-arm a timeout by its id or key; returns what rearm_alone() does. */
 int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
 	return rearm_alone(tw, arm, by_key, nowait, rearm_any);
@@ -401,7 +381,7 @@ int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, boo
 
 /* ARM in a keyed wheel */
 
-/* Give back a place that a key was taken for, or was about to be. */
+/* Give back a place that was taken for a key. */
 static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -412,7 +392,7 @@ static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearm
 	spin_unlock(&tw->places.lock);
 }
 
-/* Take the place that a key had before, or if that is NULL, or has to go, any place. */
+/* Take the place that a key had before.  If it is NULL, or cannot be used again, take any. */
 static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeout *before)
 	__must_hold(&tw->lock)
 {
@@ -429,7 +409,7 @@ static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeou
 }
 
 /*
- * Take a place and its key for an entry whose key is absent: TWHEEL_CREATED, or an errno.  @place
+ * Take a place and the key for an element whose key is absent: TWHEEL_CREATED, or an errno.  @place
  * is the place that the key had before, or NULL.
  */
 static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
@@ -453,9 +433,7 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 	return TWHEEL_CREATED;
 }
 
-/*
- * Find what is to be done for an entry, and take what it needs: enum twheel_verdict, or an errno.
- */
+/* Find the result of an element, and take what it needs: enum twheel_verdict, or an errno. */
 static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
 		       struct twheel_timeout **t)
 	__must_hold(&tw->lock)
@@ -474,7 +452,7 @@ static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct rearmin
 	return rearm_verdict(tw, arm, *t, rearming);
 }
 
-/* Do an entry as upsert_look() has said. */
+/* Do an element, for which upsert_look() has returned @result. */
 static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		      int result, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -508,7 +486,7 @@ static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 
 	return told;
 }
 
-/* Tell what is done for an entry, and do it: a rearm_entry_fn. */
+/* Copy the result of an element out, and do it: a rearm_entry_fn. */
 static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 			 struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -525,7 +503,7 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
 	if (told && result > 0) {
 		upsert_do(tw, t, arm, result, rearming);
 	} else if (result == TWHEEL_CREATED) {
-		/* G8: the user may have been told the id. */
+		/* G8: the user may have the id already. */
 		place_undo(tw, t, rearming);
 	} else if (told && result == -EAGAIN) {
 		twheel_place_refused(tw);
@@ -533,7 +511,7 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
 	return told;
 }
 
-/* Do entries: a rearm_fill_fn. */
+/* Do the elements of an ARM: a rearm_fill_fn. */
 static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
 				struct twheel_arm __user *user, unsigned int nr,
 				struct rearming *rearming)
@@ -551,31 +529,14 @@ static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
 	return i;
 }
 
-/**
- * twheel_upsert_step() - do some entries of an ARM in a keyed wheel
- * @tw: the wheel, which has started, and is keyed
- * @user: the entries, in the user's memory
- * @nr: how many, 1 to TWHEEL_BATCH
- * @call: the call
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: as rearm_batch().
- */
+/* Arm up to TWHEEL_BATCH timeouts in a keyed wheel; returns what rearm_batch() does. */
 int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
 	return rearm_batch(tw, user, nr, call, upsert_fill);
 }
 
-/**
- * twheel_upsert_one() - do an ARM in a keyed wheel
- * @tw: the wheel, which has started, and is keyed
- * @arm: the entry
- * @nowait: refuse with -EAGAIN what would have to sleep
- *
- * Context: process; sleeps unless @nowait; no lock of the wheel may be held.
- * Return: 0, or an errno as in the result of an entry.
- */
+/* Arm a timeout in a keyed wheel; returns what rearm_alone() does. */
 int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
 {
 	return rearm_alone(tw, arm, true, nowait, upsert_entry);

@@ -182,7 +182,7 @@ static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
 {
 	u32 bit = __fls(key_ns - w->base_ns);
 
-	/* Not as elements of arrays: a sanitizer would put a call there, see engine/user_access.h. */
+	/* Not as array elements: a sanitizer would add a call, see engine/user_access.h. */
 	twheel_level_insert(w, w->level + *(w->level_of + bit), link, key_ns);
 }
 
