@@ -59,9 +59,8 @@ static int twheel_fop_release(struct inode *inode, struct file *file)
 }
 
 /*
- * Open the wheel of a file once more.  To open the device, be it through /proc/self/fd, makes a
- * new wheel, and each duplicate of a descriptor has the mode of the first: so a descriptor with
- * fewer rights can be had here only.
+ * Open the wheel of a file once more.  open() of the device, also through /proc/self/fd, makes a
+ * new wheel, and dup() keeps the mode.  So only REOPEN gives a descriptor with fewer rights.
  */
 static noinline long file_reopen(struct file *file, unsigned long flags)
 {
@@ -103,8 +102,8 @@ static bool ioctl_waits(unsigned int cmd)
 }
 
 /*
- * An ioctl as a submission of io_uring.  ARM, REARM, CANCEL and what only looks are done at once,
- * in the thread that submits; those that may wait for more than memory, by a worker of io_uring.
+ * An ioctl as a submission of io_uring.  The thread that submits does ARM, REARM, CANCEL, and those
+ * that change nothing; a worker of io_uring does those that may wait for more than memory.
  */
 static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
@@ -126,8 +125,8 @@ static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_fla
 /* read, write and poll */
 
 /*
- * Have a fault in the next event's space served: what lies there may be overwritten.  Returns false
- * if it cannot be written.
+ * Have a fault in the space of the next event served; its contents may be overwritten.  Returns
+ * false if it cannot be written.
  */
 static noinline bool read_serve(struct iov_iter *to, u32 size)
 {
@@ -139,7 +138,7 @@ static noinline bool read_serve(struct iov_iter *to, u32 size)
 
 /*
  * If the space for the events of a batch lies in two pages of the user's memory, have a fault in
- * the last one served: so, as a rule, a batch is read as a whole; nothing relies on that.
+ * the last one served.  So a batch is usually read as a whole, but nothing relies on that.
  */
 static void read_serve_batch(struct iov_iter *to, size_t size)
 {
@@ -154,7 +153,7 @@ static void read_serve_batch(struct iov_iter *to, size_t size)
 }
 
 /*
- * Copy out the events that are there, as many as fit.
+ * Copy out as many events as fit.
  *
  * No more events are copied than were unread in the beginning.  Otherwise periods could
  * pass faster than their events are copied, and with a large buffer the call would never
@@ -246,7 +245,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 static_assert(sizeof(struct twheel_record) == 40);
 static_assert(sizeof(struct twheel_setup_record) == sizeof(struct twheel_record));
 
-/* The functions below do a record each, and return 0, or an errno and nothing is done. */
+/* Each of the functions below does a record: 0, or an errno if nothing is done. */
 
 static int record_setup(struct twheel *tw, const struct twheel_record *record,
 			bool nowait)
@@ -273,7 +272,7 @@ static bool record_forgives(const struct twheel_record *record)
 	return record->flags & TWHEEL_RECORD_ABSENT_OK;
 }
 
-/* The entry of ARM or REARM that a record stands for. */
+/* The element of ARM or REARM that a record stands for. */
 static struct twheel_arm record_entry(const struct twheel_record *record)
 {
 	return (struct twheel_arm){
@@ -495,12 +494,6 @@ static struct miscdevice twheel_misc = {
 	.groups	= twheel_attribute_groups,
 };
 
-/**
- * twheel_chardev_register() - make /dev/twheel
- *
- * Context: process, when the module is loaded; sleeps.
- * Return: 0 or an errno of misc_register().
- */
 int twheel_chardev_register(void)
 {
 	int err = misc_register(&twheel_misc);
@@ -510,11 +503,6 @@ int twheel_chardev_register(void)
 	return err;
 }
 
-/**
- * twheel_chardev_unregister() - remove /dev/twheel
- *
- * Context: process, when the module is unloaded; sleeps; there are no open files.
- */
 void twheel_chardev_unregister(void)
 {
 	twheel_stat_exit();

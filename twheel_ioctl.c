@@ -2,13 +2,13 @@
 /*
  * The ioctls of /dev/twheel
  *
- * An ioctl is done here but for its work: the shape of its argument is checked, the argument copied
- * in, handed to the engine, and the results are copied out.
+ * Each checks the shape of its argument, copies it in, calls the engine, and copies the results
+ * out.
  *
- * ARM, REARM, CANCEL and QUERY carry a vector, whose elements are handed to the engine in batches.
- * The engine copies a batch in; then it reports on each element in the user's memory, and does it,
- * in one step, so a bad pointer, wherever in a vector, leaves nothing half done.  If a fault has to
- * be served for that, it is served here, and the element tried again.
+ * ARM, REARM, CANCEL and QUERY have a vector, whose elements go to the engine in batches.  The
+ * engine copies a batch in.  Then it copies the result of each element out and does the element, in
+ * one step, so that a bad pointer, wherever in a vector, leaves nothing half done.  If that faults,
+ * the fault is served here, and the element is tried again.
  *
  * Locks: none, and none is held while user memory is copied or a fault is served.
  */
@@ -96,8 +96,8 @@ static long setup_ioctl(struct twheel *tw, void __user *arg)
 }
 
 /*
- * Report for LIST.  A newer caller may know members that this kernel does not: they are
- * set to zero.
+ * Copy rows of LIST out; returns how many.  Members that a newer caller knows and this kernel does
+ * not are zero.
  */
 static unsigned int rows_report(void __user *user, u32 stride,
 				const struct twheel_status *status,
@@ -110,7 +110,7 @@ static unsigned int rows_report(void __user *user, u32 stride,
 	if (likely(stride == sizeof(status[0]))) {
 		if (likely(!copy_to_user(user, status, nr * sizeof(status[0]))))
 			return nr;
-		/* It may have stopped some rows before the one that faults. */
+		/* It may have stopped before the row that faults. */
 	}
 	for (i = 0; i < nr; i++, user += stride)
 		if (copy_to_user(user, &status[i], known) ||
@@ -190,16 +190,17 @@ static long advance_ioctl(struct twheel *tw, void __user *arg)
 /* Vectors */
 
 /**
- * struct vector_op - how the entries of one kind of vector are done; constant
- * @entry_size: size of an entry, as this kernel knows it
+ * struct vector_op - how the elements of one kind of vector are done; constant
+ * @entry_size: size of an element, as this kernel knows it
  * @first_size: its size in the first release
- * @result: offset of the result in an entry
- * @arms: entries are struct twheel_arm, whose id goes out, and in a keyed wheel was_deadline_ns
- * @by_key: entries may hold keys in place of ids
+ * @result: offset of the result in an element
+ * @arms: elements are struct twheel_arm, whose id is copied out, and in a keyed wheel
+ *	was_deadline_ns
+ * @by_key: elements may hold keys in place of ids
  * @serves: a step has faults served itself
- * @step: does up to TWHEEL_BATCH entries in user memory.  Returns the number of entries that are
- *	done, or an errno if none is: -EFAULT if a fault of the first one is to be served, and
- *	any other if it cannot be done, nor those after it.
+ * @step: does up to TWHEEL_BATCH elements in user memory.  Returns how many are done.  If none is:
+ *	-EFAULT if a fault of the first one is to be served, and another errno if neither it nor
+ *	those after it can be done.
  */
 struct vector_op {
 	u32 entry_size;
@@ -225,13 +226,13 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
 }
 
 /*
- * Copy in a vector whose size is the one that this kernel knows, as nearly all are, and
- * that of its entries.  For so few bytes, single loads are quicker than any copying function.
- * False for a vector of other sizes or without entries, for one that is not well-formed, and if
- * the copy faults: vector_copy_odd() then finds out which, as it does if a vector has grown.
+ * The fast path: copy in a vector that has the size that this kernel knows, and whose elements
+ * have.  For so few bytes, single loads are quicker than any copying function.  False for any other
+ * vector, for one that is not well-formed, and if the copy faults: the slow path then finds out
+ * which.
  *
- * Nearly all calls attempt all entries, so nr_done says so from the start; here that
- * costs one store.  vector_stop() corrects it where a call ends early.
+ * Nearly all calls attempt all elements, so nr_done says so from the start, at the cost of one
+ * store.  If a call ends early, vector_stop() corrects it.
  */
 static __always_inline bool
 vector_copy_usual(struct twheel_vector *vector,
@@ -269,7 +270,7 @@ static int vector_check_flags(const struct twheel *tw, const struct twheel_vecto
 	return 0;
 }
 
-/* Copy in a vector of any size, unless it is @copied; 0, or the error that is wrong with it. */
+/* The slow path: copy in a vector of any size, unless it is @copied, and check it. */
 static noinline_for_stack int
 vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 		struct twheel_vector __user *user, const struct vector_op *op, bool copied)
@@ -284,7 +285,7 @@ vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 	return err;
 }
 
-/* Write into an entry that it is not done, and why; 0 or -EFAULT. */
+/* Write the result of an element that is not done: 0 or -EFAULT. */
 static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
 			void __user *user, int err)
 {
@@ -296,7 +297,7 @@ static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
 	return put_user(err, (s32 __user *)(user + op->result));
 }
 
-/* Write into entries that they are not done, until one faults or a fatal signal comes. */
+/* Write the results of elements that are not done, until one faults or a fatal signal comes. */
 static noinline void entries_refuse(const struct twheel *tw, const struct vector_op *op,
 				    void __user *user, u32 stride,
 				    unsigned int nr, int err)
@@ -309,8 +310,8 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
 }
 
 /*
- * Have a fault served that a member would raise when it is told: write it as it was.  What another
- * thread stores there meanwhile may be lost, but it is about to be overwritten.
+ * Have the fault of writing a member served: read the member and write it back.  A store by another
+ * thread in between may be lost, but the member is about to be overwritten.
  */
 #define member_serve(member) ({						\
 	typeof(member) __member = (member);				\
@@ -319,7 +320,7 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
 	get_user(__was, __member) || put_user(__was, __member);		\
 })
 
-/* Have a fault of an entry served: read all of it, and write what is going to be told. */
+/* Have a fault of an element served: read all of it, and write the members of its result. */
 static noinline int entry_serve(const struct twheel *tw, const struct vector_op *op,
 				void __user *user, u32 stride)
 {
@@ -338,8 +339,8 @@ static noinline int entry_serve(const struct twheel *tw, const struct vector_op 
 }
 
 /*
- * Write a row of @size bytes: 0 or -EFAULT.  The id and the result come last: if the row cannot be
- * written as a whole, they are as they were, and the same can be asked for again.
+ * Copy a row of @size bytes out: 0 or -EFAULT.  The id and the result come last: if the row faults,
+ * they are as they were, and the row can be asked for again.
  */
 static int row_tell(struct twheel_status __user *user, const struct twheel_status *status,
 		    size_t size)
@@ -380,8 +381,8 @@ static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
 }
 
 /*
- * The entries are longer than this kernel knows.  Returns 1 if the first one was refused because
- * it has a byte there that is not zero, and an errno if it cannot be read; 0 if it is good.
+ * Check the first of elements that are longer than this kernel knows: 0 if the rest of it is zero,
+ * 1 if not, and it was refused, or -EFAULT.
  */
 static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
 			    void __user *user, u32 stride)
@@ -394,11 +395,11 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
 }
 
 /*
- * Entries that lie in two pages of the user's memory, or more.  Returns how many of up to @nr can
- * be read as a whole: all of them, or the first one, or none.
+ * The elements lie in two pages of the user's memory, or more.  Returns how many of them can be
+ * read as a whole: all, or the first one, or none.
  *
- * If they are told under the wheel's lock, a fault of the last one's result is served here: so, as
- * a rule, a batch is done as a whole; nothing relies on that.
+ * If their results are copied out under the wheel's lock, a fault of the last result is served
+ * here.  So a batch is usually done as a whole, but nothing relies on that.
  */
 static noinline unsigned int batch_serve(const struct twheel *tw, const struct vector_op *op,
 					 void __user *user, u32 stride, unsigned int nr)
@@ -409,13 +410,13 @@ static noinline unsigned int batch_serve(const struct twheel *tw, const struct v
 	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
 		return fault_in_readable(user, op->first_size) ? 0 : 1;
 	(void)byte;
-	/* ARM without keys tells under no lock, and QUERY does. */
+	/* ARM without keys and QUERY copy out under no lock. */
 	if (!op->serves && (!op->arms || twheel_is_keyed(tw)))
 		(void)member_serve(last);
 	return nr;
 }
 
-/* Do up to @nr entries at @user; returns how many are done, or an errno. */
+/* Do up to @nr elements at @user; returns how many are done, or an errno. */
 static __always_inline int vector_batch(struct twheel *tw, const struct vector_op *op,
 					void __user *user, u32 stride, unsigned int nr,
 					struct twheel_call *call)
@@ -428,10 +429,7 @@ static __always_inline int vector_batch(struct twheel *tw, const struct vector_o
 	return op->step(tw, user, nr, call);
 }
 
-/*
- * Do up to @nr entries at @user, as they lie in the vector.  Returns how many are done, or an
- * errno.
- */
+/* The same for elements of any size. */
 static int vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
 		       unsigned int nr, struct twheel_call *call, bool *attempted)
 {
@@ -449,9 +447,9 @@ static int vector_step(struct twheel *tw, const struct vector_op *op, void __use
 }
 
 /*
- * End a call early, after @done entries.  After -EFAULT and -EINTR the other entries are
- * left as they are; any other @err is written into them.  The call fails as a whole only
- * if the engine has attempted no entry; entries that are too long do not count.
+ * End a call early, after @done elements.  If @err is neither -EFAULT nor -EINTR, it is written
+ * into the others.  The call fails as a whole only if the engine has attempted no element; those
+ * that are too long do not count.
  */
 static long vector_stop(const struct twheel *tw, const struct vector_op *op,
 			struct twheel_vector __user *arg, const struct twheel_vector *vector,
@@ -470,7 +468,7 @@ static long vector_stop(const struct twheel *tw, const struct vector_op *op,
 	return done ? (long)nr_ok : err;
 }
 
-/* Do a vector that was copied in, but for the first @done entries. */
+/* Do the rest of a vector, of which @done elements are done. */
 static noinline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
 			       const struct twheel_vector *vector, const struct vector_op *op,
 			       struct twheel_call *call, unsigned int done)
@@ -508,9 +506,8 @@ stop:
 }
 
 /*
- * Do a vector.  This is inlined once for each kind, so that all of @op is constant: it makes
- * calls of one batch quicker.  If the first batch is not done as a whole, it is tried again with
- * what follows it.
+ * Do a vector.  This is inlined once for each kind, so that all of @op is constant, which makes
+ * calls of one batch quicker.
  */
 static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
 					 const struct vector_op *op)
@@ -607,16 +604,9 @@ static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
 #define CHANGE_NOTHING	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)) | \
 			 BIT(_IOC_NR(TWHEEL_IOC_LIST)))
 
-/**
- * twheel_ioctl() - carry out an ioctl
- * @tw: the wheel
- * @mode: FMODE_* of the open file
- * @cmd: TWHEEL_IOC_*
- * @arg: the user's pointer to the argument
- *
- * Context: process; sleeps.
- * Return: what the call returns to the user, see <linux/twheel.h>; -ENOTTY for a @cmd
- * that is not known, -EBADF for one that @mode does not allow.
+/*
+ * Do an ioctl for a file that is open in @mode (FMODE_*).  Returns what the user gets; -ENOTTY if
+ * @cmd is not known, -EBADF if @mode does not allow it.
  */
 long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg)
 {

@@ -77,24 +77,13 @@ DEFINE_SHOW_ATTRIBUTE(users);
 
 static struct dentry *folder;
 
-/**
- * twheel_stat_init() - make the files in debugfs
- *
- * Without debugfs there are none, and all else works.
- *
- * Context: process, when the module is loaded; sleeps.
- */
+/* Make the files in debugfs.  Without debugfs there are none, and all else works. */
 void twheel_stat_init(void)
 {
 	folder = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	debugfs_create_file("users", 0400, folder, NULL, &users_fops);
 }
 
-/**
- * twheel_stat_exit() - remove the files in debugfs
- *
- * Context: process, when the module is unloaded; sleeps.
- */
 void twheel_stat_exit(void)
 {
 	debugfs_remove(folder);
@@ -140,14 +129,9 @@ static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
 	seq_putc(m, '\n');
 }
 
-/**
- * twheel_show_fdinfo() - show the configuration and the counters of a wheel
- * @m: the file /proc/PID/fdinfo/FD
- * @file: an open file of the wheel
- *
- * Monitors read it, so it costs the same however many timeouts there are (G7): no walk.
- *
- * Context: process; sleeps.
+/*
+ * Show the configuration and the counters of a wheel in /proc/PID/fdinfo/FD.  Monitors read it, so
+ * it costs the same however many timeouts there are (G7): no walk.
  */
 void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
