@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work on a wheel, step by step, and who does it
+ * Passes: timeouts expire step by step, in the softirq, the kthread, ADVANCE and DRAIN
  *
- * The softirq takes steps when the alarm rings, and the kthread does when there is more.  ADVANCE
- * and DRAIN take them as well.  Each step is done under one hold of the lock, and leaves the wheel
- * as any other thread may find it: so it does not matter who takes the next one.
+ * The softirq takes steps when the alarm rings, and leaves the rest to the kthread.  ADVANCE and
+ * DRAIN take steps as well.  Each step is done under one hold of the lock and leaves the wheel
+ * consistent, so any thread may take the next one.
  *
- * G5 bounded interrupt work: the softirq looks at SOFT_STEPS * PASS_STEP timeouts for one wheel at
+ * G5 bounded interrupt work: the softirq processes SOFT_STEPS * PASS_STEP timeouts of one wheel at
  * most.  All wheels together take SOFT_NS of a processor in one go, and half of its time after
- * that; and those of one user a tenth of the time of all processors, after a burst (account.c).
- * The kthread does what is left.
+ * that; those of one user take a tenth of the time of all processors, after a burst (account.c).
  *
- * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment,
- * and if that happens some times, the kthread is asked as well.
+ * The softirq only tries the lock.  If another thread has it, the alarm rings again in a moment.
+ * If that happens several times, the kthread is asked as well.
  *
- * G2 bounded lateness: whatever the softirq leaves to the kthread, the alarm is set again: if the
- * kthread gets no processor, because realtime tasks have it, the softirq goes on.  Not so with
- * PREEMPT_RT, where only the kthread works.
- *
- * Locks: twheel.lock, for a step at a time; after it, the lock of the user's queue.  ADVANCE and
- * DRAIN hold control.mutex meanwhile.
+ * G2 bounded lateness: if the softirq leaves work to the kthread, it sets the alarm again.  If
+ * realtime tasks keep the kthread from the processor, the softirq goes on.  With PREEMPT_RT, only
+ * the kthread works.
  */
 #include <linux/container_of.h>
 #include <linux/prefetch.h>
@@ -30,27 +26,25 @@
 #include "twheel_compat.h"
 
 /*
- * Readers and pollers are woken once for so many events, as long as more of them come.  If another
- * thread has the lock meanwhile, it wakes them.  With PREEMPT_RT, they are woken after each step
- * (G2): that thread may have a low priority, and be preempted before it wakes them.
+ * While a pass goes on, wake readers and pollers once for this many events.  If another thread
+ * takes the lock in between, it wakes them.  With PREEMPT_RT, wake them after each step (G2): that
+ * thread may have a low priority, and be preempted before it wakes them.
  */
 #define WAKE_EVERY	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 1 : 1024)
 
-/* After so many steps for one wheel, other wheels have a turn (G2): see account.c. */
+/* After this many steps for one wheel, other wheels have a turn (G2): see account.c. */
 #define TURN_STEPS	64
 
 /*
- * Upper slots are emptied ahead, evenly: for two timeouts that expire, three are moved down.  If as
- * many come in each tick, the slot that comes next is empty in time, and nobody waits for a pass
- * that does nothing else.  If timeouts are left in it half of its width before it begins, the wheel
- * moves AHEAD_TICK of them in a tick; if a quarter of its width before, all at once.
+ * Upper slots are emptied ahead of time and evenly: for two timeouts that are processed, three are
+ * moved down.  If as many come in each tick, the next slot is empty in time, and no thread waits
+ * for a pass that only moves timeouts.  If timeouts are left in a slot half of its width before it
+ * begins, the wheel moves AHEAD_TICK of them in a tick; if a quarter of its width before, all at
+ * once.
  */
 #define AHEAD_TICK	4096
 
-/*
- * How many timeouts of a slot of this level, which comes next, are to be moved down now, besides
- * those for which there is time in this step.
- */
+/* How many timeouts of this level's next slot have to be moved down now, time left or not. */
 static u32 ahead_of_level(struct twheel *tw, const struct twheel_level *level)
 	__must_hold(&tw->lock)
 {
@@ -67,12 +61,8 @@ static u32 ahead_of_level(struct twheel *tw, const struct twheel_level *level)
 	return tw->nr_ahead;
 }
 
-/*
- * Empty upper slots to which the wheel comes next, timeout by timeout, up to @nr.  Returns whether
- * more of them are to be moved now.
- */
-static bool slots_empty_ahead(struct twheel *tw, unsigned int nr)
-	__must_hold(&tw->lock)
+/* Move down up to @nr timeouts of the next upper slots.  Returns whether more have to move now. */
+static bool slots_empty_ahead(struct twheel *tw, unsigned int nr) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
 	struct twheel_link **slot;
@@ -102,9 +92,9 @@ static bool slots_empty_ahead(struct twheel *tw, unsigned int nr)
 }
 
 /*
- * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  Its place
- * may also be free, or its event unread: a one-shot's event stays as it is, a periodic
- * timeout's is flagged unless it was the last one anyway.
+ * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  If its event is
+ * unread, a one-shot's stays as it is, and a periodic timeout's is flagged unless it is the last
+ * one anyway.  If the place is free, do nothing.
  */
 static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
@@ -124,10 +114,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_n
 	event_add(&tw->events, t, now_ns | FIRED_DRAINED);
 }
 
-/*
- * Turn some of the timeouts that are left after DRAIN into events: @nr places may be looked at.
- * Returns how many more may be; 0 if there may be more to do.
- */
+/* Drain up to @nr places.  Returns how many of @nr are left; 0 if there may be more to drain. */
 static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
@@ -143,15 +130,13 @@ static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
 }
 
 /* Take a step.  Returns whether there is more to do now. */
-static bool pass_step(struct twheel *tw)
-	__must_hold(&tw->lock)
+static bool pass_step(struct twheel *tw) __must_hold(&tw->lock)
 {
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
 	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), looked = PASS_STEP - left;
 	enum twheel_counter by = counter_of_pass();
 	bool more = true;
 
-	/* Three are moved ahead for two that were looked at. */
 	tw->nr_ahead += looked + looked / 2;
 	if (left && unlikely(tw->drains)) {
 		left = drain_step(tw, now_ns, left);
@@ -159,8 +144,8 @@ static bool pass_step(struct twheel *tw)
 		if (!more) {
 			tw->drains = false;
 			/*
-			 * Pairs with the acquire in twheel_is_drained(): who sees this sees all
-			 * events.  Test: litmus drained_read, drained_poll
+			 * Pairs with the acquire in twheel_is_drained(): a thread that reads true
+			 * finds all events in the list.  Test: litmus drained_read, drained_poll
 			 */
 			smp_store_release(&tw->control.drained, true);
 			tw->events.nr_untold++;
@@ -173,7 +158,6 @@ static bool pass_step(struct twheel *tw)
 	return more;
 }
 
-/* Take a step under one hold of the lock.  Returns whether there is more to do now. */
 static bool pass_step_locked(struct twheel *tw)
 {
 	u32 nr_before;
@@ -189,17 +173,14 @@ static bool pass_step_locked(struct twheel *tw)
 	return more;
 }
 
-/* A pass stops before it is complete: wake waiters for the events of its last steps. */
+/* If a pass stops before it is complete, wake waiters for the events of its last steps. */
 static void pass_stop(struct twheel *tw)
 {
 	twheel_lock(tw);
 	twheel_unlock(tw);
 }
 
-/*
- * Do all that there is to do on a wheel now: 0, or -ERESTARTSYS by a signal: the kthread does the
- * rest then.
- */
+/* Take all steps: 0, or -ERESTARTSYS by a signal, after which the kthread takes the rest. */
 static int pass_now(struct twheel *tw)
 {
 	while (pass_step_locked(tw)) {
@@ -213,16 +194,10 @@ static int pass_now(struct twheel *tw)
 	return 0;
 }
 
-/**
- * twheel_run_turn() - take a wheel's turn with the kthread
- * @turn: &twheel.turn
- * @end_ns: when the turn has to end, ktime_get_ns()
- *
- * G2 bounded lateness: a turn is bounded in timeouts and in time, so that the wheels of
- * other users, and the other wheels of this user, have their turns in between.
- *
- * Context: the kthread; sleeps; no lock is held.
- * Return: true when the wheel needs another turn.
+/*
+ * Take a wheel's turn with the kthread, until @end_ns (ktime_get_ns()).  Returns whether the wheel
+ * needs another turn.  G2 bounded lateness: a turn is bounded in steps and in time, so that other
+ * wheels, of this user and of others, have their turns in between.
  */
 bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns)
 {
@@ -241,33 +216,27 @@ bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns)
 
 /* The softirq */
 
-/* So many steps of PASS_STEP timeouts the softirq takes for one wheel. */
 #define SOFT_STEPS	8
-
-/* The softirqs of all wheels take so much of a processor in one go. */
 #define SOFT_NS		(50 * NSEC_PER_USEC)
 
-/* No softirq takes longer: the machine stood still meanwhile, and nobody is charged for that. */
+/* If a softirq took longer than this, the machine stood still: charge the user for this at most. */
 #define SOFT_TOOK_MAX_NS	NSEC_PER_SEC
 
-/*
- * If the lock is not free, the alarm rings again after MISSED_NS, and that MISSED_MAX times; then
- * after MISSED_LONG_NS, until it is free.
- */
+/* If the lock is taken, ring again after MISSED_NS, MISSED_MAX times; then after MISSED_LONG_NS. */
 #define MISSED_NS	(20 * NSEC_PER_USEC)
 #define MISSED_MAX	3
 #define MISSED_LONG_NS	NSEC_PER_MSEC
 
-/* Without a share, the alarm rings again at an edge that is not before this time is over. */
+/* If no share is left, the alarm rings again at the first edge after this time, or later. */
 #define BARRED_NS	(100 * NSEC_PER_USEC)
 
 /*
- * Until then (ktime_get_ns()) the processor has given as much time to softirqs of this module as
- * they may take: each takes twice its time of it.
+ * By this time (ktime_get_ns()), half of the processor's time has paid for what softirqs of this
+ * module took: each of them adds twice its own time.
  */
 static DEFINE_PER_CPU(u64, soft_until_ns);
 
-/* How much time the processor has left for softirqs of this module. */
+/* How much longer softirqs of this module may run on this processor. */
 static u64 processor_left_ns(u64 now_ns)
 {
 	s64 taken_ns = __this_cpu_read(soft_until_ns) - now_ns;
@@ -284,7 +253,7 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 	__this_cpu_write(soft_until_ns, until_ns + 2 * (end_ns - begin_ns));
 }
 
-/* Another thread has the lock.  If it has set the alarm meanwhile, that is the right time. */
+/* Another thread has the lock: try again soon, unless it has set the alarm. */
 static void alarm_missed(struct twheel *tw)
 {
 	bool often = tw->alarm.nr_missed == MISSED_MAX;
@@ -297,15 +266,13 @@ static void alarm_missed(struct twheel *tw)
 		twheel_turn_request(&tw->turn);
 }
 
-/* The alarm has rung, and the lock is taken: it is not set any more. */
-static void alarm_is_over(struct twheel *tw)
-	__must_hold(&tw->lock)
+static void alarm_is_over(struct twheel *tw) __must_hold(&tw->lock)
 {
 	tw->alarm.nr_missed = 0;
 	tw->alarm.at_ns = NEVER_NS;
 }
 
-/* How long it takes until the processor and the user have a share of the softirq. */
+/* How long it takes until both the processor and the user have a share of the softirq again. */
 static u64 share_pause_ns(const struct twheel *tw, u64 now_ns)
 {
 	s64 processor_ns = __this_cpu_read(soft_until_ns) - now_ns;
@@ -314,11 +281,11 @@ static u64 share_pause_ns(const struct twheel *tw, u64 now_ns)
 }
 
 /*
- * Leave a wheel whose alarm has rung to the kthread, since the processor or the user has no share
- * of the softirq left.  Returns whether the alarm rings again.
+ * Leave a wheel whose alarm has rung to the kthread: the processor or the user has no share of the
+ * softirq left.  Returns whether the alarm rings again.
  *
- * It rings when there is a share again, and the user may have its work done then, whatever other
- * wheels of the user have taken meanwhile: each of them rings in vain once only.
+ * It rings when there is a share again.  Then the user's work is done (@paid) even if other wheels
+ * of the user have used the share up: so each wheel rings in vain only once.
  */
 static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
 {
@@ -336,7 +303,7 @@ static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
 	return restart;
 }
 
-/* Work on a wheel whose alarm has rung.  Returns whether it rings again. */
+/* Work on a wheel whose alarm has rung, until @end_ns.  Returns whether it rings again. */
 static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
@@ -351,7 +318,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
-		/* DRAIN does all, or the kthread. */
+		/* DRAIN or the kthread does all of it. */
 		twheel_unlock(tw);
 		return restart;
 	}
@@ -360,7 +327,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 			twheel_unlock(tw);
 			return restart;
 		}
-		/* It rings at the next tick, should the kthread not get a processor by then. */
+		/* If the kthread gets no processor by the next tick, the alarm rings then. */
 		now_ns = ktime_get_ns();
 		twheel_alarm_set_next(tw, now_ns, 1, &restart);
 		if (++steps == SOFT_STEPS || now_ns >= end_ns) {
@@ -389,17 +356,12 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 	end_ns = min(ktime_get_ns(), begin_ns + SOFT_TOOK_MAX_NS);
 	if (works)
 		processor_has_worked(begin_ns, end_ns);
-	/* To ring in vain counts as well, or many wheels with short ticks would do little else. */
+	/* Charge for ringing in vain as well: many wheels with short ticks would do little else. */
 	twheel_user_has_worked(tw->memory.user, begin_ns, end_ns);
 	return restart;
 }
 
-/**
- * twheel_alarm_init() - prepare the hrtimer
- * @tw: the wheel, whose clock is final
- *
- * Context: process; under &twheel_control.mutex, before the wheel has started.
- */
+/* Prepare the hrtimer.  The clock is final, and the wheel has not started. */
 void twheel_alarm_init(struct twheel *tw)
 {
 	hrtimer_setup(&tw->alarm.timer, alarm_rings, twheel_clock_id(&tw->clock),
@@ -410,21 +372,11 @@ void twheel_alarm_init(struct twheel *tw)
 
 /* ADVANCE and DRAIN */
 
-/**
- * twheel_advance() - move the virtual clock, and let expire what is due
- * @tw: the wheel
- * @to_ns: its new time
- *
- * A signal may end the wait when the clock has moved already.  The call can be repeated
- * with the same time.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the events of all timeouts that are due by @to_ns can be read, or
- *
- * * -EOPNOTSUPP when the wheel has another clock
- * * -ESHUTDOWN when it was drained
- * * -EINVAL when @to_ns is in the past or after the end of time
- * * -ERESTARTSYS by a signal
+/*
+ * Set the virtual clock, and expire the timeouts that are due by @to_ns.  Returns 0 once their
+ * events can be read; -EOPNOTSUPP if the wheel has another clock; -ESHUTDOWN if it was drained;
+ * -EINVAL if @to_ns is in the past or after the end of time; -ERESTARTSYS by a signal, perhaps with
+ * the clock set already: the call can be repeated with the same time.
  */
 int twheel_advance(struct twheel *tw, u64 to_ns)
 {
@@ -446,13 +398,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 	return err;
 }
 
-/**
- * twheel_is_drained() - tell whether the events of all timeouts left can be read
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true once the drain is complete; it stays true, and no event is added any more.
- */
+/* Whether all events are in the list, and none is added any more: once true, it stays so. */
 bool twheel_is_drained(const struct twheel *tw)
 {
 	/*
@@ -462,28 +408,22 @@ bool twheel_is_drained(const struct twheel *tw)
 	return smp_load_acquire(&tw->control.drained);
 }
 
-/**
- * twheel_drain() - stop a wheel, and turn each timeout that is left into an event
- * @tw: the wheel
+/*
+ * Stop a wheel, and turn each timeout that is left into an event.  Each step relies on the one
+ * before:
  *
- * Draining takes these steps, each of which relies on the one before:
- *
- * 1. Set draining.  ARM tests it before it submits timeouts, both within one RCU read-side
- *    section, or under the wheel's lock; REARM and read test it under the lock.
- * 2. Wait for a grace period.  After it, every timeout that was accepted is in the wheel or in the
- *    inbox, and no other will come (G3, G4).
- * 3. Set drains.  From then on a step of a pass expires the timeouts that are due, turns those
- *    left into events flagged drained, and sets drained in the end.  The last one has all readers
- *    and pollers woken.
+ * 1. Set draining.  ARM tests it before it submits timeouts, both within one RCU read-side section
+ *    or under the wheel's lock; REARM and read test it under the lock.
+ * 2. Wait for a grace period.  After it, every accepted timeout is in the wheel or in the inbox,
+ *    and no other will come (G3, G4).
+ * 3. Set drains.  From then on the steps of a pass expire the timeouts that are due, turn the
+ *    others into events flagged drained, and set drained in the end.  The last step wakes all
+ *    readers and pollers.
  * 4. Take these steps.
  *
- * A later call, or one that is repeated after a signal, goes on with step 4, as the kthread does
- * meanwhile.  A wheel that has not started has nothing to be drained.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the events of all timeouts that were left can be read, also when the
- * wheel was drained before; -ERESTARTSYS by a signal, after which the call is to be
- * repeated.
+ * If a signal interrupts step 4, the kthread goes on with it, and so does the next call.  If the
+ * wheel has not started, there is nothing to drain.  Returns 0 once all events can be read, also
+ * if the wheel was drained before; -ERESTARTSYS by a signal.
  */
 int twheel_drain(struct twheel *tw)
 {
