@@ -3,28 +3,28 @@
  * The alarm: when the softirq runs
  *
  * The hrtimer rings at the edge of the tick in which the first timeout is due (G6: there is no
- * other tick), or when a slot of an upper level has to be emptied.  run.c has its function.
- *
- * Locks: the callers hold twheel.lock; under it the lock of the hrtimer's base is taken.
+ * other tick), or when a slot of an upper level has to be emptied.  Its function is in run.c.
  */
 #include "engine.h"
 
 /*
- * When the first timeout in a slot is due, or a time before; NEVER_NS if no timeout is left.
- * Timeouts that were moved to later are put where they belong, @moves of them at most, unless they
- * would move by less than they have to wait: so each is moved twice at most in the time that it is
- * armed for, however often that is refreshed (G7).
+ * When the first timeout in a slot is due, or a time before; NEVER_NS if no timeout is left.  An
+ * upper slot with many timeouts has to be emptied before it begins.
  *
- * An upper slot with many timeouts has to be emptied before it begins.
+ * Timeouts that were moved to later are put where they belong, @moves of them at most.  If a
+ * timeout would move by less than it has to wait, it stays: so each is moved twice at most in the
+ * time that it is armed for, however often that is refreshed (G7).
  */
 static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct twheel_link **slot,
-			 unsigned int *moves)
-	__must_hold(&tw->lock)
+			 unsigned int *moves) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
 	u64 begin_ns = level->begin_ns, first_ns = NEVER_NS;
 	u64 end_ns = twheel_slot_begin_ns(level, begin_ns) + (1ULL << level->shift);
-	/* None is due sooner; but an upper slot with many comes before that. */
+	/*
+	 * No timeout is due sooner: the scan may end here.  In an upper slot it goes on, since a
+	 * slot with many timeouts has to be emptied before that.
+	 */
 	u64 soonest_ns = level == w->level ? edge_after_ns(&tw->clock, begin_ns) : 0;
 	struct twheel_link *link, *next;
 	unsigned int looks = 0;
@@ -32,8 +32,8 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
 		struct twheel_timeout *t = link_timeout(link);
 		/*
-		 * If the alarm is set for a deadline that was stored, that is the known one: a
-		 * REARM to an earlier one sets the alarm anew, and such a store does not count.
+		 * The alarm may be set for a stored deadline, so make it the known one.  A REARM to
+		 * an earlier one sets the alarm again, and a store of an earlier one is ignored.
 		 */
 		u64 due_ns = timeout_take_over(tw, t);
 
@@ -56,10 +56,7 @@ static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct t
 	return first_ns;
 }
 
-/*
- * By when the first slot of a level has to be looked at, as far as noted: before the first of its
- * timeouts is due.
- */
+/* By when the first slot of a level has to be scanned: before its first timeout is due. */
 static u64 level_look_ns(const struct twheel_wheel *w, u32 i)
 {
 	const struct twheel_level *level = &w->level[i];
@@ -70,11 +67,10 @@ static u64 level_look_ns(const struct twheel_wheel *w, u32 i)
 }
 
 /*
- * When the wheel has something to do next: the edge of a tick, or NEVER_NS.  0 if so many timeouts
- * had to be moved that it is not known yet.
+ * When the wheel has something to do next: the edge of a tick, or NEVER_NS.  0 if that is not known
+ * yet, because many timeouts had to be moved, or many slots were empty.
  */
-static u64 alarm_next_ns(struct twheel *tw)
-	__must_hold(&tw->lock)
+static u64 alarm_next_ns(struct twheel *tw) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
 	u64 first_ns = NEVER_NS, cascade_ns = U64_MAX;
@@ -106,20 +102,19 @@ static u64 alarm_next_ns(struct twheel *tw)
 	return first_ns == NEVER_NS ? NEVER_NS : edge_after_ns(&tw->clock, first_ns);
 }
 
-/* A time on the machine's clock; never negative. */
+/* A time of the wheel's clock on the machine's clock; never negative. */
 static ktime_t alarm_expiry(const struct twheel *tw, u64 at_ns)
 {
 	return ns_to_ktime(min_t(u64, at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
 
 /*
- * Set the alarm: with @restart in its own function, by what that returns, unless an ARM has set it
- * meanwhile.
+ * Set the alarm.  In its own function, do so by *@restart, unless an ARM has queued the hrtimer.
  *
- * This is not hrtimer_start_range_ns_user() of Linux 7.1, which refuses a time that has passed, so
+ * hrtimer_start_range_ns_user() of Linux 7.1 is not needed.  It refuses a time that has passed, so
  * that a program that sets its timer to such a time in a loop does not keep the interrupt from
  * coming.  No program can do that here: a deadline that has passed sets no alarm, and until the
- * alarm has rung, only an earlier time sets it anew.
+ * alarm has rung, only an earlier time sets it again.
  */
 static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
@@ -137,22 +132,15 @@ static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *rest
 	}
 }
 
-/**
- * twheel_alarm_need() - set the alarm for timeouts that were put into slots
- * @tw: the wheel
- * @first_ns: when the first of them is due
- *
- * Context: under &twheel.lock.
- */
-void twheel_alarm_need(struct twheel *tw, u64 first_ns)
-	__must_hold(&tw->lock)
+/* Timeouts were put into slots, the first due at @first_ns: if the alarm rings later, set it. */
+void twheel_alarm_need(struct twheel *tw, u64 first_ns) __must_hold(&tw->lock)
 {
 	u64 at_ns = first_ns;
 
 	lockdep_assert_held(&tw->lock);
 	if (tw->alarm.nr_new > ALARM_LOOKS) {
 		at_ns = min(at_ns, max(tw->wheel.cascade_ns, tw->wheel.base_ns + 1));
-		/* What is to be done by then is seen when it rings. */
+		/* When the alarm has rung, alarm_next_ns() finds the next time again. */
 		tw->wheel.cascade_ns = U64_MAX;
 	}
 	if (at_ns >= tw->alarm.at_ns)
@@ -162,16 +150,12 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns)
 		alarm_begin(tw, at_ns, NULL);
 }
 
-/**
- * twheel_alarm_set() - set the alarm, when nothing is left to do now
- * @tw: the wheel
- * @restart: in its own function: whether it is to ring again, if it is not queued; otherwise NULL
- *
- * Context: under &twheel.lock.
- * Return: false if there is more to do before that is possible.
+/*
+ * Set the alarm for what is next.  Returns false if there is more to do before that is possible.
+ * The alarm's function passes @restart, by which it rings again if the hrtimer is not queued; all
+ * others pass NULL.
  */
-bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
-	__must_hold(&tw->lock)
+bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart) __must_hold(&tw->lock)
 {
 	u64 at_ns;
 
@@ -182,7 +166,7 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 	if (!at_ns)
 		return false;
 	if (at_ns != NEVER_NS) {
-		/* It may have rung, and left this to the kthread. */
+		/* If it is not queued, it has rung and left this to the kthread. */
 		if (at_ns != tw->alarm.at_ns || !hrtimer_is_queued(&tw->alarm.timer))
 			alarm_begin(tw, at_ns, restart);
 	} else if (tw->alarm.at_ns != NEVER_NS) {
@@ -195,22 +179,16 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart)
 	return true;
 }
 
-/**
- * twheel_alarm_set_next() - set the alarm in its own function for the next tick
- * @tw: the wheel
- * @machine_ns: what ktime_get_ns() has just returned
- * @pause_ns: no tick that begins sooner than this after that time; 1 at least
- * @restart: as in twheel_alarm_set()
+/*
+ * In the alarm's function, set the alarm for the first edge of a tick that is at least @pause_ns (1
+ * or more) after @machine_ns, which ktime_get_ns() has just returned.  An ARM may have set it for
+ * an earlier one.  @restart is as in twheel_alarm_set().
  *
  * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
- * which sets the alarm then.  If it has not done so by this tick, the softirq goes on.  An ARM may
- * have set the alarm meanwhile, for a later time.
- *
- * Context: the alarm's function; under &twheel.lock.
+ * which sets the alarm then.  If it has not done so by this tick, the softirq goes on.
  */
 void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
-			   enum hrtimer_restart *restart)
-	__must_hold(&tw->lock)
+			   enum hrtimer_restart *restart) __must_hold(&tw->lock)
 {
 	u64 next_ns = edge_after_ns(&tw->clock, clock_at_ns(&tw->clock, machine_ns) + pause_ns);
 
