@@ -2,25 +2,20 @@
 /*
  * Expiry: timeouts become events
  *
- * The wheel is turned slot by slot to the last edge of a tick that has passed.  What comes up and
- * is due becomes an event; what was moved to later goes to where it belongs.
- *
- * Locks: none is taken here; the callers hold twheel.lock for a step of bounded length.
+ * The wheel is turned slot by slot to the last edge of a tick that has passed.  If a timeout that
+ * comes up is due, it becomes an event; if it was moved to later, it goes to where it belongs.
  */
 #include <linux/prefetch.h>
 
 #include "engine.h"
 #include "trace.h"
 
-/*
- * Count the periods of a timeout that have passed by @until_ns, or up to its repeat limit.  Its
- * event stands for all of them.
- */
+/* Count the periods that have passed by @until_ns, up to the repeat limit, into one event. */
 static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 until_ns)
 {
 	u64 nr = 1, deadline_ns = timeout_known_ns(t);
 
-	/* A clock that was set back may be before the edge at which the timeout came up. */
+	/* If the clock was set back, it may be before the edge at which the timeout came up. */
 	if (!(x->flags & EXTRA_FIXED_DELAY))
 		nr = periods_passed(deadline_ns, x->interval_ns, max(until_ns, deadline_ns));
 	if (x->flags & EXTRA_LIMITED) {
@@ -32,10 +27,9 @@ static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 
 	return nr;
 }
 
-/* A timeout that is PENDING, and in no list, has expired, and its periods up to @until_ns. */
+/* Turn a timeout that is PENDING and in no list into an event, for its periods up to @until_ns. */
 static void timeout_expire(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 until_ns,
-			   u64 late_ns)
-	__must_hold(&tw->lock)
+			   u64 late_ns) __must_hold(&tw->lock)
 {
 	u64 nr = timeout_is_periodic(t) ? periods_expire(t, timeout_extra(t), until_ns) : 1;
 
@@ -44,15 +38,9 @@ static void timeout_expire(struct twheel *tw, struct twheel_timeout *t, u64 now_
 	trace_twheel_expire(tw, t, late_ns, nr);
 }
 
-/**
- * twheel_expire_overdue() - turn a timeout into an event that was due when it was armed
- * @tw: the wheel
- * @t: the timeout, which is PENDING and in no list
- * @now_ns: the clock
- *
- * It belongs to no tick, and is not late.
- *
- * Context: under &twheel.lock.
+/*
+ * Turn a timeout that is PENDING and in no list into an event.  It was due when it was armed, so it
+ * belongs to no tick, and is not late.
  */
 void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
@@ -61,8 +49,8 @@ void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_
 }
 
 /*
- * Note how late @nr timeouts are (G2), of which the earliest had this deadline.  Returns how long
- * ago the edge was at which they were due.
+ * Note the lateness of @nr timeouts (G2), the earliest of which had this deadline.  Returns how
+ * long ago the edge was at which they were due.
  */
 static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
 	__must_hold(&tw->lock)
@@ -85,8 +73,8 @@ static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigne
 }
 
 /*
- * Look at a coming timeout of any kind: one that expire_oneshots() leaves, or all of them if words
- * may have moved them, or if they are traced.
+ * Slow path: expire or put back a coming timeout of any kind.  It takes the timeouts that
+ * expire_oneshots() leaves, and all of them if words may have moved them, or if they are traced.
  */
 static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
@@ -118,9 +106,9 @@ static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64
 }
 
 /*
- * Look at coming timeouts, up to @nr, until one comes that is not a one-shot, or has slack and is
- * not due; returns how many.  Those that are due by @by_ns expire, and stay linked with each other.
- * The others go back: their slot has another edge, or they were moved to later.
+ * Fast path: expire coming timeouts, up to @nr, until one is not a one-shot, or has slack and is
+ * not due; returns how many were processed.  Those that are due by @by_ns stay linked with each
+ * other.  The others go back: their slot has another edge, or they were moved to later.
  */
 static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, unsigned int nr)
 	__must_hold(&tw->lock)
@@ -163,19 +151,11 @@ static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, un
 	return nr_looked;
 }
 
-/**
- * twheel_expire() - expire what is due
- * @tw: the wheel
- * @now_ns: the clock
- * @nr: how many timeouts may be looked at
- *
- * Events come in the order of ticks.
- *
- * Context: under &twheel.lock.
- * Return: how many more may be looked at; 0 if there may be more that is due.
+/*
+ * Expire the timeouts that are due, in the order of ticks, and process @nr at most.  Returns how
+ * many more may be processed; 0 if there may be more that are due.
  */
-unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
-	__must_hold(&tw->lock)
+unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock)
 {
 	u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
 
@@ -206,22 +186,16 @@ unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
 /*
  * Periods that pass while the event of a periodic timeout waits to be read
  *
- * Such a timeout is not in the wheel, so no work is done for periods whose events nobody reads.
- * With a fixed rate, the periods are computed from the clock when a caller asks for them, and
- * written into the timeout when its event is taken.
+ * Such a timeout is not in the wheel, so periods cost no work until the event is read.  With a
+ * fixed rate, the periods are computed from the clock when a caller asks for them, and written into
+ * the timeout when its event is taken.
  */
 
-/**
- * twheel_periods_unread() - count the periods that have passed since an event was settled
- * @clock: the wheel's clock
- * @t: the timeout
- *
- * G1 never early: a period counts only once the clock has reached the edge of its tick,
- * just as if it had expired there.
- *
- * Context: under &twheel.lock.
- * Return: the number of periods after the one at the timeout's deadline, bounded by the repeat
- * limit; 0 unless the timeout is UNREAD, not drained, and periodic at a fixed rate.
+/*
+ * The number of periods that have passed since the event of a timeout was settled, up to the repeat
+ * limit; 0 unless the timeout is UNREAD, not drained, and periodic at a fixed rate.  The caller
+ * holds the wheel's lock.  G1 never early: a period counts only once the clock has reached the edge
+ * of its tick, just as if it had expired there.
  */
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t)
 {
@@ -243,14 +217,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 	return nr;
 }
 
-/**
- * twheel_periods_settle() - add periods that have passed to an unread event
- * @tw: the wheel
- * @t: the timeout
- * @nr: the number of periods, as twheel_periods_unread() has found
- *
- * Context: under &twheel.lock.
- */
+/* Add @nr periods to an unread event.  The caller holds the wheel's lock. */
 void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr)
 {
 	struct twheel_extra *x;
@@ -266,15 +233,8 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr)
 	t->fired_ns = period_fired_ns(&tw->clock, x->flags, timeout_known_ns(t));
 }
 
-/**
- * twheel_period_begin() - begin the next period of a timeout whose event was taken
- * @tw: the wheel
- * @t: the timeout, which is periodic
- *
- * Context: under &twheel.lock.
- */
-void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock)
+/* Begin the next period of a periodic timeout whose event was taken. */
+void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
 {
 	struct twheel_extra *x = timeout_extra(t);
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
@@ -288,9 +248,7 @@ void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t)
 	if (due_ns == NEVER_NS) {
 		twheel_link_push(&tw->wheel.never, &t->link);
 	} else if (due_ns <= edge_before_ns(&tw->clock, now_ns)) {
-		/*
-		 * A period has passed while the event was copied: its reader is late, and not it.
-		 */
+		/* A period passed while the event was copied: its reader is late, it is not. */
 		twheel_expire_overdue(tw, t, now_ns);
 	} else {
 		twheel_wheel_insert(&tw->wheel, &t->link, due_ns);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Expiry: timeouts become events, which wait in a list to be read, while periods pass
- *
- * Locks: none is taken here; the callers hold twheel.lock.
  */
 #ifndef _TWHEEL_ENGINE_EXPIRE_H
 #define _TWHEEL_ENGINE_EXPIRE_H
@@ -26,7 +24,7 @@ struct twheel;
  * @cancelled: timeouts that CANCEL has ended while they pended
  * @revoked: timeouts that CANCEL has ended while they had an event
  * @drained: drained events that were read
- * @rearmed: timeouts that began a new life
+ * @rearmed: how often a timeout was given a new schedule
  * @max_late_ns: greatest lateness
  * @late: late timeouts
  * @last_late_ns: lateness of the last of them
@@ -61,7 +59,7 @@ static inline void events_init(struct twheel_events *events)
 	events->end.pprev = &events->first;
 }
 
-/* How many changes there were; see struct twheel_info. */
+/* The number of changes, see struct twheel_info. */
 static inline u64 events_changes(const struct twheel_events *events)
 {
 	return events->armed + events->rearmed + events->cancelled + events->revoked +
@@ -69,8 +67,8 @@ static inline u64 events_changes(const struct twheel_events *events)
 }
 
 /*
- * Append @nr timeouts to the list, which are linked with each other by both links, and whose
- * words and times are those of events already.
+ * Append @nr timeouts, which are linked with each other in both directions, and whose words and
+ * times are those of events already.
  */
 static __always_inline void events_append(struct twheel_events *events, struct twheel_link *first,
 					  struct twheel_link *last, unsigned int nr)
@@ -85,7 +83,7 @@ static __always_inline void events_append(struct twheel_events *events, struct t
 	events->nr_untold += nr;
 }
 
-/* Turn a timeout that is PENDING, and in no list, into an event. */
+/* Turn a timeout that is PENDING and in no list into an event. */
 static __always_inline void event_add(struct twheel_events *events, struct twheel_timeout *t,
 				      u64 fired_ns)
 {
@@ -103,9 +101,8 @@ static inline void event_del(struct twheel_events *events, struct twheel_timeout
 /* Periods: how many have passed, and the count in the event of a periodic timeout */
 
 /*
- * How many expirations lie between @deadline_ns and @until_ns, both included, for a
- * timeout that is due at @deadline_ns: at least 1.  G7 cost does not grow: a division,
- * not a loop, also after a year of one-millisecond periods.
+ * The number of expirations from @deadline_ns to @until_ns, both included: at least 1.  G7 cost
+ * does not grow: a division, not a loop, also after a year of one-millisecond periods.
  */
 static inline u64 periods_passed(u64 deadline_ns, u64 interval_ns, u64 until_ns)
 {
@@ -127,9 +124,9 @@ static inline bool timeout_goes_on(const struct twheel_timeout *t)
 }
 
 /*
- * Whether an UNREAD timeout ends when its event is read, given that @nr more periods have
- * passed since it expired.  One-shots and drained timeouts always end; a periodic timeout
- * ends when its repeat limit is used up.
+ * Whether an UNREAD timeout ends when its event is read, if @nr more periods have passed since it
+ * expired.  One-shots and drained timeouts always end; a periodic one ends when its repeat limit is
+ * used up.
  */
 static inline bool timeout_ends(const struct twheel_timeout *t, u64 nr)
 {
@@ -142,8 +139,8 @@ static inline bool timeout_ends(const struct twheel_timeout *t, u64 nr)
 }
 
 /*
- * The expirations that an unread event has counted so far; 0 if there is no such event.
- * A drained one-shot has an event and has not expired.
+ * The expirations that an unread event has counted; 0 if there is no such event.  A drained
+ * one-shot has an event and has not expired.
  */
 static inline u32 timeout_count(const struct twheel_timeout *t)
 {
@@ -162,11 +159,9 @@ static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u32 flag
 
 void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
-unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr)
-	__must_hold(&tw->lock);
+unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock);
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t);
 void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr);
-void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock);
+void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
 
 #endif /* _TWHEEL_ENGINE_EXPIRE_H */
