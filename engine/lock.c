@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The inbox, insertion into the wheel, and waking
+ * The wheel's lock, the inbox, insertion into the wheel, and waking
  *
- * Locks: twheel.lock, as lock.h says.  Who wakes holds none of the engine's locks, since a wake-up
- * runs the callbacks of epoll, which take locks of their own and may take long.
+ * If an ARM gets the lock at once, it puts its timeouts into the wheel itself.  If not, it adds
+ * them to the inbox and goes on: a thread that takes or releases the lock empties the inbox.  So an
+ * ARM does not wait for a pass, and its timeouts are in the wheel before a later call takes the
+ * lock.  poll() does not take it, and may find events of these timeouts later, by a wake-up.
+ *
+ * If something is in the inbox already, the ARM waits for the lock: the work that a thread with the
+ * lock does for others is bounded by a batch for each processor (G5).
+ *
+ * Waiters are woken under no spinlock of the engine, since a wake-up runs the callbacks of epoll,
+ * which take locks of their own and may take long.
  */
 #include "lock.h"
 #include "trace.h"
 #include "twheel_compat.h"
 
-/* Wake readers and pollers: @nr of those that are exclusive (EPOLLEXCLUSIVE), or all if it is 0. */
+/* Wake readers and pollers: @nr of the exclusive ones (EPOLLEXCLUSIVE), or all if it is 0. */
 static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
 {
 	/*
-	 * Pairs with poll_wait() and wait_event_interruptible(): a waiter queues first, and looks
-	 * after that.  Test: litmus waiters_poll, waiters_read, waiters_room, waiters_drained
+	 * Pairs with poll_wait() and wait_event_interruptible(): a waiter queues first, and reads
+	 * the state after that.  Test: litmus waiters_poll, waiters_read, waiters_room,
+	 * waiters_drained
 	 */
 	if (wq_has_sleeper(&tw->waiters))
 		__wake_up(&tw->waiters, TASK_NORMAL, nr, poll_to_key(events));
 }
 
-/**
- * twheel_wake_for_events() - wake readers and pollers for events that were added
- * @tw: the wheel
- * @nr: how many
- *
- * If all events have been read meanwhile, nobody is woken.  If the wheel is drained, all are: no
- * event will come for those that go on sleeping.
- *
- * Context: any but hard interrupts; under none of the engine's locks.
+/*
+ * Wake readers and pollers for @nr events that were added, if any event is still unread.  If the
+ * wheel is drained, wake all: no event will come for those that go on sleeping.
  */
 void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 {
@@ -39,33 +42,14 @@ void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 			     drained ? 0 : nr);
 }
 
-/**
- * twheel_wake_for_room() - wake all pollers, since a wheel that was full is not full any more
- * @tw: the wheel
- *
- * Nobody is woken for the places that get free after the first one, so that one has to wake all.
- *
- * Context: any but hard interrupts; under none of the engine's locks.
- */
+/* A full wheel has room again: wake all pollers, since places freed after the first wake none. */
 void twheel_wake_for_room(struct twheel *tw)
 {
 	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, 0);
 }
 
-/**
- * twheel_pend_odd() - put a timeout to where it belongs that is not a plain one to come
- * @tw: the wheel
- * @t: the timeout, which is in no list, and PENDING
- * @now_ns: what passed_ns() returned
- *
- * A timeout whose deadline has passed becomes an event at once, and does not wait for the edge of a
- * tick.
- *
- * Context: under &twheel.lock.
- * Return: when it is due; NEVER_NS if no alarm is needed for it.
- */
-u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
-	__must_hold(&tw->lock)
+/* Slow path of timeout_pend().  An overdue timeout becomes an event at once, not at a tick. */
+u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock)
 {
 	u64 deadline_ns = timeout_known_ns(t), due_ns;
 
@@ -81,14 +65,8 @@ u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
 	return due_ns;
 }
 
-/**
- * twheel_inbox_empty() - put what is in the inbox into the wheel
- * @tw: the wheel
- *
- * Context: under &twheel.lock.
- */
-void twheel_inbox_empty(struct twheel *tw)
-	__must_hold(&tw->lock)
+/* Put the timeouts of the inbox into the wheel. */
+void twheel_inbox_empty(struct twheel *tw) __must_hold(&tw->lock)
 {
 	/* Pairs with llist_add_batch() in arm_queue().  Test: litmus inbox_filled */
 	struct llist_node *node = llist_del_all(&tw->inbox);
@@ -110,29 +88,14 @@ void twheel_inbox_empty(struct twheel *tw)
 	alarm_need(tw, first_ns, nr);
 }
 
-/**
- * twheel_inbox_wait() - wait until the timeouts are in the wheel that were armed before
- * @tw: the wheel
- *
- * An ARM that has not got the lock leaves its timeouts to the thread that has it, which may not
- * have inserted them yet.
- *
- * Context: process; no lock of the wheel may be held.
- */
+/* Wait until timeouts that an ARM has left in the inbox before are in the wheel. */
 void twheel_inbox_wait(struct twheel *tw)
 {
 	twheel_lock(tw);
 	twheel_unlock(tw);
 }
 
-/**
- * twheel_unlock_inbox() - put what was added to the inbox meanwhile into the wheel
- * @tw: the wheel, whose lock was released
- *
- * If another thread has the lock by now, it does so.
- *
- * Context: any but hard interrupts; under none of the engine's locks.
- */
+/* Empty the inbox.  If another thread has the lock by now, leave it to that thread. */
 void twheel_unlock_inbox(struct twheel *tw)
 {
 	unlock_begin();
@@ -147,7 +110,7 @@ void twheel_unlock_inbox(struct twheel *tw)
 			local_bh_enable();
 		if (nr)
 			twheel_wake_for_events(tw, nr);
-		/* As in unlock_and_look(). */
+		/* For the reason in unlock_and_look(). */
 		smp_mb();
 	}
 	unlock_end();
