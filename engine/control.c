@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Control: creating, setting up, starting, advancing, draining and destroying a wheel
+ * Control: creating, setting up, starting and destroying a wheel
  *
- * A wheel starts once, by SETUP or by its first ARM.  Only then has it memory for its
- * slots, an hrtimer and a kthread; its configuration is constant from there on.
- *
- * Locks: control.mutex lets SETUP, ADVANCE, DRAIN and the start by an ARM run one at a
- * time.  It is a mutex because SETUP allocates, DRAIN waits for RCU, and ADVANCE and
- * DRAIN take the steps of a pass, all of it under the mutex.  They take the wheel's lock under it
- * for each step, and wake readers and pollers.
+ * A wheel starts once, by SETUP or by its first ARM.  It gets memory for its slots, an hrtimer and
+ * a kthread only then; its configuration is constant from there on.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -25,17 +20,9 @@
 
 unsigned int twheel_max_pending_limit = 16777216;
 
-/* How many wheels were opened. */
 static atomic64_t nr_opened;
 
-/**
- * twheel_is_keyed() - tell whether user_data is the key of a timeout
- * @tw: the wheel
- *
- * Context: any; no lock is needed.
- * Return: true for a wheel that was set up with TWHEEL_SETUP_KEYED.  While another thread
- * is setting the wheel up, either answer is possible.
- */
+/* Whether keys name timeouts.  Either answer may come while another thread sets the wheel up. */
 bool twheel_is_keyed(const struct twheel *tw)
 {
 	/*
@@ -45,7 +32,7 @@ bool twheel_is_keyed(const struct twheel *tw)
 	return smp_load_acquire(&tw->keys.used);
 }
 
-/* Whether a line of text and JSON can have a name as it is, and only zeroes follow it. */
+/* Whether a name can stand in a line of text and in JSON as it is, and only zeroes follow it. */
 static bool name_is_valid(const char name[TWHEEL_NAME_SIZE])
 {
 	unsigned int i;
@@ -57,10 +44,7 @@ static bool name_is_valid(const char name[TWHEEL_NAME_SIZE])
 	return !memchr_inv(name + i, 0, TWHEEL_NAME_SIZE - i);
 }
 
-/*
- * Put a default where 0 stands for it, see struct twheel_setup, and round @slots up: 0, or -EINVAL
- * if a value is not within its limits.
- */
+/* Put defaults for zeroes, and round @slots up: 0, or -EINVAL if a value is beyond its limits. */
 static int setup_complete(struct twheel_setup *setup)
 {
 	u32 max_pending_limit = READ_ONCE(twheel_max_pending_limit);
@@ -87,17 +71,15 @@ static int setup_complete(struct twheel_setup *setup)
 	if (setup->max_pending > max_pending_limit)
 		return -EINVAL;
 	setup->slots = roundup_pow_of_two(setup->slots);
-	/* G6: with one level, each round takes the softirq for nothing. */
+	/* G6: with one level, the softirq runs once a round for nothing. */
 	if (setup->flags & TWHEEL_SETUP_ONE_LEVEL &&
 	    setup->tick_ns * setup->slots < TWHEEL_ROUND_MIN_NS)
 		return -EINVAL;
 	return 0;
 }
 
-/* The configuration of a wheel without SETUP. */
 static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
 
-/* Configure a wheel that has not started. */
 static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
 {
 	tw->clock.kind = setup->clock;
@@ -110,13 +92,10 @@ static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
 	WRITE_ONCE(tw->places.max_pending, setup->max_pending);
 }
 
-/**
- * twheel_set_defaults() - give a wheel the configuration that it has without SETUP
- * @tw: the wheel, which has not started; &twheel_control.mutex is held, or it is new
- *
- * The limit of the module, by which max_pending goes, may have changed since the last call.
- *
- * Context: process.
+/*
+ * Configure a wheel that has not started as it would be without SETUP.  The caller holds
+ * control.mutex, unless the wheel is new.  The limit of the module, which bounds max_pending, may
+ * have changed since the last call.
  */
 void twheel_set_defaults(struct twheel *tw)
 {
@@ -128,7 +107,7 @@ void twheel_set_defaults(struct twheel *tw)
 
 /*
  * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.  All memory
- * comes first, so that a wheel which gets none is as it was.
+ * comes first: if there is none, the wheel stays as it was.
  */
 static int twheel_start(struct twheel *tw, const struct twheel_setup *setup)
 	__must_hold(&tw->control.mutex)
@@ -178,21 +157,10 @@ free_slots:
 	return err;
 }
 
-/**
- * twheel_configure() - configure a wheel and start it
- * @tw: the wheel
- * @setup: the configuration
- *
- * A call that fails leaves the wheel as it was, and SETUP may be tried again.
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0, or
- *
- * * -EINVAL when a value is not within its limits
- * * -EBUSY when the wheel was set up or armed before
- * * -ESHUTDOWN when it was drained
- * * -ENOMEM, or -ENOSPC at the limit of memory
- * * -EINTR by a fatal signal
+/*
+ * Configure a wheel and start it.  A call that fails leaves the wheel as it was.  Returns 0;
+ * -EINVAL if a value is not within its limits; -EBUSY if the wheel has started; -ESHUTDOWN if it
+ * was drained; -ENOMEM, or -ENOSPC at the limit of memory; -EINTR by a fatal signal.
  */
 int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 {
@@ -213,12 +181,8 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 	return err;
 }
 
-/**
- * twheel_start_lazily() - start a wheel that is armed without SETUP, with the defaults
- * @tw: the wheel
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0 when the wheel has started, be it by another thread; else as twheel_configure().
+/*
+ * Start a wheel with the defaults: 0 if it has started, now or before; else as twheel_configure().
  */
 int twheel_start_lazily(struct twheel *tw)
 {
@@ -227,14 +191,10 @@ int twheel_start_lazily(struct twheel *tw)
 	return err == -EBUSY ? 0 : err;
 }
 
-/**
- * twheel_create() - make a wheel, charged to the calling user
- *
- * One open file has it.  The wheel has the default configuration.  It takes the memory of
- * its slots when it starts.
- *
- * Context: process; sleeps.
- * Return: the wheel, or an ERR_PTR: -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Make a wheel with the default configuration, for one open file, charged to the calling user.  It
+ * takes the memory of its slots when it starts.  If this fails, returns an ERR_PTR: -ENOMEM, or
+ * -ENOSPC at the limit of memory.
  */
 struct twheel *twheel_create(void)
 {
@@ -278,9 +238,9 @@ free_wheel:
 }
 
 /*
- * Stop what may run in a wheel without a call.  A thread that releases the lock may insert what a
- * call has left in the inbox, and set the alarm: so the hrtimer comes last, when nobody but its own
- * function takes the lock.  That asks for turns in vain.
+ * Stop all that may run in a wheel without a call.  A thread that releases the lock may insert
+ * timeouts from the inbox, and set the alarm.  So cancel the hrtimer last, when only its own
+ * function takes the lock, and asks for turns in vain.
  */
 static void wheel_stop(struct twheel *tw)
 {
@@ -292,8 +252,7 @@ static void wheel_stop(struct twheel *tw)
 }
 
 /*
- * Destroy a wheel and all timeouts in it.  G3: timeouts that are left, and events that nobody has
- * read, end here.
+ * Destroy a wheel and all timeouts in it.  G3: timeouts that are left, and unread events, end here.
  */
 static void twheel_destroy(struct twheel *tw)
 {
@@ -310,23 +269,13 @@ static void twheel_destroy(struct twheel *tw)
 	twheel_area_free(tw, sizeof(*tw));
 }
 
-/**
- * twheel_get() - note that one more open file has a wheel
- * @tw: the wheel; the caller has an open file of it
- *
- * Context: any.
- */
+/* One more open file has the wheel; the caller has an open file of it. */
 void twheel_get(struct twheel *tw)
 {
 	refcount_inc(&tw->control.nr_files);
 }
 
-/**
- * twheel_put() - note that an open file of a wheel is closed, and destroy the wheel with the last
- * @tw: the wheel
- *
- * Context: process; sleeps.
- */
+/* An open file of the wheel is closed.  The last close destroys the wheel, and sleeps. */
 void twheel_put(struct twheel *tw)
 {
 	if (refcount_dec_and_test(&tw->control.nr_files))
