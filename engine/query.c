@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QUERY, LIST and INFO: tell the state of timeouts and of the wheel; nothing is changed
+ * QUERY, LIST and INFO: copy out the state of timeouts and of the wheel; nothing is changed
  *
- * Locks: twheel.lock, for a batch of timeouts or for a page of places at a time, never for all of
- * them.  INFO takes control.mutex in a wheel that has not started, since SETUP may be at
- * work there.  The two are not nested.
+ * The wheel's lock is held for a batch of timeouts, or for a page of places, at a time.
  */
 #include <linux/sched/signal.h>
 #include <linux/string.h>
 
 #include "lock.h"
 
-/* An alarm that does not ring, and a next expiry that does not come, are the same number. */
+/* INFO copies out NEVER_NS as it is, for the alarm and for the next expiry. */
 static_assert(NEVER_NS == TWHEEL_NO_EXPIRY);
 
 /*
- * Whether an UNREAD timeout waits for another period at the same time.  A fixed rate goes
- * on while the event is unread, up to the repeat limit; a fixed delay begins when it is
- * read.  @nr is the number of periods that have passed unread.
+ * Whether an UNREAD timeout waits for another period at the same time, if @nr have passed unread.
+ * A fixed rate goes on while the event is unread, up to the repeat limit; a fixed delay begins when
+ * it is read.
  */
 static bool unread_is_pending(const struct twheel_timeout *t, u64 nr)
 {
@@ -26,13 +24,11 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 nr)
 }
 
 /*
- * Add the periods that have passed unread to the status of an UNREAD timeout, and tell whether the
- * event is its last.  Returns whether it waits for another period, whose deadline the status then
- * has.
+ * Add the periods that have passed unread to the status of an UNREAD timeout, and flag the last
+ * event.  Returns whether the timeout waits for another period, whose deadline the status then has.
  */
 static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
-				 struct twheel_status *status)
-	__must_hold(&tw->lock)
+				 struct twheel_status *status) __must_hold(&tw->lock)
 {
 	u64 nr = twheel_periods_unread(&tw->clock, t);
 	bool waits = unread_is_pending(t, nr);
@@ -46,7 +42,7 @@ static bool status_count_periods(struct twheel *tw, const struct twheel_timeout 
 	return waits;
 }
 
-/* Tell what a timeout has that is not a plain one. */
+/* Fill in the slack, and the period if there is one. */
 static void status_tell_extra(const struct twheel_timeout *t, struct twheel_status *status)
 {
 	const struct twheel_extra *x = timeout_extra(t);
@@ -61,14 +57,13 @@ static void status_tell_extra(const struct twheel_timeout *t, struct twheel_stat
 		status->flags = TWHEEL_ARM_FIXED_DELAY;
 }
 
-/* Tell the state of a timeout that is live. */
+/* Fill in the status of a live timeout. */
 static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_ns,
-			   struct twheel_status *status)
-	__must_hold(&tw->lock)
+			   struct twheel_status *status) __must_hold(&tw->lock)
 {
 	bool waits = timeout_is_pending(t);
 
-	/* All members are named, or the compiler clears a struct of this size by a loop. */
+	/* Name all members, or the compiler clears a struct of this size by a loop. */
 	*status = (struct twheel_status){
 		.id		= timeout_id(t),
 		.result		= 0,
@@ -98,16 +93,7 @@ static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_
 				  status->deadline_ns - now_ns;
 }
 
-/**
- * twheel_query() - tell the state of a batch of timeouts
- * @tw: the wheel
- * @status: the batch; in: ids; out: all else, with -ENOENT as result for an id that names
- *	no timeout
- * @nr: number of ids, up to TWHEEL_BATCH
- * @by_key: they are keys
- *
- * Context: process; does not sleep.
- */
+/* Fill in the status for each id or key in @status; if it names no timeout, result is -ENOENT. */
 void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
 	u64 now_ns = twheel_now(&tw->clock);
@@ -127,13 +113,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int 
 	twheel_unlock(tw);
 }
 
-/**
- * twheel_changes() - tell the number of changes
- * @tw: the wheel
- *
- * Context: process; does not sleep.
- * Return: see struct twheel_info.
- */
+/* The number of changes, see struct twheel_info. */
 u64 twheel_changes(struct twheel *tw)
 {
 	u64 changes;
@@ -144,20 +124,14 @@ u64 twheel_changes(struct twheel *tw)
 	return changes;
 }
 
-/**
- * twheel_list() - take one step in a walk over all timeouts
- * @tw: the wheel
- * @cursor: in: index of the place to begin with; out: index of the place to go on with
- * @status: out: a row for each live timeout that was found
- * @nr: number of rows that there is space for, up to TWHEEL_BATCH
+/*
+ * Take one step of a walk over all timeouts: fill in a row for each live timeout from the place
+ * @cursor on, @nr rows at most, and move @cursor.  Returns the number of rows, which may be 0 in
+ * the middle of a walk; -1 if @cursor is past the last place.
  *
- * A step ends with a page of places at the latest, so the lock is held only briefly.  A
- * walk goes by index and a timeout keeps its place for life: a timeout that nobody
- * touches appears exactly once.
- *
- * Context: process; does not sleep.
- * Return: the number of rows, which may be 0 in the middle of a walk; -1 when the cursor
- * is past the last place.
+ * A step ends with a page of places at the latest, so the lock is held only briefly.  A walk goes
+ * by index, and a timeout keeps its place until it ends: if no thread changes it, it appears
+ * exactly once.
  */
 int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
@@ -187,8 +161,8 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
 }
 
 /*
- * Add the timeouts of a page: next_expiry_ns is when the first one is due, and pending the number
- * of those that also have an unread event.
+ * Add the timeouts of a page: next_expiry_ns becomes the time when the first one is due, and
+ * pending counts those that wait for a period and also have an unread event.
  */
 static void page_look(struct twheel *tw, const struct twheel_page *page, struct twheel_info *info)
 	__must_hold(&tw->lock)
@@ -215,7 +189,7 @@ static void page_look(struct twheel *tw, const struct twheel_page *page, struct 
 	}
 }
 
-/* Walk over all places; 0, or -EINTR by a fatal signal. */
+/* Scan all places: 0, or -EINTR by a fatal signal. */
 static int places_look(struct twheel *tw, struct twheel_info *info)
 {
 	struct twheel_page *page;
@@ -238,15 +212,16 @@ static int places_look(struct twheel *tw, struct twheel_info *info)
 /* When the earliest timeout will expire: G1, its deadline is rounded up to a tick. */
 static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
 {
-	/* never_ns of a wheel that was not started is 0: it has no ticks to round to. */
+	/* If the wheel has not started, never_ns is 0: there are no ticks to round to. */
 	if (next_ns >= tw->clock.never_ns)
 		return TWHEEL_NO_EXPIRY;
 	return edge_after_ns(&tw->clock, next_ns);
 }
 
 /*
- * Fill in the configuration: 0, or -EINTR by a fatal signal.  Before a wheel has started, SETUP may
- * be changing it.  A started one is read without the mutex: ADVANCE and DRAIN may hold it for long.
+ * Fill in the configuration: 0, or -EINTR by a fatal signal.  If the wheel has not started, SETUP
+ * may be changing it, so take control.mutex.  If it has, do without: ADVANCE and DRAIN may hold it
+ * for long.
  */
 static int info_configuration(struct twheel *tw, struct twheel_info *info)
 {
@@ -268,7 +243,7 @@ static int info_configuration(struct twheel *tw, struct twheel_info *info)
 	info->refresh_size = twheel_refresh_size(tw);
 	info->refresh_shift = clock_grain_shift(&tw->clock);
 	info->now_ns = twheel_now(&tw->clock);
-	/* If the caller started the wheel now, it would live in the caller's time namespace. */
+	/* If the caller started the wheel now, it would be in the caller's time namespace. */
 	if (!tw->control.started)
 		info->now_ns += twheel_namespace_offset_ns(tw->clock.kind);
 	if (!final)
@@ -276,9 +251,7 @@ static int info_configuration(struct twheel *tw, struct twheel_info *info)
 	return 0;
 }
 
-/* Fill in the counters. */
-static void info_counters(struct twheel *tw, struct twheel_info *info)
-	__must_hold(&tw->lock)
+static void info_counters(struct twheel *tw, struct twheel_info *info) __must_hold(&tw->lock)
 {
 	const struct twheel_events *events = &tw->events;
 	unsigned int i;
@@ -299,25 +272,19 @@ static void info_counters(struct twheel *tw, struct twheel_info *info)
 	info->rearmed = events->rearmed;
 	info->changes = events_changes(events);
 	info->unread = events->nr_unread;
-	/* G3 exactly one outcome: what was armed and has not ended is live. */
+	/* G3 exactly one outcome: a timeout that was armed and has not ended is live. */
 	info->live = events->armed - events->completed - events->cancelled - events->revoked -
 		     events->drained;
-	/* Events may have been read since page_look() has counted, so there are @unread at most. */
+	/* Some events that page_look() counted may have been read since. */
 	info->pending = info->live - info->unread + min(info->pending, info->unread);
-	/* 0 is that of a virtual clock, or of a wheel that has not started. */
+	/* at_ns is 0 if the clock is virtual, or if the wheel has not started. */
 	info->alarm_ns = tw->alarm.at_ns ?: TWHEEL_NO_EXPIRY;
 }
 
-/**
- * twheel_get_info() - tell the configuration and the counters, for INFO and fdinfo
- * @tw: the wheel
- * @info: in: the flags, TWHEEL_INFO_*; out: all else
- *
- * The counters agree with each other.  What is found by the walk over all places may not, if other
- * threads use the wheel: the walk takes the lock page by page.
- *
- * Context: process; sleeps.
- * Return: 0, or -EINTR by a fatal signal.
+/*
+ * Fill in @info for INFO and fdinfo, as its flags (TWHEEL_INFO_*) ask for: 0, or -EINTR by a fatal
+ * signal.  The counters agree with each other.  The results of the scan of all places may not, if
+ * other threads use the wheel: it takes the lock page by page.
  */
 int twheel_get_info(struct twheel *tw, struct twheel_info *info)
 {
