@@ -3,13 +3,11 @@
  * Reading events, and waiting for them
  *
  * An event is copied out and taken in one step, under the lock.  G4 nothing lost: an event that
- * cannot be copied stays in the list; the fault is served without the lock, by the caller, and any
- * other reader goes on meanwhile.
+ * cannot be copied stays in the list.  The caller has the fault served without the lock, so other
+ * readers go on.
  *
- * A waiter queues first, and looks at the wheel after that.  A thread that changes the wheel does
- * so first, and looks for waiters after that (lock.c).
- *
- * Locks: twheel.lock, and under it places.lock, for a batch.  Waiters take that of the wait queue.
+ * A waiter queues first, and reads the wheel's state after that.  A thread that changes the wheel
+ * does so first, and wakes waiters after that (lock.c).
  */
 #include <linux/errno.h>
 #include <linux/prefetch.h>
@@ -23,8 +21,7 @@
 
 /* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */
 static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
-		      struct twheel_event *event)
-	__must_hold(&tw->lock)
+		      struct twheel_event *event) __must_hold(&tw->lock)
 {
 	u64 nr = twheel_periods_unread(&tw->clock, t);
 	bool drained = timeout_is_drained(t);
@@ -45,8 +42,8 @@ static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 	}
 	event->deadline_ns = min(event->deadline_ns, TWHEEL_TIME_NEVER);
 	/*
-	 * A periodic timeout whose event is read while the wheel is draining ends with
-	 * this event, so the event says that it was drained.
+	 * If the event of a periodic timeout is read while the wheel is draining, the timeout ends
+	 * with it, so the event says that it was drained.
 	 */
 	if (READ_ONCE(tw->control.draining) && !ended)
 		drained = true;
@@ -55,7 +52,7 @@ static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 	return nr;
 }
 
-/* An event was copied out: take it.  @nr is what event_fill() has returned. */
+/* Take an event that was copied out.  @nr is what event_fill() has returned. */
 static void event_take(struct twheel *tw, struct twheel_timeout *t,
 		       const struct twheel_event *event, u64 nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
@@ -76,15 +73,15 @@ static void event_take(struct twheel *tw, struct twheel_timeout *t,
 	place_give_back(&tw->places, t, tw->keys.used);
 }
 
-/* Copy an event of any kind to where @size bytes are for each; false if it faults. */
+/* Copy out an event of any kind, @size bytes; false if it faults. */
 static bool event_copy(const struct twheel_event *event, u32 size, struct iov_iter *to)
 {
 	u32 known = min_t(u32, size, sizeof(*event));
 	size_t copied = copy_to_iter(event, known, to);
 
 	/*
-	 * A program of a newer header gets zeroes for the members that this kernel does not know,
-	 * and one of an older header does not get the members that it does not know.
+	 * A program of a newer header gets zeroes for the members that this kernel does not know.
+	 * A program of an older header does not get the members that it does not know.
 	 */
 	if (copied == known && size > known)
 		copied += iov_iter_zero(size - known, to);
@@ -94,7 +91,7 @@ static bool event_copy(const struct twheel_event *event, u32 size, struct iov_it
 	return false;
 }
 
-/* Copy out and take an event of any kind, the oldest one; false if it faults. */
+/* Slow path: copy out and take the oldest event, of any kind; false if it faults. */
 static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -111,7 +108,7 @@ static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size)
 	return copied;
 }
 
-/* Whether an event is that of a one-shot that has expired: one with slack is. */
+/* Whether an event is that of a one-shot that has expired, with slack or without. */
 static __always_inline bool event_is_plain(const struct twheel_timeout *t)
 {
 	return !timeout_is_drained(t) && !timeout_is_periodic(t);
@@ -120,10 +117,7 @@ static __always_inline bool event_is_plain(const struct twheel_timeout *t)
 /* read_expired() writes each member by itself, so a new one needs a value there, too. */
 static_assert(offsetofend(struct twheel_event, flags) == sizeof(struct twheel_event));
 
-/*
- * Copy out and take events of one-shots that have expired, up to @nr, until one is another; returns
- * how many.
- */
+/* Fast path: take up to @nr events, until one is not that of an expired one-shot, or faults. */
 static __always_inline unsigned int read_expired(struct twheel *tw, struct iov_iter *to,
 						 unsigned int nr, bool keyed)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
@@ -174,16 +168,10 @@ static noinline unsigned int read_expired_keyed(struct twheel *tw, struct iov_it
 	return read_expired(tw, to, nr, true);
 }
 
-/**
- * twheel_read_step() - copy out and take some events, the oldest ones
- * @tw: the wheel
- * @to: where they go; it stands behind those that were taken
- * @size: how long each is for the user, bytes
- * @nr: how many there is space for, 1 to TWHEEL_BATCH
- *
- * Context: process; does not sleep; no lock of the wheel may be held.
- * Return: the number of events that were taken; 0 if there is none, and -EFAULT if the first one
- * cannot be copied: the caller has the fault served, and tries again.
+/*
+ * Copy out and take the oldest events, @size bytes each, up to @nr; @to ends up behind them.
+ * Returns how many; 0 if there is none, and -EFAULT if the first one cannot be copied: the caller
+ * has the fault served, and tries again.
  */
 int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr)
 {
@@ -214,14 +202,10 @@ int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned 
 	return i ?: faulted ? -EFAULT : 0;
 }
 
-/**
- * twheel_nr_events() - tell how many events can be read
- * @tw: the wheel
- * @size: out: how long each of them is for the user, bytes.  Final if there are events;
- *	otherwise a SETUP may change it.
- *
- * Context: any; no lock is needed.
- * Return: the number of events, which may change at any time.
+/*
+ * The number of events that can be read, without the lock: it may change at any time.  @size
+ * becomes their length for the user, bytes: final if there are events; if not, a SETUP may change
+ * it.
  */
 unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 {
@@ -229,8 +213,8 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 
 	twheel_window(WINDOW_EVENTS_COUNTED);
 	/*
-	 * Pairs with the release in twheel_start(): an event comes from a timeout that was
-	 * armed after that, so a reader that sees an event sees the size as well.
+	 * Pairs with the release in twheel_start(): an event comes from a timeout that was armed
+	 * after that, so a reader that sees an event sees the size as well.
 	 * Test: litmus event_size
 	 */
 	smp_rmb();
@@ -238,44 +222,33 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 	return nr;
 }
 
-/**
- * twheel_wait() - wait for an event, or for the end of DRAIN
- * @tw: the wheel
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: 0, or -ERESTARTSYS by a signal.
- */
+/* Wait for an event, or for the end of DRAIN: 0, or -ERESTARTSYS by a signal. */
 int twheel_wait(struct twheel *tw)
 {
 	return wait_event_interruptible(tw->waiters, READ_ONCE(tw->events.nr_unread) ||
 					twheel_is_drained(tw));
 }
 
-/**
- * twheel_poll() - queue a poller, and tell what can be done now
- * @tw: the wheel
- * @file: an open file of the wheel
- * @wait: the poller
+/*
+ * Queue a poller, and return the EPOLL* flags of what can be done now, which may change at any
+ * time.
  *
- * It looks without the lock: an ARM may have left timeouts that were due when they were armed in
- * the inbox.  The thread that has the lock makes events of these, and wakes the poller.  A read
- * that does not wait takes the lock, see twheel_inbox_wait().
- *
- * Context: process; sleeps; no lock of the wheel may be held.
- * Return: EPOLL*, which may change at any time.
+ * The state is read without the lock: an ARM may have left overdue timeouts in the inbox.  The
+ * thread that has the lock makes events of these, and wakes the poller.  A read that does not wait
+ * takes the lock, see twheel_inbox_wait().
  */
 __poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait)
 {
 	__poll_t events = 0;
 
 	/*
-	 * Queue first, look second: an event that comes in between wakes the poller.
+	 * Queue first, read the state second: an event that comes in between wakes the poller.
 	 * Test: windows.event_between_queueing_and_looking_ends_poll
 	 */
 	poll_wait(file, &tw->waiters, wait);
 	twheel_window(WINDOW_POLL_QUEUED);
 	/*
-	 * Before the events: HUP without IN has to mean that no event is left.
+	 * Read this before the events: HUP without IN has to mean that no event is left.
 	 * Test: windows.poll_beside_drain_tells_no_hup_without_in
 	 */
 	if (twheel_is_drained(tw))
