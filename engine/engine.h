@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct twheel, an open wheel: the data of each part of the engine, side by side; and what every
- * part includes
- *
- * Locks: two are declared here, and each part declares its others in its header.
- *
- * twheel.lock is a spinlock that the softirq only tries to take, so that all others need not
- * disable softirqs.  It is held for a batch of elements at a time.  lock.h takes and releases it.
- *
- * control.mutex is the outermost of the engine's locks: it is held while SETUP allocates and while
- * ADVANCE and DRAIN take steps, and the kthread never takes it.
+ * struct twheel, an open wheel: the data of each part of the engine; and what every part includes
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -31,22 +22,22 @@
 struct twheel_arm;
 struct twheel_call;
 
-/* A step looks at this many timeouts, under one hold of the wheel's lock. */
+/* A step processes this many timeouts at most, under one hold of the lock. */
 #define PASS_STEP	64
 
-/* Of so many timeouts of a slot the first one to expire is searched for. */
+/* At most this many timeouts of a slot are searched for the first one to expire. */
 #define ALARM_LOOKS	32
 
 /**
  * struct twheel_alarm - the hrtimer of a wheel
- * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do; a
- *	time that has passed while it rings in vain and, with PREEMPT_RT, while the kthread is
- *	asked for.  NEVER_NS if it does not;
- *	0 if the clock is virtual, or the wheel has not started: then it never does.
- * @nr_new: timeouts that were put into slots since alarm_next_ns() has looked at those
+ * @at_ns: when it rings, on the wheel's clock: by the time that the wheel has something to do.  The
+ *	time has passed while the alarm rings in vain and, with PREEMPT_RT, while the kthread is
+ *	asked for.  NEVER_NS if the alarm is not set; 0 if it never is, because the clock is virtual
+ *	or the wheel has not started.
+ * @nr_new: timeouts that were put into slots since alarm_next_ns() scanned these
  * @paid: it is set for a time by which the user's share has paid for what the softirq did before
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
- *	queued again, for a time after @at_ns; only the softirq looks at it
+ *	queued again, for a time after @at_ns; only the softirq accesses it
  * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
  *
  * &twheel.lock guards all members but @nr_missed.
@@ -61,12 +52,15 @@ struct twheel_alarm {
 
 /**
  * struct twheel_control - how a wheel was set up, and whether it accepts timeouts
- * @mutex: lets SETUP, ADVANCE, DRAIN and the start by the first ARM run one at a time
+ * @mutex: lets SETUP, ADVANCE, DRAIN and the start by the first ARM run one at a time.  It is the
+ *	outermost of the engine's locks, and a mutex since SETUP allocates, DRAIN waits for a grace
+ *	period, and ADVANCE and DRAIN take the steps of a pass, and wake waiters.  The kthread never
+ *	takes it.
  * @slots: slots of the finest level; written under @mutex before @started is set,
  *	constant after that
  * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
- * @event_size: how long each event of read() is, bytes; guarded as @slots, and read
- *	without a lock by readers, see twheel_nr_events()
+ * @event_size: how long each event of read() is, bytes; guarded as @slots, but readers read it
+ *	without a lock, see twheel_nr_events()
  * @name: the name, for people, with a NUL at its end; guarded as @slots
  * @started: the configuration is final, and the wheel has its memory, hrtimer and
  *	kthread; set once, with release, under @mutex
@@ -75,7 +69,7 @@ struct twheel_alarm {
  * @drained: every timeout that was left has become an event; set once, with release, under
  *	&twheel.lock
  * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
- * @nr: the number of the wheel: no other wheel has it as long as the module is loaded; constant
+ * @nr: the number of the wheel, unique as long as the module is loaded; constant
  */
 struct twheel_control {
 	struct mutex mutex;	/* SETUP, ADVANCE, DRAIN, start */
@@ -90,16 +84,10 @@ struct twheel_control {
 	u64 nr;
 };
 
-/*
- * The parameter of the module, which may be written at any time: no wheel may ask for a greater
- * max_pending.  A wheel that has started keeps its own.
- */
+/* A parameter of the module, written at any time: the greatest max_pending of a new wheel. */
 extern unsigned int twheel_max_pending_limit;
 
-/*
- * Whether the configuration is final: once it is, it stays so, and the caller may read all of it
- * without a lock.
- */
+/* Whether the configuration is final: then it stays so, and is read without a lock. */
 static inline bool control_is_started(const struct twheel_control *control)
 {
 	/* Pairs with the release in twheel_start().  Test: litmus started */
@@ -115,15 +103,18 @@ static inline bool control_is_started(const struct twheel_control *control)
  * @places: the places of timeouts
  * @inbox: timeouts that ARM could not put into the wheel, because another thread had the lock;
  *	llist: added without a lock, emptied under @lock
- * @lock: guards all timeouts, and the members from @keys to @drain_index
+ * @lock: guards all timeouts, and the members from @keys to @drain_index.  The softirq only tries
+ *	to take this spinlock, so all others need not disable softirqs.  It is held for a step of a
+ *	pass or a batch of elements at a time, and lock.h takes and releases it.  The lock of the
+ *	hrtimer's base is taken under it.
  * @keys: the index of a keyed wheel
  * @wheel: the wheel
  * @events: the list of events, and the counters
  * @alarm: the hrtimer
- * @nr_ahead: so many timeouts of upper slots are to be moved down now
- * @ahead_ns: the tick for which that was made AHEAD_TICK
+ * @nr_ahead: how many timeouts of upper slots have to be moved down now
+ * @ahead_ns: the tick for which @nr_ahead was raised to AHEAD_TICK
  * @drains: DRAIN wants all timeouts to become events, and some may be left
- * @drain_index: index of the place to look at next for that
+ * @drain_index: index of the next place to drain
  * @waiters: readers and pollers; guarded by its own lock
  * @turn: the wheel's turn with the kthread, see struct twheel_turn; written as @slots_memory
  * @slots_memory: memory of the wheel's slots; written under &twheel_control.mutex before
@@ -154,8 +145,7 @@ struct twheel {
 
 /* When a PENDING timeout with this deadline is due, by its slack; NEVER_NS if it never is. */
 static inline u64 timeout_due_by_ns(struct twheel *tw, const struct twheel_timeout *t,
-				    u64 deadline_ns)
-	__must_hold(&tw->lock)
+				    u64 deadline_ns) __must_hold(&tw->lock)
 {
 	if (timeout_is_odd(t))
 		deadline_ns = slack_due_ns(&tw->clock, timeout_extra(t)->flags, deadline_ns);
@@ -170,8 +160,8 @@ static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout 
 }
 
 /*
- * Take over the deadline in force before a PENDING timeout is put elsewhere: it has to come up by
- * the deadline that is known.  Returns when it is due by that.  The word is read once: a user may
+ * Make the deadline in force the known one before a PENDING timeout is put elsewhere: it has to
+ * come up by the known one.  Returns when it is due by that.  The word is read once: a user may
  * store another deadline at any time.
  */
 static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
@@ -179,7 +169,7 @@ static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 {
 	u64 deadline_ns = t->deadline_ns;
 
-	/* A plain one, as in the loop of slots_empty_ahead(). */
+	/* Fast path: a plain timeout, in a wheel without words. */
 	if (likely(deadline_ns < tw->clock.never_ns && !words_are_there(&tw->words)))
 		return deadline_ns;
 	deadline_ns = timeout_deadline_ns(&tw->words, t);
@@ -188,11 +178,10 @@ static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
 }
 
 /*
- * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns,
- * or to where the wheel was turned since.
+ * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns, or
+ * the time to which the wheel was turned since.
  */
-static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns)
-	__must_hold(&tw->lock)
+static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns) __must_hold(&tw->lock)
 {
 	if (likely(now_ns >= tw->wheel.base_ns && tw->clock.steady))
 		return now_ns;
