@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Windows: places between the two steps of an order that matters, where a test can hold
- * a thread while other threads go on
+ * Sync points: places between two steps whose order matters, where a test can hold a thread while
+ * other threads go on
  *
- * They are there only if the module is built with TWHEEL_WINDOWS=1, as it is for the
- * kernels that tests are debugged on.  In any other build twheel_window() is nothing.
+ * They exist only if the module is built with TWHEEL_WINDOWS=1, as for the kernels that tests are
+ * debugged on; in any other build twheel_window() is empty.  A sync point may be open under any
+ * lock and in any context but hard interrupts.
  *
- * Each step that must come first stands before its window, and the other step after it.
- * So a change that swaps the two steps leaves them on both sides of the window, and the
- * test that holds a thread there sees what the swap breaks.
- *
- * Locks: none is taken here.  A window may be open under any lock and in any context but
- * hard interrupts.
+ * The step that must come first stands before its sync point, and the other step after it.  If a
+ * change swaps the two, the test that holds a thread there sees what the swap breaks.
  */
 #ifndef _TWHEEL_ENGINE_SYNCPOINT_H
 #define _TWHEEL_ENGINE_SYNCPOINT_H
 
 enum twheel_window {
-	/* ARM has told the user of its timeouts, and has yet to submit them. */
+	/* ARM has copied out the ids, and has yet to submit the timeouts. */
 	WINDOW_ARM_TOLD,
 	/* ARM has found that the wheel is not draining, and has yet to add to the inbox. */
 	WINDOW_ARM_CHECKED,
@@ -25,23 +22,23 @@ enum twheel_window {
 	WINDOW_ARM_ADDED,
 	/* The lock is taken, and nothing done yet. */
 	WINDOW_LOCKED,
-	/* The lock is released, and the inbox was not looked at yet. */
+	/* The lock is released, and the inbox was not read yet. */
 	WINDOW_UNLOCKED,
-	/* A new page of places is in the table, and nobody can take its places yet. */
+	/* A new page of places is in the table, and no thread can take its places yet. */
 	WINDOW_PAGE_ADDED,
-	/* A page was found without what odd timeouts need, and places.mutex is not taken yet. */
+	/* A page was found to lack its struct twheel_extra, and places.mutex is not taken yet. */
 	WINDOW_EXTRA_NONE,
 	/* A reader has seen how many events there are, and has yet to read their size. */
 	WINDOW_EVENTS_COUNTED,
 	/* read() has seen whether the wheel is drained, and has yet to see any event. */
 	WINDOW_READ_DRAINED,
-	/* poll() has queued, and has yet to look. */
+	/* poll() has queued, and has yet to read the state. */
 	WINDOW_POLL_QUEUED,
 	/* poll() has seen whether the wheel is drained, and has yet to see any event. */
 	WINDOW_POLL_DRAINED,
 	/* Events were added, and waiters were not woken yet. */
 	WINDOW_EVENTS_ADDED,
-	/* Places are free, and nobody was woken for EPOLLOUT yet. */
+	/* Places are free, and no poller was woken for EPOLLOUT yet. */
 	WINDOW_PLACES_FREED,
 	/* A page of words is in its table, and the old one still mapped. */
 	WINDOW_WORDS_SET,
@@ -49,7 +46,7 @@ enum twheel_window {
 	WINDOW_WORDS_FOUND,
 	/* A page fault has checked the table, and has yet to map the page. */
 	WINDOW_WORDS_LOCKED,
-	/* A wheel's configuration is complete, and started does not tell so yet. */
+	/* A wheel's configuration is complete, and started is not set yet. */
 	WINDOW_START,
 	NR_WINDOWS,
 };
