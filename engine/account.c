@@ -3,36 +3,28 @@
  * Users: their turns with the kthreads, their shares of the softirq and of memory; and the counters
  * of the module
  *
- * A few kthreads serve the wheels of all users.  If each wheel queued for its kthread, a
- * user with a hundred busy wheels would get a hundred turns for each turn of another
- * user.  So the users queue, and each user has a queue of wheels for each kthread:
+ * A few kthreads serve the wheels of all users.  If each wheel queued for its kthread, a user with
+ * a hundred busy wheels would get a hundred turns for each turn of another user.  So the users
+ * queue, and each user has a queue of wheels for each kthread:
  *
  *   kthread --> work of user 1 --> work of user 2 --> ...
  *                   |                  |
  *                wheel, wheel, ...  wheel
  *
- * The work of a user is one turn of TURN_NS at most.  After that it goes to the end of
- * the kthread's list (struct kthread_worker is a FIFO).  Within the turn the user's
- * wheels have turns of their own, one after the other.
+ * A user's work takes TURN_NS at most, and then goes to the end of the kthread's list (struct
+ * kthread_worker is a FIFO).  Within the turn the user's wheels take turns of their own.
  *
- * G2 bounded lateness: a wheel that is due waits for the other wheels of its user.  It
- * also waits for each other user with work for the same kthread, TURN_NS and at most one
- * batch more.  The number of wheels and timeouts of those users does not matter.
+ * G2 bounded lateness: a wheel that is due waits for the other wheels of its user, and for each
+ * other user with work for the same kthread: TURN_NS and at most one batch more, however many
+ * wheels and timeouts that user has.
  *
- * The memory of wheels is counted in bytes, for each user and for all of them.  A user
- * may have a part of the module's memory only, so that no user can take it all.
+ * Memory is counted in bytes, for each user and for all together.  Each user's limit is a part of
+ * the module's, so that no user can take it all.
  *
  * A user is a real user id, as in fs/eventpoll.c, or a container: a user namespace that root has
- * made, with all who are in it.  Whoever is in a namespace that somebody else has made counts as
- * that one, since anybody may make any number of them.  A struct twheel_user lives as long as it
- * has an open wheel.
- *
- * Locks: users_mutex guards the table of users.  It is a mutex because root may look at all of
- * them.  No user is allocated under it: nobody waits while another one is short of memory.
- * twheel_queue.lock is a spinlock that disables interrupts, because the softirq
- * takes it to ask for a turn; no other lock of the engine is held then.
- * kthread_queue_work() takes the lock of the kthread's list under it.  A wheel takes its
- * turn under neither of the two.
+ * made, with all processes in it.  A process in a namespace that another user has made counts as
+ * that user, since anybody may make any number of namespaces.  A struct twheel_user exists while
+ * the user has an open wheel.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -54,16 +46,20 @@
 #include "account.h"
 #include "trace.h"
 
-/* The wheels of one user work for this long before another user has a turn. */
+/* Length of a turn of a user. */
 #define TURN_NS		(500 * NSEC_PER_USEC)
 
+/*
+ * Guards the table of users.  It is a mutex because twheel_users_show() walks the whole table.  No
+ * memory is allocated under it, so no user waits until there is memory for another.
+ */
 static DEFINE_MUTEX(users_mutex);
 static DEFINE_HASHTABLE(users, 6);
 
 struct kthread_worker *twheel_workers[TWHEEL_WORKERS_MAX];
 unsigned int twheel_nr_workers;
 
-/* Counts the wheels that were given a queue, so that each kthread gets as many. */
+/* Wheels that were given a queue: they are spread evenly over the kthreads. */
 static atomic_t nr_queued;
 
 atomic_long_t twheel_all_charged;
@@ -71,10 +67,7 @@ long twheel_max_memory, twheel_max_user_memory;
 
 /* Turns */
 
-/*
- * Put a wheel at the end of the queue, unless it is in the queue already or was cancelled.
- * Return whether it was put there.
- */
+/* Return whether the wheel was queued: not if it is queued already, or was cancelled. */
 static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	__must_hold(&queue->lock)
 {
@@ -85,7 +78,6 @@ static bool queue_add(struct twheel_queue *queue, struct twheel_turn *turn)
 	return true;
 }
 
-/* The turn of a user: its wheels have turns until TURN_NS have passed. */
 static void user_turn(struct kthread_work *work)
 {
 	struct twheel_queue *queue = container_of(work, struct twheel_queue, work);
@@ -112,14 +104,7 @@ static void user_turn(struct kthread_work *work)
 	spin_unlock_irq(&queue->lock);
 }
 
-/**
- * twheel_turn_init() - prepare a turn that is not asked for yet
- * @turn: the turn
- * @user: the user of the wheel.  Its kthreads get a wheel each in turn.
- * @take: see struct twheel_turn
- *
- * Context: process; before the wheel has started.
- */
+/* Prepare a turn that is not requested yet. */
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 		      bool (*take)(struct twheel_turn *turn, u64 end_ns))
 {
@@ -132,13 +117,9 @@ void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,
 	};
 }
 
-/**
- * twheel_turn_request() - ask for a turn that begins after this call
- * @turn: the turn
- *
- * Does nothing when the turn was asked for and has not begun yet.
- *
- * Context: any but hard interrupts.
+/*
+ * Request a turn that begins after this call.  If one is requested already and has not begun, do
+ * nothing.
  */
 void twheel_turn_request(struct twheel_turn *turn)
 {
@@ -151,11 +132,9 @@ void twheel_turn_request(struct twheel_turn *turn)
 	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
-/**
- * twheel_turn_cancel() - end the turns of a wheel
- * @turn: the turn; when this returns, it is not being taken and will not be again
- *
- * Context: process; sleeps; the kthread must not need any lock that the caller holds.
+/*
+ * End the turns of a wheel: when this returns, none is being taken, and none will be.  It waits for
+ * the kthread, which must not need a lock that the caller holds.
  */
 void twheel_turn_cancel(struct twheel_turn *turn)
 {
@@ -165,25 +144,20 @@ void twheel_turn_cancel(struct twheel_turn *turn)
 	turn->cancelled = true;
 	list_del_init(&turn->node);
 	spin_unlock_irq(&queue->lock);
-	/* The turn may be going on. */
+	/* Wait for a turn that has begun. */
 	kthread_flush_work(&queue->work);
 }
 
 /* The softirq */
 
-/**
- * twheel_user_has_worked() - charge a user for work in the softirq
- * @user: the user
- * @begin_ns: when it began, ktime_get_ns()
- * @end_ns: when it ended
+/*
+ * Charge a user for work in the softirq.
  *
  * G5 bounded interrupt work: the softirq works for a user, on all processors together, for a tenth
  * of their time; beyond that for USER_BURST_NS, and once on each processor.  The burst is for the
  * wheels of a user that are due at the same edge: ticks begin together, so this is common.  The
- * time includes expiring, and waking waiters, which may take long: nothing bounds how much waits
- * for an epoll instance.
- *
- * Context: any; no lock is needed.
+ * time includes expiring, and waking waiters, which may take long: nothing bounds how many waiters
+ * an epoll instance has.
  */
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 {
@@ -198,8 +172,8 @@ void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns)
 /* Memory */
 
 /*
- * Add to an account, unless it would be above @most then.  Bytes that are refused are not
- * added for a moment either: another thread may ask for less meanwhile, and that may fit.
+ * Add to an account, unless that would exceed @most.  Refused bytes are not added even for a
+ * moment: a smaller request of another thread may fit.
  */
 static bool account_add(atomic_long_t *account, size_t bytes, long most, long *charged)
 {
@@ -211,14 +185,9 @@ static bool account_add(atomic_long_t *account, size_t bytes, long most, long *c
 	return true;
 }
 
-/**
- * twheel_charge() - charge memory to a user before it is allocated
- * @user: the user
- * @bytes: how much
- *
- * Context: any.
- * Return: 0, or -ENOSPC when all users together would have more than they may, or this
- * user would have more than its part.
+/*
+ * Charge memory to a user before it is allocated.  Return 0, or -ENOSPC if the user or all users
+ * together would exceed their limit.
  */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
@@ -237,13 +206,6 @@ int twheel_charge(struct twheel_user *user, size_t bytes)
 	return -ENOSPC;
 }
 
-/**
- * twheel_uncharge() - take back the charge for memory that was freed
- * @user: the user
- * @bytes: how much
- *
- * Context: any.
- */
 void twheel_uncharge(struct twheel_user *user, size_t bytes)
 {
 	atomic_long_sub(bytes, &twheel_all_charged);
@@ -252,14 +214,14 @@ void twheel_uncharge(struct twheel_user *user, size_t bytes)
 
 /* Users */
 
-/* The size of a struct twheel_user, rounded as kmalloc() rounds it. */
+/* As kmalloc() rounds it. */
 static size_t user_size(void)
 {
 	return roundup_pow_of_two(struct_size((struct twheel_user *)NULL, queue,
 					      twheel_nr_workers));
 }
 
-/* The namespace and the id of the user that the calling process counts as. */
+/* The namespace and the id that the calling process counts as. */
 static struct user_namespace *user_current(kuid_t *uid)
 {
 	struct user_namespace *ns = current_user_ns();
@@ -273,10 +235,7 @@ static struct user_namespace *user_current(kuid_t *uid)
 	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? ns : &init_user_ns;
 }
 
-/*
- * Find a user, who opens one more wheel.  If there is none, @made becomes that user, unless it is
- * NULL.
- */
+/* Find a user and count one more wheel.  If there is none, add @made, unless that is NULL. */
 static struct twheel_user *user_find(struct user_namespace *ns, kuid_t uid,
 				     struct twheel_user *made)
 {
@@ -331,12 +290,9 @@ static void user_free(struct twheel_user *user)
 	kfree(user);
 }
 
-/**
- * twheel_user_get() - find or make the user who opens a wheel
- *
- * Context: process; sleeps.
- * Return: the user, for twheel_user_put() at the wheel's last close, or an ERR_PTR:
- * -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Find or make the user who opens a wheel.  Return an ERR_PTR if that fails: -ENOMEM, or -ENOSPC at
+ * the limit of memory.
  */
 struct twheel_user *twheel_user_get(void)
 {
@@ -357,12 +313,7 @@ struct twheel_user *twheel_user_get(void)
 	return user;
 }
 
-/**
- * twheel_user_put() - let go of a wheel's user, and free the user with the last wheel
- * @user: the user
- *
- * Context: process; sleeps.
- */
+/* Put the user of a wheel at its last close; the last wheel frees the user. */
 void twheel_user_put(struct twheel_user *user)
 {
 	unsigned int i;
@@ -374,18 +325,13 @@ void twheel_user_put(struct twheel_user *user)
 	}
 	hash_del(&user->node);
 	mutex_unlock(&users_mutex);
-	/* The queues are empty, but a work may be queued that has yet to find out. */
+	/* The queues are empty, but a work that has yet to find that out may be queued. */
 	for (i = 0; i < twheel_nr_workers; i++)
 		kthread_cancel_work_sync(&user->queue[i].work);
 	user_free(user);
 }
 
-/**
- * twheel_users_show() - show each user, with the number of wheels and the bytes charged
- * @m: the file, which gets a line for each
- *
- * Context: process; sleeps.
- */
+/* Show a line for each user: id, namespace, number of wheels and bytes charged. */
 void twheel_users_show(struct seq_file *m)
 {
 	const struct twheel_user *user;
@@ -400,14 +346,15 @@ void twheel_users_show(struct seq_file *m)
 	mutex_unlock(&users_mutex);
 }
 
-/* The counters of the module, and what limits refuse: counted, traced, and logged */
+/* Counters, and refusals: counted, traced and logged */
 
 DEFINE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
 
 /*
- * The log tells once a minute of a user who is refused memory.  Users are told apart by a hash of
- * the uid, so that one who asks in a loop hides few others.  This is not in struct twheel_user,
- * which goes with the user's last wheel: opening one that is refused would be a line each time.
+ * The log has one line a minute for a user who is refused memory.  Users share a state if a hash of
+ * their uids is equal, so a user who asks in a loop hides few others.  The states are not in struct
+ * twheel_user, which is freed with the last wheel: a user who is refused the first wheel would get
+ * a line each time.
  */
 #define TOLD_BITS	5
 
@@ -416,16 +363,9 @@ static struct ratelimit_state told[1 << TOLD_BITS] = {
 		RATELIMIT_STATE_INIT_FLAGS(told[0], 60 * HZ, 1, RATELIMIT_MSG_ON_RELEASE),
 };
 
-/**
- * twheel_refused() - note that a limit has refused something
- * @tw: the wheel that has asked, or NULL: memory is asked for a user
- * @uid: the user
- * @limit: COUNTER_REFUSED_*
- * @used: what there is, timeouts or bytes
- * @wanted: how much more was asked for
- * @most: the limit
- *
- * Context: process; does not sleep.
+/*
+ * Note that a limit has refused @wanted timeouts or bytes beside the @used ones.  If memory was
+ * asked for a user, @tw is NULL.
  */
 void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter limit, u64 used,
 		    u64 wanted, u64 most)
@@ -442,13 +382,10 @@ void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter lim
 			  most >> 10);
 }
 
-/**
- * twheel_counter() - read a counter
- * @counter: which one
- *
- * Context: any; no lock is needed.
- * Return: the sum of all processors, which may change at any time.  It is not below 0: what begins
- * on a processor that was looked at already may end on one that is looked at later.
+/*
+ * Return the sum of all processors, which may change at any time.  It may be below 0 for a moment
+ * if a timeout begins on a processor that was read already and ends on one that is read later:
+ * return 0 then.
  */
 u64 twheel_counter(enum twheel_counter counter)
 {

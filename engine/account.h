@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Users: their turns with the kthreads, their shares of the softirq and of memory; and the counters
- * of the module
- */
+/* Users: their turns with the kthreads, their shares of the softirq and of memory; counters */
 #ifndef _TWHEEL_ENGINE_ACCOUNT_H
 #define _TWHEEL_ENGINE_ACCOUNT_H
 
@@ -24,8 +21,9 @@ struct twheel;
 
 /**
  * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
- * @lock: guards @turns and the members of struct twheel_turn.  The softirq takes it, so
- *	that all others disable interrupts.
+ * @lock: guards @turns and struct twheel_turn.  The softirq takes it to request a turn, so all
+ *	others disable interrupts.  It is taken under no other lock of the engine; only the lock of
+ *	the kthread's list is taken under it.
  * @turns: the wheels, in the order of their turns; @lock
  * @worker: the kthread; constant
  * @work: the user's turn; it is queued, or running, while @turns is not empty
@@ -39,12 +37,10 @@ struct twheel_queue {
 
 /**
  * struct twheel_turn - a wheel's turn with its kthread
- * @node: link in struct twheel_queue.turns, empty while no turn is asked for;
- *	&twheel_queue.lock
+ * @node: link in &twheel_queue.turns, empty if no turn is requested; &twheel_queue.lock
  * @queue: the queue; constant
- * @take: takes the turn: works until nothing is left to do, or until the clock
- *	(ktime_get_ns()) reads @end_ns.  Returns true when more is to be done.
- *	Constant.
+ * @take: works until nothing is left to do, or until ktime_get_ns() reads @end_ns; returns true if
+ *	there is more to do.  Called without @queue->lock.  Constant.
  * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {
@@ -61,8 +57,8 @@ struct twheel_turn {
  * @uid: the user's id; the id of root if @ns is that of a container; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
- * @paid_ns: by then (ktime_get_ns()) the user's share of the softirq has paid for all that the
- *	softirq did for this user; atomic
+ * @paid_ns: when (ktime_get_ns()) the user's share of the softirq will have paid for all of the
+ *	softirq's work for this user; atomic
  * @queue: one queue for each kthread; each has a lock of its own
  */
 struct twheel_user {
@@ -83,11 +79,10 @@ extern unsigned int twheel_nr_workers;
 
 /*
  * The limits of memory for all users together, and for each of them, bytes.  They may change at any
- * time: if more is charged already, that stays, and nothing is added until it is below the limit.
+ * time: if more is charged already, that stays, but nothing is added until it is below the limit.
  */
 extern long twheel_max_memory, twheel_max_user_memory;
 
-/* Bytes that are charged to all users together. */
 extern atomic_long_t twheel_all_charged;
 
 static inline long twheel_charged(void)
@@ -95,22 +90,21 @@ static inline long twheel_charged(void)
 	return atomic_long_read(&twheel_all_charged);
 }
 
-/* The real user id; of a container the id that root has there, INVALID_UID if it has none. */
+/* The real user id.  For a container: the id that its root has, or INVALID_UID. */
 static inline kuid_t user_uid(const struct twheel_user *user)
 {
 	return user->ns == &init_user_ns ? user->uid : make_kuid(user->ns, 0);
 }
 
 /*
- * After the softirq has worked for a user, it takes this many times as long, divided by the number
- * of processors, until the user's share has paid for it.
+ * If the softirq worked for a user for T, the user's share pays for that in T * USER_PAUSES / CPUs.
  */
 #define USER_PAUSES	10
 
-/* The softirq may have worked for a user for this long before it waits until that is paid. */
+/* A user may owe the softirq this much work. */
 #define USER_BURST_NS	(500 * NSEC_PER_USEC)
 
-/* How long it takes from @now_ns on until a user owes no more than a burst; may be negative. */
+/* Return how long from @now_ns on the user owes more than a burst; may be negative. */
 static inline s64 user_pause_ns(const struct twheel_user *user, u64 now_ns)
 {
 	s64 owed_ns = atomic64_read(&user->paid_ns) - now_ns;
@@ -119,8 +113,8 @@ static inline s64 user_pause_ns(const struct twheel_user *user, u64 now_ns)
 }
 
 /*
- * Whether the softirq may work on a wheel of a user at @now_ns (ktime_get_ns()): all that it did
- * for the user before, except for a burst, is paid.  See twheel_user_has_worked().
+ * Return whether the softirq may work for a user at @now_ns (ktime_get_ns()): see
+ * twheel_user_has_worked().
  */
 static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 {
@@ -128,19 +122,19 @@ static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 }
 
 /*
- * Counters: each processor has its own, and they are added up when they are read.  So counting
- * costs an instruction, and no cache line is shared.
+ * Each processor has its own counters; twheel_counter() adds them up.  So counting costs an
+ * instruction, and no cache line is shared.
  */
 
 /**
- * enum twheel_counter - what is counted
+ * enum twheel_counter - the counters
  * @COUNTER_PASSES_SOFTIRQ: steps of passes that the softirq has taken
- * @COUNTER_PASSES_KTHREAD: those that a kthread has taken
- * @COUNTER_PASSES_CALL: those that ADVANCE or DRAIN has taken
+ * @COUNTER_PASSES_KTHREAD: steps that a kthread has taken
+ * @COUNTER_PASSES_CALL: steps that ADVANCE or DRAIN has taken
  * @COUNTER_LATE: timeouts that were late, as &twheel_events.late of each wheel
  * @COUNTER_REFUSED_PENDING: how often max_pending of a wheel has refused a timeout
  * @COUNTER_REFUSED_USER_MEMORY: how often max_user_memory_kb has refused memory
- * @COUNTER_REFUSED_MEMORY: how often max_memory_kb has
+ * @COUNTER_REFUSED_MEMORY: how often max_memory_kb has refused memory
  * @COUNTER_WHEELS: wheels that are open
  * @COUNTER_TIMEOUTS: places in use, &twheel_places.nr_taken of each wheel
  * @NR_COUNTERS: how many counters there are
@@ -165,7 +159,7 @@ static inline void counter_add(enum twheel_counter counter, u64 nr)
 	this_cpu_add(twheel_counters[counter], nr);
 }
 
-/* The counter of passes for whoever takes a step. */
+/* The counter for a step in this context. */
 static inline enum twheel_counter counter_of_pass(void)
 {
 	if (in_serving_softirq())
