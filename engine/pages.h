@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Pages that a wheel allocates, and tables in which they are found by their number, in two loads
- */
+/* Pages that a wheel allocates, and tables of pages */
 #ifndef _TWHEEL_ENGINE_PAGES_H
 #define _TWHEEL_ENGINE_PAGES_H
 
@@ -28,8 +26,8 @@ struct twheel_memory {
 };
 
 /*
- * Runs @shrink of all wheels: one work item at a time, because each may wait for grace periods, and
- * users may have many wheels.  None of them is in a hurry.
+ * Runs @shrink of all wheels: one at a time, because each may wait for grace periods, users may
+ * have many wheels, and there is no hurry.
  */
 extern struct workqueue_struct *twheel_memory_queue;
 
@@ -59,8 +57,8 @@ struct twheel_pages {
 };
 
 /*
- * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU
- * read section, or holds pages->mutex.  Test: litmus table_filled, table_freed
+ * Find a page below pages->nr.  Return NULL if it was freed.  The caller is in an RCU read section,
+ * or holds pages->mutex.  Test: litmus table_filled, table_freed
  */
 static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
@@ -73,14 +71,13 @@ static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 }
 
 /*
- * Find a page by any number.  Return NULL if there is no such page, or if it was freed.  G7 cost
- * does not grow: a page is found in two loads, however many there are.  The caller is in an RCU
- * read section, or holds pages->mutex.
+ * Find a page by any number.  Return NULL if there is none, or if it was freed.  G7 cost does not
+ * grow: it takes two loads, however many pages there are.  For the caller, see pages_get().
  */
 static __always_inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 {
 	/*
-	 * Pairs with the release in twheel_pages_add(): the table has so many pages.
+	 * Pairs with the release in twheel_pages_add(): the table has this many pages.
 	 * Test: litmus table_page, table_grown
 	 */
 	u32 end = smp_load_acquire(&pages->nr);
@@ -92,8 +89,7 @@ static __always_inline void *pages_at(const struct twheel_pages *pages, u32 nr)
 
 int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)
 	__must_hold(pages->mutex);
-void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page)
-	__must_hold(pages->mutex);
+void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page) __must_hold(pages->mutex);
 void twheel_pages_free(struct twheel_pages *pages);
 int twheel_memory_charge(struct twheel_memory *memory, size_t bytes);
 void twheel_memory_uncharge(struct twheel_memory *memory, size_t bytes);
