@@ -2,16 +2,11 @@
 /*
  * The places of timeouts
  *
- * The places of a page that are free are in a chain of that page.  ARM takes places from a page
- * that is partly used as long as there is one, so that others stay unused, and go back to the
- * kernel after a burst: a work item removes them when SHRINK_DELAY has passed.
+ * Each page has a chain of its free places.  ARM prefers pages that are partly used, so that others
+ * stay unused and go back to the kernel after a burst: a work item removes them after SHRINK_DELAY.
  *
- * G4 nothing lost: a place is all that a timeout ever needs, so that nothing but ARM fails for want
- * of memory (and REARM, where it asks for a first period in a page).
- *
- * Locks: places.lock, for a batch of places.  places.mutex serialises adding and removing pages; it
- * is a mutex because pages are allocated under it.  mmap() takes it under mmap_lock, so nothing
- * under it may touch user memory.  twheel.lock and places.lock are taken under it.
+ * G4 nothing lost: a timeout never needs anything but its place, so for want of memory only ARM
+ * fails (and REARM, if it asks for the first period or slack in a page).
  */
 #include <linux/container_of.h>
 #include <linux/gfp.h>
@@ -20,22 +15,22 @@
 #include "lock.h"
 #include "twheel_compat.h"
 
-/* So long after many pages have become unused, they are given back, jiffies. */
+/* Delay until unused pages are given back, jiffies. */
 #define SHRINK_DELAY	HZ
 
 static_assert(sizeof(struct twheel_page) + 84 * sizeof(struct twheel_timeout) <= 4096);
 
 /*
- * A stale id may be as many uses of its place away from an id with the same
- * TWHEEL_REFRESH_GEN_BITS, at least.  A power of two.
+ * Between a stale id and the next one with the same TWHEEL_REFRESH_GEN_BITS lie at least this many
+ * uses of the place.  A power of two.
  */
 #define STALE_DISTANCE	65536U
 
 /*
- * Have each place of a new page begin after the generation that its word has, if that
- * would soon come round.  G8 stale ids are harmless: that generation may be the one of a
- * stale id, of a page that was removed.  Users may have stored any generation in the
- * word, so no place leaves out more than STALE_DISTANCE generations.
+ * G8 stale ids are harmless: the generation in the word of a new place may be that of a stale id,
+ * of a page that was removed.  If it would soon come round, have the place begin after it.  Users
+ * may have stored any generation in the word, so no place leaves out more than STALE_DISTANCE
+ * generations.
  */
 static void page_pass_stale(struct twheel_words *words, struct twheel_page *page, u32 gen)
 {
@@ -52,7 +47,6 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 	}
 }
 
-/* Link all places of a new page. */
 static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 {
 	struct twheel_timeout *t = NULL;
@@ -67,7 +61,7 @@ static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 	page->free = t;
 }
 
-/* Put a new page at its number in the table, and among the unused ones. */
+/* Return 0 or the error of twheel_pages_add(). */
 static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
@@ -89,9 +83,8 @@ static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	return 0;
 }
 
-/* Add a page of places. */
-static int places_grow(struct twheel *tw)
-	__must_hold(&tw->places.mutex)
+/* Return 0, -ENOMEM, or -ENOSPC at the limit of memory or if indices are used up. */
+static int places_grow(struct twheel *tw) __must_hold(&tw->places.mutex)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_page *page;
@@ -126,10 +119,9 @@ remove_keys:
 	return err;
 }
 
-/* The caller has taken @nr places of a page out of its chain. */
+/* Account for @nr places that the caller has taken out of the chain of a page. */
 static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
-				     unsigned int nr)
-	__must_hold(&places->lock)
+				     unsigned int nr) __must_hold(&places->lock)
 {
 	if (!page->nr_used) {
 		places->nr_unused--;
@@ -141,7 +133,7 @@ static __always_inline void page_use(struct twheel_places *places, struct twheel
 	page->nr_used += nr;
 }
 
-/* Take places of a page, *@nr at most, and put them before @chain; *@nr are left to be taken. */
+/* Take up to *@nr places of a page and put them before @chain; reduce *@nr by their number. */
 static __always_inline struct twheel_timeout *page_take(struct twheel_places *places,
 							struct twheel_page *page,
 							unsigned int *nr,
@@ -160,7 +152,6 @@ static __always_inline struct twheel_timeout *page_take(struct twheel_places *pl
 	return first;
 }
 
-/* A page that has a free place. */
 static __always_inline struct twheel_page *page_with_free(struct twheel_places *places)
 	__must_hold(&places->lock)
 {
@@ -170,8 +161,8 @@ static __always_inline struct twheel_page *page_with_free(struct twheel_places *
 }
 
 /*
- * Take up to *@nr places, as many as max_pending allows and pages have, and put them before @chain;
- * *@nr are left to be taken.  @full says whether max_pending is the reason.
+ * Take up to *@nr places, and put them before @chain; reduce *@nr by their number.  If some are
+ * left, *@full is true if max_pending is the reason, and false if there is no free place.
  */
 static __always_inline struct twheel_timeout *places_pop(struct twheel_places *places,
 							 unsigned int *nr, bool *full,
@@ -202,12 +193,9 @@ static __always_inline struct twheel_timeout *places_pop(struct twheel_places *p
 	return chain;
 }
 
-/**
- * twheel_places_provide() - add a page of places, unless there are free places by now
- * @tw: the wheel
- *
- * Context: process; sleeps; under none of the engine's locks.
- * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+/*
+ * Add a page of places, unless there are free places by now.  Return 0, -ENOMEM, -ENOSPC at the
+ * limit of memory, or -EINTR by a fatal signal.
  */
 int twheel_places_provide(struct twheel *tw)
 {
@@ -215,38 +203,23 @@ int twheel_places_provide(struct twheel *tw)
 
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
-	/* The answer may be out of date, as it would be under the lock. */
+	/* Not under the lock: there the answer could be out of date at once as well. */
 	if (!data_race(tw->places.partly.first) && !data_race(tw->places.unused.first))
 		err = places_grow(tw);
 	mutex_unlock(&tw->places.mutex);
 	return err;
 }
 
-/**
- * twheel_place_refused() - note that max_pending has refused a timeout
- * @tw: the wheel
- *
- * Context: process; does not sleep.
- */
 void twheel_place_refused(struct twheel *tw)
 {
 	twheel_refused(tw, user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
 		       READ_ONCE(tw->places.nr_taken), 1, READ_ONCE(tw->places.max_pending));
 }
 
-/**
- * twheel_places_take() - take places for timeouts that are to be armed
- * @tw: the wheel, which has started
- * @nr: how many
- * @nowait: do not sleep
- * @first: out: chain of the places, linked by link.next; NULL for none
- * @short_of: out: if these are fewer, the reason: -EAGAIN at max_pending; -ENOMEM, also if a page
- *	has to be added with @nowait; -ENOSPC at the limit of memory, or -EINTR by a fatal signal
- *
- * They count against max_pending from now on.
- *
- * Context: process; sleeps unless @nowait; under none of the engine's locks.
- * Return: how many were taken.
+/*
+ * Take places, which count against max_pending from now on, and return how many.  If these are
+ * fewer than @nr, *@short_of is the reason: -EAGAIN at max_pending; -ENOMEM, also if a page has to
+ * be added with @nowait; -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
 unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of)
@@ -267,12 +240,9 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
 	return nr - left;
 }
 
-/**
- * twheel_place_take_locked() - take a place if one is at hand
- * @tw: the wheel, which is keyed
- *
- * Context: process; does not sleep; under the wheel's lock.
- * Return: the place, or an ERR_PTR: -EAGAIN at max_pending, -ENOMEM if a page has to be added.
+/*
+ * Take a free place in a keyed wheel, under the wheel's lock.  Return an ERR_PTR if that fails:
+ * -EAGAIN at max_pending, -ENOMEM if a page has to be added.
  */
 struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
 {
@@ -290,14 +260,9 @@ struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
 	return t;
 }
 
-/**
- * twheel_place_take_again() - take the place that a key had before
- * @tw: the wheel, which is keyed
- * @t: the place, whose timeout has ended, and to which the key still leads
- *
- * Context: process; does not sleep; under the wheel's lock.
- * Return: 0; -EAGAIN at max_pending, or -ENOENT if its page is being removed, or its generations
- * are used up.
+/*
+ * Take the place that a key had, and to which it still leads, under the wheel's lock.  Return 0,
+ * -EAGAIN at max_pending, or -ENOENT if its page is being removed or its generations are used up.
  */
 int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
 {
@@ -322,35 +287,28 @@ int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
 	return err;
 }
 
-/**
- * twheel_places_freed() - do what follows when places were given back
- * @tw: the wheel
- * @nr_before: nr_taken before that
- *
- * Context: process; under none of the engine's locks.
+/*
+ * After places were given back, wake pollers and have unused pages removed.  The caller holds no
+ * lock of the engine.
  */
 void twheel_places_freed(struct twheel *tw, u32 nr_before)
 {
 	struct twheel_places *places = &tw->places;
 
 	twheel_window(WINDOW_PLACES_FREED);
-	/* A poller waits for EPOLLOUT only while the wheel is full. */
+	/* Pollers wait for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending &&
 		     READ_ONCE(places->nr_taken) < places->max_pending))
 		twheel_wake_for_room(tw);
-	/* places_shrink() looks at it again under the lock. */
+	/* places_shrink() checks it under the lock. */
 	if (unlikely(data_race(places_are_wasted(places)) &&
 		     !delayed_work_pending(&tw->memory.shrink)))
 		queue_delayed_work(twheel_memory_queue, &tw->memory.shrink, SHRINK_DELAY);
 }
 
-/**
- * twheel_places_give() - give back places that an ARM has taken and not used
- * @tw: the wheel
- * @first: chain of the places
- * @nr_told: the user may have been told the ids of so many of them, from the first one on
- *
- * Context: process; under none of the engine's locks.
+/*
+ * Give back places that an ARM has taken and not used.  The ids of the first @nr_told of them may
+ * have been copied out.  The caller holds no lock of the engine.
  */
 void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told)
 {
@@ -363,7 +321,7 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 	nr_before = places->nr_taken;
 	for (t = first; t; t = next) {
 		next = place_next(t);
-		/* G8: an id that was told is not told again. */
+		/* G8: an id that was copied out is not used again. */
 		if (nr_told)
 			nr_told--;
 		else
@@ -378,7 +336,10 @@ void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigne
 
 /* Periods and slack */
 
-/* Two neighbouring pages of places share a page for these: the even one has the first half. */
+/*
+ * Each pair of neighbouring pages of places shares a page for these: the even one has the first
+ * half.
+ */
 static_assert(2 * PLACES_PER_PAGE * sizeof(struct twheel_extra) <= PAGE_SIZE);
 
 static inline struct twheel_extra *extra_page(const struct twheel_extra *extra)
@@ -386,7 +347,7 @@ static inline struct twheel_extra *extra_page(const struct twheel_extra *extra)
 	return (struct twheel_extra *)((unsigned long)extra & PAGE_MASK);
 }
 
-/* Let a page use the other half of its neighbour's, or allocate one for both. */
+/* Let a page use its half of the page that its neighbour has, or allocate one for both. */
 static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
@@ -406,15 +367,10 @@ static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 	return 0;
 }
 
-/**
- * twheel_extra_provide() - make sure that the timeout of an index can have a period or slack
- * @tw: the wheel
- * @index: the index; its page may have been removed
- * @nowait: do not sleep
- *
- * Context: process; sleeps unless @nowait; in no RCU read section.
- * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or
- * -EAGAIN if it would have to sleep and may not.
+/*
+ * Make sure that the timeout of an index can have a period or slack; nothing to do if its page was
+ * removed.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or -EAGAIN
+ * if it would have to sleep with @nowait.
  */
 int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 {
@@ -435,8 +391,8 @@ int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
 	/*
-	 * The page may have been removed or replaced in the meantime.  The mutex keeps it
-	 * from now on.
+	 * The page may have been removed or replaced in the meantime.  From now on the mutex keeps
+	 * it.
 	 */
 	page = pages_at(&tw->places.pages, nr);
 	if (page && !page->extra)
@@ -448,10 +404,10 @@ int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
 /* Giving memory back */
 
 /*
- * Take a page out of the unused ones, if there are still more than are worth keeping; false if not.
- * One of which a place has used more than half of its generations stays, or later pages would have
- * few left: it counts as partly used from now on, and *@gone is NULL.  There may be many of these
- * side by side, so it is one page for each hold of the lock.
+ * Take a page out of the unused ones; return false if no more of them should be given back.  If a
+ * place of the page has used more than half of its generations, the page stays, or later pages
+ * would have few left: it counts as partly used from now on, and *@gone is NULL.  There may be many
+ * such pages, so handle one for each hold of the lock.
  */
 static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 	__must_hold(&places->mutex)
@@ -472,10 +428,10 @@ static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 		gen = max(gen, timeout_gen(&page->timeout[i]));
 	if (gen <= S32_MAX) {
 		places->nr_pages--;
-		/* A key may lead here: see twheel_place_take_again(). */
+		/* A key may still lead here: twheel_place_take_again() checks this. */
 		page->free = NULL;
 		/*
-		 * G8 stale ids are harmless: the page's indices may be used again, and their
+		 * G8 stale ids are harmless: if the indices of the page are used again, their
 		 * generations go on after the highest one of any removed page.
 		 */
 		places->first_gen = gen;
@@ -489,7 +445,6 @@ static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 	return true;
 }
 
-/* No key is to lead to a page that is removed. */
 static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
 {
@@ -501,8 +456,7 @@ static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
 	twheel_unlock(tw);
 }
 
-static void page_remove(struct twheel *tw, struct twheel_page *page)
-	__must_hold(&tw->places.mutex)
+static void page_remove(struct twheel *tw, struct twheel_page *page) __must_hold(&tw->places.mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
 	const struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
@@ -511,7 +465,7 @@ static void page_remove(struct twheel *tw, struct twheel_page *page)
 		page_drop_keys(tw, page);
 	twheel_pages_set(&tw->places.pages, nr, NULL);
 	tw->places.first_gap = min(tw->places.first_gap, nr);
-	/* Threads may still look at places that place_at() has found.  Test: litmus page_freed */
+	/* Threads may still read places that place_at() has found.  Test: litmus page_freed */
 	if (page->extra && !(beside && beside->extra))
 		twheel_page_put_rcu(&tw->memory, extra_page(page->extra));
 	if (tw->keys.used)
@@ -520,8 +474,8 @@ static void page_remove(struct twheel *tw, struct twheel_page *page)
 }
 
 /*
- * The work item: remove pages one by one, so that an ARM does not wait for long that adds one, and
- * then the words that they had.  The last close need not wait for all of them.
+ * The work item: remove pages, and then the words of these.  Drop the mutex after each page, for an
+ * ARM that has to add one.  Stop at the last close, which frees the rest.
  */
 static void places_shrink(struct work_struct *work)
 {
@@ -540,12 +494,6 @@ static void places_shrink(struct work_struct *work)
 	twheel_refresh_shrink(tw);
 }
 
-/**
- * twheel_places_init() - prepare a wheel without a place
- * @tw: the wheel
- *
- * Context: process, before the wheel is published.
- */
 void twheel_places_init(struct twheel *tw)
 {
 	struct twheel_places *places = &tw->places;
@@ -560,14 +508,7 @@ void twheel_places_init(struct twheel *tw)
 	places->first_gen = 1;
 }
 
-/**
- * twheel_places_free() - free all places at the last close
- * @places: the places, which no other thread uses any more
- *
- * The charges remain: twheel_destroy() takes back all of a wheel at once.
- *
- * Context: process; sleeps.
- */
+/* Free all places at the last close, but leave their charges, as twheel_pages_free() does. */
 void twheel_places_free(struct twheel_places *places)
 {
 	struct twheel_table *table = rcu_dereference_raw(places->pages.table);

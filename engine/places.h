@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The places of timeouts, in pages that are handed out as a slab is
- *
- * Locks: places.lock and places.mutex are declared here.  places.lock is a spinlock that is
- * taken under the wheel's lock, or under none; no other lock of the engine is taken under it.
- */
+/* The places of timeouts, in pages that are handed out as a slab is */
 #ifndef _TWHEEL_ENGINE_PLACES_H
 #define _TWHEEL_ENGINE_PLACES_H
 
@@ -19,19 +14,22 @@ struct twheel;
 /**
  * struct twheel_places - the places of a wheel
  * @pages: pages of places, by index / PLACES_PER_PAGE; guarded as struct twheel_pages says
- * @mutex: adding and removing pages
+ * @mutex: serialises adding and removing pages, and sleeps because they are allocated under it.
+ *	mmap() takes it under mmap_lock, so nothing under it may touch user memory.  twheel.lock
+ *	and @lock are taken under it.
  * @first_gap: no page is missing in the table before this number; @mutex
- * @first_gen: generation of the places of a new page: higher than all that removed pages had;
+ * @first_gen: generation of the places of a new page: above those of all ids of removed pages;
  *	@mutex
  * @max_pending: limit of @nr_taken; written under &twheel_control.mutex, constant once the wheel
  *	has started
- * @lock: guards the members below
- * @partly: pages of which some places are free and some are not; @lock
- * @unused: pages of which all places are free; @lock
+ * @lock: guards the members below, and each page's chain of free places.  It is taken under
+ *	twheel.lock, @mutex or neither; no other lock of the engine is taken under it.
+ * @partly: pages with places in use and places that are free; @lock
+ * @unused: pages whose places are all free; @lock
  * @nr_unused: length of @unused; @lock
  * @nr_pages: number of pages; @lock
- * @nr_taken: places that are in use or that an ARM has: what counts against max_pending; written
- *	under @lock, read without it
+ * @nr_taken: places in use, and those that an ARM has taken: they count against @max_pending.
+ *	Written under @lock, read without it.
  */
 struct twheel_places {
 	struct twheel_pages pages ____cacheline_aligned_in_smp;
@@ -48,12 +46,12 @@ struct twheel_places {
 	u32 nr_taken;
 };
 
-/* As many unused pages as this are not worth giving back. */
+/* This many unused pages are not worth giving back. */
 #define UNUSED_SLACK	6U
 
 /*
- * Whether so many pages are unused that some are to be given back: more than half as many as the
- * others, which may soon be needed.
+ * Return whether unused pages should be given back.  Half as many as the pages in use are kept, as
+ * they may soon be needed.
  */
 static inline bool places_are_wasted(const struct twheel_places *places)
 {
@@ -61,8 +59,8 @@ static inline bool places_are_wasted(const struct twheel_places *places)
 }
 
 /*
- * Find the place with this index, whatever is there; NULL if its page does not exist.  The caller
- * is in an RCU read section, or holds the wheel's lock, which counts as one.
+ * Find the place of an index, whatever its state; NULL if its page does not exist.  The caller is
+ * in an RCU read section, or holds the wheel's lock, which counts as one.
  */
 static __always_inline struct twheel_timeout *place_at(const struct twheel_places *places,
 						       u32 index)
@@ -73,8 +71,8 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 }
 
 /*
- * Find the live timeout that an id names; NULL if there is none.  G8 stale ids are harmless: the
- * word of the place has another generation then.  The caller holds the wheel's lock.
+ * Find the live timeout of an id, under the wheel's lock.  G8 stale ids are harmless: the word of
+ * the place has another generation.
  */
 static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_places *places,
 							    u64 id)
@@ -84,7 +82,7 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
 	return likely(place_has_live(t, id)) ? t : NULL;
 }
 
-/* So many places are given back, by place_free() or place_give_back(). */
+/* Count places for place_free() or place_give_back(). */
 static __always_inline void places_count_free(struct twheel_places *places, unsigned int nr)
 	__must_hold(&places->lock)
 {
@@ -93,9 +91,9 @@ static __always_inline void places_count_free(struct twheel_places *places, unsi
 }
 
 /*
- * Give a place back whose timeout has ended, or that an ARM has not used after it has told the id;
- * the caller counts it.  G8: from now on the old id names nothing.  A place whose generations are
- * used up is not used again.
+ * Free a place whose timeout has ended, or which an ARM has not used; the caller counts it.  G8:
+ * from now on the old id names nothing.  If the generations of the place are used up, it is not
+ * used again.
  */
 static __always_inline void place_free(struct twheel_places *places, struct twheel_timeout *t)
 	__must_hold(&places->lock)
@@ -117,8 +115,8 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 }
 
 /*
- * place_free() in a keyed wheel: the place stays the one that its key leads to, and can be taken
- * out of the middle of its page's chain, by twheel_place_take_again().
+ * place_free() in a keyed wheel: a key still leads to the place, and twheel_place_take_again() can
+ * take it out of the middle of the page's chain.
  */
 static inline void place_free_keyed(struct twheel_places *places, struct twheel_timeout *t)
 	__must_hold(&places->lock)
@@ -133,10 +131,8 @@ static inline void place_free_keyed(struct twheel_places *places, struct twheel_
 		t->link.next->pprev = &t->link.next;
 }
 
-/* Give a place back, in a wheel that has keys or not. */
 static __always_inline void place_give_back(struct twheel_places *places, struct twheel_timeout *t,
-					    bool keyed)
-	__must_hold(&places->lock)
+					    bool keyed) __must_hold(&places->lock)
 {
 	if (keyed)
 		place_free_keyed(places, t);
