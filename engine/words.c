@@ -2,18 +2,15 @@
 /*
  * The refresh table: the pages of words, and how users map them
  *
- * The table is made when it is mapped for the first time.  After that, a page of words
- * exists as long as a page of places has its words in it.  The work item that removes pages
- * of places (places.c) frees the other pages of words after that.
+ * The table is made when it is mapped for the first time.  From then on, a page of words exists
+ * while a page of places has words in it: the work item that removes pages of places (places.c)
+ * frees the other pages of words.
  *
- * Locks: places.mutex serialises making the table, and adding, replacing and removing pages of
- * words.  It is a mutex because pages are allocated under it.  Under it, words_set() takes the page
- * lock of the page that users saw so far, and, after it has released that, the locks of the mapping
- * and of the page tables.  mmap() holds mmap_lock when it comes here.  A page fault holds it as
- * well, or the lock of the VMA, and takes nothing but the page lock of the page that it finds.  It
- * must not take places.mutex under that, since a holder of places.mutex may wait for the same page
- * lock.  twheel_map_words() queues the work item under places.mutex when it has failed.  The work
- * item waits for RCU under none of the locks.
+ * places.mutex serialises changes of the table.  Under it, words_set() takes the page lock of the
+ * page that users saw so far, and after that is released, the locks of the mapping and of the page
+ * tables.  A page fault holds mmap_lock or the lock of the VMA, and takes only the page lock of the
+ * page that it finds.  It must not take places.mutex under that page lock, since a holder of
+ * places.mutex may wait for it.  The work item waits for RCU under none of the locks.
  */
 #include <linux/gfp.h>
 #include <linux/pagemap.h>
@@ -24,28 +21,25 @@
 #include "twheel.h"
 
 /*
- * Users can map words for this many pages of places beyond those of max_pending timeouts.  A wheel
- * gets one page more when as many of its places are retired as a page has, each after 2^32
- * uses.
+ * Users can map words for this many pages of places beyond max_pending timeouts.  A wheel gets one
+ * page more whenever as many of its places are retired as a page has, each after 2^32 uses.
  */
 #define REFRESH_SLACK_PAGES	4096
 
-/* So many pages of words are looked at under one hold of places.mutex. */
+/* Pages of words that are checked under one hold of places.mutex. */
 #define SHRINK_STEP		64
 
 /*
- * Put a page of words at a number that the table has, or take the page away if @page is NULL.
+ * Put a page of words at a number that the table has; NULL takes the page away.
  *
- * From then on users see the new page, or the hole if @page is NULL.  The old page must
- * not stay in any page table.  A page fault may have found the old page just now, and be
- * about to map it.  The fault keeps that page locked from the moment at which it has
- * checked the table until the page is mapped, see twheel_words_lock().  This function
- * changes the table under the same page lock, and removes the old page from all page
- * tables after that.  So either the fault finds the new page, or it has mapped the old
- * one before that is removed.
+ * From then on users see the new page, or the hole, and the old page must not stay in any page
+ * table.  A page fault may have found the old page just now, and be about to map it: it keeps that
+ * page locked from its check of the table until the page is mapped, see twheel_words_lock().  This
+ * function changes the table under the same page lock, and then removes the old page from all page
+ * tables.  So the fault either finds the new page, or has mapped the old one before that is
+ * removed.
  */
-static void words_set(struct twheel *tw, u32 nr, void *page)
-	__must_hold(&tw->places.mutex)
+static void words_set(struct twheel *tw, u32 nr, void *page) __must_hold(&tw->places.mutex)
 {
 	void *old = pages_at(&tw->words.pages, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
@@ -59,16 +53,15 @@ static void words_set(struct twheel *tw, u32 nr, void *page)
 }
 
 /*
- * Fill a page of words that nobody sees yet, for the places that were in use before there were
- * words.  Each gets the generation before that of its place.  Such a word counts for no timeout,
- * and the owner of the timeout may overwrite it, as twheel_refresh() does.
+ * Fill a page of words that no thread sees yet, for places that were in use before there were
+ * words.  Each word gets the generation before that of its place: it counts for no timeout, and the
+ * owner of the timeout may overwrite it, as twheel_refresh() does.
  *
- * ARM may begin lives in the places at the same time, without the lock.  It does not see the page,
- * and writes no word: the one that is written here has an older generation then, and counts for no
- * timeout either.
+ * ARM may use the places at the same time, without the lock.  It does not see the page, and writes
+ * no word: the word that is written here then has an older generation, and counts for no timeout
+ * either.
  */
-static void words_fill(struct twheel *tw, u32 nr, u64 *words)
-	__must_hold(&tw->places.mutex)
+static void words_fill(struct twheel *tw, u32 nr, u64 *words) __must_hold(&tw->places.mutex)
 {
 	u32 i, index = nr * WORDS_PER_PAGE;
 
@@ -85,11 +78,10 @@ static void words_fill(struct twheel *tw, u32 nr, u64 *words)
 }
 
 /*
- * Make sure that there is a page of words at a number that the table has, or at the one after its
- * last: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+ * Make sure that there is a page of words at a number up to the one after the last of the table.
+ * Return 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
-static int words_add(struct twheel *tw, u32 nr)
-	__must_hold(&tw->places.mutex)
+static int words_add(struct twheel *tw, u32 nr) __must_hold(&tw->places.mutex)
 {
 	void *words;
 	int err;
@@ -111,16 +103,11 @@ static int words_add(struct twheel *tw, u32 nr)
 	return err;
 }
 
-/**
- * twheel_words_provide() - make sure that all places of a page have words
- * @tw: the wheel
- * @first_index: the index of the page's first place
- *
- * Context: process; sleeps; under &twheel_places.mutex.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Make sure that all places of a page have words.  Return 0, -ENOMEM, or -ENOSPC at the limit of
+ * memory.
  */
-int twheel_words_provide(struct twheel *tw, u32 first_index)
-	__must_hold(&tw->places.mutex)
+int twheel_words_provide(struct twheel *tw, u32 first_index) __must_hold(&tw->places.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
 	u32 last = (first_index + PLACES_PER_PAGE - 1) / WORDS_PER_PAGE;
@@ -131,12 +118,9 @@ int twheel_words_provide(struct twheel *tw, u32 first_index)
 	return err;
 }
 
-/**
- * twheel_refresh_size() - how large the refresh table may ever become
- * @tw: the wheel
- *
- * Context: any.
- * Return: bytes, a multiple of a page; final once the wheel was set up or armed.
+/*
+ * Return how many bytes the refresh table may ever take, a multiple of a page.  This is final once
+ * the wheel was set up or armed.
  */
 u64 twheel_refresh_size(const struct twheel *tw)
 {
@@ -146,9 +130,8 @@ u64 twheel_refresh_size(const struct twheel *tw)
 	return PAGE_ALIGN(nr_pages * PLACES_PER_PAGE * sizeof(u64));
 }
 
-/* Return whether any page of places has words in a page of words. */
-static bool words_are_wanted(struct twheel *tw, u32 nr)
-	__must_hold(&tw->places.mutex)
+/* Return whether any page of places has words in this page. */
+static bool words_are_wanted(struct twheel *tw, u32 nr) __must_hold(&tw->places.mutex)
 {
 	u64 index = (u64)nr * WORDS_PER_PAGE;
 	u32 first = index / PLACES_PER_PAGE;
@@ -159,12 +142,7 @@ static bool words_are_wanted(struct twheel *tw, u32 nr)
 	return first <= last;
 }
 
-/**
- * twheel_refresh_shrink() - free the pages of words that no place needs
- * @tw: the wheel
- *
- * Context: the work item; sleeps.
- */
+/* Free the pages of words that no place needs; see places_shrink(). */
 void twheel_refresh_shrink(struct twheel *tw)
 {
 	void *gone[SHRINK_STEP];
@@ -172,7 +150,7 @@ void twheel_refresh_shrink(struct twheel *tw)
 	bool more = true;
 	u32 end, nr = 0;
 
-	/* The last close need not wait for this: twheel_words_free() frees the rest. */
+	/* Stop at the last close: twheel_words_free() frees the rest. */
 	while (more && refcount_read(&tw->control.nr_files)) {
 		nr_gone = 0;
 		mutex_lock(&tw->places.mutex);
@@ -181,8 +159,8 @@ void twheel_refresh_shrink(struct twheel *tw)
 			void *words = pages_at(&tw->words.pages, nr);
 
 			/*
-			 * If the table could not be made, no user has mapped it, and all
-			 * its pages go.
+			 * If the table could not be made, no user has mapped it, and all its pages
+			 * go.
 			 */
 			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
 				continue;
@@ -192,8 +170,7 @@ void twheel_refresh_shrink(struct twheel *tw)
 		more = nr < tw->words.pages.nr;
 		mutex_unlock(&tw->places.mutex);
 		/*
-		 * Threads may still use words that word_at() has found.
-		 * Test: litmus words_freed
+		 * Threads may still use words that word_at() has found.  Test: litmus words_freed
 		 */
 		if (nr_gone)
 			synchronize_rcu();
@@ -203,9 +180,8 @@ void twheel_refresh_shrink(struct twheel *tw)
 	}
 }
 
-/* Make the words of all places. */
-static int words_make(struct twheel *tw)
-	__must_hold(&tw->places.mutex)
+/* Make the words of all places.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR. */
+static int words_make(struct twheel *tw) __must_hold(&tw->places.mutex)
 {
 	u32 nr, end = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
 	int err = 0;
@@ -217,10 +193,7 @@ static int words_make(struct twheel *tw)
 			err = twheel_pages_add(&tw->words.pages, &tw->memory, NULL);
 		if (err)
 			return err;
-		/*
-		 * A million timeouts have 2,000 pages of words: let a fatal signal end
-		 * this.
-		 */
+		/* A million timeouts have 2,000 pages of words: let a fatal signal end this. */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
@@ -228,12 +201,10 @@ static int words_make(struct twheel *tw)
 	return 0;
 }
 
-/**
- * twheel_map_words() - make the refresh table before it is mapped
- * @tw: the wheel
- *
- * Context: process, under mmap_lock; sleeps.
- * Return: 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+/*
+ * Make the refresh table before it is mapped, under mmap_lock.  If that fails, have the work item
+ * free the pages that were made.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a
+ * fatal signal.
  */
 int twheel_map_words(struct twheel *tw)
 {
@@ -253,20 +224,13 @@ int twheel_map_words(struct twheel *tw)
 	return err;
 }
 
-/**
- * twheel_mapping() - the address space through which users map the refresh table
- * @tw: the wheel
- * @file: the file that was opened, which the wheel is made for
+/*
+ * Return the address space through which users map the refresh table.  Each wheel has one of its
+ * own, so that unmap_mapping_range() finds the users of this wheel only: all open files of the
+ * device share that of the inode.
  *
- * The wheel may outlive this file, if others have been opened by REOPEN, and then still needs the
- * inode: so it keeps the path.
- *
- * All open files of the device share the inode's address space.  Each wheel has an
- * address space of its own, so that unmap_mapping_range() finds the users of this wheel
- * only.
- *
- * Context: process, while the file is being opened.
- * Return: the address space, which lives until twheel_destroy().
+ * If files were opened by REOPEN, the wheel may outlive this one, and needs the inode: keep the
+ * path.
  */
 struct address_space *twheel_mapping(struct twheel *tw, struct file *file)
 {
@@ -278,8 +242,8 @@ struct address_space *twheel_mapping(struct twheel *tw, struct file *file)
 }
 
 /*
- * Return the page that users see at a number: the page of words, or the hole if there is
- * none; NULL beyond the end of the table.  The caller is in an RCU read section.
+ * Return the page that users see at a number, in an RCU read section: the page of words or the
+ * hole; NULL beyond the end of the table.
  */
 static void *words_seen(struct twheel_words *words, unsigned long nr)
 {
@@ -288,14 +252,9 @@ static void *words_seen(struct twheel_words *words, unsigned long nr)
 	return pages_at(&words->pages, nr) ?: words->hole;
 }
 
-/**
- * twheel_words_lock() - find and lock the page that a page fault maps
- * @tw: the wheel; its table was mapped
- * @nr: the page's number
- *
- * Context: process, under mmap_lock or the lock of the VMA; sleeps.
- * Return: the page, locked and referenced, or NULL if no timeout has ever had its word
- * there.
+/*
+ * Return the page that a page fault maps, locked and referenced, or NULL if no timeout has ever had
+ * its word there.
  */
 struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 {
@@ -318,8 +277,8 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 		rcu_read_unlock();
 		twheel_window(WINDOW_WORDS_LOCKED);
 		/*
-		 * Pairs with the page lock in words_set(): the table keeps this
-		 * page as long as it is locked.  Test: litmus words_mapped
+		 * Pairs with the page lock in words_set(): the table keeps this page as long as it
+		 * is locked.  Test: litmus words_mapped
 		 */
 		if (words == page_address(page))
 			return page;
@@ -328,14 +287,7 @@ struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
 	}
 }
 
-/**
- * twheel_words_free() - free the refresh table at the last close
- * @words: the table, which no user has mapped any more
- *
- * The charges remain: twheel_destroy() takes back all of a wheel at once.
- *
- * Context: process; sleeps.
- */
+/* Free the refresh table at the last close, but leave its charges, as twheel_pages_free() does. */
 void twheel_words_free(struct twheel_words *words)
 {
 	twheel_pages_free(&words->pages);
