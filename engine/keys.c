@@ -2,18 +2,17 @@
 /*
  * The keys of a keyed wheel
  *
- * In a keyed wheel, user_data is the key of a timeout, and no two live timeouts have the
- * same key.  An index leads from a key to the timeout: a hash table of the kernel, with a
- * node for each place.  The nodes lie in pages of their own, which only a keyed wheel has.
+ * In a keyed wheel, user_data is the key of a timeout, and no two live timeouts have the same key.
+ * An index leads from a key to the timeout: a hash table of the kernel, with a node for each place.
+ * The nodes are in pages of their own, which only a keyed wheel has.
  *
- * ARM puts a node into the index.  When the timeout ends, its node stays there with its key: a key
- * that is armed again finds the place that it had, which is free, and takes it, and the index does
- * not change.  A node leaves the index when its place is taken for another key, or its page is
+ * ARM puts a node into the index.  When the timeout ends, its node stays there with its key: if the
+ * key is armed again, ARM finds the place that it had, which is free, and takes it, and the index
+ * does not change.  A node leaves the index if its place is taken for another key, or its page is
  * removed.
  *
- * Locks: the callers hold twheel.lock to look keys up, to take them and to give them up.  The hash
- * table takes its own locks under it; when it has grown full, it may allocate atomically there,
- * and grows by a work item otherwise.  Pages of nodes are added and removed under places.mutex.
+ * If the hash table is full, it may allocate atomically under twheel.lock; otherwise a work item
+ * grows it.
  */
 #include <linux/errno.h>
 #include <linux/overflow.h>
@@ -24,16 +23,19 @@
 
 #include "engine.h"
 
-/* The hash table is made for so many keys, or half of max_pending: it need not grow for these. */
+/*
+ * The hash table begins with buckets for this many keys, or for half of max_pending if that is
+ * less.
+ */
 #define FIRST_KEYS	3000U
 
-/* No hash table has fewer buckets. */
+/* The least number of buckets of any hash table. */
 #define BUCKETS_MIN	4UL
 
 /*
- * Bytes of a hash table with so many buckets, as far as it may have as many, but not fewer than it
- * begins with.  kvmalloc() tries contiguous pages first, and takes a power of two of these: since a
- * table has a header, that is nearly twice its size.  Beyond that it may take huge pages.
+ * Bytes of a hash table with this many buckets, but not fewer than it begins with, nor more than it
+ * may have.  Since kvmalloc() tries contiguous pages first, a power of two of them, and a table has
+ * a header, that is nearly twice the size of the table.  A larger table may take huge pages.
  */
 static size_t index_bytes(const struct rhashtable_params *params, unsigned long nr_buckets)
 {
@@ -45,21 +47,20 @@ static size_t index_bytes(const struct rhashtable_params *params, unsigned long 
 	return size <= KMALLOC_MAX_SIZE ? PAGE_SIZE << get_order(size) : ALIGN(size, PMD_SIZE);
 }
 
-/* A table doubles when more than three quarters as many nodes as it has buckets are in it. */
+/* A table doubles if it has more nodes than three quarters of its buckets. */
 static size_t index_bytes_grown(const struct twheel_keys *keys, unsigned long nr_nodes)
 {
 	return index_bytes(&keys->index.p, roundup_pow_of_two(nr_nodes + nr_nodes / 3 + 1));
 }
 
-/* It shrinks when less than three tenths as many are left. */
+/* A table shrinks if it has fewer nodes than three tenths of its buckets. */
 static size_t index_bytes_shrunk(const struct twheel_keys *keys, unsigned long nr_nodes)
 {
 	return index_bytes(&keys->index.p, rounddown_pow_of_two(nr_nodes * 10 / 3 + 1));
 }
 
-/* Charge so much for the hash table: 0, or -ENOSPC at the limit of memory, if that is more. */
-static int index_charge(struct twheel *tw, size_t bytes)
-	__must_hold(&tw->places.mutex)
+/* Set the charge for the hash table.  Return 0, or if it grows, -ENOSPC at the limit of memory. */
+static int index_charge(struct twheel *tw, size_t bytes) __must_hold(&tw->places.mutex)
 {
 	struct twheel_keys *keys = &tw->keys;
 
@@ -75,7 +76,6 @@ static int index_charge(struct twheel *tw, size_t bytes)
 	return 0;
 }
 
-/* Find the place that a node belongs to. */
 static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
 {
 	const struct twheel_key_page *page =
@@ -96,7 +96,6 @@ static inline struct twheel_key *timeout_key(struct twheel_keys *keys,
 	return &page->key[index % KEYS_PER_PAGE];
 }
 
-/* Compare a node with a key; 0 if they are the same. */
 static inline int key_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
 	const struct twheel_key *key = obj;
@@ -112,13 +111,9 @@ static const struct rhashtable_params index_params = {
 	.automatic_shrinking	= true,
 };
 
-/**
- * twheel_keys_start() - make the index of a keyed wheel
- * @tw: the wheel
- * @max_pending: its limit of timeouts
- *
- * Context: process; sleeps; under &twheel_control.mutex, before the wheel has started.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Make the index before the wheel has started, under &twheel_control.mutex.  Return 0, -ENOMEM, or
+ * -ENOSPC at the limit of memory.
  */
 int twheel_keys_start(struct twheel *tw, u32 max_pending)
 {
@@ -127,8 +122,8 @@ int twheel_keys_start(struct twheel *tw, u32 max_pending)
 	int err;
 
 	/*
-	 * A bucket for two keys is the most: the next node of a chain is found as quickly as
-	 * the first, and the table takes less memory and moves less often.
+	 * Have at most one bucket for two keys: the next node of a chain is found as quickly as the
+	 * first, and the table takes less memory and moves less often.
 	 */
 	params.nelem_hint = clamp(max_pending / 2, 1U, FIRST_KEYS);
 	params.max_size = max(roundup_pow_of_two(max_pending) / 2, BUCKETS_MIN);
@@ -142,23 +137,18 @@ int twheel_keys_start(struct twheel *tw, u32 max_pending)
 		return err;
 	}
 	tw->keys.charged = bytes;
-	/* No number of keys is too many for the table. */
+	/* Do not limit the number of keys. */
 	tw->keys.index.max_elems = U32_MAX;
 	/* Pairs with the acquire in twheel_is_keyed().  Test: litmus keyed */
 	smp_store_release(&tw->keys.used, true);
 	return 0;
 }
 
-/**
- * twheel_keys_provide() - make sure that the places of a page have nodes
- * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places, which is about to be added
- *
- * Context: process; sleeps; under &twheel_places.mutex.
- * Return: 0, -ENOMEM, or -ENOSPC at the limit of memory.
+/*
+ * Make sure that the places of a page, which is about to be added, have nodes.  Return 0, -ENOMEM,
+ * or -ENOSPC at the limit of memory.
  */
-int twheel_keys_provide(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->places.mutex)
+int twheel_keys_provide(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex)
 {
 	u32 nr = page_nr / PAGES_PER_KEY_PAGE;
 	struct twheel_keys *keys = &tw->keys;
@@ -174,7 +164,7 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 		err = twheel_page_get(&tw->memory, (void **)&page);
 	if (err)
 		return err;
-	/* Before there are as many nodes: the table grows by a work item, which cannot refuse. */
+	/* Charge before the nodes are added: a work item grows the table, and cannot refuse. */
 	bytes = index_bytes_grown(keys, (keys->nr_pages + 1UL) * KEYS_PER_PAGE);
 	err = index_charge(tw, max(keys->charged, bytes));
 	if (err) {
@@ -188,16 +178,11 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr)
 	return 0;
 }
 
-/**
- * twheel_keys_remove() - give up the nodes of a page of places
- * @tw: the wheel, which is keyed
- * @page_nr: number of the page of places, which is not in the table; all its nodes are out of the
- *	index
- *
- * Context: process; under &twheel_places.mutex.
+/*
+ * Free the page with the nodes of a page of places, unless its neighbours need it.  The page of
+ * places is out of the table, and its nodes are out of the index.
  */
-void twheel_keys_remove(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->places.mutex)
+void twheel_keys_remove(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex)
 {
 	u32 i, nr = page_nr / PAGES_PER_KEY_PAGE;
 	struct twheel_keys *keys = &tw->keys;
@@ -214,22 +199,14 @@ void twheel_keys_remove(struct twheel *tw, u32 page_nr)
 	index_charge(tw, min(keys->charged, bytes));
 }
 
-/* Whether a node is in the index: the last one of a chain does not lead to NULL either. */
+/* Return whether a node is in the index: even the last one of a chain does not lead to NULL. */
 static inline bool key_is_used(const struct twheel_key *node)
 {
 	return rcu_access_pointer(node->node.next);
 }
 
-/**
- * twheel_key_place() - find the place that has a key, or had it last
- * @tw: the wheel, which is keyed
- * @key: the key
- *
- * Context: under &twheel.lock.
- * Return: the place, or NULL.
- */
-struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)
-	__must_hold(&tw->lock)
+/* Find the place that has a key, or had it last; NULL if there is none. */
+struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key) __must_hold(&tw->lock)
 {
 	const struct twheel_key *found;
 
@@ -239,23 +216,14 @@ struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)
 	return found ? key_timeout(found) : NULL;
 }
 
-/**
- * twheel_key_find() - find the live timeout that has a key
- * @tw: the wheel, which is keyed
- * @key: the key
- *
- * Context: under &twheel.lock.
- * Return: the timeout, or NULL.
- */
-struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
-	__must_hold(&tw->lock)
+/* Find the live timeout that has a key; NULL if there is none. */
+struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key) __must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = twheel_key_place(tw, key);
 
 	return t && timeout_is_live(t) ? t : NULL;
 }
 
-/* Take a node out of the index, if it is there. */
 static void key_remove(struct twheel_keys *keys, struct twheel_key *node)
 {
 	if (!key_is_used(node))
@@ -264,50 +232,30 @@ static void key_remove(struct twheel_keys *keys, struct twheel_key *node)
 	RCU_INIT_POINTER(node->node.next, NULL);
 }
 
-/**
- * twheel_key_take() - give a place that was taken a key which no other place has
- * @tw: the wheel, which is keyed
- * @t: the place
- * @key: the key
- *
- * Context: under &twheel.lock; does not sleep.
- * Return: 0, or -ENOMEM.
- */
-int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key)
-	__must_hold(&tw->lock)
+/* Give a place that the caller has taken a key that no other place has.  Return 0, or -ENOMEM. */
+int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock)
 {
 	struct twheel_key *node = timeout_key(&tw->keys, t);
 
 	key_remove(&tw->keys, node);
 	node->key = key;
-	/* It fails if the table is full of long chains, and cannot be made larger. */
+	/* This fails if the table is full of long chains and cannot grow. */
 	if (likely(!rhashtable_insert_fast(&tw->keys.index, &node->node, index_params)))
 		return 0;
 	RCU_INIT_POINTER(node->node.next, NULL);
 	return -ENOMEM;
 }
 
-/**
- * twheel_key_drop() - take the node of a place out of the index, if it is there
- * @tw: the wheel, which is keyed
- * @t: the place, whose timeout has ended
- *
- * Context: under &twheel.lock; does not sleep.
- */
-void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock)
+/* Take the node of a place whose timeout has ended out of the index, if it is there. */
+void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
 {
 	lockdep_assert_held(&tw->lock);
 	key_remove(&tw->keys, timeout_key(&tw->keys, t));
 }
 
-/**
- * twheel_keys_free() - free the index and the nodes at the last close
- * @keys: the keys, which no other thread uses any more
- *
- * The charges remain: twheel_destroy() takes back all of a wheel at once.
- *
- * Context: process; sleeps until a work item of the hash table has ended.
+/*
+ * Free the index and the nodes at the last close, but leave their charges, as twheel_pages_free()
+ * does.  This waits for a work item of the hash table.
  */
 void twheel_keys_free(struct twheel_keys *keys)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The keys of a keyed wheel: an index from user_data to the timeout that has it
- *
- * Locks: none is declared here.  twheel.lock guards the index; the hash table's own locks are taken
- * under it.
- */
+/* The keys of a keyed wheel: an index from user_data to the timeout that has it */
 #ifndef _TWHEEL_ENGINE_KEYS_H
 #define _TWHEEL_ENGINE_KEYS_H
 
@@ -18,9 +13,8 @@ struct twheel;
 /**
  * struct twheel_keys - the index of a keyed wheel
  * @used: this is a keyed wheel; constant once the wheel has started
- * @index: the nodes by key; &twheel.lock
- * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages
- *	says
+ * @index: the nodes by key; &twheel.lock.  The hash table takes its own locks under that.
+ * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages says
  * @nr_pages: number of these; &twheel_places.mutex
  * @charged: bytes that are charged for the hash table; &twheel_places.mutex
  */
@@ -35,16 +29,15 @@ struct twheel_keys {
 /**
  * struct twheel_key - the node of a place
  * @node: link in the index; @node.next is NULL if it is not there
- * @key: the key, which is constant while the node is in the index; &twheel.lock.
- *	It stands here as well as in the timeout, so that a look-up that goes along a chain
- *	reads nothing but nodes.
+ * @key: the key, which is constant while the node is in the index; &twheel.lock.  It is here as
+ *	well as in the timeout, so that a lookup that follows a chain reads only nodes.
  */
 struct twheel_key {
 	struct rhash_head node;
 	u64 key;
 };
 
-/* A page of nodes has those of so many pages of places, side by side. */
+/* A page of nodes has the nodes of this many neighbouring pages of places. */
 #define PAGES_PER_KEY_PAGE	3U
 #define KEYS_PER_PAGE		(PAGES_PER_KEY_PAGE * PLACES_PER_PAGE)
 
@@ -63,18 +56,12 @@ struct twheel_key_page {
 static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
 
 int twheel_keys_start(struct twheel *tw, u32 max_pending);
-int twheel_keys_provide(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->places.mutex);
-void twheel_keys_remove(struct twheel *tw, u32 page_nr)
-	__must_hold(&tw->places.mutex);
-struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key)
-	__must_hold(&tw->lock);
-struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key)
-	__must_hold(&tw->lock);
-int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key)
-	__must_hold(&tw->lock);
-void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t)
-	__must_hold(&tw->lock);
+int twheel_keys_provide(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex);
+void twheel_keys_remove(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex);
+struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key) __must_hold(&tw->lock);
+struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key) __must_hold(&tw->lock);
+int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock);
+void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
 void twheel_keys_free(struct twheel_keys *keys);
 
 #endif /* _TWHEEL_ENGINE_KEYS_H */
