@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The time on a wheel's clock, and its division into ticks
- *
- * Locks: none.  A wheel's clock is constant once the wheel has started.  The only
- * exception is the time of TWHEEL_CLOCK_VIRTUAL, which ADVANCE writes under
- * control.mutex, and which all other threads read without it.
- */
+/* The time on a wheel's clock, and its division into ticks */
 #include <linux/nsproxy.h>
 #include <linux/time_namespace.h>
 #include <linux/timekeeping.h>
 
 #include "engine.h"
 
-/**
- * twheel_namespace_offset_ns() - the offset of a clock in the caller's time namespace
- * @kind: enum twheel_clock
- *
- * A wheel lives in the time namespace of the process that set it up, or that armed its
+/*
+ * Return by how many nanoseconds a clock is ahead of the machine's in the caller's time namespace;
+ * may be negative.  The wheel's namespace is that of the process that set it up, or that armed its
  * first timeout.
- *
- * Context: process.
- * Return: nanoseconds by which the caller's clock is ahead of the machine's; may be
- * negative.
  */
 s64 twheel_namespace_offset_ns(u32 kind)
 {
@@ -36,13 +24,6 @@ s64 twheel_namespace_offset_ns(u32 kind)
 	return 0;
 }
 
-/**
- * twheel_now_other() - read a wheel's clock that is not CLOCK_MONOTONIC
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: nanoseconds, in the wheel's time namespace.
- */
 u64 twheel_now_other(const struct twheel_clockwork *clock)
 {
 	switch (clock->kind) {
@@ -57,13 +38,7 @@ u64 twheel_now_other(const struct twheel_clockwork *clock)
 	}
 }
 
-/**
- * twheel_clock_id() - the clock that a wheel's hrtimer runs on
- * @clock: the wheel's clock
- *
- * Context: any.
- * Return: a CLOCK_* for hrtimer_setup().
- */
+/* The CLOCK_* that a wheel's hrtimer runs on. */
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
 {
 	switch (clock->kind) {
@@ -78,22 +53,14 @@ clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
 	}
 }
 
-/**
- * twheel_clock_follow() - read the clock again
- * @tw: the wheel
- * @now_ns: what the caller has read before it had the lock
- *
- * That does not do if the wheel was turned further since.  Nor does it in a wheel of one level,
- * which may skip rounds up to the present time.
+/*
+ * Read the clock again: @now_ns, which the caller has read before it had the lock, is too early if
+ * the wheel was turned further since, or has one level: then it may skip rounds up to the present
+ * time.  Return a time by which all deadlines have passed: @now_ns or a later edge of a tick.
  *
  * If the clock was set back, be it within a tick, the wheel goes back: G1 never early.
- *
- * Context: under &twheel.lock.
- * Return: the time by which all deadlines have passed: that which the caller has read, or a later
- * edge of a tick.
  */
-u64 twheel_clock_follow(struct twheel *tw, u64 now_ns)
-	__must_hold(&tw->lock)
+u64 twheel_clock_follow(struct twheel *tw, u64 now_ns) __must_hold(&tw->lock)
 {
 	u64 present_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Times: the clock of a wheel, its ticks, slack, and the deadline that an element asks for
- *
- * Locks: none is taken here.
- */
+/* Times: the clock of a wheel, its ticks, slack, and the deadline that an element asks for */
 #ifndef _TWHEEL_ENGINE_TIME_H
 #define _TWHEEL_ENGINE_TIME_H
 
@@ -22,17 +18,15 @@ struct twheel;
 /**
  * struct twheel_clockwork - a wheel's clock and its tick
  * @kind: enum twheel_clock.  All members but @virtual_now_ns are written under
- *	&twheel_control.mutex before &twheel_control.started is set, and are constant
- *	after that.
+ *	&twheel_control.mutex before &twheel_control.started is set, and are constant after that.
  * @tick_ns: length of a tick
- * @slack_ns: how much later than it was set to the hrtimer may fire
+ * @slack_ns: slack of the hrtimer
  * @settable: the clock can be set back
- * @steady: it cannot, the hrtimer does not fire later than it was set to, and the wheel has levels:
- *	where the wheel was turned to, and what is due, need no look at the clock
- * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time
- *	namespace
+ * @steady: the clock cannot be set back, the hrtimer has no slack, and the wheel has levels: there
+ *	is no need to read the clock to know how far the wheel was turned and what is due
+ * @offset_ns: how far the clock is ahead of the machine's clock in the wheel's time namespace
  * @never_ns: a deadline from here on never expires: no clock reaches the edge of its tick
- * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written under &twheel_control.mutex,
+ * @virtual_now_ns: time of TWHEEL_CLOCK_VIRTUAL; written by ADVANCE under &twheel_control.mutex,
  *	read without it
  */
 struct twheel_clockwork {
@@ -47,15 +41,15 @@ struct twheel_clockwork {
 };
 
 /*
- * How many bits of a time the words of the refresh table leave out: what remains is in
- * units of more than half a tick, and of a tick at most.
+ * The bits of a time that a word of the refresh table leaves out: a grain is more than half a tick,
+ * and a tick at most.
  */
 static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
 {
 	return ilog2(clock->tick_ns);
 }
 
-/* The sum of two times, TWHEEL_TIME_NEVER at most. */
+/* Saturates at TWHEEL_TIME_NEVER. */
 static __always_inline u64 time_add(u64 a_ns, u64 b_ns)
 {
 	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
@@ -64,8 +58,8 @@ static __always_inline u64 time_add(u64 a_ns, u64 b_ns)
 }
 
 /*
- * The tick in which a deadline falls due.  G1 never early: the first tick whose edge is at or after
- * the deadline.
+ * Return the tick of a deadline.  G1 never early: the first tick whose edge is at or after the
+ * deadline.
  */
 static inline u64 deadline_tick(const struct twheel_clockwork *clock, u64 deadline_ns)
 {
@@ -78,7 +72,7 @@ static inline u64 edge_after_ns(const struct twheel_clockwork *clock, u64 ns)
 	return deadline_tick(clock, ns) * clock->tick_ns;
 }
 
-/* The latest edge of a tick that has passed by a time. */
+/* The last edge of a tick at or before a time. */
 static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 {
 	return div64_u64(ns, clock->tick_ns) * clock->tick_ns;
@@ -97,7 +91,7 @@ static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)
 	return twheel_now_other(clock);
 }
 
-/* The same, just after ktime_get_ns() has returned @machine_ns. */
+/* Read a wheel's clock just after ktime_get_ns() has returned @machine_ns. */
 static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64 machine_ns)
 {
 	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
@@ -110,13 +104,13 @@ static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64
  *
  * A timeout with a slack of 2^k - 1 ticks expires in the first tick at or after its deadline that
  * is a multiple of 2^k.  All timeouts with this slack share these ticks, and those with less slack
- * share some of them.  G7: no other timeout is looked at.
+ * share some of them.  G7: no other timeout is examined.
  *
  * G1 never early, G2 bounded lateness: the tick is only rounded up, and by the slack at most.  An
  * overdue timeout belongs to no tick, and its slack delays nothing.
  */
 
-/* The flags for the greatest slack of the form 2^k - 1 ticks that is within @slack_ticks. */
+/* The flags for the greatest slack of the form 2^k - 1 ticks that is at most @slack_ticks. */
 static inline u32 slack_flags(u32 slack_ticks)
 {
 	u32 k = ilog2((u64)slack_ticks + 1);
@@ -124,15 +118,14 @@ static inline u32 slack_flags(u32 slack_ticks)
 	return min_t(u32, k, EXTRA_SLACK_MAX) << EXTRA_SLACK_SHIFT;
 }
 
-/* The slack in force, ticks. */
 static inline u64 slack_ticks(u32 flags)
 {
 	return BIT_ULL(flags >> EXTRA_SLACK_SHIFT) - 1;
 }
 
 /*
- * When a timeout with these flags is due that is not overdue: its deadline, or with slack the edge
- * of its tick.  The caller rounds it up to a tick in either case.
+ * Return when a timeout that is not overdue is due: its deadline, or with slack the edge of its
+ * tick.  The caller rounds it up to a tick in either case.
  */
 static inline u64 slack_due_ns(const struct twheel_clockwork *clock, u32 flags, u64 deadline_ns)
 {
@@ -143,7 +136,7 @@ static inline u64 slack_due_ns(const struct twheel_clockwork *clock, u32 flags, 
 	return ((deadline_tick(clock, deadline_ns) + slack) & ~slack) * clock->tick_ns;
 }
 
-/* The latest edge by @now_ns at which timeouts with these flags expire. */
+/* The last edge by @now_ns at which timeouts with these flags expire. */
 static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags, u64 now_ns)
 {
 	return (div64_u64(now_ns, clock->tick_ns) & ~slack_ticks(flags)) * clock->tick_ns;
@@ -151,14 +144,13 @@ static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags,
 
 /* The times that an element of ARM or REARM asks for */
 
-/* The flags that make an ARM in a keyed wheel, or a REARM, depend on what is there. */
+/* The flags that make an ARM in a keyed wheel, or a REARM, depend on the timeout that is there. */
 #define ARM_IF		(TWHEEL_ARM_IF_ABSENT | TWHEEL_ARM_IF_PRESENT)
 #define ARM_ONLY	(TWHEEL_ARM_ONLY_LATER | TWHEEL_ARM_ONLY_EARLIER)
 
 /*
- * Whether an entry is well-formed: 0, or -EINVAL.  Of the flags above, it may have those
- * in @conditions.  If the clock is @settable, the deadline has to be absolute: a relative one
- * would move when the clock is set.
+ * Return 0 or -EINVAL.  Of the flags above, an element may have @conditions.  If the clock is
+ * @settable, the deadline has to be absolute: a relative one would move when the clock is set.
  */
 static inline int life_check(const struct twheel_arm *arm, u32 conditions, bool settable)
 {
@@ -174,13 +166,13 @@ static inline int life_check(const struct twheel_arm *arm, u32 conditions, bool 
 	return 0;
 }
 
-/* Whether a timeout with these times needs a struct twheel_extra. */
+/* Return whether the timeout needs a struct twheel_extra. */
 static inline bool life_is_odd(const struct twheel_arm *arm)
 {
 	return arm->interval_ns | arm->slack_ticks;
 }
 
-/* A deadline of an entry, as an absolute time; saturates at the end of time. */
+/* The deadline of an element as an absolute time; saturates at the end of time. */
 static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_ns)
 {
 	if (flags & TWHEEL_ARM_ABSOLUTE)
@@ -189,9 +181,9 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 }
 
 /*
- * The deadline of an entry that asks for nothing else, as an absolute time; NEVER_NS if it asks for
- * more, or if the deadline is relative and @now_ns is 0: the clock was not looked at.  If the clock
- * can be set, each relative deadline is refused.
+ * Return the deadline of a plain element as an absolute time.  Return NEVER_NS if the element has a
+ * period, slack or conditions, or if its deadline is relative and the clock was not read (@now_ns
+ * is 0) or can be set.
  */
 static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
 					 const struct twheel_arm *arm, u64 now_ns)
@@ -205,9 +197,9 @@ static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
 }
 
 /*
- * Write what an entry asks for into a timeout.  The caller overwrites its word in the refresh
- * table, too.  It holds the wheel's lock, or has taken the place for an ARM; and where the life is
- * odd, it has provided a struct twheel_extra.
+ * Write the parameters of an element into a timeout.  The caller also overwrites its word in the
+ * refresh table.  It holds the wheel's lock, or has taken the place for an ARM; and if the timeout
+ * has a period or slack, it has provided the struct twheel_extra.
  */
 static inline void life_begin(const struct twheel_clockwork *clock, struct twheel_timeout *t,
 			      const struct twheel_arm *arm, u64 now_ns)
