@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A timeout: its state, its place, and the page of places that it is in
- *
- * Locks: none is taken here.  The guards stand at the structures.
- */
+/* A timeout: its state, its place, and the page of its place */
 #ifndef _TWHEEL_ENGINE_TIMEOUT_H
 #define _TWHEEL_ENGINE_TIMEOUT_H
 
@@ -17,12 +13,12 @@
 #include "twheel_wheel.h"
 
 /*
- * The word of a timeout: generation 63-32, state 31-30, index 29-0.  The upper and the lower part
- * are the id.
+ * The word of a timeout: generation 63-32, state 31-30, index 29-0.  The word without its state is
+ * the id.
  *
  *   FREE --> PENDING --> UNREAD --> FREE
  *
- *   FREE	no timeout is in the place; or one that ARM prepares, which nobody else knows, or
+ *   FREE	the place has no timeout; or one that ARM prepares, which no other thread knows, or
  *		that waits in the inbox
  *   PENDING	the timeout is in the wheel
  *   UNREAD	it is in the list of events: it has expired, or was drained
@@ -34,12 +30,12 @@
 #define GEN_SHIFT	32
 #define GEN_ONE		BIT_ULL(GEN_SHIFT)
 
-/* Indices are below this. */
+/* All indices are below this. */
 #define NR_INDICES	((u32)STATE_PENDING)
 
 /*
- * The timeout is not a plain one: it has a period or slack, and so a struct twheel_extra.  With
- * this bit a deadline is later than all times, so that one comparison finds out both.
+ * The timeout has a period or slack, and so a struct twheel_extra.  With this bit a deadline is
+ * later than all times, so one comparison checks both.
  */
 #define DEADLINE_ODD	BIT_ULL(63)
 
@@ -48,21 +44,21 @@
 
 /**
  * struct twheel_timeout - a timeout, or the place for one
- * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  Of a FREE place,
- *	@link.next leads to the next one in a chain, which belongs to whoever has it: the page's
- *	under &twheel_places.lock, or that of an ARM.  In a keyed wheel, @link.pprev of a place
- *	that was in use is what leads to it in the page's chain, under &twheel.lock as well.
+ * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  In a FREE place,
+ *	@link.next leads to the next place of a chain: the page's, under &twheel_places.lock, or
+ *	that of the ARM that has taken them.  In a keyed wheel, @link.pprev of a place that was in
+ *	use points to the pointer to it in the page's chain, under &twheel.lock as well.
  * @node: @link.next of a timeout that ARM has put into the inbox
- * @deadline_ns: as asked for, or as found in the refresh table; with DEADLINE_ODD.  The wheel has
- *	the timeout in a slot that comes up by then.  While UNREAD: the deadline that has
- *	expired, or had yet to when DRAIN came.
+ * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_ODD.  The slot
+ *	that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or that
+ *	had yet to expire when DRAIN came.
  * @user_data: as armed
  * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period that was
- *	settled since then; with FIRED_DRAINED.  Valid while UNREAD.
+ *	counted since then; with FIRED_DRAINED.  Valid while UNREAD.
  * @word: generation, state and index
  *
- * &twheel.lock guards all members, but of a FREE place that an ARM has taken: that is the ARM's
- * alone until it is in the inbox.  These 48 bytes are all that a one-shot needs.
+ * &twheel.lock guards all members.  But a FREE place that an ARM has taken is the ARM's alone until
+ * it is in the inbox.  These 48 bytes are all that a one-shot needs.
  */
 struct twheel_timeout {
 	union {
@@ -82,12 +78,12 @@ struct twheel_timeout {
 #define EXTRA_SLACK_MAX		15
 
 /**
- * struct twheel_extra - what a timeout with a period or with slack has beside its place
+ * struct twheel_extra - the parameters and counters of a timeout with a period or slack
  * @interval_ns: the period, not shorter than a tick; 0 for a one-shot
  * @repeats_left: expirations to come.  For an UNREAD timeout: the expirations after deadline_ns,
  *	some of which may have passed, see twheel_periods_unread()
- * @count: expirations that the unread event stands for, up to deadline_ns; likewise
- * @deliveries: events of this life that were read.  It saturates, as @count does.
+ * @count: expirations that the unread event stands for, up to deadline_ns; likewise.  It saturates.
+ * @deliveries: events that were read since the timeout was armed or re-armed.  It saturates.
  * @flags: EXTRA_*
  *
  * Each member has the guard of struct twheel_timeout.
@@ -102,9 +98,9 @@ struct twheel_extra {
 
 /**
  * struct twheel_page - a page of places
- * @extra: what odd timeouts of this page have beside their places, an array; set once, under
- *	&twheel_places.mutex; NULL until a timeout needs it
- * @free: chain of the places that are FREE and that no ARM has; &twheel_places.lock
+ * @extra: array for the places of this page; set once, under &twheel_places.mutex; NULL until a
+ *	timeout of the page has a period or slack
+ * @free: chain of the places that are FREE and that no ARM has taken; &twheel_places.lock
  * @node: link in a list of struct twheel_places, while a place is free; &twheel_places.lock
  * @first_index: index of the first place; constant
  * @nr_used: places that are not in @free; &twheel_places.lock
@@ -122,7 +118,7 @@ struct twheel_page {
 #define PLACES_PER_PAGE \
 	((u32)((PAGE_SIZE - sizeof(struct twheel_page)) / sizeof(struct twheel_timeout)))
 
-/* Questions about a timeout; the caller holds the wheel's lock. */
+/* The caller of these holds the wheel's lock. */
 
 static __always_inline bool timeout_is_pending(const struct twheel_timeout *t)
 {
@@ -193,7 +189,6 @@ static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *l
 	return container_of(link, struct twheel_timeout, link);
 }
 
-/* The next place of a chain of places that are FREE. */
 static __always_inline struct twheel_timeout *place_next(const struct twheel_timeout *t)
 {
 	return (struct twheel_timeout *)t->link.next;
@@ -219,7 +214,7 @@ static __always_inline void timeout_become_event(struct twheel_timeout *t, u64 f
 	t->word ^= STATE_PENDING ^ STATE_UNREAD;
 }
 
-/* UNREAD --> PENDING, or PENDING as before: a new life, or the next period. */
+/* UNREAD --> PENDING, or PENDING as before: a REARM, or the next period. */
 static __always_inline void timeout_begin_again(struct twheel_timeout *t)
 {
 	t->word = (t->word & ~STATE_MASK) | STATE_PENDING;
@@ -227,7 +222,7 @@ static __always_inline void timeout_begin_again(struct twheel_timeout *t)
 
 /*
  * Any --> FREE.  G8 stale ids are harmless: the next generation begins, and the old id names
- * nothing. False if there is none: then the place is not used again.
+ * nothing.  If generations are used up, return false: the place is not used again.
  */
 static __always_inline bool timeout_end(struct twheel_timeout *t)
 {
@@ -235,13 +230,12 @@ static __always_inline bool timeout_end(struct twheel_timeout *t)
 	return t->word >= GEN_ONE;
 }
 
-/* A place that was not used keeps its generation, though timeout_end() will follow. */
+/* Keep the generation of a place that was not used, as timeout_end() follows. */
 static inline void place_keep_gen(struct twheel_timeout *t)
 {
 	t->word -= GEN_ONE;
 }
 
-/* The first word of a place. */
 static inline u64 place_word(u32 gen, u32 index)
 {
 	return (u64)gen << GEN_SHIFT | index;
@@ -253,15 +247,15 @@ static inline void place_skip_gens(struct twheel_timeout *t, u32 nr)
 }
 
 /*
- * Whether an id names a timeout that pends, in the place that it leads to.  One comparison finds
- * out all of it: the words of the two differ in that state only.
+ * Return whether an id names the timeout in its place, and that is pending.  One comparison checks
+ * both: the word differs from the id in that state only.
  */
 static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
 {
 	return t && (t->word ^ id) == STATE_PENDING;
 }
 
-/* Whether an id names a live timeout there. */
+/* Return whether an id names the timeout in its place, and that is live. */
 static __always_inline bool place_has_live(const struct twheel_timeout *t, u64 id)
 {
 	return t && !((t->word ^ id) & ~STATE_MASK) && timeout_is_live(t);
