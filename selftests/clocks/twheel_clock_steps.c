@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN_PARENT(realtime_step)
 	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
 }
 
-TEST_F(realtime_step, forwards_expires_what_is_now_due)
+TEST_F(realtime_step, a_step_forwards_expires_timeouts_that_are_now_due)
 {
 	struct twheel_event event;
 	__u64 due, later;
@@ -64,7 +64,7 @@ TEST_F(realtime_step, forwards_expires_what_is_now_due)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(realtime_step, forwards_counts_each_period)
+TEST_F(realtime_step, a_step_forwards_counts_each_period)
 {
 	__u64 first_ns = tw_now(CLOCK_REALTIME) + TW_MIN;
 	struct twheel_event event;
@@ -78,7 +78,7 @@ TEST_F(realtime_step, forwards_counts_each_period)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-TEST_F(realtime_step, backwards_expires_nothing_early)
+TEST_F(realtime_step, a_step_backwards_expires_nothing_early)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -92,7 +92,7 @@ TEST_F(realtime_step, backwards_expires_nothing_early)
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
 }
 
-TEST_F(realtime_step, backwards_expires_nothing_twice)
+TEST_F(realtime_step, a_step_backwards_expires_nothing_twice)
 {
 	struct twheel_event event;
 	__u64 one_shot, periodic;
@@ -110,7 +110,7 @@ TEST_F(realtime_step, backwards_expires_nothing_twice)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(realtime_step, backwards_what_is_armed_next_expires_in_its_time)
+TEST_F(realtime_step, a_timeout_armed_after_a_step_backwards_expires_in_its_time)
 {
 	struct twheel_event event;
 	__u64 id, far;
@@ -125,7 +125,7 @@ TEST_F(realtime_step, backwards_what_is_armed_next_expires_in_its_time)
 	EXPECT_EQ(id, event.id);
 }
 
-TEST_F(realtime_step, wakes_a_sleeping_poller)
+TEST_F(realtime_step, a_step_wakes_a_sleeping_poller)
 {
 	struct twheel_event event;
 	pid_t pid;
@@ -142,7 +142,7 @@ TEST_F(realtime_step, wakes_a_sleeping_poller)
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 }
 
-TEST_F(realtime_step, does_not_touch_a_monotonic_wheel)
+TEST_F(realtime_step, a_step_does_not_touch_a_monotonic_wheel)
 {
 	int fd = tw_open(O_NONBLOCK);
 	__u64 id;
@@ -156,7 +156,7 @@ TEST_F(realtime_step, does_not_touch_a_monotonic_wheel)
 	close(fd);
 }
 
-TEST_F(realtime_step, moves_a_tai_wheel_too)
+TEST_F(realtime_step, a_step_moves_a_tai_wheel_too)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_event event;
@@ -172,7 +172,7 @@ TEST_F(realtime_step, moves_a_tai_wheel_too)
 }
 
 /* A leap of the offset moves CLOCK_TAI and no other clock. */
-TEST_F(realtime_step, change_of_the_tai_offset_expires_what_is_now_due)
+TEST_F(realtime_step, a_change_of_the_tai_offset_expires_timeouts_that_are_now_due)
 {
 	struct timex tai = { .modes = ADJ_TAI, .constant = 1000 };
 	int fd = tw_open(O_NONBLOCK);
@@ -403,7 +403,7 @@ static void expect_on_no_clock_early(struct __test_metadata *_metadata)
 }
 
 /* 500 ppm is as far as it goes. */
-TEST_F(clocks, no_skew_of_the_clock_makes_it_early)
+TEST_F(clocks, no_skew_of_the_clock_makes_a_timeout_early)
 {
 	ASSERT_LE(0, set_skew(500));
 	expect_on_no_clock_early(_metadata);
@@ -411,7 +411,7 @@ TEST_F(clocks, no_skew_of_the_clock_makes_it_early)
 	expect_on_no_clock_early(_metadata);
 }
 
-TEST_F(clocks, no_change_of_the_clock_source_makes_it_early)
+TEST_F(clocks, no_change_of_the_clock_source_makes_a_timeout_early)
 {
 	char sources[256], *source, *rest = sources;
 	int nr = 0;

@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(clock)
 	close(self->fd);
 }
 
-TEST_F(clock, info_tells_the_time_of_the_clock)
+TEST_F(clock, info_reports_the_time_of_the_clock)
 {
 	__u64 before_ns = tw_now(variant->clockid);
 	struct twheel_info info;
@@ -122,7 +122,7 @@ TEST_F(clock, periods_are_never_early_and_none_is_lost)
 	EXPECT_LT(0, tw_cancel1(self->fd, id));
 }
 
-TEST_F(clock, nearer_one_armed_later_expires_first)
+TEST_F(clock, a_nearer_timeout_armed_later_expires_first)
 {
 	struct twheel_event event;
 	__u64 far, near;
@@ -493,7 +493,7 @@ static bool absolute_is_ours(int fd, clockid_t clockid)
 	       event.fired_ns <= tw_now(clockid);
 }
 
-TEST_F(namespace, times_are_those_of_who_set_it_up)
+TEST_F(namespace, times_are_those_of_the_process_that_set_the_wheel_up)
 {
 	pid_t pid = fork();
 
@@ -519,7 +519,7 @@ TEST_F(namespace, times_are_those_of_who_set_it_up)
 }
 
 /* A deadline that is stored counts by the clock of the wheel, whoever stores it. */
-TEST_F(namespace, deadlines_that_are_stored_are_times_of_who_set_it_up)
+TEST_F(namespace, stored_deadlines_are_times_of_the_process_that_set_the_wheel_up)
 {
 	struct twheel_event event;
 	struct twheel_info info;
@@ -547,7 +547,7 @@ TEST_F(namespace, deadlines_that_are_stored_are_times_of_who_set_it_up)
 	munmap(table, sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(no_setup, the_clock_is_that_of_who_asks_until_somebody_arms)
+TEST_F(no_setup, the_clock_is_that_of_the_caller_until_somebody_arms)
 {
 	int ret = tw_namespace_for_children("monotonic", 100000);
 	pid_t pid;

@@ -120,7 +120,7 @@ static void sleep_now(struct __test_metadata *_metadata, FIXTURE_DATA(suspend) *
 }
 
 /* On the clocks that go on. */
-TEST_F_TIMEOUT(suspend, what_is_due_asleep_expires_on_waking, 60)
+TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 {
 	const __u32 clocks[] = {
 		TWHEEL_CLOCK_BOOTTIME, TWHEEL_CLOCK_REALTIME, TWHEEL_CLOCK_TAI,
@@ -153,7 +153,7 @@ TEST_F_TIMEOUT(suspend, what_is_due_asleep_expires_on_waking, 60)
 	}
 }
 
-TEST_F_TIMEOUT(suspend, monotonic_waits_for_as_much_time_awake, 60)
+TEST_F_TIMEOUT(suspend, a_monotonic_timeout_does_not_count_the_sleep, 60)
 {
 	struct twheel_event event;
 	__u64 armed_ns, id;
@@ -170,7 +170,7 @@ TEST_F_TIMEOUT(suspend, monotonic_waits_for_as_much_time_awake, 60)
 }
 
 /* The hrtimer's clock has moved; it must not go by the distance it knew. */
-TEST_F_TIMEOUT(suspend, boottime_due_after_the_sleep_is_not_put_off_by_it, 60)
+TEST_F_TIMEOUT(suspend, a_boottime_timeout_due_after_the_sleep_is_not_delayed_by_it, 60)
 {
 	/* The alarm is 4 seconds ahead at the most. */
 	const __u64 distance_ns = 6 * TW_SEC;
@@ -265,7 +265,7 @@ static void read_crowd(struct __test_metadata *_metadata, int fd, clockid_t cloc
 	EXPECT_NO_EVENT(fd);
 }
 
-TEST_F_TIMEOUT(suspend, a_crowd_loses_none_and_has_none_early, 60)
+TEST_F_TIMEOUT(suspend, none_of_many_timeouts_is_lost_or_early, 60)
 {
 	__u64 seed = 1;
 
@@ -308,7 +308,7 @@ TEST_F_TIMEOUT(suspend, a_blocked_reader_and_a_poller_wait_on, 60)
 	EXPECT_EQ(0, tw_reap(poller));
 }
 
-TEST_F_TIMEOUT(suspend, what_is_armed_after_it_expires_in_its_time, 60)
+TEST_F_TIMEOUT(suspend, a_timeout_armed_after_the_sleep_expires_in_its_time, 60)
 {
 	struct twheel_event event;
 	__u64 id, far;

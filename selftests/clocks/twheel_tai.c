@@ -72,7 +72,7 @@ FIXTURE_TEARDOWN_PARENT(tai)
 	set_tai_offset(0);
 }
 
-TEST_F(tai, offset_forwards_expires_what_is_now_due_and_no_more)
+TEST_F(tai, an_offset_set_forwards_expires_timeouts_now_due_and_no_others)
 {
 	struct twheel_event event;
 	__u64 due, later;
@@ -90,7 +90,7 @@ TEST_F(tai, offset_forwards_expires_what_is_now_due_and_no_more)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_backwards_expires_nothing_early)
+TEST_F(tai, an_offset_set_backwards_expires_nothing_early)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -105,7 +105,7 @@ TEST_F(tai, offset_backwards_expires_nothing_early)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_backwards_expires_nothing_twice)
+TEST_F(tai, an_offset_set_backwards_expires_nothing_twice)
 {
 	struct twheel_event event;
 	__u64 one_shot, periodic, far;
@@ -125,7 +125,7 @@ TEST_F(tai, offset_backwards_expires_nothing_twice)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_backwards_what_is_armed_next_expires_in_its_time)
+TEST_F(tai, a_timeout_armed_after_an_offset_set_backwards_expires_in_its_time)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -137,7 +137,7 @@ TEST_F(tai, offset_backwards_what_is_armed_next_expires_in_its_time)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_forwards_counts_each_period)
+TEST_F(tai, an_offset_set_forwards_counts_each_period)
 {
 	__u64 id, first_ns = tw_now(CLOCK_TAI) + 10 * TW_SEC;
 	struct twheel_event event;
@@ -151,7 +151,7 @@ TEST_F(tai, offset_forwards_counts_each_period)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_does_not_touch_the_other_clocks)
+TEST_F(tai, the_offset_does_not_touch_the_other_clocks)
 {
 	const __u32 clocks[] = {
 		TWHEEL_CLOCK_REALTIME, TWHEEL_CLOCK_MONOTONIC, TWHEEL_CLOCK_BOOTTIME,
@@ -175,7 +175,7 @@ TEST_F(tai, offset_does_not_touch_the_other_clocks)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(tai, offset_forwards_wakes_a_sleeping_poller)
+TEST_F(tai, an_offset_set_forwards_wakes_a_sleeping_poller)
 {
 	struct twheel_event event;
 	pid_t pid;
