@@ -379,7 +379,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, memcmp("fifteen-letters", info.name, TWHEEL_NAME_SIZE));
 }
 
-TEST_F(abi, what_is_armed_is_read_whole)
+TEST_F(abi, each_field_of_an_event_is_read)
 {
 	struct pollfd pfd = { .fd = self->fd, .events = POLLIN };
 	struct twheel_event event;
@@ -431,7 +431,7 @@ TEST_F(abi, cancel_says_what_it_found)
 	EXPECT_EQ(-ENOENT, entry.result);
 }
 
-TEST_F(abi, query_tells_the_state)
+TEST_F(abi, query_reports_the_state)
 {
 	struct twheel_status row;
 	__u64 id = arm(self->fd);
@@ -538,7 +538,7 @@ TEST_F(abi, a_record_and_an_event_lie_at_any_address)
 	}
 }
 
-TEST_F(abi, drain_hands_out_what_was_left)
+TEST_F(abi, drain_hands_out_the_timeouts_left)
 {
 	struct twheel_event event;
 	__u64 id = arm(self->fd);

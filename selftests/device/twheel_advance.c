@@ -24,7 +24,7 @@ FIXTURE_TEARDOWN(advance)
 	close(self->fd);
 }
 
-TEST_F(advance, alone_moves_the_virtual_clock_which_starts_at_zero)
+TEST_F(advance, only_advance_moves_the_virtual_clock_which_starts_at_zero)
 {
 	struct twheel_info info;
 
@@ -35,7 +35,7 @@ TEST_F(advance, alone_moves_the_virtual_clock_which_starts_at_zero)
 	EXPECT_EQ(0, info.now_ns);
 }
 
-TEST_F(advance, moves_the_clock_exactly)
+TEST_F(advance, advance_moves_the_clock_exactly)
 {
 	const __u64 to_ns[] = { 0, 1, TW_MS, TW_MS, TW_DAY + 7, TWHEEL_TIME_NEVER };
 	struct twheel_info info;
@@ -48,7 +48,7 @@ TEST_F(advance, moves_the_clock_exactly)
 	}
 }
 
-TEST_F(advance, backwards_or_past_the_end_says_einval_and_moves_nothing)
+TEST_F(advance, advance_backwards_or_past_the_end_says_einval_and_moves_nothing)
 {
 	const __u64 to_ns[] = { 0, TW_SEC - 1, TWHEEL_TIME_NEVER + 1, ~0ULL };
 	struct tw_snapshot before;
@@ -116,7 +116,7 @@ static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u
 	return interrupted;
 }
 
-TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 100)
+TEST_F_TIMEOUT(advance, an_advance_that_a_signal_interrupts_can_be_repeated, 100)
 {
 	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", 1) };
 	struct tw_race race = TW_RACE(outcomes, 0);
@@ -132,7 +132,7 @@ TEST_F_TIMEOUT(advance, that_a_signal_interrupts_can_be_repeated, 100)
 }
 
 /* The one that is interrupted shows that signals come while ADVANCE waits. */
-TEST_F_TIMEOUT(advance, goes_on_after_a_handler_with_sa_restart, 100)
+TEST_F_TIMEOUT(advance, advance_goes_on_after_a_handler_with_sa_restart, 100)
 {
 	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", TW_A_FEW) };
 	struct tw_race race = TW_RACE(outcomes, 0);
@@ -188,7 +188,7 @@ FIXTURE_TEARDOWN(advance_of)
 	close(self->fd);
 }
 
-TEST_F(advance_of, says_eopnotsupp_and_expires_nothing)
+TEST_F(advance_of, advance_of_a_real_clock_says_eopnotsupp_and_expires_nothing)
 {
 	__u64 id;
 

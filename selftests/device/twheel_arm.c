@@ -125,7 +125,7 @@ TEST_F(arm, deadline_between_edges_expires_on_the_next_edge)
 	expect_exact(_metadata, self->fd, tick_ns, deadlines_ns, ARRAY_SIZE(deadlines_ns));
 }
 
-TEST_F(arm, each_of_many_successive_ticks_expires_its_own)
+TEST_F(arm, each_of_many_successive_ticks_expires_its_own_timeout)
 {
 	__u64 deadlines_ns[300];
 	int i;
@@ -135,7 +135,7 @@ TEST_F(arm, each_of_many_successive_ticks_expires_its_own)
 	expect_exact(_metadata, self->fd, self->tick_ns, deadlines_ns, ARRAY_SIZE(deadlines_ns));
 }
 
-TEST_F(arm, all_of_one_tick_expire_together)
+TEST_F(arm, all_timeouts_of_one_tick_expire_together)
 {
 	__u64 deadlines_ns[200];
 	int i;
@@ -231,7 +231,7 @@ TEST_F(arm, last_edge_before_the_end_of_time_is_a_next_expiry)
 	EXPECT_EQ(last_ns, info.next_expiry_ns);
 }
 
-TEST_F(arm, arming_into_the_slot_in_hand_does_not_expire_a_round_early)
+TEST_F(arm, arming_into_the_expiring_slot_does_not_expire_a_round_early)
 {
 	__u64 now_ns = 3 * self->slots * self->tick_ns;
 	__u64 deadlines_ns[] = {

@@ -78,7 +78,7 @@ static const struct bad_field bad_fields[] = {
 	{ "ADVANCE.to_ns", TWHEEL_IOC_ADVANCE, FIELD(twheel_advance, to_ns), 0, -EINVAL },
 };
 
-TEST_F(bad, field_of_an_argument_is_refused)
+TEST_F(bad, a_bad_field_of_an_argument_is_refused)
 {
 	union tw_argument argument, given;
 	union tw_element element;
@@ -122,7 +122,7 @@ static const struct bad_field bad_setups[] = {
 	{ "slack_ns", 0, FIELD(twheel_setup, slack_ns), ~0ULL, -EINVAL },
 };
 
-TEST_F(bad, field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
+TEST_F(bad, a_bad_field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
 {
 	struct tw_snapshot new;
 	union tw_argument argument;
@@ -168,7 +168,7 @@ static const struct bad_field bad_elements[] = {
 	{ "QUERY id", TWHEEL_IOC_QUERY, FIELD(twheel_status, id), 0, -ENOENT },
 };
 
-TEST_F(bad, field_of_an_element_is_refused_in_its_result)
+TEST_F(bad, a_bad_field_of_an_element_is_refused_in_its_result)
 {
 	union tw_argument argument;
 	union tw_element element;
@@ -215,7 +215,7 @@ struct wide_arm {
 	__u64 unknown;
 };
 
-TEST(refused_entry_of_arm_has_no_id)
+TEST(refused_element_of_arm_has_no_id)
 {
 	static const struct {
 		__u32 flags;
@@ -335,7 +335,7 @@ TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 /* ---- commands ------------------------------------------------------------ */
 
 /* It takes none; a later version may. */
-TEST_F(bad, argument_of_drain_is_refused_and_nothing_is_drained)
+TEST_F(bad, a_bad_argument_of_drain_is_refused_and_nothing_is_drained)
 {
 	union tw_argument argument = {};
 	int i;
@@ -360,7 +360,7 @@ TEST_F(bad, unknown_command_says_enotty)
 }
 
 /* The commands carry neither a size nor a direction. */
-TEST_F(bad, known_number_with_a_size_or_a_direction_says_enotty)
+TEST_F(bad, known_number_with_another_size_or_direction_says_enotty)
 {
 	union tw_argument argument = {};
 	int nr;

@@ -986,7 +986,7 @@ static void run(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
 }
 
 #define STANDS(what, ...)							\
-TEST_F_TIMEOUT(held, stands_##what##_in_between, 100)				\
+TEST_F_TIMEOUT(held, a_held_call_withstands_##what, 100)			\
 {										\
 	static const struct between between = { .call = what, __VA_ARGS__ };	\
 										\

@@ -21,7 +21,7 @@ FIXTURE_TEARDOWN(cancel)
 	close(self->fd);
 }
 
-TEST_F(cancel, pending_one_was_pending)
+TEST_F(cancel, cancel_of_a_pending_timeout_says_pending)
 {
 	__u64 id;
 
@@ -29,7 +29,7 @@ TEST_F(cancel, pending_one_was_pending)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-TEST_F(cancel, pending_one_that_was_cancelled_never_expires)
+TEST_F(cancel, cancelled_timeout_never_expires)
 {
 	__u64 id;
 
@@ -39,7 +39,7 @@ TEST_F(cancel, pending_one_that_was_cancelled_never_expires)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(cancel, one_that_never_expires_was_pending)
+TEST_F(cancel, cancel_of_a_timeout_that_never_expires_says_pending)
 {
 	__u64 id;
 
@@ -47,7 +47,7 @@ TEST_F(cancel, one_that_never_expires_was_pending)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-TEST_F(cancel, expired_and_unread_one_was_unread)
+TEST_F(cancel, cancel_of_an_unread_timeout_says_unread)
 {
 	__u64 id;
 
@@ -67,7 +67,7 @@ TEST_F(cancel, revoked_event_never_comes)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(cancel, delivered_one_says_enoent)
+TEST_F(cancel, cancel_of_a_delivered_timeout_says_enoent)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -78,7 +78,7 @@ TEST_F(cancel, delivered_one_says_enoent)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
-TEST_F(cancel, cancelled_one_says_enoent)
+TEST_F(cancel, cancel_of_a_cancelled_timeout_says_enoent)
 {
 	__u64 id;
 
@@ -87,7 +87,7 @@ TEST_F(cancel, cancelled_one_says_enoent)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
-TEST_F(cancel, revoked_one_says_enoent)
+TEST_F(cancel, cancel_of_a_revoked_timeout_says_enoent)
 {
 	__u64 id;
 
@@ -97,7 +97,7 @@ TEST_F(cancel, revoked_one_says_enoent)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
-TEST_F(cancel, second_time_in_one_vector_says_enoent)
+TEST_F(cancel, second_cancel_in_one_vector_says_enoent)
 {
 	struct twheel_cancel cancels[2] = {};
 	__u64 id;
@@ -124,7 +124,7 @@ TEST_F(cancel, id_of_another_wheel_cancels_nothing_there)
 	close(other);
 }
 
-TEST_F(cancel, vector_goes_on_past_entries_that_fail)
+TEST_F(cancel, vector_goes_on_past_elements_that_fail)
 {
 	struct twheel_cancel cancels[5] = {};
 	__u64 pending, unread, delivered;
@@ -229,7 +229,7 @@ static int arm_periodic(int fd, int i, __u64 *id)
 	return ret;
 }
 
-TEST_F(cancel, periodic_one_with_an_unread_event_was_unread_and_ends)
+TEST_F(cancel, cancel_of_a_periodic_timeout_with_an_unread_event_says_unread_and_ends_it)
 {
 	__u64 id, now_ns = 0;
 	int i;
@@ -246,7 +246,7 @@ TEST_F(cancel, periodic_one_with_an_unread_event_was_unread_and_ends)
 	}
 }
 
-TEST_F(cancel, periodic_one_whose_event_was_read_was_pending_and_ends)
+TEST_F(cancel, cancel_of_a_periodic_timeout_whose_event_was_read_says_pending_and_ends_it)
 {
 	struct twheel_event event;
 	__u64 id, now_ns = 0;
@@ -265,7 +265,7 @@ TEST_F(cancel, periodic_one_whose_event_was_read_was_pending_and_ends)
 	}
 }
 
-TEST_F(cancel, spent_periodic_one_whose_last_event_was_read_says_enoent)
+TEST_F(cancel, cancel_of_a_periodic_timeout_whose_last_event_was_read_says_enoent)
 {
 	struct twheel_event event;
 	__u64 id, now_ns = 0;
@@ -305,7 +305,7 @@ FIXTURE_TEARDOWN(cancel_anywhere)
 }
 
 /* Near and far ones, half of them cancelled on the way: the others all come. */
-TEST_F(cancel_anywhere, exactly_what_was_not_cancelled_expires)
+TEST_F(cancel_anywhere, exactly_the_timeouts_that_were_not_cancelled_expire)
 {
 	__u64 tick_ns = self->info.tick_ns, range_ticks = 200 * self->info.slots, seed = 3;
 	struct twheel_event events[256];

@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(close)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F(close, ends_the_wheel)
+TEST_F(close, close_ends_the_wheel)
 {
 	int fd = tw_open(O_CLOEXEC);
 
@@ -58,7 +58,7 @@ TEST_F(close, ends_the_wheel)
 	EXPECT_EQ(self->base, tw_wheels_open());
 }
 
-TEST_F_TIMEOUT(close, takes_100000_pending_along, 120)
+TEST_F_TIMEOUT(close, close_frees_100000_pending_timeouts, 120)
 {
 	int fd = tw_open(O_CLOEXEC);
 	__u64 start_ns;
@@ -74,7 +74,7 @@ TEST_F_TIMEOUT(close, takes_100000_pending_along, 120)
 static struct twheel_event burst[3000];
 
 /* Some have expired by then, some have not, and the kthread may be at it. */
-TEST_F_TIMEOUT(close, may_come_amid_expiries, 100)
+TEST_F_TIMEOUT(close, a_wheel_can_be_closed_amid_expiries, 100)
 {
 	struct tw_outcome amid[] = { TW_OUTCOME("closed amid expiries", TW_A_FEW) };
 	struct tw_race race = TW_RACE(amid, 0);
@@ -99,7 +99,7 @@ TEST_F_TIMEOUT(close, may_come_amid_expiries, 100)
  * A wheel gives the memory of a burst back after a second.  It is gone by then, and so is
  * all that was to be done; others that take its memory do not notice.
  */
-TEST_F_TIMEOUT(close, may_come_before_the_memory_of_a_burst_is_given_back, 60)
+TEST_F_TIMEOUT(close, a_wheel_can_be_closed_before_the_memory_of_a_burst_is_given_back, 60)
 {
 	int i, fd;
 
@@ -127,7 +127,7 @@ TEST_F_TIMEOUT(close, may_come_before_the_memory_of_a_burst_is_given_back, 60)
 }
 
 /* Alarms that are about to go off go off no more. */
-TEST_F_TIMEOUT(close, may_come_just_before_an_alarm, 60)
+TEST_F_TIMEOUT(close, a_wheel_can_be_closed_just_before_an_alarm, 60)
 {
 	int i, fd;
 	__u64 id;
@@ -141,7 +141,7 @@ TEST_F_TIMEOUT(close, may_come_just_before_an_alarm, 60)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F_TIMEOUT(close, comes_with_the_death_of_a_process, 60)
+TEST_F_TIMEOUT(close, the_death_of_a_process_closes_its_wheel, 60)
 {
 	struct twheel_event event;
 	pid_t child = fork();
@@ -163,7 +163,7 @@ TEST_F_TIMEOUT(close, comes_with_the_death_of_a_process, 60)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F_TIMEOUT(close, a_thousand_times_leaves_nothing, 120)
+TEST_F_TIMEOUT(close, a_thousand_closes_leave_nothing, 120)
 {
 	__u64 id;
 	int i;
@@ -236,7 +236,7 @@ static int close_beneath(struct __test_metadata *_metadata, enum blocked_in wher
 }
 
 /* As with any file: a call that is under way keeps it until it returns. */
-TEST_F_TIMEOUT(close, beneath_a_blocked_read_lets_it_finish, 60)
+TEST_F_TIMEOUT(close, close_lets_a_blocked_read_finish, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
 	__u64 id;
@@ -247,7 +247,7 @@ TEST_F_TIMEOUT(close, beneath_a_blocked_read_lets_it_finish, 60)
 }
 
 /* poll() looks the descriptor up again when it is woken. */
-TEST_F_TIMEOUT(close, beneath_a_blocked_poll_says_nval, 60)
+TEST_F_TIMEOUT(close, poll_says_nval_for_a_closed_descriptor, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
 	__u64 id;
@@ -257,7 +257,7 @@ TEST_F_TIMEOUT(close, beneath_a_blocked_poll_says_nval, 60)
 	EXPECT_EQ(POLLNVAL, close_beneath(_metadata, IN_POLL, fd, 0));
 }
 
-TEST_F_TIMEOUT(close, beneath_an_advance_lets_it_finish, 60)
+TEST_F_TIMEOUT(close, close_lets_an_advance_finish, 60)
 {
 	struct tw_outcome said[] = {
 		TW_OUTCOME("it finished", TW_A_FEW),

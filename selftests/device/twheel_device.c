@@ -137,7 +137,7 @@ TEST(root_may_write_the_parameters_that_are_limits)
 	closedir(dir);
 }
 
-TEST(info_tells_what_the_parameters_say)
+TEST(info_reports_the_module_parameters)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_info info;
@@ -150,7 +150,7 @@ TEST(info_tells_what_the_parameters_say)
 }
 
 /* selftests/host/low_resolution.sh runs this where the resolution is low. */
-TEST(the_kernel_log_tells_of_a_low_resolution_of_timers_and_of_no_high_one)
+TEST(the_kernel_log_mentions_a_low_resolution_of_timers_and_no_high_one)
 {
 	static const char warning[] = "twheel: no high-resolution timers: each wake-up may be ";
 	char *log = calloc(1, KLOG_SIZE), *warned;

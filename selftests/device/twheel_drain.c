@@ -106,7 +106,7 @@ TEST_F(drain, each_timeout_is_handed_out_once_and_then_comes_the_end)
 	read_all(_metadata, self->fd, events);
 }
 
-TEST_F(drain, what_had_expired_is_read_as_usual)
+TEST_F(drain, an_expired_timeout_is_read_as_usual)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->unread);
 
@@ -118,7 +118,7 @@ TEST_F(drain, what_had_expired_is_read_as_usual)
 	EXPECT_EQ(10 * TW_MS + 1, event.user_data);
 }
 
-TEST_F(drain, spent_one_with_an_unread_event_is_read_as_usual)
+TEST_F(drain, a_spent_timeout_with_an_unread_event_is_read_as_usual)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->spent);
 
@@ -128,7 +128,7 @@ TEST_F(drain, spent_one_with_an_unread_event_is_read_as_usual)
 	EXPECT_EQ(11 * TW_MS, event.deadline_ns);
 }
 
-TEST_F(drain, what_was_pending_is_flagged_with_the_deadline_still_to_come)
+TEST_F(drain, a_pending_timeout_is_flagged_with_the_deadline_still_to_come)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->pending);
 
@@ -140,7 +140,7 @@ TEST_F(drain, what_was_pending_is_flagged_with_the_deadline_still_to_come)
 	EXPECT_EQ(30 * TW_MS + 1, event.user_data);
 }
 
-TEST_F(drain, what_would_never_expire_is_flagged)
+TEST_F(drain, a_timeout_that_never_expires_is_flagged)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->never);
 
@@ -150,7 +150,7 @@ TEST_F(drain, what_would_never_expire_is_flagged)
 	EXPECT_EQ(TWHEEL_TIME_NEVER, event.deadline_ns);
 }
 
-TEST_F(drain, periodic_one_with_an_unread_event_is_flagged_with_its_count)
+TEST_F(drain, a_periodic_timeout_with_an_unread_event_is_flagged_with_its_count)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_unread);
 
@@ -160,7 +160,7 @@ TEST_F(drain, periodic_one_with_an_unread_event_is_flagged_with_its_count)
 	EXPECT_EQ(20 * TW_MS, event.deadline_ns);
 }
 
-TEST_F(drain, periodic_one_without_an_unread_event_is_flagged)
+TEST_F(drain, a_periodic_timeout_without_an_unread_event_is_flagged)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->periodic_pending);
 
@@ -170,7 +170,7 @@ TEST_F(drain, periodic_one_without_an_unread_event_is_flagged)
 	EXPECT_EQ(40 * TW_MS, event.deadline_ns);
 }
 
-TEST_F(drain, fixed_delay_with_an_unread_event_is_flagged_with_its_count)
+TEST_F(drain, a_fixed_delay_with_an_unread_event_is_flagged_with_its_count)
 {
 	struct twheel_event event = drain_and_find(_metadata, self->fd, self->delay_unread);
 
@@ -231,7 +231,7 @@ TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_n
 }
 
 /* Nothing may look armed where nothing was. */
-TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_tells_of_no_success)
+TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_reports_no_success)
 {
 	struct twheel_arm arms[3] = {};
 	int fd = tw_open(O_NONBLOCK);
@@ -245,7 +245,7 @@ TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_tells_of_no_success)
 	close(fd);
 }
 
-TEST_F(drain, hands_out_thousands)
+TEST_F(drain, drain_hands_out_thousands)
 {
 	struct twheel_arm arms[1000] = {};
 	struct twheel_event events[1000];
@@ -320,7 +320,7 @@ TEST_F(drain, advance_says_eshutdown_and_the_clock_stands)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(drain, is_idempotent)
+TEST_F(drain, drain_is_idempotent)
 {
 	struct tw_snapshot before;
 
@@ -330,7 +330,7 @@ TEST_F(drain, is_idempotent)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(drain, is_idempotent_after_the_end)
+TEST_F(drain, drain_is_idempotent_after_the_end)
 {
 	struct twheel_event events[TIMEOUTS];
 
@@ -342,7 +342,7 @@ TEST_F(drain, is_idempotent_after_the_end)
 
 /* ---- CANCEL, QUERY, LIST and INFO of what is left ------------------------ */
 
-TEST_F(drain, cancel_of_what_was_drained_was_unread_and_its_event_never_comes)
+TEST_F(drain, cancel_of_a_drained_timeout_says_unread_and_its_event_never_comes)
 {
 	struct twheel_event events[TIMEOUTS];
 
@@ -355,7 +355,7 @@ TEST_F(drain, cancel_of_what_was_drained_was_unread_and_its_event_never_comes)
 	EXPECT_EQ(0, tw_read(self->fd, events, TIMEOUTS));
 }
 
-TEST_F(drain, cancel_of_what_was_handed_out_says_enoent)
+TEST_F(drain, cancel_of_a_timeout_that_was_handed_out_says_enoent)
 {
 	struct twheel_event events[TIMEOUTS];
 
@@ -365,7 +365,7 @@ TEST_F(drain, cancel_of_what_was_handed_out_says_enoent)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, self->periodic_unread));
 }
 
-TEST_F(drain, query_of_what_was_pending_says_drained)
+TEST_F(drain, query_of_a_timeout_that_was_pending_says_drained)
 {
 	struct twheel_status status;
 
@@ -381,7 +381,7 @@ TEST_F(drain, query_of_what_was_pending_says_drained)
 	EXPECT_EQ(0, status.left_ns);
 }
 
-TEST_F(drain, query_of_what_had_expired_still_says_expired)
+TEST_F(drain, query_of_an_expired_timeout_still_says_expired)
 {
 	struct twheel_status status;
 
@@ -416,7 +416,7 @@ TEST_F(drain, gauges_say_all_is_unread_and_nothing_pends)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F(drain, counters_tell_completed_from_drained)
+TEST_F(drain, counters_distinguish_completed_from_drained)
 {
 	struct twheel_event events[TIMEOUTS];
 	struct twheel_info before, after;
@@ -436,7 +436,7 @@ TEST_F(drain, counters_tell_completed_from_drained)
 }
 
 /* An event is delivered when it is read, whatever it says. */
-TEST_F(drain, delivered_is_the_ended_ones_and_the_events_after_which_they_lived_on)
+TEST_F(drain, delivered_counts_ended_timeouts_and_events_of_those_that_went_on)
 {
 	const int lived_on = 2;		/* the periodic one, and that of fixed delay */
 	struct twheel_event events[TIMEOUTS];
@@ -492,28 +492,28 @@ static void expect_drain_wakes(struct __test_metadata *_metadata, int fd, bool b
 	close(fd);
 }
 
-TEST_F(drain, wakes_a_blocked_reader_with_the_end)
+TEST_F(drain, drain_wakes_a_blocked_reader_with_the_end)
 {
 	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), false);
 }
 
-TEST_F(drain, wakes_a_sleeping_poller_with_hup)
+TEST_F(drain, drain_wakes_a_sleeping_poller_with_hup)
 {
 	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), true);
 }
 
 /* There is no kthread that could wake them. */
-TEST_F(drain, wakes_the_blocked_reader_of_a_wheel_never_armed)
+TEST_F(drain, drain_wakes_the_blocked_reader_of_a_wheel_never_armed)
 {
 	expect_drain_wakes(_metadata, tw_open(0), false);
 }
 
-TEST_F(drain, wakes_the_sleeping_poller_of_a_wheel_never_armed)
+TEST_F(drain, drain_wakes_the_sleeping_poller_of_a_wheel_never_armed)
 {
 	expect_drain_wakes(_metadata, tw_open(0), true);
 }
 
-TEST_F(drain, gives_a_blocked_reader_what_is_left)
+TEST_F(drain, drain_gives_a_blocked_reader_the_timeouts_left)
 {
 	int fd = tw_virtual(0, TW_MS);
 	struct twheel_event event;
@@ -635,7 +635,7 @@ static void watch_drain(struct __test_metadata *_metadata)
 	close(drainer.fd);
 }
 
-TEST_F_TIMEOUT(drain, until_all_that_is_left_can_be_read_poll_says_neither_out_nor_hup, 100)
+TEST_F_TIMEOUT(drain, poll_says_neither_out_nor_hup_until_all_that_is_left_can_be_read, 100)
 {
 	struct tw_race race = TW_RACE(polled, 0);
 

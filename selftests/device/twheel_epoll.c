@@ -75,7 +75,7 @@ static void expire(struct __test_metadata *_metadata, int fd, __u64 *now_ns, int
 
 /* ---- level --------------------------------------------------------------- */
 
-TEST_F(epoll, level_reports_an_event_until_it_was_read)
+TEST_F(epoll, a_level_trigger_reports_an_event_until_it_was_read)
 {
 	struct twheel_event event;
 
@@ -88,7 +88,7 @@ TEST_F(epoll, level_reports_an_event_until_it_was_read)
 	EXPECT_EQ(0, said(self->ep, 0));
 }
 
-TEST_F(epoll, level_reports_room_until_the_wheel_is_full)
+TEST_F(epoll, a_level_trigger_reports_room_until_the_wheel_is_full)
 {
 	__u64 id;
 	int i;
@@ -101,7 +101,7 @@ TEST_F(epoll, level_reports_room_until_the_wheel_is_full)
 	EXPECT_EQ(0, said(self->ep, 0));
 }
 
-TEST_F(epoll, level_reports_hup_for_ever)
+TEST_F(epoll, a_level_trigger_reports_hup_for_ever)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLOUT));
 	ASSERT_EQ(0, tw_drain(self->fd));
@@ -109,14 +109,14 @@ TEST_F(epoll, level_reports_hup_for_ever)
 	EXPECT_EQ(EPOLLHUP, said(self->ep, 0));
 }
 
-TEST_F(epoll, what_had_expired_before_it_was_watched_is_reported)
+TEST_F(epoll, an_event_from_before_the_watch_is_reported)
 {
 	EXPIRE(1);
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
-TEST_F(epoll, every_instance_that_watches_hears_of_it)
+TEST_F(epoll, every_epoll_that_watches_a_wheel_reports_its_event)
 {
 	int other = epoll_create1(EPOLL_CLOEXEC);
 
@@ -143,7 +143,7 @@ TEST_F(epoll, a_closed_wheel_is_watched_no_more)
 
 /* ---- edge ---------------------------------------------------------------- */
 
-TEST_F(epoll, edge_reports_an_expiration_once)
+TEST_F(epoll, an_edge_trigger_reports_an_expiration_once)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
 	EXPIRE(1);
@@ -151,7 +151,7 @@ TEST_F(epoll, edge_reports_an_expiration_once)
 	EXPECT_EQ(0, said(self->ep, 0));
 }
 
-TEST_F(epoll, edge_reports_a_new_expiration_though_others_are_unread)
+TEST_F(epoll, an_edge_trigger_reports_a_new_expiration_though_others_are_unread)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLET));
 	EXPIRE(1);
@@ -160,7 +160,7 @@ TEST_F(epoll, edge_reports_a_new_expiration_though_others_are_unread)
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
-TEST_F(epoll, edge_reports_a_new_expiration_after_all_were_read)
+TEST_F(epoll, an_edge_trigger_reports_a_new_expiration_after_all_were_read)
 {
 	struct twheel_event events[2];
 
@@ -172,7 +172,7 @@ TEST_F(epoll, edge_reports_a_new_expiration_after_all_were_read)
 	EXPECT_EQ(EPOLLIN, said(self->ep, 0));
 }
 
-TEST_F(epoll, edge_of_rdnorm_and_of_wrnorm_come_alone)
+TEST_F(epoll, edges_of_rdnorm_and_of_wrnorm_come_alone)
 {
 	int other = epoll_create1(EPOLL_CLOEXEC);
 	__u64 id;
@@ -194,7 +194,7 @@ TEST_F(epoll, edge_of_rdnorm_and_of_wrnorm_come_alone)
 }
 
 /* As timerfd has it: periods that pass while the event is unread make none. */
-TEST_F(epoll, edge_reports_the_first_period_since_the_last_read)
+TEST_F(epoll, an_edge_trigger_reports_the_first_period_since_the_last_read)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -267,7 +267,7 @@ TEST_F(epoll, edge_of_hup_comes_with_drain)
 
 /* ---- one-shot ------------------------------------------------------------ */
 
-TEST_F(epoll, oneshot_reports_once)
+TEST_F(epoll, a_oneshot_watch_reports_once)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLONESHOT));
 	EXPIRE(1);
@@ -276,7 +276,7 @@ TEST_F(epoll, oneshot_reports_once)
 	EXPECT_EQ(0, said(self->ep, 0));
 }
 
-TEST_F(epoll, oneshot_enabled_again_reports_what_is_unread)
+TEST_F(epoll, a_oneshot_watch_enabled_again_reports_an_unread_event)
 {
 	ASSERT_EQ(0, watch(self->ep, self->fd, EPOLLIN | EPOLLONESHOT));
 	EXPIRE(1);
@@ -287,7 +287,7 @@ TEST_F(epoll, oneshot_enabled_again_reports_what_is_unread)
 
 /* ---- two wheels ---------------------------------------------------------- */
 
-TEST_F(epoll, two_wheels_in_one_are_both_reported)
+TEST_F(epoll, two_wheels_in_one_epoll_are_both_reported)
 {
 	const __u32 watched[] = { EPOLLIN, EPOLLIN | EPOLLET };
 	int i, fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
@@ -440,14 +440,14 @@ static void crowd_check(struct __test_metadata *_metadata, int fd)
 		ASSERT_EQ(1, crowd.seen[i]);
 }
 
-TEST_F_TIMEOUT(epoll, exclusive_wakes_somebody_for_each_event, 120)
+TEST_F_TIMEOUT(epoll, an_exclusive_watch_wakes_somebody_for_each_event, 120)
 {
 	crowd_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE, false);
 	crowd_feed(_metadata, self->fd);
 	crowd_check(_metadata, self->fd);
 }
 
-TEST_F_TIMEOUT(epoll, exclusive_edge_wakes_somebody_for_each_event, 120)
+TEST_F_TIMEOUT(epoll, an_exclusive_edge_trigger_wakes_somebody_for_each_event, 120)
 {
 	crowd_start(_metadata, self->fd, EPOLLIN | EPOLLEXCLUSIVE | EPOLLET, false);
 	crowd_feed(_metadata, self->fd);
@@ -677,7 +677,7 @@ FIXTURE_TEARDOWN(nest)
 	close(self->fd);
 }
 
-TEST_F(nest, reports_an_event_as_often_as_its_triggers_say)
+TEST_F(nest, a_nested_epoll_reports_an_event_as_often_as_its_triggers_say)
 {
 	bool again = !(variant->of_inner & EPOLLET);
 	struct twheel_event event;
@@ -695,7 +695,7 @@ TEST_F(nest, reports_an_event_as_often_as_its_triggers_say)
 	EXPECT_EQ(EPOLLIN, said(self->outer, 0));
 }
 
-TEST_F_TIMEOUT(nest, wakes_both_sleepers_by_level_and_one_by_edge, 60)
+TEST_F_TIMEOUT(nest, a_nested_epoll_wakes_both_sleepers_by_level_and_one_by_edge, 60)
 {
 	int i, wanted = variant->of_inner & EPOLLET ? 1 : 2;
 
@@ -710,7 +710,7 @@ TEST_F_TIMEOUT(nest, wakes_both_sleepers_by_level_and_one_by_edge, 60)
 }
 
 /* Who waits within may take what the other one was woken for, where that is an edge. */
-TEST_F_TIMEOUT(nest, wakes_who_waits_within, 60)
+TEST_F_TIMEOUT(nest, a_sleeper_in_the_inner_epoll_is_woken, 60)
 {
 	ASSERT_EQ(0, sleeper_start(&sleepers[0], self->outer));
 	ASSERT_EQ(0, sleeper_start(&sleepers[1], self->inner));
@@ -722,7 +722,7 @@ TEST_F_TIMEOUT(nest, wakes_who_waits_within, 60)
 	EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[0]));
 }
 
-TEST_F_TIMEOUT(epoll, wakes_both_of_its_sleepers_by_level, 60)
+TEST_F_TIMEOUT(epoll, a_level_trigger_wakes_both_sleepers, 60)
 {
 	int i;
 
@@ -734,7 +734,7 @@ TEST_F_TIMEOUT(epoll, wakes_both_of_its_sleepers_by_level, 60)
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-TEST_F_TIMEOUT(epoll, wakes_one_of_its_sleepers_by_edge, 60)
+TEST_F_TIMEOUT(epoll, an_edge_trigger_wakes_one_of_two_sleepers, 60)
 {
 	int i;
 

@@ -110,7 +110,7 @@ static ssize_t read_bytes(int fd, void *to, size_t length)
 	return ret < 0 ? -errno : ret;
 }
 
-TEST_F(event_size, is_shown_by_info)
+TEST_F(event_size, info_shows_the_size_of_events)
 {
 	struct twheel_info info;
 
@@ -118,7 +118,7 @@ TEST_F(event_size, is_shown_by_info)
 	EXPECT_EQ(self->size, info.event_size);
 }
 
-TEST_F(event_size, is_the_stride_of_read_and_the_rest_is_zero)
+TEST_F(event_size, event_size_is_the_stride_of_read_and_the_rest_is_zero)
 {
 	make_events(_metadata, self->fd, 0, EVENTS);
 	ASSERT_EQ(EVENTS * self->size,
@@ -127,7 +127,7 @@ TEST_F(event_size, is_the_stride_of_read_and_the_rest_is_zero)
 	expect_poison(_metadata, self->room + EVENTS * self->size, self->size);
 }
 
-TEST_F(event_size, leaves_what_does_not_fit_as_a_whole)
+TEST_F(event_size, an_event_that_does_not_fit_as_a_whole_stays)
 {
 	make_events(_metadata, self->fd, 0, 3);
 	ASSERT_EQ(2 * self->size, read_bytes(self->fd, self->room, 3 * self->size - 1));
@@ -233,7 +233,7 @@ TEST(a_wheel_without_setup_has_the_smallest_events)
 }
 
 /* G4: what it waited for is an event that its buffer cannot hold. */
-TEST(a_reader_that_slept_before_setup_is_told_that_its_buffer_is_short)
+TEST(a_reader_that_slept_before_setup_gets_einval_for_a_short_buffer)
 {
 	const struct twheel_setup setup = { .event_size = 64 };
 	char buffer[64];

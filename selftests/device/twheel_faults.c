@@ -143,7 +143,7 @@ static void cancel_all(struct __test_metadata *_metadata, int fd, const struct t
 	ASSERT_EQ(0, live(fd));
 }
 
-TEST_F(faults, arm_arms_what_stands_before)
+TEST_F(faults, arm_does_the_elements_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
 	struct twheel_status status;
@@ -170,7 +170,7 @@ TEST_F(faults, arm_arms_what_stands_before)
 	}
 }
 
-TEST_F(faults, cancel_cancels_what_stands_before)
+TEST_F(faults, cancel_does_the_elements_before_a_fault)
 {
 	static struct twheel_cancel cancels[MOST];
 	static struct twheel_arm arms[MOST];
@@ -197,7 +197,7 @@ TEST_F(faults, cancel_cancels_what_stands_before)
 }
 
 /* Some move later, and some earlier; of each length half are in the inbox. */
-TEST_F(faults, rearm_moves_what_stands_before)
+TEST_F(faults, rearm_does_the_elements_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
 	struct twheel_status status;
@@ -232,7 +232,7 @@ TEST_F(faults, rearm_moves_what_stands_before)
 	}
 }
 
-TEST_F(faults, query_tells_what_stands_before)
+TEST_F(faults, query_does_the_elements_before_a_fault)
 {
 	static struct twheel_status rows[MOST];
 	static struct twheel_arm arms[MOST];
@@ -254,7 +254,7 @@ TEST_F(faults, query_tells_what_stands_before)
 }
 
 /* The walk goes on with the row that could not be written. */
-TEST_F(faults, list_writes_what_stands_before_and_loses_no_row)
+TEST_F(faults, list_writes_the_rows_before_a_fault_and_loses_none)
 {
 	static struct twheel_status rows[MOST];
 	static struct twheel_arm arms[MOST];
@@ -321,7 +321,7 @@ static void cancel_keys(struct __test_metadata *_metadata, int fd, int nr)
 }
 
 /* A key behind the fault has not been taken, and can be. */
-TEST_F(faults, arm_creates_the_keys_that_stand_before)
+TEST_F(faults, arm_creates_the_keys_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
 	int i, k;
@@ -348,7 +348,7 @@ TEST_F(faults, arm_creates_the_keys_that_stand_before)
 	}
 }
 
-TEST_F(faults, arm_replaces_the_keys_that_stand_before)
+TEST_F(faults, arm_replaces_the_keys_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
 	int i, k;
@@ -372,7 +372,7 @@ TEST_F(faults, arm_replaces_the_keys_that_stand_before)
 }
 
 /* By turns there and new, and each key once more at the end of the good part. */
-TEST_F(faults, arm_does_what_stands_before_with_keys_of_each_kind)
+TEST_F(faults, arm_does_keys_of_each_kind_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
 	int i, k;
@@ -403,7 +403,7 @@ TEST_F(faults, arm_does_what_stands_before_with_keys_of_each_kind)
 	}
 }
 
-TEST_F(faults, rearm_and_cancel_and_query_by_key_do_what_stands_before)
+TEST_F(faults, rearm_and_cancel_and_query_by_key_do_the_elements_before_a_fault)
 {
 	static struct twheel_cancel cancels[MOST];
 	static struct twheel_status rows[MOST];
@@ -448,7 +448,7 @@ TEST_F(faults, rearm_and_cancel_and_query_by_key_do_what_stands_before)
 /* ---- entries refused before, and setting up ---------------------------------- */
 
 /* One entry was attempted and failed by itself: the call as a whole did not. */
-TEST_F(faults, entry_that_is_refused_before_the_fault_was_attempted)
+TEST_F(faults, element_refused_before_a_fault_was_attempted)
 {
 	struct twheel_arm arms[1 + BAD] = {}, *at;
 	__u32 nr_done;
@@ -463,7 +463,7 @@ TEST_F(faults, entry_that_is_refused_before_the_fault_was_attempted)
 }
 
 /* A call with one entry has a way of its own. */
-TEST_F(faults, single_entry_that_faults_fails_the_call)
+TEST_F(faults, single_element_that_faults_fails_the_call)
 {
 	struct twheel_cancel cancels[BAD] = {};
 	struct twheel_status status, statuses[BAD] = {};
@@ -503,7 +503,7 @@ TEST_F(faults, single_entry_that_faults_fails_the_call)
 }
 
 /* QUERY tells a row as a whole or not at all: the key stands there still, to be asked for again. */
-TEST_F(faults, query_by_key_leaves_key_and_result_of_the_row_that_faults)
+TEST_F(faults, query_by_key_leaves_key_and_result_of_the_element_that_faults)
 {
 	struct twheel_status rows[BAD], *at;
 	__u32 inside, nr_done;
@@ -535,7 +535,7 @@ TEST_F(faults, query_by_key_leaves_key_and_result_of_the_row_that_faults)
 }
 
 /* The memory behind the fault is good again, and nothing is written there. */
-TEST_F(faults, results_behind_the_fault_are_as_they_were)
+TEST_F(faults, results_behind_a_fault_are_as_they_were)
 {
 	const int per_page = self->page / sizeof(struct twheel_arm), nr = 3 * per_page;
 	struct twheel_arm *arms = mmap(NULL, 4 * self->page, PROT_READ | PROT_WRITE,
@@ -616,7 +616,7 @@ static const int tops[] = { 0, 1, 2, 31, 32, 33, 64, 200 };
 
 #define MOST_TOPS	200
 
-TEST_F(top, what_stands_before_the_end_is_done)
+TEST_F(top, elements_before_the_end_of_user_space_are_done)
 {
 	static struct twheel_cancel cancels[MOST_TOPS];
 	static struct twheel_status rows[MOST_TOPS];
@@ -789,7 +789,7 @@ TEST(vector_in_much_fresh_memory_is_done_to_its_end)
 }
 
 /* Any of its members may lie in the page that is fresh; what is read there is zero. */
-TEST(entry_of_a_key_that_ends_in_a_fresh_page_is_done)
+TEST(element_of_a_key_that_ends_in_a_fresh_page_is_done)
 {
 	const struct twheel_arm arm = {
 		.expires_ns = TW_HOUR,
@@ -915,7 +915,7 @@ static size_t written(unsigned long cmd, size_t stride)
 	}
 }
 
-TEST_F_TIMEOUT(memory, within_an_argument_says_efault, 120)
+TEST_F_TIMEOUT(memory, a_fault_within_an_argument_says_efault, 120)
 {
 	union tw_argument argument;
 	union tw_element element;
@@ -941,7 +941,7 @@ TEST_F_TIMEOUT(memory, within_an_argument_says_efault, 120)
 }
 
 /* What a newer caller knows and this kernel does not is cleared. */
-TEST_F_TIMEOUT(memory, within_the_tail_of_a_larger_info_says_efault, 120)
+TEST_F_TIMEOUT(memory, a_fault_within_the_tail_of_a_larger_info_says_efault, 120)
 {
 	union tw_argument argument = {};
 	size_t k, size = sizeof(argument.info) + 24;
@@ -1012,7 +1012,7 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 }
 
 /* Entries lie at multiples of 8, so the edge does, too. */
-TEST_F_TIMEOUT(memory, within_an_entry_stops_before_it, 100)
+TEST_F_TIMEOUT(memory, a_fault_within_an_element_stops_before_it, 100)
 {
 	size_t i, k;
 
@@ -1073,12 +1073,12 @@ static void expect_events_before(struct __test_metadata *_metadata, FIXTURE_DATA
 	}
 }
 
-TEST_F_TIMEOUT(memory, within_an_event_stops_before_it, 120)
+TEST_F_TIMEOUT(memory, a_fault_within_an_event_stops_before_it, 120)
 {
 	expect_events_before(_metadata, self, variant, read);
 }
 
-TEST_F_TIMEOUT(memory, within_an_event_that_is_read_into_pieces_stops_before_it, 120)
+TEST_F_TIMEOUT(memory, a_fault_within_an_event_that_is_read_into_pieces_stops_before_it, 120)
 {
 	expect_events_before(_metadata, self, variant, tw_read_pieces);
 }

@@ -118,7 +118,7 @@ TEST_F(fdinfo, every_line_is_a_key_and_a_value)
 	}
 }
 
-TEST_F(fdinfo, tells_the_numbers_of_info)
+TEST_F(fdinfo, fdinfo_shows_the_numbers_of_info)
 {
 	const int first = 12;	/* of the counters */
 	struct twheel_info i = { .size = sizeof(i) };
@@ -244,7 +244,7 @@ TEST_F(fdinfo, bytes_of_a_keyed_wheel_are_20_to_60_more_for_each_timeout)
 		TH_LOG("%.1f bytes", (double)(bytes[1] - bytes[0]) / NR);
 }
 
-TEST_F(fdinfo, tells_the_state_and_who_serves_the_wheel)
+TEST_F(fdinfo, fdinfo_shows_the_state_and_the_kthread_of_the_wheel)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_event event;
@@ -285,7 +285,7 @@ TEST_F(fdinfo, tells_the_state_and_who_serves_the_wheel)
 	close(fd);
 }
 
-TEST_F(fdinfo, shows_the_slack_of_the_wheel)
+TEST_F(fdinfo, fdinfo_shows_the_slack_of_the_wheel)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL,
@@ -299,7 +299,7 @@ TEST_F(fdinfo, shows_the_slack_of_the_wheel)
 	close(fd);
 }
 
-TEST_F(fdinfo, shows_a_number_that_no_other_wheel_has)
+TEST_F(fdinfo, fdinfo_shows_a_number_that_no_other_wheel_has)
 {
 	int i, again = tw_reopen(self->fd, O_RDONLY), other;
 	__u64 first, nr;
@@ -325,7 +325,7 @@ TEST_F(fdinfo, shows_a_number_that_no_other_wheel_has)
 	}
 }
 
-TEST_F(fdinfo, names_the_clock)
+TEST_F(fdinfo, fdinfo_names_the_clock)
 {
 	static const char * const names[] = {
 		"monotonic", "boottime", "realtime", "tai", "virtual",
@@ -346,7 +346,7 @@ TEST_F(fdinfo, names_the_clock)
 	}
 }
 
-TEST_F(fdinfo, shows_the_configuration)
+TEST_F(fdinfo, fdinfo_shows_the_configuration)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL,
@@ -368,7 +368,7 @@ TEST_F(fdinfo, shows_the_configuration)
 #define NOBODY_TEXT	"65534"
 
 /* The one who has opened the wheel pays for it, whoever has the descriptor now. */
-TEST_F(fdinfo, shows_the_user_who_pays)
+TEST_F(fdinfo, fdinfo_shows_the_user_who_is_charged)
 {
 	char own[16];
 	int fd;
@@ -415,7 +415,7 @@ static bool container_opens(char fd)
 }
 
 /* A namespace that root has made counts as a user of its own, one of another user as that user. */
-TEST_F(fdinfo, shows_the_container_that_pays)
+TEST_F(fdinfo, fdinfo_shows_the_container_that_is_charged)
 {
 	struct tw_container box;
 	struct stat device;
@@ -445,7 +445,7 @@ TEST_F(fdinfo, shows_the_container_that_pays)
 	ASSERT_EQ(0, chmod(TW_DEVICE, device.st_mode & 07777));
 }
 
-TEST_F(fdinfo, shows_when_the_kernel_looks_at_the_wheel_next)
+TEST_F(fdinfo, fdinfo_shows_the_time_of_the_alarm)
 {
 	int fd = tw_open(O_NONBLOCK);
 	__u64 id, now_ns, alarm_ns;
@@ -465,7 +465,7 @@ TEST_F(fdinfo, shows_when_the_kernel_looks_at_the_wheel_next)
 	close(fd);
 }
 
-TEST_F(fdinfo, looking_changes_nothing)
+TEST_F(fdinfo, reading_fdinfo_changes_nothing)
 {
 	struct tw_snapshot before;
 

@@ -168,7 +168,7 @@ TEST_F(holding, first_arm_says_eshutdown_after_a_keyed_setup_and_a_drain_in_betw
 
 #define BATCH	32	/* of ARM */
 
-TEST_F(holding, arm_has_its_places_before_it_tells_of_them)
+TEST_F(holding, arm_has_its_places_before_it_copies_ids_out)
 {
 	struct twheel_arm arms[BATCH + 8] = {}, others[9] = {};
 	int i;
@@ -308,7 +308,7 @@ static void expect_sums(struct __test_metadata *_metadata, FIXTURE_DATA(reader) 
 	EXPECT_EQ(info.drained, self->drained);
 }
 
-TEST_F(reader, gets_the_periods_that_pass_meanwhile_once)
+TEST_F(reader, a_reader_gets_the_periods_that_pass_during_its_read_once)
 {
 	const bool delay = variant->flags & TWHEEL_ARM_FIXED_DELAY;
 	int fd = self->holding.fd;
@@ -325,7 +325,7 @@ TEST_F(reader, gets_the_periods_that_pass_meanwhile_once)
 }
 
 /* G4: what goes on after the read is not lost when DRAIN comes before it. */
-TEST_F(reader, gets_each_last_event_when_drain_comes_in_between)
+TEST_F(reader, a_reader_gets_each_last_event_when_drain_comes_in_between)
 {
 	int i, fd = self->holding.fd;
 
@@ -339,7 +339,7 @@ TEST_F(reader, gets_each_last_event_when_drain_comes_in_between)
 	EXPECT_EQ(POLLHUP, tw_poll(fd, POLLIN | POLLOUT, 0));
 }
 
-TEST_F(reader, gets_the_periods_until_a_drain_once)
+TEST_F(reader, a_reader_gets_the_periods_until_a_drain_once)
 {
 	int fd = self->holding.fd;
 
@@ -351,7 +351,7 @@ TEST_F(reader, gets_the_periods_until_a_drain_once)
 	EXPECT_EQ(POLLHUP, tw_poll(fd, POLLIN | POLLOUT, 0));
 }
 
-TEST_F(reader, does_not_get_an_event_that_is_revoked_meanwhile)
+TEST_F(reader, a_reader_does_not_get_an_event_that_is_revoked_meanwhile)
 {
 	int i, fd = self->holding.fd;
 
@@ -434,7 +434,7 @@ TEST_F(holding, read_takes_no_more_events_than_there_were)
 }
 
 /* A row that was written before a change does not show it: the number has to be the one before. */
-TEST_F(holding, list_tells_the_number_of_changes_at_its_beginning)
+TEST_F(holding, list_reports_the_number_of_changes_at_its_beginning)
 {
 	struct twheel_status rows[3] = {};
 	__u64 ids[3];

@@ -23,7 +23,7 @@ FIXTURE_TEARDOWN(info)
 	close(self->fd);
 }
 
-TEST_F(info, of_a_new_wheel_is_all_zero_where_it_counts)
+TEST_F(info, all_counters_of_a_new_wheel_are_zero)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_info i;
@@ -132,7 +132,7 @@ TEST_F(info, lateness_is_that_of_each_timeout_of_a_tick)
 }
 
 /* One for each timeout that the kthread expires, and none for the periods that follow. */
-TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
+TEST_F(info, lateness_leaves_out_periods_and_timeouts_due_when_armed)
 {
 	struct twheel_event event;
 	struct twheel_info info;
@@ -159,7 +159,7 @@ TEST_F(info, lateness_is_not_that_of_periods_nor_of_what_was_due_when_armed)
 }
 
 /* As late as the wheel was told it may be is not late. */
-TEST_F(info, late_is_what_comes_after_a_tick_and_the_slack_of_the_wheel)
+TEST_F(info, a_timeout_is_late_after_a_tick_and_the_slack_of_the_wheel)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL,
@@ -185,7 +185,7 @@ TEST_F(info, late_is_what_comes_after_a_tick_and_the_slack_of_the_wheel)
 	close(fd);
 }
 
-TEST_F(info, what_was_due_when_armed_does_not_count_as_late)
+TEST_F(info, a_timeout_due_when_armed_does_not_count_as_late)
 {
 	struct twheel_info info;
 	__u64 id;
@@ -208,7 +208,7 @@ static int info_without_walk(int fd, struct twheel_info *info)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
-TEST_F(info, without_the_walk_tells_all_but_what_takes_one)
+TEST_F(info, info_without_the_walk_reports_all_but_what_needs_one)
 {
 	struct twheel_info walk, info;
 	__u64 ids[TW_KINDS];
@@ -230,7 +230,7 @@ TEST_F(info, without_the_walk_tells_all_but_what_takes_one)
 	EXPECT_EQ(0, memcmp(&walk, &info, sizeof(info)));
 }
 
-TEST_F(info, without_the_walk_of_a_new_wheel_tells_its_defaults)
+TEST_F(info, info_without_the_walk_of_a_new_wheel_reports_its_defaults)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_info info;
@@ -419,7 +419,7 @@ static __u64 next_expiry(int fd)
 	return tw_info(fd, &info) ? TW_POISON64 : info.next_expiry_ns;
 }
 
-TEST_F(next_expiry, none_when_nothing_will_expire)
+TEST_F(next_expiry, there_is_no_next_expiry_when_nothing_will_expire)
 {
 	__u64 id;
 
@@ -432,7 +432,7 @@ TEST_F(next_expiry, none_when_nothing_will_expire)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
 }
 
-TEST_F(next_expiry, is_rounded_up_to_its_tick)
+TEST_F(next_expiry, next_expiry_is_rounded_up_to_its_tick)
 {
 	__u64 tick_ns = self->info.tick_ns, id;
 
@@ -442,7 +442,7 @@ TEST_F(next_expiry, is_rounded_up_to_its_tick)
 	EXPECT_EQ(7 * tick_ns, next_expiry(self->fd));
 }
 
-TEST_F(next_expiry, of_a_periodic_one_goes_on_while_it_is_unread)
+TEST_F(next_expiry, next_expiry_of_a_periodic_timeout_goes_on_while_it_is_unread)
 {
 	__u64 tick_ns = self->info.tick_ns, id;
 
@@ -455,7 +455,7 @@ TEST_F(next_expiry, of_a_periodic_one_goes_on_while_it_is_unread)
  * The last tick before the end of time is cut short by it: what is due in it never
  * expires, and is shown so.
  */
-TEST_F(next_expiry, none_for_a_tick_that_ends_after_time_does)
+TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does)
 {
 	__u64 last_ns = TWHEEL_TIME_NEVER / self->info.tick_ns * self->info.tick_ns;
 	const __u64 deadlines_ns[] = {
@@ -498,7 +498,7 @@ static __u64 some_ticks(__u64 *seed, __u64 slots)
 }
 
 /* Cancelled or re-armed from the nearest on: always the nearest of what is left. */
-TEST_F(next_expiry, is_exact_as_the_nearest_is_cancelled_or_moved)
+TEST_F(next_expiry, next_expiry_is_exact_as_the_nearest_is_cancelled_or_moved)
 {
 	__u64 ids[WAITING], ticks[WAITING], seed = 8, tick_ns = self->info.tick_ns;
 	int i, step, nearest;
@@ -525,7 +525,7 @@ TEST_F(next_expiry, is_exact_as_the_nearest_is_cancelled_or_moved)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
 }
 
-TEST_F(next_expiry, is_exact_as_time_passes)
+TEST_F(next_expiry, next_expiry_is_exact_as_time_passes)
 {
 	__u64 seed = 9, tick_ns = self->info.tick_ns, id, next_ns;
 	struct twheel_event events[WAITING];
@@ -653,7 +653,7 @@ FIXTURE_TEARDOWN(time)
 	close(shown.fd);
 }
 
-TEST_F_TIMEOUT(time, never_goes_back_before_several_threads, 60)
+TEST_F_TIMEOUT(time, time_never_goes_back_before_several_threads, 60)
 {
 	struct tw_race race = TW_RACE(overtaken, 0);
 	pthread_t thread[3];

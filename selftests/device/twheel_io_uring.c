@@ -235,7 +235,7 @@ TEST_F(ring, a_submission_that_is_not_an_ioctl_says_so)
 }
 
 /* Such as may wait for other threads do not keep the one that submits. */
-TEST_F(ring, a_worker_does_what_may_wait)
+TEST_F(ring, a_worker_does_a_command_that_may_wait)
 {
 	struct twheel_advance advance = { .size = sizeof(advance), .to_ns = TW_MS };
 	__u64 id;
@@ -427,7 +427,7 @@ TEST_F(ring, a_read_ends_when_the_wheel_is_drained)
 }
 
 /* io_uring waits for a descriptor that has O_NONBLOCK, too, if it has FMODE_NOWAIT. */
-TEST_F(ring, with_o_nonblock_a_read_waits_all_the_same)
+TEST_F(ring, a_read_with_o_nonblock_waits_all_the_same)
 {
 	__u64 id;
 
@@ -441,7 +441,7 @@ TEST_F(ring, with_o_nonblock_a_read_waits_all_the_same)
 	ASSERT_NO_WORKER();
 }
 
-TEST_F(ring, with_rwf_nowait_a_read_says_eagain)
+TEST_F(ring, a_read_with_rwf_nowait_says_eagain)
 {
 	put_read(&self->ring, self->fd, &self->events[0], 1)->rw_flags = RWF_NOWAIT;
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
@@ -478,7 +478,7 @@ TEST_F(ring, a_read_that_waits_is_cancelled)
 	ASSERT_NO_WORKER();
 }
 
-TEST_F(ring, a_poll_tells_of_an_event)
+TEST_F(ring, a_poll_reports_an_event)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
 	__u64 id;
@@ -657,7 +657,7 @@ TEST_F(full, a_write_waits_for_a_place)
 	ASSERT_NO_WORKER();
 }
 
-TEST_F(full, with_rwf_nowait_a_write_says_eagain)
+TEST_F(full, a_write_with_rwf_nowait_says_eagain)
 {
 	put_write(&self->ring, self->fd, &self->record, 1, 1)->rw_flags = RWF_NOWAIT;
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
@@ -693,7 +693,7 @@ TEST_F(full, a_write_that_waits_is_cancelled)
 	ASSERT_NO_WORKER();
 }
 
-TEST_F(ring, who_may_only_read_has_nothing_written)
+TEST_F(ring, a_write_to_a_descriptor_for_reading_says_ebadf)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_MS };
 	int fd = tw_reopen(self->fd, O_RDONLY);
@@ -717,7 +717,7 @@ TEST_F(ring, who_may_only_read_has_nothing_written)
 }
 
 /* Each number as a command, done at once and by a worker; and each way to write. */
-TEST_F(ring, who_may_only_read_changes_nothing)
+TEST_F(ring, no_command_changes_a_wheel_by_a_descriptor_for_reading)
 {
 	struct twheel_record record = { .op = TWHEEL_OP_CANCEL };
 	struct iovec iov = { &record, sizeof(record) };
@@ -779,7 +779,7 @@ TEST_F(ring, who_may_only_read_changes_nothing)
 	close(owner);
 }
 
-TEST_F(ring, who_may_only_write_is_told_no_event)
+TEST_F(ring, a_read_from_a_descriptor_for_writing_says_ebadf)
 {
 	int fd = tw_reopen(self->fd, O_WRONLY);
 

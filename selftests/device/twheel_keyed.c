@@ -88,7 +88,7 @@ static __u64 expect_pending(struct __test_metadata *_metadata, int fd, __u64 key
 
 /* ---- the wheel ----------------------------------------------------------- */
 
-TEST_F(keyed, info_tells_of_the_flag_and_of_the_feature)
+TEST_F(keyed, info_reports_the_flag_and_the_feature)
 {
 	struct twheel_info info;
 
@@ -150,7 +150,7 @@ TEST_F(keyed, absent_key_is_created)
 	expect_expiry(_metadata, self->fd, KEY, arm.id, 10 * TW_MS);
 }
 
-TEST_F(keyed, present_key_was_pending_and_keeps_its_id)
+TEST_F(keyed, arm_of_a_present_key_says_pending_and_keeps_its_id)
 {
 	struct twheel_arm first, second;
 	struct twheel_info info;
@@ -169,7 +169,7 @@ TEST_F(keyed, present_key_was_pending_and_keeps_its_id)
 	EXPECT_EQ(0, info.revoked);
 }
 
-TEST_F(keyed, replaced_one_expires_at_the_last_deadline_only)
+TEST_F(keyed, replaced_timeout_expires_at_the_last_deadline_only)
 {
 	const __u64 way_ns[] = { TW_DAY, 15 * TW_MS, TW_HOUR, 3 * TW_MS, 7 * TW_MS };
 	struct twheel_arm first, next;
@@ -188,7 +188,7 @@ TEST_F(keyed, replaced_one_expires_at_the_last_deadline_only)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(keyed, unread_one_was_unread_and_its_event_never_comes)
+TEST_F(keyed, arm_of_an_unread_key_says_unread_and_its_event_never_comes)
 {
 	struct twheel_arm first, second;
 	struct twheel_info info;
@@ -212,7 +212,7 @@ TEST_F(keyed, unread_one_was_unread_and_its_event_never_comes)
 }
 
 /* Each of these finds the event of the one before. */
-TEST_F(keyed, unread_one_replaced_again_and_again_leaves_one_event)
+TEST_F(keyed, unread_timeout_replaced_again_and_again_leaves_one_event)
 {
 	struct twheel_arm first, next;
 	struct twheel_event event;
@@ -234,7 +234,7 @@ TEST_F(keyed, unread_one_replaced_again_and_again_leaves_one_event)
 }
 
 /* An idle timeout, refreshed by the upsert of each request. */
-TEST_F(keyed, replaced_in_time_it_never_expires)
+TEST_F(keyed, timeout_replaced_in_time_never_expires)
 {
 	__u64 now_ns;
 
@@ -285,7 +285,7 @@ TEST_F(keyed, end_of_time_reads_back_as_such_when_it_is_replaced)
 }
 
 /* With any bits in common. */
-TEST_F(keyed, each_of_64_bits_tells_keys_apart)
+TEST_F(keyed, each_of_64_bits_distinguishes_keys)
 {
 	__u64 keys[2 + 2 * 64];
 	struct twheel_arm arm;
@@ -314,7 +314,7 @@ TEST_F(keyed, each_of_64_bits_tells_keys_apart)
 	}
 }
 
-TEST_F(keyed, refused_entry_has_no_id_and_changes_nothing)
+TEST_F(keyed, refused_element_has_no_id_and_changes_nothing)
 {
 	struct twheel_arm arm = {
 		.user_data = KEY, .expires_ns = TW_MS, .repeats = 3,
@@ -334,7 +334,7 @@ TEST_F(keyed, refused_entry_has_no_id_and_changes_nothing)
 }
 
 /* An entry of a newer header, refused for a member that this kernel does not know. */
-TEST_F(keyed, entry_refused_for_its_tail_has_no_id_and_has_replaced_nothing)
+TEST_F(keyed, element_refused_for_its_tail_has_no_id_and_has_replaced_nothing)
 {
 	struct {
 		struct twheel_arm arm;
@@ -419,7 +419,7 @@ TEST_F(keyed, one_shot_becomes_periodic_and_periodic_a_one_shot)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-TEST_F(keyed, periodic_one_keeps_its_key_from_event_to_event)
+TEST_F(keyed, periodic_timeout_keeps_its_key_from_event_to_event)
 {
 	struct twheel_arm arm = {
 		.user_data = KEY, .expires_ns = TW_MS, .interval_ns = TW_MS,
@@ -439,7 +439,7 @@ TEST_F(keyed, periodic_one_keeps_its_key_from_event_to_event)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-TEST_F(keyed, limited_one_frees_its_key_with_its_last_event)
+TEST_F(keyed, limited_timeout_frees_its_key_with_its_last_event)
 {
 	struct twheel_arm arm = {
 		.user_data = KEY, .expires_ns = TW_MS, .interval_ns = TW_MS, .repeats = 3,
@@ -462,7 +462,7 @@ TEST_F(keyed, limited_one_frees_its_key_with_its_last_event)
 	EXPECT_NE(id, arm.id);
 }
 
-TEST_F(keyed, spent_and_unread_one_begins_a_new_life)
+TEST_F(keyed, spent_and_unread_timeout_begins_a_new_schedule)
 {
 	struct twheel_arm arm = {
 		.user_data = KEY, .expires_ns = TW_MS, .interval_ns = TW_MS, .repeats = 2,
@@ -648,7 +648,7 @@ TEST_F(keyed, event_that_could_not_be_copied_keeps_its_key)
 
 /* ---- ids ----------------------------------------------------------------- */
 
-TEST_F(keyed, ids_work_as_ever)
+TEST_F(keyed, ids_work_in_a_keyed_wheel)
 {
 	struct twheel_status status;
 	struct twheel_arm arm;
@@ -665,7 +665,7 @@ TEST_F(keyed, ids_work_as_ever)
 }
 
 /* The bug of each map beside a wheel: the clean-up of one request ends the next one. */
-TEST_F(keyed, id_of_an_old_life_does_not_touch_the_timeout_that_has_the_key_now)
+TEST_F(keyed, old_id_does_not_touch_the_timeout_that_has_the_key_now)
 {
 	struct twheel_arm first, second;
 	struct twheel_status status;
@@ -701,7 +701,7 @@ TEST_F(keyed, id_is_no_key_and_key_is_no_id)
 }
 
 /* A key may have the value of the id of another timeout. */
-TEST_F(keyed, key_with_the_value_of_an_id_is_told_from_it)
+TEST_F(keyed, key_with_the_value_of_an_id_is_distinct_from_it)
 {
 	struct twheel_arm first, second;
 
@@ -714,7 +714,7 @@ TEST_F(keyed, key_with_the_value_of_an_id_is_told_from_it)
 
 /* ---- REARM, CANCEL, QUERY by key ------------------------------------------ */
 
-TEST_F(keyed, rearm_by_key_begins_a_new_life)
+TEST_F(keyed, rearm_by_key_begins_a_new_schedule)
 {
 	struct twheel_arm arm, rearm = {
 		.id = KEY, .user_data = TW_POISON64, .expires_ns = 5 * TW_MS,
@@ -742,7 +742,7 @@ TEST_F(keyed, rearm_by_key_begins_a_new_life)
 }
 
 /* The key of the second entry has the value of an id, that of the first one's timeout. */
-TEST_F(keyed, rearm_by_key_goes_by_the_key_in_each_entry)
+TEST_F(keyed, rearm_by_key_goes_by_the_key_in_each_element)
 {
 	struct twheel_arm first, second, rearms[3];
 	int i;
@@ -784,7 +784,7 @@ TEST_F(keyed, cancel_by_key_says_what_it_found)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(keyed, query_by_key_tells_each_field_and_the_id)
+TEST_F(keyed, query_by_key_reports_each_field_and_the_id)
 {
 	struct twheel_arm arm = {
 		.user_data = KEY, .expires_ns = 10 * TW_MS, .interval_ns = 7 * TW_MS,
@@ -942,12 +942,12 @@ static void expect_bounds(struct __test_metadata *_metadata, int fd, __u64 now_n
 	}
 }
 
-TEST_F(keyed, only_later_and_only_earlier_look_at_the_deadline_in_force)
+TEST_F(keyed, only_later_and_only_earlier_compare_with_the_deadline_in_force)
 {
 	expect_bounds(_metadata, self->fd, 0, TWHEEL_WAS_PENDING);
 }
 
-TEST_F(keyed, only_later_and_only_earlier_look_at_the_deadline_that_expired)
+TEST_F(keyed, only_later_and_only_earlier_compare_with_the_deadline_that_expired)
 {
 	expect_bounds(_metadata, self->fd, 50 * TW_MS, TWHEEL_WAS_UNREAD);
 }
@@ -960,7 +960,7 @@ TEST_F(keyed, bounds_of_an_absent_key_create_it)
 				   TWHEEL_ARM_ONLY_EARLIER | TWHEEL_ARM_IF_PRESENT));
 }
 
-TEST_F(keyed, if_present_and_a_bound_are_asked_together)
+TEST_F(keyed, if_present_and_a_bound_hold_together)
 {
 	const __u32 flags = TWHEEL_ARM_ONLY_LATER | TWHEEL_ARM_IF_PRESENT;
 
@@ -1325,7 +1325,7 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 }
 
 /* The first entry is refused, so no place is left for those behind it either. */
-TEST_F(full, new_key_that_is_refused_takes_none_along)
+TEST_F(full, refused_key_leaves_present_ones_of_its_vector_alone)
 {
 	struct twheel_arm arms[20] = {};
 	int i;
@@ -1472,7 +1472,7 @@ FIXTURE_TEARDOWN(vector)
 	close(self->fd);
 }
 
-TEST_F(vector, creates_all_and_replaces_all)
+TEST_F(vector, a_vector_creates_all_and_replaces_all)
 {
 	__u64 ids[MOST];
 	int i;
@@ -1498,7 +1498,7 @@ TEST_F(vector, creates_all_and_replaces_all)
 }
 
 /* By turns: there, new, malformed, there but refused, new but refused. */
-TEST_F(vector, does_each_entry_for_itself)
+TEST_F(vector, a_vector_does_each_element_by_itself)
 {
 	int i, good = 0;
 
@@ -1537,7 +1537,7 @@ TEST_F(vector, does_each_entry_for_itself)
 	}
 }
 
-TEST_F(vector, of_one_key_finds_it_in_order)
+TEST_F(vector, a_vector_of_one_key_finds_it_in_order)
 {
 	struct twheel_info info;
 	int i;
@@ -1563,7 +1563,7 @@ TEST_F(vector, of_one_key_finds_it_in_order)
 }
 
 /* Each key comes twice, and all are new. */
-TEST_F(vector, of_pairs_creates_the_first_and_replaces_by_the_second)
+TEST_F(vector, a_vector_of_pairs_creates_the_first_and_replaces_by_the_second)
 {
 	const int apart = (self->nr + 1) / 2;
 	int i;
@@ -1587,7 +1587,7 @@ TEST_F(vector, of_pairs_creates_the_first_and_replaces_by_the_second)
 }
 
 /* The first of a key may be refused; the second finds what there is without it. */
-TEST_F(vector, of_one_key_of_which_every_other_is_refused)
+TEST_F(vector, a_vector_of_one_key_goes_on_past_refused_elements)
 {
 	int i, ret, good = 0;
 
@@ -1616,7 +1616,7 @@ TEST_F(vector, of_one_key_of_which_every_other_is_refused)
 	}
 }
 
-TEST_F(vector, of_one_key_that_goes_only_later_has_the_latest)
+TEST_F(vector, a_vector_of_one_key_that_goes_only_later_keeps_the_latest)
 {
 	int i, good = 0;
 	__u64 seed = 3, latest_ns = 0;
@@ -1647,7 +1647,7 @@ TEST_F(vector, of_one_key_that_goes_only_later_has_the_latest)
 }
 
 /* Each bound is measured by what the entry before it has left behind. */
-TEST_F(vector, of_one_key_up_and_down_measures_each_bound_by_the_entry_before)
+TEST_F(vector, a_vector_of_one_key_compares_each_bound_with_the_element_before)
 {
 	const __u32 later = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER;
 	const __u32 earlier = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_EARLIER;
@@ -1681,7 +1681,7 @@ TEST_F(vector, of_one_key_up_and_down_measures_each_bound_by_the_entry_before)
 	EXPECT_PENDING(self->fd, KEY, self->arms[self->nr - 1].expires_ns);
 }
 
-TEST_F(vector, of_rearm_and_query_and_cancel_by_key)
+TEST_F(vector, vectors_of_rearm_query_and_cancel_go_by_key)
 {
 	struct twheel_cancel cancels[MOST] = {};
 	struct twheel_status rows[MOST];
@@ -1721,7 +1721,7 @@ TEST_F(vector, of_rearm_and_query_and_cancel_by_key)
 	}
 }
 
-TEST_F(vector, of_cancel_that_names_a_key_twice_ends_it_once)
+TEST_F(vector, a_cancel_that_names_a_key_twice_ends_it_once)
 {
 	struct twheel_cancel cancels[MOST] = {};
 	int i;
@@ -1736,7 +1736,7 @@ TEST_F(vector, of_cancel_that_names_a_key_twice_ends_it_once)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-TEST_F(vector, of_rearm_that_names_a_key_twice_leaves_the_last)
+TEST_F(vector, a_rearm_that_names_a_key_twice_leaves_the_last)
 {
 	int i;
 
@@ -1751,7 +1751,7 @@ TEST_F(vector, of_rearm_that_names_a_key_twice_leaves_the_last)
 }
 
 /* Periods need memory of their own, which may come while nothing is held. */
-TEST_F(vector, of_periods_and_one_shots_by_turns)
+TEST_F(vector, a_vector_makes_periods_and_one_shots_by_turns)
 {
 	int round, i;
 
@@ -1789,7 +1789,7 @@ TEST_F(keyed, arm_in_a_drained_wheel_says_eshutdown_whatever_it_would_find)
 	EXPECT_EQ(-ESHUTDOWN, tw_write(self->fd, &record, 1));
 }
 
-TEST_F(keyed, drained_one_keeps_its_key_until_its_event_was_read)
+TEST_F(keyed, drained_timeout_keeps_its_key_until_its_event_was_read)
 {
 	struct twheel_event events[3];
 	struct twheel_status status;
@@ -1935,7 +1935,7 @@ TEST_F(refreshed, deadline_that_expired_is_the_refreshed_one)
 	EXPECT_EQ(self->arm.id, arm.id);
 }
 
-TEST_F(refreshed, replaced_one_can_be_refreshed_again_by_its_id)
+TEST_F(refreshed, replaced_timeout_can_be_refreshed_again_by_its_id)
 {
 	__u64 deadline_ns;
 
@@ -2026,7 +2026,7 @@ static void cancel_many(struct __test_metadata *_metadata, int fd, int pattern, 
 }
 
 /* The memory of a burst is given back; the keys of the next one are none the worse. */
-TEST_F_TIMEOUT(many, of_any_pattern_are_created_replaced_and_cancelled, 100)
+TEST_F_TIMEOUT(many, keys_of_any_pattern_are_created_replaced_and_cancelled, 100)
 {
 	struct twheel_info info;
 	int pattern;
@@ -2042,7 +2042,7 @@ TEST_F_TIMEOUT(many, of_any_pattern_are_created_replaced_and_cancelled, 100)
 	}
 }
 
-TEST_F_TIMEOUT(many, that_expired_are_read_and_created_anew, 100)
+TEST_F_TIMEOUT(many, keys_that_expired_are_read_and_created_again, 100)
 {
 	static struct twheel_event events[STRIDE];
 	int i, nr, got, round;

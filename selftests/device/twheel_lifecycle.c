@@ -28,7 +28,7 @@ FIXTURE_TEARDOWN(lifecycle)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F(lifecycle, what_a_child_arms_its_parent_reads)
+TEST_F(lifecycle, a_parent_reads_the_timeouts_of_its_child)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -43,7 +43,7 @@ TEST_F(lifecycle, what_a_child_arms_its_parent_reads)
 	EXPECT_EQ(4711, event.user_data);
 }
 
-TEST_F(lifecycle, what_a_parent_armed_its_child_cancels)
+TEST_F(lifecycle, a_child_cancels_the_timeouts_of_its_parent)
 {
 	pid_t child;
 	__u64 id;

@@ -72,7 +72,7 @@ static void expect_room(struct __test_metadata *_metadata, int fd, int room)
 	EXPECT_EQ(0, tw_poll(fd, POLLOUT, 0));
 }
 
-TEST_F(places, one_more_than_max_pending_says_eagain_and_changes_nothing)
+TEST_F(places, arm_beyond_max_pending_says_eagain_and_changes_nothing)
 {
 	struct tw_snapshot before;
 	__u64 id;
@@ -87,7 +87,7 @@ TEST_F(places, full_wheel_has_no_room)
 	expect_room(_metadata, self->fd, 0);
 }
 
-TEST_F(places, cancelled_ones_free_their_places_at_once)
+TEST_F(places, cancelled_timeouts_free_their_places_at_once)
 {
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[1]));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->ids[3]));
@@ -117,7 +117,7 @@ TEST_F(places, revoked_events_free_their_places)
 	expect_room(_metadata, self->fd, 2);
 }
 
-TEST_F(places, periodic_one_keeps_its_place_when_its_event_is_read)
+TEST_F(places, periodic_timeout_keeps_its_place_when_its_event_is_read)
 {
 	struct twheel_event event;
 
@@ -148,7 +148,7 @@ TEST_F(places, vector_arms_as_many_as_there_is_room_for)
 	expect_room(_metadata, self->fd, 1);
 }
 
-TEST_F(places, stay_exact_over_many_rounds)
+TEST_F(places, places_stay_exact_over_many_rounds)
 {
 	struct twheel_event events[PLACES];
 	struct twheel_arm arms[PLACES + 1];
@@ -177,7 +177,7 @@ static pid_t fork_waiter(struct __test_metadata *_metadata, int fd)
 	return pid;
 }
 
-TEST_F(places, cancelling_wakes_who_waits_for_room)
+TEST_F(places, cancelling_wakes_a_thread_that_waits_for_room)
 {
 	pid_t pid = fork_waiter(_metadata, self->fd);
 
@@ -185,7 +185,7 @@ TEST_F(places, cancelling_wakes_who_waits_for_room)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-TEST_F(places, reading_wakes_who_waits_for_room)
+TEST_F(places, reading_wakes_a_thread_that_waits_for_room)
 {
 	pid_t pid = fork_waiter(_metadata, self->fd);
 	struct twheel_event event;

@@ -25,7 +25,7 @@ FIXTURE_TEARDOWN(list)
 	close(self->fd);
 }
 
-TEST_F(list, of_an_empty_wheel_is_at_its_end)
+TEST_F(list, a_list_of_an_empty_wheel_is_at_its_end)
 {
 	struct twheel_status row;
 	__u64 cursor = 0;
@@ -33,7 +33,7 @@ TEST_F(list, of_an_empty_wheel_is_at_its_end)
 	EXPECT_EQ(0, tw_list(self->fd, &cursor, &row, 1));
 }
 
-TEST_F(list, of_a_wheel_that_was_never_set_up_is_at_its_end)
+TEST_F(list, a_list_of_a_wheel_that_was_never_set_up_is_at_its_end)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct twheel_status row;
@@ -59,7 +59,7 @@ TEST_F(list, row_is_what_query_says)
 	}
 }
 
-TEST_F(list, does_not_show_what_has_ended)
+TEST_F(list, list_does_not_show_ended_timeouts)
 {
 	struct twheel_event event;
 	struct twheel_status row;
@@ -96,7 +96,7 @@ static void arm_crowd(struct __test_metadata *_metadata, int fd, __u64 *ids)
 	free(arms);
 }
 
-TEST_F(list, shows_thousands_once_each_whatever_the_step)
+TEST_F(list, list_shows_thousands_once_each_whatever_the_step)
 {
 	static struct twheel_status rows[CROWD];
 	const int steps[] = { 1, 7, 64, 1000 };
@@ -120,7 +120,7 @@ TEST_F(list, shows_thousands_once_each_whatever_the_step)
 }
 
 /* Only what is there is written, so that two rows have enough space. */
-TEST_F(list, takes_as_many_rows_as_a_vector_may_have_and_no_more)
+TEST_F(list, list_takes_as_many_rows_as_a_vector_may_have_and_no_more)
 {
 	struct twheel_status rows[2];
 	struct twheel_list list = {
@@ -141,7 +141,7 @@ TEST_F(list, takes_as_many_rows_as_a_vector_may_have_and_no_more)
 	EXPECT_EQ(0, list.cursor);
 }
 
-TEST_F(list, at_its_end_stays_there)
+TEST_F(list, a_list_at_its_end_stays_there)
 {
 	struct twheel_status rows[2];
 	__u64 cursor = 0, id;
@@ -174,7 +174,7 @@ TEST_F(list, cursor_beyond_the_last_place_is_at_the_end)
 	EXPECT_EQ(0, tw_list(self->fd, &cursor, &row, 1));
 }
 
-TEST_F(list, does_not_write_beyond_the_rows_it_returns)
+TEST_F(list, list_does_not_write_beyond_the_rows_it_returns)
 {
 	struct twheel_status rows[4], poison;
 	__u64 cursor = 0, id;
@@ -186,7 +186,7 @@ TEST_F(list, does_not_write_beyond_the_rows_it_returns)
 }
 
 /* The rows that it wrote are right, and the walk begins anew. */
-TEST_F(list, whose_cursor_cannot_be_written_says_efault)
+TEST_F(list, a_list_whose_cursor_cannot_be_written_says_efault)
 {
 	struct twheel_status rows[2], expected;
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -210,7 +210,7 @@ TEST_F(list, whose_cursor_cannot_be_written_says_efault)
 }
 
 /* Between the steps of a walk a third is cancelled, a third re-armed, and new ones come. */
-TEST_F(list, shows_what_is_not_touched_exactly_once_beside_changes)
+TEST_F(list, list_shows_untouched_timeouts_exactly_once_beside_changes)
 {
 	__u64 ids[CROWD], cursor = 0, id, next = 0;
 	static unsigned char seen[CROWD];
@@ -250,7 +250,7 @@ TEST_F(list, shows_what_is_not_touched_exactly_once_beside_changes)
 }
 
 /* What pends in a wheel that was taken over pends in another one, in the same way. */
-TEST_F(list, tells_all_that_is_needed_to_arm_again_elsewhere)
+TEST_F(list, list_shows_all_that_is_needed_to_arm_again_elsewhere)
 {
 	struct twheel_arm arms[] = {
 		{ .expires_ns = TW_SEC + 1, .user_data = 1 },
@@ -309,7 +309,7 @@ static __s64 changes_of(int fd)
 	return ret < 0 ? ret : (__s64)list.changes;
 }
 
-TEST_F(list, counts_changes_and_nothing_else)
+TEST_F(list, list_counts_changes_and_nothing_else)
 {
 	struct twheel_arm arms[3] = {
 		{ .expires_ns = TW_MS }, { .expires_ns = TW_MS, .repeats = 7 },

@@ -180,7 +180,7 @@ TEST(each_setup_needs_writing)
 }
 
 /* An unknown command is unknown to everybody, and what is malformed is not looked at. */
-TEST_F(mode, is_looked_at_behind_the_number_and_before_the_argument)
+TEST_F(mode, the_mode_is_checked_after_the_number_and_before_the_argument)
 {
 	EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IO(TWHEEL_IOC_MAGIC, 255), NULL));
 	EXPECT_EQ(may_write(variant->mode) ? -EFAULT : -EBADF,
@@ -213,7 +213,7 @@ FIXTURE_TEARDOWN(listener)
 }
 
 /* REOPEN has a test of its own. */
-TEST_F(listener, gets_no_command_done_that_changes_the_wheel)
+TEST_F(listener, a_listener_gets_no_command_done_that_changes_the_wheel)
 {
 	int nr;
 
@@ -234,7 +234,7 @@ TEST_F(listener, gets_no_command_done_that_changes_the_wheel)
 }
 
 /* By each of its ways: from each that it may have, and of what that may have. */
-TEST_F(listener, gets_no_descriptor_that_may_write)
+TEST_F(listener, a_listener_gets_no_descriptor_that_may_write)
 {
 	const int more[] = { 0, O_NONBLOCK, O_CLOEXEC, O_NONBLOCK | O_CLOEXEC };
 	const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_NEITHER };
@@ -266,7 +266,7 @@ TEST_F(listener, gets_no_descriptor_that_may_write)
 	EXPECT_EQ(-1, truncate(path, 0));
 }
 
-TEST_F(listener, writes_nothing)
+TEST_F(listener, a_listener_writes_nothing)
 {
 	const struct twheel_record record = {
 		.op = TWHEEL_OP_CANCEL, .key = self->pending,
@@ -320,7 +320,7 @@ static bool store_succeeds(struct __test_metadata *_metadata, __u64 *word)
 	return !status;
 }
 
-TEST_F(listener, stores_nothing_into_the_refresh_table)
+TEST_F(listener, a_listener_stores_nothing_into_the_refresh_table)
 {
 	const int types[] = { MAP_SHARED, MAP_SHARED_VALIDATE, MAP_PRIVATE };
 	int i, memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);

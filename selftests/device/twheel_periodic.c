@@ -99,7 +99,7 @@ TEST_F(periodic, interval_that_is_no_multiple_of_the_tick_does_not_drift)
 	}
 }
 
-TEST_F(periodic, unread_one_stays_one_event_whose_count_grows)
+TEST_F(periodic, unread_timeout_stays_one_event_whose_count_grows)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_info info;
@@ -119,7 +119,7 @@ TEST_F(periodic, unread_one_stays_one_event_whose_count_grows)
 	EXPECT_EQ(7, info.expirations);
 }
 
-TEST_F(periodic, each_period_of_an_unread_one_counts_from_its_edge_on)
+TEST_F(periodic, each_period_of_an_unread_timeout_counts_from_its_edge_on)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_status status;
@@ -205,7 +205,7 @@ TEST_F(periodic, count_past_32_bits_saturates_when_it_is_drained)
 	EXPECT_EQ(TW_DRAINED, event.flags);
 }
 
-TEST_F(periodic, event_that_is_drained_tells_when_its_latest_period_expired)
+TEST_F(periodic, drained_event_says_when_its_latest_period_expired)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
 	struct twheel_event event;
@@ -232,7 +232,7 @@ TEST_F(periodic, expirations_are_counted_beyond_what_an_event_can_say)
 	EXPECT_EQ(periods, info.expirations);
 }
 
-TEST_F(periodic, expirations_leave_out_what_passes_unread_until_it_is_read)
+TEST_F(periodic, expirations_leave_out_unread_periods_until_they_are_read)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_event event;
@@ -248,7 +248,7 @@ TEST_F(periodic, expirations_leave_out_what_passes_unread_until_it_is_read)
 }
 
 /* Nothing ran there. */
-TEST_F(periodic, event_tells_the_edge_of_the_latest_period_that_passed_unread)
+TEST_F(periodic, event_says_the_edge_of_the_latest_period_that_passed_unread)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
 	struct twheel_event event;
@@ -295,7 +295,7 @@ TEST_F(periodic, stall_to_the_end_of_time_saturates_and_nothing_follows)
 }
 
 /* As timerfd does it: 10, 20, ..., 100 have all passed when it is armed. */
-TEST_F(periodic, armed_in_the_past_its_first_event_counts_each_period_since)
+TEST_F(periodic, first_event_of_a_timeout_armed_in_the_past_counts_each_period_since)
 {
 	__u64 id;
 
@@ -305,7 +305,7 @@ TEST_F(periodic, armed_in_the_past_its_first_event_counts_each_period_since)
 	expect_event_at(_metadata, self->fd, 110 * TW_MS, id, 1, 110 * TW_MS);
 }
 
-TEST_F(periodic, armed_four_billion_periods_in_the_past_it_saturates)
+TEST_F(periodic, timeout_armed_four_billion_periods_in_the_past_saturates)
 {
 	__u64 now_ns = (1ULL << 33) * TW_MS;
 	__u64 id;
@@ -358,7 +358,7 @@ TEST_F(periodic, interval_past_the_end_of_time_expires_once_and_waits_for_ever)
 	EXPECT_EQ(ARRAY_SIZE(intervals_ns), info.pending);
 }
 
-TEST_F(periodic, query_of_an_unread_one_tells_the_next_deadline)
+TEST_F(periodic, query_of_an_unread_timeout_reports_the_next_deadline)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_status status;
@@ -372,7 +372,7 @@ TEST_F(periodic, query_of_an_unread_one_tells_the_next_deadline)
 	EXPECT_EQ(0, status.deliveries);
 }
 
-TEST_F(periodic, query_after_reading_tells_deliveries)
+TEST_F(periodic, query_after_reading_reports_deliveries)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_status status;
@@ -439,7 +439,7 @@ TEST_F(periodic, fixed_delay_is_not_pending_while_unread)
 	EXPECT_EQ(20 * TW_MS, info.next_expiry_ns);
 }
 
-TEST_F(periodic, query_of_an_unread_fixed_delay_tells_the_deadline_that_passed)
+TEST_F(periodic, query_of_an_unread_fixed_delay_reports_the_deadline_that_passed)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS,
 				TWHEEL_ARM_FIXED_DELAY, 0);
@@ -468,7 +468,7 @@ TEST_F(periodic, fixed_delay_of_the_shortest_interval_is_one_event_a_read)
 
 /* ---- limits -------------------------------------------------------------- */
 
-TEST_F(periodic, limit_ends_it_after_so_many_events)
+TEST_F(periodic, limit_ends_a_timeout_after_as_many_events)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 3);
 	struct twheel_status status;
@@ -503,7 +503,7 @@ TEST_F(periodic, limit_bounds_expirations_and_not_events)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
-TEST_F(periodic, spent_one_is_unread_and_no_longer_pending)
+TEST_F(periodic, spent_timeout_is_unread_and_no_longer_pending)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 2);
 	struct twheel_status status;
@@ -593,7 +593,7 @@ TEST_F(periodic, event_of_a_one_shot_says_ended)
 	expect_flags(_metadata, self->fd, 1, 0, 0, (__u32[]){ TWHEEL_EVENT_ENDED });
 }
 
-TEST_F(periodic, last_event_of_a_limited_one_says_ended_and_no_other)
+TEST_F(periodic, last_event_of_a_limited_timeout_says_ended_and_no_other)
 {
 	expect_flags(_metadata, self->fd, 3, 0, 3, (__u32[]){ 0, 0, TWHEEL_EVENT_ENDED });
 }
@@ -611,7 +611,7 @@ TEST_F(periodic, events_of_an_unlimited_fixed_delay_never_say_ended)
 	expect_flags(_metadata, self->fd, 4, TWHEEL_ARM_FIXED_DELAY, 0, none);
 }
 
-TEST_F(periodic, events_of_an_unlimited_one_never_say_ended)
+TEST_F(periodic, events_of_an_unlimited_timeout_never_say_ended)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_event event;
@@ -644,7 +644,7 @@ TEST_F(periodic, event_that_reaches_the_limit_unread_says_ended)
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, id));
 }
 
-TEST_F(periodic, rearm_of_a_spent_one_begins_anew_and_its_events_say_so)
+TEST_F(periodic, rearm_of_a_spent_timeout_begins_again_and_its_events_say_so)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 1);
 	struct twheel_event event;

@@ -54,7 +54,7 @@ TEST_F(poll, a_wheel_never_armed_can_be_armed_only)
 	close(fd);
 }
 
-TEST_F(poll, what_pends_cannot_be_read)
+TEST_F(poll, a_pending_timeout_cannot_be_read)
 {
 	arm_some(_metadata, self->fd, self->ids, 1);
 	EXPECT_EQ(POLLOUT, tw_poll(self->fd, ALL, 0));
@@ -423,7 +423,7 @@ TEST_F_TIMEOUT(sleeping_poll, a_rearm_to_later_wakes_nobody, 60)
 	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 3000));
 }
 
-TEST_F_TIMEOUT(sleeping_poll, what_was_cancelled_wakes_nobody, 60)
+TEST_F_TIMEOUT(sleeping_poll, a_cancelled_timeout_wakes_nobody, 60)
 {
 	__u64 id;
 
@@ -432,7 +432,7 @@ TEST_F_TIMEOUT(sleeping_poll, what_was_cancelled_wakes_nobody, 60)
 	EXPECT_EQ(0, tw_poll(self->fd, POLLIN, 3000));
 }
 
-TEST_F_TIMEOUT(sleeping_poll, what_is_behind_a_cancelled_one_still_wakes, 60)
+TEST_F_TIMEOUT(sleeping_poll, a_timeout_behind_a_cancelled_one_still_wakes, 60)
 {
 	__u64 first, second;
 
@@ -477,7 +477,7 @@ static void *thief_run(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(poll, beside_a_reader_each_event_is_read_once, 100)
+TEST_F_TIMEOUT(poll, each_event_is_read_once_beside_a_reader, 100)
 {
 	struct tw_race race = TW_RACE(outcomes, 0);
 	struct twheel_event event;
@@ -527,7 +527,7 @@ static void *refuser_run(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(poll, a_key_that_is_refused_wakes_who_has_seen_its_place_taken, 60)
+TEST_F_TIMEOUT(poll, a_refused_key_wakes_a_poller_that_has_seen_its_place_taken, 60)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 1, .flags = TWHEEL_SETUP_KEYED,

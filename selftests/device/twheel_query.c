@@ -21,7 +21,7 @@ FIXTURE_TEARDOWN(query)
 	close(self->fd);
 }
 
-TEST_F(query, pending_one_tells_each_field)
+TEST_F(query, query_of_a_pending_timeout_reports_each_field)
 {
 	struct twheel_status status;
 	__u64 id;
@@ -44,7 +44,7 @@ TEST_F(query, pending_one_tells_each_field)
 	EXPECT_EQ(0, status.deliveries);
 }
 
-TEST_F(query, periodic_one_tells_each_field)
+TEST_F(query, query_of_a_periodic_timeout_reports_each_field)
 {
 	struct twheel_arm arm = {
 		.expires_ns = 10 * TW_MS,
@@ -78,7 +78,7 @@ TEST_F(query, absolute_flag_is_not_part_of_a_timeout)
 	EXPECT_EQ(0, status.flags);
 }
 
-TEST_F(query, expired_one_tells_the_deadline_that_passed)
+TEST_F(query, query_of_an_expired_timeout_reports_the_deadline_that_passed)
 {
 	struct twheel_status status;
 	__u64 id;
@@ -101,7 +101,7 @@ struct ending {
 };
 
 /* With repeats_left, which is 0 for each of these at 30 ms: whether another event will follow. */
-TEST_F(query, event_that_ends_a_timeout_is_told_from_others)
+TEST_F(query, query_distinguishes_the_event_that_ends_a_timeout)
 {
 	const struct ending endings[] = {
 		{ "one-shot", { .expires_ns = 10 * TW_MS }, { true, true, true } },
@@ -162,7 +162,7 @@ TEST_F(query, event_that_ends_a_timeout_is_told_from_others)
 }
 
 /* It waits for its edge: pending still, with nothing left. */
-TEST_F(query, between_the_deadline_and_its_edge_nothing_is_left)
+TEST_F(query, nothing_is_left_between_the_deadline_and_its_edge)
 {
 	struct twheel_status status;
 	__u64 id;
@@ -175,7 +175,7 @@ TEST_F(query, between_the_deadline_and_its_edge_nothing_is_left)
 	EXPECT_EQ(0, status.left_ns);
 }
 
-TEST_F(query, stranger_says_enoent_and_only_the_result_is_written)
+TEST_F(query, unknown_id_says_enoent_and_only_the_result_is_written)
 {
 	struct twheel_status status, expected;
 
@@ -186,7 +186,7 @@ TEST_F(query, stranger_says_enoent_and_only_the_result_is_written)
 	EXPECT_EQ(0, memcmp(&expected, &status, sizeof(status)));
 }
 
-TEST_F(query, vector_goes_on_past_a_stranger)
+TEST_F(query, vector_goes_on_past_an_unknown_id)
 {
 	struct twheel_status rows[3] = {};
 	__u64 a, b;
@@ -203,7 +203,7 @@ TEST_F(query, vector_goes_on_past_a_stranger)
 	EXPECT_EQ(2 * TW_MS, rows[2].deadline_ns);
 }
 
-TEST_F(query, looking_changes_nothing)
+TEST_F(query, query_changes_nothing)
 {
 	struct tw_snapshot before;
 	struct twheel_status status;
@@ -228,7 +228,7 @@ static __u64 left_at(__u64 now_ns, __u64 deadline_ns)
 }
 
 /* Nobody reads, and it goes on. */
-TEST(what_is_left_of_a_period_shrinks_and_begins_anew)
+TEST(the_time_left_of_a_period_shrinks_and_begins_again)
 {
 	__u64 id, first_ns, end_ns, before_ns, after_ns, previous_ns = PERIOD_NS;
 	int begun = 0, fd = tw_open(O_NONBLOCK);

@@ -719,7 +719,7 @@ static void run(struct __test_metadata *_metadata,
 }
 
 /* An oracle that is nothing but an array, kept sorted. */
-TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
+TEST_F_TIMEOUT(random_calls, calls_of_every_kind_agree_with_a_sorted_array, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
@@ -732,7 +732,7 @@ TEST_F_TIMEOUT(random_calls, of_every_kind_agree_with_a_sorted_array, 120)
 }
 
 /* Each deadline that was stored is in force until there is a later one, or another life. */
-TEST_F_TIMEOUT(random_calls, and_stores_agree_with_a_sorted_array, 120)
+TEST_F_TIMEOUT(random_calls, calls_and_stores_agree_with_a_sorted_array, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_arm, do_arm, do_arm, do_rearm, do_rearm, do_cancel, do_query,
@@ -746,7 +746,7 @@ TEST_F_TIMEOUT(random_calls, and_stores_agree_with_a_sorted_array, 120)
 }
 
 /* And one that is nothing but a map beside it; a quarter of the keys find room. */
-TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
+TEST_F_TIMEOUT(random_calls, calls_by_key_and_by_id_agree_with_a_map, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_upsert, do_upsert, do_upsert, do_rearm, do_cancel, do_query,
@@ -762,7 +762,7 @@ TEST_F_TIMEOUT(random_calls, by_key_and_by_id_agree_with_a_map, 120)
 }
 
 /* Likewise, with stores. */
-TEST_F_TIMEOUT(random_calls, by_key_and_by_id_and_stores_agree_with_a_map, 120)
+TEST_F_TIMEOUT(random_calls, calls_by_key_and_by_id_and_stores_agree_with_a_map, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
 		do_upsert, do_upsert, do_upsert, do_rearm, do_cancel, do_query,

@@ -84,7 +84,7 @@ FIXTURE_TEARDOWN(read)
 	close(self->fd);
 }
 
-TEST_F(read, without_an_event_says_eagain)
+TEST_F(read, a_read_without_an_event_says_eagain)
 {
 	struct twheel_event event;
 
@@ -163,7 +163,7 @@ TEST_F(read, an_event_has_no_flag_but_those_of_the_header)
 	}
 }
 
-TEST_F(read, an_event_says_what_was_asked_for)
+TEST_F(read, an_event_has_the_fields_of_its_timeout)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -201,7 +201,7 @@ TEST_F(read, events_come_in_the_order_of_ticks)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(read, what_expired_first_comes_first_though_left_unread)
+TEST_F(read, an_earlier_event_comes_first_though_left_unread)
 {
 	struct twheel_event events[5];
 	int i;
@@ -347,7 +347,7 @@ TEST_F(read, one_call_takes_all_kinds_of_events)
 }
 
 /* All kinds in one tick, behind events that are unread; and some of them are revoked. */
-TEST_F(read, what_is_left_of_a_tick_is_read)
+TEST_F(read, the_rest_of_a_tick_is_read)
 {
 	enum { FIRST, PERIODIC, SECOND, SLACK, THIRD, LATER, EARLIER, CANCELLED, NR };
 	struct twheel_arm arms[NR];
@@ -475,7 +475,7 @@ TEST_F(read, a_buffer_far_larger_than_needed_is_fine)
 }
 
 /* Read once, each of them is soon unread again: there is always something more. */
-TEST_F_TIMEOUT(read, a_read_ends_with_what_was_unread_when_it_began, 60)
+TEST_F_TIMEOUT(read, a_read_ends_with_the_events_that_were_unread_when_it_began, 60)
 {
 	const struct twheel_setup setup = { .tick_ns = 10 * TW_US };
 	const int room = 100 * MAX_EVENTS;

@@ -112,7 +112,7 @@ FIXTURE_TEARDOWN(blocking_read)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(blocking_read, wakes_when_a_timeout_expires, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_wakes_when_a_timeout_expires, 60)
 {
 	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
 	ASSERT_EQ(0, make_event(self->fd));
@@ -120,7 +120,7 @@ TEST_F_TIMEOUT(blocking_read, wakes_when_a_timeout_expires, 60)
 	EXPECT_EQ(1, readers[0].got);
 }
 
-TEST_F_TIMEOUT(blocking_read, wakes_when_a_deadline_in_the_past_is_armed, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_wakes_when_a_deadline_in_the_past_is_armed, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
 	__u64 id;
@@ -133,7 +133,7 @@ TEST_F_TIMEOUT(blocking_read, wakes_when_a_deadline_in_the_past_is_armed, 60)
 	close(fd);
 }
 
-TEST_F_TIMEOUT(blocking_read, on_a_real_clock_is_never_early, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_on_a_real_clock_is_never_early, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
 	struct twheel_event event;
@@ -150,7 +150,7 @@ TEST_F_TIMEOUT(blocking_read, on_a_real_clock_is_never_early, 60)
 	close(fd);
 }
 
-TEST_F_TIMEOUT(blocking_read, goes_on_after_a_signal_with_sa_restart, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_goes_on_after_a_signal_with_sa_restart, 60)
 {
 	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
 	ASSERT_EQ(0, interrupt(&readers[0], SA_RESTART));
@@ -160,7 +160,7 @@ TEST_F_TIMEOUT(blocking_read, goes_on_after_a_signal_with_sa_restart, 60)
 	EXPECT_EQ(1, readers[0].ret);
 }
 
-TEST_F_TIMEOUT(blocking_read, says_eintr_after_a_signal_without_sa_restart, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_says_eintr_after_a_signal_without_sa_restart, 60)
 {
 	ASSERT_EQ(0, reader_start(&readers[0], self->fd, 1));
 	ASSERT_EQ(0, interrupt(&readers[0], 0));
@@ -179,7 +179,7 @@ TEST_F_TIMEOUT(blocking_read, a_signal_takes_no_event, 60)
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
 }
 
-TEST_F_TIMEOUT(blocking_read, obeys_o_nonblock_that_was_set_later, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_obeys_o_nonblock_that_was_set_later, 60)
 {
 	struct twheel_event event;
 
@@ -265,7 +265,7 @@ TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 100)
 }
 
 /* A caller that polls first has to have O_NONBLOCK. */
-TEST_F_TIMEOUT(blocking_read, waits_for_the_next_event_if_the_one_that_poll_told_of_is_gone, 60)
+TEST_F_TIMEOUT(blocking_read, a_blocking_read_waits_if_the_event_that_poll_reported_is_gone, 60)
 {
 	__u64 id;
 
@@ -383,7 +383,7 @@ static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *se
 }
 
 /* What poll() tells is so: a loop that polls does not spin. */
-TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_it_gets_what_poll_tells_of, 60)
+TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_a_stuck_one_gets_what_poll_reports, 60)
 {
 	struct twheel_event event;
 	int nr;
@@ -400,7 +400,7 @@ TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_it_gets_what_poll_tells_of, 60)
 	EXPECT_EQ(-EAGAIN, self->ret);
 }
 
-TEST_F_TIMEOUT(stuck, it_gets_what_another_one_has_left, 60)
+TEST_F_TIMEOUT(stuck, a_stuck_read_gets_the_events_that_another_one_left, 60)
 {
 	struct twheel_event event;
 
@@ -415,7 +415,7 @@ TEST_F_TIMEOUT(stuck, it_gets_what_another_one_has_left, 60)
 }
 
 /* It has seen an event that is another one now. */
-TEST_F_TIMEOUT(stuck, it_gets_an_event_that_came_after_those_it_has_seen, 60)
+TEST_F_TIMEOUT(stuck, a_stuck_read_gets_an_event_that_came_after_those_it_has_seen, 60)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -453,7 +453,7 @@ TEST_F_TIMEOUT(stuck, a_signal_does_not_interrupt_a_read_that_does_not_wait, 60)
 	EXPECT_EQ(-EAGAIN, self->ret);
 }
 
-TEST_F_TIMEOUT(stuck, a_blocking_read_beside_it_waits_for_nothing, 60)
+TEST_F_TIMEOUT(stuck, a_blocking_read_beside_a_stuck_one_waits_for_nothing, 60)
 {
 	struct twheel_event events[4];
 

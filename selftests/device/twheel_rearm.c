@@ -41,13 +41,13 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 id, _
 	EXPECT_EQ(1, event.count);
 }
 
-TEST_F(rearm, pending_one_was_pending)
+TEST_F(rearm, rearm_of_a_pending_timeout_says_pending)
 {
 	EXPECT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS, 0));
 }
 
-TEST_F(rearm, later_expires_at_the_new_deadline_only)
+TEST_F(rearm, a_timeout_moved_later_expires_at_the_new_deadline_only)
 {
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 20 * TW_MS, 0));
@@ -56,7 +56,7 @@ TEST_F(rearm, later_expires_at_the_new_deadline_only)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(rearm, earlier_expires_at_the_new_deadline_only)
+TEST_F(rearm, a_timeout_moved_earlier_expires_at_the_new_deadline_only)
 {
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
 		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 5 * TW_MS, 0));
@@ -65,7 +65,7 @@ TEST_F(rearm, earlier_expires_at_the_new_deadline_only)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(rearm, later_and_back_earlier_expires_at_the_last_deadline)
+TEST_F(rearm, a_timeout_moved_later_and_back_expires_at_the_last_deadline)
 {
 	const __u64 way_ns[] = { TW_DAY, 15 * TW_MS, TW_HOUR, 3 * TW_MS, 7 * TW_MS };
 	int i;
@@ -80,7 +80,7 @@ TEST_F(rearm, later_and_back_earlier_expires_at_the_last_deadline)
 }
 
 /* The old slot comes due between one re-arming and the next, many times. */
-TEST_F(rearm, refreshed_in_time_it_never_expires)
+TEST_F(rearm, a_timeout_rearmed_in_time_never_expires)
 {
 	__u64 now_ns;
 
@@ -92,7 +92,7 @@ TEST_F(rearm, refreshed_in_time_it_never_expires)
 	expect_expiry(_metadata, self->fd, self->id, now_ns - 9 * TW_MS + 10 * TW_MS);
 }
 
-TEST_F(rearm, relative_counts_from_now_and_not_from_the_old_deadline)
+TEST_F(rearm, a_relative_rearm_counts_from_now_and_not_from_the_old_deadline)
 {
 	struct twheel_status status;
 
@@ -103,7 +103,7 @@ TEST_F(rearm, relative_counts_from_now_and_not_from_the_old_deadline)
 	EXPECT_EQ(3 * TW_MS, status.left_ns);
 }
 
-TEST_F(rearm, into_the_past_expires_at_the_next_turn)
+TEST_F(rearm, a_timeout_moved_into_the_past_expires_at_the_next_turn)
 {
 	struct twheel_event event;
 
@@ -117,7 +117,7 @@ TEST_F(rearm, into_the_past_expires_at_the_next_turn)
 }
 
 /* The deadline that it had has passed as well, and the edge of that tick has not come. */
-TEST_F(rearm, within_the_tick_that_has_begun_expires_at_the_next_turn)
+TEST_F(rearm, a_timeout_moved_into_the_tick_that_has_begun_expires_at_the_next_turn)
 {
 	const __u64 now_ns = 20 * TW_MS + TW_MS / 2;
 	struct twheel_event event;
@@ -137,7 +137,7 @@ TEST_F(rearm, within_the_tick_that_has_begun_expires_at_the_next_turn)
 	EXPECT_EQ(0, info.max_late_ns);
 }
 
-TEST_F(rearm, to_never_and_back)
+TEST_F(rearm, a_timeout_can_be_moved_to_never_and_back)
 {
 	struct twheel_info info;
 
@@ -154,13 +154,13 @@ TEST_F(rearm, to_never_and_back)
 
 /* ---- expired and unread -------------------------------------------------- */
 
-TEST_F(rearm, unread_one_was_unread)
+TEST_F(rearm, rearm_of_an_unread_timeout_says_unread)
 {
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, 10 * TW_MS, 0));
 }
 
-TEST_F(rearm, unread_event_of_the_old_life_never_comes)
+TEST_F(rearm, unread_event_of_the_old_schedule_never_comes)
 {
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
 	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, self->id, 0, 10 * TW_MS, 0));
@@ -169,7 +169,7 @@ TEST_F(rearm, unread_event_of_the_old_life_never_comes)
 	expect_expiry(_metadata, self->fd, self->id, 20 * TW_MS);
 }
 
-TEST_F(rearm, unread_one_to_zero_expires_once)
+TEST_F(rearm, an_unread_timeout_moved_to_zero_expires_once)
 {
 	struct twheel_event event;
 
@@ -195,7 +195,7 @@ TEST_F(rearm, unread_sibling_keeps_its_event)
 
 /* ---- what there is no more ----------------------------------------------- */
 
-TEST_F(rearm, delivered_one_says_enoent_and_begins_no_life)
+TEST_F(rearm, rearm_of_a_delivered_timeout_says_enoent_and_begins_nothing)
 {
 	struct tw_snapshot before;
 	struct twheel_event event;
@@ -207,7 +207,7 @@ TEST_F(rearm, delivered_one_says_enoent_and_begins_no_life)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(rearm, cancelled_one_says_enoent_and_begins_no_life)
+TEST_F(rearm, rearm_of_a_cancelled_timeout_says_enoent_and_begins_nothing)
 {
 	struct tw_snapshot before;
 
@@ -251,7 +251,7 @@ TEST_F(rearm, one_shot_that_moves_later_becomes_periodic)
 		expect_expiry(_metadata, self->fd, self->id, 20 * TW_MS + i * 5 * TW_MS);
 }
 
-TEST_F(rearm, periodic_one_becomes_a_one_shot)
+TEST_F(rearm, periodic_timeout_becomes_a_one_shot)
 {
 	struct twheel_status status;
 
@@ -264,7 +264,7 @@ TEST_F(rearm, periodic_one_becomes_a_one_shot)
 	EXPECT_EQ(-ENOENT, tw_query1(self->fd, self->id, &status));
 }
 
-TEST_F(rearm, unread_periods_of_the_old_life_are_not_counted_in_the_new_one)
+TEST_F(rearm, unread_periods_of_the_old_schedule_are_not_counted_in_the_new_one)
 {
 	struct twheel_event event;
 
@@ -311,7 +311,7 @@ TEST_F(rearm, limit_flags_interval_and_deliveries_are_replaced)
 	EXPECT_EQ(0, status.count);
 }
 
-TEST_F(rearm, spent_and_unread_one_gets_a_new_limit)
+TEST_F(rearm, spent_and_unread_timeout_gets_a_new_limit)
 {
 	struct twheel_arm arm = {
 		.id = self->id,
@@ -330,7 +330,7 @@ TEST_F(rearm, spent_and_unread_one_gets_a_new_limit)
 	EXPECT_EQ(12 * TW_MS, event.deadline_ns);
 }
 
-TEST_F(rearm, is_counted_as_such_and_as_nothing_else)
+TEST_F(rearm, a_rearm_is_counted_as_such_and_as_nothing_else)
 {
 	struct twheel_info info;
 
@@ -364,7 +364,7 @@ TEST_F(rearm, next_expiry_follows_in_both_directions)
 
 /* ---- vectors ------------------------------------------------------------- */
 
-TEST_F(rearm, vector_goes_on_past_entries_that_fail)
+TEST_F(rearm, vector_goes_on_past_elements_that_fail)
 {
 	struct twheel_arm arms[4] = {};
 	__u64 unread;
@@ -382,7 +382,7 @@ TEST_F(rearm, vector_goes_on_past_entries_that_fail)
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, arms[3].result);
 }
 
-TEST_F(rearm, twice_in_one_vector_the_last_one_holds)
+TEST_F(rearm, the_last_of_two_rearms_in_one_vector_holds)
 {
 	struct twheel_arm arms[2] = {
 		{ .id = self->id, .expires_ns = 2 * TW_MS },
@@ -491,7 +491,7 @@ FIXTURE_TEARDOWN(rearm_anywhere)
  * Each is moved from one random place to another, several times while time
  * passes, and expires at the last one, in the order of ticks, once.
  */
-TEST_F(rearm_anywhere, each_expires_once_at_its_last_deadline)
+TEST_F(rearm_anywhere, each_timeout_expires_once_at_its_last_deadline)
 {
 	__u64 tick_ns = self->info.tick_ns, range_ticks = 150 * self->info.slots;
 	__u64 ids[MOVED], deadlines_ns[MOVED], previous_ns = 0, seed = 4;

@@ -83,7 +83,7 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 tick_
 #define EXPECT_EXPIRY(deadline_ns)						\
 	expect_expiry(_metadata, self->fd, self->tick_ns, self->id, deadline_ns)
 
-TEST_F(refresh, a_later_deadline_is_the_one_it_expires_at)
+TEST_F(refresh, a_timeout_expires_at_a_later_deadline_that_was_stored)
 {
 	__u64 deadline_ns = tw_refreshed_ns(self->deadline_ns + 7 * TW_MS + 1, self->shift);
 
@@ -101,7 +101,7 @@ static __u64 latest_ns(__u64 deadline_ns, __u32 shift)
 	return grains << shift > TWHEEL_TIME_NEVER ? TWHEEL_TIME_NEVER : grains << shift;
 }
 
-TEST_F(refresh, a_far_deadline_is_the_one_it_expires_at)
+TEST_F(refresh, a_timeout_expires_at_a_far_deadline_that_was_stored)
 {
 	__u64 deadline_ns = latest_ns(self->deadline_ns, self->shift);
 
@@ -145,7 +145,7 @@ TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
 }
 
 /* The words of deadlines on both sides of a multiple of 2^36 grains. */
-TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_begin_anew)
+TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_wrap)
 {
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, before_ns;
@@ -162,7 +162,7 @@ TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_begin_anew)
 	EXPECT_EXPIRY(tw_refreshed_ns(turn_ns + 5 * self->tick_ns, self->shift));
 }
 
-TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_begin_anew)
+TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_wrap)
 {
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, after_ns;
@@ -177,7 +177,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_begin_anew)
 	EXPECT_EXPIRY(after_ns);
 }
 
-TEST_F(refresh, of_many_stores_the_last_one_counts)
+TEST_F(refresh, the_last_of_many_stores_counts)
 {
 	__u64 deadline_ns = self->deadline_ns;
 	int i;
@@ -190,7 +190,7 @@ TEST_F(refresh, of_many_stores_the_last_one_counts)
 }
 
 /* The idle connection: its slot comes due again and again. */
-TEST_F(refresh, refreshed_in_time_it_never_expires)
+TEST_F(refresh, a_timeout_refreshed_in_time_never_expires)
 {
 	__u64 now_ns = 0, deadline_ns = self->deadline_ns;
 	int i;
@@ -225,7 +225,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing_after_a_later_one_was_seen)
 	EXPECT_EXPIRY(later_ns);
 }
 
-TEST_F(refresh, what_makes_no_sense_changes_nothing)
+TEST_F(refresh, a_store_that_makes_no_sense_changes_nothing)
 {
 	__u64 later = twheel_refresh_deadline(9 * self->deadline_ns, self->shift);
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
@@ -310,7 +310,7 @@ TEST_F(refresh, info_says_how_long_a_grain_is)
 }
 
 /* Only a long tick has it within its horizon. */
-TEST(refreshed_to_the_end_of_time_it_never_expires)
+TEST(a_timeout_refreshed_to_the_end_of_time_never_expires)
 {
 	static const __u64 stored_ns[] = {
 		TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER + 1, 3ULL << 62,
@@ -347,7 +347,7 @@ TEST(refreshed_to_the_end_of_time_it_never_expires)
 	close(fd);
 }
 
-TEST_F(refresh, armed_for_the_end_of_time_no_store_moves_it)
+TEST_F(refresh, no_store_moves_a_timeout_armed_for_the_end_of_time)
 {
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK, grains, seed = 3;
 	struct twheel_status status;
@@ -368,7 +368,7 @@ TEST_F(refresh, armed_for_the_end_of_time_no_store_moves_it)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, self->id));
 }
 
-TEST_F(refresh, of_a_deadline_of_zero_a_store_counts)
+TEST_F(refresh, a_store_counts_for_a_deadline_of_zero)
 {
 	__u64 deadline_ns = tw_refreshed_ns(5 * self->deadline_ns, self->shift);
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
@@ -393,7 +393,7 @@ TEST_F(refresh, of_a_deadline_of_zero_a_store_counts)
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, self->id));
 }
 
-TEST_F(refresh, it_shows_at_once)
+TEST_F(refresh, a_store_shows_at_once)
 {
 	__u64 deadline_ns = tw_refreshed_ns(3 * self->deadline_ns, self->shift);
 	struct twheel_status status, row;
@@ -408,7 +408,7 @@ TEST_F(refresh, it_shows_at_once)
 	EXPECT_EXPIRY(deadline_ns);
 }
 
-TEST_F(refresh, rearm_earlier_than_what_was_stored_counts)
+TEST_F(refresh, a_rearm_earlier_than_the_stored_deadline_counts)
 {
 	tw_refresh(self->table, self->id, TW_DAY, self->shift);
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
@@ -416,7 +416,7 @@ TEST_F(refresh, rearm_earlier_than_what_was_stored_counts)
 	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
 }
 
-TEST_F(refresh, rearm_of_what_is_in_the_wheel_counts_more_than_an_earlier_store)
+TEST_F(refresh, a_rearm_of_a_timeout_in_the_wheel_counts_more_than_an_earlier_store)
 {
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
 	tw_refresh(self->table, self->id, TW_DAY, self->shift);
@@ -425,7 +425,7 @@ TEST_F(refresh, rearm_of_what_is_in_the_wheel_counts_more_than_an_earlier_store)
 	EXPECT_EXPIRY(self->deadline_ns + self->tick_ns);
 }
 
-TEST_F(refresh, rearm_later_and_a_store_later_still)
+TEST_F(refresh, a_store_later_than_a_rearm_to_later_counts)
 {
 	__u64 deadline_ns = tw_refreshed_ns(9 * self->deadline_ns, self->shift);
 
@@ -436,7 +436,7 @@ TEST_F(refresh, rearm_later_and_a_store_later_still)
 }
 
 /* Due when armed, and moved before anybody looked. */
-TEST_F(refresh, an_overdue_one_waits_for_what_was_stored)
+TEST_F(refresh, an_overdue_timeout_waits_for_the_stored_deadline)
 {
 	__u64 now_ns = 2 * self->deadline_ns;
 	__u64 deadline_ns = tw_refreshed_ns(3 * self->deadline_ns, self->shift);
@@ -499,7 +499,7 @@ FIXTURE_TEARDOWN(table)
 	close(self->fd);
 }
 
-TEST_F(table, info_says_that_it_is_there)
+TEST_F(table, info_says_that_the_table_is_there)
 {
 	struct twheel_info info;
 
@@ -507,7 +507,7 @@ TEST_F(table, info_says_that_it_is_there)
 	EXPECT_TRUE(info.features & TWHEEL_FEATURE_REFRESH);
 }
 
-TEST_F(table, info_says_how_much_to_map)
+TEST_F(table, info_says_how_much_of_the_table_to_map)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .max_pending = 5000,
@@ -532,7 +532,7 @@ TEST_F(table, info_says_how_much_to_map)
 }
 
 /* However many places it has used, and whether or not it is mapped. */
-TEST(what_info_says_of_the_table_stays_as_it_is)
+TEST(the_fields_of_info_for_the_table_do_not_change)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = 3 * TW_MS, .max_pending = 3000,
@@ -600,7 +600,7 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 }
 
 /* Nobody is shut out by another's mistake. */
-TEST_F(table, the_owner_s_next_store_mends_what_a_stale_one_has_overwritten)
+TEST_F(table, the_owner_s_next_store_repairs_a_word_that_a_stale_one_overwrote)
 {
 	__u64 old, new, deadline_ns = tw_refreshed_ns(TW_MIN, self->shift);
 	int i;
@@ -646,7 +646,7 @@ static __u64 fresh_word(__u64 id, __u64 deadline_ns, __u32 shift)
 	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
-TEST_F(table, arm_and_rearm_begin_the_word_anew)
+TEST_F(table, arm_and_rearm_write_the_word)
 {
 	__u64 ids[1000];
 	int i;
@@ -675,7 +675,7 @@ TEST_F(table, arm_and_rearm_begin_the_word_anew)
 	}
 }
 
-TEST_F(table, a_periodic_one_is_not_moved)
+TEST_F(table, a_periodic_timeout_is_not_moved)
 {
 	struct twheel_status status;
 	struct twheel_event event;
@@ -691,7 +691,7 @@ TEST_F(table, a_periodic_one_is_not_moved)
 	EXPECT_EQ(3 * TW_SEC, event.deadline_ns);
 }
 
-TEST_F(table, an_expired_one_is_not_moved)
+TEST_F(table, an_expired_timeout_is_not_moved)
 {
 	struct twheel_status status;
 	struct twheel_event event;
@@ -707,7 +707,7 @@ TEST_F(table, an_expired_one_is_not_moved)
 	EXPECT_EQ(TW_SEC, event.deadline_ns);
 }
 
-TEST_F(table, what_is_drained_tells_the_refreshed_deadline)
+TEST_F(table, a_drained_event_has_the_refreshed_deadline)
 {
 	__u64 deadline_ns = tw_refreshed_ns(TW_HOUR, self->shift);
 	struct twheel_event event;
@@ -751,7 +751,7 @@ static int status_of_store(__u64 *word)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-TEST_F(table, beyond_what_was_armed_is_sigbus)
+TEST_F(table, a_store_beyond_the_armed_places_is_sigbus)
 {
 	__u64 ids[1000];
 	int i;
@@ -769,7 +769,7 @@ TEST_F(table, beyond_what_was_armed_is_sigbus)
 	EXPECT_EQ(SIGBUS, status_of_store(&self->table[TABLE_BYTES / sizeof(__u64) - 1]));
 }
 
-TEST_F(table, begins_with_zeroes_and_the_word_of_what_is_armed)
+TEST_F(table, the_table_begins_with_zeroes_and_the_word_of_the_armed_timeout)
 {
 	__u64 id;
 	int i;
@@ -820,7 +820,7 @@ TEST(a_table_that_comes_after_the_timeouts_holds_them_all)
 	close(fd);
 }
 
-TEST_F(table, what_a_child_stores_counts)
+TEST_F(table, a_store_by_a_child_counts)
 {
 	struct twheel_event event;
 	pid_t child;
@@ -851,7 +851,7 @@ TEST_F(table, a_private_mapping_is_refused)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-TEST_F(table, who_may_not_write_the_descriptor_may_not_map_it_for_writing)
+TEST_F(table, a_descriptor_without_write_access_cannot_be_mapped_for_writing)
 {
 	int fd = open(TW_DEVICE, O_RDONLY);
 
@@ -862,7 +862,7 @@ TEST_F(table, who_may_not_write_the_descriptor_may_not_map_it_for_writing)
 	close(fd);
 }
 
-TEST_F(table, who_may_only_read_the_descriptor_may_map_it_for_reading)
+TEST_F(table, a_descriptor_for_reading_can_be_mapped_for_reading)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	int fd = tw_reopen(self->fd, O_RDONLY);
@@ -959,7 +959,7 @@ TEST(a_mapping_outlives_its_descriptor)
 
 /* ---- the real clock ------------------------------------------------------ */
 
-TEST(refreshed_on_a_real_clock_it_is_never_early)
+TEST(a_refresh_on_a_real_clock_is_never_early)
 {
 	__u64 id, deadline_ns, end_ns, *table;
 	struct twheel_event event;
@@ -1017,7 +1017,7 @@ static __u64 far_slot(void)
 	EXPECT_GE(__info.next_expiry_ns, __info.alarm_ns);		\
 } while (0)
 
-TEST(rearm_to_earlier_than_what_was_found_sets_the_alarm)
+TEST(a_rearm_earlier_than_the_deadline_found_sets_the_alarm)
 {
 	__u64 id, *table, begin_ns = far_slot();
 	int fd = tw_open(O_NONBLOCK);
@@ -1034,7 +1034,7 @@ TEST(rearm_to_earlier_than_what_was_found_sets_the_alarm)
 	close(fd);
 }
 
-TEST(store_of_an_earlier_deadline_than_was_found_does_not_count)
+TEST(a_store_earlier_than_the_deadline_found_does_not_count)
 {
 	__u64 id, deadline_ns, *table, begin_ns = far_slot();
 	struct twheel_status status;

@@ -133,7 +133,7 @@ FIXTURE_TEARDOWN(refresh_pages)
 	wheel_unmake(&wheel);
 }
 
-TEST_F(refresh_pages, go_when_no_timeout_needs_them)
+TEST_F(refresh_pages, pages_go_when_no_timeout_needs_them)
 {
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
 	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
@@ -143,7 +143,7 @@ TEST_F(refresh_pages, go_when_no_timeout_needs_them)
 }
 
 /* A page of places that has its words in two pages, and no neighbours. */
-TEST_F(refresh_pages, of_the_only_timeouts_that_have_words_there_stay)
+TEST_F(refresh_pages, pages_of_the_only_timeouts_that_have_words_there_stay)
 {
 	const __u32 words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
 	const __u32 places = (sysconf(_SC_PAGESIZE) - 64) / 48;
@@ -203,7 +203,7 @@ TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 	EXPECT_NO_EVENT(wheel.fd);
 }
 
-TEST_F(refresh_pages, those_of_another_wheel_stay_where_they_are)
+TEST_F(refresh_pages, pages_of_another_wheel_stay_where_they_are)
 {
 	long mapped;
 
@@ -221,7 +221,7 @@ TEST_F(refresh_pages, those_of_another_wheel_stay_where_they_are)
 }
 
 /* By all means that a process has to do something to a mapping, or to a file. */
-TEST_F(refresh_pages, what_is_done_to_a_mapping_does_not_lose_what_is_stored)
+TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 {
 	static const int mapping_advice[] = {
 		MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED,
@@ -318,7 +318,7 @@ static bool pages_went(void)
 	return i < 500;
 }
 
-TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_they_went_and_came, 100)
+TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 100)
 {
 	struct tw_outcome outcomes[] = { TW_OUTCOME("pages went beneath those who look", 2) };
 	struct tw_race race = TW_RACE(outcomes, 0);

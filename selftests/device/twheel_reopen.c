@@ -40,7 +40,7 @@ FIXTURE_TEARDOWN(reopen)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-TEST_F(reopen, gives_the_same_wheel)
+TEST_F(reopen, reopen_gives_the_same_wheel)
 {
 	struct twheel_event event;
 	struct twheel_info info;
@@ -59,7 +59,7 @@ TEST_F(reopen, gives_the_same_wheel)
 	EXPECT_ACCOUNTS(self->again);
 }
 
-TEST_F(reopen, gives_the_mode_and_the_flags_that_were_asked_for)
+TEST_F(reopen, reopen_gives_the_mode_and_the_flags_that_were_asked_for)
 {
 	static const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR, O_NEITHER };
 	static const int flags[] = { 0, O_CLOEXEC, O_NONBLOCK, O_CLOEXEC | O_NONBLOCK };
@@ -77,14 +77,14 @@ TEST_F(reopen, gives_the_mode_and_the_flags_that_were_asked_for)
 	}
 }
 
-TEST_F(reopen, gives_flags_that_others_do_not_change)
+TEST_F(reopen, reopen_gives_flags_that_others_do_not_change)
 {
 	ASSERT_EQ(0, fcntl(self->again, F_SETFL, 0));
 	EXPECT_EQ(O_NONBLOCK, fcntl(self->fd, F_GETFL) & O_NONBLOCK);
 	EXPECT_EQ(0, fcntl(self->again, F_GETFL) & O_NONBLOCK);
 }
 
-TEST_F(reopen, with_an_unknown_flag_says_einval)
+TEST_F(reopen, reopen_with_an_unknown_flag_says_einval)
 {
 	const unsigned long known = O_ACCMODE | O_NONBLOCK | O_CLOEXEC;
 	unsigned int bit;
@@ -106,7 +106,7 @@ static int reopen_and_close(int fd, int flags)
 	return again < 0 ? again : close(again);
 }
 
-TEST_F(reopen, gives_no_mode_that_the_descriptor_does_not_have)
+TEST_F(reopen, reopen_gives_no_mode_that_the_descriptor_does_not_have)
 {
 	static const struct {
 		int has, wants, err;
@@ -140,7 +140,7 @@ TEST(a_device_opened_for_reading_is_not_reopened_for_writing)
 	close(fd);
 }
 
-TEST_F(reopen, without_a_free_descriptor_says_emfile)
+TEST_F(reopen, reopen_without_a_free_descriptor_says_emfile)
 {
 	const struct rlimit none = { 3, 3 };
 	pid_t pid = fork();
@@ -159,7 +159,7 @@ TEST_F(reopen, without_a_free_descriptor_says_emfile)
 #define NOBODY		65534
 
 /* Root may have more files than there may be. */
-TEST_F(reopen, without_a_free_file_says_enfile)
+TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 {
 	char max[32] = {};
 	int i, len, ret = 0, file = open(FILE_MAX, O_RDWR | O_CLOEXEC);
@@ -185,7 +185,7 @@ TEST_F(reopen, without_a_free_file_says_enfile)
 }
 
 /* Nor would it be the same wheel. */
-TEST_F(reopen, gives_a_descriptor_that_proc_self_fd_does_not_open)
+TEST_F(reopen, reopen_gives_a_descriptor_that_proc_self_fd_does_not_open)
 {
 	char path[32];
 
@@ -196,7 +196,7 @@ TEST_F(reopen, gives_a_descriptor_that_proc_self_fd_does_not_open)
 
 /* ---- the last close ------------------------------------------------------ */
 
-TEST_F(reopen, keeps_the_wheel_when_the_first_descriptor_is_closed)
+TEST_F(reopen, the_wheel_stays_when_the_first_descriptor_is_closed)
 {
 	struct twheel_event event;
 	__u64 ids[2];
@@ -213,7 +213,7 @@ TEST_F(reopen, keeps_the_wheel_when_the_first_descriptor_is_closed)
 	EXPECT_ACCOUNTS(self->again);
 }
 
-TEST_F(reopen, leaves_epoll_to_each_descriptor)
+TEST_F(reopen, reopen_leaves_epoll_to_each_descriptor)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = self->fd }, events[3];
@@ -234,7 +234,7 @@ TEST_F(reopen, leaves_epoll_to_each_descriptor)
 	close(epoll);
 }
 
-TEST_F(reopen, maps_the_same_table_when_the_first_descriptor_is_closed)
+TEST_F(reopen, the_same_table_is_mapped_when_the_first_descriptor_is_closed)
 {
 	__u64 *first, *table, id, deadline_ns = 5 * TW_MS;
 	struct twheel_event event;
@@ -256,7 +256,7 @@ TEST_F(reopen, maps_the_same_table_when_the_first_descriptor_is_closed)
 	munmap(table, TABLE_BYTES);
 }
 
-TEST_F(reopen, keeps_the_wheel_as_long_as_it_is_mapped)
+TEST_F(reopen, the_wheel_stays_as_long_as_it_is_mapped)
 {
 	__u64 *table, id;
 
@@ -320,7 +320,7 @@ static void *reopen_often(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(reopen, beside_other_closes_leaves_nothing, 60)
+TEST_F_TIMEOUT(reopen, reopen_beside_other_closes_leaves_nothing, 60)
 {
 	enum { THREADS = 4 };
 	pthread_t threads[THREADS];
@@ -347,7 +347,7 @@ TEST_F_TIMEOUT(reopen, beside_other_closes_leaves_nothing, 60)
 
 /* ---- waiting ------------------------------------------------------------- */
 
-TEST_F_TIMEOUT(reopen, wakes_readers_and_pollers_of_each_descriptor, 60)
+TEST_F_TIMEOUT(reopen, readers_and_pollers_of_each_descriptor_are_woken, 60)
 {
 	struct twheel_event event;
 	pid_t reader = fork(), poller;

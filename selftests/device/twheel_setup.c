@@ -21,7 +21,7 @@ FIXTURE_TEARDOWN(setup)
 	close(self->fd);
 }
 
-TEST_F(setup, reads_back_the_defaults_for_zeroes)
+TEST_F(setup, setup_reads_back_the_defaults_for_zeroes)
 {
 	struct twheel_info info;
 
@@ -37,7 +37,7 @@ TEST_F(setup, reads_back_the_defaults_for_zeroes)
 	EXPECT_LT(0, info.levels);
 }
 
-TEST_F(setup, takes_both_ends_of_each_range)
+TEST_F(setup, setup_takes_both_ends_of_each_range)
 {
 	const struct twheel_setup ends[] = {
 		{ .tick_ns = TWHEEL_TICK_MIN_NS, .slots = TWHEEL_SLOTS_MIN, .max_pending = 1 },
@@ -60,7 +60,7 @@ TEST_F(setup, takes_both_ends_of_each_range)
 	}
 }
 
-TEST_F(setup, takes_a_max_pending_up_to_the_limit_that_info_tells)
+TEST_F(setup, setup_takes_a_max_pending_up_to_the_limit_that_info_reports)
 {
 	struct twheel_setup setup = {};
 	struct twheel_info info;
@@ -75,7 +75,7 @@ TEST_F(setup, takes_a_max_pending_up_to_the_limit_that_info_tells)
 	EXPECT_EQ(setup.max_pending, info.max_pending);
 }
 
-TEST_F(setup, rounds_slots_up_to_a_power_of_two)
+TEST_F(setup, setup_rounds_slots_up_to_a_power_of_two)
 {
 	const __u32 slots[][2] = {
 		{ 4, 4 }, { 5, 8 }, { 255, 256 }, { 256, 256 }, { 257, 512 }, { 1000, 1024 },
@@ -94,7 +94,7 @@ TEST_F(setup, rounds_slots_up_to_a_power_of_two)
 	}
 }
 
-TEST_F(setup, of_one_level_has_one_level)
+TEST_F(setup, setup_of_one_level_has_one_level)
 {
 	const struct twheel_setup setup = { .flags = TWHEEL_SETUP_ONE_LEVEL };
 	struct twheel_info info;
@@ -120,7 +120,7 @@ static int setup_one_level(__u64 tick_ns, __u32 slots, struct twheel_info *info)
 }
 
 /* A clockid_t that is passed by mistake must not be taken for another clock. */
-TEST_F(setup, clock_of_time_h_is_refused_whichever_it_is)
+TEST_F(setup, any_clock_of_time_h_is_refused)
 {
 	const clockid_t clocks[] = {
 		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID,
@@ -260,7 +260,7 @@ TEST_F(setup, name_without_a_nul_or_with_bytes_behind_it_says_einval)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(setup, twice_says_ebusy_and_the_first_holds)
+TEST_F(setup, second_setup_says_ebusy_and_the_first_holds)
 {
 	struct tw_snapshot before;
 
@@ -271,7 +271,7 @@ TEST_F(setup, twice_says_ebusy_and_the_first_holds)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(setup, after_the_first_arm_says_ebusy)
+TEST_F(setup, setup_after_the_first_arm_says_ebusy)
 {
 	struct twheel_info info;
 	__u64 id;
@@ -286,7 +286,7 @@ TEST_F(setup, after_the_first_arm_says_ebusy)
 	EXPECT_EQ(TW_MS, info.tick_ns);
 }
 
-TEST_F(setup, is_still_open_after_looking_at_a_wheel)
+TEST_F(setup, setup_is_still_open_after_calls_that_find_nothing)
 {
 	struct twheel_status status;
 	struct tw_snapshot snapshot;
@@ -301,7 +301,7 @@ TEST_F(setup, is_still_open_after_looking_at_a_wheel)
 }
 
 /* Each entry of a kind that ARM refuses; of none it starts the wheel. */
-TEST_F(setup, is_still_open_after_an_arm_that_was_refused)
+TEST_F(setup, setup_is_still_open_after_an_arm_that_was_refused)
 {
 	const struct twheel_record record = {
 		.op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR, .repeats = 1,

@@ -419,7 +419,7 @@ static __u64 call_in_child(struct __test_metadata *_metadata, int fd, int (*call
 	return took_ns[0];
 }
 
-TEST_F_TIMEOUT(killed, the_call_ends_and_what_it_has_told_is_what_it_did, 100)
+TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 {
 	struct tw_outcome outcomes[] = {
 		TW_OUTCOME("cut short", TW_A_FEW),

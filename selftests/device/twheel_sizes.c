@@ -385,7 +385,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_arm)
 }
 
 /* Every third says what this kernel does not know, the first and the last too. */
-TEST_F(sizes, those_with_an_unknown_tail_are_left_out_of_a_vector)
+TEST_F(sizes, elements_with_an_unknown_tail_are_left_out_of_a_vector)
 {
 	struct newer_arm arms[STRIDES - 1] = {};
 	const int nr = STRIDES - 1, left_out = (STRIDES + 1) / 3;

@@ -94,7 +94,7 @@ static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id, __u64
 }
 
 /* Between the deadline and the tick that it is rounded to, ADVANCE finds nothing. */
-TEST_F(slack, rounds_up_to_a_power_of_two_of_ticks)
+TEST_F(slack, slack_rounds_up_to_a_power_of_two_of_ticks)
 {
 	static const __u32 asked[] = {
 		1, 2, 3, 6, 7, 8, 100, 1000, 32766, 32767, 32768, 1U << 31, ~0U,
@@ -125,7 +125,7 @@ TEST_F(slack, rounds_up_to_a_power_of_two_of_ticks)
 }
 
 /* Deadlines in 64 ticks come in one of them. */
-TEST_F(slack, is_shared_by_all_that_have_it)
+TEST_F(slack, timeouts_with_the_same_slack_expire_together)
 {
 	struct twheel_event events[65];
 	__u64 id, now_ns;
@@ -159,7 +159,7 @@ TEST_F(slack, is_shared_by_all_that_have_it)
 	EXPECT_EQ(4, tw_read(self->fd, events, 65));
 }
 
-TEST_F(slack, does_not_delay_what_is_due_when_armed)
+TEST_F(slack, slack_does_not_delay_a_timeout_due_when_armed)
 {
 	struct twheel_event event;
 	__u64 id;
@@ -175,7 +175,7 @@ TEST_F(slack, does_not_delay_what_is_due_when_armed)
 }
 
 /* Each period is rounded, and none drifts; those of one tick are one event. */
-TEST_F(slack, holds_for_each_period_at_a_fixed_rate)
+TEST_F(slack, slack_holds_for_each_period_at_a_fixed_rate)
 {
 	const __u64 interval_ns = 5 * self->tick_ns + 1;
 	__u64 id, deadline_ns = 3 * self->tick_ns;
@@ -202,7 +202,7 @@ TEST_F(slack, holds_for_each_period_at_a_fixed_rate)
 }
 
 /* Nobody reads: the periods are counted from the edges at which they would have come. */
-TEST_F(slack, holds_for_periods_that_pass_unread)
+TEST_F(slack, slack_holds_for_periods_that_pass_unread)
 {
 	const __u64 interval_ns = 3 * self->tick_ns;
 	struct twheel_status row;
@@ -230,7 +230,7 @@ TEST_F(slack, holds_for_periods_that_pass_unread)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-TEST_F(slack, holds_for_each_period_at_a_fixed_delay)
+TEST_F(slack, slack_holds_for_each_period_at_a_fixed_delay)
 {
 	struct twheel_arm arm = {
 		.flags = TWHEEL_ARM_FIXED_DELAY,
@@ -251,7 +251,7 @@ TEST_F(slack, holds_for_each_period_at_a_fixed_delay)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arm.id));
 }
 
-TEST_F(slack, holds_after_a_refresh)
+TEST_F(slack, slack_holds_after_a_refresh)
 {
 	const size_t size = sysconf(_SC_PAGESIZE);
 	__u64 *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
@@ -282,7 +282,7 @@ TEST_F(slack, holds_after_a_refresh)
 }
 
 /* Every pair of slacks, to a deadline that is earlier, later, or the same. */
-TEST_F(slack, is_that_of_the_new_life_after_a_rearm)
+TEST_F(slack, slack_is_that_of_the_new_schedule_after_a_rearm)
 {
 	static const __u32 slacks[] = { 0, 1, 7, 31 };
 	static const int moves[] = { -9, -1, 0, 1, 6, 30 };
@@ -310,7 +310,7 @@ TEST_F(slack, is_that_of_the_new_life_after_a_rearm)
 }
 
 /* The event that REARM revokes had slack, or the new life has. */
-TEST_F(slack, of_an_unread_event_ends_with_it)
+TEST_F(slack, slack_of_an_unread_event_ends_with_it)
 {
 	const __u64 tick_ns = self->tick_ns;
 	struct twheel_status row;
@@ -328,7 +328,7 @@ TEST_F(slack, of_an_unread_event_ends_with_it)
 }
 
 /* Neither the end of time nor a tick after it. */
-TEST_F(slack, does_not_lead_to_an_expiry_after_the_end_of_time)
+TEST_F(slack, slack_does_not_lead_to_an_expiry_after_the_end_of_time)
 {
 	__u64 never, late;
 
@@ -381,7 +381,7 @@ TEST(slack_is_that_of_the_latest_arm_of_a_key)
 
 /* ---- of a wheel ---------------------------------------------------------- */
 
-TEST(slack_of_a_wheel_is_shown_and_never_makes_it_early)
+TEST(slack_of_a_wheel_is_shown_and_never_makes_a_timeout_early)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_MONOTONIC,
@@ -450,7 +450,7 @@ static int pass_unseen(int fd)
 	return -ETIME;
 }
 
-TEST(slack_of_a_wheel_does_not_delay_what_is_due_when_armed)
+TEST(slack_of_a_wheel_does_not_delay_a_timeout_due_when_armed)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_MONOTONIC,

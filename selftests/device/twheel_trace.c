@@ -160,7 +160,7 @@ TEST_F(trace, expiry_and_read_are_traced_with_the_lateness_of_each)
 	EXPECT_STREQ("", next_event(self, "twheel_pass"));
 }
 
-TEST_F(trace, overdue_one_is_not_late)
+TEST_F(trace, overdue_timeout_is_not_late)
 {
 	__u64 id;
 
@@ -190,7 +190,7 @@ TEST_F(trace, periods_are_counted_in_the_event_of_the_latest)
 		     id, 8 * TW_MS, 8 * TW_MS, 8 * TW_MS);
 }
 
-TEST_F(trace, unread_ones_are_traced_as_such_when_they_are_revoked)
+TEST_F(trace, unread_timeouts_are_traced_as_such_when_they_are_revoked)
 {
 	__u64 ids[2];
 
@@ -207,7 +207,7 @@ TEST_F(trace, unread_ones_are_traced_as_such_when_they_are_revoked)
 		     ids[1], TW_MS);
 }
 
-TEST_F(trace, a_step_of_a_pass_tells_who_takes_it_and_what_it_has_found)
+TEST_F(trace, the_event_of_a_step_says_who_takes_it_and_what_it_found)
 {
 	__u64 id;
 
@@ -274,7 +274,7 @@ TEST_F(trace, keyed_arm_is_traced_as_an_arm_or_a_move)
 		     first.id, TW_MIN);
 }
 
-TEST_F(trace, limit_tells_who_was_refused_what)
+TEST_F(trace, the_event_of_a_limit_says_who_was_refused_what)
 {
 	struct twheel_arm arms[4] = {};
 
@@ -289,7 +289,7 @@ TEST_F(trace, limit_tells_who_was_refused_what)
 }
 
 /* By batches, each of which is many timeouts: the calls do the same, and trace each. */
-TEST_F(trace, vectors_are_traced_entry_by_entry_and_do_what_they_did)
+TEST_F(trace, vectors_are_traced_by_element_and_do_the_same_as_untraced)
 {
 	static struct twheel_event events[MANY];
 	static struct twheel_cancel cancels[MANY / 2];

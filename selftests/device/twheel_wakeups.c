@@ -106,7 +106,7 @@ FIXTURE_TEARDOWN(turns)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(turns, an_advance_takes_none_however_many_expire, 60)
+TEST_F_TIMEOUT(turns, an_advance_takes_no_turn_however_many_expire, 60)
 {
 	const int nr[] = { 0, 1, 2, 64, 65, 1000 };
 	__u64 now_ns = TW_SEC;
@@ -123,7 +123,7 @@ TEST_F_TIMEOUT(turns, an_advance_takes_none_however_many_expire, 60)
 	}
 }
 
-TEST_F_TIMEOUT(turns, what_lies_ahead_takes_none_whatever_is_done_with_it, 60)
+TEST_F_TIMEOUT(turns, a_future_timeout_takes_no_turn_whatever_is_done_with_it, 60)
 {
 	struct twheel_status status;
 	struct twheel_info info;
@@ -146,7 +146,7 @@ TEST_F_TIMEOUT(turns, what_lies_ahead_takes_none_whatever_is_done_with_it, 60)
 }
 
 /* Who arms it makes the event, which can be read at once. */
-TEST_F_TIMEOUT(turns, what_is_due_takes_none_by_any_way_to_arm_it, 60)
+TEST_F_TIMEOUT(turns, a_due_timeout_takes_no_turn_by_any_way_to_arm_it, 60)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = 0 };
 	struct twheel_event event;
@@ -165,7 +165,7 @@ TEST_F_TIMEOUT(turns, what_is_due_takes_none_by_any_way_to_arm_it, 60)
 }
 
 /* A period whose event is read goes on, be it due again or not. */
-TEST_F_TIMEOUT(turns, reading_periodic_ones_takes_none, 60)
+TEST_F_TIMEOUT(turns, reading_periodic_timeouts_takes_no_turn, 60)
 {
 	struct twheel_event event;
 	__u64 id, delayed;
@@ -183,7 +183,7 @@ TEST_F_TIMEOUT(turns, reading_periodic_ones_takes_none, 60)
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-TEST_F_TIMEOUT(turns, a_drain_takes_none, 60)
+TEST_F_TIMEOUT(turns, a_drain_takes_no_turn, 60)
 {
 	struct twheel_event event;
 
@@ -196,7 +196,7 @@ TEST_F_TIMEOUT(turns, a_drain_takes_none, 60)
 }
 
 /* A work item does so, when it has lain idle for a second. */
-TEST_F_TIMEOUT(turns, giving_memory_back_takes_none, 60)
+TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 {
 	static struct twheel_cancel cancels[VECTOR];
 	static struct twheel_arm arms[VECTOR];
@@ -364,7 +364,7 @@ static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
 	return true;
 }
 
-TEST_F_TIMEOUT(row, rings_as_often_as_there_are_ticks_with_something_due, 60)
+TEST_F_TIMEOUT(row, the_alarm_rings_as_often_as_there_are_ticks_with_something_due, 60)
 {
 	__u64 lead_ns = 100 * TW_MS;
 	int ours, all;
@@ -460,7 +460,7 @@ static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(expiry)
 	return count_next(&self->kthread);
 }
 
-TEST_F_TIMEOUT(expiry, is_the_softirqs_and_the_kthread_sleeps, 100)
+TEST_F_TIMEOUT(expiry, the_softirq_expires_timeouts_and_the_kthread_sleeps, 100)
 {
 	/* There a softirq is a thread that anybody may keep waiting: it only wakes the kthread. */
 	if (tw_kernel_is_rt()) {
@@ -528,7 +528,7 @@ static void arm_full(struct __test_metadata *_metadata, int fd, __u64 *id)
 	}
 }
 
-TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_place_that_is_free_again, 60)
+TEST_F_TIMEOUT(waiter, a_waiter_for_in_is_not_woken_by_a_place_that_is_free_again, 60)
 {
 	__u64 id[FEW];
 
@@ -543,7 +543,7 @@ TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_place_that_is_free_again, 60)
 	EXPECT_EQ(POLLIN, wait_end(self));
 }
 
-TEST_F_TIMEOUT(waiter, for_out_is_not_woken_by_an_expiry, 60)
+TEST_F_TIMEOUT(waiter, a_waiter_for_out_is_not_woken_by_an_expiry, 60)
 {
 	struct twheel_event event;
 	__u64 id[FEW];
@@ -556,7 +556,7 @@ TEST_F_TIMEOUT(waiter, for_out_is_not_woken_by_an_expiry, 60)
 	EXPECT_EQ(POLLOUT, wait_end(self));
 }
 
-TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_turn_without_an_event, 60)
+TEST_F_TIMEOUT(waiter, a_waiter_for_in_is_not_woken_by_a_turn_without_an_event, 60)
 {
 	__u64 id[FEW];
 
@@ -570,7 +570,7 @@ TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_a_turn_without_an_event, 60)
 }
 
 /* Nor by one at a deadline that a timeout had. */
-TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_the_tick_of_a_cancelled_one, 60)
+TEST_F_TIMEOUT(waiter, a_waiter_for_in_is_not_woken_by_the_tick_of_a_cancelled_timeout, 60)
 {
 	__u64 id[FEW];
 
@@ -585,7 +585,7 @@ TEST_F_TIMEOUT(waiter, for_in_is_not_woken_by_the_tick_of_a_cancelled_one, 60)
 	EXPECT_EQ(POLLIN, wait_end(self));
 }
 
-TEST_F_TIMEOUT(waiter, for_nothing_is_woken_by_drain_alone, 60)
+TEST_F_TIMEOUT(waiter, a_waiter_for_nothing_is_woken_by_drain_alone, 60)
 {
 	__u64 id[FEW];
 

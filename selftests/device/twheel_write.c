@@ -233,7 +233,7 @@ TEST_F(write, records_are_read_only)
 	EXPECT_EQ(3, tw_write(self->fd, records, 3));
 }
 
-TEST_F(write, the_first_event_tells_the_id_for_further_records)
+TEST_F(write, the_first_event_has_the_id_for_further_records)
 {
 	struct twheel_record record = arm_in(7, TW_MS);
 	struct twheel_event event;
@@ -360,7 +360,7 @@ TEST_F(write, less_than_a_record_says_einval)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(write, the_odd_rest_is_not_consumed)
+TEST_F(write, a_partial_record_at_the_end_is_not_consumed)
 {
 	const struct twheel_record records[3] = {
 		arm_in(1, TW_MS), arm_in(2, TW_MS), arm_in(3, TW_MS),
@@ -439,7 +439,7 @@ TEST_F(write, an_unknown_id_says_enoent)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-TEST_F(write, it_stops_at_the_first_that_is_refused)
+TEST_F(write, a_write_stops_at_the_first_record_that_is_refused)
 {
 	struct twheel_record records[5] = {
 		arm_in(1, TW_MS), arm_in(2, TW_MS), cancel_of(1), arm_in(4, TW_MS),
@@ -574,7 +574,7 @@ TEST_F(write, a_record_that_forgives_says_eshutdown_in_a_drained_wheel)
 }
 
 /* The batches in which records are copied in cannot be seen. */
-TEST_F(write, it_stops_at_any_record_of_a_long_write)
+TEST_F(write, a_long_write_stops_at_any_record_that_is_refused)
 {
 	struct twheel_record records[MAX_RECORDS];
 	struct twheel_info info;
@@ -591,7 +591,7 @@ TEST_F(write, it_stops_at_any_record_of_a_long_write)
 	}
 }
 
-TEST(a_full_wheel_says_eagain_and_what_fits_is_done)
+TEST(a_full_wheel_says_eagain_and_records_that_fit_are_done)
 {
 	const struct twheel_record records[5] = {
 		arm_in(1, TW_MS), arm_in(2, TW_MS), arm_in(3, TW_MS), arm_in(4, TW_MS),
@@ -994,7 +994,7 @@ TEST(pwritev2_nowait_does_not_start_a_wheel)
 }
 
 /* It does as many as there are places for, and the rest after one write that may wait. */
-TEST_F(write, pwritev2_nowait_takes_what_is_at_hand_and_allocates_nothing)
+TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 {
 	struct twheel_record records[MAX_RECORDS];
 	int i, nr, written = 0, refused = 0;

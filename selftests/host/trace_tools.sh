@@ -26,8 +26,8 @@ run_tools()
 	cd /tmp
 	if [ "$1" = events ]; then
 		twheel_cancel >/dev/null 2>&1
-		twheel_rearm -t unread_one_was_unread >/dev/null 2>&1
-		twheel_limits -t one_more_than_max_pending_says_eagain_and_changes_nothing >/dev/null 2>&1
+		twheel_rearm -t rearm_of_an_unread_timeout_says_unread >/dev/null 2>&1
+		twheel_limits -t arm_beyond_max_pending_says_eagain_and_changes_nothing >/dev/null 2>&1
 		exit
 	fi
 	kinds()
