@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(again, arms_that_fail_keep_no_place, 120)
 	EXPECT_LE(2, try_in_vain(_metadata, self, &arm));
 }
 
-TEST_F_TIMEOUT(again, arms_without_what_periods_need_keep_no_place, 120)
+TEST_F_TIMEOUT(again, arms_that_lack_memory_for_periods_keep_no_place, 120)
 {
 	const struct vain arm = { TWHEEL_IOC_ARM, TW_SEC, all_places_are_free };
 

@@ -50,7 +50,7 @@ static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const
  * Pages, of which kmemleak knows nothing.  A page that is lost in each round
  * shows twice over, each time; what allocators keep for later does not.
  */
-TEST_F_TIMEOUT(call, that_fails_gives_all_its_pages_back, 100)
+TEST_F_TIMEOUT(call, a_call_that_fails_gives_all_its_pages_back, 100)
 {
 	const long limit = ROUNDS * 4096 / 2;
 	const struct fi_module *module = &self->module;

@@ -269,7 +269,7 @@ TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 100)
 }
 
 /* Threads are made by another one, which has faults of its own. */
-TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_what_the_kernel_says, 100)
+TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 100)
 {
 	struct fi_range range = fi_function("kernel_clone");
 	int nth_fd = open("/proc/2/fail-nth", O_RDWR | O_CLOEXEC);

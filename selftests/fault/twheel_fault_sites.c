@@ -362,7 +362,7 @@ static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) *se
 	fflush(stdout);
 }
 
-TEST_F_TIMEOUT(call, that_fails_says_so_and_leaves_no_trace, 100)
+TEST_F_TIMEOUT(call, a_call_that_fails_says_so_and_leaves_no_trace, 100)
 {
 	each_site(_metadata, self, variant->op);
 	if (!variant->op->only)
@@ -391,7 +391,7 @@ FIXTURE_TEARDOWN(all)
 }
 
 /* Whoever adds a call that can fail has to add a case that comes by it. */
-TEST_F(all, calls_that_can_fail_have_failed)
+TEST_F(all, all_calls_that_can_fail_have_failed)
 {
 	int i;
 
@@ -407,7 +407,7 @@ TEST_F(all, calls_that_can_fail_have_failed)
 	}
 }
 
-TEST_F(all, rows_of_the_table_were_seen)
+TEST_F(all, all_rows_of_the_table_were_seen)
 {
 	int i;
 

@@ -141,7 +141,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 }
 
 /* Room for all they do was made by those who asked for it. */
-TEST_F_TIMEOUT(thread, of_the_module_allocates_nothing, 100)
+TEST_F_TIMEOUT(thread, a_thread_of_the_module_allocates_nothing, 100)
 {
 	static const struct twheel_setup setups[] = {
 		{ .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },
