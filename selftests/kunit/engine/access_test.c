@@ -51,7 +51,7 @@ static void expect_entries(struct kunit *test, const struct entries *entries, u3
 	}
 }
 
-static void entries_of_any_length_are_copied_in(struct kunit *test)
+static void elements_of_any_length_are_copied_in(struct kunit *test)
 {
 	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
 	unsigned int stride, nr, i;
@@ -68,7 +68,7 @@ static void entries_of_any_length_are_copied_in(struct kunit *test)
 }
 
 /* They are copied one by one. */
-static void those_before_one_that_faults_are_copied_in(struct kunit *test)
+static void elements_before_one_that_faults_are_copied_in(struct kunit *test)
 {
 	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
 	unsigned int nr, got;
@@ -106,8 +106,8 @@ static void a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault(struct kuni
 }
 
 static struct kunit_case access_cases[] = {
-	KUNIT_CASE(entries_of_any_length_are_copied_in),
-	KUNIT_CASE(those_before_one_that_faults_are_copied_in),
+	KUNIT_CASE(elements_of_any_length_are_copied_in),
+	KUNIT_CASE(elements_before_one_that_faults_are_copied_in),
 	KUNIT_CASE(a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault),
 	{}
 };

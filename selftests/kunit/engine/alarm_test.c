@@ -33,7 +33,7 @@ static void the_alarm_is_set_to_the_edge_of_the_first_timeout(struct kunit *test
 }
 
 /* REARM, a period that begins, and ARM by key set it as ARM does. */
-static void whatever_makes_a_timeout_pend_sets_the_alarm(struct kunit *test)
+static void each_call_that_makes_a_timeout_pend_sets_the_alarm(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = 1000 * TICK_NS };
 	struct twheel *tw = test->priv;
@@ -259,7 +259,7 @@ static void an_alarm_that_never_rings_is_never_set(struct kunit *test)
 
 static struct kunit_case alarm_cases[] = {
 	KUNIT_CASE(the_alarm_is_set_to_the_edge_of_the_first_timeout),
-	KUNIT_CASE(whatever_makes_a_timeout_pend_sets_the_alarm),
+	KUNIT_CASE(each_call_that_makes_a_timeout_pend_sets_the_alarm),
 	KUNIT_CASE(the_alarm_is_off_when_nothing_pends),
 	KUNIT_CASE(the_alarm_is_not_set_for_slots_that_are_empty),
 	KUNIT_CASE(the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong),

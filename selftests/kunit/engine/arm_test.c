@@ -3,7 +3,7 @@
  * engine/arm.c: ARM
  */
 
-static void beyond_max_pending_an_entry_says_eagain_and_takes_nothing(struct kunit *test)
+static void an_element_beyond_max_pending_says_eagain_and_takes_nothing(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 5, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = wheel_with(test, max_pending, 3);
@@ -26,7 +26,7 @@ static void beyond_max_pending_an_entry_says_eagain_and_takes_nothing(struct kun
 	expect_delta(test, before, nothing);
 }
 
-static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
+static void a_batch_with_bad_elements_arms_the_good_ones(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
@@ -53,7 +53,7 @@ static void a_batch_with_bad_entries_arms_the_good_ones(struct kunit *test)
  * G3, G4, G8: whichever access faults, what is told is armed, and an id that may have been told of
  * a timeout that is not is never given out again.
  */
-static void an_arm_that_faults_anywhere_has_armed_what_it_has_told(struct kunit *test)
+static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kunit *test)
 {
 	static const u32 kinds[] = { 0, PE, 0, OV, SL, 0 };
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
@@ -120,7 +120,7 @@ static void drain_begins(void)
 }
 
 /* G3: DRAIN comes when ids are told.  The call takes them back, and arms nothing. */
-static void an_arm_that_a_drain_overtakes_takes_back_what_it_has_told(struct kunit *test)
+static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 3, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
@@ -150,7 +150,7 @@ static void an_arm_that_a_drain_overtakes_takes_back_what_it_has_told(struct kun
 	expect_delta(test, before, nothing);
 }
 
-static void without_waiting_an_arm_takes_what_is_at_hand(struct kunit *test)
+static void an_arm_that_may_not_wait_takes_free_places(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_arm plain = arm_of(0, 0), periodic = arm_of(PE, 0), bad = { .repeats = 1 };
@@ -282,7 +282,7 @@ static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 }
 
 /* Relative and absolute ones, with and without periods, before and after another. */
-static void entries_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
+static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 16, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
@@ -394,18 +394,18 @@ static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct k
 }
 
 static struct kunit_case arm_cases[] = {
-	KUNIT_CASE(beyond_max_pending_an_entry_says_eagain_and_takes_nothing),
-	KUNIT_CASE(a_batch_with_bad_entries_arms_the_good_ones),
-	KUNIT_CASE(an_arm_that_faults_anywhere_has_armed_what_it_has_told),
+	KUNIT_CASE(an_element_beyond_max_pending_says_eagain_and_takes_nothing),
+	KUNIT_CASE(a_batch_with_bad_elements_arms_the_good_ones),
+	KUNIT_CASE(an_arm_that_faults_anywhere_has_armed_the_ids_copied_out),
 	KUNIT_CASE(a_place_that_was_not_used_keeps_its_generation),
-	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_what_it_has_told),
-	KUNIT_CASE(without_waiting_an_arm_takes_what_is_at_hand),
+	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out),
+	KUNIT_CASE(an_arm_that_may_not_wait_takes_free_places),
 	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),
 	KUNIT_CASE(an_absolute_deadline_is_met_whatever_the_alarm_is_set_to),
 	KUNIT_CASE(a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost),
 	KUNIT_CASE(a_timeout_that_is_due_waits_for_no_kthread),
 	KUNIT_CASE(a_timeout_for_now_waits_for_no_alarm),
-	KUNIT_CASE(entries_of_all_kinds_stand_side_by_side_in_a_batch),
+	KUNIT_CASE(elements_of_all_kinds_stand_side_by_side_in_a_batch),
 	KUNIT_CASE(a_vector_for_now_makes_events_at_once),
 	KUNIT_CASE(an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending),
 	KUNIT_CASE(an_arm_that_finds_something_in_the_inbox_waits_for_the_lock),

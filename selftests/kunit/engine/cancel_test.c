@@ -88,7 +88,7 @@ static void a_cancel_that_faults_anywhere_goes_on_where_it_stopped(struct kunit 
 	KUNIT_EXPECT_GT(test, nr, 6);
 }
 
-static void an_entry_with_a_reserved_member_set_says_einval(struct kunit *test)
+static void an_element_with_a_reserved_member_set_says_einval(struct kunit *test)
 {
 	struct twheel_cancel how = { .reserved = 1 };
 	struct twheel_call call = { .stride = sizeof(how) };
@@ -117,7 +117,7 @@ static struct kunit_case cancel_cases[] = {
 	KUNIT_CASE_PARAM(cancel_ends_a_live_timeout_and_says_what_it_was, start_gen_params),
 	KUNIT_CASE(cancel_of_any_other_id_says_enoent_and_changes_nothing),
 	KUNIT_CASE(a_cancel_that_faults_anywhere_goes_on_where_it_stopped),
-	KUNIT_CASE(an_entry_with_a_reserved_member_set_says_einval),
+	KUNIT_CASE(an_element_with_a_reserved_member_set_says_einval),
 	KUNIT_CASE(cancel_one_says_0_or_enoent),
 	{}
 };

@@ -21,7 +21,7 @@ static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
 }
 
 /* It may end on one processor before that is read, and have begun on another after that. */
-static void what_begins_and_ends_while_a_level_is_read_does_not_wrap_it(struct kunit *test)
+static void a_change_while_a_level_is_read_does_not_wrap_it(struct kunit *test)
 {
 	s64 open = twheel_counter(COUNTER_WHEELS);
 
@@ -33,7 +33,7 @@ static void what_begins_and_ends_while_a_level_is_read_does_not_wrap_it(struct k
 
 static struct kunit_case counters_cases[] = {
 	KUNIT_CASE(a_counter_is_the_sum_of_all_processors),
-	KUNIT_CASE(what_begins_and_ends_while_a_level_is_read_does_not_wrap_it),
+	KUNIT_CASE(a_change_while_a_level_is_read_does_not_wrap_it),
 	{}
 };
 

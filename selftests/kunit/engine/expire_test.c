@@ -193,7 +193,7 @@ static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *
 }
 
 /* G5: so many timeouts are looked at and no more, whatever kinds they are. */
-static void expiry_looks_at_as_many_timeouts_as_it_may(struct kunit *test)
+static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	unsigned int nr, left, i;
@@ -357,7 +357,7 @@ static struct kunit_case expire_cases[] = {
 	KUNIT_CASE(a_timeout_that_has_come_waits_for_a_clock_that_is_set_back),
 	KUNIT_CASE(a_clock_that_is_set_back_makes_no_timeout_early_or_late),
 	KUNIT_CASE(a_clock_set_back_by_less_than_a_tick_makes_one_period),
-	KUNIT_CASE(expiry_looks_at_as_many_timeouts_as_it_may),
+	KUNIT_CASE(expiry_visits_as_many_timeouts_as_it_may),
 	KUNIT_CASE(expiry_counts_timeouts_that_were_moved_later),
 	KUNIT_CASE(a_drain_goes_by_steps),
 	KUNIT_CASE(lateness_is_counted_in_powers_of_two_of_ticks),

@@ -240,7 +240,7 @@ static void arm_makes_a_timeout_or_rearms_the_one_with_the_key(struct kunit *tes
 }
 
 /* G3: the first of a batch is there when the second is looked at. */
-static void of_two_entries_with_one_key_the_second_finds_the_first(struct kunit *test)
+static void the_second_of_two_elements_with_one_key_finds_the_first(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = keyed_wheel(test);
@@ -266,7 +266,7 @@ static void of_two_entries_with_one_key_the_second_finds_the_first(struct kunit 
  * G3, G4, G8: whichever access faults, what is told is done and nothing else, and an id that may
  * have been told for nothing is never given out again.
  */
-static void an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told(struct kunit *test)
+static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = keyed_wheel(test);
@@ -389,7 +389,7 @@ static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *
 	audit(test);
 }
 
-static void at_max_pending_a_key_that_is_there_can_still_be_rearmed(struct kunit *test)
+static void a_key_that_is_there_can_still_be_rearmed_at_max_pending(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
 	struct twheel_arm how = arm_of_key(2);
@@ -580,7 +580,7 @@ static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
 	}
 }
 
-/* As a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs(), with keys. */
+/* As a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(), with keys. */
 static void an_arm_without_memory_for_one_key_finds_what_the_next_one_needs(struct kunit *test)
 {
 	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
@@ -614,14 +614,14 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(a_place_that_is_taken_for_another_key_forgets_the_first),
 	KUNIT_CASE(a_key_whose_place_is_gone_takes_another),
 	KUNIT_CASE(arm_makes_a_timeout_or_rearms_the_one_with_the_key),
-	KUNIT_CASE(of_two_entries_with_one_key_the_second_finds_the_first),
-	KUNIT_CASE(an_arm_by_key_that_faults_anywhere_has_done_what_it_has_told),
+	KUNIT_CASE(the_second_of_two_elements_with_one_key_finds_the_first),
+	KUNIT_CASE(an_arm_by_key_that_faults_anywhere_has_done_what_it_reported),
 	KUNIT_CASE(an_arm_by_key_that_needs_memory_gets_it_and_goes_on),
 	KUNIT_CASE(an_index_that_has_no_memory_refuses_and_keeps_nothing),
 	KUNIT_CASE(a_key_for_which_there_is_not_all_memory_keeps_nothing),
 	KUNIT_CASE(an_index_is_charged_for_all_the_memory_that_it_takes),
 	KUNIT_CASE(an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing),
-	KUNIT_CASE(at_max_pending_a_key_that_is_there_can_still_be_rearmed),
+	KUNIT_CASE(a_key_that_is_there_can_still_be_rearmed_at_max_pending),
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
 	KUNIT_CASE(rearm_and_query_find_a_timeout_by_its_key),
 	KUNIT_CASE(pages_of_nodes_come_and_go_with_pages_of_places),

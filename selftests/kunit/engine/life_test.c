@@ -3,7 +3,7 @@
  * engine/time.h: what ARM and REARM make of the times that are asked for
  */
 
-static void a_malformed_entry_is_refused(struct kunit *test)
+static void a_malformed_element_is_refused(struct kunit *test)
 {
 	static const struct { struct twheel_arm arm; u32 conditions; int says; } rows[] = {
 		{ {}, 0, 0 },
@@ -54,7 +54,7 @@ static void a_relative_deadline_is_refused_if_the_clock_can_be_set(struct kunit 
 	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, true), 0);
 }
 
-static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
+static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
 {
 	const u64 now = START_NS, end = TWHEEL_TIME_NEVER;
 	struct twheel *tw = test->priv;
@@ -105,7 +105,7 @@ static void a_life_is_what_was_asked_for_within_bounds(struct kunit *test)
 }
 
 /* The slack is 2^k - 1 ticks, the most that is within what was asked for. */
-static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
+static void the_slack_of_a_schedule_is_within_what_was_asked_for(struct kunit *test)
 {
 	static const struct { u32 asked, k; } rows[] = {
 		{ 0, 0 }, { 1, 1 }, { 2, 1 }, { 3, 2 }, { 6, 2 }, { 7, 3 },
@@ -123,10 +123,10 @@ static void the_slack_of_a_life_is_within_what_was_asked_for(struct kunit *test)
 }
 
 static struct kunit_case life_cases[] = {
-	KUNIT_CASE(a_malformed_entry_is_refused),
+	KUNIT_CASE(a_malformed_element_is_refused),
 	KUNIT_CASE(a_relative_deadline_is_refused_if_the_clock_can_be_set),
-	KUNIT_CASE(a_life_is_what_was_asked_for_within_bounds),
-	KUNIT_CASE(the_slack_of_a_life_is_within_what_was_asked_for),
+	KUNIT_CASE(a_schedule_is_what_was_asked_for_within_bounds),
+	KUNIT_CASE(the_slack_of_a_schedule_is_within_what_was_asked_for),
 	{}
 };
 

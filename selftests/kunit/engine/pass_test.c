@@ -33,7 +33,7 @@ static void a_step_is_bounded_and_leaves_the_wheel_at_rest(struct kunit *test)
 }
 
 /* G2: other wheels have turns before all is done. */
-static void a_turn_ends_after_so_many_steps(struct kunit *test)
+static void a_turn_ends_after_a_number_of_steps(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
@@ -183,7 +183,7 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 }
 
 /* G2: three timeouts go down for two that expire, so that a busy slot is empty in time. */
-static void what_expires_makes_others_go_down(struct kunit *test)
+static void expired_timeouts_make_others_go_down(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
@@ -355,13 +355,13 @@ static void alarms_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 
 static struct kunit_case pass_cases[] = {
 	KUNIT_CASE(a_step_is_bounded_and_leaves_the_wheel_at_rest),
-	KUNIT_CASE(a_turn_ends_after_so_many_steps),
+	KUNIT_CASE(a_turn_ends_after_a_number_of_steps),
 	KUNIT_CASE(a_turn_ends_with_its_time),
 	KUNIT_CASE(the_kthread_wakes_a_waiter_once_for_a_thousand_events),
 	KUNIT_CASE(a_step_leaves_waking_only_to_a_thread_that_is_not_preempted),
 	KUNIT_CASE(a_reader_does_not_wait_for_slots_that_are_emptied_ahead),
 	KUNIT_CASE(an_upper_slot_is_emptied_step_by_step_before_it_begins),
-	KUNIT_CASE(what_expires_makes_others_go_down),
+	KUNIT_CASE(expired_timeouts_make_others_go_down),
 	KUNIT_CASE(a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own),
 	KUNIT_CASE(a_drain_goes_by_turns),
 	KUNIT_CASE(a_drain_lets_expire_what_is_due),

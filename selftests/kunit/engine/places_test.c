@@ -296,7 +296,7 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 }
 
 /* However many stay side by side: each has its own hold of the lock. */
-static void a_page_that_stays_is_all_that_is_looked_at_under_the_lock(struct kunit *test)
+static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	u64 *ids = arm_all(test);
@@ -429,7 +429,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 }
 
 /* Whatever it is that finds no more memory: what was taken before it is given back. */
-static void at_any_limit_of_memory_all_that_is_charged_is_there(struct kunit *test)
+static void all_memory_that_is_charged_is_there_at_any_limit(struct kunit *test)
 {
 	unsigned int pages, keyed, i;
 
@@ -587,12 +587,12 @@ static struct kunit_case places_cases[] = {
 	KUNIT_CASE(pages_of_a_burst_are_given_back_and_come_again_with_new_ids),
 	KUNIT_CASE(pages_that_may_soon_be_needed_are_kept),
 	KUNIT_CASE(a_page_that_has_used_half_of_its_generations_stays),
-	KUNIT_CASE(a_page_that_stays_is_all_that_is_looked_at_under_the_lock),
+	KUNIT_CASE(one_page_that_stays_is_visited_under_the_lock),
 	KUNIT_CASE(a_page_that_was_removed_stays_until_rcu_lets_go_of_it),
 	KUNIT_CASE(places_that_are_freed_while_memory_is_given_back_have_it_begin_again),
 	KUNIT_CASE(giving_memory_back_ends_when_no_file_is_left),
 	KUNIT_CASE(the_page_for_periods_goes_with_the_last_page_that_needs_it),
-	KUNIT_CASE(at_any_limit_of_memory_all_that_is_charged_is_there),
+	KUNIT_CASE(all_memory_that_is_charged_is_there_at_any_limit),
 	KUNIT_CASE(a_fatal_signal_ends_waiting_for_memory),
 	KUNIT_CASE(the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it),
 	KUNIT_CASE(the_page_for_periods_goes_with_the_last_close),

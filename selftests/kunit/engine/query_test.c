@@ -3,7 +3,7 @@
  * engine/query.c: QUERY, LIST and INFO
  */
 
-static void query_tells_what_a_timeout_is_doing(struct kunit *test)
+static void query_reports_what_a_timeout_is_doing(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 	struct twheel_status status = {};
@@ -82,7 +82,7 @@ static void list_goes_by_pages_and_finds_each_timeout_once(struct kunit *test)
 }
 
 /* INFO looks at slack, at the words, and at periods of unread events. */
-static void info_tells_when_the_next_timeout_expires(struct kunit *test)
+static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel *tw = test->priv;
@@ -130,7 +130,7 @@ static void info_of_a_started_wheel_does_not_wait_for_advance(struct kunit *test
 }
 
 /* Of each page that is looked at. */
-static void info_looks_at_the_last_place_of_a_page(struct kunit *test)
+static void info_finds_the_last_place_of_a_page(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_arm how = { .expires_ns = 7 * TICK_NS };
@@ -150,12 +150,12 @@ static void info_looks_at_the_last_place_of_a_page(struct kunit *test)
 }
 
 static struct kunit_case query_cases[] = {
-	KUNIT_CASE_PARAM(query_tells_what_a_timeout_is_doing, start_gen_params),
+	KUNIT_CASE_PARAM(query_reports_what_a_timeout_is_doing, start_gen_params),
 	KUNIT_CASE(query_of_an_id_that_names_nothing_says_enoent),
 	KUNIT_CASE(list_goes_by_pages_and_finds_each_timeout_once),
-	KUNIT_CASE(info_tells_when_the_next_timeout_expires),
+	KUNIT_CASE(info_reports_when_the_next_timeout_expires),
 	KUNIT_CASE(info_of_a_started_wheel_does_not_wait_for_advance),
-	KUNIT_CASE(info_looks_at_the_last_place_of_a_page),
+	KUNIT_CASE(info_finds_the_last_place_of_a_page),
 	{}
 };
 

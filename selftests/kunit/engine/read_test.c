@@ -114,7 +114,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 0);
 }
 
-static void an_event_tells_whose_it_is_and_when_it_was(struct kunit *test)
+static void an_event_says_whose_it_is_and_when_it_was(struct kunit *test)
 {
 	static const u32 kinds[] = { 0, SL, PE };
 	struct twheel *tw = test->priv;
@@ -313,7 +313,7 @@ static struct kunit_case read_cases[] = {
 	KUNIT_CASE(a_periodic_event_that_is_read_in_a_drain_is_the_last_one),
 	KUNIT_CASE(the_list_of_events_holds_in_every_order_of_taking),
 	KUNIT_CASE(events_come_in_the_order_of_their_ticks),
-	KUNIT_CASE(an_event_tells_whose_it_is_and_when_it_was),
+	KUNIT_CASE(an_event_says_whose_it_is_and_when_it_was),
 	KUNIT_CASE(a_read_that_faults_anywhere_loses_no_event),
 	KUNIT_CASE(an_event_is_as_long_as_the_reader_wants_it),
 	KUNIT_CASE(read_takes_no_more_events_than_it_has_room_for),

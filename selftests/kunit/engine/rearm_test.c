@@ -4,7 +4,7 @@
  */
 
 /* G3: the old life ends and the new one begins in one step, whatever the timeout was doing. */
-static void rearm_to_a_later_time_begins_a_new_life(struct kunit *test)
+static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 	struct twheel_timeout *t = expect_outcome(test, deed_rearm_later, start->to.later);
@@ -214,7 +214,7 @@ static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
  * There is no memory for the first entry, and that counts for the first alone: the second one needs
  * none, since the page beside its own has it already.
  */
-static void a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs(struct kunit *test)
+static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(struct kunit *test)
 {
 	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
 	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
@@ -245,7 +245,7 @@ static void a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs(s
 }
 
 static struct kunit_case rearm_cases[] = {
-	KUNIT_CASE_PARAM(rearm_to_a_later_time_begins_a_new_life, start_gen_params),
+	KUNIT_CASE_PARAM(rearm_to_a_later_time_begins_a_new_schedule, start_gen_params),
 	KUNIT_CASE_PARAM(rearm_to_the_past_makes_an_event_at_once, start_gen_params),
 	KUNIT_CASE(rearm_of_any_other_id_says_enoent_and_changes_nothing),
 	KUNIT_CASE(a_timeout_that_moves_later_keeps_its_slot),
@@ -254,7 +254,7 @@ static struct kunit_case rearm_cases[] = {
 	KUNIT_CASE(a_rearm_that_needs_a_page_gets_it_and_goes_on),
 	KUNIT_CASE(a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone),
 	KUNIT_CASE(a_rearm_to_now_makes_an_event_at_once),
-	KUNIT_CASE(a_rearm_without_memory_for_one_entry_finds_what_the_next_one_needs),
+	KUNIT_CASE(a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs),
 	{}
 };
 

@@ -237,7 +237,7 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
  * ARM has taken the place, and has looked for the table in vain.  The word has an older
  * generation then: it counts for nothing, and a user may overwrite it.
  */
-static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *test)
+static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct kunit *test)
 {
 	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
@@ -264,7 +264,7 @@ static void a_life_that_began_before_the_table_keeps_its_deadline(struct kunit *
 /*
  * Lives of all kinds of generations, those with which the 28 bits of a word begin anew too.
  */
-static void a_life_of_any_generation_keeps_its_deadline_when_the_table_is_made(struct kunit *test)
+static void a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_made(struct kunit *test)
 {
 	static const u32 lives[] = {
 		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
@@ -563,8 +563,8 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_table_that_was_not_finished_is_finished_later),
 	KUNIT_CASE(a_table_that_is_not_finished_moves_nothing),
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
-	KUNIT_CASE(a_life_that_began_before_the_table_keeps_its_deadline),
-	KUNIT_CASE(a_life_of_any_generation_keeps_its_deadline_when_the_table_is_made),
+	KUNIT_CASE(a_timeout_armed_before_the_table_is_made_keeps_its_deadline),
+	KUNIT_CASE(a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_made),
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
 	KUNIT_CASE(a_store_counts_for_its_generation_and_only_to_later),

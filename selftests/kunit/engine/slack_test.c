@@ -66,7 +66,7 @@ static void periods_count_from_the_edges_of_their_ticks(struct kunit *test)
 }
 
 /* The timeout expires in the tick of the new life, from whatever slot it had. */
-static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life(struct kunit *test)
+static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	u64 from, to, k, new_k, tick;
@@ -152,7 +152,7 @@ static struct kunit_case slack_cases[] = {
 	KUNIT_CASE(a_timeout_is_due_in_the_first_tick_that_its_slack_leaves),
 	KUNIT_CASE(slack_does_not_lead_past_the_end_of_time),
 	KUNIT_CASE(periods_count_from_the_edges_of_their_ticks),
-	KUNIT_CASE(a_rearm_to_any_slack_expires_in_the_tick_of_the_new_life),
+	KUNIT_CASE(a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule),
 	KUNIT_CASE(a_timeout_with_slack_sets_the_alarm_to_its_tick),
 	KUNIT_CASE(periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves),
 	{}

@@ -32,7 +32,7 @@ static void the_softirq_expires_what_is_due_and_sets_the_next_alarm(struct kunit
 }
 
 /* G5: so many steps, and the kthread does the rest. */
-static void the_softirq_takes_so_many_steps_for_a_wheel(struct kunit *test)
+static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 
@@ -446,7 +446,7 @@ static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
 
 static struct kunit_case softirq_cases[] = {
 	KUNIT_CASE(the_softirq_expires_what_is_due_and_sets_the_next_alarm),
-	KUNIT_CASE(the_softirq_takes_so_many_steps_for_a_wheel),
+	KUNIT_CASE(the_softirq_takes_a_limited_number_of_steps_for_a_wheel),
 	KUNIT_CASE(the_softirq_goes_on_before_an_alarm_that_an_arm_has_set),
 	KUNIT_CASE(the_softirq_that_has_done_all_does_not_ring_again),
 	KUNIT_CASE(the_softirq_ends_with_its_time),

@@ -69,7 +69,7 @@ static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 }
 
 /* What is in the inbox is in the wheel before the next call looks. */
-static void who_takes_the_lock_finds_what_was_added_before(struct kunit *test)
+static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
 	struct twheel *tw = test->priv;
@@ -83,7 +83,7 @@ static void who_takes_the_lock_finds_what_was_added_before(struct kunit *test)
 }
 
 /* G2, G4: a timeout that became due in the inbox is an event when it comes out, and is told. */
-static void a_timeout_that_is_due_in_the_inbox_is_told_by_who_empties_it(struct kunit *test)
+static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
 	struct twheel *tw = test->priv;
@@ -182,8 +182,8 @@ static void a_timeout_that_never_expires_is_in_no_slot(struct kunit *test)
 static struct kunit_case submit_cases[] = {
 	KUNIT_CASE(an_arm_beside_the_lock_is_inserted_by_its_holder),
 	KUNIT_CASE(the_inbox_is_emptied_between_the_steps_of_a_pass),
-	KUNIT_CASE(who_takes_the_lock_finds_what_was_added_before),
-	KUNIT_CASE(a_timeout_that_is_due_in_the_inbox_is_told_by_who_empties_it),
+	KUNIT_CASE(a_thread_that_takes_the_lock_finds_what_was_added_before),
+	KUNIT_CASE(a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied),
 	KUNIT_CASE(nothing_is_added_to_the_inbox_of_a_draining_wheel),
 	KUNIT_CASE(a_caller_whose_time_is_old_goes_by_the_time_of_the_wheel),
 	KUNIT_CASE(a_clock_that_was_set_back_is_followed_by_the_wheel),

@@ -52,7 +52,7 @@ static void predicates_agree_with_the_states(struct kunit *test)
 }
 
 /* One comparison with a time that has come finds out what is odd, and what has yet to come. */
-static void an_odd_deadline_is_later_than_all_times(struct kunit *test)
+static void a_deadline_of_a_slow_timeout_is_later_than_all_times(struct kunit *test)
 {
 	static const u64 deadlines_ns[] = {
 		0, 1, START_NS, TWHEEL_TIME_NEVER - 1, TWHEEL_TIME_NEVER,
@@ -97,7 +97,7 @@ static void a_kind_of_timeout_is_found_again(struct kunit *test)
 static struct kunit_case timeout_cases[] = {
 	KUNIT_CASE(fields_of_the_word_stand_apart),
 	KUNIT_CASE(predicates_agree_with_the_states),
-	KUNIT_CASE(an_odd_deadline_is_later_than_all_times),
+	KUNIT_CASE(a_deadline_of_a_slow_timeout_is_later_than_all_times),
 	KUNIT_CASE(a_kind_of_timeout_is_found_again),
 	{}
 };

@@ -209,7 +209,7 @@ static void open_beside(void)
 }
 
 /* Memory may be short for one user, in its memory cgroup, and nobody else is to wait for that. */
-static void two_who_make_a_user_at_a_time_are_one_and_wait_for_nobody(struct kunit *test)
+static void two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody(struct kunit *test)
 {
 	struct twheel_user *user;
 
@@ -303,7 +303,7 @@ static struct kunit_case user_cases[] = {
 	KUNIT_CASE(a_turn_that_is_asked_for_in_a_turn_comes_after_it),
 	KUNIT_CASE(last_close_of_a_user_leaves_no_work),
 	KUNIT_CASE(last_close_of_a_user_frees_the_user),
-	KUNIT_CASE(two_who_make_a_user_at_a_time_are_one_and_wait_for_nobody),
+	KUNIT_CASE(two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody),
 	{}
 };
 

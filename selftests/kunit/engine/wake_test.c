@@ -95,7 +95,7 @@ static void nobody_is_woken_for_events_that_were_read_meanwhile(struct kunit *te
 }
 
 /* A poller for EPOLLOUT waits only while the wheel is full; each way to end makes room. */
-static void who_waits_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(struct kunit *test)
+static void a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, max_pending, 3);
 	struct waiter waiter = {};
@@ -171,7 +171,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(a_waiter_is_woken_once_for_the_events_of_a_step),
 	KUNIT_CASE(as_many_exclusive_waiters_are_woken_as_there_are_events),
 	KUNIT_CASE(nobody_is_woken_for_events_that_were_read_meanwhile),
-	KUNIT_CASE(who_waits_for_room_is_woken_when_a_full_wheel_is_not_full_any_more),
+	KUNIT_CASE(a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more),
 	KUNIT_CASE(the_end_of_a_drain_wakes_all),
 	KUNIT_CASE(the_end_of_a_drain_without_events_wakes_all),
 	{}
