@@ -266,7 +266,7 @@ A_STORY(items_changed_while_places_are_freed_and_taken, 60,
 	{ 10, RESET, 3, 30 }, { 10, RESET, 5, 30 }, COMES(20, 2), COMES(20, 4),
 	COMES(30, 3), COMES(30, 5));
 
-TEST_F_TIMEOUT(delay_queue, wakes_whoever_waits_when_one_comes_and_at_no_other_tick, 60)
+TEST_F_TIMEOUT(delay_queue, a_waiter_is_woken_when_a_timeout_expires_and_at_no_other_tick, 60)
 {
 	run_script(_metadata, self->fd, self->ep, variant->lines, variant->until);
 }

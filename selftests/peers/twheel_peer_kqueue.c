@@ -101,7 +101,7 @@ TEST_F(kqueue, delete_of_an_ident_that_was_never_added_says_enoent)
 	EXPECT_EQ(-ENOENT, ev_delete(self->fd, 999));
 }
 
-TEST_F(kqueue, delete_drops_what_has_fired)
+TEST_F(kqueue, delete_drops_an_event_that_fired)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
 	pass(_metadata, self->fd, 150 * TW_MS);
@@ -110,7 +110,7 @@ TEST_F(kqueue, delete_drops_what_has_fired)
 	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
 }
 
-TEST_F(kqueue, one_shot_comes_once_and_is_deleted_by_that)
+TEST_F(kqueue, one_shot_comes_once_and_is_deleted_then)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 500 * TW_MS));
 	pass(_metadata, self->fd, 500 * TW_MS - 1);
@@ -122,7 +122,7 @@ TEST_F(kqueue, one_shot_comes_once_and_is_deleted_by_that)
 	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
 }
 
-TEST_F(kqueue, periodic_one_comes_each_period)
+TEST_F(kqueue, periodic_timer_comes_each_period)
 {
 	int i;
 
@@ -223,7 +223,7 @@ TEST_F(kqueue, adding_again_with_less_comes_earlier_and_once)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F(kqueue, adding_again_with_the_same_starts_anew)
+TEST_F(kqueue, adding_again_with_the_same_starts_over)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 10 * TW_MS));
 	pass(_metadata, self->fd, 6 * TW_MS);
@@ -235,7 +235,7 @@ TEST_F(kqueue, adding_again_with_the_same_starts_anew)
 }
 
 /* The event of before never comes, and ARM says that there was one. */
-TEST_F(kqueue, adding_again_what_has_fired_starts_anew)
+TEST_F(kqueue, adding_a_fired_timer_again_starts_over)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, TW_MS));
 	pass(_metadata, self->fd, 2 * TW_MS);
@@ -274,7 +274,7 @@ TEST_F(kqueue, adding_again_at_any_time_comes_once_and_not_early)
 }
 
 /* Which kqueue refuses to do (libkqueue: WITH_NATIVE_KQUEUE_BUGS). */
-TEST_F(kqueue, adding_again_makes_a_periodic_one_a_one_shot)
+TEST_F(kqueue, adding_again_makes_a_periodic_timer_a_one_shot)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
 	pass(_metadata, self->fd, 1000 * TW_MS);
@@ -316,7 +316,7 @@ TEST_F(kqueue, each_change_of_a_list_has_a_receipt)
 
 /* ---- EV_DISABLE, EV_ENABLE, EV_DISPATCH --------------------------------------- */
 
-TEST_F(kqueue, disabled_one_waits_until_it_is_enabled)
+TEST_F(kqueue, disabled_timer_waits_until_it_is_enabled)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 2000 * TW_MS));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_disable(self->fd, IDENT));
@@ -329,7 +329,7 @@ TEST_F(kqueue, disabled_one_waits_until_it_is_enabled)
 	EXPECT_KEVENT(self->fd, IDENT, 1);
 }
 
-TEST_F(kqueue, disable_drops_what_has_fired_and_keeps_the_timer)
+TEST_F(kqueue, disable_drops_an_event_that_fired_and_keeps_the_timer)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, 50 * TW_MS));
 	pass(_metadata, self->fd, 150 * TW_MS);
@@ -338,13 +338,13 @@ TEST_F(kqueue, disable_drops_what_has_fired_and_keeps_the_timer)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, IDENT));
 }
 
-TEST_F(kqueue, disable_of_what_is_not_there_says_enoent)
+TEST_F(kqueue, disable_of_an_absent_timer_says_enoent)
 {
 	EXPECT_EQ(-ENOENT, ev_disable(self->fd, IDENT));
 }
 
 /* EV_DISPATCH: whoever reads the event disables the timer. */
-TEST_F(kqueue, dispatched_one_is_silent_until_it_is_enabled)
+TEST_F(kqueue, dispatched_timer_is_silent_until_it_is_enabled)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 200 * TW_MS));
 	pass(_metadata, self->fd, 200 * TW_MS);
@@ -364,7 +364,7 @@ TEST_F(kqueue, dispatched_one_is_silent_until_it_is_enabled)
 
 /* ---- NOTE_ABSOLUTE, NOTE_ABSTIME ------------------------------------------------ */
 
-TEST_F(kqueue, absolute_one_comes_at_that_time_and_once)
+TEST_F(kqueue, absolute_timer_comes_at_that_time_and_once)
 {
 	pass(_metadata, self->fd, TW_DAY);
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, NOTE_ABSOLUTE, TW_DAY + 3 * TW_SEC));
@@ -377,7 +377,7 @@ TEST_F(kqueue, absolute_one_comes_at_that_time_and_once)
 }
 
 /* FreeBSD refused that as EINVAL for some time. */
-TEST_F(kqueue, absolute_one_in_the_past_comes_at_once)
+TEST_F(kqueue, absolute_timer_in_the_past_comes_at_once)
 {
 	pass(_metadata, self->fd, TW_DAY);
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, NOTE_ABSOLUTE, TW_DAY - 5 * TW_SEC));
@@ -388,7 +388,7 @@ TEST_F(kqueue, absolute_one_in_the_past_comes_at_once)
 }
 
 /* A wheel on the time of day takes no relative times; there, each is absolute. */
-TEST_F(kqueue, adding_again_makes_a_relative_one_absolute)
+TEST_F(kqueue, adding_again_makes_a_relative_timer_absolute)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_BOOTTIME, .tick_ns = TW_MS, .flags = TWHEEL_SETUP_KEYED,

@@ -317,7 +317,7 @@ FIXTURE_TEARDOWN(check_randomized)
 }
 
 /* check_randomized() */
-TEST_F_TIMEOUT(check_randomized, what_comes_is_what_a_sorted_array_says, 120)
+TEST_F_TIMEOUT(check_randomized, expiries_agree_with_a_sorted_array, 120)
 {
 	const struct plan *plan = &variant->plan;
 	int i;

@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(traps)
 #define LOOPS		100
 
 /* 4: as often as it was armed, and never twice in one read */
-TEST(a_zero_armed_whenever_it_comes_comes_once_for_each_time)
+TEST(a_delay_of_zero_armed_again_comes_once_each_time)
 {
 	int i, nr, seen[LOOPERS], left = LOOPERS * LOOPS, fd = tw_open(O_NONBLOCK);
 	struct twheel_event events[2 * LOOPERS];
@@ -75,7 +75,7 @@ TEST(a_zero_armed_whenever_it_comes_comes_once_for_each_time)
  * 7: timeouts of many rounds in one slot, the later ones often in front.  With
  * one level they are all looked at each time, and those of now are among them.
  */
-TEST(what_is_due_is_found_behind_what_is_later_in_the_same_slot)
+TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = WHEEL_TICK_NS, .slots = WHEEL_SLOTS,
@@ -295,7 +295,7 @@ static int come_and_go(int fd)
 }
 
 /* 21: after a hundred crowds the wheel is no larger than after a few */
-TEST_F_TIMEOUT(traps, what_was_cancelled_does_not_stay_until_it_was_due, 60)
+TEST_F_TIMEOUT(traps, a_cancelled_timeout_does_not_stay_until_it_was_due, 60)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .max_pending = CROWD,
