@@ -65,7 +65,7 @@ static void hold_lock(struct __test_metadata *_metadata, int fd, const char *del
 
 /* ---- readers and pollers ------------------------------------------------- */
 
-TEST_F(windows, event_between_queueing_and_looking_ends_poll)
+TEST_F(windows, event_between_queueing_and_checking_ends_poll)
 {
 	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN };
 	__u64 id;
@@ -80,7 +80,7 @@ TEST_F(windows, event_between_queueing_and_looking_ends_poll)
 	EXPECT_EQ(POLLIN, poll.ret);
 }
 
-TEST_F(windows, poll_beside_drain_tells_no_hup_without_in)
+TEST_F(windows, poll_beside_drain_reports_no_hup_without_in)
 {
 	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN | POLLOUT };
 	__u64 id;
@@ -118,7 +118,7 @@ static void ignore_signal(int sig)
 }
 
 /* EINTR is for those who wait. */
-TEST_F(windows, nonblocking_read_beside_a_signal_gets_what_is_there)
+TEST_F(windows, nonblocking_read_beside_a_signal_gets_the_events_that_are_there)
 {
 	const struct sigaction action = { .sa_handler = ignore_signal };
 	struct side read = { .fd = self->fd, .run = side_read };
@@ -296,7 +296,7 @@ TEST_F(windows, timeout_added_before_the_lock_is_tried_expires)
 	close(fd);
 }
 
-TEST_F(windows, timeout_armed_before_the_inbox_is_looked_at_expires)
+TEST_F(windows, timeout_armed_before_the_inbox_is_checked_expires)
 {
 	int fd = real_wheel();
 	struct side query = { .fd = fd, .run = side_query };
@@ -450,7 +450,7 @@ static int read_in_time(int fd, int nr)
 	return got;
 }
 
-TEST_F(windows, timeout_expires_whose_alarm_finds_the_lock_taken)
+TEST_F(windows, timeout_whose_alarm_finds_the_lock_taken_expires)
 {
 	int fd = real_wheel();
 	__u64 id;
@@ -490,7 +490,7 @@ static int begin_slow_pass(struct __test_metadata *_metadata)
 	return arm.fd;
 }
 
-TEST_F(windows, timeouts_expire_whose_pass_loses_the_lock)
+TEST_F(windows, timeouts_whose_pass_loses_the_lock_expire)
 {
 	int fd = begin_slow_pass(_metadata);
 
@@ -561,7 +561,7 @@ TEST_F(windows, drain_finds_what_arm_is_about_to_add_to_the_inbox)
 }
 
 /* The id that was told names nothing, and the entry says so. */
-TEST_F(windows, arm_that_has_told_says_so_when_drain_comes_first)
+TEST_F(windows, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_first)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
 	struct side drain = { .fd = self->fd, .run = side_drain };
@@ -616,7 +616,7 @@ TEST_F(windows, wheel_is_complete_when_others_see_it_started)
 	close(fd);
 }
 
-TEST_F(windows, new_page_is_found_by_those_who_get_its_places)
+TEST_F(windows, new_page_is_found_by_threads_that_get_its_places)
 {
 	struct side first = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
 	struct side second = first;
@@ -820,7 +820,7 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 }
 
 /* The table was not there when it looked for a place for its word. */
-TEST_F(windows, timeout_told_before_the_table_is_made_can_be_refreshed)
+TEST_F(windows, timeout_armed_before_the_table_is_made_can_be_refreshed)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
 	void *table;

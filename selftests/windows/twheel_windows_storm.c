@@ -232,14 +232,14 @@ static void weather(struct __test_metadata *_metadata, __u64 seed, __u64 ns, boo
 	close(storm->fd);
 }
 
-TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_whatever_waits, 60)
+TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_if_all_sync_points_wait, 60)
 {
 	ASSERT_EQ(0, window_say("all", "delay 30 20"));
 	weather(_metadata, 1, tw_setting("TW_STORM_SECONDS", 4) * TW_SEC, true);
 	weather(_metadata, 2, TW_SEC / 2, false);
 }
 
-TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_whichever_window_waits, 100)
+TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_if_one_sync_point_waits, 100)
 {
 	struct window seen;
 	char name[64];
