@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What can be seen of the module from outside, without a descriptor: how many
+ * What can be seen and set from outside, without a descriptor: how many
  * wheels there are, and what its kernel threads do.
  */
 #ifndef TWHEEL_OUTSIDE_H
@@ -267,6 +267,37 @@ static inline int tw_write_text(const char *path, const char *text)
 		ret = -errno;
 	close(fd);
 	return ret;
+}
+
+/*
+ * While there is a limit, the kernel checks a change of the time that it keeps for ordinary
+ * threads.
+ */
+static inline int tw_limit_realtime(bool limit)
+{
+	return tw_write_text("/proc/sys/kernel/sched_rt_runtime_us", limit ? "950000" : "-1");
+}
+
+/*
+ * Take the processor time from ordinary threads that is kept for them beside realtime threads, or
+ * give it back: 50 ms in a second, which kernels from 6.12 on show in debugfs.  Return 0 or -errno.
+ */
+static inline int tw_let_realtime_starve(bool starve)
+{
+	long cpu, nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	int ret = starve ? tw_limit_realtime(false) : 0;
+
+	if (access("/sys/kernel/debug/sched", F_OK))
+		mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
+	for (cpu = 0; cpu < nr_cpus && !ret; cpu++) {
+		char path[100];
+
+		snprintf(path, sizeof(path), "/sys/kernel/debug/sched/fair_server/cpu%ld/runtime",
+			 cpu);
+		if (!access(path, F_OK))
+			ret = tw_write_text(path, starve ? "0" : "50000000");
+	}
+	return starve || ret ? ret : tw_limit_realtime(true);
 }
 
 /* Kernel memory that this cgroup is charged for, bytes; -1: it does not tell. */

@@ -57,28 +57,6 @@ static int set_ksoftirqd(int priority)
 	return ret;
 }
 
-/*
- * Ordinary threads have no share beside realtime ones.  Kernels from 6.12 on keep one for them, of
- * 50 ms in a second, which debugfs can take away.
- */
-static int set_starve(bool starve)
-{
-	long cpu, nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
-	int ret = tw_write_text("/proc/sys/kernel/sched_rt_runtime_us", starve ? "-1" : "950000");
-
-	if (access("/sys/kernel/debug/sched", F_OK))
-		mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL);
-	for (cpu = 0; cpu < nr_cpus && !ret; cpu++) {
-		char path[100];
-
-		snprintf(path, sizeof(path), "/sys/kernel/debug/sched/fair_server/cpu%ld/runtime",
-			 cpu);
-		if (!access(path, F_OK))
-			ret = tw_write_text(path, starve ? "0" : "50000000");
-	}
-	return ret;
-}
-
 static void *hog(void *cpu)
 {
 	cpu_set_t set;
@@ -100,13 +78,13 @@ static void hogs_end(void)
 		pthread_join(hogs[--nr_hogs], NULL);
 	set_priority(0, 0);
 	set_ksoftirqd(0);
-	set_starve(false);
+	tw_let_realtime_starve(false);
 }
 
 /* From here on no ordinary thread runs.  0 or -errno. */
 static int hogs_begin(void)
 {
-	int ret = set_starve(true);
+	int ret = tw_let_realtime_starve(true);
 
 	ret = ret ?: set_ksoftirqd(PRIORITY_KSOFTIRQD);
 	ret = ret ?: set_priority(0, PRIORITY_TEST);

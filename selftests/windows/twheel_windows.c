@@ -342,17 +342,6 @@ TEST_F(windows, read_after_an_arm_of_a_past_deadline_beside_the_lock_finds_its_e
 	close(fd);
 }
 
-/* Ordinary threads have no share of processor 1 beside one of SCHED_FIFO. */
-static int let_fifo_starve_others(bool starve)
-{
-	/* 50 ms are what the kernel has by itself. */
-	int ret = tw_write_text("/sys/kernel/debug/sched/fair_server/cpu1/runtime",
-				starve ? "0" : "50000000");
-
-	return ret ? ret : tw_write_text("/proc/sys/kernel/sched_rt_runtime_us",
-					 starve ? "-1" : "950000");
-}
-
 /* Never leaves the processor by itself, until that is asked for. */
 static int side_hog(struct side *side)
 {
@@ -379,7 +368,7 @@ TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &query.id));
-	ASSERT_EQ(0, let_fifo_starve_others(true));
+	ASSERT_EQ(0, tw_let_realtime_starve(true));
 	HOLD("locked");
 	START_APART(&query);
 	AWAIT_HELD("locked");
@@ -392,7 +381,7 @@ TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
 	hog.may_end = 1;
 	FINISH(&hog);
 	FINISH(&query);
-	ASSERT_EQ(0, let_fifo_starve_others(false));
+	ASSERT_EQ(0, tw_let_realtime_starve(false));
 	EXPECT_EQ(0, hog.ret);
 	EXPECT_EQ(0, query.ret);
 	EXPECT_TRUE(comes);
