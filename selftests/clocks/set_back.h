@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What holds after a clock was set back, for the programs that set one. */
+/*
+ * Checks that hold after a clock was set back, for the programs that set one.
+ */
 #ifndef SET_BACK_H
 #define SET_BACK_H
 
 #include "twheel_test.h"
 
 /*
- * The wheel goes on from where the clock now stands.  The first one makes it look when the
- * second is still to come.
+ * The wheel goes on from the present time of the clock. The first timeout makes it read the clock
+ * while the second is still pending.
  */
 static inline void expect_two_in_their_time(struct __test_metadata *_metadata, int fd,
 					    clockid_t clock)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Steps of the realtime clock: forwards they expire what is now due, backwards
- * they expire nothing twice and nothing early, and the other clocks do not
- * care.  With it other changes of the machine's time: of its speed, its source, and
- * the end of 32 bits of seconds.  Needs a machine that may have a wrong time for a
- * while, and CAP_SYS_TIME; the time is put right again after each test.
+ * Steps of the realtime clock: a step forwards expires the timeouts that are now due, a step
+ * backwards expires nothing twice and nothing early, and the other clocks are not affected. Also
+ * other changes of the machine's time: of its speed, of its source, and the end of 32 bits of
+ * seconds.
+ *
+ * These tests need CAP_SYS_TIME and a machine that may have a wrong time for a while; each test
+ * puts the time right again.
  */
 #include "set_back.h"
 #include "twheel_outcomes.h"
@@ -26,7 +28,7 @@ static int set_realtime(__u64 now_ns)
 	return clock_settime(CLOCK_REALTIME, &ts) ? -errno : 0;
 }
 
-/* So far from now that no stall of the machine is taken for a step. */
+/* This far from now, no stall of the machine is taken for a step. */
 static int step_realtime(__s64 by_ns)
 {
 	return set_realtime(tw_now(CLOCK_REALTIME) + by_ns);
@@ -42,7 +44,7 @@ FIXTURE_SETUP(realtime_step)
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_REALTIME, TW_MS, 0));
 }
 
-/* In the parent, which is there also when an assertion has ended the test. */
+/* In the parent, which still runs if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(realtime_step)
 {
 	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
@@ -103,7 +105,7 @@ TEST_F(realtime_step, a_step_backwards_expires_nothing_twice)
 			     &periodic));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(0, step_realtime(-(__s64)(10 * TW_SEC)));
-	/* Both deadlines lie ahead again, and are not waited for. */
+	/* Both deadlines are in the future again, and the test does not wait for them. */
 	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 12000));
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, one_shot));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, periodic));
@@ -190,7 +192,7 @@ TEST_F(realtime_step, a_change_of_the_tai_offset_expires_timeouts_that_are_now_d
 	close(fd);
 }
 
-/* Steps in both directions at random, beside timeouts that come and go. */
+/* The clock steps at random in both directions, while timeouts come and go. */
 TEST_F(realtime_step, many_steps_lose_nothing_and_fire_nothing_twice)
 {
 	struct twheel_event events[64];
@@ -239,10 +241,10 @@ static struct contest {
 	_Atomic int bad;
 } contest;
 
-/* What a REARM may be like; each is right for a REALTIME clock. */
+/* The changes that REARM makes; each is valid for a REALTIME clock. */
 static const struct {
 	__u32 flags;
-	bool ahead;		/* its deadline is so far from now */
+	bool ahead;		/* distance of its deadline from now */
 	__u64 expires_ns;
 	__u64 interval_ns;
 } kinds[] = {
@@ -276,8 +278,8 @@ static void *change_kind(void *arg)
 }
 
 /*
- * As timerfd was not (CVE-2017-10661): what it is, and what the clock's steps mean to
- * it, is changed by two at a time while a third one steps the clock.
+ * timerfd had a bug of this kind (CVE-2017-10661): two threads change the kind of a timeout and
+ * whether steps of the clock affect it, while a third thread steps the clock.
  */
 TEST(changes_of_kind_against_each_other_and_the_clock_leave_one_timeout)
 {
@@ -310,7 +312,7 @@ TEST(changes_of_kind_against_each_other_and_the_clock_leave_one_timeout)
 	EXPECT_EQ(1, info.live);
 	EXPECT_EQ(outcomes[WAS_PENDING].count + outcomes[WAS_UNREAD].count, info.rearmed);
 	EXPECT_RACE(&race);
-	/* It still does what it is told. */
+	/* The timeout can still be re-armed. */
 	ASSERT_LT(0, tw_rearm1(contest.fd, contest.id, TWHEEL_ARM_ABSOLUTE, 1, 0));
 	EXPECT_EQ(POLLIN, tw_poll(contest.fd, POLLIN, TW_PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(contest.fd, contest.id));
@@ -362,7 +364,7 @@ FIXTURE_SETUP(clocks)
 	read_text(SOURCES "current_clocksource", self->source, sizeof(self->source));
 }
 
-/* In the parent, which is there also when an assertion has ended the test. */
+/* In the parent, which still runs if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(clocks)
 {
 	EXPECT_LE(0, set_skew(0));
@@ -378,7 +380,7 @@ static const struct {
 	{ TWHEEL_CLOCK_REALTIME, CLOCK_REALTIME }, { TWHEEL_CLOCK_TAI, CLOCK_TAI },
 };
 
-/* Timeouts up to 100 ms ahead come on each clock, and by that clock. */
+/* Timeouts up to 100 ms ahead expire on each clock, by the time of that clock. */
 static void expect_on_no_clock_early(struct __test_metadata *_metadata)
 {
 	struct twheel_event event;
@@ -402,7 +404,7 @@ static void expect_on_no_clock_early(struct __test_metadata *_metadata)
 	}
 }
 
-/* 500 ppm is as far as it goes. */
+/* 500 ppm is the kernel's maximum. */
 TEST_F(clocks, no_skew_of_the_clock_makes_a_timeout_early)
 {
 	ASSERT_LE(0, set_skew(500));

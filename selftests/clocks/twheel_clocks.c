@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The real clocks, as long as nobody sets them.  What is early by the wheel's own
- * clock is an error; what is late is only reported, for the machine may be a busy
+ * The real clocks, as long as nobody sets them. If a timeout is early by the wheel's own clock,
+ * that is an error; if it is late, that is only reported, since the machine may be a busy
  * emulator.
  */
 #include "twheel_namespace.h"
@@ -104,7 +104,7 @@ TEST_F(clock, deadline_in_the_past_expires_at_once)
 	EXPECT_EQ(1, event.count);
 }
 
-/* Also after a wait in which the clock itself may have gone further than any. */
+/* This holds also if the clock itself may have passed every deadline meanwhile. */
 TEST_F(clock, periods_are_never_early_and_none_is_lost)
 {
 	__u64 interval_ns = 10 * TW_MS, first_ns = tw_now(variant->clockid) + interval_ns;
@@ -128,7 +128,7 @@ TEST_F(clock, a_nearer_timeout_armed_later_expires_first)
 	__u64 far, near;
 
 	ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, TW_HOUR, &far));
-	/* By then the wheel has been told of the far one and sleeps. */
+	/* By then the wheel has set its alarm for the far one. */
 	tw_sleep(50 * TW_MS);
 	ASSERT_EQ(0, tw_arm_ahead(self->fd, variant->clockid, 20 * TW_MS, &near));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
@@ -136,7 +136,7 @@ TEST_F(clock, a_nearer_timeout_armed_later_expires_first)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, far));
 }
 
-/* The traps of re-arming: the clock must be set anew, and the poller woken. */
+/* Two mistakes are easy in re-arming: not to set the alarm again, and not to wake the poller. */
 static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, clockid_t clockid,
 				    __s64 distance_ns)
 {
@@ -247,12 +247,12 @@ TEST_F(relative, relative_zero_expires_at_once)
 	EXPECT_EQ(1, event.count);
 }
 
-/* A sum that does not fit is the end of time. */
+/* A sum that overflows is the end of time. */
 TEST_F(relative, longest_delays_overflow_into_the_end_of_time)
 {
 	const __u64 delays_ns[] = {
 		~0ULL, TWHEEL_TIME_NEVER + 1, TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER - TW_SEC,
-		/* As when milliseconds were multiplied. */
+		/* An overflow like that of a multiplication of milliseconds. */
 		(__u64)TWHEEL_TIME_NEVER * 1000000,
 	};
 	__u64 ids[ARRAY_SIZE(delays_ns)];
@@ -269,7 +269,7 @@ TEST_F(relative, longest_delays_overflow_into_the_end_of_time)
 	}
 }
 
-/* It would move when the clock is set. */
+/* Such a deadline would move when the clock is set. */
 FIXTURE(settable) {
 	int fd;
 	__u64 id;
@@ -315,7 +315,7 @@ FIXTURE_TEARDOWN(settable)
 	close(self->fd);
 }
 
-/* Plain entries and others, behind one that is right, and behind one another. */
+/* Plain and other records, behind a valid one and behind one another. */
 static int fill_relative(struct twheel_arm arms[5], clockid_t clockid, __u64 id)
 {
 	const struct twheel_arm all[5] = {
@@ -416,7 +416,7 @@ TEST_F(no_setup, wheel_that_is_just_armed_expires)
 
 /* ---- time namespaces ----------------------------------------------------- */
 
-/* A wheel has the clock of the namespace that set it up, or armed it first. */
+/* A wheel has the clock of the time namespace of the process that set it up, or armed it first. */
 FIXTURE(namespace) {
 	int fd;
 };
@@ -480,7 +480,7 @@ FIXTURE_TEARDOWN(namespace)
 		_exit(__LINE__ % 125 + 1);				\
 } while (0)
 
-/* What is due at a point of this process' clock comes then, and not before. */
+/* A timeout that is due at a time of this process' clock expires then, and not before. */
 static bool absolute_is_ours(int fd, clockid_t clockid)
 {
 	__u64 id, deadline_ns = tw_now(clockid) + 200 * TW_MS;
@@ -505,7 +505,7 @@ TEST_F(namespace, times_are_those_of_the_process_that_set_the_wheel_up)
 		_exit(0);
 	}
 	EXPECT_EQ(0, tw_reap(pid));
-	/* And so they stay, whoever uses it. */
+	/* The times stay so, whoever uses the wheel. */
 	EXPECT_FALSE(tw_clock_is_ours(self->fd, variant->clockid));
 	close(self->fd);
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
@@ -540,7 +540,7 @@ TEST_F(namespace, stored_deadlines_are_times_of_the_process_that_set_the_wheel_u
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
-	/* Unless it had expired before the store. */
+	/* This does not hold if it had expired before the store. */
 	if (event.fired_ns > info.now_ns + 300 * TW_MS) {
 		EXPECT_EQ(tw_refreshed_ns(deadline_ns, info.refresh_shift), event.deadline_ns);
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A machine that sleeps: what becomes due meanwhile, on clocks that go on and on
- * the one that stands still.
+ * A machine that sleeps: timeouts that become due meanwhile, on clocks that go on during the
+ * sleep and on the one that stands still.
  *
- * The machine really sleeps (S3), and its RTC wakes it.  That takes a kernel
- * that can, an RTC with an alarm, and root; where one of them is missing all of
- * this is skipped.  No rule here is about how long something took: what is
- * measured against is how much longer CLOCK_BOOTTIME went than CLOCK_MONOTONIC.
+ * The machine really sleeps (S3), and its RTC wakes it. That takes a kernel that can, an RTC with
+ * an alarm, and root; if one of them is missing, all tests are skipped. No test judges how long
+ * something took: each compares with how much further CLOCK_BOOTTIME went than CLOCK_MONOTONIC.
  */
 #include "twheel_outside.h"
 
@@ -15,18 +14,18 @@
 #define MEM_SLEEP	"/sys/power/mem_sleep"
 
 /*
- * Seconds until the alarm.  It has to come after the machine has fallen asleep,
- * or nothing would wake it; a slow one needs a moment to do so.
+ * Seconds until the alarm. It has to ring after the machine has fallen asleep, or nothing would
+ * wake it; a slow machine needs a moment to fall asleep.
  */
 #define ALARM_S		"+4"
 
 /*
- * What is armed so far ahead is due while the machine sleeps, with a wide margin
- * for the alarm's whole seconds and for a slow machine on either side.
+ * A timeout this far ahead is due while the machine sleeps, with a wide margin on either side for
+ * the alarm's whole seconds and for a slow machine.
  */
 #define ASLEEP_NS	(3 * TW_SEC / 2)
 
-/* Of the sleep; the persistent clock may know whole seconds only. */
+/* Margin of the sleep: the persistent clock may know whole seconds only. */
 #define LEAST_SLEEP_NS	(TW_SEC)
 
 #define CROWD		5000
@@ -45,8 +44,8 @@ static bool file_says(const char *path, const char *word)
 }
 
 /*
- * Sleeps, with S3 and no other state: from what this kernel calls s2idle, not
- * every RTC wakes it.  0, or -errno when it did not fall asleep.
+ * Sleep with S3 and no other state: from the state that this kernel calls s2idle, not every RTC
+ * wakes the machine. Return 0, or -errno if the machine did not fall asleep.
  */
 static int machine_sleep(void)
 {
@@ -59,7 +58,7 @@ static int machine_sleep(void)
 	return ret ? ret : tw_write_text(POWER_STATE, "mem");
 }
 
-/* How much longer the machine has been up than awake. */
+/* Return how much longer the machine has been up than awake. */
 static __u64 slept_ns(void)
 {
 	__u64 awake_ns = tw_now(CLOCK_MONOTONIC);
@@ -119,7 +118,7 @@ static void sleep_now(struct __test_metadata *_metadata, FIXTURE_DATA(suspend) *
 	ASSERT_LE(LEAST_SLEEP_NS, self->slept_ns);
 }
 
-/* On the clocks that go on. */
+/* On the clocks that go on during the sleep. */
 TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 {
 	const __u32 clocks[] = {
@@ -140,7 +139,7 @@ TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 		SKIP(return, "so slow a machine that all would be due without the sleep");
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		ASSERT_EQ(1, tw_wait_event(fds[i], &event, TW_PATIENCE_MS));
-		/* Else it had to wait for as much time awake. */
+		/* If it did not, the timeout would have to wait for as much time awake. */
 		EXPECT_GT(self->slept_ns, event.fired_ns - event.deadline_ns)
 			TH_LOG("clock %u", clocks[i]);
 		EXPECT_EQ(ids[i], event.id);
@@ -165,11 +164,11 @@ TEST_F_TIMEOUT(suspend, a_monotonic_timeout_does_not_count_the_sleep, 60)
 	EXPECT_EQ(id, event.id);
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
 	EXPECT_LE(event.deadline_ns, tw_now(CLOCK_MONOTONIC));
-	/* On the clock that goes on it is late by the sleep. */
+	/* On the clock that goes on, it is late by the sleep. */
 	EXPECT_LE(armed_ns + ASLEEP_NS + self->slept_ns, tw_now(CLOCK_BOOTTIME));
 }
 
-/* The hrtimer's clock has moved; it must not go by the distance it knew. */
+/* The hrtimer's clock has moved; the hrtimer must not go by the distance that it knew before. */
 TEST_F_TIMEOUT(suspend, a_boottime_timeout_due_after_the_sleep_is_not_delayed_by_it, 60)
 {
 	/* The alarm is 4 seconds ahead at the most. */
@@ -202,7 +201,7 @@ TEST_F_TIMEOUT(suspend, periods_passed_asleep_are_counted_on_boottime_only, 60)
 	ASSERT_EQ(0, tw_arm1(self->monotonic, 0, interval_ns, interval_ns, 0, &other));
 	passed_ns = tw_now(CLOCK_MONOTONIC);
 	sleep_now(_metadata, self);
-	/* Until all that was due when the clocks went on has expired. */
+	/* Read until all timeouts that were due when the clocks went on have expired. */
 	for (tries = 0; tries < TW_PATIENCE_MS / 500; tries++) {
 		tw_sleep(5 * interval_ns);
 		ASSERT_EQ(0, tw_query1(self->boottime, id, &row));
@@ -226,7 +225,7 @@ TEST_F_TIMEOUT(suspend, periods_passed_asleep_are_counted_on_boottime_only, 60)
 
 static struct twheel_arm arms[CROWD];
 
-/* Spread from now until well after the sleep. */
+/* The deadlines are spread from now until well after the sleep. */
 static void arm_crowd(struct __test_metadata *_metadata, int fd, __u64 *seed)
 {
 	int i;
@@ -279,8 +278,8 @@ TEST_F_TIMEOUT(suspend, none_of_many_timeouts_is_lost_or_early, 60)
 /* ---- who waits meanwhile ------------------------------------------------- */
 
 /*
- * Falling asleep freezes those who wait as a signal would, and they go on
- * waiting when the machine is awake again.
+ * Falling asleep freezes waiting threads as a signal would; they go on waiting when the machine
+ * is awake again.
  */
 TEST_F_TIMEOUT(suspend, a_blocked_reader_and_a_poller_wait_on, 60)
 {

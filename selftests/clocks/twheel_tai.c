@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the offset of TAI and leap seconds do to wheels on CLOCK_TAI and
- * CLOCK_REALTIME.
+ * Changes of TAI's offset and leap seconds, for wheels on CLOCK_TAI and CLOCK_REALTIME.
  *
- * A change of the offset moves CLOCK_TAI and no other clock.  A leap second does
- * the reverse: CLOCK_REALTIME steps, and CLOCK_TAI goes on.  (Steps of the time
- * of day are in twheel_clock_steps.c.)  Needs CAP_SYS_TIME, and a machine that
- * may have a wrong time for a while.
+ * A change of the offset moves CLOCK_TAI and no other clock. A leap second does the reverse:
+ * CLOCK_REALTIME steps, and CLOCK_TAI goes on. (twheel_clock_steps.c tests steps of the time of
+ * day.) These tests need CAP_SYS_TIME and a machine that may have a wrong time for a while.
  */
 #include "set_back.h"
 
@@ -15,10 +13,10 @@
 #define LONG_AGO_S	1000
 #define CROWD		300
 
-/* What is due when it is armed, so that the wheel looks at what else is. */
+/* Arm a timeout that is due, so that the wheel checks whether others are due. */
 #define NUDGE		CROWD
 
-/* adjtimex() of one thing: the state of the clock, or -errno. */
+/* Call adjtimex() to set one thing. Return the state of the clock, or -errno. */
 static int adjust(unsigned int mode, int status, long constant)
 {
 	struct timex timex = { .modes = mode, .status = status, .constant = constant };
@@ -66,7 +64,7 @@ FIXTURE_SETUP(tai)
 	ASSERT_LE(0, self->fd);
 }
 
-/* In the parent, which is there also when an assertion has ended the test. */
+/* In the parent, which still runs if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(tai)
 {
 	set_tai_offset(0);
@@ -116,7 +114,7 @@ TEST_F(tai, an_offset_set_backwards_expires_nothing_twice)
 			     &periodic));
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	ASSERT_EQ(0, tw_arm_ahead(self->fd, CLOCK_TAI, TW_DAY, &far));
-	/* Both deadlines lie a second ahead again, and are not waited for. */
+	/* Both deadlines are a second in the future again, and the test does not wait for them. */
 	ASSERT_EQ(0, set_tai_offset(LONG_AGO_S - 1));
 	EXPECT_EQ(0, tw_wait_event(self->fd, &event, 2000));
 	EXPECT_EQ(-ENOENT, tw_cancel1(self->fd, one_shot));
@@ -196,8 +194,8 @@ TEST_F(tai, an_offset_set_forwards_wakes_a_sleeping_poller)
 /* ---- many of them -------------------------------------------------------- */
 
 /*
- * One every so often.  The clock was or will be twice between again_from_ns and
- * again_to_ns: of what is due there, one cannot say when it is early.
+ * Arm one timeout every so often. The clock was or will be twice between again_from_ns and
+ * again_to_ns: for a timeout that is due there, nothing says when it is early.
  */
 struct crowd {
 	clockid_t clockid;
@@ -243,8 +241,8 @@ static void read_some(struct __test_metadata *_metadata, int fd, struct crowd *c
 }
 
 /*
- * Until all have come.  The wheel is made to look at its clock all the time, also
- * while that is some place where it has been before and nothing is due.
+ * Read until all events have come. Meanwhile the wheel has to read its clock all the time, also
+ * when the clock shows a time for the second time and nothing is due.
  */
 static void read_all(struct __test_metadata *_metadata, int fd, struct crowd *crowd)
 {
@@ -300,9 +298,8 @@ TEST_F_TIMEOUT(tai, many_changes_of_the_offset_lose_nothing_and_fire_nothing_twi
 /* ---- leap seconds -------------------------------------------------------- */
 
 /*
- * The day ends some two seconds after the fixture is ready.  A leap second is
- * inserted when the clock has reached midnight, by a step of one second back; or
- * the day's last second is left out.
+ * The day ends about two seconds after the fixture is ready. When the clock has reached midnight,
+ * a leap second is inserted by a step of one second back; or the day's last second is left out.
  */
 FIXTURE(leap) {
 	int realtime;
@@ -330,7 +327,7 @@ FIXTURE_VARIANT_ADD(leap, deleted) {
 	.step_ns = TW_SEC,
 };
 
-/* Switching the PLL off is what makes the kernel forget a leap second. */
+/* The kernel forgets a leap second only if the PLL is switched off. */
 static void leap_forget(void)
 {
 	adjust(ADJ_STATUS, STA_PLL, 0);
@@ -349,9 +346,9 @@ FIXTURE_SETUP(leap)
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, set_tai_offset(37));
 	leap_forget();
-	/* With no estimated error: an unsynchronised clock does not say its state. */
+	/* If the error is not estimated: an unsynchronised clock does not show its state. */
 	ASSERT_LE(0, adjust(ADJ_STATUS | ADJ_MAXERROR, variant->status, 0));
-	/* The kernel takes note at the next full second. */
+	/* The kernel applies it at the next full second. */
 	for (i = 0; i < 200 && adjust(0, 0, 0) != variant->state; i++)
 		tw_sleep(10 * TW_MS);
 	ASSERT_EQ(variant->state, adjust(0, 0, 0));
@@ -368,7 +365,7 @@ FIXTURE_TEARDOWN_PARENT(leap)
 	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
 }
 
-/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. */
+/* Return how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC. */
 static __s64 realtime_offset_ns(void)
 {
 	__u64 monotonic_ns = tw_now(CLOCK_MONOTONIC);
@@ -376,7 +373,7 @@ static __s64 realtime_offset_ns(void)
 	return tw_now(CLOCK_REALTIME) - monotonic_ns;
 }
 
-/* The step was made; what is below half a second is drift. */
+/* The step was made; less than half a second is drift. */
 static bool is_stepped(__s64 before_ns, __s64 by_ns)
 {
 	__s64 off_ns = realtime_offset_ns() - before_ns - by_ns;
@@ -384,10 +381,7 @@ static bool is_stepped(__s64 before_ns, __s64 by_ns)
 	return off_ns > -(__s64)TW_SEC / 2 && off_ns < (__s64)TW_SEC / 2;
 }
 
-/*
- * A second inserted is stepped back from within a tick of the kernel after
- * midnight, or a few.
- */
+/* The kernel steps back for an inserted second within a tick or a few after midnight. */
 TEST_F_TIMEOUT(leap, realtime_wheel_fires_each_once_and_none_early, 60)
 {
 	__s64 before_ns = realtime_offset_ns();
@@ -417,7 +411,7 @@ TEST_F_TIMEOUT(leap, tai_wheel_goes_on_without_a_gap, 60)
 	EXPECT_LE(armed_ns + (CROWD - 1) * 15 * TW_MS - TW_MS, tw_now(CLOCK_MONOTONIC));
 	EXPECT_TRUE(is_stepped(before_ns, variant->step_ns))
 		TH_LOG("the leap second did not come");
-	/* Nor does what is armed after it. */
+	/* A timeout that is armed after the leap second is not early either. */
 	ASSERT_EQ(0, tw_arm_ahead(self->tai, CLOCK_TAI, 20 * TW_MS, &id));
 	ASSERT_EQ(1, tw_wait_event(self->tai, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);
