@@ -3,9 +3,9 @@
  * The binary interface: size and offset of every field, the numbers of the
  * commands and of the constants, and a short use of every command.
  *
- * It is built for 64 and, as twheel_abi32, for 32 bits, and the numbers below
- * are the same for both.  What a command needs is written out here field by
- * field, as a program would that has nothing but the header.
+ * It is built for 64 and, as twheel_abi32, for 32 bits, and the numbers below are the same for
+ * both. The arguments of each command are written out field by field, as by a program that has
+ * nothing but the header.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define MS		1000000ULL
 #define COOKIE		0xfedcba9876543210ULL
 
-/* Asserted twice: the compiler refuses what the report would only show. */
+/* Assert twice: the compiler refuses a layout that the test would only report. */
 #define SIZE(type, bytes) do {						\
 	_Static_assert(sizeof(struct type) == (bytes), #type);		\
 	_Static_assert(_Alignof(struct type) == 8, #type);		\
@@ -276,7 +276,7 @@ TEST(constants_have_their_numbers)
 	NUMBER(0x0fffffffU, TWHEEL_REFRESH_GEN_MASK);
 }
 
-/* One wheel, virtual clock, 1 ms ticks: exact, and as fast as it can be. */
+/* One wheel with a virtual clock and ticks of 1 ms: it is exact, and as fast as possible. */
 FIXTURE(abi) {
 	int fd;
 };
@@ -313,11 +313,11 @@ static int vector(int fd, unsigned long cmd, void *entry, __u32 entry_size)
 	};
 	int ret = ioctl(fd, cmd, &vec);
 
-	/* One is attempted, whatever its result. */
+	/* One element is attempted, whatever its result. */
 	return ret < 0 || vec.nr_done == 1 ? ret : -1;
 }
 
-/* Five seconds ahead: more than fits 32 bits. */
+/* Five seconds ahead need more than 32 bits. */
 static __u64 arm(int fd)
 {
 	struct twheel_arm entry = {
@@ -357,7 +357,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
 	EXPECT_EQ(0, info.slack_ns);
-	/* The last one only where the kernel has io_uring, see twheel_io_uring. */
+	/* The last flag is there only if the kernel has io_uring, see twheel_io_uring. */
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
 		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
 		  info.features | TWHEEL_FEATURE_URING_CMD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ADVANCE: it alone moves the virtual clock, exactly to where it is told, never
- * back; and no other clock.
+ * ADVANCE: it alone moves the virtual clock, exactly to the time it is given and never back; and
+ * it moves no other clock.
  */
 #include "twheel_outcomes.h"
 
@@ -65,7 +65,7 @@ TEST_F(advance, advance_backwards_or_past_the_end_says_einval_and_moves_nothing)
 	}
 }
 
-/* A signal every now and then, which only interrupts. */
+/* Send a signal every now and then, which only interrupts. */
 static void on_signal(int signal __attribute__((unused)))
 {
 }
@@ -83,8 +83,8 @@ static void signal_every(__u64 interval_ns, int sa_flags)
 }
 
 /*
- * Repeated after each signal, it ends, and all that is due can be read, once.  How
- * often it was interrupted.
+ * Repeat ADVANCE after each signal until it succeeds; then all timeouts that are due can be read
+ * once. Return how often it was interrupted.
  */
 static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u64 to_ns,
 				  __u64 interval_ns, int sa_flags)
@@ -102,7 +102,7 @@ static int advance_beside_signals(struct __test_metadata *_metadata, int fd, __u
 	}
 	signal_every(interval_ns, sa_flags);
 	while ((ret = tw_advance(fd, to_ns)) == -EINTR) {
-		/* The clock has moved all the same. */
+		/* The clock has moved nevertheless. */
 		ASSERT_EQ(0, tw_info(fd, &info));
 		ASSERT_EQ(to_ns, info.now_ns);
 		interrupted++;
@@ -122,7 +122,7 @@ TEST_F_TIMEOUT(advance, an_advance_that_a_signal_interrupts_can_be_repeated, 100
 	struct tw_race race = TW_RACE(outcomes, 0);
 	int nr;
 
-	/* More often where it is soon over. */
+	/* Signals come more often if ADVANCE is soon over. */
 	while (tw_race_goes_on(&race)) {
 		nr = advance_beside_signals(_metadata, self->fd, race.rounds * TW_SEC,
 					    2 * TW_MS / (race.rounds % 8 + 1) + TW_US, 0);
@@ -131,7 +131,7 @@ TEST_F_TIMEOUT(advance, an_advance_that_a_signal_interrupts_can_be_repeated, 100
 	EXPECT_RACE(&race);
 }
 
-/* The one that is interrupted shows that signals come while ADVANCE waits. */
+/* If one call is interrupted, signals do come while ADVANCE waits. */
 TEST_F_TIMEOUT(advance, advance_goes_on_after_a_handler_with_sa_restart, 100)
 {
 	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", TW_A_FEW) };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ARM: when a timeout expires.  Never early (G1), on the first edge at or after
- * its deadline (G2), in the order of ticks, at any distance.
+ * ARM: when a timeout expires. It is never early (G1), expires on the first edge at or after its
+ * deadline (G2), and in the order of ticks, at any distance.
  *
- * All on the virtual clock, on which "not before" and "not after" are exact:
- * one nanosecond before the edge there is nothing, on the edge there is it.
+ * All tests use the virtual clock, on which "not before" and "not after" are exact: one
+ * nanosecond before the edge there is no event, and on the edge there is one.
  */
 #include "twheel_test.h"
 
@@ -42,7 +42,7 @@ static int compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Arms one one-shot for each deadline, with its number as user_data. */
+/* Arm a one-shot for each deadline, with its number as user_data. */
 static void arm_all(struct __test_metadata *_metadata, int fd, const __u64 *deadlines_ns, int nr)
 {
 	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
@@ -58,7 +58,7 @@ static void arm_all(struct __test_metadata *_metadata, int fd, const __u64 *dead
 	free(arms);
 }
 
-/* Reads what expired on one edge: exactly the deadlines from first to end. */
+/* Read the events of one edge: exactly the deadlines from first to end. */
 static void expect_group(struct __test_metadata *_metadata, int fd, const __u64 *deadlines_ns,
 			 int first, int end, __u64 edge_ns)
 {
@@ -81,9 +81,8 @@ static void expect_group(struct __test_metadata *_metadata, int fd, const __u64 
 }
 
 /*
- * Arms all of the deadlines, which must lie ahead, and goes from edge to edge:
- * a nanosecond before each edge nothing is there, on it exactly what belongs
- * to it is.  Sorts the deadlines.
+ * Arm all deadlines, which must be in the future, and go from edge to edge: a nanosecond before
+ * each edge there is no event, and on it exactly the events of that edge. Sorts the deadlines.
  */
 static void expect_exact(struct __test_metadata *_metadata, int fd, __u64 tick_ns,
 			 __u64 *deadlines_ns, int nr)
@@ -146,9 +145,9 @@ TEST_F(arm, all_timeouts_of_one_tick_expire_together)
 }
 
 /*
- * The distances at which a wheel of levels changes its ways: the span of the
- * first level, then 128 times as much for each further one; and with one level
- * whole rounds of it.  Each with its neighbours on both sides.
+ * The distances at which a wheel takes another level: the span of the first level, then 128 times
+ * as much for each further one; with one level, whole rounds of it. Each with its neighbours on
+ * both sides.
  */
 static int fill_spans(__u64 *deadlines_ns, int max, __u64 base_ns, __u64 tick_ns, __u64 slots)
 {
@@ -187,7 +186,7 @@ TEST_F(arm, spans_counted_from_within_a_level_are_exact)
 	expect_exact(_metadata, self->fd, self->tick_ns, deadlines_ns, nr);
 }
 
-/* 49.7 days and 2.2 years in milliseconds: where others' counters wrapped. */
+/* 49.7 days and 2.2 years in milliseconds, at which counters of other systems wrapped. */
 TEST_F(arm, deadlines_around_32_and_36_bits_of_milliseconds_are_exact)
 {
 	__u64 tick_ns = self->tick_ns;
@@ -304,7 +303,7 @@ TEST_F(arm, deadline_later_in_the_present_tick_waits_for_its_edge)
 	expect_exact(_metadata, self->fd, self->tick_ns, deadlines_ns, ARRAY_SIZE(deadlines_ns));
 }
 
-/* The last part of the way is stalled: all come at once, in the order of ticks. */
+/* The clock jumps over the last part of the way: all events come at once, in the order of ticks. */
 TEST_F(arm, events_after_a_stall_come_in_the_order_of_ticks)
 {
 	__u64 range_ticks = 40 * self->slots, previous_ns = 0, seed = 1;
@@ -326,13 +325,15 @@ TEST_F(arm, events_after_a_stall_come_in_the_order_of_ticks)
 		previous_ns = edge_ns;
 		ASSERT_GT(MAX_DEADLINES, events[i].user_data);
 		EXPECT_EQ(deadlines_ns[events[i].user_data], events[i].deadline_ns);
-		/* Each exactly once: none matches a second time. */
+		/* Each event comes exactly once: none matches a second time. */
 		deadlines_ns[events[i].user_data] = 0;
 	}
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* What has moved down from far levels and what was armed near, in one order. */
+/*
+ * Timeouts that have moved down from far levels and those that were armed near come in one order.
+ */
 TEST_F(arm, events_armed_at_different_times_come_in_the_order_of_ticks)
 {
 	__u64 end_ticks = 300 * self->slots, previous_ns = 0, seed = 2;
@@ -345,7 +346,7 @@ TEST_F(arm, events_armed_at_different_times_come_in_the_order_of_ticks)
 
 		ASSERT_EQ(0, tw_advance(self->fd, now_ticks * self->tick_ns));
 		for (i = 0; i < MAX_DEADLINES / 8; i++, armed++) {
-			/* All beyond the last step, so that nothing expires before the jump. */
+			/* All are beyond the last step, so that nothing expires before the jump. */
 			__u64 deadline_ticks = end_ticks * 8 / 10 +
 					       tw_random(&seed) % (end_ticks / 5);
 
@@ -390,7 +391,7 @@ static const struct {
 	{ "relative, the end of time", 0, TWHEEL_TIME_NEVER },
 	{ "relative, one above", 0, TWHEEL_TIME_NEVER + 1 },
 	{ "relative, the greatest", 0, ~0ULL },
-	/* With now at one hour: the sum is just the end of time. */
+	/* Now is one hour: the sum is just the end of time. */
 	{ "relative, reaching it", 0, TWHEEL_TIME_NEVER - TW_HOUR },
 };
 
@@ -432,8 +433,8 @@ TEST_F(arm, end_of_time_never_expires)
 }
 
 /*
- * With this tick it is an edge, which the clock can reach.  The wheel has entries there, which
- * serve timeouts that came later.
+ * With this tick the end of time is an edge, which the clock can reach. The wheel has entries
+ * there, which serve timeouts that were armed later.
  */
 TEST(end_of_time_that_is_an_edge_never_expires)
 {

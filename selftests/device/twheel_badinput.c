@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bad input: each field alone, each pointer, each unknown command.  The errno is
- * exact, and the wheel is as it was.
+ * Bad input: each field alone, each pointer, each unknown command. The errno is exact, and the
+ * wheel does not change.
  *
- * Fields are poked into a call that would succeed, by a table that says where
- * and what, so that nothing else can be what was refused.
+ * A table lists the fields and their bad values. Each is written into a call that would otherwise
+ * succeed, so that nothing else can be the reason for a refusal.
  */
 #include "twheel_commands.h"
 #include "twheel_test.h"
@@ -187,7 +187,7 @@ TEST_F(bad, a_bad_field_of_an_element_is_refused_in_its_result)
 	}
 }
 
-/* Every other entry is bad: the good ones are done all the same. */
+/* Every other element is bad: the good ones are done nevertheless. */
 TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 {
 	struct twheel_arm arms[7] = {};
@@ -204,12 +204,12 @@ TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 			EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, arms[i].id));
 		}
 	}
-	/* For once the counters have moved, and teardown compares with this. */
+	/* The counters have moved here, and the teardown compares with this. */
 	ASSERT_EQ(0, tw_snapshot(self->fd, &self->before));
 	EXPECT_EQ(3, self->before.info.live);
 }
 
-/* An array that is used again: no entry keeps the id of what it armed before. */
+/* An array that is used again: no element keeps the id of an earlier call. */
 struct wide_arm {
 	struct twheel_arm arm;
 	__u64 unknown;
@@ -261,7 +261,7 @@ TEST(refused_element_of_arm_has_no_id)
 
 /* ---- pointers ------------------------------------------------------------ */
 
-/* Addresses that no caller can have: null, not mapped, the kernel's, the end. */
+/* Addresses that no caller can have: NULL, not mapped, the kernel's, the end. */
 static void fill_wild(size_t page, __u64 wild[4])
 {
 	void *hole = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -298,7 +298,7 @@ TEST_F(bad, elements_that_cannot_be_reached_say_efault)
 	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
 		for (k = 0; tw_commands[i].entry_size && k < 4; k++) {
 			tw_make_good(&tw_commands[i], self->pending, &argument, &element);
-			/* The same place in both of the structures that have it. */
+			/* The pointer is at the same place in both structures. */
 			if (tw_commands[i].cmd == TWHEEL_IOC_LIST)
 				argument.list.entries = wild[k];
 			else
@@ -309,7 +309,7 @@ TEST_F(bad, elements_that_cannot_be_reached_say_efault)
 	}
 }
 
-/* INFO and LIST write their argument back, and vectors say how far they came. */
+/* INFO and LIST write their argument back, and vectors write how far they came. */
 TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 {
 	const unsigned long written[] = {
@@ -334,7 +334,7 @@ TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* It takes none; a later version may. */
+/* DRAIN takes no flag; a later version may. */
 TEST_F(bad, a_bad_argument_of_drain_is_refused_and_nothing_is_drained)
 {
 	union tw_argument argument = {};
@@ -380,7 +380,7 @@ TEST_F(bad, command_of_another_magic_says_enotty)
 
 	for (nr = 0; nr < 32; nr++) {
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IO(TWHEEL_IOC_MAGIC ^ 1, nr), &argument));
-		/* A terminal's. */
+		/* A command of a terminal. */
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, TCGETS + nr, &argument));
 	}
 }

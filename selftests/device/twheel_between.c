@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What comes in between, while a call has told its caller and has not done it yet.
+ * Another call in the middle of a call, after that has reported a result and before it has done
+ * what it reported.
  *
- * A call tells its caller of an entry, and does what it told.  Here a call is held in between, or
- * before a batch, by a fault in the memory that it writes to (twheel_held.h), and another call
- * comes in between and is over.  G3: each timeout has exactly one outcome, as if one call had
- * come after the other.  A model of the wheel says which.
+ * A call copies the result of an element out, and then does what it reported. Here a call is held
+ * in between, or before a batch, by a fault in the memory that it writes to (twheel_held.h), and
+ * another call begins and ends meanwhile. G3: each timeout has exactly one outcome, as if one
+ * call had come after the other. A model of the wheel says which.
  *
- * So does a call that is held while it copies in, before it has looked at a batch.
+ * A call is also held while it copies in, before it has looked an element up.
  */
 #include "twheel_held.h"
 #include "twheel_keyed.h"
 
 #include <stddef.h>
 
-/* Entries of the call that is held: a batch of any call, and some more. */
+/* Elements of the held call: a batch of any call, and some more. */
 #define NR		40
 
-/* Two other timeouts: one that is there and that nobody touches, and one to be armed. */
+/* Two other timeouts: one that exists and that nobody touches, and one to be armed. */
 #define BYSTANDER	NR
 #define OTHER		(NR + 1)
 #define LINES		(NR + 2)
 
-/* The deadlines: of a line at first, by the call that is held, and by the other one. */
+/* Deadlines: the first one of a line, that of the held call, and that of the other call. */
 #define FIRST_NS(line)	((10 + (line)) * TW_MS)
 #define EXPIRED_NS	(60 * TW_MS)
 #define HELD_NS		(200 * TW_MS)
@@ -37,11 +38,11 @@ enum state { ABSENT, PENDING, UNREAD, DRAINED };
 
 struct line {
 	enum state state;
-	__u64 id;		/* the last one that it had, 0 if none */
+	__u64 id;		/* its last one, 0 if none */
 	__u64 deadline_ns;
 };
 
-/* A wheel, and what it has to be like.  The number of a line is its user_data, or key. */
+/* A wheel, and the state that it must have. The number of a line is its user_data, or its key. */
 struct world {
 	int fd;
 	bool keyed;
@@ -53,10 +54,10 @@ struct world {
 	__u64 armed, rearmed, cancelled, revoked, completed, drained;
 };
 
-/* What an entry is told. */
+/* The result that an element gets. */
 struct told {
 	__s32 result;
-	bool nothing;		/* the entry is as the caller made it */
+	bool nothing;		/* the element is unchanged */
 	__u64 was_deadline_ns;
 };
 
@@ -199,7 +200,7 @@ static void world_advance(struct __test_metadata *_metadata, struct world *world
 	model_advance(world, now_ns);
 }
 
-/* Arms lines from good memory, each at its first deadline; the bystander far ahead. */
+/* Arm lines from good memory, each at its first deadline; the bystander is far ahead. */
 static void world_arm(struct __test_metadata *_metadata, struct world *world, int first, int nr)
 {
 	struct twheel_arm arms[LINES] = {};
@@ -242,7 +243,7 @@ static void expect_event(struct __test_metadata *_metadata, struct world *world,
 	model_read(world, event->user_data);
 }
 
-/* All that can be read is read. */
+/* Read all events. */
 static void world_read(struct __test_metadata *_metadata, struct world *world)
 {
 	struct twheel_event events[LINES + 1];
@@ -279,7 +280,7 @@ static void expect_row(struct __test_metadata *_metadata, const struct world *wo
 	EXPECT_EQ(line->state == UNREAD, row->count);
 }
 
-/* QUERY tells of each line what the model says. */
+/* QUERY says of each line what the model says. */
 static void expect_lines(struct __test_metadata *_metadata, const struct world *world)
 {
 	struct twheel_status rows[LINES];
@@ -307,12 +308,12 @@ static void expect_poll(struct __test_metadata *_metadata, const struct world *w
 		  tw_poll(world->fd, POLLIN | POLLOUT, 0));
 }
 
-/* All is over: the rest expires, and each line has had one outcome. */
+/* Both calls are over: the other timeouts expire, and each line has had one outcome. */
 static void world_settle(struct __test_metadata *_metadata, struct world *world)
 {
 	struct twheel_info info;
 
-	/* What was due when it was armed is expired by then, too. */
+	/* A timeout that was due when armed has expired by then, too. */
 	if (!world->draining)
 		world_advance(_metadata, world, world->now_ns);
 	expect_lines(_metadata, world);
@@ -339,8 +340,8 @@ static void world_settle(struct __test_metadata *_metadata, struct world *world)
 /* ---- the call that is held ------------------------------------------------ */
 
 FIXTURE(held) {
-	struct held_memory written;	/* can be read, and holds who writes to it */
-	struct held_memory missing;	/* holds who reads it */
+	struct held_memory written;	/* can be read, and holds a writer */
+	struct held_memory missing;	/* holds a reader */
 };
 
 FIXTURE_VARIANT(held) {
@@ -350,7 +351,7 @@ FIXTURE_VARIANT(held) {
 	bool present;		/* ARM finds the keys */
 	__u32 flags;		/* TWHEEL_ARM_*, but for _ABSOLUTE */
 	bool pieces;		/* readv() */
-	/* So many entries are looked at before the first of them is told. */
+	/* The call looks up this many elements before it copies out the first result. */
 	int batch;
 };
 
@@ -382,7 +383,7 @@ VARIANT(query_by_key, .cmd = TWHEEL_IOC_QUERY, .keyed = true, .batch = 24);
 VARIANT(write_that_arms_keys, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .keyed = true,
 	.present = true, .batch = 32);
 
-/* DRAIN waits for a grace period: a short one, if that can be had. */
+/* DRAIN waits for a grace period: make that short, if the kernel can. */
 static void hurry_rcu(bool hurry)
 {
 	int fd = open("/sys/kernel/rcu_expedited", O_WRONLY | O_CLOEXEC);
@@ -411,17 +412,17 @@ FIXTURE_TEARDOWN(held)
 }
 
 /*
- * Where a call is held, before it writes or before it reads so much of an entry; and which
- * timeout what comes in between is about: that of the entry, or one told of before, or one
- * that is not told yet.
+ * Where a call is held, before it writes or reads this many bytes of an element; and which
+ * timeout the other call is about: that of this element, one whose result was copied out before,
+ * or one whose result was not copied out yet.
  */
 struct place {
 	const char *name;
 	int entry;
-	bool amid;		/* the id was told, and what follows was not */
+	bool amid;		/* the id was copied out, and the rest was not */
 	bool reads;
-	int victim;		/* counted from the entry */
-	bool settled;		/* what is there is in the wheel, not in the inbox */
+	int victim;		/* counted from the element */
+	bool settled;		/* the existing timeouts are in the wheel, not in the inbox */
 };
 
 static const struct place places[] = {
@@ -434,17 +435,17 @@ static const struct place places[] = {
 	{ "before the second batch", .entry = 36, .reads = true, .settled = true },
 };
 
-/* One round: a world, a call that is held in it, and what comes in between. */
+/* One round: a world, a call that is held in it, and the other call. */
 struct round {
 	struct world world;
-	struct world before;	/* what the call saw when it looked */
+	struct world before;	/* the state that the call saw */
 	const struct place *place;
-	int victim;		/* the line that what comes in between is about */
+	int victim;		/* the line that the other call is about */
 	struct held_call call;
 	struct held_memory *memory;
 	char *entries;		/* in that memory */
-	__u32 size;		/* of an entry */
-	int first;		/* entry of the batch that is held */
+	__u32 size;		/* of an element */
+	int first;		/* element of the batch that is held */
 	struct told told[NR];
 };
 
@@ -458,7 +459,7 @@ static bool is_rearm(const FIXTURE_VARIANT(held) *variant)
 	return variant->cmd == TWHEEL_IOC_REARM || variant->op == TWHEEL_OP_REARM;
 }
 
-/* An entry, as the caller gives it. */
+/* An element, as the caller gives it. */
 union entry {
 	struct twheel_arm arm;
 	struct twheel_cancel cancel;
@@ -485,7 +486,7 @@ static __u32 entry_size(unsigned long cmd)
 	}
 }
 
-/* Up to behind the id where that is told, in front of the result. */
+/* The offset behind the id if that is copied out, and otherwise that of the result. */
 static __u32 entry_front(unsigned long cmd)
 {
 	switch (cmd) {
@@ -532,7 +533,7 @@ static void entry_make(const FIXTURE_VARIANT(held) *variant, const struct world 
 	}
 }
 
-/* Brings the world to where the call begins. */
+/* Bring the world to the state before the call. */
 static void round_prepare(struct __test_metadata *_metadata,
 			  const FIXTURE_VARIANT(held) *variant, struct round *round, bool table)
 {
@@ -541,14 +542,14 @@ static void round_prepare(struct __test_metadata *_metadata,
 		world_arm(_metadata, &round->world, 0, NR + 1);
 	else
 		world_arm(_metadata, &round->world, BYSTANDER, 1);
-	/* From the inbox into the wheel, where that is wanted. */
+	/* Move timeouts from the inbox into the wheel, if the variant wants that. */
 	if (round->place->settled)
 		world_advance(_metadata, &round->world, 0);
 	if (variant->cmd == HELD_READ)
 		world_advance(_metadata, &round->world, EXPIRED_NS);
 }
 
-/* What the call does to a line, by the model, when its turn comes; what it tells. */
+/* Do to a line in the model what the call does in its turn, and return its result. */
 static struct told model_held(const FIXTURE_VARIANT(held) *variant, struct world *world, int i)
 {
 	struct told told = {};
@@ -574,7 +575,7 @@ static __u64 entry_id(const struct round *round, int i)
 	return arm.id;
 }
 
-/* Ids that write() does not tell are found by LIST. */
+/* write() reports no ids: LIST finds them. */
 static void find_ids(struct __test_metadata *_metadata, struct world *world)
 {
 	struct twheel_status rows[LINES];
@@ -588,7 +589,7 @@ static void find_ids(struct __test_metadata *_metadata, struct world *world)
 	}
 }
 
-/* Has the call held; the batches before it are done, and the model has done them. */
+/* Have the call held; the batches before are done, in the model too. */
 static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
 			const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
@@ -624,7 +625,7 @@ static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *s
 
 /* ---- what the call says at last ---------------------------------------------- */
 
-/* Whether the call had looked at an entry when it was held. */
+/* Whether the call had looked an element up when it was held. */
 static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *round, int i)
 {
 	return i < round->first ||
@@ -632,16 +633,16 @@ static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *r
 }
 
 /*
- * What ARM and REARM tell of the batch that was held, and of the rest, when DRAIN came in
- * between.  A call that has attempted nothing leaves alone what it has not told, and what
- * it has refused.
+ * The results of ARM and REARM for the held batch and the rest, if DRAIN came in between. A call
+ * that has attempted nothing leaves untouched the elements that it has not reported, and those
+ * that it has refused.
  */
 static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct round *round,
 				 int i)
 {
 	struct told told = {};
 
-	/* Of those calls, only an ARM without keys tells before it does. */
+	/* Of these calls, only an ARM without keys copies results out before it acts. */
 	if (was_seen(variant, round, i) && !round->first && is_arm(variant) && !variant->keyed)
 		told = model_held(variant, &round->before, i);
 	else
@@ -652,7 +653,7 @@ static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct ro
 	return told;
 }
 
-/* The rest of a vector, by the model; QUERY tells what it saw. */
+/* Do the rest of a vector in the model; QUERY reports what it saw. */
 static void model_rest(const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
 	bool refused = round->world.draining && (is_arm(variant) || is_rearm(variant));
@@ -718,7 +719,10 @@ static void expect_vector(struct __test_metadata *_metadata,
 	EXPECT_EQ(refused ? round->first : NR, round->call.vector.nr_done);
 }
 
-/* In the order of places, which is that of lines; each step of the walk as it found them. */
+/*
+ * LIST goes in the order of places, which is that of lines; each step shows them as they are
+ * then.
+ */
 static void expect_list(struct __test_metadata *_metadata, const FIXTURE_VARIANT(held) *variant,
 			struct round *round)
 {
@@ -738,7 +742,7 @@ static void expect_list(struct __test_metadata *_metadata, const FIXTURE_VARIANT
 }
 
 /*
- * Events that were there when it began, the oldest first, without those revoked or read since.
+ * Events that existed when the read began, the oldest first, without those revoked or read since.
  * The victim may have expired once more.
  */
 static void expect_read(struct __test_metadata *_metadata, struct round *round)
@@ -761,7 +765,7 @@ static void expect_read(struct __test_metadata *_metadata, struct round *round)
 			previous = event.user_data;
 		}
 	}
-	/* If it finds none, it looks again, and the wheel may be drained by then. */
+	/* If it finds none, it tries again, and the wheel may be drained by then. */
 	if (!nr && round->world.drained) {
 		EXPECT_EQ(0, round->call.ret);
 	} else {
@@ -769,7 +773,7 @@ static void expect_read(struct __test_metadata *_metadata, struct round *round)
 	}
 }
 
-/* It ends with the first record that is refused. */
+/* write() ends with the first record that is refused. */
 static void expect_write(struct __test_metadata *_metadata,
 			 const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
@@ -784,7 +788,7 @@ static void expect_write(struct __test_metadata *_metadata,
 	EXPECT_EQ(i ? i * (int)round->size : told.result, round->call.ret);
 }
 
-/* Lets the call go on; what it says, and what has become of the wheel. */
+/* Let the call go on; check its result and the state of the wheel. */
 static void round_end(struct __test_metadata *_metadata, const FIXTURE_VARIANT(held) *variant,
 		      struct round *round)
 {
@@ -819,7 +823,7 @@ static __u64 victim_id(const struct round *round)
 	return round->world.line[round->victim].id;
 }
 
-/* Calls that only look, and one that closes a duplicate of the descriptor. */
+/* Calls that only read, and one that closes a duplicate of the descriptor. */
 BETWEEN(look)
 {
 	struct twheel_status rows[LINES + 1];
@@ -832,7 +836,7 @@ BETWEEN(look)
 	ASSERT_EQ(0, close(dup(fd)));
 }
 
-/* Of another timeout; in a keyed wheel, of a key that the call that is held has, too. */
+/* Another timeout is armed; in a keyed wheel, it has a key that the held call has, too. */
 BETWEEN(arm)
 {
 	int i = round->world.keyed ? round->victim : OTHER;
@@ -853,7 +857,7 @@ BETWEEN(rearm)
 					 OTHER_NS, 0));
 }
 
-/* Later, and back to where it was: its state may be the one that was seen. */
+/* Later, and back to the first deadline: the state may be the one that the call saw. */
 BETWEEN(rearm_there_and_back)
 {
 	__u64 deadline_ns = round->world.line[round->victim].deadline_ns;
@@ -863,7 +867,7 @@ BETWEEN(rearm_there_and_back)
 	told = model_rearm(&round->world, round->victim, 0, deadline_ns);
 	EXPECT_EQ(told.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
 					 deadline_ns, 0));
-	/* On a wheel where that is past. */
+	/* On a wheel whose clock has passed that deadline. */
 	if (round->world.now_ns)
 		world_advance(_metadata, &round->world, round->world.now_ns);
 }
@@ -875,7 +879,7 @@ BETWEEN(cancel)
 	EXPECT_EQ(told.result, tw_cancel1(round->world.fd, victim_id(round)));
 }
 
-/* G8: the next one may get the place.  In a keyed wheel, it gets the key. */
+/* G8: the next timeout may get the place. In a keyed wheel, it gets the key. */
 BETWEEN(cancel_and_arm)
 {
 	cancel(_metadata, round);
@@ -916,7 +920,7 @@ BETWEEN(drain_and_read)
 
 /* ---- rounds ------------------------------------------------------------------------ */
 
-/* What ARM has told and not done names nothing (G8). */
+/* An id that ARM has copied out, and whose timeout does not exist yet, names nothing (G8). */
 static void expect_told_ids_name_nothing(struct __test_metadata *_metadata,
 					 const FIXTURE_VARIANT(held) *variant,
 					 const struct round *round)
@@ -957,9 +961,8 @@ static void run_round(struct __test_metadata *_metadata, FIXTURE_DATA(held) *sel
 }
 
 /*
- * Whether a call can be held there: it writes, or it reads more than its arguments.  One
- * that is held before all that it does has nothing to be disturbed in; but write() is held
- * nowhere else.
+ * Whether a call can be held there: it writes, or it reads more than its arguments. If a call is
+ * held before it has done anything, nothing can disturb it; but write() can be held nowhere else.
  */
 static bool is_place_of(const struct place *place, const FIXTURE_VARIANT(held) *variant)
 {

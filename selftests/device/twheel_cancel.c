@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CANCEL: each verdict, what it takes back, and that it touches nobody else.
- * Stale ids and ids that never were (G8): twheel_stale.c.
+ * CANCEL: each verdict, the events that it revokes, and that it touches no other timeout. Stale
+ * ids and ids that never were (G8) are in twheel_stale.c.
  */
 #include "twheel_test.h"
 
@@ -159,7 +159,7 @@ TEST_F(cancel, siblings_of_the_same_tick_are_not_touched)
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &ids[i]));
 	}
-	/* Every other one: half of them pending, half of them with their events out. */
+	/* Every other one is cancelled: half of them are pending, and half have an unread event. */
 	for (i = 0; i < 10; i += 2) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
 	}
@@ -304,7 +304,7 @@ FIXTURE_TEARDOWN(cancel_anywhere)
 	close(self->fd);
 }
 
-/* Near and far ones, half of them cancelled on the way: the others all come. */
+/* Near and far timeouts, half of which are cancelled on the way: the others all expire. */
 TEST_F(cancel_anywhere, exactly_the_timeouts_that_were_not_cancelled_expire)
 {
 	__u64 tick_ns = self->info.tick_ns, range_ticks = 200 * self->info.slots, seed = 3;

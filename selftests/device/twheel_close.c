@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The last close is the end of a wheel: with whatever pends, from whatever
- * process, and while another thread is in a call.  A wheel that is gone is seen
- * in the module's reference count.
+ * The last close ends a wheel: with any pending timeouts, from any process, and while another
+ * thread is in a call. The module's reference count shows that a wheel is gone.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -14,7 +13,7 @@
 
 #define BATCH		256
 
-/* nr timeouts at distances from now on, a millisecond apart.  0, or what failed. */
+/* Arm nr timeouts a millisecond apart from now on. Return 0, or the errno that failed. */
 static int arm_many(int fd, int nr, __u64 first_ns)
 {
 	struct twheel_arm arms[BATCH];
@@ -73,7 +72,7 @@ TEST_F_TIMEOUT(close, close_frees_100000_pending_timeouts, 120)
 
 static struct twheel_event burst[3000];
 
-/* Some have expired by then, some have not, and the kthread may be at it. */
+/* Some have expired by then, some have not, and the kthread may be busy with them. */
 TEST_F_TIMEOUT(close, a_wheel_can_be_closed_amid_expiries, 100)
 {
 	struct tw_outcome amid[] = { TW_OUTCOME("closed amid expiries", TW_A_FEW) };
@@ -96,8 +95,8 @@ TEST_F_TIMEOUT(close, a_wheel_can_be_closed_amid_expiries, 100)
 }
 
 /*
- * A wheel gives the memory of a burst back after a second.  It is gone by then, and so is
- * all that was to be done; others that take its memory do not notice.
+ * A wheel gives the memory of a burst back after a second. Here the wheel is closed by then, and
+ * so is that work; other users of its memory notice nothing.
  */
 TEST_F_TIMEOUT(close, a_wheel_can_be_closed_before_the_memory_of_a_burst_is_given_back, 60)
 {
@@ -126,7 +125,7 @@ TEST_F_TIMEOUT(close, a_wheel_can_be_closed_before_the_memory_of_a_burst_is_give
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-/* Alarms that are about to go off go off no more. */
+/* Alarms that are about to ring do not ring any more. */
 TEST_F_TIMEOUT(close, a_wheel_can_be_closed_just_before_an_alarm, 60)
 {
 	int i, fd;
@@ -214,8 +213,8 @@ static void *blocked_run(void *arg)
 }
 
 /*
- * Closes fd while a thread is in a call on it, asleep or since a moment; returns what
- * the call said.
+ * Close fd while a thread is in a call on it, asleep or just begun; return the result of the
+ * call.
  */
 static int close_beneath(struct __test_metadata *_metadata, enum blocked_in where, int fd,
 			 __u64 moment_ns)
@@ -235,7 +234,7 @@ static int close_beneath(struct __test_metadata *_metadata, enum blocked_in wher
 	return blocked.ret;
 }
 
-/* As with any file: a call that is under way keeps it until it returns. */
+/* As with any file: a call that is under way keeps it until the call returns. */
 TEST_F_TIMEOUT(close, close_lets_a_blocked_read_finish, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
@@ -261,7 +260,7 @@ TEST_F_TIMEOUT(close, close_lets_an_advance_finish, 60)
 {
 	struct tw_outcome said[] = {
 		TW_OUTCOME("it finished", TW_A_FEW),
-		/* Closed before it was in the kernel. */
+		/* The descriptor was closed before the call had begun. */
 		TW_OUTCOME("it said EBADF", 0),
 	};
 	struct tw_race race = TW_RACE(said, 0);

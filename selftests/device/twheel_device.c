@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device node and the module's parameters as they are by default: for root
- * alone until an administrator opens them.
+ * The device node and the module's parameters, as they are by default: for root alone until an
+ * administrator opens them.
  */
 #include "twheel_test.h"
 
@@ -13,7 +13,7 @@
 #define KLOG_READ_ALL	3
 #define KLOG_SIZE	(8 << 20)
 
-/* One number from the parameters; what is not there is not a number either. */
+/* One number from the parameters; -1 if the parameter does not exist. */
 static long long parameter(const char *name)
 {
 	char path[128], text[32] = "";
@@ -53,7 +53,7 @@ TEST(user_without_privilege_cannot_open_it)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-/* Whoever was handed the descriptor may use all of it. */
+/* Whoever was given the descriptor may use the whole wheel. */
 TEST(user_without_privilege_can_use_a_wheel_that_was_opened_for_him)
 {
 	int fd = tw_open(O_NONBLOCK);
@@ -116,7 +116,7 @@ TEST(opening_proc_self_fd_makes_a_new_wheel)
 	close(fd);
 }
 
-/* Those of the threads are fixed when the threads are made. */
+/* The number of threads is fixed when the threads are made. */
 TEST(root_may_write_the_parameters_that_are_limits)
 {
 	DIR *dir = opendir(TW_PARAMETERS);
@@ -149,7 +149,7 @@ TEST(info_reports_the_module_parameters)
 	close(fd);
 }
 
-/* selftests/host/low_resolution.sh runs this where the resolution is low. */
+/* selftests/host/low_resolution.sh runs this test on a machine with a low resolution. */
 TEST(the_kernel_log_mentions_a_low_resolution_of_timers_and_no_high_one)
 {
 	static const char warning[] = "twheel: no high-resolution timers: each wake-up may be ";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * DRAIN: nothing new is taken, and all that is left is handed out once.  What
- * had expired comes as usual, the rest flagged; then read() returns 0 for ever.
+ * DRAIN: a wheel takes no new timeouts, and hands out all the others once. Events from before
+ * come as usual, and the rest is flagged; then read() returns 0 for ever.
  */
 #include "twheel_outcomes.h"
 
@@ -35,7 +35,7 @@ static __u64 arm(struct __test_metadata *_metadata, int fd, __u32 flags, __u64 d
 	return arm.id;
 }
 
-/* One of each kind, at 20 ms: three that wait, and four with an unread event. */
+/* One timeout of each kind, at 20 ms: three are pending, and four have an unread event. */
 FIXTURE_SETUP(drain)
 {
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
@@ -59,7 +59,7 @@ FIXTURE_TEARDOWN(drain)
 
 #define TIMEOUTS	7
 
-/* Reads all there is; ASSERTs that each timeout comes once.  Then the end. */
+/* Read all events and ASSERT that each timeout comes once, and then the end. */
 static void read_all(struct __test_metadata *_metadata, int fd,
 		     struct twheel_event events[TIMEOUTS])
 {
@@ -86,7 +86,7 @@ static struct twheel_event *find(struct twheel_event events[TIMEOUTS], __u64 id)
 	return &none;
 }
 
-/* Drains, reads all, and returns the event of one timeout. */
+/* Drain the wheel, read all, and return the event of one timeout. */
 static struct twheel_event drain_and_find(struct __test_metadata *_metadata, int fd, __u64 id)
 {
 	struct twheel_event events[TIMEOUTS];
@@ -230,7 +230,7 @@ TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_n
 	close(fd);
 }
 
-/* Nothing may look armed where nothing was. */
+/* No element may look armed if the call armed nothing. */
 TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_reports_no_success)
 {
 	struct twheel_arm arms[3] = {};
@@ -425,17 +425,17 @@ TEST_F(drain, counters_distinguish_completed_from_drained)
 	ASSERT_EQ(0, tw_drain(self->fd));
 	read_all(_metadata, self->fd, events);
 	ASSERT_EQ(0, tw_info(self->fd, &after));
-	/* Unflagged are the one-shot and the spent one. */
+	/* The one-shot and the spent timeout are not flagged. */
 	EXPECT_EQ(2, after.completed);
 	EXPECT_EQ(TIMEOUTS - 2, after.drained);
 	EXPECT_EQ(TIMEOUTS, after.delivered);
 	EXPECT_EQ(0, after.live);
 	EXPECT_EQ(0, after.unread);
-	/* Being drained is no expiration. */
+	/* A drained timeout has not expired. */
 	EXPECT_EQ(before.expirations, after.expirations);
 }
 
-/* An event is delivered when it is read, whatever it says. */
+/* An event is delivered when it is read, whatever its flags. */
 TEST_F(drain, delivered_counts_ended_timeouts_and_events_of_those_that_went_on)
 {
 	const int lived_on = 2;		/* the periodic one, and that of fixed delay */
@@ -502,7 +502,7 @@ TEST_F(drain, drain_wakes_a_sleeping_poller_with_hup)
 	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), true);
 }
 
-/* There is no kthread that could wake them. */
+/* No kthread could wake them. */
 TEST_F(drain, drain_wakes_the_blocked_reader_of_a_wheel_never_armed)
 {
 	expect_drain_wakes(_metadata, tw_open(0), false);
@@ -533,7 +533,7 @@ TEST_F(drain, drain_gives_a_blocked_reader_the_timeouts_left)
 	close(fd);
 }
 
-/* The last of what is left is revoked: that is an end, too. */
+/* If the last event is revoked, that is the end, too. */
 TEST_F(drain, revoking_the_last_event_is_the_end)
 {
 	int fd = tw_virtual(O_NONBLOCK, TW_MS);
@@ -554,7 +554,7 @@ TEST_F(drain, revoking_the_last_event_is_the_end)
 
 static struct twheel_arm longest[LONGEST];
 
-/* A thread that waits for another one, and some time, and drains the wheel. */
+/* A thread that waits for another one, and for some time, and drains the wheel. */
 struct drainer {
 	int fd;
 	int ret;
@@ -601,7 +601,7 @@ static struct tw_outcome polled[] = {
 	TW_OUTCOME("neither OUT nor HUP", TW_A_FEW),
 };
 
-/* Looks on while another thread drains LONGEST timeouts. */
+/* Poll while another thread drains LONGEST timeouts. */
 static void watch_drain(struct __test_metadata *_metadata)
 {
 	struct drainer drainer = {};
@@ -657,8 +657,8 @@ static struct tw_outcome calls[] = {
 };
 
 /*
- * What a call with all of longest[] returns while another thread drains the wheel.  The
- * drain begins so long after the call, or before it where that is negative.
+ * Return the result of a call with all of longest[] while another thread drains the wheel. The
+ * drain begins this long after the call, or before it if that is negative.
  */
 static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long cmd,
 			__s64 delay_ns, __u32 *nr_done)
@@ -677,7 +677,10 @@ static int beside_drain(struct __test_metadata *_metadata, int fd, unsigned long
 	return ret;
 }
 
-/* Those below nr_done are at deadline_ns and the others, of nr, at NEAR; and no more. */
+/*
+ * The timeouts below nr_done are at deadline_ns, and the others, of nr, at NEAR; there are no
+ * more.
+ */
 static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, __u32 nr_done,
 			   __u64 deadline_ns)
 {
@@ -700,7 +703,7 @@ static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, 
 	EXPECT_EQ(nr, total);
 }
 
-/* An entry that was not attempted says so, also in an array of zeroes. */
+/* An element that was not attempted says so, also in an array of zeroes. */
 static void arm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 {
 	int i, ret, fd = open_for_longest(_metadata);
@@ -723,7 +726,7 @@ static void arm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 	close(fd);
 }
 
-/* In the array each entry says that it succeeded, as the last call left it. */
+/* In the array each element says that it succeeded, as the last call left it. */
 static void rearm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 {
 	int i, ret, fd = open_with_longest(_metadata);
@@ -766,7 +769,7 @@ static __u64 call_ns(struct __test_metadata *_metadata, unsigned long cmd)
 	return start_ns;
 }
 
-/* How long one call takes when nothing is in its way: the shortest of some. */
+/* How long a call takes if nothing disturbs it: the shortest of several. */
 static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 {
 	__u64 shortest_ns = call_ns(_metadata, cmd), ns;
@@ -780,7 +783,7 @@ static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 	return shortest_ns;
 }
 
-/* The drain begins before the call, twice amid it, and after its end, in turns. */
+/* The drain begins before the call, twice during it, and after its end, in turns. */
 static void cut_short(struct __test_metadata *_metadata, unsigned long cmd,
 		      void (*attempt)(struct __test_metadata *_metadata, __s64 delay_ns))
 {

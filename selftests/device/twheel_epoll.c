@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * epoll: level- and edge-triggered, one-shot, exclusive, nested.  An edge comes
- * with new expirations and with nothing else, and nobody is left asleep while
- * an event is unread.
+ * epoll: level- and edge-triggered, one-shot, exclusive, nested. New expirations make an edge and
+ * nothing else does, and nobody stays asleep while an event is unread.
  */
 #include "twheel_outcomes.h"
 
@@ -50,7 +49,7 @@ static int watch_again(int ep, int fd, __u32 events)
 	return epoll_ctl(ep, EPOLL_CTL_MOD, fd, &event) ? -errno : 0;
 }
 
-/* What epoll says of its only descriptor; 0 when it says nothing. */
+/* The events that epoll reports for its only descriptor; 0 if none. */
 static int said(int ep, int timeout_ms)
 {
 	struct epoll_event event = { .events = TW_POISON32 };
@@ -193,7 +192,7 @@ TEST_F(epoll, edges_of_rdnorm_and_of_wrnorm_come_alone)
 	close(other);
 }
 
-/* As timerfd has it: periods that pass while the event is unread make none. */
+/* As with timerfd: periods that pass while the event is unread make no edge. */
 TEST_F(epoll, an_edge_trigger_reports_the_first_period_since_the_last_read)
 {
 	struct twheel_event event;
@@ -315,13 +314,13 @@ TEST_F(epoll, two_wheels_in_one_epoll_are_both_reported)
 /* ---- several threads ----------------------------------------------------- */
 
 /*
- * Each thread sleeps in its own or in a shared epoll without a time limit, and
- * reads one event at a time (level) or all it finds (edge) when it is woken.
- * The main thread never reads: what a sleeper misses stays unread.
+ * Each thread sleeps in its own or in a shared epoll without a time limit. When it is woken, it
+ * reads one event at a time (level) or all there are (edge). The main thread never reads: an
+ * event that a sleeper misses stays unread.
  */
 static struct crowd {
 	int fd;
-	int stop;			/* an eventfd: all go home */
+	int stop;			/* an eventfd: all threads end */
 	bool until_eagain;
 	_Atomic int ready;
 	_Atomic unsigned int seen[MAX_EVENTS];
@@ -397,7 +396,7 @@ static void crowd_stop(void)
 		pthread_join(crowd.member[i].thread, NULL);
 }
 
-/* Events in bursts of 1 to 7, now and then with time to fall asleep again. */
+/* Events come in bursts of 1 to 7, sometimes with time to fall asleep again. */
 static void crowd_feed(struct __test_metadata *_metadata, int fd)
 {
 	__u64 seed = 3, now_ns = 0, id;
@@ -491,7 +490,7 @@ static void *sleeper_run(void *arg)
 	return NULL;
 }
 
-/* Starts it, and returns 0 when it is asleep. */
+/* Start it, and return 0 when it is asleep. */
 static int sleeper_start(struct sleeper *s, int ep)
 {
 	int ret;
@@ -505,14 +504,14 @@ static int sleeper_start(struct sleeper *s, int ep)
 	return tw_wait_asleep(s->tid);
 }
 
-/* What it was told; 0 when nobody woke it. */
+/* The events that woke it; 0 if nothing did. */
 static int sleeper_join(struct sleeper *s)
 {
 	pthread_join(s->thread, NULL);
 	return s->said;
 }
 
-/* All of them, each in an epoll of its own. */
+/* Start all of them, each in an epoll of its own. */
 static void sleepers_start(struct __test_metadata *_metadata, int fd, __u32 events)
 {
 	int i;
@@ -525,7 +524,7 @@ static void sleepers_start(struct __test_metadata *_metadata, int fd, __u32 even
 	}
 }
 
-/* None of them goes back to wait: what one leaves is for the next. */
+/* None of them goes back to wait: an event that one leaves is for the next. */
 TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events, 60)
 {
 	int i;
@@ -536,7 +535,7 @@ TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events,
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-/* How many of all sleepers are woken, where so many are to be. */
+/* How many sleepers are woken, if this many should be. */
 static int nr_woken_of_all(int wanted)
 {
 	int tries, i, nr = 0;
@@ -546,7 +545,7 @@ static int nr_woken_of_all(int wanted)
 		for (nr = i = 0; i < THREADS; i++)
 			nr += sleepers[i].woken;
 	}
-	/* Who is woken in vain would be by now. */
+	/* A sleeper that is woken in vain would be awake by now. */
 	tw_sleep(20 * TW_MS);
 	for (nr = i = 0; i < THREADS; i++)
 		nr += sleepers[i].woken;
@@ -564,7 +563,7 @@ TEST_F_TIMEOUT(epoll, as_many_exclusive_sleepers_wake_as_there_are_new_events, 6
 	EXPECT_EQ(4, nr_woken_of_all(4));
 }
 
-/* Fills the wheel.  So many timeouts were armed, the first two of which are due. */
+/* Fill the wheel. This many timeouts were armed, the first two of which are due. */
 static void fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
 {
 	int i;
@@ -624,7 +623,7 @@ TEST_F_TIMEOUT(epoll, drain_with_events_left_wakes_all_exclusive_sleepers, 60)
 
 /* ---- two sleepers, and an epoll within an epoll ---------------------------- */
 
-/* How many of the first two sleepers are woken, where so many are to be. */
+/* How many of the first two sleepers are woken, if this many should be. */
 static int nr_woken(int wanted)
 {
 	int tries;
@@ -634,7 +633,7 @@ static int nr_woken(int wanted)
 			break;
 		tw_sleep(TW_MS);
 	}
-	/* Who is woken in vain would be by now. */
+	/* A sleeper that is woken in vain would be awake by now. */
 	if (wanted < 2)
 		tw_sleep(50 * TW_MS);
 	return sleepers[0].woken + sleepers[1].woken;
@@ -703,13 +702,13 @@ TEST_F_TIMEOUT(nest, a_nested_epoll_wakes_both_sleepers_by_level_and_one_by_edge
 		ASSERT_EQ(0, sleeper_start(&sleepers[i], self->outer));
 	EXPIRE(1);
 	EXPECT_EQ(wanted, nr_woken(wanted));
-	/* For whoever still sleeps. */
+	/* For the sleepers that are still asleep. */
 	EXPIRE(1);
 	for (i = 0; i < 2; i++)
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-/* Who waits within may take what the other one was woken for, where that is an edge. */
+/* With an edge trigger, the inner sleeper may take the event that the outer one was woken for. */
 TEST_F_TIMEOUT(nest, a_sleeper_in_the_inner_epoll_is_woken, 60)
 {
 	ASSERT_EQ(0, sleeper_start(&sleepers[0], self->outer));
@@ -796,7 +795,7 @@ static void *change_interest(void *arg)
 	return NULL;
 }
 
-/* Kernel bug 205933: what is unread makes an edge each time */
+/* Kernel bug 205933: an unread event makes an edge each time */
 TEST_F_TIMEOUT(real_clock, an_edge_made_by_a_change_of_interest_is_never_lost, 60)
 {
 	struct epoll_event event;
@@ -907,16 +906,16 @@ static void *wait_briefly(void *arg)
 	tw_sleep(TW_MS / 2);
 	woken = epoll_wait(brief.ep, &event, 1, 11) == 1;
 	tw_saw(&short_waits[woken ? WOKEN : GAVE_UP], 1);
-	/* Then there is to be something for the other one, too. */
+	/* Then there must be an event for the other one, too. */
 	if (woken)
 		tw_arm_in(brief.fd, 0, &id);
 	return NULL;
 }
 
 /*
- * What comes as one of two gives up is not lost to the other one.  It comes at any
- * time around the end of the shorter wait, which begins last and so is the first that
- * epoll wakes.
+ * An event that comes when one of two sleepers gives up is not lost to the other one. It comes at
+ * any time around the end of the shorter wait, which begins last and so is the first that epoll
+ * wakes.
  */
 TEST_F_TIMEOUT(real_clock, an_expiry_at_the_end_of_a_wait_wakes_somebody, 90)
 {
@@ -936,7 +935,7 @@ TEST_F_TIMEOUT(real_clock, an_expiry_at_the_end_of_a_wait_wakes_somebody, 90)
 		ASSERT_EQ(1, epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS))
 			TH_LOG("round %u", race.rounds);
 		pthread_join(thread, NULL);
-		/* The other one's, if it was woken only after us. */
+		/* It is the other one's event, if that was woken only after us. */
 		while (tw_poll(self->fd, POLLIN, 2) == POLLIN)
 			ASSERT_LT(0, tw_read(self->fd, events, 4));
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SETUP's event_size: how long each event of read() is.  A program of a newer header
- * asks for longer events than this kernel knows; it gets zeroes for the rest, and all
- * rules of read() go by that size (G4: an event that was not copied as a whole stays).
+ * SETUP's event_size: the length of each event of read(). A program of a newer header asks for
+ * longer events than this kernel knows; it gets zeroes for the rest, and all rules of read() go
+ * by that size (G4: an event that was not copied as a whole stays).
  */
 #include "twheel_test.h"
 
@@ -15,7 +15,7 @@
 FIXTURE(event_size) {
 	int fd;
 	__u32 size;		/* in force */
-	char *bad;		/* faults; there is room for all events in front of it */
+	char *bad;		/* faults; there is space for all events in front of it */
 	char *room;		/* for one event less a byte more than all, poisoned */
 };
 
@@ -102,7 +102,7 @@ static void expect_poison(struct __test_metadata *_metadata, const char *bytes, 
 		ASSERT_EQ(TW_POISON, (unsigned char)bytes[i]);
 }
 
-/* What read() returns, or -errno. */
+/* The result of read(), or -errno. */
 static ssize_t read_bytes(int fd, void *to, size_t length)
 {
 	ssize_t ret = read(fd, to, length);
@@ -152,7 +152,7 @@ TEST_F(event_size, a_buffer_short_of_one_event_says_einval)
 	EXPECT_EQ(0, read_bytes(self->fd, self->room, self->size));
 }
 
-/* G4: wherever the buffer ends, in the part that is known or in the zeroes. */
+/* G4: the buffer ends anywhere, in the known part or in the zeroes. */
 TEST_F(event_size, an_event_cut_by_a_fault_stays)
 {
 	const int step = self->size > 100 ? self->size / 20 + 3 : 8;
@@ -172,7 +172,7 @@ TEST_F(event_size, an_event_cut_by_a_fault_stays)
 	}
 }
 
-/* G4: an event that faults in its middle is copied again, to where it belongs. */
+/* G4: an event that faults in its middle is copied again, to its own place. */
 TEST_F(event_size, a_read_into_fresh_memory_shifts_no_event)
 {
 	const size_t length = EVENTS * self->size;
@@ -185,7 +185,7 @@ TEST_F(event_size, a_read_into_fresh_memory_shifts_no_event)
 	munmap(memory, length + 12);
 }
 
-/* However many pages of it have to be found for a single call. */
+/* A single call may fault on any number of pages. */
 TEST(a_read_into_much_fresh_memory_gets_all_events)
 {
 	const int nr = 1100, size = TWHEEL_EVENT_SIZE_MAX;
@@ -232,7 +232,7 @@ TEST(a_wheel_without_setup_has_the_smallest_events)
 	close(fd);
 }
 
-/* G4: what it waited for is an event that its buffer cannot hold. */
+/* G4: the reader waited for an event that its buffer cannot hold. */
 TEST(a_reader_that_slept_before_setup_gets_einval_for_a_short_buffer)
 {
 	const struct twheel_setup setup = { .event_size = 64 };

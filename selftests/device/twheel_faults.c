@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Vectors that reach into memory that cannot be read, or read but not written.
- * What stands before the fault is done, reported and counted; nothing from
- * there on has been done; and if there is nothing before it, nothing happens.
+ * Vectors that reach into memory that cannot be read, or can be read but not written. The
+ * elements before the fault are done, reported and counted; those from the fault on are not done;
+ * and if there is no element before the fault, nothing happens.
  */
 #include "twheel_commands.h"
 #include "twheel_keyed.h"
@@ -20,9 +20,9 @@ FIXTURE(faults) {
 };
 
 FIXTURE_VARIANT(faults) {
-	/* of the memory after the good entries */
+	/* of the memory after the good elements */
 	int protection;
-	/* how much of the first bad entry still lies in the good part */
+	/* how much of the first bad element is still in the good part */
 	size_t inside;
 };
 
@@ -38,7 +38,7 @@ FIXTURE_VARIANT_ADD(faults, entry_that_cannot_be_written) {
 	.protection = PROT_READ,
 };
 
-/* Its result lies in the part that can be read only. */
+/* Its result is in the part that can only be read. */
 FIXTURE_VARIANT_ADD(faults, entry_of_which_the_end_cannot_be_written) {
 	.protection = PROT_READ, .inside = 8,
 };
@@ -61,17 +61,17 @@ FIXTURE_TEARDOWN(faults)
 	close(self->keyed);
 }
 
-/* How many entries are good: none, a few, around powers of two, many. */
+/* How many elements are good: none, a few, around powers of two, many. */
 static const int goods[] = { 0, 1, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 700 };
 
-/* And so many more are asked for, in vain. */
+/* This many more elements are in bad memory. */
 #define BAD	5
 
 #define MOST	(700 + BAD)
 
 /*
- * Copies entries to where the one after nr_good runs into a page that has the
- * protection of the variant; all BAD ones after it lie there wholly.
+ * Copy elements so that the one after nr_good runs into a page that has the protection of the
+ * variant; all BAD ones after it are wholly in that page.
  */
 static void *place(struct __test_metadata *_metadata, size_t page,
 		   const FIXTURE_VARIANT(faults) *variant, const void *entries, size_t entry_size,
@@ -90,7 +90,7 @@ static void *place(struct __test_metadata *_metadata, size_t page,
 	return at;
 }
 
-/* What the call returns: how many were done, or that there was none to do. */
+/* The result of the call: how many elements were done, or an error if none was. */
 static int expected(int nr_good)
 {
 	return nr_good ? nr_good : -EFAULT;
@@ -112,7 +112,7 @@ static void expect_stop(struct __test_metadata *_metadata, int fd, unsigned long
 #define EXPECT_STOP(cmd, at, entry_size, nr_good)	\
 	expect_stop(_metadata, self->fd, cmd, at, entry_size, nr_good, __LINE__)
 
-/* ARMs nr_good + BAD timeouts from good memory, for other calls to spoil. */
+/* ARM nr_good + BAD timeouts from good memory, for other calls to change. */
 static void arm_some(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms, int nr)
 {
 	int i;
@@ -132,7 +132,7 @@ static int live(int fd)
 	return tw_info(fd, &info) ? -1 : (int)info.live;
 }
 
-/* Takes back all that is left of these, so that the next round starts afresh. */
+/* Cancel all timeouts that are left, so that the next round starts from nothing. */
 static void cancel_all(struct __test_metadata *_metadata, int fd, const struct twheel_arm *arms,
 		       int nr)
 {
@@ -292,7 +292,7 @@ TEST_F(faults, list_writes_the_rows_before_a_fault_and_loses_none)
 
 /* ---- the same by keys ------------------------------------------------------ */
 
-/* Each key is looked for: those from the fault on are as they were. */
+/* The call looks for each key: those from the fault on are unchanged. */
 static void expect_keys(struct __test_metadata *_metadata, int fd, int nr, __u64 done_ns,
 			int nr_good, __u64 rest_ns)
 {
@@ -371,7 +371,7 @@ TEST_F(faults, arm_replaces_the_keys_before_a_fault)
 	}
 }
 
-/* By turns there and new, and each key once more at the end of the good part. */
+/* The keys are present and new by turns, and each comes once more at the end of the good part. */
 TEST_F(faults, arm_does_keys_of_each_kind_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
@@ -447,7 +447,7 @@ TEST_F(faults, rearm_and_cancel_and_query_by_key_do_the_elements_before_a_fault)
 
 /* ---- entries refused before, and setting up ---------------------------------- */
 
-/* One entry was attempted and failed by itself: the call as a whole did not. */
+/* One element was attempted and failed by itself: the call as a whole did not fail. */
 TEST_F(faults, element_refused_before_a_fault_was_attempted)
 {
 	struct twheel_arm arms[1 + BAD] = {}, *at;
@@ -462,7 +462,7 @@ TEST_F(faults, element_refused_before_a_fault_was_attempted)
 	EXPECT_EQ(0, live(self->fd));
 }
 
-/* A call with one entry has a way of its own. */
+/* A call with one element takes another path. */
 TEST_F(faults, single_element_that_faults_fails_the_call)
 {
 	struct twheel_cancel cancels[BAD] = {};
@@ -502,7 +502,10 @@ TEST_F(faults, single_element_that_faults_fails_the_call)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-/* QUERY tells a row as a whole or not at all: the key stands there still, to be asked for again. */
+/*
+ * QUERY writes a row as a whole or not at all: the key is still there, so that the caller can ask
+ * for it again.
+ */
 TEST_F(faults, query_by_key_leaves_key_and_result_of_the_element_that_faults)
 {
 	struct twheel_status rows[BAD], *at;
@@ -534,7 +537,7 @@ TEST_F(faults, query_by_key_leaves_key_and_result_of_the_element_that_faults)
 	}
 }
 
-/* The memory behind the fault is good again, and nothing is written there. */
+/* The memory behind the fault is good again, and nothing was written there. */
 TEST_F(faults, results_behind_a_fault_are_as_they_were)
 {
 	const int per_page = self->page / sizeof(struct twheel_arm), nr = 3 * per_page;
@@ -559,7 +562,7 @@ TEST_F(faults, results_behind_a_fault_are_as_they_were)
 	EXPECT_EQ(per_page, live(self->fd));
 }
 
-/* A wheel that nobody set up: what failed as a whole was not the first ARM. */
+/* A wheel that nobody has set up: a call that failed as a whole was not the first ARM. */
 TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 {
 	struct twheel_arm arms[BAD] = {}, *at;
@@ -581,10 +584,10 @@ TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 
 FIXTURE(top) {
 	int fd;
-	char *end;		/* what stands before it is good; there is nothing after it */
+	char *end;		/* good memory before it, and none after it */
 };
 
-/* Maps the last pages that a process can have: of 5-level page tables, or of 4. */
+/* Map the last pages that a process can have: of 5-level page tables, or of 4. */
 FIXTURE_SETUP(top)
 {
 	const __u64 ends[] = { 1ULL << 56, 1ULL << 47 };
@@ -611,7 +614,7 @@ FIXTURE_TEARDOWN(top)
 	close(self->fd);
 }
 
-/* Fewer than a batch has, as many, and more. */
+/* Fewer elements than a batch has, as many, and more. */
 static const int tops[] = { 0, 1, 2, 31, 32, 33, 64, 200 };
 
 #define MOST_TOPS	200
@@ -663,7 +666,7 @@ struct shared {
 	struct twheel_arm arms[LONGEST];
 };
 
-/* A child gives the vector and is killed after so long; returns how far it came. */
+/* A child makes the call and is killed after a while; return how far the call came. */
 static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shared *shared,
 			  __u64 delay_ns)
 {
@@ -688,7 +691,7 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 	ASSERT_LE(0, child);
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* No page of it is new to this process. */
+		/* No page of it is mapped in this process yet. */
 		for (i = 0; i < LONGEST; i++)
 			shared->arms[i].result = TW_POISON32;
 		shared->calling = 1;
@@ -702,7 +705,7 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 	return shared->vector.nr_done;
 }
 
-/* The vectors of processes that were killed at any moment, on wheels of this kind. */
+/* Processes are killed at any moment of a vector, on wheels of this kind. */
 static void kill_some(struct __test_metadata *_metadata, __u32 setup_flags)
 {
 	const struct twheel_setup setup = {
@@ -761,7 +764,7 @@ TEST_F_TIMEOUT(top, vector_of_keys_of_a_killed_process_says_where_it_stopped, 10
 
 /* ---- memory that nobody has touched ------------------------------------------- */
 
-/* However many pages of it have to be found for a single call: each entry has its own. */
+/* A single call may fault on any number of pages: each element has its own. */
 TEST(vector_in_much_fresh_memory_is_done_to_its_end)
 {
 	static const unsigned long cmds[] = { TWHEEL_IOC_CANCEL, TWHEEL_IOC_REARM };
@@ -788,7 +791,7 @@ TEST(vector_in_much_fresh_memory_is_done_to_its_end)
 	close(fd);
 }
 
-/* Any of its members may lie in the page that is fresh; what is read there is zero. */
+/* Any of its members may be in the page that faults; its memory reads as zero. */
 TEST(element_of_a_key_that_ends_in_a_fresh_page_is_done)
 {
 	const struct twheel_arm arm = {
@@ -818,8 +821,8 @@ TEST(element_of_a_key_that_ends_in_a_fresh_page_is_done)
 /* ---- memory that ends ---------------------------------------------------- */
 
 /*
- * Three timeouts, and two pages of which the second cannot be reached, or not be
- * written.  What is laid across the edge ends at any of its bytes.
+ * Three timeouts, and two pages of which the second cannot be read, or not be written. A
+ * structure that crosses the edge ends at any of its bytes.
  */
 FIXTURE(memory) {
 	int fd;
@@ -876,7 +879,7 @@ FIXTURE_TEARDOWN(memory)
 	close(self->fd);
 }
 
-/* Lays bytes where so many of them are before the edge. */
+/* Place bytes so that this many of them are before the edge. */
 static void *lay(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self, int protection,
 		 const void *bytes, size_t size, size_t before)
 {
@@ -889,7 +892,7 @@ static void *lay(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self, 
 #define offsetofend(type, member)					\
 	(offsetof(type, member) + sizeof(((type *)NULL)->member))
 
-/* Up to where an argument or an entry of stride bytes is written, bytes; 0 when it is not. */
+/* How many bytes of an argument or of an element of stride bytes are written; 0 if none. */
 static size_t written(unsigned long cmd, size_t stride)
 {
 	bool entry = stride;
@@ -898,7 +901,7 @@ static size_t written(unsigned long cmd, size_t stride)
 	case TWHEEL_IOC_INFO:
 		return sizeof(struct twheel_info);
 	case TWHEEL_IOC_LIST:
-		/* What a newer caller knows and this kernel does not is cleared. */
+		/* The part that a newer caller knows and this kernel does not is cleared. */
 		return entry ? stride : offsetofend(struct twheel_list, cursor);
 	case TWHEEL_IOC_ARM:
 	case TWHEEL_IOC_REARM:
@@ -940,7 +943,7 @@ TEST_F_TIMEOUT(memory, a_fault_within_an_argument_says_efault, 120)
 	}
 }
 
-/* What a newer caller knows and this kernel does not is cleared. */
+/* The part that a newer caller knows and this kernel does not is cleared. */
 TEST_F_TIMEOUT(memory, a_fault_within_the_tail_of_a_larger_info_says_efault, 120)
 {
 	union tw_argument argument = {};
@@ -955,7 +958,7 @@ TEST_F_TIMEOUT(memory, a_fault_within_the_tail_of_a_larger_info_says_efault, 120
 	}
 }
 
-/* How many entries of a command were done, by the counters. */
+/* How many elements of a command were done, by the counters. */
 static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long cmd, int ret)
 {
 	struct twheel_info info;
@@ -973,7 +976,7 @@ static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long
 	}
 }
 
-/* Of three entries the first is good, and of the second so many bytes are. */
+/* Of three elements the first is good, and of the second this many bytes are. */
 static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 				  int protection, const struct tw_command *command,
 				  __u32 stride, size_t good)
@@ -989,7 +992,10 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 		tw_make_good(command, self->arms[i].id, &argument, &element);
 		memcpy(bytes + i * stride, &element, command->entry_size);
 	}
-	/* The vector and the list begin alike, and have their entries elsewhere. */
+	/*
+	 * The vector and the list begin alike, and have the pointer to elements at different
+	 * places.
+	 */
 	argument.vector.entry_size = stride;
 	argument.vector.nr = 3;
 	if (command->cmd == TWHEEL_IOC_LIST)
@@ -998,7 +1004,7 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 	else
 		argument.vector.entries = (uintptr_t)lay(_metadata, self, protection, bytes,
 							 3 * stride, stride + good);
-	/* Where it cannot be read, either, what is only written may still fit. */
+	/* If memory cannot be read, either, a part that is only written may still fit. */
 	wanted = fits && (protection == PROT_READ || command->cmd == TWHEEL_IOC_LIST) ? 2 : 1;
 	ret = tw_ioctl(self->fd, command->cmd, &argument);
 	EXPECT_EQ(wanted, ret)
@@ -1011,7 +1017,7 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 	}
 }
 
-/* Entries lie at multiples of 8, so the edge does, too. */
+/* Elements are at multiples of 8, so the edge is, too. */
 TEST_F_TIMEOUT(memory, a_fault_within_an_element_stops_before_it, 100)
 {
 	size_t i, k;
@@ -1030,7 +1036,7 @@ TEST_F_TIMEOUT(memory, a_fault_within_an_element_stops_before_it, 100)
 	}
 }
 
-/* Of three timeouts that expired, each has its event once: read there, or then. */
+/* Each of three timeouts that expired has its event once: in this read, or in a later one. */
 static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 			 const char *at, int got)
 {

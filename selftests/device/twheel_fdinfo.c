@@ -11,7 +11,7 @@ FIXTURE(fdinfo) {
 	char text[4096];
 };
 
-/* The counters: no two of them are the same here, so that none is taken for another. */
+/* No two of these counters are equal, so that none is taken for another. */
 #define PENDING		9	/* beside a periodic one, of which an event was read */
 #define UNREAD		2
 #define COMPLETED	5
@@ -29,7 +29,7 @@ static void arm_some(struct __test_metadata *_metadata, int fd, int nr, __u64 de
 	}
 }
 
-/* A virtual wheel on which each counter that can has moved. */
+/* A virtual wheel on which each counter that can move has moved. */
 FIXTURE_SETUP(fdinfo)
 {
 	__u64 pending[PENDING], revoked[REVOKED], others[CANCELLED], periodic;
@@ -64,7 +64,7 @@ FIXTURE_TEARDOWN(fdinfo)
 	close(self->fd);
 }
 
-/* All of it, as a string; how long it is, or -errno. */
+/* Read all of it as a string; return its length, or -errno. */
 static int read_fdinfo_of(pid_t pid, int fd, char *text, size_t size)
 {
 	char path[64];
@@ -86,7 +86,7 @@ static int read_fdinfo(int fd, char *text, size_t size)
 	return read_fdinfo_of(getpid(), fd, text, size);
 }
 
-/* The value of a key as text; NULL if there is no line of it. */
+/* The value of a key as text; NULL if there is no line for it. */
 static const char *value_of(const char *text, const char *key)
 {
 	size_t len = strlen(key);
@@ -193,7 +193,7 @@ static __u64 bytes_of(struct __test_metadata *_metadata, int fd)
 
 #define CROWD	500
 
-/* G7: a timeout that is armed with the entry of its place takes no room for another one. */
+/* G7: a timeout that is armed with the entry of its place takes no memory from another one. */
 TEST_F(fdinfo, bytes_do_not_grow_while_timeouts_come_and_go)
 {
 	static struct twheel_cancel cancels[CROWD];
@@ -276,7 +276,7 @@ TEST_F(fdinfo, fdinfo_shows_the_state_and_the_kthread_of_the_wheel)
 	ASSERT_ONE_EVENT(fd, &event, id);
 	close(fd);
 
-	/* One that never started is drained, too. */
+	/* A wheel that never started is drained, too. */
 	fd = tw_open(O_NONBLOCK);
 	ASSERT_EQ(0, tw_drain(fd));
 	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
@@ -308,12 +308,12 @@ TEST_F(fdinfo, fdinfo_shows_a_number_that_no_other_wheel_has)
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
 	first = strtoull(value_of(self->text, "wheel") ?: "0", NULL, 10);
 	EXPECT_NE(0, first);
-	/* What stands before it is the kernel's. */
+	/* The lines before it are the kernel's. */
 	EXPECT_EQ(0, strncmp(strchr(value_of(self->text, "wheel"), '\n'), "\nname:\t", 7));
 	ASSERT_LT(0, read_fdinfo(again, self->text, sizeof(self->text)));
 	EXPECT_EQ(first, strtoull(value_of(self->text, "wheel"), NULL, 10));
 	close(again);
-	/* Also not when it is closed. */
+	/* The number is not used again after the wheel was closed. */
 	for (i = 0; i < 3; i++) {
 		other = tw_open(O_CLOEXEC);
 		ASSERT_LE(0, other);
@@ -367,7 +367,7 @@ TEST_F(fdinfo, fdinfo_shows_the_configuration)
 #define NOBODY_UID	65534
 #define NOBODY_TEXT	"65534"
 
-/* The one who has opened the wheel pays for it, whoever has the descriptor now. */
+/* The user who opened the wheel is charged for it, whoever has the descriptor now. */
 TEST_F(fdinfo, fdinfo_shows_the_user_who_is_charged)
 {
 	char own[16];
@@ -414,7 +414,10 @@ static bool container_opens(char fd)
 	return dup2(tw_open(O_NONBLOCK), fd) == fd;
 }
 
-/* A namespace that root has made counts as a user of its own, one of another user as that user. */
+/*
+ * A namespace that root has made counts as a user of its own, and one of another user as that
+ * user.
+ */
 TEST_F(fdinfo, fdinfo_shows_the_container_that_is_charged)
 {
 	struct tw_container box;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A call that is held in the middle, beside what twheel_between has: a wheel that nobody
- * has set up, periods that pass while a reader has not got its events, places that are
+ * A call that is held in the middle, in cases that twheel_between does not have: a wheel that
+ * nobody has set up, periods that pass while a reader has not got its events, places that are
  * taken and not armed yet, and the last close.
  */
 #include "twheel_held.h"
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(holding)
 	}
 }
 
-/* Has a call held before it writes to the entry after so many. */
+/* Have a call held before it writes to the element with this number. */
 static void hold(struct __test_metadata *_metadata, FIXTURE_DATA(holding) *self,
 		 unsigned long cmd, const void *entries, __u32 size, int nr, int good)
 {
@@ -45,7 +45,7 @@ static void hold(struct __test_metadata *_metadata, FIXTURE_DATA(holding) *self,
 	ASSERT_EQ(0, held_begin(&self->call, &self->memory));
 }
 
-/* Lets it go on; what it returns, and its entries. */
+/* Let it go on; return its result, and copy its elements. */
 static int let_go(struct __test_metadata *_metadata, FIXTURE_DATA(holding) *self, void *entries)
 {
 	EXPECT_EQ(0, held_end(&self->call, &self->memory));
@@ -132,7 +132,7 @@ TEST_F(holding, first_arm_replaces_a_key_that_came_in_between)
 	EXPECT_EQ(2, info.live);
 }
 
-/* What it wrote to find out whether it can write is corrected. */
+/* The results that it wrote to find out whether it can write are corrected. */
 TEST_F(holding, first_arm_says_eshutdown_after_a_drain_in_between)
 {
 	struct twheel_arm arms[3];
@@ -192,7 +192,10 @@ TEST_F(holding, arm_has_its_places_before_it_copies_ids_out)
 	EXPECT_EQ(0, tw_poll(self->fd, POLLIN | POLLOUT, 0));
 }
 
-/* Its memory is gone when it goes on: what was told is armed, and the rest is free again. */
+/*
+ * Its memory is unmapped when it goes on: the timeouts whose ids were copied out are armed, and
+ * the other places are free again.
+ */
 TEST_F(holding, arm_that_faults_after_all_gives_its_places_back)
 {
 	struct twheel_arm arms[BATCH] = {};
@@ -221,7 +224,7 @@ FIXTURE(reader) {
 	FIXTURE_DATA(holding) holding;
 	struct twheel_arm arms[PERIODIC];
 	struct twheel_event events[PERIODIC];
-	/* of what was read: how many expirations, and which have ended */
+	/* of the events read: how many expirations, and which have ended */
 	__u64 expirations;
 	int delivered, drained;
 	bool ended[PERIODIC];
@@ -254,7 +257,7 @@ static void note(struct __test_metadata *_metadata, FIXTURE_DATA(reader) *self,
 	self->drained += !!(event->flags & TWHEEL_EVENT_DRAINED);
 }
 
-/* A reader who is held in its third event of five, at 25 ms. */
+/* A reader that is held in its third event of five, at 25 ms. */
 FIXTURE_SETUP(reader)
 {
 	FIXTURE_DATA(holding) *holding = &self->holding;
@@ -282,7 +285,7 @@ FIXTURE_TEARDOWN(reader)
 	holding_teardown(_metadata, &self->holding, NULL);
 }
 
-/* Lets it go on: it gets so many events. */
+/* Let it go on: it gets this many events. */
 static void reader_ends(struct __test_metadata *_metadata, FIXTURE_DATA(reader) *self, int nr)
 {
 	int i, ret = let_go(_metadata, &self->holding, self->events);
@@ -292,7 +295,7 @@ static void reader_ends(struct __test_metadata *_metadata, FIXTURE_DATA(reader) 
 		note(_metadata, self, &self->events[i]);
 }
 
-/* The rest is read; each expiration that was not revoked was in one event. */
+/* Read the rest; each expiration that was not revoked was in one event. */
 static void expect_sums(struct __test_metadata *_metadata, FIXTURE_DATA(reader) *self,
 			__u64 revoked)
 {
@@ -319,12 +322,12 @@ TEST_F(reader, a_reader_gets_the_periods_that_pass_during_its_read_once)
 	EXPECT_EQ(PERIODIC * (delay ? 1 : variant->repeats ?: 5), self->expirations);
 	ASSERT_EQ(0, tw_advance(fd, 65 * TW_MS));
 	expect_sums(_metadata, self, 0);
-	/* With a fixed delay, it begins when the event was read. */
+	/* A fixed delay begins when the event was read. */
 	EXPECT_EQ(PERIODIC * (delay ? 2 : variant->repeats ?: 6), self->expirations);
 	EXPECT_EQ(!!variant->repeats, self->ended[0]);
 }
 
-/* G4: what goes on after the read is not lost when DRAIN comes before it. */
+/* G4: a timeout that goes on after the read is not lost if DRAIN comes before it. */
 TEST_F(reader, a_reader_gets_each_last_event_when_drain_comes_in_between)
 {
 	int i, fd = self->holding.fd;
@@ -365,7 +368,7 @@ TEST_F(reader, a_reader_does_not_get_an_event_that_is_revoked_meanwhile)
 	expect_sums(_metadata, self, variant->flags & TWHEEL_ARM_FIXED_DELAY ? 2 : 4);
 }
 
-/* Or a call with a large buffer might never end. */
+/* Otherwise a call with a large buffer might never end. */
 struct arm_call {
 	int fd;
 	struct twheel_vector *vector;
@@ -380,7 +383,7 @@ static void *arm_run(void *arg)
 	return NULL;
 }
 
-/* Only then does a call fail that has done something. */
+/* Only in this case does a call fail that has done something. */
 TEST_F(holding, arm_whose_vector_cannot_be_written_any_more_says_efault)
 {
 	struct arm_call call = { .fd = self->fd };
@@ -433,7 +436,10 @@ TEST_F(holding, read_takes_no_more_events_than_there_were)
 	EXPECT_EQ(id, events[0].id);
 }
 
-/* A row that was written before a change does not show it: the number has to be the one before. */
+/*
+ * A row that was written before a change does not show it: the number has to be the one from
+ * before the change.
+ */
 TEST_F(holding, list_reports_the_number_of_changes_at_its_beginning)
 {
 	struct twheel_status rows[3] = {};
@@ -452,7 +458,7 @@ TEST_F(holding, list_reports_the_number_of_changes_at_its_beginning)
 
 /* ---- the last close ------------------------------------------------------------ */
 
-/* The wheel is there until the call is over, and no longer. */
+/* The wheel exists until the call is over, and no longer. */
 TEST_F(holding, last_close_waits_for_the_call)
 {
 	const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * INFO: what it tells of a wheel, above all its next expiry and its greatest
- * lateness.  (That its counters agree is checked at the end of nearly every test.)
+ * INFO: the values that it reports of a wheel, above all its next expiry and its greatest
+ * lateness. (Nearly every test checks at its end that the counters agree.)
  */
 #include "twheel_outcomes.h"
 
@@ -33,7 +33,7 @@ TEST_F(info, all_counters_of_a_new_wheel_are_zero)
 	ASSERT_EQ(0, tw_info(fd, &i));
 	EXPECT_EQ(0, i.levels);
 	EXPECT_EQ(0, i.setup_flags);
-	/* The last one only where the kernel has io_uring, see twheel_io_uring. */
+	/* The last flag is there only if the kernel has io_uring, see twheel_io_uring. */
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
 		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
 		  i.features | TWHEEL_FEATURE_URING_CMD);
@@ -60,13 +60,13 @@ TEST_F(info, greatest_lateness_is_kept)
 	ASSERT_EQ(0, tw_advance(self->fd, 11 * TW_MS));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TW_MS - 1, info.max_late_ns);
-	/* The next one is nearly on time: the greatest stays. */
+	/* The next one is nearly on time: the greatest lateness stays. */
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TW_MS - 1, info.max_late_ns);
 }
 
-/* The sum is what has expired, each by its own tick. */
+/* The sum is the number of expirations, each counted by its own tick. */
 TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
 {
 	static const __u64 late_ticks[] = { 0, 0, 1, 1, 2, 3, 4, 7, 8, 1000, 1ULL << 40 };
@@ -80,7 +80,7 @@ TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
 	for (i = 0; i < ARRAY_SIZE(late_ticks); i++) {
 		__u64 edge_ns = now_ns + 16 * TW_MS;
 
-		/* Of two at a time one has slack, which is no lateness. */
+		/* Every second timeout has slack, which is no lateness. */
 		ASSERT_EQ(0, tw_arm_at(self->fd, edge_ns, &id));
 		ASSERT_EQ(0, tw_arm_entry(self->fd, &(struct twheel_arm) {
 			.flags = TWHEEL_ARM_ABSOLUTE,
@@ -158,7 +158,7 @@ TEST_F(info, lateness_leaves_out_periods_and_timeouts_due_when_armed)
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
 }
 
-/* As late as the wheel was told it may be is not late. */
+/* Lateness within the slack of the wheel does not count. */
 TEST_F(info, a_timeout_is_late_after_a_tick_and_the_slack_of_the_wheel)
 {
 	const struct twheel_setup setup = {
@@ -265,7 +265,7 @@ TEST_F(info, alarm_is_set_to_the_next_expiry_or_before)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_LT(now_ns, info.alarm_ns);
 	EXPECT_GE(info.next_expiry_ns, info.alarm_ns);
-	/* A new first timeout has it set at once. */
+	/* A new first timeout has the alarm set at once. */
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &near));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_GT(now_ns + 2 * TW_HOUR, info.alarm_ns);
@@ -315,7 +315,7 @@ TEST_F(info, alarm_does_not_have_the_slack_of_the_wheel_in_it)
 	close(fd);
 }
 
-/* Nobody reads: the periods cost nothing, and are counted by whoever asks. */
+/* Nobody reads: the periods cost nothing, and INFO counts them. */
 TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
 {
 	int fd = tw_open(O_NONBLOCK);
@@ -334,7 +334,7 @@ TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
 
 #define ROUND_NS	TWHEEL_ROUND_MIN_NS
 
-/* A wheel of 100 ms a round, with timeouts an hour ahead that have slots of their own by now. */
+/* A wheel of 100 ms a round, with timeouts an hour ahead that have their own slots by now. */
 static int open_for_an_hour(__u32 flags, int nr)
 {
 	const struct twheel_setup setup = {
@@ -352,7 +352,9 @@ static int open_for_an_hour(__u32 flags, int nr)
 	return fd;
 }
 
-/* It looks at each slot that holds a timeout, however far the deadline is, again and again. */
+/*
+ * The alarm rings for each slot that holds a timeout, however far the deadline is, in each round.
+ */
 TEST_F(info, alarm_of_one_level_comes_in_each_round)
 {
 	__u64 before_ns, alarm_ns, now_ns;
@@ -428,7 +430,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_when_nothing_will_expire)
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
 	ASSERT_EQ(0, tw_arm_at(self->fd, self->info.tick_ns, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, self->info.tick_ns));
-	/* Its event is unread: that is past, and not to come. */
+	/* Its event is unread: that expiry is in the past. */
 	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
 }
 
@@ -452,8 +454,8 @@ TEST_F(next_expiry, next_expiry_of_a_periodic_timeout_goes_on_while_it_is_unread
 }
 
 /*
- * The last tick before the end of time is cut short by it: what is due in it never
- * expires, and is shown so.
+ * The end of time cuts the last tick short: a timeout that is due in it never expires, and INFO
+ * shows that.
  */
 TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does)
 {
@@ -467,7 +469,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does
 	int i;
 
 	for (i = 0; i < (int)ARRAY_SIZE(deadlines_ns); i++) {
-		/* The end may be the edge of a tick, as any other time. */
+		/* The end of time may be the edge of a tick, as any other time. */
 		bool comes = tw_round_up(deadlines_ns[i], self->info.tick_ns) <=
 			     TWHEEL_TIME_NEVER && deadlines_ns[i] < TWHEEL_TIME_NEVER;
 
@@ -497,7 +499,7 @@ static __u64 some_ticks(__u64 *seed, __u64 slots)
 	return 1 + tw_random(seed) % ranges[tw_random(seed) % 3];
 }
 
-/* Cancelled or re-armed from the nearest on: always the nearest of what is left. */
+/* Cancelled or re-armed from the nearest on: INFO always shows the nearest of the others. */
 TEST_F(next_expiry, next_expiry_is_exact_as_the_nearest_is_cancelled_or_moved)
 {
 	__u64 ids[WAITING], ticks[WAITING], seed = 8, tick_ns = self->info.tick_ns;
@@ -606,7 +608,7 @@ static void *arm_and_end(void *arg)
 	return NULL;
 }
 
-/* Sums that hold whenever all are of the same moment, and seldom if they are not. */
+/* These sums hold whenever all counters are of the same moment, and seldom if they are not. */
 TEST_F_TIMEOUT(info, counters_are_those_of_one_moment, 60)
 {
 	struct tw_race race = TW_RACE(moved, 1);

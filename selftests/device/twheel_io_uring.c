@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * io_uring: reads wait for events, and writes for places, without a worker thread of
- * io_uring (iou-wrk-*); and no ring hinders its process or its wheel from ending.
+ * io_uring: reads wait for events, and writes for places, without a worker thread of io_uring
+ * (iou-wrk-*); and no ring keeps its process or its wheel from ending.
  */
 #include "twheel_commands.h"
 #include "twheel_outside.h"
@@ -23,7 +23,7 @@
 #define ENTRIES		64
 #define NOTHING		(-ETIME)	/* no completion has come */
 
-/* Threads of this process that io_uring has made. */
+/* Count the threads of this process that io_uring has made. */
 static int nr_workers(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -77,7 +77,7 @@ FIXTURE_TEARDOWN(ring)
 
 #define ASSERT_NO_WORKER() ASSERT_EQ(0, nr_workers())
 
-/* The result of the next completion, and whose it is; NOTHING when none comes. */
+/* The result of the next completion, and its user_data; NOTHING if none comes. */
 static int next_result(struct io_uring *ring, int patience_ms, __u64 *whose, __u32 *flags)
 {
 	struct __kernel_timespec patience = {
@@ -139,7 +139,7 @@ static void put_cancel(struct io_uring *ring, __u64 whose, __u64 its)
 	sqe->user_data = its;
 }
 
-/* An ioctl as a submission; the words go where any liburing has them. */
+/* An ioctl as a submission; the words are at the same place for any liburing. */
 static struct io_uring_sqe *put_ioctl(struct io_uring *ring, int fd, __u32 cmd, const void *arg,
 				      __u64 its)
 {
@@ -193,7 +193,7 @@ TEST_F(ring, a_submission_arms_moves_and_cancels)
 	ASSERT_NO_WORKER();
 }
 
-/* The links of a ring order them: what was armed is asked for by its key. */
+/* The links of a ring order them: a timeout that was armed is looked up by its key. */
 TEST_F(ring, submissions_go_in_their_order)
 {
 	struct twheel_arm arm[1] = { { .expires_ns = 3600 * TW_SEC, .user_data = 5 } };
@@ -234,7 +234,7 @@ TEST_F(ring, a_submission_that_is_not_an_ioctl_says_so)
 	ASSERT_NO_WORKER();
 }
 
-/* Such as may wait for other threads do not keep the one that submits. */
+/* Commands that may wait for other threads do not block the thread that submits. */
 TEST_F(ring, a_worker_does_a_command_that_may_wait)
 {
 	struct twheel_advance advance = { .size = sizeof(advance), .to_ns = TW_MS };
@@ -311,7 +311,7 @@ TEST_F(ring, a_worker_does_a_drain)
 	EXPECT_LT(0, nr_workers());
 }
 
-/* What an ADVANCE of many says that is cancelled is an errno that programs know. */
+/* If an ADVANCE of many timeouts is cancelled, it says an errno that programs know. */
 TEST_F(ring, an_advance_that_is_cancelled_says_eintr)
 {
 	struct twheel_advance advance = { .size = sizeof(advance) };
@@ -321,7 +321,7 @@ TEST_F(ring, an_advance_that_is_cancelled_says_eintr)
 	int i, nr, tries, result = 0;
 	__u64 whose;
 
-	/* It may be done by the time that it is cancelled: then again. */
+	/* It may be done before it is cancelled: then try again. */
 	for (tries = 0; tries < 10 && !result; tries++) {
 		for (i = 0; i < ARRAY_SIZE(arm); i++)
 			arm[i] = (struct twheel_arm){ .expires_ns = TW_MS };
@@ -470,7 +470,7 @@ TEST_F(ring, a_read_that_waits_is_cancelled)
 		}
 		EXPECT_EQ(3, whose[0] + whose[1]);
 	}
-	/* Nothing was taken for it. */
+	/* No event was taken for it. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -553,7 +553,7 @@ TEST_F(ring, a_write_arms)
 	};
 	__u64 id;
 
-	/* With this one, memory is there for the others. */
+	/* A first write has memory allocated for the others. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	put_write(&self->ring, self->fd, records, 3, 1);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
@@ -566,7 +566,7 @@ TEST_F(ring, a_write_arms)
 	ASSERT_NO_WORKER();
 }
 
-/* It takes io_uring a worker, since the wheel says that there are places. */
+/* io_uring needs a worker for it, since the wheel says that there are places. */
 TEST_F(ring, a_write_that_has_to_allocate_is_done_all_the_same)
 {
 	struct twheel_record records[ENTRIES];
@@ -793,8 +793,8 @@ TEST_F(ring, a_read_from_a_descriptor_for_writing_says_ebadf)
 /* ---- the end of a ring --------------------------------------------------- */
 
 /*
- * How many requests of a ring of that process wait by poll, as fdinfo tells, and how many have
- * completed; -1 if it does not tell.
+ * How many requests of a ring of that process wait by poll, according to fdinfo, and how many
+ * have completed; -1 if fdinfo does not show it.
  */
 static int nr_waiting(pid_t pid, int ring_fd, unsigned int *nr_completed)
 {
@@ -816,7 +816,7 @@ static int nr_waiting(pid_t pid, int ring_fd, unsigned int *nr_completed)
 	return is_listed ? nr : -1;
 }
 
-/* The reads of a ring wait, all but those that have got an event. */
+/* All reads of a ring wait but those that have got an event. */
 static bool reads_wait(pid_t pid, int ring_fd, int reads, unsigned int nr_events)
 {
 	unsigned int nr_completed = 0;
@@ -826,8 +826,8 @@ static bool reads_wait(pid_t pid, int ring_fd, int reads, unsigned int nr_events
 }
 
 /*
- * A child with a ring of its own, in which reads of the wheel wait.  With async they
- * begin in workers (IOSQE_ASYNC).  It says which ring that is, and waits to be killed.
+ * A child with a ring of its own, in which reads of the wheel wait. With async they begin in
+ * workers (IOSQE_ASYNC). It reports which ring that is, and waits to be killed.
  */
 static pid_t fork_reader(int fd, int reads, bool async, int *ring_fd)
 {
@@ -922,9 +922,9 @@ FIXTURE_TEARDOWN(killed)
 }
 
 /*
- * Each event wakes all reads.  Without FMODE_NOWAIT, those that come too late would block
- * in workers; and where workers had begun them, Linux 6.1 then lost a request now and
- * then, for which its process waited for ever, and could not be killed.
+ * Each event wakes all reads. Without FMODE_NOWAIT, the reads that come too late would block in
+ * workers; and if workers had begun them, Linux 6.1 then lost a request now and then, for which
+ * its process waited for ever, and could not be killed.
  */
 TEST_F(killed, a_process_with_eight_reads_ends)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keyed wheels: user_data is the key, and no two live timeouts have the same one.  ARM
- * creates or replaces in one step and says what it found; REARM, CANCEL and QUERY may
- * name a timeout by its key.
+ * Keyed wheels: user_data is the key, and no two live timeouts have the same one. ARM creates or
+ * replaces in one step and reports which; REARM, CANCEL and QUERY may name a timeout by its key.
  */
 #include "twheel_keyed.h"
 
@@ -30,7 +29,7 @@ FIXTURE_TEARDOWN(keyed)
 	close(self->fd);
 }
 
-/* Nothing until the edge at deadline_ns, then one event of this deadline. */
+/* There is nothing until the edge at deadline_ns, then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 key, __u64 id,
 			  __u64 deadline_ns)
 {
@@ -46,7 +45,7 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 key, 
 	EXPECT_EQ(1, event.count);
 }
 
-/* Nothing has this key: all calls by key say so, and change nothing. */
+/* No timeout has this key: all calls by key say so, and change nothing. */
 static void expect_absent(struct __test_metadata *_metadata, int fd, __u64 key, int line)
 {
 	struct twheel_status status;
@@ -211,7 +210,7 @@ TEST_F(keyed, arm_of_an_unread_key_says_unread_and_its_event_never_comes)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-/* Each of these finds the event of the one before. */
+/* Each of these calls finds the event of the one before. */
 TEST_F(keyed, unread_timeout_replaced_again_and_again_leaves_one_event)
 {
 	struct twheel_arm first, next;
@@ -233,7 +232,7 @@ TEST_F(keyed, unread_timeout_replaced_again_and_again_leaves_one_event)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* An idle timeout, refreshed by the upsert of each request. */
+/* An idle timeout: each request re-arms it by an upsert. */
 TEST_F(keyed, timeout_replaced_in_time_never_expires)
 {
 	__u64 now_ns;
@@ -284,7 +283,7 @@ TEST_F(keyed, end_of_time_reads_back_as_such_when_it_is_replaced)
 	expect_expiry(_metadata, self->fd, KEY, arm.id, TW_MS);
 }
 
-/* With any bits in common. */
+/* The keys may have any bits in common. */
 TEST_F(keyed, each_of_64_bits_distinguishes_keys)
 {
 	__u64 keys[2 + 2 * 64];
@@ -333,7 +332,7 @@ TEST_F(keyed, refused_element_has_no_id_and_changes_nothing)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* An entry of a newer header, refused for a member that this kernel does not know. */
+/* An element of a newer header is refused for a member that this kernel does not know. */
 TEST_F(keyed, element_refused_for_its_tail_has_no_id_and_has_replaced_nothing)
 {
 	struct {
@@ -377,7 +376,7 @@ TEST_F(keyed, limit_flags_interval_slack_and_deliveries_are_replaced)
 	struct twheel_event event;
 
 	ASSERT_EQ(TWHEEL_CREATED, key_arm_entry(self->fd, &first));
-	/* With its slack, it comes at the end of four ticks. */
+	/* With its slack, it expires at the end of four ticks. */
 	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
 	ASSERT_ONE_EVENT(self->fd, &event, first.id);
 	ASSERT_EQ(0, key_query(self->fd, KEY, &status));
@@ -451,7 +450,7 @@ TEST_F(keyed, limited_timeout_frees_its_key_with_its_last_event)
 	id = arm.id;
 	expect_expiry(_metadata, self->fd, KEY, id, TW_MS);
 	EXPECT_EQ(id, EXPECT_PENDING(self->fd, KEY, 2 * TW_MS));
-	/* Spent and unread: the key is still its own. */
+	/* Spent and unread: the timeout still has its key. */
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
 	EXPECT_EQ(id, key_id(self->fd, KEY));
 	EXPECT_EQ(-EEXIST, key_arm(self->fd, KEY, TW_SEC, TWHEEL_ARM_IF_ABSENT));
@@ -589,7 +588,7 @@ TEST_F(keyed, key_is_free_when_its_id_was_cancelled)
 	EXPECT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 5 * TW_MS, 0));
 }
 
-/* The kthread has not seen the ARM yet, or has, and the place waits to be used again. */
+/* The kthread may have seen the ARM or not; if it has, the place waits to be used again. */
 TEST_F(keyed, key_is_free_again_and_again_at_once)
 {
 	__u64 previous = 0;
@@ -664,7 +663,7 @@ TEST_F(keyed, ids_work_in_a_keyed_wheel)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-/* The bug of each map beside a wheel: the clean-up of one request ends the next one. */
+/* A common bug of maps beside a wheel: the clean-up of one request ends the next one. */
 TEST_F(keyed, old_id_does_not_touch_the_timeout_that_has_the_key_now)
 {
 	struct twheel_arm first, second;
@@ -741,7 +740,7 @@ TEST_F(keyed, rearm_by_key_begins_a_new_schedule)
 	EXPECT_ABSENT(self->fd, KEY);
 }
 
-/* The key of the second entry has the value of an id, that of the first one's timeout. */
+/* The key of the second element has the value of an id, that of the first one's timeout. */
 TEST_F(keyed, rearm_by_key_goes_by_the_key_in_each_element)
 {
 	struct twheel_arm first, second, rearms[3];
@@ -858,7 +857,7 @@ TEST_F(keyed, if_absent_creates_and_never_replaces)
 	EXPECT_EQ(0, second.id);
 	EXPECT_UNCHANGED(self->fd, &before);
 
-	/* Unread is present, too. */
+	/* An unread key is present, too. */
 	ASSERT_EQ(0, tw_advance(self->fd, 10 * TW_MS));
 	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
 	EXPECT_EQ(-EEXIST, key_arm_at(self->fd, KEY, 20 * TW_MS, TWHEEL_ARM_IF_ABSENT, &second));
@@ -890,7 +889,7 @@ TEST_F(keyed, if_present_replaces_and_never_creates)
 	expect_expiry(_metadata, self->fd, KEY, first.id, 30 * TW_MS);
 }
 
-/* Each flag at the deadline in force, one below it and one above. */
+/* Each flag with the deadline in force, with one below it and with one above. */
 struct bound_case {
 	__u32 flag;
 	__u64 deadline_ns;
@@ -993,7 +992,7 @@ TEST_F(keyed, bounds_of_a_relative_deadline_count_from_now)
 	EXPECT_PENDING(self->fd, KEY, 10 * TW_MS + 1);
 }
 
-/* The period that it waits for is its deadline. */
+/* Its deadline is that of the period that it waits for. */
 TEST_F(keyed, bounds_of_a_periodic_one_are_its_next_deadline)
 {
 	struct twheel_arm arm = {
@@ -1149,7 +1148,7 @@ TEST_F(unkeyed, conditions_of_rearm_are_einval)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* Without keys, too: a late refresh of one thread never shortens that of another. */
+/* This works without keys, too: a late refresh of one thread never shortens that of another. */
 TEST_F(unkeyed, rearm_takes_bounds)
 {
 	const __u32 later = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER;
@@ -1198,7 +1197,7 @@ TEST_F(unkeyed, the_deadline_that_was_replaced_is_not_written)
 	EXPECT_EQ(TW_POISON64, arm.was_deadline_ns);
 }
 
-/* Nor by REARM, be it by key. */
+/* REARM does not write it either, even by key. */
 TEST_F(keyed, the_deadline_that_was_replaced_is_not_written_by_rearm)
 {
 	struct twheel_arm arm = {
@@ -1241,7 +1240,7 @@ FIXTURE(full) {
 
 TW_SETTLE_VARIANTS(full);
 
-/* PLACES keys from 0 on, all pending until an hour. */
+/* PLACES keys from 0 on, all pending for an hour. */
 FIXTURE_SETUP(full)
 {
 	int i;
@@ -1297,7 +1296,7 @@ TEST_F(full, present_keys_are_replaced_all_the_same)
 	EXPECT_EQ(0, tw_poll(self->fd, POLLOUT, 0));
 }
 
-/* What is there needs no place, wherever it stands in the vector. */
+/* A present key needs no place, wherever it is in the vector. */
 TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 {
 	struct twheel_arm arms[PLACES + 3] = {};
@@ -1324,7 +1323,7 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 	EXPECT_PENDING(self->fd, 1, TW_MS + PLACES + 2);
 }
 
-/* The first entry is refused, so no place is left for those behind it either. */
+/* The first element is refused, so no place is left for those behind it either. */
 TEST_F(full, refused_key_leaves_present_ones_of_its_vector_alone)
 {
 	struct twheel_arm arms[20] = {};
@@ -1349,7 +1348,7 @@ TEST_F(full, cancelled_key_frees_a_place)
 	EXPECT_EQ(-EAGAIN, key_arm(self->fd, 5, TW_MS, 0));
 }
 
-/* The second one needs no place: the first one has taken it. */
+/* The second element needs no place: the first one has taken it. */
 TEST_F(full, last_place_is_enough_for_a_new_key_that_comes_twice)
 {
 	struct twheel_arm arms[4] = {
@@ -1371,7 +1370,7 @@ TEST_F(full, last_place_is_enough_for_a_new_key_that_comes_twice)
 	EXPECT_ABSENT(self->fd, 1001);
 }
 
-/* What was cancelled may still be in the inbox; it takes no room from another key. */
+/* A cancelled timeout may still be in the inbox; it takes no place from another key. */
 TEST_F(full, place_goes_from_key_to_key_at_once)
 {
 	struct twheel_cancel cancels[PLACES] = {};
@@ -1392,8 +1391,8 @@ TEST_F(full, place_goes_from_key_to_key_at_once)
 }
 
 /*
- * Those that were cancelled in the inbox keep their nodes until the kthread comes by, beside
- * the nodes of as many live ones as there may be: here, a power of two.
+ * Timeouts that were cancelled in the inbox keep their nodes until the kthread takes the inbox,
+ * beside the nodes of as many live ones as there may be: here, a power of two.
  */
 TEST(wheel_that_is_nearly_full_takes_key_after_key)
 {
@@ -1418,7 +1417,7 @@ TEST(wheel_that_is_nearly_full_takes_key_after_key)
 	close(fd);
 }
 
-/* A key that is refused for want of a place is not there. */
+/* A key that is refused because no place is free is not there. */
 TEST_F(full, refused_key_can_be_armed_when_there_is_room)
 {
 	EXPECT_EQ(-EAGAIN, key_arm(self->fd, PLACES, TW_MS, 0));
@@ -1497,7 +1496,7 @@ TEST_F(vector, a_vector_creates_all_and_replaces_all)
 		expect_expiry(_metadata, self->fd, i, ids[i], TW_SEC + i * TW_MS);
 }
 
-/* By turns: there, new, malformed, there but refused, new but refused. */
+/* By turns: present, new, malformed, present but refused, new but refused. */
 TEST_F(vector, a_vector_does_each_element_by_itself)
 {
 	int i, good = 0;
@@ -1586,7 +1585,7 @@ TEST_F(vector, a_vector_of_pairs_creates_the_first_and_replaces_by_the_second)
 	}
 }
 
-/* The first of a key may be refused; the second finds what there is without it. */
+/* The first element may be refused; the second goes by the timeout that is there without it. */
 TEST_F(vector, a_vector_of_one_key_goes_on_past_refused_elements)
 {
 	int i, ret, good = 0;
@@ -1646,14 +1645,14 @@ TEST_F(vector, a_vector_of_one_key_that_goes_only_later_keeps_the_latest)
 	EXPECT_PENDING(self->fd, KEY, latest_ns);
 }
 
-/* Each bound is measured by what the entry before it has left behind. */
+/* Each bound is compared with the deadline that the element before has left. */
 TEST_F(vector, a_vector_of_one_key_compares_each_bound_with_the_element_before)
 {
 	const __u32 later = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER;
 	const __u32 earlier = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_EARLIER;
 	int i;
 
-	/* Down to 5 ms by no condition, up to 7 by one, up to 8, and down to 6. */
+	/* Down to 5 ms without a condition, up to 7 by one, up to 8, and down to 6. */
 	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
 	for (i = 0; i < self->nr; i++) {
 		const __u64 deadlines_ms[] = { 5, 7, 8, 6 };
@@ -1688,7 +1687,7 @@ TEST_F(vector, vectors_of_rearm_query_and_cancel_go_by_key)
 	__u64 ids[MOST];
 	int i, there = 0;
 
-	/* Every third one is not there. */
+	/* Every third key is absent. */
 	for (i = 0; i < self->nr; i++) {
 		if (i % 3 == 2)
 			self->arms[i].flags |= TWHEEL_ARM_IF_PRESENT;
@@ -1750,7 +1749,7 @@ TEST_F(vector, a_rearm_that_names_a_key_twice_leaves_the_last)
 	EXPECT_PENDING(self->fd, KEY, self->nr * TW_MS);
 }
 
-/* Periods need memory of their own, which may come while nothing is held. */
+/* Periods need memory of their own, which must be allocated while no lock is held. */
 TEST_F(vector, a_vector_makes_periods_and_one_shots_by_turns)
 {
 	int round, i;
@@ -1772,7 +1771,7 @@ TEST_F(vector, a_vector_makes_periods_and_one_shots_by_turns)
 
 /* ---- DRAIN --------------------------------------------------------------- */
 
-/* The call as a whole, also where an entry would be refused anyway. */
+/* The call fails as a whole, also if an element would be refused anyway. */
 TEST_F(keyed, arm_in_a_drained_wheel_says_eshutdown_whatever_it_would_find)
 {
 	struct twheel_record record = {
@@ -1880,7 +1879,7 @@ FIXTURE_TEARDOWN(refreshed)
 	close(self->fd);
 }
 
-/* Stores a deadline; the one that the kernel has read there, which QUERY tells. */
+/* Store a deadline; return the one that the kernel has read there, which QUERY reports. */
 static __u64 refresh(struct __test_metadata *_metadata, FIXTURE_DATA(refreshed) *self,
 		     __u64 deadline_ns)
 {
@@ -1901,7 +1900,7 @@ TEST_F(refreshed, deadline_that_is_replaced_is_the_one_in_force)
 
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm_at(self->fd, KEY, 20 * TW_MS, 0, &arm));
 	EXPECT_EQ(deadline_ns, arm.was_deadline_ns);
-	/* The word is new: what was stored there counts no more. */
+	/* The word is new: a deadline that was stored there before counts no more. */
 	EXPECT_EQ(self->arm.id, EXPECT_PENDING(self->fd, KEY, 20 * TW_MS));
 	expect_expiry(_metadata, self->fd, KEY, self->arm.id, 20 * TW_MS);
 	EXPECT_ABSENT(self->fd, KEY);
@@ -1967,7 +1966,7 @@ FIXTURE_TEARDOWN(many)
 	close(self->fd);
 }
 
-/* What a hash might take for the same: low bits, high bits, and steps. */
+/* Keys that a hash might confuse: low bits, high bits, and steps. */
 static __u64 many_key(int pattern, __u64 i)
 {
 	switch (pattern) {
@@ -1984,7 +1983,7 @@ static __u64 many_key(int pattern, __u64 i)
 	}
 }
 
-/* Half of the calls find what the kthread has seen, the others what is in the inbox. */
+/* Half of the calls find timeouts that the kthread has seen, the others timeouts in the inbox. */
 static void upsert_many(struct __test_metadata *_metadata, int fd, int pattern, __u64 base_ns,
 			__s32 verdict, __u64 was_base_ns)
 {
@@ -2025,7 +2024,7 @@ static void cancel_many(struct __test_metadata *_metadata, int fd, int pattern, 
 	ASSERT_EQ(0, tw_pass(fd));
 }
 
-/* The memory of a burst is given back; the keys of the next one are none the worse. */
+/* The memory of a burst is given back; the keys of the next burst work nevertheless. */
 TEST_F_TIMEOUT(many, keys_of_any_pattern_are_created_replaced_and_cancelled, 100)
 {
 	struct twheel_info info;

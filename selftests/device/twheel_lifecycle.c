@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who has a wheel: it is shared by dup, fork, exec and a descriptor sent over a
- * socket, and no other wheel knows of it.
+ * Who holds a wheel: dup, fork, exec and a descriptor sent over a socket share it, and no other
+ * wheel is affected.
  */
 #include "twheel_outside.h"
 
@@ -141,7 +141,7 @@ TEST_F(lifecycle, exec_closes_a_wheel_with_o_cloexec)
 	EXPECT_EQ(0, exec_and_ask("lacks", self->fd, 0));
 }
 
-/* The wheel's only holder is a process, and exec is its last close. */
+/* Only one process holds the wheel, and its exec is the last close. */
 TEST_F(lifecycle, exec_with_o_cloexec_ends_the_wheel)
 {
 	pid_t child = fork();
@@ -302,7 +302,7 @@ TEST_F_TIMEOUT(lifecycle, many_wheels_are_not_many_threads, 120)
 	nr = tw_kthreads(&switches);
 	EXPECT_LT(0, nr);
 	EXPECT_GE(4 * sysconf(_SC_NPROCESSORS_ONLN), nr);
-	/* Each of them serves its part. */
+	/* Each thread serves its part of the wheels. */
 	for (i = 0; i < (int)ARRAY_SIZE(fds); i++) {
 		tw_kthread_name(fds[i], name);
 		ASSERT_EQ(0, strncmp(name, "twheel/", 7));
@@ -318,7 +318,7 @@ TEST_F_TIMEOUT(lifecycle, many_wheels_are_not_many_threads, 120)
 		close(fds[i]);
 }
 
-/* TEST_HARNESS_MAIN, but for what exec asks. */
+/* TEST_HARNESS_MAIN, and the answer of a program that was run by exec. */
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[0], "after-exec"))

@@ -52,7 +52,7 @@ FIXTURE_TEARDOWN(places)
 	close(self->fd);
 }
 
-/* Exactly so many can be armed now; leaves them armed. */
+/* Exactly this many can be armed now; leave them armed. */
 static void expect_room(struct __test_metadata *_metadata, int fd, int room)
 {
 	struct twheel_arm arms[PLACES + 2] = {};
@@ -165,7 +165,7 @@ TEST_F(places, places_stay_exact_over_many_rounds)
 	}
 }
 
-/* Someone sleeps until there is room; each way in which a place gets free wakes him. */
+/* A process sleeps until there is room; each way in which a place gets free wakes it. */
 static pid_t fork_waiter(struct __test_metadata *_metadata, int fd)
 {
 	pid_t pid = fork();
@@ -195,7 +195,7 @@ TEST_F(places, reading_wakes_a_thread_that_waits_for_room)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-/* How often we have slept, whatever for, so far. */
+/* How often this process has slept so far, for any reason. */
 static long sleeps(void)
 {
 	struct rusage usage;
@@ -206,10 +206,9 @@ static long sleeps(void)
 }
 
 /*
- * What is cancelled young keeps its place until the kthread fetches it from the
- * inbox: that is no reason to wait for it.  We may sleep a few times, where the
- * kthread holds a mutex, or is away for as long as we take to use up the 33,768
- * places that such a wheel has.
+ * A timeout that is cancelled while it is in the inbox keeps its place until the kthread takes
+ * the inbox: ARM must not wait for that. We may sleep a few times, if the kthread holds a mutex,
+ * or does not run for as long as we take to use up the 33,768 places that such a wheel has.
  */
 TEST_F_TIMEOUT(limits, arming_where_places_are_free_does_not_wait_for_the_kthread, 60)
 {
@@ -266,7 +265,7 @@ TEST_F(places, vector_longer_than_max_vector_says_e2big_and_does_nothing)
 	ASSERT_EQ(0, tw_snapshot(self->fd, &before));
 	entries = calloc(before.info.max_vector + 1, sizeof(struct twheel_status));
 	ASSERT_NE(NULL, entries);
-	/* Would be a success, if it were taken. */
+	/* The element would succeed if the call did it. */
 	*(struct twheel_cancel *)entries = (struct twheel_cancel){ .id = self->ids[0] };
 	for (i = 0; i < ARRAY_SIZE(vector_cmds); i++) {
 		EXPECT_EQ(-E2BIG, tw_vector(self->fd, vector_cmds[i], entries, entry_sizes[i],
@@ -280,7 +279,7 @@ TEST_F(places, vector_longer_than_max_vector_says_e2big_and_does_nothing)
 	free(entries);
 }
 
-/* Which takes half a minute on a busy machine with KASAN. */
+/* This takes half a minute on a busy machine with KASAN. */
 TEST_F_TIMEOUT(limits, vector_of_max_vector_is_taken_whole, 120)
 {
 	struct twheel_arm *arms;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LIST: all timeouts of a wheel, each once, however many rows are asked for at a
- * time and whatever happens between.
+ * LIST: all timeouts of a wheel, each once, however many rows a call asks for and whatever
+ * happens between the calls.
  */
 #include "twheel_chance.h"
 
@@ -119,7 +119,7 @@ TEST_F(list, list_shows_thousands_once_each_whatever_the_step)
 	}
 }
 
-/* Only what is there is written, so that two rows have enough space. */
+/* Only rows that exist are written, so two rows have enough space. */
 TEST_F(list, list_takes_as_many_rows_as_a_vector_may_have_and_no_more)
 {
 	struct twheel_status rows[2];
@@ -152,7 +152,7 @@ TEST_F(list, a_list_at_its_end_stays_there)
 	EXPECT_EQ(0, tw_list(self->fd, &cursor, rows, 2));
 }
 
-/* No bit of a cursor is left out of account. */
+/* Each bit of a cursor counts. */
 TEST_F(list, cursor_beyond_the_last_place_is_at_the_end)
 {
 	struct twheel_status row;
@@ -185,7 +185,7 @@ TEST_F(list, list_does_not_write_beyond_the_rows_it_returns)
 	EXPECT_EQ(0, memcmp(&poison, &rows[1], sizeof(poison)));
 }
 
-/* The rows that it wrote are right, and the walk begins anew. */
+/* The rows that it wrote are right, and the walk begins again. */
 TEST_F(list, a_list_whose_cursor_cannot_be_written_says_efault)
 {
 	struct twheel_status rows[2], expected;
@@ -209,7 +209,7 @@ TEST_F(list, a_list_whose_cursor_cannot_be_written_says_efault)
 	munmap(list, page);
 }
 
-/* Between the steps of a walk a third is cancelled, a third re-armed, and new ones come. */
+/* Between the steps of a walk a third is cancelled, a third is re-armed, and new ones are armed. */
 TEST_F(list, list_shows_untouched_timeouts_exactly_once_beside_changes)
 {
 	__u64 ids[CROWD], cursor = 0, id, next = 0;
@@ -249,7 +249,7 @@ TEST_F(list, list_shows_untouched_timeouts_exactly_once_beside_changes)
 	}
 }
 
-/* What pends in a wheel that was taken over pends in another one, in the same way. */
+/* Timeouts that pend in one wheel are armed in another one, with the same parameters. */
 TEST_F(list, list_shows_all_that_is_needed_to_arm_again_elsewhere)
 {
 	struct twheel_arm arms[] = {
@@ -296,7 +296,7 @@ TEST_F(list, list_shows_all_that_is_needed_to_arm_again_elsewhere)
 	close(fd);
 }
 
-/* The number of changes that LIST tells, or -errno. */
+/* The number of changes that LIST reports, or -errno. */
 static __s64 changes_of(int fd)
 {
 	struct twheel_status row;
@@ -337,7 +337,7 @@ TEST_F(list, list_counts_changes_and_nothing_else)
 	ASSERT_EQ(0, tw_advance(self->fd, 4 * TW_MS));
 	cancels[0].id = arms[0].id;
 	cancels[1].id = arms[2].id;
-	/* The first has ended; of the second an event is revoked. */
+	/* The first has ended; an event of the second is revoked. */
 	ASSERT_EQ(1, tw_cancel_vec(self->fd, cancels, 2));
 	EXPECT_EQ(6, changes_of(self->fd));
 	ASSERT_EQ(0, tw_drain(self->fd));
@@ -345,8 +345,8 @@ TEST_F(list, list_counts_changes_and_nothing_else)
 }
 
 /*
- * A copy of a wheel that changes all the time: by a walk in small steps, and by the log of whoever
- * changes it, from the number on that the first step has told.
+ * A copy of a wheel that changes all the time: made by a walk in small steps, and by the log of
+ * each thread that changes it, from the number that the first step reported on.
  */
 #define COPIED		2000
 #define LOGGED		60000
@@ -372,7 +372,7 @@ static void writer_log(__u64 id, __u64 deadline_ns)
 	writer.nr++;
 }
 
-/* Arms one if *id is 0, and moves or cancels it otherwise. */
+/* Arm a timeout if *id is 0; otherwise move or cancel it. */
 static void writer_change(__u64 *id)
 {
 	__u64 deadline_ns = TW_HOUR + tw_random(&writer.seed) % TW_HOUR;
@@ -394,7 +394,7 @@ static void writer_change(__u64 *id)
 	}
 }
 
-/* False if the log is full. */
+/* Return false if the log is full. */
 static bool writer_step(__u64 *id)
 {
 	bool room;
@@ -418,7 +418,7 @@ static void *writer_run(void *ids)
 	return NULL;
 }
 
-/* What is at a place: of a row, and then of the log, the last one counts. */
+/* The timeout at a place: of a row or of the log, the last one counts. */
 #define PLACES	(2 * COPIED)
 
 struct copy {
@@ -434,7 +434,10 @@ static void copy_put(struct copy *copy, __u64 id, __u64 deadline_ns)
 		writer.failed++;
 }
 
-/* By a walk, between the steps of which this thread changes something, too.  0, or -errno. */
+/*
+ * Copy the wheel by a walk, between the steps of which this thread changes something, too. Return
+ * 0, or -errno.
+ */
 static int copy_take(int fd, struct copy *copy, __u32 step)
 {
 	static struct twheel_status rows[PLACES];

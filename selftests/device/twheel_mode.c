@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The mode of a descriptor: what changes the wheel needs one that is open for writing,
- * read() one that is open for reading, and the rest neither.
+ * The mode of a descriptor: calls that change the wheel need one that is open for writing, read()
+ * needs one that is open for reading, and the others need neither.
  */
 #include "twheel_commands.h"
 #include "twheel_test.h"
@@ -15,7 +15,7 @@
 
 #define NOBODY		65534
 
-/* For neither reading nor writing. */
+/* Open for neither reading nor writing. */
 #define O_NEITHER	3
 
 FIXTURE(mode) {
@@ -145,7 +145,7 @@ TEST_F(mode, info_query_list_and_poll_need_neither)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* The memory of a mapping has to be readable, so it also needs a descriptor that is. */
+/* A mapping has to be readable, so it also needs a descriptor that is. */
 TEST_F(mode, a_mapping_for_stores_needs_both)
 {
 	int prot = PROT_READ | PROT_WRITE, expected = variant->mode == O_RDWR ? 0 : EACCES;
@@ -179,7 +179,7 @@ TEST(each_setup_needs_writing)
 	close(fd);
 }
 
-/* An unknown command is unknown to everybody, and what is malformed is not looked at. */
+/* An unknown command says ENOTTY for any mode, and a malformed argument is not read. */
 TEST_F(mode, the_mode_is_checked_after_the_number_and_before_the_argument)
 {
 	EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IO(TWHEEL_IOC_MAGIC, 255), NULL));
@@ -233,7 +233,7 @@ TEST_F(listener, a_listener_gets_no_command_done_that_changes_the_wheel)
 	}
 }
 
-/* By each of its ways: from each that it may have, and of what that may have. */
+/* By each command: from each mode that a listener may have, with each of its arguments. */
 TEST_F(listener, a_listener_gets_no_descriptor_that_may_write)
 {
 	const int more[] = { 0, O_NONBLOCK, O_CLOEXEC, O_NONBLOCK | O_CLOEXEC };
@@ -292,7 +292,7 @@ TEST_F(listener, a_listener_writes_nothing)
 	EXPECT_EBADF(splice(pipes[0], NULL, self->fd, NULL, sizeof(record), 0));
 	EXPECT_EBADF(sendfile(self->fd, memory, NULL, sizeof(record)));
 #undef EXPECT_EBADF
-	/* These are no calls of the device, and say so in ways of their own. */
+	/* These are no calls of the device, and have error codes of their own. */
 	EXPECT_EQ(-1, pwrite(self->fd, &record, sizeof(record), 0));
 	EXPECT_EQ(-1, ftruncate(self->fd, 0));
 	EXPECT_EQ(-1, fallocate(self->fd, 0, 0, 4096));
@@ -302,7 +302,7 @@ TEST_F(listener, a_listener_writes_nothing)
 	close(pipes[1]);
 }
 
-/* Whether a store gets through; it is tried in a child, whom it may kill. */
+/* Return whether a store succeeds; a child tries it, since it may be killed. */
 static bool store_succeeds(struct __test_metadata *_metadata, __u64 *word)
 {
 	pid_t pid = fork();
@@ -343,7 +343,7 @@ TEST_F(listener, a_listener_stores_nothing_into_the_refresh_table)
 	table = mremap(table, TABLE_BYTES, TABLE_BYTES, MREMAP_MAYMOVE);
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	EXPECT_EQ(-1, mprotect(table, TABLE_BYTES, PROT_READ | PROT_WRITE));
-	/* A debugger's way, which gives a private mapping a page of its own. */
+	/* A debugger's write, which gives a private mapping a page of its own. */
 	ASSERT_LE(0, memory);
 	EXPECT_EQ(-1, pwrite(memory, &(__u64){ ~0ULL }, sizeof(__u64), (uintptr_t)word));
 	EXPECT_EQ(before, *word);
@@ -351,7 +351,7 @@ TEST_F(listener, a_listener_stores_nothing_into_the_refresh_table)
 	munmap(table, TABLE_BYTES);
 }
 
-/* What it is for: another user, who may not open the device, is told what expires. */
+/* The purpose of a listener: another user, who may not open the device, reads the events. */
 TEST(a_listener_of_another_user_reads_what_the_owner_arms)
 {
 	int owner = tw_virtual(O_NONBLOCK, TW_MS), pair[2];

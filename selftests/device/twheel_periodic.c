@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Periodic timeouts: fixed rate keeps its phase and is one event whose count
- * grows; fixed delay begins its next period when its event is read; a limit
- * bounds expirations.  Counts are arithmetic: no stall is too long for them.
+ * Periodic timeouts: a fixed rate keeps its phase and is one event whose count grows; a fixed
+ * delay begins its next period when its event is read; a limit bounds expirations. Counts are
+ * computed: no stall is too long for them.
  */
 #include "twheel_test.h"
 
@@ -22,7 +22,7 @@ FIXTURE_TEARDOWN(periodic)
 	close(self->fd);
 }
 
-/* Arms a periodic one at a point in time; its id. */
+/* Arm a periodic timeout at a point in time; return its id. */
 static __u64 arm_periodic(struct __test_metadata *_metadata, int fd, __u64 first_ns,
 			  __u64 interval_ns, __u32 flags, __u32 repeats)
 {
@@ -37,7 +37,7 @@ static __u64 arm_periodic(struct __test_metadata *_metadata, int fd, __u64 first
 	return arm.id;
 }
 
-/* Advances, and reads the one event there must be. */
+/* Advance, and read the one event that there must be. */
 static void expect_event_at(struct __test_metadata *_metadata, int fd, __u64 now_ns, __u64 id,
 			    __u32 count, __u64 deadline_ns)
 {
@@ -51,7 +51,7 @@ static void expect_event_at(struct __test_metadata *_metadata, int fd, __u64 now
 	EXPECT_EQ(deadline_ns, event.deadline_ns)
 		TH_LOG("at %llu", now_ns);
 	EXPECT_EQ(now_ns, event.fired_ns);
-	/* It says so exactly if it was the last one. */
+	/* The event says so exactly if it was the last one. */
 	EXPECT_EQ(tw_query1(fd, id, &status) == -ENOENT ? TWHEEL_EVENT_ENDED : 0, event.flags)
 		TH_LOG("at %llu", now_ns);
 }
@@ -111,7 +111,7 @@ TEST_F(periodic, unread_timeout_stays_one_event_whose_count_grows)
 		EXPECT_EQ(1, info.unread);
 		EXPECT_EQ(1, info.pending);
 		EXPECT_EQ(1, info.live);
-		/* Those that nobody has read are counted when the event is. */
+		/* Periods that nobody has read are counted when the event is read. */
 		EXPECT_EQ(1, info.expirations);
 	}
 	expect_event_at(_metadata, self->fd, 70 * TW_MS, id, 7, 70 * TW_MS);
@@ -141,7 +141,7 @@ TEST_F(periodic, stall_of_many_periods_is_one_event_with_their_count)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 
-	/* 10, 20, ..., 1000: and not yet 1010. */
+	/* 10, 20, ..., 1000, but not 1010. */
 	expect_event_at(_metadata, self->fd, TW_SEC + 9 * TW_MS, id, 100, TW_SEC);
 	expect_event_at(_metadata, self->fd, TW_SEC + 10 * TW_MS, id, 1, TW_SEC + 10 * TW_MS);
 }
@@ -179,14 +179,14 @@ TEST_F(periodic, count_that_grows_past_32_bits_step_by_step_saturates)
 	__u64 half = 1ULL << 31;
 	__u64 id = arm_periodic(_metadata, self->fd, TW_MS, TW_MS, 0, 0);
 
-	/* Past the sign bit (the count is never negative), then past the end. */
+	/* Past the sign bit (the count is never negative), then past the maximum. */
 	ASSERT_EQ(0, tw_advance(self->fd, (half + 1) * TW_MS));
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * half * TW_MS));
 	expect_event_at(_metadata, self->fd, (2 * half + 7) * TW_MS, id, ~0U,
 			(2 * half + 7) * TW_MS);
 }
 
-/* DRAIN adds what has passed to the event, and read() only hands it out. */
+/* DRAIN adds the periods that have passed to the event, and read() only hands it out. */
 TEST_F(periodic, count_past_32_bits_saturates_when_it_is_drained)
 {
 	__u64 periods = (1ULL << 32) + 5;
@@ -247,7 +247,7 @@ TEST_F(periodic, expirations_leave_out_unread_periods_until_they_are_read)
 	EXPECT_EQ(7, info.expirations);
 }
 
-/* Nothing ran there. */
+/* No pass ran at that time. */
 TEST_F(periodic, event_says_the_edge_of_the_latest_period_that_passed_unread)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
@@ -262,7 +262,7 @@ TEST_F(periodic, event_says_the_edge_of_the_latest_period_that_passed_unread)
 	EXPECT_EQ(5 * TW_MS, event.fired_ns);
 }
 
-/* The event never comes, but the timeout has expired so often. */
+/* The event never comes, but the timeout has expired that often. */
 TEST_F(periodic, periods_of_an_event_that_is_revoked_are_counted)
 {
 	__u64 cancelled = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
@@ -294,7 +294,7 @@ TEST_F(periodic, stall_to_the_end_of_time_saturates_and_nothing_follows)
 	expect_nothing_at(_metadata, self->fd, TWHEEL_TIME_NEVER);
 }
 
-/* As timerfd does it: 10, 20, ..., 100 have all passed when it is armed. */
+/* As with timerfd: 10, 20, ..., 100 have all passed when it is armed. */
 TEST_F(periodic, first_event_of_a_timeout_armed_in_the_past_counts_each_period_since)
 {
 	__u64 id;
@@ -335,7 +335,7 @@ TEST_F(periodic, interval_below_a_tick_is_raised_to_a_tick)
 	}
 }
 
-/* The second deadline is past the end of time: there is none. */
+/* The second deadline would be past the end of time: there is none. */
 TEST_F(periodic, interval_past_the_end_of_time_expires_once_and_waits_for_ever)
 {
 	const __u64 intervals_ns[] = { TWHEEL_TIME_NEVER, TWHEEL_TIME_NEVER + 1, ~0ULL };
@@ -377,7 +377,7 @@ TEST_F(periodic, query_after_reading_reports_deliveries)
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
 	struct twheel_status status;
 
-	/* Events, not expirations: three of them for five periods. */
+	/* The limit counts events, not expirations: three events for five periods. */
 	expect_event_at(_metadata, self->fd, 10 * TW_MS, id, 1, 10 * TW_MS);
 	expect_event_at(_metadata, self->fd, 40 * TW_MS, id, 3, 40 * TW_MS);
 	expect_event_at(_metadata, self->fd, 50 * TW_MS, id, 1, 50 * TW_MS);
@@ -398,7 +398,7 @@ TEST_F(periodic, fixed_delay_begins_its_next_period_when_the_event_is_read)
 	expect_event_at(_metadata, self->fd, 10 * TW_MS, id, 1, 10 * TW_MS);
 	expect_nothing_at(_metadata, self->fd, 20 * TW_MS - 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	/* Left unread for 7 ms: the next one comes 10 ms after it was read. */
+	/* It is unread for 7 ms: the next one comes 10 ms after the read. */
 	ASSERT_EQ(0, tw_advance(self->fd, 27 * TW_MS));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(20 * TW_MS, event.deadline_ns);
@@ -459,7 +459,7 @@ TEST_F(periodic, fixed_delay_of_the_shortest_interval_is_one_event_a_read)
 	__u64 id = arm_periodic(_metadata, self->fd, 0, 1, TWHEEL_ARM_FIXED_DELAY, 0);
 	int i;
 
-	/* Never again within the turn that delivered it. */
+	/* It does not expire again within the turn that delivered it. */
 	for (i = 0; i < 20; i++) {
 		expect_event_at(_metadata, self->fd, i * TW_MS, id, 1, i * TW_MS);
 		expect_nothing_at(_metadata, self->fd, i * TW_MS);
@@ -571,7 +571,7 @@ TEST_F(periodic, limit_of_a_fixed_delay_bounds_its_events)
 
 /* ---- the last event ------------------------------------------------------- */
 
-/* Arms one of each kind, expires them nr times, and reads the flags of each event. */
+/* Arm one timeout of each kind, expire them nr times, and read the flags of each event. */
 static void expect_flags(struct __test_metadata *_metadata, int fd, int nr, __u32 flags,
 			 __u32 repeats, const __u32 *expected)
 {
@@ -622,7 +622,7 @@ TEST_F(periodic, events_of_an_unlimited_timeout_never_say_ended)
 		ASSERT_ONE_EVENT(self->fd, &event, id);
 		EXPECT_EQ(0, event.flags);
 	}
-	/* Not even when it goes on to the end of time, where nothing follows. */
+	/* This holds even when it goes on to the end of time, after which no event follows. */
 	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(0, event.flags);
@@ -682,7 +682,7 @@ FIXTURE_TEARDOWN(periodic_anywhere)
 	close(self->fd);
 }
 
-/* A period of each length that changes how it waits, over a few periods. */
+/* Each interval for which the timeout waits in another level, over a few periods. */
 TEST_F(periodic_anywhere, any_period_keeps_its_phase)
 {
 	__u64 tick_ns = self->info.tick_ns, slots = self->info.slots;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * poll(), ppoll() and select(): IN while an event can be read, OUT while there
- * is room below max_pending, HUP for ever after DRAIN, and who is woken by what.
+ * poll(), ppoll() and select(): IN while an event can be read, OUT while fewer than max_pending
+ * places are taken, HUP for ever after DRAIN, and which event wakes which poller.
  */
 #include "twheel_outcomes.h"
 
@@ -14,7 +14,7 @@
 
 #define PLACES		4
 #define ALL		(POLLIN | POLLOUT | POLLPRI | POLLRDHUP)
-/* What some programs ask for in place of IN and OUT. */
+/* Some programs ask for these instead of IN and OUT. */
 #define NORM		(POLLRDNORM | POLLWRNORM)
 
 /* ---- what poll says ------------------------------------------------------ */
@@ -186,7 +186,7 @@ TEST_F(poll, ppoll_says_the_same)
 	EXPECT_EQ(POLLIN, pfd.revents);
 }
 
-/* Which of the three sets select() finds the descriptor in: 1, 2, 4. */
+/* In which of the three sets select() finds the descriptor: 1, 2, 4. */
 static int select_says(int fd)
 {
 	struct timeval zero = {};
@@ -238,7 +238,7 @@ static void *poller_run(void *arg)
 	return NULL;
 }
 
-/* Starts it, and returns 0 when it is asleep. */
+/* Start it, and return 0 when it is asleep. */
 static int poller_start(int fd, short events)
 {
 	int ret;
@@ -252,7 +252,7 @@ static int poller_start(int fd, short events)
 	return tw_wait_asleep(poller.tid);
 }
 
-/* What it was told; 0 when nobody woke it. */
+/* The events that poll() returned; 0 if nothing woke it. */
 static int poller_join(void)
 {
 	pthread_join(poller.thread, NULL);
@@ -360,7 +360,7 @@ FIXTURE_TEARDOWN(sleeping_poll)
 	close(self->fd);
 }
 
-/* The poller came back because of this one, and not before its time. */
+/* This timeout woke the poller, and not before its time. */
 static void expect_woken_by(struct __test_metadata *_metadata, int fd, __u64 id, __u64 since_ns)
 {
 	struct twheel_event event;
@@ -471,7 +471,7 @@ static void *thief_run(void *arg)
 			tw_saw(&outcomes[BY_THIEF], 1);
 		else if (thief.ret != -EAGAIN)
 			break;
-		/* So that it finds nothing now and then, and comes at any time. */
+		/* The poller finds nothing now and then, and comes at any time. */
 		tw_spin(tw_random(&seed) % (50 * TW_US));
 	}
 	return NULL;
@@ -492,7 +492,7 @@ TEST_F_TIMEOUT(poll, each_event_is_read_once_beside_a_reader, 100)
 		ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLOUT, TW_PATIENCE_MS));
 		ASSERT_EQ(0, tw_arm_at(self->fd, race.rounds * TW_MS, &id));
 		ASSERT_EQ(0, tw_advance(self->fd, race.rounds * TW_MS));
-		/* What poll sees may be gone: then read() says so. */
+		/* An event that poll reports may be gone: then read() says so. */
 		if (!tw_poll(self->fd, POLLIN, 0))
 			continue;
 		ret = tw_read(self->fd, &event, 1);

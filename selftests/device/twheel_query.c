@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QUERY: what it tells of a timeout, field by field, and that looking changes
- * nothing.
+ * QUERY: the fields that it reports of a timeout, and that it changes nothing.
  */
 #include "twheel_test.h"
 
@@ -34,7 +33,7 @@ TEST_F(query, query_of_a_pending_timeout_reports_each_field)
 	EXPECT_EQ(0, status.result);
 	EXPECT_EQ(TWHEEL_STATE_PENDING, status.state);
 	EXPECT_EQ(77, status.user_data);
-	/* As it was asked for, and not rounded. */
+	/* The slack is as it was asked for, and not rounded. */
 	EXPECT_EQ(13 * TW_MS + 5, status.deadline_ns);
 	EXPECT_EQ(9 * TW_MS + 5, status.left_ns);
 	EXPECT_EQ(0, status.interval_ns);
@@ -152,7 +151,7 @@ TEST_F(query, query_distinguishes_the_event_that_ends_a_timeout)
 		EXPECT_EQ(0, status.repeats_left)
 			TH_LOG("%s", endings[i].what);
 	}
-	/* Each has an event, and then none: that is what the flag has told. */
+	/* Each has an event, and then none: the flag has said so. */
 	ASSERT_EQ(0, tw_drain(self->fd));
 	for (i = 0; i < ARRAY_SIZE(arms); i++) {
 		ASSERT_EQ(0, tw_query1(self->fd, arms[i].id, &status));
@@ -161,7 +160,7 @@ TEST_F(query, query_distinguishes_the_event_that_ends_a_timeout)
 	}
 }
 
-/* It waits for its edge: pending still, with nothing left. */
+/* It waits for its edge: it is still pending, and no time is left. */
 TEST_F(query, nothing_is_left_between_the_deadline_and_its_edge)
 {
 	struct twheel_status status;
@@ -247,7 +246,7 @@ TEST(the_time_left_of_a_period_shrinks_and_begins_again)
 		ASSERT_GE(left_at(before_ns, status.deadline_ns), status.left_ns);
 		ASSERT_LE(left_at(after_ns, status.deadline_ns), status.left_ns);
 		ASSERT_EQ(0, (status.deadline_ns - first_ns) % PERIOD_NS);
-		/* One deadline is waited for; those before it are in the count. */
+		/* The timeout waits for one deadline; those before it are in the count. */
 		ASSERT_EQ(status.count, (status.deadline_ns - first_ns) / PERIOD_NS);
 		begun += status.left_ns > previous_ns;
 		previous_ns = status.left_ns;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random calls of every kind, in vectors, on timeouts of every kind, against an
- * array that is kept sorted and knows what each call has to say, what INFO counts,
- * and which events come, in which order.  On a keyed wheel, the array is a map of keys.
- * Half of the runs store deadlines into the refresh table as well.
+ * Random calls of every kind, in vectors, on timeouts of every kind, against a sorted array
+ * that knows the result of each call, the counters of INFO, and the order of all events. On a
+ * keyed wheel, the array is a map of keys. Half of the runs store deadlines into the refresh
+ * table as well.
  *
  * All on the virtual clock.  Each run has a seed of its own, which it prints;
  * TW_SEED=number in the environment runs that one again.
@@ -18,16 +18,16 @@
 #define MIXTURE		96
 #define TABLE_BYTES	(64 * sysconf(_SC_PAGESIZE))
 
-/* What the device is to know of one timeout. */
+/* The state that one timeout must have. */
 struct item {
-	__u64 id;			/* 0: nobody lives here */
-	__u64 stale_id;			/* of who lived here before, if anybody */
+	__u64 id;			/* 0: the place is free */
+	__u64 stale_id;			/* of the timeout that had the place before, if any */
 	__u64 user_data;
-	__u64 deadline_ns;		/* to come, or when spent the last one */
+	__u64 deadline_ns;		/* the next one, or the last one of a spent timeout */
 	__u64 interval_ns;
 	__u64 event_deadline_ns;
 	__u64 fired_ns;
-	/* of an unread event: when it came, and of which tick */
+	/* of an unread event: when it expired, and in which tick */
 	__u64 pass;
 	__u64 edge_ns;
 	__u64 uncounted;		/* periods that INFO counts when it is read */
@@ -56,19 +56,19 @@ static struct model {
 	__u64 read_pass;
 	__u64 read_edge_ns;
 	struct item item[PLACES];
-	int sorted[PLACES];		/* what pends, by edge */
+	int sorted[PLACES];		/* pending timeouts, by edge */
 	int nr_sorted;
 	unsigned long ops;
-	struct twheel_info info;	/* what INFO ought to count */
+	struct twheel_info info;	/* the counters that INFO must show */
 } model;
 
-/* The distance of the edges that its slack leaves. */
+/* The distance between the edges that its slack leaves. */
 static __u64 stride_of(const struct item *t)
 {
 	return (t->slack_ticks + 1) * model.tick_ns;
 }
 
-/* What was due when armed comes before all else. */
+/* A timeout that was due when armed comes before all others. */
 static __u64 edge_of(const struct item *t)
 {
 	return t->overdue ? 0 : tw_round_up(t->deadline_ns, stride_of(t));
@@ -113,7 +113,7 @@ static void sorted_del(struct item *t)
 	t->pending = false;
 }
 
-/* Its event is read, or revoked. */
+/* Its event is read or revoked. */
 static void item_settle(struct item *t)
 {
 	model.info.unread--;
@@ -150,7 +150,7 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 	sorted_add(t);
 }
 
-/* How often it expires now, without a loop per period. */
+/* How often it expires now, without a loop over periods. */
 static __u64 item_periods(const struct item *t)
 {
 	__u64 until_ns = t->overdue ? model.now_ns :
@@ -228,7 +228,7 @@ static struct item *item_any(void)
 	return &model.item[random_below(PLACES)];
 }
 
-/* Mostly near, at times far: each power of two as often as the next. */
+/* Mostly near, sometimes far: each power of two is as likely as the next. */
 static __u64 random_distance_ns(void)
 {
 	__u64 ticks = random_between(0, 1ULL << random_below(model.max_exponent + 1));
@@ -257,7 +257,7 @@ static void random_arm(struct twheel_arm *arm)
 		arm->flags |= TWHEEL_ARM_FIXED_DELAY;
 }
 
-/* Every other one has the value of an id, which names another timeout sooner or later. */
+/* Every second key has the value of an id, which sooner or later names another timeout. */
 static __u64 key_of(int place)
 {
 	if (place % 2)
@@ -270,7 +270,7 @@ static __u64 arm_deadline_ns(const struct twheel_arm *arm)
 	return arm->expires_ns + (arm->flags & TWHEEL_ARM_ABSOLUTE ? 0 : model.now_ns);
 }
 
-/* The deadline that a bound is measured by, and that an upsert tells. */
+/* The deadline that a bound is compared with, and that an upsert reports. */
 static __u64 was_deadline_ns(const struct item *t)
 {
 	return t->count ? t->event_deadline_ns : t->deadline_ns;
@@ -296,7 +296,7 @@ static __u32 random_bound(void)
 	}
 }
 
-/* What was due when armed comes at the next turn: let it be now. */
+/* A timeout that was due when armed expires at the next turn: have one now. */
 static void settle(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, tw_advance(model.fd, model.now_ns));
@@ -341,7 +341,7 @@ static void do_arm(struct __test_metadata *_metadata)
 	settle(_metadata);
 }
 
-/* What CANCEL and REARM say of it, and what becomes of its event. */
+/* The result of CANCEL or REARM of this timeout; its event is revoked. */
 static void expect_verdict(struct __test_metadata *_metadata, struct item *t, __s32 result)
 {
 	if (!t->id) {
@@ -351,7 +351,7 @@ static void expect_verdict(struct __test_metadata *_metadata, struct item *t, __
 	ASSERT_EQ(t->count ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING, result);
 }
 
-/* Where nobody lives, an id that nobody has. */
+/* If the place is free, take an id that no timeout has. */
 static __u64 name_of(const struct item *t, bool by_key)
 {
 	if (by_key)
@@ -359,7 +359,7 @@ static __u64 name_of(const struct item *t, bool by_key)
 	return t->id ?: model.keyed ? ++model.serial : t->user_data;
 }
 
-/* What REARM or ARM of a key does to what is there. */
+/* Do to a timeout that is there what REARM does, or ARM of its key. */
 static void item_replace(struct item *t, const struct twheel_arm *arm)
 {
 	if (t->count)
@@ -393,7 +393,7 @@ static int random_upserts(struct twheel_arm *arms, int *which, int nr)
 
 		which[n] = random_below(random_below(2) ? PLACES : few);
 		t = &model.item[which[n]];
-		/* The kthread may have come to it by the time it comes again. */
+		/* The kthread may have moved it into the wheel before it comes again. */
 		if (t->touched)
 			continue;
 		random_arm(&arms[n]);
@@ -457,7 +457,7 @@ static void do_rearm(struct __test_metadata *_metadata)
 	for (i = 0, n = 0; i < nr; i++) {
 		struct item *t = item_any();
 
-		/* Twice in a vector depends on who is faster. */
+		/* The result for a timeout that is in a vector twice depends on the kthread. */
 		if (t->touched)
 			continue;
 		random_arm(&arms[n]);
@@ -555,8 +555,9 @@ static void do_query(struct __test_metadata *_metadata)
 }
 
 /*
- * Each store is of a deadline later than the one in force, since an earlier one counts or not by
- * when the kernel has looked.  It moves a one-shot that pends, and nobody through a stale id.
+ * Each store is of a deadline later than the one in force, since an earlier one counts or not
+ * depending on when the kernel has read the word. The store moves a pending one-shot, and none
+ * through a stale id.
  */
 static void do_store(struct __test_metadata *_metadata)
 {
@@ -581,7 +582,7 @@ static void do_store(struct __test_metadata *_metadata)
 	model.ops += nr;
 }
 
-/* Somewhere, or just before or just at the next edge there is. */
+/* Anywhere, or just before or just at the next edge. */
 static void do_advance(struct __test_metadata *_metadata)
 {
 	__u64 to_ns = model.now_ns + random_distance_ns();
@@ -589,7 +590,7 @@ static void do_advance(struct __test_metadata *_metadata)
 
 	if (model.nr_sorted && how < 2)
 		to_ns = edge_of(&model.item[model.sorted[0]]) - how;
-	/* The edge may be nearer than a nanosecond. */
+	/* The edge may be less than a nanosecond away. */
 	if (to_ns < model.now_ns)
 		to_ns = model.now_ns;
 	ASSERT_EQ(0, tw_advance(model.fd, to_ns));
@@ -606,11 +607,11 @@ static struct item *item_of_event(__u64 id)
 	return NULL;
 }
 
-/* Events come in the order of passes, and within one of ticks. */
+/* Events come in the order of passes, and within a pass in that of ticks. */
 static void expect_order(struct __test_metadata *_metadata, const struct item *t)
 {
 	ASSERT_LE(model.read_pass, t->pass);
-	/* What was due when armed is of no tick. */
+	/* A timeout that was due when armed belongs to no tick. */
 	ASSERT_TRUE(model.read_pass < t->pass || !t->edge_ns || model.read_edge_ns <= t->edge_ns);
 	model.read_pass = t->pass;
 	model.read_edge_ns = t->edge_ns;
@@ -687,8 +688,8 @@ static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
 	ASSERT_LE(0, model.fd);
 	model.tick_ns = setup.tick_ns;
 	/*
-	 * One level looks at everything once a round, and the end of time is
-	 * only two million of the longest ticks away.
+	 * With one level, each pass visits everything once a round, and the end of time is only
+	 * two million of the longest ticks away.
 	 */
 	model.max_exponent = setup.flags & TWHEEL_SETUP_ONE_LEVEL ? 9 :
 			     setup.tick_ns == TWHEEL_TICK_MAX_NS ? 12 : 20;
@@ -696,7 +697,7 @@ static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
 		model.item[i].user_data = key_of(i);
 }
 
-/* The table may come when timeouts are there; here it comes before them. */
+/* The table may be mapped when timeouts are there; here it is mapped before. */
 static void begin_storing(struct __test_metadata *_metadata)
 {
 	model.table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, model.fd, 0);
@@ -718,7 +719,7 @@ static void run(struct __test_metadata *_metadata,
 	       model.info.cancelled, model.info.revoked);
 }
 
-/* An oracle that is nothing but an array, kept sorted. */
+/* The oracle is only a sorted array. */
 TEST_F_TIMEOUT(random_calls, calls_of_every_kind_agree_with_a_sorted_array, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
@@ -731,7 +732,7 @@ TEST_F_TIMEOUT(random_calls, calls_of_every_kind_agree_with_a_sorted_array, 120)
 	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
-/* Each deadline that was stored is in force until there is a later one, or another life. */
+/* Each stored deadline is in force until there is a later one, or another schedule. */
 TEST_F_TIMEOUT(random_calls, calls_and_stores_agree_with_a_sorted_array, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
@@ -745,7 +746,7 @@ TEST_F_TIMEOUT(random_calls, calls_and_stores_agree_with_a_sorted_array, 120)
 	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
-/* And one that is nothing but a map beside it; a quarter of the keys find room. */
+/* The oracle also has a map; the wheel has places for a quarter of the keys. */
 TEST_F_TIMEOUT(random_calls, calls_by_key_and_by_id_agree_with_a_map, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {
@@ -761,7 +762,7 @@ TEST_F_TIMEOUT(random_calls, calls_by_key_and_by_id_agree_with_a_map, 120)
 	run(_metadata, calls, ARRAY_SIZE(calls));
 }
 
-/* Likewise, with stores. */
+/* The same with stores. */
 TEST_F_TIMEOUT(random_calls, calls_by_key_and_by_id_and_stores_agree_with_a_map, 120)
 {
 	void (* const calls[])(struct __test_metadata *_metadata) = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read(): whole events only, each exactly once, in the order of ticks; and
- * nothing is lost, whatever buffer it is given and whoever dies in it (G4).
+ * read(): whole events only, each exactly once, in the order of ticks; and no event is lost,
+ * whatever buffer read() is given and whenever the reader is killed (G4).
  */
 #include "twheel_test.h"
 
@@ -14,9 +14,8 @@
 #define MAX_EVENTS	1024
 
 /*
- * Arms nr timeouts, one a tick of 1 ms from the first tick after now on, with
- * user_data counting from 0.  They are due when the clock is at the time
- * returned.
+ * Arm nr timeouts, one a tick of 1 ms from the first tick after now on, with user_data counting
+ * from 0. They are due when the clock is at the time returned.
  */
 static __u64 arm_row(struct __test_metadata *_metadata, int fd, int nr)
 {
@@ -35,13 +34,13 @@ static __u64 arm_row(struct __test_metadata *_metadata, int fd, int nr)
 	return info.now_ns + nr * TW_MS;
 }
 
-/* nr unread events, with user_data 0 to nr - 1, to be read in this order. */
+/* Make nr unread events, with user_data 0 to nr - 1, which are read in this order. */
 static void make_events(struct __test_metadata *_metadata, int fd, int nr)
 {
 	ASSERT_EQ(0, tw_advance(fd, arm_row(_metadata, fd, nr)));
 }
 
-/* What can be read now is first to end - 1 of such a row. */
+/* The events that can be read now are first to end - 1 of such a row. */
 static void expect_row(struct __test_metadata *_metadata, int fd, int first, int end)
 {
 	static struct twheel_event events[MAX_EVENTS];
@@ -67,7 +66,7 @@ static char *bad_page(void)
 
 FIXTURE(read) {
 	int fd;
-	char *bad;		/* faults, and what ends here does not */
+	char *bad;		/* faults; a buffer that ends here does not */
 };
 
 FIXTURE_SETUP(read)
@@ -136,7 +135,7 @@ TEST_F(read, only_whole_events_are_written)
 	expect_row(_metadata, self->fd, 2, 3);
 }
 
-/* Other kinds, and flags that change what a program does, have to be asked for. */
+/* A program has to ask for other kinds of events, and for flags that change what it must do. */
 TEST_F(read, an_event_has_no_flag_but_those_of_the_header)
 {
 	const __u32 known = TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED;
@@ -248,7 +247,7 @@ TEST_F(read, a_fault_within_a_later_event_leaves_that_event)
 	struct twheel_event *events;
 	int i;
 
-	/* Each way of cutting the third event, 8 bytes at a time. */
+	/* Cut the third event at each multiple of 8 bytes. */
 	for (i = 8; i < EVENT_BYTES; i += 8) {
 		events = (void *)(self->bad - 2 * EVENT_BYTES - i);
 		make_events(_metadata, self->fd, 4);
@@ -323,7 +322,7 @@ TEST_F(read, an_event_survives_any_series_of_buffers)
 
 /* ---- other ways to read -------------------------------------------------- */
 
-/* One-shots go to the reader by another way than a periodic timeout among them. */
+/* One-shots take another path to the reader than a periodic timeout among them. */
 TEST_F(read, one_call_takes_all_kinds_of_events)
 {
 	static struct twheel_event events[MAX_EVENTS];
@@ -346,7 +345,7 @@ TEST_F(read, one_call_takes_all_kinds_of_events)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-/* All kinds in one tick, behind events that are unread; and some of them are revoked. */
+/* All kinds in one tick, behind events that are unread; some of them are revoked. */
 TEST_F(read, the_rest_of_a_tick_is_read)
 {
 	enum { FIRST, PERIODIC, SECOND, SLACK, THIRD, LATER, EARLIER, CANCELLED, NR };
@@ -398,7 +397,7 @@ TEST_F(read, a_buffer_at_any_address_is_fine)
 	}
 }
 
-/* More events than are read at once lie in the page before the bad one. */
+/* There are more events in the page before the bad one than read() copies at once. */
 TEST_F(read, a_bad_page_takes_exactly_the_events_before_it)
 {
 	const int nr = sysconf(_SC_PAGESIZE) / EVENT_BYTES;
@@ -474,7 +473,7 @@ TEST_F(read, a_buffer_far_larger_than_needed_is_fine)
 	EXPECT_EQ(4, events[4].user_data);
 }
 
-/* Read once, each of them is soon unread again: there is always something more. */
+/* Each event is unread again soon after it was read: there is always another one. */
 TEST_F_TIMEOUT(read, a_read_ends_with_the_events_that_were_unread_when_it_began, 60)
 {
 	const struct twheel_setup setup = { .tick_ns = 10 * TW_US };
@@ -513,7 +512,7 @@ TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 
 	for (i = 0; i < nr; i += MAX_EVENTS)
 		make_events(_metadata, self->fd, MAX_EVENTS);
-	/* Written to first, so that few page faults come between read and kill. */
+	/* The buffer is written first, so that few page faults come between read and kill. */
 	log = mmap(NULL, (nr + 1) * EVENT_BYTES, PROT_READ | PROT_WRITE,
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, log);
@@ -529,7 +528,10 @@ TEST_F(read, a_reader_killed_in_the_middle_loses_nothing)
 	TW_WAIT_FOR(log[100].id != TW_POISON64, TW_MS);
 	kill(child, SIGKILL);
 	ASSERT_EQ(child, waitpid(child, NULL, 0));
-	/* If it was killed at a fault, there may be zeroes where the next event would be. */
+	/*
+	 * If the reader was killed at a fault, there may be zeroes at the place of the next
+	 * event.
+	 */
 	for (taken = 0; log[taken].id && log[taken].id != TW_POISON64; taken++)
 		ASSERT_EQ(taken % MAX_EVENTS, log[taken].user_data);
 	ASSERT_LT(100, taken);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read() that sleeps: what wakes it, what a signal does to it, and that several
- * sleepers share what comes, each event once and nobody left asleep.
+ * read() that sleeps: what wakes it, how a signal ends it, and that several sleepers share the
+ * events, each event once and nobody left asleep.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -16,7 +16,7 @@
 #define MAX_EVENTS	1024
 #define READERS		4
 
-/* A thread that reads one event at a time, until it got that many or no more. */
+/* A thread that reads one event at a time, until it got this many or there is no other. */
 struct reader {
 	pthread_t thread;
 	int fd;
@@ -43,7 +43,7 @@ static void *reader_run(void *arg)
 	return NULL;
 }
 
-/* Starts it, and returns 0 when it is asleep in read(). */
+/* Start it, and return 0 when it is asleep in read(). */
 static int reader_start(struct reader *r, int fd, int wanted)
 {
 	int ret;
@@ -77,7 +77,7 @@ static void catch(int sig)
 	caught++;
 }
 
-/* Has a sleeping reader run a handler. */
+/* Have a sleeping reader run a handler. */
 static int interrupt(struct reader *r, int sa_flags)
 {
 	struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
@@ -88,7 +88,7 @@ static int interrupt(struct reader *r, int sa_flags)
 	return TW_WAIT_FOR(caught, TW_MS) ? 0 : -ETIMEDOUT;
 }
 
-/* Makes one event on a virtual wheel: 0, or what failed. */
+/* Make one event on a virtual wheel: return 0, or the errno that failed. */
 static int make_event(int fd)
 {
 	__u64 id;
@@ -195,7 +195,7 @@ TEST_F_TIMEOUT(blocking_read, a_short_buffer_says_einval_and_does_not_block, 60)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* A wake-up that one reader gets and does not use up goes on to the next. */
+/* A wake-up that one reader gets and does not use goes on to the next. */
 TEST_F_TIMEOUT(blocking_read, one_batch_wakes_as_many_readers_as_it_has_events, 60)
 {
 	__u64 id;
@@ -220,8 +220,8 @@ static struct tw_outcome shares[READERS] = {
 };
 
 /*
- * MAX_EVENTS events, one tick at a time, so that all go to sleep now and then.  One of the
- * readers may get all of them, and has to see the end, too.
+ * MAX_EVENTS events, one tick at a time, so that all readers sleep now and then. One of them may
+ * get all events, and has to see the end, too.
  */
 static void share_events(struct __test_metadata *_metadata)
 {
@@ -264,7 +264,7 @@ TEST_F_TIMEOUT(blocking_read, several_readers_get_each_event_exactly_once, 100)
 	EXPECT_RACE(&race);
 }
 
-/* A caller that polls first has to have O_NONBLOCK. */
+/* A caller that polls first has to set O_NONBLOCK. */
 TEST_F_TIMEOUT(blocking_read, a_blocking_read_waits_if_the_event_that_poll_reported_is_gone, 60)
 {
 	__u64 id;
@@ -301,12 +301,12 @@ TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
 /* ---- beside a reader in a page fault ------------------------------------- */
 
 /*
- * A thread that reads one event into a page that is not there until the test
- * says so, and sleeps in the page fault meanwhile.
+ * A thread that reads one event into a page that does not exist until the test provides it, and
+ * sleeps in the page fault meanwhile.
  */
 FIXTURE(stuck) {
 	int fd;
-	int faults;		/* a userfaultfd, or -1 where there is none */
+	int faults;		/* a userfaultfd, or -1 if there is none */
 	size_t size;
 	struct twheel_event *page;
 	pthread_t thread;
@@ -322,7 +322,7 @@ static void *stuck_run(void *arg)
 	return NULL;
 }
 
-/* The page, and who is told of its faults; -1 where the kernel has no such thing. */
+/* Map the page and make the userfaultfd of its faults; -1 if the kernel has none. */
 static int watch_page(struct twheel_event *page, size_t size)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -358,7 +358,7 @@ FIXTURE_TEARDOWN(stuck)
 	close(self->fd);
 }
 
-/* Starts it with nr events unread, and returns when it is in the page fault. */
+/* Start it with nr events unread, and return when it is in the page fault. */
 static void stuck_begin(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self, int nr)
 {
 	__u64 id;
@@ -371,7 +371,7 @@ static void stuck_begin(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *
 	ASSERT_EQ(POLLIN, tw_poll(self->faults, POLLIN, TW_PATIENCE_MS));
 }
 
-/* Lets it have its page. */
+/* Provide its page. */
 static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *self)
 {
 	struct uffdio_zeropage zero = {
@@ -382,7 +382,7 @@ static void stuck_end(struct __test_metadata *_metadata, FIXTURE_DATA(stuck) *se
 	ASSERT_EQ(0, pthread_join(self->thread, NULL));
 }
 
-/* What poll() tells is so: a loop that polls does not spin. */
+/* poll() reports no event that read() does not find: a loop that polls does not spin. */
 TEST_F_TIMEOUT(stuck, a_nonblocking_read_beside_a_stuck_one_gets_what_poll_reports, 60)
 {
 	struct twheel_event event;
@@ -414,7 +414,7 @@ TEST_F_TIMEOUT(stuck, a_stuck_read_gets_the_events_that_another_one_left, 60)
 	EXPECT_EQ(-EAGAIN, tw_read(self->fd, &event, 1));
 }
 
-/* It has seen an event that is another one now. */
+/* The event that it has seen is another one now. */
 TEST_F_TIMEOUT(stuck, a_stuck_read_gets_an_event_that_came_after_those_it_has_seen, 60)
 {
 	struct twheel_event event;
@@ -437,7 +437,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-/* It has seen an event that is gone now, and does not wait: there is nothing to interrupt. */
+/* The event that it has seen is gone now, and it does not wait: there is nothing to interrupt. */
 TEST_F_TIMEOUT(stuck, a_signal_does_not_interrupt_a_read_that_does_not_wait, 60)
 {
 	const struct sigaction action = { .sa_handler = on_signal };

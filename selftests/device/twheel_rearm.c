@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REARM: a new life under the same id.  Earlier, later, into the past, to
- * never and back; what it revokes, what it keeps and what it replaces.
+ * REARM: a new schedule under the same id. Earlier, later, into the past, to never and back; the
+ * events that it revokes, the fields that it keeps and those that it replaces.
  */
 #include "twheel_test.h"
 
@@ -27,7 +27,7 @@ FIXTURE_TEARDOWN(rearm)
 	close(self->fd);
 }
 
-/* Nothing until the edge at deadline_ns, then one event of this deadline. */
+/* There is nothing until the edge at deadline_ns, then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline_ns)
 {
 	struct twheel_event event;
@@ -79,7 +79,7 @@ TEST_F(rearm, a_timeout_moved_later_and_back_expires_at_the_last_deadline)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* The old slot comes due between one re-arming and the next, many times. */
+/* The old slot comes due between one REARM and the next, many times. */
 TEST_F(rearm, a_timeout_rearmed_in_time_never_expires)
 {
 	__u64 now_ns;
@@ -116,7 +116,7 @@ TEST_F(rearm, a_timeout_moved_into_the_past_expires_at_the_next_turn)
 	EXPECT_EQ(8 * TW_MS + 1, event.fired_ns);
 }
 
-/* The deadline that it had has passed as well, and the edge of that tick has not come. */
+/* The old deadline has passed as well, and the edge of that tick is still to come. */
 TEST_F(rearm, a_timeout_moved_into_the_tick_that_has_begun_expires_at_the_next_turn)
 {
 	const __u64 now_ns = 20 * TW_MS + TW_MS / 2;
@@ -394,7 +394,10 @@ TEST_F(rearm, the_last_of_two_rearms_in_one_vector_holds)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* Some are as usual, and some are not: each is done for itself, in the order of the vector. */
+/*
+ * Some elements take the fast path, and some do not: each is done by itself, in the order of the
+ * vector.
+ */
 TEST_F(rearm, vector_of_many_kinds_does_each)
 {
 	static const struct {
@@ -499,7 +502,7 @@ TEST_F(rearm_anywhere, each_timeout_expires_once_at_its_last_deadline)
 	int i, step;
 
 	for (step = 0; step < 5; step++) {
-		/* No deadline comes up before the last step is done. */
+		/* No deadline is reached before the last step is done. */
 		__u64 first_tick = 5 * range_ticks + 1;
 
 		ASSERT_EQ(0, tw_advance(self->fd, step * range_ticks * tick_ns));

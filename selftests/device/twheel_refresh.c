@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The refresh table: a store of a later deadline moves a timeout, and no store
- * whatever does any harm.
+ * The refresh table: a store of a later deadline moves a timeout, and no store does any harm.
  */
 #include "twheel_test.h"
 
@@ -58,7 +57,7 @@ FIXTURE_TEARDOWN(refresh)
 	close(self->fd);
 }
 
-/* Nothing until the edge of deadline_ns, then one event of this deadline. */
+/* There is nothing until the edge of deadline_ns, then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 tick_ns,
 			  __u64 id, __u64 deadline_ns)
 {
@@ -93,7 +92,7 @@ TEST_F(refresh, a_timeout_expires_at_a_later_deadline_that_was_stored)
 	EXPECT_EXPIRY(deadline_ns);
 }
 
-/* The latest deadline that a word can tell, where the known one is @deadline_ns. */
+/* The latest deadline that a word can hold, if the known one is @deadline_ns. */
 static __u64 latest_ns(__u64 deadline_ns, __u32 shift)
 {
 	unsigned __int128 grains = (deadline_ns >> shift) + NR_GRAINS / 2 - 1;
@@ -112,7 +111,7 @@ TEST_F(refresh, a_timeout_expires_at_a_far_deadline_that_was_stored)
 	if (self->tick_ns == TW_US) {
 		EXPECT_EQ(48, (deadline_ns - self->deadline_ns) / (TW_HOUR / 10));
 	}
-	/* A year goes by in steps of ADVANCE, and thousands are as good as one. */
+	/* A year passes in steps of ADVANCE; thousands of steps are enough. */
 	if (deadline_ns > self->deadline_ns + 400 * TW_DAY)
 		deadline_ns = tw_refreshed_ns(self->deadline_ns + 400 * TW_DAY, self->shift);
 	tw_refresh(self->table, self->id, deadline_ns, self->shift);
@@ -120,8 +119,8 @@ TEST_F(refresh, a_timeout_expires_at_a_far_deadline_that_was_stored)
 }
 
 /*
- * The kernel takes a word for the nearest time: of what lies farther away it does nothing,
- * or moves the timeout to a later time than was armed.
+ * The kernel takes a word for the nearest time: for a time farther away it does nothing, or moves
+ * the timeout to a later time than was armed.
  */
 TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
 {
@@ -150,13 +149,13 @@ TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_wrap)
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, before_ns;
 
-	/* Those of a long tick never begin anew. */
+	/* The words of a long tick never wrap. */
 	if (turn > TWHEEL_TIME_NEVER / 2)
 		return;
 	before_ns = turn_ns - 3 * self->tick_ns;
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
 						before_ns, 0));
-	/* Both are below what is armed, one of them as a number only. */
+	/* Both are before the armed deadline, one of them only as a number. */
 	tw_refresh(self->table, self->id, before_ns - 5 * self->tick_ns, self->shift);
 	tw_refresh(self->table, self->id, turn_ns + 5 * self->tick_ns, self->shift);
 	EXPECT_EXPIRY(tw_refreshed_ns(turn_ns + 5 * self->tick_ns, self->shift));
@@ -167,7 +166,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_wrap)
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, after_ns;
 
-	/* Those of a long tick never begin anew. */
+	/* The words of a long tick never wrap. */
 	if (turn > TWHEEL_TIME_NEVER / 2)
 		return;
 	after_ns = tw_round_up(turn_ns + 3 * self->tick_ns, self->tick_ns);
@@ -213,7 +212,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* What the kernel has seen, and moved the timeout for, is not taken back. */
+/* A deadline that the kernel has seen, and moved the timeout for, is not taken back. */
 TEST_F(refresh, an_earlier_deadline_changes_nothing_after_a_later_one_was_seen)
 {
 	__u64 later_ns = tw_refreshed_ns(5 * self->deadline_ns, self->shift);
@@ -254,7 +253,7 @@ TEST_F(refresh, a_store_that_makes_no_sense_changes_nothing)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* Whatever the tick: a word that is anything at all moves it later, or not at all. */
+/* For any tick: any value of a word moves the timeout later, or not at all. */
 TEST_F(refresh, any_grains_are_those_of_the_nearest_time)
 {
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK, seed = 11;
@@ -285,7 +284,7 @@ TEST_F(refresh, any_grains_are_those_of_the_nearest_time)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* G1: a deadline within the grain of the one armed is rounded up, not taken for no move. */
+/* G1: a deadline within the grain of the one armed is rounded up, and counts as a move. */
 TEST_F(refresh, a_deadline_between_grains_is_rounded_up)
 {
 	__u64 grain_ns = 1ULL << self->shift;
@@ -309,7 +308,7 @@ TEST_F(refresh, info_says_how_long_a_grain_is)
 	EXPECT_LT(self->tick_ns / 2, 1ULL << info.refresh_shift);
 }
 
-/* Only a long tick has it within its horizon. */
+/* Only a long tick has the end of time within its horizon. */
 TEST(a_timeout_refreshed_to_the_end_of_time_never_expires)
 {
 	static const __u64 stored_ns[] = {
@@ -337,7 +336,7 @@ TEST(a_timeout_refreshed_to_the_end_of_time_never_expires)
 	}
 	ASSERT_EQ(0, tw_advance(fd, 1000 * TW_DAY));
 	EXPECT_NO_EVENT(fd);
-	/* From there it comes back by REARM only. */
+	/* Only REARM brings it back. */
 	EXPECT_EQ(1, tw_refresh(table, id, 2000 * TW_DAY, shift));
 	ASSERT_EQ(0, tw_query1(fd, id, &status));
 	EXPECT_EQ(TWHEEL_TIME_NEVER, status.deadline_ns);
@@ -382,7 +381,7 @@ TEST_F(refresh, a_store_counts_for_a_deadline_of_zero)
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	EXPECT_EQ(0, status.deadline_ns);
 	tw_refresh(self->table, self->id, deadline_ns, self->shift);
-	/* The kthread looks at it now, when it has not before. */
+	/* The kthread reads the word now, if it has not before. */
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	if (status.state == TWHEEL_STATE_PENDING) {
@@ -435,7 +434,7 @@ TEST_F(refresh, a_store_later_than_a_rearm_to_later_counts)
 	EXPECT_EXPIRY(deadline_ns);
 }
 
-/* Due when armed, and moved before anybody looked. */
+/* It was due when armed, and moved before any pass. */
 TEST_F(refresh, an_overdue_timeout_waits_for_the_stored_deadline)
 {
 	__u64 now_ns = 2 * self->deadline_ns;
@@ -531,7 +530,7 @@ TEST_F(table, info_says_how_much_of_the_table_to_map)
 	close(fd);
 }
 
-/* However many places it has used, and whether or not it is mapped. */
+/* This does not depend on how many places were used, or on whether the table is mapped. */
 TEST(the_fields_of_info_for_the_table_do_not_change)
 {
 	const struct twheel_setup setup = {
@@ -558,7 +557,7 @@ TEST(the_fields_of_info_for_the_table_do_not_change)
 	close(fd);
 }
 
-/* Arms, after *old was cancelled, until the place of *old comes round. */
+/* After *old was cancelled, arm until the place of *old is used again. */
 static int arm_successor(int fd, __u64 old, __u64 *new)
 {
 	int tries, ret;
@@ -587,7 +586,7 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
-	/* And takes nothing back, unless it is blind. */
+	/* It takes nothing back, unless the store is blind. */
 	EXPECT_EQ(1, tw_refresh(self->table, new, TW_MIN, self->shift));
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
@@ -599,7 +598,7 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 	expect_expiry(_metadata, self->fd, TW_MS, new, TW_SEC);
 }
 
-/* Nobody is shut out by another's mistake. */
+/* A mistake of one thread does not keep another one's stores from counting. */
 TEST_F(table, the_owner_s_next_store_repairs_a_word_that_a_stale_one_overwrote)
 {
 	__u64 old, new, deadline_ns = tw_refreshed_ns(TW_MIN, self->shift);
@@ -656,7 +655,7 @@ TEST_F(table, arm_and_rearm_write_the_word)
 		EXPECT_EQ(fresh_word(ids[i], TW_SEC, self->shift), self->table[(__u32)ids[i]]);
 		self->table[(__u32)ids[i]] = ~0ULL;
 	}
-	/* Half of them are re-armed in the wheel, and half on their way there. */
+	/* Half of them are re-armed in the wheel, and half in the inbox. */
 	ASSERT_EQ(0, tw_advance(self->fd, 0));
 	for (i = 0; i < ARRAY_SIZE(ids) / 2; i++) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
@@ -736,7 +735,7 @@ TEST_F(table, a_cancel_wins_over_any_store)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* A child writes; how it ended. */
+/* A child writes; return its status. */
 static int status_of_store(__u64 *word)
 {
 	pid_t child = fork();
@@ -760,7 +759,7 @@ TEST_F(table, a_store_beyond_the_armed_places_is_sigbus)
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[0]));
 	EXPECT_EQ(0, status_of_store(&self->table[(__u32)ids[0]]));
 	EXPECT_EQ(SIGBUS, status_of_store(&self->table[WORDS_PER_PAGE]));
-	/* What is armed next has its word in the same mapping. */
+	/* A timeout that is armed next has its word in the same mapping. */
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
 		tw_refresh(self->table, ids[i], TW_MIN, self->shift);
@@ -795,7 +794,7 @@ TEST_F(table, a_mapping_made_later_sees_the_same)
 	munmap(part, 2 * page);
 }
 
-/* Mapped for the first time when the timeouts are there already. */
+/* The table is mapped for the first time when the timeouts are there already. */
 TEST(a_table_that_comes_after_the_timeouts_holds_them_all)
 {
 	__u64 ids[3000], *table;
@@ -881,7 +880,7 @@ TEST_F(table, a_descriptor_for_reading_can_be_mapped_for_reading)
 	close(fd);
 }
 
-/* Nothing is there, so that something may come to be there. */
+/* Other offsets are refused, so that a later version can map something there. */
 TEST_F(table, a_mapping_at_an_offset_is_refused)
 {
 	const __u64 pages[] = { 1, 2, 1ULL << 20, 1ULL << 40, (1ULL << 51) - 1 };
@@ -968,7 +967,7 @@ TEST(a_refresh_on_a_real_clock_is_never_early)
 	ASSERT_LE(0, fd);
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
-	/* A stall of the machine may be longer: then it comes at what was stored. */
+	/* A stall of the machine may be longer: then the timeout expires at the stored deadline. */
 	ASSERT_EQ(0, tw_arm_in(fd, 200 * TW_MS, &id));
 	end_ns = tw_now(CLOCK_MONOTONIC) + TW_SEC;
 	do {
@@ -988,9 +987,9 @@ TEST(a_refresh_on_a_real_clock_is_never_early)
 }
 
 /*
- * The slots of the second level are 2^28 ns wide in a wheel that nobody has set up.  Arms a timeout
- * early in one of them that is far away, has it moved to the end of that slot by a store, and lets
- * the kernel look at it: it sets the alarm when another timeout has expired.
+ * The slots of the second level are 2^28 ns wide in a wheel that nobody has set up. Arm a timeout
+ * early in one of them that is far away, move it to the end of that slot by a store, and have the
+ * kernel read the word: it sets the alarm when another timeout has expired.
  */
 static int arm_and_look(int fd, __u64 *table, __u64 begin_ns, __u64 *id)
 {
@@ -1009,7 +1008,7 @@ static __u64 far_slot(void)
 	return ((tw_now(CLOCK_MONOTONIC) >> 28) + 100) << 28;
 }
 
-/* The kernel looks at the wheel by then. */
+/* The kernel makes a pass by then. */
 #define EXPECT_ALARM_BY(fd, by_ns) do {					\
 	struct twheel_info __info;					\
 	ASSERT_EQ(0, tw_info(fd, &__info));				\

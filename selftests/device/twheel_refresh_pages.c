@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The refresh table's memory: a page of it is there while a timeout has, or may
- * have, its word in it.  When it goes, and when it comes again, whoever has mapped
- * the table notices nothing.
+ * The refresh table's memory: a page of it exists while a timeout has, or may have, its word in
+ * it. Processes that have mapped the table notice nothing when a page goes, or comes again.
  */
 #include "twheel_outcomes.h"
 
@@ -14,13 +13,13 @@
 #define VECTOR		500
 #define ROUNDS		4
 
-/* Pages of words that as many timeouts need. */
+/* Pages of words that this many timeouts need. */
 #define PAGES		(NR * sizeof(__u64) / sysconf(_SC_PAGESIZE))
 
-/* What may stay, of a wheel that is empty. */
+/* The pages that an empty wheel may keep. */
 #define PAGES_KEPT	4
 
-/* How much of a mapping is there, in pages. */
+/* How much of a mapping exists, in pages. */
 static long pages_mapped(const void *table)
 {
 	char line[256], wanted[32];
@@ -97,7 +96,7 @@ static int cancel_all(struct wheel *wheel)
 	return 0;
 }
 
-/* Returns how many deadlines were stored. */
+/* Return how many deadlines were stored. */
 static int refresh_all(struct wheel *wheel, __u64 deadline_ns)
 {
 	int i, nr = 0;
@@ -155,7 +154,7 @@ TEST_F(refresh_pages, pages_of_the_only_timeouts_that_have_words_there_stay)
 	ASSERT_LT(first / words, (first + places - 1) / words);
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
 	ASSERT_EQ(NR, refresh_all(&wheel, 2 * TW_HOUR));
-	/* The pages that are unused last go first: so none before these stays. */
+	/* The pages that became unused last go first: so none before these stays. */
 	for (i = NR; i--;) {
 		if ((__u32)wheel.ids[i] >= first && (__u32)wheel.ids[i] < first + places)
 			ids[nr++] = wheel.ids[i];
@@ -176,7 +175,7 @@ TEST_F(refresh_pages, pages_of_the_only_timeouts_that_have_words_there_stay)
 	EXPECT_NO_EVENT(wheel.fd);
 }
 
-/* Whoever is late does himself no harm: neither a signal, nor a timeout that is not his. */
+/* A late store harms nobody: there is no signal, and no other timeout moves. */
 TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 {
 	__u64 old[NR];
@@ -188,10 +187,10 @@ TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 	ASSERT_EQ(0, cancel_all(&wheel));
 	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 	refresh_all(&wheel, 3 * TW_HOUR);
-	/* As a program would that does not look. */
+	/* As by a program that does not check. */
 	for (i = 0; i < NR; i++)
 		wheel.table[(__u32)old[i]] = 3 * TW_HOUR;
-	/* Where timeouts come again, nothing of that is seen. */
+	/* If timeouts come again, nothing of that is seen. */
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
 	EXPECT_EQ(NR, refresh_all(&wheel, 0));
 	ASSERT_EQ(0, tw_advance(wheel.fd, TW_HOUR));
@@ -220,7 +219,7 @@ TEST_F(refresh_pages, pages_of_another_wheel_stay_where_they_are)
 	wheel_unmake(&other);
 }
 
-/* By all means that a process has to do something to a mapping, or to a file. */
+/* By all calls that a process can make on a mapping, or on a file. */
 TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 {
 	static const int mapping_advice[] = {
@@ -242,7 +241,7 @@ TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 	for (i = 0; i < ARRAY_SIZE(mapping_advice); i++) {
 		deadline_ns += TW_HOUR;
 		ASSERT_EQ(NR, refresh_all(&wheel, deadline_ns));
-		/* Whatever it says.  Of the whole, or mremap() would find two mappings. */
+		/* Ignore the result. Of the whole mapping, or mremap() would find two mappings. */
 		madvise(wheel.table, wheel.size, mapping_advice[i]);
 		EXPECT_EQ(twheel_refresh_deadline(deadline_ns, tw_shift(TW_MS)) |
 			  (wheel.ids[7] >> 32 & TWHEEL_REFRESH_GEN_MASK),
@@ -268,7 +267,7 @@ TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 	wheel.table = mremap(before, wheel.size, wheel.size, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
 	ASSERT_EQ(moved, (void *)wheel.table);
 
-	/* Also where it was moved to, pages go, and come again. */
+	/* Pages go, and come again, also at the address to which the mapping was moved. */
 	ASSERT_EQ(0, cancel_all(&wheel));
 	EXPECT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
@@ -281,7 +280,7 @@ TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 
 static atomic_bool stop;
 
-/* Writes what changes nothing, into each page of the table. */
+/* Write without a change into each page of the table. */
 static void *touch(void *arg)
 {
 	size_t words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
@@ -296,7 +295,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-/* How often somebody here has touched a page that was not mapped. */
+/* How often a process here has touched a page that was not mapped. */
 static long faults(void)
 {
 	struct rusage usage;
@@ -305,8 +304,8 @@ static long faults(void)
 }
 
 /*
- * Pages are given back after a second, by a work item, though what is seen then
- * is touched, too.  Whether that was so before long.
+ * A work item gives pages back after a second, though it also touches pages that it finds. Return
+ * whether it did so in time.
  */
 static bool pages_went(void)
 {
@@ -326,9 +325,9 @@ TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 
 	struct twheel_event event;
 	long i;
 
-	/* So that there is no number beyond the end. */
+	/* So there is no number beyond the end. */
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
-	/* And so that each page has been touched once. */
+	/* So each page has been touched once. */
 	ASSERT_EQ(NR, refresh_all(&wheel, TW_HOUR));
 	ASSERT_EQ(0, cancel_all(&wheel));
 	atomic_store(&stop, false);
@@ -345,7 +344,7 @@ TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 
 		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns + TW_SEC));
 		EXPECT_NO_EVENT(wheel.fd);
 		ASSERT_EQ(0, cancel_all(&wheel));
-		/* It is not that nothing expires. */
+		/* The reason is not that nothing expires. */
 		ASSERT_EQ(0, tw_arm_in(wheel.fd, TW_MS, &id));
 		self->now_ns += 2 * TW_SEC;
 		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns));

@@ -14,7 +14,7 @@
 
 #define TABLE_BYTES	((size_t)sysconf(_SC_PAGESIZE))
 
-/* For neither reading nor writing. */
+/* Open for neither reading nor writing. */
 #define O_NEITHER	3
 
 FIXTURE(reopen) {
@@ -98,7 +98,7 @@ TEST_F(reopen, reopen_with_an_unknown_flag_says_einval)
 	EXPECT_EQ(self->base + 2, tw_wheels_open());
 }
 
-/* 0, or -errno; whatever there is to be closed is closed. */
+/* Return 0, or -errno; close every descriptor. */
 static int reopen_and_close(int fd, int flags)
 {
 	int again = tw_reopen(fd, flags);
@@ -129,7 +129,7 @@ TEST_F(reopen, reopen_gives_no_mode_that_the_descriptor_does_not_have)
 	}
 }
 
-/* As of the device itself: the mode that it was opened with is what counts. */
+/* As with the device itself: the mode of the open counts. */
 TEST(a_device_opened_for_reading_is_not_reopened_for_writing)
 {
 	int fd = open(TW_DEVICE, O_RDONLY | O_CLOEXEC);
@@ -158,7 +158,7 @@ TEST_F(reopen, reopen_without_a_free_descriptor_says_emfile)
 #define FILE_MAX	"/proc/sys/fs/file-max"
 #define NOBODY		65534
 
-/* Root may have more files than there may be. */
+/* Root may open more files than the limit. */
 TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 {
 	char max[32] = {};
@@ -184,7 +184,7 @@ TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 	close(file);
 }
 
-/* Nor would it be the same wheel. */
+/* It would be another wheel, too. */
 TEST_F(reopen, reopen_gives_a_descriptor_that_proc_self_fd_does_not_open)
 {
 	char path[32];
@@ -226,7 +226,7 @@ TEST_F(reopen, reopen_leaves_epoll_to_each_descriptor)
 	ASSERT_EQ(0, tw_arm_in(self->again, 0, &id));
 	ASSERT_EQ(0, tw_advance(self->again, 0));
 	EXPECT_EQ(2, epoll_wait(epoll, events, 3, 0));
-	/* With a duplicate it would go on, and nobody could end it. */
+	/* With a duplicate, the watch would go on, and nobody could end it. */
 	close(self->fd);
 	self->fd = -1;
 	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
@@ -273,7 +273,7 @@ TEST_F(reopen, the_wheel_stays_as_long_as_it_is_mapped)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-/* The kernel would say so in its log if an inode were left when its file system goes. */
+/* The kernel would complain in its log if an inode were left when its file system goes. */
 TEST(a_wheel_keeps_the_file_system_of_its_device)
 {
 	char folder[] = "/tmp/twheel-XXXXXX", path[64];
@@ -310,7 +310,7 @@ static void *reopen_often(void *arg)
 
 	for (i = 0; i < 2000; i++) {
 		again = tw_reopen(fd, O_RDWR | O_CLOEXEC);
-		/* Of the turns, some are the only one that has the wheel. */
+		/* In some rounds, this is the only descriptor of the wheel. */
 		close(fd);
 		if (again < 0)
 			return (void *)(long)again;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SETUP: what it takes, what it makes of it, and until when.  (Fields that it
- * refuses are in twheel_badinput.c.)
+ * SETUP: the fields that it takes, their values in force, and until when it can be called.
+ * (Fields that it refuses are in twheel_badinput.c.)
  */
 #include "twheel_test.h"
 
@@ -131,14 +131,14 @@ TEST_F(setup, any_clock_of_time_h_is_refused)
 	struct twheel_setup setup = { .size = sizeof(setup) };
 	int i;
 
-	/* 0 is CLOCK_REALTIME, and also what a program leaves that names no clock. */
+	/* 0 is CLOCK_REALTIME, and also the value in a program that names no clock. */
 	EXPECT_EQ(0, CLOCK_REALTIME);
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		setup.clock = clocks[i];
 		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup))
 			TH_LOG("clock %d", clocks[i]);
 	}
-	/* That of a process or a thread, or of a device, is a negative one. */
+	/* The clock of a process, of a thread or of a device is a negative one. */
 	for (i = -1; i > -64; i--) {
 		setup.clock = i;
 		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
@@ -279,7 +279,7 @@ TEST_F(setup, setup_after_the_first_arm_says_ebusy)
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
-	/* Nor when it is empty again. */
+	/* SETUP says so also when the wheel is empty again. */
 	EXPECT_EQ(-EBUSY, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_US, 5));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
@@ -300,7 +300,7 @@ TEST_F(setup, setup_is_still_open_after_calls_that_find_nothing)
 	EXPECT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 5));
 }
 
-/* Each entry of a kind that ARM refuses; of none it starts the wheel. */
+/* Each element is of a kind that ARM refuses; none of them starts the wheel. */
 TEST_F(setup, setup_is_still_open_after_an_arm_that_was_refused)
 {
 	const struct twheel_record record = {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A signal in each loop.  One with a handler ends a read between two batches, and the
- * rest stays as it was; it ends no vector, no write and no LIST.  A fatal one ends all of
- * them: what was done is reported, what was not is as it was.
+ * Signals during each loop. One with a handler ends a read between two batches, and the other
+ * events stay unread; it ends no vector, no write and no LIST. A fatal one ends all of them: the
+ * elements that were done are reported, and the others are unchanged.
  *
- * twheel_advance.c has what signals do to ADVANCE, twheel_read_blocking.c to a read that
- * sleeps, and twheel_faults.c what a fatal one does to ARM.
+ * twheel_advance.c tests signals during ADVANCE, twheel_read_blocking.c during a read that
+ * sleeps, and twheel_faults.c a fatal one during ARM.
  */
 #include "twheel_outcomes.h"
 
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-/* So many that there is time for a signal. */
+/* A number that takes long enough for a signal to come. */
 #define NR		16384
 
 static union {
@@ -31,7 +31,7 @@ FIXTURE(signals) {
 	int fd;
 };
 
-/* Where a child and its parent both see it. */
+/* A child and its parent both see it. */
 static void *map_shared(size_t size)
 {
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -53,7 +53,7 @@ FIXTURE_TEARDOWN(signals)
 	close(self->fd);
 }
 
-/* NR of them, which have their number as user_data. */
+/* NR timeouts with their number as user_data. */
 static void arm_all(struct __test_metadata *_metadata, int fd, __u64 distance_ns)
 {
 	int i;
@@ -113,7 +113,7 @@ static void ping_end(void)
 	pthread_join(pinger.thread, NULL);
 }
 
-/* Events read, 0 where there is none, or -errno. */
+/* Return how many events were read, 0 if there is none, or -errno. */
 static int read_some(int fd)
 {
 	ssize_t bytes = read(fd, rows->event, sizeof(rows->event));
@@ -179,7 +179,7 @@ TEST_F_TIMEOUT(signals, a_handler_cuts_no_vector_no_list_and_no_write_short, 100
 	EXPECT_LT(0, pinger.caught);
 }
 
-/* DRAIN has begun then, and the next call waits for its end.  How often that was. */
+/* DRAIN has begun then, and the next call waits for its end. Return how often that happened. */
 static int drain_beside_signals(struct __test_metadata *_metadata, int sa_flags)
 {
 	const struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
@@ -191,7 +191,7 @@ static int drain_beside_signals(struct __test_metadata *_metadata, int sa_flags)
 	sigaction(SIGUSR1, &action, NULL);
 	while ((ret = tw_drain(fd)) == -EINTR)
 		interrupted++;
-	/* The call that says 0 has waited for the end, too. */
+	/* The call that returns 0 has waited for the end, too. */
 	revents = tw_poll(fd, POLLIN, 0);
 	ping_end();
 	ASSERT_EQ(0, ret);
@@ -218,7 +218,7 @@ TEST_F_TIMEOUT(signals, a_drain_that_is_interrupted_is_finished_by_the_next, 100
 	EXPECT_RACE(&race);
 }
 
-/* The one that is interrupted shows that signals come while DRAIN waits. */
+/* If one call is interrupted, signals do come while DRAIN waits. */
 TEST_F_TIMEOUT(signals, a_drain_goes_on_after_a_handler_with_sa_restart, 100)
 {
 	struct tw_outcome outcomes[] = { TW_OUTCOME("interrupted", TW_A_FEW) };
@@ -237,12 +237,12 @@ FIXTURE(killed) {
 	int fd;
 };
 
-/* A call does NR of something. */
+/* A call with NR elements, records or rows. */
 FIXTURE_VARIANT(killed) {
 	int (*call)(int fd);
 	void (*prepare)(void);
-	bool (*is_done)(int i);		/* as the rows tell */
-	__u64 (*nr_done)(const struct twheel_info *info);	/* NULL: the wheel does not */
+	bool (*is_done)(int i);		/* as the rows report */
+	__u64 (*nr_done)(const struct twheel_info *info);	/* NULL: the wheel has no counter */
 };
 
 static void prepare_rearm(void)
@@ -375,7 +375,7 @@ FIXTURE_TEARDOWN(killed)
 {
 }
 
-/* Rows that are not mapped would be faults, and a fault ends a call that is killed. */
+/* Rows that are not mapped would fault, and a fault ends a call of a killed process. */
 static void touch_rows(void)
 {
 	const long page = sysconf(_SC_PAGESIZE);
@@ -385,7 +385,10 @@ static void touch_rows(void)
 		*((volatile char *)rows + at) = *((volatile char *)rows + at);
 }
 
-/* A child calls, and is killed after so long.  How long the call took, if it came back. */
+/*
+ * A child makes the call, and is killed after a while. Return how long the call took, if it
+ * returned.
+ */
 static __u64 call_in_child(struct __test_metadata *_metadata, int fd, int (*call)(int fd),
 			   __u64 kill_after_ns)
 {
@@ -454,7 +457,7 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 				ASSERT_EQ(told, i);
 			}
 			told = i;
-			/* And none behind it. */
+			/* No element behind it is. */
 			for (; i < NR; i++) {
 				ASSERT_FALSE(variant->is_done(i));
 			}
@@ -464,7 +467,7 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 		close(self->fd);
 	}
 	EXPECT_RACE(&race);
-	/* A signal in the last moment ends nothing; any other does. */
+	/* A signal in the last moment ends no loop; any other does. */
 	EXPECT_GE(outcomes[0].count + 1, outcomes[2].count);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sizes in a call: those of an older header than the first are refused,
- * those of a newer one are taken as long as what is not known here is zero.
+ * The sizes in a call: those below the first version are refused, those of a newer header are
+ * taken if the part that this kernel does not know is zero.
  */
 #include "twheel_commands.h"
 #include "twheel_test.h"
@@ -36,7 +36,7 @@ FIXTURE_TEARDOWN(sizes)
 	close(self->fd);
 }
 
-/* A wheel on which the good call of this command does what it should. */
+/* A wheel on which the good call of this command succeeds. */
 static int open_for(const struct tw_command *command, __u64 *pending)
 {
 	return command->cmd == TWHEEL_IOC_SETUP ? tw_open(O_NONBLOCK) : tw_make_wheel(pending);
@@ -107,7 +107,7 @@ TEST_F(sizes, larger_argument_with_an_unknown_tail_says_e2big)
 	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
 		const __u32 tails[] = { TW_GROWN, TAIL - 1 };
 
-		/* All of it only goes out. */
+		/* The kernel only writes it. */
 		if (tw_commands[i].cmd == TWHEEL_IOC_INFO)
 			continue;
 		for (k = 0; k < ARRAY_SIZE(tails); k++) {
@@ -133,11 +133,11 @@ TEST_F(sizes, tail_of_a_larger_info_is_zeroed)
 		EXPECT_EQ(0, argument.bytes[sizeof(argument.info) + i]);
 	}
 	EXPECT_EQ(TW_POISON, argument.bytes[sizeof(argument.info) + TAIL]);
-	/* So much of it the kernel knows; what lies behind has no meaning. */
+	/* The kernel knows this much; bytes behind it have no meaning. */
 	EXPECT_EQ(sizeof(argument.info) + TW_GROWN, argument.info.size);
 }
 
-/* More zeroes than a structure may be long, but for what is copied to their front. */
+/* More zeroes than a structure may be long, after the structure at their front. */
 #define LARGE	(2 * TWHEEL_SIZE_MAX)
 
 static unsigned char *make_large(const void *front, size_t size)
@@ -186,7 +186,7 @@ TEST_F(sizes, absurdly_large_argument_is_refused)
 	}
 }
 
-/* An interpreter copies it to where it likes. */
+/* An interpreter copies the argument to any address. */
 TEST_F(sizes, argument_at_any_address_is_taken)
 {
 	unsigned char bytes[sizeof(union tw_argument) + 8];
@@ -212,7 +212,7 @@ TEST_F(sizes, argument_at_any_address_is_taken)
 
 /* ---- of an element ------------------------------------------------------- */
 
-/* The vector and the list begin alike, and have their entries elsewhere. */
+/* The vector and the list begin alike, and have the pointer to elements at different places. */
 static __u64 *entries_of(const struct tw_command *command, union tw_argument *argument)
 {
 	return command->cmd == TWHEEL_IOC_LIST ? (__u64 *)&argument->list.entries :
@@ -324,7 +324,7 @@ TEST_F(sizes, element_of_4096_bytes_is_taken_and_a_longer_one_says_e2big)
 	}
 }
 
-/* Rows of LIST only go out: it has no tail that could be refused. */
+/* The kernel only writes rows of LIST: they have no tail that could be refused. */
 TEST_F(sizes, larger_element_with_an_unknown_tail_says_e2big_in_its_result)
 {
 	union tw_argument argument;
@@ -384,7 +384,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_arm)
 	close(fd);
 }
 
-/* Every third says what this kernel does not know, the first and the last too. */
+/* Every third one sets bytes that this kernel does not know, the first and the last too. */
 TEST_F(sizes, elements_with_an_unknown_tail_are_left_out_of_a_vector)
 {
 	struct newer_arm arms[STRIDES - 1] = {};
@@ -406,7 +406,7 @@ TEST_F(sizes, elements_with_an_unknown_tail_are_left_out_of_a_vector)
 		}
 	}
 
-	/* That it is left out does not hide why the others are refused. */
+	/* The skipped elements do not change why the others are refused. */
 	ASSERT_EQ(0, tw_drain(fd));
 	EXPECT_EQ(-ESHUTDOWN, tw_vector(fd, TWHEEL_IOC_ARM, arms, sizeof(arms[0]), nr));
 	EXPECT_EQ(-ESHUTDOWN, tw_vector(fd, TWHEEL_IOC_REARM, arms, sizeof(arms[0]), nr));
@@ -446,7 +446,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_list)
 	}
 }
 
-/* As the tail of a larger INFO. */
+/* As with the tail of a larger INFO. */
 TEST_F(sizes, tail_of_a_larger_row_of_list_is_zeroed)
 {
 	struct newer_status rows[4];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slack: a timeout expires in the first tick at or after its deadline that its slack
- * leaves, never early, and together with all others of this slack.
+ * Slack: a timeout expires in the first tick at or after its deadline that its slack leaves,
+ * never early, and together with all others of this slack.
  */
 #include "twheel_test.h"
 
@@ -29,7 +29,7 @@ FIXTURE_TEARDOWN(slack)
 	close(self->fd);
 }
 
-/* The slack in force: the most of the form 2^k - 1 that is within what is asked for. */
+/* The slack in force: the greatest 2^k - 1 within the slack asked for. */
 static __u64 in_force(__u32 slack_ticks)
 {
 	__u64 slack = 0;
@@ -78,7 +78,7 @@ static __u64 next_expiry(int fd)
 	return tw_info(fd, &info) ? 0 : info.next_expiry_ns;
 }
 
-/* Nothing until this edge, which INFO foretells, and at it one event. */
+/* There is nothing until this edge, which INFO foretells, and on it one event. */
 static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline_ns,
 		      __u64 edge_ns)
 {
@@ -124,7 +124,7 @@ TEST_F(slack, slack_rounds_up_to_a_power_of_two_of_ticks)
 	}
 }
 
-/* Deadlines in 64 ticks come in one of them. */
+/* Deadlines in 64 ticks expire in one of them. */
 TEST_F(slack, timeouts_with_the_same_slack_expire_together)
 {
 	struct twheel_event events[65];
@@ -147,7 +147,7 @@ TEST_F(slack, timeouts_with_the_same_slack_expire_together)
 		EXPECT_EQ(128, tick);
 	}
 	EXPECT_EQ(1, passes);
-	/* One that has less slack comes earlier, and in ticks that are theirs, too. */
+	/* A timeout with less slack comes earlier, also in ticks of its own. */
 	now_ns = 128 * self->tick_ns;
 	for (i = 0; i < 7; i++) {
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 60 * self->tick_ns, 0, (1U << i) - 1,
@@ -201,7 +201,7 @@ TEST_F(slack, slack_holds_for_each_period_at_a_fixed_rate)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-/* Nobody reads: the periods are counted from the edges at which they would have come. */
+/* Nobody reads: the periods count from the edges at which they would have expired. */
 TEST_F(slack, slack_holds_for_periods_that_pass_unread)
 {
 	const __u64 interval_ns = 3 * self->tick_ns;
@@ -309,7 +309,7 @@ TEST_F(slack, slack_is_that_of_the_new_schedule_after_a_rearm)
 	}
 }
 
-/* The event that REARM revokes had slack, or the new life has. */
+/* The revoked event had slack, or the new schedule has. */
 TEST_F(slack, slack_of_an_unread_event_ends_with_it)
 {
 	const __u64 tick_ns = self->tick_ns;
@@ -343,7 +343,7 @@ TEST_F(slack, slack_does_not_lead_to_an_expiry_after_the_end_of_time)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, late));
 }
 
-/* ARM of a key that is there begins a life with slack of its own. */
+/* ARM of a present key begins a schedule with its own slack. */
 TEST(slack_is_that_of_the_latest_arm_of_a_key)
 {
 	static const __u32 slacks[] = { 7, 0, 15, 1 };
@@ -422,8 +422,8 @@ TEST(slack_of_a_wheel_does_not_delay_advance)
 }
 
 /*
- * Arms a timeout of a wheel with slack, and waits until its time has passed.  The kernel looks at
- * the wheel when another timer fires: if one has by then, again.  0, or -errno.
+ * Arm a timeout of a wheel with slack, and wait until its time has passed. The kernel makes a
+ * pass when another timer fires: if one has by then, try again. Return 0, or -errno.
  */
 static int pass_unseen(int fd)
 {
@@ -471,7 +471,7 @@ TEST(slack_of_a_wheel_does_not_delay_a_timeout_due_when_armed)
 		EXPECT_EQ(id, event.id);
 		close(fd);
 
-		/* After the time of the alarm, and in the past all the same. */
+		/* After the time of the alarm, but in the past. */
 		fd = tw_open_setup(O_NONBLOCK, &setup);
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, pass_unseen(fd));

@@ -62,9 +62,9 @@ TEST_F(stale, no_id_is_given_out_twice_and_none_is_zero)
 }
 
 /*
- * So that a program can have an array beside the wheel.  Places are made by the
- * page: for those that may be live, and a bounded number for those that were cancelled
- * and wait for the kthread to be freed.
+ * The bound lets a program have an array beside the wheel. Places are made by the page: for those
+ * that may be live, and a bounded number for those that were cancelled and wait for the kthread
+ * to be freed.
  */
 #define MORE_PLACES	32768
 
@@ -90,14 +90,14 @@ TEST_F(stale, the_low_half_of_an_id_is_bounded)
 /* More places than such a wheel can have. */
 #define MOST_PLACES	65536
 
-/* What the hammer below goes by, and how it fares. */
+/* The state of the loop below, and its counts. */
 static struct {
 	int fd;
-	_Atomic __u64 live;			/* what was armed last */
-	_Atomic __u64 of_place[MOST_PLACES];	/* what ended there last */
+	_Atomic __u64 live;			/* the timeout armed last */
+	_Atomic __u64 of_place[MOST_PLACES];	/* the timeout that ended there last */
 	_Atomic __u64 tried;
 	_Atomic bool stop;
-	_Atomic int bad;			/* the line of what went wrong first */
+	_Atomic int bad;			/* the line of the first error */
 } ended;
 
 static void expect_enoent(struct __test_metadata *_metadata, int fd, __u64 id)
@@ -158,11 +158,11 @@ TEST_F(stale, an_old_id_says_enoent_to_all_and_touches_nobody)
 			again += (__u32)old[i] == (__u32)ids[j];
 	}
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* Or these places were not used before, and nothing was tried. */
+	/* Otherwise these places were not used before, and nothing was tried. */
 	EXPECT_LE(PLACES, again);
 }
 
-/* Around one that is live. */
+/* Ids near that of a live timeout. */
 TEST_F(stale, an_id_that_never_was_says_enoent_to_all_and_touches_nobody)
 {
 	struct tw_snapshot before;
@@ -207,7 +207,7 @@ static _Atomic __u64 *last_of(__u64 id)
 	return &ended.of_place[id % MOST_PLACES];
 }
 
-/* With the id that had the place before the timeout that was armed last. */
+/* By the id that had the place before the timeout that was armed last. */
 static void *hammer(void *arg)
 {
 	struct twheel_status row;

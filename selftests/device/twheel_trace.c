@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tracepoints: each event comes once for each timeout, with all that Documentation/operating.rst
- * says, whichever path the timeout takes; and no call does anything else while it is traced.
+ * Tracepoints: each event comes once for each timeout, with all fields that
+ * Documentation/operating.rst lists, whichever path the timeout takes; and no call does anything
+ * else while it is traced.
  *
- * Other events may be on, too, and are left out.
+ * Other events may be on, too; the tests ignore them.
  */
 #include "twheel_keyed.h"
 #include "twheel_outside.h"
@@ -45,7 +46,7 @@ static int open_named(__u32 clock, __u32 flags, __u32 max_pending)
 	return tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
 }
 
-/* Forget what was traced, and go on. */
+/* Forget the traced events, and go on. */
 static void start(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, tw_write_text(TW_TRACING "/trace", ""));
@@ -72,14 +73,14 @@ FIXTURE_TEARDOWN(trace)
 	close(self->fd);
 }
 
-/* Stops, and begins to read what was traced. */
+/* Stop, and begin to read the traced events. */
 static void stop(struct __test_metadata *_metadata, FIXTURE_DATA(trace) *self)
 {
 	self->trace = tw_trace_stop();
 	ASSERT_NE(NULL, self->trace);
 }
 
-/* The next event but for those of a kind: its name and fields.  Empty if there is none. */
+/* The next event other than those of a kind: its name and fields. Empty if there is none. */
 static const char *next_event(FIXTURE_DATA(trace) *self, const char *but)
 {
 	static char line[512];
@@ -95,7 +96,7 @@ static const char *next_event(FIXTURE_DATA(trace) *self, const char *but)
 	return "";
 }
 
-/* How many events of this kind there are in what is left. */
+/* How many events of this kind the rest has. */
 static int count_events(FIXTURE_DATA(trace) *self, const char *kind)
 {
 	const char *event;
@@ -220,7 +221,9 @@ TEST_F(trace, the_event_of_a_step_says_who_takes_it_and_what_it_found)
 	EXPECT_EVENT(NULL, "pass", "by=call now_ns=%llu looked=1 unread=1 more=0", TW_MS);
 }
 
-/* The softirq, or on PREEMPT_RT the kthread; the latter also for whatever the former leaves. */
+/*
+ * The softirq, or on PREEMPT_RT the kthread; the latter also for timeouts that the former leaves.
+ */
 TEST_F(trace, on_a_real_clock_the_softirq_or_the_kthread_expires)
 {
 	unsigned long long deadline_ns = 0, fired_ns = 0, late_ns = 0, read_ns = 0;
@@ -288,7 +291,7 @@ TEST_F(trace, the_event_of_a_limit_says_who_was_refused_what)
 	EXPECT_EVENT(NULL, "limit", "limit=max_pending uid=%u used=3 wanted=1 most=3", getuid());
 }
 
-/* By batches, each of which is many timeouts: the calls do the same, and trace each. */
+/* By batches of many timeouts each: the calls do the same, and trace each. */
 TEST_F(trace, vectors_are_traced_by_element_and_do_the_same_as_untraced)
 {
 	static struct twheel_event events[MANY];
@@ -344,7 +347,7 @@ TEST_F(trace, nothing_is_traced_that_is_off)
 	EXPECT_STREQ("", next_event(self, NULL));
 }
 
-/* One that is on costs only its own calls their fast path, and traces nothing else. */
+/* An event that is on costs only its own calls their fast path, and traces nothing else. */
 TEST_F(trace, each_event_is_switched_on_by_itself)
 {
 	static const char * const names[] = { "arm", "move", "cancel", "expire", "read", "pass" };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wake-ups are counted, by how often the kthread and those who wait went to sleep, and by how
- * often the alarm rang: it rings for what is due, and for nothing else (G6).  The softirq does
- * what there is to do then, and ADVANCE and DRAIN do what they ask for, so that the kthread
- * sleeps on.  Who waits is woken by what it waits for, and by nothing else.
+ * Wake-ups are counted, by how often the kthread and the waiters went to sleep, and by how often
+ * the alarm rang: it rings for timeouts that are due, and for nothing else (G6). The softirq
+ * expires them, and ADVANCE and DRAIN do their own work, so that the kthread sleeps on. A waiter
+ * is woken by the event that it waits for, and by nothing else.
  *
- * The counts do not depend on how quick the machine is: on the virtual clock they are
- * exact, on a real clock what is late comes together with what is next, so there they are
- * bounds from above.
+ * The counts do not depend on how fast the machine is: on the virtual clock they are exact; on a
+ * real clock a late timeout comes together with the next one, so there they are upper bounds.
  */
 #include "twheel_outside.h"
 
@@ -16,12 +15,12 @@
 #include <sys/syscall.h>
 
 #define VECTOR		512
-/* So many leave pages that are worth giving back when they end. */
+/* This many leave pages that are worth giving back when they end. */
 #define MANY		16384
 #define PLACES		1048576
 #define FEW		4
 
-/* How often somebody went to sleep, since the last time that was asked. */
+/* How often a thread went to sleep, since the last call. */
 struct count {
 	pid_t tid;
 	long settled;
@@ -42,13 +41,13 @@ static long count_next(struct count *count)
 	return count->settled < 0 ? -ETIMEDOUT : count->settled - before;
 }
 
-/* Where a spinlock is waited for asleep, there may be more of them. */
+/* If a thread sleeps while it waits for a spinlock, there may be more. */
 static void expect_woken(struct __test_metadata *_metadata, struct count *count, long least,
 			 long most, int line)
 {
 	long woken = 0;
 
-	/* One that was woken may not have run yet: on a busy host, for long. */
+	/* A thread that was woken may not have run yet: on a busy host, for long. */
 	TW_WAIT_FOR((woken += count_next(count)) >= least, TW_MS);
 	EXPECT_LE(least, woken)
 		TH_LOG("line %d", line);
@@ -112,7 +111,7 @@ TEST_F_TIMEOUT(turns, an_advance_takes_no_turn_however_many_expire, 60)
 	__u64 now_ns = TW_SEC;
 	int i;
 
-	/* What stays keeps so many pages that those of the others are not given back. */
+	/* The timeouts that stay keep enough pages that those of the others are not given back. */
 	arm_many(_metadata, self->fd, TW_HOUR, 2 * nr[ARRAY_SIZE(nr) - 1]);
 	for (i = 0; i < (int)ARRAY_SIZE(nr); i++) {
 		arm_many(_metadata, self->fd, TW_MS, nr[i]);
@@ -145,7 +144,7 @@ TEST_F_TIMEOUT(turns, a_future_timeout_takes_no_turn_whatever_is_done_with_it, 6
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* Who arms it makes the event, which can be read at once. */
+/* The thread that arms it makes the event, which can be read at once. */
 TEST_F_TIMEOUT(turns, a_due_timeout_takes_no_turn_by_any_way_to_arm_it, 60)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = 0 };
@@ -164,7 +163,7 @@ TEST_F_TIMEOUT(turns, a_due_timeout_takes_no_turn_by_any_way_to_arm_it, 60)
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* A period whose event is read goes on, be it due again or not. */
+/* A timeout whose event is read goes on with its next period, which may be due again. */
 TEST_F_TIMEOUT(turns, reading_periodic_timeouts_takes_no_turn, 60)
 {
 	struct twheel_event event;
@@ -195,7 +194,7 @@ TEST_F_TIMEOUT(turns, a_drain_takes_no_turn, 60)
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* A work item does so, when it has lain idle for a second. */
+/* A work item does so when the memory has been idle for a second. */
 TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 {
 	static struct twheel_cancel cancels[VECTOR];
@@ -229,8 +228,8 @@ TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 #define LONGEST_LEAD_NS	(4 * TW_SEC)
 
 /*
- * A row of timeouts, and one an hour ahead.  Before the first of the row is due, something
- * is done to it.
+ * A row of timeouts, and one an hour ahead. Before the first of the row is due, the test changes
+ * them.
  */
 FIXTURE(row) {
 	int fd;
@@ -247,7 +246,7 @@ FIXTURE_VARIANT(row) {
 	bool enters;		/* the alarm has rung since the row was armed */
 	enum deed deed;
 	bool passes;		/* it has rung since then */
-	int wakes;		/* so often it rings at most */
+	int wakes;		/* the greatest number of times that it rings */
 	int nr_events;
 };
 
@@ -310,7 +309,7 @@ FIXTURE_TEARDOWN(row)
 	close(self->fd);
 }
 
-/* Has the alarm ring before the row is due. */
+/* Have the alarm ring before the row is due. */
 static void enter_all(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event event;
@@ -336,7 +335,7 @@ static int do_deed(int fd, const __u64 *id, enum deed deed)
 	return nr;
 }
 
-/* False if so much time was too little: some were due before all was done. */
+/* Return false if that took too long: some were due before all was done. */
 static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
 		     const FIXTURE_VARIANT(row) *variant, __u64 lead_ns)
 {
@@ -379,7 +378,7 @@ TEST_F_TIMEOUT(row, the_alarm_rings_as_often_as_there_are_ticks_with_something_d
 		EXPECT_LE(variant->wakes && variant->nr_events, ours);
 		EXPECT_GE(variant->wakes, ours);
 	}
-	/* Where the softirq may not work, it does so each time. */
+	/* If the softirq may not work, the kthread does so each time. */
 	EXPECT_WOKEN_AT_MOST(variant->wakes, &self->kthread);
 	EXPECT_EQ(variant->nr_events, read_all(self->fd));
 }
@@ -426,7 +425,7 @@ FIXTURE_SETUP(expiry)
 	ASSERT_LE(0, self->ep);
 	self->fd = tw_open_setup(O_CLOEXEC | (variant->way == READS ? 0 : O_NONBLOCK), &setup);
 	ASSERT_LE(0, self->fd);
-	/* An epoll instance waits even while nobody waits for it. */
+	/* An epoll instance waits even while no thread waits for it. */
 	if (variant->way == WAITS_FOR_LEVEL || variant->way == WAITS_FOR_EDGE)
 		ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, self->fd, &interest));
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_DAY, &id));
@@ -439,7 +438,7 @@ FIXTURE_TEARDOWN(expiry)
 	close(self->ep);
 }
 
-/* One timeout, for which the thread waits.  Returns how often the kthread was woken. */
+/* Arm one timeout, for which the thread waits. Return how often the kthread was woken. */
 static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(expiry) *self,
 			 enum way way)
 {
@@ -462,12 +461,12 @@ static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(expiry)
 
 TEST_F_TIMEOUT(expiry, the_softirq_expires_timeouts_and_the_kthread_sleeps, 100)
 {
-	/* There a softirq is a thread that anybody may keep waiting: it only wakes the kthread. */
+	/* With PREEMPT_RT, any thread may keep the softirq waiting: it only wakes the kthread. */
 	if (tw_kernel_is_rt()) {
 		EXPECT_LT(0, wait_for_one(_metadata, self, variant->way));
 		return;
 	}
-	/* Where the machine takes the processor away, the softirq may have had its share. */
+	/* If the host takes the processor away, the softirq may have used its share. */
 	EXPECT_TRUE(TW_WAIT_FOR(!wait_for_one(_metadata, self, variant->way), 0));
 }
 
@@ -512,7 +511,7 @@ static void wait_begin(struct __test_metadata *_metadata, FIXTURE_DATA(waiter) *
 	ASSERT_EQ(0, count_begin(&self->count, self->tid));
 }
 
-/* What it was told at the end. */
+/* Its result at the end. */
 static short wait_end(FIXTURE_DATA(waiter) *self)
 {
 	pthread_join(self->thread, NULL);
@@ -569,7 +568,7 @@ TEST_F_TIMEOUT(waiter, a_waiter_for_in_is_not_woken_by_a_turn_without_an_event, 
 	EXPECT_EQ(POLLIN, wait_end(self));
 }
 
-/* Nor by one at a deadline that a timeout had. */
+/* The old deadline of a timeout does not wake it either. */
 TEST_F_TIMEOUT(waiter, a_waiter_for_in_is_not_woken_by_the_tick_of_a_cancelled_timeout, 60)
 {
 	__u64 id[FEW];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * write(): whole records, in order, up to the first that is refused; each does what
- * the ioctl of its name does with a vector of one.  RWF_NOWAIT: what would have to
- * wait or allocate says EAGAIN.
+ * write(): whole records, in order, up to the first that is refused; each does what the ioctl of
+ * its name does with a vector of one. With RWF_NOWAIT, a record that would have to wait or
+ * allocate says EAGAIN.
  */
 #include "twheel_test.h"
 
@@ -31,7 +31,7 @@ static struct twheel_record cancel_of(__u64 id)
 	return (struct twheel_record){ .op = TWHEEL_OP_CANCEL, .key = id };
 }
 
-/* Records done, or -errno. */
+/* Return records done, or -errno. */
 static int write_nowait(int fd, const struct twheel_record *records, size_t nr)
 {
 	struct iovec iov = { (void *)records, nr * sizeof(*records) };
@@ -135,7 +135,7 @@ TEST_F(write, a_record_rearms_by_id_and_leaves_the_user_data)
 	EXPECT_EQ(5, event.user_data);
 }
 
-/* In each of these states REARM takes another way through the engine. */
+/* In each of these states REARM takes another path through the engine. */
 TEST_F(write, a_record_rearms_in_every_state)
 {
 	struct twheel_record records[TW_KINDS];
@@ -219,7 +219,7 @@ TEST_F(write, writev_lays_a_record_across_two_pieces)
 	EXPECT_EQ(2, events[1].user_data);
 }
 
-/* There is no id and no verdict in them: those come by ioctl, and the id by the first event. */
+/* Records have no id and no verdict: those come by ioctl, and the id by the first event. */
 TEST_F(write, records_are_read_only)
 {
 	struct twheel_record *records = (void *)(self->bad - sysconf(_SC_PAGESIZE));
@@ -372,7 +372,7 @@ TEST_F(write, a_partial_record_at_the_end_is_not_consumed)
 	EXPECT_EQ(2, info.armed);
 }
 
-/* Each one is an ARM, a REARM or a CANCEL that would succeed but for one field. */
+/* Each record is an ARM, a REARM or a CANCEL that would succeed but for one field. */
 TEST_F(write, a_bad_field_says_einval_and_changes_nothing)
 {
 	struct twheel_record good[3], record;
@@ -485,7 +485,7 @@ TEST_F(write, absent_timeouts_do_not_end_a_write_that_forgives)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(there / 2, info.rearmed);
 	EXPECT_EQ(there / 2, info.pending);
-	/* Without the flag it ends there, as ever. */
+	/* Without the flag, the write ends there. */
 	records[first_absent] = plain;
 	EXPECT_EQ(first_absent, tw_write(self->fd, records, MAX_RECORDS));
 }
@@ -521,7 +521,7 @@ TEST_F(write, a_record_that_forgives_does_what_it_says_if_its_timeout_is_there)
 	ASSERT_ONE_EVENT(self->fd, &event, ids[0]);
 }
 
-/* An ARM makes what is not there, unless it says IF_PRESENT; and SETUP has no timeout. */
+/* An ARM creates an absent timeout, unless it says IF_PRESENT; and SETUP has no timeout. */
 TEST_F(write, other_records_that_forgive_say_einval)
 {
 	const struct twheel_setup_record setup = {
@@ -573,7 +573,7 @@ TEST_F(write, a_record_that_forgives_says_eshutdown_in_a_drained_wheel)
 	EXPECT_EQ(-ESHUTDOWN, tw_write(self->fd, records + 1, 1));
 }
 
-/* The batches in which records are copied in cannot be seen. */
+/* The batches in which records are copied in make no difference. */
 TEST_F(write, a_long_write_stops_at_any_record_that_is_refused)
 {
 	struct twheel_record records[MAX_RECORDS];
@@ -670,7 +670,7 @@ TEST_F(write, pwrite_says_espipe)
 	EXPECT_EQ(ESPIPE, errno);
 }
 
-/* Many writers, while what they write expires and is read. */
+/* Many writers, while their timeouts expire and are read. */
 TEST_F(write, records_beside_a_reader_are_all_delivered)
 {
 	enum { WRITERS = 4, ROUNDS = 200, EACH = 37 };
@@ -860,7 +860,7 @@ TEST_F(keyed_write, keys_that_are_gone_do_not_end_a_write_that_forgives)
 	}
 }
 
-/* Only that its timeout is absent. */
+/* The flag forgives only that its timeout is absent. */
 TEST_F(keyed_write, a_record_that_forgives_forgives_nothing_else)
 {
 	const struct twheel_record first = arm_in(7, 5 * TW_MS);
@@ -905,7 +905,7 @@ TEST(one_write_does_it_all)
 	close(fd);
 }
 
-/* Whoever is first: no write fails, since those that a key may be absent for forgive that. */
+/* In any order: no write fails, since records for keys that may be absent forgive that. */
 TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 {
 	enum { WRITERS = 4, ROUNDS = 2000, KEYS = 8 };
@@ -921,7 +921,9 @@ TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 		ASSERT_LE(0, pids[i]);
 		if (pids[i])
 			continue;
-		/* The reader's ADVANCE settles, too; thousands more would take minutes. */
+		/*
+		 * The reader's ADVANCE empties the inbox, too; thousands more would take minutes.
+		 */
 		tw_settles = false;
 		for (j = 0; j < ROUNDS; j++) {
 			__u64 key = tw_random(&seed) % KEYS;
@@ -993,7 +995,7 @@ TEST(pwritev2_nowait_does_not_start_a_wheel)
 	close(fd);
 }
 
-/* It does as many as there are places for, and the rest after one write that may wait. */
+/* It does as many as there are places for, and the others after a write that may wait. */
 TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 {
 	struct twheel_record records[MAX_RECORDS];
@@ -1021,7 +1023,9 @@ TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-/* The first odd timeout of a page needs memory that plain one-shots do not. */
+/*
+ * The first timeout of a page with an interval or slack needs memory that plain one-shots do not.
+ */
 static void expect_no_memory_for(struct __test_metadata *_metadata, int fd, __u64 interval_ns,
 				 __u32 slack_ticks)
 {
@@ -1073,7 +1077,7 @@ TEST_F(write, pwritev2_nowait_rearms_and_cancels)
 	EXPECT_EQ(-ENOENT, write_nowait(self->fd, records + 2, 1));
 }
 
-/* Be it to an earlier time, again and again. */
+/* Even to an earlier time, again and again. */
 TEST_F(write, pwritev2_nowait_rearms_without_memory)
 {
 	struct twheel_record record;
@@ -1097,7 +1101,7 @@ TEST_F(keyed_write, pwritev2_nowait_arms_and_moves)
 		cancel_of(1),
 	};
 
-	/* No place is there yet. */
+	/* There is no place yet. */
 	EXPECT_EQ(-EAGAIN, write_nowait(self->fd, records, 5));
 	ASSERT_EQ(1, tw_write(self->fd, records, 1));
 	EXPECT_EQ(4, write_nowait(self->fd, records + 1, 4));
