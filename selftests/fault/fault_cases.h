@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The cases: each is one system call upon a wheel that is made for it, with
- * arguments, and what its user is told.
+ * The cases: each is one system call on a wheel that is made for it, with arguments and with a
+ * check of its results.
  */
 #ifndef TWHEEL_FAULT_CASES_H
 #define TWHEEL_FAULT_CASES_H
@@ -16,8 +16,8 @@
  * @name: of the call and what is special
  * @prepare: makes the wheel and the arguments
  * @run: the call, and nothing else that could fail
- * @told: what the user learns from its outcome
- * @nr: what it returns when nothing fails, entries; 0 for a plain success
+ * @told: checks the results, and notes them
+ * @nr: elements that it returns when nothing fails; 0 for a plain success
  * @compat: 32-bit programs get there by another way
  * @indirect: it calls back what the kernel gave to it, which may fail
  * @slow: not to be repeated more often than needed
@@ -57,7 +57,7 @@ static inline void *vector_of(struct world *w, __u32 entry_size)
 	return vector;
 }
 
-/* ARM of nr timeouts from user_data first on, each n-th of them periodic. */
+/* ARM nr timeouts from user_data first on, each n-th of them periodic. */
 static inline void arm_entries(struct world *w, int nr, int stride, int periodic)
 {
 	int i;
@@ -79,8 +79,8 @@ static inline void arm_entries(struct world *w, int nr, int stride, int periodic
 }
 
 /*
- * REARM of the one-shots from user_data first on, to earlier deadlines, so that
- * each needs room of its own in the wheel.
+ * REARM the one-shots from user_data first on, to earlier deadlines, so that each needs memory of
+ * its own in the wheel.
  */
 static inline void rearm_entries(struct world *w, int first, int nr, __u64 interval_ns)
 {
@@ -155,7 +155,7 @@ static inline int run_open(struct world *w)
 	return w->fd < 0 ? w->fd : 0;
 }
 
-/* The table, which stays with the wheel; the mapping does not. */
+/* The table stays with the wheel; the mapping does not. */
 static inline int run_map(struct world *w)
 {
 	const size_t size = 8 * 4096;
@@ -193,7 +193,7 @@ static inline int run_write(struct world *w)
 	return tw_write(w->fd, world_entry(w, 0), w->nr);
 }
 
-/* Pieces that end within events. */
+/* The pieces end within events. */
 #define PIECE		(3 * sizeof(struct twheel_event) + 12)
 
 static inline int run_readv(struct world *w)
@@ -222,7 +222,7 @@ static inline int run_poll(struct world *w)
 	return revents == POLLIN ? 0 : TW_BROKEN;
 }
 
-/* More descriptors than poll() has room for on its stack. */
+/* More descriptors than poll() has memory for on its stack. */
 static inline int run_poll_many(struct world *w)
 {
 	struct pollfd *pfd = (void *)w->arena;
@@ -230,7 +230,7 @@ static inline int run_poll_many(struct world *w)
 
 	for (i = 0; i < 64; i++)
 		pfd[i] = (struct pollfd){ .fd = w->fd, .events = POLLPRI };
-	/* To be told at once would not need to wait anywhere. */
+	/* If an event were there at once, epoll would not need to wait anywhere. */
 	return poll(pfd, 64, 1) < 0 ? -errno : 0;
 }
 
@@ -272,7 +272,7 @@ static inline void prepare_setup(struct __test_metadata *_metadata, struct world
 	setup_argument(w, 0);
 }
 
-/* More than are taken as contiguous pages, and few enough to fail one after the other. */
+/* More elements than fit into contiguous pages, and few enough to fail one after the other. */
 static inline void prepare_setup_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	world_open(_metadata, w);
@@ -286,7 +286,7 @@ static inline void prepare_first_arm(struct __test_metadata *_metadata, struct w
 
 	world_open(_metadata, w);
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
-	/* Real time: far enough to stay pending. */
+	/* Real time: deadlines far enough ahead to stay pending. */
 	for (i = 0; i < w->nr; i++)
 		((struct twheel_arm *)world_entry(w, i))->flags = 0;
 }
@@ -304,7 +304,7 @@ static inline void prepare_arm_keyed(struct __test_metadata *_metadata, struct w
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
 }
 
-/* Entries with a tail that this version does not know: in a keyed wheel each is copied alone. */
+/* Elements with a tail that this version does not know: in a keyed wheel each is copied alone. */
 static inline void prepare_arm_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	make_with(_metadata, w, TWHEEL_SETUP_KEYED, 0);
@@ -344,7 +344,7 @@ static inline void prepare_arm_periodic(struct __test_metadata *_metadata, struc
 	arm_entries(w, 4, sizeof(struct twheel_arm), 1);
 }
 
-/* Their pages of chunks have room for some of the entries they need then, not for all. */
+/* Their pages of chunks have memory for some of the entries they need then, not for all. */
 static inline void prepare_rearm(struct __test_metadata *_metadata, struct world *w)
 {
 	make_usual(_metadata, w);
@@ -376,7 +376,7 @@ static inline void prepare_cancel(struct __test_metadata *_metadata, struct worl
 	vector_of(w, w->stride);
 }
 
-/* The same by write(), which needs no memory for it. */
+/* The same by write(), which needs no memory for the records. */
 static inline void prepare_write(struct __test_metadata *_metadata, struct world *w)
 {
 	int i;
@@ -659,8 +659,8 @@ static const struct op case_close = {
 };
 
 /*
- * X() of each, with something between them; X takes the end of the name of a case,
- * which is also that of its variant in a test.
+ * X() of each, with something between them; X takes the end of the name of a case, which is also
+ * that of its variant in a test.
  */
 #define FAULT_CASES(X, between)	\
 	X(open) between \

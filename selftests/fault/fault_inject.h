@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Making the kernel fail where a test wants it to.
+ * Making the kernel fail at a place that a test chooses.
  *
- * The kernel's fault injection has three sources of faults: failslab,
- * fail_page_alloc and fail_usercopy.  Each has a filter of its own, a range of
- * addresses of which one must be on the stack; a number written to a thread's
- * fail-nth makes the n-th fault that passes these filters happen, in this
- * thread, once.  What is left of the number afterwards tells how many would
- * have passed.  So a whole system call can be made to fail at one place after
- * the other, and a range of a single byte, a return address, is one call in
- * the code of the module.
+ * The kernel's fault injection has three sources of faults: failslab, fail_page_alloc and
+ * fail_usercopy. Each has a filter of its own, a range of addresses of which one must be on
+ * the stack; if a number n is written to a thread's fail-nth, the n-th fault that passes these
+ * filters happens, in this thread, once. The number then shows how many faults were still to
+ * pass. So a whole system call can be made to fail at one place after the other, and a range
+ * of a single byte, a return address, is one call in the code of the module.
  *
- * Which calls the module makes out of itself stands in the relocations of its
- * file.  That is how a test knows what it has not made fail.  Where the module has
- * a function of its own to allocate by, it is the calls of that which count: one
- * of them is one purpose, and what the function tries in turn can fail at once.
+ * The relocations of the module's file list the calls that leave the module. So a test knows
+ * which of them it has not made fail. If the module allocates by a function of its own, the
+ * calls of that function count: one of them is one purpose, and all that the function tries in
+ * turn can fail at once.
  */
 #ifndef TWHEEL_FAULT_INJECT_H
 #define TWHEEL_FAULT_INJECT_H
@@ -83,7 +81,7 @@ static inline int fi_open_attribute(enum fi_kind kind, const char *attribute)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What stands in a file of one number; 0 when it cannot be read. */
+/* The number in a file; 0 if it cannot be read. */
 static inline unsigned long long fi_number(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -114,8 +112,8 @@ static inline int fi_write_number(int fd, unsigned long long number)
 }
 
 /*
- * Faults of these kinds count when one of the return addresses on the stack
- * lies in the range.  Those of other kinds do not count.
+ * Faults of these kinds count if one of the return addresses on the stack is in the range. Those
+ * of other kinds do not count.
  */
 static inline int fi_filter(unsigned int kinds, struct fi_range range)
 {
@@ -124,7 +122,7 @@ static inline int fi_filter(unsigned int kinds, struct fi_range range)
 	for (i = 0; i < FI_KINDS && !ret; i++) {
 		bool on = kinds & 1U << i;
 
-		/* Not 0: a range from there means that there is no filter. */
+		/* Not 0: a range from 0 means that there is no filter. */
 		ret = fi_write_number(fi.start[i], on ? range.start : 1);
 		if (!ret)
 			ret = fi_write_number(fi.end[i], on ? range.end : 1);
@@ -144,8 +142,8 @@ static struct {
 } fi_kernel;
 
 /*
- * Before the first test, each of which is a child of ours: to read tens of
- * thousands of symbols takes seconds in an emulated kernel.
+ * Call this before the first test, each of which is a child of ours: reading tens of thousands of
+ * symbols takes seconds in an emulated kernel.
  */
 static __attribute__((constructor)) void fi_read_kernel(void)
 {
@@ -171,8 +169,8 @@ static __attribute__((constructor)) void fi_read_kernel(void)
 }
 
 /*
- * Code of the kernel, from the first of these functions to behind the last;
- * start 0 when there are none.
+ * Code of the kernel, from the first of these functions to behind the last; start is 0 if there
+ * are none.
  */
 static inline struct fi_range fi_functions(const char * const *names, int nr)
 {
@@ -222,8 +220,8 @@ static inline int fi_reject(struct fi_range range)
 }
 
 /*
- * What kmemleak allocates to keep its books does not count: it is no business of
- * the module's, and without it kmemleak is blind from then on.
+ * Allocations of kmemleak for its own records do not count: they are not the module's, and
+ * without one kmemleak is blind from then on.
  */
 static inline int fi_spare_kmemleak(void)
 {
@@ -236,8 +234,8 @@ static inline int fi_spare_kmemleak(void)
 }
 
 /*
- * Everything as this header has it.  0, or -errno: then the kernel lacks it, or
- * the user is not root.  To be called by the thread that is to fail.
+ * Set everything to the state that this header needs. Return 0, or -errno if the kernel lacks it
+ * or the user is not root. Call this in the thread that is to fail.
  */
 static inline int fi_open(void)
 {
@@ -250,7 +248,7 @@ static inline int fi_open(void)
 		{ "interval", "1", FI_ALL },
 		{ "times", "-1", FI_ALL },
 		{ "space", "0", FI_ALL },
-		/* What is forced is no news, and a stack is a complaint. */
+		/* Do not log forced faults: a stack in the log would fail the test. */
 		{ "verbose", "0", FI_ALL },
 		{ "task-filter", "Y", FI_ALL },
 		{ "stacktrace-depth", "32", FI_ALL },
@@ -278,13 +276,13 @@ static inline int fi_open(void)
 
 /* ---- one fault ----------------------------------------------------------- */
 
-/* The n-th one from now on will fail, in this thread. */
+/* The n-th fault from now on happens, in this thread. */
 static inline int fi_arm(unsigned int n)
 {
 	return fi_write_number(fi.nth, n);
 }
 
-/* None will.  Returns what was left of n: 0 when it has failed. */
+/* No fault happens any more. Return the rest of n: 0 if one has happened. */
 static inline unsigned int fi_disarm(void)
 {
 	char text[32] = "";
@@ -308,8 +306,8 @@ static inline int fi_mark(const char *pid, bool on)
 }
 
 /*
- * From now on all faults that pass the filters happen, in marked threads.
- * Ended by fi_fail_no_more(), which tells how many there were.
+ * From now on all faults that pass the filters happen, in marked threads. fi_fail_no_more() ends
+ * this, and returns how many there were.
  */
 static inline int fi_fail_always(void)
 {
@@ -343,7 +341,7 @@ static inline unsigned int fi_fail_no_more(void)
 /**
  * struct fi_site - a call out of the module, or of what it allocates by
  * @address: where it returns to
- * @callee: what is called
+ * @callee: the function called
  * @function: the function of the source that it stands in, whatever was inlined where
  */
 struct fi_site {
@@ -385,7 +383,7 @@ static inline const char *fi_map(const char *path)
 }
 
 /*
- * What the module allocates by: calls within these are no sites, calls of them are.
+ * Functions by which the module allocates: calls within these are no sites, calls of them are.
  * @function: of the module, or a part of it that the compiler has split off
  */
 static inline const char *fi_allocator(const char *function)
@@ -401,7 +399,7 @@ static inline const char *fi_allocator(const char *function)
 	return NULL;
 }
 
-/* What calls that can fail are called here; NULL for those that cannot. */
+/* The name of the call if it can fail; NULL otherwise. */
 static inline const char *fi_callee_name(const char *callee)
 {
 	static const struct {
@@ -439,7 +437,7 @@ static inline const char *fi_callee_name(const char *callee)
 	return NULL;
 }
 
-/* Compilers' instruments are no calls of the module's own. */
+/* Calls of the compiler's instrumentation are not the module's. */
 static inline bool fi_is_instrument(const char *callee)
 {
 	static const char * const starts[] = {
@@ -475,7 +473,7 @@ static inline void fi_add_site(struct fi_module *module, const struct fi_site *s
 		module->site[module->nr++] = *site;
 }
 
-/* The calls in one section of code: relocations of `call' to what is elsewhere. */
+/* The calls in one section of code: relocations of `call' to another section or file. */
 static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *elf,
 				 const Elf64_Shdr *rela_section, __u64 base)
 {
@@ -493,7 +491,7 @@ static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *
 
 		const char *callee = strings + to->st_name;
 
-		/* From one file of the module to another there is a relocation, too. */
+		/* A call from one file of the module to another has a relocation, too. */
 		if (to->st_shndx != SHN_UNDEF)
 			callee = fi_allocator(callee);
 		if (!callee || !offset || operand[-1] != 0xe8)
@@ -507,8 +505,8 @@ static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *
 }
 
 /*
- * Those of one function of the same section, which begins at @to: the assembler has
- * written the distance into the code.
+ * Calls of one function of the same section, which begins at @to: the assembler has written the
+ * distance into the code.
  */
 static inline void fi_read_calls_to(struct fi_module *module, const struct fi_elf *elf,
 				    const Elf64_Shdr *rela_section, __u64 base, __u64 to,
@@ -523,7 +521,7 @@ static inline void fi_read_calls_to(struct fi_module *module, const struct fi_el
 		__s32 distance;
 
 		memcpy(&distance, code + offset + 1, sizeof(distance));
-		/* 0 is for a relocation to fill in. */
+		/* A distance of 0 is for a relocation to fill in. */
 		if ((__u8)code[offset] != 0xe8 || !distance || offset + 5 + distance != to)
 			continue;
 		fi_add_site(module, &(struct fi_site){
@@ -534,7 +532,7 @@ static inline void fi_read_calls_to(struct fi_module *module, const struct fi_el
 	}
 }
 
-/* And those of what the module allocates by. */
+/* Add the calls of the functions by which the module allocates. */
 static inline void fi_read_own_calls(struct fi_module *module, const struct fi_elf *elf,
 				     const Elf64_Shdr *rela_section, __u64 base)
 {
@@ -568,11 +566,11 @@ static inline __u64 fi_section_base(const char *section)
 }
 
 /*
- * The symbols of the file tell what the compiler has left of functions.  Which one of
- * the source a call stands in is known from the debug information, out of which
- * tools/vm/build.sh has made a file: lines of "SECTION OFFSET FUNCTION...", with the
- * offset that the call returns to, and the function before those that it was inlined
- * into.  What the module allocates by may be one of these.  0, or -errno.
+ * The symbols of the file show which functions the compiler has left. The debug information shows
+ * in which function of the source a call is; tools/vm/build.sh has made a file from it, with
+ * lines of "SECTION OFFSET FUNCTION...": the offset that the call returns to, and the function
+ * before those that it was inlined into. A function by which the module allocates may be one of
+ * these. Return 0, or -errno.
  */
 static inline int fi_name_functions(struct fi_module *module, const char *path)
 {
@@ -609,8 +607,8 @@ static inline int fi_name_functions(struct fi_module *module, const char *path)
 }
 
 /*
- * Finds the code of the loaded module and its calls.  @path is the file it was
- * loaded from.  0, or -errno.
+ * Find the code of the loaded module and its calls. @path is the file it was loaded from. Return
+ * 0, or -errno.
  */
 static inline int fi_read_module(struct fi_module *module, const char *path)
 {
@@ -632,7 +630,7 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 		const char *name;
 		__u64 base;
 
-		/* Of other sections it is no section's number. */
+		/* The value is no section's number for other sections. */
 		if (rela->sh_type != SHT_RELA)
 			continue;
 		name = elf.names + text->sh_name;

@@ -26,7 +26,7 @@ struct outcome {
 	int nr_enomem;
 };
 
-/* To be called first by who uses these.  0, or -errno as of fi_open(). */
+/* Call this before the others. Return 0, or -errno as of fi_open(). */
 static inline int ready_to_shoot(struct __test_metadata *_metadata, struct world *w,
 				 struct fi_module *module)
 {
@@ -64,7 +64,7 @@ static inline void world_end(struct world *w)
 		close(w->other);
 }
 
-/* Makes the call.  Returns how many faults there were. */
+/* Make the call. Return how many faults there were. */
 static inline unsigned int world_fire(struct __test_metadata *_metadata, struct world *w,
 				      const struct op *op, const struct shot *shot, int *ret)
 {
@@ -87,7 +87,7 @@ static inline unsigned int world_fire(struct __test_metadata *_metadata, struct 
 	return nr;
 }
 
-/* How many faults are possible there. */
+/* How many faults are possible in that range. */
 static inline unsigned int probe(struct __test_metadata *_metadata, struct world *w,
 				 const struct op *op, unsigned int kinds, struct fi_range range)
 {
@@ -101,7 +101,7 @@ static inline unsigned int probe(struct __test_metadata *_metadata, struct world
 	return nr;
 }
 
-/* One run and all that has to hold after it.  False: nothing has failed. */
+/* One run and all checks after it. Return false if nothing has failed. */
 static inline bool shoot(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 			 const struct shot *shot, bool compat, struct outcome *outcome)
 {
@@ -123,7 +123,7 @@ static inline bool shoot(struct __test_metadata *_metadata, struct world *w, con
 
 /* ---- where a case can fail ------------------------------------------------ */
 
-/* Finds the calls out of the module at which this case can fail. */
+/* Find the calls out of the module at which this case can fail. */
 static inline void find_sites(struct __test_metadata *_metadata, struct world *w,
 			      const struct op *op, const struct fi_module *module, int first,
 			      int last, int *found, int *nr)
@@ -134,7 +134,7 @@ static inline void find_sites(struct __test_metadata *_metadata, struct world *w
 	};
 	int middle = first + (last - first) / 2;
 
-	/* Between them are the module's calls to itself: it may be none of ours. */
+	/* Between them are the module's calls to itself: the address may be none of ours. */
 	if (!probe(_metadata, w, op, FI_ALL, range))
 		return;
 	if (first == last) {
@@ -146,8 +146,8 @@ static inline void find_sites(struct __test_metadata *_metadata, struct world *w
 }
 
 /*
- * Calls that can fail by what they are called, and any other that turns out to.
- * Returns how many there are at @found.
+ * Calls of functions that can fail, and any other that turns out to. Return how many there are at
+ * @found.
  */
 static inline int sites_of(struct __test_metadata *_metadata, struct world *w,
 			   const struct fi_module *module, const struct op *op, int *found)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the user learns from the outcome of a call.  Whatever it was: it agrees with
- * the results in the entries, and from here on the user knows what these say.
+ * Checks of the results of a call. Whatever the return value is, it agrees with the results in
+ * the elements, and from then on the world has noted these.
  */
 #ifndef TWHEEL_FAULT_TOLD_H
 #define TWHEEL_FAULT_TOLD_H
@@ -9,8 +9,8 @@
 #include "fault_world.h"
 
 /*
- * One entry's result, which is that of an attempt or, from the fault on, none.
- * Returns true when the entry succeeded.
+ * The result of one element: that of an attempt or, from the fault on, none. Return true if the
+ * element succeeded.
  */
 static inline bool entry_done(struct __test_metadata *_metadata, struct world *w, int ret, int i,
 			      __s32 result, bool *faulted)
@@ -22,7 +22,7 @@ static inline bool entry_done(struct __test_metadata *_metadata, struct world *w
 			TH_LOG("%s: entry %d is done, and one before it is not", w->where, i);
 	}
 	if (ret < 0) {
-		/* Before the first timeout it is tried whether anything can be told. */
+		/* ARM tries before the first timeout whether it can copy results out. */
 		EXPECT_TRUE(*faulted || (!i && result == ret))
 			TH_LOG("%s: entry %d of a call that failed says %d", w->where, i, result);
 		return false;
@@ -86,8 +86,8 @@ static inline void told_by_rearm(struct __test_metadata *_metadata, struct world
 #define PAGE_PLACES	84
 
 /*
- * The table of pages begins with a page, which has room for the numbers of 509.  All
- * their places have to be in use, by timeouts that go before anything is compared.
+ * The table of pages begins with a page, which has memory for the numbers of 509. All their
+ * places have to be in use, by timeouts that are cancelled before anything is compared.
  */
 #define BALLAST		(509 * PAGE_PLACES - 3 - 2)
 
@@ -134,7 +134,7 @@ static inline void told_by_cancel(struct __test_metadata *_metadata, struct worl
 	}
 }
 
-/* The same records, of which write() says nothing but how many were done. */
+/* The same records; write() only reports how many were done. */
 static inline void told_by_write(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	int i;
@@ -199,7 +199,7 @@ static inline void told_by_read(struct __test_metadata *_metadata, struct world 
 
 	for (i = 0; i < ret; i++)
 		event_is_due(_metadata, w, world_entry(w, i), START, false);
-	/* What was not delivered was not written, either, or not as an event. */
+	/* Events that were not delivered were not written either, or not as a whole. */
 	EXPECT_TRUE(ret < 0 ? ret == -EFAULT : ret > 0)
 		TH_LOG("%s: read says %d", w->where, ret);
 }
@@ -220,7 +220,7 @@ static inline void told_by_info(struct __test_metadata *_metadata, struct world 
 		TH_LOG("%s", w->where);
 }
 
-/* A wheel that could not be set up is as new; it is set up now. */
+/* A wheel that could not be set up is like a new one; set it up now. */
 static inline void told_by_setup(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	const struct twheel_setup *setup = (void *)w->arena;
@@ -242,8 +242,8 @@ static inline void told_by_setup(struct __test_metadata *_metadata, struct world
 }
 
 /*
- * The first ARM, when it failed as a whole, has left SETUP open.  It has no
- * virtual clock to be led to the end: what it armed is cancelled.
+ * If the first ARM failed as a whole, SETUP can still be called. The wheel has no virtual clock
+ * that could be advanced to the end: cancel its timeouts.
  */
 static inline void told_by_first_arm(struct __test_metadata *_metadata, struct world *w, int ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A world: a wheel, what its user knows of it, and whether the two agree.
+ * A world: a wheel, the state that it must have, and whether the two agree.
  */
 #ifndef TWHEEL_FAULT_WORLD_H
 #define TWHEEL_FAULT_WORLD_H
@@ -12,13 +12,15 @@
 #define START		(20 * TW_MS)
 #define FAR		(2 * TW_HOUR)
 
-/* Of the baseline: what has expired by START, and what goes on expiring. */
+/* Of the baseline: the timeouts that have expired by START, and those that go on expiring. */
 #define EXPIRED_NS	(10 * TW_MS)
 #define PERIOD		(7 * TW_MS)
 
 #define KNOWN		1024
 
-/* Room for arguments, where 32-bit calls reach it, and where in it entries begin. */
+/*
+ * Memory for arguments that 32-bit calls can reach, and the offset in it at which elements begin.
+ */
 #define ARENA		(1 << 18)
 #define ENTRIES		4096
 
@@ -27,19 +29,19 @@
 /* A timeout that was accepted and has not ended, by its user_data. */
 struct known {
 	__u64 id;		/* 0: none */
-	__u64 deadline_ns;	/* the next one that the user has not read of */
+	__u64 deadline_ns;	/* the next deadline whose event the user has not read */
 	__u64 interval_ns;
 };
 
 /**
- * struct world - what one run of a case works upon
+ * struct world - the state of one run of a case
  * @fd: the wheel, or -errno of opening it
  * @other: epoll, or /proc/self/fdinfo
  * @compat: calls go the way of 32-bit programs
  * @drained: DRAIN succeeded
  * @real: the wheel has a real clock, which cannot be led to the end
  * @arena: the arguments of the call; the vector or the structure at its
- *	beginning, the entries from ENTRIES on
+ *	beginning, the elements from ENTRIES on
  * @nr: entries
  * @stride: their size
  * @known: by user_data
@@ -103,7 +105,7 @@ static inline int world_wait(struct world *w, struct twheel_event *event, int ti
 	return revents <= 0 ? revents : world_read(w, event, 1);
 }
 
-/* A call by the gate of 32-bit programs, whose pointers are below 4 GB. */
+/* A call by the entry point of 32-bit programs, whose pointers are below 4 GB. */
 static inline int compat_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	long ret;
@@ -142,7 +144,7 @@ static inline void world_open(struct __test_metadata *_metadata, struct world *w
 	ASSERT_LE(0, w->fd);
 }
 
-/* Arms nr one-shots far ahead, that is, fills places. */
+/* Arm nr one-shots far ahead, to use up places. */
 static inline void world_fill(struct __test_metadata *_metadata, struct world *w, int nr)
 {
 	static struct twheel_arm arms[KNOWN];
@@ -159,7 +161,7 @@ static inline void world_fill(struct __test_metadata *_metadata, struct world *w
 		world_learn(w, arms[i].user_data, arms[i].id, arms[i].expires_ns, 0);
 }
 
-/* A virtual wheel that nothing was armed on. */
+/* A virtual wheel on which nothing was armed. */
 static inline void make_with(struct __test_metadata *_metadata, struct world *w,
 			     __u32 flags, __u32 event_size)
 {
@@ -180,7 +182,7 @@ static inline void make_empty(struct __test_metadata *_metadata, struct world *w
 	make_with(_metadata, w, 0, 0);
 }
 
-/* And one at START with a timeout that pends and one that is unread. */
+/* The same at START, with a timeout that pends and one that is unread. */
 static inline void make_plain(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;
@@ -192,7 +194,7 @@ static inline void make_plain(struct __test_metadata *_metadata, struct world *w
 	ASSERT_EQ(0, tw_advance(w->fd, START));
 }
 
-/* On an empty one: the same, and a periodic one, which is both. */
+/* On an empty wheel: the same, and a periodic one, which is both. */
 static inline void make_lively(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;
@@ -200,7 +202,7 @@ static inline void make_lively(struct __test_metadata *_metadata, struct world *
 	world_fill(_metadata, w, 1);
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, 0, w->armed, &id));
 	world_learn(w, w->armed, id, EXPIRED_NS, 0);
-	/* Its event is the first one, and a read goes by steps because of it. */
+	/* Its event is the first one, and makes a read go by steps. */
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS - TW_MS, PERIOD, w->armed,
 			     &id));
 	world_learn(w, w->armed, id, EXPIRED_NS - TW_MS, PERIOD);
@@ -215,7 +217,7 @@ static inline void make_usual(struct __test_metadata *_metadata, struct world *w
 
 /* ---- rows and events ----------------------------------------------------- */
 
-/* A row of QUERY or LIST tells what the user knows; returns its user_data. */
+/* A row of QUERY or LIST agrees with the world; return its user_data. */
 static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world *w,
 				 const struct twheel_status *row)
 {
@@ -230,7 +232,7 @@ static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world
 		TH_LOG("%s", w->where);
 	EXPECT_EQ(known->interval_ns, row->interval_ns)
 		TH_LOG("%s", w->where);
-	/* One that has expired shows the next deadline, or the last one if it has ended. */
+	/* A timeout that has expired shows its next deadline, or the last one if it has ended. */
 	if (known->interval_ns && deadline_ns < START) {
 		__u64 passed = (START - deadline_ns) / known->interval_ns;
 
@@ -241,7 +243,7 @@ static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world
 	return row->user_data;
 }
 
-/* An event of a timeout that the user knows, and all it should say. */
+/* An event of a timeout that the world has, and all its fields. */
 static inline void event_is_due(struct __test_metadata *_metadata, struct world *w,
 				const struct twheel_event *event, __u64 now_ns, int drained)
 {
@@ -299,7 +301,7 @@ static inline void check_counters(struct __test_metadata *_metadata, struct worl
 	tw_expect_accounts(_metadata, w->fd, __LINE__);
 }
 
-/* LIST has exactly what the user believes to be armed. */
+/* LIST has exactly the timeouts that the world has as armed. */
 static inline void check_list(struct __test_metadata *_metadata, struct world *w)
 {
 	static struct twheel_status rows[KNOWN];
@@ -317,7 +319,7 @@ static inline void check_list(struct __test_metadata *_metadata, struct world *w
 	}
 }
 
-/* And each of these has its event, once. */
+/* Each of these has its event, once. */
 static inline void check_events(struct __test_metadata *_metadata, struct world *w)
 {
 	static struct twheel_event events[KNOWN];
@@ -342,7 +344,7 @@ static inline void check_events(struct __test_metadata *_metadata, struct world 
 		TH_LOG("%s: one more event", w->where);
 }
 
-/* What is left are periodic ones; then a new one comes and goes. */
+/* The timeouts left are periodic ones; then a new one comes and goes. */
 static inline void check_it_works(struct __test_metadata *_metadata, struct world *w)
 {
 	struct twheel_event event;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls that fail for want of memory, again and again on one wheel: what is promised
- * and not given back adds up.
+ * Calls that fail again and again on one wheel because memory is short: a promise that is not
+ * given back would add up.
  */
 #include "fault_inject.h"
 #include "twheel_module.h"
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(again)
 	close(self->fd);
 }
 
-/* A vector of 32 for which no memory is to be had at that call; true if it was asked for. */
+/* Arm a vector of 32 while that call gets no memory; return true if the call was made. */
 static bool fail_vector(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			const struct fi_site *site, unsigned long cmd, struct twheel_arm *arms)
 {
@@ -75,8 +75,8 @@ static void expect_all_places(struct __test_metadata *_metadata, int fd)
 }
 
 /*
- * Kernel memory, where the cgroup tells, must not grow by what FAILURES vectors of 32
- * would take: 20 bytes an entry at the least.
+ * Kernel memory, if the cgroup shows it, must not grow by as much as FAILURES vectors of 32 would
+ * take: at least 20 bytes an element.
  */
 static void expect_no_more_memory(struct __test_metadata *_metadata, long before,
 				  const struct fi_site *site)
@@ -88,10 +88,10 @@ static void expect_no_more_memory(struct __test_metadata *_metadata, long before
 }
 
 /**
- * struct vain - what is tried again and again
+ * struct vain - a call that is tried again and again
  * @cmd: ARM, or REARM of 32 that are in the wheel already
- * @interval_ns: of each entry
- * @afterwards: what holds on a wheel where it has failed so often
+ * @interval_ns: of each element
+ * @afterwards: checks a wheel on which it has failed that often
  */
 struct vain {
 	unsigned long cmd;
@@ -99,7 +99,7 @@ struct vain {
 	void (*afterwards)(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms);
 };
 
-/* Room in the wheel cannot be seen but by what it costs, later. */
+/* Memory of the wheel can only be seen by its cost, later. */
 static void all_places_are_free(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms)
 {
 	(void)arms;
@@ -111,7 +111,7 @@ static void all_can_be_rearmed(struct __test_metadata *_metadata, int fd, struct
 	ASSERT_EQ(32, tw_rearm_vec(fd, arms, 32));
 }
 
-/* A vector of 32; for REARM, of such as are in the wheel. */
+/* A vector of 32; for REARM, of timeouts in the wheel. */
 static void prepare_vector(struct __test_metadata *_metadata, int fd, const struct vain *vain,
 			   struct twheel_arm *arms)
 {
@@ -128,7 +128,7 @@ static void prepare_vector(struct __test_metadata *_metadata, int fd, const stru
 		arms[i].interval_ns = vain->interval_ns;
 }
 
-/* On a wheel of its own.  False: it does not come by this call. */
+/* On a wheel of its own. Return false if the vector does not make this call. */
 static bool try_in_vain_at(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			   const struct vain *vain, const struct fi_site *site)
 {
@@ -154,7 +154,7 @@ static bool try_in_vain_at(struct __test_metadata *_metadata, FIXTURE_DATA(again
 	return true;
 }
 
-/* At each call that it comes by; returns how many these are. */
+/* At each call that the vector makes; return how many these are. */
 static int try_in_vain(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 		       const struct vain *vain)
 {
@@ -185,7 +185,7 @@ TEST_F_TIMEOUT(again, rearms_that_fail_keep_nothing, 120)
 {
 	const struct vain rearm = { TWHEEL_IOC_REARM, TW_SEC, all_can_be_rearmed };
 
-	/* What periods need. */
+	/* The memory that periods need. */
 	EXPECT_LE(1, try_in_vain(_metadata, self, &rearm));
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every allocation while the module is loaded fails in turn: the workqueue, the
- * threads, the device.  The load says why, and nothing of it is left.  And, with
- * limits as small as only a parameter makes them: what failed counts against no
- * limit.
+ * Every allocation while the module is loaded fails in turn: the workqueue, the threads, the
+ * device. The load says why, and leaves nothing behind. With limits as small as only a parameter
+ * makes them, allocations that failed count against no limit.
  *
- * The program loads and unloads the module itself.  TWHEEL_KO names the file.
+ * The program loads and unloads the module itself. TWHEEL_KO names the file.
  */
 #include "twheel_module.h"
 #include "fault_inject.h"
@@ -24,7 +23,7 @@ static bool file_has(const char *path, const char *word)
 	return found;
 }
 
-/* What is left of a module that is not there; NULL when nothing is. */
+/* What a module that is not loaded has left behind; NULL if nothing. */
 static const char *left_behind(void)
 {
 	__u64 switches;
@@ -40,7 +39,7 @@ static const char *left_behind(void)
 	return NULL;
 }
 
-/* Device nodes go in a thread of their own. */
+/* Device nodes are removed by a thread of the kernel. */
 static const char *left_behind_soon(void)
 {
 	const char *left;
@@ -55,7 +54,7 @@ FIXTURE(load) {
 	struct fi_module module;
 };
 
-/* Three threads: when the second cannot be made, the first has to go. */
+/* Three threads: if the second cannot be made, the first has to end. */
 #define THREADS		"kthreads=3"
 
 FIXTURE_SETUP(load)
@@ -101,7 +100,7 @@ static const struct row {
 	{ "anything of these", "do_one_initcall()", "ENOMEM", "ENOMEM" },
 };
 
-/* How often a load said what, while a function of the kernel was made to fail. */
+/* How often a load returned which error, while a function of the kernel was made to fail. */
 struct said {
 	unsigned int nr;	/* faults */
 	unsigned int enomem;
@@ -118,7 +117,7 @@ static void check_load(struct __test_metadata *_metadata, int ret, const char *f
 
 	said->nr++;
 	if (!ret) {
-		/* The fault was one that can be lived with: then all is there. */
+		/* The load can do without it: then the module is complete. */
 		said->loaded++;
 		fd = tw_open(O_CLOEXEC);
 		EXPECT_TRUE(fd >= 0 || access(TW_DEVICE, F_OK))
@@ -193,7 +192,7 @@ static void tell_said(const char *function, const struct said *said)
 	fflush(stdout);
 }
 
-/* One of these faults beneath a function after the other, until the load is untouched. */
+/* Make one of these faults beneath a function happen after the other, until a load has none. */
 static void load_with_each_fault(struct __test_metadata *_metadata, const char *function,
 				 unsigned int kinds, struct said *said)
 {
@@ -218,8 +217,8 @@ static void load_with_each_fault(struct __test_metadata *_metadata, const char *
 }
 
 /*
- * What kmalloc() hands out fails for itself: how many pages its slabs take meanwhile
- * differs from load to load, and with these among them so does which one is the n-th.
+ * Faults of kmalloc() have a row of their own: how many pages its slabs take meanwhile differs
+ * from load to load, and with these among the faults, so would the number of each.
  */
 static struct said load_with_faults_in(struct __test_metadata *_metadata, const char *function)
 {
@@ -245,7 +244,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "kthread_create_worker");
 
-	/* Its own, and what it is asked for with, of each of the three. */
+	/* The worker itself, and the request to make its thread, of each of the three. */
 	EXPECT_LE(3 * 2, said.enomem);
 	EXPECT_EQ(0, said.ebusy + said.eagain);
 }
@@ -259,7 +258,7 @@ TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_enomem, 100)
 	EXPECT_EQ(0, said.ebusy + said.eagain);
 }
 
-/* And all there is, whatever it is called by. */
+/* All faults of the load, beneath any function. */
 TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "do_one_initcall");
@@ -268,7 +267,7 @@ TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 100)
 	EXPECT_LE(1 + 1 + 3 * 2 + 1, said.enomem);
 }
 
-/* Threads are made by another one, which has faults of its own. */
+/* Another thread makes threads, and has faults of its own. */
 TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 100)
 {
 	struct fi_range range = fi_function("kernel_clone");
@@ -298,8 +297,8 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 	always = load_with_all_faults(_metadata, "kernel_clone", "2");
 	expect_row(_metadata, "kernel_clone", &said, &always);
 	/*
-	 * The thread and its stack, of each of the three.  What there is of
-	 * credentials says EAGAIN.
+	 * The thread and its stack, of each of the three. If its credentials fail, that is
+	 * EAGAIN.
 	 */
 	EXPECT_LE(3 * 2, said.enomem);
 	EXPECT_EQ(0, said.ebusy);
@@ -311,7 +310,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 /* Of a page each: more than the smallest limit. */
 #define ROUNDS		72
 
-/* Makes all faults at the calls of this name happen while one is armed. */
+/* Make all faults at the calls of this name happen during an ARM. */
 static int arm_with_faults_in(struct __test_metadata *_metadata, int fd,
 			      const struct fi_site *site, unsigned int *nr)
 {
@@ -327,10 +326,7 @@ static int arm_with_faults_in(struct __test_metadata *_metadata, int fd,
 	return ret;
 }
 
-/*
- * The smallest limit there is, and more pages and tables that could not be had
- * than it allows.
- */
+/* Load with the smallest limit there is, and have more pages and tables fail than it allows. */
 TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 {
 	static struct twheel_arm arms[10 * PLACES_PER_PAGE];
@@ -349,7 +345,7 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 		for (round = 0, nr = 1; round < ROUNDS && nr; round++) {
 			int ret = arm_with_faults_in(_metadata, fd, site, &nr);
 
-			/* No fault: a call that this does not come by. */
+			/* No fault: the ARM does not make this call. */
 			EXPECT_EQ(nr ? -ENOMEM : 0, ret)
 				TH_LOG("%s in %s()", site->callee, site->function);
 			nr_failed += !!nr;

@@ -3,17 +3,15 @@
  * Every allocation that the module makes, and every copy from and to the user,
  * fails in turn.
  *
- * Each case is one system call upon a wheel that is made for it.  The call is
- * made to fail at its first chance, at its second, and so on until it comes
- * through untouched; after each of them the wheel is compared with what its
- * user has been told: the errno and the results, the counters, the rows of LIST,
- * the events of all that was armed, and whether it still works.  Then the same
- * is done for one call in the module's code after the other, also with a fault
- * that does not go away, and what the caller got is compared with the table
- * below, which stands in Documentation/fault-sites.rst.
+ * Each case is one system call on a wheel that is made for it. The call is made to fail at its
+ * first chance, at its second, and so on until it comes through untouched; after each of them
+ * the wheel is compared with the state that it must have by the errno and the results: the
+ * counters, the rows of LIST, the events of all that was armed, and whether it still works.
+ * Then the same is done for one call in the module's code after the other, also with a fault
+ * that does not go away, and the results are compared with the table below, which
+ * Documentation/fault-sites.rst shows.
  *
- * At the end no call of the module that can fail may be left that no case has
- * made fail.
+ * At the end each call of the module that can fail has been made to fail by some case.
  *
  * Copies of single values (get_user() and its kin) have no fault of their own:
  * twheel_faults.c lets memory end at each byte of each structure.
@@ -23,7 +21,7 @@
 /* ---- the table ----------------------------------------------------------- */
 
 /**
- * struct row - what the caller of a case got from a fault at one call
+ * struct row - the results of a case with a fault at one call
  * @op: the case
  * @where: the function of the module, in its source
  * @callee: what it calls
@@ -123,7 +121,7 @@ struct outcomes {
 	struct outcome outcome[512];
 };
 
-/* Found by one test, needed by another. */
+/* One test fills these in, another one needs them. */
 static struct shared {
 	bool hit[ARRAY_SIZE(((struct fi_module *)NULL)->site)];
 	bool row_seen[ARRAY_SIZE(rows)];
@@ -148,7 +146,7 @@ static bool is_same(const struct outcome *a, const struct outcome *b)
 	return a->ret == b->ret && a->nr_enomem == b->nr_enomem;
 }
 
-/* One like the last is not told again. */
+/* A result like the last one is not noted again. */
 static void outcomes_add(struct outcomes *outcomes, const struct outcome *outcome)
 {
 	if (outcomes->nr && is_same(&outcomes->outcome[outcomes->nr - 1], outcome))
@@ -177,7 +175,7 @@ static void text_add(char *text, size_t size, const char *format, ...)
 	va_end(args);
 }
 
-/* Outcomes as in the table; @last: of a run of such that differ by one. */
+/* Format the results as in the table; @last: of results in a row that differ by one. */
 static void outcome_text(char *text, size_t size, const struct op *op,
 			 const struct outcome *outcome, const struct outcome *last)
 {
@@ -212,7 +210,7 @@ static void outcomes_text(char *text, size_t size, const struct op *op,
 
 /* ---- sites --------------------------------------------------------------- */
 
-/* What was seen is a row of the table. */
+/* The results are a row of the table. */
 static void expect_row(struct __test_metadata *_metadata, const struct row *seen)
 {
 	int i, nr = 0;
@@ -230,7 +228,7 @@ static void expect_row(struct __test_metadata *_metadata, const struct row *seen
 		       seen->where, seen->once, seen->always);
 }
 
-/* One fault there after the other until nothing fails; what the caller got. */
+/* Make one fault there after the other until the call succeeds without one; note the results. */
 static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 			    struct shot shot, struct outcomes *once, struct outcomes *all)
 {
@@ -239,7 +237,7 @@ static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, 
 
 	for (shot.nth = 1; shoot(_metadata, w, op, &shot, false, &outcome); shot.nth++) {
 		outcomes_add(all, &outcome);
-		/* Beneath one allocation there may be others that can be done without. */
+		/* Beneath one allocation there may be others that it can do without. */
 		if (shot.kinds == FI_COPIES || !is_done(op, &outcome))
 			outcomes_add(once, &outcome);
 	}
@@ -250,8 +248,8 @@ static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, 
 }
 
 /*
- * One after the other, then all at once.  @callee: as in the table, or NULL for a
- * call that must come through whatever fails beneath it.
+ * One fault after the other, then all at once. @callee: as in the table, or NULL for a call that
+ * must succeed whatever fails beneath it.
  */
 static void shoot_site(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 		       const char *callee, const char *function, struct shot shot,
@@ -342,7 +340,7 @@ static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) *sel
 	}
 }
 
-/* All that the case does within the module, whatever it is called by. */
+/* All faults of the case within the module, beneath any call. */
 static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) *self,
 		       const struct op *op, bool compat)
 {
@@ -390,7 +388,7 @@ FIXTURE_TEARDOWN(all)
 {
 }
 
-/* Whoever adds a call that can fail has to add a case that comes by it. */
+/* If you add a call that can fail, add a case that makes it. */
 TEST_F(all, all_calls_that_can_fail_have_failed)
 {
 	int i;
@@ -398,7 +396,7 @@ TEST_F(all, all_calls_that_can_fail_have_failed)
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
 
-		/* What controls the windows of engine/syncpoint.h is for tests alone. */
+		/* The code that controls the sync points of engine/syncpoint.h is for tests alone. */
 		if (!fi_callee_name(site->callee) ||
 		    !strncmp(site->function, "windows_", strlen("windows_")))
 			continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's threads allocate nothing: with every allocation and every copy of
- * theirs failing, they do all that they have to do.
+ * The module's threads allocate nothing: while each of their allocations and copies fails, they
+ * do all their work.
  */
 #include "fault_inject.h"
 #include "twheel_module.h"
@@ -14,7 +14,7 @@ FIXTURE(thread) {
 
 FIXTURE_SETUP(thread)
 {
-	/* What the kernel keeps to watch over timers is not the module's. */
+	/* Allocations by which the kernel debugs timers are not the module's. */
 	static const char * const names[] = {
 		"debug_object_init", "debug_object_init_on_stack", "debug_object_activate",
 		"debug_object_deactivate", "debug_object_destroy", "debug_object_free",
@@ -33,7 +33,7 @@ FIXTURE_TEARDOWN(thread)
 	fi_fail_no_more();
 }
 
-/* Those of the kernel's that may do what the module has put into a workqueue. */
+/* The kernel's threads that may run the module's work items. */
 static bool is_kworker(const char *pid)
 {
 	char path[300], line[64];
@@ -50,8 +50,8 @@ static bool is_kworker(const char *pid)
 }
 
 /*
- * Marks the threads of the module to fail whenever they can; how many there are.
- * And kworkers: what they do for others is not in the filter.
+ * Mark the threads of the module to fail whenever they can; return how many there are. Mark
+ * kworkers, too: their work for others is not in the filter.
  */
 static int mark_threads(bool on)
 {
@@ -90,8 +90,8 @@ static int pages_there(void *table, size_t size)
 }
 
 /*
- * Each thing that a thread does: expire more than the softirq may, empty coarse slots, give pages
- * of places back, take pages of the refresh table away.
+ * Each task of a thread: expire more than the softirq may, empty coarse slots, give pages of
+ * places back, take pages of the refresh table away.
  */
 static void let_them_work(struct __test_metadata *_metadata, const struct twheel_setup *setup)
 {
@@ -140,7 +140,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 	close(fd);
 }
 
-/* Room for all they do was made by those who asked for it. */
+/* The callers have allocated all memory that the threads need. */
 TEST_F_TIMEOUT(thread, a_thread_of_the_module_allocates_nothing, 100)
 {
 	static const struct twheel_setup setups[] = {
@@ -165,7 +165,7 @@ TEST_F_TIMEOUT(thread, a_thread_of_the_module_allocates_nothing, 100)
 	EXPECT_EQ(0, fi_fail_no_more())
 		TH_LOG("faults in the threads");
 
-	/* And it would have shown. */
+	/* A fault would have shown. */
 	ASSERT_EQ(0, fi_mark("thread-self", true));
 	ASSERT_EQ(0, fi_fail_always());
 	EXPECT_EQ(-ENOMEM, tw_open(O_CLOEXEC));
