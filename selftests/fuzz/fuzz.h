@@ -71,16 +71,16 @@ enum op {
 };
 
 /*
- * A call to be made.  All that it needs beside follows from these bytes; only ids
- * and the present time are looked up when it is made.
+ * A call to be made. These bytes determine all of it; only ids and the present time are looked up
+ * when it is made.
  */
 struct step {
 	__u8 op;
 	__u8 wheel;
 	__u8 alias;
 	__u8 spoil;		/* what is wrong with the argument; 0: nothing */
-	__u8 place;		/* where in memory it is; 0: where it should be */
-	__u8 nr;		/* how many of what it takes */
+	__u8 place;		/* which kind of memory it is in; 0: the right one */
+	__u8 nr;		/* how many elements or bytes */
 	__u8 kind;
 	__u8 spare;
 	__u64 seed;		/* the rest */
@@ -90,7 +90,7 @@ struct sequence {
 	struct step step[SEQUENCE];
 };
 
-/* What all threads do in one round. */
+/* The plan that all threads of a round share. */
 struct plan {
 	__u64 round;
 	int threads;
@@ -99,15 +99,15 @@ struct plan {
 };
 
 void plan_make(struct plan *plan, __u64 seed, __u64 round, int threads);
-/* A sequence of the plan has reached what none had before. */
+/* A sequence of the plan has reached code that none had reached before. */
 void corpus_keep(const struct plan *plan, int thread, int sequence);
 size_t corpus_size(void);
-/* Likewise, and note its name. */
+/* The same, and note its name. */
 void kept_add(const struct plan *plan, int thread, int sequence);
 /* One random step of an op; for children, who have no plan. */
 struct step step_make(__u64 *seed, enum op op, int wheel);
 
-/* A number that has nothing to do with its neighbours'. */
+/* A number that does not depend on those beside it. */
 static inline __u64 mix(__u64 a, __u64 b)
 {
 	__u64 z = a * 0x9e3779b97f4a7c15ULL + b + 0x632be59bd9b4e019ULL;
@@ -173,8 +173,8 @@ bool anything_wrong(void);
  * struct place - memory for an argument
  * @user: the pointer that the kernel is given
  * @mine: the same memory, always writable; scratch when @user is no memory
- * @writable: so many bytes from @user on can be written by the kernel
- * @lossy: other threads write there: what is found says nothing
+ * @writable: bytes from @user on that the kernel can write
+ * @lossy: other threads write there: its contents mean nothing
  */
 struct place {
 	__u64 user;
@@ -184,7 +184,7 @@ struct place {
 };
 
 #define VIEW_PAGES	800	/* for the longest vector of the largest elements */
-#define HOSTILE_MAX	16384	/* longer arguments are put where they should be */
+#define HOSTILE_MAX	16384	/* longer arguments are put into the right kind */
 
 struct views {
 	unsigned char *mine;	/* all of it, writable */
@@ -216,14 +216,14 @@ unsigned int cover_places(void);
 /* ---- wheels and threads --------------------------------------------------- */
 
 /*
- * A strict wheel is used so that every outcome is seen: what each id came to is
- * reconciled.  So nobody re-arms or cancels there by key, which does not tell the id.
- * Of the others, which are closed, scribbled on and used by children
- * that are killed, only the kernel's own books are checked.
+ * A strict wheel is used in such a way that every outcome is known: the outcomes of each id are
+ * reconciled. So no thread re-arms or cancels there by key, which does not report the id. The
+ * others are closed, written to at random, and used by children that are killed: only the
+ * kernel's own counters are checked there.
  */
 struct wheel {
 	bool strict;
-	_Atomic bool may_be_keyed;	/* somebody has tried, or will in a moment */
+	_Atomic bool may_be_keyed;	/* a thread has tried, or will in a moment */
 	_Atomic __u32 clock;
 	_Atomic __u64 tick_ns;
 	__u32 event_size;		/* only a round's beginning sets another one */
@@ -232,7 +232,7 @@ struct wheel {
 	_Atomic __u64 recent[RECENT];
 };
 
-/* What was learnt of an id. */
+/* An outcome of an id that a thread has seen. */
 enum fact { ARMED, REARMED, CANCELLED, REVOKED, DELIVERED, LISTED, NR_FACTS };
 
 struct record {
@@ -278,13 +278,13 @@ struct thread {
 extern struct wheel wheels[WHEELS];
 extern struct thread threads[THREADS_MAX];
 extern int nr_threads;
-/* System calls made on the device or a descriptor of it; children count too. */
+/* System calls made on the device or a descriptor of it; those of children count too. */
 extern _Atomic __u64 *calls;
 
 struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, bool strict);
 struct place place_head(struct thread *t, __u8 kind, __u64 seed);
 
-/* The wheel's present time, as far as it is known here. */
+/* The wheel's present time, as far as it is known. */
 __u64 wheel_now(struct wheel *w);
 /* A key: one of a few hundred, or any. */
 __u64 wheel_some_key(__u64 *seed);

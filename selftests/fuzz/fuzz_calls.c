@@ -109,7 +109,7 @@ __u64 wheel_some_key(__u64 *seed)
 __u64 wheel_some_id(struct wheel *w, __u64 *seed)
 {
 	__u32 nr = w->nr_recent;
-	/* Most of what happens to a timeout happens to a young one. */
+	/* Most events concern young timeouts. */
 	__u32 window = one_in(seed, 4) ? RECENT : 48;
 	__u64 id;
 
@@ -318,7 +318,7 @@ static void run_unknown(struct thread *t, const struct step *step)
 
 static const int read_fails[] = { EAGAIN, EINTR, EINVAL, EFAULT, EBADF, 0 };
 
-/* Events that came to us; what they may say whatever happened beside. */
+/* Check the fields of events that hold whatever other threads did. */
 void events_seen(struct thread *t, int wheel, const struct twheel_event *event, size_t nr,
 		 bool final)
 {
@@ -362,7 +362,7 @@ static void read_done(struct thread *t, const struct step *step, int ret,
 	size_t each = wheels[step->wheel].event_size, i;
 	const unsigned char *mine = (const void *)place->mine;
 
-	/* A vector of nothing does not get as far as the device. */
+	/* A vector of no elements does not reach the device. */
 	answered(t, ret, read_fails, size && size < each);
 	if (ret <= 0 || place->lossy)
 		return;
@@ -501,7 +501,7 @@ static void run_flags(struct thread *t, const struct step *step)
 	int fd = fd_of(step->wheel, 0);
 
 	call_begin(t);
-	/* Mostly back to what the others expect. */
+	/* Mostly back to the value that the others expect. */
 	fcntl(fd, F_SETFL, O_RDWR | (step->kind % 8 ? O_NONBLOCK : 0));
 	call_end(t);
 }
@@ -527,7 +527,7 @@ static void run_dup(struct thread *t, const struct step *step)
 	close(fd);
 }
 
-/* While others use it, as like as not. */
+/* Others are probably using it. */
 static void run_close(struct thread *t, const struct step *step)
 {
 	call_begin(t);
@@ -557,7 +557,7 @@ static void run_pass(struct thread *t, const struct step *step)
 	if (sendmsg(pair[0], &message, 0) == 1 && step->kind % 2 &&
 	    recvmsg(pair[1], &message, 0) == 1 && CMSG_FIRSTHDR(&message)) {
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-		/* A number of nobody's; still the same wheel. */
+		/* A new number; still the same wheel. */
 		dup3(fd, fd_of(step->wheel, 1 + step->kind % (ALIASES - 1)), O_CLOEXEC);
 		close(fd);
 	}
@@ -566,7 +566,7 @@ static void run_pass(struct thread *t, const struct step *step)
 	close(pair[1]);
 }
 
-/* The last close in the middle of it all, and a new wheel in its place. */
+/* The last close during other calls, and a new wheel in its place. */
 static void run_reopen(struct thread *t, const struct step *step)
 {
 	struct wheel *w = &wheels[step->wheel];
@@ -604,8 +604,8 @@ static void run_fdinfo(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
-/* There is nothing to be mapped, and writing is for ioctl. */
-/* How long a grain is: as INFO says, or anything. */
+/* Nothing can be mapped, and only ioctl writes. */
+/* How long a grain is: as INFO says, or any length. */
 static __u32 some_shift(struct wheel *w, __u64 *seed)
 {
 	__u64 tick_ns = w->tick_ns;
@@ -615,7 +615,7 @@ static __u32 some_shift(struct wheel *w, __u64 *seed)
 	return 63 - __builtin_clzll(tick_ns);
 }
 
-/* A word for the refresh table: nearly right, or anything at all. */
+/* A word for the refresh table: nearly right, or any number. */
 static __u64 some_word(struct wheel *w, __u64 id, __u64 *seed)
 {
 	static const __u64 distances_ns[] = { 0, NS_PER_MS, NS_PER_SEC, NS_PER_DAY };
@@ -690,7 +690,7 @@ static void run_no_call(struct thread *t, const struct step *step)
 
 /* ---- what happens beside -------------------------------------------------- */
 
-/* Years ahead and back, never out of this century. */
+/* Years ahead and back, always within this century. */
 static void run_clock(struct thread *t, const struct step *step)
 {
 	static const __s64 steps_ns[] = {
@@ -728,7 +728,7 @@ static void run_scribble(struct thread *t, const struct step *step)
 
 /* ---- fork ----------------------------------------------------------------- */
 
-/* On a strict wheel nothing that the ledger would have to know. */
+/* On a strict wheel, only calls that the ledger need not know. */
 static enum op child_op(__u64 *seed, bool strict)
 {
 	static const enum op harmless[] = {
@@ -749,7 +749,7 @@ static void child_run(struct thread *t, const struct step *step)
 
 	t->child = true;
 	t->cover.area = NULL;
-	/* Nobody else ends what it waits in. */
+	/* Nothing else ends its wait. */
 	setitimer(ITIMER_REAL, &often, NULL);
 	for (i = 0; i < nr; i++) {
 		bool strict = wheels[step->wheel].strict;
@@ -758,7 +758,7 @@ static void child_run(struct thread *t, const struct step *step)
 		t->step = &its;
 		step_run(t, &its);
 	}
-	/* To be killed, it stays, and holds the descriptors. */
+	/* It stays, with its descriptors, until it is killed. */
 	if (step->kind % 2)
 		pause();
 	_exit(anything_wrong());

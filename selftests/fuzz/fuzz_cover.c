@@ -2,9 +2,9 @@
 /*
  * fuzz_cover.c - which of the module's code has been reached
  *
- * KCOV tells each thread the places that its own system calls came through; the
- * module alone is compiled so.  An edge is one place after another.  Where there
- * is no KCOV nothing is ever new, and all programs are random ones.
+ * KCOV records for each thread the places that its own system calls pass; only the module is
+ * compiled for that. An edge is one place after another. Without KCOV nothing is ever new, and
+ * all programs are random ones.
  */
 #include "fuzz.h"
 
@@ -36,7 +36,7 @@ void cover_open(struct cover *cover)
 		cover->area = area;
 }
 
-/* By the thread whose calls they are. */
+/* Called by the thread whose calls they are. */
 void cover_start(struct cover *cover)
 {
 	if (cover->area && ioctl(cover->fd, KCOV_ENABLE, KCOV_TRACE_PC))

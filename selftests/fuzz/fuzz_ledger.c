@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_ledger.c - what became of each timeout
+ * fuzz_ledger.c - the outcomes of each timeout
  *
- * Threads note what they were told, each in a ledger of its own and in whatever
- * order.  After the round all that is known of an id comes together, and has to be
- * one life with one end (G3): it was armed once, and then it was cancelled, or
- * revoked, or drained, or its last event was read, or LIST still shows it.
+ * Each thread notes the results of its calls in a ledger of its own, in any order. After the
+ * round all records of an id are put together, and have to be one schedule with one end (G3): the
+ * timeout was armed once, and then it was cancelled, or revoked, or drained, or its last event
+ * was read, or LIST still shows it.
  */
 #include "fuzz.h"
 
@@ -52,7 +52,7 @@ static void life_add(struct life *life, const struct record *record)
 	}
 }
 
-/* Events of a life that nobody changed. */
+/* Events of a timeout that nobody re-armed. */
 static bool events_agree(const struct life *life, bool completed)
 {
 	const __u32 *facts = life->facts;
@@ -67,12 +67,12 @@ static bool events_agree(const struct life *life, bool completed)
 			   life->expirations <= life->repeats;
 }
 
-/* Returns whether its last event was read. */
+/* Return whether its last event was read. */
 static bool life_judge(const struct life *life, int wheel, bool emptied)
 {
 	const __u32 *facts = life->facts;
 	__u32 taken = facts[CANCELLED] + facts[REVOKED] + life->drained;
-	/* What was emptied came after LIST. */
+	/* The wheel was emptied after LIST. */
 	bool lives = facts[LISTED] && !emptied;
 	bool completed = !taken && !lives && facts[DELIVERED];
 	const char *why = NULL;
@@ -106,7 +106,7 @@ static int record_compare(const void *a, const void *b)
 
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
-	/* ARMED first: it says what the others have to agree with. */
+	/* ARMED first: the others have to agree with it. */
 	return (int)x->fact - (int)y->fact;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_memory.c - pointers to give to the kernel, good and hostile
+ * fuzz_memory.c - pointers for the kernel, good and hostile
  *
- * All memory is mapped twice: where we write and read, always, and where the
- * kernel is told that it is, with an edge behind which it is read-only or not
- * there.  So what the kernel could not touch can still be filled and looked at.
+ * All memory is mapped twice: at one address we can always write and read it; the other one is
+ * given to the kernel, with an edge behind which it is read-only or missing. So we can fill and
+ * check memory that the kernel cannot touch.
  */
 #include "fuzz.h"
 
@@ -59,7 +59,7 @@ void arena_make(void)
 	arena = map(arena_fd, 0, ARENA + NOWHERE, PROT_READ | PROT_WRITE);
 }
 
-/* What another thread has just given to the kernel changes, or goes. */
+/* Memory that another thread has just given to the kernel changes, or goes. */
 void arena_scribble(__u64 seed)
 {
 	size_t from = random_below(&seed, ARENA * PAGE);
@@ -104,7 +104,7 @@ static struct place at_edge(struct thread *t, size_t offset)
 	};
 }
 
-/* What is no memory of ours at all. */
+/* Addresses that are no memory of ours at all. */
 static struct place at_address(struct thread *t, __u64 seed)
 {
 	static const __u64 addresses[] = {
@@ -120,8 +120,8 @@ static struct place at_address(struct thread *t, __u64 seed)
 }
 
 /*
- * Room for @len bytes, mostly at a multiple of 8.  On a strict wheel never where other
- * threads write: what became of the call would not be known.
+ * Memory for @len bytes, mostly at a multiple of 8. On a strict wheel never memory that other
+ * threads write to: the results of the call would be lost.
  */
 struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, bool strict)
 {
@@ -168,7 +168,7 @@ struct place place_head(struct thread *t, __u8 kind, __u64 seed)
 		.writable	= HEAD_PAGES * PAGE,
 	};
 
-	/* Mostly what it points to is to be looked at. */
+	/* Mostly the kernel should read the structure. */
 	if (!kind || kind % 4)
 		return place;
 	if (kind % 3) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_program.c - what is to be called
+ * fuzz_program.c - the calls to be made
  *
- * A plan follows from the seed, the number of its round and the corpus: those
- * sequences of earlier rounds that reached code which none had reached before.
- * What was kept is told by three numbers (round, thread, sequence), so that a list
- * of these is enough to make the corpus again, and with it any later plan.
- * Rounds with an even number use no corpus: they follow from seed and number alone.
+ * A plan follows from the seed, the number of its round and the corpus: those sequences of
+ * earlier rounds that reached code which none had reached before. Three numbers (round, thread,
+ * sequence) name a sequence of the corpus, so that a list of these is enough to make the corpus
+ * again, and with it any later plan. Rounds with an even number use no corpus: they follow from
+ * seed and number alone.
  */
 #include "fuzz.h"
 
@@ -25,7 +25,7 @@ void corpus_keep(const struct plan *plan, int thread, int sequence)
 	corpus[nr_corpus++] = plan->sequence[thread][sequence];
 }
 
-/* How often each is called, of some thousands. */
+/* How often each is called, out of some thousands. */
 static const __u16 weights[NR_OPS] = {
 	[OP_INFO]	= 100,
 	[OP_SETUP]	= 40,
@@ -62,7 +62,7 @@ static int weight_of(enum op op, __u32 left_out)
 	return left_out >> op & 1 ? 0 : weights[op];
 }
 
-/* One round leaves some ops out: what stays goes deeper. */
+/* A round leaves some ops out, so that the others get further. */
 static enum op op_choose(__u64 *seed, __u32 left_out)
 {
 	__u32 total = 0;
@@ -108,7 +108,7 @@ static void sequence_random(struct sequence *sequence, __u64 *seed, __u32 left_o
 		sequence->step[i] = step_random(seed, left_out, wheel);
 }
 
-/* One byte of what a step is. */
+/* Change one byte of a step. */
 static void step_twist(struct step *step, __u64 *seed)
 {
 	switch (random_below(seed, 7)) {
@@ -187,7 +187,7 @@ void plan_make(struct plan *plan, __u64 seed, __u64 round, int max_threads)
 	plan->round = round;
 	plan->seed = mix(seed, round);
 	state = plan->seed;
-	/* Mostly as many as there may be: what one thread does is soon known. */
+	/* Mostly as many as possible: a single thread soon finds nothing new. */
 	plan->threads = max_threads;
 	if (one_in(&state, 4))
 		plan->threads = 1 + random_below(&state, max_threads);

@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-/* Threads that wait for nothing are sent a signal when they have for so long. */
+/* Send a signal to a thread that waits for nothing for this long. */
 #define LOOK_NS		(4 * NS_PER_MS)
-/* What makes no progress for so long hangs. */
+/* A thread without progress for this long hangs. */
 #define HANG_NS		(90 * NS_PER_SEC)
 #define ROWS		512
 #define MANY_KEYS	((__u64)16384)
@@ -138,7 +138,7 @@ static void show_stack(const struct thread *t)
 		fclose(file);
 }
 
-/* Not to be survived: threads that hang cannot be joined. */
+/* The program cannot go on: threads that hang cannot be joined. */
 static void hangs(const struct plan *plan, struct thread *t)
 {
 	wrong(CHECK_HANGS, "round %llu: thread %d is stuck in step %llu, %s of wheel %u",
@@ -146,7 +146,7 @@ static void hangs(const struct plan *plan, struct thread *t)
 	show_stack(t);
 }
 
-/* Returns whether all came to their end. */
+/* Return whether all came to their end. */
 static bool threads_watch(const struct plan *plan)
 {
 	__u64 done[THREADS_MAX] = {}, since[THREADS_MAX] = {};
@@ -202,7 +202,7 @@ static int compare_keys(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* At rest, no two that live have the same key. */
+/* At rest, no two live timeouts have the same key. */
 static void check_keys(int wheel, __u64 *key, size_t nr)
 {
 	size_t i;
@@ -215,7 +215,7 @@ static void check_keys(int wheel, __u64 *key, size_t nr)
 			      key[i]);
 }
 
-/* Returns how many LIST shows.  When @settled, all that was due has to have expired. */
+/* Return how many LIST shows. If @settled, all timeouts that were due have expired. */
 static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 {
 	static struct twheel_status rows[ROWS];
@@ -255,7 +255,7 @@ static void wheel_empty(int wheel)
 	static unsigned char events[ROWS * sizeof(struct twheel_event)]
 		__attribute__((aligned(8)));
 	const __u32 each = wheels[wheel].event_size;
-	/* Of nobody: what is seen goes to the ledger at the end. */
+	/* The events belong to no thread: they go to the ledger at the end. */
 	struct thread t = { .ledger = final };
 	int i, ret;
 
@@ -280,11 +280,14 @@ static void wheel_settle(const struct plan *plan, int wheel)
 	__u64 listed;
 	int t;
 
-	/* What others have closed and could not open again. */
+	/* Open descriptors that others have closed and could not open again. */
 	if (tw_info(fd_of(wheel, 0), &info))
 		return;
 	check_accounts(wheel, &info);
-	/* Returns when all that is due can be read; elsewhere time goes on meanwhile. */
+	/*
+	 * Return when all events that are due can be read; on other clocks time goes on
+	 * meanwhile.
+	 */
 	settled = info.clock == TWHEEL_CLOCK_VIRTUAL &&
 		  !tw_advance(fd_of(wheel, 0), info.now_ns);
 	listed = wheel_list(wheel, &info, settled);
@@ -307,7 +310,7 @@ static void wheel_settle(const struct plan *plan, int wheel)
 	ledger_reconcile(ledgers, t + 1, wheel, &info, emptied);
 }
 
-/* What the kernel has said since the last time. */
+/* Read the kernel's messages since the last time. */
 static void log_look(void)
 {
 	static const char * const complaints[] = {

@@ -2,8 +2,8 @@
 /*
  * fuzz_vectors.c - ARM, REARM, CANCEL, QUERY and LIST, and write()
  *
- * A vector is filled, spoilt where the step says so, and given; then what came
- * back is held against the contract, and on a strict wheel noted in the ledger.
+ * A vector is filled, gets a fault if the step says so, and is given to the call; then its
+ * results are compared with the contract, and on a strict wheel noted in the ledger.
  */
 #include "fuzz.h"
 
@@ -11,7 +11,7 @@
 
 #define UNTOUCHED	(-12345)	/* a result that no call gives */
 
-/* What may be wrong with the structure before the vector, from 1 on. */
+/* Faults of the structure before the vector, from 1 on. */
 enum spoil {
 	GOOD, SIZE_0, SIZE_SHORT, SIZE_LONG, SIZE_LONG_UNKNOWN, SIZE_PAGE, SIZE_OVER, SIZE_MAX_,
 	ENTRY_0, ENTRY_SHORT, ENTRY_LONG, ENTRY_LONG_UNKNOWN, ENTRY_PAGE, ENTRY_OVER, ENTRY_ODD,
@@ -24,7 +24,7 @@ struct kind {
 	__u32 result;		/* offset of its result */
 	__s32 first, last;	/* results that mean success */
 	const int *calls;	/* how the call may fail */
-	const int *entries;	/* how an entry may fail */
+	const int *entries;	/* how an element may fail */
 };
 
 static const int arm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, ENOMEM, ENOSPC, 0 };
@@ -89,7 +89,7 @@ static __u64 some_deadline(struct wheel *w, __u64 *seed, bool absolute)
 		return at - (at ? random64(seed) % at : 0);
 	case 9:		/* anywhere */
 		return at + (random64(seed) >> random_below(seed, 64));
-	case 10:	/* on some level's edge */
+	case 10:	/* on an edge of some level */
 		return at + (tick << random_below(seed, 40)) + random_below(seed, 3) - 1;
 	default:	/* soon */
 		return at + random_below(seed, 64) * tick + random_below(seed, 1000);
@@ -102,7 +102,7 @@ static __u64 some_interval(struct wheel *w, __u64 *seed)
 
 	if (random_below(seed, 3))
 		return 0;
-	/* Where time does not stand still, short periods leave time for nothing else. */
+	/* On a real clock, short periods would leave time for nothing else. */
 	if (w->clock != TWHEEL_CLOCK_VIRTUAL && random_below(seed, 16))
 		return 50 * NS_PER_MS + random_below(seed, 1000) * NS_PER_MS;
 	switch (random_below(seed, 8)) {
@@ -186,7 +186,7 @@ static void fill(struct thread *t, struct vector *v, __u64 seed)
 
 static __u32 some_nr(const struct step *step)
 {
-	/* Mostly short ones, for the sake of how many calls there are; and edges of batches. */
+	/* Mostly short ones, so that many calls are made; and lengths near those of batches. */
 	static const __u8 usual[32] = {
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 8, 0
@@ -243,8 +243,8 @@ static __u32 vector_room(const struct vector *v)
 }
 
 /*
- * Whether names are keys.  Where the wheel has none the call fails, but it may have got them
- * meanwhile.  The ledger has to be told ids: where there is one, only QUERY goes by keys.
+ * Whether names are keys. If the wheel has none the call fails, but it may have got them
+ * meanwhile. The ledger needs ids: on a strict wheel, only QUERY goes by keys.
  */
 static bool is_by_key(const struct vector *v, const struct step *step)
 {
@@ -347,7 +347,7 @@ static void check_status(const struct twheel_status *s)
 		      s->id, s->state, s->deadline_ns, s->left_ns, s->interval_ns, s->flags);
 }
 
-/* Where a call that succeeded says that it stopped: no entry from there on succeeded. */
+/* The element at which a call says that it stopped: no element from there on succeeded. */
 static __u32 vector_done(const struct vector *v, int ret)
 {
 	__u32 nr_done;
@@ -502,9 +502,9 @@ static bool record_is_odd(const struct twheel_record *record)
 }
 
 /*
- * On a strict wheel, what an ARM has made and what a CANCEL has found would have to be
- * known, and write() does not tell: there are only records of REARM.  If it may have keys,
- * not even these, since they would not name an id.
+ * On a strict wheel, the ids that an ARM has made and the verdict of a CANCEL would have to be
+ * known, and write() does not report them: there are only records of REARM. If the wheel may have
+ * keys, there are not even these, since they would not name an id.
  */
 static void fill_record(struct thread *t, struct wheel *w, struct twheel_record *record,
 			__u64 *seed)
@@ -526,7 +526,7 @@ static void fill_record(struct thread *t, struct wheel *w, struct twheel_record 
 	if (record->op == TWHEEL_OP_CANCEL && random_below(seed, 16))
 		return;
 	record->flags |= arm.flags;
-	/* The ledger takes what is done for something that was there. */
+	/* The ledger takes the records that were done for a timeout that was there. */
 	if (w->strict)
 		record->flags &= ~TWHEEL_RECORD_ABSENT_OK;
 	record->expires_ns = arm.expires_ns;
@@ -564,7 +564,7 @@ static void write_done(struct thread *t, const struct step *step, const struct p
 	}
 }
 
-/* Without RWF_NOWAIT, and with it; and sometimes a record that is not whole. */
+/* Without RWF_NOWAIT, and with it; and sometimes with a partial record at the end. */
 void run_write(struct thread *t, const struct step *step)
 {
 	struct wheel *w = &wheels[step->wheel];

@@ -9,11 +9,11 @@
  * balance, each id has to have exactly one outcome, and closing has to let go of
  * the module.
  *
- * All follows from the seed, except how the threads interleave.  With KCOV,
- * sequences that reach new code of the module are kept and varied (see
- * fuzz_program.c); without it the programs are random.  What is kept is told at
- * once, so that a round can be replayed even if the machine died in it: with the
- * same binary, and all that was kept before joined to one list.
+ * All follows from the seed, except how the threads interleave. With KCOV, sequences that
+ * reach new code of the module are kept and varied (see fuzz_program.c); without it the
+ * programs are random. The name of a kept sequence is printed at once, so that a round can be
+ * replayed even if the machine died in it: with the same binary, and all names before joined
+ * to one list.
  *
  *	--calls N	end after so many system calls on the device
  *	--seconds N	or after so much time (0: no limit)
@@ -53,12 +53,12 @@ static struct plan plan, earlier;
 /* The corpus as a list of names. */
 static char *kept_names;
 static size_t kept_len, kept_room;
-/* Of it, what was there when the round began. */
+/* The part of it that was there when the round began. */
 static size_t kept_before;
 
 /* ---- findings ------------------------------------------------------------- */
 
-/* Also for a child, which shares its parent's output but nobody's locks. */
+/* Also for a child, which shares its parent's output but no locks. */
 void wrong(enum check check, const char *fmt, ...)
 {
 	char text[2400];
@@ -103,7 +103,7 @@ void kept_add(const struct plan *its_plan, int thread, int sequence)
 	corpus_keep(its_plan, thread, sequence);
 }
 
-/* Make it again, up to the round that is wanted. */
+/* Make the corpus again, up to the round that is wanted. */
 static void kept_restore(char *list)
 {
 	unsigned long long round;
@@ -115,7 +115,7 @@ static void kept_restore(char *list)
 		if (sscanf(name, "%llu.%d.%d", &round, &thread, &sequence) != 3 ||
 		    thread >= THREADS_MAX || sequence >= SEQUENCES || round >= want.round)
 			continue;
-		/* All of a round was kept after it: its plan knows none of it. */
+		/* All sequences of a round were kept after it: its plan knows none of them. */
 		if (round != earlier.round)
 			plan_make(&earlier, want.seed, round, want.threads);
 		kept_add(&earlier, thread, sequence);
@@ -126,7 +126,7 @@ static void tell_replay(void)
 {
 	printf("# replay: twheel_fuzz --seed %llu --threads %llu --round %llu --repeat 20",
 	       want.seed, want.threads, plan.round);
-	/* The others need it not. */
+	/* The other rounds do not need it. */
 	if (plan.round % 2 && kept_before)
 		printf(" --kept %.*s", (int)kept_before, kept_names);
 	printf("\n");
@@ -155,13 +155,13 @@ static bool enough(__u64 begun, __u64 rounds)
 	       (want.seconds && clock_ns(CLOCK_MONOTONIC) - begun >= want.seconds * NS_PER_SEC);
 }
 
-/* Returns how many. */
+/* Return how many. */
 static __u64 run_rounds(void)
 {
 	__u64 begun = clock_ns(CLOCK_MONOTONIC), told = begun, round, rounds = 0, again;
 
 	for (round = want.round; !enough(begun, rounds); round++, rounds++) {
-		/* Before any of it is kept. */
+		/* Do so before any of it is kept. */
 		plan_make(&plan, want.seed, round, want.threads);
 		kept_before = kept_len;
 		for (again = 0; again < want.repeat && !found[CHECK_HANGS]; again++) {
@@ -169,7 +169,7 @@ static __u64 run_rounds(void)
 			if (anything_wrong() && !want.go_on)
 				break;
 		}
-		/* At once: should the machine die, this is what a replay needs. */
+		/* Print it at once: if the machine dies, a replay needs it. */
 		if (kept_len > kept_before)
 			printf("# kept %s\n", kept_names + kept_before);
 		if (anything_wrong())
@@ -282,6 +282,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < NR_CHECKS; i++)
 		result(i, names[i]);
 	fflush(stdout);
-	/* Threads that hang are not waited for. */
+	/* Do not wait for threads that hang. */
 	_exit(anything_wrong());
 }
