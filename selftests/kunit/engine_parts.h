@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of the engine, compiled into one file as they are: much of them is static.
+ * The parts of the engine, compiled into one file unchanged: many of their functions are static.
  */
 #ifdef TWHEEL_WINDOWS
 #include "../windows/window.c"

@@ -7,25 +7,25 @@
  * have no file of their own: upsert.c is tested with the keys, events.h with reading, and
  * words.c with the refresh table.
  *
- * The engine is compiled into this file as it is, see engine_parts.h: much of it is
- * static. So are the suites, which are included after it. This file answers for the rest
- * of the module. The device is a stub, so that nothing is registered. A wheel is served by
- * a worker without a thread: its work stays queued, and a pass takes place when the
- * test makes one, and only then. The clock is the virtual one. The memory of users, the
- * hrtimer, and some of the clocks of the machine are those of engine/stubs.h: a case says
- * when an access faults, and when an alarm rings.
+ * The engine is compiled into this file unchanged, see engine_parts.h: many of its functions
+ * are static. So are the suites, which are included after it. This file stands for the rest of
+ * the module. The device is a stub, so that nothing is registered. A wheel is served by a
+ * worker without a thread: its work stays queued, and a pass takes place when the test makes
+ * one, and only then. The clock is the virtual one. The memory of users, the hrtimer, and some
+ * of the clocks of the machine are those of engine/stubs.h: a case says when an access faults,
+ * and when an alarm rings.
  *
- * Each case has a wheel of its own, and when the case ends audit() counts all that must
- * agree in a wheel at rest. G1 to G8 stand at the cases that fail when the guarantee of
- * that name is broken; the banner of twheel_main.c lists them.
+ * Each case has a wheel of its own, and when the case ends audit() counts all that must agree
+ * in a wheel at rest. G1 to G8 are named at the cases that fail when the guarantee of that
+ * name is broken; the banner of twheel_main.c lists them.
  */
 /* It must precede the headers; twheel_main.c and account.c define it again. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-/* No tracepoints: twheel.ko may be loaded, which has these events. */
+/* Without tracepoints: twheel.ko may be loaded, which has these events. */
 #define NOTRACE
 
 #include <kunit/test.h>
-/* All headers that the engine includes: stubs.h is about what they declare. */
+/* All headers that the engine includes: stubs.h replaces what they declare. */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/bits.h>

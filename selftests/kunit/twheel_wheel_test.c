@@ -2,9 +2,8 @@
 /*
  * The timing wheel in the kernel
  *
- * selftests/wheel goes through the wheel in depth in userspace.  Here it is built as it is shipped,
- * with the kernel's bitmaps and under its sanitizers, and small shapes are gone through
- * exhaustively.
+ * selftests/wheel tests the wheel in depth in userspace. Here it is built as it is shipped, with
+ * the kernel's bitmaps and under its sanitizers, and small shapes are tested exhaustively.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -22,7 +21,7 @@
 
 /**
  * struct shape - a wheel to be tried
- * @name: what it is called
+ * @name: its name
  * @config: the shape
  */
 struct shape {
@@ -84,7 +83,7 @@ static struct rig *rig_make(struct kunit *test, const struct twheel_wheel_config
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	test->priv = r;
-	/* Exactly so much, so that KASAN sees who leaves it. */
+	/* Allocate exactly this much, so that KASAN sees an access beyond it. */
 	r->slots = kvzalloc(twheel_wheel_size(config), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->slots);
 	twheel_wheel_init(&r->w, config, r->slots, 0);
@@ -112,7 +111,7 @@ static u64 edge_of(const struct rig *r, u64 key_ns)
 	return DIV64_U64_ROUND_UP(key_ns, r->w.tick_ns) * r->w.tick_ns;
 }
 
-/* Turns the wheel, and notes what comes.  Returns how many entries were looked at. */
+/* Turn the wheel, and note the entries that come. Return how many were visited. */
 static unsigned int turn(struct kunit *test, struct rig *r, u64 until_ns)
 {
 	struct twheel_wheel *w = &r->w;
@@ -245,7 +244,10 @@ static void entries_come_in_the_order_of_their_ticks_in_any_stride(struct kunit 
 	}
 }
 
-/* G7: the ticks between do not matter, nor do the rounds in which nothing is due. */
+/*
+ * G7: the number of ticks between does not matter, nor that of the rounds in which nothing is
+ * due.
+ */
 static void a_long_absence_costs_the_entries_and_not_the_ticks(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -262,7 +264,7 @@ static void a_long_absence_costs_the_entries_and_not_the_ticks(struct kunit *tes
 	KUNIT_EXPECT_LE(test, looks, 8U * (r->w.nr_levels + 3));
 }
 
-/* A key may be made later without the wheel, and the entry comes for that once in its time. */
+/* A key may be made later without the wheel, and the entry comes once for that in its time. */
 static void an_entry_whose_key_became_later_comes_at_the_edge_of_that(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -299,7 +301,7 @@ static void a_wheel_that_is_set_back_brings_each_entry_at_its_edge(struct kunit 
 			for (i = 0; i < 16; i++)
 				insert(r, i, at * tick_ns + 1 + (i * i) * tick_ns);
 			twheel_wheel_set_back(&r->w, to * tick_ns);
-			/* And some between the two. */
+			/* Some are between the two. */
 			for (; i < 24; i++)
 				insert(r, i, to * tick_ns + 1 + (i - 16) * tick_ns);
 			for (now_ns = to * tick_ns; now_ns <= (at + 230) * tick_ns;

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/user_access.h and access.h: entries that are copied in
+ * engine/access.c and access.h: elements that are copied in
  *
- * How they are told is tested with the calls.
+ * The tests of the calls also test how results are copied out.
  */
 
-/* An entry here has so many members of 64 bits, and so many entries are copied in at most. */
+/*
+ * An element here has this many members of 64 bits, and at most this many elements are copied in.
+ */
 #define NR_MEMBERS	(sizeof(struct twheel_arm) / sizeof(u64))
 #define NR_ENTRIES	5
-/* The longest entry of a user. */
+/* The longest element of a user. */
 #define MOST_MEMBERS	(NR_MEMBERS + 3)
 
 /**
- * struct entries - entries in the memory of a user, and here
+ * struct entries - elements in the memory of a user, and here
  * @user: there each member is another number, and none is 0
- * @here: U64_MAX where nothing was copied to
+ * @here: U64_MAX if nothing was copied there
  */
 struct entries {
 	u64 user[NR_ENTRIES * MOST_MEMBERS];
 	u64 here[NR_ENTRIES * NR_MEMBERS];
 };
 
-/* Copies @nr entries in of @stride members each.  Returns how many could be read. */
+/* Copy @nr elements of @stride members each in. Return how many could be read. */
 static unsigned int entries_copy_in(struct kunit *test, struct entries *entries, u32 stride,
 				    unsigned int nr)
 {
@@ -35,7 +37,7 @@ static unsigned int entries_copy_in(struct kunit *test, struct entries *entries,
 			      (u64 __user __force *)entries->user, stride * sizeof(u64), nr);
 }
 
-/* The first @nr are here, and what a shorter one leaves out is zero. */
+/* The first @nr are here, and the members that a shorter one leaves out are zero. */
 static void expect_entries(struct kunit *test, const struct entries *entries, u32 stride,
 			   unsigned int nr)
 {
@@ -88,7 +90,10 @@ static void two_can_be_read(void)
 	user_memory.left = 2;
 }
 
-/* As when another thread unmaps the memory behind it: what can be read is copied one by one. */
+/*
+ * As if another thread unmapped the memory behind: elements that can be read are copied one by
+ * one.
+ */
 static void a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault(struct kunit *test)
 {
 	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Doing things to a wheel: arming, cancelling, reading, and the steps of a pass
+ * Actions on a wheel: arming, cancelling, reading, and the steps of a pass
  *
  * Nothing here checks an outcome beyond what the next step needs.
  */
 
 #define TICK_NS		1000000ULL
 #define START_NS	(1000 * TICK_NS)
-/* A deadline that is on no edge; from START_NS on, it is in a slot of the wheel that has none. */
+/*
+ * A deadline that is on no edge; from START_NS on, it is in a slot of the wheel that has no edge.
+ */
 #define DELAY_NS	(5 * TICK_NS + 100001)
 #define PERIOD_NS	(10 * TICK_NS)
 #define MAX_PENDING	20000U
@@ -31,12 +33,12 @@ static u64 state_of(const struct twheel_timeout *t)
 
 /* The worker without a thread, and the queue for it. */
 static struct kthread_worker nobody;
-/* In place of its task, which is not woken, since it is always at work. */
+/* It stands for its task, which is not woken, since it is always running. */
 static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
 static struct kthread_work nobodys_occupation;
 static struct twheel_queue nobodys;
 
-/* The engine does the following within RCU.  Here nothing is freed in between. */
+/* The engine does the following within RCU. Here nothing is freed in between. */
 static struct twheel_page *page_of_nr(struct twheel *tw, u32 nr)
 {
 	struct twheel_page *page;
@@ -88,7 +90,7 @@ static struct twheel_timeout *find(struct twheel *tw, u64 id)
 	return t;
 }
 
-/* Says whether the kthread was asked for a turn, and takes the request away. */
+/* Return whether the kthread was asked for a turn, and take the request away. */
 static bool turn_take(struct twheel *tw)
 {
 	bool queued;
@@ -104,7 +106,7 @@ static bool turn_take(struct twheel *tw)
 	return queued;
 }
 
-/* Does all that there is to do, and returns how many turns that took. */
+/* Take all turns that are asked for, and return how many. */
 static unsigned int pass(struct twheel *tw)
 {
 	unsigned int turns = 0;
@@ -116,20 +118,20 @@ static unsigned int pass(struct twheel *tw)
 	return turns;
 }
 
-/* Whether a poller is told that one more timeout can be armed. */
+/* Whether a poller sees that one more timeout can be armed. */
 static bool has_room(struct twheel *tw)
 {
 	return twheel_poll(tw, NULL, NULL) & EPOLLOUT;
 }
 
-/* Limits the memory of all users together and of each of them, bytes. */
+/* Limit the memory of all users together and of each of them, bytes. */
 static void memory_limit(long all, long each)
 {
 	twheel_max_memory = all;
 	twheel_max_user_memory = each;
 }
 
-/* Sets the wheel's clock, virtual or not. */
+/* Set the wheel's clock, virtual or not. */
 static void time_set(struct twheel *tw, u64 now_ns)
 {
 	tw->clock.virtual_now_ns = now_ns;
@@ -141,7 +143,7 @@ static u64 time_of(struct twheel *tw)
 	return twheel_now(&tw->clock);
 }
 
-/* Lets expire what is due at a time, and does nothing else. */
+/* Expire the timeouts that are due at a time, and do nothing else. */
 static void expire_at(struct twheel *tw, u64 now_ns)
 {
 	time_set(tw, max(time_of(tw), now_ns));
@@ -151,7 +153,7 @@ static void expire_at(struct twheel *tw, u64 now_ns)
 	twheel_unlock(tw);
 }
 
-/* Makes passes, tick by tick, until the timeout expires; returns in which tick. */
+/* Make passes, tick by tick, until the timeout expires; return in which tick. */
 static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
 {
 	struct twheel *tw = test->priv;
@@ -162,7 +164,7 @@ static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
 	return tick;
 }
 
-/* Does what DRAIN does, except for waiting. */
+/* Do what DRAIN does, except for waiting. */
 static void drain(struct twheel *tw)
 {
 	WRITE_ONCE(tw->control.draining, true);
@@ -184,7 +186,7 @@ static struct twheel_arm arm_of(u32 kind, u32 repeats)
 
 #define to_user(object)		((typeof(object) __user __force *)&(object))
 
-/* Arms @nr timeouts in one step.  Returns what that returns. */
+/* Arm @nr timeouts in one step. Return the result of that step. */
 static int arm_some(struct twheel *tw, struct twheel_arm *how, unsigned int nr)
 {
 	struct twheel_call call = { .stride = sizeof(*how) };
@@ -195,7 +197,7 @@ static int arm_some(struct twheel *tw, struct twheel_arm *how, unsigned int nr)
 	return twheel_arm_step(tw, user, nr, &call);
 }
 
-/* Arms one timeout.  Returns the result of the entry, or the error of the call. */
+/* Arm one timeout. Return the result of the element, or the error of the call. */
 static int arm_result(struct twheel *tw, struct twheel_arm *how)
 {
 	int done;
@@ -225,7 +227,7 @@ static struct twheel_timeout *arm_like(struct kunit *test, u32 kind)
 	return arm(test, &how);
 }
 
-/* Arms a plain one-shot; returns 0 or what is wrong. */
+/* Arm a plain one-shot; return 0 or an error. */
 static int arm_plain(struct twheel *tw, u64 *id)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -235,7 +237,7 @@ static int arm_plain(struct twheel *tw, u64 *id)
 	return min(result, 0);
 }
 
-/* Arms @nr timeouts in batches.  @ids, if given, has room for as many ids. */
+/* Arm @nr timeouts in batches. @ids, if given, has space for as many ids. */
 static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
@@ -257,14 +259,14 @@ static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 	kunit_kfree(test, how);
 }
 
-/* Arms a number of timeouts that are due at the same time. */
+/* Arm a number of timeouts that are due at the same time. */
 static void arm_same(struct kunit *test, unsigned int nr, u64 expires_ns)
 {
 	while (nr--)
 		arm(test, &(struct twheel_arm) { .expires_ns = expires_ns });
 }
 
-/* Arms MAX_PENDING timeouts. */
+/* Arm MAX_PENDING timeouts. */
 static u64 *arm_all(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, MAX_PENDING, sizeof(*ids), GFP_KERNEL);
@@ -274,7 +276,7 @@ static u64 *arm_all(struct kunit *test)
 	return ids;
 }
 
-/* Returns the verdict, or an error. */
+/* Return the verdict, or an error. */
 static int cancel(struct twheel *tw, u64 id)
 {
 	struct twheel_cancel how = { .id = id };
@@ -290,7 +292,7 @@ static void cancel_ids(struct twheel *tw, const u64 *ids, unsigned int nr)
 		cancel(tw, *ids++);
 }
 
-/* The last one first.  A page that becomes unused late is given back early. */
+/* Cancel the last one first. A page that becomes unused late is given back early. */
 static void cancel_backwards(struct twheel *tw, const u64 *ids, unsigned int nr)
 {
 	while (nr--)
@@ -311,7 +313,7 @@ static int rearm(struct twheel *tw, u64 id, struct twheel_arm *how)
 
 #define rearm_to(tw, id, ...) rearm(tw, id, &(struct twheel_arm){ __VA_ARGS__ })
 
-/* Reads events to where @size bytes are for each.  Returns how many, or an error. */
+/* Read events of @size bytes each. Return how many, or an error. */
 static int read_some(struct twheel *tw, void *to, u32 size, unsigned int nr)
 {
 	struct iov_iter iter;
@@ -320,7 +322,7 @@ static int read_some(struct twheel *tw, void *to, u32 size, unsigned int nr)
 	return twheel_read_step(tw, &iter, size, nr);
 }
 
-/* Returns the number of events read, which is 0 or 1. */
+/* Return the number of events read, which is 0 or 1. */
 static int read_one(struct twheel *tw, struct twheel_event *event)
 {
 	struct twheel_event ignored;
@@ -333,21 +335,21 @@ static u32 nr_unread(const struct twheel *tw)
 	return tw->events.nr_unread;
 }
 
-/* From now on the accesses of the engine to user memory fault, when @nr have succeeded. */
+/* From now on the accesses of the engine to user memory fault, after @nr have succeeded. */
 static void faults_begin(int nr)
 {
 	user_memory.left = nr;
 	user_memory.faulted = false;
 }
 
-/* Says whether one has faulted. */
+/* Return whether one has faulted. */
 static bool faults_end(void)
 {
 	user_memory.left = -1;
 	return user_memory.faulted;
 }
 
-/* Gives back all pages that nobody needs. */
+/* Give back all pages that nobody needs. */
 static void shrink(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -381,7 +383,7 @@ static void alarms_begin(struct twheel *tw)
 	twheel_unlock(tw);
 }
 
-/* The softirq may work. */
+/* Let the softirq work. */
 static void work_is_paid(struct twheel *tw)
 {
 	int cpu;
@@ -391,7 +393,7 @@ static void work_is_paid(struct twheel *tw)
 		per_cpu(soft_until_ns, cpu) = 0;
 }
 
-/* The alarm rings.  Says whether it is to ring again by what its function has returned. */
+/* Ring the alarm. Return whether its function wants it to ring again. */
 static bool alarm_rings_now(struct twheel *tw)
 {
 	enum hrtimer_restart restart;
@@ -399,7 +401,7 @@ static bool alarm_rings_now(struct twheel *tw)
 	local_bh_disable();
 	machine_alarm.is_on = false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		/* There the kthread does this. */
+		/* With PREEMPT_RT the kthread does this. */
 		restart = alarm_work(tw, machine_now() + SOFT_NS);
 	else
 		restart = alarm_rings(&tw->alarm.timer);

@@ -74,7 +74,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
-	/* Cancelling does not look for the next one: the alarm is in vain at most once. */
+	/* Cancelling does not search for the next one: the alarm is in vain at most once. */
 	cancel(tw, id);
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 	time_set(tw, tw->alarm.at_ns);
@@ -82,7 +82,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
 	KUNIT_EXPECT_FALSE(test, turn_take(tw));
-	/* Nor does a pass leave it on. */
+	/* A pass does not leave it on either. */
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	cancel(tw, id);
 	pass(tw);
@@ -90,7 +90,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
 }
 
-/* G6: slots that cancelled timeouts have left ring no alarm. */
+/* G6: slots from which all timeouts were cancelled ring no alarm. */
 static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, 200, sizeof(*ids), GFP_KERNEL);
@@ -114,7 +114,7 @@ static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->wheel.used, 0U);
 }
 
-/* G6, G7: nor for timeouts that were moved later; these are put where they belong, by steps. */
+/* G6, G7: timeouts that were moved later ring none either; steps move them to their own slots. */
 static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong(struct kunit *test)
 {
 	const unsigned int nr = 3 * PASS_STEP;
@@ -145,7 +145,10 @@ static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong
 	KUNIT_EXPECT_LE(test, tw->alarm.at_ns, START_NS + 1001 * TICK_NS);
 }
 
-/* G2: an upper slot with many timeouts has to be emptied before it begins; one with few has not. */
+/*
+ * G2: an upper slot with many timeouts has to be emptied before it begins; one with few need not
+ * be.
+ */
 static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -159,7 +162,7 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
 		arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });
 		KUNIT_ASSERT_EQ(test, tw->alarm.at_ns, START_NS + 100 * TICK_NS);
 	}
-	/* One more, and no pass has looked at them. */
+	/* One more, and no pass has counted them. */
 	arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, ahead_ns);
 	pass(tw);
@@ -172,8 +175,8 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
 }
 
 /*
- * G2: it rings with each tick until the slot is empty, though some that have moved down, and those
- * that are left, are due as soon as the slot begins.
+ * G2: it rings with each tick until the slot is empty, although some timeouts that have moved
+ * down, and those that are left, are due as soon as the slot begins.
  */
 static void the_alarm_comes_until_an_upper_slot_is_empty(struct kunit *test)
 {
@@ -204,12 +207,12 @@ static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, 1000 * NSEC_PER_SEC), 100 * (ktime_t)NSEC_PER_SEC);
 	tw->clock.offset_ns = -900 * (s64)NSEC_PER_SEC;
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, 1000 * NSEC_PER_SEC), 1900 * (ktime_t)NSEC_PER_SEC);
-	/* Beyond what the machine's clock reaches. */
+	/* Beyond the end of the machine's clock. */
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, TWHEEL_TIME_NEVER - 1), KTIME_MAX);
 	tw->clock.offset_ns = 0;
 }
 
-/* The alarm may come late by the slack of the wheel, and no earlier for it. */
+/* The alarm may come late by the slack of the wheel, and is not set earlier for that. */
 static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, slack_ns, 1234567);
@@ -219,7 +222,7 @@ static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 	arm(test, &(struct twheel_arm) { .expires_ns = 10 * TICK_NS });
 	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, 6 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, machine_alarm.range_ns, 1234567ULL);
-	/* Likewise when it rings again. */
+	/* The same when it rings again. */
 	time_set(tw, 6 * TICK_NS);
 	work_is_paid(tw);
 	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
@@ -244,7 +247,7 @@ static void a_real_clock_has_an_hrtimer_while_a_timeout_pends(struct kunit *test
 	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->alarm.timer));
 }
 
-/* A virtual clock has none. */
+/* A virtual clock has no hrtimer. */
 static void an_alarm_that_never_rings_is_never_set(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -50,8 +50,8 @@ static void a_batch_with_bad_elements_arms_the_good_ones(struct kunit *test)
 }
 
 /*
- * G3, G4, G8: whichever access faults, what is told is armed, and an id that may have been told of
- * a timeout that is not is never given out again.
+ * G3, G4, G8: whichever access faults, the timeouts whose results were copied out are armed, and
+ * an id that may have been copied out without a timeout is never given out again.
  */
 static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kunit *test)
 {
@@ -63,7 +63,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	int nr, done, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
-	/* So that there is memory, and there are places. */
+	/* Arm once, so that there is memory, and there are places. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	for (nr = 0; faulted; nr++) {
 		for (i = 0; i < 6; i++)
@@ -94,7 +94,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	KUNIT_EXPECT_GT(test, nr, 6 * 2);
 }
 
-/* G7: a place whose id was not told keeps its generation: none is used up for nothing. */
+/* G7: a place whose id was not copied out keeps its generation, so that none is wasted. */
 static void a_place_that_was_not_used_keeps_its_generation(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
@@ -119,7 +119,7 @@ static void drain_begins(void)
 	WRITE_ONCE(user_memory.tw->control.draining, true);
 }
 
-/* G3: DRAIN comes when ids are told.  The call takes them back, and arms nothing. */
+/* G3: DRAIN comes when ids were copied out. The call takes them back, and arms nothing. */
 static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 3, sizeof(*how), GFP_KERNEL);
@@ -132,7 +132,7 @@ static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct k
 	tally_take(tw, before);
 	for (i = 0; i < 3; i++)
 		how[i] = arm_of(i == 1 ? SL : 0, 0);
-	/* The entries are copied in, and two of them were told. */
+	/* The elements were copied in, and the ids of two were copied out. */
 	user_memory.call_at = user_memory.nr + 1 + 2 * 2;
 	user_memory.call = drain_begins;
 	KUNIT_EXPECT_EQ(test, arm_some(tw, how, 3), -ESHUTDOWN);
@@ -142,7 +142,7 @@ static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct k
 		KUNIT_EXPECT_EQ(test, how[i].id, 0ULL);
 	}
 	expect_delta(test, before, nothing);
-	/* The next one says so at once. */
+	/* The next call says so at once. */
 	how[0] = arm_of(0, 0);
 	KUNIT_EXPECT_EQ(test, arm_some(tw, how, 1), -ESHUTDOWN);
 	KUNIT_EXPECT_EQ(test, how[0].result, 0);
@@ -194,8 +194,9 @@ static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *t
 }
 
 /*
- * G1, G2: an absolute deadline may be found to be to come by the alarm, without a look at the
- * clock.  It is met in its tick, be the alarm off, set to before it, or to after it.
+ * G1, G2: the alarm may show that an absolute deadline has not passed, so that the clock is not
+ * read. The timeout expires in its tick, whether the alarm is off, set to before it, or to after
+ * it.
  */
 static void an_absolute_deadline_is_met_whatever_the_alarm_is_set_to(struct kunit *test)
 {
@@ -269,7 +270,7 @@ static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timeout_is_unread(arm(test, &how)));
 }
 
-/* Likewise if the clock was looked at before the alarm could ring. */
+/* The same if the clock was read before the alarm could ring. */
 static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 {
 	struct twheel_arm how = {};
@@ -315,7 +316,7 @@ static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *te
 	}
 }
 
-/* All of a vector that is due when it is armed expires at once. */
+/* All timeouts of a vector that are due when armed expire at once. */
 static void a_vector_for_now_makes_events_at_once(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -331,14 +332,17 @@ static void a_vector_for_now_makes_events_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)ARRAY_SIZE(how));
 }
 
-/* If an ARM must not sleep, it says EAGAIN as at a full wheel, and is not counted as refused. */
+/*
+ * If an ARM must not sleep, it says EAGAIN as if the wheel were full, and does not count as
+ * refused.
+ */
 static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct kunit *test)
 {
 	u64 before = twheel_counter(COUNTER_REFUSED_PENDING);
 	struct twheel_arm how = arm_of(0, 0);
 	struct twheel *tw = test->priv;
 
-	/* For a page of places, and then for what a period needs. */
+	/* It would sleep for a page of places, and then for the memory of periods. */
 	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, true), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, false), 0);
 	how = arm_of(PE, 0);
@@ -346,7 +350,7 @@ static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_REFUSED_PENDING), before);
 }
 
-/* ARM in another thread, which begins when this one has the lock. */
+/* ARM in another thread, which begins while this one has the lock. */
 static bool others_may_arm;
 
 static int arm_when_others_may(struct twheel *tw)
@@ -358,7 +362,7 @@ static int arm_when_others_may(struct twheel *tw)
 	return arm_plain(tw, &id);
 }
 
-/* G5: whoever has the lock does a batch for another thread, and not all that this one arms. */
+/* G5: the holder of the lock does a batch for another thread, and not all timeouts of that one. */
 static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct kunit *test)
 {
 	struct other_thread other = { .tw = test->priv, .run = arm_when_others_may };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counting: what must agree in a wheel at rest, and what a step has changed
+ * Counting: the counts that must agree in a wheel at rest, and those that a step has changed
  */
 
 enum tally {
@@ -36,7 +36,7 @@ static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
 
 static const s8 nothing[NR_TALLIES];
 
-/* Expects that the counts have changed since @before by @delta and nothing else. */
+/* Expect that the counts have changed since @before by @delta and nothing else. */
 static void expect_delta(struct kunit *test, const s64 before[NR_TALLIES],
 			 const s8 delta[NR_TALLIES])
 {
@@ -50,7 +50,7 @@ static void expect_delta(struct kunit *test, const s64 before[NR_TALLIES],
 }
 
 /**
- * struct census - what is in the pages of a wheel
+ * struct census - the contents of a wheel's pages
  * @pending: timeouts that pend
  * @unread: timeouts with an event
  * @retired: places whose generations are used up
@@ -67,7 +67,7 @@ struct census {
 	u32 unused;
 };
 
-/* Counts a page, and expects its chain of free places to have what is free. */
+/* Count a page, and expect its chain of free places to have as many as are free. */
 static void census_count(struct kunit *test, struct census *census, struct twheel_page *page)
 {
 	u32 i, nr_live = 0, nr_retired = 0, nr_free = 0;
@@ -90,7 +90,7 @@ static void census_count(struct kunit *test, struct census *census, struct twhee
 		KUNIT_ASSERT_LE(test, ++nr_free, PLACES_PER_PAGE);
 	}
 	KUNIT_EXPECT_EQ(test, nr_free, PLACES_PER_PAGE - nr_live - nr_retired);
-	/* One that has few generations left may count as used for ever. */
+	/* A place that has few generations left may count as used for ever. */
 	stays &= page->nr_used == nr_live + nr_retired + 1;
 	KUNIT_EXPECT_EQ(test, page->nr_used - stays, nr_live + nr_retired);
 	census->retired += nr_retired;
@@ -114,7 +114,7 @@ static struct census census_take(struct kunit *test)
 	return census;
 }
 
-/* Follows a list by both links, and returns its length. */
+/* Follow a list by both links, and return its length. */
 static u32 audit_list(struct kunit *test, struct twheel_link **head,
 		      const struct twheel_link *end, u64 state)
 {
@@ -131,8 +131,8 @@ static u32 audit_list(struct kunit *test, struct twheel_link **head,
 }
 
 /*
- * Expects that all timeouts of a list that comes up at a time are due by then or later, by the
- * deadline that is known: a REARM to a time from that on leaves them where they are.
+ * Expect that all timeouts of a list that comes up at a time are due by then or later, by the
+ * known deadline: a REARM to a time from then on leaves them where they are.
  */
 static void audit_due(struct kunit *test, struct twheel_link *link, u64 comes_ns)
 {
@@ -147,7 +147,7 @@ static void audit_due(struct kunit *test, struct twheel_link *link, u64 comes_ns
 	KUNIT_EXPECT_EQ(test, nr_late, 0U);
 }
 
-/* Expects of a level what its members say of its slots; returns how many entries it has. */
+/* Expect the members of a level to agree with its slots; return how many entries it has. */
 static u32 audit_level(struct kunit *test, struct twheel_wheel *w, u32 nr)
 {
 	struct twheel_level *level = &w->level[nr];
@@ -187,7 +187,7 @@ static u32 audit_wheel(struct kunit *test)
 	return nr;
 }
 
-/* Expects that a table has the memory for as many pages as it says. */
+/* Expect a table to have the memory for its number of pages. */
 static void audit_table(struct kunit *test, const struct twheel_pages *pages)
 {
 	struct twheel_table *table = rcu_dereference_raw(pages->table);
@@ -210,7 +210,7 @@ static u32 audit_pages(struct kunit *test, struct hlist_head *head, bool used)
 }
 
 /*
- * Expects of a keyed wheel that each place has a node, that the key of each live timeout leads to
+ * Expect of a keyed wheel that each place has a node, that the key of each live timeout leads to
  * it, and that all nodes in the index are those of places.
  */
 static void audit_keys(struct kunit *test)
@@ -243,7 +243,7 @@ static void audit_keys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)atomic_read(&tw->keys.index.nelems), nr_nodes);
 }
 
-/* Checks everything that must agree while no call and no pass is under way. */
+/* Check everything that must agree while no call and no pass is under way. */
 static void audit(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -255,10 +255,10 @@ static void audit(struct kunit *test)
 		return;
 	census = census_take(test);
 	tally_take(tw, tally);
-	/* G3 exactly one outcome: whatever was armed lives, or has ended in one way. */
+	/* G3 exactly one outcome: each timeout that was armed is live, or has ended in one way. */
 	KUNIT_EXPECT_EQ(test, tally[LIVE], (s64)census.pending + census.unread);
 	KUNIT_EXPECT_EQ(test, tally[UNREAD], (s64)census.unread);
-	/* G4 nothing lost: what pends is in the wheel, and an event is in the list. */
+	/* G4 nothing lost: pending timeouts are in the wheel, and events are in the list. */
 	KUNIT_EXPECT_EQ(test, audit_wheel(test), census.pending);
 	KUNIT_EXPECT_EQ(test, audit_list(test, &tw->events.first, &tw->events.end, STATE_UNREAD),
 			census.unread);
@@ -302,7 +302,7 @@ static int nr_key_pages(struct twheel *tw)
 	return nr;
 }
 
-/* Expects that the wheel was charged for exactly the memory that it has. */
+/* Expect that the wheel was charged for exactly the memory that it has. */
 static void expect_charged_for_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -331,7 +331,7 @@ static void expect_charged_for_all(struct kunit *test)
 
 		bytes += tw->keys.charged + table_bytes(&tw->keys.pages) +
 			 nr_key_pages(tw) * PAGE_SIZE;
-		/* It shrinks in a work item, after its nodes have gone. */
+		/* The index shrinks in a work item, after its nodes have gone. */
 		flush_work(&index->run_work);
 		rcu_read_lock();
 		nr_buckets = rcu_dereference(index->tbl)->size;

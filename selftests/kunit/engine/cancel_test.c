@@ -30,7 +30,7 @@ static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit 
 	expect_delta(test, before, nothing);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
-	/* Nor when the place has another timeout. */
+	/* The same when the place has another timeout. */
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &next), 0);
 	KUNIT_EXPECT_EQ(test, (u32)next, (u32)id);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
@@ -38,8 +38,8 @@ static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit 
 }
 
 /*
- * G3, G4: whichever access faults, the entries that are done are told and ended, and the others
- * are as before: the same call can be made again from there.
+ * G3, G4: whichever access faults, the timeouts of elements that are done are reported and have
+ * ended, and the others are unchanged: the same call can be made again from there.
  */
 static void a_cancel_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *test)
 {

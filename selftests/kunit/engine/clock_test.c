@@ -15,7 +15,7 @@ static void tick_name(const u64 *tick_ns, char *name)
 
 KUNIT_ARRAY_PARAM(tick, ticks_ns, tick_name);
 
-/* Expects the first edge that is not before a time, and the last that is not after it. */
+/* Expect the first edge that is not before a time, and the last that is not after it. */
 static void expect_edges(struct kunit *test, u64 ns)
 {
 	struct twheel *tw = test->priv;
@@ -48,7 +48,7 @@ static void a_deadline_is_rounded_up_to_the_edge_of_its_tick(struct kunit *test)
 	expect_edges(test, TWHEEL_TIME_NEVER - 1);
 }
 
-/* G1: from never_ns on, and from nowhere before, a deadline has no edge that a clock reaches. */
+/* G1: a deadline has no edge that a clock reaches exactly if it is not before never_ns. */
 static void the_last_deadline_is_that_of_the_last_edge(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
@@ -81,7 +81,7 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 	KUNIT_EXPECT_TRUE(test, timeout_is_pending(t));
-	/* Nor if it is armed then, or moved to then. */
+	/* The same if it is armed then, or moved to then. */
 	KUNIT_EXPECT_TRUE(test, timeout_is_pending(arm(test, &never)));
 	KUNIT_EXPECT_EQ(test, rearm(tw, last.id, &never), TWHEEL_WAS_UNREAD);
 	pass(tw);
@@ -149,7 +149,7 @@ static void a_grain_of_a_word_is_at_most_a_tick_and_more_than_half_of_one(struct
 	}
 }
 
-/* G1: a caller has read the clock, and when it has the lock, the clock was set back. */
+/* G1: a caller has read the clock, and the clock is set back before the caller has the lock. */
 static void a_time_from_before_the_clock_was_set_back_has_not_passed(struct kunit *test)
 {
 	struct twheel *tw = wheel_whose_clock_goes_back(test);
@@ -171,8 +171,8 @@ static void a_time_from_before_the_clock_was_set_back_has_not_passed(struct kuni
 }
 
 /*
- * G2: a wheel of one level goes through a round, after which it would skip others.  The clock is
- * set back, and not behind where the wheel is: the rounds that come again are not skipped.
+ * G2: a wheel of one level goes through a round, after which it would skip others. The clock is
+ * set back, but not behind the wheel's own time: the rounds that come again are not skipped.
  */
 static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *test)
 {
@@ -204,7 +204,7 @@ static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *te
 	KUNIT_ASSERT_LT(test, base_ns, START_NS + 100 * TICK_NS);
 	time_set(tw, base_ns + 2 * TICK_NS);
 	pass(tw);
-	/* Its slot has come up in this round, and comes again some rounds later. */
+	/* Its slot has come up in this round, and comes up again some rounds later. */
 	due_ns = base_ns + 7 * round_ns - 5 * TICK_NS;
 	t = arm(test, &(struct twheel_arm) {
 		.expires_ns = due_ns, .flags = TWHEEL_ARM_ABSOLUTE });

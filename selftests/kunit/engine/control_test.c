@@ -67,7 +67,7 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 			-EBUSY);
 }
 
-/* Another thread looks at a SETUP that is about to fail. */
+/* Another thread reads the wheel during a SETUP that is about to fail. */
 static struct twheel *failing;
 static u32 failing_event_size;
 
@@ -97,12 +97,12 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	log_call = look_beside_a_failure;
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
 	log_call = NULL;
-	/* A read() beside it would have no room for an event as long as that. */
+	/* A read() beside it would not have a buffer for an event of that length. */
 	KUNIT_EXPECT_EQ(test, failing_event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	KUNIT_EXPECT_FALSE(test, control_is_started(&tw->control));
 	KUNIT_EXPECT_FALSE(test, twheel_is_keyed(tw));
-	/* Not by INFO, which gives a wheel that has not started the defaults of the moment. */
+	/* INFO does not show them: it gives a wheel that has not started the present defaults. */
 	KUNIT_EXPECT_EQ(test, tw->control.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, tw->clock.kind, (u32)TWHEEL_CLOCK_MONOTONIC);
 	KUNIT_EXPECT_EQ(test, tw->control.name[0], '\0');
@@ -142,7 +142,7 @@ static void only_a_virtual_clock_can_be_advanced(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, TWHEEL_TIME_NEVER), -EOPNOTSUPP);
 }
 
-/* G3: a first ARM that has found the wheel in use may come here when DRAIN is over. */
+/* G3: a first ARM that has found the wheel in use may be here when DRAIN is over. */
 static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *test)
 {
 	struct twheel *tw;
@@ -177,7 +177,7 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 	KUNIT_EXPECT_FALSE(test, tw->control.draining);
 }
 
-/* It can be repeated, and the kthread does the rest meanwhile. */
+/* The call can be repeated, and the kthread does the rest meanwhile. */
 static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -197,7 +197,7 @@ static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit 
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
 }
 
-/* Likewise: the clock has moved. */
+/* The same for ADVANCE: the clock has moved. */
 static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -215,8 +215,8 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
 }
 
 /*
- * The last close: nothing may run when the wheel's memory belongs to others.  What a test
- * finds there is taken away, so that it does no harm.
+ * The last close: nothing may run when the wheel's memory belongs to others. If the test finds
+ * work there, it removes it, so that it does no harm.
  */
 static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 {
@@ -242,7 +242,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_FALSE(test, hrtimer_cancel(&tw->alarm.timer));
 		KUNIT_EXPECT_FALSE(test, turn_take(tw));
-		/* Nor does a turn begin again. */
+		/* No other turn begins. */
 		twheel_turn_request(&tw->turn);
 	}
 }
@@ -291,7 +291,7 @@ static void a_drain_comes_to_the_last_place(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3 * PLACES_PER_PAGE);
 }
 
-/* The last close comes while the kthread has a turn, in which it does not get to its end. */
+/* The last close comes while the kthread has a turn, in which it does not reach its end. */
 static bool turn_that_is_cancelled(struct twheel_turn *turn, u64 end_ns)
 {
 	twheel_turn_cancel(turn);

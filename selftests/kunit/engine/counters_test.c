@@ -2,10 +2,10 @@
 /*
  * engine/account.c: the counters of the module
  *
- * Whether each of them is right is tested with what it counts.
+ * The tests of what they count also test whether each of them is right.
  */
 
-/* A thread may end on another processor what it has begun on this one. */
+/* A thread may end on another processor a timeout that began on this one. */
 static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
 {
 	u64 sum = twheel_counter(COUNTER_LATE);
@@ -20,7 +20,7 @@ static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
 		per_cpu(twheel_counters, cpu)[COUNTER_LATE] -= 1000 + cpu;
 }
 
-/* It may end on one processor before that is read, and have begun on another after that. */
+/* A timeout may end on one processor before that is read, and have begun on another after that. */
 static void a_change_while_a_level_is_read_does_not_wrap_it(struct kunit *test)
 {
 	s64 open = twheel_counter(COUNTER_WHEELS);

@@ -3,7 +3,7 @@
  * engine/expire.c: timeouts become events, by expiring or by a drain
  */
 
-/* G3, G4: one event each, and the timeout goes on as its life says. */
+/* G3, G4: each gets one event, and the timeout goes on by its schedule. */
 static void expiry_makes_one_event_of_a_timeout_that_is_due(struct kunit *test)
 {
 	const struct start *start = test->param_value;
@@ -22,7 +22,7 @@ static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 		return;
 	WRITE_ONCE(((struct twheel *)test->priv)->control.draining, true);
 	KUNIT_ASSERT_EQ(test, read_one(test->priv, &event), 1);
-	/* What has expired for the last time is not drained. */
+	/* A timeout that has expired for the last time is not drained. */
 	KUNIT_EXPECT_EQ(test, !!(event.flags & TWHEEL_EVENT_DRAINED),
 			start->to.read != COMPLETES);
 	KUNIT_EXPECT_EQ(test, event.count, (u32)start->fires);
@@ -52,7 +52,7 @@ static void nothing_expires_before_its_tick(struct kunit *test)
 	}
 }
 
-/* G1: the timeout comes up early, and is put where the deadline now says. */
+/* G1: the timeout comes up early, and is put into the slot of its new deadline. */
 static void a_timeout_that_was_moved_later_waits_for_its_new_tick(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -70,14 +70,14 @@ static void a_timeout_that_was_moved_later_waits_for_its_new_tick(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 }
 
-/* To the end of time, too: it is in no slot then. */
+/* The same for the end of time: it is in no slot then. */
 static void a_timeout_that_was_moved_to_the_end_of_time_is_put_aside(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
-	/* As a store of a user does that is beyond all times. */
+	/* A store of a user can do that with a time beyond all others. */
 	*word_of(tw, timeout_id(t)) = (timeout_id(t) >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK) |
 		((START_NS >> tw->words.shift) + BIT_ULL(34)) << TWHEEL_REFRESH_GEN_BITS;
 	t->deadline_ns = TWHEEL_TIME_NEVER;
@@ -127,7 +127,7 @@ static void a_timeout_that_has_come_waits_for_a_clock_that_is_set_back(struct ku
 	}
 }
 
-/* G1: from anywhere to anywhere, each timeout expires in the tick of its deadline. */
+/* G1: from any time to any other, each timeout expires in the tick of its deadline. */
 static void a_clock_that_is_set_back_makes_no_timeout_early_or_late(struct kunit *test)
 {
 	static const u64 ahead[] = { 3, 40, 70, 500, 5000 }, back[] = { 1, 30, 600, 900 };
@@ -192,14 +192,14 @@ static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *
 	}
 }
 
-/* G5: so many timeouts are looked at and no more, whatever kinds they are. */
+/* G5: expiry visits this many timeouts and no more, of any kind. */
 static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
 	unsigned int nr, left, i;
 
 	for (nr = 1; nr < 40; nr += 6) {
-		/* A timeout that is due at an edge is looked at once. */
+		/* A timeout that is due at an edge is visited once. */
 		for (i = 0; i < 30; i++)
 			arm(test, &(struct twheel_arm) {
 				.expires_ns = 4 * TICK_NS, .slack_ticks = i % 5 == 4 });
@@ -217,7 +217,7 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 	}
 }
 
-/* Likewise, of a timeout that only moves. */
+/* The same for a timeout that only moves. */
 static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -240,7 +240,7 @@ static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
 }
 
-/* G2: a step of a drain is bounded in places, and another goes on from there. */
+/* G2: a step of a drain visits a limited number of places, and another goes on from there. */
 static void a_drain_goes_by_steps(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -264,7 +264,7 @@ static void a_drain_goes_by_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3U * PASS_STEP);
 }
 
-/* Every distance from a tick on: what lateness is, and where it is counted. */
+/* Every distance from a tick on: its lateness, and the counter that it goes to. */
 static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, slack_ns, 5 * TICK_NS);
@@ -280,7 +280,7 @@ static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 		arm(test, &(struct twheel_arm) {
 			.flags = TWHEEL_ARM_ABSOLUTE, .slack_ticks = slack ? 63 : 0,
 			.expires_ns = due_ns - (slack ? 20 * TICK_NS : 0) - 1 });
-		/* One that was due when armed does not count. */
+		/* A timeout that was due when armed does not count. */
 		arm(test, &(struct twheel_arm) { .flags = TWHEEL_ARM_ABSOLUTE });
 		expire_at(tw, due_ns + distance);
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL) + read_one(tw, NULL), 2);
@@ -323,7 +323,7 @@ static void the_greatest_lateness_is_from_the_earliest_deadline(struct kunit *te
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 11U);
 }
 
-/* Likewise, if few of those that come are due. */
+/* The same if few of the timeouts that come up are due. */
 static void expiry_counts_timeouts_that_were_moved_among_those_that_are_due(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -48,7 +48,7 @@ static void engine_case_exit(struct kunit *test)
 	machine_alarm.used = false;
 	machine_real_ns = 0;
 	test->priv = NULL;
-	/* RCU may have some of it. */
+	/* RCU may still have some of the memory. */
 	if (atomic_read(&machine_memory.nr))
 		rcu_barrier();
 	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr), 0);
@@ -61,14 +61,14 @@ static void engine_case_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_TIMEOUTS), 0ULL);
 }
 
-/* Makes another wheel in place of the one that every case is given. */
+/* Make another wheel in place of the one that every case is given. */
 static struct twheel *wheel_remake(struct kunit *test, const struct twheel_setup *setup)
 {
 	engine_case_exit(test);
 	return wheel_make(test, setup);
 }
 
-/* Makes a wheel that differs from the usual one in a single field of its set-up. */
+/* Make a wheel that differs from the default one in a single field of its set-up. */
 #define wheel_with(test, what, value)					\
 ({									\
 	struct twheel_setup __setup = usual_setup;			\
@@ -77,7 +77,7 @@ static struct twheel *wheel_remake(struct kunit *test, const struct twheel_setup
 	wheel_remake(test, &__setup);					\
 })
 
-/* Makes a wheel whose clock can be set back. */
+/* Make a wheel whose clock can be set back. */
 static struct twheel *wheel_whose_clock_goes_back(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
@@ -111,7 +111,7 @@ static int other_thread_runs(void *data)
 	kthread_complete_and_exit(&other->done, 0);
 }
 
-/* @run returns what it @says in another thread while this one holds @mutex. */
+/* @run returns @says in another thread while this one holds @mutex. */
 static void expect_no_wait(struct kunit *test, struct mutex *mutex,
 			   int (*run)(struct twheel *tw), int says)
 {

@@ -15,7 +15,7 @@ static struct twheel_arm arm_of_key(u64 key)
 	return (struct twheel_arm){ .user_data = key, .expires_ns = DELAY_NS };
 }
 
-/* Arms a timeout whose key is free, and returns it. */
+/* Arm a timeout whose key is free, and return it. */
 static struct twheel_timeout *arm_key(struct kunit *test, u64 key)
 {
 	struct twheel_arm how = arm_of_key(key);
@@ -83,7 +83,7 @@ enum keys_way {
 	NR_KEYS_WAYS,
 };
 
-/* Ends the timeouts of so many keys. */
+/* End the timeouts of this many keys. */
 static void end_keys(struct kunit *test, enum keys_way way, unsigned int nr)
 {
 	u32 size = sizeof(struct twheel_event) + (way == KEYS_READ_LARGER ? 8 : 0);
@@ -130,7 +130,7 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 	}
 }
 
-/* The only free place, and then none: the page of it goes out of the list, and comes back. */
+/* It is the only free place, and then there is none: its page leaves the list, and comes back. */
 static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
@@ -150,7 +150,7 @@ static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 	while (key)
 		cancel_key(tw, --key);
 	audit(test);
-	/* And the first one of a page that is not used. */
+	/* The same for the first place of a page that is not used. */
 	arm_key(test, 0);
 	audit(test);
 }
@@ -168,7 +168,7 @@ static void a_place_that_is_taken_for_another_key_forgets_the_first(struct kunit
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
-/* A place that is not used again, or whose page goes, is left to itself. */
+/* A place that is not used again, or whose page goes, is left alone. */
 static void a_key_whose_place_is_gone_takes_another(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
@@ -239,7 +239,7 @@ static void arm_makes_a_timeout_or_rearms_the_one_with_the_key(struct kunit *tes
 	}
 }
 
-/* G3: the first of a batch is there when the second is looked at. */
+/* G3: the timeout of the first element exists when the second is looked up. */
 static void the_second_of_two_elements_with_one_key_finds_the_first(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
@@ -263,8 +263,8 @@ static void the_second_of_two_elements_with_one_key_finds_the_first(struct kunit
 }
 
 /*
- * G3, G4, G8: whichever access faults, what is told is done and nothing else, and an id that may
- * have been told for nothing is never given out again.
+ * G3, G4, G8: whichever access faults, exactly the elements whose results were copied out are
+ * done, and an id that may have been copied out without a timeout is never given out again.
  */
 static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct kunit *test)
 {
@@ -362,7 +362,7 @@ static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
-/* Wherever the limit of memory lies, what was there for the first part goes back. */
+/* Wherever the limit of memory is, the memory taken for the first part is given back. */
 static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *test)
 {
 	const u64 nr = (u64)PAGES_PER_KEY_PAGE * PLACES_PER_PAGE;
@@ -446,10 +446,7 @@ static void rearm_and_query_find_a_timeout_by_its_key(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_cancel_one(tw, KEY, true), 0);
 }
 
-/*
- * Pages of nodes go with the last of their pages of places, and come again; all are accounted
- * for.
- */
+/* Pages of nodes go with the last of their pages of places, and come again; all are counted. */
 static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
@@ -484,7 +481,7 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 	}
 }
 
-/* As kvmalloc() gets it, unless memory is in pieces: then pages of its own take less. */
+/* As kvmalloc() gets it, unless memory is fragmented: then it takes less, in single pages. */
 static void an_index_is_charged_for_all_the_memory_that_it_takes(struct kunit *test)
 {
 	struct rhashtable_params params = { .nelem_hint = 1, .max_size = 1 << 18 };
@@ -534,14 +531,14 @@ static void a_key_takes_its_place_again_that_has_come_to_be_the_first(struct kun
 	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 3), t[2]);
 	first = (struct twheel_link **)&timeout_page(t[1])->free;
 	KUNIT_EXPECT_PTR_EQ(test, t[1]->link.pprev, first);
-	/* If not, that is put right, so that the case ends. */
+	/* If not, correct that, so that the case ends. */
 	t[1]->link.pprev = first;
 	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 1), t[1]);
 	audit(test);
 	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY), t[0]);
 }
 
-/* A place whose generations are used up is in no chain, and writes to nobody. */
+/* A place whose generations are used up is in no chain, and writes to no other. */
 static void a_place_of_a_key_that_retires_leaves_all_others_alone(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
@@ -554,12 +551,12 @@ static void a_place_of_a_key_that_retires_leaves_all_others_alone(struct kunit *
 	t[1]->word |= (u64)U32_MAX << GEN_SHIFT;
 	KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY + 1), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_PTR_EQ(test, t[0]->link.pprev, &t[2]->link.next);
-	/* If not, that is put right, so that the case ends. */
+	/* If not, correct that, so that the case ends. */
 	t[0]->link.pprev = &t[2]->link.next;
 	audit(test);
 }
 
-/* A page of nodes has those of three pages of places: any of these may be the last that is left. */
+/* A page of nodes serves three pages of places: any of these may be the last one left. */
 static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
 {
 	unsigned int stays, i;

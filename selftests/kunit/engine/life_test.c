@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/time.h: what ARM and REARM make of the times that are asked for
+ * engine/life.h: the schedule that ARM and REARM make of the times that are asked for
  */
 
 static void a_malformed_element_is_refused(struct kunit *test)
@@ -104,7 +104,7 @@ static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
 	t->deadline_ns = rest.deadline_ns;
 }
 
-/* The slack is 2^k - 1 ticks, the most that is within what was asked for. */
+/* The slack is 2^k - 1 ticks, the greatest within what was asked for. */
 static void the_slack_of_a_schedule_is_within_what_was_asked_for(struct kunit *test)
 {
 	static const struct { u32 asked, k; } rows[] = {

@@ -55,7 +55,7 @@ static void limits_outside_their_range_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit, 16777216U);
 }
 
-/* The machine gets more memory, and the limits are not set anew. */
+/* The machine gets more memory, and the limits do not change. */
 static void a_limit_of_memory_is_shown_as_it_is_in_force(struct kunit *test)
 {
 	const struct kernel_param limits[] = {
@@ -102,7 +102,7 @@ struct late_callback {
 	bool was_called;
 };
 
-/* For half a second RCU calls nobody back. */
+/* For half a second RCU calls no callback. */
 static int rcu_is_read(void *data)
 {
 	struct late_callback *late = data;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/pages.c and user.c: what a wheel and its user are charged for
+ * engine/memory.c and user.c: the memory that a wheel and its user are charged for
  */
 
 static void all_memory_is_charged_and_given_back(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
-	/* Beside the wheel, the account of its user takes a little. */
+	/* Beside the wheel, the account of its user takes some memory. */
 	long beside = twheel_charged() - atomic_long_read(&tw->memory.charged);
 	u64 *ids;
 
@@ -47,7 +47,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		if (!IS_ERR(other))
 			twheel_put(other);
 		KUNIT_EXPECT_EQ(test, tw->memory.user->nr_wheels, 1UL);
-		/* A user that is never freed would have what follows wait for ever. */
+		/* If a user were never freed, the following would wait for ever. */
 		tw->memory.user->nr_wheels = 1;
 		expect_delta(test, before, nothing);
 		KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 0U);
@@ -61,7 +61,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	how = arm_of(PE, 0);
 	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), -ENOSPC);
-	/* G4: the timeout still pends, and a one-shot needs no memory. */
+	/* G4: the timeout is still pending, and a one-shot needs no memory. */
 	how = arm_of(0, 0);
 	KUNIT_EXPECT_EQ(test, rearm(tw, id, &how), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
@@ -79,7 +79,7 @@ static void charge_beside(void)
 		twheel_memory_uncharge(beside, PAGE_SIZE);
 }
 
-/* Or an ARM for which there is memory would fail beside a SETUP for which there is none. */
+/* Otherwise an ARM for which there is memory would fail beside a SETUP for which there is none. */
 static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -99,7 +99,7 @@ static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 	}
 }
 
-/* Or each ENOMEM would take from the limits for ever. */
+/* Otherwise each ENOMEM would reduce the limits for ever. */
 static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -115,7 +115,7 @@ static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), of_wheel);
 }
 
-/* From one page to more than are to be had side by side; the case's exit looks for the cgroup. */
+/* From one page to more than are to be had side by side; the case's exit checks the cgroup. */
 static void memory_of_any_size_is_cleared(struct kunit *test)
 {
 	static const size_t sizes[] = {

@@ -3,7 +3,7 @@
  * engine/run.c: steps, turns, and slots that are emptied ahead
  */
 
-/* Takes a step.  Says whether there is more to do. */
+/* Take a step. Return whether there is more to do. */
 static bool step(struct twheel *tw)
 {
 	bool more;
@@ -14,7 +14,7 @@ static bool step(struct twheel *tw)
 	return more;
 }
 
-/* G2, G5: the lock is held for so many timeouts. */
+/* G2, G5: the lock is held for a limited number of timeouts. */
 static void a_step_is_bounded_and_leaves_the_wheel_at_rest(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -46,7 +46,7 @@ static void a_turn_ends_after_a_number_of_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)(TURN_STEPS + 1) * PASS_STEP);
 }
 
-/* G2: also where its steps are few, for each may take long. */
+/* G2: also if its steps are few, for each may take long. */
 static void a_turn_ends_with_its_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -109,7 +109,7 @@ static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct k
 	waiter_leaves(tw, &waiter);
 }
 
-/* Nor for steps that only move timeouts. */
+/* Steps that only move timeouts do not either. */
 static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -154,14 +154,14 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	time_set(tw, begin_ns - width_ns - TICK_NS);
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), nr);
-	/* There is no hurry at first, so that a step is what there is. */
+	/* There is no hurry at first, so a step moves as many as it may. */
 	time_set(tw, begin_ns - width_ns + TICK_NS);
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	left -= PASS_STEP;
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
 	KUNIT_EXPECT_EQ(test, level_entries(test, 0), (u32)PASS_STEP);
 	audit(test);
-	/* In the second half, so many in a tick. */
+	/* In the second half, this many in a tick. */
 	time_set(tw, begin_ns - width_ns / 2 + TICK_NS);
 	while (step(tw))
 		;
@@ -204,7 +204,7 @@ static void expired_timeouts_make_others_go_down(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->nr_ahead, 0U);
 }
 
-/* What has moved to later goes to where it belongs, and not down. */
+/* Timeouts that were moved later go to their own slots, and not down. */
 static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -220,7 +220,7 @@ static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(stru
 	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 5000);
 }
 
-/* G2, G4: other wheels have turns before all is drained, and drained means that all is. */
+/* G2, G4: other wheels have turns before all is drained, and drained means that all are. */
 static void a_drain_goes_by_turns(struct kunit *test)
 {
 	const unsigned int nr = (TURN_STEPS + 2) * PASS_STEP;
@@ -257,13 +257,13 @@ static void a_drain_lets_expire_what_is_due(struct kunit *test)
 }
 
 /*
- * G7: idle connections, each refreshed much more often than its timeout is long, beside
- * passes in each tick.  The reason for a pass must not matter.
+ * G7: idle connections, each refreshed much more often than its timeout is long, beside passes in
+ * each tick. The reason for a pass must not matter.
  */
 #define LENGTH	300
 #define ROUNDS	4
 
-/* Returns how often a timeout was moved. */
+/* Return how often a timeout was moved. */
 static u64 moves_of_idle_connections(struct kunit *test, u64 *ids, unsigned int nr, u64 beside_ns)
 {
 	struct twheel *tw = test->priv;
@@ -318,8 +318,8 @@ static void a_refreshed_timeout_moves_twice_in_its_length_at_most(struct kunit *
 }
 
 /*
- * G6: timeouts that were moved to later ring the alarm no more often than the time to the first
- * that is due can be halved.
+ * G6: timeouts that were moved later ring the alarm no more often than the time to the first of
+ * them can be halved.
  */
 static void alarms_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 {

@@ -78,7 +78,7 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, late_ns);
 }
 
-/* G1, G4: a period counts from the edge of its tick, and as soon as somebody asks. */
+/* G1, G4: a period counts from the edge of its tick on, as soon as somebody asks. */
 static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -87,7 +87,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	struct twheel_arm how = arm_of(PE, 0);
 	u64 at_ns = START_NS + DELAY_NS;
 
-	/* Three more periods have passed, for which nothing was done yet. */
+	/* Three more periods have passed, and no pass has counted them. */
 	arm(test, &how);
 	expire_at(tw, at_ns + TICK_NS);
 	time_set(tw, at_ns + 3 * PERIOD_NS + TICK_NS);
@@ -220,7 +220,7 @@ static void a_fixed_rate_does_not_drift(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, timeout_extra(t)->deliveries, 10U);
 }
 
-/* What was due when it was armed belongs to no tick: its periods count up to now. */
+/* A timeout that was due when armed belongs to no tick: its periods count up to now. */
 static void periods_of_an_overdue_timeout_count_within_the_present_tick(struct kunit *test)
 {
 	struct twheel_arm how = {

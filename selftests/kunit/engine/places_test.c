@@ -73,7 +73,7 @@ static void places_are_counted_exactly(struct kunit *test)
 	}
 }
 
-/* As if 2^30 - 40 places were in use: no memory, but the same sums. */
+/* As if 2^30 - 40 places were in use: it takes no memory, but the sums are the same. */
 static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -133,7 +133,7 @@ static void end_it(struct twheel *tw, u64 id, enum ending_way way)
 		cancel(tw, id);
 }
 
-/* G8: after 2^32 timeouts a place could give out an old id again.  It is not used. */
+/* G8: after 2^32 timeouts a place could give out an old id again. It is not used any more. */
 static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 {
 	enum ending_way way;
@@ -198,7 +198,7 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 2U);
 }
 
-/* So that others stay unused, and go. */
+/* Take some, so that others stay unused, and go. */
 static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -218,7 +218,7 @@ static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit
 	KUNIT_EXPECT_NE(test, (u32)id / PLACES_PER_PAGE, 7U);
 }
 
-/* G8: pages come again where others were, and all their ids are new. */
+/* G8: pages come again with the indices of old ones, and all their ids are new. */
 static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -244,7 +244,7 @@ static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct k
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages);
 	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, nr_pages);
-	/* Generations go on where they were in this place, or after all that were removed. */
+	/* Generations go on from those of this place, or after all that were removed. */
 	for (i = 0; i < MAX_PENDING; i++)
 		KUNIT_ASSERT_GE(test, (u32)(ids[i] >> GEN_SHIFT), gen[(u32)ids[i]]);
 	cancel_ids(tw, ids, MAX_PENDING);
@@ -295,7 +295,7 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 		KUNIT_ASSERT_EQ(test, (u32)ids[i] / PLACES_PER_PAGE % 2, 0U);
 }
 
-/* However many stay side by side: each has its own hold of the lock. */
+/* However many stay side by side: each takes its own hold of the lock. */
 static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -318,7 +318,7 @@ static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 	audit(test);
 }
 
-/* G8: a look-up may have found one of its places just now. */
+/* G8: a lookup may have found one of its places just now. */
 static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -347,13 +347,13 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, page_count(memory), 1);
 	put_page(memory);
-	/* It was freed beside the reference of this case. */
+	/* It was freed, and only this case has a reference. */
 	KUNIT_EXPECT_EQ(test, atomic_xchg(&machine_memory.nr_shared, 0), 1);
 	shrink(test);
 	expect_charged_for_all(test);
 }
 
-/* The work may have looked at the pages of places for the last time. */
+/* The work may have checked the pages of places for the last time. */
 static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -389,7 +389,7 @@ static void giving_memory_back_ends_when_no_file_is_left(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, nr_pages - 1);
 }
 
-/* Two pages of places side by side share one page for their odd timeouts. */
+/* Two pages of places side by side share one page for periods and slack. */
 static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -418,7 +418,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 			charged + 2 * (long)PAGE_SIZE);
 	/* One that does not exist needs none. */
 	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
-	/* What was unused last goes first. */
+	/* The page that was unused last goes first. */
 	cancel_ids(tw, ids + 2 * PLACES_PER_PAGE, MAX_PENDING - 2 * PLACES_PER_PAGE);
 	cancel_ids(tw, ids + PLACES_PER_PAGE, PLACES_PER_PAGE);
 	cancel_ids(tw, ids, PLACES_PER_PAGE);
@@ -428,7 +428,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 	expect_charged_for_all(test);
 }
 
-/* Whatever it is that finds no more memory: what was taken before it is given back. */
+/* Whichever allocation fails: the memory taken before it is given back. */
 static void all_memory_that_is_charged_is_there_at_any_limit(struct kunit *test)
 {
 	unsigned int pages, keyed, i;
@@ -477,7 +477,7 @@ static void hold(struct kthread_work *work)
 
 	mutex_lock(holder->mutex);
 	complete(&holder->holds);
-	/* For ever, as far as the waiting caller can tell. */
+	/* For ever, from the view of the waiting caller. */
 	wait_for_completion_timeout(&holder->done, 3 * HZ);
 	mutex_unlock(holder->mutex);
 }
@@ -509,7 +509,7 @@ static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), TWHEEL_WAS_PENDING);
 }
 
-/* Cancels those of the timeouts that are in some pages of places. */
+/* Cancel those of the timeouts that are in some pages of places. */
 static void cancel_in_pages(struct twheel *tw, const u64 *ids, u32 first, u32 last)
 {
 	unsigned int i;
@@ -519,7 +519,7 @@ static void cancel_in_pages(struct twheel *tw, const u64 *ids, u32 first, u32 la
 			cancel(tw, ids[i]);
 }
 
-/* Whichever of the two has had a period, and whichever of them goes, while the other stays. */
+/* Either of the two has had a period, and either of them goes, while the other stays. */
 static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(struct kunit *test)
 {
 	unsigned int had, goes, i;
@@ -533,7 +533,7 @@ static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(stru
 				if (had & BIT(i))
 					twheel_extra_provide(tw, i * PLACES_PER_PAGE, false);
 			expect_charged_for_all(test);
-			/* What was unused last goes first. */
+			/* The page that was unused last goes first. */
 			cancel_in_pages(tw, ids, 2, U32_MAX);
 			cancel_in_pages(tw, ids, goes, goes);
 			shrink(test);
@@ -545,7 +545,7 @@ static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(stru
 	}
 }
 
-/* Whichever of two pages side by side has had a period: the case's exit counts what is left. */
+/* Either of two pages side by side has had a period: the case's exit counts what is left. */
 static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
 {
 	unsigned int had, i;
@@ -561,7 +561,7 @@ static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
 	}
 }
 
-/* The bits behind an index are the state. */
+/* The bits above an index are the state. */
 static void an_arm_that_would_have_an_index_too_many_says_enospc(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -16,7 +16,7 @@ static void query_reports_what_a_timeout_is_doing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status.state,
 			start->drains ? TWHEEL_STATE_DRAINED :
 			start->fires ? TWHEEL_STATE_EXPIRED : TWHEEL_STATE_PENDING);
-	/* With a fixed rate the timeout waits while its event is unread. */
+	/* With a fixed rate the timeout is pending while its event is unread. */
 	waits = (!start->fires && !start->drains) || start->to.read == GOES_ON;
 	KUNIT_EXPECT_EQ(test, status.left_ns, !waits || status.deadline_ns < time_of(tw) ? 0 :
 					      status.deadline_ns - time_of(tw));
@@ -81,7 +81,7 @@ static void list_goes_by_pages_and_finds_each_timeout_once(struct kunit *test)
 	KUNIT_EXPECT_GE(test, steps, tw->places.pages.nr);
 }
 
-/* INFO looks at slack, at the words, and at periods of unread events. */
+/* INFO reads slack, words, and periods of unread events. */
 static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };

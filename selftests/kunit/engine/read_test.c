@@ -11,7 +11,7 @@ static void read_takes_the_event_and_the_timeout_that_ended_with_it(struct kunit
 	expect_outcome(test, deed_read, start->to.read);
 }
 
-/* G3: what the event says is what becomes of the timeout, at whichever period it is read. */
+/* G3: the event says what happens to the timeout, at whichever period it is read. */
 static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
 {
 	static const struct { u32 kind; unsigned int periods; bool ended; } rows[] = {
@@ -56,7 +56,7 @@ static void a_periodic_event_that_is_read_in_a_drain_is_the_last_one(struct kuni
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
 		arm_like(test, kinds[i]);
 	expire_at(tw, START_NS + DELAY_NS + 2 * TICK_NS);
-	/* The steps of the drain have yet to come to it. */
+	/* The steps of the drain have yet to reach it. */
 	WRITE_ONCE(tw->control.draining, true);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
@@ -67,7 +67,7 @@ static void a_periodic_event_that_is_read_in_a_drain_is_the_last_one(struct kuni
 	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 0U);
 }
 
-/* G4: four events are taken out of the list in every order there is. */
+/* G4: four events are taken out of the list in every possible order. */
 static void the_list_of_events_holds_in_every_order_of_taking(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -100,7 +100,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 	u64 last_ns = 0;
 	unsigned int i;
 
-	/* 7 and 200 have no common factor: each deadline once, in disorder, in all levels. */
+	/* 7 and 200 have no common factor: each deadline comes once, in disorder, in all levels. */
 	for (i = 0; i < 200; i++)
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = (1 + i * 7 % 200) * TICK_NS, .slack_ticks = i % 20 == 0 });
@@ -131,7 +131,7 @@ static void an_event_says_whose_it_is_and_when_it_was(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, event.id, how.id);
 		KUNIT_EXPECT_EQ(test, event.user_data, how.user_data);
 		KUNIT_EXPECT_EQ(test, event.fired_ns, fired_ns);
-		/* A periodic one has expired twice; the latest time is told. */
+		/* A periodic one has expired twice; the event has the latest time. */
 		KUNIT_EXPECT_EQ(test, event.count, kinds[i] & PE ? 2U : 1U);
 		KUNIT_EXPECT_EQ(test, event.deadline_ns,
 				now_ns + DELAY_NS + (kinds[i] & PE ? PERIOD_NS : 0));
@@ -207,7 +207,7 @@ static void an_event_is_as_long_as_the_reader_wants_it(struct kunit *test)
 		for (j = sizeof(event); j < size; j++)
 			KUNIT_ASSERT_EQ(test, to[i * size + j], 0);
 	}
-	/* Nothing is written where no event goes. */
+	/* No byte is written beyond the events. */
 	for (j = 3 * size; j < 4 * size; j++)
 		KUNIT_ASSERT_EQ(test, to[j], 0xaa);
 }
@@ -232,8 +232,8 @@ static void read_takes_no_more_events_than_it_has_room_for(struct kunit *test)
 }
 
 /*
- * G4: whichever access faults, and wherever in an event, the events that follow come where they
- * belong: the caller has the fault served, and goes on with the same iterator.
+ * G4: whichever access faults, and at any byte of an event, the events that follow come to their
+ * own places: the caller has the fault served, and goes on with the same iterator.
  */
 static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
 {
@@ -275,7 +275,10 @@ static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
 	}
 }
 
-/* G1: a period whose deadline has passed, and whose tick has not ended, is neither told nor due. */
+/*
+ * G1: a period whose deadline has passed, and whose tick has not ended, is neither reported nor
+ * due.
+ */
 static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -291,7 +294,7 @@ static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(
 			deadline_tick(&tw->clock, START_NS + DELAY_NS + PERIOD_NS));
 }
 
-/* The period after the last one that comes is in no slot: no pass looks at it. */
+/* The period after the last one that comes is in no slot: no pass finds it. */
 static void a_period_that_never_comes_is_put_aside(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = DELAY_NS, .interval_ns = TWHEEL_TIME_NEVER };

@@ -3,7 +3,7 @@
  * engine/rearm.c: REARM
  */
 
-/* G3: the old life ends and the new one begins in one step, whatever the timeout was doing. */
+/* G3: the old schedule ends and the new one begins in one step, in any state of the timeout. */
 static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 {
 	const struct start *start = test->param_value;
@@ -75,7 +75,7 @@ static void a_timeout_that_moves_later_keeps_its_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 9);
 }
 
-/* As rearm_to_a_... but with all conditions that there are. */
+/* As rearm_to_a_..., with all conditions that there are. */
 static void a_rearm_that_is_to_move_one_way_only_says_erange(struct kunit *test)
 {
 	static const struct { u64 to_ns; u32 flags; int says; } rows[] = {
@@ -103,8 +103,8 @@ static void a_rearm_that_is_to_move_one_way_only_says_erange(struct kunit *test)
 }
 
 /*
- * G3, G4: whichever access faults, the entries that are done are told and have a new life, and
- * the others are as before.
+ * G3, G4: whichever access faults, the elements that are done are reported and have a new
+ * schedule, and the others are unchanged.
  */
 static void a_rearm_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *test)
 {
@@ -154,7 +154,7 @@ static void a_rearm_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *
 	KUNIT_EXPECT_GT(test, nr, 6);
 }
 
-/* The page for periods is made outside the lock, and the entry is tried again. */
+/* The page for periods is made outside the lock, and the element is tried again. */
 static void a_rearm_that_needs_a_page_gets_it_and_goes_on(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(PE | SL, 0);
@@ -172,7 +172,7 @@ static void a_rearm_that_needs_a_page_gets_it_and_goes_on(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
-/* G4: and a one-shot needs none. */
+/* G4: a one-shot needs none. */
 static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(PE, 0), once = { .expires_ns = 1 };
@@ -189,7 +189,7 @@ static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct
 	expect_charged_for_all(test);
 }
 
-/* It does not wait for the edge of its tick, wherever in a vector it stands. */
+/* It does not wait for the edge of its tick, at any place of a vector. */
 static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -211,8 +211,8 @@ static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
 }
 
 /*
- * There is no memory for the first entry, and that counts for the first alone: the second one needs
- * none, since the page beside its own has it already.
+ * There is no memory for the first element, which fails alone: the second one needs none, since
+ * the page beside its own has it already.
  */
 static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(struct kunit *test)
 {

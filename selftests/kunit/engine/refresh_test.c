@@ -3,7 +3,7 @@
  * engine/words.c: the pages of the refresh table
  */
 
-/* The word of a life that begins when there are words. */
+/* The word of a timeout that is armed when there are words. */
 static u64 fresh_word(struct twheel *tw, u64 id)
 {
 	return timeout_known_ns(place_of(tw, (u32)id)) >> tw->words.shift <<
@@ -11,7 +11,7 @@ static u64 fresh_word(struct twheel *tw, u64 id)
 	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
-/* The word of a life that began before: the generation is an older one. */
+/* The word of a timeout that was armed before: the generation is an older one. */
 static u64 late_word(u64 id)
 {
 	return ((id >> 32) - 1) & TWHEEL_REFRESH_GEN_MASK;
@@ -27,7 +27,7 @@ static u64 deadline_in_force(struct twheel *tw, u64 id)
 	return deadline_ns;
 }
 
-/* What users do. */
+/* Write a word as users do. */
 static void store(struct twheel *tw, u64 id, u64 deadline_ns)
 {
 	u32 shift = tw->words.shift;
@@ -36,7 +36,7 @@ static void store(struct twheel *tw, u64 id, u64 deadline_ns)
 			   (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
-/* The pages that there are by then are of use to the next caller of mmap(). */
+/* The pages that exist by then serve the next caller of mmap(). */
 static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -64,7 +64,7 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 	pass(tw);
 }
 
-/* Returns the page that users see in the refresh table at number @nr. */
+/* Return the page that users see in the refresh table at number @nr. */
 static void *words_seen_by_users(struct twheel *tw, unsigned long nr)
 {
 	struct page *page = twheel_words_lock(tw, nr);
@@ -125,7 +125,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
-/* Of the first pages of places, the one stays that has words in two pages. */
+/* Of the first pages of places, the one that has words in two pages stays. */
 static void words_stay_with_the_only_page_of_places_that_has_any_there(struct kunit *test)
 {
 	const u32 nr = WORDS_PER_PAGE / PLACES_PER_PAGE;
@@ -152,7 +152,7 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 	expect_charged_for_all(test);
 }
 
-/* A fatal signal ended it. Then places come where there were none. */
+/* A fatal signal ended it. Then places are added that had no words. */
 static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -174,7 +174,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	}
 }
 
-/* Let the place of a timeout have been used so often; returns the timeout's id then. */
+/* Make the place of a timeout look as if it was used this often; return the timeout's id then. */
 static u64 generation_set(struct twheel *tw, u64 id, u32 gen)
 {
 	struct twheel_timeout *t = place_of(tw, (u32)id);
@@ -184,8 +184,8 @@ static u64 generation_set(struct twheel *tw, u64 id, u32 gen)
 }
 
 /*
- * A word of zeroes has the generation 0, which is that of a place after 2^28 uses.  And its
- * deadline, in 36 bits, is later than one that is more than half of their range ahead of it.
+ * A word of zeroes has the generation 0, which is that of a place after 2^28 uses. Its deadline,
+ * in 36 bits, is later than one that is more than half of their range ahead of it.
  */
 static void a_table_that_is_not_finished_moves_nothing(struct kunit *test)
 {
@@ -234,8 +234,8 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 }
 
 /*
- * ARM has taken the place, and has looked for the table in vain.  The word has an older
- * generation then: it counts for nothing, and a user may overwrite it.
+ * ARM has taken the place, and has found no table. The word has an older generation then: it does
+ * not count, and a user may overwrite it.
  */
 static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct kunit *test)
 {
@@ -261,9 +261,7 @@ static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct k
 			round_up(deadline_ns + PERIOD_NS, 1ULL << tw->words.shift));
 }
 
-/*
- * Lives of all kinds of generations, those with which the 28 bits of a word begin anew too.
- */
+/* Timeouts with generations of all kinds, also those at which the 28 bits of a word wrap. */
 static void a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_made(struct kunit *test)
 {
 	static const u32 lives[] = {
@@ -287,8 +285,8 @@ static void a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_mad
 }
 
 /*
- * G8: a page comes where there was one before.  A place whose word says that an id of it
- * is near passes that by, and wastes no more generations than that.
+ * G8: a page comes with the number of an old one. A place whose word has the id of a near
+ * generation skips that, and wastes no more generations than that.
  */
 static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 {
@@ -299,7 +297,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 		{ 0, 1 }, { 1, 2 }, { 65535, 65536 }, { 65536, 0 }, { BIT(27), 0 },
 		{ BIT(28) - 1, 0 }, { BIT(28) - 65536, 0 },
 	};
-	const u32 gen = 3 * BIT(28) - 100;	/* the bits of a word soon begin anew */
+	const u32 gen = 3 * BIT(28) - 100;	/* the bits of a word soon wrap */
 	struct twheel *tw = test->priv;
 	unsigned int i;
 	u32 highest = gen;
@@ -323,7 +321,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 					gen + cases[index % ARRAY_SIZE(cases)].skipped);
 		KUNIT_ASSERT_EQ(test, *word_of(tw, ids[i]), fresh_word(tw, ids[i]));
 	}
-	/* The pages that come after these begin where the highest of these ended. */
+	/* The pages that come after these begin at the highest generation of these. */
 	for (i = 0; i < MAX_PENDING; i++)
 		highest = max(highest, (u32)(ids[i] >> 32));
 	cancel_backwards(tw, ids, MAX_PENDING);
@@ -331,7 +329,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.first_gen, highest + 1);
 }
 
-/* Places that have retired need others in their stead, and those have words as well. */
+/* Places that have retired need others instead, and those have words as well. */
 static void users_can_map_the_words_of_more_places_than_there_may_be(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -345,7 +343,7 @@ static void users_can_map_the_words_of_more_places_than_there_may_be(struct kuni
 	KUNIT_EXPECT_LE(test, (u64)tw->words.pages.nr * PAGE_SIZE, twheel_refresh_size(tw));
 }
 
-/* G1, G8: a store counts if it is for this timeout, and if it is later than what is known. */
+/* G1, G8: a store counts if it is for this timeout, and later than the known deadline. */
 static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -368,7 +366,7 @@ static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *te
 		*word_of(tw, id) ^= BIT_ULL(bit);
 		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, id), deadline_ns);
 	}
-	/* The end of time is what is beyond it. */
+	/* A deadline beyond the end of time is the end of time. */
 	*word_of(tw, id) = fresh_word(tw, id) +
 			   (BIT_ULL(35) - 1) * BIT_ULL(TWHEEL_REFRESH_GEN_BITS);
 	KUNIT_EXPECT_LE(test, deadline_in_force(tw, id), TWHEEL_TIME_NEVER);
@@ -383,7 +381,7 @@ static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *te
 			round_up(deadline_ns + PERIOD_NS, grain_ns));
 }
 
-/* Of a generation, a word has 28 bits. */
+/* A word has 28 bits of a generation. */
 static void a_store_counts_for_each_generation_that_has_the_same_28_bits(struct kunit *test)
 {
 	const u64 wrap = BIT_ULL(GEN_SHIFT + TWHEEL_REFRESH_GEN_BITS);
@@ -403,7 +401,7 @@ static void a_store_counts_for_each_generation_that_has_the_same_28_bits(struct 
 			round_up(deadline_ns + PERIOD_NS, 1ULL << tw->words.shift));
 }
 
-/* Each call that looks at a deadline finds the one that was stored. */
+/* Each call that reads a deadline finds the one that was stored. */
 static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = 15 * TICK_NS };
@@ -462,8 +460,8 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 }
 
 /*
- * G2: the slot of a timeout was emptied ahead, by a deadline that a user has stored.  A REARM to a
- * time before that finds the timeout.
+ * G2: the slot of a timeout was emptied ahead, by a deadline that a user has stored. A REARM to
+ * an earlier time finds the timeout.
  */
 static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct kunit *test)
 {
@@ -484,7 +482,7 @@ static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct
 	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 200);
 }
 
-/* It is a deadline as any other, and what is beyond it never comes. */
+/* It is a deadline as any other, and one beyond it never comes. */
 static void the_last_grain_of_time_can_be_stored(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -512,7 +510,7 @@ static void words_come(void)
 	mutex_unlock(&words_wheel->places.mutex);
 }
 
-/* It has found the hole, and a page of words comes.  The case's exit looks for the reference. */
+/* It has found no page, and then a page of words comes. The case's exit checks the reference. */
 static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -532,7 +530,7 @@ static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *t
 	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, 0));
 }
 
-/* Of however many pages, all go that no place needs. */
+/* All pages that no place needs go, however many. */
 static void words_of_a_large_burst_go(struct kunit *test)
 {
 	const unsigned int nr = (SHRINK_STEP + 6) * WORDS_PER_PAGE;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/time.h: the ticks of timeouts with slack, in all that a life goes through
+ * engine/slack.h: the ticks of timeouts with slack, in all states of a schedule
  */
 
-/* G1, G2: against a loop that goes on from the deadline, tick by tick. */
+/* G1, G2: compared with a loop that goes on from the deadline, tick by tick. */
 static void a_timeout_is_due_in_the_first_tick_that_its_slack_leaves(struct kunit *test)
 {
 	const struct twheel_clockwork clock = { .tick_ns = 7, .never_ns = 10000 };
@@ -38,7 +38,7 @@ static void slack_does_not_lead_past_the_end_of_time(struct kunit *test)
 		twheel_lock(tw);
 		KUNIT_EXPECT_EQ(test, timeout_due_ns(tw, t), NEVER_NS);
 		t->deadline_ns = (tw->clock.never_ns - 1) | DEADLINE_ODD;
-		/* Either the edge comes, or nothing does. */
+		/* Either the edge comes, or no expiry does. */
 		if (timeout_due_ns(tw, t) != NEVER_NS)
 			KUNIT_EXPECT_LT(test, timeout_due_ns(tw, t), tw->clock.never_ns);
 		twheel_unlock(tw);
@@ -46,7 +46,7 @@ static void slack_does_not_lead_past_the_end_of_time(struct kunit *test)
 	t->deadline_ns = deadline_ns;
 }
 
-/* Counts the periods whose ticks have come, one by one. */
+/* Count the periods whose ticks have come, one by one. */
 static void periods_count_from_the_edges_of_their_ticks(struct kunit *test)
 {
 	const struct twheel_clockwork clock = { .tick_ns = 10, .never_ns = 1000000 };
@@ -65,7 +65,7 @@ static void periods_count_from_the_edges_of_their_ticks(struct kunit *test)
 	}
 }
 
-/* The timeout expires in the tick of the new life, from whatever slot it had. */
+/* The timeout expires in the tick of the new schedule, from whatever slot it had. */
 static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -101,7 +101,7 @@ static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule(struct 
 	}
 }
 
-/* G6: nothing is to be done before the tick. */
+/* G6: there is nothing to do before the tick. */
 static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/run.c: what the softirq does when the alarm rings
+ * engine/softirq.c: the work of the softirq when the alarm rings
  */
 
 /* G2: it makes the events, wakes the reader, and rings again for the next one. */
@@ -31,7 +31,7 @@ static void the_softirq_expires_what_is_due_and_sets_the_next_alarm(struct kunit
 	waiter_leaves(tw, &waiter);
 }
 
-/* G5: so many steps, and the kthread does the rest. */
+/* G5: it takes this many steps, and the kthread does the rest. */
 static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -43,7 +43,7 @@ static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit
 	arm(test, &(struct twheel_arm) { .expires_ns = 50 * TICK_NS });
 	time_set(tw, tw->alarm.at_ns);
 	work_is_paid(tw);
-	/* Should the kthread not come, the softirq goes on with the next tick. */
+	/* If the kthread does not come, the softirq goes on with the next tick. */
 	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)SOFT_STEPS * PASS_STEP);
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, time_of(tw) + TICK_NS);
@@ -55,7 +55,7 @@ static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 }
 
-/* G2: nor does the rest wait for a later alarm, which an ARM has set meanwhile. */
+/* G2: the rest does not wait for a later alarm either, which an ARM has set meanwhile. */
 static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -78,7 +78,7 @@ static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 }
 
-/* G6: after several steps with which all is done, it rings no more. */
+/* G6: after several steps that did all there is to do, it does not ring again. */
 static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -95,7 +95,7 @@ static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test
 	KUNIT_EXPECT_FALSE(test, turn_take(tw));
 }
 
-/* G5: so much time. */
+/* G5: it takes this much time. */
 static void the_softirq_ends_with_its_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -111,7 +111,7 @@ static void the_softirq_ends_with_its_time(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 }
 
-/* G5: all wheels together have one go, and half of the processor's time after that. */
+/* G5: all wheels together have one run, and half of the processor's time after that. */
 static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 {
 	const u64 begin_ns = 1000 * NSEC_PER_SEC;
@@ -126,7 +126,10 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 	processor_has_worked(begin_ns + 20000, begin_ns + 50000);
 	left_ns[2] = processor_left_ns(begin_ns + 50000);
 	left_ns[3] = processor_left_ns(begin_ns + 60000);
-	/* Time not used long ago is no credit.  A softirq that takes too long has none left. */
+	/*
+	 * Time that was not used long ago is no credit. If a softirq takes too long, none is
+	 * left.
+	 */
 	processor_has_worked(2 * begin_ns, 2 * begin_ns + 150000);
 	left_ns[4] = processor_left_ns(2 * begin_ns + 150000);
 	left_ns[5] = processor_left_ns(2 * begin_ns + 300000);
@@ -140,7 +143,7 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 	work_is_paid(tw);
 }
 
-/* Neither the user nor the processor has a share of the softirq: @user says which. */
+/* Use up the share of the user or of the processor: @user says which. */
 static void share_is_used_up(struct twheel *tw, bool user)
 {
 	int cpu;
@@ -153,7 +156,7 @@ static void share_is_used_up(struct twheel *tw, bool user)
 			per_cpu(soft_until_ns, cpu) = machine_ns + 2 * SOFT_NS;
 }
 
-/* A timeout whose alarm rings when the share is used up: nothing is done but for the alarm. */
+/* Arm a timeout whose alarm rings when the share is used up: only the alarm is set. */
 static void rings_without_a_share(struct kunit *test, bool user)
 {
 	struct twheel *tw = test->priv;
@@ -171,7 +174,7 @@ static void rings_without_a_share(struct kunit *test, bool user)
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 }
 
-/* G5: neither for a user who has had a share, nor on a processor that has; the kthread does it. */
+/* G5: neither for a user whose share is used up, nor on such a processor; the kthread does it. */
 static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -187,7 +190,7 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
 		KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
 		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
-		/* That was the kthread's time, and the next alarm is not paid for. */
+		/* The kthread's time does not count, and the next alarm finds no share used. */
 		rings_without_a_share(test, user);
 		pass(tw);
 		KUNIT_EXPECT_EQ(test, read_one(tw, NULL), 1);
@@ -220,7 +223,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
 		}
 		time_set(tw, tw->alarm.at_ns);
-		/* What other wheels of the user have taken does not bar this one again. */
+		/* The time of other wheels of the user does not bar this one again. */
 		if (!user)
 			work_is_paid(tw);
 		KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
@@ -251,7 +254,7 @@ static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct ku
 	work_is_paid(tw);
 }
 
-/* The alarm of a timeout rings at @begin_ns; each look at the machine's clock takes @step_ns. */
+/* The alarm of a timeout rings at @begin_ns; each reading of the machine's clock takes @step_ns. */
 static void alarm_takes(struct kunit *test, u64 begin_ns, u64 step_ns)
 {
 	struct twheel *tw = test->priv;
@@ -266,7 +269,7 @@ static void alarm_takes(struct kunit *test, u64 begin_ns, u64 step_ns)
 	machine_step_ns = 0;
 }
 
-/* G5: all that the softirq does is charged, to its processor and to the user. */
+/* G5: the time of the softirq is charged to its processor and to the user. */
 static void the_time_of_the_softirq_is_charged(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -298,8 +301,8 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 }
 
 /*
- * G2: the softirq only tries the lock; it comes again in a moment, and at last the kthread is
- * asked, and it goes on to come.
+ * G2: the softirq only tries the lock; it comes again in a moment, and after some tries the
+ * kthread is asked, while the alarm rings on.
  */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
@@ -346,7 +349,10 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 	}
 }
 
-/* The softirq is late, or has @missed the lock; what is due when it is armed waits for no edge. */
+/*
+ * The softirq is late, or has @missed the lock; a timeout that is due when armed waits for no
+ * edge.
+ */
 static void arm_what_is_due_beside_an_alarm(struct kunit *test, bool missed)
 {
 	struct twheel_arm how = { .flags = TWHEEL_ARM_ABSOLUTE };
@@ -423,7 +429,7 @@ static void the_softirq_empties_the_inbox(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, START_NS + 6 * TICK_NS);
 }
 
-/* The hrtimer is not to be set by its function when it is set already. */
+/* If the hrtimer is set already, its function must not set it. */
 static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the engine calls in the kernel, where a case has to have a say in it: the memory of users,
- * the clock of the machine, the hrtimer, and the allocation of pages
+ * Calls of the engine into the kernel that a case controls: the memory of users, the clock of the
+ * machine, the hrtimer, and the allocation of pages
  *
- * This comes after the kernel's headers, and before the engine.
+ * Include this after the kernel's headers, and before the engine.
  */
 
 /* Pages */
@@ -12,7 +12,7 @@
 static bool no_memory;
 
 /**
- * struct machine_memory - what the engine has allocated
+ * struct machine_memory - the memory that the engine has allocated
  * @nr: pages, areas and objects that it has
  * @nr_unaccounted: allocations for which no memory cgroup was charged
  * @nr_shared: pages that were freed while somebody else had a reference
@@ -25,7 +25,7 @@ struct machine_memory {
 
 static struct machine_memory machine_memory;
 
-/* Notes an allocation.  What was not to be cleared does not happen to be. */
+/* Note an allocation. If it need not be cleared, fill it. */
 static void *memory_note(void *memory, size_t size, gfp_t flags)
 {
 	if (!(flags & __GFP_ACCOUNT))
@@ -155,7 +155,7 @@ static void grace_wait(void)
 
 /* The work queue */
 
-/* The work that waits, and for how long, jiffies.  No case takes an hour: none is ever begun. */
+/* The work that waits, and for how long, jiffies. No case takes an hour: none ever begins. */
 static struct delayed_work *work_waiting;
 static unsigned long work_delay;
 
@@ -179,7 +179,7 @@ static bool work_cancel(struct delayed_work *work)
 
 /* The log */
 
-/* Another thread does this while a limit refuses memory, before the log tells of it. */
+/* Another thread does this while a limit refuses memory, before that is logged. */
 static void (*log_call)(void);
 
 static bool log_may_tell(struct ratelimit_state *state)
@@ -197,7 +197,7 @@ static bool log_may_tell(struct ratelimit_state *state)
 /**
  * struct user_memory - what happens when the engine accesses the memory of a user, which is the
  *	kernel's here
- * @left: so many accesses succeed before all fault; negative if none does
+ * @left: accesses that succeed before all fault; negative if none does
  * @faulted: an access has faulted
  * @nr: accesses so far, those that have faulted included
  * @call_at: @call is called before the access of this number
@@ -273,7 +273,7 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 #define copy_from_user(to, from, n)	user_copy(to, (const void __force *)(from), n)
 #define __copy_from_user_inatomic(to, from, n) copy_from_user(to, from, n)
 
-/* With windows, and so here, each access is opened by itself. */
+/* With sync points, and so here, each access is opened by itself. */
 #ifndef TWHEEL_WINDOWS
 #define TWHEEL_WINDOWS
 #include "../../../engine/user_access.h"
@@ -302,7 +302,7 @@ static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
 
 /* The clock of the machine */
 
-/* Where the engine's clock for its own work stands, if it is not 0; and its step at each look. */
+/* The time of the engine's clock for its own work, if it is not 0; and its step at each reading. */
 static u64 machine_ns, machine_step_ns;
 
 static u64 machine_now(void)
@@ -315,7 +315,7 @@ static u64 machine_now(void)
 	return now_ns;
 }
 
-/* What a wall clock shows, if it is not 0. */
+/* The time of a wall clock, if it is not 0. */
 static u64 machine_real_ns;
 
 #define ktime_get_ns()			machine_now()
@@ -377,7 +377,7 @@ static bool machine_alarm_is_queued(struct hrtimer *timer)
 
 /* The wheel */
 
-/* Entries that were put into a slot, be they new ones or such as moved. */
+/* Entries that were put into a slot, new ones or moved ones. */
 static u64 nr_inserted;
 
 #include "twheel_wheel.h"

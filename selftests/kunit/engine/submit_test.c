@@ -2,11 +2,11 @@
 /*
  * engine/lock.c and submit.h: the way into the wheel, and the inbox
  *
- * Where a case has the lock itself, an ARM that it makes does not get it, as if another thread had
+ * If a case has the lock itself, an ARM that it makes does not get it, as if another thread had
  * it.
  */
 
-/* Arms timeouts while the lock is held: they go into the inbox.  The lock is held afterwards. */
+/* Arm timeouts while the lock is held: they go into the inbox. The lock is held afterwards. */
 static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsigned int nr)
 	__acquires(lock)
 {
@@ -25,7 +25,10 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 	KUNIT_ASSERT_EQ(test, done, (int)nr);
 }
 
-/* An ARM waits for nobody, and tells the ids; who has the lock puts the timeouts into the wheel. */
+/*
+ * An ARM waits for nobody, and copies the ids out; the holder of the lock puts the timeouts into
+ * the wheel.
+ */
 static void an_arm_beside_the_lock_is_inserted_by_its_holder(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
@@ -56,7 +59,7 @@ static void an_arm_beside_the_lock_is_inserted_by_its_holder(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 4U);
 }
 
-/* Likewise where the lock is released quietly, between the steps of a pass. */
+/* The same if the lock is released between the steps of a pass. */
 static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -68,21 +71,24 @@ static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, find(tw, how.id));
 }
 
-/* What is in the inbox is in the wheel before the next call looks. */
+/* Timeouts of the inbox are in the wheel before the next call looks one up. */
 static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
 	struct twheel *tw = test->priv;
 
 	arm_beside_the_lock(test, &how, 1);
-	/* As if the ARM came between the release and the look at the inbox. */
+	/* As if the ARM came between the release and the check of the inbox. */
 	spin_unlock(&tw->lock);
 	KUNIT_ASSERT_FALSE(test, llist_empty(&tw->inbox));
 	KUNIT_EXPECT_EQ(test, cancel(tw, how.id), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_TRUE(test, llist_empty(&tw->inbox));
 }
 
-/* G2, G4: a timeout that became due in the inbox is an event when it comes out, and is told. */
+/*
+ * G2, G4: a timeout that became due in the inbox is an event when it leaves that, and wakes a
+ * waiter.
+ */
 static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -99,7 +105,7 @@ static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(s
 	waiter_leaves(tw, &waiter);
 }
 
-/* G3: DRAIN waits for those that have looked; no other is added. */
+/* G3: DRAIN waits for calls that have found the wheel accepting; no other timeout is added. */
 static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/timeout.h: the word of a timeout, and what follows from it
+ * engine/timeout.h: the word of a timeout, and its fields
  */
 
 /* Generations and indices, some of which are about to carry. */
@@ -51,7 +51,10 @@ static void predicates_agree_with_the_states(struct kunit *test)
 	}
 }
 
-/* One comparison with a time that has come finds out what is odd, and what has yet to come. */
+/*
+ * One comparison with a time that has come finds timeouts of the slow path, and those still to
+ * come.
+ */
 static void a_deadline_of_a_slow_timeout_is_later_than_all_times(struct kunit *test)
 {
 	static const u64 deadlines_ns[] = {
@@ -71,7 +74,7 @@ static void a_deadline_of_a_slow_timeout_is_later_than_all_times(struct kunit *t
 	}
 }
 
-/* Each kind is told by its deadline and its struct twheel_extra. */
+/* Its deadline and its struct twheel_extra show the kind of a timeout. */
 static void a_kind_of_timeout_is_found_again(struct kunit *test)
 {
 	static const u32 kinds[] = { 0, SL, PE, LI, FD, FD | LI, PE | SL, FD | LI | SL };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of transitions: from each state there is, the outcome of each deed
+ * The table of transitions: from each state there is, the outcome of each action
  *
  * The suites of cancel, rearm, read, expire and query take their parameters from here.
  */
 
 /**
- * struct outcome - what a deed does to a timeout, and what it says
+ * struct outcome - what an action does to a timeout, and what it returns
  * @state: STATE_* afterwards
- * @said: what the deed returns
+ * @said: what the action returns
  * @delta: how the counts change
  */
 struct outcome {
@@ -77,7 +77,7 @@ static const struct outcome outcomes[] = {
 };
 
 /**
- * struct start - a state to start from, and the outcome of each deed
+ * struct start - a state to start from, and the outcome of each action
  * @name: the name of the case
  * @kind: the kind of timeout
  * @repeats: the limit that the timeout is armed with
@@ -143,7 +143,7 @@ static void start_name(const struct start *start, char *name)
 
 KUNIT_ARRAY_PARAM(start, starts, start_name);
 
-/* Brings a new timeout into the state @start, by calls and passes alone. */
+/* Bring a new timeout into the state @start, by calls and passes alone. */
 static struct twheel_timeout *bring(struct kunit *test, const struct start *start, u64 *id)
 {
 	struct twheel_arm how = arm_of(start->kind, start->repeats);
@@ -163,10 +163,10 @@ static struct twheel_timeout *bring(struct kunit *test, const struct start *star
 	return t;
 }
 
-/* Does one thing to a timeout, and returns what the call says. */
+/* Do one action to a timeout, and return the result of the call. */
 typedef int (*deed)(struct twheel *tw, struct twheel_timeout *t, u64 id);
 
-/* Checks one deed to a timeout in one state against the table of outcomes. */
+/* Check one action on a timeout in one state against the table of outcomes. */
 static struct twheel_timeout *expect_outcome(struct kunit *test, deed deed,
 					     enum outcome_name name)
 {
@@ -181,7 +181,7 @@ static struct twheel_timeout *expect_outcome(struct kunit *test, deed deed,
 	KUNIT_EXPECT_EQ(test, deed(tw, t, id), to->said);
 	expect_delta(test, before, to->delta);
 	KUNIT_EXPECT_EQ(test, state_of(t), state);
-	/* G8: with the end, and with it alone, comes the next generation. */
+	/* G8: the next generation comes with the end, and only with it. */
 	KUNIT_EXPECT_EQ(test, timeout_gen(t), (u32)(id >> GEN_SHIFT) + !state);
 	audit(test);
 	return t;

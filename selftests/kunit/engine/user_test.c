@@ -3,13 +3,13 @@
  * engine/account.c: the turns of a user's wheels.  (Its memory is in memory_test.c.)
  */
 
-/* In place of a wheel: what its turns are like, and what it was told. */
+/* It stands for a wheel: the properties of its turns, and a record of them. */
 struct stand_in {
 	struct twheel_turn turn;
 	bool takes_all;			/* the time that is left */
-	unsigned int more;		/* that many turns more are wanted */
+	unsigned int more;		/* how many more turns are wanted */
 	unsigned int nr;		/* turns taken */
-	unsigned int last;		/* which of all turns the last one was */
+	unsigned int last;		/* the number of the last one among all turns */
 	u64 end_ns;
 };
 
@@ -43,7 +43,7 @@ static void stand_ins_begin(struct kunit *test, struct stand_in *wheel, unsigned
 	}
 }
 
-/* One turn of the user.  Says whether another one was asked for. */
+/* One turn of the user. Return whether another one was asked for. */
 static bool user_turn_once(struct kunit *test)
 {
 	bool again;
@@ -102,7 +102,7 @@ static void wheel_with_more_to_do_comes_last(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_turns, 4U);
 }
 
-/* Says whether a turn of the wheel is asked for, which it then is not any more. */
+/* Return whether a turn of the wheel is asked for, and withdraw it. */
 static bool turn_is_asked_for(struct stand_in *wheel)
 {
 	bool asked = !list_empty(&wheel->turn.node);
@@ -120,7 +120,7 @@ static bool asks_again_take(struct twheel_turn *turn, u64 end_ns)
 	return stand_in_take(turn, end_ns);
 }
 
-/* G2: nothing is forgotten that is asked for while a turn is taken. */
+/* G2: a turn that is asked for during a turn is not forgotten. */
 static void a_turn_that_is_asked_for_in_a_turn_comes_after_it(struct kunit *test)
 {
 	struct stand_in wheel = {};
@@ -168,7 +168,7 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 	wait_for_completion(&busy->begins);
 	kthread_queue_work(worker, &user->queue[0].work);
 	twheel_user_put(user);
-	/* What is left there is in memory that was freed: nobody may do it. */
+	/* Work that is left there is in memory that was freed: nobody may do it. */
 	raw_spin_lock_irq(&worker->lock);
 	left = !list_empty(&worker->work_list);
 	INIT_LIST_HEAD(&worker->work_list);
@@ -196,7 +196,7 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freed, address);
 }
 
-/* What an open by another thread of the same user does meanwhile. */
+/* An open by another thread of the same user meanwhile. */
 static struct twheel_user *user_beside;
 static bool user_waits;
 
@@ -208,7 +208,7 @@ static void open_beside(void)
 		user_beside = twheel_user_get();
 }
 
-/* Memory may be short for one user, in its memory cgroup, and nobody else is to wait for that. */
+/* Memory may be short for one user, in its memory cgroup, and no other must wait for that. */
 static void two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody(struct kunit *test)
 {
 	struct twheel_user *user;
@@ -227,7 +227,7 @@ static void two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody(stru
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 }
 
-/* G5: a tenth of the processors' time, whichever of the user's wheels rings, and wherever. */
+/* G5: a tenth of the processors' time, for any of the user's wheels, on any processor. */
 static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -243,7 +243,7 @@ static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 	twheel_user_has_worked(user, begin_ns, begin_ns + 2 * took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 29999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 30000));
-	/* Nor is a user barred who comes to a machine that has run for centuries. */
+	/* A user who comes to a machine that has run for centuries is not barred either. */
 	atomic64_set(&user->paid_ns, 0);
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, S64_MAX / 2));
 	/* Time that passes without work is no credit. */

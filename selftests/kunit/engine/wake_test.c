@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/lock.c: who is woken, and how often
+ * engine/wake.c: which waiters are woken, and how often
  */
 
 struct waiter {
@@ -29,7 +29,7 @@ static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
 	remove_wait_queue(&tw->waiters, &waiter->entry);
 }
 
-/* However many events came under one hold of the lock. */
+/* Once, for all events under one hold of the lock. */
 static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -44,17 +44,17 @@ static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 40U);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 	KUNIT_EXPECT_EQ(test, (u32)waiter.events, (u32)(EPOLLIN | EPOLLRDNORM));
-	/* And not at all where nothing expires. */
+	/* No waiter is woken if nothing expires. */
 	pass(tw);
 	arm_like(test, 0);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
-	/* One that is due when it is armed has an event. */
+	/* A timeout that is due when armed has an event. */
 	arm_like(test, OV);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
 	waiter_leaves(tw, &waiter);
 }
 
-/* As many threads as there are events, of those that want one each. */
+/* As many threads as there are events, each of which wants one. */
 static void as_many_exclusive_waiters_are_woken_as_there_are_events(struct kunit *test)
 {
 	struct waiter waiter[8] = {};
@@ -94,7 +94,10 @@ static void nobody_is_woken_for_events_that_were_read_meanwhile(struct kunit *te
 	waiter_leaves(tw, &waiter);
 }
 
-/* A poller for EPOLLOUT waits only while the wheel is full; each way to end makes room. */
+/*
+ * A poller for EPOLLOUT waits only while the wheel is full; each way to end a timeout frees a
+ * place.
+ */
 static void a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(struct kunit *test)
 {
 	struct twheel *tw = wheel_with(test, max_pending, 3);
@@ -135,7 +138,7 @@ static void a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(st
 	waiter_leaves(tw, &waiter);
 }
 
-/* G4: pollers that wait for the end of a drain are woken by whoever completes it. */
+/* G4: the thread that completes a drain wakes the pollers that wait for its end. */
 static void the_end_of_a_drain_wakes_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -153,7 +156,7 @@ static void the_end_of_a_drain_wakes_all(struct kunit *test)
 	waiter_leaves(tw, &waiter);
 }
 
-/* Of a wheel without timeouts, too: there is no event to wake for. */
+/* The same for a wheel without timeouts: there is no event to wake for. */
 static void the_end_of_a_drain_without_events_wakes_all(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
