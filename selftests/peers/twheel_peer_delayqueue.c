@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tokio-util's tests of its DelayQueue check, asked of the device.  Here are
- * their stories of items that are inserted, reset and removed while a task polls the
- * queue, and no more: Documentation/peers.rst says where the rest is told.
+ * The checks of tokio-util's tests of its DelayQueue, made on the device: their stories of items
+ * that are inserted, reset and removed while a task polls the queue. Documentation/peers.rst says
+ * where the other checks are.
  *
- * There a task is woken; here an edge-triggered epoll watches the wheel for room as
- * well, of which there is always some, so that each time somebody is woken it says
- * so, were it in vain.  Time goes on by single ticks.  (A DelayQueue may wake for a
- * cascade; a wheel may not.)
+ * There a task is woken. Here an edge-triggered epoll watches the wheel for room as well, which
+ * there always is, so that each wake-up is reported, even one in vain. Time goes on by single
+ * ticks. (A DelayQueue may wake for a cascade; a wheel may not.)
  */
 #include "twheel_test.h"
 
 #include <sys/epoll.h>
 
 #define MAX_KEYS	8
-/* Not 0, so that there is a past to insert into. */
+/* Not 0, so that an item can be inserted in the past. */
 #define START_MS	1000
 
 /*
- * Times are distances from the start, in milliseconds, and may be negative.
- * What a script says happens at that time, after what is due has been read;
- * what it expects is who comes when.
+ * Times are distances from the start, in milliseconds, and may be negative. An action of a script
+ * happens at its time, after the events that are due have been read; an expectation names the
+ * items that come at a time.
  */
 struct line {
 	int at;
@@ -39,11 +38,11 @@ FIXTURE(delay_queue) {
 
 FIXTURE_VARIANT(delay_queue) {
 	__u32 slots;
-	int until;			/* by single ticks; what is to come later is waited for */
+	int until;			/* by single ticks; later items are waited for */
 	struct line lines[MAX_LINES];	/* and after these END, which is 0 */
 };
 
-/* Whether the wheel has woken anybody since it was asked last. */
+/* Whether the wheel has woken anybody since the last call. */
 static bool woken(int ep)
 {
 	struct epoll_event event;
@@ -66,7 +65,7 @@ FIXTURE_SETUP(delay_queue)
 	self->ep = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_LE(0, self->ep);
 	ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, self->fd, &watch));
-	/* The room there is from the beginning. */
+	/* The room that the wheel has from the beginning. */
 	ASSERT_TRUE(woken(self->ep));
 }
 
@@ -78,8 +77,8 @@ FIXTURE_TEARDOWN(delay_queue)
 }
 
 /*
- * Changes one key.  What is inserted overdue may have expired before a reset or
- * a removal comes: both verdicts are good, but one there must be.
+ * Change one key. An item that is inserted overdue may have expired before a reset or a removal:
+ * both verdicts are good, but there must be one.
  */
 static void perform(struct __test_metadata *_metadata, int fd, __u64 *keys, const struct line *line)
 {
@@ -105,7 +104,7 @@ static void perform(struct __test_metadata *_metadata, int fd, __u64 *keys, cons
 	}
 }
 
-/* Exactly those keys of which the script says so come at that time. */
+/* Exactly those keys come at that time that the script names. */
 static void expect_keys(struct __test_metadata *_metadata, int fd, const __u64 *keys,
 			const struct line *lines, int at)
 {
@@ -128,7 +127,7 @@ static void expect_keys(struct __test_metadata *_metadata, int fd, const __u64 *
 		TH_LOG("at %d", at);
 }
 
-/* What comes after the last single tick: nobody is woken before. */
+/* Items after the last single tick: nobody is woken before. */
 static void expect_later(struct __test_metadata *_metadata, int fd, int ep, const __u64 *keys,
 			 const struct line *lines, int until)
 {
@@ -146,8 +145,8 @@ static void expect_later(struct __test_metadata *_metadata, int fd, int ep, cons
 }
 
 /*
- * Whether the story says nothing of this tick, nor of those beside it.  Of such ticks,
- * slow kernels see one in TW_SLOWDOWN: each of them is seen on the others.
+ * Whether the story has nothing at this tick, nor at those beside it. Of such ticks, slow kernels
+ * check one in TW_SLOWDOWN: other kernels check all of them.
  */
 static bool passed_over(const struct line *lines, int at)
 {
@@ -177,7 +176,7 @@ static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 		ASSERT_EQ(0, tw_advance(fd, (START_MS + at) * TW_MS));
 		for (line = lines; line->what; line++)
 			expected |= line->what == EXPECT && line->at == at;
-		/* Not for a cascade, nor at a deadline that was moved away. */
+		/* Neither for a cascade, nor at a deadline that was moved away. */
 		ASSERT_TRUE(woken(ep) == expected || overdue)
 			TH_LOG("at %d, where %s was expected", at, expected ? "one" : "none");
 		expect_keys(_metadata, fd, keys, lines, at);
@@ -188,7 +187,7 @@ static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 			perform(_metadata, fd, keys, line);
 			overdue |= line->what != REMOVE && line->deadline <= at;
 		}
-		/* What is due at once may wake before the next tick; nothing else. */
+		/* An item that is due at once may wake before the next tick; nothing else may. */
 		EXPECT_TRUE(!woken(ep) || overdue)
 			TH_LOG("woken by a change at %d", at);
 	}
@@ -259,7 +258,7 @@ A_STORY(an_item_reset_to_earlier_when_its_slot_has_begun, 210,
 A_STORY(an_item_reset_into_the_past, 200,
 	{ 0, INSERT, 0, 150 }, { 80, INSERT, 1, 150 }, { 90, RESET, 1, 40 },
 	COMES(91, 1), COMES(150, 0));
-/* compact_change_deadline: what frees places there happens by itself here */
+/* compact_change_deadline: here places are freed without a call */
 A_STORY(items_changed_while_places_are_freed_and_taken, 60,
 	{ 0, INSERT, 0, 10 }, { 0, INSERT, 1, 10 }, { 0, INSERT, 2, 20 }, { 0, INSERT, 3, 20 },
 	COMES(10, 0), COMES(10, 1), { 10, INSERT, 4, 20 }, { 10, INSERT, 5, 20 },

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The timers of kqueue, EVFILT_TIMER, asked of a keyed wheel: what libkqueue's tests and
- * FreeBSD's check of them, and what kqueue(2) says.  ident is the key.  EV_ADD is ARM,
- * which makes a timer or replaces it; EV_DELETE is CANCEL by key; and EV_DISABLE is REARM
- * by key to the end of time, which keeps the key.
+ * The timers of kqueue, EVFILT_TIMER, made with a keyed wheel: the checks of libkqueue's tests
+ * and FreeBSD's, and the rules of kqueue(2). ident is the key. EV_ADD is ARM, which makes a timer
+ * or replaces it; EV_DELETE is CANCEL by key; and EV_DISABLE is REARM by key to the end of time,
+ * which keeps the key.
  *
- * All on the virtual clock but for what asks for the time of day.  udata is not the
- * wheel's: the ident that comes with an event leads to it.
+ * All use the virtual clock, except tests of the time of day. A wheel does not store udata: a
+ * table finds it by the ident of an event.
  */
 #include "twheel_keyed.h"
 
 #define IDENT		3ULL
 #define MANY		1000
 
-/* Flags of kqueue, by any number. */
+/* Flags of kqueue; their values do not matter. */
 #define EV_ONESHOT	(1U << 0)
 #define NOTE_ABSOLUTE	(1U << 1)
 
@@ -33,7 +33,9 @@ FIXTURE_TEARDOWN(kqueue)
 	close(self->fd);
 }
 
-/* EV_ADD: periodic but for EV_ONESHOT.  The verdict, which kevent() does not tell. */
+/*
+ * EV_ADD: periodic unless EV_ONESHOT is set. Returns the verdict, which kevent() does not report.
+ */
 static int ev_add(int fd, __u64 ident, __u32 flags, __u64 data_ns)
 {
 	struct twheel_arm arm = {
@@ -51,7 +53,7 @@ static int ev_delete(int fd, __u64 ident)
 	return key_cancel(fd, ident);
 }
 
-/* What has fired and was not read does not come. */
+/* An event that has fired and was not read does not come. */
 static int ev_disable(int fd, __u64 ident)
 {
 	return key_rearm(fd, ident, TWHEEL_TIME_NEVER, 0);
@@ -64,7 +66,7 @@ static __u64 now_ns(int fd)
 	return tw_info(fd, &info) ? 0 : info.now_ns;
 }
 
-/* Time goes on. */
+/* Let time go on. */
 static void pass(struct __test_metadata *_metadata, int fd, __u64 ns)
 {
 	ASSERT_EQ(0, tw_advance(fd, now_ns(fd) + ns));
@@ -165,7 +167,7 @@ TEST_F(kqueue, idents_of_two_queues_are_not_the_same)
 	close(fd);
 }
 
-/* Any 64 bits are a distance; what reaches beyond the end of time never comes. */
+/* Any 64 bits are a distance; a timer beyond the end of time never comes. */
 TEST_F(kqueue, huge_and_negative_data_never_come_and_not_at_once)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, 1, EV_ONESHOT, ~0ULL));
@@ -234,7 +236,7 @@ TEST_F(kqueue, adding_again_with_the_same_starts_over)
 	EXPECT_KEVENT(self->fd, IDENT, 1);
 }
 
-/* The event of before never comes, and ARM says that there was one. */
+/* The old event never comes, and ARM reports that there was one. */
 TEST_F(kqueue, adding_a_fired_timer_again_starts_over)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, EV_ONESHOT, TW_MS));
@@ -247,7 +249,7 @@ TEST_F(kqueue, adding_a_fired_timer_again_starts_over)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* From half of the time to one and a half, by microseconds: always the second one only. */
+/* From half of the time to one and a half, by microseconds: always the second event only. */
 TEST_F(kqueue, adding_again_at_any_time_comes_once_and_not_early)
 {
 	const struct twheel_setup setup = {
@@ -273,7 +275,7 @@ TEST_F(kqueue, adding_again_at_any_time_comes_once_and_not_early)
 	close(fd);
 }
 
-/* Which kqueue refuses to do (libkqueue: WITH_NATIVE_KQUEUE_BUGS). */
+/* kqueue refuses this (libkqueue: WITH_NATIVE_KQUEUE_BUGS). */
 TEST_F(kqueue, adding_again_makes_a_periodic_timer_a_one_shot)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 1000 * TW_MS));
@@ -285,7 +287,7 @@ TEST_F(kqueue, adding_again_makes_a_periodic_timer_a_one_shot)
 	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
 }
 
-/* A table by ident, written at each EV_ADD: what was added last is what comes. */
+/* A table by ident, written at each EV_ADD: the entry added last is found. */
 TEST_F(kqueue, ident_leads_to_the_udata_that_was_given_last)
 {
 	const char *udata[4] = {};
@@ -300,7 +302,7 @@ TEST_F(kqueue, ident_leads_to_the_udata_that_was_given_last)
 	EXPECT_STREQ("second", udata[event.user_data]);
 }
 
-/* EV_RECEIPT: each change of a list says what became of it, and no change stops the rest. */
+/* EV_RECEIPT: each change of a list has its result, and no change stops the rest. */
 TEST_F(kqueue, each_change_of_a_list_has_a_receipt)
 {
 	struct twheel_cancel deletes[3] = { { .id = 1 }, { .id = 999 }, { .id = 2 } };
@@ -322,7 +324,7 @@ TEST_F(kqueue, disabled_timer_waits_until_it_is_enabled)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_disable(self->fd, IDENT));
 	pass(_metadata, self->fd, TW_HOUR);
 	EXPECT_NO_EVENT(self->fd);
-	/* It is there all the while. */
+	/* The timer exists all the while. */
 	EXPECT_EQ(-EEXIST, key_arm(self->fd, IDENT, TW_MS, TWHEEL_ARM_IF_ABSENT));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 2000 * TW_MS));
 	pass(_metadata, self->fd, 2000 * TW_MS);
@@ -343,7 +345,7 @@ TEST_F(kqueue, disable_of_an_absent_timer_says_enoent)
 	EXPECT_EQ(-ENOENT, ev_disable(self->fd, IDENT));
 }
 
-/* EV_DISPATCH: whoever reads the event disables the timer. */
+/* EV_DISPATCH: the reader of the event disables the timer. */
 TEST_F(kqueue, dispatched_timer_is_silent_until_it_is_enabled)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 200 * TW_MS));
@@ -376,7 +378,7 @@ TEST_F(kqueue, absolute_timer_comes_at_that_time_and_once)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* FreeBSD refused that as EINVAL for some time. */
+/* FreeBSD refused that with EINVAL for some time. */
 TEST_F(kqueue, absolute_timer_in_the_past_comes_at_once)
 {
 	pass(_metadata, self->fd, TW_DAY);
@@ -387,7 +389,7 @@ TEST_F(kqueue, absolute_timer_in_the_past_comes_at_once)
 	EXPECT_KEVENT(self->fd, IDENT, 1);
 }
 
-/* A wheel on the time of day takes no relative times; there, each is absolute. */
+/* A wheel on the time of day takes no relative times: each time is absolute. */
 TEST_F(kqueue, adding_again_makes_a_relative_timer_absolute)
 {
 	const struct twheel_setup setup = {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What wahern/timeout's test-timeout.c checks of its wheel, asked of the device:
- * random timeouts and random steps of the clock against an array that is kept
- * sorted, and nothing cleverer than that.  (Random calls of all kinds, in vectors, and
- * periods are in twheel_random.c.)
+ * The checks of wahern/timeout's test-timeout.c, made on the device: random timeouts and random
+ * steps of the clock, compared with a sorted array. (twheel_random.c has random calls of all
+ * kinds, in vectors, and periods.)
  *
- * All on the virtual clock.  Each run has a seed of its own, which it prints;
- * TW_SEED=number in the environment runs that one again.
+ * All use the virtual clock. Each run has a seed of its own, which it prints; TW_SEED=number in
+ * the environment runs that one again.
  */
 #include "twheel_chance.h"
 
@@ -18,9 +17,9 @@
 /* All in ticks. */
 struct plan {
 	__u64 min;		/* deadlines, from */
-	__u64 max;		/* and below */
+	__u64 max;		/* exclusive */
 	__u64 start;		/* the clock when they are armed */
-	__u64 end;		/* no step is begun after it */
+	__u64 end;		/* no step begins after it */
 	__u64 max_step;
 	int nr;
 	int cancels;		/* tried after each step */
@@ -37,7 +36,7 @@ struct one_shot {
 };
 
 static struct one_shot timeouts[MAX_TIMEOUTS];
-/* The oracle: numbers of all timeouts by their edges, and how far time is. */
+/* The oracle: numbers of all timeouts by their edges, and the present time. */
 static int sorted[MAX_TIMEOUTS];
 static int first_sorted;
 
@@ -59,7 +58,7 @@ static int compare_edges(const void *a, const void *b)
 	return (x->edge_ns > y->edge_ns) - (x->edge_ns < y->edge_ns);
 }
 
-/* Of few slots or many, so that each way through the levels is gone. */
+/* Few slots or many, so that timeouts take each way through the levels. */
 static void round_begin(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	static const __u32 slots[] = { TWHEEL_SLOTS_MIN, 32, 1024 };
@@ -70,7 +69,7 @@ static void round_begin(struct __test_metadata *_metadata, const struct plan *pl
 
 	/* Far deadlines in microseconds just fit below the end of time. */
 	this = (struct round){ .tick_ns = plan->end > 1ULL << 30 ? TW_US : 1234 };
-	/* With one level, all that pends is looked at once a round. */
+	/* With one level, each pending timeout is visited once a round. */
 	if (plan->end <= 1000 && random_below(2)) {
 		setup.flags = TWHEEL_SETUP_ONE_LEVEL;
 		this.tick_ns += TWHEEL_ROUND_MIN_NS / setup.slots;
@@ -115,8 +114,8 @@ static void round_arm(struct __test_metadata *_metadata, const struct plan *plan
 }
 
 /*
- * Reads all there is: it is what lies between first_sorted and end, in order.
- * What was due when armed did not wait for the rest, and is in none.
+ * Read all events: they are those from first_sorted to end, in order. Timeouts that were due when
+ * armed did not wait for the rest, and are in no order.
  */
 static void expect_due(struct __test_metadata *_metadata, int end)
 {
@@ -150,7 +149,7 @@ static void expect_due(struct __test_metadata *_metadata, int end)
 	first_sorted = end;
 }
 
-/* What INFO says is what the array says. */
+/* INFO agrees with the array. */
 static void expect_next(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	struct twheel_info info;
@@ -168,7 +167,7 @@ static void expect_next(struct __test_metadata *_metadata, const struct plan *pl
 	ASSERT_EQ(this.revoked, info.revoked);
 }
 
-/* Any of them, among these what has ended and what was cancelled just now. */
+/* Any of them, also timeouts that have ended and one that was cancelled just now. */
 static void cancel_some(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	struct twheel_cancel cancels[VECTOR] = {};
@@ -208,14 +207,14 @@ static int first_after(const struct plan *plan, __u64 now_ns)
 
 static void round_run(struct __test_metadata *_metadata, const struct plan *plan)
 {
-	/* What was due when it was armed. */
+	/* Timeouts that were due when armed. */
 	ASSERT_EQ(0, tw_advance(this.fd, this.now_ns));
 	expect_due(_metadata, first_after(plan, this.now_ns));
 	expect_next(_metadata, plan);
 
 	while (this.now_ns < plan->end * this.tick_ns) {
 		this.now_ns += random_between(1, plan->max_step) * this.tick_ns;
-		/* An edge is not reached before it is. */
+		/* No edge is reached before its time. */
 		if (random_below(2))
 			this.now_ns -= random_below(this.tick_ns);
 		ASSERT_EQ(0, tw_advance(this.fd, this.now_ns));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mistakes that shipped in other timer systems and that no test of a single rule
- * would find.  Documentation/peers.rst has the list of all, and where it is seen that
- * the device does not make them; the numbers are those of that list.
+ * Mistakes of other timer systems that were released, and that no test of a single rule would
+ * find. Documentation/peers.rst lists all of them, with the tests that show that the device does
+ * not make them; the numbers are those of that list.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* For those that may take more than the usual half a minute. */
+/* For tests that may take more than the default half a minute. */
 FIXTURE(traps) {
 };
 
@@ -72,8 +72,8 @@ TEST(a_delay_of_zero_armed_again_comes_once_each_time)
 #define WHEEL_TICK_NS	(TWHEEL_ROUND_MIN_NS / WHEEL_SLOTS)
 
 /*
- * 7: timeouts of many rounds in one slot, the later ones often in front.  With
- * one level they are all looked at each time, and those of now are among them.
+ * 7: timeouts of many rounds in one slot, the later ones often in front. With one level they are
+ * all visited each time, and the due ones are among them.
  */
 TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 {
@@ -87,7 +87,7 @@ TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 
 	ASSERT_LE(0, fd);
 	for (i = 0; i < ROUNDS_AHEAD; i++) {
-		/* The farthest first, and then through all of them in leaps. */
+		/* The farthest one first, and then through all of them in leaps. */
 		int round = (ROUNDS_AHEAD - 1 + i * 17) % ROUNDS_AHEAD;
 
 		deadline_ns = (3 + round * WHEEL_SLOTS) * WHEEL_TICK_NS;
@@ -109,7 +109,10 @@ TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 
 /* ---- 18 ------------------------------------------------------------------ */
 
-/* 18: empty is not over: it sleeps on, and hears of what is armed next */
+/*
+ * 18: an empty wheel is not at its end: the reader sleeps on, and is woken for a timeout armed
+ * later
+ */
 TEST(a_reader_of_a_wheel_that_was_emptied_sleeps_until_the_next_expiry)
 {
 	int fd = tw_open(0);
@@ -221,7 +224,7 @@ static void *tangle_run(void *arg)
 	return NULL;
 }
 
-/* 20: all that takes epoll's locks, beside all that takes the wheel's */
+/* 20: all calls that take epoll's locks, beside all that take the wheel's */
 TEST_F_TIMEOUT(traps, expiry_and_epoll_do_not_lock_each_other_out, 60)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -245,7 +248,7 @@ TEST_F_TIMEOUT(traps, expiry_and_epoll_do_not_lock_each_other_out, 60)
 	EXPECT_RACE(&race);
 	close(tangle.outer);
 	close(tangle.inner);
-	/* Nothing was left undone: what pends still comes. */
+	/* Nothing was left undone: pending timeouts still expire. */
 	while (tw_poll(tangle.fd, POLLIN, 20) == POLLIN)
 		tangle_read(&(__u64){ 1 });
 	EXPECT_ACCOUNTS(tangle.fd);
@@ -270,7 +273,7 @@ static long charged_bytes(void)
 	return bytes;
 }
 
-/* All for a day ahead, and all taken back, as a server's timeouts are. */
+/* All are armed for a day ahead, and all are cancelled, as a server's timeouts are. */
 static int come_and_go(int fd)
 {
 	static struct twheel_cancel cancels[CROWD];
@@ -285,7 +288,7 @@ static int come_and_go(int fd)
 		for (i = 0; i < VECTOR; i++)
 			cancels[first + i] = (struct twheel_cancel){ .id = arms[i].id };
 	}
-	/* Into the wheel with them: there they would be until they are due. */
+	/* Move them into the wheel: there they would stay until they are due. */
 	tw_advance(fd, 0);
 	for (first = 0; first < CROWD; first += VECTOR)
 		if (tw_cancel_vec(fd, &cancels[first], VECTOR) != VECTOR)
@@ -318,7 +321,7 @@ TEST_F_TIMEOUT(traps, a_cancelled_timeout_does_not_stay_until_it_was_due, 60)
 		if (round == 3)
 			before = charged_bytes();
 	}
-	/* One crowd of stale entries is 240 kB at the least.  RCU frees in its own time. */
+	/* One crowd of stale entries takes at least 240 kB. RCU frees with a delay. */
 	while ((after = charged_bytes()) > before + before / 2 + (1 << 20) &&
 	       ++tries < TW_PATIENCE_MS / 10)
 		tw_sleep(10 * TW_MS);
