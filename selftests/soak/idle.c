@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Idle: with a million timeouts far ahead, a week in which none is due costs no
- * wake-up and no interrupt; a week in which some are costs what these need.
+ * Idle: with a million timeouts far ahead, a week in which none is due costs no wake-up and no
+ * interrupt; a week in which some are due costs only those that they need.
  *
- * The clock's device cannot sleep for longer than some seconds at a time, so
- * that a week has interrupts of its own: they are counted first, without a
- * wheel.
+ * The clock's device cannot sleep for longer than some seconds at a time, so that a week has
+ * interrupts of its own: they are counted first, without a wheel.
  */
 #include "soak.h"
 
@@ -111,7 +110,7 @@ static void arm_some(struct oracle *o, __u32 index, __u32 nr, __u64 from_ns, __u
 		tw_sleep(TW_MS);
 		oracle_stamp(o);
 	}
-	/* What is in the inbox is brought into the wheel. */
+	/* Move timeouts from the inbox into the wheel. */
 	tw_sleep(TW_MIN);
 	oracle_stamp(o);
 }
@@ -131,7 +130,7 @@ void soak_idle(const struct soak_options *options)
 	tell("without a wheel", none);
 	if (!oracle_open(&o, options->pending + DUE))
 		goto end;
-	/* Beyond the weeks, and what must be moved ahead of time for that. */
+	/* Beyond the weeks, and beyond the time by which entries are moved ahead. */
 	arm_some(&o, 0, options->pending, 50 * TW_DAY, 300 * TW_DAY);
 	idle = sleep_a_week();
 	tell("with nothing due", idle);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * In place of the kernel's harness, for ../twheel_test.h: that one forks for
- * each test, gives it seconds, and can be in one file of a program only.
+ * For ../twheel_test.h, in place of the kernel's harness: that one forks for each test, gives it
+ * seconds, and can be included by only one file of a program.
  */
 #ifndef SOAK_KSELFTEST_HARNESS_H
 #define SOAK_KSELFTEST_HARNESS_H
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The header asks for a warning less that only gcc has. */
+/* The header disables a warning that only gcc has. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wunknown-warning-option"
 #endif
@@ -30,7 +30,7 @@ struct __test_metadata {
 
 #define TH_LOG(format, ...)	printf("# " format "\n", ##__VA_ARGS__)
 
-/* Followed by what is to be said, once, if it is not so. */
+/* The message follows; it is printed once, if the condition does not hold. */
 #define EXPECT_TRUE(a)		for (bool __bad = ((void)_metadata, !(a)); __bad; __bad = false)
 #define EXPECT_EQ(a, b)		EXPECT_TRUE((a) == (b))
 #define EXPECT_LE(a, b)		EXPECT_TRUE((a) <= (b))

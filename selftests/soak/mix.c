@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The mix: what a busy server holds, for hundreds of days, on three clocks; and
- * the same with the realtime clock being set forwards and back all the while.
+ * The mix: the timeouts of a busy server, for hundreds of days, on three clocks; and the same
+ * while the realtime clock is set forwards and back.
  *
  *	sessions	56 %	one-shots of two days to two months, refreshed
  *	delayed jobs	43 %	one-shots of an hour to four months
@@ -10,22 +10,22 @@
  *	requests	on top	2 ms to 30 s, mostly cancelled young; a few are due
  *				when armed, or are short bursts of periods
  *
- * What ends is armed anew.  The day has quiet hours, looked at every minute or
- * two, and a peak of rounds some milliseconds apart, with the requests.
+ * A timeout that ends is armed again. The day has quiet hours, looked at every minute or two,
+ * and a peak of rounds some milliseconds apart, with the requests.
  */
 #include "soak.h"
 
 #define PEAK_ROUNDS	1000
 #define QUIET_ROUNDS	720	/* from peak to peak, on average */
 #define REQUESTS	50	/* a round of the peak */
-#define PATIENT		32	/* one in so many requests is not cancelled */
+#define PATIENT		32	/* one request in this many is not cancelled */
 #define QUERIES		100	/* a day */
 #define STEPS		2000
 
 /*
- * What a step may delay: the kernel finds out at the next interrupt of the CPU
- * that set the clock, at the latest its next jiffy of 10 ms; and a reading of the
- * clock for each tick that has gone by costs 256 ns of simulated time.
+ * The delay that a step may cause: the kernel notices it at the next interrupt of the CPU that
+ * set the clock, at the latest at its next jiffy of 10 ms; and a reading of the clock for each
+ * tick that has passed costs 256 ns of simulated time.
  */
 #define STEP_NOTICED_NS	(20 * TW_MS)
 #define STEP_COST_NS	(TW_US / 2)
@@ -77,7 +77,7 @@ static enum kind kind_of(const struct oracle *o, __u32 index)
 	return permille < 560 ? SESSION : DELAYED;
 }
 
-/* Most beat in hours, one in fifty in minutes, and a few in seconds. */
+/* Most have periods of hours, one in fifty of minutes, and a few of seconds. */
 static __u64 heartbeat_interval_ns(__u32 index)
 {
 	__u32 nr = index / 1000;
@@ -103,7 +103,7 @@ static struct twheel_arm plan_request(const struct oracle *o)
 	arm.expires_ns = o->now_ns + random_scale(2 * TW_MS, 30 * TW_SEC);
 	if (!random_below(4))
 		arm.slack_ticks = random_scale(1, 4096);
-	if (lot < 2) {	/* due for long */
+	if (lot < 2) {	/* overdue */
 		arm.expires_ns = o->now_ns - random_scale(1, o->now_ns < TW_HOUR ? 2 : TW_HOUR);
 	} else if (lot == 2) {
 		arm.expires_ns = 0;
@@ -164,7 +164,7 @@ static void refresh_some(const struct mix *m, struct oracle *o)
 
 	for (i = 0; i < m->refreshes; i++) {
 		index = random_below(first_request(o));
-		/* Of the others, some are moved too, also earlier. */
+		/* Some of the others are moved too, also earlier. */
 		if (kind_of(o, index) == SESSION || !random_below(8))
 			oracle_rearm(o, index, plan(o, index));
 	}
@@ -184,7 +184,7 @@ static void serve_requests(struct mix *m, struct oracle *o)
 	for (i = 0; i < REQUESTS; i++) {
 		__u32 index = first + (*cursor + nr - 1 - random_below(2 * REQUESTS)) % nr;
 
-		/* Some had their answer before: the id is stale. */
+		/* Some were answered before: the id is stale. */
 		if (index % PATIENT && o->job[index].id)
 			oracle_cancel(o, index);
 	}
@@ -236,7 +236,7 @@ static struct oracle *pick_wheel(struct mix *m)
 	return &m->wheel[i];
 }
 
-/* Sleeps, or polls; true when poll says that there is something to be read. */
+/* Sleep, or poll; return true if poll reports an event. */
 static bool wait_for(const struct mix *m, const struct oracle *o)
 {
 	__u64 gap_ns = m->peak_left ? random_scale(TW_MS, 100 * TW_MS) :
@@ -271,7 +271,7 @@ static void one_round(struct mix *m)
 	oracle_stamp(o);
 	if (reads)
 		read_some(m, o, polled);
-	/* Before something is armed that would be due at once. */
+	/* Before a timeout is armed that would be due at once. */
 	if (m->steps && !random_below(4)) {
 		step_clock(m);
 		oracle_stamp(o);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The oracle: it does what it is told to a wheel, and foretells from that each
- * event, verdict and counter.
+ * The oracle: it makes the calls on a wheel, and foretells each event, verdict and counter.
  *
- * In simulated time processing takes none, so that little is left to chance:
- * only a reading of the clock makes it move, by some 256 ns.  A timeout has to
- * expire in the very tick whose edge is the first at or after its deadline.
+ * In simulated time processing takes no time, so that little is left to chance: only a reading of
+ * the clock makes it move, by some 256 ns. A timeout has to expire in the very tick whose edge is
+ * the first at or after its deadline.
  */
 #include "soak.h"
 
@@ -66,7 +65,7 @@ __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns)
 	return tw_round_up(deadline_ns, o->setup.tick_ns);
 }
 
-/* Likewise, among the edges that the slack of a job leaves. */
+/* The same, among the edges that the slack of a job leaves. */
 static __u64 job_edge_ns(const struct job *job, __u64 deadline_ns)
 {
 	__u64 edge_ns = tw_round_up(deadline_ns, job->stride_ns);
@@ -79,15 +78,15 @@ static __u32 job_slack_ticks(const struct oracle *o, const struct job *job)
 	return job->stride_ns / o->setup.tick_ns - 1;
 }
 
-/* From when on an event of it may come. */
+/* The earliest time at which an event of it may come. */
 static __u64 job_due_ns(const struct job *job)
 {
 	return job->overdue ? job->armed_ns : job_edge_ns(job, job->deadline_ns);
 }
 
 /*
- * From when on an event of it is late.  One that was overdue when it was armed waits for its
- * edge after all, if the clock was set back before it expired.
+ * The time from which on an event of it is late. If it was overdue when armed, it waits for its
+ * edge after all if the clock was set back before it expired.
  */
 static __u64 job_wanted_ns(const struct oracle *o, const struct job *job, __u64 deadline_ns)
 {
@@ -98,7 +97,7 @@ static __u64 job_wanted_ns(const struct oracle *o, const struct job *job, __u64 
 	return o->in_order || edge_ns < job->armed_ns ? job->armed_ns : edge_ns;
 }
 
-/* By when it must have come, if it has not been pending since a step only. */
+/* The time by which it must have come, unless it has only been pending since a step. */
 static __u64 job_late_ns(const struct oracle *o, const struct job *job)
 {
 	__u64 slop_ns = job->overdue ? 0 : job->slop_ns;
@@ -186,7 +185,7 @@ void oracle_cancel(struct oracle *o, __u32 index)
 	o->cancel[o->nr_cancel++] = (struct twheel_cancel){ .id = o->job[index].id };
 }
 
-/* An event of it is revoked: it stands in the books, and nobody reads it. */
+/* An event of it is revoked: it is counted, and nobody reads it. */
 static void account_unread(struct oracle *o, const struct job *job)
 {
 	__u64 most = job->overdue ? job_passed(job, o->now_ns + o->slack_ns) :
@@ -195,13 +194,13 @@ static void account_unread(struct oracle *o, const struct job *job)
 	__u64 least;
 
 	latest.deadline_ns += job->slop_ns;
-	/* What is due at this very moment may wait for the kthread still. */
+	/* A timeout that is due at this very moment may still wait for the kthread. */
 	least = job_expired(&latest, o->now_ns - o->slack_ns);
 	o->books.expirations += least ?: 1;
 	o->expirations_max += most ?: 1;
 }
 
-/* CANCEL or REARM has said something about a job. */
+/* CANCEL or REARM has returned a verdict for a job. */
 static void judge_verdict(struct oracle *o, const struct job *job, const char *call, int said)
 {
 	bool may_be_unread = job->live && job_due_ns(job) <= o->now_ns + o->slack_ns;
@@ -304,8 +303,8 @@ void oracle_flush(struct oracle *o)
 /* ---- events -------------------------------------------------------------- */
 
 /*
- * The deadline of a relative one is known as soon as it is told.  False when it
- * cannot be that.
+ * The deadline of a relative one is known as soon as it is reported. Return false if it cannot be
+ * that.
  */
 static bool settle_deadline(struct job *job, const struct twheel_event *e)
 {
@@ -328,7 +327,7 @@ static void judge_count(const struct job *job, const struct twheel_event *e, __u
 	__u64 most = job->overdue ? job_passed(job, e->fired_ns) : least;
 	__u64 last_ns = e->deadline_ns - job->deadline_ns;
 
-	/* The deadline says it too, and does not saturate. */
+	/* The deadline shows it too, and does not saturate. */
 	*periods = job->interval_ns && !job->delay ? last_ns / job->interval_ns + 1 : 1;
 	if (*periods >= (least ?: 1) && *periods <= (most ?: 1) &&
 	    last_ns == (*periods - 1) * job->interval_ns &&
@@ -376,13 +375,13 @@ static void judge_order(struct oracle *o, const struct job *job, const struct tw
 	o->last_edge_ns = edge_ns;
 }
 
-/* Whether so many more periods are the last of a job. */
+/* Whether this many more periods are the last of a job. */
 static bool job_ends(const struct job *job, __u64 periods)
 {
 	return !job->interval_ns || (job->repeats && job->repeats <= periods);
 }
 
-/* What becomes of a job whose event was read. */
+/* Update a job whose event was read. */
 static void job_go_on(struct oracle *o, struct job *job, __u64 periods, __u64 before_ns)
 {
 	bool ends = job_ends(job, periods);
@@ -579,7 +578,7 @@ void oracle_query(struct oracle *o, __u32 index)
 		fault(FAULT_VERDICT, "QUERY of %#llx: %d", job->id, ret);
 		return;
 	}
-	/* Of what may have expired there is little that can be said. */
+	/* Timeouts that may have expired can hardly be checked. */
 	if (job_due_ns(job) <= o->now_ns + 2 * o->slack_ns)
 		return;
 	if (status.state != TWHEEL_STATE_PENDING || status.user_data != index ||
@@ -607,7 +606,7 @@ static void judge_drained(struct oracle *o, const struct twheel_event *e)
 		o->books.drained++;
 	else
 		o->books.completed++;
-	/* An edge may pass while it drains; what comes late is no event. */
+	/* An edge may pass while it drains; a late timeout has no event. */
 	if (e->count && job_due_ns(job) > o->now_ns + o->slack_ns)
 		fault(FAULT_EARLY, "%#llx: drained, deadline %llu, count %u", e->id, e->deadline_ns,
 		      e->count);

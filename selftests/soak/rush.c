@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A rush: a million timeouts come due within one second, spread evenly, after some
- * time in the slots of each level.  Who polls has each of them soon after its
- * deadline.
+ * A rush: a million timeouts come due within one second, spread evenly, after some time in the
+ * slots of each level. A poller has each of them soon after its deadline.
  *
- * Processing takes no time here; what is left is what the module chooses to wait
- * for.
+ * Processing takes no time here; the rest is the time for which the module chooses to wait.
  */
 #include "soak.h"
 #include "../../bench/histogram.h"

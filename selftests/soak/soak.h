@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of the soak share: what was asked for, the verdicts, and the
- * oracle, which remembers of each timeout what must become of it.
+ * Shared by the parts of the soak: the parameters, the verdicts, and the oracle, which remembers
+ * the outcome that each timeout must have.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -16,7 +16,7 @@ struct soak_options {
 
 /* ---- verdicts ------------------------------------------------------------ */
 
-/* What can be wrong; each is one test of each part. */
+/* Kinds of faults; each is one test of each part. */
 enum fault {
 	FAULT_EARLY,
 	FAULT_LATE,
@@ -31,11 +31,11 @@ enum fault {
 
 void part_begin(const char *name);
 void part_end(void);
-/* Nothing that is said from here on would help: the part may end. */
+/* The part may end: no result from here on would mean anything. */
 bool part_is_hopeless(void);
 /* A result of its own. */
 void result(bool ok, const char *name);
-/* Counts a fault, and tells of the first ones. */
+/* Count a fault, and print the first ones. */
 #define LIKE_PRINTF	__format__(__printf__, 2, 3)
 void fault(enum fault what, const char *format, ...) __attribute__((LIKE_PRINTF));
 
@@ -49,7 +49,7 @@ __u64 random_scale(__u64 low, __u64 high);
 
 /**
  * struct job - a timeout, as the oracle knows it
- * @id: of its present life, or of its last one; 0 when it has had none
+ * @id: of its present schedule, or of its last one; 0 if it has had none
  * @deadline_ns: the next one to pass, or the first one that is unread
  * @interval_ns: the period in force, 0 for a one-shot
  * @stride_ns: the distance of the edges at which it may expire: the tick, and more with slack
@@ -76,7 +76,7 @@ struct job {
 #define ORACLE_BATCH	8192
 
 /**
- * struct oracle - a wheel, and what must become of its timeouts
+ * struct oracle - a wheel, and the outcomes that its timeouts must have
  * @setup: the wheel's configuration
  * @fd: the wheel
  * @job: by user_data
@@ -134,16 +134,16 @@ void oracle_arm(struct oracle *o, __u32 index, struct twheel_arm arm);
 void oracle_rearm(struct oracle *o, __u32 index, struct twheel_arm arm);
 void oracle_cancel(struct oracle *o, __u32 index);
 void oracle_flush(struct oracle *o);
-/* Reads all there is and judges it; returns how many events there were. */
+/* Read all events and judge them; return how many there were. */
 unsigned int oracle_read(struct oracle *o);
-/* Moves the virtual clock, and reads. */
+/* Move the virtual clock, and read. */
 void oracle_advance(struct oracle *o, __u64 to_ns);
-/* After a read: nothing that is due has been left out. */
+/* After a read: no timeout that is due has been left out. */
 void oracle_find_lost(struct oracle *o);
-/* The same, and what INFO says. */
+/* The same, and the values of INFO. */
 void oracle_check_books(struct oracle *o);
 void oracle_query(struct oracle *o, __u32 index);
-/* Drains the wheel: all that lives comes, once. */
+/* Drain the wheel: all live timeouts come, once. */
 void oracle_drain(struct oracle *o);
 
 /* ---- the parts ----------------------------------------------------------- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The virtual clock, from 0 to the end of time: past every wrap of a counter
- * that anyone might use, of nanoseconds, milliseconds and ticks, and past every
- * edge that the levels of the wheel have.
+ * The virtual clock, from 0 to the end of time: past every wrap of a counter that anyone might
+ * use, of nanoseconds, milliseconds and ticks, and past every edge that the levels of the wheel
+ * have.
  */
 #include "soak.h"
 
@@ -10,10 +10,10 @@
 #define RANDOM_JOBS	2000
 #define RANDOM_ROUNDS	2500
 
-/* Where something may go wrong, in nanoseconds. */
+/* Times at which something may go wrong, in nanoseconds. */
 static __u64 point[4096];
 static unsigned int nr_points;
-/* Distances that the levels have, likewise. */
+/* Distances at the edges of levels, likewise. */
 static __u64 span[256];
 static unsigned int nr_spans;
 
@@ -43,8 +43,8 @@ static void sort_points(void)
 }
 
 /*
- * As in the table of twheel_wheel.c: level 0 has a slot per tick, each further
- * one 256 slots, of which one spans half of the range below.
+ * As in the table of twheel_wheel.c: level 0 has a slot per tick, each further one 256 slots, of
+ * which one spans half of the range below.
  */
 static void add_levels(__u64 tick_ns, __u32 slots)
 {
@@ -60,7 +60,7 @@ static void add_levels(__u64 tick_ns, __u32 slots)
 			if (ns < TWHEEL_TIME_NEVER)
 				span[nr_spans++] = ns;
 		}
-		/* A slot begins to be moved down three quarters ahead. */
+		/* The wheel begins to move a slot down three quarters ahead. */
 		add_point(((unsigned __int128)tick_ns << shift) / 4);
 	}
 }
@@ -101,7 +101,7 @@ static void arm_at(struct oracle *o, __u32 *index, __u64 deadline_ns)
 		oracle_arm(o, (*index)++, arm);
 }
 
-/* To a time, unless it has passed. */
+/* Advance to a time, unless it has passed. */
 static void go_to(struct oracle *o, __u64 to_ns)
 {
 	if (to_ns < o->now_ns || to_ns > TWHEEL_TIME_NEVER)
@@ -111,7 +111,7 @@ static void go_to(struct oracle *o, __u64 to_ns)
 	oracle_find_lost(o);
 }
 
-/* What is due around a point, by a tick and by a nanosecond. */
+/* Timeouts around a point, by a tick and by a nanosecond. */
 static void arm_around(struct oracle *o, __u32 *index, __u64 at_ns)
 {
 	__u64 tick_ns = o->setup.tick_ns;
@@ -124,7 +124,7 @@ static void arm_around(struct oracle *o, __u32 *index, __u64 at_ns)
 	arm_at(o, index, at_ns + tick_ns);
 }
 
-/* All is armed in the beginning, and time goes from edge to edge. */
+/* All are armed in the beginning, and time goes from edge to edge. */
 static void walk_from_zero(struct oracle *o)
 {
 	__u64 tick_ns = o->setup.tick_ns;
@@ -148,7 +148,7 @@ static void walk_from_zero(struct oracle *o)
 	oracle_check_books(o);
 }
 
-/* At each point, what is as far away as a level reaches. */
+/* At each point, arm timeouts at the range of each level. */
 static void walk_with_spans(struct oracle *o)
 {
 	__u64 tick_ns = o->setup.tick_ns;
@@ -198,7 +198,7 @@ static void walk_at_random(struct oracle *o)
 		for (k = 0; k < 16; k++) {
 			__u32 index = random_below(o->nr_jobs);
 
-			/* What was due when armed may or may not have come yet. */
+			/* Timeouts that were due when armed may or may not have come yet. */
 			if (!o->job[index].live)
 				oracle_arm(o, index, random_plan(o));
 			else if (random_below(2))
@@ -209,7 +209,7 @@ static void walk_at_random(struct oracle *o)
 			if (o->job[index].overdue)
 				go_to(o, o->now_ns);
 		}
-		/* It gets there in the end: by shorter and shorter ways. */
+		/* Time gets there in the end, by shorter and shorter steps. */
 		go_to(o, o->now_ns + random_scale(1, 1 + (TWHEEL_TIME_NEVER - o->now_ns) / 16));
 		if (i % 16 == 0)
 			oracle_check_books(o);
