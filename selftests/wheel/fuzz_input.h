@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The input of a fuzzer, as the numbers that an oracle asks for.  After an oracle.h. */
+/*
+ * The input of a fuzzer, as the numbers that an oracle asks for. Include this after an oracle.h.
+ */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 

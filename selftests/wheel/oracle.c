@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * oracle.c - a plain array that knows what the timing wheel has to say
+ * oracle.c - a plain array that knows what the timing wheel must return
  *
- * A rig is a wheel beside an array of all that it should hold.  It does with the wheel what the
- * engine does, and by the same steps: engine/expire.c, engine/run.c and engine/alarm.c say why.
- * What the wheel says is compared with the array after each of them, and the walker looks at every
- * slot, bit and link.
+ * A rig is a wheel beside an array of all entries that it should hold. It does the same steps
+ * with the wheel as the engine: engine/expire.c, engine/pass.c and engine/alarm.c say why. After
+ * each step the wheel's results are compared with the array, and the walker checks every slot,
+ * bit and link.
  */
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ struct rig *rig_make(const struct twheel_wheel_config *config, u64 start_ns, u32
 	r->slots = calloc(1, twheel_wheel_size(config));
 	r->never_ns = min(edge_before(r, END_OF_TIME_NS) + 1, END_OF_TIME_NS);
 	r->now_ns = start_ns;
-	/* What it held before does not matter. */
+	/* Its old contents do not matter. */
 	for (i = 0; i < sizeof(r->w); i++)
 		((unsigned char *)&r->w)[i] = 0xa5;
 	twheel_wheel_init(&r->w, config, r->slots, edge_before(r, r->now_ns));
@@ -86,7 +86,10 @@ u64 slot_width(const struct rig *r, u32 level)
 	return 1ULL << r->w.level[level].shift;
 }
 
-/* When a slot of an upper level that begins then has to be looked at: half of its width before. */
+/*
+ * The time at which a slot of an upper level that begins then has to be checked: half of its
+ * width before.
+ */
 static u64 ahead_ns(const struct rig *r, u32 level, u64 begin_ns)
 {
 	return begin_ns - min(begin_ns, slot_width(r, level) / 2);
@@ -139,7 +142,7 @@ static void walk_entry(struct rig *r, struct entry *e, u32 level, u32 slot)
 	      e->placed_ns, r->w.base_ns);
 }
 
-/* Returns how many entries are in the list. */
+/* Return how many entries are in the list. */
 static u32 walk_list(struct rig *r, struct twheel_link **head, u32 level, u32 slot)
 {
 	struct twheel_link **pprev, *link;
@@ -190,7 +193,7 @@ void walk(struct rig *r)
 	      r->cascade_ns);
 }
 
-/* The oracle: an array of all, looked through for what is needed. */
+/* The oracle: an array of all entries, which each question searches. */
 
 /* The earliest key that is in force; NEVER_NS if no entry ever expires. */
 u64 oracle_first(const struct rig *r)
@@ -247,7 +250,7 @@ static void find(struct rig *r, struct entry *e, u32 unused)
 		r->cascade_ns = min(r->cascade_ns, ahead_ns(r, l, ring_begin(r, l, slot)));
 }
 
-/* G7: from level to level, once at each; and once more as the edge of a tick parts its slot. */
+/* G7: from level to level, once at each; and once more as the edge of a tick divides its slot. */
 static u32 moves_from(u32 level)
 {
 	return level + 2;
@@ -361,7 +364,7 @@ void set_clock(struct rig *r, u64 now_ns)
 
 /* Expiry */
 
-/* Of the slot that has come, each entry is there, and of the others none has a key that passed. */
+/* Each entry of the slot that has come is there, and no other entry has a key that passed. */
 static void check_coming(struct rig *r, u64 old_base_ns, u64 until_ns)
 {
 	const struct twheel_wheel *w = &r->w;
@@ -385,7 +388,10 @@ static void check_coming(struct rig *r, u64 old_base_ns, u64 until_ns)
 	CHECK(i == nr, "%u entries of %u come", i, nr);
 }
 
-/* False if it is not turned further; true if entries come, or if it has to be called again. */
+/*
+ * Return false if the wheel is not turned further; true if entries come, or if it has to be
+ * called again.
+ */
 static bool turn(struct rig *r, u64 until_ns)
 {
 	u64 old_base_ns = r->w.base_ns;
@@ -457,8 +463,8 @@ static void look_at(struct rig *r, struct entry *e, u64 by_ns)
 }
 
 /*
- * Expire what is due, but look at @nr entries at most.  Returns how many more it might have been; 0
- * if there may be more that is due.
+ * Expire entries that are due, but visit @nr entries at most. Return how many more it might have
+ * been; 0 if more may be due.
  */
 unsigned int expire(struct rig *r, unsigned int nr)
 {
@@ -481,7 +487,7 @@ unsigned int expire(struct rig *r, unsigned int nr)
 	return nr;
 }
 
-/* Looking ahead */
+/* Emptying slots ahead */
 
 static void move_down(struct rig *r, u32 level, struct entry *e)
 {
@@ -524,7 +530,7 @@ static struct twheel_link **ahead(struct rig *r, u32 *level)
 	return NULL;
 }
 
-/* Empty upper slots ahead, @nr entries; returns whether one is left whose time has come. */
+/* Empty upper slots ahead, @nr entries; return whether one is left whose time has come. */
 bool empty_ahead(struct rig *r, unsigned int nr)
 {
 	struct twheel_wheel *w = &r->w;
@@ -543,7 +549,7 @@ bool empty_ahead(struct rig *r, unsigned int nr)
 
 /* The alarm */
 
-/* The first slot of a level is that to which the wheel comes next. */
+/* The first slot of a level is the one that the wheel comes to next. */
 void check_first(struct rig *r, u32 level)
 {
 	const struct twheel_level *l = &r->w.level[level];
@@ -551,7 +557,7 @@ void check_first(struct rig *r, u32 level)
 	u64 begin_ns = U64_MAX;
 	u32 i, calls = 0;
 
-	/* It puts so many empty slots out of use at a time. */
+	/* It puts this many empty slots out of use at a time. */
 	do
 		CHECK(calls++ <= l->mask / 256 + 1, "level %u", level);
 	while (!(slot = twheel_wheel_first(&r->w, level)) && r->w.used & BIT(level));
@@ -621,7 +627,7 @@ static u64 look_ns(const struct rig *r, u32 l)
 	return l && begin_ns != U64_MAX ? ahead_ns(r, l, begin_ns) : begin_ns;
 }
 
-/* Set the alarm, when nothing is left to do now.  False if there is more to do before. */
+/* Set the alarm, when nothing is left to do now. Return false if there is more to do before. */
 bool set_alarm(struct rig *r)
 {
 	struct twheel_wheel *w = &r->w;
@@ -658,7 +664,7 @@ bool set_alarm(struct rig *r)
 	return true;
 }
 
-/* All that there is to do by the clock, @nr entries a step. */
+/* Do all steps that are due by the clock, @nr entries a step. */
 void pass(struct rig *r, unsigned int nr)
 {
 	unsigned int left;
@@ -677,7 +683,7 @@ void pass_at(struct rig *r, u64 now_ns)
 	pass(r, PASS_STEP);
 }
 
-/* Come when the alarm rings alone, until nothing is left: each entry has to come in its tick. */
+/* Run only when the alarm rings, until nothing is left: each entry has to come in its tick. */
 void drive_by_alarm(struct rig *r)
 {
 	u64 moved_before, expired_before;
@@ -708,7 +714,7 @@ static u64 around(void)
 	return below(3) - 1;
 }
 
-/* Distances that are on the edges of ticks, slots and levels, or anywhere. */
+/* Distances at the edges of ticks, slots and levels, or any. */
 u64 random_distance(const struct rig *r)
 {
 	u32 l = below(below(r->w.nr_levels) + 1);
@@ -781,7 +787,7 @@ static void random_delays(struct rig *r, u32 nr)
 	}
 }
 
-/* The clock goes on, by far sometimes, or to where it is up to the alarm. */
+/* The clock goes on, sometimes far, or to its next alarm. */
 static void random_clock(struct rig *r)
 {
 	u64 to_ns;

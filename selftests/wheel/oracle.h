@@ -2,8 +2,8 @@
 /*
  * oracle.h - the judge of the timing wheel, shared by its test and its fuzzer
  *
- * Where randomness comes from, and what becomes of a failure, is the program's: rnd(), below() and
- * die() are its own.
+ * The program defines the source of randomness and the treatment of a failure: rnd(), below() and
+ * die().
  */
 #ifndef _WHEEL_ORACLE_H
 #define _WHEEL_ORACLE_H
@@ -34,14 +34,14 @@ struct shape {
 extern const struct shape shapes[NR_SHAPES];
 extern const u64 starts[NR_STARTS];
 
-/* Where an entry is that is in no slot. */
+/* The level of an entry that is in no slot. */
 enum { IN_COMING = TWHEEL_MAX_LEVELS, IN_NEVER, NOWHERE };
 
 /**
- * struct entry - an entry, and what the oracle knows of it
- * @link: what the wheel has of it
+ * struct entry - an entry, as the oracle knows it
+ * @link: its link in the wheel
  * @key_ns: its key, which may have been made later without the wheel
- * @placed_ns: its key when the wheel was told last
+ * @placed_ns: its key when the wheel put it into a slot last
  * @level: the level that it is in, or IN_COMING, IN_NEVER, NOWHERE
  * @slot: the slot of that level, or of the level from which it comes
  * @may_move: how often it may be put from slot to slot before it is due (G7)
@@ -60,21 +60,21 @@ struct entry {
 };
 
 /**
- * struct rig - a wheel beside the array of all that it should hold
+ * struct rig - a wheel beside the array of all entries that it should hold
  * @w: the wheel
  * @config: its shape
  * @slots: its memory
  * @entry: the entries
  * @cap: how many there are
  * @held: how many of them the wheel has
- * @hint: where to look for one that it has not
+ * @hint: where to find one that it has not
  * @walk: the number of the last walk
  * @never_ns: entries with this key or a later one never expire
  * @now_ns: the clock
  * @last_ns: the edge of the tick in which the last entry has expired
  * @alarm_ns: when to come again; NEVER_NS if there is no need to
  * @nr_new: how many entries were inserted since the alarm was set
- * @cascade_ns: what the wheel has to say as its cascade_ns
+ * @cascade_ns: the cascade_ns that the wheel must have
  * @expired: entries that have expired
  * @moved: entries that were put from slot to slot
  * @may_turn: how often the wheel may be turned before something is wrong
@@ -103,7 +103,7 @@ struct rig {
 	bool slot_is_old;
 };
 
-/* Given by the program. */
+/* The program defines these. */
 u64 rnd(void);
 u64 below(u64 n);
 __printf(1, 2) __noreturn void die(const char *fmt, ...);
@@ -114,7 +114,7 @@ __printf(1, 2) __noreturn void die(const char *fmt, ...);
 			die("line %d: !(%s) " fmt, __LINE__, #cond, ##__VA_ARGS__); \
 	} while (0)
 
-/* Counted up by what takes long, so that a report can say where it was. */
+/* Long loops count this up, so that a report can show where they were. */
 extern u64 *oracle_step;
 
 struct rig *rig_make(const struct twheel_wheel_config *config, u64 start_ns, u32 cap);

@@ -2,9 +2,9 @@
 /*
  * wheel_fuzz.c - the timing wheel under libFuzzer, with the oracle as its judge
  *
- * An input is the randomness that the oracle's driver asks for: its bytes say which wheel, which
- * steps, and how far each of them goes, until there are no more.  So whatever the fuzzer thinks of
- * is a correct use of the wheel, and a byte changed is one decision changed.
+ * An input is the randomness that the oracle's driver asks for: its bytes say which wheel,
+ * which steps, and how far each of them goes, until there are no more. So any input is a
+ * correct use of the wheel, and a byte changed is one decision changed.
  *
  * A failure stops the fuzzer, which keeps the input; the program given that file shows it again.
  */
@@ -15,10 +15,10 @@
 #include "oracle.h"
 #include "fuzz_input.h"
 
-/* More slots take time to walk through and teach nothing new. */
+/* More slots take time to check and find nothing new. */
 #define MAX_SLOTS	1024
 
-/* No more bytes than matter. */
+/* More bytes have no effect. */
 u64 below(u64 n)
 {
 	return take(n <= 1 << 8 ? 1 : n <= 1 << 16 ? 2 : 8) % n;
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		random_step(r);
 		walk(r);
 	}
-	/* Nothing that was put in may stay behind. */
+	/* No entry may stay behind. */
 	pass_at(r, r->never_ns - 1);
 	CHECK(oracle_first(r) == NEVER_NS, "%u are left", r->held);
 	walk(r);

@@ -2,8 +2,8 @@
 /*
  * wheel_test.c - the timing wheel against a plain list
  *
- * The wheel is compiled as it is; oracle.c judges what comes of it, and looks at every slot, bit
- * and link after each step.
+ * The wheel is compiled unchanged; oracle.c judges its results, and checks every slot, bit and
+ * link after each step.
  *
  * All is random but replayable.  The environment may say
  *
@@ -13,7 +13,7 @@
  *	SHAPE	name of the only shape wanted
  *	LIMIT	seconds that a test may take
  *
- * and a failure prints what they must be to see it again.
+ * and a failure prints the values that repeat it.
  *
  * Each test runs in a child, so that one that crashes or hangs is one failure.
  */
@@ -87,7 +87,7 @@ static u64 nr_slots(const struct rig *r, u32 level)
 	return r->w.level[level].mask + 1ULL;
 }
 
-/* With one level, each round is gone through, slot by slot, when the alarm alone says so. */
+/* With one level, each round is gone through, slot by slot, when only the alarm runs the wheel. */
 static u64 round_ns(const struct rig *r)
 {
 	return slot_width(r, 0) * nr_slots(r, 0);
@@ -138,7 +138,7 @@ static void random_use_agrees_with_a_plain_list(const struct shape *shape)
 	}
 }
 
-/* As the banner of twheel_wheel.c has it. */
+/* As in the banner of twheel_wheel.c. */
 static void slots_are_as_wide_as_the_level_below_reaches_twice(const struct shape *shape)
 {
 	struct rig *r = rig_of(shape, 0, 1);
@@ -180,7 +180,7 @@ static void empty_wheel_never_asks_to_be_turned(const struct shape *shape)
 		CHECK(!twheel_wheel_ahead(&r->w, &l), "level %u", l);
 		CHECK(r->alarm_ns == NEVER_NS && !r->w.used, "%llu", r->alarm_ns);
 	}
-	/* What has left the wheel without its knowledge does not matter either. */
+	/* Entries that have left the wheel without its knowledge do not matter either. */
 	delete(r, insert(r, r->now_ns + 3 * r->config.tick_ns));
 	pass(r, 1);
 	CHECK(r->alarm_ns == NEVER_NS && !r->moved, "%llu", r->alarm_ns);
@@ -246,7 +246,7 @@ static void cascade_begins_ahead_of_a_slot(const struct shape *shape)
 		      "level %u cascade %llu", l, r->w.cascade_ns);
 		insert(r, width_ns);
 		CHECK(r->w.cascade_ns == width_ns / 2, "level %u cascade %llu", l, r->w.cascade_ns);
-		/* It has been noted, and an entry more makes no difference. */
+		/* The entry has been counted, and one more makes no difference. */
 		set_alarm(r);
 		r->w.cascade_ns = U64_MAX;
 		r->cascade_ns = U64_MAX;
@@ -265,7 +265,7 @@ static void alarm_alone_is_enough(const struct shape *shape)
 
 		for (i = 0; i < r->cap; i++)
 			insert(r, some_key(r));
-		/* So many in a slot that the alarm does not look at all. */
+		/* This many in a slot that the alarm does not count them at all. */
 		while (r->held > 200)
 			delete(r, any_held(r));
 		for (i = 0; i < 60; i++)
@@ -326,7 +326,7 @@ static void entry_of_a_later_round_delays_no_other(const struct shape *shape)
 			insert(r, near_ns + below(5) * round_ns(r));
 		insert(r, near_ns);
 		walk(r);
-		/* Nobody has looked for the first one: the alarm is that of the insertions. */
+		/* No search has found the first one: the alarm is that of the insertions. */
 		r->exact = true;
 		pass_at(r, r->alarm_ns);
 		walk(r);
@@ -335,7 +335,10 @@ static void entry_of_a_later_round_delays_no_other(const struct shape *shape)
 	}
 }
 
-/* A wheel that has gone on for some time, amid a pass, with an entry in each of some slots. */
+/*
+ * A wheel that has gone on for some time, in the middle of a pass, with an entry in each of some
+ * slots.
+ */
 static struct rig *rig_amid_a_pass(const struct shape *shape, u64 now_ns)
 {
 	struct rig *r = rig_of(shape, now_ns - min(now_ns, YEAR_NS), 64);
@@ -375,7 +378,7 @@ static void clock_set_back_and_forward_makes_no_rounds(const struct shape *shape
 	}
 }
 
-/* What is armed by the new time comes in its tick, whatever the wheel was about. */
+/* An entry that is inserted by the new time comes in its tick, whatever the wheel was doing. */
 static void key_after_the_clock_was_set_back_comes_in_its_tick(const struct shape *shape)
 {
 	u32 i, k;
@@ -458,7 +461,7 @@ static struct rig *rig_of_empty_slots(const struct shape *shape)
 	return r;
 }
 
-/* G5: whoever cancels many makes nobody else pay for that at once. */
+/* G5: a caller that cancels many does not make another one pay for that at once. */
 static void empty_slots_are_left_in_steps(const struct shape *shape)
 {
 	struct rig *r = rig_of_empty_slots(shape);
@@ -477,8 +480,8 @@ static void empty_slots_are_left_in_steps(const struct shape *shape)
 }
 
 /*
- * G5: to find the first slot takes a look at each word of the bitmap, however many empty slots are
- * in the way, and whether they were left before or as they are found.
+ * G5: a search for the first slot reads each word of the bitmap once, however many empty slots
+ * are in the way, and whether they were left before or are emptied as they are found.
  */
 static void search_looks_at_each_word_once(const struct shape *shape)
 {
@@ -513,7 +516,7 @@ static void empty_slots_delay_nothing(const struct shape *shape)
 	for (i = 0; i < 5; i++) {
 		struct rig *r = rig_of_empty_slots(shape);
 
-		/* Nobody has looked for the first slot since most became empty. */
+		/* No search has found the first slot since most became empty. */
 		set_clock(r, r->now_ns + round_ns(r) / 4 + below(round_ns(r)));
 		for (calls = 0; !expire(r, r->cap); calls++)
 			CHECK(calls <= nr_slots(r, 0) / 256 + r->w.nr_levels, "base %llu",
@@ -542,7 +545,7 @@ static void clock_set_back_amid_empty_slots_delays_nothing(const struct shape *s
 	}
 }
 
-/* G7: among 200,000, and each of them moves no more than among ten. */
+/* G7: an entry among 200,000 moves no more often than among ten. */
 static void cost_does_not_grow_with_entries(const struct shape *shape)
 {
 	struct twheel_wheel_config config = shape->config;
@@ -628,7 +631,7 @@ static bool is_for(size_t test, const struct shape *shape)
 	}
 }
 
-/* Returns whether it failed. */
+/* Return whether it failed. */
 static bool run(size_t test, const struct shape *shape, int nr)
 {
 	int status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What twheel_wheel.h and twheel_wheel.c need of the kernel, for userspace; and bench/wheel, of
- * what the engine does beside them.
+ * The parts of the kernel that twheel_wheel.h and twheel_wheel.c need, for userspace; and for
+ * bench/wheel, those of the engine beside them.
  */
 #ifndef _WHEEL_SHIM_H
 #define _WHEEL_SHIM_H
@@ -22,7 +22,7 @@ typedef unsigned long long u64;
 #define BITS_TO_LONGS(nr)	DIV_ROUND_UP(nr, BITS_PER_LONG)
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Strict about types, as the older kernels are. */
+/* Strict about types, as older kernels are. */
 #define shim_cmp(x, y, op) ({			\
 	typeof(x) _x = (x);			\
 	typeof(y) _y = (y);			\
@@ -31,7 +31,7 @@ typedef unsigned long long u64;
 #define min(x, y)	shim_cmp(x, y, <)
 #define max(x, y)	shim_cmp(x, y, >)
 
-/* The C library may have one that does not say inline. */
+/* The C library may have one that is not inline. */
 #undef __always_inline
 #define __always_inline		inline __attribute__((always_inline))
 #define noinline		__attribute__((noinline))
@@ -65,7 +65,7 @@ static inline bool test_bit(unsigned long nr, const unsigned long *addr)
 }
 
 #ifdef SHIM_COUNTS_WORDS
-/* How many words of bitmaps were looked at. */
+/* How many words of bitmaps were read. */
 extern u64 shim_words;
 #define shim_count_word()	(shim_words++)
 #else
