@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens between two steps of one thread, done wholly by another: a test holds a
- * thread in a window of the module (engine/syncpoint.h), has another one do its part, and
- * lets the first one go on.
+ * A test holds a thread at a sync point of the module (engine/window.h), between two of its
+ * steps, has another thread make a whole call, and lets the first one go on.
  *
- * The names of tests say what must hold.  An order that is wrong in the module is seen in
- * each run, and not by luck.
+ * The names of tests say what must hold. An order that is wrong in the module is seen in each
+ * run, and not by luck.
  */
 #include "twheel_outside.h"
 #include "windows.h"
@@ -40,8 +39,8 @@ static int real_wheel(void)
 }
 
 /*
- * Waits in user space until the main thread holds a wheel's lock, in the window.  What this thread
- * does next finds the lock taken, and what others do waits no longer there.
+ * Wait in user space until the main thread holds a wheel's lock, at the sync point. The next call
+ * of this thread finds the lock taken, and other threads no longer wait at the sync point.
  */
 static int await_lock_taken(void)
 {
@@ -50,7 +49,7 @@ static int await_lock_taken(void)
 	return window_say("locked", "off");
 }
 
-/* Holds a wheel's lock for so long, and keeps one of the two processors from all else. */
+/* Hold a wheel's lock for this long, and keep one of the two processors from all else. */
 static void hold_lock(struct __test_metadata *_metadata, int fd, const char *delay)
 {
 	struct twheel_status status;
@@ -95,7 +94,7 @@ TEST_F(windows, poll_beside_drain_reports_no_hup_without_in)
 	EXPECT_EQ(POLLIN, poll.ret & (POLLIN | POLLHUP));
 }
 
-/* What is drained goes by steps. */
+/* Drained timeouts are read by steps. */
 TEST_F(windows, read_beside_drain_gets_the_last_event)
 {
 	struct side read = { .fd = self->fd, .run = side_read };
@@ -117,7 +116,7 @@ static void ignore_signal(int sig)
 	(void)sig;
 }
 
-/* EINTR is for those who wait. */
+/* EINTR is for readers that wait. */
 TEST_F(windows, nonblocking_read_beside_a_signal_gets_the_events_that_are_there)
 {
 	const struct sigaction action = { .sa_handler = ignore_signal };
@@ -154,7 +153,7 @@ TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
 	ASSERT_EQ(0, tw_advance(read.fd, 0));
 	RELEASE("events_counted");
 	FINISH(&read);
-	/* It has found no event before SETUP, and looks once more. */
+	/* It has found no event before SETUP, and checks once more. */
 	EXPECT_EQ(setup.event_size, read.ret);
 	EXPECT_EQ(id, read.events[0].id);
 	close(read.fd);
@@ -342,7 +341,7 @@ TEST_F(windows, read_after_an_arm_of_a_past_deadline_beside_the_lock_finds_its_e
 	close(fd);
 }
 
-/* Never leaves the processor by itself, until that is asked for. */
+/* Never leave the processor, until the test asks for it. */
 static int side_hog(struct side *side)
 {
 	const struct sched_param fifo = { .sched_priority = 1 };
@@ -357,7 +356,7 @@ static int side_hog(struct side *side)
 	return 0;
 }
 
-/* G2: a thread that another one has taken the processor from keeps no timeout back. */
+/* G2: if the holder of the lock is preempted by another thread, no timeout is late. */
 TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
 {
 	int fd = real_wheel();
@@ -490,7 +489,7 @@ TEST_F(windows, timeouts_whose_pass_loses_the_lock_expire)
 	close(fd);
 }
 
-/* That one has set the alarm again already. */
+/* The ARM has already set the alarm again. */
 TEST_F(windows, timeouts_expire_beside_one_that_is_armed_during_their_pass)
 {
 	int fd = begin_slow_pass(_metadata);
@@ -549,7 +548,7 @@ TEST_F(windows, drain_finds_what_arm_is_about_to_add_to_the_inbox)
 	expect_none_left(_metadata, self->fd);
 }
 
-/* The id that was told names nothing, and the entry says so. */
+/* The id that was copied out names nothing, and the element says so. */
 TEST_F(windows, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_first)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
@@ -658,7 +657,7 @@ TEST_F(windows, page_gets_its_periodic_fields_once)
 
 #define BURST		5000
 
-/* Each page is removed, and freed, by itself. */
+/* Each page is removed and freed on its own. */
 TEST_F(windows, page_freed_while_rearm_provides_for_periods_is_noticed)
 {
 	struct side rearm = {
@@ -696,7 +695,7 @@ static __u64 *table_with_hole(struct __test_metadata *_metadata, int fd)
 	table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	EXPECT_NE(MAP_FAILED, table);
 	EXPECT_EQ(BURST, arm_many(fd, TW_HOUR, BURST, ids));
-	/* The pages that become free last are given back, but for some. */
+	/* The pages that become free last are given back, except for some. */
 	for (i = 0; i < BURST / 2; i++) {
 		id = ids[i];
 		ids[i] = ids[BURST - 1 - i];
@@ -715,7 +714,7 @@ static int side_touch(struct side *side)
 	return *(volatile __u64 *)(uintptr_t)side->at_ns & 0;
 }
 
-/* What is stored in the table counts for a timeout that has its word in the first page. */
+/* A store into the table counts for a timeout that has its word in the first page. */
 static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *table)
 {
 	const int max = 4096;
@@ -735,7 +734,7 @@ static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *
 
 #define SOME		32
 
-/* Arms some and again some, until a page of words is put where the hole is. */
+/* Arm some timeouts again and again, until a page of words fills the hole. */
 static int side_fill_hole(struct side *side)
 {
 	int hits = window_see("words_set").hits, ret = SOME;
@@ -762,8 +761,8 @@ TEST_F(windows, page_of_words_is_mapped_as_soon_as_it_is_set)
 }
 
 /*
- * A thread that is held in a page fault holds mmap_lock: no other can be started then, as
- * it needs a stack.
+ * A thread that is held in a page fault holds mmap_lock: no other can be started then, since it
+ * needs a stack.
  */
 static int side_fill_hole_beside_a_fault(struct side *side)
 {
@@ -808,7 +807,7 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 	expect_refreshable(_metadata, self->fd, table);
 }
 
-/* The table was not there when it looked for a place for its word. */
+/* The table was not there when ARM looked for the place of its word. */
 TEST_F(windows, timeout_armed_before_the_table_is_made_can_be_refreshed)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
@@ -825,7 +824,7 @@ TEST_F(windows, timeout_armed_before_the_table_is_made_can_be_refreshed)
 	expect_refreshable(_metadata, self->fd, table);
 }
 
-/* What has mapped the table holds the file. */
+/* A mapping of the table holds the file. */
 TEST_F(windows, wheel_stays_while_its_words_are_freed)
 {
 	__u64 *ids = calloc(BURST, sizeof(*ids));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads against each other while windows of the module delay them: all windows by
- * chance, and each one in turn for a fixed time.  The oracle is G3: each timeout that was
- * armed has exactly one outcome, and the books balance.
+ * Threads against each other while sync points of the module delay them: all sync points by
+ * chance, and each one in turn for a fixed time. The oracle is G3: each timeout that was armed
+ * has exactly one outcome, and the counters balance.
  *
- * Two threads arm, each of them first on a wheel that nobody has set up; one cancels and
- * re-arms what they have armed, one reads, and one maps the refresh table and asks for
- * timeouts.  Bursts that end at once make pages of places come and go meanwhile.
+ * Two threads arm, each of them first on a wheel that nobody has set up; one cancels and re-arms
+ * their timeouts, one reads, and one maps the refresh table and queries timeouts. Bursts that end
+ * at once make pages of places come and go meanwhile.
  */
 #include "windows.h"
 
@@ -16,7 +16,7 @@
 #define BATCH		40
 #define BURST		3000
 
-/* What is known of a timeout; its user_data is the number of its line. */
+/* The record of a timeout; its user_data is the number of its line. */
 struct line {
 	_Atomic __u64 id;
 	atomic_int outcomes;
@@ -26,14 +26,14 @@ struct storm {
 	int fd;
 	atomic_int next;	/* the first line that is not used */
 	atomic_int stop;
-	atomic_int bad;		/* the line of this file where a thread saw what cannot be */
-	atomic_long said;	/* and what a call said there */
+	atomic_int bad;		/* the line of this file where a thread saw an impossible result */
+	atomic_long said;	/* and the result */
 	struct line line[LINES];
 };
 
 static struct storm *storm;
 
-/* Notes the first thing that went wrong, and what a call said. */
+/* Note the first error, and the result of the call. */
 static void note_bad(int line, long said)
 {
 	int none = 0;
@@ -83,7 +83,7 @@ static void note_events(const struct twheel_event *events, int nr)
 
 	for (i = 0; i < nr; i++) {
 		CHECK(events[i].user_data < LINES, events[i].id);
-		/* What is drained need not have expired. */
+		/* A drained timeout need not have expired. */
 		CHECK(events[i].count || events[i].flags & TWHEEL_EVENT_DRAINED, events[i].id);
 		CHECK(events[i].fired_ns >= events[i].deadline_ns ||
 		      events[i].flags & TWHEEL_EVENT_DRAINED, events[i].id);
@@ -102,7 +102,7 @@ static void *armer(void *arg)
 	return NULL;
 }
 
-/* Ends what was armed long enough ago that little of it is left, too. */
+/* End also timeouts that were armed long enough ago that few of them are left. */
 static void *changer(void *arg)
 {
 	__u64 seed = (uintptr_t)arg;

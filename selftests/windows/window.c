@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows, as tests control them: /sys/kernel/debug/twheel_windows
+ * Sync points, called windows here, as tests control them: /sys/kernel/debug/twheel_windows
  *
  * One line written there is one command, with the name of a window or "all":
  *
- *   WINDOW hold		the next thread that comes by waits in the window
+ *   WINDOW hold		the next thread that comes by waits there
  *   WINDOW release		it goes on
- *   WINDOW delay US ONE_IN	a thread waits so long, one in so many
+ *   WINDOW delay US ONE_IN	one thread in ONE_IN waits for US microseconds
  *   WINDOW off			neither
  *
  * Reading it shows for each window how many threads came by, how many are in it now, and
@@ -32,7 +32,7 @@
 
 #include "../../engine/syncpoint.h"
 
-/* Nothing hangs for ever: this is how long a thread is held at most, nanoseconds. */
+/* The longest time for which a thread is held, nanoseconds: nothing hangs for ever. */
 #define HELD_MAX_NS	(20 * (u64)NSEC_PER_SEC)
 
 enum hold {
@@ -42,9 +42,9 @@ enum hold {
 };
 
 /**
- * struct site - a window, as the test has set it
+ * struct site - a sync point, as the test has set it
  * @hits: how many threads came by; atomic
- * @nr_inside: how many of them are in the window; atomic
+ * @nr_inside: how many of them are in it; atomic
  * @hold: enum hold; atomic
  * @delay_us: how long a thread waits; written by the test, read by any thread
  * @one_in: how many threads come by for one that waits; likewise
@@ -96,7 +96,7 @@ static void pause(void)
 }
 
 /**
- * twheel_window() - a window that a test may have opened
+ * twheel_window() - a sync point at which a test may hold a thread
  * @window: which one
  *
  * Context: any but hard interrupts; sleeps where it may, and spins where it may not.
@@ -197,9 +197,9 @@ static const struct file_operations windows_fops = {
 };
 
 /**
- * twheel_windows_init() - let tests control the windows
+ * twheel_windows_init() - let tests control the sync points
  *
- * Without debugfs there is no file, and no window ever opens.
+ * Without debugfs there is no file, and no thread is ever held.
  *
  * Context: process, when the module is loaded.
  */

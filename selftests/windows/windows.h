@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Windows of the module, held open by a test, and other threads that make one call each
+ * Sync points of the module, at which a test holds a thread, and other threads that make one call
+ * each
  */
 #ifndef WINDOWS_H
 #define WINDOWS_H
@@ -14,13 +15,13 @@
 
 #define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
 
-/* Time for another thread to go wrong, if nothing keeps it from that. */
+/* Time for another thread to go wrong, if nothing prevents that. */
 #define A_WHILE		(150 * TW_MS)
 
-/* How long something may take that is to come at once, and never comes if it is lost. */
+/* How long to wait for an event that must come at once, and never comes if it is lost. */
 #define LOST_MS		8000
 
-/* One command to the file; 0 or -errno. */
+/* Write one command to the file; return 0 or -errno. */
 static inline int window_say(const char *window, const char *what)
 {
 	char line[64];
@@ -123,8 +124,8 @@ static inline int side_read_bytes(struct side *side)
 }
 
 /*
- * The bits that poll() tells.  When its time is up it looks once more; what it finds only
- * then has woken nobody.
+ * The events that poll() reports. At its time-out it checks once more; an event that it finds
+ * only then has woken nobody.
  */
 static inline int side_poll(struct side *side)
 {
@@ -160,7 +161,7 @@ static inline void *side_thread(void *arg)
 #define START(side)	\
 	ASSERT_EQ(0, pthread_create(&(side)->thread, NULL, side_thread, side))
 
-/* Returns the attributes of a thread that runs on this processor alone. */
+/* Return the attributes of a thread that runs on this processor alone. */
 static inline pthread_attr_t on_processor(int nr)
 {
 	pthread_attr_t attr;
@@ -173,7 +174,7 @@ static inline pthread_attr_t on_processor(int nr)
 	return attr;
 }
 
-/* Has this thread run on this processor alone. */
+/* Have this thread run on this processor alone. */
 static inline int stay_on_processor(int nr)
 {
 	cpu_set_t set;
@@ -184,8 +185,8 @@ static inline int stay_on_processor(int nr)
 }
 
 /*
- * Starts a thread that is going to spin in a window, or to go on while this one does, on another
- * processor than this one.
+ * Start a thread on another processor than this one, if it is going to spin at a sync point, or
+ * to go on while this one does.
  */
 #define START_APART(side) do {						\
 	pthread_attr_t attr = on_processor(1);				\
@@ -195,20 +196,20 @@ static inline int stay_on_processor(int nr)
 	pthread_attr_destroy(&attr);					\
 } while (0)
 
-/* Waits until a thread has made its call, which must not take for ever. */
+/* Wait until a thread has made its call, which must not take for ever. */
 #define FINISH(side) do {						\
 	ASSERT_TRUE(TW_WAIT_FOR((side)->done, TW_MS))			\
 		TH_LOG("line %d: the call does not end", __LINE__);	\
 	pthread_join((side)->thread, NULL);				\
 } while (0)
 
-/* Waits until a thread sleeps in its call. */
+/* Wait until a thread sleeps in its call. */
 #define AWAIT_ASLEEP(side) do {						\
 	ASSERT_TRUE(TW_WAIT_FOR((side)->tid, TW_MS));			\
 	ASSERT_EQ(0, tw_wait_asleep((side)->tid));			\
 } while (0)
 
-/* Whether an event comes that is to come at once. */
+/* Whether an event comes that must come at once. */
 static inline bool event_comes(int fd)
 {
 	struct side side = { .fd = fd, .wanted = POLLIN };
@@ -230,7 +231,7 @@ static inline int read_all(int fd, struct twheel_event *events, int max)
 	return nr;
 }
 
-/* Arms so many timeouts that never expire, and stores the id of the first one. */
+/* Arm this many timeouts that never expire, and store the id of the first one. */
 static inline int arm_many(int fd, __u64 expires_ns, __u32 nr, __u64 *ids)
 {
 	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
@@ -262,7 +263,7 @@ static inline int cancel_many(int fd, const __u64 *ids, __u32 nr)
 	return ret;
 }
 
-/* What fdinfo says of a number; -1 if it says nothing. */
+/* The value of a number in fdinfo; -1 if it has none. */
 static inline long long fdinfo_number(int fd, const char *key)
 {
 	char path[64], line[256];
