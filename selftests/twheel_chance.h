@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Chance, for tests that are random: each run has a seed of its own, which it
- * prints; TW_SEED=number in the environment runs that one again.
+ * Chance, for tests that are random: each run has a seed of its own, which it prints;
+ * TW_SEED=number in the environment runs that one again.
  */
 #ifndef TWHEEL_CHANCE_H
 #define TWHEEL_CHANCE_H
@@ -28,7 +28,7 @@ static inline __u32 random_below(__u32 end)
 	return tw_random(&seed) % end;
 }
 
-/* min <= what is returned < max, as long as they differ. */
+/* Return a number from min to max - 1, or min if they are equal. */
 static inline __u64 random_between(__u64 min, __u64 max)
 {
 	__u64 high = tw_random(&seed);

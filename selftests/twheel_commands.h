@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Each command as data: how large its argument and its elements are, and a call
- * of it that is good, from which a test spoils one thing.
+ * Each command as data: the size of its argument and of its elements, and a good call of it, in
+ * which a test changes one thing.
  */
 #ifndef TWHEEL_COMMANDS_H
 #define TWHEEL_COMMANDS_H
 
 #include "twheel_test.h"
 
-/* Room for the argument of any command and for one element, both growing. */
+/* Memory for the argument of any command and for one element, both growing. */
 union tw_argument {
 	struct twheel_info info;
 	struct twheel_setup setup;
@@ -30,7 +30,7 @@ static const struct tw_command {
 	unsigned long cmd;
 	__u32 size;
 	__u32 entry_size;	/* 0: takes no elements */
-	int good;		/* what the good call returns, on a new wheel for SETUP */
+	int good;		/* the result of the good call, on a new wheel for SETUP */
 } tw_commands[] = {
 	{ "INFO", TWHEEL_IOC_INFO, sizeof(struct twheel_info), 0, 0 },
 	{ "SETUP", TWHEEL_IOC_SETUP, sizeof(struct twheel_setup), 0, 0 },
@@ -49,8 +49,8 @@ static const struct tw_command {
 };
 
 /*
- * A virtual wheel of 1 ms at TW_MADE_NS with one pending timeout, an unread one,
- * and a periodic one that is both.  The descriptor, or -errno.
+ * Make a virtual wheel of 1 ms at TW_MADE_NS with one pending timeout, an unread one, and a
+ * periodic one that is both. Return the descriptor, or -errno.
  */
 #define TW_MADE_NS	(20 * TW_MS)
 
@@ -74,8 +74,8 @@ static inline int tw_make_wheel(__u64 *pending)
 }
 
 /*
- * Makes a call of this command that is good in every field, and would succeed
- * on the wheel of tw_make_wheel(), whose pending timeout has this id.
+ * Make a call of this command that is good in every field, and would succeed on the wheel of
+ * tw_make_wheel(), whose pending timeout has this id.
  */
 static inline void tw_make_good(const struct tw_command *command, __u64 id,
 				union tw_argument *argument, union tw_element *element)
@@ -109,7 +109,7 @@ static inline void tw_make_good(const struct tw_command *command, __u64 id,
 	}
 }
 
-/* NULL for DRAIN and REOPEN, which take no pointer, and for what is no command. */
+/* NULL for DRAIN and REOPEN, which take no pointer, and for an unknown command. */
 static inline const struct tw_command *tw_find_command(unsigned long cmd)
 {
 	const struct tw_command *command = tw_commands;
@@ -120,8 +120,8 @@ static inline const struct tw_command *tw_find_command(unsigned long cmd)
 }
 
 /*
- * What the good call says to somebody whose descriptor is open for reading only; what is
- * not here is no command, or it is REOPEN.
+ * The result of the good call on a descriptor that is open for reading only; a command that is
+ * not here is unknown, or it is REOPEN.
  */
 static inline int tw_listener_expects(unsigned long cmd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Running twheelctl, and reading what it says
+ * Running twheelctl, and reading its output
  */
 #ifndef TWHEEL_CTL_H
 #define TWHEEL_CTL_H
@@ -27,8 +27,8 @@ static inline bool ctl_is_there(void)
 }
 
 /*
- * Runs twheelctl with these arguments, after `prepare' in its process, and puts what it says into
- * ctl_said; its exit status, or -1.
+ * Run twheelctl with these arguments, after `prepare' in its process, and put its output into
+ * ctl_said; return its exit status, or -1.
  */
 static inline int ctl_prepared(void (*prepare)(void), const char * const *arguments)
 {
@@ -87,7 +87,7 @@ static inline void ctl_expect_only(struct __test_metadata *_metadata, const char
 		TH_LOG("line %d: more than %s: %s", line, cause, ctl_said);
 }
 
-/* This is named, and nothing else. */
+/* The output names this, and nothing else. */
 #define EXPECT_ONLY(cause)	ctl_expect_only(_metadata, cause, __LINE__)
 
 static inline void ctl_expect_says(struct __test_metadata *_metadata, const char *text, int line)
@@ -100,7 +100,7 @@ static inline void ctl_expect_says(struct __test_metadata *_metadata, const char
 
 #define CTL_OTHER_UID	1001
 
-/* For CTL_AFTER(): somebody without any right. */
+/* For CTL_AFTER(): a user without any right. */
 static inline void ctl_become_nobody(void)
 {
 	if (setgroups(0, NULL) || setresgid(CTL_OTHER_UID, CTL_OTHER_UID, CTL_OTHER_UID) ||
@@ -108,7 +108,7 @@ static inline void ctl_become_nobody(void)
 		_exit(126);
 }
 
-/* A child that has done what `run' does, and waits to be killed; it goes with its parent. */
+/* A child that has done what `run' does, and waits to be killed; it ends with its parent. */
 static inline pid_t ctl_child(int (*run)(void))
 {
 	int pipes[2];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A call that is held in the middle: by userfaultfd, in a fault in the caller's own
- * memory, until the test lets it go on.
+ * A call that is held in the middle: by userfaultfd, in a fault in the caller's own memory, until
+ * the test lets it go on.
  *
- * Most calls tell their caller before they do anything, and write to its memory in
- * between.  Memory that can be read and not written holds them there.  Memory that is not
- * there yet holds a call that copies in.
+ * Most calls copy results out before they do anything. Memory that can be read and not written
+ * holds them there. Memory that does not exist yet holds a call that copies in.
  */
 #ifndef TWHEEL_HELD_H
 #define TWHEEL_HELD_H
@@ -19,16 +18,16 @@
 
 /* Two pages; a fault in the second one holds the caller. */
 struct held_memory {
-	int faults;		/* the userfaultfd, or -1 where the kernel has none of the kind */
+	int faults;		/* the userfaultfd, or -1 if the kernel has none of the kind */
 	size_t page;
 	char *map;
 	char *edge;		/* where the second page begins */
 	__u64 mode;
-	/* what is copied into memory that is not there */
+	/* the bytes that are copied into memory that does not exist yet */
 	char *image;
 };
 
-/* Memory whose second page is to be missing (UFFDIO_REGISTER_MODE_MISSING or _WP). */
+/* Map memory whose second page is to be missing (UFFDIO_REGISTER_MODE_MISSING or _WP). */
 static inline void held_memory_make(struct held_memory *memory, __u64 mode)
 {
 	struct uffdio_api api = {
@@ -64,8 +63,8 @@ static inline void held_memory_free(struct held_memory *memory)
 }
 
 /*
- * Lays bytes where so many of them are before the edge, and has those behind it hold
- * whoever reads or writes them.  Returns where they lie, or NULL.
+ * Place bytes so that this many of them are before the edge, and have the others hold a caller
+ * that reads or writes them. Return their address, or NULL.
  */
 static inline void *held_lay(struct held_memory *memory, const void *bytes, size_t size,
 			     size_t before)
@@ -88,7 +87,7 @@ static inline void *held_lay(struct held_memory *memory, const void *bytes, size
 	return memory->edge - before;
 }
 
-/* Waits until somebody is held: 0, or -ETIMEDOUT. */
+/* Wait until a caller is held: return 0, or -ETIMEDOUT. */
 static inline int held_wait(struct held_memory *memory)
 {
 	struct uffd_msg msg;
@@ -120,7 +119,7 @@ static inline int held_release(struct held_memory *memory)
 
 /* ---- the call ------------------------------------------------------------ */
 
-/* A call in a thread of its own.  Exactly one of the two arguments is used by a command. */
+/* A call in a thread of its own. A command uses exactly one of the two arguments. */
 struct held_call {
 	pthread_t thread;
 	int fd;
@@ -130,7 +129,7 @@ struct held_call {
 	void *bytes;
 	size_t size;
 	bool pieces;		/* read() into more than one piece of memory */
-	int ret;		/* what the call returned, or -errno */
+	int ret;		/* the result of the call, or -errno */
 };
 
 #define HELD_READ	0
@@ -181,7 +180,7 @@ static inline void held_prepare(struct held_call *call, int fd, unsigned long cm
 	};
 }
 
-/* Begins the call, and returns 0 when it is held. */
+/* Begin the call, and return 0 when it is held. */
 static inline int held_begin(struct held_call *call, struct held_memory *memory)
 {
 	int ret = pthread_create(&call->thread, NULL, held_run, call);
@@ -189,7 +188,7 @@ static inline int held_begin(struct held_call *call, struct held_memory *memory)
 	return ret ? -ret : held_wait(memory);
 }
 
-/* Lets the call go on, and returns 0 when it is over. */
+/* Let the call go on, and return 0 when it is over. */
 static inline int held_end(struct held_call *call, struct held_memory *memory)
 {
 	struct timespec until;

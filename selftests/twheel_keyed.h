@@ -2,15 +2,15 @@
 /*
  * Calls of keyed wheels: ARM as an upsert, and REARM, CANCEL and QUERY by key.
  *
- * As in twheel_test.h a wrapper returns what the call returned, or -errno, and those for
- * one entry return its result.  All that a call writes is poisoned before.
+ * As in twheel_test.h a wrapper returns what the call returned, or -errno, and those for one
+ * element return its result. All memory that a call writes is poisoned before.
  */
 #ifndef TWHEEL_KEYED_H
 #define TWHEEL_KEYED_H
 
 #include "twheel_test.h"
 
-/* Says in *nr_done how many entries were attempted. */
+/* Store in *nr_done how many elements were attempted. */
 static inline int key_vector_done(int fd, unsigned long cmd, __u32 flags, void *entries,
 				  __u32 entry_size, __u32 nr, __u32 *nr_done)
 {
@@ -110,7 +110,7 @@ static inline int key_arm_at(int fd, __u64 key, __u64 deadline_ns, __u32 flags,
 	return key_arm_entry(fd, arm);
 }
 
-/* The same where the verdict is all that matters. */
+/* The same if only the verdict matters. */
 static inline int key_arm(int fd, __u64 key, __u64 deadline_ns, __u32 flags)
 {
 	struct twheel_arm arm;

@@ -15,7 +15,7 @@ static inline const char *tw_module_path(void)
 	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
 }
 
-/* 0, or -errno of finit_module(). */
+/* Return 0, or -errno of finit_module(). */
 static inline int tw_load(const char *parameters)
 {
 	int fd = open(tw_module_path(), O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static inline int tw_unload(void)
 	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Tries again while somebody has the device open. */
+/* Try again while a process has the device open. */
 static inline int tw_unload_soon(void)
 {
 	int ret;
@@ -66,7 +66,7 @@ static inline int tw_write_parameter(const char *name, const char *value)
 	return ret;
 }
 
-/* Of a parameter that is a number; 0 if it cannot be read. */
+/* The value of a parameter that is a number; 0 if it cannot be read. */
 static inline unsigned long tw_read_parameter(const char *name)
 {
 	unsigned long value = 0;

@@ -11,7 +11,10 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-/* Children of this process will live in another time namespace, it does not.  0, or -errno. */
+/*
+ * Let the children of this process live in another time namespace; the process itself does not.
+ * Return 0, or -errno.
+ */
 static inline int tw_namespace_for_children(const char *clock, int ahead_s)
 {
 	char offset[64];
@@ -55,7 +58,7 @@ static inline int tw_container_run(uid_t maker, int fd, bool (*step)(char what))
 	bool first = true;
 	char c;
 
-	/* A user who was root before could not look into /proc/self. */
+	/* A user who was root before could not open /proc/self. */
 	if (setresuid(maker, maker, maker) || prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER))
 		return 1;
 	if (send(fd, "", 1, 0) != 1)
@@ -72,7 +75,7 @@ static inline int tw_container_run(uid_t maker, int fd, bool (*step)(char what))
 	return 0;
 }
 
-/* Has a container do something; what step(what) has returned. */
+/* Have a container do something; return the result of step(what). */
 static inline bool tw_container_step(const struct tw_container *box, char what)
 {
 	char c = 0;
@@ -95,9 +98,9 @@ static inline int tw_container_map(const struct tw_container *box, const char *n
 }
 
 /*
- * Start a process in a user namespace of its own, which maker has made.  Root in there has the id
- * that is maker's outside, or, if that is root, the first of ten others.  The process runs step()
- * as it is asked to.  0, or -errno.
+ * Start a process in a user namespace of its own, which maker has made. Root in it has the id of
+ * maker outside, or, if maker is root, the first of ten others. The process runs step() when it
+ * is asked to. Return 0, or -errno.
  */
 static inline int tw_container_start(struct tw_container *box, uid_t maker,
 				     bool (*step)(char what))
@@ -120,14 +123,14 @@ static inline int tw_container_start(struct tw_container *box, uid_t maker,
 		return -ECHILD;
 	snprintf(map, sizeof(map), "0 %u %d", maker ?: TW_CONTAINER_UID, maker ? 1 : 10);
 	ret = tw_container_map(box, "uid_map", map);
-	/* Who has no group in there may make no namespace within. */
+	/* A user without a group in the namespace may make no namespace within it. */
 	return ret ?: tw_container_map(box, "gid_map", "0 0 1");
 }
 
-/* Ends it; what it has exited with. */
+/* End it; return its exit status. */
 static inline int tw_container_end(const struct tw_container *box)
 {
-	/* Others may have the socket, too. */
+	/* Other processes may have the socket, too. */
 	shutdown(box->fd, SHUT_RDWR);
 	close(box->fd);
 	return tw_reap(box->pid);

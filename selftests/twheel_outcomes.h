@@ -16,7 +16,7 @@
  *		...					tw_saw(&seen[CANCELLED], 1);
  *	EXPECT_RACE(&race);
  *
- * On one processor no outcome is required: what takes two at a time may not come.
+ * On one processor no outcome is required: one that takes two at a time may not come.
  */
 #ifndef TWHEEL_OUTCOMES_H
 #define TWHEEL_OUTCOMES_H
@@ -26,16 +26,16 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Once may be a mistake of the test's own. */
+/* A single one may be a mistake of the test's own. */
 #define TW_A_FEW		3
 
 /*
- * How long a race goes on beyond its usual time, seconds, while an outcome is missing, in
- * a program of TW_USUAL_LIMIT_S.  It grows as the limits of single tests do.
+ * How long a race goes on beyond its usual time, seconds, while an outcome is missing, in a
+ * program of TW_USUAL_LIMIT_S. It grows as the limits of single tests do.
  */
 #define TW_RACE_PATIENCE_S	30
 
-/* So much of the program's time is left to those that come after. */
+/* This much of the program's time is left to later tests. */
 #define TW_RACE_LEAVES_S	10
 
 struct tw_outcome {
@@ -49,7 +49,7 @@ struct tw_outcome {
 struct tw_race {
 	struct tw_outcome *outcomes;
 	int nr;
-	/* It lasts so long at least, and has so many rounds. */
+	/* It lasts this long at least, and has this many rounds. */
 	__u64 usual_ns;
 	unsigned int usual_rounds;
 	__u64 begin_ns;
@@ -68,7 +68,7 @@ static inline double tw_race_seconds(void)
 	return tw_setting("TW_RACE_SECONDS", 2);
 }
 
-/* From any thread. */
+/* Any thread may call this. */
 static inline void tw_saw(struct tw_outcome *outcome, __u64 nr)
 {
 	atomic_fetch_add_explicit(&outcome->count, nr, memory_order_relaxed);
@@ -89,7 +89,7 @@ static inline bool tw_race_has_seen_all(const struct tw_race *race)
 	return true;
 }
 
-/* Whether there is to be another round; the first one there always is. */
+/* Whether there is to be another round; there always is a first one. */
 static inline bool tw_race_goes_on(struct tw_race *race)
 {
 	__u64 now_ns = tw_now(CLOCK_MONOTONIC), patience_ns, spent_ns;
@@ -110,7 +110,7 @@ static inline bool tw_race_goes_on(struct tw_race *race)
 }
 
 /*
- * When the round that begins now is to end, if it does not end by itself: when the
+ * The time at which the round that begins now has to end, if it does not end by itself: when the
  * usual time is over, or, if it is over already, in a while.
  */
 static inline __u64 tw_race_round_end_ns(const struct tw_race *race)
@@ -146,23 +146,23 @@ static inline void tw_expect_race(struct __test_metadata *_metadata, const struc
 
 /* ---- at one and the same time --------------------------------------------- */
 
-/* Where threads wait for each other, as often as they like: all zero to begin with. */
+/* A place where threads wait for each other, any number of times: all zero at first. */
 struct tw_meeting {
 	_Atomic unsigned int came;
 };
 
-/* Returns when nr have come here, in all of these within a moment. */
+/* Return when nr threads have come here, in all of them within a moment. */
 static inline void tw_meet(struct tw_meeting *meeting, unsigned int nr)
 {
 	unsigned int all = (meeting->came++ / nr + 1) * nr, spins = 0;
 
-	/* Where there is one processor only, the others need it. */
+	/* If there is only one processor, the others need it. */
 	while (meeting->came < all)
 		if (++spins % 1000 == 0)
 			sched_yield();
 }
 
-/* Lets time pass with no sleep, which would take longer than what is short. */
+/* Let time pass without a sleep, which would take too long. */
 static inline void tw_spin(__u64 ns)
 {
 	__u64 end_ns = tw_now(CLOCK_MONOTONIC) + ns;

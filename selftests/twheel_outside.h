@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What can be seen and set from outside, without a descriptor: how many
- * wheels there are, and what its kernel threads do.
+ * The state of the module and the kernel as seen and set from outside, without a descriptor: how
+ * many wheels there are, and the activity of its kernel threads.
  */
 #ifndef TWHEEL_OUTSIDE_H
 #define TWHEEL_OUTSIDE_H
@@ -13,7 +13,7 @@
 #include <sys/mount.h>
 #include <sys/utsname.h>
 
-/* Open wheels: each holds the module.  -errno when it is not loaded. */
+/* Open wheels: each holds the module. -errno if it is not loaded. */
 static inline int tw_wheels_open(void)
 {
 	FILE *file = fopen("/sys/module/twheel/refcnt", "re");
@@ -28,8 +28,8 @@ static inline int tw_wheels_open(void)
 }
 
 /*
- * Waits for so many: the last close may be on its way in a process that was
- * just killed.  Returns how many there are.
+ * Wait for this many: the last close may be under way in a process that was just killed. Return
+ * how many there are.
  */
 static inline int tw_wait_wheels_open(int wanted)
 {
@@ -40,9 +40,8 @@ static inline int tw_wait_wheels_open(int wanted)
 }
 
 /*
- * How often one process went to sleep, and whether it runs, if it is a thread of
- * ours; else false.  One that is preempted was not woken once more.  Its name comes
- * first in /proc/PID/status.
+ * How often one process went to sleep, and whether it runs, if it is a thread of ours; else
+ * false. A thread that was preempted has not slept. Its name comes first in /proc/PID/status.
  */
 static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
 {
@@ -104,13 +103,13 @@ static inline bool tw_kthreads_are_quiet(void)
 	return before == after && !runs;
 }
 
-/* Waits until none of them has anything to do.  0, or -ETIMEDOUT. */
+/* Wait until none of them has anything to do. Return 0, or -ETIMEDOUT. */
 static inline int tw_wait_kthreads_quiet(void)
 {
 	return TW_WAIT_FOR(tw_kthreads_are_quiet(), 0) ? 0 : -ETIMEDOUT;
 }
 
-/* The name of the kernel thread that serves a wheel, as its fdinfo tells. */
+/* The name of the kernel thread that serves a wheel, from its fdinfo. */
 static inline void tw_kthread_name(int fd, char name[64])
 {
 	char path[64], line[256];
@@ -126,7 +125,7 @@ static inline void tw_kthread_name(int fd, char name[64])
 		fclose(file);
 }
 
-/* The first thread of that name; 0 where there is none. */
+/* The first thread of that name; 0 if there is none. */
 static inline pid_t tw_thread_named(const char *name)
 {
 	DIR *proc = opendir("/proc");
@@ -152,7 +151,7 @@ static inline pid_t tw_thread_named(const char *name)
 	return pid;
 }
 
-/* The kernel thread that serves a wheel; 0 where there is none. */
+/* The kernel thread that serves a wheel; 0 if there is none. */
 static inline pid_t tw_kthread_of(int fd)
 {
 	char name[64];
@@ -161,7 +160,7 @@ static inline pid_t tw_kthread_of(int fd)
 	return tw_thread_named(name);
 }
 
-/* How often a thread went to sleep, and whether it sleeps; -1 where there is none. */
+/* How often a thread went to sleep, and whether it sleeps; -1 if there is none. */
 static inline long tw_switches_of(pid_t tid, bool *sleeps)
 {
 	char path[64], line[256], state;
@@ -182,8 +181,8 @@ static inline long tw_switches_of(pid_t tid, bool *sleeps)
 }
 
 /*
- * Runs on each processor for a moment. What was about to go to sleep on one of them, as its
- * state told, sleeps after that: only then is it counted.
+ * Run on each processor for a moment. A thread that was about to go to sleep on one of them, and
+ * whose state said so, sleeps after that: only then is it counted.
  */
 static inline void tw_visit_processors(void)
 {
@@ -203,9 +202,9 @@ static inline void tw_visit_processors(void)
 }
 
 /*
- * How often a thread went to sleep, once it sleeps and nothing has woken it for a moment;
- * -1 if it does not come to rest.  A thread that was woken runs at once as far as its
- * state tells, so one that sleeps in two looks has done all that it was woken for.
+ * How often a thread went to sleep, once it sleeps and nothing has woken it for a moment; -1 if
+ * it does not come to rest. The state of a thread that was woken is "running" at once, so one
+ * that sleeps in two readings has done all that it was woken for.
  */
 static inline long tw_settled_switches(pid_t tid)
 {
@@ -228,7 +227,7 @@ static inline bool tw_kernel_is_rt(void)
 
 /* ---- files of the kernel ------------------------------------------------- */
 
-/* Then what is free says nothing about who uses it. */
+/* With kmemleak, the amount of free memory does not show who uses the rest. */
 static inline bool tw_kernel_notes_allocations(void)
 {
 	return !access("/sys/kernel/debug/kmemleak", F_OK);
@@ -249,7 +248,7 @@ static inline long tw_sum_of(const char *path, const char *key)
 	return sum;
 }
 
-/* What the allocator has and nobody uses, on lists of each processor too. */
+/* Memory that the allocator has and nobody uses, also on the lists of each processor. */
 static inline long tw_free_bytes(void)
 {
 	return tw_sum_of("/proc/meminfo", "MemFree:") * 1024 +
@@ -300,7 +299,7 @@ static inline int tw_let_realtime_starve(bool starve)
 	return starve || ret ? ret : tw_limit_realtime(true);
 }
 
-/* Kernel memory that this cgroup is charged for, bytes; -1: it does not tell. */
+/* Kernel memory that this cgroup is charged for, bytes; -1 if it does not show it. */
 static inline long tw_kernel_bytes(void)
 {
 	char line[256], path[300] = "";
@@ -314,7 +313,7 @@ static inline long tw_kernel_bytes(void)
 		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.stat", line + 3);
 	}
 	fclose(file);
-	/* What RCU has yet to free does not count. */
+	/* Memory that RCU has yet to free does not count. */
 	tw_sleep(100 * TW_MS);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file) && bytes < 0)
@@ -330,8 +329,8 @@ static inline long tw_kernel_bytes(void)
 #define TW_TRACING	"/sys/kernel/tracing"
 
 /*
- * Switches one event on, if it is not, and never off: each switch patches the
- * kernel's code on all CPUs, which is nothing to do in the middle of a test.
+ * Switch one event on, if it is not, and never off: each switch patches the kernel's code on all
+ * CPUs, which must not happen in the middle of a test.
  */
 static inline int tw_trace_event(const char *path)
 {
@@ -346,7 +345,7 @@ static inline int tw_trace_event(const char *path)
 	return on == '1' ? 0 : tw_write_text(path, "1");
 }
 
-/* Traces expiries of hrtimers from now on.  0, or why that is not possible. */
+/* Trace expiries of hrtimers from now on. Return 0, or -errno. */
 static inline int tw_trace_start(void)
 {
 	int ret;
@@ -361,14 +360,14 @@ static inline int tw_trace_start(void)
 	return ret ? ret : tw_write_text(TW_TRACING "/tracing_on", "1");
 }
 
-/* Stops, and opens what was seen, one line an event; NULL if it cannot. */
+/* Stop, and open the trace, one line an event; NULL if it cannot be opened. */
 static inline FILE *tw_trace_stop(void)
 {
 	tw_write_text(TW_TRACING "/tracing_on", "0");
 	return fopen(TW_TRACING "/trace", "re");
 }
 
-/* Stops.  How many expiries of ours there were; all says how many of any timer. */
+/* Stop. Return how many expiries of ours there were; all gets those of any timer. */
 static inline int tw_trace_expiries(int *all)
 {
 	FILE *file = tw_trace_stop();

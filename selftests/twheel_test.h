@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the device tests share: thin wrappers around each call, and checks that
- * hold for every wheel.
+ * What the device tests share: thin wrappers around each call, and checks that hold for every
+ * wheel.
  *
- * A wrapper returns what the call returned, or -errno; the "1" forms return
- * the result of the one entry.  Every out-parameter is filled with TW_POISON
- * before the call, so that a field the kernel forgot is seen.
+ * A wrapper returns what the call returned, or -errno; the "1" forms return the result of the
+ * one element. Every out-parameter is filled with TW_POISON before the call, so that a field
+ * the kernel forgot is seen.
  *
- * Checks that can fail a test take _metadata first, under that name, because
- * the macros of the harness look for it.  Their EXPECT_/ASSERT_ forms pass it
- * on, together with the line they stand in.
+ * Checks that can fail a test take _metadata first, under that name, because the macros of the
+ * harness look for it. Their EXPECT_/ASSERT_ forms pass it on, together with their line.
  *
- * The harness ends each EXPECT_ and ASSERT_ with a statement of its own, which
- * leaves the test or runs the TH_LOG.  So the body of a loop or an if that
- * consists of one of them needs its braces all the same.
+ * The harness ends each EXPECT_ and ASSERT_ with a statement of its own, which leaves the test
+ * or runs the TH_LOG. So a loop or an if with one of them as its body needs braces.
  */
 #ifndef TWHEEL_TEST_H
 #define TWHEEL_TEST_H
@@ -27,14 +25,14 @@
 #include <unistd.h>
 
 /*
- * How long a program may take, all its tests together, seconds: tools/vm reads
- * this, and kills the program then.  TEST_TIMEOUT says otherwise, and reaches us as
- * vm_timeout.  A limit is for what hangs: it is ten times what the longest program
- * takes without hardware virtualisation, and so are those below.
+ * How long a program may take, all its tests together, seconds: tools/vm reads this, and kills
+ * the program then. TEST_TIMEOUT overrides it, and reaches us as vm_timeout. A limit is for
+ * tests that hang: it is ten times as long as the longest program takes without hardware
+ * virtualisation, and so are those below.
  *
- * The limits of single tests (TEST_F_TIMEOUT) are what one may take in a program of
- * TW_USUAL_LIMIT_S.  They grow with the program's limit.  No test gets more than is
- * left, so that one which hangs is told by its name before the program is killed.
+ * The limits of single tests (TEST_F_TIMEOUT) are for a program of TW_USUAL_LIMIT_S, and grow
+ * with the program's limit. No test gets more than is left, so that the name of one that hangs
+ * is reported before the program is killed.
  */
 #define TW_PROGRAM_LIMIT_S	1200
 #define TW_USUAL_LIMIT_S	120
@@ -55,7 +53,7 @@ static inline int tw_program_limit_s(void)
 	return text ? atoi(text) : TW_PROGRAM_LIMIT_S;
 }
 
-/* How long the program may still take, and say so; it may be less than nothing. */
+/* How long the program may still take, and end before it is killed; it may be negative. */
 static inline int tw_program_left_s(void)
 {
 	struct timespec now;
@@ -96,7 +94,7 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
  * No test compares an unsigned value with a negative one.
  */
 #pragma GCC diagnostic ignored "-Wsign-compare"
-/* The harness leaves a failed test by longjmp() and means to. */
+/* The harness leaves a failed test by longjmp(), on purpose. */
 #pragma GCC diagnostic ignored "-Wclobbered"
 
 #define TW_DEVICE	"/dev/twheel"
@@ -116,13 +114,13 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 /* The flags of an event that DRAIN made. */
 #define TW_DRAINED	(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED)
 
-/* What no call returns: a wrapper saw two outputs that contradict each other. */
+/* No call returns this: a wrapper saw two outputs that contradict each other. */
 #define TW_BROKEN	(-EPROTO)
 
 /*
- * How long a test waits for what should come at once: half of what a test may take, if
- * it has no limit of its own.  The machine may be an emulator under load: late is no
- * error, never is.
+ * How long a test waits for an event that should come at once: half of what a test may take, if
+ * it has no limit of its own. The machine may be an emulator under load: a late event is no
+ * error, one that never comes is.
  */
 #define TW_PATIENCE_MS	(15000 / TW_USUAL_LIMIT_S * tw_program_limit_s())
 
@@ -148,7 +146,7 @@ static inline struct timespec tw_to_timespec(__u64 ns)
 	return (struct timespec){ .tv_sec = ns / TW_SEC, .tv_nsec = ns % TW_SEC };
 }
 
-/* The present time of a clock, nanoseconds; what a wheel on it calls now_ns. */
+/* The present time of a clock, nanoseconds; a wheel on this clock calls it now_ns. */
 static inline __u64 tw_now(clockid_t clockid)
 {
 	struct timespec ts;
@@ -158,7 +156,7 @@ static inline __u64 tw_now(clockid_t clockid)
 	return tw_from_timespec(&ts);
 }
 
-/* Sleeps at least that long, whatever signals come in. */
+/* Sleep at least that long, whatever signals come in. */
 static inline void tw_sleep(__u64 ns)
 {
 	struct timespec left = tw_to_timespec(ns);
@@ -167,7 +165,7 @@ static inline void tw_sleep(__u64 ns)
 		;
 }
 
-/* Sleeps until the monotonic clock says so: not at all if that time has passed. */
+/* Sleep until the monotonic clock reaches a time: not at all if it has passed. */
 static inline void tw_sleep_until(__u64 ns)
 {
 	const struct timespec end = tw_to_timespec(ns);
@@ -177,9 +175,9 @@ static inline void tw_sleep_until(__u64 ns)
 }
 
 /*
- * Waits until something holds, and looks every so often; whether it does.  By the
- * clock, not by the number of looks: on a slow kernel a look may take longer than the
- * pause, and the test around it would end first.
+ * Wait until a condition holds, checking it every so often; return whether it does. By the clock,
+ * not by the number of checks: on a slow kernel a check may take longer than the pause, and the
+ * test around it would end first.
  */
 #define TW_WAIT_FOR(condition, pause_ns) ({					\
 	const __u64 tw_until_ns = tw_now(CLOCK_MONOTONIC) + TW_PATIENCE_MS * TW_MS;	\
@@ -193,8 +191,8 @@ static inline void tw_sleep_until(__u64 ns)
 })
 
 /*
- * Memory that nobody has touched, with pages of the usual size: its first use faults, first for who
- * reads, then for who writes.  NULL if there is none.
+ * Map memory that nobody has touched, with pages of the usual size: the first read of a page
+ * faults, and then the first write does. NULL if there is none.
  */
 static inline void *tw_fresh_memory(size_t length)
 {
@@ -203,7 +201,7 @@ static inline void *tw_fresh_memory(size_t length)
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	/* Without huge pages there are none. */
+	/* A kernel without huge pages refuses the advice. */
 	(void)madvise(memory, length, MADV_NOHUGEPAGE);
 	return memory;
 }
@@ -230,7 +228,7 @@ static inline int tw_open(int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Any command, with what it points to as the caller made it. */
+/* Make any command, with the argument as the caller made it. */
 static inline int tw_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	int ret = ioctl(fd, cmd, arg);
@@ -238,7 +236,7 @@ static inline int tw_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-/* SETUP with every field as given; size is filled in, and a clock where there is none. */
+/* SETUP with every field as given; size is filled in, and a clock if there is none. */
 static inline int tw_setup_full(int fd, const struct twheel_setup *wanted)
 {
 	struct twheel_setup setup = *wanted;
@@ -260,7 +258,7 @@ static inline int tw_setup(int fd, __u32 clock, __u64 tick_ns, __u32 max_pending
 	return tw_setup_full(fd, &setup);
 }
 
-/* A new wheel, set up.  The descriptor, or -errno of the call that failed. */
+/* Open a wheel and set it up. Return the descriptor, or -errno of the call that failed. */
 static inline int tw_open_setup(int flags, const struct twheel_setup *wanted)
 {
 	int fd = tw_open(flags);
@@ -287,7 +285,7 @@ static inline int tw_virtual(int flags, __u64 tick_ns)
 	return tw_open_setup(flags, &setup);
 }
 
-/* One that has room for so many. */
+/* The same with this max_pending. */
 static inline int tw_virtual_for(int flags, __u32 max_pending)
 {
 	const struct twheel_setup setup = {
@@ -299,7 +297,7 @@ static inline int tw_virtual_for(int flags, __u32 max_pending)
 	return tw_open_setup(flags, &setup);
 }
 
-/* INFO with all that it tells. */
+/* INFO with all its fields. */
 static inline int tw_info(int fd, struct twheel_info *info)
 {
 	memset(info, TW_POISON, sizeof(*info));
@@ -308,7 +306,7 @@ static inline int tw_info(int fd, struct twheel_info *info)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, info);
 }
 
-/* The refresh table in ns; INFO's refresh_shift is tested to be this one. */
+/* A grain of the refresh table is 1 << this, ns; INFO's refresh_shift is tested to be the same. */
 static inline __u32 tw_shift(__u64 tick_ns)
 {
 	return 63 - __builtin_clzll(tick_ns);
@@ -324,7 +322,7 @@ static inline void tw_refresh_blind(void *table, __u64 id, __u64 deadline_ns, __
 	twheel_refresh_blind(table, id, twheel_refresh_deadline(deadline_ns, shift));
 }
 
-/* What is in force when a deadline was stored: rounded up to a grain. */
+/* The deadline in force after one was stored: rounded up to a grain. */
 static inline __u64 tw_refreshed_ns(__u64 deadline_ns, __u32 shift)
 {
 	return (deadline_ns + (1ULL << shift) - 1) >> shift << shift;
@@ -345,7 +343,7 @@ static inline int tw_drain(int fd)
 	return tw_ioctl(fd, TWHEEL_IOC_DRAIN, NULL);
 }
 
-/* Another descriptor of the same wheel, or -errno. */
+/* Open another descriptor of the same wheel; return it, or -errno. */
 static inline int tw_reopen(int fd, unsigned long flags)
 {
 	int ret = ioctl(fd, TWHEEL_IOC_REOPEN, flags);
@@ -353,7 +351,7 @@ static inline int tw_reopen(int fd, unsigned long flags)
 	return ret < 0 ? -errno : ret;
 }
 
-/* One LIST call.  Rows written, or -errno. */
+/* One LIST call. Return the number of rows, or -errno. */
 static inline int tw_list(int fd, __u64 *cursor, struct twheel_status *rows, __u32 nr)
 {
 	struct twheel_list list = {
@@ -372,8 +370,8 @@ static inline int tw_list(int fd, __u64 *cursor, struct twheel_status *rows, __u
 }
 
 /*
- * A whole walk, in steps of at most step rows.  The number of rows, -errno, or
- * -EOVERFLOW when there are more than max of them.
+ * A whole walk, in steps of at most step rows. Return the number of rows, -errno, or -EOVERFLOW
+ * if there are more than max of them.
  */
 static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u32 step)
 {
@@ -388,7 +386,7 @@ static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u
 			return ret < 0 ? ret : (int)nr;
 		nr += ret;
 	}
-	/* Full: unless the walk ends here, the caller expected fewer. */
+	/* The buffer is full: unless the walk ends here, the caller expected fewer. */
 	ret = tw_list(fd, &cursor, &extra, 1);
 	if (ret)
 		return ret < 0 ? ret : -EOVERFLOW;
@@ -396,8 +394,8 @@ static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u
 }
 
 /*
- * Read into more than one piece of memory: each event is copied by an iterator, see engine/read.c.
- * Returns what readv() does.
+ * Read into more than one piece of memory: each event is copied by an iterator, see
+ * engine/read.c. Return the result of readv().
  */
 static inline ssize_t tw_read_pieces(int fd, void *bytes, size_t size)
 {
@@ -408,7 +406,7 @@ static inline ssize_t tw_read_pieces(int fd, void *bytes, size_t size)
 
 typedef ssize_t tw_read_call(int fd, void *bytes, size_t size);
 
-/* Events read, 0 at the end of a drained wheel, or -errno. */
+/* Return the number of events read, 0 at the end of a drained wheel, or -errno. */
 static inline int tw_read_by(tw_read_call *call, int fd, struct twheel_event *events, size_t nr)
 {
 	ssize_t bytes;
@@ -428,12 +426,12 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 }
 
 /*
- * A timeout waits in the inbox of its wheel until the kthread comes by, which moves it
- * into the wheel.  REARM and CANCEL do different things with the one and the other.  With
- * the virtual clock, the kthread comes with ADVANCE only: so the tests of REARM have two
- * variants, and in one of them there is an ADVANCE to the present before each REARM, and
- * before each write() and ARM of keys that may be one.  After FIXTURE(name) {...}:
- * defines the two; the set-up says TW_SETTLE().
+ * A timeout waits in the inbox of its wheel until the kthread moves it into the wheel. REARM and
+ * CANCEL do different things with timeouts in the inbox and in the wheel. With the virtual clock,
+ * only ADVANCE empties the inbox: so the tests of REARM have two variants, and in one of them
+ * there is an ADVANCE to the present before each REARM, and before each write() and ARM of keys
+ * that may be one. Use this after FIXTURE(name) {...}: it defines the two; the set-up has
+ * TW_SETTLE().
  */
 #define TW_SETTLE_VARIANTS(fixture)					\
 	FIXTURE_VARIANT(fixture) {					\
@@ -450,7 +448,7 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 
 static bool tw_settles;
 
-/* A pass of the kthread at the time that it is; 0 or -errno: only for the virtual clock. */
+/* Empty the inbox by an ADVANCE to the present; return 0 or -errno: only for the virtual clock. */
 static inline int tw_pass(int fd)
 {
 	struct twheel_info info = { .size = sizeof(info) };
@@ -458,14 +456,14 @@ static inline int tw_pass(int fd)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, &info) ?: tw_advance(fd, info.now_ns);
 }
 
-/* ADVANCE refuses other clocks, and leaves those wheels as they are. */
+/* ADVANCE refuses other clocks, and does nothing to those wheels. */
 static inline void tw_settle(int fd)
 {
 	if (tw_settles)
 		tw_pass(fd);
 }
 
-/* Records done by write(), or -errno. */
+/* Return the number of records done by write(), or -errno. */
 static inline int tw_write(int fd, const struct twheel_record *records, size_t nr)
 {
 	ssize_t bytes;
@@ -480,10 +478,10 @@ static inline int tw_write(int fd, const struct twheel_record *records, size_t n
 }
 
 /*
- * What poll says (0 when it timed out), or -errno.  timeout_ms as for poll().
+ * Return the events of poll() (0 if it timed out), or -errno. timeout_ms as for poll().
  *
- * When the time is up, poll() looks once more.  What it finds only then has woken nobody:
- * who waits with patience was forgotten, and is told 0.
+ * At its time-out, poll() checks once more. An event that it finds only then has woken nobody: a
+ * poller without a time-out would sleep on, so this returns 0.
  */
 static inline int tw_poll(int fd, short events, int timeout_ms)
 {
@@ -498,7 +496,7 @@ static inline int tw_poll(int fd, short events, int timeout_ms)
 	return pfd.revents;
 }
 
-/* One event, by poll() and read(): 1, or 0 when none came in time, or -errno. */
+/* Get one event, by poll() and read(): return 1, or 0 if none came in time, or -errno. */
 static inline int tw_wait_event(int fd, struct twheel_event *event, int timeout_ms)
 {
 	int revents = tw_poll(fd, POLLIN, timeout_ms);
@@ -508,7 +506,7 @@ static inline int tw_wait_event(int fd, struct twheel_event *event, int timeout_
 
 /* ---- vectors ------------------------------------------------------------- */
 
-/* Says in *nr_done what the vector says, where the call returns how many succeeded. */
+/* Store in *nr_done the value of the vector, if the call returns how many succeeded. */
 static inline int tw_vector_done(int fd, unsigned long cmd, void *entries, __u32 entry_size,
 				 __u32 nr, __u32 *nr_done)
 {
@@ -564,7 +562,7 @@ static inline int tw_cancel_vec(int fd, struct twheel_cancel *cancels, __u32 nr)
 	return tw_vector(fd, TWHEEL_IOC_CANCEL, cancels, sizeof(*cancels), nr);
 }
 
-/* Only the ids go in; all else is poisoned. */
+/* Only the ids are input; all other fields are poisoned. */
 static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 {
 	__u32 i;
@@ -578,7 +576,7 @@ static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 	return tw_vector(fd, TWHEEL_IOC_QUERY, rows, sizeof(*rows), nr);
 }
 
-/* The result of a vector of one: the call counts 1 exactly if the entry succeeded. */
+/* The result of a vector of one: the call counts 1 exactly if the element succeeded. */
 static inline int tw_one_result(int ret, __s32 result)
 {
 	int succeeded = result >= 0;
@@ -591,7 +589,7 @@ static inline int tw_one_result(int ret, __s32 result)
 }
 
 /*
- * ARM of one entry with every field as given; fills in id and result.  0 when it made a
+ * ARM of one element with every field as given; fills in id and result. Return 0 if it made a
  * timeout, or -errno.
  */
 static inline int tw_arm_entry(int fd, struct twheel_arm *arm)
@@ -629,13 +627,13 @@ static inline int tw_arm_in(int fd, __u64 distance_ns, __u64 *id)
 	return tw_arm1(fd, 0, distance_ns, 0, 0, id);
 }
 
-/* Likewise on a clock that can be set, where a relative time is refused. */
+/* The same on a clock that can be set, where a relative time is refused. */
 static inline int tw_arm_ahead(int fd, clockid_t clockid, __u64 distance_ns, __u64 *id)
 {
 	return tw_arm_at(fd, tw_now(clockid) + distance_ns, id);
 }
 
-/* REARM of one entry with every field as given. */
+/* REARM of one element with every field as given. */
 static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
 {
 	int ret = tw_rearm_vec(fd, arm, 1);
@@ -643,7 +641,7 @@ static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
 	return tw_one_result(ret, arm->result);
 }
 
-/* The verdict, or -errno.  user_data is poison: REARM has to ignore it. */
+/* Return the verdict, or -errno. user_data is poison: REARM has to ignore it. */
 static inline int tw_rearm1(int fd, __u64 id, __u32 flags, __u64 expires_ns, __u64 interval_ns)
 {
 	struct twheel_arm arm = {
@@ -657,7 +655,7 @@ static inline int tw_rearm1(int fd, __u64 id, __u32 flags, __u64 expires_ns, __u
 	return tw_rearm_entry(fd, &arm);
 }
 
-/* The verdict, or -errno. */
+/* Return the verdict, or -errno. */
 static inline int tw_cancel1(int fd, __u64 id)
 {
 	struct twheel_cancel cancel = { .id = id };
@@ -678,9 +676,9 @@ static inline int tw_query1(int fd, __u64 id, struct twheel_status *status)
 /* ---- what holds for every wheel ------------------------------------------ */
 
 /*
- * The books balance (G3), and the three gauges agree with one another.  Only
- * at rest: no call under way, and on a real clock nothing about to expire.
- * A test that an assertion has ended in the middle is not looked at again.
+ * The counters balance (G3), and the three gauges agree with one another. Only at rest: no call
+ * under way, and on a real clock nothing about to expire. Do not check a test that an assertion
+ * has ended in the middle.
  */
 static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd, int line)
 {
@@ -694,7 +692,7 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 		TH_LOG("line %d: armed %llu, live %llu, completed %llu, cancelled %llu, revoked %llu, drained %llu",
 		       line, i.armed, i.live, i.completed, i.cancelled, i.revoked, i.drained);
 	}
-	/* A periodic one may be both pending and unread, but holds one place. */
+	/* A periodic one may be both pending and unread, but takes one place. */
 	EXPECT_TRUE(i.pending <= i.live && i.unread <= i.live &&
 		    i.live <= i.pending + i.unread) {
 		TH_LOG("line %d: live %llu, pending %llu, unread %llu",
@@ -704,14 +702,14 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 		TH_LOG("line %d", line);
 	EXPECT_EQ(i.armed + i.rearmed + i.cancelled + i.revoked + i.delivered, i.changes)
 		TH_LOG("line %d", line);
-	/* Each ending by an event is an event that was read. */
+	/* Each timeout that an event ended is an event that was read. */
 	EXPECT_LE(i.completed + i.drained, i.delivered)
 		TH_LOG("line %d", line);
 }
 
 #define EXPECT_ACCOUNTS(fd)	tw_expect_accounts(_metadata, fd, __LINE__)
 
-/* Nothing can be read now.  The descriptor is non-blocking. */
+/* No event can be read now. The descriptor is non-blocking. */
 #define EXPECT_NO_EVENT(fd) do {					\
 	struct twheel_event __event;					\
 	EXPECT_EQ(-EAGAIN, tw_read(fd, &__event, 1));			\
@@ -729,8 +727,8 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 } while (0)
 
 /*
- * All that can be seen of a wheel from outside, to show that a call that failed
- * changed nothing.  Holds wheels of up to TW_SNAPSHOT_ROWS timeouts.
+ * All that can be seen of a wheel from outside, to show that a call that failed changed nothing.
+ * For wheels of up to TW_SNAPSHOT_ROWS timeouts.
  */
 #define TW_SNAPSHOT_ROWS	128
 
@@ -740,7 +738,7 @@ struct tw_snapshot {
 	struct twheel_status rows[TW_SNAPSHOT_ROWS];
 };
 
-/* 0, or -errno of INFO or LIST. */
+/* Return 0, or -errno of INFO or LIST. */
 static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
 {
 	int ret = tw_info(fd, &snapshot->info);
@@ -752,9 +750,8 @@ static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
 }
 
 /*
- * The two are the same, but for the time that has passed meanwhile on a real
- * clock, and what the kernel has set the alarm to there.  Rows are compared in
- * the order in which LIST gives them.
+ * The two are the same, but on a real clock for the time that has passed and the alarm that the
+ * kernel has set. Rows are compared in the order in which LIST gives them.
  */
 static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd,
 				       const struct tw_snapshot *before, int line)
@@ -792,7 +789,7 @@ static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd
 
 #define EXPECT_UNCHANGED(fd, before)	tw_expect_unchanged(_metadata, fd, before, __LINE__)
 
-/* Five timeouts, two of them pending and three expired, seen at 20 ms. */
+/* Five timeouts, two of them pending and three expired, at 20 ms. */
 #define TW_KINDS	5
 
 static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, __u64 ids[TW_KINDS])
@@ -816,8 +813,8 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 }
 
 /*
- * Virtual wheels of every make, for rules that hold for each.  After
- * FIXTURE(name) {...}: defines its variants, each with a member ``setup``.
+ * Virtual wheels of every shape, for rules that hold for each. Use this after FIXTURE(name)
+ * {...}: it defines its variants, each with a member ``setup``.
  */
 #define TW_VIRTUAL_VARIANT(fixture, name, ...)				\
 	FIXTURE_VARIANT_ADD(fixture, name) {				\
@@ -843,7 +840,7 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 			   .tick_ns = TWHEEL_TICK_MAX_NS, .slots = 16);	\
 	TW_VIRTUAL_VARIANT(fixture, odd_tick, .tick_ns = 1234567, .slots = 8)
 
-/* And one more, for tests of REARM: see TW_SETTLE_VARIANTS(). */
+/* The same with one more, for tests of REARM: see TW_SETTLE_VARIANTS(). */
 #define TW_VIRTUAL_SETTLED(fixture)					\
 	FIXTURE_VARIANT_ADD(fixture, in_the_wheel) {			\
 		.setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },	\
@@ -859,7 +856,7 @@ static inline bool tw_is_asleep(pid_t pid)
 	ssize_t len;
 	int fd;
 
-	/* As a task: what qemu-user says in place of /proc/self/stat is always "running". */
+	/* Read the state of the task: under qemu-user, /proc/self/stat always says "running". */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -875,8 +872,8 @@ static inline bool tw_is_asleep(pid_t pid)
 }
 
 /*
- * Waits until a child sleeps, in read() or poll() if that is what it does next,
- * so that what follows wakes it.  0, or -ETIMEDOUT.
+ * Wait until a child sleeps, in read() or poll() if that is what it does next, so that the next
+ * call wakes it. Return 0, or -ETIMEDOUT.
  */
 static inline int tw_wait_asleep(pid_t pid)
 {
@@ -884,8 +881,8 @@ static inline int tw_wait_asleep(pid_t pid)
 }
 
 /*
- * The exit status of a child; 128 + signal when it was killed; -ETIMEDOUT when
- * it did not end, in which case it is killed and reaped.
+ * The exit status of a child; 128 + signal if it was killed; -ETIMEDOUT if it did not end, in
+ * which case it is killed and reaped.
  */
 static inline int tw_reap(pid_t pid)
 {
