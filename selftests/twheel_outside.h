@@ -43,7 +43,7 @@ static inline int tw_wait_wheels_open(int wanted)
  * How often one process went to sleep, and whether it runs, if it is a thread of ours; else
  * false. A thread that was preempted has not slept. Its name comes first in /proc/PID/status.
  */
-static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
+static inline bool tw_kthread_read(const char *pid, __u64 *switches, bool *runs)
 {
 	char path[300], line[256], state;
 	bool ours;
@@ -68,7 +68,7 @@ static inline bool tw_kthread_look(const char *pid, __u64 *switches, bool *runs)
  * How many kernel threads the module has, how often they went to sleep, and whether
  * one runs.
  */
-static inline int tw_kthreads_look(__u64 *switches, bool *runs)
+static inline int tw_kthreads_read(__u64 *switches, bool *runs)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -78,7 +78,7 @@ static inline int tw_kthreads_look(__u64 *switches, bool *runs)
 	*runs = false;
 	while (proc && (entry = readdir(proc)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			nr += tw_kthread_look(entry->d_name, switches, runs);
+			nr += tw_kthread_read(entry->d_name, switches, runs);
 	if (proc)
 		closedir(proc);
 	return nr;
@@ -88,7 +88,7 @@ static inline int tw_kthreads(__u64 *switches)
 {
 	bool runs;
 
-	return tw_kthreads_look(switches, &runs);
+	return tw_kthreads_read(switches, &runs);
 }
 
 /* They sleep, and did so for a while. */
@@ -99,7 +99,7 @@ static inline bool tw_kthreads_are_quiet(void)
 
 	tw_kthreads(&before);
 	tw_sleep(300 * TW_MS);
-	tw_kthreads_look(&after, &runs);
+	tw_kthreads_read(&after, &runs);
 	return before == after && !runs;
 }
 

@@ -342,7 +342,7 @@ TEST_F(settable, relative_arm_says_einval)
 	for (i = 0; i < nr; i++) {
 		EXPECT_EQ(i ? -EINVAL : variant->flags ? TWHEEL_WAS_PENDING : TWHEEL_CREATED,
 			  arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 }
 
@@ -354,7 +354,7 @@ TEST_F(settable, relative_rearm_says_einval)
 	EXPECT_EQ(1, tw_rearm_vec(self->fd, arms, nr));
 	for (i = 0; i < nr; i++) {
 		EXPECT_EQ(i ? -EINVAL : TWHEEL_WAS_PENDING, arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 }
 

@@ -244,11 +244,11 @@ TEST(refused_element_of_arm_has_no_id)
 	EXPECT_EQ(ARRAY_SIZE(wanted), nr_done);
 	for (i = 0; i < ARRAY_SIZE(wanted); i++) {
 		EXPECT_EQ(wanted[i].result, arms[i].arm.result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_NE(TW_POISON64, arms[i].arm.id)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(wanted[i].result > 0, !!arms[i].arm.id)
-			TH_LOG("entry %d has the id %#llx", i, arms[i].arm.id);
+			TH_LOG("element %d has the id %#llx", i, arms[i].arm.id);
 	}
 	/* tw_arm_vec() poisons the id. */
 	EXPECT_EQ(-EAGAIN, tw_arm_entry(fd, &one));
@@ -304,7 +304,7 @@ TEST_F(bad, elements_that_cannot_be_reached_say_efault)
 			else
 				argument.vector.entries = wild[k];
 			EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, tw_commands[i].cmd, &argument))
-				TH_LOG("%s, entries at %#llx", tw_commands[i].name, wild[k]);
+				TH_LOG("%s, elements at %#llx", tw_commands[i].name, wild[k]);
 		}
 	}
 }

@@ -55,7 +55,7 @@ struct world {
 };
 
 /* The result that an element gets. */
-struct told {
+struct said {
 	__s32 result;
 	bool nothing;		/* the element is unchanged */
 	__u64 was_deadline_ns;
@@ -70,65 +70,65 @@ static __s32 model_compare(const struct line *line, __u32 flags, __u64 deadline_
 	return 0;
 }
 
-static struct told model_rearm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
+static struct said model_rearm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
 {
 	struct line *line = &world->line[i];
-	struct told told = {};
+	struct said said = {};
 
 	if (world->draining)
-		told.result = -ESHUTDOWN;
+		said.result = -ESHUTDOWN;
 	else if (line->state == ABSENT)
-		told.result = -ENOENT;
+		said.result = -ENOENT;
 	else
-		told.result = model_compare(line, flags, deadline_ns);
-	if (told.result)
-		return told;
-	told.result = line->state == PENDING ? TWHEEL_WAS_PENDING : TWHEEL_WAS_UNREAD;
-	told.was_deadline_ns = line->deadline_ns;
+		said.result = model_compare(line, flags, deadline_ns);
+	if (said.result)
+		return said;
+	said.result = line->state == PENDING ? TWHEEL_WAS_PENDING : TWHEEL_WAS_UNREAD;
+	said.was_deadline_ns = line->deadline_ns;
 	line->state = PENDING;
 	line->deadline_ns = deadline_ns;
 	world->rearmed++;
-	return told;
+	return said;
 }
 
-static struct told model_arm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
+static struct said model_arm(struct world *world, int i, __u32 flags, __u64 deadline_ns)
 {
 	struct line *line = &world->line[i];
-	struct told told = {};
+	struct said said = {};
 
 	if (world->draining)
-		told.result = -ESHUTDOWN;
+		said.result = -ESHUTDOWN;
 	else if (line->state != ABSENT && flags & TWHEEL_ARM_IF_ABSENT)
-		told.result = -EEXIST;
+		said.result = -EEXIST;
 	else if (line->state == ABSENT && flags & TWHEEL_ARM_IF_PRESENT)
-		told.result = -ENOENT;
-	if (told.result)
-		return told;
+		said.result = -ENOENT;
+	if (said.result)
+		return said;
 	if (line->state != ABSENT)
 		return model_rearm(world, i, flags, deadline_ns);
-	told.result = TWHEEL_CREATED;
+	said.result = TWHEEL_CREATED;
 	line->state = PENDING;
 	line->deadline_ns = deadline_ns;
 	world->armed++;
-	return told;
+	return said;
 }
 
-static struct told model_cancel(struct world *world, int i)
+static struct said model_cancel(struct world *world, int i)
 {
 	struct line *line = &world->line[i];
-	struct told told = {};
+	struct said said = {};
 
 	if (line->state == ABSENT) {
-		told.result = -ENOENT;
+		said.result = -ENOENT;
 	} else if (line->state == PENDING) {
-		told.result = TWHEEL_WAS_PENDING;
+		said.result = TWHEEL_WAS_PENDING;
 		world->cancelled++;
 	} else {
-		told.result = TWHEEL_WAS_UNREAD;
+		said.result = TWHEEL_WAS_UNREAD;
 		world->revoked++;
 	}
 	line->state = ABSENT;
-	return told;
+	return said;
 }
 
 static void model_advance(struct world *world, __u64 now_ns)
@@ -426,10 +426,10 @@ struct place {
 };
 
 static const struct place places[] = {
-	{ "at the first entry", .entry = 0 },
+	{ "at the first element", .entry = 0 },
 	{ "in the middle of a batch", .entry = 10, .victim = -1, .settled = true },
 	{ "in the middle of a batch", .entry = 10, .victim = 1 },
-	{ "in the middle of an entry", .entry = 10, .amid = true, .settled = true },
+	{ "in the middle of an element", .entry = 10, .amid = true, .settled = true },
 	{ "in the second batch", .entry = 35, .victim = -1, .settled = true },
 	{ "before the first batch", .entry = 3, .reads = true },
 	{ "before the second batch", .entry = 36, .reads = true, .settled = true },
@@ -446,7 +446,7 @@ struct round {
 	char *entries;		/* in that memory */
 	__u32 size;		/* of an element */
 	int first;		/* element of the batch that is held */
-	struct told told[NR];
+	struct said said[NR];
 };
 
 static bool is_arm(const FIXTURE_VARIANT(held) *variant)
@@ -487,7 +487,7 @@ static __u32 entry_size(unsigned long cmd)
 }
 
 /* The offset behind the id if that is copied out, and otherwise that of the result. */
-static __u32 entry_front(unsigned long cmd)
+static __u32 element_front(unsigned long cmd)
 {
 	switch (cmd) {
 	case TWHEEL_IOC_ARM:
@@ -498,8 +498,8 @@ static __u32 entry_front(unsigned long cmd)
 	}
 }
 
-static void entry_make(const FIXTURE_VARIANT(held) *variant, const struct world *world, int i,
-		       union entry *entry)
+static void element_make(const FIXTURE_VARIANT(held) *variant, const struct world *world, int i,
+			 union entry *entry)
 {
 	__u64 id = variant->keyed ? (__u64)i : world->line[i].id;
 
@@ -550,9 +550,9 @@ static void round_prepare(struct __test_metadata *_metadata,
 }
 
 /* Do to a line in the model what the call does in its turn, and return its result. */
-static struct told model_held(const FIXTURE_VARIANT(held) *variant, struct world *world, int i)
+static struct said model_held(const FIXTURE_VARIANT(held) *variant, struct world *world, int i)
 {
-	struct told told = {};
+	struct said said = {};
 
 	if (variant->cmd == HELD_READ)
 		model_read(world, i);
@@ -563,11 +563,11 @@ static struct told model_held(const FIXTURE_VARIANT(held) *variant, struct world
 	if (variant->cmd == TWHEEL_IOC_CANCEL || variant->op == TWHEEL_OP_CANCEL)
 		return model_cancel(world, i);
 	if (variant->cmd == TWHEEL_IOC_QUERY && world->line[i].state == ABSENT)
-		told.result = -ENOENT;
-	return told;
+		said.result = -ENOENT;
+	return said;
 }
 
-static __u64 entry_id(const struct round *round, int i)
+static __u64 element_id(const struct round *round, int i)
 {
 	struct twheel_arm arm;
 
@@ -601,13 +601,13 @@ static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *s
 
 	round->size = entry_size(variant->cmd);
 	for (i = 0; i < NR; i++) {
-		entry_make(variant, &round->world, i, &entry);
+		element_make(variant, &round->world, i, &entry);
 		memcpy(bytes + i * round->size, &entry, round->size);
 	}
 	round->memory = place->reads ? &self->missing : &self->written;
 	round->entries = held_lay(round->memory, bytes, NR * round->size,
 				  place->entry * round->size +
-				  (place->amid ? entry_front(variant->cmd) : 0));
+				  (place->amid ? element_front(variant->cmd) : 0));
 	ASSERT_NE(NULL, round->entries);
 	round->first = place->entry / variant->batch * variant->batch;
 	held_prepare(&round->call, round->world.fd, variant->cmd, flags, round->entries,
@@ -615,9 +615,9 @@ static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *s
 	round->call.pieces = variant->pieces;
 	ASSERT_EQ(0, held_begin(&round->call, round->memory));
 	for (i = 0; i < round->first; i++)
-		round->told[i] = model_held(variant, &round->world, i);
+		round->said[i] = model_held(variant, &round->world, i);
 	for (i = 0; i < round->first && variant->cmd == TWHEEL_IOC_ARM; i++)
-		round->world.line[i].id = entry_id(round, i);
+		round->world.line[i].id = element_id(round, i);
 	if (variant->op == TWHEEL_OP_ARM)
 		find_ids(_metadata, &round->world);
 	round->before = round->world;
@@ -637,20 +637,20 @@ static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *r
  * that has attempted nothing leaves untouched the elements that it has not reported, and those
  * that it has refused.
  */
-static struct told told_of_drain(const FIXTURE_VARIANT(held) *variant, struct round *round,
-				 int i)
+static struct said results_of_drain(const FIXTURE_VARIANT(held) *variant, struct round *round,
+				    int i)
 {
-	struct told told = {};
+	struct said said = {};
 
 	/* Of these calls, only an ARM without keys copies results out before it acts. */
 	if (was_seen(variant, round, i) && !round->first && is_arm(variant) && !variant->keyed)
-		told = model_held(variant, &round->before, i);
+		said = model_held(variant, &round->before, i);
 	else
-		told.nothing = !round->first;
-	if (told.result >= 0)
-		told.result = -ESHUTDOWN;
-	told.was_deadline_ns = 0;
-	return told;
+		said.nothing = !round->first;
+	if (said.result >= 0)
+		said.result = -ESHUTDOWN;
+	said.was_deadline_ns = 0;
+	return said;
 }
 
 /* Do the rest of a vector in the model; QUERY reports what it saw. */
@@ -661,11 +661,11 @@ static void model_rest(const FIXTURE_VARIANT(held) *variant, struct round *round
 
 	for (i = round->first; i < NR; i++) {
 		if (variant->cmd == TWHEEL_IOC_QUERY && was_seen(variant, round, i))
-			round->told[i] = model_held(variant, &round->before, i);
+			round->said[i] = model_held(variant, &round->before, i);
 		else if (refused)
-			round->told[i] = told_of_drain(variant, round, i);
+			round->said[i] = results_of_drain(variant, round, i);
 		else
-			round->told[i] = model_held(variant, &round->world, i);
+			round->said[i] = model_held(variant, &round->world, i);
 	}
 }
 
@@ -673,23 +673,23 @@ static void expect_armed(struct __test_metadata *_metadata,
 			 const FIXTURE_VARIANT(held) *variant, struct round *round, int i,
 			 const struct twheel_arm *arm)
 {
-	const struct told *told = &round->told[i];
+	const struct said *said = &round->said[i];
 	struct line *line = &round->world.line[i];
 
-	EXPECT_EQ(told->nothing ? (__s32)TW_POISON32 : told->result, arm->result)
-		TH_LOG("entry %d", i);
+	EXPECT_EQ(said->nothing ? (__s32)TW_POISON32 : said->result, arm->result)
+		TH_LOG("element %d", i);
 	if (!is_arm(variant))
 		return;
 	/* G8: a timeout that was created has an id of its own. */
-	if (told->result == TWHEEL_CREATED && i >= round->first) {
+	if (said->result == TWHEEL_CREATED && i >= round->first) {
 		EXPECT_NE(line->id, arm->id);
 		line->id = arm->id;
 	}
-	EXPECT_EQ(told->nothing ? TW_POISON64 : told->result < 0 ? 0 : line->id, arm->id)
-		TH_LOG("entry %d", i);
-	EXPECT_EQ(variant->keyed && !told->nothing ? told->was_deadline_ns : TW_POISON64,
+	EXPECT_EQ(said->nothing ? TW_POISON64 : said->result < 0 ? 0 : line->id, arm->id)
+		TH_LOG("element %d", i);
+	EXPECT_EQ(variant->keyed && !said->nothing ? said->was_deadline_ns : TW_POISON64,
 		  arm->was_deadline_ns)
-		TH_LOG("entry %d", i);
+		TH_LOG("element %d", i);
 }
 
 static void expect_vector(struct __test_metadata *_metadata,
@@ -700,20 +700,20 @@ static void expect_vector(struct __test_metadata *_metadata,
 	int i, nr_ok = 0;
 
 	for (i = 0; i < NR; i++) {
-		const struct told *told = &round->told[i];
+		const struct said *said = &round->said[i];
 		const struct world *seen = was_seen(variant, round, i) ? &round->before :
 									 &round->world;
 
 		memcpy(&entry, round->entries + i * round->size, round->size);
 		if (variant->cmd == TWHEEL_IOC_CANCEL) {
-			EXPECT_EQ(told->result, entry.cancel.result)
-				TH_LOG("entry %d", i);
+			EXPECT_EQ(said->result, entry.cancel.result)
+				TH_LOG("element %d", i);
 		} else if (variant->cmd == TWHEEL_IOC_QUERY) {
 			expect_row(_metadata, seen, i, &entry.status);
 		} else {
 			expect_armed(_metadata, variant, round, i, &entry.arm);
 		}
-		nr_ok += variant->cmd == TWHEEL_IOC_QUERY ? !told->result : told->result > 0;
+		nr_ok += variant->cmd == TWHEEL_IOC_QUERY ? !said->result : said->result > 0;
 	}
 	EXPECT_EQ(refused && !round->first ? -ESHUTDOWN : nr_ok, round->call.ret);
 	EXPECT_EQ(refused ? round->first : NR, round->call.vector.nr_done);
@@ -777,15 +777,15 @@ static void expect_read(struct __test_metadata *_metadata, struct round *round)
 static void expect_write(struct __test_metadata *_metadata,
 			 const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
-	struct told told = {};
+	struct said said = {};
 	int i;
 
 	for (i = round->first; i < NR; i++) {
-		told = model_held(variant, &round->world, i);
-		if (told.result < 0)
+		said = model_held(variant, &round->world, i);
+		if (said.result < 0)
 			break;
 	}
-	EXPECT_EQ(i ? i * (int)round->size : told.result, round->call.ret);
+	EXPECT_EQ(i ? i * (int)round->size : said.result, round->call.ret);
 }
 
 /* Let the call go on; check its result and the state of the wheel. */
@@ -823,8 +823,8 @@ static __u64 victim_id(const struct round *round)
 	return round->world.line[round->victim].id;
 }
 
-/* Calls that only read, and one that closes a duplicate of the descriptor. */
-BETWEEN(look)
+/* LIST and read(), and a call that closes a duplicate of the descriptor. */
+BETWEEN(queries_and_reads)
 {
 	struct twheel_status rows[LINES + 1];
 	int i, nr = 0, fd = round->world.fd;
@@ -840,20 +840,20 @@ BETWEEN(look)
 BETWEEN(arm)
 {
 	int i = round->world.keyed ? round->victim : OTHER;
-	struct told told = model_arm(&round->world, i, 0, OTHER_NS);
+	struct said said = model_arm(&round->world, i, 0, OTHER_NS);
 	struct twheel_arm arm;
 
-	EXPECT_EQ(told.result, key_arm_at(round->world.fd, i, OTHER_NS, 0, &arm));
-	if (told.result == TWHEEL_CREATED)
+	EXPECT_EQ(said.result, key_arm_at(round->world.fd, i, OTHER_NS, 0, &arm));
+	if (said.result == TWHEEL_CREATED)
 		round->world.line[i].id = arm.id;
 	EXPECT_EQ(round->world.line[i].id, arm.id);
 }
 
 BETWEEN(rearm)
 {
-	struct told told = model_rearm(&round->world, round->victim, 0, OTHER_NS);
+	struct said said = model_rearm(&round->world, round->victim, 0, OTHER_NS);
 
-	EXPECT_EQ(told.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
+	EXPECT_EQ(said.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
 					 OTHER_NS, 0));
 }
 
@@ -861,11 +861,11 @@ BETWEEN(rearm)
 BETWEEN(rearm_there_and_back)
 {
 	__u64 deadline_ns = round->world.line[round->victim].deadline_ns;
-	struct told told;
+	struct said said;
 
 	rearm(_metadata, round);
-	told = model_rearm(&round->world, round->victim, 0, deadline_ns);
-	EXPECT_EQ(told.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
+	said = model_rearm(&round->world, round->victim, 0, deadline_ns);
+	EXPECT_EQ(said.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
 					 deadline_ns, 0));
 	/* On a wheel whose clock has passed that deadline. */
 	if (round->world.now_ns)
@@ -874,9 +874,9 @@ BETWEEN(rearm_there_and_back)
 
 BETWEEN(cancel)
 {
-	struct told told = model_cancel(&round->world, round->victim);
+	struct said said = model_cancel(&round->world, round->victim);
 
-	EXPECT_EQ(told.result, tw_cancel1(round->world.fd, victim_id(round)));
+	EXPECT_EQ(said.result, tw_cancel1(round->world.fd, victim_id(round)));
 }
 
 /* G8: the next timeout may get the place. In a keyed wheel, it gets the key. */
@@ -921,8 +921,8 @@ BETWEEN(drain_and_read)
 /* ---- rounds ------------------------------------------------------------------------ */
 
 /* An id that ARM has copied out, and whose timeout does not exist yet, names nothing (G8). */
-static void expect_told_ids_name_nothing(struct __test_metadata *_metadata,
-					 const FIXTURE_VARIANT(held) *variant,
+static void expect_copied_ids_name_nothing(struct __test_metadata *_metadata,
+					   const FIXTURE_VARIANT(held) *variant,
 					 const struct round *round)
 {
 	int i, fd = round->world.fd, end = round->place->entry + round->place->amid;
@@ -931,7 +931,7 @@ static void expect_told_ids_name_nothing(struct __test_metadata *_metadata,
 	if (variant->cmd != TWHEEL_IOC_ARM || variant->present || round->place->reads)
 		return;
 	for (i = round->first; i < end; i++) {
-		__u64 id = entry_id(round, i);
+		__u64 id = element_id(round, i);
 
 		EXPECT_EQ(-ENOENT, tw_query1(fd, id, &status));
 		EXPECT_EQ(-ENOENT, tw_cancel1(fd, id));
@@ -954,7 +954,7 @@ static void run_round(struct __test_metadata *_metadata, FIXTURE_DATA(held) *sel
 	between->call(_metadata, round);
 	expect_lines(_metadata, &round->world);
 	expect_poll(_metadata, &round->world);
-	expect_told_ids_name_nothing(_metadata, variant, round);
+	expect_copied_ids_name_nothing(_metadata, variant, round);
 	round_end(_metadata, variant, round);
 	ASSERT_EQ(KSFT_PASS, _metadata->exit_code)
 		TH_LOG("held %s, about line %d", round->place->name, round->victim);
@@ -996,7 +996,7 @@ TEST_F_TIMEOUT(held, a_held_call_withstands_##what, 100)			\
 	run(_metadata, self, variant, &between);				\
 }
 
-STANDS(look)
+STANDS(queries_and_reads)
 STANDS(arm)
 STANDS(rearm)
 STANDS(rearm_there_and_back)

@@ -717,7 +717,7 @@ static void arm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 		ASSERT_EQ(nr_done, ret);
 		for (i = 0; i < LONGEST; i++) {
 			ASSERT_EQ(i < nr_done ? TWHEEL_CREATED : -ESHUTDOWN, longest[i].result)
-				TH_LOG("entry %d, %u attempted", i, nr_done);
+				TH_LOG("element %d, %u attempted", i, nr_done);
 			ASSERT_EQ(i < nr_done, longest[i].id != 0);
 		}
 	}
@@ -745,7 +745,7 @@ static void rearm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns
 		for (i = 0; i < LONGEST; i++) {
 			ASSERT_EQ(i < nr_done ? TWHEEL_WAS_PENDING : -ESHUTDOWN,
 				  longest[i].result)
-				TH_LOG("entry %d, %u attempted", i, nr_done);
+				TH_LOG("element %d, %u attempted", i, nr_done);
 		}
 	}
 	expect_drained(_metadata, fd, LONGEST, ret, MOVED);

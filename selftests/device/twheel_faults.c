@@ -26,20 +26,20 @@ FIXTURE_VARIANT(faults) {
 	size_t inside;
 };
 
-FIXTURE_VARIANT_ADD(faults, entry_that_cannot_be_read) {
+FIXTURE_VARIANT_ADD(faults, element_that_cannot_be_read) {
 	.protection = PROT_NONE,
 };
 
-FIXTURE_VARIANT_ADD(faults, entry_of_which_the_end_cannot_be_read) {
+FIXTURE_VARIANT_ADD(faults, element_of_which_the_end_cannot_be_read) {
 	.protection = PROT_NONE, .inside = 8,
 };
 
-FIXTURE_VARIANT_ADD(faults, entry_that_cannot_be_written) {
+FIXTURE_VARIANT_ADD(faults, element_that_cannot_be_written) {
 	.protection = PROT_READ,
 };
 
 /* Its result is in the part that can only be read. */
-FIXTURE_VARIANT_ADD(faults, entry_of_which_the_end_cannot_be_written) {
+FIXTURE_VARIANT_ADD(faults, element_of_which_the_end_cannot_be_written) {
 	.protection = PROT_READ, .inside = 8,
 };
 
@@ -104,7 +104,7 @@ static void expect_stop(struct __test_metadata *_metadata, int fd, unsigned long
 
 	EXPECT_EQ(expected(nr_good),
 		  tw_vector_done(fd, cmd, at, entry_size, nr_good + BAD, &nr_done))
-		TH_LOG("line %d: %d good entries", line, nr_good);
+		TH_LOG("line %d: %d good elements", line, nr_good);
 	EXPECT_EQ(nr_good, nr_done)
 		TH_LOG("line %d", line);
 }
@@ -396,7 +396,7 @@ TEST_F(faults, arm_does_keys_of_each_kind_before_a_fault)
 			bool there = (i < half && i % 3 == 0) || (i >= half && i < 2 * half);
 
 			ASSERT_EQ(there ? TWHEEL_WAS_PENDING : TWHEEL_CREATED, at[i].result)
-				TH_LOG("entry %d of %d", i, goods[k]);
+				TH_LOG("element %d of %d", i, goods[k]);
 		}
 		ASSERT_EQ(goods[k] - half, live(self->keyed));
 		cancel_keys(_metadata, self->keyed, MOST);
@@ -445,7 +445,7 @@ TEST_F(faults, rearm_and_cancel_and_query_by_key_do_the_elements_before_a_fault)
 	}
 }
 
-/* ---- entries refused before, and setting up ---------------------------------- */
+/* ---- elements refused before, and setting up --------------------------------- */
 
 /* One element was attempted and failed by itself: the call as a whole did not fail. */
 TEST_F(faults, element_refused_before_a_fault_was_attempted)
@@ -742,7 +742,7 @@ static void kill_some(struct __test_metadata *_metadata, __u32 setup_flags)
 		for (i = 0; i < LONGEST; i++) {
 			ASSERT_EQ(i < nr_done ? TWHEEL_CREATED : (__s32)TW_POISON32,
 				  shared->arms[i].result)
-				TH_LOG("entry %d, %u attempted", i, nr_done);
+				TH_LOG("element %d, %u attempted", i, nr_done);
 		}
 		tw_saw(&outcomes[nr_done > 0 && nr_done < LONGEST ? 0 : 1], 1);
 		close(fd);
@@ -959,7 +959,7 @@ TEST_F_TIMEOUT(memory, a_fault_within_the_tail_of_a_larger_info_says_efault, 120
 }
 
 /* How many elements of a command were done, by the counters. */
-static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long cmd, int ret)
+static int elements_done(struct __test_metadata *_metadata, int fd, unsigned long cmd, int ret)
 {
 	struct twheel_info info;
 
@@ -977,8 +977,8 @@ static int entries_done(struct __test_metadata *_metadata, int fd, unsigned long
 }
 
 /* Of three elements the first is good, and of the second this many bytes are. */
-static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
-				  int protection, const struct tw_command *command,
+static void element_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
+				    int protection, const struct tw_command *command,
 				  __u32 stride, size_t good)
 {
 	unsigned char bytes[3 * 128] = {};
@@ -1009,7 +1009,7 @@ static void entry_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DAT
 	ret = tw_ioctl(self->fd, command->cmd, &argument);
 	EXPECT_EQ(wanted, ret)
 		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
-	EXPECT_EQ(wanted, entries_done(_metadata, self->fd, command->cmd, ret))
+	EXPECT_EQ(wanted, elements_done(_metadata, self->fd, command->cmd, ret))
 		TH_LOG("%s, %zu bytes of %u", command->name, good, stride);
 	if (command->cmd != TWHEEL_IOC_LIST) {
 		EXPECT_EQ(wanted, argument.vector.nr_done)
@@ -1027,12 +1027,12 @@ TEST_F_TIMEOUT(memory, a_fault_within_an_element_stops_before_it, 100)
 		__u32 stride = command->entry_size;
 
 		for (k = 0; k < stride; k += 8)
-			entry_across_the_edge(_metadata, self, variant->protection, command,
-					      stride, k);
+			element_across_the_edge(_metadata, self, variant->protection, command,
+						stride, k);
 		/* With a tail that has to be zero, and is read. */
 		for (k = 0; stride && k < stride + 24; k += 8)
-			entry_across_the_edge(_metadata, self, variant->protection, command,
-					      stride + 24, k);
+			element_across_the_edge(_metadata, self, variant->protection, command,
+						stride + 24, k);
 	}
 }
 

@@ -554,7 +554,7 @@ TEST_F(next_expiry, next_expiry_is_exact_as_time_passes)
 /* ---- before several threads ------------------------------------------------ */
 
 static struct tw_outcome overtaken[] = {
-	TW_OUTCOME("another thread was told the time meanwhile", TW_A_FEW),
+	TW_OUTCOME("another thread has read the time meanwhile", TW_A_FEW),
 };
 
 static struct {
@@ -564,7 +564,7 @@ static struct {
 	_Atomic int backwards;
 } shown;
 
-static void *look_at_time(void *arg)
+static void *read_time(void *arg)
 {
 	(void)arg;
 	while (!shown.stop) {
@@ -663,7 +663,7 @@ TEST_F_TIMEOUT(time, time_never_goes_back_before_several_threads, 60)
 
 	race.usual_rounds = 100;
 	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, look_at_time, NULL));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, read_time, NULL));
 	while (tw_race_goes_on(&race)) {
 		if (variant->virtual)
 			tw_advance(shown.fd, race.rounds * TW_MS);

@@ -842,7 +842,7 @@ TEST_F(keyed, list_shows_each_key_once)
 	}
 }
 
-/* ---- flags of an entry ---------------------------------------------------- */
+/* ---- flags of an element --------------------------------------------------- */
 
 TEST_F(keyed, if_absent_creates_and_never_replaces)
 {
@@ -1315,7 +1315,7 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 		replaced += arms[i].result == TWHEEL_WAS_PENDING;
 		refused += arms[i].result == -EAGAIN;
 		EXPECT_EQ(arms[i].result > 0, !!arms[i].id)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 	EXPECT_EQ(2, created);
 	EXPECT_EQ(PLACES - 1, replaced);
@@ -1336,7 +1336,7 @@ TEST_F(full, refused_key_leaves_present_ones_of_its_vector_alone)
 	EXPECT_EQ(16, key_arm_vec(self->fd, arms, ARRAY_SIZE(arms)));
 	for (i = 0; i < ARRAY_SIZE(arms); i++) {
 		EXPECT_EQ(i % 5 ? TWHEEL_WAS_PENDING : -EAGAIN, arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 }
 
@@ -1521,11 +1521,11 @@ TEST_F(vector, a_vector_does_each_element_by_itself)
 		struct twheel_arm *arm = &self->arms[i];
 
 		EXPECT_EQ(results[i % 5], arm->result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(i % 5 < 2, !!arm->id)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(i % 5 ? 0 : TW_HOUR, arm->was_deadline_ns)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		if (i % 5 < 2) {
 			EXPECT_EQ(arm->id, EXPECT_PENDING(self->fd, i, (1 + i) * TW_MS));
 		} else if (i % 5 == 3) {
@@ -1546,11 +1546,11 @@ TEST_F(vector, a_vector_of_one_key_finds_it_in_order)
 	EXPECT_EQ(self->nr, key_arm_vec(self->fd, self->arms, self->nr));
 	for (i = 0; i < self->nr; i++) {
 		EXPECT_EQ(i ? TWHEEL_WAS_PENDING : TWHEEL_CREATED, self->arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(i * TW_MS, self->arms[i].was_deadline_ns)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(self->arms[0].id, self->arms[i].id)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(1, info.armed);
@@ -1574,11 +1574,11 @@ TEST_F(vector, a_vector_of_pairs_creates_the_first_and_replaces_by_the_second)
 		const struct twheel_arm *arm = &self->arms[i], *first = &self->arms[i % apart];
 
 		EXPECT_EQ(i < apart ? TWHEEL_CREATED : TWHEEL_WAS_PENDING, arm->result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(i < apart ? 0 : first->expires_ns, arm->was_deadline_ns)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(first->id, arm->id)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 	for (i = apart; i < self->nr; i++) {
 		EXPECT_PENDING(self->fd, i % apart, (1 + i) * TW_MS);
@@ -1604,7 +1604,7 @@ TEST_F(vector, a_vector_of_one_key_goes_on_past_refused_elements)
 		if (i < 2)
 			result = i ? TWHEEL_CREATED : -ENOENT;
 		EXPECT_EQ(result, self->arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		good += result > 0;
 	}
 	EXPECT_EQ(good, ret);
@@ -1636,7 +1636,7 @@ TEST_F(vector, a_vector_of_one_key_that_goes_only_later_keeps_the_latest)
 
 		EXPECT_EQ(!later ? -ERANGE : latest_ns ? TWHEEL_WAS_PENDING : TWHEEL_CREATED,
 			  self->arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		if (!later)
 			continue;
 		EXPECT_EQ(latest_ns, self->arms[i].was_deadline_ns);
@@ -1665,17 +1665,17 @@ TEST_F(vector, a_vector_of_one_key_compares_each_bound_with_the_element_before)
 	EXPECT_EQ(self->nr, key_arm_vec(self->fd, self->arms, self->nr));
 	for (i = 0; i < self->nr; i++) {
 		EXPECT_EQ(TWHEEL_WAS_PENDING, self->arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		EXPECT_EQ(i ? self->arms[i - 1].expires_ns : 10 * TW_MS,
 			  self->arms[i].was_deadline_ns)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 		self->arms[i].id = KEY;
 	}
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm(self->fd, KEY, 10 * TW_MS, 0));
 	EXPECT_EQ(self->nr, key_rearm_vec(self->fd, self->arms, self->nr));
 	for (i = 0; i < self->nr; i++) {
 		EXPECT_EQ(TWHEEL_WAS_PENDING, self->arms[i].result)
-			TH_LOG("entry %d", i);
+			TH_LOG("element %d", i);
 	}
 	EXPECT_PENDING(self->fd, KEY, self->arms[self->nr - 1].expires_ns);
 }

@@ -67,7 +67,7 @@ static void expect_room(struct __test_metadata *_metadata, int fd, int room)
 	EXPECT_EQ(room, tw_arm_vec(fd, arms, PLACES + 2));
 	for (i = 0; i < PLACES + 2; i++) {
 		EXPECT_EQ(i < room ? TWHEEL_CREATED : -EAGAIN, arms[i].result)
-			TH_LOG("entry %d, with room for %d", i, room);
+			TH_LOG("element %d, with room for %d", i, room);
 	}
 	EXPECT_EQ(0, tw_poll(fd, POLLOUT, 0));
 }

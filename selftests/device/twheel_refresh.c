@@ -991,7 +991,7 @@ TEST(a_refresh_on_a_real_clock_is_never_early)
  * early in one of them that is far away, move it to the end of that slot by a store, and have the
  * kernel read the word: it sets the alarm when another timeout has expired.
  */
-static int arm_and_look(int fd, __u64 *table, __u64 begin_ns, __u64 *id)
+static int arm_and_find(int fd, __u64 *table, __u64 begin_ns, __u64 *id)
 {
 	struct twheel_event event;
 	__u64 other;
@@ -1024,7 +1024,7 @@ TEST(a_rearm_earlier_than_the_deadline_found_sets_the_alarm)
 	ASSERT_LE(0, fd);
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
-	ASSERT_EQ(0, arm_and_look(fd, table, begin_ns, &id));
+	ASSERT_EQ(0, arm_and_find(fd, table, begin_ns, &id));
 	/* Later than it was armed for, and earlier than it was moved to. */
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, TWHEEL_ARM_ABSOLUTE,
 						begin_ns + 50 * TW_MS, 0));
@@ -1042,7 +1042,7 @@ TEST(a_store_earlier_than_the_deadline_found_does_not_count)
 	ASSERT_LE(0, fd);
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
-	ASSERT_EQ(0, arm_and_look(fd, table, begin_ns, &id));
+	ASSERT_EQ(0, arm_and_find(fd, table, begin_ns, &id));
 	deadline_ns = tw_refreshed_ns(begin_ns + 250 * TW_MS, tw_shift(TW_MS));
 	tw_refresh_blind(table, id, begin_ns + 50 * TW_MS, tw_shift(TW_MS));
 	ASSERT_EQ(0, tw_query1(fd, id, &status));

@@ -319,7 +319,7 @@ static bool pages_went(void)
 
 TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 100)
 {
-	struct tw_outcome outcomes[] = { TW_OUTCOME("pages went beneath those who look", 2) };
+	struct tw_outcome outcomes[] = { TW_OUTCOME("pages went while threads read them", 2) };
 	struct tw_race race = TW_RACE(outcomes, 0);
 	pthread_t threads[2];
 	struct twheel_event event;

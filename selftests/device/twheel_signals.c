@@ -308,7 +308,7 @@ static int call_query(int fd)
 	return tw_vector(fd, TWHEEL_IOC_QUERY, rows->status, sizeof(rows->status[0]), NR);
 }
 
-static bool is_told(int i)
+static bool is_reported(int i)
 {
 	return rows->status[i].result == 0 && rows->status[i].state == TWHEEL_STATE_PENDING;
 }
@@ -352,11 +352,11 @@ FIXTURE_VARIANT_ADD(killed, in_cancel) {
 };
 
 FIXTURE_VARIANT_ADD(killed, in_query) {
-	.prepare = prepare_query, .call = call_query, .is_done = is_told,
+	.prepare = prepare_query, .call = call_query, .is_done = is_reported,
 };
 
 FIXTURE_VARIANT_ADD(killed, in_list) {
-	.prepare = prepare_query, .call = call_list, .is_done = is_told,
+	.prepare = prepare_query, .call = call_list, .is_done = is_reported,
 };
 
 FIXTURE_VARIANT_ADD(killed, in_write) {
@@ -432,7 +432,7 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 	struct tw_race race = TW_RACE(outcomes, 0);
 	__u64 span_ns = 0, took_ns, seed = 5;
 	struct twheel_info info;
-	int told, i;
+	int nr, i;
 
 	while (tw_race_goes_on(&race)) {
 		self->fd = tw_virtual_for(O_NONBLOCK, NR);
@@ -449,20 +449,20 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 		took_ns = call_in_child(_metadata, self->fd, variant->call,
 					tw_random(&seed) % span_ns + 1);
 		ASSERT_EQ(0, tw_info(self->fd, &info));
-		told = variant->nr_done ? variant->nr_done(&info) : 0;
+		nr = variant->nr_done ? variant->nr_done(&info) : 0;
 		if (variant->is_done) {
 			for (i = 0; i < NR && variant->is_done(i); i++)
 				;
 			if (variant->nr_done) {
-				ASSERT_EQ(told, i);
+				ASSERT_EQ(nr, i);
 			}
-			told = i;
+			nr = i;
 			/* No element behind it is. */
 			for (; i < NR; i++) {
 				ASSERT_FALSE(variant->is_done(i));
 			}
 		}
-		tw_saw(&outcomes[told && told < NR ? 0 : told && !took_ns ? 2 : 1], 1);
+		tw_saw(&outcomes[nr && nr < NR ? 0 : nr && !took_ns ? 2 : 1], 1);
 		EXPECT_ACCOUNTS(self->fd);
 		close(self->fd);
 	}

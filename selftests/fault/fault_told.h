@@ -12,26 +12,26 @@
  * The result of one element: that of an attempt or, from the fault on, none. Return true if the
  * element succeeded.
  */
-static inline bool entry_done(struct __test_metadata *_metadata, struct world *w, int ret, int i,
-			      __s32 result, bool *faulted)
+static inline bool element_done(struct __test_metadata *_metadata, struct world *w, int ret, int i,
+				__s32 result, bool *faulted)
 {
 	if (result == (__s32)TW_POISON32) {
 		*faulted = true;
 	} else {
 		EXPECT_FALSE(*faulted)
-			TH_LOG("%s: entry %d is done, and one before it is not", w->where, i);
+			TH_LOG("%s: element %d is done, and one before it is not", w->where, i);
 	}
 	if (ret < 0) {
 		/* ARM tries before the first timeout whether it can copy results out. */
 		EXPECT_TRUE(*faulted || (!i && result == ret))
-			TH_LOG("%s: entry %d of a call that failed says %d", w->where, i, result);
+			TH_LOG("%s: element %d of a call that failed says %d", w->where, i, result);
 		return false;
 	}
 	if (result == -ENOMEM) {
 		w->nr_enomem++;
 	} else if (!*faulted) {
 		EXPECT_LE(0, result)
-			TH_LOG("%s: entry %d", w->where, i);
+			TH_LOG("%s: element %d", w->where, i);
 	}
 	return !*faulted && result >= 0;
 }
@@ -44,9 +44,9 @@ static inline void told_by_arm(struct __test_metadata *_metadata, struct world *
 	for (i = 0; i < w->nr; i++) {
 		struct twheel_arm *arm = world_entry(w, i);
 
-		if (!entry_done(_metadata, w, ret, i, arm->result, &faulted)) {
+		if (!element_done(_metadata, w, ret, i, arm->result, &faulted)) {
 			EXPECT_EQ(arm->result == (__s32)TW_POISON32 ? TW_POISON64 : 0, arm->id)
-				TH_LOG("%s: entry %d was not armed and has an id", w->where, i);
+				TH_LOG("%s: element %d was not armed and has an id", w->where, i);
 			continue;
 		}
 		world_learn(w, arm->user_data, arm->id, arm->expires_ns, arm->interval_ns);
@@ -67,10 +67,10 @@ static inline void told_by_rearm(struct __test_metadata *_metadata, struct world
 		struct twheel_arm *arm = world_entry(w, i);
 		struct known *known = &w->known[arm->user_data];
 
-		if (!entry_done(_metadata, w, ret, i, arm->result, &faulted))
+		if (!element_done(_metadata, w, ret, i, arm->result, &faulted))
 			continue;
 		EXPECT_EQ(TWHEEL_WAS_PENDING, arm->result)
-			TH_LOG("%s: entry %d", w->where, i);
+			TH_LOG("%s: element %d", w->where, i);
 		known->deadline_ns = arm->expires_ns;
 		known->interval_ns = arm->interval_ns;
 		w->rearmed++;
@@ -117,10 +117,10 @@ static inline void told_by_cancel(struct __test_metadata *_metadata, struct worl
 		struct twheel_cancel *cancel = world_entry(w, i);
 		int user_data = i < w->nr - 1 ? i + 3 : 1;
 
-		if (!entry_done(_metadata, w, ret, i, cancel->result, &faulted))
+		if (!element_done(_metadata, w, ret, i, cancel->result, &faulted))
 			continue;
 		EXPECT_EQ(user_data == 1 ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING, cancel->result)
-			TH_LOG("%s: entry %d", w->where, i);
+			TH_LOG("%s: element %d", w->where, i);
 		if (user_data == 1)
 			w->revoked++;
 		else
@@ -160,7 +160,7 @@ static inline void told_by_query(struct __test_metadata *_metadata, struct world
 	for (i = 0; i < w->nr; i++) {
 		struct twheel_status *row = world_entry(w, i);
 
-		if (!entry_done(_metadata, w, ret, i, row->result, &faulted))
+		if (!element_done(_metadata, w, ret, i, row->result, &faulted))
 			continue;
 		EXPECT_EQ(i, row_is_known(_metadata, w, row));
 		nr_ok++;

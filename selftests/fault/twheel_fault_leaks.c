@@ -58,7 +58,7 @@ TEST_F_TIMEOUT(call, a_call_that_fails_gives_all_its_pages_back, 100)
 	int found[64], i, again, nr;
 
 	if (tw_kernel_bytes() < 0)
-		SKIP(return, "no memory cgroup that tells of kernel memory");
+		SKIP(return, "no memory cgroup that shows kernel memory");
 	nr = op->slow ? 0 : sites_of(_metadata, &self->world, module, op, found);
 	for (i = 0; i < nr; i++) {
 		const struct fi_site *site = &module->site[found[i]];

@@ -185,7 +185,7 @@ static struct said load_with_all_faults(struct __test_metadata *_metadata, const
 	return said;
 }
 
-static void tell_said(const char *function, const struct said *said)
+static void note_said(const char *function, const struct said *said)
 {
 	ksft_print_msg("site: loading | %s() | %u faults: %u ENOMEM, %u EBUSY, %u EAGAIN, %u loaded\n",
 		       function, said->nr, said->enomem, said->ebusy, said->eagain, said->loaded);
@@ -226,7 +226,7 @@ static struct said load_with_faults_in(struct __test_metadata *_metadata, const 
 
 	load_with_each_fault(_metadata, function, 1U << FI_SLAB, &said);
 	load_with_each_fault(_metadata, function, FI_ALL & ~(1U << FI_SLAB), &said);
-	tell_said(function, &said);
+	note_said(function, &said);
 	always = load_with_all_faults(_metadata, function, "thread-self");
 	expect_row(_metadata, function, &said, &always);
 	return said;
@@ -293,7 +293,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 	}
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, tw_unload());
-	tell_said("kernel_clone", &said);
+	note_said("kernel_clone", &said);
 	always = load_with_all_faults(_metadata, "kernel_clone", "2");
 	expect_row(_metadata, "kernel_clone", &said, &always);
 	/*

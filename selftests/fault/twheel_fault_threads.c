@@ -66,7 +66,7 @@ static int mark_threads(bool on)
 			continue;
 		if (is_kworker(entry->d_name))
 			fi_mark(entry->d_name, on);
-		else if (tw_kthread_look(entry->d_name, &switches, &runs) &&
+		else if (tw_kthread_read(entry->d_name, &switches, &runs) &&
 			 !fi_mark(entry->d_name, on))
 			nr++;
 	}

@@ -130,13 +130,13 @@ __u64 wheel_some_id(struct wheel *w, __u64 *seed)
 
 /* ---- INFO, SETUP, DRAIN, ADVANCE ------------------------------------------ */
 
-static const __u32 odd_sizes[15] = {
+static const __u32 other_sizes[15] = {
 	0, 4, 8, 15, 16, 17, 32, 40, 159, 161, 200, 4095, 4096, 4097, ~0U
 };
 
 static __u32 spoil_size(const struct step *step, __u32 size)
 {
-	return step->spoil && step->spoil % 3 ? odd_sizes[step->spoil % 15] : size;
+	return step->spoil && step->spoil % 3 ? other_sizes[step->spoil % 15] : size;
 }
 
 static void run_info(struct thread *t, const struct step *step)

@@ -311,7 +311,7 @@ static void wheel_settle(const struct plan *plan, int wheel)
 }
 
 /* Read the kernel's messages since the last time. */
-static void log_look(void)
+static void log_scan(void)
 {
 	static const char * const complaints[] = {
 		"BUG:", "WARNING", "KASAN", "UBSAN", "KCSAN", "ODEBUG", "possible circular",
@@ -400,5 +400,5 @@ void round_run(struct plan *plan)
 	open_now = tw_wait_wheels_open(0);
 	if (open_now)
 		wrong(CHECK_CLOSE, "%d wheels are open after all were closed", open_now);
-	log_look();
+	log_scan();
 }

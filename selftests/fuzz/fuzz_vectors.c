@@ -362,7 +362,7 @@ static __u32 vector_done(const struct vector *v, int ret)
 }
 
 /* Successes among the elements that could be written; the kernel counts these. */
-static int vector_look(struct thread *t, struct vector *v, int wheel, __u32 nr_done)
+static int vector_check(struct thread *t, struct vector *v, int wheel, __u32 nr_done)
 {
 	size_t until = v->kind->cmd == TWHEEL_IOC_QUERY ? v->kind->size :
 							  v->kind->result + sizeof(__s32);
@@ -378,7 +378,7 @@ static int vector_look(struct thread *t, struct vector *v, int wheel, __u32 nr_d
 		if (result == UNTOUCHED || (i >= nr_done && result == -ESHUTDOWN))
 			continue;
 		if (i >= nr_done && nr_done)
-			wrong(CHECK_ANSWERS, "command %#lx: entry %u of %u says %d", v->kind->cmd,
+			wrong(CHECK_ANSWERS, "command %#lx: element %u of %u says %d", v->kind->cmd,
 			      i, nr_done, result);
 		if (result >= v->kind->first && result <= v->kind->last) {
 			ok++;
@@ -386,7 +386,7 @@ static int vector_look(struct thread *t, struct vector *v, int wheel, __u32 nr_d
 			if (v->kind->cmd == TWHEEL_IOC_QUERY)
 				check_status((const void *)entry);
 		} else if (result >= 0 || !answer_is_one_of(result, v->kind->entries)) {
-			wrong(CHECK_ANSWERS, "command %#lx: entry %u says %d", v->kind->cmd, i,
+			wrong(CHECK_ANSWERS, "command %#lx: element %u says %d", v->kind->cmd, i,
 			      result);
 		}
 	}
@@ -405,9 +405,9 @@ void run_vector(struct thread *t, const struct step *step)
 	if (v.body.lossy)
 		return;
 	nr_done = vector_done(&v, ret);
-	ok = vector_look(t, &v, step->wheel, nr_done);
+	ok = vector_check(t, &v, step->wheel, nr_done);
 	if (ok != max(ret, 0) && !t->child)
-		wrong(CHECK_ANSWERS, "command %#lx returns %d and %d entries succeeded",
+		wrong(CHECK_ANSWERS, "command %#lx returns %d and %d elements succeeded",
 		      kind->cmd, ret, ok);
 }
 

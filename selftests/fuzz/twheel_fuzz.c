@@ -122,7 +122,7 @@ static void kept_restore(char *list)
 	}
 }
 
-static void tell_replay(void)
+static void print_replay(void)
 {
 	printf("# replay: twheel_fuzz --seed %llu --threads %llu --round %llu --repeat 20",
 	       want.seed, want.threads, plan.round);
@@ -134,13 +134,13 @@ static void tell_replay(void)
 
 /* ---- rounds --------------------------------------------------------------- */
 
-static void progress(__u64 begun, __u64 *told)
+static void progress(__u64 begun, __u64 *printed)
 {
 	__u64 now = clock_ns(CLOCK_MONOTONIC);
 
-	if (now - *told < want.progress * NS_PER_SEC)
+	if (now - *printed < want.progress * NS_PER_SEC)
 		return;
-	*told = now;
+	*printed = now;
 	printf("# %llu s: round %llu, %llu calls, %u edges, %zu sequences kept\n",
 	       (now - begun) / NS_PER_SEC, plan.round, *calls, cover_edges(), corpus_size());
 }
@@ -158,7 +158,7 @@ static bool enough(__u64 begun, __u64 rounds)
 /* Return how many. */
 static __u64 run_rounds(void)
 {
-	__u64 begun = clock_ns(CLOCK_MONOTONIC), told = begun, round, rounds = 0, again;
+	__u64 begun = clock_ns(CLOCK_MONOTONIC), printed = begun, round, rounds = 0, again;
 
 	for (round = want.round; !enough(begun, rounds); round++, rounds++) {
 		/* Do so before any of it is kept. */
@@ -173,10 +173,10 @@ static __u64 run_rounds(void)
 		if (kept_len > kept_before)
 			printf("# kept %s\n", kept_names + kept_before);
 		if (anything_wrong())
-			tell_replay();
+			print_replay();
 		if (found[CHECK_HANGS])
 			break;
-		progress(begun, &told);
+		progress(begun, &printed);
 	}
 	begun = clock_ns(CLOCK_MONOTONIC) - begun;
 	printf("# seed %llu: %llu calls in %llu rounds, %llu.%llu s, %llu calls/s\n", want.seed,

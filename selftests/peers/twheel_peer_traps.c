@@ -144,8 +144,8 @@ TEST(a_reader_of_a_wheel_that_was_emptied_sleeps_until_the_next_expiry)
 static struct tw_outcome tangled[TANGLE_THREADS] = {
 	TW_OUTCOME("armed", TW_A_FEW),
 	TW_OUTCOME("read", TW_A_FEW),
-	TW_OUTCOME("was told by epoll", TW_A_FEW),
-	TW_OUTCOME("watched anew", TW_A_FEW),
+	TW_OUTCOME("was reported by epoll", TW_A_FEW),
+	TW_OUTCOME("watched again", TW_A_FEW),
 	TW_OUTCOME("closed a wheel that was watched", TW_A_FEW),
 };
 

@@ -83,7 +83,7 @@ static struct toll sleep_a_week(void)
 	};
 }
 
-static void tell(const char *what, struct toll toll)
+static void print_toll(const char *what, struct toll toll)
 {
 	printf("# a week %s: %llu timer interrupts, %llu wake-ups of the kthread\n", what,
 	       toll.interrupts, toll.wakeups);
@@ -127,16 +127,16 @@ void soak_idle(const struct soak_options *options)
 
 	part_begin("an_idle_wheel");
 	none = sleep_a_week();
-	tell("without a wheel", none);
+	print_toll("without a wheel", none);
 	if (!oracle_open(&o, options->pending + DUE))
 		goto end;
 	/* Beyond the weeks, and beyond the time by which entries are moved ahead. */
 	arm_some(&o, 0, options->pending, 50 * TW_DAY, 300 * TW_DAY);
 	idle = sleep_a_week();
-	tell("with nothing due", idle);
+	print_toll("with nothing due", idle);
 	arm_some(&o, options->pending, DUE, TW_HOUR, WEEK_NS - TW_DAY);
 	due = sleep_a_week();
-	tell("with 1000 due", due);
+	print_toll("with 1000 due", due);
 	oracle_stamp(&o);
 	oracle_read(&o);
 	oracle_check_books(&o);

@@ -290,7 +290,7 @@ static void one_round(struct mix *m)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static void look_at(struct oracle *o, bool thoroughly)
+static void check_all(struct oracle *o, bool thoroughly)
 {
 	unsigned int i;
 
@@ -328,11 +328,11 @@ static void empty(struct oracle *o)
 		oracle_cancel(o, i);
 	oracle_flush(o);
 	tw_sleep(TW_MIN);
-	look_at(o, true);
+	check_all(o, true);
 	oracle_drain(o);
 }
 
-static void tell(const struct oracle *o)
+static void print_result(const struct oracle *o)
 {
 	static const char * const clock[] = { "MONOTONIC", "BOOTTIME", "REALTIME", "TAI" };
 	const char *name = clock[o->setup.clock - TWHEEL_CLOCK_MONOTONIC];
@@ -373,7 +373,7 @@ static void end(struct mix *m)
 	for (i = 0; i < m->nr_wheels; i++) {
 		if (m->wheel[i].job) {
 			empty(&m->wheel[i]);
-			tell(&m->wheel[i]);
+			print_result(&m->wheel[i]);
 		}
 		oracle_close(&m->wheel[i]);
 	}
@@ -402,7 +402,7 @@ void soak_mix(const struct soak_options *options)
 			    tw_now(CLOCK_MONOTONIC) < start_ns + day * TW_DAY)
 				continue;
 			for (i = 0; i < m.nr_wheels; i++)
-				look_at(&m.wheel[i], day % 8 == 0);
+				check_all(&m.wheel[i], day % 8 == 0);
 			if (day % 50 == 0)
 				printf("# day %u of %u\n", day, options->days);
 			day++;
@@ -433,7 +433,7 @@ void soak_steps(const struct soak_options *options)
 			if (++rounds % 64)
 				continue;
 			for (i = 0; i < m.nr_wheels; i++)
-				look_at(&m.wheel[i], true);
+				check_all(&m.wheel[i], true);
 		}
 		printf("# %u steps of the clock in %u rounds\n", STEPS - m.steps, rounds);
 	}

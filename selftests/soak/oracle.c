@@ -418,7 +418,7 @@ static struct job *job_of_event(struct oracle *o, const struct twheel_event *e)
 		return job;
 	fault(FAULT_TWICE, "event of %#llx, user_data %llu, deadline %llu, fired at %llu: %s",
 	      e->id, e->user_data, e->deadline_ns, e->fired_ns,
-	      !job ? "nobody's" : job->id == e->id ? "it had ended" : "of an earlier life");
+	      !job ? "nobody's" : job->id == e->id ? "it had ended" : "of an earlier schedule");
 	return NULL;
 }
 

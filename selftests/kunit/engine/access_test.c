@@ -9,62 +9,62 @@
  * An element here has this many members of 64 bits, and at most this many elements are copied in.
  */
 #define NR_MEMBERS	(sizeof(struct twheel_arm) / sizeof(u64))
-#define NR_ENTRIES	5
+#define NR_ELEMENTS	5
 /* The longest element of a user. */
 #define MOST_MEMBERS	(NR_MEMBERS + 3)
 
 /**
- * struct entries - elements in the memory of a user, and here
+ * struct elements - elements in the memory of a user, and here
  * @user: there each member is another number, and none is 0
  * @here: U64_MAX if nothing was copied there
  */
-struct entries {
-	u64 user[NR_ENTRIES * MOST_MEMBERS];
-	u64 here[NR_ENTRIES * NR_MEMBERS];
+struct elements {
+	u64 user[NR_ELEMENTS * MOST_MEMBERS];
+	u64 here[NR_ELEMENTS * NR_MEMBERS];
 };
 
 /* Copy @nr elements of @stride members each in. Return how many could be read. */
-static unsigned int entries_copy_in(struct kunit *test, struct entries *entries, u32 stride,
-				    unsigned int nr)
+static unsigned int elements_copy_in(struct kunit *test, struct elements *elements, u32 stride,
+				     unsigned int nr)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(entries->user); i++)
-		entries->user[i] = i + 1;
-	for (i = 0; i < ARRAY_SIZE(entries->here); i++)
-		entries->here[i] = U64_MAX;
-	return access_copy_in(entries->here, sizeof(struct twheel_arm),
-			      (u64 __user __force *)entries->user, stride * sizeof(u64), nr);
+	for (i = 0; i < ARRAY_SIZE(elements->user); i++)
+		elements->user[i] = i + 1;
+	for (i = 0; i < ARRAY_SIZE(elements->here); i++)
+		elements->here[i] = U64_MAX;
+	return access_copy_in(elements->here, sizeof(struct twheel_arm),
+			      (u64 __user __force *)elements->user, stride * sizeof(u64), nr);
 }
 
 /* The first @nr are here, and the members that a shorter one leaves out are zero. */
-static void expect_entries(struct kunit *test, const struct entries *entries, u32 stride,
-			   unsigned int nr)
+static void expect_elements(struct kunit *test, const struct elements *elements, u32 stride,
+			    unsigned int nr)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr * NR_MEMBERS; i++) {
 		unsigned int member = i % NR_MEMBERS;
 
-		KUNIT_ASSERT_EQ_MSG(test, entries->here[i], member < stride ?
-				    entries->user[i / NR_MEMBERS * stride + member] : 0,
-				    "member %u of entry %zu, with %u of them", member,
+		KUNIT_ASSERT_EQ_MSG(test, elements->here[i], member < stride ?
+				    elements->user[i / NR_MEMBERS * stride + member] : 0,
+				    "member %u of element %zu, with %u of them", member,
 				    i / NR_MEMBERS, stride);
 	}
 }
 
 static void elements_of_any_length_are_copied_in(struct kunit *test)
 {
-	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);
 	unsigned int stride, nr, i;
 
-	KUNIT_ASSERT_NOT_NULL(test, entries);
+	KUNIT_ASSERT_NOT_NULL(test, elements);
 	for (stride = 1; stride <= MOST_MEMBERS; stride++) {
-		for (nr = 1; nr <= NR_ENTRIES; nr++) {
-			KUNIT_ASSERT_EQ(test, entries_copy_in(test, entries, stride, nr), nr);
-			expect_entries(test, entries, stride, nr);
-			for (i = nr * NR_MEMBERS; i < ARRAY_SIZE(entries->here); i++)
-				KUNIT_ASSERT_EQ(test, entries->here[i], U64_MAX);
+		for (nr = 1; nr <= NR_ELEMENTS; nr++) {
+			KUNIT_ASSERT_EQ(test, elements_copy_in(test, elements, stride, nr), nr);
+			expect_elements(test, elements, stride, nr);
+			for (i = nr * NR_MEMBERS; i < ARRAY_SIZE(elements->here); i++)
+				KUNIT_ASSERT_EQ(test, elements->here[i], U64_MAX);
 		}
 	}
 }
@@ -72,16 +72,16 @@ static void elements_of_any_length_are_copied_in(struct kunit *test)
 /* They are copied one by one. */
 static void elements_before_one_that_faults_are_copied_in(struct kunit *test)
 {
-	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);
 	unsigned int nr, got;
 
-	KUNIT_ASSERT_NOT_NULL(test, entries);
-	for (nr = 0; nr < NR_ENTRIES; nr++) {
+	KUNIT_ASSERT_NOT_NULL(test, elements);
+	for (nr = 0; nr < NR_ELEMENTS; nr++) {
 		faults_begin(nr);
-		got = entries_copy_in(test, entries, NR_MEMBERS + 1, NR_ENTRIES);
+		got = elements_copy_in(test, elements, NR_MEMBERS + 1, NR_ELEMENTS);
 		KUNIT_EXPECT_TRUE(test, faults_end());
 		KUNIT_ASSERT_EQ(test, got, nr);
-		expect_entries(test, entries, NR_MEMBERS + 1, nr);
+		expect_elements(test, elements, NR_MEMBERS + 1, nr);
 	}
 }
 
@@ -96,18 +96,18 @@ static void two_can_be_read(void)
  */
 static void a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault(struct kunit *test)
 {
-	struct entries *entries = kunit_kzalloc(test, sizeof(*entries), GFP_KERNEL);
+	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);
 	unsigned int got;
 
-	KUNIT_ASSERT_NOT_NULL(test, entries);
+	KUNIT_ASSERT_NOT_NULL(test, elements);
 	faults_begin(0);
 	user_memory.call_at = user_memory.nr + 1;
 	user_memory.call = two_can_be_read;
-	got = entries_copy_in(test, entries, NR_MEMBERS, NR_ENTRIES);
+	got = elements_copy_in(test, elements, NR_MEMBERS, NR_ELEMENTS);
 	user_memory.call = NULL;
 	KUNIT_EXPECT_TRUE(test, faults_end());
 	KUNIT_ASSERT_EQ(test, got, 2U);
-	expect_entries(test, entries, NR_MEMBERS, got);
+	expect_elements(test, elements, NR_MEMBERS, got);
 }
 
 static struct kunit_case access_cases[] = {

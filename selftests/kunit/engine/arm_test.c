@@ -59,7 +59,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
 	struct twheel *tw = test->priv;
 	bool faulted = true;
-	u64 armed, told, id;
+	u64 armed, copied, id;
 	int nr, done, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
@@ -80,15 +80,15 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 			KUNIT_ASSERT_EQ(test, how[i].result, TWHEEL_CREATED);
 			KUNIT_ASSERT_GT(test, cancel(tw, how[i].id), 0);
 		}
-		told = done < 6 ? how[done].id : 0;
+		copied = done < 6 ? how[done].id : 0;
 		for (; i < 6; i++)
 			KUNIT_ASSERT_EQ(test, cancel(tw, how[i].id), -ENOENT);
-		for (i = 0; told && i < 6; i++) {
+		for (i = 0; copied && i < 6; i++) {
 			KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
-			KUNIT_ASSERT_NE(test, id, told);
+			KUNIT_ASSERT_NE(test, id, copied);
 			how[i].id = id;
 		}
-		while (told && i--)
+		while (copied && i--)
 			cancel(tw, how[i].id);
 	}
 	KUNIT_EXPECT_GT(test, nr, 6 * 2);

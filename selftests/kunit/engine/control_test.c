@@ -71,7 +71,7 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 static struct twheel *failing;
 static u32 failing_event_size;
 
-static void look_beside_a_failure(void)
+static void read_beside_a_failure(void)
 {
 	failing_event_size = failing->control.event_size;
 }
@@ -94,7 +94,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	/* The slots are there, and there is no memory for the keys. */
 	memory_limit(charged + 8 * PAGE_SIZE, LONG_MAX);
 	failing = tw;
-	log_call = look_beside_a_failure;
+	log_call = read_beside_a_failure;
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
 	log_call = NULL;
 	/* A read() beside it would not have a buffer for an event of that length. */

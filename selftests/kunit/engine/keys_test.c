@@ -272,7 +272,7 @@ static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct 
 	struct twheel *tw = keyed_wheel(test);
 	bool faulted = true;
 	int nr, done, i;
-	u64 told, id[4];
+	u64 copied, id[4];
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
@@ -292,14 +292,14 @@ static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct 
 		KUNIT_ASSERT_EQ(test, second->deadline_ns, done < 2 ? DELAY_NS : 2 * DELAY_NS);
 		for (i = 0; i < 4; i++)
 			KUNIT_ASSERT_EQ(test, !!find_key(tw, i), i < done || i == 1);
-		told = done < 4 && done != 1 ? how[done].id : 0;
-		if (told)
-			KUNIT_ASSERT_EQ(test, cancel(tw, told), -ENOENT);
+		copied = done < 4 && done != 1 ? how[done].id : 0;
+		if (copied)
+			KUNIT_ASSERT_EQ(test, cancel(tw, copied), -ENOENT);
 		for (i = 0; i < 4; i++)
 			cancel_key(tw, i);
-		for (i = 0; told && i < 4; i++) {
+		for (i = 0; copied && i < 4; i++) {
 			id[i] = timeout_id(arm_key(test, i));
-			KUNIT_ASSERT_NE(test, id[i], told);
+			KUNIT_ASSERT_NE(test, id[i], copied);
 		}
 		for (i = 0; i < 4; i++)
 			cancel_key(tw, i);
