@@ -16,18 +16,18 @@
  * @name: of the call and what is special
  * @prepare: makes the wheel and the arguments
  * @run: the call, and nothing else that could fail
- * @told: checks the results, and notes them
+ * @check: checks the results, and notes them
  * @nr: elements that it returns when nothing fails; 0 for a plain success
- * @compat: 32-bit programs get there by another way
+ * @compat: 32-bit programs make the call by another entry point
  * @indirect: it calls back what the kernel gave to it, which may fail
  * @slow: not to be repeated more often than needed
- * @only: at calls whose name begins so, others have cases of their own; NULL: at all
+ * @only: faults at calls whose name begins so, others have cases of their own; NULL: at all
  */
 struct op {
 	const char *name;
 	void (*prepare)(struct __test_metadata *_metadata, struct world *w);
 	int (*run)(struct world *w);
-	void (*told)(struct __test_metadata *_metadata, struct world *w, int ret);
+	void (*check)(struct __test_metadata *_metadata, struct world *w, int ret);
 	int nr;
 	bool compat;
 	bool indirect;
@@ -505,157 +505,157 @@ static inline void prepare_fdinfo(struct __test_metadata *_metadata, struct worl
 
 static const struct op case_open = {
 	.name = "open",
-	.prepare = prepare_open, .run = run_open, .told = told_by_open,
+	.prepare = prepare_open, .run = run_open, .check = results_of_open,
 };
 
 static const struct op case_setup = {
 	.name = "SETUP", .compat = true,
-	.prepare = prepare_setup, .run = run_setup, .told = told_by_setup,
+	.prepare = prepare_setup, .run = run_setup, .check = results_of_setup,
 };
 
 static const struct op case_setup_wide = {
 	.name = "SETUP of 2^14 slots",
-	.prepare = prepare_setup_wide, .run = run_setup, .told = told_by_setup,
+	.prepare = prepare_setup_wide, .run = run_setup, .check = results_of_setup,
 };
 
 static const struct op case_arm_first = {
 	.name = "ARM, the first", .nr = 40, .compat = true,
-	.prepare = prepare_first_arm, .run = run_arm, .told = told_by_first_arm,
+	.prepare = prepare_first_arm, .run = run_arm, .check = results_of_first_arm,
 };
 
 static const struct op case_arm_keyed = {
 	.name = "ARM of new keys", .nr = 40,
-	.prepare = prepare_arm_keyed, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm_keyed, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_arm = {
 	.name = "ARM", .nr = 40, .compat = true,
-	.prepare = prepare_arm, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_arm_wide = {
 	.name = "ARM of new keys, wide entries", .nr = 5, .compat = true,
-	.prepare = prepare_arm_wide, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm_wide, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_arm_page = {
 	.name = "ARM into a new page", .nr = 4,
-	.prepare = prepare_arm_page, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm_page, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_arm_table = {
 	.name = "ARM into a new table", .nr = 4, .slow = true, .only = "twheel_area_",
-	.prepare = prepare_arm_table, .run = run_arm, .told = told_by_arm_table,
+	.prepare = prepare_arm_table, .run = run_arm, .check = results_of_arm_table,
 };
 
 static const struct op case_arm_words = {
 	.name = "ARM into a new page of words", .nr = 4,
-	.prepare = prepare_arm_words, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm_words, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_map = {
 	.name = "mmap",
-	.prepare = make_usual, .run = run_map, .told = told_nothing,
+	.prepare = make_usual, .run = run_map, .check = no_results,
 };
 
 static const struct op case_arm_periodic = {
 	.name = "ARM, periodic", .nr = 4,
-	.prepare = prepare_arm_periodic, .run = run_arm, .told = told_by_arm,
+	.prepare = prepare_arm_periodic, .run = run_arm, .check = results_of_arm,
 };
 
 static const struct op case_rearm = {
 	.name = "REARM", .nr = 40, .compat = true,
-	.prepare = prepare_rearm, .run = run_rearm, .told = told_by_rearm,
+	.prepare = prepare_rearm, .run = run_rearm, .check = results_of_rearm,
 };
 
 static const struct op case_rearm_periodic = {
 	.name = "REARM, now periodic", .nr = 8,
-	.prepare = prepare_rearm_periodic, .run = run_rearm, .told = told_by_rearm,
+	.prepare = prepare_rearm_periodic, .run = run_rearm, .check = results_of_rearm,
 };
 
 static const struct op case_cancel = {
 	.name = "CANCEL", .nr = 40, .compat = true,
-	.prepare = prepare_cancel, .run = run_cancel, .told = told_by_cancel,
+	.prepare = prepare_cancel, .run = run_cancel, .check = results_of_cancel,
 };
 
 static const struct op case_query = {
 	.name = "QUERY", .nr = 40, .compat = true,
-	.prepare = prepare_query, .run = run_query, .told = told_by_query,
+	.prepare = prepare_query, .run = run_query, .check = results_of_query,
 };
 
 static const struct op case_list = {
 	.name = "LIST", .nr = 40, .compat = true,
-	.prepare = prepare_list, .run = run_list, .told = told_by_list,
+	.prepare = prepare_list, .run = run_list, .check = results_of_list,
 };
 
 static const struct op case_list_wide = {
 	.name = "LIST of wide rows", .nr = 40,
-	.prepare = prepare_list_wide, .run = run_list, .told = told_by_list,
+	.prepare = prepare_list_wide, .run = run_list, .check = results_of_list,
 };
 
 static const struct op case_info = {
 	.name = "INFO", .compat = true,
-	.prepare = prepare_info, .run = run_info, .told = told_by_info,
+	.prepare = prepare_info, .run = run_info, .check = results_of_info,
 };
 
 static const struct op case_advance = {
 	.name = "ADVANCE", .compat = true,
-	.prepare = prepare_advance, .run = run_advance, .told = told_nothing,
+	.prepare = prepare_advance, .run = run_advance, .check = no_results,
 };
 
 static const struct op case_drain = {
 	.name = "DRAIN", .compat = true,
-	.prepare = make_usual, .run = run_drain, .told = told_by_drain,
+	.prepare = make_usual, .run = run_drain, .check = results_of_drain,
 };
 
 static const struct op case_read = {
 	.name = "read", .nr = 40,
-	.prepare = prepare_read, .run = run_read, .told = told_by_read,
+	.prepare = prepare_read, .run = run_read, .check = results_of_read,
 };
 
 static const struct op case_read_wide = {
 	.name = "read of wide events", .nr = 40,
-	.prepare = prepare_read_wide, .run = run_read, .told = told_by_read,
+	.prepare = prepare_read_wide, .run = run_read, .check = results_of_read,
 };
 
 static const struct op case_readv = {
 	.name = "readv", .nr = 40,
-	.prepare = prepare_read, .run = run_readv, .told = told_by_read,
+	.prepare = prepare_read, .run = run_readv, .check = results_of_read,
 };
 
 static const struct op case_write = {
 	.name = "write", .nr = 40,
-	.prepare = prepare_write, .run = run_write, .told = told_by_write,
+	.prepare = prepare_write, .run = run_write, .check = results_of_write,
 };
 
 static const struct op case_poll = {
 	.name = "poll",
-	.prepare = make_usual, .run = run_poll, .told = told_nothing,
+	.prepare = make_usual, .run = run_poll, .check = no_results,
 };
 
 static const struct op case_poll_of_many = {
 	.name = "poll of many", .indirect = true,
-	.prepare = make_usual, .run = run_poll_many, .told = told_nothing,
+	.prepare = make_usual, .run = run_poll_many, .check = no_results,
 };
 
 static const struct op case_epoll_ctl = {
 	.name = "epoll_ctl", .indirect = true,
-	.prepare = prepare_epoll, .run = run_epoll_ctl, .told = told_nothing,
+	.prepare = prepare_epoll, .run = run_epoll_ctl, .check = no_results,
 };
 
 static const struct op case_fdinfo = {
 	.name = "fdinfo",
-	.prepare = prepare_fdinfo, .run = run_fdinfo, .told = told_nothing,
+	.prepare = prepare_fdinfo, .run = run_fdinfo, .check = no_results,
 };
 
 static const struct op case_reopen = {
 	.name = "REOPEN",
-	.prepare = make_usual, .run = run_reopen, .told = told_nothing,
+	.prepare = make_usual, .run = run_reopen, .check = no_results,
 };
 
 static const struct op case_close = {
 	.name = "close",
-	.prepare = make_usual, .run = run_close, .told = told_by_close,
+	.prepare = make_usual, .run = run_close, .check = results_of_close,
 };
 
 /*

@@ -112,7 +112,7 @@ static inline bool shoot(struct __test_metadata *_metadata, struct world *w, con
 	snprintf(w->where, sizeof(w->where), "%s%s, fault %u in %#llx-%#llx", op->name,
 		 compat ? " (32-bit)" : "", shot->nth, shot->range.start, shot->range.end);
 	nr = world_fire(_metadata, w, op, shot, &ret);
-	op->told(_metadata, w, ret);
+	op->check(_metadata, w, ret);
 	*outcome = (struct outcome){ ret, w->nr_enomem };
 	check_world(_metadata, w);
 	world_end(w);

@@ -36,7 +36,7 @@ static inline bool element_done(struct __test_metadata *_metadata, struct world 
 	return !*faulted && result >= 0;
 }
 
-static inline void told_by_arm(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_arm(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;
 	int i, nr_ok = 0;
@@ -58,7 +58,7 @@ static inline void told_by_arm(struct __test_metadata *_metadata, struct world *
 	}
 }
 
-static inline void told_by_rearm(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_rearm(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;
 	int i, nr_ok = 0;
@@ -93,12 +93,12 @@ static inline void told_by_rearm(struct __test_metadata *_metadata, struct world
 
 static struct twheel_arm ballast[BALLAST];
 
-static inline void told_by_arm_table(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_arm_table(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	static struct twheel_cancel cancels[BALLAST];
 	int i;
 
-	told_by_arm(_metadata, w, ret);
+	results_of_arm(_metadata, w, ret);
 	for (i = 0; i < BALLAST; i++)
 		cancels[i] = (struct twheel_cancel){ .id = ballast[i].id };
 	ASSERT_EQ(BALLAST, tw_cancel_vec(w->fd, cancels, BALLAST))
@@ -107,8 +107,8 @@ static inline void told_by_arm_table(struct __test_metadata *_metadata, struct w
 	w->cancelled += BALLAST;
 }
 
-/* Here the last entry is the one that is unread. */
-static inline void told_by_cancel(struct __test_metadata *_metadata, struct world *w, int ret)
+/* Here the last element is the one that is unread. */
+static inline void results_of_cancel(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;
 	int i, nr_ok = 0;
@@ -135,7 +135,7 @@ static inline void told_by_cancel(struct __test_metadata *_metadata, struct worl
 }
 
 /* The same records; write() only reports how many were done. */
-static inline void told_by_write(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_write(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	int i;
 
@@ -152,7 +152,7 @@ static inline void told_by_write(struct __test_metadata *_metadata, struct world
 	}
 }
 
-static inline void told_by_query(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_query(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;
 	int i, nr_ok = 0;
@@ -172,7 +172,7 @@ static inline void told_by_query(struct __test_metadata *_metadata, struct world
 }
 
 /* The walk goes on with the row that could not be written. */
-static inline void told_by_list(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_list(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	struct twheel_list *list = (void *)w->arena;
 	static struct twheel_status rest[KNOWN];
@@ -193,7 +193,7 @@ static inline void told_by_list(struct __test_metadata *_metadata, struct world 
 	}
 }
 
-static inline void told_by_read(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_read(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	int i;
 
@@ -204,7 +204,7 @@ static inline void told_by_read(struct __test_metadata *_metadata, struct world 
 		TH_LOG("%s: read says %d", w->where, ret);
 }
 
-static inline void told_nothing(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void no_results(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	(void)_metadata;
 	(void)w;
@@ -212,7 +212,7 @@ static inline void told_nothing(struct __test_metadata *_metadata, struct world 
 }
 
 /* INFO writes all of it, or nothing. */
-static inline void told_by_info(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_info(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	const struct twheel_info *info = (void *)w->arena;
 
@@ -221,7 +221,7 @@ static inline void told_by_info(struct __test_metadata *_metadata, struct world 
 }
 
 /* A wheel that could not be set up is like a new one; set it up now. */
-static inline void told_by_setup(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_setup(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	const struct twheel_setup *setup = (void *)w->arena;
 	struct twheel_info info;
@@ -245,12 +245,12 @@ static inline void told_by_setup(struct __test_metadata *_metadata, struct world
  * If the first ARM failed as a whole, SETUP can still be called. The wheel has no virtual clock
  * that could be advanced to the end: cancel its timeouts.
  */
-static inline void told_by_first_arm(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_first_arm(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	struct twheel_info info;
 	int i;
 
-	told_by_arm(_metadata, w, ret);
+	results_of_arm(_metadata, w, ret);
 	w->real = ret >= 0;
 	ASSERT_EQ(0, tw_info(w->fd, &info));
 	EXPECT_EQ(w->real, !!info.levels)
@@ -269,14 +269,14 @@ static inline void told_by_first_arm(struct __test_metadata *_metadata, struct w
 	}
 }
 
-static inline void told_by_drain(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_drain(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	EXPECT_EQ(0, ret)
 		TH_LOG("%s", w->where);
 	w->drained = !ret;
 }
 
-static inline void told_by_open(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_open(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	if (ret < 0) {
 		EXPECT_EQ(0, tw_wheels_open())
@@ -288,7 +288,7 @@ static inline void told_by_open(struct __test_metadata *_metadata, struct world 
 }
 
 /* close() destroys the wheel: the checks need another one. */
-static inline void told_by_close(struct __test_metadata *_metadata, struct world *w, int ret)
+static inline void results_of_close(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	EXPECT_EQ(0, ret)
 		TH_LOG("%s", w->where);

@@ -23,7 +23,7 @@ static bool file_has(const char *path, const char *word)
 	return found;
 }
 
-/* What a module that is not loaded has left behind; NULL if nothing. */
+/* Return the kind of thing that the unloaded module has left behind; NULL if there is none. */
 static const char *left_behind(void)
 {
 	__u64 switches;
@@ -78,14 +78,14 @@ FIXTURE_TEARDOWN(load)
 }
 
 /**
- * struct row - what insmod says to faults beneath a function of the kernel
+ * struct row - the errors of insmod for faults beneath a function of the kernel
  * @what: fails
  * @where: the function
- * @once: what it says when the first fault happens there, the second and so on, each
- *	once; what loads all the same is left out, if anything else is there to be told
+ * @once: its errors when the first fault happens there, the second and so on, each
+ *	once; loads that succeed are left out, unless all do
  * @always: when all of them happen
  *
- * The table stands in Documentation/fault-sites.rst.
+ * Documentation/fault-sites.rst shows this table.
  */
 static const struct row {
 	const char *what;

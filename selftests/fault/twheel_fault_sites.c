@@ -24,10 +24,9 @@
  * struct row - the results of a case with a fault at one call
  * @op: the case
  * @where: the function of the module, in its source
- * @callee: what it calls
- * @once: when the first fault happens there, the second and so on; what comes
- *	through in spite of a failed allocation is left out, if anything else is
- *	there to be told
+ * @callee: the function that it calls
+ * @once: when the first fault happens there, the second and so on; elements that
+ *	succeed in spite of a failed allocation are left out, unless all do
  * @always: when all of them happen
  *
  * "done" is a success as if nothing had been.
