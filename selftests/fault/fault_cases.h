@@ -6,7 +6,7 @@
 #ifndef TWHEEL_FAULT_CASES_H
 #define TWHEEL_FAULT_CASES_H
 
-#include "fault_told.h"
+#include "fault_results.h"
 
 #include <sys/epoll.h>
 #include <sys/uio.h>

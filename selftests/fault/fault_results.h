@@ -3,8 +3,8 @@
  * Checks of the results of a call. Whatever the return value is, it agrees with the results in
  * the elements, and from then on the world has noted these.
  */
-#ifndef TWHEEL_FAULT_TOLD_H
-#define TWHEEL_FAULT_TOLD_H
+#ifndef TWHEEL_FAULT_RESULTS_H
+#define TWHEEL_FAULT_RESULTS_H
 
 #include "fault_world.h"
 
@@ -300,4 +300,4 @@ static inline void results_of_close(struct __test_metadata *_metadata, struct wo
 	make_empty(_metadata, w);
 }
 
-#endif /* TWHEEL_FAULT_TOLD_H */
+#endif /* TWHEEL_FAULT_RESULTS_H */
