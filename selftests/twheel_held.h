@@ -154,7 +154,7 @@ static inline void *held_run(void *arg)
 	return NULL;
 }
 
-/* nr elements at bytes, of so many bytes each. */
+/* nr elements of this many bytes each, at bytes. */
 static inline void held_prepare(struct held_call *call, int fd, unsigned long cmd, __u32 flags,
 				void *bytes, __u32 element_size, __u32 nr)
 {

@@ -8,7 +8,7 @@
  *	static struct tw_outcome seen[] = {
  *		[CANCELLED]	= TW_OUTCOME("cancelled in time", TW_A_FEW),
  *		[EXPIRED]	= TW_OUTCOME("expired first", TW_A_FEW),
- *		[ROBBED]	= TW_OUTCOME("found nothing to read", 0),	only told
+ *		[ROBBED]	= TW_OUTCOME("found nothing to read", 0),	only reported
  *	};
  *	struct tw_race race = TW_RACE(seen, tw_race_seconds());
  *

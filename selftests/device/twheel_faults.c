@@ -96,7 +96,7 @@ static int expected(int nr_good)
 	return nr_good ? nr_good : -EFAULT;
 }
 
-/* The call does nr_good of nr_good + BAD entries, and says so. */
+/* The call does nr_good of nr_good + BAD elements, and says so. */
 static void expect_stop(struct __test_metadata *_metadata, int fd, unsigned long cmd, void *at,
 			__u32 entry_size, int nr_good, int line)
 {

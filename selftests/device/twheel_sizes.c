@@ -13,7 +13,7 @@
 #define TW_GROWN	0U
 #endif
 
-/* What a newer header added; a multiple of what any structure is aligned to. */
+/* The part that a newer header added; a multiple of the alignment of any structure. */
 #define TAIL	32U
 
 FIXTURE(sizes) {

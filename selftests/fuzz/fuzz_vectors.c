@@ -85,7 +85,7 @@ static __u64 some_deadline(struct wheel *w, __u64 *seed, bool absolute)
 		return TWHEEL_TIME_NEVER + random_below(seed, 2);
 	case 7:
 		return ~0ULL - random_below(seed, 2);
-	case 8:		/* the past, where there is one */
+	case 8:		/* the past, if there is one */
 		return at - (at ? random64(seed) % at : 0);
 	case 9:		/* anywhere */
 		return at + (random64(seed) >> random_below(seed, 64));

@@ -22,7 +22,7 @@
  *	--round N	begin with this round, and do
  *	--rounds N	so many (with --round: 1)
  *	--repeat N	each of them so often
- *	--kept LIST	what earlier rounds left to it, as a failure tells
+ *	--kept LIST	what earlier rounds left to it, as a failure prints
  *	--go-on		after a failure
  *	--progress N	say after so many seconds where it is (10)
  *
