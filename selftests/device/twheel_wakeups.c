@@ -239,63 +239,63 @@ FIXTURE(row) {
 	bool traced;		/* expiries of hrtimers are counted */
 };
 
-enum deed { NOTHING, CANCELS_ALL, CANCELS_HALF, MOVES_ALL_LATER, DRAINS };
+enum change { NOTHING, CANCELS_ALL, CANCELS_HALF, MOVES_ALL_LATER, DRAINS };
 
 FIXTURE_VARIANT(row) {
 	__u64 apart_ns;
 	bool enters;		/* the alarm has rung since the row was armed */
-	enum deed deed;
+	enum change change;
 	bool passes;		/* it has rung since then */
 	int wakes;		/* the greatest number of times that it rings */
 	int nr_events;
 };
 
 FIXTURE_VARIANT_ADD(row, of_ticks_of_their_own) {
-	.apart_ns = 6 * TW_MS, .deed = NOTHING, .wakes = DEADLINES, .nr_events = DEADLINES,
+	.apart_ns = 6 * TW_MS, .change = NOTHING, .wakes = DEADLINES, .nr_events = DEADLINES,
 };
 
 FIXTURE_VARIANT_ADD(row, of_ticks_of_their_own_in_the_wheel) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = NOTHING,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = NOTHING,
 	.wakes = DEADLINES, .nr_events = DEADLINES,
 };
 
 FIXTURE_VARIANT_ADD(row, of_one_tick) {
-	.deed = NOTHING, .wakes = 1, .nr_events = DEADLINES,
+	.change = NOTHING, .wakes = 1, .nr_events = DEADLINES,
 };
 
 /* The alarm was set for the first of them, and finds none left. */
 FIXTURE_VARIANT_ADD(row, cancelled_before_it_entered) {
-	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .wakes = 1,
+	.apart_ns = 6 * TW_MS, .change = CANCELS_ALL, .wakes = 1,
 };
 
 FIXTURE_VARIANT_ADD(row, cancelled_in_the_wheel) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_ALL, .wakes = 1,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = CANCELS_ALL, .wakes = 1,
 };
 
 FIXTURE_VARIANT_ADD(row, cancelled_by_half) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_HALF,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = CANCELS_HALF,
 	.wakes = DEADLINES / 2 + 1, .nr_events = DEADLINES / 2,
 };
 
 FIXTURE_VARIANT_ADD(row, moved_later_in_the_wheel) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = MOVES_ALL_LATER, .wakes = 1,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = MOVES_ALL_LATER, .wakes = 1,
 };
 
 FIXTURE_VARIANT_ADD(row, moved_later_before_it_entered) {
-	.apart_ns = 6 * TW_MS, .deed = MOVES_ALL_LATER, .wakes = 1,
+	.apart_ns = 6 * TW_MS, .change = MOVES_ALL_LATER, .wakes = 1,
 };
 
 /* When it rings for another one, it is not set again for these. */
 FIXTURE_VARIANT_ADD(row, cancelled_and_a_pass_since) {
-	.apart_ns = 6 * TW_MS, .deed = CANCELS_ALL, .passes = true, .wakes = 0,
+	.apart_ns = 6 * TW_MS, .change = CANCELS_ALL, .passes = true, .wakes = 0,
 };
 
 FIXTURE_VARIANT_ADD(row, cancelled_in_the_wheel_and_a_pass_since) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = CANCELS_ALL, .passes = true, .wakes = 0,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = CANCELS_ALL, .passes = true, .wakes = 0,
 };
 
 FIXTURE_VARIANT_ADD(row, drained) {
-	.apart_ns = 6 * TW_MS, .enters = true, .deed = DRAINS, .wakes = 0,
+	.apart_ns = 6 * TW_MS, .enters = true, .change = DRAINS, .wakes = 0,
 	.nr_events = DEADLINES + 1,
 };
 
@@ -321,16 +321,16 @@ static void enter_all(struct __test_metadata *_metadata, int fd)
 }
 
 /* How many of the row were not as expected. */
-static int do_deed(int fd, const __u64 *id, enum deed deed)
+static int row_change(int fd, const __u64 *id, enum change change)
 {
 	int i, nr = 0;
 
-	if (deed == DRAINS)
+	if (change == DRAINS)
 		return tw_drain(fd);
-	for (i = 0; i < DEADLINES && deed != NOTHING; i++)
-		if (deed == MOVES_ALL_LATER)
+	for (i = 0; i < DEADLINES && change != NOTHING; i++)
+		if (change == MOVES_ALL_LATER)
 			nr += tw_rearm1(fd, id[i], 0, TW_HOUR, 0) != TWHEEL_WAS_PENDING;
-		else if (deed == CANCELS_ALL || i % 2)
+		else if (change == CANCELS_ALL || i % 2)
 			nr += tw_cancel1(fd, id[i]) != TWHEEL_WAS_PENDING;
 	return nr;
 }
@@ -352,7 +352,7 @@ static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
 	self->end_ns = first_ns + DEADLINES * variant->apart_ns + 20 * TW_MS;
 	if (variant->enters)
 		enter_all(_metadata, self->fd);
-	nr = do_deed(self->fd, self->id, variant->deed);
+	nr = row_change(self->fd, self->id, variant->change);
 	if (variant->passes)
 		enter_all(_metadata, self->fd);
 	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));

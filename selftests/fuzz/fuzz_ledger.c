@@ -21,7 +21,7 @@ void ledger_note(struct ledger *ledger, const struct record *record)
 }
 
 /* All that is known of one id. */
-struct life {
+struct history {
 	__u64 id;
 	__u64 user_data;
 	__u64 expirations;	/* in all its events */
@@ -33,70 +33,70 @@ struct life {
 	__u32 facts[NR_FACTS];
 };
 
-static void life_add(struct life *life, const struct record *record)
+static void history_add(struct history *history, const struct record *record)
 {
-	life->facts[record->fact]++;
+	history->facts[record->fact]++;
 	if (record->fact == ARMED) {
-		life->periodic = record->periodic;
-		life->repeats = record->count;
-		life->user_data = record->user_data;
+		history->periodic = record->periodic;
+		history->repeats = record->count;
+		history->user_data = record->user_data;
 	}
 	if (record->fact == DELIVERED) {
-		life->expirations += record->count;
-		life->drained += record->drained;
-		life->ended += record->ended;
-		life->final += record->final;
-		if (record->user_data != life->user_data && life->facts[ARMED])
+		history->expirations += record->count;
+		history->drained += record->drained;
+		history->ended += record->ended;
+		history->final += record->final;
+		if (record->user_data != history->user_data && history->facts[ARMED])
 			wrong(CHECK_OUTCOMES, "event of %#llx has user_data %#llx, not %#llx",
-			      record->id, record->user_data, life->user_data);
+			      record->id, record->user_data, history->user_data);
 	}
 }
 
 /* Events of a timeout that nobody re-armed. */
-static bool events_agree(const struct life *life, bool completed)
+static bool events_agree(const struct history *history, bool completed)
 {
-	const __u32 *facts = life->facts;
+	const __u32 *facts = history->facts;
 
 	if (facts[REARMED])
 		return true;
-	if (!life->periodic)
-		return facts[DELIVERED] <= 1 && (completed || !life->expirations);
-	if (!life->repeats)
+	if (!history->periodic)
+		return facts[DELIVERED] <= 1 && (completed || !history->expirations);
+	if (!history->repeats)
 		return !completed;
-	return completed ? life->expirations == life->repeats :
-			   life->expirations <= life->repeats;
+	return completed ? history->expirations == history->repeats :
+			   history->expirations <= history->repeats;
 }
 
 /* Return whether its last event was read. */
-static bool life_judge(const struct life *life, int wheel, bool emptied)
+static bool history_judge(const struct history *history, int wheel, bool emptied)
 {
-	const __u32 *facts = life->facts;
-	__u32 taken = facts[CANCELLED] + facts[REVOKED] + life->drained;
+	const __u32 *facts = history->facts;
+	__u32 taken = facts[CANCELLED] + facts[REVOKED] + history->drained;
 	/* The wheel was emptied after LIST. */
-	bool lives = facts[LISTED] && !emptied;
-	bool completed = !taken && !lives && facts[DELIVERED];
+	bool is_live = facts[LISTED] && !emptied;
+	bool completed = !taken && !is_live && facts[DELIVERED];
 	const char *why = NULL;
 
 	if (facts[ARMED] != 1)
 		why = "was not armed exactly once";
 	else if (taken > 1 || facts[LISTED] > 1)
 		why = "ended twice";
-	else if (!taken && !completed && !lives)
+	else if (!taken && !completed && !is_live)
 		why = "is lost";
-	else if (lives && taken)
+	else if (is_live && taken)
 		why = "ended and is listed";
-	else if (emptied && !facts[LISTED] != !life->final)
+	else if (emptied && !facts[LISTED] != !history->final)
 		why = "was listed and nothing came, or the other way round";
-	else if (life->ended != completed + life->drained)
+	else if (history->ended != completed + history->drained)
 		why = "has a last event that does not say so, or another one that does";
-	else if (!events_agree(life, completed))
+	else if (!events_agree(history, completed))
 		why = "has too many events, or too few";
 	if (why)
 		wrong(CHECK_OUTCOMES,
 		      "id %#llx of wheel %d %s: armed %u rearmed %u cancelled %u revoked %u delivered %u drained %u listed %u final %u, %llu expirations, periodic %d repeats %u",
-		      life->id, wheel, why, facts[ARMED], facts[REARMED], facts[CANCELLED],
-		      facts[REVOKED], facts[DELIVERED], life->drained, facts[LISTED], life->final,
-		      life->expirations, life->periodic, life->repeats);
+		      history->id, wheel, why, facts[ARMED], facts[REARMED], facts[CANCELLED],
+		      facts[REVOKED], facts[DELIVERED], history->drained, facts[LISTED],
+		      history->final, history->expirations, history->periodic, history->repeats);
 	return completed;
 }
 
@@ -142,14 +142,14 @@ void ledger_reconcile(struct ledger *const ledgers[], int nr, int wheel,
 	int f;
 
 	while (i < all.nr) {
-		struct life life = { .id = all.record[i].id };
+		struct history history = { .id = all.record[i].id };
 
-		while (i < all.nr && all.record[i].id == life.id)
-			life_add(&life, &all.record[i++]);
-		completed += life_judge(&life, wheel, emptied);
-		drained += life.drained;
+		while (i < all.nr && all.record[i].id == history.id)
+			history_add(&history, &all.record[i++]);
+		completed += history_judge(&history, wheel, emptied);
+		drained += history.drained;
 		for (f = 0; f < NR_FACTS; f++)
-			facts[f] += life.facts[f];
+			facts[f] += history.facts[f];
 	}
 	compare(wheel, "armed", facts[ARMED], info->armed);
 	compare(wheel, "rearmed", facts[REARMED], info->rearmed);

@@ -8,7 +8,7 @@ static void cancel_ends_a_live_timeout_and_says_what_it_was(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 
-	expect_outcome(test, deed_cancel, start->to.cancel);
+	expect_outcome(test, action_cancel, start->to.cancel);
 }
 
 /* G8: neither an id that has ended, nor one with any bit of its generation changed. */

@@ -8,14 +8,14 @@ static void expiry_makes_one_event_of_a_timeout_that_is_due(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 
-	expect_outcome(test, deed_expire, start->to.expire);
+	expect_outcome(test, action_expire, start->to.expire);
 }
 
 /* G3, G4: every pending timeout gets an event, and one that is unread keeps its own. */
 static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 {
 	const struct start *start = test->param_value;
-	struct twheel_timeout *t = expect_outcome(test, deed_drain, start->to.drain);
+	struct twheel_timeout *t = expect_outcome(test, action_drain, start->to.drain);
 	struct twheel_event event;
 
 	if (start->drains)

@@ -8,7 +8,7 @@ static void read_takes_the_event_and_the_timeout_that_ended_with_it(struct kunit
 {
 	const struct start *start = test->param_value;
 
-	expect_outcome(test, deed_read, start->to.read);
+	expect_outcome(test, action_read, start->to.read);
 }
 
 /* G3: the event says what happens to the timeout, at whichever period it is read. */

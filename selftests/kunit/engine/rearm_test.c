@@ -7,7 +7,7 @@
 static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 {
 	const struct start *start = test->param_value;
-	struct twheel_timeout *t = expect_outcome(test, deed_rearm_later, start->to.later);
+	struct twheel_timeout *t = expect_outcome(test, action_rearm_later, start->to.later);
 	struct twheel *tw = test->priv;
 
 	if (start->to.later == SHUT)
@@ -24,7 +24,7 @@ static void rearm_to_the_past_makes_an_event_at_once(struct kunit *test)
 	struct twheel *tw = test->priv;
 	struct twheel_event event;
 
-	expect_outcome(test, deed_rearm_past, start->to.past);
+	expect_outcome(test, action_rearm_past, start->to.past);
 	if (start->to.past == SHUT)
 		return;
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);

@@ -262,20 +262,20 @@ static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct k
 }
 
 /* Timeouts with generations of all kinds, also those at which the 28 bits of a word wrap. */
-static void a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_made(struct kunit *test)
+static void a_timeout_of_any_generation_keeps_its_deadline_in_a_new_table(struct kunit *test)
 {
-	static const u32 lives[] = {
+	static const u32 generations[] = {
 		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
 	};
 	struct twheel *tw = test->priv;
 	unsigned int i;
-	u64 ids[ARRAY_SIZE(lives)];
+	u64 ids[ARRAY_SIZE(generations)];
 
-	arm_many(test, ARRAY_SIZE(lives), ids);
-	for (i = 0; i < ARRAY_SIZE(lives); i++)
-		ids[i] = generation_set(tw, ids[i], lives[i]);
+	arm_many(test, ARRAY_SIZE(generations), ids);
+	for (i = 0; i < ARRAY_SIZE(generations); i++)
+		ids[i] = generation_set(tw, ids[i], generations[i]);
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
-	for (i = 0; i < ARRAY_SIZE(lives); i++) {
+	for (i = 0; i < ARRAY_SIZE(generations); i++) {
 		u64 deadline_ns = place_of(tw, (u32)ids[i])->deadline_ns;
 
 		KUNIT_EXPECT_EQ(test, *word_of(tw, ids[i]), late_word(ids[i]));
@@ -562,7 +562,7 @@ static struct kunit_case refresh_cases[] = {
 	KUNIT_CASE(a_table_that_is_not_finished_moves_nothing),
 	KUNIT_CASE(a_table_that_cannot_be_finished_is_given_back),
 	KUNIT_CASE(a_timeout_armed_before_the_table_is_made_keeps_its_deadline),
-	KUNIT_CASE(a_timeout_of_any_generation_keeps_its_deadline_when_the_table_is_made),
+	KUNIT_CASE(a_timeout_of_any_generation_keeps_its_deadline_in_a_new_table),
 	KUNIT_CASE(a_place_passes_by_the_generation_of_its_word),
 	KUNIT_CASE(users_can_map_the_words_of_more_places_than_there_may_be),
 	KUNIT_CASE(a_store_counts_for_its_generation_and_only_to_later),

@@ -164,10 +164,10 @@ static struct twheel_timeout *bring(struct kunit *test, const struct start *star
 }
 
 /* Do one action to a timeout, and return the result of the call. */
-typedef int (*deed)(struct twheel *tw, struct twheel_timeout *t, u64 id);
+typedef int (*action)(struct twheel *tw, struct twheel_timeout *t, u64 id);
 
 /* Check one action on a timeout in one state against the table of outcomes. */
-static struct twheel_timeout *expect_outcome(struct kunit *test, deed deed,
+static struct twheel_timeout *expect_outcome(struct kunit *test, action act,
 					     enum outcome_name name)
 {
 	const struct outcome *to = &outcomes[name];
@@ -178,7 +178,7 @@ static struct twheel_timeout *expect_outcome(struct kunit *test, deed deed,
 
 	state = name == SAME || name == SHUT ? state_of(t) : to->state;
 	tally_take(tw, before);
-	KUNIT_EXPECT_EQ(test, deed(tw, t, id), to->said);
+	KUNIT_EXPECT_EQ(test, act(tw, t, id), to->said);
 	expect_delta(test, before, to->delta);
 	KUNIT_EXPECT_EQ(test, state_of(t), state);
 	/* G8: the next generation comes with the end, and only with it. */
@@ -187,27 +187,27 @@ static struct twheel_timeout *expect_outcome(struct kunit *test, deed deed,
 	return t;
 }
 
-static int deed_cancel(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_cancel(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	return cancel(tw, id);
 }
 
-static int deed_rearm_later(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_rearm_later(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	return rearm_to(tw, id, .expires_ns = 1000 * TICK_NS);
 }
 
-static int deed_rearm_past(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_rearm_past(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	return rearm_to(tw, id, .flags = TWHEEL_ARM_ABSOLUTE);
 }
 
-static int deed_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	return read_one(tw, NULL);
 }
 
-static int deed_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	twheel_lock(tw);
 	timeout_drain(tw, t, time_of(tw));
@@ -215,7 +215,7 @@ static int deed_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
 	return 0;
 }
 
-static int deed_expire(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_expire(struct twheel *tw, struct twheel_timeout *t, u64 id)
 {
 	expire_at(tw, timeout_known_ns(t) + TICK_NS);
 	return 0;
