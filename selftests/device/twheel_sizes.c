@@ -42,41 +42,41 @@ static int open_for(const struct tw_command *command, __u64 *pending)
 	return command->cmd == TWHEEL_IOC_SETUP ? tw_open(O_NONBLOCK) : tw_make_wheel(pending);
 }
 
+/* The good call of a command succeeds if its argument and its elements are longer by this much. */
+static void expect_good(struct __test_metadata *_metadata, const struct tw_command *command,
+			__u32 argument_more, __u32 element_more)
+{
+	union tw_argument argument;
+	union tw_element element;
+	__u64 pending = 0;
+	int fd = open_for(command, &pending);
+
+	ASSERT_LE(0, fd);
+	tw_make_good(command, pending, &argument, &element);
+	argument.info.size += argument_more;
+	if (element_more)
+		argument.vector.entry_size += element_more;
+	EXPECT_EQ(command->good, tw_ioctl(fd, command->cmd, &argument))
+		TH_LOG("%s", command->name);
+	close(fd);
+}
+
 /* ---- of the argument ----------------------------------------------------- */
 
 TEST_F(sizes, argument_of_this_version_is_taken)
 {
-	union tw_argument argument;
-	union tw_element element;
-	__u64 pending = 0;
-	int i, fd;
+	int i;
 
-	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
-		fd = open_for(&tw_commands[i], &pending);
-		ASSERT_LE(0, fd);
-		tw_make_good(&tw_commands[i], pending, &argument, &element);
-		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
-			TH_LOG("%s", tw_commands[i].name);
-		close(fd);
-	}
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++)
+		expect_good(_metadata, &tw_commands[i], 0, 0);
 }
 
 TEST_F(sizes, larger_argument_with_a_tail_of_zeroes_is_taken)
 {
-	union tw_argument argument;
-	union tw_element element;
-	__u64 pending = 0;
-	int i, fd;
+	int i;
 
-	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
-		fd = open_for(&tw_commands[i], &pending);
-		ASSERT_LE(0, fd);
-		tw_make_good(&tw_commands[i], pending, &argument, &element);
-		argument.info.size += TAIL;
-		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
-			TH_LOG("%s", tw_commands[i].name);
-		close(fd);
-	}
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++)
+		expect_good(_metadata, &tw_commands[i], TAIL, 0);
 }
 
 TEST_F(sizes, argument_smaller_than_the_first_version_is_refused)
@@ -259,22 +259,11 @@ TEST_F(sizes, elements_at_an_address_that_is_no_multiple_of_8_say_einval)
 
 TEST_F(sizes, larger_element_with_a_tail_of_zeroes_is_taken)
 {
-	union tw_argument argument;
-	union tw_element element;
-	__u64 pending;
-	int i, fd;
+	int i;
 
-	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
-		if (!tw_commands[i].entry_size)
-			continue;
-		fd = open_for(&tw_commands[i], &pending);
-		ASSERT_LE(0, fd);
-		tw_make_good(&tw_commands[i], pending, &argument, &element);
-		argument.vector.entry_size += TAIL;
-		EXPECT_EQ(tw_commands[i].good, tw_ioctl(fd, tw_commands[i].cmd, &argument))
-			TH_LOG("%s", tw_commands[i].name);
-		close(fd);
-	}
+	for (i = 0; i < ARRAY_SIZE(tw_commands); i++)
+		if (tw_commands[i].entry_size)
+			expect_good(_metadata, &tw_commands[i], 0, TAIL);
 }
 
 TEST_F(sizes, element_smaller_than_the_first_version_is_refused)
