@@ -483,7 +483,7 @@ static void empty_slots_are_left_in_steps(const struct shape *shape)
  * G5: a search for the first slot reads each word of the bitmap once, however many empty slots
  * are in the way, and whether they were left before or are emptied as they are found.
  */
-static void search_looks_at_each_word_once(const struct shape *shape)
+static void search_reads_each_word_once(const struct shape *shape)
 {
 	u32 i, k;
 
@@ -610,7 +610,7 @@ static const struct {
 	TEST(key_after_the_clock_was_set_back_comes_in_its_tick, EACH),
 	TEST(slot_emptied_ahead_is_empty_when_it_begins, WITH_LEVELS),
 	TEST(empty_slots_are_left_in_steps, EACH),
-	TEST(search_looks_at_each_word_once, EACH),
+	TEST(search_reads_each_word_once, EACH),
 	TEST(empty_slots_delay_nothing, EACH),
 	TEST(clock_set_back_amid_empty_slots_delays_nothing, EACH),
 	TEST(random_use_agrees_with_a_plain_list, EACH),
