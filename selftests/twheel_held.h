@@ -100,7 +100,7 @@ static inline int held_wait(struct held_memory *memory)
 	return 0;
 }
 
-/* Lets it go on. */
+/* Let the call go on. */
 static inline int held_release(struct held_memory *memory)
 {
 	struct uffdio_writeprotect unprotect = {

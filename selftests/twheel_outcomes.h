@@ -49,7 +49,7 @@ struct tw_outcome {
 struct tw_race {
 	struct tw_outcome *outcomes;
 	int nr;
-	/* It lasts this long at least, and has this many rounds. */
+	/* The race lasts this long at least, and has this many rounds. */
 	__u64 usual_ns;
 	unsigned int usual_rounds;
 	__u64 begin_ns;

@@ -91,7 +91,7 @@ static inline int tw_kthreads(__u64 *switches)
 	return tw_kthreads_read(switches, &runs);
 }
 
-/* They sleep, and did so for a while. */
+/* The kthreads sleep, and did so for a while. */
 static inline bool tw_kthreads_are_quiet(void)
 {
 	__u64 before, after;

@@ -20,7 +20,7 @@ FIXTURE(realtime_step) {
 	__u64 offset_ns;
 };
 
-/* Sets CLOCK_REALTIME; 0 or -errno. */
+/* Set CLOCK_REALTIME; return 0 or -errno. */
 static int set_realtime(__u64 now_ns)
 {
 	struct timespec ts = tw_to_timespec(now_ns);

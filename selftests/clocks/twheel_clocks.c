@@ -59,7 +59,7 @@ TEST_F(clock, info_reports_the_time_of_the_clock)
 	EXPECT_GE(tw_now(variant->clockid), info.now_ns);
 }
 
-/* Waits for the event of id, which must not come before its edge. */
+/* Wait for the event of id, which must not come before its edge. */
 static void expect_not_early(struct __test_metadata *_metadata, int fd, clockid_t clockid,
 			     __u64 id, struct twheel_event *event)
 {
@@ -188,7 +188,7 @@ TEST_F(clock, rearming_later_does_not_expire_at_the_old_deadline)
 
 /* ---- relative times ------------------------------------------------------ */
 
-/* On a clock that nobody can set. */
+/* These tests use a clock that nobody can set. */
 FIXTURE(relative) {
 	int fd;
 };

@@ -118,7 +118,7 @@ static void sleep_now(struct __test_metadata *_metadata, FIXTURE_DATA(suspend) *
 	ASSERT_LE(LEAST_SLEEP_NS, self->slept_ns);
 }
 
-/* On the clocks that go on during the sleep. */
+/* This holds on the clocks that go on during the sleep. */
 TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 {
 	const __u32 clocks[] = {

@@ -867,7 +867,7 @@ BETWEEN(rearm_there_and_back)
 	said = model_rearm(&round->world, round->victim, 0, deadline_ns);
 	EXPECT_EQ(said.result, tw_rearm1(round->world.fd, victim_id(round), TWHEEL_ARM_ABSOLUTE,
 					 deadline_ns, 0));
-	/* On a wheel whose clock has passed that deadline. */
+	/* The clock of the wheel has passed that deadline. */
 	if (round->world.now_ns)
 		world_advance(_metadata, &round->world, round->world.now_ns);
 }

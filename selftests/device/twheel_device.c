@@ -92,7 +92,7 @@ TEST(opening_for_reading_or_writing_alone_does_not_pass_for_the_other)
 	close(fd);
 }
 
-/* As with every device, and unlike dup(). */
+/* As with every device, this makes a new open file, unlike dup(). */
 TEST(opening_proc_self_fd_makes_a_new_wheel)
 {
 	int fd = tw_virtual(O_NONBLOCK, TW_MS), other;

@@ -935,7 +935,7 @@ TEST_F_TIMEOUT(real_clock, an_expiry_at_the_end_of_a_wait_wakes_somebody, 90)
 		ASSERT_EQ(1, epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS))
 			TH_LOG("round %u", race.rounds);
 		pthread_join(thread, NULL);
-		/* It is the other one's event, if that was woken only after us. */
+		/* The event is for the other sleeper, if that was woken only after us. */
 		while (tw_poll(self->fd, POLLIN, 2) == POLLIN)
 			ASSERT_LT(0, tw_read(self->fd, events, 4));
 	}

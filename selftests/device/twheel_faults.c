@@ -976,7 +976,7 @@ static int elements_done(struct __test_metadata *_metadata, int fd, unsigned lon
 	}
 }
 
-/* Of three elements the first is good, and of the second this many bytes are. */
+/* The first of three elements is good, and this many bytes of the second. */
 static void element_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 				    int protection, const struct tw_command *command,
 				  __u32 stride, size_t good)

@@ -57,7 +57,7 @@ static int let_go(struct __test_metadata *_metadata, FIXTURE_DATA(holding) *self
 
 #define KEY	7
 
-/* One key twice, and another one. */
+/* Arm one key twice, and another one. */
 static const struct twheel_arm first_arms[3] = {
 	{ .user_data = KEY, .expires_ns = TW_HOUR, .result = TW_POISON32 },
 	{ .user_data = KEY + 1, .expires_ns = TW_HOUR, .result = TW_POISON32 },

@@ -716,7 +716,7 @@ TEST_F(ring, a_write_to_a_descriptor_for_reading_says_ebadf)
 	close(fd);
 }
 
-/* Each number as a command, done at once and by a worker; and each way to write. */
+/* Submit each number as a command, done at once and by a worker; and each way to write. */
 TEST_F(ring, no_command_changes_a_wheel_by_a_descriptor_for_reading)
 {
 	struct twheel_record record = { .op = TWHEEL_OP_CANCEL };

@@ -65,7 +65,7 @@ static void expect_absent(struct __test_metadata *_metadata, int fd, __u64 key, 
 
 #define EXPECT_ABSENT(fd, key)	expect_absent(_metadata, fd, key, __LINE__)
 
-/* One timeout has this key and is pending until deadline_ns; its id. */
+/* One timeout has this key and is pending until deadline_ns; return its id. */
 static __u64 expect_pending(struct __test_metadata *_metadata, int fd, __u64 key,
 			    __u64 deadline_ns, int line)
 {
@@ -889,7 +889,7 @@ TEST_F(keyed, if_present_replaces_and_never_creates)
 	expect_expiry(_metadata, self->fd, KEY, first.id, 30 * TW_MS);
 }
 
-/* Each flag with the deadline in force, with one below it and with one above. */
+/* Try each flag with the deadline in force, with one below it and with one above. */
 struct bound_case {
 	__u32 flag;
 	__u64 deadline_ns;
@@ -916,7 +916,7 @@ static void expect_bounds(struct __test_metadata *_metadata, int fd, __u64 now_n
 	struct twheel_arm arm;
 	int i;
 
-	/* Each has a key of its own. */
+	/* Each timeout has a key of its own. */
 	for (i = 0; i < ARRAY_SIZE(bounds); i++) {
 		ASSERT_EQ(TWHEEL_CREATED, key_arm(fd, i, 10 * TW_MS, 0));
 	}
@@ -968,7 +968,7 @@ TEST_F(keyed, if_present_and_a_bound_hold_together)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm(self->fd, KEY, 15 * TW_MS, flags));
 }
 
-/* Both are the end of time, however they are written. */
+/* Both deadlines are the end of time, however they are written. */
 TEST_F(keyed, end_of_time_is_neither_later_nor_earlier_than_itself)
 {
 	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER, 0));
@@ -1496,7 +1496,7 @@ TEST_F(vector, a_vector_creates_all_and_replaces_all)
 		expect_expiry(_metadata, self->fd, i, ids[i], TW_SEC + i * TW_MS);
 }
 
-/* By turns: present, new, malformed, present but refused, new but refused. */
+/* The keys are by turns present, new, malformed, present but refused, new but refused. */
 TEST_F(vector, a_vector_does_each_element_by_itself)
 {
 	int i, good = 0;

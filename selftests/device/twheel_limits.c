@@ -60,7 +60,7 @@ static void expect_room(struct __test_metadata *_metadata, int fd, int room)
 
 	for (i = 0; i < PLACES + 2; i++) {
 		arms[i].expires_ns = TW_HOUR;
-		/* It is written, not read. */
+		/* ARM writes the result, and does not read it. */
 		arms[i].result = i % 3 - 1;
 	}
 	EXPECT_EQ(!!room * POLLOUT, tw_poll(fd, POLLOUT, 0));

@@ -233,7 +233,7 @@ TEST_F(listener, a_listener_gets_no_command_done_that_changes_the_wheel)
 	}
 }
 
-/* By each command: from each mode that a listener may have, with each of its arguments. */
+/* Try each command from each mode that a listener may have, with each of its arguments. */
 TEST_F(listener, a_listener_gets_no_descriptor_that_may_write)
 {
 	const int more[] = { 0, O_NONBLOCK, O_CLOEXEC, O_NONBLOCK | O_CLOEXEC };
@@ -292,7 +292,7 @@ TEST_F(listener, a_listener_writes_nothing)
 	EXPECT_EBADF(splice(pipes[0], NULL, self->fd, NULL, sizeof(record), 0));
 	EXPECT_EBADF(sendfile(self->fd, memory, NULL, sizeof(record)));
 #undef EXPECT_EBADF
-	/* These are no calls of the device, and have error codes of their own. */
+	/* These calls are not the device's, and have error codes of their own. */
 	EXPECT_EQ(-1, pwrite(self->fd, &record, sizeof(record), 0));
 	EXPECT_EQ(-1, ftruncate(self->fd, 0));
 	EXPECT_EQ(-1, fallocate(self->fd, 0, 0, 4096));

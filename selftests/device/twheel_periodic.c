@@ -398,7 +398,7 @@ TEST_F(periodic, fixed_delay_begins_its_next_period_when_the_event_is_read)
 	expect_event_at(_metadata, self->fd, 10 * TW_MS, id, 1, 10 * TW_MS);
 	expect_nothing_at(_metadata, self->fd, 20 * TW_MS - 1);
 	ASSERT_EQ(0, tw_advance(self->fd, 20 * TW_MS));
-	/* It is unread for 7 ms: the next one comes 10 ms after the read. */
+	/* The event is unread for 7 ms: the next one comes 10 ms after the read. */
 	ASSERT_EQ(0, tw_advance(self->fd, 27 * TW_MS));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(20 * TW_MS, event.deadline_ns);
@@ -459,7 +459,7 @@ TEST_F(periodic, fixed_delay_of_the_shortest_interval_is_one_event_a_read)
 	__u64 id = arm_periodic(_metadata, self->fd, 0, 1, TWHEEL_ARM_FIXED_DELAY, 0);
 	int i;
 
-	/* It does not expire again within the turn that delivered it. */
+	/* The timeout does not expire again within the turn that delivered it. */
 	for (i = 0; i < 20; i++) {
 		expect_event_at(_metadata, self->fd, i * TW_MS, id, 1, i * TW_MS);
 		expect_nothing_at(_metadata, self->fd, i * TW_MS);
@@ -682,7 +682,7 @@ FIXTURE_TEARDOWN(periodic_anywhere)
 	close(self->fd);
 }
 
-/* Each interval for which the timeout waits in another level, over a few periods. */
+/* Try each interval for which the timeout waits in another level, over a few periods. */
 TEST_F(periodic_anywhere, any_period_keeps_its_phase)
 {
 	__u64 tick_ns = self->info.tick_ns, slots = self->info.slots;

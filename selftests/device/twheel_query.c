@@ -95,7 +95,7 @@ TEST_F(query, query_of_an_expired_timeout_reports_the_deadline_that_passed)
 struct ending {
 	const char *what;
 	struct twheel_arm arm;
-	/* By 10 ms, 20 ms and 30 ms. */
+	/* whether the event at 10 ms, 20 ms and 30 ms is the last one */
 	bool last[3];
 };
 
@@ -160,7 +160,7 @@ TEST_F(query, query_distinguishes_the_event_that_ends_a_timeout)
 	}
 }
 
-/* It waits for its edge: it is still pending, and no time is left. */
+/* The timeout waits for its edge: it is still pending, and no time is left. */
 TEST_F(query, nothing_is_left_between_the_deadline_and_its_edge)
 {
 	struct twheel_status status;

@@ -242,7 +242,7 @@ static void random_arm(struct twheel_arm *arm)
 	if (random_below(2)) {
 		arm->flags = TWHEEL_ARM_ABSOLUTE;
 		arm->expires_ns += model.now_ns;
-		/* Or in the past. */
+		/* Some deadlines are in the past. */
 		if (!random_below(16))
 			arm->expires_ns = random_between(0, model.now_ns + 1);
 	}

@@ -337,7 +337,7 @@ TEST_F(read, one_call_takes_all_kinds_of_events)
 	ASSERT_EQ(92, tw_read(self->fd, events, MAX_EVENTS));
 	for (i = 0; i < 45; i++)
 		EXPECT_EQ(i, events[i].user_data);
-	/* They are of one tick, and so is one of the others. */
+	/* Their events are of one tick, and so is one of the others. */
 	EXPECT_EQ(2045, events[45].user_data + events[46].user_data + events[47].user_data);
 	for (i = 46; i < 90; i++)
 		EXPECT_EQ(i, events[i + 2].user_data);

@@ -491,8 +491,8 @@ FIXTURE_TEARDOWN(rearm_anywhere)
 }
 
 /*
- * Each is moved from one random place to another, several times while time
- * passes, and expires at the last one, in the order of ticks, once.
+ * Each timeout is moved from one random time to another, several times while time passes, and
+ * expires once, at the last one, in the order of ticks.
  */
 TEST_F(rearm_anywhere, each_timeout_expires_once_at_its_last_deadline)
 {

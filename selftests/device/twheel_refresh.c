@@ -131,14 +131,16 @@ TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
 	/* No deadline is beyond the horizon of a long tick. */
 	if (deadline_ns == TWHEEL_TIME_NEVER)
 		return;
-	/* As a difference of 2^35 grains, it is the farthest one before the known one. */
+	/*
+	 * As a difference of 2^35 grains, this deadline is the farthest one before the known one.
+	 */
 	tw_refresh(self->table, self->id, deadline_ns + 1, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	EXPECT_EQ(self->deadline_ns, status.deadline_ns);
 	tw_refresh(self->table, self->id, (base + NR_GRAINS) << self->shift, self->shift);
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	EXPECT_EQ(self->deadline_ns, status.deadline_ns);
-	/* And this is the next grain. */
+	/* This is the next grain. */
 	tw_refresh(self->table, self->id, (base + NR_GRAINS + 1) << self->shift, self->shift);
 	EXPECT_EXPIRY((base + 1) << self->shift);
 }
@@ -155,7 +157,7 @@ TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_wrap)
 	before_ns = turn_ns - 3 * self->tick_ns;
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE,
 						before_ns, 0));
-	/* Both are before the armed deadline, one of them only as a number. */
+	/* Both deadlines are before the armed one, one of them only as a number. */
 	tw_refresh(self->table, self->id, before_ns - 5 * self->tick_ns, self->shift);
 	tw_refresh(self->table, self->id, turn_ns + 5 * self->tick_ns, self->shift);
 	EXPECT_EXPIRY(tw_refreshed_ns(turn_ns + 5 * self->tick_ns, self->shift));
@@ -373,7 +375,7 @@ TEST_F(refresh, a_store_counts_for_a_deadline_of_zero)
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK;
 	struct twheel_status status;
 
-	/* It is due at once, so it may have expired before the store. */
+	/* The timeout is due at once, so it may have expired before the store. */
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 0, 0));
 	self->table[(__u32)self->id] = gen;
 	/* The grain before that of zero. */
@@ -434,7 +436,7 @@ TEST_F(refresh, a_store_later_than_a_rearm_to_later_counts)
 	EXPECT_EXPIRY(deadline_ns);
 }
 
-/* It was due when armed, and moved before any pass. */
+/* The timeout was due when armed, and moved before any pass. */
 TEST_F(refresh, an_overdue_timeout_waits_for_the_stored_deadline)
 {
 	__u64 now_ns = 2 * self->deadline_ns;
@@ -586,7 +588,7 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
-	/* It takes nothing back, unless the store is blind. */
+	/* A late store takes nothing back, unless it is blind. */
 	EXPECT_EQ(1, tw_refresh(self->table, new, TW_MIN, self->shift));
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));

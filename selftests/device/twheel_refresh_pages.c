@@ -187,7 +187,7 @@ TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 	ASSERT_EQ(0, cancel_all(&wheel));
 	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 	refresh_all(&wheel, 3 * TW_HOUR);
-	/* As by a program that does not check. */
+	/* Store as a program does that does not check the result. */
 	for (i = 0; i < NR; i++)
 		wheel.table[(__u32)old[i]] = 3 * TW_HOUR;
 	/* If timeouts come again, nothing of that is seen. */
@@ -219,7 +219,7 @@ TEST_F(refresh_pages, pages_of_another_wheel_stay_where_they_are)
 	wheel_unmake(&other);
 }
 
-/* By all calls that a process can make on a mapping, or on a file. */
+/* Make all calls that a process can make on a mapping, or on a file. */
 TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 {
 	static const int mapping_advice[] = {

@@ -129,7 +129,7 @@ TEST_F(reopen, reopen_gives_no_mode_that_the_descriptor_does_not_have)
 	}
 }
 
-/* As with the device itself: the mode of the open counts. */
+/* As with the device itself, the mode of the open counts. */
 TEST(a_device_opened_for_reading_is_not_reopened_for_writing)
 {
 	int fd = open(TW_DEVICE, O_RDONLY | O_CLOEXEC);
@@ -184,7 +184,7 @@ TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 	close(file);
 }
 
-/* It would be another wheel, too. */
+/* An open of /proc/self/fd would give another wheel, too. */
 TEST_F(reopen, reopen_gives_a_descriptor_that_proc_self_fd_does_not_open)
 {
 	char path[32];

@@ -151,7 +151,7 @@ TEST_F(setup, any_clock_of_time_h_is_refused)
 	EXPECT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));
 }
 
-/* By the values in force: the slots rounded up, the defaults filled in. */
+/* The bound is for the values in force: the slots rounded up, the defaults filled in. */
 TEST_F(setup, round_of_one_level_lasts_100_ms_at_least)
 {
 	struct twheel_info info;

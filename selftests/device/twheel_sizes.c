@@ -8,7 +8,7 @@
 
 #include <sys/mman.h>
 
-/* By how much the structures of this kernel are larger than those of our header. */
+/* The structures of this kernel are larger than those of our header by this much. */
 #ifndef TW_GROWN
 #define TW_GROWN	0U
 #endif
@@ -435,7 +435,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_list)
 	}
 }
 
-/* As with the tail of a larger INFO. */
+/* The tail is cleared, as with a larger INFO. */
 TEST_F(sizes, tail_of_a_larger_row_of_list_is_zeroed)
 {
 	struct newer_status rows[4];

@@ -267,7 +267,7 @@ TEST_F(slack, slack_holds_after_a_refresh)
 		__u64 edge_ns;
 
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 1 + i % 3 * self->tick_ns, 0, 15, &id));
-		/* From the inbox, and from the wheel. */
+		/* The timeout is in the inbox, or in the wheel. */
 		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 		}
@@ -296,7 +296,7 @@ TEST_F(slack, slack_is_that_of_the_new_schedule_after_a_rearm)
 		m = i / 32;
 		deadline_ns = now_ns + 11 * self->tick_ns;
 		ASSERT_EQ(0, arm_slack(self->fd, deadline_ns, 0, k, &id));
-		/* From the inbox, and from the wheel. */
+		/* The timeout is in the inbox, or in the wheel. */
 		if (i % 2) {
 			ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 		}

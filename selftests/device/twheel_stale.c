@@ -123,7 +123,7 @@ static __u64 end_by_cancel(struct __test_metadata *_metadata, int fd)
 	return id;
 }
 
-/* One whose event is read. */
+/* End a timeout by a read of its event. */
 static __u64 end_by_read(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event event;
@@ -207,7 +207,7 @@ static _Atomic __u64 *last_of(__u64 id)
 	return &ended.of_place[id % MOST_PLACES];
 }
 
-/* By the id that had the place before the timeout that was armed last. */
+/* Use the id that had the place before the timeout that was armed last. */
 static void *hammer(void *arg)
 {
 	struct twheel_status row;
@@ -221,7 +221,7 @@ static void *hammer(void *arg)
 
 		if (!id)
 			continue;
-		/* They are the same if that one has ended, too. */
+		/* The two ids are the same if that timeout has ended, too. */
 		if (id != live)
 			tw_saw(&outcomes[call], 1);
 		switch (call) {

@@ -291,7 +291,7 @@ TEST_F(trace, the_event_of_a_limit_says_who_was_refused_what)
 	EXPECT_EVENT(NULL, "limit", "limit=max_pending uid=%u used=3 wanted=1 most=3", getuid());
 }
 
-/* By batches of many timeouts each: the calls do the same, and trace each. */
+/* Use batches of many timeouts each: the calls do the same, and trace each. */
 TEST_F(trace, vectors_are_traced_by_element_and_do_the_same_as_untraced)
 {
 	static struct twheel_event events[MANY];

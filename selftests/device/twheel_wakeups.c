@@ -152,7 +152,7 @@ TEST_F_TIMEOUT(turns, a_due_timeout_takes_no_turn_by_any_way_to_arm_it, 60)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, 0, &id));
-	/* It expired, and its event is revoked. */
+	/* The timeout expired, and its event is revoked. */
 	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_rearm1(self->fd, id, TWHEEL_ARM_ABSOLUTE, 1, 0));
 	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, id));
 	ASSERT_EQ(1, tw_write(self->fd, &record, 1));

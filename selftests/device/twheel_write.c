@@ -604,7 +604,7 @@ TEST(a_full_wheel_says_eagain_and_records_that_fit_are_done)
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 3));
 	EXPECT_EQ(3, tw_write(fd, records, 5));
 	ASSERT_EQ(0, tw_snapshot(fd, &before));
-	/* It does not wait, though the descriptor has no O_NONBLOCK. */
+	/* The write does not wait, though the descriptor has no O_NONBLOCK. */
 	EXPECT_EQ(-EAGAIN, tw_write(fd, records + 3, 2));
 	EXPECT_EQ(-EAGAIN, write_nowait(fd, records + 3, 2));
 	EXPECT_EQ(0, tw_poll(fd, POLLOUT, 0));
@@ -995,7 +995,7 @@ TEST(pwritev2_nowait_does_not_start_a_wheel)
 	close(fd);
 }
 
-/* It does as many as there are places for, and the others after a write that may wait. */
+/* The write does as many as there are places for, and the others after a write that may wait. */
 TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 {
 	struct twheel_record records[MAX_RECORDS];

@@ -132,7 +132,7 @@ static inline int fi_filter(unsigned int kinds, struct fi_range range)
 
 /* ---- where functions of the kernel are ----------------------------------- */
 
-/* All of /proc/kallsyms, not in the order of addresses. */
+/* All symbols of /proc/kallsyms, not in the order of addresses. */
 static struct {
 	int nr;
 	struct fi_symbol {

@@ -12,7 +12,7 @@
 #define START		(20 * TW_MS)
 #define FAR		(2 * TW_HOUR)
 
-/* Of the baseline: the timeouts that have expired by START, and those that go on expiring. */
+/* The baseline has timeouts that have expired by START, and some that go on expiring. */
 #define EXPIRED_NS	(10 * TW_MS)
 #define PERIOD		(7 * TW_MS)
 
@@ -194,7 +194,7 @@ static inline void make_plain(struct __test_metadata *_metadata, struct world *w
 	ASSERT_EQ(0, tw_advance(w->fd, START));
 }
 
-/* On an empty wheel: the same, and a periodic one, which is both. */
+/* The same on an empty wheel, with a periodic timeout, which is both. */
 static inline void make_lively(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;

@@ -128,7 +128,7 @@ static void prepare_vector(struct __test_metadata *_metadata, int fd, const stru
 		arms[i].interval_ns = vain->interval_ns;
 }
 
-/* On a wheel of its own. Return false if the vector does not make this call. */
+/* Use a wheel of its own. Return false if the vector does not make this call. */
 static bool try_in_vain_at(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			   const struct vain *vain, const struct fi_site *site)
 {

@@ -140,7 +140,7 @@ static void check_load(struct __test_metadata *_metadata, int ret, const char *f
 		TH_LOG("%s(), fault %u: %s is left", function, nth, left);
 }
 
-/* As in the table. */
+/* Write the errors as in the table. */
 static void said_text(char *text, size_t size, const struct said *said)
 {
 	snprintf(text, size, "%s%s%s", said->enomem ? ", ENOMEM" : "",
@@ -307,7 +307,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 /* ---- limits of the module ------------------------------------------------ */
 
 #define PLACES_PER_PAGE	102
-/* Of a page each: more than the smallest limit. */
+/* Each takes a page: more than the smallest limit. */
 #define ROUNDS		72
 
 /* Make all faults at the calls of this name happen during an ARM. */

@@ -186,7 +186,7 @@ static struct twheel_setup some_setup(__u64 *seed)
 	return setup;
 }
 
-/* Of one level, so that it is refused. */
+/* Whether a round of one level is too short, so that SETUP is refused. */
 static bool round_is_short(const struct twheel_setup *setup)
 {
 	__u64 tick_ns = setup->tick_ns ?: NS_PER_MS, slots = TWHEEL_SLOTS_MIN;
@@ -728,7 +728,7 @@ static void run_scribble(struct thread *t, const struct step *step)
 
 /* ---- fork ----------------------------------------------------------------- */
 
-/* On a strict wheel, only calls that the ledger need not know. */
+/* On a strict wheel, make only calls that the ledger need not know. */
 static enum op child_op(__u64 *seed, bool strict)
 {
 	static const enum op harmless[] = {

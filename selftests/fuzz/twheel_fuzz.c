@@ -58,7 +58,7 @@ static size_t kept_before;
 
 /* ---- findings ------------------------------------------------------------- */
 
-/* Also for a child, which shares its parent's output but no locks. */
+/* A child may call this: it shares its parent's output but no locks. */
 void wrong(enum check check, const char *fmt, ...)
 {
 	char text[2400];

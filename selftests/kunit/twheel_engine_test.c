@@ -19,7 +19,7 @@
  * in a wheel at rest. G1 to G8 are named at the cases that fail when the guarantee of that
  * name is broken; the banner of twheel_main.c lists them.
  */
-/* It must precede the headers; twheel_main.c and account.c define it again. */
+/* This must precede the headers; twheel_main.c and counters.c define it again. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 /* Without tracepoints: twheel.ko may be loaded, which has these events. */
 #define NOTRACE

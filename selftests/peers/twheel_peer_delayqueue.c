@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 #define MAX_KEYS	8
-/* Not 0, so that an item can be inserted in the past. */
+/* The start is not 0, so that an item can be inserted in the past. */
 #define START_MS	1000
 
 /*

@@ -249,7 +249,10 @@ TEST_F(kqueue, adding_a_fired_timer_again_starts_over)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* From half of the time to one and a half, by microseconds: always the second event only. */
+/*
+ * Add again after half of the time to one and a half, by microseconds: only the second event
+ * comes.
+ */
 TEST_F(kqueue, adding_again_at_any_time_comes_once_and_not_early)
 {
 	const struct twheel_setup setup = {

@@ -153,7 +153,7 @@ TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
 	ASSERT_EQ(0, tw_advance(read.fd, 0));
 	RELEASE("events_counted");
 	FINISH(&read);
-	/* It has found no event before SETUP, and checks once more. */
+	/* The reader has found no event before SETUP, and checks once more. */
 	EXPECT_EQ(setup.event_size, read.ret);
 	EXPECT_EQ(id, read.events[0].id);
 	close(read.fd);
@@ -268,7 +268,7 @@ TEST_F(windows, timeout_armed_while_the_lock_is_taken_expires)
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	START_APART(&arm);
 	hold_lock(_metadata, fd, A_BIT);
-	/* It did not wait for the lock. */
+	/* The call did not wait for the lock. */
 	EXPECT_TRUE(arm.done);
 	FINISH(&arm);
 	EXPECT_EQ(0, arm.ret);

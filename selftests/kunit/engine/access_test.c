@@ -69,7 +69,7 @@ static void elements_of_any_length_are_copied_in(struct kunit *test)
 	}
 }
 
-/* They are copied one by one. */
+/* The elements are copied one by one. */
 static void elements_before_one_that_faults_are_copied_in(struct kunit *test)
 {
 	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);

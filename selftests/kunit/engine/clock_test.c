@@ -195,7 +195,7 @@ static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *te
 			.expires_ns = START_NS + (3000 + i) * TICK_NS,
 			.flags = TWHEEL_ARM_ABSOLUTE });
 	time_set(tw, START_NS + 2000 * TICK_NS);
-	/* One step, which is less than a round. */
+	/* The clock takes one step, which is less than a round. */
 	twheel_lock(tw);
 	KUNIT_EXPECT_TRUE(test, pass_step(tw));
 	twheel_unlock(tw);

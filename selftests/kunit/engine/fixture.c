@@ -55,7 +55,7 @@ static void engine_case_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr_unaccounted), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&machine_memory.nr_shared), 0);
 	machine_memory = (struct machine_memory){};
-	/* It was the only wheel, and nobody is charged for anything any more. */
+	/* The wheel was the only one, and nobody is charged for anything any more. */
 	KUNIT_EXPECT_EQ(test, twheel_charged(), 0L);
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_WHEELS), 0ULL);
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_TIMEOUTS), 0ULL);

@@ -130,7 +130,10 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 	}
 }
 
-/* It is the only free place, and then there is none: its page leaves the list, and comes back. */
+/*
+ * The place is the only free one, and then there is none: its page leaves the list, and comes
+ * back.
+ */
 static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 {
 	struct twheel *tw = keyed_wheel(test);
@@ -481,7 +484,7 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 	}
 }
 
-/* As kvmalloc() gets it, unless memory is fragmented: then it takes less, in single pages. */
+/* kvmalloc() takes this much, unless memory is fragmented: then it takes less, in single pages. */
 static void an_index_is_charged_for_all_the_memory_that_it_takes(struct kunit *test)
 {
 	struct rhashtable_params params = { .nelem_hint = 1, .max_size = 1 << 18 };
@@ -577,7 +580,7 @@ static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
 	}
 }
 
-/* As a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(), with keys. */
+/* The same as a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(), with keys. */
 static void an_arm_without_memory_for_one_key_finds_what_the_next_one_needs(struct kunit *test)
 {
 	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };

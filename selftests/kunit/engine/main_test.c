@@ -123,7 +123,7 @@ static void callback_comes(struct rcu_head *rcu)
 	WRITE_ONCE(late->was_called, true);
 }
 
-/* As table_free_rcu() may: its code is gone when the module is. */
+/* table_free_rcu() may do this: its code is gone when the module is. */
 static void unloading_waits_for_callbacks_of_rcu(struct kunit *test)
 {
 	struct late_callback late = {};

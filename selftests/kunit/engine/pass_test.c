@@ -150,7 +150,7 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	arm_same(test, nr, 100 * TICK_NS);
 	KUNIT_ASSERT_EQ(test, level_entries(test, 1), nr);
 	begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
-	/* Not before the wheel is in the slot before that. */
+	/* No timeout moves before the wheel is in the slot before that. */
 	time_set(tw, begin_ns - width_ns - TICK_NS);
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), nr);
@@ -274,7 +274,7 @@ static u64 moves_of_idle_connections(struct kunit *test, u64 *ids, unsigned int 
 		u64 inserted;
 		unsigned int k;
 
-		/* All of them in a tenth of their length. */
+		/* Re-arm all of them within a tenth of their length. */
 		for (k = 0; k < nr / (LENGTH / 10); k++, i++)
 			rearm_to(tw, ids[i % nr], .expires_ns = LENGTH * TICK_NS);
 		if (beside_ns != NEVER_NS)

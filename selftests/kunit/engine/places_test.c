@@ -156,7 +156,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, timeout_gen(t), 0U);
 		KUNIT_EXPECT_FALSE(test, timeout_is_live(t));
 		KUNIT_EXPECT_EQ_MSG(test, census_take(test).retired, 1U, "way %d", way);
-		/* It does not count against max_pending. */
+		/* A retired place does not count against max_pending. */
 		KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 0U);
 		audit(test);
 		if (way == READ_DRAINED)
@@ -347,7 +347,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, page_count(memory), 1);
 	put_page(memory);
-	/* It was freed, and only this case has a reference. */
+	/* The page was freed, and only this case has a reference. */
 	KUNIT_EXPECT_EQ(test, atomic_xchg(&machine_memory.nr_shared, 0), 1);
 	shrink(test);
 	expect_charged_for_all(test);
@@ -416,7 +416,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 5 * PLACES_PER_PAGE, false), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
-	/* One that does not exist needs none. */
+	/* A page that does not exist needs none. */
 	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
 	/* The page that was unused last goes first. */
 	cancel_ids(tw, ids + 2 * PLACES_PER_PAGE, MAX_PENDING - 2 * PLACES_PER_PAGE);

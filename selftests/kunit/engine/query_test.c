@@ -129,7 +129,7 @@ static void info_of_a_started_wheel_does_not_wait_for_advance(struct kunit *test
 	expect_no_wait(test, &tw->control.mutex, info_in_another_thread, 0);
 }
 
-/* Of each page that LIST visits. */
+/* INFO visits each place of a page, up to the last one. */
 static void info_finds_the_last_place_of_a_page(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };

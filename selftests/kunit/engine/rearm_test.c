@@ -189,7 +189,7 @@ static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct
 	expect_charged_for_all(test);
 }
 
-/* It does not wait for the edge of its tick, at any place of a vector. */
+/* The timeout does not wait for the edge of its tick, at any place of a vector. */
 static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

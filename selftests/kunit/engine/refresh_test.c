@@ -125,7 +125,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
-/* Of the first pages of places, the one that has words in two pages stays. */
+/* One page of places stays, which has words in two pages. */
 static void words_stay_with_the_only_page_of_places_that_has_any_there(struct kunit *test)
 {
 	const u32 nr = WORDS_PER_PAGE / PLACES_PER_PAGE;
@@ -451,7 +451,7 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 		time_set(tw, base * TICK_NS);
 		t = arm(test, &how);
 		store(tw, how.id, (base + to) * TICK_NS);
-		/* It is rounded up to a grain, which may be in the next tick. */
+		/* The deadline is rounded up to a grain, which may be in the next tick. */
 		KUNIT_ASSERT_EQ(test, tick_of_expiry(test, t),
 				round_up(DIV_ROUND_UP_ULL(deadline_in_force(tw, how.id), TICK_NS),
 					 16));
@@ -482,7 +482,7 @@ static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct
 	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 200);
 }
 
-/* It is a deadline as any other, and one beyond it never comes. */
+/* The last grain is a deadline as any other, and one beyond it never comes. */
 static void the_last_grain_of_time_can_be_stored(struct kunit *test)
 {
 	struct twheel *tw = test->priv;
@@ -510,7 +510,10 @@ static void words_come(void)
 	mutex_unlock(&words_wheel->places.mutex);
 }
 
-/* It has found no page, and then a page of words comes. The case's exit checks the reference. */
+/*
+ * The fault has found no page, and then a page of words comes. The case's exit checks the
+ * reference.
+ */
 static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *test)
 {
 	struct twheel *tw = test->priv;

@@ -140,7 +140,7 @@ static void periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves(stru
 	struct twheel_event event;
 
 	arm(test, &how);
-	/* It comes up at the next multiple of 8, and the pass is 5 ticks late. */
+	/* The timeout comes up at the next multiple of 8, and the pass is 5 ticks late. */
 	expire_at(tw, (tick + 7 + 5) * TICK_NS);
 	KUNIT_EXPECT_EQ(test, tw->events.expirations, 8ULL);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);

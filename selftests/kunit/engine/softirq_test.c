@@ -340,7 +340,7 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 				KUNIT_EXPECT_TRUE(test, turn_take(tw));
 			}
 		}
-		/* It gets the lock, and has all its tries again. */
+		/* The softirq gets the lock, and has all its tries again. */
 		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
 		KUNIT_EXPECT_EQ(test, nr_unread(tw), round + 1);
 		KUNIT_EXPECT_EQ(test, tw->alarm.nr_missed, 0U);

@@ -176,7 +176,7 @@ static void a_timeout_that_never_expires_is_in_no_slot(struct kunit *test)
 	arm(test, &how);
 	KUNIT_EXPECT_PTR_NE(test, tw->wheel.never, &tw->wheel.end);
 	KUNIT_EXPECT_EQ(test, tw->wheel.used, 0U);
-	/* It can be cancelled and moved as any other. */
+	/* The timeout can be cancelled and moved as any other. */
 	KUNIT_EXPECT_EQ(test, rearm_to(tw, how.id, .expires_ns = 1), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_PTR_EQ(test, tw->wheel.never, &tw->wheel.end);
 	KUNIT_EXPECT_EQ(test, tw->wheel.used, 1U);
