@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine under KUnit: a suite for each of its parts
+ * The engine under KUnit: a suite for each of its subjects
  *
- * The cases for engine/X.c and engine/X.h are in engine/X_test.c beside this file, and
- * their suite is called twheel_X. Those for twheel_main.c are in main_test.c. Some parts
- * have no file of their own: upsert.c is tested with the keys, events.h with reading, and
- * words.c with the refresh table.
+ * The suite twheel_X is in engine/X_test.c beside this file, whose first line names the file of
+ * the engine that it tests. Large parts have several suites: engine/time.h has those of clocks,
+ * slack and schedules (life_test.c), engine/run.c those of steps (pass_test.c) and the softirq.
  *
  * The engine is compiled into this file unchanged, see engine_parts.h: many of its functions
  * are static. So are the suites, which are included after it. This file stands for the rest of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/access.c and access.h: elements that are copied in
+ * engine/user_access.h: elements that are copied in
  *
  * The tests of the calls also test how results are copied out.
  */

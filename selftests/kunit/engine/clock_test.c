@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/time.c and clock.h: deadlines, ticks, and the end of time
+ * engine/time.c and time.h: deadlines, ticks, and the end of time
  */
 
 static const u64 ticks_ns[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/keys.c and upsert.c: the keys of a keyed wheel, and ARM there
+ * engine/keys.c and rearm.c: the keys of a keyed wheel, and ARM there
  */
 
 #define KEY	42ULL

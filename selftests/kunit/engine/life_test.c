@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/life.h: the schedule that ARM and REARM make of the times that are asked for
+ * engine/time.h: the schedule that ARM and REARM make of the times that are asked for
  */
 
 static void a_malformed_element_is_refused(struct kunit *test)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/memory.c and user.c: the memory that a wheel and its user are charged for
+ * engine/pages.c and account.c: the memory that a wheel and its user are charged for
  */
 
 static void all_memory_is_charged_and_given_back(struct kunit *test)

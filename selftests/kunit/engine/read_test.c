@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/read.c and events.h: the list of events, and reading it
+ * engine/read.c and expire.h: the list of events, and reading it
  */
 
 /* G3, G4: a read ends a timeout that is over, and lets a periodic one go on. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/slack.h: the ticks of timeouts with slack, in all states of a schedule
+ * engine/time.h: the ticks of timeouts with slack, in all states of a schedule
  */
 
 /* G1, G2: compared with a loop that goes on from the deadline, tick by tick. */

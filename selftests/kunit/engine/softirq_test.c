@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/softirq.c: the work of the softirq when the alarm rings
+ * engine/run.c: the work of the softirq when the alarm rings
  */
 
 /* G2: it makes the events, wakes the reader, and rings again for the next one. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/lock.c and submit.h: the way into the wheel, and the inbox
+ * engine/lock.c and lock.h: the way into the wheel, and the inbox
  *
  * If a case has the lock itself, an ARM that it makes does not get it, as if another thread had
  * it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/wake.c: which waiters are woken, and how often
+ * engine/lock.c: which waiters are woken, and how often
  */
 
 struct waiter {
