@@ -34,7 +34,7 @@
 /* open */
 
 /* One more open file has a wheel.  Any of them has it as its private_data. */
-static int file_begin(struct file *file, struct twheel *tw, struct address_space *mapping)
+static int file_begin(struct file *file, struct tw_ctx *tw, struct address_space *mapping)
 {
 	file->f_mapping = mapping;
 	file->private_data = tw;
@@ -45,7 +45,7 @@ static int file_begin(struct file *file, struct twheel *tw, struct address_space
 
 static int twheel_fop_open(struct inode *inode, struct file *file)
 {
-	struct twheel *tw = twheel_create();
+	struct tw_ctx *tw = twheel_create();
 
 	if (IS_ERR(tw))
 		return PTR_ERR(tw);
@@ -159,7 +159,7 @@ static void read_serve_batch(struct iov_iter *to, size_t size)
  * pass faster than their events are copied, and with a large buffer the call would never
  * end.
  */
-static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
+static ssize_t events_read(struct tw_ctx *tw, struct iov_iter *to)
 {
 	size_t room = iov_iter_count(to), left;
 	unsigned int most = TWHEEL_BATCH, tries = 0;
@@ -199,7 +199,7 @@ static ssize_t events_read(struct twheel *tw, struct iov_iter *to)
 
 static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct twheel *tw = iocb->ki_filp->private_data;
+	struct tw_ctx *tw = iocb->ki_filp->private_data;
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
 	bool waited = false;
@@ -247,7 +247,7 @@ static_assert(sizeof(struct twheel_setup_record) == sizeof(struct twheel_record)
 
 /* Each of the functions below does a record: 0, or an errno if nothing is done. */
 
-static int record_setup(struct twheel *tw, const struct twheel_record *record,
+static int record_setup(struct tw_ctx *tw, const struct twheel_record *record,
 			bool nowait)
 {
 	const struct twheel_setup_record *from = (const void *)record;
@@ -286,7 +286,7 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 	};
 }
 
-static int record_arm(struct twheel *tw, const struct twheel_record *record, bool nowait)
+static int record_arm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
 	struct twheel_arm arm = record_entry(record);
 
@@ -296,7 +296,7 @@ static int record_arm(struct twheel *tw, const struct twheel_record *record, boo
 	return twheel_arm_one(tw, &arm, nowait);
 }
 
-static int record_rearm(struct twheel *tw, const struct twheel_record *record, bool nowait)
+static int record_rearm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
 	struct twheel_arm arm = record_entry(record);
 
@@ -311,7 +311,7 @@ static bool cancel_is_odd(const struct twheel_record *record)
 }
 
 /* Do a record.  In a keyed wheel, @key of any record is a key. */
-static int record_do(struct twheel *tw, const struct twheel_record *record, bool nowait)
+static int record_do(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
 	switch (record->op) {
 	case TWHEEL_OP_ARM:
@@ -329,7 +329,7 @@ static int record_do(struct twheel *tw, const struct twheel_record *record, bool
 }
 
 /* Do up to @nr records; @err is why there are not more.  Return how many were done. */
-static unsigned int records_do(struct twheel *tw, const struct twheel_record *record,
+static unsigned int records_do(struct tw_ctx *tw, const struct twheel_record *record,
 			       unsigned int nr, bool nowait, int *err)
 {
 	unsigned int i;
@@ -379,7 +379,7 @@ static unsigned int records_copy_in(struct twheel_record *record, unsigned int n
  * first one was not: -EINVAL if it is not whole, -EFAULT, or an errno of SETUP, ARM, REARM or
  * CANCEL.
  */
-static ssize_t records_write(struct twheel *tw, struct iov_iter *from, bool nowait)
+static ssize_t records_write(struct tw_ctx *tw, struct iov_iter *from, bool nowait)
 {
 	struct twheel_record record[TWHEEL_BATCH] __uninitialized;
 	size_t left = iov_iter_count(from) / sizeof(record[0]);
@@ -439,7 +439,7 @@ static const struct vm_operations_struct words_vm_ops = {
  * table can ever be.  All other offsets are refused, so that they can get a meaning
  * later.
  */
-static int words_check(const struct twheel *tw,
+static int words_check(const struct tw_ctx *tw,
 		       const struct vm_area_struct *vma)
 {
 	/*
@@ -458,7 +458,7 @@ static int words_check(const struct twheel *tw,
 /* Called with mmap_lock held for writing, under which the engine takes places.mutex. */
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct twheel *tw = file->private_data;
+	struct tw_ctx *tw = file->private_data;
 	int err = words_check(tw, vma);
 
 	if (err)

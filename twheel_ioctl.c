@@ -59,7 +59,7 @@ static noinline int arg_copy_in(void *to, size_t known, size_t first, const void
 	return copy_struct_from_user(to, known, arg, size);
 }
 
-static long info_ioctl(struct twheel *tw, void __user *arg)
+static long info_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	struct twheel_info __user *user = arg;
 	struct twheel_info info;
@@ -87,7 +87,7 @@ static long info_ioctl(struct twheel *tw, void __user *arg)
 	return 0;
 }
 
-static long setup_ioctl(struct twheel *tw, void __user *arg)
+static long setup_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	struct twheel_setup setup;
 	int err = arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
@@ -119,7 +119,7 @@ static unsigned int rows_report(void __user *user, u32 stride,
 	return i;
 }
 
-static long list_ioctl(struct twheel *tw, void __user *arg)
+static long list_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
 	struct twheel_list __user *user = arg;
@@ -170,12 +170,12 @@ static long list_ioctl(struct twheel *tw, void __user *arg)
 	return done ? (long)done : err;
 }
 
-static long drain_ioctl(struct twheel *tw, void __user *arg)
+static long drain_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	return arg ? -EINVAL : twheel_drain(tw);
 }
 
-static long advance_ioctl(struct twheel *tw, void __user *arg)
+static long advance_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	struct twheel_advance advance;
 	int err = arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
@@ -209,7 +209,7 @@ struct vector_op {
 	bool arms;
 	bool by_key;
 	bool serves;
-	int (*step)(struct twheel *tw, void __user *user, unsigned int nr,
+	int (*step)(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
 
@@ -260,7 +260,7 @@ fault:
 }
 
 /* Whether the flags of a vector fit its command and the wheel: 0 or -EINVAL. */
-static int vector_check_flags(const struct twheel *tw, const struct twheel_vector *vector,
+static int vector_check_flags(const struct tw_ctx *tw, const struct twheel_vector *vector,
 			      const struct vector_op *op)
 {
 	if (vector->flags & ~TWHEEL_VECTOR_BY_KEY)
@@ -272,7 +272,7 @@ static int vector_check_flags(const struct twheel *tw, const struct twheel_vecto
 
 /* The slow path: copy in a vector of any size, unless it is @copied, and check it. */
 static noinline_for_stack int
-vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
+vector_copy_odd(const struct tw_ctx *tw, struct twheel_vector *vector,
 		struct twheel_vector __user *user, const struct vector_op *op, bool copied)
 {
 	int err = copied ? 0 :
@@ -286,7 +286,7 @@ vector_copy_odd(const struct twheel *tw, struct twheel_vector *vector,
 }
 
 /* Write the result of an element that is not done: 0 or -EFAULT. */
-static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
+static int entry_refuse(const struct tw_ctx *tw, const struct vector_op *op,
 			void __user *user, int err)
 {
 	struct twheel_arm __user *arm = user;
@@ -298,7 +298,7 @@ static int entry_refuse(const struct twheel *tw, const struct vector_op *op,
 }
 
 /* Write the results of elements that are not done, until one faults or a fatal signal comes. */
-static noinline void entries_refuse(const struct twheel *tw, const struct vector_op *op,
+static noinline void entries_refuse(const struct tw_ctx *tw, const struct vector_op *op,
 				    void __user *user, u32 stride,
 				    unsigned int nr, int err)
 {
@@ -321,7 +321,7 @@ static noinline void entries_refuse(const struct twheel *tw, const struct vector
 })
 
 /* Have a fault of an element served: read all of it, and write the members of its result. */
-static noinline int entry_serve(const struct twheel *tw, const struct vector_op *op,
+static noinline int entry_serve(const struct tw_ctx *tw, const struct vector_op *op,
 				void __user *user, u32 stride)
 {
 	struct twheel_arm __user *arm = user;
@@ -354,7 +354,7 @@ static int row_tell(struct twheel_status __user *user, const struct twheel_statu
 	return put_user(status->result, &user->result);
 }
 
-static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
+static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
 	struct twheel_status status[TWHEEL_BATCH * 3 / 4] __uninitialized;
@@ -384,7 +384,7 @@ static int query_step(struct twheel *tw, void __user *arg, unsigned int nr,
  * Check the first of elements that are longer than this kernel knows: 0 if the rest of it is zero,
  * 1 if not, and it was refused, or -EFAULT.
  */
-static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
+static int entry_check_tail(const struct tw_ctx *tw, const struct vector_op *op,
 			    void __user *user, u32 stride)
 {
 	int zero = check_zeroed_user(user + op->entry_size, stride - op->entry_size);
@@ -401,7 +401,7 @@ static int entry_check_tail(const struct twheel *tw, const struct vector_op *op,
  * If their results are copied out under the wheel's lock, a fault of the last result is served
  * here.  So a batch is usually done as a whole, but nothing relies on that.
  */
-static noinline unsigned int batch_serve(const struct twheel *tw, const struct vector_op *op,
+static noinline unsigned int batch_serve(const struct tw_ctx *tw, const struct vector_op *op,
 					 void __user *user, u32 stride, unsigned int nr)
 {
 	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
@@ -417,7 +417,7 @@ static noinline unsigned int batch_serve(const struct twheel *tw, const struct v
 }
 
 /* Do up to @nr elements at @user; returns how many are done, or an errno. */
-static __always_inline int vector_batch(struct twheel *tw, const struct vector_op *op,
+static __always_inline int vector_batch(struct tw_ctx *tw, const struct vector_op *op,
 					void __user *user, u32 stride, unsigned int nr,
 					struct twheel_call *call)
 {
@@ -430,7 +430,7 @@ static __always_inline int vector_batch(struct twheel *tw, const struct vector_o
 }
 
 /* The same for elements of any size. */
-static int vector_step(struct twheel *tw, const struct vector_op *op, void __user *user,
+static int vector_step(struct tw_ctx *tw, const struct vector_op *op, void __user *user,
 		       unsigned int nr, struct twheel_call *call, bool *attempted)
 {
 	int done;
@@ -451,7 +451,7 @@ static int vector_step(struct twheel *tw, const struct vector_op *op, void __use
  * into the others.  The call fails as a whole only if the engine has attempted no element; those
  * that are too long do not count.
  */
-static long vector_stop(const struct twheel *tw, const struct vector_op *op,
+static long vector_stop(const struct tw_ctx *tw, const struct vector_op *op,
 			struct twheel_vector __user *arg, const struct twheel_vector *vector,
 			unsigned int done, bool attempted, unsigned int nr_ok, int err)
 {
@@ -469,7 +469,7 @@ static long vector_stop(const struct twheel *tw, const struct vector_op *op,
 }
 
 /* Do the rest of a vector, of which @done elements are done. */
-static noinline long vector_do(struct twheel *tw, struct twheel_vector __user *arg,
+static noinline long vector_do(struct tw_ctx *tw, struct twheel_vector __user *arg,
 			       const struct twheel_vector *vector, const struct vector_op *op,
 			       struct twheel_call *call, unsigned int done)
 {
@@ -509,7 +509,7 @@ stop:
  * Do a vector.  This is inlined once for each kind, so that all of @op is constant, which makes
  * calls of one batch quicker.
  */
-static __always_inline long vector_ioctl(struct twheel *tw, void __user *arg,
+static __always_inline long vector_ioctl(struct tw_ctx *tw, void __user *arg,
 					 const struct vector_op *op)
 {
 	struct twheel_call call = { .stride = op->entry_size };
@@ -568,27 +568,27 @@ static const struct vector_op query_op = {
 	.step		= query_step,
 };
 
-static long arm_ioctl(struct twheel *tw, void __user *arg)
+static long arm_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	return vector_ioctl(tw, arg, &arm_op);
 }
 
-static long rearm_ioctl(struct twheel *tw, void __user *arg)
+static long rearm_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	return vector_ioctl(tw, arg, &rearm_op);
 }
 
-static long cancel_ioctl(struct twheel *tw, void __user *arg)
+static long cancel_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	return vector_ioctl(tw, arg, &cancel_op);
 }
 
-static long query_ioctl(struct twheel *tw, void __user *arg)
+static long query_ioctl(struct tw_ctx *tw, void __user *arg)
 {
 	return vector_ioctl(tw, arg, &query_op);
 }
 
-static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
+static long (* const twheel_ioctls[])(struct tw_ctx *tw, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
 	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
@@ -608,7 +608,7 @@ static long (* const twheel_ioctls[])(struct twheel *tw, void __user *arg) = {
  * Do an ioctl for a file that is open in @mode (FMODE_*).  Returns what the user gets; -ENOTTY if
  * @cmd is not known, -EBADF if @mode does not allow it.
  */
-long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg)
+long twheel_ioctl(struct tw_ctx *tw, fmode_t mode, unsigned int cmd, void __user *arg)
 {
 	unsigned int nr = _IOC_NR(cmd);
 

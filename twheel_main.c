@@ -4,7 +4,7 @@
  * Copyright (c) 2026 The twheel authors
  *
  * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
- * explains the whole.  An open file has a struct twheel (engine/engine.h):
+ * explains the whole.  An open file has a struct tw_ctx (engine/engine.h):
  *
  *   ARM --> place --> wheel ------> list of events --> read, poll
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
@@ -17,7 +17,7 @@
  * Locks, the outer ones first; each is declared in the header of its part:
  *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
  *	places.mutex	pages come and go; mmap() takes it under mmap_lock
- *	twheel.lock	all timeouts, the wheel, the keys, the events; the softirq only tries it
+ *	tw_ctx.lock	all timeouts, the wheel, the keys, the events; the softirq only tries it
  *	places.lock	free places; the innermost but for locks of the kernel
  *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no other
  *	users_mutex	the table of users; under no other

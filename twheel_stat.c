@@ -96,7 +96,7 @@ static const char * const clock_names[] = {
 	"monotonic", "boottime", "realtime", "tai", "virtual",
 };
 
-static const char *state_name(const struct twheel *tw)
+static const char *state_name(const struct tw_ctx *tw)
 {
 	/* The last state first: a wheel goes from each to those above it only. */
 	if (twheel_is_drained(tw))
@@ -107,7 +107,7 @@ static const char *state_name(const struct twheel *tw)
 }
 
 /* The kthread, which lives as long as the module, is chosen when the wheel starts. */
-static const char *kthread_name(const struct twheel *tw)
+static const char *kthread_name(const struct tw_ctx *tw)
 {
 	return control_is_started(&tw->control) ? tw->turn.queue->worker->task->comm : "none";
 }
@@ -135,7 +135,7 @@ static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
  */
 void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
-	struct twheel *tw = file->private_data;
+	struct tw_ctx *tw = file->private_data;
 	const struct twheel_user *user = tw->memory.user;
 	struct twheel_info info = {};
 

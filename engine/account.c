@@ -367,7 +367,7 @@ static struct ratelimit_state told[1 << TOLD_BITS] = {
  * Note that a limit has refused @wanted timeouts or bytes beside the @used ones.  If memory was
  * asked for a user, @tw is NULL.
  */
-void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter limit, u64 used,
+void twheel_refused(const struct tw_ctx *tw, kuid_t uid, enum twheel_counter limit, u64 used,
 		    u64 wanted, u64 most)
 {
 	u32 number = from_kuid(&init_user_ns, uid);

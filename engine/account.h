@@ -17,7 +17,7 @@
 #include <linux/user_namespace.h>
 
 struct seq_file;
-struct twheel;
+struct tw_ctx;
 
 /**
  * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
@@ -177,7 +177,7 @@ void twheel_users_show(struct seq_file *m);
 void twheel_user_has_worked(struct twheel_user *user, u64 begin_ns, u64 end_ns);
 int twheel_charge(struct twheel_user *user, size_t bytes);
 void twheel_uncharge(struct twheel_user *user, size_t bytes);
-void twheel_refused(const struct twheel *tw, kuid_t uid, enum twheel_counter limit, u64 used,
+void twheel_refused(const struct tw_ctx *tw, kuid_t uid, enum twheel_counter limit, u64 used,
 		    u64 wanted, u64 most);
 u64 twheel_counter(enum twheel_counter counter);
 

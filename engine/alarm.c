@@ -15,7 +15,7 @@
  * timeout would move by less than it has to wait, it stays: so each is moved twice at most in the
  * time that it is armed for, however often that is refreshed (G7).
  */
-static u64 slot_first_ns(struct twheel *tw, struct twheel_level *level, struct twheel_link **slot,
+static u64 slot_first_ns(struct tw_ctx *tw, struct twheel_level *level, struct twheel_link **slot,
 			 unsigned int *moves) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
@@ -70,7 +70,7 @@ static u64 level_look_ns(const struct twheel_wheel *w, u32 i)
  * When the wheel has something to do next: the edge of a tick, or NEVER_NS.  0 if that is not known
  * yet, because many timeouts had to be moved, or many slots were empty.
  */
-static u64 alarm_next_ns(struct twheel *tw) __must_hold(&tw->lock)
+static u64 alarm_next_ns(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
 	u64 first_ns = NEVER_NS, cascade_ns = U64_MAX;
@@ -103,7 +103,7 @@ static u64 alarm_next_ns(struct twheel *tw) __must_hold(&tw->lock)
 }
 
 /* A time of the wheel's clock on the machine's clock; never negative. */
-static ktime_t alarm_expiry(const struct twheel *tw, u64 at_ns)
+static ktime_t alarm_expiry(const struct tw_ctx *tw, u64 at_ns)
 {
 	return ns_to_ktime(min_t(u64, at_ns - tw->clock.offset_ns, KTIME_MAX));
 }
@@ -116,7 +116,7 @@ static ktime_t alarm_expiry(const struct twheel *tw, u64 at_ns)
  * coming.  No program can do that here: a deadline that has passed sets no alarm, and until the
  * alarm has rung, only an earlier time sets it again.
  */
-static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *restart)
+static void alarm_begin(struct tw_ctx *tw, u64 at_ns, enum hrtimer_restart *restart)
 	__must_hold(&tw->lock)
 {
 	struct hrtimer *timer = &tw->alarm.timer;
@@ -133,7 +133,7 @@ static void alarm_begin(struct twheel *tw, u64 at_ns, enum hrtimer_restart *rest
 }
 
 /* Timeouts were put into slots, the first due at @first_ns: if the alarm rings later, set it. */
-void twheel_alarm_need(struct twheel *tw, u64 first_ns) __must_hold(&tw->lock)
+void twheel_alarm_need(struct tw_ctx *tw, u64 first_ns) __must_hold(&tw->lock)
 {
 	u64 at_ns = first_ns;
 
@@ -155,7 +155,7 @@ void twheel_alarm_need(struct twheel *tw, u64 first_ns) __must_hold(&tw->lock)
  * The alarm's function passes @restart, by which it rings again if the hrtimer is not queued; all
  * others pass NULL.
  */
-bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart) __must_hold(&tw->lock)
+bool twheel_alarm_set(struct tw_ctx *tw, enum hrtimer_restart *restart) __must_hold(&tw->lock)
 {
 	u64 at_ns;
 
@@ -187,7 +187,7 @@ bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart) __must_h
  * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
  * which sets the alarm then.  If it has not done so by this tick, the softirq goes on.
  */
-void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
+void twheel_alarm_set_next(struct tw_ctx *tw, u64 machine_ns, u64 pause_ns,
 			   enum hrtimer_restart *restart) __must_hold(&tw->lock)
 {
 	u64 next_ns = edge_after_ns(&tw->clock, clock_at_ns(&tw->clock, machine_ns) + pause_ns);

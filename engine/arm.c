@@ -11,7 +11,7 @@
  *
  * An ARM in a keyed wheel is in rearm.c.
  *
- * Locks, each while no other is held: places.lock to take places, once a batch; twheel.lock, which
+ * Locks, each while no other is held: places.lock to take places, once a batch; tw_ctx.lock, which
  * is only tried; places.mutex to allocate memory; control.mutex to start a wheel without SETUP.
  */
 #include <linux/errno.h>
@@ -48,7 +48,7 @@ static void arming_next(struct arming *arming)
 }
 
 /* Prepare a timeout in the next place: 0, or an errno. */
-static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arming *arming)
+static int arm_begin(struct tw_ctx *tw, const struct twheel_arm *arm, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
 	int err = life_check(arm, 0, tw->clock.settable);
@@ -68,7 +68,7 @@ static int arm_begin(struct twheel *tw, const struct twheel_arm *arm, struct arm
 }
 
 /* Do an element in the slow path.  False if copying its id and result out faults. */
-static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
+static noinline bool arm_any(struct tw_ctx *tw, const struct twheel_arm *arm,
 			     struct twheel_arm __user *user, struct twheel_call *call,
 			     struct arming *arming)
 {
@@ -92,7 +92,7 @@ static noinline bool arm_any(struct twheel *tw, const struct twheel_arm *arm,
  * The fast path: prepare plain timeouts in their places and copy the ids out, up to an element that
  * faults, has no place or needs the slow path; returns how many.
  */
-static __always_inline unsigned int arm_run(struct twheel *tw, const struct twheel_arm *arm,
+static __always_inline unsigned int arm_run(struct tw_ctx *tw, const struct twheel_arm *arm,
 					    struct twheel_arm __user *user, unsigned int nr,
 					    u32 stride, struct arming *arming)
 {
@@ -121,7 +121,7 @@ static __always_inline unsigned int arm_run(struct twheel *tw, const struct twhe
 }
 
 /* Do the rest of a batch, the next element in the slow path, until one faults. */
-static noinline unsigned int arm_go_on(struct twheel *tw, const struct twheel_arm *arm,
+static noinline unsigned int arm_go_on(struct tw_ctx *tw, const struct twheel_arm *arm,
 				       struct twheel_arm __user *user, unsigned int nr,
 				       struct twheel_call *call, struct arming *arming)
 {
@@ -136,7 +136,7 @@ static noinline unsigned int arm_go_on(struct twheel *tw, const struct twheel_ar
 }
 
 /* Write the words of timeouts before they are submitted. */
-static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsigned int nr)
+static noinline void arm_words(struct tw_ctx *tw, struct twheel_timeout *t, unsigned int nr)
 {
 	rcu_read_lock();
 	for (; nr; nr--, t = place_next(t))
@@ -148,7 +148,7 @@ static noinline void arm_words(struct twheel *tw, struct twheel_timeout *t, unsi
  * Put timeouts into the wheel.  The clock is read if a deadline may have passed, or if the
  * tracepoint is on.
  */
-static __always_inline void arm_insert(struct twheel *tw, const struct arming *arming)
+static __always_inline void arm_insert(struct tw_ctx *tw, const struct arming *arming)
 	__must_hold(&tw->lock)
 {
 	u64 passed = 0, first_ns = NEVER_NS, never_ns = tw->clock.never_ns, from_ns;
@@ -181,7 +181,7 @@ static __always_inline void arm_insert(struct twheel *tw, const struct arming *a
 }
 
 /* Put timeouts into the wheel, and release the lock.  False if the wheel is draining. */
-static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct arming *arming)
+static __always_inline bool arm_insert_unlock(struct tw_ctx *tw, const struct arming *arming)
 	__releases(&tw->lock)
 {
 	if (unlikely(!llist_empty(&tw->inbox)))
@@ -199,7 +199,7 @@ static __always_inline bool arm_insert_unlock(struct twheel *tw, const struct ar
  * Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining.  With
  * PREEMPT_RT, wait for the lock, so that a holder that was preempted inherits the priority.
  */
-static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
+static noinline bool arm_queue(struct tw_ctx *tw, const struct arming *arming)
 {
 	struct twheel_timeout *last = arming->first;
 	unsigned int nr = arming->nr;
@@ -229,7 +229,7 @@ static noinline bool arm_queue(struct twheel *tw, const struct arming *arming)
 }
 
 /* Submit timeouts whose ids were copied out.  False if the wheel is draining. */
-static __always_inline bool arm_submit(struct twheel *tw, const struct arming *arming)
+static __always_inline bool arm_submit(struct tw_ctx *tw, const struct arming *arming)
 {
 	if (words_are_there(&tw->words))
 		arm_words(tw, arming->first, arming->nr);
@@ -241,7 +241,7 @@ static __always_inline bool arm_submit(struct twheel *tw, const struct arming *a
  * Submit the timeouts of a batch, and give back the places that were not used: 0; or -ESHUTDOWN if
  * none was submitted.
  */
-static __always_inline int arm_finish(struct twheel *tw, struct arming *arming)
+static __always_inline int arm_finish(struct tw_ctx *tw, struct arming *arming)
 {
 	struct twheel_timeout *unused = arming->place;
 
@@ -264,7 +264,7 @@ static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, u
 }
 
 /* Arm timeouts in a wheel that has started and is not keyed. */
-static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 			      struct twheel_call *call)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
@@ -298,7 +298,7 @@ static noinline int arm_batch(struct twheel *tw, struct twheel_arm __user *user,
  * Start the wheel for an element that can be armed.  An ARM without a valid element does not, so
  * that SETUP may follow.  A wheel that ARM starts has no keys, and CLOCK_MONOTONIC.
  */
-static int arm_start_for(struct twheel *tw, const struct twheel_arm *arm, bool nowait)
+static int arm_start_for(struct tw_ctx *tw, const struct twheel_arm *arm, bool nowait)
 {
 	int err = READ_ONCE(tw->control.draining) ? -ESHUTDOWN : life_check(arm, 0, false);
 
@@ -311,7 +311,7 @@ static int arm_start_for(struct twheel *tw, const struct twheel_arm *arm, bool n
  * Start the wheel for an ARM, if the first element can be armed and its result copied out: 0, or an
  * errno, which is the result of that element.
  */
-static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __user *user,
+static noinline_for_stack int arm_start(struct tw_ctx *tw, struct twheel_arm __user *user,
 					u32 stride)
 {
 	struct twheel_arm arm = {};
@@ -330,7 +330,7 @@ static noinline_for_stack int arm_start(struct twheel *tw, struct twheel_arm __u
  * Arm up to TWHEEL_BATCH timeouts.  Returns how many elements are done.  If none is: -EFAULT,
  * -ESHUTDOWN, -EINTR, or why the wheel cannot be started.
  */
-int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_arm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call)
 {
 	if (unlikely(!control_is_started(&tw->control))) {
@@ -347,7 +347,7 @@ int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
  * Arm a timeout: 0, or an errno as in the result of an element.  If @nowait, refuse with -EAGAIN
  * what would have to sleep.
  */
-int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
+int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 {
 	struct arming arming = { .nowait = nowait };
 	int err = control_is_started(&tw->control) ? 0 : arm_start_for(tw, arm, nowait);

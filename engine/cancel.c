@@ -5,7 +5,7 @@
  * Both are one step for each element, under the lock, as in REARM.  G7 cost does not grow: the
  * timeout leaves its list by two stores, and its place is free at once.
  *
- * Locks: twheel.lock, and under it places.lock, for a batch.
+ * Locks: tw_ctx.lock, and under it places.lock, for a batch.
  */
 #include <linux/errno.h>
 #include <linux/prefetch.h>
@@ -17,7 +17,7 @@
 /* If the places take more pages than this, 2 MB, prefetch those of a batch. */
 #define FETCH_PAGES	512
 
-static struct twheel_timeout *cancel_find(struct twheel *tw, u64 id, bool by_key)
+static struct twheel_timeout *cancel_find(struct tw_ctx *tw, u64 id, bool by_key)
 	__must_hold(&tw->lock)
 {
 	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
@@ -32,7 +32,7 @@ static int cancel_verdict(const struct twheel_timeout *t)
 }
 
 /* End a timeout: the slow path. */
-static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
+static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	trace_twheel_cancel(tw, t);
@@ -49,7 +49,7 @@ static noinline void cancel_do(struct twheel *tw, struct twheel_timeout *t)
 }
 
 /* Do an element in the slow path.  False if copying the result out faults. */
-static bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
+static bool cancel_any(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 		       struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -70,7 +70,7 @@ static bool cancel_any(struct twheel *tw, const struct twheel_cancel *cancel,
  * returns how many.  @place has the places that the ids lead to, or is NULL.
  */
 static __always_inline unsigned int
-cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
+cancel_run(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	   struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
 	   struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
@@ -100,7 +100,7 @@ cancel_run(struct twheel *tw, const struct twheel_cancel *cancel,
 
 /* Do the rest of a batch: the next element in the slow path, and if @any, all of them. */
 static noinline unsigned int
-cancel_go_on(struct twheel *tw, const struct twheel_cancel *cancel,
+cancel_go_on(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	     struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -121,7 +121,7 @@ cancel_go_on(struct twheel *tw, const struct twheel_cancel *cancel,
  * tracepoint is on, all take the slow path.
  */
 static __always_inline unsigned int
-cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
+cancel_fill(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -146,7 +146,7 @@ cancel_fill(struct twheel *tw, const struct twheel_cancel *cancel,
  * Cancel up to TWHEEL_BATCH timeouts.  Returns how many elements are done, or -EFAULT: the caller
  * has a fault of the first one served, and tries again.
  */
-int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_cancel_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
 	struct twheel_cancel cancel[TWHEEL_BATCH] __uninitialized;
@@ -167,7 +167,7 @@ int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
 }
 
 /* Cancel a timeout by its id or key: 0 or -ENOENT. */
-int twheel_cancel_one(struct twheel *tw, u64 id, bool by_key)
+int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key)
 {
 	struct twheel_timeout *t;
 	u32 nr_before;

@@ -16,14 +16,14 @@
 #define DEFAULT_MAX_PENDING	1048576U
 
 /* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
-#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct twheel)) + 256)
+#define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct tw_ctx)) + 256)
 
 unsigned int twheel_max_pending_limit = 16777216;
 
 static atomic64_t nr_opened;
 
 /* Whether keys name timeouts.  Either answer may come while another thread sets the wheel up. */
-bool twheel_is_keyed(const struct twheel *tw)
+bool twheel_is_keyed(const struct tw_ctx *tw)
 {
 	/*
 	 * Pairs with the release in twheel_keys_start(): a caller that goes by keys finds the
@@ -80,7 +80,7 @@ static int setup_complete(struct twheel_setup *setup)
 
 static const struct twheel_setup defaults = { .clock = TWHEEL_CLOCK_MONOTONIC };
 
-static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
+static void setup_apply(struct tw_ctx *tw, const struct twheel_setup *setup)
 {
 	tw->clock.kind = setup->clock;
 	tw->clock.tick_ns = setup->tick_ns;
@@ -97,7 +97,7 @@ static void setup_apply(struct twheel *tw, const struct twheel_setup *setup)
  * control.mutex, unless the wheel is new.  The limit of the module, which bounds max_pending, may
  * have changed since the last call.
  */
-void twheel_set_defaults(struct twheel *tw)
+void twheel_set_defaults(struct tw_ctx *tw)
 {
 	struct twheel_setup setup = defaults;
 
@@ -109,7 +109,7 @@ void twheel_set_defaults(struct twheel *tw)
  * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.  All memory
  * comes first: if there is none, the wheel stays as it was.
  */
-static int twheel_start(struct twheel *tw, const struct twheel_setup *setup)
+static int twheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 	__must_hold(&tw->control.mutex)
 {
 	struct twheel_wheel_config config = {
@@ -162,7 +162,7 @@ free_slots:
  * -EINVAL if a value is not within its limits; -EBUSY if the wheel has started; -ESHUTDOWN if it
  * was drained; -ENOMEM, or -ENOSPC at the limit of memory; -EINTR by a fatal signal.
  */
-int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
+int twheel_configure(struct tw_ctx *tw, const struct twheel_setup *setup)
 {
 	struct twheel_setup complete = *setup;
 	int err = setup_complete(&complete);
@@ -184,7 +184,7 @@ int twheel_configure(struct twheel *tw, const struct twheel_setup *setup)
 /*
  * Start a wheel with the defaults: 0 if it has started, now or before; else as twheel_configure().
  */
-int twheel_start_lazily(struct twheel *tw)
+int twheel_start_lazily(struct tw_ctx *tw)
 {
 	int err = twheel_configure(tw, &defaults);
 
@@ -196,9 +196,9 @@ int twheel_start_lazily(struct twheel *tw)
  * takes the memory of its slots when it starts.  If this fails, returns an ERR_PTR: -ENOMEM, or
  * -ENOSPC at the limit of memory.
  */
-struct twheel *twheel_create(void)
+struct tw_ctx *twheel_create(void)
 {
-	struct twheel *tw = twheel_area_alloc(sizeof(*tw));
+	struct tw_ctx *tw = twheel_area_alloc(sizeof(*tw));
 	int err;
 
 	if (!tw)
@@ -242,7 +242,7 @@ free_wheel:
  * timeouts from the inbox, and set the alarm.  So cancel the hrtimer last, when only its own
  * function takes the lock, and asks for turns in vain.
  */
-static void wheel_stop(struct twheel *tw)
+static void wheel_stop(struct tw_ctx *tw)
 {
 	cancel_delayed_work_sync(&tw->memory.shrink);
 	if (!tw->control.started)
@@ -254,7 +254,7 @@ static void wheel_stop(struct twheel *tw)
 /*
  * Destroy a wheel and all timeouts in it.  G3: timeouts that are left, and unread events, end here.
  */
-static void twheel_destroy(struct twheel *tw)
+static void twheel_destroy(struct tw_ctx *tw)
 {
 	counter_add(COUNTER_WHEELS, -1);
 	wheel_stop(tw);
@@ -270,13 +270,13 @@ static void twheel_destroy(struct twheel *tw)
 }
 
 /* One more open file has the wheel; the caller has an open file of it. */
-void twheel_get(struct twheel *tw)
+void twheel_get(struct tw_ctx *tw)
 {
 	refcount_inc(&tw->control.nr_files);
 }
 
 /* An open file of the wheel is closed.  The last close destroys the wheel, and sleeps. */
-void twheel_put(struct twheel *tw)
+void twheel_put(struct tw_ctx *tw)
 {
 	if (refcount_dec_and_test(&tw->control.nr_files))
 		twheel_destroy(tw);

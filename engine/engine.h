@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct twheel, an open wheel: the data of each part of the engine; and what every part includes
+ * struct tw_ctx, an open wheel: the data of each part of the engine; and what every part includes
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -38,9 +38,9 @@ struct twheel_call;
  * @paid: it is set for a time by which the user's share has paid for what the softirq did before
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
  *	queued again, for a time after @at_ns; only the softirq accesses it
- * @timer: the hrtimer; started under &twheel.lock, or without it by its own function
+ * @timer: the hrtimer; started under &tw_ctx.lock, or without it by its own function
  *
- * &twheel.lock guards all members but @nr_missed.
+ * &tw_ctx.lock guards all members but @nr_missed.
  */
 struct twheel_alarm {
 	u64 at_ns;
@@ -64,10 +64,10 @@ struct twheel_alarm {
  * @name: the name, for people, with a NUL at its end; guarded as @slots
  * @started: the configuration is final, and the wheel has its memory, hrtimer and
  *	kthread; set once, with release, under @mutex
- * @draining: no timeout is accepted any more; set once under @mutex and &twheel.lock.  ARM, REARM
+ * @draining: no timeout is accepted any more; set once under @mutex and &tw_ctx.lock.  ARM, REARM
  *	and read test it and act on it under the latter, or ARM within one RCU read-side section.
  * @drained: every timeout that was left has become an event; set once, with release, under
- *	&twheel.lock
+ *	&tw_ctx.lock
  * @nr_files: open files of the wheel; 0 once the last close has begun, before anything is freed
  * @nr: the number of the wheel, unique as long as the module is loaded; constant
  */
@@ -95,7 +95,7 @@ static inline bool control_is_started(const struct twheel_control *control)
 }
 
 /**
- * struct twheel - an open wheel
+ * struct tw_ctx - an open wheel
  * @clock: the clock and the tick
  * @control: the configuration, and whether timeouts are accepted
  * @memory: the user who is charged for this wheel
@@ -121,7 +121,7 @@ static inline bool control_is_started(const struct twheel_control *control)
  *	&twheel_control.started is set, constant after that
  * @slots_size: size of @slots_memory in bytes; guarded as @slots_memory
  */
-struct twheel {
+struct tw_ctx {
 	struct twheel_clockwork clock;
 	struct twheel_control control;
 	struct twheel_memory memory;
@@ -144,7 +144,7 @@ struct twheel {
 };
 
 /* When a PENDING timeout with this deadline is due, by its slack; NEVER_NS if it never is. */
-static inline u64 timeout_due_by_ns(struct twheel *tw, const struct twheel_timeout *t,
+static inline u64 timeout_due_by_ns(struct tw_ctx *tw, const struct twheel_timeout *t,
 				    u64 deadline_ns) __must_hold(&tw->lock)
 {
 	if (timeout_is_odd(t))
@@ -153,7 +153,7 @@ static inline u64 timeout_due_by_ns(struct twheel *tw, const struct twheel_timeo
 }
 
 /* When a PENDING timeout is due, by its deadline in force. */
-static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout *t)
+static inline u64 timeout_due_ns(struct tw_ctx *tw, const struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	return timeout_due_by_ns(tw, t, timeout_deadline_ns(&tw->words, t));
@@ -164,7 +164,7 @@ static inline u64 timeout_due_ns(struct twheel *tw, const struct twheel_timeout 
  * come up by the known one.  Returns when it is due by that.  The word is read once: a user may
  * store another deadline at any time.
  */
-static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
+static inline u64 timeout_take_over(struct tw_ctx *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	u64 deadline_ns = t->deadline_ns;
@@ -181,17 +181,17 @@ static inline u64 timeout_take_over(struct twheel *tw, struct twheel_timeout *t)
  * The time by which all deadlines have passed: the clock, which the caller has read as @now_ns, or
  * the time to which the wheel was turned since.
  */
-static __always_inline u64 passed_ns(struct twheel *tw, u64 now_ns) __must_hold(&tw->lock)
+static __always_inline u64 passed_ns(struct tw_ctx *tw, u64 now_ns) __must_hold(&tw->lock)
 {
 	if (likely(now_ns >= tw->wheel.base_ns && tw->clock.steady))
 		return now_ns;
 	return twheel_clock_follow(tw, now_ns);
 }
 
-void twheel_alarm_need(struct twheel *tw, u64 first_ns);
+void twheel_alarm_need(struct tw_ctx *tw, u64 first_ns);
 
 /* @nr timeouts were put into slots, the first of which is due at @first_ns. */
-static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned int nr)
+static __always_inline void alarm_need(struct tw_ctx *tw, u64 first_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	tw->alarm.nr_new += nr;
@@ -201,21 +201,21 @@ static __always_inline void alarm_need(struct twheel *tw, u64 first_ns, unsigned
 }
 
 /* An ARM in a keyed wheel, see rearm.c. */
-int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);
-int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
+int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait);
 
 /* alarm.c */
-bool twheel_alarm_set(struct twheel *tw, enum hrtimer_restart *restart);
-void twheel_alarm_set_next(struct twheel *tw, u64 machine_ns, u64 pause_ns,
+bool twheel_alarm_set(struct tw_ctx *tw, enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct tw_ctx *tw, u64 machine_ns, u64 pause_ns,
 			   enum hrtimer_restart *restart);
 
 /* control.c */
-void twheel_set_defaults(struct twheel *tw);
-int twheel_start_lazily(struct twheel *tw);
+void twheel_set_defaults(struct tw_ctx *tw);
+int twheel_start_lazily(struct tw_ctx *tw);
 
 /* run.c */
 bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns);
-void twheel_alarm_init(struct twheel *tw);
+void twheel_alarm_init(struct tw_ctx *tw);
 
 #endif /* _TWHEEL_ENGINE_H */

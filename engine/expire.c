@@ -28,7 +28,7 @@ static u64 periods_expire(struct twheel_timeout *t, struct twheel_extra *x, u64 
 }
 
 /* Turn a timeout that is PENDING and in no list into an event, for its periods up to @until_ns. */
-static void timeout_expire(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 until_ns,
+static void timeout_expire(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns, u64 until_ns,
 			   u64 late_ns) __must_hold(&tw->lock)
 {
 	u64 nr = timeout_is_periodic(t) ? periods_expire(t, timeout_extra(t), until_ns) : 1;
@@ -42,7 +42,7 @@ static void timeout_expire(struct twheel *tw, struct twheel_timeout *t, u64 now_
  * Turn a timeout that is PENDING and in no list into an event.  It was due when it was armed, so it
  * belongs to no tick, and is not late.
  */
-void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+void twheel_expire_overdue(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
 {
 	timeout_expire(tw, t, now_ns, now_ns, 0);
@@ -52,7 +52,7 @@ void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_
  * Note the lateness of @nr timeouts (G2), the earliest of which had this deadline.  Returns how
  * long ago the edge was at which they were due.
  */
-static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
+static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	struct twheel_events *events = &tw->events;
@@ -76,7 +76,7 @@ static u64 lateness_note(struct twheel *tw, u64 now_ns, u64 earliest_ns, unsigne
  * Slow path: expire or put back a coming timeout of any kind.  It takes the timeouts that
  * expire_oneshots() leaves, and all of them if words may have moved them, or if they are traced.
  */
-static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
+static noinline void expire_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = timeout_take_over(tw, t), until_ns = 0, late_ns;
@@ -98,7 +98,7 @@ static noinline void expire_odd(struct twheel *tw, struct twheel_timeout *t, u64
 }
 
 /* Whether a timeout that seems to be due later is a one-shot with slack that is due by @by_ns. */
-static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64 by_ns)
+static bool slack_is_over(struct tw_ctx *tw, const struct twheel_timeout *t, u64 by_ns)
 	__must_hold(&tw->lock)
 {
 	return timeout_is_odd(t) && !timeout_is_periodic(t) &&
@@ -110,7 +110,7 @@ static bool slack_is_over(struct twheel *tw, const struct twheel_timeout *t, u64
  * not due; returns how many were processed.  Those that are due by @by_ns stay linked with each
  * other.  The others go back: their slot has another edge, or they were moved to later.
  */
-static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, unsigned int nr)
+static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
@@ -155,7 +155,7 @@ static unsigned int expire_oneshots(struct twheel *tw, u64 now_ns, u64 by_ns, un
  * Expire the timeouts that are due, in the order of ticks, and process @nr at most.  Returns how
  * many more may be processed; 0 if there may be more that are due.
  */
-unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock)
+unsigned int twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock)
 {
 	u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
 
@@ -218,7 +218,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 }
 
 /* Add @nr periods to an unread event.  The caller holds the wheel's lock. */
-void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr)
+void twheel_periods_settle(struct tw_ctx *tw, struct twheel_timeout *t, u64 nr)
 {
 	struct twheel_extra *x;
 
@@ -234,7 +234,7 @@ void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr)
 }
 
 /* Begin the next period of a periodic timeout whose event was taken. */
-void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
+void twheel_period_begin(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
 {
 	struct twheel_extra *x = timeout_extra(t);
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));

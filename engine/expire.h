@@ -9,7 +9,7 @@
 
 #include "time.h"
 
-struct twheel;
+struct tw_ctx;
 
 /**
  * struct twheel_events - the list of events, and the counters of a wheel
@@ -31,7 +31,7 @@ struct twheel;
  * @last_late_at_ns: when it expired
  * @late_ticks: lateness in ticks
  *
- * &twheel.lock guards all members.
+ * &tw_ctx.lock guards all members.
  */
 struct twheel_events {
 	struct twheel_link *first;
@@ -157,11 +157,11 @@ static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u32 flag
 	return edge_after_ns(clock, slack_due_ns(clock, flags, deadline_ns));
 }
 
-void twheel_expire_overdue(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+void twheel_expire_overdue(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
-unsigned int twheel_expire(struct twheel *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock);
+unsigned int twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock);
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t);
-void twheel_periods_settle(struct twheel *tw, struct twheel_timeout *t, u64 nr);
-void twheel_period_begin(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
+void twheel_periods_settle(struct tw_ctx *tw, struct twheel_timeout *t, u64 nr);
+void twheel_period_begin(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
 
 #endif /* _TWHEEL_ENGINE_EXPIRE_H */

@@ -11,7 +11,7 @@
  * does not change.  A node leaves the index if its place is taken for another key, or its page is
  * removed.
  *
- * If the hash table is full, it may allocate atomically under twheel.lock; otherwise a work item
+ * If the hash table is full, it may allocate atomically under tw_ctx.lock; otherwise a work item
  * grows it.
  */
 #include <linux/errno.h>
@@ -60,7 +60,7 @@ static size_t index_bytes_shrunk(const struct twheel_keys *keys, unsigned long n
 }
 
 /* Set the charge for the hash table.  Return 0, or if it grows, -ENOSPC at the limit of memory. */
-static int index_charge(struct twheel *tw, size_t bytes) __must_hold(&tw->places.mutex)
+static int index_charge(struct tw_ctx *tw, size_t bytes) __must_hold(&tw->places.mutex)
 {
 	struct twheel_keys *keys = &tw->keys;
 
@@ -115,7 +115,7 @@ static const struct rhashtable_params index_params = {
  * Make the index before the wheel has started, under &twheel_control.mutex.  Return 0, -ENOMEM, or
  * -ENOSPC at the limit of memory.
  */
-int twheel_keys_start(struct twheel *tw, u32 max_pending)
+int twheel_keys_start(struct tw_ctx *tw, u32 max_pending)
 {
 	struct rhashtable_params params = index_params;
 	size_t bytes;
@@ -148,7 +148,7 @@ int twheel_keys_start(struct twheel *tw, u32 max_pending)
  * Make sure that the places of a page, which is about to be added, have nodes.  Return 0, -ENOMEM,
  * or -ENOSPC at the limit of memory.
  */
-int twheel_keys_provide(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex)
+int twheel_keys_provide(struct tw_ctx *tw, u32 page_nr) __must_hold(&tw->places.mutex)
 {
 	u32 nr = page_nr / PAGES_PER_KEY_PAGE;
 	struct twheel_keys *keys = &tw->keys;
@@ -182,7 +182,7 @@ int twheel_keys_provide(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.
  * Free the page with the nodes of a page of places, unless its neighbours need it.  The page of
  * places is out of the table, and its nodes are out of the index.
  */
-void twheel_keys_remove(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex)
+void twheel_keys_remove(struct tw_ctx *tw, u32 page_nr) __must_hold(&tw->places.mutex)
 {
 	u32 i, nr = page_nr / PAGES_PER_KEY_PAGE;
 	struct twheel_keys *keys = &tw->keys;
@@ -206,7 +206,7 @@ static inline bool key_is_used(const struct twheel_key *node)
 }
 
 /* Find the place that has a key, or had it last; NULL if there is none. */
-struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key) __must_hold(&tw->lock)
+struct twheel_timeout *twheel_key_place(struct tw_ctx *tw, u64 key) __must_hold(&tw->lock)
 {
 	const struct twheel_key *found;
 
@@ -217,7 +217,7 @@ struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key) __must_hold(
 }
 
 /* Find the live timeout that has a key; NULL if there is none. */
-struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key) __must_hold(&tw->lock)
+struct twheel_timeout *twheel_key_find(struct tw_ctx *tw, u64 key) __must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = twheel_key_place(tw, key);
 
@@ -233,7 +233,7 @@ static void key_remove(struct twheel_keys *keys, struct twheel_key *node)
 }
 
 /* Give a place that the caller has taken a key that no other place has.  Return 0, or -ENOMEM. */
-int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock)
+int twheel_key_take(struct tw_ctx *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock)
 {
 	struct twheel_key *node = timeout_key(&tw->keys, t);
 
@@ -247,7 +247,7 @@ int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key) __must
 }
 
 /* Take the node of a place whose timeout has ended out of the index, if it is there. */
-void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
+void twheel_key_drop(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
 {
 	lockdep_assert_held(&tw->lock);
 	key_remove(&tw->keys, timeout_key(&tw->keys, t));

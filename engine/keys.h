@@ -8,12 +8,12 @@
 #include "pages.h"
 #include "timeout.h"
 
-struct twheel;
+struct tw_ctx;
 
 /**
  * struct twheel_keys - the index of a keyed wheel
  * @used: this is a keyed wheel; constant once the wheel has started
- * @index: the nodes by key; &twheel.lock.  The hash table takes its own locks under that.
+ * @index: the nodes by key; &tw_ctx.lock.  The hash table takes its own locks under that.
  * @pages: struct twheel_key_page by index / KEYS_PER_PAGE; guarded as struct twheel_pages says
  * @nr_pages: number of these; &twheel_places.mutex
  * @charged: bytes that are charged for the hash table; &twheel_places.mutex
@@ -29,7 +29,7 @@ struct twheel_keys {
 /**
  * struct twheel_key - the node of a place
  * @node: link in the index; @node.next is NULL if it is not there
- * @key: the key, which is constant while the node is in the index; &twheel.lock.  It is here as
+ * @key: the key, which is constant while the node is in the index; &tw_ctx.lock.  It is here as
  *	well as in the timeout, so that a lookup that follows a chain reads only nodes.
  */
 struct twheel_key {
@@ -55,13 +55,13 @@ struct twheel_key_page {
 
 static_assert(sizeof(struct twheel_key_page) <= PAGE_SIZE);
 
-int twheel_keys_start(struct twheel *tw, u32 max_pending);
-int twheel_keys_provide(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex);
-void twheel_keys_remove(struct twheel *tw, u32 page_nr) __must_hold(&tw->places.mutex);
-struct twheel_timeout *twheel_key_find(struct twheel *tw, u64 key) __must_hold(&tw->lock);
-struct twheel_timeout *twheel_key_place(struct twheel *tw, u64 key) __must_hold(&tw->lock);
-int twheel_key_take(struct twheel *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock);
-void twheel_key_drop(struct twheel *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
+int twheel_keys_start(struct tw_ctx *tw, u32 max_pending);
+int twheel_keys_provide(struct tw_ctx *tw, u32 page_nr) __must_hold(&tw->places.mutex);
+void twheel_keys_remove(struct tw_ctx *tw, u32 page_nr) __must_hold(&tw->places.mutex);
+struct twheel_timeout *twheel_key_find(struct tw_ctx *tw, u64 key) __must_hold(&tw->lock);
+struct twheel_timeout *twheel_key_place(struct tw_ctx *tw, u64 key) __must_hold(&tw->lock);
+int twheel_key_take(struct tw_ctx *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock);
+void twheel_key_drop(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
 void twheel_keys_free(struct twheel_keys *keys);
 
 #endif /* _TWHEEL_ENGINE_KEYS_H */

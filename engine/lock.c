@@ -18,7 +18,7 @@
 #include "twheel_compat.h"
 
 /* Wake readers and pollers: @nr of the exclusive ones (EPOLLEXCLUSIVE), or all if it is 0. */
-static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
+static void wake_waiters(struct tw_ctx *tw, __poll_t events, unsigned int nr)
 {
 	/*
 	 * Pairs with poll_wait() and wait_event_interruptible(): a waiter queues first, and reads
@@ -33,7 +33,7 @@ static void wake_waiters(struct twheel *tw, __poll_t events, unsigned int nr)
  * Wake readers and pollers for @nr events that were added, if any event is still unread.  If the
  * wheel is drained, wake all: no event will come for those that go on sleeping.
  */
-void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
+void twheel_wake_for_events(struct tw_ctx *tw, unsigned int nr)
 {
 	bool drained = READ_ONCE(tw->control.drained);
 
@@ -43,13 +43,13 @@ void twheel_wake_for_events(struct twheel *tw, unsigned int nr)
 }
 
 /* A full wheel has room again: wake all pollers, since places freed after the first wake none. */
-void twheel_wake_for_room(struct twheel *tw)
+void twheel_wake_for_room(struct tw_ctx *tw)
 {
 	wake_waiters(tw, EPOLLOUT | EPOLLWRNORM, 0);
 }
 
 /* Slow path of timeout_pend().  An overdue timeout becomes an event at once, not at a tick. */
-u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock)
+u64 twheel_pend_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock)
 {
 	u64 deadline_ns = timeout_known_ns(t), due_ns;
 
@@ -66,7 +66,7 @@ u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns) __m
 }
 
 /* Put the timeouts of the inbox into the wheel. */
-void twheel_inbox_empty(struct twheel *tw) __must_hold(&tw->lock)
+void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	/* Pairs with llist_add_batch() in arm_queue().  Test: litmus inbox_filled */
 	struct llist_node *node = llist_del_all(&tw->inbox);
@@ -89,14 +89,14 @@ void twheel_inbox_empty(struct twheel *tw) __must_hold(&tw->lock)
 }
 
 /* Wait until timeouts that an ARM has left in the inbox before are in the wheel. */
-void twheel_inbox_wait(struct twheel *tw)
+void twheel_inbox_wait(struct tw_ctx *tw)
 {
 	twheel_lock(tw);
 	twheel_unlock(tw);
 }
 
 /* Empty the inbox.  If another thread has the lock by now, leave it to that thread. */
-void twheel_unlock_inbox(struct twheel *tw)
+void twheel_unlock_inbox(struct tw_ctx *tw)
 {
 	unlock_begin();
 	while (!llist_empty(&tw->inbox) && twheel_trylock(tw)) {

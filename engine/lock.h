@@ -12,14 +12,14 @@
 #include "syncpoint.h"
 #include "twheel.h"
 
-void twheel_wake_for_events(struct twheel *tw, unsigned int nr);
-void twheel_wake_for_room(struct twheel *tw);
-void twheel_inbox_empty(struct twheel *tw) __must_hold(&tw->lock);
-void twheel_unlock_inbox(struct twheel *tw);
-u64 twheel_pend_odd(struct twheel *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock);
+void twheel_wake_for_events(struct tw_ctx *tw, unsigned int nr);
+void twheel_wake_for_room(struct tw_ctx *tw);
+void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock);
+void twheel_unlock_inbox(struct tw_ctx *tw);
+u64 twheel_pend_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock);
 
 /* Without SMP, a spinlock only disables preemption and is always free: disable softirqs as well. */
-static __always_inline bool twheel_trylock(struct twheel *tw)
+static __always_inline bool twheel_trylock(struct tw_ctx *tw)
 {
 	if (!IS_ENABLED(CONFIG_SMP))
 		local_bh_disable();
@@ -30,7 +30,7 @@ static __always_inline bool twheel_trylock(struct twheel *tw)
 	return false;
 }
 
-static __always_inline void twheel_lock(struct twheel *tw)
+static __always_inline void twheel_lock(struct tw_ctx *tw)
 	__acquires(&tw->lock)
 {
 	if (!IS_ENABLED(CONFIG_SMP))
@@ -59,7 +59,7 @@ static __always_inline void unlock_end(void)
 		preempt_enable();
 }
 
-static __always_inline void unlock_and_look(struct twheel *tw)
+static __always_inline void unlock_and_look(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
 	spin_unlock(&tw->lock);
@@ -77,7 +77,7 @@ static __always_inline void unlock_and_look(struct twheel *tw)
 }
 
 /* Release the lock, and leave it to a later twheel_unlock() to wake waiters. */
-static __always_inline void twheel_unlock_quietly(struct twheel *tw)
+static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
 	unlock_begin();
@@ -86,7 +86,7 @@ static __always_inline void twheel_unlock_quietly(struct twheel *tw)
 }
 
 /* Release the lock, and wake readers and pollers if events were added. */
-static __always_inline void twheel_unlock(struct twheel *tw)
+static __always_inline void twheel_unlock(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
 	u32 nr = tw->events.nr_untold;
@@ -102,7 +102,7 @@ static __always_inline void twheel_unlock(struct twheel *tw)
 }
 
 /* The clock, read once in a call: relative deadlines count from it. */
-static __always_inline u64 call_now_ns(struct twheel *tw, struct twheel_call *call)
+static __always_inline u64 call_now_ns(struct tw_ctx *tw, struct twheel_call *call)
 {
 	if (likely(!call->now_ns))
 		call->now_ns = twheel_now(&tw->clock);
@@ -118,7 +118,7 @@ static __always_inline u64 call_now_ns(struct twheel *tw, struct twheel_call *ca
  * in vain, so shortly after it nothing is certain.  NEVER_NS if the clock has to be read: if the
  * alarm is not set, or may ring later than it was set to.
  */
-static __always_inline u64 certain_ns(struct twheel *tw) __must_hold(&tw->lock)
+static __always_inline u64 certain_ns(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	u64 at_ns = tw->alarm.at_ns;
 
@@ -132,7 +132,7 @@ static __always_inline u64 certain_ns(struct twheel *tw) __must_hold(&tw->lock)
  * Put a PENDING timeout that is in no list to where its deadline says.  @passed_ns is what
  * passed_ns() returned.  Returns when it is due; NEVER_NS if no alarm is needed for it.
  */
-static __always_inline u64 timeout_pend(struct twheel *tw, struct twheel_timeout *t, u64 passed_ns)
+static __always_inline u64 timeout_pend(struct tw_ctx *tw, struct twheel_timeout *t, u64 passed_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = t->deadline_ns;

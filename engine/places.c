@@ -62,7 +62,7 @@ static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 }
 
 /* Return 0 or the error of twheel_pages_add(). */
-static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+static int page_add(struct tw_ctx *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
 	struct twheel_places *places = &tw->places;
@@ -84,7 +84,7 @@ static int page_add(struct twheel *tw, struct twheel_page *page, u32 nr)
 }
 
 /* Return 0, -ENOMEM, or -ENOSPC at the limit of memory or if indices are used up. */
-static int places_grow(struct twheel *tw) __must_hold(&tw->places.mutex)
+static int places_grow(struct tw_ctx *tw) __must_hold(&tw->places.mutex)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_page *page;
@@ -197,7 +197,7 @@ static __always_inline struct twheel_timeout *places_pop(struct twheel_places *p
  * Add a page of places, unless there are free places by now.  Return 0, -ENOMEM, -ENOSPC at the
  * limit of memory, or -EINTR by a fatal signal.
  */
-int twheel_places_provide(struct twheel *tw)
+int twheel_places_provide(struct tw_ctx *tw)
 {
 	int err = 0;
 
@@ -210,7 +210,7 @@ int twheel_places_provide(struct twheel *tw)
 	return err;
 }
 
-void twheel_place_refused(struct twheel *tw)
+void twheel_place_refused(struct tw_ctx *tw)
 {
 	twheel_refused(tw, user_uid(tw->memory.user), COUNTER_REFUSED_PENDING,
 		       READ_ONCE(tw->places.nr_taken), 1, READ_ONCE(tw->places.max_pending));
@@ -221,7 +221,7 @@ void twheel_place_refused(struct twheel *tw)
  * fewer than @nr, *@short_of is the reason: -EAGAIN at max_pending; -ENOMEM, also if a page has to
  * be added with @nowait; -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
  */
-unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
+unsigned int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of)
 {
 	struct twheel_timeout *chain = NULL;
@@ -244,7 +244,7 @@ unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
  * Take a free place in a keyed wheel, under the wheel's lock.  Return an ERR_PTR if that fails:
  * -EAGAIN at max_pending, -ENOMEM if a page has to be added.
  */
-struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
+struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw)
 {
 	struct twheel_timeout *t;
 	struct twheel_page *page;
@@ -264,7 +264,7 @@ struct twheel_timeout *twheel_place_take_locked(struct twheel *tw)
  * Take the place that a key had, and to which it still leads, under the wheel's lock.  Return 0,
  * -EAGAIN at max_pending, or -ENOENT if its page is being removed or its generations are used up.
  */
-int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
+int twheel_place_take_again(struct tw_ctx *tw, struct twheel_timeout *t)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_page *page = timeout_page(t);
@@ -291,7 +291,7 @@ int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t)
  * After places were given back, wake pollers and have unused pages removed.  The caller holds no
  * lock of the engine.
  */
-void twheel_places_freed(struct twheel *tw, u32 nr_before)
+void twheel_places_freed(struct tw_ctx *tw, u32 nr_before)
 {
 	struct twheel_places *places = &tw->places;
 
@@ -310,7 +310,7 @@ void twheel_places_freed(struct twheel *tw, u32 nr_before)
  * Give back places that an ARM has taken and not used.  The ids of the first @nr_told of them may
  * have been copied out.  The caller holds no lock of the engine.
  */
-void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told)
+void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first, unsigned int nr_told)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_timeout *t, *next;
@@ -348,7 +348,7 @@ static inline struct twheel_extra *extra_page(const struct twheel_extra *extra)
 }
 
 /* Let a page use its half of the page that its neighbour has, or allocate one for both. */
-static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
+static int extra_add(struct tw_ctx *tw, struct twheel_page *page, u32 nr)
 	__must_hold(&tw->places.mutex)
 {
 	struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
@@ -372,7 +372,7 @@ static int extra_add(struct twheel *tw, struct twheel_page *page, u32 nr)
  * removed.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, -EINTR by a fatal signal, or -EAGAIN
  * if it would have to sleep with @nowait.
  */
-int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait)
+int twheel_extra_provide(struct tw_ctx *tw, u32 index, bool nowait)
 {
 	u32 nr = index / PLACES_PER_PAGE;
 	struct twheel_page *page;
@@ -445,7 +445,7 @@ static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 	return true;
 }
 
-static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
+static void page_drop_keys(struct tw_ctx *tw, struct twheel_page *page)
 	__must_hold(&tw->places.mutex)
 {
 	u32 i;
@@ -456,7 +456,7 @@ static void page_drop_keys(struct twheel *tw, struct twheel_page *page)
 	twheel_unlock(tw);
 }
 
-static void page_remove(struct twheel *tw, struct twheel_page *page) __must_hold(&tw->places.mutex)
+static void page_remove(struct tw_ctx *tw, struct twheel_page *page) __must_hold(&tw->places.mutex)
 {
 	u32 nr = page->first_index / PLACES_PER_PAGE;
 	const struct twheel_page *beside = pages_at(&tw->places.pages, nr ^ 1);
@@ -479,7 +479,7 @@ static void page_remove(struct twheel *tw, struct twheel_page *page) __must_hold
  */
 static void places_shrink(struct work_struct *work)
 {
-	struct twheel *tw = container_of(to_delayed_work(work), struct twheel, memory.shrink);
+	struct tw_ctx *tw = container_of(to_delayed_work(work), struct tw_ctx, memory.shrink);
 	struct twheel_page *page;
 	bool picked;
 
@@ -494,7 +494,7 @@ static void places_shrink(struct work_struct *work)
 	twheel_refresh_shrink(tw);
 }
 
-void twheel_places_init(struct twheel *tw)
+void twheel_places_init(struct tw_ctx *tw)
 {
 	struct twheel_places *places = &tw->places;
 

@@ -9,13 +9,13 @@
 #include "pages.h"
 #include "timeout.h"
 
-struct twheel;
+struct tw_ctx;
 
 /**
  * struct twheel_places - the places of a wheel
  * @pages: pages of places, by index / PLACES_PER_PAGE; guarded as struct twheel_pages says
  * @mutex: serialises adding and removing pages, and sleeps because they are allocated under it.
- *	mmap() takes it under mmap_lock, so nothing under it may touch user memory.  twheel.lock
+ *	mmap() takes it under mmap_lock, so nothing under it may touch user memory.  tw_ctx.lock
  *	and @lock are taken under it.
  * @first_gap: no page is missing in the table before this number; @mutex
  * @first_gen: generation of the places of a new page: above those of all ids of removed pages;
@@ -23,7 +23,7 @@ struct twheel;
  * @max_pending: limit of @nr_taken; written under &twheel_control.mutex, constant once the wheel
  *	has started
  * @lock: guards the members below, and each page's chain of free places.  It is taken under
- *	twheel.lock, @mutex or neither; no other lock of the engine is taken under it.
+ *	tw_ctx.lock, @mutex or neither; no other lock of the engine is taken under it.
  * @partly: pages with places in use and places that are free; @lock
  * @unused: pages whose places are all free; @lock
  * @nr_unused: length of @unused; @lock
@@ -140,16 +140,16 @@ static __always_inline void place_give_back(struct twheel_places *places, struct
 		place_free(places, t);
 }
 
-void twheel_places_init(struct twheel *tw);
-unsigned int twheel_places_take(struct twheel *tw, unsigned int nr, bool nowait,
+void twheel_places_init(struct tw_ctx *tw);
+unsigned int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 				struct twheel_timeout **first, int *short_of);
-void twheel_place_refused(struct twheel *tw);
-int twheel_places_provide(struct twheel *tw);
-struct twheel_timeout *twheel_place_take_locked(struct twheel *tw);
-int twheel_place_take_again(struct twheel *tw, struct twheel_timeout *t);
-void twheel_places_give(struct twheel *tw, struct twheel_timeout *first, unsigned int nr_told);
-void twheel_places_freed(struct twheel *tw, u32 nr_before);
-int twheel_extra_provide(struct twheel *tw, u32 index, bool nowait);
+void twheel_place_refused(struct tw_ctx *tw);
+int twheel_places_provide(struct tw_ctx *tw);
+struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw);
+int twheel_place_take_again(struct tw_ctx *tw, struct twheel_timeout *t);
+void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first, unsigned int nr_told);
+void twheel_places_freed(struct tw_ctx *tw, u32 nr_before);
+int twheel_extra_provide(struct tw_ctx *tw, u32 index, bool nowait);
 void twheel_places_free(struct twheel_places *places);
 
 #endif /* _TWHEEL_ENGINE_PLACES_H */

@@ -27,7 +27,7 @@ static bool unread_is_pending(const struct twheel_timeout *t, u64 nr)
  * Add the periods that have passed unread to the status of an UNREAD timeout, and flag the last
  * event.  Returns whether the timeout waits for another period, whose deadline the status then has.
  */
-static bool status_count_periods(struct twheel *tw, const struct twheel_timeout *t,
+static bool status_count_periods(struct tw_ctx *tw, const struct twheel_timeout *t,
 				 struct twheel_status *status) __must_hold(&tw->lock)
 {
 	u64 nr = twheel_periods_unread(&tw->clock, t);
@@ -58,7 +58,7 @@ static void status_tell_extra(const struct twheel_timeout *t, struct twheel_stat
 }
 
 /* Fill in the status of a live timeout. */
-static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_ns,
+static void timeout_status(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns,
 			   struct twheel_status *status) __must_hold(&tw->lock)
 {
 	bool waits = timeout_is_pending(t);
@@ -94,7 +94,7 @@ static void timeout_status(struct twheel *tw, struct twheel_timeout *t, u64 now_
 }
 
 /* Fill in the status for each id or key in @status; if it names no timeout, result is -ENOENT. */
-void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int nr, bool by_key)
+void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
 	u64 now_ns = twheel_now(&tw->clock);
 	unsigned int i;
@@ -114,7 +114,7 @@ void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int 
 }
 
 /* The number of changes, see struct twheel_info. */
-u64 twheel_changes(struct twheel *tw)
+u64 twheel_changes(struct tw_ctx *tw)
 {
 	u64 changes;
 
@@ -133,7 +133,7 @@ u64 twheel_changes(struct twheel *tw)
  * by index, and a timeout keeps its place until it ends: if no thread changes it, it appears
  * exactly once.
  */
-int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
+int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
 {
 	u64 now_ns = twheel_now(&tw->clock);
@@ -164,7 +164,7 @@ int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
  * Add the timeouts of a page: next_expiry_ns becomes the time when the first one is due, and
  * pending counts those that wait for a period and also have an unread event.
  */
-static void page_look(struct twheel *tw, const struct twheel_page *page, struct twheel_info *info)
+static void page_look(struct tw_ctx *tw, const struct twheel_page *page, struct twheel_info *info)
 	__must_hold(&tw->lock)
 {
 	u32 i;
@@ -190,7 +190,7 @@ static void page_look(struct twheel *tw, const struct twheel_page *page, struct 
 }
 
 /* Scan all places: 0, or -EINTR by a fatal signal. */
-static int places_look(struct twheel *tw, struct twheel_info *info)
+static int places_look(struct tw_ctx *tw, struct twheel_info *info)
 {
 	struct twheel_page *page;
 	u32 nr;
@@ -210,7 +210,7 @@ static int places_look(struct twheel *tw, struct twheel_info *info)
 }
 
 /* When the earliest timeout will expire: G1, its deadline is rounded up to a tick. */
-static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
+static u64 next_expiry_ns(const struct tw_ctx *tw, u64 next_ns)
 {
 	/* If the wheel has not started, never_ns is 0: there are no ticks to round to. */
 	if (next_ns >= tw->clock.never_ns)
@@ -223,7 +223,7 @@ static u64 next_expiry_ns(const struct twheel *tw, u64 next_ns)
  * may be changing it, so take control.mutex.  If it has, do without: ADVANCE and DRAIN may hold it
  * for long.
  */
-static int info_configuration(struct twheel *tw, struct twheel_info *info)
+static int info_configuration(struct tw_ctx *tw, struct twheel_info *info)
 {
 	bool final = control_is_started(&tw->control);
 
@@ -251,7 +251,7 @@ static int info_configuration(struct twheel *tw, struct twheel_info *info)
 	return 0;
 }
 
-static void info_counters(struct twheel *tw, struct twheel_info *info) __must_hold(&tw->lock)
+static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_hold(&tw->lock)
 {
 	const struct twheel_events *events = &tw->events;
 	unsigned int i;
@@ -286,7 +286,7 @@ static void info_counters(struct twheel *tw, struct twheel_info *info) __must_ho
  * signal.  The counters agree with each other.  The results of the scan of all places may not, if
  * other threads use the wheel: it takes the lock page by page.
  */
-int twheel_get_info(struct twheel *tw, struct twheel_info *info)
+int twheel_get_info(struct tw_ctx *tw, struct twheel_info *info)
 {
 	bool walk = info->flags & TWHEEL_INFO_WALK;
 	int err = 0;

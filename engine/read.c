@@ -20,7 +20,7 @@
 #include "user_access.h"
 
 /* Fill in the event of a timeout of any kind.  Returns the periods that have passed unread. */
-static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
+static u64 event_fill(struct tw_ctx *tw, const struct twheel_timeout *t,
 		      struct twheel_event *event) __must_hold(&tw->lock)
 {
 	u64 nr = twheel_periods_unread(&tw->clock, t);
@@ -53,7 +53,7 @@ static u64 event_fill(struct twheel *tw, const struct twheel_timeout *t,
 }
 
 /* Take an event that was copied out.  @nr is what event_fill() has returned. */
-static void event_take(struct twheel *tw, struct twheel_timeout *t,
+static void event_take(struct tw_ctx *tw, struct twheel_timeout *t,
 		       const struct twheel_event *event, u64 nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -92,7 +92,7 @@ static bool event_copy(const struct twheel_event *event, u32 size, struct iov_it
 }
 
 /* Slow path: copy out and take the oldest event, of any kind; false if it faults. */
-static noinline bool read_any(struct twheel *tw, struct iov_iter *to, u32 size)
+static noinline bool read_any(struct tw_ctx *tw, struct iov_iter *to, u32 size)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = link_timeout(tw->events.first);
@@ -118,7 +118,7 @@ static __always_inline bool event_is_plain(const struct twheel_timeout *t)
 static_assert(offsetofend(struct twheel_event, flags) == sizeof(struct twheel_event));
 
 /* Fast path: take up to @nr events, until one is not that of an expired one-shot, or faults. */
-static __always_inline unsigned int read_expired(struct twheel *tw, struct iov_iter *to,
+static __always_inline unsigned int read_expired(struct tw_ctx *tw, struct iov_iter *to,
 						 unsigned int nr, bool keyed)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -161,7 +161,7 @@ fault:
 	return i;
 }
 
-static noinline unsigned int read_expired_keyed(struct twheel *tw, struct iov_iter *to,
+static noinline unsigned int read_expired_keyed(struct tw_ctx *tw, struct iov_iter *to,
 						unsigned int nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
@@ -173,7 +173,7 @@ static noinline unsigned int read_expired_keyed(struct twheel *tw, struct iov_it
  * Returns how many; 0 if there is none, and -EFAULT if the first one cannot be copied: the caller
  * has the fault served, and tries again.
  */
-int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr)
+int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned int nr)
 {
 	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
 		     !trace_twheel_read_enabled();
@@ -207,7 +207,7 @@ int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned 
  * becomes their length for the user, bytes: final if there are events; if not, a SETUP may change
  * it.
  */
-unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
+unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size)
 {
 	unsigned int nr = READ_ONCE(tw->events.nr_unread);
 
@@ -223,7 +223,7 @@ unsigned int twheel_nr_events(struct twheel *tw, u32 *size)
 }
 
 /* Wait for an event, or for the end of DRAIN: 0, or -ERESTARTSYS by a signal. */
-int twheel_wait(struct twheel *tw)
+int twheel_wait(struct tw_ctx *tw)
 {
 	return wait_event_interruptible(tw->waiters, READ_ONCE(tw->events.nr_unread) ||
 					twheel_is_drained(tw));
@@ -237,7 +237,7 @@ int twheel_wait(struct twheel *tw)
  * thread that has the lock makes events of these, and wakes the poller.  A read that does not wait
  * takes the lock, see twheel_inbox_wait().
  */
-__poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait)
+__poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_struct *wait)
 {
 	__poll_t events = 0;
 

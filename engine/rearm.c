@@ -10,7 +10,7 @@
  * G7 cost does not grow: a plain timeout that moves to later only gets another deadline.  The wheel
  * puts it where it belongs when its slot comes up.
  *
- * Locks: twheel.lock, for a batch.  places.lock under it, to take a place for a key.
+ * Locks: tw_ctx.lock, for a batch.  places.lock under it, to take a place for a key.
  * places.mutex to provide memory, under no other lock.
  */
 #include <linux/err.h>
@@ -70,7 +70,7 @@ static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs,
 }
 
 /* Provide it, without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
-static inline int rearm_provide(struct twheel *tw, const struct rearming *rearming, bool nowait)
+static inline int rearm_provide(struct tw_ctx *tw, const struct rearming *rearming, bool nowait)
 {
 	if (rearming->needs == NEEDS_EXTRA)
 		return twheel_extra_provide(tw, rearming->index, nowait);
@@ -81,11 +81,11 @@ static inline int rearm_provide(struct twheel *tw, const struct rearming *rearmi
  * Does an element and copies its result out, unless @user is NULL.  False if that faults, or if the
  * element needs memory.
  */
-typedef bool (*rearm_entry_fn)(struct twheel *tw, struct twheel_arm *arm,
+typedef bool (*rearm_entry_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, struct rearming *rearming);
 
 /* Release the lock.  A poller may have seen the wheel full while places were taken. */
-static __always_inline void rearm_unlock(struct twheel *tw, const struct rearming *rearming)
+static __always_inline void rearm_unlock(struct tw_ctx *tw, const struct rearming *rearming)
 	__releases(&tw->lock)
 {
 	twheel_unlock(tw);
@@ -94,7 +94,7 @@ static __always_inline void rearm_unlock(struct twheel *tw, const struct rearmin
 }
 
 /* Does elements, until one faults or needs memory; returns how many. */
-typedef unsigned int (*rearm_fill_fn)(struct twheel *tw, struct twheel_arm *arm,
+typedef unsigned int (*rearm_fill_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
 				      struct twheel_arm __user *user, unsigned int nr,
 				      struct rearming *rearming);
 
@@ -103,7 +103,7 @@ typedef unsigned int (*rearm_fill_fn)(struct twheel *tw, struct twheel_arm *arm,
  * and the caller has a fault of the first one served and tries again; -ESHUTDOWN; or -EINTR by a
  * fatal signal.
  */
-static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __user *user,
+static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 				       unsigned int nr, struct twheel_call *call,
 				       rearm_fill_fn fill)
 {
@@ -143,7 +143,7 @@ static __always_inline int rearm_batch(struct twheel *tw, struct twheel_arm __us
  * The deadline that ARM and REARM compare with, and that ARM in a keyed wheel reports: the one in
  * force; if the event is unread, the latest one that has expired.
  */
-static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout *t)
+static u64 rearm_was_deadline_ns(struct tw_ctx *tw, const struct twheel_timeout *t)
 	__must_hold(&tw->lock)
 {
 	u64 deadline_ns = timeout_deadline_ns(&tw->words, t);
@@ -158,7 +158,7 @@ static u64 rearm_was_deadline_ns(struct twheel *tw, const struct twheel_timeout 
  * Find the outcome of re-arming a live timeout, before that is done, and set @arm->was_deadline_ns.
  * Return TWHEEL_WAS_*, or -ERANGE, or what rearm_needs() returns.
  */
-static noinline int rearm_verdict(struct twheel *tw, struct twheel_arm *arm,
+static noinline int rearm_verdict(struct tw_ctx *tw, struct twheel_arm *arm,
 				  struct twheel_timeout *t, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -178,7 +178,7 @@ static noinline int rearm_verdict(struct twheel *tw, struct twheel_arm *arm,
  * Re-arm a live timeout, for which rearm_verdict() has found the outcome.  An unread event is
  * revoked; periods that have passed unread are counted first.
  */
-static noinline void rearm_do(struct twheel *tw, struct twheel_timeout *t,
+static noinline void rearm_do(struct tw_ctx *tw, struct twheel_timeout *t,
 			      const struct twheel_arm *arm, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -201,7 +201,7 @@ static noinline void rearm_do(struct twheel *tw, struct twheel_timeout *t,
 }
 
 /* Find the timeout of an element, and its result: as rearm_verdict(), or another errno. */
-static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
+static int rearm_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
 		      struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
@@ -215,7 +215,7 @@ static int rearm_look(struct twheel *tw, struct twheel_arm *arm, struct rearming
 }
 
 /* Do an element in the slow path: a rearm_entry_fn. */
-static bool rearm_any(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+static bool rearm_any(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 		      struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -242,7 +242,7 @@ static bool rearm_is_any(const struct twheel_call *call)
  * Read the clock, and return from when on a plain deadline has not passed, so that the fast path
  * can take it; NEVER_NS if no element can take that, as in a wheel that has not started.
  */
-static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
+static noinline u64 rearm_from_ns(struct tw_ctx *tw, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	if (unlikely(!control_is_started(&tw->control)))
@@ -255,7 +255,7 @@ static noinline u64 rearm_from_ns(struct twheel *tw, struct rearming *rearming)
  * The fast path: re-arm plain timeouts that pend for deadlines from @from_ns on, up to an element
  * that faults or needs the slow path; returns how many.
  */
-static __always_inline unsigned int rearm_run(struct twheel *tw, const struct twheel_arm *arm,
+static __always_inline unsigned int rearm_run(struct tw_ctx *tw, const struct twheel_arm *arm,
 					      struct twheel_arm __user *user, unsigned int nr,
 					      u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -295,7 +295,7 @@ static __always_inline unsigned int rearm_run(struct twheel *tw, const struct tw
 }
 
 /* Do the rest of a batch: the next element in the slow path. */
-static noinline unsigned int rearm_go_on(struct twheel *tw, struct twheel_arm *arm,
+static noinline unsigned int rearm_go_on(struct tw_ctx *tw, struct twheel_arm *arm,
 					 struct twheel_arm __user *user, unsigned int nr,
 					 u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -316,7 +316,7 @@ static noinline unsigned int rearm_go_on(struct twheel *tw, struct twheel_arm *a
 }
 
 /* Do the elements of a REARM: a rearm_fill_fn. */
-static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
+static unsigned int rearm_fill(struct tw_ctx *tw, struct twheel_arm *arm,
 			       struct twheel_arm __user *user, unsigned int nr,
 			       struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -339,7 +339,7 @@ static unsigned int rearm_fill(struct twheel *tw, struct twheel_arm *arm,
  * Do an element that the device has, by @entry: 0, or an errno as in the result of an element.  If
  * @nowait, refuse with -EAGAIN what would have to sleep.
  */
-static int rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait,
+static int rearm_alone(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
 		       rearm_entry_fn entry)
 {
 	struct twheel_call call = { .by_key = by_key };
@@ -367,14 +367,14 @@ static int rearm_alone(struct twheel *tw, struct twheel_arm *arm, bool by_key, b
 }
 
 /* Re-arm up to TWHEEL_BATCH timeouts; returns what rearm_batch() does. */
-int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
 	return rearm_batch(tw, user, nr, call, rearm_fill);
 }
 
 /* Re-arm a timeout by its id or key; returns what rearm_alone() does. */
-int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait)
+int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
 	return rearm_alone(tw, arm, by_key, nowait, rearm_any);
 }
@@ -382,7 +382,7 @@ int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, boo
 /* ARM in a keyed wheel */
 
 /* Give back a place that was taken for a key. */
-static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearming *rearming)
+static void place_undo(struct tw_ctx *tw, struct twheel_timeout *t, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	spin_lock(&tw->places.lock);
@@ -393,7 +393,7 @@ static void place_undo(struct twheel *tw, struct twheel_timeout *t, struct rearm
 }
 
 /* Take the place that a key had before.  If it is NULL, or cannot be used again, take any. */
-static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeout *before)
+static struct twheel_timeout *place_take(struct tw_ctx *tw, struct twheel_timeout *before)
 	__must_hold(&tw->lock)
 {
 	if (before) {
@@ -412,7 +412,7 @@ static struct twheel_timeout *place_take(struct twheel *tw, struct twheel_timeou
  * Take a place and the key for an element whose key is absent: TWHEEL_CREATED, or an errno.  @place
  * is the place that the key had before, or NULL.
  */
-static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
+static int upsert_take(struct tw_ctx *tw, const struct twheel_arm *arm,
 		       struct rearming *rearming, struct twheel_timeout **place)
 	__must_hold(&tw->lock)
 {
@@ -434,7 +434,7 @@ static int upsert_take(struct twheel *tw, const struct twheel_arm *arm,
 }
 
 /* Find the result of an element, and take what it needs: enum twheel_verdict, or an errno. */
-static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct rearming *rearming,
+static int upsert_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
 		       struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
@@ -453,7 +453,7 @@ static int upsert_look(struct twheel *tw, struct twheel_arm *arm, struct rearmin
 }
 
 /* Do an element, for which upsert_look() has returned @result. */
-static void upsert_do(struct twheel *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
+static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		      int result, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -487,7 +487,7 @@ static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 
 }
 
 /* Copy the result of an element out, and do it: a rearm_entry_fn. */
-static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+static bool upsert_entry(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 			 struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
@@ -512,7 +512,7 @@ static bool upsert_entry(struct twheel *tw, struct twheel_arm *arm, struct twhee
 }
 
 /* Do the elements of an ARM: a rearm_fill_fn. */
-static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
+static unsigned int upsert_fill(struct tw_ctx *tw, struct twheel_arm *arm,
 				struct twheel_arm __user *user, unsigned int nr,
 				struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -530,14 +530,14 @@ static unsigned int upsert_fill(struct twheel *tw, struct twheel_arm *arm,
 }
 
 /* Arm up to TWHEEL_BATCH timeouts in a keyed wheel; returns what rearm_batch() does. */
-int twheel_upsert_step(struct twheel *tw, struct twheel_arm __user *user, unsigned int nr,
+int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
 	return rearm_batch(tw, user, nr, call, upsert_fill);
 }
 
 /* Arm a timeout in a keyed wheel; returns what rearm_alone() does. */
-int twheel_upsert_one(struct twheel *tw, struct twheel_arm *arm, bool nowait)
+int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 {
 	return rearm_alone(tw, arm, true, nowait, upsert_entry);
 }

@@ -45,7 +45,7 @@
 #define AHEAD_TICK	4096
 
 /* How many timeouts of this level's next slot have to be moved down now, time left or not. */
-static u32 ahead_of_level(struct twheel *tw, const struct twheel_level *level)
+static u32 ahead_of_level(struct tw_ctx *tw, const struct twheel_level *level)
 	__must_hold(&tw->lock)
 {
 	u64 left_ns = twheel_slot_left_ns(&tw->wheel, level), lead_ns = twheel_slot_lead_ns(level);
@@ -62,7 +62,7 @@ static u32 ahead_of_level(struct twheel *tw, const struct twheel_level *level)
 }
 
 /* Move down up to @nr timeouts of the next upper slots.  Returns whether more have to move now. */
-static bool slots_empty_ahead(struct twheel *tw, unsigned int nr) __must_hold(&tw->lock)
+static bool slots_empty_ahead(struct tw_ctx *tw, unsigned int nr) __must_hold(&tw->lock)
 {
 	struct twheel_wheel *w = &tw->wheel;
 	struct twheel_link **slot;
@@ -96,7 +96,7 @@ static bool slots_empty_ahead(struct twheel *tw, unsigned int nr) __must_hold(&t
  * unread, a one-shot's stays as it is, and a periodic timeout's is flagged unless it is the last
  * one anyway.  If the place is free, do nothing.
  */
-static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_ns)
+static void timeout_drain(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock)
 {
 	if (timeout_is_unread(t)) {
@@ -115,7 +115,7 @@ static void timeout_drain(struct twheel *tw, struct twheel_timeout *t, u64 now_n
 }
 
 /* Drain up to @nr places.  Returns how many of @nr are left; 0 if there may be more to drain. */
-static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
+static unsigned int drain_step(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	u32 nr_places = READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE;
@@ -130,7 +130,7 @@ static unsigned int drain_step(struct twheel *tw, u64 now_ns, unsigned int nr)
 }
 
 /* Take a step.  Returns whether there is more to do now. */
-static bool pass_step(struct twheel *tw) __must_hold(&tw->lock)
+static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
 	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), looked = PASS_STEP - left;
@@ -158,7 +158,7 @@ static bool pass_step(struct twheel *tw) __must_hold(&tw->lock)
 	return more;
 }
 
-static bool pass_step_locked(struct twheel *tw)
+static bool pass_step_locked(struct tw_ctx *tw)
 {
 	u32 nr_before;
 	bool more;
@@ -174,14 +174,14 @@ static bool pass_step_locked(struct twheel *tw)
 }
 
 /* If a pass stops before it is complete, wake waiters for the events of its last steps. */
-static void pass_stop(struct twheel *tw)
+static void pass_stop(struct tw_ctx *tw)
 {
 	twheel_lock(tw);
 	twheel_unlock(tw);
 }
 
 /* Take all steps: 0, or -ERESTARTSYS by a signal, after which the kthread takes the rest. */
-static int pass_now(struct twheel *tw)
+static int pass_now(struct tw_ctx *tw)
 {
 	while (pass_step_locked(tw)) {
 		if (signal_pending(current)) {
@@ -201,7 +201,7 @@ static int pass_now(struct twheel *tw)
  */
 bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns)
 {
-	struct twheel *tw = container_of(turn, struct twheel, turn);
+	struct tw_ctx *tw = container_of(turn, struct tw_ctx, turn);
 	unsigned int steps = 0;
 	bool more;
 
@@ -254,7 +254,7 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 }
 
 /* Another thread has the lock: try again soon, unless it has set the alarm. */
-static void alarm_missed(struct twheel *tw)
+static void alarm_missed(struct tw_ctx *tw)
 {
 	bool often = tw->alarm.nr_missed == MISSED_MAX;
 
@@ -266,14 +266,14 @@ static void alarm_missed(struct twheel *tw)
 		twheel_turn_request(&tw->turn);
 }
 
-static void alarm_is_over(struct twheel *tw) __must_hold(&tw->lock)
+static void alarm_is_over(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	tw->alarm.nr_missed = 0;
 	tw->alarm.at_ns = NEVER_NS;
 }
 
 /* How long it takes until both the processor and the user have a share of the softirq again. */
-static u64 share_pause_ns(const struct twheel *tw, u64 now_ns)
+static u64 share_pause_ns(const struct tw_ctx *tw, u64 now_ns)
 {
 	s64 processor_ns = __this_cpu_read(soft_until_ns) - now_ns;
 
@@ -287,7 +287,7 @@ static u64 share_pause_ns(const struct twheel *tw, u64 now_ns)
  * It rings when there is a share again.  Then the user's work is done (@paid) even if other wheels
  * of the user have used the share up: so each wheel rings in vain only once.
  */
-static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
+static enum hrtimer_restart alarm_leave(struct tw_ctx *tw, u64 now_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 
@@ -304,7 +304,7 @@ static enum hrtimer_restart alarm_leave(struct twheel *tw, u64 now_ns)
 }
 
 /* Work on a wheel whose alarm has rung, until @end_ns.  Returns whether it rings again. */
-static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
+static enum hrtimer_restart alarm_work(struct tw_ctx *tw, u64 end_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned int steps = 0;
@@ -342,7 +342,7 @@ static enum hrtimer_restart alarm_work(struct twheel *tw, u64 end_ns)
 
 static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 {
-	struct twheel *tw = container_of(timer, struct twheel, alarm.timer);
+	struct tw_ctx *tw = container_of(timer, struct tw_ctx, alarm.timer);
 	u64 end_ns, begin_ns = ktime_get_ns(), left_ns = processor_left_ns(begin_ns);
 	enum hrtimer_restart restart;
 	bool works;
@@ -362,7 +362,7 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 }
 
 /* Prepare the hrtimer.  The clock is final, and the wheel has not started. */
-void twheel_alarm_init(struct twheel *tw)
+void twheel_alarm_init(struct tw_ctx *tw)
 {
 	hrtimer_setup(&tw->alarm.timer, alarm_rings, twheel_clock_id(&tw->clock),
 		      HRTIMER_MODE_ABS_SOFT);
@@ -378,7 +378,7 @@ void twheel_alarm_init(struct twheel *tw)
  * -EINVAL if @to_ns is in the past or after the end of time; -ERESTARTSYS by a signal, perhaps with
  * the clock set already: the call can be repeated with the same time.
  */
-int twheel_advance(struct twheel *tw, u64 to_ns)
+int twheel_advance(struct tw_ctx *tw, u64 to_ns)
 {
 	int err = 0;
 
@@ -399,7 +399,7 @@ int twheel_advance(struct twheel *tw, u64 to_ns)
 }
 
 /* Whether all events are in the list, and none is added any more: once true, it stays so. */
-bool twheel_is_drained(const struct twheel *tw)
+bool twheel_is_drained(const struct tw_ctx *tw)
 {
 	/*
 	 * Pairs with the release in pass_step(): the last events are in the list.
@@ -425,7 +425,7 @@ bool twheel_is_drained(const struct twheel *tw)
  * wheel has not started, there is nothing to drain.  Returns 0 once all events can be read, also
  * if the wheel was drained before; -ERESTARTSYS by a signal.
  */
-int twheel_drain(struct twheel *tw)
+int twheel_drain(struct tw_ctx *tw)
 {
 	int err = 0;
 

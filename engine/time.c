@@ -60,7 +60,7 @@ clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
  *
  * If the clock was set back, be it within a tick, the wheel goes back: G1 never early.
  */
-u64 twheel_clock_follow(struct twheel *tw, u64 now_ns) __must_hold(&tw->lock)
+u64 twheel_clock_follow(struct tw_ctx *tw, u64 now_ns) __must_hold(&tw->lock)
 {
 	u64 present_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
 

@@ -10,7 +10,7 @@
 
 #include "timeout.h"
 
-struct twheel;
+struct tw_ctx;
 
 /* Later than all times. */
 #define NEVER_NS		U64_MAX
@@ -81,7 +81,7 @@ static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 s64 twheel_namespace_offset_ns(u32 kind);
 u64 twheel_now_other(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);
-u64 twheel_clock_follow(struct twheel *tw, u64 now_ns);
+u64 twheel_clock_follow(struct tw_ctx *tw, u64 now_ns);
 
 /* Read a wheel's clock: nanoseconds, in the wheel's time namespace. */
 static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)

@@ -47,7 +47,7 @@
  * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  In a FREE place,
  *	@link.next leads to the next place of a chain: the page's, under &twheel_places.lock, or
  *	that of the ARM that has taken them.  In a keyed wheel, @link.pprev of a place that was in
- *	use points to the pointer to it in the page's chain, under &twheel.lock as well.
+ *	use points to the pointer to it in the page's chain, under &tw_ctx.lock as well.
  * @node: @link.next of a timeout that ARM has put into the inbox
  * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_ODD.  The slot
  *	that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or that
@@ -57,7 +57,7 @@
  *	counted since then; with FIRED_DRAINED.  Valid while UNREAD.
  * @word: generation, state and index
  *
- * &twheel.lock guards all members.  But a FREE place that an ARM has taken is the ARM's alone until
+ * &tw_ctx.lock guards all members.  But a FREE place that an ARM has taken is the ARM's alone until
  * it is in the inbox.  These 48 bytes are all that a one-shot needs.
  */
 struct twheel_timeout {

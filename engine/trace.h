@@ -10,7 +10,7 @@
  * batch, and none is traced while the user's memory is open to the kernel, where no function may be
  * called (access.h).
  *
- * Locks: none is taken here; the callers hold twheel.lock, but for twheel_limit.
+ * Locks: none is taken here; the callers hold tw_ctx.lock, but for twheel_limit.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM twheel
@@ -64,7 +64,7 @@ __diag_ignore_all("-Wunused-variable", "guards in linux/tracepoint.h");
 
 /* A timeout is PENDING that was not. */
 TRACE_EVENT(twheel_arm,
-	TP_PROTO(const struct twheel *tw, const struct twheel_timeout *t),
+	TP_PROTO(const struct tw_ctx *tw, const struct twheel_timeout *t),
 	TP_ARGS(tw, t),
 	TP_STRUCT__entry(
 		TIMEOUT_ENTRY
@@ -80,7 +80,7 @@ TRACE_EVENT(twheel_arm,
 
 /* A timeout has begun a new life. */
 TRACE_EVENT(twheel_move,
-	TP_PROTO(const struct twheel *tw, const struct twheel_timeout *t, u64 was_deadline_ns,
+	TP_PROTO(const struct tw_ctx *tw, const struct twheel_timeout *t, u64 was_deadline_ns,
 		 bool was_unread),
 	TP_ARGS(tw, t, was_deadline_ns, was_unread),
 	TP_STRUCT__entry(
@@ -102,7 +102,7 @@ TRACE_EVENT(twheel_move,
 
 /* CANCEL is about to end a timeout. */
 TRACE_EVENT(twheel_cancel,
-	TP_PROTO(const struct twheel *tw, const struct twheel_timeout *t),
+	TP_PROTO(const struct tw_ctx *tw, const struct twheel_timeout *t),
 	TP_ARGS(tw, t),
 	TP_STRUCT__entry(
 		TIMEOUT_ENTRY
@@ -118,7 +118,7 @@ TRACE_EVENT(twheel_cancel,
 
 /* A timeout has become an event.  @late_ns counts from the edge of the tick in which it was due. */
 TRACE_EVENT(twheel_expire,
-	TP_PROTO(const struct twheel *tw, const struct twheel_timeout *t, u64 late_ns, u64 count),
+	TP_PROTO(const struct tw_ctx *tw, const struct twheel_timeout *t, u64 late_ns, u64 count),
 	TP_ARGS(tw, t, late_ns, count),
 	TP_STRUCT__entry(
 		TIMEOUT_ENTRY
@@ -138,7 +138,7 @@ TRACE_EVENT(twheel_expire,
 
 /* A reader has got an event. */
 TRACE_EVENT(twheel_read,
-	TP_PROTO(const struct twheel *tw, const struct twheel_event *event),
+	TP_PROTO(const struct tw_ctx *tw, const struct twheel_event *event),
 	TP_ARGS(tw, event),
 	TP_STRUCT__entry(
 		TIMEOUT_ENTRY
@@ -161,7 +161,7 @@ TRACE_EVENT(twheel_read,
 
 /* A step of a pass was taken. */
 TRACE_EVENT(twheel_pass,
-	TP_PROTO(const struct twheel *tw, enum twheel_counter by, u64 now_ns, u32 looked,
+	TP_PROTO(const struct tw_ctx *tw, enum twheel_counter by, u64 now_ns, u32 looked,
 		 bool more),
 	TP_ARGS(tw, by, now_ns, looked, more),
 	TP_STRUCT__entry(
@@ -194,7 +194,7 @@ TRACE_EVENT(twheel_pass,
  * the user.
  */
 TRACE_EVENT(twheel_limit,
-	TP_PROTO(const struct twheel *tw, u32 uid, enum twheel_counter limit, u64 used, u64 wanted,
+	TP_PROTO(const struct tw_ctx *tw, u32 uid, enum twheel_counter limit, u64 used, u64 wanted,
 		 u64 most),
 	TP_ARGS(tw, uid, limit, used, wanted, most),
 	TP_STRUCT__entry(

@@ -39,7 +39,7 @@
  * tables.  So the fault either finds the new page, or has mapped the old one before that is
  * removed.
  */
-static void words_set(struct twheel *tw, u32 nr, void *page) __must_hold(&tw->places.mutex)
+static void words_set(struct tw_ctx *tw, u32 nr, void *page) __must_hold(&tw->places.mutex)
 {
 	void *old = pages_at(&tw->words.pages, nr) ?: tw->words.hole;
 	struct page *seen = virt_to_page(old);
@@ -61,7 +61,7 @@ static void words_set(struct twheel *tw, u32 nr, void *page) __must_hold(&tw->pl
  * no word: the word that is written here then has an older generation, and counts for no timeout
  * either.
  */
-static void words_fill(struct twheel *tw, u32 nr, u64 *words) __must_hold(&tw->places.mutex)
+static void words_fill(struct tw_ctx *tw, u32 nr, u64 *words) __must_hold(&tw->places.mutex)
 {
 	u32 i, index = nr * WORDS_PER_PAGE;
 
@@ -81,7 +81,7 @@ static void words_fill(struct twheel *tw, u32 nr, u64 *words) __must_hold(&tw->p
  * Make sure that there is a page of words at a number up to the one after the last of the table.
  * Return 0, -ENOMEM, or -ENOSPC at the limit of memory.
  */
-static int words_add(struct twheel *tw, u32 nr) __must_hold(&tw->places.mutex)
+static int words_add(struct tw_ctx *tw, u32 nr) __must_hold(&tw->places.mutex)
 {
 	void *words;
 	int err;
@@ -107,7 +107,7 @@ static int words_add(struct twheel *tw, u32 nr) __must_hold(&tw->places.mutex)
  * Make sure that all places of a page have words.  Return 0, -ENOMEM, or -ENOSPC at the limit of
  * memory.
  */
-int twheel_words_provide(struct twheel *tw, u32 first_index) __must_hold(&tw->places.mutex)
+int twheel_words_provide(struct tw_ctx *tw, u32 first_index) __must_hold(&tw->places.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
 	u32 last = (first_index + PLACES_PER_PAGE - 1) / WORDS_PER_PAGE;
@@ -122,7 +122,7 @@ int twheel_words_provide(struct twheel *tw, u32 first_index) __must_hold(&tw->pl
  * Return how many bytes the refresh table may ever take, a multiple of a page.  This is final once
  * the wheel was set up or armed.
  */
-u64 twheel_refresh_size(const struct twheel *tw)
+u64 twheel_refresh_size(const struct tw_ctx *tw)
 {
 	u64 nr_pages = DIV_ROUND_UP_ULL(READ_ONCE(tw->places.max_pending), PLACES_PER_PAGE) +
 		       REFRESH_SLACK_PAGES;
@@ -131,7 +131,7 @@ u64 twheel_refresh_size(const struct twheel *tw)
 }
 
 /* Return whether any page of places has words in this page. */
-static bool words_are_wanted(struct twheel *tw, u32 nr) __must_hold(&tw->places.mutex)
+static bool words_are_wanted(struct tw_ctx *tw, u32 nr) __must_hold(&tw->places.mutex)
 {
 	u64 index = (u64)nr * WORDS_PER_PAGE;
 	u32 first = index / PLACES_PER_PAGE;
@@ -143,7 +143,7 @@ static bool words_are_wanted(struct twheel *tw, u32 nr) __must_hold(&tw->places.
 }
 
 /* Free the pages of words that no place needs; see places_shrink(). */
-void twheel_refresh_shrink(struct twheel *tw)
+void twheel_refresh_shrink(struct tw_ctx *tw)
 {
 	void *gone[SHRINK_STEP];
 	unsigned int i, nr_gone;
@@ -181,7 +181,7 @@ void twheel_refresh_shrink(struct twheel *tw)
 }
 
 /* Make the words of all places.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR. */
-static int words_make(struct twheel *tw) __must_hold(&tw->places.mutex)
+static int words_make(struct tw_ctx *tw) __must_hold(&tw->places.mutex)
 {
 	u32 nr, end = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
 	int err = 0;
@@ -206,7 +206,7 @@ static int words_make(struct twheel *tw) __must_hold(&tw->places.mutex)
  * free the pages that were made.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a
  * fatal signal.
  */
-int twheel_map_words(struct twheel *tw)
+int twheel_map_words(struct tw_ctx *tw)
 {
 	int err = 0;
 
@@ -232,7 +232,7 @@ int twheel_map_words(struct twheel *tw)
  * If files were opened by REOPEN, the wheel may outlive this one, and needs the inode: keep the
  * path.
  */
-struct address_space *twheel_mapping(struct twheel *tw, struct file *file)
+struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file)
 {
 	tw->words.path = file->f_path;
 	path_get(&tw->words.path);
@@ -256,7 +256,7 @@ static void *words_seen(struct twheel_words *words, unsigned long nr)
  * Return the page that a page fault maps, locked and referenced, or NULL if no timeout has ever had
  * its word there.
  */
-struct page *twheel_words_lock(struct twheel *tw, unsigned long nr)
+struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr)
 {
 	for (;;) {
 		struct page *page;

@@ -10,7 +10,7 @@
 #include "pages.h"
 #include "timeout.h"
 
-struct twheel;
+struct tw_ctx;
 
 /*
  * The refresh table has one word for each index, in pages that users map.  A user may store into a
@@ -120,8 +120,8 @@ static inline u64 timeout_deadline_ns(struct twheel_words *words, const struct t
 							    grains << words->shift;
 }
 
-int twheel_words_provide(struct twheel *tw, u32 first_index) __must_hold(&tw->places.mutex);
-void twheel_refresh_shrink(struct twheel *tw);
+int twheel_words_provide(struct tw_ctx *tw, u32 first_index) __must_hold(&tw->places.mutex);
+void twheel_refresh_shrink(struct tw_ctx *tw);
 void twheel_words_free(struct twheel_words *words);
 
 #endif /* _TWHEEL_ENGINE_WORDS_H */

@@ -22,7 +22,7 @@ struct iov_iter;
 struct page;
 struct poll_table_struct;
 struct seq_file;
-struct twheel;
+struct tw_ctx;
 struct twheel_arm;
 struct twheel_info;
 struct twheel_setup;
@@ -54,42 +54,42 @@ struct twheel_call {
 	bool by_key;
 };
 
-struct twheel *twheel_create(void);
-void twheel_get(struct twheel *tw);
-void twheel_put(struct twheel *tw);
-int twheel_configure(struct twheel *tw, const struct twheel_setup *setup);
-int twheel_get_info(struct twheel *tw, struct twheel_info *info);
+struct tw_ctx *twheel_create(void);
+void twheel_get(struct tw_ctx *tw);
+void twheel_put(struct tw_ctx *tw);
+int twheel_configure(struct tw_ctx *tw, const struct twheel_setup *setup);
+int twheel_get_info(struct tw_ctx *tw, struct twheel_info *info);
 
-int twheel_arm_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_arm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
-int twheel_arm_one(struct twheel *tw, struct twheel_arm *arm, bool nowait);
-int twheel_rearm_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait);
+int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call);
-int twheel_rearm_one(struct twheel *tw, struct twheel_arm *arm, bool by_key, bool nowait);
-int twheel_cancel_step(struct twheel *tw, void __user *user, unsigned int nr,
+int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait);
+int twheel_cancel_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call);
-int twheel_cancel_one(struct twheel *tw, u64 id, bool by_key);
-int twheel_read_step(struct twheel *tw, struct iov_iter *to, u32 size, unsigned int nr);
+int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key);
+int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned int nr);
 
-void twheel_query(struct twheel *tw, struct twheel_status *status, unsigned int nr, bool by_key);
-u64 twheel_changes(struct twheel *tw);
-int twheel_list(struct twheel *tw, u64 *cursor, struct twheel_status *status,
+void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key);
+u64 twheel_changes(struct tw_ctx *tw);
+int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr);
 
-u64 twheel_refresh_size(const struct twheel *tw);
-struct address_space *twheel_mapping(struct twheel *tw, struct file *file);
-int twheel_map_words(struct twheel *tw);
-struct page *twheel_words_lock(struct twheel *tw, unsigned long nr);
+u64 twheel_refresh_size(const struct tw_ctx *tw);
+struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file);
+int twheel_map_words(struct tw_ctx *tw);
+struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr);
 
-int twheel_drain(struct twheel *tw);
-int twheel_advance(struct twheel *tw, u64 to_ns);
+int twheel_drain(struct tw_ctx *tw);
+int twheel_advance(struct tw_ctx *tw, u64 to_ns);
 
-bool twheel_is_keyed(const struct twheel *tw);
-unsigned int twheel_nr_events(struct twheel *tw, u32 *size);
-bool twheel_is_drained(const struct twheel *tw);
-void twheel_inbox_wait(struct twheel *tw);
-int twheel_wait(struct twheel *tw);
-__poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_struct *wait);
+bool twheel_is_keyed(const struct tw_ctx *tw);
+unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size);
+bool twheel_is_drained(const struct tw_ctx *tw);
+void twheel_inbox_wait(struct tw_ctx *tw);
+int twheel_wait(struct tw_ctx *tw);
+__poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_struct *wait);
 
 /*
  * The sizes of the first release.  They are accepted for ever, and whatever a caller of
@@ -106,7 +106,7 @@ __poll_t twheel_poll(struct twheel *tw, struct file *file, struct poll_table_str
 #define ADVANCE_SIZE_FIRST	16
 
 /* twheel_ioctl.c */
-long twheel_ioctl(struct twheel *tw, fmode_t mode, unsigned int cmd, void __user *arg);
+long twheel_ioctl(struct tw_ctx *tw, fmode_t mode, unsigned int cmd, void __user *arg);
 
 /* twheel_stat.c */
 extern const struct attribute_group *twheel_attribute_groups[];

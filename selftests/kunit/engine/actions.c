@@ -39,7 +39,7 @@ static struct kthread_work nobodys_occupation;
 static struct twheel_queue nobodys;
 
 /* The engine does the following within RCU. Here nothing is freed in between. */
-static struct twheel_page *page_of_nr(struct twheel *tw, u32 nr)
+static struct twheel_page *page_of_nr(struct tw_ctx *tw, u32 nr)
 {
 	struct twheel_page *page;
 
@@ -49,7 +49,7 @@ static struct twheel_page *page_of_nr(struct twheel *tw, u32 nr)
 	return page;
 }
 
-static void *words_of_nr(struct twheel *tw, u32 nr)
+static void *words_of_nr(struct tw_ctx *tw, u32 nr)
 {
 	void *words;
 
@@ -59,7 +59,7 @@ static void *words_of_nr(struct twheel *tw, u32 nr)
 	return words;
 }
 
-static u64 *word_of(struct twheel *tw, u64 id)
+static u64 *word_of(struct tw_ctx *tw, u64 id)
 {
 	u64 *word;
 
@@ -69,7 +69,7 @@ static u64 *word_of(struct twheel *tw, u64 id)
 	return word;
 }
 
-static struct twheel_timeout *place_of(struct twheel *tw, u32 index)
+static struct twheel_timeout *place_of(struct tw_ctx *tw, u32 index)
 {
 	struct twheel_timeout *t;
 
@@ -80,7 +80,7 @@ static struct twheel_timeout *place_of(struct twheel *tw, u32 index)
 }
 
 /* The live timeout with an id, or NULL. */
-static struct twheel_timeout *find(struct twheel *tw, u64 id)
+static struct twheel_timeout *find(struct tw_ctx *tw, u64 id)
 {
 	struct twheel_timeout *t;
 
@@ -91,7 +91,7 @@ static struct twheel_timeout *find(struct twheel *tw, u64 id)
 }
 
 /* Return whether the kthread was asked for a turn, and take the request away. */
-static bool turn_take(struct twheel *tw)
+static bool turn_take(struct tw_ctx *tw)
 {
 	bool queued;
 
@@ -107,7 +107,7 @@ static bool turn_take(struct twheel *tw)
 }
 
 /* Take all turns that are asked for, and return how many. */
-static unsigned int pass(struct twheel *tw)
+static unsigned int pass(struct tw_ctx *tw)
 {
 	unsigned int turns = 0;
 
@@ -119,7 +119,7 @@ static unsigned int pass(struct twheel *tw)
 }
 
 /* Whether a poller sees that one more timeout can be armed. */
-static bool has_room(struct twheel *tw)
+static bool has_room(struct tw_ctx *tw)
 {
 	return twheel_poll(tw, NULL, NULL) & EPOLLOUT;
 }
@@ -132,19 +132,19 @@ static void memory_limit(long all, long each)
 }
 
 /* Set the wheel's clock, virtual or not. */
-static void time_set(struct twheel *tw, u64 now_ns)
+static void time_set(struct tw_ctx *tw, u64 now_ns)
 {
 	tw->clock.virtual_now_ns = now_ns;
 	machine_real_ns = now_ns;
 }
 
-static u64 time_of(struct twheel *tw)
+static u64 time_of(struct tw_ctx *tw)
 {
 	return twheel_now(&tw->clock);
 }
 
 /* Expire the timeouts that are due at a time, and do nothing else. */
-static void expire_at(struct twheel *tw, u64 now_ns)
+static void expire_at(struct tw_ctx *tw, u64 now_ns)
 {
 	time_set(tw, max(time_of(tw), now_ns));
 	twheel_lock(tw);
@@ -156,7 +156,7 @@ static void expire_at(struct twheel *tw, u64 now_ns)
 /* Make passes, tick by tick, until the timeout expires; return in which tick. */
 static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 tick = time_of(tw) / TICK_NS;
 
 	for (pass(tw); !timeout_is_unread(t); pass(tw))
@@ -165,7 +165,7 @@ static u64 tick_of_expiry(struct kunit *test, struct twheel_timeout *t)
 }
 
 /* Do what DRAIN does, except for waiting. */
-static void drain(struct twheel *tw)
+static void drain(struct tw_ctx *tw)
 {
 	WRITE_ONCE(tw->control.draining, true);
 	tw->drains = true;
@@ -187,7 +187,7 @@ static struct twheel_arm arm_of(u32 kind, u32 repeats)
 #define to_user(object)		((typeof(object) __user __force *)&(object))
 
 /* Arm @nr timeouts in one step. Return the result of that step. */
-static int arm_some(struct twheel *tw, struct twheel_arm *how, unsigned int nr)
+static int arm_some(struct tw_ctx *tw, struct twheel_arm *how, unsigned int nr)
 {
 	struct twheel_call call = { .stride = sizeof(*how) };
 	struct twheel_arm __user *user = (struct twheel_arm __user __force *)how;
@@ -198,7 +198,7 @@ static int arm_some(struct twheel *tw, struct twheel_arm *how, unsigned int nr)
 }
 
 /* Arm one timeout. Return the result of the element, or the error of the call. */
-static int arm_result(struct twheel *tw, struct twheel_arm *how)
+static int arm_result(struct tw_ctx *tw, struct twheel_arm *how)
 {
 	int done;
 
@@ -209,7 +209,7 @@ static int arm_result(struct twheel *tw, struct twheel_arm *how)
 
 static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *how)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	KUNIT_ASSERT_EQ(test, arm_result(tw, how), TWHEEL_CREATED);
 	return place_of(tw, (u32)how->id);
@@ -218,7 +218,7 @@ static struct twheel_timeout *arm(struct kunit *test, struct twheel_arm *how)
 static struct twheel_timeout *arm_like(struct kunit *test, u32 kind)
 {
 	struct twheel_arm how = arm_of(kind, 2);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	if (tw->clock.settable) {
 		how.flags |= TWHEEL_ARM_ABSOLUTE;
@@ -228,7 +228,7 @@ static struct twheel_timeout *arm_like(struct kunit *test, u32 kind)
 }
 
 /* Arm a plain one-shot; return 0 or an error. */
-static int arm_plain(struct twheel *tw, u64 *id)
+static int arm_plain(struct tw_ctx *tw, u64 *id)
 {
 	struct twheel_arm how = arm_of(0, 0);
 	int result = arm_result(tw, &how);
@@ -241,7 +241,7 @@ static int arm_plain(struct twheel *tw, u64 *id)
 static void arm_many(struct kunit *test, unsigned int nr, u64 *ids)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, n;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
@@ -277,7 +277,7 @@ static u64 *arm_all(struct kunit *test)
 }
 
 /* Return the verdict, or an error. */
-static int cancel(struct twheel *tw, u64 id)
+static int cancel(struct tw_ctx *tw, u64 id)
 {
 	struct twheel_cancel how = { .id = id };
 	struct twheel_call call = { .stride = sizeof(how) };
@@ -286,21 +286,21 @@ static int cancel(struct twheel *tw, u64 id)
 	return done == 1 ? how.result : done;
 }
 
-static void cancel_ids(struct twheel *tw, const u64 *ids, unsigned int nr)
+static void cancel_ids(struct tw_ctx *tw, const u64 *ids, unsigned int nr)
 {
 	while (nr--)
 		cancel(tw, *ids++);
 }
 
 /* Cancel the last one first. A page that becomes unused late is given back early. */
-static void cancel_backwards(struct twheel *tw, const u64 *ids, unsigned int nr)
+static void cancel_backwards(struct tw_ctx *tw, const u64 *ids, unsigned int nr)
 {
 	while (nr--)
 		cancel(tw, ids[nr]);
 }
 
 /* Likewise. */
-static int rearm(struct twheel *tw, u64 id, struct twheel_arm *how)
+static int rearm(struct tw_ctx *tw, u64 id, struct twheel_arm *how)
 {
 	struct twheel_call call = { .stride = sizeof(*how) };
 	int done;
@@ -314,7 +314,7 @@ static int rearm(struct twheel *tw, u64 id, struct twheel_arm *how)
 #define rearm_to(tw, id, ...) rearm(tw, id, &(struct twheel_arm){ __VA_ARGS__ })
 
 /* Read events of @size bytes each. Return how many, or an error. */
-static int read_some(struct twheel *tw, void *to, u32 size, unsigned int nr)
+static int read_some(struct tw_ctx *tw, void *to, u32 size, unsigned int nr)
 {
 	struct iov_iter iter;
 
@@ -323,14 +323,14 @@ static int read_some(struct twheel *tw, void *to, u32 size, unsigned int nr)
 }
 
 /* Return the number of events read, which is 0 or 1. */
-static int read_one(struct twheel *tw, struct twheel_event *event)
+static int read_one(struct tw_ctx *tw, struct twheel_event *event)
 {
 	struct twheel_event ignored;
 
 	return read_some(tw, event ?: &ignored, sizeof(ignored), 1);
 }
 
-static u32 nr_unread(const struct twheel *tw)
+static u32 nr_unread(const struct tw_ctx *tw)
 {
 	return tw->events.nr_unread;
 }
@@ -352,7 +352,7 @@ static bool faults_end(void)
 /* Give back all pages that nobody needs. */
 static void shrink(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	cancel_delayed_work_sync(&tw->memory.shrink);
 	places_shrink(&tw->memory.shrink.work);
@@ -374,7 +374,7 @@ static void fatal_signal_forget(void)
 }
 
 /* The wheel sets alarms from now on; none rings by itself. */
-static void alarms_begin(struct twheel *tw)
+static void alarms_begin(struct tw_ctx *tw)
 {
 	machine_alarm = (struct machine_alarm){ .used = true };
 	tw->alarm.at_ns = NEVER_NS;
@@ -384,7 +384,7 @@ static void alarms_begin(struct twheel *tw)
 }
 
 /* Let the softirq work. */
-static void work_is_paid(struct twheel *tw)
+static void work_is_paid(struct tw_ctx *tw)
 {
 	int cpu;
 
@@ -394,7 +394,7 @@ static void work_is_paid(struct twheel *tw)
 }
 
 /* Ring the alarm. Return whether its function wants it to ring again. */
-static bool alarm_rings_now(struct twheel *tw)
+static bool alarm_rings_now(struct tw_ctx *tw)
 {
 	enum hrtimer_restart restart;
 

@@ -7,7 +7,7 @@
 static void the_alarm_is_set_to_the_edge_of_the_first_timeout(struct kunit *test)
 {
 	const u64 edge_ns = START_NS + 6 * TICK_NS;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
@@ -36,7 +36,7 @@ static void the_alarm_is_set_to_the_edge_of_the_first_timeout(struct kunit *test
 static void each_call_that_makes_a_timeout_pend_sets_the_alarm(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = 1000 * TICK_NS };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm(test, &how);
@@ -67,7 +67,7 @@ static void each_call_that_makes_a_timeout_pend_sets_the_alarm(struct kunit *tes
 /* G6: with nothing pending the hrtimer is off. */
 static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 id;
 
 	alarms_begin(tw);
@@ -94,7 +94,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, 200, sizeof(*ids), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);
@@ -119,7 +119,7 @@ static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong
 {
 	const unsigned int nr = 3 * PASS_STEP;
 	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, steps = 0;
 	bool set;
 
@@ -151,7 +151,7 @@ static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong
  */
 static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
 	u64 ahead_ns = edge_after_ns(&tw->clock, begin_ns - twheel_slot_lead_ns(upper));
@@ -180,7 +180,7 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
  */
 static void the_alarm_comes_until_an_upper_slot_is_empty(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
 	u64 ahead_ns = edge_after_ns(&tw->clock, begin_ns - twheel_slot_lead_ns(upper));
@@ -201,7 +201,7 @@ static void the_alarm_comes_until_an_upper_slot_is_empty(struct kunit *test)
 /* G1, G2: a time namespace sets the wheel's clock ahead of the machine's, or behind it. */
 static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	tw->clock.offset_ns = 900 * (s64)NSEC_PER_SEC;
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, 1000 * NSEC_PER_SEC), 100 * (ktime_t)NSEC_PER_SEC);
@@ -215,7 +215,7 @@ static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 /* The alarm may come late by the slack of the wheel, and is not set earlier for that. */
 static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, slack_ns, 1234567);
+	struct tw_ctx *tw = wheel_with(test, slack_ns, 1234567);
 
 	alarms_begin(tw);
 	arm(test, &(struct twheel_arm) { .expires_ns = DELAY_NS });
@@ -234,7 +234,7 @@ static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 /* With the kernel's own hrtimer. */
 static void a_real_clock_has_an_hrtimer_while_a_timeout_pends(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	struct tw_ctx *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
 	struct twheel_timeout *t;
 
 	KUNIT_EXPECT_FALSE(test, hrtimer_active(&tw->alarm.timer));
@@ -250,7 +250,7 @@ static void a_real_clock_has_an_hrtimer_while_a_timeout_pends(struct kunit *test
 /* A virtual clock has no hrtimer. */
 static void an_alarm_that_never_rings_is_never_set(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	machine_alarm = (struct machine_alarm){ .used = true };
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, 0ULL);

@@ -6,7 +6,7 @@
 static void an_element_beyond_max_pending_says_eagain_and_takes_nothing(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 5, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = wheel_with(test, max_pending, 3);
+	struct tw_ctx *tw = wheel_with(test, max_pending, 3);
 	s64 before[NR_TALLIES];
 	unsigned int i;
 
@@ -29,7 +29,7 @@ static void an_element_beyond_max_pending_says_eagain_and_takes_nothing(struct k
 static void a_batch_with_bad_elements_arms_the_good_ones(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
@@ -57,7 +57,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 {
 	static const u32 kinds[] = { 0, PE, 0, OV, SL, 0 };
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	bool faulted = true;
 	u64 armed, copied, id;
 	int nr, done, i;
@@ -98,7 +98,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 static void a_place_that_was_not_used_keeps_its_generation(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u64 id, next;
 
@@ -123,7 +123,7 @@ static void drain_begins(void)
 static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 3, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	s64 before[NR_TALLIES];
 	int i;
 
@@ -152,7 +152,7 @@ static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct k
 
 static void an_arm_that_may_not_wait_takes_free_places(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_arm plain = arm_of(0, 0), periodic = arm_of(PE, 0), bad = { .repeats = 1 };
 	unsigned int i;
 
@@ -175,7 +175,7 @@ static void an_arm_that_may_not_wait_takes_free_places(struct kunit *test)
 static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *test)
 {
 	static const u64 ahead_ns[] = { START_NS, 1, 0 };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	unsigned int i;
 
@@ -201,7 +201,7 @@ static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *t
 static void an_absolute_deadline_is_met_whatever_the_alarm_is_set_to(struct kunit *test)
 {
 	static const u64 others_ns[] = { 0, TICK_NS, 3 * TICK_NS, 50 * TICK_NS };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	int half;
 
@@ -245,7 +245,7 @@ static void a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost(s
 	struct twheel_arm how = {
 		.expires_ns = START_NS + 7 * TICK_NS, .flags = TWHEEL_ARM_ABSOLUTE,
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm_like(test, 0);
@@ -261,7 +261,7 @@ static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
 	struct twheel_arm how = {
 		.expires_ns = START_NS + 7 * TICK_NS + TICK_NS / 4, .flags = TWHEEL_ARM_ABSOLUTE,
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm(test, &(struct twheel_arm){ .expires_ns = 5 * TICK_NS });
@@ -274,7 +274,7 @@ static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
 static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 {
 	struct twheel_arm how = {};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm(test, &(struct twheel_arm){ .expires_ns = 5 * TICK_NS });
@@ -286,7 +286,7 @@ static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 16, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
@@ -319,7 +319,7 @@ static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *te
 /* All timeouts of a vector that are due when armed expire at once. */
 static void a_vector_for_now_makes_events_at_once(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_arm how[3];
 	unsigned int i;
 
@@ -340,7 +340,7 @@ static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct
 {
 	u64 before = twheel_counter(COUNTER_REFUSED_PENDING);
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	/* It would sleep for a page of places, and then for the memory of periods. */
 	KUNIT_EXPECT_EQ(test, twheel_arm_one(tw, &how, true), -EAGAIN);
@@ -353,7 +353,7 @@ static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct
 /* ARM in another thread, which begins while this one has the lock. */
 static bool others_may_arm;
 
-static int arm_when_others_may(struct twheel *tw)
+static int arm_when_others_may(struct tw_ctx *tw)
 {
 	u64 id;
 
@@ -368,7 +368,7 @@ static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct k
 	struct other_thread other = { .tw = test->priv, .run = arm_when_others_may };
 	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct task_struct *kthread;
 	bool is_over, is_alone;
 	unsigned int i;

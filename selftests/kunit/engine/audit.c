@@ -15,7 +15,7 @@ static const char * const tally_name[] = {
 
 static_assert(ARRAY_SIZE(tally_name) == NR_TALLIES);
 
-static void tally_take(struct twheel *tw, s64 tally[NR_TALLIES])
+static void tally_take(struct tw_ctx *tw, s64 tally[NR_TALLIES])
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 
@@ -101,7 +101,7 @@ static void census_count(struct kunit *test, struct census *census, struct twhee
 
 static struct census census_take(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct census census = {};
 	struct twheel_page *page;
 	u32 nr;
@@ -136,7 +136,7 @@ static u32 audit_list(struct kunit *test, struct twheel_link **head,
  */
 static void audit_due(struct kunit *test, struct twheel_link *link, u64 comes_ns)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int nr_late = 0;
 
 	for (; link != &tw->wheel.end; link = link->next) {
@@ -175,7 +175,7 @@ static u32 audit_level(struct kunit *test, struct twheel_wheel *w, u32 nr)
 
 static u32 audit_wheel(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_wheel *w = &tw->wheel;
 	u32 i, nr;
 
@@ -215,7 +215,7 @@ static u32 audit_pages(struct kunit *test, struct hlist_head *head, bool used)
  */
 static void audit_keys(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 nr, i, nr_nodes = 0;
 
 	rcu_read_lock();
@@ -246,7 +246,7 @@ static void audit_keys(struct kunit *test)
 /* Check everything that must agree while no call and no pass is under way. */
 static void audit(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_places *places = &tw->places;
 	struct census census;
 	s64 tally[NR_TALLIES];
@@ -290,7 +290,7 @@ static size_t table_bytes(const struct twheel_pages *pages)
 	return table ? table->size : 0;
 }
 
-static int nr_key_pages(struct twheel *tw)
+static int nr_key_pages(struct tw_ctx *tw)
 {
 	int nr = 0;
 	u32 i;
@@ -305,7 +305,7 @@ static int nr_key_pages(struct twheel *tw)
 /* Expect that the wheel was charged for exactly the memory that it has. */
 static void expect_charged_for_all(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	size_t bytes = WHEEL_SIZE + PAGE_ALIGN(tw->slots_size) +
 		       table_bytes(&tw->places.pages) + table_bytes(&tw->words.pages) +
 		       (tw->words.hole ? PAGE_SIZE : 0);

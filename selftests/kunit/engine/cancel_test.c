@@ -14,7 +14,7 @@ static void cancel_ends_a_live_timeout_and_says_what_it_was(struct kunit *test)
 /* G8: neither an id that has ended, nor one with any bit of its generation changed. */
 static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	s64 before[NR_TALLIES];
 	unsigned int bit;
 	u64 id, next;
@@ -44,7 +44,7 @@ static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit 
 static void a_cancel_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *test)
 {
 	struct twheel_cancel *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	int nr, done, i;
 	bool faulted = true;
 
@@ -92,7 +92,7 @@ static void an_element_with_a_reserved_member_set_says_einval(struct kunit *test
 {
 	struct twheel_cancel how = { .reserved = 1 };
 	struct twheel_call call = { .stride = sizeof(how) };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &how.id), 0);
 	KUNIT_EXPECT_EQ(test, twheel_cancel_step(tw, to_user(how), 1, &call), 1);
@@ -103,7 +103,7 @@ static void an_element_with_a_reserved_member_set_says_einval(struct kunit *test
 
 static void cancel_one_says_0_or_enoent(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 id;
 
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);

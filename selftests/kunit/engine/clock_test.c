@@ -18,7 +18,7 @@ KUNIT_ARRAY_PARAM(tick, ticks_ns, tick_name);
 /* Expect the first edge that is not before a time, and the last that is not after it. */
 static void expect_edges(struct kunit *test, u64 ns)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 after_ns = edge_after_ns(&tw->clock, ns), before_ns = edge_before_ns(&tw->clock, ns);
 
 	KUNIT_ASSERT_EQ(test, deadline_tick(&tw->clock, ns) * tw->clock.tick_ns, after_ns);
@@ -52,7 +52,7 @@ static void a_deadline_is_rounded_up_to_the_edge_of_its_tick(struct kunit *test)
 static void the_last_deadline_is_that_of_the_last_edge(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
-	struct twheel *tw = wheel_with(test, tick_ns, *tick_ns);
+	struct tw_ctx *tw = wheel_with(test, tick_ns, *tick_ns);
 	u64 never_ns = tw->clock.never_ns;
 
 	KUNIT_EXPECT_LE(test, never_ns, TWHEEL_TIME_NEVER);
@@ -65,7 +65,7 @@ static void the_last_deadline_is_that_of_the_last_edge(struct kunit *test)
 static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
-	struct twheel *tw = wheel_with(test, tick_ns, *tick_ns);
+	struct tw_ctx *tw = wheel_with(test, tick_ns, *tick_ns);
 	struct twheel_arm never = {
 		.expires_ns = TWHEEL_TIME_NEVER, .flags = TWHEEL_ARM_ABSOLUTE,
 	};
@@ -101,7 +101,7 @@ static void the_next_expiry_is_one_that_comes(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {
-		struct twheel *tw = wheel_with(test, tick_ns, *tick_ns);
+		struct tw_ctx *tw = wheel_with(test, tick_ns, *tick_ns);
 
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = deadlines_ns[i], .flags = TWHEEL_ARM_ABSOLUTE });
@@ -152,7 +152,7 @@ static void a_grain_of_a_word_is_at_most_a_tick_and_more_than_half_of_one(struct
 /* G1: a caller has read the clock, and the clock is set back before the caller has the lock. */
 static void a_time_from_before_the_clock_was_set_back_has_not_passed(struct kunit *test)
 {
-	struct twheel *tw = wheel_whose_clock_goes_back(test);
+	struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
 	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
 	struct twheel_arm how = {
 		.expires_ns = START_NS + 1000 * TICK_NS, .flags = TWHEEL_ARM_ABSOLUTE,
@@ -179,7 +179,7 @@ static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *te
 	struct twheel_setup setup = usual_setup;
 	struct twheel_timeout *t;
 	u64 base_ns, round_ns, due_ns;
-	struct twheel *tw;
+	struct tw_ctx *tw;
 	unsigned int i;
 
 	engine_case_exit(test);

@@ -68,7 +68,7 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 }
 
 /* Another thread reads the wheel during a SETUP that is about to fail. */
-static struct twheel *failing;
+static struct tw_ctx *failing;
 static u32 failing_event_size;
 
 static void read_beside_a_failure(void)
@@ -80,7 +80,7 @@ static void read_beside_a_failure(void)
 static void a_start_that_fails_takes_nothing(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
-	struct twheel *tw;
+	struct tw_ctx *tw;
 	long charged;
 
 	engine_case_exit(test);
@@ -114,7 +114,7 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 /* G3, G4 */
 static void advance_and_drain_return_when_all_events_can_be_read(struct kunit *test)
 {
-	struct twheel *tw = wheel_remake(test, &usual_setup);
+	struct tw_ctx *tw = wheel_remake(test, &usual_setup);
 	unsigned int i;
 
 	for (i = 0; i < 100; i++)
@@ -137,7 +137,7 @@ static void advance_and_drain_return_when_all_events_can_be_read(struct kunit *t
 
 static void only_a_virtual_clock_can_be_advanced(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	struct tw_ctx *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
 
 	KUNIT_EXPECT_EQ(test, twheel_advance(tw, TWHEEL_TIME_NEVER), -EOPNOTSUPP);
 }
@@ -145,7 +145,7 @@ static void only_a_virtual_clock_can_be_advanced(struct kunit *test)
 /* G3: a first ARM that has found the wheel in use may be here when DRAIN is over. */
 static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *test)
 {
-	struct twheel *tw;
+	struct tw_ctx *tw;
 
 	engine_case_exit(test);
 	tw = twheel_create();
@@ -158,7 +158,7 @@ static void a_wheel_that_was_drained_before_it_started_never_does(struct kunit *
 	KUNIT_EXPECT_FALSE(test, control_is_started(&tw->control));
 }
 
-static int drain_amid_a_signal(struct twheel *tw)
+static int drain_amid_a_signal(struct tw_ctx *tw)
 {
 	int says;
 
@@ -171,7 +171,7 @@ static int drain_amid_a_signal(struct twheel *tw)
 /* An ADVANCE has the mutex for as long as its pass takes. */
 static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	expect_no_wait(test, &tw->control.mutex, drain_amid_a_signal, -ERESTARTSYS);
 	KUNIT_EXPECT_FALSE(test, tw->control.draining);
@@ -180,7 +180,7 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 /* The call can be repeated, and the kthread does the rest meanwhile. */
 static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	for (i = 0; i < 10; i++)
@@ -200,7 +200,7 @@ static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit 
 /* The same for ADVANCE: the clock has moved. */
 static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_many(test, 4 * PASS_STEP, NULL);
 	time_set(tw, START_NS + 10 * TICK_NS);
@@ -220,7 +220,7 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
  */
 static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
+	struct tw_ctx *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
 	struct twheel_arm how = { .expires_ns = 3600 * NSEC_PER_SEC };
 	u64 *ids = kunit_kcalloc(test, 2000, sizeof(*ids), GFP_KERNEL);
 	unsigned int i;
@@ -248,7 +248,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 }
 
 /* A timeout of an ARM that has found the wheel to be accepting, and has yet to add to the inbox. */
-static struct twheel *graced;
+static struct tw_ctx *graced;
 static struct llist_node *graced_node;
 
 /* The kthread has a turn before that, in the grace period of DRAIN. */
@@ -263,7 +263,7 @@ static void a_turn_in_the_grace_period_of_a_drain_drains_nothing(struct kunit *t
 {
 	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
@@ -283,7 +283,7 @@ static void a_turn_in_the_grace_period_of_a_drain_drains_nothing(struct kunit *t
 /* G3, G4: each page is in use as a whole. */
 static void a_drain_comes_to_the_last_place(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_many(test, 3 * PLACES_PER_PAGE, NULL);
 	KUNIT_ASSERT_EQ(test, tw->places.nr_pages, 3U);
@@ -300,7 +300,7 @@ static bool turn_that_is_cancelled(struct twheel_turn *turn, u64 end_ns)
 
 static void a_turn_that_is_cancelled_while_it_is_taken_is_the_last_one(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	tw->turn.take = turn_that_is_cancelled;
 	twheel_turn_request(&tw->turn);

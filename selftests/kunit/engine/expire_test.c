@@ -20,7 +20,7 @@ static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 
 	if (start->drains)
 		return;
-	WRITE_ONCE(((struct twheel *)test->priv)->control.draining, true);
+	WRITE_ONCE(((struct tw_ctx *)test->priv)->control.draining, true);
 	KUNIT_ASSERT_EQ(test, read_one(test->priv, &event), 1);
 	/* A timeout that has expired for the last time is not drained. */
 	KUNIT_EXPECT_EQ(test, !!(event.flags & TWHEEL_EVENT_DRAINED),
@@ -32,7 +32,7 @@ static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 /* G1: up to the last nanosecond before the edge, in each level of the wheel. */
 static void nothing_expires_before_its_tick(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t;
 	u64 deadline_ns, edge_ns, distance;
 
@@ -55,7 +55,7 @@ static void nothing_expires_before_its_tick(struct kunit *test)
 /* G1: the timeout comes up early, and is put into the slot of its new deadline. */
 static void a_timeout_that_was_moved_later_waits_for_its_new_tick(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 	u64 id = timeout_id(t), first_ns = t->deadline_ns + TICK_NS;
 
@@ -73,7 +73,7 @@ static void a_timeout_that_was_moved_later_waits_for_its_new_tick(struct kunit *
 /* The same for the end of time: it is in no slot then. */
 static void a_timeout_that_was_moved_to_the_end_of_time_is_put_aside(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
@@ -99,7 +99,7 @@ static void arm_kinds(struct kunit *test)
 /* G1: a slot has come when the clock is set back; its timeouts wait for the clock. */
 static void a_timeout_that_has_come_waits_for_a_clock_that_is_set_back(struct kunit *test)
 {
-	struct twheel *tw = wheel_whose_clock_goes_back(test);
+	struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
 	struct twheel_event event;
 	unsigned int i;
 	bool came;
@@ -135,7 +135,7 @@ static void a_clock_that_is_set_back_makes_no_timeout_early_or_late(struct kunit
 
 	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
 		for (j = 0; j < ARRAY_SIZE(back); j++) {
-			struct twheel *tw = wheel_whose_clock_goes_back(test);
+			struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
 			u64 due[] = { 1, 5, 63, 64, 200, 4000, 9000 };
 			u64 now = START_NS / TICK_NS, next;
 			unsigned int fired = 0;
@@ -174,7 +174,7 @@ static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct twheel *tw = wheel_whose_clock_goes_back(test);
+		struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
 		struct twheel_timeout *t = arm_like(test, kinds[i]);
 		struct twheel_event event;
 		u64 deadline_ns = timeout_known_ns(t);
@@ -195,7 +195,7 @@ static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *
 /* G5: expiry visits this many timeouts and no more, of any kind. */
 static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int nr, left, i;
 
 	for (nr = 1; nr < 40; nr += 6) {
@@ -220,7 +220,7 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 /* The same for a timeout that only moves. */
 static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int left, i;
 	u64 ids[20];
 
@@ -243,7 +243,7 @@ static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 /* G2: a step of a drain visits a limited number of places, and another goes on from there. */
 static void a_drain_goes_by_steps(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int left, i;
 
 	arm_many(test, 3 * PASS_STEP, NULL);
@@ -267,7 +267,7 @@ static void a_drain_goes_by_steps(struct kunit *test)
 /* Every distance from a tick on: its lateness, and the counter that it goes to. */
 static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, slack_ns, 5 * TICK_NS);
+	struct tw_ctx *tw = wheel_with(test, slack_ns, 5 * TICK_NS);
 	u64 sum = 0, nr_late = 0, distance;
 	u64 expected[TWHEEL_LATE_TICKS] = {};
 	struct twheel_info info = {};
@@ -308,7 +308,7 @@ static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 /* max_late_ns is from the deadline, of the earliest of all that expire together. */
 static void the_greatest_lateness_is_from_the_earliest_deadline(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	for (i = 0; i < 10; i++)
@@ -326,7 +326,7 @@ static void the_greatest_lateness_is_from_the_earliest_deadline(struct kunit *te
 /* The same if few of the timeouts that come up are due. */
 static void expiry_counts_timeouts_that_were_moved_among_those_that_are_due(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, left, nr = 0;
 	u64 ids[100];
 

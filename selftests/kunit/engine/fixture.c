@@ -8,9 +8,9 @@ static const struct twheel_setup usual_setup = {
 	.max_pending = MAX_PENDING,
 };
 
-static struct twheel *wheel_make(struct kunit *test, const struct twheel_setup *setup)
+static struct tw_ctx *wheel_make(struct kunit *test, const struct twheel_setup *setup)
 {
-	struct twheel *tw = twheel_create();
+	struct tw_ctx *tw = twheel_create();
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, tw);
 	test->priv = tw;
@@ -22,7 +22,7 @@ static struct twheel *wheel_make(struct kunit *test, const struct twheel_setup *
 
 static int engine_case_init(struct kunit *test)
 {
-	struct twheel *tw = wheel_make(test, &usual_setup);
+	struct tw_ctx *tw = wheel_make(test, &usual_setup);
 
 	time_set(tw, START_NS);
 	pass(tw);
@@ -31,7 +31,7 @@ static int engine_case_init(struct kunit *test)
 
 static void engine_case_exit(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	machine_ns = 0;
 	no_memory = false;
@@ -62,7 +62,7 @@ static void engine_case_exit(struct kunit *test)
 }
 
 /* Make another wheel in place of the one that every case is given. */
-static struct twheel *wheel_remake(struct kunit *test, const struct twheel_setup *setup)
+static struct tw_ctx *wheel_remake(struct kunit *test, const struct twheel_setup *setup)
 {
 	engine_case_exit(test);
 	return wheel_make(test, setup);
@@ -78,7 +78,7 @@ static struct twheel *wheel_remake(struct kunit *test, const struct twheel_setup
 })
 
 /* Make a wheel whose clock can be set back. */
-static struct twheel *wheel_whose_clock_goes_back(struct kunit *test)
+static struct tw_ctx *wheel_whose_clock_goes_back(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
 
@@ -98,8 +98,8 @@ static void skip_with_preempt_rt(struct kunit *test)
 
 struct other_thread {
 	struct completion done;
-	struct twheel *tw;
-	int (*run)(struct twheel *tw);
+	struct tw_ctx *tw;
+	int (*run)(struct tw_ctx *tw);
 	int says;
 };
 
@@ -113,7 +113,7 @@ static int other_thread_runs(void *data)
 
 /* @run returns @says in another thread while this one holds @mutex. */
 static void expect_no_wait(struct kunit *test, struct mutex *mutex,
-			   int (*run)(struct twheel *tw), int says)
+			   int (*run)(struct tw_ctx *tw), int says)
 {
 	struct other_thread other = { .tw = test->priv, .run = run };
 	struct task_struct *kthread;

@@ -5,7 +5,7 @@
 
 #define KEY	42ULL
 
-static struct twheel *keyed_wheel(struct kunit *test)
+static struct tw_ctx *keyed_wheel(struct kunit *test)
 {
 	return wheel_with(test, flags, TWHEEL_SETUP_KEYED);
 }
@@ -23,7 +23,7 @@ static struct twheel_timeout *arm_key(struct kunit *test, u64 key)
 	return arm(test, &how);
 }
 
-static struct twheel_timeout *find_key(struct twheel *tw, u64 key)
+static struct twheel_timeout *find_key(struct tw_ctx *tw, u64 key)
 {
 	struct twheel_timeout *t;
 
@@ -33,7 +33,7 @@ static struct twheel_timeout *find_key(struct twheel *tw, u64 key)
 	return t;
 }
 
-static int cancel_key(struct twheel *tw, u64 key)
+static int cancel_key(struct tw_ctx *tw, u64 key)
 {
 	struct twheel_cancel how = { .id = key };
 	struct twheel_call call = { .stride = sizeof(how), .by_key = true };
@@ -42,14 +42,14 @@ static int cancel_key(struct twheel *tw, u64 key)
 	return done == 1 ? how.result : done;
 }
 
-static int nr_nodes(const struct twheel *tw)
+static int nr_nodes(const struct tw_ctx *tw)
 {
 	return atomic_read(&tw->keys.index.nelems);
 }
 
 static void a_key_leads_to_its_timeout_until_that_ends(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	int way;
 
 	for (way = 0; way < 4; way++) {
@@ -88,7 +88,7 @@ static void end_keys(struct kunit *test, enum keys_way way, unsigned int nr)
 {
 	u32 size = sizeof(struct twheel_event) + (way == KEYS_READ_LARGER ? 8 : 0);
 	u8 *events = kunit_kzalloc(test, nr * size, GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, events);
@@ -107,7 +107,7 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 	static const unsigned int orders[][3] = {
 		{ 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 },
 	};
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t[3];
 	unsigned int round, i;
 
@@ -136,7 +136,7 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
  */
 static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t = NULL;
 	unsigned int round;
 	u64 key;
@@ -160,7 +160,7 @@ static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 
 static void a_place_that_is_taken_for_another_key_forgets_the_first(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t = arm_key(test, KEY);
 
 	cancel_key(tw, KEY);
@@ -174,7 +174,7 @@ static void a_place_that_is_taken_for_another_key_forgets_the_first(struct kunit
 /* A place that is not used again, or whose page goes, is left alone. */
 static void a_key_whose_place_is_gone_takes_another(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t = arm_key(test, KEY), *other, *free;
 	struct twheel_page *page = timeout_page(t);
 
@@ -209,7 +209,7 @@ static void arm_makes_a_timeout_or_rearms_the_one_with_the_key(struct kunit *tes
 		{ true, TWHEEL_ARM_ONLY_EARLIER, -ERANGE },
 		{ true, ARM_IF, -EINVAL },
 	};
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -246,7 +246,7 @@ static void arm_makes_a_timeout_or_rearms_the_one_with_the_key(struct kunit *tes
 static void the_second_of_two_elements_with_one_key_finds_the_first(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
 	how[0] = arm_of_key(1);
@@ -272,7 +272,7 @@ static void the_second_of_two_elements_with_one_key_finds_the_first(struct kunit
 static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	bool faulted = true;
 	int nr, done, i;
 	u64 copied, id[4];
@@ -314,7 +314,7 @@ static void an_arm_by_key_that_faults_anywhere_has_done_what_it_reported(struct 
 static void an_arm_by_key_that_needs_memory_gets_it_and_goes_on(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_arm one = arm_of_key(1000);
 	unsigned int i, j;
 
@@ -349,7 +349,7 @@ static void an_arm_by_key_that_needs_memory_gets_it_and_goes_on(struct kunit *te
 /* G4: the place goes back, and the key is free. */
 static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	unsigned int most = tw->keys.index.max_elems;
 	struct twheel_arm how = arm_of_key(2);
 
@@ -369,7 +369,7 @@ static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *
 static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *test)
 {
 	const u64 nr = (u64)PAGES_PER_KEY_PAGE * PLACES_PER_PAGE;
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_arm how = arm_of_key(nr);
 	long charged, room;
 	int err;
@@ -396,7 +396,7 @@ static void a_key_that_is_there_can_still_be_rearmed_at_max_pending(struct kunit
 {
 	struct twheel_setup setup = usual_setup;
 	struct twheel_arm how = arm_of_key(2);
-	struct twheel *tw;
+	struct tw_ctx *tw;
 
 	setup.flags = TWHEEL_SETUP_KEYED;
 	setup.max_pending = 1;
@@ -419,7 +419,7 @@ static void a_key_that_is_there_can_still_be_rearmed_at_max_pending(struct kunit
 
 static void an_arm_by_key_in_a_draining_wheel_takes_no_key(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_arm how = arm_of_key(KEY);
 
 	arm_key(test, 1);
@@ -433,7 +433,7 @@ static void an_arm_by_key_in_a_draining_wheel_takes_no_key(struct kunit *test)
 
 static void rearm_and_query_find_a_timeout_by_its_key(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t = arm_key(test, KEY);
 	struct twheel_status status = { .id = KEY };
 	struct twheel_arm how = { .id = KEY, .expires_ns = 9 * TICK_NS };
@@ -452,7 +452,7 @@ static void rearm_and_query_find_a_timeout_by_its_key(struct kunit *test)
 /* Pages of nodes go with the last of their pages of places, and come again; all are counted. */
 static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t;
 	size_t charged_first = tw->keys.charged;
 	int round, most = 0;
@@ -504,7 +504,7 @@ static void an_index_is_charged_for_all_the_memory_that_it_takes(struct kunit *t
 static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct kunit *test)
 {
 	const u32 nr = rounddown(roundup_pow_of_two(FIRST_KEYS) / 4 * 3, KEYS_PER_PAGE);
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_arm how = arm_of_key(nr);
 	u64 key;
 
@@ -544,7 +544,7 @@ static void a_key_takes_its_place_again_that_has_come_to_be_the_first(struct kun
 /* A place whose generations are used up is in no chain, and writes to no other. */
 static void a_place_of_a_key_that_retires_leaves_all_others_alone(struct kunit *test)
 {
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	struct twheel_timeout *t[3];
 	unsigned int i;
 
@@ -565,7 +565,7 @@ static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
 	unsigned int stays, i;
 
 	for (stays = 0; stays < PAGES_PER_KEY_PAGE; stays++) {
-		struct twheel *tw = keyed_wheel(test);
+		struct tw_ctx *tw = keyed_wheel(test);
 
 		for (i = 0; i < MAX_PENDING; i++)
 			arm_key(test, KEY + i);
@@ -584,7 +584,7 @@ static void a_page_of_nodes_stays_with_any_page_of_places(struct kunit *test)
 static void an_arm_without_memory_for_one_key_finds_what_the_next_one_needs(struct kunit *test)
 {
 	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
-	struct twheel *tw = keyed_wheel(test);
+	struct tw_ctx *tw = keyed_wheel(test);
 	unsigned int i;
 	int done;
 

@@ -57,7 +57,7 @@ static void a_relative_deadline_is_refused_if_the_clock_can_be_set(struct kunit 
 static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
 {
 	const u64 now = START_NS, end = TWHEEL_TIME_NEVER;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	static const struct {
 		struct twheel_arm arm;
 		u64 deadline_ns;

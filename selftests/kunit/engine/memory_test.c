@@ -5,7 +5,7 @@
 
 static void all_memory_is_charged_and_given_back(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	/* Beside the wheel, the account of its user takes some memory. */
 	long beside = twheel_charged() - atomic_long_read(&tw->memory.charged);
 	u64 *ids;
@@ -28,7 +28,7 @@ static void all_memory_is_charged_and_given_back(struct kunit *test)
 static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 {
 	const size_t big = MAX_PENDING * sizeof(struct twheel_timeout);
-	struct twheel *tw = test->priv, *other;
+	struct tw_ctx *tw = test->priv, *other;
 	long charged = twheel_charged(), all, each;
 	s64 before[NR_TALLIES];
 	struct twheel_arm how;
@@ -82,7 +82,7 @@ static void charge_beside(void)
 /* Otherwise an ARM for which there is memory would fail beside a SETUP for which there is none. */
 static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	long charged = twheel_charged(), room = charged + PAGE_SIZE;
 	int i;
 
@@ -102,7 +102,7 @@ static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 /* Otherwise each ENOMEM would reduce the limits for ever. */
 static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	long charged = twheel_charged(), of_wheel = atomic_long_read(&tw->memory.charged);
 	void *memory;
 

@@ -6,7 +6,7 @@
 /* A table that grows replaces the smaller one, whose memory is given back. */
 static void a_table_is_charged_for_once_however_often_it_grows(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_pages pages = { .mutex = &tw->places.mutex };
 	long before = atomic_long_read(&tw->memory.charged);
 	unsigned int i;

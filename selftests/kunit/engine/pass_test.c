@@ -4,7 +4,7 @@
  */
 
 /* Take a step. Return whether there is more to do. */
-static bool step(struct twheel *tw)
+static bool step(struct tw_ctx *tw)
 {
 	bool more;
 
@@ -17,7 +17,7 @@ static bool step(struct twheel *tw)
 /* G2, G5: the lock is held for a limited number of timeouts. */
 static void a_step_is_bounded_and_leaves_the_wheel_at_rest(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	arm_many(test, 3 * PASS_STEP + 1, NULL);
@@ -35,7 +35,7 @@ static void a_step_is_bounded_and_leaves_the_wheel_at_rest(struct kunit *test)
 /* G2: other wheels have turns before all is done. */
 static void a_turn_ends_after_a_number_of_steps(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_many(test, (TURN_STEPS + 1) * PASS_STEP, NULL);
 	time_set(tw, START_NS + 10 * TICK_NS);
@@ -49,7 +49,7 @@ static void a_turn_ends_after_a_number_of_steps(struct kunit *test)
 /* G2: also if its steps are few, for each may take long. */
 static void a_turn_ends_with_its_time(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	arm_many(test, 10 * PASS_STEP, NULL);
@@ -73,7 +73,7 @@ static void a_turn_ends_with_its_time(struct kunit *test)
 static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *test)
 {
 	const unsigned int nr = 3 * max(WAKE_EVERY, PASS_STEP) + 1;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	arm_many(test, nr, NULL);
@@ -91,7 +91,7 @@ static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *
  */
 static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	arm_many(test, 2 * PASS_STEP, NULL);
@@ -112,7 +112,7 @@ static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct k
 /* Steps that only move timeouts do not either. */
 static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
 	u64 due_ns = begin_ns - twheel_slot_lead_ns(upper) / 4;
@@ -133,7 +133,7 @@ static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit
 /* How many entries a level has. */
 static u32 level_entries(struct kunit *test, u32 level)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	return audit_level(test, &tw->wheel, level);
 }
@@ -142,7 +142,7 @@ static u32 level_entries(struct kunit *test, u32 level)
 static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit *test)
 {
 	const unsigned int nr = 3 * AHEAD_TICK;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns, width_ns = 1ULL << upper->shift;
 	unsigned int left = nr;
@@ -185,7 +185,7 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 /* G2: three timeouts go down for two that expire, so that a busy slot is empty in time. */
 static void expired_timeouts_make_others_go_down(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	u64 begin_ns = twheel_slot_begin_ns(upper, START_NS + 100 * TICK_NS);
 	u64 now_ns = begin_ns - (1ULL << upper->shift) + TICK_NS;
@@ -207,7 +207,7 @@ static void expired_timeouts_make_others_go_down(struct kunit *test)
 /* Timeouts that were moved later go to their own slots, and not down. */
 static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	struct twheel_arm how = { .expires_ns = 100 * TICK_NS };
 	struct twheel_timeout *t = arm(test, &how);
@@ -224,7 +224,7 @@ static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(stru
 static void a_drain_goes_by_turns(struct kunit *test)
 {
 	const unsigned int nr = (TURN_STEPS + 2) * PASS_STEP;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_many(test, nr, NULL);
 	WRITE_ONCE(tw->control.draining, true);
@@ -241,7 +241,7 @@ static void a_drain_goes_by_turns(struct kunit *test)
 /* G3: a timeout that is due when the drain comes has expired, and is not drained. */
 static void a_drain_lets_expire_what_is_due(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });
@@ -266,7 +266,7 @@ static void a_drain_lets_expire_what_is_due(struct kunit *test)
 /* Return how often a timeout was moved. */
 static u64 moves_of_idle_connections(struct kunit *test, u64 *ids, unsigned int nr, u64 beside_ns)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int tick, i = 0;
 	u64 moves = 0;
 
@@ -293,7 +293,7 @@ static void a_refreshed_timeout_moves_twice_in_its_length_at_most(struct kunit *
 {
 	static const u64 beside_ns[] = { NEVER_NS, 0, 1, TICK_NS, 7 * TICK_NS };
 	u64 *ids = kunit_kcalloc(test, LENGTH, sizeof(*ids), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u64 moves;
 
@@ -326,7 +326,7 @@ static void alarms_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 	const unsigned int nr = 4000;
 	u64 *ids = kunit_kcalloc(test, nr, sizeof(*ids), GFP_KERNEL);
 	u64 first_ns = START_NS + (nr + 10) * TICK_NS;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, rung = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, ids);

@@ -31,7 +31,7 @@ static void periods_are_counted_as_if_one_by_one(struct kunit *test)
 /* G7: no loop runs once per period: 2^40 of them would not end. */
 static void any_number_of_periods_passes_at_once(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	const u64 nr = BIT_ULL(40) + 5;
 	struct twheel_event event;
 	struct twheel_timeout *t;
@@ -53,7 +53,7 @@ static void any_number_of_periods_passes_at_once(struct kunit *test)
 static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(struct kunit *test)
 {
 	struct twheel_timeout *t = arm_like(test, PE);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	u64 nr, late_ns;
 	u32 nr_new;
@@ -81,7 +81,7 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 /* G1, G4: a period counts from the edge of its tick on, as soon as somebody asks. */
 static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_status status = {};
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_arm how = arm_of(PE, 0);
@@ -111,7 +111,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 /* G3: the last expiration passes unread, and the read ends the timeout. */
 static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_arm how = arm_of(LI, 2);
 	struct twheel_timeout *t = arm(test, &how);
 	struct twheel_status status = { .id = how.id };
@@ -140,7 +140,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 /* G4: they are in the event, which is flagged unless it was the last one. */
 static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	u64 deadline_ns;
 	int i;
@@ -166,7 +166,7 @@ static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *
 
 static void a_limit_bounds_the_periods_that_pass_at_once(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	u32 repeats;
 
@@ -192,7 +192,7 @@ static void a_limit_bounds_the_periods_that_pass_at_once(struct kunit *test)
 /* A fixed delay begins when its event is read, however long that takes. */
 static void a_fixed_delay_begins_with_the_read(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, FD);
 	struct twheel_event event;
 
@@ -208,7 +208,7 @@ static void a_fixed_delay_begins_with_the_read(struct kunit *test)
 /* G1: a fixed rate counts from the deadline, whenever the timeout came up. */
 static void a_fixed_rate_does_not_drift(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, PE);
 	unsigned int i;
 
@@ -227,7 +227,7 @@ static void periods_of_an_overdue_timeout_count_within_the_present_tick(struct k
 		.expires_ns = START_NS, .interval_ns = 3 * TICK_NS / 2,
 		.flags = TWHEEL_ARM_ABSOLUTE,
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	time_set(tw, START_NS + how.interval_ns + 1);

@@ -6,7 +6,7 @@
 /* G8: an id names a live timeout or nothing. */
 static void an_id_names_a_live_timeout_or_nothing(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 	u64 rest = t->word, id = timeout_id(t);
 	struct twheel_timeout *found;
@@ -28,7 +28,7 @@ static void an_id_names_a_live_timeout_or_nothing(struct kunit *test)
 /* G7: an index leads to its place, however many there are, without a search. */
 static void an_index_and_its_place_name_each_other(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 index;
 
 	arm_many(test, 3 * PLACES_PER_PAGE + 1, NULL);
@@ -51,7 +51,7 @@ static void an_index_and_its_place_name_each_other(struct kunit *test)
 
 static void places_are_counted_exactly(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, max_pending, 10);
+	struct tw_ctx *tw = wheel_with(test, max_pending, 10);
 	struct twheel_timeout *held, *first;
 	unsigned int i, nr, got;
 	int short_of;
@@ -76,7 +76,7 @@ static void places_are_counted_exactly(struct kunit *test)
 /* As if 2^30 - 40 places were in use: it takes no memory, but the sums are the same. */
 static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 limit = tw->places.max_pending;
 	struct twheel_timeout *first[2], *none;
 	int short_of;
@@ -98,7 +98,7 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 /* Under the lock of the wheel no page is added. */
 static void a_place_that_is_not_at_hand_under_the_lock_says_why(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, max_pending, 1);
+	struct tw_ctx *tw = wheel_with(test, max_pending, 1);
 	struct twheel_timeout *t, *full;
 	struct twheel_timeout *none = twheel_place_take_locked(tw);
 
@@ -119,7 +119,7 @@ static void a_place_that_is_not_at_hand_under_the_lock_says_why(struct kunit *te
 /* The ways in which a place becomes free. */
 enum ending_way { CANCEL, CANCEL_ONE, REVOKE, READ_IT, READ_ODD, READ_DRAINED, NR_WAYS };
 
-static void end_it(struct twheel *tw, u64 id, enum ending_way way)
+static void end_it(struct tw_ctx *tw, u64 id, enum ending_way way)
 {
 	if (way == REVOKE || way == READ_IT || way == READ_ODD)
 		expire_at(tw, START_NS + DELAY_NS + 2 * TICK_NS);
@@ -139,7 +139,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 	enum ending_way way;
 
 	for (way = 0; way < NR_WAYS; way++) {
-		struct twheel *tw = wheel_remake(test, &usual_setup);
+		struct tw_ctx *tw = wheel_remake(test, &usual_setup);
 		u64 *ids = kunit_kcalloc(test, 200, sizeof(*ids), GFP_KERNEL);
 		struct twheel_timeout *t;
 		unsigned int i;
@@ -171,7 +171,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 /* G8: the last generations of all places of a page, one by one. */
 static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, max_pending, 1);
+	struct tw_ctx *tw = wheel_with(test, max_pending, 1);
 	u32 *gen = kunit_kcalloc(test, PLACES_PER_PAGE, sizeof(*gen), GFP_KERNEL);
 	unsigned int i;
 	u32 index;
@@ -201,7 +201,7 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 /* Take some, so that others stay unused, and go. */
 static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	unsigned int i, nr = 0;
 	u64 id;
@@ -221,7 +221,7 @@ static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit
 /* G8: pages come again with the indices of old ones, and all their ids are new. */
 static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 *gen = kunit_kcalloc(test, MAX_PENDING + PLACES_PER_PAGE, sizeof(*gen), GFP_KERNEL);
 	u64 *ids = arm_all(test);
 	u32 nr_pages = tw->places.nr_pages;
@@ -253,7 +253,7 @@ static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct k
 /* Half as many as there are others are kept, and a few. */
 static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	u32 used, nr_pages = tw->places.nr_pages;
 	unsigned int i;
@@ -276,7 +276,7 @@ static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
 /* G8: few generations would be left for later pages. */
 static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	u32 i;
 
@@ -298,7 +298,7 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 /* However many stay side by side: each takes its own hold of the lock. */
 static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	u32 i, nr_pages = tw->places.nr_pages;
 	struct twheel_page *page;
@@ -321,7 +321,7 @@ static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 /* G8: a lookup may have found one of its places just now. */
 static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	struct twheel_page *page;
 	struct page *memory;
@@ -356,7 +356,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 /* The work may have checked the pages of places for the last time. */
 static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct work_struct *work = &tw->memory.shrink.work;
 	unsigned long end = jiffies + 3 * HZ;
 	u64 *ids = arm_all(test);
@@ -377,7 +377,7 @@ static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again
 /* The last close waits for one page at most. */
 static void giving_memory_back_ends_when_no_file_is_left(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	u32 nr_pages = tw->places.nr_pages;
 
@@ -392,7 +392,7 @@ static void giving_memory_back_ends_when_no_file_is_left(struct kunit *test)
 /* Two pages of places side by side share one page for periods and slack. */
 static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_page *page[2];
 	struct twheel_extra *both;
 	u64 *ids = arm_all(test);
@@ -435,7 +435,7 @@ static void all_memory_that_is_charged_is_there_at_any_limit(struct kunit *test)
 
 	for (keyed = 0; keyed < 2; keyed++) {
 		for (pages = 1; pages < 24; pages++) {
-			struct twheel *tw = wheel_with(test, flags,
+			struct tw_ctx *tw = wheel_with(test, flags,
 						       keyed ? TWHEEL_SETUP_KEYED : 0);
 			struct twheel_arm how = arm_of(PE, 0);
 
@@ -486,7 +486,7 @@ static void hold(struct kthread_work *work)
 static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 {
 	struct holder *holder = kunit_kzalloc(test, sizeof(*holder), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_arm how = arm_of(0, 0), periodic = arm_of(PE, 0);
 	u64 *ids = kunit_kcalloc(test, PLACES_PER_PAGE, sizeof(*ids), GFP_KERNEL);
 
@@ -510,7 +510,7 @@ static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 }
 
 /* Cancel those of the timeouts that are in some pages of places. */
-static void cancel_in_pages(struct twheel *tw, const u64 *ids, u32 first, u32 last)
+static void cancel_in_pages(struct tw_ctx *tw, const u64 *ids, u32 first, u32 last)
 {
 	unsigned int i;
 
@@ -526,7 +526,7 @@ static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(stru
 
 	for (had = 1; had < 4; had++) {
 		for (goes = 0; goes < 2; goes++) {
-			struct twheel *tw = wheel_remake(test, &usual_setup);
+			struct tw_ctx *tw = wheel_remake(test, &usual_setup);
 			u64 *ids = arm_all(test);
 
 			for (i = 0; i < 2; i++)
@@ -551,7 +551,7 @@ static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
 	unsigned int had, i;
 
 	for (had = 1; had < 4; had++) {
-		struct twheel *tw = wheel_remake(test, &usual_setup);
+		struct tw_ctx *tw = wheel_remake(test, &usual_setup);
 
 		arm_all(test);
 		for (i = 0; i < 2; i++)
@@ -564,7 +564,7 @@ static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
 /* The bits above an index are the state. */
 static void an_arm_that_would_have_an_index_too_many_says_enospc(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 first_gap = tw->places.first_gap;
 	u64 id;
 

@@ -7,7 +7,7 @@ static void query_reports_what_a_timeout_is_doing(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 	struct twheel_status status = {};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	bool waits;
 
 	bring(test, start, &status.id);
@@ -37,7 +37,7 @@ static void query_reports_what_a_timeout_is_doing(struct kunit *test)
 static void query_of_an_id_that_names_nothing_says_enoent(struct kunit *test)
 {
 	struct twheel_status *status = kunit_kcalloc(test, 3, sizeof(*status), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 id;
 
 	KUNIT_ASSERT_NOT_NULL(test, status);
@@ -55,7 +55,7 @@ static void list_goes_by_pages_and_finds_each_timeout_once(struct kunit *test)
 {
 	struct twheel_status *rows = kunit_kcalloc(test, TWHEEL_BATCH, sizeof(*rows), GFP_KERNEL);
 	u64 *ids = kunit_kcalloc(test, 300, sizeof(*ids), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, found = 0, steps = 0;
 	u64 cursor = 0, last = 0;
 	int nr;
@@ -85,7 +85,7 @@ static void list_goes_by_pages_and_finds_each_timeout_once(struct kunit *test)
 static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t;
 
 	twheel_get_info(tw, &info);
@@ -114,7 +114,7 @@ static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, 0ULL);
 }
 
-static int info_in_another_thread(struct twheel *tw)
+static int info_in_another_thread(struct tw_ctx *tw)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 
@@ -124,7 +124,7 @@ static int info_in_another_thread(struct twheel *tw)
 /* ADVANCE and DRAIN hold control.mutex for as long as their passes take. */
 static void info_of_a_started_wheel_does_not_wait_for_advance(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	expect_no_wait(test, &tw->control.mutex, info_in_another_thread, 0);
 }
@@ -134,7 +134,7 @@ static void info_finds_the_last_place_of_a_page(struct kunit *test)
 {
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_arm how = { .expires_ns = 7 * TICK_NS };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 ids[PLACES_PER_PAGE];
 	unsigned int i;
 

@@ -27,7 +27,7 @@ static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
 		{ FD, 3, false },
 		{ FD | LI, 0, false },
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	struct twheel_timeout *t;
 	unsigned int i;
@@ -49,7 +49,7 @@ static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
 static void a_periodic_event_that_is_read_in_a_drain_is_the_last_one(struct kunit *test)
 {
 	static const u32 kinds[] = { PE, FD, PE | SL, FD | LI };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	unsigned int i;
 
@@ -70,7 +70,7 @@ static void a_periodic_event_that_is_read_in_a_drain_is_the_last_one(struct kuni
 /* G4: four events are taken out of the list in every possible order. */
 static void the_list_of_events_holds_in_every_order_of_taking(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int order, i;
 
 	for (order = 0; order < 24; order++) {
@@ -95,7 +95,7 @@ static void the_list_of_events_holds_in_every_order_of_taking(struct kunit *test
 
 static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	u64 last_ns = 0;
 	unsigned int i;
@@ -117,7 +117,7 @@ static void events_come_in_the_order_of_their_ticks(struct kunit *test)
 static void an_event_says_whose_it_is_and_when_it_was(struct kunit *test)
 {
 	static const u32 kinds[] = { 0, SL, PE };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	unsigned int i;
 
@@ -148,7 +148,7 @@ static void a_read_that_faults_anywhere_loses_no_event(struct kunit *test)
 {
 	static const u32 kinds[] = { 0, 0, PE, SL, 0, FD };
 	struct twheel_event *events = kunit_kcalloc(test, 6, sizeof(*events), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	bool faulted = true;
 	int nr, done, i;
 	u64 ids[6];
@@ -187,7 +187,7 @@ static void an_event_is_as_long_as_the_reader_wants_it(struct kunit *test)
 {
 	u32 size = TWHEEL_EVENT_SIZE_MIN + 16;
 	u8 *to = kunit_kzalloc(test, 4 * size, GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 	unsigned int i, j;
 	u64 ids[3];
@@ -215,7 +215,7 @@ static void an_event_is_as_long_as_the_reader_wants_it(struct kunit *test)
 static void read_takes_no_more_events_than_it_has_room_for(struct kunit *test)
 {
 	struct twheel_event *events = kunit_kcalloc(test, 32, sizeof(*events), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int nr, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, events);
@@ -240,7 +240,7 @@ static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
 	static const u32 kinds[] = { 0, PE, 0 };
 	u32 size = sizeof(struct twheel_event);
 	u8 *to = kunit_kzalloc(test, 4 * (size + 16), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct iov_iter iter;
 	unsigned int longer, i;
 	bool faulted;
@@ -281,7 +281,7 @@ static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
  */
 static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, PE);
 	struct twheel_event event;
 
@@ -298,7 +298,7 @@ static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(
 static void a_period_that_never_comes_is_put_aside(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = DELAY_NS, .interval_ns = TWHEEL_TIME_NEVER };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm(test, &how);
 
 	alarms_begin(tw);

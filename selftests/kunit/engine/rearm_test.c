@@ -8,7 +8,7 @@ static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 {
 	const struct start *start = test->param_value;
 	struct twheel_timeout *t = expect_outcome(test, action_rearm_later, start->to.later);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	if (start->to.later == SHUT)
 		return;
@@ -21,7 +21,7 @@ static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 static void rearm_to_the_past_makes_an_event_at_once(struct kunit *test)
 {
 	const struct start *start = test->param_value;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	expect_outcome(test, action_rearm_past, start->to.past);
@@ -36,7 +36,7 @@ static void rearm_to_the_past_makes_an_event_at_once(struct kunit *test)
 /* G8: neither an id of another generation, nor one that has ended. */
 static void rearm_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 	u64 id = timeout_id(t), deadline_ns = t->deadline_ns;
 	s64 before[NR_TALLIES];
@@ -56,7 +56,7 @@ static void rearm_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *
 /* G7: a plain timeout that moves later stays where it is; one that moves earlier does not. */
 static void a_timeout_that_moves_later_keeps_its_slot(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_arm how = { .expires_ns = 50 * TICK_NS };
 	struct twheel_timeout *t = arm(test, &how);
 	struct twheel_link **pprev = t->link.pprev;
@@ -86,7 +86,7 @@ static void a_rearm_that_is_to_move_one_way_only_says_erange(struct kunit *test)
 		{ DELAY_NS, TWHEEL_ARM_ONLY_EARLIER, -ERANGE },
 		{ DELAY_NS - 1, TWHEEL_ARM_ONLY_EARLIER, TWHEEL_WAS_PENDING },
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -110,7 +110,7 @@ static void a_rearm_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 6, sizeof(*how), GFP_KERNEL);
 	struct twheel_arm __user *user = (struct twheel_arm __user __force *)how;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t[6];
 	int nr, done, i;
 	bool faulted = true;
@@ -158,7 +158,7 @@ static void a_rearm_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *
 static void a_rearm_that_needs_a_page_gets_it_and_goes_on(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(PE | SL, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 
 	KUNIT_ASSERT_NULL(test, timeout_page(t)->extra);
@@ -176,7 +176,7 @@ static void a_rearm_that_needs_a_page_gets_it_and_goes_on(struct kunit *test)
 static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(PE, 0), once = { .expires_ns = 1 };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, 0);
 	u64 id = timeout_id(t), deadline_ns = t->deadline_ns;
 
@@ -192,7 +192,7 @@ static void a_rearm_for_which_there_is_no_memory_leaves_the_timeout_alone(struct
 /* The timeout does not wait for the edge of its tick, at any place of a vector. */
 static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
 	struct twheel_arm how[3] = {};
 	u64 now_ns = START_NS + TICK_NS / 2;
@@ -218,7 +218,7 @@ static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs
 {
 	struct twheel_arm how[2] = { arm_of(PE, 0), arm_of(PE, 0) };
 	struct twheel_call call = { .stride = sizeof(struct twheel_arm) };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	unsigned int i;
 

@@ -4,7 +4,7 @@
  */
 
 /* The word of a timeout that is armed when there are words. */
-static u64 fresh_word(struct twheel *tw, u64 id)
+static u64 fresh_word(struct tw_ctx *tw, u64 id)
 {
 	return timeout_known_ns(place_of(tw, (u32)id)) >> tw->words.shift <<
 	       TWHEEL_REFRESH_GEN_BITS |
@@ -17,7 +17,7 @@ static u64 late_word(u64 id)
 	return ((id >> 32) - 1) & TWHEEL_REFRESH_GEN_MASK;
 }
 
-static u64 deadline_in_force(struct twheel *tw, u64 id)
+static u64 deadline_in_force(struct tw_ctx *tw, u64 id)
 {
 	u64 deadline_ns;
 
@@ -28,7 +28,7 @@ static u64 deadline_in_force(struct twheel *tw, u64 id)
 }
 
 /* Write a word as users do. */
-static void store(struct twheel *tw, u64 id, u64 deadline_ns)
+static void store(struct tw_ctx *tw, u64 id, u64 deadline_ns)
 {
 	u32 shift = tw->words.shift;
 
@@ -39,7 +39,7 @@ static void store(struct twheel *tw, u64 id, u64 deadline_ns)
 /* The pages that exist by then serve the next caller of mmap(). */
 static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u32 nr;
 
@@ -65,7 +65,7 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 }
 
 /* Return the page that users see in the refresh table at number @nr. */
-static void *words_seen_by_users(struct twheel *tw, unsigned long nr)
+static void *words_seen_by_users(struct tw_ctx *tw, unsigned long nr)
 {
 	struct page *page = twheel_words_lock(tw, nr);
 	void *words;
@@ -81,7 +81,7 @@ static void *words_seen_by_users(struct twheel *tw, unsigned long nr)
 /* G8: a new page of words has the generations of its places. */
 static void words_go_with_their_places_and_come_again(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 nr, left = 0, nr_pages;
 	unsigned int i;
 	u64 *ids;
@@ -130,7 +130,7 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 {
 	const u32 nr = WORDS_PER_PAGE / PLACES_PER_PAGE;
 	const u32 first = nr * PLACES_PER_PAGE, last = first + PLACES_PER_PAGE - 1;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u64 *ids;
 
@@ -155,7 +155,7 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 /* A fatal signal ended it. Then places are added that had no words. */
 static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u64 *ids;
 
@@ -175,7 +175,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 }
 
 /* Make the place of a timeout look as if it was used this often; return the timeout's id then. */
-static u64 generation_set(struct twheel *tw, u64 id, u32 gen)
+static u64 generation_set(struct tw_ctx *tw, u64 id, u32 gen)
 {
 	struct twheel_timeout *t = place_of(tw, (u32)id);
 
@@ -189,7 +189,7 @@ static u64 generation_set(struct twheel *tw, u64 id, u32 gen)
  */
 static void a_table_that_is_not_finished_moves_nothing(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	unsigned int i;
 
@@ -210,7 +210,7 @@ static void a_table_that_is_not_finished_moves_nothing(struct kunit *test)
 
 static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 	unsigned int i;
 	long charged;
@@ -241,7 +241,7 @@ static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct k
 {
 	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 id, deadline_ns = START_NS + DELAY_NS;
 
 	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first, &arming.short_of),
@@ -267,7 +267,7 @@ static void a_timeout_of_any_generation_keeps_its_deadline_in_a_new_table(struct
 	static const u32 generations[] = {
 		1, 2, 65536, BIT(27), BIT(27) + 1, BIT(28) - 1, BIT(28), BIT(28) + 1, S32_MAX,
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u64 ids[ARRAY_SIZE(generations)];
 
@@ -298,7 +298,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 		{ BIT(28) - 1, 0 }, { BIT(28) - 65536, 0 },
 	};
 	const u32 gen = 3 * BIT(28) - 100;	/* the bits of a word soon wrap */
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i;
 	u32 highest = gen;
 	u64 *ids;
@@ -332,7 +332,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 /* Places that have retired need others instead, and those have words as well. */
 static void users_can_map_the_words_of_more_places_than_there_may_be(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u32 i, nr = DIV_ROUND_UP(MAX_PENDING, PLACES_PER_PAGE) + 10;
 
 	mutex_lock(&tw->places.mutex);
@@ -346,7 +346,7 @@ static void users_can_map_the_words_of_more_places_than_there_may_be(struct kuni
 /* G1, G8: a store counts if it is for this timeout, and later than the known deadline. */
 static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 id, deadline_ns, grain_ns, ns;
 	unsigned int bit;
 
@@ -386,7 +386,7 @@ static void a_store_counts_for_each_generation_that_has_the_same_28_bits(struct 
 {
 	const u64 wrap = BIT_ULL(GEN_SHIFT + TWHEEL_REFRESH_GEN_BITS);
 	u64 id, deadline_ns = START_NS + DELAY_NS;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
@@ -406,7 +406,7 @@ static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = 15 * TICK_NS };
 	struct twheel_status status = {};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_info info = { .flags = TWHEEL_INFO_WALK };
 	struct twheel_event event;
 	u64 id;
@@ -436,7 +436,7 @@ static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 /* A refresh is found late, and the slack is still there. */
 static void a_refresh_keeps_the_slack(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 to;
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
@@ -466,7 +466,7 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = 100 * TICK_NS };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_level *upper = &tw->wheel.level[1];
 	struct twheel_timeout *t;
 
@@ -485,7 +485,7 @@ static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct
 /* The last grain is a deadline as any other, and one beyond it never comes. */
 static void the_last_grain_of_time_can_be_stored(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 grain_ns = 1ULL << tw->words.shift, last_ns = TWHEEL_TIME_NEVER & ~(grain_ns - 1);
 	struct twheel_arm how = {
 		.expires_ns = last_ns - 10 * grain_ns, .flags = TWHEEL_ARM_ABSOLUTE,
@@ -500,7 +500,7 @@ static void the_last_grain_of_time_can_be_stored(struct kunit *test)
 }
 
 /* Another thread adds the first page of words to this wheel. */
-static struct twheel *words_wheel;
+static struct tw_ctx *words_wheel;
 static int words_say;
 
 static void words_come(void)
@@ -516,7 +516,7 @@ static void words_come(void)
  */
 static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 *ids = arm_all(test);
 
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
@@ -537,7 +537,7 @@ static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *t
 static void words_of_a_large_burst_go(struct kunit *test)
 {
 	const unsigned int nr = (SHRINK_STEP + 6) * WORDS_PER_PAGE;
-	struct twheel *tw = wheel_with(test, max_pending, nr);
+	struct tw_ctx *tw = wheel_with(test, max_pending, nr);
 	u64 *ids = kvcalloc(nr, sizeof(*ids), GFP_KERNEL);
 	u32 i, nr_unwanted = 0;
 

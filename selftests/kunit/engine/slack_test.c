@@ -22,7 +22,7 @@ static void a_timeout_is_due_in_the_first_tick_that_its_slack_leaves(struct kuni
 /* No clock reaches the last edge with slack, and none is added to the end of time. */
 static void slack_does_not_lead_past_the_end_of_time(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm_like(test, SL);
 	u64 k, deadline_ns = t->deadline_ns;
 
@@ -68,7 +68,7 @@ static void periods_count_from_the_edges_of_their_ticks(struct kunit *test)
 /* The timeout expires in the tick of the new schedule, from whatever slot it had. */
 static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 from, to, k, new_k, tick;
 
 	for (from = 1; from < 10; from += 2) {
@@ -104,7 +104,7 @@ static void a_rearm_to_any_slack_expires_in_the_tick_of_the_new_schedule(struct 
 /* G6: there is nothing to do before the tick. */
 static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	alarms_begin(tw);
@@ -136,7 +136,7 @@ static void periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves(stru
 		.expires_ns = tick * TICK_NS, .interval_ns = TICK_NS, .slack_ticks = 7,
 		.flags = TWHEEL_ARM_ABSOLUTE,
 	};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
 
 	arm(test, &how);

@@ -6,7 +6,7 @@
 /* G2: it makes the events, wakes the reader, and rings again for the next one. */
 static void the_softirq_expires_what_is_due_and_sets_the_next_alarm(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	alarms_begin(tw);
@@ -34,7 +34,7 @@ static void the_softirq_expires_what_is_due_and_sets_the_next_alarm(struct kunit
 /* G5: it takes this many steps, and the kthread does the rest. */
 static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	machine_ns = NSEC_PER_SEC;
@@ -59,7 +59,7 @@ static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit
 static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	machine_ns = NSEC_PER_SEC;
@@ -81,7 +81,7 @@ static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit
 /* G6: after several steps that did all there is to do, it does not ring again. */
 static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	machine_ns = NSEC_PER_SEC;
@@ -98,7 +98,7 @@ static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test
 /* G5: it takes this much time. */
 static void the_softirq_ends_with_its_time(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm_many(test, SOFT_STEPS * PASS_STEP, NULL);
@@ -115,7 +115,7 @@ static void the_softirq_ends_with_its_time(struct kunit *test)
 static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 {
 	const u64 begin_ns = 1000 * NSEC_PER_SEC;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 left_ns[6];
 
 	work_is_paid(tw);
@@ -144,7 +144,7 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 }
 
 /* Use up the share of the user or of the processor: @user says which. */
-static void share_is_used_up(struct twheel *tw, bool user)
+static void share_is_used_up(struct tw_ctx *tw, bool user)
 {
 	int cpu;
 
@@ -159,7 +159,7 @@ static void share_is_used_up(struct twheel *tw, bool user)
 /* Arm a timeout whose alarm rings when the share is used up: only the alarm is set. */
 static void rings_without_a_share(struct kunit *test, bool user)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	s64 pause_ns;
 
 	arm_like(test, 0);
@@ -177,7 +177,7 @@ static void rings_without_a_share(struct kunit *test, bool user)
 /* G5: neither for a user whose share is used up, nor on such a processor; the kthread does it. */
 static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	int user;
 
 	skip_with_preempt_rt(test);
@@ -201,7 +201,7 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 /* G2: if the kthread gets no processor, the softirq does it as soon as there is a share again. */
 static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	int user, i;
 
 	skip_with_preempt_rt(test);
@@ -239,7 +239,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 /* G5: with short ticks, an alarm that rings at each of them would be work as well. */
 static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
+	struct tw_ctx *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
 
 	skip_with_preempt_rt(test);
 	alarms_begin(tw);
@@ -257,7 +257,7 @@ static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct ku
 /* The alarm of a timeout rings at @begin_ns; each reading of the machine's clock takes @step_ns. */
 static void alarm_takes(struct kunit *test, u64 begin_ns, u64 step_ns)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm_like(test, 0);
@@ -272,7 +272,7 @@ static void alarm_takes(struct kunit *test, u64 begin_ns, u64 step_ns)
 /* G5: the time of the softirq is charged to its processor and to the user. */
 static void the_time_of_the_softirq_is_charged(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 until_ns = 0;
 	int cpu;
 
@@ -289,7 +289,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struct kunit *test)
 {
 	const u64 begin_ns = 1000 * NSEC_PER_SEC;
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	int cpu;
 
 	skip_with_preempt_rt(test);
@@ -306,7 +306,7 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
  */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, round;
 
 	alarms_begin(tw);
@@ -357,7 +357,7 @@ static void arm_what_is_due_beside_an_alarm(struct kunit *test, bool missed)
 {
 	struct twheel_arm how = { .flags = TWHEEL_ARM_ABSOLUTE };
 	struct twheel_arm later = { .flags = TWHEEL_ARM_ABSOLUTE };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	later.expires_ns = time_of(tw) + NSEC_PER_SEC;
@@ -396,7 +396,7 @@ static void a_timeout_that_is_due_while_the_softirq_is_late_is_an_event_at_once(
 /* DRAIN takes its steps itself, and the kthread does if a signal ends it. */
 static void the_softirq_leaves_a_drain_alone(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm_like(test, 0);
@@ -416,7 +416,7 @@ static void the_softirq_leaves_a_drain_alone(struct kunit *test)
 static void the_softirq_empties_the_inbox(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	alarms_begin(tw);
 	arm_beside_the_lock(test, &how, 1);
@@ -432,7 +432,7 @@ static void the_softirq_empties_the_inbox(struct kunit *test)
 /* If the hrtimer is set already, its function must not set it. */
 static void an_alarm_that_an_arm_has_set_meanwhile_is_kept(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	enum hrtimer_restart restart;
 
 	alarms_begin(tw);

@@ -212,7 +212,7 @@ struct user_memory {
 	unsigned int nr;
 	unsigned int call_at;
 	void (*call)(void);
-	struct twheel *tw;
+	struct tw_ctx *tw;
 	bool under_lock;
 	unsigned int nr_unserved;
 };

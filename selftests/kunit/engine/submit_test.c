@@ -10,7 +10,7 @@
 static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsigned int nr)
 	__acquires(lock)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	int done;
 
 	skip_with_preempt_rt(test);
@@ -32,7 +32,7 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 static void an_arm_beside_the_lock_is_inserted_by_its_holder(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	bool queued, pending = false;
 	u64 armed;
 	int i;
@@ -63,7 +63,7 @@ static void an_arm_beside_the_lock_is_inserted_by_its_holder(struct kunit *test)
 static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_beside_the_lock(test, &how, 1);
 	twheel_unlock_quietly(tw);
@@ -75,7 +75,7 @@ static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm_beside_the_lock(test, &how, 1);
 	/* As if the ARM came between the release and the check of the inbox. */
@@ -92,7 +92,7 @@ static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kuni
 static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	waiter_queues(tw, &waiter);
@@ -108,7 +108,7 @@ static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(s
 /* G3: DRAIN waits for calls that have found the wheel accepting; no other timeout is added. */
 static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct arming arming = { .now_ns = START_NS };
 	struct twheel_arm how = arm_of(0, 0);
 	bool queued;
@@ -131,7 +131,7 @@ static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test
 /* G1: a caller may have read the clock before the wheel was turned. */
 static void a_caller_whose_time_is_old_goes_by_the_time_of_the_wheel(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	u64 now_ns[3];
 
 	time_set(tw, START_NS + 9 * TICK_NS);
@@ -150,7 +150,7 @@ static void a_caller_whose_time_is_old_goes_by_the_time_of_the_wheel(struct kuni
 /* G1: a clock that was set back is followed, and its timeouts wait for it. */
 static void a_clock_that_was_set_back_is_followed_by_the_wheel(struct kunit *test)
 {
-	struct twheel *tw = wheel_whose_clock_goes_back(test);
+	struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
 	u64 now_ns;
 
 	time_set(tw, START_NS + 9 * TICK_NS);
@@ -171,7 +171,7 @@ static void a_clock_that_was_set_back_is_followed_by_the_wheel(struct kunit *tes
 static void a_timeout_that_never_expires_is_in_no_slot(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = U64_MAX, .slack_ticks = 3 };
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 
 	arm(test, &how);
 	KUNIT_EXPECT_PTR_NE(test, tw->wheel.never, &tw->wheel.end);

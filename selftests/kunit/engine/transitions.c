@@ -147,7 +147,7 @@ KUNIT_ARRAY_PARAM(start, starts, start_name);
 static struct twheel_timeout *bring(struct kunit *test, const struct start *start, u64 *id)
 {
 	struct twheel_arm how = arm_of(start->kind, start->repeats);
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_timeout *t = arm(test, &how);
 
 	*id = how.id;
@@ -164,14 +164,14 @@ static struct twheel_timeout *bring(struct kunit *test, const struct start *star
 }
 
 /* Do one action to a timeout, and return the result of the call. */
-typedef int (*action)(struct twheel *tw, struct twheel_timeout *t, u64 id);
+typedef int (*action)(struct tw_ctx *tw, struct twheel_timeout *t, u64 id);
 
 /* Check one action on a timeout in one state against the table of outcomes. */
 static struct twheel_timeout *expect_outcome(struct kunit *test, action act,
 					     enum outcome_name name)
 {
 	const struct outcome *to = &outcomes[name];
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	s64 before[NR_TALLIES];
 	u64 id, state;
 	struct twheel_timeout *t = bring(test, test->param_value, &id);
@@ -187,27 +187,27 @@ static struct twheel_timeout *expect_outcome(struct kunit *test, action act,
 	return t;
 }
 
-static int action_cancel(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_cancel(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	return cancel(tw, id);
 }
 
-static int action_rearm_later(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_rearm_later(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	return rearm_to(tw, id, .expires_ns = 1000 * TICK_NS);
 }
 
-static int action_rearm_past(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_rearm_past(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	return rearm_to(tw, id, .flags = TWHEEL_ARM_ABSOLUTE);
 }
 
-static int action_read(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_read(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	return read_one(tw, NULL);
 }
 
-static int action_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_drain(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	twheel_lock(tw);
 	timeout_drain(tw, t, time_of(tw));
@@ -215,7 +215,7 @@ static int action_drain(struct twheel *tw, struct twheel_timeout *t, u64 id)
 	return 0;
 }
 
-static int action_expire(struct twheel *tw, struct twheel_timeout *t, u64 id)
+static int action_expire(struct tw_ctx *tw, struct twheel_timeout *t, u64 id)
 {
 	expire_at(tw, timeout_known_ns(t) + TICK_NS);
 	return 0;

@@ -31,7 +31,7 @@ static bool stand_in_take(struct twheel_turn *turn, u64 end_ns)
 /* All of them want a turn. */
 static void stand_ins_begin(struct kunit *test, struct stand_in *wheel, unsigned int nr)
 {
-	struct twheel_user *user = ((struct twheel *)test->priv)->memory.user;
+	struct twheel_user *user = ((struct tw_ctx *)test->priv)->memory.user;
 	unsigned int i;
 
 	nr_turns = 0;
@@ -230,7 +230,7 @@ static void two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody(stru
 /* G5: a tenth of the processors' time, for any of the user's wheels, on any processor. */
 static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_user *user = tw->memory.user;
 	const u64 begin_ns = 1000 * NSEC_PER_SEC, took_ns = 1000 * num_online_cpus();
 
@@ -256,7 +256,7 @@ static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 /* G2: ticks begin together, so the wheels of a user are due together: a little work bars none. */
 static void wheels_of_a_user_that_are_due_together_have_the_softirq(struct kunit *test)
 {
-	struct twheel_user *user = ((struct twheel *)test->priv)->memory.user;
+	struct twheel_user *user = ((struct tw_ctx *)test->priv)->memory.user;
 	u64 now_ns = 1000 * NSEC_PER_SEC, took_ns = 2 * NSEC_PER_USEC;
 	unsigned int edge, i, nr_barred = 0;
 
@@ -276,7 +276,7 @@ static void wheels_of_a_user_that_are_due_together_have_the_softirq(struct kunit
 /* Each kthread gets a wheel in turn. */
 static void wheels_are_spread_over_the_kthreads(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct twheel_user *user = tw->memory.user;
 	struct twheel_queue *first;
 	struct stand_in wheel;

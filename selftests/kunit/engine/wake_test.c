@@ -18,13 +18,13 @@ static int waiter_wakes(struct wait_queue_entry *entry, unsigned int mode, int f
 	return 1;
 }
 
-static void waiter_queues(struct twheel *tw, struct waiter *waiter)
+static void waiter_queues(struct tw_ctx *tw, struct waiter *waiter)
 {
 	init_waitqueue_func_entry(&waiter->entry, waiter_wakes);
 	add_wait_queue(&tw->waiters, &waiter->entry);
 }
 
-static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
+static void waiter_leaves(struct tw_ctx *tw, struct waiter *waiter)
 {
 	remove_wait_queue(&tw->waiters, &waiter->entry);
 }
@@ -32,7 +32,7 @@ static void waiter_leaves(struct twheel *tw, struct waiter *waiter)
 /* Once, for all events under one hold of the lock. */
 static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 	unsigned int i;
 
@@ -58,7 +58,7 @@ static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 static void as_many_exclusive_waiters_are_woken_as_there_are_events(struct kunit *test)
 {
 	struct waiter waiter[8] = {};
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < 3; i++)
@@ -78,7 +78,7 @@ static void as_many_exclusive_waiters_are_woken_as_there_are_events(struct kunit
 
 static void nobody_is_woken_for_events_that_were_read_meanwhile(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	waiter_queues(tw, &waiter);
@@ -100,7 +100,7 @@ static void nobody_is_woken_for_events_that_were_read_meanwhile(struct kunit *te
  */
 static void a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(struct kunit *test)
 {
-	struct twheel *tw = wheel_with(test, max_pending, 3);
+	struct tw_ctx *tw = wheel_with(test, max_pending, 3);
 	struct waiter waiter = {};
 	u64 id[3];
 	int i;
@@ -141,7 +141,7 @@ static void a_waiter_for_room_is_woken_when_a_full_wheel_is_not_full_any_more(st
 /* G4: the thread that completes a drain wakes the pollers that wait for its end. */
 static void the_end_of_a_drain_wakes_all(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	arm_like(test, 0);
@@ -159,7 +159,7 @@ static void the_end_of_a_drain_wakes_all(struct kunit *test)
 /* The same for a wheel without timeouts: there is no event to wake for. */
 static void the_end_of_a_drain_without_events_wakes_all(struct kunit *test)
 {
-	struct twheel *tw = test->priv;
+	struct tw_ctx *tw = test->priv;
 	struct waiter waiter = {};
 
 	waiter_queues(tw, &waiter);
