@@ -222,7 +222,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			/* The caller may have armed a deadline in the past: it gets that event. */
 			twheel_inbox_wait(tw);
 			waited = true;
-		} else if (twheel_wait(tw)) {
+		} else if (twheel_wait_event(tw)) {
 			return -ERESTARTSYS;
 		}
 	}

@@ -184,7 +184,7 @@ static long advance_ioctl(struct tw_ctx *tw, void __user *arg)
 		return err;
 	if (advance.reserved)
 		return -EINVAL;
-	return twheel_advance(tw, advance.to_ns);
+	return twheel_clock_advance(tw, advance.to_ns);
 }
 
 /* Vectors */

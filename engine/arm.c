@@ -168,7 +168,7 @@ static __always_inline void arm_insert(struct tw_ctx *tw, const struct arming *a
 		} else {
 			trace_twheel_arm(tw, t);
 			if (!passed) {
-				passed = passed_ns(tw, arming->now_ns ?: twheel_now(&tw->clock));
+				passed = passed_ns(tw, arming->now_ns ?: clock_now(&tw->clock));
 				if (!trace_twheel_arm_enabled())
 					from_ns = passed + 1;
 			}
@@ -356,7 +356,7 @@ int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 		return err;
 	if (tw->keys.used)
 		return twheel_upsert_one(tw, arm, nowait);
-	arming.now_ns = twheel_now(&tw->clock);
+	arming.now_ns = clock_now(&tw->clock);
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
 	twheel_places_take(tw, 1, nowait, &arming.first, &arming.short_of);

@@ -109,7 +109,7 @@ void twheel_set_defaults(struct tw_ctx *tw)
  * Give a wheel its slots, hrtimer and kthread: its configuration is final from here on.  All memory
  * comes first: if there is none, the wheel stays as it was.
  */
-static int twheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
+static int wheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 	__must_hold(&tw->control.mutex)
 {
 	struct twheel_wheel_config config = {
@@ -139,7 +139,7 @@ static int twheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 				 TWHEEL_TIME_NEVER);
 	tw->words.shift = clock_grain_shift(&tw->clock);
 	twheel_wheel_init(&tw->wheel, &config, memory,
-			  edge_before_ns(&tw->clock, twheel_now(&tw->clock)));
+			  edge_before_ns(&tw->clock, clock_now(&tw->clock)));
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
 	twheel_alarm_init(tw);
 	twheel_turn_init(&tw->turn, tw->memory.user, twheel_run_turn);
@@ -176,7 +176,7 @@ int twheel_configure(struct tw_ctx *tw, const struct twheel_setup *setup)
 	else if (tw->control.started)
 		err = -EBUSY;
 	else
-		err = twheel_start(tw, &complete);
+		err = wheel_start(tw, &complete);
 	mutex_unlock(&tw->control.mutex);
 	return err;
 }

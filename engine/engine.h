@@ -90,7 +90,7 @@ extern unsigned int twheel_max_pending_limit;
 /* Whether the configuration is final: then it stays so, and is read without a lock. */
 static inline bool control_is_started(const struct twheel_control *control)
 {
-	/* Pairs with the release in twheel_start().  Test: litmus started */
+	/* Pairs with the release in wheel_start().  Test: litmus started */
 	return smp_load_acquire(&control->started);
 }
 

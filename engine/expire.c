@@ -208,7 +208,7 @@ u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twh
 	if (x->flags & EXTRA_FIXED_DELAY)
 		return 0;
 	next_ns = timeout_known_ns(t) + x->interval_ns;
-	edge_ns = slack_edge_ns(clock, x->flags, twheel_now(clock));
+	edge_ns = slack_edge_ns(clock, x->flags, clock_now(clock));
 	if (next_ns > edge_ns)
 		return 0;
 	nr = periods_passed(next_ns, x->interval_ns, edge_ns);
@@ -237,12 +237,12 @@ void twheel_periods_settle(struct tw_ctx *tw, struct twheel_timeout *t, u64 nr)
 void twheel_period_begin(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock)
 {
 	struct twheel_extra *x = timeout_extra(t);
-	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
+	u64 now_ns = passed_ns(tw, clock_now(&tw->clock));
 	u64 due_ns, from_ns = x->flags & EXTRA_FIXED_DELAY ? now_ns : timeout_known_ns(t);
 
 	x->count = 0;
 	x->deliveries = periods_count(x->deliveries, 1);
-	t->deadline_ns = time_add(from_ns, x->interval_ns) | DEADLINE_ODD;
+	t->deadline_ns = ns_add(from_ns, x->interval_ns) | DEADLINE_ODD;
 	timeout_begin_again(t);
 	due_ns = timeout_due_ns(tw, t);
 	if (due_ns == NEVER_NS) {

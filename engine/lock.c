@@ -70,7 +70,7 @@ void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	/* Pairs with llist_add_batch() in arm_queue().  Test: litmus inbox_filled */
 	struct llist_node *node = llist_del_all(&tw->inbox);
-	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock)), first_ns = NEVER_NS;
+	u64 now_ns = passed_ns(tw, clock_now(&tw->clock)), first_ns = NEVER_NS;
 	unsigned int nr = 0;
 
 	lockdep_assert_held(&tw->lock);

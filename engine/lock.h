@@ -105,7 +105,7 @@ static __always_inline void twheel_unlock(struct tw_ctx *tw)
 static __always_inline u64 call_now_ns(struct tw_ctx *tw, struct twheel_call *call)
 {
 	if (likely(!call->now_ns))
-		call->now_ns = twheel_now(&tw->clock);
+		call->now_ns = clock_now(&tw->clock);
 	return call->now_ns;
 }
 

@@ -126,19 +126,19 @@ int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
 
 /* Tables */
 
-static u32 table_capacity(const struct twheel_table *table)
+static u32 table_capacity(const struct twheel_array *table)
 {
-	return (table->size - offsetof(struct twheel_table, page)) / sizeof(void *);
+	return (table->size - offsetof(struct twheel_array, page)) / sizeof(void *);
 }
 
 static void table_free_rcu(struct rcu_head *rcu)
 {
-	struct twheel_table *table = container_of(rcu, struct twheel_table, rcu);
+	struct twheel_array *table = container_of(rcu, struct twheel_array, rcu);
 
 	twheel_area_free(table, table->size);
 }
 
-static struct twheel_table *pages_table(const struct twheel_pages *pages) __must_hold(pages->mutex)
+static struct twheel_array *pages_table(const struct twheel_pages *pages) __must_hold(pages->mutex)
 {
 	return rcu_dereference_protected(pages->table, lockdep_is_held(pages->mutex));
 }
@@ -148,10 +148,10 @@ static struct twheel_table *pages_table(const struct twheel_pages *pages) __must
  * twheel_area_get().
  */
 static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
-		      struct twheel_table *old) __must_hold(pages->mutex)
+		      struct twheel_array *old) __must_hold(pages->mutex)
 {
 	size_t size = old ? 2 * old->size : PAGE_SIZE;
-	struct twheel_table *table;
+	struct twheel_array *table;
 	int err = twheel_area_get(memory, size, (void **)&table);
 
 	if (err)
@@ -174,7 +174,7 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)
 	__must_hold(pages->mutex)
 {
-	struct twheel_table *table = pages_table(pages);
+	struct twheel_array *table = pages_table(pages);
 
 	if (!table || pages->nr == table_capacity(table)) {
 		int err = table_grow(pages, memory, table);
@@ -206,7 +206,7 @@ void twheel_pages_set(struct twheel_pages *pages, u32 nr, void *page) __must_hol
 void twheel_pages_free(struct twheel_pages *pages)
 {
 	/* The last close needs neither the mutex nor RCU. */
-	struct twheel_table *table = rcu_dereference_raw(pages->table);
+	struct twheel_array *table = rcu_dereference_raw(pages->table);
 	u32 i;
 
 	for (i = 0; i < pages->nr; i++) {

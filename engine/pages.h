@@ -32,13 +32,13 @@ struct twheel_memory {
 extern struct workqueue_struct *twheel_memory_queue;
 
 /**
- * struct twheel_table - the pages by number
+ * struct twheel_array - the pages by number
  * @rcu: for freeing the table
  * @size: bytes that the table takes, a multiple of a page; constant
  * @page: the pages below struct twheel_pages.nr; NULL for a page that was freed.  Written
  *	under &twheel_pages.mutex, read under RCU.
  */
-struct twheel_table {
+struct twheel_array {
 	struct rcu_head rcu;
 	size_t size;
 	void *page[];
@@ -51,7 +51,7 @@ struct twheel_table {
  * @mutex: &twheel_places.mutex; constant
  */
 struct twheel_pages {
-	struct twheel_table __rcu *table;
+	struct twheel_array __rcu *table;
 	u32 nr;
 	struct mutex *mutex;	/* changes of the table */
 };
@@ -62,7 +62,7 @@ struct twheel_pages {
  */
 static __always_inline void *pages_get(const struct twheel_pages *pages, u32 nr)
 {
-	struct twheel_table *table;
+	struct twheel_array *table;
 
 	table = rcu_dereference_check(pages->table, rcu_read_lock_any_held() ||
 				      lockdep_is_held(pages->mutex));

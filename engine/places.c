@@ -511,7 +511,7 @@ void twheel_places_init(struct tw_ctx *tw)
 /* Free all places at the last close, but leave their charges, as twheel_pages_free() does. */
 void twheel_places_free(struct twheel_places *places)
 {
-	struct twheel_table *table = rcu_dereference_raw(places->pages.table);
+	struct twheel_array *table = rcu_dereference_raw(places->pages.table);
 	u32 nr;
 
 	counter_add(COUNTER_TIMEOUTS, -(u64)places->nr_taken);

@@ -96,7 +96,7 @@ static void timeout_status(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_
 /* Fill in the status for each id or key in @status; if it names no timeout, result is -ENOENT. */
 void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
-	u64 now_ns = twheel_now(&tw->clock);
+	u64 now_ns = clock_now(&tw->clock);
 	unsigned int i;
 
 	twheel_lock(tw);
@@ -136,7 +136,7 @@ u64 twheel_changes(struct tw_ctx *tw)
 int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
 {
-	u64 now_ns = twheel_now(&tw->clock);
+	u64 now_ns = clock_now(&tw->clock);
 	struct twheel_page *page;
 	u32 page_nr, slot;
 	int i = 0;
@@ -242,7 +242,7 @@ static int info_configuration(struct tw_ctx *tw, struct twheel_info *info)
 	memcpy(info->name, tw->control.name, sizeof(info->name));
 	info->refresh_size = twheel_refresh_size(tw);
 	info->refresh_shift = clock_grain_shift(&tw->clock);
-	info->now_ns = twheel_now(&tw->clock);
+	info->now_ns = clock_now(&tw->clock);
 	/* If the caller started the wheel now, it would be in the caller's time namespace. */
 	if (!tw->control.started)
 		info->now_ns += twheel_namespace_offset_ns(tw->clock.kind);

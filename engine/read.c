@@ -213,7 +213,7 @@ unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size)
 
 	twheel_window(WINDOW_EVENTS_COUNTED);
 	/*
-	 * Pairs with the release in twheel_start(): an event comes from a timeout that was armed
+	 * Pairs with the release in wheel_start(): an event comes from a timeout that was armed
 	 * after that, so a reader that sees an event sees the size as well.
 	 * Test: litmus event_size
 	 */
@@ -223,7 +223,7 @@ unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size)
 }
 
 /* Wait for an event, or for the end of DRAIN: 0, or -ERESTARTSYS by a signal. */
-int twheel_wait(struct tw_ctx *tw)
+int twheel_wait_event(struct tw_ctx *tw)
 {
 	return wait_event_interruptible(tw->waiters, READ_ONCE(tw->events.nr_unread) ||
 					twheel_is_drained(tw));

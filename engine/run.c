@@ -132,7 +132,7 @@ static unsigned int drain_step(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 /* Take a step.  Returns whether there is more to do now. */
 static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
-	u64 now_ns = passed_ns(tw, twheel_now(&tw->clock));
+	u64 now_ns = passed_ns(tw, clock_now(&tw->clock));
 	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), looked = PASS_STEP - left;
 	enum twheel_counter by = counter_of_pass();
 	bool more = true;
@@ -378,7 +378,7 @@ void twheel_alarm_init(struct tw_ctx *tw)
  * -EINVAL if @to_ns is in the past or after the end of time; -ERESTARTSYS by a signal, perhaps with
  * the clock set already: the call can be repeated with the same time.
  */
-int twheel_advance(struct tw_ctx *tw, u64 to_ns)
+int twheel_clock_advance(struct tw_ctx *tw, u64 to_ns)
 {
 	int err = 0;
 

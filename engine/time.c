@@ -24,7 +24,7 @@ s64 twheel_namespace_offset_ns(u32 kind)
 	return 0;
 }
 
-u64 twheel_now_other(const struct twheel_clockwork *clock)
+u64 twheel_clock_other(const struct twheel_clockwork *clock)
 {
 	switch (clock->kind) {
 	case TWHEEL_CLOCK_BOOTTIME:
@@ -62,7 +62,7 @@ clockid_t twheel_clock_id(const struct twheel_clockwork *clock)
  */
 u64 twheel_clock_follow(struct tw_ctx *tw, u64 now_ns) __must_hold(&tw->lock)
 {
-	u64 present_ns = twheel_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
+	u64 present_ns = clock_now(&tw->clock), edge_ns = edge_before_ns(&tw->clock, present_ns);
 
 	if (unlikely(edge_ns < max(tw->wheel.base_ns, tw->wheel.round_until_ns)))
 		twheel_wheel_set_back(&tw->wheel, edge_ns);

@@ -50,7 +50,7 @@ static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
 }
 
 /* Saturates at TWHEEL_TIME_NEVER. */
-static __always_inline u64 time_add(u64 a_ns, u64 b_ns)
+static __always_inline u64 ns_add(u64 a_ns, u64 b_ns)
 {
 	if (a_ns >= TWHEEL_TIME_NEVER || b_ns >= TWHEEL_TIME_NEVER - a_ns)
 		return TWHEEL_TIME_NEVER;
@@ -79,16 +79,16 @@ static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 }
 
 s64 twheel_namespace_offset_ns(u32 kind);
-u64 twheel_now_other(const struct twheel_clockwork *clock);
+u64 twheel_clock_other(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);
 u64 twheel_clock_follow(struct tw_ctx *tw, u64 now_ns);
 
 /* Read a wheel's clock: nanoseconds, in the wheel's time namespace. */
-static __always_inline u64 twheel_now(const struct twheel_clockwork *clock)
+static __always_inline u64 clock_now(const struct twheel_clockwork *clock)
 {
 	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
 		return ktime_get_ns() + clock->offset_ns;
-	return twheel_now_other(clock);
+	return twheel_clock_other(clock);
 }
 
 /* Read a wheel's clock just after ktime_get_ns() has returned @machine_ns. */
@@ -96,7 +96,7 @@ static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64
 {
 	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
 		return machine_ns + clock->offset_ns;
-	return twheel_now_other(clock);
+	return twheel_clock_other(clock);
 }
 
 /*
@@ -177,7 +177,7 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
 {
 	if (flags & TWHEEL_ARM_ABSOLUTE)
 		return min(expires_ns, TWHEEL_TIME_NEVER);
-	return time_add(now_ns, expires_ns);
+	return ns_add(now_ns, expires_ns);
 }
 
 /*
@@ -192,7 +192,7 @@ static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
 		return NEVER_NS;
 	if (likely(arm->flags == TWHEEL_ARM_ABSOLUTE))
 		return arm->expires_ns;
-	return !arm->flags && now_ns && !clock->settable ? time_add(now_ns, arm->expires_ns) :
+	return !arm->flags && now_ns && !clock->settable ? ns_add(now_ns, arm->expires_ns) :
 							   NEVER_NS;
 }
 

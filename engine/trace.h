@@ -150,7 +150,7 @@ TRACE_EVENT(twheel_read,
 	TP_fast_assign(
 		TIMEOUT_ASSIGN(event->id, event->user_data, event->deadline_ns);
 		__entry->fired_ns = event->fired_ns;
-		__entry->read_ns = twheel_now(&tw->clock);
+		__entry->read_ns = clock_now(&tw->clock);
 		__entry->count = event->count;
 		__entry->flags = event->flags;
 	),

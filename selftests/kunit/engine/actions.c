@@ -140,7 +140,7 @@ static void time_set(struct tw_ctx *tw, u64 now_ns)
 
 static u64 time_of(struct tw_ctx *tw)
 {
-	return twheel_now(&tw->clock);
+	return clock_now(&tw->clock);
 }
 
 /* Expire the timeouts that are due at a time, and do nothing else. */

@@ -190,7 +190,7 @@ static u32 audit_wheel(struct kunit *test)
 /* Expect a table to have the memory for its number of pages. */
 static void audit_table(struct kunit *test, const struct twheel_pages *pages)
 {
-	struct twheel_table *table = rcu_dereference_raw(pages->table);
+	struct twheel_array *table = rcu_dereference_raw(pages->table);
 
 	if (table)
 		KUNIT_EXPECT_LE(test, struct_size(table, page, pages->nr), table->size);
@@ -285,7 +285,7 @@ static void audit(struct kunit *test)
 
 static size_t table_bytes(const struct twheel_pages *pages)
 {
-	struct twheel_table *table = rcu_dereference_raw(pages->table);
+	struct twheel_array *table = rcu_dereference_raw(pages->table);
 
 	return table ? table->size : 0;
 }

@@ -132,7 +132,7 @@ static void times_add_up_to_the_end_of_time_at_the_most(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, time_add(rows[i].a, rows[i].b),
+		KUNIT_EXPECT_EQ_MSG(test, ns_add(rows[i].a, rows[i].b),
 				    rows[i].sum, "%llu + %llu", rows[i].a, rows[i].b);
 }
 

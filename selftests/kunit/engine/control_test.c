@@ -119,16 +119,16 @@ static void advance_and_drain_return_when_all_events_can_be_read(struct kunit *t
 
 	for (i = 0; i < 100; i++)
 		arm(test, &(struct twheel_arm) { .expires_ns = i * TICK_NS });
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 49 * TICK_NS), 0);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, 49 * TICK_NS), 0);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 50U);
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 48 * TICK_NS), -EINVAL);
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, BIT_ULL(63)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, 48 * TICK_NS), -EINVAL);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, BIT_ULL(63)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, tw->clock.virtual_now_ns, 49 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
 	KUNIT_EXPECT_EQ(test, twheel_drain(tw), 0);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 100U);
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, 50 * TICK_NS), -ESHUTDOWN);
 	for (i = 0; i < 100; i++)
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
 	KUNIT_EXPECT_EQ(test, tw->events.completed, 50ULL);
@@ -139,7 +139,7 @@ static void only_a_virtual_clock_can_be_advanced(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);
 
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, TWHEEL_TIME_NEVER), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, TWHEEL_TIME_NEVER), -EOPNOTSUPP);
 }
 
 /* G3: a first ARM that has found the wheel in use may be here when DRAIN is over. */
@@ -211,7 +211,7 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 4U * PASS_STEP);
-	KUNIT_EXPECT_EQ(test, twheel_advance(tw, time_of(tw)), 0);
+	KUNIT_EXPECT_EQ(test, twheel_clock_advance(tw, time_of(tw)), 0);
 }
 
 /*
