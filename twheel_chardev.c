@@ -212,7 +212,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		bool drained = twheel_is_drained(tw);
 		ssize_t ret;
 
-		twheel_window(WINDOW_READ_DRAINED);
+		twheel_syncpoint(SYNC_READ_DRAINED);
 		ret = events_read(tw, to);
 		if (ret || drained)
 			return ret;

@@ -217,13 +217,13 @@ static noinline bool arm_queue(struct tw_ctx *tw, const struct arming *arming)
 	 */
 	rcu_read_lock();
 	draining = READ_ONCE(tw->control.draining);
-	twheel_window(WINDOW_ARM_CHECKED);
+	twheel_syncpoint(SYNC_ARM_CHECKED);
 	if (!draining)
 		llist_add_batch(&arming->first->node, &last->node, &tw->inbox);
 	rcu_read_unlock();
 	if (draining)
 		return false;
-	twheel_window(WINDOW_ARM_ADDED);
+	twheel_syncpoint(SYNC_ARM_ADDED);
 	twheel_unlock_inbox(tw);
 	return true;
 }
@@ -233,7 +233,7 @@ static __always_inline bool arm_submit(struct tw_ctx *tw, const struct arming *a
 {
 	if (words_are_there(&tw->words))
 		arm_words(tw, arming->first, arming->nr);
-	twheel_window(WINDOW_ARM_TOLD);
+	twheel_syncpoint(SYNC_ARM_TOLD);
 	return likely(twheel_trylock(tw)) ? arm_insert_unlock(tw, arming) : arm_queue(tw, arming);
 }
 

@@ -143,7 +143,7 @@ static int wheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;
 	twheel_alarm_init(tw);
 	twheel_turn_init(&tw->turn, tw->memory.user, twheel_run_turn);
-	twheel_window(WINDOW_START);
+	twheel_syncpoint(SYNC_START);
 	/*
 	 * Pairs with the acquire in control_is_started(): all of the above is seen.
 	 * Test: litmus started

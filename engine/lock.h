@@ -38,7 +38,7 @@ static __always_inline void twheel_lock(struct tw_ctx *tw)
 	spin_lock(&tw->lock);
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
-	twheel_window(WINDOW_LOCKED);
+	twheel_syncpoint(SYNC_LOCKED);
 }
 
 /*
@@ -65,7 +65,7 @@ static __always_inline void unlock_and_look(struct tw_ctx *tw)
 	spin_unlock(&tw->lock);
 	if (!IS_ENABLED(CONFIG_SMP))
 		local_bh_enable();
-	twheel_window(WINDOW_UNLOCKED);
+	twheel_syncpoint(SYNC_UNLOCKED);
 	/*
 	 * Pairs with llist_add_batch() in arm_queue(): an ARM adds to the inbox and then tries the
 	 * lock; here the lock is released, and then the inbox is read.  So either the ARM gets the
@@ -95,7 +95,7 @@ static __always_inline void twheel_unlock(struct tw_ctx *tw)
 	unlock_begin();
 	unlock_and_look(tw);
 	if (unlikely(nr)) {
-		twheel_window(WINDOW_EVENTS_ADDED);
+		twheel_syncpoint(SYNC_EVENTS_ADDED);
 		twheel_wake_for_events(tw, nr);
 	}
 	unlock_end();

@@ -74,7 +74,7 @@ static int page_add(struct tw_ctx *tw, struct twheel_page *page, u32 nr)
 		err = twheel_pages_add(&places->pages, &tw->memory, page);
 	if (err)
 		return err;
-	twheel_window(WINDOW_PAGE_ADDED);
+	twheel_syncpoint(SYNC_PAGE_ADDED);
 	spin_lock(&places->lock);
 	hlist_add_head(&page->node, &places->unused);
 	places->nr_unused++;
@@ -295,7 +295,7 @@ void twheel_places_freed(struct tw_ctx *tw, u32 nr_before)
 {
 	struct twheel_places *places = &tw->places;
 
-	twheel_window(WINDOW_PLACES_FREED);
+	twheel_syncpoint(SYNC_PLACES_FREED);
 	/* Pollers wait for EPOLLOUT only while the wheel is full. */
 	if (unlikely(nr_before >= places->max_pending &&
 		     READ_ONCE(places->nr_taken) < places->max_pending))
@@ -387,7 +387,7 @@ int twheel_extra_provide(struct tw_ctx *tw, u32 index, bool nowait)
 		return 0;
 	if (nowait)
 		return -EAGAIN;
-	twheel_window(WINDOW_EXTRA_NONE);
+	twheel_syncpoint(SYNC_EXTRA_NONE);
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
 	/*

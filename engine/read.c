@@ -211,7 +211,7 @@ unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size)
 {
 	unsigned int nr = READ_ONCE(tw->events.nr_unread);
 
-	twheel_window(WINDOW_EVENTS_COUNTED);
+	twheel_syncpoint(SYNC_EVENTS_COUNTED);
 	/*
 	 * Pairs with the release in wheel_start(): an event comes from a timeout that was armed
 	 * after that, so a reader that sees an event sees the size as well.
@@ -246,7 +246,7 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
 	 * Test: windows.event_between_queueing_and_checking_ends_poll
 	 */
 	poll_wait(file, &tw->waiters, wait);
-	twheel_window(WINDOW_POLL_QUEUED);
+	twheel_syncpoint(SYNC_POLL_QUEUED);
 	/*
 	 * Read this before the events: HUP without IN has to mean that no event is left.
 	 * Test: windows.poll_beside_drain_reports_no_hup_without_in
@@ -256,7 +256,7 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
 	else if (!READ_ONCE(tw->control.draining) &&
 		 READ_ONCE(tw->places.nr_taken) < READ_ONCE(tw->places.max_pending))
 		events |= EPOLLOUT | EPOLLWRNORM;
-	twheel_window(WINDOW_POLL_DRAINED);
+	twheel_syncpoint(SYNC_POLL_DRAINED);
 	if (READ_ONCE(tw->events.nr_unread))
 		events |= EPOLLIN | EPOLLRDNORM;
 	return events;

@@ -4,7 +4,7 @@
  * other threads go on
  *
  * They exist only if the module is built with TWHEEL_WINDOWS=1, as for the kernels that tests are
- * debugged on; in any other build twheel_window() is empty.  A sync point may be open under any
+ * debugged on; in any other build twheel_syncpoint() is empty.  A sync point may be open under any
  * lock and in any context but hard interrupts.
  *
  * The step that must come first stands before its sync point, and the other step after it.  If a
@@ -13,50 +13,50 @@
 #ifndef _TWHEEL_ENGINE_SYNCPOINT_H
 #define _TWHEEL_ENGINE_SYNCPOINT_H
 
-enum twheel_window {
+enum twheel_syncpoint {
 	/* ARM has copied out the ids, and has yet to submit the timeouts. */
-	WINDOW_ARM_TOLD,
+	SYNC_ARM_TOLD,
 	/* ARM has found that the wheel is not draining, and has yet to add to the inbox. */
-	WINDOW_ARM_CHECKED,
+	SYNC_ARM_CHECKED,
 	/* ARM has added to the inbox, and has yet to try the lock. */
-	WINDOW_ARM_ADDED,
+	SYNC_ARM_ADDED,
 	/* The lock is taken, and nothing done yet. */
-	WINDOW_LOCKED,
+	SYNC_LOCKED,
 	/* The lock is released, and the inbox was not read yet. */
-	WINDOW_UNLOCKED,
+	SYNC_UNLOCKED,
 	/* A new page of places is in the table, and no thread can take its places yet. */
-	WINDOW_PAGE_ADDED,
+	SYNC_PAGE_ADDED,
 	/* A page was found to lack its struct twheel_extra, and places.mutex is not taken yet. */
-	WINDOW_EXTRA_NONE,
+	SYNC_EXTRA_NONE,
 	/* A reader has seen how many events there are, and has yet to read their size. */
-	WINDOW_EVENTS_COUNTED,
+	SYNC_EVENTS_COUNTED,
 	/* read() has seen whether the wheel is drained, and has yet to see any event. */
-	WINDOW_READ_DRAINED,
+	SYNC_READ_DRAINED,
 	/* poll() has queued, and has yet to read the state. */
-	WINDOW_POLL_QUEUED,
+	SYNC_POLL_QUEUED,
 	/* poll() has seen whether the wheel is drained, and has yet to see any event. */
-	WINDOW_POLL_DRAINED,
+	SYNC_POLL_DRAINED,
 	/* Events were added, and waiters were not woken yet. */
-	WINDOW_EVENTS_ADDED,
+	SYNC_EVENTS_ADDED,
 	/* Places are free, and no poller was woken for EPOLLOUT yet. */
-	WINDOW_PLACES_FREED,
+	SYNC_PLACES_FREED,
 	/* A page of words is in its table, and the old one still mapped. */
-	WINDOW_WORDS_SET,
+	SYNC_WORDS_SET,
 	/* A page fault has found a page in the table, and has yet to lock the page. */
-	WINDOW_WORDS_FOUND,
+	SYNC_WORDS_FOUND,
 	/* A page fault has checked the table, and has yet to map the page. */
-	WINDOW_WORDS_LOCKED,
+	SYNC_WORDS_LOCKED,
 	/* A wheel's configuration is complete, and started is not set yet. */
-	WINDOW_START,
-	NR_WINDOWS,
+	SYNC_START,
+	NR_SYNCPOINTS,
 };
 
 #ifdef TWHEEL_WINDOWS
-void twheel_window(enum twheel_window window);
+void twheel_syncpoint(enum twheel_syncpoint window);
 void twheel_windows_init(void);
 void twheel_windows_exit(void);
 #else
-static inline void twheel_window(enum twheel_window window)
+static inline void twheel_syncpoint(enum twheel_syncpoint window)
 {
 }
 

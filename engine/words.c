@@ -48,7 +48,7 @@ static void words_set(struct tw_ctx *tw, u32 nr, void *page) __must_hold(&tw->pl
 	twheel_pages_set(&tw->words.pages, nr, page);
 	unlock_page(seen);
 	/* Test: windows.page_of_words_is_mapped_as_soon_as_it_is_set */
-	twheel_window(WINDOW_WORDS_SET);
+	twheel_syncpoint(SYNC_WORDS_SET);
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }
 
@@ -270,12 +270,12 @@ struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr)
 		rcu_read_unlock();
 		if (!page)
 			return NULL;
-		twheel_window(WINDOW_WORDS_FOUND);
+		twheel_syncpoint(SYNC_WORDS_FOUND);
 		lock_page(page);
 		rcu_read_lock();
 		words = words_seen(&tw->words, nr);
 		rcu_read_unlock();
-		twheel_window(WINDOW_WORDS_LOCKED);
+		twheel_syncpoint(SYNC_WORDS_LOCKED);
 		/*
 		 * Pairs with the page lock in words_set(): the table keeps this page as long as it
 		 * is locked.  Test: litmus words_mapped

@@ -57,27 +57,27 @@ struct site {
 	u32 one_in;
 };
 
-static struct site sites[NR_WINDOWS];
+static struct site sites[NR_SYNCPOINTS];
 static struct dentry *windows_file;
 
-static const char * const window_names[NR_WINDOWS] = {
-	[WINDOW_ARM_TOLD]	= "arm_told",
-	[WINDOW_ARM_CHECKED]	= "arm_checked",
-	[WINDOW_ARM_ADDED]	= "arm_added",
-	[WINDOW_LOCKED]		= "locked",
-	[WINDOW_UNLOCKED]	= "unlocked",
-	[WINDOW_PAGE_ADDED]	= "page_added",
-	[WINDOW_EXTRA_NONE]	= "extra_none",
-	[WINDOW_EVENTS_COUNTED]	= "events_counted",
-	[WINDOW_READ_DRAINED]	= "read_drained",
-	[WINDOW_POLL_QUEUED]	= "poll_queued",
-	[WINDOW_POLL_DRAINED]	= "poll_drained",
-	[WINDOW_EVENTS_ADDED]	= "events_added",
-	[WINDOW_PLACES_FREED]	= "places_freed",
-	[WINDOW_WORDS_SET]	= "words_set",
-	[WINDOW_WORDS_FOUND]	= "words_found",
-	[WINDOW_WORDS_LOCKED]	= "words_locked",
-	[WINDOW_START]		= "start",
+static const char * const window_names[NR_SYNCPOINTS] = {
+	[SYNC_ARM_TOLD]	= "arm_told",
+	[SYNC_ARM_CHECKED]	= "arm_checked",
+	[SYNC_ARM_ADDED]	= "arm_added",
+	[SYNC_LOCKED]		= "locked",
+	[SYNC_UNLOCKED]	= "unlocked",
+	[SYNC_PAGE_ADDED]	= "page_added",
+	[SYNC_EXTRA_NONE]	= "extra_none",
+	[SYNC_EVENTS_COUNTED]	= "events_counted",
+	[SYNC_READ_DRAINED]	= "read_drained",
+	[SYNC_POLL_QUEUED]	= "poll_queued",
+	[SYNC_POLL_DRAINED]	= "poll_drained",
+	[SYNC_EVENTS_ADDED]	= "events_added",
+	[SYNC_PLACES_FREED]	= "places_freed",
+	[SYNC_WORDS_SET]	= "words_set",
+	[SYNC_WORDS_FOUND]	= "words_found",
+	[SYNC_WORDS_LOCKED]	= "words_locked",
+	[SYNC_START]		= "start",
 };
 
 /* Whether the calling thread may sleep here: it is about to do nothing else. */
@@ -96,12 +96,12 @@ static void pause(void)
 }
 
 /**
- * twheel_window() - a sync point at which a test may hold a thread
+ * twheel_syncpoint() - a sync point at which a test may hold a thread
  * @window: which one
  *
  * Context: any but hard interrupts; sleeps where it may, and spins where it may not.
  */
-void twheel_window(enum twheel_window window)
+void twheel_syncpoint(enum twheel_syncpoint window)
 {
 	struct site *site = &sites[window];
 	u32 delay_us = READ_ONCE(site->delay_us);
@@ -160,7 +160,7 @@ static ssize_t windows_write(struct file *file, const char __user *from, size_t 
 		return -EFAULT;
 	if (sscanf(line, "%23s %11s %u %u", name, what, &delay_us, &one_in) < 2)
 		return -EINVAL;
-	for (i = 0; i < NR_WINDOWS; i++) {
+	for (i = 0; i < NR_SYNCPOINTS; i++) {
 		if (strcmp(name, "all") && strcmp(name, window_names[i]))
 			continue;
 		found = true;
@@ -175,7 +175,7 @@ static int windows_show(struct seq_file *m, void *unused)
 {
 	unsigned int i;
 
-	for (i = 0; i < NR_WINDOWS; i++)
+	for (i = 0; i < NR_SYNCPOINTS; i++)
 		seq_printf(m, "%s %d %d %d\n", window_names[i],
 			   atomic_read(&sites[i].hits), atomic_read(&sites[i].nr_inside),
 			   atomic_read(&sites[i].hold) == HOLD_ONE);
