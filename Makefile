@@ -146,7 +146,7 @@ objects = $(patsubst %.c,%.o,$(notdir $(wildcard $(1))))
 clean:
 	@rm -fv $(call made,.,twheel,$(call objects,twheel_*.c))
 	@rm -fv $(call made-objects,engine,$(call objects,engine/*.c))
-	@rm -fv $(call made-objects,selftests/windows,window)
+	@rm -fv $(call made-objects,selftests/syncpoints,syncpoint)
 	@rm -fv $(call made,selftests/kunit,twheel_kunit,twheel_wheel.o $(call objects,selftests/kunit/*.c))
 	@rm -fv $(call made-objects,selftests/kunit/shim,kunit.o)
 	@rm -fv $(call made,bench/idle,bench_idle)

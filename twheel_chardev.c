@@ -207,7 +207,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	for (;;) {
 		/*
 		 * Before reading: once drained is seen, no event is added any more.
-		 * Test: windows.read_beside_drain_gets_the_last_event
+		 * Test: syncpoints.read_beside_drain_gets_the_last_event
 		 */
 		bool drained = twheel_is_drained(tw);
 		ssize_t ret;

@@ -189,11 +189,11 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_apply();
-	twheel_windows_init();
+	twheel_syncpoints_init();
 	twheel_memory_queue = alloc_workqueue("twheel", WQ_UNBOUND, 1);
 	if (!twheel_memory_queue) {
 		err = -ENOMEM;
-		goto exit_windows;
+		goto exit_syncpoints;
 	}
 	err = workers_start();
 	if (err)
@@ -208,8 +208,8 @@ stop_workers:
 	workers_stop();
 destroy_queue:
 	destroy_workqueue(twheel_memory_queue);
-exit_windows:
-	twheel_windows_exit();
+exit_syncpoints:
+	twheel_syncpoints_exit();
 	return err;
 }
 
@@ -220,7 +220,7 @@ static void __exit twheel_module_exit(void)
 	destroy_workqueue(twheel_memory_queue);
 	/* RCU may still have to free pages and tables, by functions of this module. */
 	rcu_barrier();
-	twheel_windows_exit();
+	twheel_syncpoints_exit();
 }
 
 module_init(twheel_module_init);

@@ -243,13 +243,13 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
 
 	/*
 	 * Queue first, read the state second: an event that comes in between wakes the poller.
-	 * Test: windows.event_between_queueing_and_checking_ends_poll
+	 * Test: syncpoints.event_between_queueing_and_checking_ends_poll
 	 */
 	poll_wait(file, &tw->waiters, wait);
 	twheel_syncpoint(SYNC_POLL_QUEUED);
 	/*
 	 * Read this before the events: HUP without IN has to mean that no event is left.
-	 * Test: windows.poll_beside_drain_reports_no_hup_without_in
+	 * Test: syncpoints.poll_beside_drain_reports_no_hup_without_in
 	 */
 	if (twheel_is_drained(tw))
 		events |= EPOLLHUP;

@@ -3,7 +3,7 @@
  * Sync points: places between two steps whose order matters, where a test can hold a thread while
  * other threads go on
  *
- * They exist only if the module is built with TWHEEL_WINDOWS=1, as for the kernels that tests are
+ * They exist only if the module is built with TWHEEL_SYNCPOINTS=1, as for the kernels that tests are
  * debugged on; in any other build twheel_syncpoint() is empty.  A sync point may be open under any
  * lock and in any context but hard interrupts.
  *
@@ -51,20 +51,20 @@ enum twheel_syncpoint {
 	NR_SYNCPOINTS,
 };
 
-#ifdef TWHEEL_WINDOWS
-void twheel_syncpoint(enum twheel_syncpoint window);
-void twheel_windows_init(void);
-void twheel_windows_exit(void);
+#ifdef TWHEEL_SYNCPOINTS
+void twheel_syncpoint(enum twheel_syncpoint point);
+void twheel_syncpoints_init(void);
+void twheel_syncpoints_exit(void);
 #else
-static inline void twheel_syncpoint(enum twheel_syncpoint window)
+static inline void twheel_syncpoint(enum twheel_syncpoint point)
 {
 }
 
-static inline void twheel_windows_init(void)
+static inline void twheel_syncpoints_init(void)
 {
 }
 
-static inline void twheel_windows_exit(void)
+static inline void twheel_syncpoints_exit(void)
 {
 }
 #endif

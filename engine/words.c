@@ -47,7 +47,7 @@ static void words_set(struct tw_ctx *tw, u32 nr, void *page) __must_hold(&tw->pl
 	lock_page(seen);
 	twheel_pages_set(&tw->words.pages, nr, page);
 	unlock_page(seen);
-	/* Test: windows.page_of_words_is_mapped_as_soon_as_it_is_set */
+	/* Test: syncpoints.page_of_words_is_mapped_as_soon_as_it_is_set */
 	twheel_syncpoint(SYNC_WORDS_SET);
 	unmap_mapping_range(&tw->words.mapping, (loff_t)nr << PAGE_SHIFT, PAGE_SIZE, 1);
 }

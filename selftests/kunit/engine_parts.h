@@ -2,8 +2,8 @@
 /*
  * The parts of the engine, compiled into one file unchanged: many of their functions are static.
  */
-#ifdef TWHEEL_WINDOWS
-#include "../windows/window.c"
+#ifdef TWHEEL_SYNCPOINTS
+#include "../syncpoints/syncpoint.c"
 #endif
 #include "../../engine/trace.c"
 #include "../../engine/account.c"

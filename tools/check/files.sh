@@ -38,7 +38,7 @@ list_files()
 	while IFS= read -r file; do
 		files+=("$file")
 		case $file in
-		selftests/kunit/*.[ch] | selftests/windows/window.c) module_code+=("$file") ;;
+		selftests/kunit/*.[ch] | selftests/syncpoints/syncpoint.c) module_code+=("$file") ;;
 		bench/wheel/*.[ch]) test_code+=("$file") ;;
 		bench/idle/*.[ch]) module_code+=("$file") ;;
 		bench/*.[ch]) bench_code+=("$file") ;;

@@ -21,7 +21,7 @@ test_programs()
 	echo kunit
 	host_names
 	check_names
-	for kind in usual debug windows; do
+	for kind in usual debug syncpoints; do
 		guest_names $kind
 	done
 }

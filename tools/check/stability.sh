@@ -156,7 +156,7 @@ for release in "$releases"/*/; do
 	holds "what tests share compiles with the headers of the release $release" \
 		shared_headers_compile "$release"
 	newer_names "$release" >"$work/newer"
-	for folder in device stress clocks peers module lib fault windows; do
+	for folder in device stress clocks peers module lib fault syncpoints; do
 		programs_compile "$release" "selftests/$folder" "$top/selftests/$folder"/twheel_*.c
 	done
 	programs_compile "$release" selftests/fuzz "$top"/selftests/fuzz/*.c

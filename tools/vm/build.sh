@@ -18,7 +18,7 @@ copy_module_sources()
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	(cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi "$dir/" &&
-		cp -p --parents selftests/windows/window.c "$dir/")
+		cp -p --parents selftests/syncpoints/syncpoint.c "$dir/")
 }
 
 # module_tree SERIES: where the module for that kernel is built.
@@ -28,7 +28,7 @@ module_tree()
 }
 
 # build_module SERIES: for the debug kernel, with what tells a fuzzer where it has
-# been, and us where all tests have been.  For those that look for races, with windows.
+# been, and us where all tests have been.  For those that look for races, with syncpoints.
 build_module()
 {
 	local series=$1 dir options=()
@@ -36,8 +36,8 @@ build_module()
 	dir=$(module_tree "$series")
 	case $series in
 	# name_calls goes by the folder.
-	*-debug) options=(TWHEEL_WINDOWS=1 KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g nowhere=) ;;
-	*-race) options=(TWHEEL_WINDOWS=1) ;;
+	*-debug) options=(TWHEEL_SYNCPOINTS=1 KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g nowhere=) ;;
+	*-race) options=(TWHEEL_SYNCPOINTS=1) ;;
 	*-umldebug) options=(KCOV_INSTRUMENT=y) ;;
 	esac
 	say "building twheel.ko for $(cat "$cache/kernels/$series/release")"
@@ -128,7 +128,7 @@ build_quickly()
 	local tree=$build/$1/quick key
 
 	mkdir -p "$build/$1"
-	key=$(cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/windows \
+	key=$(cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/syncpoints \
 		"$cache/kernels/$1/release" -type f -exec cat {} + | sha256sum)
 	(
 		flock 8

@@ -22,7 +22,7 @@ mapfile -t names < <(guest_names usual)
 group 'make test, test-debug, test-race, test-rt, test-arm64, in the virtual machine:' "${names[@]}"
 mapfile -t names < <(guest_names debug)
 group 'make test-debug:' "${names[@]}"
-mapfile -t names < <(guest_names windows)
+mapfile -t names < <(guest_names syncpoints)
 group 'make test-debug, test-race:' "${names[@]}"
 mapfile -t names < <(check_names)
 group 'make check:' "${names[@]}"

@@ -221,7 +221,7 @@ options_of()
 {
 	module_options=("${no_debug_info[@]}")
 	case $1 in
-	*-debug | *-race) module_options+=(TWHEEL_WINDOWS=1) ;;
+	*-debug | *-race) module_options+=(TWHEEL_SYNCPOINTS=1) ;;
 	esac
 }
 
@@ -253,7 +253,7 @@ kind_of()
 # What a product depends on: equal keys, equal products.
 sources_key()
 {
-	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* selftests/windows/window.c \
+	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* selftests/syncpoints/syncpoint.c \
 		"$(realpath uapi)"/linux/*.h
 	[ "$2" = module ] || find selftests/kunit -type f -exec cat {} +
 	cat "$cache/kernels/$1/release") | sha256sum | cut -c 1-16
@@ -539,7 +539,7 @@ pack_mutants()
 
 	for program; do
 		program=$(guest_program "$program")
-		for file in "$build"/selftests/{usual,debug,windows}/"$program" "$top"/selftests/*/"$program"; do
+		for file in "$build"/selftests/{usual,debug,syncpoints}/"$program" "$top"/selftests/*/"$program"; do
 			[ -e "$file" ] && programs+=("$file") && break
 		done
 	done
@@ -629,7 +629,7 @@ build_programs()
 	wanted=" $(for name in "${!program_of[@]}"; do
 		[[ ${kernel_of[$name]} = @(host|lib) ]] || echo "${program_of[$name]}"
 	done | sort -u | xargs) "
-	for kind in usual debug windows; do
+	for kind in usual debug syncpoints; do
 		local targets=()
 
 		mkdir -p "$build/selftests/$kind"

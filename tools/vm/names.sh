@@ -38,7 +38,7 @@ tier_names()
 		[ "$1" != test ] || host_names
 		guest_names usual
 		[ "$1" != debug ] || guest_names debug
-		[[ $1 != @(debug|race) ]] || guest_names windows
+		[[ $1 != @(debug|race) ]] || guest_names syncpoints
 		;;
 	esac
 }

@@ -198,7 +198,7 @@ built_from=$SECONDS
 guest_kind usual
 case $tier in
 debug | fuzz) guest_kind debug ;;&
-debug | race) guest_kind windows ;;
+debug | race) guest_kind syncpoints ;;
 esac
 if [ ${#guest_programs[@]} -gt 0 ]; then
 	choose_kernels "${guest_programs[@]##*/}"

@@ -274,10 +274,10 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 #define __copy_from_user_inatomic(to, from, n) copy_from_user(to, from, n)
 
 /* With sync points, and so here, each access is opened by itself. */
-#ifndef TWHEEL_WINDOWS
-#define TWHEEL_WINDOWS
+#ifndef TWHEEL_SYNCPOINTS
+#define TWHEEL_SYNCPOINTS
 #include "../../../engine/user_access.h"
-#undef TWHEEL_WINDOWS
+#undef TWHEEL_SYNCPOINTS
 #endif
 
 /* An access that faults has written half, as at the end of a page. */

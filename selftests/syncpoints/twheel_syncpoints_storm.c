@@ -8,7 +8,7 @@
  * their timeouts, one reads, and one maps the refresh table and queries timeouts. Bursts that end
  * at once make pages of places come and go meanwhile.
  */
-#include "windows.h"
+#include "syncpoints.h"
 
 #include <sys/mman.h>
 
@@ -176,8 +176,8 @@ FIXTURE(storm) {
 
 FIXTURE_SETUP(storm)
 {
-	if (window_say("all", "off"))
-		SKIP(return, "a module without windows");
+	if (syncpoint_say("all", "off"))
+		SKIP(return, "a module without sync points");
 	storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)storm);
@@ -185,7 +185,7 @@ FIXTURE_SETUP(storm)
 
 FIXTURE_TEARDOWN(storm)
 {
-	window_say("all", "off");
+	syncpoint_say("all", "off");
 }
 
 /* One wheel from its first ARM to its end. */
@@ -234,23 +234,23 @@ static void weather(struct __test_metadata *_metadata, __u64 seed, __u64 ns, boo
 
 TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_if_all_sync_points_wait, 60)
 {
-	ASSERT_EQ(0, window_say("all", "delay 30 20"));
+	ASSERT_EQ(0, syncpoint_say("all", "delay 30 20"));
 	weather(_metadata, 1, tw_setting("TW_STORM_SECONDS", 4) * TW_SEC, true);
 	weather(_metadata, 2, TW_SEC / 2, false);
 }
 
 TEST_F_TIMEOUT(storm, each_timeout_has_one_outcome_if_one_sync_point_waits, 100)
 {
-	struct window seen;
+	struct syncpoint seen;
 	char name[64];
 	int nr = 0;
-	FILE *file = fopen(WINDOWS_FILE, "re");
+	FILE *file = fopen(SYNCPOINTS_FILE, "re");
 
 	ASSERT_NE(NULL, (void *)file);
 	while (fscanf(file, "%63s %d %d %d", name, &seen.hits, &seen.inside, &seen.held) == 4) {
-		ASSERT_EQ(0, window_say(name, "delay 300 3"));
+		ASSERT_EQ(0, syncpoint_say(name, "delay 300 3"));
 		weather(_metadata, 100 + nr++, 150 * TW_MS, false);
-		ASSERT_EQ(0, window_say(name, "off"));
+		ASSERT_EQ(0, syncpoint_say(name, "off"));
 	}
 	fclose(file);
 	EXPECT_LT(0, nr);

@@ -3,8 +3,8 @@
  * Sync points of the module, at which a test holds a thread, and other threads that make one call
  * each
  */
-#ifndef WINDOWS_H
-#define WINDOWS_H
+#ifndef SYNCPOINTS_H
+#define SYNCPOINTS_H
 
 #include "twheel_test.h"
 
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define WINDOWS_FILE	"/sys/kernel/debug/twheel_windows"
+#define SYNCPOINTS_FILE	"/sys/kernel/debug/twheel_syncpoints"
 
 /* Time for another thread to go wrong, if nothing prevents that. */
 #define A_WHILE		(150 * TW_MS)
@@ -22,11 +22,11 @@
 #define LOST_MS		8000
 
 /* Write one command to the file; return 0 or -errno. */
-static inline int window_say(const char *window, const char *what)
+static inline int syncpoint_say(const char *point, const char *what)
 {
 	char line[64];
-	int len = snprintf(line, sizeof(line), "%s %s", window, what);
-	int fd = open(WINDOWS_FILE, O_WRONLY | O_CLOEXEC);
+	int len = snprintf(line, sizeof(line), "%s %s", point, what);
+	int fd = open(SYNCPOINTS_FILE, O_WRONLY | O_CLOEXEC);
 	int ret;
 
 	if (fd < 0)
@@ -36,34 +36,34 @@ static inline int window_say(const char *window, const char *what)
 	return ret;
 }
 
-struct window {
+struct syncpoint {
 	int hits;
 	int inside;
 	int held;
 };
 
-static inline struct window window_see(const char *window)
+static inline struct syncpoint syncpoint_see(const char *point)
 {
-	struct window seen, found = { -1, -1, -1 };
-	FILE *file = fopen(WINDOWS_FILE, "re");
+	struct syncpoint seen, found = { -1, -1, -1 };
+	FILE *file = fopen(SYNCPOINTS_FILE, "re");
 	char name[64];
 
 	while (file && fscanf(file, "%63s %d %d %d", name, &seen.hits, &seen.inside,
 			      &seen.held) == 4)
-		if (!strcmp(name, window))
+		if (!strcmp(name, point))
 			found = seen;
 	if (file)
 		fclose(file);
 	return found;
 }
 
-#define HOLD(window)		ASSERT_EQ(0, window_say(window, "hold"))
-#define RELEASE(window)		ASSERT_EQ(0, window_say(window, "release"))
-#define AWAIT(window, condition)					\
+#define HOLD(point)		ASSERT_EQ(0, syncpoint_say(point, "hold"))
+#define RELEASE(point)		ASSERT_EQ(0, syncpoint_say(point, "release"))
+#define AWAIT(point, condition)					\
 	ASSERT_TRUE(TW_WAIT_FOR(condition, 2 * TW_MS))			\
-		TH_LOG("no thread came to the window %s", window)
-#define AWAIT_HELD(window)	AWAIT(window, window_see(window).held == 1)
-#define AWAIT_INSIDE(window)	AWAIT(window, window_see(window).inside > 0)
+		TH_LOG("no thread came to the sync point %s", point)
+#define AWAIT_HELD(point)	AWAIT(point, syncpoint_see(point).held == 1)
+#define AWAIT_INSIDE(point)	AWAIT(point, syncpoint_see(point).inside > 0)
 
 /* A thread that makes one call. */
 struct side {
@@ -281,4 +281,4 @@ static inline long long fdinfo_number(int fd, const char *key)
 	return value;
 }
 
-#endif /* WINDOWS_H */
+#endif /* SYNCPOINTS_H */

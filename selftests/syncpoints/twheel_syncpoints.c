@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A test holds a thread at a sync point of the module (engine/window.h), between two of its
+ * A test holds a thread at a sync point of the module (engine/point.h), between two of its
  * steps, has another thread make a whole call, and lets the first one go on.
  *
  * The names of tests say what must hold. An order that is wrong in the module is seen in each
  * run, and not by luck.
  */
 #include "twheel_outside.h"
-#include "windows.h"
+#include "syncpoints.h"
 
 #include <signal.h>
 #include <sys/mman.h>
 
-FIXTURE(windows) {
+FIXTURE(syncpoints) {
 	int fd;			/* a virtual wheel, non-blocking */
 };
 
-FIXTURE_SETUP(windows)
+FIXTURE_SETUP(syncpoints)
 {
-	if (window_say("all", "off"))
-		SKIP(return, "a module without windows");
+	if (syncpoint_say("all", "off"))
+		SKIP(return, "a module without sync points");
 	self->fd = tw_virtual(O_NONBLOCK, TW_MS);
 	ASSERT_LE(0, self->fd);
 }
 
-FIXTURE_TEARDOWN(windows)
+FIXTURE_TEARDOWN(syncpoints)
 {
-	window_say("all", "off");
+	syncpoint_say("all", "off");
 	close(self->fd);
 }
 
@@ -44,9 +44,9 @@ static int real_wheel(void)
  */
 static int await_lock_taken(void)
 {
-	if (!TW_WAIT_FOR(window_see("locked").inside, TW_MS))
+	if (!TW_WAIT_FOR(syncpoint_see("locked").inside, TW_MS))
 		return -ETIMEDOUT;
-	return window_say("locked", "off");
+	return syncpoint_say("locked", "off");
 }
 
 /* Hold a wheel's lock for this long, and keep one of the two processors from all else. */
@@ -55,16 +55,16 @@ static void hold_lock(struct __test_metadata *_metadata, int fd, const char *del
 	struct twheel_status status;
 
 	ASSERT_EQ(0, stay_on_processor(0));
-	ASSERT_EQ(0, window_say("locked", delay));
+	ASSERT_EQ(0, syncpoint_say("locked", delay));
 	ASSERT_EQ(-ENOENT, tw_query1(fd, 1, &status));
-	ASSERT_EQ(0, window_say("locked", "off"));
+	ASSERT_EQ(0, syncpoint_say("locked", "off"));
 }
 
 #define A_BIT		"delay 500000 1"
 
 /* ---- readers and pollers ------------------------------------------------- */
 
-TEST_F(windows, event_between_queueing_and_checking_ends_poll)
+TEST_F(syncpoints, event_between_queueing_and_checking_ends_poll)
 {
 	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN };
 	__u64 id;
@@ -79,7 +79,7 @@ TEST_F(windows, event_between_queueing_and_checking_ends_poll)
 	EXPECT_EQ(POLLIN, poll.ret);
 }
 
-TEST_F(windows, poll_beside_drain_reports_no_hup_without_in)
+TEST_F(syncpoints, poll_beside_drain_reports_no_hup_without_in)
 {
 	struct side poll = { .fd = self->fd, .run = side_poll, .wanted = POLLIN | POLLOUT };
 	__u64 id;
@@ -95,7 +95,7 @@ TEST_F(windows, poll_beside_drain_reports_no_hup_without_in)
 }
 
 /* Drained timeouts are read by steps. */
-TEST_F(windows, read_beside_drain_gets_the_last_event)
+TEST_F(syncpoints, read_beside_drain_gets_the_last_event)
 {
 	struct side read = { .fd = self->fd, .run = side_read };
 	__u64 id;
@@ -117,7 +117,7 @@ static void ignore_signal(int sig)
 }
 
 /* EINTR is for readers that wait. */
-TEST_F(windows, nonblocking_read_beside_a_signal_gets_the_events_that_are_there)
+TEST_F(syncpoints, nonblocking_read_beside_a_signal_gets_the_events_that_are_there)
 {
 	const struct sigaction action = { .sa_handler = ignore_signal };
 	struct side read = { .fd = self->fd, .run = side_read };
@@ -136,7 +136,7 @@ TEST_F(windows, nonblocking_read_beside_a_signal_gets_the_events_that_are_there)
 	EXPECT_EQ(id, read.events[0].id);
 }
 
-TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
+TEST_F(syncpoints, reader_gets_events_of_their_size_beside_setup)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS, .event_size = 64,
@@ -159,7 +159,7 @@ TEST_F(windows, reader_gets_events_of_their_size_beside_setup)
 	close(read.fd);
 }
 
-TEST_F(windows, poller_for_out_is_woken_when_there_is_room)
+TEST_F(syncpoints, poller_for_out_is_woken_when_there_is_room)
 {
 	int fd = tw_virtual_for(O_NONBLOCK, 1);
 	struct side poll = { .fd = fd, .run = side_poll, .wanted = POLLOUT };
@@ -180,7 +180,7 @@ TEST_F(windows, poller_for_out_is_woken_when_there_is_room)
 	close(fd);
 }
 
-TEST_F(windows, reader_is_woken_when_its_event_is_there)
+TEST_F(syncpoints, reader_is_woken_when_its_event_is_there)
 {
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
 	int fd = tw_open_setup(0, &setup);
@@ -204,7 +204,7 @@ TEST_F(windows, reader_is_woken_when_its_event_is_there)
 	close(fd);
 }
 
-TEST_F(windows, calls_that_need_the_lock_go_on_while_waiters_are_woken)
+TEST_F(syncpoints, calls_that_need_the_lock_go_on_while_waiters_are_woken)
 {
 	struct side advance = { .fd = self->fd, .run = side_advance, .at_ns = 20 * TW_MS };
 	struct side query = { .fd = self->fd, .run = side_query };
@@ -217,14 +217,14 @@ TEST_F(windows, calls_that_need_the_lock_go_on_while_waiters_are_woken)
 	AWAIT_HELD("events_added");
 	START(&query);
 	EXPECT_TRUE(TW_WAIT_FOR(query.done, 2 * TW_MS));
-	EXPECT_EQ(1, window_see("events_added").held);
+	EXPECT_EQ(1, syncpoint_see("events_added").held);
 	RELEASE("events_added");
 	FINISH(&query);
 	FINISH(&advance);
 	EXPECT_EQ(0, query.ret);
 }
 
-TEST_F(windows, reader_is_woken_when_the_wheel_is_drained)
+TEST_F(syncpoints, reader_is_woken_when_the_wheel_is_drained)
 {
 	const struct twheel_setup setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS };
 	int fd = tw_open_setup(0, &setup);
@@ -258,7 +258,7 @@ static int side_arm_beside_lock(struct side *side)
 }
 
 /* No later call has to take the lock for that. */
-TEST_F(windows, timeout_armed_while_the_lock_is_taken_expires)
+TEST_F(syncpoints, timeout_armed_while_the_lock_is_taken_expires)
 {
 	int fd = real_wheel();
 	struct side arm = { .fd = fd, .run = side_arm_beside_lock, .arm.expires_ns = 20 * TW_MS };
@@ -276,7 +276,7 @@ TEST_F(windows, timeout_armed_while_the_lock_is_taken_expires)
 	close(fd);
 }
 
-TEST_F(windows, timeout_added_before_the_lock_is_tried_expires)
+TEST_F(syncpoints, timeout_added_before_the_lock_is_tried_expires)
 {
 	int fd = real_wheel();
 	struct side arm = { .fd = fd, .run = side_arm_beside_lock, .arm.expires_ns = 20 * TW_MS };
@@ -295,7 +295,7 @@ TEST_F(windows, timeout_added_before_the_lock_is_tried_expires)
 	close(fd);
 }
 
-TEST_F(windows, timeout_armed_before_the_inbox_is_checked_expires)
+TEST_F(syncpoints, timeout_armed_before_the_inbox_is_checked_expires)
 {
 	int fd = real_wheel();
 	struct side query = { .fd = fd, .run = side_query };
@@ -322,7 +322,7 @@ static int side_arm_beside_lock_and_read(struct side *side)
 }
 
 /* The ARM leaves its timeout to the thread that has the lock, and the read finds the event. */
-TEST_F(windows, read_after_an_arm_of_a_past_deadline_beside_the_lock_finds_its_event)
+TEST_F(syncpoints, read_after_an_arm_of_a_past_deadline_beside_the_lock_finds_its_event)
 {
 	int fd = real_wheel();
 	struct side arm = {
@@ -357,7 +357,7 @@ static int side_hog(struct side *side)
 }
 
 /* G2: if the holder of the lock is preempted by another thread, no timeout is late. */
-TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
+TEST_F(syncpoints, timeout_armed_while_a_starving_thread_has_the_lock_expires)
 {
 	int fd = real_wheel();
 	struct side query = { .fd = fd, .run = side_query };
@@ -387,7 +387,7 @@ TEST_F(windows, timeout_armed_while_a_starving_thread_has_the_lock_expires)
 	close(fd);
 }
 
-TEST_F(windows, timeouts_whose_ticks_pass_before_they_are_submitted_are_events)
+TEST_F(syncpoints, timeouts_whose_ticks_pass_before_they_are_submitted_are_events)
 {
 	static const __u64 at_ms[] = { 63, 20, 40, 10 };
 	struct twheel_arm arms[4] = {};
@@ -438,7 +438,7 @@ static int read_in_time(int fd, int nr)
 	return got;
 }
 
-TEST_F(windows, timeout_whose_alarm_finds_the_lock_taken_expires)
+TEST_F(syncpoints, timeout_whose_alarm_finds_the_lock_taken_expires)
 {
 	int fd = real_wheel();
 	__u64 id;
@@ -473,30 +473,30 @@ static int begin_slow_pass(struct __test_metadata *_metadata)
 	START_APART(&arm);
 	FINISH(&arm);
 	EXPECT_EQ(CROWD, arm.ret);
-	ASSERT_EQ(0, window_say("unlocked", "delay 200000 1"));
+	ASSERT_EQ(0, syncpoint_say("unlocked", "delay 200000 1"));
 	AWAIT_INSIDE("unlocked");
 	return arm.fd;
 }
 
-TEST_F(windows, timeouts_whose_pass_loses_the_lock_expire)
+TEST_F(syncpoints, timeouts_whose_pass_loses_the_lock_expire)
 {
 	int fd = begin_slow_pass(_metadata);
 
 	hold_lock(_metadata, fd, A_BIT);
-	ASSERT_EQ(0, window_say("unlocked", "off"));
+	ASSERT_EQ(0, syncpoint_say("unlocked", "off"));
 	EXPECT_EQ(CROWD + 1, read_in_time(fd, CROWD + 1));
 	EXPECT_ACCOUNTS(fd);
 	close(fd);
 }
 
 /* The ARM has already set the alarm again. */
-TEST_F(windows, timeouts_expire_beside_one_that_is_armed_during_their_pass)
+TEST_F(syncpoints, timeouts_expire_beside_one_that_is_armed_during_their_pass)
 {
 	int fd = begin_slow_pass(_metadata);
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
-	ASSERT_EQ(0, window_say("unlocked", "off"));
+	ASSERT_EQ(0, syncpoint_say("unlocked", "off"));
 	EXPECT_EQ(CROWD + 1, read_in_time(fd, CROWD + 1));
 	EXPECT_ACCOUNTS(fd);
 	close(fd);
@@ -520,7 +520,7 @@ static void expect_none_left(struct __test_metadata *_metadata, int fd)
 	EXPECT_ACCOUNTS(fd);
 }
 
-TEST_F(windows, drain_finds_what_arm_is_about_to_add_to_the_inbox)
+TEST_F(syncpoints, drain_finds_what_arm_is_about_to_add_to_the_inbox)
 {
 	struct side arm = {
 		.fd = self->fd, .run = side_arm_beside_lock, .arm.expires_ns = 10 * TW_MS,
@@ -549,7 +549,7 @@ TEST_F(windows, drain_finds_what_arm_is_about_to_add_to_the_inbox)
 }
 
 /* The id that was copied out names nothing, and the element says so. */
-TEST_F(windows, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_first)
+TEST_F(syncpoints, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_first)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
 	struct side drain = { .fd = self->fd, .run = side_drain };
@@ -577,7 +577,7 @@ TEST_F(windows, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_first)
 
 /* ---- what becomes visible, and in which order ---------------------------- */
 
-TEST_F(windows, wheel_is_complete_when_others_see_it_started)
+TEST_F(syncpoints, wheel_is_complete_when_others_see_it_started)
 {
 	int fd = tw_open(O_NONBLOCK);
 	struct side first = { .fd = fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
@@ -604,7 +604,7 @@ TEST_F(windows, wheel_is_complete_when_others_see_it_started)
 	close(fd);
 }
 
-TEST_F(windows, new_page_is_found_by_threads_that_get_its_places)
+TEST_F(syncpoints, new_page_is_found_by_threads_that_get_its_places)
 {
 	struct side first = { .fd = self->fd, .run = side_arm, .arm.expires_ns = 10 * TW_MS };
 	struct side second = first;
@@ -628,7 +628,7 @@ TEST_F(windows, new_page_is_found_by_threads_that_get_its_places)
 	EXPECT_EQ(2, read_all(self->fd, events, 4));
 }
 
-TEST_F(windows, page_gets_its_periodic_fields_once)
+TEST_F(syncpoints, page_gets_its_periodic_fields_once)
 {
 	struct side arm = {
 		.fd = self->fd, .run = side_arm,
@@ -658,7 +658,7 @@ TEST_F(windows, page_gets_its_periodic_fields_once)
 #define BURST		5000
 
 /* Each page is removed and freed on its own. */
-TEST_F(windows, page_freed_while_rearm_provides_for_periods_is_noticed)
+TEST_F(syncpoints, page_freed_while_rearm_provides_for_periods_is_noticed)
 {
 	struct side rearm = {
 		.fd = self->fd, .run = side_rearm,
@@ -701,10 +701,10 @@ static __u64 *table_with_hole(struct __test_metadata *_metadata, int fd)
 		ids[i] = ids[BURST - 1 - i];
 		ids[BURST - 1 - i] = id;
 	}
-	hits = window_see("words_set").hits;
+	hits = syncpoint_see("words_set").hits;
 	EXPECT_EQ(BURST, cancel_many(fd, ids, BURST));
-	EXPECT_TRUE(TW_WAIT_FOR(window_see("words_set").hits > hits &&
-				!window_see("words_set").inside, 20 * TW_MS));
+	EXPECT_TRUE(TW_WAIT_FOR(syncpoint_see("words_set").hits > hits &&
+				!syncpoint_see("words_set").inside, 20 * TW_MS));
 	free(ids);
 	return table;
 }
@@ -737,14 +737,14 @@ static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *
 /* Arm some timeouts again and again, until a page of words fills the hole. */
 static int side_fill_hole(struct side *side)
 {
-	int hits = window_see("words_set").hits, ret = SOME;
+	int hits = syncpoint_see("words_set").hits, ret = SOME;
 
-	while (ret == SOME && window_see("words_set").hits == hits)
+	while (ret == SOME && syncpoint_see("words_set").hits == hits)
 		ret = arm_many(side->fd, TW_HOUR, SOME, NULL);
 	return ret;
 }
 
-TEST_F(windows, page_of_words_is_mapped_as_soon_as_it_is_set)
+TEST_F(syncpoints, page_of_words_is_mapped_as_soon_as_it_is_set)
 {
 	__u64 *table = table_with_hole(_metadata, self->fd);
 	struct side fill = { .fd = self->fd, .run = side_fill_hole };
@@ -766,12 +766,12 @@ TEST_F(windows, page_of_words_is_mapped_as_soon_as_it_is_set)
  */
 static int side_fill_hole_beside_a_fault(struct side *side)
 {
-	if (!TW_WAIT_FOR(window_see("words_locked").held, TW_MS))
+	if (!TW_WAIT_FOR(syncpoint_see("words_locked").held, TW_MS))
 		return -ETIMEDOUT;
 	return side_fill_hole(side);
 }
 
-TEST_F(windows, page_of_words_waits_for_a_fault_that_maps_the_hole)
+TEST_F(syncpoints, page_of_words_waits_for_a_fault_that_maps_the_hole)
 {
 	__u64 *table = table_with_hole(_metadata, self->fd);
 	struct side fill = { .fd = self->fd, .run = side_fill_hole_beside_a_fault };
@@ -791,7 +791,7 @@ TEST_F(windows, page_of_words_waits_for_a_fault_that_maps_the_hole)
 	expect_refreshable(_metadata, self->fd, table);
 }
 
-TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
+TEST_F(syncpoints, fault_that_has_found_the_hole_maps_the_page_that_came)
 {
 	__u64 *table = table_with_hole(_metadata, self->fd);
 	struct side touch = { .run = side_touch, .at_ns = (uintptr_t)table };
@@ -808,7 +808,7 @@ TEST_F(windows, fault_that_has_found_the_hole_maps_the_page_that_came)
 }
 
 /* The table was not there when ARM looked for the place of its word. */
-TEST_F(windows, timeout_armed_before_the_table_is_made_can_be_refreshed)
+TEST_F(syncpoints, timeout_armed_before_the_table_is_made_can_be_refreshed)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
 	void *table;
@@ -825,7 +825,7 @@ TEST_F(windows, timeout_armed_before_the_table_is_made_can_be_refreshed)
 }
 
 /* A mapping of the table holds the file. */
-TEST_F(windows, wheel_stays_while_its_words_are_freed)
+TEST_F(syncpoints, wheel_stays_while_its_words_are_freed)
 {
 	__u64 *ids = calloc(BURST, sizeof(*ids));
 	void *table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, self->fd, 0);
@@ -833,12 +833,12 @@ TEST_F(windows, wheel_stays_while_its_words_are_freed)
 	ASSERT_NE(MAP_FAILED, table);
 	ASSERT_EQ(0, munmap(table, sysconf(_SC_PAGESIZE)));
 	ASSERT_EQ(BURST, arm_many(self->fd, TW_HOUR, BURST, ids));
-	ASSERT_EQ(0, window_say("words_set", "delay 200000 1"));
+	ASSERT_EQ(0, syncpoint_say("words_set", "delay 200000 1"));
 	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
 	AWAIT_INSIDE("words_set");
 	close(self->fd);
 	self->fd = -1;
-	EXPECT_EQ(0, window_see("words_set").inside);
+	EXPECT_EQ(0, syncpoint_see("words_set").inside);
 	free(ids);
 }
 
@@ -848,7 +848,7 @@ TEST_F(windows, wheel_stays_while_its_words_are_freed)
  * The kthread makes the pass, since the lock is taken when the alarm rings.  The end of its user
  * would wait for that as well; but another wheel of the user is open.
  */
-TEST_F(windows, wheel_stays_until_its_turn_is_over)
+TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 {
 	int fd = real_wheel();
 	__u64 id, now_ns = tw_now(CLOCK_MONOTONIC);
@@ -856,14 +856,14 @@ TEST_F(windows, wheel_stays_until_its_turn_is_over)
 	EXPECT_LE(0, fd);
 	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 2 * TW_SEC, &id));
 	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 50 * TW_MS, CROWD, NULL));
-	EXPECT_EQ(0, window_say("events_added", A_BIT));
+	EXPECT_EQ(0, syncpoint_say("events_added", A_BIT));
 	hold_lock(_metadata, fd, A_BIT);
-	EXPECT_TRUE(TW_WAIT_FOR(window_see("events_added").inside > 0, 2 * TW_MS));
+	EXPECT_TRUE(TW_WAIT_FOR(syncpoint_see("events_added").inside > 0, 2 * TW_MS));
 	close(fd);
-	EXPECT_EQ(0, window_see("events_added").inside);
+	EXPECT_EQ(0, syncpoint_see("events_added").inside);
 }
 
-TEST_F(windows, alarm_is_not_set_after_the_last_close)
+TEST_F(syncpoints, alarm_is_not_set_after_the_last_close)
 {
 	struct twheel_status status;
 	int fd = real_wheel();
@@ -877,24 +877,24 @@ TEST_F(windows, alarm_is_not_set_after_the_last_close)
 	 * QUERY has the lock when the alarm rings, so the kthread has it next: in a step after
 	 * which it sets the alarm.
 	 */
-	ASSERT_EQ(0, window_say("locked", A_BIT));
+	ASSERT_EQ(0, syncpoint_say("locked", A_BIT));
 	ASSERT_EQ(-ENOENT, tw_query1(fd, 1, &status));
-	ASSERT_TRUE(TW_WAIT_FOR(window_see("locked").inside > 0, 2 * TW_MS));
+	ASSERT_TRUE(TW_WAIT_FOR(syncpoint_see("locked").inside > 0, 2 * TW_MS));
 	close(fd);
 	tw_sleep(3 * TW_SEC);
 }
 
-TEST_F(windows, wheel_stays_until_its_alarm_has_rung)
+TEST_F(syncpoints, wheel_stays_until_its_alarm_has_rung)
 {
 	struct side arm = { .fd = real_wheel(), .run = side_arm, .arm.expires_ns = 50 * TW_MS };
 
 	ASSERT_LE(0, arm.fd);
-	ASSERT_EQ(0, window_say("events_added", A_BIT));
+	ASSERT_EQ(0, syncpoint_say("events_added", A_BIT));
 	START_APART(&arm);
 	FINISH(&arm);
 	AWAIT_INSIDE("events_added");
 	close(arm.fd);
-	EXPECT_EQ(0, window_see("events_added").inside);
+	EXPECT_EQ(0, syncpoint_see("events_added").inside);
 }
 
 TEST_HARNESS_MAIN

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sync points, called windows here, as tests control them: /sys/kernel/debug/twheel_windows
+ * Sync points, called sync points here, as tests control them: /sys/kernel/debug/twheel_syncpoints
  *
- * One line written there is one command, with the name of a window or "all":
+ * One line written there is one command, with the name of a sync point or "all":
  *
- *   WINDOW hold		the next thread that comes by waits there
- *   WINDOW release		it goes on
- *   WINDOW delay US ONE_IN	one thread in ONE_IN waits for US microseconds
- *   WINDOW off			neither
+ *   POINT hold		the next thread that comes by waits there
+ *   POINT release		it goes on
+ *   POINT delay US ONE_IN	one thread in ONE_IN waits for US microseconds
+ *   POINT off			neither
  *
- * Reading it shows for each window how many threads came by, how many are in it now, and
+ * Reading it shows for each sync point how many threads came by, how many are in it now, and
  * whether one is held.
  *
  * Locks: none.  A thread that may not sleep spins.
@@ -58,9 +58,9 @@ struct site {
 };
 
 static struct site sites[NR_SYNCPOINTS];
-static struct dentry *windows_file;
+static struct dentry *syncpoints_file;
 
-static const char * const window_names[NR_SYNCPOINTS] = {
+static const char * const syncpoint_names[NR_SYNCPOINTS] = {
 	[SYNC_ARM_TOLD]	= "arm_told",
 	[SYNC_ARM_CHECKED]	= "arm_checked",
 	[SYNC_ARM_ADDED]	= "arm_added",
@@ -97,13 +97,13 @@ static void pause(void)
 
 /**
  * twheel_syncpoint() - a sync point at which a test may hold a thread
- * @window: which one
+ * @point: which one
  *
  * Context: any but hard interrupts; sleeps where it may, and spins where it may not.
  */
-void twheel_syncpoint(enum twheel_syncpoint window)
+void twheel_syncpoint(enum twheel_syncpoint point)
 {
-	struct site *site = &sites[window];
+	struct site *site = &sites[point];
 	u32 delay_us = READ_ONCE(site->delay_us);
 	u64 end_ns;
 
@@ -145,8 +145,8 @@ static int site_set(struct site *site, const char *what, u32 delay_us, u32 one_i
 	return 0;
 }
 
-static ssize_t windows_write(struct file *file, const char __user *from, size_t len,
-			     loff_t *pos)
+static ssize_t syncpoints_write(struct file *file, const char __user *from, size_t len,
+				loff_t *pos)
 {
 	char line[64] = {}, name[24], what[12];
 	u32 delay_us = 0, one_in = 1;
@@ -161,7 +161,7 @@ static ssize_t windows_write(struct file *file, const char __user *from, size_t 
 	if (sscanf(line, "%23s %11s %u %u", name, what, &delay_us, &one_in) < 2)
 		return -EINVAL;
 	for (i = 0; i < NR_SYNCPOINTS; i++) {
-		if (strcmp(name, "all") && strcmp(name, window_names[i]))
+		if (strcmp(name, "all") && strcmp(name, syncpoint_names[i]))
 			continue;
 		found = true;
 		err = site_set(&sites[i], what, delay_us, one_in);
@@ -171,49 +171,49 @@ static ssize_t windows_write(struct file *file, const char __user *from, size_t 
 	return found ? len : -ENOENT;
 }
 
-static int windows_show(struct seq_file *m, void *unused)
+static int syncpoints_show(struct seq_file *m, void *unused)
 {
 	unsigned int i;
 
 	for (i = 0; i < NR_SYNCPOINTS; i++)
-		seq_printf(m, "%s %d %d %d\n", window_names[i],
+		seq_printf(m, "%s %d %d %d\n", syncpoint_names[i],
 			   atomic_read(&sites[i].hits), atomic_read(&sites[i].nr_inside),
 			   atomic_read(&sites[i].hold) == HOLD_ONE);
 	return 0;
 }
 
-static int windows_open(struct inode *inode, struct file *file)
+static int syncpoints_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, windows_show, NULL);
+	return single_open(file, syncpoints_show, NULL);
 }
 
-static const struct file_operations windows_fops = {
+static const struct file_operations syncpoints_fops = {
 	.owner		= THIS_MODULE,
-	.open		= windows_open,
+	.open		= syncpoints_open,
 	.read		= seq_read,
-	.write		= windows_write,
+	.write		= syncpoints_write,
 	.llseek		= seq_lseek,
 	.release	= single_release,
 };
 
 /**
- * twheel_windows_init() - let tests control the sync points
+ * twheel_syncpoints_init() - let tests control the sync points
  *
  * Without debugfs there is no file, and no thread is ever held.
  *
  * Context: process, when the module is loaded.
  */
-void twheel_windows_init(void)
+void twheel_syncpoints_init(void)
 {
-	windows_file = debugfs_create_file("twheel_windows", 0600, NULL, NULL, &windows_fops);
+	syncpoints_file = debugfs_create_file("twheel_syncpoints", 0600, NULL, NULL, &syncpoints_fops);
 }
 
 /**
- * twheel_windows_exit() - end what twheel_windows_init() began
+ * twheel_syncpoints_exit() - end what twheel_syncpoints_init() began
  *
  * Context: process, when the module is unloaded.
  */
-void twheel_windows_exit(void)
+void twheel_syncpoints_exit(void)
 {
-	debugfs_remove(windows_file);
+	debugfs_remove(syncpoints_file);
 }
